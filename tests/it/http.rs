@@ -126,7 +126,7 @@ fn a_count_of_requests_is_answered_and_counted_on_both_sides() {
     for key in ["achieved_rps", "duration_s", "cpu_user_s", "cpu_system_s"] {
         assert!(result[key].is_number(), "{key}");
     }
-    assert!(result["asked_rps"].is_null() && answer["settings"]["loop"] == "closed");
+    assert!(result["target_rps"].is_null() && answer["settings"]["loop"] == "closed");
     assert_eq!(result["threads"].as_array().unwrap().len(), 2);
     // epoll needs two calls a request and its waits; io_uring many fewer, but some.
     let least = if ENGINE.get() == "epoll" { 4000 } else { 10 };
@@ -291,10 +291,10 @@ fn an_open_loop_asks_by_schedule_and_times_from_it() {
     let answer = answer(&server.url(), &["-n", "400", "-c", "4", "--rate", "2k"]);
     let result = &answer["result"];
     assert_eq!(
-        (number(result, "requests_total"), number(result, "asked_requests_total")),
+        (number(result, "requests_total"), number(result, "target_requests_total")),
         (400, 400)
     );
-    assert_eq!(result["asked_rps"], 2000.0);
+    assert_eq!(result["target_rps"], 2000.0);
     assert_eq!(number(result, "unsent_requests_total"), 0);
     assert_eq!(answer["settings"]["loop"], "open");
     assert!(result["duration_s"].as_f64().unwrap() > 0.19, "{result}");

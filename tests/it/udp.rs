@@ -84,7 +84,7 @@ fn json_is_one_object_with_settings_first() {
     let keys: Vec<&String> = value.as_object().unwrap().keys().collect();
     assert_eq!(keys, ["schema", "settings", "result", "warnings"]);
     let result = &value["result"];
-    for key in ["asked_packets", "offered_packets", "sent_packets"] {
+    for key in ["target_packets", "offered_packets", "sent_packets"] {
         assert_eq!(result[key], 10, "{key}");
     }
     for key in ["sent_pps", "duration_s", "cpu_user_s", "cpu_system_s", "blocked_s"] {

@@ -164,7 +164,7 @@ pub fn rates(view: &View) -> EvidenceLine {
             counted_by(view),
         );
     }
-    let asked = view.asked_pps().map(|pps| format!("target rate {}, ", rate(pps)));
+    let asked = view.target_pps().map(|pps| format!("target rate {}, ", rate(pps)));
     let text = format!(
         "{}the sender offered {} and the application read {}",
         asked.unwrap_or_default(),

@@ -100,8 +100,8 @@ impl<'a> View<'a> {
     }
 
     /// The target rate, if one was set.
-    pub fn asked_pps(&self) -> Option<f64> {
-        self.raw.asked_pps.filter(|pps| pps.is_finite() && *pps > 0.0)
+    pub fn target_pps(&self) -> Option<f64> {
+        self.raw.target_pps.filter(|pps| pps.is_finite() && *pps > 0.0)
     }
 
     /// Offered over the whole trial.

@@ -283,7 +283,7 @@ pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
     Evidence {
         window_s: between.seconds(),
         // Nobody is asked here: what comes is what was wanted.
-        asked_pps: Some(offered as f64 / seconds),
+        target_pps: Some(offered as f64 / seconds),
         offered_pps: offered as f64 / seconds,
         delivered_pps: delivered as f64 / seconds,
         watched: true,

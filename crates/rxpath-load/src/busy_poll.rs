@@ -1,8 +1,44 @@
-//! Whether busy polling is possible: the kernel accepts the options on any socket without an error.
+//! Busy polling of sockets, and whether it is possible: the kernel accepts the options on any socket without an error.
+
+use std::io::{self, ErrorKind};
 
 use rxpath_core::Warning;
 
+use crate::LoadError;
 use crate::engine::socket::Socket;
+use crate::udp::serve::options::BusyPoll;
+
+/// Sets the options of a socket; the connections of a listener inherit them.
+pub(crate) fn set(socket: &Socket, poll: BusyPoll) -> Result<(), LoadError> {
+    let options = [
+        ("--busy-poll (SO_BUSY_POLL)", libc::SO_BUSY_POLL, Some(poll.poll_us)),
+        (
+            "--prefer-busy-poll (SO_PREFER_BUSY_POLL)",
+            libc::SO_PREFER_BUSY_POLL,
+            poll.prefer.then_some(1),
+        ),
+        (
+            "--busy-poll-budget (SO_BUSY_POLL_BUDGET)",
+            libc::SO_BUSY_POLL_BUDGET,
+            poll.budget_packets,
+        ),
+    ];
+    for (what, name, value) in options {
+        let Some(value) = value else { continue };
+        socket.set(libc::SOL_SOCKET, name, value as i32).map_err(needs(what))?;
+    }
+    Ok(())
+}
+
+/// What a refused option needs: a privilege, or another kernel.
+pub(crate) fn needs(what: &str) -> impl Fn(io::Error) -> LoadError {
+    move |source| match source.kind() {
+        ErrorKind::PermissionDenied => {
+            LoadError::Denied { what: what.into(), needs: "CAP_NET_ADMIN" }
+        }
+        _ => LoadError::Unsupported { what: what.into(), source },
+    }
+}
 
 /// NAPI instance of the last packet (`SO_INCOMING_NAPI_ID`, Linux 4.12); 0 = its device has none, so polling is not
 /// possible. `None` where the kernel does not report it.

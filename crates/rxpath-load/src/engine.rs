@@ -2,16 +2,13 @@
 
 pub mod batch;
 pub mod clock;
-pub mod dial;
 pub mod direct;
 pub mod epoll;
 pub mod listen;
-pub mod nap;
 pub mod raw;
 pub mod socket;
 pub mod spin;
 pub mod steer;
-pub mod supply;
 pub mod tcp;
 pub mod tcp_info;
 pub mod thread;

@@ -1,7 +1,7 @@
 //! The measured workloads: senders and receivers that count their traffic.
 //!
-//! Each protocol is a module. All protocols share the contract of [`workload`], the counters of [`tally`] and the
-//! verdicts of [`limit`].
+//! Each protocol is a module. All protocols share the contract of [`workload`], the worker threads of [`pool`], the
+//! counters of [`tally`] and the verdicts of [`limit`].
 //!
 //! Threads and blocking system calls only; nothing is allocated per packet inside a loop.
 
@@ -14,10 +14,14 @@ pub mod http;
 pub mod limit;
 pub mod live;
 pub mod pace;
+pub mod pool;
 pub mod quantiles;
+mod slab;
+pub mod stall;
 pub mod tally;
 pub mod tcp;
 pub mod udp;
+pub mod usage;
 pub mod workload;
 pub mod zone;
 

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::usage::ThreadUsage;
+
 /// A thread this busy has no time left.
 pub const BUSY_RATIO: f64 = 0.95;
 
@@ -54,36 +56,27 @@ impl std::fmt::Display for Limit {
     }
 }
 
-/// What a thread's result says about its CPU time.
-pub trait Ran {
-    /// Thread id.
-    fn tid(&self) -> i32;
-    /// CPUs it was seen on.
-    fn seen_cpus(&self) -> &[u32];
-    /// User and system CPU time.
-    fn cpu_s(&self) -> f64;
-}
-
 /// Where a thread ran: `CPU 1`, `CPUs 0,1` or its id when it was never seen.
-fn place(thread: &impl Ran) -> String {
-    let cpus: Vec<String> = thread.seen_cpus().iter().map(u32::to_string).collect();
+fn place(thread: &ThreadUsage) -> String {
+    let cpus: Vec<String> = thread.seen_cpus.iter().map(u32::to_string).collect();
     match cpus.len() {
-        0 => format!("thread {}", thread.tid()),
+        0 => format!("thread {}", thread.tid),
         1 => format!("CPU {}", cpus[0]),
-        _ => format!("thread {} on CPUs {}", thread.tid(), cpus.join(",")),
+        _ => format!("thread {} on CPUs {}", thread.tid, cpus.join(",")),
     }
 }
 
 /// Busy share of a thread over its working time.
-pub fn busy_ratio(thread: &impl Ran, duration_s: f64) -> f64 {
+pub fn busy_ratio(thread: &ThreadUsage, duration_s: f64) -> f64 {
     if duration_s > 0.0 { (thread.cpu_s() / duration_s).min(1.0) } else { 0.0 }
 }
 
 /// `CPU 0 100 % busy, CPU 1 37 % busy`, at most four threads.
-pub fn busy_text(threads: &[impl Ran], duration_s: f64) -> String {
+pub fn busy_text(threads: &[impl AsRef<ThreadUsage>], duration_s: f64) -> String {
     let mut parts: Vec<String> = threads
         .iter()
         .take(4)
+        .map(AsRef::as_ref)
         .map(|t| format!("{} {:.0} % busy", place(t), 100.0 * busy_ratio(t, duration_s)))
         .collect();
     if threads.len() > 4 {
@@ -93,6 +86,6 @@ pub fn busy_text(threads: &[impl Ran], duration_s: f64) -> String {
 }
 
 /// Whether any thread had no time left.
-pub fn any_busy(threads: &[impl Ran], duration_s: f64) -> bool {
-    threads.iter().any(|thread| busy_ratio(thread, duration_s) >= BUSY_RATIO)
+pub fn any_busy(threads: &[impl AsRef<ThreadUsage>], duration_s: f64) -> bool {
+    threads.iter().any(|thread| busy_ratio(thread.as_ref(), duration_s) >= BUSY_RATIO)
 }

@@ -18,6 +18,7 @@ const WAKE_EARLY_NS: u64 = 60_000;
 const SECOND_NS: u128 = 1_000_000_000;
 
 /// How a sender waits for the next instant of its schedule.
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pacing {

@@ -3,7 +3,11 @@
 //! One thread writes, so an addition is a plain load and store, without a locked instruction. Each tally has its own
 //! cache lines, and the reporter reads it a few times a second.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
+use std::sync::{Mutex, PoisonError};
+
+use crate::engine::thread::{CpuTime, process_cpu_time};
 
 /// A counter with one writer.
 #[derive(Debug, Default)]
@@ -29,23 +33,31 @@ impl Counter {
     }
 }
 
-/// The counters of one worker.
+/// The counters of one worker. A protocol leaves those that mean nothing to it at 0.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Tally {
-    /// Attempted (sender).
+    /// Datagrams or requests that a sender attempted.
     pub offered: Counter,
-    /// Sent or delivered.
-    pub packets: Counter,
-    /// Payload bytes of these.
-    pub bytes: Counter,
+    /// Datagrams sent or delivered; requests answered; transactions completed.
+    pub units: Counter,
+    /// Payload bytes that the worker read.
+    pub received_bytes: Counter,
+    /// Payload bytes that the kernel took from the worker.
+    pub sent_bytes: Counter,
     /// System calls.
     pub calls: Counter,
     /// Blocked on the send buffer (sender). **Unit** ns.
     pub blocked_ns: Counter,
-    /// Instant of the first datagram; 0 = none yet.
+    /// Connections open now.
+    pub connections: Counter,
+    /// Connections accepted.
+    pub accepted: Counter,
+    /// Requests refused.
+    pub refused: Counter,
+    /// Instant of the first datagram, request or byte; 0 = none yet.
     pub first_ns: Counter,
-    /// Instant of the last datagram.
+    /// Instant of the last one.
     pub last_ns: Counter,
     /// CPU the worker is on.
     pub cpu: AtomicU32,
@@ -67,17 +79,27 @@ impl Tally {
         self.cpu.store(cpu, Relaxed);
         true
     }
+
+    /// Records the instant of the first datagram, request or byte.
+    #[inline]
+    pub fn begin(&self, now_ns: u64) {
+        if self.first_ns.get() == 0 {
+            self.first_ns.set(now_ns);
+        }
+    }
 }
 
-/// State shared by the workers and their conductor.
-#[derive(Debug, Default)]
+/// State that a workload shares with its workers.
+#[derive(Debug)]
 pub struct Shared {
     /// The workers shall stop.
-    pub stop: AtomicBool,
+    stop: AtomicBool,
     /// Instant at which to start; 0 = not known yet.
     pub start_ns: AtomicU64,
     /// One per worker.
     pub tallies: Vec<Tally>,
+    /// CPU time of the process from which on the result counts.
+    cpu_before: Mutex<CpuTime>,
 }
 
 impl Shared {
@@ -87,7 +109,30 @@ impl Shared {
         for tally in &tallies {
             tally.cpu.store(u32::MAX, Relaxed);
         }
-        Self { tallies, ..Self::default() }
+        let (stop, start_ns) = (AtomicBool::new(false), AtomicU64::new(0));
+        Self { stop, start_ns, tallies, cpu_before: Mutex::new(process_cpu_time()) }
+    }
+
+    /// Counts the CPU time of the process from here on.
+    pub fn count_cpu_time(&self) {
+        *self.cpu_before.lock().unwrap_or_else(PoisonError::into_inner) = process_cpu_time();
+    }
+
+    /// CPU time of the process since then.
+    pub fn cpu_time(&self) -> CpuTime {
+        let before = *self.cpu_before.lock().unwrap_or_else(PoisonError::into_inner);
+        process_cpu_time().since(before)
+    }
+
+    /// Starts the workers at this instant of `CLOCK_MONOTONIC`; a past one means now.
+    pub fn start(&self, t_ns: u64) {
+        self.count_cpu_time();
+        self.start_ns.store(t_ns.max(1), SeqCst);
+    }
+
+    /// Tells the workers to stop.
+    pub fn stop(&self) {
+        self.stop.store(true, SeqCst);
     }
 
     /// Whether the workers shall stop.
@@ -103,24 +148,39 @@ impl Shared {
         self.tallies.iter().all(|tally| !tally.started.load(Relaxed) || tally.done.load(Relaxed))
     }
 
+    /// Ids of the worker threads.
+    pub fn tids(&self) -> Vec<i32> {
+        self.tallies.iter().map(|tally| tally.tid.load(Relaxed)).collect()
+    }
+
+    /// CPU each worker is on now.
+    pub fn cpus(&self) -> Vec<u32> {
+        self.tallies.iter().map(|tally| tally.cpu.load(Relaxed)).collect()
+    }
+
+    /// A counter of each worker.
+    pub fn each(&self, of: impl Fn(&Tally) -> &Counter) -> Vec<u64> {
+        self.tallies.iter().map(|tally| of(tally).get()).collect()
+    }
+
     /// A sum over the workers.
     pub fn sum(&self, of: impl Fn(&Tally) -> &Counter) -> u64 {
         self.tallies.iter().map(|tally| of(tally).get()).sum()
     }
 
-    /// First datagram of all workers; `None` before it.
+    /// First datagram, request or byte of all workers; `None` before it.
     pub fn first_ns(&self) -> Option<u64> {
         self.tallies.iter().map(|tally| tally.first_ns.get()).filter(|t| *t > 0).min()
     }
 
-    /// Last datagram of all workers so far; `None` before the first.
+    /// Last one of all workers so far; `None` before the first.
     pub fn last_ns(&self) -> Option<u64> {
         self.tallies.iter().map(|tally| tally.last_ns.get()).filter(|t| *t > 0).max()
     }
 
-    /// First datagram to last of all workers. **Unit** ns.
-    pub fn span_ns(&self) -> u64 {
+    /// First one to last of all workers.
+    pub fn span_s(&self) -> f64 {
         let last = self.last_ns().unwrap_or(0);
-        last.saturating_sub(self.first_ns().unwrap_or(last))
+        last.saturating_sub(self.first_ns().unwrap_or(last)) as f64 / 1e9
     }
 }

@@ -7,11 +7,10 @@
 pub mod connection;
 mod flow;
 pub mod frame;
-mod lanes;
 pub mod load;
+mod open_connections;
 pub mod pattern;
 pub mod preamble;
 pub mod result;
-mod roster;
 pub mod serve;
 pub mod socket;

@@ -65,7 +65,7 @@ fn a_paced_count_arrives_whole() {
         load.rate_pps = Some(20_000);
     });
     conserved(&sent, &got);
-    assert_eq!((sent.asked_packets, sent.offered_packets), (2000, 2000));
+    assert_eq!((sent.target_packets, sent.offered_packets), (2000, 2000));
     let late = sent.lateness_us.unwrap();
     assert!(late.p50 <= late.p99 && late.p99 <= late.max);
     assert!(got.sequence.checked);
@@ -126,11 +126,11 @@ fn a_small_buffer_drops_and_every_drop_is_counted() {
 #[test]
 fn reuseport_splits_flows_and_loses_none() {
     let mut serve = ServeOptions::new(addr(V4));
-    serve.threads = 2;
+    serve.threads.count = 2;
     serve.sockets = Sockets::Reuseport;
     let (sent, got) = run(serve, |load| {
         load.flows = Some(32);
-        load.threads = 2;
+        load.threads.count = 2;
         load.count = Some(6400);
         load.rate_pps = Some(64_000);
     });
@@ -145,7 +145,7 @@ fn reuseport_splits_flows_and_loses_none() {
 #[test]
 fn threads_on_one_socket_lose_nothing_in_the_sum() {
     let mut serve = ServeOptions::new(addr(V4));
-    serve.threads = 2;
+    serve.threads.count = 2;
     serve.rcvbuf = Some(4 << 20);
     let (sent, got) = run(serve, |load| {
         load.count = Some(4000);
@@ -165,7 +165,7 @@ fn a_stalling_reader_with_stamps_still_counts_all() {
         load.rate_pps = Some(1000);
     });
     conserved(&sent, &got);
-    assert_eq!(sent.asked_packets, 200);
+    assert_eq!(sent.target_packets, 200);
     // The kernel switches stamping on by a work item a moment after the first socket asks for it.
     let stamped = got.socket_wait_us.unwrap().samples_count;
     assert!(stamped > 0 && stamped <= got.delivered_packets, "{stamped}");
@@ -277,8 +277,8 @@ fn what_cannot_work_is_refused_with_what_would() {
     assert!(refused(|o| o.gso = Some(500)).contains("UDP_MAX_SEGMENTS"));
     assert!(refused(|o| (o.gso, o.size) = (Some(100), 1472)).contains("use --gso 44"));
     assert!(refused(|o| (o.gso, o.count) = (Some(20), Some(30))).contains("use --count 40"));
-    assert!(refused(|o| (o.flows, o.threads) = (Some(1), 2)).contains("raise --flows"));
-    assert!(refused(|o| o.cpus = vec![16_000]).contains("not online"));
+    assert!(refused(|o| (o.flows, o.threads.count) = (Some(1), 2)).contains("raise --flows"));
+    assert!(refused(|o| o.threads.cpus = vec![16_000]).contains("not online"));
     assert!(refused(|o| o.to = vec!["127.0.0.1:0".parse().unwrap()]).contains("port 0"));
     assert!(refused(|o| (o.source_port, o.flows) = (Some(65_530), Some(10))).contains("65535"));
     assert!(

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use rxpath_load::engine::clock;
-use rxpath_load::tcp::load::options::{StreamOptions, TransactionOptions, Way};
+use rxpath_load::tcp::load::options::{StreamDirection, StreamOptions, TransactionOptions};
 use rxpath_load::tcp::load::stream::Stream;
 use rxpath_load::tcp::load::transactions::{ConnectRequestResponse, RequestResponse};
-use rxpath_load::tcp::preamble::SendWay;
+use rxpath_load::tcp::preamble::SendMethod;
 use rxpath_load::tcp::serve::Serve;
-use rxpath_load::tcp::serve::options::{ReceiveWay, ServeOptions};
+use rxpath_load::tcp::serve::options::{ReceiveMethod, ServeOptions};
 use rxpath_load::workload::Workload;
 
 struct Counting;
@@ -73,22 +73,26 @@ fn between<W: Workload>(mut client: W, of: Done<W>, [from, to]: [u64; 2]) -> u64
 fn the_loops_allocate_nothing() {
     const MIB: u64 = 1 << 20;
     IS_CONDUCTOR.with(|conductor| conductor.set(true));
-    for receive in [ReceiveWay::Read, ReceiveWay::Zerocopy] {
+    for receive in [ReceiveMethod::Read, ReceiveMethod::Zerocopy] {
         let mut options = ServeOptions::new("127.0.0.1:0".parse().unwrap());
         options.receive = receive;
         let serve = Serve::open(options).unwrap();
         let addr = serve.local();
-        for send in [SendWay::Copy, SendWay::Zerocopy, SendWay::Splice, SendWay::Sendfile] {
-            for (way, connections) in [(Way::Send, 1), (Way::Receive, 1), (Way::Both, 3)] {
+        for send in [SendMethod::Copy, SendMethod::Zerocopy] {
+            for (direction, connections) in [
+                (StreamDirection::Send, 1),
+                (StreamDirection::Receive, 1),
+                (StreamDirection::Both, 3),
+            ] {
                 let mut options = StreamOptions::new(addr);
-                (options.send, options.way) = (send, way);
+                (options.send, options.direction) = (send, direction);
                 (options.common.connections, options.common.verify) = (connections, true);
                 let made = between(
                     Stream::open(options).unwrap(),
                     |so_far| so_far.delivered_bytes + so_far.sent_bytes,
                     [24 * MIB, 40 * MIB],
                 );
-                assert_eq!(made, 0, "{send:?} {way:?} {receive:?}");
+                assert_eq!(made, 0, "{send:?} {direction:?} {receive:?}");
             }
         }
     }

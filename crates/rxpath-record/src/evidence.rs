@@ -22,7 +22,7 @@ pub struct Evidence {
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub narrowed: bool,
     /// Datagrams per second the sender was asked for; `None` = as fast as possible.
-    pub asked_pps: Option<f64>,
+    pub target_pps: Option<f64>,
     /// Datagrams per second the sender attempted in the window.
     pub offered_pps: f64,
     /// Datagrams per second that the receiving application read in the window.

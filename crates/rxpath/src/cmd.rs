@@ -26,6 +26,7 @@ mod trace;
 pub mod tune;
 mod values;
 mod watch;
+mod workload_args;
 
 use crate::exit::Outcome;
 

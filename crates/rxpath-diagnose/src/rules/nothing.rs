@@ -15,7 +15,7 @@ pub fn reached(view: &View) -> bool {
     if view.raw.watched {
         return view.offered_pps() > 0.0 || view.has_tcp();
     }
-    view.asked_pps().is_some_and(|asked| view.offered_pps() >= RATE_REACHED_RATIO * asked)
+    view.target_pps().is_some_and(|target| view.offered_pps() >= RATE_REACHED_RATIO * target)
 }
 
 fn said(view: &View) -> Option<String> {
@@ -30,7 +30,7 @@ fn said(view: &View) -> Option<String> {
         let parts: Vec<String> = udp.into_iter().chain(tcp).collect();
         return Some(format!("{of}: nothing limits: {}", parts.join("; ")));
     }
-    let rate = rate(view.asked_pps()?);
+    let rate = rate(view.target_pps()?);
     Some(format!(
         "nothing limits at this rate: the target rate of {rate} was offered and delivered without significant loss"
     ))

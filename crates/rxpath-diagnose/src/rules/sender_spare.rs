@@ -37,7 +37,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         )
     };
     let asked = view
-        .asked_pps()
+        .target_pps()
         .map_or_else(String::new, |pps| format!(" of the target rate of {}", rate(pps)));
     Some(
         Claim::new(

@@ -340,11 +340,11 @@ prop_compose! {
         probes in (option::of(spread()), option::of(conntrack()), option::of(probed())),
         watch in (vec((ledger(), packets()), 0..2), option::of(tcp()), 0usize..3),
     ) -> Evidence {
-        let (window_s, asked_pps, offered_pps, delivered_pps, sender_blocked_s) = rates;
+        let (window_s, target_pps, offered_pps, delivered_pps, sender_blocked_s) = rates;
         let (backlog_limit_packets, segments_per_send, reader_stall_s, watched) = extra;
         Evidence {
             narrowed: false,
-            watched, window_s, asked_pps, offered_pps, delivered_pps, sender_blocked_s, sender_threads, receiver_threads,
+            watched, window_s, target_pps, offered_pps, delivered_pps, sender_blocked_s, sender_threads, receiver_threads,
             cpus, sockets, softirq, backlog_limit_packets, segments_per_send, reader_stall_s, ledger,
             spread: probes.0, conntrack: probes.1, probed: probes.2,
             any_protocol: watch.0.into_iter().filter_map(|(ledger, of_packets)| {

@@ -17,7 +17,7 @@ fn live_scenes() -> Vec<(String, Evidence)> {
         e.watched = true;
         e.sender_threads.clear();
         e.sender_blocked_s = 0.0;
-        e.asked_pps = Some(e.offered_pps);
+        e.target_pps = Some(e.offered_pps);
         (name.to_owned(), e)
     });
     let mut all: Vec<(String, Evidence)> = watched.collect();

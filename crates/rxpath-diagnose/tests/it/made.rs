@@ -69,7 +69,7 @@ pub fn trial(offered: u64, drops: Vec<Drop>) -> Evidence {
     let delivered = offered - dropped;
     Evidence {
         window_s: 1.0,
-        asked_pps: None,
+        target_pps: None,
         offered_pps: offered as f64,
         delivered_pps: delivered as f64,
         sender_blocked_s: 0.0,
@@ -115,7 +115,7 @@ pub fn scenes() -> Vec<(&'static str, Evidence)> {
         ("sender_pauses", sender_spare(0.3, 0.0)),
         (
             "sender_asked_too_much",
-            Evidence { asked_pps: Some(1e6), ..rps(trial(300_000, vec![]), 1) },
+            Evidence { target_pps: Some(1e6), ..rps(trial(300_000, vec![]), 1) },
         ),
         ("blocked_by_softirq", blocked(0.97)),
         ("blocked_by_something", blocked(0.3)),
@@ -184,7 +184,7 @@ fn scenes_of_spreading_and_probes() -> Vec<(&'static str, Evidence)> {
 
 pub fn nothing() -> Evidence {
     let mut e = trial(100_000, vec![]);
-    e.asked_pps = Some(100_000.0);
+    e.target_pps = Some(100_000.0);
     e.sender_threads = vec![thread("load", 0, 0.45, 0.0, 100_000)];
     e.cpus[0] = cpu(0, 0.2, 0.55);
     e
@@ -298,7 +298,7 @@ pub fn socket_lock(waited: f64) -> Evidence {
 pub fn packed(flows: Option<u64>, queues: u32, rps_cpus: Vec<u32>) -> Evidence {
     let mut e =
         rps(trial(40_000, vec![lost(Place::Backlog, "rx/link.veth.rx.dropped", 15_000)]), 1);
-    e.asked_pps = Some(40_000.0);
+    e.target_pps = Some(40_000.0);
     e.sender_threads = vec![thread("load", 0, 0.2, 0.0, 40_000)];
     e.receiver_threads = vec![thread("serve", 0, 0.1, 0.0, 25_000)];
     e.cpus = vec![cpu(0, 0.0, 0.7), cpu(1, 1.0, 0.0)];

@@ -42,7 +42,7 @@ fn a_trace_of_loss_is_no_limit_for_any_place() {
 
 #[test]
 fn nothing_is_not_said_below_the_asked_rate() {
-    let e = Evidence { asked_pps: Some(102_000.0), ..nothing() };
+    let e = Evidence { target_pps: Some(102_000.0), ..nothing() };
     assert_eq!(stage(&e), Stage::Sender);
 }
 
@@ -210,7 +210,7 @@ fn one_flow_is_named_where_it_slows_the_sender_instead_of_being_lost() {
     (e.offered_pps, e.delivered_pps) = (25_000.0, 25_000.0);
     e.softirq = SoftirqPlace::Rps { cpus: vec![0, 1] };
     assert_eq!(stage(&e), Stage::RpsPointless);
-    e.asked_pps = Some(25_000.0);
+    e.target_pps = Some(25_000.0);
     assert_eq!(stage(&e), Stage::Nothing);
 }
 

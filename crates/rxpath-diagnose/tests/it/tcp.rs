@@ -13,7 +13,7 @@ use crate::watched::{any, host, packets};
 /// A web server that takes 10,000 segments/s over ten connections, and nothing else moves.
 pub fn web() -> Evidence {
     let mut e = host(0, vec![]);
-    (e.offered_pps, e.delivered_pps, e.asked_pps) = (0.0, 0.0, None);
+    (e.offered_pps, e.delivered_pps, e.target_pps) = (0.0, 0.0, None);
     e.receiver_threads.clear();
     e.sockets.clear();
     e.cpus = vec![cpu(0, 0.1, 0.8), cpu(1, 0.2, 0.48)];

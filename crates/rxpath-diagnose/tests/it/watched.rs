@@ -15,7 +15,7 @@ pub fn host(offered: u64, drops: Vec<Drop>) -> Evidence {
     let mut e = crate::made::trial(offered, drops);
     e.watched = true;
     e.sender_threads.clear();
-    e.asked_pps = Some(e.offered_pps);
+    e.target_pps = Some(e.offered_pps);
     e.softirq = SoftirqPlace::Napi { cpus: vec![0] };
     e.cpus[0] = cpu(0, 0.3, 0.7);
     e.receiver_threads[0].pid = Some(812);
@@ -60,7 +60,7 @@ fn one_stray_datagram_is_no_limit_and_is_named() {
     // Enough of them for the window, and for a longer one too few a second.
     let mut e = host(1_000, vec![lost(Place::NoListener, counter, 100)]);
     assert_eq!(diagnose(&e).stage, Stage::NoListener);
-    (e.window_s, e.offered_pps, e.delivered_pps, e.asked_pps) = (10.5, 95.2, 85.7, Some(95.2));
+    (e.window_s, e.offered_pps, e.delivered_pps, e.target_pps) = (10.5, 95.2, 85.7, Some(95.2));
     assert_eq!(diagnose(&e).stage, Stage::Nothing);
     assert_eq!(
         diagnose(&host(1_000, vec![lost(Place::NoListener, counter, 99)])).stage,
@@ -91,7 +91,7 @@ fn what_a_filter_drops_is_a_share_of_all_packets_and_not_of_the_datagrams() {
     assert_eq!(diagnose(&e).confidence, Confidence::Strong);
     // Nothing of it is UDP's share, and all of it may be.
     e.ledger.offered_packets = 0;
-    (e.offered_pps, e.delivered_pps, e.asked_pps) = (0.0, 0.0, None);
+    (e.offered_pps, e.delivered_pps, e.target_pps) = (0.0, 0.0, None);
     assert_eq!(diagnose(&e).stage, Stage::Filter);
     // A host with much other traffic.
     e.any_protocol[0].of_packets = 20_000_000;
@@ -147,7 +147,7 @@ fn connections_that_nobody_accepts_are_not_nothing() {
     assert!(verdict.sentence.contains("0.0.0.0:8080 of httpd (99)"), "{}", verdict.sentence);
     // Without any UDP too; and UDP's own larger loss comes first.
     e.ledger = host(0, vec![]).ledger;
-    (e.offered_pps, e.delivered_pps, e.asked_pps) = (0.0, 0.0, None);
+    (e.offered_pps, e.delivered_pps, e.target_pps) = (0.0, 0.0, None);
     assert_eq!(diagnose(&e).stage, Stage::AcceptQueue);
     let mut both = host(10_000, vec![lost(Place::NoListener, "Udp.NoPorts", 5_000)]);
     both.tcp = e.tcp;

@@ -31,7 +31,7 @@ const NARROW: f64 = 1.08;
 /// One short trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Step {
-    pub(super) asked_pps: f64,
+    pub(super) target_pps: f64,
     pub(super) offered_pps: f64,
     pub(super) delivered_pps: f64,
     pub(super) loss_ratio: f64,
@@ -39,10 +39,10 @@ pub(super) struct Step {
 
 impl Step {
     /// What a trial at this rate said; `None` when its ledger does not tell.
-    pub(super) fn of(asked_pps: f64, trial: &Trial) -> Option<Self> {
+    pub(super) fn of(target_pps: f64, trial: &Trial) -> Option<Self> {
         let metric = |name: &str| trial.metrics.get(name).copied();
         Some(Self {
-            asked_pps,
+            target_pps,
             offered_pps: metric("offered_pps")?,
             delivered_pps: metric("delivered_pps")?,
             loss_ratio: metric("loss_ratio")?,
@@ -54,7 +54,7 @@ impl Step {
     }
 
     fn is_reached(&self) -> bool {
-        self.offered_pps >= REACHED_RATIO * self.asked_pps
+        self.offered_pps >= REACHED_RATIO * self.target_pps
     }
 }
 
@@ -112,7 +112,7 @@ fn none(steps: &[Step], why: &str) -> LabError {
 /// In words: `5k asked, all delivered`.
 impl std::fmt::Display for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} asked, ", si(self.asked_pps))?;
+        write!(f, "{} asked, ", si(self.target_pps))?;
         match (self.is_lossless(), self.is_reached()) {
             (true, true) => f.write_str("all delivered"),
             (true, false) => write!(f, "{} offered", si(self.offered_pps)),
@@ -171,12 +171,12 @@ mod tests {
 
     /// A receiver of this capacity before a sender of this one.
     fn host(takes: f64, offers: f64) -> impl FnMut(f64) -> Result<Step, LabError> {
-        move |asked_pps| {
-            let offered_pps = asked_pps.min(offers);
+        move |target_pps| {
+            let offered_pps = target_pps.min(offers);
             let delivered_pps = offered_pps.min(takes);
             // A buffer that hides loss below a tenth.
             let loss_ratio = (0.9 - takes / offered_pps).max(0.0);
-            Ok(Step { asked_pps, offered_pps, delivered_pps, loss_ratio })
+            Ok(Step { target_pps, offered_pps, delivered_pps, loss_ratio })
         }
     }
 

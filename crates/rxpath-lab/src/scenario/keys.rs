@@ -206,7 +206,7 @@ pub(super) const KEYS: &[Key] = &[
     of(TCP, "load.mss", Kind::Int(88, 65_495), "largest segment (TCP_MAXSEG)"),
     of(TCP, "load.verify", Kind::Bool, "check every byte"),
     of(STREAM, "load.direction", Kind::Choice(&["send", "receive", "both"]), "which way data goes"),
-    of(STREAM, "load.send", Kind::Choice(&["copy", "zerocopy", "splice", "sendfile"]), "how data is given to the kernel"),
+    of(STREAM, "load.send", Kind::Choice(&["copy", "zerocopy"]), "how data is given to the kernel"),
     of(STREAM, "load.receive", Kind::Choice(&["read", "trunc", "zerocopy"]), "how data is taken"),
     of(STREAM, "load.pacing_rate", Kind::BitRate(1, 1_000_000_000_000), "bits per second of each connection (SO_MAX_PACING_RATE)"),
     of(STREAM, "load.nodelay", Kind::Bool, "send small segments at once (TCP_NODELAY)"),

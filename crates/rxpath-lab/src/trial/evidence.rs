@@ -58,7 +58,7 @@ pub struct Seen<'a> {
     /// The receiver's result and its interval lines, when it is ours.
     pub served: Option<(&'a ServeResult, &'a [Line])>,
     /// Asked rate.
-    pub asked_pps: Option<f64>,
+    pub target_pps: Option<f64>,
     /// Datagrams per send, when the sender tells.
     pub segments_per_send: Option<u32>,
     /// Offered and delivered packets per second of the window.
@@ -81,7 +81,7 @@ pub fn gather(seen: &Seen<'_>) -> Evidence {
     Evidence {
         watched: false,
         window_s: seen.between.seconds(),
-        asked_pps: seen.asked_pps,
+        target_pps: seen.target_pps,
         offered_pps: seen.pps[0],
         delivered_pps: seen.pps[1],
         sender_blocked_s: seen.load.span.blocked_s,

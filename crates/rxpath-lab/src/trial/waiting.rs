@@ -29,7 +29,7 @@ pub fn nothing(
     }
     let Ok(load) = serde_json::from_value::<LoadResult>(load.clone()) else { return true };
     let input = LedgerInput {
-        sender: sender_said(variant, &load),
+        sender: sender_said(&load),
         receiver: ReceiverSaid::default(),
         path: super::compose::path(bed, hooks),
         reasoned: None,

@@ -2,7 +2,9 @@
 
 use std::io;
 
-use crate::engine::socket::{KernelAddr, Socket, UDP_GRO, UDP_SEGMENT};
+use socket2::SockAddr;
+
+use crate::engine::socket::{Socket, UDP_GRO, UDP_SEGMENT};
 
 /// Most messages the kernel takes in one call. **Source** `UIO_MAXIOV`, `__sys_sendmmsg`, net/socket.c.
 pub const MAX_BATCH: usize = 1024;
@@ -175,7 +177,7 @@ impl RecvBatch {
 pub struct SendBatch {
     memory: Memory,
     /// Pointed to by the headers; replaced only together with forgetting the aim.
-    destinations: Vec<KernelAddr>,
+    destinations: Vec<SockAddr>,
     aimed: Option<usize>,
 }
 
@@ -203,7 +205,7 @@ impl SendBatch {
     }
 
     /// Gives the addresses that [`SendBatch::aim`] chooses from.
-    pub fn set_destinations(&mut self, destinations: Vec<KernelAddr>) {
+    pub fn set_destinations(&mut self, destinations: Vec<SockAddr>) {
         self.destinations = destinations;
         self.aimed = None;
     }
@@ -212,10 +214,10 @@ impl SendBatch {
     #[inline]
     pub fn aim(&mut self, destination: usize) {
         if self.aimed != Some(destination) {
-            let (name, len) = self.destinations[destination].parts();
+            let name = &self.destinations[destination];
             for header in &mut self.memory.headers {
-                header.msg_hdr.msg_name = name.cast_mut();
-                header.msg_hdr.msg_namelen = len;
+                header.msg_hdr.msg_name = name.as_ptr().cast_mut().cast();
+                header.msg_hdr.msg_namelen = name.len();
             }
             self.aimed = Some(destination);
         }

@@ -1,11 +1,10 @@
 //! One socket (UDP, TCP or raw) and its options.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use nix::sys::socket::{SockaddrLike, SockaddrStorage};
+use socket2::{Domain, Protocol, SockAddr, Type};
 
 /// `UDP_SEGMENT` and `UDP_GRO` (include/uapi/linux/udp.h).
 pub const UDP_SEGMENT: libc::c_int = 103;
@@ -14,7 +13,7 @@ pub const UDP_GRO: libc::c_int = 104;
 
 /// A socket.
 #[derive(Debug)]
-pub struct Socket(OwnedFd);
+pub struct Socket(pub(super) socket2::Socket);
 
 /// `SO_MEMINFO`: the memory of a socket. **Source** `sk_get_meminfo`, net/core/sock.c.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,32 +31,26 @@ pub struct MemInfo {
 impl Socket {
     /// A UDP socket of the address' family.
     pub fn udp(like: SocketAddr) -> io::Result<Self> {
-        Self::open(like, libc::SOCK_DGRAM, libc::IPPROTO_UDP)
+        Self::open(like, Type::DGRAM, Some(Protocol::UDP))
     }
 
     /// A TCP socket of the address' family, non-blocking.
     pub fn tcp(like: SocketAddr) -> io::Result<Self> {
-        Self::open(like, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, libc::IPPROTO_TCP)
+        Self::open(like, Type::STREAM.nonblocking(), Some(Protocol::TCP))
+    }
+
+    /// A TCP socket of the address' family whose calls wait.
+    pub fn tcp_blocking(like: SocketAddr) -> io::Result<Self> {
+        Self::open(like, Type::STREAM, Some(Protocol::TCP))
     }
 
     /// A raw socket that takes whole IP packets (`IPPROTO_RAW`). **Errors** `EPERM`: needs `CAP_NET_RAW`.
     pub fn raw(like: SocketAddr) -> io::Result<Self> {
-        Self::open(like, libc::SOCK_RAW, libc::IPPROTO_RAW)
+        Self::open(like, Type::RAW, Some(Protocol::from(libc::IPPROTO_RAW)))
     }
 
-    pub(super) fn open(
-        like: SocketAddr,
-        kind: libc::c_int,
-        protocol: libc::c_int,
-    ) -> io::Result<Self> {
-        let family = if like.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-        // SAFETY: plain integers.
-        let fd = unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: `fd` was just opened and nobody else owns it.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    fn open(like: SocketAddr, kind: Type, protocol: Option<Protocol>) -> io::Result<Self> {
+        socket2::Socket::new(Domain::for_address(like), kind, protocol).map(Self)
     }
 
     /// The descriptor, valid while this socket lives.
@@ -67,20 +60,32 @@ impl Socket {
 
     /// Binds to a local address.
     pub fn bind(&self, addr: SocketAddr) -> io::Result<()> {
-        Ok(nix::sys::socket::bind(self.fd(), &SockaddrStorage::from(addr))?)
+        self.0.bind(&addr.into())
     }
 
     /// Connects, so that the kernel looks the route up once.
     pub fn connect(&self, addr: SocketAddr) -> io::Result<()> {
-        Ok(nix::sys::socket::connect(self.fd(), &SockaddrStorage::from(addr))?)
+        self.0.connect(&addr.into())
     }
 
     /// The local address.
     pub fn local(&self) -> io::Result<SocketAddr> {
-        let addr: SockaddrStorage = nix::sys::socket::getsockname(self.fd())?;
-        let v4 = addr.as_sockaddr_in().map(|a| SocketAddr::V4((*a).into()));
-        let v6 = || addr.as_sockaddr_in6().map(|a| SocketAddr::V6((*a).into()));
-        v4.or_else(v6).ok_or_else(|| io::Error::other("the socket has no IP address"))
+        ip_address(&self.0.local_addr()?)
+    }
+
+    /// The other end's address.
+    pub fn peer(&self) -> io::Result<SocketAddr> {
+        ip_address(&self.0.peer_addr()?)
+    }
+
+    /// Another socket may bind to the same port if it sets this, too (`SO_REUSEPORT`).
+    pub fn reuse_port(&self) -> io::Result<()> {
+        self.0.set_reuse_port(true)
+    }
+
+    /// Binds although connections in TIME_WAIT, or sockets that set this, hold the port (`SO_REUSEADDR`).
+    pub fn reuse_address(&self) -> io::Result<()> {
+        self.0.set_reuse_address(true)
     }
 
     /// Sets an integer option.
@@ -181,16 +186,17 @@ impl Socket {
 
     /// Sends one datagram without waiting.
     pub fn send(&self, data: &[u8]) -> io::Result<usize> {
-        // SAFETY: pointer and length describe `data`.
-        let sent =
-            unsafe { libc::send(self.fd(), data.as_ptr().cast(), data.len(), libc::MSG_DONTWAIT) };
-        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+        self.0.send_with_flags(data, libc::MSG_DONTWAIT)
     }
+}
+
+fn ip_address(addr: &SockAddr) -> io::Result<SocketAddr> {
+    addr.as_socket().ok_or_else(|| io::Error::other("the socket has no IP address"))
 }
 
 impl From<OwnedFd> for Socket {
     fn from(fd: OwnedFd) -> Self {
-        Self(fd)
+        Self(fd.into())
     }
 }
 
@@ -207,44 +213,6 @@ pub enum Buffer {
     Receive,
     /// `SO_SNDBUF`.
     Send,
-}
-
-/// A socket address in the kernel's form.
-#[derive(Clone, Copy)]
-pub struct KernelAddr {
-    storage: libc::sockaddr_storage,
-    len: libc::socklen_t,
-}
-
-impl std::fmt::Debug for KernelAddr {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("KernelAddr").field("len", &self.len).finish_non_exhaustive()
-    }
-}
-
-impl From<SocketAddr> for KernelAddr {
-    fn from(addr: SocketAddr) -> Self {
-        let addr = SockaddrStorage::from(addr);
-        let mut storage = MaybeUninit::<libc::sockaddr_storage>::zeroed();
-        // SAFETY: `addr` holds `len()` bytes and a sockaddr_storage has room for every address;
-        // all zero beyond it is valid.
-        let storage = unsafe {
-            std::ptr::copy_nonoverlapping(
-                addr.as_ptr().cast::<u8>(),
-                storage.as_mut_ptr().cast::<u8>(),
-                addr.len() as usize,
-            );
-            storage.assume_init()
-        };
-        Self { storage, len: addr.len() }
-    }
-}
-
-impl KernelAddr {
-    /// Pointer and length for a `msghdr`.
-    pub fn parts(&self) -> (*const libc::c_void, libc::socklen_t) {
-        ((&raw const self.storage).cast(), self.len)
-    }
 }
 
 #[cfg(test)]

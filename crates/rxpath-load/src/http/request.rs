@@ -4,6 +4,8 @@
 
 use std::mem::MaybeUninit;
 
+use crate::http::chunks::ChunkError;
+
 /// Most header fields of a request; more are refused with 431.
 pub const MAX_FIELDS: usize = 64;
 
@@ -63,6 +65,16 @@ pub enum Reject {
     NotImplemented,
     /// 505: neither HTTP/1.0 nor HTTP/1.1.
     VersionNotSupported,
+}
+
+impl From<ChunkError> for Reject {
+    fn from(error: ChunkError) -> Self {
+        match error {
+            ChunkError::Malformed(_) => Self::BadRequest,
+            ChunkError::TooLarge => Self::ContentTooLarge,
+            ChunkError::LineTooLong => Self::HeadTooLarge,
+        }
+    }
 }
 
 /// Reads a head; `Ok(None)` when it is not whole yet.

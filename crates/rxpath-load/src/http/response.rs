@@ -5,13 +5,12 @@
 //!
 //! **Source** RFC 9112, section 6.3 (message body length) and section 7.1 (chunked).
 
-mod chunks;
 mod head;
 mod known;
 
 use thiserror::Error;
 
-use chunks::Chunks;
+use crate::http::chunks::{ChunkError, Chunks};
 use head::{Body, Head};
 pub use known::Known;
 
@@ -48,6 +47,16 @@ pub enum Malformed {
     /// `101 Switching Protocols` without having been asked.
     #[error("the server switched protocols without a request to do so")]
     Switched,
+}
+
+impl From<ChunkError> for Malformed {
+    fn from(error: ChunkError) -> Self {
+        Self::Chunk(match error {
+            ChunkError::Malformed(what) => what,
+            ChunkError::TooLarge => "a chunk size over 64 bits",
+            ChunkError::LineTooLong => "a line does not end",
+        })
+    }
 }
 
 /// What became of the bytes.
@@ -170,15 +179,16 @@ impl Reader {
                     }
                     taken as usize
                 }
-                State::Chunked(chunks) => match chunks.feed(rest)? {
-                    None => return Ok(Fed::More),
-                    Some(used) => {
-                        if let Some(start) = start {
-                            known.learn_whole(&bytes[start..at + used], self.reply);
-                        }
-                        used
+                State::Chunked(chunks) => {
+                    let skipped = chunks.skip(rest, u64::MAX)?;
+                    if !skipped.is_end {
+                        return Ok(Fed::More);
                     }
-                },
+                    if let Some(start) = start {
+                        known.learn_whole(&bytes[start..at + skipped.bytes], self.reply);
+                    }
+                    skipped.bytes
+                }
                 State::UntilClose => return Ok(Fed::More),
             };
             at += used;

@@ -4,7 +4,7 @@
 
 mod by_epoll;
 mod by_uring;
-mod chunks;
+mod connection;
 mod count;
 pub mod dialogue;
 mod finish;
@@ -12,22 +12,20 @@ mod open;
 pub mod options;
 pub mod reply;
 pub mod result;
-mod table;
 mod worker;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use rxpath_core::{Fact, Warning};
 
 use crate::LoadError;
 use crate::engine::socket::Socket;
-use crate::engine::thread::CpuTime;
-use crate::http::serve::count::Live;
 use crate::http::serve::options::{ServeOptions, ServeSettings};
 use crate::http::serve::result::{Interval, ServeResult};
+use crate::pool::Pool;
+use crate::slab::Slab;
 use crate::tally::Shared;
-use crate::workload::{Finished, Worker, Workload, wake_until_done};
+use crate::workload::{Finished, Workload};
 
 /// A server.
 #[derive(Debug)]
@@ -36,12 +34,9 @@ pub struct Serve {
     settings: ServeSettings,
     warnings: Vec<Warning>,
     listeners: Vec<Arc<Socket>>,
-    shared: Arc<Shared>,
-    live: Arc<Vec<Live>>,
-    workers: Vec<Worker<worker::Report>>,
-    /// Connections that outlive their threads: sockets close when the workload is dropped.
-    kept: Vec<table::Table>,
-    cpu_before: CpuTime,
+    pool: Pool<worker::Report>,
+    /// Holds the connections open after the end.
+    open: Vec<Slab<connection::Conn>>,
     polled_before: Fact<u64>,
 }
 
@@ -71,62 +66,28 @@ impl Workload for Serve {
         &self.warnings
     }
 
-    fn tids(&self) -> Vec<i32> {
-        self.shared.tallies.iter().map(|tally| tally.tid.load(Relaxed)).collect()
+    fn shared(&self) -> &Shared {
+        &self.pool.shared
     }
 
-    /// Does nothing: a server answers from its opening on.
     fn start(&mut self, _t_ns: u64) {}
 
     fn interval(&self) -> Interval {
-        let tallies = &self.shared.tallies;
-        let live = |of: fn(&Live) -> u64| self.live.iter().map(of).sum();
+        let shared = &self.pool.shared;
         Interval {
             t_ns: crate::engine::clock::now_ns(),
-            requests_total: self.shared.sum(|tally| &tally.packets),
-            received_bytes: live(|live| live.received_bytes.get()),
-            sent_bytes: self.shared.sum(|tally| &tally.bytes),
-            accepted_total: live(|live| live.accepted.get()),
-            open_count: live(|live| live.open.get()),
-            refused_total: live(|live| live.refused.get()),
-            thread_requests_total: tallies.iter().map(|tally| tally.packets.get()).collect(),
-            thread_cpus: tallies.iter().map(|tally| tally.cpu.load(Relaxed)).collect(),
+            requests_total: shared.sum(|tally| &tally.units),
+            received_bytes: shared.sum(|tally| &tally.received_bytes),
+            sent_bytes: shared.sum(|tally| &tally.sent_bytes),
+            accepted_total: shared.sum(|tally| &tally.accepted),
+            open_count: shared.sum(|tally| &tally.connections),
+            refused_total: shared.sum(|tally| &tally.refused),
+            thread_requests_total: shared.each(|tally| &tally.units),
+            thread_cpus: shared.cpus(),
         }
-    }
-
-    fn done(&self) -> u64 {
-        self.shared.sum(|tally| &tally.packets)
-    }
-
-    fn first_ns(&self) -> Option<u64> {
-        self.shared.first_ns()
-    }
-
-    fn last_ns(&self) -> Option<u64> {
-        self.shared.last_ns()
-    }
-
-    fn stop(&self) {
-        self.shared.stop.store(true, SeqCst);
-    }
-
-    fn is_done(&self) -> bool {
-        self.shared.all_done()
     }
 
     fn finish(&mut self) -> Result<Finished<ServeResult>, LoadError> {
-        self.stop();
-        wake_until_done(&self.shared);
         finish::finish(self)
-    }
-}
-
-impl Drop for Serve {
-    fn drop(&mut self) {
-        self.stop();
-        wake_until_done(&self.shared);
-        for worker in self.workers.drain(..) {
-            let _ = worker.join();
-        }
     }
 }

@@ -1,36 +1,18 @@
 //! The two halves of a connection that moves bytes: a feed that sends, a sink that receives.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use crate::engine::socket::Socket;
-use crate::engine::supply::Pipe;
 use crate::engine::zerocopy::Mapping;
 use crate::tcp::pattern::Pattern;
-use crate::tcp::preamble::SendWay;
-use crate::tcp::serve::options::ReceiveWay;
+use crate::tcp::preamble::SendMethod;
+use crate::tcp::serve::options::ReceiveMethod;
 
 /// Address space that a connection's receive queue is mapped into.
 const MAPPING_BYTES: usize = 2 << 20;
 /// Completions are read at the latest when this many calls are under way.
 const UNREAD_CALLS: u64 = 64;
-
-/// Where payloads come from; one for all connections of a process.
-#[derive(Debug)]
-pub(crate) struct Source {
-    pub(crate) pattern: Pattern,
-    file: Option<OwnedFd>,
-}
-
-impl Source {
-    /// For send calls of up to `buffer_bytes`; `file` where splice or sendfile may be asked for.
-    pub(crate) fn new(buffer_bytes: usize, file: bool) -> io::Result<Arc<Self>> {
-        let pattern = Pattern::new(buffer_bytes)?;
-        let file = if file { Some(pattern.file()?) } else { None };
-        Ok(Arc::new(Self { pattern, file }))
-    }
-}
 
 /// What `MSG_ZEROCOPY` gave.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,32 +35,30 @@ impl ZerocopyCount {
 /// The sending half.
 #[derive(Debug)]
 pub(crate) struct Feed {
-    source: Arc<Source>,
-    way: SendWay,
+    pattern: Arc<Pattern>,
+    method: SendMethod,
     buffer_bytes: usize,
     /// Payloads go on through the pattern; otherwise each call sends its beginning, which stays in the cache.
     verify: bool,
-    pipe: Option<Pipe>,
     pub(crate) offset: u64,
     pub(crate) zerocopy: ZerocopyCount,
 }
 
 impl Feed {
     pub(crate) fn new(
-        source: Arc<Source>,
-        way: SendWay,
+        pattern: Arc<Pattern>,
+        method: SendMethod,
         buffer_bytes: usize,
         verify: bool,
-    ) -> io::Result<Self> {
-        let buffer_bytes = buffer_bytes.min(source.pattern.buffer_bytes());
-        let pipe = if way == SendWay::Splice { Some(Pipe::new(buffer_bytes)?) } else { None };
+    ) -> Self {
+        let buffer_bytes = buffer_bytes.min(pattern.buffer_bytes());
         let zerocopy = ZerocopyCount::default();
-        Ok(Self { source, way, buffer_bytes, verify, pipe, offset: 0, zerocopy })
+        Self { pattern, method, buffer_bytes, verify, offset: 0, zerocopy }
     }
 
     /// Prepares the socket.
     pub(crate) fn prepare(&self, socket: &Socket) -> io::Result<()> {
-        if self.way == SendWay::Zerocopy { socket.allow_zerocopy() } else { Ok(()) }
+        if self.method == SendMethod::Zerocopy { socket.allow_zerocopy() } else { Ok(()) }
     }
 
     /// One send call of up to `most` bytes, as the socket blocks.
@@ -86,17 +66,9 @@ impl Feed {
     pub(crate) fn push(&mut self, socket: &Socket, most: usize) -> io::Result<usize> {
         let len = self.buffer_bytes.min(most);
         let from = if self.verify { self.offset } else { 0 };
-        let sent = match (self.way, &mut self.pipe, &self.source.file) {
-            (SendWay::Zerocopy, ..) => self.push_zerocopy(socket, from, len),
-            (SendWay::Splice, Some(pipe), Some(file)) => {
-                let place = if self.verify { Pattern::place(from) as u64 } else { 0 };
-                pipe.send(file, place, len, socket)
-            }
-            (SendWay::Sendfile, _, Some(file)) => {
-                let place = if self.verify { Pattern::place(from) as u64 } else { 0 };
-                socket.send_file(file, place, len)
-            }
-            _ => socket.send_with(self.source.pattern.at(from, len), 0),
+        let sent = match self.method {
+            SendMethod::Copy => socket.send_with(self.pattern.at(from, len), 0),
+            SendMethod::Zerocopy => self.push_zerocopy(socket, from, len),
         }?;
         self.offset += sent as u64;
         Ok(sent)
@@ -107,7 +79,7 @@ impl Feed {
             self.reap(socket)?;
         }
         loop {
-            match socket.send_zerocopy(self.source.pattern.at(from, len)) {
+            match socket.send_zerocopy(self.pattern.at(from, len)) {
                 Ok(sent) => {
                     self.zerocopy.calls += 1;
                     return Ok(sent);
@@ -127,7 +99,7 @@ impl Feed {
 
     /// Reads the completions that are there.
     pub(crate) fn reap(&mut self, socket: &Socket) -> io::Result<()> {
-        if self.way != SendWay::Zerocopy {
+        if self.method != SendMethod::Zerocopy {
             return Ok(());
         }
         while let Some(done) = socket.completion()? {
@@ -147,7 +119,7 @@ impl Feed {
 /// The receiving half.
 #[derive(Debug, Default)]
 pub(crate) struct Sink {
-    way: ReceiveWay,
+    method: ReceiveMethod,
     verify: bool,
     mapping: Option<Mapping>,
     pub(crate) offset: u64,
@@ -157,12 +129,12 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    pub(crate) fn new(socket: &Socket, way: ReceiveWay, verify: bool) -> io::Result<Self> {
-        let mapping = match way {
-            ReceiveWay::Zerocopy => Some(Mapping::new(socket, MAPPING_BYTES)?),
-            ReceiveWay::Read | ReceiveWay::Trunc => None,
+    pub(crate) fn new(socket: &Socket, method: ReceiveMethod, verify: bool) -> io::Result<Self> {
+        let mapping = match method {
+            ReceiveMethod::Zerocopy => Some(Mapping::new(socket, MAPPING_BYTES)?),
+            ReceiveMethod::Read | ReceiveMethod::Trunc => None,
         };
-        Ok(Self { way, verify, mapping, ..Self::default() })
+        Ok(Self { method, verify, mapping, ..Self::default() })
     }
 
     /// One step of receiving, as the socket blocks; 0 = the peer has ended its direction.
@@ -173,14 +145,14 @@ impl Sink {
         buffer: &mut [u8],
         pattern: &Pattern,
     ) -> io::Result<usize> {
-        let got = match self.way {
-            ReceiveWay::Trunc => socket.recv_discard(buffer.len(), 0)?,
-            ReceiveWay::Read => {
+        let got = match self.method {
+            ReceiveMethod::Trunc => socket.recv_discard(buffer.len(), 0)?,
+            ReceiveMethod::Read => {
                 let got = socket.recv(buffer, 0)?;
                 self.check(&buffer[..got], pattern);
                 got
             }
-            ReceiveWay::Zerocopy => return self.pull_mapped(socket, buffer, pattern),
+            ReceiveMethod::Zerocopy => return self.pull_mapped(socket, buffer, pattern),
         };
         self.offset += got as u64;
         Ok(got)
@@ -246,15 +218,15 @@ mod tests {
     use super::*;
     use crate::engine::tcp::tests::pair;
 
-    /// Sends a megabyte in every way, receives it in every way, and checks each byte.
+    /// Sends a megabyte in every method, receives it in every method, and checks each byte.
     #[test]
     fn every_way_of_sending_arrives_in_every_way_of_receiving() {
         const BYTES: usize = 1_000_000;
-        let source = Source::new(50_000, true).unwrap();
-        for send in [SendWay::Copy, SendWay::Zerocopy, SendWay::Splice, SendWay::Sendfile] {
-            for receive in [ReceiveWay::Read, ReceiveWay::Zerocopy] {
+        let pattern = Arc::new(Pattern::new(50_000).unwrap());
+        for send in [SendMethod::Copy, SendMethod::Zerocopy] {
+            for receive in [ReceiveMethod::Read, ReceiveMethod::Zerocopy] {
                 let (client, server) = pair();
-                let mut feed = Feed::new(Arc::clone(&source), send, 50_000, true).unwrap();
+                let mut feed = Feed::new(Arc::clone(&pattern), send, 50_000, true);
                 feed.prepare(&client).unwrap();
                 let mut sink = Sink::new(&server, receive, true).unwrap();
                 let sender = std::thread::spawn(move || {
@@ -265,7 +237,7 @@ mod tests {
                     (client, feed)
                 });
                 let mut buffer = vec![0; 30_000];
-                while sink.pull(&server, &mut buffer, &source.pattern).unwrap() > 0 {}
+                while sink.pull(&server, &mut buffer, &pattern).unwrap() > 0 {}
                 let (client, mut feed) = sender.join().unwrap();
                 assert_eq!(
                     (sink.offset, sink.mismatch),
@@ -282,15 +254,15 @@ mod tests {
 
     #[test]
     fn a_changed_byte_is_found_with_its_offset() {
-        let source = Source::new(4096, false).unwrap();
+        let pattern = Pattern::new(4096).unwrap();
         let (client, server) = pair();
-        let mut data = source.pattern.at(0, 4096).to_vec();
+        let mut data = pattern.at(0, 4096).to_vec();
         data[1234] ^= 1;
         client.send_with(&data, 0).unwrap();
         client.shutdown_write().unwrap();
-        let mut sink = Sink::new(&server, ReceiveWay::Read, true).unwrap();
+        let mut sink = Sink::new(&server, ReceiveMethod::Read, true).unwrap();
         let mut buffer = vec![0; 1000];
-        while sink.pull(&server, &mut buffer, &source.pattern).unwrap() > 0 {}
+        while sink.pull(&server, &mut buffer, &pattern).unwrap() > 0 {}
         assert_eq!(sink.mismatch, Some(1234));
     }
 }

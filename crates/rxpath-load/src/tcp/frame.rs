@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::tcp::preamble::{MAGIC, VERSION};
 use crate::tcp::result::ServerReport;
-use crate::tcp::serve::options::ReceiveWay;
+use crate::tcp::serve::options::ReceiveMethod;
 
 /// Bytes before the JSON.
 pub const HEADER_BYTES: usize = 12;
@@ -39,7 +39,7 @@ pub struct Hello {
     /// Version of the server's program.
     pub program: String,
     /// How it receives: what it discards it cannot check.
-    pub receive: ReceiveWay,
+    pub receive: ReceiveMethod,
     /// Its worker threads.
     pub threads_count: usize,
 }
@@ -100,7 +100,8 @@ mod tests {
 
     #[test]
     fn answers_read_back_and_wait_for_their_end() {
-        let hello = Hello { program: "0.1.0".into(), receive: ReceiveWay::Trunc, threads_count: 2 };
+        let hello =
+            Hello { program: "0.1.0".into(), receive: ReceiveMethod::Trunc, threads_count: 2 };
         for answer in [
             Answer::Hello(hello),
             Answer::Report(Box::default()),

@@ -5,9 +5,7 @@
 //! point into one memory that nobody writes, so that they may be sent without copying.
 
 use std::io;
-use std::os::fd::OwnedFd;
 
-use crate::engine::supply::memory_file;
 use crate::engine::zerocopy::Pages;
 
 /// Bytes after which the table repeats: the largest prime under 2^16.
@@ -42,16 +40,10 @@ impl Pattern {
         self.buffer_bytes
     }
 
-    /// Where offset `offset` of a stream lies in the memory.
-    #[inline]
-    pub fn place(offset: u64) -> usize {
-        (offset % PERIOD as u64) as usize
-    }
-
     /// `len` bytes of a stream from `offset` on; at most the buffer's size.
     #[inline]
     pub fn at(&self, offset: u64, len: usize) -> &[u8] {
-        let start = Self::place(offset);
+        let start = (offset % PERIOD as u64) as usize;
         &self.memory.bytes()[start..start + len.min(self.buffer_bytes)]
     }
 
@@ -68,11 +60,6 @@ impl Pattern {
             offset += part.len() as u64;
         }
         None
-    }
-
-    /// The same bytes as a file in memory.
-    pub fn file(&self) -> io::Result<OwnedFd> {
-        memory_file(self.memory.bytes())
     }
 }
 

@@ -9,7 +9,7 @@
 //!        8      kind: 0 control, 1 stream, 2 request/response, 3 connect/request/response/close
 //!        9      flags: 1 client sends, 2 server sends, 4 payloads follow the pattern and are checked,
 //!               8 the server closes after its response, 16 TCP_NODELAY
-//!       10      how the server sends: 0 copy, 1 zerocopy, 2 splice, 3 sendfile
+//!       10      how the server sends: 0 copy, 1 zerocopy
 //!       11      0
 //!       12..16  bytes of a request
 //!       16..20  bytes of a response
@@ -54,6 +54,7 @@ pub enum Kind {
 }
 
 /// How bytes are handed to the kernel.
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(
     Clone,
     Copy,
@@ -66,16 +67,12 @@ pub enum Kind {
     schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum SendWay {
+pub enum SendMethod {
     /// `send`: copied from user memory.
     #[default]
     Copy,
     /// `send` with `MSG_ZEROCOPY`.
     Zerocopy,
-    /// `splice` from a file in memory through a pipe.
-    Splice,
-    /// `sendfile` from a file in memory.
-    Sendfile,
 }
 
 /// A client's order.
@@ -94,7 +91,7 @@ pub struct Preamble {
     /// `TCP_NODELAY` at the server.
     pub nodelay: bool,
     /// How the server sends a stream.
-    pub send: SendWay,
+    pub send: SendMethod,
     /// Bytes of a request.
     pub request_bytes: u32,
     /// Bytes of a response.
@@ -140,10 +137,8 @@ impl Preamble {
             | flag(self.server_closes, SERVER_CLOSES)
             | flag(self.nodelay, NODELAY);
         bytes[10] = match self.send {
-            SendWay::Copy => 0,
-            SendWay::Zerocopy => 1,
-            SendWay::Splice => 2,
-            SendWay::Sendfile => 3,
+            SendMethod::Copy => 0,
+            SendMethod::Zerocopy => 1,
         };
         bytes[12..16].copy_from_slice(&self.request_bytes.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.response_bytes.to_le_bytes());
@@ -187,10 +182,8 @@ impl Preamble {
             server_closes: flags & SERVER_CLOSES != 0,
             nodelay: flags & NODELAY != 0,
             send: match bytes[10] {
-                0 => SendWay::Copy,
-                1 => SendWay::Zerocopy,
-                2 => SendWay::Splice,
-                3 => SendWay::Sendfile,
+                0 => SendMethod::Copy,
+                1 => SendMethod::Zerocopy,
                 _ => return Err(Refusal::Malformed("unknown send method")),
             },
             request_bytes: u32_at(12),
@@ -238,12 +231,7 @@ mod tests {
             Just(Kind::Transactions),
             Just(Kind::Single)
         ];
-        let send = prop_oneof![
-            Just(SendWay::Copy),
-            Just(SendWay::Zerocopy),
-            Just(SendWay::Splice),
-            Just(SendWay::Sendfile)
-        ];
+        let send = prop_oneof![Just(SendMethod::Copy), Just(SendMethod::Zerocopy)];
         let sizes = (1..=MAX_MESSAGE, 1..=MAX_MESSAGE, 1..=MAX_BUFFER);
         (kind, send, sizes, any::<[bool; 4]>(), any::<(u64, u64)>()).prop_map(
             |(kind, send, (request_bytes, response_bytes, buffer_bytes), flags, (run, pacing))| {

@@ -6,9 +6,12 @@ use std::net::SocketAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::limit::{Limit, Ran};
+use crate::engine::clock;
+use crate::limit::Limit;
 use crate::quantiles::Quantiles;
+use crate::tally::{Shared, Tally};
 use crate::tcp::connection::{ConnectionResult, TcpSummary};
+use crate::usage::{ThreadUsage, UsageMeter};
 use crate::workload::Progress;
 
 /// `result` of `serve tcp`.
@@ -90,7 +93,7 @@ pub struct StreamResult {
     /// Sum of the rates of both directions.
     pub delivered_bps: Option<f64>,
     /// `--bitrate`.
-    pub asked_bps: Option<f64>,
+    pub target_bps: Option<f64>,
     /// From here to the server.
     pub to_server: Option<Direction>,
     /// From the server to here.
@@ -148,10 +151,10 @@ pub struct TransactionsResult {
     /// Per second of `duration_s`.
     pub achieved_tps: f64,
     /// `--rate`, or `None` when as fast as responses arrive.
-    pub asked_tps: Option<f64>,
+    pub target_tps: Option<f64>,
     /// Transactions due by the schedule; without a schedule, those begun.
     #[serde(default)]
-    pub asked_transactions_total: u64,
+    pub target_transactions_total: u64,
     /// Due but never begun: no connection was free. No quantile includes them.
     #[serde(default)]
     pub unsent_transactions_total: u64,
@@ -230,12 +233,9 @@ pub struct ServerThread {
 /// One worker thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadResult {
-    /// Thread id.
-    pub tid: i32,
-    /// CPU asked for.
-    pub asked_cpu: Option<u32>,
-    /// CPUs it was seen on.
-    pub seen_cpus: Vec<u32>,
+    /// The thread and its CPU time.
+    #[serde(flatten)]
+    pub usage: ThreadUsage,
     /// Payload bytes read.
     pub delivered_bytes: u64,
     /// Payload bytes taken by the kernel.
@@ -244,10 +244,6 @@ pub struct ThreadResult {
     pub transactions_total: u64,
     /// System calls made to move them, waits included.
     pub calls_count: u64,
-    /// User CPU time.
-    pub cpu_user_s: f64,
-    /// System CPU time.
-    pub cpu_system_s: f64,
     /// Time neither running nor waiting for a CPU: blocked on sockets or on the schedule.
     pub blocked_s: f64,
     /// Longest intended pause of a server (`--sleep`); 0 for none.
@@ -255,17 +251,9 @@ pub struct ThreadResult {
     pub longest_away_us: f64,
 }
 
-impl Ran for ThreadResult {
-    fn tid(&self) -> i32 {
-        self.tid
-    }
-
-    fn seen_cpus(&self) -> &[u32] {
-        &self.seen_cpus
-    }
-
-    fn cpu_s(&self) -> f64 {
-        self.cpu_user_s + self.cpu_system_s
+impl AsRef<ThreadUsage> for ThreadResult {
+    fn as_ref(&self) -> &ThreadUsage {
+        &self.usage
     }
 }
 
@@ -293,6 +281,40 @@ pub struct Interval {
     /// `TCP_INFO` of this side's ends now, of the first 256 connections.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tcp: Option<TcpSummary>,
+}
+
+impl ThreadResult {
+    /// Of the calling worker, at its end.
+    pub(crate) fn of(usage: UsageMeter, tally: &Tally) -> Self {
+        let (usage, waited) = usage.end(tally);
+        Self {
+            usage,
+            delivered_bytes: tally.received_bytes.get(),
+            sent_bytes: tally.sent_bytes.get(),
+            transactions_total: tally.units.get(),
+            calls_count: tally.calls.get(),
+            blocked_s: waited.blocked_s.unwrap_or(0.0),
+            longest_away_us: 0.0,
+        }
+    }
+}
+
+impl Interval {
+    /// Counters of this moment.
+    pub(crate) fn of(shared: &Shared, tcp: Option<TcpSummary>) -> Self {
+        Self {
+            t_ns: clock::now_ns(),
+            delivered_bytes: shared.sum(|tally| &tally.received_bytes),
+            sent_bytes: shared.sum(|tally| &tally.sent_bytes),
+            transactions_total: shared.sum(|tally| &tally.units),
+            connections_count: shared.sum(|tally| &tally.connections),
+            thread_delivered_bytes: shared.each(|tally| &tally.received_bytes),
+            thread_sent_bytes: shared.each(|tally| &tally.sent_bytes),
+            thread_transactions_total: shared.each(|tally| &tally.units),
+            thread_cpus: shared.cpus(),
+            tcp,
+        }
+    }
 }
 
 impl Progress for Interval {

@@ -2,24 +2,22 @@
 
 mod connection;
 mod finish;
-mod hub;
 mod open;
 pub mod options;
-mod slots;
+mod server;
 mod worker;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
 
 use rxpath_core::Warning;
 
 use crate::LoadError;
-use crate::engine::thread::CpuTime;
-use crate::tcp::lanes::Lanes;
+use crate::pool::Pool;
+use crate::tally::Shared;
 use crate::tcp::result::{Interval, ServeResult};
-use crate::tcp::serve::hub::Hub;
 use crate::tcp::serve::options::{ServeOptions, ServeSettings};
-use crate::workload::{Finished, Worker, Workload, wake_until_done};
+use crate::tcp::serve::server::ServerState;
+use crate::workload::{Finished, Workload};
 
 pub(crate) use finish::mismatch;
 
@@ -29,12 +27,10 @@ pub struct Serve {
     options: ServeOptions,
     settings: ServeSettings,
     warnings: Vec<Warning>,
-    lanes: Arc<Lanes>,
-    hub: Arc<Hub>,
-    workers: Vec<Worker<worker::Report>>,
+    server: Arc<ServerState>,
+    pool: Pool<worker::Report>,
     /// Holds the connections open after the end.
     open: Vec<worker::Report>,
-    cpu_before: CpuTime,
 }
 
 impl Serve {
@@ -63,50 +59,22 @@ impl Workload for Serve {
         &self.warnings
     }
 
-    fn tids(&self) -> Vec<i32> {
-        self.lanes.tids()
+    fn shared(&self) -> &Shared {
+        &self.pool.shared
     }
 
-    /// Does nothing: a server serves from its opening on, so that no connection waits for an order.
     fn start(&mut self, _t_ns: u64) {}
 
     fn interval(&self) -> Interval {
-        Interval { tcp: self.hub.sample(), ..self.lanes.interval() }
+        Interval::of(&self.pool.shared, self.server.sample())
     }
 
     fn done(&self) -> u64 {
-        self.lanes.sum(|lane| &lane.delivered_bytes) + self.lanes.sum(|lane| &lane.sent_bytes)
-    }
-
-    fn first_ns(&self) -> Option<u64> {
-        self.lanes.shared.first_ns()
-    }
-
-    fn last_ns(&self) -> Option<u64> {
-        self.lanes.shared.last_ns()
-    }
-
-    fn stop(&self) {
-        self.lanes.shared.stop.store(true, SeqCst);
-    }
-
-    fn is_done(&self) -> bool {
-        self.lanes.shared.all_done()
+        let shared = &self.pool.shared;
+        shared.sum(|tally| &tally.received_bytes) + shared.sum(|tally| &tally.sent_bytes)
     }
 
     fn finish(&mut self) -> Result<Finished<ServeResult>, LoadError> {
-        self.stop();
-        wake_until_done(&self.lanes.shared);
         finish::finish(self)
-    }
-}
-
-impl Drop for Serve {
-    fn drop(&mut self) {
-        self.stop();
-        wake_until_done(&self.lanes.shared);
-        for worker in self.workers.drain(..) {
-            let _ = worker.join();
-        }
     }
 }

@@ -8,10 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::LoadError;
-use crate::buffers;
 use crate::engine::socket::{Buffer, Socket};
 use crate::engine::tcp::CONGESTION_LIST;
 use crate::udp::serve::options::BusyPoll;
+use crate::{buffers, busy_poll};
 
 /// Options of the sockets of one side.
 #[derive(Clone, Debug, Default)]
@@ -86,7 +86,7 @@ impl SocketOptions {
             let set = socket.set(tcp, libc::TCP_NOTSENT_LOWAT, bytes as i32);
             set.map_err(|e| LoadError::io("--notsent-lowat (TCP_NOTSENT_LOWAT)", e))?;
         }
-        self.busy_poll.map_or(Ok(()), |poll| busy_poll(socket, poll))
+        self.busy_poll.map_or(Ok(()), |poll| busy_poll::set(socket, poll))
     }
 
     /// What came of them, and a warning where the kernel gave less.
@@ -117,23 +117,6 @@ impl SocketOptions {
     }
 }
 
-fn busy_poll(socket: &Socket, poll: BusyPoll) -> Result<(), LoadError> {
-    let set = |name, value| {
-        socket.set(libc::SOL_SOCKET, name, value).map_err(|source| match source.kind() {
-            ErrorKind::PermissionDenied => LoadError::Denied {
-                what: "--busy-poll (SO_BUSY_POLL)".into(),
-                needs: "CAP_NET_ADMIN",
-            },
-            _ => LoadError::Unsupported { what: "--busy-poll (SO_BUSY_POLL)".into(), source },
-        })
-    };
-    set(libc::SO_BUSY_POLL, poll.poll_us as i32)?;
-    if poll.prefer {
-        set(libc::SO_PREFER_BUSY_POLL, 1)?;
-    }
-    poll.budget_packets.map_or(Ok(()), |budget| set(libc::SO_BUSY_POLL_BUDGET, budget as i32))
-}
-
 fn congestion_error(name: &str, source: &io::Error) -> LoadError {
     if source.kind() == ErrorKind::PermissionDenied {
         return LoadError::Denied { what: format!("--congestion {name}"), needs: "CAP_NET_ADMIN" };
@@ -152,29 +135,6 @@ fn mss_error(mss: u32) -> LoadError {
         format!("--mss {mss}: the kernel accepts 88 to 32767"),
         "omit it to use the path's own segment size",
     )
-}
-
-/// A refused bind in words.
-pub(crate) fn bind_error(addr: SocketAddr, source: io::Error) -> LoadError {
-    let hint = match source.kind() {
-        ErrorKind::AddrInUse => format!(
-            "port {} is taken by another socket (`ss -tlnp sport = :{}` shows whose); \
-             choose another port, or end its owner",
-            addr.port(),
-            addr.port()
-        ),
-        ErrorKind::AddrNotAvailable => {
-            format!(
-                "{} is not an address of this host; `ip address` lists its addresses",
-                addr.ip()
-            )
-        }
-        ErrorKind::PermissionDenied => {
-            "ports under net.ipv4.ip_unprivileged_port_start need CAP_NET_BIND_SERVICE".into()
-        }
-        _ => String::new(),
-    };
-    LoadError::Address { op: "bind", addr: addr.to_string(), source, hint }
 }
 
 /// A refused connect in words.
@@ -207,20 +167,4 @@ pub(crate) fn ports_hint() -> String {
          TIME_WAIT for 60 s: let the server close (--close server), reset (--close reset), widen the range, \
          or lower --rate"
     )
-}
-
-/// Raises `RLIMIT_NOFILE` to its hard limit and gives what is in force.
-pub(crate) fn raise_descriptors() -> u64 {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1024, 1024));
-    match setrlimit(Resource::RLIMIT_NOFILE, hard, hard) {
-        Ok(()) => hard,
-        Err(_) => soft,
-    }
-}
-
-/// The name of an errno, such as `ECONNRESET`.
-pub(crate) fn errno_name(error: &io::Error) -> String {
-    let number = error.raw_os_error().unwrap_or(0);
-    format!("{:?}", nix::errno::Errno::from_raw(number))
 }

@@ -5,20 +5,18 @@ mod fill;
 mod finish;
 mod open;
 pub mod options;
+mod transmit;
 mod worker;
-
-use std::sync::Arc;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use rxpath_core::Warning;
 
 use crate::LoadError;
 use crate::engine::clock;
-use crate::engine::thread::CpuTime;
+use crate::pool::Pool;
 use crate::tally::Shared;
 use crate::udp::load::options::{LoadOptions, LoadSettings};
 use crate::udp::result::{Interval, LoadResult};
-use crate::workload::{Finished, Worker, Workload, wake_until_done};
+use crate::workload::{Finished, Workload};
 
 pub use fill::dry_loop_ns;
 
@@ -28,9 +26,7 @@ pub struct Load {
     options: LoadOptions,
     settings: LoadSettings,
     warnings: Vec<Warning>,
-    shared: Arc<Shared>,
-    workers: Vec<Worker<worker::Report>>,
-    cpu_before: CpuTime,
+    pool: Pool<worker::Report>,
 }
 
 impl Load {
@@ -54,62 +50,25 @@ impl Workload for Load {
         &self.warnings
     }
 
-    fn tids(&self) -> Vec<i32> {
-        self.shared.tallies.iter().map(|tally| tally.tid.load(Relaxed)).collect()
-    }
-
-    fn start(&mut self, t_ns: u64) {
-        self.cpu_before = crate::engine::thread::process_cpu_time();
-        self.shared.start_ns.store(t_ns.max(1), SeqCst);
+    fn shared(&self) -> &Shared {
+        &self.pool.shared
     }
 
     fn interval(&self) -> Interval {
-        let tallies = &self.shared.tallies;
+        let shared = &self.pool.shared;
         Interval {
             t_ns: clock::now_ns(),
-            offered_packets: Some(self.shared.sum(|tally| &tally.offered)),
-            packets: self.shared.sum(|tally| &tally.packets),
-            bytes: self.shared.sum(|tally| &tally.bytes),
-            thread_packets: tallies.iter().map(|tally| tally.packets.get()).collect(),
-            blocked_s: Some(self.shared.sum(|tally| &tally.blocked_ns) as f64 / 1e9),
-            thread_cpus: tallies.iter().map(|tally| tally.cpu.load(Relaxed)).collect(),
+            offered_packets: Some(shared.sum(|tally| &tally.offered)),
+            packets: shared.sum(|tally| &tally.units),
+            bytes: shared.sum(|tally| &tally.sent_bytes),
+            thread_packets: shared.each(|tally| &tally.units),
+            blocked_s: Some(shared.sum(|tally| &tally.blocked_ns) as f64 / 1e9),
+            thread_cpus: shared.cpus(),
             ..Interval::default()
         }
     }
 
-    fn done(&self) -> u64 {
-        self.shared.sum(|tally| &tally.packets)
-    }
-
-    fn first_ns(&self) -> Option<u64> {
-        self.shared.first_ns()
-    }
-
-    fn last_ns(&self) -> Option<u64> {
-        self.shared.last_ns()
-    }
-
-    fn stop(&self) {
-        self.shared.stop.store(true, SeqCst);
-    }
-
-    fn is_done(&self) -> bool {
-        self.shared.all_done()
-    }
-
     fn finish(&mut self) -> Result<Finished<LoadResult>, LoadError> {
-        self.stop();
-        wake_until_done(&self.shared);
         finish::finish(self)
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        self.stop();
-        wake_until_done(&self.shared);
-        for worker in self.workers.drain(..) {
-            let _ = worker.join();
-        }
     }
 }

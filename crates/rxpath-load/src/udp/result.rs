@@ -4,8 +4,9 @@ use rxpath_stats::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::limit::{Limit, Ran};
+use crate::limit::Limit;
 use crate::quantiles::Quantiles;
+use crate::usage::ThreadUsage;
 use crate::workload::Progress;
 
 /// `result` of `serve udp`.
@@ -75,20 +76,13 @@ pub struct Sequence {
 /// One worker thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadResult {
-    /// Thread id.
-    pub tid: i32,
-    /// CPU asked for.
-    pub asked_cpu: Option<u32>,
-    /// CPUs it was seen on, checked after each call.
-    pub seen_cpus: Vec<u32>,
+    /// The thread and its CPU time.
+    #[serde(flatten)]
+    pub usage: ThreadUsage,
     /// Datagrams handled.
     pub packets: u64,
     /// System calls made to move them.
     pub calls_count: u64,
-    /// User CPU time.
-    pub cpu_user_s: f64,
-    /// System CPU time.
-    pub cpu_system_s: f64,
     /// Time blocked on the socket (sender: no send buffer; receiver: waiting for a datagram).
     pub blocked_s: f64,
     /// Longest intended pause of a receiver between two reads (`--sleep`); 0 for none.
@@ -96,17 +90,9 @@ pub struct ThreadResult {
     pub longest_away_us: f64,
 }
 
-impl Ran for ThreadResult {
-    fn tid(&self) -> i32 {
-        self.tid
-    }
-
-    fn seen_cpus(&self) -> &[u32] {
-        &self.seen_cpus
-    }
-
-    fn cpu_s(&self) -> f64 {
-        self.cpu_user_s + self.cpu_system_s
+impl AsRef<ThreadUsage> for ThreadResult {
+    fn as_ref(&self) -> &ThreadUsage {
+        &self.usage
     }
 }
 
@@ -139,7 +125,7 @@ pub struct LoadResult {
     /// First send to last.
     pub duration_s: f64,
     /// By the schedule of `--rate`; equal to offered without one.
-    pub asked_packets: u64,
+    pub target_packets: u64,
     /// Attempted.
     pub offered_packets: u64,
     /// Accepted by this host's kernel.
@@ -152,11 +138,14 @@ pub struct LoadResult {
     pub send_errors: std::collections::BTreeMap<String, u64>,
     /// `ECONNREFUSED` answers (an earlier datagram found no listener); the send was retried.
     pub refused_count: u64,
+    /// Whether datagrams went around the kernel's UDP, whose counters leave them out.
+    #[serde(default)]
+    pub bypasses_udp: bool,
     /// Calls that stopped within a batch although the next datagram could be sent: the kernel hides the reason.
     #[serde(default)]
     pub hidden_errors_count: u64,
     /// `--rate`, or `None` when as fast as possible.
-    pub asked_pps: Option<f64>,
+    pub target_pps: Option<f64>,
     /// Intended send time to the send call, with `--rate`.
     pub lateness_us: Option<Lateness>,
     /// Time blocked on a full send buffer, sum over threads.

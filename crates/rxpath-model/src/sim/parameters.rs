@@ -1,7 +1,7 @@
 //! Every parameter of a simulation, once: its name, unit, range, default and meaning, and the field of [`Parameters`]
 //! that holds it.
 //!
-//! The reader of parameter files, `--set`, the messages about bad values and the table in `docs/simulate.md` all come
+//! The reader of parameter files, `--set`, the messages about bad values and the table in `docs/reference/simulator.md` all come
 //! from this list.
 
 use serde::Deserialize;

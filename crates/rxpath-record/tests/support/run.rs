@@ -60,7 +60,7 @@ fn verdict() -> Verdict {
 fn evidence() -> Evidence {
     Evidence {
         window_s: 1.0,
-        asked_pps: Some(1000.0),
+        target_pps: Some(1000.0),
         offered_pps: 1000.0,
         delivered_pps: 900.0,
         receiver_threads: vec![ThreadUse { tid: 7, name: "rx".into(), ..ThreadUse::default() }],

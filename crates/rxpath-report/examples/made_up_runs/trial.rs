@@ -162,7 +162,7 @@ fn evidence_of(
     };
     Evidence {
         window_s: 1.0,
-        asked_pps: None,
+        target_pps: None,
         offered_pps,
         delivered_pps,
         sender_threads: vec![thread("rx-load", 0, ledger.offered_packets)],

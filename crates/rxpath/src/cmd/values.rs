@@ -8,7 +8,6 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rxpath_core::{Bytes, Count, CpuList, Nanos};
 
-use crate::exit::Failure;
 use crate::interrupt::Interrupt;
 
 /// A plain number of ns or a time with its unit.
@@ -58,19 +57,6 @@ pub fn small_size(text: &str) -> Result<u32, String> {
     let Bytes(bytes) =
         text.parse().map_err(|error: rxpath_core::ParseUnitError| error.to_string())?;
     u32::try_from(bytes).map_err(|_| "under 4 GiB expected".into())
-}
-
-/// Threads and CPUs of `--threads` and `--cpu`, which must agree.
-pub fn threads(threads: Option<usize>, cpu: Option<CpuList>) -> Result<(usize, Vec<u32>), Failure> {
-    let cpus = cpu.unwrap_or_default().0;
-    match (threads, cpus.len()) {
-        (Some(threads), listed) if listed > 0 && listed != threads => Err(Failure::usage(format!(
-            "--threads {threads} differs from the {listed} entries of --cpu"
-        ))
-        .hint("--cpu alone gives one thread per entry")),
-        (Some(threads), _) => Ok((threads, cpus)),
-        (None, listed) => Ok((listed.max(1), cpus)),
-    }
 }
 
 /// `p50 30.8us, p99 456us, max 27.8ms`.

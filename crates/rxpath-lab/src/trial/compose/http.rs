@@ -31,9 +31,9 @@ pub(super) fn metrics(
             all.insert(name.into(), running * 1e6 / rps);
         }
     }
-    let asked = raw.load.result.get("asked_rps").and_then(Value::as_f64);
-    if let Some(asked) = asked.filter(|asked| *asked > 0.0) {
-        all.insert("achieved_ratio".into(), rps / asked);
+    let target = raw.load.result.get("target_rps").and_then(Value::as_f64);
+    if let Some(target) = target.filter(|target| *target > 0.0) {
+        all.insert("achieved_ratio".into(), rps / target);
     }
     if let Some(errors) = raw.load.result.get("errors_total").and_then(Value::as_object) {
         let sum: f64 = errors.values().filter_map(Value::as_f64).sum();

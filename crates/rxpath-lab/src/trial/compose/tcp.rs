@@ -33,7 +33,7 @@ pub(super) fn compose(variant: &Variant, bed: &dyn Bed, raw: &Raw, spans: &Spans
         load,
         serve,
         served: None,
-        asked_pps: None,
+        target_pps: None,
         segments_per_send: None,
         pps: rates(&input, raw),
         softirq: bed.softirq(),

@@ -47,7 +47,7 @@ pub(super) fn compose(
         load,
         serve,
         served: said.serve.as_ref().map(|serve| (serve, raw.serve.lines.as_slice())),
-        asked_pps: said.load.as_ref().and_then(|load| load.asked_pps),
+        target_pps: said.load.as_ref().and_then(|load| load.target_pps),
         segments_per_send: said.load.as_ref().map(|load| load.segments_per_send),
         pps: rates(&input, &ledger, spans),
         softirq: bed.softirq(),
@@ -106,8 +106,8 @@ pub(super) fn metrics(evidence: &Evidence, all: &mut std::collections::BTreeMap<
     let [sender, receiver] = super::running(evidence);
     per_packet("receiver_cpu_ns_per_packet", receiver, evidence.delivered_pps);
     per_packet("sender_cpu_ns_per_packet", sender, evidence.offered_pps);
-    if let Some(asked) = evidence.asked_pps.filter(|asked| *asked > 0.0) {
-        all.insert("achieved_ratio".into(), evidence.offered_pps / asked);
+    if let Some(target) = evidence.target_pps.filter(|target| *target > 0.0) {
+        all.insert("achieved_ratio".into(), evidence.offered_pps / target);
     }
     let threads = evidence.sender_threads.len().max(1) as f64;
     if evidence.window_s > 0.0 {
@@ -171,7 +171,7 @@ fn ledger_input(variant: &Variant, path: PathFacts, said: &Said, moved: &Moved) 
         )
     };
     let sender = if let Some(load) = &said.load {
-        sender_said(variant, load)
+        sender_said(load)
     } else {
         foreign_sender(kernel("tx", "OutDatagrams") + kernel("tx", "SndbufErrors"), &path, moved)
     };
@@ -216,14 +216,14 @@ fn foreign_sender(udp: u64, path: &PathFacts, moved: &Moved) -> SenderSaid {
 }
 
 /// What our own sender says.
-pub(in crate::trial) fn sender_said(variant: &Variant, load: &LoadResult) -> SenderSaid {
+pub(in crate::trial) fn sender_said(load: &LoadResult) -> SenderSaid {
     SenderSaid {
         offered_packets: load.offered_packets,
         sent_packets: load.sent_packets,
         send_errors: load.send_errors.clone(),
         segments_per_send: load.segments_per_send.max(1),
         full_batches: true,
-        raw: is_raw(&variant.load),
+        raw: load.bypasses_udp,
         queued_packets: 0,
         by_kernel: false,
     }
@@ -235,9 +235,4 @@ fn in_flight(socket: &SocketResult) -> u64 {
         Some(truesize @ 1..) => socket.rmem_bytes / truesize,
         _ => u64::from(socket.rmem_bytes > 0),
     }
-}
-
-/// The raw engine goes around the sender's UDP and IP counters.
-fn is_raw(load: &Workload) -> bool {
-    load.own().is_some_and(|own| own.options.iter().any(|word| word.starts_with("--corrupt")))
 }

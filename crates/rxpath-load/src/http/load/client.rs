@@ -1,11 +1,10 @@
 //! One thread's connections: which request leaves when, and what its reply means. Engines move the bytes.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
 
-use crate::engine::thread;
+use crate::engine::socket::Socket;
 use crate::http::load::conn::{Conn, Phase};
 use crate::http::load::message::Message;
 use crate::http::load::meter::{Kind, Meter, SAMPLE_NS, Stamp};
@@ -20,7 +19,7 @@ const MAX_CONNECTING: usize = 128;
 
 /// What the threads are told.
 #[derive(Clone, Debug)]
-pub(super) struct Orders<'a> {
+pub(super) struct ClientConfig<'a> {
     pub(super) message: &'a Message,
     pub(super) shared: &'a Shared,
     pub(super) connections: usize,
@@ -47,7 +46,7 @@ pub(super) struct Client<'a, W> {
     pub(super) meter: Meter<'a>,
     pub(super) conns: Vec<Conn>,
     pub(super) now_ns: u64,
-    orders: Orders<'a>,
+    config: ClientConfig<'a>,
     /// A ring of `pipeline` stamps for each connection.
     stamps: Vec<Stamp>,
     idle: VecDeque<Idle>,
@@ -56,9 +55,8 @@ pub(super) struct Client<'a, W> {
     pace: Option<Pace>,
     known: Known,
     next_timer_ns: u64,
-    on_their_way: u64,
+    in_flight: u64,
     left: u64,
-    seen_cpus: Vec<u32>,
     /// Since when nothing but failures happened; 0 = not so.
     failing_since_ns: u64,
     gave_up: bool,
@@ -68,29 +66,28 @@ pub(super) struct Client<'a, W> {
 #[derive(Debug, Default)]
 pub(super) struct Remains {
     /// Requests by the schedule; equal to those begun without one.
-    pub(super) asked: u64,
+    pub(super) target: u64,
     /// Requests that were given to a connection.
     pub(super) begun: u64,
     /// Requests sent whose reply had not come.
     pub(super) in_flight: u64,
     /// The server gave nothing but failures, and no time would have ended the run.
     pub(super) gave_up: bool,
-    pub(super) seen_cpus: Vec<u32>,
     /// Sockets, open until the results were read.
-    pub(super) sockets: Vec<OwnedFd>,
+    pub(super) sockets: Vec<Socket>,
 }
 
 impl<'a, W: Wire> Client<'a, W> {
-    pub(super) fn new(wire: W, meter: Meter<'a>, orders: Orders<'a>) -> Self {
-        let connections = orders.connections;
-        let pipeline = orders.pipeline;
-        let left = orders.requests;
+    pub(super) fn new(wire: W, meter: Meter<'a>, config: ClientConfig<'a>) -> Self {
+        let connections = config.connections;
+        let pipeline = config.pipeline;
+        let left = config.requests;
         Self {
             wire,
             meter,
-            conns: (0..connections).map(|_| Conn::new(orders.message.bodiless)).collect(),
+            conns: (0..connections).map(|_| Conn::new(config.message.bodiless)).collect(),
             now_ns: 0,
-            orders,
+            config,
             stamps: vec![Stamp::default(); connections * pipeline],
             idle: VecDeque::with_capacity(connections * pipeline),
             to_connect: VecDeque::with_capacity(connections),
@@ -98,9 +95,8 @@ impl<'a, W: Wire> Client<'a, W> {
             pace: None,
             known: Known::new(),
             next_timer_ns: 0,
-            on_their_way: 0,
+            in_flight: 0,
             left,
-            seen_cpus: Vec::with_capacity(64),
             failing_since_ns: 0,
             gave_up: false,
         }
@@ -108,7 +104,7 @@ impl<'a, W: Wire> Client<'a, W> {
 
     /// Begins at this instant; with a schedule in an open loop.
     pub(super) fn start(&mut self, start_ns: u64, end_ns: u64, pace: Option<Pace>) {
-        self.orders.end_ns = end_ns;
+        self.config.end_ns = end_ns;
         self.now_ns = start_ns.max(self.wire.now_ns());
         self.pace = pace;
         for slot in 0..self.conns.len() {
@@ -118,9 +114,9 @@ impl<'a, W: Wire> Client<'a, W> {
 
     /// Whether the loop is to end.
     pub(super) fn is_over(&self) -> bool {
-        self.orders.shared.is_stopped()
-            || self.now_ns >= self.orders.end_ns
-            || (self.left == 0 && self.on_their_way == 0)
+        self.config.shared.is_stopped()
+            || self.now_ns >= self.config.end_ns
+            || (self.left == 0 && self.in_flight == 0)
             || self.gave_up
     }
 
@@ -131,11 +127,11 @@ impl<'a, W: Wire> Client<'a, W> {
         }
         self.connect_more();
         self.dispatch();
-        let until = self.next_timer_ns.min(self.orders.end_ns);
+        let until = self.next_timer_ns.min(self.config.end_ns);
         let until = match &self.pace {
             Some(pace) if self.left > 0 => {
                 if !self.idle.is_empty() || pace.is_spinning() {
-                    pace.nap_until(self.now_ns, self.orders.end_ns).unwrap_or(0).min(until)
+                    pace.nap_until(self.now_ns, self.config.end_ns).unwrap_or(0).min(until)
                 } else {
                     until
                 }
@@ -152,13 +148,13 @@ impl<'a, W: Wire> Client<'a, W> {
 
     /// Whether nothing can come from the kernel, so that looking is in vain.
     pub(super) fn is_quiet(&self) -> bool {
-        self.on_their_way == 0 && self.connecting == 0
+        self.in_flight == 0 && self.connecting == 0
     }
 
     /// Puts a closed connection where it will be used next.
     fn make_ready(&mut self, slot: usize) {
         self.conns[slot].since_ns = u64::MAX;
-        if self.orders.keepalive || self.pace.is_none() {
+        if self.config.keepalive || self.pace.is_none() {
             self.to_connect.push_back(slot);
         } else {
             self.wait_for_request(slot);
@@ -177,7 +173,7 @@ impl<'a, W: Wire> Client<'a, W> {
             if !has_request && self.left == 0 {
                 continue;
             }
-            if !has_request && !self.orders.keepalive && self.pace.is_none() {
+            if !has_request && !self.config.keepalive && self.pace.is_none() {
                 // The request begins with its connection.
                 self.push(slot, self.now_ns);
             }
@@ -207,20 +203,20 @@ impl<'a, W: Wire> Client<'a, W> {
         self.connecting -= 1;
         conn.phase = Phase::Open;
         self.meter.connect.record(self.now_ns - conn.since_ns);
-        self.meter.board.opened.add(1);
-        conn.unsent = conn.outstanding * self.orders.message.len;
+        self.meter.live.opened.add(1);
+        conn.unsent = conn.outstanding * self.config.message.len;
         if conn.again {
-            self.meter.board.resent.add(conn.outstanding as u64);
+            self.meter.live.resent.add(conn.outstanding as u64);
         } else if conn.outstanding > 0 {
             self.meter.sent(conn.outstanding as u64, self.now_ns);
         }
         conn.again = false;
         for nth in 0..conn.outstanding {
-            let at = slot * self.orders.pipeline + (conn.oldest + nth) % self.orders.pipeline;
+            let at = slot * self.config.pipeline + (conn.oldest + nth) % self.config.pipeline;
             self.stamps[at].sent_ns = self.now_ns;
         }
-        if self.orders.keepalive {
-            self.free(slot, self.orders.pipeline - self.conns[slot].outstanding);
+        if self.config.keepalive {
+            self.free(slot, self.config.pipeline - self.conns[slot].outstanding);
         }
         self.flush(slot);
     }
@@ -230,7 +226,7 @@ impl<'a, W: Wire> Client<'a, W> {
         for _ in 0..requests {
             if self.pace.is_some() {
                 self.wait_for_request(slot);
-            } else if self.left > 0 && self.now_ns < self.orders.end_ns {
+            } else if self.left > 0 && self.now_ns < self.config.end_ns {
                 self.add(slot, self.now_ns);
             }
         }
@@ -240,7 +236,7 @@ impl<'a, W: Wire> Client<'a, W> {
     #[inline]
     fn add(&mut self, slot: usize, intended_ns: u64) {
         self.push(slot, intended_ns);
-        self.conns[slot].unsent += self.orders.message.len;
+        self.conns[slot].unsent += self.config.message.len;
         self.meter.sent(1, self.now_ns);
     }
 
@@ -248,10 +244,10 @@ impl<'a, W: Wire> Client<'a, W> {
     fn push(&mut self, slot: usize, intended_ns: u64) {
         let conn = &mut self.conns[slot];
         let at =
-            slot * self.orders.pipeline + (conn.oldest + conn.outstanding) % self.orders.pipeline;
+            slot * self.config.pipeline + (conn.oldest + conn.outstanding) % self.config.pipeline;
         self.stamps[at] = Stamp { intended_ns, sent_ns: self.now_ns };
         conn.outstanding += 1;
-        self.on_their_way += 1;
+        self.in_flight += 1;
         self.left -= 1;
     }
 
@@ -259,14 +255,14 @@ impl<'a, W: Wire> Client<'a, W> {
     fn dispatch(&mut self) {
         while let Some(pace) = &mut self.pace
             && self.left > 0
-            && pace.next_ns() <= self.now_ns.min(self.orders.end_ns - 1)
+            && pace.next_ns() <= self.now_ns.min(self.config.end_ns - 1)
             && let Some(idle) = self.idle.pop_front()
         {
             let intended_ns = pace.next_ns();
             pace.advance();
             self.conns[idle.slot].idle -= 1;
             self.meter.lateness.record(self.now_ns.saturating_sub(intended_ns.max(idle.since_ns)));
-            if self.orders.keepalive {
+            if self.config.keepalive {
                 self.add(idle.slot, intended_ns);
                 self.flush(idle.slot);
             } else {
@@ -286,7 +282,7 @@ impl<'a, W: Wire> Client<'a, W> {
                 return;
             }
             let range = conn.at..conn.at + conn.unsent;
-            match self.wire.send(slot, conn.generation, self.orders.message, range) {
+            match self.wire.send(slot, conn.generation, self.config.message, range) {
                 Sent::Bytes(bytes) => self.sent(slot, bytes),
                 Sent::Later => {
                     conn.sending = true;
@@ -304,15 +300,15 @@ impl<'a, W: Wire> Client<'a, W> {
         let conn = &mut self.conns[slot];
         conn.sending = false;
         conn.unsent -= bytes;
-        conn.at = if conn.unsent == 0 { 0 } else { (conn.at + bytes) % self.orders.message.len };
-        self.meter.board.sent_bytes.add(bytes as u64);
+        conn.at = if conn.unsent == 0 { 0 } else { (conn.at + bytes) % self.config.message.len };
+        self.meter.tally.sent_bytes.add(bytes as u64);
     }
 
     /// Bytes came.
     #[inline]
     pub(super) fn received(&mut self, slot: usize, bytes: &[u8]) {
         self.now_ns = self.wire.now_ns();
-        self.meter.tally.bytes.add(bytes.len() as u64);
+        self.meter.tally.received_bytes.add(bytes.len() as u64);
         let mut rest = bytes;
         let mut replies = 0;
         while !rest.is_empty() {
@@ -326,7 +322,7 @@ impl<'a, W: Wire> Client<'a, W> {
                     rest = &rest[used..];
                     replies += 1;
                     self.reply(slot, reply);
-                    if reply.close || !self.orders.keepalive {
+                    if reply.close || !self.config.keepalive {
                         return self.renew(slot);
                     }
                 }
@@ -346,12 +342,12 @@ impl<'a, W: Wire> Client<'a, W> {
     #[inline]
     fn reply(&mut self, slot: usize, reply: Reply) {
         let conn = &mut self.conns[slot];
-        let stamp = self.stamps[slot * self.orders.pipeline + conn.oldest];
-        conn.oldest = if conn.oldest + 1 < self.orders.pipeline { conn.oldest + 1 } else { 0 };
+        let stamp = self.stamps[slot * self.config.pipeline + conn.oldest];
+        conn.oldest = if conn.oldest + 1 < self.config.pipeline { conn.oldest + 1 } else { 0 };
         conn.outstanding -= 1;
         conn.is_well();
         self.failing_since_ns = 0;
-        self.on_their_way -= 1;
+        self.in_flight -= 1;
         self.meter.reply(stamp, reply, self.now_ns);
         self.meter.tally.last_ns.set(self.now_ns);
     }
@@ -387,7 +383,7 @@ impl<'a, W: Wire> Client<'a, W> {
         let conn = &mut self.conns[slot];
         let lost = std::mem::take(&mut conn.outstanding);
         conn.again = false;
-        self.on_their_way -= lost as u64;
+        self.in_flight -= lost as u64;
         let least = usize::from(matches!(kind, Kind::Connect | Kind::Malformed));
         let mut pause = conn.pause_ns();
         if kind == Kind::Connect {
@@ -396,10 +392,10 @@ impl<'a, W: Wire> Client<'a, W> {
         // A count is reached by replies or by lost requests. A server that cannot be reached gives neither.
         if self.failing_since_ns == 0 {
             self.failing_since_ns = self.now_ns;
-        } else if self.now_ns.saturating_sub(self.failing_since_ns) >= self.orders.give_up_ns {
-            self.gave_up |= self.orders.end_ns == u64::MAX && self.orders.requests < u64::MAX;
+        } else if self.now_ns.saturating_sub(self.failing_since_ns) >= self.config.give_up_ns {
+            self.gave_up |= self.config.end_ns == u64::MAX && self.config.requests < u64::MAX;
         }
-        self.meter.board.lost.add(lost as u64);
+        self.meter.live.lost.add(lost as u64);
         self.meter.error(kind, lost.max(least) as u64, errno);
         self.drop_socket(slot);
         self.later(slot, pause);
@@ -434,7 +430,7 @@ impl<'a, W: Wire> Client<'a, W> {
     #[cold]
     fn timers(&mut self) {
         let now_ns = self.now_ns;
-        let timeout_ns = self.orders.timeout_ns;
+        let timeout_ns = self.config.timeout_ns;
         self.next_timer_ns = now_ns + (timeout_ns / 4).clamp(1_000_000, SAMPLE_NS);
         for slot in 0..self.conns.len() {
             let conn = &self.conns[slot];
@@ -445,7 +441,7 @@ impl<'a, W: Wire> Client<'a, W> {
                     self.fail(slot, Kind::Connect, Some(Errno::ETIMEDOUT));
                 }
                 Phase::Open if conn.outstanding > 0 => {
-                    let stamp = self.stamps[slot * self.orders.pipeline + conn.oldest];
+                    let stamp = self.stamps[slot * self.config.pipeline + conn.oldest];
                     if now_ns.saturating_sub(stamp.sent_ns) >= timeout_ns {
                         self.fail(slot, Kind::Timeout, None);
                     }
@@ -454,29 +450,22 @@ impl<'a, W: Wire> Client<'a, W> {
             }
         }
         self.meter.sample(now_ns);
-        let cpu = thread::cpu();
-        if self.meter.tally.saw_cpu(cpu)
-            && self.seen_cpus.len() < 64
-            && !self.seen_cpus.contains(&cpu)
-        {
-            self.seen_cpus.push(cpu);
-        }
+        self.meter.usage.note_cpu(self.meter.tally);
         self.meter.tally.calls.set(self.wire.calls());
     }
 
     /// Ends: what was asked for and not answered.
     pub(super) fn remains(&mut self) -> Remains {
         self.meter.tally.calls.set(self.wire.calls());
-        let begun = self.orders.requests - self.left;
-        let asked = self.pace.map_or(begun, |pace| {
-            pace.due_before(self.now_ns.min(self.orders.end_ns)).min(self.orders.requests)
+        let begun = self.config.requests - self.left;
+        let target = self.pace.map_or(begun, |pace| {
+            pace.due_before(self.now_ns.min(self.config.end_ns)).min(self.config.requests)
         });
         Remains {
-            asked,
+            target,
             begun,
-            in_flight: self.on_their_way,
+            in_flight: self.in_flight,
             gave_up: self.gave_up,
-            seen_cpus: std::mem::take(&mut self.seen_cpus),
             sockets: self.wire.take_sockets(),
         }
     }

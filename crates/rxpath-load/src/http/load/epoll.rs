@@ -4,19 +4,19 @@
 //! call is spent on hearing EAGAIN; what comes later brings an event of its own.
 
 use std::ops::Range;
-use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
-use nix::sys::epoll::{Epoll as Set, EpollCreateFlags, EpollEvent, EpollFlags};
 
 use crate::LoadError;
+use crate::engine::clock;
 use crate::engine::direct::{recv, send};
-use crate::engine::{clock, nap};
+use crate::engine::epoll::{Epoll, Event, Flags};
+use crate::engine::socket::Socket;
 use crate::http::load::client::Client;
 use crate::http::load::conn::Phase;
 use crate::http::load::message::Message;
 use crate::http::load::meter::Kind;
-use crate::http::load::sockets::Sockets;
+use crate::http::load::sockets::{Sockets, errno};
 use crate::http::load::wire::{Sent, Wire};
 
 /// Events of one wait.
@@ -28,32 +28,31 @@ const READS: u32 = 16;
 
 /// An epoll set with its sockets.
 #[derive(Debug)]
-pub(super) struct Epoll {
-    set: Set,
+pub(super) struct EpollWire {
+    set: Epoll,
     sockets: Sockets,
 }
 
-fn watched() -> EpollFlags {
-    EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET
+fn watched() -> Flags {
+    Flags::EPOLLIN | Flags::EPOLLOUT | Flags::EPOLLRDHUP | Flags::EPOLLET
 }
 
-fn broken() -> EpollFlags {
-    EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP
+fn broken() -> Flags {
+    Flags::EPOLLERR | Flags::EPOLLHUP
 }
 
 fn token(slot: usize, generation: u32) -> u64 {
     (u64::from(generation) << 32) | slot as u64
 }
 
-impl Epoll {
+impl EpollWire {
     pub(super) fn new(sockets: Sockets) -> Result<Self, LoadError> {
-        let set = Set::new(EpollCreateFlags::EPOLL_CLOEXEC)
-            .map_err(|e| LoadError::io("epoll_create1", e.into()))?;
+        let set = Epoll::new().map_err(|e| LoadError::io("epoll_create1", e))?;
         Ok(Self { set, sockets })
     }
 }
 
-impl Wire for Epoll {
+impl Wire for EpollWire {
     fn now_ns(&self) -> u64 {
         clock::now_ns()
     }
@@ -64,7 +63,7 @@ impl Wire for Epoll {
 
     fn open(&mut self, slot: usize, generation: u32) -> Result<(), Errno> {
         let fd = self.sockets.open(slot)?;
-        self.set.add(fd, EpollEvent::new(watched(), token(slot, generation)))?;
+        self.set.add(fd, watched(), token(slot, generation)).map_err(errno)?;
         self.sockets.calls += 1;
         Ok(())
     }
@@ -93,15 +92,15 @@ impl Wire for Epoll {
         self.sockets.close(slot);
     }
 
-    fn take_sockets(&mut self) -> Vec<OwnedFd> {
+    fn take_sockets(&mut self) -> Vec<Socket> {
         self.sockets.take()
     }
 }
 
-impl Client<'_, Epoll> {
+impl Client<'_, EpollWire> {
     /// Loads until it is over.
     pub(super) fn run(&mut self) -> Result<(), LoadError> {
-        let mut events = vec![EpollEvent::empty(); EVENTS];
+        let mut events = vec![Event::empty(); EVENTS];
         let mut buffer = vec![0; BUFFER_BYTES];
         while !self.is_over() {
             let wait_ns = self.turn();
@@ -112,11 +111,8 @@ impl Client<'_, Epoll> {
                 continue;
             }
             self.wire.sockets.calls += 1;
-            let got = match nap::wait(&self.wire.set, &mut events, wait_ns) {
-                Ok(got) => got,
-                Err(Errno::EINTR) => 0,
-                Err(errno) => return Err(LoadError::io("epoll_wait", errno.into())),
-            };
+            let got = self.wire.set.wait_ns(&mut events, wait_ns);
+            let got = got.map_err(|e| LoadError::io("epoll_wait", e))?;
             if self.has_schedule() {
                 self.now_ns = clock::now_ns();
             }
@@ -133,23 +129,23 @@ impl Client<'_, Epoll> {
     }
 
     #[inline]
-    fn happened(&mut self, event: EpollEvent, buffer: &mut [u8]) {
+    fn happened(&mut self, event: Event, buffer: &mut [u8]) {
         let (slot, generation) = (event.data() as u32 as usize, (event.data() >> 32) as u32);
         let flags = event.events();
         if self.conns[slot].generation != generation {
             return;
         }
         if self.conns[slot].phase == Phase::Connecting {
-            if flags.intersects(EpollFlags::EPOLLOUT | broken()) {
+            if flags.intersects(Flags::EPOLLOUT | broken()) {
                 self.connected(slot);
             }
-        } else if flags.contains(EpollFlags::EPOLLOUT) && self.conns[slot].unsent > 0 {
+        } else if flags.contains(Flags::EPOLLOUT) && self.conns[slot].unsent > 0 {
             self.flush(slot);
         }
-        let arrived = EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP | broken();
+        let arrived = Flags::EPOLLIN | Flags::EPOLLRDHUP | broken();
         if flags.intersects(arrived) && self.conns[slot].generation == generation {
             // After the last bytes comes the end, which no further event reports.
-            let ends = flags.intersects(EpollFlags::EPOLLRDHUP | broken());
+            let ends = flags.intersects(Flags::EPOLLRDHUP | broken());
             self.read(slot, generation, ends, buffer);
         }
     }
@@ -176,9 +172,8 @@ impl Client<'_, Epoll> {
         }
         // More is there: setting the events again makes the kernel report it again.
         self.wire.sockets.calls += 1;
-        let mut event = EpollEvent::new(watched(), token(slot, generation));
-        if let Some(fd) = self.wire.sockets.get(slot) {
-            let _ = self.wire.set.modify(fd, &mut event);
+        if let Some(socket) = self.wire.sockets.get(slot) {
+            let _ = self.wire.set.change(socket, watched(), token(slot, generation));
         }
     }
 }

@@ -6,11 +6,10 @@ use nix::errno::Errno;
 use rxpath_stats::Histogram;
 
 use crate::LoadError;
-use crate::engine::thread;
-use crate::http::load::meter::Kind;
+use crate::http::load::meter::{Kind, errors};
 use crate::http::load::result::{LoadResult, Spread, Summary};
 use crate::http::load::worker::Report;
-use crate::http::load::{Load, signs};
+use crate::http::load::{Load, warnings};
 use crate::quantiles::{Quantiles, merged};
 use crate::udp::result::Lateness;
 use crate::workload::Finished;
@@ -25,15 +24,9 @@ struct Times {
 }
 
 pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError> {
-    let mut reports = Vec::new();
-    for worker in load.workers.drain(..) {
-        let report = worker
-            .join()
-            .map_err(|_| LoadError::io("a thread", std::io::Error::other("it panicked")))??;
-        reports.push(report);
-    }
+    let reports = load.pool.join()?;
     load.ended_ns = reports.iter().filter_map(|report| report.ended_ns).max();
-    let cpu = thread::process_cpu_time().since(load.cpu_before);
+    let cpu = load.pool.shared.cpu_time();
     let times = times(load, &reports);
     let mut result = counted(load, &reports);
     result.cpu_user_s = cpu.user_ns as f64 / 1e9;
@@ -50,10 +43,10 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
         load.sockets.extend(report.remains.sockets);
         result.threads.push(report.thread);
     }
-    result.limit = signs::limit(&result, &load.settings);
+    result.limit = warnings::limit(&result, &load.settings);
     let mut warnings = load.warnings.clone();
-    warnings.extend(signs::notice(&result, &load.settings));
-    warnings.extend(signs::clipped(&times.response));
+    warnings.extend(warnings::notice(&result, &load.settings));
+    warnings.extend(warnings::clipped(&times.response));
     let histograms = vec![
         ("service_time", times.service),
         ("response_time", times.response),
@@ -65,7 +58,7 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
 
 fn times(load: &Load, reports: &[Report]) -> Times {
     let responses: Vec<Histogram> =
-        load.desk.boards.iter().map(|board| board.response.histogram()).collect();
+        load.live.iter().map(|thread| thread.response.histogram()).collect();
     let response = merged(&responses);
     // Where the two cannot differ they are recorded once.
     let services: Vec<&Histogram> = reports.iter().filter_map(|r| r.service.as_ref()).collect();
@@ -80,35 +73,33 @@ fn times(load: &Load, reports: &[Report]) -> Times {
 }
 
 fn counted(load: &Load, reports: &[Report]) -> LoadResult {
-    let desk = &load.desk;
-    let shared = &desk.shared;
+    let (shared, live) = (&load.pool.shared, &load.live);
     let begun: u64 = reports.iter().map(|r| r.remains.begun).sum();
-    let asked: u64 = reports.iter().map(|r| r.remains.asked).sum();
+    let target: u64 = reports.iter().map(|r| r.remains.target).sum();
     let duration_s = reports.iter().map(|r| r.span_ns).max().unwrap_or(0) as f64 / 1e9;
     let per_s = |n: u64| if duration_s > 0.0 { n as f64 / duration_s } else { 0.0 };
-    let (replies, bytes) = (shared.sum(|t| &t.packets), shared.sum(|t| &t.bytes));
-    let boards = &desk.boards;
+    let (replies, bytes) = (shared.sum(|t| &t.units), shared.sum(|t| &t.received_bytes));
     LoadResult {
         duration_s,
-        asked_requests_total: asked,
+        target_requests_total: target,
         sent_requests_total: shared.sum(|t| &t.offered),
         requests_total: replies,
         in_flight_requests_total: reports.iter().map(|r| r.remains.in_flight).sum(),
-        lost_requests_total: boards.iter().map(|b| b.lost.get()).sum(),
-        unsent_requests_total: asked.saturating_sub(begun),
+        lost_requests_total: live.iter().map(|b| b.lost.get()).sum(),
+        unsent_requests_total: target.saturating_sub(begun),
         gave_up: reports.iter().any(|r| r.remains.gave_up),
-        resent_requests_total: boards.iter().map(|b| b.resent.get()).sum(),
+        resent_requests_total: live.iter().map(|b| b.resent.get()).sum(),
         achieved_rps: per_s(replies),
-        asked_rps: load.options.rate_rps.map(|rate| rate as f64),
+        target_rps: load.options.rate_rps.map(|rate| rate as f64),
         errors_total: Kind::ALL
             .iter()
-            .map(|kind| (kind.name().to_owned(), desk.errors(*kind)))
+            .map(|kind| (kind.name().to_owned(), errors(live, *kind)))
             .collect(),
         error_causes_total: causes(reports),
-        sent_bytes: boards.iter().map(|b| b.sent_bytes.get()).sum(),
+        sent_bytes: shared.sum(|t| &t.sent_bytes),
         received_bytes: bytes,
         received_bps: per_s(bytes) * 8.0,
-        connections_opened_total: boards.iter().map(|b| b.opened.get()).sum(),
+        connections_opened_total: live.iter().map(|b| b.opened.get()).sum(),
         system_calls_total: shared.sum(|t| &t.calls),
         ..LoadResult::default()
     }

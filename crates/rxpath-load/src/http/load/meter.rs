@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::http::response::Reply;
 use crate::live::LiveTimes;
-use crate::tally::{Counter, Shared, Tally};
+use crate::tally::{Counter, Tally};
+use crate::usage::UsageMeter;
 
 /// Number of distinct error causes that are kept.
 const MAX_CAUSES: usize = 64;
@@ -50,51 +51,38 @@ impl Kind {
     }
 }
 
-/// One thread's counters that the conductor reads while it runs.
+/// One thread's counters that the conductor reads while it runs, in addition to its tally. There, units are replies,
+/// and offered are the requests sent.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(super) struct Board {
+pub(super) struct LiveCounters {
     pub(super) response: LiveTimes,
     pub(super) errors: [Counter; Kind::ALL.len()],
-    pub(super) sent_bytes: Counter,
     pub(super) opened: Counter,
     pub(super) resent: Counter,
     /// Requests that were lost with their connection.
     pub(super) lost: Counter,
 }
 
-/// What the threads and their conductor share. In the tallies, packets are replies, bytes those received, offered
-/// the requests sent.
-#[derive(Debug)]
-pub(super) struct Desk {
-    pub(super) shared: Shared,
-    pub(super) boards: Vec<Board>,
-}
-
-impl Desk {
-    pub(super) fn new(threads: usize) -> Self {
-        let boards = (0..threads).map(|_| Board::default()).collect();
-        Self { shared: Shared::new(threads), boards }
-    }
-
-    /// Errors of one kind over all threads.
-    pub(super) fn errors(&self, kind: Kind) -> u64 {
-        self.boards.iter().map(|board| board.errors[kind as usize].get()).sum()
-    }
+/// Errors of one kind over all threads.
+pub(super) fn errors(live: &[LiveCounters], kind: Kind) -> u64 {
+    live.iter().map(|thread| thread.errors[kind as usize].get()).sum()
 }
 
 /// One thread's times and counters.
 #[derive(Debug)]
 pub(super) struct Meter<'a> {
     pub(super) tally: &'a Tally,
-    pub(super) board: &'a Board,
+    pub(super) live: &'a LiveCounters,
+    pub(super) usage: UsageMeter,
     /// Send to last byte; `None` where it is the response time itself.
     pub(super) service: Option<Histogram>,
     pub(super) connect: Histogram,
     pub(super) lateness: Histogram,
     /// Replies per second of tenths of a second.
     pub(super) rates: Histogram,
-    numbers: Vec<(Kind, i32, u64)>,
+    /// Errors by kind and errno.
+    pub(super) causes: Vec<(Kind, i32, u64)>,
     sample: (u64, u64),
 }
 
@@ -109,15 +97,21 @@ pub(super) struct Stamp {
 pub(super) const SAMPLE_NS: u64 = 100_000_000;
 
 impl<'a> Meter<'a> {
-    pub(super) fn new(desk: &'a Desk, index: usize, two_times: bool) -> Self {
+    pub(super) fn new(
+        tally: &'a Tally,
+        live: &'a LiveCounters,
+        usage: UsageMeter,
+        two_times: bool,
+    ) -> Self {
         Self {
-            tally: &desk.shared.tallies[index],
-            board: &desk.boards[index],
+            tally,
+            live,
+            usage,
             service: two_times.then(Histogram::of_times),
             connect: Histogram::of_times(),
             lateness: Histogram::of_times(),
             rates: Histogram::of_times(),
-            numbers: Vec::with_capacity(MAX_CAUSES),
+            causes: Vec::with_capacity(MAX_CAUSES),
             sample: (0, 0),
         }
     }
@@ -126,44 +120,41 @@ impl<'a> Meter<'a> {
     #[inline]
     pub(super) fn sent(&mut self, requests: u64, now_ns: u64) {
         self.tally.offered.add(requests);
-        if self.tally.first_ns.get() == 0 {
-            self.tally.first_ns.set(now_ns);
-        }
+        self.tally.begin(now_ns);
     }
 
     /// A whole reply.
     #[inline]
     pub(super) fn reply(&mut self, stamp: Stamp, reply: Reply, now_ns: u64) {
-        self.board.response.record(now_ns.saturating_sub(stamp.intended_ns));
+        self.live.response.record(now_ns.saturating_sub(stamp.intended_ns));
         if let Some(service) = &mut self.service {
             service.record(now_ns.saturating_sub(stamp.sent_ns));
         }
-        self.tally.packets.add(1);
+        self.tally.units.add(1);
         if reply.status >= 400 {
-            self.board.errors[Kind::Status as usize].add(1);
+            self.live.errors[Kind::Status as usize].add(1);
         }
     }
 
     /// Records the errors of `requests`, with their cause.
     #[cold]
     pub(super) fn error(&mut self, kind: Kind, requests: u64, errno: Option<Errno>) {
-        self.board.errors[kind as usize].add(requests);
+        self.live.errors[kind as usize].add(requests);
         let number = errno.map_or(0, |errno| errno as i32);
         if number == 0 {
             return;
         }
-        if let Some(seen) = self.numbers.iter_mut().find(|seen| (seen.0, seen.1) == (kind, number))
-        {
+        if let Some(seen) = self.causes.iter_mut().find(|seen| (seen.0, seen.1) == (kind, number)) {
             seen.2 += requests;
-        } else if self.numbers.len() < MAX_CAUSES {
-            self.numbers.push((kind, number, requests));
+        } else if self.causes.len() < MAX_CAUSES {
+            self.causes.push((kind, number, requests));
         }
     }
 
     /// Takes the rate of the last tenth of a second.
     pub(super) fn sample(&mut self, now_ns: u64) {
         let (before_ns, before) = self.sample;
-        let replies = self.tally.packets.get();
+        let replies = self.tally.units.get();
         if before_ns > 0 && now_ns >= before_ns + SAMPLE_NS {
             let rate = (replies - before) as f64 * 1e9 / (now_ns - before_ns) as f64;
             self.rates.record(rate.round() as u64);
@@ -171,10 +162,5 @@ impl<'a> Meter<'a> {
         if before_ns == 0 || now_ns >= before_ns + SAMPLE_NS {
             self.sample = (now_ns, replies);
         }
-    }
-
-    /// Causes by kind and errno.
-    pub(super) fn causes(&self) -> &[(Kind, i32, u64)] {
-        &self.numbers
     }
 }

@@ -4,32 +4,29 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use crate::LoadError;
-use crate::engine::thread::CpuTime;
 use crate::http::load::message::Message;
-use crate::http::load::meter::Desk;
+use crate::http::load::meter::LiveCounters;
 use crate::http::load::options::{LoadOptions, LoadSettings, Loop};
-use crate::http::load::{Load, message, ports, signs, target, worker};
+use crate::http::load::{Load, message, ports, target, warnings, worker};
 use crate::pace;
-use crate::workload::{check_cpus, start_worker};
+use crate::pool::Pool;
 
 /// The deepest pipeline.
 const MAX_PIPELINE: usize = 1024;
 
 pub(super) fn open(options: LoadOptions) -> Result<Load, LoadError> {
     check(&options)?;
-    check_cpus(&options.cpus)?;
     let message = Arc::new(message::write(&options)?);
-    let descriptors = ports::make_room(options.connections, options.threads)?;
+    let descriptors = ports::make_room(options.connections, options.threads.count)?;
     let resolved = target::resolve(&options.url)?;
     let to = target::reach(&resolved, options.source)?;
     let settings = settle(&options, &message, (to, resolved), descriptors);
     let mut load = Load {
-        desk: Arc::new(Desk::new(options.threads)),
+        live: Arc::new((0..options.threads.count).map(|_| LiveCounters::default()).collect()),
+        pool: Pool::new("rx-http", &options.threads),
         options: Arc::new(options),
         settings,
         warnings: Vec::new(),
-        workers: Vec::new(),
-        cpu_before: CpuTime::default(),
         ended_ns: None,
         read_before: Mutex::default(),
         sockets: Vec::new(),
@@ -40,10 +37,8 @@ pub(super) fn open(options: LoadOptions) -> Result<Load, LoadError> {
 
 fn check(options: &LoadOptions) -> Result<(), LoadError> {
     let bad = |what: String, hint: &str| Err(LoadError::usage(what, hint));
-    let (connections, threads) = (options.connections, options.threads);
-    if threads == 0 {
-        return bad("--threads 0: no thread would send requests".into(), "give at least 1");
-    }
+    options.threads.check("send requests")?;
+    let (connections, threads) = (options.connections, options.threads.count);
     if connections < threads {
         let what = format!("-c {connections}: fewer connections than threads ({threads})");
         return bad(what, "each thread has connections of its own: raise -c or lower -t");
@@ -81,7 +76,7 @@ fn settle(
         rate_per_s: options.rate_rps.unwrap_or(1),
         each: 1,
         thread: 0,
-        threads: options.threads as u64,
+        threads: options.threads.count as u64,
     };
     LoadSettings {
         url: options.url.to_string(),
@@ -89,11 +84,11 @@ fn settle(
         resolved,
         source: options.source,
         connections_count: options.connections,
-        threads_count: options.threads,
-        cpus: options.cpus.clone(),
-        nice: options.nice,
+        threads_count: options.threads.count,
+        cpus: options.threads.cpus.clone(),
+        nice: options.threads.nice,
         r#loop: if options.rate_rps.is_some() { Loop::Open } else { Loop::Closed },
-        asked_rps: options.rate_rps,
+        target_rps: options.rate_rps,
         pacing: options.rate_rps.map(|_| pace::describe(options.pacing, share)),
         pipeline: options.pipeline,
         keepalive: options.keepalive,
@@ -104,45 +99,23 @@ fn settle(
         requests: options.requests,
         engine: options.engine,
         descriptors_limit,
-        tick_hz: signs::tick_hz(),
+        tick_hz: warnings::tick_hz(),
     }
 }
 
 fn start_workers(load: &mut Load, message: &Arc<Message>, to: SocketAddr) -> Result<(), LoadError> {
-    let (threads, connections) = (load.options.threads, load.options.connections);
-    for index in 0..threads {
+    let options = Arc::clone(&load.options);
+    let share = |all, index| options.threads.share(all, index);
+    for index in 0..options.threads.count {
         let plan = worker::Plan {
-            index,
-            connections: share_of(connections as u64, index, threads) as usize,
-            requests: load.options.requests.map_or(u64::MAX, |n| share_of(n, index, threads)),
+            connections: share(options.connections as u64, index) as usize,
+            requests: options.requests.map_or(u64::MAX, |all| share(all, index)),
             to,
-            options: Arc::clone(&load.options),
+            options: Arc::clone(&options),
             message: Arc::clone(message),
-            desk: Arc::clone(&load.desk),
+            live: Arc::clone(&load.live),
         };
-        let (name, tally) = (format!("rx-http-{index}"), &load.desk.shared.tallies[index]);
-        load.workers.push(start_worker(&name, tally, move |ready| worker::run(&plan, ready))?);
+        load.pool.start(move |start| worker::run(&plan, start))?;
     }
     Ok(())
-}
-
-/// This thread's part; the first threads take what does not divide.
-fn share_of(all: u64, index: usize, threads: usize) -> u64 {
-    let (index, threads) = (index as u64, threads as u64);
-    all / threads + u64::from(index < all % threads)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_add_up() {
-        for (all, threads) in [(10, 3), (3, 3), (100, 7)] {
-            let shares: Vec<u64> =
-                (0..threads).map(|index| share_of(all, index, threads)).collect();
-            assert_eq!(shares.iter().sum::<u64>(), all);
-            assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
-        }
-    }
 }

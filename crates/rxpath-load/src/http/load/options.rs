@@ -6,18 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::http::load::url::Url;
-pub use crate::pace::Pacing;
+use crate::pool::Threads;
 
-/// How the threads talk to the kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Engine {
-    /// epoll, edge-triggered: one receive and one send call per request.
-    #[default]
-    Epoll,
-    /// `io_uring`: receives that stay armed, sends in batches.
-    Uring,
-}
+pub use crate::http::Engine;
+pub use crate::pace::Pacing;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -26,12 +18,8 @@ pub struct LoadOptions {
     pub url: Url,
     /// Connections over all threads, kept open throughout.
     pub connections: usize,
-    /// Threads; with `cpus`, one per entry.
-    pub threads: usize,
-    /// CPU of each thread; empty = not pinned.
-    pub cpus: Vec<u32>,
-    /// Nice value of the threads.
-    pub nice: Option<i32>,
+    /// The worker threads.
+    pub threads: Threads,
     /// Stop after this long.
     pub duration_ns: Option<u64>,
     /// Stop after this many requests.
@@ -65,9 +53,7 @@ impl LoadOptions {
         Self {
             url,
             connections: 10,
-            threads: 1,
-            cpus: Vec::new(),
-            nice: None,
+            threads: Threads::default(),
             duration_ns: None,
             requests: None,
             rate_rps: None,
@@ -106,7 +92,7 @@ pub struct LoadSettings {
     /// `open` (requests leave by schedule) or `closed` (each reply triggers the next request).
     pub r#loop: Loop,
     /// Requests per second by schedule; `None` = closed loop.
-    pub asked_rps: Option<u64>,
+    pub target_rps: Option<u64>,
     /// How the schedule is waited for.
     pub pacing: Option<String>,
     /// Requests in flight at once on a connection.

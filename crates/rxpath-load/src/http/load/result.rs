@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::limit::{Limit, Ran};
+use crate::limit::Limit;
 use crate::quantiles::Quantiles;
 use crate::udp::result::Lateness;
+use crate::usage::ThreadUsage;
 use crate::workload::Progress;
 
 /// `result` of `load http`.
@@ -16,7 +17,7 @@ pub struct LoadResult {
     /// Start to the end of the last thread.
     pub duration_s: f64,
     /// Requests by the schedule of `--rate`; without one, those begun.
-    pub asked_requests_total: u64,
+    pub target_requests_total: u64,
     /// Requests that were sent (each counted once).
     pub sent_requests_total: u64,
     /// Complete replies, of any status.
@@ -35,7 +36,7 @@ pub struct LoadResult {
     /// Complete replies per second of `duration_s`.
     pub achieved_rps: f64,
     /// `--rate`, or `None` in a closed loop.
-    pub asked_rps: Option<f64>,
+    pub target_rps: Option<f64>,
     /// Errors by kind: `connect`, `read`, `write`, `timeout`, `status` (400 and above; these are also complete
     /// replies), `malformed`.
     pub errors_total: BTreeMap<String, u64>,
@@ -97,37 +98,22 @@ pub struct Spread {
 /// One worker thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadResult {
-    /// Thread id.
-    pub tid: i32,
-    /// CPU asked for.
-    pub asked_cpu: Option<u32>,
-    /// CPUs it was seen on, sampled ten times a second.
-    pub seen_cpus: Vec<u32>,
+    /// The thread and its CPU time.
+    #[serde(flatten)]
+    pub usage: ThreadUsage,
     /// Its connections.
     pub connections_count: usize,
     /// Complete replies.
     pub requests_total: u64,
     /// System calls of its loop.
     pub system_calls_total: u64,
-    /// User CPU time. **Caveat** by the kernel's tick where it has no `CONFIG_VIRT_CPU_ACCOUNTING_GEN`.
-    pub cpu_user_s: f64,
-    /// System CPU time. **Caveat** as above.
-    pub cpu_system_s: f64,
     /// Time that it was runnable but waited for a CPU (schedstat); `None` where the kernel does not record it.
     pub runnable_wait_s: Option<f64>,
 }
 
-impl Ran for ThreadResult {
-    fn tid(&self) -> i32 {
-        self.tid
-    }
-
-    fn seen_cpus(&self) -> &[u32] {
-        &self.seen_cpus
-    }
-
-    fn cpu_s(&self) -> f64 {
-        self.cpu_user_s + self.cpu_system_s
+impl AsRef<ThreadUsage> for ThreadResult {
+    fn as_ref(&self) -> &ThreadUsage {
+        &self.usage
     }
 }
 

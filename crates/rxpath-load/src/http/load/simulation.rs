@@ -3,17 +3,19 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
-use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
 use proptest::prelude::*;
 use rxpath_stats::Histogram;
 
-use crate::http::load::client::{Client, Orders};
+use crate::engine::socket::Socket;
+use crate::http::load::client::{Client, ClientConfig};
 use crate::http::load::message::Message;
-use crate::http::load::meter::{Desk, Kind, Meter};
+use crate::http::load::meter::{Kind, LiveCounters, Meter};
 use crate::http::load::wire::{Sent, Wire};
 use crate::pace::{Pace, Pacing, Share};
+use crate::tally::Shared;
+use crate::usage::UsageMeter;
 
 const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const MS: u64 = 1_000_000;
@@ -79,7 +81,7 @@ impl Wire for Virtual {
 
     fn close(&mut self, _slot: usize, _generation: u32) {}
 
-    fn take_sockets(&mut self) -> Vec<OwnedFd> {
+    fn take_sockets(&mut self) -> Vec<Socket> {
         Vec::new()
     }
 }
@@ -90,7 +92,7 @@ struct Outcome {
     service: Histogram,
     replies: u64,
     begun: u64,
-    asked: u64,
+    target: u64,
     lost: u64,
     in_flight: u64,
 }
@@ -111,10 +113,10 @@ fn simulate(case: Case) -> Outcome {
         head: String::new(),
         bodiless: false,
     };
-    let desk = Desk::new(1);
-    let orders = Orders {
+    let (shared, live) = (Shared::new(1), LiveCounters::default());
+    let config = ClientConfig {
         message: &message,
-        shared: &desk.shared,
+        shared: &shared,
         connections: case.connections,
         pipeline: case.pipeline,
         keepalive: true,
@@ -130,7 +132,8 @@ fn simulate(case: Case) -> Outcome {
         coming: BinaryHeap::new(),
         requests: 0,
     };
-    let mut client = Client::new(wire, Meter::new(&desk, 0, true), orders);
+    let meter = Meter::new(&shared.tallies[0], &live, UsageMeter::new(None), true);
+    let mut client = Client::new(wire, meter, config);
     let share = Share { rate_per_s: case.rate.unwrap_or(0), each: 1, thread: 0, threads: 1 };
     let pace = case.rate.map(|_| Pace::new(SECOND, share, Pacing::Sleep));
     client.start(SECOND, SECOND + case.seconds * SECOND, pace);
@@ -155,14 +158,13 @@ fn simulate(case: Case) -> Outcome {
         }
     }
     let remains = client.remains();
-    let board = &desk.boards[0];
     Outcome {
-        response: board.response.histogram(),
+        response: live.response.histogram(),
         service: client.meter.service.take().unwrap(),
-        replies: desk.shared.sum(|tally| &tally.packets),
+        replies: shared.sum(|tally| &tally.units),
         begun: remains.begun,
-        asked: remains.asked,
-        lost: board.lost.get(),
+        target: remains.target,
+        lost: live.lost.get(),
         in_flight: remains.in_flight,
     }
 }
@@ -184,7 +186,7 @@ fn a_planted_stall_shows_with_its_arithmetic_from_the_first_second() {
     let case = Case { server, connections: 100, pipeline: 1, rate: Some(20_000), seconds: 1 };
     for seconds in [1, 5] {
         let got = simulate(Case { seconds, ..case });
-        assert_eq!((got.asked, got.begun), (20_000 * seconds, 20_000 * seconds));
+        assert_eq!((got.target, got.begun), (20_000 * seconds, 20_000 * seconds));
         assert_eq!(got.replies + got.in_flight, got.begun);
         let at = |q| got.response.quantile_ns(q);
         assert!(is_near(at(0.99), 100.0 - 0.8 * 10.0, 0.005), "p99 {}", at(0.99));
@@ -210,7 +212,7 @@ fn a_schedule_faster_than_the_server_leaves_requests_unsent() {
     let server = Server { service_ns: 100_000, stall_ns: 0, loses_each: NEVER };
     let case = Case { server, connections: 8, pipeline: 1, rate: Some(20_000), seconds: 2 };
     let got = simulate(case);
-    assert_eq!(got.asked, 40_000);
+    assert_eq!(got.target, 40_000);
     assert!(got.replies.abs_diff(20_000) <= 1, "{}", got.replies);
     assert_eq!(got.begun, got.replies + got.in_flight);
     // The last reply answers the request that was due in the middle of the time.
@@ -232,7 +234,7 @@ proptest! {
         prop_assert!(got.in_flight <= (connections * pipeline) as u64);
         prop_assert_eq!(got.response.count(), got.replies);
         if let Some(rate) = rate {
-            prop_assert_eq!(got.asked, rate);
+            prop_assert_eq!(got.target, rate);
             prop_assert!(got.begun <= rate);
         }
         prop_assert!(got.response.mean_ns() >= got.service.mean_ns() * 0.999);

@@ -1,11 +1,11 @@
 //! The sockets of one thread's connections, by slot.
 
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 
 use nix::errno::Errno;
 
-use crate::engine::dial;
+use crate::engine::socket::Socket;
 
 /// A socket for each open connection.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(super) struct Sockets {
     pub(super) calls: u64,
     to: SocketAddr,
     source: Option<IpAddr>,
-    by_slot: Vec<Option<OwnedFd>>,
+    by_slot: Vec<Option<Socket>>,
 }
 
 impl Sockets {
@@ -24,26 +24,28 @@ impl Sockets {
     }
 
     /// Begins to connect.
-    pub(super) fn open(&mut self, slot: usize) -> Result<&OwnedFd, Errno> {
-        self.calls += dial::calls(self.source.is_some()) + 1;
-        let fd = dial::socket_to(self.to, self.source)?;
-        dial::begin(&fd, self.to)?;
-        Ok(self.by_slot[slot].insert(fd))
+    pub(super) fn open(&mut self, slot: usize) -> Result<&Socket, Errno> {
+        self.calls += if self.source.is_some() { 5 } else { 3 };
+        let socket = Socket::tcp_from(self.to, self.source).map_err(errno)?;
+        socket.begin_connect(self.to).map_err(errno)?;
+        Ok(self.by_slot[slot].insert(socket))
     }
 
     /// How the connection that was begun has ended.
     pub(super) fn outcome(&mut self, slot: usize) -> Result<(), Errno> {
         self.calls += 1;
-        self.by_slot[slot].as_ref().map_or(Err(Errno::EBADF), dial::outcome)
+        self.by_slot[slot]
+            .as_ref()
+            .map_or(Err(Errno::EBADF), |socket| socket.connected().map_err(errno))
     }
 
     /// The descriptor; -1 where there is none, which every call refuses with `EBADF`.
     #[inline]
     pub(super) fn fd(&self, slot: usize) -> RawFd {
-        self.by_slot[slot].as_ref().map_or(-1, AsRawFd::as_raw_fd)
+        self.by_slot[slot].as_ref().map_or(-1, Socket::fd)
     }
 
-    pub(super) fn get(&self, slot: usize) -> Option<&OwnedFd> {
+    pub(super) fn get(&self, slot: usize) -> Option<&Socket> {
         self.by_slot[slot].as_ref()
     }
 
@@ -54,7 +56,12 @@ impl Sockets {
     }
 
     /// Gives all away, open.
-    pub(super) fn take(&mut self) -> Vec<OwnedFd> {
+    pub(super) fn take(&mut self) -> Vec<Socket> {
         self.by_slot.iter_mut().filter_map(Option::take).collect()
     }
+}
+
+/// The errno of a failed call.
+pub(super) fn errno(error: std::io::Error) -> Errno {
+    Errno::try_from(error).unwrap_or(Errno::UnknownErrno)
 }

@@ -4,12 +4,12 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use crate::LoadError;
-use crate::engine::dial;
+use crate::engine::socket::Socket;
 use crate::http::load::url::Url;
 use crate::zone;
 
 /// How long the first connection may take.
-const REACH_MS: u16 = 5_000;
+const REACH_MS: u64 = 5_000;
 
 /// All addresses of the host, in the resolver's order.
 pub(super) fn resolve(url: &Url) -> Result<Vec<SocketAddr>, LoadError> {
@@ -43,7 +43,9 @@ pub(super) fn reach(addrs: &[SocketAddr], source: Option<IpAddr>) -> Result<Sock
         if source.is_some_and(|source| source.is_ipv4() != addr.is_ipv4()) {
             continue;
         }
-        match dial::reach(*addr, source, REACH_MS) {
+        let reached = Socket::tcp_from(*addr, source)
+            .and_then(|socket| socket.connect_within(*addr, REACH_MS));
+        match reached {
             Ok(()) => return Ok(*addr),
             Err(error) => first = first.or(Some((*addr, error))),
         }

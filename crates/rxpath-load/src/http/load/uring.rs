@@ -2,13 +2,14 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::RawFd;
 use std::time::Duration;
 
 use nix::errno::Errno;
 
 use crate::LoadError;
 use crate::engine::clock;
+use crate::engine::socket::Socket;
 use crate::engine::uring::{Done, Region, Shape, Uring};
 use crate::http::load::client::Client;
 use crate::http::load::conn::Phase;
@@ -78,14 +79,14 @@ struct Order {
 
 /// The sockets, and what shall be done with them.
 #[derive(Debug)]
-pub(super) struct Orders {
+pub(super) struct RingWire {
     sockets: Sockets,
     orders: Vec<Order>,
     /// Sends report errors only: the request is short, and the send buffer is empty whenever one leaves.
     is_quiet: bool,
 }
 
-impl Orders {
+impl RingWire {
     pub(super) fn new(sockets: Sockets, message: &Message, pipeline: usize) -> Self {
         let is_quiet = pipeline == 1 && message.len <= SURELY_FITS_BYTES;
         Self { sockets, orders: Vec::with_capacity(MAX_ENTRIES), is_quiet }
@@ -98,7 +99,7 @@ impl Orders {
     }
 }
 
-impl Wire for Orders {
+impl Wire for RingWire {
     fn now_ns(&self) -> u64 {
         clock::now_ns()
     }
@@ -133,7 +134,7 @@ impl Wire for Orders {
         self.sockets.close(slot);
     }
 
-    fn take_sockets(&mut self) -> Vec<OwnedFd> {
+    fn take_sockets(&mut self) -> Vec<Socket> {
         self.sockets.take()
     }
 }
@@ -146,7 +147,7 @@ pub(super) fn ring(connections: usize, message: &Message) -> Result<Uring, LoadE
     Uring::new(shape, vec![message.bytes.clone()])
 }
 
-impl Client<'_, Orders> {
+impl Client<'_, RingWire> {
     /// Loads until it is over.
     pub(super) fn run_ring(&mut self, ring: &mut Uring) -> Result<(), LoadError> {
         let mut done = Vec::with_capacity(4 * MAX_ENTRIES);
@@ -223,7 +224,7 @@ impl Client<'_, Orders> {
         }
     }
 
-    /// Orders to receive what comes to an open connection.
+    /// RingWire to receive what comes to an open connection.
     fn arm(&mut self, slot: usize) {
         if self.conns[slot].phase == Phase::Open {
             let generation = self.conns[slot].generation;

@@ -1,10 +1,10 @@
 //! The interface of the HTTP client's engines: move bytes, connect, close.
 
 use std::ops::Range;
-use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
 
+use crate::engine::socket::Socket;
 use crate::http::load::message::Message;
 
 /// What became of bytes handed to an engine.
@@ -42,5 +42,5 @@ pub(super) trait Wire {
     /// Closes.
     fn close(&mut self, slot: usize, generation: u32);
     /// All open sockets, which stay open.
-    fn take_sockets(&mut self) -> Vec<OwnedFd>;
+    fn take_sockets(&mut self) -> Vec<Socket>;
 }

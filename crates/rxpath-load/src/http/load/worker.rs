@@ -1,24 +1,23 @@
 //! One thread of a load, from its start to its report.
 
-use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use rxpath_stats::Histogram;
 
 use crate::LoadError;
 use crate::engine::{clock, thread};
-use crate::http::load::client::{Client, Orders, Remains};
-use crate::http::load::epoll::Epoll;
+use crate::http::load::client::{Client, ClientConfig, Remains};
+use crate::http::load::epoll::EpollWire;
 use crate::http::load::message::Message;
-use crate::http::load::meter::{Desk, Kind, Meter};
+use crate::http::load::meter::{Kind, LiveCounters, Meter};
 use crate::http::load::options::{Engine, LoadOptions};
 use crate::http::load::result::ThreadResult;
 use crate::http::load::sockets::Sockets;
 use crate::http::load::uring;
 use crate::http::load::wire::Wire;
-use crate::pace::{Pace, Share, wait_for_start};
-use crate::workload::{DoneGuard, Ready, place};
+use crate::pace::{Pace, Share};
+use crate::pool::Start;
+use crate::usage::UsageMeter;
 
 /// A run that only a request count ends gives up after this long, and this many timeouts, with failures only.
 const GIVE_UP_NS: u64 = 3_000_000_000;
@@ -27,14 +26,13 @@ const GIVE_UP_TIMEOUTS: u64 = 3;
 /// What a worker needs.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) index: usize,
     pub(super) connections: usize,
     /// Requests to start, at most.
     pub(super) requests: u64,
     pub(super) to: std::net::SocketAddr,
     pub(super) options: Arc<LoadOptions>,
     pub(super) message: Arc<Message>,
-    pub(super) desk: Arc<Desk>,
+    pub(super) live: Arc<Vec<LiveCounters>>,
 }
 
 /// What a worker saw.
@@ -54,42 +52,25 @@ pub(super) struct Report {
 }
 
 /// Runs until the time, the count or an order ends it.
-pub(super) fn run(plan: &Plan, ready: &Ready) -> Result<Report, LoadError> {
-    let tally = &plan.desk.shared.tallies[plan.index];
-    let _done = DoneGuard(tally);
-    let cpu = plan.options.cpus.get(plan.index).copied();
-    let placed = place(cpu, plan.options.nice);
+pub(super) fn run(plan: &Plan, start: &Start) -> Result<Report, LoadError> {
     thread::set_exact_timers();
-    tally.tid.store(thread::id(), Relaxed);
-    let told = |refused: LoadError| {
-        let _ = ready.send(Err(refused));
-        Err(LoadError::io("start a thread", io::Error::other("refused")))
-    };
-    if let Err(error) = placed {
-        return told(error);
-    }
     let sockets = Sockets::new(plan.to, plan.options.source, plan.connections);
     match plan.options.engine {
-        Engine::Epoll => match Epoll::new(sockets) {
-            Ok(epoll) => drive(plan, ready, epoll, Client::run),
-            Err(error) => told(error),
-        },
-        Engine::Uring => match uring::ring(plan.connections, &plan.message) {
-            Ok(mut ring) => {
-                let orders = uring::Orders::new(sockets, &plan.message, plan.options.pipeline);
-                drive(plan, ready, orders, |client| client.run_ring(&mut ring))
-            }
-            Err(error) => told(error),
-        },
+        Engine::Epoll => drive(plan, start, EpollWire::new(sockets)?, Client::run),
+        Engine::Uring => {
+            let mut ring = uring::ring(plan.connections, &plan.message)?;
+            let config = uring::RingWire::new(sockets, &plan.message, plan.options.pipeline);
+            drive(plan, start, config, |client| client.run_ring(&mut ring))
+        }
     }
 }
 
-fn client<W: Wire>(plan: &Plan, wire: W) -> Client<'_, W> {
+fn client<'a, W: Wire>(plan: &'a Plan, start: &'a Start, wire: W) -> Client<'a, W> {
     let options = &plan.options;
     let two_times = options.rate_rps.is_some() || !options.keepalive;
-    let orders = Orders {
+    let config = ClientConfig {
         message: &plan.message,
-        shared: &plan.desk.shared,
+        shared: start.shared,
         connections: plan.connections,
         pipeline: options.pipeline,
         keepalive: options.keepalive,
@@ -98,62 +79,55 @@ fn client<W: Wire>(plan: &Plan, wire: W) -> Client<'_, W> {
         requests: plan.requests,
         give_up_ns: GIVE_UP_NS.max(GIVE_UP_TIMEOUTS * options.timeout_ns),
     };
-    let meter = Meter::new(&plan.desk, plan.index, two_times);
-    Client::new(wire, meter, orders)
+    let (live, usage) = (&plan.live[start.index], UsageMeter::new(start.cpu));
+    let meter = Meter::new(start.tally, live, usage, two_times);
+    Client::new(wire, meter, config)
 }
 
 /// Waits for the start, runs the engine, adds up.
 fn drive<'a, W: Wire>(
     plan: &'a Plan,
-    ready: &Ready,
+    start: &'a Start,
     wire: W,
     engine: impl FnOnce(&mut Client<'a, W>) -> Result<(), LoadError>,
 ) -> Result<Report, LoadError> {
     let options = &plan.options;
-    let client = &mut client(plan, wire);
-    let _ = ready.send(Ok(()));
-    let mut report_of = (thread::cpu_time(), None, 0);
-    if let Some(start_ns) = wait_for_start(&plan.desk.shared) {
+    let mut client = client(plan, start, wire);
+    let started = start.ready_and_wait();
+    if let Some(start_ns) = started {
         let share = Share {
             rate_per_s: options.rate_rps.unwrap_or(0),
             each: 1,
-            thread: plan.index as u64,
-            threads: options.threads as u64,
+            thread: start.index as u64,
+            threads: options.threads.count as u64,
         };
         let pace = options.rate_rps.map(|_| Pace::new(start_ns, share, options.pacing));
         let end_ns = options.duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
-        report_of = (thread::cpu_time(), thread::run_and_wait_ns(), start_ns);
+        client.meter.usage.restart();
         client.start(start_ns, end_ns, pace);
-        engine(client)?;
+        engine(&mut client)?;
     }
-    let (cpu_before, sched_before, start_ns) = report_of;
-    let used = thread::cpu_time().since(cpu_before);
-    let waited = sched_before.zip(thread::run_and_wait_ns()).map(|(a, b)| b.1.saturating_sub(a.1));
     let remains = client.remains();
-    let tally = client.meter.tally;
+    let (meter, tally) = (client.meter, start.tally);
+    let (usage, waited) = meter.usage.end(tally);
     let thread = ThreadResult {
-        tid: thread::id(),
-        asked_cpu: options.cpus.get(plan.index).copied(),
-        seen_cpus: remains.seen_cpus.clone(),
+        usage,
         connections_count: plan.connections,
-        requests_total: tally.packets.get(),
+        requests_total: tally.units.get(),
         system_calls_total: tally.calls.get(),
-        cpu_user_s: used.user_ns as f64 / 1e9,
-        cpu_system_s: used.system_ns as f64 / 1e9,
-        runnable_wait_s: waited.map(|ns| ns as f64 / 1e9),
+        runnable_wait_s: waited.runqueue_s,
     };
-    let ended_ns = (start_ns > 0).then(clock::now_ns);
-    let span_ns = ended_ns.map_or(0, |ended_ns| ended_ns.saturating_sub(start_ns));
-    let meter = &client.meter;
+    let ended_ns = started.map(|_| clock::now_ns());
+    let span_ns = ended_ns.zip(started).map_or(0, |(end, start)| end.saturating_sub(start));
     Ok(Report {
         thread,
         span_ns,
         ended_ns,
         remains,
-        service: meter.service.clone(),
-        connect: meter.connect.clone(),
-        lateness: meter.lateness.clone(),
-        rates: meter.rates.clone(),
-        causes: meter.causes().to_vec(),
+        service: meter.service,
+        connect: meter.connect,
+        lateness: meter.lateness,
+        rates: meter.rates,
+        causes: meter.causes,
     })
 }

@@ -9,14 +9,15 @@ use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, Shutdown, recv, send, sendmsg, shutdown};
 
 use crate::LoadError;
+use crate::engine::clock;
 use crate::engine::epoll::{Epoll, Event, Flags};
-use crate::engine::{clock, listen};
+use crate::engine::listen::{errno_name, is_exhaustion};
+use crate::http::serve::connection::{Conn, End, Pending, Token};
 use crate::http::serve::count::{Counts, Why};
 use crate::http::serve::dialogue::Next;
 use crate::http::serve::options::Trigger;
-use crate::http::serve::reply::{Book, Kind, MAX_SLICES, Queue};
-use crate::http::serve::table::{Conn, End, Pending, Token};
-use crate::http::serve::worker::{House, Overdue};
+use crate::http::serve::reply::{Kind, MAX_SLICES, Queue, ReplyTable};
+use crate::http::serve::worker::{Overdue, WorkerState};
 
 /// The listener's token: no connection has this number.
 const LISTENER: Token = u64::MAX;
@@ -32,7 +33,7 @@ const WRITE: MsgFlags = MsgFlags::MSG_DONTWAIT.union(MsgFlags::MSG_NOSIGNAL);
 /// A thread that serves by epoll.
 #[derive(Debug)]
 pub(super) struct EpollLoop {
-    house: House,
+    state: WorkerState,
     epoll: Epoll,
     events: Vec<Event>,
     buffer: Box<[u8]>,
@@ -57,22 +58,22 @@ enum Wrote {
 }
 
 impl EpollLoop {
-    pub(super) fn new(mut house: House) -> Result<Self, LoadError> {
-        let epoll = match house.plan.epoll.take() {
+    pub(super) fn new(mut state: WorkerState) -> Result<Self, LoadError> {
+        let epoll = match state.plan.epoll.take() {
             Some(epoll) => epoll,
             None => Epoll::new().map_err(|e| LoadError::io("epoll_create1", e))?,
         };
-        let options = &house.plan.options;
+        let options = &state.plan.options;
         let engine = Self {
             epoll,
             events: vec![Event::empty(); options.events.max(1)],
-            buffer: vec![0; house.desk.rules().read_bytes()].into(),
+            buffer: vec![0; state.scratch.rules().read_bytes()].into(),
             is_edge: options.trigger == Trigger::Edge,
             again: Vec::with_capacity(1024),
             todo: Vec::with_capacity(1024),
             overdue: Vec::new(),
             accepts: 1,
-            house,
+            state,
         };
         engine.watch_listener().map_err(|e| LoadError::io("epoll_ctl", e))?;
         Ok(engine)
@@ -81,7 +82,7 @@ impl EpollLoop {
     /// Each connection wakes one thread, also where several share the listener.
     fn watch_listener(&self) -> io::Result<()> {
         let flags = Flags::EPOLLIN | Flags::EPOLLEXCLUSIVE;
-        self.epoll.add(&*self.house.plan.listener, flags, LISTENER)
+        self.epoll.add(&*self.state.plan.listener, flags, LISTENER)
     }
 
     /// What a connection is watched for. An edge-triggered one is watched for everything once: the kernel tells
@@ -95,23 +96,23 @@ impl EpollLoop {
         }
     }
 
-    pub(super) fn run(mut self) -> Result<House, LoadError> {
-        while !self.house.is_stopped() {
+    pub(super) fn run(mut self) -> Result<WorkerState, LoadError> {
+        while !self.state.is_stopped() {
             self.turn().map_err(|e| LoadError::io("epoll_wait", e))?;
         }
-        Ok(self.house)
+        Ok(self.state)
     }
 
     /// One wait and all that it gave.
     fn turn(&mut self) -> io::Result<()> {
-        let timeout_ms = if self.again.is_empty() { self.house.timeout_ms() } else { 0 };
-        let before_ns = self.house.now_ns;
+        let timeout_ms = if self.again.is_empty() { self.state.timeout_ms() } else { 0 };
+        let before_ns = self.state.now_ns;
         let got = match self.epoll.wait(&mut self.events, timeout_ms) {
             Err(error) if error.kind() == ErrorKind::Interrupted => 0,
             other => other?,
         };
-        self.house.now_ns = clock::now_ns();
-        self.house.counts.waited(before_ns, self.house.now_ns, got);
+        self.state.now_ns = clock::now_ns();
+        self.state.counts.waited(before_ns, self.state.now_ns, got);
         for index in 0..got {
             let event = self.events[index];
             if event.data() == LISTENER {
@@ -123,38 +124,38 @@ impl EpollLoop {
         if !self.again.is_empty() {
             self.go_on();
         }
-        self.house.overdue(&mut self.overdue);
+        self.state.overdue(&mut self.overdue);
         if !self.overdue.is_empty() {
             self.end_overdue();
         }
-        if self.house.pause_is_over() {
-            self.house.paused_until_ns = None;
-            self.house.counts.calls += 1;
+        if self.state.pause_is_over() {
+            self.state.paused_until_ns = None;
+            self.state.counts.calls += 1;
             self.watch_listener()?;
         }
-        self.house.publish();
+        self.state.publish();
         Ok(())
     }
 
     /// Accepts some: one, and more the more there were the last times.
     fn accept(&mut self) {
         for _ in 0..self.accepts {
-            if !self.house.has_room() {
+            if !self.state.has_room() {
                 return self.pause("max-connections");
             }
-            self.house.counts.calls += 1;
-            match listen::accept(&self.house.plan.listener) {
-                Ok(socket) => self.welcome(Conn::new(socket, self.house.now_ns)),
+            self.state.counts.calls += 1;
+            match self.state.plan.listener.accept() {
+                Ok(socket) => self.welcome(Conn::new(socket, self.state.now_ns)),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.accepts = (self.accepts / 2).max(1);
                     return;
                 }
                 Err(error) => {
                     let name = errno_name(&error);
-                    if listen::is_exhaustion(&error) {
+                    if is_exhaustion(&error) {
                         return self.pause(&name);
                     }
-                    *self.house.counts.accept_errors.entry(name).or_default() += 1;
+                    *self.state.counts.accept_errors.entry(name).or_default() += 1;
                 }
             }
         }
@@ -163,28 +164,28 @@ impl EpollLoop {
 
     fn welcome(&mut self, conn: Conn) {
         let flags = self.interest(false);
-        let token = self.house.welcome(conn);
-        let Some(conn) = self.house.table.get(token) else { return };
+        let token = self.state.welcome(conn);
+        let Some(conn) = self.state.connections.get_mut(token) else { return };
         let watched = self.epoll.add(&conn.socket, flags, token);
-        self.house.counts.calls += 1;
+        self.state.counts.calls += 1;
         if let Err(error) = watched {
             let name = format!("epoll_ctl: {}", errno_name(&error));
-            *self.house.counts.accept_errors.entry(name).or_default() += 1;
-            self.house.dismiss(token, Why::Error);
+            *self.state.counts.accept_errors.entry(name).or_default() += 1;
+            self.state.dismiss(token, Why::Error);
         }
     }
 
     #[cold]
     fn pause(&mut self, why: &str) {
         // A level-triggered listener that is not served would wake this thread repeatedly.
-        let _ = self.epoll.remove(&*self.house.plan.listener);
-        self.house.counts.calls += 1;
-        self.house.pause(why);
+        let _ = self.epoll.remove(&*self.state.plan.listener);
+        self.state.counts.calls += 1;
+        self.state.pause(why);
     }
 
     #[inline]
     fn event(&mut self, token: Token, flags: Flags) {
-        let Some(conn) = self.house.table.get(token) else { return };
+        let Some(conn) = self.state.connections.get_mut(token) else { return };
         if conn.pending.is_some() {
             let is_writable = Flags::EPOLLOUT | Flags::EPOLLERR | Flags::EPOLLHUP;
             if !flags.intersects(is_writable) || !self.write_pending(token) {
@@ -197,26 +198,26 @@ impl EpollLoop {
     /// Reads once and answers. `is_ending` says that the end, or an error, waits behind the data.
     #[inline]
     fn read(&mut self, token: Token, is_ending: bool) {
-        let house = &mut self.house;
-        let Some(conn) = house.table.get(token) else { return };
-        house.counts.calls += 1;
+        let state = &mut self.state;
+        let Some(conn) = state.connections.get_mut(token) else { return };
+        state.counts.calls += 1;
         let got = match recv(conn.raw(), &mut self.buffer, READ) {
             Ok(0) => return self.ended(token),
             Ok(got) => got,
             Err(Errno::EAGAIN) => return,
             Err(Errno::EINTR) => return self.again.push(token),
-            Err(_) => return house.dismiss(token, Why::Error),
+            Err(_) => return state.dismiss(token, Why::Error),
         };
-        house.counts.received_bytes += got as u64;
+        state.counts.received_bytes += got as u64;
         let next = if conn.end == End::Open {
-            conn.dialogue.feed(&mut house.desk, &self.buffer[..got])
+            conn.dialogue.feed(&mut state.scratch, &self.buffer[..got])
         } else {
             Next::Open
         };
-        if house.desk.queue.is_empty() {
+        if state.scratch.queue.is_empty() {
             // Part of a request. A body's piece is progress; a head's is not, or a byte a minute would hold us.
             if conn.dialogue.is_within_body() {
-                conn.since_ns = house.now_ns;
+                conn.since_ns = state.now_ns;
             }
         } else if !self.answer(token, next) {
             return;
@@ -226,27 +227,28 @@ impl EpollLoop {
         }
     }
 
-    /// Writes what the desk has for this connection; false when it is gone or must wait for room.
+    /// Writes what the scratch has for this connection; false when it is gone or must wait for room.
     #[inline]
     fn answer(&mut self, token: Token, next: Next) -> bool {
-        let house = &mut self.house;
-        let read_ns = house.now_ns;
-        let Some(conn) = house.table.get(token) else { return false };
-        let requests = house.desk.queue.requests();
+        let state = &mut self.state;
+        let read_ns = state.now_ns;
+        let Some(conn) = state.connections.get_mut(token) else { return false };
+        let requests = state.scratch.queue.requests();
         if next != Next::Open {
-            conn.end = House::end(next, house.desk.queue.has_refusal());
+            conn.end = WorkerState::end(next, state.scratch.queue.has_refusal());
         }
-        let wrote = write(&mut house.desk.queue, conn, &house.plan.book, &mut house.counts);
-        house.now_ns = clock::now_ns();
+        let wrote =
+            write(&mut state.scratch.queue, conn, &state.plan.reply_table, &mut state.counts);
+        state.now_ns = clock::now_ns();
         match wrote {
             Ok(Wrote::All) => {
-                conn.since_ns = house.now_ns;
-                house.counts.answered(requests, read_ns, house.now_ns);
+                conn.since_ns = state.now_ns;
+                state.counts.answered(requests, read_ns, state.now_ns);
                 conn.end == End::Open || self.finish(token)
             }
             Ok(part) => {
-                conn.since_ns = house.now_ns;
-                let queue = std::mem::take(&mut house.desk.queue);
+                conn.since_ns = state.now_ns;
+                let queue = std::mem::take(&mut state.scratch.queue);
                 conn.pending = Some(Box::new(Pending { queue, read_ns }));
                 self.change_interest(token, true);
                 if part == Wrote::Enough {
@@ -255,8 +257,8 @@ impl EpollLoop {
                 false
             }
             Err(_) => {
-                house.desk.queue.clear();
-                house.dismiss(token, Why::Error);
+                state.scratch.queue.clear();
+                state.dismiss(token, Why::Error);
                 false
             }
         }
@@ -264,18 +266,18 @@ impl EpollLoop {
 
     /// Goes on writing; true when all is out and the connection stays.
     fn write_pending(&mut self, token: Token) -> bool {
-        let house = &mut self.house;
-        let Some(conn) = house.table.get(token) else { return false };
+        let state = &mut self.state;
+        let Some(conn) = state.connections.get_mut(token) else { return false };
         let Some(mut pending) = conn.pending.take() else { return true };
-        let (requests, sent) = (pending.queue.requests(), house.counts.sent_bytes);
-        let wrote = write(&mut pending.queue, conn, &house.plan.book, &mut house.counts);
-        house.now_ns = clock::now_ns();
-        if house.counts.sent_bytes > sent {
-            conn.since_ns = house.now_ns;
+        let (requests, sent) = (pending.queue.requests(), state.counts.sent_bytes);
+        let wrote = write(&mut pending.queue, conn, &state.plan.reply_table, &mut state.counts);
+        state.now_ns = clock::now_ns();
+        if state.counts.sent_bytes > sent {
+            conn.since_ns = state.now_ns;
         }
         match wrote {
             Ok(Wrote::All) => {
-                house.counts.answered(requests, pending.read_ns, house.now_ns);
+                state.counts.answered(requests, pending.read_ns, state.now_ns);
                 let stays = conn.end == End::Open || self.finish(token);
                 if stays {
                     self.change_interest(token, false);
@@ -290,7 +292,7 @@ impl EpollLoop {
                 false
             }
             Err(_) => {
-                house.dismiss(token, Why::Error);
+                state.dismiss(token, Why::Error);
                 false
             }
         }
@@ -302,27 +304,27 @@ impl EpollLoop {
         if self.is_edge {
             return;
         }
-        let Some(conn) = self.house.table.get(token) else { return };
+        let Some(conn) = self.state.connections.get_mut(token) else { return };
         let changed = self.epoll.change(&conn.socket, flags, token);
-        self.house.counts.calls += 1;
+        self.state.counts.calls += 1;
         if changed.is_err() {
-            self.house.dismiss(token, Why::Error);
+            self.state.dismiss(token, Why::Error);
         }
     }
 
     /// All replies are out and the connection is to end; true while it lingers.
     #[cold]
     fn finish(&mut self, token: Token) -> bool {
-        let Some(conn) = self.house.table.get(token) else { return false };
+        let Some(conn) = self.state.connections.get_mut(token) else { return false };
         match conn.end {
             End::Close(why) => {
-                self.house.dismiss(token, why);
+                self.state.dismiss(token, why);
                 false
             }
             End::Linger(why) => {
                 conn.end = End::Lingering(why);
                 let _ = shutdown(conn.raw(), Shutdown::Write);
-                self.house.counts.calls += 1;
+                self.state.counts.calls += 1;
                 // The edge-triggered set does not report again the data that arrived meanwhile.
                 true
             }
@@ -333,13 +335,13 @@ impl EpollLoop {
     /// The client closed its side.
     #[cold]
     fn ended(&mut self, token: Token) {
-        let Some(conn) = self.house.table.get(token) else { return };
+        let Some(conn) = self.state.connections.get_mut(token) else { return };
         let why = match conn.end {
             End::Close(why) | End::Linger(why) | End::Lingering(why) => why,
             End::Open if conn.dialogue.is_within_request() => Why::Cut,
             End::Open => Why::Peer,
         };
-        self.house.dismiss(token, why);
+        self.state.dismiss(token, why);
     }
 
     /// Goes on where a turn ended early: once each, so that one busy client does not hold the others up.
@@ -347,7 +349,7 @@ impl EpollLoop {
     fn go_on(&mut self) {
         std::mem::swap(&mut self.again, &mut self.todo);
         while let Some(token) = self.todo.pop() {
-            let Some(conn) = self.house.table.get(token) else { continue };
+            let Some(conn) = self.state.connections.get_mut(token) else { continue };
             if conn.pending.is_none() || self.write_pending(token) {
                 self.read(token, true);
             }
@@ -358,10 +360,10 @@ impl EpollLoop {
     fn end_overdue(&mut self) {
         while let Some((token, overdue)) = self.overdue.pop() {
             match overdue {
-                Overdue::Close(why) => self.house.dismiss(token, why),
+                Overdue::Close(why) => self.state.dismiss(token, why),
                 Overdue::Tell => {
-                    self.house.desk.queue.push(Kind::Timeout);
-                    if let Some(conn) = self.house.table.get(token) {
+                    self.state.scratch.queue.push(Kind::Timeout);
+                    if let Some(conn) = self.state.connections.get_mut(token) {
                         conn.end = End::Linger(Why::Slow);
                     }
                     self.answer(token, Next::Open);
@@ -373,21 +375,26 @@ impl EpollLoop {
 
 /// Writes as much of the queue as the socket takes.
 #[inline]
-fn write(queue: &mut Queue, conn: &Conn, book: &Book, counts: &mut Counts) -> Result<Wrote, Errno> {
+fn write(
+    queue: &mut Queue,
+    conn: &Conn,
+    reply_table: &ReplyTable,
+    counts: &mut Counts,
+) -> Result<Wrote, Errno> {
     for _ in 0..MAX_WRITES {
-        let Some((piece, is_all)) = queue.piece(book) else { return Ok(Wrote::All) };
+        let Some((piece, is_all)) = queue.piece(reply_table) else { return Ok(Wrote::All) };
         counts.calls += 1;
         let sent = if is_all {
             send(conn.raw(), piece, WRITE)
         } else {
             let mut slices = [IoSlice::new(&[]); MAX_SLICES];
-            let used = queue.pieces(book, &mut slices);
+            let used = queue.pieces(reply_table, &mut slices);
             sendmsg::<()>(conn.raw(), &slices[..used], &[], WRITE, None)
         };
         match sent {
             Ok(sent) => {
                 counts.sent_bytes += sent as u64;
-                queue.advance(book, sent as u64, &mut counts.done);
+                queue.advance(reply_table, sent as u64, &mut counts.done);
             }
             Err(Errno::EAGAIN) => return Ok(Wrote::Full),
             Err(Errno::EINTR) => {}
@@ -395,11 +402,4 @@ fn write(queue: &mut Queue, conn: &Conn, book: &Book, counts: &mut Counts) -> Re
         }
     }
     Ok(if queue.is_empty() { Wrote::All } else { Wrote::Enough })
-}
-
-/// `EMFILE`, `ECONNABORTED`, ...
-pub(super) fn errno_name(error: &io::Error) -> String {
-    error
-        .raw_os_error()
-        .map_or_else(|| error.to_string(), |raw| format!("{:?}", Errno::from_raw(raw)))
 }

@@ -8,14 +8,14 @@ use std::time::Duration;
 use nix::sys::socket::{Shutdown, shutdown};
 
 use crate::LoadError;
+use crate::engine::clock;
+use crate::engine::listen::{errno_name, is_exhaustion};
 use crate::engine::uring::{self, Done, Region, Shape, Uring};
-use crate::engine::{clock, listen};
-use crate::http::serve::by_epoll::errno_name;
+use crate::http::serve::connection::{Conn, End, Pending, Token};
 use crate::http::serve::count::Why;
 use crate::http::serve::dialogue::Next;
 use crate::http::serve::reply::Kind;
-use crate::http::serve::table::{Conn, End, Pending, Token};
-use crate::http::serve::worker::{House, Overdue};
+use crate::http::serve::worker::{Overdue, WorkerState};
 
 /// Submissions, buffers and their bytes: a request fits one buffer, and a burst of 1000 fits all of them.
 const SHAPE: Shape = Shape { entries: 2048, buffers: 1024, buffer_bytes: 4096 };
@@ -38,7 +38,7 @@ const SHORT: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(super) struct UringLoop {
     ring: Uring,
-    house: House,
+    state: WorkerState,
     done: Vec<Done>,
     // They move between here and the connections as they are.
     #[expect(clippy::vec_box)]
@@ -50,9 +50,9 @@ pub(super) struct UringLoop {
 }
 
 impl UringLoop {
-    pub(super) fn new(house: House) -> Result<Self, LoadError> {
-        let ring = Uring::new(SHAPE, house.plan.book.blocks())?;
-        if let Some(poll) = house.plan.options.busy_poll {
+    pub(super) fn new(state: WorkerState) -> Result<Self, LoadError> {
+        let ring = Uring::new(SHAPE, state.plan.reply_table.blocks())?;
+        if let Some(poll) = state.plan.options.busy_poll {
             ring.set_busy(poll.poll_us, poll.prefer).map_err(|source| LoadError::Unsupported {
                 what: "--busy-poll with --engine uring (IORING_REGISTER_NAPI, Linux 6.9)".into(),
                 source,
@@ -65,15 +65,15 @@ impl UringLoop {
             overdue: Vec::new(),
             sends: 0,
             is_accepting: false,
-            house,
+            state,
         };
         engine.order_accept().map_err(|e| LoadError::io("io_uring_enter", e))?;
         Ok(engine)
     }
 
-    pub(super) fn run(mut self) -> Result<House, LoadError> {
+    pub(super) fn run(mut self) -> Result<WorkerState, LoadError> {
         let mut ended = Ok(());
-        while ended.is_ok() && !self.house.is_stopped() {
+        while ended.is_ok() && !self.state.is_stopped() {
             ended = self.turn();
         }
         self.ring.cancel_all();
@@ -81,14 +81,14 @@ impl UringLoop {
         self.ring.reap(&mut self.done);
         self.done.clear();
         ended.map_err(|e| LoadError::io("io_uring_enter", e))?;
-        Ok(self.house)
+        Ok(self.state)
     }
 
     /// One wait and all that it gave.
     fn turn(&mut self) -> std::io::Result<()> {
-        let timeout = Duration::from_millis(self.house.timeout_ms().into());
+        let timeout = Duration::from_millis(self.state.timeout_ms().into());
         let sends = std::mem::take(&mut self.sends);
-        let before_ns = self.house.now_ns;
+        let before_ns = self.state.now_ns;
         // Sends are nearly always done within the call. Waiting for one completion more than these saves a second
         // call; should one have to wait for room, the short time bounds what it holds up.
         match (timeout.is_zero(), sends) {
@@ -96,25 +96,25 @@ impl UringLoop {
             (false, 0) => self.ring.wait(1, timeout)?,
             (false, sends) => self.ring.wait(sends + 1, timeout.min(SHORT))?,
         }
-        self.house.now_ns = clock::now_ns();
+        self.state.now_ns = clock::now_ns();
         let mut done = std::mem::take(&mut self.done);
         self.ring.reap(&mut done);
         let events = done.iter().filter(|done| done.data & ORDER != SEND).count();
-        self.house.counts.waited(before_ns, self.house.now_ns, events);
+        self.state.counts.waited(before_ns, self.state.now_ns, events);
         for one in done.drain(..) {
             self.completed(one)?;
         }
         self.done = done;
         self.ring.show_buffers();
-        self.house.overdue(&mut self.overdue);
+        self.state.overdue(&mut self.overdue);
         if !self.overdue.is_empty() {
             self.end_overdue()?;
         }
-        if self.house.pause_is_over() && !self.is_accepting {
-            self.house.paused_until_ns = None;
+        if self.state.pause_is_over() && !self.is_accepting {
+            self.state.paused_until_ns = None;
             self.order_accept()?;
         }
-        self.house.publish();
+        self.state.publish();
         Ok(())
     }
 
@@ -130,11 +130,11 @@ impl UringLoop {
 
     fn order_accept(&mut self) -> std::io::Result<()> {
         self.is_accepting = true;
-        self.ring.accept(&self.house.plan.listener)
+        self.ring.accept(&self.state.plan.listener)
     }
 
     fn order_receive(&mut self, token: Token) -> std::io::Result<()> {
-        let Some(conn) = self.house.table.get(token) else { return Ok(()) };
+        let Some(conn) = self.state.connections.get_mut(token) else { return Ok(()) };
         conn.is_receiving = true;
         self.ring.receive(conn.raw(), RECEIVE | token)
     }
@@ -144,21 +144,21 @@ impl UringLoop {
             self.is_accepting = false;
         }
         if let Some(socket) = done.accepted {
-            let token = self.house.welcome(Conn::new(socket, self.house.now_ns));
+            let token = self.state.welcome(Conn::new(socket, self.state.now_ns));
             self.order_receive(token)?;
-            if !self.house.has_room() && self.house.paused_until_ns.is_none() {
-                self.house.pause("max-connections");
+            if !self.state.has_room() && self.state.paused_until_ns.is_none() {
+                self.state.pause("max-connections");
                 self.ring.cancel(uring::ACCEPT, CANCEL)?;
             }
         } else {
             let error = std::io::Error::from_raw_os_error(-done.result);
-            if listen::is_exhaustion(&error) {
-                self.house.pause(&errno_name(&error));
+            if is_exhaustion(&error) {
+                self.state.pause(&errno_name(&error));
             } else if done.result != -libc::ECANCELED {
-                *self.house.counts.accept_errors.entry(errno_name(&error)).or_default() += 1;
+                *self.state.counts.accept_errors.entry(errno_name(&error)).or_default() += 1;
             }
         }
-        if !self.is_accepting && self.house.paused_until_ns.is_none() {
+        if !self.is_accepting && self.state.paused_until_ns.is_none() {
             self.order_accept()?;
         }
         Ok(())
@@ -170,7 +170,7 @@ impl UringLoop {
         if let Some(buffer) = done.buffer {
             self.ring.give_back(buffer);
         }
-        let Some(conn) = self.house.table.get(token) else { return Ok(()) };
+        let Some(conn) = self.state.connections.get_mut(token) else { return Ok(()) };
         if !done.has_more {
             conn.is_receiving = false;
         }
@@ -178,9 +178,9 @@ impl UringLoop {
             return self.not_received(token, done.result);
         }
         if next != Next::Open {
-            conn.end = House::end(next, self.house.desk.queue.has_refusal());
+            conn.end = WorkerState::end(next, self.state.scratch.queue.has_refusal());
         }
-        if !self.house.desk.queue.is_empty() {
+        if !self.state.scratch.queue.is_empty() {
             self.answer(token)?;
         }
         self.go_on_receiving(token)
@@ -189,17 +189,18 @@ impl UringLoop {
     /// Lets the dialogue have what was received.
     #[inline]
     fn take(&mut self, token: Token, done: &Done) -> Next {
-        let (Some(conn), Some(buffer)) = (self.house.table.get(token), &done.buffer) else {
+        let (Some(conn), Some(buffer)) = (self.state.connections.get_mut(token), &done.buffer)
+        else {
             return Next::Open;
         };
         let Ok(len) = usize::try_from(done.result) else { return Next::Open };
-        self.house.counts.received_bytes += len as u64;
+        self.state.counts.received_bytes += len as u64;
         if conn.end != End::Open {
             return Next::Open;
         }
-        let next = conn.dialogue.feed(&mut self.house.desk, self.ring.received(buffer, len));
+        let next = conn.dialogue.feed(&mut self.state.scratch, self.ring.received(buffer, len));
         if conn.dialogue.is_within_body() {
-            conn.since_ns = self.house.now_ns;
+            conn.since_ns = self.state.now_ns;
         }
         next
     }
@@ -207,7 +208,7 @@ impl UringLoop {
     /// The end of the stream, or why nothing came.
     #[cold]
     fn not_received(&mut self, token: Token, result: i32) -> std::io::Result<()> {
-        let Some(conn) = self.house.table.get(token) else { return Ok(()) };
+        let Some(conn) = self.state.connections.get_mut(token) else { return Ok(()) };
         match -result {
             0 => {
                 let why = match conn.end {
@@ -237,7 +238,7 @@ impl UringLoop {
     /// Rearms the receive when it ended, or cancels it when too much waits to be sent.
     #[inline]
     fn go_on_receiving(&mut self, token: Token) -> std::io::Result<()> {
-        let Some(conn) = self.house.table.get(token) else { return Ok(()) };
+        let Some(conn) = self.state.connections.get_mut(token) else { return Ok(()) };
         let waiting = conn.pending.as_ref().map_or((0, 0), |pending| {
             (pending.queue.requests().max(pending.queue.runs() as u64), pending.queue.held_bytes())
         });
@@ -255,27 +256,29 @@ impl UringLoop {
     /// Queues the prepared replies behind those in flight, or sends them.
     #[inline]
     fn answer(&mut self, token: Token) -> std::io::Result<()> {
-        let read_ns = self.house.now_ns;
-        let Some(conn) = self.house.table.get(token) else {
-            self.house.desk.queue.clear();
+        let read_ns = self.state.now_ns;
+        let Some(conn) = self.state.connections.get_mut(token) else {
+            self.state.scratch.queue.clear();
             return Ok(());
         };
         if let Some(pending) = &mut conn.pending {
-            pending.queue.append(&mut self.house.desk.queue);
+            pending.queue.append(&mut self.state.scratch.queue);
             return Ok(());
         }
         let mut pending = self.spare.pop().unwrap_or_default();
         pending.read_ns = read_ns;
-        std::mem::swap(&mut pending.queue, &mut self.house.desk.queue);
+        std::mem::swap(&mut pending.queue, &mut self.state.scratch.queue);
         conn.pending = Some(pending);
         self.order_send(token)
     }
 
     #[inline]
     fn order_send(&mut self, token: Token) -> std::io::Result<()> {
-        let Some(conn) = self.house.table.get(token) else { return Ok(()) };
+        let Some(conn) = self.state.connections.get_mut(token) else { return Ok(()) };
         let Some(pending) = &conn.pending else { return Ok(()) };
-        let Some((block, range)) = pending.queue.part(&self.house.plan.book) else { return Ok(()) };
+        let Some((block, range)) = pending.queue.part(&self.state.plan.reply_table) else {
+            return Ok(());
+        };
         self.sends += 1;
         self.ring.send(conn.raw(), Region { block, range }, SEND | token)
     }
@@ -283,22 +286,22 @@ impl UringLoop {
     #[inline]
     fn sent(&mut self, done: &Done) -> std::io::Result<()> {
         let token = done.data & !ORDER;
-        let house = &mut self.house;
-        let Some(conn) = house.table.get(token) else { return Ok(()) };
+        let state = &mut self.state;
+        let Some(conn) = state.connections.get_mut(token) else { return Ok(()) };
         let Some(mut pending) = conn.pending.take() else { return Ok(()) };
         let Ok(sent) = u64::try_from(done.result) else {
             self.dismiss(token, Why::Error);
             return Ok(());
         };
-        conn.since_ns = house.now_ns;
-        house.counts.sent_bytes += sent;
+        conn.since_ns = state.now_ns;
+        state.counts.sent_bytes += sent;
         let requests = pending.queue.requests();
-        pending.queue.advance(&house.plan.book, sent, &mut house.counts.done);
+        pending.queue.advance(&state.plan.reply_table, sent, &mut state.counts.done);
         if !pending.queue.is_empty() {
             conn.pending = Some(pending);
             return self.order_send(token);
         }
-        house.counts.answered(requests, pending.read_ns, house.now_ns);
+        state.counts.answered(requests, pending.read_ns, state.now_ns);
         if self.spare.len() < MAX_SPARE {
             self.spare.push(pending);
         }
@@ -311,13 +314,13 @@ impl UringLoop {
     /// All replies are out and the connection is to end.
     #[cold]
     fn finish(&mut self, token: Token) -> std::io::Result<()> {
-        let Some(conn) = self.house.table.get(token) else { return Ok(()) };
+        let Some(conn) = self.state.connections.get_mut(token) else { return Ok(()) };
         match conn.end {
             End::Close(why) => self.dismiss(token, why),
             End::Linger(why) => {
                 conn.end = End::Lingering(why);
                 let _ = shutdown(conn.raw(), Shutdown::Write);
-                self.house.counts.calls += 1;
+                self.state.counts.calls += 1;
                 if !conn.is_receiving {
                     return self.order_receive(token);
                 }
@@ -329,12 +332,12 @@ impl UringLoop {
 
     /// Closes a connection. An order to receive would keep it open: shutting down ends the order.
     fn dismiss(&mut self, token: Token, why: Why) {
-        let Some(conn) = self.house.table.get(token) else { return };
+        let Some(conn) = self.state.connections.get_mut(token) else { return };
         if conn.is_receiving || conn.pending.is_some() {
             let _ = shutdown(conn.raw(), Shutdown::Both);
-            self.house.counts.calls += 1;
+            self.state.counts.calls += 1;
         }
-        self.house.dismiss(token, why);
+        self.state.dismiss(token, why);
     }
 
     #[cold]
@@ -343,8 +346,8 @@ impl UringLoop {
             match overdue {
                 Overdue::Close(why) => self.dismiss(token, why),
                 Overdue::Tell => {
-                    self.house.desk.queue.push(Kind::Timeout);
-                    if let Some(conn) = self.house.table.get(token) {
+                    self.state.scratch.queue.push(Kind::Timeout);
+                    if let Some(conn) = self.state.connections.get_mut(token) {
                         conn.end = End::Linger(Why::Slow);
                     }
                     self.answer(token)?;

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use rxpath_stats::Histogram;
 
-use crate::engine::thread;
 use crate::http::serve::reply::{ALL, KINDS};
 use crate::http::serve::result::Events;
-use crate::tally::{Counter, Tally};
+use crate::tally::Tally;
 
 /// Why a connection was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,16 +37,6 @@ pub const MOST_EVENTS: u64 = 65_536;
 const REASONS: [&str; 8] =
     ["peer", "cut", "asked", "refused", "idle", "slow", "not-reading", "error"];
 
-/// Counters that other threads may read while the thread runs, in addition to those of [`Tally`].
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub struct Live {
-    pub(super) received_bytes: Counter,
-    pub(super) accepted: Counter,
-    pub(super) open: Counter,
-    pub(super) refused: Counter,
-}
-
 /// Counters of one thread.
 #[derive(Debug)]
 pub struct Counts {
@@ -69,7 +58,6 @@ pub struct Counts {
     pub at_last: (u64, u64),
     pub events: Histogram,
     pub latency: Histogram,
-    pub seen_cpus: Vec<u32>,
     /// Connections whose NAPI id was read, and those that have one.
     pub napi: (u64, u64),
     first_ns: u64,
@@ -95,8 +83,6 @@ impl Counts {
             at_last: (0, 0),
             events: Histogram::up_to(MOST_EVENTS).unwrap_or_else(|_| Histogram::of_times()),
             latency: Histogram::of_times(),
-            // Room for more CPUs than a thread visits; further ones are not noted.
-            seen_cpus: Vec::with_capacity(64),
             napi: (0, 0),
             first_ns: 0,
             last_ns: 0,
@@ -148,27 +134,20 @@ impl Counts {
 
     /// Shows the counters to others; once per wait.
     #[inline]
-    pub fn publish(&mut self, tally: &Tally, live: &Live, open: usize) {
+    pub fn publish(&mut self, tally: &Tally, open: usize) {
         if tally.last_ns.get() != self.last_ns {
             self.at_last = (self.wait_ns, self.empty_wait_ns);
             tally.first_ns.set(self.first_ns);
             tally.last_ns.set(self.last_ns);
         }
-        tally.packets.set(self.requests());
-        tally.bytes.set(self.sent_bytes);
+        tally.units.set(self.requests());
+        tally.sent_bytes.set(self.sent_bytes);
         tally.calls.set(self.calls);
-        live.received_bytes.set(self.received_bytes);
-        live.accepted.set(self.accepted);
-        live.open.set(open as u64);
-        live.refused.set(self.refused());
+        tally.received_bytes.set(self.received_bytes);
+        tally.accepted.set(self.accepted);
+        tally.connections.set(open as u64);
+        tally.refused.set(self.refused());
         self.open_max = self.open_max.max(open as u64);
-        let cpu = thread::cpu();
-        if tally.saw_cpu(cpu)
-            && self.seen_cpus.len() < self.seen_cpus.capacity()
-            && !self.seen_cpus.contains(&cpu)
-        {
-            self.seen_cpus.push(cpu);
-        }
     }
 
     /// Connections closed, by reason.
@@ -199,16 +178,16 @@ mod tests {
         counts.waited(0, 1_000_000, 1);
         counts.answered(1, 1_000_000, 1_005_000);
         counts.waited(1_005_000, 1_006_000, 0);
-        let (tally, live) = (Tally::default(), Live::default());
-        counts.publish(&tally, &live, 3);
+        let tally = Tally::default();
+        counts.publish(&tally, 3);
         assert_eq!((counts.wait_ns, counts.empty_wait_ns), (1_000, 1_000));
         assert_eq!((tally.first_ns.get(), tally.last_ns.get()), (1_000_000, 1_005_000));
         // The end of the work is behind the reply: a later wait does not move it.
         let at_last = counts.at_last;
         counts.waited(1_006_000, 9_000_000, 0);
-        counts.publish(&tally, &live, 3);
+        counts.publish(&tally, 3);
         assert_eq!(counts.at_last, at_last);
-        assert_eq!((counts.open_max, live.open.get()), (3, 3));
+        assert_eq!((counts.open_max, tally.connections.get()), (3, 3));
         assert_eq!(counts.latency.max_ns() / 100, 50);
     }
 

@@ -1,8 +1,8 @@
 //! What a connection says, byte by byte, and what is answered: no socket, no clock, no thread.
 
 use crate::engine::spin::Spinner;
+use crate::http::chunks::Chunks;
 use crate::http::request::{self, Body, Head, Method, Reject};
-use crate::http::serve::chunks::Chunks;
 use crate::http::serve::reply::{Kind, Queue};
 
 #[cfg(test)]
@@ -39,7 +39,7 @@ impl Rules {
 
 /// What the connections of one thread share.
 #[derive(Debug)]
-pub struct Desk {
+pub struct Scratch {
     rules: Rules,
     /// The last request without a body: clients repeat themselves, and equal bytes mean the same.
     known: Vec<u8>,
@@ -51,7 +51,7 @@ pub struct Desk {
     pub queue: Queue,
 }
 
-impl Desk {
+impl Scratch {
     /// For these rules.
     pub fn new(rules: Rules) -> Self {
         Self {
@@ -158,15 +158,15 @@ impl Dialogue {
         matches!(self.phase, Phase::Length(_) | Phase::Chunked(_))
     }
 
-    /// Takes what was read; replies go to the desk's queue.
+    /// Takes what was read; replies go to the scratch's queue.
     #[inline]
-    pub fn feed(&mut self, desk: &mut Desk, input: &[u8]) -> Next {
+    pub fn feed(&mut self, scratch: &mut Scratch, input: &[u8]) -> Next {
         if self.held.is_some() {
-            return self.feed_held(desk, input);
+            return self.feed_held(scratch, input);
         }
-        let (used, next) = self.walk(desk, input);
+        let (used, next) = self.walk(scratch, input);
         if used < input.len() && next == Next::Open {
-            let mut held = desk.buffer();
+            let mut held = scratch.buffer();
             held.extend_from_slice(&input[used..]);
             self.held = Some(held);
         }
@@ -175,48 +175,48 @@ impl Dialogue {
 
     /// The same behind the start of a head.
     #[cold]
-    fn feed_held(&mut self, desk: &mut Desk, input: &[u8]) -> Next {
+    fn feed_held(&mut self, scratch: &mut Scratch, input: &[u8]) -> Next {
         let Some(mut held) = self.held.take() else { return Next::Open };
         // A head ends with a line feed: without one there is nothing new to find, so that a head which comes
         // byte by byte is not parsed anew for each byte.
-        if !input.contains(&b'\n') && held.len() + input.len() <= desk.rules.max_head {
+        if !input.contains(&b'\n') && held.len() + input.len() <= scratch.rules.max_head {
             held.extend_from_slice(input);
             self.held = Some(held);
             return Next::Open;
         }
         // Joined in the thread's buffer: a connection holds no room for what it read, only for what is left of it.
-        let mut joined = std::mem::take(&mut desk.joined);
+        let mut joined = std::mem::take(&mut scratch.joined);
         joined.clear();
         joined.extend_from_slice(&held);
         joined.extend_from_slice(input);
-        let (used, next) = self.walk(desk, &joined);
+        let (used, next) = self.walk(scratch, &joined);
         if next == Next::Open && used < joined.len() {
             held.clear();
             held.extend_from_slice(&joined[used..]);
             self.held = Some(held);
         } else {
-            desk.keep(held);
+            scratch.keep(held);
         }
-        desk.joined = joined;
+        scratch.joined = joined;
         next
     }
 
     /// Answers all requests that are whole; returns the bytes that are dealt with.
     #[inline]
-    fn walk(&mut self, desk: &mut Desk, input: &[u8]) -> (usize, Next) {
+    fn walk(&mut self, scratch: &mut Scratch, input: &[u8]) -> (usize, Next) {
         let mut at = 0;
         while at < input.len() {
             let rest = &input[at..];
-            if self.phase == Phase::Head && desk.is_known(rest) {
-                at += desk.known.len();
-                desk.answer(desk.known_kind);
+            if self.phase == Phase::Head && scratch.is_known(rest) {
+                at += scratch.known.len();
+                scratch.answer(scratch.known_kind);
                 continue;
             }
-            match self.step(desk, rest) {
+            match self.step(scratch, rest) {
                 Ok(0) => break,
                 Ok(used) => at += used,
                 Err(reject) => {
-                    desk.queue.push(reject.into());
+                    scratch.queue.push(reject.into());
                     self.phase = Phase::Over;
                     return (input.len(), Next::Linger);
                 }
@@ -230,21 +230,21 @@ impl Dialogue {
     }
 
     /// One head or one piece of a body; `Ok(0)` when more must come.
-    fn step(&mut self, desk: &mut Desk, rest: &[u8]) -> Result<usize, Reject> {
+    fn step(&mut self, scratch: &mut Scratch, rest: &[u8]) -> Result<usize, Reject> {
         match &mut self.phase {
-            Phase::Head => self.head(desk, rest),
+            Phase::Head => self.head(scratch, rest),
             Phase::Length(left) => {
                 let used = (*left).min(rest.len() as u64);
                 *left -= used;
                 if *left == 0 {
-                    self.end_body(desk);
+                    self.end_body(scratch);
                 }
                 Ok(used as usize)
             }
             Phase::Chunked(chunks) => {
-                let skipped = chunks.skip(rest, desk.rules.max_body)?;
+                let skipped = chunks.skip(rest, scratch.rules.max_body)?;
                 if skipped.is_end {
-                    self.end_body(desk);
+                    self.end_body(scratch);
                 }
                 Ok(skipped.bytes)
             }
@@ -252,25 +252,25 @@ impl Dialogue {
         }
     }
 
-    fn head(&mut self, desk: &mut Desk, rest: &[u8]) -> Result<usize, Reject> {
+    fn head(&mut self, scratch: &mut Scratch, rest: &[u8]) -> Result<usize, Reject> {
         // Never more than the limit, so that the verdict does not depend on how much came at once.
-        let window = &rest[..rest.len().min(desk.rules.max_head)];
+        let window = &rest[..rest.len().min(scratch.rules.max_head)];
         let Some(head) = request::parse(window)? else {
-            let is_full = window.len() == desk.rules.max_head;
+            let is_full = window.len() == scratch.rules.max_head;
             return if is_full { Err(Reject::HeadTooLarge) } else { Ok(0) };
         };
         let kind = kind(head);
         match head.body {
             Body::None => {
-                desk.answer(kind);
+                scratch.answer(kind);
                 if head.keep_alive {
-                    desk.remember(&rest[..head.bytes], kind);
+                    scratch.remember(&rest[..head.bytes], kind);
                 } else {
                     self.phase = Phase::Over;
                 }
                 return Ok(head.bytes);
             }
-            Body::Length(length) if length > desk.rules.max_body => {
+            Body::Length(length) if length > scratch.rules.max_body => {
                 return Err(Reject::ContentTooLarge);
             }
             Body::Length(length) => self.phase = Phase::Length(length),
@@ -278,14 +278,14 @@ impl Dialogue {
         }
         self.kind = Some(kind);
         if head.expects_continue && rest.len() == head.bytes {
-            desk.queue.push(Kind::Continue);
+            scratch.queue.push(Kind::Continue);
         }
         Ok(head.bytes)
     }
 
-    fn end_body(&mut self, desk: &mut Desk) {
+    fn end_body(&mut self, scratch: &mut Scratch) {
         let kind = self.kind.take().unwrap_or(Kind::OkClose);
-        desk.answer(kind);
+        scratch.answer(kind);
         let is_last = matches!(kind, Kind::OkClose | Kind::OkHeadClose);
         self.phase = if is_last { Phase::Over } else { Phase::Head };
     }
@@ -311,9 +311,9 @@ pub fn fuzz(bytes: &[u8]) -> bool {
     let bytes = [bytes, b"\n\r\n"].concat();
     let rules = Rules { max_head: 256, max_body: 4096, work_steps: 0 };
     let talk = |size: usize| {
-        let (mut desk, mut dialogue) = (Desk::new(rules), Dialogue::default());
+        let (mut scratch, mut dialogue) = (Scratch::new(rules), Dialogue::default());
         for piece in bytes.chunks(size.max(1)) {
-            let next = dialogue.feed(&mut desk, piece);
+            let next = dialogue.feed(&mut scratch, piece);
             if dialogue.held.as_ref().is_some_and(|held| held.len() > rules.max_head) {
                 return None;
             }
@@ -322,7 +322,7 @@ pub fn fuzz(bytes: &[u8]) -> bool {
             }
         }
         let replies = |kind: &Kind| *kind != Kind::Continue;
-        Some(desk.queue.kinds().filter(replies).collect::<Vec<_>>())
+        Some(scratch.queue.kinds().filter(replies).collect::<Vec<_>>())
     };
     let whole = talk(bytes.len());
     whole.is_some() && talk(usize::from(*size)) == whole

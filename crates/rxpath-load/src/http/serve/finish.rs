@@ -8,13 +8,12 @@ use rxpath_host::{HostError, Root};
 
 use crate::LoadError;
 use crate::busy_poll;
-use crate::engine::thread;
 use crate::http::serve::Serve;
 use crate::http::serve::options::Engine;
 use crate::http::serve::reply::ALL;
 use crate::http::serve::result::{BusyPollResult, Connections, ServeResult};
 use crate::http::serve::worker::Report;
-use crate::limit::{BUSY_RATIO, Limit, Ran, Who, busy_text};
+use crate::limit::{BUSY_RATIO, Limit, Who, busy_text};
 use crate::quantiles::{Quantiles, merged};
 use crate::workload::Finished;
 
@@ -26,15 +25,8 @@ const FEW_REQUESTS: u64 = 1000;
 const IMBALANCE_RATIO: f64 = 1.5;
 
 pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadError> {
-    let mut reports = Vec::new();
-    for worker in serve.workers.drain(..) {
-        let ended = worker
-            .join()
-            .map_err(|_| LoadError::io("a serving thread", std::io::Error::other("it panicked")))?;
-        reports.push(ended?);
-    }
-    let cpu = thread::process_cpu_time().since(serve.cpu_before);
-    let duration_s = serve.shared.span_ns() as f64 / 1e9;
+    let reports = serve.pool.join()?;
+    let (duration_s, cpu) = (serve.pool.shared.span_s(), serve.pool.shared.cpu_time());
     let latency = merged(reports.iter().map(|report| &report.counts.latency));
     let requests: u64 = reports.iter().map(|report| report.thread.requests_total).sum();
     let sum = |of: fn(&Report) -> u64| reports.iter().map(of).sum();
@@ -57,7 +49,7 @@ pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadErr
     result.limit = limit(serve, &reports, &result);
     let mut warnings = serve.warnings.clone();
     warnings.extend(notice(serve, &result));
-    serve.kept.extend(reports.into_iter().map(|report| report.table));
+    serve.open.extend(reports.into_iter().map(|report| report.connections));
     Ok(Finished { result, warnings, histograms: vec![("read_to_reply", latency)] }.with_samples())
 }
 
@@ -81,7 +73,7 @@ fn connections(reports: &[Report]) -> Connections {
     for report in reports {
         all.accepted_total += report.counts.accepted;
         all.open_max_count += report.counts.open_max;
-        all.open_count += report.table.open() as u64;
+        all.open_count += report.connections.count() as u64;
         add(&mut all.pauses_total, &report.counts.pauses);
         add(&mut all.accept_errors_total, &report.counts.accept_errors);
         for (reason, count) in report.counts.closed_by_reason() {
@@ -143,7 +135,7 @@ fn limit(serve: &Serve, reports: &[Report], result: &ServeResult) -> Limit {
         return Limit { who, evidence };
     }
     let is_busy = result.threads.iter().any(|thread| {
-        let awake_s = thread.cpu_s() + thread.runqueue_s.unwrap_or(0.0);
+        let awake_s = thread.usage.cpu_s() + thread.runqueue_s.unwrap_or(0.0);
         awake_s >= BUSY_RATIO * result.duration_s
     });
     let who = if is_busy { Who::Server } else { Who::NotHere };

@@ -7,18 +7,17 @@ use std::sync::atomic::AtomicU64;
 use rxpath_core::{Fact, Warning};
 
 use crate::LoadError;
-use crate::buffers;
 use crate::engine::epoll::{BusyParams, Epoll};
+use crate::engine::listen;
 use crate::engine::socket::{Buffer, Socket};
-use crate::engine::{listen, thread};
-use crate::http::serve::count::{Live, MOST_EVENTS};
+use crate::http::serve::count::MOST_EVENTS;
 use crate::http::serve::options::{
     BusyPoll, BusyPollSettings, Engine, ServeOptions, ServeSettings, Sockets,
 };
-use crate::http::serve::reply::{Book, Kind};
+use crate::http::serve::reply::{Kind, ReplyTable};
 use crate::http::serve::{Serve, finish, worker};
-use crate::tally::Shared;
-use crate::workload::{check_cpus, start_worker};
+use crate::pool::Pool;
+use crate::{buffers, busy_poll};
 
 /// Descriptors that are not connections: standard streams, listeners, epoll sets, what is read meanwhile.
 const RESERVED: u64 = 32;
@@ -31,35 +30,29 @@ const POLL_WEIGHT: u32 = 64;
 
 pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     check(&options)?;
-    check_cpus(&options.cpus)?;
     let mut warnings = Vec::new();
-    let limit = listen::raise_descriptor_limit().map_err(|e| LoadError::io("RLIMIT_NOFILE", e))?;
+    let limit = listen::raise_descriptor_limit()?;
     let listeners = open_listeners(&options, &mut warnings)?;
     let (epolls, busy_waits) = open_epolls(&options, &mut warnings)?;
-    let book = Book::new(options.body_bytes);
-    let settings = settle(&options, &listeners, &book, (limit, busy_waits), &mut warnings)?;
+    let reply_table = ReplyTable::new(options.body_bytes);
+    let settings = settle(&options, &listeners, &reply_table, (limit, busy_waits), &mut warnings)?;
     let mut serve = Serve {
-        shared: Arc::new(Shared::new(options.threads)),
-        live: Arc::new((0..options.threads).map(|_| Live::default()).collect()),
+        pool: Pool::new("rx-http", &options.threads),
         settings,
         warnings,
         listeners: listeners.into_iter().map(Arc::new).collect(),
-        workers: Vec::new(),
-        kept: Vec::new(),
-        cpu_before: thread::process_cpu_time(),
+        open: Vec::new(),
         polled_before: finish::busy_poll_rx_packets(),
         options: Arc::new(options),
     };
-    start_workers(&mut serve, &Arc::new(book), epolls)?;
-    serve.cpu_before = thread::process_cpu_time();
+    start_workers(&mut serve, &Arc::new(reply_table), epolls)?;
+    serve.pool.shared.count_cpu_time();
     Ok(serve)
 }
 
 fn check(options: &ServeOptions) -> Result<(), LoadError> {
     let bad = |what: String, hint: &str| Err(LoadError::usage(what, hint));
-    if options.threads == 0 {
-        return bad("--threads 0: no thread would serve".into(), "give at least 1");
-    }
+    options.threads.check("serve")?;
     if !(1..=MOST_EVENTS as usize).contains(&options.events) {
         return bad(
             format!("--events {}: 1 to {MOST_EVENTS} per wait", options.events),
@@ -82,19 +75,16 @@ fn open_listeners(
     options: &ServeOptions,
     warnings: &mut Vec<Warning>,
 ) -> Result<Vec<Socket>, LoadError> {
-    let count = if options.sockets == Sockets::Reuseport { options.threads } else { 1 };
-    let mut sockets: Vec<Socket> = Vec::with_capacity(count);
-    let mut addr = options.addr;
-    for _ in 0..count {
+    let count = if options.sockets == Sockets::Reuseport { options.threads.count } else { 1 };
+    let reuseport = options.sockets == Sockets::Reuseport;
+    let sockets = listen::bind_group((options.addr, count), reuseport, |addr| {
         let socket = Socket::tcp(addr).map_err(|e| LoadError::io("socket", e))?;
         configure(&socket, options, warnings)?;
-        socket.bind(addr).map_err(|e| listen::refusal("bind", addr, e))?;
-        // With port 0 the first socket's port is that of the group.
-        addr = socket.local().map_err(|e| LoadError::io("getsockname", e))?;
-        sockets.push(socket);
-    }
+        Ok(socket)
+    })?;
     for socket in &sockets {
-        listen::listen(socket, options.backlog).map_err(|e| listen::refusal("listen", addr, e))?;
+        let refused = |e| listen::refusal("listen", options.addr, e);
+        socket.listen(options.backlog).map_err(refused)?;
     }
     Ok(sockets)
 }
@@ -105,31 +95,12 @@ fn configure(
     options: &ServeOptions,
     warnings: &mut Vec<Warning>,
 ) -> Result<(), LoadError> {
-    let set = |level, name, value, what: &str| {
-        socket.set(level, name, value).map_err(|source| match source.kind() {
-            ErrorKind::PermissionDenied => {
-                LoadError::Denied { what: what.into(), needs: "CAP_NET_ADMIN" }
-            }
-            _ => LoadError::Unsupported { what: what.into(), source },
-        })
-    };
-    let level = libc::SOL_SOCKET;
-    set(level, libc::SO_REUSEADDR, 1, "SO_REUSEADDR")?;
+    socket.reuse_address().map_err(|e| LoadError::io("SO_REUSEADDR", e))?;
     // A reply that follows an unacknowledged one must not wait for its acknowledgement.
-    set(libc::IPPROTO_TCP, libc::TCP_NODELAY, 1, "TCP_NODELAY")?;
-    if options.sockets == Sockets::Reuseport {
-        set(level, libc::SO_REUSEPORT, 1, "--sockets reuseport (SO_REUSEPORT)")?;
-    }
+    let nodelay = socket.set(libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
+    nodelay.map_err(|e| LoadError::io("TCP_NODELAY", e))?;
     if let Some(poll) = options.busy_poll {
-        set(level, libc::SO_BUSY_POLL, poll.poll_us as i32, "--busy-poll (SO_BUSY_POLL)")?;
-        if poll.prefer {
-            let what = "--prefer-busy-poll (SO_PREFER_BUSY_POLL)";
-            set(level, libc::SO_PREFER_BUSY_POLL, 1, what)?;
-        }
-        if let Some(budget) = poll.budget_packets {
-            let what = "--busy-poll-budget (SO_BUSY_POLL_BUDGET)";
-            set(level, libc::SO_BUSY_POLL_BUDGET, budget as i32, what)?;
-        }
+        busy_poll::set(socket, poll)?;
     }
     for (side, asked) in [(Buffer::Receive, options.rcvbuf), (Buffer::Send, options.sndbuf)] {
         let Some(asked) = asked else { continue };
@@ -156,7 +127,7 @@ fn open_epolls(
 ) -> Result<(Vec<Option<Epoll>>, Fact<BusyPoll>), LoadError> {
     if options.engine == Engine::Uring {
         // A ring that cannot poll is refused where its thread makes it.
-        let none = (0..options.threads).map(|_| None).collect();
+        let none = (0..options.threads.count).map(|_| None).collect();
         let busy = options.busy_poll.map_or_else(
             || Fact::absent("--busy-poll is not given"),
             |poll| Fact::ok(BusyPoll { budget_packets: None, ..poll }),
@@ -165,7 +136,7 @@ fn open_epolls(
     }
     let mut epolls = Vec::new();
     let mut busy = Fact::absent("--busy-poll is not given");
-    for _ in 0..options.threads {
+    for _ in 0..options.threads.count {
         let epoll = Epoll::new().map_err(|e| LoadError::io("epoll_create1", e))?;
         if let Some(poll) = options.busy_poll {
             busy = busy_epoll(&epoll, poll);
@@ -204,7 +175,7 @@ fn busy_epoll(epoll: &Epoll, poll: BusyPoll) -> Fact<BusyPoll> {
 fn settle(
     options: &ServeOptions,
     listeners: &[Socket],
-    book: &Book,
+    reply_table: &ReplyTable,
     (limit, busy_waits): (u64, Fact<BusyPoll>),
     warnings: &mut Vec<Warning>,
 ) -> Result<ServeSettings, LoadError> {
@@ -222,10 +193,10 @@ fn settle(
         );
     }
     Ok(ServeSettings {
-        addr: listeners[0].local().map_err(|e| LoadError::io("getsockname", e))?,
-        threads_count: options.threads,
-        cpus: options.cpus.clone(),
-        nice: options.nice,
+        addr: listen::local(&listeners[0])?,
+        threads_count: options.threads.count,
+        cpus: options.threads.cpus.clone(),
+        nice: options.threads.nice,
         engine: options.engine,
         events: options.events,
         trigger: (options.engine == Engine::Epoll).then_some(options.trigger),
@@ -238,7 +209,7 @@ fn settle(
         sndbuf_bytes,
         work_ns: options.work_ns,
         body_bytes: options.body_bytes,
-        reply_bytes: book.len(Kind::Ok),
+        reply_bytes: reply_table.len(Kind::Ok),
         max_request_bytes: options.max_request_bytes,
         max_body_bytes: options.max_body_bytes,
         max_connections_count: wanted.min(limit),
@@ -250,24 +221,20 @@ fn settle(
 
 fn start_workers(
     serve: &mut Serve,
-    book: &Arc<Book>,
+    reply_table: &Arc<ReplyTable>,
     epolls: Vec<Option<Epoll>>,
 ) -> Result<(), LoadError> {
     let open = Arc::new(AtomicU64::new(0));
     for (index, epoll) in epolls.into_iter().enumerate() {
         let plan = worker::Plan {
-            index,
             listener: Arc::clone(&serve.listeners[index % serve.listeners.len()]),
             epoll,
-            shared: Arc::clone(&serve.shared),
-            live: Arc::clone(&serve.live),
-            book: Arc::clone(book),
+            reply_table: Arc::clone(reply_table),
             open: Arc::clone(&open),
             max_connections: serve.settings.max_connections_count,
             options: Arc::clone(&serve.options),
         };
-        let (name, tally) = (format!("rx-http-{index}"), &serve.shared.tallies[index]);
-        serve.workers.push(start_worker(&name, tally, move |ready| worker::run(plan, ready))?);
+        serve.pool.start(move |start| worker::run(plan, start))?;
     }
     Ok(())
 }

@@ -6,23 +6,15 @@ use rxpath_core::Fact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::http::Engine;
+use crate::pool::Threads;
 pub use crate::udp::serve::options::{BusyPoll, Sockets};
 
 /// Body size that makes a reply 151 bytes of TCP payload in total.
 pub const DEFAULT_BODY_BYTES: u64 = 70;
 
-/// How connections are waited for, read and written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Engine {
-    /// `epoll_wait`, then `recv` and `send`.
-    #[default]
-    Epoll,
-    /// io_uring: multishot accept and receive into provided buffers.
-    Uring,
-}
-
 /// When epoll reports a connection.
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trigger {
@@ -38,12 +30,8 @@ pub enum Trigger {
 pub struct ServeOptions {
     /// Address to listen on.
     pub addr: SocketAddr,
-    /// Threads; with `cpus`, one per entry.
-    pub threads: usize,
-    /// CPU of each thread; empty = not pinned.
-    pub cpus: Vec<u32>,
-    /// Nice value of the threads.
-    pub nice: Option<i32>,
+    /// The worker threads.
+    pub threads: Threads,
     /// Epoll or io_uring.
     pub engine: Engine,
     /// Most events of one wait.
@@ -81,9 +69,7 @@ impl ServeOptions {
     pub fn new(addr: SocketAddr) -> Self {
         Self {
             addr,
-            threads: 1,
-            cpus: Vec::new(),
-            nice: None,
+            threads: Threads::default(),
             engine: Engine::Epoll,
             events: 1000,
             trigger: Trigger::Edge,

@@ -156,7 +156,7 @@ impl Kind {
 
 /// Bytes of all the kinds of replies.
 #[derive(Debug)]
-pub struct Book {
+pub struct ReplyTable {
     pages: Vec<Page>,
     filler: Arc<[u8]>,
 }
@@ -184,7 +184,7 @@ impl Page {
     }
 }
 
-impl Book {
+impl ReplyTable {
     /// Replies whose body has this many bytes.
     pub fn new(body_bytes: u64) -> Self {
         let pages = ALL.iter().map(|kind| Page::new(*kind, body_bytes)).collect();
@@ -304,18 +304,18 @@ impl Queue {
 
     /// The next piece to write, and whether nothing follows it.
     #[inline]
-    pub fn piece<'b>(&self, book: &'b Book) -> Option<(&'b [u8], bool)> {
+    pub fn piece<'b>(&self, reply_table: &'b ReplyTable) -> Option<(&'b [u8], bool)> {
         let run = *self.runs.get(self.first)?;
-        let piece = book.piece(run, self.offset);
+        let piece = reply_table.piece(run, self.offset);
         let is_all = self.first + 1 == self.runs.len()
-            && self.offset + piece.len() as u64 == book.len(run.kind) * u64::from(run.count);
+            && self.offset + piece.len() as u64 == reply_table.len(run.kind) * u64::from(run.count);
         Some((piece, is_all))
     }
 
-    /// The next piece as a part of one of the book's blocks.
-    pub fn part(&self, book: &Book) -> Option<(usize, Range<usize>)> {
+    /// The next piece as a part of one of the reply_table's blocks.
+    pub fn part(&self, reply_table: &ReplyTable) -> Option<(usize, Range<usize>)> {
         let run = *self.runs.get(self.first)?;
-        Some(book.part(run, self.offset))
+        Some(reply_table.part(run, self.offset))
     }
 
     /// Adds the replies of another queue, which is empty afterwards.
@@ -331,12 +331,16 @@ impl Queue {
     }
 
     /// Several pieces for one gathering write; returns how many.
-    pub fn pieces<'b>(&self, book: &'b Book, slices: &mut [IoSlice<'b>; MAX_SLICES]) -> usize {
+    pub fn pieces<'b>(
+        &self,
+        reply_table: &'b ReplyTable,
+        slices: &mut [IoSlice<'b>; MAX_SLICES],
+    ) -> usize {
         let (mut used, mut offset) = (0, self.offset);
         for run in &self.runs[self.first..] {
-            let (mut left, len) = (*run, book.len(run.kind));
+            let (mut left, len) = (*run, reply_table.len(run.kind));
             while left.count > 0 && used < slices.len() {
-                let piece = book.piece(left, offset);
+                let piece = reply_table.piece(left, offset);
                 slices[used] = IoSlice::new(piece);
                 used += 1;
                 let end = offset + piece.len() as u64;
@@ -349,9 +353,9 @@ impl Queue {
 
     /// Notes that this many bytes were written, and counts the replies that are whole by kind.
     #[inline]
-    pub fn advance(&mut self, book: &Book, mut bytes: u64, done: &mut [u64; KINDS]) {
+    pub fn advance(&mut self, reply_table: &ReplyTable, mut bytes: u64, done: &mut [u64; KINDS]) {
         while let Some(run) = self.runs.get_mut(self.first) {
-            let len = book.len(run.kind);
+            let len = reply_table.len(run.kind);
             let end = self.offset + bytes;
             let whole = (end / len).min(u64::from(run.count));
             done[run.kind as usize] += whole;

@@ -6,8 +6,9 @@ use rxpath_core::Fact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::limit::{Limit, Ran};
+use crate::limit::Limit;
 use crate::quantiles::Quantiles;
+use crate::usage::ThreadUsage;
 use crate::workload::Progress;
 
 /// `result` of `serve http`.
@@ -75,12 +76,9 @@ pub struct BusyPollResult {
 /// One worker thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadResult {
-    /// Thread id.
-    pub tid: i32,
-    /// CPU asked for.
-    pub asked_cpu: Option<u32>,
-    /// CPUs it was seen on, once per wait.
-    pub seen_cpus: Vec<u32>,
+    /// The thread and its CPU time.
+    #[serde(flatten)]
+    pub usage: ThreadUsage,
     /// Requests answered.
     pub requests_total: u64,
     /// TCP payload read.
@@ -104,23 +102,11 @@ pub struct ThreadResult {
     pub blocked_s: Option<f64>,
     /// Time waiting for a CPU that another task used.
     pub runqueue_s: Option<f64>,
-    /// User CPU time.
-    pub cpu_user_s: f64,
-    /// System CPU time.
-    pub cpu_system_s: f64,
 }
 
-impl Ran for ThreadResult {
-    fn tid(&self) -> i32 {
-        self.tid
-    }
-
-    fn seen_cpus(&self) -> &[u32] {
-        &self.seen_cpus
-    }
-
-    fn cpu_s(&self) -> f64 {
-        self.cpu_user_s + self.cpu_system_s
+impl AsRef<ThreadUsage> for ThreadResult {
+    fn as_ref(&self) -> &ThreadUsage {
+        &self.usage
     }
 }
 

@@ -1,25 +1,26 @@
 //! A thread of the server, whatever its engine: where it runs, what it shares, what it reports.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::LoadError;
+use crate::engine::clock;
 use crate::engine::epoll::Epoll;
 use crate::engine::socket::Socket;
 use crate::engine::spin::Spinner;
-use crate::engine::{clock, thread};
 use crate::http::serve::by_epoll::EpollLoop;
 use crate::http::serve::by_uring::UringLoop;
-use crate::http::serve::count::{Counts, Live, Why};
-use crate::http::serve::dialogue::{Desk, Next, Rules};
+use crate::http::serve::connection::{Conn, End, Token};
+use crate::http::serve::count::{Counts, Why};
+use crate::http::serve::dialogue::{Next, Rules, Scratch};
 use crate::http::serve::options::{Engine, ServeOptions};
-use crate::http::serve::reply::Book;
+use crate::http::serve::reply::ReplyTable;
 use crate::http::serve::result::ThreadResult;
-use crate::http::serve::table::{Conn, End, Table, Token};
-use crate::tally::{Shared, Tally};
-use crate::workload::{DoneGuard, Ready, place};
+use crate::pool::Start;
+use crate::slab::Slab;
+use crate::tally::Shared;
+use crate::usage::UsageMeter;
 
 /// How long a shut-down connection may take to end.
 const LINGER_NS: u64 = 2_000_000_000;
@@ -33,13 +34,10 @@ const NAPI_LOOKS: u64 = 64;
 /// What a worker needs.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) index: usize,
     pub(super) listener: Arc<Socket>,
     /// Its epoll set; `None` with io_uring, whose ring the thread makes itself.
     pub(super) epoll: Option<Epoll>,
-    pub(super) shared: Arc<Shared>,
-    pub(super) live: Arc<Vec<Live>>,
-    pub(super) book: Arc<Book>,
+    pub(super) reply_table: Arc<ReplyTable>,
     /// Connections open, of all threads.
     pub(super) open: Arc<AtomicU64>,
     pub(super) max_connections: u64,
@@ -52,51 +50,23 @@ pub(super) struct Report {
     pub(super) thread: ThreadResult,
     pub(super) counts: Counts,
     /// The connections stay open until the report is dropped.
-    pub(super) table: Table,
+    pub(super) connections: Slab<Conn>,
 }
 
 /// Runs until a stop request.
-pub(super) fn run(plan: Plan, ready: &Ready) -> Result<Report, LoadError> {
-    let shared = Arc::clone(&plan.shared);
-    let tally = &shared.tallies[plan.index];
-    let _done = DoneGuard(tally);
-    let cpu = plan.options.cpus.get(plan.index).copied();
-    let nice = plan.options.nice;
-    let engine = place(cpu, nice).and_then(|()| match plan.options.engine {
-        Engine::Epoll => EpollLoop::new(House::new(plan)).map(|e| Started::Epoll(Box::new(e))),
-        Engine::Uring => UringLoop::new(House::new(plan)).map(|e| Started::Uring(Box::new(e))),
-    });
+pub(super) fn run(plan: Plan, start: &Start) -> Result<Report, LoadError> {
+    let engine = plan.options.engine;
+    let mut state = WorkerState::new(plan, start);
     let engine = match engine {
-        Ok(engine) => engine,
-        Err(error) => {
-            let _ = ready.send(Err(error));
-            return Err(LoadError::io("start a thread", io::Error::other("refused")));
-        }
+        Engine::Epoll => Started::Epoll(Box::new(EpollLoop::new(state)?)),
+        Engine::Uring => Started::Uring(Box::new(UringLoop::new(state)?)),
     };
-    let start_ns = clock::now_ns();
-    let (cpu_before, run_before) = (thread::cpu_time(), thread::run_and_wait_ns());
-    tally.tid.store(thread::id(), Relaxed);
-    let _ = ready.send(Ok(()));
-
-    let house = match engine {
+    start.ready();
+    state = match engine {
         Started::Epoll(engine) => engine.run(),
         Started::Uring(engine) => engine.run(),
     }?;
-    let used = thread::cpu_time().since(cpu_before);
-    let mut report = house.report();
-    report.thread.asked_cpu = cpu;
-    report.thread.cpu_user_s = used.user_ns as f64 / 1e9;
-    report.thread.cpu_system_s = used.system_ns as f64 / 1e9;
-    if let Some((before, after)) = run_before.zip(thread::run_and_wait_ns()) {
-        let waited_for_cpu = after.1 - before.1;
-        let before_first = tally.first_ns.get().saturating_sub(start_ns);
-        let asleep = (clock::now_ns() - start_ns)
-            .saturating_sub(after.0 - before.0 + waited_for_cpu)
-            .saturating_sub(before_first);
-        report.thread.blocked_s = Some(asleep as f64 / 1e9);
-        report.thread.runqueue_s = Some(waited_for_cpu as f64 / 1e9);
-    }
-    Ok(report)
+    Ok(state.report())
 }
 
 enum Started {
@@ -106,10 +76,13 @@ enum Started {
 
 /// What a thread keeps, with either engine.
 #[derive(Debug)]
-pub(super) struct House {
+pub(super) struct WorkerState {
     pub(super) plan: Plan,
-    pub(super) table: Table,
-    pub(super) desk: Desk,
+    shared: Arc<Shared>,
+    index: usize,
+    usage: UsageMeter,
+    pub(super) connections: Slab<Conn>,
+    pub(super) scratch: Scratch,
     pub(super) counts: Counts,
     /// The last reading of the clock.
     pub(super) now_ns: u64,
@@ -128,8 +101,8 @@ pub(super) enum Overdue {
     Tell,
 }
 
-impl House {
-    fn new(plan: Plan) -> Self {
+impl WorkerState {
+    fn new(plan: Plan, start: &Start) -> Self {
         let options = &plan.options;
         let work_steps =
             if options.work_ns > 0 { Spinner::calibrate().steps(options.work_ns) } else { 0 };
@@ -139,8 +112,11 @@ impl House {
             work_steps,
         };
         Self {
-            table: Table::default(),
-            desk: Desk::new(rules),
+            shared: Arc::clone(start.shared),
+            index: start.index,
+            usage: UsageMeter::new(start.cpu),
+            connections: Slab::default(),
+            scratch: Scratch::new(rules),
             counts: Counts::new(),
             now_ns: clock::now_ns(),
             paused_until_ns: None,
@@ -153,14 +129,15 @@ impl House {
     /// Whether the thread shall stop.
     #[inline]
     pub(super) fn is_stopped(&self) -> bool {
-        self.plan.shared.is_stopped()
+        self.shared.is_stopped()
     }
 
     /// Shows the counters to others.
     #[inline]
     pub(super) fn publish(&mut self) {
-        let tally: &Tally = &self.plan.shared.tallies[self.plan.index];
-        self.counts.publish(tally, &self.plan.live[self.plan.index], self.table.open());
+        let tally = &self.shared.tallies[self.index];
+        self.counts.publish(tally, self.connections.count());
+        self.usage.note_cpu(tally);
     }
 
     /// Whether another connection may be accepted.
@@ -175,7 +152,7 @@ impl House {
         if self.counts.napi.0 < NAPI_LOOKS {
             self.look_at_napi(&conn);
         }
-        self.table.insert(conn)
+        self.connections.insert(conn)
     }
 
     /// Whether the connection came through a device that can be polled.
@@ -190,7 +167,7 @@ impl House {
 
     /// Takes a connection out and closes it.
     pub(super) fn dismiss(&mut self, token: Token, why: Why) {
-        let Some(conn) = self.table.remove(token) else { return };
+        let Some(conn) = self.connections.remove(token) else { return };
         drop(conn);
         self.counts.calls += 1;
         self.counts.closed(why);
@@ -227,23 +204,23 @@ impl House {
     /// Looks for connections whose time is over, some slots at a time; gives them to the engine.
     #[inline]
     pub(super) fn overdue(&mut self, found: &mut Vec<(Token, Overdue)>) {
-        if self.now_ns >= self.next_sweep_ns && self.table.slots() > 0 {
+        if self.now_ns >= self.next_sweep_ns && self.connections.slots() > 0 {
             self.sweep(found);
         }
     }
 
     #[cold]
     fn sweep(&mut self, found: &mut Vec<(Token, Overdue)>) {
-        let end = (self.sweep_at + SWEEP_SLOTS).min(self.table.slots());
+        let end = (self.sweep_at + SWEEP_SLOTS).min(self.connections.slots());
         for index in self.sweep_at..end {
-            if let Some((token, conn)) = self.table.at(index)
+            if let Some((token, conn)) = self.connections.at(index)
                 && let Some(overdue) = self.judge(conn)
             {
                 found.push((token, overdue));
             }
         }
         self.sweep_at = end;
-        if end == self.table.slots() {
+        if end == self.connections.slots() {
             self.sweep_at = 0;
             self.next_sweep_ns = self.now_ns + self.sweep_period_ns();
         }
@@ -271,7 +248,7 @@ impl House {
     /// Longest wait now: no longer than asked, and not past a sweep or the end of a pause.
     pub(super) fn timeout_ms(&self) -> u16 {
         let mut timeout = self.plan.options.timeout_ms;
-        if self.table.open() > 0 {
+        if self.connections.count() > 0 {
             let left = self.next_sweep_ns.saturating_sub(self.now_ns).div_ceil(1_000_000);
             timeout = timeout.min(u16::try_from(left).unwrap_or(u16::MAX));
         }
@@ -286,9 +263,9 @@ impl House {
     fn report(mut self) -> Report {
         self.publish();
         let counts = self.counts;
+        let (usage, waited) = self.usage.end(&self.shared.tallies[self.index]);
         let thread = ThreadResult {
-            tid: thread::id(),
-            seen_cpus: counts.seen_cpus.clone(),
+            usage,
             requests_total: counts.requests(),
             received_bytes: counts.received_bytes,
             sent_bytes: counts.sent_bytes,
@@ -298,8 +275,9 @@ impl House {
             events_per_wait: counts.events_per_wait(),
             empty_waits_total: counts.empty_waits,
             wait_s: counts.wait_ns as f64 / 1e9,
-            ..ThreadResult::default()
+            blocked_s: waited.blocked_s,
+            runqueue_s: waited.runqueue_s,
         };
-        Report { thread, counts, table: self.table }
+        Report { thread, counts, connections: self.connections }
     }
 }

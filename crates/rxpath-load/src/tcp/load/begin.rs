@@ -1,20 +1,18 @@
 //! Common start of all clients: check the options, connect, place the threads.
 
-use std::io;
 use std::sync::Arc;
 
 use rxpath_core::Warning;
 
 use crate::LoadError;
+use crate::engine::listen::raise_descriptor_limit;
 use crate::engine::socket::Socket;
-use crate::engine::thread;
-use crate::tcp::lanes::Lanes;
 use crate::tcp::load::options::{Common, CommonSettings};
 use crate::tcp::load::session::{CONNECT_MS, Session};
+use crate::tcp::pattern::Pattern;
 use crate::tcp::preamble::MAX_BUFFER;
-use crate::tcp::serve::options::ReceiveWay;
-use crate::tcp::socket::{connect_error, raise_descriptors};
-use crate::workload::{Ready, Worker, check_cpus, start_worker};
+use crate::tcp::serve::options::ReceiveMethod;
+use crate::tcp::socket::connect_error;
 
 /// File descriptors in addition to the connections: standard streams, control connection, epoll sets, files.
 const OTHER_DESCRIPTORS: usize = 64;
@@ -22,13 +20,11 @@ const OTHER_DESCRIPTORS: usize = 64;
 /// Refuses impossible options.
 pub(super) fn check(common: &Common) -> Result<(), LoadError> {
     let bad = |what: String, hint: &str| Err(LoadError::usage(what, hint));
-    if common.threads == 0 {
-        return bad("--threads 0: no thread would send".into(), "give at least 1");
-    }
-    if common.connections < common.threads {
+    common.threads.check("send")?;
+    if common.connections < common.threads.count {
         let what = format!(
             "--connections {}: fewer than one for each of {} threads",
-            common.connections, common.threads
+            common.connections, common.threads.count
         );
         return bad(what, "raise --connections or lower --threads");
     }
@@ -36,7 +32,7 @@ pub(super) fn check(common: &Common) -> Result<(), LoadError> {
         let what = format!("--buffer {}: 1 byte to 64 MiB", common.buffer_bytes);
         return bad(what, "128KiB is the default");
     }
-    let room = raise_descriptors() as usize;
+    let room = raise_descriptor_limit()? as usize;
     if common.connections + OTHER_DESCRIPTORS > room {
         let what = format!(
             "--connections {}: this process may open {room} file descriptors (the hard limit of RLIMIT_NOFILE)",
@@ -44,19 +40,25 @@ pub(super) fn check(common: &Common) -> Result<(), LoadError> {
         );
         return bad(what, "raise it (`ulimit -Hn` as root, or LimitNOFILE= of the service)");
     }
-    check_cpus(&common.cpus)
+    Ok(())
 }
 
 /// Begins the session.
 pub(super) fn session(common: &Common) -> Result<Session, LoadError> {
     let session = Session::open(common.addr)?;
-    if common.verify && session.hello.receive == ReceiveWay::Trunc {
+    if common.verify && session.hello.receive == ReceiveMethod::Trunc {
         return Err(LoadError::usage(
             "--verify: this server discards what it receives (--receive trunc) and cannot check it",
             "start the server with --receive read",
         ));
     }
     Ok(session)
+}
+
+/// The payloads of all connections.
+pub(super) fn pattern(common: &Common) -> Result<Arc<Pattern>, LoadError> {
+    let pattern = Pattern::new(common.buffer_bytes);
+    Ok(Arc::new(pattern.map_err(|e| LoadError::io("prepare the payload", e))?))
 }
 
 /// One connection to the server, with its options, non-blocking.
@@ -78,53 +80,13 @@ pub(super) fn settle(
         to: common.addr,
         server_program: session.hello.program.clone(),
         server_threads_count: session.hello.threads_count,
-        threads_count: common.threads,
-        cpus: common.cpus.clone(),
-        nice: common.nice,
+        threads_count: common.threads.count,
+        cpus: common.threads.cpus.clone(),
+        nice: common.threads.nice,
         connections_count: common.connections,
         verify: common.verify,
         socket: common.socket.settle(socket, warnings)?,
         mss_bytes: session.mss_bytes(),
         duration_s: common.duration_ns.map(|ns| ns as f64 / 1e9),
     })
-}
-
-/// Starts one thread and waits until it is ready.
-pub(super) fn spawn<R: Send + 'static>(
-    index: usize,
-    lanes: &Lanes,
-    run: impl FnOnce(&Ready) -> Result<R, LoadError> + Send + 'static,
-) -> Result<Worker<R>, LoadError> {
-    start_worker(&format!("rx-load-{index}"), &lanes.shared.tallies[index], run)
-}
-
-/// Places the calling thread and says that it is ready; then waits for the start.
-///
-/// `Ok(None)`: the stop came first.
-pub(super) fn ready_and_start(
-    lanes: &Arc<Lanes>,
-    index: usize,
-    common: &Common,
-    ready: &Ready,
-) -> Result<Option<u64>, LoadError> {
-    let cpu = common.cpus.get(index).copied();
-    if let Err(error) = crate::workload::place(cpu, common.nice) {
-        let _ = ready.send(Err(error));
-        return Err(LoadError::io("place a thread", io::Error::other("refused")));
-    }
-    thread::set_exact_timers();
-    let (_, tally) = lanes.of(index);
-    tally.tid.store(thread::id(), std::sync::atomic::Ordering::Relaxed);
-    let _ = ready.send(Ok(()));
-    Ok(crate::pace::wait_for_start(&lanes.shared))
-}
-
-/// Joins the threads; the first error of one is the error of all.
-pub(super) fn join<R>(workers: &mut Vec<Worker<R>>) -> Result<Vec<R>, LoadError> {
-    let joined = workers.drain(..).map(|worker| {
-        worker
-            .join()
-            .map_err(|_| LoadError::io("a thread of the load", io::Error::other("it panicked")))?
-    });
-    joined.collect()
 }

@@ -155,9 +155,17 @@ pub(super) fn of_transactions(side: &Side, kept: Option<f64>, p50_us: Option<f64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::usage::ThreadUsage;
 
     fn threads(busy_s: f64) -> [ThreadResult; 1] {
-        [ThreadResult { seen_cpus: vec![0], cpu_system_s: busy_s, ..ThreadResult::default() }]
+        [ThreadResult {
+            usage: ThreadUsage {
+                seen_cpus: vec![0],
+                cpu_system_s: busy_s,
+                ..ThreadUsage::default()
+            },
+            ..ThreadResult::default()
+        }]
     }
 
     fn server(busy_ratio: f64) -> ServerReport {

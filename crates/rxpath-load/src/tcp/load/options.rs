@@ -5,14 +5,16 @@ use std::net::SocketAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tcp::preamble::SendWay;
-use crate::tcp::serve::options::ReceiveWay;
+use crate::pool::Threads;
+use crate::tcp::preamble::SendMethod;
+use crate::tcp::serve::options::ReceiveMethod;
 use crate::tcp::socket::{SocketOptions, SocketSettings};
 
-/// Which way a stream goes.
+/// Which direction a stream goes.
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum StreamDirection {
     /// From here to the server.
     #[default]
     Send,
@@ -22,7 +24,7 @@ pub enum Way {
     Both,
 }
 
-impl Way {
+impl StreamDirection {
     /// Whether this side sends.
     pub fn sends(self) -> bool {
         self != Self::Receive
@@ -35,9 +37,10 @@ impl Way {
 }
 
 /// Which side closes the connection of a single transaction, and so gets the TIME_WAIT.
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Closer {
+pub enum CloseBy {
     /// The server: the client's ports are free again at once.
     #[default]
     Server,
@@ -52,12 +55,8 @@ pub enum Closer {
 pub struct Common {
     /// The server.
     pub addr: SocketAddr,
-    /// Threads; with `cpus`, one per entry.
-    pub threads: usize,
-    /// CPU of each thread; empty = not pinned.
-    pub cpus: Vec<u32>,
-    /// Nice value of the threads.
-    pub nice: Option<i32>,
+    /// The worker threads.
+    pub threads: Threads,
     /// Connections over all threads.
     pub connections: usize,
     /// Buffer of a call.
@@ -75,9 +74,7 @@ impl Common {
     pub fn new(addr: SocketAddr) -> Self {
         Self {
             addr,
-            threads: 1,
-            cpus: Vec::new(),
-            nice: None,
+            threads: Threads::default(),
             connections: 1,
             buffer_bytes: 128 << 10,
             verify: false,
@@ -92,12 +89,12 @@ impl Common {
 pub struct StreamOptions {
     /// What is common to all clients.
     pub common: Common,
-    /// Which way it goes.
-    pub way: Way,
+    /// Which direction it goes.
+    pub direction: StreamDirection,
     /// How the sender hands bytes over, on either side.
-    pub send: SendWay,
+    pub send: SendMethod,
     /// How this side takes bytes.
-    pub receive: ReceiveWay,
+    pub receive: ReceiveMethod,
     /// Payload per second over all connections, by an absolute schedule. **Unit** bits.
     pub bitrate_bps: Option<u64>,
 }
@@ -107,9 +104,9 @@ impl StreamOptions {
     pub fn new(addr: SocketAddr) -> Self {
         Self {
             common: Common::new(addr),
-            way: Way::Send,
-            send: SendWay::Copy,
-            receive: ReceiveWay::Read,
+            direction: StreamDirection::Send,
+            send: SendMethod::Copy,
+            receive: ReceiveMethod::Read,
             bitrate_bps: None,
         }
     }
@@ -127,7 +124,7 @@ pub struct TransactionOptions {
     /// Transactions per second over all connections, by an absolute schedule.
     pub rate_tps: Option<u64>,
     /// Which side closes a connection of one transaction.
-    pub closer: Closer,
+    pub close_by: CloseBy,
 }
 
 impl TransactionOptions {
@@ -138,7 +135,7 @@ impl TransactionOptions {
             request_bytes: 1,
             response_bytes: 1,
             rate_tps: None,
-            closer: Closer::Server,
+            close_by: CloseBy::Server,
         }
     }
 }
@@ -176,16 +173,16 @@ pub struct StreamSettings {
     /// What is common to all clients.
     #[serde(flatten)]
     pub common: CommonSettings,
-    /// Which way it goes.
-    pub direction: Way,
+    /// Which direction it goes.
+    pub direction: StreamDirection,
     /// How the sender hands bytes over, on either side.
-    pub send: SendWay,
+    pub send: SendMethod,
     /// How this side takes bytes, where it receives.
-    pub receive: Option<ReceiveWay>,
+    pub receive: Option<ReceiveMethod>,
     /// Buffer of a call.
     pub buffer_bytes: usize,
     /// `--bitrate`.
-    pub asked_bps: Option<u64>,
+    pub target_bps: Option<u64>,
     /// The loop of a thread.
     pub call: String,
 }
@@ -201,11 +198,11 @@ pub struct TransactionSettings {
     /// Bytes of a response.
     pub response_bytes: u32,
     /// `--rate`.
-    pub asked_tps: Option<u64>,
+    pub target_tps: Option<u64>,
     /// How the schedule is waited for.
     pub pacing: String,
     /// Which side closes the connection of a single transaction (crr).
-    pub close: Option<Closer>,
+    pub close: Option<CloseBy>,
     /// The loop of a thread.
     pub call: String,
 }

@@ -13,7 +13,7 @@ use crate::tcp::result::ServerReport;
 use crate::tcp::socket::connect_error;
 
 /// Longest wait for the connection.
-pub(super) const CONNECT_MS: i32 = 5_000;
+pub(super) const CONNECT_MS: u64 = 5_000;
 /// Longest wait for an answer.
 const ANSWER_NS: u64 = 5_000_000_000;
 
@@ -49,7 +49,7 @@ impl Session {
         let order = Preamble { kind: Kind::Control, run, nodelay: true, ..Preamble::default() };
         let hello = Hello {
             program: String::new(),
-            receive: crate::tcp::serve::options::ReceiveWay::Read,
+            receive: crate::tcp::serve::options::ReceiveMethod::Read,
             threads_count: 0,
         };
         let mut session = Self { socket, addr, run, hello, bytes: Vec::new() };

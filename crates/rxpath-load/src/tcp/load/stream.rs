@@ -1,28 +1,26 @@
 //! A client that streams bytes as fast as possible, or by a schedule, in one direction or both.
 
+mod conn;
 mod finish;
-mod line;
 mod worker;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
 
 use rxpath_core::Warning;
 
 use crate::LoadError;
-use crate::engine::thread::{CpuTime, process_cpu_time};
 use crate::engine::zerocopy;
-use crate::tcp::flow::Source;
-use crate::tcp::lanes::Lanes;
+use crate::pool::Pool;
+use crate::tally::Shared;
 use crate::tcp::load::begin;
 use crate::tcp::load::options::{StreamOptions, StreamSettings};
 use crate::tcp::load::session::Session;
-use crate::tcp::load::stream::line::Line;
-use crate::tcp::preamble::{Kind, Preamble, SendWay};
+use crate::tcp::load::stream::conn::StreamConn;
+use crate::tcp::open_connections::OpenConnections;
+use crate::tcp::preamble::{Kind, Preamble};
 use crate::tcp::result::{Interval, StreamResult};
-use crate::tcp::roster::Roster;
-use crate::tcp::serve::options::ReceiveWay;
-use crate::workload::{Finished, Worker, Workload, wake_until_done};
+use crate::tcp::serve::options::ReceiveMethod;
+use crate::workload::{Finished, Workload};
 
 pub(super) use finish::lost;
 
@@ -32,13 +30,11 @@ pub struct Stream {
     options: StreamOptions,
     settings: StreamSettings,
     warnings: Vec<Warning>,
-    lanes: Arc<Lanes>,
-    roster: Arc<Roster>,
+    open_connections: Arc<OpenConnections>,
     session: Session,
-    workers: Vec<Worker<worker::Report>>,
+    pool: Pool<worker::Report>,
     /// Holds the connections open after the end.
     open: Vec<worker::Report>,
-    cpu_before: CpuTime,
 }
 
 impl Stream {
@@ -47,41 +43,26 @@ impl Stream {
         check(&options)?;
         let common = &options.common;
         let session = begin::session(common)?;
-        let file = matches!(options.send, SendWay::Splice | SendWay::Sendfile);
-        let source = Source::new(common.buffer_bytes, file && options.way.sends())
-            .map_err(|e| LoadError::io("prepare the payload", e))?;
+        let pattern = begin::pattern(common)?;
         let order = order(&options, session.run);
-        let roster = Arc::new(Roster::default());
-        let mut lots: Vec<Vec<Line>> = (0..common.threads).map(|_| Vec::new()).collect();
+        let open_connections = Arc::new(OpenConnections::default());
+        let mut lots: Vec<Vec<StreamConn>> =
+            (0..common.threads.count).map(|_| Vec::new()).collect();
         for index in 0..common.connections {
             let socket = begin::connect(common)?;
-            let listed = roster.enter(&socket);
-            let line = Line::new((socket, listed), &options, order, &source);
-            lots[index % common.threads].push(line.map_err(|e| LoadError::io("connect", e))?);
+            let listed = open_connections.enter(&socket);
+            let conn = StreamConn::new((socket, listed), &options, order, &pattern);
+            lots[index % common.threads.count].push(conn.map_err(|e| LoadError::io("connect", e))?);
         }
         let mut warnings = Vec::new();
         let settings = settle(&options, &session, &lots[0], &mut warnings)?;
-        let lanes = Lanes::new(common.threads);
-        let mut stream = Self {
-            settings,
-            warnings,
-            lanes: Arc::clone(&lanes),
-            roster,
-            session,
-            workers: Vec::new(),
-            open: Vec::new(),
-            cpu_before: process_cpu_time(),
-            options,
-        };
-        for (index, lines) in lots.into_iter().enumerate() {
-            let plan = worker::Plan {
-                index,
-                lines,
-                lanes: Arc::clone(&lanes),
-                source: Arc::clone(&source),
-                options: stream.options.clone(),
-            };
-            stream.workers.push(begin::spawn(index, &lanes, |ready| worker::run(plan, ready))?);
+        let pool = Pool::new("rx-load", &common.threads);
+        let mut stream =
+            Self { settings, warnings, open_connections, session, pool, open: Vec::new(), options };
+        for conns in lots {
+            let (pattern, options) = (Arc::clone(&pattern), stream.options.clone());
+            let plan = worker::Plan { conns, pattern, options };
+            stream.pool.start(move |start| worker::run(plan, start))?;
         }
         Ok(stream)
     }
@@ -90,7 +71,7 @@ impl Stream {
 fn check(options: &StreamOptions) -> Result<(), LoadError> {
     begin::check(&options.common)?;
     let bad = |what: &str, hint: &str| Err(LoadError::usage(what, hint));
-    if options.bitrate_bps.is_some() && options.way.receives() {
+    if options.bitrate_bps.is_some() && options.direction.receives() {
         return bad(
             "--bitrate paces only this side; the server sends without a schedule",
             "use --pacing-rate (the kernels of both sides apply it), or --direction send",
@@ -102,13 +83,16 @@ fn check(options: &StreamOptions) -> Result<(), LoadError> {
             "omit it to send as fast as possible",
         );
     }
-    if options.way.receives() && options.receive == ReceiveWay::Zerocopy {
+    if options.direction.receives() && options.receive == ReceiveMethod::Zerocopy {
         zerocopy::can_map().map_err(|source| LoadError::Unsupported {
             what: "--receive zerocopy (TCP_ZEROCOPY_RECEIVE)".into(),
             source,
         })?;
     }
-    if options.common.verify && options.way.receives() && options.receive == ReceiveWay::Trunc {
+    if options.common.verify
+        && options.direction.receives()
+        && options.receive == ReceiveMethod::Trunc
+    {
         return bad("--verify: --receive trunc discards the data to check", "use --receive read");
     }
     Ok(())
@@ -117,8 +101,8 @@ fn check(options: &StreamOptions) -> Result<(), LoadError> {
 fn order(options: &StreamOptions, run: u64) -> Preamble {
     Preamble {
         kind: Kind::Stream,
-        client_sends: options.way.sends(),
-        server_sends: options.way.receives(),
+        client_sends: options.direction.sends(),
+        server_sends: options.direction.receives(),
         verify: options.common.verify,
         nodelay: options.common.socket.nodelay,
         send: options.send,
@@ -132,17 +116,17 @@ fn order(options: &StreamOptions, run: u64) -> Preamble {
 fn settle(
     options: &StreamOptions,
     session: &Session,
-    lines: &[Line],
+    conns: &[StreamConn],
     warnings: &mut Vec<Warning>,
 ) -> Result<StreamSettings, LoadError> {
     let blocking = worker::is_blocking(options);
     Ok(StreamSettings {
-        common: begin::settle(&options.common, session, &lines[0].socket, warnings)?,
-        direction: options.way,
+        common: begin::settle(&options.common, session, &conns[0].socket, warnings)?,
+        direction: options.direction,
         send: options.send,
-        receive: options.way.receives().then_some(options.receive),
+        receive: options.direction.receives().then_some(options.receive),
         buffer_bytes: options.common.buffer_bytes,
-        asked_bps: options.bitrate_bps,
+        target_bps: options.bitrate_bps,
         call: if blocking { "one blocking call after the other" } else { "epoll" }.into(),
     })
 }
@@ -161,52 +145,20 @@ impl Workload for Stream {
         &self.warnings
     }
 
-    fn tids(&self) -> Vec<i32> {
-        self.lanes.tids()
-    }
-
-    fn start(&mut self, t_ns: u64) {
-        self.cpu_before = process_cpu_time();
-        self.lanes.shared.start_ns.store(t_ns.max(1), SeqCst);
+    fn shared(&self) -> &Shared {
+        &self.pool.shared
     }
 
     fn interval(&self) -> Interval {
-        Interval { tcp: self.roster.sample(), ..self.lanes.interval() }
+        Interval::of(&self.pool.shared, self.open_connections.sample())
     }
 
     fn done(&self) -> u64 {
-        self.lanes.sum(|lane| &lane.delivered_bytes) + self.lanes.sum(|lane| &lane.sent_bytes)
-    }
-
-    fn first_ns(&self) -> Option<u64> {
-        self.lanes.shared.first_ns()
-    }
-
-    fn last_ns(&self) -> Option<u64> {
-        self.lanes.shared.last_ns()
-    }
-
-    fn stop(&self) {
-        self.lanes.shared.stop.store(true, SeqCst);
-    }
-
-    fn is_done(&self) -> bool {
-        self.lanes.shared.all_done()
+        let shared = &self.pool.shared;
+        shared.sum(|tally| &tally.received_bytes) + shared.sum(|tally| &tally.sent_bytes)
     }
 
     fn finish(&mut self) -> Result<Finished<StreamResult>, LoadError> {
-        self.stop();
-        wake_until_done(&self.lanes.shared);
         finish::finish(self)
-    }
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        self.stop();
-        wake_until_done(&self.lanes.shared);
-        for worker in self.workers.drain(..) {
-            let _ = worker.join();
-        }
     }
 }

@@ -1,31 +1,29 @@
-//! A client of transactions: request and response, on lasting connections or with a connection for each.
+//! A client of transactions: request and response, on persistent connections or with a connection for each.
 
-mod desk;
+mod client_thread;
+mod crr;
 mod finish;
-mod lasting;
-mod single;
+mod persistent;
 mod worker;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
 
 use rxpath_core::Warning;
 
 use crate::LoadError;
 use crate::engine::socket::Socket;
-use crate::engine::thread::{CpuTime, process_cpu_time};
 use crate::pace::{Pacing, Share, describe};
-use crate::tcp::flow::Source;
-use crate::tcp::lanes::Lanes;
+use crate::pool::Pool;
+use crate::tally::Shared;
 use crate::tcp::load::begin;
-use crate::tcp::load::options::{Closer, TransactionOptions, TransactionSettings};
+use crate::tcp::load::options::{CloseBy, TransactionOptions, TransactionSettings};
 use crate::tcp::load::session::Session;
+use crate::tcp::open_connections::{Listed, OpenConnections};
 use crate::tcp::preamble::{Kind, MAX_MESSAGE, Preamble};
 use crate::tcp::result::{Interval, TransactionsResult};
-use crate::tcp::roster::{Listed, Roster};
-use crate::workload::{Finished, Worker, Workload, wake_until_done};
+use crate::workload::{Finished, Workload};
 
-/// Request and response on lasting connections.
+/// Request and response on persistent connections.
 pub type RequestResponse = Transactions<false>;
 /// Connect, request, response, close.
 pub type ConnectRequestResponse = Transactions<true>;
@@ -36,13 +34,11 @@ pub struct Transactions<const SINGLE: bool> {
     options: TransactionOptions,
     settings: TransactionSettings,
     warnings: Vec<Warning>,
-    lanes: Arc<Lanes>,
-    roster: Arc<Roster>,
+    open_connections: Arc<OpenConnections>,
     session: Session,
-    workers: Vec<Worker<worker::Report>>,
+    pool: Pool<worker::Report>,
     /// Holds the connections open after the end.
     open: Vec<worker::Report>,
-    cpu_before: CpuTime,
 }
 
 impl<const SINGLE: bool> Transactions<SINGLE> {
@@ -52,53 +48,38 @@ impl<const SINGLE: bool> Transactions<SINGLE> {
         options.common.socket.nodelay = true;
         let common = &options.common;
         let session = begin::session(common)?;
-        let source = Source::new(common.buffer_bytes, false)
-            .map_err(|e| LoadError::io("prepare the payload", e))?;
+        let pattern = begin::pattern(common)?;
         let order = order(&options, session.run, SINGLE);
-        let roster = Arc::new(Roster::default());
+        let open_connections = Arc::new(OpenConnections::default());
         let mut lots: Vec<(Vec<Listed>, Vec<Socket>)> =
-            (0..common.threads).map(|_| Default::default()).collect();
-        let lasting = if SINGLE { 0 } else { common.connections };
-        for index in 0..lasting {
+            (0..common.threads.count).map(|_| Default::default()).collect();
+        let persistent = if SINGLE { 0 } else { common.connections };
+        for index in 0..persistent {
             let socket = begin::connect(common)?;
             let sent = socket.send_with(&order.to_bytes(), 0);
             sent.map_err(|e| LoadError::io("send the preamble", e))?;
-            let (listed, sockets) = &mut lots[index % common.threads];
-            listed.push(roster.enter(&socket));
+            let (listed, sockets) = &mut lots[index % common.threads.count];
+            listed.push(open_connections.enter(&socket));
             sockets.push(socket);
         }
         let mut warnings = Vec::new();
         let probe = begin::connect(common)?;
         let settings = settle::<SINGLE>(&options, &session, &probe, &mut warnings)?;
         drop(probe);
-        let lanes = Lanes::new(common.threads);
-        let mut client = Self {
-            settings,
-            warnings,
-            lanes: Arc::clone(&lanes),
-            roster,
-            session,
-            workers: Vec::new(),
-            open: Vec::new(),
-            cpu_before: process_cpu_time(),
-            options,
-        };
+        let pool = Pool::new("rx-load", &common.threads);
+        let mut client =
+            Self { settings, warnings, open_connections, session, pool, open: Vec::new(), options };
         for (index, (listed, sockets)) in lots.into_iter().enumerate() {
-            let all = client.options.common.connections;
+            let common = &client.options.common;
             let plan = worker::Plan {
-                index,
                 listed,
                 sockets,
-                slots: all / client.options.common.threads
-                    + usize::from(index < all % client.options.common.threads),
+                slots: common.threads.share(common.connections as u64, index) as usize,
                 order,
-                lanes: Arc::clone(&lanes),
-                source: Arc::clone(&source),
+                pattern: Arc::clone(&pattern),
                 options: client.options.clone(),
             };
-            client
-                .workers
-                .push(begin::spawn(index, &lanes, |ready| worker::run(plan, SINGLE, ready))?);
+            client.pool.start(move |start| worker::run(plan, SINGLE, start))?;
         }
         Ok(client)
     }
@@ -127,7 +108,7 @@ fn order(options: &TransactionOptions, run: u64, single: bool) -> Preamble {
     Preamble {
         kind: if single { Kind::Single } else { Kind::Transactions },
         verify: options.common.verify,
-        server_closes: options.closer == Closer::Server,
+        server_closes: options.close_by == CloseBy::Server,
         nodelay: true,
         request_bytes: options.request_bytes,
         response_bytes: options.response_bytes,
@@ -147,19 +128,19 @@ fn settle<const SINGLE: bool>(
         rate_per_s: options.rate_tps.unwrap_or(1),
         each: 1,
         thread: 0,
-        threads: common.threads as u64,
+        threads: common.threads.count as u64,
     };
-    let blocking = common.connections == common.threads;
+    let blocking = common.connections == common.threads.count;
     Ok(TransactionSettings {
         common: begin::settle(common, session, probe, warnings)?,
         request_bytes: options.request_bytes,
         response_bytes: options.response_bytes,
-        asked_tps: options.rate_tps,
+        target_tps: options.rate_tps,
         pacing: match options.rate_tps {
             Some(_) => describe(Pacing::Auto, share),
             None => "none: each connection sends as fast as its responses arrive".into(),
         },
-        close: SINGLE.then_some(options.closer),
+        close: SINGLE.then_some(options.close_by),
         call: if blocking { "one blocking call after the other" } else { "epoll" }.into(),
     })
 }
@@ -178,52 +159,15 @@ impl<const SINGLE: bool> Workload for Transactions<SINGLE> {
         &self.warnings
     }
 
-    fn tids(&self) -> Vec<i32> {
-        self.lanes.tids()
-    }
-
-    fn start(&mut self, t_ns: u64) {
-        self.cpu_before = process_cpu_time();
-        self.lanes.shared.start_ns.store(t_ns.max(1), SeqCst);
+    fn shared(&self) -> &Shared {
+        &self.pool.shared
     }
 
     fn interval(&self) -> Interval {
-        Interval { tcp: self.roster.sample(), ..self.lanes.interval() }
-    }
-
-    fn done(&self) -> u64 {
-        self.lanes.sum(|lane| &lane.transactions)
-    }
-
-    fn first_ns(&self) -> Option<u64> {
-        self.lanes.shared.first_ns()
-    }
-
-    fn last_ns(&self) -> Option<u64> {
-        self.lanes.shared.last_ns()
-    }
-
-    fn stop(&self) {
-        self.lanes.shared.stop.store(true, SeqCst);
-    }
-
-    fn is_done(&self) -> bool {
-        self.lanes.shared.all_done()
+        Interval::of(&self.pool.shared, self.open_connections.sample())
     }
 
     fn finish(&mut self) -> Result<Finished<TransactionsResult>, LoadError> {
-        self.stop();
-        wake_until_done(&self.lanes.shared);
         finish::finish(self, SINGLE)
-    }
-}
-
-impl<const SINGLE: bool> Drop for Transactions<SINGLE> {
-    fn drop(&mut self) {
-        self.stop();
-        wake_until_done(&self.lanes.shared);
-        for worker in self.workers.drain(..) {
-            let _ = worker.join();
-        }
     }
 }

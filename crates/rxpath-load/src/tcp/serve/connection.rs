@@ -5,12 +5,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::engine::socket::Socket;
-use crate::tcp::flow::{Feed, Sink, Source};
+use crate::tcp::flow::{Feed, Sink};
 use crate::tcp::frame::{ASK_REPORT, Answer};
+use crate::tcp::open_connections::Listed;
+use crate::tcp::pattern::Pattern;
 use crate::tcp::preamble::{Kind, PREAMBLE_BYTES, Preamble, Refusal};
-use crate::tcp::roster::Listed;
-use crate::tcp::serve::hub::{Hub, Moved, Run};
-use crate::tcp::serve::options::ReceiveWay;
+use crate::tcp::serve::options::ReceiveMethod;
+use crate::tcp::serve::server::{Moved, Run, ServerState};
 
 /// Bytes that a control connection may leave unread by its client before it is closed.
 const CONTROL_BACKLOG: usize = 4 << 20;
@@ -20,7 +21,7 @@ const CONTROL_BACKLOG: usize = 4 << 20;
 enum Phase {
     /// Waits for the rest of the preamble.
     Preamble { bytes: [u8; PREAMBLE_BYTES], have: usize },
-    /// Moves bytes, one way or both.
+    /// Moves bytes, one method or both.
     Stream,
     /// Reads requests and owes responses.
     Transactions {
@@ -82,10 +83,10 @@ pub(super) enum Step {
 
 /// What a thread lends to its connections.
 pub(super) struct Lent<'a> {
-    pub(super) hub: &'a Hub,
-    pub(super) source: &'a Arc<Source>,
+    pub(super) server: &'a ServerState,
+    pub(super) pattern: &'a Arc<Pattern>,
     pub(super) buffer: &'a mut [u8],
-    pub(super) receive: ReceiveWay,
+    pub(super) receive: ReceiveMethod,
     pub(super) low_water_bytes: Option<u64>,
     pub(super) now_ns: u64,
     pub(super) calls: u64,
@@ -163,7 +164,7 @@ impl Connection {
         match &mut self.phase {
             Phase::Preamble { .. } => self.read_preamble(lent),
             Phase::Stream => {
-                let got = self.sink.pull(&self.socket, lent.buffer, &lent.source.pattern)?;
+                let got = self.sink.pull(&self.socket, lent.buffer, &lent.pattern)?;
                 if got == 0 {
                     return Ok(Step::Ended);
                 }
@@ -237,7 +238,7 @@ impl Connection {
         if self.first_ns == 0 {
             self.first_ns = now_ns;
             if let Some(run) = &self.run {
-                lent.hub.begun(run);
+                lent.server.begun(run);
             }
         }
         self.last_ns = now_ns;
@@ -299,7 +300,7 @@ impl Connection {
         lent: &mut Lent,
     ) -> io::Result<Step> {
         self.order = order;
-        self.run = Some(lent.hub.run(order.run));
+        self.run = Some(lent.server.run(order.run));
         if order.nodelay {
             self.socket.set(libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
         }
@@ -308,7 +309,7 @@ impl Connection {
                 let hello = Answer::Hello(crate::tcp::frame::Hello {
                     program: env!("CARGO_PKG_VERSION").into(),
                     receive: lent.receive,
-                    threads_count: lent.hub.lanes.lanes.len(),
+                    threads_count: lent.server.shared.tallies.len(),
                 });
                 self.phase = Phase::Control { unsent: hello.to_bytes() };
                 return Ok(Step::Moved);
@@ -319,10 +320,10 @@ impl Connection {
             }
             Kind::Transactions | Kind::Single => {
                 self.phase = Phase::Transactions { need: order.request_bytes, owed: 0 };
-                let (source, size) = (Arc::clone(lent.source), usize::MAX);
-                let way = crate::tcp::preamble::SendWay::Copy;
-                self.feed = Some(Feed::new(source, way, size, order.verify)?);
-                self.sink = Sink::new(&self.socket, ReceiveWay::Read, order.verify)?;
+                let (pattern, size) = (Arc::clone(lent.pattern), usize::MAX);
+                let method = crate::tcp::preamble::SendMethod::Copy;
+                self.feed = Some(Feed::new(pattern, method, size, order.verify));
+                self.sink = Sink::new(&self.socket, ReceiveMethod::Read, order.verify)?;
             }
         }
         if let Some(run) = &self.run {
@@ -330,7 +331,7 @@ impl Connection {
         }
         if order.kind != Kind::Single {
             self.is_long_lived = true;
-            self.listed = Some(lent.hub.enter(&self.socket));
+            self.listed = Some(lent.server.enter(&self.socket));
         }
         let began = if rest.is_empty() { Step::Moved } else { self.begin_with(rest, lent)? };
         Ok(if order.kind == Kind::Single { began } else { Step::Settled })
@@ -341,7 +342,7 @@ impl Connection {
         self.sink = Sink::new(&self.socket, lent.receive, order.verify)?;
         if order.server_sends {
             let size = order.buffer_bytes as usize;
-            let feed = Feed::new(Arc::clone(lent.source), order.send, size, order.verify)?;
+            let feed = Feed::new(Arc::clone(lent.pattern), order.send, size, order.verify);
             feed.prepare(&self.socket)?;
             self.feed = Some(feed);
         }
@@ -359,7 +360,7 @@ impl Connection {
         if matches!(self.phase, Phase::Transactions { .. }) {
             return self.request_bytes(rest.len(), rest.start, lent);
         }
-        self.sink.took(&lent.buffer[rest.clone()], &lent.source.pattern);
+        self.sink.took(&lent.buffer[rest.clone()], &lent.pattern);
         self.delivered(rest.len(), lent);
         Ok(Step::Moved)
     }
@@ -376,7 +377,7 @@ impl Connection {
             (*need, *owed) = (self.order.request_bytes, self.order.response_bytes);
         }
         let complete = *owed > 0;
-        self.sink.took(&lent.buffer[from..from + got], &lent.source.pattern);
+        self.sink.took(&lent.buffer[from..from + got], &lent.pattern);
         self.delivered(got, lent);
         if complete { self.respond(lent) } else { Ok(Step::Moved) }
     }
@@ -414,13 +415,13 @@ impl Connection {
         if got == 0 {
             return Ok(Step::Ended);
         }
-        let maps = lent.receive == ReceiveWay::Zerocopy;
+        let maps = lent.receive == ReceiveMethod::Zerocopy;
         for byte in &lent.buffer[..got] {
             let Phase::Control { unsent } = &mut self.phase else { break };
             if *byte != ASK_REPORT || unsent.len() > CONTROL_BACKLOG {
                 return Err(ErrorKind::InvalidData.into());
             }
-            let report = lent.hub.report(self.order.run, maps);
+            let report = lent.server.report(self.order.run, maps);
             unsent.extend(Answer::Report(Box::new(report)).to_bytes());
         }
         Ok(Step::Moved)

@@ -6,31 +6,24 @@ use rxpath_core::Warning;
 
 use crate::LoadError;
 use crate::busy_poll;
-use crate::engine::thread;
 use crate::limit::{Limit, Who, any_busy, busy_text};
 use crate::tcp::result::ServeResult;
 use crate::tcp::serve::Serve;
-use crate::tcp::serve::options::ReceiveWay;
+use crate::tcp::serve::options::ReceiveMethod;
 use crate::workload::Finished;
 
 pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadError> {
-    let mut threads = Vec::new();
-    for worker in serve.workers.drain(..) {
-        let report = worker.join().map_err(|_| {
-            LoadError::io("a serving thread", std::io::Error::other("it panicked"))
-        })??;
-        threads.push(report.thread.clone());
-        serve.open.push(report);
-    }
-    let cpu = thread::process_cpu_time().since(serve.cpu_before);
-    let duration_s = serve.lanes.shared.span_ns() as f64 / 1e9;
+    serve.open = serve.pool.join()?;
+    let threads = serve.open.iter().map(|report| report.thread.clone()).collect();
+    let (shared, cpu) = (&serve.pool.shared, serve.pool.shared.cpu_time());
+    let duration_s = shared.span_s();
     let per_s = |count: u64| if duration_s > 0.0 { count as f64 / duration_s } else { 0.0 };
-    let delivered_bytes = serve.lanes.sum(|lane| &lane.delivered_bytes);
-    let sent_bytes = serve.lanes.sum(|lane| &lane.sent_bytes);
-    let transactions_total = serve.lanes.sum(|lane| &lane.transactions);
-    let past = serve.hub.past();
+    let delivered_bytes = shared.sum(|tally| &tally.received_bytes);
+    let sent_bytes = shared.sum(|tally| &tally.sent_bytes);
+    let transactions_total = shared.sum(|tally| &tally.units);
+    let past = serve.server.past();
     let owned = |(name, count): (&&str, &u64)| ((*name).to_owned(), *count);
-    let maps = serve.options.receive == ReceiveWay::Zerocopy;
+    let maps = serve.options.receive == ReceiveMethod::Zerocopy;
     let mut result = ServeResult {
         duration_s,
         delivered_bytes,
@@ -102,7 +95,7 @@ fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
                 .cure("use `rxpath load tcp` of the same version; `ss -tn` shows who connects"),
         );
     }
-    if serve.options.receive == ReceiveWay::Zerocopy
+    if serve.options.receive == ReceiveMethod::Zerocopy
         && result.mapped_ratio.is_some_and(|ratio| ratio < 0.01)
     {
         warnings.push(

@@ -1,58 +1,45 @@
 //! Opening a server: checks, listeners, options, threads.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rxpath_core::Warning;
 
 use crate::LoadError;
 use crate::engine::socket::Socket;
-use crate::engine::{thread, zerocopy};
-use crate::tcp::flow::Source;
-use crate::tcp::lanes::Lanes;
+use crate::engine::{listen, zerocopy};
+use crate::pool::Pool;
+use crate::tcp::pattern::Pattern;
 use crate::tcp::preamble::{MAX_BUFFER, VERSION};
-use crate::tcp::serve::hub::Hub;
-use crate::tcp::serve::options::{ReceiveWay, ServeOptions, ServeSettings};
+use crate::tcp::serve::options::{ReceiveMethod, ServeOptions, ServeSettings};
+use crate::tcp::serve::server::ServerState;
 use crate::tcp::serve::{Serve, worker};
-use crate::tcp::socket::{bind_error, raise_descriptors};
 use crate::udp::serve::options::Sockets;
-use crate::workload::{check_cpus, start_worker};
 
 /// Connections that may wait for accept; the kernel cuts it to net.core.somaxconn.
-const BACKLOG: i32 = 65_535;
+const BACKLOG: u32 = 65_535;
 /// Largest send call that clients can ask the server for.
 const SEND_BYTES: usize = 1 << 20;
 
 pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     check(&options)?;
-    check_cpus(&options.cpus)?;
-    let descriptors_count = raise_descriptors();
+    let descriptors_count = listen::raise_descriptor_limit()?;
     let mut warnings = Vec::new();
-    let listeners = listen(&options)?;
+    let listeners = open_listeners(&options)?;
     let settings = settle(&options, &listeners[0], descriptors_count, &mut warnings)?;
-    let source = Source::new(options.buffer_bytes.max(SEND_BYTES), true)
+    let pattern = Pattern::new(options.buffer_bytes.max(SEND_BYTES))
         .map_err(|e| LoadError::io("prepare the payload", e))?;
-    let lanes = Lanes::new(options.threads);
-    let hub = Hub::new(Arc::clone(&lanes)).map_err(|e| LoadError::io("eventfd", e))?;
-    let mut serve = Serve {
-        options,
-        settings,
-        warnings,
-        lanes,
-        hub: Arc::new(hub),
-        workers: Vec::new(),
-        open: Vec::new(),
-        cpu_before: thread::process_cpu_time(),
-    };
-    start_workers(&mut serve, &listeners, &source)?;
-    serve.cpu_before = thread::process_cpu_time();
+    let pool = Pool::new("rx-serve", &options.threads);
+    let server =
+        ServerState::new(Arc::clone(&pool.shared)).map_err(|e| LoadError::io("eventfd", e))?;
+    let server = Arc::new(server);
+    let mut serve = Serve { options, settings, warnings, server, pool, open: Vec::new() };
+    start_workers(&mut serve, &listeners, &Arc::new(pattern))?;
+    serve.pool.shared.count_cpu_time();
     Ok(serve)
 }
 
 fn check(options: &ServeOptions) -> Result<(), LoadError> {
-    if options.threads == 0 {
-        return Err(LoadError::usage("--threads 0: no thread would read", "give at least 1"));
-    }
+    options.threads.check("read")?;
     if !(1..=MAX_BUFFER as usize).contains(&options.buffer_bytes) {
         let what = format!("--buffer {}: 1 byte to 64 MiB", options.buffer_bytes);
         return Err(LoadError::usage(what, "128KiB is the default"));
@@ -61,7 +48,7 @@ fn check(options: &ServeOptions) -> Result<(), LoadError> {
         let what = "--low-water: 1 byte to 64 MiB";
         return Err(LoadError::usage(what, "omit it to read data as soon as it arrives"));
     }
-    if options.receive == ReceiveWay::Zerocopy {
+    if options.receive == ReceiveMethod::Zerocopy {
         zerocopy::can_map().map_err(|source| LoadError::Unsupported {
             what: "--receive zerocopy (TCP_ZEROCOPY_RECEIVE)".into(),
             source,
@@ -70,33 +57,19 @@ fn check(options: &ServeOptions) -> Result<(), LoadError> {
     Ok(())
 }
 
-fn listen(options: &ServeOptions) -> Result<Vec<Arc<Socket>>, LoadError> {
-    let count = if options.sockets == Sockets::Reuseport { options.threads } else { 1 };
-    let mut listeners = Vec::with_capacity(count);
-    let mut addr = options.addr;
-    for _ in 0..count {
+fn open_listeners(options: &ServeOptions) -> Result<Vec<Arc<Socket>>, LoadError> {
+    let count = if options.sockets == Sockets::Reuseport { options.threads.count } else { 1 };
+    let reuseport = options.sockets == Sockets::Reuseport;
+    let listeners = listen::bind_group((options.addr, count), reuseport, |addr| {
         let socket = Socket::tcp(addr).map_err(|e| LoadError::io("socket", e))?;
-        // Connections in TIME_WAIT of a server before do not hold the port.
-        let set = |name| socket.set(libc::SOL_SOCKET, name, 1);
-        set(libc::SO_REUSEADDR).map_err(|e| LoadError::io("SO_REUSEADDR", e))?;
-        if options.sockets == Sockets::Reuseport {
-            set(libc::SO_REUSEPORT).map_err(|source| LoadError::Unsupported {
-                what: "--sockets reuseport (SO_REUSEPORT)".into(),
-                source,
-            })?;
-        }
+        socket.reuse_address().map_err(|e| LoadError::io("SO_REUSEADDR", e))?;
         options.socket.apply(&socket)?;
-        socket.bind(addr).map_err(|e| bind_error(addr, e))?;
-        socket.listen(BACKLOG).map_err(|e| bind_error(addr, e))?;
-        // With port 0 the first socket's port is that of the group.
-        addr = local(&socket)?;
-        listeners.push(Arc::new(socket));
+        Ok(socket)
+    })?;
+    for socket in &listeners {
+        socket.listen(BACKLOG).map_err(|e| listen::refusal("listen", options.addr, e))?;
     }
-    Ok(listeners)
-}
-
-fn local(socket: &Socket) -> Result<SocketAddr, LoadError> {
-    socket.local().map_err(|e| LoadError::io("getsockname", e))
+    Ok(listeners.into_iter().map(Arc::new).collect())
 }
 
 fn settle(
@@ -106,11 +79,11 @@ fn settle(
     warnings: &mut Vec<Warning>,
 ) -> Result<ServeSettings, LoadError> {
     Ok(ServeSettings {
-        addr: local(listener)?,
+        addr: listen::local(listener)?,
         preamble_version: VERSION,
-        threads_count: options.threads,
-        cpus: options.cpus.clone(),
-        nice: options.nice,
+        threads_count: options.threads.count,
+        cpus: options.threads.cpus.clone(),
+        nice: options.threads.nice,
         sockets: options.sockets,
         buffer_bytes: options.buffer_bytes,
         receive: options.receive,
@@ -144,18 +117,16 @@ fn low_water(
 fn start_workers(
     serve: &mut Serve,
     listeners: &[Arc<Socket>],
-    source: &Arc<Source>,
+    pattern: &Arc<Pattern>,
 ) -> Result<(), LoadError> {
-    for index in 0..serve.options.threads {
+    for index in 0..serve.options.threads.count {
         let plan = worker::Plan {
-            index,
             listener: Arc::clone(&listeners[index % listeners.len()]),
-            hub: Arc::clone(&serve.hub),
-            source: Arc::clone(source),
+            server: Arc::clone(&serve.server),
+            pattern: Arc::clone(pattern),
             options: serve.options.clone(),
         };
-        let (name, tally) = (format!("rx-serve-{index}"), &serve.lanes.shared.tallies[index]);
-        serve.workers.push(start_worker(&name, tally, move |ready| worker::run(&plan, ready))?);
+        serve.pool.start(move |start| worker::run(&plan, start))?;
     }
     Ok(())
 }

@@ -5,13 +5,15 @@ use std::net::SocketAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::pool::Threads;
 use crate::tcp::socket::{SocketOptions, SocketSettings};
 use crate::udp::serve::options::{Sockets, Stall};
 
 /// How bytes are taken from the kernel.
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum ReceiveWay {
+pub enum ReceiveMethod {
     /// `recv`: copied into user memory.
     #[default]
     Read,
@@ -26,18 +28,14 @@ pub enum ReceiveWay {
 pub struct ServeOptions {
     /// Address to bind.
     pub addr: SocketAddr,
-    /// Threads; with `cpus`, one per entry.
-    pub threads: usize,
-    /// CPU of each thread; empty = not pinned.
-    pub cpus: Vec<u32>,
-    /// Nice value of the threads.
-    pub nice: Option<i32>,
+    /// The worker threads.
+    pub threads: Threads,
     /// One listener for all threads, or one each.
     pub sockets: Sockets,
     /// Buffer of a receive call.
     pub buffer_bytes: usize,
     /// How bytes are taken.
-    pub receive: ReceiveWay,
+    pub receive: ReceiveMethod,
     /// Payload that must wait before a stream's reader is woken (`SO_RCVLOWAT`); `None`: any.
     pub low_water_bytes: Option<u64>,
     /// Options of the connections' sockets.
@@ -53,12 +51,10 @@ impl ServeOptions {
     pub fn new(addr: SocketAddr) -> Self {
         Self {
             addr,
-            threads: 1,
-            cpus: Vec::new(),
-            nice: None,
+            threads: Threads::default(),
             sockets: Sockets::Shared,
             buffer_bytes: 128 << 10,
-            receive: ReceiveWay::Read,
+            receive: ReceiveMethod::Read,
             low_water_bytes: None,
             socket: SocketOptions::default(),
             work_ns: 0,
@@ -85,7 +81,7 @@ pub struct ServeSettings {
     /// Buffer of a receive call.
     pub buffer_bytes: usize,
     /// How bytes are taken.
-    pub receive: ReceiveWay,
+    pub receive: ReceiveMethod,
     /// Payload that must wait before a stream's reader is woken (`SO_RCVLOWAT`), as the kernel took it; `null`: any.
     pub low_water_bytes: Option<u64>,
     /// Of the listener; connections inherit it.

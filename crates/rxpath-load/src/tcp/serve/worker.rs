@@ -4,30 +4,27 @@ mod alone;
 mod steps;
 
 use std::io::{self, ErrorKind};
-use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-
-use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
 use crate::LoadError;
+use crate::engine::clock;
+use crate::engine::epoll::{Epoll, Event, Flags};
+use crate::engine::listen::{errno_name, is_exhaustion};
 use crate::engine::socket::Socket;
 use crate::engine::spin::Spinner;
-use crate::engine::{clock, thread};
+use crate::pool::Start;
+use crate::slab::Slab;
+use crate::stall::Stalls;
 use crate::tally::Tally;
-use crate::tcp::flow::Source;
-use crate::tcp::lanes::{Diary, Lane};
+use crate::tcp::pattern::Pattern;
 use crate::tcp::result::ThreadResult;
 use crate::tcp::serve::connection::{Connection, Interest, Lent, Step};
-use crate::tcp::serve::hub::Hub;
 use crate::tcp::serve::options::ServeOptions;
-use crate::tcp::serve::slots::Slots;
+use crate::tcp::serve::server::ServerState;
 use crate::tcp::serve::worker::alone::Alone;
 use crate::tcp::serve::worker::steps::Steps;
-use crate::tcp::socket::errno_name;
 use crate::udp::serve::options::Sockets;
-use crate::workload::{DoneGuard, Ready, place};
+use crate::usage::UsageMeter;
 
 /// Most events of one wait.
 const EVENTS: usize = 256;
@@ -48,10 +45,9 @@ const BELL: u64 = u64::MAX - 1;
 /// What a worker needs.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) index: usize,
     pub(super) listener: Arc<Socket>,
-    pub(super) hub: Arc<Hub>,
-    pub(super) source: Arc<Source>,
+    pub(super) server: Arc<ServerState>,
+    pub(super) pattern: Arc<Pattern>,
     pub(super) options: ServeOptions,
 }
 
@@ -59,72 +55,60 @@ pub(super) struct Plan {
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) thread: ThreadResult,
-    pub(super) _open: Slots,
+    pub(super) _open: Slab<Connection>,
 }
 
 /// Runs until told to stop, then drains.
-pub(super) fn run(plan: &Plan, ready: &Ready) -> Result<Report, LoadError> {
-    let (lane, tally) = plan.hub.lanes.of(plan.index);
-    let _done = DoneGuard(tally);
-    let cpu = plan.options.cpus.get(plan.index).copied();
-    let prepared = place(cpu, plan.options.nice).and_then(|()| {
-        Worker::new(plan, lane, tally).map_err(|e| LoadError::io("prepare a thread", e))
-    });
-    let mut worker = match prepared {
-        Ok(worker) => worker,
-        Err(error) => {
-            let _ = ready.send(Err(error));
-            return Err(LoadError::io("place a thread", io::Error::other("refused")));
-        }
-    };
-    tally.tid.store(thread::id(), Relaxed);
-    let _ = ready.send(Ok(()));
+pub(super) fn run(plan: &Plan, start: &Start) -> Result<Report, LoadError> {
+    let worker = Worker::new(plan, start);
+    let mut worker = worker.map_err(|e| LoadError::io("prepare a thread", e))?;
+    start.ready();
     worker.serve().and_then(|()| worker.drain()).map_err(|e| LoadError::io("epoll_wait", e))?;
     Ok(worker.report())
 }
 
 struct Worker<'a> {
     plan: &'a Plan,
-    lane: &'a Lane,
+    start: &'a Start<'a>,
     tally: &'a Tally,
     epoll: Epoll,
-    slots: Slots,
+    connections: Slab<Connection>,
     buffer: Vec<u8>,
-    diary: Diary,
+    usage: UsageMeter,
     work_steps: u64,
     next_sweep_ns: u64,
     /// When the listener is looked at again; 0 = it is being looked at.
     resting_until_ns: u64,
-    next_stall_ns: u64,
+    stalls: Stalls,
     longest_away_ns: u64,
     alone: Alone,
 }
 
 impl<'a> Worker<'a> {
-    fn new(plan: &'a Plan, lane: &'a Lane, tally: &'a Tally) -> io::Result<Self> {
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+    fn new(plan: &'a Plan, start: &'a Start<'a>) -> io::Result<Self> {
+        let epoll = Epoll::new()?;
         let mut worker = Self {
             plan,
-            lane,
-            tally,
+            start,
+            tally: start.tally,
             epoll,
-            slots: Slots::default(),
+            connections: Slab::default(),
             buffer: vec![0; plan.options.buffer_bytes],
             work_steps: match plan.options.work_ns {
                 0 => 0,
                 work_ns => Spinner::calibrate().steps(work_ns),
             },
-            diary: Diary::begin(plan.options.cpus.get(plan.index).copied()),
+            usage: UsageMeter::new(start.cpu),
             next_sweep_ns: 0,
             resting_until_ns: 0,
-            next_stall_ns: 0,
+            stalls: Stalls::new(plan.options.stall),
             longest_away_ns: 0,
             alone: Alone::default(),
         };
         worker.listen(true)?;
-        let bell = &plan.hub.inbox(plan.index).bell;
-        worker.epoll.add(bell, EpollEvent::new(EpollFlags::EPOLLIN, BELL))?;
-        worker.diary.restart();
+        let bell = &plan.server.inbox(start.index).bell;
+        worker.epoll.add(bell, Flags::EPOLLIN, BELL)?;
+        worker.usage.restart();
         Ok(worker)
     }
 
@@ -132,25 +116,25 @@ impl<'a> Worker<'a> {
     fn listen(&mut self, on: bool) -> io::Result<()> {
         if on {
             // One of the threads that share a listener is woken for a connection, not all.
-            let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLEXCLUSIVE;
-            self.epoll.add(self.plan.listener.as_fd(), EpollEvent::new(flags, LISTENER))?;
+            let flags = Flags::EPOLLIN | Flags::EPOLLEXCLUSIVE;
+            self.epoll.add(&*self.plan.listener, flags, LISTENER)?;
             self.resting_until_ns = 0;
         } else {
-            self.epoll.delete(self.plan.listener.as_fd())?;
+            self.epoll.remove(&*self.plan.listener)?;
             self.resting_until_ns = clock::now_ns() + REST_NS;
         }
         Ok(())
     }
 
     fn serve(&mut self) -> io::Result<()> {
-        let mut events = vec![EpollEvent::empty(); EVENTS];
-        while !self.plan.hub.lanes.shared.is_stopped() {
+        let mut events = vec![Event::empty(); EVENTS];
+        while !self.start.shared.is_stopped() {
             let timeout: u16 = if self.resting_until_ns > 0 { 100 } else { 500 };
             self.tally.calls.add(1);
             let n = match self.epoll.wait(&mut events, timeout) {
                 Ok(n) => n,
-                Err(Errno::EINTR) => continue,
-                Err(error) => return Err(error.into()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
             };
             let now_ns = clock::now_ns();
             for event in &events[..n] {
@@ -161,9 +145,7 @@ impl<'a> Worker<'a> {
                 }
             }
             self.serve_alone(&events[..n])?;
-            if self.plan.options.stall.is_some() {
-                self.stall();
-            }
+            self.longest_away_ns = self.longest_away_ns.max(self.stalls.sleep(self.start.shared));
             if now_ns >= self.next_sweep_ns {
                 self.sweep(now_ns)?;
             }
@@ -174,21 +156,20 @@ impl<'a> Worker<'a> {
     /// Reads what is queued; sends no more streams.
     fn drain(&mut self) -> io::Result<()> {
         let until = clock::now_ns() + DRAIN_LIMIT_NS;
-        let mut events = vec![EpollEvent::empty(); EVENTS];
-        for index in 0..self.slots.len() {
-            let Some(key) = self.slots.key_at(index) else { continue };
-            let marked = self.plan.options.low_water_bytes.is_some();
-            if let Some(connection) = self.slots.get(key).filter(|_| marked) {
+        let mut events = vec![Event::empty(); EVENTS];
+        for index in 0..self.connections.slots() {
+            let Some((key, connection)) = self.connections.at(index) else { continue };
+            if self.plan.options.low_water_bytes.is_some() {
                 // A connection that is broken ends by its next event.
                 let _ = connection.lower_water();
             }
             self.watch(key, true)?;
         }
         while clock::now_ns() < until {
-            let n = match self.epoll.wait(&mut events, 0u16) {
+            let n = match self.epoll.wait(&mut events, 0) {
                 Ok(n) => n,
-                Err(Errno::EINTR) => continue,
-                Err(error) => return Err(error.into()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
             };
             let mut connections = 0;
             for event in &events[..n] {
@@ -201,10 +182,9 @@ impl<'a> Worker<'a> {
                 break;
             }
         }
-        for index in 0..self.slots.len() {
-            let key = self.slots.key_at(index).unwrap_or(LISTENER);
-            if let Some(connection) = self.slots.get(key) {
-                self.plan.hub.leave(connection, self.plan.index, None);
+        for index in 0..self.connections.slots() {
+            if let Some((_, connection)) = self.connections.at(index) {
+                self.plan.server.leave(connection, self.start.index, None);
             }
         }
         Ok(())
@@ -221,12 +201,9 @@ impl<'a> Worker<'a> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => {
                     let name = errno_name(&error);
-                    *self.plan.hub.past().accept_errors.entry(name).or_default() += 1;
+                    *self.plan.server.past().accept_errors.entry(name).or_default() += 1;
                     // Without a descriptor the listener would wake us for ever.
-                    if matches!(
-                        error.raw_os_error(),
-                        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
-                    ) {
+                    if is_exhaustion(&error) {
                         return self.listen(false);
                     }
                 }
@@ -238,36 +215,30 @@ impl<'a> Worker<'a> {
     /// A connection joins this thread's.
     fn adopt(&mut self, connection: Connection, now_ns: u64) -> io::Result<()> {
         let fresh = connection.is_waiting_for_preamble();
-        let key = self.slots.put(connection);
-        self.lane.connections.add(1);
+        let key = self.connections.insert(connection);
+        self.tally.connections.add(1);
         if fresh {
-            self.plan.hub.past().connections_total += 1;
+            self.plan.server.past().connections_total += 1;
             // The first bytes are often there already, and asking costs less than a round of epoll; a
             // connection that is done with them never enters it.
-            return self.event_at(key, EpollFlags::EPOLLIN, false, now_ns);
+            return self.event_at(key, Flags::EPOLLIN, false, now_ns);
         }
         self.watch(key, false)
     }
 
     fn take_over(&mut self, now_ns: u64) -> io::Result<()> {
-        for connection in self.plan.hub.inbox(self.plan.index).take() {
+        for connection in self.plan.server.inbox(self.start.index).take() {
             self.adopt(connection, now_ns)?;
         }
         Ok(())
     }
 
-    fn event(&mut self, key: u64, flags: EpollFlags, stopping: bool) -> io::Result<()> {
+    fn event(&mut self, key: u64, flags: Flags, stopping: bool) -> io::Result<()> {
         self.event_at(key, flags, stopping, clock::now_ns())
     }
 
     /// Lets a connection do what it can.
-    fn event_at(
-        &mut self,
-        key: u64,
-        flags: EpollFlags,
-        stopping: bool,
-        now_ns: u64,
-    ) -> io::Result<()> {
+    fn event_at(&mut self, key: u64, flags: Flags, stopping: bool, now_ns: u64) -> io::Result<()> {
         let steps = Steps { flags, stopping, work_steps: self.work_steps };
         self.turn(key, stopping, now_ns, |connection, lent| steps.run(connection, lent))
     }
@@ -281,8 +252,8 @@ impl<'a> Worker<'a> {
         act: impl FnOnce(&mut Connection, &mut Lent) -> io::Result<Step>,
     ) -> io::Result<()> {
         let mut lent = Lent {
-            hub: &self.plan.hub,
-            source: &self.plan.source,
+            server: &self.plan.server,
+            pattern: &self.plan.pattern,
             buffer: &mut self.buffer,
             receive: self.plan.options.receive,
             low_water_bytes: self.plan.options.low_water_bytes,
@@ -293,15 +264,15 @@ impl<'a> Worker<'a> {
             transactions: 0,
         };
         // A slot may have got another connection since the wait: its key differs, too.
-        let Some(connection) = self.slots.get_mut(key) else { return Ok(()) };
+        let Some(connection) = self.connections.get_mut(key) else { return Ok(()) };
         let ended = act(connection, &mut lent);
         let moved = lent.delivered + lent.sent + lent.transactions > 0;
-        self.lane.delivered_bytes.add(lent.delivered);
-        self.lane.sent_bytes.add(lent.sent);
-        self.lane.transactions.add(lent.transactions);
+        self.tally.received_bytes.add(lent.delivered);
+        self.tally.sent_bytes.add(lent.sent);
+        self.tally.units.add(lent.transactions);
         self.tally.calls.add(lent.calls);
         if moved {
-            self.diary.moved(self.tally, now_ns);
+            self.usage.progress(self.tally, now_ns);
         }
         match ended {
             Ok(Step::Idle | Step::Moved) => self.watch(key, stopping),
@@ -311,7 +282,7 @@ impl<'a> Worker<'a> {
                 Ok(())
             }
             Ok(Step::Refused(why)) => {
-                *self.plan.hub.past().refused.entry(why).or_default() += 1;
+                *self.plan.server.past().refused.entry(why).or_default() += 1;
                 self.close(key, None);
                 Ok(())
             }
@@ -324,49 +295,46 @@ impl<'a> Worker<'a> {
 
     /// Tells epoll when the wanted events changed.
     fn watch(&mut self, key: u64, stopping: bool) -> io::Result<()> {
-        let Some(connection) = self.slots.get_mut(key) else { return Ok(()) };
+        let Some(connection) = self.connections.get_mut(key) else { return Ok(()) };
         let wanted = connection.wanted(stopping);
         let before = connection.interest.replace(wanted);
         if before == Some(wanted) {
             return Ok(());
         }
         self.tally.calls.add(1);
-        let mut event = EpollEvent::new(flags(wanted), key);
-        let socket = connection.socket.as_fd();
         match before {
-            None => self.epoll.add(socket, event)?,
-            Some(_) => self.epoll.modify(socket, &mut event)?,
+            None => self.epoll.add(&connection.socket, flags(wanted), key),
+            Some(_) => self.epoll.change(&connection.socket, flags(wanted), key),
         }
-        Ok(())
     }
 
     /// A long-lived connection has said what it is: the thread with the fewest of them takes it.
     fn settle(&mut self, key: u64) -> io::Result<()> {
         let deal = self.plan.options.sockets == Sockets::Shared;
-        let Some(connection) = self.slots.get_mut(key) else { return Ok(()) };
-        let to = self.plan.hub.place(self.plan.index, deal);
+        let Some(connection) = self.connections.get_mut(key) else { return Ok(()) };
+        let to = self.plan.server.place(self.start.index, deal);
         connection.placed = Some(to);
-        if to == self.plan.index {
+        if to == self.start.index {
             return self.watch(key, false);
         }
-        let Some(mut connection) = self.slots.take(key) else { return Ok(()) };
+        let Some(mut connection) = self.connections.remove(key) else { return Ok(()) };
         if connection.interest.take().is_some() {
-            self.epoll.delete(connection.socket.as_fd())?;
+            self.epoll.remove(&connection.socket)?;
         }
-        self.lane.connections.set(self.lane.connections.get().saturating_sub(1));
-        self.plan.hub.hand_over(to, connection);
+        self.tally.connections.set(self.tally.connections.get().saturating_sub(1));
+        self.plan.server.hand_over(to, connection);
         Ok(())
     }
 
     fn close(&mut self, key: u64, error: Option<&io::Error>) {
-        let Some(connection) = self.slots.take(key) else { return };
+        let Some(connection) = self.connections.remove(key) else { return };
         let name = error.map(|error| match error.kind() {
             ErrorKind::UnexpectedEof => "EOF".into(),
             ErrorKind::InvalidData => "EPROTO".into(),
             _ => errno_name(error),
         });
-        self.plan.hub.leave(&connection, self.plan.index, name);
-        self.lane.connections.set(self.lane.connections.get().saturating_sub(1));
+        self.plan.server.leave(&connection, self.start.index, name);
+        self.tally.connections.set(self.tally.connections.get().saturating_sub(1));
         // Closing the last descriptor takes it out of epoll.
         drop(connection);
     }
@@ -380,46 +348,26 @@ impl<'a> Worker<'a> {
                 self.listen(true)?;
             }
         }
-        for index in 0..self.slots.len() {
-            let Some(key) = self.slots.key_at(index) else { continue };
-            let is_silent = self.slots.get(key).is_some_and(|connection| {
-                connection.is_waiting_for_preamble() && now_ns > connection.born_ns + SILENCE_NS
-            });
-            if is_silent {
-                *self.plan.hub.past().refused.entry("silent").or_default() += 1;
+        for index in 0..self.connections.slots() {
+            let Some((key, connection)) = self.connections.at(index) else { continue };
+            if connection.is_waiting_for_preamble() && now_ns > connection.born_ns + SILENCE_NS {
+                *self.plan.server.past().refused.entry("silent").or_default() += 1;
                 self.close(key, None);
             }
         }
         Ok(())
     }
 
-    /// Sleeps when it is time to.
-    fn stall(&mut self) {
-        let Some(stall) = self.plan.options.stall else { return };
-        let now = clock::now_ns();
-        if self.next_stall_ns == 0 {
-            self.next_stall_ns = now + stall.every_ns;
-        } else if now >= self.next_stall_ns {
-            let until = now + stall.sleep_ns;
-            while clock::now_ns() < until && !self.plan.hub.lanes.shared.is_stopped() {
-                clock::sleep_until(until);
-            }
-            let back = clock::now_ns();
-            self.longest_away_ns = self.longest_away_ns.max(back - now);
-            self.next_stall_ns = back + stall.every_ns.saturating_sub(stall.sleep_ns);
-        }
-    }
-
     fn report(self) -> Report {
         let longest_away_us = self.longest_away_ns as f64 / 1e3;
-        let thread = ThreadResult { longest_away_us, ..self.diary.end(self.lane, self.tally) };
-        Report { thread, _open: self.slots }
+        let thread = ThreadResult { longest_away_us, ..ThreadResult::of(self.usage, self.tally) };
+        Report { thread, _open: self.connections }
     }
 }
 
-fn flags(interest: Interest) -> EpollFlags {
-    let mut flags = EpollFlags::empty();
-    flags.set(EpollFlags::EPOLLIN, interest.read);
-    flags.set(EpollFlags::EPOLLOUT, interest.write);
+fn flags(interest: Interest) -> Flags {
+    let mut flags = Flags::empty();
+    flags.set(Flags::EPOLLIN, interest.read);
+    flags.set(Flags::EPOLLOUT, interest.write);
     flags
 }

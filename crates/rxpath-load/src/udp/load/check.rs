@@ -32,16 +32,14 @@ pub(super) fn check(options: &LoadOptions) -> Result<(), LoadError> {
         let what = format!("--batch {}: 1 to {MAX_BATCH} messages per call", options.batch);
         return bad(what, "the kernel accepts at most 1024");
     }
-    if options.threads == 0 {
-        return bad("--threads 0: no thread would send".into(), "give at least 1");
-    }
+    options.threads.check("send")?;
     if options.rate_pps == Some(0) {
         return bad(
             "--rate 0: nothing would be sent".into(),
             "omit it to send as fast as possible",
         );
     }
-    if options.corrupt_checksum && (options.gso.is_some() || options.batch == 1) {
+    if options.engine.bypasses_udp() && (options.gso.is_some() || options.batch == 1) {
         return bad(
             "--corrupt checksum builds whole packets: it excludes --gso and --batch 1".into(),
             "",
@@ -54,11 +52,11 @@ pub(super) fn check(options: &LoadOptions) -> Result<(), LoadError> {
 fn check_flows(options: &LoadOptions) -> Result<(), LoadError> {
     let Some(flows) = options.flows else { return Ok(()) };
     let all = flows.saturating_mul(options.to.len());
-    if flows == 0 || all < options.threads {
+    if flows == 0 || all < options.threads.count {
         return Err(LoadError::usage(
             format!(
                 "--flows {flows}: {all} flows are fewer than one for each of {} threads",
-                options.threads
+                options.threads.count
             ),
             "each thread sends on its own sockets: raise --flows or lower --threads",
         ));
@@ -131,7 +129,7 @@ pub(super) fn mtu(
         if options.size <= room {
             continue;
         }
-        if options.gso.is_some() || options.corrupt_checksum {
+        if options.gso.is_some() || options.engine.bypasses_udp() {
             let why = if options.gso.is_some() { "--gso" } else { "--corrupt checksum" };
             return Err(LoadError::usage(
                 format!(

@@ -1,34 +1,28 @@
 //! Payloads: the header of each datagram, written in place.
 
-use crate::engine::batch::SendBatch;
 use crate::engine::clock;
-use crate::engine::raw::Ends;
 use crate::udp::header::{HEADER_BYTES, MAGIC, Stamp};
+use crate::udp::load::options::LoadOptions;
+use crate::udp::load::transmit::Transmit;
+use crate::udp::load::transmit::socket::UdpSockets;
 
-/// How messages are laid out.
+/// Datagrams of this size, in messages of one or several.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     /// Payload of one datagram.
     pub(super) size: usize,
     /// Datagrams per message.
     pub(super) segments: usize,
-    /// Bytes in front of the payload (raw packets).
-    pub(super) front: usize,
 }
 
 impl Layout {
-    /// Bytes of a message.
-    pub(super) fn message_bytes(self) -> usize {
-        self.front + self.size * self.segments
-    }
-
     /// Writes what never changes.
-    pub(super) fn prepare(self, batch: &mut SendBatch, messages: usize) {
+    pub(super) fn prepare(self, engine: &mut impl Transmit, messages: usize) {
         if self.size < HEADER_BYTES + MAGIC.len() {
             return;
         }
         for i in 0..messages {
-            for payload in batch.data(i)[self.front..].chunks_exact_mut(self.size) {
+            for payload in engine.payload(i).chunks_exact_mut(self.size) {
                 payload[HEADER_BYTES..HEADER_BYTES + MAGIC.len()].copy_from_slice(&MAGIC);
             }
         }
@@ -36,23 +30,22 @@ impl Layout {
 
     /// Writes the headers of `messages` messages from number `sequence` on.
     #[inline]
-    pub(super) fn fill(self, batch: &mut SendBatch, messages: usize, stamp: Stamp, sequence: u64) {
+    pub(super) fn fill(
+        self,
+        engine: &mut impl Transmit,
+        messages: usize,
+        stamp: Stamp,
+        sequence: u64,
+    ) {
         if self.size < HEADER_BYTES {
             return;
         }
         let mut sequence = sequence;
         for i in 0..messages {
-            for payload in batch.data(i)[self.front..].chunks_exact_mut(self.size) {
+            for payload in engine.payload(i).chunks_exact_mut(self.size) {
                 stamp.write(sequence, payload);
                 sequence += 1;
             }
-        }
-    }
-
-    /// Puts the headers with the wrong checksum in front.
-    pub(super) fn corrupt(batch: &mut SendBatch, messages: usize, ends: &Ends) {
-        for i in 0..messages {
-            ends.write_with_wrong_checksum(batch.data(i));
         }
     }
 }
@@ -63,9 +56,10 @@ impl Layout {
 /// reading per batch included.
 pub fn dry_loop_ns(batch: usize, segments: usize, rounds: u32) -> f64 {
     const BATCHES: u64 = 2_000;
-    let layout = Layout { size: 32, segments: segments.max(1), front: 0 };
+    let layout = Layout { size: 32, segments: segments.max(1) };
     let batch = batch.max(1);
-    let mut messages = SendBatch::new(batch, layout.message_bytes(), 0);
+    let options = LoadOptions { gso: Some(layout.segments), ..LoadOptions::new(Vec::new()) };
+    let mut messages = UdpSockets::new(Vec::new(), batch, &options);
     layout.prepare(&mut messages, batch);
     let (identity, mut sequence, mut best) = (clock::identity(), 0, f64::MAX);
     let per_batch = (batch * layout.segments) as u64;

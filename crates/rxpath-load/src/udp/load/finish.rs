@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use rxpath_core::Warning;
 
 use crate::LoadError;
-use crate::engine::thread;
 use crate::limit::{Limit, Who, any_busy, busy_text};
 use crate::udp::load::Load;
 use crate::udp::result::{Lateness, LoadResult};
 use crate::workload::Finished;
 use rxpath_stats::Histogram;
 
-/// A sender that offers this share of what was asked has kept its schedule.
+/// A sender that offers this share of its target has kept its schedule.
 const KEPT_RATIO: f64 = 0.995;
 /// A sender blocked for this share of its time was not open-loop.
 const BLOCKED_RATIO: f64 = 0.01;
@@ -20,11 +19,8 @@ const BLOCKED_RATIO: f64 = 0.01;
 pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError> {
     let mut result = LoadResult::default();
     let (mut lateness, mut errors) = (Histogram::of_times(), BTreeMap::<i32, u64>::new());
-    for worker in load.workers.drain(..) {
-        let report = worker.join().map_err(|_| {
-            LoadError::io("a sending thread", std::io::Error::other("it panicked"))
-        })??;
-        result.asked_packets += report.asked;
+    for report in load.pool.join()? {
+        result.target_packets += report.target;
         result.refused_count += report.refused;
         result.hidden_errors_count += report.hidden;
         result.blocked_s += report.thread.blocked_s;
@@ -35,10 +31,10 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
             *errors.entry(number).or_default() += count;
         }
     }
-    let cpu = thread::process_cpu_time().since(load.cpu_before);
-    result.duration_s = load.shared.span_ns() as f64 / 1e9;
-    result.offered_packets = load.shared.sum(|tally| &tally.offered);
-    result.sent_packets = load.shared.sum(|tally| &tally.packets);
+    let (shared, cpu) = (&load.pool.shared, load.pool.shared.cpu_time());
+    result.duration_s = shared.span_s();
+    result.offered_packets = shared.sum(|tally| &tally.offered);
+    result.sent_packets = shared.sum(|tally| &tally.units);
     if result.duration_s > 0.0 {
         result.sent_pps = result.sent_packets as f64 / result.duration_s;
     }
@@ -47,8 +43,9 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
         .into_iter()
         .map(|(number, count)| (format!("{:?}", nix::errno::Errno::from_raw(number)), count))
         .collect();
-    result.asked_pps = load.options.rate_pps.map(|rate| rate as f64);
+    result.target_pps = load.options.rate_pps.map(|rate| rate as f64);
     result.lateness_us = Lateness::of(&lateness);
+    result.bypasses_udp = load.options.engine.bypasses_udp();
     result.segments_per_send = load.options.segments() as u32;
     result.cpu_user_s = cpu.user_ns as f64 / 1e9;
     result.cpu_system_s = cpu.system_ns as f64 / 1e9;
@@ -65,8 +62,8 @@ fn limit(result: &LoadResult) -> Limit {
     if result.offered_packets == 0 {
         return Limit { who: Who::NotHere, evidence: "nothing was sent".into() };
     }
-    if result.asked_pps.is_some() {
-        let kept = result.offered_packets as f64 / result.asked_packets.max(1) as f64;
+    if result.target_pps.is_some() {
+        let kept = result.offered_packets as f64 / result.target_packets.max(1) as f64;
         if kept >= KEPT_RATIO {
             let evidence =
                 format!("{:.2} % of the scheduled datagrams offered in time, {busy}", 100.0 * kept);

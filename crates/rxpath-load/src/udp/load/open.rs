@@ -1,96 +1,79 @@
 //! Opening a sender: checks, sockets, options, threads.
 
 use std::hash::{BuildHasher, Hasher};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use rxpath_core::Warning;
 
 use crate::LoadError;
 use crate::buffers;
-use crate::engine::raw::Ends;
-use crate::engine::socket::{Buffer, KernelAddr, Socket};
-use crate::engine::thread;
+use crate::engine::listen;
+use crate::engine::socket::{Buffer, Socket};
 use crate::pace;
-use crate::tally::Shared;
+use crate::pool::Pool;
 use crate::udp::header::HEADER_BYTES;
-use crate::udp::load::fill::Layout;
-use crate::udp::load::options::{LoadOptions, LoadSettings};
-use crate::udp::load::worker::{Flow, Plan};
+use crate::udp::load::options::{Engine, LoadOptions, LoadSettings};
+use crate::udp::load::transmit::Transmit;
+use crate::udp::load::transmit::raw::RawSockets;
+use crate::udp::load::transmit::socket::UdpSockets;
+use crate::udp::load::worker::Plan;
 use crate::udp::load::{Load, check, worker};
-use crate::workload::{check_cpus, start_worker};
 
 /// Messages that the default send buffer holds.
 const SNDBUF_MESSAGES: u64 = 2000;
 /// Least default send buffer.
 const SNDBUF_LEAST: u64 = 4 << 20;
 
-pub(super) fn open(mut options: LoadOptions) -> Result<Load, LoadError> {
+/// Opens a sender with the engine that the options want.
+pub(super) fn open(options: LoadOptions) -> Result<Load, LoadError> {
+    match options.engine {
+        Engine::Socket => open_with::<UdpSockets>(options),
+        Engine::RawBadChecksum => open_with::<RawSockets>(options),
+    }
+}
+
+fn open_with<T: Transmit + 'static>(mut options: LoadOptions) -> Result<Load, LoadError> {
     check::check(&options)?;
-    check_cpus(&options.cpus)?;
     let targets = options.to.len();
-    let flows_each = options.flows.unwrap_or_else(|| options.threads.div_ceil(targets));
+    let flows_each = options.flows.unwrap_or_else(|| options.threads.count.div_ceil(targets));
     options.flows = Some(flows_each);
     let mut warnings = Vec::new();
-    let tag = (std::hash::RandomState::new().build_hasher().finish() as u32) << 16;
     let mut flows = Vec::with_capacity(targets * flows_each);
     let mut is_forced = true;
     for index in 0..flows_each {
         for to in &options.to {
-            let number = flows.len() as u32;
-            let (flow, forced) = open_flow(&options, *to, index as u16, tag | number)?;
+            let (flow, forced) = open_flow::<T>(&options, *to, index as u16)?;
             flows.push(flow);
             is_forced &= forced;
         }
     }
-    let settings = settle(&options, &flows, is_forced, &mut warnings)?;
-    let mut load = Load {
-        settings,
-        warnings,
-        shared: Arc::new(Shared::new(options.threads)),
-        workers: Vec::new(),
-        cpu_before: thread::process_cpu_time(),
-        options,
-    };
-    start_workers(&mut load, flows)?;
+    let settings = settle::<T>(&options, &flows, is_forced, &mut warnings)?;
+    let pool = Pool::new("rx-load", &options.threads);
+    let mut load = Load { settings, warnings, pool, options };
+    start_workers::<T>(&mut load, flows)?;
     Ok(load)
 }
 
 /// A flow, and whether its send buffer was forced.
-fn open_flow(
+fn open_flow<T: Transmit>(
     options: &LoadOptions,
     to: SocketAddr,
     index: u16,
-    stream: u32,
-) -> Result<(Flow, bool), LoadError> {
+) -> Result<(T::Flow, bool), LoadError> {
     let socket = Socket::udp(to).map_err(|e| LoadError::io("socket", e))?;
     if options.source.is_some() || options.source_port.is_some() {
         bind(&socket, options, to, index)?;
     }
-    let connect = |socket: &Socket| socket.connect(to).map_err(|e| connect_error(to, e));
+    let flow = T::open(socket, to, options)?;
     let bytes = options.sndbuf.unwrap_or_else(|| default_sndbuf(options));
-    let mut flow = Flow { socket, stream, sequence: 0, aim: None, raw: None };
-    if options.corrupt_checksum {
-        connect(&flow.socket)?;
-        let from = flow.socket.local().map_err(|e| LoadError::io("getsockname", e))?;
-        let raw = Socket::raw(to).map_err(|source| match source.kind() {
-            ErrorKind::PermissionDenied => LoadError::Denied {
-                what: "--corrupt checksum (a raw socket)".into(),
-                needs: "CAP_NET_RAW",
-            },
-            _ => LoadError::io("raw socket", source),
-        })?;
-        // A raw socket takes no port.
-        flow.aim = Some(KernelAddr::from(SocketAddr::new(to.ip(), 0)));
-        flow.raw = Some((Ends { from, to }, std::mem::replace(&mut flow.socket, raw)));
-    } else if options.unconnected {
-        flow.aim = Some(KernelAddr::from(to));
-    } else {
-        connect(&flow.socket)?;
-    }
-    let is_forced = buffers::set(&flow.socket, Buffer::Send, bytes)?;
+    let is_forced = buffers::set(T::socket(&flow), Buffer::Send, bytes)?;
     Ok((flow, is_forced))
+}
+
+/// Connects, so that the kernel looks the route up once.
+pub(super) fn connect(socket: &Socket, to: SocketAddr) -> Result<(), LoadError> {
+    socket.connect(to).map_err(|e| connect_error(to, e))
 }
 
 fn bind(
@@ -105,25 +88,9 @@ fn bind(
     let from = SocketAddr::new(options.source.unwrap_or(any), port);
     if options.to.len() > 1 {
         // One source port towards several destinations: as many sockets on it.
-        socket
-            .set(libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)
-            .map_err(|e| LoadError::io("SO_REUSEADDR", e))?;
+        socket.reuse_address().map_err(|e| LoadError::io("SO_REUSEADDR", e))?;
     }
-    socket.bind(from).map_err(|source| {
-        let hint = match source.kind() {
-            ErrorKind::AddrInUse => {
-                format!("port {port} is taken by another socket; choose another --source-port")
-            }
-            ErrorKind::AddrNotAvailable => {
-                format!(
-                    "{} is not an address of this host; `ip address` lists its addresses",
-                    from.ip()
-                )
-            }
-            _ => String::new(),
-        };
-        LoadError::Address { op: "bind", addr: from.to_string(), source, hint }
-    })
+    socket.bind(from).map_err(|e| listen::refusal("bind", from, e))
 }
 
 fn connect_error(to: SocketAddr, source: io::Error) -> LoadError {
@@ -147,27 +114,27 @@ fn default_sndbuf(options: &LoadOptions) -> u64 {
     (SNDBUF_MESSAGES * (message + message / 4 + 1024)).clamp(SNDBUF_LEAST, 1 << 30)
 }
 
-fn settle(
+fn settle<T: Transmit>(
     options: &LoadOptions,
-    flows: &[Flow],
+    flows: &[T::Flow],
     sndbuf_forced: bool,
     warnings: &mut Vec<Warning>,
 ) -> Result<LoadSettings, LoadError> {
     let asked = options.sndbuf.unwrap_or_else(|| default_sndbuf(options));
-    let sndbuf_bytes =
-        flows[0].socket.meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?.sndbuf_bytes;
+    let memory = T::socket(&flows[0]).meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?;
+    let sndbuf_bytes = memory.sndbuf_bytes;
     warnings.extend(buffers::capped(Buffer::Send, asked, sndbuf_bytes));
     let (mtu, fragments) = check::mtu(options, warnings)?;
     let share = pace::Share {
         rate_per_s: options.rate_pps.unwrap_or(1),
         each: options.segments() as u64,
         thread: 0,
-        threads: options.threads as u64,
+        threads: options.threads.count as u64,
     };
-    let from = |flow: &Flow| flow.raw.as_ref().map_or(&flow.socket, |(_, port)| port).local();
+    let bypasses_udp = options.engine.bypasses_udp();
     Ok(LoadSettings {
         to: options.to.clone(),
-        from: flows.iter().take(64).filter_map(|flow| from(flow).ok()).collect(),
+        from: flows.iter().take(64).filter_map(|flow| T::source(flow).ok()).collect(),
         flows_count: flows.len(),
         size_bytes: options.size,
         header: if options.size < HEADER_BYTES {
@@ -176,15 +143,15 @@ fn settle(
             "stream, sequence number, send time"
         }
         .into(),
-        threads_count: options.threads,
-        cpus: options.cpus.clone(),
-        nice: options.nice,
+        threads_count: options.threads.count,
+        cpus: options.threads.cpus.clone(),
+        nice: options.threads.nice,
         batch: options.batch,
-        call: if options.batch == 1 { "send" } else { "sendmmsg" }.into(),
+        call: T::call(options).into(),
         gso_segments: options.gso,
-        connected: !options.unconnected && !options.corrupt_checksum,
-        corrupt_checksum: options.corrupt_checksum,
-        asked_pps: options.rate_pps,
+        connected: !options.unconnected && !bypasses_udp,
+        corrupt_checksum: bypasses_udp,
+        target_pps: options.rate_pps,
         pacing: match options.rate_pps {
             Some(_) => pace::describe(options.pacing, share),
             None => "none: as fast as possible".into(),
@@ -198,35 +165,26 @@ fn settle(
     })
 }
 
-fn start_workers(load: &mut Load, flows: Vec<Flow>) -> Result<(), LoadError> {
+fn start_workers<T: Transmit + 'static>(
+    load: &mut Load,
+    flows: Vec<T::Flow>,
+) -> Result<(), LoadError> {
     let options = &load.options;
-    let threads = options.threads;
-    let front = flows[0].raw.as_ref().map_or(0, |(ends, _)| ends.header_bytes());
-    let layout = Layout { size: options.size, segments: options.segments(), front };
-    let messages = options.count.map_or(u64::MAX, |count| count / options.segments() as u64);
-    let mut shares: Vec<Vec<Flow>> = (0..threads).map(|_| Vec::new()).collect();
+    let threads = options.threads.count;
+    let tag = (std::hash::RandomState::new().build_hasher().finish() as u32) << 16;
+    let mut shares: Vec<(Vec<T::Flow>, Vec<(u32, u64)>)> = Vec::new();
+    shares.resize_with(threads, Default::default);
     for (index, flow) in flows.into_iter().enumerate() {
-        shares[index % threads].push(flow);
+        let (flows, streams) = &mut shares[index % threads];
+        flows.push(flow);
+        streams.push((tag | index as u32, 0));
     }
-    for (index, flows) in shares.into_iter().enumerate() {
-        let plan = Plan {
-            index,
-            flows,
-            layout,
-            shared: Arc::clone(&load.shared),
-            options: options.clone(),
-            messages: share_of(messages, index as u64, threads as u64),
-        };
-        let (name, tally) = (format!("rx-load-{index}"), &load.shared.tallies[index]);
-        load.workers.push(start_worker(&name, tally, move |ready| worker::run(plan, ready))?);
+    for (index, (flows, streams)) in shares.into_iter().enumerate() {
+        let messages = options.count.map_or(u64::MAX, |count| {
+            options.threads.share(count / options.segments() as u64, index)
+        });
+        let plan = Plan::<T> { flows, streams, options: options.clone(), messages };
+        load.pool.start(move |start| worker::run(plan, start))?;
     }
     Ok(())
-}
-
-/// This thread's part of all messages; the first threads take what does not divide.
-fn share_of(messages: u64, index: u64, threads: u64) -> u64 {
-    if messages == u64::MAX {
-        return messages;
-    }
-    messages / threads + u64::from(index < messages % threads)
 }

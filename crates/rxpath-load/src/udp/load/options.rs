@@ -6,6 +6,23 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::pace::Pacing;
+use crate::pool::Threads;
+
+/// How messages get to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// UDP sockets.
+    Socket,
+    /// Raw sockets: whole packets, with a wrong UDP checksum.
+    RawBadChecksum,
+}
+
+impl Engine {
+    /// Whether datagrams go around the kernel's UDP, whose counters leave them out.
+    pub fn bypasses_udp(self) -> bool {
+        self == Self::RawBadChecksum
+    }
+}
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -18,10 +35,8 @@ pub struct LoadOptions {
     pub source_port: Option<u16>,
     /// Payload bytes of a datagram.
     pub size: usize,
-    /// Threads; with `cpus`, one per entry.
-    pub threads: usize,
-    /// CPU of each thread; empty = not pinned.
-    pub cpus: Vec<u32>,
+    /// The worker threads.
+    pub threads: Threads,
     /// Source ports per destination; `None` = as many as the threads need.
     pub flows: Option<usize>,
     /// Datagrams per second over all threads; `None` = as fast as possible.
@@ -36,14 +51,12 @@ pub struct LoadOptions {
     pub sndbuf: Option<u64>,
     /// Do not connect: the kernel looks up the route for each datagram and hashes the flow by its addresses.
     pub unconnected: bool,
-    /// Send wrong UDP checksums through a raw socket.
-    pub corrupt_checksum: bool,
+    /// How messages get to the kernel.
+    pub engine: Engine,
     /// Stop after exactly this many datagrams.
     pub count: Option<u64>,
     /// Stop after this long.
     pub duration_ns: Option<u64>,
-    /// Nice value of the threads.
-    pub nice: Option<i32>,
 }
 
 impl LoadOptions {
@@ -54,8 +67,7 @@ impl LoadOptions {
             source: None,
             source_port: None,
             size: 32,
-            threads: 1,
-            cpus: Vec::new(),
+            threads: Threads::default(),
             flows: None,
             rate_pps: None,
             pacing: Pacing::Auto,
@@ -63,10 +75,9 @@ impl LoadOptions {
             batch: 64,
             sndbuf: None,
             unconnected: false,
-            corrupt_checksum: false,
+            engine: Engine::Socket,
             count: None,
             duration_ns: None,
-            nice: None,
         }
     }
 
@@ -106,7 +117,7 @@ pub struct LoadSettings {
     /// Whether checksums are wrong.
     pub corrupt_checksum: bool,
     /// Datagrams per second; `None` = as fast as possible.
-    pub asked_pps: Option<u64>,
+    pub target_pps: Option<u64>,
     /// How the schedule is waited for.
     pub pacing: String,
     /// `sk_sndbuf` of each socket.

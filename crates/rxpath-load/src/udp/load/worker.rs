@@ -2,42 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use crate::LoadError;
-use crate::engine::batch::SendBatch;
-use crate::engine::raw::Ends;
-use crate::engine::socket::{KernelAddr, Socket};
 use crate::engine::{clock, thread};
-use crate::pace::{Pace, Share, wait_for_start};
-use crate::tally::{Shared, Tally};
+use crate::pace::{Pace, Share};
+use crate::pool::Start;
+use crate::tally::Tally;
 use crate::udp::header::Stamp;
 use crate::udp::load::fill::Layout;
 use crate::udp::load::options::LoadOptions;
+use crate::udp::load::transmit::Transmit;
 use crate::udp::result::ThreadResult;
-use crate::workload::{DoneGuard, Ready, place};
+use crate::usage::UsageMeter;
 use rxpath_stats::Histogram;
 
-/// One source port to one destination.
-#[derive(Debug)]
-pub(super) struct Flow {
-    pub(super) socket: Socket,
-    pub(super) stream: u32,
-    pub(super) sequence: u64,
-    /// Where to, for sockets that are not connected.
-    pub(super) aim: Option<KernelAddr>,
-    /// The ends of a raw packet, and the socket that holds its source port.
-    pub(super) raw: Option<(Ends, Socket)>,
-}
-
 /// What a worker needs.
-#[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) index: usize,
-    pub(super) flows: Vec<Flow>,
-    pub(super) layout: Layout,
-    pub(super) shared: Arc<Shared>,
+pub(super) struct Plan<T: Transmit> {
+    pub(super) flows: Vec<T::Flow>,
+    /// Stream number and next sequence number of each flow.
+    pub(super) streams: Vec<(u32, u64)>,
     pub(super) options: LoadOptions,
     /// Messages to send, at most.
     pub(super) messages: u64,
@@ -47,7 +30,7 @@ pub(super) struct Plan {
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) thread: ThreadResult,
-    pub(super) asked: u64,
+    pub(super) target: u64,
     pub(super) refused: u64,
     pub(super) hidden: u64,
     pub(super) errors: BTreeMap<i32, u64>,
@@ -55,73 +38,53 @@ pub(super) struct Report {
 }
 
 /// Runs until the count, the time or an order ends it.
-pub(super) fn run(plan: Plan, ready: &Ready) -> Result<Report, LoadError> {
-    let shared = Arc::clone(&plan.shared);
-    let tally = &shared.tallies[plan.index];
-    let _done = DoneGuard(tally);
-    let asked_cpu = plan.options.cpus.get(plan.index).copied();
-    if let Err(error) = place(asked_cpu, plan.options.nice) {
-        let _ = ready.send(Err(error));
-        return Err(LoadError::io("place a thread", io::Error::other("refused")));
-    }
+pub(super) fn run<T: Transmit>(plan: Plan<T>, start: &Start) -> Result<Report, LoadError> {
     thread::set_exact_timers();
-    let mut sender = Sender::new(plan, tally);
-    tally.tid.store(thread::id(), Relaxed);
-    let _ = ready.send(Ok(()));
-
-    let Some(start_ns) = wait_for_start(&shared) else {
-        return Ok(sender.report(ThreadResult {
-            tid: thread::id(),
-            asked_cpu,
-            ..ThreadResult::default()
-        }));
-    };
-    let before = thread::cpu_time();
-    sender.send_until_stopped(start_ns)?;
-    let used = thread::cpu_time().since(before);
-    Ok(sender.report(ThreadResult {
-        tid: thread::id(),
-        asked_cpu,
-        packets: tally.packets.get(),
-        calls_count: tally.calls.get(),
-        cpu_user_s: used.user_ns as f64 / 1e9,
-        cpu_system_s: used.system_ns as f64 / 1e9,
-        blocked_s: tally.blocked_ns.get() as f64 / 1e9,
-        longest_away_us: 0.0,
-        ..ThreadResult::default()
-    }))
+    let mut sender = Sender::<T>::new(plan, start);
+    if let Some(start_ns) = start.ready_and_wait() {
+        sender.usage.restart();
+        sender.send_until_stopped(start_ns)?;
+    }
+    Ok(sender.report())
 }
 
 /// The loop's state.
-struct Sender<'a> {
-    plan: Plan,
+struct Sender<'a, T> {
+    options: LoadOptions,
+    layout: Layout,
+    messages: u64,
+    streams: Vec<(u32, u64)>,
+    engine: T,
+    start: &'a Start<'a>,
     tally: &'a Tally,
-    batch: SendBatch,
+    usage: UsageMeter,
     clock: u16,
-    seen_cpus: Vec<u32>,
     sent_messages: u64,
-    asked_messages: Option<u64>,
+    target_messages: Option<u64>,
     refused: u64,
     hidden: u64,
     errors: BTreeMap<i32, u64>,
     lateness: Histogram,
 }
 
-impl<'a> Sender<'a> {
-    fn new(plan: Plan, tally: &'a Tally) -> Self {
-        let segment = if plan.options.gso.is_some() { plan.layout.size as u16 } else { 0 };
-        let messages = plan.options.batch;
-        let mut batch = SendBatch::new(messages, plan.layout.message_bytes(), segment);
-        plan.layout.prepare(&mut batch, messages);
-        batch.set_destinations(plan.flows.iter().filter_map(|flow| flow.aim).collect());
+impl<'a, T: Transmit> Sender<'a, T> {
+    fn new(plan: Plan<T>, start: &'a Start<'a>) -> Self {
+        let Plan { flows, streams, options, messages } = plan;
+        let layout = Layout { size: options.size, segments: options.segments() };
+        let mut engine = T::new(flows, options.batch, &options);
+        layout.prepare(&mut engine, options.batch);
         Self {
-            plan,
-            tally,
-            batch,
+            options,
+            layout,
+            messages,
+            streams,
+            engine,
+            start,
+            tally: start.tally,
+            usage: UsageMeter::new(start.cpu),
             clock: clock::identity(),
-            seen_cpus: Vec::with_capacity(64),
             sent_messages: 0,
-            asked_messages: None,
+            target_messages: None,
             refused: 0,
             hidden: 0,
             errors: BTreeMap::new(),
@@ -130,23 +93,22 @@ impl<'a> Sender<'a> {
     }
 
     fn send_until_stopped(&mut self, start_ns: u64) -> Result<(), LoadError> {
-        let options = &self.plan.options;
+        let options = &self.options;
         let end_ns = options.duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
         let share = Share {
             rate_per_s: options.rate_pps.unwrap_or(0),
             each: options.segments() as u64,
-            thread: self.plan.index as u64,
-            threads: options.threads as u64,
+            thread: self.start.index as u64,
+            threads: options.threads.count as u64,
         };
         let mut pace = options.rate_pps.map(|_| Pace::new(start_ns, share, options.pacing));
         let mut now_ns = clock::now_ns();
         let mut flow = 0;
-        while now_ns < end_ns && self.sent_messages < self.plan.messages {
-            if self.plan.shared.is_stopped() {
+        while now_ns < end_ns && self.sent_messages < self.messages {
+            if self.start.shared.is_stopped() {
                 break;
             }
-            let room =
-                (self.plan.messages - self.sent_messages).min(self.plan.options.batch as u64);
+            let room = (self.messages - self.sent_messages).min(self.options.batch as u64);
             let due = match &mut pace {
                 Some(pace) => self.due(pace, room, now_ns.min(end_ns - 1)),
                 None => room,
@@ -159,13 +121,13 @@ impl<'a> Sender<'a> {
                 continue;
             }
             self.send(flow, due as usize, now_ns)?;
-            flow = if flow + 1 < self.plan.flows.len() { flow + 1 } else { 0 };
+            flow = if flow + 1 < self.streams.len() { flow + 1 } else { 0 };
             now_ns = self.tally.last_ns.get();
         }
-        self.asked_messages = pace.map(|pace| {
-            let all_sent = self.sent_messages == self.plan.messages;
+        self.target_messages = pace.map(|pace| {
+            let all_sent = self.sent_messages == self.messages;
             let due = pace.due_before(clock::now_ns().min(end_ns));
-            if all_sent { self.sent_messages } else { due.min(self.plan.messages) }
+            if all_sent { self.sent_messages } else { due.min(self.messages) }
         });
         Ok(())
     }
@@ -175,7 +137,7 @@ impl<'a> Sender<'a> {
     fn due(&mut self, pace: &mut Pace, room: u64, now_ns: u64) -> u64 {
         let mut due = 0;
         while due < room && pace.next_ns() <= now_ns {
-            self.lateness.record_n(now_ns - pace.next_ns(), self.plan.layout.segments as u64);
+            self.lateness.record_n(now_ns - pace.next_ns(), self.layout.segments as u64);
             pace.advance();
             due += 1;
         }
@@ -185,30 +147,16 @@ impl<'a> Sender<'a> {
     /// Sends `messages` messages of one flow, all of them unless told to stop.
     #[inline]
     fn send(&mut self, flow: usize, messages: usize, now_ns: u64) -> Result<(), LoadError> {
-        let layout = self.plan.layout;
-        let (stream, sequence) = (self.plan.flows[flow].stream, self.plan.flows[flow].sequence);
+        let layout = self.layout;
+        let (stream, sequence) = self.streams[flow];
         let stamp = Stamp::new(stream, self.clock, now_ns);
-        layout.fill(&mut self.batch, messages, stamp, sequence);
-        if self.plan.flows[flow].aim.is_some() {
-            self.batch.aim(flow);
-        }
-        if let Some((ends, _)) = &self.plan.flows[flow].raw {
-            Layout::corrupt(&mut self.batch, messages, ends);
-        }
-        if self.tally.first_ns.get() == 0 {
-            self.tally.first_ns.set(now_ns);
-        }
+        layout.fill(&mut self.engine, messages, stamp, sequence);
+        self.engine.address(flow, messages);
+        self.tally.begin(now_ns);
         let tried = self.push(flow, messages)?;
-        self.plan.flows[flow].sequence += (tried * layout.segments) as u64;
+        self.streams[flow].1 += (tried * layout.segments) as u64;
         self.sent_messages += tried as u64;
-        self.tally.last_ns.set(clock::now_ns());
-        let cpu = thread::cpu();
-        if self.tally.saw_cpu(cpu)
-            && self.seen_cpus.len() < self.seen_cpus.capacity()
-            && !self.seen_cpus.contains(&cpu)
-        {
-            self.seen_cpus.push(cpu);
-        }
+        self.usage.progress(self.tally, clock::now_ns());
         Ok(())
     }
 
@@ -218,13 +166,7 @@ impl<'a> Sender<'a> {
         let (mut from, mut short) = (0, false);
         while from < messages {
             self.tally.calls.add(1);
-            let socket = &self.plan.flows[flow].socket;
-            let result = if self.plan.options.batch == 1 {
-                self.batch.send_one(socket, from)
-            } else {
-                self.batch.send(socket, from, messages)
-            };
-            match result {
+            match self.engine.send(flow, from, messages) {
                 Ok(n) => {
                     self.hidden += u64::from(short);
                     from += n;
@@ -236,7 +178,7 @@ impl<'a> Sender<'a> {
                     if !self.after_error(flow, &error)? {
                         from += 1;
                     }
-                    if self.plan.shared.is_stopped() {
+                    if self.start.shared.is_stopped() {
                         break;
                     }
                 }
@@ -247,11 +189,11 @@ impl<'a> Sender<'a> {
 
     #[inline]
     fn count(&self, sent: usize, failed: usize) {
-        let layout = self.plan.layout;
+        let layout = self.layout;
         let packets = (sent * layout.segments) as u64;
         self.tally.offered.add(packets + (failed * layout.segments) as u64);
-        self.tally.packets.add(packets);
-        self.tally.bytes.add(packets * layout.size as u64);
+        self.tally.units.add(packets);
+        self.tally.sent_bytes.add(packets * layout.size as u64);
     }
 
     /// What an error means: true = try the same message again, false = it is lost and counted.
@@ -276,7 +218,7 @@ impl<'a> Sender<'a> {
         {
             return Err(LoadError::io("send", io::Error::from_raw_os_error(number)));
         }
-        *self.errors.entry(number).or_default() += self.plan.layout.segments as u64;
+        *self.errors.entry(number).or_default() += self.layout.segments as u64;
         self.count(0, 1);
         Ok(false)
     }
@@ -284,22 +226,27 @@ impl<'a> Sender<'a> {
     /// Waits for room in the send buffer and notes for how long.
     fn wait_for_room(&mut self, flow: usize) -> Result<(), LoadError> {
         let start = clock::now_ns();
-        let socket = &self.plan.flows[flow].socket;
-        while !self.plan.shared.is_stopped()
-            && !socket.wait(libc::POLLOUT, 20).map_err(|e| LoadError::io("poll", e))?
+        while !self.start.shared.is_stopped()
+            && !self.engine.wait_for_room(flow).map_err(|e| LoadError::io("poll", e))?
         {}
         self.tally.blocked_ns.add(clock::now_ns() - start);
         Ok(())
     }
 
-    fn report(self, mut thread: ThreadResult) -> Report {
-        thread.seen_cpus = self.seen_cpus;
-        let segments = self.plan.layout.segments as u64;
+    fn report(self) -> Report {
+        let tally = self.tally;
+        let segments = self.layout.segments as u64;
         Report {
-            thread,
-            asked: self
-                .asked_messages
-                .map_or(self.tally.offered.get(), |messages| messages * segments),
+            thread: ThreadResult {
+                usage: self.usage.end(tally).0,
+                packets: tally.units.get(),
+                calls_count: tally.calls.get(),
+                blocked_s: tally.blocked_ns.get() as f64 / 1e9,
+                longest_away_us: 0.0,
+            },
+            target: self
+                .target_messages
+                .map_or(tally.offered.get(), |messages| messages * segments),
             refused: self.refused,
             hidden: self.hidden,
             errors: self.errors,

@@ -4,7 +4,6 @@ use rxpath_core::Warning;
 
 use crate::LoadError;
 use crate::busy_poll;
-use crate::engine::thread;
 use crate::limit::{Limit, Who, any_busy, busy_text};
 use crate::quantiles::{Quantiles, merged};
 use crate::udp::result::{ServeResult, SocketResult};
@@ -20,17 +19,11 @@ const IMBALANCE_RATIO: f64 = 1.5;
 const IMBALANCE_PACKETS: u64 = 1000;
 
 pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadError> {
-    let mut reports = Vec::new();
-    for worker in serve.workers.drain(..) {
-        let ended = worker.join().map_err(|_| {
-            LoadError::io("a receiving thread", std::io::Error::other("it panicked"))
-        })?;
-        reports.push(ended?);
-    }
-    let cpu = thread::process_cpu_time().since(serve.cpu_before);
+    let reports = serve.pool.join()?;
+    let (shared, cpu) = (&serve.pool.shared, serve.pool.shared.cpu_time());
     let sockets = sockets(serve, &reports)?;
-    let duration_s = serve.shared.span_ns() as f64 / 1e9;
-    let delivered = serve.shared.sum(|tally| &tally.packets);
+    let duration_s = shared.span_s();
+    let delivered = shared.sum(|tally| &tally.units);
     let mut sequence = tracker::summarize(reports.iter().map(|report| &report.meter.tracker));
     sequence.unnumbered_packets = reports.iter().map(|report| report.meter.unnumbered).sum();
     let delay = merged(reports.iter().map(|report| &report.meter.delay));
@@ -39,7 +32,7 @@ pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadErr
         duration_s,
         delivered_packets: delivered,
         delivered_pps: if duration_s > 0.0 { delivered as f64 / duration_s } else { 0.0 },
-        delivered_bytes: serve.shared.sum(|tally| &tally.bytes),
+        delivered_bytes: shared.sum(|tally| &tally.received_bytes),
         socket_drops_packets: sockets.iter().map(|socket| socket.drops_packets).sum(),
         in_flight_bytes: sockets.iter().map(|socket| socket.rmem_bytes).sum(),
         truncated_packets: reports.iter().map(|report| report.truncated).sum(),

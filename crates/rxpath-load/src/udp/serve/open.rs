@@ -1,20 +1,19 @@
 //! Opening a receiver: checks, sockets, options, threads.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use rxpath_core::Warning;
 
 use crate::LoadError;
-use crate::buffers;
 use crate::engine::batch::MAX_BATCH;
 use crate::engine::socket::{Buffer, Socket, UDP_GRO};
-use crate::engine::{clock, steer, thread};
-use crate::tally::Shared;
-use crate::udp::serve::options::{BusyPoll, ServeOptions, ServeSettings, Sockets, Steer};
+use crate::engine::{clock, listen, steer};
+use crate::pool::Pool;
+use crate::udp::serve::options::{ServeOptions, ServeSettings, Sockets, Steer};
 use crate::udp::serve::{Serve, worker};
-use crate::workload::{check_cpus, start_worker};
+use crate::{buffers, busy_poll};
 
 /// Buffers of plain datagrams: an Ethernet frame and some.
 const BUFFER_BYTES: usize = 2048;
@@ -23,22 +22,14 @@ const GRO_BUFFER_BYTES: usize = 65_535;
 
 pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     check(&options)?;
-    check_cpus(&options.cpus)?;
     let mut warnings = Vec::new();
     let (sockets, is_forced) = open_sockets(&options, &mut warnings)?;
     let settings = settle(&options, &sockets, is_forced, &mut warnings)?;
-    let shared = Arc::new(Shared::new(options.threads));
-    let mut serve = Serve {
-        settings,
-        warnings,
-        sockets: sockets.into_iter().map(Arc::new).collect(),
-        shared,
-        workers: Vec::new(),
-        cpu_before: thread::process_cpu_time(),
-        options,
-    };
+    let pool = Pool::new("rx-serve", &options.threads);
+    let sockets = sockets.into_iter().map(Arc::new).collect();
+    let mut serve = Serve { settings, warnings, sockets, pool, options };
     start_workers(&mut serve)?;
-    serve.cpu_before = thread::process_cpu_time();
+    serve.pool.shared.count_cpu_time();
     Ok(serve)
 }
 
@@ -53,9 +44,7 @@ fn check(options: &ServeOptions) -> Result<(), LoadError> {
             "use --batch 2",
         );
     }
-    if options.threads == 0 {
-        return bad("--threads 0: no thread would read", "give at least 1");
-    }
+    options.threads.check("read")?;
     if options.steer == Steer::Cpu && options.sockets == Sockets::Shared {
         return bad("--steer cpu: there is one socket to steer to", "add --sockets reuseport");
     }
@@ -70,10 +59,10 @@ fn open_sockets(
     options: &ServeOptions,
     warnings: &mut Vec<Warning>,
 ) -> Result<(Vec<Socket>, bool), LoadError> {
-    let count = if options.sockets == Sockets::Reuseport { options.threads } else { 1 };
-    let mut sockets: Vec<Socket> = Vec::with_capacity(count);
-    let (mut addr, mut is_forced) = (options.addr, options.rcvbuf.is_some());
-    for _ in 0..count {
+    let count = if options.sockets == Sockets::Reuseport { options.threads.count } else { 1 };
+    let mut is_forced = options.rcvbuf.is_some();
+    let reuseport = options.sockets == Sockets::Reuseport;
+    let sockets = listen::bind_group((options.addr, count), reuseport, |addr| {
         let socket = Socket::udp(addr).map_err(|e| LoadError::io("socket", e))?;
         configure(&socket, options)?;
         if let Some(asked) = options.rcvbuf {
@@ -81,15 +70,12 @@ fn open_sockets(
             let memory = socket.meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?;
             let capped = buffers::capped(Buffer::Receive, asked, memory.rcvbuf_bytes);
             // One for all of the group.
-            warnings.extend(capped.filter(|_| sockets.is_empty()));
+            warnings.extend(capped.filter(|new| warnings.iter().all(|old| old.code != new.code)));
         }
-        socket.bind(addr).map_err(|e| bind_error(addr, e))?;
-        // With port 0 the first socket's port is that of the group.
-        addr = socket.local().map_err(|e| LoadError::io("getsockname", e))?;
-        sockets.push(socket);
-    }
+        Ok(socket)
+    })?;
     if options.steer == Steer::Cpu {
-        steer::by_cpu(&sockets[0], &options.cpus, sockets.len()).map_err(|source| {
+        steer::by_cpu(&sockets[0], &options.threads.cpus, sockets.len()).map_err(|source| {
             LoadError::Unsupported { what: "--steer cpu (SO_ATTACH_REUSEPORT_CBPF)".into(), source }
         })?;
     }
@@ -97,64 +83,16 @@ fn open_sockets(
 }
 
 fn configure(socket: &Socket, options: &ServeOptions) -> Result<(), LoadError> {
-    let needs = |what: &str| {
-        let what = what.to_owned();
-        move |source: io::Error| match source.kind() {
-            ErrorKind::PermissionDenied => LoadError::Denied { what, needs: "CAP_NET_ADMIN" },
-            _ => LoadError::Unsupported { what, source },
-        }
-    };
-    if options.sockets == Sockets::Reuseport {
-        socket
-            .set(libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)
-            .map_err(needs("--sockets reuseport (SO_REUSEPORT)"))?;
-    }
     if options.gro {
-        socket.set(libc::SOL_UDP, UDP_GRO, 1).map_err(needs("--gro (UDP_GRO)"))?;
+        socket.set(libc::SOL_UDP, UDP_GRO, 1).map_err(busy_poll::needs("--gro (UDP_GRO)"))?;
     }
     if options.stamps {
         let flags = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
         socket
             .set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags as i32)
-            .map_err(needs("--stamps (SO_TIMESTAMPING)"))?;
+            .map_err(busy_poll::needs("--stamps (SO_TIMESTAMPING)"))?;
     }
-    if let Some(poll) = options.busy_poll {
-        busy_poll(socket, poll).map_err(needs("--busy-poll (SO_BUSY_POLL)"))?;
-    }
-    Ok(())
-}
-
-fn busy_poll(socket: &Socket, poll: BusyPoll) -> io::Result<()> {
-    socket.set(libc::SOL_SOCKET, libc::SO_BUSY_POLL, poll.poll_us as i32)?;
-    if poll.prefer {
-        socket.set(libc::SOL_SOCKET, libc::SO_PREFER_BUSY_POLL, 1)?;
-    }
-    match poll.budget_packets {
-        Some(budget) => socket.set(libc::SOL_SOCKET, libc::SO_BUSY_POLL_BUDGET, budget as i32),
-        None => Ok(()),
-    }
-}
-
-fn bind_error(addr: SocketAddr, source: io::Error) -> LoadError {
-    let hint = match source.kind() {
-        ErrorKind::AddrInUse => format!(
-            "port {} is taken by another socket (`ss -ulnp sport = :{}` shows whose); \
-             choose another port, or end its owner",
-            addr.port(),
-            addr.port()
-        ),
-        ErrorKind::AddrNotAvailable => {
-            format!(
-                "{} is not an address of this host; `ip address` lists its addresses",
-                addr.ip()
-            )
-        }
-        ErrorKind::PermissionDenied => {
-            "ports under net.ipv4.ip_unprivileged_port_start need CAP_NET_BIND_SERVICE".into()
-        }
-        _ => String::new(),
-    };
-    LoadError::Address { op: "bind", addr: addr.to_string(), source, hint }
+    options.busy_poll.map_or(Ok(()), |poll| busy_poll::set(socket, poll))
 }
 
 fn settle(
@@ -165,7 +103,7 @@ fn settle(
 ) -> Result<ServeSettings, LoadError> {
     let memory = sockets[0].meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?;
     let truesize = probe_truesize(options.addr, options.size).ok().filter(|size| *size > 0);
-    if options.sockets == Sockets::Shared && options.threads > 1 {
+    if options.sockets == Sockets::Shared && options.threads.count > 1 {
         warnings.push(
             Warning::new("sequence-per-thread", "each thread counts reordering for itself")
                 .because(
@@ -176,10 +114,10 @@ fn settle(
     }
     let buffer_bytes = if options.gro { GRO_BUFFER_BYTES } else { options.size.max(BUFFER_BYTES) };
     Ok(ServeSettings {
-        addr: sockets[0].local().map_err(|e| LoadError::io("getsockname", e))?,
-        threads_count: options.threads,
-        cpus: options.cpus.clone(),
-        nice: options.nice,
+        addr: listen::local(&sockets[0])?,
+        threads_count: options.threads.count,
+        cpus: options.threads.cpus.clone(),
+        nice: options.threads.nice,
         batch: options.batch,
         call: if options.batch == 1 { "recv" } else { "recvmmsg(MSG_WAITFORONE)" }.into(),
         sockets: options.sockets,
@@ -229,17 +167,14 @@ fn probe_truesize(like: SocketAddr, size: usize) -> io::Result<u64> {
 }
 
 fn start_workers(serve: &mut Serve) -> Result<(), LoadError> {
-    for index in 0..serve.options.threads {
+    for index in 0..serve.options.threads.count {
         let plan = worker::Plan {
-            index,
             socket: Arc::clone(&serve.sockets[serve.socket_of(index)]),
-            alone: serve.sockets.len() == serve.options.threads,
-            shared: Arc::clone(&serve.shared),
+            alone: serve.sockets.len() == serve.options.threads.count,
             buffer_bytes: serve.settings.buffer_bytes,
             options: serve.options.clone(),
         };
-        let (name, tally) = (format!("rx-serve-{index}"), &serve.shared.tallies[index]);
-        serve.workers.push(start_worker(&name, tally, move |ready| worker::run(&plan, ready))?);
+        serve.pool.start(move |start| worker::run(&plan, start))?;
     }
     Ok(())
 }

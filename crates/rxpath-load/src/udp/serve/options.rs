@@ -5,7 +5,11 @@ use std::net::SocketAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::pool::Threads;
+pub use crate::stall::Stall;
+
 /// How threads share sockets.
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sockets {
@@ -17,6 +21,7 @@ pub enum Sockets {
 }
 
 /// How the kernel picks a socket of a `SO_REUSEPORT` group.
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Steer {
@@ -38,24 +43,13 @@ pub struct BusyPoll {
     pub budget_packets: Option<u32>,
 }
 
-/// A reader that stalls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Stall {
-    /// Sleeps this long.
-    pub sleep_ns: u64,
-    /// Once in this time.
-    pub every_ns: u64,
-}
-
 /// What is asked for.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
     /// Address to bind.
     pub addr: SocketAddr,
-    /// Threads; with `cpus`, one per entry.
-    pub threads: usize,
-    /// CPU of each thread; empty = not pinned.
-    pub cpus: Vec<u32>,
+    /// The worker threads.
+    pub threads: Threads,
     /// Datagrams (with GRO: aggregates) per call; 1 = plain `recv`.
     pub batch: usize,
     /// Expected payload, to state the socket's capacity; buffers hold at least 2 KiB.
@@ -78,8 +72,6 @@ pub struct ServeOptions {
     pub nap_ns: Option<u64>,
     /// Kernel receive stamps.
     pub stamps: bool,
-    /// Nice value of the threads.
-    pub nice: Option<i32>,
 }
 
 impl ServeOptions {
@@ -87,8 +79,7 @@ impl ServeOptions {
     pub fn new(addr: SocketAddr) -> Self {
         Self {
             addr,
-            threads: 1,
-            cpus: Vec::new(),
+            threads: Threads::default(),
             batch: 64,
             size: 32,
             sockets: Sockets::Shared,
@@ -100,7 +91,6 @@ impl ServeOptions {
             stall: None,
             nap_ns: None,
             stamps: false,
-            nice: None,
         }
     }
 }

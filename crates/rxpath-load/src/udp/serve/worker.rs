@@ -2,18 +2,19 @@
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use crate::LoadError;
 use crate::engine::batch::RecvBatch;
 use crate::engine::socket::Socket;
 use crate::engine::{clock, thread};
-use crate::tally::{Shared, Tally};
+use crate::pool::Start;
+use crate::stall::Stalls;
+use crate::tally::Tally;
 use crate::udp::result::ThreadResult;
 use crate::udp::serve::meter::Meter;
 use crate::udp::serve::options::ServeOptions;
 use crate::udp::serve::truesize::Truesize;
-use crate::workload::{DoneGuard, Ready, place};
+use crate::usage::UsageMeter;
 
 /// Draining ends here even when datagrams keep coming: senders that do not stop must not hold us.
 const DRAIN_LIMIT_NS: u64 = 2_000_000_000;
@@ -21,11 +22,9 @@ const DRAIN_LIMIT_NS: u64 = 2_000_000_000;
 /// What a worker needs.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) index: usize,
     pub(super) socket: Arc<Socket>,
     /// No other thread reads this socket.
     pub(super) alone: bool,
-    pub(super) shared: Arc<Shared>,
     pub(super) buffer_bytes: usize,
     pub(super) options: ServeOptions,
 }
@@ -41,42 +40,16 @@ pub(super) struct Report {
 }
 
 /// Runs until told to stop, then drains.
-pub(super) fn run(plan: &Plan, ready: &Ready) -> Result<Report, LoadError> {
-    let tally = &plan.shared.tallies[plan.index];
-    let _done = DoneGuard(tally);
-    let cpu = plan.options.cpus.get(plan.index).copied();
-    if let Err(error) = place(cpu, plan.options.nice) {
-        let _ = ready.send(Err(error));
-        return Err(LoadError::io("place a thread", io::Error::other("refused")));
-    }
-    let mut reader = Reader::new(plan, tally);
-    let start_ns = clock::now_ns();
-    let (cpu_before, run_before) = (thread::cpu_time(), thread::run_and_wait_ns());
+pub(super) fn run(plan: &Plan, start: &Start) -> Result<Report, LoadError> {
+    let mut reader = Reader::new(plan, start);
     if plan.options.nap_ns.is_some() {
         thread::set_exact_timers();
     }
-    tally.tid.store(thread::id(), Relaxed);
-    let _ = ready.send(Ok(()));
-
+    reader.usage.restart();
+    start.ready();
     let ended = reader.read_until_stopped().and_then(|()| reader.drain());
-    let used = thread::cpu_time().since(cpu_before);
-    let idle_ns = run_before.zip(thread::run_and_wait_ns()).map_or(0, |(before, after)| {
-        let busy = (after.0 - before.0) + (after.1 - before.1);
-        let waited = tally.first_ns.get().saturating_sub(start_ns);
-        (clock::now_ns() - start_ns).saturating_sub(busy).saturating_sub(waited)
-    });
     ended.map_err(|e| LoadError::io("recvmmsg", e))?;
-    Ok(reader.report(ThreadResult {
-        tid: thread::id(),
-        asked_cpu: cpu,
-        packets: tally.packets.get(),
-        calls_count: tally.calls.get(),
-        cpu_user_s: used.user_ns as f64 / 1e9,
-        cpu_system_s: used.system_ns as f64 / 1e9,
-        blocked_s: idle_ns as f64 / 1e9,
-        longest_away_us: 0.0,
-        ..ThreadResult::default()
-    }))
+    Ok(reader.report())
 }
 
 /// After this many naps without a datagram the traffic has stopped: wait for it without taking CPU time.
@@ -85,42 +58,43 @@ const IDLE_NAPS: u32 = 100;
 /// The loop's state.
 struct Reader<'a> {
     plan: &'a Plan,
+    start: &'a Start<'a>,
     tally: &'a Tally,
+    usage: UsageMeter,
     batch: RecvBatch,
     meter: Meter,
     ancillary: bool,
-    seen_cpus: Vec<u32>,
     truncated: u64,
     reads: u64,
     truesize: Truesize,
-    next_stall_ns: u64,
+    stalls: Stalls,
     longest_away_ns: u64,
     /// Naps in a row without a datagram.
     idle_naps: u32,
 }
 
 impl<'a> Reader<'a> {
-    fn new(plan: &'a Plan, tally: &'a Tally) -> Self {
+    fn new(plan: &'a Plan, start: &'a Start<'a>) -> Self {
         let ancillary = plan.options.gro || plan.options.stamps;
         Self {
             plan,
-            tally,
+            start,
+            tally: start.tally,
+            usage: UsageMeter::new(start.cpu),
             batch: RecvBatch::new(plan.options.batch, plan.buffer_bytes, ancillary),
             meter: Meter::new(plan.options.work_ns),
             ancillary,
-            // Room for more CPUs than a thread visits; further ones are not noted.
-            seen_cpus: Vec::with_capacity(64),
             truncated: 0,
             reads: 0,
             truesize: Truesize::new(plan.alone),
-            next_stall_ns: 0,
+            stalls: Stalls::new(plan.options.stall),
             longest_away_ns: 0,
             idle_naps: 0,
         }
     }
 
     fn read_until_stopped(&mut self) -> io::Result<()> {
-        while !self.plan.shared.is_stopped() {
+        while !self.start.shared.is_stopped() {
             let nap_ns = self.plan.options.nap_ns;
             let got = if self.truesize.learning() {
                 self.receive_learning()
@@ -137,9 +111,7 @@ impl<'a> Reader<'a> {
             if let (Some(nap_ns), true) = (nap_ns, emptied) {
                 self.nap(nap_ns);
             }
-            if self.plan.options.stall.is_some() {
-                self.stall();
-            }
+            self.longest_away_ns = self.longest_away_ns.max(self.stalls.sleep(self.start.shared));
         }
         Ok(())
     }
@@ -191,20 +163,10 @@ impl<'a> Reader<'a> {
         self.meter.flush(now_ns);
         self.reads += n as u64;
         let tally = self.tally;
-        if tally.first_ns.get() == 0 {
-            tally.first_ns.set(now_ns);
-        }
-        tally.last_ns.set(now_ns);
-        tally.packets.add(packets);
-        tally.bytes.add(bytes);
+        tally.units.add(packets);
+        tally.received_bytes.add(bytes);
         tally.calls.add(1);
-        let cpu = thread::cpu();
-        if tally.saw_cpu(cpu)
-            && self.seen_cpus.len() < self.seen_cpus.capacity()
-            && !self.seen_cpus.contains(&cpu)
-        {
-            self.seen_cpus.push(cpu);
-        }
+        self.usage.progress(tally, now_ns);
     }
 
     #[inline]
@@ -253,28 +215,16 @@ impl<'a> Reader<'a> {
         self.longest_away_ns = self.longest_away_ns.max(clock::now_ns() - now);
     }
 
-    /// Sleeps when it is time to.
-    fn stall(&mut self) {
-        let Some(stall) = self.plan.options.stall else { return };
-        let now = clock::now_ns();
-        if self.next_stall_ns == 0 {
-            self.next_stall_ns = now + stall.every_ns;
-        } else if now >= self.next_stall_ns {
-            let until = now + stall.sleep_ns;
-            while clock::now_ns() < until && !self.plan.shared.is_stopped() {
-                clock::sleep_until(until);
-            }
-            let back = clock::now_ns();
-            self.longest_away_ns = self.longest_away_ns.max(back - now);
-            self.next_stall_ns = back + stall.every_ns.saturating_sub(stall.sleep_ns);
-        }
-    }
-
-    fn report(self, mut thread: ThreadResult) -> Report {
-        thread.seen_cpus = self.seen_cpus;
-        thread.longest_away_us = self.longest_away_ns as f64 / 1e3;
+    fn report(self) -> Report {
+        let (usage, waited) = self.usage.end(self.tally);
         Report {
-            thread,
+            thread: ThreadResult {
+                usage,
+                packets: self.tally.units.get(),
+                calls_count: self.tally.calls.get(),
+                blocked_s: waited.blocked_s.unwrap_or(0.0),
+                longest_away_us: self.longest_away_ns as f64 / 1e3,
+            },
             meter: self.meter,
             truncated: self.truncated,
             reads: self.reads,

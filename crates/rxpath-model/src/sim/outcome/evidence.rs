@@ -41,7 +41,7 @@ impl World<'_> {
         });
         Evidence {
             window_s: window_ns / 1e9,
-            asked_pps: matches!(self.p.law, Law::Poisson | Law::Cbr { .. }).then_some(self.p.rate),
+            target_pps: matches!(self.p.law, Law::Poisson | Law::Cbr { .. }).then_some(self.p.rate),
             offered_pps: rate(to.offered - from.offered),
             delivered_pps: rate(to.delivered - from.delivered),
             receiver_threads: receivers.collect(),

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use rxpath_core::{Count, CpuList, Nanos, Rate};
+use rxpath_core::{Count, Nanos, Rate};
 use rxpath_load::http::load::Load;
 use rxpath_load::http::load::options::{Engine, LoadOptions, Loop, Pacing};
 use rxpath_load::http::load::result::{Interval, LoadResult};
@@ -14,30 +14,13 @@ use rxpath_load::http::load::url::Url;
 use rxpath_load::workload::Workload;
 
 use crate::cmd::conduct::{ConductArgs, Ends, Rows, Shown, block, conduct, refuse};
-use crate::cmd::values::{placed, threads};
+use crate::cmd::values::placed;
+use crate::cmd::workload_args::ThreadArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::rates::grouped;
 
 /// Default duration of a load. **Source** wrk.
 const DEFAULT_DURATION: Nanos = Nanos::from_secs(10);
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum PacingArg {
-    /// Spin under 100 us between requests, sleep above
-    Auto,
-    /// Spin: exact, uses the whole CPU
-    Spin,
-    /// Sleep: uses little CPU, less exact
-    Sleep,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum EngineArg {
-    /// epoll, edge-triggered: one receive and one send call per request
-    Epoll,
-    /// io_uring: receives stay armed, sends are batched
-    Uring,
-}
 
 /// `rxpath load http …`
 #[derive(Debug, clap::Args)]
@@ -47,22 +30,15 @@ pub struct LoadHttp {
     /// Connections over all threads, kept open
     #[arg(short, long, value_name = "N", default_value = "10")]
     connections: Count,
-    /// Threads (default 1); at most as many as connections
-    #[arg(short, long, value_name = "N")]
-    threads: Option<usize>,
-    /// CPU of each thread, one thread per entry: 1 or 0,2-3
-    #[arg(long, value_name = "LIST")]
-    cpu: Option<CpuList>,
-    /// Nice value of the threads
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
-    nice: Option<i32>,
+    #[command(flatten)]
+    threads: ThreadArgs,
     /// Requests per second over all threads (50k, 1.2Mrps), by an absolute schedule (open loop); without it, each reply
     /// triggers the next request (closed loop)
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
     /// How to wait for the next scheduled send
     #[arg(long, value_enum, default_value = "auto", requires = "rate")]
-    pacing: PacingArg,
+    pacing: Pacing,
     /// Stop after exactly this many requests
     #[arg(short = 'n', long, value_name = "N")]
     requests: Option<Count>,
@@ -92,7 +68,7 @@ pub struct LoadHttp {
     source: Option<IpAddr>,
     /// How the threads do their I/O
     #[arg(long, value_enum, default_value = "epoll")]
-    engine: EngineArg,
+    engine: Engine,
     #[command(flatten)]
     conduct: ConductArgs,
 }
@@ -120,24 +96,17 @@ impl LoadHttp {
             ),
             (None, None) => None,
         };
-        let (threads, cpus) = threads(self.threads, self.cpu)?;
         let method = if body.is_some() { "POST" } else { "GET" };
         // A parent or a count ends it; otherwise the duration does.
         let ends_otherwise = self.conduct.control || self.requests.is_some();
         let default = (!ends_otherwise).then_some(DEFAULT_DURATION);
         Ok(LoadOptions {
             connections: self.connections.0 as usize,
-            threads,
-            cpus,
-            nice: self.nice,
+            threads: self.threads.threads()?,
             duration_ns: self.conduct.duration.or(default).map(|duration| duration.0),
             requests: self.requests.map(|requests| requests.0),
             rate_rps: self.rate.map(|rate| rate.0),
-            pacing: match self.pacing {
-                PacingArg::Auto => Pacing::Auto,
-                PacingArg::Spin => Pacing::Spin,
-                PacingArg::Sleep => Pacing::Sleep,
-            },
+            pacing: self.pacing,
             pipeline: self.pipeline,
             method: self.method.unwrap_or_else(|| method.into()),
             headers: self.headers,
@@ -145,10 +114,7 @@ impl LoadHttp {
             timeout_ns: self.timeout.0,
             keepalive: !self.no_keepalive,
             source: self.source,
-            engine: match self.engine {
-                EngineArg::Epoll => Engine::Epoll,
-                EngineArg::Uring => Engine::Uring,
-            },
+            engine: self.engine,
             ..LoadOptions::new(url)
         })
     }
@@ -175,7 +141,7 @@ impl Shown for Load {
             ),
             (
                 "loop",
-                match (s.r#loop, s.asked_rps) {
+                match (s.r#loop, s.target_rps) {
                     (Loop::Open, Some(rps)) => {
                         format!("open: {} requests/s by schedule", grouped(rps))
                     }

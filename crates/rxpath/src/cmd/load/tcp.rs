@@ -5,14 +5,15 @@ mod transactions;
 
 use std::net::SocketAddr;
 
-use rxpath_core::{Bytes, Count, CpuList};
+use rxpath_core::{Bytes, Count};
 use rxpath_load::tcp::load::options::{Common, CommonSettings};
 use rxpath_load::tcp::result::{Mismatch, ServerReport};
 use rxpath_load::tcp::socket::SocketOptions;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::ConductArgs;
-use crate::cmd::values::{placed, small_size, threads};
+use crate::cmd::values::{placed, small_size};
+use crate::cmd::workload_args::{BufferArgs, ThreadArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::tcp::socket_text;
 
@@ -53,24 +54,13 @@ pub struct CommonArgs {
     /// Connections over all threads (default: one per thread)
     #[arg(short, long, value_name = "N")]
     connections: Option<Count>,
-    /// Threads (default 1)
-    #[arg(short, long, value_name = "N")]
-    threads: Option<usize>,
-    /// CPU of each thread, one thread per entry: 1 or 0,2-3
-    #[arg(long, value_name = "LIST")]
-    cpu: Option<CpuList>,
-    /// Nice value of the threads
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
-    nice: Option<i32>,
+    #[command(flatten)]
+    threads: ThreadArgs,
     /// Most bytes per call
     #[arg(long, value_name = "BYTES", default_value = "128KiB")]
     buffer: Bytes,
-    /// Receive buffer as the kernel accounts it (default: the kernel tunes it); forced with CAP_NET_ADMIN
-    #[arg(long, value_name = "BYTES")]
-    rcvbuf: Option<Bytes>,
-    /// Send buffer as the kernel accounts it (default: the kernel tunes it); forced with CAP_NET_ADMIN
-    #[arg(long, value_name = "BYTES")]
-    sndbuf: Option<Bytes>,
+    #[command(flatten)]
+    buffers: BufferArgs,
     /// Congestion control of what this side sends (TCP_CONGESTION)
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
@@ -86,18 +76,16 @@ pub struct CommonArgs {
 
 impl CommonArgs {
     fn common(&self) -> Result<Common, Failure> {
-        let (threads, cpus) = threads(self.threads, self.cpu.clone())?;
+        let threads = self.threads.clone().threads()?;
         Ok(Common {
             addr: self.addr,
+            connections: self.connections.map_or(threads.count, |count| count.0 as usize),
             threads,
-            cpus,
-            nice: self.nice,
-            connections: self.connections.map_or(threads, |count| count.0 as usize),
             buffer_bytes: self.buffer.0 as usize,
             verify: self.verify,
             socket: SocketOptions {
-                rcvbuf: self.rcvbuf.map(|bytes| bytes.0),
-                sndbuf: self.sndbuf.map(|bytes| bytes.0),
+                rcvbuf: self.buffers.rcvbuf.map(|bytes| bytes.0),
+                sndbuf: self.buffers.sndbuf.map(|bytes| bytes.0),
                 congestion: self.congestion.clone(),
                 mss_bytes: self.mss,
                 ..SocketOptions::default()

@@ -2,31 +2,22 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use rxpath_core::{Bytes, Count, CpuList, Nanos, Rate};
-use rxpath_load::udp::load::options::{LoadOptions, Pacing};
+use rxpath_core::{Bytes, Count, Nanos, Rate};
+use rxpath_load::udp::load::options::{Engine, LoadOptions, Pacing};
 use rxpath_load::udp::load::{Load, dry_loop_ns};
 use rxpath_load::udp::result::{Interval, LoadResult};
 use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, Ends, Rows, Shown, block, conduct, refuse};
-use crate::cmd::values::{placed, quantiles, threads};
+use crate::cmd::values::{placed, quantiles};
+use crate::cmd::workload_args::ThreadArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::rates::{Rates, grouped};
 
 /// Default duration of a load. **Source** iperf3.
 const DEFAULT_DURATION: Nanos = Nanos::from_secs(10);
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum PacingArg {
-    /// Spin under 100 us between sends, sleep above
-    Auto,
-    /// Spin: exact, uses the whole CPU
-    Spin,
-    /// Sleep: uses little CPU, less exact
-    Sleep,
-}
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Corrupt {
@@ -40,15 +31,8 @@ pub struct LoadUdp {
     /// Destinations: IP:PORT, [v6]:PORT, [v6%IF]:PORT or HOST:PORT
     #[arg(required = true, value_parser = address)]
     to: Vec<SocketAddr>,
-    /// Threads (default 1)
-    #[arg(short, long, value_name = "N")]
-    threads: Option<usize>,
-    /// CPU of each thread, one thread per entry: 1 or 0,2-3
-    #[arg(long, value_name = "LIST")]
-    cpu: Option<CpuList>,
-    /// Nice value of the threads
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
-    nice: Option<i32>,
+    #[command(flatten)]
+    threads: ThreadArgs,
     /// Payload size of a datagram
     #[arg(long, value_name = "BYTES", default_value = "32")]
     size: Bytes,
@@ -60,7 +44,7 @@ pub struct LoadUdp {
     flood: bool,
     /// How to wait for the next scheduled send
     #[arg(long, value_enum, default_value = "auto", requires = "rate")]
-    pacing: PacingArg,
+    pacing: Pacing,
     /// Stop after exactly this many datagrams
     #[arg(long, value_name = "N")]
     count: Option<Count>,
@@ -116,7 +100,6 @@ impl LoadUdp {
     }
 
     fn options(self) -> Result<LoadOptions, Failure> {
-        let (threads, cpus) = threads(self.threads, self.cpu)?;
         // A parent or a count ends it; otherwise the duration does.
         let ends_otherwise = self.conduct.control || self.count.is_some();
         let default = (!ends_otherwise).then_some(DEFAULT_DURATION);
@@ -125,23 +108,20 @@ impl LoadUdp {
             source: self.source,
             source_port: self.source_port,
             size: self.size.0 as usize,
-            threads,
-            cpus,
+            threads: self.threads.threads()?,
             flows: self.flows,
             rate_pps: self.rate.map(|rate| rate.0),
-            pacing: match self.pacing {
-                PacingArg::Auto => Pacing::Auto,
-                PacingArg::Spin => Pacing::Spin,
-                PacingArg::Sleep => Pacing::Sleep,
-            },
+            pacing: self.pacing,
             gso: self.gso,
             batch: self.batch,
             sndbuf: self.sndbuf.map(|bytes| bytes.0),
             unconnected: self.unconnected,
-            corrupt_checksum: matches!(self.corrupt, Some(Corrupt::Checksum)),
+            engine: match self.corrupt {
+                Some(Corrupt::Checksum) => Engine::RawBadChecksum,
+                None => Engine::Socket,
+            },
             count: self.count.map(|count| count.0),
             duration_ns: self.conduct.duration.or(default).map(|duration| duration.0),
-            nice: self.nice,
         })
     }
 }
@@ -160,7 +140,7 @@ impl Shown for Load {
             ("call", format!("{}, batch {}", s.call, s.batch)),
             (
                 "rate",
-                s.asked_pps.map_or("as fast as possible".into(), |pps| {
+                s.target_pps.map_or("as fast as possible".into(), |pps| {
                     format!("{} datagrams/s", grouped(pps))
                 }),
             ),
@@ -178,7 +158,7 @@ impl Shown for Load {
 
     fn result_text(&self, r: &LoadResult) -> String {
         let mut rows = vec![
-            ("asked", format!("{} datagrams", grouped(r.asked_packets))),
+            ("target", format!("{} datagrams", grouped(r.target_packets))),
             ("offered", format!("{} datagrams", grouped(r.offered_packets))),
             ("sent", format!("{} datagrams in {:.3} s", grouped(r.sent_packets), r.duration_s)),
             ("rate", format!("{} datagrams/s", grouped(r.sent_pps.round() as u64))),

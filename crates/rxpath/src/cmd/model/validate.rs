@@ -169,7 +169,7 @@ fn strange(trial: &Trial) -> Option<String> {
     if steal > MOST_STEAL {
         return Some(format!("the hypervisor took {:.1} % of a CPU", steal * 100.0));
     }
-    let asked = evidence.asked_pps.filter(|asked| *asked > 0.0)?;
+    let asked = evidence.target_pps.filter(|asked| *asked > 0.0)?;
     let off = evidence.offered_pps / asked - 1.0;
     (off.abs() > MOST_OFF)
         .then(|| format!("the sender's rate was {:+.1} % off the target rate", off * 100.0))

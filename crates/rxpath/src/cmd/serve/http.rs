@@ -5,39 +5,16 @@ use std::net::SocketAddr;
 
 use rxpath_core::{Bytes, CpuList, Fact, Nanos};
 use rxpath_load::http::serve::Serve;
-use rxpath_load::http::serve::options::{BusyPoll, Engine, ServeOptions, Sockets, Trigger};
+use rxpath_load::http::serve::options::{Engine, ServeOptions, Sockets, Trigger};
 use rxpath_load::http::serve::result::{BusyPollResult, Interval, ServeResult, ThreadResult};
 use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndArgs, Rows, Shown, block, conduct, refuse};
-use crate::cmd::values::{microseconds, milliseconds, nanoseconds, placed, quantiles, threads};
+use crate::cmd::values::{milliseconds, nanoseconds, placed, quantiles};
+use crate::cmd::workload_args::{BufferArgs, BusyPollArgs, ThreadArgs};
 use crate::exit::{Failure, Outcome};
 use crate::output::rates::grouped;
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum EngineArg {
-    /// epoll_wait, recv, send
-    Epoll,
-    /// io_uring: multishot accept and receive, provided buffers
-    Uring,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum TriggerArg {
-    /// A connection is reported once for new data
-    Edge,
-    /// A connection is reported as long as it has data
-    Level,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum SocketsArg {
-    /// All threads accept from one listener; each connection wakes one of them
-    Shared,
-    /// A listener per thread in one SO_REUSEPORT group
-    Reuseport,
-}
 
 /// `rxpath serve http …`
 #[derive(Debug, clap::Args)]
@@ -45,45 +22,27 @@ pub struct ServeHttp {
     /// Address to listen on: IP:PORT, [v6]:PORT, [v6%IF]:PORT or HOST:PORT; port 0 lets the kernel choose
     #[arg(value_parser = address)]
     addr: SocketAddr,
-    /// Threads, each with a loop of its own (default 1)
-    #[arg(short, long, value_name = "N")]
-    threads: Option<usize>,
-    /// CPU of each thread, one thread per entry: 1 or 0,2-3
-    #[arg(long, value_name = "LIST")]
-    cpu: Option<CpuList>,
-    /// Nice value of the threads
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
-    nice: Option<i32>,
+    #[command(flatten)]
+    threads: ThreadArgs,
     /// How the threads do their I/O
     #[arg(long, value_enum, default_value = "epoll")]
-    engine: EngineArg,
+    engine: Engine,
     /// Most events per wait
     #[arg(long, value_name = "N", default_value = "1000")]
     events: usize,
     /// When epoll reports a connection
     #[arg(long, value_enum, default_value = "edge")]
-    trigger: TriggerArg,
+    trigger: Trigger,
     /// How threads share listeners
     #[arg(long, value_enum, default_value = "shared")]
-    sockets: SocketsArg,
+    sockets: Sockets,
     /// Longest wait in milliseconds (or with a unit: 10ms); 0 = busy polling: the threads never sleep
     #[arg(long, value_name = "MS", default_value = "1000", value_parser = milliseconds)]
     epoll_timeout: u16,
-    /// Busy-poll the device for this many microseconds (or with a unit: 50us) before sleeping: sockets and epoll sets
-    #[arg(long, value_name = "US", value_parser = microseconds)]
-    busy_poll: Option<u32>,
-    /// Keep interrupts off during busy polling: sockets and epoll sets
-    #[arg(long, requires = "busy_poll")]
-    prefer_busy_poll: bool,
-    /// Packets per busy poll; values above 64 need CAP_NET_ADMIN
-    #[arg(long, value_name = "N", requires = "busy_poll", value_parser = clap::value_parser!(u32).range(1..=65_535))]
-    busy_poll_budget: Option<u32>,
-    /// Receive buffer of a connection as the kernel accounts it (default: the kernel tunes it)
-    #[arg(long, value_name = "BYTES")]
-    rcvbuf: Option<Bytes>,
-    /// Send buffer of a connection as the kernel accounts it (default: the kernel tunes it)
-    #[arg(long, value_name = "BYTES")]
-    sndbuf: Option<Bytes>,
+    #[command(flatten)]
+    poll: BusyPollArgs,
+    #[command(flatten)]
+    buffers: BufferArgs,
     /// Simulated CPU work per request in nanoseconds (or with a unit: 2us)
     #[arg(long, value_name = "NS", value_parser = nanoseconds)]
     work: Option<u64>,
@@ -121,33 +80,17 @@ impl ServeHttp {
     }
 
     fn options(self) -> Result<ServeOptions, Failure> {
-        let (threads, cpus) = threads(self.threads, self.cpu)?;
         Ok(ServeOptions {
             addr: self.addr,
-            threads,
-            cpus,
-            nice: self.nice,
-            engine: match self.engine {
-                EngineArg::Epoll => Engine::Epoll,
-                EngineArg::Uring => Engine::Uring,
-            },
+            threads: self.threads.threads()?,
+            engine: self.engine,
             events: self.events,
-            trigger: match self.trigger {
-                TriggerArg::Edge => Trigger::Edge,
-                TriggerArg::Level => Trigger::Level,
-            },
-            sockets: match self.sockets {
-                SocketsArg::Shared => Sockets::Shared,
-                SocketsArg::Reuseport => Sockets::Reuseport,
-            },
+            trigger: self.trigger,
+            sockets: self.sockets,
             timeout_ms: self.epoll_timeout,
-            busy_poll: self.busy_poll.map(|poll_us| BusyPoll {
-                poll_us,
-                prefer: self.prefer_busy_poll,
-                budget_packets: self.busy_poll_budget,
-            }),
-            rcvbuf: self.rcvbuf.map(|bytes| bytes.0),
-            sndbuf: self.sndbuf.map(|bytes| bytes.0),
+            busy_poll: self.poll.into(),
+            rcvbuf: self.buffers.rcvbuf.map(|bytes| bytes.0),
+            sndbuf: self.buffers.sndbuf.map(|bytes| bytes.0),
             work_ns: self.work.unwrap_or(0),
             body_bytes: self.body.0,
             max_request_bytes: usize::try_from(self.max_request.0).unwrap_or(usize::MAX),
@@ -328,7 +271,7 @@ fn waits(thread: &ThreadResult) -> String {
         format!("{:.1} events each (p99 {}, max {})", events.mean, events.p99, events.max)
     });
     let asleep = thread.blocked_s.map_or(String::new(), |s| format!(", asleep {s:.3} s"));
-    let cpus = CpuList(thread.seen_cpus.clone());
+    let cpus = CpuList(thread.usage.seen_cpus.clone());
     format!(
         "CPU {cpus}: {} ({} empty), {events}{asleep}",
         grouped(thread.waits_total),

@@ -3,49 +3,21 @@
 use std::net::SocketAddr;
 
 use rxpath_core::units::si;
-use rxpath_core::{Bytes, CpuList, Nanos};
+use rxpath_core::{Bytes, Nanos};
 use rxpath_load::tcp::result::{Interval, ServeResult};
 use rxpath_load::tcp::serve::Serve;
-use rxpath_load::tcp::serve::options::{ReceiveWay, ServeOptions};
+use rxpath_load::tcp::serve::options::{ReceiveMethod, ServeOptions};
 use rxpath_load::tcp::socket::SocketOptions;
-use rxpath_load::udp::serve::options::{BusyPoll, Sockets, Stall};
+use rxpath_load::udp::serve::options::Sockets;
 use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndArgs, Rows, Shown, block, conduct, refuse};
-use crate::cmd::values::{microseconds, nanoseconds, placed, threads};
+use crate::cmd::values::placed;
+use crate::cmd::workload_args::{BufferArgs, BusyPollArgs, SlowArgs, ThreadArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::tcp::{TcpRates, connection_rows, kinds, socket_text, tcp_text};
 use rxpath_core::units::grouped;
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum SocketsArg {
-    /// One listener; connections go to the threads in equal numbers
-    Shared,
-    /// A listener per thread in one SO_REUSEPORT group; the kernel's hash chooses the listener
-    Reuseport,
-}
-
-/// How the server takes bytes from the kernel.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub enum ReceiveArg {
-    /// recv: copied into user memory
-    Read,
-    /// recv with MSG_TRUNC: discarded in the kernel
-    Trunc,
-    /// TCP_ZEROCOPY_RECEIVE: whole pages are mapped, the rest is read
-    Zerocopy,
-}
-
-impl From<ReceiveArg> for ReceiveWay {
-    fn from(way: ReceiveArg) -> Self {
-        match way {
-            ReceiveArg::Read => Self::Read,
-            ReceiveArg::Trunc => Self::Trunc,
-            ReceiveArg::Zerocopy => Self::Zerocopy,
-        }
-    }
-}
 
 /// `rxpath serve tcp …`
 #[derive(Debug, clap::Args)]
@@ -53,54 +25,29 @@ pub struct ServeTcp {
     /// Address to listen on: IP:PORT, [v6]:PORT, [v6%IF]:PORT or HOST:PORT; port 0 lets the kernel choose
     #[arg(value_parser = address)]
     addr: SocketAddr,
-    /// Threads (default 1)
-    #[arg(short, long, value_name = "N")]
-    threads: Option<usize>,
-    /// CPU of each thread, one thread per entry: 1 or 0,2-3
-    #[arg(long, value_name = "LIST")]
-    cpu: Option<CpuList>,
-    /// Nice value of the threads
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
-    nice: Option<i32>,
+    #[command(flatten)]
+    threads: ThreadArgs,
     /// How threads share the listener
     #[arg(long, value_enum, default_value = "shared")]
-    sockets: SocketsArg,
+    sockets: Sockets,
     /// How the server takes bytes from the kernel
     #[arg(long, value_enum, default_value = "read")]
-    receive: ReceiveArg,
+    receive: ReceiveMethod,
     /// Buffer of a receive call
     #[arg(long, value_name = "BYTES", default_value = "128KiB")]
     buffer: Bytes,
     /// Wake a stream's reader only when this much waits, or at the end (SO_RCVLOWAT): fewer wake-ups, a longer queue
     #[arg(long, value_name = "BYTES")]
     low_water: Option<Bytes>,
-    /// Receive buffer as the kernel accounts it (default: the kernel tunes it); forced with CAP_NET_ADMIN
-    #[arg(long, value_name = "BYTES")]
-    rcvbuf: Option<Bytes>,
-    /// Send buffer as the kernel accounts it (default: the kernel tunes it); forced with CAP_NET_ADMIN
-    #[arg(long, value_name = "BYTES")]
-    sndbuf: Option<Bytes>,
+    #[command(flatten)]
+    buffers: BufferArgs,
     /// Congestion control of what this side sends (TCP_CONGESTION)
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
-    /// Busy-poll the device for this many microseconds (or with a unit: 50us) before sleeping (SO_BUSY_POLL)
-    #[arg(long, value_name = "US", value_parser = microseconds)]
-    busy_poll: Option<u32>,
-    /// Keep interrupts off during busy polling (SO_PREFER_BUSY_POLL)
-    #[arg(long, requires = "busy_poll")]
-    prefer_busy_poll: bool,
-    /// Packets per busy poll (SO_BUSY_POLL_BUDGET)
-    #[arg(long, value_name = "N", requires = "busy_poll")]
-    busy_poll_budget: Option<u32>,
-    /// Simulated CPU work per read or transaction in nanoseconds (or with a unit: 2us)
-    #[arg(long, value_name = "NS", value_parser = nanoseconds)]
-    work: Option<u64>,
-    /// Stall: sleep this long …
-    #[arg(long, value_name = "TIME", requires = "every")]
-    sleep: Option<Nanos>,
-    /// … once in this time
-    #[arg(long, value_name = "TIME", requires = "sleep")]
-    every: Option<Nanos>,
+    #[command(flatten)]
+    poll: BusyPollArgs,
+    #[command(flatten)]
+    slow: SlowArgs,
     #[command(flatten)]
     end: EndArgs,
     #[command(flatten)]
@@ -117,35 +64,22 @@ impl ServeTcp {
     }
 
     fn options(self) -> Result<ServeOptions, Failure> {
-        let (threads, cpus) = threads(self.threads, self.cpu)?;
         Ok(ServeOptions {
             addr: self.addr,
-            threads,
-            cpus,
-            nice: self.nice,
-            sockets: match self.sockets {
-                SocketsArg::Shared => Sockets::Shared,
-                SocketsArg::Reuseport => Sockets::Reuseport,
-            },
+            threads: self.threads.threads()?,
+            sockets: self.sockets,
             buffer_bytes: self.buffer.0 as usize,
-            receive: self.receive.into(),
+            receive: self.receive,
             low_water_bytes: self.low_water.map(|bytes| bytes.0),
             socket: SocketOptions {
-                rcvbuf: self.rcvbuf.map(|bytes| bytes.0),
-                sndbuf: self.sndbuf.map(|bytes| bytes.0),
+                rcvbuf: self.buffers.rcvbuf.map(|bytes| bytes.0),
+                sndbuf: self.buffers.sndbuf.map(|bytes| bytes.0),
                 congestion: self.congestion,
-                busy_poll: self.busy_poll.map(|poll_us| BusyPoll {
-                    poll_us,
-                    prefer: self.prefer_busy_poll,
-                    budget_packets: self.busy_poll_budget,
-                }),
+                busy_poll: self.poll.into(),
                 ..SocketOptions::default()
             },
-            work_ns: self.work.unwrap_or(0),
-            stall: self
-                .sleep
-                .zip(self.every)
-                .map(|(sleep, every)| Stall { sleep_ns: sleep.0, every_ns: every.0 }),
+            work_ns: self.slow.work_ns(),
+            stall: self.slow.stall(),
         })
     }
 }

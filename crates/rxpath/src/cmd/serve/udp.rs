@@ -2,34 +2,19 @@
 
 use std::net::SocketAddr;
 
-use rxpath_core::{Bytes, CpuList, Nanos};
+use rxpath_core::{Bytes, Nanos};
 use rxpath_load::udp::result::{Interval, ServeResult};
-use rxpath_load::udp::serve::options::{BusyPoll, ServeOptions, Sockets, Stall, Steer};
+use rxpath_load::udp::serve::options::{ServeOptions, Sockets, Steer};
 use rxpath_load::udp::serve::{Serve, dry_loop_ns};
 use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndArgs, Rows, Shown, block, conduct, refuse};
-use crate::cmd::values::{microseconds, nanoseconds, placed, quantiles, threads};
+use crate::cmd::values::{placed, quantiles};
+use crate::cmd::workload_args::{BusyPollArgs, SlowArgs, ThreadArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::rates::{Rates, grouped};
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum SocketsArg {
-    /// All threads read one socket
-    Shared,
-    /// A socket per thread in one SO_REUSEPORT group
-    Reuseport,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum SteerArg {
-    /// By the hash of addresses and ports
-    Hash,
-    /// By the CPU on which the softirq runs
-    Cpu,
-}
 
 /// `rxpath serve udp …`
 #[derive(Debug, clap::Args)]
@@ -37,15 +22,8 @@ pub struct ServeUdp {
     /// Address to bind: IP:PORT, [v6]:PORT, [v6%IF]:PORT or HOST:PORT; port 0 lets the kernel choose
     #[arg(value_parser = address)]
     addr: SocketAddr,
-    /// Threads (default 1)
-    #[arg(short, long, value_name = "N")]
-    threads: Option<usize>,
-    /// CPU of each thread, one thread per entry: 1 or 0,2-3
-    #[arg(long, value_name = "LIST")]
-    cpu: Option<CpuList>,
-    /// Nice value of the threads
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
-    nice: Option<i32>,
+    #[command(flatten)]
+    threads: ThreadArgs,
     /// Datagrams per system call; 1 = plain recv
     #[arg(long, value_name = "N", default_value = "64")]
     batch: usize,
@@ -54,34 +32,20 @@ pub struct ServeUdp {
     size: Bytes,
     /// How threads share sockets
     #[arg(long, value_enum, default_value = "shared")]
-    sockets: SocketsArg,
+    sockets: Sockets,
     /// How the kernel picks a socket of the group
     #[arg(long, value_enum, default_value = "hash")]
-    steer: SteerArg,
+    steer: Steer,
     /// Read aggregates (UDP_GRO); their datagrams are counted individually
     #[arg(long)]
     gro: bool,
-    /// Busy-poll the device for this many microseconds (or with a unit: 50us) before sleeping (SO_BUSY_POLL)
-    #[arg(long, value_name = "US", value_parser = microseconds)]
-    busy_poll: Option<u32>,
-    /// Keep interrupts off during busy polling (SO_PREFER_BUSY_POLL)
-    #[arg(long, requires = "busy_poll")]
-    prefer_busy_poll: bool,
-    /// Packets per busy poll (SO_BUSY_POLL_BUDGET)
-    #[arg(long, value_name = "N", requires = "busy_poll")]
-    busy_poll_budget: Option<u32>,
+    #[command(flatten)]
+    poll: BusyPollArgs,
     /// Receive buffer as the kernel accounts it; forced past rmem_max with CAP_NET_ADMIN
     #[arg(long, value_name = "BYTES")]
     rcvbuf: Option<Bytes>,
-    /// Simulated CPU work per datagram in nanoseconds (or with a unit: 2us)
-    #[arg(long, value_name = "NS", value_parser = nanoseconds)]
-    work: Option<u64>,
-    /// Stall: sleep this long …
-    #[arg(long, value_name = "TIME", requires = "every")]
-    sleep: Option<Nanos>,
-    /// … once in this time
-    #[arg(long, value_name = "TIME", requires = "sleep")]
-    every: Option<Nanos>,
+    #[command(flatten)]
+    slow: SlowArgs,
     /// Sleep this long after emptying the socket, instead of waiting to be woken by each datagram
     #[arg(long, value_name = "TIME", conflicts_with_all = ["busy_poll", "sleep"])]
     nap: Option<Nanos>,
@@ -111,36 +75,20 @@ impl ServeUdp {
     }
 
     fn options(self) -> Result<ServeOptions, Failure> {
-        let (threads, cpus) = threads(self.threads, self.cpu)?;
         Ok(ServeOptions {
             addr: self.addr,
-            threads,
-            cpus,
+            threads: self.threads.threads()?,
             batch: self.batch,
             size: self.size.0 as usize,
-            sockets: match self.sockets {
-                SocketsArg::Shared => Sockets::Shared,
-                SocketsArg::Reuseport => Sockets::Reuseport,
-            },
-            steer: match self.steer {
-                SteerArg::Hash => Steer::Hash,
-                SteerArg::Cpu => Steer::Cpu,
-            },
+            sockets: self.sockets,
+            steer: self.steer,
             gro: self.gro,
-            busy_poll: self.busy_poll.map(|poll_us| BusyPoll {
-                poll_us,
-                prefer: self.prefer_busy_poll,
-                budget_packets: self.busy_poll_budget,
-            }),
+            busy_poll: self.poll.into(),
             rcvbuf: self.rcvbuf.map(|bytes| bytes.0),
-            work_ns: self.work.unwrap_or(0),
-            stall: self
-                .sleep
-                .zip(self.every)
-                .map(|(sleep, every)| Stall { sleep_ns: sleep.0, every_ns: every.0 }),
+            work_ns: self.slow.work_ns(),
+            stall: self.slow.stall(),
             nap_ns: self.nap.map(|nap| nap.0),
             stamps: self.stamps,
-            nice: self.nice,
         })
     }
 }

@@ -8,13 +8,13 @@ const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
 /// Feeds the pieces; gives the statuses and what comes after.
 fn talk(pieces: &[&str]) -> (Vec<Kind>, Next) {
-    let (mut desk, mut dialogue) = (Desk::new(RULES), Dialogue::default());
+    let (mut scratch, mut dialogue) = (Scratch::new(RULES), Dialogue::default());
     let mut next = Next::Open;
     for piece in pieces {
         assert_eq!(next, Next::Open, "nothing is fed to a closed connection");
-        next = dialogue.feed(&mut desk, piece.as_bytes());
+        next = dialogue.feed(&mut scratch, piece.as_bytes());
     }
-    (desk.queue.kinds().collect(), next)
+    (scratch.queue.kinds().collect(), next)
 }
 
 fn request(line: &str, fields: &str) -> String {
@@ -37,18 +37,18 @@ fn a_request_in_pieces_is_one_request() {
 
 #[test]
 fn a_connection_holds_room_for_the_start_of_a_head_only() {
-    let mut desk = Desk::new(Rules { max_head: 16 * 1024, ..RULES });
+    let mut scratch = Scratch::new(Rules { max_head: 16 * 1024, ..RULES });
     let rest = " HTTP/1.1\r\nHost: a\r\n\r\n";
     let much = rest.to_owned() + &GET.repeat(300) + "GET /";
     // Many connections in turn: what one gives back, the next one gets.
     for _ in 0..3 {
         let mut dialogue = Dialogue::default();
         for text in ["GET /", &much, &much] {
-            dialogue.feed(&mut desk, text.as_bytes());
+            dialogue.feed(&mut scratch, text.as_bytes());
             let held = dialogue.held.as_ref().unwrap();
             assert!(held == b"GET /" && held.capacity() <= HELD_BYTES, "{}", held.capacity());
         }
-        dialogue.feed(&mut desk, rest.as_bytes());
+        dialogue.feed(&mut scratch, rest.as_bytes());
     }
 }
 

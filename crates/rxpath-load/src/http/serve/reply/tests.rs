@@ -4,28 +4,28 @@ use super::*;
 use proptest::prelude::*;
 
 /// The bytes that a queue stands for, by pieces of one write after the other.
-fn written(mut queue: Queue, book: &Book, step: usize) -> (Vec<u8>, [u64; KINDS]) {
+fn written(mut queue: Queue, reply_table: &ReplyTable, step: usize) -> (Vec<u8>, [u64; KINDS]) {
     let (mut bytes, mut done) = (Vec::new(), [0; KINDS]);
-    while let Some((piece, is_all)) = queue.piece(book) {
+    while let Some((piece, is_all)) = queue.piece(reply_table) {
         let taken = piece.len().min(step);
         bytes.extend_from_slice(&piece[..taken]);
-        queue.advance(book, taken as u64, &mut done);
+        queue.advance(reply_table, taken as u64, &mut done);
         assert_eq!(queue.is_empty(), is_all && taken == piece.len());
     }
     (bytes, done)
 }
 
 /// The same by gathering writes.
-fn gathered(mut queue: Queue, book: &Book) -> Vec<u8> {
+fn gathered(mut queue: Queue, reply_table: &ReplyTable) -> Vec<u8> {
     let (mut bytes, mut done) = (Vec::new(), [0; KINDS]);
     while !queue.is_empty() {
         let mut slices = [IoSlice::new(&[]); MAX_SLICES];
-        let used = queue.pieces(book, &mut slices);
+        let used = queue.pieces(reply_table, &mut slices);
         let before = bytes.len();
         for slice in &slices[..used] {
             bytes.extend_from_slice(slice);
         }
-        queue.advance(book, (bytes.len() - before) as u64, &mut done);
+        queue.advance(reply_table, (bytes.len() - before) as u64, &mut done);
     }
     bytes
 }
@@ -54,36 +54,36 @@ proptest! {
         repeat in 1usize..200, step in 1usize..100_000, body in 0u64..300,
     ) {
         let kinds: Vec<Kind> = kinds.iter().flat_map(|kind| vec![*kind; 1 + repeat % 7 * 20]).collect();
-        let book = Book::new(body);
+        let reply_table = ReplyTable::new(body);
         let want: Vec<u8> = kinds.iter().flat_map(|kind| plain(*kind, body)).collect();
-        let (got, done) = written(queue(&kinds), &book, step);
+        let (got, done) = written(queue(&kinds), &reply_table, step);
         prop_assert!(got == want);
         prop_assert_eq!(done.iter().sum::<u64>(), kinds.len() as u64);
-        prop_assert!(gathered(queue(&kinds), &book) == want);
+        prop_assert!(gathered(queue(&kinds), &reply_table) == want);
     }
 }
 
 #[test]
 fn a_body_longer_than_a_block_is_whole() {
     const BODY: u64 = 200_001;
-    let book = Book::new(BODY);
+    let reply_table = ReplyTable::new(BODY);
     let kinds = [Kind::Ok, Kind::OkHead, Kind::Ok];
     let want: Vec<u8> = kinds.iter().flat_map(|kind| plain(*kind, BODY)).collect();
-    assert!(written(queue(&kinds), &book, 70_000).0 == want);
-    assert!(gathered(queue(&kinds), &book) == want);
-    assert!(book.filler.len() < BODY as usize, "no copy of the body is kept");
+    assert!(written(queue(&kinds), &reply_table, 70_000).0 == want);
+    assert!(gathered(queue(&kinds), &reply_table) == want);
+    assert!(reply_table.filler.len() < BODY as usize, "no copy of the body is kept");
 }
 
 #[test]
 fn a_queue_that_is_never_empty_keeps_its_size() {
-    let book = Book::new(70);
+    let reply_table = ReplyTable::new(70);
     let turns = [Kind::Ok, Kind::OkHead].repeat(50);
     let (mut waiting, mut done) = (queue(&turns), [0; KINDS]);
-    let bytes: u64 = turns.iter().map(|kind| book.len(*kind)).sum();
+    let bytes: u64 = turns.iter().map(|kind| reply_table.len(*kind)).sum();
     for _ in 0..1000 {
         // All but the last reply is written, and as many more come.
         waiting.append(&mut queue(&turns));
-        waiting.advance(&book, bytes, &mut done);
+        waiting.advance(&reply_table, bytes, &mut done);
         assert_eq!(waiting.runs(), 100);
     }
     assert!(waiting.held_bytes() <= 4 * 100 * size_of::<Run>(), "{}", waiting.held_bytes());
@@ -92,9 +92,9 @@ fn a_queue_that_is_never_empty_keeps_its_size() {
 
 #[test]
 fn pipelined_replies_are_one_piece() {
-    let book = Book::new(70);
-    let (piece, is_all) = queue(&[Kind::Ok; 100]).piece(&book).unwrap();
-    assert_eq!((piece.len() as u64, is_all), (100 * book.len(Kind::Ok), true));
+    let reply_table = ReplyTable::new(70);
+    let (piece, is_all) = queue(&[Kind::Ok; 100]).piece(&reply_table).unwrap();
+    assert_eq!((piece.len() as u64, is_all), (100 * reply_table.len(Kind::Ok), true));
 }
 
 #[test]

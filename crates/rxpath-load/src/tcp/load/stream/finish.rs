@@ -5,29 +5,27 @@ use std::collections::BTreeMap;
 use rxpath_core::Warning;
 
 use crate::LoadError;
-use crate::engine::thread;
 use crate::limit::{Limit, Who};
 use crate::tcp::connection::{LISTED, TcpSummary};
 use crate::tcp::flow::ZerocopyCount;
-use crate::tcp::load::begin;
 use crate::tcp::load::limit::{KEPT_RATIO, Side, of_stream};
-use crate::tcp::load::options::Way;
+use crate::tcp::load::options::StreamDirection;
 use crate::tcp::load::stream::Stream;
-use crate::tcp::load::stream::line::Line;
+use crate::tcp::load::stream::conn::StreamConn;
 use crate::tcp::load::stream::worker::Report;
-use crate::tcp::preamble::SendWay;
+use crate::tcp::preamble::SendMethod;
 use crate::tcp::result::{Direction, Mismatch, ServerReport, StreamResult, ZerocopyResult};
 use crate::tcp::serve::mismatch;
-use crate::tcp::serve::options::ReceiveWay;
+use crate::tcp::serve::options::ReceiveMethod;
 use crate::workload::Finished;
 
 pub(super) fn finish(stream: &mut Stream) -> Result<Finished<StreamResult>, LoadError> {
-    let reports = begin::join(&mut stream.workers)?;
-    let cpu = thread::process_cpu_time().since(stream.cpu_before);
+    let reports = stream.pool.join()?;
+    let cpu = stream.pool.shared.cpu_time();
     let mut result = StreamResult {
-        duration_s: stream.lanes.shared.span_ns() as f64 / 1e9,
+        duration_s: stream.pool.shared.span_s(),
         verified: stream.options.common.verify,
-        asked_bps: stream.options.bitrate_bps.map(|bps| bps as f64),
+        target_bps: stream.options.bitrate_bps.map(|bps| bps as f64),
         cpu_user_s: cpu.user_ns as f64 / 1e9,
         cpu_system_s: cpu.system_ns as f64 / 1e9,
         server: stream.session.report(),
@@ -35,10 +33,10 @@ pub(super) fn finish(stream: &mut Stream) -> Result<Finished<StreamResult>, Load
     };
     add_lines(stream, &reports, &mut result);
     add_directions(stream, &mut result);
-    let asked_bytes: Option<u64> = reports.iter().map(|report| report.asked_bytes).sum();
+    let target_bytes: Option<u64> = reports.iter().map(|report| report.target_bytes).sum();
     let undrained: usize = reports.iter().map(|report| report.undrained).sum();
     stream.open = reports;
-    result.limit = limit(stream, &result, asked_bytes);
+    result.limit = limit(stream, &result, target_bytes);
     let mut warnings = stream.warnings.clone();
     warnings.extend(notice(stream, &result, undrained));
     Ok(Finished { result, warnings, histograms: Vec::new() })
@@ -50,41 +48,43 @@ fn add_lines(stream: &Stream, reports: &[Report], result: &mut StreamResult) {
     let mut lost = 0;
     for (index, report) in reports.iter().enumerate() {
         result.threads.push(report.thread.clone());
-        for line in &report.lines {
-            if let Some(error) = &line.error {
+        for conn in &report.conns {
+            if let Some(error) = &conn.error {
                 *errors.entry(error.clone()).or_default() += 1;
                 lost += 1;
             }
-            if let Some(feed) = &line.feed {
+            if let Some(feed) = &conn.feed {
                 zerocopy.add(feed.zerocopy);
             }
-            if let Some(sink) = &line.sink {
+            if let Some(sink) = &conn.sink {
                 mapped += sink.mapped_bytes;
                 result.mismatches.extend(
                     sink.mismatch.map(|offset_bytes| Mismatch {
-                        connection: line.name().into(),
+                        connection: conn.name().into(),
                         offset_bytes,
                     }),
                 );
             }
             if result.connections.len() < LISTED {
-                result.connections.push(line.result(index));
+                result.connections.push(conn.result(index));
             }
         }
     }
-    let lines = || reports.iter().flat_map(|report| &report.lines);
-    result.tcp = TcpSummary::of(lines().filter_map(Line::tcp));
+    let conns = || reports.iter().flat_map(|report| &report.conns);
+    result.tcp = TcpSummary::of(conns().filter_map(StreamConn::tcp));
     result.connection_errors_total = errors;
-    result.peer_lost = lost > 0 && lost == lines().count();
-    result.zerocopy = (stream.options.send == SendWay::Zerocopy && stream.options.way.sends())
-        .then(|| ZerocopyResult {
-            completed_calls_count: zerocopy.completed,
-            copied_calls_count: zerocopy.copied,
-            copied_ratio: zerocopy.copied as f64 / zerocopy.completed.max(1) as f64,
-            enobufs_count: zerocopy.enobufs,
-        });
-    let delivered = stream.lanes.sum(|lane| &lane.delivered_bytes);
-    let maps = stream.options.way.receives() && stream.options.receive == ReceiveWay::Zerocopy;
+    result.peer_lost = lost > 0 && lost == conns().count();
+    result.zerocopy = (stream.options.send == SendMethod::Zerocopy
+        && stream.options.direction.sends())
+    .then(|| ZerocopyResult {
+        completed_calls_count: zerocopy.completed,
+        copied_calls_count: zerocopy.copied,
+        copied_ratio: zerocopy.copied as f64 / zerocopy.completed.max(1) as f64,
+        enobufs_count: zerocopy.enobufs,
+    });
+    let delivered = stream.pool.shared.sum(|tally| &tally.received_bytes);
+    let maps =
+        stream.options.direction.receives() && stream.options.receive == ReceiveMethod::Zerocopy;
     result.mapped_bytes = maps.then_some(mapped);
     result.mapped_ratio = (maps && delivered > 0).then(|| mapped as f64 / delivered as f64);
 }
@@ -92,15 +92,16 @@ fn add_lines(stream: &Stream, reports: &[Report], result: &mut StreamResult) {
 fn add_directions(stream: &Stream, result: &mut StreamResult) {
     let own_s = result.duration_s;
     let bps = |bytes: u64, s: f64| if s > 0.0 { bytes as f64 * 8.0 / s } else { 0.0 };
-    let (sent, delivered) =
-        (stream.lanes.sum(|lane| &lane.sent_bytes), stream.lanes.sum(|lane| &lane.delivered_bytes));
+    let shared = &stream.pool.shared;
+    let sent = shared.sum(|tally| &tally.sent_bytes);
+    let delivered = shared.sum(|tally| &tally.received_bytes);
     let server = result.server.as_ref();
-    result.to_server = stream.options.way.sends().then(|| Direction {
+    result.to_server = stream.options.direction.sends().then(|| Direction {
         sent_bytes: sent,
         delivered_bytes: server.map(|server| server.delivered_bytes),
         delivered_bps: server.map(|server| bps(server.delivered_bytes, server.duration_s)),
     });
-    result.to_client = stream.options.way.receives().then(|| Direction {
+    result.to_client = stream.options.direction.receives().then(|| Direction {
         sent_bytes: server.map_or(0, |server| server.sent_bytes),
         delivered_bytes: Some(delivered),
         delivered_bps: Some(bps(delivered, own_s)),
@@ -113,7 +114,7 @@ fn add_directions(stream: &Stream, result: &mut StreamResult) {
     result.delivered_bps = directions().map(|direction| direction.delivered_bps).sum();
 }
 
-fn limit(stream: &Stream, result: &StreamResult, asked_bytes: Option<u64>) -> Limit {
+fn limit(stream: &Stream, result: &StreamResult, target_bytes: Option<u64>) -> Limit {
     let side = Side {
         threads: &result.threads,
         duration_s: result.duration_s,
@@ -122,8 +123,8 @@ fn limit(stream: &Stream, result: &StreamResult, asked_bytes: Option<u64>) -> Li
     if result.sent_bytes + result.delivered_bytes.unwrap_or(0) == 0 {
         return Limit { who: Who::NotHere, evidence: "nothing was sent".into() };
     }
-    if let Some(asked) = asked_bytes.filter(|asked| *asked > 0) {
-        let kept = result.sent_bytes as f64 / asked as f64;
+    if let Some(target) = target_bytes.filter(|target| *target > 0) {
+        let kept = result.sent_bytes as f64 / target as f64;
         if kept >= KEPT_RATIO {
             let evidence =
                 format!("{:.1} % of the scheduled bytes were sent", 100.0 * kept.min(1.0));
@@ -131,10 +132,10 @@ fn limit(stream: &Stream, result: &StreamResult, asked_bytes: Option<u64>) -> Li
         }
     }
     let there = result.server.as_ref().and_then(|server| server.tcp.as_ref());
-    match stream.options.way {
-        Way::Send => of_stream(&side, result.tcp.as_ref(), true),
-        Way::Receive => of_stream(&side, there, false),
-        Way::Both => {
+    match stream.options.direction {
+        StreamDirection::Send => of_stream(&side, result.tcp.as_ref(), true),
+        StreamDirection::Receive => of_stream(&side, there, false),
+        StreamDirection::Both => {
             let (to, back) =
                 (of_stream(&side, result.tcp.as_ref(), true), of_stream(&side, there, false));
             let evidence = format!("to the server: {}; to the client: {back}", to.evidence);

@@ -1,26 +1,22 @@
 //! One thread of a streaming client.
 //!
 //! With one connection that goes one way it makes one blocking call after the other; otherwise it is an epoll
-//! loop. Both end the same way: this side ends its direction, and reads until the server has ended the other.
+//! loop. Both end the same direction: this side ends its direction, and reads until the server has ended the other.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
-
 use crate::LoadError;
-use crate::engine::{clock, nap};
+use crate::engine::epoll::{Epoll, Event, Flags};
+use crate::engine::{clock, thread};
 use crate::pace::{Pace, Pacing, Share};
+use crate::pool::Start;
 use crate::tally::Tally;
-use crate::tcp::flow::Source;
-use crate::tcp::lanes::{Diary, Lane, Lanes};
-use crate::tcp::load::begin::ready_and_start;
-use crate::tcp::load::options::{StreamOptions, Way};
-use crate::tcp::load::stream::line::Line;
+use crate::tcp::load::options::{StreamDirection, StreamOptions};
+use crate::tcp::load::stream::conn::StreamConn;
+use crate::tcp::pattern::Pattern;
 use crate::tcp::result::ThreadResult;
-use crate::workload::{DoneGuard, Ready};
+use crate::usage::UsageMeter;
 
 /// Most events of one wait.
 const EVENTS: usize = 256;
@@ -34,10 +30,8 @@ const WAIT_NS: u64 = 500_000_000;
 /// What a worker needs.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) index: usize,
-    pub(super) lines: Vec<Line>,
-    pub(super) lanes: Arc<Lanes>,
-    pub(super) source: Arc<Source>,
+    pub(super) conns: Vec<StreamConn>,
+    pub(super) pattern: Arc<Pattern>,
     pub(super) options: StreamOptions,
 }
 
@@ -45,48 +39,45 @@ pub(super) struct Plan {
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) thread: ThreadResult,
-    pub(super) lines: Vec<Line>,
+    pub(super) conns: Vec<StreamConn>,
     /// The server had not ended all connections when the patience was over.
     pub(super) undrained: usize,
     /// Bytes that the schedule asked for.
-    pub(super) asked_bytes: Option<u64>,
+    pub(super) target_bytes: Option<u64>,
 }
 
 /// Whether threads make blocking calls.
 pub(super) fn is_blocking(options: &StreamOptions) -> bool {
-    options.way != Way::Both && options.common.connections == options.common.threads
+    options.direction != StreamDirection::Both
+        && options.common.connections == options.common.threads.count
 }
 
 /// Runs until the time or an order ends it.
-pub(super) fn run(plan: Plan, ready: &Ready) -> Result<Report, LoadError> {
-    let lanes = Arc::clone(&plan.lanes);
-    let (lane, tally) = lanes.of(plan.index);
-    let _done = DoneGuard(tally);
-    let mut worker = Worker::new(plan, lane, tally);
-    let (index, common) = (worker.plan.index, worker.plan.options.common.clone());
+pub(super) fn run(plan: Plan, start: &Start) -> Result<Report, LoadError> {
+    thread::set_exact_timers();
+    let mut worker = Worker::new(plan, start);
     // Towards the server alone the order may go ahead; a server that sends would begin before the start.
-    let early = worker.plan.options.way == Way::Send;
+    let early = worker.plan.options.direction == StreamDirection::Send;
     if early {
-        worker.plan.lines.iter_mut().for_each(Line::order);
+        worker.plan.conns.iter_mut().for_each(StreamConn::order);
     }
-    let Some(start_ns) = ready_and_start(&lanes, index, &common, ready)? else {
+    let Some(start_ns) = start.ready_and_wait() else {
         return Ok(worker.report(0));
     };
     if !early {
-        worker.plan.lines.iter_mut().for_each(Line::order);
+        worker.plan.conns.iter_mut().for_each(StreamConn::order);
     }
-    worker.diary.restart();
-    let moved = worker.go(start_ns);
-    moved.map_err(|e| LoadError::io("wait for sockets", e))?;
+    worker.usage.restart();
+    worker.go(start_ns).map_err(|e| LoadError::io("wait for sockets", e))?;
     let undrained = worker.drain().map_err(|e| LoadError::io("epoll_wait", e))?;
     Ok(worker.report(undrained))
 }
 
 struct Worker<'a> {
     plan: Plan,
-    lane: &'a Lane,
+    start: &'a Start<'a>,
     tally: &'a Tally,
-    diary: Diary,
+    usage: UsageMeter,
     buffer: Vec<u8>,
     pace: Option<Pace>,
     end_ns: u64,
@@ -94,23 +85,23 @@ struct Worker<'a> {
     turn: usize,
     /// Connections that may wait for something else than before.
     touched: Vec<usize>,
-    asked_bytes: Option<u64>,
+    target_bytes: Option<u64>,
 }
 
 impl<'a> Worker<'a> {
-    fn new(plan: Plan, lane: &'a Lane, tally: &'a Tally) -> Self {
-        lane.connections.add(plan.lines.len() as u64);
+    fn new(plan: Plan, start: &'a Start<'a>) -> Self {
+        start.tally.connections.add(plan.conns.len() as u64);
         Self {
             buffer: vec![0; plan.options.common.buffer_bytes],
-            touched: Vec::with_capacity(EVENTS + plan.lines.len()),
-            diary: Diary::begin(plan.options.common.cpus.get(plan.index).copied()),
+            touched: Vec::with_capacity(EVENTS + plan.conns.len()),
+            usage: UsageMeter::new(start.cpu),
             plan,
-            lane,
-            tally,
+            start,
+            tally: start.tally,
             pace: None,
             end_ns: u64::MAX,
             turn: 0,
-            asked_bytes: None,
+            target_bytes: None,
         }
     }
 
@@ -122,8 +113,8 @@ impl<'a> Worker<'a> {
             let share = Share {
                 rate_per_s: (bps / 8).max(1),
                 each: options.common.buffer_bytes as u64,
-                thread: self.plan.index as u64,
-                threads: options.common.threads as u64,
+                thread: self.start.index as u64,
+                threads: options.common.threads.count as u64,
             };
             Pace::new(start_ns, share, Pacing::Auto)
         });
@@ -134,26 +125,26 @@ impl<'a> Worker<'a> {
         }
         let buffer_bytes = self.plan.options.common.buffer_bytes as u64;
         let now_ns = clock::now_ns().min(self.end_ns);
-        self.asked_bytes = self.pace.map(|pace| pace.due_before(now_ns) * buffer_bytes);
+        self.target_bytes = self.pace.map(|pace| pace.due_before(now_ns) * buffer_bytes);
         Ok(())
     }
 
     fn is_over(&self, now_ns: u64) -> bool {
-        now_ns >= self.end_ns || self.plan.lanes.shared.is_stopped()
+        now_ns >= self.end_ns || self.start.shared.is_stopped()
     }
 
     /// One connection, one way.
     fn block(&mut self) -> io::Result<()> {
-        self.plan.lines[0].socket.set_nonblocking(false)?;
+        self.plan.conns[0].socket.set_nonblocking(false)?;
         let mut now_ns = clock::now_ns();
-        while !self.is_over(now_ns) && !self.plan.lines[0].is_ended {
-            if self.plan.lines[0].due_bytes == 0 {
+        while !self.is_over(now_ns) && !self.plan.conns[0].is_ended {
+            if self.plan.conns[0].due_bytes == 0 {
                 self.wait_for_schedule(now_ns);
                 now_ns = clock::now_ns();
                 self.allow_due(now_ns);
                 continue;
             }
-            if self.plan.options.way == Way::Send {
+            if self.plan.options.direction == StreamDirection::Send {
                 self.push(0);
             } else {
                 self.pull(0);
@@ -163,7 +154,7 @@ impl<'a> Worker<'a> {
                 self.allow_due(now_ns);
             }
         }
-        self.plan.lines[0].socket.set_nonblocking(true)
+        self.plan.conns[0].socket.set_nonblocking(true)
     }
 
     fn wait_for_schedule(&self, now_ns: u64) {
@@ -178,34 +169,34 @@ impl<'a> Worker<'a> {
         let buffer_bytes = self.plan.options.common.buffer_bytes as u64;
         while pace.next_ns() <= now_ns.min(self.end_ns - 1) {
             pace.advance();
-            self.turn = (self.turn + 1) % self.plan.lines.len();
+            self.turn = (self.turn + 1) % self.plan.conns.len();
             // One connection alone is touched over and over, and nobody takes it out.
             if self.touched.last() != Some(&self.turn) {
                 self.touched.push(self.turn);
             }
-            self.plan.lines[self.turn].due_bytes += buffer_bytes;
+            self.plan.conns[self.turn].due_bytes += buffer_bytes;
         }
     }
 
     /// One send call; true when it moved something.
     #[inline]
     fn push(&mut self, index: usize) -> bool {
-        let line = &mut self.plan.lines[index];
-        let Some(feed) = &mut line.feed else { return false };
+        let conn = &mut self.plan.conns[index];
+        let Some(feed) = &mut conn.feed else { return false };
         self.tally.calls.add(1);
-        let most = usize::try_from(line.due_bytes).unwrap_or(usize::MAX);
-        match feed.push(&line.socket, most) {
+        let most = usize::try_from(conn.due_bytes).unwrap_or(usize::MAX);
+        match feed.push(&conn.socket, most) {
             Ok(sent) => {
-                if line.due_bytes != u64::MAX {
-                    line.due_bytes -= sent as u64;
+                if conn.due_bytes != u64::MAX {
+                    conn.due_bytes -= sent as u64;
                 }
-                self.lane.sent_bytes.add(sent as u64);
-                self.diary.moved(self.tally, clock::now_ns());
+                self.tally.sent_bytes.add(sent as u64);
+                self.usage.progress(self.tally, clock::now_ns());
                 true
             }
             Err(error) => {
                 if !is_passing(&error) {
-                    line.lose(&error);
+                    conn.lose(&error);
                 }
                 false
             }
@@ -215,22 +206,22 @@ impl<'a> Worker<'a> {
     /// One receive call; true when it moved something.
     #[inline]
     fn pull(&mut self, index: usize) -> bool {
-        let line = &mut self.plan.lines[index];
-        let Some(sink) = &mut line.sink else { return self.listen(index) };
+        let conn = &mut self.plan.conns[index];
+        let Some(sink) = &mut conn.sink else { return self.listen(index) };
         self.tally.calls.add(1);
-        match sink.pull(&line.socket, &mut self.buffer, &self.plan.source.pattern) {
+        match sink.pull(&conn.socket, &mut self.buffer, &self.plan.pattern) {
             Ok(0) => {
-                line.lose_by_end();
+                conn.lose_by_end();
                 false
             }
             Ok(got) => {
-                self.lane.delivered_bytes.add(got as u64);
-                self.diary.moved(self.tally, clock::now_ns());
+                self.tally.received_bytes.add(got as u64);
+                self.usage.progress(self.tally, clock::now_ns());
                 got == self.buffer.len()
             }
             Err(error) => {
                 if !is_passing(&error) {
-                    line.lose(&error);
+                    conn.lose(&error);
                 }
                 false
             }
@@ -239,48 +230,44 @@ impl<'a> Worker<'a> {
 
     /// A server that only receives says nothing, but ends when it ends.
     fn listen(&mut self, index: usize) -> bool {
-        let line = &mut self.plan.lines[index];
-        match line.socket.recv(&mut self.buffer, 0) {
-            Ok(0) => line.lose_by_end(),
+        let conn = &mut self.plan.conns[index];
+        match conn.socket.recv(&mut self.buffer, 0) {
+            Ok(0) => conn.lose_by_end(),
             Ok(_) => {}
             Err(error) if is_passing(&error) => {}
-            Err(error) => line.lose(&error),
+            Err(error) => conn.lose(&error),
         }
         false
     }
 
     /// Several connections, or both ways.
     fn poll(&mut self) -> io::Result<()> {
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        let mut wanted = Vec::with_capacity(self.plan.lines.len());
-        for (index, line) in self.plan.lines.iter().enumerate() {
-            let flags = wanted_of(line);
-            epoll.add(line.socket.as_fd(), EpollEvent::new(flags, index as u64))?;
+        let epoll = Epoll::new()?;
+        let mut wanted = Vec::with_capacity(self.plan.conns.len());
+        for (index, conn) in self.plan.conns.iter().enumerate() {
+            let flags = wanted_of(conn);
+            epoll.add(&conn.socket, flags, index as u64)?;
             wanted.push(flags);
         }
-        let mut events = vec![EpollEvent::empty(); EVENTS];
+        let mut events = vec![Event::empty(); EVENTS];
         let mut open = wanted.iter().filter(|flags| !flags.is_empty()).count();
         let mut now_ns = clock::now_ns();
         while !self.is_over(now_ns) && open > 0 {
             self.tally.calls.add(1);
-            let n = match nap::wait(&epoll, &mut events, self.patience_ns(now_ns)) {
-                Ok(n) => n,
-                Err(Errno::EINTR) => 0,
-                Err(error) => return Err(error.into()),
-            };
+            let n = epoll.wait_ns(&mut events, self.patience_ns(now_ns))?;
             for event in &events[..n] {
                 self.event(event.data() as usize, event.events());
             }
             now_ns = clock::now_ns();
             self.allow_due(now_ns);
             for index in self.touched.drain(..) {
-                let line = &self.plan.lines[index];
-                let flags = wanted_of(line);
+                let conn = &self.plan.conns[index];
+                let flags = wanted_of(conn);
                 if wanted[index] != flags {
                     wanted[index] = flags;
                     open -= usize::from(flags.is_empty());
                     self.tally.calls.add(1);
-                    epoll.modify(line.socket.as_fd(), &mut EpollEvent::new(flags, index as u64))?;
+                    epoll.change(&conn.socket, flags, index as u64)?;
                 }
             }
         }
@@ -298,23 +285,23 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn event(&mut self, index: usize, flags: EpollFlags) {
+    fn event(&mut self, index: usize, flags: Flags) {
         self.touched.push(index);
-        if flags.contains(EpollFlags::EPOLLERR) {
+        if flags.contains(Flags::EPOLLERR) {
             self.reap(index);
         }
-        let ends = EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR;
+        let ends = Flags::EPOLLIN | Flags::EPOLLHUP | Flags::EPOLLERR;
         if flags.intersects(ends) {
             for _ in 0..STEPS {
-                if self.plan.lines[index].is_ended || !self.pull(index) {
+                if self.plan.conns[index].is_ended || !self.pull(index) {
                     break;
                 }
             }
         }
-        if flags.contains(EpollFlags::EPOLLOUT) {
+        if flags.contains(Flags::EPOLLOUT) {
             for _ in 0..STEPS {
-                let line = &self.plan.lines[index];
-                if line.is_ended || line.due_bytes == 0 || !self.push(index) {
+                let conn = &self.plan.conns[index];
+                if conn.is_ended || conn.due_bytes == 0 || !self.push(index) {
                     break;
                 }
             }
@@ -322,43 +309,42 @@ impl<'a> Worker<'a> {
     }
 
     fn reap(&mut self, index: usize) {
-        let line = &mut self.plan.lines[index];
-        if let Some(feed) = &mut line.feed
-            && let Err(error) = feed.reap(&line.socket)
+        let conn = &mut self.plan.conns[index];
+        if let Some(feed) = &mut conn.feed
+            && let Err(error) = feed.reap(&conn.socket)
         {
-            line.lose(&error);
+            conn.lose(&error);
         }
     }
 
     /// Ends this direction, reads until the server has ended the other; how many it had not ended in time.
     fn drain(&mut self) -> io::Result<usize> {
         let until = clock::now_ns() + DRAIN_LIMIT_NS;
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        for (index, line) in self.plan.lines.iter().enumerate() {
-            if !line.is_ended {
-                let _ = line.socket.shutdown_write();
-                epoll
-                    .add(line.socket.as_fd(), EpollEvent::new(EpollFlags::EPOLLIN, index as u64))?;
+        let epoll = Epoll::new()?;
+        for (index, conn) in self.plan.conns.iter().enumerate() {
+            if !conn.is_ended {
+                let _ = conn.socket.shutdown_write();
+                epoll.add(&conn.socket, Flags::EPOLLIN, index as u64)?;
             }
         }
-        let mut events = vec![EpollEvent::empty(); EVENTS];
-        let left = |worker: &Self| worker.plan.lines.iter().filter(|line| !line.is_ended).count();
+        let mut events = vec![Event::empty(); EVENTS];
+        let left = |worker: &Self| worker.plan.conns.iter().filter(|conn| !conn.is_ended).count();
         while left(self) > 0 && clock::now_ns() < until {
-            let n = match epoll.wait(&mut events, 100u16) {
+            let n = match epoll.wait(&mut events, 100) {
                 Ok(n) => n,
-                Err(Errno::EINTR) => continue,
-                Err(error) => return Err(error.into()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
             };
             for event in &events[..n] {
                 self.drain_one(event.data() as usize);
-                let line = &self.plan.lines[event.data() as usize];
-                if line.is_ended {
+                let conn = &self.plan.conns[event.data() as usize];
+                if conn.is_ended {
                     // An ended connection stays readable.
-                    let _ = epoll.delete(line.socket.as_fd());
+                    let _ = epoll.remove(&conn.socket);
                 }
             }
         }
-        for index in 0..self.plan.lines.len() {
+        for index in 0..self.plan.conns.len() {
             self.reap(index);
         }
         Ok(left(self))
@@ -366,32 +352,32 @@ impl<'a> Worker<'a> {
 
     fn drain_one(&mut self, index: usize) {
         self.reap(index);
-        let failed_before = self.plan.lines[index].error.is_some();
+        let failed_before = self.plan.conns[index].error.is_some();
         self.pull(index);
-        let line = &mut self.plan.lines[index];
+        let conn = &mut self.plan.conns[index];
         // Now the end is what was asked for.
-        if !failed_before && line.error.as_deref() == Some("EOF") {
-            line.error = None;
+        if !failed_before && conn.error.as_deref() == Some("EOF") {
+            conn.error = None;
         }
     }
 
     fn report(self, undrained: usize) -> Report {
-        self.lane.connections.set(0);
+        self.tally.connections.set(0);
         Report {
-            thread: self.diary.end(self.lane, self.tally),
-            lines: self.plan.lines,
+            thread: ThreadResult::of(self.usage, self.tally),
+            conns: self.plan.conns,
             undrained,
-            asked_bytes: self.asked_bytes,
+            target_bytes: self.target_bytes,
         }
     }
 }
 
 /// What a connection waits for.
-fn wanted_of(line: &Line) -> EpollFlags {
-    let mut flags = EpollFlags::empty();
-    flags.set(EpollFlags::EPOLLIN, !line.is_ended);
-    let sends = line.feed.is_some() && line.due_bytes > 0 && !line.is_ended;
-    flags.set(EpollFlags::EPOLLOUT, sends);
+fn wanted_of(conn: &StreamConn) -> Flags {
+    let mut flags = Flags::empty();
+    flags.set(Flags::EPOLLIN, !conn.is_ended);
+    let sends = conn.feed.is_some() && conn.due_bytes > 0 && !conn.is_ended;
+    flags.set(Flags::EPOLLOUT, sends);
     flags
 }
 

@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use rxpath_core::Warning;
 
 use crate::LoadError;
-use crate::engine::thread;
 use crate::limit::{Limit, Who};
 use crate::quantiles::{Quantiles, merged};
 use crate::tcp::connection::{LISTED, TcpSummary};
-use crate::tcp::load::begin;
 use crate::tcp::load::limit::{KEPT_RATIO, Side, of_transactions};
 use crate::tcp::load::transactions::Transactions;
 use crate::tcp::load::transactions::worker::Report;
@@ -22,23 +20,23 @@ pub(super) fn finish<const SINGLE: bool>(
     client: &mut Transactions<SINGLE>,
     single: bool,
 ) -> Result<Finished<TransactionsResult>, LoadError> {
-    let reports = begin::join(&mut client.workers)?;
-    let cpu = thread::process_cpu_time().since(client.cpu_before);
+    let reports = client.pool.join()?;
+    let (shared, cpu) = (&client.pool.shared, client.pool.shared.cpu_time());
     let service = merged(reports.iter().map(|report| &report.times.service));
     let response = merged(reports.iter().map(|report| &report.times.response));
     let connect = merged(reports.iter().map(|report| &report.times.connect));
-    let duration_s = client.lanes.shared.span_ns() as f64 / 1e9;
-    let transactions_total = client.lanes.sum(|lane| &lane.transactions);
+    let duration_s = shared.span_s();
+    let transactions_total = shared.sum(|tally| &tally.units);
     let mut result = TransactionsResult {
         duration_s,
         transactions_total,
         achieved_tps: if duration_s > 0.0 { transactions_total as f64 / duration_s } else { 0.0 },
-        asked_tps: client.options.rate_tps.map(|rate| rate as f64),
+        target_tps: client.options.rate_tps.map(|rate| rate as f64),
         service_time_us: Quantiles::of(&service),
         response_time_us: Quantiles::of(&response),
         connect_time_us: Quantiles::of(&connect),
-        sent_bytes: client.lanes.sum(|lane| &lane.sent_bytes),
-        delivered_bytes: client.lanes.sum(|lane| &lane.delivered_bytes),
+        sent_bytes: shared.sum(|tally| &tally.sent_bytes),
+        delivered_bytes: shared.sum(|tally| &tally.received_bytes),
         verified: client.options.common.verify,
         cpu_user_s: cpu.user_ns as f64 / 1e9,
         cpu_system_s: cpu.system_ns as f64 / 1e9,
@@ -59,11 +57,11 @@ fn add_threads(reports: &[Report], result: &mut TransactionsResult) {
     let mut errors = BTreeMap::<String, u64>::new();
     for report in reports {
         result.threads.push(report.thread.clone());
-        let fate = report.fate;
-        result.asked_transactions_total += fate.asked;
-        result.unsent_transactions_total += fate.asked.saturating_sub(fate.begun);
-        result.in_flight_transactions_total += fate.in_flight;
-        result.lost_transactions_total += fate.lost;
+        let totals = report.totals;
+        result.target_transactions_total += totals.target;
+        result.unsent_transactions_total += totals.target.saturating_sub(totals.begun);
+        result.in_flight_transactions_total += totals.in_flight;
+        result.lost_transactions_total += totals.lost;
         for ((step, name), count) in &report.errors {
             *errors.entry(format!("{step} {name}")).or_default() += count;
         }
@@ -82,8 +80,8 @@ fn add_threads(reports: &[Report], result: &mut TransactionsResult) {
 
 /// The share of the schedule that was completed; `None` without one.
 fn kept(result: &TransactionsResult) -> Option<f64> {
-    result.asked_tps?;
-    Some(result.transactions_total as f64 / result.asked_transactions_total.max(1) as f64)
+    result.target_tps?;
+    Some(result.transactions_total as f64 / result.target_transactions_total.max(1) as f64)
 }
 
 fn limit(result: &TransactionsResult) -> Limit {
@@ -100,12 +98,12 @@ fn limit(result: &TransactionsResult) -> Limit {
 
 /// A schedule that was not kept, and what it leaves out of the times.
 fn unkept(result: &TransactionsResult) -> Option<Warning> {
-    let (asked_tps, kept) = result.asked_tps.zip(kept(result))?;
+    let (target_tps, kept) = result.target_tps.zip(kept(result))?;
     (kept < KEPT_RATIO).then(|| {
         Warning::new(
             "schedule-not-kept",
             format!(
-                "{:.0} of {asked_tps} transactions/s were completed; {} were due but never sent, and no percentile includes them",
+                "{:.0} of {target_tps} transactions/s were completed; {} were due but never sent, and no percentile includes them",
                 result.achieved_tps, result.unsent_transactions_total
             ),
         )

@@ -5,33 +5,30 @@ use std::sync::Arc;
 
 use crate::LoadError;
 use crate::engine::socket::Socket;
+use crate::engine::thread;
 use crate::pace::{Pace, Pacing, Share};
+use crate::pool::Start;
 use crate::tcp::connection::{ConnectionResult, LISTED, TcpSummary};
-use crate::tcp::flow::Source;
-use crate::tcp::lanes::{Diary, Lanes};
-use crate::tcp::load::begin::ready_and_start;
 use crate::tcp::load::options::TransactionOptions;
-use crate::tcp::load::transactions::desk::{Desk, Fate, Times};
-use crate::tcp::load::transactions::lasting::Lasting;
-use crate::tcp::load::transactions::single::{Single, Singles};
+use crate::tcp::load::transactions::client_thread::{ClientThread, Times, Totals};
+use crate::tcp::load::transactions::crr::{BlockingCrr, CrrPool};
+use crate::tcp::load::transactions::persistent::Persistent;
+use crate::tcp::open_connections::Listed;
+use crate::tcp::pattern::Pattern;
 use crate::tcp::preamble::Preamble;
 use crate::tcp::result::ThreadResult;
-use crate::tcp::roster::Listed;
-use crate::workload::{DoneGuard, Ready};
 
 /// What a worker needs.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) index: usize,
     /// While intervals read the connections; dropped before they are.
     pub(super) listed: Vec<Listed>,
-    /// Lasting connections.
+    /// Persistent connections.
     pub(super) sockets: Vec<Socket>,
     /// Connections at a time.
     pub(super) slots: usize,
     pub(super) order: Preamble,
-    pub(super) lanes: Arc<Lanes>,
-    pub(super) source: Arc<Source>,
+    pub(super) pattern: Arc<Pattern>,
     pub(super) options: TransactionOptions,
 }
 
@@ -40,7 +37,7 @@ pub(super) struct Plan {
 pub(super) struct Report {
     pub(super) thread: ThreadResult,
     pub(super) times: Times,
-    pub(super) fate: Fate,
+    pub(super) totals: Totals,
     pub(super) errors: BTreeMap<(&'static str, String), u64>,
     pub(super) mismatches: Vec<(String, u64)>,
     pub(super) is_peer_lost: bool,
@@ -51,49 +48,49 @@ pub(super) struct Report {
 }
 
 /// Runs until the time or an order ends it.
-pub(super) fn run(plan: Plan, single: bool, ready: &Ready) -> Result<Report, LoadError> {
-    let lanes = Arc::clone(&plan.lanes);
-    let (lane, tally) = lanes.of(plan.index);
-    let _done = DoneGuard(tally);
+pub(super) fn run(plan: Plan, single: bool, start: &Start) -> Result<Report, LoadError> {
+    thread::set_exact_timers();
+    let tally = start.tally;
     let common = plan.options.common.clone();
-    let diary = Diary::begin(common.cpus.get(plan.index).copied());
-    let mut desk = Desk::new(&lanes, plan.index, diary);
-    lane.connections.set(plan.sockets.len() as u64);
-    let blocking = plan.slots == 1 && common.connections == common.threads;
-    let (index, rate_tps) = (plan.index, plan.options.rate_tps);
-    let mut lasting = Lasting::new(&plan).map_err(|e| LoadError::io("prepare a thread", e))?;
-    let mut fate = Fate::default();
-    if let Some(start_ns) = ready_and_start(&lanes, index, &common, ready)? {
-        desk.end_ns = common.duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
-        desk.pace = rate_tps.map(|rate_per_s| {
-            let (thread, threads) = (index as u64, common.threads as u64);
+    let mut client_thread = ClientThread::new(start);
+    tally.connections.set(plan.sockets.len() as u64);
+    let blocking = plan.slots == 1 && common.connections == common.threads.count;
+    let rate_tps = plan.options.rate_tps;
+    let mut persistent =
+        Persistent::new(&plan, start.index).map_err(|e| LoadError::io("prepare a thread", e))?;
+    let mut totals = Totals::default();
+    if let Some(start_ns) = start.ready_and_wait() {
+        client_thread.end_ns =
+            common.duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
+        client_thread.pace = rate_tps.map(|rate_per_s| {
+            let (thread, threads) = (start.index as u64, common.threads.count as u64);
             let share = Share { rate_per_s, each: 1, thread, threads };
             Pace::new(start_ns, share, Pacing::Auto)
         });
-        desk.diary.restart();
+        client_thread.usage.restart();
         let ended = match (single, blocking) {
-            (false, true) => lasting.block(&mut desk),
-            (false, false) => lasting.poll(&mut desk),
+            (false, true) => persistent.block(&mut client_thread),
+            (false, false) => persistent.poll(&mut client_thread),
             (true, true) => {
-                Single::new(&plan).block(&plan, &mut desk);
+                BlockingCrr::new(&plan).block(&plan, &mut client_thread);
                 Ok(())
             }
-            (true, false) => Singles::new(&plan).poll(&plan, &mut desk),
+            (true, false) => CrrPool::new(&plan).poll(&plan, &mut client_thread),
         };
         ended.map_err(|e| LoadError::io("wait for sockets", e))?;
-        fate = desk.fate();
-        lasting.end(&mut desk).map_err(|e| LoadError::io("end connections", e))?;
+        totals = client_thread.totals();
+        persistent.end(&mut client_thread).map_err(|e| LoadError::io("end connections", e))?;
     }
-    let (tcp, listed) = (lasting.tcp(), lasting.results().into_iter().take(LISTED).collect());
-    drop(lasting);
-    lane.connections.set(0);
+    let (tcp, listed) = (persistent.tcp(), persistent.results().into_iter().take(LISTED).collect());
+    drop(persistent);
+    tally.connections.set(0);
     Ok(Report {
-        fate,
-        times: desk.times,
-        errors: desk.errors,
-        mismatches: desk.mismatches,
-        is_peer_lost: desk.is_peer_lost,
-        thread: desk.diary.end(desk.lane, desk.tally),
+        totals,
+        times: client_thread.times,
+        errors: client_thread.errors,
+        mismatches: client_thread.mismatches,
+        is_peer_lost: client_thread.is_peer_lost,
+        thread: ThreadResult::of(client_thread.usage, tally),
         tcp,
         listed,
         _listed: plan.listed,

@@ -4,10 +4,10 @@
 //! thread looks after everything else again: new connections wait for some milliseconds at most.
 
 use std::io::{self, ErrorKind};
-
-use nix::sys::epoll::EpollEvent;
+use std::time::Duration;
 
 use crate::engine::clock;
+use crate::engine::epoll::Event;
 use crate::engine::spin::Spinner;
 use crate::tcp::serve::connection::{Connection, Step};
 use crate::tcp::serve::worker::Worker;
@@ -17,7 +17,7 @@ const STREAK: u32 = 32;
 /// Transactions between two looks at everything else.
 const ROUND: u32 = 64;
 /// Longest wait for a request.
-const PATIENCE_US: i64 = 5_000;
+const PATIENCE: Duration = Duration::from_millis(5);
 
 /// Which connection was alone, and for how long.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ pub(super) struct Alone {
 
 impl Worker<'_> {
     /// Serves the connection of these events by blocking calls for a while, when it has been alone for long.
-    pub(super) fn serve_alone(&mut self, events: &[EpollEvent]) -> io::Result<()> {
+    pub(super) fn serve_alone(&mut self, events: &[Event]) -> io::Result<()> {
         let [event] = events else {
             self.alone = Alone::default();
             return Ok(());
@@ -43,16 +43,17 @@ impl Worker<'_> {
         if self.alone.streak < STREAK || self.plan.options.stall.is_some() {
             return Ok(());
         }
-        let Some(connection) = self.slots.get(key).filter(|c| c.is_between_transactions()) else {
+        let Some(connection) = self.connections.get(key).filter(|c| c.is_between_transactions())
+        else {
             return Ok(());
         };
         if !self.alone.is_prepared {
-            connection.socket.set_timeouts(PATIENCE_US)?;
+            connection.socket.set_timeouts(PATIENCE)?;
             self.alone.is_prepared = true;
         }
         connection.socket.set_nonblocking(false)?;
         self.block(key)?;
-        match self.slots.get(key) {
+        match self.connections.get(key) {
             Some(connection) => connection.socket.set_nonblocking(true),
             None => Ok(()),
         }
@@ -79,11 +80,12 @@ impl Worker<'_> {
                     other => other,
                 }
             })?;
-            let goes_on = self.slots.get(key).is_some_and(Connection::is_between_transactions);
+            let goes_on =
+                self.connections.get(key).is_some_and(Connection::is_between_transactions);
             if is_late {
                 self.alone.streak = 0;
             }
-            if is_late || !goes_on || self.plan.hub.lanes.shared.is_stopped() {
+            if is_late || !goes_on || self.start.shared.is_stopped() {
                 break;
             }
         }

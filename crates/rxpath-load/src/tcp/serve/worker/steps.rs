@@ -2,8 +2,7 @@
 
 use std::io::{self, ErrorKind};
 
-use nix::sys::epoll::EpollFlags;
-
+use crate::engine::epoll::Flags;
 use crate::engine::spin::Spinner;
 use crate::tcp::serve::connection::{Connection, Lent, Step};
 
@@ -21,7 +20,7 @@ enum Until {
 
 /// What a connection may do in its turn.
 pub(super) struct Steps {
-    pub(super) flags: EpollFlags,
+    pub(super) flags: Flags,
     pub(super) stopping: bool,
     pub(super) work_steps: u64,
 }
@@ -29,16 +28,15 @@ pub(super) struct Steps {
 impl Steps {
     pub(super) fn run(&self, connection: &mut Connection, lent: &mut Lent) -> io::Result<Step> {
         let mut last = Step::Idle;
-        if self.flags.contains(EpollFlags::EPOLLERR) {
+        if self.flags.contains(Flags::EPOLLERR) {
             // Completions of zero-copy sends, or an error that the next call tells.
             connection.reap()?;
         }
-        if self.flags.intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR)
-        {
+        if self.flags.intersects(Flags::EPOLLIN | Flags::EPOLLHUP | Flags::EPOLLERR) {
             last = self.repeat(lent, Until::Short, |lent| connection.readable(lent))?;
         }
         let goes_on = matches!(last, Step::Idle | Step::Moved);
-        if goes_on && self.flags.contains(EpollFlags::EPOLLOUT) && !self.stopping {
+        if goes_on && self.flags.contains(Flags::EPOLLOUT) && !self.stopping {
             last = self.repeat(lent, Until::Refused, |lent| connection.writable(lent))?;
         }
         Ok(last)

@@ -134,12 +134,12 @@ fn rest(r: &LoadResult) -> Vec<(&'static str, String)> {
             grouped(r.in_flight_requests_total)
         ),
     )];
-    if let Some(asked) = r.asked_rps {
+    if let Some(target) = r.target_rps {
         rows.push((
             "schedule",
             format!(
-                "{} requests at {asked}/s, {} never sent",
-                grouped(r.asked_requests_total),
+                "{} requests at {target}/s, {} never sent",
+                grouped(r.target_requests_total),
                 grouped(r.unsent_requests_total)
             ),
         ));

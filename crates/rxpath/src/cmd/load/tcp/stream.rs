@@ -2,55 +2,33 @@
 
 use rxpath_core::units::si;
 use rxpath_core::{BitRate, Bytes};
-use rxpath_load::tcp::load::options::{StreamOptions, Way};
+use rxpath_load::tcp::load::options::{StreamDirection, StreamOptions};
 use rxpath_load::tcp::load::stream::Stream;
-use rxpath_load::tcp::preamble::SendWay;
+use rxpath_load::tcp::preamble::SendMethod;
 use rxpath_load::tcp::result::{Direction, Interval, StreamResult};
 use rxpath_load::workload::Workload;
 
 use crate::cmd::conduct::{Ends, Rows, Shown, block, conduct, refuse};
 use crate::cmd::load::tcp::{CommonArgs, common_rows, exit};
-use crate::cmd::serve::tcp::ReceiveArg;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::tcp::{TcpRates, connection_rows, kinds, tcp_text};
 use rxpath_core::units::grouped;
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum WayArg {
-    /// From here to the server
-    Send,
-    /// From the server to here
-    Receive,
-    /// Both at once, on each connection
-    Both,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum SendArg {
-    /// send: copied from user memory
-    Copy,
-    /// send with MSG_ZEROCOPY
-    Zerocopy,
-    /// splice from a file in memory through a pipe
-    Splice,
-    /// sendfile from a file in memory
-    Sendfile,
-}
+use rxpath_load::tcp::serve::options::ReceiveMethod;
 
 /// `rxpath load tcp stream …`
 #[derive(Debug, clap::Args)]
 pub struct LoadStream {
     #[command(flatten)]
     common: CommonArgs,
-    /// Which way the bytes go
+    /// Which direction the bytes go
     #[arg(long, value_enum, default_value = "send")]
-    direction: WayArg,
+    direction: StreamDirection,
     /// How the sending side hands bytes to its kernel
     #[arg(long, value_enum, default_value = "copy")]
-    send: SendArg,
+    send: SendMethod,
     /// How this side takes bytes from the kernel (the server has its own --receive)
     #[arg(long, value_enum, default_value = "read")]
-    receive: ReceiveArg,
+    receive: ReceiveMethod,
     /// Payload bits per second over all connections (10Gbit, 500M), by an absolute schedule of whole buffers
     #[arg(long, value_name = "RATE")]
     bitrate: Option<BitRate>,
@@ -86,18 +64,9 @@ impl LoadStream {
         common.socket.notsent_lowat_bytes = self.notsent_lowat.map(|bytes| bytes.0 as u32);
         Ok(StreamOptions {
             common,
-            way: match self.direction {
-                WayArg::Send => Way::Send,
-                WayArg::Receive => Way::Receive,
-                WayArg::Both => Way::Both,
-            },
-            send: match self.send {
-                SendArg::Copy => SendWay::Copy,
-                SendArg::Zerocopy => SendWay::Zerocopy,
-                SendArg::Splice => SendWay::Splice,
-                SendArg::Sendfile => SendWay::Sendfile,
-            },
-            receive: self.receive.into(),
+            direction: self.direction,
+            send: self.send,
+            receive: self.receive,
             bitrate_bps: self.bitrate.map(|rate| rate.0),
         })
     }
@@ -127,7 +96,8 @@ impl Shown for Stream {
         ));
         rows.push((
             "rate",
-            s.asked_bps.map_or("as fast as it goes".into(), |bps| format!("{}b/s", si(bps as f64))),
+            s.target_bps
+                .map_or("as fast as it goes".into(), |bps| format!("{}b/s", si(bps as f64))),
         ));
         block(&format!("load tcp stream {}", s.common.to), &rows)
     }

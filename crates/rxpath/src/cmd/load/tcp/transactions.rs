@@ -2,7 +2,7 @@
 
 use rxpath_core::{Bytes, Rate};
 use rxpath_load::quantiles::Quantiles;
-use rxpath_load::tcp::load::options::{Closer, TransactionOptions};
+use rxpath_load::tcp::load::options::{CloseBy, TransactionOptions};
 use rxpath_load::tcp::load::transactions::{ConnectRequestResponse, RequestResponse, Transactions};
 use rxpath_load::tcp::result::{Interval, TransactionsResult};
 use rxpath_load::workload::Workload;
@@ -12,17 +12,6 @@ use crate::cmd::load::tcp::{CommonArgs, common_rows, exit};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::tcp::{TcpRates, connection_rows, kinds, tcp_text};
 use rxpath_core::units::grouped;
-
-#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
-enum CloserArg {
-    /// The server: the client's ports are free again at once
-    #[default]
-    Server,
-    /// The client: each of its ports stays in TIME_WAIT for a minute
-    Client,
-    /// The client, by a reset: no TIME_WAIT at all
-    Reset,
-}
 
 /// `rxpath load tcp rr …`
 #[derive(Debug, clap::Args)]
@@ -47,14 +36,14 @@ pub struct LoadSingles {
     transactions: LoadTransactions,
     /// Who closes each connection
     #[arg(long, value_enum, default_value = "server")]
-    close: CloserArg,
+    close: CloseBy,
 }
 
 impl LoadTransactions {
     /// Runs it.
     pub fn run(self) -> Outcome {
         let (args, ends) = self.ends();
-        let client = RequestResponse::open(self.options(CloserArg::Server)?).map_err(refuse)?;
+        let client = RequestResponse::open(self.options(CloseBy::Server)?).map_err(refuse)?;
         conduct(client, &args, ends)
     }
 
@@ -69,18 +58,14 @@ impl LoadTransactions {
         (args, ends)
     }
 
-    fn options(&self, closer: CloserArg) -> Result<TransactionOptions, Failure> {
+    fn options(&self, close_by: CloseBy) -> Result<TransactionOptions, Failure> {
         let size = |bytes: Bytes| u32::try_from(bytes.0).unwrap_or(u32::MAX);
         Ok(TransactionOptions {
             common: self.common.common()?,
             request_bytes: size(self.request),
             response_bytes: size(self.response),
             rate_tps: self.rate.map(|rate| rate.0),
-            closer: match closer {
-                CloserArg::Server => Closer::Server,
-                CloserArg::Client => Closer::Client,
-                CloserArg::Reset => Closer::Reset,
-            },
+            close_by,
         })
     }
 }
@@ -112,12 +97,12 @@ impl<const SINGLE: bool> Shown for Transactions<SINGLE> {
         ));
         rows.push((
             "rate",
-            s.asked_tps.map_or("as fast as responses come".into(), |tps| {
+            s.target_tps.map_or("as fast as responses come".into(), |tps| {
                 format!("{} transactions/s; {}", grouped(tps), s.pacing)
             }),
         ));
-        if let Some(closer) = s.close {
-            rows.push(("closed by", format!("{closer:?}").to_lowercase()));
+        if let Some(close_by) = s.close {
+            rows.push(("closed by", format!("{close_by:?}").to_lowercase()));
         }
         let kind = if SINGLE { "crr" } else { "rr" };
         block(&format!("load tcp {kind} {}", s.common.to), &rows)
@@ -128,10 +113,13 @@ impl<const SINGLE: bool> Shown for Transactions<SINGLE> {
             ("transactions", format!("{} in {:.3} s", grouped(r.transactions_total), r.duration_s)),
             ("rate", format!("{} transactions/s", grouped(r.achieved_tps.round() as u64))),
         ];
-        if let Some(asked_tps) = r.asked_tps {
-            let (asked, unsent) = (r.asked_transactions_total, r.unsent_transactions_total);
-            let text =
-                format!("{} due at {asked_tps}/s, {} never sent", grouped(asked), grouped(unsent));
+        if let Some(target_tps) = r.target_tps {
+            let (target, unsent) = (r.target_transactions_total, r.unsent_transactions_total);
+            let text = format!(
+                "{} due at {target_tps}/s, {} never sent",
+                grouped(target),
+                grouped(unsent)
+            );
             rows.push(("schedule", text));
         }
         let (lost, in_flight) = (r.lost_transactions_total, r.in_flight_transactions_total);

@@ -35,7 +35,7 @@ pub(super) fn limit(result: &LoadResult, settings: &LoadSettings) -> Limit {
     if result.requests_total == 0 {
         return told(Who::NotHere, format!("no reply came; {busy}"));
     }
-    let Some(asked_rps) = settings.asked_rps else {
+    let Some(target_rps) = settings.target_rps else {
         return if any_busy(&result.threads, result.duration_s) {
             told(
                 Who::Sender,
@@ -53,11 +53,11 @@ pub(super) fn limit(result: &LoadResult, settings: &LoadSettings) -> Limit {
             )
         };
     };
-    let kept = result.requests_total as f64 / result.asked_requests_total.max(1) as f64;
+    let kept = result.requests_total as f64 / result.target_requests_total.max(1) as f64;
     if kept >= KEPT_RATIO {
         return told(
             Who::Schedule,
-            format!("{:.2} % of {asked_rps} requests/s answered", 100.0 * kept),
+            format!("{:.2} % of {target_rps} requests/s answered", 100.0 * kept),
         );
     }
     let late = result.lateness_us.as_ref().map_or(0.0, |late| late.p99);
@@ -125,13 +125,13 @@ fn own_limit(result: &LoadResult, settings: &LoadSettings) -> Option<Warning> {
 }
 
 fn unkept(result: &LoadResult, settings: &LoadSettings) -> Option<Warning> {
-    let asked_rps = settings.asked_rps?;
-    let kept = result.requests_total as f64 / result.asked_requests_total.max(1) as f64;
+    let target_rps = settings.target_rps?;
+    let kept = result.requests_total as f64 / result.target_requests_total.max(1) as f64;
     (kept < KEPT_RATIO).then(|| {
         Warning::new(
             "schedule-not-kept",
             format!(
-                "{:.0} of {asked_rps} requests/s were answered; {} requests were due but never sent, and no percentile includes them",
+                "{:.0} of {target_rps} requests/s were answered; {} requests were due but never sent, and no percentile includes them",
                 result.achieved_rps, result.unsent_requests_total
             ),
         )
@@ -228,12 +228,13 @@ mod tests {
     use crate::http::load::result::ThreadResult;
     use crate::quantiles::Quantiles;
     use crate::udp::result::Lateness;
+    use crate::usage::ThreadUsage;
 
-    fn settings(asked_rps: Option<u64>) -> LoadSettings {
+    fn settings(target_rps: Option<u64>) -> LoadSettings {
         serde_json::from_value(serde_json::json!({
             "url": "http://h/", "to": "127.0.0.1:80", "resolved": [], "source": null,
             "connections_count": 10, "threads_count": 1, "cpus": [], "nice": null, "loop": "closed",
-            "asked_rps": asked_rps, "pacing": null, "pipeline": 1, "keepalive": true, "request": "",
+            "target_rps": target_rps, "pacing": null, "pipeline": 1, "keepalive": true, "request": "",
             "request_bytes": 44, "timeout_s": 2.0, "duration_s": null, "requests": null, "engine": "epoll",
             "descriptors_limit": 1024, "tick_hz": 250,
         }))
@@ -243,11 +244,11 @@ mod tests {
     fn result(p50_us: f64, cpu_s: f64, wait_s: f64) -> LoadResult {
         LoadResult {
             duration_s: 10.0,
-            asked_requests_total: 1000,
+            target_requests_total: 1000,
             requests_total: 1000,
             service_time_us: Some(Quantiles { p50: p50_us, ..Quantiles::default() }),
             threads: vec![ThreadResult {
-                cpu_system_s: cpu_s,
+                usage: ThreadUsage { cpu_system_s: cpu_s, ..ThreadUsage::default() },
                 runnable_wait_s: Some(wait_s),
                 ..ThreadResult::default()
             }],

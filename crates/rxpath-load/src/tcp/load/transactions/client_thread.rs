@@ -6,20 +6,20 @@ use std::io::{self, ErrorKind};
 use rxpath_stats::Histogram;
 
 use crate::engine::clock;
+use crate::engine::listen::errno_name;
 use crate::pace::Pace;
-use crate::tally::Tally;
-use crate::tcp::lanes::{Diary, Lane, Lanes};
-use crate::tcp::socket::errno_name;
+use crate::pool::Start;
+use crate::tally::{Shared, Tally};
+use crate::usage::UsageMeter;
 
 /// A server that could not be reached for this long is lost.
 const LOST_NS: u64 = 1_000_000_000;
 
 /// See the module.
-pub(super) struct Desk<'a> {
-    pub(super) lanes: &'a Lanes,
-    pub(super) lane: &'a Lane,
+pub(super) struct ClientThread<'a> {
+    pub(super) shared: &'a Shared,
     pub(super) tally: &'a Tally,
-    pub(super) diary: Diary,
+    pub(super) usage: UsageMeter,
     pub(super) pace: Option<Pace>,
     pub(super) end_ns: u64,
     pub(super) times: Times,
@@ -51,7 +51,7 @@ impl Default for Times {
 
 /// A transaction in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ticket {
+pub(super) struct Transaction {
     /// When it was due.
     pub(super) due_ns: u64,
     /// When it was begun.
@@ -60,9 +60,9 @@ pub(super) struct Ticket {
 
 /// What became of a thread's transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Fate {
+pub(super) struct Totals {
     /// Due by the schedule; those begun without one.
-    pub(super) asked: u64,
+    pub(super) target: u64,
     /// Given to a connection.
     pub(super) begun: u64,
     /// Lost with their connection.
@@ -71,14 +71,12 @@ pub(super) struct Fate {
     pub(super) in_flight: u64,
 }
 
-impl<'a> Desk<'a> {
-    pub(super) fn new(lanes: &'a Lanes, index: usize, diary: Diary) -> Self {
-        let (lane, tally) = lanes.of(index);
+impl<'a> ClientThread<'a> {
+    pub(super) fn new(start: &'a Start) -> Self {
         Self {
-            lanes,
-            lane,
-            tally,
-            diary,
+            shared: start.shared,
+            tally: start.tally,
+            usage: UsageMeter::new(start.cpu),
             pace: None,
             end_ns: u64::MAX,
             times: Times::default(),
@@ -93,12 +91,12 @@ impl<'a> Desk<'a> {
 
     #[inline]
     pub(super) fn is_over(&self, now_ns: u64) -> bool {
-        now_ns >= self.end_ns || self.lanes.shared.is_stopped() || self.is_peer_lost
+        now_ns >= self.end_ns || self.shared.is_stopped() || self.is_peer_lost
     }
 
     /// The next transaction, when one is due by now; the caller begins it.
     #[inline]
-    pub(super) fn next(&mut self, now_ns: u64) -> Option<Ticket> {
+    pub(super) fn next(&mut self, now_ns: u64) -> Option<Transaction> {
         let mut due_ns = now_ns;
         if let Some(pace) = &mut self.pace {
             due_ns = pace.next_ns();
@@ -108,7 +106,7 @@ impl<'a> Desk<'a> {
             pace.advance();
         }
         self.begun_total += 1;
-        Some(Ticket { due_ns, begun_ns: now_ns })
+        Some(Transaction { due_ns, begun_ns: now_ns })
     }
 
     /// Sleeps or spins towards the next transaction.
@@ -134,27 +132,27 @@ impl<'a> Desk<'a> {
     /// A request was handed to the kernel.
     #[inline]
     pub(super) fn sent(&mut self, bytes: usize) {
-        self.lane.sent_bytes.add(bytes as u64);
+        self.tally.sent_bytes.add(bytes as u64);
     }
 
     /// The first request goes out now.
     #[inline]
     pub(super) fn begun(&mut self, now_ns: u64) {
         if self.tally.first_ns.get() == 0 {
-            self.diary.moved(self.tally, now_ns);
+            self.usage.progress(self.tally, now_ns);
         }
     }
 
     /// The response is complete.
     #[inline]
-    pub(super) fn completed(&mut self, ticket: Ticket, now_ns: u64, bytes: u32) {
-        self.times.service.record(now_ns.saturating_sub(ticket.begun_ns));
+    pub(super) fn completed(&mut self, transaction: Transaction, now_ns: u64, bytes: u32) {
+        self.times.service.record(now_ns.saturating_sub(transaction.begun_ns));
         if self.pace.is_some() {
-            self.times.response.record(now_ns.saturating_sub(ticket.due_ns));
+            self.times.response.record(now_ns.saturating_sub(transaction.due_ns));
         }
-        self.lane.delivered_bytes.add(u64::from(bytes));
-        self.lane.transactions.add(1);
-        self.diary.moved(self.tally, now_ns);
+        self.tally.received_bytes.add(u64::from(bytes));
+        self.tally.units.add(1);
+        self.usage.progress(self.tally, now_ns);
         self.failing_since_ns = 0;
     }
 
@@ -181,13 +179,13 @@ impl<'a> Desk<'a> {
     }
 
     /// What became of the transactions until now, which is the end.
-    pub(super) fn fate(&self) -> Fate {
+    pub(super) fn totals(&self) -> Totals {
         let now_ns = clock::now_ns().min(self.end_ns);
         let due = self.pace.as_ref().map_or(0, |pace| pace.due_before(now_ns));
-        let completed = self.lane.transactions.get();
-        Fate {
+        let completed = self.tally.units.get();
+        Totals {
             // Without a schedule what was begun was due; with one the clock was read before, and now is later.
-            asked: due.max(self.begun_total),
+            target: due.max(self.begun_total),
             begun: self.begun_total,
             lost: self.lost_total,
             in_flight: (self.begun_total - self.lost_total).saturating_sub(completed),

@@ -3,17 +3,18 @@
 use std::io;
 use std::sync::Arc;
 
+use crate::engine::listen::errno_name;
 use crate::engine::socket::Socket;
 use crate::tcp::connection::{ConnectionResult, TcpSummary};
-use crate::tcp::flow::{Feed, Sink, Source};
+use crate::tcp::flow::{Feed, Sink};
 use crate::tcp::load::options::StreamOptions;
+use crate::tcp::open_connections::Listed;
+use crate::tcp::pattern::Pattern;
 use crate::tcp::preamble::Preamble;
-use crate::tcp::roster::Listed;
-use crate::tcp::socket::errno_name;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct StreamConn {
     _listed: Listed,
     pub(super) socket: Socket,
     order: Preamble,
@@ -28,23 +29,23 @@ pub(super) struct Line {
     name: String,
 }
 
-impl Line {
+impl StreamConn {
     pub(super) fn new(
         (socket, listed): (Socket, Listed),
         options: &StreamOptions,
         order: Preamble,
-        source: &Arc<Source>,
+        pattern: &Arc<Pattern>,
     ) -> io::Result<Self> {
         let common = &options.common;
-        let feed = if options.way.sends() {
-            let source = Arc::clone(source);
-            let feed = Feed::new(source, options.send, common.buffer_bytes, common.verify)?;
+        let feed = if options.direction.sends() {
+            let pattern = Arc::clone(pattern);
+            let feed = Feed::new(pattern, options.send, common.buffer_bytes, common.verify);
             feed.prepare(&socket)?;
             Some(feed)
         } else {
             None
         };
-        let sink = if options.way.receives() {
+        let sink = if options.direction.receives() {
             Some(Sink::new(&socket, options.receive, common.verify)?)
         } else {
             None

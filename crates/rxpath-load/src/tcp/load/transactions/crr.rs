@@ -1,20 +1,19 @@
 //! A connection for each transaction: connect, request, response, close.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
-
+use crate::engine::clock;
+use crate::engine::epoll::{Epoll, Event, Flags};
 use crate::engine::socket::Socket;
-use crate::engine::{clock, nap};
 use crate::tcp::flow::{Feed, Sink};
-use crate::tcp::load::options::Closer;
-use crate::tcp::load::transactions::desk::{Desk, Ticket, is_local, is_passing};
-use crate::tcp::load::transactions::lasting::name;
+use crate::tcp::load::options::CloseBy;
+use crate::tcp::load::transactions::client_thread::{
+    ClientThread, Transaction, is_local, is_passing,
+};
+use crate::tcp::load::transactions::persistent::name;
 use crate::tcp::load::transactions::worker::Plan;
-use crate::tcp::preamble::{PREAMBLE_BYTES, SendWay};
+use crate::tcp::preamble::{PREAMBLE_BYTES, SendMethod};
 use crate::tcp::socket::SocketOptions;
 
 /// Most events of one wait.
@@ -37,11 +36,10 @@ struct Shared {
 
 impl Shared {
     fn new(plan: &Plan) -> Self {
-        let first = (plan.options.request_bytes as usize)
-            .min(HEAD_BYTES)
-            .min(plan.source.pattern.buffer_bytes());
+        let first =
+            (plan.options.request_bytes as usize).min(HEAD_BYTES).min(plan.pattern.buffer_bytes());
         let mut head = plan.order.to_bytes().to_vec();
-        head.extend_from_slice(plan.source.pattern.at(0, first));
+        head.extend_from_slice(plan.pattern.at(0, first));
         let mut options = plan.options.common.socket.clone();
         // TCP_NODELAY changes nothing for a request that is sent at once.
         options.nodelay = plan.options.request_bytes as usize > HEAD_BYTES;
@@ -86,30 +84,35 @@ fn sent_all(plan: &Plan) -> Stage {
 }
 
 /// One transaction in flight.
-struct Try {
+struct PendingTransaction {
     socket: Socket,
     stage: Stage,
-    ticket: Ticket,
+    transaction: Transaction,
     feed: Option<Feed>,
     sink: Sink,
     is_answered: bool,
 }
 
-impl Try {
-    fn begin(socket: Socket, ticket: Ticket, plan: &Plan, shared: &Shared) -> io::Result<Self> {
+impl PendingTransaction {
+    fn begin(
+        socket: Socket,
+        transaction: Transaction,
+        plan: &Plan,
+        shared: &Shared,
+    ) -> io::Result<Self> {
         let rest = plan.options.request_bytes as usize - shared.head_payload();
         let verify = plan.options.common.verify;
         let feed = if rest > 0 {
-            let source = Arc::clone(&plan.source);
-            let mut feed = Feed::new(source, SendWay::Copy, usize::MAX, verify)?;
+            let pattern = Arc::clone(&plan.pattern);
+            let mut feed = Feed::new(pattern, SendMethod::Copy, usize::MAX, verify);
             feed.offset = shared.head_payload() as u64;
             Some(feed)
         } else {
             None
         };
-        let way = crate::tcp::serve::options::ReceiveWay::Read;
-        let sink = Sink::new(&socket, way, verify)?;
-        Ok(Self { socket, stage: Stage::Connecting, ticket, feed, sink, is_answered: false })
+        let method = crate::tcp::serve::options::ReceiveMethod::Read;
+        let sink = Sink::new(&socket, method, verify)?;
+        Ok(Self { socket, stage: Stage::Connecting, transaction, feed, sink, is_answered: false })
     }
 
     fn step_name(&self) -> &'static str {
@@ -122,27 +125,32 @@ impl Try {
     }
 
     /// The connection is there.
-    fn connected(&mut self, desk: &mut Desk) {
+    fn connected(&mut self, client_thread: &mut ClientThread) {
         let now_ns = clock::now_ns();
-        desk.times.connect.record(now_ns.saturating_sub(self.ticket.begun_ns));
+        client_thread.times.connect.record(now_ns.saturating_sub(self.transaction.begun_ns));
         self.stage = Stage::Head(0);
     }
 
     /// One call of whatever comes next.
     #[inline]
-    fn step(&mut self, plan: &Plan, shared: &mut Shared, desk: &mut Desk) -> io::Result<Came> {
-        desk.tally.calls.add(1);
+    fn step(
+        &mut self,
+        plan: &Plan,
+        shared: &mut Shared,
+        client_thread: &mut ClientThread,
+    ) -> io::Result<Came> {
+        client_thread.tally.calls.add(1);
         match self.stage {
             Stage::Connecting => {
                 self.socket.connected()?;
-                self.connected(desk);
+                self.connected(client_thread);
             }
             Stage::Head(from) => {
                 let sent = from + self.socket.send_with(&shared.head[from..], 0)?;
                 self.stage = if sent < shared.head.len() {
                     Stage::Head(sent)
                 } else {
-                    desk.sent(shared.head_payload());
+                    client_thread.sent(shared.head_payload());
                     let rest = plan.options.request_bytes - shared.head_payload() as u32;
                     if rest > 0 { Stage::Rest(rest) } else { sent_all(plan) }
                 };
@@ -150,11 +158,11 @@ impl Try {
             Stage::Rest(left) => {
                 let Some(feed) = &mut self.feed else { return Err(ErrorKind::InvalidData.into()) };
                 let sent = feed.push(&self.socket, left as usize)?;
-                desk.sent(sent);
+                client_thread.sent(sent);
                 let left = left - sent as u32;
                 self.stage = if left > 0 { Stage::Rest(left) } else { sent_all(plan) };
             }
-            Stage::Response(need) => return self.receive(need, plan, shared, desk),
+            Stage::Response(need) => return self.receive(need, plan, shared, client_thread),
             Stage::End => {
                 return match self.socket.recv(&mut shared.buffer, 0)? {
                     0 => Ok(Came::Over),
@@ -170,33 +178,33 @@ impl Try {
         need: u32,
         plan: &Plan,
         shared: &mut Shared,
-        desk: &mut Desk,
+        client_thread: &mut ClientThread,
     ) -> io::Result<Came> {
         let most = (need as usize).min(shared.buffer.len());
         let got = self.socket.recv(&mut shared.buffer[..most], 0)?;
         if got == 0 {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        self.sink.took(&shared.buffer[..got], &plan.source.pattern);
+        self.sink.took(&shared.buffer[..got], &plan.pattern);
         let left = need - got as u32;
         if left > 0 {
             self.stage = Stage::Response(left);
             return Ok(Came::On);
         }
         self.is_answered = true;
-        desk.completed(self.ticket, clock::now_ns(), plan.options.response_bytes);
+        client_thread.completed(self.transaction, clock::now_ns(), plan.options.response_bytes);
         if let Some(offset) = self.sink.mismatch
-            && desk.mismatches.len() < MISMATCHES
+            && client_thread.mismatches.len() < MISMATCHES
         {
-            desk.mismatches.push((name(&self.socket), offset));
+            client_thread.mismatches.push((name(&self.socket), offset));
         }
-        match plan.options.closer {
-            Closer::Server => {
+        match plan.options.close_by {
+            CloseBy::Server => {
                 self.stage = Stage::End;
                 Ok(Came::On)
             }
-            Closer::Client => Ok(Came::Over),
-            Closer::Reset => self.socket.reset_on_close().map(|()| Came::Over),
+            CloseBy::Client => Ok(Came::Over),
+            CloseBy::Reset => self.socket.reset_on_close().map(|()| Came::Over),
         }
     }
 
@@ -207,30 +215,30 @@ impl Try {
 }
 
 /// One transaction after the other, in blocking calls.
-pub(super) struct Single {
+pub(super) struct BlockingCrr {
     shared: Shared,
 }
 
-impl Single {
+impl BlockingCrr {
     pub(super) fn new(plan: &Plan) -> Self {
         Self { shared: Shared::new(plan) }
     }
 
-    pub(super) fn block(&mut self, plan: &Plan, desk: &mut Desk) {
+    pub(super) fn block(&mut self, plan: &Plan, client_thread: &mut ClientThread) {
         let mut now_ns = clock::now_ns();
-        while !desk.is_over(now_ns) {
-            let Some(ticket) = desk.next(now_ns) else {
-                desk.wait(now_ns);
+        while !client_thread.is_over(now_ns) {
+            let Some(transaction) = client_thread.next(now_ns) else {
+                client_thread.wait(now_ns);
                 now_ns = clock::now_ns();
                 continue;
             };
-            desk.begun(now_ns);
-            desk.lane.connections.set(1);
-            if let Err((step, error)) = self.transact(ticket, plan, desk)
-                && !(is_passing(&error) && desk.lanes.shared.is_stopped())
+            client_thread.begun(now_ns);
+            client_thread.tally.connections.set(1);
+            if let Err((step, error)) = self.transact(transaction, plan, client_thread)
+                && !(is_passing(&error) && client_thread.shared.is_stopped())
             {
-                desk.lost();
-                desk.failed(step, &error);
+                client_thread.lost();
+                client_thread.failed(step, &error);
                 if is_local(&error) {
                     clock::sleep_until(clock::now_ns() + PAUSE_NS);
                 }
@@ -241,27 +249,27 @@ impl Single {
 
     fn transact(
         &mut self,
-        ticket: Ticket,
+        transaction: Transaction,
         plan: &Plan,
-        desk: &mut Desk,
+        client_thread: &mut ClientThread,
     ) -> Result<(), (&'static str, io::Error)> {
         let to = plan.options.common.addr;
         let connecting = |error| ("connect", error);
-        desk.tally.calls.add(2);
+        client_thread.tally.calls.add(2);
         let socket = Socket::tcp_blocking(to).map_err(connecting)?;
         self.shared.configure(&socket).map_err(connecting)?;
-        let mut this =
-            Try::begin(socket, ticket, plan, &self.shared).map_err(|error| ("prepare", error))?;
+        let mut this = PendingTransaction::begin(socket, transaction, plan, &self.shared)
+            .map_err(|error| ("prepare", error))?;
         this.socket.connect(to).map_err(connecting)?;
-        this.connected(desk);
+        this.connected(client_thread);
         loop {
-            match this.step(plan, &mut self.shared, desk) {
+            match this.step(plan, &mut self.shared, client_thread) {
                 Ok(Came::On) => {}
                 Ok(Came::Over) => {
-                    desk.tally.calls.add(1);
+                    client_thread.tally.calls.add(1);
                     return Ok(());
                 }
-                Err(error) if is_passing(&error) && !desk.lanes.shared.is_stopped() => {}
+                Err(error) if is_passing(&error) && !client_thread.shared.is_stopped() => {}
                 // An answered transaction is whole, however its connection ends.
                 Err(_) if this.is_answered => return Ok(()),
                 Err(error) => return Err((this.step_name(), error)),
@@ -271,46 +279,42 @@ impl Single {
 }
 
 /// Many transactions at a time, each on a connection of its own.
-pub(super) struct Singles {
+pub(super) struct CrrPool {
     shared: Shared,
-    tries: Vec<Option<Try>>,
+    pending: Vec<Option<PendingTransaction>>,
     /// Places without a transaction; never more than there are.
     idle: Vec<u32>,
     /// No new connections before: this host has run out of something.
     paused_until_ns: u64,
 }
 
-impl Singles {
+impl CrrPool {
     pub(super) fn new(plan: &Plan) -> Self {
         Self {
             shared: Shared::new(plan),
-            tries: (0..plan.slots).map(|_| None).collect(),
+            pending: (0..plan.slots).map(|_| None).collect(),
             idle: (0..plan.slots as u32).rev().collect(),
             paused_until_ns: 0,
         }
     }
 
-    pub(super) fn poll(&mut self, plan: &Plan, desk: &mut Desk) -> io::Result<()> {
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        let mut events = vec![EpollEvent::empty(); EVENTS];
+    pub(super) fn poll(&mut self, plan: &Plan, client_thread: &mut ClientThread) -> io::Result<()> {
+        let epoll = Epoll::new()?;
+        let mut events = vec![Event::empty(); EVENTS];
         let mut now_ns = clock::now_ns();
-        while !desk.is_over(now_ns) {
+        while !client_thread.is_over(now_ns) {
             while now_ns >= self.paused_until_ns && !self.idle.is_empty() {
-                let Some(ticket) = desk.next(now_ns) else { break };
-                self.begin(ticket, plan, desk, &epoll)?;
+                let Some(transaction) = client_thread.next(now_ns) else { break };
+                self.begin(transaction, plan, client_thread, &epoll)?;
             }
-            let mut patience_ns = desk.patience_ns(now_ns, !self.idle.is_empty());
+            let mut patience_ns = client_thread.patience_ns(now_ns, !self.idle.is_empty());
             if self.paused_until_ns > now_ns {
                 patience_ns = patience_ns.min(self.paused_until_ns - now_ns).max(1);
             }
-            desk.tally.calls.add(1);
-            let n = match nap::wait(&epoll, &mut events, patience_ns) {
-                Ok(n) => n,
-                Err(Errno::EINTR) => 0,
-                Err(error) => return Err(error.into()),
-            };
+            client_thread.tally.calls.add(1);
+            let n = epoll.wait_ns(&mut events, patience_ns)?;
             for event in &events[..n] {
-                self.go_on(event.data() as usize, plan, desk, &epoll)?;
+                self.go_on(event.data() as usize, plan, client_thread, &epoll)?;
             }
             now_ns = clock::now_ns();
         }
@@ -319,40 +323,37 @@ impl Singles {
 
     fn begin(
         &mut self,
-        ticket: Ticket,
+        transaction: Transaction,
         plan: &Plan,
-        desk: &mut Desk,
+        client_thread: &mut ClientThread,
         epoll: &Epoll,
     ) -> io::Result<()> {
-        desk.begun(ticket.begun_ns);
-        desk.tally.calls.add(3);
+        client_thread.begun(transaction.begun_ns);
+        client_thread.tally.calls.add(3);
         let begun = Socket::tcp(plan.options.common.addr).and_then(|socket| {
             self.shared.configure(&socket)?;
-            let this = Try::begin(socket, ticket, plan, &self.shared)?;
-            match this.socket.connect(plan.options.common.addr) {
-                Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(this),
-                other => other.map(|()| this),
-            }
+            let this = PendingTransaction::begin(socket, transaction, plan, &self.shared)?;
+            this.socket.begin_connect(plan.options.common.addr)?;
+            Ok(this)
         });
         match begun {
             Ok(this) => {
                 let Some(index) = self.idle.pop() else { return Ok(()) };
-                let event = EpollEvent::new(EpollFlags::EPOLLOUT, u64::from(index));
-                epoll.add(this.socket.as_fd(), event)?;
-                self.tries[index as usize] = Some(this);
-                self.count(desk);
+                epoll.add(&this.socket, Flags::EPOLLOUT, u64::from(index))?;
+                self.pending[index as usize] = Some(this);
+                self.count(client_thread);
             }
             Err(error) => {
-                desk.lost();
-                desk.failed("connect", &error);
+                client_thread.lost();
+                client_thread.failed("connect", &error);
                 self.paused_until_ns = clock::now_ns() + PAUSE_NS;
             }
         }
         Ok(())
     }
 
-    fn count(&self, desk: &Desk) {
-        desk.lane.connections.set((self.tries.len() - self.idle.len()) as u64);
+    fn count(&self, client_thread: &ClientThread) {
+        client_thread.tally.connections.set((self.pending.len() - self.idle.len()) as u64);
     }
 
     /// Does what can be done without waiting.
@@ -360,13 +361,13 @@ impl Singles {
         &mut self,
         index: usize,
         plan: &Plan,
-        desk: &mut Desk,
+        client_thread: &mut ClientThread,
         epoll: &Epoll,
     ) -> io::Result<()> {
-        let Some(this) = &mut self.tries[index] else { return Ok(()) };
+        let Some(this) = &mut self.pending[index] else { return Ok(()) };
         let waited_to_send = this.waits_to_send();
         let over = loop {
-            match this.step(plan, &mut self.shared, desk) {
+            match this.step(plan, &mut self.shared, client_thread) {
                 // Behind the request comes the wait for the response: asking now would be too early.
                 Ok(Came::On) if waited_to_send && !this.waits_to_send() => break false,
                 Ok(Came::On) => {}
@@ -376,8 +377,8 @@ impl Singles {
                 Err(_) if this.is_answered => break true,
                 Err(error) => {
                     let step = this.step_name();
-                    desk.lost();
-                    desk.failed(step, &error);
+                    client_thread.lost();
+                    client_thread.failed(step, &error);
                     if is_local(&error) {
                         self.paused_until_ns = clock::now_ns() + PAUSE_NS;
                     }
@@ -386,14 +387,13 @@ impl Singles {
             }
         };
         if over {
-            desk.tally.calls.add(1);
-            self.tries[index] = None;
+            client_thread.tally.calls.add(1);
+            self.pending[index] = None;
             self.idle.push(index as u32);
-            self.count(desk);
+            self.count(client_thread);
         } else if waited_to_send && !this.waits_to_send() {
-            desk.tally.calls.add(1);
-            let mut event = EpollEvent::new(EpollFlags::EPOLLIN, index as u64);
-            epoll.modify(this.socket.as_fd(), &mut event)?;
+            client_thread.tally.calls.add(1);
+            epoll.change(&this.socket, Flags::EPOLLIN, index as u64)?;
         }
         Ok(())
     }

@@ -17,28 +17,28 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Descriptors of open connections.
 #[derive(Debug, Default)]
-pub(crate) struct Roster(Mutex<Vec<RawFd>>);
+pub(crate) struct OpenConnections(Mutex<Vec<RawFd>>);
 
 /// A slot in the list; dropping it frees the slot. The owner of the socket also owns this, in a field before the
 /// socket, so that no descriptor is read that is closed or reused for another file.
 #[derive(Debug)]
 pub(crate) struct Listed {
-    roster: Arc<Roster>,
+    open_connections: Arc<OpenConnections>,
     fd: RawFd,
 }
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        locked(&self.roster.0).retain(|fd| *fd != self.fd);
+        locked(&self.open_connections.0).retain(|fd| *fd != self.fd);
     }
 }
 
-impl Roster {
+impl OpenConnections {
     /// Lets readings take this connection in, for as long as the place is kept.
     #[must_use]
     pub(crate) fn enter(self: &Arc<Self>, socket: &Socket) -> Listed {
         locked(&self.0).push(socket.fd());
-        Listed { roster: Arc::clone(self), fd: socket.fd() }
+        Listed { open_connections: Arc::clone(self), fd: socket.fd() }
     }
 
     /// `TCP_INFO` of the first 256; `None` of none.
@@ -63,17 +63,17 @@ mod tests {
     #[test]
     fn a_place_ends_with_its_connection() {
         let addr = "127.0.0.1:0".parse().unwrap();
-        let roster = Arc::new(Roster::default());
+        let open_connections = Arc::new(OpenConnections::default());
         let enter = || {
             let socket = Socket::tcp(addr).unwrap();
-            Owner { _listed: roster.enter(&socket), socket }
+            Owner { _listed: open_connections.enter(&socket), socket }
         };
         let (one, other) = (enter(), enter());
-        assert!(roster.sample().is_some());
+        assert!(open_connections.sample().is_some());
         // However its owner ends, an error or a panic among it.
         drop(one);
-        assert_eq!(*locked(&roster.0), [other.socket.fd()]);
+        assert_eq!(*locked(&open_connections.0), [other.socket.fd()]);
         drop(other);
-        assert!(roster.sample().is_none());
+        assert!(open_connections.sample().is_none());
     }
 }

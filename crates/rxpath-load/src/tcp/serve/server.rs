@@ -12,10 +12,10 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use crate::busy_poll;
 use crate::engine::socket::Socket;
 use crate::engine::{clock, thread};
+use crate::tally::Shared;
 use crate::tcp::connection::{ConnectionResult, LISTED, TcpSummary};
-use crate::tcp::lanes::Lanes;
+use crate::tcp::open_connections::{Listed, OpenConnections, locked};
 use crate::tcp::result::{Mismatch, ServerReport, ServerThread};
-use crate::tcp::roster::{Listed, Roster, locked};
 use crate::tcp::serve::connection::Connection;
 
 /// Runs that are remembered; the oldest goes when a further one comes.
@@ -77,7 +77,7 @@ impl Run {
     }
 }
 
-/// Events of connections, in addition to the counters of the lanes.
+/// Events of connections, in addition to the counters of the threads.
 #[derive(Debug, Default)]
 pub(super) struct Past {
     pub(super) connections_total: u64,
@@ -103,23 +103,23 @@ pub(super) struct Inbox {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Hub {
-    pub(super) lanes: Arc<Lanes>,
+pub(super) struct ServerState {
+    pub(super) shared: Arc<Shared>,
     runs: Mutex<Vec<Arc<Run>>>,
-    live: Arc<Roster>,
+    live: Arc<OpenConnections>,
     past: Mutex<Past>,
     inboxes: Vec<Inbox>,
 }
 
-impl Hub {
-    pub(super) fn new(lanes: Arc<Lanes>) -> std::io::Result<Self> {
-        let inboxes = lanes.lanes.iter().map(|_| {
+impl ServerState {
+    pub(super) fn new(shared: Arc<Shared>) -> std::io::Result<Self> {
+        let inboxes = shared.tallies.iter().map(|_| {
             let bell = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
             Ok(Inbox { waiting: Mutex::default(), bell, load: AtomicU64::new(0) })
         });
         let inboxes = inboxes.collect::<std::io::Result<_>>()?;
         let (runs, live, past) = (Mutex::default(), Arc::default(), Mutex::default());
-        Ok(Self { lanes, runs, live, past, inboxes })
+        Ok(Self { shared, runs, live, past, inboxes })
     }
 
     pub(super) fn past(&self) -> MutexGuard<'_, Past> {
@@ -143,7 +143,7 @@ impl Hub {
     /// The first byte of the run may just have come.
     pub(super) fn begun(&self, run: &Run) {
         run.begin.get_or_init(|| {
-            let cpu = self.lanes.tids().into_iter().map(thread::cpu_clock_ns).collect();
+            let cpu = self.shared.tids().into_iter().map(thread::cpu_clock_ns).collect();
             (clock::now_ns(), cpu)
         });
     }
@@ -170,7 +170,7 @@ impl Hub {
         let Some((begin_ns, cpu_ns)) = run.begin.get() else { return Vec::new() };
         // The time between the run's end and the question is idle and belongs to nobody.
         let end_ns = run.last_ns.load(Relaxed).max(begin_ns + 1);
-        let tallies = &self.lanes.shared.tallies;
+        let tallies = &self.shared.tallies;
         let threads = tallies.iter().zip(cpu_ns).map(|(tally, before)| {
             let used = thread::cpu_clock_ns(tally.tid.load(Relaxed)).saturating_sub(*before);
             let cpu = tally.cpu.load(Relaxed);

@@ -1,0 +1,89 @@
+//! UDP sockets: `sendmmsg`, or `send` of one message, with or without GSO.
+
+use std::io;
+use std::net::SocketAddr;
+
+use socket2::SockAddr;
+
+use crate::LoadError;
+use crate::engine::batch::SendBatch;
+use crate::engine::socket::Socket;
+use crate::udp::load::open::connect;
+use crate::udp::load::options::LoadOptions;
+use crate::udp::load::transmit::Transmit;
+
+/// The engine.
+#[derive(Debug)]
+pub(in crate::udp::load) struct UdpSockets {
+    sockets: Vec<Socket>,
+    batch: SendBatch,
+    is_batched: bool,
+    is_connected: bool,
+}
+
+/// A socket, and where to if it is not connected.
+#[derive(Debug)]
+pub(in crate::udp::load) struct UdpFlow {
+    socket: Socket,
+    to: Option<SockAddr>,
+}
+
+impl Transmit for UdpSockets {
+    type Flow = UdpFlow;
+
+    fn call(options: &LoadOptions) -> &'static str {
+        if options.batch == 1 { "send" } else { "sendmmsg" }
+    }
+
+    fn open(socket: Socket, to: SocketAddr, options: &LoadOptions) -> Result<UdpFlow, LoadError> {
+        if options.unconnected {
+            return Ok(UdpFlow { socket, to: Some(to.into()) });
+        }
+        connect(&socket, to)?;
+        Ok(UdpFlow { socket, to: None })
+    }
+
+    fn socket(flow: &UdpFlow) -> &Socket {
+        &flow.socket
+    }
+
+    fn source(flow: &UdpFlow) -> io::Result<SocketAddr> {
+        flow.socket.local()
+    }
+
+    fn new(flows: Vec<UdpFlow>, messages: usize, options: &LoadOptions) -> Self {
+        let segment = if options.gso.is_some() { options.size as u16 } else { 0 };
+        let mut batch = SendBatch::new(messages, options.size * options.segments(), segment);
+        let (sockets, to): (Vec<_>, Vec<_>) =
+            flows.into_iter().map(|flow| (flow.socket, flow.to)).unzip();
+        let to: Vec<SockAddr> = to.into_iter().flatten().collect();
+        let is_connected = to.is_empty();
+        batch.set_destinations(to);
+        Self { sockets, batch, is_batched: options.batch > 1, is_connected }
+    }
+
+    #[inline]
+    fn payload(&mut self, i: usize) -> &mut [u8] {
+        self.batch.data(i)
+    }
+
+    #[inline]
+    fn address(&mut self, flow: usize, _messages: usize) {
+        if !self.is_connected {
+            self.batch.aim(flow);
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, flow: usize, from: usize, to: usize) -> io::Result<usize> {
+        if self.is_batched {
+            self.batch.send(&self.sockets[flow], from, to)
+        } else {
+            self.batch.send_one(&self.sockets[flow], from)
+        }
+    }
+
+    fn wait_for_room(&self, flow: usize) -> io::Result<bool> {
+        self.sockets[flow].wait(libc::POLLOUT, 20)
+    }
+}
