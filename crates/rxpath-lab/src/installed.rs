@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::error::LabError;
-use crate::scenario::spec::{Resolved, Variant, Workload};
+use crate::scenario::spec::{Resolved, Variant};
 
 /// Fails with what to install when a variant's program is not found the way a shell finds it.
 ///
@@ -24,14 +24,11 @@ pub fn check(resolved: &Resolved) -> Result<(), LabError> {
 
 /// What a variant starts, `taskset` for pinning included.
 fn programs(variant: &Variant) -> impl Iterator<Item = &str> {
-    [&variant.serve, &variant.load]
-        .into_iter()
-        .flat_map(|side| match side {
-            Workload::Own(_) => [None, None],
-            Workload::External(external) => {
-                let pinned = (!external.cpus.is_empty()).then_some("taskset");
-                [pinned, external.command.first().map(String::as_str)]
-            }
+    let external = [variant.serve.external(), variant.load.external()].into_iter().flatten();
+    external
+        .flat_map(|external| {
+            let pinned = (!external.cpus.is_empty()).then_some("taskset");
+            [pinned, external.command.first().map(String::as_str)]
         })
         .flatten()
 }

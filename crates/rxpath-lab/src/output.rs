@@ -53,8 +53,8 @@ pub fn read(parser: &Parser, text: &str) -> Result<Metrics, OutputError> {
     match parser {
         Parser::Iperf3 => iperf3::read(text),
         Parser::Wrk => wrk::read(text),
-        Parser::Json { pointers } => json::read(text, pointers),
-        Parser::Regex { pattern } => regex::read(text, pattern),
+        Parser::Json(pointers) => json::read(text, pointers),
+        Parser::Regex(pattern) => regex::read(text, pattern),
         Parser::None => Ok(Metrics::new()),
     }
 }
@@ -65,8 +65,8 @@ pub fn metric_names(parser: &Parser) -> Vec<String> {
     match parser {
         Parser::Iperf3 => owned(iperf3::NAMES),
         Parser::Wrk => owned(wrk::NAMES),
-        Parser::Json { pointers } => pointers.keys().cloned().collect(),
-        Parser::Regex { pattern } => regex::names(pattern),
+        Parser::Json(pointers) => pointers.keys().cloned().collect(),
+        Parser::Regex(pattern) => regex::names(pattern),
         Parser::None => Vec::new(),
     }
 }

@@ -11,7 +11,8 @@ use rxpath_core::Nanos;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::scenario::spec::{Protocol, Resolved, Variant, Workload};
+use crate::scenario::spec::{Options, Protocol, Resolved, Variant, Workload};
+use crate::trial::start::words;
 
 /// Time a trial takes beside its load: starting and draining both programs and reading counters.
 /// **Unit** ns. An estimate; the plan is a forecast, the run keeps to `time_limit`.
@@ -156,8 +157,8 @@ fn describe(variant: &Variant) -> Vec<String> {
             lines.push(format!("      ({} more lines)", parts.len() - SHOWN - 1));
         }
     }
-    lines.push(format!("  $ {}", command_line("serve", &variant.serve)));
-    lines.push(format!("  $ {}", command_line("load", &variant.load)));
+    lines.push(format!("  $ {}", command_line(&variant.serve)));
+    lines.push(format!("  $ {}", command_line(&variant.load)));
     let observers = variant.observe.names();
     if !observers.is_empty() {
         lines.push(format!("  observed by BPF programs: {}", observers.join(", ")));
@@ -166,34 +167,26 @@ fn describe(variant: &Variant) -> Vec<String> {
 }
 
 /// The command of one side as it could be typed; ADDR stands for the lab's address.
-pub fn command_line(side: &'static str, workload: &Workload) -> String {
+pub fn command_line<O: Options>(workload: &Workload<O>) -> String {
     match workload {
         Workload::Own(own) if own.absent => "# nothing listens".into(),
         Workload::Own(own) => {
-            let words = program_words(side, own.protocol).into_iter().map(str::to_owned);
-            let addr = match (side, own.protocol) {
+            let addr = match (O::SIDE, own.protocol) {
                 ("load", Protocol::Http) => format!("http://ADDR:{}/", own.port),
                 _ => format!("ADDR:{}", own.port),
             };
+            let mut words = words(own, vec![addr]);
             // In the lab the runner ends a sender; typed, one without a bound has to be meant.
-            let has = |option: &str| own.options.iter().any(|word| word == option);
-            let is_udp_load = side == "load" && own.protocol == Protocol::Udp;
-            let floods = is_udp_load && !has("--rate") && !has("--count");
-            let words = words.chain([addr]).chain(own.options.iter().cloned());
-            let words = words.chain(floods.then(|| "--flood".to_owned()));
-            format!("rxpath {}", words.collect::<Vec<_>>().join(" "))
+            if own.protocol == Protocol::Udp && own.options.is_unbounded() {
+                words.push("--flood".into());
+            }
+            format!("rxpath {}", words.join(" "))
         }
         Workload::External(external) if external.cpus.is_empty() => external.command.join(" "),
         Workload::External(external) => {
             format!("taskset -c {} {}", external.cpus, external.command.join(" "))
         }
     }
-}
-
-/// The subcommand of one side: `serve udp`, `load tcp rr`.
-pub fn program_words(side: &'static str, protocol: Protocol) -> Vec<&'static str> {
-    let words = if side == "serve" { protocol.serve_words() } else { protocol.load_words() };
-    std::iter::once(side).chain(words.iter().copied()).collect()
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ pub fn run(
     options: &Options<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Finished, LabError> {
-    let needs_lab = resolved.variants.iter().any(|variant| variant.lab.topology == Topology::Netns);
+    let needs_lab = resolved.variants.iter().any(|variant| variant.topology == Topology::Netns);
     if needs_lab {
         can_run(options.without_root.as_deref())?;
     }
@@ -158,7 +158,6 @@ fn first_manifest(
     Ok(Manifest {
         schema: MANIFEST_SCHEMA.into(),
         run_id: id,
-        status: Status::Running,
         command: options.command.clone(),
         version: options.version.into(),
         scenario: resolved.name.clone(),
@@ -167,17 +166,10 @@ fn first_manifest(
         resolved: as_json(resolved)?,
         seed: resolved.trials.seed,
         started: started.to_string(),
-        ended: None,
         epoch_offset_ns: epoch_offset_ns(),
         main_metric: main_metric(resolved),
-        variants: Vec::new(),
-        trials: Vec::new(),
-        comparisons: Vec::new(),
-        noise_floor: None,
-        predictions: Vec::new(),
-        headline: String::new(),
         warnings: resolved.warnings.clone(),
-        files: std::collections::BTreeMap::new(),
+        ..Manifest::default()
     })
 }
 
@@ -386,7 +378,7 @@ impl Running<'_> {
             let named = TrialSamples { trial: number.trial, variant, ..samples.clone() };
             self.writer.samples(&named)?;
         }
-        compose(number, variant, bed.as_ref(), raw)
+        Ok(compose(number, variant, bed.as_ref(), raw))
     }
 
     /// Keeps the times behind the programs' quantiles: quantiles of trials can't be merged, histograms can.
@@ -410,7 +402,7 @@ impl Running<'_> {
     }
 
     fn bed(&self, variant: &Variant) -> Result<Box<dyn Bed>, LabError> {
-        Ok(match (variant.lab.topology, &self.owner) {
+        Ok(match (variant.topology, &self.owner) {
             (Topology::Netns, Some(owner)) => Box::new(NetnsBed::make(owner, &variant.lab)?),
             _ => Box::new(LocalBed::make(&variant.lab)?),
         })

@@ -16,11 +16,12 @@ pub mod offers;
 mod place;
 pub mod power;
 mod protocol;
-mod raw;
+mod reader;
 mod resolve;
+mod sections;
 mod set;
+mod source;
 pub mod spec;
-mod typed;
 mod value;
 
 pub use bundled::{bundled, load};

@@ -17,7 +17,7 @@ use crate::traced::Traced;
 use crate::verdict::Verdict;
 
 /// The whole manifest. Written at the start with `status: running`, replaced (by rename) after each trial.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Manifest {
     /// `rxpath/run/1.0`.
     pub schema: String,
@@ -106,10 +106,11 @@ impl Manifest {
 const ROUNDING: f64 = 0.005;
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// Not ended, or killed.
+    #[default]
     Running,
     /// All that was planned.
     Complete,
@@ -120,7 +121,7 @@ pub enum Status {
 }
 
 /// One variant over all its valid trials.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VariantSummary {
     /// Name.
     pub name: String,
@@ -154,7 +155,7 @@ pub struct Metric {
 }
 
 /// One trial.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trial {
     /// Index in the order of running, from 0. Text and reports count from 1.
     pub trial: u32,
@@ -216,10 +217,11 @@ pub struct FlowCpu {
 }
 
 /// Whether the sender's schedule was its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoopKind {
     /// Nothing that the receiver did slowed the sender.
+    #[default]
     Open,
     /// The sender's socket blocked: the path set the pace.
     Closed,
@@ -227,10 +229,11 @@ pub enum LoopKind {
 
 /// How quiet the machine was.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 pub enum Grade {
     /// Quiet.
+    #[default]
     A,
     /// Small disturbances.
     B,

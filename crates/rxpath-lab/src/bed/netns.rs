@@ -227,10 +227,10 @@ fn steering(
 fn queueing(tx: &Namespace, lab: &Lab, changes: &mut Vec<Change>) -> Result<(), LabError> {
     let Some(qdisc) = &lab.qdisc_tx else { return Ok(()) };
     let spec = match *qdisc {
-        Qdisc::Tbf { rate_bps, burst_bytes, limit_bytes } => {
-            QdiscSpec::Tbf { rate_bps, burst_bytes, limit_bytes }
+        Qdisc::Tbf { rate, burst, limit } => {
+            QdiscSpec::Tbf { rate_bps: rate.0, burst_bytes: burst, limit_bytes: limit }
         }
-        Qdisc::Pfifo { limit_packets } => QdiscSpec::Pfifo { limit_packets },
+        Qdisc::Pfifo { limit } => QdiscSpec::Pfifo { limit_packets: limit },
         Qdisc::Fq => QdiscSpec::Fq { limit_packets: None, flow_limit_packets: None },
     };
     let new = format!("{spec:?}");

@@ -57,8 +57,7 @@ fn wrk_units_become_base_units() {
 
 #[test]
 fn json_pointers_name_what_is_missing() {
-    let parser =
-        |pointer: &str| Parser::Json { pointers: [("sent".to_owned(), pointer.to_owned())].into() };
+    let parser = |pointer: &str| Parser::Json([("sent".to_owned(), pointer.to_owned())].into());
     let text = "log line\n{\"a\":{\"b\":[1,2]},\"s\":\"7.5\",\"t\":\"seven\"}\n";
     near(&read(&parser("/a/b/1"), text).unwrap(), "sent", 2.0);
     near(&read(&parser("/s"), text).unwrap(), "sent", 7.5);
@@ -71,7 +70,7 @@ fn json_pointers_name_what_is_missing() {
 #[test]
 fn regex_groups_are_metrics() {
     let pattern = r"(?P<sent_packets>[0-9,]+) sent(?:, (?P<lost_packets>\d+) lost)?".to_owned();
-    let parser = Parser::Regex { pattern };
+    let parser = Parser::Regex(pattern);
     assert_eq!(metric_names(&parser), ["sent_packets", "lost_packets"]);
     near(&read(&parser, "1,234 sent, 5 lost").unwrap(), "sent_packets", 1234.0);
     assert_eq!(read(&parser, "7 sent").unwrap().len(), 1);

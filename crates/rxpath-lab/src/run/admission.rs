@@ -52,7 +52,7 @@ pub(crate) fn lock(
 
 /// Loopback's counters are everybody's: the reader of the figures must know.
 pub(super) fn shared_counters(resolved: &Resolved) -> Option<Warning> {
-    let local = |variant: &Variant| variant.lab.topology == Topology::Local;
+    let local = |variant: &Variant| variant.topology == Topology::Local;
     resolved.variants.iter().any(local).then(|| {
         let text = "on loopback the counters hold other programs' traffic too: what is lost or not accounted for \
                     may be theirs";

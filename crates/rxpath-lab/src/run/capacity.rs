@@ -5,12 +5,12 @@
 //! between is halved. The answer is a rate that was run without loss, so it errs to the low side by less than
 //! [`NARROW`].
 
-use rxpath_core::Warning;
 use rxpath_core::units::si;
+use rxpath_core::{Nanos, Warning};
 use rxpath_record::manifest::Trial;
 
 use crate::error::LabError;
-use crate::scenario::spec::{Background, Resolved, Variant, Workload};
+use crate::scenario::spec::{Background, Observe, Resolved, Variant, Workload};
 
 /// Where the search begins. **Unit** datagrams/s.
 const FIRST: f64 = 5_000.0;
@@ -133,8 +133,7 @@ pub(super) fn wanted(resolved: &Resolved) -> Option<Variant> {
     let asks = |variant: &&Variant| variant.not_available.is_none() && share(variant).is_some();
     let mut variant = resolved.variants.iter().find(asks)?.clone();
     variant.background = Background::default();
-    variant.sample_interval = rxpath_core::Nanos(0);
-    variant.observe = crate::scenario::spec::Observe::default();
+    variant.observe = Observe { sample_interval: Nanos(0), ..Observe::default() };
     Some(variant)
 }
 
@@ -145,7 +144,7 @@ fn share(variant: &Variant) -> Option<f64> {
 /// Gives a sender its rate. **Unit** datagrams/s.
 pub(super) fn at_rate(variant: &mut Variant, pps: f64) {
     if let Workload::Own(own) = &mut variant.load {
-        own.options.extend(["--rate".into(), format!("{}", pps.round().max(1.0) as u64)]);
+        own.options.rate = Some(pps.round().max(1.0) as u64);
     }
 }
 

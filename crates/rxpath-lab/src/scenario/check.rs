@@ -1,15 +1,18 @@
 //! Settings that are right alone and wrong together.
 
-use rxpath_core::Warning;
+use rxpath_core::{CpuList, Warning};
 
-use super::error::{Flaw, nearest};
-use super::keys::{MAX_UDP_PAYLOAD, find, names_in};
-use super::spec::{Lab, Protocol, Topology, Trials, Workload};
-use super::typed::Reader;
+use super::error::{FileError, nearest};
+use super::keys::{find, names_in};
+use super::reader::Reader;
+use super::spec::{Lab, Protocol, Topology, Trials};
 
 /// Ethernet's own payload is the MTU; these are the headers inside it (RFC 791, RFC 8200, RFC 768).
 const IPV4_UDP: u64 = 20 + 8;
 const IPV6_UDP: u64 = 40 + 8;
+
+/// Most payload bytes of one UDP send.
+const MAX_UDP_PAYLOAD: u64 = 65_507;
 
 /// Keys that say nothing without another.
 const PAIRS: [(&str, &str); 5] = [
@@ -23,43 +26,45 @@ const PAIRS: [(&str, &str); 5] = [
 /// Everything that needs more than one key. Errors point at the line of the key that can be changed.
 pub(super) fn variant(
     reader: &mut Reader<'_>,
+    topology: Topology,
     lab: &Lab,
-    sides: [&Workload; 2],
-) -> Result<(), Flaw> {
+) -> Result<(), FileError> {
     protocol(reader)?;
-    topology(reader, lab)?;
+    if topology == Topology::Local {
+        changes_nothing(reader)?;
+    }
     napi(reader, lab)?;
     receiver(reader)?;
     background(reader)?;
-    for (side, workload) in ["serve", "load"].into_iter().zip(sides) {
+    for side in ["serve", "load"] {
         program(reader, side)?;
-        threads(reader, side, workload)?;
+        threads(reader, side)?;
     }
     sender(reader)?;
-    size(reader, lab)
+    if topology == Topology::Netns { size(reader, lab) } else { Ok(()) }
 }
 
-/// A flaw at the key's own line.
-fn flaw(reader: &Reader<'_>, key: &str, wrong: String, right: impl Into<String>) -> Flaw {
+/// An error at the key's own line.
+fn error(reader: &Reader<'_>, key: &str, wrong: String, right: impl Into<String>) -> FileError {
     let at = reader.get(key).map_or(super::error::At::Line(1), |setting| setting.at.clone());
-    Flaw::new(&at, wrong, right)
+    FileError::new(&at, wrong, right)
 }
 
 /// Both sides speak one protocol, and each option is one of it.
-fn protocol(reader: &Reader<'_>) -> Result<(), Flaw> {
+fn protocol(reader: &Reader<'_>) -> Result<(), FileError> {
     if let (Some(serve), Some(load)) = (reader.text("serve.protocol"), reader.text("load.protocol"))
         && serve != load
     {
         let wrong = format!("`load.protocol` is {load} and `serve.protocol` is {serve}");
-        return Err(flaw(reader, "load.protocol", wrong, "set one of them"));
+        return Err(error(reader, "load.protocol", wrong, "set one of them"));
     }
     let spoken = reader.protocol();
-    for name in reader.merged.keys() {
+    for name in reader.settings.keys() {
         let Some(key) = find(name).filter(|key| !key.fits(spoken)) else { continue };
         let words: Vec<&str> = key.protocols.iter().map(|protocol| protocol.word()).collect();
         let wrong =
             format!("`{name}` is an option of {}, not of {}", words.join(" and "), spoken.word());
-        return Err(flaw(reader, name, wrong, instead_for(name, spoken, &words)));
+        return Err(error(reader, name, wrong, instead_for(name, spoken, &words)));
     }
     Ok(())
 }
@@ -77,42 +82,32 @@ fn instead_for(name: &str, spoken: Protocol, words: &[&str]) -> String {
     }
 }
 
-fn topology(reader: &Reader<'_>, lab: &Lab) -> Result<(), Flaw> {
-    if lab.topology == Topology::Netns {
-        return Ok(());
-    }
+/// Without a namespace of its own a scenario must not change the host.
+fn changes_nothing(reader: &Reader<'_>) -> Result<(), FileError> {
     let changes = |key: &&&str| key.starts_with("lab.") && **key != "lab.ipv6";
-    let setting = reader.merged.keys().find(changes);
-    match setting {
-        Some(key) => Err(flaw(
-            reader,
-            key,
-            format!(
-                "`{key}` would change this host: the local topology has no namespace of its own"
-            ),
-            "use topology.kind = \"netns\"",
-        )),
-        None => Ok(()),
-    }
+    let Some(key) = reader.settings.keys().find(changes) else { return Ok(()) };
+    let wrong =
+        format!("`{key}` would change this host: the local topology has no namespace of its own");
+    Err(error(reader, key, wrong, "use topology.kind = \"netns\""))
 }
 
 /// veth has NAPI only under conditions (`veth_skb_is_eligible_for_gro`, drivers/net/veth.c, Linux 6.18).
-fn napi(reader: &mut Reader<'_>, lab: &Lab) -> Result<(), Flaw> {
+fn napi(reader: &mut Reader<'_>, lab: &Lab) -> Result<(), FileError> {
     let on = lab.gro && (!lab.tso || lab.udp_gro_forwarding);
     let needs =
         "a veth end has NAPI with gro = true and tso = false (or udp_gro_forwarding = true)";
     if lab.threaded && !on {
-        return Err(flaw(reader, "lab.threaded", "`lab.threaded` needs NAPI".into(), needs));
+        return Err(error(reader, "lab.threaded", "`lab.threaded` needs NAPI".into(), needs));
     }
     for key in ["lab.napi_defer_hard_irqs", "lab.gro_flush_timeout"] {
         if reader.get(key).is_some() && !on {
-            return Err(flaw(reader, key, format!("`{key}` needs NAPI"), needs));
+            return Err(error(reader, key, format!("`{key}` needs NAPI"), needs));
         }
     }
     for key in ["lab.napi_cpu", "lab.napi_idle"] {
         if reader.get(key).is_some() && !lab.threaded {
             let wrong = format!("`{key}` is about NAPI threads and there are none");
-            return Err(flaw(reader, key, wrong, "set lab.threaded = true"));
+            return Err(error(reader, key, wrong, "set lab.threaded = true"));
         }
     }
     if reader.get("serve.busy_poll").is_some() && !on {
@@ -125,103 +120,99 @@ fn napi(reader: &mut Reader<'_>, lab: &Lab) -> Result<(), Flaw> {
     Ok(())
 }
 
-fn receiver(reader: &Reader<'_>) -> Result<(), Flaw> {
+fn receiver(reader: &Reader<'_>) -> Result<(), FileError> {
     if reader.get("serve.steer").is_some() && reader.text("serve.sockets") != Some("reuseport") {
         let wrong = "`serve.steer` chooses among SO_REUSEPORT sockets and there are none".into();
-        return Err(flaw(reader, "serve.steer", wrong, "set serve.sockets = \"reuseport\""));
+        return Err(error(reader, "serve.steer", wrong, "set serve.sockets = \"reuseport\""));
     }
     for (key, other) in PAIRS {
         if reader.get(key).is_some() && reader.get(other).is_none() {
             let wrong = format!("`{key}` says nothing without `{other}`");
-            return Err(flaw(reader, key, wrong, format!("set {other} too")));
+            return Err(error(reader, key, wrong, format!("set {other} too")));
         }
     }
     Ok(())
 }
 
 /// Each of these needs something that runs beside the workload.
-fn background(reader: &Reader<'_>) -> Result<(), Flaw> {
+fn background(reader: &Reader<'_>) -> Result<(), FileError> {
     let any = ["background.hogs", "background.command"].iter().any(|key| reader.get(key).is_some());
     for key in ["background.cpus", "background.nice", "background.policy"] {
         if reader.get(key).is_some() && !any {
             let wrong = format!("`{key}` is about background load and there is none");
-            return Err(flaw(reader, key, wrong, "set background.hogs or background.command"));
+            return Err(error(reader, key, wrong, "set background.hogs or background.command"));
         }
     }
     Ok(())
 }
 
-fn program(reader: &Reader<'_>, side: &str) -> Result<(), Flaw> {
+fn program(reader: &Reader<'_>, side: &str) -> Result<(), FileError> {
     let command = format!("{side}.command");
     for name in ["parser", "files", "ready"] {
         let key = format!("{side}.{name}");
         if reader.get(&key).is_some() && reader.get(&command).is_none() {
             let wrong = format!("`{key}` is about another program and `{command}` names none");
-            return Err(flaw(reader, &key, wrong, format!("set {command}")));
+            return Err(error(reader, &key, wrong, format!("set {command}")));
         }
     }
     Ok(())
 }
 
-fn threads(reader: &Reader<'_>, side: &str, workload: &Workload) -> Result<(), Flaw> {
+fn threads(reader: &Reader<'_>, side: &str) -> Result<(), FileError> {
     let key = format!("{side}.threads");
-    let (Some(threads), Workload::Own(own)) = (reader.number(&key), workload) else {
-        return Ok(());
-    };
-    let pinned = own.cpus.as_slice().len() as u64;
+    let Some(threads) = reader.number(&key) else { return Ok(()) };
+    let cpus = reader.text(&format!("{side}.cpu")).and_then(|list| list.parse::<CpuList>().ok());
+    let pinned = cpus.map_or(0, |cpus| cpus.0.len() as u64);
     if pinned != 0 && pinned != threads {
         let wrong = format!("`{key}` is {threads} and `{side}.cpu` names {pinned}");
-        return Err(flaw(reader, &key, wrong, "leave threads out: it is one thread per CPU"));
+        return Err(error(reader, &key, wrong, "leave threads out: it is one thread per CPU"));
     }
     Ok(())
 }
 
-fn sender(reader: &Reader<'_>) -> Result<(), Flaw> {
+fn sender(reader: &Reader<'_>) -> Result<(), FileError> {
     let flows = reader.number("load.flows").unwrap_or(1);
     if let Some(first) = reader.number("load.source_port")
         && first + flows - 1 > u64::from(u16::MAX)
     {
         let wrong = format!("{flows} flows from source port {first} on go past port 65535");
         let right = format!("start at {} or below", u64::from(u16::MAX) - flows + 1);
-        return Err(flaw(reader, "load.source_port", wrong, right));
+        return Err(error(reader, "load.source_port", wrong, right));
     }
     if reader.get("load.capacity_ratio").is_some() {
         for key in ["load.rate", "load.command", "serve.absent"] {
             if reader.get(key).is_some() {
                 let wrong =
                     format!("`{key}` leaves no capacity that load.capacity_ratio is a share of");
-                return Err(flaw(reader, key, wrong, "leave one of the two out"));
+                return Err(error(reader, key, wrong, "leave one of the two out"));
             }
         }
     }
     if reader.text("load.corrupt").is_some() && reader.get("load.gso").is_some() {
         let wrong = "`load.corrupt` writes each datagram itself and cannot send GSO batches".into();
-        return Err(flaw(reader, "load.corrupt", wrong, "leave load.gso out"));
+        return Err(error(reader, "load.corrupt", wrong, "leave load.gso out"));
     }
     Ok(())
 }
 
-fn size(reader: &mut Reader<'_>, lab: &Lab) -> Result<(), Flaw> {
+fn size(reader: &mut Reader<'_>, lab: &Lab) -> Result<(), FileError> {
     let Some(size) = reader.number("load.size") else { return Ok(()) };
     if reader.protocol() != Protocol::Udp {
         return Ok(());
     }
     let headers = if lab.ipv6 { IPV6_UDP } else { IPV4_UDP };
     let fits = u64::from(lab.mtu_bytes).saturating_sub(headers);
-    if lab.topology == Topology::Local {
-        return Ok(());
-    }
     if let Some(segments) = reader.number("load.gso") {
         if size > fits {
             let wrong =
                 format!("GSO segments of {size} bytes do not fit the MTU of {}", lab.mtu_bytes);
             let right = format!("the kernel refuses them (EINVAL): use load.size up to {fits}");
-            return Err(flaw(reader, "load.size", wrong, right));
+            return Err(error(reader, "load.size", wrong, right));
         }
         if size * segments > MAX_UDP_PAYLOAD {
             let wrong = format!("{segments} segments of {size} bytes are more than one send takes");
             let right = format!("use load.gso up to {}", MAX_UDP_PAYLOAD / size.max(1));
-            return Err(flaw(reader, "load.gso", wrong, right));
+            return Err(error(reader, "load.gso", wrong, right));
         }
     } else if size > fits {
         let fragments = (size + 8).div_ceil((u64::from(lab.mtu_bytes) - (headers - 8)) / 8 * 8);
@@ -237,10 +228,10 @@ fn size(reader: &mut Reader<'_>, lab: &Lab) -> Result<(), Flaw> {
 }
 
 /// The trials' own numbers.
-pub(super) fn trials(reader: &Reader<'_>, trials: &Trials) -> Result<(), Flaw> {
+pub(super) fn trials(reader: &Reader<'_>, trials: &Trials) -> Result<(), FileError> {
     if trials.blocks > trials.max_blocks {
         let wrong = format!("{} blocks at least, {} at most", trials.blocks, trials.max_blocks);
-        return Err(flaw(reader, "trials.max_blocks", wrong, "raise trials.max_blocks"));
+        return Err(error(reader, "trials.max_blocks", wrong, "raise trials.max_blocks"));
     }
     let shortest = trials.ramp.0 + trials.measure.0;
     if shortest > trials.time_limit.0 {
@@ -254,7 +245,7 @@ pub(super) fn trials(reader: &Reader<'_>, trials: &Trials) -> Result<(), Flaw> {
         } else {
             "trials.measure"
         };
-        return Err(flaw(reader, key, wrong, "raise trials.time_limit or shorten trials.measure"));
+        return Err(error(reader, key, wrong, "raise trials.time_limit or shorten trials.measure"));
     }
     Ok(())
 }

@@ -46,13 +46,13 @@ pub(super) enum At {
 
 /// Something wrong at a place, before the file's name is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Flaw {
+pub(super) struct FileError {
     pub at: At,
     pub wrong: String,
     pub right: String,
 }
 
-impl Flaw {
+impl FileError {
     pub fn new(at: &At, wrong: impl Into<String>, right: impl Into<String>) -> Self {
         Self { at: at.clone(), wrong: wrong.into(), right: right.into() }
     }
@@ -83,6 +83,13 @@ pub(super) fn nearest<'a>(
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, known)| known)
+}
+
+/// `did you mean X?` for a message of serde: it quotes the wrong word first, then all that is known.
+pub(super) fn meant(message: &str) -> Option<String> {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let near = nearest(quoted.next()?, quoted)?;
+    Some(format!("did you mean `{near}`?"))
 }
 
 /// `did you mean X?`, or the list of what is known.

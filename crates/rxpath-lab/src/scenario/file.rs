@@ -1,15 +1,17 @@
-//! From the text of a scenario file to its typed form, each value with its line.
+//! From the text of a scenario file to its typed form, each setting with its line.
 
 use std::collections::BTreeSet;
 
 use rxpath_stats::metric::METRICS;
+use serde::Deserialize;
+use serde_json::Value;
 
-use super::error::{At, Flaw, ScenarioError, suggestion};
+use super::error::{At, FileError, ScenarioError, suggestion};
 use super::keys::{Key, find, instead_of};
-use super::merge::{Overlay, SECTIONS, read_key, read_section, tables_of, text_of, unknown};
-use super::raw::{Entry, Raw, parse_file};
+use super::merge::{Overlay, SECTIONS, read_key, read_section};
+use super::source::{Positions, Table};
 use super::spec::Parser;
-use super::value::{Setting, Value, check};
+use super::value::{Setting, check, kind};
 
 /// A scenario as it was written: typed and checked, not yet of one host.
 #[derive(Clone, Debug)]
@@ -48,232 +50,252 @@ pub(super) struct Axis {
 }
 
 /// One `[[compare]]`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct CompareFile {
     /// Without one it is the main metric of what the variants speak.
     pub metric: Option<String>,
+    /// Without one it is the first variant.
+    #[serde(default)]
     pub base: String,
     pub variant: String,
     pub expected: Option<String>,
 }
 
+/// A whole file as serde reads it; the keys of its sections are checked afterwards.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    name: Option<Name>,
+    question: Text,
+    expected: Option<Text>,
+    #[serde(default)]
+    hidden: bool,
+    topology: Option<Table>,
+    lab: Option<Table>,
+    background: Option<Table>,
+    observe: Option<Table>,
+    serve: Option<Table>,
+    load: Option<Table>,
+    #[serde(default)]
+    variant: Vec<WrittenVariant>,
+    sweep: Option<Table>,
+    #[serde(default)]
+    compare: Vec<CompareFile>,
+    #[serde(default)]
+    trials: Table,
+}
+
+/// One `[[variant]]` as serde reads it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenVariant {
+    name: Name,
+    what: Option<Text>,
+    from: Option<String>,
+    topology: Option<Table>,
+    lab: Option<Table>,
+    background: Option<Table>,
+    observe: Option<Table>,
+    serve: Option<Table>,
+    load: Option<Table>,
+}
+
+/// A text with something in it.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct Text(String);
+
+impl TryFrom<String> for Text {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let trimmed = text.trim();
+        if trimmed.is_empty() { Err("it is empty") } else { Ok(Self(trimmed.into())) }
+    }
+}
+
+/// A name that can be part of a file's name.
+#[derive(Deserialize)]
+#[serde(try_from = "Text")]
+struct Name(String);
+
+impl TryFrom<Text> for Name {
+    type Error = String;
+
+    fn try_from(Text(name): Text) -> Result<Self, String> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if name.len() <= 60 && name.chars().all(plain) {
+            return Ok(Self(name));
+        }
+        Err(format!(
+            "the name `{name}` cannot be part of a file name, use up to 60 letters, digits, - and _"
+        ))
+    }
+}
+
 /// Largest number of variants after sweeps are expanded.
 const MAX_VARIANTS: usize = 200;
 
-const TOP: [&str; 14] = [
-    "name",
-    "question",
-    "expected",
-    "hidden",
-    "topology",
-    "lab",
-    "background",
-    "observe",
-    "serve",
-    "load",
-    "variant",
-    "sweep",
-    "compare",
-    "trials",
-];
-
 /// Parses the text of a scenario file. `origin` is what errors call it, `stem` its name without ending.
 pub fn parse(text: &str, origin: &str, stem: &str) -> Result<ScenarioFile, ScenarioError> {
-    parse_flawed(text, origin, stem).map_err(|flaw| flaw.of(origin))
-}
-
-fn parse_flawed(text: &str, origin: &str, stem: &str) -> Result<ScenarioFile, Flaw> {
-    let entries = parse_file(text)?;
-    if let Some(entry) = entries.iter().find(|entry| !TOP.contains(&entry.key.as_str())) {
-        return Err(unknown(entry, "a scenario", &TOP));
-    }
-    let get = |name: &str| entries.iter().find(|entry| entry.key == name);
-    let question = get("question").ok_or_else(|| {
-        Flaw::new(&At::Line(1), "`question` is missing", "say in one sentence what is asked")
-    })?;
-    let mut file = ScenarioFile {
-        origin: origin.into(),
-        name: get("name").map_or_else(|| Ok(stem.to_owned()), name_of)?,
-        question: text_of(question)?,
-        expected: get("expected").map(text_of).transpose()?,
-        hidden: get("hidden").map_or(Ok(false), truth_of)?,
-        base: Overlay::new(),
-        variants: Vec::new(),
-        sweep: Vec::new(),
-        compare: Vec::new(),
+    let read = || {
+        let positions = Positions::find(text)?;
+        let written = positions.read()?;
+        ScenarioFile::new(written, &positions, origin, stem)
     };
-    for section in SECTIONS.into_iter().chain(["trials"]) {
-        if let Some(entry) = get(section) {
-            read_section(section, entry, &mut file.base)?;
-        }
-    }
-    if let Some(entry) = get("variant") {
-        read_variants(entry, &mut file.variants)?;
-    }
-    if let Some(entry) = get("sweep") {
-        read_sweep(entry, &mut file)?;
-    }
-    if let Some(entry) = get("compare") {
-        read_compare(entry, &mut file)?;
-    }
-    Ok(file)
-}
-
-fn name_of(entry: &Entry) -> Result<String, Flaw> {
-    let name = text_of(entry)?;
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if name.len() > 60 || !name.chars().all(plain) {
-        let wrong = format!("the name `{name}` would not do as part of a file name");
-        return Err(Flaw::new(&entry.at, wrong, "use up to 60 letters, digits, - and _"));
-    }
-    Ok(name)
-}
-
-fn truth_of(entry: &Entry) -> Result<bool, Flaw> {
-    match entry.node.raw {
-        Raw::Bool(value) => Ok(value),
-        _ => Err(Flaw::new(
-            &entry.at,
-            format!("`{}` is {}", entry.key, entry.node.kind()),
-            "it takes true or false",
-        )),
-    }
-}
-
-fn read_variants(entry: &Entry, variants: &mut Vec<VariantFile>) -> Result<(), Flaw> {
-    for (at, entries) in tables_of(entry)? {
-        let get = |name: &str| entries.iter().find(|entry| entry.key == name);
-        let named = get("name").ok_or_else(|| {
-            Flaw::new(&at, "the variant has no `name`", "give it one: name = \"pinned\"")
-        })?;
-        let name = name_of(named)?;
-        if variants.iter().any(|variant| variant.name == name) {
-            let wrong = format!("two variants are called `{name}`");
-            return Err(Flaw::new(&named.at, wrong, "rename one of them"));
-        }
-        let from = get("from").map(|entry| stacks_on(entry, variants)).transpose()?;
-        let mut own = Overlay::new();
-        for entry in entries {
-            match entry.key.as_str() {
-                "name" | "from" | "what" => {}
-                section if SECTIONS.contains(&section) => read_section(section, entry, &mut own)?,
-                _ => {
-                    let known = [&["name", "what", "from"], SECTIONS.as_slice()].concat();
-                    return Err(unknown(entry, "a variant", &known));
-                }
-            }
-        }
-        variants.push(VariantFile { name, what: get("what").map(text_of).transpose()?, from, own });
-    }
-    Ok(())
-}
-
-fn stacks_on(entry: &Entry, earlier: &[VariantFile]) -> Result<usize, Flaw> {
-    let name = text_of(entry)?;
-    earlier.iter().position(|variant| variant.name == name).ok_or_else(|| {
-        let known: Vec<&str> = earlier.iter().map(|variant| variant.name.as_str()).collect();
-        let wrong = format!("no variant above is called `{name}`");
-        Flaw::new(&entry.at, wrong, suggestion(&name, "variants", &known))
-    })
-}
-
-/// `[sweep]` takes `serve.batch = [1, 64]` and `"serve.batch" = [1, 64]`.
-fn read_sweep(entry: &Entry, file: &mut ScenarioFile) -> Result<(), Flaw> {
-    let Raw::Table(entries) = &entry.node.raw else {
-        return Err(Flaw::new(&entry.at, "`sweep` is not a table", "write [sweep]"));
-    };
-    let mut flat: Vec<(String, &Entry)> = Vec::new();
-    for entry in entries {
-        match &entry.node.raw {
-            Raw::Table(inner) => {
-                flat.extend(
-                    inner.iter().map(|inner| (format!("{}.{}", entry.key, inner.key), inner)),
-                );
-            }
-            _ => flat.push((entry.key.clone(), entry)),
-        }
-    }
-    for (name, entry) in flat {
-        let (section, own) = name.split_once('.').unwrap_or(("", &name));
-        if !SECTIONS.contains(&section) {
-            let wrong = format!("`{name}` cannot be swept");
-            return Err(Flaw::new(
-                &entry.at,
-                wrong,
-                "sweep a key of lab, background, serve or load: serve.batch",
-            ));
-        }
-        let key = find(&name).ok_or_else(|| {
-            Flaw::new(
-                &entry.at,
-                format!("[{section}] has no key `{own}`"),
-                instead_of(section, own),
-            )
-        })?;
-        let Raw::Array(nodes) = &entry.node.raw else {
-            let wrong = format!("`{name}` is {}", entry.node.kind());
-            return Err(Flaw::new(&entry.at, wrong, "it takes a list of values to try"));
-        };
-        let values = nodes.iter().map(|node| check(key, node)).collect::<Result<Vec<_>, _>>()?;
-        if values.is_empty() {
-            return Err(Flaw::new(
-                &entry.at,
-                format!("`{name}` has no values"),
-                "list at least one",
-            ));
-        }
-        file.sweep.push(Axis { key, values });
-    }
-    let count = file.names().len();
-    if count > MAX_VARIANTS {
-        let wrong = format!("the sweep makes {count} variants (every combination of its values)");
-        return Err(Flaw::new(&entry.at, wrong, format!("keep it to {MAX_VARIANTS}")));
-    }
-    let distinct: BTreeSet<String> = file.names().into_iter().collect();
-    if distinct.len() != count {
-        return Err(Flaw::new(&entry.at, "a swept value is listed twice", "list each value once"));
-    }
-    Ok(())
-}
-
-fn read_compare(entry: &Entry, file: &mut ScenarioFile) -> Result<(), Flaw> {
-    let names = file.names();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let metrics = file.metrics();
-    let metrics: Vec<&str> = metrics.iter().map(String::as_str).collect();
-    for (at, entries) in tables_of(entry)? {
-        let known = ["metric", "base", "variant", "expected"];
-        if let Some(entry) = entries.iter().find(|entry| !known.contains(&entry.key.as_str())) {
-            return Err(unknown(entry, "a comparison", &known));
-        }
-        let get = |name: &str| entries.iter().find(|entry| entry.key == name);
-        let one_of = |name: &str, what: &str, known: &[&str]| {
-            let Some(entry) = get(name) else { return Ok(None) };
-            let text = text_of(entry)?;
-            if known.contains(&text.as_str()) {
-                return Ok(Some(text));
-            }
-            let wrong = format!("`{text}` is no {what} of this scenario");
-            Err(Flaw::new(&entry.at, wrong, suggestion(&text, &format!("{what}s"), known)))
-        };
-        let metric = one_of("metric", "metric", &metrics)?;
-        let base = one_of("base", "variant", &names)?;
-        let missing =
-            || Flaw::new(&at, "the comparison has no `variant`", "name the variant to judge");
-        let variant = one_of("variant", "variant", &names)?.ok_or_else(missing)?;
-        let base = base.unwrap_or_else(|| names.first().map_or_else(String::new, |n| (*n).into()));
-        if base == variant {
-            let wrong = format!("`{variant}` is compared with itself");
-            return Err(Flaw::new(&at, wrong, "name another base; trials.aa measures the noise"));
-        }
-        let expected = one_of("expected", "direction", &["up", "down", "same"])?;
-        let metric = metric.map(|name| with_side(name, &metrics));
-        file.compare.push(CompareFile { metric, base, variant, expected });
-    }
-    Ok(())
+    read().map_err(|error: FileError| error.of(origin))
 }
 
 impl ScenarioFile {
+    fn new(
+        written: Written,
+        positions: &Positions<'_>,
+        origin: &str,
+        stem: &str,
+    ) -> Result<Self, FileError> {
+        let Written { topology, lab, background, observe, serve, load, .. } = written;
+        let tables = [topology, lab, background, observe, serve, load];
+        let mut base = overlay(tables, positions, "")?;
+        read_section(
+            "trials",
+            &written.trials,
+            |key| positions.at(&format!("trials.{key}")),
+            &mut base,
+        )?;
+        let mut file = Self {
+            origin: origin.into(),
+            name: written.name.map_or_else(|| stem.to_owned(), |name| name.0),
+            question: written.question.0,
+            expected: written.expected.map(|text| text.0),
+            hidden: written.hidden,
+            base,
+            variants: Vec::new(),
+            sweep: Vec::new(),
+            compare: Vec::new(),
+        };
+        for (i, variant) in written.variant.into_iter().enumerate() {
+            file.add_variant(variant, positions, &format!("variant[{i}]."))?;
+        }
+        if let Some(sweep) = &written.sweep {
+            file.read_sweep(sweep, positions)?;
+        }
+        for (i, compare) in written.compare.into_iter().enumerate() {
+            let compare =
+                file.complete(compare, |key| positions.at(&format!("compare[{i}].{key}")))?;
+            file.compare.push(compare);
+        }
+        Ok(file)
+    }
+
+    fn add_variant(
+        &mut self,
+        written: WrittenVariant,
+        positions: &Positions<'_>,
+        path: &str,
+    ) -> Result<(), FileError> {
+        let WrittenVariant { topology, lab, background, observe, serve, load, .. } = written;
+        let name = written.name.0;
+        if self.variants.iter().any(|variant| variant.name == name) {
+            let wrong = format!("two variants are called `{name}`");
+            return Err(FileError::new(
+                &positions.at(&format!("{path}name")),
+                wrong,
+                "rename one of them",
+            ));
+        }
+        let from = written.from.map(|name| {
+            let at = positions.at(&format!("{path}from"));
+            let wrong = format!("no variant above is called `{name}`");
+            self.variant(&name).map_err(|right| FileError::new(&at, wrong, right))
+        });
+        let variant = VariantFile {
+            name,
+            what: written.what.map(|text| text.0),
+            from: from.transpose()?,
+            own: overlay([topology, lab, background, observe, serve, load], positions, path)?,
+        };
+        self.variants.push(variant);
+        Ok(())
+    }
+
+    /// Index of the variant of that name. The error says what would be right.
+    pub(super) fn variant(&self, name: &str) -> Result<usize, String> {
+        let known: Vec<&str> = self.variants.iter().map(|variant| variant.name.as_str()).collect();
+        let found = known.iter().position(|known| *known == name);
+        found.ok_or_else(|| suggestion(name, "variants", &known))
+    }
+
+    /// `[sweep]` takes `serve.batch = [1, 64]` and `"serve.batch" = [1, 64]`.
+    fn read_sweep(&mut self, table: &Table, positions: &Positions<'_>) -> Result<(), FileError> {
+        let mut flat: Vec<(String, &Value)> = Vec::new();
+        for (section, value) in table {
+            match value.as_object() {
+                Some(inner) => {
+                    flat.extend(
+                        inner.iter().map(|(key, value)| (format!("{section}.{key}"), value)),
+                    );
+                }
+                None => flat.push((section.clone(), value)),
+            }
+        }
+        // In the order of the file.
+        flat.sort_by_key(|(name, _)| positions.offset(&format!("sweep.{name}")));
+        for (name, value) in flat {
+            self.sweep.push(axis(&name, value, &positions.at(&format!("sweep.{name}")))?);
+        }
+        let names = self.names();
+        let count = names.len();
+        let wrong = |wrong: String, right: String| {
+            Err(FileError::new(&positions.at("sweep"), wrong, right))
+        };
+        if count > MAX_VARIANTS {
+            let what =
+                format!("the sweep makes {count} variants (every combination of its values)");
+            return wrong(what, format!("keep it to {MAX_VARIANTS}"));
+        }
+        if names.into_iter().collect::<BTreeSet<String>>().len() != count {
+            return wrong("a swept value is listed twice".into(), "list each value once".into());
+        }
+        Ok(())
+    }
+
+    /// A comparison with its base and the full name of its metric, when both are known.
+    fn complete(
+        &self,
+        written: CompareFile,
+        at: impl Fn(&str) -> At,
+    ) -> Result<CompareFile, FileError> {
+        let names = self.names();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let metrics = self.metrics();
+        let metrics: Vec<&str> = metrics.iter().map(String::as_str).collect();
+        let one_of = |key: &str, what: &str, text: &str, known: &[&str]| {
+            if known.contains(&text) {
+                return Ok(());
+            }
+            let wrong = format!("`{text}` is no {what} of this scenario");
+            Err(FileError::new(&at(key), wrong, suggestion(text, &format!("{what}s"), known)))
+        };
+        let first = names.first().copied().unwrap_or_default();
+        let base = if written.base.is_empty() { first.into() } else { written.base };
+        one_of("base", "variant", &base, &names)?;
+        one_of("variant", "variant", &written.variant, &names)?;
+        if base == written.variant {
+            let wrong = format!("`{base}` is compared with itself");
+            let right = "name another base; trials.aa measures the noise";
+            return Err(FileError::new(&at("variant"), wrong, right));
+        }
+        if let Some(metric) = &written.metric {
+            one_of("metric", "metric", metric, &metrics)?;
+        }
+        if let Some(expected) = &written.expected {
+            one_of("expected", "direction", expected, &["up", "down", "same"])?;
+        }
+        let metric = written.metric.map(|name| with_side(name, &metrics));
+        Ok(CompareFile { metric, base, ..written })
+    }
+
     /// Names of all variants, sweeps expanded; `base` when there are neither.
     pub fn names(&self) -> Vec<String> {
         super::resolve::expand(self).into_iter().map(|made| made.name).collect()
@@ -282,13 +304,12 @@ impl ScenarioFile {
     /// Metrics that can be compared: the built-in ones and those of the parsers named in the file.
     fn metrics(&self) -> Vec<String> {
         let overlays = std::iter::once(&self.base).chain(self.variants.iter().map(|v| &v.own));
-        let parsers = overlays.flat_map(|overlay| {
-            let of = |side| Some((side, overlay.get(format!("{side}.parser").as_str())?));
-            ["serve", "load"].into_iter().filter_map(of)
-        });
-        let own = parsers.flat_map(|(side, setting)| match &setting.value {
-            Value::Parser(parser) => parser_metrics(side, parser),
-            _ => Vec::new(),
+        let own = overlays.flat_map(|overlay| {
+            ["serve", "load"].into_iter().flat_map(|side| {
+                let setting = overlay.get(format!("{side}.parser").as_str());
+                let parser = setting.and_then(|it| serde_json::from_value(it.value.clone()).ok());
+                parser.map_or_else(Vec::new, |parser: Parser| parser_metrics(side, &parser))
+            })
         });
         METRICS.iter().map(|metric| metric.name.to_owned()).chain(own).collect()
     }
@@ -297,15 +318,50 @@ impl ScenarioFile {
     pub(super) fn put(
         &mut self,
         variant: Option<usize>,
-        section: &str,
-        entry: &Entry,
-    ) -> Result<(), Flaw> {
+        (section, key): (&str, &str),
+        value: &Value,
+        at: &At,
+    ) -> Result<(), FileError> {
         let overlay = match variant.and_then(|index| self.variants.get_mut(index)) {
             Some(variant) => &mut variant.own,
             None => &mut self.base,
         };
-        read_key(section, entry, overlay)
+        read_key(section, key, value, at, overlay)
     }
+}
+
+/// The settings of a base or a variant, whose tables are in the order of [`SECTIONS`].
+fn overlay(
+    tables: [Option<Table>; SECTIONS.len()],
+    positions: &Positions<'_>,
+    path: &str,
+) -> Result<Overlay, FileError> {
+    let mut own = Overlay::new();
+    for (section, table) in SECTIONS.into_iter().zip(tables) {
+        let at = |key: &str| positions.at(&format!("{path}{section}.{key}"));
+        read_section(section, &table.unwrap_or_default(), at, &mut own)?;
+    }
+    Ok(own)
+}
+
+fn axis(name: &str, value: &Value, at: &At) -> Result<Axis, FileError> {
+    let (section, own) = name.split_once('.').unwrap_or(("", name));
+    if !SECTIONS.contains(&section) {
+        let right = "sweep a key of lab, background, serve or load: serve.batch";
+        return Err(FileError::new(at, format!("`{name}` cannot be swept"), right));
+    }
+    let key = find(name).ok_or_else(|| {
+        FileError::new(at, format!("[{section}] has no key `{own}`"), instead_of(section, own))
+    })?;
+    let Some(values) = value.as_array() else {
+        let wrong = format!("`{name}` is {}", kind(value));
+        return Err(FileError::new(at, wrong, "it takes a list of values to try"));
+    };
+    if values.is_empty() {
+        return Err(FileError::new(at, format!("`{name}` has no values"), "list at least one"));
+    }
+    let values = values.iter().map(|value| check(key, value, at)).collect::<Result<_, _>>()?;
+    Ok(Axis { key, values })
 }
 
 /// A parser's metrics by their full names and, so that a file can leave the side out, by their own.

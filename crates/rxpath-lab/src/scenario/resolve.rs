@@ -6,15 +6,16 @@ use rxpath_core::Warning;
 use serde_json::Value as Json;
 
 use super::check;
-use super::error::{Flaw, ScenarioError};
+use super::error::{FileError, ScenarioError};
 use super::file::{Axis, ScenarioFile};
 use super::host_shape::HostShape;
 use super::merge::{Overlay, lay};
 use super::place::Places;
+use super::reader::Reader;
+use super::sections::Place;
 use super::set;
 use super::spec::{Compare, Resolved, Variant};
-use super::typed::Reader;
-use super::value::{Setting, Value};
+use super::value::Setting;
 
 /// A variant before this host is known.
 pub(super) struct Made {
@@ -32,12 +33,12 @@ pub fn resolve(
 ) -> Result<Resolved, ScenarioError> {
     let mut file = file.clone();
     for text in sets {
-        set::apply(&mut file, text).map_err(|flaw| flaw.of(&file.origin))?;
+        set::apply(&mut file, text).map_err(|error| error.of(&file.origin))?;
     }
-    resolve_flawed(&file, host).map_err(|flaw| flaw.of(&file.origin))
+    resolve_file(&file, host).map_err(|error| error.of(&file.origin))
 }
 
-fn resolve_flawed(file: &ScenarioFile, host: &HostShape) -> Result<Resolved, Flaw> {
+fn resolve_file(file: &ScenarioFile, host: &HostShape) -> Result<Resolved, FileError> {
     let places = Places::new(host);
     let base = lay(&Overlay::new(), &file.base);
     let made = expand(file);
@@ -47,9 +48,8 @@ fn resolve_flawed(file: &ScenarioFile, host: &HostShape) -> Result<Resolved, Fla
     for made in made {
         variants.push(resolve_variant(made, &base, &places, &mut warnings)?);
     }
-    let reader =
-        Reader { merged: &base, places: &places, not_available: None, warnings: Vec::new() };
-    let trials = reader.trials();
+    let reader = Reader::new(base.clone(), &places);
+    let trials = reader.trials()?;
     check::trials(&reader, &trials)?;
     Ok(Resolved {
         name: file.name.clone(),
@@ -67,41 +67,31 @@ fn resolve_variant(
     base: &Overlay,
     places: &Places<'_>,
     warnings: &mut Vec<Warning>,
-) -> Result<Variant, Flaw> {
+) -> Result<Variant, FileError> {
     let merged = lay(base, &made.over);
-    let mut reader = Reader { merged: &merged, places, not_available: None, warnings: Vec::new() };
+    let mut reader = Reader::placed(merged.clone(), places)?;
+    let topology = reader.section::<Place>()?.kind;
     let lab = reader.lab()?;
     let background = reader.background()?;
-    let sample_interval = reader.sample_interval();
+    let observe = reader.observe(&background)?;
     let start_multiple = reader.start_multiple();
-    let observe = reader.observe(&background);
-    let serve = reader.serve()?;
-    let load = reader.load()?;
-    check::variant(&mut reader, &lab, [&serve, &load])?;
+    let (serve, load) = reader.workloads()?;
+    check::variant(&mut reader, topology, &lab)?;
+    let settings = differences(base, &merged, &reader.settings, &made.over);
     let (not_available, more) = (reader.not_available, reader.warnings);
     for warning in more {
         if not_available.is_none() && !warnings.contains(&warning) {
             warnings.push(warning);
         }
     }
-    let mut settings = differences(base, &merged, &made.over);
-    for (key, workload) in [("serve.cpu", &serve), ("load.cpu", &load)] {
-        let cpus = workload.cpus();
-        if let (Some(value), false) = (settings.get_mut(key), cpus.is_empty()) {
-            *value = cpus.to_string().into();
-        }
-    }
-    if let (Some(value), false) = (settings.get_mut("lab.rps_cpus"), lab.rps_cpus.is_empty()) {
-        *value = lab.rps_cpus.to_string().into();
-    }
     Ok(Variant {
         name: made.name,
         what: made.what,
         settings,
         not_available,
+        topology,
         lab,
         background,
-        sample_interval,
         start_multiple,
         observe,
         serve,
@@ -109,16 +99,27 @@ fn resolve_variant(
     })
 }
 
-/// The keys in which a variant differs from the base, with its values as they were written.
-fn differences(base: &Overlay, merged: &Overlay, over: &Overlay) -> BTreeMap<String, Json> {
-    over.keys()
-        .filter_map(|key| {
-            let (old, new) = (base.get(key), merged.get(key));
-            let equal = old.map(|setting| &setting.value) == new.map(|setting| &setting.value);
-            let shown = new.map_or_else(|| Json::from("default"), |setting| setting.shown.clone());
-            (!equal).then(|| ((*key).to_owned(), shown))
-        })
-        .collect()
+/// The keys in which a variant differs from the base, with its values as they were written, or as CPU numbers.
+fn differences(
+    base: &Overlay,
+    merged: &Overlay,
+    placed: &Overlay,
+    over: &Overlay,
+) -> BTreeMap<String, Json> {
+    let shown = |key: &str| {
+        let (Some(written), Some(here)) = (merged.get(key), placed.get(key)) else {
+            return Json::from("default");
+        };
+        if here.value.is_null() || here.value == written.value {
+            written.shown.clone()
+        } else {
+            here.value.clone()
+        }
+    };
+    let value =
+        |overlay: &Overlay, key: &str| overlay.get(key).map(|setting| setting.value.clone());
+    let differs = over.keys().filter(|key| value(base, key) != value(merged, key));
+    differs.map(|key| ((*key).to_owned(), shown(key))).collect()
 }
 
 /// Every variant, sweeps expanded: each variant with every combination of the swept values.
@@ -218,8 +219,7 @@ fn compare(file: &ScenarioFile, variants: &[Variant]) -> Vec<Compare> {
 fn warn_overridden(file: &ScenarioFile, made: &[Made], warnings: &mut Vec<Warning>) {
     for (key, setting) in &file.base {
         let super::error::At::Set(text) = &setting.at else { continue };
-        let sets_anew =
-            |made: &Made| made.over.get(key).is_some_and(|own| own.value != Value::Default);
+        let sets_anew = |made: &Made| made.over.get(key).is_some_and(|own| !own.value.is_null());
         let count = made.iter().filter(|made| sets_anew(made)).count();
         if count > 0 && !key.starts_with("trials.") {
             let text =

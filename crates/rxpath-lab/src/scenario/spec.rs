@@ -5,10 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::{CpuList, Nanos, Warning};
-use serde::Serialize;
+use rxpath_core::{BitRate, Bytes, CpuList, Nanos, Warning};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
 
 pub use super::protocol::Protocol;
+pub use super::sections::{Background, Lab, LoadOptions, Observe, ServeOptions, Trials};
 
 /// A scenario ready to run on this host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -25,7 +27,7 @@ pub struct Resolved {
     pub compare: Vec<Compare>,
     /// How trials are made and when to stop.
     pub trials: Trials,
-    /// What the host's shape changed: fewer CPUs than wished, roles that share a CPU.
+    /// What the host's shape changed: fewer CPUs than requested, roles that share a CPU.
     pub warnings: Vec<Warning>,
 }
 
@@ -40,20 +42,20 @@ pub struct Variant {
     pub settings: BTreeMap<String, serde_json::Value>,
     /// Why this host cannot run it.
     pub not_available: Option<String>,
+    /// Where the two sides live.
+    pub topology: Topology,
     /// The lab around the workloads.
     pub lab: Lab,
-    /// What runs beside them.
+    /// What runs alongside them.
     pub background: Background,
-    /// Time from sample to sample of the queues; zero = no samples.
-    pub sample_interval: Nanos,
     /// The load starts at a whole multiple of this of `CLOCK_MONOTONIC`; zero = anywhere.
     pub start_multiple: Nanos,
-    /// What else is watched.
+    /// What is observed in addition to the counters.
     pub observe: Observe,
     /// The receiving side.
-    pub serve: Workload,
+    pub serve: Workload<ServeOptions>,
     /// The sending side.
-    pub load: Workload,
+    pub load: Workload<LoadOptions>,
 }
 
 impl Variant {
@@ -72,19 +74,8 @@ impl Variant {
     }
 }
 
-/// What is watched by BPF while a trial runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Observe {
-    /// Why the kernel drops packets.
-    pub drops: bool,
-    /// CPU time that networking takes, by task and CPU.
-    pub steal: bool,
-    /// Softirqs, polls and the latency of stages.
-    pub trace: bool,
-}
-
 impl Observe {
-    /// Those that look, by their keys.
+    /// The observers in BPF, by their keys.
     pub fn names(&self) -> Vec<&'static str> {
         let all = [("drops", self.drops), ("steal", self.steal), ("trace", self.trace)];
         all.into_iter().filter(|(_, on)| *on).map(|(name, _)| name).collect()
@@ -92,7 +83,7 @@ impl Observe {
 }
 
 /// Where the two sides live.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Topology {
     /// Two network namespaces of one machine, joined by a veth pair. Needs root.
@@ -102,64 +93,8 @@ pub enum Topology {
     Local,
 }
 
-/// Everything around the workloads that a variant can set. Device names are `veth` on both sides.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Lab {
-    /// Where the two sides live.
-    pub topology: Topology,
-    /// Queues of each end of the veth pair.
-    pub queues: u32,
-    /// MTU of both ends, bytes.
-    pub mtu_bytes: u32,
-    /// IPv6 instead of IPv4 between the two ends.
-    pub ipv6: bool,
-    /// Receiver addresses (1 = only the first).
-    pub addresses: u32,
-    /// RPS mask of every receive queue of the receiver's end; empty = off.
-    pub rps_cpus: CpuList,
-    /// `rx-gro` of the receiver's end (with the right sender it switches NAPI on).
-    pub gro: bool,
-    /// `rx-udp-gro-forwarding` of the receiver's end.
-    pub udp_gro_forwarding: bool,
-    /// `tx-tcp-segmentation` of the sender's end.
-    pub tso: bool,
-    /// `tx-tcp-segmentation` of the receiver's end, for what it answers.
-    pub tso_rx: bool,
-    /// `napi_defer_hard_irqs` of the receiver's end, when it is set.
-    pub napi_defer_hard_irqs: Option<u32>,
-    /// `gro_flush_timeout` of the receiver's end, when it is set.
-    pub gro_flush_timeout: Option<Nanos>,
-    /// `tx-udp-segmentation` of the sender's end: off = GSO batches are cut before the link.
-    pub udp_segmentation: bool,
-    /// A device over the receiver's end, which has its addresses in its place.
-    pub upper: Option<Upper>,
-    /// NAPI of the receiver's end in a kernel thread.
-    pub threaded: bool,
-    /// CPU that the NAPI threads are pinned to.
-    pub napi_cpu: Option<u32>,
-    /// Scheduler policy of the NAPI threads is `SCHED_IDLE` (to starve a ring on purpose).
-    pub napi_idle: bool,
-    /// Idle CPUs of the machine do not sleep during a trial.
-    pub awake: bool,
-    /// sysctls of the receiver's namespace.
-    pub sysctl_rx: BTreeMap<String, String>,
-    /// sysctls of the sender's namespace.
-    pub sysctl_tx: BTreeMap<String, String>,
-    /// nftables ruleset loaded in the receiver's namespace, in nft's language.
-    pub nft_rx: Option<String>,
-    /// The same for the sender's namespace.
-    pub nft_tx: Option<String>,
-    /// iptables command lines (without the word `iptables`) run in the receiver's namespace.
-    pub iptables_rx: Vec<String>,
-    /// Entries that the receiver's connection table has room for, when it is filled with others first.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub conntrack_room: Option<u64>,
-    /// Queueing discipline of the sender's end.
-    pub qdisc_tx: Option<Qdisc>,
-}
-
 /// A device over another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Upper {
     /// A bridge with the receiver's end as its only port.
@@ -168,27 +103,8 @@ pub enum Upper {
     Macvlan,
 }
 
-/// Load beside the workload.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Background {
-    /// Busy loops, or copies of `command` when there is one.
-    pub hogs: u32,
-    /// What runs instead of a busy loop.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub command: Vec<String>,
-    /// CPUs that they take turns on; empty = wherever the scheduler puts them.
-    pub cpus: CpuList,
-    /// Their nice value.
-    pub nice: i32,
-    /// Their scheduler class.
-    pub policy: Policy,
-    /// CPU of a victim: known work that runs over the window and knows what was taken from it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub victim: Option<u32>,
-}
-
 /// A scheduler class without privileges over others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
     /// `SCHED_OTHER`.
@@ -201,46 +117,77 @@ pub enum Policy {
 }
 
 /// A queueing discipline of the sender's end.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Qdisc {
     /// Token bucket.
     Tbf {
         /// Rate in bits per second.
-        rate_bps: u64,
+        rate: BitRate,
         /// Bucket in bytes.
-        burst_bytes: u32,
+        #[serde(deserialize_with = "positive_u32")]
+        burst: u32,
         /// Queue in bytes.
-        limit_bytes: u32,
+        #[serde(deserialize_with = "positive_u32")]
+        limit: u32,
     },
     /// First in, first out.
     Pfifo {
         /// Queue in packets.
-        limit_packets: u32,
+        #[serde(deserialize_with = "positive_u32")]
+        limit: u32,
     },
     /// Fair queueing with default values.
     Fq,
 }
 
+fn positive_u32<'de, D: serde::Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    let Bytes(value) = Bytes::deserialize(from)?;
+    let fits = u32::try_from(value).ok().filter(|value| *value > 0);
+    fits.ok_or_else(|| serde::de::Error::custom(format!("{value} is not from 1 to {}", u32::MAX)))
+}
+
 /// One side's program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Workload {
+#[serde(tag = "kind", rename_all = "kebab-case", bound(serialize = "O: Options"))]
+pub enum Workload<O> {
     /// `rxpath serve` or `rxpath load`; addresses are added by the runner.
-    Own(Own),
+    Own(Own<O>),
     /// Any other program.
     External(External),
 }
 
+/// The options of one side of this program.
+pub trait Options: Serialize {
+    /// `serve` or `load`.
+    const SIDE: &'static str;
+
+    /// CPUs of its threads, when pinned.
+    fn cpus(&self) -> &CpuList;
+
+    /// Whether nothing limits the rate or the number of datagrams.
+    fn is_unbounded(&self) -> bool {
+        false
+    }
+
+    /// The options that are set, by their names in a scenario file.
+    fn set(&self) -> Map<String, Value> {
+        let Ok(Value::Object(mut all)) = serde_json::to_value(self) else { return Map::new() };
+        let unset = [Value::Null, false.into(), "".into(), Value::Array(Vec::new())];
+        all.retain(|_, value| !unset.contains(value));
+        all
+    }
+}
+
 /// A workload of this program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Own {
+#[serde(bound(serialize = "O: Options"))]
+pub struct Own<O> {
     /// What it speaks.
     pub protocol: Protocol,
-    /// Command-line options in their final form, `--cpu 1 --batch 64`; without ADDR, `--control`, `--interval`.
-    pub options: Vec<String>,
-    /// CPUs of its threads, when pinned.
-    pub cpus: CpuList,
+    /// Its command-line options, without ADDR, `--control`, `--interval`.
+    #[serde(serialize_with = "only_set")]
+    pub options: O,
     /// Port.
     pub port: u16,
     /// Nothing listens (the server is not started).
@@ -249,9 +196,13 @@ pub struct Own {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<Datagrams>,
     /// The sender's rate as a share of what the receiver takes without loss; the run measures that first and then
-    /// puts `--rate` into the options.
+    /// sets the rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity_ratio: Option<f64>,
+}
+
+fn only_set<O: Options, S: Serializer>(options: &O, to: S) -> Result<S::Ok, S::Error> {
+    options.set().serialize(to)
 }
 
 /// The form of a UDP workload's datagrams.
@@ -286,7 +237,7 @@ pub struct External {
     pub port: u16,
 }
 
-impl Workload {
+impl<O: Options> Workload<O> {
     /// What it speaks.
     pub fn protocol(&self) -> Protocol {
         match self {
@@ -298,7 +249,7 @@ impl Workload {
     /// CPUs that it is bound to; empty = not bound.
     pub fn cpus(&self) -> &CpuList {
         match self {
-            Self::Own(own) => &own.cpus,
+            Self::Own(own) => own.options.cpus(),
             Self::External(external) => &external.cpus,
         }
     }
@@ -312,7 +263,7 @@ impl Workload {
     }
 
     /// Our own program, when it is one.
-    pub fn own(&self) -> Option<&Own> {
+    pub fn own(&self) -> Option<&Own<O>> {
         match self {
             Self::Own(own) => Some(own),
             Self::External(_) => None,
@@ -324,31 +275,39 @@ impl Workload {
         self.own().and_then(|own| own.datagrams.as_ref())
     }
 
+    /// The program of somebody else, when it is one.
+    pub fn external(&self) -> Option<&External> {
+        match self {
+            Self::Own(_) => None,
+            Self::External(external) => Some(external),
+        }
+    }
+
     /// Whether it is a program of somebody else's.
     pub fn is_external(&self) -> bool {
-        matches!(self, Self::External(_))
+        self.external().is_some()
+    }
+
+    /// Whether it is our own program, and started.
+    pub fn is_own_running(&self) -> bool {
+        self.own().is_some_and(|own| !own.absent)
     }
 }
 
 /// How the output of an external program becomes numbers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Parser {
     /// `iperf3 -J`.
     Iperf3,
     /// wrk's summary.
     Wrk,
-    /// JSON with one pointer per metric.
-    Json {
-        /// Metric name to RFC 6901 pointer.
-        pointers: BTreeMap<String, String>,
-    },
+    /// JSON: metric name to RFC 6901 pointer.
+    Json(BTreeMap<String, String>),
     /// A regular expression with named groups; each group is a metric.
-    Regex {
-        /// The pattern.
-        pattern: String,
-    },
+    Regex(String),
     /// Output is kept and not read.
+    #[default]
     None,
 }
 
@@ -359,33 +318,8 @@ pub struct Compare {
     pub metric: String,
     /// Base of the ratio.
     pub base: String,
-    /// The variant held against it.
+    /// The variant compared with it.
     pub variant: String,
     /// `up`, `down` or `same`.
     pub expected: Option<String>,
-}
-
-/// How trials are made and when to stop.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Trials {
-    /// Blocks at least (the A/A block is one more).
-    pub blocks: u32,
-    /// Blocks at most, when the stop rule is not met.
-    pub max_blocks: u32,
-    /// Load before the settle test.
-    pub ramp: Nanos,
-    /// Longest wait for a settled rate.
-    pub settle: Nanos,
-    /// Measured window.
-    pub measure: Nanos,
-    /// Half-width of the interval of the ratio at which adding blocks stops, as a share of the ratio.
-    pub precision_ratio: f64,
-    /// Differences inside `1 +- this` are "same".
-    pub threshold_ratio: f64,
-    /// Whole run's limit; when it is up, the run ends after the trial in progress.
-    pub time_limit: Nanos,
-    /// Run block 0 with the same variant twice.
-    pub aa: bool,
-    /// Seed of the order and the bootstrap.
-    pub seed: u64,
 }

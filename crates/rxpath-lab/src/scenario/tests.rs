@@ -20,11 +20,11 @@ fn error(text: &str) -> String {
     resolved(text, &[], 4).unwrap_err()
 }
 
-fn options(workload: &Workload) -> String {
-    match workload {
-        Workload::Own(own) => own.options.join(" "),
-        Workload::External(_) => panic!("not built in"),
-    }
+/// The options on the command line, without the subcommand.
+fn options<O: spec::Options>(workload: &Workload<O>) -> String {
+    let words = crate::trial::start::words(workload.own().unwrap(), Vec::new());
+    let first = words.iter().position(|word| word.starts_with("--")).unwrap_or(words.len());
+    words[first..].join(" ")
 }
 
 #[test]

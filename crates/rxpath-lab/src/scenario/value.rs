@@ -1,38 +1,28 @@
-//! One value, checked against the type of its key.
+//! One value, checked against the form of its key and brought into the base unit.
 
-use std::collections::BTreeMap;
+use std::str::FromStr;
 
-use rxpath_core::{BitRate, Bytes, Count, Nanos, Rate};
+use rxpath_core::{BitRate, Bytes, Count, Nanos, ParseUnitError, Rate};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::cpus::CpuExpr;
-use super::error::{At, Flaw, nearest, suggestion};
-use super::keys::{Key, Kind, MAX_TEXT};
-use super::raw::{Entry, Node, Raw};
+use super::error::{At, FileError, meant, nearest};
+use super::keys::{Key, Kind};
+use super::source::Table;
 use super::spec::{Parser, Qdisc};
+
+/// Rulesets and commands longer than this are refused: they belong in a file of their own.
+const MAX_TEXT: usize = 1 << 20;
 
 /// A checked value with what was written and where.
 #[derive(Clone, Debug)]
 pub(super) struct Setting {
+    /// As the section's struct reads it. `null` is `"default"`: as if the key had not been written.
     pub value: Value,
     /// As it was written, for results.
-    pub shown: serde_json::Value,
+    pub shown: Value,
     pub at: At,
-}
-
-/// What a value is. Counts, sizes and durations are numbers in the base unit.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
-    /// `"default"`: as if the key had not been written.
-    Default,
-    Bool(bool),
-    Number(u64),
-    Ratio(f64),
-    Text(String),
-    Lines(Vec<String>),
-    Cpus(CpuExpr),
-    Names(BTreeMap<String, String>),
-    Qdisc(Qdisc),
-    Parser(Parser),
 }
 
 impl Kind {
@@ -73,326 +63,223 @@ impl Kind {
             }
         }
     }
+
+    /// A value in the base unit, as the section's struct reads it.
+    fn normal(self, value: &Value) -> Result<Value, Why> {
+        Ok(match self {
+            Self::Bool if value.is_boolean() => value.clone(),
+            Self::Int(min, max) => whole(value, min.into(), max.into())?,
+            Self::Signed(min, max) => whole(value, min.into(), max.into())?,
+            Self::Count(min, max) => quantity::<Count>(value, min, max, |count| count.0)?,
+            Self::Rate(min, max) => quantity::<Rate>(value, min, max, |rate| rate.0)?,
+            Self::BitRate(min, max) => quantity::<BitRate>(value, min, max, |rate| rate.0)?,
+            Self::Bytes(min, max) => quantity::<Bytes>(value, min, max, |bytes| bytes.0)?,
+            // Core units read a bare number as nanoseconds; in a file that is a forgotten unit.
+            Self::Nanos(min, _) if value.is_number() && !(min == 0 && *value == 0) => {
+                return Err(Why::new(format!(": the number {value} has no unit")));
+            }
+            Self::Nanos(min, max) => quantity::<Nanos>(value, min, max, |nanos| nanos.0)?,
+            Self::Ratio(min, max) => match value.as_f64() {
+                Some(share) if (min..=max).contains(&share) => share.into(),
+                Some(_) => return Err(Why::range(value)),
+                None => return Err(Why::kind(value)),
+            },
+            Self::Choice(words) => choice(value, words)?,
+            Self::Cpus => cpus(value)?.0,
+            Self::OneCpu => match cpus(value)? {
+                (list, 1) => list,
+                (_, count) => return Err(Why::range(format!("{count} CPUs"))),
+            },
+            Self::Text => text(value)?.into(),
+            Self::Lines => lines(value)?.into(),
+            Self::Command => command(value)?.into(),
+            Self::Names => {
+                let mut found = Table::new();
+                names(value, "", &mut found)?;
+                found.into()
+            }
+            Self::Qdisc => typed::<Qdisc>(value).map(|_| value.clone())?,
+            Self::Parser => parser(value)?,
+            Self::Bool => return Err(Why::kind(value)),
+        })
+    }
 }
 
 /// Checks a value against its key.
-pub(super) fn check(key: &Key, node: &Node) -> Result<Setting, Flaw> {
-    let setting = |value| Setting { value, shown: node.shown(), at: node.at.clone() };
-    if matches!(&node.raw, Raw::Text(text) if text == "default") {
-        return Ok(setting(Value::Default));
-    }
-    of_kind(key.kind, node).map(setting).map_err(|why| match why {
-        Why::Kind => Flaw::new(
-            &node.at,
-            format!("`{}` is {}", key.name, node.kind()),
-            format!("it takes {}", key.kind.wanted()),
-        ),
-        Why::Range(value) => Flaw::new(
-            &node.at,
-            format!("`{}` is {value}", key.name),
-            format!("it takes {}", key.kind.wanted()),
-        ),
-        Why::Unit(text) => Flaw::new(
-            &node.at,
-            format!("`{}`: {text}", key.name),
-            format!("it takes {}", key.kind.wanted()),
-        ),
-        Why::Told(wrong, right) => Flaw::new(&node.at, format!("`{}`: {wrong}", key.name), right),
+pub(super) fn check(key: &Key, value: &Value, at: &At) -> Result<Setting, FileError> {
+    let normal = if value == "default" { Ok(Value::Null) } else { key.kind.normal(value) };
+    let setting = |normal| Setting { value: normal, shown: value.clone(), at: at.clone() };
+    normal.map(setting).map_err(|why| {
+        let right = why.right.unwrap_or_else(|| format!("it takes {}", key.kind.wanted()));
+        FileError::new(at, format!("`{}`{}", key.name, why.wrong), right)
     })
 }
 
 /// Why a value does not fit.
-enum Why {
-    Kind,
-    Range(String),
-    Unit(String),
-    Told(String, String),
+struct Why {
+    /// What follows the key's name.
+    wrong: String,
+    /// What would be right, when it is not the form of the key.
+    right: Option<String>,
 }
 
-#[expect(clippy::too_many_lines, reason = "one arm per kind of value, nothing shared between them")]
-fn of_kind(kind: Kind, node: &Node) -> Result<Value, Why> {
-    Ok(match kind {
-        Kind::Bool => match node.raw {
-            Raw::Bool(value) => Value::Bool(value),
-            _ => return Err(Why::Kind),
-        },
-        Kind::Int(min, max) => match node.raw {
-            Raw::Int(value) => within(value, min, max)?,
-            _ => return Err(Why::Kind),
-        },
-        Kind::Signed(min, max) => match node.raw {
-            Raw::Int(value) if (i128::from(min)..=i128::from(max)).contains(&value) => {
-                Value::Text(value.to_string())
-            }
-            Raw::Int(value) => return Err(Why::Range(value.to_string())),
-            _ => return Err(Why::Kind),
-        },
-        Kind::Count(min, max) => quantity::<Count>(node, min, max, |count| count.0)?,
-        Kind::Rate(min, max) => quantity::<Rate>(node, min, max, |rate| rate.0)?,
-        Kind::BitRate(min, max) => quantity::<BitRate>(node, min, max, |rate| rate.0)?,
-        Kind::Bytes(min, max) => quantity::<Bytes>(node, min, max, |bytes| bytes.0)?,
-        Kind::Nanos(min, max) => match node.raw {
-            // Core units read a bare number as nanoseconds; in a file that is a forgotten unit.
-            Raw::Int(0) if min == 0 => Value::Number(0),
-            Raw::Int(value) => {
-                return Err(Why::Unit(format!("the number {value} has no unit")));
-            }
-            _ => quantity::<Nanos>(node, min, max, |nanos| nanos.0)?,
-        },
-        Kind::Ratio(min, max) => {
-            let value = match node.raw {
-                Raw::Float(value) => value,
-                Raw::Int(value) => value as f64,
-                _ => return Err(Why::Kind),
-            };
-            if !(min..=max).contains(&value) {
-                return Err(Why::Range(value.to_string()));
-            }
-            Value::Ratio(value)
-        }
-        Kind::Choice(words) => {
-            let text = text(node)?;
-            if !words.contains(&text) {
-                let right = match nearest(text, words.iter().copied()) {
-                    Some(near) => format!("did you mean \"{near}\"?"),
-                    None => format!("it takes {}", kind.wanted()),
-                };
-                return Err(Why::Told(format!("\"{text}\" is no choice"), right));
-            }
-            Value::Text(text.into())
-        }
-        Kind::Cpus => Value::Cpus(cpus(node)?),
-        Kind::OneCpu => {
-            let list = cpus(node)?;
-            if list.wished() != 1 {
-                return Err(Why::Range(format!("{} CPUs", list.wished())));
-            }
-            Value::Cpus(list)
-        }
-        Kind::Text => Value::Text(text(node)?.into()),
-        Kind::Lines => Value::Lines(lines(node)?),
-        Kind::Command => Value::Lines(command(node)?),
-        Kind::Names => Value::Names(names(node)?),
-        Kind::Qdisc => Value::Qdisc(qdisc(node)?),
-        Kind::Parser => Value::Parser(parser(node)?),
-    })
+impl Why {
+    fn new(wrong: String) -> Self {
+        Self { wrong, right: None }
+    }
+
+    fn range(value: impl std::fmt::Display) -> Self {
+        Self::new(format!(" is {value}"))
+    }
+
+    fn kind(value: &Value) -> Self {
+        Self::range(kind(value))
+    }
+
+    fn because((wrong, right): (String, String)) -> Self {
+        Self { wrong: format!(": {wrong}"), right: Some(right) }
+    }
 }
 
-fn within(value: i128, min: u64, max: u64) -> Result<Value, Why> {
-    u64::try_from(value)
-        .ok()
-        .filter(|value| (min..=max).contains(value))
-        .map(Value::Number)
-        .ok_or_else(|| Why::Range(value.to_string()))
+/// What a value is, in the words of an error message.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "no finite number",
+        Value::Bool(_) => "true/false",
+        Value::Number(number) if number.is_f64() => "a number with a fraction",
+        Value::Number(_) => "a whole number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a table",
+    }
 }
 
-fn quantity<T: std::str::FromStr<Err = rxpath_core::ParseUnitError>>(
-    node: &Node,
+fn whole(value: &Value, min: i128, max: i128) -> Result<Value, Why> {
+    let number = value.as_i64().map(i128::from).or(value.as_u64().map(i128::from));
+    match number {
+        Some(number) if (min..=max).contains(&number) => Ok(value.clone()),
+        Some(number) => Err(Why::range(number)),
+        None => Err(Why::kind(value)),
+    }
+}
+
+fn quantity<T: FromStr<Err = ParseUnitError>>(
+    value: &Value,
     min: u64,
     max: u64,
     get: fn(T) -> u64,
 ) -> Result<Value, Why> {
-    match &node.raw {
-        Raw::Int(value) => within(*value, min, max),
-        Raw::Text(text) => {
-            let value = text.parse().map(get).map_err(|error: rxpath_core::ParseUnitError| {
-                // Its own example follows in what would be right.
-                let told = error.to_string();
-                Why::Unit(told.split("; for example").next().unwrap_or(&told).into())
-            })?;
-            within(value.into(), min, max).map_err(|_| Why::Range(text.clone()))
-        }
-        _ => Err(Why::Kind),
+    let Some(text) = value.as_str() else { return whole(value, min.into(), max.into()) };
+    let number = text.parse().map(get).map_err(|error| {
+        // Its own example follows in what would be right.
+        let error = error.to_string();
+        Why::new(format!(": {}", error.split("; for example").next().unwrap_or(&error)))
+    })?;
+    if (min..=max).contains(&number) { Ok(number.into()) } else { Err(Why::range(text)) }
+}
+
+fn text(value: &Value) -> Result<&str, Why> {
+    match value.as_str().ok_or_else(|| Why::kind(value))? {
+        text if text.len() > MAX_TEXT => Err(Why::range(format!("{} bytes long", text.len()))),
+        text if text.contains('\0') => Err(Why::range("a text with a NUL byte")),
+        text => Ok(text),
     }
 }
 
-fn text(node: &Node) -> Result<&str, Why> {
-    match &node.raw {
-        Raw::Text(text) if text.len() > MAX_TEXT => {
-            Err(Why::Range(format!("{} bytes long", text.len())))
-        }
-        Raw::Text(text) if text.contains('\0') => Err(Why::Range("a text with a NUL byte".into())),
-        Raw::Text(text) => Ok(text),
-        _ => Err(Why::Kind),
+fn choice(value: &Value, words: &[&str]) -> Result<Value, Why> {
+    let text = text(value)?;
+    if words.contains(&text) {
+        return Ok(value.clone());
     }
+    let right =
+        nearest(text, words.iter().copied()).map(|near| format!("did you mean \"{near}\"?"));
+    Err(Why { wrong: format!(": \"{text}\" is no choice"), right })
 }
 
-fn cpus(node: &Node) -> Result<CpuExpr, Why> {
-    let written = match &node.raw {
-        Raw::Text(text) => text.clone(),
-        Raw::Int(number) => number.to_string(),
-        Raw::Array(parts) => {
-            let parts = parts.iter().map(|part| match &part.raw {
-                Raw::Int(number) => Ok(number.to_string()),
-                Raw::Text(text) => Ok(text.clone()),
-                _ => Err(Why::Kind),
-            });
-            parts.collect::<Result<Vec<_>, _>>()?.join(",")
-        }
-        _ => return Err(Why::Kind),
+/// A list of CPUs and roles as one text, and how many CPUs it names.
+fn cpus(value: &Value) -> Result<(Value, usize), Why> {
+    let one = |value: &Value| match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Number(number) if !number.is_f64() => Ok(number.to_string()),
+        _ => Err(Why::kind(value)),
     };
-    CpuExpr::parse(&written).map_err(|(wrong, right)| Why::Told(wrong, right))
+    let written = match value {
+        Value::Array(parts) => parts.iter().map(one).collect::<Result<Vec<_>, _>>()?.join(","),
+        value => one(value)?,
+    };
+    let list = CpuExpr::parse(&written).map_err(Why::because)?;
+    Ok((written.into(), list.wished()))
 }
 
-fn lines(node: &Node) -> Result<Vec<String>, Why> {
-    match &node.raw {
-        Raw::Array(parts) => parts.iter().map(|part| text(part).map(str::to_owned)).collect(),
-        _ => Err(Why::Kind),
-    }
+fn lines(value: &Value) -> Result<Vec<String>, Why> {
+    let parts = value.as_array().ok_or_else(|| Why::kind(value))?;
+    parts.iter().map(|part| text(part).map(str::to_owned)).collect()
 }
 
-fn command(node: &Node) -> Result<Vec<String>, Why> {
-    let words = match &node.raw {
+fn command(value: &Value) -> Result<Vec<String>, Why> {
+    let words = match value {
         // As a shell splits it: "sh -c 'echo a b'" is three words.
-        Raw::Text(_) => shlex::split(text(node)?).ok_or_else(|| {
-            Why::Told(
-                "a quote is open at its end".into(),
-                "close it, or write a list of words".into(),
-            )
+        Value::String(_) => shlex::split(text(value)?).ok_or_else(|| {
+            let right = "close it, or write a list of words";
+            Why::because(("a quote is open at its end".into(), right.into()))
         })?,
-        _ => lines(node)?,
+        _ => lines(value)?,
     };
-    if words.is_empty() { Err(Why::Range("empty".into())) } else { Ok(words) }
-}
-
-fn names(node: &Node) -> Result<BTreeMap<String, String>, Why> {
-    let mut found = BTreeMap::new();
-    collect_names(&table(node)?, "", &mut found)?;
-    Ok(found)
+    if words.is_empty() { Err(Why::range("empty")) } else { Ok(words) }
 }
 
 /// `net.ipv4.x = 1` without quotes is a table in a table: its names are joined again.
-fn collect_names(
-    entries: &[Entry],
-    prefix: &str,
-    found: &mut BTreeMap<String, String>,
-) -> Result<(), Why> {
-    for entry in entries {
-        let name =
-            if prefix.is_empty() { entry.key.clone() } else { format!("{prefix}.{}", entry.key) };
-        let value = match &entry.node.raw {
-            Raw::Text(text) => text.clone(),
-            Raw::Int(number) => number.to_string(),
-            Raw::Bool(value) => u8::from(*value).to_string(),
-            Raw::Table(inner) => {
-                collect_names(inner, &name, found)?;
+fn names(value: &Value, prefix: &str, found: &mut Table) -> Result<(), Why> {
+    for (key, value) in value.as_object().ok_or_else(|| Why::kind(value))? {
+        let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Number(number) if !number.is_f64() => number.to_string(),
+            Value::Bool(value) => u8::from(*value).to_string(),
+            Value::Object(_) => {
+                names(value, &name, found)?;
                 continue;
             }
-            _ => return Err(Why::Kind),
+            _ => return Err(Why::kind(value)),
         };
-        found.insert(name, value);
+        found.insert(name, text.into());
     }
     Ok(())
 }
 
-fn table(node: &Node) -> Result<Vec<Entry>, Why> {
-    match &node.raw {
-        Raw::Table(entries) => Ok(entries.clone()),
-        _ => Err(Why::Kind),
-    }
-}
-
-fn qdisc(node: &Node) -> Result<Qdisc, Why> {
-    let entries = table(node)?;
-    let get = |name: &str| entries.iter().find(|entry| entry.key == name).map(|entry| &entry.node);
-    let number = |name: &str| match get(name)
-        .map(|node| quantity::<Bytes>(node, 1, u32::MAX.into(), |b| b.0))
-    {
-        Some(Ok(Value::Number(number))) => Ok(number as u32),
-        Some(_) => Err(Why::Told(format!("`{name}` is not a number of at least 1"), String::new())),
-        None => Err(Why::Told(format!("`{name}` is missing"), String::new())),
-    };
-    let Some(Ok(kind)) = get("kind").map(text) else {
-        return Err(Why::Told("`kind` is missing".into(), Kind::Qdisc.wanted()));
-    };
-    let known: &[&str] = match kind {
-        "tbf" => &["kind", "rate", "burst", "limit"],
-        "pfifo" => &["kind", "limit"],
-        "fq" => &["kind"],
-        other => {
-            let right = suggestion(other, "kinds", &["tbf", "pfifo", "fq"]);
-            return Err(Why::Told(
-                format!("`{other}` is no queueing discipline known here"),
-                right,
-            ));
-        }
-    };
-    if let Some(entry) = entries.iter().find(|entry| !known.contains(&entry.key.as_str())) {
-        let right = suggestion(&entry.key, "keys", known);
-        return Err(Why::Told(format!("{kind} has no key `{}`", entry.key), right));
-    }
-    let made = match kind {
-        "tbf" => number("burst").and_then(|burst_bytes| {
-            let limit_bytes = number("limit")?;
-            match get("rate").map(|node| quantity::<BitRate>(node, 1, u64::MAX, |rate| rate.0)) {
-                Some(Ok(Value::Number(rate_bps))) => {
-                    Ok(Qdisc::Tbf { rate_bps, burst_bytes, limit_bytes })
-                }
-                _ => Err(Why::Told(
-                    "`rate` (bits per second) is missing or no bit rate".into(),
-                    String::new(),
-                )),
-            }
-        }),
-        "pfifo" => number("limit").map(|limit_packets| Qdisc::Pfifo { limit_packets }),
-        _ => Ok(Qdisc::Fq),
-    };
-    made.map_err(|why| match why {
-        Why::Told(wrong, _) => Why::Told(wrong, format!("it takes {}", Kind::Qdisc.wanted())),
-        other => other,
+fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, Why> {
+    serde_json::from_value(value.clone()).map_err(|error| {
+        let why = error.to_string();
+        Why { right: meant(&why), wrong: format!(": {why}") }
     })
 }
 
-fn parser(node: &Node) -> Result<Parser, Why> {
-    if let Raw::Text(word) = &node.raw {
-        return match word.as_str() {
-            "iperf3" => Ok(Parser::Iperf3),
-            "wrk" => Ok(Parser::Wrk),
-            "none" => Ok(Parser::None),
-            other => Err(Why::Told(
-                format!("\"{other}\" is no parser"),
-                match nearest(other, ["iperf3", "wrk", "none"]) {
-                    Some(near) => format!("did you mean \"{near}\"?"),
-                    None => format!("it takes {}", Kind::Parser.wanted()),
-                },
-            )),
-        };
-    }
-    let told = |wrong: String| Why::Told(wrong, format!("it takes {}", Kind::Parser.wanted()));
-    let entries = table(node)?;
-    let [entry] = entries.as_slice() else {
-        return Err(told("the table has not exactly one key".into()));
-    };
-    match entry.key.as_str() {
-        "json" => {
-            let pointers =
-                names(&entry.node).map_err(|_| told("`json` is no table of pointers".into()))?;
-            if pointers.is_empty() {
-                return Err(told("no metric is named".into()));
-            }
-            match pointers.iter().find(|(_, pointer)| !pointer.starts_with('/')) {
-                Some((name, pointer)) => Err(Why::Told(
-                    format!("the pointer `{pointer}` of `{name}` does not start with /"),
-                    "write a JSON pointer (RFC 6901) such as /end/sum/packets".into(),
-                )),
-                None => Ok(Parser::Json { pointers }),
+fn parser(value: &Value) -> Result<Value, Why> {
+    match typed::<Parser>(value)? {
+        Parser::Json(pointers) if pointers.is_empty() => {
+            return Err(Why::new(": no metric is named".into()));
+        }
+        Parser::Json(pointers) => {
+            if let Some((name, pointer)) = pointers.iter().find(|(_, it)| !it.starts_with('/')) {
+                let wrong = format!("the pointer `{pointer}` of `{name}` does not start with /");
+                let right = "write a JSON pointer (RFC 6901) such as /end/sum/packets";
+                return Err(Why::because((wrong, right.into())));
             }
         }
-        "regex" => {
-            let pattern = text(&entry.node).map_err(|_| told("`regex` is no text".into()))?;
-            let regex = regex::Regex::new(pattern).map_err(|error| {
-                Why::Told(one_line(&error.to_string()), "repair the pattern".into())
+        Parser::Regex(pattern) => {
+            let regex = regex::Regex::new(&pattern).map_err(|error| {
+                Why::because((last_line(&error.to_string()), "repair the pattern".into()))
             })?;
             if regex.capture_names().flatten().next().is_none() {
-                return Err(told("the pattern names no group".into()));
+                return Err(Why::new(": the pattern names no group".into()));
             }
-            Ok(Parser::Regex { pattern: pattern.into() })
         }
-        other => Err(told(format!("`{other}` is no parser"))),
+        Parser::Iperf3 | Parser::Wrk | Parser::None => {}
     }
+    Ok(value.clone())
 }
 
 /// The last line of a regex error is the reason; those above draw the place.
-fn one_line(error: &str) -> String {
+fn last_line(error: &str) -> String {
     error.lines().last().unwrap_or(error).trim().trim_start_matches("error: ").into()
 }

@@ -7,21 +7,23 @@ pub(super) mod udp;
 use std::collections::BTreeMap;
 
 use rxpath_core::Warning;
+use rxpath_load::udp::load::options::LoadSettings;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::{Evidence, Spread, ThreadUse};
 use rxpath_record::ledger::{Ledger, Link, PathFacts, Place};
 use rxpath_record::manifest::{LoopKind, Trial};
 use rxpath_record::verdict::Verdict;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::conduct::{Raw, SideRaw};
-use super::evidence::{SideSeen, Worker, packets_by_cpu, workers};
+use super::evidence::{SideSeen, packets_by_cpu};
 use super::noise::{self, Disturbance};
 use super::observe::Between;
+use super::result::Worker;
 use super::stolen;
 use super::window::{self, Span};
 use crate::bed::Bed;
-use crate::error::LabError;
 use crate::scenario::spec::{Protocol, Variant};
 
 /// Which trial of the run it is.
@@ -36,7 +38,8 @@ pub struct Number {
 /// How the load could be spread over CPUs, and how it was.
 fn spread(bed: &dyn Bed, raw: &Raw) -> Spread {
     let (queues, rps_cpus) = bed.queues().unzip();
-    let flows = raw.load.settings.get("flows_count").and_then(Value::as_u64);
+    let settings = LoadSettings::deserialize(&raw.load.settings);
+    let flows = settings.ok().map(|settings| settings.flows_count as u64);
     Spread { queues, rps_cpus, flows, packets: packets_by_cpu(&raw.window_moved) }
 }
 
@@ -84,18 +87,13 @@ struct Composed {
 }
 
 /// Puts the record of a trial together.
-pub fn compose(
-    number: Number,
-    variant: &Variant,
-    bed: &dyn Bed,
-    raw: Raw,
-) -> Result<Trial, LabError> {
+pub fn compose(number: Number, variant: &Variant, bed: &dyn Bed, raw: Raw) -> Trial {
     let [from, to] = raw.between.window_ns;
     let span = |side: &SideRaw| window::span(&side.lines, from, to).unwrap_or_default();
     let spans = Spans { load: span(&raw.load), serve: span(&raw.serve) };
     let silent = silent(variant, [from, to], &raw);
     let mut made = match variant.protocol() {
-        Protocol::Udp => udp::compose(variant, bed, &raw, &spans)?,
+        Protocol::Udp => udp::compose(variant, bed, &raw, &spans),
         _ => tcp::compose(variant, bed, &raw, &spans),
     };
     made.ledger.reasons.clone_from(&raw.observed.reasons);
@@ -107,7 +105,7 @@ pub fn compose(
     warnings.extend(silent);
     warnings.extend(hooked);
     warnings.extend(affinity(&made.evidence, variant));
-    Ok(Trial {
+    Trial {
         trial: number.trial,
         block: number.block,
         variant: variant.name.clone(),
@@ -129,16 +127,18 @@ pub fn compose(
             ("load".to_owned(), with_settings(&raw.load)),
             ("serve".to_owned(), with_settings(&raw.serve)),
         ]),
-    })
+    }
 }
 
 /// Own programs without two lines in the window: the zeros of their rates are gaps.
 fn silent(variant: &Variant, [from, to]: [u64; 2], raw: &Raw) -> Vec<Warning> {
-    let sides = [("load", &variant.load, &raw.load), ("serve", &variant.serve, &raw.serve)];
+    let sides = [
+        ("load", variant.load.is_own_running(), &raw.load),
+        ("serve", variant.serve.is_own_running(), &raw.serve),
+    ];
     sides
         .into_iter()
-        .filter(|(_, workload, _)| workload.own().is_some_and(|own| !own.absent))
-        .filter(|(_, _, side)| window::span(&side.lines, from, to).is_none())
+        .filter(|(_, own, side)| *own && window::span(&side.lines, from, to).is_none())
         .map(|(name, _, _)| {
             let text = format!("{name} printed fewer than two lines in the window");
             Warning::new("no-rates", text).because("its rates are unknown, though they stand as 0")
@@ -153,7 +153,7 @@ struct Workers {
 }
 
 fn sides(raw: &Raw) -> Workers {
-    Workers { load: workers(&raw.load.result), serve: workers(&raw.serve.result) }
+    Workers { load: raw.load.result.workers(), serve: raw.serve.result.workers() }
 }
 
 impl Workers {
@@ -201,10 +201,8 @@ fn metrics(
 ) -> BTreeMap<String, f64> {
     let mut all = BTreeMap::new();
     for (side, result) in [("load", &raw.load.result), ("serve", &raw.serve.result)] {
-        let own = result.get("metrics").and_then(Value::as_object).into_iter().flatten();
-        all.extend(
-            own.filter_map(|(name, value)| Some((format!("{side}.{name}"), value.as_f64()?))),
-        );
+        let own = result.external_metrics();
+        all.extend(own.map(|(name, value)| (format!("{side}.{name}"), value)));
     }
     match variant.protocol() {
         Protocol::Udp => udp::metrics(evidence, &mut all),

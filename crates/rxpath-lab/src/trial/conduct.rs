@@ -24,6 +24,7 @@ use super::line::Line;
 use super::observe::{Between, Mark, Ours};
 use super::observers::{Observed, Observers};
 use super::peer::Peer;
+use super::result::WorkloadResult;
 use super::sampler::{Sampler, Target};
 use super::witness::{Traffic, Witness};
 use super::{phase, start, waiting, window};
@@ -104,7 +105,7 @@ pub struct SideRaw {
     /// Whether the lines are its own.
     pub own_lines: bool,
     /// Its result.
-    pub result: Value,
+    pub result: WorkloadResult,
     /// Its effective settings.
     pub settings: Value,
     /// Its process id.
@@ -216,12 +217,9 @@ fn flow_cpus(variant: &Variant, bed: &dyn Bed) -> Result<Vec<FlowCpu>, LabError>
     let Some(own) = variant.load.own().filter(|own| own.datagrams.is_some()) else {
         return Ok(Vec::new());
     };
-    let number = |name: &str| {
-        let at = own.options.iter().position(|word| word == name)?;
-        own.options.get(at + 1)?.parse::<u16>().ok()
-    };
-    match (own.options.iter().any(|word| word == "--unconnected"), number("--source-port")) {
-        (true, Some(first)) => bed.flow_cpus(first, number("--flows").unwrap_or(1), own.port),
+    let options = &own.options;
+    match (options.unconnected, options.source_port) {
+        (true, Some(first)) => bed.flow_cpus(first, options.flows.unwrap_or(1), own.port),
         _ => Ok(Vec::new()),
     }
 }
@@ -229,7 +227,7 @@ fn flow_cpus(variant: &Variant, bed: &dyn Bed) -> Result<Vec<FlowCpu>, LabError>
 /// Foreign programs print no lines of ours: the kernel's counters stand in for them. Without a server there are no
 /// lines of a receiver either, and none are needed: nothing is delivered.
 fn needs_watcher(variant: &Variant) -> bool {
-    [&variant.load, &variant.serve].iter().any(|side| side.is_external())
+    variant.load.is_external() || variant.serve.is_external()
 }
 
 /// A generator with a duration of its own is waited for that long.
@@ -322,16 +320,15 @@ impl Trial<'_> {
     /// The link's ring, where each datagram is one packet in it: GSO cuts packets below IP, which counts them whole.
     fn ring(&self) -> Result<Option<Ring>, LabError> {
         let variant = self.job.variant;
-        let whole = variant.load.own().is_some_and(|own| {
-            own.datagrams.is_some() && !own.options.iter().any(|word| word == "--gso")
-        });
-        if whole && variant.sample_interval.0 > 0 { self.bed.ring() } else { Ok(None) }
+        let own = variant.load.own();
+        let whole = own.is_some_and(|own| own.datagrams.is_some() && own.options.gso.is_none());
+        if whole && variant.observe.sample_interval.0 > 0 { self.bed.ring() } else { Ok(None) }
     }
 
     /// Starts the sampler, unless the scenario wants none.
     fn sampler(&self, ring: Option<Ring>) -> Result<Option<Sampler>, LabError> {
         let variant = self.job.variant;
-        let interval_ns = variant.sample_interval.0;
+        let interval_ns = variant.observe.sample_interval.0;
         if interval_ns == 0 {
             return Ok(None);
         }
@@ -354,10 +351,10 @@ impl Trial<'_> {
     }
 
     /// Ends the receiver; its result, or nothing where there is none.
-    fn stop_server(&mut self) -> Result<Value, LabError> {
+    fn stop_server(&mut self) -> Result<WorkloadResult, LabError> {
         match &mut self.serve {
             Some(serve) => serve.stop(RESULT_LIMIT, self.job.stop),
-            None => Ok(Value::Null),
+            None => Ok(WorkloadResult::None),
         }
     }
 
@@ -384,10 +381,7 @@ impl Trial<'_> {
     fn say_background(&mut self) {
         let variant = self.job.variant;
         let Some(serve) = &self.serve else { return };
-        let nice = variant.serve.own().map_or(0, |own| {
-            let at = own.options.iter().position(|word| word == "--nice");
-            at.and_then(|at| own.options.get(at + 1)?.parse().ok()).unwrap_or(0)
-        });
+        let nice = variant.serve.own().and_then(|own| own.options.nice).unwrap_or(0);
         let reader = serve.ids().0 as i32;
         self.warnings.extend(self.background.warnings(&variant.background, reader, nice));
     }
@@ -417,8 +411,8 @@ impl Trial<'_> {
         mut self,
         counters: [Snapshot; 2],
         between: Between,
-        load: Value,
-        serve: Value,
+        load: WorkloadResult,
+        serve: WorkloadResult,
     ) -> Result<Raw, LabError> {
         let (kernel_tx, kernel_rx) = self.watcher.into_lines();
         let load = side(self.load.as_ref(), load, kernel_tx);
@@ -450,7 +444,7 @@ impl Trial<'_> {
     }
 }
 
-fn side(peer: &dyn Peer, result: Value, kernel: Vec<Line>) -> SideRaw {
+fn side(peer: &dyn Peer, result: WorkloadResult, kernel: Vec<Line>) -> SideRaw {
     let own = peer.intervals();
     let own_lines = !own.is_empty();
     let (pid, tids) = peer.ids();

@@ -15,6 +15,7 @@ use rxpath_record::ledger::Ledger;
 
 use super::line::Line;
 use super::observe::Between;
+use super::result::Worker;
 use super::window::{self, Span};
 
 /// What one side showed in the window.
@@ -25,26 +26,6 @@ pub struct SideSeen<'a> {
     pub threads: &'a [Worker],
     /// Its process, for programs that list no threads.
     pub pid: u32,
-}
-
-/// A worker thread, as a workload names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Worker {
-    /// Thread id.
-    pub tid: i32,
-    /// CPU that it was asked onto.
-    pub asked_cpu: Option<u32>,
-}
-
-/// The workers that a result lists.
-pub fn workers(result: &serde_json::Value) -> Vec<Worker> {
-    let threads = result.get("threads").and_then(serde_json::Value::as_array);
-    let worker = |thread: &serde_json::Value| {
-        let tid = thread.get("tid")?.as_i64()? as i32;
-        let asked_cpu = thread.get("asked_cpu").and_then(serde_json::Value::as_u64);
-        Some(Worker { tid, asked_cpu: asked_cpu.map(|cpu| cpu as u32) })
-    };
-    threads.into_iter().flatten().filter_map(worker).collect()
 }
 
 /// All that evidence is made of.

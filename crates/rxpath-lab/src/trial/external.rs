@@ -14,11 +14,12 @@ use nix::sys::signal::Signal;
 use rxpath_core::Warning;
 use rxpath_host::Root;
 use rxpath_host::procfs::listeners;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::line::Line;
 use super::peer::Peer;
 use super::phase;
+use super::result::{ExternalResult, WorkloadResult};
 use super::unreaped::{Life, life, signal_group};
 use crate::bed::Started;
 use crate::error::LabError;
@@ -214,7 +215,7 @@ impl Peer for External<'_> {
         })
     }
 
-    fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<Value, LabError> {
+    fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<WorkloadResult, LabError> {
         // A generator with a duration of its own ends by itself and prints its summary; the others are asked to.
         let patience = if self.bounded { limit } else { Duration::ZERO };
         if !self.wait_end(patience, stop)? {
@@ -227,16 +228,18 @@ impl Peer for External<'_> {
         }
         // Forked processes outlive their parent and hold its pipes: the readers below would wait for them.
         self.signal(Signal::SIGKILL);
-        let Some(running) = self.running.as_mut() else { return Ok(Value::Null) };
+        let Some(running) = self.running.as_mut() else {
+            return Ok(WorkloadResult::None);
+        };
         for reader in running.readers.drain(..) {
             let _ = reader.join();
         }
         let (stdout, stderr) = (said(&running.stdout), said(&running.stderr));
         let (metrics, problem) = match output::read(&self.parser, &stdout) {
-            Ok(metrics) => (json!(metrics), Value::Null),
-            Err(problem) => (Value::Null, json!(problem.to_string())),
+            Ok(metrics) => (Some(metrics), None),
+            Err(problem) => (None, Some(problem.to_string())),
         };
-        Ok(json!({ "metrics": metrics, "problem": problem, "stdout": stdout, "stderr": stderr }))
+        Ok(WorkloadResult::External(ExternalResult { metrics, problem, stdout, stderr }))
     }
 
     fn close(self: Box<Self>) -> Result<Vec<Warning>, LabError> {

@@ -3,6 +3,9 @@
 //! Each protocol counts something else first (datagrams, bytes, transactions, requests); a trial needs the count, who
 //! did it and where. Lines are cumulative, so that any two of them give a rate.
 
+use rxpath_load::http::{load::result as load, serve::result as serve};
+use rxpath_load::{tcp::result as tcp, udp::result as udp};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::scenario::spec::Protocol;
@@ -35,52 +38,64 @@ pub struct Line {
 }
 
 impl Line {
-    /// Reads what a workload of `protocol` printed; `None` when it lacks the clock or the count.
-    pub fn read(protocol: Protocol, value: &Value) -> Option<Self> {
-        let number = |key: &str| value.get(key).and_then(Value::as_u64);
-        let list = |key: &str| -> Vec<u64> {
-            let all = value.get(key).and_then(Value::as_array);
-            all.into_iter().flatten().filter_map(Value::as_u64).collect()
-        };
-        let counted = protocol.counted();
-        let done = match protocol {
-            // One of the two stands still unless the stream goes both ways.
-            Protocol::TcpStream => number("delivered_bytes")? + number("sent_bytes")?,
-            _ => number(counted)?,
-        };
-        let thread_done = match protocol {
-            Protocol::TcpStream => {
-                let pairs =
-                    list("thread_delivered_bytes").into_iter().zip(list("thread_sent_bytes"));
-                pairs.map(|(delivered, sent)| delivered + sent).collect()
+    /// Reads what a workload of `protocol` printed; `None` when it is not of that form.
+    pub fn read(protocol: Protocol, is_server: bool, value: &Value) -> Option<Self> {
+        match (protocol, is_server) {
+            (Protocol::Udp, _) => udp::Interval::deserialize(value).ok().map(Self::from),
+            (Protocol::TcpStream, _) => tcp::Interval::deserialize(value).ok().map(Self::stream),
+            (Protocol::TcpRr | Protocol::TcpCrr, _) => {
+                tcp::Interval::deserialize(value).ok().map(Self::transactions)
             }
-            _ => list(&format!("thread_{counted}")),
-        };
-        Some(Self {
-            t_ns: number("t_ns")?,
+            (Protocol::Http, false) => load::Interval::deserialize(value).ok().map(|it| {
+                Self::requests(it.t_ns, it.requests_total, it.thread_requests_total, it.thread_cpus)
+            }),
+            (Protocol::Http, true) => serve::Interval::deserialize(value).ok().map(|it| {
+                Self::requests(it.t_ns, it.requests_total, it.thread_requests_total, it.thread_cpus)
+            }),
+        }
+    }
+
+    /// One of the two directions stands still unless the stream goes both ways.
+    fn stream(it: tcp::Interval) -> Self {
+        let threads = it.thread_delivered_bytes.iter().zip(&it.thread_sent_bytes);
+        let thread_done = threads.map(|(delivered, sent)| delivered + sent).collect();
+        Self::requests(it.t_ns, it.delivered_bytes + it.sent_bytes, thread_done, it.thread_cpus)
+    }
+
+    fn transactions(it: tcp::Interval) -> Self {
+        Self::requests(it.t_ns, it.transactions_total, it.thread_transactions_total, it.thread_cpus)
+    }
+
+    fn requests(t_ns: u64, done: u64, thread_done: Vec<u64>, thread_cpus: Vec<u32>) -> Self {
+        Self { t_ns, done, thread_done, thread_cpus, ..Self::default() }
+    }
+}
+
+impl From<udp::Interval> for Line {
+    fn from(it: udp::Interval) -> Self {
+        Self {
+            t_ns: it.t_ns,
+            attempted: it.offered_packets,
+            done: it.packets,
             arrived: None,
-            attempted: number(&format!("offered_{counted}")),
-            done,
-            bytes: number("bytes").unwrap_or(0),
-            thread_done,
-            thread_cpus: list("thread_cpus").into_iter().map(|cpu| cpu as u32).collect(),
-            socket_done: list(&format!("socket_{counted}")),
-            socket_rmem_bytes: list("socket_rmem_bytes"),
-            socket_drops_packets: list("socket_drops_packets"),
-            blocked_s: value.get("blocked_s").and_then(Value::as_f64),
-        })
+            bytes: it.bytes,
+            thread_done: it.thread_packets,
+            thread_cpus: it.thread_cpus,
+            socket_done: it.socket_packets,
+            socket_rmem_bytes: it.socket_rmem_bytes,
+            socket_drops_packets: it.socket_drops_packets,
+            blocked_s: it.blocked_s,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rxpath_load::udp::result::Interval;
-    use serde_json::json;
 
     #[test]
     fn what_our_udp_workloads_print_is_read_whole() {
-        let printed = Interval {
+        let printed = udp::Interval {
             t_ns: 5,
             offered_packets: Some(9),
             packets: 8,
@@ -92,7 +107,8 @@ mod tests {
             socket_drops_packets: vec![1],
             blocked_s: Some(0.5),
         };
-        let read = Line::read(Protocol::Udp, &serde_json::to_value(&printed).unwrap()).unwrap();
+        let read =
+            Line::read(Protocol::Udp, false, &serde_json::to_value(&printed).unwrap()).unwrap();
         let wanted = Line {
             arrived: None,
             t_ns: 5,
@@ -111,14 +127,23 @@ mod tests {
 
     #[test]
     fn each_protocol_counts_its_own() {
-        let value = json!({
-            "t_ns": 1, "requests_total": 7, "thread_requests_total": [7],
-            "delivered_bytes": 9, "sent_bytes": 0, "thread_delivered_bytes": [4, 5], "thread_sent_bytes": [0, 0],
-        });
-        let line = Line::read(Protocol::Http, &value).unwrap();
+        let http = load::Interval {
+            requests_total: 7,
+            thread_requests_total: vec![7],
+            ..load::Interval::default()
+        };
+        let printed = serde_json::to_value(http).unwrap();
+        let line = Line::read(Protocol::Http, false, &printed).unwrap();
         assert_eq!((line.done, line.thread_done.as_slice()), (7, [7].as_slice()));
-        let line = Line::read(Protocol::TcpStream, &value).unwrap();
+        assert_eq!(Line::read(Protocol::TcpRr, false, &printed), None, "no transactions in it");
+        let tcp = tcp::Interval {
+            delivered_bytes: 9,
+            thread_delivered_bytes: vec![4, 5],
+            thread_sent_bytes: vec![0, 0],
+            ..tcp::Interval::default()
+        };
+        let printed = serde_json::to_value(tcp).unwrap();
+        let line = Line::read(Protocol::TcpStream, true, &printed).unwrap();
         assert_eq!((line.done, line.thread_done.as_slice()), (9, [4, 5].as_slice()));
-        assert_eq!(Line::read(Protocol::TcpRr, &value), None, "no transactions in it");
     }
 }

@@ -47,7 +47,7 @@ impl Observers {
         calibration: Option<&Calibration>,
         bed: &dyn Bed,
     ) -> Result<Self, HostError> {
-        let Observe { drops, steal, trace } = variant.observe;
+        let Observe { sample_interval: _, drops, steal, trace } = variant.observe;
         let not_calibrated = || Calibration::none("it was not measured");
         let calibration = || calibration.cloned().unwrap_or_else(not_calibrated);
         let stolen = || StolenTime::start(calibration(), variant.background.victim);

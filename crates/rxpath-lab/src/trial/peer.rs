@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::line::Line;
 use super::program::Program;
+use super::result::WorkloadResult;
 use crate::error::LabError;
 
 /// A program on one side of a trial.
@@ -23,7 +24,7 @@ pub trait Peer {
     fn check_alive(&mut self, phase: &'static str) -> Result<(), LabError>;
 
     /// Makes it stop and returns what it says; a receiver drains first.
-    fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<Value, LabError>;
+    fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<WorkloadResult, LabError>;
 
     /// Lets it close its sockets and end.
     fn close(self: Box<Self>) -> Result<Vec<Warning>, LabError>;
@@ -59,9 +60,10 @@ impl Peer for Program {
         Program::check_alive(self, phase)
     }
 
-    fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<Value, LabError> {
+    fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<WorkloadResult, LabError> {
         self.order(Order::Stop)?;
-        self.wait_result(limit, stop)
+        let printed = self.wait_result(limit, stop)?;
+        WorkloadResult::decode(self.protocol, self.name == "serve", printed)
     }
 
     fn close(mut self: Box<Self>) -> Result<Vec<Warning>, LabError> {

@@ -44,7 +44,10 @@ enum Said {
 
 /// A running workload.
 pub struct Program {
-    name: &'static str,
+    /// `serve` or `load`.
+    pub name: &'static str,
+    /// What it speaks.
+    pub protocol: Protocol,
     child: Started,
     stdin: Option<ChildStdin>,
     said: Receiver<Said>,
@@ -87,7 +90,11 @@ impl Program {
                 let intervals = Arc::clone(&intervals);
                 let last_words = Arc::clone(&last_words);
                 move || {
-                    let keep = |interval: &Value| match line::Line::read(protocol, interval) {
+                    let keep = |interval: &Value| match line::Line::read(
+                        protocol,
+                        name == "serve",
+                        interval,
+                    ) {
                         Some(line) => locked(&intervals).push(line),
                         None => remember(&last_words, interval.to_string()),
                     };
@@ -106,6 +113,7 @@ impl Program {
         let pid = child.id();
         Ok(Self {
             name,
+            protocol,
             child,
             stdin: Some(stdin),
             said,

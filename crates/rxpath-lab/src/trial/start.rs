@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rxpath_core::Side;
+use serde_json::Value;
 
 use super::conduct::{Job, whole};
 use super::external::{External, Ready, Starter};
@@ -13,8 +14,7 @@ use super::peer::Peer;
 use super::program::Program;
 use crate::bed::Bed;
 use crate::error::LabError;
-use crate::plan::program_words;
-use crate::scenario::spec::{External as Foreign, Own, Protocol, Workload};
+use crate::scenario::spec::{External as Foreign, LoadOptions, Options, Own, Protocol, Workload};
 
 /// Interval lines of our workloads: twenty a second is enough for a settle test of half a second.
 const INTERVAL: &str = "50ms";
@@ -26,9 +26,7 @@ const DURATION: &str = "{duration_s}";
 pub fn load<'a>(job: &'a Job<'a>, bed: &'a dyn Bed) -> Result<Box<dyn Peer + 'a>, LabError> {
     match &job.variant.load {
         Workload::Own(own) => {
-            let mut words = destinations(own, bed);
-            words.extend(own.options.iter().cloned());
-            Ok(Box::new(steered("load", job.exe, own, &words, (bed, Side::Tx))?))
+            Ok(Box::new(steered(job.exe, own, destinations(own, bed), (bed, Side::Tx))?))
         }
         Workload::External(external) => {
             let bounded = external.command.iter().any(|word| word.contains(DURATION));
@@ -48,9 +46,8 @@ pub fn serve<'a>(
         Workload::Own(own) if own.absent => Ok(None),
         Workload::Own(own) => {
             let any = if job.variant.lab.ipv6 { "[::]" } else { "0.0.0.0" };
-            let mut words = vec![format!("{any}:{}", own.port)];
-            words.extend(own.options.iter().cloned());
-            Ok(Some(Box::new(steered("serve", job.exe, own, &words, (bed, Side::Rx))?)))
+            let address = vec![format!("{any}:{}", own.port)];
+            Ok(Some(Box::new(steered(job.exe, own, address, (bed, Side::Rx))?)))
         }
         Workload::External(external) => {
             let starter = foreign(job, bed, external, Side::Rx);
@@ -65,7 +62,7 @@ pub fn serve<'a>(
 }
 
 /// Where our own load sends: every address with UDP, the first one where connections are made.
-fn destinations(own: &Own, bed: &dyn Bed) -> Vec<String> {
+fn destinations(own: &Own<LoadOptions>, bed: &dyn Bed) -> Vec<String> {
     let all = bed.addresses().iter().map(|addr| SocketAddr::new(*addr, own.port));
     match own.protocol {
         Protocol::Udp => all.map(|addr| addr.to_string()).collect(),
@@ -74,18 +71,43 @@ fn destinations(own: &Own, bed: &dyn Bed) -> Vec<String> {
     }
 }
 
-fn steered(
-    name: &'static str,
+/// The words of a command of this program: subcommand, addresses, options.
+pub fn words<O: Options>(own: &Own<O>, addresses: Vec<String>) -> Vec<String> {
+    let is_server = O::SIDE == "serve";
+    let protocol = if is_server { own.protocol.serve_words() } else { own.protocol.load_words() };
+    let mut words = vec![O::SIDE.to_owned()];
+    words.extend(protocol.iter().map(|word| (*word).to_owned()));
+    words.extend(addresses);
+    for (name, value) in own.options.set() {
+        let option = format!("--{}", name.replace('_', "-"));
+        match value {
+            Value::Bool(_) => words.push(option),
+            Value::Array(lines) => words.extend(
+                lines
+                    .iter()
+                    .flat_map(|line| [option.clone(), line.as_str().unwrap_or_default().into()]),
+            ),
+            Value::String(text) => words.extend([option, text]),
+            number => words.extend([option, number.to_string()]),
+        }
+    }
+    if let Some(datagrams) = own.datagrams.filter(|_| is_server) {
+        words.extend(["--size".to_owned(), datagrams.size_bytes.to_string()]);
+    }
+    words
+}
+
+fn steered<O: Options>(
     exe: &Path,
-    own: &Own,
-    words: &[String],
+    own: &Own<O>,
+    addresses: Vec<String>,
     (bed, side): (&dyn Bed, Side),
 ) -> Result<Program, LabError> {
     let mut command = Command::new(exe);
-    command.args(program_words(name, own.protocol)).args(words);
+    command.args(words(own, addresses));
     command.args(["--control", "--json", "--interval", INTERVAL]);
     piped(&mut command);
-    Program::adopt(name, own.protocol, bed.spawn(side, command)?)
+    Program::adopt(O::SIDE, own.protocol, bed.spawn(side, command)?)
 }
 
 fn foreign<'a>(

@@ -1,11 +1,10 @@
 //! Packets that wait in queues between the two sides, where no counter moves while they do.
 
-use rxpath_load::udp::result::LoadResult;
 use rxpath_record::counters::Snapshot;
 use rxpath_record::ledger::{LedgerInput, ReceiverSaid, waiting_packets};
-use serde_json::Value;
 
 use super::compose::udp::sender_said;
+use super::result::WorkloadResult;
 use crate::bed::Bed;
 use crate::scenario::spec::Variant;
 
@@ -21,15 +20,15 @@ const UDP_BYTES: u64 = 8;
 pub fn nothing(
     variant: &Variant,
     (bed, hooks): (&dyn Bed, &[String]),
-    load: &Value,
+    load: &WorkloadResult,
     around: [&Snapshot; 2],
 ) -> bool {
     if bed.shared_with_others() || variant.load.datagrams().is_none() {
         return true;
     }
-    let Ok(load) = serde_json::from_value::<LoadResult>(load.clone()) else { return true };
+    let Some(load) = load.udp_load() else { return true };
     let input = LedgerInput {
-        sender: sender_said(&load),
+        sender: sender_said(load),
         receiver: ReceiverSaid::default(),
         path: super::compose::path(bed, hooks),
         reasoned: None,

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use rxpath_record::evidence::Evidence;
-use serde_json::Value;
 
-use super::tcp::{foreign_times, per_second_of_the_client, quantiles};
+use super::tcp::{foreign_times, per_second_of_the_client, times};
 use super::{Spans, running};
 use crate::trial::conduct::Raw;
+use crate::trial::result::WorkloadResult;
 
 pub(super) fn metrics(
     evidence: &Evidence,
@@ -20,8 +20,7 @@ pub(super) fn metrics(
         return;
     };
     all.insert("achieved_rps".into(), rps);
-    quantiles(&raw.load.result, "service_time_us", "service_time", all);
-    quantiles(&raw.load.result, "response_time_us", "response_time", all);
+    times(&raw.load.result, all);
     foreign_times(all);
     let [client, server] = running(evidence);
     for (name, running) in
@@ -31,12 +30,9 @@ pub(super) fn metrics(
             all.insert(name.into(), running * 1e6 / rps);
         }
     }
-    let target = raw.load.result.get("target_rps").and_then(Value::as_f64);
-    if let Some(target) = target.filter(|target| *target > 0.0) {
-        all.insert("achieved_ratio".into(), rps / target);
+    let WorkloadResult::HttpLoad(result) = &raw.load.result else { return };
+    if let Some(asked) = result.target_rps.filter(|asked| *asked > 0.0) {
+        all.insert("achieved_ratio".into(), rps / asked);
     }
-    if let Some(errors) = raw.load.result.get("errors_total").and_then(Value::as_object) {
-        let sum: f64 = errors.values().filter_map(Value::as_f64).sum();
-        all.insert("errors_count".into(), sum);
-    }
+    all.insert("errors_count".into(), result.errors_total.values().sum::<u64>() as f64);
 }

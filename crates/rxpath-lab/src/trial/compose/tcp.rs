@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::Warning;
+use rxpath_load::quantiles::Quantiles;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::{Ledger, SegmentInput, segments_between};
-use serde_json::Value;
 
 use super::{Composed, Spans, running, sides, spread};
 use crate::bed::Bed;
 use crate::scenario::spec::{Protocol, Variant};
 use crate::trial::conduct::Raw;
 use crate::trial::evidence::{Seen, gather};
+use crate::trial::result::WorkloadResult;
 
 /// Quantiles that results hold and metrics are made of.
 const QUANTILES: [&str; 6] = ["mean", "p50", "p90", "p99", "p999", "max"];
@@ -61,13 +62,8 @@ const MANY: f64 = 0.01;
 
 /// Whether the receiver's side set the pace: always, unless a schedule did.
 fn closed(variant: &Variant) -> bool {
-    let own = variant.load.own().map(|own| own.options.as_slice()).unwrap_or_default();
-    !scheduled(own)
-}
-
-/// Whether the options set a schedule: requests per second, or bits per second of a stream.
-fn scheduled(options: &[String]) -> bool {
-    options.iter().any(|word| word == "--rate" || word == "--bitrate")
+    let options = variant.load.own().map(|own| &own.options);
+    options.is_none_or(|options| options.rate.is_none() && options.bitrate.is_none())
 }
 
 /// Segments per second of the window from the load's side to the server's: sent, and seen by its IP.
@@ -95,12 +91,13 @@ pub(super) fn per_second_of_the_client(raw: &Raw, spans: &Spans) -> Option<f64> 
     own.map(|(_, span)| span.per_second(span.done))
 }
 
-/// The quantiles at `key` of a result as `NAME_p50_us` and so on. They are of the whole trial.
-pub(super) fn quantiles(result: &Value, key: &str, name: &str, all: &mut BTreeMap<String, f64>) {
-    let Some(found) = result.get(key) else { return };
-    for quantile in QUANTILES {
-        if let Some(value) = found.get(quantile).and_then(Value::as_f64) {
-            all.insert(format!("{name}_{quantile}_us"), value);
+/// A client's times as `service_time_p50_us` and so on. They are of the whole trial.
+pub(super) fn times(result: &WorkloadResult, all: &mut BTreeMap<String, f64>) {
+    for (name, found) in ["service_time", "response_time"].into_iter().zip(result.times()) {
+        let Some(Quantiles { mean, p50, p90, p99, p999, max, .. }) = found else { continue };
+        let values = [mean, p50, p90, p99, p999, max];
+        for (quantile, value) in QUANTILES.into_iter().zip(values) {
+            all.insert(format!("{name}_{quantile}_us"), *value);
         }
     }
 }
@@ -154,8 +151,7 @@ fn stream(evidence: &Evidence, raw: &Raw, spans: &Spans, all: &mut BTreeMap<Stri
 }
 
 fn transactions(evidence: &Evidence, raw: &Raw, spans: &Spans, all: &mut BTreeMap<String, f64>) {
-    quantiles(&raw.load.result, "service_time_us", "service_time", all);
-    quantiles(&raw.load.result, "response_time_us", "response_time", all);
+    times(&raw.load.result, all);
     foreign_times(all);
     let foreign = all.get("load.mean_tps").copied();
     let Some(tps) = per_second_of_the_client(raw, spans).or(foreign) else { return };

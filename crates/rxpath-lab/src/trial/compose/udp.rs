@@ -10,30 +10,17 @@ use rxpath_record::ledger::{
 
 use super::{Composed, Spans, sides, spread};
 use crate::bed::Bed;
-use crate::error::LabError;
-use crate::scenario::spec::{Variant, Workload};
-use crate::trial::conduct::{Raw, SideRaw};
+use crate::scenario::spec::{LoadOptions, Variant, Workload};
+use crate::trial::conduct::Raw;
 use crate::trial::evidence::{self, Seen, gather};
 use crate::trial::window::Span;
 use crate::trial::{kernel_lines, waiting};
 
-/// The results of our own programs; `None` for foreign ones and for a missing server.
-struct Said {
-    load: Option<LoadResult>,
-    serve: Option<ServeResult>,
-}
-
 /// Ledger and evidence of a UDP trial.
-pub(super) fn compose(
-    variant: &Variant,
-    bed: &dyn Bed,
-    raw: &Raw,
-    spans: &Spans,
-) -> Result<Composed, LabError> {
-    let said =
-        Said { load: ours(&variant.load, &raw.load)?, serve: ours(&variant.serve, &raw.serve)? };
+pub(super) fn compose(variant: &Variant, bed: &dyn Bed, raw: &Raw, spans: &Spans) -> Composed {
+    let (sent, served) = (raw.load.result.udp_load(), raw.serve.result.udp_serve());
     let moved = raw.counters[1].since(&raw.counters[0]);
-    let mut input = ledger_input(variant, super::path(bed, &raw.hooks), &said, &moved);
+    let mut input = ledger_input(variant, super::path(bed, &raw.hooks), (sent, served), &moved);
     input.sender.queued_packets = waiting::datagrams(raw.queued_bytes, variant);
     if input.receiver.by_kernel {
         input.receiver.socket_drops = raw.foreign_drops.clone().or_else(|| sampled_drops(raw));
@@ -46,9 +33,9 @@ pub(super) fn compose(
         between: &raw.between,
         load,
         serve,
-        served: said.serve.as_ref().map(|serve| (serve, raw.serve.lines.as_slice())),
-        target_pps: said.load.as_ref().and_then(|load| load.target_pps),
-        segments_per_send: said.load.as_ref().map(|load| load.segments_per_send),
+        served: served.map(|serve| (serve, raw.serve.lines.as_slice())),
+        target_pps: sent.and_then(|load| load.target_pps),
+        segments_per_send: sent.map(|load| load.segments_per_send),
         pps: rates(&input, &ledger, spans),
         softirq: bed.softirq(),
         spread: spread(bed, raw),
@@ -56,15 +43,15 @@ pub(super) fn compose(
         probed: raw.probed.clone(),
         ledger: &ledger,
     });
-    let blocked = said.load.as_ref().is_some_and(|load| load.blocked_s > 0.0);
+    let blocked = sent.is_some_and(|load| load.blocked_s > 0.0);
     let verdict = Some(rxpath_diagnose::diagnose(&evidence));
-    let mut warnings = warnings(&said);
+    let mut warnings = warnings(served);
     warnings.extend(unread_at_close(variant, &ledger));
     warnings.extend(ledger.inexact.iter().map(|bounds| {
         let cure = "measure with programs that count datagrams themselves: `rxpath load udp`, `rxpath serve udp`";
         Warning::new("ledger-bounds", bounds.to_string()).cure(cure)
     }));
-    Ok(Composed { ledger, evidence, moved, blocked, verdict, warnings })
+    Composed { ledger, evidence, moved, blocked, verdict, warnings }
 }
 
 /// Offered and delivered datagrams per second of the window. Where the counters of a foreign program's socket count
@@ -144,25 +131,19 @@ fn unread_at_close(variant: &Variant, ledger: &Ledger) -> Option<Warning> {
     })
 }
 
-fn warnings(said: &Said) -> Vec<Warning> {
-    let duplicates = said.serve.as_ref().map_or(0, |serve| serve.sequence.duplicate_packets);
+fn warnings(served: Option<&ServeResult>) -> Vec<Warning> {
+    let duplicates = served.map_or(0, |serve| serve.sequence.duplicate_packets);
     let text = format!("{duplicates} datagrams came twice");
     (duplicates > 0).then(|| Warning::new("duplicates", text)).into_iter().collect()
 }
 
-fn ours<T: serde::de::DeserializeOwned>(
-    workload: &Workload,
-    side: &SideRaw,
-) -> Result<Option<T>, LabError> {
-    if workload.own().is_none_or(|own| own.absent) {
-        return Ok(None);
-    }
-    let read = serde_json::from_value(side.result.clone());
-    read.map(Some)
-        .map_err(|e| LabError::Internal { what: format!("a workload's result can't be read: {e}") })
-}
-
-fn ledger_input(variant: &Variant, path: PathFacts, said: &Said, moved: &Moved) -> LedgerInput {
+/// What the ledger is made of. The results are those of our own programs.
+fn ledger_input(
+    variant: &Variant,
+    path: PathFacts,
+    (sent, served): (Option<&LoadResult>, Option<&ServeResult>),
+    moved: &Moved,
+) -> LedgerInput {
     let kernel = |side: &str, counter: &str| {
         kernel_lines::both_families(
             |name| moved.values.get(name).map(|n| (*n).max(0) as u64),
@@ -170,13 +151,13 @@ fn ledger_input(variant: &Variant, path: PathFacts, said: &Said, moved: &Moved) 
             counter,
         )
     };
-    let sender = if let Some(load) = &said.load {
+    let sender = if let Some(load) = sent {
         sender_said(load)
     } else {
         foreign_sender(kernel("tx", "OutDatagrams") + kernel("tx", "SndbufErrors"), &path, moved)
     };
     let payload_bytes = variant.load.datagrams().map(|datagrams| datagrams.size_bytes);
-    let receiver = match (&said.serve, &variant.serve) {
+    let receiver = match (served, &variant.serve) {
         (Some(serve), _) => ReceiverSaid {
             delivered_packets: serve.delivered_packets,
             in_flight_packets: serve.sockets.iter().map(in_flight).sum(),

@@ -230,7 +230,7 @@ fn share_of(running: f64, waiting: f64) -> f64 {
 
 /// Whether the reader polls at intervals instead of being woken.
 pub fn naps(variant: &Variant) -> bool {
-    variant.serve.own().is_some_and(|own| own.options.iter().any(|option| option == "--nap"))
+    variant.serve.own().is_some_and(|own| own.options.nap.is_some())
 }
 
 /// Where the receive path runs, and with which ring.

@@ -11,7 +11,7 @@ use rxpath_core::{Fact, Warning};
 use rxpath_model::sim::{Outcome as Simulation, Parameters};
 use rxpath_record::environment::{Environment, HostFacts};
 use rxpath_record::event::{Event, What};
-use rxpath_record::manifest::{Grade, LoopKind, Manifest, Metric, Status, Trial, VariantSummary};
+use rxpath_record::manifest::{Manifest, Metric, Status, Trial, VariantSummary};
 use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA, RunError, RunWriter, hlog, run_id};
 use rxpath_record::samples::TrialSamples;
 use serde_json::json;
@@ -94,7 +94,6 @@ fn manifest(p: &Parameters, simulation: &Simulation, warnings: &[Warning]) -> Ma
     let simulated = Warning::new("simulated", "all results here are simulated, none was measured");
     Manifest {
         schema: MANIFEST_SCHEMA.into(),
-        run_id: String::new(),
         status: Status::Complete,
         command: std::env::args().collect(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -103,26 +102,19 @@ fn manifest(p: &Parameters, simulation: &Simulation, warnings: &[Warning]) -> Ma
         expected: (!p.expected.is_empty()).then(|| p.expected.clone()),
         resolved: p.values.to_json(),
         seed: p.seed,
-        started: String::new(),
-        ended: None,
-        epoch_offset_ns: 0,
         main_metric: "delivered_pps".into(),
         variants: vec![VariantSummary {
             name: VARIANT.into(),
             what: "the parameters as given".into(),
-            settings: BTreeMap::new(),
-            not_available: None,
             trials_count: 1,
             metrics: metrics.iter().map(|(name, value)| (name.clone(), one(*value))).collect(),
             verdict: Some(verdict.clone()),
+            ..VariantSummary::default()
         }],
         trials: vec![trial(simulation, metrics, verdict.clone())],
-        comparisons: Vec::new(),
-        noise_floor: None,
-        predictions: Vec::new(),
         headline: format!("Simulated: {}", verdict.sentence),
         warnings: [simulated].into_iter().chain(warnings.iter().cloned()).collect(),
-        files: BTreeMap::new(),
+        ..Manifest::default()
     }
 }
 
@@ -132,12 +124,7 @@ fn trial(
     verdict: rxpath_record::verdict::Verdict,
 ) -> Trial {
     Trial {
-        trial: 0,
-        block: 0,
         variant: VARIANT.into(),
-        void: None,
-        loop_kind: LoopKind::Open,
-        grade: Grade::A,
         noise: vec!["simulated: nothing disturbed it".into()],
         window_ns: simulation.window_ns,
         ledger: simulation.ledger.clone(),
@@ -146,10 +133,7 @@ fn trial(
         verdict: Some(verdict),
         metrics,
         workloads: BTreeMap::from([("simulation".to_owned(), json!(simulation.figures))]),
-        flow_cpus: Vec::new(),
-        stolen: None,
-        traced: None,
-        warnings: Vec::new(),
+        ..Trial::default()
     }
 }
 

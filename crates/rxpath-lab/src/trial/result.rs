@@ -1,0 +1,142 @@
+//! What a workload reports at its end, decoded once into the type of its protocol.
+
+use std::collections::BTreeMap;
+
+use rxpath_load::quantiles::Quantiles;
+use rxpath_load::{http, tcp, udp};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::LabError;
+use crate::scenario::spec::Protocol;
+
+/// The result of one side of a trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(untagged)]
+#[expect(clippy::large_enum_variant, reason = "there are two in a trial")]
+pub enum WorkloadResult {
+    /// Nothing ran on this side.
+    #[default]
+    None,
+    /// A program of somebody else's.
+    External(ExternalResult),
+    /// `load udp`.
+    UdpLoad(udp::result::LoadResult),
+    /// `serve udp`.
+    UdpServe(udp::result::ServeResult),
+    /// `load tcp stream`.
+    Stream(tcp::result::StreamResult),
+    /// `load tcp rr` and `load tcp crr`.
+    Transactions(tcp::result::TransactionsResult),
+    /// `serve tcp`.
+    TcpServe(tcp::result::ServeResult),
+    /// `load http`.
+    HttpLoad(http::load::result::LoadResult),
+    /// `serve http`.
+    HttpServe(http::serve::result::ServeResult),
+}
+
+/// What was read from the output of a program of somebody else's.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ExternalResult {
+    /// Metrics by name.
+    pub metrics: Option<BTreeMap<String, f64>>,
+    /// Why there are none.
+    pub problem: Option<String>,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+/// A worker thread, as a workload names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Worker {
+    /// Thread id.
+    pub tid: i32,
+    /// CPU that it was asked onto.
+    pub asked_cpu: Option<u32>,
+}
+
+impl WorkloadResult {
+    /// The result that a workload of this program printed.
+    ///
+    /// # Errors
+    /// [`LabError::Internal`] when it is not of the protocol's form.
+    pub fn decode(protocol: Protocol, is_server: bool, value: Value) -> Result<Self, LabError> {
+        Ok(match (protocol, is_server) {
+            (Protocol::Udp, false) => Self::UdpLoad(typed(value)?),
+            (Protocol::Udp, true) => Self::UdpServe(typed(value)?),
+            (Protocol::TcpStream, false) => Self::Stream(typed(value)?),
+            (Protocol::TcpRr | Protocol::TcpCrr, false) => Self::Transactions(typed(value)?),
+            (Protocol::TcpStream | Protocol::TcpRr | Protocol::TcpCrr, true) => {
+                Self::TcpServe(typed(value)?)
+            }
+            (Protocol::Http, false) => Self::HttpLoad(typed(value)?),
+            (Protocol::Http, true) => Self::HttpServe(typed(value)?),
+        })
+    }
+
+    /// The result of `load udp`, when it is one.
+    pub fn udp_load(&self) -> Option<&udp::result::LoadResult> {
+        match self {
+            Self::UdpLoad(result) => Some(result),
+            _ => None,
+        }
+    }
+
+    /// The result of `serve udp`, when it is one.
+    pub fn udp_serve(&self) -> Option<&udp::result::ServeResult> {
+        match self {
+            Self::UdpServe(result) => Some(result),
+            _ => None,
+        }
+    }
+
+    /// The metrics of a program of somebody else's.
+    pub fn external_metrics(&self) -> impl Iterator<Item = (&String, f64)> {
+        let metrics = match self {
+            Self::External(external) => external.metrics.as_ref(),
+            _ => None,
+        };
+        metrics.into_iter().flatten().map(|(name, value)| (name, *value))
+    }
+
+    /// Service and response time of a client, where it measured them.
+    pub fn times(&self) -> [Option<&Quantiles>; 2] {
+        match self {
+            Self::Transactions(it) => [it.service_time_us.as_ref(), it.response_time_us.as_ref()],
+            Self::HttpLoad(it) => [it.service_time_us.as_ref(), it.response_time_us.as_ref()],
+            _ => [None, None],
+        }
+    }
+
+    /// The worker threads that it lists; none of a program of somebody else's.
+    pub fn workers(&self) -> Vec<Worker> {
+        macro_rules! workers {
+            ($result:expr) => {
+                $result
+                    .threads
+                    .iter()
+                    .map(|thread| Worker { tid: thread.tid, asked_cpu: thread.asked_cpu })
+                    .collect()
+            };
+        }
+        match self {
+            Self::None | Self::External(_) => Vec::new(),
+            Self::UdpLoad(it) => workers!(it),
+            Self::UdpServe(it) => workers!(it),
+            Self::Stream(it) => workers!(it),
+            Self::Transactions(it) => workers!(it),
+            Self::TcpServe(it) => workers!(it),
+            Self::HttpLoad(it) => workers!(it),
+            Self::HttpServe(it) => workers!(it),
+        }
+    }
+}
+
+fn typed<T: DeserializeOwned>(value: Value) -> Result<T, LabError> {
+    serde_json::from_value(value)
+        .map_err(|e| LabError::Internal { what: format!("a workload's result can't be read: {e}") })
+}
