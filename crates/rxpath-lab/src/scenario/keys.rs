@@ -228,7 +228,7 @@ pub(super) const KEYS: &[Key] = &[
     key("trials.ramp", Kind::Nanos(0, 60 * S), "load before the settle test"),
     key("trials.settle", Kind::Nanos(0, 600 * S), "longest wait for a settled rate"),
     key("trials.measure", Kind::Nanos(S / 10, 3600 * S), "measured window"),
-    key("trials.precision_ratio", Kind::Ratio(0.000_1, 1.0), "half-width of the ratio's interval at which blocks stop"),
+    key("trials.precision_ratio", Kind::Ratio(0.000_1, 1.0), "half-width of each interval that blocks are added for; not set, blocks are added for the verdict alone"),
     key("trials.threshold_ratio", Kind::Ratio(0.0, 1.0), "differences inside it are `same`"),
     key("trials.time_limit", Kind::Nanos(S, 24 * 3600 * S), "limit of the whole run"),
     key("trials.aa", Kind::Bool, "run block 0 with one variant twice"),

@@ -378,8 +378,9 @@ pub struct Trials {
     pub settle: Nanos,
     /// Measured window.
     pub measure: Nanos,
-    /// Half-width of the interval of the ratio at which adding blocks stops, as a share of the ratio.
-    pub precision_ratio: f64,
+    /// Half-width of the interval of each difference that blocks are added for, as a share of the ratio; `None`: for the
+    /// verdict alone.
+    pub precision_ratio: Option<f64>,
     /// Differences inside `1 +- this` are "same".
     pub threshold_ratio: f64,
     /// Whole run's limit; when it is up, the run ends after the trial in progress.

@@ -312,9 +312,9 @@ impl Reader<'_> {
     /// How trials are made; the values that are not set are those of the method.
     pub fn trials(&self) -> Trials {
         let nanos = |key: &str, default: Nanos| self.number(key).map_or(default, Nanos);
-        let ratio = |key: &str, default: f64| match self.get(key).map(|setting| &setting.value) {
-            Some(Value::Ratio(value)) => *value,
-            _ => default,
+        let ratio = |key: &str| match self.get(key).map(|setting| &setting.value) {
+            Some(Value::Ratio(value)) => Some(*value),
+            _ => None,
         };
         // Five pairs are the fewest that give an interval.
         let blocks = self.number("trials.blocks").unwrap_or(5) as u32;
@@ -325,8 +325,8 @@ impl Reader<'_> {
             ramp: nanos("trials.ramp", Nanos::from_secs(1)),
             settle: nanos("trials.settle", Nanos::from_secs(10)),
             measure: nanos("trials.measure", Nanos::from_secs(3)),
-            precision_ratio: ratio("trials.precision_ratio", 0.05),
-            threshold_ratio: ratio("trials.threshold_ratio", 0.03),
+            precision_ratio: ratio("trials.precision_ratio"),
+            threshold_ratio: ratio("trials.threshold_ratio").unwrap_or(0.03),
             time_limit: nanos("trials.time_limit", Nanos::from_secs(15 * 60)),
             aa: self.truth("trials.aa", true),
             seed: self.number("trials.seed").unwrap_or(1),

@@ -196,8 +196,8 @@ pub(super) fn gains(run: &Run) -> Option<Figure> {
         title: "What each step changed".into(),
         caption: caption(manifest),
         keys: vec![
-            Key::marker(Form::Diamond, INK, "ratio of medians"),
-            Key::block("var(--interval)", 8.0, "95 % interval (paired by block)"),
+            Key::marker(Form::Diamond, INK, "ratio, paired by block"),
+            Key::block("var(--interval)", 8.0, "95 % interval"),
             Key::block(MUTED, 1.2, "smallest to largest ratio within a block"),
         ],
         panels: vec![panel],
