@@ -1,8 +1,9 @@
 //! The order of trials: randomised complete blocks, the same for the same seed.
 //!
 //! Block 0 is A/A: the first variant that can run here, twice. It gives the noise floor. Blocks from 1 on
-//! hold every variant that can run here once, shuffled. Each block's order comes from the seed and the
-//! block's number alone, so that adding blocks never changes those already run.
+//! hold every variant that can run here once. As many blocks as there are variants are a Latin square whose rows and
+//! variants are shuffled: each variant stands once in each place, so what the place does to a trial cancels. Each
+//! square comes from the seed and its number alone, so that adding blocks never changes those already run.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -11,7 +12,10 @@ use rxpath_core::Nanos;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::scenario::spec::{Options, Protocol, Resolved, Variant, Workload};
+use rxpath_stats::looks::{FIRST, MOST};
+use rxpath_stats::planning;
+
+use crate::scenario::spec::{Options, Protocol, Resolved, Trials, Variant, Workload};
 use crate::trial::start::words;
 
 /// Time a trial takes beside its load: starting and draining both programs and reading counters.
@@ -58,9 +62,17 @@ pub fn block_order(resolved: &Resolved, block: u32) -> Vec<usize> {
         return if resolved.trials.aa { [first.clone(), first].concat() } else { Vec::new() };
     }
     let mut order: Vec<usize> = here.collect();
+    let count = order.len();
+    if count == 0 {
+        return order;
+    }
+    let (square, row) = ((block as usize - 1) / count, (block as usize - 1) % count);
     let mut random = ChaCha8Rng::seed_from_u64(resolved.trials.seed);
-    random.set_stream(u64::from(block));
+    random.set_stream(square as u64 + 1);
     order.shuffle(&mut random);
+    let mut shifts: Vec<usize> = (0..count).collect();
+    shifts.shuffle(&mut random);
+    order.rotate_left(shifts[row]);
     order
 }
 
@@ -109,10 +121,17 @@ impl Plan {
         }
         let times = &resolved.trials;
         out.push(format!(
-            "trial: ramp {}, settle up to {}, measure {}; blocks are added until every ratio is known \
-             to +- {} % or there are {}",
-            times.ramp, times.settle, times.measure, times.precision_ratio * 100.0, times.max_blocks
+            "trial: ramp {}, settle up to {}, measure {}; blocks are added until every difference is decided{}, \
+             or hopeless, or there are {}",
+            times.ramp,
+            times.settle,
+            times.measure,
+            times.precision_ratio.map_or_else(String::new, |precision| {
+                format!(" and known to +- {} %", precision * 100.0)
+            }),
+            times.max_blocks
         ));
+        out.push(power(times));
         out.push(format!(
             "{} trials, seed {}, about {}, at most {} (time limit {})",
             self.trials.len(),
@@ -140,6 +159,23 @@ impl Plan {
             })
             .collect()
     }
+}
+
+/// What the planned number of blocks can show, by the noise of trials.
+fn power(times: &Trials) -> String {
+    let blocks = times.max_blocks.max(times.blocks).clamp(FIRST as u32, MOST as u32) as usize;
+    let shown = [0.01, 0.02, 0.05, 0.1].map(|noise: f64| {
+        let effect = planning::smallest_effect(noise * 2.0_f64.sqrt(), blocks, 1).exp_m1();
+        format!(
+            "{:.0} % with trials that scatter by {:.0} %",
+            (effect * 100.0).ceil(),
+            noise * 100.0
+        )
+    });
+    if times.max_blocks.max(times.blocks) < FIRST as u32 {
+        return format!("fewer than {FIRST} blocks: differences are shown only if they are large");
+    }
+    format!("{blocks} blocks probably show a difference of {}", shown.join(", "))
 }
 
 fn describe(variant: &Variant) -> Vec<String> {
@@ -212,6 +248,24 @@ mod tests {
             orders.insert(order);
         }
         assert_eq!(orders.len(), 2, "both orders come up");
+    }
+
+    #[test]
+    fn each_variant_stands_once_in_each_place_of_a_square() {
+        let scenario = resolved("million-pps", &[]);
+        let count = block_order(&scenario, 1).len();
+        assert!(count > 2, "{count}");
+        for square in 0..5 {
+            let blocks =
+                (1..=count).map(|row| block_order(&scenario, (square * count + row) as u32));
+            let blocks: Vec<Vec<usize>> = blocks.collect();
+            for place in 0..count {
+                let mut column: Vec<usize> = blocks.iter().map(|block| block[place]).collect();
+                column.sort_unstable();
+                column.dedup();
+                assert_eq!(column.len(), count, "square {square}, place {place}: {blocks:?}");
+            }
+        }
     }
 
     #[test]

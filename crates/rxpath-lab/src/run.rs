@@ -9,6 +9,7 @@ mod disturbed;
 pub mod headline;
 pub mod progress;
 pub mod series;
+mod steadiness;
 pub mod summary;
 
 use std::path::{Path, PathBuf};
@@ -279,7 +280,7 @@ impl Running<'_> {
     fn blocks(&mut self) -> Result<(), LabError> {
         let trials = self.resolved.trials.clone();
         for block in 0..=trials.max_blocks.max(trials.blocks) {
-            if block > trials.blocks && summary::precise_enough(&self.resolved, &self.manifest) {
+            if block > trials.blocks && summary::settled(&self.resolved, &self.manifest) {
                 break;
             }
             for index in plan::block_order(&self.resolved, block) {
@@ -447,6 +448,7 @@ impl Running<'_> {
         if let Some(warning) = disturbed::counted(&self.manifest) {
             self.manifest.warnings.push(warning);
         }
+        self.manifest.warnings.extend(steadiness::warnings(&self.manifest));
         self.manifest.headline = headline::of(&self.manifest);
         if let Some(model) = self.options.model {
             self.manifest.predictions = (model.predict)(&self.resolved, &self.manifest);

@@ -82,28 +82,11 @@ impl Manifest {
         if later.is_empty() { first } else { later }
     }
 
-    /// Whether the medians of the two variants stand in another ratio than the comparison says, because it takes only
-    /// the blocks in which both ran.
-    pub fn medians_disagree(&self, comparison: &Comparison) -> bool {
-        let median = |name: &str| {
-            let variant = self.variants.iter().find(|variant| variant.name == name)?;
-            Some(variant.metrics.get(&comparison.metric)?.median)
-        };
-        let medians = median(&comparison.base).zip(median(&comparison.variant));
-        match (medians, comparison.effect.change(), comparison.effect.ratio) {
-            (Some((base, variant)), Some(change), _) => {
-                (variant - base - change.value).abs() > ROUNDING * base.abs().max(variant.abs())
-            }
-            (Some((base, variant)), None, Some(ratio)) if base != 0.0 => {
-                (variant / base - ratio).abs() > ROUNDING * ratio.abs()
-            }
-            _ => false,
-        }
+    /// The variant of this name.
+    pub fn summary(&self, variant: &str) -> Option<&VariantSummary> {
+        self.variants.iter().find(|summary| summary.name == variant)
     }
 }
-
-/// Share by which printed numbers may be off because they are rounded.
-const ROUNDING: f64 = 0.005;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

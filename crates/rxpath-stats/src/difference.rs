@@ -1,271 +1,347 @@
-//! A difference between two variants, and its verdict.
+//! A difference between two variants, and its verdict with error control.
 //!
-//! The verdict needs an interval. `Better` and `worse` need the whole interval outside the practical threshold; `same`
-//! needs the whole interval inside it. Metrics for which 0 is an ordinary value are compared by their difference, all
-//! others by their ratio. If the base is 0, there is no ratio, and the verdict says so.
+//! The question it answers: *is the variant better, worse or the same, how sure is that, and is it worth going on?*
+//! `Better` and `worse` need an interval without "no change"; `same` needs two one-sided tests (Schuirmann 1987) within
+//! the practical threshold, 5 % each. Both hold at every look of a run at once ([`Looks`]), so a run may stop at any of
+//! them. Of several comparisons each is looked at more strictly ([`family`]).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bootstrap::{self, FEWEST, Interval};
-use crate::metric::{Good, Scale};
+use crate::bootstrap::Interval;
+use crate::looks::Looks;
+use crate::metric::Good;
+use crate::paired::{Estimate, Paired};
 use crate::quantile::{median, range};
+use crate::scale::Scale;
+use crate::welch::Apart;
+use crate::{planning, student};
 
-/// The word.
+/// Error over all looks of a run that a difference is found where there is none.
+pub const ERROR: f64 = 0.05;
+/// The same for each side of `same`, as the two-sided level that both sides make.
+pub const SAME_ERROR: f64 = 0.10;
+/// A run goes on only while a decision is at least this likely.
+const HOPE: f64 = 0.05;
+/// Blocks before which nothing is called hopeless.
+const HOPE_FROM: usize = 6;
+
+/// The verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Word {
-    /// The interval clears the threshold in the good direction.
+    /// There is a difference, in the good direction.
     Better,
-    /// The interval clears the threshold in the bad direction.
+    /// There is a difference, in the bad direction.
     Worse,
-    /// The interval lies within the threshold.
+    /// Any difference is smaller than the practical threshold.
     Same,
-    /// The interval does not decide, or there is none.
+    /// Neither is shown.
+    #[serde(alias = "no-ratio")]
     Inconclusive,
-    /// There is no ratio because the base is 0; the difference stands alongside.
-    NoRatio,
 }
 
 /// Why a difference is inconclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Undecided {
-    /// Fewer than five pairs, or values of either list: no interval.
+    /// Fewer blocks than an interval needs.
     TooFew,
+    /// Values that are not above 0 have no ratio.
+    #[serde(alias = "base-often-zero")]
+    NotPositive,
+    /// Disturbed trials were left out, more of one variant than of the other, and with them the verdict is another.
+    VoidsDiffer,
     /// The interval holds "no change" and reaches beyond the threshold.
+    #[serde(alias = "reaches-threshold")]
     HoldsNoChange,
-    /// The interval excludes "no change", but a part of it lies within the threshold.
-    ReachesThreshold,
-    /// The base is 0 in so many trials that the ratio has no interval.
-    BaseOftenZero,
 }
 
-/// `variant - base`, in the unit of the metric.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Change {
-    /// Difference of medians.
-    pub value: f64,
-    /// Its 95 % interval; `None` under five pairs.
-    pub interval: Option<Interval>,
-    /// Smallest and largest difference within a block.
-    pub range: (f64, f64),
+/// Why a comparison needs no more blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// It has its verdict, and more blocks would not change what it is used for.
+    Decided,
+    /// The blocks that are left are unlikely to decide it.
+    Hopeless,
 }
 
-/// Two variants over blocks in which both ran, or two lists that were not measured together.
+/// Two variants over blocks in which both ran.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// What the word rests on.
+    /// How values are compared.
     pub scale: Scale,
     /// Medians: base, variant.
     pub medians: (f64, f64),
-    /// Ratio of medians; `None` when the base is 0.
-    pub ratio: Option<f64>,
-    /// Its 95 % interval; `None` under five pairs, and when a base among the resamples is 0.
-    pub interval: Option<Interval>,
-    /// Smallest and largest ratio within a block; `None` when the base is 0 in every one.
-    pub range: Option<(f64, f64)>,
-    /// The difference.
-    pub change: Change,
-    /// Blocks.
+    /// Blocks that count.
     pub pairs: usize,
+    /// Blocks left out because a value has no logarithm.
+    pub not_positive: usize,
+    /// Smallest and largest difference within a block, in the unit of the metric.
+    pub range: (f64, f64),
+    /// Smallest and largest ratio within a block; `None` when the base is 0 in every one.
+    pub ratio_range: Option<(f64, f64)>,
+    /// When the run looks at it.
+    pub looks: Looks,
+    /// Comparisons among which it is judged, at its last step.
+    pub family: usize,
+    /// Effects up to this are the same; on the logarithmic scale.
+    threshold: f64,
+    /// The effect for a difference and for `same`; `None` where there is no interval.
+    found: Option<(Estimate, Estimate)>,
+    source: Option<Source>,
 }
 
-/// The difference over pairs `(base, variant)` of the same block; `None` without pairs.
-pub fn difference(pairs: &[(f64, f64)], scale: Scale, seed: u64) -> Option<Difference> {
-    let base = median(&pairs.iter().map(|p| p.0).collect::<Vec<_>>())?;
-    let variant = median(&pairs.iter().map(|p| p.1).collect::<Vec<_>>())?;
-    let ratios: Vec<f64> = pairs.iter().filter(|p| p.0 != 0.0).map(|p| p.1 / p.0).collect();
-    let steps: Vec<f64> = pairs.iter().map(|p| p.1 - p.0).collect();
-    Some(Difference {
+/// What intervals at any level are made from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Source {
+    Paired(Paired),
+    Apart(Apart),
+}
+
+impl Source {
+    fn at(&self, level: f64) -> Estimate {
+        match self {
+            Self::Paired(paired) => paired.at(level),
+            Self::Apart(apart) => apart.at(level),
+        }
+    }
+}
+
+/// The difference over pairs `(base, variant)` of the same block, for a run that looks at these times; `None` without
+/// pairs. Ratios within 1 +- `threshold` are the same.
+pub fn difference(
+    pairs: &[(f64, f64)],
+    scale: Scale,
+    threshold: f64,
+    looks: Looks,
+) -> Option<Difference> {
+    let base = median(&pairs.iter().map(|pair| pair.0).collect::<Vec<_>>())?;
+    let variant = median(&pairs.iter().map(|pair| pair.1).collect::<Vec<_>>())?;
+    let effects: Vec<f64> = pairs
+        .iter()
+        .filter_map(|(base, variant)| Some(scale.of(*variant)? - scale.of(*base)?))
+        .collect();
+    let steps: Vec<f64> = pairs.iter().map(|pair| pair.1 - pair.0).collect();
+    let ratios: Vec<f64> =
+        pairs.iter().filter(|pair| pair.0 != 0.0).map(|pair| pair.1 / pair.0).collect();
+    let enough = effects.len() >= looks.fewest();
+    let source = Paired::of(&effects).filter(|_| enough).map(Source::Paired);
+    let mut made = Difference {
         scale,
         medians: (base, variant),
-        ratio: (base != 0.0).then(|| variant / base),
-        interval: bootstrap::ratio_interval(pairs, seed),
-        range: range(&ratios),
-        change: Change {
-            value: variant - base,
-            interval: bootstrap::difference_interval(pairs, seed),
-            range: range(&steps)?,
-        },
-        pairs: pairs.len(),
-    })
+        pairs: effects.len(),
+        not_positive: pairs.len() - effects.len(),
+        range: range(&steps)?,
+        ratio_range: range(&ratios),
+        looks,
+        family: 1,
+        threshold: scale.threshold(threshold, base.min(variant)),
+        found: None,
+        source,
+    };
+    made.judge_among(1);
+    Some(made)
 }
 
-/// The difference between two lists that were not measured in the same blocks; `None` without values. Its ranges are
-/// those of the extremes of both.
-pub fn between(base: &[f64], other: &[f64], scale: Scale, seed: u64) -> Option<Difference> {
-    let ((low, high), (other_low, other_high)) = (range(base)?, range(other)?);
-    let (below, above) = (median(base)?, median(other)?);
-    let widest = |value: f64, by: f64| if by == 0.0 { value / below } else { value / by };
-    Some(Difference {
+/// The difference between two lists that were not measured in the same blocks, with the scatter between runs of the same
+/// code where it is known: its standard deviation on the scale, and over how many runs; `None` without values.
+pub fn between(
+    base: &[f64],
+    variant: &[f64],
+    scale: Scale,
+    threshold: f64,
+    between_runs: Option<(f64, usize)>,
+) -> Option<Difference> {
+    let (below, above) = (median(base)?, median(variant)?);
+    let ((low, high), (least, most)) = (range(base)?, range(variant)?);
+    let on_scale =
+        |values: &[f64]| values.iter().filter_map(|value| scale.of(*value)).collect::<Vec<_>>();
+    let (first, second) = (on_scale(base), on_scale(variant));
+    let source = Apart::of(&first, &second).map(|apart| match between_runs {
+        Some((deviation, runs)) => apart.with_run_scatter(deviation, runs),
+        None => apart,
+    });
+    let mut made = Difference {
         scale,
         medians: (below, above),
-        ratio: (below != 0.0).then(|| above / below),
-        interval: bootstrap::unpaired_ratio_interval(base, other, seed),
-        range: (below != 0.0).then(|| (widest(other_low, high), widest(other_high, low))),
-        change: Change {
-            value: above - below,
-            interval: bootstrap::unpaired_difference_interval(base, other, seed),
-            range: (other_low - high, other_high - low),
-        },
-        pairs: base.len().min(other.len()),
-    })
+        pairs: first.len().min(second.len()),
+        not_positive: base.len() + variant.len() - first.len() - second.len(),
+        range: (least - high, most - low),
+        ratio_range: (low > 0.0).then(|| (least / high, most / low)),
+        looks: Looks::Plain,
+        family: 1,
+        threshold: scale.threshold(threshold, below.min(above)),
+        found: None,
+        source: source.map(Source::Apart),
+    };
+    made.judge_among(1);
+    Some(made)
+}
+
+/// Judges several comparisons together by Holm's steps: as long as none of them is found, each is looked at with the
+/// error divided by their number; each that is found makes the others' number smaller.
+///
+/// S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979).
+pub fn family(comparisons: &mut [Difference]) {
+    let mut left: Vec<usize> = (0..comparisons.len()).collect();
+    loop {
+        let among = left.len();
+        for index in &left {
+            comparisons[*index].judge_among(among);
+        }
+        left.retain(|index| !comparisons[*index].excludes_no_change());
+        if left.is_empty() || left.len() == among {
+            return;
+        }
+    }
 }
 
 impl Difference {
-    /// The word for a metric that is good in this direction. Ratios inside `1 +- threshold` are the same; differences
-    /// have the threshold of their scale.
-    pub fn word(&self, good: Good, threshold: f64) -> Word {
-        if self.no_ratio() {
-            let none = Interval { low: 0.0, high: 0.0 };
-            let equal = self.change.interval == Some(none);
-            return if equal { Word::Same } else { Word::NoRatio };
+    fn judge_among(&mut self, family: usize) {
+        self.family = family.max(1);
+        let level = self.looks.level(ERROR / self.family as f64);
+        let same = self.looks.level(SAME_ERROR);
+        self.found = self.source.map(|source| (source.at(level), source.at(same)));
+    }
+
+    /// Ratio and its interval; `None` where there is none, and for shares.
+    pub fn ratio(&self) -> Option<(f64, Interval)> {
+        let (found, _) = self.found.filter(|_| self.scale == Scale::Ratio)?;
+        Some((found.value.exp(), map(found.interval, f64::exp)))
+    }
+
+    /// `variant - base` in the unit of the metric, and its interval; from the medians, without one, where there is no
+    /// interval.
+    pub fn change(&self) -> (f64, Option<Interval>) {
+        let (base, variant) = self.medians;
+        match self.found {
+            None => (variant - base, None),
+            Some((found, _)) => {
+                let difference = |effect| self.scale.difference(effect, base);
+                (difference(found.value), Some(map(found.interval, difference)))
+            }
         }
-        let (Some(Interval { low, high }), same) = self.judged(threshold) else {
-            return Word::Inconclusive;
-        };
-        match good {
-            _ if low >= same.low && high <= same.high => Word::Same,
-            Good::Up if low > same.high => Word::Better,
-            Good::Up if high < same.low => Word::Worse,
-            Good::Down if high < same.low => Word::Better,
-            Good::Down if low > same.high => Word::Worse,
+    }
+
+    /// Whether "no change" lies outside the interval.
+    pub fn excludes_no_change(&self) -> bool {
+        self.found.is_some_and(|(found, _)| found.interval.low > 0.0 || found.interval.high < 0.0)
+    }
+
+    /// Whether any difference is smaller than the threshold.
+    fn is_same(&self) -> bool {
+        self.found.is_some_and(|(_, same)| {
+            -self.threshold < same.interval.low && same.interval.high < self.threshold
+        })
+    }
+
+    /// The verdict for a metric that is good in this direction.
+    pub fn word(&self, good: Good) -> Word {
+        match self.found {
+            Some((found, _)) if !self.is_same() && self.excludes_no_change() => {
+                let is_up = found.interval.low > 0.0;
+                if is_up == (good == Good::Up) { Word::Better } else { Word::Worse }
+            }
+            Some(_) if self.is_same() => Word::Same,
             _ => Word::Inconclusive,
         }
     }
 
-    /// Why the word is [`Word::Inconclusive`]; meaningless for other words.
-    pub fn undecided(&self, threshold: f64) -> Undecided {
-        let (interval, same) = self.judged(threshold);
-        let no_change = f64::midpoint(same.low, same.high);
-        match interval {
-            None if self.pairs < FEWEST => Undecided::TooFew,
-            None => Undecided::BaseOftenZero,
-            Some(found) if found.low <= no_change && no_change <= found.high => {
-                Undecided::HoldsNoChange
-            }
-            Some(_) => Undecided::ReachesThreshold,
+    /// Why the verdict is [`Word::Inconclusive`]; meaningless for others.
+    pub fn undecided(&self) -> Undecided {
+        match self.found {
+            Some(_) => Undecided::HoldsNoChange,
+            None if self.not_positive > 0 => Undecided::NotPositive,
+            None => Undecided::TooFew,
         }
     }
 
-    /// Whether the interval is as narrow as asked: its half-width as a share of the ratio. A difference is known well
-    /// enough when that holds of the larger median, or when the interval is as narrow as its threshold.
-    pub fn precise_to(&self, precision: f64) -> bool {
-        let within = |interval: Option<Interval>, limit: f64| {
-            interval.is_some_and(|interval| interval.half_width() <= limit)
-        };
-        let largest = self.medians.0.abs().max(self.medians.1.abs());
-        match (self.scale, self.ratio) {
-            (Scale::Difference { same_within }, _) => {
-                within(self.change.interval, same_within.max(precision * largest))
-            }
-            (Scale::Ratio, None) => within(self.change.interval, precision * largest),
-            (Scale::Ratio, Some(ratio)) => within(self.interval, precision * ratio.abs()),
-        }
+    /// Whether the whole interval lies beyond the threshold.
+    pub fn clears_threshold(&self) -> bool {
+        self.found.is_some_and(|(found, _)| {
+            found.interval.low >= self.threshold || found.interval.high <= -self.threshold
+        })
     }
 
-    /// Whether it should be judged by a ratio that does not exist.
-    fn no_ratio(&self) -> bool {
-        self.scale == Scale::Ratio && self.ratio.is_none()
+    /// The least difference that was shown, as a ratio: the end of the interval nearest to "no change".
+    pub fn at_least(&self) -> Option<f64> {
+        let (found, _) = self.found.filter(|_| self.excludes_no_change())?;
+        let Interval { low, high } = found.interval;
+        Some(if low > 0.0 { low.exp() } else { high.exp() })
     }
 
-    /// The interval that the word rests on, and what counts as the same.
-    fn judged(&self, threshold: f64) -> (Option<Interval>, Interval) {
+    /// Effects up to this are the same: as a share of the value, or as a difference of shares.
+    pub fn same_within(&self) -> f64 {
+        self.size(self.threshold)
+    }
+
+    /// The smallest X so that no difference is larger than X, as [`Self::same_within`]; `None` without an interval.
+    pub fn no_larger_than(&self) -> Option<f64> {
+        let (_, same) = self.found?;
+        Some(self.size(same.interval.low.abs().max(same.interval.high.abs())))
+    }
+
+    /// An effect as a share of the value, or as a difference of shares.
+    fn size(&self, effect: f64) -> f64 {
         match self.scale {
-            Scale::Ratio => {
-                (self.interval, Interval { low: 1.0 - threshold, high: 1.0 + threshold })
-            }
-            Scale::Difference { same_within } => {
-                (self.change.interval, Interval { low: -same_within, high: same_within })
-            }
+            Scale::Ratio => effect.exp_m1(),
+            Scale::Share { .. } => self.scale.difference(effect, self.medians.0),
         }
+    }
+
+    /// How much single trials scatter, as a share of their value.
+    pub fn trial_noise(&self) -> Option<f64> {
+        let (found, _) = self.found?;
+        Some((found.scatter / 2.0_f64.sqrt()).exp_m1())
+    }
+
+    /// Half of the interval's width, as a share of the ratio.
+    pub fn precision(&self) -> Option<f64> {
+        Some(self.found?.0.interval.half_width().exp_m1())
+    }
+
+    /// Blocks after which a difference as large as the threshold would probably be shown, with this noise; `None` when
+    /// more than [`crate::looks::MOST`] or unknown.
+    pub fn blocks_for_threshold(&self) -> Option<usize> {
+        planning::blocks_for_difference(self.found?.0.scatter, self.threshold, self.family)
+    }
+
+    /// Blocks after which `same` would probably be shown of variants that are equal.
+    pub fn blocks_for_same(&self) -> Option<usize> {
+        planning::blocks_for_same(self.found?.1.scatter, self.threshold)
+    }
+
+    /// Whether more blocks are of no use; `None` while they are.
+    pub fn settled(&self) -> Option<Settled> {
+        let (found, _) = self.found?;
+        let is_large = self.excludes_no_change() && found.value.abs() >= self.threshold;
+        if self.is_same() || is_large {
+            return Some(Settled::Decided);
+        }
+        (self.pairs >= HOPE_FROM && self.hope()? < HOPE).then_some(Settled::Hopeless)
+    }
+
+    /// How likely the last look of the run decides, if the effect is as it looks now.
+    fn hope(&self) -> Option<f64> {
+        let (found, same) = self.found?;
+        let (now, last) = (self.pairs as f64, self.looks.most() as f64);
+        let reach = |error: f64, scatter: f64| {
+            student::two_sided(self.looks.level(error), last - 1.0) * scatter / last.sqrt()
+        };
+        let apart = reach(ERROR / self.family as f64, found.scatter);
+        let within = (self.threshold - reach(SAME_ERROR, same.scatter)).max(0.0);
+        let spread = found.scatter * (1.0 / now - 1.0 / last).max(0.0).sqrt();
+        if spread == 0.0 {
+            let effect = found.value.abs();
+            return Some(f64::from(u8::from(effect > apart || effect < within)));
+        }
+        let below = |z: f64| student::normal_cdf((z - found.value) / spread);
+        let beyond = 1.0 - below(apart) + below(-apart);
+        Some(beyond + (below(within) - below(-within)))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn steady(ratio: f64) -> Difference {
-        let pairs: Vec<_> =
-            (0..6).map(|i| (100.0 + f64::from(i), (100.0 + f64::from(i)) * ratio)).collect();
-        difference(&pairs, Scale::Ratio, 1).unwrap()
-    }
-
-    #[test]
-    fn the_word_follows_the_metric_s_direction() {
-        assert_eq!(steady(1.2).word(Good::Up, 0.02), Word::Better);
-        assert_eq!(steady(1.2).word(Good::Down, 0.02), Word::Worse);
-        assert_eq!(steady(0.8).word(Good::Up, 0.02), Word::Worse);
-        assert_eq!(steady(0.8).word(Good::Down, 0.02), Word::Better);
-        assert_eq!(steady(1.001).word(Good::Up, 0.02), Word::Same);
-    }
-
-    #[test]
-    fn lists_of_two_runs_have_a_word_too() {
-        let (base, more) = ([10.0, 10.1, 9.9, 10.0, 10.2], [12.0, 12.1, 11.9, 12.2, 12.0, 12.1]);
-        let got = between(&base, &more, Scale::Ratio, 1).unwrap();
-        assert_eq!(got.word(Good::Up, 0.02), Word::Better);
-        assert_eq!(got.word(Good::Down, 0.02), Word::Worse);
-        let (range, ratio) = (got.range.unwrap(), got.ratio.unwrap());
-        assert!(range.0 < ratio && ratio < range.1);
-        assert_eq!(
-            between(&base, &base, Scale::Ratio, 1).unwrap().word(Good::Up, 0.05),
-            Word::Same
-        );
-        assert_eq!(
-            between(&base[..4], &more, Scale::Ratio, 1).unwrap().word(Good::Up, 0.02),
-            Word::Inconclusive
-        );
-        assert_eq!(between(&[], &more, Scale::Ratio, 1), None);
-    }
-
-    #[test]
-    fn noise_and_few_pairs_are_inconclusive_each_for_its_reason() {
-        let noisy: Vec<_> = [0.5, 2.0, 0.7, 1.6, 1.1, 0.6].iter().map(|r| (1.0, *r)).collect();
-        let noisy = difference(&noisy, Scale::Ratio, 1).unwrap();
-        assert_eq!(noisy.word(Good::Up, 0.02), Word::Inconclusive);
-        assert_eq!(noisy.undecided(0.02), Undecided::HoldsNoChange);
-        let few = difference(&[(1.0, 9.0); 3], Scale::Ratio, 1).unwrap();
-        assert_eq!(few.word(Good::Up, 0.02), Word::Inconclusive);
-        assert_eq!(few.undecided(0.02), Undecided::TooFew);
-        assert!((few.ratio.unwrap() - 9.0).abs() < 1e-12);
-        assert_eq!(difference(&[], Scale::Ratio, 1), None);
-        let near: Vec<_> = [1.01, 1.02, 1.03, 1.05, 1.08].iter().map(|r| (1.0, *r)).collect();
-        let near = difference(&near, Scale::Ratio, 1).unwrap();
-        assert_eq!(near.word(Good::Up, 0.03), Word::Inconclusive);
-        assert_eq!(near.undecided(0.03), Undecided::ReachesThreshold);
-    }
-
-    #[test]
-    fn a_loss_that_starts_at_zero_is_compared() {
-        let scale = Scale::Difference { same_within: 0.005 };
-        let pairs: Vec<_> = (0..6).map(|i| (0.0, 0.3 + f64::from(i) / 1000.0)).collect();
-        let lost = difference(&pairs, scale, 1).unwrap();
-        assert_eq!((lost.ratio, lost.interval, lost.range), (None, None, None));
-        assert!(lost.change.value > 0.3 && lost.change.interval.unwrap().low >= 0.3);
-        assert_eq!(lost.word(Good::Down, 0.03), Word::Worse);
-        assert!(lost.precise_to(0.05));
-        let none = difference(&[(0.0, 0.0); 6], scale, 1).unwrap();
-        assert_eq!(none.word(Good::Down, 0.03), Word::Same);
-        let apart = between(&[0.0; 5], &[0.3, 0.31, 0.32, 0.3, 0.33], scale, 1).unwrap();
-        assert_eq!(apart.word(Good::Down, 0.02), Word::Worse);
-    }
-
-    #[test]
-    fn a_ratio_over_zero_does_not_exist_and_is_said_so() {
-        let made =
-            |base: f64, n: usize| difference(&vec![(base, 9.0); n], Scale::Ratio, 1).unwrap();
-        assert_eq!(made(0.0, 6).word(Good::Down, 0.03), Word::NoRatio);
-        assert_eq!(made(0.0, 6).change.interval, Some(Interval { low: 9.0, high: 9.0 }));
-        assert_eq!(made(0.0, 2).word(Good::Down, 0.03), Word::NoRatio);
-        // 0 in some trials only: the ratio is known, its interval is not, and not for want of trials.
-        let some = [(0.0, 1.0), (1.0, 1.0), (1.0, 2.0), (0.0, 1.0), (2.0, 2.0), (1.0, 1.0)];
-        let some = difference(&some, Scale::Ratio, 1).unwrap();
-        assert_eq!(some.word(Good::Up, 0.03), Word::Inconclusive);
-        assert_eq!(some.undecided(0.03), Undecided::BaseOftenZero);
-        let equal = difference(&[(0.0, 0.0); 6], Scale::Ratio, 1).unwrap();
-        assert_eq!(equal.word(Good::Up, 0.03), Word::Same);
-    }
+fn map(interval: Interval, with: impl Fn(f64) -> f64) -> Interval {
+    Interval { low: with(interval.low), high: with(interval.high) }
 }

@@ -1,5 +1,7 @@
 //! The metrics of an experiment: good direction and unit.
 
+use crate::scale::Scale;
+
 /// The good direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Good {
@@ -231,26 +233,17 @@ pub fn unit(name: &str) -> &'static str {
     metric(name).map_or("", |metric| metric.unit)
 }
 
-/// How two values of a metric are compared.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Scale {
-    /// By their ratio.
-    Ratio,
-    /// By their difference, because 0 is an ordinary value of it.
-    Difference {
-        /// Differences up to this are the same.
-        same_within: f64,
-    },
-}
-
-/// Shares that are no further apart than this are the same: half a percentage point.
-pub const SAME_SHARE: f64 = 0.005;
+/// A share of packets lost or sent again that matters: one in a thousand.
+const STEP_OF_LOSS: f64 = 0.001;
+/// A share of time that matters.
+const STEP_OF_TIME: f64 = 0.01;
 
 /// How values of a metric are compared: shares and counts of errors by their difference, all others by their ratio.
 pub fn scale(name: &str) -> Scale {
     match name {
-        "errors_count" => Scale::Difference { same_within: 0.0 },
-        _ if is_share(name) => Scale::Difference { same_within: SAME_SHARE },
+        "errors_count" => Scale::Share { step: 1.0 },
+        "loss_ratio" | "retransmitted_ratio" => Scale::Share { step: STEP_OF_LOSS },
+        _ if is_share(name) => Scale::Share { step: STEP_OF_TIME },
         _ => Scale::Ratio,
     }
 }
@@ -284,12 +277,17 @@ mod tests {
 
     #[test]
     fn metrics_of_which_zero_is_an_ordinary_value_are_compared_by_difference() {
-        let share = Scale::Difference { same_within: SAME_SHARE };
         for metric in METRICS {
             let of_something = metric.unit.starts_with("of ");
-            assert_eq!(scale(metric.name) == share, of_something, "{}", metric.name);
+            let by_difference = matches!(scale(metric.name), Scale::Share { .. });
+            assert_eq!(
+                by_difference,
+                of_something || metric.name == "errors_count",
+                "{}",
+                metric.name
+            );
         }
-        assert_eq!(scale("errors_count"), Scale::Difference { same_within: 0.0 });
+        assert_eq!(scale("loss_ratio"), Scale::Share { step: 0.001 });
         assert_eq!(scale("load.latency_p99_us"), Scale::Ratio);
     }
 }

@@ -79,10 +79,9 @@ impl Finished {
 
     /// Whether it decided none of its comparisons, or, without one, has only figures that other load disturbed.
     pub fn inconclusive(&self) -> bool {
-        let undecided = |outcome| matches!(outcome, Outcome::Inconclusive | Outcome::NoRatio);
         match self.manifest.comparisons.as_slice() {
             [] => self.too_noisy(),
-            all => all.iter().all(|it| undecided(it.effect.outcome)),
+            all => all.iter().all(|it| it.effect.outcome == Outcome::Inconclusive),
         }
     }
 

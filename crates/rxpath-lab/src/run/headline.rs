@@ -55,7 +55,7 @@ pub fn of(manifest: &Manifest) -> String {
 /// Decided differences come before undecided ones, larger before smaller.
 fn weight(comparison: &Comparison) -> f64 {
     let effect = &comparison.effect;
-    let undecided = matches!(effect.outcome, Outcome::Inconclusive | Outcome::NoRatio);
+    let undecided = effect.outcome == Outcome::Inconclusive;
     let decided = if undecided { 0.0 } else { 1000.0 };
     let size = match (effect.change(), effect.ratio) {
         (Some(change), _) if is_share(&comparison.metric) => WHOLE * change.value.abs(),
@@ -80,13 +80,12 @@ fn difference(comparison: &Comparison, manifest: &Manifest) -> String {
         }
         _ => String::new(),
     };
-    let paired = if manifest.medians_disagree(comparison) { ", paired by block" } else { "" };
     format!(
-        "{metric} from `{}` to `{}`: {values}{} ({}{paired}): {}.",
+        "{metric} from `{}` to `{}`: {values}{} ({}): {}.",
         comparison.base,
         comparison.variant,
         effect.amount(metric),
-        effect.sureness(metric),
+        comparison.sureness(),
         effect.verdict("blocks"),
     )
 }

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_diagnose::combine;
-use rxpath_record::comparison::{Comparison, Effect, NoiseFloor};
+use rxpath_record::comparison::{Comparison, Effect, NoiseFloor, Outcome, Reason};
 use rxpath_record::manifest::{Manifest, Metric, Trial, VariantSummary};
 use rxpath_record::verdict::{PairedTrial, Verdict};
-use rxpath_stats::difference::{Difference, difference};
-use rxpath_stats::{bootstrap, metric, quantile};
+use rxpath_stats::difference::{self, Difference, difference};
+use rxpath_stats::order::unequal_voids;
+use rxpath_stats::{Looks, bootstrap, metric, quantile};
 
 use crate::scenario::spec::{Compare, Resolved, Variant};
 
@@ -27,17 +28,23 @@ pub fn update(resolved: &Resolved, manifest: &mut Manifest) {
             variant.verdict = decided.get(&variant.name).cloned().or(variant.verdict.take());
         }
     }
-    manifest.comparisons = resolved
-        .compare
-        .iter()
-        .filter_map(|compare| comparison(compare, resolved, manifest))
+    let counted = found(resolved, manifest, Attempts::Valid);
+    let noise = counted.first().and_then(|(_, found)| found.trial_noise());
+    let mut comparisons: Vec<Comparison> = counted
+        .into_iter()
+        .map(|(compare, found)| Comparison {
+            metric: compare.metric.clone(),
+            base: compare.base.clone(),
+            variant: compare.variant.clone(),
+            effect: Effect::of(&found, &compare.metric),
+            pairs_count: found.pairs as u32,
+            expected: compare.expected.clone(),
+        })
         .collect();
-    manifest.noise_floor = noise_floor(resolved, manifest);
-}
-
-/// Valid trials of a variant, in the order of running.
-fn valid<'a>(trials: &'a [Trial], variant: &'a str) -> impl Iterator<Item = &'a Trial> {
-    trials.iter().filter(move |trial| trial.variant == variant && trial.void.is_none())
+    doubt_selection(resolved, manifest, &mut comparisons);
+    manifest.comparisons = comparisons;
+    manifest.noise_floor = noise_floor(resolved, manifest)
+        .map(|floor| NoiseFloor { trial_noise_ratio: noise, ..floor });
 }
 
 fn summary(variant: &Variant, manifest: &Manifest, resolved: &Resolved) -> VariantSummary {
@@ -80,36 +87,84 @@ pub fn median_trial<'a>(trials: &[&'a Trial], main: &str) -> Option<&'a Trial> {
     trials.iter().copied().min_by(|a, b| distance(a).total_cmp(&distance(b)))
 }
 
+/// Which trials of a block count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Attempts {
+    /// The undisturbed one.
+    Valid,
+    /// The first, disturbed or not.
+    First,
+}
+
 /// Values of both variants from the blocks in which both ran; block 0 holds one variant only.
-fn pairs(compare: &Compare, trials: &[Trial]) -> Vec<(f64, f64)> {
+fn pairs(compare: &Compare, trials: &[Trial], attempts: Attempts) -> Vec<(f64, f64)> {
     let by_block = |variant: &str| -> BTreeMap<u32, f64> {
-        let counted = valid(trials, variant).filter(|trial| trial.block > 0);
-        counted
-            .filter_map(|trial| Some((trial.block, *trial.metrics.get(&compare.metric)?)))
-            .collect()
+        let counted = trials
+            .iter()
+            .filter(|trial| trial.variant == variant && trial.block > 0)
+            .filter(|trial| attempts == Attempts::First || trial.void.is_none());
+        let values =
+            counted.filter_map(|trial| Some((trial.block, *trial.metrics.get(&compare.metric)?)));
+        let mut first = BTreeMap::new();
+        for (block, value) in values {
+            first.entry(block).or_insert(value);
+        }
+        first
     };
     let (base, variant) = (by_block(&compare.base), by_block(&compare.variant));
     base.iter().filter_map(|(block, value)| Some((*value, *variant.get(block)?))).collect()
 }
 
-fn comparison(compare: &Compare, resolved: &Resolved, manifest: &Manifest) -> Option<Comparison> {
-    let found = found(compare, resolved, manifest)?;
-    let threshold = resolved.trials.threshold_ratio;
-    Some(Comparison {
-        metric: compare.metric.clone(),
-        base: compare.base.clone(),
-        variant: compare.variant.clone(),
-        effect: Effect::of(&found, &compare.metric, threshold),
-        pairs_count: found.pairs as u32,
-        expected: compare.expected.clone(),
-    })
+/// The differences that the scenario asks about, judged together; those of which no block has both variants are left out.
+fn found<'a>(
+    resolved: &'a Resolved,
+    manifest: &Manifest,
+    attempts: Attempts,
+) -> Vec<(&'a Compare, Difference)> {
+    let trials = &resolved.trials;
+    let looks = Looks::of(trials.blocks as usize, trials.max_blocks as usize);
+    let (asked, mut found): (Vec<_>, Vec<_>) = resolved
+        .compare
+        .iter()
+        .filter_map(|compare| {
+            let scale = metric::scale(&compare.metric);
+            let pairs = pairs(compare, &manifest.trials, attempts);
+            Some((compare, difference(&pairs, scale, trials.threshold_ratio, looks)?))
+        })
+        .unzip();
+    difference::family(&mut found);
+    asked.into_iter().zip(found).collect()
 }
 
-/// The difference between two variants; `None` while no block has both.
-fn found(compare: &Compare, resolved: &Resolved, manifest: &Manifest) -> Option<Difference> {
-    let scale = metric::scale(&compare.metric);
-    difference(&pairs(compare, &manifest.trials), scale, resolved.trials.seed)
+/// Trials that other load disturbed are left out and repeated. If they are more of one variant than of the other, leaving
+/// them out may have made the difference: then the verdict must be the same over the first attempts.
+fn doubt_selection(resolved: &Resolved, manifest: &Manifest, comparisons: &mut [Comparison]) {
+    let voids = |variant: &str| {
+        let all =
+            manifest.trials.iter().filter(|trial| trial.variant == variant && trial.block > 0);
+        let (void, all) = all
+            .fold((0, 0), |(void, all), trial| (void + u64::from(trial.void.is_some()), all + 1));
+        (void, all)
+    };
+    let first = found(resolved, manifest, Attempts::First);
+    for comparison in comparisons {
+        let chance = unequal_voids(voids(&comparison.base), voids(&comparison.variant));
+        let with_all = first.iter().find(|(compare, _)| {
+            (&compare.metric, &compare.base, &compare.variant)
+                == (&comparison.metric, &comparison.base, &comparison.variant)
+        });
+        let good = metric::good(&comparison.metric);
+        let other = with_all.map(|(_, found)| found.word(good));
+        let effect = &mut comparison.effect;
+        if chance < UNEQUAL && other.is_some_and(|word| word != effect.outcome) {
+            effect.outcome = Outcome::Inconclusive;
+            effect.inconclusive_because = Some(Reason::VoidsDiffer);
+        }
+    }
 }
+
+/// Below this probability of coming by chance, one variant was disturbed more often than the other.
+const UNEQUAL: f64 = 0.05;
 
 fn noise_floor(resolved: &Resolved, manifest: &Manifest) -> Option<NoiseFloor> {
     let main = &manifest.main_metric;
@@ -127,15 +182,20 @@ fn noise_floor(resolved: &Resolved, manifest: &Manifest) -> Option<NoiseFloor> {
         variant: first.variant.clone(),
         ratio: (*one > 0.0).then(|| two / one),
         difference: Some(two - one),
+        trial_noise_ratio: None,
     })
 }
 
-/// Whether every difference that the scenario asks about is known as closely as it asks.
-pub fn precise_enough(resolved: &Resolved, manifest: &Manifest) -> bool {
+/// Whether more blocks are of no use: each difference that the scenario asks about has its verdict, or is unlikely to get
+/// one; and each is known as closely as the scenario asks, if it does.
+pub fn settled(resolved: &Resolved, manifest: &Manifest) -> bool {
     let precision = resolved.trials.precision_ratio;
-    resolved.compare.iter().all(|compare| {
-        found(compare, resolved, manifest).is_none_or(|found| found.precise_to(precision))
-    })
+    let precise = |found: &Difference| {
+        precision.is_none_or(|asked| found.precision().is_some_and(|known| known <= asked))
+    };
+    let found = found(resolved, manifest, Attempts::Valid);
+    let all_there = found.len() == resolved.compare.len();
+    all_there && found.iter().all(|(_, found)| found.settled().is_some() && precise(found))
 }
 
 /// The verdict of a variant that only a paired trial can decide, with the kind of trial.
@@ -201,24 +261,42 @@ mod tests {
         let (resolved, manifest) = made(&[0.0; 7], &[f64::NAN, 0.3, 0.31, 0.3, 0.32, 0.3, 0.31]);
         let found = &manifest.comparisons[0];
         assert_eq!((found.effect.ratio, found.effect.outcome), (None, Outcome::Worse));
-        assert!(found.effect.difference.as_ref().unwrap().interval.unwrap()[0] >= 0.3);
-        assert!(precise_enough(&resolved, &manifest));
+        assert!(found.effect.difference.as_ref().unwrap().interval.unwrap()[0] >= 0.28);
+        assert!(settled(&resolved, &manifest));
         let headline = crate::run::headline::of(&manifest);
-        assert!(headline.contains("0.00 % to 30.50 %, +30.50 percentage points"), "{headline}");
-        assert!(headline.contains("): worse."), "{headline}");
+        assert!(headline.contains("0.00 % to 30.50 %, +30."), "{headline}");
+        assert!(headline.contains(", 6 blocks): worse."), "{headline}");
         assert_eq!(manifest.noise_floor, None, "one trial in the A/A block is no pair");
     }
 
     #[test]
-    fn a_loss_that_is_sometimes_zero_has_an_interval() {
-        let (resolved, manifest) = made(
-            &[f64::NAN, 0.0, 0.1, 0.0, 0.0, 0.4, 0.0],
-            &[f64::NAN, 0.3, 0.0, 0.3, 0.0, 0.3, 0.31],
-        );
+    fn a_loss_that_is_sometimes_zero_is_not_decided_early() {
+        let (resolved, manifest) =
+            made(&[f64::NAN, 0.0, 0.1, 0.0, 0.0, 0.4], &[f64::NAN, 0.3, 0.0, 0.3, 0.0, 0.3]);
         let effect = &manifest.comparisons[0].effect;
         assert_eq!(effect.outcome, Outcome::Inconclusive);
-        assert_eq!(effect.verdict("blocks"), "inconclusive: the interval holds 0, no change");
-        assert!(!precise_enough(&resolved, &manifest));
+        let verdict = effect.verdict("blocks");
+        assert!(verdict.starts_with("inconclusive: no difference larger than "), "{verdict}");
+        assert!(!settled(&resolved, &manifest), "five blocks are too few to give up");
+    }
+
+    #[test]
+    fn trials_left_out_of_one_variant_only_must_not_make_the_difference() {
+        let base = [f64::NAN, 0.10, 0.11, 0.10, 0.11, 0.10, 0.11];
+        let (resolved, mut manifest) = made(&base, &[f64::NAN, 0.2, 0.21, 0.2, 0.21, 0.2, 0.21]);
+        assert_eq!(manifest.comparisons[0].effect.outcome, Outcome::Worse);
+        // Each block's first trial of the variant was disturbed, and did as well as the base.
+        let others: Vec<Trial> =
+            manifest.trials.iter().filter(|trial| trial.variant == "b").cloned().collect();
+        for (at, trial) in others.into_iter().enumerate() {
+            let metrics = [("loss_ratio".to_owned(), 0.10 + at as f64 / 1e4)].into();
+            let void = Some("other programs took 50 % of CPU 1".into());
+            manifest.trials.insert(0, Trial { metrics, void, ..trial });
+        }
+        update(&resolved, &mut manifest);
+        let effect = &manifest.comparisons[0].effect;
+        assert_eq!(effect.inconclusive_because, Some(Reason::VoidsDiffer));
+        assert!(effect.verdict("blocks").contains("more of one variant"));
     }
 
     #[test]

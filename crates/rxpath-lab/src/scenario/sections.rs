@@ -176,7 +176,7 @@ section! {
         ramp: Nanos = Nanos::from_secs(1), Kind::Nanos(0, 60 * S), ALL, "load before the settle test";
         settle: Nanos = Nanos::from_secs(10), Kind::Nanos(0, 600 * S), ALL, "longest wait for a settled rate";
         measure: Nanos = Nanos::from_secs(3), Kind::Nanos(S / 10, 3600 * S), ALL, "measured window";
-        precision_ratio: f64 = 0.05, Ratio(0.000_1, 1.0), ALL, "half-width of the ratio's interval at which blocks stop";
+        precision_ratio: Option<f64>, Ratio(0.000_1, 1.0), ALL, "half-width of each interval that blocks are added for; not set, blocks are added for the verdict alone";
         threshold_ratio: f64 = 0.03, Ratio(0.0, 1.0), ALL, "differences inside it are `same`";
         time_limit: Nanos = Nanos::from_secs(15 * 60), Kind::Nanos(S, 24 * 3600 * S), ALL, "limit of the whole run";
         aa: bool = true, Bool, ALL, "run block 0 with one variant twice";

@@ -147,6 +147,7 @@ pub fn manifest() -> Manifest {
                 outcome: Outcome::Inconclusive,
                 inconclusive_because: Some(Reason::TooFew),
                 same_within: Some(0.03),
+                control: None,
             },
             pairs_count: 2,
             expected: Some("up".into()),
@@ -156,6 +157,7 @@ pub fn manifest() -> Manifest {
             variant: "pinned".into(),
             ratio: Some(1.01),
             difference: Some(9.0),
+            trial_noise_ratio: None,
         }),
         predictions: vec![Prediction {
             variant: "pinned".into(),

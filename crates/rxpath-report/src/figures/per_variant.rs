@@ -147,8 +147,8 @@ pub(super) fn gains(run: &Run) -> Option<Figure> {
         title: "What each step changed".into(),
         caption: caption(manifest),
         keys: vec![
-            Key::marker(Form::Diamond, INK, "ratio of medians"),
-            Key::block(INTERVAL, 8.0, "95 % interval (paired by block)"),
+            Key::marker(Form::Diamond, INK, "ratio, paired by block"),
+            Key::block(INTERVAL, 8.0, "95 % interval"),
             Key::block(MUTED, 1.2, "smallest to largest ratio within a block"),
         ],
         panels: vec![Panel::by_width("gain", |size| gains_chart(&rows, size))],

@@ -61,7 +61,7 @@ fn step(run: &Run, variant: &VariantSummary) -> Markup {
                     }
                     div.gain {
                         @for comparison in manifest.comparisons.iter().filter(|c| c.variant == variant.name) {
-                            (gain(comparison, manifest.medians_disagree(comparison)))
+                            (gain(comparison))
                         }
                     }
                 }
@@ -88,17 +88,16 @@ fn bar(value: f64, interval: Option<[f64; 2]>, most: f64) -> Markup {
     }
 }
 
-fn gain(comparison: &Comparison, paired: bool) -> Markup {
+fn gain(comparison: &Comparison) -> Markup {
     let class = match comparison.effect.outcome {
         Outcome::Better => "better",
         Outcome::Worse => "worse",
-        Outcome::Same | Outcome::Inconclusive | Outcome::NoRatio => "even",
+        Outcome::Same | Outcome::Inconclusive => "even",
     };
     html! {
         p class=(class) {
             b { (words::amount(comparison)) }
             " " (words::metric(&comparison.metric)) " of " (comparison.base)
-            @if paired { ", paired by block" }
             br;
             span.quiet {
                 (comparison.effect.verdict("blocks"))

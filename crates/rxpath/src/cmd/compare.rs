@@ -9,8 +9,9 @@ use rxpath_core::{Envelope, Warning};
 use rxpath_record::comparison::{Effect, Outcome};
 use rxpath_record::manifest::{Manifest, VariantSummary};
 use rxpath_record::run::RunReader;
-use rxpath_stats::difference::between;
+use rxpath_stats::difference::{self, between};
 use rxpath_stats::metric;
+use rxpath_stats::welch::run_scatter;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -19,8 +20,6 @@ use crate::output::format::FormatArgs;
 use crate::output::{self, json};
 use hosts::Changed;
 
-/// Seed of the resampling: the same runs give the same verdicts.
-const SEED: u64 = 1;
 /// Host differences that the text shows at most; `--json` has them all.
 const SHOWN: usize = 8;
 
@@ -39,10 +38,16 @@ pub struct CompareCommand {
     /// Compare only this variant; repeatable [default: all variants that both runs have]
     #[arg(long = "variant", value_name = "NAME")]
     variants: Vec<String>,
-    /// Ratios within 1 +- this count as the same; shares (`*_ratio`) are compared by difference and count as the same
-    /// within half a percentage point
-    #[arg(long, value_name = "SHARE", default_value_t = 0.02)]
+    /// Ratios within 1 +- this count as the same; shares (`*_ratio`) are compared by difference near zero
+    #[arg(long, value_name = "SHARE", default_value_t = 0.03)]
     threshold: f64,
+    /// A further run of the same code as A; repeatable. With two or more, the scatter between runs counts: without it,
+    /// a difference may be that of two boots or two hours
+    #[arg(long, value_name = "RUN")]
+    history: Vec<PathBuf>,
+    /// Without the scatter between runs, report every difference as inconclusive
+    #[arg(long)]
+    strict: bool,
     #[command(flatten)]
     format: FormatArgs,
 }
@@ -57,8 +62,10 @@ struct Settings<'a> {
 /// The `result` object.
 #[derive(Serialize, JsonSchema)]
 pub struct Compared {
-    /// The worst verdict of all differences: worse, inconclusive, no-ratio, same, better.
+    /// The worst verdict of all differences: worse, inconclusive, same, better.
     outcome: Outcome,
+    /// Whether the differences hold only if two runs of the same code do not differ: no `--history` was given.
+    assumes_no_run_scatter: bool,
     /// One entry for each variant and metric.
     differences: Vec<Difference>,
     /// Host facts that differ: possible causes of a difference, other than the variant.
@@ -76,7 +83,7 @@ struct Difference {
     medians: [f64; 2],
     /// Trials of each run.
     trials_count: [usize; 2],
-    /// The difference, with each run resampled separately; the ranges cover any two trials.
+    /// The difference; the ranges cover any two trials.
     #[serde(flatten)]
     effect: Effect,
 }
@@ -89,18 +96,35 @@ impl CompareCommand {
                 "--threshold {}: a share from 0 to 1",
                 self.threshold
             ))
-            .hint("0.02 calls ratios from 0.98 to 1.02 the same"));
+            .hint("0.03 calls ratios from 0.97 to 1.03 the same"));
         }
         let open = |path: &Path| RunReader::open(path).map_err(|e| Failure::new(Exit::Usage, e));
         let (base, other) = (open(&self.base)?, open(&self.other)?);
-        let differences = self.differences(&base.manifest, &other.manifest)?;
+        let history: Vec<RunReader> =
+            self.history.iter().map(|path| open(path)).collect::<Result<_, _>>()?;
+        if history.len() == 1 {
+            return Err(Failure::usage("--history: one further run shows no scatter between runs")
+                .hint("give two or more runs of the same code as A"));
+        }
+        let differences = self.differences(&base.manifest, &other.manifest, &history)?;
+        let assumes_no_run_scatter = history.is_empty();
         let hosts_changed = hosts::changed(base.environment.as_ref(), other.environment.as_ref());
-        let warnings = warnings(&base, &other);
-        let outcome = worst(&differences);
+        let mut warnings = warnings(&base, &other);
+        let mut outcome = worst(&differences);
+        if assumes_no_run_scatter && matches!(outcome, Outcome::Better | Outcome::Worse) {
+            let text = "the differences hold only if two runs of the same code do not differ";
+            let why = "another boot or another hour can change a rate by more than trials scatter";
+            let cure =
+                "give further runs of A's code by --history, or make both variants of one run";
+            warnings.push(Warning::new("run-scatter-unknown", text).because(why).cure(cure));
+            if self.strict {
+                outcome = Outcome::Inconclusive;
+            }
+        }
         if self.format.is_json() {
             let settings =
                 Settings { base: &self.base, other: &self.other, threshold_ratio: self.threshold };
-            let result = Compared { outcome, differences, hosts_changed };
+            let result = Compared { outcome, assumes_no_run_scatter, differences, hosts_changed };
             json(&Envelope::new("compare", settings, result, warnings))?;
         } else {
             for warning in &warnings {
@@ -111,11 +135,16 @@ impl CompareCommand {
         Ok(match outcome {
             Outcome::Better | Outcome::Same => Exit::Done,
             Outcome::Worse => Exit::Negative,
-            Outcome::Inconclusive | Outcome::NoRatio => Exit::Inconclusive,
+            Outcome::Inconclusive => Exit::Inconclusive,
         })
     }
 
-    fn differences(&self, base: &Manifest, other: &Manifest) -> Result<Vec<Difference>, Failure> {
+    fn differences(
+        &self,
+        base: &Manifest,
+        other: &Manifest,
+        history: &[RunReader],
+    ) -> Result<Vec<Difference>, Failure> {
         let names = |manifest: &Manifest| -> Vec<String> {
             manifest.variants.iter().map(|variant| variant.name.clone()).collect()
         };
@@ -131,13 +160,24 @@ impl CompareCommand {
         };
         let chosen =
             common.iter().filter(|name| self.variants.is_empty() || self.variants.contains(name));
+        let mut compared = Vec::new();
         let mut found = Vec::new();
         for name in chosen {
-            let of = |manifest: &Manifest| -> Option<VariantSummary> {
-                manifest.variants.iter().find(|variant| variant.name == *name).cloned()
+            let (Some(one), Some(two)) = (base.summary(name), other.summary(name)) else {
+                continue;
             };
-            let (Some(one), Some(two)) = (of(base), of(other)) else { continue };
-            found.extend(metrics.iter().filter_map(|metric| self.difference(metric, &one, &two)));
+            let earlier: Vec<&VariantSummary> =
+                history.iter().filter_map(|run| run.manifest.summary(name)).collect();
+            for metric in &metrics {
+                let Some(difference) = self.difference(metric, one, two, &earlier) else {
+                    continue;
+                };
+                let values = |summary: &VariantSummary| {
+                    summary.metrics.get(metric).map_or(0, |m| m.values.len())
+                };
+                compared.push((name, metric, [values(one), values(two)]));
+                found.push(difference);
+            }
         }
         if found.is_empty() {
             let what =
@@ -148,7 +188,17 @@ impl CompareCommand {
                 listed(&names(other))
             )));
         }
-        Ok(found)
+        difference::family(&mut found);
+        let rows = compared.into_iter().zip(&found);
+        Ok(rows
+            .map(|((variant, metric, trials_count), found)| Difference {
+                variant: variant.clone(),
+                metric: metric.clone(),
+                medians: [found.medians.0, found.medians.1],
+                trials_count,
+                effect: Effect::of(found, metric),
+            })
+            .collect())
     }
 
     fn difference(
@@ -156,16 +206,17 @@ impl CompareCommand {
         name: &str,
         base: &VariantSummary,
         other: &VariantSummary,
-    ) -> Option<Difference> {
-        let (one, two) = (base.metrics.get(name)?, other.metrics.get(name)?);
-        let found = between(&one.values, &two.values, metric::scale(name), SEED)?;
-        Some(Difference {
-            variant: base.name.clone(),
-            metric: name.to_owned(),
-            medians: [one.median, two.median],
-            trials_count: [one.values.len(), two.values.len()],
-            effect: Effect::of(&found, name, self.threshold),
-        })
+        history: &[&VariantSummary],
+    ) -> Option<difference::Difference> {
+        let scale = metric::scale(name);
+        let of = |summary: &VariantSummary| summary.metrics.get(name).map(|m| m.values.clone());
+        let (one, two) = (of(base)?, of(other)?);
+        let mut runs = vec![one.clone()];
+        runs.extend(history.iter().filter_map(|summary| of(summary)));
+        let on_scale = |values: &Vec<f64>| values.iter().filter_map(|v| scale.of(*v)).collect();
+        let runs: Vec<Vec<f64>> = runs.iter().map(on_scale).collect();
+        let scatter = run_scatter(&runs).map(|deviation| (deviation, runs.len()));
+        between(&one, &two, scale, self.threshold, scatter)
     }
 }
 
@@ -176,7 +227,7 @@ fn listed(names: &[String]) -> String {
 /// The overall verdict: worse if anything is worse.
 fn worst(differences: &[Difference]) -> Outcome {
     let any = |word: Outcome| differences.iter().any(|found| found.effect.outcome == word);
-    [Outcome::Worse, Outcome::Inconclusive, Outcome::NoRatio, Outcome::Same]
+    [Outcome::Worse, Outcome::Inconclusive, Outcome::Same]
         .into_iter()
         .find(|word| any(*word))
         .unwrap_or(Outcome::Better)

@@ -112,10 +112,9 @@ fn sentence(found: &Comparison) -> String {
     let (name, effect) = (found.metric.as_str(), &found.effect);
     let what = metric::metric(name).map_or(name, |known| known.what);
     format!(
-        "{what}: {} ({} over {} blocks): {}\n",
+        "{what}: {} ({}): {}\n",
         effect.amount(name),
-        effect.sureness(name),
-        found.pairs_count,
+        found.sureness(),
         effect.verdict("blocks")
     )
 }

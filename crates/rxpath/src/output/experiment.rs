@@ -29,15 +29,10 @@ pub fn summary(manifest: &Manifest) -> String {
     }
     out += "\n";
     for comparison in &manifest.comparisons {
-        out += &format!("{}\n", difference(comparison, manifest));
+        out += &format!("{}\n", difference(comparison));
     }
     if let Some(noise) = &manifest.noise_floor {
-        out += &format!(
-            "noise floor: two trials of `{}` were {} apart in {}\n",
-            noise.variant,
-            noise.apart(),
-            noise.metric
-        );
+        out += &format!("noise floor: {}\n", noise.text());
     }
     out + &accounted(manifest)
 }
@@ -154,17 +149,14 @@ fn percent(ratio: f64) -> String {
     format!("{:.2} %", ratio * 100.0)
 }
 
-fn difference(comparison: &Comparison, manifest: &Manifest) -> String {
+fn difference(comparison: &Comparison) -> String {
     let (metric, effect) = (&comparison.metric, &comparison.effect);
-    let paired = if manifest.medians_disagree(comparison) { ", paired by block" } else { "" };
-    let noise = manifest.noise_floor.as_ref().and_then(|noise| noise.covers(comparison));
-    let noise = noise.map(|noise| format!("; {noise}")).unwrap_or_default();
     format!(
-        "{} / {}: {metric}: {} ({}{paired}): {}{noise}",
+        "{} / {}: {metric}: {} ({}): {}",
         comparison.variant,
         comparison.base,
         effect.amount(metric),
-        effect.sureness(metric),
+        comparison.sureness(),
         effect.verdict("blocks"),
     )
 }

@@ -10,7 +10,7 @@ use rxpath_record::ledger::{
 
 use super::{Composed, Spans, sides, spread};
 use crate::bed::Bed;
-use crate::scenario::spec::{LoadOptions, Variant, Workload};
+use crate::scenario::spec::{Variant, Workload};
 use crate::trial::conduct::Raw;
 use crate::trial::evidence::{self, Seen, gather};
 use crate::trial::window::Span;
