@@ -12,6 +12,7 @@ pub mod steal;
 pub mod table;
 pub mod tcp;
 pub mod trace;
+pub mod udp;
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};

@@ -14,8 +14,6 @@ mod open;
 pub mod options;
 mod ports;
 pub mod result;
-#[cfg(test)]
-mod simulation;
 mod sockets;
 mod target;
 mod uring;
@@ -118,3 +116,6 @@ impl Workload for Load {
         finish::finish(self)
     }
 }
+
+#[cfg(test)]
+mod tests;

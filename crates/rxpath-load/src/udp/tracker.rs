@@ -193,5 +193,4 @@ pub fn summarize<'a>(trackers: impl IntoIterator<Item = &'a Tracker>) -> Sequenc
 }
 
 #[cfg(test)]
-#[path = "tracker_tests.rs"]
 mod tests;

@@ -18,6 +18,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::output::format::FormatArgs;
+use crate::output::rates::Rows;
 
 /// Options that `serve` and `load` share.
 #[derive(Clone, Debug, clap::Args)]
@@ -81,9 +82,6 @@ pub trait Shown: Workload {
     /// Makes the line per second from the counters; with `split`, also per thread and socket.
     fn rows(&self, split: bool) -> Rows<Self::Interval>;
 }
-
-/// Turns counters into the line per second; `None` while there is nothing to report.
-pub type Rows<I> = Box<dyn FnMut(&I) -> Option<String>>;
 
 /// When a workload ends by itself, in addition to its own end.
 #[derive(Clone, Copy, Debug, Default)]

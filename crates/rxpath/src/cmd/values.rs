@@ -59,6 +59,11 @@ pub fn small_size(text: &str) -> Result<u32, String> {
     u32::try_from(bytes).map_err(|_| "under 4 GiB expected".into())
 }
 
+/// A value of an option as the command line spells it.
+pub fn value_name(value: impl clap::ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
 /// `p50 30.8us, p99 456us, max 27.8ms`.
 pub fn quantiles(p50_us: f64, p99_us: f64, max_us: f64) -> String {
     let time = |us: f64| Nanos((us.max(0.0) * 1e3).round() as u64);

@@ -8,87 +8,50 @@ use rxpath_load::tcp::connection::{ConnectionResult, TcpSummary};
 use rxpath_load::tcp::result::Interval;
 use rxpath_load::tcp::socket::SocketSettings;
 
-use rxpath_core::units::grouped;
+use crate::output::rates::{Between, Rows, grouped, rows};
 
-/// Rows between two headings.
-const PAGE: u32 = 20;
 /// Most connections in the text; `--json` has more.
 const LISTED: usize = 8;
 
-/// Prints rates from cumulative counters.
-#[derive(Debug)]
-pub struct TcpRates {
-    split: bool,
-    start_ns: u64,
-    before: Interval,
-    rows: u32,
-}
-
-impl TcpRates {
-    /// Begins now.
-    pub fn new(split: bool) -> Self {
-        let start_ns = rxpath_load::engine::clock::now_ns();
-        let before = Interval { t_ns: start_ns, ..Interval::default() };
-        Self { split, start_ns, before, rows: 0 }
-    }
-
-    /// The row between the previous reading and this one; `None` if no time passed.
-    pub fn row(&mut self, now: &Interval) -> Option<String> {
-        let before = std::mem::replace(&mut self.before, now.clone());
-        let span_s = now.t_ns.saturating_sub(before.t_ns) as f64 / 1e9;
-        if span_s <= 0.0 {
-            return None;
-        }
-        let mut text = String::new();
-        if self.rows.is_multiple_of(PAGE) {
-            text += &format!(
-                "{:>8}  {:>11}  {:>11}  {:>12}  {:>6}  {:>9}  {:>8}  {:>10}\n",
-                "s", "delivered", "sent", "transact./s", "conns", "rtt us", "cwnd", "retransm."
-            );
-        }
-        self.rows += 1;
-        let bps = |now: u64, before: u64| si((now - before) as f64 * 8.0 / span_s) + "b/s";
-        let tps = (now.transactions_total - before.transactions_total) as f64 / span_s;
-        let tcp = now.tcp.unwrap_or_default();
+/// Rows of TCP workloads.
+pub fn tcp_rows(split: bool) -> Rows<Interval> {
+    let heading = format!(
+        "{:>8}  {:>11}  {:>11}  {:>12}  {:>6}  {:>9}  {:>8}  {:>10}\n",
+        "s", "delivered", "sent", "transact./s", "conns", "rtt us", "cwnd", "retransm."
+    );
+    rows(heading, move |between| {
+        let bps = |of: fn(&Interval) -> u64| si(between.per_s(of) * 8.0) + "b/s";
+        let tcp = between.now.tcp.unwrap_or_default();
         let number = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.0}"));
-        let again = tcp.retransmits_total.map_or("-".into(), grouped);
-        text += &format!(
-            "{:>8.1}  {:>11}  {:>11}  {:>12}  {:>6}  {:>9}  {:>8}  {:>10}\n",
-            (now.t_ns - self.start_ns) as f64 / 1e9,
-            bps(now.delivered_bytes, before.delivered_bytes),
-            bps(now.sent_bytes, before.sent_bytes),
-            grouped(tps.round() as u64),
-            now.connections_count,
+        let mut text = format!(
+            "  {:>11}  {:>11}  {:>12}  {:>6}  {:>9}  {:>8}  {:>10}\n",
+            bps(|c| c.delivered_bytes),
+            bps(|c| c.sent_bytes),
+            between.rate(|c| c.transactions_total),
+            between.now.connections_count,
             number(tcp.rtt_us),
             number(tcp.cwnd_packets),
-            again,
+            tcp.retransmits_total.map_or("-".into(), grouped),
         );
-        if self.split {
-            text += &threads(now, &before, span_s);
+        if split {
+            text += &threads(between);
         }
-        Some(text)
-    }
+        text
+    })
 }
 
-fn threads(now: &Interval, before: &Interval, span_s: f64) -> String {
-    let mut text = String::new();
-    let delta = |now: &[u64], before: &[u64], index: usize| {
-        now.get(index).copied().unwrap_or(0) - before.get(index).copied().unwrap_or(0)
-    };
-    for index in 0..now.thread_delivered_bytes.len() {
-        let bytes = delta(&now.thread_delivered_bytes, &before.thread_delivered_bytes, index);
-        let sent = delta(&now.thread_sent_bytes, &before.thread_sent_bytes, index);
-        let transactions =
-            delta(&now.thread_transactions_total, &before.thread_transactions_total, index);
-        text += &format!(
+fn threads(between: &Between<'_, Interval>) -> String {
+    let thread = |index: usize| {
+        let at = |values: &[u64]| values.get(index).copied().unwrap_or(0);
+        format!(
             "{:>14} {index}: delivered {}b/s, sent {}b/s, {} transactions/s\n",
             "thread",
-            si(bytes as f64 * 8.0 / span_s),
-            si(sent as f64 * 8.0 / span_s),
-            grouped((transactions as f64 / span_s).round() as u64),
-        );
-    }
-    text
+            si(between.per_s(|c| at(&c.thread_delivered_bytes)) * 8.0),
+            si(between.per_s(|c| at(&c.thread_sent_bytes)) * 8.0),
+            between.rate(|c| at(&c.thread_transactions_total)),
+        )
+    };
+    (0..between.now.thread_delivered_bytes.len()).map(thread).collect()
 }
 
 /// `3 ECONNRESET, 1 EOF`.
@@ -182,8 +145,8 @@ mod tests {
 
     #[test]
     fn a_row_is_the_difference_of_two_readings() {
-        let mut rates = TcpRates::new(true);
-        let start = rates.start_ns;
+        let mut row = tcp_rows(true);
+        let start = rxpath_load::engine::clock::now_ns();
         let at = |s: u64, bytes: u64| Interval {
             t_ns: start + s * 1_000_000_000,
             delivered_bytes: bytes,
@@ -191,12 +154,12 @@ mod tests {
             thread_delivered_bytes: vec![bytes],
             ..Interval::default()
         };
-        let first = rates.row(&at(1, 1_000_000)).unwrap();
-        assert!(first.contains("delivered") && first.contains("8Mb/s"), "{first}");
-        let second = rates.row(&at(3, 3_000_000)).unwrap();
+        let first = row(&at(1, 1_000_000)).unwrap();
+        assert!(first.contains("delivered"), "{first}");
+        let second = row(&at(3, 3_000_000)).unwrap();
         assert!(second.contains("8Mb/s") && second.contains("10,000"), "{second}");
         assert!(second.contains("thread 0: delivered 8Mb/s"), "{second}");
-        assert!(rates.row(&at(3, 3_000_000)).is_none());
+        assert!(row(&at(3, 3_000_000)).is_none());
     }
 
     #[test]

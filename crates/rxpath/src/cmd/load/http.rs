@@ -13,11 +13,11 @@ use rxpath_load::http::load::result::{Interval, LoadResult};
 use rxpath_load::http::load::url::Url;
 use rxpath_load::workload::Workload;
 
-use crate::cmd::conduct::{ConductArgs, Ends, Rows, Shown, block, conduct, refuse};
-use crate::cmd::values::placed;
+use crate::cmd::conduct::{ConductArgs, Ends, Shown, block, conduct, refuse};
+use crate::cmd::values::{placed, value_name};
 use crate::cmd::workload_args::ThreadArgs;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::output::rates::grouped;
+use crate::output::rates::{Rows, grouped};
 
 /// Default duration of a load. **Source** wrk.
 const DEFAULT_DURATION: Nanos = Nanos::from_secs(10);
@@ -154,7 +154,7 @@ impl Shown for Load {
         }
         let first = s.request.lines().next().unwrap_or_default();
         rows.push(("request", format!("{first}, {} bytes", s.request_bytes)));
-        rows.push(("engine", format!("{:?}", s.engine).to_lowercase()));
+        rows.push(("engine", value_name(s.engine)));
         block(&format!("load http {}", s.url), &rows)
     }
 
@@ -171,8 +171,7 @@ impl Shown for Load {
     }
 
     fn rows(&self, split: bool) -> Rows<Interval> {
-        let mut lines = summary::Lines::new(split);
-        Box::new(move |counters| lines.row(counters))
+        summary::load_rows(split)
     }
 }
 

@@ -9,12 +9,13 @@ use rxpath_load::udp::result::{Interval, LoadResult};
 use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
-use crate::cmd::conduct::{ConductArgs, Ends, Rows, Shown, block, conduct, refuse};
+use crate::cmd::conduct::{ConductArgs, Ends, Shown, block, conduct, refuse};
 use crate::cmd::values::{placed, quantiles};
 use crate::cmd::workload_args::ThreadArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
-use crate::output::rates::{Rates, grouped};
+use crate::output::rates::{Rows, grouped};
+use crate::output::udp::udp_rows;
 
 /// Default duration of a load. **Source** iperf3.
 const DEFAULT_DURATION: Nanos = Nanos::from_secs(10);
@@ -180,7 +181,6 @@ impl Shown for Load {
     }
 
     fn rows(&self, split: bool) -> Rows<Interval> {
-        let mut rates = Rates::new("sent", self.settings().to[0], split);
-        Box::new(move |counters| rates.row(counters))
+        udp_rows("sent", self.settings().to[0], split)
     }
 }

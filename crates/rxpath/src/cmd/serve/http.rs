@@ -10,11 +10,11 @@ use rxpath_load::http::serve::result::{BusyPollResult, Interval, ServeResult, Th
 use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
-use crate::cmd::conduct::{ConductArgs, EndArgs, Rows, Shown, block, conduct, refuse};
-use crate::cmd::values::{milliseconds, nanoseconds, placed, quantiles};
+use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct, refuse};
+use crate::cmd::values::{milliseconds, nanoseconds, placed, quantiles, value_name};
 use crate::cmd::workload_args::{BufferArgs, BusyPollArgs, ThreadArgs};
 use crate::exit::{Failure, Outcome};
-use crate::output::rates::grouped;
+use crate::output::rates::{Between, Rows, grouped, rows};
 
 /// `rxpath serve http …`
 #[derive(Debug, clap::Args)]
@@ -105,19 +105,18 @@ impl ServeHttp {
 impl Shown for Serve {
     fn settings_text(&self) -> String {
         let s = Workload::settings(self);
-        let word = |debug: String| debug.to_lowercase();
         let wait = match s.timeout_ms {
             0 => "never sleeps".to_owned(),
             ms => format!("sleeps up to {ms} ms"),
         };
         let engine = match s.trigger {
-            Some(trigger) => format!("epoll, {} triggered", word(format!("{trigger:?}"))),
+            Some(trigger) => format!("epoll, {} triggered", value_name(trigger)),
             None => "io_uring, multishot accept and receive".into(),
         };
         let mut rows = vec![
             ("threads", placed(s.threads_count, &s.cpus)),
             ("engine", format!("{engine}, up to {} events a wait, {wait}", s.events)),
-            ("listeners", word(format!("{:?}", s.sockets))),
+            ("listeners", value_name(s.sockets)),
             ("reply", format!("{} bytes of TCP payload, body {}", s.reply_bytes, s.body_bytes)),
             (
                 "requests",
@@ -207,53 +206,26 @@ impl Shown for Serve {
     }
 
     fn rows(&self, split: bool) -> Rows<Interval> {
-        let mut before =
-            Interval { t_ns: rxpath_load::engine::clock::now_ns(), ..Interval::default() };
-        let (start_ns, mut printed) = (before.t_ns, 0u32);
-        Box::new(move |now| {
-            let span_s = now.t_ns.saturating_sub(before.t_ns) as f64 / 1e9;
-            if span_s <= 0.0 {
-                return None;
+        let heading = format!(
+            "{:>8}  {:>11}  {:>9}  {:>9}  {:>10}  {:>8}  {:>9}\n",
+            "s", "requests/s", "MiB/s in", "MiB/s out", "accepted/s", "open", "refused/s"
+        );
+        rows(heading, move |between: &Between<'_, Interval>| {
+            let mut text = format!(
+                "  {:>11}  {:>9.2}  {:>9.2}  {:>10}  {:>8}  {:>9}\n",
+                between.rate(|c| c.requests_total),
+                between.mib_per_s(|c| c.received_bytes),
+                between.mib_per_s(|c| c.sent_bytes),
+                between.rate(|c| c.accepted_total),
+                grouped(between.now.open_count),
+                between.rate(|c| c.refused_total),
+            );
+            if split {
+                text += &between.parts("thread", |c| &c.thread_requests_total);
             }
-            let mut text = String::new();
-            if printed.is_multiple_of(20) {
-                text += &heading();
-            }
-            printed += 1;
-            text += &row(start_ns, &before, now, span_s, split);
-            before = now.clone();
-            Some(text)
+            text
         })
     }
-}
-
-fn heading() -> String {
-    format!(
-        "{:>8}  {:>11}  {:>9}  {:>9}  {:>10}  {:>8}  {:>9}\n",
-        "s", "requests/s", "MiB/s in", "MiB/s out", "accepted/s", "open", "refused/s"
-    )
-}
-
-fn row(start_ns: u64, before: &Interval, now: &Interval, span_s: f64, split: bool) -> String {
-    let rate = |now: u64, before: u64| grouped(((now - before) as f64 / span_s).round() as u64);
-    let mib = |now: u64, before: u64| (now - before) as f64 / span_s / 1_048_576.0;
-    let mut text = format!(
-        "{:>8.1}  {:>11}  {:>9.2}  {:>9.2}  {:>10}  {:>8}  {:>9}\n",
-        (now.t_ns - start_ns) as f64 / 1e9,
-        rate(now.requests_total, before.requests_total),
-        mib(now.received_bytes, before.received_bytes),
-        mib(now.sent_bytes, before.sent_bytes),
-        rate(now.accepted_total, before.accepted_total),
-        grouped(now.open_count),
-        rate(now.refused_total, before.refused_total),
-    );
-    if split {
-        for (index, requests) in now.thread_requests_total.iter().enumerate() {
-            let earlier = before.thread_requests_total.get(index).copied().unwrap_or(0);
-            text += &format!("{:>14} {index}: {:>9}/s\n", "thread", rate(*requests, earlier));
-        }
-    }
-    text
 }
 
 /// `200: 5, 400: 1`, or `none`.

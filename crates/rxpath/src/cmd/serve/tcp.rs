@@ -12,11 +12,12 @@ use rxpath_load::udp::serve::options::Sockets;
 use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
-use crate::cmd::conduct::{ConductArgs, EndArgs, Rows, Shown, block, conduct, refuse};
-use crate::cmd::values::placed;
+use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct, refuse};
+use crate::cmd::values::{placed, value_name};
 use crate::cmd::workload_args::{BufferArgs, BusyPollArgs, SlowArgs, ThreadArgs};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::output::tcp::{TcpRates, connection_rows, kinds, socket_text, tcp_text};
+use crate::output::rates::Rows;
+use crate::output::tcp::{connection_rows, kinds, socket_text, tcp_rows, tcp_text};
 use rxpath_core::units::grouped;
 
 /// `rxpath serve tcp …`
@@ -89,14 +90,10 @@ impl Shown for Serve {
         let s = Workload::settings(self);
         let mut rows = vec![
             ("threads", placed(s.threads_count, &s.cpus)),
-            ("listeners", format!("{:?}", s.sockets).to_lowercase()),
+            ("listeners", value_name(s.sockets)),
             (
                 "receive",
-                format!(
-                    "{}, {} a call",
-                    format!("{:?}", s.receive).to_lowercase(),
-                    Bytes(s.buffer_bytes as u64)
-                ),
+                format!("{}, {} a call", value_name(s.receive), Bytes(s.buffer_bytes as u64)),
             ),
             ("sockets", socket_text(&s.socket)),
             ("preamble", format!("version {}", s.preamble_version)),
@@ -164,8 +161,7 @@ impl Shown for Serve {
     }
 
     fn rows(&self, split: bool) -> Rows<Interval> {
-        let mut rates = TcpRates::new(split);
-        Box::new(move |counters| rates.row(counters))
+        tcp_rows(split)
     }
 
     fn exit(&self, result: &ServeResult) -> Exit {

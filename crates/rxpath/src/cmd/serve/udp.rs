@@ -9,12 +9,13 @@ use rxpath_load::udp::serve::{Serve, dry_loop_ns};
 use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
-use crate::cmd::conduct::{ConductArgs, EndArgs, Rows, Shown, block, conduct, refuse};
-use crate::cmd::values::{placed, quantiles};
+use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct, refuse};
+use crate::cmd::values::{placed, quantiles, value_name};
 use crate::cmd::workload_args::{BusyPollArgs, SlowArgs, ThreadArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
-use crate::output::rates::{Rates, grouped};
+use crate::output::rates::{Rows, grouped};
+use crate::output::udp::udp_rows;
 
 /// `rxpath serve udp …`
 #[derive(Debug, clap::Args)]
@@ -105,12 +106,12 @@ impl Shown for Serve {
         };
         let mut rows = vec![
             ("threads", placed(s.threads_count, &s.cpus)),
-            ("sockets", format!("{:?}", s.sockets).to_lowercase()),
+            ("sockets", value_name(s.sockets)),
             ("call", format!("{}, batch {}", s.call, s.batch)),
             ("receive buffer", capacity),
         ];
         if let Some(steer) = s.steer {
-            rows.push(("steer", format!("{steer:?}").to_lowercase()));
+            rows.push(("steer", value_name(steer)));
         }
         if s.gro {
             rows.push(("UDP_GRO", "on; datagrams counted by segment".into()));
@@ -180,7 +181,6 @@ impl Shown for Serve {
     }
 
     fn rows(&self, split: bool) -> Rows<Interval> {
-        let mut rates = Rates::new("delivered", self.local(), split);
-        Box::new(move |counters| rates.row(counters))
+        udp_rows("delivered", self.local(), split)
     }
 }

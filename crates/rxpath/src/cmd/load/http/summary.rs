@@ -1,16 +1,12 @@
 //! The summary of an HTTP load in wrk's well-known form, and what wrk leaves out.
 
-use rxpath_load::engine::clock;
 use rxpath_load::http::load::options::{LoadSettings, Loop};
 use rxpath_load::http::load::result::{Interval, LoadResult, Spread};
 use rxpath_load::quantiles::Quantiles;
 
 use crate::cmd::conduct::block;
 use crate::cmd::values::quantiles;
-use crate::output::rates::grouped;
-
-/// Rows between two headings.
-const PAGE: u32 = 20;
+use crate::output::rates::{Between, Rows, grouped, rows};
 
 /// A number in three digits with the largest unit that fits, as wrk prints it.
 fn scaled(value: f64, units: &[&str], base: f64) -> String {
@@ -169,60 +165,29 @@ fn rest(r: &LoadResult) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// The line per second.
-#[derive(Debug)]
-pub struct Lines {
-    split: bool,
-    start_ns: u64,
-    before: Interval,
-    rows: u32,
-}
-
-impl Lines {
-    /// From now on; with `split` each thread has a line of its own, too.
-    pub fn new(split: bool) -> Self {
-        let start_ns = clock::now_ns();
-        let before = Interval { t_ns: start_ns, ..Interval::default() };
-        Self { split, start_ns, before, rows: 0 }
-    }
-
-    /// What came between the reading before and this one; `None` when no time passed.
-    pub fn row(&mut self, now: &Interval) -> Option<String> {
-        let before = std::mem::replace(&mut self.before, now.clone());
-        let span_s = now.t_ns.saturating_sub(before.t_ns) as f64 / 1e9;
-        if span_s <= 0.0 {
-            return None;
-        }
-        let mut text = String::new();
-        if self.rows.is_multiple_of(PAGE) {
-            text += &format!(
-                "{:>8}  {:>13}  {:>9}  {:>10}  {:>10}  {:>8}\n",
-                "s", "requests/s", "MiB/s", "p50", "p99", "errors"
-            );
-        }
-        self.rows += 1;
+/// The line per second; with `split` each thread has a line of its own, too.
+pub fn load_rows(split: bool) -> Rows<Interval> {
+    let heading = format!(
+        "{:>8}  {:>13}  {:>9}  {:>10}  {:>10}  {:>8}\n",
+        "s", "requests/s", "MiB/s", "p50", "p99", "errors"
+    );
+    rows(heading, move |between: &Between<'_, Interval>| {
         let quantile = |of: fn(&Quantiles) -> f64| {
-            now.response_time_us.as_ref().map_or_else(|| "-".into(), |q| time(of(q)))
+            between.now.response_time_us.as_ref().map_or_else(|| "-".into(), |q| time(of(q)))
         };
-        text += &format!(
-            "{:>8.1}  {:>13}  {:>9.2}  {:>10}  {:>10}  {:>8}\n",
-            now.t_ns.saturating_sub(self.start_ns) as f64 / 1e9,
-            grouped(((now.requests_total - before.requests_total) as f64 / span_s).round() as u64),
-            (now.received_bytes - before.received_bytes) as f64 / span_s / 1_048_576.0,
+        let mut text = format!(
+            "  {:>13}  {:>9.2}  {:>10}  {:>10}  {:>8}\n",
+            between.rate(|c| c.requests_total),
+            between.mib_per_s(|c| c.received_bytes),
             quantile(|q| q.p50),
             quantile(|q| q.p99),
-            now.errors_total - before.errors_total,
+            between.delta(|c| c.errors_total),
         );
-        if self.split {
-            for (index, requests) in now.thread_requests_total.iter().enumerate() {
-                let before = before.thread_requests_total.get(index).copied().unwrap_or(0);
-                let rate = (requests - before) as f64 / span_s;
-                text +=
-                    &format!("{:>14} {index}: {:>9}/s\n", "thread", grouped(rate.round() as u64));
-            }
+        if split {
+            text += &between.parts("thread", |c| &c.thread_requests_total);
         }
-        Some(text)
-    }
+        text
+    })
 }
 
 #[cfg(test)]
@@ -242,8 +207,8 @@ mod tests {
 
     #[test]
     fn a_row_is_the_difference_of_two_readings() {
-        let mut lines = Lines::new(true);
-        let start = lines.start_ns;
+        let mut row = load_rows(true);
+        let start = rxpath_load::engine::clock::now_ns();
         let at = |s: u64, requests: u64| Interval {
             t_ns: start + s * 1_000_000_000,
             requests_total: requests,
@@ -253,12 +218,12 @@ mod tests {
             response_time_us: Some(Quantiles { p50: 61.0, p99: 2500.0, ..Quantiles::default() }),
             ..Interval::default()
         };
-        let first = lines.row(&at(1, 1000)).unwrap();
-        assert!(first.contains("requests/s") && first.contains(" 1,000 "), "{first}");
-        let second = lines.row(&at(3, 5000)).unwrap();
+        let first = row(&at(1, 1000)).unwrap();
+        assert!(first.contains("requests/s"), "{first}");
+        let second = row(&at(3, 5000)).unwrap();
         for wanted in [" 2,000 ", "2000.00", "61.00us", "2.50ms", "40\n", "thread 0:     2,000/s"] {
             assert!(second.contains(wanted), "{wanted}: {second}");
         }
-        assert!(lines.row(&at(3, 5000)).is_none());
+        assert!(row(&at(3, 5000)).is_none());
     }
 }

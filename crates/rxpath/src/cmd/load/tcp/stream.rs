@@ -8,10 +8,12 @@ use rxpath_load::tcp::preamble::SendMethod;
 use rxpath_load::tcp::result::{Direction, Interval, StreamResult};
 use rxpath_load::workload::Workload;
 
-use crate::cmd::conduct::{Ends, Rows, Shown, block, conduct, refuse};
+use crate::cmd::conduct::{Ends, Shown, block, conduct, refuse};
 use crate::cmd::load::tcp::{CommonArgs, common_rows, exit};
+use crate::cmd::values::value_name;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::output::tcp::{TcpRates, connection_rows, kinds, tcp_text};
+use crate::output::rates::Rows;
+use crate::output::tcp::{connection_rows, kinds, tcp_rows, tcp_text};
 use rxpath_core::units::grouped;
 use rxpath_load::tcp::serve::options::ReceiveMethod;
 
@@ -84,15 +86,10 @@ impl Shown for Stream {
     fn settings_text(&self) -> String {
         let s = Workload::settings(self);
         let mut rows = common_rows(&s.common);
-        rows.push(("direction", format!("{:?}", s.direction).to_lowercase()));
+        rows.push(("direction", value_name(s.direction)));
         rows.push((
             "send",
-            format!(
-                "{}, {} a call, {}",
-                format!("{:?}", s.send).to_lowercase(),
-                Bytes(s.buffer_bytes as u64),
-                s.call
-            ),
+            format!("{}, {} a call, {}", value_name(s.send), Bytes(s.buffer_bytes as u64), s.call),
         ));
         rows.push((
             "rate",
@@ -153,8 +150,7 @@ impl Shown for Stream {
     }
 
     fn rows(&self, split: bool) -> Rows<Interval> {
-        let mut rates = TcpRates::new(split);
-        Box::new(move |counters| rates.row(counters))
+        tcp_rows(split)
     }
 
     fn exit(&self, result: &StreamResult) -> Exit {

@@ -7,10 +7,12 @@ use rxpath_load::tcp::load::transactions::{ConnectRequestResponse, RequestRespon
 use rxpath_load::tcp::result::{Interval, TransactionsResult};
 use rxpath_load::workload::Workload;
 
-use crate::cmd::conduct::{Ends, Rows, Shown, block, conduct, refuse};
+use crate::cmd::conduct::{Ends, Shown, block, conduct, refuse};
 use crate::cmd::load::tcp::{CommonArgs, common_rows, exit};
+use crate::cmd::values::value_name;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::output::tcp::{TcpRates, connection_rows, kinds, tcp_text};
+use crate::output::rates::Rows;
+use crate::output::tcp::{connection_rows, kinds, tcp_rows, tcp_text};
 use rxpath_core::units::grouped;
 
 /// `rxpath load tcp rr …`
@@ -102,7 +104,7 @@ impl<const SINGLE: bool> Shown for Transactions<SINGLE> {
             }),
         ));
         if let Some(close_by) = s.close {
-            rows.push(("closed by", format!("{close_by:?}").to_lowercase()));
+            rows.push(("closed by", value_name(close_by)));
         }
         let kind = if SINGLE { "crr" } else { "rr" };
         block(&format!("load tcp {kind} {}", s.common.to), &rows)
@@ -160,8 +162,7 @@ impl<const SINGLE: bool> Shown for Transactions<SINGLE> {
     }
 
     fn rows(&self, split: bool) -> Rows<Interval> {
-        let mut rates = TcpRates::new(split);
-        Box::new(move |counters| rates.row(counters))
+        tcp_rows(split)
     }
 
     fn exit(&self, result: &TransactionsResult) -> Exit {
