@@ -26,8 +26,9 @@ fn result(words: &[&str]) -> Value {
     value["result"].take()
 }
 
+/// A text as a cell of a table, without Markdown or HTML of its own.
 fn cell(of: &Value, key: &str) -> String {
-    of[key].as_str().unwrap().replace('|', "\\|")
+    of[key].as_str().unwrap().replace('|', "\\|").replace('<', "\\<")
 }
 
 fn rules() -> String {

@@ -195,7 +195,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ),
     (
         "model",
-        &[("rxpath model bounds --arrival-rate 400k --stall 10ms", "the required buffer size")],
+        &[(
+            "rxpath model bounds --arrival-rate 400k --size 32 --stall 10ms",
+            "the required buffer size",
+        )],
     ),
     (
         "model bounds",
