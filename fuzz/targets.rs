@@ -105,8 +105,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     }),
     ("startup", |bytes| {
         text(bytes, |t| {
-            drop(startup::parse_startup(startup::Form::Udev, t));
-            drop(startup::parse_startup(startup::Form::Script, t));
+            drop(startup::parse_startup(t, &["eth0".to_owned()]));
         });
     }),
     ("scenario", |bytes| text(bytes, scenario_file)),

@@ -19,7 +19,7 @@ use rxpath_host::procfs::sysctl;
 use rxpath_host::queue_map::Shared;
 use rxpath_host::root::Root;
 use rxpath_host::snapshot::{self, Counters};
-use rxpath_host::startup::{self, Step};
+use rxpath_host::startup::{self, Line};
 use rxpath_host::topology::Topology;
 
 use crate::rule::Gap;
@@ -76,7 +76,7 @@ const PAGE_OPTIONS: [(&str, u64); 10] = [
 pub struct HostFacts {
     root: Root,
     files: RefCell<BTreeMap<String, Fact<String>>>,
-    startup: OnceCell<Vec<Step>>,
+    startup: OnceCell<Vec<Line>>,
     readers: OnceCell<Fact<Readers>>,
     later: Option<counted::Later>,
     /// How the counters were read: once, unless [`HostFacts::watch`] or the capture took a second reading.
@@ -317,14 +317,9 @@ impl HostFacts {
         kept::in_force(&self.kept, |dir| self.list(dir).into_value().unwrap_or_default())
     }
 
-    /// Lines of udev rules and of rc.local that set something, in the order in which they act.
-    pub fn startup(&self) -> &[Step] {
+    /// Lines of udev rules and of rc.local that name a setting, in the order in which they act.
+    pub fn startup(&self) -> &[Line] {
         self.startup.get_or_init(|| startup::read(&self.root))
-    }
-
-    /// The files that a path with shell patterns names; a path without any names itself.
-    pub fn files_like(&self, pattern: &str) -> Vec<String> {
-        kept::matching(pattern, &|dir: &str| self.list(dir).into_value().unwrap_or_default())
     }
 
     /// Every device of the namespace, for rules that say something about all of them: a gap when one was lost.

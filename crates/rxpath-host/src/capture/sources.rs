@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use crate::root::Root;
-use crate::startup::{Form, SCRIPTS};
+use crate::startup::{SCRIPTS, UDEV};
 
 /// How a source is read and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +25,9 @@ pub enum Sort {
     Settings,
     /// The kernel's command line: only parameters that matter are kept when names are replaced.
     CommandLine,
-    /// A start-up file: only what its lines set is kept when names are replaced ([`crate::startup::bare`]).
-    Startup(Form),
+    /// A start-up file: only the settings that it names are kept when names are replaced
+    /// ([`crate::startup::names_only`]).
+    Startup,
 }
 
 /// One source.
@@ -221,14 +222,6 @@ const LINKS: [&str; 8] = [
     "/proc/1/ns/net",
 ];
 
-/// udev rules; of a distribution's own too, because only those that set something are kept.
-const RULES: [&str; 4] = [
-    "/etc/udev/rules.d/*.rules",
-    "/run/udev/rules.d/*.rules",
-    "/usr/local/lib/udev/rules.d/*.rules",
-    "/usr/lib/udev/rules.d/*.rules",
-];
-
 /// Directories of sysctl.d(5), the one that hides the others first. `/lib` is `/usr/lib` wherever systemd runs.
 pub const SYSCTL_DIRS: [&str; 4] =
     ["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d"];
@@ -261,15 +254,14 @@ const SECRET: [&str; 6] =
 /// All sources.
 pub fn all() -> Vec<Source> {
     let mut all = vec![Source { pattern: "/proc/cmdline".into(), sort: Sort::CommandLine }];
-    let in_dirs = |dirs: [&str; 4], extension: &str| {
-        dirs.map(|dir| Source {
-            pattern: format!("{dir}/*.{extension}").into(),
-            sort: Sort::Settings,
-        })
+    let in_dirs = |dirs: [&str; 4], extension: &str, sort| {
+        dirs.map(|dir| Source { pattern: format!("{dir}/*.{extension}").into(), sort })
     };
-    all.extend(in_dirs(SYSCTL_DIRS, "conf"));
-    all.extend(in_dirs(LINK_DIRS, "link"));
-    let lists: [(&[&'static str], Sort); 9] = [
+    all.extend(in_dirs(SYSCTL_DIRS, "conf", Sort::Settings));
+    all.extend(in_dirs(LINK_DIRS, "link", Sort::Settings));
+    // A distribution's own too, because only those that name a setting are kept.
+    all.extend(in_dirs(UDEV, "rules", Sort::Startup));
+    let lists: [(&[&'static str], Sort); 8] = [
         (&VERSIONS, Sort::Version),
         (&FILES, Sort::File),
         (&DEVICE, Sort::File),
@@ -277,8 +269,7 @@ pub fn all() -> Vec<Source> {
         (&BELOW, Sort::Below),
         (&LINKS, Sort::Link),
         (&SETTINGS, Sort::Settings),
-        (&RULES, Sort::Startup(Form::Udev)),
-        (&SCRIPTS, Sort::Startup(Form::Script)),
+        (&SCRIPTS, Sort::Startup),
     ];
     for (patterns, sort) in lists {
         all.extend(

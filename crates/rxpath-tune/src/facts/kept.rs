@@ -53,7 +53,7 @@ pub(super) fn in_force(
 }
 
 /// Paths that a pattern names; a part without a pattern need not be there.
-pub(super) fn matching(pattern: &str, list: &impl Fn(&str) -> Vec<String>) -> Vec<String> {
+fn matching(pattern: &str, list: &impl Fn(&str) -> Vec<String>) -> Vec<String> {
     let mut found = vec![String::new()];
     for part in pattern.trim_start_matches('/').split('/') {
         found = found

@@ -72,7 +72,7 @@ pub const RULES: &[Rule] = &[
         area: Area::Surroundings,
         kind: Kind::Judge,
         what: "Will the settings be the same after a reboot?",
-        applies: "hosts whose sysctl.d, udev rules, rc.local or kernel command line name settings of the receive path",
+        applies: "hosts whose sysctl.d or kernel command line name settings of the receive path",
         weight: Weight::always(Warn),
         effect: Effect::Follows {
             size: Unmeasured,
@@ -88,8 +88,8 @@ pub const RULES: &[Rule] = &[
                         comes before the files. rxpath compares net and the other settings of the receive path, and \
                         from the command line transparent_hugepage=, clocksource=, preempt=, nosmt, \
                         cpuidle.governor=, cpufreq.default_governor=, intel_pstate=, amd_pstate=, pcie_aspm.policy= \
-                        and haltpoll.*. udev rules act when a device appears, rc.local at the end of the boot; the \
-                        last line that sets a value counts, and a conditional line makes the value unknown.",
+                        and haltpoll.*. udev rules act when a device appears, rc.local at the end of the boot: a \
+                        setting that one of their lines mentions is named with the line, and not compared.",
             not_when: "the difference is on purpose and short",
             side_effects: "none",
             set_now: "sysctl --system, or correct the file",
