@@ -22,7 +22,7 @@ use rxpath_host::procfs::{
 };
 use rxpath_host::queue_map::{counters, vector};
 use rxpath_host::startup;
-use rxpath_host::steering::{Flow, classic};
+use rxpath_host::steering::Flow;
 use rxpath_host::sysfs::device;
 use rxpath_host::{Group, Knob, session, target};
 use rxpath_lab::scenario;
@@ -96,13 +96,6 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("openssl_speed", |bytes| text(bytes, |t| drop(openssl::claims(t)))),
     ("plan", |bytes| text(bytes, plan)),
     ("reuseport", |bytes| drop(rxpath_bpf::reuseport::parse(bytes))),
-    ("classic_bpf", |bytes| {
-        let flow = Flow::try_from("10.0.0.2:4000->10.0.0.1:4321/udp".to_owned());
-        if let Ok(flow) = flow {
-            let arrival = classic::Arrival { flow, cpu: 1, ifindex: 2 };
-            let _ = classic::run(&classic::parse(bytes), &arrival);
-        }
-    }),
     ("startup", |bytes| {
         text(bytes, |t| {
             drop(startup::parse_startup(t, &["eth0".to_owned()]));

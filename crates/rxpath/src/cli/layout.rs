@@ -106,7 +106,7 @@ const HEADINGS: &[(&str, &str, &[&str])] = &[
     (
         "check",
         "Queues and flows",
-        &["queues", "interval", "flow", "probe", "probe-from", "probe-sockets", "probe-into-app"],
+        &["queues", "interval", "flow"],
     ),
     ("diagnose", "This host", &["duration", "port", "no-bpf"]),
     ("diagnose", "Self-test", &["selftest", "draws", "seed", "case", "out"]),
