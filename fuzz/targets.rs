@@ -198,10 +198,6 @@ fn ioctl_answers(bytes: &[u8]) {
     drop(ioctl::parse_rxfh(bytes));
     drop(ioctl::parse_flow_hash(bytes, ioctl::FlowKind::Udp4));
     drop(ioctl::parse_per_queue(bytes));
-    let _ = ioctl::parse_ring_words(bytes);
-    let _ = ioctl::parse_channel_words(bytes);
-    drop(ioctl::parse_coalesce_words(bytes));
-    let _ = ioctl::parse_pause_words(bytes);
     drop(ioctl::parse_fec_words(bytes));
     drop(ioctl::parse_eee_words(bytes));
     drop(ioctl::parse_link_settings(bytes));

@@ -15,6 +15,7 @@ use thiserror::Error;
 use crate::netlink::link::NAME_MAX;
 use crate::pairs::Pairs;
 
+mod ethtool;
 #[cfg(test)]
 mod tests;
 

@@ -7,7 +7,7 @@
 use rxpath_core::CpuList;
 use rxpath_host::netlink::{ethtool, link_settings, napi};
 use rxpath_host::pairs::Pairs;
-use rxpath_host::setter::{Bounds, spread, stamps};
+use rxpath_host::setter::{Bounds, rss, stamps};
 use rxpath_host::sysfs::device::parse_mask;
 use rxpath_host::{Group, Target};
 
@@ -226,7 +226,7 @@ fn of_group(group: Group, pairs: &Pairs) -> Result<(), String> {
             ));
         }
         Group::Link => link_settings::check(pairs),
-        Group::Rss | Group::FlowHash => spread::check(group, pairs),
+        Group::Rss | Group::FlowHash => rss::check(group, pairs),
         Group::Stamps => stamps::check(pairs),
         _ => ethtool::group::check(group, pairs),
     }

@@ -42,7 +42,7 @@ pub fn parse(payload: &[u8]) -> Result<(Pairs, Option<(u32, u32)>), HostError> {
     Ok((pairs, max.map(|max| (attrs.u32(IFLA_MIN_MTU).unwrap_or(0), max))))
 }
 
-fn wish(mut body: Body, asked: &Pairs) -> Result<Body, HostError> {
+fn request(mut body: Body, asked: &Pairs) -> Result<Body, HostError> {
     for (name, text) in asked.iter() {
         let known = SETTINGS.iter().find(|(known, _)| *known == name);
         let (Some((_, attribute)), Ok(value)) = (known, text.parse()) else {
@@ -57,7 +57,7 @@ fn wish(mut body: Body, asked: &Pairs) -> Result<Body, HostError> {
 
 /// Whether these are names and values that a link takes.
 pub fn check(asked: &Pairs) -> Result<(), HostError> {
-    wish(Body::default(), asked).map(drop)
+    request(Body::default(), asked).map(drop)
 }
 
 impl Netlink {
@@ -82,7 +82,7 @@ impl Netlink {
     /// Asks for settings of a link.
     pub fn set_link_settings(&mut self, dev: &str, asked: &Pairs) -> Result<(), HostError> {
         let body = Body::new(&header(0, 0, 0)).text(IFLA_IFNAME, checked(dev)?);
-        let body = wish(body, asked)?;
+        let body = request(body, asked)?;
         self.change(&format!("set {dev}/link {asked}"), RTM_NEWLINK, 0, body.bytes()).map(drop)
     }
 }

@@ -4,17 +4,18 @@
 //! ethtool netlink reads RSS since 6.3 and sets it since 6.17; the ioctl does both on all kernels.
 
 use super::flow_hash::RXNFC;
-use super::group::{ETHTOOL_SCOALESCE, change_moderation, moderation};
 use super::per_queue::ETHTOOL_PERQUEUE;
 use super::rss::{ETHTOOL_GRSSH, FUNCTION, HEAD, TRANSFORMATION};
 use super::rules::ETHTOOL_GRXRINGS;
 use super::settings::{COALESCE, ETHTOOL_GCOALESCE};
 use super::{FlowKind, HashFields, call, order};
-use crate::HostError;
+use crate::netlink::ethtool::field::{Answer, requested};
 use crate::netlink::wire::word32;
 use crate::pairs::Pairs;
+use crate::{Group, HostError};
 
 // linux/ethtool.h
+pub(super) const ETHTOOL_SCOALESCE: u32 = 0x0f;
 pub(super) const ETHTOOL_SRXFH: u32 = 0x2a;
 pub(super) const ETHTOOL_SRSSH: u32 = 0x47;
 /// Of `indir_size`: leave the table as it is.
@@ -26,7 +27,7 @@ const PER_QUEUE: usize = 8 + 512;
 
 /// What to change of a device's RSS; `None` leaves a part as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SpreadWish {
+pub struct RssRequest {
     /// The table.
     pub table: Option<Table>,
     /// The key.
@@ -55,8 +56,8 @@ fn put(buffer: &mut [u8], word: usize, value: u32) {
 /// The transformation (6.8) has no number for "as it is" that an older kernel takes, so it is sent as it reads.
 ///
 /// **Source** net/ethtool/ioctl.c `ethtool_set_rxfh`.
-pub fn set_spread(dev: &str, wish: &SpreadWish) -> Result<(), HostError> {
-    let entries = match &wish.table {
+pub fn set_rss(dev: &str, request: &RssRequest) -> Result<(), HostError> {
+    let entries = match &request.table {
         None => NO_CHANGE,
         Some(Table::Default) => 0,
         Some(Table::Entries(entries)) => entries.len() as u32,
@@ -67,13 +68,13 @@ pub fn set_spread(dev: &str, wish: &SpreadWish) -> Result<(), HostError> {
     let mut buffer = vec![0; RXFH];
     put(&mut buffer, 0, ETHTOOL_SRSSH);
     put(&mut buffer, 2, entries);
-    put(&mut buffer, 3, wish.key.as_ref().map_or(0, Vec::len) as u32);
-    buffer[FUNCTION] = wish.function.unwrap_or(0);
-    buffer[TRANSFORMATION] = wish.transformation.unwrap_or(now[TRANSFORMATION]);
-    if let Some(Table::Entries(entries)) = &wish.table {
+    put(&mut buffer, 3, request.key.as_ref().map_or(0, Vec::len) as u32);
+    buffer[FUNCTION] = request.function.unwrap_or(0);
+    buffer[TRANSFORMATION] = request.transformation.unwrap_or(now[TRANSFORMATION]);
+    if let Some(Table::Entries(entries)) = &request.table {
         buffer.extend(entries.iter().flat_map(|entry| entry.to_ne_bytes()));
     }
-    buffer.extend(wish.key.iter().flatten());
+    buffer.extend(request.key.iter().flatten());
     order("set the RSS table of", dev, &mut buffer)
 }
 
@@ -118,7 +119,8 @@ fn queue_moderation_words(dev: &str, queue: u32) -> Result<Vec<u8>, HostError> {
 ///
 /// **Source** net/ethtool/ioctl.c `ethtool_get_per_queue_coalesce`.
 pub fn queue_moderation(dev: &str, queue: u32) -> Result<Pairs, HostError> {
-    Ok(moderation(&queue_moderation_words(dev, queue)?[PER_QUEUE..]))
+    let words = queue_moderation_words(dev, queue)?;
+    Ok(Answer::of_words(Group::Coalesce, &words[PER_QUEUE..]).pairs())
 }
 
 /// Asks for the interrupt moderation of one queue; what is not asked for stays as it reads now.
@@ -128,7 +130,9 @@ pub fn set_queue_moderation(dev: &str, queue: u32, asked: &Pairs) -> Result<(), 
     let now = queue_moderation_words(dev, queue)?;
     let mut buffer = per_queue(ETHTOOL_SCOALESCE, queue)?;
     buffer[PER_QUEUE + 4..].copy_from_slice(&now[PER_QUEUE + 4..]);
-    change_moderation(&mut buffer[PER_QUEUE..], asked)?;
+    for (field, number) in requested(Group::Coalesce, asked, |field| field.word.is_some())? {
+        put(&mut buffer[PER_QUEUE..], field.word.map_or(0, |(word, _)| word), number);
+    }
     order(&format!("set the coalescing of queue {queue} of"), dev, &mut buffer)
 }
 

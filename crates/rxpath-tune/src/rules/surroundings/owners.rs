@@ -165,7 +165,8 @@ fn links(ask: &Ask<'_>) -> Vec<String> {
     let lines: Vec<_> = ask.facts.startup().iter().filter(|line| line.has("ethtool")).collect();
     let devices = ask.facts.devices.iter().filter(|_| !lines.is_empty());
     for (device, file) in devices.filter_map(|device| Some((device, link_file(ask, device)?))) {
-        for (group, options) in ETHTOOL {
+        for group in Group::all() {
+            let options = group.ethtool_options();
             let keys = LINK_KEYS.iter().filter(|(of, ..)| *of == group).map(|(.., key)| *key);
             let Some(key) = keys.into_iter().find(|key| file.settings.contains_key(*key)) else {
                 continue;
@@ -179,19 +180,6 @@ fn links(ask: &Ask<'_>) -> Vec<String> {
     }
     twice
 }
-
-/// Options of ethtool(8) by the group of settings that they change.
-const ETHTOOL: [(Group, &[&str]); 9] = [
-    (Group::Pause, &["-A", "--pause"]),
-    (Group::Coalesce, &["-C", "--coalesce"]),
-    (Group::Rings, &["-G", "--set-ring"]),
-    (Group::Features, &["-K", "--features", "--offload"]),
-    (Group::Channels, &["-L", "--set-channels"]),
-    (Group::LinkModes, &["-s", "--change"]),
-    (Group::Fec, &["--set-fec"]),
-    (Group::Eee, &["--set-eee"]),
-    (Group::Rss, &["-X", "--set-rxfh-indir", "--rxfh"]),
-];
 
 /// Whether `ethtool -s` changes the link's mode: it changes Wake-on-LAN, the port and messages, too.
 fn is_mode(line: &Line) -> bool {
