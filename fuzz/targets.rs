@@ -169,7 +169,7 @@ fn netlink_objects(bytes: &[u8]) {
 fn kernel_names(text: &str) {
     let _ = rxpath_tune::facts::Version::parse(text);
     drop(text.parse::<target::Target>());
-    drop(rxpath_tune::plan::make::Wish::parse(text));
+    drop(rxpath_tune::plan::make::Request::parse(text));
 }
 
 /// Numbers with their units.

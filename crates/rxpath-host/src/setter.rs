@@ -20,7 +20,7 @@ pub mod stamps;
 
 pub use bounds::Bounds;
 
-use rss::{flow_hash, restore_rss, set_flow_hash, set_rss, rss_pairs};
+use rss::{flow_hash, restore_rss, rss_pairs, set_flow_hash, set_rss};
 use stamps::{set_stamps, stamps};
 
 /// The real NICs that were tried took 0.4 to 1 s; autonegotiation may take some seconds.

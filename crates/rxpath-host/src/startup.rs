@@ -41,17 +41,8 @@ pub const DEVICE_FILES: [&str; 9] = [
 ];
 
 /// Beginnings of the names of settings: paths, and sysctl keys in both spellings.
-const NAMES: [&str; 9] = [
-    "/proc/irq/",
-    "/proc/sys/",
-    "/sys/",
-    "kernel.",
-    "kernel/",
-    "net.",
-    "net/",
-    "vm.",
-    "vm/",
-];
+const NAMES: [&str; 9] =
+    ["/proc/irq/", "/proc/sys/", "/sys/", "kernel.", "kernel/", "net.", "net/", "vm.", "vm/"];
 
 /// Words that say what a name is about: keys of udev, and what `ethtool -s` changes of a link.
 const CONTEXT: [&str; 7] = ["ATTR", "KERNEL", "NAME", "advertise", "autoneg", "duplex", "speed"];
@@ -80,7 +71,9 @@ impl Line {
 
     /// Whether it runs `ethtool` on a device with one of the options.
     pub fn mentions_ethtool(&self, device: &str, options: &[&str]) -> bool {
-        self.has("ethtool") && options.iter().any(|option| self.has(option)) && self.may_mean(device)
+        self.has("ethtool")
+            && options.iter().any(|option| self.has(option))
+            && self.may_mean(device)
     }
 
     /// Whether one of its words is this one.
@@ -90,7 +83,9 @@ impl Line {
 
     /// Whether it names a file below `/proc/irq` with this name.
     pub fn mentions_irq(&self, start: &str) -> bool {
-        self.words.iter().any(|word| word.starts_with("/proc/irq/") && last(word).starts_with(start))
+        self.words
+            .iter()
+            .any(|word| word.starts_with("/proc/irq/") && last(word).starts_with(start))
     }
 
     /// Whether it names the device, or leaves open which it means: by a variable, a pattern, a udev rule without a name.
@@ -111,12 +106,16 @@ pub fn parse_startup(text: &str, devices: &[String]) -> BTreeMap<usize, Vec<Stri
     let is_sign = |c: char| c.is_ascii_alphanumeric() || "_./*?-:$%[]!@".contains(c);
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with('#'));
     let words = lines.filter_map(|(at, line)| {
-        let words: Vec<&str> =
-            line.split(|c| !is_sign(c)).map(|word| if is_ethtool(word) { "ethtool" } else { word }).collect();
+        let words: Vec<&str> = line
+            .split(|c| !is_sign(c))
+            .map(|word| if is_ethtool(word) { "ethtool" } else { word })
+            .collect();
         let runs_ethtool = words.contains(&"ethtool");
         let keep = |word: &&str| match *word {
             word if is_name(word) || CONTEXT.contains(&word) => Some(word.to_owned()),
-            word if devices.iter().any(|device| glob::is_match(word, device)) => Some(word.to_owned()),
+            word if devices.iter().any(|device| glob::is_match(word, device)) => {
+                Some(word.to_owned())
+            }
             word if runs_ethtool && word.starts_with('-') => Some(word.to_owned()),
             word if word.contains(['$', '%']) => Some("$".to_owned()),
             _ => None,
@@ -230,7 +229,9 @@ mod tests {
     #[test]
     fn an_option_of_ethtool_is_found_with_its_device() {
         let features = ["-K", "--features"];
-        for text in ["/usr/sbin/ethtool -K eth0 gro off", "test -e /x && ethtool --features $dev gro off"] {
+        for text in
+            ["/usr/sbin/ethtool -K eth0 gro off", "test -e /x && ethtool --features $dev gro off"]
+        {
             assert!(line(text).mentions_ethtool("eth0", &features), "{text}");
             assert!(!line(text).mentions_ethtool("eth0", &["-G"]), "{text}");
         }
@@ -253,8 +254,11 @@ mod tests {
         put("etc/rc.local", "#!/bin/sh\nsysctl -w net.core.a=3\n");
         let lines = read(&Root::tree(dir.path()).unwrap());
         let places: Vec<&str> = lines.iter().map(|line| line.place.as_str()).collect();
-        let wanted =
-            ["/run/udev/rules.d/50-x.rules:1", "/etc/udev/rules.d/60-net.rules:2", "/etc/rc.local:2"];
+        let wanted = [
+            "/run/udev/rules.d/50-x.rules:1",
+            "/etc/udev/rules.d/60-net.rules:2",
+            "/etc/rc.local:2",
+        ];
         assert_eq!(places, wanted);
     }
 

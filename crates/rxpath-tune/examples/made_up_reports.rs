@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 use rxpath_core::Envelope;
 use rxpath_tune::check::{NicLine, Note};
-use rxpath_tune::{Finding, Knob, Report, Rule, Set, rules};
+use rxpath_host::Knob;
+use rxpath_tune::{Finding, Report, Rule, Set, rules};
 use serde_json::json;
 
 /// NICs of a host.

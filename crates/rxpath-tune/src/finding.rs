@@ -151,7 +151,7 @@ impl Finding {
     pub fn changes_in_lines(&self) -> Vec<String> {
         let names: Vec<(String, ())> =
             self.changes.iter().map(|set| (set.knob.to_string(), ())).collect();
-        let values: Vec<String> = self.changes.iter().map(|set| set.value.to_string()).collect();
+        let values: Vec<String> = self.changes.iter().map(|set| set.value.clone()).collect();
         let one = |range: Range| {
             let own: Vec<&str> =
                 values[range.first..][..range.count].iter().map(String::as_str).collect();

@@ -114,10 +114,7 @@ fn of_start_up_files_only_names_of_settings_are_kept() {
         job.source(source).unwrap();
     }
     let script = fs::read_to_string(target.join("etc/rc.local")).unwrap();
-    assert_eq!(
-        script, "\n\n\neth0 mtu\n/sys/a\n",
-        "the lines keep their numbers"
-    );
+    assert_eq!(script, "\n\n\neth0 mtu\n/sys/a\n", "the lines keep their numbers");
     let rule = fs::read_to_string(target.join("etc/udev/rules.d/70-net.rules")).unwrap();
     assert!(rule == "ATTR ATTR mtu\n", "{rule}");
     assert!(!target.join("usr").exists(), "a rule that names nothing");

@@ -25,9 +25,7 @@ pub use link::{eee, link_modes, link_port, link_state, parse_eee_words, parse_li
 pub use per_queue::{parse_per_queue, queue_coalesce};
 pub use rss::{parse_rxfh, rss};
 pub use rules::{FlowRules, flow_rules};
-pub use settings::{
-    channels, coalesce, fec, group, group_limits, parse_fec_words, pause, rings,
-};
+pub use settings::{channels, coalesce, fec, group, group_limits, parse_fec_words, pause, rings};
 pub use stamps::{StampConfig, set_stamp_config, stamp_config};
 
 use std::os::fd::AsRawFd;

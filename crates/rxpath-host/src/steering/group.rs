@@ -192,7 +192,8 @@ mod tests {
     #[test]
     fn a_program_is_named_and_a_hash_is_not_guessed() {
         let classic = Selector::Classic { length: 2 };
-        let group = [bound("0.0.0.0:4321", 51, 1, &classic), bound("0.0.0.0:4321", 50, 0, &classic)];
+        let group =
+            [bound("0.0.0.0:4321", 51, 1, &classic), bound("0.0.0.0:4321", 50, 0, &classic)];
         let choice = chosen(&group);
         assert!(choice.socket.gap().unwrap().contains("a classic BPF program chooses"));
         assert_eq!(choice.group.value().unwrap().inodes, [50, 51]);

@@ -107,9 +107,8 @@ fn field_numbers() -> Vec<(String, u16)> {
                 }
                 name => name.to_owned(),
             };
-            let full = |name: &str| {
-                format!("ETHTOOL_A_{set}_{}", name.replace('-', "_").to_uppercase())
-            };
+            let full =
+                |name: &str| format!("ETHTOOL_A_{set}_{}", name.replace('-', "_").to_uppercase());
             all.push((full(&name), field.attribute.0));
             let max = field.attribute.1;
             all.extend(max.map(|max| (full(&(name.replace("-count", "") + "-max")), max)));
@@ -255,8 +254,10 @@ fn attributes_are_those_of_the_installed_header() {
             assert_eq!(theirs, Some(usize::from(*ours)), "{full}");
         }
     }
-    let known: Vec<_> =
-        field_numbers().into_iter().filter_map(|(full, ours)| Some((of(&full)?, ours, full))).collect();
+    let known: Vec<_> = field_numbers()
+        .into_iter()
+        .filter_map(|(full, ours)| Some((of(&full)?, ours, full)))
+        .collect();
     // Headers of an older kernel lack the youngest.
     assert!(known.len() >= 50, "{} numbers compared", known.len());
     for (theirs, ours, full) in known {

@@ -97,7 +97,8 @@ pub(crate) fn fec_obstacle(fec: &Pairs) -> Option<&'static str> {
 /// With negotiation on again and nothing said of what to offer, everything is: the kernel alone keeps the modes of the
 /// forced link, and the program ethtool adds them as this does (`nl_sset_compat_linkmodes`).
 pub(crate) fn offer_all<'a>(request: &mut LinkRequest<'a>, link: &'a LinkModes) {
-    let says_nothing = request.modes.is_empty() && request.speed_mbps.is_none() && request.duplex.is_none();
+    let says_nothing =
+        request.modes.is_empty() && request.speed_mbps.is_none() && request.duplex.is_none();
     if request.autoneg == Some(true) && link.autoneg == Some(false) && says_nothing {
         let modes = link.supported.iter().filter(|mode| is_speed(mode));
         request.modes = modes.map(|mode| (mode.as_str(), true)).collect();
@@ -136,7 +137,8 @@ pub(crate) fn link_request(asked: &Pairs) -> Result<LinkRequest<'_>, HostError> 
             "speed" => {
                 // The largest that the kernel takes (`ethtool_validate_speed`).
                 let speed = text.parse().ok().filter(|speed| i32::try_from(*speed).is_ok());
-                request.speed_mbps = Some(speed.ok_or_else(|| bad("Mb/s as a number, or unknown"))?);
+                request.speed_mbps =
+                    Some(speed.ok_or_else(|| bad("Mb/s as a number, or unknown"))?);
             }
             "duplex" => {
                 let number = ["half", "full"].iter().position(|word| *word == text);
@@ -289,7 +291,12 @@ mod tests {
             let asked: Pairs = text.parse().unwrap();
             let mut request = link_request(&asked).unwrap();
             offer_all(&mut request, &link);
-            request.modes.iter().map(|(mode, on)| format!("{mode}={on}")).collect::<Vec<_>>().join(" ")
+            request
+                .modes
+                .iter()
+                .map(|(mode, on)| format!("{mode}={on}"))
+                .collect::<Vec<_>>()
+                .join(" ")
         };
         assert_eq!(offered("autoneg=on"), "100baseT/Full=true 1000baseT/Full=true");
         assert_eq!(offered("autoneg=on 100baseT/Full=on"), "100baseT/Full=true");

@@ -43,7 +43,7 @@ pub const RULES: &[Rule] = &[
             size: Loss,
             text: "these packets are lost, and `ip -s` does not show where",
         },
-        check: Check::Device(losses),
+        check: Check::Nic(losses),
         text: Text {
             why: "A packet that finds no free descriptor is lost in the NIC. No socket counter ever shows it.",
             mechanism: "The NIC counts it and the driver reports rx_missed_errors, rx_fifo_errors or rx_over_errors \
@@ -70,7 +70,7 @@ pub const RULES: &[Rule] = &[
         applies: "NICs that are up and show their rings",
         weight: Weight::always(Warn),
         effect: Effect::Measure,
-        check: Check::Device(ring_rx),
+        check: Check::Nic(ring_rx),
         text: Text {
             why: "The ring must hold the packets that arrive between two polls. At 10 Gb/s 512 descriptors last 34 us \
                   of the smallest packets.",
@@ -225,9 +225,6 @@ fn told_by_driver(nic: &Nic) -> Vec<(String, u64)> {
 }
 
 fn losses(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let it = lost(ask, device)?;
     let all = it.lost.plus(it.received).total;
     if all == 0 {
@@ -256,9 +253,6 @@ fn losses(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn ring_rx(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let rx = (&device.nic.rings).known()?.rx;
     let (now, max) = ((rx.now, "the ring").known()?, (rx.max, "the largest ring").known()?);
     let it = lost(ask, device)?;
@@ -266,7 +260,7 @@ fn ring_rx(ask: &Ask<'_>, device: &Device) -> Checked {
     if now >= max {
         return Answer::fine(observed);
     }
-    let set = Set::new(Knob::Ring { dev: device.name.clone(), which: "rx".into() }, u64::from(max));
+    let set = Set::new(Knob::part(&device.name, Group::Rings, "rx"), u64::from(max));
     let is_old = it.lost.evidence() == Evidence::Old;
     if it.ratio() > RARE_RATIO && !is_old {
         return Found::new(

@@ -1,7 +1,6 @@
 //! Devices whose settings differ from their .link file.
 
 use rxpath_core::CpuList;
-use rxpath_host::Group;
 use rxpath_host::netlink::ethtool::Amount;
 
 use crate::facts::{Fits, LinkFile};
@@ -20,22 +19,20 @@ pub const RULES: &[Rule] = &[Rule {
         size: Unmeasured,
         text: "manual settings are lost after a reboot, or the file never took effect",
     },
-    check: Check::Device(file),
+    check: Check::Nic(file),
     text: Text {
         why: "If the device differs from its .link file, the file was overridden by hand or by a manager, rejected by \
               the driver, or never used because an earlier file matches too.",
         mechanism: "udev applies the first matching file when the device appears, and never again.",
         not_when: "the difference is intended and temporary",
-        side_effects: "none",
         set_now: "udevadm trigger --action=add /sys/class/net/DEV, or correct the file",
         persist: "the file",
-        undo: VALUE_BACK,
         verify: "networkctl status DEV names the active file; udevadm test-builtin net_setup_link /sys/class/net/DEV",
-        since: "any",
         sources: &[
             "systemd.link(5)",
             "systemd: src/udev/net/link-config.c link_apply_ethtool_settings",
         ],
+        ..Text::JUDGED
     },
 }];
 
@@ -175,9 +172,6 @@ fn steered(ask: &Ask<'_>, file: &LinkFile, device: &Device) -> (Vec<String>, usi
 }
 
 fn file(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     if ask.facts.scope.is_entered {
         return Answer::silent("udev set up the devices of another network namespace");
     }

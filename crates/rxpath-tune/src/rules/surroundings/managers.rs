@@ -91,17 +91,15 @@ pub const RULES: &[Rule] = &[
                         and haltpoll.*. udev rules act when a device appears, rc.local at the end of the boot: a \
                         setting that one of their lines mentions is named with the line, and not compared.",
             not_when: "the difference is on purpose and short",
-            side_effects: "none",
             set_now: "sysctl --system, or correct the file",
             persist: "the file",
-            undo: VALUE_BACK,
             verify: "rxpath check reports it no more",
-            since: "any",
             sources: &[
                 "sysctl.d(5)",
                 "kernel: Documentation/admin-guide/kernel-parameters.txt",
                 "CISOfy/lynis issue 1256",
             ],
+            ..Text::JUDGED
         },
     },
     Rule {
@@ -140,14 +138,10 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "A sender at its limit looks like a receiver's limit.",
             mechanism: "Nothing on this host shows the sender's state.",
-            not_when: NO_SETTING,
-            side_effects: "none",
             set_now: "rxpath check --goal benchmark on the sender",
-            persist: NO_SETTING,
-            undo: NOTHING_CHANGED,
             verify: "store both reports with the result",
-            since: "any",
             sources: &["rxpath: docs/guide.md, where each side says where its own limit was"],
+            ..Text::RECORDED
         },
     },
 ];

@@ -1,6 +1,5 @@
 //! Settings with two owners, and the fingerprint of all settings.
 
-use rxpath_host::Group;
 use rxpath_host::startup::Line;
 
 use super::persistent;
@@ -83,16 +82,11 @@ pub const RULES: &[Rule] = &[
             mechanism: "SHA-256 over the settings that are read here, by name: kernel and its options and parameters, \
                         CPUs and their clocks, sysctls, devices with their features, rings, queues, coalescing, RSS \
                         and steering. Counters, times and transient values are left out.",
-            not_when: NO_SETTING,
-            side_effects: "none",
-            set_now: NO_SETTING,
-            persist: NO_SETTING,
-            undo: NOTHING_CHANGED,
             verify: "the same number before and after a run; `rxpath compare A B` names what differs between two runs",
-            since: "any",
             sources: &[
                 "rxpath: crates/rxpath-tune/src/facts/fingerprint.rs lists what is left out",
             ],
+            ..Text::RECORDED
         },
     },
 ];
@@ -150,7 +144,11 @@ fn files(ask: &Ask<'_>) -> (Vec<String>, Severity) {
     let mut twice = Vec::new();
     for (path, line) in persistent::in_files(ask) {
         for place in persistent::mentions(ask, &path) {
-            twice.push(format!("{}: {} sets it, {place} mentions it", persistent::called(&path), line.file));
+            twice.push(format!(
+                "{}: {} sets it, {place} mentions it",
+                persistent::called(&path),
+                line.file
+            ));
         }
     }
     let links = links(ask);
@@ -172,10 +170,12 @@ fn links(ask: &Ask<'_>) -> Vec<String> {
                 continue;
             };
             let named = lines.iter().filter(|line| line.mentions_ethtool(&device.name, options));
-            twice.extend(named.filter(|line| group != Group::LinkModes || is_mode(line)).map(|line| {
-                let (name, option) = (&device.name, options[0]);
-                format!("{name}: {} ({key}=) and {} (ethtool {option})", file.file, line.place)
-            }));
+            twice.extend(named.filter(|line| group != Group::LinkModes || is_mode(line)).map(
+                |line| {
+                    let (name, option) = (&device.name, options[0]);
+                    format!("{name}: {} ({key}=) and {} (ethtool {option})", file.file, line.place)
+                },
+            ));
         }
     }
     twice

@@ -97,7 +97,9 @@ fn other_files(ask: &Ask<'_>) -> Vec<String> {
     for line in ask.facts.startup().iter().filter(|_| !ask.facts.scope.is_entered) {
         for device in &ask.facts.devices {
             let files = DEVICE_FILES.iter().filter(|file| line.mentions_file(&device.name, file));
-            all.extend(files.map(|file| format!("{} mentions {} of {}", line.place, file, device.name)));
+            all.extend(
+                files.map(|file| format!("{} mentions {} of {}", line.place, file, device.name)),
+            );
         }
     }
     all
