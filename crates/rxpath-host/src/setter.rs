@@ -24,7 +24,7 @@ use rss::{flow_hash, restore_rss, rss_pairs, set_flow_hash, set_rss};
 use stamps::{set_stamps, stamps};
 
 /// The real NICs that were tried took 0.4 to 1 s; autonegotiation may take some seconds.
-pub const LINK_PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const LINK_PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks at a link that is away.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -167,9 +167,7 @@ impl HostSetter {
     fn ask(&mut self, target: &Target, asked: &Pairs) -> Result<(), HostError> {
         match target {
             Target::Group { dev, group } => self.set_pairs(dev, *group, asked),
-            Target::QueueCoalesce { dev, queue } => {
-                ioctl::steering::set_queue_moderation(dev, *queue, asked)
-            }
+            Target::QueueCoalesce { dev, queue } => ioctl::set_queue_moderation(dev, *queue, asked),
             Target::Napi { dev, queue } => {
                 let id = self.napi_id(dev, *queue)?;
                 self.generic()?.set_napi(id, asked)
@@ -246,7 +244,7 @@ impl Setter for HostSetter {
         }
         let pairs = match target {
             Target::Group { dev, group } => self.pairs(dev, *group)?,
-            Target::QueueCoalesce { dev, queue } => ioctl::steering::queue_moderation(dev, *queue)?,
+            Target::QueueCoalesce { dev, queue } => ioctl::queue_moderation(dev, *queue)?,
             Target::Napi { dev, queue } => {
                 let id = self.napi_id(dev, *queue)?;
                 self.generic()?.napi(id)?

@@ -17,7 +17,7 @@ use crate::sysfs::device;
 use crate::{Root, glob};
 
 /// Directories of udev rules, the one that hides the others first.
-pub const UDEV: [&str; 4] = [
+pub(crate) const UDEV: [&str; 4] = [
     "/etc/udev/rules.d",
     "/run/udev/rules.d",
     "/usr/local/lib/udev/rules.d",
@@ -25,7 +25,7 @@ pub const UDEV: [&str; 4] = [
 ];
 
 /// Where distributions look for rc.local.
-pub const SCRIPTS: [&str; 2] = ["/etc/rc.local", "/etc/rc.d/rc.local"];
+pub(crate) const SCRIPTS: [&str; 2] = ["/etc/rc.local", "/etc/rc.d/rc.local"];
 
 /// Files of a device that hold settings of the receive path.
 pub const DEVICE_FILES: [&str; 9] = [
@@ -163,7 +163,7 @@ pub fn read(root: &Root) -> Vec<Line> {
 }
 
 /// Whether a script is run at boot: only one that may be executed is. A captured tree holds no other.
-pub fn is_run(root: &Root, path: &str) -> bool {
+pub(crate) fn is_run(root: &Root, path: &str) -> bool {
     let may_run = |real: &Path| {
         fs::metadata(real).is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
     };
@@ -171,7 +171,7 @@ pub fn is_run(root: &Root, path: &str) -> bool {
 }
 
 /// The text with nothing in it but the words that [`parse_startup`] takes, each on its line.
-pub fn names_only(text: &str, devices: &[String]) -> String {
+pub(crate) fn names_only(text: &str, devices: &[String]) -> String {
     let lines = parse_startup(text, devices);
     let last = lines.keys().next_back().copied().unwrap_or(0);
     let words = |line| lines.get(&line).map(|words| words.join(" ")).unwrap_or_default();

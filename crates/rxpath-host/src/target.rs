@@ -159,7 +159,7 @@ impl Target {
 
     /// The same setting of a device that has another name now.
     #[must_use]
-    pub fn on_device(mut self, name: &str) -> Self {
+    pub(crate) fn on_device(mut self, name: &str) -> Self {
         match &mut self {
             Self::Attr { dev, .. }
             | Self::Group { dev, .. }

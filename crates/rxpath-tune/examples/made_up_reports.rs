@@ -7,8 +7,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use rxpath_core::Envelope;
-use rxpath_tune::check::{NicLine, Note};
 use rxpath_host::Knob;
+use rxpath_tune::check::{NicLine, Note};
 use rxpath_tune::{Finding, Report, Rule, Set, rules};
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! What every file of rules needs.
 
 pub use crate::check::Ask;
-pub use crate::facts::{Count, Device, Evidence, Known, RARE_RATIO};
+pub use crate::facts::{Count, Device, Evidence, Known, OrGap, RARE_RATIO};
 pub use crate::finding::Found;
 pub use crate::knob::Set;
 pub use crate::rule::Goal::{Benchmark, Fairness, Latency, Throughput};
@@ -11,13 +11,13 @@ pub use crate::rule::{Answer, Area, Check, Checked, Effect, Gap, Kind, Rule, Tex
 pub use rxpath_host::{Group, Knob};
 
 /// The undo of a knob that is one value.
-pub const VALUE_BACK: &str = Text::JUDGED.undo;
+pub(crate) const VALUE_BACK: &str = Text::JUDGED.undo;
 
 /// The undo of what nothing changes.
-pub const NOTHING_CHANGED: &str = Text::RECORDED.undo;
+pub(crate) const NOTHING_CHANGED: &str = Text::RECORDED.undo;
 
 /// The set line of what is only recorded.
-pub const NO_SETTING: &str = Text::RECORDED.set_now;
+pub(crate) const NO_SETTING: &str = Text::RECORDED.set_now;
 
 /// `57 %`, `0.021 %`.
 pub fn percent(ratio: f64) -> String {

@@ -86,7 +86,7 @@ impl Weight {
     }
 
     /// Judged only when a goal is asked for.
-    pub const fn by_goal() -> Self {
+    pub(crate) const fn by_goal() -> Self {
         Self { any: None, goals: [None; 4], sizes: [None; 4] }
     }
 
@@ -363,7 +363,7 @@ impl Text {
     };
 
     /// What rules share that only record.
-    pub const RECORDED: Self = Self {
+    pub(crate) const RECORDED: Self = Self {
         not_when: "no setting: recorded so that two results can be compared",
         set_now: "no setting: recorded so that two results can be compared",
         persist: "no setting: recorded so that two results can be compared",

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use crate::glob;
 use crate::root::Root;
 use crate::startup::{SCRIPTS, UDEV};
 
@@ -285,45 +286,19 @@ pub fn takes(path: &str) -> bool {
     all().iter().any(|source| {
         let wanted: Vec<&str> = source.pattern.split('/').collect();
         let parts: Vec<&str> = path.split('/').collect();
-        let fits = wanted.iter().zip(&parts).all(|(wanted, part)| match wanted.split_once('*') {
-            None => wanted == part,
-            Some((before, behind)) => {
-                part.len() >= before.len() + behind.len()
-                    && part.starts_with(before)
-                    && part.ends_with(behind)
-            }
-        });
+        let fits = wanted.iter().zip(&parts).all(|(wanted, part)| glob::is_match(wanted, part));
         fits && (parts.len() <= wanted.len() || source.sort == Sort::Below)
     })
 }
 
 /// Whether a file's name says that it holds a secret.
-pub fn is_secret(name: &str) -> bool {
+pub(crate) fn is_secret(name: &str) -> bool {
     SECRET.contains(&name)
 }
 
 /// The paths that a pattern stands for; a link at the end need not lead anywhere.
 pub fn expand(root: &Root, pattern: &str) -> Vec<String> {
-    let mut found = vec![String::new()];
-    for part in pattern.split('/').skip(1) {
-        let mut next = Vec::new();
-        for base in found {
-            match part.split_once('*') {
-                None => next.push(format!("{base}/{part}")),
-                Some((before, behind)) => {
-                    let names = root.list(if base.is_empty() { "/" } else { &base });
-                    let fitting = names.unwrap_or_default().into_iter().filter(|name| {
-                        name.len() >= before.len() + behind.len()
-                            && name.starts_with(before)
-                            && name.ends_with(behind)
-                    });
-                    next.extend(fitting.map(|name| format!("{base}/{name}")));
-                }
-            }
-        }
-        found = next;
-    }
-    found
+    glob::expand(pattern, |dir| root.list(dir).unwrap_or_default())
 }
 
 /// The part of a binary file that is kept: the first 256 bytes of PCI configuration hold what is read, and what
@@ -337,7 +312,7 @@ pub fn cut(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// A settings file without its comments: they are where people write about themselves.
-pub fn without_comments(text: &str) -> String {
+pub(crate) fn without_comments(text: &str) -> String {
     let kept = text.lines().filter(|line| !line.trim_start().starts_with(['#', ';']));
     kept.flat_map(|line| [line, "\n"]).collect()
 }

@@ -22,7 +22,7 @@ pub mod steering;
 pub use features::{features, parse_feature_blocks, private_flags};
 pub use flow_hash::{FlowHash, FlowKind, HashFields, flow_hash, parse_flow_hash};
 pub use link::{eee, link_modes, link_port, link_state, parse_eee_words, parse_link_settings};
-pub use per_queue::{parse_per_queue, queue_coalesce};
+pub use per_queue::{parse_per_queue, queue_coalesce, queue_moderation, set_queue_moderation};
 pub use rss::{parse_rxfh, rss};
 pub use rules::{FlowRules, flow_rules};
 pub use settings::{channels, coalesce, fec, group, group_limits, parse_fec_words, pause, rings};

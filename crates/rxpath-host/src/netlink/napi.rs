@@ -62,7 +62,7 @@ impl Netlink {
     /// The id of the NAPI instance that serves a receive queue. On a [`Netlink::generic`] socket.
     ///
     /// **Errors** `Unsupported` when the driver does not tell, or the device is down.
-    pub fn napi_of_queue(&mut self, index: u32, queue: u32) -> Result<u32, HostError> {
+    pub(crate) fn napi_of_queue(&mut self, index: u32, queue: u32) -> Result<u32, HostError> {
         let queues = self.device_queues(index)?;
         let mine = queues.iter().find(|q| q.kind == QueueKind::Rx && q.index == queue);
         mine.and_then(|queue| queue.napi_id).ok_or_else(|| HostError::Unsupported {
@@ -80,7 +80,7 @@ impl Netlink {
     /// Asks for settings of a NAPI instance.
     ///
     /// **Errors** `Kernel` with `EOPNOTSUPP` before 6.13.
-    pub fn set_napi(&mut self, id: u32, asked: &Pairs) -> Result<(), HostError> {
+    pub(crate) fn set_napi(&mut self, id: u32, asked: &Pairs) -> Result<(), HostError> {
         let family = self.family(NETDEV)?;
         let body = request(Body::new(&[NAPI_SET, 1, 0, 0]).u32(NAPI_ID, id), asked)?;
         let op = format!("set {asked} of NAPI instance {id}");

@@ -210,30 +210,50 @@ fn answered(group: Group, part: &str, value: &str) -> Option<Json> {
         "on" | "off" => json!(value == "on"),
         text => text.parse::<u64>().map_or_else(|_| json!(text), |number| json!(number)),
     };
-    let field = part.replace('-', "_");
     Some(match group {
-        Group::Rings => json!({"rings": {"value": {part: {"now": value}}}}),
-        Group::Channels => json!({"channels": {"value": {part: {"now": value}}}}),
-        Group::Coalesce => {
-            let field = field.replace("_frames", "_max_frames");
-            json!({"coalesce": {"value": {field: value}}})
-        }
         Group::Features => {
             json!({"features": {"value": {part: {"active": value, "wanted": value}}}})
         }
-        Group::Pause => json!({"pause": {"value": {part: value}}}),
         Group::Eee => json!({"eee": {"value": {"enabled": value, "active": value}}}),
-        Group::LinkModes => json!({"link_modes": {"value": {part: value}}}),
-        Group::PrivFlags => json!({"private_flags": {"value": {part: value}}}),
         Group::FlowHash => json!({"flow_hash": {part: {"state": "ok", "value": value}}}),
-        Group::Link => {
-            let field = match part {
-                "mtu" => "mtu_bytes".into(),
-                _ => field.replace("_size", "_bytes"),
-            };
-            json!({"link": {"value": {field: value}}})
-        }
         Group::Rss => json!({}),
-        Group::Fec | Group::Stamps => return None,
+        _ => {
+            let (answer, field, inner) = place(group, part)?;
+            let value = inner.map_or_else(|| value.clone(), |inner| json!({inner: value}));
+            json!({answer: {"value": {field: value}}})
+        }
     })
+}
+
+/// Where a setting shows in [`rxpath_host::nic::Nic`]: the answer, the field of its value, and the field in that.
+fn place(group: Group, part: &str) -> Option<(&'static str, String, Option<&'static str>)> {
+    let field = part.replace('-', "_");
+    Some(match group {
+        Group::Rings => ("rings", field, Some("now")),
+        Group::Channels => ("channels", field, Some("now")),
+        Group::Coalesce => ("coalesce", field.replace("_frames", "_max_frames"), None),
+        Group::Features => ("features", part.to_owned(), Some("active")),
+        Group::Pause => ("pause", field, None),
+        Group::LinkModes if part == "speed" => ("link_modes", "speed_mbps".into(), None),
+        Group::LinkModes => ("link_modes", field, None),
+        Group::PrivFlags => ("private_flags", part.to_owned(), None),
+        Group::Link if part == "mtu" => ("link", "mtu_bytes".into(), None),
+        Group::Link => ("link", field.replace("_size", "_bytes"), None),
+        Group::Eee | Group::Fec | Group::Stamps | Group::Rss | Group::FlowHash => return None,
+    })
+}
+
+impl Device {
+    /// A setting of a group as it is, in the words of the setting, and its largest value; `None` where that is not known.
+    pub(crate) fn setting(&self, group: Group, part: &str) -> Option<(String, Option<u64>)> {
+        let (answer, field, inner) = place(group, part)?;
+        let answers = json!(self.nic);
+        let whole = &answers[answer]["value"][field];
+        let text = match inner.map_or(whole, |inner| &whole[inner]) {
+            Json::Bool(on) => if *on { "on" } else { "off" }.to_owned(),
+            Json::Number(number) => number.to_string(),
+            _ => return None,
+        };
+        Some((text, whole["max"].as_u64()))
+    }
 }

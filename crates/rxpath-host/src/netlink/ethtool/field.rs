@@ -1,4 +1,4 @@
-//! The values of the groups that are one message each: rings, channels, coalescing, pause, EEE.
+//! The values of the groups that are one message each: rings, channels, coalescing, pause, EEE; of rtnetlink the link.
 //!
 //! The question it answers: *where does each value stand, in a message of netlink and in the structure of the ioctl?*
 //! Reading, setting and bounds go through this one table, so that what is written back is what was read.
@@ -6,7 +6,8 @@
 use super::Amount;
 use super::command::Command;
 use crate::netlink::genl::HEADER;
-use crate::netlink::wire::{Attrs, word32};
+use crate::netlink::link;
+use crate::netlink::wire::{Attrs, Body, word32};
 use crate::pairs::Pairs;
 use crate::{Group, HostError};
 
@@ -115,6 +116,17 @@ const PAUSE: &[Field] = &[switch("autoneg", 2, 1), switch("rx", 3, 2), switch("t
 const EEE: &[Field] =
     &[switch("enabled", 5, 5), switch("tx-lpi", 6, 6), number("tx-lpi-timer", 7, 7)];
 
+/// `IFLA_*`. The IPv4 limits follow the others when these get small, so they are written last.
+const LINK: &[Field] = &[
+    number("mtu", link::IFLA_MTU, 0),
+    number("txqueuelen", link::IFLA_TXQLEN, 0),
+    number("gso-max-segs", link::IFLA_GSO_MAX_SEGS, 0),
+    number("gso-max-size", link::IFLA_GSO_MAX_SIZE, 0),
+    number("gro-max-size", link::IFLA_GRO_MAX_SIZE, 0),
+    number("gso-ipv4-max-size", link::IFLA_GSO_IPV4_MAX_SIZE, 0),
+    number("gro-ipv4-max-size", link::IFLA_GRO_IPV4_MAX_SIZE, 0),
+];
+
 /// The values of a group; none for groups that are named sets.
 pub(crate) fn fields(group: Group) -> &'static [Field] {
     match group {
@@ -123,6 +135,7 @@ pub(crate) fn fields(group: Group) -> &'static [Field] {
         Group::Coalesce => COALESCE,
         Group::Pause => PAUSE,
         Group::Eee => EEE,
+        Group::Link => LINK,
         _ => &[],
     }
 }
@@ -172,6 +185,19 @@ impl Field {
     }
 }
 
+/// The attributes that ask for these values of a group.
+///
+/// **Errors** `Malformed` for a name that the group does not have, and for a value of the wrong kind.
+pub(crate) fn request(group: Group, mut body: Body, asked: &Pairs) -> Result<Body, HostError> {
+    for (field, number) in requested(group, asked, |_| true)? {
+        body = match field.kind {
+            Kind::Number => body.u32(field.attribute.0, number),
+            Kind::Switch | Kind::Word(_) => body.u8(field.attribute.0, number as u8),
+        };
+    }
+    Ok(body)
+}
+
 /// The fields that are asked for, with their numbers; `of` says which of the group's fields there are.
 ///
 /// **Errors** `Malformed` for a name that is not among them, and for a value of the wrong kind.
@@ -203,8 +229,9 @@ impl Answer {
     /// Reads an answer of netlink: what the driver lacks is left out.
     ///
     /// **Source** net/ethtool/{rings,channels,coalesce,pause,eee}.c, `*_fill_reply`.
-    pub fn of_attributes(group: Group, payload: &[u8]) -> Result<Self, HostError> {
-        let attrs = Attrs::after(payload, HEADER)?;
+    pub(crate) fn of_attributes(group: Group, payload: &[u8]) -> Result<Self, HostError> {
+        let head = if group == Group::Link { link::IFINFOMSG } else { HEADER };
+        let attrs = Attrs::after(payload, head)?;
         let of = |field: &'static Field| {
             let now = match field.kind {
                 Kind::Number => attrs.u32(field.attribute.0),
@@ -216,7 +243,7 @@ impl Answer {
     }
 
     /// Reads a filled structure of the ioctl: a device has nothing of what can be 0 at most.
-    pub fn of_words(group: Group, buffer: &[u8]) -> Self {
+    pub(crate) fn of_words(group: Group, buffer: &[u8]) -> Self {
         let of = |field: &'static Field| {
             let (word, most) = field.word?;
             let max = most.map(|max| word32(buffer, max).filter(|max| *max > 0));
@@ -227,7 +254,7 @@ impl Answer {
     }
 
     /// Without values that are 0, where that may mean that there is none.
-    pub fn without_zeros(mut self) -> Self {
+    pub(crate) fn without_zeros(mut self) -> Self {
         self.0.retain(|(_, amount)| amount.now != Some(0));
         self
     }

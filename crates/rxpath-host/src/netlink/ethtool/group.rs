@@ -5,7 +5,7 @@
 use super::bitset::named;
 use super::command::device;
 use super::features::Features;
-use super::field::{Answer, Kind, commands, fields, requested};
+use super::field::{Answer, commands, fields, request, requested};
 use super::link_request::{check_link, fec_pairs, fec_request, link_pairs};
 use super::private_flags;
 use crate::netlink::socket::Netlink;
@@ -24,19 +24,6 @@ pub fn parse(group: Group, payload: &[u8]) -> Result<Pairs, HostError> {
 /// Reads the largest values out of the same answer.
 pub fn parse_limits(group: Group, payload: &[u8]) -> Result<Pairs, HostError> {
     Answer::of_attributes(group, payload).map(|answer| answer.limits())
-}
-
-/// The attributes that ask for these values.
-///
-/// **Errors** `Malformed` for a name that the group does not have, and for a value of the wrong kind.
-fn request(group: Group, mut body: Body, asked: &Pairs) -> Result<Body, HostError> {
-    for (field, number) in requested(group, asked, |_| true)? {
-        body = match field.kind {
-            Kind::Number => body.u32(field.attribute.0, number),
-            Kind::Switch | Kind::Word(_) => body.u8(field.attribute.0, number as u8),
-        };
-    }
-    Ok(body)
 }
 
 /// `on` or `off`.
@@ -134,7 +121,12 @@ impl Netlink {
     /// Asks for values of a group; read them back to see what came of it.
     ///
     /// **Errors** `Kernel` with the kernel's words.
-    pub fn set_group(&mut self, dev: &str, group: Group, asked: &Pairs) -> Result<(), HostError> {
+    pub(crate) fn set_group(
+        &mut self,
+        dev: &str,
+        group: Group,
+        asked: &Pairs,
+    ) -> Result<(), HostError> {
         let (_, set) = commands(group).ok_or_else(|| not_ethtool(group))?;
         let body = match group {
             Group::Features | Group::PrivFlags => {

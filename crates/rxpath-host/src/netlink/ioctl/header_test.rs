@@ -34,7 +34,7 @@ fn commands_are_those_of_the_installed_header() {
         ("GRXFH", flow_hash::ETHTOOL_GRXFH),
         ("GRXRINGS", rules::ETHTOOL_GRXRINGS),
         ("GRXCLSRLCNT", rules::ETHTOOL_GRXCLSRLCNT),
-        ("SCOALESCE", steering::ETHTOOL_SCOALESCE),
+        ("SCOALESCE", per_queue::ETHTOOL_SCOALESCE),
         ("SRXFH", steering::ETHTOOL_SRXFH),
         ("SRSSH", steering::ETHTOOL_SRSSH),
     ] {

@@ -46,7 +46,7 @@ pub(super) fn least(request: libc::Ioctl, buffer: &[u8]) -> Option<usize> {
         features::ETHTOOL_GFEATURES => 8 + 16 * count(1)?,
         settings::ETHTOOL_GRINGPARAM | settings::ETHTOOL_GCHANNELS => 36,
         settings::ETHTOOL_GPAUSEPARAM | settings::ETHTOOL_GFECPARAM => 16,
-        settings::ETHTOOL_GCOALESCE | steering::ETHTOOL_SCOALESCE => COALESCE,
+        settings::ETHTOOL_GCOALESCE | per_queue::ETHTOOL_SCOALESCE => COALESCE,
         link::ETHTOOL_GEEE => 40,
         rss::ETHTOOL_GRSSH | steering::ETHTOOL_SRSSH => {
             let part =

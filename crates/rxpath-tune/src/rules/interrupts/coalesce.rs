@@ -185,7 +185,7 @@ fn rx_usecs(ask: &Ask<'_>, device: &Device) -> Checked {
     if coalesce.adaptive_rx == Some(true) {
         return Answer::silent("adaptive moderation is on: the driver chooses the delay");
     }
-    let usecs = (coalesce.rx_usecs, "rx-usecs").known()?;
+    let usecs = coalesce.rx_usecs.or_gap("rx-usecs")?;
     let knob = Knob::part(&device.name, Group::Coalesce, "rx-usecs");
     let observed = format!("rx-usecs is {usecs}, adaptive off");
     match ask.goal {
@@ -215,8 +215,8 @@ fn is_fast(device: &Device) -> bool {
 
 fn rx_frames(_: &Ask<'_>, device: &Device) -> Checked {
     let coalesce = (&device.nic.coalesce).known()?;
-    let frames = (coalesce.rx_max_frames, "rx-frames").known()?;
-    let usecs = (coalesce.rx_usecs, "rx-usecs").known()?;
+    let frames = coalesce.rx_max_frames.or_gap("rx-frames")?;
+    let usecs = coalesce.rx_usecs.or_gap("rx-usecs")?;
     if usecs == 0 || coalesce.adaptive_rx == Some(true) {
         return Answer::silent("no fixed delay that a frame limit could defeat");
     }
@@ -235,7 +235,7 @@ fn rx_frames(_: &Ask<'_>, device: &Device) -> Checked {
 
 fn adaptive(ask: &Ask<'_>, device: &Device) -> Checked {
     let coalesce = (&device.nic.coalesce).known()?;
-    if !(coalesce.adaptive_rx, "adaptive-rx").known()? {
+    if !coalesce.adaptive_rx.or_gap("adaptive-rx")? {
         return Answer::fine("off");
     }
     let knob = |which: &str| Knob::part(&device.name, Group::Coalesce, which);
@@ -261,7 +261,7 @@ fn tx_usecs(_: &Ask<'_>, device: &Device) -> Checked {
     if coalesce.adaptive_tx == Some(true) {
         return Answer::silent("adaptive moderation is on: the driver chooses the delay");
     }
-    let usecs = (coalesce.tx_usecs, "tx-usecs").known()?;
+    let usecs = coalesce.tx_usecs.or_gap("tx-usecs")?;
     if usecs <= 64 {
         return Answer::fine(format!("tx-usecs is {usecs}"));
     }
@@ -276,7 +276,7 @@ fn tx_usecs(_: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn cqe_mode(_: &Ask<'_>, device: &Device) -> Checked {
-    let on = ((&device.nic.coalesce).known()?.cqe_mode_rx, "cqe-mode-rx").known()?;
+    let on = (&device.nic.coalesce).known()?.cqe_mode_rx.or_gap("cqe-mode-rx")?;
     if !on {
         return Answer::fine("the timer runs per event");
     }

@@ -89,8 +89,7 @@ fn mtu(ask: &Ask<'_>, device: &Device) -> Checked {
     let link = (&device.nic.link).known()?;
     match link.kind.as_deref() {
         Some("veth") => {
-            let other = (link.other_end.as_ref(), "the other end of a veth");
-            let other = other.known().map_err(|_| {
+            let other = link.other_end.as_ref().ok_or_else(|| {
                 Gap::Absent(
                     "the other end is not shown: it needs CAP_NET_ADMIN in its namespace".into(),
                 )

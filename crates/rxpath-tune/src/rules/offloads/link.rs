@@ -214,7 +214,7 @@ fn gro_max(_: &Ask<'_>, device: &Device) -> Checked {
     if *(&device.sysfs.speed_mbps).known()? < VERY_FAST_MBPS {
         return Answer::silent("slower than 100 Gb/s");
     }
-    let bytes = ((&device.nic.link).known()?.gro_max_bytes, "gro_max_size").known()?;
+    let bytes = (&device.nic.link).known()?.gro_max_bytes.or_gap("gro_max_size")?;
     if bytes > LEGACY_GRO_BYTES {
         return Answer::fine(format!("gro_max_size is {bytes} bytes"));
     }
@@ -234,8 +234,8 @@ fn mtu(_: &Ask<'_>, device: &Device) -> Checked {
 
 fn speed(_: &Ask<'_>, device: &Device) -> Checked {
     let modes = (&device.nic.link_modes).known()?;
-    let now = (modes.speed_mbps, "the link's speed").known()?;
-    let best = (modes.supported_mbps(), "its modes").known()?;
+    let now = modes.speed_mbps.or_gap("the link's speed")?;
+    let best = modes.supported_mbps().or_gap("its modes")?;
     // Forced, by a device that could negotiate.
     let forced =
         modes.autoneg == Some(false) && modes.supported.iter().any(|mode| mode == "Autoneg");
@@ -267,7 +267,7 @@ fn speed(_: &Ask<'_>, device: &Device) -> Checked {
 fn fec(ask: &Ask<'_>, device: &Device) -> Checked {
     let fec = (&device.nic.fec).known()?;
     let mode = fec.active.clone().unwrap_or_else(|| "unknown".into());
-    let first = (fec.uncorrectable_blocks, "uncorrectable blocks").known()?;
+    let first = fec.uncorrectable_blocks.or_gap("uncorrectable blocks")?;
     let later = ask.facts.later_device(device).and_then(|later| later.nic.fec.value());
     let count = Count::of(Width::U64, first, later.and_then(|fec| fec.uncorrectable_blocks));
     if count.total == 0 {

@@ -41,7 +41,7 @@ fn stops(ask: &Ask<'_>, device: &Device, pause: &Pause) -> Checked {
     if pause.tx == Some(false) {
         return Answer::fine("this host sends no pause frames");
     }
-    let first = (pause.tx_pause_packets, "pause frames sent").known()?;
+    let first = pause.tx_pause_packets.or_gap("pause frames sent")?;
     let later = ask.facts.later_device(device).and_then(|later| later.nic.pause.value());
     let sent = Count::of(Width::U64, first, later.and_then(|later| later.tx_pause_packets));
     let watched = &ask.facts.watched;

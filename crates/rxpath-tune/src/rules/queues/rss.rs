@@ -237,19 +237,19 @@ fn key(_: &Ask<'_>, device: &Device) -> Checked {
 
 fn function(_: &Ask<'_>, device: &Device) -> Checked {
     let rss = (&device.nic.rss).known()?;
-    Answer::recorded((rss.function.clone(), "its hash function").known()?)
+    Answer::recorded(rss.function.clone().or_gap("its hash function")?)
 }
 
 fn transformation(_: &Ask<'_>, device: &Device) -> Checked {
     let rss = (&device.nic.rss).known()?;
-    Answer::recorded((rss.transformation.clone(), "a transformation of the hash's input").known()?)
+    Answer::recorded(rss.transformation.clone().or_gap("a transformation of the hash's input")?)
 }
 
 fn udp4(_: &Ask<'_>, device: &Device) -> Checked {
     if receiving(device)?.0 < 2 {
         return Answer::silent("one receive queue");
     }
-    let fields = (device.nic.flow_hash.get(&FlowKind::Udp4), "the hash fields of UDP").known()?;
+    let fields = device.nic.flow_hash.get(&FlowKind::Udp4).or_gap("the hash fields of UDP")?;
     let fields = *fields.known()?;
     if fields.has_ports() {
         return Answer::fine(format!("{fields}: addresses and ports"));
