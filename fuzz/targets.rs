@@ -22,7 +22,7 @@ use rxpath_host::procfs::{
 };
 use rxpath_host::queue_map::{counters, vector};
 use rxpath_host::startup;
-use rxpath_host::steering::{Flow, classic};
+use rxpath_host::steering::Flow;
 use rxpath_host::sysfs::device;
 use rxpath_host::{Group, Knob, session, target};
 use rxpath_lab::scenario;
@@ -96,17 +96,9 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("openssl_speed", |bytes| text(bytes, |t| drop(openssl::claims(t)))),
     ("plan", |bytes| text(bytes, plan)),
     ("reuseport", |bytes| drop(rxpath_bpf::reuseport::parse(bytes))),
-    ("classic_bpf", |bytes| {
-        let flow = Flow::try_from("10.0.0.2:4000->10.0.0.1:4321/udp".to_owned());
-        if let Ok(flow) = flow {
-            let arrival = classic::Arrival { flow, cpu: 1, ifindex: 2 };
-            let _ = classic::run(&classic::parse(bytes), &arrival);
-        }
-    }),
     ("startup", |bytes| {
         text(bytes, |t| {
-            drop(startup::parse_startup(startup::Form::Udev, t));
-            drop(startup::parse_startup(startup::Form::Script, t));
+            drop(startup::parse_startup(t, &["eth0".to_owned()]));
         });
     }),
     ("scenario", |bytes| text(bytes, scenario_file)),
@@ -177,7 +169,7 @@ fn netlink_objects(bytes: &[u8]) {
 fn kernel_names(text: &str) {
     let _ = rxpath_tune::facts::Version::parse(text);
     drop(text.parse::<target::Target>());
-    drop(rxpath_tune::plan::make::Wish::parse(text));
+    drop(rxpath_tune::plan::make::Request::parse(text));
 }
 
 /// Numbers with their units.
@@ -206,10 +198,6 @@ fn ioctl_answers(bytes: &[u8]) {
     drop(ioctl::parse_rxfh(bytes));
     drop(ioctl::parse_flow_hash(bytes, ioctl::FlowKind::Udp4));
     drop(ioctl::parse_per_queue(bytes));
-    let _ = ioctl::parse_ring_words(bytes);
-    let _ = ioctl::parse_channel_words(bytes);
-    drop(ioctl::parse_coalesce_words(bytes));
-    let _ = ioctl::parse_pause_words(bytes);
     drop(ioctl::parse_fec_words(bytes));
     drop(ioctl::parse_eee_words(bytes));
     drop(ioctl::parse_link_settings(bytes));

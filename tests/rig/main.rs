@@ -169,13 +169,10 @@ fn assert_consistent(name: &(String, String), said: &Said) {
 /// What comes of each wish, by driver.
 type Table = BTreeMap<String, BTreeMap<String, String>>;
 
-fn table(name: &str) -> Table {
-    let text = std::fs::read_to_string(root().join("tests/rig").join(name)).unwrap();
-    toml::from_str(&text).unwrap()
-}
-
-/// Tries every setting on a kernel, and holds what came of each against the table, with these differences.
-fn hold_settings(kernel: &str, differences: Table) {
+/// Tries every setting, and compares what came of each with the table.
+#[test]
+fn every_setting_of_every_driver_is_as_expected() {
+    let kernel = "6.12";
     let probe = format!("{}:/probe.sh", root().join("tests/rig/probe.sh").display());
     let machine = Machine { kernel, nics: NICS, adds: &[&probe], ..Machine::default() };
     let Some(out) = run(machine, &["sh", "/probe.sh"]) else { return };
@@ -198,10 +195,8 @@ fn hold_settings(kernel: &str, differences: Table) {
         said["plan"].1["result"]["step"].as_array().map_or(0, Vec::len)
     };
     assert!(by_rules("latency") > 0 && by_rules("throughput") > 0, "the rules find something here");
-    let mut expected = table("expected.toml");
-    for (driver, wishes) in differences {
-        expected.entry(driver).or_default().extend(wishes);
-    }
+    let text = std::fs::read_to_string(root().join("tests/rig/expected.toml")).unwrap();
+    let expected: Table = toml::from_str(&text).unwrap();
     for (driver, wishes) in &found {
         for (wish, came) in wishes {
             let wanted = expected.get(driver).and_then(|wishes| wishes.get(wish));
@@ -214,17 +209,6 @@ fn hold_settings(kernel: &str, differences: Table) {
         }
     }
     assert_eq!(found, expected, "nothing is expected that was not tried");
-}
-
-#[test]
-fn every_setting_of_every_driver_is_as_expected() {
-    hold_settings("6.12", Table::new());
-}
-
-/// The same drivers on a kernel without ethtool netlink, as those before 5.6 are.
-#[test]
-fn every_setting_of_every_driver_is_as_expected_by_ioctl() {
-    hold_settings("built", table("expected-ioctl.toml"));
 }
 
 /// What the kernel's verifier of these versions thinks of each program.
@@ -296,7 +280,7 @@ fn the_check_reads_what_modules_add() {
     assert!(told("virtio_net") && told("vmxnet3"), "{drivers:?}");
 }
 
-/// Error correction, of which no emulated NIC has any: a simulated device, set by ioctl. The state from its making, nothing
+/// Error correction, of which no emulated NIC has any: a simulated device. The state from its making, nothing
 /// configured, is one that the kernel takes from nobody: undo says so.
 #[test]
 fn error_correction_is_set_and_undone() {

@@ -10,9 +10,8 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Longer groups and programs are reported as longer, and not read to their end. */
+/* Longer groups are reported as longer, and not read to their end. */
 #define MOST_SOCKETS 1024
-#define MOST_INSTRUCTIONS 1024
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -28,11 +27,8 @@ struct bpf_iter__tcp {
 };
 
 /* include/linux/filter.h */
-struct sock_filter;
-
 struct sock_fprog_kern {
 	__u16 len;
-	struct sock_filter *filter;
 };
 
 /* include/linux/bpf.h */
@@ -71,7 +67,6 @@ struct row {
 	__u32 selector; /* id of its program; 0 without one, and for a classic program */
 	__u32 has_program;
 	__u32 classic; /* instructions of a classic program */
-	__u32 told; /* how many of them follow */
 	__u32 family;
 	__u32 ifindex;
 	__u16 port;
@@ -82,110 +77,83 @@ struct row {
 };
 
 LAYOUT(struct row, 104);
-LAYOUT_AT(struct row, local, 56);
-LAYOUT_AT(struct row, name, 88);
-
-struct scratch {
-	struct row row;
-	__u64 program[MOST_INSTRUCTIONS];
-};
+LAYOUT_AT(struct row, local, 52);
+LAYOUT_AT(struct row, name, 84);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct scratch);
+	__type(value, struct row);
 } scratch SEC(".maps");
 
-/*
- * Bytes of so many instructions. The mask changes nothing: verifiers before 6.18 lose the bound of `length` on the way
- * through the multiplication, and the barrier keeps the compiler from leaving the mask out for what it knows itself.
- */
-static __always_inline __u32 bytes_of(__u32 length)
-{
-	__u64 bytes = (__u64)length * sizeof(__u64);
-
-	barrier_var(bytes);
-	return bytes & (MOST_INSTRUCTIONS * sizeof(__u64) - 1);
-}
-
-static __always_inline void read_program(struct scratch *all, struct bpf_prog *prog)
+static __always_inline void read_program(struct row *row, struct bpf_prog *prog)
 {
 	struct sock_fprog_kern *classic = BPF_CORE_READ(prog, orig_prog);
-	__u32 length;
 
-	all->row.has_program = 1;
+	row->has_program = 1;
 	if (!classic) {
-		all->row.selector = BPF_CORE_READ(prog, aux, id);
-		BPF_CORE_READ_INTO(&all->row.name, prog, aux, name);
+		row->selector = BPF_CORE_READ(prog, aux, id);
+		BPF_CORE_READ_INTO(&row->name, prog, aux, name);
 		return;
 	}
-	length = BPF_CORE_READ(classic, len);
-	all->row.classic = length;
-	/* Once a group is enough. */
-	if (all->row.index || length >= MOST_INSTRUCTIONS)
-		return;
-	if (!bpf_probe_read_kernel(all->program, bytes_of(length), BPF_CORE_READ(classic, filter)))
-		all->row.told = length;
+	row->classic = BPF_CORE_READ(classic, len);
 }
 
-static __always_inline void read_group(struct scratch *all, struct sock *sk, struct sock_reuseport *group)
+static __always_inline void read_group(struct row *row, struct sock *sk, struct sock_reuseport *group)
 {
 	struct bpf_prog *prog = BPF_CORE_READ(group, prog);
 	__u32 sockets = BPF_CORE_READ(group, num_socks);
 	struct sock *member = 0;
 	__u32 i;
 
-	all->row.group = (__u64)group;
-	all->row.sockets = sockets;
+	row->group = (__u64)group;
+	row->sockets = sockets;
 	if (bpf_core_field_exists(group->incoming_cpu))
-		all->row.by_cpu = BPF_CORE_READ(group, incoming_cpu);
-	all->row.index = MOST_SOCKETS;
+		row->by_cpu = BPF_CORE_READ(group, incoming_cpu);
+	row->index = MOST_SOCKETS;
 	for (i = 0; i < MOST_SOCKETS && i < sockets; i++) {
 		bpf_probe_read_kernel(&member, sizeof(member),
 				      (void *)__builtin_preserve_access_index(&group->socks) + i * sizeof(member));
 		if (member == sk) {
-			all->row.index = i;
+			row->index = i;
 			break;
 		}
 	}
 	if (prog)
-		read_program(all, prog);
+		read_program(row, prog);
 }
 
 static __always_inline int tell(struct seq_file *seq, struct sock *sk)
 {
 	struct sock_reuseport *group;
 	struct socket *socket;
-	struct scratch *all;
-	__u32 zero = 0, told;
+	struct row *row;
+	__u32 zero = 0;
 
 	if (BPF_CORE_READ(sk, __sk_common.skc_num) != config.port)
 		return 0;
-	all = bpf_map_lookup_elem(&scratch, &zero);
-	if (!all)
+	row = bpf_map_lookup_elem(&scratch, &zero);
+	if (!row)
 		return 0;
-	__builtin_memset(&all->row, 0, sizeof(all->row));
+	__builtin_memset(row, 0, sizeof(*row));
 	socket = BPF_CORE_READ(sk, sk_socket);
-	all->row.inode = socket ? BPF_CORE_READ(socket, file, f_inode, i_ino) : 0;
-	all->row.family = BPF_CORE_READ(sk, __sk_common.skc_family);
-	all->row.ifindex = BPF_CORE_READ(sk, __sk_common.skc_bound_dev_if);
-	all->row.port = BPF_CORE_READ(sk, __sk_common.skc_num);
-	all->row.remote_port = BPF_CORE_READ(sk, __sk_common.skc_dport);
-	if (all->row.family == 2) {
-		bpf_core_read(all->row.local, 4, &sk->__sk_common.skc_rcv_saddr);
-		bpf_core_read(all->row.remote, 4, &sk->__sk_common.skc_daddr);
+	row->inode = socket ? BPF_CORE_READ(socket, file, f_inode, i_ino) : 0;
+	row->family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	row->ifindex = BPF_CORE_READ(sk, __sk_common.skc_bound_dev_if);
+	row->port = BPF_CORE_READ(sk, __sk_common.skc_num);
+	row->remote_port = BPF_CORE_READ(sk, __sk_common.skc_dport);
+	if (row->family == 2) {
+		bpf_core_read(row->local, 4, &sk->__sk_common.skc_rcv_saddr);
+		bpf_core_read(row->remote, 4, &sk->__sk_common.skc_daddr);
 	} else {
-		bpf_core_read(all->row.local, 16, &sk->__sk_common.skc_v6_rcv_saddr);
-		bpf_core_read(all->row.remote, 16, &sk->__sk_common.skc_v6_daddr);
+		bpf_core_read(row->local, 16, &sk->__sk_common.skc_v6_rcv_saddr);
+		bpf_core_read(row->remote, 16, &sk->__sk_common.skc_v6_daddr);
 	}
 	group = BPF_CORE_READ(sk, sk_reuseport_cb);
 	if (group)
-		read_group(all, sk, group);
-	bpf_seq_write(seq, &all->row, sizeof(all->row));
-	told = all->row.told;
-	if (told && told < MOST_INSTRUCTIONS)
-		bpf_seq_write(seq, all->program, bytes_of(told));
+		read_group(row, sk, group);
+	bpf_seq_write(seq, row, sizeof(*row));
 	return 0;
 }
 

@@ -9,7 +9,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use rxpath_host::HostError;
 use rxpath_host::root::Root;
 use rxpath_host::steering::Protocol;
-use rxpath_host::steering::classic::{self, INSTRUCTION};
 use rxpath_host::steering::group::{Bound, Place, Selector};
 
 use crate::bytes::Fields;
@@ -23,7 +22,7 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     name: "reuseport",
     bytes: compiled!("reuseport"),
     per_cpu_map: None,
-    maps: &[map("scratch", 4, 8296)],
+    maps: &[map("scratch", 4, 104)],
     programs: &[
         iterator("udp_sockets", "SO_REUSEPORT groups of UDP"),
         iterator("tcp_sockets", "SO_REUSEPORT groups of TCP"),
@@ -50,33 +49,23 @@ pub fn sockets(protocol: Protocol, port: u16) -> Result<Vec<Bound>, HostError> {
 }
 
 /// Reads what the iterators write; a row that was cut is left out.
-pub fn parse(mut bytes: &[u8]) -> Vec<Bound> {
-    let mut sockets = Vec::new();
-    while let Some((row, rest)) = bytes.split_at_checked(ROW) {
-        let mut fields = Fields::of(row);
-        fields.skip(40);
-        let length = fields.u32() as usize * INSTRUCTION;
-        let Some((program, rest)) = rest.split_at_checked(length) else { break };
-        sockets.push(bound(row, program));
-        bytes = rest;
-    }
-    sockets
+pub fn parse(bytes: &[u8]) -> Vec<Bound> {
+    bytes.chunks_exact(ROW).map(bound).collect()
 }
 
-fn bound(row: &[u8], program: &[u8]) -> Bound {
+fn bound(row: &[u8]) -> Bound {
     let mut f = Fields::of(row);
     let (inode, group, index, sockets) = (f.u64(), f.u64(), f.u32(), f.u32());
     let (by_cpu, id, has_program, length) = (f.u32(), f.u32(), f.u32(), f.u32());
-    f.skip(4);
     let (family, ifindex, port) = (f.u32(), f.u32(), f.u16());
     let remote_port = u16::from_be_bytes(f.u16().to_ne_bytes());
-    let (local, remote) = (address(family, &row[56..72]), address(family, &row[72..88]));
+    let (local, remote) = (address(family, &row[52..68]), address(family, &row[68..84]));
     f.skip(32);
     let name = f.text(16);
     let selector = match (has_program, length) {
         (0, _) => Selector::Hash,
         (_, 0) => Selector::Program { id, name },
-        _ => Selector::Classic(classic::parse(program)),
+        _ => Selector::Classic { length },
     };
     let index = Some(index).filter(|index| *index < NOT_FOUND);
     let place = Place { group, index, sockets, by_cpu: by_cpu != 0, selector };
@@ -104,23 +93,22 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn row(index: u32, told: u32) -> Vec<u8> {
+    fn row(index: u32, length: u32) -> Vec<u8> {
         let mut bytes = [77u64.to_ne_bytes(), 0xffff_8880u64.to_ne_bytes()].concat();
-        for word in [index, 2, 0, 0, 1, 1, told, 2, 3] {
+        for word in [index, 2, 0, 0, 1, length, 2, 3] {
             bytes.extend(word.to_ne_bytes());
         }
         bytes.extend(4321u16.to_ne_bytes());
         bytes.extend(9u16.to_be_bytes());
         bytes.extend([10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-        bytes.extend([0; 32]);
+        bytes.extend([0; 36]);
         bytes
     }
 
     #[test]
-    fn rows_and_their_programs_are_read_by_place() {
+    fn rows_are_read_by_place() {
         let mut bytes = row(0, 1);
         assert_eq!(bytes.len(), ROW);
-        bytes.extend([6, 0, 1, 2, 5, 0, 0, 0]);
         bytes.extend(row(1, 0));
         let read = parse(&bytes);
         assert_eq!(read.len(), 2);
@@ -128,10 +116,9 @@ mod tests {
         assert_eq!((read[0].remote.port(), read[0].ifindex, read[0].inode), (9, 3, 77));
         let place = read[0].place.as_ref().unwrap();
         assert_eq!((place.index, place.sockets), (Some(0), 2));
-        assert!(matches!(&place.selector, Selector::Classic(program) if program[0].if_false == 2));
-        assert!(
-            matches!(&read[1].place.as_ref().unwrap().selector, Selector::Classic(p) if p.is_empty())
-        );
+        assert_eq!(place.selector, Selector::Classic { length: 1 });
+        let other = &read[1].place.as_ref().unwrap().selector;
+        assert!(matches!(other, Selector::Program { id: 0, .. }), "{other:?}");
     }
 
     proptest! {

@@ -26,7 +26,7 @@ use serde_json::Value;
 use crate::counter::SHORT_WINDOW;
 use crate::nic::{self, HostAnswers, Nic};
 use crate::root::{LATER, Root};
-use crate::startup::{self, Form};
+use crate::startup::{self, SCRIPTS};
 use crate::sysfs::device;
 use crate::{HostError, environment};
 use scrub::{Replaced, Scrubber};
@@ -211,14 +211,14 @@ impl<'a> Job<'a> {
                 return Ok(());
             }
         };
-        if sort == Sort::Startup(Form::Script) && !startup::is_run(&self.root, path) {
+        if SCRIPTS.contains(&path) && !startup::is_run(&self.root, path) {
             let why = "it is not executable, so nothing runs it at boot";
             self.leave_out(path, HostError::malformed(path, 0, why));
             return Ok(());
         }
         let content = match self.content(bytes, sort) {
-            // A start-up file that sets nothing.
-            Ok(content) if content.is_empty() && matches!(sort, Sort::Startup(_)) => return Ok(()),
+            // A start-up file that names no setting.
+            Ok(content) if content.is_empty() && sort == Sort::Startup => return Ok(()),
             Ok(content) => content,
             Err(why) => {
                 self.leave_out(path, HostError::malformed(path, 0, why));
@@ -247,7 +247,10 @@ impl<'a> Job<'a> {
             (Err(_), _) => return Err("not text: names in it could not be replaced"),
             (Ok(text), Sort::Settings) => sources::without_comments(&text),
             (Ok(text), Sort::CommandLine) => environment::known_parameters(&text),
-            (Ok(text), Sort::Startup(form)) => startup::bare(form, &text).unwrap_or_default(),
+            (Ok(text), Sort::Startup) => {
+                let devices = device::names(&self.root).unwrap_or_default();
+                startup::names_only(&text, &devices)
+            }
             (Ok(text), _) => text,
         };
         Ok(self.scrubber.text(&text).into_bytes())

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::HostError;
-use crate::netlink::ethtool::link_wish::chosen;
+use crate::netlink::ethtool::link_request::chosen;
 use crate::pairs::Pairs;
 pub use crate::target::{Group, Knob, Target};
 
@@ -71,9 +71,9 @@ impl Change {
     ) -> Self {
         if target.has_parts()
             && let (Some(was), Some(is)) = (&before, &after)
-            && let (Ok(was), Ok(is), Ok(wish)) = (was.parse(), is.parse(), asked.parse())
+            && let (Ok(was), Ok(is), Ok(wanted)) = (was.parse(), is.parse(), asked.parse())
         {
-            return judge_pairs(target, &was, &wish, &is);
+            return judge_pairs(target, &was, &wanted, &is);
         }
         let same = |one: &str, other: &str| same_of(&target, one, other);
         let outcome = judge_value(&same, before.as_deref(), asked, after.as_deref());
@@ -126,9 +126,9 @@ fn judge_value(
 
 /// The worst pair decides; a pair that is not there reads back as nothing.
 fn judge_pairs(target: Target, before: &Pairs, asked: &Pairs, after: &Pairs) -> Change {
-    let worst = asked.iter().map(|(name, wish)| match after.get(name) {
+    let worst = asked.iter().map(|(name, wanted)| match after.get(name) {
         None => Outcome::Refused { why: format!("{name} is not there") },
-        is => judge_value(&same, before.get(name), wish, is),
+        is => judge_value(&same, before.get(name), wanted, is),
     });
     let outcome = worst.max().unwrap_or(Outcome::Applied);
     let moved = after.unlike(before);

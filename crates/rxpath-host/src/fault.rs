@@ -78,8 +78,8 @@ pub fn at(point: Point) {
 pub fn torn(point: Point) -> bool {
     use std::sync::atomic::{AtomicU32, Ordering};
     static PASSED: AtomicU32 = AtomicU32::new(0);
-    let Ok(wish) = std::env::var(VARIABLE) else { return false };
-    let (name, number) = wish.split_once(':').unwrap_or((&wish, "1"));
+    let Ok(asked) = std::env::var(VARIABLE) else { return false };
+    let (name, number) = asked.split_once(':').unwrap_or((&asked, "1"));
     let here = POINTS.iter().any(|(known, known_name)| *known == point && *known_name == name);
     here && Some(PASSED.fetch_add(1, Ordering::SeqCst) + 1) == number.parse().ok()
 }

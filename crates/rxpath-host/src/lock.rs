@@ -10,7 +10,7 @@ use crate::procfs::FIRST_PID_NAMESPACE;
 use crate::{HostError, Root};
 
 /// The machine-wide lock of labs and benchmarks.
-pub const LAB_LOCK: &str = "/run/rxpath.lock";
+pub(crate) const LAB_LOCK: &str = "/run/rxpath.lock";
 /// How often a waiter looks again; nobody measures while waiting.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
@@ -47,7 +47,7 @@ impl LabLock {
     }
 
     /// As [`LabLock::take`], with another file.
-    pub fn take_at(path: &Path, patience: Duration) -> Result<Self, HostError> {
+    pub(crate) fn take_at(path: &Path, patience: Duration) -> Result<Self, HostError> {
         Self::take_for("lab", path, patience)
     }
 

@@ -112,7 +112,7 @@ impl Namespace {
     }
 
     /// A descriptor of it, for [`crate::netlink::VethSpec::peer_ns`].
-    pub fn raw_fd(&self) -> RawFd {
+    pub(crate) fn raw_fd(&self) -> RawFd {
         self.file.as_raw_fd()
     }
 

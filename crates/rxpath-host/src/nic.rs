@@ -238,17 +238,5 @@ pub fn host(root: &Root, devices: &[String]) -> HostAnswers {
     } else {
         load_host(root)
     };
-    answers.unwrap_or_else(|error| {
-        let why = error.to_string();
-        HostAnswers {
-            netfilter_hooks: Fact::absent(why.clone()),
-            nft_tables: Fact::absent(why.clone()),
-            nft_chains: Fact::absent(why.clone()),
-            neighbour_tables: Fact::absent(why.clone()),
-            conntrack: Fact::absent(why.clone()),
-            page_pools: Fact::absent(why.clone()),
-            audit: Fact::absent(why.clone()),
-            page_bytes: Fact::absent(why),
-        }
-    })
+    answers.unwrap_or_else(|error| recorded::all_gaps(&error.to_string()))
 }

@@ -88,7 +88,7 @@ impl Owner {
     }
 
     /// As [`Owner::register`], with the records in another directory.
-    pub fn register_in(dir: &Path, id: &str) -> Result<Self, HostError> {
+    pub(crate) fn register_in(dir: &Path, id: &str) -> Result<Self, HostError> {
         if id.len() != 6 || !id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
             let why = format!("`{id}` is not a run id: 6 lower-case hex digits");
             return Err(HostError::malformed("run id", 0, why));

@@ -21,7 +21,7 @@ mod beneath;
 /// The largest file that is read, in bytes.
 ///
 /// `/proc/interrupts` of a machine with 1024 CPUs and 4096 vectors is about 46 MB.
-pub const MAX_FILE_BYTES: u64 = 64 << 20;
+pub(crate) const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// Where a captured tree keeps the second reading of its counters, as a tree of its own.
 pub const LATER: &str = "later";

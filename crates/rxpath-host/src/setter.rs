@@ -9,22 +9,22 @@ use std::time::{Duration, Instant};
 use crate::change::{read_value, write_value};
 use crate::identity::Identity;
 use crate::netlink::ethtool::group::wanted_word;
-use crate::netlink::ethtool::link_wish::{chosen, fec_obstacle, link_obstacle};
+use crate::netlink::ethtool::link_request::{chosen, fec_obstacle, link_obstacle};
 use crate::netlink::{Netlink, ioctl};
 use crate::pairs::Pairs;
 use crate::{Group, HostError, Target};
 
 pub mod bounds;
-pub mod spread;
+pub mod rss;
 pub mod stamps;
 
 pub use bounds::Bounds;
 
-use spread::{flow_hash, restore_spread, set_flow_hash, set_spread, spread_pairs};
+use rss::{flow_hash, restore_rss, rss_pairs, set_flow_hash, set_rss};
 use stamps::{set_stamps, stamps};
 
 /// The real NICs that were tried took 0.4 to 1 s; autonegotiation may take some seconds.
-pub const LINK_PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const LINK_PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks at a link that is away.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -126,7 +126,7 @@ impl HostSetter {
     fn pairs(&mut self, dev: &str, group: Group) -> Result<Pairs, HostError> {
         match group {
             Group::Link => self.route()?.link_settings(dev),
-            Group::Rss => spread_pairs(dev),
+            Group::Rss => rss_pairs(dev),
             Group::FlowHash => flow_hash(dev),
             Group::Stamps => stamps(dev),
             _ if self.takes(group)? => self.generic()?.group(dev, group),
@@ -137,11 +137,17 @@ impl HostSetter {
     fn set_pairs(&mut self, dev: &str, group: Group, asked: &Pairs) -> Result<(), HostError> {
         match group {
             Group::Link => self.route()?.set_link_settings(dev, asked),
-            Group::Rss => set_spread(dev, asked),
+            Group::Rss => set_rss(dev, asked),
             Group::FlowHash => set_flow_hash(dev, asked),
             Group::Stamps => set_stamps(dev, asked),
             _ if self.takes(group)? => self.generic()?.set_group(dev, group, asked),
-            _ => ioctl::set_group(dev, group, asked),
+            _ => Err(HostError::Unsupported {
+                what: format!("set {dev}/{} over netlink", group.name()),
+                needs: format!(
+                    "a kernel that takes it; this command sets it: {}",
+                    group.ethtool_command(dev, asked)
+                ),
+            }),
         }
     }
 
@@ -153,7 +159,7 @@ impl HostSetter {
         }
     }
 
-    /// Whether this kernel takes the group over netlink; where it does not, the ioctl does.
+    /// Whether this kernel takes the group over netlink; where it does not, the ioctl reads it and nothing here sets it.
     fn takes(&mut self, group: Group) -> Result<bool, HostError> {
         self.generic()?.takes_group(group)
     }
@@ -161,9 +167,7 @@ impl HostSetter {
     fn ask(&mut self, target: &Target, asked: &Pairs) -> Result<(), HostError> {
         match target {
             Target::Group { dev, group } => self.set_pairs(dev, *group, asked),
-            Target::QueueCoalesce { dev, queue } => {
-                ioctl::steering::set_queue_moderation(dev, *queue, asked)
-            }
+            Target::QueueCoalesce { dev, queue } => ioctl::set_queue_moderation(dev, *queue, asked),
             Target::Napi { dev, queue } => {
                 let id = self.napi_id(dev, *queue)?;
                 self.generic()?.set_napi(id, asked)
@@ -240,7 +244,7 @@ impl Setter for HostSetter {
         }
         let pairs = match target {
             Target::Group { dev, group } => self.pairs(dev, *group)?,
-            Target::QueueCoalesce { dev, queue } => ioctl::steering::queue_moderation(dev, *queue)?,
+            Target::QueueCoalesce { dev, queue } => ioctl::queue_moderation(dev, *queue)?,
             Target::Napi { dev, queue } => {
                 let id = self.napi_id(dev, *queue)?;
                 self.generic()?.napi(id)?
@@ -267,7 +271,7 @@ impl Setter for HostSetter {
             return Ok(());
         }
         match target {
-            Target::Group { dev, group: Group::Rss } => restore_spread(dev, &differing),
+            Target::Group { dev, group: Group::Rss } => restore_rss(dev, &differing),
             Target::Group { group: Group::Features, .. } => {
                 let mut wanted = Pairs::default();
                 // All of them: a bit that waits for another one is only right once that one is.
@@ -287,7 +291,7 @@ impl Setter for HostSetter {
     fn spell_out(&mut self, target: &Target, value: &str) -> Result<String, HostError> {
         match target {
             Target::Group { dev, group: Group::Rss } => {
-                spread::spell_out(dev, &parsed(target, value)?).map(|pairs| pairs.to_string())
+                rss::spell_out(dev, &parsed(target, value)?).map(|pairs| pairs.to_string())
             }
             _ => Ok(value.trim().to_owned()),
         }
@@ -372,5 +376,20 @@ mod tests {
             fs::read_to_string(&path).unwrap().starts_with("always[madvise]"),
             "written in place"
         );
+    }
+
+    /// As on kernels before 5.6: the ioctl reads, and nothing here sets.
+    #[test]
+    fn without_ethtool_netlink_a_setting_is_read_and_refused_with_its_command() {
+        let mut setter = HostSetter::default();
+        setter.generic().unwrap().forget_ethtool();
+        let target: Target = "lo/features".parse().unwrap();
+        let before = setter.read(&target).unwrap().unwrap();
+        assert!(before.contains("rx-gro="), "{before}");
+        let error = setter.write(&target, "rx-gro=off").unwrap_err().to_string();
+        let words = "set lo/features over netlink: not supported here, needs a kernel that takes it; this command sets it: \
+                     ethtool -K lo rx-gro off";
+        assert_eq!(error, words);
+        assert_eq!(setter.read(&target).unwrap().unwrap(), before);
     }
 }

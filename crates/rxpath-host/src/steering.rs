@@ -1,15 +1,13 @@
 //! From a flow to the queue and CPU that get its packets.
 //!
 //! The question it answers: *where do the packets of this flow land, and which other flows would land elsewhere?*
-//! The NIC's choice can be computed from its key, its hashed fields and its table (RSS, Toeplitz), and a classic BPF
-//! selector of a SO_REUSEPORT group can be run. The kernel's own hashes (software RPS, SO_REUSEPORT) have secret keys that
-//! are made again at each boot: of them it says "not knowable from here", with the reason, and never guesses; probes can
-//! tell.
+//! The NIC's choice can be computed from its key, its hashed fields and its table (RSS, Toeplitz). The kernel's own hashes
+//! (software RPS, SO_REUSEPORT) have secret keys that are made again at each boot, and a program may choose: of them it
+//! says "not knowable from here", with the reason, and never guesses.
 
-pub mod classic;
+pub mod cpu;
 mod flow;
 pub mod group;
-pub mod probe;
 mod suggest;
 
 pub use flow::{Flow, Protocol};
@@ -24,7 +22,6 @@ use crate::netlink::ioctl::HashFields;
 use crate::nic::Nic;
 use crate::queue_map::{DeviceQueues, Row};
 use group::Group;
-use probe::Probed;
 
 /// Where a flow lands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -47,9 +44,6 @@ pub struct Landing {
     pub reuseport_group: Fact<Group>,
     /// Index in that group of the socket that gets the flow.
     pub reuseport_socket: Fact<u32>,
-    /// What probes found out, when they were asked for.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub probed: Option<Probed>,
     /// What overrides or blurs the answer.
     pub notes: Vec<String>,
 }
@@ -61,30 +55,6 @@ struct Hasher<'a> {
     table: &'a [u32],
     fields: HashFields,
     transformation: Option<&'a str>,
-}
-
-impl Landing {
-    /// CPUs that may run the flow's protocol processing, all of the host's where nothing better is known.
-    pub fn softirq_cpus(&self, queues: &DeviceQueues, all: &CpuList) -> CpuList {
-        let row = self.queue.value().and_then(|queue| queues.row(*queue));
-        let rps = row.and_then(|row| row.rps_cpus.value()).filter(|cpus| !cpus.is_empty());
-        // RFS goes where the reader runs, whatever the mask.
-        let rfs = row.and_then(|row| row.rps_flow_count.value()).is_some_and(|count| *count > 0);
-        match (self.rps_cpu.value(), rps, self.irq_cpus.value()) {
-            (Some(cpu), ..) => CpuList(vec![*cpu]),
-            (None, Some(mask), _) if !rfs => mask.clone(),
-            (None, None, Some(cpus)) if row.is_some_and(|row| row.rps_cpus.value().is_some()) => {
-                cpus.clone()
-            }
-            _ => all.clone(),
-        }
-    }
-
-    /// Whether RPS hands the flow on to a CPU that is not known yet.
-    pub fn asks_rps(&self, queues: &DeviceQueues) -> bool {
-        let on = |row: &Row| row.rps_cpus.value().is_some_and(|cpus| !cpus.is_empty());
-        self.rps_cpu.value().is_none() && queues.rows.iter().any(on)
-    }
 }
 
 /// Says where `flow` lands on the device.
@@ -107,7 +77,6 @@ pub fn land(flow: Flow, nic: &Nic, queues: &DeviceQueues) -> Landing {
         rps_cpu: rps(flow, nic, hash.as_ref().ok().copied(), row),
         reuseport_group: Fact::absent(NOT_LOOKED),
         reuseport_socket: Fact::absent(NOT_LOOKED),
-        probed: None,
         notes: notes(nic),
         hash: match hash {
             Ok(hash) => Fact::ok(format!("{hash:#010x}")),

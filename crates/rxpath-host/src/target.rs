@@ -15,6 +15,7 @@ use thiserror::Error;
 use crate::netlink::link::NAME_MAX;
 use crate::pairs::Pairs;
 
+mod ethtool;
 #[cfg(test)]
 mod tests;
 
@@ -158,7 +159,7 @@ impl Target {
 
     /// The same setting of a device that has another name now.
     #[must_use]
-    pub fn on_device(mut self, name: &str) -> Self {
+    pub(crate) fn on_device(mut self, name: &str) -> Self {
         match &mut self {
             Self::Attr { dev, .. }
             | Self::Group { dev, .. }
@@ -252,6 +253,22 @@ pub struct Knob {
 }
 
 impl Knob {
+    /// A sysctl, by its dotted name.
+    pub fn sysctl(key: impl Into<String>) -> Self {
+        Target::Sysctl { key: key.into() }.into()
+    }
+
+    /// The setting behind a path below `/proc` or `/sys`.
+    pub fn path(path: &str) -> Self {
+        let of_device = path.strip_prefix("/sys/class/net/").and_then(|rest| rest.split_once('/'));
+        let of_irq = path.strip_prefix("/proc/irq/").and_then(|rest| rest.split_once('/'));
+        match (of_device, of_irq.and_then(|(irq, _)| irq.parse().ok()), path) {
+            (Some((dev, attr)), ..) => Target::Attr { dev: dev.into(), attr: attr.into() }.into(),
+            (None, Some(irq), _) => Target::Irq { irq }.into(),
+            (None, None, path) => Target::Sysfs { path: path.into() }.into(),
+        }
+    }
+
     /// A part of a group: `eth0/rings/rx`.
     pub fn part(dev: &str, group: Group, part: &str) -> Self {
         Self { target: Target::Group { dev: dev.into(), group }, part: Some(part.into()) }

@@ -16,7 +16,7 @@ const MAX_CPUS: usize = 16_384;
 const WORDS: usize = MAX_CPUS / 64;
 
 /// Longest thread name in bytes (`TASK_COMM_LEN` less its end, include/linux/sched.h).
-pub const MAX_NAME_BYTES: usize = 15;
+pub(crate) const MAX_NAME_BYTES: usize = 15;
 
 /// A mask larger than `cpu_set_t`, which ends at 1024 CPUs.
 type Mask = [u64; WORDS];
@@ -29,7 +29,7 @@ pub fn current_tid() -> i32 {
 /// The CPU that the caller runs on at this moment.
 ///
 /// **Cost** a few ns (vDSO or rseq). **Errors** where the kernel has no `getcpu`.
-pub fn current_cpu() -> Result<u32, HostError> {
+pub(crate) fn current_cpu() -> Result<u32, HostError> {
     nix::sched::sched_getcpu()
         .map(|cpu| cpu as u32)
         .map_err(|errno| HostError::kernel("ask for the current CPU", errno as i32))
@@ -200,7 +200,7 @@ fn set_policy(tid: i32, policy: i32, name: &str) -> Result<(), HostError> {
 }
 
 /// The nice value of thread `tid`; 0 is the caller.
-pub fn nice_of(tid: i32) -> Result<i32, HostError> {
+pub(crate) fn nice_of(tid: i32) -> Result<i32, HostError> {
     nix::errno::Errno::clear();
     // SAFETY: no pointers; -1 is a value too, so errno was cleared and decides.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, tid as libc::id_t) };

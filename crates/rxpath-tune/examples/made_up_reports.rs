@@ -7,8 +7,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use rxpath_core::Envelope;
+use rxpath_host::Knob;
 use rxpath_tune::check::{NicLine, Note};
-use rxpath_tune::{Finding, Knob, Report, Rule, Set, rules};
+use rxpath_tune::{Finding, Report, Rule, Set, rules};
 use serde_json::json;
 
 /// NICs of a host.

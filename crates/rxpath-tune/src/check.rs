@@ -107,13 +107,15 @@ pub fn check(ask: &Ask<'_>) -> Report {
         }
         match rule.check {
             Check::Host(judge) => report.add(ask, rule, None, judge(ask)),
-            Check::Device(_) if ask.facts.devices.is_empty() => {
+            _ if ask.facts.devices.is_empty() => {
                 let why = ask.facts.all_devices().err().unwrap_or_else(no_device);
                 report.add(ask, rule, None, Err(why));
             }
-            Check::Device(judge) => {
+            check => {
                 for device in ask.facts.asked() {
-                    report.add(ask, rule, Some(&device.name), judge(ask, device));
+                    if let Some(said) = check.of_device(ask, device) {
+                        report.add(ask, rule, Some(&device.name), said);
+                    }
                 }
             }
         }

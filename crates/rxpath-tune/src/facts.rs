@@ -19,7 +19,7 @@ use rxpath_host::procfs::sysctl;
 use rxpath_host::queue_map::Shared;
 use rxpath_host::root::Root;
 use rxpath_host::snapshot::{self, Counters};
-use rxpath_host::startup::{self, Step};
+use rxpath_host::startup::{self, Line};
 use rxpath_host::topology::Topology;
 
 use crate::rule::Gap;
@@ -48,7 +48,7 @@ pub use fingerprint::Fingerprint;
 pub use irq::Irq;
 pub use kept::{Kept, parse_kept};
 pub use kernel::{Kernel, Version};
-pub use known::Known;
+pub use known::{Known, OrGap};
 pub use link_files::{Fits, LinkFile, parse_link_file};
 pub use processes::Processes;
 pub use readers::{Reader, Readers};
@@ -76,7 +76,7 @@ const PAGE_OPTIONS: [(&str, u64); 10] = [
 pub struct HostFacts {
     root: Root,
     files: RefCell<BTreeMap<String, Fact<String>>>,
-    startup: OnceCell<Vec<Step>>,
+    startup: OnceCell<Vec<Line>>,
     readers: OnceCell<Fact<Readers>>,
     later: Option<counted::Later>,
     /// How the counters were read: once, unless [`HostFacts::watch`] or the capture took a second reading.
@@ -216,12 +216,12 @@ impl HostFacts {
     }
 
     /// A sysctl that is one number.
-    pub fn sysctl_number(&self, key: &str) -> Fact<i64> {
+    pub(crate) fn sysctl_number(&self, key: &str) -> Fact<i64> {
         self.number(&sysctl::path(key))
     }
 
     /// A sysctl of several numbers, such as `net.ipv4.tcp_rmem`.
-    pub fn sysctl_numbers(&self, key: &str) -> Fact<Vec<i64>> {
+    pub(crate) fn sysctl_numbers(&self, key: &str) -> Fact<Vec<i64>> {
         match self.sysctl(key) {
             Fact::Ok { value: sysctl::Value::Numbers(numbers) } => Fact::ok(numbers),
             Fact::Ok { value: sysctl::Value::Number(number) } => Fact::ok(vec![number]),
@@ -260,7 +260,7 @@ impl HostFacts {
     }
 
     /// The host's memory, in bytes.
-    pub fn memory_bytes(&self) -> Fact<u64> {
+    pub(crate) fn memory_bytes(&self) -> Fact<u64> {
         let total = |text: String| {
             let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
             line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
@@ -301,7 +301,7 @@ impl HostFacts {
     }
 
     /// The port whose socket dropped the most datagrams, and how many; `None` when none did.
-    pub fn worst_udp_socket(&self) -> Option<(u16, u64)> {
+    pub(crate) fn worst_udp_socket(&self) -> Option<(u16, u64)> {
         let ports = self.udp_ports.value()?;
         let worst = ports.iter().max_by_key(|(_, port)| port.worst_drops_total)?;
         (worst.1.worst_drops_total > 0).then_some((*worst.0, worst.1.worst_drops_total))
@@ -313,22 +313,17 @@ impl HostFacts {
     }
 
     /// The lines of files of settings that are in force after boot, by path below `/proc/sys`.
-    pub fn kept_in_force(&self) -> BTreeMap<String, &Kept> {
+    pub(crate) fn kept_in_force(&self) -> BTreeMap<String, &Kept> {
         kept::in_force(&self.kept, |dir| self.list(dir).into_value().unwrap_or_default())
     }
 
-    /// Lines of udev rules and of rc.local that set something, in the order in which they act.
-    pub fn startup(&self) -> &[Step] {
+    /// Lines of udev rules and of rc.local that name a setting, in the order in which they act.
+    pub fn startup(&self) -> &[Line] {
         self.startup.get_or_init(|| startup::read(&self.root))
     }
 
-    /// The files that a path with shell patterns names; a path without any names itself.
-    pub fn files_like(&self, pattern: &str) -> Vec<String> {
-        kept::matching(pattern, &|dir: &str| self.list(dir).into_value().unwrap_or_default())
-    }
-
     /// Every device of the namespace, for rules that say something about all of them: a gap when one was lost.
-    pub fn all_devices(&self) -> Result<&[Device], Gap> {
+    pub(crate) fn all_devices(&self) -> Result<&[Device], Gap> {
         if let Some((name, why)) = self.lost_devices.iter().find(|(name, _)| name != NETLINK) {
             let what = if name == NO_DEVICES { "" } else { ": a device that could not be read" };
             return Err(Gap::Absent(format!("{why}{what}")));
@@ -344,7 +339,7 @@ impl HostFacts {
     ///
     /// **Source** net/core/dev.c `netif_receive_skb_internal` (RPS) and `netif_rx_internal`; drivers/net/loopback.c
     /// `loopback_xmit`.
-    pub fn uses_backlog(&self) -> Result<bool, Gap> {
+    pub(crate) fn uses_backlog(&self) -> Result<bool, Gap> {
         Ok(self.all_devices()?.iter().any(|device| {
             device.has_rps() || (device.is_up() && !device.is_nic() && !device.is_loopback())
         }))

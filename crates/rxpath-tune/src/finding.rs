@@ -91,7 +91,7 @@ impl Found {
     /// Only a counter that rose between two readings asks for a change. What is known to be old is no more than
     /// `info`, and what was read once no more than `warn`.
     #[must_use]
-    pub fn rests_on(mut self, count: Count, watched: &Watched) -> Self {
+    pub(crate) fn rests_on(mut self, count: Count, watched: &Watched) -> Self {
         self.counted = Some(watched.counted(count));
         let evidence = count.evidence();
         self.at_most = match evidence {
@@ -151,7 +151,7 @@ impl Finding {
     pub fn changes_in_lines(&self) -> Vec<String> {
         let names: Vec<(String, ())> =
             self.changes.iter().map(|set| (set.knob.to_string(), ())).collect();
-        let values: Vec<String> = self.changes.iter().map(|set| set.value.to_string()).collect();
+        let values: Vec<String> = self.changes.iter().map(|set| set.value.clone()).collect();
         let one = |range: Range| {
             let own: Vec<&str> =
                 values[range.first..][..range.count].iter().map(String::as_str).collect();

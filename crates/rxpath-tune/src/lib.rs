@@ -28,5 +28,5 @@ pub mod watch;
 pub use check::{Ask, Report, check};
 pub use facts::{Device, HostFacts, Scope};
 pub use finding::Finding;
-pub use knob::{Knob, Set, Value};
+pub use knob::Set;
 pub use rule::{Goal, Rule, Severity};

@@ -5,9 +5,9 @@
 //! word; these bounds are the kernel's own where it has some, and sane ones where it takes anything.
 
 use rxpath_core::CpuList;
-use rxpath_host::netlink::{ethtool, link_settings, napi};
+use rxpath_host::netlink::{ethtool, napi};
 use rxpath_host::pairs::Pairs;
-use rxpath_host::setter::{Bounds, spread, stamps};
+use rxpath_host::setter::{Bounds, rss, stamps};
 use rxpath_host::sysfs::device::parse_mask;
 use rxpath_host::{Group, Target};
 
@@ -109,7 +109,7 @@ const ATTRIBUTES: &[(&str, Takes)] = &[
 /// Whether a setting is ours to change.
 ///
 /// **Errors** in words: firewall rules, mitigations and guards are reported, never changed.
-pub fn may_change(target: &Target) -> Result<(), String> {
+pub(crate) fn may_change(target: &Target) -> Result<(), String> {
     match target {
         Target::Sysctl { key } => {
             let dotted = key.replace('/', ".");
@@ -184,7 +184,7 @@ fn attribute(attr: &str) -> Option<Takes> {
 }
 
 /// Whether a value is one line: the least that any value is, also one that is only compared.
-pub fn is_line(value: &str) -> Result<(), String> {
+pub(crate) fn is_line(value: &str) -> Result<(), String> {
     if value.len() > TEXT_MAX || value.contains(['\n', '\0']) {
         return Err(format!("a value is one line of at most {TEXT_MAX} bytes"));
     }
@@ -192,7 +192,7 @@ pub fn is_line(value: &str) -> Result<(), String> {
 }
 
 /// Whether a value has the form that the setting takes, and lies within its bounds.
-pub fn well_formed(target: &Target, value: &str) -> Result<(), String> {
+pub(crate) fn well_formed(target: &Target, value: &str) -> Result<(), String> {
     is_line(value)?;
     match target {
         Target::Sysctl { key } => sysctl::check(&key.replace('/', "."), value),
@@ -225,8 +225,7 @@ fn of_group(group: Group, pairs: &Pairs) -> Result<(), String> {
                 "below {IPV6_MIN_MTU} a device loses its IPv6 addresses and routes, and undo could not bring them back"
             ));
         }
-        Group::Link => link_settings::check(pairs),
-        Group::Rss | Group::FlowHash => spread::check(group, pairs),
+        Group::Rss | Group::FlowHash => rss::check(group, pairs),
         Group::Stamps => stamps::check(pairs),
         _ => ethtool::group::check(group, pairs),
     }

@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use crate::effects::Effect;
 
-pub mod found;
+pub mod from_findings;
 pub mod make;
 pub mod settle;
 

@@ -1,22 +1,23 @@
 //! What every file of rules needs.
 
 pub use crate::check::Ask;
-pub use crate::facts::{Count, Device, Evidence, Known, RARE_RATIO};
+pub use crate::facts::{Count, Device, Evidence, Known, OrGap, RARE_RATIO};
 pub use crate::finding::Found;
-pub use crate::knob::{Knob, Set};
+pub use crate::knob::Set;
 pub use crate::rule::Goal::{Benchmark, Fairness, Latency, Throughput};
 pub use crate::rule::Magnitude::{Loss, Multiple, Percents, Tens, Unmeasured};
 pub use crate::rule::Severity::{Fail, Info, Warn};
 pub use crate::rule::{Answer, Area, Check, Checked, Effect, Gap, Kind, Rule, Text, Weight};
+pub use rxpath_host::{Group, Knob};
 
 /// The undo of a knob that is one value.
-pub const VALUE_BACK: &str = "restore the previous value; a plan's journal has it";
+pub(crate) const VALUE_BACK: &str = Text::JUDGED.undo;
 
 /// The undo of what nothing changes.
-pub const NOTHING_CHANGED: &str = "nothing to undo: rxpath reads this and never changes it";
+pub(crate) const NOTHING_CHANGED: &str = Text::RECORDED.undo;
 
 /// The set line of what is only recorded.
-pub const NO_SETTING: &str = "no setting: recorded so that two results can be compared";
+pub(crate) const NO_SETTING: &str = Text::RECORDED.set_now;
 
 /// `57 %`, `0.021 %`.
 pub fn percent(ratio: f64) -> String {

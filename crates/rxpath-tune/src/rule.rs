@@ -7,6 +7,7 @@ use std::fmt;
 use crate::check::Ask;
 use crate::facts::Device;
 use crate::finding::Found;
+use crate::prelude::{idle, quiet};
 
 /// What the host is set up for.
 #[derive(
@@ -85,7 +86,7 @@ impl Weight {
     }
 
     /// Judged only when a goal is asked for.
-    pub const fn by_goal() -> Self {
+    pub(crate) const fn by_goal() -> Self {
         Self { any: None, goals: [None; 4], sizes: [None; 4] }
     }
 
@@ -253,6 +254,23 @@ pub enum Check {
     Host(fn(&Ask<'_>) -> Checked),
     /// Once for each network device.
     Device(fn(&Ask<'_>, &Device) -> Checked),
+    /// Once for each network device that is up, but for the loopback device; it is silent about the others.
+    Active(fn(&Ask<'_>, &Device) -> Checked),
+    /// Once for each NIC that is up; it is silent about the other devices.
+    Nic(fn(&Ask<'_>, &Device) -> Checked),
+}
+
+impl Check {
+    /// Asks the rule about a device; `None` for rules about the host.
+    pub fn of_device(self, ask: &Ask<'_>, device: &Device) -> Option<Checked> {
+        let (judge, silent) = match self {
+            Self::Host(_) => return None,
+            Self::Device(judge) => (judge, None),
+            Self::Active(judge) => (judge, idle(device)),
+            Self::Nic(judge) => (judge, quiet(device)),
+        };
+        Some(silent.unwrap_or_else(|| judge(ask, device)))
+    }
 }
 
 /// A rule's answer, or the fact that it would have needed.
@@ -327,6 +345,31 @@ pub struct Text {
     pub since: &'static str,
     /// Where all this is written: kernel files, commits, documentation, papers.
     pub sources: &'static [&'static str],
+}
+
+impl Text {
+    /// What rules share that judge one value.
+    pub const JUDGED: Self = Self {
+        why: "",
+        mechanism: "",
+        not_when: "",
+        side_effects: "none",
+        set_now: "",
+        persist: "",
+        undo: "restore the previous value; a plan's journal has it",
+        verify: "",
+        since: "any",
+        sources: &[],
+    };
+
+    /// What rules share that only record.
+    pub(crate) const RECORDED: Self = Self {
+        not_when: "no setting: recorded so that two results can be compared",
+        set_now: "no setting: recorded so that two results can be compared",
+        persist: "no setting: recorded so that two results can be compared",
+        undo: "nothing to undo: rxpath reads this and never changes it",
+        ..Self::JUDGED
+    };
 }
 
 /// One rule.

@@ -64,8 +64,9 @@ impl Store {
     }
 
     /// The same folder with another place for the locks, for tests.
+    #[cfg(test)]
     #[must_use]
-    pub fn with_run_dir(self, run: &Path) -> Self {
+    pub(crate) fn with_run_dir(self, run: &Path) -> Self {
         Self { run: run.into(), ..self }
     }
 

@@ -148,7 +148,7 @@ mod tests {
         };
         assert_eq!(of(io), Reason::Unreadable);
         assert_eq!(Reason::of("/proc/x does not hold a number"), Reason::Unreadable);
-        assert_eq!(Reason::of("the driver does not tell its rings"), Reason::NotTold);
+        assert_eq!(Reason::of("the driver does not report its rings"), Reason::NotTold);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! What an expert would say of a host, and where a report differs from it.
 
 use rxpath_host::Root;
-use rxpath_tune::plan::found;
-use rxpath_tune::plan::make::Wish;
+use rxpath_tune::plan::from_findings;
+use rxpath_tune::plan::make::Request;
 use rxpath_tune::{Ask, Finding, Goal, HostFacts, Report, Scope, check};
 
 use super::harm::harms;
@@ -165,10 +165,10 @@ impl Case {
 fn refused(findings: &[Finding]) -> Vec<String> {
     let changing: Vec<Finding> =
         findings.iter().filter(|finding| !finding.changes.is_empty()).cloned().collect();
-    let (wishes, left_out) = found::wishes(&changing, &[]);
-    let refused = wishes.iter().filter_map(|wish| {
-        let said = Wish::parse(&format!("{}={}", wish.knob, wish.value)).err()?;
-        Some(format!("{} asks for what no plan takes: {said}", wish.because))
+    let (requests, left_out) = from_findings::requests(&changing, &[]);
+    let refused = requests.iter().filter_map(|request| {
+        let said = Request::parse(&format!("{}={}", request.knob, request.value)).err()?;
+        Some(format!("{} asks for what no plan takes: {said}", request.because))
     });
     let left = left_out.iter().map(|left| format!("{} cannot be planned: {}", left.what, left.why));
     left.chain(refused).collect()

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use rxpath_core::CpuList;
 use rxpath_host::sysfs::device::parse_mask;
-use rxpath_tune::{Finding, Goal, Knob, Set};
+use rxpath_host::{Group, Knob, Target};
+use rxpath_tune::{Finding, Goal, Set};
 
 use super::card::{Card, Kind};
 use super::tree::Host;
@@ -37,9 +38,8 @@ pub fn harms(host: &Host, goal: Option<Goal>, findings: &[Finding]) -> Vec<Strin
 fn left_waiting(card: &Card, sets: &[(&str, &Set)]) -> Option<String> {
     let usecs = card.answers.coalesce.value()?.rx_usecs?;
     let is_set = |wanted: &str| {
-        sets.iter().any(|(_, set)| {
-            matches!(&set.knob, Knob::Coalesce { dev, which } if *dev == card.name && which == wanted)
-        })
+        let knob = Knob::part(&card.name, Group::Coalesce, wanted);
+        sets.iter().any(|(_, set)| set.knob == knob)
     };
     let is_left = usecs > 8 && is_set("adaptive-rx") && !is_set("rx-usecs");
     is_left.then(|| "the plan turns adaptive moderation off and leaves a long delay".into())
@@ -47,43 +47,36 @@ fn left_waiting(card: &Card, sets: &[(&str, &Set)]) -> Option<String> {
 
 /// A change that is harmful by itself.
 fn one(host: &Host, set: &Set) -> Vec<String> {
-    let text = set.value.to_string();
-    let card = set.knob.dev().and_then(|dev| host.cards.iter().find(|card| card.name == dev));
-    match &set.knob {
-        Knob::Sysctl { key } if key.contains("forward") && text == "0" => {
+    let (target, text) = (&set.knob.target, &set.value);
+    let card = target.device().and_then(|dev| host.cards.iter().find(|card| card.name == dev));
+    let part = set.knob.part.as_deref().unwrap_or_default();
+    match target {
+        Target::Sysctl { key } if key.contains("forward") && text == "0" => {
             vec!["stops forwarding".into()]
         }
-        Knob::Sysctl { key } if key == "net.ipv4.tcp_rmem" => {
+        Target::Sysctl { key } if key == "net.ipv4.tcp_rmem" => {
             let start = text.split(' ').nth(1).and_then(|it| it.parse::<u32>().ok()).unwrap();
             let is_small = start < 16_384;
             is_small.then(|| "keeps TCP's first window small".into()).into_iter().collect()
         }
-        Knob::Attribute { path } => match path.strip_prefix("/proc/irq/") {
-            Some(rest) => {
-                let (_, card) = card_of_irq(host, number(rest));
-                wrong_cpus(host, Some(card), &text.parse().unwrap(), "an interrupt")
-            }
-            None if path.ends_with("/rps_cpus") => rps(host, card, &text),
-            None => Vec::new(),
-        },
-        Knob::Channels { which, .. } => channels(card.unwrap(), which, &text),
-        Knob::Ring { .. } => {
+        Target::Irq { irq } => {
+            let (_, card) = card_of_irq(host, *irq);
+            wrong_cpus(host, Some(card), &text.parse().unwrap(), "an interrupt")
+        }
+        Target::Attr { attr, .. } if attr.ends_with("/rps_cpus") => rps(host, card, text),
+        Target::Group { group: Group::Channels, .. } => channels(card.unwrap(), part, text),
+        Target::Group { group: Group::Rings, .. } => {
             let most = card.and_then(|card| card.answers.rings.value()?.rx.max).unwrap_or(0);
             let is_much = text.parse::<u32>().unwrap() > most;
             is_much.then(|| "makes a ring larger than it can be".into()).into_iter().collect()
         }
-        Knob::Feature { name, .. } => {
+        Target::Group { group: Group::Features, .. } => {
             let features = card.and_then(|card| card.answers.features.value());
-            let is_fixed = !features.and_then(|all| all.get(name)).is_some_and(|it| it.changeable);
-            is_fixed.then(|| format!("switches {name}, which is fixed")).into_iter().collect()
+            let is_fixed = !features.and_then(|all| all.get(part)).is_some_and(|it| it.changeable);
+            is_fixed.then(|| format!("switches {part}, which is fixed")).into_iter().collect()
         }
         _ => Vec::new(),
     }
-}
-
-/// The number at the start of a text.
-fn number(text: &str) -> u32 {
-    text.split('/').next().unwrap().parse().unwrap()
 }
 
 fn card_of_irq(host: &Host, irq: u32) -> (usize, &Card) {
@@ -137,29 +130,27 @@ fn together(sets: &[(&str, &Set)]) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut values: BTreeMap<String, String> = BTreeMap::new();
     for (_, set) in sets {
-        let (knob, value) = (set.knob.to_string(), set.value.to_string());
+        let (knob, value) = (set.knob.to_string(), set.value.clone());
         if values.insert(knob.clone(), value.clone()).is_some_and(|other| other != value) {
             let kind = knob.rsplit('/').next().unwrap_or_default();
             wrong.push(format!("the plan wants two values of {kind}"));
         }
     }
-    let devices: Vec<&str> = sets.iter().filter_map(|(_, set)| set.knob.dev()).collect();
+    let devices = sets.iter().filter_map(|(_, set)| set.knob.target.device());
     for dev in devices {
-        let own = || sets.iter().filter(|(_, set)| set.knob.dev() == Some(dev));
-        let grows = own().any(|(_, set)| matches!(set.knob, Knob::Channels { .. }));
+        let own = || sets.iter().filter(|(_, set)| set.knob.target.device() == Some(dev));
+        let is_channels =
+            |target: &Target| matches!(target, Target::Group { group: Group::Channels, .. });
+        let grows = own().any(|(_, set)| is_channels(&set.knob.target));
         let steers = own().any(|(_, set)| {
-            matches!(&set.knob, Knob::Attribute { path } if path.ends_with("/rps_cpus"))
-                && set
-                    .value
-                    .to_string()
-                    .bytes()
-                    .any(|digit| digit.is_ascii_hexdigit() && digit != b'0')
+            matches!(&set.knob.target, Target::Attr { attr, .. } if attr.ends_with("/rps_cpus"))
+                && set.value.bytes().any(|digit| digit.is_ascii_hexdigit() && digit != b'0')
         });
         if grows && steers {
             wrong.push("the plan sets channels and turns RPS on".into());
         }
         let on = |feature: &str| {
-            values.get(&format!("{dev} feature {feature}")).is_some_and(|it| it == "on")
+            values.get(&format!("{dev}/features/{feature}")).is_some_and(|it| it == "on")
         };
         if on("rx-gro-list") && on("rx-udp-gro-forwarding") {
             wrong.push("the plan turns GRO lists and forwarding of UDP GRO on".into());
@@ -172,9 +163,8 @@ fn together(sets: &[(&str, &Set)]) -> Vec<String> {
 fn stacked(host: &Host, (at, card): (usize, &Card), sets: &[(&str, &Set)]) -> Option<String> {
     let mut moved = BTreeMap::new();
     for (_, set) in sets {
-        let Knob::Attribute { path } = &set.knob else { continue };
-        let Some(rest) = path.strip_prefix("/proc/irq/") else { continue };
-        moved.insert(number(rest), set.value.to_string().parse::<CpuList>().unwrap());
+        let Target::Irq { irq } = set.knob.target else { continue };
+        moved.insert(irq, set.value.parse::<CpuList>().unwrap());
     }
     let first = Host::first_irq(at);
     let mut taken: BTreeMap<u32, u32> = BTreeMap::new();

@@ -62,7 +62,7 @@ impl Scrubber {
     /// One that knows the names of a host and of its users.
     ///
     /// Users are those whom people are: numbers from 1000 on (login.defs(5), `UID_MIN`), without `nobody`.
-    pub fn of_host(root: &Root) -> Self {
+    pub(crate) fn of_host(root: &Root) -> Self {
         let name = root.value("/proc/sys/kernel/hostname").unwrap_or_default();
         let short = name.split('.').next().unwrap_or_default().to_owned();
         let passwd = root.text("/etc/passwd").unwrap_or_default();

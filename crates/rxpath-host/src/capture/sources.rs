@@ -5,8 +5,9 @@
 
 use std::borrow::Cow;
 
+use crate::glob;
 use crate::root::Root;
-use crate::startup::{Form, SCRIPTS};
+use crate::startup::{SCRIPTS, UDEV};
 
 /// How a source is read and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +26,9 @@ pub enum Sort {
     Settings,
     /// The kernel's command line: only parameters that matter are kept when names are replaced.
     CommandLine,
-    /// A start-up file: only what its lines set is kept when names are replaced ([`crate::startup::bare`]).
-    Startup(Form),
+    /// A start-up file: only the settings that it names are kept when names are replaced
+    /// ([`crate::startup::names_only`]).
+    Startup,
 }
 
 /// One source.
@@ -221,14 +223,6 @@ const LINKS: [&str; 8] = [
     "/proc/1/ns/net",
 ];
 
-/// udev rules; of a distribution's own too, because only those that set something are kept.
-const RULES: [&str; 4] = [
-    "/etc/udev/rules.d/*.rules",
-    "/run/udev/rules.d/*.rules",
-    "/usr/local/lib/udev/rules.d/*.rules",
-    "/usr/lib/udev/rules.d/*.rules",
-];
-
 /// Directories of sysctl.d(5), the one that hides the others first. `/lib` is `/usr/lib` wherever systemd runs.
 pub const SYSCTL_DIRS: [&str; 4] =
     ["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d"];
@@ -261,15 +255,14 @@ const SECRET: [&str; 6] =
 /// All sources.
 pub fn all() -> Vec<Source> {
     let mut all = vec![Source { pattern: "/proc/cmdline".into(), sort: Sort::CommandLine }];
-    let in_dirs = |dirs: [&str; 4], extension: &str| {
-        dirs.map(|dir| Source {
-            pattern: format!("{dir}/*.{extension}").into(),
-            sort: Sort::Settings,
-        })
+    let in_dirs = |dirs: [&str; 4], extension: &str, sort| {
+        dirs.map(|dir| Source { pattern: format!("{dir}/*.{extension}").into(), sort })
     };
-    all.extend(in_dirs(SYSCTL_DIRS, "conf"));
-    all.extend(in_dirs(LINK_DIRS, "link"));
-    let lists: [(&[&'static str], Sort); 9] = [
+    all.extend(in_dirs(SYSCTL_DIRS, "conf", Sort::Settings));
+    all.extend(in_dirs(LINK_DIRS, "link", Sort::Settings));
+    // A distribution's own too, because only those that name a setting are kept.
+    all.extend(in_dirs(UDEV, "rules", Sort::Startup));
+    let lists: [(&[&'static str], Sort); 8] = [
         (&VERSIONS, Sort::Version),
         (&FILES, Sort::File),
         (&DEVICE, Sort::File),
@@ -277,8 +270,7 @@ pub fn all() -> Vec<Source> {
         (&BELOW, Sort::Below),
         (&LINKS, Sort::Link),
         (&SETTINGS, Sort::Settings),
-        (&RULES, Sort::Startup(Form::Udev)),
-        (&SCRIPTS, Sort::Startup(Form::Script)),
+        (&SCRIPTS, Sort::Startup),
     ];
     for (patterns, sort) in lists {
         all.extend(
@@ -294,45 +286,19 @@ pub fn takes(path: &str) -> bool {
     all().iter().any(|source| {
         let wanted: Vec<&str> = source.pattern.split('/').collect();
         let parts: Vec<&str> = path.split('/').collect();
-        let fits = wanted.iter().zip(&parts).all(|(wanted, part)| match wanted.split_once('*') {
-            None => wanted == part,
-            Some((before, behind)) => {
-                part.len() >= before.len() + behind.len()
-                    && part.starts_with(before)
-                    && part.ends_with(behind)
-            }
-        });
+        let fits = wanted.iter().zip(&parts).all(|(wanted, part)| glob::is_match(wanted, part));
         fits && (parts.len() <= wanted.len() || source.sort == Sort::Below)
     })
 }
 
 /// Whether a file's name says that it holds a secret.
-pub fn is_secret(name: &str) -> bool {
+pub(crate) fn is_secret(name: &str) -> bool {
     SECRET.contains(&name)
 }
 
 /// The paths that a pattern stands for; a link at the end need not lead anywhere.
 pub fn expand(root: &Root, pattern: &str) -> Vec<String> {
-    let mut found = vec![String::new()];
-    for part in pattern.split('/').skip(1) {
-        let mut next = Vec::new();
-        for base in found {
-            match part.split_once('*') {
-                None => next.push(format!("{base}/{part}")),
-                Some((before, behind)) => {
-                    let names = root.list(if base.is_empty() { "/" } else { &base });
-                    let fitting = names.unwrap_or_default().into_iter().filter(|name| {
-                        name.len() >= before.len() + behind.len()
-                            && name.starts_with(before)
-                            && name.ends_with(behind)
-                    });
-                    next.extend(fitting.map(|name| format!("{base}/{name}")));
-                }
-            }
-        }
-        found = next;
-    }
-    found
+    glob::expand(pattern, |dir| root.list(dir).unwrap_or_default())
 }
 
 /// The part of a binary file that is kept: the first 256 bytes of PCI configuration hold what is read, and what
@@ -346,7 +312,7 @@ pub fn cut(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// A settings file without its comments: they are where people write about themselves.
-pub fn without_comments(text: &str) -> String {
+pub(crate) fn without_comments(text: &str) -> String {
     let kept = text.lines().filter(|line| !line.trim_start().starts_with(['#', ';']));
     kept.flat_map(|line| [line, "\n"]).collect()
 }

@@ -11,11 +11,12 @@ pub(crate) mod command;
 mod eee;
 mod features;
 mod fec;
+pub(crate) mod field;
 pub mod group;
 #[cfg(test)]
 mod header_test;
 mod link_modes;
-pub(crate) mod link_wish;
+pub(crate) mod link_request;
 mod pause;
 mod private_flags;
 mod rings;
@@ -56,12 +57,6 @@ pub struct Amount {
     /// At most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<u32>,
-}
-
-impl Amount {
-    fn read(attrs: &Attrs<'_>, max: u16, now: u16) -> Self {
-        Self { now: attrs.u32(now), max: attrs.u32(max) }
-    }
 }
 
 /// A switch that is one byte on the wire.

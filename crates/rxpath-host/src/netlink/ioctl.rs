@@ -1,13 +1,12 @@
 //! ethtool as an ioctl. Some topics have nothing else: driver statistics with their names, driver information, which
-//! fields are hashed, flow rules, coalescing of one queue, time stamps in force and asked for. The others are asked this way where
-//! the kernel does not tell or take them over netlink: rings, channels, coalescing, features, pause, the link.
+//! fields are hashed, flow rules, coalescing of one queue, RSS, time stamps. The others are read this way where the kernel
+//! does not report them over netlink: rings, channels, coalescing, features, pause, the link. They are not set this way.
 //!
 //! Generic netlink has no command for driver statistics (`ETHTOOL_MSG_STATS_GET` gives the standard
 //! groups only; Documentation/networking/ethtool-netlink.rst, "Request translation").
 
 mod features;
 mod flow_hash;
-mod group;
 #[cfg(test)]
 mod header_test;
 mod length;
@@ -22,15 +21,11 @@ pub mod steering;
 
 pub use features::{features, parse_feature_blocks, private_flags};
 pub use flow_hash::{FlowHash, FlowKind, HashFields, flow_hash, parse_flow_hash};
-pub use group::{group, group_limits, set_group};
 pub use link::{eee, link_modes, link_port, link_state, parse_eee_words, parse_link_settings};
-pub use per_queue::{parse_per_queue, queue_coalesce};
+pub use per_queue::{parse_per_queue, queue_coalesce, queue_moderation, set_queue_moderation};
 pub use rss::{parse_rxfh, rss};
 pub use rules::{FlowRules, flow_rules};
-pub use settings::{
-    channels, coalesce, fec, parse_channel_words, parse_coalesce_words, parse_fec_words,
-    parse_pause_words, parse_ring_words, pause, rings,
-};
+pub use settings::{channels, coalesce, fec, group, group_limits, parse_fec_words, pause, rings};
 pub use stamps::{StampConfig, set_stamp_config, stamp_config};
 
 use std::os::fd::AsRawFd;
@@ -89,7 +84,7 @@ pub(crate) fn call(op: &str, dev: &str, buffer: &mut [u8]) -> Result<(), HostErr
     send(SIOCETHTOOL, op, dev, buffer)
 }
 
-/// As [`call`], for a wish: a refusal is told in the kernel's words.
+/// As [`call`], for a request: a refusal is reported in the kernel's words.
 pub(super) fn order(op: &str, dev: &str, buffer: &mut [u8]) -> Result<(), HostError> {
     issue(SIOCETHTOOL, op, dev, buffer)
 }
@@ -131,7 +126,6 @@ fn issue(
     // SAFETY: `request` is a whole ifreq; its data points to `buffer`, which outlives the call and is
     // as long as the command in its first word makes the kernel write (`length::least`).
     let rc = unsafe { libc::ioctl(socket.as_raw_fd(), request_number, &raw mut request) };
-    // Above 0 are signs of what was not done as asked (`ETHTOOL_SFEATURES`): reading back tells that of every setting.
     if rc >= 0 {
         return Ok(());
     }

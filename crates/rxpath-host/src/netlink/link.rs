@@ -51,7 +51,7 @@ const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
 
 /// The longest device name (`IFNAMSIZ` less the NUL).
-pub const NAME_MAX: usize = 15;
+pub(crate) const NAME_MAX: usize = 15;
 
 /// Names of `struct rtnl_link_stats64` (`linux/if_link.h`) in its order, as the ledger writes them.
 const STATS: [&str; 25] = [

@@ -1,63 +1,23 @@
 //! What rtnetlink lets be set on a link and the receive path depends on, as pairs.
 
+use super::ethtool::field::{Answer, request};
 use super::link::{
-    IFINFOMSG, IFLA_GRO_IPV4_MAX_SIZE, IFLA_GRO_MAX_SIZE, IFLA_GSO_IPV4_MAX_SIZE,
-    IFLA_GSO_MAX_SEGS, IFLA_GSO_MAX_SIZE, IFLA_IFNAME, IFLA_MAX_MTU, IFLA_MIN_MTU, IFLA_MTU,
-    IFLA_TXQLEN, RTM_GETLINK, RTM_NEWLINK, checked, header,
+    IFINFOMSG, IFLA_IFNAME, IFLA_MAX_MTU, IFLA_MIN_MTU, RTM_GETLINK, RTM_NEWLINK, checked, header,
 };
 use super::socket::Netlink;
 use super::wire::{Attrs, Body};
-use crate::HostError;
 use crate::pairs::Pairs;
-
-/// Names and attributes. The IPv4 limits follow the others when these get small, so they are written last.
-const SETTINGS: [(&str, u16); 7] = [
-    ("mtu", IFLA_MTU),
-    ("txqueuelen", IFLA_TXQLEN),
-    ("gso-max-segs", IFLA_GSO_MAX_SEGS),
-    ("gso-max-size", IFLA_GSO_MAX_SIZE),
-    ("gro-max-size", IFLA_GRO_MAX_SIZE),
-    ("gso-ipv4-max-size", IFLA_GSO_IPV4_MAX_SIZE),
-    ("gro-ipv4-max-size", IFLA_GRO_IPV4_MAX_SIZE),
-];
-
-/// The names of the settings.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    SETTINGS.iter().map(|(name, _)| *name)
-}
+use crate::{Group, HostError};
 
 /// Reads one `RTM_NEWLINK` payload: the settings, and the largest MTU where the device says one.
 ///
 /// **Source** net/core/rtnetlink.c `rtnl_fill_ifinfo`.
 pub fn parse(payload: &[u8]) -> Result<(Pairs, Option<(u32, u32)>), HostError> {
     let attrs = Attrs::after(payload, IFINFOMSG)?;
-    let mut pairs = Pairs::default();
-    for (name, attribute) in SETTINGS {
-        if let Some(value) = attrs.u32(attribute) {
-            pairs.push(name, value);
-        }
-    }
     // 0: the driver sets no limit (`struct net_device`, max_mtu).
     let max = attrs.u32(IFLA_MAX_MTU).filter(|max| *max > 0);
-    Ok((pairs, max.map(|max| (attrs.u32(IFLA_MIN_MTU).unwrap_or(0), max))))
-}
-
-fn wish(mut body: Body, asked: &Pairs) -> Result<Body, HostError> {
-    for (name, text) in asked.iter() {
-        let known = SETTINGS.iter().find(|(known, _)| *known == name);
-        let (Some((_, attribute)), Ok(value)) = (known, text.parse()) else {
-            let names: Vec<&str> = names().collect();
-            let why = format!("{name}={text}: expected a number for {}", names.join(", "));
-            return Err(HostError::malformed("link", 0, why));
-        };
-        body = body.u32(*attribute, value);
-    }
-    Ok(body)
-}
-
-/// Whether these are names and values that a link takes.
-pub fn check(asked: &Pairs) -> Result<(), HostError> {
-    wish(Body::default(), asked).map(drop)
+    let limits = max.map(|max| (attrs.u32(IFLA_MIN_MTU).unwrap_or(0), max));
+    Ok((Answer::of_attributes(Group::Link, payload)?.pairs(), limits))
 }
 
 impl Netlink {
@@ -75,14 +35,14 @@ impl Netlink {
     }
 
     /// Smallest and largest MTU, where the device says them.
-    pub fn mtu_limits(&mut self, dev: &str) -> Result<Option<(u32, u32)>, HostError> {
+    pub(crate) fn mtu_limits(&mut self, dev: &str) -> Result<Option<(u32, u32)>, HostError> {
         parse(&self.link_message(dev)?).map(|(_, limits)| limits)
     }
 
     /// Asks for settings of a link.
-    pub fn set_link_settings(&mut self, dev: &str, asked: &Pairs) -> Result<(), HostError> {
+    pub(crate) fn set_link_settings(&mut self, dev: &str, asked: &Pairs) -> Result<(), HostError> {
         let body = Body::new(&header(0, 0, 0)).text(IFLA_IFNAME, checked(dev)?);
-        let body = wish(body, asked)?;
+        let body = request(Group::Link, body, asked)?;
         self.change(&format!("set {dev}/link {asked}"), RTM_NEWLINK, 0, body.bytes()).map(drop)
     }
 }

@@ -36,7 +36,7 @@ pub fn parse(payload: &[u8]) -> Result<Pairs, HostError> {
     Ok(pairs)
 }
 
-fn wish(mut body: Body, asked: &Pairs) -> Result<Body, HostError> {
+fn request(mut body: Body, asked: &Pairs) -> Result<Body, HostError> {
     for (name, text) in asked.iter() {
         let known = SETTINGS.iter().find(|(known, _)| *known == name);
         let (Some((_, attribute)), Ok(value)) = (known, text.parse::<u64>()) else {
@@ -55,14 +55,14 @@ fn wish(mut body: Body, asked: &Pairs) -> Result<Body, HostError> {
 
 /// Whether these are names and values that a NAPI instance takes.
 pub fn check(asked: &Pairs) -> Result<(), HostError> {
-    wish(Body::default(), asked).map(drop)
+    request(Body::default(), asked).map(drop)
 }
 
 impl Netlink {
     /// The id of the NAPI instance that serves a receive queue. On a [`Netlink::generic`] socket.
     ///
     /// **Errors** `Unsupported` when the driver does not tell, or the device is down.
-    pub fn napi_of_queue(&mut self, index: u32, queue: u32) -> Result<u32, HostError> {
+    pub(crate) fn napi_of_queue(&mut self, index: u32, queue: u32) -> Result<u32, HostError> {
         let queues = self.device_queues(index)?;
         let mine = queues.iter().find(|q| q.kind == QueueKind::Rx && q.index == queue);
         mine.and_then(|queue| queue.napi_id).ok_or_else(|| HostError::Unsupported {
@@ -80,9 +80,9 @@ impl Netlink {
     /// Asks for settings of a NAPI instance.
     ///
     /// **Errors** `Kernel` with `EOPNOTSUPP` before 6.13.
-    pub fn set_napi(&mut self, id: u32, asked: &Pairs) -> Result<(), HostError> {
+    pub(crate) fn set_napi(&mut self, id: u32, asked: &Pairs) -> Result<(), HostError> {
         let family = self.family(NETDEV)?;
-        let body = wish(Body::new(&[NAPI_SET, 1, 0, 0]).u32(NAPI_ID, id), asked)?;
+        let body = request(Body::new(&[NAPI_SET, 1, 0, 0]).u32(NAPI_ID, id), asked)?;
         let op = format!("set {asked} of NAPI instance {id}");
         self.change(&op, family, 0, body.bytes()).map(drop)
     }
@@ -101,9 +101,9 @@ mod tests {
             pairs.to_string(),
             "defer-hard-irqs=2 gro-flush-timeout=20000 irq-suspend-timeout=9"
         );
-        let asked = wish(Body::new(&[14, 1, 0, 0]), &pairs).unwrap();
+        let asked = request(Body::new(&[14, 1, 0, 0]), &pairs).unwrap();
         assert_eq!(parse(asked.bytes()).unwrap(), pairs);
-        assert!(wish(Body::default(), &"threaded=yes".parse().unwrap()).is_err());
+        assert!(request(Body::default(), &"threaded=yes".parse().unwrap()).is_err());
     }
 
     proptest! {

@@ -139,7 +139,7 @@ impl Qdisc {
     }
 
     /// The handle as `tc` writes it: `1:`, `8001:`.
-    pub fn handle_text(&self) -> String {
+    pub(crate) fn handle_text(&self) -> String {
         format!("{:x}:", self.handle >> 16)
     }
 }
@@ -259,7 +259,7 @@ impl Netlink {
     }
 
     /// Removes the root qdisc; the kernel puts its default back.
-    pub fn reset_qdisc(&mut self, dev: &str) -> Result<(), HostError> {
+    pub(crate) fn reset_qdisc(&mut self, dev: &str) -> Result<(), HostError> {
         let index = self.index(dev)?;
         let op = format!("remove the root qdisc of {dev}");
         match self.change(&op, RTM_DELQDISC, 0, &header(index, 0)) {

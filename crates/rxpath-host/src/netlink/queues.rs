@@ -2,16 +2,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::sockdiag::{SkMemInfo, UdpSocket};
+use super::sockdiag::{
+    self, ALL_STATES, INET_DIAG_INFO, INET_DIAG_MSG, SOCK_DIAG_BY_FAMILY, SkMemInfo, UdpSocket,
+};
 use super::socket::Netlink;
 use super::wire::{Attrs, word32};
 use crate::HostError;
 
-const SOCK_DIAG_BY_FAMILY: u16 = 20;
-// linux/inet_diag.h
-const INET_DIAG_INFO: u16 = 2;
-const INET_DIAG_SKMEMINFO: u16 = 7;
-const INET_DIAG_MSG: usize = 72;
 /// `tcpi_rcv_ooopack` as a word of `struct tcp_info` (linux/tcp.h, since 5.4).
 const OUT_OF_ORDER: usize = 56;
 /// States without a queue of data: `TCP_TIME_WAIT`, `TCP_CLOSE`, `TCP_LISTEN`, `TCP_NEW_SYN_RECV`.
@@ -70,17 +67,15 @@ impl Queues {
 
 /// `struct inet_diag_req_v2`.
 fn request(ask: QueueAsk) -> [u8; 56] {
-    let mut bytes = [0; 56];
-    bytes[0] = if ask.v6 { libc::AF_INET6 } else { libc::AF_INET } as u8;
-    bytes[1] = if ask.tcp { libc::IPPROTO_TCP } else { libc::IPPROTO_UDP } as u8;
-    bytes[2] = 1 << (INET_DIAG_SKMEMINFO - 1);
-    let mut states = u32::MAX;
+    let family = if ask.v6 { libc::AF_INET6 } else { libc::AF_INET };
+    let (protocol, states) = match ask.tcp {
+        true => (libc::IPPROTO_TCP, ALL_STATES & !TCP_WITHOUT_DATA),
+        false => (libc::IPPROTO_UDP, ALL_STATES),
+    };
+    let mut bytes = sockdiag::request(family, protocol, states, ask.local_port);
     if ask.tcp {
         bytes[2] |= 1 << (INET_DIAG_INFO - 1);
-        states &= !TCP_WITHOUT_DATA;
     }
-    bytes[4..8].copy_from_slice(&states.to_ne_bytes());
-    bytes[8..10].copy_from_slice(&ask.local_port.to_be_bytes());
     bytes[10..12].copy_from_slice(&ask.remote_port.to_be_bytes());
     bytes
 }

@@ -11,11 +11,12 @@ use crate::HostError;
 
 pub use tcp::{TcpInfo, TcpSocket, TcpState};
 
-const SOCK_DIAG_BY_FAMILY: u16 = 20;
+pub(super) const SOCK_DIAG_BY_FAMILY: u16 = 20;
 // linux/inet_diag.h
+pub(super) const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_SKMEMINFO: u16 = 7;
-const INET_DIAG_MSG: usize = 72;
-const ALL_STATES: u32 = u32::MAX;
+pub(super) const INET_DIAG_MSG: usize = 72;
+pub(super) const ALL_STATES: u32 = u32::MAX;
 
 /// A socket's memory: `SK_MEMINFO_*` (`linux/sock_diag.h`).
 ///
@@ -130,7 +131,7 @@ fn addresses(message: &[u8]) -> (SocketAddr, SocketAddr) {
 }
 
 /// `struct inet_diag_req_v2` for all sockets of a family and protocol in these states, with this local port (0: any).
-fn request(family: i32, protocol: i32, states: u32, port: u16) -> [u8; 56] {
+pub(super) fn request(family: i32, protocol: i32, states: u32, port: u16) -> [u8; 56] {
     let mut bytes = [0; 56];
     bytes[0] = family as u8;
     bytes[1] = protocol as u8;

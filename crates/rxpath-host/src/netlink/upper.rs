@@ -32,7 +32,7 @@ impl Netlink {
     ///
     /// **Errors** `Kernel` with `EOPNOTSUPP` where the kernel has no such devices, `EADDRINUSE` for a macvlan with the
     /// address of the device below.
-    pub fn create_upper(
+    pub(crate) fn create_upper(
         &mut self,
         kind: UpperKind,
         (name, lower): (&str, &str),

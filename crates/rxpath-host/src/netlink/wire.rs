@@ -157,12 +157,12 @@ impl<'a> Attrs<'a> {
     }
 
     /// A number of four bytes in network order, as netfilter writes them.
-    pub fn be32(&self, kind: u16) -> Option<u32> {
+    pub(crate) fn be32(&self, kind: u16) -> Option<u32> {
         self.get(kind)?.first_chunk().map(|b| u32::from_be_bytes(*b))
     }
 
     /// A number of one, two, four or eight bytes: what the kernel's specifications call `uint` is as long as it needs.
-    pub fn uint(&self, kind: u16) -> Option<u64> {
+    pub(crate) fn uint(&self, kind: u16) -> Option<u64> {
         let bytes = self.get(kind)?;
         match bytes.len() {
             1 => self.u8(kind).map(u64::from),

@@ -7,7 +7,6 @@ use std::process::Command;
 use super::{Namespace, NsChild};
 use crate::change::{Change, set_file};
 use crate::netlink::ethtool::feature_names;
-use crate::netlink::route::Via;
 use crate::netlink::{Netlink, QdiscSpec, UdpSocket, UpperKind, VethSpec, ioctl};
 use crate::owner::Owner;
 use crate::{Group, HostError, Root, Target};
@@ -324,17 +323,6 @@ impl Namespace {
     pub fn add_neighbour(&self, dev: &str, ip: IpAddr, mac: [u8; 6]) -> Result<(), HostError> {
         let dev = dev.to_owned();
         self.run(move |ns| ns.route()?.add_neighbour(&dev, ip, mac))?
-    }
-
-    /// As [`Netlink::add_route`].
-    pub fn add_route(
-        &self,
-        dev: &str,
-        destination: (IpAddr, u8),
-        via: Via,
-    ) -> Result<(), HostError> {
-        let dev = dev.to_owned();
-        self.run(move |ns| ns.route()?.add_route(&dev, destination, via))?
     }
 
     /// As [`Netlink::set_qdisc`]; `None` puts the kernel's default back.

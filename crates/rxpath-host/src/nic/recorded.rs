@@ -5,6 +5,7 @@
 //! beyond these types is left alone, so that trees of older and newer versions can be read.
 
 use rxpath_core::Fact;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use serde_json::{Map, Value, json};
@@ -98,39 +99,21 @@ fn keep_readable<T: DeserializeOwned>(fields: &mut Map<String, Value>) {
     }
 }
 
+/// Answers of which each is a gap, and why.
+pub(super) fn all_gaps<T: Serialize + DeserializeOwned + Default>(why: &str) -> T {
+    let mut answers = json!(T::default());
+    let facts = answers.as_object_mut().into_iter().flat_map(|fields| fields.values_mut());
+    for fact in facts.filter(|value| value.get("state").is_some()) {
+        *fact = json!(Fact::<()>::absent(why));
+    }
+    T::deserialize(answers).unwrap_or_default()
+}
+
 impl Nic {
     /// A device of which nothing can be said, and why.
     pub fn all_gaps(why: &str) -> Self {
-        Self {
-            link: Fact::absent(why),
-            driver: Fact::absent(why),
-            features: Fact::absent(why),
-            channels: Fact::absent(why),
-            rings: Fact::absent(why),
-            coalesce: Fact::absent(why),
-            queue_coalesce: Fact::absent(why),
-            pause: Fact::absent(why),
-            eee: Fact::absent(why),
-            fec: Fact::absent(why),
-            private_flags: Fact::absent(why),
-            link_modes: Fact::absent(why),
-            link_state: Fact::absent(why),
-            port: Fact::absent(why),
-            timestamping: Fact::absent(why),
-            stamp_config: Fact::absent(why),
-            rss: Fact::absent(why),
-            rss_contexts: Fact::absent(why),
-            flow_hash: FlowKind::ALL.into_iter().map(|kind| (kind, Fact::absent(why))).collect(),
-            flow_rules: Fact::absent(why),
-            driver_stats: Fact::absent(why),
-            standard_stats: Fact::absent(why),
-            xdp: Fact::absent(why),
-            queues: Fact::absent(why),
-            napis: Fact::absent(why),
-            queue_stats: Fact::absent(why),
-            tcx: Fact::absent(why),
-            qdiscs: Fact::absent(why),
-        }
+        let flow_hash = FlowKind::ALL.into_iter().map(|kind| (kind, Fact::absent(why))).collect();
+        Self { flow_hash, ..all_gaps(why) }
     }
 }
 
@@ -159,6 +142,16 @@ mod tests {
         let lo = Reader::open().unwrap().device("lo");
         let text = serde_json::to_string_pretty(&lo).unwrap();
         assert_eq!(parse_device(text.as_bytes()).unwrap(), lo);
+    }
+
+    #[test]
+    fn each_answer_is_a_gap_with_its_reason() {
+        let nic = Nic::all_gaps("gone");
+        let gaps = json!(nic).to_string().matches("\"why\":\"gone\"").count();
+        assert_eq!(gaps, 27 + FlowKind::ALL.len());
+        let host: HostAnswers = all_gaps("gone");
+        assert_eq!(host.page_bytes.gap().unwrap(), "absent: gone");
+        assert_eq!(json!(host).to_string().matches("gone").count(), 8);
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub fn name(about: &str) -> &str {
 }
 
 /// Whether the interrupt belongs to a notification block of gve.
-pub fn is_gve_block(about: &str) -> bool {
+pub(crate) fn is_gve_block(about: &str) -> bool {
     let name = name(about).to_ascii_lowercase();
     GVE.iter().any(|prefix| number_behind(&name, prefix).is_some())
 }

@@ -49,7 +49,7 @@ impl Flow {
     /// **Source** Microsoft, "RSS Hashing Types"; the symmetric forms are `RXH_XFRM_SYM_XOR` and
     /// `RXH_XFRM_SYM_OR_XOR` of include/uapi/linux/ethtool.h.
     /// **Errors** a transformation that is not known here.
-    pub fn hashed_bytes(
+    pub(crate) fn hashed_bytes(
         self,
         with_ports: bool,
         transformation: Option<&str>,

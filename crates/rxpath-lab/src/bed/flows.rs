@@ -8,7 +8,7 @@
 use std::net::SocketAddr;
 
 use rxpath_host::Namespace;
-use rxpath_host::steering::probe::{cpu_of, ends};
+use rxpath_host::steering::cpu::{cpu_of, end};
 use rxpath_host::steering::{Flow, Protocol};
 use rxpath_record::manifest::FlowCpu;
 
@@ -31,8 +31,8 @@ fn one(
 ) -> Result<FlowCpu, LabError> {
     let flow = Flow { source: from, destination: to, protocol: Protocol::Udp };
     // A socket belongs to the namespace of the thread that opened it, wherever it is used then.
-    let receiver = rx.run(move |_| ends::receiver(to, None, false))??;
-    let sender = tx.run(move |_| ends::sender(flow))??;
-    let cpu = cpu_of(flow, &sender, &receiver, ends::Patience::SHORT)?;
+    let receiver = rx.run(move |_| end(to))??;
+    let sender = tx.run(move |_| end(from))??;
+    let cpu = cpu_of(flow, &sender, &receiver)?;
     Ok(FlowCpu { from, to, cpu })
 }

@@ -102,7 +102,7 @@ impl Count {
 
     /// The part of `all` that it is, for the time that counts: between the readings when it rose there, else since the
     /// counters began. `None` when nothing was counted at all.
-    pub fn ratio_of(self, all: Self) -> Option<f64> {
+    pub(crate) fn ratio_of(self, all: Self) -> Option<f64> {
         let (part, all) = match (self.recent, all.recent) {
             (Some(part @ 1..), Some(all)) => (part, all),
             _ => (self.total, all.total),

@@ -49,7 +49,7 @@ pub struct Device {
 
 impl Device {
     /// Hardware or virtual hardware.
-    pub fn is_nic(&self) -> bool {
+    pub(crate) fn is_nic(&self) -> bool {
         self.has_hardware && !self.is_loopback()
     }
 
@@ -76,13 +76,13 @@ impl Device {
     }
 
     /// What kind of virtual device it is (`vlan`, `bond`, `veth`); `None` for hardware and where nothing tells.
-    pub fn link_kind(&self) -> Option<&str> {
+    pub(crate) fn link_kind(&self) -> Option<&str> {
         let told = self.nic.link.value().and_then(|link| link.kind.as_deref());
         told.or_else(|| self.kind.value().map(String::as_str))
     }
 
     /// Whether RPS spreads the packets of one of its queues.
-    pub fn has_rps(&self) -> bool {
+    pub(crate) fn has_rps(&self) -> bool {
         self.sysfs
             .rx_queues
             .iter()
@@ -90,7 +90,7 @@ impl Device {
     }
 
     /// Whether one of its queues has a flow table (RFS).
-    pub fn has_flow_tables(&self) -> bool {
+    pub(crate) fn has_flow_tables(&self) -> bool {
         self.sysfs
             .rx_queues
             .iter()
@@ -103,7 +103,7 @@ impl Device {
     }
 
     /// The interrupts of its receive queues in use, each once; a gap when that of a queue is not known.
-    pub fn receiving_irqs(&self) -> Fact<Vec<Irq>> {
+    pub(crate) fn receiving_irqs(&self) -> Fact<Vec<Irq>> {
         for row in &self.queues.rows {
             if row.irq.value().is_none() {
                 return row.irq.clone().map(|_| Vec::new());

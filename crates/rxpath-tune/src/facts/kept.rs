@@ -42,7 +42,7 @@ pub(super) fn in_force(
         kept.iter().filter(|line| !is_pattern(line)).map(|line| (path(line), line)).collect();
     let mut all = BTreeMap::new();
     for line in kept.iter().filter(is_pattern) {
-        for path in matching(&path(line), &list) {
+        for path in glob::expand(&path(line), &list) {
             if !named.contains_key(&path) {
                 all.insert(path, line);
             }
@@ -50,27 +50,6 @@ pub(super) fn in_force(
     }
     all.extend(named.into_iter().filter(|(_, line)| !line.excludes));
     all
-}
-
-/// Paths that a pattern names; a part without a pattern need not be there.
-pub(super) fn matching(pattern: &str, list: &impl Fn(&str) -> Vec<String>) -> Vec<String> {
-    let mut found = vec![String::new()];
-    for part in pattern.trim_start_matches('/').split('/') {
-        found = found
-            .into_iter()
-            .flat_map(|dir| {
-                let names = if glob::is_pattern(part) {
-                    let mut names = list(&dir);
-                    names.retain(|name| glob::is_match(part, name));
-                    names
-                } else {
-                    vec![part.to_owned()]
-                };
-                names.into_iter().map(move |name| format!("{dir}/{name}")).collect::<Vec<_>>()
-            })
-            .collect();
-    }
-    found
 }
 
 /// The lines in the order in which they apply, and why the first file that cannot be read cannot.

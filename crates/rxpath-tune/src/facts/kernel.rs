@@ -52,12 +52,12 @@ impl Kernel {
     }
 
     /// Whether the kernel is known to be at least this version.
-    pub fn is_since(&self, major: u32, minor: u32) -> bool {
+    pub(crate) fn is_since(&self, major: u32, minor: u32) -> bool {
         self.version.value().is_some_and(|version| *version >= Version(major, minor))
     }
 
     /// Whether the kernel is known to be older than this version.
-    pub fn is_before(&self, major: u32, minor: u32) -> bool {
+    pub(crate) fn is_before(&self, major: u32, minor: u32) -> bool {
         self.version.value().is_some_and(|version| *version < Version(major, minor))
     }
 }

@@ -35,9 +35,13 @@ impl<'a, T> Known for &'a Fact<T> {
 }
 
 /// A part that a driver may leave out of an answer.
-impl<T> Known for (Option<T>, &str) {
-    type Value = T;
-    fn known(self) -> Result<T, Gap> {
-        self.0.ok_or_else(|| Gap::Absent(format!("the driver does not tell {}", self.1)))
+pub trait OrGap<T> {
+    /// The part; a rule ends with the gap (`?`) where the driver does not report `what`.
+    fn or_gap(self, what: &str) -> Result<T, Gap>;
+}
+
+impl<T> OrGap<T> for Option<T> {
+    fn or_gap(self, what: &str) -> Result<T, Gap> {
+        self.ok_or_else(|| Gap::Absent(format!("the driver does not report {what}")))
     }
 }

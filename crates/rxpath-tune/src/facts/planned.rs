@@ -7,10 +7,11 @@ use rxpath_core::{CpuList, Fact};
 use rxpath_host::netlink::ethtool::Channels;
 use rxpath_host::procfs::sysctl;
 use rxpath_host::sysfs::device::{RxQueue, parse_mask};
+use rxpath_host::{Group, Target};
 use serde_json::{Value as Json, json};
 
 use super::{Device, HostFacts};
-use crate::knob::{Knob, Set, Value};
+use crate::knob::Set;
 
 /// Why interrupts are not known behind a change of the channels.
 const NEW_LINES: &str =
@@ -26,18 +27,16 @@ impl HostFacts {
     }
 
     fn make(&mut self, set: &Set) {
-        let text = as_file(&set.value);
-        match &set.knob {
-            Knob::Sysctl { key } => self.hold(&sysctl::path(key), text),
-            Knob::Attribute { path } => self.write(path, text),
-            knob => {
-                let Some(device) =
-                    self.devices.iter_mut().find(|one| knob.dev() == Some(one.name.as_str()))
-                else {
-                    return;
-                };
-                device.answer(set);
+        let target = &set.knob.target;
+        match (target, target.path()) {
+            (Target::Sysctl { key }, _) => self.hold(&sysctl::path(key), set.value.clone()),
+            (_, Some(path)) => self.write(&path.to_string_lossy(), set.value.clone()),
+            (Target::Group { dev, group }, None) => {
+                if let Some(device) = self.devices.iter_mut().find(|one| one.name == *dev) {
+                    device.answer(*group, set.knob.part.as_deref().unwrap_or_default(), &set.value);
+                }
             }
+            (_, None) => {}
         }
     }
 
@@ -61,14 +60,6 @@ impl HostFacts {
         }
         let before = self.text(path).into_value();
         self.hold(path, chosen(before.as_deref(), text));
-    }
-}
-
-/// A value as a file takes it.
-fn as_file(value: &Value) -> String {
-    match value {
-        Value::Switch(on) => u8::from(*on).to_string(),
-        other => other.to_string(),
     }
 }
 
@@ -141,31 +132,29 @@ impl Device {
         }
     }
 
-    /// What the driver would tell.
-    fn answer(&mut self, set: &Set) {
+    /// What the driver would answer.
+    fn answer(&mut self, group: Group, part: &str, value: &str) {
         let before = self.nic.channels.value().and_then(Channels::receiving);
-        let Some(patch) = told(set) else { return };
+        let Some(patch) = answered(group, part, value) else { return };
         let Ok(mut nic) = serde_json::to_value(&self.nic) else { return };
         merge(&mut nic, patch);
         if let Ok(nic) = serde_json::from_value(nic) {
             self.nic = nic;
         }
-        if let (Knob::Link { which, .. }, Value::Number(bytes)) = (&set.knob, &set.value)
-            && which == "mtu"
-        {
-            self.sysfs.mtu_bytes = Fact::ok(u32::try_from(*bytes).unwrap_or(u32::MAX));
-        }
-        match (&set.knob, &set.value) {
-            (Knob::RssTable { .. }, Value::Text(text)) => self.spread_table(text),
-            (Knob::Channels { .. }, _) => self.rebuild_queues(before),
+        match (group, part) {
+            (Group::Link, "mtu") => {
+                self.sysfs.mtu_bytes = Fact::ok(value.parse().unwrap_or(u32::MAX));
+            }
+            (Group::Rss, "indir") => self.spread_table(value),
+            (Group::Channels, _) => self.rebuild_queues(before),
             _ => {}
         }
     }
 
-    /// `equal N` and `default`, as the kernel spreads them.
+    /// `equal:N` and `default`, as the kernel spreads them.
     fn spread_table(&mut self, text: &str) {
         let queues = self.nic.channels.value().and_then(Channels::receiving);
-        let equal = text.split([' ', ':']).nth(1).and_then(|number| number.parse().ok()).or(queues);
+        let equal = text.strip_prefix("equal:").and_then(|number| number.parse().ok()).or(queues);
         if let (Fact::Ok { value }, Some(queues)) = (&mut self.nic.rss, equal.filter(|n| *n > 0)) {
             let entries = value.table.len() as u32;
             value.table = (0..entries).map(|entry| entry % queues).collect();
@@ -216,42 +205,55 @@ fn no_row() -> rxpath_host::queue_map::Row {
 }
 
 /// The fields of a device's answers that a setting shows in, with its value there.
-fn told(set: &Set) -> Option<Json> {
-    let value = json!(set.value);
-    let name = |which: &str| which.replace('-', "_");
-    Some(match &set.knob {
-        Knob::Ring { which, .. } => json!({"rings": {"value": {which.as_str(): {"now": value}}}}),
-        Knob::Channels { which, .. } => {
-            json!({"channels": {"value": {which.as_str(): {"now": value}}}})
+fn answered(group: Group, part: &str, value: &str) -> Option<Json> {
+    let value = match value {
+        "on" | "off" => json!(value == "on"),
+        text => text.parse::<u64>().map_or_else(|_| json!(text), |number| json!(number)),
+    };
+    Some(match group {
+        Group::Features => {
+            json!({"features": {"value": {part: {"active": value, "wanted": value}}}})
         }
-        Knob::Coalesce { which, .. } => {
-            let field = name(which).replace("_frames", "_max_frames");
-            json!({"coalesce": {"value": {field: value}}})
+        Group::Eee => json!({"eee": {"value": {"enabled": value, "active": value}}}),
+        Group::FlowHash => json!({"flow_hash": {part: {"state": "ok", "value": value}}}),
+        Group::Rss => json!({}),
+        _ => {
+            let (answer, field, inner) = place(group, part)?;
+            let value = inner.map_or_else(|| value.clone(), |inner| json!({inner: value}));
+            json!({answer: {"value": {field: value}}})
         }
-        Knob::Feature { name, .. } => {
-            json!({"features": {"value": {name.as_str(): {"active": value, "wanted": value}}}})
-        }
-        Knob::Pause { which, .. } => json!({"pause": {"value": {which.as_str(): value}}}),
-        Knob::Eee { .. } => json!({"eee": {"value": {"enabled": value, "active": value}}}),
-        Knob::LinkMode { which, .. } => json!({"link_modes": {"value": {which.as_str(): value}}}),
-        Knob::PrivateFlag { name, .. } => {
-            json!({"private_flags": {"value": {name.as_str(): value}}})
-        }
-        Knob::HashFields { flow, .. } => {
-            json!({"flow_hash": {flow.as_str(): {"state": "ok", "value": value}}})
-        }
-        Knob::RssKey { .. } => json!({"rss": {"value": {"key": {"state": "ok", "value": value}}}}),
-        Knob::RssTable { .. } => match &set.value {
-            Value::Numbers(_) => json!({"rss": {"value": {"table": value}}}),
-            _ => json!({}),
-        },
-        Knob::Link { which, .. } => {
-            let field = match which.as_str() {
-                "mtu" => "mtu_bytes".into(),
-                other => name(other).replace("_size", "_bytes"),
-            };
-            json!({"link": {"value": {field: value}}})
-        }
-        Knob::Sysctl { .. } | Knob::Attribute { .. } => return None,
     })
+}
+
+/// Where a setting shows in [`rxpath_host::nic::Nic`]: the answer, the field of its value, and the field in that.
+fn place(group: Group, part: &str) -> Option<(&'static str, String, Option<&'static str>)> {
+    let field = part.replace('-', "_");
+    Some(match group {
+        Group::Rings => ("rings", field, Some("now")),
+        Group::Channels => ("channels", field, Some("now")),
+        Group::Coalesce => ("coalesce", field.replace("_frames", "_max_frames"), None),
+        Group::Features => ("features", part.to_owned(), Some("active")),
+        Group::Pause => ("pause", field, None),
+        Group::LinkModes if part == "speed" => ("link_modes", "speed_mbps".into(), None),
+        Group::LinkModes => ("link_modes", field, None),
+        Group::PrivFlags => ("private_flags", part.to_owned(), None),
+        Group::Link if part == "mtu" => ("link", "mtu_bytes".into(), None),
+        Group::Link => ("link", field.replace("_size", "_bytes"), None),
+        Group::Eee | Group::Fec | Group::Stamps | Group::Rss | Group::FlowHash => return None,
+    })
+}
+
+impl Device {
+    /// A setting of a group as it is, in the words of the setting, and its largest value; `None` where that is not known.
+    pub(crate) fn setting(&self, group: Group, part: &str) -> Option<(String, Option<u64>)> {
+        let (answer, field, inner) = place(group, part)?;
+        let answers = json!(self.nic);
+        let whole = &answers[answer]["value"][field];
+        let text = match inner.map_or(whole, |inner| &whole[inner]) {
+            Json::Bool(on) => if *on { "on" } else { "off" }.to_owned(),
+            Json::Number(number) => number.to_string(),
+            _ => return None,
+        };
+        Some((text, whole["max"].as_u64()))
+    }
 }

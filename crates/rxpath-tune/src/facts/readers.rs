@@ -76,7 +76,7 @@ impl HostFacts {
 
 impl HostFacts {
     /// CPUs that the first process may run on: those of the host, or of the container.
-    pub fn readers_baseline(&self) -> Option<CpuList> {
+    pub(crate) fn readers_baseline(&self) -> Option<CpuList> {
         allowed(&self.root.text("/proc/1/status").ok()?)
     }
 }

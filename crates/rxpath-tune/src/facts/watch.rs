@@ -93,22 +93,26 @@ impl HostFacts {
     }
 
     /// A statistic of a device (`rx_dropped`), as sysfs names it.
-    pub fn device_count(&self, device: &Device, name: &str) -> Fact<Count> {
+    pub(crate) fn device_count(&self, device: &Device, name: &str) -> Fact<Count> {
         let later = self.later_device(device).and_then(|later| later.statistics.get(name).copied());
         match device.sysfs.statistics.get(name) {
             Some(first) => Fact::ok(Count::of(Width::U64, *first, later)),
-            None => Fact::absent(format!("the kernel does not tell {name} of {}", device.name)),
+            None => Fact::absent(format!("the kernel does not report {name} of {}", device.name)),
         }
     }
 
     /// A counter that `find` finds in a file's text.
-    pub fn count_in(&self, path: &str, find: impl Fn(&str) -> Option<u64>) -> Fact<Option<Count>> {
+    pub(crate) fn count_in(
+        &self,
+        path: &str,
+        find: impl Fn(&str) -> Option<u64>,
+    ) -> Fact<Option<Count>> {
         let later = self.later.as_ref().and_then(|later| find(&later.text(path)?));
         self.text(path).map(|text| Some(Count::of(Width::U64, find(&text)?, later)))
     }
 
     /// What the CPUs' receive softirqs counted.
-    pub fn softnet_counts(&self) -> Fact<Vec<(u32, SoftnetCount)>> {
+    pub(crate) fn softnet_counts(&self) -> Fact<Vec<(u32, SoftnetCount)>> {
         let later = self.later.as_ref().and_then(|later| later.softnet.value());
         let one = |cpu: u32, first: CpuLine| {
             let later =
@@ -136,12 +140,12 @@ impl HostFacts {
     }
 
     /// The second reading of a device's counters.
-    pub fn later_device(&self, device: &Device) -> Option<&LaterDevice> {
+    pub(crate) fn later_device(&self, device: &Device) -> Option<&LaterDevice> {
         self.later.as_ref()?.devices.get(&device.name)
     }
 
     /// The second reading of the namespace's counters.
-    pub fn later_answers(&self) -> Option<&HostAnswers> {
+    pub(crate) fn later_answers(&self) -> Option<&HostAnswers> {
         self.later.as_ref().map(|later| &later.answers)
     }
 }

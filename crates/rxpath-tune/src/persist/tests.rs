@@ -61,17 +61,22 @@ fn what_keeps_a_plan_over_a_restart_is_counted() {
 /// What `check` reads of udev rules is what is drafted here.
 #[test]
 fn a_drafted_rule_is_read_back() {
-    use rxpath_host::startup::{Form, Sets, parse_startup};
+    use rxpath_host::{Root, startup};
 
     let (drafts, _) = drafts(&plan(), Home::Udev, &Matching::default());
-    let read = parse_startup(Form::Udev, &drafts[0].text);
-    let sets: Vec<Sets> = read.into_iter().map(|(_, sets)| sets).collect();
-    for (path, value) in [("queues/rx-0/rps_cpus", "3"), ("napi_defer_hard_irqs", "2")] {
-        let wanted = Sets::File {
-            path: format!("/sys/class/net/eth0/{path}"),
-            value: Some(value.to_owned()),
-        };
-        assert!(sets.contains(&wanted), "{path}: {sets:?}");
+    let dir = tempfile::tempdir().unwrap();
+    for (path, text) in [
+        ("sys/class/net/eth0/mtu", "1500"),
+        ("proc/uptime", "1 1"),
+        ("etc/udev/rules.d/90-rxpath.rules", drafts[0].text.as_str()),
+    ] {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let lines = startup::read(&Root::tree(dir.path()).unwrap());
+    for file in ["rps_cpus", "napi_defer_hard_irqs"] {
+        assert!(lines.iter().any(|line| line.mentions_file("eth0", file)), "{file}: {lines:?}");
     }
 }
 

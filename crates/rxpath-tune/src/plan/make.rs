@@ -14,7 +14,7 @@ use crate::limits;
 
 /// A knob, the value that it should get, and who wants that.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct Request {
     /// What.
     pub knob: Knob,
     /// To what.
@@ -30,13 +30,13 @@ pub const ALREADY: &str = "it is so already";
 /// `EOPNOTSUPP`: the driver lacks the operation.
 const EOPNOTSUPP: i32 = 95;
 
-impl fmt::Display for Wish {
+impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={}", self.knob, self.value)
     }
 }
 
-impl Wish {
+impl Request {
     /// Reads `KNOB=VALUE`.
     ///
     /// **Errors** in one line what is wrong with it.
@@ -44,14 +44,14 @@ impl Wish {
         let (name, value) =
             text.split_once('=').ok_or_else(|| format!("`{text}`: expected KNOB=VALUE"))?;
         let knob: Knob = name.parse().map_err(|e| format!("{e}"))?;
-        let wish = Self { knob, value: value.trim().into(), because: ASKED_FOR.into() };
-        if wish.knob.target.has_parts() && wish.knob.part.is_none() {
+        let request = Self { knob, value: value.trim().into(), because: ASKED_FOR.into() };
+        if request.knob.target.has_parts() && request.knob.part.is_none() {
             return Err(format!("`{name}` is a group: name one of its values, {name}/NAME=VALUE"));
         }
-        limits::may_change(&wish.knob.target).map_err(|why| format!("{name}: {why}"))?;
-        limits::well_formed(&wish.knob.target, &wish.text())
+        limits::may_change(&request.knob.target).map_err(|why| format!("{name}: {why}"))?;
+        limits::well_formed(&request.knob.target, &request.text())
             .map_err(|why| format!("{name}: {why}"))?;
-        Ok(wish)
+        Ok(request)
     }
 
     /// The value as its target takes it.
@@ -85,18 +85,21 @@ impl<T: Into<String>> From<T> for No {
 pub fn make<S: Setter>(
     setter: &mut S,
     driver: &dyn Fn(&str) -> Option<String>,
-    wishes: &[Wish],
+    requests: &[Request],
     mut plan: Plan,
 ) -> Plan {
-    for wish in wishes {
-        let why = match add(setter, wish, &mut plan) {
+    for request in requests {
+        let why = match add(setter, request, &mut plan) {
             Ok(()) => continue,
             Err(No::Already) => ALREADY.into(),
             Err(No::Because(why)) => why,
         };
-        let by =
-            if wish.because == ASKED_FOR { String::new() } else { wish.because.clone() + ": " };
-        plan.left_out.push(LeftOut { what: format!("{by}{wish}"), why });
+        let by = if request.because == ASKED_FOR {
+            String::new()
+        } else {
+            request.because.clone() + ": "
+        };
+        plan.left_out.push(LeftOut { what: format!("{by}{request}"), why });
     }
     for step in &mut plan.steps {
         let driver = step.set.device().and_then(driver);
@@ -108,14 +111,14 @@ pub fn make<S: Setter>(
 }
 
 /// Adds one request.
-fn add<S: Setter>(setter: &mut S, wish: &Wish, plan: &mut Plan) -> Result<(), No> {
-    let (target, new) = (&wish.knob.target, wish.text());
+fn add<S: Setter>(setter: &mut S, request: &Request, plan: &mut Plan) -> Result<(), No> {
+    let (target, new) = (&request.knob.target, request.text());
     limits::may_change(target)?;
     limits::well_formed(target, &new)?;
     let whole = setter.read(target).map_err(|error| unavailable(&error))?;
     let whole = whole.ok_or("it can't be read, so a change could not be undone")?;
     let old = target.as_far_as(&whole, &new);
-    if let Some(part) = wish.knob.part.as_ref().filter(|_| old.is_empty()) {
+    if let Some(part) = request.knob.part.as_ref().filter(|_| old.is_empty()) {
         let names = whole.parse::<Pairs>().unwrap_or_default();
         let names: Vec<&str> = names.iter().map(|(name, _)| name).collect();
         return Err(format!("this driver has no {part}; it has {}", names.join(", ")).into());
@@ -126,15 +129,15 @@ fn add<S: Setter>(setter: &mut S, wish: &Wish, plan: &mut Plan) -> Result<(), No
     if now.outcome == Outcome::Applied {
         return Err(No::Already);
     }
-    let because = vec![wish.because.clone()];
+    let because = vec![request.because.clone()];
     let Some(step) = plan.steps.iter_mut().find(|step| step.set == *target) else {
         let effects = Vec::new();
         plan.steps.push(Step { set: target.clone(), old, new, because, effects });
         return Ok(());
     };
     merge(step, &old, &new)?;
-    if !step.because.contains(&wish.because) {
-        step.because.push(wish.because.clone());
+    if !step.because.contains(&request.because) {
+        step.because.push(request.because.clone());
     }
     Ok(())
 }

@@ -5,11 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rxpath_host::{Group, Knob, Target};
+
 use super::LeftOut;
 use crate::check::{Ask, check};
 use crate::facts::HostFacts;
 use crate::finding::Finding;
-use crate::knob::{Knob, Set};
+use crate::knob::Set;
 use crate::rule::Goal;
 
 /// More rounds than a host has findings with changes: a bound for rules that would never end.
@@ -36,7 +38,9 @@ fn in_words((id, device): &Place) -> String {
 
 /// Steps that recreate queues come first: all settings of queues depend on them.
 fn makes_queues(finding: &Finding) -> bool {
-    finding.changes.iter().any(|set| matches!(set.knob, Knob::Channels { .. }))
+    let is_channels =
+        |target: &Target| matches!(target, Target::Group { group: Group::Channels, .. });
+    finding.changes.iter().any(|set| is_channels(&set.knob.target))
 }
 
 /// Asks the rules until none wants a change that is not made.

@@ -7,7 +7,7 @@ use rxpath_host::pairs::Pairs;
 use rxpath_host::setter::{Bounds, Setter};
 use rxpath_host::{Outcome, Root};
 
-use super::make::{Wish, make};
+use super::make::{Request, make};
 use super::*;
 use crate::apply::{apply, ready};
 use crate::verify::{Standing, verify};
@@ -111,10 +111,11 @@ impl Setter for FakeHost {
     }
 }
 
-fn planned(host: &mut FakeHost, wishes: &[&str]) -> Plan {
-    let wishes: Vec<Wish> = wishes.iter().map(|text| Wish::parse(text).unwrap()).collect();
+fn planned(host: &mut FakeHost, requests: &[&str]) -> Plan {
+    let requests: Vec<Request> =
+        requests.iter().map(|text| Request::parse(text).unwrap()).collect();
     let plan = Plan::new("2026-01-01T00:00:00Z".into(), HostMark::default());
-    make(host, &|_| Some("igb".into()), &wishes, plan)
+    make(host, &|_| Some("igb".into()), &requests, plan)
 }
 
 fn text_of(plan: &Plan) -> Vec<String> {
@@ -379,7 +380,7 @@ proptest! {
         let mut host = FakeHost::new();
         let before = host.clone();
         for (which, number, undo) in steps {
-            let wish = |which: &usize| match which {
+            let request = |which: &usize| match which {
                 0 => format!("eth0/rings/rx={}", number.min(4096)),
                 1 => format!("eth0/rings/tx={}", number.min(4096)),
                 2 => format!("eth0/channels/combined={}", number % 8 + 1),
@@ -391,9 +392,9 @@ proptest! {
                 8 => format!("net.core.rmem_max={}", number + 256),
                 _ => "net.core.netdev_budget=301".to_owned(),
             };
-            let wishes: Vec<String> = which.iter().map(wish).collect();
-            let wishes: Vec<&str> = wishes.iter().map(String::as_str).collect();
-            let plan = planned(&mut host, &wishes);
+            let requests: Vec<String> = which.iter().map(request).collect();
+            let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
+            let plan = planned(&mut host, &requests);
             let again = Plan::parse(&plan.to_toml().unwrap(), "x").unwrap();
             run(&mut host, &again, &mut journal);
             if undo {
@@ -409,9 +410,9 @@ proptest! {
     #[test]
     fn a_value_of_an_edited_plan_fits_or_nothing_is_written(which in 0usize..6, text in edited()) {
         let mut host = FakeHost::new();
-        let wishes = ["net.core.netdev_budget=600", "eth0/threaded=1", "eth0/rings/rx=512",
+        let requests = ["net.core.netdev_budget=600", "eth0/threaded=1", "eth0/rings/rx=512",
             "eth0/queues/rx-0/rps_cpus=1", "net.core.rmem_max=1000000", "eth0/features/rx-gro=off"];
-        let mut plan = planned(&mut host, &wishes);
+        let mut plan = planned(&mut host, &requests);
         let at = which % plan.steps.len();
         let name = plan.steps[at].set.to_string();
         let new = match name.as_str() {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use rxpath_host::Root;
-use rxpath_tune::plan::found;
-use rxpath_tune::plan::make::Wish;
+use rxpath_tune::plan::from_findings;
+use rxpath_tune::plan::make::Request;
 use rxpath_tune::{Ask, Finding, Goal, HostFacts, Scope, check};
 
 use crate::cases::cases;
@@ -16,11 +16,11 @@ fn untakeable(findings: &[Finding], rules: &mut BTreeSet<String>) -> Vec<String>
     let changing: Vec<Finding> =
         findings.iter().filter(|finding| !finding.changes.is_empty()).cloned().collect();
     rules.extend(changing.iter().map(|finding| finding.id.clone()));
-    let (wishes, left_out) = found::wishes(&changing, &[]);
+    let (requests, left_out) = from_findings::requests(&changing, &[]);
     let left = left_out.into_iter().map(|left| format!("{}: {}", left.what, left.why));
-    let refused = wishes.iter().filter_map(|wish| {
-        let said = Wish::parse(&format!("{}={}", wish.knob, wish.value)).err()?;
-        Some(format!("{}: {said}", wish.because))
+    let refused = requests.iter().filter_map(|request| {
+        let said = Request::parse(&format!("{}={}", request.knob, request.value)).err()?;
+        Some(format!("{}: {said}", request.because))
     });
     left.chain(refused).collect()
 }

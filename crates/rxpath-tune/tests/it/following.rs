@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use rxpath_host::Knob;
 use rxpath_tune::plan::settle::settle;
-use rxpath_tune::{Ask, Finding, Goal, HostFacts, Knob, Set, check};
+use rxpath_tune::{Ask, Finding, Goal, HostFacts, Set, check};
 use serde_json::json;
 
 use crate::cases::cases;
@@ -138,7 +139,7 @@ fn a_nic_that_gets_more_queues_gets_no_rps() {
     let host =
         json!({"nic": {"eth0": {"channels": {"value": {"combined": {"now": 1, "max": 8}}}}}});
     let changes = planned(host, Goal::Throughput);
-    assert!(changes.iter().any(|one| one.starts_with("eth0 channels combined")), "{changes:?}");
+    assert!(changes.iter().any(|one| one.starts_with("eth0/channels/combined")), "{changes:?}");
     assert!(!changes.iter().any(|one| one.contains("rps_cpus")), "{changes:?}");
 }
 
@@ -148,7 +149,7 @@ fn a_delay_that_was_the_drivers_is_set_once_it_stands_still() {
         json!({"nic": {"eth0": {"coalesce": {"value": {"adaptive_rx": true, "rx_usecs": 100}}}}});
     let changes = planned(host, Goal::Latency);
     let at = |wanted: &str| changes.iter().position(|one| one.starts_with(wanted));
-    let (off, delay) = (at("eth0 coalesce adaptive-rx = off"), at("eth0 coalesce rx-usecs"));
+    let (off, delay) = (at("eth0/coalesce/adaptive-rx = off"), at("eth0/coalesce/rx-usecs"));
     assert!(off.is_some() && off < delay, "{changes:?}");
 }
 

@@ -67,7 +67,6 @@ const VALUES: &[(&str, &str, Values)] = &[
     ("tune plan", "persist", Values::KindThenDir),
     ("", "dev", Values::Given(devices)),
     ("", "netns", Values::OrFile(namespaces)),
-    ("", "probe-from", Values::OrFile(namespaces)),
 ];
 
 fn with_values(mut command: Command, path: &str) -> Command {

@@ -103,11 +103,7 @@ const HEADINGS: &[(&str, &str, &[&str])] = &[
         "What is judged",
         &["goal", "dev", "netns", "pid", "cgroup", "sysroot", "config", "all", "fail-on"],
     ),
-    (
-        "check",
-        "Queues and flows",
-        &["queues", "interval", "flow", "probe", "probe-from", "probe-sockets", "probe-into-app"],
-    ),
+    ("check", "Queues and flows", &["queues", "interval", "flow"]),
     ("diagnose", "This host", &["duration", "port", "no-bpf"]),
     ("diagnose", "Self-test", &["selftest", "draws", "seed", "case", "out"]),
     (

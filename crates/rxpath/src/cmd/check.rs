@@ -74,8 +74,6 @@ struct Way {
     /// Show on which queue and CPU of --dev a flow lands: SRC:PORT->DST:PORT/udp (or /tcp)
     #[arg(long, value_name = "FLOW", conflicts_with_all = ["goal", "all", "fail_on"])]
     flow: Option<String>,
-    #[command(flatten)]
-    probing: flow::Probing,
     /// Summarize the reports below DIR (one `check --json` per host): common findings, and the hosts that differ from
     /// others of their kind
     #[arg(long, value_name = "DIR", conflicts_with_all = ["queues", "flow", "goal", "dev", "sysroot", "fail_on", "config"])]
@@ -267,7 +265,7 @@ impl CheckCommand {
         }
         let ask = queues::Ask { root, devices: &self.dev, interval, json };
         Some(match &self.way.flow {
-            Some(flow) => flow::run(&ask, flow, &self.way.probing),
+            Some(flow) => flow::run(&ask, flow),
             None => queues::run(&ask),
         })
     }

@@ -3,7 +3,6 @@
 use rxpath_core::units::grouped;
 use rxpath_core::{CpuList, Fact};
 use rxpath_host::queue_map::{DeviceQueues, IrqSource, QueueIrq, QueueRate, Row};
-use rxpath_host::steering::probe::Probed;
 use rxpath_host::steering::{Landing, Spread};
 
 use super::table::Grid;
@@ -137,9 +136,6 @@ pub fn landing(landing: &Landing, spread: &Fact<Spread>) -> String {
     ] {
         text += &format!("  {what:<15} {value}\n");
     }
-    if let Some(probed) = &landing.probed {
-        text += &probe_lines(probed);
-    }
     for note in &landing.notes {
         text += &format!("  note: {note}\n");
     }
@@ -167,26 +163,6 @@ fn socket(landing: &Landing) -> String {
         }
         (_, socket) => plain(socket),
     }
-}
-
-fn probe_lines(probed: &Probed) -> String {
-    let sent = probed.sent_packets;
-    let into =
-        if probed.into_application { "an application's sockets" } else { "sockets of its own" };
-    let mut text = match sent {
-        0 => "  probes: none sent\n".to_owned(),
-        _ => format!("  probes: {sent} datagrams into {into}\n"),
-    };
-    let of = probed.sockets_count.map_or_else(String::new, |count| format!(" of {count}"));
-    let inode = probed.inode.map_or_else(String::new, |inode| format!(" (inode {inode})"));
-    let socket = match probed.reuseport_socket.value() {
-        Some(index) => format!("socket {index}{of}{inode}"),
-        None => why(&probed.reuseport_socket),
-    };
-    for (what, value) in [("CPU by RPS", plain(&probed.rps_cpu)), ("SO_REUSEPORT", socket)] {
-        text += &format!("    {what:<13} {value}\n");
-    }
-    text
 }
 
 fn spread_lines(spread: &Spread) -> String {

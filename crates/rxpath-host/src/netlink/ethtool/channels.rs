@@ -5,22 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Amount;
 use super::command::Command;
-use crate::HostError;
-use crate::netlink::genl;
+use super::field::Answer;
 use crate::netlink::socket::Netlink;
-use crate::netlink::wire::Attrs;
-
-/// `ETHTOOL_A_CHANNELS_*`.
-pub(crate) mod attr {
-    pub(crate) const RX_MAX: u16 = 2;
-    pub(crate) const TX_MAX: u16 = 3;
-    pub(crate) const OTHER_MAX: u16 = 4;
-    pub(crate) const COMBINED_MAX: u16 = 5;
-    pub(crate) const RX: u16 = 6;
-    pub(crate) const TX: u16 = 7;
-    pub(crate) const OTHER: u16 = 8;
-    pub(crate) const COMBINED: u16 = 9;
-}
+use crate::{Group, HostError};
 
 /// Queues of a device, by what they serve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -57,11 +44,13 @@ impl Netlink {
 
 /// Reads an answer to the channels question (net/ethtool/channels.c `channels_fill_reply`).
 pub fn parse_channels(payload: &[u8]) -> Result<Channels, HostError> {
-    let attrs = Attrs::after(payload, genl::HEADER)?;
-    Ok(Channels {
-        rx: Amount::read(&attrs, attr::RX_MAX, attr::RX),
-        tx: Amount::read(&attrs, attr::TX_MAX, attr::TX),
-        other: Amount::read(&attrs, attr::OTHER_MAX, attr::OTHER),
-        combined: Amount::read(&attrs, attr::COMBINED_MAX, attr::COMBINED),
-    })
+    Answer::of_attributes(Group::Channels, payload).map(|answer| Channels::from(&answer))
+}
+
+impl From<&Answer> for Channels {
+    fn from(answer: &Answer) -> Self {
+        let [rx, tx, other, combined] =
+            ["rx", "tx", "other", "combined"].map(|name| answer.amount(name));
+        Self { rx, tx, other, combined }
+    }
 }

@@ -6,26 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::command::Command;
-use super::switch;
-use crate::HostError;
+use super::field::Answer;
 use crate::netlink::genl;
 use crate::netlink::socket::Netlink;
 use crate::netlink::wire::Attrs;
+use crate::{Group, HostError};
 
-/// `ETHTOOL_A_COALESCE_*`.
+/// Of `ETHTOOL_A_COALESCE_*` those that are no single value.
 pub(crate) mod attr {
-    pub(crate) const RX_USECS: u16 = 2;
-    pub(crate) const RX_MAX_FRAMES: u16 = 3;
-    pub(crate) const RX_USECS_IRQ: u16 = 4;
-    pub(crate) const RX_MAX_FRAMES_IRQ: u16 = 5;
-    pub(crate) const TX_USECS: u16 = 6;
-    pub(crate) const TX_MAX_FRAMES: u16 = 7;
-    pub(crate) const TX_USECS_IRQ: u16 = 8;
-    pub(crate) const TX_MAX_FRAMES_IRQ: u16 = 9;
-    pub(crate) const ADAPTIVE_RX: u16 = 11;
-    pub(crate) const ADAPTIVE_TX: u16 = 12;
-    pub(crate) const CQE_MODE_TX: u16 = 24;
-    pub(crate) const CQE_MODE_RX: u16 = 25;
     pub(crate) const RX_PROFILE: u16 = 29;
     pub(crate) const PROFILE_IRQ_MODERATION: u16 = 1;
     pub(crate) const MODERATION_USEC: u16 = 1;
@@ -33,23 +21,23 @@ pub(crate) mod attr {
     pub(crate) const MODERATION_COMPS: u16 = 3;
 }
 
-/// Parameters that few drivers have, by the names of the `ethtool` program.
-pub(crate) const RARE: [(u16, &str); 15] = [
-    (10, "stats-block-usecs"),
-    (13, "pkt-rate-low"),
-    (14, "rx-usecs-low"),
-    (15, "rx-frames-low"),
-    (16, "tx-usecs-low"),
-    (17, "tx-frames-low"),
-    (18, "pkt-rate-high"),
-    (19, "rx-usecs-high"),
-    (20, "rx-frames-high"),
-    (21, "tx-usecs-high"),
-    (22, "tx-frames-high"),
-    (23, "sample-interval"),
-    (26, "tx-aggr-max-bytes"),
-    (27, "tx-aggr-max-frames"),
-    (28, "tx-aggr-time-usecs"),
+/// Parameters that few drivers have.
+const RARE: [&str; 15] = [
+    "stats-block-usecs",
+    "pkt-rate-low",
+    "rx-usecs-low",
+    "rx-frames-low",
+    "tx-usecs-low",
+    "tx-frames-low",
+    "pkt-rate-high",
+    "rx-usecs-high",
+    "rx-frames-high",
+    "tx-usecs-high",
+    "tx-frames-high",
+    "sample-interval",
+    "tx-aggr-max-bytes",
+    "tx-aggr-max-frames",
+    "tx-aggr-time-usecs",
 ];
 
 /// One step of an adaptive moderation profile (6.11).
@@ -123,24 +111,31 @@ impl Netlink {
 
 /// Reads an answer to the coalescing question (net/ethtool/coalesce.c `coalesce_fill_reply`).
 pub fn parse_coalesce(payload: &[u8]) -> Result<Coalesce, HostError> {
-    let attrs = Attrs::after(payload, genl::HEADER)?;
-    let rare = RARE.iter().filter_map(|(kind, name)| Some(((*name).to_owned(), attrs.u32(*kind)?)));
-    Ok(Coalesce {
-        rx_usecs: attrs.u32(attr::RX_USECS),
-        rx_max_frames: attrs.u32(attr::RX_MAX_FRAMES),
-        rx_usecs_irq: attrs.u32(attr::RX_USECS_IRQ),
-        rx_max_frames_irq: attrs.u32(attr::RX_MAX_FRAMES_IRQ),
-        tx_usecs: attrs.u32(attr::TX_USECS),
-        tx_max_frames: attrs.u32(attr::TX_MAX_FRAMES),
-        tx_usecs_irq: attrs.u32(attr::TX_USECS_IRQ),
-        tx_max_frames_irq: attrs.u32(attr::TX_MAX_FRAMES_IRQ),
-        adaptive_rx: switch(&attrs, attr::ADAPTIVE_RX),
-        adaptive_tx: switch(&attrs, attr::ADAPTIVE_TX),
-        cqe_mode_rx: switch(&attrs, attr::CQE_MODE_RX),
-        cqe_mode_tx: switch(&attrs, attr::CQE_MODE_TX),
-        rx_profile: profile(&attrs)?,
-        rare: rare.collect(),
-    })
+    let answer = Answer::of_attributes(Group::Coalesce, payload)?;
+    let rx_profile = profile(&Attrs::after(payload, genl::HEADER)?)?;
+    Ok(Coalesce { rx_profile, ..Coalesce::from(&answer) })
+}
+
+impl From<&Answer> for Coalesce {
+    fn from(answer: &Answer) -> Self {
+        let rare = RARE.iter().filter_map(|name| Some(((*name).to_owned(), answer.number(name)?)));
+        Self {
+            rx_usecs: answer.number("rx-usecs"),
+            rx_max_frames: answer.number("rx-frames"),
+            rx_usecs_irq: answer.number("rx-usecs-irq"),
+            rx_max_frames_irq: answer.number("rx-frames-irq"),
+            tx_usecs: answer.number("tx-usecs"),
+            tx_max_frames: answer.number("tx-frames"),
+            tx_usecs_irq: answer.number("tx-usecs-irq"),
+            tx_max_frames_irq: answer.number("tx-frames-irq"),
+            adaptive_rx: answer.is_on("adaptive-rx"),
+            adaptive_tx: answer.is_on("adaptive-tx"),
+            cqe_mode_rx: answer.is_on("cqe-mode-rx"),
+            cqe_mode_tx: answer.is_on("cqe-mode-tx"),
+            rx_profile: Vec::new(),
+            rare: rare.collect(),
+        }
+    }
 }
 
 fn profile(attrs: &Attrs<'_>) -> Result<Vec<Moderation>, HostError> {
@@ -167,9 +162,9 @@ mod tests {
     fn what_the_driver_does_not_take_is_none_and_unknown_attributes_are_left_alone() {
         let step = Body::default().u32(1, 8).u32(2, 64).u32(3, 0);
         let body = Body::new(&[20, 1, 0, 0])
-            .u32(attr::RX_USECS, 3)
-            .u8(attr::ADAPTIVE_RX, 1)
-            .raw(attr::CQE_MODE_RX, &[])
+            .u32(2, 3)
+            .u8(11, 1)
+            .raw(25, &[])
             .nest(attr::RX_PROFILE, &Body::default().nest(1, &step))
             .u32(23, 9)
             .raw(777, &[1, 2, 3]);

@@ -4,20 +4,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::command::Command;
+use super::field::Answer;
 use super::{bitset, switch};
-use crate::HostError;
 use crate::netlink::genl;
 use crate::netlink::socket::Netlink;
 use crate::netlink::wire::Attrs;
+use crate::{Group, HostError};
 
-/// `ETHTOOL_A_EEE_*`.
+/// Of `ETHTOOL_A_EEE_*` those that nobody sets.
 pub(crate) mod attr {
     pub(crate) const MODES_OURS: u16 = 2;
     pub(crate) const MODES_PEER: u16 = 3;
     pub(crate) const ACTIVE: u16 = 4;
-    pub(crate) const ENABLED: u16 = 5;
-    pub(crate) const TX_LPI_ENABLED: u16 = 6;
-    pub(crate) const TX_LPI_TIMER: u16 = 7;
 }
 
 /// EEE of a device.
@@ -57,11 +55,20 @@ impl Netlink {
 pub fn parse_eee(payload: &[u8]) -> Result<Eee, HostError> {
     let attrs = Attrs::after(payload, genl::HEADER)?;
     Ok(Eee {
-        enabled: switch(&attrs, attr::ENABLED),
         active: switch(&attrs, attr::ACTIVE),
-        tx_lpi_enabled: switch(&attrs, attr::TX_LPI_ENABLED),
-        tx_lpi_timer_us: attrs.u32(attr::TX_LPI_TIMER),
         advertised: bitset::names(&attrs, attr::MODES_OURS)?,
         peer: bitset::names(&attrs, attr::MODES_PEER)?,
+        ..Eee::from(&Answer::of_attributes(Group::Eee, payload)?)
     })
+}
+
+impl From<&Answer> for Eee {
+    fn from(answer: &Answer) -> Self {
+        Self {
+            enabled: answer.is_on("enabled"),
+            tx_lpi_enabled: answer.is_on("tx-lpi"),
+            tx_lpi_timer_us: answer.number("tx-lpi-timer"),
+            ..Self::default()
+        }
+    }
 }

@@ -4,17 +4,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::command::Command;
-use super::switch;
-use crate::HostError;
+use super::field::Answer;
 use crate::netlink::genl;
 use crate::netlink::socket::Netlink;
 use crate::netlink::wire::Attrs;
+use crate::{Group, HostError};
 
-/// `ETHTOOL_A_PAUSE_*`.
+/// `ETHTOOL_A_PAUSE_STATS` and the counters in it.
 pub(crate) mod attr {
-    pub(crate) const AUTONEG: u16 = 2;
-    pub(crate) const RX: u16 = 3;
-    pub(crate) const TX: u16 = 4;
     pub(crate) const STATS: u16 = 5;
     pub(crate) const STAT_TX_FRAMES: u16 = 2;
     pub(crate) const STAT_RX_FRAMES: u16 = 3;
@@ -52,13 +49,17 @@ impl Netlink {
 
 /// Reads an answer to the pause question (net/ethtool/pause.c `pause_fill_reply`).
 pub fn parse_pause(payload: &[u8]) -> Result<Pause, HostError> {
-    let attrs = Attrs::after(payload, genl::HEADER)?;
-    let stats = attrs.nest(attr::STATS)?;
+    let stats = Attrs::after(payload, genl::HEADER)?.nest(attr::STATS)?;
     Ok(Pause {
-        autoneg: switch(&attrs, attr::AUTONEG),
-        rx: switch(&attrs, attr::RX),
-        tx: switch(&attrs, attr::TX),
         tx_pause_packets: stats.u64(attr::STAT_TX_FRAMES),
         rx_pause_packets: stats.u64(attr::STAT_RX_FRAMES),
+        ..Pause::from(&Answer::of_attributes(Group::Pause, payload)?)
     })
+}
+
+impl From<&Answer> for Pause {
+    fn from(answer: &Answer) -> Self {
+        let [autoneg, rx, tx] = ["autoneg", "rx", "tx"].map(|name| answer.is_on(name));
+        Self { autoneg, rx, tx, ..Self::default() }
+    }
 }

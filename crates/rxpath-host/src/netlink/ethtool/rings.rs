@@ -3,31 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Amount;
 use super::command::Command;
-use super::{Amount, switch};
-use crate::HostError;
-use crate::netlink::genl;
+use super::field::Answer;
 use crate::netlink::socket::Netlink;
-use crate::netlink::wire::Attrs;
-
-/// `ETHTOOL_A_RINGS_*`.
-pub(crate) mod attr {
-    pub(crate) const RX_MAX: u16 = 2;
-    pub(crate) const RX_MINI_MAX: u16 = 3;
-    pub(crate) const RX_JUMBO_MAX: u16 = 4;
-    pub(crate) const TX_MAX: u16 = 5;
-    pub(crate) const RX: u16 = 6;
-    pub(crate) const RX_MINI: u16 = 7;
-    pub(crate) const RX_JUMBO: u16 = 8;
-    pub(crate) const TX: u16 = 9;
-    pub(crate) const RX_BUF_LEN: u16 = 10;
-    pub(crate) const TCP_DATA_SPLIT: u16 = 11;
-    pub(crate) const CQE_SIZE: u16 = 12;
-    pub(crate) const TX_PUSH: u16 = 13;
-    pub(crate) const RX_PUSH: u16 = 14;
-    pub(crate) const HDS_THRESH: u16 = 17;
-    pub(crate) const HDS_THRESH_MAX: u16 = 18;
-}
+use crate::{Group, HostError};
 
 /// Whether headers and data go into buffers of their own (`enum ethtool_tcp_data_split`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -83,21 +63,26 @@ impl Netlink {
 
 /// Reads an answer to the rings question (net/ethtool/rings.c `rings_fill_reply`).
 pub fn parse_rings(payload: &[u8]) -> Result<Rings, HostError> {
-    let attrs = Attrs::after(payload, genl::HEADER)?;
-    Ok(Rings {
-        rx: Amount::read(&attrs, attr::RX_MAX, attr::RX),
-        rx_mini: Amount::read(&attrs, attr::RX_MINI_MAX, attr::RX_MINI),
-        rx_jumbo: Amount::read(&attrs, attr::RX_JUMBO_MAX, attr::RX_JUMBO),
-        tx: Amount::read(&attrs, attr::TX_MAX, attr::TX),
-        rx_buf_len_bytes: attrs.u32(attr::RX_BUF_LEN),
-        tcp_data_split: attrs.u8(attr::TCP_DATA_SPLIT).map(|split| match split {
-            1 => DataSplit::Disabled,
-            2 => DataSplit::Enabled,
-            _ => DataSplit::Unknown,
-        }),
-        cqe_size_bytes: attrs.u32(attr::CQE_SIZE),
-        tx_push: switch(&attrs, attr::TX_PUSH),
-        rx_push: switch(&attrs, attr::RX_PUSH),
-        split_threshold_bytes: Amount::read(&attrs, attr::HDS_THRESH_MAX, attr::HDS_THRESH),
-    })
+    Answer::of_attributes(Group::Rings, payload).map(|answer| Rings::from(&answer))
+}
+
+impl From<&Answer> for Rings {
+    fn from(answer: &Answer) -> Self {
+        Self {
+            rx: answer.amount("rx"),
+            rx_mini: answer.amount("rx-mini"),
+            rx_jumbo: answer.amount("rx-jumbo"),
+            tx: answer.amount("tx"),
+            rx_buf_len_bytes: answer.number("rx-buf-len"),
+            tcp_data_split: answer.number("tcp-data-split").map(|split| match split {
+                1 => DataSplit::Disabled,
+                2 => DataSplit::Enabled,
+                _ => DataSplit::Unknown,
+            }),
+            cqe_size_bytes: answer.number("cqe-size"),
+            tx_push: answer.is_on("tx-push"),
+            rx_push: answer.is_on("rx-push"),
+            split_threshold_bytes: answer.amount("hds-thresh"),
+        }
+    }
 }

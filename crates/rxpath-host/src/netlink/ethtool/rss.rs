@@ -57,7 +57,7 @@ impl Rss {
     }
 
     /// The key's bytes.
-    pub fn key_bytes(&self) -> Option<Vec<u8>> {
+    pub(crate) fn key_bytes(&self) -> Option<Vec<u8>> {
         let digits = self.key.value()?.as_bytes();
         let (pairs, rest) = digits.as_chunks::<2>();
         if !rest.is_empty() {

@@ -91,10 +91,10 @@ impl HashFields {
     /// `RXH_L4_B_0_1 | RXH_L4_B_2_3`.
     pub const PORTS: u64 = 1 << 6 | 1 << 7;
     /// `RXH_DISCARD`: such packets are dropped.
-    pub const DISCARD: u64 = 1 << 31;
+    pub(crate) const DISCARD: u64 = 1 << 31;
 
     /// Both addresses are hashed.
-    pub fn has_addresses(self) -> bool {
+    pub(crate) fn has_addresses(self) -> bool {
         self.0 & Self::ADDRESSES == Self::ADDRESSES
     }
 

@@ -4,9 +4,7 @@
 //! include/uapi/linux/net_tstamp.h for time stamps.
 
 use super::{ETHTOOL_GDRVINFO, ETHTOOL_GSTATS, ETHTOOL_GSTRINGS, STRING};
-use super::{
-    SIOCETHTOOL, features, flow_hash, group, link, per_queue, rss, rules, settings, steering,
-};
+use super::{SIOCETHTOOL, features, flow_hash, link, per_queue, rss, rules, settings, steering};
 use crate::netlink::wire::word32;
 
 /// `struct hwtstamp_config`.
@@ -44,25 +42,18 @@ pub(super) fn least(request: libc::Ioctl, buffer: &[u8]) -> Option<usize> {
         | steering::ETHTOOL_SRXFH
         | rules::ETHTOOL_GRXRINGS
         | rules::ETHTOOL_GRXCLSRLCNT => flow_hash::RXNFC,
-        features::ETHTOOL_GPFLAGS | features::ETHTOOL_SPFLAGS | link::ETHTOOL_GLINK => 8,
+        features::ETHTOOL_GPFLAGS | link::ETHTOOL_GLINK => 8,
         features::ETHTOOL_GFEATURES => 8 + 16 * count(1)?,
-        features::ETHTOOL_SFEATURES => 8 + 8 * count(1)?,
-        settings::ETHTOOL_GRINGPARAM
-        | group::ETHTOOL_SRINGPARAM
-        | settings::ETHTOOL_GCHANNELS
-        | group::ETHTOOL_SCHANNELS => 36,
-        settings::ETHTOOL_GPAUSEPARAM
-        | group::ETHTOOL_SPAUSEPARAM
-        | settings::ETHTOOL_GFECPARAM
-        | settings::ETHTOOL_SFECPARAM => 16,
-        settings::ETHTOOL_GCOALESCE | group::ETHTOOL_SCOALESCE => COALESCE,
-        link::ETHTOOL_GEEE | group::ETHTOOL_SEEE => 40,
+        settings::ETHTOOL_GRINGPARAM | settings::ETHTOOL_GCHANNELS => 36,
+        settings::ETHTOOL_GPAUSEPARAM | settings::ETHTOOL_GFECPARAM => 16,
+        settings::ETHTOOL_GCOALESCE | per_queue::ETHTOOL_SCOALESCE => COALESCE,
+        link::ETHTOOL_GEEE => 40,
         rss::ETHTOOL_GRSSH | steering::ETHTOOL_SRSSH => {
             let part =
                 |at: usize| word(at).map(|size| if size == NO_CHANGE { 0 } else { size as usize });
             RXFH + 4 * part(2)? + part(3)?
         }
-        link::ETHTOOL_GLINKSETTINGS | link::ETHTOOL_SLINKSETTINGS => {
+        link::ETHTOOL_GLINKSETTINGS => {
             // Below 0 it is the kernel's answer, and above 127 no count.
             let words = i8::from_ne_bytes([*buffer.get(LINK_WORDS)?]);
             LINK + 3 * 4 * usize::try_from(words).unwrap_or(0)

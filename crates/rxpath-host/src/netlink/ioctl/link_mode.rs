@@ -3,7 +3,7 @@
 //! **Source** net/ethtool/common.c `link_mode_names`. The list ends with 5.6, where netlink gives the names itself.
 
 /// Names by bit.
-pub(super) const NAMES: [&str; 75] = [
+const NAMES: [&str; 75] = [
     "10baseT/Half",
     "10baseT/Full",
     "100baseT/Half",

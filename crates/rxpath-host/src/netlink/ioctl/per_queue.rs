@@ -4,37 +4,71 @@
 //! net/ethtool/ioctl.c `ethtool_get_per_queue_coalesce` (4.6).
 
 use super::settings::{COALESCE, ETHTOOL_GCOALESCE};
-use super::{call, put};
-use crate::HostError;
+use super::{call, order, put};
 use crate::netlink::ethtool::Coalesce;
+use crate::netlink::ethtool::field::{Answer, requested};
 use crate::netlink::wire::word32;
+use crate::pairs::Pairs;
+use crate::{Group, HostError};
 
+pub(super) const ETHTOOL_SCOALESCE: u32 = 0x0f;
 pub(super) const ETHTOOL_PERQUEUE: u32 = 0x4b;
 /// `MAX_NUM_QUEUE`.
 const QUEUES_MAX: u32 = 4096;
 /// Words before the data: command, sub-command, one bit for each queue.
 const HEAD: usize = 2 + QUEUES_MAX as usize / 32;
 
+/// A request about these queues, with room for what is read or set of each.
+fn request(command: u32, queues: impl Iterator<Item = u32>) -> Vec<u8> {
+    let mut buffer = vec![0; HEAD * 4];
+    put(&mut buffer, &[ETHTOOL_PERQUEUE, command]);
+    for queue in queues {
+        // The mask is an array of words: bit n of word m is queue 32 m + n.
+        let word = (2 + queue / 32) as usize;
+        let bits = word32(&buffer, word).unwrap_or_default() | 1 << (queue % 32);
+        put(&mut buffer[word * 4..], &[bits]);
+        buffer.resize(buffer.len() + COALESCE * 4, 0);
+    }
+    buffer
+}
+
 /// Coalescing of each of the first `queues` queues.
 ///
 /// **Errors** `Unsupported` for drivers that have one setting for all of them.
 pub fn queue_coalesce(dev: &str, queues: u32) -> Result<Vec<Coalesce>, HostError> {
-    let queues = queues.min(QUEUES_MAX);
-    let mut buffer = vec![0; (HEAD + COALESCE * queues as usize) * 4];
-    put(&mut buffer, &[ETHTOOL_PERQUEUE, ETHTOOL_GCOALESCE]);
-    for queue in 0..queues {
-        // The mask is an array of words: bit n of word m is queue 32 m + n.
-        let word = (2 + queue / 32) as usize * 4;
-        let bits = u32::from_ne_bytes([
-            buffer[word],
-            buffer[word + 1],
-            buffer[word + 2],
-            buffer[word + 3],
-        ]) | 1 << (queue % 32);
-        put(&mut buffer[word..], &[bits]);
-    }
+    let mut buffer = request(ETHTOOL_GCOALESCE, 0..queues.min(QUEUES_MAX));
     call("read the coalescing of each queue of", dev, &mut buffer)?;
     Ok(parse_per_queue(&buffer))
+}
+
+fn filled(dev: &str, queue: u32) -> Result<Vec<u8>, HostError> {
+    if queue >= QUEUES_MAX {
+        return Err(HostError::malformed("queue", 0, format!("{queue}: 0 to 4095 expected")));
+    }
+    let mut buffer = request(ETHTOOL_GCOALESCE, queue..=queue);
+    call(&format!("read the coalescing of queue {queue} of"), dev, &mut buffer)?;
+    Ok(buffer)
+}
+
+/// Interrupt moderation of one queue.
+///
+/// **Source** net/ethtool/ioctl.c `ethtool_get_per_queue_coalesce`.
+pub fn queue_moderation(dev: &str, queue: u32) -> Result<Pairs, HostError> {
+    Ok(Answer::of_words(Group::Coalesce, &filled(dev, queue)?[HEAD * 4..]).pairs())
+}
+
+/// Asks for the interrupt moderation of one queue; what is not asked for stays as it reads now.
+///
+/// **Source** net/ethtool/ioctl.c `ethtool_set_per_queue_coalesce`.
+pub fn set_queue_moderation(dev: &str, queue: u32, asked: &Pairs) -> Result<(), HostError> {
+    let mut buffer = filled(dev, queue)?;
+    put(&mut buffer[4..], &[ETHTOOL_SCOALESCE]);
+    let words = &mut buffer[HEAD * 4..];
+    put(words, &[ETHTOOL_SCOALESCE]);
+    for (field, number) in requested(Group::Coalesce, asked, |field| field.word.is_some())? {
+        put(&mut words[field.word.map_or(0, |(word, _)| word) * 4..], &[number]);
+    }
+    order(&format!("set the coalescing of queue {queue} of"), dev, &mut buffer)
 }
 
 /// Reads the structures behind the mask.
@@ -61,6 +95,15 @@ pub fn parse_per_queue(buffer: &[u8]) -> Vec<Coalesce> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_for_one_queue_names_it_alone() {
+        let buffer = request(ETHTOOL_GCOALESCE, 33..=33);
+        assert_eq!(word32(&buffer, 0), Some(ETHTOOL_PERQUEUE));
+        assert_eq!((word32(&buffer, 2), word32(&buffer, 3)), (Some(0), Some(2)));
+        assert_eq!(buffer.len(), 520 + 92);
+        assert!(filled("lo", 4096).is_err());
+    }
 
     #[test]
     fn each_queue_has_its_structure() {

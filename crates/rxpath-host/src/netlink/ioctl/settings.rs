@@ -1,17 +1,17 @@
-//! Settings of a device for kernels that don't tell them over netlink: rings, channels, coalescing, pause, FEC; and how
-//! FEC is asked for there.
+//! Settings of a device for kernels that don't report them over netlink: rings, channels, coalescing, pause, FEC.
 //!
 //! ethtool netlink came with 5.6, these topics with 5.7 and FEC with 5.13; the ioctl has them since long before. The
 //! facts are those of the netlink readers, less what the old structures have no place for.
 
-use std::collections::BTreeMap;
-
-use super::{call, order, put};
-use crate::HostError;
-use crate::netlink::ethtool::link_wish::{FecWish, fec_wish};
-use crate::netlink::ethtool::{Amount, Channels, Coalesce, Fec, Pause, Rings};
+use super::link::{ETHTOOL_GEEE, link_modes};
+use super::{call, features, private_flags, put};
+use crate::netlink::ethtool::field::Answer;
+use crate::netlink::ethtool::group::{feature_pairs, switch_pairs};
+use crate::netlink::ethtool::link_request::{fec_pairs, link_pairs};
+use crate::netlink::ethtool::{Channels, Coalesce, Fec, Pause, Rings};
 use crate::netlink::wire::word32;
 use crate::pairs::Pairs;
+use crate::{Group, HostError};
 
 // linux/ethtool.h
 pub(super) const ETHTOOL_GCOALESCE: u32 = 0x0e;
@@ -19,38 +19,62 @@ pub(super) const ETHTOOL_GRINGPARAM: u32 = 0x10;
 pub(super) const ETHTOOL_GPAUSEPARAM: u32 = 0x12;
 pub(super) const ETHTOOL_GCHANNELS: u32 = 0x3c;
 pub(super) const ETHTOOL_GFECPARAM: u32 = 0x50;
-pub(super) const ETHTOOL_SFECPARAM: u32 = 0x51;
 
-/// `ETHTOOL_FEC_NONE`: nothing is configured; it is told and never taken (`ethtool_set_fecparam`).
-const FEC_NONE: u32 = 1;
 /// `ETHTOOL_FEC_AUTO`.
 const FEC_AUTO: u32 = 1 << 1;
 /// `ETHTOOL_FEC_*` by the names of the link mode bits in which netlink gives them, in their order; OFF is "None".
 const FEC_MODES: [(u32, &str); 4] =
     [(1 << 2, "None"), (1 << 3, "RS"), (1 << 4, "BASER"), (1 << 5, "LLRS")];
 
-/// Words of `struct ethtool_ringparam` and of `struct ethtool_channels`: the command, four most, four now.
-pub(super) const AMOUNTS: usize = 9;
 /// Words of `struct ethtool_coalesce`.
 pub(super) const COALESCE: usize = 23;
-/// Words of `struct ethtool_pauseparam` and of `struct ethtool_fecparam`.
-pub(super) const FOUR: usize = 4;
 
-/// Words of `struct ethtool_coalesce` that few drivers fill, by the names of the `ethtool` program.
-const RARE: [(usize, &str); 12] = [
-    (9, "stats-block-usecs"),
-    (12, "pkt-rate-low"),
-    (13, "rx-usecs-low"),
-    (14, "rx-frames-low"),
-    (15, "tx-usecs-low"),
-    (16, "tx-frames-low"),
-    (17, "pkt-rate-high"),
-    (18, "rx-usecs-high"),
-    (19, "rx-frames-high"),
-    (20, "tx-usecs-high"),
-    (21, "tx-frames-high"),
-    (22, "sample-interval"),
-];
+/// The structure of a group: its command, and how many words it has.
+fn structure(group: Group) -> Option<(u32, usize)> {
+    Some(match group {
+        // The command, four most, four now.
+        Group::Rings => (ETHTOOL_GRINGPARAM, 9),
+        Group::Channels => (ETHTOOL_GCHANNELS, 9),
+        Group::Coalesce => (ETHTOOL_GCOALESCE, COALESCE),
+        Group::Pause => (ETHTOOL_GPAUSEPARAM, 4),
+        Group::Eee => (ETHTOOL_GEEE, 10),
+        _ => return None,
+    })
+}
+
+fn answer(dev: &str, group: Group) -> Result<Answer, HostError> {
+    filled(dev, group).map(|buffer| Answer::of_words(group, &buffer))
+}
+
+/// The structure of a group as the kernel fills it.
+pub(super) fn filled(dev: &str, group: Group) -> Result<Vec<u8>, HostError> {
+    let (command, count) = structure(group)
+        .ok_or_else(|| HostError::malformed(group.name(), 0, "not a group of ethtool's ioctl"))?;
+    words(group.name(), dev, command, count)
+}
+
+/// All values of a group, as far as the device has them.
+///
+/// **Caveat** `struct ethtool_coalesce` has no sign for "the driver has no such parameter": those are 0 and off.
+///
+/// **Errors** `Unsupported` for drivers without the group.
+pub fn group(dev: &str, group: Group) -> Result<Pairs, HostError> {
+    match group {
+        Group::Features => Ok(feature_pairs(&features(dev)?)),
+        Group::PrivFlags => Ok(switch_pairs(private_flags(dev)?)),
+        Group::LinkModes => Ok(link_pairs(&link_modes(dev)?)),
+        Group::Fec => fec_pairs(&fec(dev)?),
+        _ => answer(dev, group).map(|answer| answer.pairs()),
+    }
+}
+
+/// The largest values of a group, where the device says them.
+pub fn group_limits(dev: &str, group: Group) -> Result<Pairs, HostError> {
+    match structure(group) {
+        Some(_) => answer(dev, group).map(|answer| answer.limits()),
+        None => Ok(Pairs::default()),
+    }
+}
 
 /// The answer to a command that fills a structure of so many words.
 pub(super) fn words(
@@ -69,113 +93,37 @@ pub(super) fn words(
 ///
 /// **Source** net/ethtool/ioctl.c `ethtool_get_ringparam`. **Errors** `Unsupported` for drivers without them.
 pub fn rings(dev: &str) -> Result<Rings, HostError> {
-    Ok(parse_ring_words(&words("rings", dev, ETHTOOL_GRINGPARAM, AMOUNTS)?))
+    answer(dev, Group::Rings).map(|answer| Rings::from(&answer))
 }
 
 /// Queue counts of a device.
 ///
 /// **Source** net/ethtool/ioctl.c `ethtool_get_channels`. **Errors** `Unsupported` for drivers without them.
 pub fn channels(dev: &str) -> Result<Channels, HostError> {
-    Ok(parse_channel_words(&words("channels", dev, ETHTOOL_GCHANNELS, AMOUNTS)?))
+    answer(dev, Group::Channels).map(|answer| Channels::from(&answer))
 }
 
 /// Coalescing of a device.
 ///
 /// **Source** net/ethtool/ioctl.c `ethtool_get_coalesce`. **Errors** `Unsupported` for drivers without it.
 ///
-/// **Caveat** the old structure has no sign for "the driver has no such parameter": a 0 is told as none.
+/// **Caveat** the old structure has no sign for "the driver has no such parameter": a 0 is read as none.
 pub fn coalesce(dev: &str) -> Result<Coalesce, HostError> {
-    Ok(parse_coalesce_words(&words("coalescing", dev, ETHTOOL_GCOALESCE, COALESCE)?))
+    answer(dev, Group::Coalesce).map(|answer| Coalesce::from(&answer.without_zeros()))
 }
 
 /// Pause settings of a device, without counters.
 ///
 /// **Source** net/ethtool/ioctl.c `ethtool_get_pauseparam`. **Errors** `Unsupported` for drivers without them.
 pub fn pause(dev: &str) -> Result<Pause, HostError> {
-    Ok(parse_pause_words(&words("pause settings", dev, ETHTOOL_GPAUSEPARAM, FOUR)?))
+    answer(dev, Group::Pause).map(|answer| Pause::from(&answer))
 }
 
 /// FEC of a device, without counters.
 ///
 /// **Source** net/ethtool/ioctl.c `ethtool_get_fecparam` (4.14). **Errors** `Unsupported` for drivers without it.
 pub fn fec(dev: &str) -> Result<Fec, HostError> {
-    Ok(parse_fec_words(&words("FEC", dev, ETHTOOL_GFECPARAM, FOUR)?))
-}
-
-/// A kind of ring or channel: the driver has it when there can be any.
-fn amount(buffer: &[u8], max: usize, now: usize) -> Amount {
-    match word32(buffer, max) {
-        None | Some(0) => Amount::default(),
-        max => Amount { now: word32(buffer, now), max },
-    }
-}
-
-/// Reads an answered `struct ethtool_ringparam`.
-pub fn parse_ring_words(buffer: &[u8]) -> Rings {
-    Rings {
-        rx: amount(buffer, 1, 5),
-        rx_mini: amount(buffer, 2, 6),
-        rx_jumbo: amount(buffer, 3, 7),
-        tx: amount(buffer, 4, 8),
-        ..Rings::default()
-    }
-}
-
-/// Reads an answered `struct ethtool_channels`.
-pub fn parse_channel_words(buffer: &[u8]) -> Channels {
-    Channels {
-        rx: amount(buffer, 1, 5),
-        tx: amount(buffer, 2, 6),
-        other: amount(buffer, 3, 7),
-        combined: amount(buffer, 4, 8),
-    }
-}
-
-/// Reads an answered `struct ethtool_coalesce`.
-pub fn parse_coalesce_words(buffer: &[u8]) -> Coalesce {
-    let of = |at| word32(buffer, at).filter(|value| *value != 0);
-    let rare = RARE.iter().filter_map(|(at, name)| Some(((*name).to_owned(), of(*at)?)));
-    Coalesce {
-        rx_usecs: of(1),
-        rx_max_frames: of(2),
-        rx_usecs_irq: of(3),
-        rx_max_frames_irq: of(4),
-        tx_usecs: of(5),
-        tx_max_frames: of(6),
-        tx_usecs_irq: of(7),
-        tx_max_frames_irq: of(8),
-        adaptive_rx: of(10).map(|_| true),
-        adaptive_tx: of(11).map(|_| true),
-        rare: rare.collect::<BTreeMap<_, _>>(),
-        ..Coalesce::default()
-    }
-}
-
-/// Reads an answered `struct ethtool_pauseparam`.
-pub fn parse_pause_words(buffer: &[u8]) -> Pause {
-    let of = |at| word32(buffer, at).map(|value| value != 0);
-    Pause { autoneg: of(1), rx: of(2), tx: of(3), ..Pause::default() }
-}
-
-/// Asks for FEC; what is not asked for stays as it reads now.
-///
-/// **Source** net/ethtool/ioctl.c `ethtool_set_fecparam` (4.14).
-pub(super) fn set_fec(dev: &str, asked: &Pairs) -> Result<(), HostError> {
-    let wish = fec_wish(asked)?;
-    let mut buffer = words("FEC", dev, ETHTOOL_GFECPARAM, FOUR)?;
-    let bits = fec_bits(word32(&buffer, 2).unwrap_or_default(), &wish);
-    put(&mut buffer, &[ETHTOOL_SFECPARAM, 0, bits, 0]);
-    order(&format!("set fec {asked} of"), dev, &mut buffer)
-}
-
-/// The word of `struct ethtool_fecparam` that says what may be used, changed as wished.
-fn fec_bits(now: u32, wish: &FecWish) -> u32 {
-    let encodings = wish.encodings.iter().filter_map(|(name, on)| {
-        FEC_MODES.iter().find(|(_, known)| known == name).map(|(bit, _)| (*bit, *on))
-    });
-    encodings
-        .chain(wish.auto.map(|on| (FEC_AUTO, on)))
-        .fold(now & !FEC_NONE, |bits, (bit, on)| if on { bits | bit } else { bits & !bit })
+    Ok(parse_fec_words(&words("FEC", dev, ETHTOOL_GFECPARAM, 4)?))
 }
 
 /// Reads an answered `struct ethtool_fecparam` (bits: linux/ethtool.h, `enum ethtool_fec_config_bits`).
@@ -192,7 +140,11 @@ pub fn parse_fec_words(buffer: &[u8]) -> Fec {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::netlink::ethtool::Amount;
+    use crate::netlink::ethtool::field::fields;
     use proptest::prelude::*;
 
     fn answer(words: &[u32]) -> Vec<u8> {
@@ -201,43 +153,55 @@ mod tests {
 
     #[test]
     fn a_kind_that_can_have_none_is_none() {
-        let rings = parse_ring_words(&answer(&[0x10, 4096, 0, 0, 4096, 512, 0, 0, 256]));
+        let words = answer(&[0x10, 4096, 0, 0, 4096, 512, 0, 0, 256]);
+        let found = Answer::of_words(Group::Rings, &words);
+        let rings = Rings::from(&found);
         assert_eq!(rings.rx, Amount { now: Some(512), max: Some(4096) });
         assert_eq!((rings.rx_mini, rings.tx.now), (Amount::default(), Some(256)));
-        let channels = parse_channel_words(&answer(&[0x3c, 0, 0, 1, 63, 0, 0, 1, 4]));
+        assert_eq!(found.pairs().to_string(), "rx=512 tx=256");
+        assert_eq!(found.limits().to_string(), "rx=4096 tx=4096");
+        let words = answer(&[0x3c, 0, 0, 1, 63, 0, 0, 1, 4]);
+        let channels = Channels::from(&Answer::of_words(Group::Channels, &words));
         assert_eq!((channels.receiving(), channels.other.now), (Some(4), Some(1)));
-        assert_eq!(parse_ring_words(&[]), Rings::default());
+        assert_eq!(Rings::from(&Answer::of_words(Group::Rings, &[])), Rings::default());
     }
 
     #[test]
-    fn a_parameter_of_zero_is_not_told() {
+    fn a_parameter_of_zero_is_not_reported() {
         let mut words = [0; COALESCE];
         (words[1], words[10], words[22]) = (3, 1, 7);
-        let found = parse_coalesce_words(&answer(&words));
+        let found = Answer::of_words(Group::Coalesce, &answer(&words)).without_zeros();
+        let found = Coalesce::from(&found);
         assert_eq!((found.rx_usecs, found.tx_usecs), (Some(3), None));
         assert_eq!((found.adaptive_rx, found.adaptive_tx), (Some(true), None));
         assert_eq!(found.rare, BTreeMap::from([("sample-interval".to_owned(), 7)]));
     }
 
     #[test]
-    fn switches_are_told_on_and_off() {
-        let pause = parse_pause_words(&answer(&[0x12, 1, 0, 1]));
-        assert_eq!((pause.autoneg, pause.rx, pause.tx), (Some(true), Some(false), Some(true)));
+    fn switches_are_on_or_off() {
+        let pause = Answer::of_words(Group::Pause, &answer(&[0x12, 1, 0, 1]));
+        assert_eq!(pause.pairs().to_string(), "autoneg=on rx=off tx=on");
         let fec = parse_fec_words(&answer(&[0x50, 1 << 3, 1 << 1 | 1 << 3 | 1 << 4, 0]));
         assert_eq!((fec.active.as_deref(), fec.auto), (Some("RS"), Some(true)));
         assert_eq!(fec.configured.unwrap(), ["RS", "BASER"]);
-        let asked: Pairs = "auto=off rs=off llrs=on".parse().unwrap();
-        let bits = fec_bits(1 | 1 << 1 | 1 << 3 | 1 << 4, &fec_wish(&asked).unwrap());
-        assert_eq!(bits, 1 << 4 | 1 << 5, "what is not asked for stays");
+    }
+
+    #[test]
+    fn places_are_within_the_structure() {
+        for group in Group::all() {
+            let places = fields(group).iter().filter_map(|field| field.word);
+            let last = places.flat_map(|(now, max)| [now, max.unwrap_or(1)]).max();
+            assert_eq!(last.is_some(), structure(group).is_some(), "{group:?}");
+            assert!(last.is_none_or(|last| last < structure(group).unwrap().1), "{group:?}");
+        }
     }
 
     proptest! {
         #[test]
         fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            let _ = parse_ring_words(&bytes);
-            let _ = parse_channel_words(&bytes);
-            let _ = parse_coalesce_words(&bytes);
-            let _ = parse_pause_words(&bytes);
+            for group in Group::all() {
+                let _ = Answer::of_words(group, &bytes).pairs();
+            }
             let _ = parse_fec_words(&bytes);
         }
     }

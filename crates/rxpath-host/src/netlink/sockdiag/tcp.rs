@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 
 use super::{
-    INET_DIAG_MSG, INET_DIAG_SKMEMINFO, SOCK_DIAG_BY_FAMILY, SkMemInfo, addresses, request,
+    INET_DIAG_INFO, INET_DIAG_MSG, INET_DIAG_SKMEMINFO, SOCK_DIAG_BY_FAMILY, SkMemInfo, addresses,
+    request,
 };
 use crate::HostError;
 use crate::netlink::socket::Netlink;
@@ -27,9 +28,6 @@ impl TcpState {
         Self::ALL.iter().find(|(known, _)| *known == number).map(|(_, state)| *state)
     }
 }
-
-// linux/inet_diag.h
-const INET_DIAG_INFO: u16 = 2;
 
 /// What the kernel tells of a connection's receiving side, and of what had to be sent again.
 ///

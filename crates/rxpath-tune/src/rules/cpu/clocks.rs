@@ -67,10 +67,7 @@ fn range(ask: &Ask<'_>) -> Checked {
     // A benchmark may want the cap: it makes runs comparable.
     if let (Some(first), true) = (capped.first(), ask.goal != Some(Benchmark)) {
         let sets = capped.iter().map(|one| {
-            Set::new(
-                Knob::attribute(format!("{}/scaling_max_freq", one.dir)),
-                one.top.unsigned_abs(),
-            )
+            Set::new(Knob::path(&format!("{}/scaling_max_freq", one.dir)), one.top.unsigned_abs())
         });
         return Found::new(
             format!("the clock is capped at {} MHz on {} policies", mhz(first.cap), capped.len()),
@@ -86,7 +83,7 @@ fn range(ask: &Ask<'_>) -> Checked {
         return Answer::fine("the clock cannot fall");
     };
     let sets = low.iter().map(|one| {
-        Set::new(Knob::attribute(format!("{}/scaling_min_freq", one.dir)), one.cap.unsigned_abs())
+        Set::new(Knob::path(&format!("{}/scaling_min_freq", one.dir)), one.cap.unsigned_abs())
     });
     Found::new(
         format!(

@@ -48,14 +48,11 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "Other load on the receiving CPUs can cut results severalfold, and it differs between runs.",
             mechanism: "psi_task_change (kernel/sched/psi.c) counts the time in which some task waited for a CPU.",
-            not_when: NO_SETTING,
-            side_effects: "none",
             set_now: "stop the other programs, or keep them off the measured CPUs (taskset, cpuset)",
-            persist: NO_SETTING,
-            undo: NOTHING_CHANGED,
             verify: "cat /proc/pressure/cpu: avg10 of `some` near 0",
             since: "4.20",
             sources: &["kernel: Documentation/accounting/psi.rst"],
+            ..Text::RECORDED
         },
     },
 ];

@@ -89,14 +89,10 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "Full preemption shortens tail latency and costs throughput; PREEMPT_RT runs softirqs in threads.",
             mechanism: "preempt= at boot with PREEMPT_DYNAMIC, else a build option.",
-            not_when: NO_SETTING,
-            side_effects: "none",
-            set_now: NO_SETTING,
-            persist: NO_SETTING,
-            undo: NOTHING_CHANGED,
             verify: "cat /sys/kernel/debug/sched/preempt; uname -v",
             since: "5.12",
             sources: &[PARAMS],
+            ..Text::RECORDED
         },
     },
     Rule {
@@ -115,11 +111,9 @@ pub const RULES: &[Rule] = &[
                         with VIRT_CPU_ACCOUNTING_NATIVE (ppc64, s390). VIRT_CPU_ACCOUNTING_GEN measures user and \
                         system time of nohz_full CPUs but no softirq time (include/linux/vtime.h). tsc=noirqtime \
                         turns IRQ_TIME_ACCOUNTING off.",
-            not_when: NO_SETTING,
             side_effects: "a build option; interrupts cost some percent more",
             set_now: "not possible at runtime",
             persist: "a kernel with CONFIG_IRQ_TIME_ACCOUNTING=y",
-            undo: NOTHING_CHANGED,
             verify: "zgrep IRQ_TIME_ACCOUNTING /proc/config.gz",
             since: "2.6.37",
             sources: &[
@@ -127,6 +121,7 @@ pub const RULES: &[Rule] = &[
                 "kernel: include/linux/vtime.h vtime_account_softirq",
                 PARAMS,
             ],
+            ..Text::RECORDED
         },
     },
     Rule {
@@ -141,14 +136,10 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "Defaults depend on it: the time budget of a softirq is two ticks.",
             mechanism: "CONFIG_HZ; nohz= for idle CPUs.",
-            not_when: NO_SETTING,
-            side_effects: "none",
-            set_now: NO_SETTING,
-            persist: NO_SETTING,
-            undo: NOTHING_CHANGED,
             verify: "zgrep CONFIG_HZ= /proc/config.gz",
             since: "2.6.13",
             sources: &["kernel: kernel/Kconfig.hz"],
+            ..Text::RECORDED
         },
     },
     Rule {
@@ -194,9 +185,7 @@ pub const RULES: &[Rule] = &[
                         pages mapped (page_pool) pay little.",
             not_when: "passthrough gives up the protection against a device that writes where it should not",
             side_effects: "security",
-            set_now: NO_SETTING,
             persist: "kernel parameter iommu=pt",
-            undo: NOTHING_CHANGED,
             verify: "cat /sys/kernel/iommu_groups/*/type",
             since: "4.19; DMA-FQ distinguished from DMA since 5.15",
             sources: &[
@@ -204,6 +193,7 @@ pub const RULES: &[Rule] = &[
                 "kernel: Documentation/ABI/testing/sysfs-kernel-iommu_groups",
                 "fasterdata.es.net, host tuning",
             ],
+            ..Text::RECORDED
         },
     },
     Rule {
@@ -218,14 +208,12 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "In confidential guests and with swiotlb=force, each packet is copied once more.",
             mechanism: "swiotlb_map (kernel/dma/swiotlb.c).",
-            not_when: NO_SETTING,
-            side_effects: "none",
             set_now: "remove swiotlb=force from the boot parameters",
             persist: "the same",
-            undo: NOTHING_CHANGED,
             verify: "cat /proc/cmdline",
             since: "2.6",
             sources: &[PARAMS],
+            ..Text::RECORDED
         },
     },
     Rule {
@@ -352,9 +340,7 @@ fn clock(ask: &Ask<'_>) -> Checked {
         "each read is a slow system call",
     );
     if available.split_whitespace().any(|name| name == "tsc") {
-        found
-            .change(Set::new(Knob::attribute(format!("{dir}/current_clocksource")), "tsc"))
-            .answer()
+        found.change(Set::new(Knob::path(&format!("{dir}/current_clocksource")), "tsc")).answer()
     } else {
         found.advice("the TSC is not offered: dmesg says why the kernel rejected it").answer()
     }

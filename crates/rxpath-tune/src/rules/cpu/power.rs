@@ -136,14 +136,11 @@ pub const RULES: &[Rule] = &[
             mechanism: "cpuidle honours the smallest of /dev/cpu_dma_latency and cpuN/power/pm_qos_resume_latency_us. \
                         rxpath reads the per-CPU files only: the value of /dev/cpu_dma_latency needs root, and the \
                         kernel does not show which program holds it.",
-            not_when: NO_SETTING,
             side_effects: "more power for the CPUs that stay awake",
-            set_now: NO_SETTING,
-            persist: NO_SETTING,
-            undo: NOTHING_CHANGED,
             verify: "cat /sys/devices/system/cpu/cpu0/power/pm_qos_resume_latency_us (0 is no limit, n/a is no sleep)",
             since: "4.11; n/a 4.15",
             sources: &["kernel: Documentation/power/pm_qos_interface.rst"],
+            ..Text::RECORDED
         },
     },
     Rule {
@@ -158,14 +155,11 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "A run on a throttled CPU measures the cooling, not the software.",
             mechanism: "therm_throt_process (drivers/thermal/intel/therm_throt.c) counts each event.",
-            not_when: NO_SETTING,
-            side_effects: "none",
             set_now: "cooling; a lower fixed clock",
-            persist: NO_SETTING,
-            undo: NOTHING_CHANGED,
             verify: "core_throttle_count does not rise during a run",
             since: "2.6",
             sources: &["kernel: drivers/thermal/intel/therm_throt.c"],
+            ..Text::RECORDED
         },
     },
 ];
@@ -192,7 +186,7 @@ fn governor(ask: &Ask<'_>) -> Checked {
         let path = format!("{dir}/{policy}/scaling_governor");
         let governor = ask.facts.text(&path).known()?;
         if governor != "performance" {
-            slow.push(Set::new(Knob::attribute(path), "performance"));
+            slow.push(Set::new(Knob::path(&path), "performance"));
             names.push(governor);
         }
     }
@@ -226,11 +220,11 @@ fn turbo(ask: &Ask<'_>) -> Checked {
             "off, for numbers that repeat",
             "boost depends on heat and on the load of other cores",
         )
-        .change(Set::new(Knob::attribute(path), off))
+        .change(Set::new(Knob::path(&path), off))
         .answer(),
         (false, Some(Throughput | Latency)) => {
             Found::new("boost is off", "on", "single cores could run faster")
-                .change(Set::new(Knob::attribute(path), 1 - off))
+                .change(Set::new(Knob::path(&path), 1 - off))
                 .answer()
         }
         (is_on, _) => Answer::fine(if is_on { "boost is on" } else { "boost is off" }),
@@ -247,7 +241,7 @@ fn smt(ask: &Ask<'_>) -> Checked {
         "off, or no load on the second threads",
         "load on one changes the other's speed",
     )
-    .change(Set::new(Knob::attribute(format!("{CPU}/smt/control")), "off"))
+    .change(Set::new(Knob::path(&format!("{CPU}/smt/control")), "off"))
     .answer()
 }
 
@@ -269,7 +263,7 @@ fn cstates(ask: &Ask<'_>) -> Checked {
     let cpus = numbered(ask, CPU, "cpu")?;
     let sets = cpus.iter().flat_map(|cpu| {
         let path = move |state: &String| format!("{CPU}/{cpu}/cpuidle/{state}/disable");
-        deep.iter().map(move |state| Set::new(Knob::attribute(path(state)), 1))
+        deep.iter().map(move |state| Set::new(Knob::path(&path(state)), 1))
     });
     let sets: Vec<Set> = sets.collect();
     Found::new(

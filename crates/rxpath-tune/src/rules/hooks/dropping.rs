@@ -30,7 +30,7 @@ pub const RULES: &[Rule] = &[
             size: Loss,
             text: "these packets never reach IP, so no protocol counter shows them",
         },
-        check: Check::Device(ingress),
+        check: Check::Active(ingress),
         text: Text {
             why: "The device counts these packets as received. A program that drops all of them, or a filter left behind by an \
                   experiment, looks like a peer that sends nothing.",
@@ -191,9 +191,6 @@ fn is_nowhere(ask: &Ask<'_>, device: &Device, received: u64, hooks: &[&str]) -> 
 }
 
 fn ingress(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = idle(device) {
-        return silent;
-    }
     let tc = by_tc(ask, device);
     let hooks = early(ask, device)?;
     let has_tc = tc.as_ref().is_ok_and(Option::is_some);

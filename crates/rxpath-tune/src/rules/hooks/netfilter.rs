@@ -128,12 +128,11 @@ pub const RULES: &[Rule] = &[
                         priority.",
             not_when: "never remove them for speed alone: they are the firewall",
             side_effects: "this affects security: rxpath only reports",
-            set_now: NO_SETTING,
             persist: "the firewall's own configuration",
-            undo: NOTHING_CHANGED,
             verify: "nft list hooks",
             since: "5.14 with CONFIG_NETFILTER_NETLINK_HOOK",
             sources: &["kernel: net/netfilter/nfnetlink_hook.c", DROP],
+            ..Text::RECORDED
         },
     },
 ];
@@ -222,7 +221,7 @@ fn sizing(ask: &Ask<'_>) -> Checked {
             "each lookup walks a long chain",
         )
         .change(Set::new(
-            Knob::attribute("/sys/module/nf_conntrack/parameters/hashsize"),
+            Knob::path("/sys/module/nf_conntrack/parameters/hashsize"),
             max as u64 / 4,
         ))
         .size(Unmeasured)

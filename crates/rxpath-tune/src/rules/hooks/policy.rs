@@ -23,12 +23,11 @@ pub const RULES: &[Rule] = &[
                         be seen; cgroup BPF programs are not in /proc and are not read: bpftool cgroup tree.",
             not_when: "never removed for speed alone",
             side_effects: SECURITY,
-            set_now: NO_SETTING,
             persist: "the kernel command line (lsm=)",
-            undo: NOTHING_CHANGED,
             verify: "cat /sys/kernel/security/lsm; Seccomp in /proc/PID/status",
             since: "2.6; the list 4.11",
             sources: &["kernel: net/core/filter.c sk_filter_trim_cap"],
+            ..Text::RECORDED
         },
     },
     Rule {

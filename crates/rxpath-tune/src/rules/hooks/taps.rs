@@ -83,15 +83,14 @@ pub const RULES: &[Rule] = &[
                         CAP_SYS_ADMIN). Programs of netkit devices are not read: bpftool net lists them.",
             not_when: "a container network or a shaper made them",
             side_effects: SECURITY,
-            set_now: NO_SETTING,
             persist: "the program that attaches them",
-            undo: NOTHING_CHANGED,
             verify: "tc qdisc show dev DEV; tc filter show dev DEV ingress; bpftool net show dev DEV",
             since: "2.6; clsact 4.5, tcx 6.6",
             sources: &[
                 "kernel: net/core/dev.c sch_handle_ingress",
                 "kernel: kernel/bpf/tcx.c tcx_prog_query",
             ],
+            ..Text::RECORDED
         },
     },
     Rule {
@@ -109,12 +108,11 @@ pub const RULES: &[Rule] = &[
                         macvlan, ipvlan.",
             not_when: "the network is built so",
             side_effects: "none: this is recorded",
-            set_now: NO_SETTING,
             persist: "the network's configuration",
-            undo: NOTHING_CHANGED,
             verify: "ip -d link show DEV: master",
             since: "2.6.36",
             sources: &["kernel: net/core/dev.c netdev_rx_handler_register"],
+            ..Text::RECORDED
         },
     },
 ];

@@ -28,7 +28,7 @@ pub const RULES: &[Rule] = &[
                    million packets/s",
             source: "Cloudflare, How to receive a million packets per second, 2015",
         },
-        check: Check::Device(one_cpu),
+        check: Check::Nic(one_cpu),
         text: Text {
             why: "A queue's packets are handled on the CPU that takes its interrupt. Several queues on one CPU are no \
                   faster than one queue.",
@@ -62,7 +62,7 @@ pub const RULES: &[Rule] = &[
             text: "1.4 million packets/s with everything on one NUMA node, 1 million across nodes",
             source: "Cloudflare, How to receive a million packets per second, 2015",
         },
-        check: Check::Device(numa),
+        check: Check::Nic(numa),
         text: Text {
             why: "The NIC writes packets and descriptors to memory of its own node, and often into that node's cache. \
                   A CPU of another node reads them over the link between the CPU sockets.",
@@ -89,7 +89,7 @@ pub const RULES: &[Rule] = &[
             size: Multiple,
             text: "each interrupt and its softirq stop the task on that CPU until they finish",
         },
-        check: Check::Device(isolated),
+        check: Check::Nic(isolated),
         text: Text {
             why: "A CPU is isolated so that one task has it alone. An interrupt on that CPU stops the task, and the \
                   softirq then handles the queue's packets on the same CPU.",
@@ -120,7 +120,7 @@ pub const RULES: &[Rule] = &[
         applies: "NICs that are up and whose driver gives hints",
         weight: Weight::by_goal().when(Throughput, Info),
         effect: Effect::Measure,
-        check: Check::Device(hints),
+        check: Check::Nic(hints),
         text: Text {
             why: "Some drivers suggest one CPU near the device for each queue. A policy that ignores the hint usually \
                   does so by accident.",
@@ -163,7 +163,7 @@ fn moves(serving: &Serving, placed: &[(Irq, Vec<u32>)]) -> Vec<Set> {
     moved
         .map(|((irq, _), cpu)| {
             let path = format!("/proc/irq/{}/smp_affinity_list", irq.number);
-            Set::new(Knob::attribute(path), cpu.to_string())
+            Set::new(Knob::path(&path), cpu.to_string())
         })
         .collect()
 }
@@ -183,9 +183,6 @@ fn in_words(serving: &Serving) -> String {
 }
 
 fn one_cpu(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let serving = ask.facts.serving(device)?;
     let placed = placed(ask, device)?;
     if placed.len() < 2 || serving.cpus.len() < 2 {
@@ -215,9 +212,6 @@ fn one_cpu(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn isolated(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let serving = ask.facts.serving(device)?;
     if serving.kept_free.is_empty() {
         return Answer::silent("no CPU is isolated or without a tick");
@@ -256,9 +250,6 @@ fn isolated(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn numa(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let Ok(node) = u32::try_from(*(&device.sysfs.numa_node).known()?) else {
         return Answer::silent("the platform does not report the NIC's node (-1)");
     };
@@ -290,9 +281,6 @@ fn numa(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn hints(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let placed = placed(ask, device)?;
     for (irq, _) in &placed {
         (&irq.masks.hint_cpus).known()?;
@@ -319,7 +307,7 @@ fn hints(ask: &Ask<'_>, device: &Device) -> Checked {
     }
     let changes = hinted.iter().map(|(irq, _, hint)| {
         let path = format!("/proc/irq/{}/smp_affinity_list", irq.number);
-        Set::new(Knob::attribute(path), hint.to_string())
+        Set::new(Knob::path(&path), hint.to_string())
     });
     Found::new(
         format!("{astray} of {} hinted receive interrupts go elsewhere", hinted.len()),

@@ -29,7 +29,7 @@ pub const RULES: &[Rule] = &[
                    1 lets the driver choose the delay); no difference at 100 connections",
             source: "M. Honda, Is your network stack set up correctly?, 2018",
         },
-        check: Check::Device(rx_usecs),
+        check: Check::Nic(rx_usecs),
         text: Text {
             why: "A packet that arrives on an idle NIC waits this long for its interrupt. The delay lets more packets \
                   share one interrupt.",
@@ -63,7 +63,7 @@ pub const RULES: &[Rule] = &[
             size: Tens,
             text: "with a limit of 1 each packet raises its interrupt",
         },
-        check: Check::Device(rx_frames),
+        check: Check::Nic(rx_frames),
         text: Text {
             why: "The NIC raises the interrupt after rx-usecs or after rx-frames packets, whichever is first. A limit \
                   of 1 makes the delay useless.",
@@ -86,7 +86,7 @@ pub const RULES: &[Rule] = &[
         applies: "NICs that are up and report adaptive-rx",
         weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn),
         effect: Effect::Measure,
-        check: Check::Device(adaptive),
+        check: Check::Nic(adaptive),
         text: Text {
             why: "The driver changes the delay with recent traffic. The same load then gives different times in two \
                   runs, depending on earlier traffic.",
@@ -115,7 +115,7 @@ pub const RULES: &[Rule] = &[
         applies: "NICs that are up, have combined channels and show tx-usecs",
         weight: Weight::by_goal().when(Latency, Info),
         effect: Effect::Measure,
-        check: Check::Device(tx_usecs),
+        check: Check::Nic(tx_usecs),
         text: Text {
             why: "On combined channels one interrupt serves both directions. A long transmit delay holds the memory \
                   of sent packets and, with byte queue limits, delays the next packets.",
@@ -139,7 +139,7 @@ pub const RULES: &[Rule] = &[
         applies: "NICs that are up and report coalescing per queue",
         weight: Weight::always(Info).when(Benchmark, Warn),
         effect: Effect::Measure,
-        check: Check::Device(per_queue),
+        check: Check::Nic(per_queue),
         text: Text {
             why: "A queue with a different delay gives its flows different latency. `ethtool -c` shows one value for \
                   all queues; with many drivers it is the value of the first queue.",
@@ -162,7 +162,7 @@ pub const RULES: &[Rule] = &[
         applies: "NICs whose driver reports use-cqe-mode-rx (mlx5 and few others)",
         weight: Weight::by_goal().when(Latency, Info),
         effect: Effect::Measure,
-        check: Check::Device(cqe_mode),
+        check: Check::Nic(cqe_mode),
         text: Text {
             why: "With the timer per completion, each further packet postpones the interrupt until the frame limit is \
                   reached. With the timer per event, the first packet's wait is bounded.",
@@ -181,15 +181,12 @@ pub const RULES: &[Rule] = &[
 ];
 
 fn rx_usecs(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let coalesce = (&device.nic.coalesce).known()?;
     if coalesce.adaptive_rx == Some(true) {
         return Answer::silent("adaptive moderation is on: the driver chooses the delay");
     }
-    let usecs = (coalesce.rx_usecs, "rx-usecs").known()?;
-    let knob = Knob::Coalesce { dev: device.name.clone(), which: "rx-usecs".into() };
+    let usecs = coalesce.rx_usecs.or_gap("rx-usecs")?;
+    let knob = Knob::part(&device.name, Group::Coalesce, "rx-usecs");
     let observed = format!("rx-usecs is {usecs}, adaptive off");
     match ask.goal {
         Some(Latency) if usecs > LATENCY_USECS => Found::new(
@@ -217,19 +214,16 @@ fn is_fast(device: &Device) -> bool {
 }
 
 fn rx_frames(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let coalesce = (&device.nic.coalesce).known()?;
-    let frames = (coalesce.rx_max_frames, "rx-frames").known()?;
-    let usecs = (coalesce.rx_usecs, "rx-usecs").known()?;
+    let frames = coalesce.rx_max_frames.or_gap("rx-frames")?;
+    let usecs = coalesce.rx_usecs.or_gap("rx-usecs")?;
     if usecs == 0 || coalesce.adaptive_rx == Some(true) {
         return Answer::silent("no fixed delay that a frame limit could defeat");
     }
     if frames != 1 {
         return Answer::fine(format!("rx-frames is {frames} with rx-usecs {usecs}"));
     }
-    let knob = Knob::Coalesce { dev: device.name.clone(), which: "rx-frames".into() };
+    let knob = Knob::part(&device.name, Group::Coalesce, "rx-frames");
     Found::new(
         format!("rx-frames is 1 with rx-usecs {usecs}"),
         "32 or more, or 0 where the driver takes it as no limit",
@@ -240,14 +234,11 @@ fn rx_frames(_: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn adaptive(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let coalesce = (&device.nic.coalesce).known()?;
-    if !(coalesce.adaptive_rx, "adaptive-rx").known()? {
+    if !coalesce.adaptive_rx.or_gap("adaptive-rx")? {
         return Answer::fine("off");
     }
-    let knob = |which: &str| Knob::Coalesce { dev: device.name.clone(), which: which.into() };
+    let knob = |which: &str| Knob::part(&device.name, Group::Coalesce, which);
     // The stored delay replaces the driver's choice, and may be longer than the driver ever chose.
     let is_long = coalesce.rx_usecs.is_some_and(|usecs| usecs > LATENCY_USECS);
     let delay = (is_long && ask.goal == Some(Latency)).then(|| Set::new(knob("rx-usecs"), 0));
@@ -256,15 +247,12 @@ fn adaptive(ask: &Ask<'_>, device: &Device) -> Checked {
         "off, with a fixed rx-usecs",
         "the delay depends on earlier traffic",
     )
-    .change(Set::new(knob("adaptive-rx"), false))
+    .change(Set::switch(knob("adaptive-rx"), false))
     .changes(delay)
     .answer()
 }
 
 fn tx_usecs(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let coalesce = (&device.nic.coalesce).known()?;
     let combined = (&device.nic.channels).known()?.combined.now.unwrap_or(0);
     if combined == 0 {
@@ -273,11 +261,11 @@ fn tx_usecs(_: &Ask<'_>, device: &Device) -> Checked {
     if coalesce.adaptive_tx == Some(true) {
         return Answer::silent("adaptive moderation is on: the driver chooses the delay");
     }
-    let usecs = (coalesce.tx_usecs, "tx-usecs").known()?;
+    let usecs = coalesce.tx_usecs.or_gap("tx-usecs")?;
     if usecs <= 64 {
         return Answer::fine(format!("tx-usecs is {usecs}"));
     }
-    let knob = Knob::Coalesce { dev: device.name.clone(), which: "tx-usecs".into() };
+    let knob = Knob::part(&device.name, Group::Coalesce, "tx-usecs");
     Found::new(
         format!("tx-usecs is {usecs} on combined channels"),
         "64 or less",
@@ -288,23 +276,17 @@ fn tx_usecs(_: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn cqe_mode(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
-    let on = ((&device.nic.coalesce).known()?.cqe_mode_rx, "cqe-mode-rx").known()?;
+    let on = (&device.nic.coalesce).known()?.cqe_mode_rx.or_gap("cqe-mode-rx")?;
     if !on {
         return Answer::fine("the timer runs per event");
     }
-    let knob = Knob::Coalesce { dev: device.name.clone(), which: "cqe-mode-rx".into() };
+    let knob = Knob::part(&device.name, Group::Coalesce, "cqe-mode-rx");
     Found::new("cqe-mode-rx is on", "off", "each further packet postpones the interrupt")
-        .change(Set::new(knob, false))
+        .change(Set::switch(knob, false))
         .answer()
 }
 
 fn per_queue(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let queues = (&device.nic.queue_coalesce).known()?;
     let mut delays: Vec<u32> = queues.iter().filter_map(|queue| queue.rx_usecs).collect();
     let adaptive = queues.iter().any(|queue| queue.adaptive_rx == Some(true));

@@ -70,7 +70,7 @@ pub const RULES: &[Rule] = &[
             size: Multiple,
             text: "queues that share a vector share its CPU",
         },
-        check: Check::Device(vectors),
+        check: Check::Nic(vectors),
         text: Text {
             why: "Without MSI-X the NIC has one interrupt, often shared with other devices, and one CPU for all \
                   queues. With too few vectors several queues share one.",
@@ -99,7 +99,7 @@ pub const RULES: &[Rule] = &[
             text: "16.5 us to wake a 1000BASE-T link",
             source: "IEEE 802.3az; Christensen et al., IEEE Communications Magazine 48(11), 2010",
         },
-        check: Check::Device(eee),
+        check: Check::Nic(eee),
         text: Text {
             why: "An idle link goes to sleep, and the first packet after a pause waits until both ends are awake.",
             mechanism: "The MAC signals low-power idle; the peer must refresh and wake it before data (phylib: \
@@ -154,9 +154,6 @@ fn threaded(ask: &Ask<'_>) -> Checked {
 }
 
 fn vectors(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let irqs = (&device.irqs).known()?;
     let queues = device.sysfs.rx_queues.len();
     if queues < 2 {
@@ -191,9 +188,6 @@ fn vectors(_: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn eee(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let eee = (&device.nic.eee).known()?;
     match (eee.enabled, eee.active) {
         (Some(true), Some(false)) => {
@@ -204,7 +198,7 @@ fn eee(_: &Ask<'_>, device: &Device) -> Checked {
             "off",
             "the first packet after a pause waits for the link to wake",
         )
-        .change(Set::new(Knob::Eee { dev: device.name.clone() }, false))
+        .change(Set::switch(Knob::part(&device.name, Group::Eee, "enabled"), false))
         .answer(),
         (Some(false), _) => Answer::fine("off"),
         (None, _) => Answer::silent("the driver does not say whether it is on"),

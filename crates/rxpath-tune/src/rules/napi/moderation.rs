@@ -100,7 +100,7 @@ pub const RULES: &[Rule] = &[
         applies: "devices whose NAPI instances can be read (6.13)",
         weight: Weight::always(Info),
         effect: Effect::Measure,
-        check: Check::Device(suspend),
+        check: Check::Nic(suspend),
         text: Text {
             why: "With suspension a polling application gets its packets without interrupts. When it stops polling, \
                   interrupts resume at once.",
@@ -124,18 +124,14 @@ pub const RULES: &[Rule] = &[
         applies: "NICs that are up",
         weight: Weight::always(Info),
         effect: Effect::Measure,
-        check: Check::Device(linked),
+        check: Check::Nic(linked),
         text: Text {
             why: "If it does not, only the interrupt's name links it to a queue.",
             mechanism: "netif_queue_set_napi and netif_napi_set_irq (net/core/dev.c) are called by the driver.",
-            not_when: NO_SETTING,
-            side_effects: "none",
-            set_now: NO_SETTING,
-            persist: NO_SETTING,
-            undo: NOTHING_CHANGED,
             verify: "rxpath check --queues",
             since: "6.8",
             sources: &["kernel: Documentation/netlink/specs/netdev.yaml, queue-get and napi-get"],
+            ..Text::RECORDED
         },
     },
 ];
@@ -157,7 +153,7 @@ fn defer(_: &Ask<'_>, device: &Device) -> Checked {
             "a timer as well, or 0 in both",
             "without the timer the setting has no effect",
         )
-        .change(Set::new(Knob::attribute(device.path("gro_flush_timeout")), 20_000))
+        .change(Set::new(Knob::path(&device.path("gro_flush_timeout")), 20_000))
         .answer(),
         (defer, flush) => Answer::fine(format!("{defer} empty polls, {flush} ns apart")),
     }
@@ -176,7 +172,7 @@ fn flush(_: &Ask<'_>, device: &Device) -> Checked {
         format!("{LONG_NS} ns or less"),
         "a lone packet waits that long",
     )
-    .change(Set::new(Knob::attribute(device.path("gro_flush_timeout")), 20_000))
+    .change(Set::new(Knob::path(&device.path("gro_flush_timeout")), 20_000))
     .answer()
 }
 
@@ -199,18 +195,12 @@ fn batch(ask: &Ask<'_>) -> Checked {
 }
 
 fn suspend(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let napis = (&device.nic.napis).known()?;
     let set = napis.iter().filter(|napi| napi.irq_suspend_timeout_ns.is_some_and(|ns| ns > 0));
     Answer::recorded(format!("{} of {} NAPI instances", set.count(), napis.len()))
 }
 
 fn linked(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let queues = (&device.nic.queues).known()?;
     let napis = (&device.nic.napis).known()?;
     let with_napi = queues.iter().filter(|queue| queue.napi_id.is_some()).count();

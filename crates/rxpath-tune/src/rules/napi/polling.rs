@@ -65,14 +65,11 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "No interface shows the socket option; this counter shows that busy polling works.",
             mechanism: "napi_busy_loop adds what it received to LINUX_MIB_BUSYPOLLRXPACKETS.",
-            not_when: NO_SETTING,
-            side_effects: "none",
             set_now: "setsockopt(SO_BUSY_POLL) in the application",
-            persist: NO_SETTING,
-            undo: NOTHING_CHANGED,
             verify: "BusyPollRxPackets in /proc/net/netstat",
             since: "3.11; SO_PREFER_BUSY_POLL 5.11; EPIOCSPARAMS 6.9",
             sources: &[NAPI, "socket(7), SO_BUSY_POLL"],
+            ..Text::RECORDED
         },
     },
     Rule {
@@ -115,14 +112,11 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "Each such thread uses a whole core, with or without packets.",
             mechanism: "threaded=2 keeps napi_threaded_poll in its loop; kernels before 6.19 reject it (ERANGE).",
-            not_when: NO_SETTING,
             side_effects: "a core for each instance",
-            set_now: NO_SETTING,
-            persist: NO_SETTING,
-            undo: NOTHING_CHANGED,
             verify: "the netdev family's napi-get shows threaded",
             since: "6.19",
             sources: &["kernel commit c18d4b190a46 (busy polling NAPI threads)", NAPI],
+            ..Text::RECORDED
         },
     },
     Rule {
@@ -195,14 +189,13 @@ pub const RULES: &[Rule] = &[
             side_effects: "larger rings use more memory",
             set_now: "no setting: the cause is a reader that holds buffers long (zero copy, a slow tap), or a pool \
                       smaller than the ring",
-            persist: NO_SETTING,
-            undo: NOTHING_CHANGED,
             verify: "page-pool-stats-get: alloc-slow does not rise, recycle-ring rises",
             since: "6.8",
             sources: &[
                 "kernel: Documentation/networking/page_pool.rst",
                 "kernel: net/core/page_pool.c",
             ],
+            ..Text::RECORDED
         },
     },
 ];

@@ -76,7 +76,7 @@ pub const RULES: &[Rule] = &[
             size: Loss,
             text: "packets merged by LRO cannot be restored for forwarding: they are dropped or cut wrongly",
         },
-        check: Check::Device(lro),
+        check: Check::Nic(lro),
         text: Text {
             why: "LRO loses the headers of merged packets. A router or bridge cannot restore them.",
             mechanism: "dev_disable_lro (net/core/dev.c) turns it off for ip_forward, bridges and generic XDP; a driver or \
@@ -279,7 +279,7 @@ fn should_be_on(device: &Device, name: &str, why: &str) -> Checked {
             Answer::silent(format!("{name} is off, and the driver does not let it be switched"))
         }
         (false, true) => Found::new(format!("{name} is off"), "on", why)
-            .change(Set::new(Knob::Feature { dev: device.name.clone(), name: name.into() }, true))
+            .change(Set::switch(Knob::part(&device.name, Group::Features, name), true))
             .answer(),
     }
 }
@@ -296,9 +296,6 @@ fn gro_hw(_: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn lro(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let (on, changeable) = feature(device, "rx-lro")?;
     if !on {
         return Answer::fine("off");
@@ -312,8 +309,8 @@ fn lro(ask: &Ask<'_>, device: &Device) -> Checked {
         "packets merged by LRO cannot be restored for forwarding",
     );
     if changeable {
-        let knob = Knob::Feature { dev: device.name.clone(), name: "rx-lro".into() };
-        return found.change(Set::new(knob, false)).answer();
+        let knob = Knob::part(&device.name, Group::Features, "rx-lro");
+        return found.change(Set::switch(knob, false)).answer();
     }
     found
         .advice("the driver does not let it be switched: take the device out of the bridge")

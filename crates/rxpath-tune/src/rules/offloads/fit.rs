@@ -28,7 +28,7 @@ pub const RULES: &[Rule] = &[
             size: Loss,
             text: "packets larger than the smaller MTU are dropped without a message to the sender, or fragmented",
         },
-        check: Check::Device(mtu),
+        check: Check::Active(mtu),
         text: Text {
             why: "Small packets pass and large ones do not: connections open and then hang.",
             mechanism: "veth_forward_skb calls __dev_forward_skb, whose is_skb_forwardable \
@@ -61,7 +61,7 @@ pub const RULES: &[Rule] = &[
             size: Multiple,
             text: "with bulk TCP each merged packet passes the stack once: 64 KiB instead of some segments",
         },
-        check: Check::Device(joined),
+        check: Check::Active(joined),
         text: Text {
             why: "The limit was lowered, for an experiment or for another path. Merging then ends after a few \
                   segments.",
@@ -86,14 +86,10 @@ pub const RULES: &[Rule] = &[
 ];
 
 fn mtu(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = idle(device) {
-        return silent;
-    }
     let link = (&device.nic.link).known()?;
     match link.kind.as_deref() {
         Some("veth") => {
-            let other = (link.other_end.as_ref(), "the other end of a veth");
-            let other = other.known().map_err(|_| {
+            let other = link.other_end.as_ref().ok_or_else(|| {
                 Gap::Absent(
                     "the other end is not shown: it needs CAP_NET_ADMIN in its namespace".into(),
                 )
@@ -145,7 +141,7 @@ fn fits(device: &Device, own: u32, (most, wanted): (u32, u32), words: &str) -> C
     if own <= most {
         return Answer::fine(told);
     }
-    let knob = Knob::Link { dev: device.name.clone(), which: "mtu".into() };
+    let knob = Knob::part(&device.name, Group::Link, "mtu");
     let found = Found::new(
         told,
         format!("at most {wanted}"),
@@ -159,9 +155,6 @@ fn fits(device: &Device, own: u32, (most, wanted): (u32, u32), words: &str) -> C
 }
 
 fn joined(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = idle(device) {
-        return silent;
-    }
     let link = (&device.nic.link).known()?;
     let driver = link.tso_max_bytes.unwrap_or(0).min(JOINED_BYTES);
     let limits = [
@@ -191,7 +184,7 @@ fn joined(_: &Ask<'_>, device: &Device) -> Checked {
             "gro_ipv4_max_size" => "gro-ipv4-max-size",
             _ => "gso-max-size",
         };
-        let knob = Knob::Link { dev: device.name.clone(), which: which.into() };
+        let knob = Knob::part(&device.name, Group::Link, which);
         Set::new(knob, u64::from(*most))
     });
     Found::new(told(&low), "65536 bytes, the kernel's default", "merging ends after a few segments")

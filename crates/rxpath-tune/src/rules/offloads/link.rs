@@ -24,7 +24,7 @@ pub const RULES: &[Rule] = &[
         applies: "NICs of 100 Gb/s and more that are up",
         weight: Weight::by_goal().when(Throughput, Info),
         effect: Effect::Measure,
-        check: Check::Device(gro_max),
+        check: Check::Nic(gro_max),
         text: Text {
             why: "At 100 Gb/s 64 KiB last 5 us: larger packets mean fewer passes through the stack.",
             mechanism: "gro_max_size and gro_ipv4_max_size of the device bound dev_gro_receive; IPv6 uses a \
@@ -54,7 +54,7 @@ pub const RULES: &[Rule] = &[
             size: Multiple,
             text: "9000 instead of 1500 bytes is a sixth of the packets",
         },
-        check: Check::Device(mtu),
+        check: Check::Nic(mtu),
         text: Text {
             why: "Cost is per packet. All hosts and switches of the network must agree, and this host cannot check \
                   that.",
@@ -77,7 +77,7 @@ pub const RULES: &[Rule] = &[
         applies: "NICs that are up and report their link modes",
         weight: Weight::always(Warn),
         effect: Effect::Follows { size: Multiple, text: "half of the speed is half of the result" },
-        check: Check::Device(speed),
+        check: Check::Nic(speed),
         text: Text {
             why: "A bad cable, an old switch port or a forced setting leaves the link slower than the NIC, and no \
                   counter shows it.",
@@ -101,7 +101,7 @@ pub const RULES: &[Rule] = &[
         applies: "NICs whose link has FEC (25 Gb/s and more)",
         weight: Weight::always(Info),
         effect: Effect::Measure,
-        check: Check::Device(fec_mode),
+        check: Check::Nic(fec_mode),
         text: Text {
             why: "A stronger code repairs more and delays every frame longer: RS collects a block of 5280 bits (5440 \
                   from 50 Gb/s per lane on) before it passes data on, BASER a block of 2112 bits.",
@@ -128,7 +128,7 @@ pub const RULES: &[Rule] = &[
             size: Loss,
             text: "each uncorrectable block is one or more lost packets",
         },
-        check: Check::Device(fec),
+        check: Check::Nic(fec),
         text: Text {
             why: "An uncorrectable block means lost packets on the wire: a dirty or damaged cable or transceiver.",
             mechanism: "Reed-Solomon or BASE-R FEC of IEEE 802.3; ETHTOOL_A_FEC_STATS counts its blocks.",
@@ -179,13 +179,11 @@ pub const RULES: &[Rule] = &[
                   unknown to rxpath.",
             mechanism: "ETHTOOL_GDRVINFO; /sys/module/DRIVER/taint holds O for an out-of-tree driver.",
             not_when: "nothing to change: it is recorded",
-            side_effects: "none",
-            set_now: NO_SETTING,
             persist: "the distribution's packages",
-            undo: NOTHING_CHANGED,
             verify: "ethtool -i DEV",
             since: "2.4; taint 3.3",
             sources: &["kernel: net/ethtool/ioctl.c ethtool_get_drvinfo"],
+            ..Text::RECORDED
         },
     },
     Rule {
@@ -196,7 +194,7 @@ pub const RULES: &[Rule] = &[
         applies: "devices that are up and in no bridge or bond, virtual ones too",
         weight: Weight::always(Info).when(Benchmark, Warn).when(Fairness, Warn),
         effect: Effect::Measure,
-        check: Check::Device(promiscuous),
+        check: Check::Active(promiscuous),
         text: Text {
             why: "In promiscuous mode every packet on the wire enters the stack before it is dropped.",
             mechanism: "IFF_PROMISC turns the NIC's address filter off, and with it VLAN filtering in many drivers.",
@@ -213,17 +211,14 @@ pub const RULES: &[Rule] = &[
 ];
 
 fn gro_max(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     if *(&device.sysfs.speed_mbps).known()? < VERY_FAST_MBPS {
         return Answer::silent("slower than 100 Gb/s");
     }
-    let bytes = ((&device.nic.link).known()?.gro_max_bytes, "gro_max_size").known()?;
+    let bytes = (&device.nic.link).known()?.gro_max_bytes.or_gap("gro_max_size")?;
     if bytes > LEGACY_GRO_BYTES {
         return Answer::fine(format!("gro_max_size is {bytes} bytes"));
     }
-    let knob = Knob::Link { dev: device.name.clone(), which: "gro-max-size".into() };
+    let knob = Knob::part(&device.name, Group::Link, "gro-max-size");
     Found::new(
         format!("gro_max_size is {bytes} bytes"),
         "more, up to 185000 and measured",
@@ -234,25 +229,19 @@ fn gro_max(_: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn mtu(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     Answer::recorded(format!("{} bytes", (&device.sysfs.mtu_bytes).known()?))
 }
 
 fn speed(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let modes = (&device.nic.link_modes).known()?;
-    let now = (modes.speed_mbps, "the link's speed").known()?;
-    let best = (modes.supported_mbps(), "its modes").known()?;
+    let now = modes.speed_mbps.or_gap("the link's speed")?;
+    let best = modes.supported_mbps().or_gap("its modes")?;
     // Forced, by a device that could negotiate.
     let forced =
         modes.autoneg == Some(false) && modes.supported.iter().any(|mode| mode == "Autoneg");
     let negotiate = || {
-        let knob = Knob::LinkMode { dev: device.name.clone(), which: "autoneg".into() };
-        forced.then(|| Set::new(knob, true))
+        let knob = Knob::part(&device.name, Group::LinkModes, "autoneg");
+        forced.then(|| Set::switch(knob, true))
     };
     if modes.duplex == Some(Duplex::Half) {
         return Found::new(format!("{now} Mb/s half duplex"), "full duplex", "both ends must negotiate, or neither")
@@ -276,12 +265,9 @@ fn speed(_: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn fec(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let fec = (&device.nic.fec).known()?;
     let mode = fec.active.clone().unwrap_or_else(|| "unknown".into());
-    let first = (fec.uncorrectable_blocks, "uncorrectable blocks").known()?;
+    let first = fec.uncorrectable_blocks.or_gap("uncorrectable blocks")?;
     let later = ask.facts.later_device(device).and_then(|later| later.nic.fec.value());
     let count = Count::of(Width::U64, first, later.and_then(|fec| fec.uncorrectable_blocks));
     if count.total == 0 {
@@ -300,9 +286,6 @@ fn fec(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn fec_mode(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let fec = (&device.nic.fec).known()?;
     let active = fec.active.as_deref().unwrap_or("not reported");
     let asked =
@@ -338,9 +321,6 @@ const PROMISCUOUS: u32 = 0x100;
 const ALL_MULTICAST: u32 = 0x200;
 
 fn promiscuous(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = idle(device) {
-        return silent;
-    }
     if let Some(master) = device.master.value() {
         return Answer::silent(format!("belongs to {master}, which needs it"));
     }

@@ -17,7 +17,7 @@ pub const RULES: &[Rule] = &[Rule {
         size: Tens,
         text: "a stopped sender waits for the slowest receiver, and a test of loss sees none",
     },
-    check: Check::Device(pause),
+    check: Check::Nic(pause),
     text: Text {
         why: "A receiver that sends pause frames stops its switch port, and with it other traffic. Packets are then \
               lost where no counter shows it.",
@@ -41,7 +41,7 @@ fn stops(ask: &Ask<'_>, device: &Device, pause: &Pause) -> Checked {
     if pause.tx == Some(false) {
         return Answer::fine("this host sends no pause frames");
     }
-    let first = (pause.tx_pause_packets, "pause frames sent").known()?;
+    let first = pause.tx_pause_packets.or_gap("pause frames sent")?;
     let later = ask.facts.later_device(device).and_then(|later| later.nic.pause.value());
     let sent = Count::of(Width::U64, first, later.and_then(|later| later.tx_pause_packets));
     let watched = &ask.facts.watched;
@@ -63,9 +63,6 @@ fn stops(ask: &Ask<'_>, device: &Device, pause: &Pause) -> Checked {
 }
 
 fn pause(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let pause = (&device.nic.pause).known()?;
     if ask.goal == Some(Throughput) {
         return stops(ask, device, pause);
@@ -89,9 +86,7 @@ fn pause(ask: &Ask<'_>, device: &Device) -> Checked {
     if !counted.is_empty() {
         observed += &format!(", {} since the driver was loaded", counted.join(", "));
     }
-    let set = |which: &str| {
-        Set::new(Knob::Pause { dev: device.name.clone(), which: which.into() }, false)
-    };
+    let set = |which: &str| Set::switch(Knob::part(&device.name, Group::Pause, which), false);
     let found =
         Found::new(observed, "off", "the sender is stopped, where loss would show the limit");
     let found = if pause.autoneg == Some(true) { found.change(set("autoneg")) } else { found };

@@ -17,7 +17,7 @@ pub const RULES: &[Rule] = &[
             size: Multiple,
             text: "half of the lanes is half of the bytes per second",
         },
-        check: Check::Device(link),
+        check: Check::Nic(link),
         text: Text {
             why: "A card in the wrong slot, or with bad link training, gets half of its lanes or speed. It works, but \
                   with a lower maximum rate.",
@@ -65,7 +65,7 @@ pub const RULES: &[Rule] = &[
         applies: "NICs on PCIe whose link states are shown",
         weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Info),
         effect: Effect::Measure,
-        check: Check::Device(aspm),
+        check: Check::Nic(aspm),
         text: Text {
             why: "After a pause the first transfer waits until the link is awake.",
             mechanism: "Active State Power Management puts an idle link into L0s or L1 (drivers/pci/pcie/aspm.c).",
@@ -96,13 +96,12 @@ pub const RULES: &[Rule] = &[
             why: "Readers belong on these CPUs, next to the interrupts.",
             mechanism: "/sys/class/net/DEV/device/numa_node and local_cpulist, from the firmware's tables.",
             not_when: "nothing to change: move the application, not the NIC",
-            side_effects: "none",
             set_now: "taskset -c CPUS COMMAND, or numactl --cpunodebind=N COMMAND",
             persist: "systemd unit: CPUAffinity=, NUMAPolicy=",
-            undo: NOTHING_CHANGED,
             verify: "cat /sys/class/net/DEV/device/local_cpulist",
             since: "2.6",
             sources: &[PCI, "https://blog.cloudflare.com/how-to-receive-a-million-packets/"],
+            ..Text::RECORDED
         },
     },
 ];
@@ -118,9 +117,6 @@ fn leading(text: &str) -> Option<f64> {
 }
 
 fn link(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let mut observed = Vec::new();
     let mut below = false;
     for what in ["width", "speed"] {
@@ -158,7 +154,7 @@ fn payload(ask: &Ask<'_>, device: &Device) -> Checked {
         return Err(Gap::Denied("CAP_SYS_ADMIN to read the capabilities".into()));
     }
     let control = express_control(&config);
-    let control = (control, "a PCI Express capability").known()?;
+    let control = control.or_gap("a PCI Express capability")?;
     let size = |bits: u16| 128u32 << bits.min(5);
     Answer::recorded(format!(
         "payload {} bytes, read requests {} bytes",
@@ -184,9 +180,6 @@ fn express_control(config: &[u8]) -> Option<u16> {
 }
 
 fn aspm(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let states = ask.facts.list(&device.path("device/link")).known()?;
     let mut is_shown = false;
     let mut on = Vec::new();
@@ -205,7 +198,7 @@ fn aspm(ask: &Ask<'_>, device: &Device) -> Checked {
     }
     let changes = on
         .iter()
-        .map(|name| Set::new(Knob::attribute(device.path(&format!("device/link/{name}"))), "0"));
+        .map(|name| Set::new(Knob::path(&device.path(&format!("device/link/{name}"))), "0"));
     Found::new(
         on.join(", ") + " on",
         "off",

@@ -23,7 +23,7 @@ fn turned_off(device: &Device, name: &str, why: &str) -> Checked {
         ));
     }
     Found::new(format!("{name} is off"), "on", why)
-        .change(Set::new(Knob::Feature { dev: device.name.clone(), name: name.into() }, true))
+        .change(Set::switch(Knob::part(&device.name, Group::Features, name), true))
         .answer()
 }
 

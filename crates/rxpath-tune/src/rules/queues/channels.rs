@@ -26,7 +26,7 @@ pub const RULES: &[Rule] = &[
                    and no more at one connection",
             source: "M. Honda, Is your network stack set up correctly?, 2018",
         },
-        check: Check::Device(combined),
+        check: Check::Nic(combined),
         text: Text {
             why: "One queue uses one CPU for softirqs. More load than one CPU can handle needs more queues.",
             mechanism: "The NIC hashes each flow to a queue (RSS); each queue has a NAPI instance and an \
@@ -54,7 +54,7 @@ pub const RULES: &[Rule] = &[
         applies: "NICs that are up and show their channels",
         weight: Weight::always(Info).when(Fairness, Warn),
         effect: Effect::Measure,
-        check: Check::Device(too_many),
+        check: Check::Nic(too_many),
         text: Text {
             why: "With more queues than CPUs, queues share CPUs: each poll finds fewer packets, and interrupts and \
                   rings are wasted.",
@@ -88,13 +88,10 @@ pub fn receiving(device: &Device) -> Result<(u32, u32), Gap> {
 fn set(device: &Device, queues: u32) -> Set {
     let combined = device.nic.channels.value().is_some_and(|all| all.combined.now.is_some());
     let which = if combined { "combined" } else { "rx" };
-    Set::new(Knob::Channels { dev: device.name.clone(), which: which.into() }, u64::from(queues))
+    Set::new(Knob::part(&device.name, Group::Channels, which), u64::from(queues))
 }
 
 fn combined(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let (now, max) = receiving(device)?;
     let cpus = ask.facts.serving(device)?.cpus.len() as u32;
     let wanted = max.min(cpus);
@@ -128,9 +125,6 @@ fn combined(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn too_many(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let (now, _) = receiving(device)?;
     let cpus = (&ask.facts.topology).known()?.online.as_slice().len() as u32;
     if now <= cpus {

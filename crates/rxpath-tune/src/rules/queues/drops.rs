@@ -22,7 +22,7 @@ pub const RULES: &[Rule] = &[
         applies: "devices that are up and were read twice",
         weight: Weight::always(Warn),
         effect: Effect::Follows { size: Loss, text: "each of them is lost on this host" },
-        check: Check::Device(drops),
+        check: Check::Active(drops),
         text: Text {
             why: "Received packets are dropped if no protocol handles them, if a CPU's backlog is full, or if the \
                   driver has no memory. Transmitted packets are dropped if the other end of a virtual device is full, \
@@ -51,7 +51,7 @@ pub const RULES: &[Rule] = &[
         applies: "NICs that are up and were read twice",
         weight: Weight::always(Warn),
         effect: Effect::Follows { size: Loss, text: "the NIC drops each damaged frame" },
-        check: Check::Device(damaged),
+        check: Check::Nic(damaged),
         text: Text {
             why: "A cable, transceiver or port is about to fail, or the two ends disagree about duplex.",
             mechanism: "The NIC compares the checksum of each frame (FCS) and the driver reports rx_crc_errors, rx_frame_errors and \
@@ -73,9 +73,6 @@ pub const RULES: &[Rule] = &[
 ];
 
 fn drops(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = idle(device) {
-        return silent;
-    }
     let moved = |name: &str| ask.facts.device_count(device, name).known()?.in_window();
     let mut told = Vec::new();
     let mut much = false;
@@ -101,9 +98,6 @@ fn drops(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn damaged(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let moved = |name: &str| ask.facts.device_count(device, name).known()?.in_window();
     let received = moved("rx_packets")?;
     let mut told = Vec::new();

@@ -1,12 +1,6 @@
 //! Receive flow steering: packets go to the CPU of their reader if both tables are set.
 
-use crate::check::Ask;
-use crate::facts::Known;
-use crate::finding::Found;
-use crate::knob::{Knob, Set};
-use crate::rule::{
-    Answer, Area, Check, Checked, Effect, Goal, Kind, Magnitude, Rule, Severity, Text, Weight,
-};
+use crate::prelude::*;
 
 /// Rules of this file.
 pub const RULES: &[Rule] = &[Rule {
@@ -15,9 +9,9 @@ pub const RULES: &[Rule] = &[Rule {
     kind: Kind::Judge,
     what: "Are both RFS tables set, or neither?",
     applies: "hosts on which net.core.rps_sock_flow_entries or a queue's rps_flow_cnt is not 0",
-    weight: Weight::always(Severity::Warn).sized(Goal::Latency, Magnitude::Percents),
+    weight: Weight::always(Warn).sized(Latency, Percents),
     effect: Effect::Follows {
-        size: Magnitude::Tens,
+        size: Tens,
         text: "one table alone has no effect; both bring packets to the CPU that reads them",
     },
     check: Check::Host(halves),

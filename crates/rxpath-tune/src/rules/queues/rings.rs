@@ -43,7 +43,7 @@ pub const RULES: &[Rule] = &[
             size: Loss,
             text: "these packets are lost, and `ip -s` does not show where",
         },
-        check: Check::Device(losses),
+        check: Check::Nic(losses),
         text: Text {
             why: "A packet that finds no free descriptor is lost in the NIC. No socket counter ever shows it.",
             mechanism: "The NIC counts it and the driver reports rx_missed_errors, rx_fifo_errors or rx_over_errors \
@@ -70,7 +70,7 @@ pub const RULES: &[Rule] = &[
         applies: "NICs that are up and show their rings",
         weight: Weight::always(Warn),
         effect: Effect::Measure,
-        check: Check::Device(ring_rx),
+        check: Check::Nic(ring_rx),
         text: Text {
             why: "The ring must hold the packets that arrive between two polls. At 10 Gb/s 512 descriptors last 34 us \
                   of the smallest packets.",
@@ -181,9 +181,9 @@ fn counters_of(statistics: &BTreeMap<String, u64>, nic: &Nic) -> Vec<(String, u6
 /// What a NIC lost and received.
 pub(super) fn lost(ask: &Ask<'_>, device: &Device) -> Result<Lost, Gap> {
     let of = |name: &str| device.sysfs.statistics.get(name).copied();
-    let received = (of("rx_packets"), "rx_packets").known()?;
+    let received = of("rx_packets").or_gap("rx_packets")?;
     // The kernel shows it for every device (net/core/net-sysfs.c): without it nothing is known of losses.
-    (of("rx_missed_errors"), "rx_missed_errors").known()?;
+    of("rx_missed_errors").or_gap("rx_missed_errors")?;
     let later = ask.facts.later_device(device);
     let then = later.map(|later| counters_of(&later.statistics, &later.nic));
     let mut shown: Vec<(String, Count)> = counters_of(&device.sysfs.statistics, &device.nic)
@@ -225,9 +225,6 @@ fn told_by_driver(nic: &Nic) -> Vec<(String, u64)> {
 }
 
 fn losses(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let it = lost(ask, device)?;
     let all = it.lost.plus(it.received).total;
     if all == 0 {
@@ -256,17 +253,14 @@ fn losses(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn ring_rx(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let rx = (&device.nic.rings).known()?.rx;
-    let (now, max) = ((rx.now, "the ring").known()?, (rx.max, "the largest ring").known()?);
+    let (now, max) = (rx.now.or_gap("the ring")?, rx.max.or_gap("the largest ring")?);
     let it = lost(ask, device)?;
     let observed = format!("{now} of at most {max} descriptors");
     if now >= max {
         return Answer::fine(observed);
     }
-    let set = Set::new(Knob::Ring { dev: device.name.clone(), which: "rx".into() }, u64::from(max));
+    let set = Set::new(Knob::part(&device.name, Group::Rings, "rx"), u64::from(max));
     let is_old = it.lost.evidence() == Evidence::Old;
     if it.ratio() > RARE_RATIO && !is_old {
         return Found::new(
@@ -291,7 +285,7 @@ fn ring_rx(ask: &Ask<'_>, device: &Device) -> Checked {
 
 fn ring_tx(_: &Ask<'_>, device: &Device) -> Checked {
     let tx = (&device.nic.rings).known()?.tx;
-    let now = (tx.now, "the transmit ring").known()?;
+    let now = tx.now.or_gap("the transmit ring")?;
     Answer::recorded(match tx.max {
         Some(max) => format!("{now} of at most {max} descriptors"),
         None => format!("{now} descriptors"),
@@ -299,11 +293,11 @@ fn ring_tx(_: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn buf_len(_: &Ask<'_>, device: &Device) -> Checked {
-    let length = ((&device.nic.rings).known()?.rx_buf_len_bytes, "rx-buf-len").known()?;
+    let length = (&device.nic.rings).known()?.rx_buf_len_bytes.or_gap("rx-buf-len")?;
     Answer::recorded(format!("{length} bytes"))
 }
 
 fn data_split(_: &Ask<'_>, device: &Device) -> Checked {
-    let split = ((&device.nic.rings).known()?.tcp_data_split, "tcp-data-split").known()?;
+    let split = (&device.nic.rings).known()?.tcp_data_split.or_gap("tcp-data-split")?;
     Answer::recorded(format!("{split:?}").to_lowercase())
 }

@@ -31,7 +31,7 @@ pub const RULES: &[Rule] = &[
             size: Tens,
             text: "with one queue RPS adds a second CPU; with a queue per CPU every packet is moved for nothing",
         },
-        check: Check::Device(rps),
+        check: Check::Nic(rps),
         text: Text {
             why: "RPS hashes in software and moves packets to other CPUs with an inter-processor interrupt. It adds \
                   CPUs to a single hardware queue; on a NIC with a queue per CPU it only costs time.",
@@ -84,7 +84,7 @@ fn set_all(device: &Device, mask: &str) -> Vec<Set> {
         .iter()
         .map(|queue| {
             let path = device.path(&format!("queues/rx-{}/rps_cpus", queue.index));
-            Set::new(Knob::attribute(path), mask)
+            Set::new(Knob::path(&path), mask)
         })
         .collect()
 }
@@ -96,9 +96,6 @@ fn queues(device: &Device) -> (usize, usize) {
 }
 
 fn rps(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let serving = ask.facts.serving(device)?;
     let cpus = serving.cpus.len();
     if cpus < 2 {

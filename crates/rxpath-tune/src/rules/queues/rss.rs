@@ -30,7 +30,7 @@ pub const RULES: &[Rule] = &[
             size: Tens,
             text: "a queue with twice the entries is saturated at half the load",
         },
-        check: Check::Device(table),
+        check: Check::Nic(table),
         text: Text {
             why: "The table maps hash values to queues. A queue without entries gets no flow; one with many gets \
                   more than its share.",
@@ -57,7 +57,7 @@ pub const RULES: &[Rule] = &[
             size: Tens,
             text: "with few flows the result depends on their queues, and a new key spreads them differently",
         },
-        check: Check::Device(key),
+        check: Check::Nic(key),
         text: Text {
             why: "Most drivers use a random key that the kernel creates at boot. After the next boot a few flows go \
                   to other queues, and the result changes.",
@@ -132,7 +132,7 @@ pub const RULES: &[Rule] = &[
                    flows spread over several",
             source: "Cloudflare, How to receive a million packets per second, 2015",
         },
-        check: Check::Device(udp4),
+        check: Check::Nic(udp4),
         text: Text {
             why: "With addresses alone every UDP flow between two hosts goes to one queue, and one CPU.",
             mechanism: "ETHTOOL_SRXFH sets which fields enter the hash; drivers leave ports out for UDP because \
@@ -172,9 +172,6 @@ pub const RULES: &[Rule] = &[
 ];
 
 fn table(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let (queues, _) = receiving(device)?;
     if queues < 2 {
         return Answer::silent("one receive queue");
@@ -195,7 +192,7 @@ fn table(_: &Ask<'_>, device: &Device) -> Checked {
         table.len() / queues as usize,
         table.len()
     );
-    let set = Set::new(Knob::RssTable { dev: device.name.clone() }, format!("equal {queues}"));
+    let set = Set::new(Knob::part(&device.name, Group::Rss, "indir"), format!("equal:{queues}"));
     // A table with fewer entries than queues cannot name them all.
     if unused > 0 && table.len() >= queues as usize {
         return Found::new(
@@ -219,9 +216,6 @@ fn table(_: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn key(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     if receiving(device)?.0 < 2 {
         return Answer::silent("one receive queue");
     }
@@ -243,27 +237,24 @@ fn key(_: &Ask<'_>, device: &Device) -> Checked {
 
 fn function(_: &Ask<'_>, device: &Device) -> Checked {
     let rss = (&device.nic.rss).known()?;
-    Answer::recorded((rss.function.clone(), "its hash function").known()?)
+    Answer::recorded(rss.function.clone().or_gap("its hash function")?)
 }
 
 fn transformation(_: &Ask<'_>, device: &Device) -> Checked {
     let rss = (&device.nic.rss).known()?;
-    Answer::recorded((rss.transformation.clone(), "a transformation of the hash's input").known()?)
+    Answer::recorded(rss.transformation.clone().or_gap("a transformation of the hash's input")?)
 }
 
 fn udp4(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     if receiving(device)?.0 < 2 {
         return Answer::silent("one receive queue");
     }
-    let fields = (device.nic.flow_hash.get(&FlowKind::Udp4), "the hash fields of UDP").known()?;
+    let fields = device.nic.flow_hash.get(&FlowKind::Udp4).or_gap("the hash fields of UDP")?;
     let fields = *fields.known()?;
     if fields.has_ports() {
         return Answer::fine(format!("{fields}: addresses and ports"));
     }
-    let knob = Knob::HashFields { dev: device.name.clone(), flow: "udp4".into() };
+    let knob = Knob::part(&device.name, Group::FlowHash, "udp4");
     Found::new(
         format!("UDP over IPv4 is hashed by `{fields}`"),
         "sdfn: addresses and ports",

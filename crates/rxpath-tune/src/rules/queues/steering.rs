@@ -39,7 +39,7 @@ pub const RULES: &[Rule] = &[
         applies: "NICs whose flow steering can be switched, on hosts that use RFS",
         weight: Weight::by_goal().when(Latency, Info).when(Throughput, Info),
         effect: Effect::Measure,
-        check: Check::Device(ntuple),
+        check: Check::Nic(ntuple),
         text: Text {
             why: "RFS in software moves each packet to its reader's CPU by an inter-processor interrupt. With \
                   accelerated RFS the NIC puts the flow into that CPU's queue at once.",
@@ -63,7 +63,7 @@ pub const RULES: &[Rule] = &[
         applies: "NICs with flow steering on, on hosts that use RFS",
         weight: Weight::always(Info),
         effect: Effect::Measure,
-        check: Check::Device(arfs),
+        check: Check::Nic(arfs),
         text: Text {
             why: "Accelerated RFS needs the ntuple bit, both RFS tables and CONFIG_RFS_ACCEL. If a part is missing, \
                   nothing reports it.",
@@ -110,7 +110,7 @@ pub const RULES: &[Rule] = &[
         applies: "NICs that are up and have two or more transmit queues in use",
         weight: Weight::by_goal().when(Latency, Info).when(Benchmark, Info),
         effect: Effect::Measure,
-        check: Check::Device(xps),
+        check: Check::Nic(xps),
         text: Text {
             why: "Acknowledgements and replies then stay on the CPU of their flow: no lock is shared, and the \
                   completion runs on the CPU that sent the packet.",
@@ -169,9 +169,6 @@ fn uses_rfs(ask: &Ask<'_>, device: &Device) -> Result<bool, Gap> {
 }
 
 fn ntuple(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     if !uses_rfs(ask, device)? {
         return Answer::silent("RFS is off here");
     }
@@ -185,20 +182,17 @@ fn ntuple(ask: &Ask<'_>, device: &Device) -> Checked {
     if !filter.changeable {
         return Answer::silent("the NIC has no flow steering that could be switched on");
     }
-    let knob = Knob::Feature { dev: device.name.clone(), name: "rx-ntuple-filter".into() };
+    let knob = Knob::part(&device.name, Group::Features, "rx-ntuple-filter");
     Found::new(
         "RFS steers in software, ntuple is off",
         "on",
         "the NIC could put the flow into its reader's queue",
     )
-    .change(Set::new(knob, true))
+    .change(Set::switch(knob, true))
     .answer()
 }
 
 fn arfs(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let features = (&device.nic.features).known()?;
     if !features.get("rx-ntuple-filter").is_some_and(|filter| filter.active)
         || !uses_rfs(ask, device)?
@@ -243,9 +237,6 @@ fn flow_limit(ask: &Ask<'_>) -> Checked {
 }
 
 fn xps(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let maps: Vec<bool> = device
         .sysfs
         .tx_queues

@@ -251,7 +251,7 @@ const DEAD_PAGES: i64 = 1024;
 
 fn tcp_mem(ask: &Ask<'_>) -> Checked {
     let limits = ask.facts.sysctl_numbers("net.ipv4.tcp_mem").known()?;
-    let max = (limits.get(2).copied(), "the third limit").known()?;
+    let max = limits.get(2).copied().or_gap("the third limit")?;
     let pages = memory_pages(ask)?;
     if max > pages {
         return Found::new(
@@ -278,7 +278,7 @@ fn tcp_mem(ask: &Ask<'_>) -> Checked {
 
 fn udp_mem(ask: &Ask<'_>) -> Checked {
     let limits = ask.facts.sysctl_numbers("net.ipv4.udp_mem").known()?;
-    let max = (limits.get(2).copied(), "the third limit").known()?;
+    let max = limits.get(2).copied().or_gap("the third limit")?;
     let pages = memory_pages(ask)?;
     let refused = ask.facts.count("Udp.MemErrors").known();
     if let Ok(refused @ Count { total: 1.., .. }) = refused {

@@ -50,12 +50,12 @@ impl Floor {
         self
     }
 
-    pub const fn deadly(mut self) -> Self {
+    pub(crate) const fn deadly(mut self) -> Self {
         self.is_deadly = true;
         self
     }
 
-    pub const fn may_be_unlimited(mut self) -> Self {
+    pub(crate) const fn may_be_unlimited(mut self) -> Self {
         self.may_be_unlimited = true;
         self
     }

@@ -106,7 +106,7 @@ pub const RULES: &[Rule] = &[
             size: Loss,
             text: "packets to a neighbour whose address is being resolved are dropped",
         },
-        check: Check::Device(neighbours),
+        check: Check::Active(neighbours),
         text: Text {
             why: "A neighbour's address is resolved before the first packet, and again when its entry is too old. \
                   Meanwhile packets wait in a queue.",
@@ -177,9 +177,6 @@ const NEIGHBOURS: [(&str, i64, u64, &str); 3] = [
 ];
 
 fn neighbours(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = idle(device) {
-        return silent;
-    }
     if device.flags.value().is_some_and(|flags| flags & NO_ARP != 0) {
         return Answer::silent("the device does not resolve neighbours");
     }

@@ -21,13 +21,12 @@ pub const RULES: &[Rule] = &[
                   lookup is wasted.",
             mechanism: "ip_rcv_finish_core (net/ipv4/ip_input.c) calls tcp_v4_early_demux.",
             not_when: "a host that both forwards and serves: measure",
-            side_effects: "none",
             set_now: "sysctl -w net.ipv4.tcp_early_demux=1 (0 on a router)",
             persist: FILE,
-            undo: VALUE_BACK,
             verify: "sysctl net.ipv4.tcp_early_demux",
             since: "3.6; for each protocol 4.12",
             sources: &[IP_SYSCTL, "kernel: net/ipv4/ip_input.c ip_rcv_finish_core"],
+            ..Text::JUDGED
         },
     },
     Rule {
@@ -44,13 +43,12 @@ pub const RULES: &[Rule] = &[
                   datagram.",
             mechanism: "udp_v4_early_demux (net/ipv4/udp.c).",
             not_when: "a host that both forwards and serves: measure",
-            side_effects: "none",
             set_now: "sysctl -w net.ipv4.udp_early_demux=1 (0 on a router)",
             persist: FILE,
-            undo: VALUE_BACK,
             verify: "sysctl net.ipv4.udp_early_demux",
             since: "3.13; for each protocol 4.12",
             sources: &[IP_SYSCTL, "kernel: net/ipv4/udp.c udp_v4_early_demux"],
+            ..Text::JUDGED
         },
     },
     Rule {

@@ -1,8 +1,6 @@
 //! Devices whose settings differ from their .link file.
 
 use rxpath_core::CpuList;
-use rxpath_host::Group;
-use rxpath_host::netlink::ethtool::Amount;
 
 use crate::facts::{Fits, LinkFile};
 use crate::persist::LINK_KEYS;
@@ -20,27 +18,25 @@ pub const RULES: &[Rule] = &[Rule {
         size: Unmeasured,
         text: "manual settings are lost after a reboot, or the file never took effect",
     },
-    check: Check::Device(file),
+    check: Check::Nic(file),
     text: Text {
         why: "If the device differs from its .link file, the file was overridden by hand or by a manager, rejected by \
               the driver, or never used because an earlier file matches too.",
         mechanism: "udev applies the first matching file when the device appears, and never again.",
         not_when: "the difference is intended and temporary",
-        side_effects: "none",
         set_now: "udevadm trigger --action=add /sys/class/net/DEV, or correct the file",
         persist: "the file",
-        undo: VALUE_BACK,
         verify: "networkctl status DEV names the active file; udevadm test-builtin net_setup_link /sys/class/net/DEV",
-        since: "any",
         sources: &[
             "systemd.link(5)",
             "systemd: src/udev/net/link-config.c link_apply_ethtool_settings",
         ],
+        ..Text::JUDGED
     },
 }];
 
 /// A key's value in the same words as the device's value.
-fn wanted((group, name): (Group, &str), value: &str, max: Option<u32>) -> Option<String> {
+fn wanted((group, name): (Group, &str), value: &str, max: Option<u64>) -> Option<String> {
     let lower = value.to_ascii_lowercase();
     match lower.as_str() {
         "yes" | "true" | "on" | "1" if !is_amount(group, name) => return Some("on".into()),
@@ -78,10 +74,10 @@ fn megabits(text: &str) -> Option<u64> {
 
 /// Whether a value is a number: pause frames have switches by the same names as rings and channels have numbers.
 fn is_amount(group: Group, name: &str) -> bool {
-    matches!(group, Group::Rings | Group::Channels)
+    matches!(group, Group::Rings | Group::Channels | Group::Link)
         || name.ends_with("-usecs")
         || name.ends_with("-frames")
-        || matches!(name, "mtu" | "speed")
+        || name == "speed"
 }
 
 /// A time of systemd.time(7) in us; seconds without a unit. Sums of several units are not read.
@@ -98,32 +94,13 @@ fn micros(text: &str) -> Option<u64> {
 }
 
 /// The device's current value and its maximum.
-fn live(device: &Device, group: Group, name: &str) -> Option<(String, Option<u32>)> {
-    let nic = &device.nic;
-    let amount = |amount: Amount| Some((amount.now?.to_string(), amount.max));
-    let switch = |on: Option<bool>| Some(((if on? { "on" } else { "off" }).to_owned(), None));
+fn live(device: &Device, group: Group, name: &str) -> Option<(String, Option<u64>)> {
+    let modes = device.nic.link_modes.value();
     match (group, name) {
-        (Group::Rings, "rx") => amount(nic.rings.value()?.rx),
-        (Group::Rings, "tx") => amount(nic.rings.value()?.tx),
-        (Group::Channels, "rx") => amount(nic.channels.value()?.rx),
-        (Group::Channels, "combined") => amount(nic.channels.value()?.combined),
-        (Group::Coalesce, "rx-usecs") => Some((nic.coalesce.value()?.rx_usecs?.to_string(), None)),
-        (Group::Coalesce, "rx-frames") => {
-            Some((nic.coalesce.value()?.rx_max_frames?.to_string(), None))
-        }
-        (Group::Coalesce, "tx-usecs") => Some((nic.coalesce.value()?.tx_usecs?.to_string(), None)),
-        (Group::Coalesce, "adaptive-rx") => switch(nic.coalesce.value()?.adaptive_rx),
-        (Group::Pause, "rx") => switch(nic.pause.value()?.rx),
-        (Group::Pause, "tx") => switch(nic.pause.value()?.tx),
-        (Group::LinkModes, "autoneg") => switch(nic.link_modes.value()?.autoneg),
         // With negotiation on, speed and duplex of the file are not asked for (systemd.link(5)).
-        (Group::LinkModes, "speed") => {
-            let modes = nic.link_modes.value().filter(|modes| modes.autoneg == Some(false))?;
-            Some((modes.speed_mbps?.to_string(), None))
-        }
+        (Group::LinkModes, "speed") if modes?.autoneg != Some(false) => None,
         (Group::Link, "mtu") => Some((device.sysfs.mtu_bytes.value()?.to_string(), None)),
-        (Group::Features, name) => switch(nic.features.value()?.get(name).map(|one| one.active)),
-        _ => None,
+        _ => device.setting(group, name),
     }
 }
 
@@ -175,9 +152,6 @@ fn steered(ask: &Ask<'_>, file: &LinkFile, device: &Device) -> (Vec<String>, usi
 }
 
 fn file(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     if ask.facts.scope.is_entered {
         return Answer::silent("udev set up the devices of another network namespace");
     }

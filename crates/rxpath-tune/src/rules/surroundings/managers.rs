@@ -72,7 +72,7 @@ pub const RULES: &[Rule] = &[
         area: Area::Surroundings,
         kind: Kind::Judge,
         what: "Will the settings be the same after a reboot?",
-        applies: "hosts whose sysctl.d, udev rules, rc.local or kernel command line name settings of the receive path",
+        applies: "hosts whose sysctl.d or kernel command line name settings of the receive path",
         weight: Weight::always(Warn),
         effect: Effect::Follows {
             size: Unmeasured,
@@ -88,20 +88,18 @@ pub const RULES: &[Rule] = &[
                         comes before the files. rxpath compares net and the other settings of the receive path, and \
                         from the command line transparent_hugepage=, clocksource=, preempt=, nosmt, \
                         cpuidle.governor=, cpufreq.default_governor=, intel_pstate=, amd_pstate=, pcie_aspm.policy= \
-                        and haltpoll.*. udev rules act when a device appears, rc.local at the end of the boot; the \
-                        last line that sets a value counts, and a conditional line makes the value unknown.",
+                        and haltpoll.*. udev rules act when a device appears, rc.local at the end of the boot: a \
+                        setting that one of their lines mentions is named with the line, and not compared.",
             not_when: "the difference is on purpose and short",
-            side_effects: "none",
             set_now: "sysctl --system, or correct the file",
             persist: "the file",
-            undo: VALUE_BACK,
             verify: "rxpath check reports it no more",
-            since: "any",
             sources: &[
                 "sysctl.d(5)",
                 "kernel: Documentation/admin-guide/kernel-parameters.txt",
                 "CISOfy/lynis issue 1256",
             ],
+            ..Text::JUDGED
         },
     },
     Rule {
@@ -140,16 +138,12 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "A sender at its limit looks like a receiver's limit.",
             mechanism: "Nothing on this host shows the sender's state.",
-            not_when: NO_SETTING,
-            side_effects: "none",
             set_now: "rxpath check --goal benchmark on the sender",
-            persist: NO_SETTING,
-            undo: NOTHING_CHANGED,
             verify: "store both reports with the result",
-            since: "any",
             sources: &[
                 "rxpath: docs/how-to/measure-by-hand.md, where each side says where its own limit was",
             ],
+            ..Text::RECORDED
         },
     },
 ];

@@ -52,7 +52,7 @@ fn by_function(ask: &Ask<'_>, device: &Device) -> Result<Count, Gap> {
     let first = find((&device.nic.driver_stats).known()?);
     let later = ask.facts.later_device(device).and_then(|later| later.nic.driver_stats.value());
     let later = later.and_then(|stats| find(stats));
-    Ok(Count::of(Width::U64, (first, "vf_rx_packets").known()?, later))
+    Ok(Count::of(Width::U64, first.or_gap("vf_rx_packets")?, later))
 }
 
 fn function(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -104,7 +104,7 @@ fn without(by_vf: Count) -> Checked {
 fn carried(ask: &Ask<'_>, device: &Device, vf: &Device) -> Checked {
     let by_vf = by_function(ask, device)?;
     let name = "rx_packets";
-    let first = (device.sysfs.statistics.get(name).copied(), name).known()?;
+    let first = device.sysfs.statistics.get(name).copied().or_gap(name)?;
     let later = ask.facts.later_device(device).and_then(|later| later.statistics.get(name));
     let all = Count::of(Width::U64, first, later.copied());
     if all.total < MANY {

@@ -1,10 +1,8 @@
 //! Settings with two owners, and the fingerprint of all settings.
 
-use rxpath_host::Group;
-use rxpath_host::glob;
-use rxpath_host::startup::Sets;
+use rxpath_host::startup::Line;
 
-use super::persistent::{self, Claim};
+use super::persistent;
 use crate::facts::{Fits, LinkFile};
 use crate::persist::LINK_KEYS;
 use crate::prelude::*;
@@ -49,8 +47,9 @@ pub const RULES: &[Rule] = &[
         check: Check::Host(owners),
         text: Text {
             why: "Two programs that write one setting undo each other, and each reports success.",
-            mechanism: "rxpath compares sysctl.d, udev rules and rc.local line by line, and their ethtool lines with \
-                        the active .link file; it does not read scripts that they call. irqbalance moves interrupts \
+            mechanism: "rxpath searches udev rules and rc.local for the settings of sysctl.d, and for ethtool \
+                        options of the groups that the active .link file sets; it reads neither their values nor \
+                        scripts that they call. irqbalance moves interrupts \
                         every 10 s, whatever pinned them at boot (irqaffinity=, udev rules, rc.local); tuned writes \
                         its profile when it starts, bpftune on tracepoint events, NetworkManager and networkd when a \
                         link comes up, power-profiles-daemon and thermald when load or heat change.",
@@ -83,23 +82,17 @@ pub const RULES: &[Rule] = &[
             mechanism: "SHA-256 over the settings that are read here, by name: kernel and its options and parameters, \
                         CPUs and their clocks, sysctls, devices with their features, rings, queues, coalescing, RSS \
                         and steering. Counters, times and transient values are left out.",
-            not_when: NO_SETTING,
-            side_effects: "none",
-            set_now: NO_SETTING,
-            persist: NO_SETTING,
-            undo: NOTHING_CHANGED,
             verify: "the same number before and after a run; `rxpath compare A B` names what differs between two runs",
-            since: "any",
             sources: &[
                 "rxpath: crates/rxpath-tune/src/facts/fingerprint.rs lists what is left out",
             ],
+            ..Text::RECORDED
         },
     },
 ];
 
 fn owners(ask: &Ask<'_>) -> Checked {
-    let mut twice = files(ask);
-    let mut worst = if twice.is_empty() { Info } else { Warn };
+    let (mut twice, mut worst) = files(ask);
     let processes = match (&ask.facts.processes).known() {
         Ok(processes) => processes,
         Err(_) if !twice.is_empty() => return found(&twice, worst),
@@ -129,7 +122,7 @@ fn owners(ask: &Ask<'_>) -> Checked {
     }
     if !any {
         return Answer::silent(
-            "no known manager of settings runs, and no two start-up files differ",
+            "no known manager of settings runs, and no two files name one setting",
         );
     }
     if twice.is_empty() {
@@ -145,56 +138,52 @@ fn found(twice: &[String], worst: Severity) -> Checked {
         .answer()
 }
 
-/// Settings that two files keep with different values, and groups of a device's settings that a .link file and a line of
-/// a start-up file both set.
-fn files(ask: &Ask<'_>) -> Vec<String> {
-    let claims = persistent::claims(ask).into_iter();
-    let mut twice: Vec<String> =
-        claims.filter_map(|(path, claims)| contradiction(&path, &claims)).collect();
-    let tools: Vec<(&str, &str, &str, Group)> = ask
-        .facts
-        .startup()
-        .iter()
-        .filter_map(|step| match &step.sets {
-            Sets::Device { device, command } => Some((
-                step.place.as_str(),
-                device.as_str(),
-                command.as_str(),
-                ethtool_group(command)?,
-            )),
-            Sets::File { .. } => None,
-        })
-        .collect();
-    let devices = ask.facts.devices.iter().filter(|_| !tools.is_empty());
+/// Settings of sysctl.d that a start-up file mentions, and the worst of them; groups of a device's settings that a .link
+/// file and a line with `ethtool` both set.
+fn files(ask: &Ask<'_>) -> (Vec<String>, Severity) {
+    let mut twice = Vec::new();
+    for (path, line) in persistent::in_files(ask) {
+        for place in persistent::mentions(ask, &path) {
+            twice.push(format!(
+                "{}: {} sets it, {place} mentions it",
+                persistent::called(&path),
+                line.file
+            ));
+        }
+    }
+    let links = links(ask);
+    let worst = if links.is_empty() { Info } else { Warn };
+    twice.extend(links);
+    (twice, worst)
+}
+
+/// Groups of settings that a .link file sets and a line with `ethtool` names.
+fn links(ask: &Ask<'_>) -> Vec<String> {
+    let mut twice = Vec::new();
+    let lines: Vec<_> = ask.facts.startup().iter().filter(|line| line.has("ethtool")).collect();
+    let devices = ask.facts.devices.iter().filter(|_| !lines.is_empty());
     for (device, file) in devices.filter_map(|device| Some((device, link_file(ask, device)?))) {
-        for (place, _, command, group) in
-            tools.iter().filter(|(_, pattern, ..)| glob::is_match(pattern, &device.name))
-        {
-            let mut keys = LINK_KEYS.iter().filter(|(of, _, _)| of == group);
-            if let Some((_, _, key)) = keys.find(|(_, _, key)| file.settings.contains_key(*key)) {
-                twice.push(format!(
-                    "{}: {} ({key}=) and {place} ({command})",
-                    device.name, file.file
-                ));
-            }
+        for group in Group::all() {
+            let options = group.ethtool_options();
+            let keys = LINK_KEYS.iter().filter(|(of, ..)| *of == group).map(|(.., key)| *key);
+            let Some(key) = keys.into_iter().find(|key| file.settings.contains_key(*key)) else {
+                continue;
+            };
+            let named = lines.iter().filter(|line| line.mentions_ethtool(&device.name, options));
+            twice.extend(named.filter(|line| group != Group::LinkModes || is_mode(line)).map(
+                |line| {
+                    let (name, option) = (&device.name, options[0]);
+                    format!("{name}: {} ({key}=) and {} (ethtool {option})", file.file, line.place)
+                },
+            ));
         }
     }
     twice
 }
 
-/// Two files that keep different values of one setting.
-fn contradiction(path: &str, claims: &[Claim]) -> Option<String> {
-    let file = |claim: &Claim| claim.place.split(':').next().map(str::to_owned);
-    // Within one file the last line is meant.
-    let mut last: Vec<(&Claim, &String)> = Vec::new();
-    for claim in claims {
-        last.retain(|(before, _)| file(before) != file(claim));
-        last.extend(claim.value.as_ref().map(|value| (claim, value)));
-    }
-    let (first, value) = last.first()?;
-    let (other, differs) = last.iter().find(|(_, to)| !persistent::is_same(path, value, to))?;
-    let name = persistent::called(path);
-    Some(format!("{name}: {} says {value}, {} says {differs}", first.place, other.place))
+/// Whether `ethtool -s` changes the link's mode: it changes Wake-on-LAN, the port and messages, too.
+fn is_mode(line: &Line) -> bool {
+    ["speed", "duplex", "autoneg", "advertise"].iter().any(|word| line.has(word))
 }
 
 /// The active .link file of a device; `None` if it is not known.
@@ -208,26 +197,6 @@ fn link_file(ask: &Ask<'_>, device: &Device) -> Option<LinkFile> {
     first.flatten()
 }
 
-/// The group of settings that an option of ethtool(8) changes.
-fn ethtool_group(command: &str) -> Option<Group> {
-    match command.split(' ').nth(1)? {
-        "-A" | "--pause" => Some(Group::Pause),
-        "-C" | "--coalesce" => Some(Group::Coalesce),
-        "-G" | "--set-ring" => Some(Group::Rings),
-        "-K" | "--features" | "--offload" => Some(Group::Features),
-        "-L" | "--set-channels" => Some(Group::Channels),
-        // It changes Wake-on-LAN, the port and messages as well.
-        "-s" | "--change" => ["speed", "duplex", "autoneg", "advertise"]
-            .iter()
-            .any(|word| command.split(' ').any(|said| said == *word))
-            .then_some(Group::LinkModes),
-        "--set-fec" => Some(Group::Fec),
-        "--set-eee" => Some(Group::Eee),
-        "-X" | "--set-rxfh-indir" | "--rxfh" => Some(Group::Rss),
-        _ => None,
-    }
-}
-
 /// Permanent interrupt pins: a boot parameter, udev rules and start scripts that write affinities.
 ///
 /// **Caveat** a unit or script elsewhere is not found, and masks alone do not show who wrote them.
@@ -236,10 +205,8 @@ fn pins(ask: &Ask<'_>) -> Vec<String> {
     if let Some(list) = ask.facts.kernel.parameter("irqaffinity") {
         found.push(format!("irqaffinity={list}"));
     }
-    let lines = ask.facts.startup().iter().filter(
-        |step| matches!(&step.sets, Sets::File { path, .. } if path.contains("/smp_affinity")),
-    );
-    found.extend(lines.map(|step| step.place.clone()));
+    let lines = ask.facts.startup().iter().filter(|line| line.mentions_irq("smp_affinity"));
+    found.extend(lines.map(|line| line.place.clone()));
     found
 }
 
@@ -247,26 +214,4 @@ fn fingerprint(ask: &Ask<'_>) -> Checked {
     (&ask.facts.kernel.release).known()?;
     let print = ask.facts.fingerprint();
     Answer::recorded(format!("settings {} over {} facts", print.short(), print.facts_count))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_line_of_each_file_is_held_against_the_others() {
-        let of = |lines: &[(&str, Option<&str>)]| {
-            let claim = |(place, value): &(&str, Option<&str>)| Claim {
-                place: (*place).to_owned(),
-                value: value.map(str::to_owned),
-            };
-            let claims: Vec<Claim> = lines.iter().map(claim).collect();
-            contradiction("/proc/sys/net/a", &claims)
-        };
-        assert_eq!(of(&[("a", Some("1")), ("b:3", Some("1"))]), None);
-        assert_eq!(of(&[("b:3", Some("1")), ("b:4", Some("2"))]), None, "one file");
-        let found = of(&[("b:3", Some("1")), ("b:4", Some("2")), ("c:1", Some("1"))]);
-        assert_eq!(found.as_deref(), Some("net.a: b:4 says 2, c:1 says 1"));
-        assert_eq!(of(&[("a", Some("1")), ("b:3", Some("2")), ("b:9", None)]), None, "not known");
-    }
 }

@@ -1,12 +1,12 @@
-//! Compares the settings of the next boot with the current settings: the kernel command line, files of sysctl.d, udev
-//! rules, rc.local.
+//! Compares the settings of the next boot with the current settings: the kernel command line and files of sysctl.d. A
+//! setting that a udev rule or rc.local mentions is not compared: what they set is not read.
 
 use std::collections::BTreeMap;
 
 use rxpath_host::procfs::sysctl;
-use rxpath_host::startup::Sets;
-use rxpath_host::sysfs::device::parse_mask;
+use rxpath_host::startup::DEVICE_FILES;
 
+use crate::facts::Kept;
 use crate::prelude::*;
 
 /// Settings outside `net` that the receive path depends on.
@@ -19,18 +19,6 @@ const BESIDE_NET: [&str; 8] = [
     "kernel/timer_migration",
     "kernel/watchdog",
     "vm/stat_interval",
-];
-
-/// Settings of sysfs that the receive path depends on, by the beginning of their paths. The numbers of interrupts are
-/// others at each boot, so that their affinities are not among them.
-const OF_SYSFS: [&str; 7] = [
-    "/sys/class/net/",
-    "/sys/devices/system/cpu/",
-    "/sys/devices/system/clocksource/",
-    "/sys/kernel/debug/sched/preempt",
-    "/sys/kernel/mm/ksm/run",
-    "/sys/kernel/mm/transparent_hugepage/enabled",
-    "/sys/module/",
 ];
 
 const CPU: &str = "/sys/devices/system/cpu";
@@ -92,42 +80,42 @@ struct Wanted {
     shown: Shown,
 }
 
-/// What one file keeps for a setting.
-pub(super) struct Claim {
-    /// The file; with its line where that is known.
-    pub place: String,
-    /// The value; `None` if the line does not give it.
-    pub value: Option<String>,
+/// The places of start-up files that mention a setting.
+pub(super) fn mentions(ask: &Ask<'_>, path: &str) -> Vec<String> {
+    let lines = ask.facts.startup().iter().filter(|line| line.mentions(path));
+    lines.map(|line| line.place.clone()).collect()
 }
 
-/// Values that sysctl.d, udev rules and rc.local set, by the file that shows them, in the order in which they apply.
-pub(super) fn claims(ask: &Ask<'_>) -> BTreeMap<String, Vec<Claim>> {
-    let mut all: BTreeMap<String, Vec<Claim>> = BTreeMap::new();
-    for (path, line) in ask.facts.kept_in_force().into_iter().filter(|(path, _)| is_ours(ask, path))
-    {
-        let (place, value) = (line.file.clone(), Some(line.value.clone()));
-        all.entry(path).or_default().push(Claim { place, value });
+/// Lines of start-up files that mention settings that neither sysctl.d nor the command line sets.
+fn other_files(ask: &Ask<'_>) -> Vec<String> {
+    let mut all = Vec::new();
+    for (name, path, _) in PARAMETERS {
+        let is_compared = ask.facts.kernel.parameter(name).is_some();
+        let places = mentions(ask, path).into_iter().filter(|_| !is_compared);
+        all.extend(places.map(|place| format!("{place} mentions {path}")));
     }
-    for step in ask.facts.startup() {
-        let Sets::File { path, value } = &step.sets else { continue };
-        for path in ask.facts.files_like(path).into_iter().filter(|path| is_ours(ask, path)) {
-            let claim = Claim { place: step.place.clone(), value: value.clone() };
-            all.entry(path).or_default().push(claim);
+    for line in ask.facts.startup().iter().filter(|_| !ask.facts.scope.is_entered) {
+        for device in &ask.facts.devices {
+            let files = DEVICE_FILES.iter().filter(|file| line.mentions_file(&device.name, file));
+            all.extend(
+                files.map(|file| format!("{} mentions {} of {}", line.place, file, device.name)),
+            );
         }
     }
     all
 }
 
+/// Lines of sysctl.d that are in force for settings of the receive path, by their paths.
+pub(super) fn in_files<'a>(ask: &Ask<'a>) -> BTreeMap<String, &'a Kept> {
+    let mut all = ask.facts.kept_in_force();
+    all.retain(|path, _| is_ours(ask, path));
+    all
+}
+
 fn is_ours(ask: &Ask<'_>, path: &str) -> bool {
-    if let Some(key) = path.strip_prefix("/proc/sys/") {
-        let is_net = key.starts_with("net/") && !ask.facts.scope.is_entered;
-        return is_net || BESIDE_NET.contains(&key);
-    }
-    if path.starts_with("/sys/class/net/") && ask.facts.scope.is_entered {
-        return false;
-    }
-    // What is written to this one is a command.
-    OF_SYSFS.iter().any(|start| path.starts_with(start)) && !path.ends_with("/bonding_masters")
+    let key = path.strip_prefix("/proc/sys/").unwrap_or_default();
+    let is_net = key.starts_with("net/") && !ask.facts.scope.is_entered;
+    is_net || BESIDE_NET.contains(&key)
 }
 
 /// What the kernel command line sets of the sysctls, by path: `sysctl.KEY=VALUE` (fs/proc/proc_sysctl.c
@@ -203,33 +191,16 @@ fn wanted(ask: &Ask<'_>) -> BTreeMap<String, Wanted> {
     });
     all.extend(sysctls.filter(|(path, _)| is_ours(ask, path)));
     // Files are applied after the kernel has started, and the last one wins.
-    for (path, claims) in claims(ask) {
-        let Some(last) = claims.into_iter().next_back() else { continue };
-        let shown = if path.starts_with("/sys/") { Shown::Chosen } else { Shown::Plain };
-        match last.value {
-            Some(value) => drop(all.insert(path, Wanted { source: last.place, value, shown })),
-            // The value after boot cannot be predicted.
-            None => drop(all.remove(&path)),
-        }
-    }
+    all.extend(in_files(ask).into_iter().map(|(path, line)| {
+        let (source, value) = (line.file.clone(), line.value.clone());
+        (path, Wanted { source, value, shown: Shown::Plain })
+    }));
     all
 }
 
 /// Numbers compare as numbers: a file separates them by blanks, the kernel by tabs.
 fn words(text: &str) -> Vec<&str> {
     text.split_whitespace().collect()
-}
-
-/// Whether two texts are one value: numbers are separated by blanks or tabs, masks of CPUs have zeros before them.
-pub(super) fn is_same(path: &str, one: &str, other: &str) -> bool {
-    let is_mask = ["/rps_cpus", "/xps_cpus", "/xps_rxqs", "/smp_affinity"];
-    if is_mask.iter().any(|name| path.ends_with(name)) {
-        let parse = |text: &str| parse_mask(text.trim().trim_start_matches("0x")).ok();
-        if let (Some(one), Some(other)) = (parse(one), parse(other)) {
-            return one == other;
-        }
-    }
-    words(one) == words(other)
 }
 
 /// The value that is in force, in a file's words.
@@ -250,7 +221,12 @@ pub(super) fn called(path: &str) -> String {
 
 pub(super) fn kept(ask: &Ask<'_>) -> Checked {
     let (mut compared, mut unread, mut differ, mut denied) = (0, Vec::new(), Vec::new(), None);
+    let mut mentioned = Vec::new();
     for (path, wanted) in wanted(ask) {
+        if let Some(place) = mentions(ask, &path).pop() {
+            mentioned.push(format!("{place} mentions {}", called(&path)));
+            continue;
+        }
         let live = match ask.facts.text(&path).known() {
             Ok(live) => live,
             Err(gap) => {
@@ -265,7 +241,7 @@ pub(super) fn kept(ask: &Ask<'_>) -> Checked {
             continue;
         }
         compared += 1;
-        if !is_same(&path, live, &wanted.value) {
+        if words(live) != words(&wanted.value) {
             let Wanted { source, value, .. } = wanted;
             differ.push(format!("{} is {live}, {source} says {value}", called(&path)));
         }
@@ -280,20 +256,24 @@ pub(super) fn kept(ask: &Ask<'_>) -> Checked {
     if let Some(gap) = &ask.facts.kept_gap {
         return Err(gap.clone());
     }
+    mentioned.extend(other_files(ask));
+    let mut notes = Vec::new();
+    if !unread.is_empty() {
+        notes.push(format!("cannot be read here: {}", unread.join(", ")));
+    }
+    if !mentioned.is_empty() {
+        notes.push(format!("the values after a boot are not known: {}", mentioned.join(", ")));
+    }
+    let notes: String = notes.into_iter().flat_map(|note| ["; ".to_owned(), note]).collect();
     match (compared, unread.is_empty()) {
-        (0, true) => Answer::silent(
-            "neither the command line nor sysctl.d, udev rules or rc.local contain a setting of the receive path that \
-             this host has",
-        ),
+        (0, true) => Answer::silent(format!(
+            "neither the command line nor sysctl.d contain a setting of the receive path that this host has{notes}"
+        )),
         (0, false) => {
             let gap = Gap::Absent(format!("{} cannot be read here", unread.join(", ")));
             Err(denied.unwrap_or(gap))
         }
-        (_, true) => Answer::fine(format!("{compared} settings are as they are kept")),
-        (_, false) => Answer::fine(format!(
-            "{compared} settings are as they are kept; cannot be read here: {}",
-            unread.join(", ")
-        )),
+        (_, _) => Answer::fine(format!("{compared} settings are as they are kept{notes}")),
     }
 }
 

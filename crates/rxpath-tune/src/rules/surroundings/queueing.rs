@@ -30,7 +30,7 @@ pub const RULES: &[Rule] = &[
             size: Loss,
             text: "of two packets sent close together, one is lost",
         },
-        check: Check::Device(limit),
+        check: Check::Active(limit),
         text: Text {
             why: "A queue of one packet, or of fewer bytes than a packet, drops all but the first packet of a burst: \
                   replies, acknowledgements and forwarded packets.",
@@ -58,7 +58,7 @@ pub const RULES: &[Rule] = &[
         applies: "devices that are up and whose qdisc was read twice",
         weight: Weight::always(Warn),
         effect: Effect::Follows { size: Loss, text: "packets dropped here never leave the host" },
-        check: Check::Device(drops),
+        check: Check::Active(drops),
         text: Text {
             why: "The host sends more than the device or the shaper allows, or the queue is too short for the bursts.",
             mechanism: "qdisc_drop (include/net/sch_generic.h) counts each packet that a qdisc rejects; the counters \
@@ -85,7 +85,7 @@ pub const RULES: &[Rule] = &[
             size: Multiple,
             text: "nothing leaves faster than the rate, and each packet waits for it",
         },
-        check: Check::Device(shaper),
+        check: Check::Active(shaper),
         text: Text {
             why: "A measurement then shows the shaper's rate. The shaper may be left over from a test, or belong to a \
                   container's limits.",
@@ -114,7 +114,7 @@ pub const RULES: &[Rule] = &[
             size: Tens,
             text: "each packet passes a second queue and a second softirq",
         },
-        check: Check::Device(ifb),
+        check: Check::Active(ifb),
         text: Text {
             why: "Shaped incoming traffic goes through a qdisc of the ifb device, and returns to the stack from one \
                   tasklet per ifb queue.",
@@ -165,9 +165,6 @@ fn no_room(qdisc: &QdiscFacts, device: &Device, mtu: u32) -> Option<String> {
 }
 
 fn limit(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = idle(device) {
-        return silent;
-    }
     let mtu = *(&device.sysfs.mtu_bytes).known()?;
     let short: Vec<String> =
         egress(device)?.filter_map(|qdisc| no_room(qdisc, device, mtu)).collect();
@@ -203,9 +200,6 @@ fn counted(
 }
 
 fn drops(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = idle(device) {
-        return silent;
-    }
     let Some(qdisc) = root(device)? else { return Answer::silent("no qdisc") };
     let dropped = counted(ask, device, Width::U32, |qdisc| qdisc.drops_total)?;
     let sent = counted(ask, device, Width::U64, |qdisc| qdisc.packets_total)?;
@@ -226,9 +220,6 @@ fn drops(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn shaper(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = idle(device) {
-        return silent;
-    }
     let Some(qdisc) = root(device)? else { return Answer::silent("no qdisc") };
     if !SHAPERS.contains(&qdisc.kind.as_str()) {
         return Answer::silent(format!("{} holds nothing back to a rate", qdisc.kind));
@@ -251,9 +242,6 @@ fn shaper(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn ifb(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = idle(device) {
-        return silent;
-    }
     if (&device.nic.link).known()?.kind.as_deref() != Some("ifb") {
         return Answer::silent("no ifb device");
     }

@@ -39,17 +39,14 @@ pub const RULES: &[Rule] = &[
             mechanism: "steal in /proc/stat is time in which a runnable vCPU did not run. A guest is recognised by \
                         the x86 flag hypervisor, /sys/hypervisor/type and DMI names; if the hypervisor hides all \
                         three, the guest looks like bare metal.",
-            not_when: NO_SETTING,
-            side_effects: "none",
             set_now: "nothing on the guest: use a dedicated host or vCPUs pinned by the hypervisor",
-            persist: NO_SETTING,
-            undo: NOTHING_CHANGED,
             verify: "steal in /proc/stat does not rise during a run",
             since: "2.6.11",
             sources: &[
                 "proc_stat(5), steal",
                 "kernel: Documentation/virt/kvm/x86/msr.rst, steal time",
             ],
+            ..Text::RECORDED
         },
     },
     Rule {
@@ -64,14 +61,12 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "Without multiqueue one CPU serves all; without coalescing the driver rejects rx-usecs.",
             mechanism: "virtnet_probe (drivers/net/virtio_net.c) uses the features that both sides offer.",
-            not_when: NO_SETTING,
-            side_effects: "none",
             set_now: "options of the hypervisor: queues=, mq=on, rx_queue_size=1024",
             persist: "the same",
-            undo: NOTHING_CHANGED,
             verify: "cat /sys/class/net/DEV/device/features",
             since: "mq 3.8; RSS 5.18; notification coalescing 6.0",
             sources: &[VIRTIO],
+            ..Text::RECORDED
         },
     },
     Rule {
@@ -85,22 +80,20 @@ pub const RULES: &[Rule] = &[
             size: Loss,
             text: "packets above the allowance are queued or dropped outside the host",
         },
-        check: Check::Device(cloud),
+        check: Check::Nic(cloud),
         text: Text {
             why: "Loss above the instance's allowance looks like loss on the host, but no setting of the host removes \
                   it.",
             mechanism: "The counters are the NIC's own; the driver reads them (ena_metrics_stats_strings).",
             not_when: "the counts are old: check whether they rise",
-            side_effects: "none",
             set_now: "a larger instance, fewer packets (larger ones), fewer tracked flows",
-            persist: NO_SETTING,
-            undo: NOTHING_CHANGED,
             verify: "the counters do not rise under load",
             since: "5.10",
             sources: &[
                 "kernel: drivers/net/ethernet/amazon/ena/ena_ethtool.c",
                 "AWS EC2: network performance metrics of ENA",
             ],
+            ..Text::RECORDED
         },
     },
     Rule {
@@ -116,14 +109,10 @@ pub const RULES: &[Rule] = &[
             why: "On loopback and veth the sender's CPU does the receiver's work, without interrupts or DMA: results \
                   say nothing about a NIC.",
             mechanism: "loopback_xmit and veth_xmit pass the packet to the backlog or to NAPI of the same host.",
-            not_when: NO_SETTING,
-            side_effects: "none",
-            set_now: NO_SETTING,
-            persist: NO_SETTING,
-            undo: NOTHING_CHANGED,
             verify: "ls -d /sys/class/net/*/device",
             since: "2.6",
             sources: &["kernel: drivers/net/loopback.c", "kernel: drivers/net/veth.c"],
+            ..Text::RECORDED
         },
     },
     Rule {
@@ -139,11 +128,7 @@ pub const RULES: &[Rule] = &[
             why: "In a container half of the sysctls are the container's, the NIC is in another namespace, and host \
                   settings are not visible.",
             mechanism: "net sysctls belong to a namespace or to the first one only (net/core/sysctl_net_core.c).",
-            not_when: NO_SETTING,
-            side_effects: "none",
             set_now: "run it in the host's namespace",
-            persist: NO_SETTING,
-            undo: NOTHING_CHANGED,
             verify: "readlink /proc/self/ns/net /proc/1/ns/net; net:[4026531833] is the first one since 6.18",
             since: "3.0",
             sources: &[
@@ -151,6 +136,7 @@ pub const RULES: &[Rule] = &[
                 "kernel: net/core/sysctl_net_core.c",
                 "kernel: include/uapi/linux/nsfs.h NET_NS_INIT_INO (6.18)",
             ],
+            ..Text::RECORDED
         },
     },
 ];
@@ -259,9 +245,6 @@ fn virtio(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn cloud(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let stats = (&device.nic.driver_stats).known()?;
     let later = ask.facts.later_device(device).and_then(|it| it.nic.driver_stats.value());
     let known: Vec<(&str, Count)> = stats

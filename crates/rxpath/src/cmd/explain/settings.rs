@@ -1,14 +1,6 @@
 //! Names of the settings that a rule's command sets: sysctls, files, ethtool names, socket options.
 
-/// The groups of `tune` (`DEV/rings/rx`) by ethtool's option.
-const GROUPS: [(&str, &str); 6] = [
-    ("-G", "rings"),
-    ("-C", "coalesce"),
-    ("-K", "features"),
-    ("-L", "channels"),
-    ("-X", "rss"),
-    ("-A", "pause"),
-];
+use rxpath_host::Group;
 
 /// The names in a command: `sysctl -w net.core.rmem_max=1` has `net.core.rmem_max` and `rmem_max`.
 pub fn names(set_now: &str) -> Vec<String> {
@@ -32,12 +24,12 @@ pub fn names(set_now: &str) -> Vec<String> {
         } else if let Some(start) = bare.find("SO_") {
             let end = bare[start..].find(|c: char| !c.is_ascii_uppercase() && c != '_');
             names.push(bare[start..].chars().take(end.unwrap_or(usize::MAX)).collect());
-        } else if let Some((_, group)) =
-            GROUPS.iter().find(|(option, _)| *option == bare && at == 1)
+        } else if let Some(group) =
+            Group::all().find(|group| group.ethtool_options().contains(&bare) && at == 1)
         {
             // A rule whose first command differs is about something else.
             for name in options(words.get(at + 2..).unwrap_or_default()) {
-                names.push(format!("{group} {name}"));
+                names.push(format!("{} {name}", group.name()));
                 if name.contains('-') {
                     names.push(name.to_owned());
                 }

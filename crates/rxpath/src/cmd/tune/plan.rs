@@ -9,9 +9,9 @@ use rxpath_host::Root;
 use rxpath_host::netlink::ioctl::driver_info;
 use rxpath_host::setter::HostSetter;
 use rxpath_tune::persist::{Home, MatchBy, Matching, drafts};
-use rxpath_tune::plan::make::{ALREADY, ASKED_FOR, Wish, make};
+use rxpath_tune::plan::make::{ALREADY, ASKED_FOR, Request, make};
 use rxpath_tune::plan::settle::settle;
-use rxpath_tune::plan::{HostMark, LeftOut, Plan, found};
+use rxpath_tune::plan::{HostMark, LeftOut, Plan, from_findings};
 use rxpath_tune::{Goal, HostFacts, Scope, rules};
 use serde_json::json;
 
@@ -119,12 +119,12 @@ impl PlanCommand {
                 .map(|(base, warnings)| (Some(base), warnings))?,
             None => (None, Vec::new()),
         };
-        let (wishes, mut left_out) = self.wishes()?;
+        let (requests, mut left_out) = self.requests()?;
         let persist = self.persist.as_deref().map(persist_kind).transpose()?;
         let empty = Plan::new(jiff::Timestamp::now().to_string(), HostMark::here()?);
         let driver = |dev: &str| driver_info(dev).ok().map(|info| info.driver);
-        let mut plan = make(&mut HostSetter::default(), &driver, &wishes, empty);
-        let exit = verdict(&wishes, &plan);
+        let mut plan = make(&mut HostSetter::default(), &driver, &requests, empty);
+        let exit = verdict(&requests, &plan);
         plan.left_out.append(&mut left_out);
         if let Some(path) = &self.out {
             std::fs::write(path, plan.to_toml()?)
@@ -147,12 +147,13 @@ impl PlanCommand {
         Ok(exit)
     }
 
-    fn wishes(&self) -> Result<(Vec<Wish>, Vec<LeftOut>), Failure> {
+    fn requests(&self) -> Result<(Vec<Request>, Vec<LeftOut>), Failure> {
         if let Some(id) = self.ids.iter().find(|id| rules::find(id).is_none()) {
             return Err(Failure::usage(format!("tune plan {id}: no such rule"))
                 .hint("`rxpath explain` lists all rules"));
         }
-        let by_hand: Result<Vec<Wish>, String> = self.sets.iter().map(|s| Wish::parse(s)).collect();
+        let by_hand: Result<Vec<Request>, String> =
+            self.sets.iter().map(|s| Request::parse(s)).collect();
         let mut by_hand = by_hand.map_err(Failure::usage)?;
         if !by_hand.is_empty() && self.ids.is_empty() && self.goal.is_none() {
             return Ok((by_hand, Vec::new()));
@@ -161,15 +162,15 @@ impl PlanCommand {
         known_devices(&self.dev, &facts)?;
         watch(&mut facts, self.window);
         let mut settled = settle(&facts, self.goal.map(Goal::from), &self.ids);
-        let (mut wishes, mut left_out) = found::wishes(&settled.findings, &self.ids);
+        let (mut requests, mut left_out) = from_findings::requests(&settled.findings, &self.ids);
         left_out.append(&mut settled.left_out);
         let found = |id: &&String| settled.findings.iter().any(|finding| finding.id == **id);
         left_out.extend(self.ids.iter().filter(|id| !found(id)).map(|id| LeftOut {
             what: id.clone(),
             why: "finds nothing wrong on this host".into(),
         }));
-        wishes.append(&mut by_hand);
-        Ok((wishes, left_out))
+        requests.append(&mut by_hand);
+        Ok((requests, left_out))
     }
 
     fn persist_to(&self, plan: &Plan, home: Home, dir: &Path) -> Result<Vec<String>, Failure> {
@@ -225,9 +226,9 @@ impl PlanCommand {
 
 /// A manually requested setting that cannot be a step is a usage error. If the plan has other steps, the plan is only a
 /// part of the request.
-fn verdict(wishes: &[Wish], plan: &Plan) -> Exit {
-    let by_hand = wishes.iter().filter(|wish| wish.because == ASKED_FOR);
-    let names: Vec<String> = by_hand.map(Wish::to_string).collect();
+fn verdict(requests: &[Request], plan: &Plan) -> Exit {
+    let by_hand = requests.iter().filter(|request| request.because == ASKED_FOR);
+    let names: Vec<String> = by_hand.map(Request::to_string).collect();
     let mut refused = plan.left_out.iter().filter(|left| left.why != ALREADY);
     match (refused.any(|left| names.contains(&left.what)), plan.steps.is_empty()) {
         (false, _) => Exit::Done,

@@ -13,7 +13,7 @@ fn what_is_asked_for_is_what_would_be_read() {
         (Group::Eee, "enabled=off"),
     ] {
         let asked: Pairs = text.parse().unwrap();
-        let body = wish(group, Body::new(&[1, 1, 0, 0]), &asked).unwrap();
+        let body = request(group, Body::new(&[1, 1, 0, 0]), &asked).unwrap();
         assert_eq!(parse(group, body.bytes()).unwrap(), asked);
     }
 }
@@ -29,7 +29,7 @@ fn wrong_names_and_values_are_refused_before_they_are_sent() {
         ("tx-push=1", "on or off"),
     ] {
         let asked: Pairs = text.parse().unwrap();
-        let error = wish(Group::Rings, Body::default(), &asked).unwrap_err().to_string();
+        let error = request(Group::Rings, Body::default(), &asked).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
 }
@@ -46,55 +46,6 @@ fn a_feature_that_waits_is_wanted() {
     assert_eq!(wanted_word(feature_word(false, true)), "on");
     assert_eq!(wanted_word(feature_word(true, false)), "off");
     assert_eq!(wanted_word("on"), "on");
-}
-
-/// Positions of the names in the header's enumerations are the numbers on the wire.
-#[test]
-fn numbers_are_those_of_the_installed_header() {
-    let header = std::fs::read_to_string("/usr/include/linux/ethtool_netlink.h").unwrap();
-    let rename = |set: &str, name: &str| {
-        let long = match name {
-            "combined" | "other" => format!("{name}-count"),
-            "rx" | "tx" if set == "CHANNELS" => format!("{name}-count"),
-            "enabled" | "tx-lpi-timer" => name.to_owned(),
-            "tx-lpi" => "tx-lpi-enabled".to_owned(),
-            "sample-interval" => "rate-sample-interval".to_owned(),
-            "adaptive-rx" | "adaptive-tx" => format!("use-{name}"),
-            "cqe-mode-rx" | "cqe-mode-tx" => format!("use-{name}"),
-            name if name.contains("-frames") && set == "COALESCE" && !name.contains("aggr") => {
-                name.replace("-frames", "-max-frames")
-            }
-            name => name.to_owned(),
-        };
-        format!("ETHTOOL_A_{set}_{}", long.replace('-', "_").to_uppercase())
-    };
-    let mut held = 0;
-    for (set, group) in [
-        ("RINGS", Group::Rings),
-        ("CHANNELS", Group::Channels),
-        ("COALESCE", Group::Coalesce),
-        ("PAUSE", Group::Pause),
-        ("EEE", Group::Eee),
-    ] {
-        let body = header.split_once(&format!("ETHTOOL_A_{set}_UNSPEC,")).unwrap().1;
-        let body = body.split_once('}').unwrap().0;
-        let items: Vec<&str> = body
-            .split(',')
-            .map(|item| item.rsplit("*/").next().unwrap().trim())
-            .filter(|item| !item.is_empty())
-            .collect();
-        for value in table(group).unwrap().2 {
-            let name = rename(set, value.name);
-            // Headers of an older kernel lack the youngest; those that they have must agree.
-            let Some(at) = items.iter().position(|item| *item == name) else {
-                assert!(value.attribute > 13, "{name} is not in the header");
-                continue;
-            };
-            assert_eq!(at + 1, usize::from(value.attribute), "{name}");
-            held += 1;
-        }
-    }
-    assert!(held >= 40, "{held} numbers held");
 }
 
 proptest! {

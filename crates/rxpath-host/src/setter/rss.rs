@@ -1,7 +1,7 @@
 //! RSS and hashed fields as pairs.
 
 use crate::netlink::ethtool::{NO_TRANSFORMATION, Rss, function_bit, transformation_bit};
-use crate::netlink::ioctl::steering::{self, SpreadWish, Table};
+use crate::netlink::ioctl::steering::{self, RssRequest, Table};
 use crate::netlink::ioctl::{self, FlowKind, HashFields};
 use crate::pairs::Pairs;
 use crate::{Group, HostError};
@@ -122,7 +122,7 @@ fn as_pairs(rss: &Rss) -> Pairs {
     pairs
 }
 
-pub(super) fn spread_pairs(dev: &str) -> Result<Pairs, HostError> {
+pub(super) fn rss_pairs(dev: &str) -> Result<Pairs, HostError> {
     ioctl::rss(dev).map(|rss| as_pairs(&rss))
 }
 
@@ -167,8 +167,8 @@ pub fn table(text: &str, size: usize, queues: u32) -> Option<Table> {
     entries.iter().all(|queue| *queue < queues).then_some(Table::Entries(entries))
 }
 
-fn wish(dev: &str, asked: &Pairs) -> Result<SpreadWish, HostError> {
-    let mut wish = SpreadWish::default();
+fn request(dev: &str, asked: &Pairs) -> Result<RssRequest, HostError> {
+    let mut request = RssRequest::default();
     for (name, text) in asked.iter() {
         match name {
             "indir" => {
@@ -176,32 +176,32 @@ fn wish(dev: &str, asked: &Pairs) -> Result<SpreadWish, HostError> {
                 let expected =
                     || format!("default, equal:N, weights:A:B.. or {size} queues below {queues}");
                 let table = table(text, size, queues);
-                wish.table = Some(table.ok_or_else(|| bad(name, text, &expected()))?);
+                request.table = Some(table.ok_or_else(|| bad(name, text, &expected()))?);
             }
-            "key" => wish.key = Some(key(text)?),
-            "hfunc" => wish.function = Some(function(text)?),
-            "input-xfrm" => wish.transformation = Some(input(text)?),
+            "key" => request.key = Some(key(text)?),
+            "hfunc" => request.function = Some(function(text)?),
+            "input-xfrm" => request.transformation = Some(input(text)?),
             _ => return Err(bad(name, text, NAMES)),
         }
     }
-    Ok(wish)
+    Ok(request)
 }
 
-pub(super) fn set_spread(dev: &str, asked: &Pairs) -> Result<(), HostError> {
-    steering::set_spread(dev, &wish(dev, asked)?)
+pub(super) fn set_rss(dev: &str, asked: &Pairs) -> Result<(), HostError> {
+    steering::set_rss(dev, &request(dev, asked)?)
 }
 
 /// Writes parts back. A table that is the driver's default is reset in the driver: it then follows the number of
 /// queues again, as it did before (`IFF_RXFH_CONFIGURED`, net/ethtool/ioctl.c `ethtool_set_rxfh`).
-pub(super) fn restore_spread(dev: &str, was: &Pairs) -> Result<(), HostError> {
-    let mut wish = wish(dev, was)?;
+pub(super) fn restore_rss(dev: &str, was: &Pairs) -> Result<(), HostError> {
+    let mut request = request(dev, was)?;
     let queues = steering::receive_queues(dev)?;
-    if let Some(Table::Entries(entries)) = &wish.table
+    if let Some(Table::Entries(entries)) = &request.table
         && *entries == default_table(entries.len(), queues)
     {
-        wish.table = Some(Table::Default);
+        request.table = Some(Table::Default);
     }
-    steering::set_spread(dev, &wish)
+    steering::set_rss(dev, &request)
 }
 
 /// **Source** include/linux/ethtool.h `ethtool_rxfh_indir_default`.

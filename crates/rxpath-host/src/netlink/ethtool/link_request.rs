@@ -17,7 +17,7 @@ const UNKNOWN: &str = "unknown";
 
 /// What can be asked of a link, taken apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LinkWish<'a> {
+pub(crate) struct LinkRequest<'a> {
     pub autoneg: Option<bool>,
     /// Mb/s; `u32::MAX` is unknown.
     pub speed_mbps: Option<u32>,
@@ -33,7 +33,7 @@ pub(crate) const ENCODINGS: [(&str, &str); 4] =
 
 /// What can be asked of FEC: whether the driver chooses, and the encodings it may choose from, by the kernel's names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FecWish {
+pub(crate) struct FecRequest {
     pub auto: Option<bool>,
     pub encodings: Vec<(&'static str, bool)>,
 }
@@ -96,17 +96,18 @@ pub(crate) fn fec_obstacle(fec: &Pairs) -> Option<&'static str> {
 
 /// With negotiation on again and nothing said of what to offer, everything is: the kernel alone keeps the modes of the
 /// forced link, and the program ethtool adds them as this does (`nl_sset_compat_linkmodes`).
-pub(crate) fn offer_all<'a>(wish: &mut LinkWish<'a>, link: &'a LinkModes) {
-    let says_nothing = wish.modes.is_empty() && wish.speed_mbps.is_none() && wish.duplex.is_none();
-    if wish.autoneg == Some(true) && link.autoneg == Some(false) && says_nothing {
+pub(crate) fn offer_all<'a>(request: &mut LinkRequest<'a>, link: &'a LinkModes) {
+    let says_nothing =
+        request.modes.is_empty() && request.speed_mbps.is_none() && request.duplex.is_none();
+    if request.autoneg == Some(true) && link.autoneg == Some(false) && says_nothing {
         let modes = link.supported.iter().filter(|mode| is_speed(mode));
-        wish.modes = modes.map(|mode| (mode.as_str(), true)).collect();
+        request.modes = modes.map(|mode| (mode.as_str(), true)).collect();
     }
 }
 
 /// Whether a user may make this request for a link: `unknown` is read and written back, and never requested.
 pub(super) fn check_link(asked: &Pairs) -> Result<(), HostError> {
-    link_wish(asked)?;
+    link_request(asked)?;
     match asked
         .iter()
         .find(|(name, value)| matches!(*name, "speed" | "duplex") && *value == UNKNOWN)
@@ -122,8 +123,8 @@ pub(super) fn check_link(asked: &Pairs) -> Result<(), HostError> {
 /// Parses a request for a link.
 ///
 /// **Errors** `Malformed` in words.
-pub(crate) fn link_wish(asked: &Pairs) -> Result<LinkWish<'_>, HostError> {
-    let mut wish = LinkWish::default();
+pub(crate) fn link_request(asked: &Pairs) -> Result<LinkRequest<'_>, HostError> {
+    let mut request = LinkRequest::default();
     for (name, text) in asked.iter() {
         let bad = |expected: &str| {
             let why = format!("{name}={text}: expected {expected}");
@@ -131,19 +132,20 @@ pub(crate) fn link_wish(asked: &Pairs) -> Result<LinkWish<'_>, HostError> {
         };
         let switch = || on_off(text).ok_or_else(|| bad("on or off"));
         match name {
-            "autoneg" => wish.autoneg = Some(switch()?),
-            "speed" if text == UNKNOWN => wish.speed_mbps = Some(u32::MAX),
+            "autoneg" => request.autoneg = Some(switch()?),
+            "speed" if text == UNKNOWN => request.speed_mbps = Some(u32::MAX),
             "speed" => {
                 // The largest that the kernel takes (`ethtool_validate_speed`).
                 let speed = text.parse().ok().filter(|speed| i32::try_from(*speed).is_ok());
-                wish.speed_mbps = Some(speed.ok_or_else(|| bad("Mb/s as a number, or unknown"))?);
+                request.speed_mbps =
+                    Some(speed.ok_or_else(|| bad("Mb/s as a number, or unknown"))?);
             }
             "duplex" => {
                 let number = ["half", "full"].iter().position(|word| *word == text);
                 let number = number.map(|at| at as u8).or((text == UNKNOWN).then_some(u8::MAX));
-                wish.duplex = Some(number.ok_or_else(|| bad("half, full or unknown"))?);
+                request.duplex = Some(number.ok_or_else(|| bad("half, full or unknown"))?);
             }
-            mode if is_speed(mode) => wish.modes.push((mode, switch()?)),
+            mode if is_speed(mode) => request.modes.push((mode, switch()?)),
             _ => {
                 let why = format!(
                     "no value is called {name}; there are autoneg, speed, duplex and modes like 1000baseT/Full"
@@ -152,7 +154,7 @@ pub(crate) fn link_wish(asked: &Pairs) -> Result<LinkWish<'_>, HostError> {
             }
         }
     }
-    Ok(wish)
+    Ok(request)
 }
 
 /// FEC as pairs: `auto`, and each encoding, configured or not.
@@ -179,14 +181,14 @@ pub(crate) fn fec_pairs(fec: &Fec) -> Result<Pairs, HostError> {
 /// Parses a request for FEC.
 ///
 /// **Errors** `Malformed` in words.
-pub(crate) fn fec_wish(asked: &Pairs) -> Result<FecWish, HostError> {
-    let mut wish = FecWish::default();
+pub(crate) fn fec_request(asked: &Pairs) -> Result<FecRequest, HostError> {
+    let mut request = FecRequest::default();
     for (name, text) in asked.iter() {
         let bad = |why: String| HostError::malformed(Group::Fec.name(), 0, why);
         let on = on_off(text).ok_or_else(|| bad(format!("{name}={text}: expected on or off")))?;
         match ENCODINGS.iter().find(|(ours, _)| *ours == name) {
-            Some((_, theirs)) => wish.encodings.push((theirs, on)),
-            None if name == "auto" => wish.auto = Some(on),
+            Some((_, theirs)) => request.encodings.push((theirs, on)),
+            None if name == "auto" => request.auto = Some(on),
             None => {
                 let why =
                     format!("no value is called {name}; there are auto, off, rs, baser, llrs");
@@ -194,32 +196,32 @@ pub(crate) fn fec_wish(asked: &Pairs) -> Result<FecWish, HostError> {
             }
         }
     }
-    Ok(wish)
+    Ok(request)
 }
 
-fn link_body(dev: &str, wish: &LinkWish<'_>) -> Body {
+fn link_body(dev: &str, request: &LinkRequest<'_>) -> Body {
     let mut body = device(Command::LinkModesSet, dev);
-    if let Some(on) = wish.autoneg {
+    if let Some(on) = request.autoneg {
         body = body.u8(link_modes::attr::AUTONEG, on.into());
     }
-    if !wish.modes.is_empty() {
-        body = body.nest(link_modes::attr::OURS, &named(&wish.modes));
+    if !request.modes.is_empty() {
+        body = body.nest(link_modes::attr::OURS, &named(&request.modes));
     }
-    if let Some(speed) = wish.speed_mbps {
+    if let Some(speed) = request.speed_mbps {
         body = body.u32(link_modes::attr::SPEED, speed);
     }
-    if let Some(duplex) = wish.duplex {
+    if let Some(duplex) = request.duplex {
         body = body.u8(link_modes::attr::DUPLEX, duplex);
     }
     body
 }
 
-fn fec_body(dev: &str, wish: &FecWish) -> Body {
+fn fec_body(dev: &str, request: &FecRequest) -> Body {
     let mut body = device(Command::FecSet, dev);
-    if !wish.encodings.is_empty() {
-        body = body.nest(fec::attr::MODES, &named(&wish.encodings));
+    if !request.encodings.is_empty() {
+        body = body.nest(fec::attr::MODES, &named(&request.encodings));
     }
-    match wish.auto {
+    match request.auto {
         Some(on) => body.u8(fec::attr::AUTO, on.into()),
         None => body,
     }
@@ -233,16 +235,16 @@ impl Netlink {
     /// **Source** net/ethtool/linkmodes.c `ethnl_update_linkmodes`, `ethnl_auto_linkmodes`.
     pub(super) fn set_link_modes(&mut self, dev: &str, asked: &Pairs) -> Result<(), HostError> {
         let link = self.link_modes(dev)?;
-        let mut wish = link_wish(asked)?;
-        offer_all(&mut wish, &link);
-        self.order_group(dev, Group::LinkModes, asked, &link_body(dev, &wish))
+        let mut request = link_request(asked)?;
+        offer_all(&mut request, &link);
+        self.order_group(dev, Group::LinkModes, asked, &link_body(dev, &request))
     }
 
     /// Asks for FEC.
     ///
     /// **Source** net/ethtool/fec.c `ethnl_set_fec` (5.13).
     pub(super) fn set_fec(&mut self, dev: &str, asked: &Pairs) -> Result<(), HostError> {
-        let body = fec_body(dev, &fec_wish(asked)?);
+        let body = fec_body(dev, &fec_request(asked)?);
         self.order_group(dev, Group::Fec, asked, &body)
     }
 }
@@ -255,17 +257,17 @@ mod tests {
 
     const LINK: &str = "autoneg=on speed=1000 duplex=full 100baseT/Full=off 1000baseT/Full=on";
 
-    /// The bits of a wish stand in the reply's place with the reply's numbers, so it reads as what was asked for.
+    /// The bits of a request stand in the reply's place with the reply's numbers, so it reads as what was asked for.
     #[test]
     fn what_is_asked_for_is_what_would_be_read() {
         let asked: Pairs = LINK.parse().unwrap();
-        let body = link_body("e0", &link_wish(&asked).unwrap());
+        let body = link_body("e0", &link_request(&asked).unwrap());
         assert_eq!(link_pairs(&parse_link_modes(body.bytes()).unwrap()), asked);
         let unknown: Pairs = "speed=unknown duplex=unknown".parse().unwrap();
-        let body = link_body("e0", &link_wish(&unknown).unwrap());
+        let body = link_body("e0", &link_request(&unknown).unwrap());
         assert_eq!(link_pairs(&parse_link_modes(body.bytes()).unwrap()), unknown);
         let asked: Pairs = "auto=off off=off rs=on baser=off llrs=off".parse().unwrap();
-        let body = fec_body("e0", &fec_wish(&asked).unwrap());
+        let body = fec_body("e0", &fec_request(&asked).unwrap());
         assert_eq!(fec_pairs(&parse_fec(body.bytes()).unwrap()).unwrap(), asked);
     }
 
@@ -287,9 +289,14 @@ mod tests {
         };
         let offered = |text: &str| {
             let asked: Pairs = text.parse().unwrap();
-            let mut wish = link_wish(&asked).unwrap();
-            offer_all(&mut wish, &link);
-            wish.modes.iter().map(|(mode, on)| format!("{mode}={on}")).collect::<Vec<_>>().join(" ")
+            let mut request = link_request(&asked).unwrap();
+            offer_all(&mut request, &link);
+            request
+                .modes
+                .iter()
+                .map(|(mode, on)| format!("{mode}={on}"))
+                .collect::<Vec<_>>()
+                .join(" ")
         };
         assert_eq!(offered("autoneg=on"), "100baseT/Full=true 1000baseT/Full=true");
         assert_eq!(offered("autoneg=on 100baseT/Full=on"), "100baseT/Full=true");
@@ -334,12 +341,12 @@ mod tests {
             ("TP=on", "no value is called TP"),
         ] {
             let asked: Pairs = text.parse().unwrap();
-            let error = link_wish(&asked).unwrap_err().to_string();
+            let error = link_request(&asked).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
         for (text, words) in [("rs=1", "on or off"), ("reed=on", "auto, off, rs, baser, llrs")] {
             let asked: Pairs = text.parse().unwrap();
-            let error = fec_wish(&asked).unwrap_err().to_string();
+            let error = fec_request(&asked).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
         assert!(fec_pairs(&Fec::default()).is_err(), "a driver that says nothing");
@@ -349,7 +356,7 @@ mod tests {
         #[test]
         fn any_pairs_are_taken_or_refused_in_words(text in "([a-z0-9/]{1,12}=[a-z0-9]{0,8} ?){0,5}") {
             let Ok(asked) = text.parse::<Pairs>() else { return Ok(()) };
-            for refused in [link_wish(&asked).err(), fec_wish(&asked).err()].into_iter().flatten() {
+            for refused in [link_request(&asked).err(), fec_request(&asked).err()].into_iter().flatten() {
                 prop_assert!(!refused.reason().is_empty());
             }
         }

@@ -1,0 +1,29 @@
+//! From findings of rules to requests.
+
+use super::LeftOut;
+use super::make::Request;
+use crate::finding::Finding;
+
+/// What the findings ask for, and what of it is no setting that can be changed at runtime.
+///
+/// `ids` keeps to these rules; empty takes all.
+pub fn requests(findings: &[Finding], ids: &[String]) -> (Vec<Request>, Vec<LeftOut>) {
+    let (mut requests, mut left) = (Vec::new(), Vec::new());
+    for finding in findings.iter().filter(|f| ids.is_empty() || ids.contains(&f.id)) {
+        if finding.changes.is_empty() {
+            let what = match &finding.device {
+                Some(dev) => format!("{} of {dev}", finding.id),
+                None => finding.id.clone(),
+            };
+            let why = finding.advice.clone();
+            let why = why.unwrap_or_else(|| "nothing that can be changed at runtime".into());
+            left.push(LeftOut { what, why });
+        }
+        requests.extend(finding.changes.iter().map(|set| Request {
+            knob: set.knob.clone(),
+            value: set.value.clone(),
+            because: finding.id.clone(),
+        }));
+    }
+    (requests, left)
+}
