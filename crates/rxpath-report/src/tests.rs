@@ -10,6 +10,7 @@ use rxpath_record::comparison::Effect;
 use rxpath_record::run::RunReader;
 use rxpath_record::stolen::{CpuPaid, InterruptCost, Stolen, TakenBy, TaskPaid, Victim};
 use rxpath_record::traced::{CpuTraced, DeviceTraced, IrqTraced, NapiTraced, StageTraced, Traced};
+use rxpath_stats::Looks;
 use rxpath_stats::difference::difference;
 use rxpath_stats::metric;
 
@@ -170,9 +171,9 @@ fn comparisons_whose_base_is_zero_are_in_page_and_text() {
     for (at, (metric, pairs)) in
         [("loss_ratio", share), ("service_time_p99_us", time)].into_iter().enumerate()
     {
-        let found = difference(&pairs, metric::scale(metric), 1).unwrap();
+        let found = difference(&pairs, metric::scale(metric), 0.03, Looks::of(5, 20)).unwrap();
         run.manifest.comparisons[at].metric = metric.into();
-        run.manifest.comparisons[at].effect = Effect::of(&found, metric, 0.03);
+        run.manifest.comparisons[at].effect = Effect::of(&found, metric);
     }
     for text in [html(&run), markdown(&run)] {
         assert!(text.contains("+25.00 percentage points"), "{text}");
