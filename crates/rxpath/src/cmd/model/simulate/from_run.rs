@@ -30,7 +30,7 @@ pub(in crate::cmd::model) fn values(
         match predict::values(variant, &trials, calibration, &BTreeMap::new()) {
             Ok(mut values) => {
                 values
-                    .put("name", &format!("{}/{}", manifest.scenario, variant.name))
+                    .put("name", format!("{}/{}", manifest.scenario, variant.name))
                     .map_err(|error| Failure::new(Exit::Usage, error))?;
                 return Ok(values);
             }
