@@ -121,7 +121,7 @@ impl Calibration {
             if estimate.unit == "ratio" {
                 values.set(&format!("{key}={:.4}", estimate.value))?;
             } else {
-                values.put(key, estimate.value.round() as u64)?;
+                values.put(key, estimate.value.round() as i64)?;
             }
         }
         Ok(())
