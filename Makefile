@@ -4,7 +4,7 @@ export CARGO
 PROFILE_CI = --profile ci
 RXPATH = target/release/rxpath
 
-.PHONY: help setup demo test lint bench fuzz campaign causes install build schema rig book
+.PHONY: help setup demo test lint bench fuzz campaign causes install build schema rig stats book
 
 help:
 	@echo 'make demo     build, run the tutorial in a lab of two network namespaces, write a report'
@@ -14,6 +14,7 @@ help:
 	@echo 'make fuzz     every parser of outside input, MINUTES=10 each (hours; needs a nightly Rust)'
 	@echo 'make campaign  kills, packets, a day of watch, hostile HTTP clients (hours; goes on where it was stopped; PARTS="kills http")'
 	@echo 'make causes   what diagnose says of a hundred causes that others make (half an hour; goes on where it was stopped; ONLY=name)'
+	@echo 'make stats    error rates of verdicts in simulated runs, for ten models of noise (minutes; RUNS=10000)'
 	@echo 'make bench    speed against iperf3 and trafgen, interleaved; needs root and a quiet machine'
 	@echo 'make install  rxpath, man pages and completions below PREFIX (default /usr/local; DESTDIR for packages)'
 	@echo 'make schema   write schemas/ again from the types'
@@ -52,6 +53,10 @@ ONLY = all
 causes:
 	@tools/setup.sh test
 	$(CARGO) test $(PROFILE_CI) $$(tools/features.sh) --workspace --test causes -- $(ONLY)
+
+stats:
+	RXPATH_STATS_RUNS=$(RUNS) $(CARGO) test --profile ci -p rxpath-stats --test sequential -- --nocapture
+RUNS = 10000
 
 fuzz:
 	@tools/setup.sh build

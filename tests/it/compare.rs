@@ -72,7 +72,7 @@ fn two_runs_are_better_worse_the_same_or_cannot_be_told() {
         assert_eq!(value["result"]["hosts_changed"].as_array().unwrap().len(), 0);
     }
     let text = String::from_utf8(rxpath(&["compare", &base, &more]).stdout).unwrap();
-    assert!(text.contains("delivered_pps: 100 to 120, 1.200 times (95 % interval"), "{text}");
+    assert!(text.contains("delivered_pps: 100 to 120, +20.0 % (95 % interval"), "{text}");
     for (args, says) in [
         (vec!["compare", &base, &more, "--variant", "no"], "--variant no: not in both runs"),
         (vec!["compare", &base, &more, "--metric", "no"], "no variant of both runs has no"),
@@ -87,13 +87,42 @@ fn two_runs_are_better_worse_the_same_or_cannot_be_told() {
 }
 
 #[test]
+fn scatter_between_runs_of_the_same_code_counts_when_it_is_known() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = real_run(dir.path());
+    let made = |name: &str, rate: f64| {
+        let to = dir.path().join(name);
+        with_values(&run, &to, "delivered_pps", &[-1.0, 0.0, 1.0, 0.5, -0.5].map(|off| rate + off));
+        to.to_str().unwrap().to_owned()
+    };
+    let (base, other) = (made("base", 100.0), made("other", 110.0));
+    let (earlier, later) = (made("earlier", 85.0), made("later", 115.0));
+    let outcome = |args: &[&str]| {
+        let output = rxpath(&[&["compare", &base, &other, "--json"], args].concat());
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let alone = value["result"]["assumes_no_run_scatter"].as_bool().unwrap();
+        let warned = value["warnings"].to_string().contains("run-scatter-unknown");
+        assert!(!warned || alone, "{value}");
+        (value["result"]["outcome"].as_str().unwrap().to_owned(), alone, output.status.code())
+    };
+    assert_eq!(outcome(&[]), ("better".into(), true, Some(0)));
+    assert_eq!(outcome(&["--strict"]), ("inconclusive".into(), true, Some(4)));
+    let known = outcome(&["--history", &earlier, "--history", &later]);
+    assert_eq!(known, ("inconclusive".into(), false, Some(4)));
+    let output = rxpath(&["compare", &base, &other, "--history", &earlier]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("--history: one further run shows no scatter"), "{text}");
+}
+
+#[test]
 fn a_base_of_zero_is_compared_or_said_to_have_no_ratio() {
     let dir = tempfile::tempdir().unwrap();
     let run = real_run(dir.path());
     for (metric, more, outcome, code, says) in [
         ("loss_ratio", 0.3, "worse", 1, "+30.00 percentage points"),
         ("loss_ratio", 0.0, "same", 0, "+0.00 percentage points"),
-        ("receiver_cpu_ns_per_packet", 900.0, "no-ratio", 4, "no ratio: the base is 0; +900"),
+        ("receiver_cpu_ns_per_packet", 900.0, "inconclusive", 4, "no ratio: the base is 0; +900"),
     ] {
         let made = |name: &str, values: &[f64]| {
             let to = dir.path().join(format!("{metric}-{more}-{name}"));
@@ -108,7 +137,11 @@ fn a_base_of_zero_is_compared_or_said_to_have_no_ratio() {
         let found = &value["result"]["differences"][0];
         assert_eq!(found["outcome"], outcome);
         assert!(found["ratio"].is_null(), "{found}");
-        assert_eq!(found["difference"]["interval"], serde_json::json!([more, more]));
+        for end in [0, 1] {
+            let end = found["difference"]["interval"][end].as_f64();
+            let is_right = end.map_or(outcome == "inconclusive", |end| (end - more).abs() < 1e-9);
+            assert!(is_right, "{metric} {more}: {found}");
+        }
         let text = rxpath(&["compare", &base, &other, "--metric", metric]).stdout;
         let text = String::from_utf8(text).unwrap();
         assert!(text.contains(says), "{text}");

@@ -1,7 +1,7 @@
 //! Runs that look after each block and stop when they are settled, simulated over noise as machines have it: how often
 //! they find a difference where there is none, miss one, or have an interval without the truth.
 //!
-//! `make stats` simulates ten times as many (RXPATH_STATS_RUNS). Limits are the stated error and three standard errors.
+//! `make stats` simulates twenty times as many (RXPATH_STATS_RUNS). Limits are the stated error and three standard errors.
 
 // Helpers beside the test functions may unwrap too: a panic is how a test fails.
 #![allow(clippy::unwrap_used)]
@@ -18,7 +18,7 @@ const THRESHOLD: f64 = 0.03;
 
 fn runs() -> usize {
     let asked = std::env::var("RXPATH_STATS_RUNS").ok();
-    asked.map_or(200, |count| count.parse().unwrap())
+    asked.map_or(500, |count| count.parse().unwrap())
 }
 
 /// The noise of trials, as a share of their value.

@@ -119,7 +119,10 @@ impl WorkloadResult {
                 $result
                     .threads
                     .iter()
-                    .map(|thread| Worker { tid: thread.usage.tid, asked_cpu: thread.usage.asked_cpu })
+                    .map(|thread| Worker {
+                        tid: thread.usage.tid,
+                        asked_cpu: thread.usage.asked_cpu,
+                    })
                     .collect()
             };
         }

@@ -22,9 +22,11 @@ pub(super) fn section(run: &Run) -> Option<Section> {
                 dt { "Order" } dd { (order(manifest)) }
                 dt { "Noise floor" } dd { (noise_floor(manifest.noise_floor.as_ref())) }
                 dt { "Intervals" } dd {
-                    "95 % percentile bootstrap over trials; comparisons are paired by block. Shares and counts of errors are \
-                     compared by their difference, all other metrics by their ratio. No interval is given for fewer \
-                     than five trials. Outliers are kept. The A/A block is in no median."
+                    "Medians: 95 % percentile bootstrap over trials. Comparisons: differences within blocks on a \
+                     logarithmic scale, by the overlap of Student's t and of the trimmed t, at a level that holds at \
+                     every look of the run; several comparisons by Holm's steps. Near zero, shares and counts of \
+                     errors are compared by their difference. Fewer than five trials have no interval. Outliers are \
+                     kept. The A/A block is in no median."
                 }
                 dt { "Noise grades" } dd { (grades(&manifest.trials)) }
                 dt { "Load" } dd { (loops(&manifest.trials)) }
