@@ -282,8 +282,9 @@ mod tests {
 
     #[test]
     fn trials_left_out_of_one_variant_only_must_not_make_the_difference() {
-        let base = [f64::NAN, 0.10, 0.11, 0.10, 0.11, 0.10, 0.11];
-        let (resolved, mut manifest) = made(&base, &[f64::NAN, 0.2, 0.21, 0.2, 0.21, 0.2, 0.21]);
+        let base = [f64::NAN, 0.10, 0.11, 0.10, 0.11, 0.10, 0.11, 0.10, 0.11];
+        let (resolved, mut manifest) =
+            made(&base, &[f64::NAN, 0.2, 0.21, 0.2, 0.21, 0.2, 0.21, 0.2, 0.21]);
         assert_eq!(manifest.comparisons[0].effect.outcome, Outcome::Worse);
         // Each block's first trial of the variant was disturbed, and did as well as the base.
         let others: Vec<Trial> =

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{At, FileError, meant};
+use super::error::{At, FileError, meant, suggestion};
 
 /// A TOML table as JSON.
 pub(super) type Table = Map<String, Value>;
@@ -78,9 +78,28 @@ impl<'a> Positions<'a> {
             } else {
                 format!("`{path}`: {why}")
             };
+            if let Some((word, known)) = unknown_field(&why) {
+                let wrong = format!("{} has no key `{word}`", owner(&path));
+                return FileError::new(&self.at(&path), wrong, suggestion(word, "keys", &known));
+            }
             let right = meant(&why).unwrap_or_else(|| HELP.into());
             FileError::new(&self.at(&path), wrong, right)
         })
+    }
+}
+
+/// The word and all that is known, of serde's message about an unknown field.
+fn unknown_field(why: &str) -> Option<(&str, Vec<&str>)> {
+    let mut quoted = why.strip_prefix("unknown field ")?.split('`').skip(1).step_by(2);
+    Some((quoted.next()?, quoted.collect()))
+}
+
+/// What the table at a path is, in words.
+fn owner(path: &str) -> &'static str {
+    match path.split('[').next() {
+        Some("variant") => "a variant",
+        Some("compare") => "a comparison",
+        _ => "a scenario",
     }
 }
 

@@ -61,7 +61,7 @@ fn a_sweep_is_every_combination_with_names_that_say_it() {
         ]
     );
     assert_eq!(options(&resolved.variants[2].serve), "--batch 1 --rcvbuf 1048576 --size 32");
-    assert_eq!(options(&resolved.variants[2].load), "--batch 2 --size 32");
+    assert_eq!(options(&resolved.variants[2].load), "--size 32 --batch 2");
 }
 
 #[test]
@@ -70,8 +70,8 @@ fn set_changes_the_base_or_one_variant() {
     let sets =
         ["load.rate=10k", "variant.b.serve.work=3us", "trials.blocks=7", "load.cpu = @sender"];
     let resolved = resolved(text, &sets, 2).unwrap();
-    assert_eq!(options(&resolved.variants[0].load), "--cpu 0 --rate 10000 --size 32");
-    assert_eq!(options(&resolved.variants[1].load), "--cpu 0 --rate 5000 --size 32");
+    assert_eq!(options(&resolved.variants[0].load), "--cpu 0 --size 32 --rate 10000");
+    assert_eq!(options(&resolved.variants[1].load), "--cpu 0 --size 32 --rate 5000");
     assert_eq!(options(&resolved.variants[1].serve), "--work 3us --size 32");
     assert_eq!(resolved.trials.blocks, 7);
     assert_eq!(

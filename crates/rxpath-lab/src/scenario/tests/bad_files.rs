@@ -60,7 +60,7 @@ fn each_error_names_its_line_and_what_would_be_right() {
         ),
         (
             "[load]\nparser = \"iperf\"\ncommand = \"x\"",
-            "t.toml:3: `load.parser`: \"iperf\" is no parser; did you mean \"iperf3\"?",
+            "t.toml:3: `load.parser`: unknown variant `iperf`, expected one of `iperf3`, `wrk`, `json`, `regex`, `none`; did you mean `iperf3`?",
         ),
         (
             "[load]\ncommand = \"x\"\nparser = { regex = \"(\" }",
@@ -182,7 +182,10 @@ fn each_error_names_its_line_and_what_would_be_right() {
         ),
         ("hidden = 1", "t.toml:2: `hidden` is a whole number; it takes true or false"),
     ];
-    for (text, expected) in cases {
-        assert_eq!(error(text), expected, "for:\n{text}");
-    }
+    let wrong: Vec<_> = cases
+        .into_iter()
+        .map(|(text, expected)| (text, error(text), expected))
+        .filter(|(_, got, expected)| got != expected)
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
