@@ -158,7 +158,7 @@ pub(crate) fn commands(group: Group) -> Option<(Command, Command)> {
 
 impl Field {
     /// A value in words as its number; `None` for words of another kind.
-    pub fn parse(&self, text: &str) -> Option<u32> {
+    pub(crate) fn parse(&self, text: &str) -> Option<u32> {
         match self.kind {
             Kind::Number => text.parse().ok(),
             Kind::Switch => super::group::on_off(text).map(u32::from),
