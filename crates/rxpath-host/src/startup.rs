@@ -58,9 +58,12 @@ pub struct Line {
 impl Line {
     /// Whether it names the setting at a path below `/proc` or `/sys`, itself or by a pattern.
     pub fn mentions(&self, path: &str) -> bool {
-        self.words.iter().any(|word| match word.starts_with('/') {
-            true => glob::is_match(word, path),
-            false => glob::is_match(&sysctl::path(word), path),
+        self.words.iter().any(|word| {
+            if word.starts_with('/') {
+                glob::is_match(word, path)
+            } else {
+                glob::is_match(&sysctl::path(word), path)
+            }
         })
     }
 
@@ -91,9 +94,12 @@ impl Line {
     /// Whether it names the device, or leaves open which it means: by a variable, a pattern, a udev rule without a name.
     fn may_mean(&self, device: &str) -> bool {
         let inside = format!("/{device}/");
-        let named = |word: &String| match word.starts_with('/') {
-            true => word.contains(['$', '%', '*']) || word.contains(&inside),
-            false => word == "$" || glob::is_match(word, device),
+        let named = |word: &String| {
+            if word.starts_with('/') {
+                word.contains(['$', '%', '*']) || word.contains(&inside)
+            } else {
+                word == "$" || glob::is_match(word, device)
+            }
         };
         let is_any = self.has("ATTR") && !self.has("KERNEL") && !self.has("NAME");
         is_any || self.words.iter().any(named)

@@ -68,9 +68,10 @@ impl Queues {
 /// `struct inet_diag_req_v2`.
 fn request(ask: QueueAsk) -> [u8; 56] {
     let family = if ask.v6 { libc::AF_INET6 } else { libc::AF_INET };
-    let (protocol, states) = match ask.tcp {
-        true => (libc::IPPROTO_TCP, ALL_STATES & !TCP_WITHOUT_DATA),
-        false => (libc::IPPROTO_UDP, ALL_STATES),
+    let (protocol, states) = if ask.tcp {
+        (libc::IPPROTO_TCP, ALL_STATES & !TCP_WITHOUT_DATA)
+    } else {
+        (libc::IPPROTO_UDP, ALL_STATES)
     };
     let mut bytes = sockdiag::request(family, protocol, states, ask.local_port);
     if ask.tcp {

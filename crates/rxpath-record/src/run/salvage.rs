@@ -44,10 +44,7 @@ fn readable<T: DeserializeOwned + Serialize>(
     empty: T,
     problems: &mut Vec<Problem>,
 ) -> T {
-    let mut defaults = match serde_json::to_value(&empty) {
-        Ok(Value::Object(defaults)) => defaults,
-        _ => return empty,
-    };
+    let Ok(Value::Object(mut defaults)) = serde_json::to_value(&empty) else { return empty };
     // Entries of the list in work that were left out: the indexes behind them are smaller by as many.
     let mut left_out = (String::new(), 0);
     loop {
