@@ -164,7 +164,7 @@ impl Connection {
         match &mut self.phase {
             Phase::Preamble { .. } => self.read_preamble(lent),
             Phase::Stream => {
-                let got = self.sink.pull(&self.socket, lent.buffer, &lent.pattern)?;
+                let got = self.sink.pull(&self.socket, lent.buffer, lent.pattern)?;
                 if got == 0 {
                     return Ok(Step::Ended);
                 }
@@ -360,7 +360,7 @@ impl Connection {
         if matches!(self.phase, Phase::Transactions { .. }) {
             return self.request_bytes(rest.len(), rest.start, lent);
         }
-        self.sink.took(&lent.buffer[rest.clone()], &lent.pattern);
+        self.sink.took(&lent.buffer[rest.clone()], lent.pattern);
         self.delivered(rest.len(), lent);
         Ok(Step::Moved)
     }
@@ -377,7 +377,7 @@ impl Connection {
             (*need, *owed) = (self.order.request_bytes, self.order.response_bytes);
         }
         let complete = *owed > 0;
-        self.sink.took(&lent.buffer[from..from + got], &lent.pattern);
+        self.sink.took(&lent.buffer[from..from + got], lent.pattern);
         self.delivered(got, lent);
         if complete { self.respond(lent) } else { Ok(Step::Moved) }
     }
