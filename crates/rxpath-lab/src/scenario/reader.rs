@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
         let list = CpuExpr::parse(setting.value.as_str().unwrap_or_default()).map_err(refused)?;
         match self.places.place(&list, &mut self.warnings) {
             Ok(cpus) if matches!(key.kind, Kind::OneCpu) => {
-                setting.value = cpus.first().copied().into()
+                setting.value = cpus.first().copied().into();
             }
             Ok(cpus) => setting.value = CpuList(cpus).to_string().into(),
             Err(Misplaced::NotAvailable(why)) => {

@@ -14,7 +14,6 @@ use crate::scenario::spec::Protocol;
 /// The result of one side of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(untagged)]
-#[expect(clippy::large_enum_variant, reason = "there are two in a trial")]
 pub enum WorkloadResult {
     /// Nothing ran on this side.
     #[default]

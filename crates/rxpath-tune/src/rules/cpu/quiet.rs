@@ -240,11 +240,11 @@ fn memory(ask: &Ask<'_>) -> Checked {
     let mut sets = Vec::new();
     if matches!(&huge, Ok(text) if text.contains("[always]")) {
         found.push("huge pages for everything");
-        sets.push(Set::new(Knob::path(&thp), "madvise"));
+        sets.push(Set::new(Knob::path(thp), "madvise"));
     }
     if matches!(merging, Ok(1)) {
         found.push("KSM merges pages");
-        sets.push(Set::new(Knob::path(&ksm), 0));
+        sets.push(Set::new(Knob::path(ksm), 0));
     }
     if sets.is_empty() {
         huge?;
