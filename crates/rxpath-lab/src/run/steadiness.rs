@@ -96,7 +96,7 @@ mod tests {
                 Trial { variant, block: block as u32, void: None, metrics, ..like.clone() }
             })
             .collect();
-        warnings(&manifest).iter().map(|warning| warning.code.to_string()).collect()
+        warnings(&manifest).iter().map(|warning| warning.code.clone()).collect()
     }
 
     /// Noise without a pattern, up to 1 %.
