@@ -183,7 +183,7 @@ impl Root {
 
     /// The whole file.
     ///
-    /// **Errors** as [`Root::open`]; [`HostError::Malformed`] above [`MAX_FILE_BYTES`].
+    /// **Errors** as [`Root::open`]; [`HostError::Malformed`] above `MAX_FILE_BYTES`.
     pub fn bytes(&self, path: &str) -> Result<Vec<u8>, HostError> {
         let mut content = Vec::new();
         self.open(path)?

@@ -139,7 +139,7 @@ pub fn check_cpus(cpus: &CpuList) -> Result<(), HostError> {
     }
 }
 
-/// Names the caller, cut to [`MAX_NAME_BYTES`] at a character's end, and gives the name that it has now.
+/// Names the caller, cut to `MAX_NAME_BYTES` at a character's end, and gives the name that it has now.
 pub fn set_name(name: &str) -> Result<String, HostError> {
     let mut end = name.len().min(MAX_NAME_BYTES);
     while !name.is_char_boundary(end) {

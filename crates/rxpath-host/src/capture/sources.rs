@@ -27,7 +27,7 @@ pub enum Sort {
     /// The kernel's command line: only parameters that matter are kept when names are replaced.
     CommandLine,
     /// A start-up file: only the settings that it names are kept when names are replaced
-    /// ([`crate::startup::names_only`]).
+    /// (`startup::names_only`).
     Startup,
 }
 

@@ -284,7 +284,7 @@ impl Namespace {
         })?
     }
 
-    /// As [`Netlink::create_upper`].
+    /// As `Netlink::create_upper`.
     pub fn upper(
         &self,
         kind: UpperKind,
