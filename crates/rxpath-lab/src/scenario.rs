@@ -18,6 +18,7 @@ pub mod power;
 mod protocol;
 mod reader;
 mod resolve;
+mod reworded;
 mod sections;
 mod set;
 mod source;

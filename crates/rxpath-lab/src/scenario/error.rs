@@ -85,13 +85,6 @@ pub(super) fn nearest<'a>(
         .map(|(_, known)| known)
 }
 
-/// `did you mean X?` for a message of serde: it quotes the wrong word first, then all that is known.
-pub(super) fn meant(message: &str) -> Option<String> {
-    let mut quoted = message.split('`').skip(1).step_by(2);
-    let near = nearest(quoted.next()?, quoted)?;
-    Some(format!("did you mean `{near}`?"))
-}
-
 /// `did you mean X?`, or the list of what is known.
 pub(super) fn suggestion(word: &str, what: &str, candidates: &[&str]) -> String {
     match nearest(word, candidates.iter().copied()) {

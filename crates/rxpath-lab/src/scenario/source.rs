@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{At, FileError, meant, suggestion};
+use super::error::{At, FileError};
+use super::reworded::reworded;
 
 /// A TOML table as JSON.
 pub(super) type Table = Map<String, Value>;
@@ -73,25 +74,13 @@ impl<'a> Positions<'a> {
         serde_path_to_error::deserialize(Value::Object(tree)).map_err(|error| {
             let path = error.path().to_string();
             let why = error.inner().to_string();
-            let wrong = if path == "." || why.contains(&format!("`{path}`")) {
-                why.clone()
-            } else {
-                format!("`{path}`: {why}")
-            };
-            if let Some((word, known)) = unknown_field(&why) {
-                let wrong = format!("{} has no key `{word}`", owner(&path));
-                return FileError::new(&self.at(&path), wrong, suggestion(word, "keys", &known));
-            }
-            let right = meant(&why).unwrap_or_else(|| HELP.into());
-            FileError::new(&self.at(&path), wrong, right)
+            let (wrong, right) = reworded(&why, owner(&path));
+            let is_named = path == "." || wrong.contains(&format!("`{path}`"));
+            let named = is_named || wrong.starts_with(owner(&path));
+            let wrong = if named { wrong } else { format!("`{path}`: {wrong}") };
+            FileError::new(&self.at(&path), wrong, right.unwrap_or_else(|| HELP.into()))
         })
     }
-}
-
-/// The word and all that is known, of serde's message about an unknown field.
-fn unknown_field(why: &str) -> Option<(&str, Vec<&str>)> {
-    let mut quoted = why.strip_prefix("unknown field ")?.split('`').skip(1).step_by(2);
-    Some((quoted.next()?, quoted.collect()))
 }
 
 /// What the table at a path is, in words.

@@ -7,8 +7,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::cpus::CpuExpr;
-use super::error::{At, FileError, meant, nearest};
+use super::error::{At, FileError, nearest};
 use super::keys::{Key, Kind};
+use super::reworded::reworded;
 use super::source::Table;
 use super::spec::{Parser, Qdisc};
 
@@ -249,8 +250,8 @@ fn names(value: &Value, prefix: &str, found: &mut Table) -> Result<(), Why> {
 
 fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, Why> {
     serde_json::from_value(value.clone()).map_err(|error| {
-        let why = error.to_string();
-        Why { right: meant(&why), wrong: format!(": {why}") }
+        let (wrong, right) = reworded(&error.to_string(), "it");
+        Why { right, wrong: format!(": {wrong}") }
     })
 }
 

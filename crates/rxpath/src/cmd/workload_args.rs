@@ -77,7 +77,7 @@ pub struct BufferArgs {
 /// A receiver that is slow on purpose.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct SlowArgs {
-    /// Simulated CPU work per datagram, read or transaction in nanoseconds (or with a unit: 2us)
+    /// Simulated CPU work per packet, read or transaction in nanoseconds (or with a unit: 2us)
     #[arg(long, value_name = "NS", value_parser = nanoseconds)]
     work: Option<u64>,
     /// Stall: sleep this long …
