@@ -95,6 +95,7 @@ impl Shown for Serve {
                 "receive",
                 format!("{}, {} a call", value_name(s.receive), Bytes(s.buffer_bytes as u64)),
             ),
+            ("call", s.call.clone()),
             ("sockets", socket_text(&s.socket)),
             ("preamble", format!("version {}", s.preamble_version)),
         ];
