@@ -300,8 +300,8 @@ impl ThreadResult {
 }
 
 impl Interval {
-    /// Counters of this moment.
-    pub(crate) fn of(shared: &Shared, tcp: Option<TcpSummary>) -> Self {
+    /// Counters of this moment, without what sockets say.
+    pub(crate) fn of(shared: &Shared) -> Self {
         Self {
             t_ns: clock::now_ns(),
             delivered_bytes: shared.sum(|tally| &tally.received_bytes),
@@ -312,7 +312,7 @@ impl Interval {
             thread_sent_bytes: shared.each(|tally| &tally.sent_bytes),
             thread_transactions_total: shared.each(|tally| &tally.units),
             thread_cpus: shared.cpus(),
-            tcp,
+            tcp: None,
         }
     }
 }

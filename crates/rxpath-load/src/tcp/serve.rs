@@ -66,7 +66,7 @@ impl Workload for Serve {
     fn start(&mut self, _t_ns: u64) {}
 
     fn interval(&self) -> Interval {
-        Interval::of(&self.pool.shared, self.server.sample())
+        Interval { tcp: self.server.sample(), ..Interval::of(&self.pool.shared) }
     }
 
     fn done(&self) -> u64 {

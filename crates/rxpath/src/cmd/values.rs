@@ -60,7 +60,7 @@ pub fn small_size(text: &str) -> Result<u32, String> {
 }
 
 /// A value of an option as the command line spells it.
-pub fn value_name(value: impl clap::ValueEnum) -> String {
+pub fn value_name(value: &impl clap::ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 

@@ -150,7 +150,7 @@ impl Workload for Stream {
     }
 
     fn interval(&self) -> Interval {
-        Interval::of(&self.pool.shared, self.open_connections.sample())
+        Interval { tcp: self.open_connections.sample(), ..Interval::of(&self.pool.shared) }
     }
 
     fn done(&self) -> u64 {

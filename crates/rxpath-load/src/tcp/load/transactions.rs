@@ -164,7 +164,7 @@ impl<const SINGLE: bool> Workload for Transactions<SINGLE> {
     }
 
     fn interval(&self) -> Interval {
-        Interval::of(&self.pool.shared, self.open_connections.sample())
+        Interval { tcp: self.open_connections.sample(), ..Interval::of(&self.pool.shared) }
     }
 
     fn finish(&mut self) -> Result<Finished<TransactionsResult>, LoadError> {

@@ -85,6 +85,12 @@ fn settle(
         cpus: options.threads.cpus.clone(),
         nice: options.threads.nice,
         sockets: options.sockets,
+        call: if options.stall.is_some() {
+            "epoll"
+        } else {
+            "epoll; blocking calls while one connection of transactions has a thread to itself"
+        }
+        .into(),
         buffer_bytes: options.buffer_bytes,
         receive: options.receive,
         low_water_bytes: low_water(options, warnings)?,

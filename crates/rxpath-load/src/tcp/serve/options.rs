@@ -78,6 +78,8 @@ pub struct ServeSettings {
     pub nice: Option<i32>,
     /// One listener for all threads (connections are distributed evenly), or one each (the kernel's hash).
     pub sockets: Sockets,
+    /// How a thread waits for its connections.
+    pub call: String,
     /// Buffer of a receive call.
     pub buffer_bytes: usize,
     /// How bytes are taken.

@@ -1,6 +1,6 @@
 //! One thread of a server: an epoll loop over the listener, the inbox and its connections.
 
-mod alone;
+mod blocking;
 mod steps;
 
 use std::io::{self, ErrorKind};
@@ -21,7 +21,7 @@ use crate::tcp::result::ThreadResult;
 use crate::tcp::serve::connection::{Connection, Interest, Lent, Step};
 use crate::tcp::serve::options::ServeOptions;
 use crate::tcp::serve::server::ServerState;
-use crate::tcp::serve::worker::alone::Alone;
+use crate::tcp::serve::worker::blocking::OnlyConnection;
 use crate::tcp::serve::worker::steps::Steps;
 use crate::udp::serve::options::Sockets;
 use crate::usage::UsageMeter;
@@ -81,7 +81,7 @@ struct Worker<'a> {
     resting_until_ns: u64,
     stalls: Stalls,
     longest_away_ns: u64,
-    alone: Alone,
+    only: OnlyConnection,
 }
 
 impl<'a> Worker<'a> {
@@ -103,7 +103,7 @@ impl<'a> Worker<'a> {
             resting_until_ns: 0,
             stalls: Stalls::new(plan.options.stall),
             longest_away_ns: 0,
-            alone: Alone::default(),
+            only: OnlyConnection::default(),
         };
         worker.listen(true)?;
         let bell = &plan.server.inbox(start.index).bell;
@@ -144,7 +144,7 @@ impl<'a> Worker<'a> {
                     key => self.event(key, event.events(), false)?,
                 }
             }
-            self.serve_alone(&events[..n])?;
+            self.serve_by_blocking(&events[..n])?;
             self.longest_away_ns = self.longest_away_ns.max(self.stalls.sleep(self.start.shared));
             if now_ns >= self.next_sweep_ns {
                 self.sweep(now_ns)?;

@@ -50,7 +50,7 @@ fn open_with<T: Transmit + 'static>(mut options: LoadOptions) -> Result<Load, Lo
     }
     let settings = settle::<T>(&options, &flows, is_forced, &mut warnings)?;
     let pool = Pool::new("rx-load", &options.threads);
-    let mut load = Load { settings, warnings, pool, options };
+    let mut load = Load { options, settings, warnings, pool };
     start_workers::<T>(&mut load, flows)?;
     Ok(load)
 }
@@ -172,14 +172,15 @@ fn start_workers<T: Transmit + 'static>(
     let options = &load.options;
     let threads = options.threads.count;
     let tag = (std::hash::RandomState::new().build_hasher().finish() as u32) << 16;
-    let mut shares: Vec<(Vec<T::Flow>, Vec<(u32, u64)>)> = Vec::new();
-    shares.resize_with(threads, Default::default);
+    let all = flows.len();
+    let mut shares: Vec<Vec<T::Flow>> = Vec::new();
+    shares.resize_with(threads, Vec::new);
     for (index, flow) in flows.into_iter().enumerate() {
-        let (flows, streams) = &mut shares[index % threads];
-        flows.push(flow);
-        streams.push((tag | index as u32, 0));
+        shares[index % threads].push(flow);
     }
-    for (index, (flows, streams)) in shares.into_iter().enumerate() {
+    for (index, flows) in shares.into_iter().enumerate() {
+        let streams =
+            (index..all).step_by(threads).map(|number| (tag | number as u32, 0)).collect();
         let messages = options.count.map_or(u64::MAX, |count| {
             options.threads.share(count / options.segments() as u64, index)
         });

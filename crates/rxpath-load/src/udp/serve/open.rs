@@ -27,7 +27,7 @@ pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     let settings = settle(&options, &sockets, is_forced, &mut warnings)?;
     let pool = Pool::new("rx-serve", &options.threads);
     let sockets = sockets.into_iter().map(Arc::new).collect();
-    let mut serve = Serve { settings, warnings, sockets, pool, options };
+    let mut serve = Serve { options, settings, warnings, sockets, pool };
     start_workers(&mut serve)?;
     serve.pool.shared.count_cpu_time();
     Ok(serve)

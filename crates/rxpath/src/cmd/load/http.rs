@@ -154,7 +154,7 @@ impl Shown for Load {
         }
         let first = s.request.lines().next().unwrap_or_default();
         rows.push(("request", format!("{first}, {} bytes", s.request_bytes)));
-        rows.push(("engine", value_name(s.engine)));
+        rows.push(("engine", value_name(&s.engine)));
         block(&format!("load http {}", s.url), &rows)
     }
 

@@ -110,13 +110,13 @@ impl Shown for Serve {
             ms => format!("sleeps up to {ms} ms"),
         };
         let engine = match s.trigger {
-            Some(trigger) => format!("epoll, {} triggered", value_name(trigger)),
+            Some(trigger) => format!("epoll, {} triggered", value_name(&trigger)),
             None => "io_uring, multishot accept and receive".into(),
         };
         let mut rows = vec![
             ("threads", placed(s.threads_count, &s.cpus)),
             ("engine", format!("{engine}, up to {} events a wait, {wait}", s.events)),
-            ("listeners", value_name(s.sockets)),
+            ("listeners", value_name(&s.sockets)),
             ("reply", format!("{} bytes of TCP payload, body {}", s.reply_bytes, s.body_bytes)),
             (
                 "requests",

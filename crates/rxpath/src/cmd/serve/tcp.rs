@@ -90,11 +90,12 @@ impl Shown for Serve {
         let s = Workload::settings(self);
         let mut rows = vec![
             ("threads", placed(s.threads_count, &s.cpus)),
-            ("listeners", value_name(s.sockets)),
+            ("listeners", value_name(&s.sockets)),
             (
                 "receive",
-                format!("{}, {} a call", value_name(s.receive), Bytes(s.buffer_bytes as u64)),
+                format!("{}, {} a call", value_name(&s.receive), Bytes(s.buffer_bytes as u64)),
             ),
+            ("call", s.call.clone()),
             ("sockets", socket_text(&s.socket)),
             ("preamble", format!("version {}", s.preamble_version)),
         ];

@@ -106,12 +106,12 @@ impl Shown for Serve {
         };
         let mut rows = vec![
             ("threads", placed(s.threads_count, &s.cpus)),
-            ("sockets", value_name(s.sockets)),
+            ("sockets", value_name(&s.sockets)),
             ("call", format!("{}, batch {}", s.call, s.batch)),
             ("receive buffer", capacity),
         ];
         if let Some(steer) = s.steer {
-            rows.push(("steer", value_name(steer)));
+            rows.push(("steer", value_name(&steer)));
         }
         if s.gro {
             rows.push(("UDP_GRO", "on; datagrams counted by segment".into()));

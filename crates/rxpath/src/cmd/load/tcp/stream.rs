@@ -86,10 +86,10 @@ impl Shown for Stream {
     fn settings_text(&self) -> String {
         let s = Workload::settings(self);
         let mut rows = common_rows(&s.common);
-        rows.push(("direction", value_name(s.direction)));
+        rows.push(("direction", value_name(&s.direction)));
         rows.push((
             "send",
-            format!("{}, {} a call, {}", value_name(s.send), Bytes(s.buffer_bytes as u64), s.call),
+            format!("{}, {} a call, {}", value_name(&s.send), Bytes(s.buffer_bytes as u64), s.call),
         ));
         rows.push((
             "rate",

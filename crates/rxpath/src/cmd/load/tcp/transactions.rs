@@ -104,7 +104,7 @@ impl<const SINGLE: bool> Shown for Transactions<SINGLE> {
             }),
         ));
         if let Some(close_by) = s.close {
-            rows.push(("closed by", value_name(close_by)));
+            rows.push(("closed by", value_name(&close_by)));
         }
         let kind = if SINGLE { "crr" } else { "rr" };
         block(&format!("load tcp {kind} {}", s.common.to), &rows)

