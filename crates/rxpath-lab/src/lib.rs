@@ -1,6 +1,5 @@
 //! Experiments: scenario files, the two-namespace lab they run in, trials, and the run directory they leave.
 
-pub mod bed;
 pub mod clock;
 pub mod error;
 pub mod installed;
@@ -12,6 +11,7 @@ pub mod plan;
 pub mod run;
 pub mod scenario;
 pub mod selftest;
+pub mod testbed;
 pub mod trial;
 pub mod watch;
 

@@ -33,17 +33,17 @@ pub use self::admission::LOCK_PATIENCE;
 use self::admission::{can_run, lock, shared_counters};
 pub use self::disturbed::COUNTED;
 use self::progress::Progress;
-use crate::bed::Bed;
-use crate::bed::local::LocalBed;
-use crate::bed::netns::NetnsBed;
 use crate::clock::{epoch_offset_ns, monotonic_ns};
 use crate::error::LabError;
 use crate::installed;
 use crate::plan;
 use crate::scenario::spec::{Resolved, Topology, Trials, Variant};
+use crate::testbed::Testbed;
+use crate::testbed::local::LocalTestbed;
+use crate::testbed::netns::NetnsTestbed;
 use crate::trial::compose::{Number, compose};
-use crate::trial::conduct::{Job, Raw, conduct};
 use crate::trial::observers;
+use crate::trial::runner::{Measurements, TrialConfig, run_trial};
 
 /// Trials that replace void ones, at most, for each planned trial.
 const REPLACEMENTS: u32 = 3;
@@ -336,8 +336,8 @@ impl Running<'_> {
             block,
             variant: variant.name.clone(),
         })?;
-        let bed = self.bed(variant)?;
-        for change in bed.changes().to_vec() {
+        let testbed = self.testbed(variant)?;
+        for change in testbed.changes().to_vec() {
             let (old, new) = (change.old, change.new);
             self.tell(What::SettingChanged {
                 side: change.side,
@@ -347,7 +347,7 @@ impl Running<'_> {
             })?;
         }
         let files = self.writer.directory().join("programs").join(format!("trial{}", number.trial));
-        let job = Job {
+        let config = TrialConfig {
             variant,
             witness: self.options.witness,
             calibration: self.calibration.as_ref(),
@@ -360,7 +360,7 @@ impl Running<'_> {
         let (progress, writer) = (&mut *self.progress, &mut self.writer);
         let mut unwritten = None;
         // Told as they begin, so that a killed run says how far it came.
-        let raw = conduct(&job, bed.as_ref(), &mut |phase| {
+        let raw = run_trial(&config, testbed.as_ref(), &mut |phase| {
             progress.phase(phase);
             let what = What::Phase { trial: number.trial, phase: phase.to_owned() };
             if let Err(error) = writer.event(&Event { t_ns: monotonic_ns() as i64, what }) {
@@ -379,11 +379,11 @@ impl Running<'_> {
             let named = TrialSamples { trial: number.trial, variant, ..samples.clone() };
             self.writer.samples(&named)?;
         }
-        Ok(compose(number, variant, bed.as_ref(), raw))
+        Ok(compose(number, variant, testbed.as_ref(), raw))
     }
 
     /// Keeps the times behind the programs' quantiles: quantiles of trials can't be merged, histograms can.
-    fn histograms(&mut self, trial: u32, raw: &Raw) -> Result<(), LabError> {
+    fn histograms(&mut self, trial: u32, raw: &Measurements) -> Result<(), LabError> {
         for (side, program) in [("load", &raw.load), ("serve", &raw.serve)] {
             for (name, hdr_v2_base64) in &program.histograms {
                 let file = format!("trial{trial}-{side}-{name}");
@@ -402,10 +402,10 @@ impl Running<'_> {
         Ok(())
     }
 
-    fn bed(&self, variant: &Variant) -> Result<Box<dyn Bed>, LabError> {
+    fn testbed(&self, variant: &Variant) -> Result<Box<dyn Testbed>, LabError> {
         Ok(match (variant.topology, &self.owner) {
-            (Topology::Netns, Some(owner)) => Box::new(NetnsBed::make(owner, &variant.lab)?),
-            _ => Box::new(LocalBed::make(&variant.lab)?),
+            (Topology::Netns, Some(owner)) => Box::new(NetnsTestbed::make(owner, &variant.lab)?),
+            _ => Box::new(LocalTestbed::make(&variant.lab)?),
         })
     }
 

@@ -17,9 +17,9 @@ use rxpath_record::verdict::Stage;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::bed::filters::MOST_CONNECTIONS;
 use crate::scenario::spec::Resolved;
 use crate::scenario::{HostShape, ScenarioError, parse, resolve};
+use crate::testbed::filters::MOST_CONNECTIONS;
 
 use cases::Draw;
 pub use cases::{CASES, Case, Needs};

@@ -5,7 +5,6 @@
 mod attached;
 pub mod background;
 pub mod compose;
-pub mod conduct;
 pub mod evidence;
 pub mod external;
 pub mod kernel_lines;
@@ -18,7 +17,8 @@ pub mod phase;
 pub mod program;
 pub mod reasons;
 pub mod result;
-mod sampler;
+pub mod runner;
+pub mod sampler;
 pub mod start;
 pub mod stolen;
 mod tracing;

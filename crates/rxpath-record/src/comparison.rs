@@ -4,10 +4,11 @@ use rxpath_core::units::si;
 use rxpath_stats::bootstrap::Interval;
 use rxpath_stats::difference::{Difference, Undecided, Word};
 use rxpath_stats::looks::{FIRST, MOST};
-use rxpath_stats::metric::{self, Good};
 use rxpath_stats::{Looks, Scale};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::metric::{self, Good};
 
 pub use rxpath_stats::difference::{Undecided as Reason, Word as Outcome};
 

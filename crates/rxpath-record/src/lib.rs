@@ -10,6 +10,7 @@ pub mod event;
 pub mod evidence;
 pub mod ledger;
 pub mod manifest;
+pub mod metric;
 pub mod prediction;
 pub mod run;
 pub mod samples;

@@ -1,7 +1,7 @@
 //! Numbers for a report: few digits, a unit, and a base for every percentage.
 
 use rxpath_core::units::grouped;
-use rxpath_stats::metric::unit;
+use rxpath_record::metric::unit;
 
 /// A point in time to the second: an RFC 3339 text without its fraction.
 pub(crate) fn instant(text: &str) -> String {

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use crate::{Run, html, markdown};
 use rxpath_core::{Division, Log2};
 use rxpath_record::comparison::Effect;
+use rxpath_record::metric;
 use rxpath_record::run::RunReader;
 use rxpath_record::stolen::{CpuPaid, InterruptCost, Stolen, TakenBy, TaskPaid, Victim};
 use rxpath_record::traced::{CpuTraced, DeviceTraced, IrqTraced, NapiTraced, StageTraced, Traced};
 use rxpath_stats::Looks;
 use rxpath_stats::difference::difference;
-use rxpath_stats::metric;
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/runs").join(name)

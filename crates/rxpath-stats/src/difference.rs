@@ -10,10 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::bootstrap::Interval;
 use crate::looks::Looks;
-use crate::metric::Good;
 use crate::paired::{Estimate, Paired};
 use crate::quantile::{median, range};
-use crate::scale::Scale;
+use crate::scale::{Good, Scale};
 use crate::welch::Apart;
 use crate::{planning, student};
 

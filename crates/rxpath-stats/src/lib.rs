@@ -8,7 +8,6 @@ pub mod buckets;
 pub mod difference;
 pub mod histogram;
 pub mod looks;
-pub mod metric;
 pub mod order;
 pub mod paired;
 pub mod planning;

@@ -4,6 +4,15 @@
 //! the verdict. Shares have a natural zero: a step is added to them, which is the difference that matters near zero.
 //! Far above the step this is the logarithm of the ratio again.
 
+/// The good direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Good {
+    /// More is better.
+    Up,
+    /// Less is better.
+    Down,
+}
+
 /// How two values of a metric are compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {

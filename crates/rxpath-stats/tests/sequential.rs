@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use rxpath_stats::difference::{Difference, Settled, Word, difference, family};
-use rxpath_stats::metric::Good;
+use rxpath_stats::scale::Good;
 use rxpath_stats::{Looks, Scale};
 
 const MOST: usize = 20;

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use assert_cmd::Command;
-use rxpath_stats::metric::{Good, METRICS};
+use rxpath_record::metric::{Good, METRICS};
 use serde_json::Value;
 
 use crate::commands::root;

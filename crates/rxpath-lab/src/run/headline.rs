@@ -4,7 +4,7 @@ use rxpath_core::units::si;
 use rxpath_record::comparison::{Comparison, Outcome};
 use rxpath_record::ledger::Balances;
 use rxpath_record::manifest::{Manifest, Status};
-use rxpath_stats::metric::{self, is_share};
+use rxpath_record::metric::{self, is_share};
 
 use super::disturbed;
 

@@ -6,14 +6,14 @@ use rxpath_core::Side;
 use rxpath_record::event::{Event, What};
 
 use crate::scenario::spec::Protocol;
-use crate::trial::conduct::Raw;
 use crate::trial::line::Line;
+use crate::trial::runner::Measurements;
 
 /// The samples of a trial, in the order of time per side.
 ///
 /// Named after what the protocol counts: `offered_packets` and `delivered_packets`, `answered_requests_total` and
 /// `served_requests_total`.
-pub fn events(trial: u32, protocol: Protocol, raw: &Raw) -> Vec<Event> {
+pub fn events(trial: u32, protocol: Protocol, raw: &Measurements) -> Vec<Event> {
     let counted = protocol.counted();
     let (load, serve) = match protocol {
         Protocol::Udp => ("offered", "delivered"),

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use rxpath_core::Warning;
 use rxpath_record::manifest::{Manifest, Trial};
+use rxpath_record::metric;
 use rxpath_stats::order::{self, SUSPICIOUS};
-use rxpath_stats::{metric, quantile, slope};
+use rxpath_stats::{quantile, slope};
 
 /// What a reader should know about drift, order and memory.
 pub(super) fn warnings(manifest: &Manifest) -> Vec<Warning> {

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use rxpath_diagnose::combine;
 use rxpath_record::comparison::{Comparison, Effect, NoiseFloor, Outcome, Reason};
 use rxpath_record::manifest::{Manifest, Metric, Trial, VariantSummary};
+use rxpath_record::metric;
 use rxpath_record::verdict::{PairedTrial, Verdict};
 use rxpath_stats::difference::{self, Difference, difference};
 use rxpath_stats::order::unequal_voids;
-use rxpath_stats::{Looks, bootstrap, metric, quantile};
+use rxpath_stats::{Looks, bootstrap, quantile};
 
 use crate::scenario::spec::{Compare, Resolved, Variant};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rxpath_stats::metric::METRICS;
+use rxpath_record::metric::METRICS;
 use serde::Deserialize;
 use serde_json::Value;
 

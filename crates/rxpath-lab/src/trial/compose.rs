@@ -16,15 +16,15 @@ use rxpath_record::verdict::Verdict;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::conduct::{Raw, SideRaw};
 use super::evidence::{SideSeen, packets_by_cpu};
 use super::noise::{self, Disturbance};
 use super::observe::Between;
 use super::result::Worker;
+use super::runner::{Measurements, SideMeasurements};
 use super::stolen;
 use super::window::{self, Span};
-use crate::bed::Bed;
 use crate::scenario::spec::{Protocol, Variant};
+use crate::testbed::Testbed;
 
 /// Which trial of the run it is.
 #[derive(Clone, Copy, Debug)]
@@ -36,16 +36,16 @@ pub struct Number {
 }
 
 /// How the load could be spread over CPUs, and how it was.
-fn spread(bed: &dyn Bed, raw: &Raw) -> Spread {
-    let (queues, rps_cpus) = bed.queues().unzip();
+fn spread(testbed: &dyn Testbed, raw: &Measurements) -> Spread {
+    let (queues, rps_cpus) = testbed.queues().unzip();
     let settings = LoadSettings::deserialize(&raw.load.settings);
     let flows = settings.ok().map(|settings| settings.flows_count as u64);
     Spread { queues, rps_cpus, flows, packets: packets_by_cpu(&raw.window_moved) }
 }
 
 /// What the ledger must know about the way, with what the trial's programs put into it.
-pub(super) fn path(bed: &dyn Bed, hooks: &[String]) -> PathFacts {
-    let mut path = bed.path();
+pub(super) fn path(testbed: &dyn Testbed, hooks: &[String]) -> PathFacts {
+    let mut path = testbed.path();
     if !hooks.is_empty() {
         // A counter of theirs would have been read from its beginning only: the difference stands alone.
         path.ingress_rules = None;
@@ -58,7 +58,7 @@ pub(super) fn path(bed: &dyn Bed, hooks: &[String]) -> PathFacts {
 }
 
 /// Hooks that the trial's programs attached, where something was lost in them.
-fn hooked(raw: &Raw, ledger: &Ledger) -> Option<Warning> {
+fn hooked(raw: &Measurements, ledger: &Ledger) -> Option<Warning> {
     let lost = ledger.lost_at(Place::IngressHook);
     (lost > 0 && !raw.hooks.is_empty()).then(|| {
         let text = format!(
@@ -87,14 +87,19 @@ struct Composed {
 }
 
 /// Puts the record of a trial together.
-pub fn compose(number: Number, variant: &Variant, bed: &dyn Bed, raw: Raw) -> Trial {
+pub fn compose(
+    number: Number,
+    variant: &Variant,
+    testbed: &dyn Testbed,
+    raw: Measurements,
+) -> Trial {
     let [from, to] = raw.between.window_ns;
-    let span = |side: &SideRaw| window::span(&side.lines, from, to).unwrap_or_default();
+    let span = |side: &SideMeasurements| window::span(&side.lines, from, to).unwrap_or_default();
     let spans = Spans { load: span(&raw.load), serve: span(&raw.serve) };
     let silent = silent(variant, [from, to], &raw);
     let mut made = match variant.protocol() {
-        Protocol::Udp => udp::compose(variant, bed, &raw, &spans),
-        _ => tcp::compose(variant, bed, &raw, &spans),
+        Protocol::Udp => udp::compose(variant, testbed, &raw, &spans),
+        _ => tcp::compose(variant, testbed, &raw, &spans),
     };
     made.ledger.reasons.clone_from(&raw.observed.reasons);
     let hooked = hooked(&raw, &made.ledger);
@@ -131,7 +136,7 @@ pub fn compose(number: Number, variant: &Variant, bed: &dyn Bed, raw: Raw) -> Tr
 }
 
 /// Own programs without two lines in the window: the zeros of their rates are gaps.
-fn silent(variant: &Variant, [from, to]: [u64; 2], raw: &Raw) -> Vec<Warning> {
+fn silent(variant: &Variant, [from, to]: [u64; 2], raw: &Measurements) -> Vec<Warning> {
     let sides = [
         ("load", variant.load.is_own_running(), &raw.load),
         ("serve", variant.serve.is_own_running(), &raw.serve),
@@ -152,12 +157,12 @@ struct Workers {
     serve: Vec<Worker>,
 }
 
-fn sides(raw: &Raw) -> Workers {
+fn sides(raw: &Measurements) -> Workers {
     Workers { load: raw.load.result.workers(), serve: raw.serve.result.workers() }
 }
 
 impl Workers {
-    fn seen<'a>(&'a self, raw: &Raw, spans: &'a Spans) -> (SideSeen<'a>, SideSeen<'a>) {
+    fn seen<'a>(&'a self, raw: &Measurements, spans: &'a Spans) -> (SideSeen<'a>, SideSeen<'a>) {
         let load = SideSeen { span: &spans.load, threads: &self.load, pid: raw.load.pid };
         let serve = SideSeen { span: &spans.serve, threads: &self.serve, pid: raw.serve.pid };
         (load, serve)
@@ -196,7 +201,7 @@ fn running(evidence: &Evidence) -> [f64; 2] {
 fn metrics(
     variant: &Variant,
     evidence: &Evidence,
-    raw: &Raw,
+    raw: &Measurements,
     spans: &Spans,
 ) -> BTreeMap<String, f64> {
     let mut all = BTreeMap::new();
@@ -237,6 +242,6 @@ fn affinity(evidence: &Evidence, variant: &Variant) -> Vec<Warning> {
     all
 }
 
-fn with_settings(side: &SideRaw) -> Value {
+fn with_settings(side: &SideMeasurements) -> Value {
     serde_json::json!({ "settings": side.settings, "result": side.result })
 }

@@ -29,7 +29,7 @@ pub struct SideSeen<'a> {
 }
 
 /// All that evidence is made of.
-pub struct Seen<'a> {
+pub struct EvidenceInput<'a> {
     /// The machine over the window.
     pub between: &'a Between,
     /// The sending side.
@@ -48,6 +48,8 @@ pub struct Seen<'a> {
     pub softirq: SoftirqPlace,
     /// How the load could be spread, and how it was.
     pub spread: Spread,
+    /// `net.core.netdev_max_backlog`.
+    pub backlog_limit_packets: Option<u64>,
     /// Connection tracking, when it was read.
     pub conntrack: Option<ConntrackUse>,
     /// What tracepoints measured.
@@ -57,8 +59,7 @@ pub struct Seen<'a> {
 }
 
 /// Puts the evidence of one trial together.
-pub fn gather(seen: &Seen<'_>) -> Evidence {
-    let backlog = rxpath_host::Root::host().number("/proc/sys/net/core/netdev_max_backlog");
+pub fn gather(seen: &EvidenceInput<'_>) -> Evidence {
     Evidence {
         watched: false,
         window_s: seen.between.seconds(),
@@ -73,7 +74,7 @@ pub fn gather(seen: &Seen<'_>) -> Evidence {
             .served
             .map_or_else(Vec::new, |(result, lines)| sockets(seen.between, result, lines)),
         softirq: seen.softirq.clone(),
-        backlog_limit_packets: backlog.ok(),
+        backlog_limit_packets: seen.backlog_limit_packets,
         segments_per_send: seen.segments_per_send,
         reader_stall_s: seen
             .served

@@ -21,10 +21,10 @@ use super::peer::Peer;
 use super::phase;
 use super::result::{ExternalResult, WorkloadResult};
 use super::unreaped::{Life, life, signal_group};
-use crate::bed::Started;
 use crate::error::LabError;
 use crate::output;
 use crate::scenario::spec::Parser;
+use crate::testbed::Started;
 
 /// Output beyond this is counted and not kept.
 const OUTPUT_LIMIT: u64 = 16 << 20;
@@ -129,7 +129,7 @@ impl<'a> External<'a> {
 
     fn wait_end(&mut self, limit: Duration, stop: &AtomicBool) -> Result<bool, LabError> {
         let mut ended = false;
-        phase::until(monotonic_ns() + limit.as_nanos() as u64, stop, || {
+        phase::until(monotonic_ns, monotonic_ns() + limit.as_nanos() as u64, stop, || {
             ended = self.ended();
             Ok(ended)
         })?;
@@ -170,7 +170,7 @@ impl Peer for External<'_> {
         }
         self.launch()?;
         let mut ready = false;
-        phase::until(monotonic_ns() + limit.as_nanos() as u64, stop, || {
+        phase::until(monotonic_ns, monotonic_ns() + limit.as_nanos() as u64, stop, || {
             ready = self.is_ready();
             Ok(ready || self.ended())
         })?;

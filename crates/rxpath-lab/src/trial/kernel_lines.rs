@@ -7,15 +7,14 @@
 use rxpath_record::counters::Snapshot;
 
 use super::line::Line;
-use crate::bed::Bed;
-use crate::clock::monotonic_ns;
+use crate::testbed::Testbed;
 
 /// Time between two readings.
 const EVERY_NS: u64 = 50_000_000;
 
 /// Reads both sides' counters again and again, when a program needs it.
 pub struct Watcher<'a> {
-    bed: &'a dyn Bed,
+    testbed: &'a dyn Testbed,
     wanted: bool,
     next_ns: u64,
     tx: Vec<Line>,
@@ -24,16 +23,16 @@ pub struct Watcher<'a> {
 
 impl<'a> Watcher<'a> {
     /// A watcher that reads nothing unless it is wanted: readings cost CPU time on a measured machine.
-    pub fn new(bed: &'a dyn Bed, wanted: bool) -> Self {
-        Self { bed, wanted, next_ns: 0, tx: Vec::new(), rx: Vec::new() }
+    pub fn new(testbed: &'a dyn Testbed, wanted: bool) -> Self {
+        Self { testbed, wanted, next_ns: 0, tx: Vec::new(), rx: Vec::new() }
     }
 
     /// Reads the counters when it is time.
     pub fn look(&mut self) {
-        let now = monotonic_ns();
+        let now = self.testbed.clock_ns();
         if self.wanted && now >= self.next_ns {
             self.next_ns = now + EVERY_NS;
-            let snapshot = self.bed.snapshot();
+            let snapshot = self.testbed.snapshot();
             self.tx.push(sent(&snapshot));
             self.rx.push(received(&snapshot));
         }

@@ -112,7 +112,7 @@ pub struct ThreadTime {
 }
 
 /// What happened between two marks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Between {
     /// The window.
     pub window_ns: [u64; 2],

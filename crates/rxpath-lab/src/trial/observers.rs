@@ -15,9 +15,9 @@ use rxpath_record::traced::Traced;
 use super::reasons::Reasons;
 use super::stolen::StolenTime;
 use super::tracing::Tracing;
-use crate::bed::Bed;
 use crate::error::LabError;
 use crate::scenario::spec::{Observe, Resolved, Variant};
+use crate::testbed::Testbed;
 
 /// The observers of one trial.
 #[derive(Default)]
@@ -45,7 +45,7 @@ impl Observers {
     pub fn start(
         variant: &Variant,
         calibration: Option<&Calibration>,
-        bed: &dyn Bed,
+        receiver_netns: Option<u32>,
     ) -> Result<Self, HostError> {
         let Observe { sample_interval: _, drops, steal, trace } = variant.observe;
         let not_calibrated = || Calibration::none("it was not measured");
@@ -54,7 +54,7 @@ impl Observers {
         Ok(Self {
             reasons: drops.then(Reasons::start).transpose()?,
             stolen: steal.then(stolen).transpose()?,
-            tracing: trace.then(|| Tracing::load(bed)).transpose()?,
+            tracing: trace.then(|| Tracing::load(receiver_netns)).transpose()?,
         })
     }
 
@@ -80,10 +80,10 @@ impl Observers {
     }
 
     /// The window ends.
-    pub fn close(&mut self, bed: &dyn Bed, seen: &mut Observed) -> Result<(), HostError> {
+    pub fn close(&mut self, testbed: &dyn Testbed, seen: &mut Observed) -> Result<(), HostError> {
         // First what only has to be read: the account waits for its victim.
         if let Some(tracing) = self.tracing.take() {
-            let (found, warnings) = tracing.close(bed)?;
+            let (found, warnings) = tracing.close(testbed)?;
             seen.traced = Some(found);
             seen.warnings.extend(warnings);
         }
@@ -96,9 +96,9 @@ impl Observers {
     }
 
     /// The trial is quiescent again.
-    pub fn end(self, bed: &dyn Bed, seen: &mut Observed) -> Result<(), HostError> {
+    pub fn end(self, testbed: &dyn Testbed, seen: &mut Observed) -> Result<(), HostError> {
         if let Some(reasons) = self.reasons {
-            let (found, warnings) = reasons.read(bed)?;
+            let (found, warnings) = reasons.read(testbed)?;
             seen.reasons = found;
             seen.warnings.extend(warnings);
         }

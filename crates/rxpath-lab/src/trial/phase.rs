@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use crate::clock::monotonic_ns;
 use rxpath_record::counters::Snapshot;
 
-use crate::bed::Bed;
 use crate::error::LabError;
+use crate::testbed::Testbed;
 
 /// Two readings this far apart must be equal for counters to count as stable.
 const REST: Duration = Duration::from_millis(30);
@@ -22,16 +22,16 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// Only the two sides' counters count: the machine's own may move for reasons that are not the lab's. They alone are
 /// not enough: a ring whose NAPI thread gets no CPU time is full and moves nothing.
 pub fn at_rest(
-    bed: &dyn Bed,
+    testbed: &dyn Testbed,
     limit: Duration,
     stop: &AtomicBool,
     empty: &dyn Fn(&Snapshot) -> bool,
 ) -> Result<Option<Snapshot>, LabError> {
     let deadline = Instant::now() + limit;
-    let mut before = bed.snapshot();
+    let mut before = testbed.snapshot();
     loop {
         pause(REST, stop)?;
-        let now = bed.snapshot();
+        let now = testbed.snapshot();
         if sides(&before).eq(sides(&now)) && empty(&now) {
             return Ok(Some(now));
         }
@@ -48,8 +48,9 @@ fn sides(snapshot: &Snapshot) -> impl Iterator<Item = (&String, &u64)> {
     snapshot.values.iter().filter(move |(name, _)| counts(name))
 }
 
-/// Lets time pass until `until_ns` of the monotonic clock, looking at the stop flag and calling `glance`.
+/// Lets time pass until `until_ns` of `clock_ns`, looking at the stop flag and calling `glance`.
 pub fn until(
+    clock_ns: impl Fn() -> u64,
     until_ns: u64,
     stop: &AtomicBool,
     mut glance: impl FnMut() -> Result<bool, LabError>,
@@ -61,7 +62,7 @@ pub fn until(
         if glance()? {
             return Ok(());
         }
-        let now = monotonic_ns();
+        let now = clock_ns();
         if now >= until_ns {
             return Ok(());
         }
@@ -72,5 +73,5 @@ pub fn until(
 
 /// Lets a span pass unless a signal cuts it short.
 pub fn pause(span: Duration, stop: &AtomicBool) -> Result<(), LabError> {
-    until(monotonic_ns() + span.as_nanos() as u64, stop, || Ok(false))
+    until(monotonic_ns, monotonic_ns() + span.as_nanos() as u64, stop, || Ok(false))
 }

@@ -18,9 +18,9 @@ use rxpath_load::control::Order;
 use serde_json::Value;
 
 use super::line;
-use crate::bed::Started;
 use crate::error::LabError;
 use crate::scenario::spec::Protocol;
+use crate::testbed::Started;
 
 /// Lines kept of what a program said on its standard error.
 const LAST_WORDS: usize = 20;
@@ -28,7 +28,7 @@ const LAST_WORDS: usize = 20;
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// What a program reports once.
-enum Said {
+enum Message {
     Settings(Value),
     Ready {
         pid: u32,
@@ -50,7 +50,7 @@ pub struct Program {
     pub protocol: Protocol,
     child: Started,
     stdin: Option<ChildStdin>,
-    said: Receiver<Said>,
+    said: Receiver<Message>,
     intervals: Arc<Mutex<Vec<line::Line>>>,
     last_words: Arc<Mutex<VecDeque<String>>>,
     readers: Vec<JoinHandle<()>>,
@@ -130,13 +130,13 @@ impl Program {
 
     /// Waits for `ready`.
     pub fn wait_ready(&mut self, limit: Duration, stop: &AtomicBool) -> Result<(), LabError> {
-        self.wait("set-up", limit, stop, |said| matches!(said, Said::Ready { .. })).map(|_| ())
+        self.wait("set-up", limit, stop, |said| matches!(said, Message::Ready { .. })).map(|_| ())
     }
 
     /// Waits for the result object.
     pub fn wait_result(&mut self, limit: Duration, stop: &AtomicBool) -> Result<Value, LabError> {
-        match self.wait("its result", limit, stop, |said| matches!(said, Said::Result(_)))? {
-            Said::Result(value) => Ok(value),
+        match self.wait("its result", limit, stop, |said| matches!(said, Message::Result(_)))? {
+            Message::Result(value) => Ok(value),
             _ => Err(LabError::Internal {
                 what: "a wait for a result ended with something else".into(),
             }),
@@ -148,15 +148,17 @@ impl Program {
         what: &'static str,
         limit: Duration,
         stop: &AtomicBool,
-        wanted: impl Fn(&Said) -> bool,
-    ) -> Result<Said, LabError> {
+        wanted: impl Fn(&Message) -> bool,
+    ) -> Result<Message, LabError> {
         let deadline = Instant::now() + limit;
         loop {
             if stop.load(Ordering::Relaxed) {
                 return Err(LabError::Interrupted);
             }
             match self.said.recv_timeout(GLANCE) {
-                Ok(Said::End) | Err(RecvTimeoutError::Disconnected) => return Err(self.died(what)),
+                Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => {
+                    return Err(self.died(what));
+                }
                 Ok(said) => {
                     self.note(&said);
                     if wanted(&said) {
@@ -176,13 +178,13 @@ impl Program {
         }
     }
 
-    fn note(&mut self, said: &Said) {
+    fn note(&mut self, said: &Message) {
         match said {
-            Said::Settings(value) => self.settings = value.clone(),
-            Said::Ready { pid, tids } => (self.pid, self.tids) = (*pid, tids.clone()),
-            Said::Warning(warning) => self.warnings.push(warning.clone()),
-            Said::Histogram(name, v2) => self.histograms.push((name.clone(), v2.clone())),
-            Said::Result(_) | Said::End => {}
+            Message::Settings(value) => self.settings = value.clone(),
+            Message::Ready { pid, tids } => (self.pid, self.tids) = (*pid, tids.clone()),
+            Message::Warning(warning) => self.warnings.push(warning.clone()),
+            Message::Histogram(name, v2) => self.histograms.push((name.clone(), v2.clone())),
+            Message::Result(_) | Message::End => {}
         }
     }
 
@@ -268,7 +270,7 @@ fn read_lines(
     stdout: impl Read,
     keep: impl Fn(&Value),
     last_words: &Mutex<VecDeque<String>>,
-    tell: impl Fn(Said) -> bool,
+    tell: impl Fn(Message) -> bool,
 ) {
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
         let said = match serde_json::from_str::<Line<Value, Value, Value>>(&line) {
@@ -276,11 +278,11 @@ fn read_lines(
                 keep(&interval);
                 continue;
             }
-            Ok(Line::Settings { settings, .. }) => Said::Settings(settings),
-            Ok(Line::Ready { pid, tids }) => Said::Ready { pid, tids },
-            Ok(Line::Result(value)) => Said::Result(value),
-            Ok(Line::Warning(warning)) => Said::Warning(warning),
-            Ok(Line::Histogram { name, hdr_v2_base64 }) => Said::Histogram(name, hdr_v2_base64),
+            Ok(Line::Settings { settings, .. }) => Message::Settings(settings),
+            Ok(Line::Ready { pid, tids }) => Message::Ready { pid, tids },
+            Ok(Line::Result(value)) => Message::Result(value),
+            Ok(Line::Warning(warning)) => Message::Warning(warning),
+            Ok(Line::Histogram { name, hdr_v2_base64 }) => Message::Histogram(name, hdr_v2_base64),
             Err(_) => {
                 remember(last_words, line);
                 continue;
@@ -290,7 +292,7 @@ fn read_lines(
             return;
         }
     }
-    tell(Said::End);
+    tell(Message::End);
 }
 
 fn remember(last_words: &Mutex<VecDeque<String>>, line: String) {

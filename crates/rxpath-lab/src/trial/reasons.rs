@@ -7,7 +7,7 @@ use rxpath_core::Warning;
 use rxpath_host::HostError;
 use rxpath_record::ledger::DropReason;
 
-use crate::bed::Bed;
+use crate::testbed::Testbed;
 
 /// The running observer.
 #[derive(Debug)]
@@ -21,10 +21,13 @@ impl Reasons {
         Drops::start(&Filter::default()).map(Self)
     }
 
-    /// Those of the bed's namespaces, the most packets first, and what was lost of them.
-    pub fn read(&self, bed: &dyn Bed) -> Result<(Vec<DropReason>, Vec<Warning>), HostError> {
+    /// Those of the testbed's namespaces, the most packets first, and what was lost of them.
+    pub fn read(
+        &self,
+        testbed: &dyn Testbed,
+    ) -> Result<(Vec<DropReason>, Vec<Warning>), HostError> {
         let found = self.0.read()?.into_iter().filter_map(|drop| {
-            let side = bed.side_of(drop.netns)?;
+            let side = testbed.side_of(drop.netns)?;
             Some(DropReason {
                 side: side.to_string(),
                 reason: drop.reason,

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use rxpath_load::quantiles::Quantiles;
 use rxpath_load::{http, tcp, udp};
-use serde::Serialize;
+use rxpath_record::manifest::Trial;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::LabError;
@@ -47,6 +48,22 @@ pub struct ExternalResult {
     pub stdout: String,
     /// Its standard error.
     pub stderr: String,
+}
+
+/// A server of UDP as a run recorded it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct UdpServer {
+    /// Its settings.
+    pub settings: udp::serve::options::ServeSettings,
+    /// Its result.
+    pub result: udp::result::ServeResult,
+}
+
+impl UdpServer {
+    /// Reads it from the record of a trial; `None` when the receiver was another program.
+    pub fn recorded(trial: &Trial) -> Option<Self> {
+        Self::deserialize(trial.workloads.get("serve")?).ok()
+    }
 }
 
 /// A worker thread, as a workload names it.

@@ -20,8 +20,8 @@ use rxpath_host::procfs::{schedstat, softnet, stat};
 use rxpath_host::{Root, thread};
 use rxpath_record::samples::{SampleSeries, SamplerCost, TrialSamples};
 
-use crate::bed::ring::{self, Ring};
 use crate::clock::monotonic_ns;
+use crate::testbed::ring::{self, Ring};
 
 /// Sockets of a side that are followed one by one: each lookup takes some microseconds a thousand times a second.
 const FOLLOWED: usize = 4;
@@ -32,7 +32,23 @@ const THREADS: usize = 4;
 /// `/proc/stat` counts ticks: reading it more often shows nothing new. softnet_stat goes with it.
 const TICKS_EVERY_NS: u64 = 10_000_000;
 
-/// What is to be sampled.
+/// What of a trial is to be sampled.
+pub struct Sampled {
+    /// Time from sample to sample.
+    pub interval_ns: u64,
+    /// Port of the receiver.
+    pub port: u16,
+    /// TCP instead of UDP.
+    pub tcp: bool,
+    /// IPv6 instead of IPv4.
+    pub v6: bool,
+    /// Threads by side: process and thread id.
+    pub threads: Vec<(Side, Vec<(i32, i32)>)>,
+    /// The ring between the sides, where it can be seen.
+    pub ring: Option<Ring>,
+}
+
+/// The open sources of a sampler.
 pub struct Target {
     /// Time from sample to sample.
     pub interval_ns: u64,

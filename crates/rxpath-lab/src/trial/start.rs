@@ -8,13 +8,13 @@ use std::process::{Command, Stdio};
 use rxpath_core::Side;
 use serde_json::Value;
 
-use super::conduct::{Job, whole};
 use super::external::{External, Ready, Starter};
 use super::peer::Peer;
 use super::program::Program;
-use crate::bed::Bed;
+use super::runner::{TrialConfig, whole};
 use crate::error::LabError;
 use crate::scenario::spec::{External as Foreign, LoadOptions, Options, Own, Protocol, Workload};
+use crate::testbed::Testbed;
 
 /// Interval lines of our workloads: twenty a second is enough for a settle test of half a second.
 const INTERVAL: &str = "50ms";
@@ -23,14 +23,17 @@ const INTERVAL: &str = "50ms";
 const DURATION: &str = "{duration_s}";
 
 /// Starts the sending side. A foreign generator only starts at the order to start.
-pub fn load<'a>(job: &'a Job<'a>, bed: &'a dyn Bed) -> Result<Box<dyn Peer + 'a>, LabError> {
-    match &job.variant.load {
+pub fn load<'a>(
+    config: &'a TrialConfig<'a>,
+    testbed: &'a dyn Testbed,
+) -> Result<Box<dyn Peer + 'a>, LabError> {
+    match &config.variant.load {
         Workload::Own(own) => {
-            Ok(Box::new(steered(job.exe, own, destinations(own, bed), (bed, Side::Tx))?))
+            Ok(Box::new(steered(config.exe, own, destinations(own, testbed), (testbed, Side::Tx))?))
         }
         Workload::External(external) => {
             let bounded = external.command.iter().any(|word| word.contains(DURATION));
-            let starter = foreign(job, bed, external, Side::Tx);
+            let starter = foreign(config, testbed, external, Side::Tx);
             let parser = external.parser.clone();
             Ok(Box::new(External::generator("load", parser, bounded, starter)))
         }
@@ -39,18 +42,18 @@ pub fn load<'a>(job: &'a Job<'a>, bed: &'a dyn Bed) -> Result<Box<dyn Peer + 'a>
 
 /// Starts the receiving side; `None` when nobody is to listen.
 pub fn serve<'a>(
-    job: &'a Job<'a>,
-    bed: &'a dyn Bed,
+    config: &'a TrialConfig<'a>,
+    testbed: &'a dyn Testbed,
 ) -> Result<Option<Box<dyn Peer + 'a>>, LabError> {
-    match &job.variant.serve {
+    match &config.variant.serve {
         Workload::Own(own) if own.absent => Ok(None),
         Workload::Own(own) => {
-            let any = if job.variant.lab.ipv6 { "[::]" } else { "0.0.0.0" };
+            let any = if config.variant.lab.ipv6 { "[::]" } else { "0.0.0.0" };
             let address = vec![format!("{any}:{}", own.port)];
-            Ok(Some(Box::new(steered(job.exe, own, address, (bed, Side::Rx))?)))
+            Ok(Some(Box::new(steered(config.exe, own, address, (testbed, Side::Rx))?)))
         }
         Workload::External(external) => {
-            let starter = foreign(job, bed, external, Side::Rx);
+            let starter = foreign(config, testbed, external, Side::Rx);
             let ready = match &external.ready {
                 Some(line) => Ready::Line(line.clone()),
                 None => Ready::Bound(external.port),
@@ -62,8 +65,8 @@ pub fn serve<'a>(
 }
 
 /// Where our own load sends: every address with UDP, the first one where connections are made.
-fn destinations(own: &Own<LoadOptions>, bed: &dyn Bed) -> Vec<String> {
-    let all = bed.addresses().iter().map(|addr| SocketAddr::new(*addr, own.port));
+fn destinations(own: &Own<LoadOptions>, testbed: &dyn Testbed) -> Vec<String> {
+    let all = testbed.addresses().iter().map(|addr| SocketAddr::new(*addr, own.port));
     match own.protocol {
         Protocol::Udp => all.map(|addr| addr.to_string()).collect(),
         Protocol::Http => all.take(1).map(|addr| format!("http://{addr}/")).collect(),
@@ -101,26 +104,26 @@ fn steered<O: Options>(
     exe: &Path,
     own: &Own<O>,
     addresses: Vec<String>,
-    (bed, side): (&dyn Bed, Side),
+    (testbed, side): (&dyn Testbed, Side),
 ) -> Result<Program, LabError> {
     let mut command = Command::new(exe);
     command.args(words(own, addresses));
     command.args(["--control", "--json", "--interval", INTERVAL]);
     piped(&mut command);
-    Program::adopt(O::SIDE, own.protocol, bed.spawn(side, command)?)
+    Program::adopt(O::SIDE, own.protocol, testbed.spawn(side, command)?)
 }
 
 fn foreign<'a>(
-    job: &'a Job<'a>,
-    bed: &'a dyn Bed,
+    config: &'a TrialConfig<'a>,
+    testbed: &'a dyn Testbed,
     external: &'a Foreign,
     side: Side,
 ) -> Starter<'a> {
     Box::new(move || {
         let name = if side == Side::Tx { "load" } else { "serve" };
-        let dir = job.files.join(name);
-        let addr = bed.addresses().first().map(ToString::to_string).unwrap_or_default();
-        let seconds = format!("{:.0}", whole(job.trials).as_secs_f64().ceil());
+        let dir = config.files.join(name);
+        let addr = testbed.addresses().first().map(ToString::to_string).unwrap_or_default();
+        let seconds = format!("{:.0}", whole(config.trials).as_secs_f64().ceil());
         let fill = |text: &String| {
             text.replace("{addr}", &addr)
                 .replace("{port}", &external.port.to_string())
@@ -148,7 +151,7 @@ fn foreign<'a>(
         let mut command = Command::new(program);
         command.args(arguments);
         piped(&mut command);
-        bed.spawn(side, command)
+        testbed.spawn(side, command)
     })
 }
 

@@ -10,14 +10,14 @@ use rxpath_bpf::polls::{CpuPolls, IrqLine, NapiPolls, Polls};
 use rxpath_bpf::probe::{Probe, lost, lost_warning, programs};
 use rxpath_bpf::squeezed::Squeezed;
 use rxpath_bpf::stages::{Outlier, Pace, Stage, StageName, Stages};
-use rxpath_core::{Nanos, Side, Warning};
+use rxpath_core::{Nanos, Warning};
 use rxpath_host::HostError;
 use rxpath_record::traced::{
     CpuTraced, DeviceTraced, IrqTraced, NapiTraced, OutlierTraced, StageTraced, Traced,
 };
 
 use super::stolen::probe_use;
-use crate::bed::Bed;
+use crate::testbed::Testbed;
 
 /// Outliers that are kept of a stage.
 const OUTLIERS: usize = 20;
@@ -39,8 +39,8 @@ struct Open {
 
 impl Tracing {
     /// Loads the programs: polls of the whole machine, stages of the receiver's namespace.
-    pub fn load(bed: &dyn Bed) -> Result<Self, HostError> {
-        Self::of(bed.network_namespace(Side::Rx).unwrap_or(0))
+    pub fn load(receiver_netns: Option<u32>) -> Result<Self, HostError> {
+        Self::of(receiver_netns.unwrap_or(0))
     }
 
     /// Whether they load here.
@@ -99,7 +99,7 @@ impl Tracing {
     }
 
     /// Reads them and takes them out of the kernel.
-    pub fn close(mut self, bed: &dyn Bed) -> Result<(Traced, Vec<Warning>), HostError> {
+    pub fn close(mut self, testbed: &dyn Testbed) -> Result<(Traced, Vec<Warning>), HostError> {
         let Some(mut open) = self.open.take() else { return Ok((Traced::default(), Vec::new())) };
         let before = own_cpu();
         let window = open.begun.elapsed();
@@ -117,8 +117,11 @@ impl Tracing {
         let traced = Traced {
             window_s: window.as_secs_f64(),
             cpus: polls.cpus.into_iter().map(|row| cpu(row, &squeezed, &open.squeezed)).collect(),
-            devices: devices(&polls.napis).into_iter().map(|found| device(found, bed)).collect(),
-            napis: polls.napis.into_iter().map(|found| napi(found, bed)).collect(),
+            devices: devices(&polls.napis)
+                .into_iter()
+                .map(|found| device(found, testbed))
+                .collect(),
+            napis: polls.napis.into_iter().map(|found| napi(found, testbed)).collect(),
             irqs: polls.irqs.into_iter().map(irq).collect(),
             stages: stages.into_iter().map(stage).collect(),
             stages_looked_s: looked.as_secs_f64(),
@@ -177,15 +180,15 @@ fn cpu(of: CpuPolls, now: &Squeezed, before: &Squeezed) -> CpuTraced {
 }
 
 /// The side to which a namespace belongs; empty for none of the trial's, and for a backlog, which has none.
-fn side(netns: u32, bed: &dyn Bed) -> String {
-    let side = if netns == 0 { None } else { bed.side_of(netns) };
+fn side(netns: u32, testbed: &dyn Testbed) -> String {
+    let side = if netns == 0 { None } else { testbed.side_of(netns) };
     side.map_or_else(String::new, |side| side.to_string())
 }
 
-fn device(of: DevicePolls, bed: &dyn Bed) -> DeviceTraced {
+fn device(of: DevicePolls, testbed: &dyn Testbed) -> DeviceTraced {
     DeviceTraced {
         dev: of.dev,
-        side: side(of.netns, bed),
+        side: side(of.netns, testbed),
         napis_count: of.napis_count,
         cpus: of.cpus,
         polls_count: of.polls_count,
@@ -206,10 +209,10 @@ fn irq(of: IrqLine) -> IrqTraced {
     }
 }
 
-fn napi(of: NapiPolls, bed: &dyn Bed) -> NapiTraced {
+fn napi(of: NapiPolls, testbed: &dyn Testbed) -> NapiTraced {
     NapiTraced {
         dev: of.dev,
-        side: side(of.netns, bed),
+        side: side(of.netns, testbed),
         napi_id: of.napi_id,
         cpu: of.cpu,
         polls_count: of.polls_count,

@@ -5,8 +5,8 @@ use rxpath_record::ledger::{LedgerInput, ReceiverSaid, waiting_packets};
 
 use super::compose::udp::sender_said;
 use super::result::WorkloadResult;
-use crate::bed::Bed;
 use crate::scenario::spec::Variant;
+use crate::testbed::Testbed;
 
 /// Ethernet header.
 const ETHERNET_BYTES: u64 = 14;
@@ -19,18 +19,18 @@ const UDP_BYTES: u64 = 8;
 /// `hooks` are those that the trial's programs attached in front of IP: what they take waits nowhere.
 pub fn nothing(
     variant: &Variant,
-    (bed, hooks): (&dyn Bed, &[String]),
+    (testbed, hooks): (&dyn Testbed, &[String]),
     load: &WorkloadResult,
     around: [&Snapshot; 2],
 ) -> bool {
-    if bed.shared_with_others() || variant.load.datagrams().is_none() {
+    if testbed.shared_with_others() || variant.load.datagrams().is_none() {
         return true;
     }
     let Some(load) = load.udp_load() else { return true };
     let input = LedgerInput {
         sender: sender_said(load),
         receiver: ReceiverSaid::default(),
-        path: super::compose::path(bed, hooks),
+        path: super::compose::path(testbed, hooks),
         reasoned: None,
     };
     waiting_packets(&input, &around[1].since(around[0])) == 0

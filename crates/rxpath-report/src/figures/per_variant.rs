@@ -1,7 +1,7 @@
 //! One row per variant: what was delivered, and what each step gained.
 
 use rxpath_record::manifest::{Comparison, Manifest, Metric, VariantSummary};
-use rxpath_stats::metric;
+use rxpath_record::metric;
 
 use super::roof;
 use crate::page::part::{Figure, Key, Panel, Table, cut};

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use rxpath_record::ledger::{Balance, Balances, Figure, Ledger, LedgerUnit};
 use rxpath_record::manifest::Trial;
-use rxpath_stats::metric::verb;
+use rxpath_record::metric::verb;
 
 use super::Section;
 use super::part::{Table, fold, table};

@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 use rxpath_record::manifest::{Comparison, Outcome, Trial, VariantSummary};
+use rxpath_record::metric::verb;
 use rxpath_record::verdict::{PairedTrial, Verdict};
-use rxpath_stats::metric::verb;
 
 use super::Section;
 use crate::source::Run;

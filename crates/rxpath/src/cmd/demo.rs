@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use rxpath_record::manifest::{Comparison, Manifest, VariantSummary};
+use rxpath_record::metric;
 use rxpath_record::verdict::Stage;
-use rxpath_stats::metric;
 
 use super::report::write_report;
 use super::run::{BASE, Ways, conclusion, conduct, resolved, without_root};

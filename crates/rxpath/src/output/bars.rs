@@ -8,7 +8,7 @@ use rxpath_core::units::si;
 use rxpath_lab::plan::Plan;
 use rxpath_lab::run::progress::Progress;
 use rxpath_record::manifest::Trial;
-use rxpath_stats::metric;
+use rxpath_record::metric;
 
 /// Draws a bar or prints lines.
 pub struct Bars {

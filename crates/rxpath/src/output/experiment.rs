@@ -7,7 +7,7 @@ use rxpath_lab::run::COUNTED;
 use rxpath_lab::run::summary::median_trial;
 use rxpath_record::ledger::{Balances, Place};
 use rxpath_record::manifest::{Comparison, Manifest, Trial, VariantSummary};
-use rxpath_stats::metric;
+use rxpath_record::metric;
 
 use super::table::Grid;
 

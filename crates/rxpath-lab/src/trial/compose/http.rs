@@ -6,12 +6,12 @@ use rxpath_record::evidence::Evidence;
 
 use super::tcp::{foreign_times, per_second_of_the_client, times};
 use super::{Spans, running};
-use crate::trial::conduct::Raw;
 use crate::trial::result::WorkloadResult;
+use crate::trial::runner::Measurements;
 
 pub(super) fn metrics(
     evidence: &Evidence,
-    raw: &Raw,
+    raw: &Measurements,
     spans: &Spans,
     all: &mut BTreeMap<String, f64>,
 ) {

@@ -9,27 +9,32 @@ use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::{Ledger, SegmentInput, segments_between};
 
 use super::{Composed, Spans, running, sides, spread};
-use crate::bed::Bed;
 use crate::scenario::spec::{Protocol, Variant};
-use crate::trial::conduct::Raw;
-use crate::trial::evidence::{Seen, gather};
+use crate::testbed::Testbed;
+use crate::trial::evidence::{EvidenceInput, gather};
 use crate::trial::result::WorkloadResult;
+use crate::trial::runner::Measurements;
 
 /// Quantiles that results hold and metrics are made of.
 const QUANTILES: [&str; 6] = ["mean", "p50", "p90", "p99", "p999", "max"];
 
 /// Ledger and evidence of a trial over TCP.
-pub(super) fn compose(variant: &Variant, bed: &dyn Bed, raw: &Raw, spans: &Spans) -> Composed {
+pub(super) fn compose(
+    variant: &Variant,
+    testbed: &dyn Testbed,
+    raw: &Measurements,
+    spans: &Spans,
+) -> Composed {
     let moved = raw.counters[1].since(&raw.counters[0]);
     let input = SegmentInput {
-        path: super::path(bed, &raw.hooks),
+        path: super::path(testbed, &raw.hooks),
         mtu_bytes: variant.lab.mtu_bytes,
         nobody_listens: variant.serve.own().is_some_and(|own| own.absent),
     };
     let ledger = Ledger::of_segments(&input, &moved);
     let workers = sides(raw);
     let (load, serve) = workers.seen(raw, spans);
-    let evidence = gather(&Seen {
+    let evidence = gather(&EvidenceInput {
         between: &raw.between,
         load,
         serve,
@@ -37,8 +42,9 @@ pub(super) fn compose(variant: &Variant, bed: &dyn Bed, raw: &Raw, spans: &Spans
         target_pps: None,
         segments_per_send: None,
         pps: rates(&input, raw),
-        softirq: bed.softirq(),
-        spread: spread(bed, raw),
+        softirq: testbed.softirq(),
+        spread: spread(testbed, raw),
+        backlog_limit_packets: testbed.backlog_limit_packets(),
         conntrack: None,
         probed: None,
         ledger: &ledger,
@@ -67,7 +73,7 @@ fn closed(variant: &Variant) -> bool {
 }
 
 /// Segments per second of the window from the load's side to the server's: sent, and seen by its IP.
-fn rates(input: &SegmentInput, raw: &Raw) -> [f64; 2] {
+fn rates(input: &SegmentInput, raw: &Measurements) -> [f64; 2] {
     let seconds = raw.between.seconds();
     if seconds <= 0.0 {
         return [0.0; 2];
@@ -85,7 +91,7 @@ fn retransmitted(moved: &Moved) -> Option<f64> {
 }
 
 /// What the client's own lines say, or the server's where the client prints none.
-pub(super) fn per_second_of_the_client(raw: &Raw, spans: &Spans) -> Option<f64> {
+pub(super) fn per_second_of_the_client(raw: &Measurements, spans: &Spans) -> Option<f64> {
     let sides = [(&raw.load, &spans.load), (&raw.serve, &spans.serve)];
     let own = sides.into_iter().find(|(side, span)| side.own_lines && span.seconds() > 0.0);
     own.map(|(_, span)| span.per_second(span.done))
@@ -121,7 +127,7 @@ pub(super) fn foreign_times(all: &mut BTreeMap<String, f64>) {
 pub(super) fn metrics(
     variant: &Variant,
     evidence: &Evidence,
-    raw: &Raw,
+    raw: &Measurements,
     spans: &Spans,
     all: &mut BTreeMap<String, f64>,
 ) {
@@ -135,7 +141,7 @@ pub(super) fn metrics(
     }
 }
 
-fn stream(evidence: &Evidence, raw: &Raw, spans: &Spans, all: &mut BTreeMap<String, f64>) {
+fn stream(evidence: &Evidence, raw: &Measurements, spans: &Spans, all: &mut BTreeMap<String, f64>) {
     let own = raw.serve.own_lines.then(|| spans.serve.per_second(spans.serve.done) * 8.0);
     let theirs = ["serve.delivered_bps", "load.delivered_bps"];
     let Some(bps) = own.or(theirs.iter().find_map(|name| all.get(*name).copied())) else { return };
@@ -150,7 +156,12 @@ fn stream(evidence: &Evidence, raw: &Raw, spans: &Spans, all: &mut BTreeMap<Stri
     }
 }
 
-fn transactions(evidence: &Evidence, raw: &Raw, spans: &Spans, all: &mut BTreeMap<String, f64>) {
+fn transactions(
+    evidence: &Evidence,
+    raw: &Measurements,
+    spans: &Spans,
+    all: &mut BTreeMap<String, f64>,
+) {
     times(&raw.load.result, all);
     foreign_times(all);
     let foreign = all.get("load.mean_tps").copied();

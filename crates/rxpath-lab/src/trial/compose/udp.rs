@@ -9,18 +9,23 @@ use rxpath_record::ledger::{
 };
 
 use super::{Composed, Spans, sides, spread};
-use crate::bed::Bed;
 use crate::scenario::spec::{Variant, Workload};
-use crate::trial::conduct::Raw;
-use crate::trial::evidence::{self, Seen, gather};
+use crate::testbed::Testbed;
+use crate::trial::evidence::{self, EvidenceInput, gather};
+use crate::trial::runner::Measurements;
 use crate::trial::window::Span;
 use crate::trial::{kernel_lines, waiting};
 
 /// Ledger and evidence of a UDP trial.
-pub(super) fn compose(variant: &Variant, bed: &dyn Bed, raw: &Raw, spans: &Spans) -> Composed {
+pub(super) fn compose(
+    variant: &Variant,
+    testbed: &dyn Testbed,
+    raw: &Measurements,
+    spans: &Spans,
+) -> Composed {
     let (sent, served) = (raw.load.result.udp_load(), raw.serve.result.udp_serve());
     let moved = raw.counters[1].since(&raw.counters[0]);
-    let mut input = ledger_input(variant, super::path(bed, &raw.hooks), (sent, served), &moved);
+    let mut input = ledger_input(variant, super::path(testbed, &raw.hooks), (sent, served), &moved);
     input.sender.queued_packets = waiting::datagrams(raw.queued_bytes, variant);
     if input.receiver.by_kernel {
         input.receiver.socket_drops = raw.foreign_drops.clone().or_else(|| sampled_drops(raw));
@@ -29,7 +34,7 @@ pub(super) fn compose(variant: &Variant, bed: &dyn Bed, raw: &Raw, spans: &Spans
     let ledger = Ledger::from_counters(&input, &moved);
     let workers = sides(raw);
     let (load, serve) = workers.seen(raw, spans);
-    let evidence = gather(&Seen {
+    let evidence = gather(&EvidenceInput {
         between: &raw.between,
         load,
         serve,
@@ -37,8 +42,9 @@ pub(super) fn compose(variant: &Variant, bed: &dyn Bed, raw: &Raw, spans: &Spans
         target_pps: sent.and_then(|load| load.target_pps),
         segments_per_send: sent.map(|load| load.segments_per_send),
         pps: rates(&input, &ledger, spans),
-        softirq: bed.softirq(),
-        spread: spread(bed, raw),
+        softirq: testbed.softirq(),
+        spread: spread(testbed, raw),
+        backlog_limit_packets: testbed.backlog_limit_packets(),
         conntrack: raw.conntrack.map(|[before, after]| evidence::conntrack(&before, &after)),
         probed: raw.probed.clone(),
         ledger: &ledger,
@@ -103,7 +109,7 @@ pub(super) fn metrics(evidence: &Evidence, all: &mut std::collections::BTreeMap<
 }
 
 /// The drops of a foreign receiver's sockets as they were sampled last: it closed them before the load had ended.
-fn sampled_drops(raw: &Raw) -> Option<Vec<u64>> {
+fn sampled_drops(raw: &Measurements) -> Option<Vec<u64>> {
     let series = raw.samples.iter().flat_map(|samples| &samples.series);
     let drops = series.filter(|one| one.side == Side::Rx && one.metric == "drops_packets");
     let last: Vec<u64> =
@@ -112,7 +118,7 @@ fn sampled_drops(raw: &Raw) -> Option<Vec<u64>> {
 }
 
 /// What the kernel's reasons alone tell of the receiver's side, where they were watched.
-fn reasoned(variant: &Variant, raw: &Raw) -> Option<Vec<Reasoned>> {
+fn reasoned(variant: &Variant, raw: &Measurements) -> Option<Vec<Reasoned>> {
     let rows = raw.observed.reasons.iter().filter(|row| row.side == Side::Rx.to_string());
     variant.observe.drops.then(|| crate::live::reasoned::of_routing(rows))
 }

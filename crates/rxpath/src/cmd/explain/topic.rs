@@ -5,8 +5,8 @@
 use rxpath_diagnose::stages;
 use rxpath_lab::scenario;
 use rxpath_record::ledger::Place;
+use rxpath_record::metric::{Good, METRICS};
 use rxpath_record::verdict::Stage;
-use rxpath_stats::metric::{Good, METRICS};
 use rxpath_tune::{Rule, rules};
 use schemars::{JsonSchema, schema_for};
 use serde::{Deserialize, Serialize};

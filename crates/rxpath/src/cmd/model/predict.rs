@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_lab::scenario::spec::{Protocol, Resolved, Variant};
+use rxpath_lab::trial::result::UdpServer;
 use rxpath_model::calibration::Calibration;
 use rxpath_model::sim::outcome::Stage;
 use rxpath_model::sim::{Parameters, Values};
@@ -11,7 +12,6 @@ use rxpath_record::ledger::Place;
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::prediction::{Predicted, Prediction};
 use rxpath_stats::quantile;
-use serde_json::Value;
 
 use super::simulation::simulate;
 
@@ -99,8 +99,13 @@ pub fn measured(metric: &str, trials: &[&Trial]) -> Option<f64> {
             "backlog_loss_ratio" => stage_loss(trial, Place::Backlog),
             "socket_loss_ratio" => stage_loss(trial, Place::SocketBuffer),
             _ => {
-                let quantile = metric.strip_prefix("one_way_delay_")?.strip_suffix("_us")?;
-                result(trial, "serve")?.get("one_way_delay_us")?.get(quantile)?.as_f64()
+                let delay = UdpServer::recorded(trial)?.result.one_way_delay_us?;
+                match metric {
+                    "one_way_delay_p50_us" => Some(delay.p50),
+                    "one_way_delay_p90_us" => Some(delay.p90),
+                    "one_way_delay_p99_us" => Some(delay.p99),
+                    _ => None,
+                }
             }
         }
     };
@@ -124,14 +129,6 @@ fn stage_loss(trial: &Trial, place: Place) -> Option<f64> {
 /// Valid trials of a variant.
 pub fn valid<'a>(manifest: &'a Manifest, variant: &'a str) -> impl Iterator<Item = &'a Trial> {
     manifest.trials.iter().filter(move |trial| trial.variant == variant && trial.void.is_none())
-}
-
-fn result<'a>(trial: &'a Trial, side: &str) -> Option<&'a Value> {
-    trial.workloads.get(side)?.get("result")
-}
-
-fn settings<'a>(trial: &'a Trial, side: &str) -> Option<&'a Value> {
-    trial.workloads.get(side)?.get("settings")
 }
 
 /// The simulator's parameters for a variant as it ran: load as offered, costs as calibrated or `fitted`. The error
@@ -262,29 +259,25 @@ fn softirq(
 /// The reader as it was set up.
 fn reader(variant: &Variant, trial: &Trial, values: &mut Values) -> Result<(), String> {
     let told = |error: rxpath_model::sim::ParameterError| error.to_string();
-    let served = settings(trial, "serve").ok_or("the reader's settings were not recorded")?;
-    let number = |name: &str| served.get(name).and_then(Value::as_u64);
+    let server = UdpServer::recorded(trial).ok_or("the reader's settings were not recorded")?;
+    let settings = &server.settings;
     values.put("reader.cpus", &variant.serve.cpus().0).map_err(told)?;
-    values.put("reader.batch", number("batch").unwrap_or(1).max(1)).map_err(told)?;
-    let work = number("work_ns").unwrap_or(0);
+    values.put("reader.batch", settings.batch.max(1) as u64).map_err(told)?;
     let packet: u64 =
         values.value("reader.packet_ns").ok_or("the reader's cost is not calibrated")?;
-    values.put("reader.packet_ns", packet + work).map_err(told)?;
-    if let Some(stall) = served.get("stall").filter(|stall| !stall.is_null()) {
-        let part = |name: &str| stall.get(name).and_then(Value::as_u64).unwrap_or(0);
-        values.put("reader.stall", part("sleep_ns")).map_err(told)?;
-        values.put("reader.period", part("every_ns")).map_err(told)?;
+    values.put("reader.packet_ns", packet + settings.work_ns).map_err(told)?;
+    if let Some(stall) = settings.stall {
+        values.put("reader.stall", stall.sleep_ns).map_err(told)?;
+        values.put("reader.period", stall.every_ns).map_err(told)?;
     }
-    let socket = result(trial, "serve").and_then(|result| result.pointer("/sockets/0"));
-    let of = |name: &str| socket.and_then(|socket| socket.get(name)).and_then(Value::as_u64);
-    if let Some(rcvbuf) = of("rcvbuf_bytes") {
-        values.put("socket.rcvbuf", rcvbuf).map_err(told)?;
+    if let Some(socket) = server.result.sockets.first() {
+        values.put("socket.rcvbuf", socket.rcvbuf_bytes).map_err(told)?;
+        if let Some(truesize) = socket.truesize_bytes {
+            values.put("socket.truesize", truesize).map_err(told)?;
+        }
     }
-    if let Some(truesize) = of("truesize_bytes") {
-        values.put("socket.truesize", truesize).map_err(told)?;
-    }
-    if let Some(nice) = served.get("nice").and_then(Value::as_i64) {
-        values.put("reader.nice", nice).map_err(told)?;
+    if let Some(nice) = settings.nice {
+        values.put("reader.nice", i64::from(nice)).map_err(told)?;
     }
     let background = &variant.background;
     if background.hogs > 0 {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_lab::bed::ring;
+use rxpath_lab::testbed::ring;
+use rxpath_lab::trial::result::UdpServer;
 use rxpath_model::calibration::fit::{self, Stolen, TooNoisy};
 use rxpath_model::calibration::passes::{Sums, passes};
 use rxpath_model::calibration::{Calibration, Conditions, Estimate, Host, SCHEMA};
 use rxpath_record::manifest::Trial;
-use serde_json::Value;
 
 use super::watch::Watch;
 
@@ -347,21 +347,20 @@ impl Measured<'_> {
     }
 
     fn wakeup(&self) -> Option<Estimate> {
-        let p50 = self.of("sleeping").find_map(|trial| {
-            trial
-                .workloads
-                .get("serve")?
-                .pointer("/result/one_way_delay_us/p50")
-                .and_then(Value::as_f64)
-        })?;
-        fit::mean(&[p50 * 1e3], "ns", "median one-way delay to a sleeping reader").ok()
+        let server = self.of("sleeping").find_map(UdpServer::recorded)?;
+        fit::mean(
+            &[server.result.one_way_delay_us?.p50 * 1e3],
+            "ns",
+            "median one-way delay to a sleeping reader",
+        )
+        .ok()
     }
 
     /// Kernel memory of a plain sender's datagram.
     fn truesize(&self) -> Option<Estimate> {
         self.of("sleeping").find_map(|trial| {
-            let socket = trial.workloads.get("serve")?.pointer("/result/sockets/0")?;
-            let truesize = socket.get("truesize_bytes")?.as_f64()?;
+            let server = UdpServer::recorded(trial)?;
+            let truesize = server.result.sockets.first()?.truesize_bytes? as f64;
             Some(Estimate::exact(truesize, "bytes", "SO_MEMINFO with one datagram queued"))
         })
     }

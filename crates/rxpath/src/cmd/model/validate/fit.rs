@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use rxpath_lab::scenario::spec::{Resolved, Variant};
+use rxpath_lab::trial::result::UdpServer;
 use rxpath_model::calibration::Calibration;
 use rxpath_model::sim::Values;
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_stats::quantile;
-use serde_json::Value;
 
 use super::super::predict;
 
@@ -69,13 +69,11 @@ fn saturated(trials: &[&Trial], calibration: &Calibration) -> Fitted {
     };
     let costs: Vec<f64> = trials.iter().filter_map(cost).collect();
     let Some(cost) = quantile::median(&costs) else { return Fitted::new() };
-    let setting = |name: &str| {
-        let settings = trials.first().and_then(|t| t.workloads.get("serve")?.get("settings"));
-        settings.and_then(|s| s.get(name)).and_then(Value::as_f64)
-    };
+    let server = trials.first().and_then(|trial| UdpServer::recorded(trial));
+    let (work_ns, batch) = server
+        .map_or((0.0, 1.0), |it| (it.settings.work_ns as f64, it.settings.batch.max(1) as f64));
     let call = calibration.value("reader.call_ns").unwrap_or(0.0);
-    let rest =
-        cost - setting("work_ns").unwrap_or(0.0) - call / setting("batch").unwrap_or(1.0).max(1.0);
+    let rest = cost - work_ns - call / batch;
     Fitted::from([("reader.packet_ns", rest.max(0.0))])
 }
 

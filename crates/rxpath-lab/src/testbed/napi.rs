@@ -1,7 +1,7 @@
 //! The kernel threads of threaded NAPI: found by difference, pinned, and made weak on purpose.
 //!
 //! The kernel names them `napi/DEV-ID` and puts them on no list of the namespace; those that appear when threading
-//! is switched on are the bed's. **Source** net/core/dev.c, `napi_kthread_create`.
+//! is switched on are the testbed's. **Source** net/core/dev.c, `napi_kthread_create`.
 
 use std::collections::BTreeSet;
 

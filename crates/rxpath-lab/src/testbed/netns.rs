@@ -21,7 +21,7 @@ use rxpath_record::ledger::{Link, PathFacts};
 use rxpath_record::manifest::FlowCpu;
 
 use super::ring::Ring;
-use super::{Bed, Change, Started, filters, flows, napi};
+use super::{Change, Started, Testbed, filters, flows, napi};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::live::hooks;
@@ -48,8 +48,8 @@ const QUIET_IPV6: [(&str, &str); 6] = [
     ("mldv2_unsolicited_report_interval", "10"),
 ];
 
-/// The bed. Dropping it deletes both namespaces.
-pub struct NetnsBed {
+/// The testbed. Dropping it deletes both namespaces.
+pub struct NetnsTestbed {
     tx: Namespace,
     rx: Namespace,
     lab: Lab,
@@ -66,7 +66,7 @@ struct Readers {
     machine: Reader,
 }
 
-impl NetnsBed {
+impl NetnsTestbed {
     /// Makes the namespaces, the link and every setting of `lab`; nothing is left behind when a step fails.
     pub fn make(owner: &Owner, lab: &Lab) -> Result<Self, LabError> {
         let tx = Namespace::create(owner, "tx")?;
@@ -280,7 +280,7 @@ fn put_files(into: &mut Snapshot, side: Side, reader: &mut Reader) {
     into.gaps.extend(read.gaps.into_iter().map(|(source, why)| (format!("{side}/{source}"), why)));
 }
 
-impl Bed for NetnsBed {
+impl Testbed for NetnsTestbed {
     fn addresses(&self) -> &[IpAddr] {
         &self.addresses
     }

@@ -1,6 +1,5 @@
 //! The phases of one trial in their order, and what each leaves for the next.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -8,7 +7,6 @@ use std::time::Duration;
 use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_core::{Nanos, Side, Warning};
 use rxpath_host::awake::Awake;
-use rxpath_host::netlink::QueueAsk;
 use rxpath_host::netlink::netfilter::Conntrack;
 use rxpath_host::{HostError, Owner};
 use rxpath_record::counters::{Moved, Snapshot};
@@ -21,18 +19,17 @@ use super::attached::Attached;
 use super::background::Background;
 use super::kernel_lines::Watcher;
 use super::line::Line;
-use super::observe::{Between, Mark, Ours};
+use super::observe::Between;
 use super::observers::{Observed, Observers};
 use super::peer::Peer;
 use super::result::WorkloadResult;
-use super::sampler::{Sampler, Target};
+use super::sampler::{Sampled, Sampler};
 use super::witness::{Traffic, Witness};
 use super::{phase, start, waiting, window};
-use crate::bed::Bed;
-use crate::bed::ring::Ring;
-use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::scenario::spec::{Protocol, Trials, Variant};
+use crate::testbed::Testbed;
+use crate::testbed::ring::Ring;
 
 /// Counters must stand still within this time, before and after the load.
 const REST_LIMIT: Duration = Duration::from_secs(10);
@@ -46,7 +43,7 @@ const START_LEAD: Duration = Duration::from_millis(30);
 const SETTLE_SPAN_S: f64 = 0.4;
 
 /// What a trial is to be made from.
-pub struct Job<'a> {
+pub struct TrialConfig<'a> {
     /// The variant.
     pub variant: &'a Variant,
     /// Spans of the phases.
@@ -66,7 +63,8 @@ pub struct Job<'a> {
 }
 
 /// Everything a trial leaves behind; nothing is judged yet.
-pub struct Raw {
+#[derive(Default)]
+pub struct Measurements {
     /// Counters at rest before and after.
     pub counters: [Snapshot; 2],
     /// The machine over the window.
@@ -79,27 +77,27 @@ pub struct Raw {
     pub flow_cpus: Vec<FlowCpu>,
     /// What was watched beside the counters.
     pub observed: Observed,
-    /// Hooks in front of IP that the trial's programs attached: the bed does not know of them.
+    /// Hooks in front of IP that the trial's programs attached: the testbed does not know of them.
     pub hooks: Vec<String>,
     /// What each socket of a foreign receiver of datagrams dropped, where they were open when the load had ended.
     pub foreign_drops: Option<Vec<u64>>,
-    /// Connection tracking at rest before and after, where the bed has rules.
+    /// Connection tracking at rest before and after, where the testbed has rules.
     pub conntrack: Option<[Conntrack; 2]>,
     /// What tracepoints measured in the window, when they were watched.
     pub probed: Option<Probed>,
     /// Queues over time, when they were sampled.
     pub samples: Option<TrialSamples>,
     /// The sending side.
-    pub load: SideRaw,
+    pub load: SideMeasurements,
     /// The receiving side.
-    pub serve: SideRaw,
-    /// Notes of the conduct and warnings of the programs.
+    pub serve: SideMeasurements,
+    /// Warnings of the trial and warnings of the programs.
     pub warnings: Vec<Warning>,
 }
 
 /// What one program left.
 #[derive(Default)]
-pub struct SideRaw {
+pub struct SideMeasurements {
     /// Its interval lines, or the kernel's in its place.
     pub lines: Vec<Line>,
     /// Whether the lines are its own.
@@ -116,10 +114,10 @@ pub struct SideRaw {
     pub histograms: Vec<(String, String)>,
 }
 
-/// Both programs of a trial on their bed.
+/// Both programs of a trial on their testbed.
 struct Trial<'a> {
-    job: &'a Job<'a>,
-    bed: &'a dyn Bed,
+    config: &'a TrialConfig<'a>,
+    testbed: &'a dyn Testbed,
     load: Box<dyn Peer + 'a>,
     serve: Option<Box<dyn Peer + 'a>>,
     watcher: Watcher<'a>,
@@ -134,24 +132,28 @@ struct Trial<'a> {
 /// # Errors
 /// [`LabError::Died`] and [`LabError::Silent`] when a workload fails, [`LabError::Interrupted`] on a signal;
 /// both programs are gone when this returns.
-pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Result<Raw, LabError> {
-    let watcher = Watcher::new(bed, needs_watcher(job.variant));
+pub fn run_trial(
+    config: &TrialConfig<'_>,
+    testbed: &dyn Testbed,
+    begin: &mut dyn FnMut(&str),
+) -> Result<Measurements, LabError> {
+    let watcher = Watcher::new(testbed, needs_watcher(config.variant));
     // Before the receiver takes the port.
-    let flow_cpus = flow_cpus(job.variant, bed)?;
-    let mut attached = Attached::before(bed);
+    let flow_cpus = flow_cpus(config.variant, testbed)?;
+    let mut attached = Attached::before(testbed);
     // The server first: a load may connect while it sets up.
-    let mut serve = start::serve(job, bed)?;
+    let mut serve = start::serve(config, testbed)?;
     if let Some(serve) = &mut serve {
-        serve.wait_ready(READY_LIMIT, job.stop)?;
+        serve.wait_ready(READY_LIMIT, config.stop)?;
     }
-    let mut load = start::load(job, bed)?;
-    load.wait_ready(READY_LIMIT, job.stop)?;
+    let mut load = start::load(config, testbed)?;
+    load.wait_ready(READY_LIMIT, config.stop)?;
     let mut warnings = Vec::new();
-    let _awake = awake(job, &mut warnings)?;
-    let observers = Observers::start(job.variant, job.calibration, bed)?;
+    let _awake = awake(config, testbed, &mut warnings)?;
+    let observers = testbed.observers(config.variant, config.calibration)?;
     let mut trial = Trial {
-        job,
-        bed,
+        config,
+        testbed,
         load,
         serve,
         watcher,
@@ -162,10 +164,10 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     };
     attached.look();
     let before = trial.rest("before the load", &|_| true)?;
-    let tracked = bed.conntrack();
-    let mut witness = job.witness.then(Witness::start);
+    let tracked = testbed.conntrack();
+    let mut witness = config.witness.then(|| testbed.witness());
     let ring = trial.ring()?;
-    trial.background = Background::start(&job.variant.background, job.owner)?;
+    trial.background = testbed.background(&config.variant.background, config.owner)?;
     begin("ramp");
     let ramp_end = trial.start()?;
     trial.pass(ramp_end, "ramp")?;
@@ -180,30 +182,35 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     trial.warnings.extend(unread);
     trial.say_background();
     begin("drain");
-    let load = trial.load.stop(RESULT_LIMIT + own_length(job), job.stop)?;
+    let load = trial.load.stop(RESULT_LIMIT + own_length(config), config.stop)?;
     // What starves queues would keep them from running empty.
     trial.background = Background::default();
-    trial.bed.calm()?;
+    trial.testbed.calm()?;
     let hooks = attached.look();
     let empty =
-        |now: &Snapshot| waiting::nothing(job.variant, (bed, &hooks), &load, [&before, now]);
+        |now: &Snapshot| waiting::nothing(config.variant, (testbed, &hooks), &load, [&before, now]);
     trial.rest("after the load", &empty)?;
     let foreign_drops = trial.foreign_drops()?;
     let serve = trial.stop_server()?;
     begin("read");
     let after = trial.rest("after draining", &|_| true)?;
-    let conntrack = tracked.zip(bed.conntrack()).map(|(before, after)| [before, after]);
-    let queued_bytes = bed.queued_bytes()?;
-    std::mem::take(&mut trial.observers).end(bed, &mut trial.observed)?;
-    let raw = trial.finish([before, after], between, load, serve)?;
-    let raw = Raw { hooks, foreign_drops, conntrack, ..raw };
-    Ok(Raw { window_moved, queued_bytes, flow_cpus, probed, samples, ..raw })
+    let conntrack = tracked.zip(testbed.conntrack()).map(|(before, after)| [before, after]);
+    let queued_bytes = testbed.queued_bytes()?;
+    std::mem::take(&mut trial.observers).end(testbed, &mut trial.observed)?;
+    let ended = trial.finish(load, serve)?;
+    let counters = [before, after];
+    let ended = Measurements { counters, between, hooks, foreign_drops, conntrack, ..ended };
+    Ok(Measurements { window_moved, queued_bytes, flow_cpus, probed, samples, ..ended })
 }
 
 /// Held for the trial, where its variant wants it. A host whose CPUs cannot be kept awake says so in a warning: the
 /// trial's own noise then tells whether it mattered.
-fn awake(job: &Job<'_>, warnings: &mut Vec<Warning>) -> Result<Option<Awake>, LabError> {
-    match job.variant.lab.awake.then(Awake::hold).transpose() {
+fn awake(
+    config: &TrialConfig<'_>,
+    testbed: &dyn Testbed,
+    warnings: &mut Vec<Warning>,
+) -> Result<Option<Awake>, LabError> {
+    match config.variant.lab.awake.then(|| testbed.keep_awake()).transpose() {
         Err(error @ HostError::Unsupported { .. }) => {
             warnings.push(Warning::new("not-awake", format!("lab.awake has no effect: {error}")));
             Ok(None)
@@ -213,13 +220,13 @@ fn awake(job: &Job<'_>, warnings: &mut Vec<Warning>) -> Result<Option<Awake>, La
 }
 
 /// Only of unconnected senders with known source ports: what another socket sees holds for no other.
-fn flow_cpus(variant: &Variant, bed: &dyn Bed) -> Result<Vec<FlowCpu>, LabError> {
+fn flow_cpus(variant: &Variant, testbed: &dyn Testbed) -> Result<Vec<FlowCpu>, LabError> {
     let Some(own) = variant.load.own().filter(|own| own.datagrams.is_some()) else {
         return Ok(Vec::new());
     };
     let options = &own.options;
     match (options.unconnected, options.source_port) {
-        (true, Some(first)) => bed.flow_cpus(first, options.flows.unwrap_or(1), own.port),
+        (true, Some(first)) => testbed.flow_cpus(first, options.flows.unwrap_or(1), own.port),
         _ => Ok(Vec::new()),
     }
 }
@@ -231,8 +238,12 @@ fn needs_watcher(variant: &Variant) -> bool {
 }
 
 /// A generator with a duration of its own is waited for that long.
-fn own_length(job: &Job<'_>) -> Duration {
-    if job.variant.load.is_external() { whole(job.trials).as_duration() } else { Duration::ZERO }
+fn own_length(config: &TrialConfig<'_>) -> Duration {
+    if config.variant.load.is_external() {
+        whole(config.trials).as_duration()
+    } else {
+        Duration::ZERO
+    }
 }
 
 /// Length of the load of a trial at most.
@@ -243,13 +254,13 @@ pub fn whole(trials: &Trials) -> Nanos {
 impl Trial<'_> {
     /// Orders both sides to start and returns the end of the ramp.
     fn start(&mut self) -> Result<u64, LabError> {
-        let earliest_ns = monotonic_ns() + START_LEAD.as_nanos() as u64;
-        let start_ns = earliest_ns.next_multiple_of(self.job.variant.start_multiple.0.max(1));
+        let earliest_ns = self.testbed.clock_ns() + START_LEAD.as_nanos() as u64;
+        let start_ns = earliest_ns.next_multiple_of(self.config.variant.start_multiple.0.max(1));
         if let Some(serve) = &mut self.serve {
             serve.start(start_ns)?;
         }
         self.load.start(start_ns)?;
-        Ok(start_ns + self.job.trials.ramp.0)
+        Ok(start_ns + self.config.trials.ramp.0)
     }
 
     fn look(&mut self, phase: &'static str) -> Result<(), LabError> {
@@ -263,20 +274,26 @@ impl Trial<'_> {
     }
 
     fn pass(&mut self, until_ns: u64, phase: &'static str) -> Result<(), LabError> {
-        let stop = self.job.stop;
-        phase::until(until_ns, stop, || self.look(phase).map(|()| false))
+        let (stop, testbed) = (self.config.stop, self.testbed);
+        phase::until(|| testbed.clock_ns(), until_ns, stop, || self.look(phase).map(|()| false))
     }
 
     fn settle(&mut self, ramp_end: u64) -> Result<(), LabError> {
-        let (stop, limit) = (self.job.stop, ramp_end + self.job.trials.settle.0);
-        phase::until(limit, stop, || {
-            self.look("settle")?;
-            let recent: Vec<Line> =
-                self.rate_lines().into_iter().filter(|line| line.t_ns >= ramp_end).collect();
-            let rates = window::rates(&recent);
-            let watched = rates.last().map_or(0.0, |(at, _)| *at);
-            Ok(watched >= SETTLE_SPAN_S && rxpath_stats::slope::settled(&rates))
-        })
+        let (stop, testbed) = (self.config.stop, self.testbed);
+        let limit = ramp_end + self.config.trials.settle.0;
+        phase::until(
+            || testbed.clock_ns(),
+            limit,
+            stop,
+            || {
+                self.look("settle")?;
+                let recent: Vec<Line> =
+                    self.rate_lines().into_iter().filter(|line| line.t_ns >= ramp_end).collect();
+                let rates = window::rates(&recent);
+                let watched = rates.last().map_or(0.0, |(at, _)| *at);
+                Ok(watched >= SETTLE_SPAN_S && rxpath_stats::slope::settled(&rates))
+            },
+        )
     }
 
     /// The lines whose rate has to settle: the receiver's, or the sender's where nobody receives.
@@ -288,7 +305,8 @@ impl Trial<'_> {
             Some(serve) => serve.intervals(),
             None => load(),
         };
-        let answered = !matches!(self.job.variant.protocol(), Protocol::Udp | Protocol::TcpStream);
+        let answered =
+            !matches!(self.config.variant.protocol(), Protocol::Udp | Protocol::TcpStream);
         let own = if own.is_empty() && answered { load() } else { own };
         if own.is_empty() { self.watcher.receiver().to_vec() } else { own }
     }
@@ -299,46 +317,38 @@ impl Trial<'_> {
     ) -> Result<(Between, Moved, Option<Probed>), LabError> {
         let mut leaders = vec![self.load.ids().0 as i32];
         leaders.extend(self.serve.as_ref().map(|serve| serve.ids().0 as i32));
-        let mut ours = Ours::with_children(std::process::id() as i32, &leaders);
+        let mut ours = self.testbed.ours(&leaders);
         ours.pids.extend(self.background.pids());
-        let from = Mark::take(&ours);
+        let from = self.testbed.mark(&ours);
         if let Some(witness) = &mut witness {
             witness.begin();
         }
-        let first = self.bed.snapshot();
-        self.observers.open(self.job.trials.measure)?;
-        self.pass(from.t_ns + self.job.trials.measure.0, "measure")?;
-        self.observers.close(self.bed, &mut self.observed)?;
-        let last = self.bed.snapshot();
+        let first = self.testbed.snapshot();
+        self.observers.open(self.config.trials.measure)?;
+        self.pass(from.t_ns + self.config.trials.measure.0, "measure")?;
+        self.observers.close(self.testbed, &mut self.observed)?;
+        let last = self.testbed.snapshot();
         let probed = witness.map(|witness| {
             let readers = self.serve.as_ref().map(|serve| serve.ids().0 as i32);
             witness.end(&Traffic { workloads: &leaders, readers: readers.as_slice() })
         });
-        Ok((Between::marks(&from, &Mark::take(&ours), &ours), last.since(&first), probed))
+        Ok((self.testbed.since(&from, &ours), last.since(&first), probed))
     }
 
     /// The link's ring, where each datagram is one packet in it: GSO cuts packets below IP, which counts them whole.
     fn ring(&self) -> Result<Option<Ring>, LabError> {
-        let variant = self.job.variant;
+        let variant = self.config.variant;
         let own = variant.load.own();
         let whole = own.is_some_and(|own| own.datagrams.is_some() && own.options.gso.is_none());
-        if whole && variant.observe.sample_interval.0 > 0 { self.bed.ring() } else { Ok(None) }
+        if whole && variant.observe.sample_interval.0 > 0 { self.testbed.ring() } else { Ok(None) }
     }
 
     /// Starts the sampler, unless the scenario wants none.
     fn sampler(&self, ring: Option<Ring>) -> Result<Option<Sampler>, LabError> {
-        let variant = self.job.variant;
+        let variant = self.config.variant;
         let interval_ns = variant.observe.sample_interval.0;
         if interval_ns == 0 {
             return Ok(None);
-        }
-        let (tcp, v6) = (variant.protocol().over_tcp(), variant.lab.ipv6);
-        let port = variant.serve.port();
-        let rx = QueueAsk { tcp, v6, local_port: port, remote_port: 0 };
-        let tx = QueueAsk { tcp, v6, local_port: 0, remote_port: port };
-        let mut sockets = vec![(Side::Rx, self.bed.sock_diag(Side::Rx)?, rx)];
-        if tcp {
-            sockets.push((Side::Tx, self.bed.sock_diag(Side::Tx)?, tx));
         }
         let threads = |peer: &dyn Peer| {
             let (pid, tids) = peer.ids();
@@ -347,13 +357,16 @@ impl Trial<'_> {
         };
         let mut all = vec![(Side::Tx, threads(self.load.as_ref()))];
         all.extend(self.serve.as_deref().map(|serve| (Side::Rx, threads(serve))));
-        Ok(Some(Sampler::start(Target { interval_ns, sockets, threads: all, ring })))
+        let (tcp, v6) = (variant.protocol().over_tcp(), variant.lab.ipv6);
+        let port = variant.serve.port();
+        let sampled = Sampled { interval_ns, port, tcp, v6, threads: all, ring };
+        Ok(Some(self.testbed.sampler(sampled)?))
     }
 
     /// Ends the receiver; its result, or nothing where there is none.
     fn stop_server(&mut self) -> Result<WorkloadResult, LabError> {
         match &mut self.serve {
-            Some(serve) => serve.stop(RESULT_LIMIT, self.job.stop),
+            Some(serve) => serve.stop(RESULT_LIMIT, self.config.stop),
             None => Ok(WorkloadResult::None),
         }
     }
@@ -361,25 +374,16 @@ impl Trial<'_> {
     /// The drops of a foreign receiver's sockets: it does not tell them, and the memory limit of its control group counts
     /// nowhere else.
     fn foreign_drops(&self) -> Result<Option<Vec<u64>>, LabError> {
-        let variant = self.job.variant;
+        let variant = self.config.variant;
         if !variant.serve.is_external() || variant.protocol().over_tcp() {
             return Ok(None);
         }
-        let mut diag = self.bed.sock_diag(Side::Rx)?;
-        let mut sockets = BTreeMap::new();
-        // A socket of IPv6 may take datagrams of IPv4 too.
-        for v6 in [false, true] {
-            let port = variant.serve.port();
-            let ask = QueueAsk { tcp: false, v6, local_port: port, remote_port: 0 };
-            let found = diag.queues(ask)?.into_iter();
-            sockets.extend(found.filter_map(|it| Some((it.inode, u64::from(it.memory?.drops)))));
-        }
-        Ok((!sockets.is_empty()).then(|| sockets.into_values().collect()))
+        self.testbed.socket_drops(variant.serve.port())
     }
 
     /// Whether the background ran to the end, and whether the reader's nice acts against it.
     fn say_background(&mut self) {
-        let variant = self.job.variant;
+        let variant = self.config.variant;
         let Some(serve) = &self.serve else { return };
         let nice = variant.serve.own().and_then(|own| own.options.nice).unwrap_or(0);
         let reader = serve.ids().0 as i32;
@@ -391,10 +395,10 @@ impl Trial<'_> {
         when: &str,
         empty: &dyn Fn(&Snapshot) -> bool,
     ) -> Result<Snapshot, LabError> {
-        if let Some(snapshot) = phase::at_rest(self.bed, REST_LIMIT, self.job.stop, empty)? {
+        if let Some(snapshot) = phase::at_rest(self.testbed, REST_LIMIT, self.config.stop, empty)? {
             return Ok(snapshot);
         }
-        if !self.bed.shared_with_others() {
+        if !self.testbed.shared_with_others() {
             let text = format!(
                 "counters still moved or packets still waited {} s {when}",
                 REST_LIMIT.as_secs()
@@ -404,16 +408,14 @@ impl Trial<'_> {
                 warning.because("a queue did not run empty, or something in the lab went on"),
             );
         }
-        Ok(self.bed.snapshot())
+        Ok(self.testbed.snapshot())
     }
 
     fn finish(
         mut self,
-        counters: [Snapshot; 2],
-        between: Between,
         load: WorkloadResult,
         serve: WorkloadResult,
-    ) -> Result<Raw, LabError> {
+    ) -> Result<Measurements, LabError> {
         let (kernel_tx, kernel_rx) = self.watcher.into_lines();
         let load = side(self.load.as_ref(), load, kernel_tx);
         let serve_side =
@@ -422,33 +424,17 @@ impl Trial<'_> {
             self.warnings.extend(serve.close()?);
         }
         self.warnings.extend(self.load.close()?);
-        let (queued_bytes, flow_cpus, window_moved) = (0, Vec::new(), Moved::default());
         let (mut warnings, mut observed) = (self.warnings, self.observed);
         warnings.append(&mut observed.warnings);
-        Ok(Raw {
-            counters,
-            between,
-            window_moved,
-            queued_bytes,
-            flow_cpus,
-            samples: None,
-            hooks: Vec::new(),
-            foreign_drops: None,
-            conntrack: None,
-            probed: None,
-            observed,
-            load,
-            serve: serve_side,
-            warnings,
-        })
+        Ok(Measurements { observed, load, serve: serve_side, warnings, ..Measurements::default() })
     }
 }
 
-fn side(peer: &dyn Peer, result: WorkloadResult, kernel: Vec<Line>) -> SideRaw {
+fn side(peer: &dyn Peer, result: WorkloadResult, kernel: Vec<Line>) -> SideMeasurements {
     let own = peer.intervals();
     let own_lines = !own.is_empty();
     let (pid, tids) = peer.ids();
-    SideRaw {
+    SideMeasurements {
         lines: if own_lines { own } else { kernel },
         own_lines,
         result,

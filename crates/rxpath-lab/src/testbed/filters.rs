@@ -1,4 +1,4 @@
-//! Firewall rules of a bed, in the language of the tool that owns it, and their counters.
+//! Firewall rules of a testbed, in the language of the tool that owns it, and their counters.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Loopback of the namespace that the program runs in: no root, no changes, and no lab of one's own.
 //!
 //! Both sides are the same namespace, so its counters stand under both names. Other programs' traffic is in them:
-//! a ledger of this bed can be off by what they did, and says so.
+//! a ledger of this testbed can be off by what they did, and says so.
 
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,22 +15,22 @@ use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::{Link, PathFacts};
 
-use super::{Bed, Change, Started};
+use super::{Change, Started, Testbed};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::scenario::spec::Lab;
 
 const DEVICE: &str = "lo";
 
-/// The bed.
-pub struct LocalBed {
+/// The testbed.
+pub struct LocalTestbed {
     addresses: Vec<IpAddr>,
     v6: bool,
     reader: RefCell<Reader>,
     route: RefCell<Netlink>,
 }
 
-impl LocalBed {
+impl LocalTestbed {
     /// Checks that the lab asks for nothing that would change the host.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ fn refused(lab: &Lab) -> Option<&'static str> {
     asks.iter().find(|(asked, _)| *asked).map(|(_, what)| *what)
 }
 
-impl Bed for LocalBed {
+impl Testbed for LocalTestbed {
     fn addresses(&self) -> &[IpAddr] {
         &self.addresses
     }

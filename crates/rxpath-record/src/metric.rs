@@ -1,0 +1,136 @@
+//! The metrics of an experiment: what they are, their unit and their good direction.
+
+pub use rxpath_stats::scale::Good;
+use rxpath_stats::scale::Good::{Down, Up};
+use rxpath_stats::scale::Scale;
+
+/// A metric that trials report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// Key in results; ends with its unit.
+    pub name: &'static str,
+    /// Unit as shown to people.
+    pub unit: &'static str,
+    /// Good direction.
+    pub good: Good,
+    /// What it is, with its base and its two ends where it has them.
+    pub what: &'static str,
+}
+
+impl Metric {
+    const fn new(name: &'static str, unit: &'static str, good: Good, what: &'static str) -> Self {
+        Self { name, unit, good, what }
+    }
+}
+
+/// Every metric that is known by name. Metrics of external programs are not in it: more is taken as better.
+#[rustfmt::skip]
+pub const METRICS: &[Metric] = &[
+    Metric::new("delivered_pps", "datagrams/s", Up, "datagrams that the receiving application read, per second of the window"),
+    Metric::new("offered_pps", "datagrams/s", Up, "datagrams that the sender attempted, per second of the window"),
+    Metric::new("loss_ratio", "of offered", Down, "datagrams of the whole trial that were not delivered, as a share of those offered"),
+    Metric::new("receiver_cpu_ns_per_packet", "ns/datagram", Down, "time of the receiving threads on a CPU per datagram read, including softirqs that interrupt them"),
+    Metric::new("sender_cpu_ns_per_packet", "ns/datagram", Down, "time of the sending threads on a CPU per datagram offered, softirqs inside their calls included"),
+    Metric::new("blocked_ratio", "of the window", Down, "time that the sender waited for send buffer, as a share of the window and its threads"),
+    Metric::new("achieved_ratio", "of asked", Up, "offered rate as a share of the target rate"),
+    Metric::new("delivered_bps", "b/s", Up, "payload bits that the receiving application read, per second of the window"),
+    Metric::new("achieved_tps", "transactions/s", Up, "requests that were answered over TCP, per second of the window"),
+    Metric::new("achieved_rps", "requests/s", Up, "HTTP requests that were answered, per second of the window"),
+    Metric::new("service_time_p50_us", "us", Down, "from sending a request to the end of its reply, median of the whole trial"),
+    Metric::new("service_time_p99_us", "us", Down, "from sending a request to the end of its reply, 99th percentile of the whole trial"),
+    Metric::new("service_time_p999_us", "us", Down, "from sending a request to the end of its reply, 99.9th percentile of the whole trial"),
+    Metric::new("response_time_p50_us", "us", Down, "from the intended time of a request to the end of its reply, median of the whole trial"),
+    Metric::new("response_time_p99_us", "us", Down, "from the intended time of a request to the end of its reply, 99th percentile of the whole trial"),
+    Metric::new("response_time_p999_us", "us", Down, "from the intended time of a request to the end of its reply, 99.9th percentile of the whole trial"),
+    Metric::new("server_cpu_us_per_request", "us/request", Down, "time of the server's threads on a CPU per request, including softirqs that interrupt them"),
+    Metric::new("client_cpu_us_per_request", "us/request", Down, "time of the client's threads on a CPU per request, including softirqs that interrupt them"),
+    Metric::new("server_cpu_us_per_transaction", "us/transaction", Down, "time of the server's threads on a CPU per transaction, including softirqs that interrupt them"),
+    Metric::new("client_cpu_us_per_transaction", "us/transaction", Down, "time of the client's threads on a CPU per transaction, including softirqs that interrupt them"),
+    Metric::new("receiver_cpu_ns_per_kib", "ns/KiB", Down, "time of the receiving threads on a CPU per KiB read, including softirqs that interrupt them"),
+    Metric::new("sender_cpu_ns_per_kib", "ns/KiB", Down, "time of the sending threads on a CPU per KiB delivered, softirqs inside their calls included"),
+    Metric::new("retransmitted_ratio", "of sent first", Down, "TCP segments retransmitted in the window, as a share of those sent for the first time"),
+    Metric::new("victim_got_ratio", "of asked", Up, "time that the victim got, computed from its work, as a share of the time it requested"),
+    Metric::new("victim_taken_ratio", "of asked", Down, "time that interrupts, softirqs and the threads that run softirqs took from the victim's CPU, as a share of the time it requested"),
+    Metric::new("victim_taken_s_per_gbit", "s/Gb", Down, "the same time per 10^9 bits of payload delivered in the window"),
+    Metric::new("victim_taken_s_per_mpacket", "s/million packets", Down, "the same time per million datagrams or segments delivered in the window"),
+    Metric::new("network_cpu_s_per_gbit", "s/Gb", Down, "time of interrupts and network softirqs on all CPUs, in any task, per 10^9 bits of payload delivered"),
+    Metric::new("network_cpu_s_per_mpacket", "s/million packets", Down, "time of interrupts and network softirqs on all CPUs, in any task, per million datagrams or segments delivered"),
+    Metric::new("landed_on_victim_ratio", "of handled", Down, "packets that the softirqs of the victim's CPU handled, as a share of those of all CPUs"),
+    Metric::new("errors_count", "errors", Down, "requests of the whole trial that failed, of every kind"),
+];
+
+/// The metric of this name.
+pub fn metric(name: &str) -> Option<&'static Metric> {
+    METRICS.iter().find(|metric| metric.name == name)
+}
+
+/// The good direction of a metric by name. For unknown names, lower times are better and higher values of all others.
+pub fn good(name: &str) -> Good {
+    let is_time = || ["_us", "_ms", "_ns"].iter().any(|unit| name.ends_with(unit));
+    let unknown = || if is_time() { Good::Down } else { Good::Up };
+    metric(name).map_or_else(unknown, |metric| metric.good)
+}
+
+/// The unit of a metric by name, as shown to people; empty for names that are not known.
+pub fn unit(name: &str) -> &'static str {
+    metric(name).map_or("", |metric| metric.unit)
+}
+
+/// A share of packets lost or sent again that matters: one in a thousand.
+const STEP_OF_LOSS: f64 = 0.001;
+/// A share of time that matters.
+const STEP_OF_TIME: f64 = 0.01;
+
+/// How values of a metric are compared: shares and counts of errors by their difference, all others by their ratio.
+pub fn scale(name: &str) -> Scale {
+    match name {
+        "errors_count" => Scale::Share { step: 1.0 },
+        "loss_ratio" | "retransmitted_ratio" => Scale::Share { step: STEP_OF_LOSS },
+        _ if is_share(name) => Scale::Share { step: STEP_OF_TIME },
+        _ => Scale::Ratio,
+    }
+}
+
+/// Whether a metric's values are shares of something, from 0 to 1.
+pub fn is_share(name: &str) -> bool {
+    name.ends_with("_ratio")
+}
+
+/// The verb for the main metric: `delivered` or `answered`.
+pub fn verb(name: &str) -> &'static str {
+    match name {
+        "victim_got_ratio" => "got by the victim",
+        _ if name.starts_with("achieved") => "answered",
+        _ => "delivered",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_strangers_are_better_short() {
+        assert_eq!(good("load.latency_p99_us"), Good::Down);
+        assert_eq!(good("load.mean_rps"), Good::Up);
+        assert_eq!(good("loss_ratio"), Good::Down);
+        assert_eq!((unit("achieved_rps"), verb("achieved_rps")), ("requests/s", "answered"));
+        assert_eq!(unit("load.mean_rps"), "");
+    }
+
+    #[test]
+    fn metrics_of_which_zero_is_an_ordinary_value_are_compared_by_difference() {
+        for metric in METRICS {
+            let of_something = metric.unit.starts_with("of ");
+            let by_difference = matches!(scale(metric.name), Scale::Share { .. });
+            assert_eq!(
+                by_difference,
+                of_something || metric.name == "errors_count",
+                "{}",
+                metric.name
+            );
+        }
+        assert_eq!(scale("loss_ratio"), Scale::Share { step: 0.001 });
+        assert_eq!(scale("load.latency_p99_us"), Scale::Ratio);
+    }
+}
