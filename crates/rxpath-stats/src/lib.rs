@@ -6,11 +6,13 @@
 pub mod bootstrap;
 pub mod buckets;
 pub mod difference;
+pub mod goal;
 pub mod histogram;
 pub mod looks;
 pub mod order;
 pub mod paired;
 pub mod planning;
+pub mod proportion;
 pub mod quantile;
 pub mod scale;
 pub mod slope;
