@@ -126,7 +126,9 @@ fn page(manifests: &[Manifest]) -> (String, usize) {
         .collect();
     let (least, most) = quantile::range(&noise).unwrap_or_default();
     let median = quantile::median(&noise).unwrap_or_default();
-    let span = |at: Option<&Manifest>| at.map_or("", |run| run.started.get(..16).unwrap_or(""));
+    let span = |at: Option<&Manifest>| {
+        at.and_then(|run| run.started.get(..16)).unwrap_or_default().to_owned()
+    };
     let mut text = format!(
         "# Two equal variants\n\nWhat `rxpath run` says of two variants that do not differ: {METRIC} of `tcp-rr` over one connection,\n\
          {} to {} blocks, threshold {:.0} %. {} runs, {} to {} UTC; trials scattered by {:.1} % in the median\n\
