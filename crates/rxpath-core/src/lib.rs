@@ -7,6 +7,7 @@ pub mod division;
 pub mod envelope;
 pub mod fact;
 pub mod log2;
+pub mod number;
 pub mod side;
 pub mod toeplitz;
 pub mod units;

@@ -9,6 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::number::plain;
+pub use crate::number::{grouped, si};
+
 /// A text that is not the expected quantity.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{text}` is not {what}: {why}; for example `{example}`")]
@@ -233,7 +236,7 @@ impl fmt::Display for Nanos {
         let value = self.0 as f64;
         for (unit, factor) in [("s", 1e9), ("ms", 1e6), ("us", 1e3)] {
             if value >= factor {
-                return write!(f, "{}{unit}", significant(value / factor));
+                return write!(f, "{}{unit}", plain(value / factor));
             }
         }
         write!(f, "{}ns", self.0)
@@ -245,45 +248,11 @@ impl fmt::Display for Bytes {
         let value = self.0 as f64;
         for (unit, factor) in [("GiB", 1_073_741_824.0), ("MiB", 1_048_576.0), ("KiB", 1024.0)] {
             if value >= factor {
-                return write!(f, "{} {unit}", significant(value / factor));
+                return write!(f, "{} {unit}", plain(value / factor));
             }
         }
         write!(f, "{} B", self.0)
     }
-}
-
-/// A number with a comma after each three digits: `1,234,567`.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A number in at most four digits with k, M or G.
-pub fn si(value: f64) -> String {
-    for (unit, factor) in [("G", 1e9), ("M", 1e6), ("k", 1e3)] {
-        if value.abs() >= factor {
-            return format!("{}{unit}", significant(value / factor));
-        }
-    }
-    significant(value)
-}
-
-fn significant(value: f64) -> String {
-    let decimals = match value.abs() {
-        v if v >= 100.0 => 0,
-        v if v >= 10.0 => 1,
-        v if v >= 1.0 => 2,
-        _ => 3,
-    };
-    let text = format!("{value:.decimals$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
 }
 
 #[cfg(test)]
@@ -392,11 +361,5 @@ mod tests {
         fn whole_numbers_are_exact(n in any::<u64>()) {
             prop_assert_eq!(n.to_string().parse::<Count>().unwrap().0, n);
         }
-    }
-
-    #[test]
-    fn numbers_are_grouped_by_three() {
-        let shown = [0, 999, 1_000, 1_234_567].map(grouped);
-        assert_eq!(shown, ["0", "999", "1,000", "1,234,567"]);
     }
 }

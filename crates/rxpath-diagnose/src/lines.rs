@@ -2,7 +2,7 @@
 
 pub mod tcp;
 
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 use rxpath_record::ledger::{Drop, Place};
 use rxpath_record::verdict::EvidenceLine;
 

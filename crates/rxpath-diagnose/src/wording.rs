@@ -1,18 +1,17 @@
 //! Numbers as text: always finite, always with the unit.
 
-pub use rxpath_core::units::grouped as count;
-use rxpath_core::units::si;
-use rxpath_core::{Bytes, CpuList, Nanos};
+pub use rxpath_core::number::grouped as count;
+use rxpath_core::number::{self, counted, si};
+use rxpath_core::{Bytes, CpuList};
 
 /// A share as percent: `0.1 %`, `8.3 %`, `97 %`; 100 is said only of what rounds to it.
 pub fn percent(ratio: f64) -> String {
-    let value = finite(ratio) * 100.0;
-    match value {
-        v if v <= 0.0 => "0 %".into(),
-        v if v < 0.01 => "under 0.01 %".into(),
-        v if v < 1.0 => format!("{v:.2} %"),
-        v if v < 9.95 => format!("{v:.1} %"),
-        v => format!("{v:.0} %"),
+    match finite(ratio) {
+        ratio if ratio <= 0.0 => "0 %".into(),
+        ratio if ratio < 0.0001 => "under 0.01 %".into(),
+        ratio if ratio < 0.01 => number::percent(ratio, 2),
+        ratio if ratio < 0.0995 => number::percent(ratio, 1),
+        ratio => number::percent(ratio, 0),
     }
 }
 
@@ -32,13 +31,12 @@ pub fn change(from: f64, to: f64) -> String {
 
 /// `1 datagram`, `1,200 datagrams`.
 pub fn datagrams(n: u64) -> String {
-    if n == 1 { "1 datagram".into() } else { format!("{} datagrams", count(n)) }
+    counted(n, "datagram")
 }
 
 /// A time in its handiest unit: `1.9 us`, `340 ms`.
 pub fn span(seconds: f64) -> String {
-    let ns = (finite(seconds).max(0.0) * 1e9).round();
-    Nanos(ns as u64).to_string()
+    number::span(finite(seconds))
 }
 
 /// A size as `--rcvbuf` takes it: `4MiB`, rounded up to a power of two of KiB.
@@ -58,7 +56,7 @@ pub fn cpus(list: &[u32]) -> String {
 
 /// `1 thread`, `4 threads`.
 pub fn threads(n: usize) -> String {
-    if n == 1 { "1 thread".into() } else { format!("{n} threads") }
+    counted(n as u64, "thread")
 }
 
 fn finite(value: f64) -> f64 {
@@ -76,14 +74,6 @@ mod tests {
         assert_eq!(percent(0.000_05), "under 0.01 %");
         assert_eq!(percent(0.0), "0 %");
         assert_eq!(percent(f64::NAN), "0 %");
-    }
-
-    #[test]
-    fn counts_are_grouped() {
-        assert_eq!(count(7), "7");
-        assert_eq!(count(999), "999");
-        assert_eq!(count(15_004), "15,004");
-        assert_eq!(count(1_000_000), "1,000,000");
     }
 
     #[test]

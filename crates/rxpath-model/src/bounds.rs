@@ -3,6 +3,7 @@
 //! Every answer is one sentence with its numbers, formula and assumptions. A bound is given when its parameters are
 //! known; for the others the missing parameters are named.
 
+use rxpath_core::number::{self, span as seconds};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Number, Value};
@@ -123,22 +124,13 @@ impl Bound {
 
 /// A fraction in percent, as sentences say it.
 fn percent(fraction: f64) -> String {
-    let percent = fraction * 100.0;
-    if percent > 0.0 && percent < 0.1 {
-        "less than 0.1 %".into()
-    } else {
-        format!("{percent:.1} %")
-    }
+    let is_small = fraction > 0.0 && fraction < 0.001;
+    if is_small { "less than 0.1 %".into() } else { number::percent(fraction, 1) }
 }
 
 /// Up to a whole number, unless it is one but for the rounding of its factors.
 fn whole_up(value: f64) -> f64 {
     (value * (1.0 - 1e-12)).ceil()
-}
-
-/// Seconds with a fitting unit.
-fn seconds(seconds: f64) -> String {
-    rxpath_core::Nanos((seconds * 1e9).round() as u64).to_string()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! TCP's numbers of a watched host, shared by several rules.
 
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 use rxpath_record::evidence::{Owner, TcpService, TcpUse, ThreadUse};
 use rxpath_record::verdict::EvidenceLine;
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::Side;
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 use rxpath_host::identity::network_namespace;
 use rxpath_record::evidence::{AnyProtocol, Evidence};
 use rxpath_record::ledger::{DropReason, Place};

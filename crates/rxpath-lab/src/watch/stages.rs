@@ -4,7 +4,7 @@
 //! CPU time is part of its time and can't be told apart here.
 
 use rxpath_core::Fact;
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::Place;
 use rxpath_record::watch::{PathStage, StageRow};

@@ -1,6 +1,6 @@
 //! Softirq and reader on one CPU: the knee, and the rate delivered beyond it.
 
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 
 use super::{Bound, Law, Parameters};
 use crate::kinds::livelock::OneCpu;

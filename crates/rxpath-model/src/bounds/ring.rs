@@ -1,6 +1,6 @@
 //! The ring and the RPS backlog: their drain rate and required size.
 
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 use rxpath_core::{Count, Nanos};
 
 use super::{Bound, Law, Parameters, percent, seconds, whole_up};

@@ -1,6 +1,6 @@
 //! Flows hashed on queues: the fullest queue saturates first.
 
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 
 use super::{Bound, Law, Parameters, percent};
 use crate::kinds::balls::expected_max;

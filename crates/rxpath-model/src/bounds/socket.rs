@@ -1,7 +1,7 @@
 //! The socket queue: how many datagrams it holds, how fast the reader empties it, what is lost.
 
 use rxpath_core::Bytes;
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 
 use super::{Bound, Law, Parameters, percent, seconds};
 use crate::queue::fixed_service::limited;

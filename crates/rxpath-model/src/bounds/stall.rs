@@ -1,7 +1,7 @@
 //! A reader that stops: when the socket overflows, what is lost, which buffer outlasts the stop, how long it drains.
 
 use rxpath_core::Bytes;
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 
 use super::{Bound, Law, Parameters, percent, seconds, whole_up};
 use crate::kinds::stall::Stall;

@@ -1,7 +1,7 @@
 //! TCP: no drops at the socket; the window and the reader are the limits.
 
 use rxpath_core::Bytes;
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 
 use super::{Bound, Law, Parameters, seconds, whole_up};
 

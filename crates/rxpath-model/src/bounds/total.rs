@@ -1,6 +1,6 @@
 //! All stages together: what arrives at the application.
 
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 
 use super::{Bound, Law, Parameters, percent};
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 use rxpath_core::{Envelope, Warning};
 use rxpath_host::HostError;
 use rxpath_host::capture::{Captured, LeftOut, capture};

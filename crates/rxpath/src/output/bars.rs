@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 use rxpath_lab::plan::Plan;
 use rxpath_lab::run::progress::Progress;
 use rxpath_record::manifest::Trial;

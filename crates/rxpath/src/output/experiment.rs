@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::units::si;
+use rxpath_core::number::{self, si};
 use rxpath_lab::run::COUNTED;
 use rxpath_record::agreement::median_trial;
 use rxpath_record::ledger::{Balances, Place};
@@ -151,7 +151,7 @@ fn thousandth(value: f64) -> String {
 }
 
 fn percent(ratio: f64) -> String {
-    format!("{:.2} %", ratio * 100.0)
+    number::percent(ratio, 2)
 }
 
 fn difference(comparison: &Comparison) -> String {

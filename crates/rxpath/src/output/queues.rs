@@ -1,6 +1,6 @@
 //! Tables of `rxpath check --queues` and the text of `rxpath check --flow`.
 
-use rxpath_core::units::grouped;
+use rxpath_core::number::grouped;
 use rxpath_core::{CpuList, Fact};
 use rxpath_host::queue_map::{DeviceQueues, IrqSource, QueueIrq, QueueRate, Row};
 use rxpath_host::steering::{Landing, Spread};

@@ -1,6 +1,6 @@
 //! The line per second of a running workload, from its cumulative counters.
 
-pub use rxpath_core::units::grouped;
+pub use rxpath_core::number::grouped;
 use rxpath_load::engine::clock;
 use rxpath_load::workload::Progress;
 

@@ -6,7 +6,7 @@ use rxpath_bpf::ProbeCost;
 use rxpath_bpf::steal::probe::Victim;
 use rxpath_bpf::steal::{CpuTime, Kind, Steal, TakenBy, TakenFor, TaskTime};
 use rxpath_core::Division;
-use rxpath_core::units::grouped;
+use rxpath_core::number::grouped;
 
 use super::table::Grid;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::Bytes;
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 use rxpath_load::tcp::connection::{ConnectionResult, TcpSummary};
 use rxpath_load::tcp::result::Interval;
 use rxpath_load::tcp::socket::SocketSettings;

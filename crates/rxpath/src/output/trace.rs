@@ -6,7 +6,7 @@ use rxpath_bpf::polls::{IrqLine, NapiPolls};
 use rxpath_bpf::stages::{Stage, StageName};
 use rxpath_bpf::trace::{CpuTrace, Part, Traced};
 use rxpath_core::Log2;
-use rxpath_core::units::grouped;
+use rxpath_core::number::{self, grouped};
 use rxpath_core::{Bytes, CpuList, Nanos};
 
 use super::steal::cost;
@@ -76,7 +76,7 @@ fn packets(histogram: &Log2) -> String {
 }
 
 fn percent(part: u64, whole: f64) -> String {
-    if whole > 0.0 { format!("{:.1} %", 100.0 * part as f64 / whole) } else { "-".into() }
+    if whole > 0.0 { number::percent(part as f64 / whole, 1) } else { "-".into() }
 }
 
 fn cpus(cpus: &[CpuTrace], seconds: f64) -> String {

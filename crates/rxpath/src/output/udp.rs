@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 use rxpath_load::udp::result::Interval;
 use rxpath_load::udp::wire::{frame_bytes, line_bytes};
 

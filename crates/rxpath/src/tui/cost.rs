@@ -1,6 +1,6 @@
 //! The cost of watching for the watched host, as text.
 
-use rxpath_core::units::{grouped, si};
+use rxpath_core::number::{grouped, si};
 use rxpath_record::watch::{Frame, ProbeShare, Sampled};
 
 /// The viewer's own CPU time, and the CPU time of its BPF programs if measured.

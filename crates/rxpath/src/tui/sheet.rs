@@ -8,7 +8,7 @@ mod sockets;
 mod tasks;
 
 use rxpath_core::Fact;
-use rxpath_core::units::si;
+use rxpath_core::number::{self, si};
 use rxpath_record::watch::Frame;
 
 use super::palette::Mark;
@@ -207,7 +207,7 @@ fn told<T>(fact: &Fact<T>, shown: impl FnOnce(&T) -> String) -> String {
 }
 
 fn percent(ratio: f64) -> String {
-    format!("{:.2} %", 100.0 * ratio)
+    number::percent(ratio, 2)
 }
 
 fn per_s(rate: f64, what: &str) -> String {

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 use rxpath_core::{Bytes, Nanos};
 use rxpath_load::tcp::result::{Interval, ServeResult};
 use rxpath_load::tcp::serve::Serve;
@@ -18,7 +18,7 @@ use crate::cmd::workload_args::{BufferArgs, BusyPollArgs, SlowArgs, ThreadArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::rates::Rows;
 use crate::output::tcp::{connection_rows, kinds, socket_text, tcp_rows, tcp_text};
-use rxpath_core::units::grouped;
+use rxpath_core::number::grouped;
 
 /// `rxpath serve tcp …`
 #[derive(Debug, clap::Args)]

@@ -1,6 +1,6 @@
 //! `rxpath check --summarize` as text.
 
-use rxpath_core::units::grouped;
+use rxpath_core::number::grouped;
 use rxpath_tune::fleet::{Common, Driver, Group, OddHost, Summary};
 
 use crate::cmd::check::summarize::Summarized;

@@ -1,7 +1,7 @@
 //! A CPU: how its time was used, which task used most, and how to relieve it.
 
 use rxpath_core::CpuList;
-use rxpath_core::units::si;
+use rxpath_core::number::{percent, si};
 use rxpath_record::watch::{CpuRow, Frame};
 
 /// From this share on, it is mentioned.
@@ -19,10 +19,6 @@ fn busy(cpu: &CpuRow) -> f64 {
     (1.0 - cpu.idle_ratio).clamp(0.0, 1.0)
 }
 
-fn percent(ratio: f64) -> String {
-    format!("{:.0} %", 100.0 * ratio)
-}
-
 fn spent(cpu: &CpuRow) -> String {
     let mut parts: Vec<(f64, &str)> = vec![
         (cpu.user_ratio, "programs"),
@@ -34,13 +30,13 @@ fn spent(cpu: &CpuRow) -> String {
     parts.retain(|(ratio, _)| *ratio >= 0.005);
     parts.sort_by(|a, b| b.0.total_cmp(&a.0));
     let parts: Vec<String> =
-        parts.iter().map(|(ratio, what)| format!("{what} {}", percent(*ratio))).collect();
-    let mut words = format!("CPU {} was {} busy", cpu.cpu, percent(busy(cpu)));
+        parts.iter().map(|(ratio, what)| format!("{what} {}", percent(*ratio, 0))).collect();
+    let mut words = format!("CPU {} was {} busy", cpu.cpu, percent(busy(cpu), 0));
     if !parts.is_empty() {
         words += &format!(": {}", parts.join(", "));
     }
     if let Some(net) = cpu.net_softirq_ratio.value() {
-        words += &format!(". Receiving took {} of it, measured", percent(*net));
+        words += &format!(". Receiving took {} of it, measured", percent(*net, 0));
     }
     if !cpu.busiest_task.is_empty() {
         words += &format!(". The task with most of it: {}", cpu.busiest_task);
@@ -83,7 +79,7 @@ fn relief(cpu: &CpuRow, frame: &Frame) -> Vec<String> {
     if cpu.steal_ratio >= NOTABLE {
         words.push(format!(
             "The hypervisor took {}: nothing in this guest can change that, and it makes times measured here longer.",
-            percent(cpu.steal_ratio)
+            percent(cpu.steal_ratio, 0)
         ));
     }
     words

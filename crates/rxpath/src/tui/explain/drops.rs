@@ -1,6 +1,6 @@
 //! A drop: how many, where, for which port, and the remedy for frequent reasons.
 
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 use rxpath_record::watch::DropRow;
 
 pub(super) fn words(drop: &DropRow) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! A stage of the path: the verdict with its remedies, then the stage's function and its losses.
 
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 use rxpath_record::verdict::Verdict;
 use rxpath_record::watch::{Frame, PathStage, StageRow};
 

@@ -1,6 +1,6 @@
 //! A receive queue: its share of the device, how it is polled, what it loses.
 
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 use rxpath_record::watch::{Frame, QueueRow};
 
 /// If this share of polls uses up the budget, the CPU lags behind.

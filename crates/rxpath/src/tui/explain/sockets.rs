@@ -1,7 +1,7 @@
 //! A socket: how full, of which limit, its drops, its owner, and the remedy that its program's CPU time points to.
 
 use rxpath_core::Bytes;
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 use rxpath_record::watch::{Frame, SocketRow, TaskRow};
 
 /// A program that is on a CPU for more than this share reads as fast as it can.

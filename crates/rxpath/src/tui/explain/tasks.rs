@@ -1,5 +1,6 @@
 //! A task: its CPU time, what was taken from it and by whom, and how to prevent that.
 
+use rxpath_core::number::percent;
 use rxpath_core::{CpuList, Fact};
 use rxpath_record::watch::{Frame, TaskRow};
 
@@ -12,23 +13,19 @@ pub(super) fn words(task: &TaskRow, frame: &Frame) -> Vec<String> {
     words
 }
 
-fn percent(ratio: f64) -> String {
-    format!("{:.1} %", 100.0 * ratio)
-}
-
 fn had(task: &TaskRow) -> String {
     let mut words = format!(
         "{} ({}) was on CPU {} {} of the time",
         task.comm,
         task.pid,
         CpuList(task.cpus.clone()),
-        percent(task.on_cpu_ratio)
+        percent(task.on_cpu_ratio, 1)
     );
     if let Some(own) = task.own_ratio.value() {
-        words += &format!(", {} of it its own work", percent(*own));
+        words += &format!(", {} of it its own work", percent(*own, 1));
     }
     if let Some(own) = task.own_softirq_ratio.value().filter(|own| **own > 0.0) {
-        words += &format!(", {} softirqs that its own calls raised", percent(*own));
+        words += &format!(", {} softirqs that its own calls raised", percent(*own, 1));
     }
     words + "."
 }
@@ -38,10 +35,10 @@ fn taken(task: &TaskRow) -> String {
         let why = task.taken_ratio.gap().unwrap_or_default();
         return format!("The time taken from it is not known: {why}.");
     };
-    let mut words = format!("Taken from it: {}", percent(*taken));
+    let mut words = format!("Taken from it: {}", percent(*taken, 1));
     let part = |fact: &Fact<f64>, what: &str| {
         let share = fact.value().filter(|share| **share > 0.0);
-        share.map(|share| format!("{what} {}", percent(*share)))
+        share.map(|share| format!("{what} {}", percent(*share, 1)))
     };
     let parts: Vec<String> = [
         part(&task.taken_net_ratio, "network softirqs"),
@@ -89,7 +86,7 @@ fn remedies(task: &TaskRow, frame: &Frame) -> Vec<String> {
             .collect();
         words.push(format!(
             "It waited for a CPU {} of the time, while others ran ({}): give it a CPU of its own or a higher priority.",
-            percent(waits),
+            percent(waits, 1),
             others.join(", ")
         ));
     }

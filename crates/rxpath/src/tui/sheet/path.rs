@@ -1,6 +1,6 @@
 //! The stages as rows, with the counters behind their numbers.
 
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 use rxpath_record::watch::{Frame, PathStage, StageRow};
 
 use super::{Cell, Row, Sheet, number, percent, told, word};

@@ -2,7 +2,7 @@
 
 use ratatui::text::{Line, Span};
 use rxpath_core::Fact;
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 use rxpath_record::watch::{Frame, PathStage, StageRow};
 
 use crate::tui::palette::{Mark, Palette};

@@ -1,6 +1,6 @@
 //! `rxpath load tcp stream`: the options, and the result for people.
 
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 use rxpath_core::{BitRate, Bytes};
 use rxpath_load::tcp::load::options::{StreamDirection, StreamOptions};
 use rxpath_load::tcp::load::stream::Stream;
@@ -14,7 +14,7 @@ use crate::cmd::values::value_name;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::rates::Rows;
 use crate::output::tcp::{connection_rows, kinds, tcp_rows, tcp_text};
-use rxpath_core::units::grouped;
+use rxpath_core::number::grouped;
 use rxpath_load::tcp::serve::options::ReceiveMethod;
 
 /// `rxpath load tcp stream …`

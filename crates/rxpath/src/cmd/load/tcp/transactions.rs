@@ -13,7 +13,7 @@ use crate::cmd::values::value_name;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::rates::Rows;
 use crate::output::tcp::{connection_rows, kinds, tcp_rows, tcp_text};
-use rxpath_core::units::grouped;
+use rxpath_core::number::grouped;
 
 /// `rxpath load tcp rr …`
 #[derive(Debug, clap::Args)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rxpath_core::Nanos;
-use rxpath_core::units::{grouped, si};
+use rxpath_core::number::{grouped, si};
 use rxpath_model::sim::Parameters;
 use rxpath_model::sim::outcome::CpuSplit;
 

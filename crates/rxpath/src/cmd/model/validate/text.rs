@@ -1,6 +1,6 @@
 //! The table of a validated scenario.
 
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 
 use super::compare::{Row, Validated};
 
