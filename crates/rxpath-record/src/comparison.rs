@@ -1,6 +1,6 @@
 //! The difference between two variants in one metric, and its wording in text, Markdown and page.
 
-use rxpath_core::units::si;
+use rxpath_core::number::si;
 use rxpath_stats::bootstrap::Interval;
 use rxpath_stats::difference::{Difference, Undecided, Word};
 use rxpath_stats::looks::{FIRST, MOST};
@@ -202,8 +202,8 @@ impl Effect {
         }
     }
 
-    /// How sure, in words: the interval, or the range where there is none.
-    pub fn sureness(&self, metric: &str) -> String {
+    /// The interval, and the range within blocks, in words: `+6.1 to +8.3 %`.
+    pub fn spans(&self, metric: &str) -> [Option<String>; 2] {
         let by_change = self.change();
         let (interval, range) = match by_change {
             Some(change) => (change.interval, Some(change.range)),
@@ -215,10 +215,15 @@ impl Effect {
             }
             _ => format!("{} to {}", signed(metric, low), signed(metric, high)),
         };
-        match (interval, range) {
-            (Some(interval), _) => format!("95 % interval {}", ends(interval)),
-            (None, Some(range)) => format!("range {}, no interval", ends(range)),
-            (None, None) => "no interval".into(),
+        [interval.map(ends), range.map(ends)]
+    }
+
+    /// How sure, in words: the interval, or the range where there is none.
+    pub fn sureness(&self, metric: &str) -> String {
+        match self.spans(metric) {
+            [Some(interval), _] => format!("95 % interval {interval}"),
+            [None, Some(range)] => format!("range {range}, no interval"),
+            [None, None] => "no interval".into(),
         }
     }
 

@@ -95,14 +95,16 @@ fn gains(manifest: &Manifest, out: &mut String) {
     row(out, &["step", "metric", "change", "95 % interval", "outcome"]);
     row(out, &["---", "---", "---:", "---:", "---"]);
     for comparison in &manifest.comparisons {
+        let (metric, effect) = (&comparison.metric, &comparison.effect);
+        let [interval, _] = effect.spans(metric);
         row(
             out,
             &[
                 &format!("{} → {}", comparison.base, comparison.variant),
-                &words::metric(&comparison.metric),
-                &words::amount(comparison),
-                &words::interval(comparison).unwrap_or_else(|| "–".into()),
-                &comparison.effect.verdict("blocks"),
+                &words::metric(metric),
+                &effect.amount(metric),
+                &interval.unwrap_or_else(|| "–".into()),
+                &effect.verdict("blocks"),
             ],
         );
     }

@@ -1,6 +1,6 @@
 //! Numbers for a report: few digits, a unit, and a base for every percentage.
 
-use rxpath_core::units::grouped;
+pub(crate) use rxpath_core::number::{grouped as count, plain};
 use rxpath_record::metric::unit;
 
 /// A point in time to the second: an RFC 3339 text without its fraction.
@@ -29,14 +29,9 @@ pub(crate) fn seconds(value: f64) -> String {
     scaled(value, &[("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)])
 }
 
-/// A whole number in groups of three: `1,034,212`.
-pub(crate) fn count(value: u64) -> String {
-    grouped(value)
-}
-
 /// The same with a sign (a true minus) where it is negative.
 pub(crate) fn signed(value: i64) -> String {
-    let digits = grouped(value.unsigned_abs());
+    let digits = count(value.unsigned_abs());
     if value < 0 { format!("\u{2212}{digits}") } else { digits }
 }
 
@@ -54,23 +49,9 @@ pub(crate) fn percent(part: f64, base: f64) -> String {
         "< 0.01 %".into()
     } else if value < 100.0 && value > 99.99 {
         "> 99.99 %".into()
-    } else if value < 1.0 || value > 99.0 && value < 100.0 {
-        format!("{value:.2} %")
     } else {
-        format!("{value:.1} %")
-    }
-}
-
-/// A ratio as a factor: `3.28×`.
-pub(crate) fn factor(value: f64) -> String {
-    if !value.is_finite() {
-        "–".into()
-    } else if value >= 100.0 {
-        format!("{value:.0}×")
-    } else if value >= 10.0 {
-        format!("{value:.1}×")
-    } else {
-        format!("{value:.2}×")
+        let is_fine = value < 1.0 || value > 99.0 && value < 100.0;
+        rxpath_core::number::percent(part / base, if is_fine { 2 } else { 1 })
     }
 }
 
@@ -108,18 +89,6 @@ pub(crate) fn metric(name: &str, value: f64) -> String {
     } else {
         plain(value)
     }
-}
-
-/// Three significant digits, no exponent.
-pub(crate) fn plain(value: f64) -> String {
-    let decimals = match value.abs() {
-        v if v >= 100.0 => 0,
-        v if v >= 10.0 => 1,
-        v if v >= 1.0 => 2,
-        _ => 3,
-    };
-    let text = format!("{value:.decimals$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
 }
 
 /// The largest unit in which the rounded value is at least 1; zero has the base unit, the smallest unit takes the rest.
@@ -167,9 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_grouped() {
-        assert_eq!(count(1_034_212), "1,034,212");
-        assert_eq!(count(999), "999");
+    fn whole_numbers_are_count() {
         assert_eq!(signed(-1000), "\u{2212}1,000");
     }
 

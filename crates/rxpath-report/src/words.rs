@@ -1,11 +1,9 @@
 //! The words for the record's enums: one place, so that page and Markdown use the same.
 
-use rxpath_record::comparison::{Change, Comparison, Effect, step};
+use rxpath_record::comparison::Comparison;
 use rxpath_record::ledger::Place;
 use rxpath_record::manifest::{LoopKind, Status};
 use rxpath_record::verdict::{Confidence, Stage};
-
-use crate::number;
 
 /// Where a datagram was lost, as a noun with its side of the path.
 pub(crate) fn place(place: Place) -> &'static str {
@@ -88,15 +86,6 @@ pub(crate) fn confidence(confidence: Confidence) -> &'static str {
     }
 }
 
-/// How much a variant differs from its base: `3.28×`, `+12.30 percentage points`.
-pub(crate) fn amount(comparison: &Comparison) -> String {
-    let effect = &comparison.effect;
-    match (effect.change(), effect.ratio) {
-        (None, Some(ratio)) => number::factor(ratio),
-        _ => effect.amount(&comparison.metric),
-    }
-}
-
 /// The scenario's expectation, and whether it was met: `up: as expected`.
 pub(crate) fn expected(comparison: &Comparison) -> String {
     let Some(expected) = &comparison.expected else { return "–".into() };
@@ -105,29 +94,6 @@ pub(crate) fn expected(comparison: &Comparison) -> String {
         Some(false) => format!("{expected}: not as expected"),
         None => format!("{expected}: undecided"),
     }
-}
-
-/// The interval of that; nothing when there is none.
-pub(crate) fn interval(comparison: &Comparison) -> Option<String> {
-    ends(comparison, |effect| effect.interval, |change| change.interval)
-}
-
-/// The smallest and the largest within a block.
-pub(crate) fn range(comparison: &Comparison) -> Option<String> {
-    ends(comparison, |effect| effect.range, |change| Some(change.range))
-}
-
-fn ends(
-    comparison: &Comparison,
-    of_ratio: fn(&Effect) -> Option<[f64; 2]>,
-    of_change: fn(&Change) -> Option<[f64; 2]>,
-) -> Option<String> {
-    let effect = &comparison.effect;
-    let [low, high] = match effect.change() {
-        Some(change) => of_change(change)?.map(|end| step(&comparison.metric, end)),
-        None => of_ratio(effect)?.map(number::factor),
-    };
-    Some(format!("{low} … {high}"))
 }
 
 /// How a run ended.

@@ -168,7 +168,7 @@ fn caption(manifest: &Manifest) -> String {
         },
     );
     format!(
-        "Each row divides a variant by its base; 1× is no change. Shares are compared by their difference and are in \
+        "Each row divides a variant by its base; 1 is no change. Shares are compared by their difference and are in \
          the table only. {floor}"
     )
 }
@@ -187,7 +187,7 @@ fn gains_chart(rows: &[&Comparison], size: (&str, f64)) -> Chart {
         points.push((*ratio, y));
     }
     let names = names(rows.iter().map(|c| c.variant.as_str()), size.1);
-    let x = Axis::to(top, "variant ÷ base", number::factor);
+    let x = Axis::to(top, "variant ÷ base", number::plain);
     Chart {
         curves,
         dots: vec![Dots { points, colour: INK, radius: 4.6, opacity: 1.0, form: Form::Diamond }],
@@ -203,13 +203,14 @@ fn gains_table(rows: &[Comparison]) -> Table {
          #pairs | outcome | expected",
     );
     for row in rows {
+        let [interval, range] = row.effect.spans(&row.metric);
         table.rows.push(vec![
             words::metric(&row.metric),
             row.variant.clone(),
             row.base.clone(),
-            words::amount(row),
-            words::interval(row).unwrap_or_else(|| "none".into()),
-            words::range(row).unwrap_or_else(|| "none".into()),
+            row.effect.amount(&row.metric),
+            interval.unwrap_or_else(|| "none".into()),
+            range.unwrap_or_else(|| "none".into()),
             row.pairs_count.to_string(),
             row.effect.verdict("blocks"),
             words::expected(row),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use maud::html;
-use rxpath_core::units::grouped;
+use rxpath_core::number::grouped;
 use rxpath_record::ledger::DropReason;
 
 use super::Section;

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use rxpath_core::Division;
-use rxpath_core::units::grouped;
+use rxpath_core::number::grouped;
 use rxpath_record::manifest::VariantSummary;
 use rxpath_record::stolen::{Stolen, TakenBy, Victim};
 

@@ -1,7 +1,7 @@
 //! The receive side in the window: softirqs, polls with their packets, latency from stage to stage.
 
 use maud::html;
-use rxpath_core::units::grouped;
+use rxpath_core::number::grouped;
 use rxpath_core::{CpuList, Log2, Nanos};
 use rxpath_record::manifest::VariantSummary;
 use rxpath_record::traced::{StageTraced, Traced};

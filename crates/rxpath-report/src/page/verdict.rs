@@ -97,12 +97,11 @@ fn gain(comparison: &Comparison) -> Markup {
     };
     html! {
         p class=(class) {
-            b { (words::amount(comparison)) }
+            b { (comparison.effect.amount(&comparison.metric)) }
             " " (words::metric(&comparison.metric)) " of " (comparison.base)
             br;
             span.quiet {
-                (comparison.effect.verdict("blocks"))
-                @if let Some(interval) = words::interval(comparison) { ", 95 % interval " (interval) }
+                (comparison.effect.verdict("blocks")) ", " (comparison.effect.sureness(&comparison.metric))
             }
         }
     }
