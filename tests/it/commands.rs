@@ -58,8 +58,7 @@ type Said = (String, String);
 /// The four texts of each rule that hold commands, and the advice of its findings.
 fn of_rules() -> Vec<Said> {
     let texts = rules::all().flat_map(|rule| {
-        let text = rule.text;
-        [text.set_now, text.persist, text.undo, text.verify].map(|it| (rule.id.into(), it.into()))
+        [rule.set_now, rule.persist, rule.undo, rule.verify].map(|it| (rule.id.into(), it.into()))
     });
     let advice = sources("crates/rxpath-tune/src/rules").into_iter().flat_map(|(name, text)| {
         let calls = text.split(".advice(").skip(1).map(|call| {
@@ -355,7 +354,7 @@ fn every_command_is_one_that_its_program_understands() {
 #[test]
 fn the_exemption_from_tracking_is_a_script_that_nft_takes() {
     let rule = rules::find("conntrack-active").unwrap();
-    let all = commands(rule.text.set_now);
+    let all = commands(rule.set_now);
     let nft = all.iter().filter_map(|command| command.strip_prefix("nft "));
     let lines: Vec<String> = nft.map(|line| filled(line).replace('\'', "")).collect();
     assert_eq!(lines.len(), 5, "{all:?}");
@@ -371,8 +370,8 @@ fn the_exemption_from_tracking_is_a_script_that_nft_takes() {
 #[test]
 fn keys_of_units_are_known_to_systemd() {
     let keys: BTreeSet<String> = rules::all()
-        .filter(|rule| rule.text.persist.contains("unit"))
-        .flat_map(|rule| rule.text.persist.split([' ', ',', ';']))
+        .filter(|rule| rule.persist.contains("unit"))
+        .flat_map(|rule| rule.persist.split([' ', ',', ';']))
         .filter_map(|word| word.strip_suffix('=').filter(|key| key.starts_with(char::is_uppercase)))
         .map(str::to_owned)
         .collect();
@@ -393,7 +392,7 @@ fn keys_of_units_are_known_to_systemd() {
 #[test]
 fn no_command_has_a_name_that_nobody_filled_in() {
     for rule in rules::all() {
-        for text in [rule.text.set_now, rule.text.verify, rule.text.undo, rule.text.persist] {
+        for text in [rule.set_now, rule.verify, rule.undo, rule.persist] {
             assert!(!text.contains("KEY"), "{}: {text}", rule.id);
         }
     }
@@ -403,10 +402,10 @@ fn no_command_has_a_name_that_nobody_filled_in() {
 #[test]
 fn rules_of_different_settings_do_not_share_their_words() {
     for id in ["numa-balancing", "watchdogs", "timer-migration", "vm-stat-interval"] {
-        let text = rules::find(id).unwrap().text;
+        let rule = rules::find(id).unwrap();
         for other in rules::all().filter(|rule| rule.id != id) {
-            assert_ne!(text.not_when, other.text.not_when, "{id} and {}", other.id);
-            assert_ne!(text.verify, other.text.verify, "{id} and {}", other.id);
+            assert_ne!(rule.not_when, other.not_when, "{id} and {}", other.id);
+            assert_ne!(rule.verify, other.verify, "{id} and {}", other.id);
         }
     }
 }

@@ -197,7 +197,7 @@ fn finding(
     found: Found,
 ) -> Finding {
     let severity = found.severity.unwrap_or(weight);
-    let size = found.size.or(rule.weight.size(goal)).unwrap_or(rule.effect.size());
+    let size = found.size.or(rule.weight.size(goal)).unwrap_or(rule.size);
     Finding {
         id: rule.id.into(),
         device: device.map(str::to_owned),
@@ -207,7 +207,7 @@ fn finding(
         expected: found.expected,
         why: found.why,
         effect_size: size,
-        effect: rule.effect.text(),
+        effect: rule.effect(),
         changes: found.changes,
         advice: found.advice,
         counted: found.counted,

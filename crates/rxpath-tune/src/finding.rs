@@ -9,7 +9,7 @@ use crate::ranges::{self, Range};
 use crate::rule::{Answer, Area, Checked, Magnitude, Severity};
 
 /// What a rule found, before it is known for which goal it was asked.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     /// What is, with its numbers.
     pub observed: String,
@@ -42,12 +42,7 @@ impl Found {
             observed: observed.into(),
             expected: expected.into(),
             why: why.into(),
-            changes: Vec::new(),
-            advice: None,
-            severity: None,
-            size: None,
-            at_most: None,
-            counted: None,
+            ..Self::default()
         }
     }
 

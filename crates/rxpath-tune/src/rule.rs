@@ -141,48 +141,6 @@ pub enum Magnitude {
     Loss,
 }
 
-/// What a remedy is expected to bring.
-#[derive(Clone, Copy, Debug)]
-pub enum Effect {
-    /// Somebody measured it.
-    Figure {
-        /// Its size.
-        size: Magnitude,
-        /// The figure and where it was taken.
-        text: &'static str,
-        /// Where it is published.
-        source: &'static str,
-    },
-    /// It follows from how the kernel works, without a figure.
-    Follows {
-        /// Its size, where the mechanism tells.
-        size: Magnitude,
-        /// What follows.
-        text: &'static str,
-    },
-    /// Not known: measure.
-    Measure,
-}
-
-impl Effect {
-    /// Its size.
-    pub fn size(&self) -> Magnitude {
-        match self {
-            Self::Figure { size, .. } | Self::Follows { size, .. } => *size,
-            Self::Measure => Magnitude::Unmeasured,
-        }
-    }
-
-    /// One line.
-    pub fn text(&self) -> String {
-        match self {
-            Self::Figure { text, source, .. } => format!("{text} ({source})"),
-            Self::Follows { text, .. } => format!("{text}; no public figure: measure"),
-            Self::Measure => "not known: measure".into(),
-        }
-    }
-}
-
 /// The part of the receive path that a rule is about.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -322,9 +280,39 @@ impl Answer {
     }
 }
 
-/// What `explain` shows in addition to the rule's own line.
+/// The undo of a knob that is one value.
+pub(crate) const VALUE_BACK: &str = "restore the previous value; a plan's journal has it";
+
+/// The set line of what is only recorded.
+pub(crate) const NO_SETTING: &str = "no setting: recorded so that two results can be compared";
+
+/// The undo of what nothing changes.
+pub(crate) const NOTHING_CHANGED: &str = "nothing to undo: rxpath reads this and never changes it";
+
+/// One rule.
 #[derive(Clone, Copy, Debug)]
-pub struct Text {
+pub struct Rule {
+    /// Stable id in kebab case.
+    pub id: &'static str,
+    /// Where on the path.
+    pub area: Area,
+    /// What it does.
+    pub kind: Kind,
+    /// The question, in a line.
+    pub what: &'static str,
+    /// Hosts or devices that it applies to.
+    pub applies: &'static str,
+    /// How much a finding matters.
+    pub weight: Weight,
+    /// How large the effect of the remedy is expected to be, where a figure or the mechanism tells.
+    pub size: Magnitude,
+    /// What the remedy is expected to bring: the figure and where it was taken, or what follows from how the kernel
+    /// works; empty where only a measurement tells.
+    pub effect: &'static str,
+    /// Where the figure is published; empty where there is none.
+    pub figure_from: &'static str,
+    /// The question in code.
+    pub check: Check,
     /// Why it matters, in a sentence or two.
     pub why: &'static str,
     /// What the kernel does: function, file, since which version.
@@ -347,52 +335,58 @@ pub struct Text {
     pub sources: &'static [&'static str],
 }
 
-impl Text {
-    /// What rules share that judge one value.
-    pub const JUDGED: Self = Self {
-        why: "",
-        mechanism: "",
-        not_when: "",
-        side_effects: "none",
-        set_now: "",
-        persist: "",
-        undo: "restore the previous value; a plan's journal has it",
-        verify: "",
-        since: "any",
-        sources: &[],
-    };
+impl Rule {
+    /// What rules of an area share that judge: `info` for every goal and an effect to measure, until a rule says more.
+    pub(crate) const fn judge(area: Area) -> Self {
+        Self {
+            id: "",
+            area,
+            kind: Kind::Judge,
+            what: "",
+            applies: "",
+            weight: Weight::always(Severity::Info),
+            size: Magnitude::Unmeasured,
+            effect: "",
+            figure_from: "",
+            check: Check::Host(|_| Err(Gap::Absent("the rule has no check".into()))),
+            why: "",
+            mechanism: "",
+            not_when: "",
+            side_effects: "none",
+            set_now: "",
+            persist: "",
+            undo: VALUE_BACK,
+            verify: "",
+            since: "any",
+            sources: &[],
+        }
+    }
 
-    /// What rules share that only record.
-    pub(crate) const RECORDED: Self = Self {
-        not_when: "no setting: recorded so that two results can be compared",
-        set_now: "no setting: recorded so that two results can be compared",
-        persist: "no setting: recorded so that two results can be compared",
-        undo: "nothing to undo: rxpath reads this and never changes it",
-        ..Self::JUDGED
-    };
-}
+    /// The expected effect in one line.
+    pub fn effect(&self) -> String {
+        match (self.effect, self.figure_from) {
+            ("", _) => "not known: measure".into(),
+            (text, "") => format!("{text}; no public figure: measure"),
+            (text, source) => format!("{text} ({source})"),
+        }
+    }
 
-/// One rule.
-#[derive(Clone, Copy, Debug)]
-pub struct Rule {
-    /// Stable id in kebab case.
-    pub id: &'static str,
-    /// Where on the path.
-    pub area: Area,
-    /// What it does.
-    pub kind: Kind,
-    /// The question, in a line.
-    pub what: &'static str,
-    /// Hosts or devices that it applies to.
-    pub applies: &'static str,
-    /// How much a finding matters.
-    pub weight: Weight,
-    /// What the remedy is expected to bring.
-    pub effect: Effect,
-    /// The question in code.
-    pub check: Check,
-    /// The words of `explain`.
-    pub text: Text,
+    /// What rules share that record.
+    pub(crate) const fn record(area: Area) -> Self {
+        Self {
+            kind: Kind::Record,
+            not_when: NO_SETTING,
+            set_now: NO_SETTING,
+            persist: NO_SETTING,
+            undo: NOTHING_CHANGED,
+            ..Self::judge(area)
+        }
+    }
+
+    /// What rules share that warn of misleading numbers.
+    pub(crate) const fn honesty(area: Area) -> Self {
+        Self { kind: Kind::Honesty, ..Self::record(area) }
+    }
 }
 
 #[cfg(test)]

@@ -100,24 +100,24 @@ mod tests {
     #[test]
     fn every_rule_is_explained_has_sources_and_an_undo() {
         for rule in all() {
-            let text = &rule.text;
             let parts = [
+                ("id", rule.id),
                 ("what", rule.what),
                 ("applies", rule.applies),
-                ("why", text.why),
-                ("mechanism", text.mechanism),
-                ("not_when", text.not_when),
-                ("side_effects", text.side_effects),
-                ("set_now", text.set_now),
-                ("persist", text.persist),
-                ("undo", text.undo),
-                ("verify", text.verify),
-                ("since", text.since),
+                ("why", rule.why),
+                ("mechanism", rule.mechanism),
+                ("not_when", rule.not_when),
+                ("side_effects", rule.side_effects),
+                ("set_now", rule.set_now),
+                ("persist", rule.persist),
+                ("undo", rule.undo),
+                ("verify", rule.verify),
+                ("since", rule.since),
             ];
             for (name, part) in parts {
                 assert!(part.trim().len() > 2, "{}: no {name}", rule.id);
             }
-            assert!(!text.sources.is_empty(), "{}: no source", rule.id);
+            assert!(!rule.sources.is_empty(), "{}: no source", rule.id);
             assert!(rule.what.ends_with('?'), "{}: the question ends with ?", rule.id);
         }
     }

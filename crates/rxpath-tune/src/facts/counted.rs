@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rxpath_core::Fact;
-use rxpath_core::units::grouped;
+use rxpath_core::number::grouped;
 use rxpath_host::counter::Width;
 use rxpath_host::nic::{HostAnswers, Nic};
 use rxpath_host::procfs::softnet::CpuLine;

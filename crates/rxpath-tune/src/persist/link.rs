@@ -111,7 +111,7 @@ mod tests {
     /// A key that a rule tells people to write is one that a plan writes and a check reads.
     #[test]
     fn keys_that_rules_name_are_in_the_table() {
-        let texts = rules::all().filter_map(|rule| rule.text.persist.split_once("systemd .link: "));
+        let texts = rules::all().filter_map(|rule| rule.persist.split_once("systemd .link: "));
         let words = texts.flat_map(|(_, text)| text.split([' ', ';']));
         let named: Vec<&str> = words.filter_map(|word| Some(word.split_once('=')?.0)).collect();
         let unknown: Vec<&&str> =

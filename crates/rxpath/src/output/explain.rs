@@ -86,7 +86,6 @@ pub fn of(topic: &Topic) -> Explained {
 }
 
 fn of_rule(rule: &'static Rule, topic: &Topic) -> ExplainedRule {
-    let text = &rule.text;
     ExplainedRule {
         topic: topic.kind,
         id: rule.id,
@@ -96,17 +95,17 @@ fn of_rule(rule: &'static Rule, topic: &Topic) -> ExplainedRule {
         what: rule.what,
         applies: rule.applies,
         goals: rule.weight.goals(),
-        effect: rule.effect.text(),
-        why: text.why,
-        mechanism: text.mechanism,
-        not_when: text.not_when,
-        side_effects: text.side_effects,
-        set_now: text.set_now,
-        persist: text.persist,
-        undo: text.undo,
-        verify: text.verify,
-        since: text.since,
-        sources: text.sources,
+        effect: rule.effect(),
+        why: rule.why,
+        mechanism: rule.mechanism,
+        not_when: rule.not_when,
+        side_effects: rule.side_effects,
+        set_now: rule.set_now,
+        persist: rule.persist,
+        undo: rule.undo,
+        verify: rule.verify,
+        since: rule.since,
+        sources: rule.sources,
     }
 }
 
@@ -164,7 +163,6 @@ fn cut(line: &str, columns: Option<usize>) -> String {
 
 /// The rule as a page of text.
 fn page_of_rule(rule: &Rule) -> String {
-    let text = &rule.text;
     let goals: Vec<&str> = rule.weight.goals().into_iter().map(Goal::as_str).collect();
     let judged = if goals.is_empty() { "any goal".into() } else { goals.join(", ") };
     let kind = match rule.kind {
@@ -176,16 +174,16 @@ fn page_of_rule(rule: &Rule) -> String {
         ("Where", rule.area.title().to_owned()),
         ("Kind", kind),
         ("Applies to", rule.applies.into()),
-        ("Why", text.why.into()),
-        ("Mechanism", text.mechanism.into()),
-        ("Expected effect", rule.effect.text()),
-        ("When not to change it", text.not_when.into()),
-        ("Side effects", text.side_effects.into()),
-        ("Set now", text.set_now.into()),
-        ("Set permanently", text.persist.into()),
-        ("Undo", text.undo.into()),
-        ("Verify", text.verify.into()),
-        ("Since", text.since.into()),
+        ("Why", rule.why.into()),
+        ("Mechanism", rule.mechanism.into()),
+        ("Expected effect", rule.effect()),
+        ("When not to change it", rule.not_when.into()),
+        ("Side effects", rule.side_effects.into()),
+        ("Set now", rule.set_now.into()),
+        ("Set permanently", rule.persist.into()),
+        ("Undo", rule.undo.into()),
+        ("Verify", rule.verify.into()),
+        ("Since", rule.since.into()),
     ];
     let id = paint(Paint::Bold, Stream::Out, rule.id);
     let mut out = format!("{id}: {}\n\n", rule.what);
@@ -193,7 +191,7 @@ fn page_of_rule(rule: &Rule) -> String {
         out += &format!("{}\n{}\n", paint(Paint::Bold, Stream::Out, title), wrapped(&body));
     }
     out += &format!("{}\n", paint(Paint::Bold, Stream::Out, "Sources"));
-    for source in text.sources {
+    for source in rule.sources {
         out += &format!("  {source}\n");
     }
     out

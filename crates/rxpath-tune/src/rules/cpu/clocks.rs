@@ -6,27 +6,22 @@ use crate::prelude::*;
 /// Rules of this file.
 pub const RULES: &[Rule] = &[Rule {
     id: "cpu-min-freq",
-    area: Area::Cpu,
-    kind: Kind::Judge,
     what: "Can the CPU reach its maximum frequency, and does it stay there?",
     applies: "hosts that show cpufreq policies (few VMs do)",
     weight: Weight::by_goal().when(Latency, Info).when(Throughput, Info).when(Benchmark, Info),
-    effect: Effect::Measure,
     check: Check::Host(range),
-    text: Text {
-        why: "A cap below the CPU's maximum is often left behind by a tool that was killed before it restored the \
-              setting. A floor below the cap lets the frequency fall between bursts.",
-        mechanism: "cpufreq_set_policy (drivers/cpufreq/cpufreq.c) keeps the governor between scaling_min_freq and \
-                    scaling_max_freq. With the performance governor the floor does not matter.",
-        not_when: "power or heat is the limit, or the cap makes runs comparable",
-        side_effects: "power and heat; less room for boost of other cores",
-        set_now: "cd /sys/devices/system/cpu/cpufreq/policyN; cat scaling_max_freq > scaling_min_freq, for each",
-        persist: "cpupower.service or a tuned profile",
-        undo: VALUE_BACK,
-        verify: "grep . /sys/devices/system/cpu/cpufreq/policy*/scaling_{min,max}_freq",
-        since: "2.6",
-        sources: &[CPUFREQ, "psf/pyperf issue 158 (machines left slow)"],
-    },
+    why: "A cap below the CPU's maximum is often left behind by a tool that was killed before it restored the \
+          setting. A floor below the cap lets the frequency fall between bursts.",
+    mechanism: "cpufreq_set_policy (drivers/cpufreq/cpufreq.c) keeps the governor between scaling_min_freq and \
+                scaling_max_freq. With the performance governor the floor does not matter.",
+    not_when: "power or heat is the limit, or the cap makes runs comparable",
+    side_effects: "power and heat; less room for boost of other cores",
+    set_now: "cd /sys/devices/system/cpu/cpufreq/policyN; cat scaling_max_freq > scaling_min_freq, for each",
+    persist: "cpupower.service or a tuned profile",
+    verify: "grep . /sys/devices/system/cpu/cpufreq/policy*/scaling_{min,max}_freq",
+    since: "2.6",
+    sources: &[CPUFREQ, "psf/pyperf issue 158 (machines left slow)"],
+    ..Rule::judge(Area::Cpu)
 }];
 
 /// One policy's limits, in kHz.

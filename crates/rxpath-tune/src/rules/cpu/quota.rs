@@ -8,32 +8,27 @@ use crate::prelude::*;
 /// Rules of this file.
 pub const RULES: &[Rule] = &[Rule {
     id: "cgroup-throttle",
-    area: Area::Cpu,
-    kind: Kind::Judge,
     what: "Are programs free of cgroup CPU throttling?",
     applies: "hosts that show the groups (cgroup 2) of the programs that receive, or of this process",
     weight: Weight::always(Info).when(Latency, Fail).when(Benchmark, Fail),
-    effect: Effect::Follows {
-        size: Multiple,
-        text: "a group that used up its quota is throttled for the rest of the 100 ms period",
-    },
+    size: Multiple,
+    effect: "a group that used up its quota is throttled for the rest of the 100 ms period",
     check: Check::Host(throttle),
-    text: Text {
-        why: "A CPU quota causes stalls of tens of ms, even in an application with plenty of CPUs.",
-        mechanism: "throttle_cfs_rq (kernel/sched/fair.c) takes a group off the CPUs until its next period. Since the \
-                    group was created, cpu.stat counts the periods in which it ran (nr_periods), the periods in which \
-                    it was throttled (nr_throttled), and the throttled time. Only throttling while rxpath watches is \
-                    more than info. rxpath reads cpu.max and cpu.stat of its own group, of the groups of visible \
-                    programs with a receiving socket, and of every parent group.",
-        not_when: "the limit is intended, such as a paid quota",
-        side_effects: "the group may use more CPU time",
-        set_now: "echo max > /sys/fs/cgroup/GROUP/cpu.max",
-        persist: "CPUQuota= of the unit, limits of the container",
-        undo: "restore the limit in the manager of the group; it is only reported by rxpath",
-        verify: "nr_throttled in the group's cpu.stat does not rise",
-        since: "4.15",
-        sources: &["kernel: Documentation/admin-guide/cgroup-v2.rst, cpu.max"],
-    },
+    why: "A CPU quota causes stalls of tens of ms, even in an application with plenty of CPUs.",
+    mechanism: "throttle_cfs_rq (kernel/sched/fair.c) takes a group off the CPUs until its next period. Since the \
+                group was created, cpu.stat counts the periods in which it ran (nr_periods), the periods in which \
+                it was throttled (nr_throttled), and the throttled time. Only throttling while rxpath watches is \
+                more than info. rxpath reads cpu.max and cpu.stat of its own group, of the groups of visible \
+                programs with a receiving socket, and of every parent group.",
+    not_when: "the limit is intended, such as a paid quota",
+    side_effects: "the group may use more CPU time",
+    set_now: "echo max > /sys/fs/cgroup/GROUP/cpu.max",
+    persist: "CPUQuota= of the unit, limits of the container",
+    undo: "restore the limit in the manager of the group; it is only reported by rxpath",
+    verify: "nr_throttled in the group's cpu.stat does not rise",
+    since: "4.15",
+    sources: &["kernel: Documentation/admin-guide/cgroup-v2.rst, cpu.max"],
+    ..Rule::judge(Area::Cpu)
 }];
 
 /// A group's limit, and its throttling since the group was created.

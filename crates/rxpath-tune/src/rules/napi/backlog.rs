@@ -13,107 +13,85 @@ const WANTED: i64 = 4000;
 pub const RULES: &[Rule] = &[
     Rule {
         id: "backlog-max",
-        area: Area::Napi,
-        kind: Kind::Judge,
         what: "Is the per-CPU backlog large enough for RPS, veth and tunnels?",
         applies: "hosts on which RPS is on, a device without NAPI of its own is up, or a backlog (loopback's too) dropped",
         weight: Weight::always(Warn).when(Throughput, Fail).when(Latency, Info),
-        effect: Effect::Follows {
-            size: Loss,
-            text: "each packet that finds the backlog full is lost, and one loss raises five counters",
-        },
+        size: Loss,
+        effect: "each packet that finds the backlog full is lost, and one loss raises five counters",
         check: Check::Host(backlog),
-        text: Text {
-            why: "Packets of loopback, veth, tunnels and RPS wait in the backlog of the CPU that will handle them. \
-                  When the backlog is full, they are dropped before any protocol sees them.",
-            mechanism: "enqueue_to_backlog (net/core/dev.c) drops above netdev_max_backlog and counts it in column 2 \
-                        of softnet_stat and in the device's rx_dropped. A NIC's own NAPI never uses the backlog.",
-            not_when: "without RPS and such devices only loopback uses the backlog; a saturated CPU fills any queue. \
-                       The counters are machine-wide and start at boot. They keep drops from experiments in a \
-                       namespace, including rxpath's own. Only drops while rxpath watches call for a change",
-            side_effects: "memory, and the time that packets wait in the longer queue",
-            set_now: "sysctl -w net.core.netdev_max_backlog=4000",
-            persist: "/etc/sysctl.d/",
-            undo: VALUE_BACK,
-            verify: "column 2 of /proc/net/softnet_stat does not rise",
-            since: "2.2",
-            sources: &[ADMIN, BACKLOG, "oracle/bpftune issue 178"],
-        },
+        why: "Packets of loopback, veth, tunnels and RPS wait in the backlog of the CPU that will handle them. \
+              When the backlog is full, they are dropped before any protocol sees them.",
+        mechanism: "enqueue_to_backlog (net/core/dev.c) drops above netdev_max_backlog and counts it in column 2 \
+                    of softnet_stat and in the device's rx_dropped. A NIC's own NAPI never uses the backlog.",
+        not_when: "without RPS and such devices only loopback uses the backlog; a saturated CPU fills any queue. \
+                   The counters are machine-wide and start at boot. They keep drops from experiments in a \
+                   namespace, including rxpath's own. Only drops while rxpath watches call for a change",
+        side_effects: "memory, and the time that packets wait in the longer queue",
+        set_now: "sysctl -w net.core.netdev_max_backlog=4000",
+        persist: "/etc/sysctl.d/",
+        verify: "column 2 of /proc/net/softnet_stat does not rise",
+        since: "2.2",
+        sources: &[ADMIN, BACKLOG, "oracle/bpftune issue 178"],
+        ..Rule::judge(Area::Napi)
     },
     Rule {
         id: "dev-weight",
-        area: Area::Napi,
-        kind: Kind::Judge,
         what: "Is the batch size of the backlog the kernel's default?",
         applies: "every host",
-        weight: Weight::always(Info),
-        effect: Effect::Measure,
         check: Check::Host(weight),
-        text: Text {
-            why: "dev_weight is the batch size of the backlog (RPS, veth) and of each qdisc run on transmit. Drivers \
-                  fix the weight of their own NAPI in code, so dev_weight does not change NIC reception.",
-            mechanism: "process_backlog takes dev_rx_weight = dev_weight * dev_weight_rx_bias packets, __qdisc_run \
-                        (net/sched/sch_generic.c) dev_tx_weight = dev_weight * dev_weight_tx_bias; drivers register NAPI \
-                        with NAPI_POLL_WEIGHT (64).",
-            not_when: "RPS or veth carries the load, and a measurement showed that a larger batch helps",
-            side_effects: "larger: other NAPI instances of the CPU wait longer, and a sender keeps the qdisc for longer",
-            set_now: "sysctl -w net.core.dev_weight=64",
-            persist: "remove the line from /etc/sysctl.d/",
-            undo: VALUE_BACK,
-            verify: "sysctl net.core.dev_weight",
-            since: "2.4; dev_weight_rx_bias 4.10",
-            sources: &[
-                ADMIN,
-                BACKLOG,
-                "kernel: net/sched/sch_generic.c __qdisc_run",
-                "kernel: include/linux/netdevice.h NAPI_POLL_WEIGHT",
-            ],
-        },
+        why: "dev_weight is the batch size of the backlog (RPS, veth) and of each qdisc run on transmit. Drivers \
+              fix the weight of their own NAPI in code, so dev_weight does not change NIC reception.",
+        mechanism: "process_backlog takes dev_rx_weight = dev_weight * dev_weight_rx_bias packets, __qdisc_run \
+                    (net/sched/sch_generic.c) dev_tx_weight = dev_weight * dev_weight_tx_bias; drivers register NAPI \
+                    with NAPI_POLL_WEIGHT (64).",
+        not_when: "RPS or veth carries the load, and a measurement showed that a larger batch helps",
+        side_effects: "larger: other NAPI instances of the CPU wait longer, and a sender keeps the qdisc for longer",
+        set_now: "sysctl -w net.core.dev_weight=64",
+        persist: "remove the line from /etc/sysctl.d/",
+        verify: "sysctl net.core.dev_weight",
+        since: "2.4; dev_weight_rx_bias 4.10",
+        sources: &[
+            ADMIN,
+            BACKLOG,
+            "kernel: net/sched/sch_generic.c __qdisc_run",
+            "kernel: include/linux/netdevice.h NAPI_POLL_WEIGHT",
+        ],
+        ..Rule::judge(Area::Napi)
     },
     Rule {
         id: "skb-defer",
-        area: Area::Napi,
-        kind: Kind::Record,
         what: "How many packets may wait to be freed on the CPU that allocated them?",
         applies: "Linux 5.19 and later",
-        weight: Weight::always(Info),
-        effect: Effect::Measure,
         check: Check::Host(defer),
-        text: Text {
-            why: "Freeing on the allocating CPU avoids cache misses when another CPU reads the socket.",
-            mechanism: "skb_attempt_defer_free (net/core/skbuff.c) returns up to skb_defer_max buffers.",
-            not_when: "one CPU receives and reads: then nothing is returned",
-            side_effects: "0 turns it off",
-            set_now: "sysctl -w net.core.skb_defer_max=64",
-            persist: "/etc/sysctl.d/",
-            undo: VALUE_BACK,
-            verify: "sysctl net.core.skb_defer_max",
-            since: "5.19; 64 by default, 128 since 6.19",
-            sources: &["kernel: net/core/skbuff.c skb_attempt_defer_free", ADMIN],
-        },
+        why: "Freeing on the allocating CPU avoids cache misses when another CPU reads the socket.",
+        mechanism: "skb_attempt_defer_free (net/core/skbuff.c) returns up to skb_defer_max buffers.",
+        not_when: "one CPU receives and reads: then nothing is returned",
+        side_effects: "0 turns it off",
+        set_now: "sysctl -w net.core.skb_defer_max=64",
+        persist: "/etc/sysctl.d/",
+        undo: VALUE_BACK,
+        verify: "sysctl net.core.skb_defer_max",
+        since: "5.19; 64 by default, 128 since 6.19",
+        sources: &["kernel: net/core/skbuff.c skb_attempt_defer_free", ADMIN],
+        ..Rule::record(Area::Napi)
     },
     Rule {
         id: "tstamp-prequeue",
-        area: Area::Napi,
-        kind: Kind::Record,
         what: "Are packets timestamped before or after RPS?",
         applies: "every host",
-        weight: Weight::always(Info),
-        effect: Effect::Measure,
         check: Check::Host(prequeue),
-        text: Text {
-            why: "A latency probe sees the wait in the backlog only if packets are timestamped before the backlog.",
-            mechanism: "netif_receive_skb_internal and netif_rx_internal (net/core/dev.c) timestamp before the \
-                        backlog when netdev_tstamp_prequeue is 1, else __netif_receive_skb_core does.",
-            not_when: "latency is measured from the timestamp: with 0 the wait in the backlog is left out",
-            side_effects: "0 moves the cost of the timestamp to the CPU that RPS chose",
-            set_now: "sysctl -w net.core.netdev_tstamp_prequeue=0",
-            persist: "/etc/sysctl.d/",
-            undo: VALUE_BACK,
-            verify: "sysctl net.core.netdev_tstamp_prequeue",
-            since: "2.6.35",
-            sources: &[ADMIN, "kernel: net/core/dev.c net_timestamp_check"],
-        },
+        why: "A latency probe sees the wait in the backlog only if packets are timestamped before the backlog.",
+        mechanism: "netif_receive_skb_internal and netif_rx_internal (net/core/dev.c) timestamp before the \
+                    backlog when netdev_tstamp_prequeue is 1, else __netif_receive_skb_core does.",
+        not_when: "latency is measured from the timestamp: with 0 the wait in the backlog is left out",
+        side_effects: "0 moves the cost of the timestamp to the CPU that RPS chose",
+        set_now: "sysctl -w net.core.netdev_tstamp_prequeue=0",
+        persist: "/etc/sysctl.d/",
+        undo: VALUE_BACK,
+        verify: "sysctl net.core.netdev_tstamp_prequeue",
+        since: "2.6.35",
+        sources: &[ADMIN, "kernel: net/core/dev.c net_timestamp_check"],
+        ..Rule::record(Area::Napi)
     },
 ];
 

@@ -18,8 +18,6 @@ const SQUEEZE_RATIO: f64 = 1e-4;
 pub const RULES: &[Rule] = &[
     Rule {
         id: "napi-budget",
-        area: Area::Napi,
-        kind: Kind::Judge,
         what: "Is the softirq budget large enough, without keeping the CPU for too long?",
         applies: "hosts with two or more CPUs and a NIC with two or more receive queues; the upper bound: every host",
         weight: Weight::by_goal()
@@ -27,60 +25,50 @@ pub const RULES: &[Rule] = &[
             .when(Fairness, Warn)
             .when(Latency, Warn)
             .when(Benchmark, Info),
-        effect: Effect::Follows {
-            size: Percents,
-            text: "each squeeze defers the remaining packets to the next round or to ksoftirqd; each larger budget \
-                   makes other softirqs and tasks wait longer",
-        },
+        size: Percents,
+        effect: "each squeeze defers the remaining packets to the next round or to ksoftirqd; each larger budget \
+                 makes other softirqs and tasks wait longer",
         check: Check::Host(budget),
-        text: Text {
-            why: "A softirq that runs out of budget leaves packets in the ring for later. A softirq with a huge \
-                  budget starves all other work on the CPU.",
-            mechanism: "net_rx_action (net/core/dev.c) polls until netdev_budget packets or netdev_budget_usecs are \
-                        used up. It then counts a time_squeeze and raises the softirq again.",
-            not_when: "a saturated CPU that serves only one queue is squeezed at any budget; threaded NAPI does not \
-                       use this budget",
-            side_effects: "other softirqs and tasks of that CPU wait longer: an automatic tuner raised it until \
-                           softirqs ran for 300 ms without a break",
-            set_now: "sysctl -w net.core.netdev_budget=600",
-            persist: "/etc/sysctl.d/",
-            undo: VALUE_BACK,
-            verify: "column 3 of /proc/net/softnet_stat does not rise under the same load",
-            since: "2.6.13",
-            sources: &[ADMIN, ACTION, "oracle/bpftune issue 178"],
-        },
+        why: "A softirq that runs out of budget leaves packets in the ring for later. A softirq with a huge \
+              budget starves all other work on the CPU.",
+        mechanism: "net_rx_action (net/core/dev.c) polls until netdev_budget packets or netdev_budget_usecs are \
+                    used up. It then counts a time_squeeze and raises the softirq again.",
+        not_when: "a saturated CPU that serves only one queue is squeezed at any budget; threaded NAPI does not \
+                   use this budget",
+        side_effects: "other softirqs and tasks of that CPU wait longer: an automatic tuner raised it until \
+                       softirqs ran for 300 ms without a break",
+        set_now: "sysctl -w net.core.netdev_budget=600",
+        persist: "/etc/sysctl.d/",
+        verify: "column 3 of /proc/net/softnet_stat does not rise under the same load",
+        since: "2.6.13",
+        sources: &[ADMIN, ACTION, "oracle/bpftune issue 178"],
+        ..Rule::judge(Area::Napi)
     },
     Rule {
         id: "napi-budget-usecs",
-        area: Area::Napi,
-        kind: Kind::Judge,
         what: "Is the time limit of a receive softirq near the kernel's default of two ticks?",
         applies: "hosts whose tick is known (config or clock)",
         weight: Weight::by_goal().when(Latency, Warn).when(Fairness, Warn).when(Benchmark, Info),
-        effect: Effect::Follows {
-            size: Percents,
-            text: "a task on that CPU waits at most this long for one softirq",
-        },
+        size: Percents,
+        effect: "a task on that CPU waits at most this long for one softirq",
         check: Check::Host(usecs),
-        text: Text {
-            why: "Guides give 2000 as the default of all kernels. Since 5.7 the default is two ticks: 2000 us at \
-                  HZ=1000, 8000 us at HZ=250, 20000 us at HZ=100. From 4.12 to 5.6 it was 2000 us at every HZ.",
-            mechanism: "netdev_budget_usecs is 2 * USEC_PER_SEC / HZ (net/core/hotdata.c); net_rx_action rounds it \
-                        up to whole ticks.",
-            not_when: "a router whose CPUs do nothing else",
-            side_effects: "more time_squeeze with less time, longer waits with more",
-            set_now: "sysctl -w net.core.netdev_budget_usecs=8000 (two ticks at HZ=250)",
-            persist: "/etc/sysctl.d/",
-            undo: VALUE_BACK,
-            verify: "column 3 of /proc/net/softnet_stat; latency of a pinned task on that CPU",
-            since: "4.12; two ticks 5.7",
-            sources: &[
-                ADMIN,
-                ACTION,
-                "kernel commit 7acf8a1e8a28 (netdev_budget_usecs)",
-                "kernel commit a4837980fd9f (its default in ticks)",
-            ],
-        },
+        why: "Guides give 2000 as the default of all kernels. Since 5.7 the default is two ticks: 2000 us at \
+              HZ=1000, 8000 us at HZ=250, 20000 us at HZ=100. From 4.12 to 5.6 it was 2000 us at every HZ.",
+        mechanism: "netdev_budget_usecs is 2 * USEC_PER_SEC / HZ (net/core/hotdata.c); net_rx_action rounds it \
+                    up to whole ticks.",
+        not_when: "a router whose CPUs do nothing else",
+        side_effects: "more time_squeeze with less time, longer waits with more",
+        set_now: "sysctl -w net.core.netdev_budget_usecs=8000 (two ticks at HZ=250)",
+        persist: "/etc/sysctl.d/",
+        verify: "column 3 of /proc/net/softnet_stat; latency of a pinned task on that CPU",
+        since: "4.12; two ticks 5.7",
+        sources: &[
+            ADMIN,
+            ACTION,
+            "kernel commit 7acf8a1e8a28 (netdev_budget_usecs)",
+            "kernel commit a4837980fd9f (its default in ticks)",
+        ],
+        ..Rule::judge(Area::Napi)
     },
 ];
 

@@ -17,35 +17,30 @@ const NAMED: usize = 4;
 /// Rules of this file.
 pub const RULES: &[Rule] = &[Rule {
     id: "reader-placement",
-    area: Area::Sockets,
-    kind: Kind::Judge,
     what: "Do pinned readers run near the interrupt, and not on its hyper-thread sibling?",
     applies: "hosts with a NIC that has interrupts, and programs pinned to CPUs whose sockets are visible",
     weight: Weight::by_goal().when(Latency, Warn).when(Throughput, Warn).when(Benchmark, Warn),
-    effect: Effect::Figure {
-        size: Tens,
-        text: "360,000 packets/s with the reader on another core of the interrupt's node, 330,000 on another node, \
-               200,000 on the hyper-thread sibling",
-        source: MILLION,
-    },
+    size: Tens,
+    effect: "360,000 packets/s with the reader on another core of the interrupt's node, 330,000 on another node, \
+             200,000 on the hyper-thread sibling",
+    figure_from: MILLION,
     check: Check::Host(placement),
-    text: Text {
-        why: "A reader on the hyper-thread of the interrupt's core competes with the softirq for that core. A reader \
-              on another node fetches every packet over the link between the CPU sockets.",
-        mechanism: "The softirq runs where the interrupt goes (effective_affinity); packets lie in that CPU's caches \
-                    until they are read.",
-        not_when: "the reader does far more work than receiving, and its memory is on its own node",
-        side_effects: "a pinned reader cannot leave a busy CPU",
-        set_now: "taskset -pc CPUS PID with another core of the interrupt's node; or move the interrupt",
-        persist: "systemd unit: CPUAffinity=, NUMAPolicy=; the application's own setting",
-        undo: "taskset -pc CPUS PID, with the previous list",
-        verify: "rxpath check --queues for the interrupts' CPUs; grep Cpus_allowed_list /proc/PID/task/*/status",
-        since: "every kernel",
-        sources: &[
-            "https://blog.cloudflare.com/how-to-receive-a-million-packets/",
-            "kernel: kernel/softirq.c irq_exit_rcu",
-        ],
-    },
+    why: "A reader on the hyper-thread of the interrupt's core competes with the softirq for that core. A reader \
+          on another node fetches every packet over the link between the CPU sockets.",
+    mechanism: "The softirq runs where the interrupt goes (effective_affinity); packets lie in that CPU's caches \
+                until they are read.",
+    not_when: "the reader does far more work than receiving, and its memory is on its own node",
+    side_effects: "a pinned reader cannot leave a busy CPU",
+    set_now: "taskset -pc CPUS PID with another core of the interrupt's node; or move the interrupt",
+    persist: "systemd unit: CPUAffinity=, NUMAPolicy=; the application's own setting",
+    undo: "taskset -pc CPUS PID, with the previous list",
+    verify: "rxpath check --queues for the interrupts' CPUs; grep Cpus_allowed_list /proc/PID/task/*/status",
+    since: "every kernel",
+    sources: &[
+        "https://blog.cloudflare.com/how-to-receive-a-million-packets/",
+        "kernel: kernel/softirq.c irq_exit_rcu",
+    ],
+    ..Rule::judge(Area::Sockets)
 }];
 
 /// CPUs that receive interrupts of NICs go to.

@@ -96,8 +96,8 @@ impl<'a> Wanted<'a> {
         let mut line = words(&topic.what);
         line.extend(names.flat_map(|name| words(name)));
         if let Some(rule) = topic.rule {
-            line.extend(words(rule.text.set_now));
-            line.extend(words(rule.text.verify));
+            line.extend(words(rule.set_now));
+            line.extend(words(rule.verify));
         }
         if self.is_in(&line) {
             return Some(Fit::About);
@@ -105,9 +105,9 @@ impl<'a> Wanted<'a> {
         let mut text = line;
         text.extend(topic.parts.iter().flat_map(|(_, part)| words(part)));
         if let Some(rule) = topic.rule {
-            text.extend(words(rule.text.why));
-            text.extend(words(rule.text.mechanism));
-            text.extend(words(rule.text.not_when));
+            text.extend(words(rule.why));
+            text.extend(words(rule.mechanism));
+            text.extend(words(rule.not_when));
         }
         self.is_in(&text).then_some(Fit::Mentions)
     }

@@ -152,7 +152,7 @@ pub fn all() -> anyhow::Result<Vec<Topic>> {
 
 fn rule(rule: &'static Rule) -> Topic {
     let mut topic = Topic::new(Kind::Rule, rule.id, rule.what);
-    topic.also = settings::names(rule.text.set_now);
+    topic.also = settings::names(rule.set_now);
     topic.rule = Some(rule);
     topic
 }

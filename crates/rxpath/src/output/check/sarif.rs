@@ -39,8 +39,8 @@ fn describe(rule: &Rule) -> Value {
     json!({
         "id": rule.id,
         "shortDescription": { "text": rule.what },
-        "fullDescription": { "text": rule.text.why },
-        "help": { "text": format!("{}\nSet now: {}\nUndo: {}", rule.text.mechanism, rule.text.set_now, rule.text.undo) },
+        "fullDescription": { "text": rule.why },
+        "help": { "text": format!("{}\nSet now: {}\nUndo: {}", rule.mechanism, rule.set_now, rule.undo) },
         "properties": { "tags": [rule.area.title()] },
     })
 }
