@@ -71,7 +71,7 @@ pub struct Watch {
 }
 
 /// What a journal holds, apart from the file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
     /// The boot in which it was written.
     pub boot_id: String,
@@ -398,16 +398,7 @@ impl Journal {
 impl Contents {
     /// A journal on which nothing stands yet: its writer died before the first whole line, and changed nothing.
     pub fn begun() -> Result<Self, HostError> {
-        Ok(Self {
-            boot_id: boot_id()?,
-            netns: network_namespace()?,
-            planned: Vec::new(),
-            reached: None,
-            entries: Vec::new(),
-            watch: None,
-            confirmed: false,
-            forgotten: false,
-        })
+        Ok(Self { boot_id: boot_id()?, netns: network_namespace()?, ..Self::default() })
     }
 }
 

@@ -61,6 +61,7 @@ pub fn read(ifindex: u32) -> Result<Tcx, HostError> {
 }
 
 /// The `query` part of `union bpf_attr`.
+#[derive(Default)]
 #[repr(C)]
 struct Query {
     ifindex: u32,
@@ -81,15 +82,9 @@ fn attached(ifindex: u32, attach_type: u32) -> Result<Vec<Program>, HostError> {
     let mut query = Query {
         ifindex,
         attach_type,
-        query_flags: 0,
-        attach_flags: 0,
         program_ids: ids.as_mut_ptr() as u64,
         count: MAX_PROGRAMS as u32,
-        padding: 0,
-        program_flags: 0,
-        link_ids: 0,
-        link_flags: 0,
-        revision: 0,
+        ..Query::default()
     };
     // SAFETY: `query` is laid out as the kernel's union and its length is told; `program_ids` points to `count` numbers that
     // live beyond the call.

@@ -102,16 +102,7 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Option<Contents>, HostE
     let Ok(Line::Head { boot_id, netns, .. }) = serde_json::from_value(head) else {
         return Err(bad(1, "not a journal: no head".into()));
     };
-    let mut contents = Contents {
-        boot_id,
-        netns,
-        planned: Vec::new(),
-        reached: None,
-        entries: Vec::new(),
-        watch: None,
-        confirmed: false,
-        forgotten: false,
-    };
+    let mut contents = Contents { boot_id, netns, ..Contents::default() };
     for (at, line) in lines {
         let line: Line = serde_json::from_str(line).map_err(|e| bad(at + 1, e.to_string()))?;
         contents.take(line).map_err(|why| bad(at + 1, why))?;

@@ -15,14 +15,14 @@ pub(super) const RTM_GETLINK: u16 = 18;
 pub(super) const IFINFOMSG: usize = 16;
 
 // linux/if_link.h
-const IFLA_ADDRESS: u16 = 1;
+pub(super) const IFLA_ADDRESS: u16 = 1;
 pub(super) const IFLA_IFNAME: u16 = 3;
 pub(super) const IFLA_MTU: u16 = 4;
-const IFLA_LINK: u16 = 5;
+pub(super) const IFLA_LINK: u16 = 5;
 const IFLA_QDISC: u16 = 6;
 pub(super) const IFLA_TXQLEN: u16 = 13;
-const IFLA_MASTER: u16 = 10;
-const IFLA_LINKINFO: u16 = 18;
+pub(super) const IFLA_MASTER: u16 = 10;
+pub(super) const IFLA_LINKINFO: u16 = 18;
 const IFLA_STATS64: u16 = 23;
 const IFLA_NET_NS_FD: u16 = 28;
 const IFLA_PROMISCUITY: u16 = 30;
@@ -46,8 +46,8 @@ const IFLA_XDP_PROG_ID: u16 = 4;
 const IFLA_XDP_DRV_PROG_ID: u16 = 5;
 const IFLA_XDP_SKB_PROG_ID: u16 = 6;
 const IFLA_XDP_HW_PROG_ID: u16 = 7;
-const IFLA_INFO_KIND: u16 = 1;
-const IFLA_INFO_DATA: u16 = 2;
+pub(super) const IFLA_INFO_KIND: u16 = 1;
+pub(super) const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
 
 /// The longest device name (`IFNAMSIZ` less the NUL).

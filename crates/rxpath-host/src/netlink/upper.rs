@@ -1,18 +1,14 @@
 //! Devices over another one: a bridge with one port, a macvlan.
 
-use super::link::{RTM_NEWLINK, checked, header};
+use super::link::{
+    IFLA_ADDRESS, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINK, IFLA_LINKINFO,
+    IFLA_MASTER, RTM_NEWLINK, checked, header,
+};
 use super::socket::{CREATE, Netlink};
 use super::wire::Body;
 use crate::HostError;
 
 // linux/if_link.h
-const IFLA_ADDRESS: u16 = 1;
-const IFLA_IFNAME: u16 = 3;
-const IFLA_LINK: u16 = 5;
-const IFLA_MASTER: u16 = 10;
-const IFLA_LINKINFO: u16 = 18;
-const IFLA_INFO_KIND: u16 = 1;
-const IFLA_INFO_DATA: u16 = 2;
 const IFLA_BR_MCAST_SNOOPING: u16 = 23;
 const IFLA_MACVLAN_MODE: u16 = 1;
 /// `MACVLAN_MODE_BRIDGE`.

@@ -22,7 +22,7 @@ enum News {
 }
 
 /// The sender.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Stream {
     window: u64,
     rtt: u64,
@@ -49,13 +49,8 @@ impl Stream {
             gap: 1e9 / rate,
             congestion: INITIAL,
             threshold: f64::INFINITY,
-            outstanding: 0,
-            unread: 0,
-            lost: 0,
-            resent: 0,
-            reduced_until: 0,
-            line_free: 0.0,
             news: VecDeque::with_capacity(4096),
+            ..Self::default()
         }
     }
 
