@@ -7,6 +7,8 @@ pub mod bootstrap;
 pub mod buckets;
 pub mod difference;
 pub mod histogram;
+pub mod load_class;
+pub mod load_search;
 pub mod looks;
 pub mod order;
 pub mod paired;
