@@ -4,7 +4,7 @@
 //! nothing behind but its directory, however it ends.
 
 pub(crate) mod admission;
-mod capacity;
+pub mod capacity;
 mod disturbed;
 pub mod headline;
 pub mod progress;
@@ -19,7 +19,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rand::RngExt;
 use rxpath_bpf::account::calibrate::Calibration;
-use rxpath_core::{Nanos, Warning};
+use rxpath_core::Warning;
 use rxpath_host::{Owner, Root, environment, owner};
 use rxpath_record::environment::Environment;
 use rxpath_record::event::{Event, What};
@@ -37,7 +37,7 @@ use crate::clock::{epoch_offset_ns, monotonic_ns};
 use crate::error::LabError;
 use crate::installed;
 use crate::plan;
-use crate::scenario::spec::{Resolved, Topology, Trials, Variant};
+use crate::scenario::spec::{Resolved, Topology, Variant};
 use crate::testbed::Testbed;
 use crate::testbed::local::LocalTestbed;
 use crate::testbed::netns::NetnsTestbed;
@@ -47,8 +47,6 @@ use crate::trial::runner::{Measurements, TrialConfig, run_trial};
 
 /// Trials that replace void ones, at most, for each planned trial.
 const REPLACEMENTS: u32 = 3;
-/// Window of a trial that looks for the receiver's capacity.
-const CAPACITY_WINDOW: Nanos = Nanos::from_millis(700);
 
 /// What the caller decides.
 pub struct Options<'a> {
@@ -107,6 +105,20 @@ pub fn run(
     options: &Options<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Finished, LabError> {
+    within(resolved, options, progress, |running| {
+        running.find_capacity()?;
+        running.blocks()?;
+        running.paired_trials()
+    })
+}
+
+/// Does this work with the lab locked and a run directory made.
+fn within(
+    resolved: &Resolved,
+    options: &Options<'_>,
+    progress: &mut dyn Progress,
+    work: impl FnOnce(&mut Running<'_>) -> Result<(), LabError>,
+) -> Result<Finished, LabError> {
     let needs_lab = resolved.variants.iter().any(|variant| variant.topology == Topology::Netns);
     if needs_lab {
         can_run(options.without_root.as_deref())?;
@@ -143,11 +155,7 @@ pub fn run(
         calibration: None,
         early: None,
     };
-    let outcome = running
-        .begin()
-        .and_then(|()| running.find_capacity())
-        .and_then(|()| running.blocks())
-        .and_then(|()| running.paired_trials());
+    let outcome = running.begin().and_then(|()| work(&mut running));
     running.end(outcome)
 }
 
@@ -241,39 +249,6 @@ impl Running<'_> {
             };
             self.progress.found(&text);
         }
-        Ok(())
-    }
-
-    /// Measures what shares of a capacity are shares of, when a variant asks for one.
-    fn find_capacity(&mut self) -> Result<(), LabError> {
-        let Some(variant) = capacity::wanted(&self.resolved) else { return Ok(()) };
-        let all = self.resolved.trials.clone();
-        self.resolved.trials =
-            Trials { ramp: all.ramp, settle: Nanos(0), measure: CAPACITY_WINDOW, ..all.clone() };
-        let found = capacity::search(|pps| {
-            let mut variant = variant.clone();
-            variant.name = "capacity".into();
-            capacity::at_rate(&mut variant, pps);
-            let mut trial = self.trial(&variant, 0)?;
-            // It belongs to no block: its number is used, its figures are not.
-            trial.void = Some("looked for the receiver's capacity".into());
-            self.tell(What::TrialEnded { trial: trial.trial, void: trial.void.clone() })?;
-            let step = capacity::Step::of(pps, &trial).ok_or_else(|| LabError::CannotRun {
-                what: "the receiver's capacity was not found: a trial gave no rates".into(),
-                hint: "set load.rate instead of load.capacity_ratio".into(),
-            })?;
-            self.progress.found(&format!("capacity: {step}"));
-            Ok(step)
-        });
-        self.resolved.trials = all;
-        let (pps, steps) = found?;
-        let before = self.resolved.warnings.len();
-        capacity::apply(&mut self.resolved, pps, &steps);
-        let added: Vec<Warning> = self.resolved.warnings.iter().skip(before).cloned().collect();
-        for warning in added {
-            self.warn(warning)?;
-        }
-        self.manifest.resolved = as_json(&self.resolved)?;
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use rxpath_core::Warning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::capacity::Capacity;
 pub use crate::comparison::{Comparison, NoiseFloor, Outcome};
 use crate::counters::Moved;
 use crate::evidence::Evidence;
@@ -56,6 +57,9 @@ pub struct Manifest {
     pub comparisons: Vec<Comparison>,
     /// The A/A difference: the difference between two equal variants.
     pub noise_floor: Option<NoiseFloor>,
+    /// The highest rate that holds, if it was searched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<Capacity>,
     /// The model's prediction for each variant, if there was a calibration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub predictions: Vec<Prediction>,
