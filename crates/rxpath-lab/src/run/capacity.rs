@@ -30,8 +30,8 @@ const RAMP: Nanos = Nanos::from_millis(300);
 const HIDDEN: f64 = 10.0;
 /// A full trial is lengthened to this at most. **Unit** s.
 const LONGEST: f64 = 10.0;
-/// The search before the blocks of a run may take this long. **Unit** s.
-const BEFORE_BLOCKS: f64 = 180.0;
+/// The search before the blocks of a run may take this long.
+const BEFORE_BLOCKS: Nanos = Nanos::from_secs(180);
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,7 @@ pub struct Ask {
 impl Default for Ask {
     fn default() -> Self {
         Self {
-            objectives: Objectives { loss_ratio: 0.001, latency: None },
+            objectives: Objectives::default(),
             goal: Goal { final_s: 1.0, sum_s: 5.0, exceed_ratio: 0.5, width_ratio: 0.03 },
             fresh: 11,
             most: None,
@@ -126,7 +126,11 @@ impl Running<'_> {
     pub(super) fn find_capacity(&mut self) -> Result<(), LabError> {
         let Some(variant) = wanted(&self.resolved) else { return Ok(()) };
         let all = self.resolved.trials.clone();
-        let ask = Ask { time: Some(Nanos((BEFORE_BLOCKS * 1e9) as u64)), ..Ask::quick() };
+        let mut ask = Ask { time: Some(BEFORE_BLOCKS), ..Ask::quick() };
+        if let Some(slo) = variant.load.own().and_then(|own| own.capacity_slo.as_deref()) {
+            ask.objectives = Objectives::read(slo, variant.protocol())
+                .map_err(|what| LabError::Internal { what })?;
+        }
         let found = self.searched(&variant, &ask, false);
         self.resolved.trials = all;
         let found = found?;

@@ -68,6 +68,7 @@ pub fn manifest(id: &str, scenario: &str, kinds: &[Kind], trials: Vec<Trial>) ->
             difference: None,
             trial_noise_ratio: None,
         }),
+        capacity: None,
         predictions: Vec::new(),
         headline: headline(&variants),
         warnings: vec![Warning::new("two-cpus", "this host has 2 CPUs: placements on a third were left out")

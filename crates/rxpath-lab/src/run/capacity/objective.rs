@@ -142,7 +142,35 @@ pub(super) struct Shown {
     pub latency_us: Option<f64>,
 }
 
+impl Default for Objectives {
+    fn default() -> Self {
+        Self { loss_ratio: 0.001, latency: None }
+    }
+}
+
 impl Objectives {
+    /// Adds one objective, as it is typed.
+    ///
+    /// # Errors
+    /// As [`Objective::parse`], and a latency of datagrams, which have no reply.
+    pub fn add(&mut self, text: &str, protocol: Protocol) -> Result<(), Refused> {
+        match Objective::parse(text)? {
+            Objective::Loss(ratio) => self.loss_ratio = ratio,
+            Objective::Latency(_) if protocol == Protocol::Udp => {
+                return Err(format!("`{}`: a datagram has no reply to wait for", text.trim()));
+            }
+            Objective::Latency(latency) => self.latency = Some(latency),
+        }
+        Ok(())
+    }
+
+    /// Objectives with commas between them.
+    pub(crate) fn read(text: &str, protocol: Protocol) -> Result<Self, Refused> {
+        let mut all = Self::default();
+        text.split(',').try_for_each(|one| all.add(one, protocol))?;
+        Ok(all)
+    }
+
     /// Judges a trial; `None` when it has no rates.
     pub(super) fn judge(&self, trial: &Trial, target: f64, protocol: Protocol) -> Option<Shown> {
         let mut shown = if protocol == Protocol::Udp {
