@@ -2,6 +2,8 @@
 //!
 //! Nothing here asserts what the machine reaches: only what the receiver cannot do.
 
+use std::path::Path;
+
 use nix::sys::signal::Signal;
 use rxpath_record::capacity::{Capacity, LoadClass, SearchEnd};
 use rxpath_record::run::RunReader;
@@ -47,8 +49,7 @@ fn a_receiver_is_not_found_faster_than_its_work_allows() {
     let envelope: Value = serde_json::from_str(&ended.stdout).unwrap();
     let run = envelope["settings"]["run"].as_str().unwrap();
     let reader =
-        RunReader::open(&arena.path("work").join(std::path::Path::new(run).file_name().unwrap()))
-            .unwrap();
+        RunReader::open(&arena.path("work").join(Path::new(run).file_name().unwrap())).unwrap();
     assert!(reader.problems.is_empty(), "{:?}", reader.problems);
     // Every trial is kept, and its ledger closes.
     let trials = &reader.manifest.trials;
@@ -140,4 +141,34 @@ fn the_time_limit_ends_a_search_without_a_verdict() {
     let ended = capacity(&arena, "time", &words, &["serve.work=200us"]);
     assert_eq!(ended.status.code(), Some(4), "{}", ended.stderr);
     assert_eq!(found(&ended).ended, SearchEnd::Time);
+}
+
+#[test]
+fn the_highest_rate_allowed_holds_on_loopback() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    let words = ["udp", "--quick", "--max", "300", "--json"];
+    let ended = capacity(&arena, "most", &words, &["topology.kind=local"]);
+    let found = found(&ended);
+    // Whether the machine was quiet is nothing to this test.
+    if ended.status.code() != Some(0) {
+        return;
+    }
+    assert_eq!((found.ended, found.lower_per_s), (SearchEnd::MostHolds, Some(300.0)));
+    assert!(found.upper_per_s.is_none() && !found.regular && found.limited_by.is_none());
+    assert!(found.fresh.is_some_and(|fresh| fresh.good_count >= 4), "{found:#?}");
+    assert!(ended.stderr.contains("trial 1: 300 datagrams/s for 0.33 s: "), "{}", ended.stderr);
+    assert!(ended.stderr.contains(" s to go"), "{}", ended.stderr);
+    // The run directory has the same record, and the report its figure.
+    let envelope: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let run = Path::new(envelope["settings"]["run"].as_str().unwrap()).file_name().unwrap();
+    let run = arena.path("most").join(run);
+    let reader = RunReader::open(&run).unwrap();
+    assert!(reader.problems.is_empty(), "{:?}", reader.problems);
+    assert_eq!(reader.manifest.capacity, Some(found));
+    assert_eq!(reader.manifest.variants.len(), 1);
+    let report = std::fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(report.contains("The highest rate that holds, datagrams per second"));
 }

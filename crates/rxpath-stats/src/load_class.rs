@@ -51,7 +51,9 @@ pub struct Load {
 impl Load {
     /// Time of the trials that were good and that were bad, short ones too. **Unit** s.
     pub fn seconds(&self, is_good: bool) -> f64 {
-        self.trials.iter().filter(|seen| seen.is_good == is_good).map(|seen| seen.seconds).sum()
+        let these = self.trials.iter().filter(|seen| seen.is_good == is_good);
+        // The sum of nothing would be -0.
+        these.fold(0.0, |sum, seen| sum + seen.seconds)
     }
 
     /// Time of good and of bad trials that are full (or short). **Unit** s.

@@ -22,7 +22,7 @@ const BRACKET: f64 = 1.08;
 const OUTWARD: f64 = 0.04;
 /// Lower bounds that may fail their fresh trials.
 const FRESH_FAILURES: u32 = 6;
-/// Void trials in a row that are repeated; the next one counts as it is.
+/// Void trials in a row that are repeated; those after them count as they are.
 const VOIDS: u32 = 3;
 /// Trials in which the sender falls short before a load counts as out of its reach.
 const SHORTS: u32 = 2;
@@ -247,7 +247,11 @@ impl Search {
             Outcome::Good { loss_ratio } => (true, loss_ratio),
             Outcome::Bad { loss_ratio } => (false, loss_ratio),
         };
-        (self.voids_in_row, self.shorts_in_row) = (0, 0);
+        self.shorts_in_row = 0;
+        // While everything is disturbed nothing is gained by repeating: trials count until one is not.
+        if !matches!(outcome, Outcome::Void { .. }) {
+            self.voids_in_row = 0;
+        }
         let seen = Seen { seconds: now.seconds, is_good, loss_ratio };
         self.load(now.rate).trials.push(seen);
         match self.phase {

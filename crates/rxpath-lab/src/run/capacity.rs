@@ -193,14 +193,15 @@ impl Running<'_> {
                 what: "the capacity was not found: a trial gave no rates".into(),
                 hint: "`rxpath run` shows what the programs of this scenario report".into(),
             })?;
-            let voids = search.voids();
+            let repeated = search.voids();
             search.take(shown.outcome, (monotonic_ns() - begun_ns) as f64 / 1e9);
-            if search.voids() == voids {
+            let counts = search.voids() == repeated;
+            if counts {
                 // Repeated often enough: it counts as it is.
                 trial.void = None;
                 left.keep(&trial, next.rate, &shown);
             }
-            self.progress.found(&told(search, &next, &shown, variant.protocol()));
+            self.progress.found(&told(search, &next, (&shown, counts), variant.protocol()));
             if let Some(good) = search.climbed_to() {
                 self.lengthened(search, ask, &trial, good)?;
             }
@@ -274,13 +275,20 @@ fn hidden_s(trial: &Trial, rate: f64) -> Option<f64> {
 }
 
 /// One step for people: what was tried, what came of it, what is known, and how long it may still take.
-fn told(search: &Search, next: &Next, shown: &Shown, protocol: Protocol) -> String {
+fn told(
+    search: &Search,
+    next: &Next,
+    (shown, counts): (&Shown, bool),
+    protocol: Protocol,
+) -> String {
     let unit = unit(protocol);
     let came = match shown.outcome {
         Outcome::Good { .. } => "holds",
         Outcome::Bad { .. } => "fails",
         Outcome::Short => "the sender does not reach it",
-        Outcome::Void { .. } => "disturbed",
+        Outcome::Void { .. } if !counts => "disturbed, to be repeated",
+        Outcome::Void { is_good: true, .. } => "holds, though disturbed",
+        Outcome::Void { is_good: false, .. } => "fails, though disturbed",
     };
     let figure = match shown.latency_us {
         Some(us) => format!("latency {}us", si(us)),
@@ -401,11 +409,16 @@ mod tests {
         let outcome = Outcome::Good { loss_ratio: 0.0 };
         search.take(outcome, 1.0);
         let shown = Shown { outcome, loss_ratio: 0.0, latency_us: None };
-        let text = told(&search, &next, &shown, Protocol::Udp);
+        let text = told(&search, &next, (&shown, true), Protocol::Udp);
         assert!(
             text.starts_with("trial 1: 5k datagrams/s for 0.33 s: holds, loss 0 %; about "),
             "{text}"
         );
         assert!(text.ends_with(" s to go"), "{text}");
+        let void = Outcome::Void { is_good: false, loss_ratio: 0.2 };
+        let shown = Shown { outcome: void, ..shown };
+        let text = |counts| told(&search, &next, (&shown, counts), Protocol::Udp);
+        assert!(text(false).contains(": disturbed, to be repeated, "), "{}", text(false));
+        assert!(text(true).contains(": fails, though disturbed, "), "{}", text(true));
     }
 }

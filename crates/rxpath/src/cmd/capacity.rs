@@ -1,6 +1,7 @@
 //! `rxpath capacity`: the highest rate that holds, as a lower and an upper bound.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use rxpath_core::{Envelope, Nanos, Rate};
@@ -59,6 +60,16 @@ pub struct CapacityCommand {
     /// Directory in which the run directory is created
     #[arg(long, value_name = "DIR", default_value = BASE)]
     out: PathBuf,
+    /// Wait this long for another experiment on this machine to end; without a time: one day
+    #[arg(
+        long,
+        value_name = "TIME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "2s",
+        default_missing_value = "86400s"
+    )]
+    wait: Nanos,
     #[command(flatten)]
     format: FormatArgs,
 }
@@ -106,10 +117,11 @@ impl CapacityCommand {
     pub fn run(self) -> Outcome {
         let ask = self.ask()?;
         let scenario = self.scenario()?;
-        for warning in &scenario.warnings {
-            output::warning(warning);
-        }
-        let ways = Ways { without_root: self.without_root(), ..Ways::default() };
+        let ways = Ways {
+            patience: Duration::from_nanos(self.wait.0),
+            without_root: self.without_root(),
+            ..Ways::default()
+        };
         let ended = conduct_by(&self.out, ways, |options| {
             capacity::run(&scenario, &ask, options, &mut Steps)
         })?;
@@ -127,6 +139,9 @@ impl CapacityCommand {
             };
             json(&Envelope::new("capacity", settings, found, ended.manifest.warnings.clone()))?;
         } else {
+            for warning in &ended.manifest.warnings {
+                output::warning(warning);
+            }
             output::text(&summary(found))?;
             output::line(&format!("report: {}", report.display()))?;
         }

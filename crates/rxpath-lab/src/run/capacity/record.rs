@@ -7,7 +7,7 @@ use rxpath_record::capacity::{
 };
 use rxpath_record::verdict::{Stage, Verdict};
 use rxpath_stats::load_class::{Class, Load};
-use rxpath_stats::load_search::{End, Search};
+use rxpath_stats::load_search::{Bounds, End, Search};
 
 use super::Ask;
 use crate::scenario::spec::{Protocol, Variant};
@@ -58,7 +58,7 @@ pub(super) fn record(
         fresh: bounds
             .fresh
             .map(|fresh| FreshTrials { good_count: fresh.good, bad_count: fresh.bad }),
-        loads: search.loads().into_iter().map(|load| tried(load, search, left)).collect(),
+        loads: search.loads().into_iter().map(|load| tried(load, search, &bounds, left)).collect(),
         limited_by,
         trials_count: search.trials(),
         void_count: search.voids(),
@@ -71,12 +71,16 @@ pub(super) fn key(rate: f64) -> u64 {
     rate.round() as u64
 }
 
-fn tried(load: &Load, search: &Search, left: &Left) -> TriedLoad {
+fn tried(load: &Load, search: &Search, bounds: &Bounds, left: &Left) -> TriedLoad {
+    let is = |bound: Option<f64>| bound.is_some_and(|bound| key(bound) == key(load.rate));
     TriedLoad {
         rate_per_s: load.rate.round(),
         good_s: load.seconds(true),
         bad_s: load.seconds(false),
         class: match load.class(&search.goal()) {
+            // Fresh trials have the last word.
+            _ if is(bounds.upper) => LoadClass::UpperBound,
+            _ if is(bounds.lower) && bounds.is_regular => LoadClass::LowerBound,
             Class::LowerBound => LoadClass::LowerBound,
             Class::UpperBound => LoadClass::UpperBound,
             Class::Undecided => LoadClass::Undecided,
