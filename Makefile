@@ -4,7 +4,7 @@ export CARGO
 PROFILE_CI = --profile ci
 RXPATH = target/release/rxpath
 
-.PHONY: help setup demo test lint bench fuzz campaign causes install build schema rig stats book
+.PHONY: help setup demo test lint bench fuzz campaign causes install build schema rig stats stats-lab book
 
 help:
 	@echo 'make demo     build, run the tutorial in a lab of two network namespaces, write a report'
@@ -15,6 +15,7 @@ help:
 	@echo 'make campaign  kills, packets, a day of watch, hostile HTTP clients (hours; goes on where it was stopped; PARTS="kills http")'
 	@echo 'make causes   what diagnose says of a hundred causes that others make (half an hour; goes on where it was stopped; ONLY=name)'
 	@echo 'make stats    error rates of verdicts and of capacity searches in simulated runs with noise (minutes; RUNS=10000)'
+	@echo 'make stats-lab  what is said of two equal variants in 100 real runs (an hour; goes on where it was stopped)'
 	@echo 'make bench    speed against iperf3 and trafgen, interleaved; needs root and a quiet machine'
 	@echo 'make install  rxpath, man pages and completions below PREFIX (default /usr/local; DESTDIR for packages)'
 	@echo 'make schema   write schemas/ again from the types'
@@ -33,7 +34,7 @@ test:
 
 rig:
 	@tools/setup.sh build
-	RXPATH_SKIP_LOG=$(CURDIR)/target/skips.log $(CARGO) test $(PROFILE_CI) $$(tools/features.sh) -p rxpath --test rig -- --nocapture
+	RXPATH_SKIP_LOG=$(CURDIR)/target/skips.log $(CARGO) test $(PROFILE_CI) $$(tools/features.sh) --workspace --test rig -- --nocapture
 
 lint:
 	@tools/setup.sh lint
@@ -42,6 +43,7 @@ lint:
 bench: build
 	@tools/setup.sh bench
 	$(CARGO) build --release -p rxpath-bpf --example empty_hooks
+	$(CARGO) build --release -p rxpath-stats --example judge
 	tools/bench.sh
 
 PARTS = all
@@ -57,6 +59,10 @@ causes:
 stats:
 	RXPATH_STATS_RUNS=$(RUNS) $(CARGO) test --profile ci -p rxpath-stats --test sequential --test load_search -- --nocapture
 RUNS = 10000
+
+stats-lab:
+	@tools/setup.sh test
+	$(CARGO) test $(PROFILE_CI) $$(tools/features.sh) --workspace --test stats_lab -- go
 
 fuzz:
 	@tools/setup.sh build

@@ -6,6 +6,7 @@
 # Usage: bench/outside.sh [RXPATH [ROUNDS]]. Needs root, two otherwise idle CPUs, nginx, wrk and perf.
 set -eu
 rxpath=${1:-target/release/rxpath}
+judge=$(dirname "$rxpath")/examples/judge
 rounds=${2:-5}
 hz=19997
 seconds=3
@@ -48,26 +49,17 @@ for round in $(seq "$rounds"); do
 	done
 done >"$dir/all"
 
-awk -v hz=$hz '
-	function median(list, n,   i, j, t) {
-		for (i = 2; i <= n; i++) { t = list[i]; for (j = i - 1; j > 0 && list[j] > t; j--) list[j + 1] = list[j]; list[j + 1] = t }
-		return n % 2 ? list[(n + 1) / 2] : (list[n / 2] + list[n / 2 + 1]) / 2
-	}
-	{
-		all[$2, $1] = $3 / hz / $5 * 1e6; outside[$2, $1] = $4 / hz / $5 * 1e6; calls[$2, $1] = $6 / $7
-		if ($1 > n) n = $1
-	}
-	function row(who, of, name, unit,   i, a, r, low, high) {
-		low = 1e9; high = 0
-		for (i = 1; i <= n; i++) {
-			a[i] = of[who, i]; r[i] = of[who, i] / of["wrk", i]
-			if (r[i] < low) low = r[i]; if (r[i] > high) high = r[i]
-		}
-		printf "%-6s %-28s %6.3f %s per request, %.2f of wrk (range %.2f to %.2f)\n", who, name, median(a, n), unit, median(r, n), low, high
-	}
-	END {
-		split("wrk epoll uring", names, " ")
-		for (w = 1; w <= 3; w++) {
-			row(names[w], all, "CPU time", "us"); row(names[w], outside, "of it outside the kernel", "us"); row(names[w], calls, "system calls", "  ")
-		}
-	}' "$dir/all"
+# One row per program and quantity: the median, and the ratio to wrk's with its interval over the rounds.
+row() { # program, words, unit, expression over a round's fields
+	awk -v hz=$hz -v who="$1" "{ value[\$2, \$1] = $4; if (\$1 > n) n = \$1 }
+		END { for (i = 1; i <= n; i++) print value[who, i], value[who, i] / value[\"wrk\", i] }" "$dir/all" >"$dir/row"
+	middle=$(cut -d ' ' -f 1 "$dir/row" | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }')
+	said="the base"
+	[ "$1" = wrk ] || said="$(cut -d ' ' -f 2 "$dir/row" | "$judge" --ratio nothing) of wrk"
+	printf '%-6s %-28s %8.3f %s per request, %s\n' "$1" "$2" "$middle" "$3" "$said"
+}
+for who in wrk epoll uring; do
+	row $who "CPU time" us '$3 / hz / $5 * 1e6'
+	row $who "of it outside the kernel" us '$4 / hz / $5 * 1e6'
+	row $who "system calls" calls '$6 / $7'
+done

@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rxpath_host::Root;
-use rxpath_record::manifest::{Grade, Manifest};
-use rxpath_record::verdict::Stage;
+use rxpath_record::manifest::{Grade, Manifest, Trial};
+use rxpath_record::verdict::{Confidence, Stage, Verdict};
+use rxpath_stats::proportion;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -97,6 +98,8 @@ pub struct Row {
     pub made_count: u32,
     /// Those whose verdict was right.
     pub recognised_count: u32,
+    /// 95 % interval of the share of right verdicts.
+    pub recognised_interval: [f64; 2],
     /// What was said, and how often.
     pub said: BTreeMap<Stage, u32>,
     /// Names of the variants whose verdict was another.
@@ -167,6 +170,42 @@ pub fn chosen<'a>(ask: &Ask<'a>) -> (Vec<&'static Case>, Vec<(&'static Case, &'a
     (made, not_made)
 }
 
+/// How often a confidence was right.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Sureness {
+    /// What the verdicts said of themselves.
+    pub confidence: Confidence,
+    /// Trials with such a verdict.
+    pub trials_count: u32,
+    /// Those whose verdict was right.
+    pub right_count: u32,
+    /// 95 % interval of the share of right verdicts.
+    pub right_interval: [f64; 2],
+}
+
+/// How often strong, fair and weak verdicts were right, over the rows of a [`table`].
+pub fn sureness(manifest: &Manifest, rows: &[Row]) -> Vec<Sureness> {
+    let missed = |name: &String| rows.iter().any(|row| row.missed.contains(name));
+    [Confidence::Strong, Confidence::Fair, Confidence::Weak]
+        .into_iter()
+        .map(|confidence| {
+            let said = judged(manifest).filter(|(_, verdict)| verdict.confidence == confidence);
+            let right: Vec<bool> = said.map(|(trial, _)| !missed(&trial.variant)).collect();
+            let right_count = right.iter().filter(|right| **right).count() as u32;
+            let trials_count = right.len() as u32;
+            let right_interval = proportion::interval(right_count.into(), trials_count.into());
+            Sureness { confidence, trials_count, right_count, right_interval }
+        })
+        .filter(|row| row.trials_count > 0)
+        .collect()
+}
+
+/// Trials with a verdict. Those that noise made worthless say nothing about the diagnosis.
+fn judged(manifest: &Manifest) -> impl Iterator<Item = (&Trial, &Verdict)> {
+    let counts = |trial: &&Trial| trial.void.is_none() && trial.grade != Grade::D;
+    manifest.trials.iter().filter(counts).filter_map(|t| Some((t, t.verdict.as_ref()?)))
+}
+
 /// What was made against what was said.
 pub fn table(manifest: &Manifest) -> Vec<Row> {
     let rows = CASES.iter().map(|case| {
@@ -176,6 +215,7 @@ pub fn table(manifest: &Manifest) -> Vec<Row> {
             expected: case.expected.to_vec(),
             made_count: 0,
             recognised_count: 0,
+            recognised_interval: [0.0, 1.0],
             said: BTreeMap::new(),
             missed: Vec::new(),
         };
@@ -184,12 +224,7 @@ pub fn table(manifest: &Manifest) -> Vec<Row> {
                 rest.strip_prefix('-').is_some_and(|draw| draw.parse::<u32>().is_ok())
             })
         };
-        // Trials that noise made worthless say nothing about the diagnosis.
-        let counts = |trial: &&rxpath_record::manifest::Trial| {
-            of_case(&trial.variant) && trial.void.is_none() && trial.grade != Grade::D
-        };
-        for trial in manifest.trials.iter().filter(counts) {
-            let Some(verdict) = &trial.verdict else { continue };
+        for (trial, verdict) in judged(manifest).filter(|(trial, _)| of_case(&trial.variant)) {
             row.made_count += 1;
             *row.said.entry(verdict.stage).or_default() += 1;
             if case.expected.contains(&verdict.stage) {
@@ -198,6 +233,8 @@ pub fn table(manifest: &Manifest) -> Vec<Row> {
                 row.missed.push(trial.variant.clone());
             }
         }
+        row.recognised_interval =
+            proportion::interval(row.recognised_count.into(), row.made_count.into());
         row
     });
     rows.filter(|row| manifest.variants.iter().any(|v| v.name.starts_with(row.case))).collect()

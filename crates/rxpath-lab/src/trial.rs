@@ -20,6 +20,7 @@ pub mod result;
 pub mod runner;
 pub mod sampler;
 pub mod start;
+mod steadiness;
 pub mod stolen;
 mod tracing;
 mod unreaped;

@@ -66,11 +66,11 @@ pub struct Conditions {
 pub struct Estimate {
     /// The value.
     pub value: f64,
-    /// Its 95 % interval.
-    pub interval: [f64; 2],
+    /// Its 95 % interval over trials; `null` where the measurements show no scatter: one of them, or an extreme.
+    pub interval: Option<[f64; 2]>,
     /// `ns`, `bytes`, `descriptors`.
     pub unit: String,
-    /// What the fit leaves unexplained, as a root mean square in the unit that `how` names; nothing when it is exact.
+    /// What the fit leaves unexplained, as a standard deviation in the unit that `how` names; nothing when it is exact.
     pub residual: Option<f64>,
     /// Measurements behind it.
     pub measurements_count: u64,
@@ -152,11 +152,22 @@ impl Calibration {
 }
 
 impl Estimate {
+    /// Half of the interval's width; infinite where there is none.
+    pub fn half_width(&self) -> f64 {
+        self.interval.map_or(f64::INFINITY, |[low, high]| (high - low) / 2.0)
+    }
+
+    /// The same value without an interval.
+    #[must_use]
+    pub fn without_interval(self) -> Self {
+        Self { interval: None, ..self }
+    }
+
     /// A value that was read and not fitted.
     pub fn exact(value: f64, unit: &str, how: &str) -> Self {
         Self {
             value,
-            interval: [value, value],
+            interval: Some([value, value]),
             unit: unit.into(),
             residual: None,
             measurements_count: 1,

@@ -137,6 +137,21 @@ impl Comparison {
 }
 
 impl Effect {
+    /// Nothing was found: no block has a value of both variants.
+    pub fn not_measured() -> Self {
+        Self {
+            ratio: None,
+            interval: None,
+            range: None,
+            difference: None,
+            judged_by: JudgedBy::Ratio,
+            outcome: Outcome::Inconclusive,
+            inconclusive_because: Some(Reason::NotMeasured),
+            same_within: None,
+            control: None,
+        }
+    }
+
     /// What was found of the metric of this name.
     pub fn of(found: &Difference, metric: &str) -> Self {
         let ends = |interval: Interval| [interval.low, interval.high];
@@ -180,6 +195,9 @@ impl Effect {
                 format!("no ratio: the base is 0; {}", step(metric, change.value))
             }
             (None, Some(ratio)) => format!("{} {}", end(ratio, ratio), unit(ratio)),
+            (None, None) if self.inconclusive_because == Some(Reason::NotMeasured) => {
+                "not measured".into()
+            }
             (None, None) => "no ratio: the base is 0".into(),
         }
     }
@@ -240,6 +258,7 @@ impl Effect {
                 };
                 format!("fewer than {fewest} {of} give no interval")
             }
+            Undecided::NotMeasured => "no block has a value of both variants".into(),
             Undecided::NotPositive => "a value is not above 0, so there is no ratio".into(),
             Undecided::VoidsDiffer => "disturbed trials are left out, more of one variant than of \
                                        the other, and with them the verdict is another"

@@ -3,6 +3,7 @@
 //! Types, reader and writer live together so that what is written can always be read back.
 //! This crate must not read the host and must not measure: it gets numbers and keeps them.
 
+pub mod agreement;
 pub mod capacity;
 pub mod comparison;
 pub mod counters;

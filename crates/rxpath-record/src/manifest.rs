@@ -7,6 +7,7 @@ use rxpath_core::Warning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::agreement::Agreement;
 use crate::capacity::Capacity;
 pub use crate::comparison::{Comparison, NoiseFloor, Outcome};
 use crate::counters::Moved;
@@ -122,8 +123,11 @@ pub struct VariantSummary {
     pub trials_count: u32,
     /// Metrics by name: `delivered_pps`, `offered_pps`, `loss_ratio`, `receiver_cpu_ns_per_packet`.
     pub metrics: BTreeMap<String, Metric>,
-    /// The diagnosis of its median trial.
+    /// The diagnosis that most of its trials have.
     pub verdict: Option<Verdict>,
+    /// How many trials have it; runs of older versions have none: there the median trial spoke for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agreement: Option<Agreement>,
 }
 
 /// One metric of one variant.

@@ -97,6 +97,39 @@ impl Stage {
         Self::Nothing,
         Self::Unknown,
     ];
+
+    /// The stage in two or three words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::SenderOrSoftirq => "sender or softirq",
+            Self::Softirq => "softirq",
+            Self::OneCpu => "all flows on one CPU",
+            Self::RpsMissing => "one queue, RPS off",
+            Self::RpsPointless => "one flow, RPS useless",
+            Self::Backlog => "RPS backlog",
+            Self::Ring => "device ring",
+            Self::Filter => "a filter",
+            Self::Refused => "refused packets",
+            Self::ConntrackFull => "full conntrack table",
+            Self::SocketQueue => "socket queue",
+            Self::SocketLock => "a shared socket's lock",
+            Self::ReuseportImbalance => "uneven SO_REUSEPORT group",
+            Self::Application => "application",
+            Self::ApplicationDescheduled => "application off its CPU",
+            Self::Livelock => "receive livelock",
+            Self::Checksum => "bad checksums",
+            Self::NoListener => "no listener",
+            Self::AcceptQueue => "TCP accept queue",
+            Self::TcpReceive => "TCP receive buffer",
+            Self::TcpReader => "TCP program does not read",
+            Self::TcpRetransmit => "TCP retransmissions",
+            Self::Victim => "nothing, but a task pays",
+            Self::TickArtefact => "nothing, but ticks are wrong",
+            Self::Nothing => "nothing",
+            Self::Unknown => "undecided",
+        }
+    }
 }
 
 /// How strong the evidence is.

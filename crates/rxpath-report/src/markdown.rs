@@ -67,7 +67,12 @@ fn variants(manifest: &Manifest, out: &mut String) {
         let interval = variant.metrics.get(main).and_then(|m| m.interval);
         let limit = match (&variant.not_available, &variant.verdict) {
             (Some(why), _) => format!("not available: {why}"),
-            (None, Some(verdict)) => words::stage(verdict.stage, verdict.cpu),
+            (None, Some(verdict)) => {
+                let stage = words::stage(verdict.stage, verdict.cpu);
+                let share =
+                    variant.agreement.as_ref().map(|trials| format!(" ({})", trials.text()));
+                stage + &share.unwrap_or_default()
+            }
             (None, None) => "–".into(),
         };
         let interval = match interval {

@@ -1,5 +1,6 @@
 //! The input of the report: everything that could be read from one run directory, and a list of what could not.
 
+use rxpath_record::agreement::median_trial;
 use rxpath_record::environment::Environment;
 use rxpath_record::event::Event;
 use rxpath_record::manifest::{Manifest, Status, Trial, VariantSummary};
@@ -60,15 +61,7 @@ impl Run {
 
     /// The variant's trial whose main metric is nearest to its median: the trial shown in pictures.
     pub(crate) fn typical_trial<'a>(&'a self, variant: &'a str) -> Option<&'a Trial> {
-        let main = self.main_metric();
-        let of = |trial: &Trial| trial.metrics.get(main).copied().unwrap_or(0.0);
-        let trials = self.manifest.counted(variant);
-        let mut rates: Vec<f64> = trials.iter().copied().map(of).collect();
-        rates.sort_by(f64::total_cmp);
-        let (low, high) = (rates.len().checked_sub(1)? / 2, rates.len() / 2);
-        let median = f64::midpoint(rates[low], rates[high]);
-        let distance = |trial: &Trial| (of(trial) - median).abs();
-        trials.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))
+        median_trial(&self.manifest.counted(variant), self.main_metric())
     }
 
     /// The variants that were run, with their typical trial, in the scenario's order.

@@ -72,35 +72,7 @@ pub(crate) fn stretch(place: Place) -> &'static str {
 
 /// The limiting stage in two or three words.
 pub(crate) fn stage(stage: Stage, cpu: Option<u32>) -> String {
-    let word = match stage {
-        Stage::Sender => "sender",
-        Stage::SenderOrSoftirq => "sender or softirq",
-        Stage::Softirq => "softirq",
-        Stage::OneCpu => "all flows on one CPU",
-        Stage::RpsMissing => "one queue, RPS off",
-        Stage::RpsPointless => "one flow, RPS useless",
-        Stage::Backlog => "RPS backlog",
-        Stage::Ring => "device ring",
-        Stage::Filter => "a filter",
-        Stage::Refused => "refused packets",
-        Stage::ConntrackFull => "full conntrack table",
-        Stage::SocketQueue => "socket queue",
-        Stage::SocketLock => "a shared socket's lock",
-        Stage::ReuseportImbalance => "uneven SO_REUSEPORT group",
-        Stage::Application => "application",
-        Stage::ApplicationDescheduled => "application off its CPU",
-        Stage::Livelock => "receive livelock",
-        Stage::Checksum => "bad checksums",
-        Stage::NoListener => "no listener",
-        Stage::AcceptQueue => "TCP accept queue",
-        Stage::TcpReceive => "TCP receive buffer",
-        Stage::TcpReader => "TCP program does not read",
-        Stage::TcpRetransmit => "TCP retransmissions",
-        Stage::Victim => "nothing, but a task pays",
-        Stage::TickArtefact => "nothing, but ticks are wrong",
-        Stage::Nothing => "nothing",
-        Stage::Unknown => "undecided",
-    };
+    let word = stage.words();
     match cpu {
         Some(cpu) => format!("{word}, CPU {cpu}"),
         None => word.into(),

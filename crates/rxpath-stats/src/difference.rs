@@ -46,6 +46,8 @@ pub enum Word {
 pub enum Undecided {
     /// Fewer blocks than an interval needs.
     TooFew,
+    /// No block has a value of both.
+    NotMeasured,
     /// Values that are not above 0 have no ratio.
     #[serde(alias = "base-often-zero")]
     NotPositive,

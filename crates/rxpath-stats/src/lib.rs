@@ -6,6 +6,7 @@
 pub mod bootstrap;
 pub mod buckets;
 pub mod difference;
+pub mod goal;
 pub mod histogram;
 pub mod load_class;
 pub mod load_search;
@@ -13,6 +14,7 @@ pub mod looks;
 pub mod order;
 pub mod paired;
 pub mod planning;
+pub mod proportion;
 pub mod quantile;
 pub mod scale;
 pub mod slope;

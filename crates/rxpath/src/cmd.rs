@@ -12,6 +12,7 @@ mod demo;
 pub mod diagnose;
 mod doctor;
 pub mod explain;
+pub mod gate;
 pub mod list;
 mod load;
 mod man;

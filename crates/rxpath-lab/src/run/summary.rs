@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_diagnose::combine;
+use rxpath_record::agreement::agreed;
 use rxpath_record::comparison::{Comparison, Effect, NoiseFloor, Outcome, Reason};
 use rxpath_record::manifest::{Manifest, Metric, Trial, VariantSummary};
 use rxpath_record::metric;
@@ -31,14 +32,18 @@ pub fn update(resolved: &Resolved, manifest: &mut Manifest) {
     }
     let counted = found(resolved, manifest, Attempts::Valid);
     let noise = counted.first().and_then(|(_, found)| found.trial_noise());
-    let mut comparisons: Vec<Comparison> = counted
-        .into_iter()
-        .map(|(compare, found)| Comparison {
+    // One that no block has both variants of is told too: who asked for it must not miss it.
+    let of = |compare: &Compare| counted.iter().find(|(found, _)| std::ptr::eq(*found, compare));
+    let mut comparisons: Vec<Comparison> = resolved
+        .compare
+        .iter()
+        .map(|compare| Comparison {
             metric: compare.metric.clone(),
             base: compare.base.clone(),
             variant: compare.variant.clone(),
-            effect: Effect::of(&found, &compare.metric),
-            pairs_count: found.pairs as u32,
+            effect: of(compare)
+                .map_or_else(Effect::not_measured, |(_, found)| Effect::of(found, &compare.metric)),
+            pairs_count: of(compare).map_or(0, |(_, found)| found.pairs as u32),
             expected: compare.expected.clone(),
         })
         .collect();
@@ -54,6 +59,8 @@ fn summary(variant: &Variant, manifest: &Manifest, resolved: &Resolved) -> Varia
     let seed = resolved.trials.seed;
     let metrics =
         names.into_iter().filter_map(|name| Some((name.clone(), summarised(name, &trials, seed)?)));
+    let judged = trials.iter().filter_map(|trial| Some((*trial, trial.verdict.clone()?)));
+    let (verdict, agreement) = agreed(&judged.collect::<Vec<_>>(), &manifest.main_metric).unzip();
     VariantSummary {
         name: variant.name.clone(),
         what: variant.what.clone(),
@@ -61,8 +68,8 @@ fn summary(variant: &Variant, manifest: &Manifest, resolved: &Resolved) -> Varia
         not_available: variant.not_available.clone(),
         trials_count: trials.len() as u32,
         metrics: metrics.collect(),
-        verdict: median_trial(&trials, &manifest.main_metric)
-            .and_then(|trial| trial.verdict.clone()),
+        verdict,
+        agreement,
     }
 }
 
@@ -78,14 +85,6 @@ fn summarised(name: &str, trials: &[&Trial], seed: u64) -> Option<Metric> {
             .map(|interval| [interval.low, interval.high]),
         values,
     })
-}
-
-/// The trial whose main metric is nearest to the median: the one whose verdict speaks for the variant.
-pub fn median_trial<'a>(trials: &[&'a Trial], main: &str) -> Option<&'a Trial> {
-    let rate = |trial: &Trial| trial.metrics.get(main).copied().unwrap_or(0.0);
-    let middle = quantile::median(&trials.iter().map(|trial| rate(trial)).collect::<Vec<_>>())?;
-    let distance = |trial: &Trial| (rate(trial) - middle).abs();
-    trials.iter().copied().min_by(|a, b| distance(a).total_cmp(&distance(b)))
 }
 
 /// Which trials of a block count.
@@ -209,10 +208,12 @@ pub fn undecided(manifest: &Manifest, variant: &str) -> Option<(Verdict, PairedT
 
 /// Replaces a variant's verdict by the one that its paired trial decides.
 pub fn decide(manifest: &mut Manifest, variant: &str, primary: &Verdict, paired: &Trial) {
-    let trials = manifest.counted(variant);
-    let median = median_trial(&trials, &manifest.main_metric);
-    let Some(evidence) = median.map(|trial| trial.evidence.clone()) else { return };
-    let decided = combine(primary, &evidence, &paired.evidence);
+    let agreement = manifest.summary(variant).and_then(|summary| summary.agreement.clone());
+    let Some(agreement) = agreement else { return };
+    let spoke = manifest.trials.iter().find(|trial| trial.trial == agreement.trial);
+    let Some(evidence) = spoke.map(|trial| trial.evidence.clone()) else { return };
+    let mut decided = combine(primary, &evidence, &paired.evidence);
+    decided.confidence = agreement.limit(decided.confidence);
     if let Some(summary) = manifest.variants.iter_mut().find(|summary| summary.name == variant) {
         summary.verdict = Some(decided);
     }
@@ -299,6 +300,19 @@ mod tests {
         let effect = &manifest.comparisons[0].effect;
         assert_eq!(effect.inconclusive_because, Some(Reason::VoidsDiffer));
         assert!(effect.verdict("blocks").contains("more of one variant"));
+    }
+
+    #[test]
+    fn a_comparison_that_no_block_has_both_variants_of_is_not_dropped() {
+        let (resolved, manifest) = made(&[0.1, 0.1, 0.1], &[f64::NAN]);
+        let found = &manifest.comparisons[0];
+        assert_eq!((found.pairs_count, found.effect.outcome), (0, Outcome::Inconclusive));
+        let told = crate::run::headline::of(&manifest);
+        assert!(
+            told.contains("not measured (no interval, 0 blocks): inconclusive: no block"),
+            "{told}"
+        );
+        assert!(!settled(&resolved, &manifest));
     }
 
     #[test]

@@ -204,6 +204,27 @@ pub const CASES: &[Case] = &[
         needs: Needs::Probes,
         draw: Draw::Timed(tick_artefact),
     },
+    Case {
+        id: "near-reader",
+        what: "a reader whose work for each datagram takes about all the time there is",
+        expected: &[Stage::Application, Stage::SocketQueue, Stage::Nothing],
+        needs: Needs::Lab,
+        draw: Draw::Plain(near_reader),
+    },
+    Case {
+        id: "near-stall",
+        what: "a reader that stalls, before a buffer that just holds the stall or just does not",
+        expected: &[Stage::SocketQueue, Stage::Nothing],
+        needs: Needs::Lab,
+        draw: Draw::Plain(near_stall),
+    },
+    Case {
+        id: "two-limits",
+        what: "a firewall rule that drops some, and a reader too slow for the rest",
+        expected: &[Stage::Filter, Stage::Application],
+        needs: Needs::Lab,
+        draw: Draw::Plain(two_limits),
+    },
 ];
 
 fn rate(random: &mut ChaCha8Rng, from: u32, to: u32) -> String {
@@ -320,6 +341,38 @@ fn application(random: &mut ChaCha8Rng) -> Vec<String> {
         format!("serve.work = \"{}us\"", random.random_range(50..=200)),
         format!("serve.rcvbuf = \"{}KiB\"", random.random_range(128..=1024)),
     ]
+}
+
+/// Work of 90 to 110 % of the time between two datagrams: either side of the limit, and what lies on it.
+fn near_reader(random: &mut ChaCha8Rng) -> Vec<String> {
+    let rate = random.random_range(8_000..=12_000);
+    let work_ns = 1_000_000_000 / rate * random.random_range(90..=110) / 100;
+    vec![
+        format!("load.rate = {rate}"),
+        format!("serve.work = \"{work_ns}ns\""),
+        "serve.rcvbuf = \"256KiB\"".into(),
+    ]
+}
+
+/// Room for 80 to 125 % of the datagrams of a stall; each takes 832 bytes of kernel memory.
+fn near_stall(random: &mut ChaCha8Rng) -> Vec<String> {
+    let (rate, sleep_ms) = (random.random_range(20_000..=40_000), random.random_range(15..=40));
+    let room = rate * sleep_ms / 1_000 * random.random_range(80..=125) / 100;
+    vec![
+        format!("load.rate = {rate}"),
+        format!("serve.rcvbuf = {}", room * 832),
+        format!("serve.sleep = \"{sleep_ms}ms\""),
+        format!("serve.every = \"{}ms\"", sleep_ms * random.random_range(3..=6)),
+    ]
+}
+
+fn two_limits(random: &mut ChaCha8Rng) -> Vec<String> {
+    let each = random.random_range(2..=6);
+    let rule = format!("udp dport 4321 numgen inc mod {each} 0 counter drop");
+    let chain = format!("type filter hook input priority 0; policy accept; {rule}");
+    let mut settings = application(random);
+    settings.push(table("inet", &chain));
+    settings
 }
 
 fn descheduled(random: &mut ChaCha8Rng) -> Vec<String> {

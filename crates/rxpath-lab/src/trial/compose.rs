@@ -21,6 +21,7 @@ use super::noise::{self, Disturbance};
 use super::observe::Between;
 use super::result::Worker;
 use super::runner::{Measurements, SideMeasurements};
+use super::steadiness;
 use super::stolen;
 use super::window::{self, Span};
 use crate::scenario::spec::{Protocol, Variant};
@@ -108,7 +109,10 @@ pub fn compose(
     let mut warnings = raw.warnings;
     warnings.extend(made.warnings);
     warnings.extend(silent);
+    warnings.extend(tcp::left_out(&raw.load.result));
     warnings.extend(hooked);
+    let counted = if raw.serve.lines.is_empty() { &raw.load.lines } else { &raw.serve.lines };
+    warnings.extend(steadiness::drifted(counted, [from, to]));
     warnings.extend(affinity(&made.evidence, variant));
     Trial {
         trial: number.trial,

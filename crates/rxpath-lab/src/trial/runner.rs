@@ -13,6 +13,7 @@ use rxpath_record::counters::{Moved, Snapshot};
 use rxpath_record::evidence::Probed;
 use rxpath_record::manifest::FlowCpu;
 use rxpath_record::samples::TrialSamples;
+use rxpath_stats::slope::Drift;
 use serde_json::Value;
 
 use super::attached::Attached;
@@ -25,7 +26,7 @@ use super::peer::Peer;
 use super::result::WorkloadResult;
 use super::sampler::{Sampled, Sampler};
 use super::witness::{Traffic, Witness};
-use super::{phase, start, waiting, window};
+use super::{phase, start, steadiness, waiting, window};
 use crate::error::LabError;
 use crate::scenario::spec::{Protocol, Trials, Variant};
 use crate::testbed::Testbed;
@@ -39,7 +40,7 @@ const READY_LIMIT: Duration = Duration::from_secs(10);
 const RESULT_LIMIT: Duration = Duration::from_secs(15);
 /// From the order to the common start instant.
 const START_LEAD: Duration = Duration::from_millis(30);
-/// A rate is settled when this much of it was watched and its trend is flat.
+/// A rate is watched at least this long before it counts as settled.
 const SETTLE_SPAN_S: f64 = 0.4;
 
 /// What a trial is to be made from.
@@ -278,9 +279,13 @@ impl Trial<'_> {
         phase::until(|| testbed.clock_ns(), until_ns, stop, || self.look(phase).map(|()| false))
     }
 
+    /// Waits until no change of the rate is shown that would matter over the window, or for the time that the scenario
+    /// gives.
     fn settle(&mut self, ramp_end: u64) -> Result<(), LabError> {
         let (stop, testbed) = (self.config.stop, self.testbed);
-        let limit = ramp_end + self.config.trials.settle.0;
+        let (settle, measure) = (self.config.trials.settle, self.config.trials.measure);
+        let limit = ramp_end + settle.0;
+        let (mut drift, mut is_settled) = (None, false);
         phase::until(
             || testbed.clock_ns(),
             limit,
@@ -291,9 +296,15 @@ impl Trial<'_> {
                     self.rate_lines().into_iter().filter(|line| line.t_ns >= ramp_end).collect();
                 let rates = window::rates(&recent);
                 let watched = rates.last().map_or(0.0, |(at, _)| *at);
-                Ok(watched >= SETTLE_SPAN_S && rxpath_stats::slope::settled(&rates))
+                drift = Drift::of(&rates);
+                is_settled = watched >= SETTLE_SPAN_S
+                    && drift.is_some_and(|drift| !drift.matters(measure.as_secs_f64()));
+                Ok(is_settled)
             },
-        )
+        )?;
+        let is_late = !is_settled && settle.0 > 0;
+        self.warnings.extend(is_late.then(|| steadiness::not_settled(drift, settle, measure)));
+        Ok(())
     }
 
     /// The lines whose rate has to settle: the receiver's, or the sender's where nobody receives.

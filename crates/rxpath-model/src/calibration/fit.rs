@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use rxpath_stats::student;
+
 use super::Estimate;
 use super::least_squares::{Fit, least_squares};
 
@@ -30,11 +32,11 @@ pub struct SoftirqCosts {
     pub interrupt: Estimate,
     /// Share of the CPU that is gone without any load.
     pub floor_ratio: f64,
-    /// Share of the CPU that the fit leaves unexplained, root mean square over the loads.
+    /// Share of the CPU that the fit leaves unexplained, as a standard deviation over the loads.
     pub unexplained_ratio: f64,
 }
 
-/// Share of the CPU that may stay unexplained without a word, as a root mean square.
+/// Share of the CPU that may stay unexplained without a word, as a standard deviation.
 pub const RESIDUAL: f64 = 0.02;
 /// The same as a share of what was taken on average. In a virtual machine an interrupt costs ten times as much as on
 /// bare metal, and from second to second not the same: up to here the costs' intervals tell how much that matters, and
@@ -57,14 +59,13 @@ pub fn softirq(loads: &[Stolen]) -> Result<SoftirqCosts, TooNoisy> {
         )));
     }
     // One of two costs may be uncertain as long as their sum, the cost of a single packet, is known.
-    let half = |estimate: &Estimate| (estimate.interval[1] - estimate.interval[0]) / 2.0;
-    if half(&packet).min(half(&interrupt)) > WIDTH * whole {
+    if packet.half_width().min(interrupt.half_width()) > WIDTH * whole {
         return Err(TooNoisy(format!(
             "the uncertainty of both costs is more than half of their sum ({whole:.0} ns)"
         )));
     }
     let floor_ratio = fit.coefficients[0];
-    Ok(SoftirqCosts { packet, interrupt, floor_ratio, unexplained_ratio: fit.rms })
+    Ok(SoftirqCosts { packet, interrupt, floor_ratio, unexplained_ratio: fit.residual })
 }
 
 /// The same with a known cost per packet: the rest is the cost of interrupts.
@@ -75,7 +76,12 @@ pub fn interrupts(loads: &[Stolen], packet: &Estimate) -> Result<SoftirqCosts, T
         return Err(too_rough(&interrupt));
     }
     let floor_ratio = fit.coefficients[0];
-    Ok(SoftirqCosts { packet: packet.clone(), interrupt, floor_ratio, unexplained_ratio: fit.rms })
+    Ok(SoftirqCosts {
+        packet: packet.clone(),
+        interrupt,
+        floor_ratio,
+        unexplained_ratio: fit.residual,
+    })
 }
 
 /// The meter's loads explained by packets and interrupts; by interrupts alone where a packet's cost in ns is known.
@@ -100,10 +106,10 @@ fn meter_fit(loads: &[Stolen], packet_ns: f64) -> Result<Fit, TooNoisy> {
     })?;
     let taken = loads.iter().map(|load| load.stolen_ratio).sum::<f64>() / loads.len() as f64;
     let most = RESIDUAL.max(RELATIVE * taken);
-    if fit.rms > most {
+    if fit.residual > most {
         return Err(TooNoisy(format!(
             "{:.1} % of the CPU is unexplained (limit: {:.1} %): other load disturbed the measurement; {}",
-            fit.rms * 100.0,
+            fit.residual * 100.0,
             most * 100.0,
             worst(loads, &y, (&rows, &fit))
         )));
@@ -129,12 +135,12 @@ fn worst(loads: &[Stolen], y: &[f64], (rows, fit): (&[[f64; 3]], &Fit)) -> Strin
 /// A coefficient as nanoseconds each, of a meter's regression.
 fn each(fit: &Fit, at: usize, n: u64) -> Estimate {
     // Per million per second, a share of a CPU is microseconds each.
-    let (value, half) = (fit.coefficients[at] * 1e3, student(fit.freedom) * fit.errors[at] * 1e3);
+    let (value, half) = (fit.coefficients[at] * 1e3, quantile(fit.freedom) * fit.errors[at] * 1e3);
     Estimate {
         value,
-        interval: [(value - half).max(0.0), value + half],
+        interval: Some([(value - half).max(0.0), value + half]),
         unit: "ns".into(),
-        residual: Some(fit.rms),
+        residual: Some(fit.residual),
         measurements_count: n,
         how: "stolen-time meter, regression over loads; residual as a share of the CPU".into(),
     }
@@ -148,8 +154,13 @@ pub fn mean(values: &[f64], unit: &str, how: &str) -> Result<Estimate, TooNoisy>
 
 fn too_rough(estimate: &Estimate) -> TooNoisy {
     let Estimate { value, interval, unit, how, .. } = estimate;
-    let half = (interval[1] - value).abs();
-    TooNoisy(format!("{how}: {value:.0} {unit} has an uncertainty of {half:.0}"))
+    TooNoisy(match interval {
+        Some([_, high]) => {
+            let half = (high - value).abs();
+            format!("{how}: {value:.0} {unit} has an uncertainty of {half:.0}")
+        }
+        None => format!("{how}: one measurement ({value:.0} {unit}) shows no uncertainty"),
+    })
 }
 
 /// Means of values that scatter alike, as shares of themselves: all of them tell how much.
@@ -169,8 +180,8 @@ pub fn alike<const N: usize>(
     }
     let deviation = (square / freedom.max(1) as f64).sqrt();
     for mean in means.iter_mut().filter(|_| freedom > 0) {
-        let share = student(freedom) * deviation / (mean.measurements_count as f64).sqrt();
-        mean.interval = [(mean.value * (1.0 - share)).max(0.0), mean.value * (1.0 + share)];
+        let share = quantile(freedom) * deviation / (mean.measurements_count as f64).sqrt();
+        mean.interval = Some([(mean.value * (1.0 - share)).max(0.0), mean.value * (1.0 + share)]);
         mean.residual = Some(deviation * mean.value);
     }
     if let Some(rough) = means.iter().find(|mean| is_rough(mean)) {
@@ -179,9 +190,11 @@ pub fn alike<const N: usize>(
     means.try_into().map_err(|_| TooNoisy("nothing was measured".into()))
 }
 
-/// Whether half of the interval is more than half of the value.
+/// Whether the interval reaches farther than half of the value, or is not known.
 pub fn is_rough(estimate: &Estimate) -> bool {
-    (estimate.interval[1] - estimate.value).abs() > WIDTH * estimate.value.abs()
+    estimate
+        .interval
+        .is_none_or(|[_, high]| (high - estimate.value).abs() > WIDTH * estimate.value.abs())
 }
 
 /// The mean of repeated measurements of one value, however uncertain.
@@ -193,12 +206,10 @@ pub fn rough_mean(values: &[f64], unit: &str, how: &str) -> Result<Estimate, Too
     let mean = values.iter().sum::<f64>() / n as f64;
     let square = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
     let deviation = (square / (n.max(2) - 1) as f64).sqrt();
-    // Of a single one nothing is known about its spread: a tenth is what repetitions here usually show.
-    let half =
-        if n == 1 { mean.abs() * 0.1 } else { student(n - 1) * deviation / (n as f64).sqrt() };
+    let half = quantile(n - 1) * deviation / (n as f64).sqrt();
     Ok(Estimate {
         value: mean,
-        interval: [(mean - half).max(0.0), mean + half],
+        interval: (n > 1).then_some([(mean - half).max(0.0), mean + half]),
         unit: unit.into(),
         residual: (n > 1).then_some(deviation),
         measurements_count: n as u64,
@@ -207,7 +218,6 @@ pub fn rough_mean(values: &[f64], unit: &str, how: &str) -> Result<Estimate, Too
 }
 
 /// Two-sided 95 % quantile of Student's distribution.
-fn student(freedom: usize) -> f64 {
-    const TABLE: [f64; 10] = [12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
-    TABLE.get(freedom.max(1) - 1).copied().unwrap_or(2.0)
+fn quantile(freedom: usize) -> f64 {
+    student::two_sided(0.05, freedom as f64)
 }

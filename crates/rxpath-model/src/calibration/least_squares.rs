@@ -5,8 +5,8 @@ pub(super) struct Fit {
     pub(super) coefficients: [f64; 3],
     /// Their standard errors.
     pub(super) errors: [f64; 3],
-    /// What it leaves unexplained, root mean square.
-    pub(super) rms: f64,
+    /// What it leaves unexplained, standard deviation.
+    pub(super) residual: f64,
     /// Rows beyond those that the coefficients take.
     pub(super) freedom: usize,
 }
@@ -42,11 +42,11 @@ pub(super) fn least_squares(rows: &[[f64; 3]], y: &[f64]) -> Option<Fit> {
     let coefficients: [f64; 3] =
         std::array::from_fn(|i| (0..3).map(|j| inverse[i][j] * right[j]).sum());
     let freedom = rows.len().checked_sub(columns).filter(|freedom| *freedom > 0)?;
-    let mut fit = Fit { coefficients, errors: [0.0; 3], rms: 0.0, freedom };
+    let mut fit = Fit { coefficients, errors: [0.0; 3], residual: 0.0, freedom };
     let square: f64 = rows.iter().zip(y).map(|(row, y)| (y - fit.predicted(row)).powi(2)).sum();
     let variance = square / freedom as f64;
     fit.errors = std::array::from_fn(|i| (variance * inverse[i][i]).max(0.0).sqrt());
-    fit.rms = variance.sqrt();
+    fit.residual = variance.sqrt();
     Some(fit)
 }
 

@@ -1,4 +1,4 @@
-use super::fit::{Stolen, alike, interrupts, mean, softirq};
+use super::fit::{Stolen, alike, interrupts, mean, rough_mean, softirq};
 use super::*;
 use proptest::prelude::*;
 
@@ -59,15 +59,30 @@ fn noise_and_missing_variety_are_refused_with_the_reason() {
 fn an_interval_holds_the_mean_and_narrows_with_repetition() {
     let few = mean(&[99.0, 101.0, 100.0], "ns", "x").unwrap();
     let many = mean(&[99.0, 101.0, 100.0, 99.0, 101.0, 100.0], "ns", "x").unwrap();
-    let width = |e: &Estimate| e.interval[1] - e.interval[0];
-    assert!(few.interval[0] < 100.0 && few.interval[1] > 100.0 && width(&many) < width(&few));
+    let [low, high] = few.interval.unwrap();
+    assert!(low < 100.0 && high > 100.0 && many.half_width() < few.half_width());
+    // Twelve values, eleven degrees of freedom: Student's quantile is 2.201 there, not that of a normal distribution.
+    let twelve = mean(
+        &[99.0, 101.0, 99.0, 101.0, 99.0, 101.0, 99.0, 101.0, 99.0, 101.0, 99.0, 101.0],
+        "ns",
+        "x",
+    );
+    let deviation = (12.0_f64 / 11.0).sqrt();
+    assert!((twelve.unwrap().half_width() - 2.201 * deviation / 12.0_f64.sqrt()).abs() < 1e-3);
+}
+
+#[test]
+fn one_measurement_has_no_interval_and_is_not_enough_where_one_is_needed() {
+    assert_eq!(rough_mean(&[100.0], "ns", "x").unwrap().interval, None);
+    let told = mean(&[100.0], "ns", "x").unwrap_err().to_string();
+    assert!(told.contains("one measurement (100 ns) shows no uncertainty"), "{told}");
 }
 
 #[test]
 fn what_scatters_alike_is_known_better_together() {
     let (one, other) = ([90.0, 110.0, 100.0], [1800.0, 2200.0, 2000.0]);
     let [alone, beside] = alike([(&one, "x"), (&other, "y")], "ns").unwrap();
-    let half = |estimate: &Estimate| estimate.interval[1] / estimate.value - 1.0;
+    let half = |estimate: &Estimate| estimate.half_width() / estimate.value;
     // Ten of a hundred, three times each, four degrees of freedom: 2.776 * 0.1 / sqrt(3).
     assert!((half(&alone) - 0.1603).abs() < 1e-3 && (half(&beside) - 0.1603).abs() < 1e-3);
     assert!(half(&alone) < half(&mean(&one, "ns", "x").unwrap()));

@@ -135,6 +135,7 @@ pub fn manifest() -> Manifest {
                 },
             )]),
             verdict: Some(verdict()),
+            agreement: None,
         }],
         trials: vec![trial(0), trial(1)],
         comparisons: vec![Comparison {

@@ -40,6 +40,7 @@ pub fn manifest(id: &str, scenario: &str, kinds: &[Kind], trials: Vec<Trial>) ->
                     .map(|n| ((*n).to_owned(), metric(&mine, n)))
                     .collect(),
                 verdict: Some(verdict_of(kind)),
+                agreement: None,
             }
         })
         .collect();

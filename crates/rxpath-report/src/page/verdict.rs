@@ -1,6 +1,7 @@
 //! The first section: each variant with its delivered rate, its gain and its limit.
 
 use maud::{Markup, html};
+use rxpath_record::agreement::Agreement;
 use rxpath_record::manifest::{Comparison, Outcome, Trial, VariantSummary};
 use rxpath_record::metric::verb;
 use rxpath_record::verdict::{PairedTrial, Verdict};
@@ -67,7 +68,7 @@ fn step(run: &Run, variant: &VariantSummary) -> Markup {
                 }
             }
             @if let Some(verdict) = &variant.verdict {
-                (limit(verdict, run.typical_trial(&variant.name)))
+                (limit(verdict, variant.agreement.as_ref(), run.typical_trial(&variant.name)))
             }
         }
     }
@@ -107,13 +108,15 @@ fn gain(comparison: &Comparison) -> Markup {
     }
 }
 
-fn limit(verdict: &Verdict, trial: Option<&Trial>) -> Markup {
+fn limit(verdict: &Verdict, agreement: Option<&Agreement>, trial: Option<&Trial>) -> Markup {
     html! {
         div.limit {
             p {
                 span.stage { "limit: " (words::stage(verdict.stage, verdict.cpu)) }
                 " " (verdict.sentence)
-                @if let Some(trial) = trial {
+                @if let Some(agreement) = agreement {
+                    span.quiet { " (" (agreement.text()) "; its evidence is that of trial " (agreement.trial + 1) ")" }
+                } @else if let Some(trial) = trial {
                     // The figures above are medians over all trials.
                     span.quiet { " (trial " (trial.number()) ", the one nearest to the median)" }
                 }

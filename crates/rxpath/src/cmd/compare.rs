@@ -1,5 +1,6 @@
 //! `rxpath compare A B`: is the second run better, worse or the same as the first?
 
+mod conditions;
 mod hosts;
 
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use rxpath_stats::welch::run_scatter;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::cmd::gate::{self, FailOn};
 use crate::exit::{Exit, Failure, Outcome as Ended};
 use crate::output::format::FormatArgs;
 use crate::output::{self, json};
@@ -48,6 +50,9 @@ pub struct CompareCommand {
     /// Without the scatter between runs, report every difference as inconclusive
     #[arg(long)]
     strict: bool,
+    /// What ends with exit 1
+    #[arg(long, value_enum, value_name = "WORD", default_value_t)]
+    fail_on: FailOn,
     #[command(flatten)]
     format: FormatArgs,
 }
@@ -68,6 +73,8 @@ pub struct Compared {
     assumes_no_run_scatter: bool,
     /// One entry for each variant and metric.
     differences: Vec<Difference>,
+    /// Keys of the scenario that differ: durations of a trial and settings of variants that both runs have.
+    scenario_changed: Vec<Changed>,
     /// Host facts that differ: possible causes of a difference, other than the variant.
     hosts_changed: Vec<Changed>,
 }
@@ -109,8 +116,9 @@ impl CompareCommand {
         let differences = self.differences(&base.manifest, &other.manifest, &history)?;
         let assumes_no_run_scatter = history.is_empty();
         let hosts_changed = hosts::changed(base.environment.as_ref(), other.environment.as_ref());
-        let mut warnings = warnings(&base, &other);
-        let mut outcome = worst(&differences);
+        let scenario_changed = conditions::scenario(&base.manifest, &other.manifest);
+        let mut warnings = warnings(&base, &other, &scenario_changed);
+        let mut outcome = gate::worst(differences.iter().map(|one| &one.effect), self.fail_on);
         if assumes_no_run_scatter && matches!(outcome, Outcome::Better | Outcome::Worse) {
             let text = "the differences hold only if two runs of the same code do not differ";
             let why = "another boot or another hour can change a rate by more than trials scatter";
@@ -124,7 +132,13 @@ impl CompareCommand {
         if self.format.is_json() {
             let settings =
                 Settings { base: &self.base, other: &self.other, threshold_ratio: self.threshold };
-            let result = Compared { outcome, assumes_no_run_scatter, differences, hosts_changed };
+            let result = Compared {
+                outcome,
+                assumes_no_run_scatter,
+                differences,
+                scenario_changed,
+                hosts_changed,
+            };
             json(&Envelope::new("compare", settings, result, warnings))?;
         } else {
             for warning in &warnings {
@@ -132,11 +146,7 @@ impl CompareCommand {
             }
             output::text(&text(&differences, &hosts_changed))?;
         }
-        Ok(match outcome {
-            Outcome::Better | Outcome::Same => Exit::Done,
-            Outcome::Worse => Exit::Negative,
-            Outcome::Inconclusive => Exit::Inconclusive,
-        })
+        Ok(gate::exit(outcome))
     }
 
     fn differences(
@@ -224,16 +234,7 @@ fn listed(names: &[String]) -> String {
     if names.is_empty() { "none".into() } else { names.join(", ") }
 }
 
-/// The overall verdict: worse if anything is worse.
-fn worst(differences: &[Difference]) -> Outcome {
-    let any = |word: Outcome| differences.iter().any(|found| found.effect.outcome == word);
-    [Outcome::Worse, Outcome::Inconclusive, Outcome::Same]
-        .into_iter()
-        .find(|word| any(*word))
-        .unwrap_or(Outcome::Better)
-}
-
-fn warnings(base: &RunReader, other: &RunReader) -> Vec<Warning> {
+fn warnings(base: &RunReader, other: &RunReader, changed: &[Changed]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for run in [base, other] {
         for problem in &run.problems {
@@ -241,20 +242,7 @@ fn warnings(base: &RunReader, other: &RunReader) -> Vec<Warning> {
             warnings.push(Warning::new("run-not-whole", text));
         }
     }
-    let (one, two) = (&base.manifest, &other.manifest);
-    if one.scenario != two.scenario {
-        let text =
-            format!("the runs are of different scenarios, {} and {}", one.scenario, two.scenario);
-        let why = "variants of one name may not be the same thing";
-        warnings.push(Warning::new("other-scenario", text).because(why));
-    }
-    for variant in &one.variants {
-        let same = two.variants.iter().find(|other| other.name == variant.name);
-        if same.is_some_and(|other| other.settings != variant.settings) {
-            let text = format!("variant {} has other settings in the two runs", variant.name);
-            warnings.push(Warning::new("other-settings", text));
-        }
-    }
+    warnings.extend(conditions::warnings(base, other, changed));
     warnings
 }
 

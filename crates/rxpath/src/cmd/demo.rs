@@ -90,7 +90,7 @@ fn told(variant: &VariantSummary, manifest: &Manifest) -> String {
     let mut out = format!("{} ({}): {}\n", variant.name, variant.what, experiment::rates(variant));
     out += &experiment::where_lost(manifest, &variant.name);
     if let Some(verdict) = &variant.verdict {
-        out += &format!("{}\n", verdict.sentence);
+        out += &format!("{}{}\n", verdict.sentence, experiment::share(variant));
         for evidence in verdict.evidence.iter().take(4) {
             out += &format!("  because {} [{}]\n", evidence.text, evidence.source);
         }

@@ -18,6 +18,7 @@ use rxpath_lab::scenario::spec::Resolved;
 use rxpath_lab::scenario::{HostShape, ScenarioError, load, resolve};
 use rxpath_record::run::RunError;
 
+use crate::cmd::gate::{self, FailOn};
 use crate::cmd::model::calibrate::{default_path, load as load_calibration};
 use crate::cmd::model::predict;
 use crate::cmd::report::write_report;
@@ -61,6 +62,12 @@ pub struct RunCommand {
         default_missing_value = "86400s"
     )]
     wait: Nanos,
+    /// Exit by the verdicts of the comparisons: 0 better or the same, 1 worse, 4 inconclusive
+    #[arg(long)]
+    check: bool,
+    /// What ends with exit 1
+    #[arg(long, value_enum, value_name = "WORD", default_value_t, requires = "check")]
+    fail_on: FailOn,
     /// Also observe with BPF: `drops` (the kernel's drop reasons, in addition to the ledger), `steal` (CPU time that
     /// networking takes, by task), `trace` (softirqs, packets per poll, stage latencies); same as `--set
     /// observe.WHAT=true`
@@ -124,8 +131,10 @@ impl RunCommand {
             output::text(&experiment::summary(&finished.manifest))?;
             output::line(&format!("report: {}", report.display()))?;
         }
+        let comparisons = finished.manifest.comparisons.iter().map(|found| &found.effect);
         match conclusion(&finished)? {
             Exit::Done if missing.is_some() => Ok(Exit::Partial),
+            Exit::Done if self.check => Ok(gate::exit(gate::worst(comparisons, self.fail_on))),
             exit => Ok(exit),
         }
     }

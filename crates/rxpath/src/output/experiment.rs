@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rxpath_core::units::si;
 use rxpath_lab::run::COUNTED;
-use rxpath_lab::run::summary::median_trial;
+use rxpath_record::agreement::median_trial;
 use rxpath_record::ledger::{Balances, Place};
 use rxpath_record::manifest::{Comparison, Manifest, Trial, VariantSummary};
 use rxpath_record::metric;
@@ -21,7 +21,7 @@ pub fn summary(manifest: &Manifest) -> String {
     out += &format!("{}\n\n{}\n", manifest.headline, table(manifest).shown());
     for variant in &manifest.variants {
         if let Some(verdict) = &variant.verdict {
-            out += &format!("{}: {}\n", variant.name, verdict.sentence);
+            out += &format!("{}: {}{}\n", variant.name, verdict.sentence, share(variant));
         }
     }
     for variant in &manifest.variants {
@@ -35,6 +35,11 @@ pub fn summary(manifest: &Manifest) -> String {
         out += &format!("noise floor: {}\n", noise.text());
     }
     out + &accounted(manifest)
+}
+
+/// How many of a variant's trials have its verdict: ` (4 of 5 trials; 1: device ring)`.
+pub fn share(variant: &VariantSummary) -> String {
+    variant.agreement.as_ref().map_or_else(String::new, |trials| format!(" ({})", trials.text()))
 }
 
 /// Medians may come from different trials, so more can be delivered than offered. Names the trial nearest to the

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::Warning;
-use rxpath_load::quantiles::Quantiles;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::{Ledger, SegmentInput, segments_between};
@@ -15,8 +14,12 @@ use crate::trial::evidence::{EvidenceInput, gather};
 use crate::trial::result::WorkloadResult;
 use crate::trial::runner::Measurements;
 
-/// Quantiles that results hold and metrics are made of.
-const QUANTILES: [&str; 6] = ["mean", "p50", "p90", "p99", "p999", "max"];
+/// Quantiles of a trial, with the share of its times above them.
+const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.1), ("p99", 0.01), ("p999", 0.001)];
+/// A quantile rests on the times above it: on fewer than this it is that of a few requests and not of the host.
+const FEWEST_ABOVE: f64 = 10.0;
+/// The times of a client.
+const TIMES: [&str; 2] = ["service_time", "response_time"];
 
 /// Ledger and evidence of a trial over TCP.
 pub(super) fn compose(
@@ -97,15 +100,36 @@ pub(super) fn per_second_of_the_client(raw: &Measurements, spans: &Spans) -> Opt
     own.map(|(_, span)| span.per_second(span.done))
 }
 
-/// A client's times as `service_time_p50_us` and so on. They are of the whole trial.
+/// A client's times as `service_time_p50_us` and so on, without quantiles that rest on too few. They are of the whole
+/// trial.
 pub(super) fn times(result: &WorkloadResult, all: &mut BTreeMap<String, f64>) {
-    for (name, found) in ["service_time", "response_time"].into_iter().zip(result.times()) {
-        let Some(Quantiles { mean, p50, p90, p99, p999, max, .. }) = found else { continue };
-        let values = [mean, p50, p90, p99, p999, max];
-        for (quantile, value) in QUANTILES.into_iter().zip(values) {
-            all.insert(format!("{name}_{quantile}_us"), *value);
+    for (name, found) in TIMES.into_iter().zip(result.times()) {
+        let Some(found) = found else { continue };
+        all.insert(format!("{name}_mean_us"), found.mean);
+        all.insert(format!("{name}_max_us"), found.max);
+        let values = [found.p50, found.p90, found.p99, found.p999];
+        for ((quantile, above), value) in QUANTILES.into_iter().zip(values) {
+            if found.samples_count as f64 * above >= FEWEST_ABOVE {
+                all.insert(format!("{name}_{quantile}_us"), value);
+            }
         }
     }
+}
+
+/// Which quantiles [`times`] leaves out.
+pub(super) fn left_out(result: &WorkloadResult) -> Option<Warning> {
+    let found = result.times().into_iter().flatten().next()?;
+    let (quantile, above) = QUANTILES
+        .into_iter()
+        .find(|(_, above)| found.samples_count as f64 * above < FEWEST_ABOVE)?;
+    let needed = FEWEST_ABOVE / above;
+    let text = format!(
+        "{quantile} of the times and higher quantiles are left out: {} requests were timed, {needed:.0} are needed",
+        found.samples_count
+    );
+    let why = format!("fewer than {FEWEST_ABOVE:.0} requests lie above them");
+    let cure = "measure longer (trials.measure), or compare a lower quantile";
+    Some(Warning::new("few-requests", text).because(why).cure(cure))
 }
 
 /// What a foreign client calls the time from request to reply, and what it is here.
@@ -179,8 +203,33 @@ fn transactions(
 
 #[cfg(test)]
 mod tests {
+    use rxpath_load::quantiles::Quantiles;
+    use rxpath_load::tcp::result::TransactionsResult;
+
     use super::*;
     use crate::scenario::{HostShape, parse, resolve};
+
+    #[test]
+    fn a_quantile_needs_ten_times_above_it() {
+        let timed = |count: u64| {
+            let quantiles = Quantiles { samples_count: count, p99: 9.0, ..Quantiles::default() };
+            let result = WorkloadResult::Transactions(TransactionsResult {
+                service_time_us: Some(quantiles),
+                ..TransactionsResult::default()
+            });
+            let mut all = BTreeMap::new();
+            times(&result, &mut all);
+            let names = ["p50", "p90", "p99", "p999"].into_iter();
+            let there = names.filter(|name| all.contains_key(&format!("service_time_{name}_us")));
+            (there.collect::<Vec<_>>(), left_out(&result).map(|warning| warning.text))
+        };
+        assert_eq!(timed(10_000), (vec!["p50", "p90", "p99", "p999"], None));
+        let (there, said) = timed(9_999);
+        assert_eq!(there, ["p50", "p90", "p99"]);
+        assert!(said.unwrap().starts_with("p999 of the times"), "it says which");
+        assert_eq!(timed(999).0, ["p50", "p90"]);
+        assert!(timed(3).1.unwrap().contains("3 requests were timed, 20 are needed"));
+    }
 
     #[test]
     fn a_stream_with_a_bitrate_has_a_schedule_of_its_own() {

@@ -62,7 +62,7 @@ fn facts(host: &str, base: &HostFacts, other: &HostFacts) -> Vec<Changed> {
 }
 
 /// The parts in which two values differ: members of objects and lists by path; any other value whole.
-fn leaves(path: &str, base: Option<&Value>, other: Option<&Value>) -> Vec<Changed> {
+pub(super) fn leaves(path: &str, base: Option<&Value>, other: Option<&Value>) -> Vec<Changed> {
     if base == other {
         return Vec::new();
     }

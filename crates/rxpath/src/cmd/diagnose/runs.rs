@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rxpath_core::{Envelope, Warning};
 use rxpath_diagnose::diagnose;
-use rxpath_lab::run::summary::median_trial;
+use rxpath_record::agreement::{Agreement, agreed};
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::run::RunReader;
 use rxpath_record::verdict::Verdict;
@@ -33,11 +33,10 @@ struct Judged {
 struct JudgedVariant {
     /// Its name.
     variant: String,
-    /// Number of valid trials.
-    trials_count: usize,
-    /// The trial whose main metric is nearest to the median: its evidence stands for the variant.
-    trial: u32,
-    /// The verdict from its evidence.
+    /// How many of its valid trials have this verdict, and which of them speaks for them.
+    #[serde(flatten)]
+    agreement: Agreement,
+    /// The verdict of most trials.
     verdict: Verdict,
 }
 
@@ -61,9 +60,10 @@ pub(super) fn run(paths: &[PathBuf], format: &FormatArgs) -> Outcome {
     for run in &runs {
         for variant in &run.variants {
             output::text(&format!(
-                "{} {}: {}",
+                "{} {} ({}): {}",
                 run.run,
                 variant.variant,
+                variant.agreement.text(),
                 super::text(&variant.verdict)
             ))?;
         }
@@ -98,18 +98,14 @@ fn judged(path: &Path) -> Result<Judged, Failure> {
     Ok(Judged { run, problems, variants })
 }
 
-/// The verdict of a variant's median trial; `None` if the diagnosis knows no trial of it.
+/// The verdict of most of a variant's trials; `None` if the diagnosis knows no trial of it.
 fn of_variant(manifest: &Manifest, name: &str) -> Option<JudgedVariant> {
     let counts = manifest.trials.iter().filter(|trial| {
         // Trials over TCP never had one: their evidence differs in kind.
         trial.variant == name && trial.void.is_none() && trial.verdict.is_some()
     });
-    let trials: Vec<&Trial> = counts.collect();
-    let trial = median_trial(&trials, &manifest.main_metric)?;
-    Some(JudgedVariant {
-        variant: name.to_owned(),
-        trials_count: trials.len(),
-        trial: trial.trial,
-        verdict: diagnose(&trial.evidence),
-    })
+    let judged: Vec<(&Trial, Verdict)> =
+        counts.map(|trial| (trial, diagnose(&trial.evidence))).collect();
+    let (verdict, agreement) = agreed(&judged, &manifest.main_metric)?;
+    Some(JudgedVariant { variant: name.to_owned(), agreement, verdict })
 }

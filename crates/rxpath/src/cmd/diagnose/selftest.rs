@@ -7,8 +7,9 @@ use rand::RngExt;
 use rxpath_core::Envelope;
 use rxpath_host::{Root, thread, topology};
 use rxpath_lab::scenario::HostShape;
-use rxpath_lab::selftest::{self, Ask, CASES, Case, Row, RuleCost};
+use rxpath_lab::selftest::{self, Ask, CASES, Case, Row, RuleCost, Sureness};
 use rxpath_record::manifest::Manifest;
+use rxpath_stats::proportion;
 use serde::Serialize;
 
 use crate::cmd::report::write_report;
@@ -56,8 +57,13 @@ pub struct Answer {
     /// The cost of datagrams and firewall rules on this host, measured before the run; absent if no case needs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     rule_cost: Option<RuleCost>,
+    /// 95 % interval of the share of right verdicts. The cases are made by those who wrote the rules: on hosts of others
+    /// the share may be lower.
+    recognised_interval: [f64; 2],
     /// The table, one row per case.
     cases: Vec<Row>,
+    /// How often strong, fair and weak verdicts were right.
+    sureness: Vec<Sureness>,
     /// Limits that cannot be made here, and why.
     not_made: Vec<NotMade>,
 }
@@ -79,7 +85,15 @@ impl Answer {
         });
         let not_made = left_out.iter();
         let not_made = not_made.map(|(case, why)| NotMade { case: case.id, why: (*why).into() });
-        Self { made_count, recognised_count, rule_cost, cases, not_made: not_made.collect() }
+        Self {
+            made_count,
+            recognised_count,
+            rule_cost,
+            recognised_interval: proportion::interval(recognised_count.into(), made_count.into()),
+            sureness: selftest::sureness(manifest, &cases),
+            cases,
+            not_made: not_made.collect(),
+        }
     }
 }
 
@@ -131,11 +145,7 @@ impl SelftestArgs {
             let warnings = ended.manifest.warnings.clone();
             json(&Envelope::new("diagnose-selftest", settings, answer, warnings))?;
         } else {
-            output::text(&table(&answer.cases))?;
-            for NotMade { case, why } in &answer.not_made {
-                output::line(&format!("not made: {case}: {why}"))?;
-            }
-            output::line(&format!("seed {seed}: {recognised_count} of {made_count} recognised"))?;
+            output::text(&text(&answer, seed))?;
             output::line(&format!("report: {}", report.display()))?;
         }
         match run::ending(&ended)? {
@@ -161,8 +171,28 @@ fn rule_cost(chosen: &[&Case]) -> Result<Option<RuleCost>, Failure> {
     timed.then(RuleCost::measure).transpose().map_err(run::failure)
 }
 
+fn text(answer: &Answer, seed: u64) -> String {
+    let mut text = table(&answer.cases);
+    for NotMade { case, why } in &answer.not_made {
+        text += &format!("not made: {case}: {why}\n");
+    }
+    for row in &answer.sureness {
+        text += &format!(
+            "{} verdicts: {} of {} right ({})\n",
+            word(&row.confidence),
+            row.right_count,
+            row.trials_count,
+            percent(row.right_interval)
+        );
+    }
+    let (right, made) = (answer.recognised_count, answer.made_count);
+    let interval = percent(answer.recognised_interval);
+    text + &format!("seed {seed}: {right} of {made} recognised ({interval})\n")
+}
+
 fn table(rows: &[Row]) -> String {
-    let mut table = Grid::new(1, ["case", "made", "recognised", "said instead"]).text(&[3]);
+    let mut table =
+        Grid::new(1, ["case", "made", "recognised", "95 % interval", "said instead"]).text(&[4]);
     for row in rows {
         let others = row.said.iter().filter(|(stage, _)| !row.expected.contains(stage));
         let others = others.map(|(stage, count)| format!("{count} {}", word(stage)));
@@ -170,13 +200,23 @@ fn table(rows: &[Row]) -> String {
             row.case.to_string(),
             row.made_count.to_string(),
             row.recognised_count.to_string(),
+            format!(
+                "{:.0} to {:.0} %",
+                row.recognised_interval[0] * 100.0,
+                row.recognised_interval[1] * 100.0
+            ),
             others.collect::<Vec<_>>().join(", "),
         ]);
     }
     table.shown()
 }
 
-/// The stage's name as in JSON.
+/// The interval of a share, in words.
+fn percent([low, high]: [f64; 2]) -> String {
+    format!("95 % interval {:.0} to {:.0} %", low * 100.0, high * 100.0)
+}
+
+/// A name as in JSON.
 fn word(stage: &impl Serialize) -> String {
     serde_json::to_value(stage).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
 }

@@ -202,12 +202,14 @@ fn table(calibration: &Calibration) -> String {
         "parameter                 value        95 % interval  unit         found by\n",
     );
     for (name, estimate) in &calibration.parameters {
-        let [low, high] = estimate.interval;
         let digits = if estimate.unit == "ratio" { 3 } else { 1 };
         text += &format!(
             "{name:<20} {:>10.digits$} {:>20}  {:<12} {}\n",
             estimate.value,
-            format!("{low:.digits$} to {high:.digits$}"),
+            estimate.interval.map_or_else(
+                || "not known".into(),
+                |[low, high]| format!("{low:.digits$} to {high:.digits$}")
+            ),
             estimate.unit,
             estimate.how
         );

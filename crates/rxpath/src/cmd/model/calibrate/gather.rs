@@ -59,10 +59,13 @@ fn parameters(
     let busy = call.value + packet.value;
     let sleep = measured.sleeping(busy)?;
     let rough_sleep = fit::is_rough(&sleep).then(|| {
+        let known = match sleep.interval {
+            Some([low, high]) => format!("only as {low:.0} to {high:.0} ns"),
+            None => format!("by one measurement, {:.0} ns", sleep.value),
+        };
         format!(
-            "the cost of a reader's sleep is known only as {:.0} to {:.0} ns: predictions of readers that are \
-             woken for each datagram are as uncertain",
-            sleep.interval[0], sleep.interval[1]
+            "the cost of a reader's sleep is known {known}: predictions of readers that are woken for each datagram \
+             are as uncertain"
         )
     });
     put("reader.sleep_ns", sleep);
@@ -107,7 +110,7 @@ fn veth_ring() -> Estimate {
     let least = most - ring::HELD_BACK_MOST_PACKETS as f64;
     let how = "VETH_RING_SIZE less half of a ptr_ring's batch (drivers/net/veth.c)";
     Estimate {
-        interval: [least, most],
+        interval: Some([least, most]),
         ..Estimate::exact(f64::midpoint(least, most).floor(), "descriptors", how)
     }
 }
@@ -116,10 +119,9 @@ fn veth_ring() -> Estimate {
 fn without(interrupt: &Estimate, pass: &Estimate) -> Estimate {
     Estimate {
         value: (interrupt.value - pass.value).max(0.0),
-        interval: [
-            (interrupt.interval[0] - pass.interval[1]).max(0.0),
-            (interrupt.interval[1] - pass.interval[0]).max(0.0),
-        ],
+        interval: interrupt.interval.zip(pass.interval).map(|(interrupt, pass)| {
+            [(interrupt[0] - pass[1]).max(0.0), (interrupt[1] - pass[0]).max(0.0)]
+        }),
         how: "stolen-time meter, less the pass that tracepoints see".into(),
         ..interrupt.clone()
     }
@@ -192,15 +194,18 @@ impl Measured<'_> {
         };
         let (call, packet) = solve(one.value, many.value);
         let how = "a reader that is not woken for a datagram, with 1 and with 64 datagrams a call";
-        let estimate = |value: f64, ends: [f64; 2]| Estimate {
+        // The ends that are farthest apart: the two are not independent.
+        let ends = one.interval.zip(many.interval);
+        let ends = ends.map(|(one, many)| [solve(one[0], many[1]), solve(one[1], many[0])]);
+        let estimate = |value: f64, ends: Option<[f64; 2]>| Estimate {
             value,
-            interval: [ends[0].min(ends[1]).max(0.0), ends[0].max(ends[1])],
+            interval: ends.map(|[a, b]| [a.min(b).max(0.0), a.max(b)]),
             how: how.into(),
             ..one.clone()
         };
-        let low = solve(one.interval[0], many.interval[1]);
-        let high = solve(one.interval[1], many.interval[0]);
-        Ok((estimate(call, [low.0, high.0]), estimate(packet, [low.1, high.1])))
+        let of_call = ends.map(|ends| ends.map(|(call, _)| call));
+        let of_packet = ends.map(|ends| ends.map(|(_, packet)| packet));
+        Ok((estimate(call, of_call), estimate(packet, of_packet)))
     }
 
     fn sleeping(&self, busy: f64) -> Result<Estimate, TooNoisy> {
@@ -237,7 +242,7 @@ impl Measured<'_> {
         let how =
             "quartiles of the meter's gaps at one datagram an interrupt, over the interrupt's cost";
         let mut spread = fit::rough_mean(&parts.collect::<Vec<f64>>(), "ratio", how)?;
-        spread.interval[1] = spread.interval[1].min(1.0);
+        spread.interval = spread.interval.map(|[low, high]| [low, high.min(1.0)]);
         Ok(spread)
     }
 
@@ -305,13 +310,13 @@ impl Measured<'_> {
         if seen.is_empty() {
             return Ok(None);
         }
-        let sums = seen.iter().fold(Sums::default(), |all, traced| all.plus(traced.sums));
+        let sums: Vec<Sums> = seen.iter().map(|traced| traced.sums).collect();
         // Between the two clock readings of a pass lie the end of one program, a whole program and the start of a
         // third.
         let runs: Vec<f64> = seen.iter().filter_map(|traced| traced.program_ns).collect();
         let each = runs.iter().sum::<f64>() / runs.len().max(1) as f64;
         let tracing = PROGRAMS_PER_PASS * each;
-        let costs = passes(sums, tracing)?;
+        let costs = passes(&sums, tracing)?;
         let how = "run time of the probe's programs in a pass (BPF_ENABLE_STATS)";
         Ok(Some(Traced {
             pass: costs.pass,
@@ -331,7 +336,7 @@ impl Measured<'_> {
         let shares: Vec<f64> = busy.filter_map(of).collect();
         let how = "running over running and waiting of the reader of many datagrams (schedstat)";
         let mut share = fit::mean(&shares, "ratio", how)?;
-        share.interval[1] = share.interval[1].min(1.0);
+        share.interval = share.interval.map(|[low, high]| [low, high.min(1.0)]);
         Ok(share)
     }
 
@@ -339,21 +344,15 @@ impl Measured<'_> {
     fn stall(&self) -> Option<Estimate> {
         let stalls = self.of("busy-1").chain(self.of("busy-64"));
         let longest = stalls.filter_map(|trial| trial.evidence.reader_stall_s).reduce(f64::max)?;
-        Some(Estimate::exact(
-            longest * 1e9,
-            "ns",
-            "longest stall of the reader of many datagrams that sampling shows",
-        ))
+        let how = "longest stall of the reader of many datagrams that sampling shows";
+        Some(Estimate::exact(longest * 1e9, "ns", how).without_interval())
     }
 
     fn wakeup(&self) -> Option<Estimate> {
-        let server = self.of("sleeping").find_map(UdpServer::recorded)?;
-        fit::mean(
-            &[server.result.one_way_delay_us?.p50 * 1e3],
-            "ns",
-            "median one-way delay to a sleeping reader",
-        )
-        .ok()
+        let servers = self.of("sleeping").filter_map(UdpServer::recorded);
+        let medians = servers.filter_map(|server| Some(server.result.one_way_delay_us?.p50 * 1e3));
+        let how = "median one-way delay to a sleeping reader";
+        fit::mean(&medians.collect::<Vec<_>>(), "ns", how).ok()
     }
 
     /// Kernel memory of a plain sender's datagram.
