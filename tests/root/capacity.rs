@@ -72,7 +72,8 @@ fn a_lowest_rate_that_fails_is_a_negative_answer() {
         &words,
         &["serve.work=20ms", "serve.rcvbuf=8KiB", "serve.batch=1"],
     );
-    assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
+    // On a busy machine it is no answer.
+    assert!(matches!(ended.status.code(), Some(1 | 4)), "{}", ended.stderr);
     let found = found(&ended);
     assert_eq!((found.ended, found.lower_per_s), (SearchEnd::LowestFails, None));
     assert_eq!(found.upper_per_s, Some(100.0));
@@ -93,7 +94,7 @@ fn requests_are_searched_under_a_latency_limit() {
         // A request takes 10 ms, so no rate meets this limit.
         let words = [protocol, "--quick", "--max", "100", "--slo", "p50<5ms", "--json"];
         let ended = capacity(&arena, protocol, &words, &["serve.work=10ms", "load.connections=4"]);
-        assert_eq!(ended.status.code(), Some(1), "{protocol}: {}", ended.stderr);
+        assert!(matches!(ended.status.code(), Some(1 | 4)), "{protocol}: {}", ended.stderr);
         let found = found(&ended);
         assert_eq!(found.goal.latency.as_deref(), Some("p50<5ms"));
         let latencies = found.loads.iter().flat_map(|load| &load.latencies_us);
@@ -149,7 +150,7 @@ fn the_highest_rate_allowed_holds_on_loopback() {
         return;
     }
     let arena = Arena::new();
-    let words = ["udp", "--quick", "--max", "300", "--json"];
+    let words = ["udp", "--quick", "--max", "300", "--time", "30s", "--json"];
     let ended = capacity(&arena, "most", &words, &["topology.kind=local"]);
     let found = found(&ended);
     // Whether the machine was quiet is nothing to this test.

@@ -118,6 +118,8 @@ impl CapacityCommand {
         let ask = self.ask()?;
         let scenario = self.scenario()?;
         let ways = Ways {
+            // The search itself repeats disturbed trials; what is left of them is said at the end.
+            keep_noisy: true,
             patience: Duration::from_nanos(self.wait.0),
             without_root: self.without_root(),
             ..Ways::default()
@@ -279,6 +281,13 @@ fn width(text: &str) -> Result<f64, String> {
 /// The exit status of a search: what it found, unless a signal or an error ended it.
 fn conclusion(found: &Capacity, ended: &Ended) -> Outcome {
     match ending(ended)? {
+        Exit::Done if ended.too_noisy() => {
+            crate::note!(
+                "rxpath: too noisy to conclude: other load disturbed every trial at a bound"
+            );
+            crate::note!("hint: stop the other load and search again");
+            Ok(Exit::Inconclusive)
+        }
         Exit::Done => Ok(status(found)),
         other => Ok(other),
     }
