@@ -291,7 +291,7 @@ fn told(
         Outcome::Void { is_good: false, .. } => "fails, though disturbed",
     };
     let figure = match shown.latency_us {
-        Some(us) => format!("latency {}us", si(us)),
+        Some(us) => format!("latency {}", Nanos((us * 1e3) as u64)),
         None => format!("loss {} %", si(shown.loss_ratio * 100.0)),
     };
     let bounds = search.bounds();
