@@ -91,14 +91,15 @@ fn requests_are_searched_under_a_latency_limit() {
     }
     let arena = Arena::new();
     for protocol in ["tcp-rr", "http"] {
-        // A request takes 10 ms, so no rate meets this limit.
-        let words = [protocol, "--quick", "--max", "100", "--slo", "p50<5ms", "--json"];
+        // A request takes 10 ms of the server, so at most 100 per second are answered, and 97 % of a rate must be.
+        let words =
+            [protocol, "--quick", "--max", "400", "--slo", "p50<20ms", "--time", "25s", "--json"];
         let ended = capacity(&arena, protocol, &words, &["serve.work=10ms", "load.connections=4"]);
-        assert!(matches!(ended.status.code(), Some(1 | 4)), "{protocol}: {}", ended.stderr);
+        assert!(matches!(ended.status.code(), Some(0 | 1 | 4)), "{protocol}: {}", ended.stderr);
         let found = found(&ended);
-        assert_eq!(found.goal.latency.as_deref(), Some("p50<5ms"));
-        let latencies = found.loads.iter().flat_map(|load| &load.latencies_us);
-        assert!(latencies.clone().count() > 0 && latencies.clone().all(|us| *us >= 10_000.0));
+        assert_eq!(found.goal.latency.as_deref(), Some("p50<20ms"));
+        assert!(found.lower_per_s.is_none_or(|lower| lower <= 104.0), "{found:#?}");
+        assert!(found.loads.iter().any(|load| !load.latencies_us.is_empty()), "{found:#?}");
     }
 }
 
