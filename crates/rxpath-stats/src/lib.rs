@@ -17,6 +17,7 @@ pub mod quantile;
 pub mod scale;
 pub mod slope;
 pub mod student;
+pub mod tails;
 pub mod welch;
 
 pub use bootstrap::Interval;
