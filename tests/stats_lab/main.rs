@@ -126,7 +126,9 @@ fn page(manifests: &[Manifest]) -> (String, usize) {
         .collect();
     let (least, most) = quantile::range(&noise).unwrap_or_default();
     let median = quantile::median(&noise).unwrap_or_default();
-    let span = |at: Option<&Manifest>| at.map_or("", |run| run.started.get(..16).unwrap_or(""));
+    let begun = |at: Option<&Manifest>| -> String {
+        at.map_or_else(String::new, |run| run.started.chars().take(16).collect())
+    };
     let mut text = format!(
         "# Two equal variants\n\nWhat `rxpath run` says of two variants that do not differ: {METRIC} of `tcp-rr` over one connection,\n\
          {} to {} blocks, threshold {:.0} %. {} runs, {} to {} UTC; trials scattered by {:.1} % in the median\n\
@@ -136,8 +138,8 @@ fn page(manifests: &[Manifest]) -> (String, usize) {
         BLOCKS.1,
         THRESHOLD * 100.0,
         manifests.len(),
-        span(manifests.first()),
-        span(manifests.last()),
+        begun(manifests.first()),
+        begun(manifests.last()),
         median * 100.0,
         least * 100.0,
         most * 100.0,

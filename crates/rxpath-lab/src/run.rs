@@ -11,6 +11,7 @@ pub mod progress;
 pub mod series;
 mod steadiness;
 pub mod summary;
+mod times;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +26,7 @@ use rxpath_record::environment::Environment;
 use rxpath_record::event::{Event, What};
 use rxpath_record::manifest::{Manifest, Status, Trial};
 use rxpath_record::prediction::Prediction;
-use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA, RunWriter, hlog, run_id};
+use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA, RunWriter, run_id};
 use rxpath_record::samples::TrialSamples;
 use rxpath_record::verdict::PairedTrial;
 
@@ -33,6 +34,7 @@ pub use self::admission::LOCK_PATIENCE;
 use self::admission::{can_run, lock, shared_counters};
 pub use self::disturbed::COUNTED;
 use self::progress::Progress;
+use self::times::Times;
 use crate::clock::{epoch_offset_ns, monotonic_ns};
 use crate::error::LabError;
 use crate::installed;
@@ -43,7 +45,7 @@ use crate::testbed::local::LocalTestbed;
 use crate::testbed::netns::NetnsTestbed;
 use crate::trial::compose::{Number, compose};
 use crate::trial::observers;
-use crate::trial::runner::{Measurements, TrialConfig, run_trial};
+use crate::trial::runner::{TrialConfig, run_trial};
 
 /// Trials that replace void ones, at most, for each planned trial.
 const REPLACEMENTS: u32 = 3;
@@ -153,6 +155,7 @@ fn within(
         deadline_ns: monotonic_ns().saturating_add(resolved.trials.time_limit.0),
         next_trial: 0,
         calibration: None,
+        times: Times::default(),
         early: None,
     };
     let outcome = running.begin().and_then(|()| work(&mut running));
@@ -208,6 +211,7 @@ struct Running<'a> {
     next_trial: u32,
     /// What an interrupt costs here, when a variant wants to know who paid.
     calibration: Option<Calibration>,
+    times: Times,
     /// Why it ends before everything planned was run: as the last event says it.
     early: Option<&'static str>,
 }
@@ -348,33 +352,15 @@ impl Running<'_> {
         for event in series::events(number.trial, variant.protocol(), &raw) {
             self.writer.event(&event)?;
         }
-        self.histograms(number.trial, &raw)?;
+        for warning in self.times.keep(&mut self.writer, number.trial, &raw)? {
+            self.warn(warning)?;
+        }
         if let Some(samples) = &raw.samples {
             let variant = variant.name.clone();
             let named = TrialSamples { trial: number.trial, variant, ..samples.clone() };
             self.writer.samples(&named)?;
         }
         Ok(compose(number, variant, testbed.as_ref(), raw))
-    }
-
-    /// Keeps the times behind the programs' quantiles: quantiles of trials can't be merged, histograms can.
-    fn histograms(&mut self, trial: u32, raw: &Measurements) -> Result<(), LabError> {
-        for (side, program) in [("load", &raw.load), ("serve", &raw.serve)] {
-            for (name, hdr_v2_base64) in &program.histograms {
-                let file = format!("trial{trial}-{side}-{name}");
-                let log = match hlog::text(&file, raw.between.window_ns, hdr_v2_base64) {
-                    Ok(log) => log,
-                    Err(why) => {
-                        let text =
-                            format!("histogram {file} cannot be read and is not kept: {why}");
-                        self.warn(Warning::new("histogram-unreadable", text))?;
-                        continue;
-                    }
-                };
-                self.writer.histogram(&file, |out| out.write_all(log.as_bytes()))?;
-            }
-        }
-        Ok(())
     }
 
     fn testbed(&self, variant: &Variant) -> Result<Box<dyn Testbed>, LabError> {
@@ -424,6 +410,7 @@ impl Running<'_> {
             self.manifest.warnings.push(warning);
         }
         self.manifest.warnings.extend(steadiness::warnings(&self.manifest));
+        self.times.pool(&mut self.manifest);
         self.manifest.headline = headline::of(&self.manifest);
         if let Some(model) = self.options.model {
             self.manifest.predictions = (model.predict)(&self.resolved, &self.manifest);

@@ -19,6 +19,7 @@ pub mod quantile;
 pub mod scale;
 pub mod slope;
 pub mod student;
+pub mod tails;
 pub mod welch;
 
 pub use bootstrap::Interval;

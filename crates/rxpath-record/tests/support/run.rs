@@ -136,6 +136,7 @@ pub fn manifest() -> Manifest {
             )]),
             verdict: Some(verdict()),
             agreement: None,
+            pooled_quantiles: Vec::new(),
         }],
         trials: vec![trial(0), trial(1)],
         comparisons: vec![Comparison {

@@ -41,6 +41,7 @@ pub fn manifest(id: &str, scenario: &str, kinds: &[Kind], trials: Vec<Trial>) ->
                     .collect(),
                 verdict: Some(verdict_of(kind)),
                 agreement: None,
+                pooled_quantiles: Vec::new(),
             }
         })
         .collect();
