@@ -167,7 +167,7 @@ impl Running<'_> {
             Plan { goal: ask.goal, fresh: ask.fresh, first, lowest, most, time_s: Some(time_s) };
         let mut search = Search::new(plan);
         let mut left = Left::default();
-        let ended = self.steps(variant, ask, &mut search, &mut left, keeps);
+        let ended = self.steps(variant, ask, (&mut search, &mut left), keeps);
         let found = record(variant, ask, &search, ended.as_ref().ok().copied(), &left);
         self.manifest.capacity = Some(found.clone());
         ended.map(|_| found)
@@ -177,8 +177,7 @@ impl Running<'_> {
         &mut self,
         variant: &Variant,
         ask: &Ask,
-        search: &mut Search,
-        left: &mut Left,
+        (search, left): (&mut Search, &mut Left),
         keeps: bool,
     ) -> Result<End, LabError> {
         loop {

@@ -32,7 +32,6 @@ pub fn manifest(id: &str, scenario: &str, kinds: &[Kind], trials: Vec<Trial>) ->
                 name: kind.name.into(),
                 what: kind.what.into(),
                 settings: [(kind.setting.0.to_owned(), json!(kind.setting.1))].into(),
-                not_available: None,
                 trials_count: mine.len() as u32,
                 metrics: names
                     .iter()
@@ -40,8 +39,7 @@ pub fn manifest(id: &str, scenario: &str, kinds: &[Kind], trials: Vec<Trial>) ->
                     .map(|n| ((*n).to_owned(), metric(&mine, n)))
                     .collect(),
                 verdict: Some(verdict_of(kind)),
-                agreement: None,
-                pooled_quantiles: Vec::new(),
+                ..VariantSummary::default()
             }
         })
         .collect();

@@ -38,7 +38,8 @@ pub(super) fn record(
     left: &Left,
 ) -> Capacity {
     let (bounds, goal) = (search.bounds(), search.goal());
-    let limited_by = bounds.upper.and_then(|upper| left.verdicts.get(&key(upper))).and_then(usual);
+    let limited_by =
+        bounds.upper.and_then(|upper| left.verdicts.get(&key(upper))).and_then(|all| usual(all));
     Capacity {
         variant: variant.name.clone(),
         unit: unit(variant.protocol()).into(),
@@ -102,7 +103,7 @@ fn end(end: End) -> SearchEnd {
 }
 
 /// The verdict whose stage most of the failing trials name; of equal counts, the surest one.
-fn usual(verdicts: &Vec<Verdict>) -> Option<Verdict> {
+fn usual(verdicts: &[Verdict]) -> Option<Verdict> {
     let count = |stage: Stage| verdicts.iter().filter(|verdict| verdict.stage == stage).count();
     let named = verdicts.iter().filter(|it| !matches!(it.stage, Stage::Nothing | Stage::Unknown));
     named.max_by_key(|verdict| (count(verdict.stage), verdict.confidence)).cloned()
@@ -131,7 +132,7 @@ mod tests {
     #[test]
     fn the_limit_is_what_most_failing_trials_name() {
         let of = |all: &[(Stage, Confidence)]| {
-            let all = all.iter().map(|(stage, sure)| verdict(*stage, *sure)).collect();
+            let all = all.iter().map(|(stage, sure)| verdict(*stage, *sure)).collect::<Vec<_>>();
             usual(&all).map(|it| (it.stage, it.confidence))
         };
         let (app, queue) = (Stage::Application, Stage::SocketQueue);
