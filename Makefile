@@ -14,7 +14,7 @@ help:
 	@echo 'make fuzz     every parser of outside input, MINUTES=10 each (hours; needs a nightly Rust)'
 	@echo 'make campaign  kills, packets, a day of watch, hostile HTTP clients (hours; goes on where it was stopped; PARTS="kills http")'
 	@echo 'make causes   what diagnose says of a hundred causes that others make (half an hour; goes on where it was stopped; ONLY=name)'
-	@echo 'make stats    error rates of verdicts in simulated runs, for ten models of noise (minutes; RUNS=10000)'
+	@echo 'make stats    error rates of verdicts and of capacity searches in simulated runs with noise (minutes; RUNS=10000)'
 	@echo 'make stats-lab  what is said of two equal variants in 100 real runs (an hour; goes on where it was stopped)'
 	@echo 'make bench    speed against iperf3 and trafgen, interleaved; needs root and a quiet machine'
 	@echo 'make install  rxpath, man pages and completions below PREFIX (default /usr/local; DESTDIR for packages)'
@@ -57,8 +57,7 @@ causes:
 	$(CARGO) test $(PROFILE_CI) $$(tools/features.sh) --workspace --test causes -- $(ONLY)
 
 stats:
-	RXPATH_STATS_RUNS=$(RUNS) $(CARGO) test --profile ci -p rxpath-stats --test sequential -- --nocapture
-
+	RXPATH_STATS_RUNS=$(RUNS) $(CARGO) test --profile ci -p rxpath-stats --test sequential --test load_search -- --nocapture
 RUNS = 10000
 
 stats-lab:

@@ -25,6 +25,7 @@ use rxpath_host::startup;
 use rxpath_host::steering::Flow;
 use rxpath_host::sysfs::device;
 use rxpath_host::{Group, Knob, session, target};
+use rxpath_lab::run::capacity::Objective;
 use rxpath_lab::scenario;
 use rxpath_load::control::Order;
 use rxpath_load::http::load::url::Url;
@@ -172,8 +173,9 @@ fn kernel_names(text: &str) {
     drop(rxpath_tune::plan::make::Request::parse(text));
 }
 
-/// Numbers with their units.
+/// Numbers with their units, and the limits of objectives.
 fn units(text: &str) {
+    drop(Objective::parse(text));
     drop(text.parse::<Nanos>());
     drop(text.parse::<Bytes>());
     drop(text.parse::<Count>());

@@ -102,6 +102,15 @@ impl Arena {
         Run::start(command, self.root().join(out.strip_prefix("/").unwrap()))
     }
 
+    /// `rxpath capacity` into the directory `out` of the arena.
+    pub fn capacity(&self, out: &str, words: &[&str], sets: &[&str]) -> Run {
+        let mut command = self.inside(env!("CARGO_BIN_EXE_rxpath"));
+        let out = self.dir.path().join(out);
+        command.arg("capacity").args(words).arg("--out").arg(&out);
+        command.args(sets.iter().flat_map(|set| ["--set", set]));
+        Run::start(command, self.root().join(out.strip_prefix("/").unwrap()))
+    }
+
     /// The file system as the runs see it.
     fn root(&self) -> PathBuf {
         format!("/proc/{}/root", self.keeper.id()).into()

@@ -9,6 +9,7 @@ mod arena;
 mod bed;
 mod bundled;
 mod capabilities;
+mod capacity;
 mod check;
 mod cleanup;
 mod experiment;

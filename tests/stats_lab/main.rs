@@ -126,8 +126,8 @@ fn page(manifests: &[Manifest]) -> (String, usize) {
         .collect();
     let (least, most) = quantile::range(&noise).unwrap_or_default();
     let median = quantile::median(&noise).unwrap_or_default();
-    let span = |at: Option<&Manifest>| {
-        at.and_then(|run| run.started.get(..16)).unwrap_or_default().to_owned()
+    let begun = |at: Option<&Manifest>| -> String {
+        at.map_or_else(String::new, |run| run.started.chars().take(16).collect())
     };
     let mut text = format!(
         "# Two equal variants\n\nWhat `rxpath run` says of two variants that do not differ: {METRIC} of `tcp-rr` over one connection,\n\
@@ -138,8 +138,8 @@ fn page(manifests: &[Manifest]) -> (String, usize) {
         BLOCKS.1,
         THRESHOLD * 100.0,
         manifests.len(),
-        span(manifests.first()),
-        span(manifests.last()),
+        begun(manifests.first()),
+        begun(manifests.last()),
         median * 100.0,
         least * 100.0,
         most * 100.0,

@@ -69,4 +69,13 @@ pub enum Line<S, I, R> {
         /// HdrHistogram V2 encoding of the values in ns, in base64 (RFC 4648).
         hdr_v2_base64: String,
     },
+    /// The times of a slice of the run, for a parent process that asks how far a quantile could have come out otherwise.
+    Slice {
+        /// The timed quantity.
+        name: String,
+        /// Begin and end of the slice, of `CLOCK_MONOTONIC`.
+        span_ns: [u64; 2],
+        /// As in `histogram`.
+        hdr_v2_base64: String,
+    },
 }

@@ -4,13 +4,14 @@
 //! nothing behind but its directory, however it ends.
 
 pub(crate) mod admission;
-mod capacity;
+pub mod capacity;
 mod disturbed;
 pub mod headline;
 pub mod progress;
 pub mod series;
 mod steadiness;
 pub mod summary;
+mod times;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,13 +20,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rand::RngExt;
 use rxpath_bpf::account::calibrate::Calibration;
-use rxpath_core::{Nanos, Warning};
+use rxpath_core::Warning;
 use rxpath_host::{Owner, Root, environment, owner};
 use rxpath_record::environment::Environment;
 use rxpath_record::event::{Event, What};
 use rxpath_record::manifest::{Manifest, Status, Trial};
 use rxpath_record::prediction::Prediction;
-use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA, RunWriter, hlog, run_id};
+use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA, RunWriter, run_id};
 use rxpath_record::samples::TrialSamples;
 use rxpath_record::verdict::PairedTrial;
 
@@ -33,22 +34,21 @@ pub use self::admission::LOCK_PATIENCE;
 use self::admission::{can_run, lock, shared_counters};
 pub use self::disturbed::COUNTED;
 use self::progress::Progress;
+use self::times::Times;
 use crate::clock::{epoch_offset_ns, monotonic_ns};
 use crate::error::LabError;
 use crate::installed;
 use crate::plan;
-use crate::scenario::spec::{Resolved, Topology, Trials, Variant};
+use crate::scenario::spec::{Resolved, Topology, Variant};
 use crate::testbed::Testbed;
 use crate::testbed::local::LocalTestbed;
 use crate::testbed::netns::NetnsTestbed;
 use crate::trial::compose::{Number, compose};
 use crate::trial::observers;
-use crate::trial::runner::{Measurements, TrialConfig, run_trial};
+use crate::trial::runner::{TrialConfig, run_trial};
 
 /// Trials that replace void ones, at most, for each planned trial.
 const REPLACEMENTS: u32 = 3;
-/// Window of a trial that looks for the receiver's capacity.
-const CAPACITY_WINDOW: Nanos = Nanos::from_millis(700);
 
 /// What the caller decides.
 pub struct Options<'a> {
@@ -107,6 +107,20 @@ pub fn run(
     options: &Options<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Finished, LabError> {
+    within(resolved, options, progress, |running| {
+        running.find_capacity()?;
+        running.blocks()?;
+        running.paired_trials()
+    })
+}
+
+/// Does this work with the lab locked and a run directory made.
+fn within(
+    resolved: &Resolved,
+    options: &Options<'_>,
+    progress: &mut dyn Progress,
+    work: impl FnOnce(&mut Running<'_>) -> Result<(), LabError>,
+) -> Result<Finished, LabError> {
     let needs_lab = resolved.variants.iter().any(|variant| variant.topology == Topology::Netns);
     if needs_lab {
         can_run(options.without_root.as_deref())?;
@@ -141,13 +155,10 @@ pub fn run(
         deadline_ns: monotonic_ns().saturating_add(resolved.trials.time_limit.0),
         next_trial: 0,
         calibration: None,
+        times: Times::default(),
         early: None,
     };
-    let outcome = running
-        .begin()
-        .and_then(|()| running.find_capacity())
-        .and_then(|()| running.blocks())
-        .and_then(|()| running.paired_trials());
+    let outcome = running.begin().and_then(|()| work(&mut running));
     running.end(outcome)
 }
 
@@ -200,6 +211,7 @@ struct Running<'a> {
     next_trial: u32,
     /// What an interrupt costs here, when a variant wants to know who paid.
     calibration: Option<Calibration>,
+    times: Times,
     /// Why it ends before everything planned was run: as the last event says it.
     early: Option<&'static str>,
 }
@@ -241,39 +253,6 @@ impl Running<'_> {
             };
             self.progress.found(&text);
         }
-        Ok(())
-    }
-
-    /// Measures what shares of a capacity are shares of, when a variant asks for one.
-    fn find_capacity(&mut self) -> Result<(), LabError> {
-        let Some(variant) = capacity::wanted(&self.resolved) else { return Ok(()) };
-        let all = self.resolved.trials.clone();
-        self.resolved.trials =
-            Trials { ramp: all.ramp, settle: Nanos(0), measure: CAPACITY_WINDOW, ..all.clone() };
-        let found = capacity::search(|pps| {
-            let mut variant = variant.clone();
-            variant.name = "capacity".into();
-            capacity::at_rate(&mut variant, pps);
-            let mut trial = self.trial(&variant, 0)?;
-            // It belongs to no block: its number is used, its figures are not.
-            trial.void = Some("looked for the receiver's capacity".into());
-            self.tell(What::TrialEnded { trial: trial.trial, void: trial.void.clone() })?;
-            let step = capacity::Step::of(pps, &trial).ok_or_else(|| LabError::CannotRun {
-                what: "the receiver's capacity was not found: a trial gave no rates".into(),
-                hint: "set load.rate instead of load.capacity_ratio".into(),
-            })?;
-            self.progress.found(&format!("capacity: {step}"));
-            Ok(step)
-        });
-        self.resolved.trials = all;
-        let (pps, steps) = found?;
-        let before = self.resolved.warnings.len();
-        capacity::apply(&mut self.resolved, pps, &steps);
-        let added: Vec<Warning> = self.resolved.warnings.iter().skip(before).cloned().collect();
-        for warning in added {
-            self.warn(warning)?;
-        }
-        self.manifest.resolved = as_json(&self.resolved)?;
         Ok(())
     }
 
@@ -373,33 +352,15 @@ impl Running<'_> {
         for event in series::events(number.trial, variant.protocol(), &raw) {
             self.writer.event(&event)?;
         }
-        self.histograms(number.trial, &raw)?;
+        for warning in self.times.keep(&mut self.writer, number.trial, &raw)? {
+            self.warn(warning)?;
+        }
         if let Some(samples) = &raw.samples {
             let variant = variant.name.clone();
             let named = TrialSamples { trial: number.trial, variant, ..samples.clone() };
             self.writer.samples(&named)?;
         }
         Ok(compose(number, variant, testbed.as_ref(), raw))
-    }
-
-    /// Keeps the times behind the programs' quantiles: quantiles of trials can't be merged, histograms can.
-    fn histograms(&mut self, trial: u32, raw: &Measurements) -> Result<(), LabError> {
-        for (side, program) in [("load", &raw.load), ("serve", &raw.serve)] {
-            for (name, hdr_v2_base64) in &program.histograms {
-                let file = format!("trial{trial}-{side}-{name}");
-                let log = match hlog::text(&file, raw.between.window_ns, hdr_v2_base64) {
-                    Ok(log) => log,
-                    Err(why) => {
-                        let text =
-                            format!("histogram {file} cannot be read and is not kept: {why}");
-                        self.warn(Warning::new("histogram-unreadable", text))?;
-                        continue;
-                    }
-                };
-                self.writer.histogram(&file, |out| out.write_all(log.as_bytes()))?;
-            }
-        }
-        Ok(())
     }
 
     fn testbed(&self, variant: &Variant) -> Result<Box<dyn Testbed>, LabError> {
@@ -449,6 +410,7 @@ impl Running<'_> {
             self.manifest.warnings.push(warning);
         }
         self.manifest.warnings.extend(steadiness::warnings(&self.manifest));
+        self.times.pool(&mut self.manifest);
         self.manifest.headline = headline::of(&self.manifest);
         if let Some(model) = self.options.model {
             self.manifest.predictions = (model.predict)(&self.resolved, &self.manifest);

@@ -32,6 +32,10 @@ pub trait Workload {
     /// The sockets stay open until the workload is dropped.
     fn finish(&mut self) -> Result<Finished<Self::Result>, LoadError>;
 
+    /// Times since the last call, by name; nothing where a workload times no requests. A parent asks for them in slices.
+    fn new_times(&self) -> Option<(&'static str, Histogram)> {
+        None
+    }
     /// Ids of the worker threads.
     fn tids(&self) -> Vec<i32> {
         self.shared().tids()

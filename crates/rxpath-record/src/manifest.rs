@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agreement::Agreement;
+use crate::capacity::Capacity;
 pub use crate::comparison::{Comparison, NoiseFloor, Outcome};
 use crate::counters::Moved;
 use crate::evidence::Evidence;
@@ -57,6 +58,9 @@ pub struct Manifest {
     pub comparisons: Vec<Comparison>,
     /// The A/A difference: the difference between two equal variants.
     pub noise_floor: Option<NoiseFloor>,
+    /// The highest rate that holds, if it was searched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<Capacity>,
     /// The model's prediction for each variant, if there was a calibration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub predictions: Vec<Prediction>,
@@ -121,9 +125,29 @@ pub struct VariantSummary {
     pub metrics: BTreeMap<String, Metric>,
     /// The diagnosis that most of its trials have.
     pub verdict: Option<Verdict>,
+    /// Quantiles of the times of its trials together, where its load times requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pooled_quantiles: Vec<PooledQuantile>,
     /// How many trials have it; runs of older versions have none: there the median trial spoke for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<Agreement>,
+}
+
+/// A quantile of the times of all counted trials of a variant together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PooledQuantile {
+    /// The timed quantity: `response_time`, or `service_time` of a load without a schedule.
+    pub name: String,
+    /// Which: 0.99.
+    pub quantile: f64,
+    /// Its value.
+    pub value_us: f64,
+    /// Its 95 % interval by the hierarchical bootstrap over trials and slices of 100 ms; `None` under five trials.
+    pub interval_us: Option<[f64; 2]>,
+    /// Times in the windows of these trials.
+    pub samples_count: u64,
+    /// Trials.
+    pub trials_count: u32,
 }
 
 /// One metric of one variant.

@@ -1,5 +1,6 @@
 //! The evidence: the figures of a run, and the numbers behind each.
 
+mod capacity;
 mod cpu;
 mod over_time;
 mod per_variant;
@@ -13,6 +14,7 @@ use crate::source::Run;
 /// Every figure that this run has the data for, in the report's order.
 pub(crate) fn all(run: &Run) -> Vec<Figure> {
     [
+        capacity::search(run),
         per_variant::throughput(run),
         per_variant::gains(run),
         over_time::rates(run),

@@ -55,7 +55,8 @@ fn resampled(n: usize, seed: u64, statistic: impl Fn(&[usize]) -> Option<f64>) -
     tails(outcomes)
 }
 
-fn tails(mut outcomes: Vec<f64>) -> Option<Interval> {
+/// The 95 % interval of what was drawn; `None` where nothing was.
+pub(crate) fn tails(mut outcomes: Vec<f64>) -> Option<Interval> {
     outcomes.sort_unstable_by(f64::total_cmp);
     Some(Interval {
         low: quantile_of_sorted(&outcomes, TAIL)?,

@@ -112,6 +112,12 @@ impl Histogram {
         self.hdr.max()
     }
 
+    /// Values with how many there are of each, ascending, within the histogram's resolution.
+    pub fn recorded(&self) -> impl Iterator<Item = (u64, u64)> {
+        let each = self.hdr.iter_recorded();
+        each.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+    }
+
     /// Values from `low_ns` to `high_ns`, both included, within the histogram's resolution.
     pub fn count_within(&self, low_ns: u64, high_ns: u64) -> u64 {
         self.hdr.count_between(low_ns, high_ns)

@@ -8,6 +8,8 @@ pub mod buckets;
 pub mod difference;
 pub mod goal;
 pub mod histogram;
+pub mod load_class;
+pub mod load_search;
 pub mod looks;
 pub mod order;
 pub mod paired;
@@ -17,6 +19,7 @@ pub mod quantile;
 pub mod scale;
 pub mod slope;
 pub mod student;
+pub mod tails;
 pub mod welch;
 
 pub use bootstrap::Interval;

@@ -1,6 +1,7 @@
 //! The commands: a file and a line in the list below for each.
 
 mod address;
+pub mod capacity;
 mod capture;
 pub mod check;
 pub mod cleanup;
@@ -62,6 +63,8 @@ commands! {
     Demo(demo::DemoCommand),
     /// Run an experiment, in a lab of two network namespaces by default
     Run(run::RunCommand),
+    /// The highest rate that holds, as bounds: UDP without loss, requests under a latency limit
+    Capacity(capacity::CapacityCommand),
     /// Which stage limits the receive path, with confidence and evidence: on this host, in a run, or for limits made on
     /// purpose
     Diagnose(diagnose::DiagnoseCommand),

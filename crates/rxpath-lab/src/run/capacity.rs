@@ -1,137 +1,338 @@
-//! What does the receiver of a variant take without loss on this host?
+//! What rate does a variant take on this host under given objectives?
 //!
-//! Rates that mean the same everywhere are shares of that capacity. It is searched before the first block with short
-//! trials of the variant without its background load: the rate is doubled until datagrams are lost, then the step
-//! between is halved. The answer is a rate that was run without loss, so it errs to the low side by less than
-//! [`NARROW`].
+//! [`rxpath_stats::load_search`] says the next trial; this module makes it in the lab, judges it and keeps the record.
+//! `rxpath capacity` asks for the answer itself. Scenarios with `load.capacity_ratio` take their rates as shares of it;
+//! the variant is then searched without its background load, before the first block.
+
+mod objective;
+mod record;
 
 use rxpath_core::units::si;
 use rxpath_core::{Nanos, Warning};
+use rxpath_record::capacity::{Capacity, SearchEnd};
+use rxpath_record::event::What;
 use rxpath_record::manifest::Trial;
+use rxpath_stats::load_class::Goal;
+use rxpath_stats::load_search::{End, Next, Outcome, Plan, Search, Turn};
 
+use self::objective::Shown;
+pub use self::objective::{Latency, Objective, Objectives};
+use self::record::{Left, key, record, unit};
+use super::{Finished, Options, Running, as_json, summary, within};
+use crate::clock::monotonic_ns;
 use crate::error::LabError;
-use crate::scenario::spec::{Background, Observe, Resolved, Variant, Workload};
+use crate::run::progress::Progress;
+use crate::scenario::spec::{Background, Observe, Protocol, Resolved, Trials, Variant, Workload};
 
-/// Where the search begins. **Unit** datagrams/s.
-const FIRST: f64 = 5_000.0;
-/// Where it gives up: no receiver loses anything at what the sender can offer.
-const LAST: f64 = 20_000_000.0;
-/// Loss that counts as none: what a burst of a shared machine may cost.
-const LOSSLESS_RATIO: f64 = 0.002;
-/// A receiver that delivers less than this share of what is offered falls behind, though a large buffer hides the loss
-/// in a short trial.
-const KEPT_UP_RATIO: f64 = 0.97;
-/// A shared machine makes a trial worse and never better: a rate that fails is tried this often before it counts.
-const TRIES: u32 = 3;
-/// A rate that the sender did not reach says nothing about the receiver.
-const REACHED_RATIO: f64 = 0.97;
-/// The search ends when the rates with and without loss are this close.
-const NARROW: f64 = 1.08;
+/// Load before the window of each trial.
+const RAMP: Nanos = Nanos::from_millis(300);
+/// A full trial is this many times longer than the receive buffer can hide loss.
+const HIDDEN: f64 = 10.0;
+/// A full trial is lengthened to this at most. **Unit** s.
+const LONGEST: f64 = 10.0;
+/// The search before the blocks of a run may take this long.
+const BEFORE_BLOCKS: Nanos = Nanos::from_secs(180);
 
-/// One short trial.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Step {
-    pub(super) target_pps: f64,
-    pub(super) offered_pps: f64,
-    pub(super) delivered_pps: f64,
-    pub(super) loss_ratio: f64,
+/// What is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ask {
+    /// What a trial must fulfil.
+    pub objectives: Objectives,
+    /// How rates are classified.
+    pub goal: Goal,
+    /// Fresh trials at the lower bound, at most.
+    pub fresh: u32,
+    /// No rate above this one is tried.
+    pub most: Option<u64>,
+    /// The search ends after this long.
+    pub time: Option<Nanos>,
 }
 
-impl Step {
-    /// What a trial at this rate said; `None` when its ledger does not tell.
-    pub(super) fn of(target_pps: f64, trial: &Trial) -> Option<Self> {
-        let metric = |name: &str| trial.metrics.get(name).copied();
-        Some(Self {
-            target_pps,
-            offered_pps: metric("offered_pps")?,
-            delivered_pps: metric("delivered_pps")?,
-            loss_ratio: metric("loss_ratio")?,
-        })
-    }
-
-    fn is_lossless(&self) -> bool {
-        self.loss_ratio <= LOSSLESS_RATIO && self.delivered_pps >= KEPT_UP_RATIO * self.offered_pps
-    }
-
-    fn is_reached(&self) -> bool {
-        self.offered_pps >= REACHED_RATIO * self.target_pps
+impl Default for Ask {
+    fn default() -> Self {
+        Self {
+            objectives: Objectives::default(),
+            goal: Goal { final_s: 1.0, sum_s: 5.0, exceed_ratio: 0.5, width_ratio: 0.03 },
+            fresh: 11,
+            most: None,
+            time: None,
+        }
     }
 }
 
-/// The search: the highest rate without loss, and every step on the way.
+impl Ask {
+    /// Fewer fresh trials and wider bounds.
+    #[must_use]
+    pub fn quick() -> Self {
+        let all = Self::default();
+        Self { goal: Goal { width_ratio: 0.05, ..all.goal }, fresh: 7, ..all }
+    }
+
+    /// Trials of a minute, no loss, and no trial that may fail. **Source** RFC 2544, section 24 and 26.1.
+    #[must_use]
+    pub fn rfc2544() -> Self {
+        Self {
+            objectives: Objectives { loss_ratio: 0.0, latency: None },
+            goal: Goal { final_s: 60.0, sum_s: 60.0, exceed_ratio: 0.0, width_ratio: 0.01 },
+            fresh: 0,
+            most: None,
+            time: None,
+        }
+    }
+}
+
+/// First, lowest and highest rate that is tried. **Unit** events/s.
+pub fn range(protocol: Protocol) -> [f64; 3] {
+    match protocol {
+        Protocol::Udp => [5_000.0, 100.0, 20e6],
+        _ => [1_000.0, 20.0, 10e6],
+    }
+}
+
+/// Searches the capacity of the scenario's first variant.
 ///
 /// # Errors
-/// What `run` fails with; [`LabError::CannotRun`] when the sender can't offer more than the receiver takes, or when
-/// even the lowest rate loses.
-pub(super) fn search(
-    mut run: impl FnMut(f64) -> Result<Step, LabError>,
-) -> Result<(f64, Vec<Step>), LabError> {
-    let (mut good, mut bad) = (None, None);
-    let mut steps = Vec::new();
-    let mut rate = FIRST;
-    while rate <= LAST && good.zip(bad).is_none_or(|(good, bad): (f64, f64)| bad / good > NARROW) {
-        let step = best(rate, &mut run)?;
-        steps.push(step);
-        match (step.is_lossless(), step.is_reached()) {
-            (true, true) => good = Some(rate),
-            (true, false) => break,
-            (false, _) => bad = Some(rate),
+/// As [`super::run`].
+pub fn run(
+    resolved: &Resolved,
+    ask: &Ask,
+    options: &Options<'_>,
+    progress: &mut dyn Progress,
+) -> Result<Finished, LabError> {
+    within(resolved, options, progress, |running| running.capacity_alone(ask))
+}
+
+impl Running<'_> {
+    /// The search as a run of its own: its trials are kept, and those at the bounds become the run's variants.
+    fn capacity_alone(&mut self, ask: &Ask) -> Result<(), LabError> {
+        let variant = self.resolved.variants.first().cloned();
+        let variant =
+            variant.ok_or_else(|| LabError::Internal { what: "no variant to search".into() })?;
+        let searched = self.searched(&variant, ask, true);
+        if let Some(found) = &self.manifest.capacity {
+            let bounds = [found.lower_per_s, found.upper_per_s];
+            self.resolved.variants = bounds
+                .into_iter()
+                .flatten()
+                .zip(["the lower bound: it holds", "the upper bound: it fails"])
+                .map(|(rate, what)| at_bound(&variant, rate, what))
+                .collect();
+            summary::update(&self.resolved, &mut self.manifest);
         }
-        rate = match (good, bad) {
-            (Some(good), Some(bad)) => f64::sqrt(good * bad),
-            (Some(good), None) => good * 2.0,
-            (None, _) => break,
-        };
+        searched.map(|_| ())
     }
-    match (good, bad) {
-        (Some(good), Some(_)) => Ok((good, steps)),
-        (Some(_), None) => Err(none(&steps, "the sender can't offer more than the receiver takes")),
-        (None, _) => Err(none(&steps, "datagrams are lost at the lowest rate already")),
-    }
-}
 
-/// The first trial at this rate that shows no limit of the receiver, or the last of all.
-fn best(rate: f64, run: &mut impl FnMut(f64) -> Result<Step, LabError>) -> Result<Step, LabError> {
-    let mut step = run(rate)?;
-    for _ in 1..TRIES {
-        if step.is_lossless() && step.is_reached() {
-            break;
+    /// Measures what shares of a capacity are shares of, when a variant asks for one.
+    pub(super) fn find_capacity(&mut self) -> Result<(), LabError> {
+        let Some(variant) = wanted(&self.resolved) else { return Ok(()) };
+        let all = self.resolved.trials.clone();
+        let mut ask = Ask { time: Some(BEFORE_BLOCKS), ..Ask::quick() };
+        if let Some(slo) = variant.load.own().and_then(|own| own.capacity_slo.as_deref()) {
+            ask.objectives = Objectives::read(slo, variant.protocol())
+                .map_err(|what| LabError::Internal { what })?;
         }
-        step = run(rate)?;
+        let found = self.searched(&variant, &ask, false);
+        self.resolved.trials = all;
+        let found = found?;
+        let rate = usable(&found)?;
+        for variant in &mut self.resolved.variants {
+            if let Some(share) = share(variant) {
+                at_rate(variant, share * rate);
+            }
+        }
+        let text = format!(
+            "{}; load.capacity_ratio is a share of {} {}/s",
+            found.sentence(),
+            si(rate),
+            found.unit
+        );
+        let why = format!("searched before the first block, {} trials", found.trials_count);
+        self.warn(Warning::new("capacity-measured", text).because(why))?;
+        self.manifest.resolved = as_json(&self.resolved)?;
+        Ok(())
     }
-    Ok(step)
-}
 
-fn none(steps: &[Step], why: &str) -> LabError {
-    LabError::CannotRun {
-        what: format!("the receiver's capacity was not found: {why} ({})", told(steps)),
-        hint: "set load.rate instead of load.capacity_ratio, or give serve.work".into(),
+    /// Searches, and keeps what is known in the manifest however it ends.
+    fn searched(
+        &mut self,
+        variant: &Variant,
+        ask: &Ask,
+        keeps: bool,
+    ) -> Result<Capacity, LabError> {
+        let [first, lowest, most] = range(variant.protocol());
+        let most = ask.most.map_or(most, |most| most as f64);
+        let left_s = self.deadline_ns.saturating_sub(monotonic_ns()) as f64 / 1e9;
+        let time_s = ask.time.map_or(left_s, |time| time.0 as f64 / 1e9);
+        let plan =
+            Plan { goal: ask.goal, fresh: ask.fresh, first, lowest, most, time_s: Some(time_s) };
+        let mut search = Search::new(plan);
+        let mut left = Left::default();
+        let ended = self.steps(variant, ask, (&mut search, &mut left), keeps);
+        let found = record(variant, ask, &search, ended.as_ref().ok().copied(), &left);
+        self.manifest.capacity = Some(found.clone());
+        ended.map(|_| found)
     }
-}
 
-/// In words: `5k asked, all delivered`.
-impl std::fmt::Display for Step {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} asked, ", si(self.target_pps))?;
-        match (self.is_lossless(), self.is_reached()) {
-            (true, true) => f.write_str("all delivered"),
-            (true, false) => write!(f, "{} offered", si(self.offered_pps)),
-            (false, _) => {
-                let lost = self.loss_ratio * 100.0;
-                write!(f, "{} delivered, {lost:.1} % lost", si(self.delivered_pps))
+    fn steps(
+        &mut self,
+        variant: &Variant,
+        ask: &Ask,
+        (search, left): (&mut Search, &mut Left),
+        keeps: bool,
+    ) -> Result<End, LabError> {
+        loop {
+            let next = match search.next() {
+                Turn::Over(end) => return Ok(end),
+                Turn::Try(next) => next,
+            };
+            let begun_ns = monotonic_ns();
+            let mut trial = self.at_load(variant, &next)?;
+            let shown = ask.objectives.judge(&trial, next.rate, variant.protocol());
+            let shown = shown.ok_or_else(|| LabError::CannotRun {
+                what: "the capacity was not found: a trial gave no rates".into(),
+                hint: "`rxpath run` shows what the programs of this scenario report".into(),
+            })?;
+            let repeated = search.voids();
+            search.take(shown.outcome, (monotonic_ns() - begun_ns) as f64 / 1e9);
+            let counts = search.voids() == repeated;
+            if counts {
+                // Repeated often enough: it counts as it is.
+                trial.void = None;
+                left.keep(&trial, next.rate, &shown);
+            }
+            self.progress.found(&told(search, &next, (&shown, counts), variant.protocol()));
+            if let Some(good) = search.climbed_to() {
+                self.lengthened(search, ask, &trial, good)?;
+            }
+            if !keeps {
+                // It belongs to no block: its number is used, its figures are not.
+                trial.void = Some("searched for the capacity".into());
+            }
+            self.tell(What::TrialEnded { trial: trial.trial, void: trial.void.clone() })?;
+            if keeps {
+                self.manifest.trials.push(trial);
             }
         }
     }
+
+    fn at_load(&mut self, variant: &Variant, next: &Next) -> Result<Trial, LabError> {
+        let measure = Nanos((next.seconds * 1e9) as u64);
+        let trials = &mut self.resolved.trials;
+        *trials = Trials { ramp: RAMP, settle: Nanos(0), measure, ..trials.clone() };
+        let loaded = at_bound(variant, next.rate, "");
+        self.trial(&loaded, 1)
+    }
+
+    /// Makes full trials longer where the receive buffer hides loss for long, or the quantile needs more requests.
+    fn lengthened(
+        &mut self,
+        search: &mut Search,
+        ask: &Ask,
+        trial: &Trial,
+        good: f64,
+    ) -> Result<(), LabError> {
+        let hidden = hidden_s(trial, good).map(|hidden| {
+            (HIDDEN * hidden, format!("the receive buffer hides loss for {:.0} ms", hidden * 1e3))
+        });
+        let requests = ask.objectives.latency.map(|latency| {
+            let needed = latency.needed_requests();
+            (needed / good, format!("{latency} needs {needed:.0} requests, ten of them above it"))
+        });
+        let most = hidden.into_iter().chain(requests).max_by(|a, b| a.0.total_cmp(&b.0));
+        let Some((needed_s, why)) = most else { return Ok(()) };
+        let seconds = needed_s.min(LONGEST);
+        if !search.lengthen(seconds) {
+            return Ok(());
+        }
+        let short = if needed_s > LONGEST { ", which is still too short" } else { "" };
+        let text = format!("full trials take {} s{short}", si(seconds));
+        self.progress.found(&format!("{text}: {why}"));
+        self.warn(Warning::new("capacity-trials-lengthened", text).because(why))
+    }
 }
 
-fn told(steps: &[Step]) -> String {
-    steps.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+impl Left {
+    fn keep(&mut self, trial: &Trial, rate: f64, shown: &Shown) {
+        self.latencies_us.entry(key(rate)).or_default().extend(shown.latency_us);
+        if !matches!(shown.outcome, Outcome::Good { .. } | Outcome::Short) {
+            self.verdicts.entry(key(rate)).or_default().extend(trial.verdict.clone());
+        }
+    }
+}
+
+/// How long the receive buffer takes what it cannot pass on, at this rate. **Unit** s.
+fn hidden_s(trial: &Trial, rate: f64) -> Option<f64> {
+    let sockets = trial.workloads.get("serve")?["result"]["sockets"].as_array()?;
+    let fits = |socket: &serde_json::Value| {
+        Some(
+            socket["rcvbuf_bytes"].as_f64()?
+                / socket["truesize_bytes"].as_f64().filter(|it| *it > 0.0)?,
+        )
+    };
+    let all: f64 = sockets.iter().filter_map(fits).sum();
+    (all > 0.0).then_some(all / rate)
+}
+
+/// One step for people: what was tried, what came of it, what is known, and how long it may still take.
+fn told(
+    search: &Search,
+    next: &Next,
+    (shown, counts): (&Shown, bool),
+    protocol: Protocol,
+) -> String {
+    let unit = unit(protocol);
+    let came = match shown.outcome {
+        Outcome::Good { .. } => "holds",
+        Outcome::Bad { .. } => "fails",
+        Outcome::Short => "the sender does not reach it",
+        Outcome::Void { .. } if !counts => "disturbed, to be repeated",
+        Outcome::Void { is_good: true, .. } => "holds, though disturbed",
+        Outcome::Void { is_good: false, .. } => "fails, though disturbed",
+    };
+    let figure = match shown.latency_us {
+        Some(us) => format!("latency {}", Nanos((us * 1e3) as u64)),
+        None => format!("loss {} %", si(shown.loss_ratio * 100.0)),
+    };
+    let bounds = search.bounds();
+    let known = match (bounds.lower, bounds.upper) {
+        (None, None) => String::new(),
+        (lower, upper) => {
+            let shown = |bound: Option<f64>| bound.map_or("?".into(), si);
+            format!("; bounds {} to {}", shown(lower), shown(upper))
+        }
+    };
+    let to_go = match search.to_go_s() {
+        seconds if seconds >= 1.0 => format!("; about {seconds:.0} s to go"),
+        _ => String::new(),
+    };
+    format!(
+        "trial {}: {} {unit}/s for {:.2} s: {came}, {figure}{known}{to_go}",
+        search.trials(),
+        si(next.rate),
+        next.seconds
+    )
+}
+
+/// The rate that shares are shares of.
+fn usable(found: &Capacity) -> Result<f64, LabError> {
+    let none = |why: &str| LabError::CannotRun {
+        what: format!("the receiver's capacity was not found: {why}: {}", found.sentence()),
+        hint: "set load.rate instead of load.capacity_ratio, or give serve.work".into(),
+    };
+    match (found.lower_per_s, found.ended) {
+        (_, SearchEnd::SenderLimited) => {
+            Err(none("the sender can't offer more than the receiver takes"))
+        }
+        (None, _) => Err(none("no rate holds")),
+        (Some(lower), _) => Ok(lower),
+    }
 }
 
 /// The variant whose capacity is meant, alone on its CPUs; `None` when no variant asks for a share.
-pub(super) fn wanted(resolved: &Resolved) -> Option<Variant> {
+fn wanted(resolved: &Resolved) -> Option<Variant> {
     let asks = |variant: &&Variant| variant.not_available.is_none() && share(variant).is_some();
     let mut variant = resolved.variants.iter().find(asks)?.clone();
+    variant.name = "capacity".into();
     variant.background = Background::default();
     variant.observe = Observe { sample_interval: Nanos(0), ..Observe::default() };
     Some(variant)
@@ -141,80 +342,82 @@ fn share(variant: &Variant) -> Option<f64> {
     variant.load.own().and_then(|own| own.capacity_ratio)
 }
 
-/// Gives a sender its rate. **Unit** datagrams/s.
-pub(super) fn at_rate(variant: &mut Variant, pps: f64) {
+/// Gives a sender its rate. **Unit** events/s.
+fn at_rate(variant: &mut Variant, rate: f64) {
     if let Workload::Own(own) = &mut variant.load {
-        own.options.rate = Some(pps.round().max(1.0) as u64);
+        own.options.rate = Some(key(rate).max(1));
     }
 }
 
-/// Gives each variant that asks for a share its rate, and says what the rates rest on.
-pub(super) fn apply(resolved: &mut Resolved, pps: f64, steps: &[Step]) {
-    for variant in &mut resolved.variants {
-        if let Some(share) = share(variant) {
-            at_rate(variant, share * pps);
-        }
-    }
-    let text = format!(
-        "the receiver takes {} datagrams/s here without loss; load.capacity_ratio is a share of that",
-        si(pps)
-    );
-    let why = format!("searched before the first block: {}", told(steps));
-    resolved.warnings.push(Warning::new("capacity-measured", text).because(why));
+/// The variant at one rate, named by it.
+fn at_bound(variant: &Variant, rate: f64, what: &str) -> Variant {
+    let mut loaded = variant.clone();
+    loaded.name = format!("{} at {}/s", variant.name, key(rate));
+    loaded.what = what.into();
+    loaded.settings.insert("load.rate".into(), key(rate).into());
+    at_rate(&mut loaded, rate);
+    loaded
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
-    /// A receiver of this capacity before a sender of this one.
-    fn host(takes: f64, offers: f64) -> impl FnMut(f64) -> Result<Step, LabError> {
-        move |target_pps| {
-            let offered_pps = target_pps.min(offers);
-            let delivered_pps = offered_pps.min(takes);
-            // A buffer that hides loss below a tenth.
-            let loss_ratio = (0.9 - takes / offered_pps).max(0.0);
-            Ok(Step { target_pps, offered_pps, delivered_pps, loss_ratio })
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn the_answer_is_below_the_capacity_and_close_to_it(takes in 6_000.0..5_000_000.0f64) {
-            let (pps, steps) = search(host(takes, 1e8)).unwrap();
-            prop_assert!(pps * KEPT_UP_RATIO <= takes && pps * NARROW >= takes, "{pps} of {takes}");
-            prop_assert!(steps.len() < 20);
-        }
+    fn found(ended: SearchEnd, lower_per_s: Option<f64>) -> Capacity {
+        Capacity { ended, lower_per_s, unit: "datagrams".into(), ..Capacity::default() }
     }
 
     #[test]
-    fn a_receiver_that_outruns_the_sender_has_no_capacity_to_be_found() {
-        let error = search(host(1e9, 300_000.0)).unwrap_err().to_string();
-        assert!(
-            error.contains("can't offer more") && error.contains("320k asked, 300k offered"),
-            "{error}"
-        );
+    fn a_share_needs_a_capacity_of_the_receiver() {
+        assert!((usable(&found(SearchEnd::Time, Some(5e4))).unwrap() - 5e4).abs() < 1e-9);
+        let error = usable(&found(SearchEnd::SenderLimited, Some(5e4))).unwrap_err().to_string();
+        assert!(error.contains("can't offer more") && error.contains("50k"), "{error}");
+        let error = usable(&found(SearchEnd::LowestFails, None)).unwrap_err().to_string();
+        assert!(error.contains("no rate holds"), "{error}");
     }
 
     #[test]
-    fn a_single_bad_trial_does_not_count() {
-        let (mut quiet, mut count) = (host(50_000.0, 1e8), 0);
-        let noisy = |pps: f64| {
-            count += 1;
-            let step = quiet(pps)?;
-            Ok(if count % 2 == 1 { Step { loss_ratio: 0.5, ..step } } else { step })
+    fn the_buffer_hides_what_fits_into_it() {
+        let socket = serde_json::json!({ "rcvbuf_bytes": 768_000, "truesize_bytes": 768 });
+        let serve = serde_json::json!({ "result": { "sockets": [socket, socket] } });
+        let trial = Trial { workloads: [("serve".to_owned(), serve)].into(), ..Trial::default() };
+        assert!((hidden_s(&trial, 10_000.0).unwrap() - 0.2).abs() < 1e-9);
+        assert_eq!(hidden_s(&Trial::default(), 10_000.0), None);
+    }
+
+    #[test]
+    fn presets_are_those_of_the_reference() {
+        let (usual, quick, rfc2544) = (Ask::default(), Ask::quick(), Ask::rfc2544());
+        assert_eq!((usual.goal.width_ratio, usual.fresh), (0.03, 11));
+        assert_eq!((quick.goal.width_ratio, quick.fresh), (0.05, 7));
+        assert_eq!((rfc2544.goal.final_s, rfc2544.objectives.loss_ratio), (60.0, 0.0));
+    }
+
+    #[test]
+    fn progress_says_what_is_known_and_the_time_to_go() {
+        let range = Plan {
+            goal: Ask::default().goal,
+            fresh: 11,
+            first: 5e3,
+            lowest: 1e2,
+            most: 2e7,
+            time_s: None,
         };
-        let (pps, _) = search(noisy).unwrap();
-        assert!(pps > 50_000.0 / NARROW && pps * KEPT_UP_RATIO <= 50_000.0, "{pps}");
-    }
-
-    #[test]
-    fn loss_at_the_lowest_rate_is_told() {
-        let error = search(host(100.0, 1e8)).unwrap_err().to_string();
+        let mut search = Search::new(range);
+        let Turn::Try(next) = search.next() else { panic!("no trial") };
+        let outcome = Outcome::Good { loss_ratio: 0.0 };
+        search.take(outcome, 1.0);
+        let shown = Shown { outcome, loss_ratio: 0.0, latency_us: None };
+        let text = told(&search, &next, (&shown, true), Protocol::Udp);
         assert!(
-            error.contains("lowest rate") && error.contains("5k asked, 100 delivered, 88.0 % lost"),
-            "{error}"
+            text.starts_with("trial 1: 5k datagrams/s for 0.33 s: holds, loss 0 %; about "),
+            "{text}"
         );
+        assert!(text.ends_with(" s to go"), "{text}");
+        let void = Outcome::Void { is_good: false, loss_ratio: 0.2 };
+        let shown = Shown { outcome: void, ..shown };
+        let text = |counts| told(&search, &next, (&shown, counts), Protocol::Udp);
+        assert!(text(false).contains(": disturbed, to be repeated, "), "{}", text(false));
+        assert!(text(true).contains(": fails, though disturbed, "), "{}", text(true));
     }
 }

@@ -1,6 +1,7 @@
 //! The one or two sentences at the top of a run.
 
 use rxpath_core::units::si;
+use rxpath_record::capacity::Capacity;
 use rxpath_record::comparison::{Comparison, Outcome};
 use rxpath_record::ledger::Balances;
 use rxpath_record::manifest::{Manifest, Status};
@@ -20,6 +21,11 @@ pub fn of(manifest: &Manifest) -> String {
     }
     match manifest.comparisons.iter().max_by(|a, b| weight(a).total_cmp(&weight(b))) {
         Some(largest) => said.push(difference(largest, manifest)),
+        None if manifest.capacity.is_some() => {
+            let found = manifest.capacity.as_ref();
+            said.extend(found.map(|found| format!("{} {}.", found.variant, found.sentence())));
+            said.extend(found.and_then(Capacity::limit).map(|limit| format!("{limit}.")));
+        }
         None => said.extend(manifest.variants.iter().find_map(|variant| {
             let main = &manifest.main_metric;
             let rate = variant.metrics.get(main)?;

@@ -70,6 +70,7 @@ fn summary(variant: &Variant, manifest: &Manifest, resolved: &Resolved) -> Varia
         metrics: metrics.collect(),
         verdict,
         agreement,
+        pooled_quantiles: Vec::new(),
     }
 }
 

@@ -44,6 +44,9 @@ const BUNDLED: &[(&str, &str)] = &[
     ("model-livelock", include_str!("../../scenarios/model-livelock.toml")),
     ("model-knee", include_str!("../../scenarios/model-knee.toml")),
     ("model-calibration", include_str!("../../scenarios/model-calibration.toml")),
+    ("capacity-udp", include_str!("../../scenarios/capacity-udp.toml")),
+    ("capacity-tcp-rr", include_str!("../../scenarios/capacity-tcp-rr.toml")),
+    ("capacity-http", include_str!("../../scenarios/capacity-http.toml")),
     ("demo", include_str!("../../scenarios/demo.toml")),
 ];
 

@@ -6,6 +6,7 @@ use super::error::{FileError, nearest};
 use super::keys::{find, names_in};
 use super::reader::Reader;
 use super::spec::{Lab, Protocol, Topology, Trials};
+use crate::run::capacity::Objectives;
 
 /// Ethernet's own payload is the MTU; these are the headers inside it (RFC 791, RFC 8200, RFC 768).
 const IPV4_UDP: u64 = 20 + 8;
@@ -188,11 +189,25 @@ fn sender(reader: &Reader<'_>) -> Result<(), FileError> {
             }
         }
     }
+    capacity_slo(reader)?;
     if reader.text("load.corrupt").is_some() && reader.get("load.gso").is_some() {
         let wrong = "`load.corrupt` writes each datagram itself and cannot send GSO batches".into();
         return Err(error(reader, "load.corrupt", wrong, "leave load.gso out"));
     }
     Ok(())
+}
+
+fn capacity_slo(reader: &Reader<'_>) -> Result<(), FileError> {
+    let key = "load.capacity_slo";
+    let Some(text) = reader.text(key) else { return Ok(()) };
+    if reader.get("load.capacity_ratio").is_none() {
+        let wrong = format!("`{key}` says nothing without `load.capacity_ratio`");
+        return Err(error(reader, key, wrong, "set load.capacity_ratio too"));
+    }
+    let is_read = Objectives::read(text, reader.protocol());
+    is_read
+        .map(|_| ())
+        .map_err(|why| error(reader, key, format!("`{key}`: {why}"), "write loss=0.1% or p99<2ms"))
 }
 
 fn size(reader: &mut Reader<'_>, lab: &Lab) -> Result<(), FileError> {

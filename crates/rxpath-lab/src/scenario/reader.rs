@@ -176,8 +176,16 @@ fn workload<O: Options>(
 ) -> Workload<O> {
     let port = program.port.unwrap_or(PORT);
     if program.command.is_empty() {
-        let Program { absent, capacity_ratio, .. } = program;
-        return Workload::Own(Own { protocol, options, port, absent, datagrams, capacity_ratio });
+        let Program { absent, capacity_ratio, capacity_slo, .. } = program;
+        return Workload::Own(Own {
+            protocol,
+            options,
+            port,
+            absent,
+            datagrams,
+            capacity_ratio,
+            capacity_slo,
+        });
     }
     let Program { command, parser, files, ready, .. } = program;
     let cpus = options.cpus().clone();

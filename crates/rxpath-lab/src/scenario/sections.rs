@@ -294,6 +294,7 @@ pub(super) struct Program {
     pub ready: Option<String>,
     pub port: Option<u16>,
     pub capacity_ratio: Option<f64>,
+    pub capacity_slo: Option<String>,
     pub start_multiple: Nanos,
 }
 
@@ -318,6 +319,7 @@ pub(super) const LOAD_KEYS: &[Key] = &[
     Key::new("load.files", Names, ALL, "files for that program: name to text, written into {dir} (not an option)"),
     Key::new("load.ready", Text, ALL, "its line that says that it is ready (not an option)"),
     Key::new("load.port", Int(1, 65_535), ALL, "port (not an option)"),
-    Key::new("load.capacity_ratio", Ratio(0.01, 100.0), UDP, "the same as a share of what the receiver takes without loss, measured before the first block (not an option)"),
+    Key::new("load.capacity_ratio", Ratio(0.01, 100.0), COUNTED, "the same as a share of the highest rate that holds here, searched before the first block (not an option)"),
+    Key::new("load.capacity_slo", Text, COUNTED, "what must hold at that rate, such as \"loss=0.1%\" or \"p99<2ms, loss=0\"; default: loss=0.1% (not an option)"),
     Key::new("load.start_multiple", Kind::Nanos(0, S), ALL, "the load starts at a whole multiple of this of CLOCK_MONOTONIC, where ticks are since Linux 6.4; 0 = anywhere (not an option)"),
 ];

@@ -195,10 +195,12 @@ pub struct Own<O> {
     /// The form of its datagrams, with UDP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<Datagrams>,
-    /// The sender's rate as a share of what the receiver takes without loss; the run measures that first and then
-    /// sets the rate.
+    /// The sender's rate as a share of the highest rate that holds; the run searches that first and then sets the rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity_ratio: Option<f64>,
+    /// What must hold at that rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity_slo: Option<String>,
 }
 
 fn only_set<O: Options, S: Serializer>(options: &O, to: S) -> Result<S::Ok, S::Error> {

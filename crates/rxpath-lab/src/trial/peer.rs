@@ -8,7 +8,7 @@ use rxpath_load::control::Order;
 use serde_json::Value;
 
 use super::line::Line;
-use super::program::Program;
+use super::program::{Program, SliceOfTimes};
 use super::result::WorkloadResult;
 use crate::error::LabError;
 
@@ -40,6 +40,11 @@ pub trait Peer {
 
     /// Times behind its quantiles, when it tells them: name and HdrHistogram V2 in base64.
     fn histograms(&self) -> &[(String, String)] {
+        &[]
+    }
+
+    /// The same in slices, when it tells them.
+    fn slices(&self) -> &[SliceOfTimes] {
         &[]
     }
 }
@@ -85,5 +90,9 @@ impl Peer for Program {
 
     fn histograms(&self) -> &[(String, String)] {
         &self.histograms
+    }
+
+    fn slices(&self) -> &[SliceOfTimes] {
+        &self.slices
     }
 }

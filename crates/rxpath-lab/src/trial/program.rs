@@ -38,8 +38,20 @@ enum Message {
     Warning(Warning),
     /// Name and HdrHistogram V2 in base64.
     Histogram(String, String),
+    Slice(SliceOfTimes),
     /// Its standard output ended.
     End,
+}
+
+/// The times of a slice of a trial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SliceOfTimes {
+    /// The timed quantity.
+    pub name: String,
+    /// Begin and end, of `CLOCK_MONOTONIC`.
+    pub span_ns: [u64; 2],
+    /// HdrHistogram V2 in base64.
+    pub hdr_v2_base64: String,
 }
 
 /// A running workload.
@@ -60,6 +72,8 @@ pub struct Program {
     pub tids: Vec<i32>,
     /// Times behind its quantiles: name and HdrHistogram V2 in base64.
     pub histograms: Vec<(String, String)>,
+    /// Times in slices, in the order of time.
+    pub slices: Vec<SliceOfTimes>,
     /// Effective settings, as the program printed them.
     pub settings: Value,
     /// Warnings so far.
@@ -123,6 +137,7 @@ impl Program {
             pid,
             tids: Vec::new(),
             histograms: Vec::new(),
+            slices: Vec::new(),
             settings: Value::Null,
             warnings: Vec::new(),
         })
@@ -184,6 +199,7 @@ impl Program {
             Message::Ready { pid, tids } => (self.pid, self.tids) = (*pid, tids.clone()),
             Message::Warning(warning) => self.warnings.push(warning.clone()),
             Message::Histogram(name, v2) => self.histograms.push((name.clone(), v2.clone())),
+            Message::Slice(slice) => self.slices.push(slice.clone()),
             Message::Result(_) | Message::End => {}
         }
     }
@@ -283,6 +299,9 @@ fn read_lines(
             Ok(Line::Result(value)) => Message::Result(value),
             Ok(Line::Warning(warning)) => Message::Warning(warning),
             Ok(Line::Histogram { name, hdr_v2_base64 }) => Message::Histogram(name, hdr_v2_base64),
+            Ok(Line::Slice { name, span_ns, hdr_v2_base64 }) => {
+                Message::Slice(SliceOfTimes { name, span_ns, hdr_v2_base64 })
+            }
             Err(_) => {
                 remember(last_words, line);
                 continue;

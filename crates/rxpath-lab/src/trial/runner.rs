@@ -23,6 +23,7 @@ use super::line::Line;
 use super::observe::Between;
 use super::observers::{Observed, Observers};
 use super::peer::Peer;
+use super::program::SliceOfTimes;
 use super::result::WorkloadResult;
 use super::sampler::{Sampled, Sampler};
 use super::witness::{Traffic, Witness};
@@ -113,6 +114,8 @@ pub struct SideMeasurements {
     pub tids: Vec<i32>,
     /// Times behind its quantiles: name and HdrHistogram V2 in base64.
     pub histograms: Vec<(String, String)>,
+    /// The same in slices, when it told them.
+    pub slices: Vec<SliceOfTimes>,
 }
 
 /// Both programs of a trial on their testbed.
@@ -453,5 +456,6 @@ fn side(peer: &dyn Peer, result: WorkloadResult, kernel: Vec<Line>) -> SideMeasu
         pid,
         tids: tids.to_vec(),
         histograms: peer.histograms().to_vec(),
+        slices: peer.slices().to_vec(),
     }
 }

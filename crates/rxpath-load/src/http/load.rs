@@ -22,9 +22,10 @@ mod warnings;
 mod wire;
 mod worker;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rxpath_core::Warning;
+use rxpath_stats::Histogram;
 
 use crate::LoadError;
 use crate::engine::clock;
@@ -32,8 +33,9 @@ use crate::engine::socket::Socket;
 use crate::http::load::meter::{Kind, LiveCounters, errors};
 use crate::http::load::options::{LoadOptions, LoadSettings};
 use crate::http::load::result::{Interval, LoadResult};
+use crate::live::{LiveTimes, NewTimes};
 use crate::pool::Pool;
-use crate::quantiles::{Quantiles, merged};
+use crate::quantiles::Quantiles;
 use crate::tally::Shared;
 use crate::workload::{Finished, Workload};
 
@@ -47,8 +49,9 @@ pub struct Load {
     pool: Pool<worker::Report>,
     /// When the last thread left its loop.
     ended_ns: Option<u64>,
-    /// The times at the reading before, per thread.
-    read_before: Mutex<Vec<Vec<u64>>>,
+    /// Response times since the last interval, and since the last slice.
+    new_in_interval: NewTimes,
+    new_in_slice: NewTimes,
     /// Open until the results were read.
     sockets: Vec<Socket>,
 }
@@ -59,6 +62,12 @@ impl Load {
     /// The connections themselves are opened by the threads when they start.
     pub fn open(options: LoadOptions) -> Result<Self, LoadError> {
         open::open(options)
+    }
+}
+
+impl Load {
+    fn response_times(&self) -> impl Iterator<Item = &LiveTimes> {
+        self.live.iter().map(|thread| &thread.response)
     }
 }
 
@@ -83,18 +92,7 @@ impl Workload for Load {
     /// **Caveat** the percentiles are those since the last call.
     fn interval(&self) -> Interval {
         let shared = &self.pool.shared;
-        let mut before = self.read_before.lock().unwrap_or_else(PoisonError::into_inner);
-        before.resize_with(self.live.len(), Vec::new);
-        let times: Vec<_> = self
-            .live
-            .iter()
-            .zip(before.iter_mut())
-            .map(|(live, before)| {
-                let (times, now) = live.response.since(before);
-                *before = now;
-                times
-            })
-            .collect();
+        let times = self.new_in_interval.read(self.response_times());
         Interval {
             t_ns: clock::now_ns(),
             requests_total: shared.sum(|tally| &tally.units),
@@ -103,8 +101,12 @@ impl Workload for Load {
             received_bytes: shared.sum(|tally| &tally.received_bytes),
             thread_requests_total: shared.each(|tally| &tally.units),
             thread_cpus: shared.cpus(),
-            response_time_us: Quantiles::of(&merged(&times)),
+            response_time_us: Quantiles::of(&times),
         }
+    }
+
+    fn new_times(&self) -> Option<(&'static str, Histogram)> {
+        Some(("response_time", self.new_in_slice.read(self.response_times())))
     }
 
     /// The end of the loop, up to which replies were waited for.

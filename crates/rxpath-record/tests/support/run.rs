@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::{Fact, Side, Warning};
+use rxpath_record::capacity::{
+    Capacity, CapacityGoal, FreshTrials, LoadClass, SearchEnd, TriedLoad,
+};
 use rxpath_record::comparison::{
     Change, Comparison, Effect, JudgedBy, NoiseFloor, Outcome, Reason,
 };
@@ -133,6 +136,7 @@ pub fn manifest() -> Manifest {
             )]),
             verdict: Some(verdict()),
             agreement: None,
+            pooled_quantiles: Vec::new(),
         }],
         trials: vec![trial(0), trial(1)],
         comparisons: vec![Comparison {
@@ -159,6 +163,29 @@ pub fn manifest() -> Manifest {
             ratio: Some(1.01),
             difference: Some(9.0),
             trial_noise_ratio: None,
+        }),
+        capacity: Some(Capacity {
+            variant: "one-socket".into(),
+            unit: "datagrams".into(),
+            lower_per_s: Some(96_134.0),
+            upper_per_s: Some(98_911.0),
+            conditional_throughput_per_s: Some(96_134.0),
+            regular: true,
+            ended: SearchEnd::Found,
+            goal: CapacityGoal { loss_ratio: 0.001, ..CapacityGoal::default() },
+            fresh: Some(FreshTrials { good_count: 6, bad_count: 1 }),
+            loads: vec![TriedLoad {
+                rate_per_s: 96_134.0,
+                good_s: 6.0,
+                bad_s: 1.0,
+                class: LoadClass::LowerBound,
+                loss_ratios: vec![0.0, 0.002],
+                latencies_us: vec![120.0],
+            }],
+            limited_by: Some(verdict()),
+            trials_count: 31,
+            void_count: 2,
+            search_s: 52.5,
         }),
         predictions: vec![Prediction {
             variant: "pinned".into(),

@@ -32,7 +32,6 @@ pub fn manifest(id: &str, scenario: &str, kinds: &[Kind], trials: Vec<Trial>) ->
                 name: kind.name.into(),
                 what: kind.what.into(),
                 settings: [(kind.setting.0.to_owned(), json!(kind.setting.1))].into(),
-                not_available: None,
                 trials_count: mine.len() as u32,
                 metrics: names
                     .iter()
@@ -40,7 +39,7 @@ pub fn manifest(id: &str, scenario: &str, kinds: &[Kind], trials: Vec<Trial>) ->
                     .map(|n| ((*n).to_owned(), metric(&mine, n)))
                     .collect(),
                 verdict: Some(verdict_of(kind)),
-                agreement: None,
+                ..VariantSummary::default()
             }
         })
         .collect();
@@ -69,6 +68,7 @@ pub fn manifest(id: &str, scenario: &str, kinds: &[Kind], trials: Vec<Trial>) ->
             difference: None,
             trial_noise_ratio: None,
         }),
+        capacity: None,
         predictions: Vec::new(),
         headline: headline(&variants),
         warnings: vec![Warning::new("two-cpus", "this host has 2 CPUs: placements on a third were left out")

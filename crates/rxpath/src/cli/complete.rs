@@ -59,6 +59,8 @@ const VALUES: &[(&str, &str, Values)] = &[
     ("explain", "words", Values::Given(topics)),
     ("run", "scenario", Values::OrFile(scenarios)),
     ("run", "set", Values::Given(keys)),
+    ("capacity", "scenario", Values::OrFile(scenarios)),
+    ("capacity", "set", Values::Given(keys)),
     ("model validate", "scenarios", Values::OrFile(scenarios)),
     ("schema", "name", Values::Given(schemas)),
     ("man", "command", Values::Given(commands)),

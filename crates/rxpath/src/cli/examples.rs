@@ -86,6 +86,17 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "capacity",
+        &[
+            ("rxpath capacity udp", "as root: datagrams per second at 0.1 % loss at most"),
+            ("rxpath capacity http --slo 'p99<2ms'", "requests per second under a latency limit"),
+            (
+                "rxpath capacity udp --quick --set serve.rcvbuf=4MiB",
+                "less time, with a larger receive buffer",
+            ),
+        ],
+    ),
+    (
         "diagnose",
         &[
             ("rxpath diagnose", "watch this host for three seconds"),

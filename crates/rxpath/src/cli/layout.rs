@@ -14,7 +14,7 @@ pub const GROUPS: [(&str, &[&str]); 6] = [
     ("This host", &["check", "explain", "watch", "diagnose", "trace", "steal", "doctor"]),
     ("Change it", &["tune"]),
     ("Traffic", &["serve", "load"]),
-    ("Experiments", &["list", "run", "demo", "compare", "report", "cleanup"]),
+    ("Experiments", &["list", "run", "capacity", "demo", "compare", "report", "cleanup"]),
     ("Predict", &["model"]),
     ("Scripts", &["capture", "schema", "completions", "man"]),
 ];
@@ -103,6 +103,8 @@ const HEADINGS: &[(&str, &str, &[&str])] = &[
         "What is judged",
         &["goal", "dev", "netns", "pid", "cgroup", "sysroot", "config", "all", "fail-on"],
     ),
+    ("capacity", "What is loaded", &["scenario", "variant", "set"]),
+    ("capacity", "What holds", &["slo", "width", "quick", "rfc2544", "max", "time"]),
     ("check", "Queues and flows", &["queues", "interval", "flow"]),
     ("diagnose", "This host", &["duration", "port", "no-bpf"]),
     ("diagnose", "Self-test", &["selftest", "draws", "seed", "case", "out"]),

@@ -20,6 +20,9 @@ use crate::output;
 use crate::output::format::FormatArgs;
 use crate::output::rates::Rows;
 
+/// Length of a slice of times: short against what disturbs a machine, long against a request.
+const SLICE_NS: u64 = 100_000_000;
+
 /// Options that `serve` and `load` share.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ConductArgs {
@@ -141,6 +144,8 @@ struct Conductor<'a, W: Workload> {
     begun_ns: u64,
     next_tick_ns: u64,
     tick_ns: u64,
+    /// Where the current slice of times began.
+    slice_ns: u64,
     last: (u64, u64),
     warm: Option<(u64, u64)>,
 }
@@ -161,6 +166,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
             begun_ns: now,
             next_tick_ns: now + tick_ns,
             tick_ns,
+            slice_ns: now,
             last: (now, 0),
             warm: None,
         }
@@ -213,6 +219,9 @@ impl<'a, W: Shown> Conductor<'a, W> {
             }
             if clock::now_ns() >= self.next_tick_ns {
                 self.tick()?;
+            }
+            if self.args.control && clock::now_ns() >= self.slice_ns + SLICE_NS {
+                self.slice()?;
             }
         }
     }
@@ -277,6 +286,19 @@ impl<'a, W: Shown> Conductor<'a, W> {
             && let Some(text) = (self.rows)(&counters)
         {
             output::text(&text)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a parent the times since the last slice.
+    fn slice(&mut self) -> anyhow::Result<()> {
+        let from_ns = std::mem::replace(&mut self.slice_ns, clock::now_ns());
+        if let Some((name, times)) = self.workload.new_times().filter(|(_, it)| it.count() > 0) {
+            Self::line(&Line::Slice {
+                name: name.into(),
+                span_ns: [from_ns, self.slice_ns],
+                hdr_v2_base64: BASE64.encode(times.to_v2()?),
+            })?;
         }
         Ok(())
     }

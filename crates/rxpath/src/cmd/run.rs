@@ -218,6 +218,15 @@ pub fn conduct(
     ways: Ways,
     progress: &mut dyn Progress,
 ) -> Result<Ended, Failure> {
+    conduct_by(base, ways, |options| run(resolved, options, progress))
+}
+
+/// Does `work` with these options, with SIGINT and SIGTERM ending it in order.
+pub fn conduct_by(
+    base: &Path,
+    ways: Ways,
+    work: impl FnOnce(&Options<'_>) -> Result<Finished, LabError>,
+) -> Result<Ended, Failure> {
     let interrupt = Interrupt::catch()?;
     let exe = std::env::current_exe()?;
     let predictor = predictor();
@@ -235,7 +244,7 @@ pub fn conduct(
             .as_ref()
             .map(|known| Model { predict: &*known.predict, calibration: &known.calibration }),
     };
-    let finished = run(resolved, &options, progress).map_err(|error| match interrupt.caught() {
+    let finished = work(&options).map_err(|error| match interrupt.caught() {
         Some(signal) if matches!(error, LabError::Interrupted) => {
             Failure::new(Exit::Signal(signal), error)
         }

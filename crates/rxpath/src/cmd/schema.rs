@@ -36,6 +36,10 @@ fn all() -> Vec<(&'static str, Schema)> {
         ("check-summary", schema_for!(Envelope<Value, super::check::summarize::Summarized>)),
         ("check-queues", schema_for!(Envelope<Value, super::check::queues::Queues>)),
         ("check-flow", schema_for!(Envelope<Value, super::check::flow::Landings>)),
+        (
+            "capacity",
+            schema_for!(Envelope<super::capacity::Settings, rxpath_record::capacity::Capacity>),
+        ),
         ("capture", schema_for!(Envelope<Value, rxpath_host::capture::Captured>)),
         ("compare", schema_for!(Envelope<Value, crate::cmd::compare::Compared>)),
         ("diagnose", schema_for!(Envelope<Value, crate::cmd::diagnose::host::Judged>)),

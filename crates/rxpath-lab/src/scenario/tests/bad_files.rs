@@ -12,6 +12,14 @@ fn each_error_names_its_line_and_what_would_be_right() {
             "[load]\ncapacity_ratio = 2\nrate = \"1k\"",
             "t.toml:4: `load.rate` leaves no capacity that load.capacity_ratio is a share of; leave one of the two out",
         ),
+        (
+            "[load]\ncapacity_slo = \"loss=0\"",
+            "t.toml:3: `load.capacity_slo` says nothing without `load.capacity_ratio`; set load.capacity_ratio too",
+        ),
+        (
+            "[load]\ncapacity_ratio = 0.5\ncapacity_slo = \"loss=0, p99<2ms\"",
+            "t.toml:4: `load.capacity_slo`: `p99<2ms`: a datagram has no reply to wait for; write loss=0.1% or p99<2ms",
+        ),
         ("[serve]\nrate = 1", "t.toml:3: [serve] has no key `rate`; `rate` belongs to [load]"),
         (
             "[lab]\nmtu = 9000",

@@ -1,13 +1,14 @@
 //! Opening a load: checks, the address, threads.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use crate::LoadError;
 use crate::http::load::message::Message;
 use crate::http::load::meter::LiveCounters;
 use crate::http::load::options::{LoadOptions, LoadSettings, Loop};
 use crate::http::load::{Load, message, ports, target, warnings, worker};
+use crate::live::NewTimes;
 use crate::pace;
 use crate::pool::Pool;
 
@@ -28,7 +29,8 @@ pub(super) fn open(options: LoadOptions) -> Result<Load, LoadError> {
         settings,
         warnings: Vec::new(),
         ended_ns: None,
-        read_before: Mutex::default(),
+        new_in_interval: NewTimes::default(),
+        new_in_slice: NewTimes::default(),
         sockets: Vec::new(),
     };
     start_workers(&mut load, &message, to)?;

@@ -9,9 +9,11 @@ mod worker;
 use std::sync::Arc;
 
 use rxpath_core::Warning;
+use rxpath_stats::Histogram;
 
 use crate::LoadError;
 use crate::engine::socket::Socket;
+use crate::live::{LiveTimes, NewTimes};
 use crate::pace::{Pacing, Share, describe};
 use crate::pool::Pool;
 use crate::tally::Shared;
@@ -37,6 +39,9 @@ pub struct Transactions<const SINGLE: bool> {
     open_connections: Arc<OpenConnections>,
     session: Session,
     pool: Pool<worker::Report>,
+    /// Response times, per thread.
+    live: Arc<Vec<LiveTimes>>,
+    new_in_slice: NewTimes,
     /// Holds the connections open after the end.
     open: Vec<worker::Report>,
 }
@@ -67,8 +72,18 @@ impl<const SINGLE: bool> Transactions<SINGLE> {
         let settings = settle::<SINGLE>(&options, &session, &probe, &mut warnings)?;
         drop(probe);
         let pool = Pool::new("rx-load", &common.threads);
-        let mut client =
-            Self { settings, warnings, open_connections, session, pool, open: Vec::new(), options };
+        let live = (0..common.threads.count).map(|_| LiveTimes::new()).collect();
+        let mut client = Self {
+            settings,
+            warnings,
+            open_connections,
+            session,
+            pool,
+            live: Arc::new(live),
+            new_in_slice: NewTimes::default(),
+            open: Vec::new(),
+            options,
+        };
         for (index, (listed, sockets)) in lots.into_iter().enumerate() {
             let common = &client.options.common;
             let plan = worker::Plan {
@@ -78,6 +93,7 @@ impl<const SINGLE: bool> Transactions<SINGLE> {
                 order,
                 pattern: Arc::clone(&pattern),
                 options: client.options.clone(),
+                live: Arc::clone(&client.live),
             };
             client.pool.start(move |start| worker::run(plan, SINGLE, start))?;
         }
@@ -165,6 +181,11 @@ impl<const SINGLE: bool> Workload for Transactions<SINGLE> {
 
     fn interval(&self) -> Interval {
         Interval { tcp: self.open_connections.sample(), ..Interval::of(&self.pool.shared) }
+    }
+
+    fn new_times(&self) -> Option<(&'static str, Histogram)> {
+        let name = if self.options.rate_tps.is_some() { "response_time" } else { "service_time" };
+        Some((name, self.new_in_slice.read(self.live.iter())))
     }
 
     fn finish(&mut self) -> Result<Finished<TransactionsResult>, LoadError> {

@@ -7,6 +7,7 @@ use rxpath_stats::Histogram;
 
 use crate::engine::clock;
 use crate::engine::listen::errno_name;
+use crate::live::LiveTimes;
 use crate::pace::Pace;
 use crate::pool::Start;
 use crate::tally::{Shared, Tally};
@@ -22,6 +23,8 @@ pub(super) struct ClientThread<'a> {
     pub(super) usage: UsageMeter,
     pub(super) pace: Option<Pace>,
     pub(super) end_ns: u64,
+    /// Due to complete; without a schedule a transaction is due when it begins.
+    response: &'a LiveTimes,
     pub(super) times: Times,
     pub(super) errors: BTreeMap<(&'static str, String), u64>,
     pub(super) mismatches: Vec<(String, u64)>,
@@ -34,18 +37,18 @@ pub(super) struct ClientThread<'a> {
     pub(super) is_peer_lost: bool,
 }
 
-/// The histograms of a thread.
+/// The histograms of a thread that nobody reads while it runs.
 #[derive(Clone, Debug)]
 pub(super) struct Times {
+    /// Begun to complete; empty without a schedule, where it is the response time.
     pub(super) service: Histogram,
-    pub(super) response: Histogram,
     pub(super) connect: Histogram,
 }
 
 impl Default for Times {
     fn default() -> Self {
         let empty = Histogram::of_times;
-        Self { service: empty(), response: empty(), connect: empty() }
+        Self { service: empty(), connect: empty() }
     }
 }
 
@@ -72,13 +75,14 @@ pub(super) struct Totals {
 }
 
 impl<'a> ClientThread<'a> {
-    pub(super) fn new(start: &'a Start) -> Self {
+    pub(super) fn new(start: &'a Start, response: &'a LiveTimes) -> Self {
         Self {
             shared: start.shared,
             tally: start.tally,
             usage: UsageMeter::new(start.cpu),
             pace: None,
             end_ns: u64::MAX,
+            response,
             times: Times::default(),
             errors: BTreeMap::new(),
             mismatches: Vec::new(),
@@ -146,9 +150,9 @@ impl<'a> ClientThread<'a> {
     /// The response is complete.
     #[inline]
     pub(super) fn completed(&mut self, transaction: Transaction, now_ns: u64, bytes: u32) {
-        self.times.service.record(now_ns.saturating_sub(transaction.begun_ns));
+        self.response.record(now_ns.saturating_sub(transaction.due_ns));
         if self.pace.is_some() {
-            self.times.response.record(now_ns.saturating_sub(transaction.due_ns));
+            self.times.service.record(now_ns.saturating_sub(transaction.begun_ns));
         }
         self.tally.received_bytes.add(u64::from(bytes));
         self.tally.units.add(1);

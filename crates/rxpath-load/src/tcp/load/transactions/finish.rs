@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::Warning;
+use rxpath_stats::Histogram;
 
 use crate::LoadError;
 use crate::limit::{Limit, Who};
+use crate::live::LiveTimes;
 use crate::quantiles::{Quantiles, merged};
 use crate::tcp::connection::{LISTED, TcpSummary};
 use crate::tcp::load::limit::{KEPT_RATIO, Side, of_transactions};
@@ -22,8 +24,13 @@ pub(super) fn finish<const SINGLE: bool>(
 ) -> Result<Finished<TransactionsResult>, LoadError> {
     let reports = client.pool.join()?;
     let (shared, cpu) = (&client.pool.shared, client.pool.shared.cpu_time());
-    let service = merged(reports.iter().map(|report| &report.times.service));
-    let response = merged(reports.iter().map(|report| &report.times.response));
+    let times: Vec<Histogram> = client.live.iter().map(LiveTimes::histogram).collect();
+    let times = merged(&times);
+    // Without a schedule there is no response time apart from the service time.
+    let (service, response) = match client.options.rate_tps {
+        None => (times, Histogram::of_times()),
+        Some(_) => (merged(reports.iter().map(|report| &report.times.service)), times),
+    };
     let connect = merged(reports.iter().map(|report| &report.times.connect));
     let duration_s = shared.span_s();
     let transactions_total = shared.sum(|tally| &tally.units);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::LoadError;
 use crate::engine::socket::Socket;
 use crate::engine::thread;
+use crate::live::LiveTimes;
 use crate::pace::{Pace, Pacing, Share};
 use crate::pool::Start;
 use crate::tcp::connection::{ConnectionResult, LISTED, TcpSummary};
@@ -30,6 +31,7 @@ pub(super) struct Plan {
     pub(super) order: Preamble,
     pub(super) pattern: Arc<Pattern>,
     pub(super) options: TransactionOptions,
+    pub(super) live: Arc<Vec<LiveTimes>>,
 }
 
 /// What a worker saw; it holds the connections open.
@@ -52,7 +54,8 @@ pub(super) fn run(plan: Plan, single: bool, start: &Start) -> Result<Report, Loa
     thread::set_exact_timers();
     let tally = start.tally;
     let common = plan.options.common.clone();
-    let mut client_thread = ClientThread::new(start);
+    let live = Arc::clone(&plan.live);
+    let mut client_thread = ClientThread::new(start, &live[start.index]);
     tally.connections.set(plan.sockets.len() as u64);
     let blocking = plan.slots == 1 && common.connections == common.threads.count;
     let rate_tps = plan.options.rate_tps;

@@ -58,7 +58,7 @@ pub(super) fn write(
             source: std::io::Error::other(why),
         };
         let v2 = histogram.to_v2().map_err(|error| unwritable(error.to_string()))?;
-        let log = hlog::text(&file, window, &BASE64.encode(v2)).map_err(unwritable)?;
+        let log = hlog::text(&file, [(window, BASE64.encode(v2).as_str())]).map_err(unwritable)?;
         writer.histogram(&file, |out| out.write_all(log.as_bytes()))?;
     }
     writer.finish(manifest)

@@ -1,0 +1,148 @@
+//! From a search and its trials to the record in the manifest.
+
+use std::collections::BTreeMap;
+
+use rxpath_record::capacity::{
+    Capacity, CapacityGoal, FreshTrials, LoadClass, SearchEnd, TriedLoad,
+};
+use rxpath_record::verdict::{Stage, Verdict};
+use rxpath_stats::load_class::{Class, Load};
+use rxpath_stats::load_search::{Bounds, End, Search};
+
+use super::Ask;
+use crate::scenario::spec::{Protocol, Variant};
+
+/// What the trials of a search left, by rate in whole events per second.
+#[derive(Default)]
+pub(super) struct Left {
+    pub latencies_us: BTreeMap<u64, Vec<f64>>,
+    /// Verdicts of bad trials.
+    pub verdicts: BTreeMap<u64, Vec<Verdict>>,
+}
+
+/// What rates of this protocol count.
+pub(super) fn unit(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Udp => "datagrams",
+        Protocol::Http => "requests",
+        Protocol::TcpStream | Protocol::TcpRr | Protocol::TcpCrr => "transactions",
+    }
+}
+
+/// The record of a search, ended or not.
+pub(super) fn record(
+    variant: &Variant,
+    ask: &Ask,
+    search: &Search,
+    ended: Option<End>,
+    left: &Left,
+) -> Capacity {
+    let (bounds, goal) = (search.bounds(), search.goal());
+    let limited_by =
+        bounds.upper.and_then(|upper| left.verdicts.get(&key(upper))).and_then(|all| usual(all));
+    Capacity {
+        variant: variant.name.clone(),
+        unit: unit(variant.protocol()).into(),
+        lower_per_s: bounds.lower.map(f64::round),
+        upper_per_s: bounds.upper.map(f64::round),
+        conditional_throughput_per_s: bounds.conditional_throughput,
+        regular: bounds.is_regular,
+        ended: ended.map_or(SearchEnd::Interrupted, end),
+        goal: CapacityGoal {
+            loss_ratio: ask.objectives.loss_ratio,
+            latency: ask.objectives.latency.map(|latency| latency.to_string()),
+            final_trial_s: goal.final_s,
+            duration_sum_s: goal.sum_s,
+            exceed_ratio: goal.exceed_ratio,
+            width_ratio: goal.width_ratio,
+        },
+        fresh: bounds
+            .fresh
+            .map(|fresh| FreshTrials { good_count: fresh.good, bad_count: fresh.bad }),
+        loads: search.loads().into_iter().map(|load| tried(load, search, &bounds, left)).collect(),
+        limited_by,
+        trials_count: search.trials(),
+        void_count: search.voids(),
+        search_s: search.elapsed_s(),
+    }
+}
+
+/// A rate as the key of what its trials left: the sender's rate is a whole number.
+pub(super) fn key(rate: f64) -> u64 {
+    rate.round() as u64
+}
+
+fn tried(load: &Load, search: &Search, bounds: &Bounds, left: &Left) -> TriedLoad {
+    let is = |bound: Option<f64>| bound.is_some_and(|bound| key(bound) == key(load.rate));
+    TriedLoad {
+        rate_per_s: load.rate.round(),
+        good_s: load.seconds(true),
+        bad_s: load.seconds(false),
+        class: match load.class(&search.goal()) {
+            // Fresh trials have the last word.
+            _ if is(bounds.upper) => LoadClass::UpperBound,
+            _ if is(bounds.lower) && bounds.is_regular => LoadClass::LowerBound,
+            Class::LowerBound => LoadClass::LowerBound,
+            Class::UpperBound => LoadClass::UpperBound,
+            Class::Undecided => LoadClass::Undecided,
+        },
+        loss_ratios: load.trials.iter().map(|seen| seen.loss_ratio).collect(),
+        latencies_us: left.latencies_us.get(&key(load.rate)).cloned().unwrap_or_default(),
+    }
+}
+
+fn end(end: End) -> SearchEnd {
+    match end {
+        End::Found => SearchEnd::Found,
+        End::LowestFails => SearchEnd::LowestFails,
+        End::SenderLimited => SearchEnd::SenderLimited,
+        End::MostHolds => SearchEnd::MostHolds,
+        End::FreshFailed => SearchEnd::FreshFailed,
+        End::Time => SearchEnd::Time,
+    }
+}
+
+/// The verdict whose stage most of the failing trials name; of equal counts, the surest one.
+fn usual(verdicts: &[Verdict]) -> Option<Verdict> {
+    let count = |stage: Stage| verdicts.iter().filter(|verdict| verdict.stage == stage).count();
+    let named = verdicts.iter().filter(|it| !matches!(it.stage, Stage::Nothing | Stage::Unknown));
+    named.max_by_key(|verdict| (count(verdict.stage), verdict.confidence)).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_record::verdict::Confidence;
+
+    use super::*;
+
+    fn verdict(stage: Stage, confidence: Confidence) -> Verdict {
+        Verdict {
+            stage,
+            cpu: None,
+            confidence,
+            sentence: "?".into(),
+            evidence: Vec::new(),
+            remedies: Vec::new(),
+            check_rules: Vec::new(),
+            next: Vec::new(),
+            paired_trial: None,
+        }
+    }
+
+    #[test]
+    fn the_limit_is_what_most_failing_trials_name() {
+        let of = |all: &[(Stage, Confidence)]| {
+            let all = all.iter().map(|(stage, sure)| verdict(*stage, *sure)).collect::<Vec<_>>();
+            usual(&all).map(|it| (it.stage, it.confidence))
+        };
+        let (app, queue) = (Stage::Application, Stage::SocketQueue);
+        let (weak, strong) = (Confidence::Weak, Confidence::Strong);
+        assert_eq!(of(&[(queue, strong), (app, weak), (app, strong)]), Some((app, strong)));
+        assert_eq!(
+            of(&[(Stage::Nothing, strong), (Stage::Nothing, strong), (app, weak)]),
+            Some((app, weak))
+        );
+        assert_eq!(of(&[(Stage::Unknown, weak)]), None);
+        assert_eq!(of(&[]), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! `rxpath capacity` in the lab: a receiver whose cost per datagram is known, a rate that nothing holds, a signal.
+//!
+//! Nothing here asserts what the machine reaches: only what the receiver cannot do.
+
+use std::path::Path;
+
+use nix::sys::signal::Signal;
+use rxpath_record::capacity::{Capacity, LoadClass, SearchEnd};
+use rxpath_record::run::RunReader;
+use serde_json::Value;
+
+use crate::arena::{Arena, Ended};
+use crate::bed::may_run;
+use crate::schema;
+
+fn capacity(arena: &Arena, out: &str, words: &[&str], sets: &[&str]) -> Ended {
+    arena.capacity(out, words, sets).wait()
+}
+
+fn found(ended: &Ended) -> Capacity {
+    let result = schema::result("capacity", &ended.stdout);
+    serde_json::from_value(result).unwrap_or_else(|error| panic!("{error}: {}", ended.stdout))
+}
+
+#[test]
+fn a_receiver_is_not_found_faster_than_its_work_allows() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    // 200 us for each datagram: 5,000 per second at most.
+    let words = ["udp", "--quick", "--width", "20%", "--json"];
+    let ended = capacity(&arena, "work", &words, &["serve.work=200us", "serve.rcvbuf=64KiB"]);
+    assert!(matches!(ended.status.code(), Some(0 | 4)), "{}", ended.stderr);
+    let found = found(&ended);
+    assert!(found.lower_per_s.is_none_or(|lower| lower <= 5_050.0), "{found:#?}");
+    assert!(
+        found
+            .loads
+            .iter()
+            .all(|load| load.class != LoadClass::LowerBound || load.rate_per_s <= 5_050.0)
+    );
+    if found.regular {
+        let (lower, upper) = (found.lower_per_s.unwrap(), found.upper_per_s.unwrap());
+        assert!(lower < upper && upper <= 1.2 * lower + 2.0, "{lower} to {upper}");
+        let fresh = found.fresh.unwrap();
+        assert!(fresh.good_count > fresh.bad_count, "{fresh:?}");
+    }
+    let envelope: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let run = envelope["settings"]["run"].as_str().unwrap();
+    let reader =
+        RunReader::open(&arena.path("work").join(Path::new(run).file_name().unwrap())).unwrap();
+    assert!(reader.problems.is_empty(), "{:?}", reader.problems);
+    // Every trial is kept, and its ledger closes.
+    let trials = &reader.manifest.trials;
+    assert_eq!(trials.len(), found.trials_count as usize);
+    assert!(trials.iter().all(|trial| trial.ledger.unaccounted_packets == Some(0)));
+    arena.assert_clean("after a search");
+}
+
+#[test]
+fn a_lowest_rate_that_fails_is_a_negative_answer() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    // 50 datagrams per second at most; no rate below 100 is tried.
+    let words = ["udp", "--quick", "--max", "200", "--json"];
+    let ended = capacity(
+        &arena,
+        "lowest",
+        &words,
+        &["serve.work=20ms", "serve.rcvbuf=8KiB", "serve.batch=1"],
+    );
+    // On a busy machine it is no answer.
+    assert!(matches!(ended.status.code(), Some(1 | 4)), "{}", ended.stderr);
+    let found = found(&ended);
+    assert_eq!((found.ended, found.lower_per_s), (SearchEnd::LowestFails, None));
+    assert_eq!(found.upper_per_s, Some(100.0));
+    assert!(
+        found.sentence().starts_with("the lowest rate fails: 100 datagrams/s"),
+        "{}",
+        found.sentence()
+    );
+}
+
+#[test]
+fn requests_are_searched_under_a_latency_limit() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    for protocol in ["tcp-rr", "http"] {
+        // A request takes 10 ms of the server, so at most 100 per second are answered, and 97 % of a rate must be.
+        let words =
+            [protocol, "--quick", "--max", "400", "--slo", "p50<20ms", "--time", "25s", "--json"];
+        let ended = capacity(&arena, protocol, &words, &["serve.work=10ms", "load.connections=4"]);
+        assert!(matches!(ended.status.code(), Some(0 | 1 | 4)), "{protocol}: {}", ended.stderr);
+        let found = found(&ended);
+        assert_eq!(found.goal.latency.as_deref(), Some("p50<20ms"));
+        assert!(found.lower_per_s.is_none_or(|lower| lower <= 104.0), "{found:#?}");
+        assert!(found.loads.iter().any(|load| !load.latencies_us.is_empty()), "{found:#?}");
+    }
+}
+
+#[test]
+fn a_signal_prints_what_is_known_and_leaves_nothing() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    let mut run = arena.capacity("signal", &["udp", "--json"], &["serve.work=200us"]);
+    run.wait_event("\"trial-ended\"");
+    run.signal(Signal::SIGINT);
+    let ended = run.wait();
+    assert_eq!(ended.status.code(), Some(130), "{}", ended.stderr);
+    let found = found(&ended);
+    assert_eq!(found.ended, SearchEnd::Interrupted);
+    assert!(!found.regular && found.trials_count > 0);
+    assert!(ended.stderr.contains("rxpath: interrupted; the run up to this point is kept in "));
+    arena.assert_clean("after a signal");
+}
+
+#[test]
+fn a_search_needs_root_and_names_the_way_without() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    let (code, _, stderr) = arena.nobody(&["capacity", "udp", "--out", "/tmp/never"]);
+    assert_eq!(code, Some(3), "{stderr}");
+    assert!(stderr.contains("needs CAP_NET_ADMIN"), "{stderr}");
+    assert!(stderr.contains("rxpath capacity udp --set topology.kind=local"), "{stderr}");
+}
+
+#[test]
+fn the_time_limit_ends_a_search_without_a_verdict() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    let words = ["udp", "--time", "4s", "--json"];
+    let ended = capacity(&arena, "time", &words, &["serve.work=200us"]);
+    assert_eq!(ended.status.code(), Some(4), "{}", ended.stderr);
+    assert_eq!(found(&ended).ended, SearchEnd::Time);
+}
+
+#[test]
+fn the_highest_rate_allowed_holds_on_loopback() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    let words = ["udp", "--quick", "--max", "300", "--time", "30s", "--json"];
+    let ended = capacity(&arena, "most", &words, &["topology.kind=local"]);
+    let found = found(&ended);
+    // Whether the machine was quiet is nothing to this test.
+    if ended.status.code() != Some(0) {
+        return;
+    }
+    assert_eq!((found.ended, found.lower_per_s), (SearchEnd::MostHolds, Some(300.0)));
+    assert!(found.upper_per_s.is_none() && !found.regular && found.limited_by.is_none());
+    assert!(found.fresh.is_some_and(|fresh| fresh.good_count >= 4), "{found:#?}");
+    assert!(ended.stderr.contains("trial 1: 300 datagrams/s for 0.33 s: "), "{}", ended.stderr);
+    assert!(ended.stderr.contains(" s to go"), "{}", ended.stderr);
+    // The run directory has the same record, and the report its figure.
+    let envelope: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let run = Path::new(envelope["settings"]["run"].as_str().unwrap()).file_name().unwrap();
+    let run = arena.path("most").join(run);
+    let reader = RunReader::open(&run).unwrap();
+    assert!(reader.problems.is_empty(), "{:?}", reader.problems);
+    assert_eq!(reader.manifest.capacity, Some(found));
+    assert_eq!(reader.manifest.variants.len(), 1);
+    let report = std::fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(report.contains("The highest rate that holds, datagrams per second"));
+}
