@@ -188,7 +188,7 @@ fn one_word<'v>(target: &Target, value: &'v str) -> &'v str {
     listed.flatten().unwrap_or(value)
 }
 
-/// A refusal for want of the capability that all of these need, with its name. Who has it hears the driver's refusal.
+/// A refusal because the capability that all of these need is missing, with its name. Who has it hears the driver's refusal.
 fn denied(target: &Target, error: HostError) -> HostError {
     let needed = caps::Capability::CAP_NET_ADMIN;
     match error {

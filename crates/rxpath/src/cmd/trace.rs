@@ -106,7 +106,7 @@ pub struct TraceResult {
     /// Each event in order of time; with `--timeline` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline: Option<Vec<Event>>,
-    /// Events lost for want of space, here or in the kernel's ring buffer.
+    /// Events lost because there was no space, here or in the kernel's ring buffer.
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline_lost_count: Option<u64>,
 }

@@ -86,7 +86,7 @@ pub const RULES: &[Rule] = &[
         check: Check::Nic(suspend),
         why: "With suspension a polling application gets its packets without interrupts. When it stops polling, \
               interrupts resume at once.",
-        mechanism: "ep_suspend_napi_irqs (fs/eventpoll.c) masks the interrupt for irq-suspend-timeout ns when \
+        mechanism: "ep_suspend_napi_irqs (fs/eventpoll.c, since 6.13) masks the interrupt for irq-suspend-timeout ns when \
                     epoll_wait found data and prefer_busy_poll is set.",
         not_when: "no program uses epoll busy polling: then it has no effect",
         side_effects: "the application has to cooperate (EPIOCSPARAMS, 6.9)",

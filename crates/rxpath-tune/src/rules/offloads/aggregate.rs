@@ -161,7 +161,7 @@ pub const RULES: &[Rule] = &[
         weight: Weight::always(Info).when(Throughput, Warn),
         check: Check::Device(rx_hash),
         why: "RPS needs a hash of each packet. Without the NIC's hash the CPU dissects the headers itself.",
-        mechanism: "skb_get_hash (net/core/flow_dissector.c) computes one when the driver set none \
+        mechanism: "__skb_get_hash_net (net/core/flow_dissector.c) computes one when the driver set none \
                     (NETIF_F_RXHASH off).",
         not_when: "the NIC's hash leaves out the ports (see rss-fields-udp4)",
         side_effects: GROUPS,
@@ -170,7 +170,10 @@ pub const RULES: &[Rule] = &[
         undo: UNDO,
         verify: "ethtool -k DEV: receive-hashing: on",
         since: "2.6.35",
-        sources: &["kernel: net/core/flow_dissector.c __skb_get_hash", FEATURES],
+        sources: &[
+            "kernel: net/core/flow_dissector.c __skb_get_hash_net, called by skb_get_hash",
+            FEATURES,
+        ],
         ..Rule::judge(Area::Offloads)
     },
     Rule {

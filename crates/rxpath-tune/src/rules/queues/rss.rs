@@ -51,7 +51,7 @@ pub const RULES: &[Rule] = &[
         check: Check::Nic(key),
         why: "Most drivers use a random key that the kernel creates at boot. After the next boot a few flows go \
               to other queues, and the result changes.",
-        mechanism: "netdev_rss_key_fill (net/ethtool/common.c) fills the key from random bytes once a boot.",
+        mechanism: "netdev_rss_key_fill (net/ethtool/ioctl.c) fills the key from random bytes once a boot.",
         not_when: "with thousands of flows any key spreads evenly; on an open network a fixed key lets attackers \
                    flood one queue",
         side_effects: "existing flows move to other queues; the repeating key 6d:5a hashes both directions alike, \
@@ -61,7 +61,7 @@ pub const RULES: &[Rule] = &[
         undo: "restore the previous key",
         verify: "ethtool -x DEV",
         since: "3.16",
-        sources: &[RSS, "kernel: net/ethtool/common.c netdev_rss_key_fill"],
+        sources: &[RSS, "kernel: net/ethtool/ioctl.c netdev_rss_key_fill"],
         ..Rule::honesty(Area::Queues)
     },
     Rule {
