@@ -78,7 +78,7 @@ fn of(step: &Step, base: &Base) -> Expected {
     };
     Expected {
         set: step.set.to_string(),
-        catalogue: rules.map(|rule| rule.effect()).collect(),
+        catalogue: rules.map(rxpath_tune::Rule::effect).collect(),
         kind: "prediction",
         simulated: after.unwrap_or_default(),
         metrics,
