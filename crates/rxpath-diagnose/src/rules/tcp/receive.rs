@@ -67,7 +67,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         .because(counters(tcp, &[&DROPPING[..], &PRESSED].concat()))
         .because(which)
         .because(reason)
-        .next(format!("TCP: {} segments dropped for want of room in receive buffers", count(lost)));
+        .next(format!("TCP: {} segments dropped because receive buffers were full", count(lost)));
     if memory > lost / 2 {
         claim = claim.remedy("more memory for sockets: see which limit it is, memory.events and memory.max of the service's control group (version 1: memory.kmem.tcp.failcnt and memory.kmem.tcp.limit_in_bytes), or /proc/net/sockstat (TCP: mem) near net.ipv4.tcp_mem");
     }

@@ -257,7 +257,7 @@ fn sentences(got: &Bounds) -> String {
         .map(|missing| format!("{} ({})", missing.bound, missing.needs.join(", ")))
         .collect();
     if !more.is_empty() {
-        text += &format!("\nnot computed, for want of: {}\n", more.join("; "));
+        text += &format!("\nnot computed, with the missing parameters: {}\n", more.join("; "));
     }
     text
 }
