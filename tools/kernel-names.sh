@@ -1,33 +1,76 @@
 #!/bin/sh
-# Asks a kernel source tree whether it has the functions and files that `rxpath explain` and the rules of check name: each
-# `name (dir/file.c)` must stand in that file, and each file must be there. `name (dir/file.c, since 6.13)` is not asked of an
-# older tree.
-# Usage: tools/kernel-names.sh LINUX_SOURCE. Exit 1: a name is missing.
+# Which kernel names in the texts of `explain` and in docs/ does a kernel source tree not have?
+#
+#     tools/kernel-names.sh LINUX
+#
+# Checked are: functions in the `function` fields of the TOML files, in the file in brackets behind them if there is one;
+# the drop reasons; and in these files and in docs/ each `name()`, each source file and each tracepoint (skb:kfree_skb).
+# A name with "since Linux 6.18" or "before Linux 6.9" behind it is not asked for: the tree may be older or newer.
+# Prints what is missing; exit 1 if anything is, 2 if LINUX is no kernel source.
 set -eu
-tree=${1:?usage: tools/kernel-names.sh LINUX_SOURCE}
+if [ $# != 1 ] || [ ! -f "$1/net/core/dev.c" ]; then
+	echo "usage: tools/kernel-names.sh LINUX, a kernel source tree" >&2
+	exit 2
+fi
+linux=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
-[ -f "$tree/net/core/dev.c" ] || { echo "kernel-names: $tree: no kernel source (net/core/dev.c is missing)" >&2; exit 2; }
+texts=crates/rxpath/src/cmd/explain
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 
-named=$(mktemp)
-trap 'rm -f "$named"' EXIT
-# One line a pair: function, file. A file alone has `-` as its function.
-grep -hoE '([A-Za-z_][A-Za-z0-9_]*(\(\))? \()?[a-z]*/?(net|kernel|drivers|include|mm|fs|block|lib|arch)/[a-z0-9_/.-]+\.[chS](, since [0-9.]+)?' \
-	crates/rxpath/src/cmd/explain/*.toml crates/rxpath-tune/src/rules/*.rs crates/rxpath-tune/src/rules/*/*.rs |
-	sed -E 's/, since / /; s/^([a-z0-9_]*_[a-z0-9_]*)(\(\))? \((.*)$/\1 \3/; t; s/^(.*\()?(.*)$/- \2/' |
-	grep -v ' udev/' | sort -u >"$named"
-version=$(sed -nE 's/^(VERSION|PATCHLEVEL) = //p' "$tree/Makefile" | head -n 2 | paste -sd .)
+pages() { find docs -name '*.md' -exec cat {} + ; cat README.md "$texts"/*.toml; }
 
-missing=0
-while read -r function file since; do
-	if [ -n "$since" ] && [ "$(printf '%s\n' "$since" "$version" | sort -V | head -n 1)" != "$since" ]; then
-		continue
-	elif [ ! -f "$tree/$file" ]; then
-		echo "missing file: $file"
-		missing=$((missing + 1))
-	elif [ "$function" != - ] && ! grep -qw "$function" "$tree/$file"; then
-		echo "missing function: $function in $file"
-		missing=$((missing + 1))
+# Lines "NAME FILE"; FILE is - if the text names none. "a, b (net/x.c), c (net/y.c)": a name has the next file.
+sed -n -E 's/^(function|[A-Z_]+) = "(.*)"$/\2/p' "$texts/counters.toml" "$texts/reasons.toml" | awk '
+	function flush(file, i) { for (i = 1; i <= n; i++) print names[i], file; n = 0 }
+	/^\/|^ip / { next }  # where to read, not a function
+	{
+		n = 0
+		words = split($0, word, /[ ,;]+/)
+		for (w = 1; w <= words; w++) {
+			if (word[w] ~ /^\(.*\.[ch]\)$/) flush(substr(word[w], 2, length(word[w]) - 2))
+			else if (word[w + 1] ~ /^\(?(since|before)$/) continue
+			else if (word[w] ~ /^[a-z0-9_]*[a-z0-9]_[a-z0-9_]+$/) names[++n] = word[w]
+		}
+		flush("-")
+	}' >"$work/named"
+pages | grep -oE '\b[a-z_][a-z0-9_]*_[a-z0-9_]+\(\)' | sed 's/()$/ -/' >>"$work/named" || true
+sort -u "$work/named" -o "$work/named"
+
+# Definitions and declarations begin in the first column; members of structures, (*name), do not.
+sed 's/ .*//' "$work/named" | sort -u >"$work/names"
+(cd "$linux" && grep -rwF --include='*.[ch]' -f "$work/names" net kernel include security drivers/net) >"$work/lines"
+
+missing() { echo "missing: $*"; : >"$work/missing"; }
+
+while read -r name file; do
+	place=$file
+	[ "$file" != - ] || place='[^:]*'
+	grep -qE "^$place:([a-z#].*[ *])?$name\(|^$place:[[:space:]].*\(\*[[:space:]]*$name\)" "$work/lines" ||
+		missing "$name$([ "$file" = - ] || echo " in $file")"
+done <"$work/named"
+
+sed -n 's/^name = "\(.*\)"/\1/p' "$texts/reasons.toml" >"$work/reasons"
+while read -r reason; do
+	grep -qE "FN\($reason\)|SKB_DROP_REASON_$reason\b" "$linux/include/net/dropreason-core.h" ||
+		missing "SKB_DROP_REASON_$reason in include/net/dropreason-core.h"
+done <"$work/reasons"
+
+pages | grep -oE '\b(net|kernel|include|drivers|security|block|mm)/[A-Za-z0-9_/-]+\.[ch]\b' | sort -u >"$work/files" || true
+while read -r file; do
+	[ -f "$linux/$file" ] || missing "$file"
+done <"$work/files"
+
+pages | grep -oE '\b(skb|net|napi|irq|sock|udp|tcp|xdp|sched|fib|qdisc|workqueue|timer|power):[a-z][a-z0-9_]+' |
+	sort -u >"$work/events" || true
+while read -r event; do
+	headers=$(grep -lE "^#define TRACE_SYSTEM ${event%%:*}\$" "$linux"/include/trace/events/*.h || true)
+	# shellcheck disable=SC2086  # a list of files
+	if [ -z "$headers" ] || ! grep -qw "${event#*:}" $headers; then
+		missing "tracepoint $event"
 	fi
-done <"$named"
-echo "$(wc -l <"$named") names, $missing missing"
-[ "$missing" -eq 0 ]
+done <"$work/events"
+
+echo "checked: $(wc -l <"$work/named") functions, $(wc -l <"$work/reasons") drop reasons," \
+	"$(wc -l <"$work/files") files, $(wc -l <"$work/events") tracepoints"
+[ ! -e "$work/missing" ]
