@@ -88,6 +88,7 @@ mod tests {
     fn ids_are_stable_words_and_unique() {
         let mut seen = BTreeSet::new();
         for rule in all() {
+            assert!(!rule.id.is_empty(), "a rule without id: {}", rule.what);
             assert!(seen.insert(rule.id), "{} twice", rule.id);
             assert!(
                 rule.id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'),
@@ -101,7 +102,6 @@ mod tests {
     fn every_rule_is_explained_has_sources_and_an_undo() {
         for rule in all() {
             let parts = [
-                ("id", rule.id),
                 ("what", rule.what),
                 ("applies", rule.applies),
                 ("why", rule.why),
