@@ -130,11 +130,17 @@ static __always_inline bool is_read(struct sock *sk, __u32 until)
 /* Whether what waits longest went unseen: no more is queued than the packets that came after it. */
 static __always_inline bool went_unseen(struct sock *sk, const struct waiting *oldest, __u64 now, __s32 after)
 {
+	__s32 queued;
+
 	if (oldest->ns < reads_seen_since())
 		return true;
 	if (now - oldest->ns < LONG_NS)
 		return false;
-	return sk->sk_protocol == TCP ? is_read(sk, oldest->until) : queued_in(sk) <= after;
+	if (sk->sk_protocol == TCP)
+		return is_read(sk, oldest->until);
+	queued = queued_in(sk);
+	/* While the reader moves packets from one queue to the other, how many are queued is not known. */
+	return queued >= 0 && queued <= after;
 }
 
 /* A copy of the longest-waiting entry, without the lock. It may be torn: good enough to check whether it is old. */
