@@ -1,14 +1,17 @@
 //! The difference between two variants in one metric, and its wording in text, Markdown and page.
 
-use rxpath_core::number::si;
 use rxpath_stats::bootstrap::Interval;
-use rxpath_stats::difference::{Difference, Undecided, Word};
-use rxpath_stats::looks::{FIRST, MOST};
+use rxpath_stats::difference::{Difference, Word};
 use rxpath_stats::{Looks, Scale};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{self, Good};
+
+mod wording;
+
+use wording::rounded;
+pub use wording::{step, word};
 
 pub use rxpath_stats::difference::{Undecided as Reason, Word as Outcome};
 
@@ -36,7 +39,7 @@ pub struct Effect {
     /// `variant / base`; `null` for shares, and where a value is not above 0. Runs of older versions have the ratio of
     /// medians.
     pub ratio: Option<f64>,
-    /// 95 % interval of the ratio, which holds at every look of the run; `null` without a ratio and under five blocks.
+    /// 95 % interval of the ratio, which holds after every block of the run at once; `null` without a ratio and under five blocks.
     pub interval: Option<[f64; 2]>,
     /// Smallest and largest ratio; `null` when the base is 0.
     pub range: Option<[f64; 2]>,
@@ -55,7 +58,7 @@ pub struct Effect {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_within: Option<f64>,
     /// How the verdict controls its error, and what more blocks would show; runs of older versions have none: their
-    /// intervals are bootstrap intervals of one look.
+    /// intervals are bootstrap intervals of the end of the run only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Control>,
 }
@@ -65,7 +68,7 @@ pub struct Effect {
 pub struct Control {
     /// How the interval is made: `t-and-trimmed-t` of paired blocks, `welch` of two runs.
     pub method: Method,
-    /// Most blocks of the run, at each of which the interval holds at once; `null` for one look.
+    /// Most blocks of the run, at each of which the interval holds at once; `null` where only the end of the run is judged.
     pub looks_max: Option<u32>,
     /// Comparisons among which this one is judged, by Holm's steps.
     pub family_count: u32,
@@ -184,123 +187,6 @@ impl Effect {
         let by_difference = self.judged_by == JudgedBy::Difference || self.ratio.is_none();
         self.difference.as_ref().filter(|_| by_difference)
     }
-
-    /// How much, in words: `+7.2 %`, `3.62 times`, `+12.30 percentage points`, `no ratio: the base is 0; +13`.
-    pub fn amount(&self, metric: &str) -> String {
-        match (self.change(), self.ratio) {
-            (Some(change), _) if self.judged_by == JudgedBy::Difference => {
-                step(metric, change.value)
-            }
-            (Some(change), _) => {
-                format!("no ratio: the base is 0; {}", step(metric, change.value))
-            }
-            (None, Some(ratio)) => format!("{} {}", end(ratio, ratio), unit(ratio)),
-            (None, None) if self.inconclusive_because == Some(Reason::NotMeasured) => {
-                "not measured".into()
-            }
-            (None, None) => "no ratio: the base is 0".into(),
-        }
-    }
-
-    /// The interval, and the range within blocks, in words: `+6.1 to +8.3 %`.
-    pub fn spans(&self, metric: &str) -> [Option<String>; 2] {
-        let by_change = self.change();
-        let (interval, range) = match by_change {
-            Some(change) => (change.interval, Some(change.range)),
-            None => (self.interval, self.range),
-        };
-        let ends = |[low, high]: [f64; 2]| match (by_change, self.ratio) {
-            (None, Some(ratio)) => {
-                format!("{} to {} {}", end(low, ratio), end(high, ratio), unit(ratio))
-            }
-            _ => format!("{} to {}", signed(metric, low), signed(metric, high)),
-        };
-        [interval.map(ends), range.map(ends)]
-    }
-
-    /// How sure, in words: the interval, or the range where there is none.
-    pub fn sureness(&self, metric: &str) -> String {
-        match self.spans(metric) {
-            [Some(interval), _] => format!("95 % interval {interval}"),
-            [None, Some(range)] => format!("range {range}, no interval"),
-            [None, None] => "no interval".into(),
-        }
-    }
-
-    /// The outcome, how large the difference at least is, and the reason for an inconclusive one; `of` are the things of
-    /// which there may be too few.
-    pub fn verdict(&self, of: &str) -> String {
-        if let Some(reason) = self.inconclusive_because {
-            return format!("inconclusive: {}", self.reason(reason, of));
-        }
-        let word = word(self.outcome);
-        let (Some(control), Some(same)) = (&self.control, self.same_within) else {
-            return word.into();
-        };
-        match self.outcome {
-            Word::Same => format!("{word} within {}", self.size(same)),
-            Word::Better | Word::Worse if !control.clears_threshold => {
-                format!("{word}, perhaps by less than {}", self.size(same))
-            }
-            _ => word.into(),
-        }
-    }
-
-    /// A size of a difference, in words: `3 %`, `0.50 percentage points`.
-    fn size(&self, size: f64) -> String {
-        match self.judged_by {
-            JudgedBy::Ratio => format!("{} %", rounded(size * 100.0)),
-            JudgedBy::Difference => format!("{} percentage points", rounded(size * 100.0)),
-        }
-    }
-
-    fn reason(&self, reason: Reason, of: &str) -> String {
-        match reason {
-            Undecided::TooFew => {
-                let fewest = match self.control.as_ref().map(|control| control.method) {
-                    Some(Method::Welch) => rxpath_stats::welch::FEWEST,
-                    _ => FIRST,
-                };
-                format!("fewer than {fewest} {of} give no interval")
-            }
-            Undecided::NotMeasured => "no block has a value of both variants".into(),
-            Undecided::NotPositive => "a value is not above 0, so there is no ratio".into(),
-            Undecided::VoidsDiffer => "disturbed trials are left out, more of one variant than of \
-                                       the other, and with them the verdict is another"
-                .into(),
-            Undecided::HoldsNoChange => {
-                let mut text = match (self.judged_by, &self.control) {
-                    (JudgedBy::Ratio, None) => return "the interval holds 1, no change".into(),
-                    (JudgedBy::Difference, None) => {
-                        return "the interval holds 0, no change".into();
-                    }
-                    (_, Some(control)) => match control.no_larger_than {
-                        Some(size) => format!("no difference larger than {}", self.size(size)),
-                        None => "no change is not ruled out".into(),
-                    },
-                };
-                text += &self.control.as_ref().map_or_else(String::new, |c| self.plan(c));
-                text
-            }
-        }
-    }
-
-    /// What more blocks would show, in words that go on a sentence; empty where nothing is known.
-    fn plan(&self, control: &Control) -> String {
-        let (Some(noise), Some(same)) = (control.trial_noise_ratio, self.same_within) else {
-            return String::new();
-        };
-        let noise = format!("trials scatter by {} %", rounded(noise * 100.0));
-        let same = self.size(same);
-        match control.blocks_for_threshold {
-            Some(blocks) => {
-                format!("; {noise}: about {blocks} blocks would show {same}, or longer trials")
-            }
-            None => {
-                format!("; {noise}: {same} would need more than {MOST} blocks, or longer trials")
-            }
-        }
-    }
 }
 
 impl Control {
@@ -323,69 +209,6 @@ impl Control {
             blocks_for_threshold: blocks(found.blocks_for_threshold()),
             blocks_for_same: blocks(found.blocks_for_same()),
         }
-    }
-}
-
-/// One digit after the point under 10, none above, no trailing zero.
-fn rounded(value: f64) -> String {
-    let text = if value < 1.0 {
-        format!("{value:.2}")
-    } else if value < 10.0 {
-        format!("{value:.1}")
-    } else {
-        return format!("{value:.0}");
-    };
-    text.trim_end_matches('0').trim_end_matches('.').into()
-}
-
-/// Ratios beyond a factor of this are given as a factor, nearer ones as a change in per cent.
-const FACTOR: f64 = 2.0;
-
-/// The unit of a ratio and of its interval's ends.
-fn unit(ratio: f64) -> &'static str {
-    if is_factor(ratio) { "times" } else { "%" }
-}
-
-fn is_factor(ratio: f64) -> bool {
-    !(1.0 / FACTOR..FACTOR).contains(&ratio)
-}
-
-/// A ratio, or an end of its interval, in the [`unit`] of `ratio`.
-fn end(value: f64, ratio: f64) -> String {
-    if is_factor(ratio) {
-        return if value < 1.0 { format!("{value:.3}") } else { format!("{value:.2}") };
-    }
-    format!("{:+.1}", (value - 1.0) * 100.0)
-}
-
-/// The word of an outcome.
-pub fn word(outcome: Outcome) -> &'static str {
-    match outcome {
-        Word::Better => "better",
-        Word::Worse => "worse",
-        Word::Same => "the same",
-        Word::Inconclusive => "inconclusive",
-    }
-}
-
-/// A difference with its sign, in the unit of the metric: `+12.30 percentage points`, `-1.2k datagrams/s`.
-pub fn step(metric: &str, value: f64) -> String {
-    let number = signed(metric, value);
-    match metric::unit(metric) {
-        _ if metric::is_share(metric) => format!("{number} percentage points"),
-        "" => number,
-        unit => format!("{number} {unit}"),
-    }
-}
-
-/// The number of [`step`].
-fn signed(metric: &str, value: f64) -> String {
-    let sign = if value < 0.0 { "-" } else { "+" };
-    let size = value.abs();
-    if metric::is_share(metric) {
-        format!("{sign}{:.2}", size * 100.0)
-    } else {
-        format!("{sign}{}", si(size))
     }
 }
 
@@ -430,86 +253,4 @@ impl NoiseFloor {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use rxpath_stats::difference::difference;
-
-    fn effect(metric: &str, pairs: &[(f64, f64)]) -> Effect {
-        let looks = Looks::of(5, 20);
-        Effect::of(&difference(pairs, metric::scale(metric), 0.03, looks).unwrap(), metric)
-    }
-
-    #[test]
-    fn a_share_is_told_in_percentage_points() {
-        let found = effect("loss_ratio", &[(0.0, 0.25); 6]);
-        assert_eq!(found.amount("loss_ratio"), "+25.00 percentage points");
-        assert_eq!(found.sureness("loss_ratio"), "95 % interval +25.00 to +25.00");
-        assert_eq!(found.verdict("blocks"), "worse");
-        let none = effect("loss_ratio", &[(0.0, 0.0); 6]);
-        assert_eq!(none.verdict("blocks"), "the same within 0.1 percentage points");
-    }
-
-    #[test]
-    fn a_small_ratio_is_a_change_and_a_large_one_a_factor() {
-        let more = effect(
-            "delivered_pps",
-            &[(1.0, 1.2), (1.0, 1.21), (1.0, 1.19), (1.0, 1.2), (1.0, 1.2)],
-        );
-        assert_eq!(more.amount("delivered_pps"), "+20.0 %");
-        assert_eq!(more.sureness("delivered_pps"), "95 % interval +18.2 to +21.8 %");
-        let most = effect("delivered_pps", &[(1.0, 3.6); 5]);
-        assert_eq!(most.amount("delivered_pps"), "3.60 times");
-        assert_eq!(most.sureness("delivered_pps"), "95 % interval 3.60 to 3.60 times");
-        let least = effect("delivered_pps", &[(1.0, 0.1); 5]);
-        assert_eq!(least.amount("delivered_pps"), "0.100 times");
-    }
-
-    #[test]
-    fn a_base_of_zero_is_said() {
-        let found = effect("service_time_p99_us", &[(0.0, 13.0); 6]);
-        assert_eq!(found.outcome, Outcome::Inconclusive);
-        assert_eq!(found.amount("service_time_p99_us"), "no ratio: the base is 0; +13 us");
-        assert_eq!(
-            found.verdict("blocks"),
-            "inconclusive: a value is not above 0, so there is no ratio"
-        );
-        let json = serde_json::to_value(&found).unwrap();
-        assert!(json["ratio"].is_null() && json["outcome"] == "inconclusive", "{json}");
-        assert_eq!(serde_json::from_value::<Effect>(json).unwrap(), found);
-    }
-
-    #[test]
-    fn an_inconclusive_outcome_has_its_reason_and_says_what_would_help() {
-        let told = |pairs: &[(f64, f64)]| effect("delivered_pps", pairs).verdict("blocks");
-        assert_eq!(told(&[(1.0, 2.0); 3]), "inconclusive: fewer than 5 blocks give no interval");
-        let noisy = [0.95, 1.06, 0.99, 1.03, 0.98].map(|ratio| (1.0, ratio));
-        let noisy = told(&noisy);
-        assert!(noisy.starts_with("inconclusive: no difference larger than "), "{noisy}");
-        assert!(noisy.contains("; trials scatter by ") && noisy.contains(" blocks"), "{noisy}");
-        assert!(
-            noisy.ends_with("3 %, or longer trials") || noisy.ends_with("blocks, or longer trials"),
-            "{noisy}"
-        );
-    }
-
-    #[test]
-    fn a_small_difference_that_is_shown_is_called_small() {
-        let near = [1.02, 1.032, 1.024, 1.041, 1.028, 1.035].map(|ratio| (1.0, ratio));
-        let near = effect("delivered_pps", &near);
-        assert_eq!(near.verdict("blocks"), "better, perhaps by less than 3 %");
-    }
-
-    #[test]
-    fn a_comparison_of_an_older_run_is_read() {
-        let old = r#"{"metric": "delivered_pps", "base": "a", "variant": "b", "ratio": 1.5, "interval": [1.4, 1.6],
-            "range": [1.3, 1.7], "pairs_count": 6, "outcome": "better", "expected": null}"#;
-        let found: Comparison = serde_json::from_str(old).unwrap();
-        assert_eq!(found.effect.amount(&found.metric), "+50.0 %");
-        assert_eq!(found.sureness(), "95 % interval +40.0 to +60.0 %, 6 blocks");
-        assert_eq!(found.effect.verdict("blocks"), "better");
-        assert_eq!(found.effect.judged_by, JudgedBy::Ratio);
-        let none = old.replace("better", "no-ratio");
-        let none: Comparison = serde_json::from_str(&none).unwrap();
-        assert_eq!(none.effect.outcome, Outcome::Inconclusive);
-    }
-}
+mod tests;

@@ -2,15 +2,12 @@
 //!
 //! A draw is a list of settings of a scenario's variant. Its parameters vary where the limit does not depend on them.
 
-use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
-use rxpath_host::{Root, kernel_config};
 use rxpath_record::verdict::Stage;
 
-use super::rule_cost::rules;
+mod draws;
 
-/// From the least to the most.
-type Range = std::ops::RangeInclusive<u32>;
+pub(super) use draws::in_the_way;
 
 /// A limit that is made.
 pub struct Case {
@@ -69,474 +66,160 @@ pub const CASES: &[Case] = &[
         what: "a rate that everything takes",
         expected: &[Stage::Nothing],
         needs: Needs::Lab,
-        draw: Draw::Plain(nothing),
+        draw: Draw::Plain(draws::nothing),
     },
     Case {
         id: "sender",
         what: "a sender that must share its CPU and asks for more than that gives",
         expected: &[Stage::Sender, Stage::SenderOrSoftirq],
         needs: Needs::Lab,
-        draw: Draw::Plain(sender),
+        draw: Draw::Plain(draws::sender),
     },
     Case {
         id: "ring",
         what: "a NAPI thread that does not get its CPU",
         expected: &[Stage::Ring],
         needs: Needs::Lab,
-        draw: Draw::Plain(ring),
+        draw: Draw::Plain(draws::ring),
     },
     Case {
         id: "backlog",
         what: "bursts of a sender that is kept off its CPU, into the backlog of RPS",
         expected: &[Stage::Backlog],
         needs: Needs::Lab,
-        draw: Draw::Timed(backlog),
+        draw: Draw::Timed(draws::backlog),
     },
     Case {
         id: "softirq",
         what: "a receive softirq with more work than its CPU has time",
         expected: &[Stage::Softirq],
         needs: Needs::Lab,
-        draw: Draw::Timed(softirq),
+        draw: Draw::Timed(draws::softirq),
     },
     Case {
         id: "one-cpu",
         what: "many flows on the one CPU of the RPS mask, with more work than it has time",
         expected: &[Stage::OneCpu],
         needs: Needs::Lab,
-        draw: Draw::Timed(one_cpu),
+        draw: Draw::Timed(draws::one_cpu),
     },
     Case {
         id: "rps-missing",
         what: "many flows in one queue without RPS, with more work than its CPU has time",
         expected: &[Stage::RpsMissing],
         needs: Needs::Lab,
-        draw: Draw::Timed(rps_missing),
+        draw: Draw::Timed(draws::rps_missing),
     },
     Case {
         id: "rps-pointless",
         what: "one flow under RPS on two CPUs, with more work than one has time",
         expected: &[Stage::RpsPointless],
         needs: Needs::Lab,
-        draw: Draw::Timed(rps_pointless),
+        draw: Draw::Timed(draws::rps_pointless),
     },
     Case {
         id: "filter",
         what: "a firewall rule that drops some",
         expected: &[Stage::Filter],
         needs: Needs::Lab,
-        draw: Draw::Plain(filter),
+        draw: Draw::Plain(draws::filter),
     },
     Case {
         id: "conntrack-full",
         what: "a full connection tracking table",
         expected: &[Stage::ConntrackFull],
         needs: Needs::Conntrack,
-        draw: Draw::Plain(conntrack_full),
+        draw: Draw::Plain(draws::conntrack_full),
     },
     Case {
         id: "checksum",
         what: "datagrams that arrive damaged",
         expected: &[Stage::Checksum],
         needs: Needs::Lab,
-        draw: Draw::Plain(checksum),
+        draw: Draw::Plain(draws::checksum),
     },
     Case {
         id: "no-listener",
         what: "a port that nobody listens on",
         expected: &[Stage::NoListener],
         needs: Needs::Lab,
-        draw: Draw::Plain(no_listener),
+        draw: Draw::Plain(draws::no_listener),
     },
     Case {
         id: "socket-queue",
         what: "a reader that stalls, before a buffer that does not hold the stall",
         expected: &[Stage::SocketQueue],
         needs: Needs::Lab,
-        draw: Draw::Plain(socket_queue),
+        draw: Draw::Plain(draws::socket_queue),
     },
     Case {
         id: "application",
         what: "a reader with more work for each datagram than there is time",
         expected: &[Stage::Application],
         needs: Needs::Lab,
-        draw: Draw::Plain(application),
+        draw: Draw::Plain(draws::application),
     },
     Case {
         id: "socket-lock",
         what: "several readers of one socket",
         expected: &[Stage::SocketLock],
         needs: Needs::FourCpus,
-        draw: Draw::Plain(socket_lock),
+        draw: Draw::Plain(draws::socket_lock),
     },
     Case {
         id: "reuseport",
         what: "one flow into a group of sockets, more than one reader takes",
         expected: &[Stage::ReuseportImbalance],
         needs: Needs::Lab,
-        draw: Draw::Plain(reuseport),
+        draw: Draw::Plain(draws::reuseport),
     },
     Case {
         id: "descheduled",
         what: "a reader next to many busy loops on its CPU",
         expected: &[Stage::ApplicationDescheduled],
         needs: Needs::Lab,
-        draw: Draw::Plain(descheduled),
+        draw: Draw::Plain(draws::descheduled),
     },
     Case {
         id: "livelock",
         what: "a flood whose softirq runs on the reader's CPU",
         expected: &[Stage::Livelock],
         needs: Needs::Lab,
-        draw: Draw::Plain(livelock),
+        draw: Draw::Plain(draws::livelock),
     },
     Case {
         id: "victim",
         what: "a busy task on the CPU of a receive softirq that loses nothing",
         expected: &[Stage::Victim],
         needs: Needs::Probes,
-        draw: Draw::Timed(victim),
+        draw: Draw::Timed(draws::victim),
     },
     Case {
         id: "tick-artefact",
         what: "bursts in step with the tick, on a CPU that is idle between them",
         expected: &[Stage::TickArtefact],
         needs: Needs::Probes,
-        draw: Draw::Timed(tick_artefact),
+        draw: Draw::Timed(draws::tick_artefact),
     },
     Case {
         id: "near-reader",
         what: "a reader whose work for each datagram takes about all the time there is",
         expected: &[Stage::Application, Stage::SocketQueue, Stage::Nothing],
         needs: Needs::Lab,
-        draw: Draw::Plain(near_reader),
+        draw: Draw::Plain(draws::near_reader),
     },
     Case {
         id: "near-stall",
         what: "a reader that stalls, before a buffer that just holds the stall or just does not",
         expected: &[Stage::SocketQueue, Stage::Nothing],
         needs: Needs::Lab,
-        draw: Draw::Plain(near_stall),
+        draw: Draw::Plain(draws::near_stall),
     },
     Case {
         id: "two-limits",
         what: "a firewall rule that drops some, and a reader too slow for the rest",
         expected: &[Stage::Filter, Stage::Application],
         needs: Needs::Lab,
-        draw: Draw::Plain(two_limits),
+        draw: Draw::Plain(draws::two_limits),
     },
 ];
-
-fn rate(random: &mut ChaCha8Rng, from: u32, to: u32) -> String {
-    format!("load.rate = {}", random.random_range(from..=to))
-}
-
-/// A ruleset of one chain, in nft's language.
-fn table(family: &str, chain: &str) -> String {
-    format!("lab.nft_rx = '''\ntable {family} t {{\n chain in {{\n {chain}\n }}\n}}\n'''")
-}
-
-fn size(random: &mut ChaCha8Rng) -> String {
-    format!("load.size = {}", random.random_range(16..=1400))
-}
-
-fn nothing(random: &mut ChaCha8Rng) -> Vec<String> {
-    vec![rate(random, 2_000, 15_000), size(random)]
-}
-
-fn sender(random: &mut ChaCha8Rng) -> Vec<String> {
-    vec![
-        rate(random, 400_000, 900_000),
-        format!("background.hogs = {}", random.random_range(2..=8)),
-        "background.cpus = \"@sender\"".into(),
-        "lab.rps_cpus = \"@receiver\"".into(),
-    ]
-}
-
-fn ring(random: &mut ChaCha8Rng) -> Vec<String> {
-    vec![
-        rate(random, 10_000, 40_000),
-        size(random),
-        "load.pacing = \"sleep\"".into(),
-        "lab.gro = true".into(),
-        "lab.tso = false".into(),
-        "lab.threaded = true".into(),
-        "lab.napi_idle = true".into(),
-        "lab.napi_cpu = \"@receiver\"".into(),
-        // The reader would wait for its CPU too: it runs on the CPU of the sender, which sleeps.
-        "serve.cpu = \"@sender\"".into(),
-        format!("background.hogs = {}", random.random_range(1..=3)),
-        "background.cpus = \"@receiver\"".into(),
-    ]
-}
-
-/// So many rules that never match, which each datagram passes.
-pub(super) fn in_the_way(count: u32) -> String {
-    let rules = rules(count);
-    table("inet", &format!("type filter hook input priority 0; policy accept; {rules}"))
-}
-
-/// A rate in datagrams/s, and what one must cost, in ns, for all to take that share of a CPU, in percent.
-fn taking(random: &mut ChaCha8Rng, percent: Range, rate: Range) -> (f64, String) {
-    let (percent, rate) = (random.random_range(percent), random.random_range(rate));
-    (f64::from(percent) / 100.0 * 1e9 / f64::from(rate), format!("load.rate = {rate}"))
-}
-
-/// Ticks a second of the kernel that runs.
-fn tick_hz() -> u32 {
-    kernel_config::tick(&Root::host(), None).value().map_or(250, |tick| tick.hz)
-}
-
-/// One flow. What is measured of a rule may be a fifth too much and there is too much work all the same.
-fn softirq(random: &mut ChaCha8Rng) -> (f64, Vec<String>) {
-    let (datagram_ns, rate) = taking(random, 160..=300, 100_000..=130_000);
-    let settings = vec![
-        rate,
-        "lab.rps_cpus = \"@receiver\"".into(),
-        "serve.cpu = \"@sender\"".into(),
-        "serve.rcvbuf = \"256MiB\"".into(),
-    ];
-    (datagram_ns, settings)
-}
-
-fn filter(random: &mut ChaCha8Rng) -> Vec<String> {
-    let each = random.random_range(2..=9);
-    let rule = format!("udp dport 4321 numgen inc mod {each} 0 counter drop");
-    let (family, hook) = match random.random_range(0..3) {
-        0 => ("netdev", "ingress device \"veth\""),
-        1 => ("inet", "prerouting"),
-        _ => ("inet", "input"),
-    };
-    let chain = format!("type filter hook {hook} priority 0; policy accept; {rule}");
-    vec![table(family, &chain), rate(random, 5_000, 20_000), size(random)]
-}
-
-fn checksum(random: &mut ChaCha8Rng) -> Vec<String> {
-    vec![rate(random, 5_000, 20_000), size(random), "load.corrupt = \"checksum\"".into()]
-}
-
-fn no_listener(random: &mut ChaCha8Rng) -> Vec<String> {
-    vec![
-        rate(random, 5_000, 20_000),
-        size(random),
-        "serve.absent = true".into(),
-        format!("load.unconnected = {}", random.random_bool(0.5)),
-    ]
-}
-
-fn socket_queue(random: &mut ChaCha8Rng) -> Vec<String> {
-    let sleep_ms = random.random_range(15..=40);
-    vec![
-        rate(random, 20_000, 40_000),
-        // Room for 64 to 128 datagrams, 2 to 6 ms.
-        format!("serve.rcvbuf = \"{}KiB\"", random.random_range(53..=106)),
-        format!("serve.sleep = \"{sleep_ms}ms\""),
-        format!("serve.every = \"{}ms\"", sleep_ms * random.random_range(3..=6)),
-    ]
-}
-
-fn application(random: &mut ChaCha8Rng) -> Vec<String> {
-    vec![
-        rate(random, 30_000, 50_000),
-        format!("serve.work = \"{}us\"", random.random_range(50..=200)),
-        format!("serve.rcvbuf = \"{}KiB\"", random.random_range(128..=1024)),
-    ]
-}
-
-/// Work of 90 to 110 % of the time between two datagrams: either side of the limit, and what lies on it.
-fn near_reader(random: &mut ChaCha8Rng) -> Vec<String> {
-    let rate = random.random_range(8_000..=12_000);
-    let work_ns = 1_000_000_000 / rate * random.random_range(90..=110) / 100;
-    vec![
-        format!("load.rate = {rate}"),
-        format!("serve.work = \"{work_ns}ns\""),
-        "serve.rcvbuf = \"256KiB\"".into(),
-    ]
-}
-
-/// Room for 80 to 125 % of the datagrams of a stall; each takes 832 bytes of kernel memory.
-fn near_stall(random: &mut ChaCha8Rng) -> Vec<String> {
-    let (rate, sleep_ms) = (random.random_range(20_000..=40_000), random.random_range(15..=40));
-    let room = rate * sleep_ms / 1_000 * random.random_range(80..=125) / 100;
-    vec![
-        format!("load.rate = {rate}"),
-        format!("serve.rcvbuf = {}", room * 832),
-        format!("serve.sleep = \"{sleep_ms}ms\""),
-        format!("serve.every = \"{}ms\"", sleep_ms * random.random_range(3..=6)),
-    ]
-}
-
-fn two_limits(random: &mut ChaCha8Rng) -> Vec<String> {
-    let each = random.random_range(2..=6);
-    let rule = format!("udp dport 4321 numgen inc mod {each} 0 counter drop");
-    let chain = format!("type filter hook input priority 0; policy accept; {rule}");
-    let mut settings = application(random);
-    settings.push(table("inet", &chain));
-    settings
-}
-
-fn descheduled(random: &mut ChaCha8Rng) -> Vec<String> {
-    vec![
-        rate(random, 20_000, 40_000),
-        // Room for 64 to 128 datagrams, 2 to 6 ms: less than a busy loop's turn.
-        format!("serve.rcvbuf = \"{}KiB\"", random.random_range(53..=106)),
-        format!("background.hogs = {}", random.random_range(6..=14)),
-        "background.cpus = \"@receiver\"".into(),
-    ]
-}
-
-fn livelock(random: &mut ChaCha8Rng) -> Vec<String> {
-    vec![
-        "lab.rps_cpus = \"@receiver\"".into(),
-        format!("load.gso = {}", random.random_range(40..=64)),
-        format!("load.batch = {}", random.random_range(8..=32)),
-        format!("serve.batch = {}", random.random_range(64..=1024)),
-        format!("serve.rcvbuf = \"{}MiB\"", random.random_range(2..=8)),
-    ]
-}
-
-/// The sender keeps to its schedule: what it could not send while it was off its CPU goes out at once, several times faster
-/// than the softirq takes it. It spins while nothing is due: one that sleeps is given its CPU at once when it wakes, also
-/// next to busy loops. The CPU of the softirq has time for twice the rate.
-fn backlog(random: &mut ChaCha8Rng) -> (f64, Vec<String>) {
-    let (datagram_ns, rate) = taking(random, 35..=45, 50_000..=80_000);
-    let settings = vec![
-        rate,
-        "load.pacing = \"spin\"".into(),
-        "lab.rps_cpus = \"@receiver\"".into(),
-        "lab.udp_segmentation = false".into(),
-        format!("load.gso = {}", random.random_range(16..=48)),
-        format!("background.hogs = {}", random.random_range(24..=32)),
-        "background.cpus = \"@sender\"".into(),
-    ];
-    (datagram_ns, settings)
-}
-
-/// More work than one CPU has time for, from a sender and for a reader that leave theirs mostly idle.
-fn too_much_for_one(random: &mut ChaCha8Rng) -> (f64, Vec<String>) {
-    let (datagram_ns, rate) = taking(random, 150..=200, 45_000..=60_000);
-    let settings = vec![
-        rate,
-        "load.pacing = \"sleep\"".into(),
-        "lab.udp_segmentation = false".into(),
-        format!("load.gso = {}", random.random_range(8..=32)),
-        "serve.rcvbuf = \"256MiB\"".into(),
-        format!("serve.batch = {}", random.random_range(64..=1024)),
-    ];
-    (datagram_ns, settings)
-}
-
-/// The same with other settings in addition.
-fn too_much_with(
-    random: &mut ChaCha8Rng,
-    flows: fn(&mut ChaCha8Rng) -> Vec<String>,
-    place: &[&str],
-) -> (f64, Vec<String>) {
-    let (datagram_ns, settings) = too_much_for_one(random);
-    let place = place.iter().map(|&line| line.to_owned()).collect();
-    (datagram_ns, [settings, flows(random), place].concat())
-}
-
-fn one_flow(_: &mut ChaCha8Rng) -> Vec<String> {
-    Vec::new()
-}
-
-fn many_flows(random: &mut ChaCha8Rng) -> Vec<String> {
-    vec!["load.unconnected = true".into(), format!("load.flows = {}", random.random_range(8..=64))]
-}
-
-fn one_cpu(random: &mut ChaCha8Rng) -> (f64, Vec<String>) {
-    let place = ["lab.rps_cpus = \"@receiver\"", "serve.cpu = \"@sender\""];
-    too_much_with(random, many_flows, &place)
-}
-
-fn rps_missing(random: &mut ChaCha8Rng) -> (f64, Vec<String>) {
-    let place = [
-        "lab.gro = true",
-        "lab.tso = false",
-        "lab.threaded = true",
-        "lab.napi_cpu = \"@receiver\"",
-        "serve.cpu = \"@sender\"",
-    ];
-    too_much_with(random, many_flows, &place)
-}
-
-/// Which of the two CPUs the flow lands on is the hash's choice: nobody else is bound to either.
-fn rps_pointless(random: &mut ChaCha8Rng) -> (f64, Vec<String>) {
-    let place = ["lab.rps_cpus = \"@sender,@receiver\"", "serve.cpu = \"\"", "load.cpu = \"\""];
-    too_much_with(random, one_flow, &place)
-}
-
-/// The table takes a part of the flows and no more.
-fn conntrack_full(random: &mut ChaCha8Rng) -> Vec<String> {
-    let flows = random.random_range(64..=512);
-    let chain =
-        "type filter hook prerouting priority 0; policy accept; ct state new counter accept";
-    vec![
-        table("inet", chain),
-        format!("lab.conntrack_room = {}", random.random_range(0..=flows / 2)),
-        "load.unconnected = true".into(),
-        format!("load.flows = {flows}"),
-        rate(random, 5_000, 20_000),
-        size(random),
-    ]
-}
-
-fn socket_lock(random: &mut ChaCha8Rng) -> Vec<String> {
-    vec![
-        "serve.cpu = \"@receiver:3\"".into(),
-        "serve.sockets = \"shared\"".into(),
-        "serve.batch = 1".into(),
-        format!("load.gso = {}", random.random_range(40..=64)),
-        format!("serve.rcvbuf = \"{}MiB\"", random.random_range(1..=8)),
-    ]
-}
-
-/// One flow always meets the same socket.
-fn reuseport(random: &mut ChaCha8Rng) -> Vec<String> {
-    vec![
-        rate(random, 30_000, 50_000),
-        "load.pacing = \"sleep\"".into(),
-        "serve.cpu = \"\"".into(),
-        "serve.sockets = \"reuseport\"".into(),
-        format!("serve.threads = {}", random.random_range(2..=6)),
-        format!("serve.work = \"{}us\"", random.random_range(50..=200)),
-        format!("serve.rcvbuf = \"{}KiB\"", random.random_range(128..=1024)),
-    ]
-}
-
-/// Few and dear datagrams: the backlog holds 50 ms of them and more, so that nothing is lost when the hypervisor or the busy
-/// task keeps the softirq waiting.
-fn victim(random: &mut ChaCha8Rng) -> (f64, Vec<String>) {
-    let (datagram_ns, rate) = taking(random, 28..=38, 14_000..=20_000);
-    let settings = vec![
-        rate,
-        "load.pacing = \"sleep\"".into(),
-        "lab.rps_cpus = \"@receiver\"".into(),
-        "serve.cpu = \"@sender\"".into(),
-        "background.hogs = 1".into(),
-        "background.cpus = \"@receiver\"".into(),
-    ];
-    (datagram_ns, settings)
-}
-
-/// A burst each tick, from the tick on and over before the next one: no tick sees what it takes.
-///
-/// The start at a multiple of the tick makes it certain: a burst that begins anywhere may end at a tick, and ticks that see
-/// some of the bursts are right by chance. 128 datagrams are the longest burst.
-fn tick_artefact(random: &mut ChaCha8Rng) -> (f64, Vec<String>) {
-    let hz = tick_hz();
-    let burst = random.random_range(96..=128) * 250 / hz.max(250);
-    let rate = burst * hz;
-    let (datagram_ns, rate) = taking(random, 38..=52, rate..=rate);
-    let settings = vec![
-        format!("load.gso = {burst}"),
-        rate,
-        format!("load.start_multiple = \"{}ns\"", 1_000_000_000 / hz),
-        "load.pacing = \"sleep\"".into(),
-        "lab.udp_segmentation = false".into(),
-        "lab.rps_cpus = \"@receiver\"".into(),
-        "serve.cpu = \"@sender\"".into(),
-    ];
-    (datagram_ns, settings)
-}
