@@ -1,6 +1,8 @@
 //! The result of a search for the highest rate that holds: bounds, the trials behind them, and the sentence about it.
 
 use rxpath_core::units::si;
+pub use rxpath_stats::load_class::Class as LoadClass;
+pub use rxpath_stats::load_search::End as SearchEnd;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -83,40 +85,6 @@ pub struct TriedLoad {
     /// Latency of each trial: the objective's quantile, else the 99th percentile; empty for datagrams.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latencies_us: Vec<f64>,
-}
-
-/// What the trials at a rate say about it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LoadClass {
-    /// It holds.
-    LowerBound,
-    /// It fails.
-    UpperBound,
-    /// Too few trials to say.
-    #[default]
-    Undecided,
-}
-
-/// Why a search ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SearchEnd {
-    /// Both bounds are found and confirmed.
-    Found,
-    /// Even the lowest rate fails.
-    LowestFails,
-    /// The sender reaches no rate that fails.
-    SenderLimited,
-    /// The highest rate that was allowed holds.
-    MostHolds,
-    /// Lower bounds failed their fresh trials too often.
-    FreshFailed,
-    /// The time was over.
-    Time,
-    /// It was interrupted, or an error ended it.
-    #[default]
-    Interrupted,
 }
 
 impl Capacity {

@@ -2,7 +2,7 @@
 //!
 //! The question it answers: *is the variant better, worse or the same, how sure is that, and is it worth going on?*
 //! `Better` and `worse` need an interval without "no change"; `same` needs two one-sided tests (Schuirmann 1987) within
-//! the practical threshold, 5 % each. Both hold at every look of a run at once ([`Looks`]), so a run may stop at any of
+//! the practical threshold, 5 % each. Both hold at every interim analysis of a run at once ([`Looks`]), so a run may stop at any of
 //! them. Of several comparisons each is looked at more strictly ([`family`]).
 
 use schemars::JsonSchema;

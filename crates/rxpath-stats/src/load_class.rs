@@ -4,6 +4,9 @@
 //! its appendices. A trial is good or bad; the caller decides which, by loss, latency or both. One bad trial of many may
 //! be the machine's fault; one good trial of many may be luck.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// When a load counts as a bound, and how close the bounds must be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
@@ -18,13 +21,15 @@ pub struct Goal {
 }
 
 /// What the trials at a load say about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Class {
     /// It holds, whatever the missing trials would say.
     LowerBound,
     /// It fails, whatever the missing trials would say.
     UpperBound,
     /// More trials are needed.
+    #[default]
     Undecided,
 }
 

@@ -14,6 +14,9 @@
 
 mod going;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::load_class::{Class, Goal, Load, Seen};
 
 /// Single trials bracket the capacity to this ratio before loads are classified.
@@ -93,7 +96,8 @@ pub enum Outcome {
 }
 
 /// Why a search has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum End {
     /// Both bounds are found, and the fresh trials agree.
     Found,
@@ -107,6 +111,9 @@ pub enum End {
     FreshFailed,
     /// The time was over.
     Time,
+    /// Its caller was interrupted, or an error ended it.
+    #[default]
+    Interrupted,
 }
 
 /// The next thing to do.

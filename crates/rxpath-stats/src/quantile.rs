@@ -1,5 +1,14 @@
 //! Order statistics of small samples.
 
+/// A quantile rests on the values above it: on fewer than this it is that of a few values.
+const FEWEST_ABOVE: f64 = 10.0;
+
+/// Values that a quantile needs, when this share of all lies above it: 1,000 for the 99th percentile.
+pub fn needed_values(above_ratio: f64) -> f64 {
+    // A share such as 1 - 0.99 is not exact: a thousandth of a value is none.
+    (FEWEST_ABOVE / above_ratio - 1e-3).ceil()
+}
+
 /// The `q` quantile by linear interpolation between order statistics (Hyndman and Fan's type 7, the default of R
 /// and NumPy); `None` for no values.
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {

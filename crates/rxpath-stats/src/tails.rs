@@ -9,11 +9,10 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::Histogram;
 use crate::bootstrap::{FEWEST, Interval, tails};
+use crate::quantile::needed_values;
 
 /// Draws of an interval.
 const RESAMPLES: usize = 2_000;
-/// A quantile needs this many values above it.
-const FEWEST_ABOVE: f64 = 10.0;
 
 /// The times of a slice of a trial: `(ns, how many)`, ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,7 +58,7 @@ pub fn together(trials: &[Vec<Slice>], quantiles: &[f64], seed: u64) -> Vec<Tail
     let wanted: Vec<f64> = quantiles
         .iter()
         .copied()
-        .filter(|q| samples_count as f64 * (1.0 - q) >= FEWEST_ABOVE - 1e-6)
+        .filter(|q| samples_count as f64 >= needed_values(1.0 - q))
         .collect();
     let found: Vec<f64> = wanted.iter().map(|q| at(&counts, &times, *q)).collect();
     let mut drawn: Vec<Vec<f64>> = vec![Vec::with_capacity(RESAMPLES); wanted.len()];

@@ -1,7 +1,6 @@
 //! `rxpath capacity`: the highest rate that holds, as a lower and an upper bound.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use rxpath_core::{Envelope, Nanos, Rate};
@@ -11,8 +10,9 @@ use rxpath_record::capacity::{Capacity, SearchEnd};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::lab_args::LabArgs;
 use super::report::write_report;
-use super::run::{BASE, Ended, Ways, conduct_by, ending, resolved, without_root};
+use super::run::{Ended, Ways, conduct_by, ending, resolved, without_root};
 use super::values::duration;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::capacity::{Steps, summary};
@@ -57,19 +57,8 @@ pub struct CapacityCommand {
     /// End after this long; default: 10min, with --rfc2544 2h
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time: Option<Nanos>,
-    /// Directory in which the run directory is created
-    #[arg(long, value_name = "DIR", default_value = BASE)]
-    out: PathBuf,
-    /// Wait this long for another experiment on this machine to end; without a time: one day
-    #[arg(
-        long,
-        value_name = "TIME",
-        num_args = 0..=1,
-        require_equals = true,
-        default_value = "2s",
-        default_missing_value = "86400s"
-    )]
-    wait: Nanos,
+    #[command(flatten)]
+    lab: LabArgs,
     #[command(flatten)]
     format: FormatArgs,
 }
@@ -120,11 +109,11 @@ impl CapacityCommand {
         let ways = Ways {
             // The search itself repeats disturbed trials; what is left of them is said at the end.
             keep_noisy: true,
-            patience: Duration::from_nanos(self.wait.0),
+            patience: self.lab.patience(),
             without_root: self.without_root(),
             ..Ways::default()
         };
-        let ended = conduct_by(&self.out, ways, |options| {
+        let ended = conduct_by(&self.lab.out, ways, |options| {
             capacity::run(&scenario, &ask, options, &mut Steps)
         })?;
         let report = write_report(&ended.directory)?;

@@ -7,8 +7,9 @@ use rxpath_record::manifest::{Comparison, Manifest, VariantSummary};
 use rxpath_record::metric;
 use rxpath_record::verdict::Stage;
 
+use super::lab_args::BASE;
 use super::report::write_report;
-use super::run::{BASE, Ways, conclusion, conduct, resolved, without_root};
+use super::run::{Ways, conclusion, conduct, resolved, without_root};
 use crate::exit::Outcome;
 use crate::output::bars::Bars;
 use crate::output::color::{Paint, Stream, paint};

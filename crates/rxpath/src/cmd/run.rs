@@ -1,11 +1,11 @@
 //! `rxpath run`: an experiment, in the two-namespace lab by default.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
-use rxpath_core::{Envelope, Nanos, Warning};
+use rxpath_core::{Envelope, Warning};
 use rxpath_host::topology;
 use rxpath_host::{Root, thread};
 use rxpath_lab::LabError;
@@ -19,6 +19,7 @@ use rxpath_lab::scenario::{HostShape, ScenarioError, load, resolve};
 use rxpath_record::run::RunError;
 
 use crate::cmd::gate::{self, FailOn};
+use crate::cmd::lab_args::LabArgs;
 use crate::cmd::model::calibrate::{default_path, load as load_calibration};
 use crate::cmd::model::predict;
 use crate::cmd::report::write_report;
@@ -28,9 +29,6 @@ use crate::output::bars::Bars;
 use crate::output::experiment;
 use crate::output::format::FormatArgs;
 use crate::output::{self, json};
-
-/// Default directory for run directories.
-pub const BASE: &str = "rxpath-runs";
 
 /// Options of `rxpath run`.
 #[derive(Debug, Args)]
@@ -43,25 +41,14 @@ pub struct RunCommand {
     /// Blocks of trials: each variant runs once per block (same as `--set trials.blocks=N`)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     trials: Option<u32>,
-    /// Directory in which the run directory is created
-    #[arg(long, value_name = "DIR", default_value = BASE)]
-    out: PathBuf,
+    #[command(flatten)]
+    lab: LabArgs,
     /// Print the planned steps, their order and duration; change nothing
     #[arg(long)]
     dry_run: bool,
     /// Count trials that other load on the machine disturbed; their grade shows it
     #[arg(long)]
     keep_noisy: bool,
-    /// Wait this long for another experiment on this machine to end; without a time: one day
-    #[arg(
-        long,
-        value_name = "TIME",
-        num_args = 0..=1,
-        require_equals = true,
-        default_value = "2s",
-        default_missing_value = "86400s"
-    )]
-    wait: Nanos,
     /// Exit by the verdicts of the comparisons: 0 better or the same, 1 worse, 4 inconclusive
     #[arg(long)]
     check: bool,
@@ -115,11 +102,11 @@ impl RunCommand {
         }
         let ways = Ways {
             keep_noisy: self.keep_noisy,
-            patience: Duration::from_nanos(self.wait.0),
+            patience: self.lab.patience(),
             without_root: without_root(&self.scenario, &sets),
             ..Ways::default()
         };
-        let finished = conduct(&resolved, &self.out, ways, &mut Bars::new())?;
+        let finished = conduct(&resolved, &self.lab.out, ways, &mut Bars::new())?;
         let report = write_report(&finished.directory)?;
         if self.format.is_json() {
             let settings = serde_json::json!({

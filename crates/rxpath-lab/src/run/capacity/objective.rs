@@ -5,6 +5,7 @@ use std::fmt;
 use rxpath_core::Nanos;
 use rxpath_record::manifest::Trial;
 use rxpath_stats::load_search::Outcome;
+use rxpath_stats::quantile::needed_values;
 
 use crate::scenario::spec::Protocol;
 
@@ -130,7 +131,7 @@ impl fmt::Display for Latency {
 impl Latency {
     /// Requests that a trial needs so that ten of them lie above the quantile.
     pub(super) fn needed_requests(&self) -> f64 {
-        10.0 / self.quantile.above_ratio
+        needed_values(self.quantile.above_ratio)
     }
 }
 

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_record::capacity::{
-    Capacity, CapacityGoal, FreshTrials, LoadClass, SearchEnd, TriedLoad,
-};
+use rxpath_record::capacity::{Capacity, CapacityGoal, FreshTrials, LoadClass, TriedLoad};
 use rxpath_record::verdict::{Stage, Verdict};
-use rxpath_stats::load_class::{Class, Load};
+use rxpath_stats::load_class::Load;
 use rxpath_stats::load_search::{Bounds, End, Search};
 
 use super::Ask;
@@ -47,7 +45,7 @@ pub(super) fn record(
         upper_per_s: bounds.upper.map(f64::round),
         conditional_throughput_per_s: bounds.conditional_throughput,
         regular: bounds.is_regular,
-        ended: ended.map_or(SearchEnd::Interrupted, end),
+        ended: ended.unwrap_or_default(),
         goal: CapacityGoal {
             loss_ratio: ask.objectives.loss_ratio,
             latency: ask.objectives.latency.map(|latency| latency.to_string()),
@@ -82,23 +80,10 @@ fn tried(load: &Load, search: &Search, bounds: &Bounds, left: &Left) -> TriedLoa
             // Fresh trials have the last word.
             _ if is(bounds.upper) => LoadClass::UpperBound,
             _ if is(bounds.lower) && bounds.is_regular => LoadClass::LowerBound,
-            Class::LowerBound => LoadClass::LowerBound,
-            Class::UpperBound => LoadClass::UpperBound,
-            Class::Undecided => LoadClass::Undecided,
+            class => class,
         },
         loss_ratios: load.trials.iter().map(|seen| seen.loss_ratio).collect(),
         latencies_us: left.latencies_us.get(&key(load.rate)).cloned().unwrap_or_default(),
-    }
-}
-
-fn end(end: End) -> SearchEnd {
-    match end {
-        End::Found => SearchEnd::Found,
-        End::LowestFails => SearchEnd::LowestFails,
-        End::SenderLimited => SearchEnd::SenderLimited,
-        End::MostHolds => SearchEnd::MostHolds,
-        End::FreshFailed => SearchEnd::FreshFailed,
-        End::Time => SearchEnd::Time,
     }
 }
 

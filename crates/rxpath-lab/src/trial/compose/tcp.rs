@@ -6,6 +6,7 @@ use rxpath_core::Warning;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::{Ledger, SegmentInput, segments_between};
+use rxpath_stats::quantile::needed_values;
 
 use super::{Composed, Spans, running, sides, spread};
 use crate::scenario::spec::{Protocol, Variant};
@@ -16,8 +17,6 @@ use crate::trial::runner::Measurements;
 
 /// Quantiles of a trial, with the share of its times above them.
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.1), ("p99", 0.01), ("p999", 0.001)];
-/// A quantile rests on the times above it: on fewer than this it is that of a few requests and not of the host.
-const FEWEST_ABOVE: f64 = 10.0;
 /// The times of a client.
 const TIMES: [&str; 2] = ["service_time", "response_time"];
 
@@ -109,7 +108,7 @@ pub(super) fn times(result: &WorkloadResult, all: &mut BTreeMap<String, f64>) {
         all.insert(format!("{name}_max_us"), found.max);
         let values = [found.p50, found.p90, found.p99, found.p999];
         for ((quantile, above), value) in QUANTILES.into_iter().zip(values) {
-            if found.samples_count as f64 * above >= FEWEST_ABOVE {
+            if found.samples_count as f64 >= needed_values(above) {
                 all.insert(format!("{name}_{quantile}_us"), value);
             }
         }
@@ -121,15 +120,14 @@ pub(super) fn left_out(result: &WorkloadResult) -> Option<Warning> {
     let found = result.times().into_iter().flatten().next()?;
     let (quantile, above) = QUANTILES
         .into_iter()
-        .find(|(_, above)| found.samples_count as f64 * above < FEWEST_ABOVE)?;
-    let needed = FEWEST_ABOVE / above;
+        .find(|(_, above)| (found.samples_count as f64) < needed_values(*above))?;
+    let needed = needed_values(above);
     let text = format!(
         "{quantile} of the times and higher quantiles are left out: {} requests were timed, {needed:.0} are needed",
         found.samples_count
     );
-    let why = format!("fewer than {FEWEST_ABOVE:.0} requests lie above them");
     let cure = "measure longer (trials.measure), or compare a lower quantile";
-    Some(Warning::new("few-requests", text).because(why).cure(cure))
+    Some(Warning::new("few-requests", text).because("too few requests lie above them").cure(cure))
 }
 
 /// What a foreign client calls the time from request to reply, and what it is here.
@@ -139,7 +137,7 @@ const FOREIGN: [(&str, &str); 3] = [
     ("load.latency_mean_us", "service_time_mean_us"),
 ];
 
-/// Puts a foreign client's times beside ours, under our names.
+/// Adds a foreign client's times under our names.
 pub(super) fn foreign_times(all: &mut BTreeMap<String, f64>) {
     for (theirs, ours) in FOREIGN {
         if let Some(value) = all.get(theirs).copied() {

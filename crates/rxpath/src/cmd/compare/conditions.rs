@@ -1,4 +1,4 @@
-//! In what two runs differ beside the variant, and what that means for their difference.
+//! In what else than the variant two runs differ, and what that means for their difference.
 
 use rxpath_core::{Fact, Warning};
 use rxpath_record::manifest::Manifest;

@@ -12,8 +12,9 @@ use rxpath_record::manifest::Manifest;
 use rxpath_stats::proportion;
 use serde::Serialize;
 
+use crate::cmd::lab_args::BASE;
 use crate::cmd::report::write_report;
-use crate::cmd::run::{self, BASE};
+use crate::cmd::run;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::bars::Bars;
 use crate::output::format::FormatArgs;

@@ -11,7 +11,8 @@ use rxpath_model::calibration::{Calibration, CalibrationError, Host};
 use rxpath_record::run::CALIBRATION;
 use serde::Serialize;
 
-use crate::cmd::run::{BASE, Ways, conduct, ending, resolved};
+use crate::cmd::lab_args::BASE;
+use crate::cmd::run::{Ways, conduct, ending, resolved};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;

@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use super::calibrate::{default_path, load};
 use super::{again, predict};
-use crate::cmd::run::{BASE, Ways, conduct, ending, resolved};
+use crate::cmd::lab_args::BASE;
+use crate::cmd::run::{Ways, conduct, ending, resolved};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::bars::Bars;
