@@ -154,7 +154,7 @@ fn ethtool_groups(bytes: &[u8]) {
     }
 }
 
-/// What rtnetlink, the netdev family and audit tell of addresses, queues, NAPI instances and rules.
+/// What rtnetlink, the netdev family and audit report of addresses, queues, NAPI instances and rules.
 fn netlink_objects(bytes: &[u8]) {
     drop(Address::parse(bytes));
     drop(Queues::parse(bytes));

@@ -86,7 +86,7 @@ fn attached(ifindex: u32, attach_type: u32) -> Result<Vec<Program>, HostError> {
         count: MAX_PROGRAMS as u32,
         ..Query::default()
     };
-    // SAFETY: `query` is laid out as the kernel's union and its length is told; `program_ids` points to `count` numbers that
+    // SAFETY: `query` is laid out as the kernel's union and its length is passed; `program_ids` points to `count` numbers that
     // live beyond the call.
     let rc =
         unsafe { libc::syscall(libc::SYS_bpf, PROG_QUERY, &raw mut query, size_of::<Query>()) };
@@ -118,7 +118,7 @@ fn refused(ifindex: u32, errno: Option<i32>) -> HostError {
 fn name(id: u32) -> Option<String> {
     // `struct { prog_id, next_id, open_flags }` of `union bpf_attr`.
     let ask = [id, 0, 0];
-    // SAFETY: `ask` is laid out as the kernel's union and its length is told.
+    // SAFETY: `ask` is laid out as the kernel's union and its length is passed.
     let fd =
         unsafe { libc::syscall(libc::SYS_bpf, PROG_GET_FD_BY_ID, ask.as_ptr(), size_of_val(&ask)) };
     if fd < 0 {
@@ -133,7 +133,7 @@ fn name(id: u32) -> Option<String> {
     ask[..4].copy_from_slice(&program.as_raw_fd().to_ne_bytes());
     ask[4..8].copy_from_slice(&(info.len() as u32).to_ne_bytes());
     ask[8..].copy_from_slice(&address);
-    // SAFETY: `ask` is laid out as the kernel's union and its length is told; `info` is as long as `ask` says and zero,
+    // SAFETY: `ask` is laid out as the kernel's union and its length is passed; `info` is as long as `ask` says and zero,
     // so that the kernel takes none of its fields for an address to write to.
     let rc =
         unsafe { libc::syscall(libc::SYS_bpf, OBJ_GET_INFO_BY_FD, ask.as_mut_ptr(), ask.len()) };

@@ -100,7 +100,7 @@ pub struct Finished {
 /// Runs an experiment.
 ///
 /// # Errors
-/// Only what prevents a run directory from being made or kept; an error in a trial ends the run and is told in
+/// Only what prevents a run directory from being made or kept; an error in a trial ends the run and is reported in
 /// [`Finished::error`] with everything before it kept.
 pub fn run(
     resolved: &Resolved,

@@ -2,7 +2,7 @@
 //!
 //! Each case makes one limit of the receive path for real, with parameters drawn at random, and knows which stage it
 //! made. All draws are the variants of one scenario, run once each in random order; the diagnosis sees their evidence
-//! and nothing of this. The table holds what was made against what was said.
+//! and nothing of this. The table compares what was made with what was said.
 
 mod cases;
 mod rule_cost;

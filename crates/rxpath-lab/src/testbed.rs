@@ -86,7 +86,7 @@ pub trait Testbed {
     /// A `sock_diag` socket of one side's namespace.
     fn sock_diag(&self, side: Side) -> Result<Netlink, LabError>;
 
-    /// A reader of how full the link's ring is, which must be empty now; `None` where there is none to be seen.
+    /// A reader of how full the link's ring is, which must be empty now; `None` where none is visible.
     fn ring(&self) -> Result<Option<Ring>, LabError> {
         Ok(None)
     }

@@ -37,9 +37,9 @@ pub struct Note {
 pub struct NicLine {
     /// Its name.
     pub device: String,
-    /// Its driver; null when it is not to be seen.
+    /// Its driver; null when it is not visible.
     pub driver: Option<String>,
-    /// Its firmware, as the driver tells it; null when it is not to be seen, empty when there is none.
+    /// Its firmware, as the driver reports it; null when it is not visible, empty when there is none.
     pub firmware: Option<String>,
 }
 
@@ -58,7 +58,7 @@ pub struct Report {
     pub unseen: Vec<Note>,
     /// Rules that do not apply here, by what was read.
     pub silent: Vec<Note>,
-    /// Rules whose facts are not there, are not told or cannot be read: neither fine nor wrong.
+    /// Rules whose facts are absent, not reported or not readable: neither fine nor wrong.
     #[serde(default)]
     pub unjudged: Vec<Unjudged>,
     /// Findings that the configuration suppresses, with its reason.

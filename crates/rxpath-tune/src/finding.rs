@@ -19,7 +19,7 @@ pub struct Found {
     pub why: String,
     /// What to change at runtime, in order.
     pub changes: Vec<Set>,
-    /// What to do where no knob does it, or beside it.
+    /// What to do where no setting does it, or in addition to it.
     pub advice: Option<String>,
     /// This case is more or less severe than the rule's weight says.
     pub severity: Option<Severity>,
@@ -131,7 +131,7 @@ pub struct Finding {
     pub effect: String,
     /// What to change at runtime.
     pub changes: Vec<Set>,
-    /// What to do where no knob does it, or beside it.
+    /// What to do where no setting does it, or in addition to it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub advice: Option<String>,
     /// The counter that the finding rests on.

@@ -13,6 +13,7 @@ pub mod diagnose;
 mod doctor;
 pub mod explain;
 pub mod gate;
+pub mod lab_args;
 pub mod list;
 mod load;
 mod man;

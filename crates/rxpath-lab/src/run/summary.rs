@@ -32,7 +32,7 @@ pub fn update(resolved: &Resolved, manifest: &mut Manifest) {
     }
     let counted = found(resolved, manifest, Attempts::Valid);
     let noise = counted.first().and_then(|(_, found)| found.trial_noise());
-    // One that no block has both variants of is told too: who asked for it must not miss it.
+    // A comparison without a block of both variants is reported, too.
     let of = |compare: &Compare| counted.iter().find(|(found, _)| std::ptr::eq(*found, compare));
     let mut comparisons: Vec<Comparison> = resolved
         .compare

@@ -135,7 +135,7 @@ fn receiver(reader: &Reader<'_>) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Each of these needs something that runs beside the workload.
+/// Each of these needs something that runs next to the workload.
 fn background(reader: &Reader<'_>) -> Result<(), FileError> {
     let any = ["background.hogs", "background.command"].iter().any(|key| reader.get(key).is_some());
     for key in ["background.cpus", "background.nice", "background.policy"] {

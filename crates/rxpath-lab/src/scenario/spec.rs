@@ -218,7 +218,7 @@ pub struct Datagrams {
     pub gro: bool,
 }
 
-/// A program of somebody else's.
+/// A third-party program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct External {
     /// What it speaks.
@@ -277,7 +277,7 @@ impl<O: Options> Workload<O> {
         self.own().and_then(|own| own.datagrams.as_ref())
     }
 
-    /// The program of somebody else, when it is one.
+    /// The third-party program, when it is one.
     pub fn external(&self) -> Option<&External> {
         match self {
             Self::Own(_) => None,
@@ -285,7 +285,7 @@ impl<O: Options> Workload<O> {
         }
     }
 
-    /// Whether it is a program of somebody else's.
+    /// Whether it is a third-party program.
     pub fn is_external(&self) -> bool {
         self.external().is_some()
     }

@@ -2,7 +2,7 @@
 //!
 //! RPS picks the CPU from a hash with a secret key (`__skb_get_hash_net`, net/core/flow_dissector.c), so it cannot be
 //! computed, only seen. With one datagram under way at a time there is no doubt whose it is. A *connected* sender stamps
-//! its datagrams with a random hash of its own (`sk_set_txhash`): for such flows a probe by another socket would tell of
+//! its datagrams with a random hash of its own (`sk_set_txhash`): for such flows a probe by another socket would report
 //! another hash, so nothing is said about them.
 
 use std::net::SocketAddr;

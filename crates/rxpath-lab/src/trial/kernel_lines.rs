@@ -2,7 +2,7 @@
 //!
 //! A receiver's datagrams are `Udp.InDatagrams`, a sender's `Udp.OutDatagrams + Udp.SndbufErrors` (what the
 //! kernel accepted). **Caveat** both count aggregates for `UDP_GRO` receivers and GSO senders: what IP saw at the receiver,
-//! in datagrams, stands beside them.
+//! in datagrams, stands next to them.
 
 use rxpath_record::counters::Snapshot;
 

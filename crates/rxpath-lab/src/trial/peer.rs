@@ -1,4 +1,4 @@
-//! The two kinds of program on a side of a trial behind one set of orders: ours, steered, and anybody else's.
+//! The two kinds of program on a side of a trial behind one set of orders: ours, which take orders, and third-party programs.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub trait Peer {
     /// Makes it start at this instant of the monotonic clock.
     fn start(&mut self, at_ns: u64) -> Result<(), LabError>;
 
-    /// Fails when it is gone although nobody told it to go.
+    /// Fails when it has ended without an order.
     fn check_alive(&mut self, phase: &'static str) -> Result<(), LabError>;
 
     /// Makes it stop and returns what it says; a receiver drains first.
@@ -49,7 +49,7 @@ pub trait Peer {
     }
 }
 
-/// How long a program may take to end after it was told to close.
+/// How long a program may take to end after the order to close.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
 impl Peer for Program {

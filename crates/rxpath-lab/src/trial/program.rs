@@ -204,7 +204,7 @@ impl Program {
         }
     }
 
-    /// Fails when the program is gone although nobody told it to go.
+    /// Fails when the program has ended without an order.
     pub fn check_alive(&mut self, phase: &'static str) -> Result<(), LabError> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -256,7 +256,7 @@ impl Program {
         while Instant::now() < deadline {
             if let Ok(Some(status)) = self.child.try_wait() {
                 (how, code) = (describe(status), status.code());
-                // Its last words may still be on their way from the pipe.
+                // Its last output may still be in the pipe.
                 if self.readers.iter().all(JoinHandle::is_finished) {
                     break;
                 }

@@ -19,7 +19,7 @@ pub enum WorkloadResult {
     /// Nothing ran on this side.
     #[default]
     None,
-    /// A program of somebody else's.
+    /// A third-party program.
     External(ExternalResult),
     /// `load udp`.
     UdpLoad(udp::result::LoadResult),
@@ -37,7 +37,7 @@ pub enum WorkloadResult {
     HttpServe(http::serve::result::ServeResult),
 }
 
-/// What was read from the output of a program of somebody else's.
+/// What was read from the output of a third-party program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ExternalResult {
     /// Metrics by name.
@@ -110,7 +110,7 @@ impl WorkloadResult {
         }
     }
 
-    /// The metrics of a program of somebody else's.
+    /// The metrics of a third-party program.
     pub fn external_metrics(&self) -> impl Iterator<Item = (&String, f64)> {
         let metrics = match self {
             Self::External(external) => external.metrics.as_ref(),
@@ -128,7 +128,7 @@ impl WorkloadResult {
         }
     }
 
-    /// The worker threads that it lists; none of a program of somebody else's.
+    /// The worker threads that it lists; none of a third-party program.
     pub fn workers(&self) -> Vec<Worker> {
         macro_rules! workers {
             ($result:expr) => {

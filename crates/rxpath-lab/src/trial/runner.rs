@@ -33,11 +33,11 @@ use crate::scenario::spec::{Protocol, Trials, Variant};
 use crate::testbed::Testbed;
 use crate::testbed::ring::Ring;
 
-/// Counters must stand still within this time, before and after the load.
+/// Counters must be quiescent within this time, before and after the load.
 const REST_LIMIT: Duration = Duration::from_secs(10);
 /// A workload must be set up within this time.
 const READY_LIMIT: Duration = Duration::from_secs(10);
-/// A workload must report within this time after it was told to stop.
+/// A workload must report within this time after the order to stop.
 const RESULT_LIMIT: Duration = Duration::from_secs(15);
 /// From the order to the common start instant.
 const START_LEAD: Duration = Duration::from_millis(30);
@@ -67,7 +67,7 @@ pub struct TrialConfig<'a> {
 /// Everything a trial leaves behind; nothing is judged yet.
 #[derive(Default)]
 pub struct Measurements {
-    /// Counters at rest before and after.
+    /// Quiescent counters before and after.
     pub counters: [Snapshot; 2],
     /// The machine over the window.
     pub between: Between,
@@ -77,13 +77,13 @@ pub struct Measurements {
     pub queued_bytes: u64,
     /// CPU of each flow's receive softirq, where it can be found out.
     pub flow_cpus: Vec<FlowCpu>,
-    /// What was watched beside the counters.
+    /// What was observed in addition to the counters.
     pub observed: Observed,
     /// Hooks in front of IP that the trial's programs attached: the testbed does not know of them.
     pub hooks: Vec<String>,
     /// What each socket of a foreign receiver of datagrams dropped, where they were open when the load had ended.
     pub foreign_drops: Option<Vec<u64>>,
-    /// Connection tracking at rest before and after, where the testbed has rules.
+    /// Connection tracking before and after, with quiescent counters, where the testbed has rules.
     pub conntrack: Option<[Conntrack; 2]>,
     /// What tracepoints measured in the window, when they were watched.
     pub probed: Option<Probed>,
@@ -131,7 +131,7 @@ struct Trial<'a> {
     warnings: Vec<Warning>,
 }
 
-/// Runs one trial from rest to rest; `begin` is told the name of each phase.
+/// Runs one trial from quiescent counters to quiescent counters; `begin` gets the name of each phase.
 ///
 /// # Errors
 /// [`LabError::Died`] and [`LabError::Silent`] when a workload fails, [`LabError::Interrupted`] on a signal;
@@ -208,7 +208,7 @@ pub fn run_trial(
 }
 
 /// Held for the trial, where its variant wants it. A host whose CPUs cannot be kept awake says so in a warning: the
-/// trial's own noise then tells whether it mattered.
+/// trial's own noise then shows whether it mattered.
 fn awake(
     config: &TrialConfig<'_>,
     testbed: &dyn Testbed,
@@ -312,7 +312,7 @@ impl Trial<'_> {
 
     /// The lines whose rate has to settle: the receiver's, or the sender's where nobody receives.
     ///
-    /// Whoever asks and gets answers counts both, so either side's lines do there.
+    /// A client with answers counts both directions, so the lines of either side serve there.
     fn rate_lines(&self) -> Vec<Line> {
         let load = || self.load.intervals();
         let own = match &self.serve {

@@ -2,7 +2,7 @@
 //! read about a thousand times a second by a thread of its own.
 //!
 //! The thread costs CPU time on the machine that it looks at; what it took, how many samples it missed and where it
-//! ran stand beside the samples. It follows the first sockets only and says how many there were.
+//! ran stand next to the samples. It follows the first sockets only and says how many there were.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Starts the two programs of a trial: ours with their options, or anybody else's command.
+//! Starts the two programs of a trial: ours with their options, or a third-party command.
 
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
@@ -140,7 +140,7 @@ fn foreign<'a>(
         }
         let mut words: Vec<String> = external.command.iter().map(fill).collect();
         if !external.cpus.is_empty() {
-            // util-linux is on every distribution; a program of somebody else's can't be asked to pin itself.
+            // util-linux is on every distribution; a third-party program can't be asked to pin itself.
             words.splice(0..0, ["taskset".to_owned(), "-c".into(), external.cpus.to_string()]);
         }
         let Some((program, arguments)) = words.split_first() else {

@@ -81,7 +81,7 @@ pub(super) fn note(lost: &Lost) -> String {
     words.join(", ")
 }
 
-/// The same for the verdict, beside what its counters have.
+/// The same for the verdict, in addition to its counters.
 pub(super) fn claims(window: &Window<'_>, evidence: &Evidence) -> Vec<AnyProtocol> {
     let rows: Vec<DropReason> = rows(window).into_iter().map(|(row, _)| row).collect();
     let by_filters = |loss: &&AnyProtocol| loss.drop.place == Place::Netfilter;

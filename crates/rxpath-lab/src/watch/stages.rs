@@ -1,7 +1,7 @@
 //! The path from left to right: what passed each stage, what it lost, and the CPU time it took.
 //!
 //! No packet is counted at every stage: each row names its counter. GRO and IP run inside the softirq's poll, so their
-//! CPU time is part of its time and can't be told apart here.
+//! CPU time is part of its time and can't be distinguished here.
 
 use rxpath_core::Fact;
 use rxpath_core::number::si;
@@ -142,7 +142,7 @@ fn irq(window: &Window<'_>) -> StageRow {
     row
 }
 
-/// What the tracepoints tell of the polls; the packets of a poll.
+/// What the tracepoints show of the polls; the packets of a poll.
 fn polled(seen: &super::Seen, row: &mut StageRow) -> Option<String> {
     let devices = || seen.napis.iter().filter(|napi| napi.ifindex != 0);
     let polls: u64 = devices().map(|napi| napi.polls_count).sum();

@@ -44,7 +44,7 @@ impl Bars {
         self.started.map_or(Duration::ZERO, |started| started.elapsed())
     }
 
-    /// Draws the bar anew, in the line where it stands.
+    /// Draws the bar again, in its line.
     fn draw(&self, doing: &str) {
         if self.draws {
             let full = BAR * self.done / self.of().max(1);

@@ -205,11 +205,12 @@ pub fn where_lost(manifest: &Manifest, variant: &str) -> String {
         entry.1.clone_from(&drop.counter);
     }
     let offered: u64 = trials.iter().map(|trial| trial.ledger.offered_packets).sum();
+    let count = trials.len();
     let unit = trials.first().map_or("datagrams", |trial| trial.ledger.unit.word());
     let line = |(place, (packets, counter)): (&Place, &(u64, String))| {
         let share = if offered > 0 { *packets as f64 / offered as f64 } else { 0.0 };
         format!(
-            "  lost at {}: {packets} {unit}, {} of offered [{counter}]\n",
+            "  lost at {}: {packets} {unit}, {} of all offered in {count} trials [{counter}]\n",
             word(*place),
             percent(share)
         )

@@ -1,4 +1,4 @@
-//! The metrics of a trial of HTTP, whoever the client and the server are.
+//! The metrics of a trial of HTTP, of our client and server or of third-party programs.
 
 use std::collections::BTreeMap;
 

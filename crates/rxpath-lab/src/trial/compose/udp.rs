@@ -117,7 +117,7 @@ fn sampled_drops(raw: &Measurements) -> Option<Vec<u64>> {
     (!last.is_empty()).then_some(last)
 }
 
-/// What the kernel's reasons alone tell of the receiver's side, where they were watched.
+/// What only the kernel's reasons show of the receiver's side, where they were watched.
 fn reasoned(variant: &Variant, raw: &Measurements) -> Option<Vec<Reasoned>> {
     let rows = raw.observed.reasons.iter().filter(|row| row.side == Side::Rx.to_string());
     variant.observe.drops.then(|| crate::live::reasoned::of_routing(rows))
