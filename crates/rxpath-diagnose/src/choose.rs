@@ -6,7 +6,7 @@ use crate::claim::{Claim, Part};
 use crate::headroom;
 use crate::lines::{elsewhere, line, rates, tcp};
 use crate::remedy::Remedy;
-use crate::stages::{Protocol, info};
+use crate::stages::{Protocol, check_rules, info};
 use crate::view::View;
 
 /// The verdict from all claims: the largest loss decides; without a loss, the first rule that claimed; at last `rest`.
@@ -39,7 +39,7 @@ pub fn verdict(view: &View, mut claims: Vec<Claim>, rest: Claim) -> Verdict {
         sentence,
         evidence,
         remedies: first.remedies.into_iter().map(|remedy| in_words(view, remedy)).collect(),
-        check_rules: info(first.stage).check_rules.iter().map(|id| (*id).to_owned()).collect(),
+        check_rules: check_rules(first.stage, view.raw.ledger.unit),
         next,
         paired_trial: first.paired_trial,
     }

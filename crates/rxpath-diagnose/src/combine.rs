@@ -1,44 +1,58 @@
-//! The paired trial: the same load with the receive softirq moved off the sender's CPU.
+//! Paired trials: the same load with the receive softirq moved off the sender's CPU, and without, in turn.
 //!
 //! One trial cannot distinguish the sender from the receive softirq in its call. If the sender gets faster without the
 //! softirq, the softirq was a part of the limit. If it does not and is still full, the sender alone was the limit.
-//! Anything else leaves the question open, and the verdict says why.
+//! Anything else leaves the question open, and the verdict says why. Trials of equal settings differ by a few percent, so
+//! every pair must say the same.
 
 use rxpath_record::evidence::{Evidence, SoftirqPlace};
 use rxpath_record::verdict::{Confidence, EvidenceLine, Stage, Verdict};
 
 use crate::diagnose;
 use crate::lines::line;
-use crate::stages::info;
-use crate::thresholds::{PAIRED_CLEAR_RATIO, PAIRED_RISE_RATIO, PAIRED_SAME_RATIO};
+use crate::stages::check_rules;
+use crate::thresholds::{PAIRED_CLEAR_RATIO, PAIRED_RISE_RATIO, PAIRED_SAME_RATIO, PAIRS};
 use crate::view::View;
 use crate::wording::{change, cpus, percent, rate};
 
-/// Decides between sender and receive softirq with the help of a paired trial.
+/// Two trials of the same load, one right after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair<'a> {
+    /// With the receive softirq where the variant has it.
+    pub before: &'a Evidence,
+    /// With the receive softirq on another CPU.
+    pub after: &'a Evidence,
+}
+
+/// Decides between sender and receive softirq with the help of paired trials.
 ///
-/// `primary` is the verdict of [`diagnose`] on `primary_evidence`; `paired` is the same load with the receive softirq
-/// on another CPU. If the primary verdict leaves nothing open, only a line with the paired rates is added. The evidence
-/// has the rates of both trials.
+/// `primary` is the verdict of [`diagnose`] on the trial that speaks for the variant. If it leaves nothing open, only
+/// lines with the paired rates are added. Without a pair, it stays as it is. The words are of the pair in the middle.
 ///
-/// **Caveat** two single trials: differences under 10 % cannot be distinguished from noise.
-pub fn combine(primary: &Verdict, primary_evidence: &Evidence, paired: &Evidence) -> Verdict {
-    let (before, after) = (View::new(primary_evidence), View::new(paired));
-    let rates = [rates_line(&before, &after), offered_line(&before, &after)];
+/// **Caveat** differences under 10 % cannot be distinguished from noise. Three pairs of equal settings, whose trials
+/// scatter by 5 %, all show a rise of 10 % once in 2,000 runs.
+pub fn combine(primary: &Verdict, pairs: &[Pair]) -> Verdict {
+    let mut seen: Vec<Seen> = pairs.iter().map(Seen::new).collect();
+    seen.sort_by(|a, b| a.rise().total_cmp(&b.rise()));
+    let Some(middle) = seen.get(seen.len() / 2) else { return primary.clone() };
+    let (before, after) = (&middle.before, &middle.after);
+    let rates = [rates_line(before, after), offered_line(before, after)];
+    let rates = rates.into_iter().chain(every_pair(&seen));
     if primary.stage != Stage::SenderOrSoftirq {
         let mut verdict = primary.clone();
         verdict.evidence.extend(rates);
         return verdict;
     }
-    let after_verdict = diagnose(paired);
-    let answer = answer(&before, &after, &after_verdict);
-    let mut evidence: Vec<EvidenceLine> = rates.into();
+    let after_verdict = diagnose(after.raw);
+    let answer = answer(&seen, middle, &after_verdict);
+    let mut evidence: Vec<EvidenceLine> = rates.collect();
     evidence.extend(answer.line.clone());
     let then = format!("in the paired trial: {}", after_verdict.sentence);
     evidence.push(line(then, "the diagnosis of the paired trial"));
     evidence.extend(primary.evidence.iter().cloned());
-    let remedies = remedies(&answer, &after, primary, &after_verdict);
+    let remedies = remedies(&answer, after, primary, &after_verdict);
     Verdict {
-        check_rules: info(answer.stage).check_rules.iter().map(|id| (*id).to_owned()).collect(),
+        check_rules: check_rules(answer.stage, after.raw.ledger.unit),
         // Without the softirq, the paired trial shows the next limit.
         next: match answer.stage {
             Stage::Softirq => vec![after_verdict.sentence.clone()],
@@ -54,6 +68,40 @@ pub fn combine(primary: &Verdict, primary_evidence: &Evidence, paired: &Evidence
     }
 }
 
+struct Seen<'a> {
+    before: View<'a>,
+    after: View<'a>,
+}
+
+impl<'a> Seen<'a> {
+    fn new(pair: &Pair<'a>) -> Self {
+        Self { before: View::new(pair.before), after: View::new(pair.after) }
+    }
+
+    fn offered(&self) -> f64 {
+        self.after.offered_pps() / self.before.offered_pps()
+    }
+
+    fn delivered(&self) -> f64 {
+        self.after.delivered_pps() / self.before.delivered_pps()
+    }
+
+    fn rise(&self) -> f64 {
+        self.delivered().max(self.offered())
+    }
+
+    fn is_usable(&self) -> bool {
+        let moved = |view: &View| view.delivered_pps() > 0.0 && view.offered_pps() > 0.0;
+        moved(&self.before) && moved(&self.after) && self.after.sender.count > 0
+    }
+
+    fn is_same(&self) -> bool {
+        (1.0 / PAIRED_SAME_RATIO..=PAIRED_SAME_RATIO).contains(&self.offered())
+            && self.after.sender.lead.is_full()
+            && !self.after.loses()
+    }
+}
+
 struct Answer {
     stage: Stage,
     confidence: Confidence,
@@ -61,30 +109,29 @@ struct Answer {
     line: Option<EvidenceLine>,
 }
 
-fn answer(before: &View, after: &View, after_verdict: &Verdict) -> Answer {
+fn answer(seen: &[Seen], middle: &Seen, after_verdict: &Verdict) -> Answer {
+    let (before, after) = (&middle.before, &middle.after);
     let undecided = |why: String| Answer {
         stage: Stage::SenderOrSoftirq,
         confidence: Confidence::Weak,
         sentence: format!(
-            "the sender or the receive softirq is the limit, and the paired trial does not show which: {why}"
+            "the sender or the receive softirq is the limit, and the paired trials do not show which: {why}"
         ),
         line: None,
     };
-    if matches!(after.raw.softirq, SoftirqPlace::SenderCall) || after.softirq_on_sender() {
+    let stayed = |view: &View| {
+        matches!(view.raw.softirq, SoftirqPlace::SenderCall) || view.softirq_on_sender()
+    };
+    if seen.iter().any(|pair| stayed(&pair.after)) {
         return undecided("the receive softirq stayed on the sender's CPU".into());
     }
-    let usable = |view: &View| view.delivered_pps() > 0.0 && view.offered_pps() > 0.0;
-    if !usable(before) || !usable(after) || after.sender.count == 0 {
-        return undecided("one of the two trials carried no traffic or was not measured".into());
+    if !seen.iter().all(Seen::is_usable) {
+        return undecided("a trial carried no traffic or was not measured".into());
     }
-    let delivered = after.delivered_pps() / before.delivered_pps();
-    let offered = after.offered_pps() / before.offered_pps();
-    if delivered >= PAIRED_RISE_RATIO || offered >= PAIRED_RISE_RATIO {
-        return softirq(before, after, delivered.max(offered));
+    if seen.iter().all(|pair| pair.rise() >= PAIRED_RISE_RATIO) {
+        return softirq(seen, middle);
     }
-    let sender_full = after.sender.lead.is_full();
-    let same = |ratio: f64| (1.0 / PAIRED_SAME_RATIO..=PAIRED_SAME_RATIO).contains(&ratio);
-    if same(offered) && sender_full && !after.loses() {
+    if seen.iter().all(Seen::is_same) {
         let on = cpus(&before.sender.cpus);
         return Answer {
             stage: Stage::Sender,
@@ -96,22 +143,23 @@ fn answer(before: &View, after: &View, after_verdict: &Verdict) -> Answer {
             line: None,
         };
     }
-    if !sender_full {
+    if !after.sender.lead.is_full() {
         return undecided(format!(
             "there the sender had time left, because something else held it up ({})",
             after_verdict.sentence
         ));
     }
     undecided(format!(
-        "the delivered rate changed by {}, which two single trials cannot distinguish from noise or from the cost of the move",
+        "the delivered rate changed by {}, and the pairs cannot distinguish that from noise or from the cost of the move",
         change(before.delivered_pps(), after.delivered_pps())
     ))
 }
 
-fn softirq(before: &View, after: &View, ratio: f64) -> Answer {
+fn softirq(seen: &[Seen], middle: &Seen) -> Answer {
+    let (before, after) = (&middle.before, &middle.after);
     let on = cpus(&before.sender.cpus);
     let still_full = after.sender.lead.is_full();
-    let freed = 1.0 - 1.0 / ratio;
+    let freed = 1.0 - 1.0 / middle.rise();
     let line = still_full.then(|| {
         let text = format!(
             "the sender was full in both trials, so {} of what a datagram cost {on} was receive work",
@@ -119,8 +167,8 @@ fn softirq(before: &View, after: &View, ratio: f64) -> Answer {
         );
         line(text, "ratio of the two rates")
     });
-    let delivered_more = after.delivered_pps() >= PAIRED_RISE_RATIO * before.delivered_pps();
-    let what = if delivered_more {
+    let delivers_more = |pair: &Seen| pair.delivered() >= PAIRED_RISE_RATIO;
+    let what = if delivers_more(middle) {
         format!(
             "moved off {on}, it lets {} be delivered instead of {} ({})",
             rate(after.delivered_pps()),
@@ -136,16 +184,30 @@ fn softirq(before: &View, after: &View, ratio: f64) -> Answer {
             rate(after.delivered_pps())
         )
     };
-    let sure = ratio >= PAIRED_CLEAR_RATIO && delivered_more;
-    let whole = before.gaps.is_empty() && after.gaps.is_empty();
+    let sure = middle.rise() >= PAIRED_CLEAR_RATIO && seen.iter().all(delivers_more);
+    let whole = seen.iter().all(|pair| pair.before.gaps.is_empty() && pair.after.gaps.is_empty());
     Answer {
         stage: Stage::Softirq,
-        confidence: if sure && whole { Confidence::Strong } else { Confidence::Fair },
+        confidence: if sure && whole && seen.len() >= PAIRS {
+            Confidence::Strong
+        } else {
+            Confidence::Fair
+        },
         sentence: format!(
             "the receive softirq in the sender's calls was a part of the limit: {what}"
         ),
         line,
     }
+}
+
+/// By how much each pair's rate changed.
+fn every_pair(seen: &[Seen]) -> Option<EvidenceLine> {
+    let each = seen.iter().map(|pair| {
+        let rates = [&pair.before, &pair.after].map(View::delivered_pps);
+        change(rates[0], rates[1])
+    });
+    let text = format!("delivered, change of each pair: {}", each.collect::<Vec<_>>().join(", "));
+    (seen.len() > 1).then(|| line(text, "the receiver's counts in the windows of all pairs"))
 }
 
 fn rates_line(before: &View, after: &View) -> EvidenceLine {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use rxpath_core::Side;
+use rxpath_record::ledger::LedgerUnit;
 use rxpath_record::verdict::Stage;
 
 use crate::stages::{StageInfo, info};
@@ -33,6 +35,10 @@ pub fn of(view: &View, limit: Stage) -> String {
         .filter(|candidate| candidate.demand >= TOO_LITTLE && candidate.pps > 0.0)
         .max_by(|a, b| a.demand.total_cmp(&b.demand));
     match next {
+        // A segment is no unit of work: aggregates of any size count as one.
+        Some(Candidate { who, demand, .. }) if view.raw.ledger.unit == LedgerUnit::Segment => {
+            format!("{who}: it needs {} of the window", percent(demand))
+        }
         Some(Candidate { who, demand, pps }) => {
             let further = if demand >= ENOUGH {
                 let full = rate(pps / demand);
@@ -51,18 +57,23 @@ fn candidates(view: &View, limit: Stage) -> Vec<Candidate> {
     let mut all = Vec::new();
     let on = |cpu: Option<u32>| cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}"));
     let StageInfo { sends, reads, in_softirq, .. } = info(limit);
-    if view.sender.count > 0 && !sends {
+    let [sender, receiver] = match view.raw.ledger.unit {
+        LedgerUnit::Datagram => ["sender", "receiver"],
+        LedgerUnit::Segment => ["client", "server"],
+    };
+    let polls = |side: Side| view.raw.polling_sides.contains(&side);
+    if view.sender.count > 0 && !sends && !polls(Side::Tx) {
         let lead = &view.sender.lead;
-        let who = format!("the sender's thread{}", on(lead.cpu));
+        let who = format!("the {sender}'s thread{}", on(lead.cpu));
         all.push(Candidate { who, demand: lead.demand(), pps: view.offered_pps() });
     }
     // Threads of several processes, or of one with more threads than sockets: their time is not all for UDP.
     let pids: BTreeSet<Option<i32>> =
         view.raw.receiver_threads.iter().map(|thread| thread.pid).collect();
     let known = view.unsure.is_none() && pids.len() == 1;
-    if view.reader.count > 0 && !reads && known {
+    if view.reader.count > 0 && !reads && known && !polls(Side::Rx) {
         let lead = &view.reader.lead;
-        let who = format!("the receiver's thread{}", on(lead.cpu));
+        let who = format!("the {receiver}'s thread{}", on(lead.cpu));
         all.push(Candidate { who, demand: lead.demand(), pps: view.delivered_pps() });
     }
     let shared = |cpu: u32| view.sender.cpus.contains(&cpu) || view.reader.cpus.contains(&cpu);

@@ -23,7 +23,8 @@ mod wording;
 use rxpath_record::evidence::Evidence;
 use rxpath_record::verdict::Verdict;
 
-pub use combine::combine;
+pub use combine::{Pair, combine};
+pub use thresholds::PAIRS;
 
 /// Names the stage that limits the delivered rate of one trial.
 ///
@@ -36,6 +37,7 @@ pub use combine::combine;
 /// says so.
 pub fn diagnose(evidence: &Evidence) -> Verdict {
     let view = view::View::new(evidence);
-    let claims = rules::ALL.iter().filter_map(|rule| rule(&view)).collect();
-    choose::verdict(&view, claims, rules::rest(&view))
+    let (all, rest) = rules::of(evidence);
+    let claims = all.iter().filter_map(|rule| rule(&view)).collect();
+    choose::verdict(&view, claims, rest(&view))
 }

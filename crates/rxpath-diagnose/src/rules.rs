@@ -16,6 +16,7 @@ mod one_cpu;
 mod protocol;
 mod qdisc;
 mod ring;
+mod segments;
 mod sender;
 mod sender_or_softirq;
 mod sender_spare;
@@ -31,15 +32,24 @@ mod victim;
 mod waits_elsewhere;
 mod who_reads;
 
+use rxpath_record::evidence::Evidence;
+use rxpath_record::ledger::LedgerUnit;
+
 use crate::claim::Claim;
 use crate::view::View;
-
-pub use unknown::rest;
 
 /// A rule claims, or stays silent if it has nothing to say.
 pub type Rule = fn(&View) -> Option<Claim>;
 
-/// Every rule. Among claims of equal loss, and among claims without loss, the first rule wins.
+/// The rules for this evidence, and what is said when none of them claims.
+pub fn of(evidence: &Evidence) -> (&'static [Rule], fn(&View) -> Claim) {
+    match evidence.ledger.unit {
+        LedgerUnit::Segment if !evidence.watched => (segments::ALL, segments::rest),
+        _ => (ALL, unknown::rest),
+    }
+}
+
+/// The rules of trials over UDP, and of watched hosts. Among claims of equal loss, and among claims without loss, the first rule wins.
 pub const ALL: &[Rule] = &[
     // Losses, in the order of the path.
     qdisc::judge,

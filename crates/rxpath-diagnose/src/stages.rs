@@ -1,5 +1,6 @@
 //! Properties of each stage, in one table: the compiler requires a row for every new stage.
 
+use rxpath_record::ledger::LedgerUnit;
 use rxpath_record::verdict::Stage;
 
 /// Whose packets a verdict about a stage covers.
@@ -46,6 +47,12 @@ impl StageInfo {
     const fn in_softirq(self) -> Self {
         Self { in_softirq: true, ..self }
     }
+}
+
+/// The rules of `rxpath check` to name with a stage: where segments were counted, none that is about UDP.
+pub fn check_rules(stage: Stage, unit: LedgerUnit) -> Vec<String> {
+    let fits = |id: &&&str| unit == LedgerUnit::Datagram || !id.starts_with("udp-");
+    info(stage).check_rules.iter().filter(fits).map(|id| (*id).to_owned()).collect()
 }
 
 /// The properties of a stage.

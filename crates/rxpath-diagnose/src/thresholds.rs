@@ -138,15 +138,18 @@ pub const COVERED_RATIO: f64 = 0.90;
 /// Unaccounted datagrams above this share of the offered ones make the ledger unsound.
 pub const UNACCOUNTED_RATIO: f64 = 0.001;
 
-/// Two single trials this far apart differ by more than noise.
+/// Pairs of trials that a sure answer needs.
+pub const PAIRS: usize = 3;
+
+/// Pairs whose trials are all this far apart differ by more than noise.
 ///
 /// Equal trials on a quiet two-CPU guest differ by 3 to 6 %; moving the softirq gains 30 %.
 pub const PAIRED_RISE_RATIO: f64 = 1.10;
 
-/// Two single trials this near are the same.
+/// Trials of pairs that are all this near are the same.
 pub const PAIRED_SAME_RATIO: f64 = 1.05;
 
-/// A rise at which one pair of trials is enough to be sure.
+/// A rise of the middle pair that is clear.
 pub const PAIRED_CLEAR_RATIO: f64 = 1.20;
 
 /// A queue that holds this share of its buffer on average is full all the time: a reader that stalls now and then empties it

@@ -370,29 +370,38 @@ impl Running<'_> {
         })
     }
 
-    /// One more trial for each variant whose verdict says that only a paired one can decide.
+    /// Pairs of trials for each variant whose verdict says that only they can decide.
     fn paired_trials(&mut self) -> Result<(), LabError> {
         summary::update(&self.resolved, &mut self.manifest);
         for variant in self.resolved.variants.clone() {
             let Some((primary, wanted)) = summary::undecided(&self.manifest, &variant.name) else {
                 continue;
             };
-            let Some(paired) = paired_variant(&variant, wanted) else { continue };
-            if monotonic_ns() >= self.deadline_ns || self.early.is_some() {
-                return Ok(());
+            let Some(both) = paired_variants(&variant, wanted) else { continue };
+            let mut pairs = Vec::new();
+            for _ in 0..rxpath_diagnose::PAIRS {
+                if monotonic_ns() >= self.deadline_ns || self.early.is_some() {
+                    break;
+                }
+                let trials = [self.of_no_block(&both[0])?, self.of_no_block(&both[1])?];
+                if trials.iter().all(|trial| trial.void.is_none()) {
+                    pairs.push(trials.each_ref().map(|trial| trial.evidence.clone()));
+                }
+                self.manifest.trials.extend(trials);
             }
-            let mut trial = self.trial(&paired, 0)?;
-            if self.options.keep_noisy {
-                trial.void = None;
-            }
-            self.progress.trial_ended(&trial);
-            self.tell(What::TrialEnded { trial: trial.trial, void: trial.void.clone() })?;
-            if trial.void.is_none() {
-                summary::decide(&mut self.manifest, &variant.name, &primary, &trial);
-            }
-            self.manifest.trials.push(trial);
+            summary::decide(&mut self.manifest, &variant.name, &primary, &pairs);
         }
         Ok(())
+    }
+
+    fn of_no_block(&mut self, variant: &Variant) -> Result<Trial, LabError> {
+        let mut trial = self.trial(variant, 0)?;
+        if self.options.keep_noisy {
+            trial.void = None;
+        }
+        self.progress.trial_ended(&trial);
+        self.tell(What::TrialEnded { trial: trial.trial, void: trial.void.clone() })?;
+        Ok(trial)
     }
 
     fn end(mut self, outcome: Result<(), LabError>) -> Result<Finished, LabError> {
@@ -425,10 +434,11 @@ impl Running<'_> {
     }
 }
 
-/// The same variant with the receive softirq moved away from the sender's CPU; `None` when there is no other CPU.
-fn paired_variant(variant: &Variant, wanted: PairedTrial) -> Option<Variant> {
-    let mut paired = variant.clone();
-    paired.name = format!("{} (softirq moved)", variant.name);
+/// The variant, and the same with the receive softirq moved away from the sender's CPU; `None` when there is no other CPU.
+fn paired_variants(variant: &Variant, wanted: PairedTrial) -> Option<[Variant; 2]> {
+    let named =
+        |what: &str| Variant { name: format!("{} ({what})", variant.name), ..variant.clone() };
+    let (before, mut paired) = (named("softirq not moved"), named("softirq moved"));
     let away = summary::cpu_beside(variant)?;
     match wanted {
         PairedTrial::Rps => paired.lab.rps_cpus = rxpath_core::CpuList(vec![away]),
@@ -437,5 +447,5 @@ fn paired_variant(variant: &Variant, wanted: PairedTrial) -> Option<Variant> {
             paired.lab.napi_cpu = Some(away);
         }
     }
-    Some(paired)
+    Some([before, paired])
 }

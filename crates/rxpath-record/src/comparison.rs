@@ -31,6 +31,32 @@ pub struct Comparison {
     pub pairs_count: u32,
     /// What the scenario expected: `up`, `down`, `same`.
     pub expected: Option<String>,
+    /// What became of it; absent if nothing was expected, and in runs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expectation: Option<Expectation>,
+}
+
+/// What became of a scenario's expectation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Expectation {
+    /// The metric went the way that was expected.
+    Confirmed,
+    /// It went another way.
+    Contradicted,
+    /// The comparison is inconclusive.
+    Undecided,
+}
+
+impl Expectation {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Confirmed => "confirmed",
+            Self::Contradicted => "contradicted",
+            Self::Undecided => "undecided",
+        }
+    }
 }
 
 /// The difference between two sets of trials in one metric.
@@ -127,15 +153,21 @@ impl Comparison {
         format!("{}, {} {blocks}", self.effect.sureness(&self.metric), self.pairs_count)
     }
 
-    /// Whether it met the scenario's expectation; `None` if nothing was expected or decided.
-    pub fn is_as_expected(&self) -> Option<bool> {
+    /// What became of the scenario's expectation; `None` if nothing was expected.
+    pub fn met(&self) -> Option<Expectation> {
         let came = match (self.effect.outcome, metric::good(&self.metric)) {
             (Word::Same, _) => "same",
             (Word::Better, Good::Up) | (Word::Worse, Good::Down) => "up",
             (Word::Better, Good::Down) | (Word::Worse, Good::Up) => "down",
-            (Word::Inconclusive, _) => return None,
+            (Word::Inconclusive, _) => {
+                return self.expected.as_ref().map(|_| Expectation::Undecided);
+            }
         };
-        self.expected.as_deref().map(|expected| expected == came)
+        let met = |expected: &String| match expected == came {
+            true => Expectation::Confirmed,
+            false => Expectation::Contradicted,
+        };
+        self.expected.as_ref().map(met)
     }
 }
 

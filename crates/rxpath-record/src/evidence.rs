@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_core::Side;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +38,9 @@ pub struct Evidence {
     pub cpus: Vec<CpuUse>,
     /// Receiving sockets.
     pub sockets: Vec<SocketUse>,
+    /// Sides whose threads poll instead of sleeping, as far as known: that they run all the time says nothing of a limit.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub polling_sides: Vec<Side>,
     /// Where the receive softirq runs.
     pub softirq: SoftirqPlace,
     /// `net.core.netdev_max_backlog` in packets, when it can be read.

@@ -152,10 +152,10 @@ fn what_was_expected_is_answered() {
     };
     let (rate, time) = ("delivered_pps", "service_time_p50_us");
     for (outcome, metric, expected, told) in [
-        ("better", rate, Some("up"), "up: as expected"),
-        ("worse", rate, Some("up"), "up: not as expected"),
-        ("better", time, Some("down"), "down: as expected"),
-        ("same", rate, Some("same"), "same: as expected"),
+        ("better", rate, Some("up"), "up: confirmed"),
+        ("worse", rate, Some("up"), "up: contradicted"),
+        ("better", time, Some("down"), "down: confirmed"),
+        ("same", rate, Some("same"), "same: confirmed"),
         ("inconclusive", rate, Some("up"), "up: undecided"),
         ("better", rate, None, "–"),
     ] {

@@ -86,13 +86,11 @@ pub(crate) fn confidence(confidence: Confidence) -> &'static str {
     }
 }
 
-/// The scenario's expectation, and whether it was met: `up: as expected`.
+/// The scenario's expectation, and what became of it: `up: confirmed`.
 pub(crate) fn expected(comparison: &Comparison) -> String {
-    let Some(expected) = &comparison.expected else { return "–".into() };
-    match comparison.is_as_expected() {
-        Some(true) => format!("{expected}: as expected"),
-        Some(false) => format!("{expected}: not as expected"),
-        None => format!("{expected}: undecided"),
+    match (&comparison.expected, comparison.met()) {
+        (Some(expected), Some(met)) => format!("{expected}: {}", met.word()),
+        _ => "–".into(),
     }
 }
 

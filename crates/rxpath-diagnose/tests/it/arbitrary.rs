@@ -3,6 +3,7 @@
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use rxpath_core::Side;
 use rxpath_record::evidence::{
     AnyProtocol, ConntrackUse, ContendedLock, CpuPackets, CpuUse, Evidence, Halt, Listener,
     LockWaiter, Owner, Probed, ProbedCpu, ProbedTask, SocketUse, SoftirqPlace, Spread,
@@ -10,7 +11,7 @@ use rxpath_record::evidence::{
 };
 use rxpath_record::ledger::{CrossCheck, Drop, Ledger, Place};
 
-use crate::made::scenes;
+use crate::made::{scenes, scenes_of_segments};
 
 fn number() -> impl Strategy<Value = f64> {
     prop_oneof![
@@ -344,6 +345,7 @@ prop_compose! {
         let (backlog_limit_packets, segments_per_send, reader_stall_s, watched) = extra;
         Evidence {
             narrowed: false,
+            polling_sides: [vec![], vec![Side::Tx], vec![Side::Rx]][watch.2].clone(),
             watched, window_s, target_pps, offered_pps, delivered_pps, sender_blocked_s, sender_threads, receiver_threads,
             cpus, sockets, softirq, backlog_limit_packets, segments_per_send, reader_stall_s, ledger,
             spread: probes.0, conntrack: probes.1, probed: probes.2,
@@ -365,7 +367,8 @@ prop_compose! {
 /// Evidence near a scene: the broken kind alone would hardly ever reach the deeper rules.
 pub fn near_a_scene() -> impl Strategy<Value = Evidence> {
     let scale = || 0.5..1.6f64;
-    (prop::sample::select(scenes()), vec(scale(), 8)).prop_map(|((_, mut e), by)| {
+    let all = scenes().into_iter().chain(scenes_of_segments()).collect::<Vec<_>>();
+    (prop::sample::select(all), vec(scale(), 8)).prop_map(|((_, mut e), by)| {
         e.window_s *= by[0];
         e.offered_pps *= by[1];
         e.delivered_pps *= by[2];

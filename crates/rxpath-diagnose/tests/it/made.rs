@@ -1,10 +1,11 @@
 //! Evidence made by hand, with round numbers, one scene each.
 
+use rxpath_core::Side;
 use rxpath_record::evidence::{
     ConntrackUse, ContendedLock, CpuPackets, CpuUse, Evidence, LockWaiter, Probed, ProbedCpu,
     ProbedTask, SocketUse, SoftirqPlace, Spread, ThreadUse,
 };
-use rxpath_record::ledger::{CrossCheck, Drop, Ledger, Place};
+use rxpath_record::ledger::{CrossCheck, Drop, Ledger, LedgerUnit, Place};
 use rxpath_record::verdict::Verdict;
 
 /// A thread on one CPU.
@@ -179,6 +180,44 @@ fn scenes_of_spreading_and_probes() -> Vec<(&'static str, Evidence)> {
         ("victim", victim(0.4)),
         ("tick_artefact", ticks_err(0.0, 0.4)),
         ("tick_artefact_too_much", ticks_err(0.9, 0.4)),
+    ]
+}
+
+/// Trials over TCP: what limits is a thread or a CPU, or segments are lost.
+pub fn scenes_of_segments() -> Vec<(&'static str, Evidence)> {
+    let of = |server: [f64; 2], client: [f64; 2], drops: Vec<Drop>| {
+        let mut e = trial(200_000, drops);
+        e.ledger.unit = LedgerUnit::Segment;
+        e.sockets.clear();
+        e.sender_threads = vec![thread("load", 0, client[0], client[1], 0)];
+        e.receiver_threads = vec![thread("serve", 1, server[0], server[1], 0)];
+        let idle = |[running, waiting]: [f64; 2]| (1.0 - running - waiting).max(0.0);
+        e.cpus = vec![cpu(0, 0.2, idle(client)), cpu(1, 0.0, idle(server))];
+        e
+    };
+    let (half, full) = ([0.5, 0.01], [0.99, 0.005]);
+    let refused = || vec![lost(Place::SocketBacklog, "rx/TcpExt.TCPBacklogDrop", 9_000)];
+    let mut softirq = rps(of(half, half, vec![]), 2);
+    softirq.cpus.push(cpu(2, 0.98, 0.0));
+    vec![
+        ("segments_server", of(full, half, vec![])),
+        ("segments_client", of(half, full, vec![])),
+        ("segments_both", of(full, full, vec![])),
+        ("segments_polling", {
+            let mut e = of(full, full, vec![]);
+            e.polling_sides = vec![Side::Tx, Side::Rx];
+            e
+        }),
+        ("segments_server_waits", of([0.5, 0.45], half, vec![])),
+        ("segments_softirq", softirq),
+        ("segments_lost", of(half, half, refused())),
+        ("segments_nobody", of(half, half, vec![])),
+        ("segments_nothing_sent", {
+            let mut e = of([0.0; 2], [0.0; 2], vec![]);
+            e.ledger = Ledger { unit: LedgerUnit::Segment, ..Ledger::default() };
+            (e.offered_pps, e.delivered_pps) = (0.0, 0.0);
+            e
+        }),
     ]
 }
 

@@ -1,6 +1,6 @@
 //! The paired trial tells the sender from the receive softirq in its call, or says why it does not.
 
-use rxpath_diagnose::{combine, diagnose};
+use rxpath_diagnose::{PAIRS, Pair, combine, diagnose};
 use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage, Verdict};
@@ -9,7 +9,32 @@ use crate::made::{cpu, lost, nothing, rps, slow_reader, text, thread, trial};
 
 fn decide(paired: &Evidence) -> Verdict {
     let primary = trial(270_000, vec![]);
-    combine(&diagnose(&primary), &primary, paired)
+    combine(&diagnose(&primary), &[Pair { before: &primary, after: paired }; PAIRS])
+}
+
+/// The same with these rates in the paired trials, one pair each.
+fn decide_by(rates_pps: &[u64]) -> Verdict {
+    let primary = trial(270_000, vec![]);
+    let paired: Vec<Evidence> = rates_pps.iter().map(|pps| rps(trial(*pps, vec![]), 1)).collect();
+    let pairs: Vec<Pair> = paired.iter().map(|after| Pair { before: &primary, after }).collect();
+    combine(&diagnose(&primary), &pairs)
+}
+
+#[test]
+fn every_pair_must_say_the_same() {
+    let (open, weak) = (Stage::SenderOrSoftirq, Confidence::Weak);
+    let all = decide_by(&[351_000, 340_000, 360_000]);
+    assert_eq!((all.stage, all.confidence), (Stage::Softirq, Confidence::Strong));
+    assert!(all.evidence.iter().any(|line| line.text.contains("each pair: ")), "{}", text(&all));
+    // One pair that shows no rise may be the noise, or the other two are.
+    let mixed = decide_by(&[351_000, 272_000, 360_000]);
+    assert_eq!((mixed.stage, mixed.confidence), (open, weak));
+    let mixed = decide_by(&[272_000, 300_000, 271_000]);
+    assert_eq!((mixed.stage, mixed.confidence), (open, weak));
+    // What a void trial leaves is not enough to be sure.
+    let few = decide_by(&[351_000, 360_000]);
+    assert_eq!((few.stage, few.confidence), (Stage::Softirq, Confidence::Fair));
+    assert_eq!(decide_by(&[]), diagnose(&trial(270_000, vec![])));
 }
 
 #[test]
@@ -76,7 +101,8 @@ fn an_empty_paired_trial_decides_nothing() {
 fn what_was_decided_stays_decided_and_gains_both_rates() {
     for primary in [nothing(), slow_reader(0.99, 0.0)] {
         let before = diagnose(&primary);
-        let after = combine(&before, &primary, &rps(trial(900_000, vec![]), 1));
+        let faster = rps(trial(900_000, vec![]), 1);
+        let after = combine(&before, &[Pair { before: &primary, after: &faster }]);
         assert_eq!((after.stage, after.confidence), (before.stage, before.confidence));
         assert_eq!(after.evidence.len(), before.evidence.len() + 2);
         let said = &after.evidence[before.evidence.len()].text;

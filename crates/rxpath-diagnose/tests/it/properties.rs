@@ -1,7 +1,7 @@
 //! What holds for any evidence, however broken.
 
 use proptest::prelude::*;
-use rxpath_diagnose::{combine, diagnose};
+use rxpath_diagnose::{Pair, combine, diagnose};
 use rxpath_record::evidence::{Evidence, SoftirqPlace};
 use rxpath_record::verdict::Verdict;
 
@@ -87,7 +87,8 @@ proptest! {
         pair.iter_mut().flat_map(|e| &mut e.ledger.drops).for_each(|d| d.counter = "counter".into());
         let others = pair.iter_mut().flat_map(|e| &mut e.any_protocol);
         others.for_each(|loss| loss.drop.counter = "counter".into());
-        sound(&combine(&diagnose(&pair[0]), &pair[0], &pair[1]))?;
+        let pairs = [Pair { before: &pair[0], after: &pair[1] }, Pair { before: &pair[1], after: &pair[0] }];
+        sound(&combine(&diagnose(&pair[0]), &pairs))?;
     }
 
     // Of evidence that is whole in itself: a thread on a CPU that has no entry is a hole that goes with the thread.

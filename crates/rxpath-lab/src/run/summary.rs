@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rxpath_diagnose::combine;
+use rxpath_diagnose::{Pair, combine};
 use rxpath_record::agreement::agreed;
 use rxpath_record::comparison::{Comparison, Effect, NoiseFloor, Outcome, Reason};
+use rxpath_record::evidence::Evidence;
 use rxpath_record::manifest::{Manifest, Metric, Trial, VariantSummary};
 use rxpath_record::metric;
 use rxpath_record::verdict::{PairedTrial, Verdict};
@@ -45,9 +46,13 @@ pub fn update(resolved: &Resolved, manifest: &mut Manifest) {
                 .map_or_else(Effect::not_measured, |(_, found)| Effect::of(found, &compare.metric)),
             pairs_count: of(compare).map_or(0, |(_, found)| found.pairs as u32),
             expected: compare.expected.clone(),
+            expectation: None,
         })
         .collect();
     doubt_selection(resolved, manifest, &mut comparisons);
+    for comparison in &mut comparisons {
+        comparison.expectation = comparison.met();
+    }
     manifest.comparisons = comparisons;
     manifest.noise_floor = noise_floor(resolved, manifest)
         .map(|floor| NoiseFloor { trial_noise_ratio: noise, ..floor });
@@ -207,17 +212,17 @@ pub fn undecided(manifest: &Manifest, variant: &str) -> Option<(Verdict, PairedT
     Some((verdict, wanted))
 }
 
-/// Replaces a variant's verdict by the one that its paired trial decides.
-pub fn decide(manifest: &mut Manifest, variant: &str, primary: &Verdict, paired: &Trial) {
-    let agreement = manifest.summary(variant).and_then(|summary| summary.agreement.clone());
-    let Some(agreement) = agreement else { return };
-    let spoke = manifest.trials.iter().find(|trial| trial.trial == agreement.trial);
-    let Some(evidence) = spoke.map(|trial| trial.evidence.clone()) else { return };
-    let mut decided = combine(primary, &evidence, &paired.evidence);
-    decided.confidence = agreement.limit(decided.confidence);
-    if let Some(summary) = manifest.variants.iter_mut().find(|summary| summary.name == variant) {
-        summary.verdict = Some(decided);
+/// Replaces a variant's verdict by the one that its paired trials decide.
+pub fn decide(manifest: &mut Manifest, variant: &str, primary: &Verdict, pairs: &[[Evidence; 2]]) {
+    let pairs: Vec<Pair> = pairs.iter().map(|[before, after]| Pair { before, after }).collect();
+    let Some(summary) = manifest.variants.iter_mut().find(|summary| summary.name == variant) else {
+        return;
+    };
+    let mut decided = combine(primary, &pairs);
+    if let Some(agreement) = &summary.agreement {
+        decided.confidence = agreement.limit(decided.confidence);
     }
+    summary.verdict = Some(decided);
 }
 
 /// A CPU of the variant's workloads that is not the sender's; the receiver's, when they differ.

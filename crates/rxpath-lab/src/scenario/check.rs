@@ -4,6 +4,7 @@ use rxpath_core::{CpuList, Warning};
 
 use super::error::{FileError, nearest};
 use super::keys::{find, names_in};
+use super::merge::Overlay;
 use super::reader::Reader;
 use super::spec::{Lab, Protocol, Topology, Trials};
 use crate::run::capacity::Objectives;
@@ -208,6 +209,24 @@ fn capacity_slo(reader: &Reader<'_>) -> Result<(), FileError> {
     is_read
         .map(|_| ())
         .map_err(|why| error(reader, key, format!("`{key}`: {why}"), "write loss=0.1% or p99<2ms"))
+}
+
+/// The capacity is searched once, with the first variant that asks for a share of it.
+pub fn one_capacity(variants: impl Iterator<Item = Overlay>) -> Result<(), FileError> {
+    let key = "load.capacity_slo";
+    let mut asking = variants.filter(|merged| merged.get("load.capacity_ratio").is_some());
+    let Some(first) = asking.next() else { return Ok(()) };
+    let slo = |overlay: &Overlay| overlay.get(key).map(|setting| setting.value.clone());
+    for merged in asking {
+        if slo(&first) != slo(&merged) {
+            let at = merged.get(key).or(first.get(key)).map(|setting| setting.at.clone());
+            let wrong =
+                format!("variants differ in `{key}`, and one capacity is searched for all of them");
+            let right = "write it once under [load], or make two scenarios";
+            return Err(FileError::new(&at.unwrap_or(super::error::At::Line(1)), wrong, right));
+        }
+    }
+    Ok(())
 }
 
 fn size(reader: &mut Reader<'_>, lab: &Lab) -> Result<(), FileError> {

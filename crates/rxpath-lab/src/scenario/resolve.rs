@@ -44,6 +44,7 @@ fn resolve_file(file: &ScenarioFile, host: &HostShape) -> Result<Resolved, FileE
     let made = expand(file);
     let mut warnings = Vec::new();
     warn_overridden(file, &made, &mut warnings);
+    check::one_capacity(made.iter().map(|made| lay(&base, &made.over)))?;
     let mut variants = Vec::new();
     for made in made {
         variants.push(resolve_variant(made, &base, &places, &mut warnings)?);

@@ -44,6 +44,8 @@ pub struct EvidenceInput<'a> {
     pub segments_per_send: Option<u32>,
     /// Offered and delivered packets per second of the window.
     pub pps: [f64; 2],
+    /// Sides whose threads never sleep.
+    pub polling_sides: Vec<Side>,
     /// Where the receive softirq runs.
     pub softirq: SoftirqPlace,
     /// How the load could be spread, and how it was.
@@ -70,6 +72,7 @@ pub fn gather(seen: &EvidenceInput<'_>) -> Evidence {
         sender_threads: threads(seen.between, &seen.load),
         receiver_threads: threads(seen.between, &seen.serve),
         cpus: seen.between.cpus.clone(),
+        polling_sides: seen.polling_sides.clone(),
         sockets: seen
             .served
             .map_or_else(Vec::new, |(result, lines)| sockets(seen.between, result, lines)),

@@ -7,7 +7,7 @@ use rxpath_record::capacity::{
     Capacity, CapacityGoal, FreshTrials, LoadClass, SearchEnd, TriedLoad,
 };
 use rxpath_record::comparison::{
-    Change, Comparison, Effect, JudgedBy, NoiseFloor, Outcome, Reason,
+    Change, Comparison, Effect, Expectation, JudgedBy, NoiseFloor, Outcome, Reason,
 };
 use rxpath_record::environment::{Environment, HostFacts};
 use rxpath_record::event::{Event, What};
@@ -156,6 +156,7 @@ pub fn manifest() -> Manifest {
             },
             pairs_count: 2,
             expected: Some("up".into()),
+            expectation: Some(Expectation::Confirmed),
         }],
         noise_floor: Some(NoiseFloor {
             metric: "delivered_pps".into(),

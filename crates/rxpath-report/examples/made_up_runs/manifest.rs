@@ -123,5 +123,6 @@ fn compare(base: &VariantSummary, variant: &VariantSummary) -> Comparison {
         },
         pairs_count: variant.trials_count.min(base.trials_count),
         expected: Some("up".into()),
+        expectation: None,
     }
 }

@@ -118,7 +118,8 @@ impl CompareCommand {
         let hosts_changed = hosts::changed(base.environment.as_ref(), other.environment.as_ref());
         let scenario_changed = conditions::scenario(&base.manifest, &other.manifest);
         let mut warnings = warnings(&base, &other, &scenario_changed);
-        let mut outcome = gate::worst(differences.iter().map(|one| &one.effect), self.fail_on);
+        let mut outcome =
+            gate::worst(differences.iter().map(|one| gate::word(&one.effect, self.fail_on)));
         if assumes_no_run_scatter && matches!(outcome, Outcome::Better | Outcome::Worse) {
             let text = "the differences hold only if two runs of the same code do not differ";
             let why = "another boot or another hour can change a rate by more than trials scatter";

@@ -49,7 +49,8 @@ pub struct RunCommand {
     /// Count trials that other load on the machine disturbed; their grade shows it
     #[arg(long)]
     keep_noisy: bool,
-    /// Exit by the verdicts of the comparisons: 0 better or the same, 1 worse, 4 inconclusive
+    /// Exit by the comparisons: 0 as the scenario expects; without an expectation, better or the same; 1 contradicted
+    /// or worse; 4 inconclusive
     #[arg(long)]
     check: bool,
     /// What ends with exit 1
@@ -118,10 +119,11 @@ impl RunCommand {
             output::text(&experiment::summary(&finished.manifest))?;
             output::line(&format!("report: {}", report.display()))?;
         }
-        let comparisons = finished.manifest.comparisons.iter().map(|found| &found.effect);
+        let words =
+            finished.manifest.comparisons.iter().map(|one| gate::expected(one, self.fail_on));
         match conclusion(&finished)? {
             Exit::Done if missing.is_some() => Ok(Exit::Partial),
-            Exit::Done if self.check => Ok(gate::exit(gate::worst(comparisons, self.fail_on))),
+            Exit::Done if self.check => Ok(gate::exit(gate::worst(words))),
             exit => Ok(exit),
         }
     }

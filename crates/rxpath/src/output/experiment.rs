@@ -170,8 +170,12 @@ fn percent(ratio: f64) -> String {
 
 fn difference(comparison: &Comparison) -> String {
     let (metric, effect) = (&comparison.metric, &comparison.effect);
+    let expected = match (&comparison.expected, comparison.met()) {
+        (Some(expected), Some(met)) => format!("; expected {expected}: {}", met.word()),
+        _ => String::new(),
+    };
     format!(
-        "{} / {}: {metric}: {} ({}): {}",
+        "{} / {}: {metric}: {} ({}): {}{expected}",
         comparison.variant,
         comparison.base,
         effect.amount(metric),

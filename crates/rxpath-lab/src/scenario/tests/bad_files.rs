@@ -20,6 +20,10 @@ fn each_error_names_its_line_and_what_would_be_right() {
             "[load]\ncapacity_ratio = 0.5\ncapacity_slo = \"loss=0, p99<2ms\"",
             "t.toml:4: `load.capacity_slo`: `p99<2ms`: a datagram has no reply to wait for; write loss=0.1% or p99<2ms",
         ),
+        (
+            "[load]\ncapacity_ratio = 0.5\n[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\nload.capacity_slo = \"loss=0\"",
+            "t.toml:8: variants differ in `load.capacity_slo`, and one capacity is searched for all of them; write it once under [load], or make two scenarios",
+        ),
         ("[serve]\nrate = 1", "t.toml:3: [serve] has no key `rate`; `rate` belongs to [load]"),
         (
             "[lab]\nmtu = 9000",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Warning;
+use rxpath_core::{Side, Warning};
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::{Ledger, SegmentInput, segments_between};
@@ -44,6 +44,7 @@ pub(super) fn compose(
         target_pps: None,
         segments_per_send: None,
         pps: rates(&input, raw),
+        polling_sides: polling(variant),
         softirq: testbed.softirq(),
         spread: spread(testbed, raw),
         backlog_limit_packets: testbed.backlog_limit_packets(),
@@ -55,12 +56,13 @@ pub(super) fn compose(
         let text = format!("{:.1} % of the segments were sent again", ratio * 100.0);
         Warning::new("retransmissions", text).because("segments were lost, or thought lost")
     });
+    let verdict = Some(rxpath_diagnose::diagnose(&evidence));
     Composed {
         ledger,
         evidence,
         moved,
         blocked: closed(variant),
-        verdict: None,
+        verdict,
         warnings: warnings.into_iter().collect(),
     }
 }
@@ -72,6 +74,16 @@ const MANY: f64 = 0.01;
 fn closed(variant: &Variant) -> bool {
     let options = variant.load.own().map(|own| &own.options);
     options.is_none_or(|options| options.rate.is_none() && options.bitrate.is_none())
+}
+
+/// Sides whose threads never sleep: a client with a schedule spins towards its next request.
+fn polling(variant: &Variant) -> Vec<Side> {
+    let load = variant.load.own().map(|own| &own.options);
+    let spins = load.is_some_and(|it| it.rate.is_some() && it.pacing.as_deref() != Some("sleep"));
+    let serve = variant.serve.own().map(|own| &own.options);
+    let polls = serve.is_some_and(|it| it.busy_poll.is_some() || it.epoll_timeout == Some(0));
+    let sides = [(Side::Tx, spins), (Side::Rx, polls)];
+    sides.into_iter().filter_map(|(side, never_sleeps)| never_sleeps.then_some(side)).collect()
 }
 
 /// Segments per second of the window from the load's side to the server's: sent, and seen by its IP.
@@ -227,6 +239,19 @@ mod tests {
         assert!(said.unwrap().starts_with("p999 of the times"), "it says which");
         assert_eq!(timed(999).0, ["p50", "p90"]);
         assert!(timed(3).1.unwrap().contains("3 requests were timed, 20 are needed"));
+    }
+
+    #[test]
+    fn sides_that_never_sleep_are_known() {
+        let sides = |text: &str| {
+            let text = format!("question = \"?\"\n[serve]\nprotocol = \"http\"\n{text}");
+            let file = parse(&text, "t", "t").unwrap();
+            polling(&resolve(&file, &[], &HostShape::flat(2)).unwrap().variants[0])
+        };
+        assert_eq!(sides(""), []);
+        assert_eq!(sides("epoll_timeout = 1000\n[load]\nrate = \"1k\"\npacing = \"sleep\"\n"), []);
+        assert_eq!(sides("epoll_timeout = 0\n"), [Side::Rx]);
+        assert_eq!(sides("busy_poll = \"50us\"\n[load]\nrate = \"1k\"\n"), [Side::Tx, Side::Rx]);
     }
 
     #[test]

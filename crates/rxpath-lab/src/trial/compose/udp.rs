@@ -42,6 +42,7 @@ pub(super) fn compose(
         target_pps: sent.and_then(|load| load.target_pps),
         segments_per_send: sent.map(|load| load.segments_per_send),
         pps: rates(&input, &ledger, spans),
+        polling_sides: Vec::new(),
         softirq: testbed.softirq(),
         spread: spread(testbed, raw),
         backlog_limit_packets: testbed.backlog_limit_packets(),

@@ -1,0 +1,203 @@
+//! Trials over TCP. TCP waits where UDP loses, so most limits are a thread or a CPU without time left.
+
+use rxpath_record::verdict::{Confidence, Stage};
+
+use super::softirq::saturated;
+use crate::claim::{Claim, Part};
+use crate::lines::{cpu_use, drops, lead, line, others_on, place};
+use crate::view::{Pace, Side, View};
+use crate::wording::{count, percent};
+
+/// The rules of a trial over TCP, in the order of [`super::ALL`].
+pub const ALL: &[super::Rule] = &[lost, server, server_waits, client, softirq];
+
+fn lost(view: &View) -> Option<Claim> {
+    let at = view.losses().filter(|drop| view.is_loss_at(drop.place, drop.packets));
+    let most = at.max_by_key(|drop| drop.packets)?;
+    let sentence = format!(
+        "segments are lost at {}: {} of those that the client sent",
+        place(most.place),
+        percent(view.share_at(most.place, most.packets))
+    );
+    Some(
+        Claim::new(Stage::TcpRetransmit, Confidence::Fair, &[Part::Ledger], sentence.clone())
+            .losing(most.packets)
+            .because(drops(view, most.place))
+            .remedy(format!("find what dropped them: `{}` counted them", most.counter))
+            .next(sentence),
+    )
+}
+
+/// The thread of this side that has least time left, in words.
+fn busy(view: &View, side: &Side) -> String {
+    let ran = format!("its busiest thread ran {} of the window", percent(side.lead.running));
+    match side.lead.cpu.and_then(|cpu| Some((cpu, view.busy_ratio(cpu)?))) {
+        Some((cpu, busy)) => format!("{ran}, and CPU {cpu} was {} busy", percent(busy)),
+        None => ran,
+    }
+}
+
+/// Whether this side's CPU time shows that it has no time left.
+fn is_full(view: &View, end: End) -> bool {
+    let side = end.of(view);
+    side.count > 0 && side.lead.pace() == Pace::Full && !end.polls(view)
+}
+
+/// One end of the connections.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Client,
+    Server,
+}
+
+impl End {
+    fn of<'v, 'a>(self, view: &'v View<'a>) -> &'v Side<'a> {
+        match self {
+            Self::Client => &view.sender,
+            Self::Server => &view.reader,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        }
+    }
+
+    fn polls(self, view: &View) -> bool {
+        let side = match self {
+            Self::Client => rxpath_core::Side::Tx,
+            Self::Server => rxpath_core::Side::Rx,
+        };
+        view.raw.polling_sides.contains(&side)
+    }
+
+    /// What its busiest thread did.
+    fn ran(self, view: &View) -> String {
+        let running = percent(self.of(view).lead.running);
+        let polls = if self.polls(view) { ", because it polls instead of sleeping" } else { "" };
+        format!("the {}'s busiest thread ran {running} of the window{polls}", self.word())
+    }
+}
+
+fn full(view: &View, end: End, stage: Stage, needs: &'static [Part]) -> Option<Claim> {
+    if !is_full(view, end) {
+        return None;
+    }
+    let (who, side) = (end.word(), end.of(view));
+    let alone = [End::Client, End::Server]
+        .into_iter()
+        .filter(|other| *other != end)
+        .all(|other| other.of(view).count > 0 && !is_full(view, other));
+    let cpu = side.lead.cpu;
+    let sentence = format!("the {who} is the limit: {}", busy(view, side));
+    Some(
+        Claim::new(
+            stage,
+            if alone { Confidence::Strong } else { Confidence::Fair },
+            needs,
+            sentence,
+        )
+        .on(cpu)
+        .because([lead(who, side)])
+        .because(cpu.and_then(|cpu| cpu_use(view, cpu)))
+        .because(others_on(view, cpu))
+        .next(format!("the {who}: {}", busy(view, side))),
+    )
+}
+
+fn server(view: &View) -> Option<Claim> {
+    let needs = &[Part::Window, Part::Cpus, Part::Readers];
+    Some(
+        full(view, End::Server, Stage::Application, needs)?
+            .remedy("more threads of the server, each on a CPU of its own (`--threads`)")
+            .remedy(
+                "less work per request in the server (`--work`), or more bytes per system call",
+            ),
+    )
+}
+
+fn server_waits(view: &View) -> Option<Claim> {
+    let side = &view.reader;
+    if side.count == 0 || side.lead.pace() != Pace::KeptWaiting {
+        return None;
+    }
+    let sentence = format!(
+        "the server waits for its CPU: its busiest thread ran {} of the window and was ready to run for another {}",
+        percent(side.lead.running),
+        percent(side.lead.waiting)
+    );
+    Some(
+        Claim::new(
+            Stage::ApplicationDescheduled,
+            Confidence::Fair,
+            &[Part::Window, Part::Cpus, Part::Readers],
+            sentence,
+        )
+        .on(side.lead.cpu)
+        .because([lead("server", side)])
+        .because(side.lead.cpu.and_then(|cpu| cpu_use(view, cpu)))
+        .because(others_on(view, side.lead.cpu))
+        .remedy("give the server a CPU of its own (`--cpu`), apart from the client's and from other programs")
+        .next("the server waits for its CPU"),
+    )
+}
+
+fn client(view: &View) -> Option<Claim> {
+    let needs = &[Part::Window, Part::Cpus, Part::Senders];
+    let softirq = view.softirq_on_sender().then(|| {
+        let text = "the receive softirq of its segments runs in its own calls";
+        line(text, "the lab's device and RPS mask")
+    });
+    Some(
+        full(view, End::Client, Stage::Sender, needs)?
+            .because(softirq)
+            .remedy("more threads of the client, each on a CPU of its own (`--threads`): the server can take more"),
+    )
+}
+
+fn softirq(view: &View) -> Option<Claim> {
+    let cpu = saturated(view)?;
+    let sentence = format!(
+        "receive softirq processing on CPU {cpu} is the limit: CPU {cpu} is {} busy, most of it in softirqs",
+        percent(view.busy_ratio(cpu)?)
+    );
+    Some(
+        Claim::new(Stage::Softirq, Confidence::Fair, &[Part::Window, Part::Cpus], sentence)
+            .on(Some(cpu))
+            .because(cpu_use(view, cpu))
+            .because(others_on(view, Some(cpu)))
+            .remedy(format!("take work off CPU {cpu}: fewer netfilter rules and hooks on the way in, programs on other CPUs"))
+            .remedy("let segments share their cost: GRO on the receiving device, TSO on the sending one")
+            .next(format!("the receive softirq on CPU {cpu}")),
+    )
+}
+
+/// Nobody is full: requests wait for replies.
+pub fn rest(view: &View) -> Claim {
+    if view.offered_packets() == 0 {
+        let sentence = "the client sent nothing: there is nothing to explain".into();
+        return Claim::new(Stage::Unknown, Confidence::Weak, &[Part::Window], sentence)
+            .remedy("look at the client's own output: it may have failed to connect");
+    }
+    let sentence = format!(
+        "no CPU is the limit: {}; {}; requests wait for each other, for wake-ups or for their time in the schedule",
+        End::Server.ran(view),
+        End::Client.ran(view)
+    );
+    let lost = format!(
+        "{} of {} segments were lost",
+        count(view.lost_packets()),
+        count(view.offered_packets())
+    );
+    Claim::new(
+        Stage::Nothing,
+        Confidence::Fair,
+        &[Part::Window, Part::Cpus, Part::Senders, Part::Readers],
+        sentence,
+    )
+    .because([lead("server", &view.reader), lead("client", &view.sender), line(lost, "ledger")])
+    .remedy("more connections or a higher rate on the client, to find the limit")
+    .remedy("less delay per request: busy polling, CPUs that stay awake, no interrupt moderation")
+}
