@@ -5,7 +5,7 @@ use rxpath_record::verdict::{Confidence, Stage};
 use super::softirq::saturated;
 use crate::claim::{Claim, Part};
 use crate::lines::{cpu_use, drops, lead, line, others_on, place};
-use crate::view::{Pace, Side, View};
+use crate::view::{Pace, Side, View, sound_ratio};
 use crate::wording::{count, percent};
 
 /// The rules of a trial over TCP, in the order of [`super::ALL`].
@@ -118,9 +118,18 @@ fn server(view: &View) -> Option<Claim> {
     )
 }
 
+/// Whether other threads were on the server's CPU for a good part of the time in which it waited. A thread that is woken
+/// is ready before its CPU switches to it: tens of thousands of requests a second add up to as much.
+fn others_took_it(view: &View) -> bool {
+    let lead = &view.reader.lead;
+    let usage = lead.cpu.and_then(|cpu| view.cpu(cpu));
+    let foreign = usage.and_then(|usage| usage.foreign_ratio).map_or(0.0, sound_ratio);
+    foreign >= lead.waiting / 2.0 || view.sender_on_reader().is_some() || lead.cpu.is_none()
+}
+
 fn server_waits(view: &View) -> Option<Claim> {
     let side = &view.reader;
-    if side.count == 0 || side.lead.pace() != Pace::KeptWaiting {
+    if side.count == 0 || side.lead.pace() != Pace::KeptWaiting || !others_took_it(view) {
         return None;
     }
     let sentence = format!(

@@ -208,7 +208,12 @@ pub fn scenes_of_segments() -> Vec<(&'static str, Evidence)> {
             e.polling_sides = vec![Side::Tx, Side::Rx];
             e
         }),
-        ("segments_server_waits", of([0.5, 0.45], half, vec![])),
+        ("segments_server_waits", {
+            let mut e = of([0.5, 0.45], half, vec![]);
+            e.cpus[1].foreign_ratio = Some(0.43);
+            e
+        }),
+        ("segments_wake_ups", of([0.4, 0.15], half, vec![])),
         ("segments_softirq", softirq),
         ("segments_lost", of(half, half, refused())),
         ("segments_nobody", of(half, half, vec![])),

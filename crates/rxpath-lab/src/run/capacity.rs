@@ -11,7 +11,9 @@ use rxpath_core::units::si;
 use rxpath_core::{Nanos, Warning};
 use rxpath_record::capacity::{Capacity, SearchEnd};
 use rxpath_record::event::What;
+use rxpath_record::ledger::LedgerUnit;
 use rxpath_record::manifest::Trial;
+use rxpath_record::verdict::{Stage, Verdict};
 use rxpath_stats::load_class::Goal;
 use rxpath_stats::load_search::{End, Next, Outcome, Plan, Search, Turn};
 
@@ -254,8 +256,13 @@ impl Running<'_> {
 impl Left {
     fn keep(&mut self, trial: &Trial, rate: f64, shown: &Shown) {
         self.latencies_us.entry(key(rate)).or_default().extend(shown.latency_us);
+        // A little loss is a bad trial of a search, and nothing that a diagnosis of one trial minds.
+        let minds = |verdict: &&Verdict| {
+            verdict.stage != Stage::Nothing || trial.ledger.unit == LedgerUnit::Segment
+        };
         if !matches!(shown.outcome, Outcome::Good { .. } | Outcome::Short) {
-            self.verdicts.entry(key(rate)).or_default().extend(trial.verdict.clone());
+            let verdict = trial.verdict.as_ref().filter(minds).cloned();
+            self.verdicts.entry(key(rate)).or_default().extend(verdict);
         }
     }
 }

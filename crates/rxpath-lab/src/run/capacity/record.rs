@@ -87,11 +87,13 @@ fn tried(load: &Load, search: &Search, bounds: &Bounds, left: &Left) -> TriedLoa
     }
 }
 
-/// The verdict whose stage most of the failing trials name; of equal counts, the surest one.
+/// The verdict whose stage most of the failing trials name; of equal counts, the surest one. That no CPU is the limit
+/// counts where none of them names one.
 fn usual(verdicts: &[Verdict]) -> Option<Verdict> {
     let count = |stage: Stage| verdicts.iter().filter(|verdict| verdict.stage == stage).count();
-    let named = verdicts.iter().filter(|it| !matches!(it.stage, Stage::Nothing | Stage::Unknown));
-    named.max_by_key(|verdict| (count(verdict.stage), verdict.confidence)).cloned()
+    let known = verdicts.iter().filter(|verdict| verdict.stage != Stage::Unknown);
+    let names = |verdict: &Verdict| verdict.stage != Stage::Nothing;
+    known.max_by_key(|it| (names(it), count(it.stage), it.confidence)).cloned()
 }
 
 #[cfg(test)]
@@ -128,6 +130,10 @@ mod tests {
             Some((app, weak))
         );
         assert_eq!(of(&[(Stage::Unknown, weak)]), None);
+        assert_eq!(
+            of(&[(Stage::Nothing, weak), (Stage::Unknown, weak)]),
+            Some((Stage::Nothing, weak))
+        );
         assert_eq!(of(&[]), None);
     }
 }
