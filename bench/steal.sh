@@ -81,7 +81,7 @@ done
 # Rounds in which something else used a fifth of the CPU are left out; too few left give no interval.
 errors() { # kpps, column: error of the total or of the own share
 	awk -v kpps="$1" -v column="$2" '$1 == kpps && !$7 {
-		print column == "share" ? $6 - $5 : kpps >= 50 ? $4 / $2 - 1 : $4 - $2 }' "$all"
+		print (column == "share" ? $6 - $5 : kpps >= 50 ? $4 / $2 - 1 : $4 - $2) }' "$all"
 }
 status=0
 for kpps in ${KPPS:-0 20 50 100 200 300}; do

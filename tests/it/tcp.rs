@@ -181,6 +181,18 @@ fn what_a_schedule_could_not_send_is_counted_and_told() {
 }
 
 #[test]
+fn a_server_works_before_it_replies() {
+    let (serve, addr) = server(&["--work", "10ms"]);
+    for (kind, connections) in [("rr", "1"), ("rr", "2"), ("crr", "1")] {
+        let args = [kind, &addr, "--rate", "20", "-d", "500ms", "-c", connections];
+        let result = answer(&args, 0)["result"].clone();
+        let fastest = result["service_time_us"]["p50"].as_f64().unwrap();
+        assert!(fastest >= 9_000.0, "{kind} over {connections}: {result}");
+    }
+    serve.stop();
+}
+
+#[test]
 fn the_bitrate_is_not_exceeded_and_is_shared_by_all_connections() {
     let (serve, addr) = server(&[]);
     let args = ["stream", &addr, "--bitrate", "80M", "--buffer", "10000", "-d", "1s", "-c", "2"];

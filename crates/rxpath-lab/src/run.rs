@@ -383,7 +383,21 @@ impl Running<'_> {
                 if monotonic_ns() >= self.deadline_ns || self.early.is_some() {
                     break;
                 }
-                let trials = [self.of_no_block(&both[0])?, self.of_no_block(&both[1])?];
+                let tried = both.iter().map(|one| self.of_no_block(one));
+                let trials: [Trial; 2] = match tried.collect::<Result<Vec<_>, _>>() {
+                    Ok(trials) => trials
+                        .try_into()
+                        .map_err(|_| LabError::Internal { what: "a pair has two trials".into() })?,
+                    Err(LabError::Interrupted) => return Err(LabError::Interrupted),
+                    // A sender of somebody else may not run with the softirq elsewhere: the question stays open.
+                    Err(error) => {
+                        let text = format!("the paired trials of `{}` failed", variant.name);
+                        self.warn(
+                            Warning::new("no-paired-trials", text).because(error.to_string()),
+                        )?;
+                        break;
+                    }
+                };
                 if trials.iter().all(|trial| trial.void.is_none()) {
                     pairs.push(trials.each_ref().map(|trial| trial.evidence.clone()));
                 }

@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::metric::{self, Good};
 
+mod published;
 mod wording;
 
+pub use published::Published;
 use wording::rounded;
 pub use wording::{step, word};
 
@@ -34,6 +36,9 @@ pub struct Comparison {
     /// What became of it; absent if nothing was expected, and in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expectation: Option<Expectation>,
+    /// What others have published for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Published>,
 }
 
 /// What became of a scenario's expectation.

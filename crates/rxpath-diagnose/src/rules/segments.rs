@@ -191,7 +191,7 @@ pub fn rest(view: &View) -> Claim {
             .remedy("look at the client's own output: it may have failed to connect");
     }
     let sentence = format!(
-        "no CPU is the limit: {}; {}; requests wait for each other, for wake-ups or for their time in the schedule",
+        "no thread is full: {}; {}; requests wait for each other, for wake-ups or for their time in the schedule",
         End::Server.ran(view),
         End::Client.ran(view)
     );

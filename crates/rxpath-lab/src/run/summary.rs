@@ -47,6 +47,7 @@ pub fn update(resolved: &Resolved, manifest: &mut Manifest) {
             pairs_count: of(compare).map_or(0, |(_, found)| found.pairs as u32),
             expected: compare.expected.clone(),
             expectation: None,
+            published: compare.published.clone(),
         })
         .collect();
     doubt_selection(resolved, manifest, &mut comparisons);

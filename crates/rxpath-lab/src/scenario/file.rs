@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use rxpath_record::comparison::Published;
 use rxpath_record::metric::METRICS;
 use serde::Deserialize;
 use serde_json::Value;
@@ -60,6 +61,7 @@ pub(super) struct CompareFile {
     pub base: String,
     pub variant: String,
     pub expected: Option<String>,
+    pub published: Option<Published>,
 }
 
 /// A whole file as serde reads it; the keys of its sections are checked afterwards.
@@ -291,6 +293,10 @@ impl ScenarioFile {
         }
         if let Some(expected) = &written.expected {
             one_of("expected", "direction", expected, &["up", "down", "same"])?;
+        }
+        if let Some((key, right)) = written.published.as_ref().and_then(Published::fault) {
+            let wrong = format!("`published.{key}` is no published figure");
+            return Err(FileError::new(&at("published"), wrong, right));
         }
         let metric = written.metric.map(|name| with_side(name, &metrics));
         Ok(CompareFile { metric, base, ..written })

@@ -201,6 +201,7 @@ fn compare(file: &ScenarioFile, variants: &[Variant]) -> Vec<Compare> {
                 base: (*base).into(),
                 variant: (*variant).into(),
                 expected: None,
+                published: None,
             })
             .collect();
     }
@@ -212,6 +213,7 @@ fn compare(file: &ScenarioFile, variants: &[Variant]) -> Vec<Compare> {
             base: pair.base.clone(),
             variant: pair.variant.clone(),
             expected: pair.expected.clone(),
+            published: pair.published.clone(),
         })
         .collect()
 }

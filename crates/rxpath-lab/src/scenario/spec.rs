@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::{BitRate, Bytes, CpuList, Nanos, Warning};
+use rxpath_record::comparison::Published;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -314,7 +315,7 @@ pub enum Parser {
 }
 
 /// A difference to be judged.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compare {
     /// Metric name.
     pub metric: String,
@@ -324,4 +325,7 @@ pub struct Compare {
     pub variant: String,
     /// `up`, `down` or `same`.
     pub expected: Option<String>,
+    /// What others have published for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub published: Option<Published>,
 }

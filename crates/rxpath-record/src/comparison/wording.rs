@@ -17,7 +17,7 @@ impl Effect {
             (Some(change), _) => {
                 format!("no ratio: the base is 0; {}", step(metric, change.value))
             }
-            (None, Some(ratio)) => format!("{} {}", end(ratio, ratio), unit(ratio)),
+            (None, Some(ratio)) => times(ratio),
             (None, None) if self.inconclusive_because == Some(Reason::NotMeasured) => {
                 "not measured".into()
             }
@@ -136,6 +136,11 @@ pub(super) fn rounded(value: f64) -> String {
         return format!("{value:.0}");
     };
     text.trim_end_matches('0').trim_end_matches('.').into()
+}
+
+/// A ratio with its unit: `3.80 times`, `-27.0 %`.
+pub(super) fn times(ratio: f64) -> String {
+    format!("{} {}", end(ratio, ratio), unit(ratio))
 }
 
 /// Ratios beyond a factor of this are given as a factor, nearer ones as a change in per cent.

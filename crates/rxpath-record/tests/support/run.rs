@@ -7,7 +7,7 @@ use rxpath_record::capacity::{
     Capacity, CapacityGoal, FreshTrials, LoadClass, SearchEnd, TriedLoad,
 };
 use rxpath_record::comparison::{
-    Change, Comparison, Effect, Expectation, JudgedBy, NoiseFloor, Outcome, Reason,
+    Change, Comparison, Effect, Expectation, JudgedBy, NoiseFloor, Outcome, Published, Reason,
 };
 use rxpath_record::environment::{Environment, HostFacts};
 use rxpath_record::event::{Event, What};
@@ -157,6 +157,13 @@ pub fn manifest() -> Manifest {
             pairs_count: 2,
             expected: Some("up".into()),
             expectation: Some(Expectation::Confirmed),
+            published: Some(Published {
+                ratio: Some(2.0),
+                figures: "1 against 2".into(),
+                source: "Someone 2020".into(),
+                machine: "a host".into(),
+                ..Published::default()
+            }),
         }],
         noise_floor: Some(NoiseFloor {
             metric: "delivered_pps".into(),

@@ -124,5 +124,6 @@ fn compare(base: &VariantSummary, variant: &VariantSummary) -> Comparison {
         pairs_count: variant.trials_count.min(base.trials_count),
         expected: Some("up".into()),
         expectation: None,
+        published: None,
     }
 }

@@ -200,7 +200,7 @@ fn gains_chart(rows: &[&Comparison], size: (&str, f64)) -> Chart {
 fn gains_table(rows: &[Comparison]) -> Table {
     let mut table = Table::new(
         "metric | variant | base | #change | #95 % interval | #range within blocks | \
-         #pairs | outcome | expected",
+         #pairs | outcome | expected | published by others",
     );
     for row in rows {
         let [interval, range] = row.effect.spans(&row.metric);
@@ -214,6 +214,7 @@ fn gains_table(rows: &[Comparison]) -> Table {
             row.pairs_count.to_string(),
             row.effect.verdict("blocks"),
             words::expected(row),
+            row.published.as_ref().map_or("–".into(), |it| it.text(&row.metric)),
         ]);
     }
     table

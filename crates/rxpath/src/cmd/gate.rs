@@ -94,6 +94,7 @@ mod tests {
                 pairs_count: 7,
                 expected: expected.map(Into::into),
                 expectation: None,
+                published: None,
             };
             exit(worst([super::expected(&comparison, FailOn::Worse)]))
         };

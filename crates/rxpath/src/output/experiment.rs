@@ -31,6 +31,9 @@ pub fn summary(manifest: &Manifest) -> String {
     out += "\n";
     for comparison in &manifest.comparisons {
         out += &format!("{}\n", difference(comparison));
+        if let Some(published) = &comparison.published {
+            out += &format!("  published: {}\n", published.text(&comparison.metric));
+        }
     }
     if let Some(noise) = &manifest.noise_floor {
         out += &format!("noise floor: {}\n", noise.text());

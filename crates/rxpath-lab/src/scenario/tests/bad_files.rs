@@ -24,6 +24,10 @@ fn each_error_names_its_line_and_what_would_be_right() {
             "[load]\ncapacity_ratio = 0.5\n[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\nload.capacity_slo = \"loss=0\"",
             "t.toml:8: variants differ in `load.capacity_slo`, and one capacity is searched for all of them; write it once under [load], or make two scenarios",
         ),
+        (
+            "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n[[compare]]\nvariant = \"b\"\npublished = { figures = \"1 against 2\", source = \"S\", machine = \"M\" }",
+            "t.toml:8: `published.ratio` is no published figure; give one of ratio and difference",
+        ),
         ("[serve]\nrate = 1", "t.toml:3: [serve] has no key `rate`; `rate` belongs to [load]"),
         (
             "[lab]\nmtu = 9000",

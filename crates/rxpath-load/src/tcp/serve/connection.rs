@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::engine::socket::Socket;
+use crate::engine::spin::Spinner;
 use crate::tcp::flow::{Feed, Sink};
 use crate::tcp::frame::{ASK_REPORT, Answer};
 use crate::tcp::open_connections::Listed;
@@ -93,6 +94,16 @@ pub(super) struct Lent<'a> {
     pub(super) delivered: u64,
     pub(super) sent: u64,
     pub(super) transactions: u64,
+    /// Simulated work of a read or a transaction, in steps of the spinner.
+    pub(super) work_steps: u64,
+}
+
+impl Lent<'_> {
+    fn work(&self) {
+        if self.work_steps > 0 {
+            Spinner::run(self.work_steps);
+        }
+    }
 }
 
 impl Connection {
@@ -169,6 +180,7 @@ impl Connection {
                     return Ok(Step::Ended);
                 }
                 self.delivered(got, lent);
+                lent.work();
                 Ok(Step::Moved)
             }
             Phase::Transactions { need, .. } => {
@@ -362,6 +374,7 @@ impl Connection {
         }
         self.sink.took(&lent.buffer[rest.clone()], lent.pattern);
         self.delivered(rest.len(), lent);
+        lent.work();
         Ok(Step::Moved)
     }
 
@@ -379,7 +392,12 @@ impl Connection {
         let complete = *owed > 0;
         self.sink.took(&lent.buffer[from..from + got], lent.pattern);
         self.delivered(got, lent);
-        if complete { self.respond(lent) } else { Ok(Step::Moved) }
+        if !complete {
+            return Ok(Step::Moved);
+        }
+        // Before the response, as a server would: the client waits for it.
+        lent.work();
+        self.respond(lent)
     }
 
     /// Sends the response, as far as the socket takes it.

@@ -239,7 +239,7 @@ impl<'a> Worker<'a> {
 
     /// Lets a connection do what it can.
     fn event_at(&mut self, key: u64, flags: Flags, stopping: bool, now_ns: u64) -> io::Result<()> {
-        let steps = Steps { flags, stopping, work_steps: self.work_steps };
+        let steps = Steps { flags, stopping };
         self.turn(key, stopping, now_ns, |connection, lent| steps.run(connection, lent))
     }
 
@@ -262,6 +262,7 @@ impl<'a> Worker<'a> {
             delivered: 0,
             sent: 0,
             transactions: 0,
+            work_steps: self.work_steps,
         };
         // A slot may have got another connection since the wait: its key differs, too.
         let Some(connection) = self.connections.get_mut(key) else { return Ok(()) };

@@ -26,7 +26,7 @@ pub const RULES: &[Rule] = &[
         check: Check::Host(busy),
         why: "A waiting thread polls the NIC itself: no interrupt, no wake-up. It uses that thread's CPU. \
               busy_read applies to every socket of the host, busy_poll to every program that waits in epoll.",
-        mechanism: "sk_busy_loop and napi_busy_loop (net/core/dev.c) poll the NAPI instance whose id the socket \
+        mechanism: "sk_busy_loop and __napi_busy_loop (net/core/dev.c) poll the NAPI instance whose id the socket \
                     saw. busy_read is the default SO_BUSY_POLL of sockets created later. busy_poll is for poll, \
                     select and epoll: poll and select apply it only to sockets with SO_BUSY_POLL (net/socket.c \
                     sock_poll), epoll since 4.12 to every socket with a NAPI id (fs/eventpoll.c \
@@ -53,7 +53,7 @@ pub const RULES: &[Rule] = &[
         applies: "kernels with CONFIG_NET_RX_BUSY_POLL",
         check: Check::Host(polled),
         why: "No interface shows the socket option; this counter shows that busy polling works.",
-        mechanism: "napi_busy_loop adds what it received to LINUX_MIB_BUSYPOLLRXPACKETS.",
+        mechanism: "__napi_busy_loop adds what it received to LINUX_MIB_BUSYPOLLRXPACKETS.",
         set_now: "setsockopt(SO_BUSY_POLL) in the application",
         verify: "BusyPollRxPackets in /proc/net/netstat",
         since: "3.11; SO_PREFER_BUSY_POLL 5.11; EPIOCSPARAMS 6.9",

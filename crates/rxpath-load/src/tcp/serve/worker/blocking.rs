@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use crate::engine::clock;
 use crate::engine::epoll::Event;
-use crate::engine::spin::Spinner;
 use crate::tcp::serve::connection::{Connection, Step};
 use crate::tcp::serve::worker::Worker;
 
@@ -61,7 +60,7 @@ impl Worker<'_> {
 
     fn block(&mut self, key: u64) -> io::Result<()> {
         for _ in 0..ROUND {
-            let (work_steps, mut is_late) = (self.work_steps, false);
+            let mut is_late = false;
             self.turn(key, false, clock::now_ns(), |connection, lent| {
                 match connection.readable(lent) {
                     Err(error)
@@ -72,10 +71,6 @@ impl Worker<'_> {
                     {
                         is_late = true;
                         Ok(Step::Idle)
-                    }
-                    Ok(Step::Moved) if work_steps > 0 => {
-                        Spinner::run(work_steps);
-                        Ok(Step::Moved)
                     }
                     other => other,
                 }

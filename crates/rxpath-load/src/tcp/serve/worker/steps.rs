@@ -3,7 +3,6 @@
 use std::io::{self, ErrorKind};
 
 use crate::engine::epoll::Flags;
-use crate::engine::spin::Spinner;
 use crate::tcp::serve::connection::{Connection, Lent, Step};
 
 /// Reads from, or writes to, one connection in a row.
@@ -22,7 +21,6 @@ enum Until {
 pub(super) struct Steps {
     pub(super) flags: Flags,
     pub(super) stopping: bool,
-    pub(super) work_steps: u64,
 }
 
 impl Steps {
@@ -62,9 +60,6 @@ impl Steps {
                 Err(error) => return Err(error),
             };
             let got = lent.delivered + lent.sent - before.0;
-            if got > 0 && self.work_steps > 0 {
-                Spinner::run(self.work_steps);
-            }
             match came {
                 Step::Moved => last = Step::Moved,
                 // The one transaction of a connection that ends with it is work, too.
