@@ -168,9 +168,8 @@ impl Comparison {
                 return self.expected.as_ref().map(|_| Expectation::Undecided);
             }
         };
-        let met = |expected: &String| match expected == came {
-            true => Expectation::Confirmed,
-            false => Expectation::Contradicted,
+        let met = |expected: &String| {
+            if expected == came { Expectation::Confirmed } else { Expectation::Contradicted }
         };
         self.expected.as_ref().map(met)
     }

@@ -31,18 +31,17 @@ impl Steps {
             connection.reap()?;
         }
         if self.flags.intersects(Flags::EPOLLIN | Flags::EPOLLHUP | Flags::EPOLLERR) {
-            last = self.repeat(lent, Until::Short, |lent| connection.readable(lent))?;
+            last = Self::repeat(lent, Until::Short, |lent| connection.readable(lent))?;
         }
         let goes_on = matches!(last, Step::Idle | Step::Moved);
         if goes_on && self.flags.contains(Flags::EPOLLOUT) && !self.stopping {
-            last = self.repeat(lent, Until::Refused, |lent| connection.writable(lent))?;
+            last = Self::repeat(lent, Until::Refused, |lent| connection.writable(lent))?;
         }
         Ok(last)
     }
 
     /// Repeats a step until the kernel has no more bytes, or no more room.
     fn repeat(
-        &self,
         lent: &mut Lent,
         until: Until,
         mut step: impl FnMut(&mut Lent) -> io::Result<Step>,
