@@ -207,15 +207,15 @@ pub fn run_trial(
     Ok(Measurements { window_moved, queued_bytes, flow_cpus, probed, samples, ..ended })
 }
 
-/// Held for the trial, where its variant wants it. A host whose CPUs cannot be kept awake says so in a warning: the
-/// trial's own noise then shows whether it mattered.
+/// Held for the trial, where its variant wants it. A host whose CPUs cannot be kept awake, and a user who may not, get a
+/// warning: the trial's own noise then shows whether it mattered.
 fn awake(
     config: &TrialConfig<'_>,
     testbed: &dyn Testbed,
     warnings: &mut Vec<Warning>,
 ) -> Result<Option<Awake>, LabError> {
     match config.variant.lab.awake.then(|| testbed.keep_awake()).transpose() {
-        Err(error @ HostError::Unsupported { .. }) => {
+        Err(error @ (HostError::Unsupported { .. } | HostError::Denied { .. })) => {
             warnings.push(Warning::new("not-awake", format!("lab.awake has no effect: {error}")));
             Ok(None)
         }
