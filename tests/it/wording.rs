@@ -28,8 +28,8 @@ const WORDS: [(&str, &str); 17] = [
     (r"\bg(a|i)ven? back\b", "restored, released"),
 ];
 
-/// Words that name something: a role of a scenario and a value of a key.
-const NAMES: [&str; 4] = ["@beside-victim", "`beside`", "\"beside\"", "one of beside, instead"];
+/// Words that name something: a value of a key.
+const NAMES: [&str; 3] = ["`beside`", "\"beside\"", "one of beside, instead"];
 
 /// Words of the text that are in the list, as `place:line: word: what to write`.
 fn stumbles(place: &str, text: &str, list: &[(Regex, &str)]) -> Vec<String> {

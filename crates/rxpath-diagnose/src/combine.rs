@@ -27,10 +27,11 @@ pub struct Pair<'a> {
 /// Decides between sender and receive softirq with the help of paired trials.
 ///
 /// `primary` is the verdict of [`diagnose`] on the trial that speaks for the variant. If it leaves nothing open, only
-/// lines with the paired rates are added. Without a pair, it stays as it is. The words are of the pair in the middle.
+/// lines with the paired rates are added. Without a pair, it stays as it is. Rates in the text are those of the pair in the
+/// middle.
 ///
-/// **Caveat** differences under 10 % cannot be distinguished from noise. Three pairs of equal settings, whose trials
-/// scatter by 5 %, all show a rise of 10 % once in 2,000 runs.
+/// **Caveat** differences under 10 % cannot be distinguished from noise. Trials of equal settings that scatter by 5 %
+/// (normal) make all three pairs show a rise of 10 % about once in 1,400 runs.
 pub fn combine(primary: &Verdict, pairs: &[Pair]) -> Verdict {
     let mut seen: Vec<Seen> = pairs.iter().map(Seen::new).collect();
     seen.sort_by(|a, b| a.rise().total_cmp(&b.rise()));

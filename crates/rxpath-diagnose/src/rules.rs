@@ -49,7 +49,8 @@ pub fn of(evidence: &Evidence) -> (&'static [Rule], fn(&View) -> Claim) {
     }
 }
 
-/// The rules of trials over UDP, and of watched hosts. Among claims of equal loss, and among claims without loss, the first rule wins.
+/// The rules of trials over UDP, and of watched hosts. Among claims of equal loss, and among claims without loss, the first
+/// rule wins.
 pub const ALL: &[Rule] = &[
     // Losses, in the order of the path.
     qdisc::judge,

@@ -24,6 +24,7 @@ use rxpath_core::Warning;
 use rxpath_host::{Owner, Root, environment, owner};
 use rxpath_record::environment::Environment;
 use rxpath_record::event::{Event, What};
+use rxpath_record::evidence::Evidence;
 use rxpath_record::manifest::{Manifest, Status, Trial};
 use rxpath_record::prediction::Prediction;
 use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA, RunWriter, run_id};
@@ -383,29 +384,33 @@ impl Running<'_> {
                 if monotonic_ns() >= self.deadline_ns || self.early.is_some() {
                     break;
                 }
-                let tried = both.iter().map(|one| self.of_no_block(one));
-                let trials: [Trial; 2] = match tried.collect::<Result<Vec<_>, _>>() {
-                    Ok(trials) => trials
-                        .try_into()
-                        .map_err(|_| LabError::Internal { what: "a pair has two trials".into() })?,
-                    Err(LabError::Interrupted) => return Err(LabError::Interrupted),
-                    // A sender of somebody else may not run with the softirq elsewhere: the question stays open.
-                    Err(error) => {
+                match self.pair(&both) {
+                    Ok(pair) => pairs.extend(pair),
+                    // A third-party sender may not run with the softirq on another CPU: the question stays open.
+                    Err(error @ LabError::Died { .. }) => {
                         let text = format!("the paired trials of `{}` failed", variant.name);
                         self.warn(
                             Warning::new("no-paired-trials", text).because(error.to_string()),
                         )?;
                         break;
                     }
-                };
-                if trials.iter().all(|trial| trial.void.is_none()) {
-                    pairs.push(trials.each_ref().map(|trial| trial.evidence.clone()));
+                    Err(error) => return Err(error),
                 }
-                self.manifest.trials.extend(trials);
             }
             summary::decide(&mut self.manifest, &variant.name, &primary, &pairs);
         }
         Ok(())
+    }
+
+    /// Two trials, one right after the other; nothing if one of them is void.
+    fn pair(&mut self, both: &[Variant; 2]) -> Result<Option<[Evidence; 2]>, LabError> {
+        let mut seen = Vec::new();
+        for variant in both {
+            let trial = self.of_no_block(variant)?;
+            seen.extend(trial.void.is_none().then(|| trial.evidence.clone()));
+            self.manifest.trials.push(trial);
+        }
+        Ok(seen.try_into().ok())
     }
 
     fn of_no_block(&mut self, variant: &Variant) -> Result<Trial, LabError> {

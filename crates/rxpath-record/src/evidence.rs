@@ -95,7 +95,7 @@ pub struct UdpCounting {
     pub segments_per_packet: Option<f64>,
 }
 
-/// A loss whose counter counts packets of every protocol: how many of them were datagrams of UDP is not told.
+/// A loss whose counter counts packets of every protocol: the number of UDP datagrams among them is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AnyProtocol {
     /// Where, by which counter, how many.
@@ -264,7 +264,7 @@ pub struct ConntrackUse {
 pub struct Probed {
     /// Every CPU; empty = not watched.
     pub cpus: Vec<ProbedCpu>,
-    /// Tasks that were on a CPU for a noteworthy share of the window, by CPU.
+    /// Tasks that were on a CPU for a significant share of the window, by CPU.
     pub tasks: Vec<ProbedTask>,
     /// Spinlocks of the readers' sockets that somebody waited for, the longest waiting first; `None` = not watched.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -279,13 +279,13 @@ pub struct Probed {
 pub struct ProbedCpu {
     /// CPU number.
     pub cpu: u32,
-    /// In network softirqs, whoever raised them.
+    /// In network softirqs, no matter which task or interrupt raised them.
     pub net_softirq_ratio: f64,
     /// In other softirqs.
     pub other_softirq_ratio: f64,
     /// In hard interrupts.
     pub irq_ratio: f64,
-    /// Hard interrupts: each costs its entry and exit beside the shares above.
+    /// Hard interrupts: each also costs its entry and exit, which are not in the shares above.
     pub interrupts_per_s: f64,
 }
 
@@ -353,7 +353,7 @@ pub struct ThreadUse {
     pub waiting_ratio: f64,
     /// Datagrams it handled in the window.
     pub packets: u64,
-    /// Its process, on a watched host: whether it is one of the process's readers is not told.
+    /// Its process, on a watched host: it may or may not be one of the process's readers.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pid: Option<i32>,
     /// What kept it from running at both ends of the window, whatever was free.
@@ -381,7 +381,7 @@ pub enum Halt {
 pub struct Throttled {
     /// The group with the quota.
     pub group: String,
-    /// How long it stood still, as a share of the window; over several CPUs added up, and at most 1.
+    /// How long it was stopped, as a share of the window; over several CPUs added up, and at most 1.
     ///
     /// **Source** `cpu.stat`, `throttled_usec` or `throttled_time`.
     pub ratio: f64,

@@ -15,7 +15,7 @@ fn lost(view: &View) -> Option<Claim> {
     let at = view.losses().filter(|drop| view.is_loss_at(drop.place, drop.packets));
     let most = at.max_by_key(|drop| drop.packets)?;
     let sentence = format!(
-        "segments are lost at {}: {} of those that the client sent",
+        "segments are lost at {}: {} of those that both sides sent",
         place(most.place),
         percent(view.share_at(most.place, most.packets))
     );
@@ -183,7 +183,7 @@ fn softirq(view: &View) -> Option<Claim> {
     )
 }
 
-/// Nobody is full: requests wait for replies.
+/// No thread is full: requests wait.
 pub fn rest(view: &View) -> Claim {
     if view.offered_packets() == 0 {
         let sentence = "the client sent nothing: there is nothing to explain".into();
@@ -191,7 +191,7 @@ pub fn rest(view: &View) -> Claim {
             .remedy("look at the client's own output: it may have failed to connect");
     }
     let sentence = format!(
-        "no thread is full: {}; {}; requests wait for each other, for wake-ups or for their time in the schedule",
+        "no thread is full: {}; {}; requests wait for replies, for wake-ups or for their scheduled time",
         End::Server.ran(view),
         End::Client.ran(view)
     );

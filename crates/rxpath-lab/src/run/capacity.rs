@@ -256,12 +256,12 @@ impl Running<'_> {
 impl Left {
     fn keep(&mut self, trial: &Trial, rate: f64, shown: &Shown) {
         self.latencies_us.entry(key(rate)).or_default().extend(shown.latency_us);
-        // A little loss is a bad trial of a search, and nothing that a diagnosis of one trial minds.
-        let minds = |verdict: &&Verdict| {
+        // A little loss fails a trial of the search, but is no limit to the diagnosis of a trial over UDP.
+        let explains = |verdict: &&Verdict| {
             verdict.stage != Stage::Nothing || trial.ledger.unit == LedgerUnit::Segment
         };
         if !matches!(shown.outcome, Outcome::Good { .. } | Outcome::Short) {
-            let verdict = trial.verdict.as_ref().filter(minds).cloned();
+            let verdict = trial.verdict.as_ref().filter(explains).cloned();
             self.verdicts.entry(key(rate)).or_default().extend(verdict);
         }
     }

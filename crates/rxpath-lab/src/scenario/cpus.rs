@@ -34,7 +34,7 @@ pub(super) enum Role {
     /// Runs a victim, and the softirqs that are to hit it: never the sender's.
     Victim,
     /// Runs the receiver of a scenario with a victim: never the victim's.
-    BesideVictim,
+    NextToVictim,
 }
 
 /// How a CPU lies to another.
@@ -55,7 +55,7 @@ const ROLES: [(&str, Role); 5] = [
     ("receiver", Role::Receiver),
     ("softirq", Role::Softirq),
     ("victim", Role::Victim),
-    ("beside-victim", Role::BesideVictim),
+    ("next-to-victim", Role::NextToVictim),
 ];
 
 const RELATIONS: [(&str, Relation); 4] = [

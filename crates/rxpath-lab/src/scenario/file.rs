@@ -295,7 +295,7 @@ impl ScenarioFile {
             one_of("expected", "direction", expected, &["up", "down", "same"])?;
         }
         if let Some((key, right)) = written.published.as_ref().and_then(Published::fault) {
-            let wrong = format!("`published.{key}` is no published figure");
+            let wrong = format!("`published.{key}` is missing or not usable");
             return Err(FileError::new(&at("published"), wrong, right));
         }
         let metric = written.metric.map(|name| with_side(name, &metrics));

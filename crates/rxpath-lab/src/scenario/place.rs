@@ -133,12 +133,12 @@ impl<'a> Places<'a> {
             }
             Role::Softirq => (2..self.pool.len()).chain(0..2).filter_map(cpu).collect(),
             Role::Victim => (2..self.pool.len()).chain([1]).filter_map(cpu).collect(),
-            Role::BesideVictim => cpu(usize::from(self.pool.len() > 2)).into_iter().collect(),
+            Role::NextToVictim => cpu(usize::from(self.pool.len() > 2)).into_iter().collect(),
         }
     }
 
     fn warn_short(&self, role: Role, wanted: usize, got: &[u32], warnings: &mut Vec<Warning>) {
-        let word = if role == Role::BesideVictim { "receiver" } else { role.word() };
+        let word = if role == Role::NextToVictim { "receiver" } else { role.word() };
         let cpus = rxpath_core::CpuList(got.to_vec());
         let have = format!("this host has {} usable CPU(s)", self.pool.len());
         let sender = self.pool.first().map_or(0, |cpu| cpu.cpu);

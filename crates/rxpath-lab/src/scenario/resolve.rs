@@ -218,12 +218,12 @@ fn compare(file: &ScenarioFile, variants: &[Variant]) -> Vec<Compare> {
         .collect()
 }
 
-/// A `--set` on the base that every variant sets anew changes nothing; say so.
+/// A `--set` on the base that every variant sets again changes nothing; say so.
 fn warn_overridden(file: &ScenarioFile, made: &[Made], warnings: &mut Vec<Warning>) {
     for (key, setting) in &file.base {
         let super::error::At::Set(text) = &setting.at else { continue };
-        let sets_anew = |made: &Made| made.over.get(key).is_some_and(|own| !own.value.is_null());
-        let count = made.iter().filter(|made| sets_anew(made)).count();
+        let sets_again = |made: &Made| made.over.get(key).is_some_and(|own| !own.value.is_null());
+        let count = made.iter().filter(|made| sets_again(made)).count();
         if count > 0 && !key.starts_with("trials.") {
             let text =
                 format!("--set {text}: {count} of {} variants have their own {key}", made.len());

@@ -178,7 +178,7 @@ fn roles_find_their_place_on_a_big_host() {
         ("@sender:3", "0,4,6"),
         ("@softirq:2", "2,3"),
         ("@victim", "2"),
-        ("@beside-victim", "1"),
+        ("@next-to-victim", "1"),
         ("@sibling-of-softirq", "18"),
         ("@same-cache-as-softirq", "1"),
         ("@other-cache-than-softirq", "4"),
@@ -196,7 +196,7 @@ fn roles_find_their_place_on_a_big_host() {
 
 #[test]
 fn a_victim_never_shares_the_senders_cpu() {
-    let text = "[load]\ncpu = \"@sender\"\n[serve]\ncpu = \"@beside-victim\"\n[background]\nvictim = \"@victim\"\n";
+    let text = "[load]\ncpu = \"@sender\"\n[serve]\ncpu = \"@next-to-victim\"\n[background]\nvictim = \"@victim\"\n";
     let two = resolved(text, &[], 2).unwrap();
     let variant = &two.variants[0];
     assert_eq!((variant.background.victim, variant.serve.cpus().0.as_slice()), (Some(1), &[0][..]));
@@ -358,7 +358,7 @@ mod properties {
         #[test]
         fn every_placed_cpu_is_one_of_the_host(cpus in 1u32..20, count in 1u32..30) {
             let shape = HostShape::flat(cpus);
-            for role in ["sender", "receiver", "softirq", "beside-victim"] {
+            for role in ["sender", "receiver", "softirq", "next-to-victim"] {
                 let list = super::super::cpus::CpuExpr::parse(&format!("@{role}:{count}")).unwrap();
                 let mut warnings = Vec::new();
                 let places = super::super::place::Places::new(&shape);

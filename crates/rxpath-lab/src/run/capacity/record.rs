@@ -87,8 +87,8 @@ fn tried(load: &Load, search: &Search, bounds: &Bounds, left: &Left) -> TriedLoa
     }
 }
 
-/// The verdict whose stage most of the failing trials name; of equal counts, the surest one. That no CPU is the limit
-/// counts where none of them names one.
+/// The verdict whose stage most of the failing trials name; of equal counts, the surest one. `nothing` counts only if no
+/// trial names a stage.
 fn usual(verdicts: &[Verdict]) -> Option<Verdict> {
     let count = |stage: Stage| verdicts.iter().filter(|verdict| verdict.stage == stage).count();
     let known = verdicts.iter().filter(|verdict| verdict.stage != Stage::Unknown);

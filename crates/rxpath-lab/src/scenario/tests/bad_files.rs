@@ -26,7 +26,7 @@ fn each_error_names_its_line_and_what_would_be_right() {
         ),
         (
             "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n[[compare]]\nvariant = \"b\"\npublished = { figures = \"1 against 2\", source = \"S\", machine = \"M\" }",
-            "t.toml:8: `published.ratio` is no published figure; give one of ratio and difference",
+            "t.toml:8: `published.ratio` is missing or not usable; give one of ratio and difference",
         ),
         ("[serve]\nrate = 1", "t.toml:3: [serve] has no key `rate`; `rate` belongs to [load]"),
         (
