@@ -23,6 +23,7 @@ help:
 
 build:
 	@tools/setup.sh build
+	@[ -x $(RXPATH) ] || echo 'building rxpath: about 8 minutes on two CPUs the first time'
 	$(CARGO) build --release $$(tools/features.sh)
 
 demo: build

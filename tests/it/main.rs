@@ -30,6 +30,7 @@ mod reading;
 mod refusals;
 mod report_browser;
 mod report_command;
+mod reproduce;
 #[path = "../support/schema.rs"]
 mod schema;
 mod schemas;

@@ -4,6 +4,7 @@
 //! It must not touch a host, the network or the clock: equal run directories give equal bytes.
 //! Every string of a run may come from a hostile host and is escaped; the page allows no script at all.
 
+mod book;
 mod figures;
 mod markdown;
 mod number;
@@ -15,6 +16,7 @@ mod source;
 mod tests;
 mod words;
 
+pub use book::{Chapter, book, book_markdown};
 pub use markdown::markdown;
 pub use page::html;
 pub use source::Run;

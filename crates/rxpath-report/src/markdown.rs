@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use rxpath_record::ledger::Balance;
 use rxpath_record::manifest::Manifest;
 
+use crate::page::part::Table;
 use crate::source::Run;
 use crate::{number, words};
 
@@ -92,8 +93,8 @@ fn gains(manifest: &Manifest, out: &mut String) {
         return;
     }
     out.push('\n');
-    row(out, &["step", "metric", "change", "95 % interval", "outcome"]);
-    row(out, &["---", "---", "---:", "---:", "---"]);
+    row(out, &["step", "metric", "change", "95 % interval", "outcome", "expected"]);
+    row(out, &["---", "---", "---:", "---:", "---", "---"]);
     for comparison in &manifest.comparisons {
         let (metric, effect) = (&comparison.metric, &comparison.effect);
         let [interval, _] = effect.spans(metric);
@@ -105,6 +106,7 @@ fn gains(manifest: &Manifest, out: &mut String) {
                 &effect.amount(metric),
                 &interval.unwrap_or_else(|| "–".into()),
                 &effect.verdict("blocks"),
+                &words::expected(comparison),
             ],
         );
     }
@@ -160,6 +162,18 @@ fn stolen(run: &Run, out: &mut String) {
     for cells in &table.rows {
         row(out, &cells.iter().map(String::as_str).collect::<Vec<_>>());
     }
+}
+
+/// A table of the page as Markdown.
+pub(crate) fn table(table: &Table) -> String {
+    let mut out = String::new();
+    let heads: Vec<&str> = table.head.iter().map(|(head, _)| head.as_str()).collect();
+    row(&mut out, &heads);
+    row(&mut out, &vec!["---"; heads.len()]);
+    for cells in &table.rows {
+        row(&mut out, &cells.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+    out
 }
 
 fn row(out: &mut String, cells: &[&str]) {

@@ -33,6 +33,32 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src dat
 /// The report of one run as one HTML file without external parts.
 pub fn html(run: &Run) -> String {
     let sections = sections(run);
+    let body = html! {
+        (river::gradients())
+        header { (masthead(run)) }
+        nav aria-label="Sections" {
+            ol { @for section in &sections { li { a href={ "#" (section.id) } { (section.title) } } } }
+        }
+        main {
+            @for one in &sections { (section(one.id, one.title, one.lead, &one.body)) }
+        }
+        footer { (footer(run)) }
+    };
+    frame(&format!("{} · rxpath report", run.title()), &body)
+}
+
+/// A numbered part of a page.
+pub(crate) fn section(id: &str, title: &str, lead: &str, body: &Markup) -> Markup {
+    html! {
+        section id=(id) {
+            div.head { h2 { (title) } p { (lead) } }
+            div.body { (body) }
+        }
+    }
+}
+
+/// A page without external parts.
+pub(crate) fn frame(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -42,27 +68,12 @@ pub fn html(run: &Run) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
-                title { (run.title()) " · rxpath report" }
+                title { (title) }
                 // An icon of its own keeps browsers from requesting /favicon.ico.
                 link rel="icon" href="data:,";
                 style { (PreEscaped(STYLE)) }
             }
-            body {
-                (river::gradients())
-                header { (masthead(run)) }
-                nav aria-label="Sections" {
-                    ol { @for section in &sections { li { a href={ "#" (section.id) } { (section.title) } } } }
-                }
-                main {
-                    @for section in &sections {
-                        section id=(section.id) {
-                            div.head { h2 { (section.title) } p { (section.lead) } }
-                            div.body { (section.body) }
-                        }
-                    }
-                }
-                footer { (footer(run)) }
-            }
+            body { (body) }
         }
     };
     page.into_string()

@@ -20,6 +20,7 @@ mod man;
 mod micros;
 mod model;
 pub mod report;
+pub mod reproduce;
 mod run;
 pub mod schema;
 mod scope;
@@ -64,6 +65,8 @@ commands! {
     Demo(demo::DemoCommand),
     /// Run an experiment, in a lab of two network namespaces by default
     Run(run::RunCommand),
+    /// The published experiments that this host can run, in one book: what others found next to what is found here
+    Reproduce(reproduce::ReproduceCommand),
     /// The highest rate that holds, as bounds: UDP without loss, requests under a latency limit
     Capacity(capacity::CapacityCommand),
     /// Which stage limits the receive path, with confidence and evidence: on this host, in a run, or for limits made on

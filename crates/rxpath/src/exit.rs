@@ -93,6 +93,11 @@ impl Failure {
         chain(&self.error)
     }
 
+    /// The exit status that it ends with.
+    pub fn exit(&self) -> Exit {
+        self.exit
+    }
+
     /// Prints `rxpath: a: b: c` and `hint: …` on stderr, and returns the exit status.
     ///
     /// A closed stdout is not a failure: nothing is printed, status 0.

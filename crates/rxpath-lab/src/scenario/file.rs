@@ -302,6 +302,11 @@ impl ScenarioFile {
         Ok(CompareFile { metric, base, ..written })
     }
 
+    /// Whether a comparison has an expectation or a published figure.
+    pub fn expects(&self) -> bool {
+        self.compare.iter().any(|one| one.expected.is_some() || one.published.is_some())
+    }
+
     /// Names of all variants, sweeps expanded; `base` when there are neither.
     pub fn names(&self) -> Vec<String> {
         super::resolve::expand(self).into_iter().map(|made| made.name).collect()

@@ -97,6 +97,14 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "reproduce",
+        &[
+            ("rxpath reproduce", "as root: all of them; a stopped call goes on where it was"),
+            ("rxpath reproduce --time 30m", "in about half an hour"),
+            ("rxpath reproduce --only http-blocking,udp-reuseport", "two of them"),
+        ],
+    ),
+    (
         "diagnose",
         &[
             ("rxpath diagnose", "watch this host for three seconds"),

@@ -14,7 +14,10 @@ pub const GROUPS: [(&str, &[&str]); 6] = [
     ("This host", &["check", "explain", "watch", "diagnose", "trace", "steal", "doctor"]),
     ("Change it", &["tune"]),
     ("Traffic", &["serve", "load"]),
-    ("Experiments", &["list", "run", "capacity", "demo", "compare", "report", "cleanup"]),
+    (
+        "Experiments",
+        &["list", "run", "reproduce", "capacity", "demo", "compare", "report", "cleanup"],
+    ),
     ("Predict", &["model"]),
     ("Scripts", &["capture", "schema", "completions", "man"]),
 ];

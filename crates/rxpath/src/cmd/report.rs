@@ -134,7 +134,7 @@ pub fn write_report(directory: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Writes a temporary file and renames it, so that a full disk does not damage the older report.
-fn replace(place: &Path, text: &str) -> io::Result<()> {
+pub fn replace(place: &Path, text: &str) -> io::Result<()> {
     let mut beside = place.as_os_str().to_owned();
     beside.push(".new");
     let beside = PathBuf::from(beside);

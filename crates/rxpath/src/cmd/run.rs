@@ -151,7 +151,7 @@ pub fn without_root(scenario: &str, sets: &[String]) -> Option<String> {
 ///
 /// # Errors
 /// If too few variants remain to compare anything.
-fn available(resolved: &Resolved) -> Result<Option<String>, Failure> {
+pub fn available(resolved: &Resolved) -> Result<Option<String>, Failure> {
     let reasons: BTreeSet<&str> =
         resolved.variants.iter().filter_map(|it| it.not_available.as_deref()).collect();
     if reasons.is_empty() {

@@ -55,6 +55,7 @@ fn all() -> Vec<(&'static str, Schema)> {
         ),
         ("list", schema_for!(Envelope<Value, super::list::Answer>)),
         ("explain", schema_for!(Envelope<Value, Vec<crate::output::explain::Explained>>)),
+        ("reproduce", schema_for!(Envelope<Value, super::reproduce::Reproduced>)),
         ("report", schema_for!(Envelope<Value, super::report::Reports>)),
         ("cleanup", schema_for!(Envelope<Value, super::cleanup::Cleaned>)),
         ("run-plan", schema_for!(Envelope<Value, rxpath_lab::plan::Plan>)),

@@ -1,0 +1,248 @@
+//! `rxpath reproduce`: the published experiments that this host can run, in one book.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use rxpath_core::{Envelope, Nanos};
+use rxpath_lab::plan::plan;
+use rxpath_lab::scenario::spec::Resolved;
+use rxpath_lab::scenario::{ScenarioFile, bundled, load};
+use rxpath_record::comparison::Expectation;
+use rxpath_record::manifest::Status;
+use rxpath_record::run::{REPORT, RunReader};
+use rxpath_report::Chapter;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::cmd::gate::{self, FailOn};
+use crate::cmd::lab_args::LabArgs;
+use crate::cmd::report::{replace, write_report};
+use crate::cmd::run::{Ways, available, conduct, ending, resolved};
+use crate::cmd::values::duration;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::bars::Bars;
+use crate::output::format::FormatArgs;
+use crate::output::{self, json};
+
+/// Below the directory of runs: a complete run here is not repeated.
+const FOLDER: &str = "reproduce";
+
+/// Options of `rxpath reproduce`.
+#[derive(Debug, Args)]
+pub struct ReproduceCommand {
+    /// Only these experiments (see `rxpath list`)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    only: Vec<String>,
+    /// End after about this long: each experiment gets an equal share of what is left
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    time: Option<Nanos>,
+    /// Exit by the comparisons: 0 as the scenarios expect, 1 contradicted, 4 undecided
+    #[arg(long)]
+    check: bool,
+    #[command(flatten)]
+    lab: LabArgs,
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+/// The `result` object.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Reproduced {
+    /// The book as HTML and as Markdown.
+    book: [PathBuf; 2],
+    /// Every experiment.
+    experiments: Vec<Experiment>,
+    /// Expectations that were confirmed.
+    confirmed_count: usize,
+    /// Expectations that were contradicted.
+    contradicted_count: usize,
+    /// Expectations that stayed undecided.
+    undecided_count: usize,
+}
+
+/// One experiment.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Experiment {
+    name: String,
+    /// Its run directory.
+    run: Option<PathBuf>,
+    /// Why it did not run, or not to its end.
+    problem: Option<String>,
+}
+
+/// An experiment and what came of it.
+struct Done {
+    file: ScenarioFile,
+    run: Option<PathBuf>,
+    problem: Option<String>,
+}
+
+/// How one experiment came out.
+struct Came {
+    run: Option<PathBuf>,
+    problem: Option<String>,
+    /// The signal that ended it.
+    signal: Option<i32>,
+}
+
+impl ReproduceCommand {
+    /// Runs what is missing and writes the book after each experiment, so that an interruption leaves one.
+    pub fn run(self) -> Outcome {
+        let files = self.files()?;
+        let base = self.lab.out.join(FOLDER);
+        let end = self.time.map(|time| Instant::now() + Duration::from_nanos(time.0));
+        std::fs::create_dir_all(&base)
+            .with_context(|| format!("{}: cannot be made", base.display()))
+            .map_err(Failure::usage_of)?;
+        let mut done: Vec<Done> = Vec::new();
+        let mut refused = None;
+        let all = files.len();
+        for (at, (word, file)) in files.into_iter().enumerate() {
+            if let Some(run) = complete(&base, &file.name) {
+                crate::note!("rxpath: {}: kept, {}", file.name, run.display());
+                done.push(Done { file, run: Some(run), problem: None });
+                continue;
+            }
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            let share = left.map(|left| left / (all - at) as u32);
+            crate::note!("rxpath: experiment {} of {all}: {}", at + 1, file.name);
+            let came = match self.one(&base, &word, share) {
+                Ok(came) => came,
+                Err(failure) if failure.exit() == Exit::Cannot => {
+                    let problem = Some(failure.line());
+                    refused.get_or_insert(failure);
+                    Came { run: None, problem, signal: None }
+                }
+                Err(failure) => return Err(failure),
+            };
+            done.push(Done { file, run: came.run, problem: came.problem });
+            write(&base, &done)?;
+            if let Some(signal) = came.signal {
+                return Ok(Exit::Signal(signal));
+            }
+        }
+        if let (Some(failure), true) = (refused, done.iter().all(|one| one.run.is_none())) {
+            return Err(failure);
+        }
+        self.told(&base, &done)
+    }
+
+    /// The experiments with something to compare, or those that were named, each with its name or path.
+    fn files(&self) -> Result<Vec<(String, ScenarioFile)>, Failure> {
+        let usage = |error| Failure::new(Exit::Usage, error);
+        if !self.only.is_empty() {
+            let named = |word: &String| Ok((word.clone(), load(word).map_err(usage)?));
+            return self.only.iter().map(named).collect();
+        }
+        let all = bundled().map_err(usage)?.into_iter();
+        let compared = all.filter(|file| !file.hidden && file.expects());
+        Ok(compared.map(|file| (file.name.clone(), file)).collect())
+    }
+
+    fn one(&self, base: &Path, name: &str, share: Option<Duration>) -> Result<Came, Failure> {
+        let sets: Vec<String> = share
+            .map(|share| format!("trials.time_limit={}s", share.as_secs().max(1)))
+            .into_iter()
+            .collect();
+        let scenario: Resolved = resolved(name, &sets)?;
+        let missing = available(&scenario)?;
+        crate::note!("rxpath: {}, about {}", scenario.question, plan(&scenario).expected);
+        let ways = Ways { patience: self.lab.patience(), ..Ways::default() };
+        let ended = conduct(&scenario, base, ways, &mut Bars::new())?;
+        write_report(&ended.directory)?;
+        let run = Some(ended.directory.clone());
+        Ok(match ending(&ended) {
+            Ok(Exit::Signal(signal)) => {
+                Came { run, problem: Some("interrupted".into()), signal: Some(signal) }
+            }
+            Ok(_) => Came { run, problem: missing, signal: None },
+            Err(failure) => Came { run, problem: Some(failure.line()), signal: None },
+        })
+    }
+
+    fn told(&self, base: &Path, done: &[Done]) -> Outcome {
+        let book = write(base, done)?;
+        let runs = done.iter().filter_map(|one| RunReader::open(one.run.as_ref()?).ok());
+        let comparisons: Vec<_> = runs.flat_map(|run| run.manifest.comparisons).collect();
+        let count =
+            |word: Expectation| comparisons.iter().filter(|one| one.met() == Some(word)).count();
+        let result = Reproduced {
+            book,
+            experiments: done
+                .iter()
+                .map(|one| Experiment {
+                    name: one.file.name.clone(),
+                    run: one.run.clone(),
+                    problem: one.problem.clone(),
+                })
+                .collect(),
+            confirmed_count: count(Expectation::Confirmed),
+            contradicted_count: count(Expectation::Contradicted),
+            undecided_count: count(Expectation::Undecided),
+        };
+        if self.format.is_json() {
+            let settings = serde_json::json!({ "only": self.only });
+            json(&Envelope::new("reproduce", settings, &result, Vec::new()))?;
+        } else {
+            for one in &result.experiments {
+                if let Some(problem) = &one.problem {
+                    output::line(&format!("{}: {problem}", one.name))?;
+                }
+            }
+            output::line(&format!(
+                "expectations: {} confirmed, {} contradicted, {} undecided",
+                result.confirmed_count, result.contradicted_count, result.undecided_count
+            ))?;
+            output::line(&format!("book: {}", result.book[0].display()))?;
+        }
+        if self.check {
+            let words = comparisons.iter().map(|one| gate::expected(one, FailOn::Worse));
+            return Ok(gate::exit(gate::worst(words)));
+        }
+        let whole = done.iter().all(|one| one.run.is_some() && one.problem.is_none());
+        Ok(if whole { Exit::Done } else { Exit::Partial })
+    }
+}
+
+/// Writes both books.
+fn write(base: &Path, done: &[Done]) -> Result<[PathBuf; 2], Failure> {
+    let chapters: Vec<Chapter> = done.iter().map(chapter).collect();
+    let places = [base.join("book.html"), base.join("book.md")];
+    let texts = [rxpath_report::book(&chapters), rxpath_report::book_markdown(&chapters)];
+    for (place, text) in places.iter().zip(texts) {
+        replace(place, &text)
+            .with_context(|| format!("{}: cannot write the book", place.display()))
+            .map_err(Failure::usage_of)?;
+    }
+    Ok(places)
+}
+
+/// The complete run of an experiment that an earlier call left.
+fn complete(base: &Path, name: &str) -> Option<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(base)
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.is_dir())
+        .filter(|path| {
+            RunReader::open(path).is_ok_and(|run| {
+                run.manifest.scenario == name && run.manifest.status == Status::Complete
+            })
+        })
+        .collect();
+    found.sort();
+    found.pop()
+}
+
+fn chapter(one: &Done) -> Chapter {
+    let opened = one.run.as_ref().and_then(|run| RunReader::open(run).ok());
+    let folder = one.run.as_ref().and_then(|run| run.file_name());
+    Chapter {
+        experiment: one.file.name.clone(),
+        question: one.file.question.clone(),
+        report: folder.map(|folder| format!("{}/{REPORT}", folder.to_string_lossy())),
+        run: opened.map(Into::into),
+        problem: one.problem.clone(),
+    }
+}
