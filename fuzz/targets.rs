@@ -12,7 +12,7 @@ use rxpath_host::kernel_config;
 use rxpath_host::netlink::addr::Address;
 use rxpath_host::netlink::{
     Link, Qdisc, Queues, TcpSocket, UdpSocket, audit, ethtool, ioctl, link_settings, napi, neigh,
-    netdev, netfilter, nft_tables, wire,
+    netdev, netfilter, nft_tables, route, wire,
 };
 use rxpath_host::nft;
 use rxpath_host::nic;
@@ -162,6 +162,8 @@ fn netlink_objects(bytes: &[u8]) {
     drop(link_settings::parse(bytes));
     drop(audit::parse_audit_status(bytes));
     drop(neigh::parse_neighbour_table(bytes));
+    drop(neigh::parse_neighbour(bytes));
+    drop(route::parse_route(bytes));
     drop(nft_tables::parse_nft_chain(bytes));
     drop(audit::parse_audit_rule(bytes));
 }

@@ -11,7 +11,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rxpath-record", &["stats", "core"]),
     ("rxpath-diagnose", &["record", "stats", "core"]),
     ("rxpath-model", &["record", "stats", "core"]),
-    ("rxpath-load", &["host", "stats", "core"]),
+    ("rxpath-load", &["host", "bpf", "stats", "core"]),
     ("rxpath-bpf", &["host", "core"]),
     ("rxpath-report", &["record", "stats", "core"]),
     ("rxpath-tune", &["host", "stats", "core"]),

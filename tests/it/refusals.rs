@@ -58,6 +58,27 @@ fn addresses_and_cpus_that_cannot_be_had_are_named() {
 }
 
 #[test]
+fn frames_go_to_a_lab_or_where_the_user_says() {
+    for engine in ["xdp", "xdp-frames"] {
+        let words = ["load", "udp", "192.0.2.1:9", "198.18.1.1:9", "--engine", engine, "--flood"];
+        let (code, stderr) = refused(&words);
+        assert_eq!(code, Some(2), "{stderr}");
+        let says = format!("--engine {engine} sends past this host's firewall and queues");
+        assert!(stderr.contains(&says) && stderr.contains("192.0.2.1 is not in a lab"), "{stderr}");
+        assert!(stderr.contains("hint: if 192.0.2.1 may be flooded"), "{stderr}");
+        let (_, stderr) = refused(&[&words[..], &["--yes-send-to", "192.0.2.2"]].concat());
+        assert!(stderr.contains("192.0.2.1 is not in a lab"), "{stderr}");
+        // Loopback is permitted then, and has no frames.
+        let words = ["load", "udp", "127.0.0.1:9", "--engine", engine, "--count", "1"];
+        let (code, stderr) = refused(&[&words[..], &["--yes-send-to", "127.0.0.1"]].concat());
+        assert_eq!(code, Some(3), "{stderr}");
+        assert!(stderr.contains("the route leaves by lo"), "{stderr}");
+    }
+    let words = ["load", "udp", "198.18.1.1:9", "--engine", "xdp", "--gso", "2", "--flood"];
+    assert!(refused(&words).1.contains("it excludes --gso and --batch 1"));
+}
+
+#[test]
 fn datagrams_over_the_mtu_are_told_before_the_run() {
     let words = ["run", "udp-pinning", "--set", "load.size=4000", "--dry-run", "--json"];
     let done = Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output().unwrap();

@@ -159,3 +159,25 @@ fn a_full_ring_of_a_napi_device_owns_what_it_refused() {
         has_check(drop, "tx/Udp.SndbufErrors");
     });
 }
+
+#[test]
+fn frames_of_an_xdp_program_all_arrive() {
+    for sets in [&[][..], &["lab.ipv6=true"][..]] {
+        each("frames", sets, |trial| {
+            assert_eq!(trial.ledger.drops, []);
+            assert_eq!(trial.ledger.delivered_packets, trial.ledger.offered_packets);
+            assert_eq!(of_packets(&trial.moved, "rx/Udp.InCsumErrors"), 0);
+            let frames = trial.workloads["load"]["result"]["frames"].clone();
+            assert_eq!(frames["taken_packets"], trial.ledger.offered_packets);
+            assert_eq!(frames["refused_packets"], 0);
+        });
+    }
+}
+
+#[test]
+fn a_full_ring_owns_the_frames_of_an_xdp_program_that_it_refused() {
+    each("frames-ring", &[], |trial| {
+        let drop = owned(&trial.ledger, Place::Ring, "tx/link.veth.tx.dropped");
+        assert_eq!(trial.workloads["load"]["result"]["frames"]["refused_packets"], drop.packets);
+    });
+}

@@ -39,3 +39,4 @@ mod terminal;
 mod there_and_back;
 mod thread_netns;
 mod tune;
+mod xdp;

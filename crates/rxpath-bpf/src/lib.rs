@@ -3,7 +3,7 @@
 //! The question this crate answers: *what did the kernel do with packets, and with whose CPU time?* Each probe is a
 //! pair of files, `bpf/NAME.bpf.c` and `src/NAME.rs`; it aggregates in the kernel, attaches to tracepoints only
 //! (`tp_btf`), and gives a plain typed result with its own cost. The crate must not print, and must not
-//! judge what the numbers mean.
+//! judge what the numbers mean. [`xdp_receive`] alone is no probe: it takes datagrams from a device for a receiver.
 //!
 //! Built without the feature `bpf` (no clang on the machine that builds), the same types are there and each probe
 //! says that this build has none.
@@ -17,6 +17,7 @@ pub mod doctor;
 pub mod drops;
 pub mod empty;
 pub mod filter;
+pub mod live_frames;
 pub mod locks;
 pub mod names;
 pub mod object;
@@ -30,6 +31,7 @@ pub mod stages;
 pub mod steal;
 pub mod trace;
 pub mod turns;
+pub mod xdp_receive;
 
 pub use can::can_run;
 pub use cost::ProbeCost;
@@ -38,7 +40,7 @@ pub use probe::Probe;
 
 /// Every object of this crate: tests compare each with its reader.
 #[cfg(all(test, feature = "bpf"))]
-pub(crate) static PROBES: [&ObjectSpec; 10] = [
+pub(crate) static PROBES: [&ObjectSpec; 12] = [
     &account::SPEC,
     &polls::SPEC,
     &drops::SPEC,
@@ -49,4 +51,6 @@ pub(crate) static PROBES: [&ObjectSpec; 10] = [
     &reads::SPEC,
     &reuseport::SPEC,
     &empty::SPEC,
+    &live_frames::SPEC,
+    &xdp_receive::SPEC,
 ];

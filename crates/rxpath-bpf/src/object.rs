@@ -16,6 +16,7 @@ mod loaded;
 mod log;
 #[cfg(feature = "bpf")]
 mod types;
+mod words;
 
 use rxpath_core::Fact;
 use rxpath_host::HostError;
@@ -23,6 +24,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bytes::Fields;
+
+pub(crate) use words::Words;
 
 #[cfg(not(feature = "bpf"))]
 pub use absent::{Loaded, enumerators, parameters, read_iterator};

@@ -15,6 +15,7 @@ pub mod napi;
 pub mod neigh;
 pub mod netdev;
 pub mod netfilter;
+pub mod next_hop;
 pub mod nft_tables;
 pub mod qdisc;
 pub mod queues;

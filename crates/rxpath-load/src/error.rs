@@ -43,6 +43,14 @@ pub enum LoadError {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// This host lacks what the engine needs.
+    #[error("{what}: {source}")]
+    Host {
+        /// What needs it.
+        what: String,
+        /// What is missing.
+        source: rxpath_host::HostError,
+    },
     /// Any other refusal of the kernel.
     #[error("{op}: {source}")]
     Io {
@@ -76,7 +84,7 @@ impl LoadError {
                 Some(hint.clone()).filter(|hint| !hint.is_empty())
             }
             Self::Denied { needs, .. } => Some(format!("run it as root or with {needs}")),
-            Self::Unsupported { .. } | Self::Io { .. } => None,
+            Self::Unsupported { .. } | Self::Host { .. } | Self::Io { .. } => None,
         }
     }
 }

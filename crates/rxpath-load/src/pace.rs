@@ -5,6 +5,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use rxpath_bpf::live_frames::FrameSchedule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +75,17 @@ impl Pace {
         }
     }
 
+    /// The schedule as numbers, for a sender that the kernel runs.
+    pub(crate) fn schedule(&self) -> FrameSchedule {
+        FrameSchedule {
+            step_ns: self.step_ns,
+            step_fraction: self.step_fraction,
+            rate: self.share.rate_per_s,
+            first_ns: self.next_ns - self.start_ns,
+            first_fraction: self.fraction,
+        }
+    }
+
     /// When the next send is due.
     #[inline]
     pub(crate) fn next_ns(&self) -> u64 {
@@ -110,6 +122,14 @@ impl Pace {
     /// Whether it never sleeps.
     pub(crate) fn is_spinning(&self) -> bool {
         self.spin_only
+    }
+
+    /// When this thread's send `k` is due.
+    pub(crate) fn instant_of(&self, k: u64) -> u64 {
+        let Share { rate_per_s, each, thread, threads } = self.share;
+        let sends = u128::from(k) * u128::from(threads) + u128::from(thread);
+        let behind = SECOND_NS * sends * u128::from(each) / u128::from(rate_per_s.max(1));
+        self.start_ns.saturating_add(u64::try_from(behind).unwrap_or(u64::MAX))
     }
 
     /// Sends of this thread that are due before `t_ns`.
@@ -179,12 +199,15 @@ mod tests {
             for thread in 0..threads {
                 let share = Share { rate_per_s, each, thread, threads };
                 let mut pace = Pace::new(1_000, share, Pacing::Auto);
+                let first = pace.schedule();
+                prop_assert_eq!(first.first_ns + 1_000, pace.next_ns());
                 for _ in 0..k {
                     pace.advance();
                 }
                 let exact = SECOND_NS * u128::from((k * threads + thread) * each)
                     / u128::from(rate_per_s);
                 prop_assert_eq!(u128::from(pace.next_ns()), 1_000 + exact);
+                prop_assert_eq!(pace.instant_of(k), pace.next_ns());
             }
         }
 

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::engine::thread::{CpuTime, process_cpu_time};
 
@@ -53,6 +53,8 @@ pub struct Tally {
     pub connections: Counter,
     /// Connections accepted.
     pub accepted: Counter,
+    /// Datagrams that an XDP program dropped for the worker.
+    pub dropped: Counter,
     /// Requests refused.
     pub refused: Counter,
     /// Instant of the first datagram, request or byte; 0 = none yet.
@@ -67,6 +69,16 @@ pub struct Tally {
     pub started: AtomicBool,
     /// The worker has left its loop.
     pub done: AtomicBool,
+    source: OnceLock<Source>,
+}
+
+/// Brings the counters of a worker up to date that are kept elsewhere.
+struct Source(Box<dyn Fn(&Tally) + Send + Sync>);
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Source")
+    }
 }
 
 impl Tally {
@@ -78,6 +90,12 @@ impl Tally {
         }
         self.cpu.store(cpu, Relaxed);
         true
+    }
+
+    /// Whoever reads the counters sets them first by `source`: the worker can't while it is inside of a call that
+    /// does all the work.
+    pub fn set_source(&self, source: impl Fn(&Self) + Send + Sync + 'static) {
+        let _ = self.source.set(Source(Box::new(source)));
     }
 
     /// Records the instant of the first datagram, request or byte.
@@ -158,24 +176,33 @@ impl Shared {
         self.tallies.iter().map(|tally| tally.cpu.load(Relaxed)).collect()
     }
 
+    /// All counters, brought up to date.
+    fn current(&self) -> impl Iterator<Item = &Tally> {
+        self.tallies.iter().inspect(|tally| {
+            if let Some(Source(update)) = tally.source.get() {
+                update(tally);
+            }
+        })
+    }
+
     /// A counter of each worker.
     pub fn each(&self, of: impl Fn(&Tally) -> &Counter) -> Vec<u64> {
-        self.tallies.iter().map(|tally| of(tally).get()).collect()
+        self.current().map(|tally| of(tally).get()).collect()
     }
 
     /// A sum over the workers.
     pub fn sum(&self, of: impl Fn(&Tally) -> &Counter) -> u64 {
-        self.tallies.iter().map(|tally| of(tally).get()).sum()
+        self.current().map(|tally| of(tally).get()).sum()
     }
 
     /// First datagram, request or byte of all workers; `None` before it.
     pub fn first_ns(&self) -> Option<u64> {
-        self.tallies.iter().map(|tally| tally.first_ns.get()).filter(|t| *t > 0).min()
+        self.current().map(|tally| tally.first_ns.get()).filter(|t| *t > 0).min()
     }
 
     /// Last one of all workers so far; `None` before the first.
     pub fn last_ns(&self) -> Option<u64> {
-        self.tallies.iter().map(|tally| tally.last_ns.get()).filter(|t| *t > 0).max()
+        self.current().map(|tally| tally.last_ns.get()).filter(|t| *t > 0).max()
     }
 
     /// First one to last of all workers.

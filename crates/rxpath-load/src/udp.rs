@@ -6,3 +6,4 @@ pub mod result;
 pub mod serve;
 pub mod tracker;
 pub mod wire;
+pub mod xdp;

@@ -50,6 +50,10 @@ pub trait Workload {
     fn done(&self) -> u64 {
         self.shared().sum(|tally| &tally.units)
     }
+    /// What came by so far, whether it counts as done or not: while this grows, a workload is not idle.
+    fn seen(&self) -> u64 {
+        self.done()
+    }
     /// The instant of the first datagram, request or byte, when there was one.
     fn first_ns(&self) -> Option<u64> {
         self.shared().first_ns()

@@ -4,7 +4,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rxpath_host::HostError;
 
-use super::{Entry, ObjectSpec, ProgramState, Sizes};
+use super::{Entry, ObjectSpec, ProgramState, Sizes, Words};
 use crate::cost::CostMeter;
 
 /// Never there in this build.
@@ -63,7 +63,12 @@ never! {
     put(&self, _map: &str, _key: &[u8], _value: &[u8]) -> Result<(), HostError>;
     remove(&self, _map: &str, _key: &[u8]) -> Result<(), HostError>;
     take(&self, _map: &str, _key: &[u8]) -> Result<Option<Vec<u8>>, HostError>;
+    run_live(&self, _program: &str, _frame: &[u8], _of: (u32, u32, u32)) -> Result<(), HostError>;
+    words(&self, _map: &str) -> Result<Words, HostError>;
     value(&self, _map: &str, _index: u32) -> Result<Vec<u8>, HostError>;
+    values(&self, _map: &str, _index: u32) -> Result<Vec<Vec<u8>>, HostError>;
+    id(&self, _program: &str) -> Result<u32, HostError>;
+    attach_xdp(&self, _program: &str, _device: u32, _flags: u32) -> Result<OwnedFd, HostError>;
     drain(&self, _map: &str, _each: &mut dyn FnMut(&[u8])) -> Result<(), HostError>;
     meter(&self) -> Result<CostMeter, HostError>;
     map_bytes(&self) -> u64;

@@ -10,11 +10,16 @@ use rxpath_core::Fact;
 use rxpath_host::HostError;
 
 use super::choose::{alone, open, refused, with_hooks};
-use super::{Entry, ObjectSpec, PREFIX, ProgramSpec, ProgramState, Sizes, batch, check_map, log};
+use super::{
+    Entry, ObjectSpec, PREFIX, ProgramSpec, ProgramState, Sizes, Words, batch, check_map, log,
+};
 use crate::cost::CostMeter;
 
 /// `BPF_F_TEST_RUN_ON_CPU`, include/uapi/linux/bpf.h; for raw tracepoint programs since 5.10.
 const TEST_RUN_ON_CPU: u32 = 1;
+
+/// `BPF_F_TEST_XDP_LIVE_FRAMES`, include/uapi/linux/bpf.h.
+const TEST_XDP_LIVE_FRAMES: u32 = 2;
 
 /// An object whose programs are in the kernel. Dropping it detaches and removes them.
 pub struct Loaded {
@@ -164,6 +169,49 @@ impl Loaded {
         Ok(output.return_value)
     }
 
+    /// Runs an XDP program for `frames` copies of a frame that came in by a device, which leave as the program says;
+    /// the kernel passes them on in groups of `batch`.
+    ///
+    /// **Errors** `Kernel` with `EINTR` when a signal came.
+    pub fn run_live(
+        &self,
+        program: &str,
+        frame: &[u8],
+        (ifindex, frames, batch): (u32, u32, u32),
+    ) -> Result<(), HostError> {
+        let found = named(&self.object, program).ok_or_else(|| self.no_such(program))?;
+        let context = libbpf_sys::xdp_md {
+            data_end: frame.len() as u32,
+            ingress_ifindex: ifindex,
+            ..libbpf_sys::xdp_md::default()
+        };
+        let mut input = libbpf_sys::bpf_test_run_opts {
+            sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
+            data_in: frame.as_ptr().cast(),
+            data_size_in: frame.len() as u32,
+            ctx_in: (&raw const context).cast(),
+            ctx_size_in: size_of_val(&context) as u32,
+            repeat: frames as i32,
+            flags: TEST_XDP_LIVE_FRAMES,
+            batch_size: batch,
+            ..libbpf_sys::bpf_test_run_opts::default()
+        };
+        let fd = found.as_fd().as_raw_fd();
+        // SAFETY: `input` points at the frame and the context, with their lengths; both outlive the call, which only
+        // reads them.
+        let done = unsafe { libbpf_sys::bpf_prog_test_run_opts(fd, &raw mut input) };
+        if done == 0 {
+            return Ok(());
+        }
+        Err(HostError::kernel(format!("run {program} on live frames"), -done))
+    }
+
+    /// The value of an array's only entry, shared with the programs.
+    pub fn words(&self, map: &str) -> Result<Words, HostError> {
+        let found = self.map(map)?;
+        Words::map(found.as_fd(), found.value_size() as usize)
+    }
+
     /// Runs an iterator over all that it iterates over, and gives what it wrote.
     ///
     /// **Source** Documentation/bpf/bpf_iterators.rst; of sockets, those of the caller's network namespace.
@@ -216,6 +264,46 @@ impl Loaded {
             .lookup(&index.to_ne_bytes(), MapFlags::ANY)
             .map_err(|e| refused(&what(), &e))?
             .ok_or_else(|| HostError::Unsupported { what: what(), needs: "that entry".into() })
+    }
+
+    /// The values of a per-CPU array's entry, one for each possible CPU.
+    pub fn values(&self, map: &str, index: u32) -> Result<Vec<Vec<u8>>, HostError> {
+        let what = || format!("read entry {index} of the map {map}");
+        self.map(map)?
+            .lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|e| refused(&what(), &e))?
+            .ok_or_else(|| HostError::Unsupported { what: what(), needs: "that entry".into() })
+    }
+
+    /// The kernel's id of a program.
+    pub fn id(&self, program: &str) -> Result<u32, HostError> {
+        let found = named(&self.object, program).ok_or_else(|| self.no_such(program))?;
+        Program::id_from_fd(found.as_fd()).map_err(|e| refused("read a program's id", &e))
+    }
+
+    /// Attaches an XDP program to a device until the descriptor is closed. `flags` are `XDP_FLAGS_*`.
+    ///
+    /// **Source** `bpf_xdp_link_attach`, net/core/dev.c (5.9): a link never replaces a program.
+    /// **Errors** `Kernel` with `EBUSY` or `EEXIST` where another program is, `EOPNOTSUPP` where the driver has no XDP.
+    pub fn attach_xdp(&self, program: &str, device: u32, flags: u32) -> Result<OwnedFd, HostError> {
+        let found = named(&self.object, program).ok_or_else(|| self.no_such(program))?;
+        let size = size_of::<libbpf_sys::bpf_link_create_opts>();
+        let options =
+            libbpf_sys::bpf_link_create_opts { sz: size as _, flags, ..Default::default() };
+        // SAFETY: `options` says its size and outlives the call; the descriptor that it gives has no other owner.
+        let fd = unsafe {
+            libbpf_sys::bpf_link_create(
+                found.as_fd().as_raw_fd(),
+                device as i32,
+                libbpf_sys::BPF_XDP,
+                &raw const options,
+            )
+        };
+        if fd < 0 {
+            return Err(HostError::kernel("attach an XDP program", -fd));
+        }
+        // SAFETY: just opened, see above.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
     /// Gives every event that waits in a ring buffer to `each`.

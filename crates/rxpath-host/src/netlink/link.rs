@@ -49,6 +49,7 @@ const IFLA_XDP_HW_PROG_ID: u16 = 7;
 pub(super) const IFLA_INFO_KIND: u16 = 1;
 pub(super) const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
+const IFLA_VLAN_ID: u16 = 1;
 
 /// The longest device name (`IFNAMSIZ` less the NUL).
 pub(crate) const NAME_MAX: usize = 15;
@@ -93,6 +94,8 @@ pub struct Link {
     pub flags: u32,
     /// Driver kind where rtnetlink knows it: `veth`, `bridge`; `None` for hardware.
     pub kind: Option<String>,
+    /// Tag of a VLAN device.
+    pub vlan_id: Option<u16>,
     /// Hardware address; empty for devices without.
     pub mac: Vec<u8>,
     /// **Unit** bytes.
@@ -202,6 +205,11 @@ impl Link {
             index: word32(payload, 1).unwrap_or_default(),
             flags: word32(payload, 2).unwrap_or_default(),
             name: attrs.text(IFLA_IFNAME).unwrap_or_default(),
+            vlan_id: info
+                .nest(IFLA_INFO_DATA)
+                .ok()
+                .filter(|_| info.text(IFLA_INFO_KIND).as_deref() == Some("vlan"))
+                .and_then(|data| data.u16(IFLA_VLAN_ID)),
             kind: info.text(IFLA_INFO_KIND),
             mac: attrs.get(IFLA_ADDRESS).unwrap_or_default().to_vec(),
             mtu: attrs.u32(IFLA_MTU).unwrap_or_default(),
@@ -280,6 +288,16 @@ impl Netlink {
         let replies = self.get(&format!("show link {name}"), RTM_GETLINK, body.bytes())?;
         let found = links_of(&replies)?.into_iter().next();
         found.ok_or_else(|| HostError::kernel(format!("show link {name}"), libc::ENODEV))
+    }
+
+    /// One device by its index.
+    ///
+    /// **Errors** `Kernel` with `ENODEV` when there is none.
+    pub fn link_at(&mut self, index: u32) -> Result<Link, HostError> {
+        let op = format!("show link {index}");
+        let replies = self.get(&op, RTM_GETLINK, &header(index, 0, 0))?;
+        let found = links_of(&replies)?.into_iter().next();
+        found.ok_or_else(|| HostError::kernel(op, libc::ENODEV))
     }
 
     /// The other end of a veth, or the device below one, in whatever namespace it is.
@@ -397,6 +415,17 @@ mod tests {
         assert_eq!(link.kind.as_deref(), Some("veth"));
         assert_eq!(link.stat("rx.dropped"), Some(6));
         assert_eq!(link.stat("rx.otherhost_dropped"), Some(24));
+    }
+
+    #[test]
+    fn only_a_vlan_has_a_tag() {
+        let read = |kind: &str| {
+            let data = Body::default().raw(IFLA_VLAN_ID, &7u16.to_ne_bytes());
+            let info = Body::default().text(IFLA_INFO_KIND, kind).nest(IFLA_INFO_DATA, &data);
+            let body = Body::new(&header(7, 1, 0)).nest(IFLA_LINKINFO, &info);
+            Link::parse(body.bytes()).unwrap().vlan_id
+        };
+        assert_eq!((read("vlan"), read("macvlan")), (Some(7), None));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Neighbours: permanent ones keep a lab's link free of ARP and neighbour discovery. The tables that hold all of them.
+//! Neighbours: what their hardware address is, permanent ones that keep a lab's link free of ARP and neighbour discovery,
+//! and the tables that hold all of them.
 
 use std::net::IpAddr;
 
@@ -6,13 +7,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::addr::{family, octets};
-use super::socket::{Netlink, REPLACE};
+use super::socket::{CREATE_OR_KEEP, Netlink, REPLACE};
 use super::wire::{Attrs, Body, word32, word64};
 use crate::HostError;
 
 const RTM_NEWNEIGH: u16 = 28;
+const RTM_GETNEIGH: u16 = 30;
 const RTM_NEWNEIGHTBL: u16 = 64;
 const RTM_GETNEIGHTBL: u16 = 66;
+/// `struct ndmsg`.
+const NDMSG: usize = 12;
 /// `struct ndtmsg`.
 const NDTMSG: usize = 4;
 const NDTA_NAME: u16 = 1;
@@ -29,6 +33,10 @@ const TABLE_FULLS_WORD: usize = 10;
 const NDA_DST: u16 = 1;
 const NDA_LLADDR: u16 = 2;
 const NUD_PERMANENT: u16 = 0x80;
+/// States in which the address may be used: REACHABLE, STALE, DELAY, PROBE, NOARP, PERMANENT (`NUD_VALID`).
+const NUD_VALID: u16 = 0xde;
+/// Resolve it, as a packet to it would.
+const NTF_USE: u8 = 1;
 
 /// A table of neighbours. It is one for all network namespaces.
 ///
@@ -69,6 +77,23 @@ pub fn parse_neighbour_table(payload: &[u8]) -> Result<Option<NeighbourTable>, H
     }))
 }
 
+/// A `struct ndmsg`.
+fn header(device: u32, ip: IpAddr, state: u16, flags: u8) -> Vec<u8> {
+    let mut header = vec![family(ip), 0, 0, 0];
+    header.extend(device.to_ne_bytes());
+    header.extend(state.to_ne_bytes());
+    header.extend([flags, 0]);
+    header
+}
+
+/// The hardware address in one `RTM_NEWNEIGH` payload, when it may be used.
+pub fn parse_neighbour(payload: &[u8]) -> Result<Option<[u8; 6]>, HostError> {
+    let attrs = Attrs::after(payload, NDMSG)?;
+    let state = payload.get(8..10).and_then(|state| state.try_into().ok());
+    let is_valid = state.is_some_and(|state| u16::from_ne_bytes(state) & NUD_VALID != 0);
+    Ok(attrs.get(NDA_LLADDR).filter(|_| is_valid).and_then(|mac| mac.try_into().ok()))
+}
+
 impl Netlink {
     /// The tables of neighbours. On a [`Netlink::route`] socket.
     pub fn neighbour_tables(&mut self) -> Result<Vec<NeighbourTable>, HostError> {
@@ -80,12 +105,34 @@ impl Netlink {
         Ok(found)
     }
 
+    /// The hardware address of a neighbour by the index of its device; `None` while it is not known.
+    ///
+    /// **Source** net/core/neighbour.c `neigh_get` (5.0).
+    pub fn neighbour(&mut self, device: u32, ip: IpAddr) -> Result<Option<[u8; 6]>, HostError> {
+        let body = Body::new(&header(device, ip, 0, 0)).raw(NDA_DST, &octets(ip));
+        let op = format!("look up the neighbour {ip}");
+        match self.get(&op, RTM_GETNEIGH, body.bytes()) {
+            Err(HostError::Kernel { errno: libc::ENOENT, .. }) => Ok(None),
+            replies => {
+                let replies = replies?;
+                let found = replies.iter().find(|reply| reply.kind == RTM_NEWNEIGH);
+                found.map_or(Ok(None), |reply| parse_neighbour(&reply.payload))
+            }
+        }
+    }
+
+    /// Lets the kernel resolve a neighbour, as a packet to it would. **Errors** `Kernel` without `CAP_NET_ADMIN`.
+    ///
+    /// **Source** net/core/neighbour.c `neigh_add`, `NTF_USE`.
+    pub fn resolve_neighbour(&mut self, device: u32, ip: IpAddr) -> Result<(), HostError> {
+        let body = Body::new(&header(device, ip, 0, NTF_USE)).raw(NDA_DST, &octets(ip));
+        let op = format!("resolve the neighbour {ip}");
+        self.change(&op, RTM_NEWNEIGH, CREATE_OR_KEEP, body.bytes()).map(drop)
+    }
+
     /// Adds or replaces a permanent neighbour.
     pub fn add_neighbour(&mut self, dev: &str, ip: IpAddr, mac: [u8; 6]) -> Result<(), HostError> {
-        let mut header = vec![family(ip), 0, 0, 0];
-        header.extend(self.index(dev)?.to_ne_bytes());
-        header.extend(NUD_PERMANENT.to_ne_bytes());
-        header.extend([0, 0]);
+        let header = header(self.index(dev)?, ip, NUD_PERMANENT, 0);
         let body = Body::new(&header).raw(NDA_DST, &octets(ip)).raw(NDA_LLADDR, &mac);
         let op = format!("add neighbour {ip} on {dev}");
         self.change(&op, RTM_NEWNEIGH, REPLACE, body.bytes()).map(drop)
@@ -112,6 +159,19 @@ mod tests {
         let found = parse_neighbour_table(now.bytes()).unwrap().unwrap();
         assert_eq!((found.least_entries, found.most_entries), (128, 1024));
         assert_eq!((found.forced_gc_total, found.table_fulls_total), (9, Some(10)));
+    }
+
+    #[test]
+    fn only_a_usable_address_is_one() {
+        let ip = IpAddr::from([192, 0, 2, 1]);
+        let of = |state| {
+            let body = Body::new(&header(3, ip, state, 0)).raw(NDA_LLADDR, &[2, 0, 0, 0, 0, 9]);
+            parse_neighbour(body.bytes()).unwrap()
+        };
+        assert_eq!(of(NUD_PERMANENT), Some([2, 0, 0, 0, 0, 9]));
+        // NUD_INCOMPLETE, NUD_FAILED.
+        assert_eq!((of(1), of(0x20)), (None, None));
+        assert_eq!(Netlink::route().unwrap().neighbour(1, ip).unwrap(), None);
     }
 
     #[test]

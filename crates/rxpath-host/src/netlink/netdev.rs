@@ -139,7 +139,7 @@ impl Netlink {
     }
 
     /// XDP abilities of a device by its index (6.3).
-    pub(crate) fn xdp_abilities(&mut self, ifindex: u32) -> Result<XdpAbilities, HostError> {
+    pub fn xdp_abilities(&mut self, ifindex: u32) -> Result<XdpAbilities, HostError> {
         let body = question(Question::Device).u32(DEV_IFINDEX, ifindex);
         parse_xdp_abilities(&self.family_get("read XDP abilities", NETDEV, &body)?)
     }

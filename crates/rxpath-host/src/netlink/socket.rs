@@ -18,6 +18,8 @@ const NLM_F_DUMP_INTR: u16 = 0x10;
 pub(crate) const CREATE: u16 = 0x400 | 0x200;
 /// `NLM_F_CREATE | NLM_F_REPLACE`: make it, or change what is there.
 pub(crate) const REPLACE: u16 = 0x400 | 0x100;
+/// `NLM_F_CREATE`: make it where it is not there.
+pub(crate) const CREATE_OR_KEEP: u16 = 0x400;
 
 /// Longest wait for the kernel's answer. It answers inside `sendmsg`, except for a dump's later parts.
 const ANSWER_TIMEOUT_S: libc::time_t = 5;

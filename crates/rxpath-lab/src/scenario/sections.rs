@@ -258,7 +258,7 @@ section! {
         body: Option<String>, Text, HTTP, "body of the request";
         #[serde(serialize_with = "with_unit")] timeout: Option<Nanos>, Kind::Nanos(1_000_000, 600 * S), HTTP, "longest wait for a reply";
         no_keepalive: bool, Bool, HTTP, "a new connection for each request";
-        engine: Option<String>, Choice(&["epoll", "uring"]), HTTP, "how the client waits and moves data";
+        engine: Option<String>, Choice(&["epoll", "uring", "socket", "xdp", "xdp-frames"]), UDP_HTTP, "how data gets to the kernel: epoll or uring with HTTP; with UDP a socket, AF_XDP, or an XDP program that the kernel runs for each frame";
     }
 }
 

@@ -106,6 +106,7 @@ mod tests {
             socket_rmem_bytes: vec![768],
             socket_drops_packets: vec![1],
             blocked_s: Some(0.5),
+            dropped_in_xdp_packets: None,
         };
         let read =
             Line::read(Protocol::Udp, false, &serde_json::to_value(&printed).unwrap()).unwrap();

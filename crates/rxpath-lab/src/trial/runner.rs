@@ -349,11 +349,15 @@ impl Trial<'_> {
         Ok((self.testbed.since(&from, &ours), last.since(&first), probed))
     }
 
-    /// The link's ring, where each datagram is one packet in it: GSO cuts packets below IP, which counts them whole.
+    /// The link's ring, where each datagram is one packet in it that IP has counted: GSO cuts packets below IP, and an
+    /// engine that makes packets itself goes around it.
     fn ring(&self) -> Result<Option<Ring>, LabError> {
         let variant = self.config.variant;
         let own = variant.load.own();
-        let whole = own.is_some_and(|own| own.datagrams.is_some() && own.options.gso.is_none());
+        let whole = own.is_some_and(|own| {
+            let by_sockets = own.options.engine.is_none() && own.options.corrupt.is_none();
+            own.datagrams.is_some() && own.options.gso.is_none() && by_sockets
+        });
         if whole && variant.observe.sample_interval.0 > 0 { self.testbed.ring() } else { Ok(None) }
     }
 

@@ -53,6 +53,11 @@ impl Stamp {
         }
     }
 
+    /// The first word of datagram 0.
+    pub fn first_word(self) -> u64 {
+        self.word0
+    }
+
     /// Writes the header of datagram `sequence`; shorter buffers stay as they are.
     #[inline]
     pub fn write(self, sequence: u64, to: &mut [u8]) {

@@ -3,6 +3,7 @@
 mod check;
 mod fill;
 mod finish;
+mod live_frames;
 mod open;
 pub mod options;
 mod transmit;

@@ -47,6 +47,35 @@ pub struct ServeResult {
     pub threads: Vec<ThreadResult>,
     /// One entry per socket.
     pub sockets: Vec<SocketResult>,
+    /// Dropped by the receiver's own XDP program, with `--engine xdp-drop`: counted, and delivered to nobody.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub dropped_in_xdp_packets: Option<u64>,
+    /// What became of the frames, with XDP.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub xdp: Option<XdpReceiveLedger>,
+}
+
+/// What became of the frames that a receiver's XDP program saw, over all queues.
+///
+/// Matched = redirected + dropped + passed; redirected = delivered + dropped by the socket + dropped for a full ring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct XdpReceiveLedger {
+    /// Datagrams to the receiver.
+    pub matched_packets: u64,
+    /// Of these, handed to an AF_XDP socket.
+    pub redirected_packets: u64,
+    /// Of these, dropped by the program.
+    pub dropped_packets: u64,
+    /// Of these, left to the stack, because their queue had no socket.
+    pub passed_packets: u64,
+    /// Other frames, left to the stack.
+    pub other_packets: u64,
+    /// Dropped by the AF_XDP sockets: no frame to receive into, or too long for one (`rx_dropped`).
+    pub socket_dropped_packets: u64,
+    /// Dropped because a ring was full (`rx_ring_full`).
+    pub ring_full_packets: u64,
+    /// Times that the kernel found no frame to receive into (`rx_fill_ring_empty_descs`).
+    pub fill_ring_empty_count: u64,
 }
 
 /// What sequence numbers show. Datagrams under 16 bytes carry none.
@@ -141,6 +170,9 @@ pub struct LoadResult {
     /// Whether datagrams went around the kernel's UDP, whose counters leave them out.
     #[serde(default)]
     pub bypasses_udp: bool,
+    /// With `--engine xdp-frames`: what the device took.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub frames: Option<FramesLedger>,
     /// Calls that stopped within a batch although the next datagram could be sent: the kernel hides the reason.
     #[serde(default)]
     pub hidden_errors_count: u64,
@@ -161,6 +193,57 @@ pub struct LoadResult {
     pub limit: Limit,
     /// One entry per thread.
     pub threads: Vec<ThreadResult>,
+    /// What AF_XDP sockets handed over, with `--engine xdp`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub xdp: Option<XdpLedger>,
+}
+
+/// What happened to the descriptors of the frames to send, over all AF_XDP sockets.
+///
+/// **Caveat** a frame that the device drops is handed over and completed, too; the device counts it (`tx.dropped`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct XdpLedger {
+    /// Taken by the kernel from the rings.
+    pub handed_over_packets: u64,
+    /// Frames that came back: the device is done with them.
+    pub completed_packets: u64,
+    /// Refused as not valid (`tx_invalid_descs` of `XDP_STATISTICS`).
+    pub invalid_packets: u64,
+    /// Calls that told the kernel to look at a ring.
+    pub wakeups_count: u64,
+}
+
+impl std::ops::AddAssign for XdpLedger {
+    fn add_assign(&mut self, other: Self) {
+        self.handed_over_packets += other.handed_over_packets;
+        self.completed_packets += other.completed_packets;
+        self.invalid_packets += other.invalid_packets;
+        self.wakeups_count += other.wakeups_count;
+    }
+}
+
+/// What became of frames that were given to a device, by its driver's answers (tracepoint `xdp_devmap_xmit`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FramesLedger {
+    /// Given to the device.
+    pub offered_packets: u64,
+    /// Taken by its driver; `None` where this kernel does not say.
+    pub taken_packets: Option<u64>,
+    /// Refused by its driver: no room in its ring, or in that of a veth's other end.
+    pub refused_packets: Option<u64>,
+}
+
+impl FramesLedger {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let sum = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
+        Self {
+            offered_packets: self.offered_packets + other.offered_packets,
+            taken_packets: sum(self.taken_packets, other.taken_packets),
+            refused_packets: sum(self.refused_packets, other.refused_packets),
+        }
+    }
 }
 
 /// How late sends were against their schedule.
@@ -207,6 +290,9 @@ pub struct Interval {
     /// Blocked on the send buffer so far, all threads (sender).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub blocked_s: Option<f64>,
+    /// Dropped by the receiver's own XDP program so far.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub dropped_in_xdp_packets: Option<u64>,
     /// CPU each thread is on now.
     pub thread_cpus: Vec<u32>,
 }

@@ -6,6 +6,7 @@ mod open;
 pub mod options;
 mod truesize;
 mod worker;
+mod xdp;
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::engine::socket::Socket;
 use crate::pool::Pool;
 use crate::tally::Shared;
 use crate::udp::result::{Interval, ServeResult};
-use crate::udp::serve::options::{ServeOptions, ServeSettings};
+use crate::udp::serve::options::{ServeEngine, ServeOptions, ServeSettings};
 use crate::workload::{Finished, Workload};
 
 pub use meter::dry_loop_ns;
@@ -28,6 +29,8 @@ pub struct Serve {
     settings: ServeSettings,
     warnings: Vec<Warning>,
     sockets: Vec<Arc<Socket>>,
+    /// Without sockets of the kernel's UDP: the XDP program.
+    taken: Option<xdp::Taken>,
     pool: Pool<worker::Report>,
 }
 
@@ -44,7 +47,7 @@ impl Serve {
 
     /// Index of the socket that worker `index` reads.
     fn socket_of(&self, index: usize) -> usize {
-        index % self.sockets.len()
+        index % self.sockets.len().max(1)
     }
 }
 
@@ -72,7 +75,9 @@ impl Workload for Serve {
         let shared = &self.pool.shared;
         let mut sockets = vec![0; self.sockets.len()];
         for (index, tally) in shared.tallies.iter().enumerate() {
-            sockets[self.socket_of(index)] += tally.units.get();
+            if let Some(sum) = sockets.get_mut(self.socket_of(index)) {
+                *sum += tally.units.get();
+            }
         }
         let memory: Vec<_> =
             self.sockets.iter().map(|socket| socket.meminfo().unwrap_or_default()).collect();
@@ -84,9 +89,15 @@ impl Workload for Serve {
             socket_packets: sockets,
             socket_rmem_bytes: memory.iter().map(|m| m.rmem_bytes).collect(),
             socket_drops_packets: memory.iter().map(|m| m.drops_packets).collect(),
+            dropped_in_xdp_packets: (self.settings.engine == ServeEngine::XdpDrop)
+                .then(|| shared.sum(|tally| &tally.dropped)),
             thread_cpus: shared.cpus(),
             ..Interval::default()
         }
+    }
+
+    fn seen(&self) -> u64 {
+        self.done() + self.shared().sum(|tally| &tally.dropped)
     }
 
     fn finish(&mut self) -> Result<Finished<ServeResult>, LoadError> {

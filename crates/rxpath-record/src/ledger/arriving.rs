@@ -111,7 +111,7 @@ fn ingress_in_datagrams(view: View<'_>, units: &Units, counted: Option<i64>) -> 
 /// Backlog drops among the packets that a device counted: a NAPI device counts before its backlog drops.
 pub(super) fn backlog_behind_device(view: View<'_>) -> i64 {
     let behind = matches!(view.link(), Link::VethNapi | Link::Nic);
-    if behind { view.rx_link("rx.dropped") } else { 0 }
+    if behind { view.backlog().1 } else { 0 }
 }
 
 fn refused(view: View<'_>) -> Vec<String> {

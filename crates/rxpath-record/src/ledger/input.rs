@@ -46,6 +46,9 @@ pub struct SenderSaid {
     pub full_batches: bool,
     /// The sender is a raw or packet socket: the UDP and IP counters of its side do not move.
     pub raw: bool,
+    /// Frames of an XDP program that the device refused, by its driver's answers. A veth counts them at both ends: in
+    /// the sender's `tx_dropped` and in the receiver's `rx_dropped` (drivers/net/veth.c, `veth_get_stats64`).
+    pub refused_frames: u64,
     /// Datagrams still in the sender's queueing discipline at the end (`TCA_STATS_QUEUE` qlen).
     pub queued_packets: u64,
     /// Offered and sent are the kernel's counters of a foreign sender: a send of GSO counts once.
@@ -61,6 +64,7 @@ impl Default for SenderSaid {
             segments_per_send: 1,
             full_batches: true,
             raw: false,
+            refused_frames: 0,
             queued_packets: 0,
             by_kernel: false,
         }

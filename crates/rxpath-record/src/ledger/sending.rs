@@ -120,13 +120,12 @@ fn ring(view: View<'_>, units: &Units) -> Term {
     term
 }
 
-/// The RPS backlog: `enqueue_to_backlog` counts the receiving device's `rx_dropped` (`net/core/dev.c`).
+/// The RPS backlog.
 ///
 /// With NAPI, GRO comes first, so what is dropped here may be merged datagrams. When their size is not known
 /// and no ingress hook lies between, the segments that IP counted tell how many datagrams were lost.
 fn backlog(view: View<'_>, units: &Units) -> Term {
-    let name = view.rx_link_name("rx.dropped").unwrap_or_else(|| "rx/link.rx.dropped".into());
-    let packets = view.rx_link("rx.dropped");
+    let (name, packets) = view.backlog();
     let behind_gro = matches!(view.link(), Link::VethNapi | Link::Nic);
     let unit = if behind_gro { units.ip } else { units.device };
     let between = super::arriving::lost_before_ip(view, units);

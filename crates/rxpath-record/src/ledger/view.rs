@@ -70,6 +70,20 @@ impl<'a> View<'a> {
         self.rx_link_name(counter).map_or(0, |name| self.get(&name))
     }
 
+    /// Packets that the backlog dropped, and the counter that has them.
+    ///
+    /// `enqueue_to_backlog` counts the receiving device's `rx_dropped` (`net/core/dev.c`).
+    pub fn backlog(self) -> (String, i64) {
+        let name = self.rx_link_name("rx.dropped").unwrap_or_else(|| "rx/link.rx.dropped".into());
+        let refused = self.input.sender.refused_frames as i64;
+        let rest = self.rx_link("rx.dropped") - refused;
+        if refused > 0 {
+            (format!("{name} - frames that the ring refused"), rest)
+        } else {
+            (name, rest)
+        }
+    }
+
     /// The kind of link, with "not known" settled by the driver's own counters.
     ///
     /// **Source** `drivers/net/veth.c`: `veth_xdp_rcv` counts `xdp_packets`; without NAPI it does not run.

@@ -148,6 +148,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             ("rxpath load udp 127.0.0.1:4321 --rate 100k -d 5s", "by an absolute schedule"),
             (
+                "rxpath load udp 198.18.1.1:4321 --engine xdp-frames --flood -d 5s",
+                "whole frames into a lab, by an XDP program",
+            ),
+            (
                 "rxpath load udp 127.0.0.1:4321 --size 1400 --gso 32 -d 5s --rate 500k",
                 "the kernel cuts datagrams",
             ),

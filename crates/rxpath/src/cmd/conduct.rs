@@ -264,9 +264,9 @@ impl<'a, W: Shown> Conductor<'a, W> {
             return true;
         }
         let Some(idle_ns) = self.ends.idle_ns else { return false };
-        let done = self.workload.done();
-        if done != self.last.1 {
-            self.last = (now, done);
+        let seen = self.workload.seen();
+        if seen != self.last.1 {
+            self.last = (now, seen);
         }
         now - self.last.0 >= idle_ns
     }

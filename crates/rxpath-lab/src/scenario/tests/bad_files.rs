@@ -99,6 +99,18 @@ fn each_error_names_its_line_and_what_would_be_right() {
             "t.toml:3: `load.corrupt` writes each datagram itself and cannot send GSO batches; leave load.gso out",
         ),
         (
+            "[load]\nengine = \"uring\"",
+            "t.toml:3: `load.engine` = \"uring\" is not an engine of udp; use socket, xdp, xdp-frames",
+        ),
+        (
+            "[load]\nengine = \"xdp\"\ngso = 4",
+            "t.toml:4: `load.gso` is about sockets, and the engine xdp has none; leave one of the two out",
+        ),
+        (
+            "[load]\nengine = \"xdp-frames\"",
+            "t.toml:3: frames of XDP programs need NAPI at the receiver's end; set lab.gro = true and lab.tso = false",
+        ),
+        (
             "[load]\nsize = \"1 MB\"",
             "t.toml:3: `load.size` is 1 MB; it takes a size from 0 to 65507 bytes such as 1400 or \"64KiB\"",
         ),

@@ -212,6 +212,7 @@ pub(in crate::trial) fn sender_said(load: &LoadResult) -> SenderSaid {
         segments_per_send: load.segments_per_send.max(1),
         full_batches: true,
         raw: load.bypasses_udp,
+        refused_frames: load.frames.and_then(|frames| frames.refused_packets).unwrap_or(0),
         queued_packets: 0,
         by_kernel: false,
     }

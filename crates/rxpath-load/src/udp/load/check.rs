@@ -1,11 +1,13 @@
 //! What cannot work is refused before anything is sent.
 
+use std::net::{IpAddr, SocketAddr};
+
 use rxpath_core::Warning;
 
 use crate::LoadError;
 use crate::engine::batch::MAX_BATCH;
 use crate::engine::socket::Socket;
-use crate::udp::load::options::LoadOptions;
+use crate::udp::load::options::{Engine, LoadOptions};
 use crate::udp::wire::header_bytes;
 
 /// Segments of one send. **Source** `UDP_MAX_SEGMENTS`, include/linux/udp.h (64 before Linux 6.9).
@@ -40,13 +42,39 @@ pub(super) fn check(options: &LoadOptions) -> Result<(), LoadError> {
         );
     }
     if options.engine.bypasses_udp() && (options.gso.is_some() || options.batch == 1) {
-        return bad(
-            "--corrupt checksum builds whole packets: it excludes --gso and --batch 1".into(),
-            "",
-        );
+        let engine = options.engine.option();
+        let what = format!("{engine} builds whole packets: it excludes --gso and --batch 1");
+        return bad(what, "");
     }
+    let engine = options.engine.option();
+    options.xdp.check(engine, options.engine == Engine::Xdp, options.batch)?;
+    permitted(options)?;
     check_flows(options)?;
     check_gso(options)
+}
+
+/// Frames pass no route, firewall or queueing discipline: they go to a lab, or where the user says so.
+fn permitted(options: &LoadOptions) -> Result<(), LoadError> {
+    if !options.engine.sends_frames() {
+        return Ok(());
+    }
+    let ips = || options.to.iter().map(SocketAddr::ip);
+    let Some(other) = ips().find(|ip| !is_of_a_lab(*ip) && !options.permitted.contains(ip)) else {
+        return Ok(());
+    };
+    let engine = options.engine.option();
+    Err(LoadError::usage(
+        format!("{engine} sends past this host's firewall and queues, and {other} is not in a lab"),
+        format!("if {other} may be flooded, say so: --yes-send-to {other}"),
+    ))
+}
+
+/// The addresses of benchmarks, which labs use and which no router passes on (RFC 2544, RFC 5180 with its erratum).
+fn is_of_a_lab(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => matches!(ip.octets(), [198, 18 | 19, ..]),
+        IpAddr::V6(ip) => matches!(ip.segments(), [0x2001, 2, 0, ..]),
+    }
 }
 
 fn check_flows(options: &LoadOptions) -> Result<(), LoadError> {
@@ -130,7 +158,7 @@ pub(super) fn mtu(
             continue;
         }
         if options.gso.is_some() || options.engine.bypasses_udp() {
-            let why = if options.gso.is_some() { "--gso" } else { "--corrupt checksum" };
+            let why = if options.gso.is_some() { "--gso" } else { options.engine.option() };
             return Err(LoadError::usage(
                 format!(
                     "--size {}: {why} cannot fragment, and the path to {to} has an MTU of {mtu}",

@@ -24,7 +24,14 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
         result.refused_count += report.refused;
         result.hidden_errors_count += report.hidden;
         result.blocked_s += report.thread.blocked_s;
+        result.frames = match (result.frames, report.frames) {
+            (Some(all), Some(own)) => Some(all.and(own)),
+            (all, own) => all.or(own),
+        };
         result.threads.push(report.thread);
+        if let Some(ledger) = report.xdp {
+            *result.xdp.get_or_insert_default() += ledger;
+        }
         // Equal bounds always fit.
         let _ = lateness.merge(&report.lateness);
         for (number, count) in report.errors {

@@ -11,14 +11,15 @@ use crate::buffers;
 use crate::engine::listen;
 use crate::engine::socket::{Buffer, Socket};
 use crate::pace;
-use crate::pool::Pool;
+use crate::pool::{Pool, Start};
 use crate::udp::header::HEADER_BYTES;
 use crate::udp::load::options::{Engine, LoadOptions, LoadSettings};
-use crate::udp::load::transmit::Transmit;
+use crate::udp::load::transmit::Flow;
 use crate::udp::load::transmit::raw::RawSockets;
 use crate::udp::load::transmit::socket::UdpSockets;
-use crate::udp::load::worker::Plan;
-use crate::udp::load::{Load, check, worker};
+use crate::udp::load::transmit::xsk::XskSockets;
+use crate::udp::load::worker::{Plan, Report};
+use crate::udp::load::{Load, check, live_frames, worker};
 
 /// Messages that the default send buffer holds.
 const SNDBUF_MESSAGES: u64 = 2000;
@@ -28,12 +29,17 @@ const SNDBUF_LEAST: u64 = 4 << 20;
 /// Opens a sender with the engine that the options want.
 pub(super) fn open(options: LoadOptions) -> Result<Load, LoadError> {
     match options.engine {
-        Engine::Socket => open_with::<UdpSockets>(options),
-        Engine::RawBadChecksum => open_with::<RawSockets>(options),
+        Engine::Socket => open_with(options, worker::run::<UdpSockets>),
+        Engine::RawBadChecksum => open_with(options, worker::run::<RawSockets>),
+        Engine::Xdp => open_with(options, worker::run::<XskSockets>),
+        Engine::XdpFrames => open_with(options, live_frames::run),
     }
 }
 
-fn open_with<T: Transmit + 'static>(mut options: LoadOptions) -> Result<Load, LoadError> {
+/// What a thread does with its flows.
+type Run<F> = fn(Plan<F>, &Start<'_>) -> Result<Report, LoadError>;
+
+fn open_with<F: Flow>(mut options: LoadOptions, run: Run<F>) -> Result<Load, LoadError> {
     check::check(&options)?;
     let targets = options.to.len();
     let flows_each = options.flows.unwrap_or_else(|| options.threads.count.div_ceil(targets));
@@ -43,31 +49,32 @@ fn open_with<T: Transmit + 'static>(mut options: LoadOptions) -> Result<Load, Lo
     let mut is_forced = true;
     for index in 0..flows_each {
         for to in &options.to {
-            let (flow, forced) = open_flow::<T>(&options, *to, index as u16)?;
+            let (flow, forced) = open_flow::<F>(&options, *to, index as u16)?;
             flows.push(flow);
             is_forced &= forced;
         }
     }
-    let settings = settle::<T>(&options, &flows, is_forced, &mut warnings)?;
+    let settings = settle(&options, &flows, is_forced, &mut warnings)?;
     let pool = Pool::new("rx-load", &options.threads);
     let mut load = Load { options, settings, warnings, pool };
-    start_workers::<T>(&mut load, flows)?;
+    start_workers(&mut load, flows, run)?;
     Ok(load)
 }
 
 /// A flow, and whether its send buffer was forced.
-fn open_flow<T: Transmit>(
+fn open_flow<F: Flow>(
     options: &LoadOptions,
     to: SocketAddr,
     index: u16,
-) -> Result<(T::Flow, bool), LoadError> {
+) -> Result<(F, bool), LoadError> {
     let socket = Socket::udp(to).map_err(|e| LoadError::io("socket", e))?;
     if options.source.is_some() || options.source_port.is_some() {
         bind(&socket, options, to, index)?;
     }
-    let flow = T::open(socket, to, options)?;
+    let flow = F::open(socket, to, options)?;
     let bytes = options.sndbuf.unwrap_or_else(|| default_sndbuf(options));
-    let is_forced = buffers::set(T::socket(&flow), Buffer::Send, bytes)?;
+    let buffer = flow.send_buffer();
+    let is_forced = buffer.map_or(Ok(false), |socket| buffers::set(socket, Buffer::Send, bytes))?;
     Ok((flow, is_forced))
 }
 
@@ -109,21 +116,22 @@ fn connect_error(to: SocketAddr, source: io::Error) -> LoadError {
 
 /// Enough for 2000 messages: an skb's truesize is its data, the shared info and head (under 1 KiB) and
 /// what its allocator rounds up.
-fn default_sndbuf(options: &LoadOptions) -> u64 {
+pub(super) fn default_sndbuf(options: &LoadOptions) -> u64 {
     let message = (options.size * options.segments()) as u64;
     (SNDBUF_MESSAGES * (message + message / 4 + 1024)).clamp(SNDBUF_LEAST, 1 << 30)
 }
 
-fn settle<T: Transmit>(
+fn settle<F: Flow>(
     options: &LoadOptions,
-    flows: &[T::Flow],
+    flows: &[F],
     sndbuf_forced: bool,
     warnings: &mut Vec<Warning>,
 ) -> Result<LoadSettings, LoadError> {
     let asked = options.sndbuf.unwrap_or_else(|| default_sndbuf(options));
-    let memory = T::socket(&flows[0]).meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?;
-    let sndbuf_bytes = memory.sndbuf_bytes;
-    warnings.extend(buffers::capped(Buffer::Send, asked, sndbuf_bytes));
+    let memory = flows[0].send_buffer().map(Socket::meminfo).transpose();
+    let memory = memory.map_err(|e| LoadError::io("SO_MEMINFO", e))?;
+    let sndbuf_bytes = memory.map(|memory| memory.sndbuf_bytes);
+    warnings.extend(sndbuf_bytes.and_then(|got| buffers::capped(Buffer::Send, asked, got)));
     let (mtu, fragments) = check::mtu(options, warnings)?;
     let share = pace::Share {
         rate_per_s: options.rate_pps.unwrap_or(1),
@@ -134,7 +142,7 @@ fn settle<T: Transmit>(
     let bypasses_udp = options.engine.bypasses_udp();
     Ok(LoadSettings {
         to: options.to.clone(),
-        from: flows.iter().take(64).filter_map(|flow| T::source(flow).ok()).collect(),
+        from: flows.iter().take(64).filter_map(|flow| flow.source().ok()).collect(),
         flows_count: flows.len(),
         size_bytes: options.size,
         header: if options.size < HEADER_BYTES {
@@ -147,10 +155,12 @@ fn settle<T: Transmit>(
         cpus: options.threads.cpus.clone(),
         nice: options.threads.nice,
         batch: options.batch,
-        call: T::call(options).into(),
+        call: F::call(options).into(),
         gso_segments: options.gso,
         connected: !options.unconnected && !bypasses_udp,
-        corrupt_checksum: bypasses_udp,
+        engine: options.engine,
+        xdp: None,
+        corrupt_checksum: options.engine == Engine::RawBadChecksum,
         target_pps: options.rate_pps,
         pacing: match options.rate_pps {
             Some(_) => pace::describe(options.pacing, share),
@@ -165,27 +175,25 @@ fn settle<T: Transmit>(
     })
 }
 
-fn start_workers<T: Transmit + 'static>(
-    load: &mut Load,
-    flows: Vec<T::Flow>,
-) -> Result<(), LoadError> {
+fn start_workers<F: Flow>(load: &mut Load, flows: Vec<F>, run: Run<F>) -> Result<(), LoadError> {
     let options = &load.options;
     let threads = options.threads.count;
     let tag = (std::hash::RandomState::new().build_hasher().finish() as u32) << 16;
     let all = flows.len();
-    let mut shares: Vec<Vec<T::Flow>> = Vec::new();
+    let mut shares: Vec<Vec<F>> = Vec::new();
     shares.resize_with(threads, Vec::new);
     for (index, flow) in flows.into_iter().enumerate() {
         shares[index % threads].push(flow);
     }
+    F::share(&mut shares, options, &mut load.settings)?;
     for (index, flows) in shares.into_iter().enumerate() {
         let streams =
             (index..all).step_by(threads).map(|number| (tag | number as u32, 0)).collect();
         let messages = options.count.map_or(u64::MAX, |count| {
             options.threads.share(count / options.segments() as u64, index)
         });
-        let plan = Plan::<T> { flows, streams, options: options.clone(), messages };
-        load.pool.start(move |start| worker::run(plan, start))?;
+        let plan = Plan { flows, streams, options: options.clone(), messages };
+        load.pool.start(move |start| run(plan, start))?;
     }
     Ok(())
 }

@@ -7,20 +7,44 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::pace::Pacing;
 use crate::pool::Threads;
+use crate::udp::xdp::{XdpOptions, XdpSettings};
 
-/// How messages get to the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How datagrams get to the device.
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Engine {
-    /// UDP sockets.
+    /// UDP sockets: send, sendmmsg, GSO
+    #[default]
     Socket,
-    /// Raw sockets: whole packets, with a wrong UDP checksum.
+    /// AF_XDP sockets: whole frames from memory that is shared with the kernel
+    Xdp,
+    /// An XDP program that the kernel runs for each frame (BPF_PROG_TEST_RUN with live frames)
+    XdpFrames,
+    /// Raw sockets: whole packets, with a wrong UDP checksum
+    #[cfg_attr(feature = "clap", value(skip))]
     RawBadChecksum,
 }
 
 impl Engine {
     /// Whether datagrams go around the kernel's UDP, whose counters leave them out.
     pub fn bypasses_udp(self) -> bool {
-        self == Self::RawBadChecksum
+        self != Self::Socket
+    }
+
+    /// Whether it hands whole Ethernet frames to a device.
+    pub fn sends_frames(self) -> bool {
+        matches!(self, Self::Xdp | Self::XdpFrames)
+    }
+
+    /// What users call it: the option that chooses it.
+    pub fn option(self) -> &'static str {
+        match self {
+            Self::Socket => "--engine socket",
+            Self::Xdp => "--engine xdp",
+            Self::XdpFrames => "--engine xdp-frames",
+            Self::RawBadChecksum => "--corrupt checksum",
+        }
     }
 }
 
@@ -51,8 +75,12 @@ pub struct LoadOptions {
     pub sndbuf: Option<u64>,
     /// Do not connect: the kernel looks up the route for each datagram and hashes the flow by its addresses.
     pub unconnected: bool,
-    /// How messages get to the kernel.
+    /// How datagrams get to the device.
     pub engine: Engine,
+    /// AF_XDP sockets.
+    pub xdp: XdpOptions,
+    /// Addresses outside of a lab that an engine that goes around the stack may send to.
+    pub permitted: Vec<IpAddr>,
     /// Stop after exactly this many datagrams.
     pub count: Option<u64>,
     /// Stop after this long.
@@ -76,6 +104,8 @@ impl LoadOptions {
             sndbuf: None,
             unconnected: false,
             engine: Engine::Socket,
+            xdp: XdpOptions::default(),
+            permitted: Vec::new(),
             count: None,
             duration_ns: None,
         }
@@ -114,14 +144,20 @@ pub struct LoadSettings {
     pub gso_segments: Option<usize>,
     /// Whether sockets are connected.
     pub connected: bool,
+    /// How datagrams get to the device.
+    #[serde(default)]
+    pub engine: Engine,
+    /// AF_XDP sockets, with `--engine xdp`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub xdp: Option<XdpSettings>,
     /// Whether checksums are wrong.
     pub corrupt_checksum: bool,
     /// Datagrams per second; `None` = as fast as possible.
     pub target_pps: Option<u64>,
     /// How the schedule is waited for.
     pub pacing: String,
-    /// `sk_sndbuf` of each socket.
-    pub sndbuf_bytes: u64,
+    /// `sk_sndbuf` of each socket; `None` where frames go to the device without one, or in place.
+    pub sndbuf_bytes: Option<u64>,
     /// Whether `SO_SNDBUFFORCE` set it, which `net.core.wmem_max` does not cap.
     pub sndbuf_forced: bool,
     /// Least path MTU to the destinations, where there is a route.

@@ -2,33 +2,61 @@
 //!
 //! An engine is a file here and a line in `open`, which chooses it. The send loop is compiled for each engine.
 
+pub(super) mod frames;
 pub(super) mod raw;
 pub(super) mod socket;
+pub(super) mod xsk;
 
 use std::io;
 use std::net::SocketAddr;
 
 use crate::LoadError;
 use crate::engine::socket::Socket;
-use crate::udp::load::options::LoadOptions;
+use crate::udp::load::options::{LoadOptions, LoadSettings};
+use crate::udp::result::XdpLedger;
 
-/// An engine with the flows and the messages of one thread.
-pub(super) trait Transmit: Sized {
-    /// What a flow, one source port to one destination, is opened with.
-    type Flow: Send + 'static;
-
+/// One source port to one destination.
+pub(super) trait Flow: Sized + Send + 'static {
     /// System call of the loop.
     fn call(options: &LoadOptions) -> &'static str;
     /// Opens a flow by a socket that is bound as the options want.
-    fn open(socket: Socket, to: SocketAddr, options: &LoadOptions)
-    -> Result<Self::Flow, LoadError>;
+    fn open(socket: Socket, to: SocketAddr, options: &LoadOptions) -> Result<Self, LoadError>;
     /// The socket whose send buffer holds the messages.
-    fn socket(flow: &Self::Flow) -> &Socket;
-    /// The source of a flow.
-    fn source(flow: &Self::Flow) -> io::Result<SocketAddr>;
+    fn send_buffer(&self) -> Option<&Socket>;
+    /// The source.
+    fn source(&self) -> io::Result<SocketAddr>;
+    /// Opens what the flows of each thread share, before the threads start, and says in the settings what is in force.
+    fn share(
+        _threads: &mut [Vec<Self>],
+        _options: &LoadOptions,
+        _settings: &mut LoadSettings,
+    ) -> Result<(), LoadError> {
+        Ok(())
+    }
+}
+
+/// What an engine knows at its end.
+#[derive(Debug, Default)]
+pub(super) struct Settled {
+    /// Messages that the kernel took, less those that [`Transmit::send`] counted.
+    pub(super) uncounted: i64,
+    /// Of AF_XDP sockets.
+    pub(super) xdp: Option<XdpLedger>,
+}
+
+/// An engine with the flows and the messages of one thread.
+pub(super) trait Transmit: Sized {
+    /// What it sends over.
+    type Flow: Flow;
+    /// Whether the kernel, when it takes only some of several messages, keeps the reason for itself.
+    const HIDES_ERRORS: bool = true;
 
     /// The engine of a thread, with room for `messages` messages.
-    fn new(flows: Vec<Self::Flow>, messages: usize, options: &LoadOptions) -> Self;
+    fn new(
+        flows: Vec<Self::Flow>,
+        messages: usize,
+        options: &LoadOptions,
+    ) -> Result<Self, LoadError>;
     /// The payload of message `i`: one datagram or, with GSO, the datagrams of one send.
     fn payload(&mut self, i: usize) -> &mut [u8];
     /// Addresses the first `messages` messages, whose payloads are written, to a flow.
@@ -39,4 +67,8 @@ pub(super) trait Transmit: Sized {
     fn send(&mut self, flow: usize, from: usize, to: usize) -> io::Result<usize>;
     /// Waits for room in a flow's send buffer, for some milliseconds; whether there is some.
     fn wait_for_room(&self, flow: usize) -> io::Result<bool>;
+    /// Waits until the kernel has taken what is on its way to it, for some seconds at most.
+    fn finish(&mut self) -> Settled {
+        Settled::default()
+    }
 }

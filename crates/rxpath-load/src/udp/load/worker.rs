@@ -11,14 +11,17 @@ use crate::tally::Tally;
 use crate::udp::header::Stamp;
 use crate::udp::load::fill::Layout;
 use crate::udp::load::options::LoadOptions;
-use crate::udp::load::transmit::Transmit;
-use crate::udp::result::ThreadResult;
+use crate::udp::load::transmit::{Settled, Transmit};
+use crate::udp::result::{FramesLedger, ThreadResult, XdpLedger};
 use crate::usage::UsageMeter;
 use rxpath_stats::Histogram;
 
+/// How long beyond its end a sender waits for room.
+const PATIENCE_NS: u64 = 2_000_000_000;
+
 /// What a worker needs.
-pub(super) struct Plan<T: Transmit> {
-    pub(super) flows: Vec<T::Flow>,
+pub(super) struct Plan<F> {
+    pub(super) flows: Vec<F>,
     /// Stream number and next sequence number of each flow.
     pub(super) streams: Vec<(u32, u64)>,
     pub(super) options: LoadOptions,
@@ -35,17 +38,23 @@ pub(super) struct Report {
     pub(super) hidden: u64,
     pub(super) errors: BTreeMap<i32, u64>,
     pub(super) lateness: Histogram,
+    /// What the device did with frames.
+    pub(super) frames: Option<FramesLedger>,
+    /// What AF_XDP sockets said.
+    pub(super) xdp: Option<XdpLedger>,
 }
 
 /// Runs until the count, the time or an order ends it.
-pub(super) fn run<T: Transmit>(plan: Plan<T>, start: &Start) -> Result<Report, LoadError> {
+pub(super) fn run<T: Transmit>(plan: Plan<T::Flow>, start: &Start) -> Result<Report, LoadError> {
     thread::set_exact_timers();
-    let mut sender = Sender::<T>::new(plan, start);
+    let mut sender = Sender::<T>::new(plan, start)?;
     if let Some(start_ns) = start.ready_and_wait() {
         sender.usage.restart();
         sender.send_until_stopped(start_ns)?;
     }
-    Ok(sender.report())
+    let settled = sender.engine.finish();
+    sender.settle(settled.uncounted);
+    Ok(sender.report(settled))
 }
 
 /// The loop's state.
@@ -65,15 +74,17 @@ struct Sender<'a, T> {
     hidden: u64,
     errors: BTreeMap<i32, u64>,
     lateness: Histogram,
+    /// Instant from which on nobody waits for room: a device that takes nothing must not hold the sender's end up.
+    give_up_ns: u64,
 }
 
 impl<'a, T: Transmit> Sender<'a, T> {
-    fn new(plan: Plan<T>, start: &'a Start<'a>) -> Self {
+    fn new(plan: Plan<T::Flow>, start: &'a Start<'a>) -> Result<Self, LoadError> {
         let Plan { flows, streams, options, messages } = plan;
         let layout = Layout { size: options.size, segments: options.segments() };
-        let mut engine = T::new(flows, options.batch, &options);
+        let mut engine = T::new(flows, options.batch, &options)?;
         layout.prepare(&mut engine, options.batch);
-        Self {
+        Ok(Self {
             options,
             layout,
             messages,
@@ -89,12 +100,14 @@ impl<'a, T: Transmit> Sender<'a, T> {
             hidden: 0,
             errors: BTreeMap::new(),
             lateness: Histogram::of_times(),
-        }
+            give_up_ns: u64::MAX,
+        })
     }
 
     fn send_until_stopped(&mut self, start_ns: u64) -> Result<(), LoadError> {
         let options = &self.options;
         let end_ns = options.duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
+        self.give_up_ns = end_ns.saturating_add(PATIENCE_NS);
         let share = Share {
             rate_per_s: options.rate_pps.unwrap_or(0),
             each: options.segments() as u64,
@@ -170,7 +183,7 @@ impl<'a, T: Transmit> Sender<'a, T> {
                 Ok(n) => {
                     self.hidden += u64::from(short);
                     from += n;
-                    short = from < messages;
+                    short = T::HIDES_ERRORS && from < messages;
                     self.count(n, 0);
                 }
                 Err(error) => {
@@ -178,7 +191,7 @@ impl<'a, T: Transmit> Sender<'a, T> {
                     if !self.after_error(flow, &error)? {
                         from += 1;
                     }
-                    if self.start.shared.is_stopped() {
+                    if self.start.shared.is_stopped() || clock::now_ns() > self.give_up_ns {
                         break;
                     }
                 }
@@ -212,7 +225,10 @@ impl<'a, T: Transmit> Sender<'a, T> {
             }
             _ => {}
         }
-        let number = error.raw_os_error().unwrap_or(0);
+        let Some(number) = error.raw_os_error() else {
+            // An engine's own words: it cannot go on.
+            return Err(LoadError::io("send", io::Error::other(error.to_string())));
+        };
         if [libc::EINVAL, libc::EMSGSIZE, libc::EBADF, libc::EFAULT, libc::EOPNOTSUPP]
             .contains(&number)
         {
@@ -227,13 +243,26 @@ impl<'a, T: Transmit> Sender<'a, T> {
     fn wait_for_room(&mut self, flow: usize) -> Result<(), LoadError> {
         let start = clock::now_ns();
         while !self.start.shared.is_stopped()
+            && clock::now_ns() < self.give_up_ns
             && !self.engine.wait_for_room(flow).map_err(|e| LoadError::io("poll", e))?
         {}
         self.tally.blocked_ns.add(clock::now_ns() - start);
         Ok(())
     }
 
-    fn report(self) -> Report {
+    /// Counts what the kernel took and no send has counted, or takes from the count what it never took.
+    fn settle(&mut self, uncounted: i64) {
+        let size = self.layout.size as u64;
+        self.count(uncounted.max(0) as usize, 0);
+        let never = uncounted.min(0).unsigned_abs();
+        if never > 0 {
+            self.tally.units.set(self.tally.units.get() - never);
+            self.tally.sent_bytes.set(self.tally.sent_bytes.get() - never * size);
+            *self.errors.entry(libc::ETIMEDOUT).or_default() += never;
+        }
+    }
+
+    fn report(self, settled: Settled) -> Report {
         let tally = self.tally;
         let segments = self.layout.segments as u64;
         Report {
@@ -251,6 +280,8 @@ impl<'a, T: Transmit> Sender<'a, T> {
             hidden: self.hidden,
             errors: self.errors,
             lateness: self.lateness,
+            frames: None,
+            xdp: settled.xdp,
         }
     }
 }

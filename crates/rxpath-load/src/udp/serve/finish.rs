@@ -7,9 +7,9 @@ use crate::busy_poll;
 use crate::limit::{Limit, Who, any_busy, busy_text};
 use crate::quantiles::{Quantiles, merged};
 use crate::udp::result::{ServeResult, SocketResult};
-use crate::udp::serve::Serve;
-use crate::udp::serve::options::Steer;
+use crate::udp::serve::options::{ServeEngine, Steer};
 use crate::udp::serve::worker::Report;
+use crate::udp::serve::{Serve, xdp};
 use crate::udp::tracker;
 use crate::workload::Finished;
 
@@ -22,6 +22,7 @@ pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadErr
     let reports = serve.pool.join()?;
     let (shared, cpu) = (&serve.pool.shared, serve.pool.shared.cpu_time());
     let sockets = sockets(serve, &reports)?;
+    let ledger = serve.taken.as_ref().map(|taken| taken.ledger(&reports)).transpose()?;
     let duration_s = shared.span_s();
     let delivered = shared.sum(|tally| &tally.units);
     let mut sequence = tracker::summarize(reports.iter().map(|report| &report.meter.tracker));
@@ -44,6 +45,9 @@ pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadErr
         limit: Limit::default(),
         threads: reports.into_iter().map(|report| report.thread).collect(),
         sockets,
+        dropped_in_xdp_packets: (serve.settings.engine == ServeEngine::XdpDrop)
+            .then(|| ledger.map_or(0, |ledger| ledger.dropped_packets)),
+        xdp: ledger,
     };
     result.limit = limit(&result);
     let mut warnings = serve.warnings.clone();
@@ -81,6 +85,10 @@ fn sockets(serve: &Serve, reports: &[Report]) -> Result<Vec<SocketResult>, LoadE
 fn limit(result: &ServeResult) -> Limit {
     let busy = busy_text(&result.threads, result.duration_s);
     let drops = result.socket_drops_packets;
+    if let Some(dropped) = result.dropped_in_xdp_packets {
+        let evidence = format!("the XDP program dropped {dropped} datagrams, which is its task");
+        return Limit { who: Who::NotHere, evidence };
+    }
     if result.delivered_packets == 0 {
         return Limit { who: Who::NotHere, evidence: "nothing came".into() };
     }
@@ -88,6 +96,8 @@ fn limit(result: &ServeResult) -> Limit {
         let evidence = format!("{busy}, {drops} datagrams dropped at the socket");
         return Limit { who: Who::Receiver, evidence };
     }
+    let drops =
+        drops + result.xdp.map_or(0, |xdp| xdp.socket_dropped_packets + xdp.ring_full_packets);
     if drops > 0 {
         let evidence = format!(
             "{drops} datagrams dropped at the socket although {busy}: bursts or stalls longer than the \
@@ -101,6 +111,7 @@ fn limit(result: &ServeResult) -> Limit {
 fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
     let mut warnings = Vec::new();
     warnings.extend(imbalance(serve, result));
+    warnings.extend(result.xdp.and_then(xdp::passed));
     if result.truncated_packets > 0 {
         warnings.push(
             Warning::new(

@@ -11,8 +11,8 @@ use crate::engine::batch::MAX_BATCH;
 use crate::engine::socket::{Buffer, Socket, UDP_GRO};
 use crate::engine::{clock, listen, steer};
 use crate::pool::Pool;
-use crate::udp::serve::options::{ServeOptions, ServeSettings, Sockets, Steer};
-use crate::udp::serve::{Serve, worker};
+use crate::udp::serve::options::{ServeEngine, ServeOptions, ServeSettings, Sockets, Steer};
+use crate::udp::serve::{Serve, worker, xdp};
 use crate::{buffers, busy_poll};
 
 /// Buffers of plain datagrams: an Ethernet frame and some.
@@ -22,12 +22,15 @@ const GRO_BUFFER_BYTES: usize = 65_535;
 
 pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     check(&options)?;
+    if options.engine != ServeEngine::Socket {
+        return xdp::open(options);
+    }
     let mut warnings = Vec::new();
     let (sockets, is_forced) = open_sockets(&options, &mut warnings)?;
     let settings = settle(&options, &sockets, is_forced, &mut warnings)?;
     let pool = Pool::new("rx-serve", &options.threads);
     let sockets = sockets.into_iter().map(Arc::new).collect();
-    let mut serve = Serve { options, settings, warnings, sockets, pool };
+    let mut serve = Serve { options, settings, warnings, sockets, taken: None, pool };
     start_workers(&mut serve)?;
     serve.pool.shared.count_cpu_time();
     Ok(serve)
@@ -51,6 +54,7 @@ fn check(options: &ServeOptions) -> Result<(), LoadError> {
     if options.size > 65_507 {
         return bad("--size: a UDP datagram holds at most 65507 bytes", "choose a smaller size");
     }
+    xdp::check(options)?;
     Ok(())
 }
 
@@ -135,13 +139,21 @@ fn settle(
         nap_ns: options.nap_ns,
         stall: options.stall,
         stamps: options.stamps,
-        one_way_delay: if clock::identity() == 0 {
-            "not given: this clock's identity cannot be read"
-        } else {
-            "given for datagrams whose sender has the same clock identity (boot id and time namespace)"
-        }
-        .into(),
+        one_way_delay: one_way_delay(),
+        engine: options.engine,
+        xdp_program: None,
+        xdp: None,
     })
+}
+
+/// When one-way delay is given.
+pub(super) fn one_way_delay() -> String {
+    if clock::identity() == 0 {
+        "not given: this clock's identity cannot be read"
+    } else {
+        "given for datagrams whose sender has the same clock identity (boot id and time namespace)"
+    }
+    .into()
 }
 
 /// Memory that a datagram of this size takes in a receive queue: some sent over loopback to a socket that

@@ -7,6 +7,45 @@ use serde::{Deserialize, Serialize};
 
 use crate::pool::Threads;
 pub use crate::stall::Stall;
+use crate::udp::xdp::{XdpOptions, XdpSettings};
+
+/// How datagrams get from the device to the program.
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServeEngine {
+    /// UDP sockets
+    #[default]
+    Socket,
+    /// AF_XDP sockets: an XDP program takes the datagrams from the device, past the stack
+    Xdp,
+    /// An XDP program drops the datagrams and counts them; nothing is delivered
+    XdpDrop,
+}
+
+impl ServeEngine {
+    /// What users call it.
+    pub fn option(self) -> &'static str {
+        match self {
+            Self::Socket => "--engine socket",
+            Self::Xdp => "--engine xdp",
+            Self::XdpDrop => "--engine xdp-drop",
+        }
+    }
+}
+
+/// The XDP program of a receiver.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct XdpProgramSettings {
+    /// The device.
+    pub device: String,
+    /// The kernel's number of the program.
+    pub program_id: u32,
+    /// Whether it runs in the driver, or behind it (`generic`), after the packet's memory was allocated.
+    pub mode: rxpath_host::netlink::XdpMode,
+    /// Tag of the frames that it takes.
+    pub vlan_id: Option<u16>,
+}
 
 /// How threads share sockets.
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
@@ -72,6 +111,12 @@ pub struct ServeOptions {
     pub nap_ns: Option<u64>,
     /// Kernel receive stamps.
     pub stamps: bool,
+    /// How datagrams get from the device to the program.
+    pub engine: ServeEngine,
+    /// AF_XDP sockets.
+    pub xdp: XdpOptions,
+    /// Device of the XDP program; `None` = the one that has the address.
+    pub device: Option<String>,
 }
 
 impl ServeOptions {
@@ -91,6 +136,9 @@ impl ServeOptions {
             stall: None,
             nap_ns: None,
             stamps: false,
+            engine: ServeEngine::Socket,
+            xdp: XdpOptions::default(),
+            device: None,
         }
     }
 }
@@ -120,7 +168,7 @@ pub struct ServeSettings {
     pub busy_poll: Option<BusyPoll>,
     /// Requested `sk_rcvbuf`.
     pub rcvbuf_asked_bytes: Option<u64>,
-    /// `sk_rcvbuf` of each socket.
+    /// `sk_rcvbuf` of each socket; 0 with XDP.
     pub rcvbuf_bytes: u64,
     /// Whether `SO_RCVBUFFORCE` set it, which `net.core.rmem_max` does not cap.
     pub rcvbuf_forced: bool,
@@ -143,4 +191,13 @@ pub struct ServeSettings {
     pub stamps: bool,
     /// When one-way delay is given.
     pub one_way_delay: String,
+    /// How datagrams get from the device to the program.
+    #[serde(default)]
+    pub engine: ServeEngine,
+    /// The XDP program.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub xdp_program: Option<XdpProgramSettings>,
+    /// AF_XDP sockets.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub xdp: Option<XdpSettings>,
 }

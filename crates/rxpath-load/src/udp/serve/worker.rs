@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::LoadError;
 use crate::engine::batch::RecvBatch;
 use crate::engine::socket::Socket;
+use crate::engine::xsk::Statistics;
 use crate::engine::{clock, thread};
 use crate::pool::Start;
 use crate::stall::Stalls;
@@ -17,7 +18,7 @@ use crate::udp::serve::truesize::Truesize;
 use crate::usage::UsageMeter;
 
 /// Draining ends here even when datagrams keep coming: senders that do not stop must not hold us.
-const DRAIN_LIMIT_NS: u64 = 2_000_000_000;
+pub(super) const DRAIN_LIMIT_NS: u64 = 2_000_000_000;
 
 /// What a worker needs.
 #[derive(Debug)]
@@ -37,6 +38,8 @@ pub(super) struct Report {
     pub(super) truncated: u64,
     pub(super) reads: u64,
     pub(super) truesize: Option<u64>,
+    /// Counters of its AF_XDP sockets.
+    pub(super) xdp: Statistics,
 }
 
 /// Runs until told to stop, then drains.
@@ -229,6 +232,7 @@ impl<'a> Reader<'a> {
             truncated: self.truncated,
             reads: self.reads,
             truesize: self.truesize.bytes(),
+            xdp: Statistics::default(),
         }
     }
 }

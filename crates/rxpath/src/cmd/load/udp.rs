@@ -11,7 +11,7 @@ use rxpath_load::workload::Workload;
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, Ends, Shown, block, conduct, refuse};
 use crate::cmd::values::{placed, quantiles};
-use crate::cmd::workload_args::ThreadArgs;
+use crate::cmd::workload_args::{ThreadArgs, XdpArgs, xdp_text};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::rates::{Rows, grouped};
@@ -70,8 +70,17 @@ pub struct LoadUdp {
     /// Do not connect the sockets
     #[arg(long)]
     unconnected: bool,
+    /// How datagrams get to the device; xdp and xdp-frames send whole frames past the stack and need CAP_NET_ADMIN,
+    /// CAP_NET_RAW and CAP_BPF
+    #[arg(long, value_enum, default_value = "socket")]
+    engine: Engine,
+    #[command(flatten)]
+    xdp: XdpArgs,
+    /// Let xdp and xdp-frames send to this address, which is not in a lab
+    #[arg(long, value_name = "IP", value_delimiter = ',')]
+    yes_send_to: Vec<IpAddr>,
     /// Send damaged datagrams through a raw socket
-    #[arg(long, value_enum, value_name = "WHAT")]
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "engine")]
     corrupt: Option<Corrupt>,
     /// Print the loop's own cost per datagram, without system calls, and exit
     #[arg(long, hide = true)]
@@ -119,8 +128,10 @@ impl LoadUdp {
             unconnected: self.unconnected,
             engine: match self.corrupt {
                 Some(Corrupt::Checksum) => Engine::RawBadChecksum,
-                None => Engine::Socket,
+                None => self.engine,
             },
+            xdp: self.xdp.into(),
+            permitted: self.yes_send_to,
             count: self.count.map(|count| count.0),
             duration_ns: self.conduct.duration.or(default).map(|duration| duration.0),
         })
@@ -135,7 +146,11 @@ impl Shown for Load {
             ("threads", placed(s.threads_count, &s.cpus)),
             (
                 "flows",
-                format!("{}{}", s.flows_count, if s.connected { "" } else { ", not connected" }),
+                format!(
+                    "{}{}",
+                    s.flows_count,
+                    if s.connected || s.engine.bypasses_udp() { "" } else { ", not connected" }
+                ),
             ),
             ("payload", format!("{} bytes; header: {}", s.size_bytes, s.header)),
             ("call", format!("{}, batch {}", s.call, s.batch)),
@@ -146,8 +161,13 @@ impl Shown for Load {
                 }),
             ),
             ("pacing", s.pacing.clone()),
-            ("send buffer", format!("{} bytes", s.sndbuf_bytes)),
         ];
+        if let Some(xdp) = &s.xdp {
+            rows.push(("AF_XDP", xdp_text(xdp)));
+        }
+        if let Some(bytes) = s.sndbuf_bytes {
+            rows.push(("send buffer", format!("{bytes} bytes")));
+        }
         if let Some(segments) = s.gso_segments {
             rows.push(("UDP_SEGMENT", format!("{segments} datagrams a send")));
         }
@@ -164,10 +184,27 @@ impl Shown for Load {
             ("sent", format!("{} datagrams in {:.3} s", grouped(r.sent_packets), r.duration_s)),
             ("rate", format!("{} datagrams/s", grouped(r.sent_pps.round() as u64))),
         ];
+        if let Some(frames) = &r.frames {
+            let said = |packets: Option<u64>| packets.map_or("not known".into(), grouped);
+            let (taken, refused) = (said(frames.taken_packets), said(frames.refused_packets));
+            rows.push(("device", format!("took {taken} frames, refused {refused}")));
+        }
         if let Some(late) = &r.lateness_us {
             rows.push(("lateness", quantiles(late.p50, late.p99, late.max)));
         }
         rows.push(("blocked", format!("{:.3} s", r.blocked_s)));
+        if let Some(xdp) = &r.xdp {
+            rows.push((
+                "AF_XDP",
+                format!(
+                    "{} handed over, {} completed, {} not valid, {} wake-ups",
+                    grouped(xdp.handed_over_packets),
+                    grouped(xdp.completed_packets),
+                    grouped(xdp.invalid_packets),
+                    grouped(xdp.wakeups_count)
+                ),
+            ));
+        }
         rows.push((
             "CPU time",
             format!("{:.3} s user, {:.3} s system", r.cpu_user_s, r.cpu_system_s),

@@ -3,15 +3,17 @@
 use std::net::SocketAddr;
 
 use rxpath_core::{Bytes, Nanos};
-use rxpath_load::udp::result::{Interval, ServeResult};
-use rxpath_load::udp::serve::options::{ServeOptions, Sockets, Steer};
+use rxpath_load::udp::result::{Interval, ServeResult, XdpReceiveLedger};
+use rxpath_load::udp::serve::options::{
+    ServeEngine, ServeOptions, ServeSettings, Sockets, Steer, XdpProgramSettings,
+};
 use rxpath_load::udp::serve::{Serve, dry_loop_ns};
 use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct, refuse};
 use crate::cmd::values::{placed, quantiles, value_name};
-use crate::cmd::workload_args::{BusyPollArgs, SlowArgs, ThreadArgs};
+use crate::cmd::workload_args::{BusyPollArgs, SlowArgs, ThreadArgs, XdpArgs, xdp_text};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::rates::{Rows, grouped};
@@ -53,6 +55,15 @@ pub struct ServeUdp {
     /// Measure the time from the kernel's receive timestamp to the read (SO_TIMESTAMPING), as quantiles
     #[arg(long)]
     stamps: bool,
+    /// How datagrams get from the device to the program; xdp and xdp-drop take them past the stack and need
+    /// CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF
+    #[arg(long, value_enum, default_value = "socket")]
+    engine: ServeEngine,
+    /// Device of xdp and xdp-drop (default: the one that has the address)
+    #[arg(long, value_name = "NAME")]
+    dev: Option<String>,
+    #[command(flatten)]
+    xdp: XdpArgs,
     #[command(flatten)]
     end: EndArgs,
     /// Print the loop's own cost per datagram, without system calls, and exit
@@ -90,6 +101,9 @@ impl ServeUdp {
             stall: self.slow.stall(),
             nap_ns: self.nap.map(|nap| nap.0),
             stamps: self.stamps,
+            engine: self.engine,
+            xdp: self.xdp.into(),
+            device: self.dev,
         })
     }
 }
@@ -110,6 +124,9 @@ impl Shown for Serve {
             ("call", format!("{}, batch {}", s.call, s.batch)),
             ("receive buffer", capacity),
         ];
+        if let Some(program) = &s.xdp_program {
+            rows = xdp_rows(s, program);
+        }
         if let Some(steer) = s.steer {
             rows.push(("steer", value_name(&steer)));
         }
@@ -141,6 +158,9 @@ impl Shown for Serve {
             ("rate", format!("{} datagrams/s", grouped(r.delivered_pps.round() as u64))),
             ("socket drops", grouped(r.socket_drops_packets)),
         ];
+        if let Some(xdp) = &r.xdp {
+            rows.splice(2.., ledger_rows(r, xdp));
+        }
         if r.sequence.checked {
             let s = &r.sequence;
             rows.push((
@@ -183,4 +203,54 @@ impl Shown for Serve {
     fn rows(&self, split: bool) -> Rows<Interval> {
         udp_rows("delivered", self.local(), split)
     }
+}
+
+/// The first rows of the settings of a receiver with XDP.
+fn xdp_rows(s: &ServeSettings, program: &XdpProgramSettings) -> Vec<(&'static str, String)> {
+    let tag = program.vlan_id.map_or(String::new(), |tag| format!(", frames with tag {tag}"));
+    let mut rows = vec![
+        ("threads", placed(s.threads_count, &s.cpus)),
+        (
+            "XDP program",
+            format!(
+                "{} on {}, id {}{tag}",
+                rxpath_bpf::xdp_receive::word(program.mode),
+                program.device,
+                program.program_id
+            ),
+        ),
+        ("call", format!("{}, batch {}", s.call, s.batch)),
+    ];
+    rows.extend(s.xdp.as_ref().map(|xdp| ("AF_XDP", xdp_text(xdp))));
+    rows
+}
+
+/// What became of the frames, in place of the drops of sockets.
+fn ledger_rows(r: &ServeResult, xdp: &XdpReceiveLedger) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
+    if let Some(dropped) = r.dropped_in_xdp_packets {
+        rows.push(("dropped in XDP", format!("{} datagrams", grouped(dropped))));
+    }
+    rows.push((
+        "XDP program",
+        format!(
+            "{} matched, {} redirected, {} dropped, {} passed",
+            grouped(xdp.matched_packets),
+            grouped(xdp.redirected_packets),
+            grouped(xdp.dropped_packets),
+            grouped(xdp.passed_packets)
+        ),
+    ));
+    if r.dropped_in_xdp_packets.is_none() {
+        rows.push((
+            "AF_XDP drops",
+            format!(
+                "{} by the socket, {} for a full ring; {} times no frame to receive into",
+                grouped(xdp.socket_dropped_packets),
+                grouped(xdp.ring_full_packets),
+                grouped(xdp.fill_ring_empty_count)
+            ),
+        ));
+    }
+    rows
 }

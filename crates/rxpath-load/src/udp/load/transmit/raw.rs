@@ -1,15 +1,15 @@
-//! Raw sockets: whole packets with a wrong UDP checksum (see [`engine::raw`](crate::engine::raw)).
+//! Raw sockets: whole packets with a wrong UDP checksum (see [`engine::packet`](crate::engine::packet)).
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 
 use crate::LoadError;
 use crate::engine::batch::SendBatch;
-use crate::engine::raw::Ends;
+use crate::engine::packet::Ends;
 use crate::engine::socket::Socket;
 use crate::udp::load::open::connect;
 use crate::udp::load::options::LoadOptions;
-use crate::udp::load::transmit::Transmit;
+use crate::udp::load::transmit::{Flow, Transmit};
 
 /// The engine.
 #[derive(Debug)]
@@ -27,14 +27,12 @@ pub(in crate::udp::load) struct RawFlow {
     _port: Socket,
 }
 
-impl Transmit for RawSockets {
-    type Flow = RawFlow;
-
+impl Flow for RawFlow {
     fn call(_options: &LoadOptions) -> &'static str {
         "sendmmsg"
     }
 
-    fn open(port: Socket, to: SocketAddr, _options: &LoadOptions) -> Result<RawFlow, LoadError> {
+    fn open(port: Socket, to: SocketAddr, _options: &LoadOptions) -> Result<Self, LoadError> {
         connect(&port, to)?;
         let from = port.local().map_err(|e| LoadError::io("getsockname", e))?;
         let socket = Socket::raw(to).map_err(|source| match source.kind() {
@@ -44,24 +42,28 @@ impl Transmit for RawSockets {
             },
             _ => LoadError::io("raw socket", source),
         })?;
-        Ok(RawFlow { socket, ends: Ends { from, to }, _port: port })
+        Ok(Self { socket, ends: Ends { from, to }, _port: port })
     }
 
-    fn socket(flow: &RawFlow) -> &Socket {
-        &flow.socket
+    fn send_buffer(&self) -> Option<&Socket> {
+        Some(&self.socket)
     }
 
-    fn source(flow: &RawFlow) -> io::Result<SocketAddr> {
-        Ok(flow.ends.from)
+    fn source(&self) -> io::Result<SocketAddr> {
+        Ok(self.ends.from)
     }
+}
 
-    fn new(flows: Vec<RawFlow>, messages: usize, options: &LoadOptions) -> Self {
+impl Transmit for RawSockets {
+    type Flow = RawFlow;
+
+    fn new(flows: Vec<RawFlow>, messages: usize, options: &LoadOptions) -> Result<Self, LoadError> {
         let header_bytes = flows.iter().map(|flow| flow.ends.header_bytes()).max().unwrap_or(0);
         let mut batch = SendBatch::new(messages, header_bytes + options.size, 0);
         // A raw socket takes no port.
         let to = flows.iter().map(|flow| SocketAddr::new(flow.ends.to.ip(), 0).into());
         batch.set_destinations(to.collect());
-        Self { flows, batch, header_bytes }
+        Ok(Self { flows, batch, header_bytes })
     }
 
     #[inline]

@@ -10,7 +10,7 @@ use crate::engine::batch::SendBatch;
 use crate::engine::socket::Socket;
 use crate::udp::load::open::connect;
 use crate::udp::load::options::LoadOptions;
-use crate::udp::load::transmit::Transmit;
+use crate::udp::load::transmit::{Flow, Transmit};
 
 /// The engine.
 #[derive(Debug)]
@@ -28,30 +28,35 @@ pub(in crate::udp::load) struct UdpFlow {
     to: Option<SockAddr>,
 }
 
-impl Transmit for UdpSockets {
-    type Flow = UdpFlow;
-
+impl Flow for UdpFlow {
     fn call(options: &LoadOptions) -> &'static str {
         if options.batch == 1 { "send" } else { "sendmmsg" }
     }
 
-    fn open(socket: Socket, to: SocketAddr, options: &LoadOptions) -> Result<UdpFlow, LoadError> {
+    fn open(socket: Socket, to: SocketAddr, options: &LoadOptions) -> Result<Self, LoadError> {
         if options.unconnected {
-            return Ok(UdpFlow { socket, to: Some(to.into()) });
+            return Ok(Self { socket, to: Some(to.into()) });
         }
         connect(&socket, to)?;
-        Ok(UdpFlow { socket, to: None })
+        Ok(Self { socket, to: None })
     }
 
-    fn socket(flow: &UdpFlow) -> &Socket {
-        &flow.socket
+    fn send_buffer(&self) -> Option<&Socket> {
+        Some(&self.socket)
     }
 
-    fn source(flow: &UdpFlow) -> io::Result<SocketAddr> {
-        flow.socket.local()
+    fn source(&self) -> io::Result<SocketAddr> {
+        self.socket.local()
     }
+}
 
-    fn new(flows: Vec<UdpFlow>, messages: usize, options: &LoadOptions) -> Self {
+impl UdpSockets {
+    /// The engine of a thread, with room for `messages` messages.
+    pub(in crate::udp::load) fn of(
+        flows: Vec<UdpFlow>,
+        messages: usize,
+        options: &LoadOptions,
+    ) -> Self {
         let segment = if options.gso.is_some() { options.size as u16 } else { 0 };
         let mut batch = SendBatch::new(messages, options.size * options.segments(), segment);
         let (sockets, to): (Vec<_>, Vec<_>) =
@@ -60,6 +65,14 @@ impl Transmit for UdpSockets {
         let is_connected = to.is_empty();
         batch.set_destinations(to);
         Self { sockets, batch, is_batched: options.batch > 1, is_connected }
+    }
+}
+
+impl Transmit for UdpSockets {
+    type Flow = UdpFlow;
+
+    fn new(flows: Vec<UdpFlow>, messages: usize, options: &LoadOptions) -> Result<Self, LoadError> {
+        Ok(Self::of(flows, messages, options))
     }
 
     #[inline]

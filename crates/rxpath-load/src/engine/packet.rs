@@ -1,8 +1,8 @@
-//! Whole IP packets with a wrong UDP checksum, for a raw socket.
+//! Whole IP packets with a UDP datagram, for senders that go around the kernel's UDP: raw sockets, AF_XDP, XDP programs.
 //!
-//! A plain socket cannot send them: the kernel fills the checksum in, or leaves it to a device, and on
-//! virtual links nobody verifies it then. A packet from a raw socket is marked `CHECKSUM_NONE`, so that
-//! the receiving kernel verifies it (`udp4_csum_init`, `udp_lib_checksum_complete`).
+//! Nobody fills a checksum in for them, and the receiving kernel verifies what stands there (`udp4_csum_init`,
+//! `udp_lib_checksum_complete`). A plain socket cannot send a wrong one: the kernel fills it in, or leaves it to a
+//! device, and on virtual links nobody verifies it then.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -25,12 +25,19 @@ impl Ends {
         self.ip_bytes() + UDP_HEADER
     }
 
-    fn ip_bytes(&self) -> usize {
+    /// Bytes of the IP header.
+    pub(super) fn ip_bytes(&self) -> usize {
         if self.to.is_ipv4() { 20 } else { 40 }
     }
 
-    /// Writes the headers in front of the payload that `packet` already holds, with a checksum that is wrong.
-    pub fn write_with_wrong_checksum(&self, packet: &mut [u8]) {
+    /// Writes the headers in front of the payload that `packet` already holds, with the right checksum.
+    pub fn write(&self, packet: &mut [u8]) {
+        let right = self.write_without_checksum(packet);
+        packet[self.ip_bytes()..][6..8].copy_from_slice(&right.to_be_bytes());
+    }
+
+    /// The same with a zero instead of the UDP checksum, which is returned.
+    fn write_without_checksum(&self, packet: &mut [u8]) -> u16 {
         let udp_len = packet.len() - self.ip_bytes();
         let (ip, udp) = packet.split_at_mut(self.ip_bytes());
         self.write_ip(ip, udp_len);
@@ -38,7 +45,13 @@ impl Ends {
         udp[2..4].copy_from_slice(&self.to.port().to_be_bytes());
         udp[4..6].copy_from_slice(&(udp_len as u16).to_be_bytes());
         udp[6..8].fill(0);
-        let right = self.checksum(udp);
+        self.checksum(udp)
+    }
+
+    /// Writes the headers with a checksum that is wrong.
+    pub fn write_with_wrong_checksum(&self, packet: &mut [u8]) {
+        let right = self.write_without_checksum(packet);
+        let udp = &mut packet[self.ip_bytes()..];
         // Zero would mean "no checksum" (RFC 768).
         let wrong = if right == 0x5555 { 0x1234 } else { right ^ 0x5555 };
         udp[6..8].copy_from_slice(&wrong.to_be_bytes());
@@ -48,12 +61,14 @@ impl Ends {
         ip.fill(0);
         match (self.from.ip(), self.to.ip()) {
             (IpAddr::V4(from), IpAddr::V4(to)) => {
-                // The kernel fills in length, identification and header checksum (raw(7)).
                 ip[0] = 0x45;
+                ip[2..4].copy_from_slice(&((20 + udp_len) as u16).to_be_bytes());
                 ip[8] = TTL;
                 ip[9] = libc::IPPROTO_UDP as u8;
                 ip[12..16].copy_from_slice(&from.octets());
                 ip[16..20].copy_from_slice(&to.octets());
+                let sum = !fold(add_words(ip));
+                ip[10..12].copy_from_slice(&sum.to_be_bytes());
             }
             (IpAddr::V6(from), IpAddr::V6(to)) => {
                 ip[0] = 0x60;
@@ -78,18 +93,23 @@ impl Ends {
             };
         }
         sum += add_words(udp);
-        while sum > 0xffff {
-            sum = (sum & 0xffff) + (sum >> 16);
-        }
-        match !(sum as u16) {
+        match !fold(sum) {
             0 => 0xffff,
             sum => sum,
         }
     }
 }
 
+/// A sum of 16-bit words with its carries added in (RFC 1071).
+pub(super) fn fold(mut sum: u32) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
 /// The sum of 16-bit words in network order, padded by zero; at most 64 KiB, so that 32 bits hold it.
-fn add_words(bytes: &[u8]) -> u32 {
+pub(super) fn add_words(bytes: &[u8]) -> u32 {
     let (pairs, rest) = bytes.as_chunks::<2>();
     let sum: u32 = pairs.iter().map(|pair| u32::from(u16::from_be_bytes(*pair))).sum();
     sum + rest.first().map_or(0, |last| u32::from(*last) << 8)
@@ -124,6 +144,21 @@ mod tests {
             let udp = &packet[ends.ip_bytes()..];
             prop_assert!(!verify(ends, udp));
             prop_assert!(udp[6..8] != [0, 0]);
+        }
+
+        #[test]
+        fn a_whole_packet_has_right_checksums(
+            payload in proptest::collection::vec(any::<u8>(), 0..200), v6 in any::<bool>(),
+        ) {
+            let ends = ends(v6);
+            let mut packet = vec![0; ends.header_bytes()];
+            packet.extend(payload);
+            ends.write(&mut packet);
+            prop_assert!(verify(ends, &packet[ends.ip_bytes()..]));
+            if !v6 {
+                prop_assert_eq!(fold(add_words(&packet[..20])), 0xffff);
+                prop_assert_eq!(usize::from(u16::from_be_bytes([packet[2], packet[3]])), packet.len());
+            }
         }
     }
 

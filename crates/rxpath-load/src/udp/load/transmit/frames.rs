@@ -1,0 +1,57 @@
+//! Flows of whole Ethernet frames, for engines that hand them to a device.
+
+use std::io;
+use std::net::SocketAddr;
+
+use rxpath_host::netlink::Netlink;
+use rxpath_host::netlink::next_hop::NextHop;
+
+use crate::LoadError;
+use crate::engine::frame;
+use crate::engine::packet::Ends;
+use crate::engine::socket::Socket;
+use crate::udp::load::open::connect;
+use crate::udp::load::options::{Engine, LoadOptions};
+use crate::udp::load::transmit::Flow;
+pub(in crate::udp::load) use crate::udp::xdp::refused_by_host as refused;
+
+/// A flow, the device that takes its frames, and the UDP socket that holds the source port.
+#[derive(Debug)]
+pub(in crate::udp::load) struct FrameFlow {
+    pub(in crate::udp::load) frames: frame::Flow,
+    pub(in crate::udp::load) hop: NextHop,
+    from: SocketAddr,
+    _port: Socket,
+}
+
+impl Flow for FrameFlow {
+    fn call(options: &LoadOptions) -> &'static str {
+        match options.engine {
+            Engine::XdpFrames => "BPF_PROG_TEST_RUN",
+            _ => "sendto of an AF_XDP socket",
+        }
+    }
+
+    fn open(port: Socket, to: SocketAddr, options: &LoadOptions) -> Result<Self, LoadError> {
+        connect(&port, to)?;
+        let from = port.local().map_err(|e| LoadError::io("getsockname", e))?;
+        let scope = match to {
+            SocketAddr::V6(to) => to.scope_id(),
+            SocketAddr::V4(_) => 0,
+        };
+        let engine = options.engine.option();
+        let hop = Netlink::route()
+            .and_then(|mut netlink| netlink.next_hop(to.ip(), scope))
+            .map_err(|error| refused(engine, error))?;
+        let frames = frame::Flow::new(&hop, Ends { from, to }, options.size);
+        Ok(Self { frames, hop, from, _port: port })
+    }
+
+    fn send_buffer(&self) -> Option<&Socket> {
+        None
+    }
+
+    fn source(&self) -> io::Result<SocketAddr> {
+        Ok(self.from)
+    }
+}

@@ -1,0 +1,168 @@
+//! The loops of an XDP receiver's threads.
+
+use std::io;
+
+use rxpath_bpf::xdp_receive::XdpReceive;
+
+use crate::LoadError;
+use crate::engine::xsk::{Arrivals, Frame, Received, Statistics, Xsk};
+use crate::engine::{clock, frame};
+use crate::pool::Start;
+use crate::stall::Stalls;
+use crate::udp::result::ThreadResult;
+use crate::udp::serve::meter::Meter;
+use crate::udp::serve::options::ServeOptions;
+use crate::udp::serve::worker::{DRAIN_LIMIT_NS, Report};
+use crate::udp::xdp::refused_by_host;
+use crate::usage::UsageMeter;
+
+/// Longest wait, after which the stop is looked at.
+const WAIT_MS: i32 = 100;
+/// Between two looks at the counters of a program that drops: the error of the first and the last instant.
+const LOOK_NS: u64 = 2_000_000;
+
+/// The reader's state.
+struct Reader<'a> {
+    sockets: Vec<(Xsk, Vec<Frame>)>,
+    start: &'a Start<'a>,
+    usage: UsageMeter,
+    meter: Meter,
+    stalls: Stalls,
+    /// Received and not looked at yet; its capacity is that of a batch.
+    batch: Vec<Received>,
+    reads: u64,
+    longest_away_ns: u64,
+}
+
+/// Reads sockets until told to stop, then drains them.
+pub(super) fn run(
+    sockets: Vec<(Xsk, Vec<Frame>)>,
+    options: &ServeOptions,
+    start: &Start,
+) -> Result<Report, LoadError> {
+    let mut reader = Reader {
+        sockets,
+        start,
+        usage: UsageMeter::new(start.cpu),
+        meter: Meter::new(options.work_ns),
+        stalls: Stalls::new(options.stall),
+        batch: Vec::with_capacity(options.batch),
+        reads: 0,
+        longest_away_ns: 0,
+    };
+    reader.usage.restart();
+    start.ready();
+    reader.read_until_stopped().map_err(|e| LoadError::io("poll", e))?;
+    let until = clock::now_ns() + DRAIN_LIMIT_NS;
+    while reader.read() > 0 && clock::now_ns() < until {}
+    reader.report()
+}
+
+impl Reader<'_> {
+    fn read_until_stopped(&mut self) -> io::Result<()> {
+        let mut arrivals = Arrivals::of(self.sockets.iter().map(|(xsk, _)| xsk));
+        while !self.start.shared.is_stopped() {
+            if self.read() == 0 {
+                self.start.tally.calls.add(1);
+                arrivals.wait(WAIT_MS)?;
+            }
+            self.longest_away_ns = self.longest_away_ns.max(self.stalls.sleep(self.start.shared));
+        }
+        Ok(())
+    }
+
+    /// Reads at most a batch of each socket; returns how many datagrams.
+    #[inline]
+    fn read(&mut self) -> u64 {
+        let mut all = 0;
+        for (xsk, free) in &mut self.sockets {
+            while self.batch.len() < self.batch.capacity()
+                && let Some(received) = xsk.receive()
+            {
+                self.batch.push(received);
+            }
+            if self.batch.is_empty() {
+                continue;
+            }
+            // Behind the last one: none was sent later.
+            let now_ns = clock::now_ns();
+            let (packets, mut bytes) = (self.batch.len() as u64, 0);
+            for received in self.batch.drain(..) {
+                let data = xsk.data(&received.frame);
+                let whole = data.get(received.offset..received.offset + received.len);
+                if let Some(payload) = whole.and_then(frame::payload) {
+                    bytes += payload.len() as u64;
+                    self.meter.datagram(payload, now_ns);
+                } else {
+                    // The program lets no such frame through.
+                    self.meter.unnumbered += 1;
+                }
+                free.push(received.frame);
+            }
+            xsk.give_back();
+            xsk.fill(free);
+            self.meter.flush(now_ns);
+            let tally = self.start.tally;
+            tally.units.add(packets);
+            tally.received_bytes.add(bytes);
+            self.reads += packets;
+            self.usage.progress(tally, now_ns);
+            all += packets;
+        }
+        all
+    }
+
+    fn report(self) -> Result<Report, LoadError> {
+        let mut xdp = Statistics::default();
+        for (xsk, _) in &self.sockets {
+            let of_one = xsk.statistics().map_err(|e| LoadError::io("XDP_STATISTICS", e))?;
+            xdp.rx_dropped += of_one.rx_dropped;
+            xdp.rx_ring_full += of_one.rx_ring_full;
+            xdp.fill_ring_empty += of_one.fill_ring_empty;
+        }
+        let thread = thread(self.usage, self.start, self.longest_away_ns);
+        Ok(Report {
+            thread,
+            meter: self.meter,
+            truncated: 0,
+            reads: self.reads,
+            truesize: None,
+            xdp,
+        })
+    }
+}
+
+/// Looks at the counters of a program that drops, until told to stop.
+pub(super) fn watch(program: &XdpReceive, start: &Start) -> Result<Report, LoadError> {
+    let mut usage = UsageMeter::new(start.cpu);
+    usage.restart();
+    start.ready();
+    let (tally, mut is_last) = (start.tally, false);
+    while !is_last {
+        is_last = start.shared.is_stopped();
+        let counts = program.counts();
+        let counts = counts.map_err(|error| refused_by_host("--engine xdp-drop", error))?;
+        if counts.dropped > tally.dropped.get() {
+            tally.dropped.set(counts.dropped);
+            usage.progress(tally, clock::now_ns());
+        }
+        if !is_last {
+            clock::sleep_until(clock::now_ns() + LOOK_NS);
+        }
+    }
+    let thread = thread(usage, start, 0);
+    let (meter, xdp) = (Meter::new(0), Statistics::default());
+    Ok(Report { thread, meter, truncated: 0, reads: 0, truesize: None, xdp })
+}
+
+fn thread(usage: UsageMeter, start: &Start, longest_away_ns: u64) -> ThreadResult {
+    let tally = start.tally;
+    let (usage, waited) = usage.end(tally);
+    ThreadResult {
+        usage,
+        packets: tally.units.get(),
+        calls_count: tally.calls.get(),
+        blocked_s: waited.blocked_s.unwrap_or(0.0),
+        longest_away_us: longest_away_ns as f64 / 1e3,
+    }
+}
