@@ -1,6 +1,6 @@
 #!/bin/sh
 # Speed against real peers, interleaved in one run of the lab each. Exit 4 on a machine too noisy to tell.
-# Usage: tools/bench.sh [udp|http|stall|outside|tcp|check|steal|observe|watch|selftest|model ...] [-- options of rxpath run]
+# Usage: tools/bench.sh [udp|frames|http|stall|outside|tcp|check|steal|observe|watch|selftest|model ...] [-- options of rxpath run]
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -10,7 +10,7 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do
 	shift
 done
 [ $# -eq 0 ] || shift
-: "${which:=udp http stall outside tcp check steal observe watch selftest model}"
+: "${which:=udp frames http stall outside tcp check steal observe watch selftest model}"
 
 # The simulator has no peers.
 [ "$which" != " model" ] || exec bench/model.sh
