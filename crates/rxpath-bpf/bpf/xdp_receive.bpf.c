@@ -150,26 +150,30 @@ static __always_inline bool is_ours(const struct xdp_md *ctx)
 	return (void *)(udp + 1) <= end && udp->to == bpf_htons(config.port);
 }
 
-static __always_inline struct counts *counts_of(const struct xdp_md *ctx)
+/* The counters of the queue of a datagram that is ours; NULL for a frame that passes. */
+static __always_inline struct counts *matched(const struct xdp_md *ctx)
 {
 	__u32 queue = ctx->rx_queue_index;
+	struct counts *counts = bpf_map_lookup_elem(&queues, &queue);
 
-	return bpf_map_lookup_elem(&queues, &queue);
+	if (!counts)
+		return 0;
+	if (!is_ours(ctx)) {
+		counts->others++;
+		return 0;
+	}
+	counts->matched++;
+	return counts;
 }
 
 SEC("xdp")
 int rxpath_redirect(struct xdp_md *ctx)
 {
-	struct counts *counts = counts_of(ctx);
+	struct counts *counts = matched(ctx);
 	int what;
 
 	if (!counts)
 		return XDP_PASS;
-	if (!is_ours(ctx)) {
-		counts->others++;
-		return XDP_PASS;
-	}
-	counts->matched++;
 	what = bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS);
 	if (what == XDP_REDIRECT)
 		counts->redirected++;
@@ -181,15 +185,10 @@ int rxpath_redirect(struct xdp_md *ctx)
 SEC("xdp")
 int rxpath_drop(struct xdp_md *ctx)
 {
-	struct counts *counts = counts_of(ctx);
+	struct counts *counts = matched(ctx);
 
 	if (!counts)
 		return XDP_PASS;
-	if (!is_ours(ctx)) {
-		counts->others++;
-		return XDP_PASS;
-	}
-	counts->matched++;
 	counts->dropped++;
 	return XDP_DROP;
 }

@@ -178,7 +178,7 @@ pub fn word(mode: XdpMode) -> &'static str {
     }
 }
 
-/// Nothing is replaced: whoever put the program there needs it.
+/// A program that is there is never replaced: somebody needs it.
 fn vacant(device: &Link) -> Result<(), HostError> {
     let Some(other) = device.xdp.first() else { return Ok(()) };
     let mode = word(other.mode);
