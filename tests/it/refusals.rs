@@ -74,8 +74,21 @@ fn frames_go_to_a_lab_or_where_the_user_says() {
         assert_eq!(code, Some(3), "{stderr}");
         assert!(stderr.contains("the route leaves by lo"), "{stderr}");
     }
-    let words = ["load", "udp", "198.18.1.1:9", "--engine", "xdp", "--gso", "2", "--flood"];
-    assert!(refused(&words).1.contains("it excludes --gso and --batch 1"));
+}
+
+#[test]
+fn an_engine_refuses_options_that_it_would_ignore() {
+    for (words, says) in [
+        ("xdp --gso 2", "it excludes --gso and --batch 1"),
+        ("xdp --unconnected", "--engine xdp excludes --unconnected: it sends without UDP sockets"),
+        ("xdp-frames --sndbuf 1MiB", "--engine xdp-frames excludes --sndbuf"),
+        ("xdp-frames --pacing sleep", "the kernel's loop spins until a frame is due"),
+    ] {
+        let line = format!("load udp 198.18.1.1:9 --rate 1k --engine {words}");
+        let (code, stderr) = refused(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!(code, Some(2), "{line}: {stderr}");
+        assert!(stderr.contains(says), "{line}: {stderr}");
+    }
 }
 
 #[test]

@@ -240,6 +240,9 @@ fn a_sender_that_the_kernel_runs_ends_at_its_count_and_leaves_nothing_when_it_is
         assert_eq!(number(&frames["taken_packets"]), 10_000, "{sent}");
         assert_eq!(number(&frames["refused_packets"]), 0, "{sent}");
     }
+    let words = ["load", "udp", V6, V4, "--engine", "xdp-frames", "--count", "10"];
+    let refused = Wire::program("tx", &words).output().unwrap();
+    assert!(text(&refused.stderr).contains("all headers of a thread have one length"));
     let got = end(receiver);
     assert_eq!(number(&got["result"]["dropped_in_xdp_packets"]), 30_000, "{got}");
     let receiver = Wire::serve(V4, &["--engine", "xdp-drop"]);

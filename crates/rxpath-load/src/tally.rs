@@ -92,8 +92,8 @@ impl Tally {
         true
     }
 
-    /// Whoever reads the counters sets them first by `source`: the worker can't while it is inside of a call that
-    /// does all the work.
+    /// Each reading of the counters first sets them by `source`: the worker can't while it is inside of a call that does
+    /// all the work.
     pub fn set_source(&self, source: impl Fn(&Self) + Send + Sync + 'static) {
         let _ = self.source.set(Source(Box::new(source)));
     }

@@ -72,7 +72,7 @@ impl Netlink {
             if found.is_some() {
                 return Ok(found);
             }
-            // why: the kernel tells nobody but a listener of all neighbours; the loop ends after `PATIENCE`.
+            // why: the kernel reports answers only to a subscriber of all neighbours; the loop ends after `PATIENCE`.
             std::thread::sleep(LOOK);
         }
         Ok(None)

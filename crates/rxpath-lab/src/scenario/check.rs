@@ -64,6 +64,10 @@ fn engine(reader: &Reader<'_>) -> Result<(), FileError> {
     if !OF_FRAMES.contains(&engine) {
         return Ok(());
     }
+    if engine == "xdp-frames" && reader.text("load.pacing") == Some("sleep") {
+        let wrong = "the engine xdp-frames spins until a datagram is due".to_owned();
+        return Err(error(reader, "load.pacing", wrong, "leave load.pacing out"));
+    }
     for other in ["load.gso", "load.corrupt", "load.unconnected"] {
         if reader.get(other).is_some() {
             let wrong = format!("`{other}` is about sockets, and the engine {engine} has none");

@@ -149,7 +149,7 @@ impl Xsk {
         loop {
             match Self::open_once(shape, copying) {
                 Err(refusal) if refusal.is_busy() && Instant::now() < until => {
-                    // why: nobody tells when the work item has run; it ends after `BUSY_PATIENCE`.
+                    // why: the kernel does not say when its work item has run; the loop ends after `BUSY_PATIENCE`.
                     std::thread::sleep(BUSY_PAUSE);
                 }
                 other => return other,

@@ -199,7 +199,7 @@ fn netfilter(view: View<'_>, units: &Units) -> Vec<Term> {
     }
 }
 
-/// A loss of netfilter beside the counters of its rules, which have to say `all` together.
+/// A loss of netfilter next to the counters of its rules, which have to say `all` together.
 fn filtered(view: View<'_>, formula: String, (packets, all): (i64, i64), unit: Unit) -> Term {
     let rules = view.input.path.input_rules.as_ref();
     let counted: Option<i64> = rules.map(|rules| rules.iter().map(|rule| view.get(rule)).sum());

@@ -92,7 +92,7 @@ fn qdisc(view: View<'_>, units: &Units) -> Term {
     term
 }
 
-/// The ring of a NAPI device, or what a plain veth refused beside a full backlog.
+/// The ring of a NAPI device, or what a plain veth refused in addition to a full backlog.
 ///
 /// **Source** `drivers/net/veth.c`, `veth_xmit`: a failed `veth_forward_skb` counts `dropped` on the sender's
 /// device, be it `ptr_ring` being full (NAPI) or `__dev_forward_skb` and the backlog refusing (no NAPI).

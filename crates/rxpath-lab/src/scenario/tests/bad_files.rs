@@ -107,6 +107,10 @@ fn each_error_names_its_line_and_what_would_be_right() {
             "t.toml:4: `load.gso` is about sockets, and the engine xdp has none; leave one of the two out",
         ),
         (
+            "[lab]\ngro = true\ntso = false\n[load]\nengine = \"xdp-frames\"\nrate = \"1k\"\npacing = \"sleep\"",
+            "t.toml:8: the engine xdp-frames spins until a datagram is due; leave load.pacing out",
+        ),
+        (
             "[load]\nengine = \"xdp-frames\"",
             "t.toml:3: frames of XDP programs need NAPI at the receiver's end; set lab.gro = true and lab.tso = false",
         ),

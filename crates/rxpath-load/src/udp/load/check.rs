@@ -7,7 +7,7 @@ use rxpath_core::Warning;
 use crate::LoadError;
 use crate::engine::batch::MAX_BATCH;
 use crate::engine::socket::Socket;
-use crate::udp::load::options::{Engine, LoadOptions};
+use crate::udp::load::options::{Engine, LoadOptions, Pacing};
 use crate::udp::wire::header_bytes;
 
 /// Segments of one send. **Source** `UDP_MAX_SEGMENTS`, include/linux/udp.h (64 before Linux 6.9).
@@ -46,11 +46,30 @@ pub(super) fn check(options: &LoadOptions) -> Result<(), LoadError> {
         let what = format!("{engine} builds whole packets: it excludes --gso and --batch 1");
         return bad(what, "");
     }
+    without_sockets(options)?;
     let engine = options.engine.option();
     options.xdp.check(engine, options.engine == Engine::Xdp, options.batch)?;
     permitted(options)?;
     check_flows(options)?;
     check_gso(options)
+}
+
+/// What only sockets have, or only a loop in user space.
+fn without_sockets(options: &LoadOptions) -> Result<(), LoadError> {
+    let by_kernel = options.engine == Engine::XdpFrames;
+    let refused = [
+        ("--unconnected", options.unconnected && options.engine.sends_frames()),
+        ("--sndbuf", options.sndbuf.is_some() && by_kernel),
+        ("--pacing sleep", options.pacing == Pacing::Sleep && by_kernel),
+    ];
+    let Some((option, _)) = refused.iter().find(|(_, is_set)| *is_set) else { return Ok(()) };
+    let engine = options.engine.option();
+    let why = if *option == "--pacing sleep" {
+        "the kernel's loop spins until a frame is due"
+    } else {
+        "it sends without UDP sockets"
+    };
+    Err(LoadError::usage(format!("{engine} excludes {option}: {why}"), format!("omit {option}")))
 }
 
 /// Frames pass no route, firewall or queueing discipline: they go to a lab, or where the user says so.

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use rxpath_bpf::live_frames::{
     CallEnd, FrameCounts, FrameFlow as KernelFlow, FrameSender, LiveFrames,
 };
+use rxpath_host::HostError;
 use rxpath_host::netlink::Netlink;
 use rxpath_stats::Histogram;
 
@@ -19,13 +20,13 @@ use crate::pool::Start;
 use crate::tally::Tally;
 use crate::udp::header::{HEADER_BYTES, Stamp};
 use crate::udp::load::options::LoadOptions;
-use crate::udp::load::transmit::frames::{FrameFlow, refused};
+use crate::udp::load::transmit::frames::{self, FrameFlow, refused};
 use crate::udp::load::worker::{Plan, Report};
 use crate::udp::result::{FramesLedger, ThreadResult};
 use crate::usage::UsageMeter;
 
 const ENGINE: &str = "--engine xdp-frames";
-/// Frames that the kernel passes on at once. **Source** `TEST_XDP_MAX_BATCH`, net/bpf/test_run.c.
+/// Frames that the kernel gives to the device at once. **Source** `TEST_XDP_MAX_BATCH`, net/bpf/test_run.c.
 const MOST_AT_ONCE: usize = 256;
 /// From the call to its first frame, an RCU grace period (`bpf_prog_change_xdp`): a start within it is put off by it.
 const SET_UP_NS: u64 = 40_000_000;
@@ -37,7 +38,7 @@ const MOST_FRAMES: u64 = 1 << 30;
 /// Runs until the count, the time or an order ends it.
 pub(super) fn run(plan: Plan<FrameFlow>, start: &Start<'_>) -> Result<Report, LoadError> {
     let device = device(&plan.flows)?;
-    check_length(&plan.flows, plan.options.size)?;
+    check_frames(&plan.flows, plan.options.size)?;
     let sender = load(&plan, start, device).map_err(|error| refused(ENGINE, error))?;
     let read = sender.counter();
     let size = plan.options.size as u64;
@@ -54,20 +55,11 @@ pub(super) fn run(plan: Plan<FrameFlow>, start: &Start<'_>) -> Result<Report, Lo
     report(&plan, &sender, start, usage, calls)
 }
 
-/// The device of all flows.
+/// The device of all flows, which takes frames of XDP programs.
 fn device(flows: &[FrameFlow]) -> Result<u32, LoadError> {
-    let first = &flows[0].hop.device;
-    if let Some(other) =
-        flows.iter().map(|flow| &flow.hop.device).find(|it| it.index != first.index)
-    {
-        let what = format!(
-            "{ENGINE}: a thread sends by one device, and its destinations lie behind {} and {}",
-            first.name, other.name
-        );
-        return Err(LoadError::usage(what, "run one sender for each device"));
-    }
+    let first = frames::one_device(ENGINE, flows)?;
     let abilities = Netlink::generic().and_then(|mut netlink| netlink.xdp_abilities(first.index));
-    // Before Linux 6.3 nobody says; then the device's own counters show that it takes none.
+    // Before Linux 6.3 the kernel does not say; the result then shows that the device took none.
     if abilities.is_ok_and(|xdp| !xdp.features.iter().any(|feature| feature == "ndo-xmit")) {
         let what = format!("{ENGINE}: {} does not take frames of XDP programs now", first.name);
         let hint = "a veth takes them while its other end has GRO on (ethtool -K DEV gro on) or an XDP program; \
@@ -77,41 +69,34 @@ fn device(flows: &[FrameFlow]) -> Result<u32, LoadError> {
     Ok(first.index)
 }
 
-fn check_length(flows: &[FrameFlow], size: usize) -> Result<(), LoadError> {
-    let longest = flows.iter().map(|flow| flow.frames.frame().len()).max().unwrap_or(0);
-    let Some(excess) = longest.checked_sub(LONGEST).filter(|excess| *excess > 0) else {
+/// The program makes every frame of the first one: all have its length, and it lies in a page.
+fn check_frames(flows: &[FrameFlow], size: usize) -> Result<(), LoadError> {
+    let head_bytes = |flow: &FrameFlow| flow.frames.head_bytes();
+    if flows.iter().any(|flow| head_bytes(flow) != head_bytes(&flows[0])) {
+        let what = format!("{ENGINE}: all headers of a thread have one length");
+        return Err(LoadError::usage(
+            what,
+            "run one sender for IPv4, one for IPv6, and one for each VLAN",
+        ));
+    }
+    let Some(excess) = flows[0].frames.frame().len().checked_sub(LONGEST).filter(|it| *it > 0)
+    else {
         return Ok(());
     };
-    let what = format!(
-        "--size {size}: {ENGINE} keeps a frame in a page, which holds {LONGEST} bytes of it"
-    );
+    let what = format!("--size {size}: {ENGINE} holds a frame in a page, at most {LONGEST} bytes");
     Err(LoadError::usage(what, format!("use --size {} or less", size - excess)))
 }
 
-fn load(
-    plan: &Plan<FrameFlow>,
-    start: &Start<'_>,
-    ifindex: u32,
-) -> Result<LiveFrames, rxpath_host::HostError> {
+fn load(plan: &Plan<FrameFlow>, start: &Start<'_>, ifindex: u32) -> Result<LiveFrames, HostError> {
     let options = &plan.options;
-    let kernel_flow = |(flow, (stream, _)): (&'_ FrameFlow, &(u32, u64))| {
-        let head = flow.frames.head_bytes();
-        (head, flow.frames.sum(), Stamp::new(*stream, clock::identity(), 0).first_word())
-    };
-    let parts: Vec<_> = plan.flows.iter().zip(&plan.streams).map(kernel_flow).collect();
-    let flows: Vec<_> = plan
-        .flows
-        .iter()
-        .zip(&parts)
-        .map(|(flow, (head, sum, stream))| KernelFlow {
-            head: &flow.frames.frame()[..*head],
-            sum: *sum,
-            stream: *stream,
-        })
-        .collect();
+    let flows = plan.flows.iter().zip(&plan.streams).map(|(flow, (stream, _))| KernelFlow {
+        head: &flow.frames.frame()[..flow.frames.head_bytes()],
+        sum: flow.frames.sum(),
+        stream: Stamp::new(*stream, clock::identity(), 0).first_word(),
+    });
     LiveFrames::load(&FrameSender {
         ifindex,
-        flows: &flows,
+        flows: &flows.collect::<Vec<_>>(),
         batch: batch(options),
         has_header: options.size >= HEADER_BYTES,
         schedule: pace(options, start, 0).map(|pace| pace.schedule()).unwrap_or_default(),

@@ -13,7 +13,7 @@ use crate::engine::socket::{Buffer, Socket};
 use crate::pace;
 use crate::pool::{Pool, Start};
 use crate::udp::header::HEADER_BYTES;
-use crate::udp::load::options::{Engine, LoadOptions, LoadSettings};
+use crate::udp::load::options::{Engine, LoadOptions, LoadSettings, Pacing};
 use crate::udp::load::transmit::Flow;
 use crate::udp::load::transmit::raw::RawSockets;
 use crate::udp::load::transmit::socket::UdpSockets;
@@ -163,6 +163,7 @@ fn settle<F: Flow>(
         corrupt_checksum: options.engine == Engine::RawBadChecksum,
         target_pps: options.rate_pps,
         pacing: match options.rate_pps {
+            Some(_) if options.engine == Engine::XdpFrames => pace::describe(Pacing::Spin, share),
             Some(_) => pace::describe(options.pacing, share),
             None => "none: as fast as possible".into(),
         },

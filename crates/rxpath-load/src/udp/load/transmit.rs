@@ -67,7 +67,7 @@ pub(super) trait Transmit: Sized {
     fn send(&mut self, flow: usize, from: usize, to: usize) -> io::Result<usize>;
     /// Waits for room in a flow's send buffer, for some milliseconds; whether there is some.
     fn wait_for_room(&self, flow: usize) -> io::Result<bool>;
-    /// Waits until the kernel has taken what is on its way to it, for some seconds at most.
+    /// Waits until the kernel has taken what is still in flight to it, for some seconds at most.
     fn finish(&mut self) -> Settled {
         Settled::default()
     }

@@ -3,8 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 
-use rxpath_host::netlink::Netlink;
 use rxpath_host::netlink::next_hop::NextHop;
+use rxpath_host::netlink::{Link, Netlink};
 
 use crate::LoadError;
 use crate::engine::frame;
@@ -54,4 +54,19 @@ impl Flow for FrameFlow {
     fn source(&self) -> io::Result<SocketAddr> {
         Ok(self.from)
     }
+}
+
+/// The device that all these flows leave by.
+pub(in crate::udp::load) fn one_device<'a>(
+    engine: &str,
+    flows: impl IntoIterator<Item = &'a FrameFlow>,
+) -> Result<&'a Link, LoadError> {
+    let mut devices = flows.into_iter().map(|flow| &flow.hop.device);
+    let first = devices.next().ok_or_else(|| LoadError::usage("no destination", ""))?;
+    let Some(other) = devices.find(|other| other.index != first.index) else { return Ok(first) };
+    let (first, other) = (&first.name, &other.name);
+    let what = format!(
+        "{engine} sends by one device, and the destinations are behind {first} and {other}"
+    );
+    Err(LoadError::usage(what, "run one sender for each device"))
 }

@@ -15,7 +15,7 @@ use crate::engine::frame::LONGEST_HEAD;
 use crate::engine::socket::{Buffer, Socket};
 use crate::engine::xsk::{Copying, Frame, Side, Xsk};
 use crate::udp::load::options::{LoadOptions, LoadSettings};
-use crate::udp::load::transmit::frames::FrameFlow;
+use crate::udp::load::transmit::frames::{self, FrameFlow};
 use crate::udp::load::transmit::{Flow, Settled, Transmit};
 use crate::udp::result::XdpLedger;
 use crate::udp::xdp;
@@ -24,7 +24,7 @@ use crate::udp::xdp;
 const PAUSE_NS: u64 = 50_000;
 /// How long the device may take for the last frames.
 const PATIENCE_NS: u64 = 2_000_000_000;
-/// Memory of a packet beside its data: its struct, the shared info, headroom.
+/// Memory of a packet in addition to its data: its struct, the shared info, headroom.
 const PACKET_EXTRA: u64 = 1024;
 
 /// A flow of frames; the first one of a thread brings the thread's socket.
@@ -56,17 +56,8 @@ impl Flow for XskFlow {
         options: &LoadOptions,
         settings: &mut LoadSettings,
     ) -> Result<(), LoadError> {
-        let mut devices = threads.iter().flatten().map(|flow| &flow.flow.hop.device);
-        let Some(device) = devices.next() else { return Ok(()) };
-        if let Some(other) = devices.find(|other| other.index != device.index) {
-            return Err(LoadError::usage(
-                format!(
-                    "--engine xdp: the destinations are behind {} and {}, and a sender has one device",
-                    device.name, other.name
-                ),
-                "start one sender for each device",
-            ));
-        }
+        let all = threads.iter().flatten().map(|flow| &flow.flow);
+        let device = frames::one_device(options.engine.option(), all)?;
         let device = device.clone();
         let flows = || threads.iter().flatten();
         let longest = flows().map(|flow| flow.flow.frames.frame().len()).max().unwrap_or(0);
