@@ -20,7 +20,7 @@ pub struct ServeResult {
     pub delivered_pps: f64,
     /// Payload bytes read.
     pub delivered_bytes: u64,
-    /// `SO_MEMINFO` drops of all sockets (`SKMEMINFO_DROPS`), read before close.
+    /// `SO_MEMINFO` drops of all sockets (`SKMEMINFO_DROPS`), read before close. Sockets of AF_XDP have none.
     pub socket_drops_packets: u64,
     /// `sk_rmem_alloc` of all sockets after draining: what was still queued.
     pub in_flight_bytes: u64,
@@ -70,6 +70,10 @@ pub struct XdpReceiveLedger {
     pub passed_packets: u64,
     /// Other frames, left to the stack.
     pub other_packets: u64,
+    /// Datagrams that came through the stack, such as passed ones and fragments: still in the socket that holds the port,
+    /// which nobody reads.
+    #[serde(default)]
+    pub unread_packets: u64,
     /// Dropped by the AF_XDP sockets: no frame to receive into, or too long for one (`rx_dropped`).
     pub socket_dropped_packets: u64,
     /// Dropped because a ring was full (`rx_ring_full`).

@@ -111,7 +111,7 @@ fn limit(result: &ServeResult) -> Limit {
 fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
     let mut warnings = Vec::new();
     warnings.extend(imbalance(serve, result));
-    warnings.extend(result.xdp.and_then(xdp::passed));
+    warnings.extend(result.xdp.and_then(xdp::left_to_the_stack));
     if result.truncated_packets > 0 {
         warnings.push(
             Warning::new(

@@ -9,6 +9,7 @@ mod read;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use nix::sys::socket::{MsgFlags, recv};
 use rxpath_bpf::xdp_receive::{Counts, Prepared, Verdict, Wanted, XdpReceive};
 use rxpath_core::Warning;
 use rxpath_host::HostError;
@@ -32,11 +33,14 @@ use crate::udp::xdp::{self, XdpSettings, refused_by_host};
 /// Ethernet header and a tag.
 const LINK_BYTES: usize = 18;
 
+/// More datagrams than a socket's buffer holds.
+const MOST_UNREAD: usize = 1 << 22;
+
 /// The program, and the socket that holds the port.
 #[derive(Debug)]
 pub(super) struct Taken {
     program: Arc<XdpReceive>,
-    _port: Socket,
+    port: Socket,
 }
 
 /// What an XDP receiver cannot have, and what only one has.
@@ -100,7 +104,7 @@ pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     });
     let program = Arc::new(program);
     let pool = Pool::new("rx-serve", &options.threads);
-    let taken = Some(Taken { program: Arc::clone(&program), _port: port });
+    let taken = Some(Taken { program: Arc::clone(&program), port });
     let (warnings, sockets) = (Vec::new(), Vec::new());
     let mut serve = Serve { options, settings, warnings, sockets, taken, pool };
     for sockets in shares {
@@ -219,6 +223,7 @@ impl Taken {
             dropped_packets: dropped,
             passed_packets: passed,
             other_packets: others,
+            unread_packets: unread(&self.port),
             socket_dropped_packets: sum(|report| report.xdp.rx_dropped),
             ring_full_packets: sum(|report| report.xdp.rx_ring_full),
             fill_ring_empty_count: sum(|report| report.xdp.fill_ring_empty),
@@ -226,12 +231,25 @@ impl Taken {
     }
 }
 
+/// Empties the socket that holds the port.
+fn unread(port: &Socket) -> u64 {
+    let next = || recv(port.fd(), &mut [0], MsgFlags::MSG_DONTWAIT);
+    // More may come meanwhile.
+    std::iter::from_fn(|| next().ok()).take(MOST_UNREAD).count() as u64
+}
+
 /// That datagrams went to the stack, where nobody reads them.
-pub(super) fn passed(ledger: XdpReceiveLedger) -> Option<Warning> {
-    let passed = ledger.passed_packets;
-    (passed > 0).then(|| {
-        Warning::new("passed-to-the-stack", format!("{passed} datagrams were left to the stack"))
-            .because("they came in by queues without an AF_XDP socket")
-            .cure("read all queues: omit --xdp-queue")
-    })
+pub(super) fn left_to_the_stack(ledger: XdpReceiveLedger) -> Option<Warning> {
+    let XdpReceiveLedger { passed_packets: passed, unread_packets: unread, .. } = ledger;
+    let warning = |count: u64| {
+        let text = format!("{count} datagrams were left to the stack, where nobody reads them");
+        Warning::new("left-to-the-stack", text)
+    };
+    if passed > 0 {
+        let why = "they came in by queues without an AF_XDP socket";
+        return Some(warning(passed).because(why).cure("read all queues: omit --xdp-queue"));
+    }
+    let why = "they came in fragments, with IP options, or by another device";
+    let cure = "send datagrams that fit the MTU to an address of this device";
+    (unread > 0).then(|| warning(unread).because(why).cure(cure))
 }

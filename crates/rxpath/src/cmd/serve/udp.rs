@@ -234,11 +234,12 @@ fn ledger_rows(r: &ServeResult, xdp: &XdpReceiveLedger) -> Vec<(&'static str, St
     rows.push((
         "XDP program",
         format!(
-            "{} matched, {} redirected, {} dropped, {} passed",
+            "{} matched, {} redirected, {} dropped, {} passed; {} unread in the socket",
             grouped(xdp.matched_packets),
             grouped(xdp.redirected_packets),
             grouped(xdp.dropped_packets),
-            grouped(xdp.passed_packets)
+            grouped(xdp.passed_packets),
+            grouped(xdp.unread_packets)
         ),
     ));
     if r.dropped_in_xdp_packets.is_none() {
