@@ -175,6 +175,49 @@ fn frames_of_an_xdp_program_all_arrive() {
 }
 
 #[test]
+fn what_a_receivers_xdp_program_takes_is_delivered_or_lost_at_its_sockets() {
+    each("bypass", &[], |trial| {
+        assert_eq!(of_packets(&trial.moved, "rx/Udp.InDatagrams"), 0, "nothing passes UDP");
+        let result = &trial.workloads["serve"]["result"];
+        match trial.variant.as_str() {
+            "stall" => {
+                let drop = owned(
+                    &trial.ledger,
+                    Place::XdpSocket,
+                    "XDP_STATISTICS rx_dropped + rx_ring_full",
+                );
+                has_check(drop, "rx/link.veth.rx.dropped");
+            }
+            "drop" => {
+                assert_eq!(trial.ledger.delivered_packets, trial.ledger.offered_packets);
+                assert_eq!(result["delivered_packets"], 0);
+                assert_eq!(result["dropped_in_xdp_packets"], trial.ledger.offered_packets);
+            }
+            _ => {
+                assert_eq!(result["delivered_packets"], trial.ledger.offered_packets);
+                assert!(trial.metrics["one_way_delay_p50_us"] > 0.0);
+            }
+        }
+    });
+}
+
+/// Fragments are left to the stack, where the socket that holds the port gets the datagrams, and nobody reads them.
+#[test]
+fn datagrams_that_an_xdp_program_leaves_to_the_stack_are_in_its_socket_or_lost_there() {
+    if !may_run() {
+        return;
+    }
+    let sets = ["load.engine=socket", "load.size=2000", "load.rate=1k"];
+    for trial in run("bypass", &sets).iter().filter(|trial| trial.variant == "read") {
+        let ledger = &trial.ledger;
+        eprintln!("{ledger:#?}");
+        assert_eq!((ledger.unaccounted_packets, ledger.delivered_packets), (Some(0), 0));
+        assert!(ledger.in_flight_packets > 0);
+        assert!(trial.warnings.iter().any(|warning| warning.code == "left-to-the-stack"));
+    }
+}
+
+#[test]
 fn a_full_ring_owns_the_frames_of_an_xdp_program_that_it_refused() {
     each("frames-ring", &[], |trial| {
         let drop = owned(&trial.ledger, Place::Ring, "tx/link.veth.tx.dropped");

@@ -65,6 +65,7 @@ pub fn place(place: Place) -> &'static str {
         Place::Backlog => "the RPS backlog",
         Place::DeviceRefused => "the device's input checks",
         Place::IngressHook => "an ingress hook",
+        Place::XdpSocket => "the AF_XDP socket",
         Place::Ip => "the IP layer",
         Place::ReversePath => "the reverse path filter",
         Place::Routing => "routing",

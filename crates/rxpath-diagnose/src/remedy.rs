@@ -40,6 +40,18 @@ impl Remedy {
         "more datagrams per system call, if the service supports it: recvmmsg, UDP_GRO",
     );
 
+    /// A reader for each queue.
+    pub const READER_PER_QUEUE: Self = Self::new(
+        "a thread for each queue, on a CPU of its own (`serve udp --engine xdp --threads N`)",
+        "a thread of the service for each queue with an AF_XDP socket, on a CPU of its own",
+    );
+
+    /// Room in AF_XDP sockets.
+    pub const MORE_FRAMES: Self = Self::new(
+        "more frames and a longer ring survive longer pauses: `serve udp --engine xdp --umem-frames 16384 --xdp-ring 8192`",
+        "more frames and longer rings of the service's AF_XDP sockets survive longer pauses",
+    );
+
     /// Less work per datagram.
     pub const LESS_WORK: Self = Self::new(
         "less work per datagram in the application: its share of the cost above is its own (`--work`)",

@@ -31,6 +31,7 @@ mod unknown;
 mod victim;
 mod waits_elsewhere;
 mod who_reads;
+mod xsk;
 
 use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::LedgerUnit;
@@ -58,6 +59,7 @@ pub const ALL: &[Rule] = &[
     softirq::judge,
     ring::judge,
     backlog::judge,
+    xsk::judge,
     filter::judge,
     conntrack::judge,
     protocol::judge,

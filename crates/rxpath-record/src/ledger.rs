@@ -5,6 +5,7 @@
 
 mod aggregates;
 mod arriving;
+mod bypass;
 mod close;
 mod flow;
 mod fragments;
@@ -17,7 +18,7 @@ mod units;
 mod view;
 
 pub use flow::waiting_packets;
-pub use input::{LedgerInput, Link, PathFacts, Reasoned, ReceiverSaid, SenderSaid};
+pub use input::{Bypass, LedgerInput, Link, PathFacts, Reasoned, ReceiverSaid, SenderSaid};
 pub use segments::{SegmentInput, segments_between};
 
 use schemars::JsonSchema;
@@ -47,6 +48,8 @@ pub enum Place {
     DeviceRefused,
     /// An ingress hook: netfilter ingress, tc or XDP.
     IngressHook,
+    /// An AF_XDP socket: no frame to receive into, or a full ring.
+    XdpSocket,
     /// IP header, address, discard and reassembly errors.
     Ip,
     /// Reverse path filter.
@@ -198,7 +201,8 @@ pub struct Ledger {
     pub offered_packets: u64,
     /// Accepted by the sender's kernel.
     pub sent_packets: u64,
-    /// Read by the application; of TCP: taken by the receiving TCP.
+    /// Read by the application, or counted and dropped by its XDP program (`--engine xdp-drop`); of TCP: taken by the
+    /// receiving TCP.
     pub delivered_packets: u64,
     /// Losses, in the order of the path.
     pub drops: Vec<Drop>,

@@ -26,13 +26,15 @@ impl Metric {
 /// Every metric that is known by name. Metrics of external programs are not in it: more is taken as better.
 #[rustfmt::skip]
 pub const METRICS: &[Metric] = &[
-    Metric::new("delivered_pps", "datagrams/s", Up, "datagrams that the receiving application read, per second of the window"),
+    Metric::new("delivered_pps", "datagrams/s", Up, "datagrams that the receiving application read, or that its XDP program counted and dropped where that is its task, per second of the window"),
     Metric::new("offered_pps", "datagrams/s", Up, "datagrams that the sender attempted, per second of the window"),
     Metric::new("loss_ratio", "of offered", Down, "datagrams of the whole trial that were not delivered, as a share of those offered"),
     Metric::new("receiver_cpu_ns_per_packet", "ns/datagram", Down, "time of the receiving threads on a CPU per datagram read, including softirqs that interrupt them"),
     Metric::new("sender_cpu_ns_per_packet", "ns/datagram", Down, "time of the sending threads on a CPU per datagram offered, softirqs inside their calls included"),
     Metric::new("blocked_ratio", "of the window", Down, "time that the sender waited for send buffer, as a share of the window and its threads"),
     Metric::new("achieved_ratio", "of asked", Up, "offered rate as a share of the target rate"),
+    Metric::new("one_way_delay_p50_us", "us", Down, "from the sender's stamp in a datagram to its read by the receiver, median of the whole trial"),
+    Metric::new("one_way_delay_p99_us", "us", Down, "from the sender's stamp in a datagram to its read by the receiver, 99th percentile of the whole trial"),
     Metric::new("delivered_bps", "b/s", Up, "payload bits that the receiving application read, per second of the window"),
     Metric::new("achieved_tps", "transactions/s", Up, "requests that were answered over TCP, per second of the window"),
     Metric::new("achieved_rps", "requests/s", Up, "HTTP requests that were answered, per second of the window"),
@@ -55,6 +57,7 @@ pub const METRICS: &[Metric] = &[
     Metric::new("victim_taken_s_per_mpacket", "s/million packets", Down, "the same time per million datagrams or segments delivered in the window"),
     Metric::new("network_cpu_s_per_gbit", "s/Gb", Down, "time of interrupts and network softirqs on all CPUs, in any task, per 10^9 bits of payload delivered"),
     Metric::new("network_cpu_s_per_mpacket", "s/million packets", Down, "time of interrupts and network softirqs on all CPUs, in any task, per million datagrams or segments delivered"),
+    Metric::new("receive_cpu_s_per_mpacket", "s/million packets", Down, "the same time and that of the receiving threads themselves, per million datagrams or segments delivered"),
     Metric::new("landed_on_victim_ratio", "of handled", Down, "packets that the softirqs of the victim's CPU handled, as a share of those of all CPUs"),
     Metric::new("errors_count", "errors", Down, "requests of the whole trial that failed, of every kind"),
 ];

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use rxpath_record::counters::Moved;
 use rxpath_record::ledger::{
-    Ledger, LedgerInput, Link, PathFacts, Place, ReceiverSaid, SenderSaid,
+    Bypass, Ledger, LedgerInput, Link, PathFacts, Place, ReceiverSaid, SenderSaid,
 };
 
 /// Aggregates that are lost at each place; where a plain socket drops, single datagrams.
@@ -37,6 +37,10 @@ struct Trial {
     uncounted: i64,
     queued: i64,
     icmp: i64,
+    /// Read from AF_XDP sockets.
+    bypassed: i64,
+    /// Dropped by them.
+    no_frame: i64,
 }
 
 prop_compose! {
@@ -46,12 +50,15 @@ prop_compose! {
         path in prop::array::uniform8(prop_oneof![Just(0i64), 1i64..5000]),
         end in prop::array::uniform8(prop_oneof![Just(0i64), 1i64..5000]),
         icmp in 0i64..9,
+        xdp in prop::array::uniform2(prop_oneof![Just(0i64), 1i64..5000]),
     ) -> Trial {
         let [v6, napi, gro, large] = flags;
         let [refused, qdisc, ring, backlog, ingress, header, reverse, input] = path;
         let [delivered, no_port, checksum, rcvbuf, memory, uncounted, queued, _] = end;
+        // Aggregates do not get to XDP programs, which run before GRO and switch GSO off.
+        let [bypassed, no_frame] = if segments == 1 { xdp } else { [0, 0] };
         Trial {
-            segments, v6, napi, large,
+            segments, v6, napi, large, bypassed, no_frame,
             gro,
             refused, qdisc, backlog, ingress, header, input, no_port,
             // Without NAPI there is no ring; IPv6 has no reverse path filter of its own.
@@ -111,12 +118,13 @@ impl Trial {
         k.add("rx/nft.inet.t.in.1.packets", self.input);
 
         // The device: without NAPI a backlog drop comes back to the sender's device.
-        let at_core = receives + self.ingress + self.icmp;
+        let at_core = receives + self.ingress + self.icmp + self.bypassed + self.no_frame;
         let polled = if self.napi { at_core + self.backlog } else { at_core };
         k.add("rx/nft.netdev.t.ing.1.packets", self.ingress);
         k.add("rx/link.v1.rx.packets", polled);
         k.add("tx/link.v0.tx.packets", polled);
         k.all(&["rx/link.v1.rx.dropped", "machine/softnet.cpu1.dropped"], self.backlog);
+        k.add("rx/link.v1.rx.dropped", self.no_frame);
         let behind_call = self.ring + if self.napi { 0 } else { self.backlog };
         k.add("tx/link.v0.tx.dropped", behind_call);
         k.add("tx/qdisc.v0.tbf.drops", self.qdisc);
@@ -146,7 +154,9 @@ impl Trial {
             + self.backlog
             + self.ring
             + self.qdisc
-            + self.refused;
+            + self.refused
+            + self.bypassed
+            + self.no_frame;
         behind * self.segments
     }
 
@@ -164,11 +174,15 @@ impl Trial {
                 ..SenderSaid::default()
             },
             receiver: ReceiverSaid {
-                delivered_packets: self.delivered as u64,
+                delivered_packets: (self.delivered + self.bypassed) as u64,
                 in_flight_packets: self.queued as u64,
                 socket_drops: Some(vec![drops as u64, 0]),
                 gro: self.gro,
                 payload_bytes: Some(if self.large { 500 } else { 32 }),
+                bypass: Some(Bypass {
+                    taken_packets: (self.bypassed + self.no_frame) as u64,
+                    socket_drops_packets: self.no_frame as u64,
+                }),
                 ..ReceiverSaid::default()
             },
             path: PathFacts {
@@ -193,6 +207,7 @@ impl Trial {
             (Place::Ring, self.ring * self.segments),
             (Place::Backlog, self.backlog * self.segments),
             (Place::IngressHook, self.ingress * self.segments),
+            (Place::XdpSocket, self.no_frame),
             (Place::Ip, self.header * self.segments),
             (Place::ReversePath, self.reverse * self.segments),
             (Place::Netfilter, self.input * self.segments),

@@ -16,6 +16,7 @@ pub(crate) fn place(place: Place) -> &'static str {
         Place::Backlog => "RPS backlog",
         Place::DeviceRefused => "refused by the device",
         Place::IngressHook => "ingress hook",
+        Place::XdpSocket => "AF_XDP socket",
         Place::Ip => "IP input",
         Place::ReversePath => "reverse path filter",
         Place::Routing => "routing",
@@ -52,7 +53,8 @@ pub(crate) fn stretch(place: Place) -> &'static str {
         | Place::Netfilter
         | Place::IpsecPolicy
         | Place::ReasonOnly => "protocol",
-        Place::NoListener
+        Place::XdpSocket
+        | Place::NoListener
         | Place::Checksum
         | Place::SocketBuffer
         | Place::UdpMemory

@@ -134,7 +134,7 @@ fn sockets() -> impl Strategy<Value = Vec<SocketUse>> {
 }
 
 /// Places at which a packet can be lost.
-pub const LOSSES: [Place; 20] = [
+pub const LOSSES: [Place; 21] = [
     Place::SendCall,
     Place::Qdisc,
     Place::Ring,
@@ -155,6 +155,7 @@ pub const LOSSES: [Place; 20] = [
     Place::IpsecPolicy,
     Place::SocketFilter,
     Place::ReasonOnly,
+    Place::XdpSocket,
 ];
 
 fn place() -> impl Strategy<Value = Place> {

@@ -105,6 +105,15 @@ pub fn slow_reader(running: f64, waiting: f64) -> Evidence {
     e
 }
 
+/// Drops at the AF_XDP socket of a reader that ran this much.
+fn at_xdp_socket(running: f64) -> Evidence {
+    let mut e = slow_reader(running, 0.005);
+    e.ledger.drops =
+        vec![lost(Place::XdpSocket, "XDP_STATISTICS rx_dropped + rx_ring_full", 100_000)];
+    e.sockets.clear();
+    e
+}
+
 /// Every scene that some rule answers.
 pub fn scenes() -> Vec<(&'static str, Evidence)> {
     vec![
@@ -171,6 +180,8 @@ pub fn scenes() -> Vec<(&'static str, Evidence)> {
 
 fn scenes_of_spreading_and_probes() -> Vec<(&'static str, Evidence)> {
     vec![
+        ("xdp_socket_full_reader", at_xdp_socket(0.99)),
+        ("xdp_socket_bursts", at_xdp_socket(0.4)),
         ("socket_lock", socket_lock(0.3)),
         ("one_cpu", packed(Some(16), 1, vec![1])),
         ("rps_missing", packed(Some(16), 1, vec![])),

@@ -29,12 +29,16 @@ pub(crate) fn unseen(root: &Root, links: &[Link], reasons: bool) -> Vec<String> 
 pub(crate) fn attached(root: &Root, links: &[Link]) -> Vec<String> {
     let up: Vec<&Link> = links.iter().filter(|link| link.is_up() && link.name != "lo").collect();
     let with = up.iter().filter(|link| !link.xdp.is_empty());
-    let mut all: Vec<String> =
-        with.map(|link| format!("what the XDP program of {} drops", link.name)).collect();
+    let mut all: Vec<String> = with.map(|link| xdp_program(&link.name)).collect();
     all.extend(tc(&up));
     all.extend(netfilter(root, &up));
     all.extend(bridge(root, &up));
     all
+}
+
+/// A device's XDP program among the words of [`attached`].
+pub(crate) fn xdp_program(device: &str) -> String {
+    format!("what the XDP program of {device} drops")
 }
 
 /// Tunnels whose outer packets end at a socket of the kernel's: UDP counts these as delivered, whatever becomes of them.

@@ -15,6 +15,7 @@ const BUNDLED: &[(&str, &str)] = &[
     ("udp-reuseport", include_str!("../../scenarios/udp-reuseport.toml")),
     ("udp-placement", include_str!("../../scenarios/udp-placement.toml")),
     ("udp-firewall", include_str!("../../scenarios/udp-firewall.toml")),
+    ("udp-bypass", include_str!("../../scenarios/udp-bypass.toml")),
     ("udp-batching", include_str!("../../scenarios/udp-batching.toml")),
     ("udp-livelock", include_str!("../../scenarios/udp-livelock.toml")),
     ("udp-queue", include_str!("../../scenarios/udp-queue.toml")),

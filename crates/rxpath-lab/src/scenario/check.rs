@@ -1,5 +1,7 @@
 //! Settings that are right alone and wrong together.
 
+mod engines;
+
 use rxpath_core::{CpuList, Warning};
 
 use super::error::{FileError, nearest};
@@ -36,7 +38,7 @@ pub(super) fn variant(
         changes_nothing(reader)?;
     }
     napi(reader, lab)?;
-    frames(reader, topology, lab)?;
+    engines::path(reader, topology, lab)?;
     receiver(reader)?;
     background(reader)?;
     for side in ["serve", "load"] {
@@ -45,57 +47,6 @@ pub(super) fn variant(
     }
     sender(reader)?;
     if topology == Topology::Netns { size(reader, lab) } else { Ok(()) }
-}
-
-/// Engines of the sender that build whole frames.
-const OF_FRAMES: [&str; 2] = ["xdp", "xdp-frames"];
-
-/// Each protocol has its own engines, and those of frames replace what else makes datagrams.
-fn engine(reader: &Reader<'_>) -> Result<(), FileError> {
-    let key = "load.engine";
-    let Some(engine) = reader.text(key) else { return Ok(()) };
-    let of_udp: &[&str] = &["socket", "xdp", "xdp-frames"];
-    let own = if reader.protocol() == Protocol::Udp { of_udp } else { &["epoll", "uring"] };
-    if !own.contains(&engine) {
-        let protocol = reader.protocol().word();
-        let wrong = format!("`{key}` = \"{engine}\" is not an engine of {protocol}");
-        return Err(error(reader, key, wrong, format!("use {}", own.join(", "))));
-    }
-    if !OF_FRAMES.contains(&engine) {
-        return Ok(());
-    }
-    if engine == "xdp-frames" && reader.text("load.pacing") == Some("sleep") {
-        let wrong = "the engine xdp-frames spins until a datagram is due".to_owned();
-        return Err(error(reader, "load.pacing", wrong, "leave load.pacing out"));
-    }
-    for other in ["load.gso", "load.corrupt", "load.unconnected"] {
-        if reader.get(other).is_some() {
-            let wrong = format!("`{other}` is about sockets, and the engine {engine} has none");
-            return Err(error(reader, other, wrong, "leave one of the two out"));
-        }
-    }
-    Ok(())
-}
-
-/// Frames go to a device that has addresses, and those of XDP programs only to a veth end with NAPI.
-fn frames(reader: &Reader<'_>, topology: Topology, lab: &Lab) -> Result<(), FileError> {
-    let key = "load.engine";
-    let Some(engine) = reader.text(key).filter(|engine| OF_FRAMES.contains(engine)) else {
-        return Ok(());
-    };
-    if topology == Topology::Local {
-        let wrong = format!("the engine {engine} sends frames, and loopback takes none");
-        return Err(error(reader, key, wrong, "use topology.kind = \"netns\""));
-    }
-    if engine == "xdp-frames" && (!lab.gro || lab.tso) {
-        let wrong = "frames of XDP programs need NAPI at the receiver's end".to_owned();
-        return Err(error(reader, key, wrong, "set lab.gro = true and lab.tso = false"));
-    }
-    if lab.qdisc_tx.is_some() {
-        let wrong = format!("the engine {engine} goes around queueing disciplines");
-        return Err(error(reader, "lab.qdisc_tx", wrong, "leave one of the two out"));
-    }
-    Ok(())
 }
 
 /// An error at the key's own line.
@@ -245,7 +196,7 @@ fn sender(reader: &Reader<'_>) -> Result<(), FileError> {
         }
     }
     capacity_slo(reader)?;
-    engine(reader)?;
+    engines::options(reader)?;
     if reader.text("load.corrupt").is_some() && reader.get("load.gso").is_some() {
         let wrong = "`load.corrupt` writes each datagram itself and cannot send GSO batches".into();
         return Err(error(reader, "load.corrupt", wrong, "leave load.gso out"));

@@ -208,7 +208,7 @@ section! {
         low_water: Option<u64>, Kind::Bytes(1, 64 * MIB), STREAM, "payload that must wait before the reader is woken";
         receive: Option<String>, Choice(&["read", "trunc", "zerocopy"]), TCP, "how data is taken";
         congestion: Option<String>, Text, TCP, "congestion control of the connections";
-        engine: Option<String>, Choice(&["epoll", "uring"]), HTTP, "how the server waits and moves data";
+        engine: Option<String>, Choice(&["epoll", "uring", "socket", "xdp", "xdp-drop"]), UDP_HTTP, "how data gets to the program: epoll or uring with HTTP; with UDP a socket, AF_XDP past the stack, or an XDP program that counts and drops";
         events: Option<u64>, Int(1, 65_536), HTTP, "events taken per wait";
         trigger: Option<String>, Choice(&["edge", "level"]), HTTP, "when epoll reports a socket";
         epoll_timeout: Option<u64>, Int(0, 60_000), HTTP, "longest wait in ms; 0 = never block";

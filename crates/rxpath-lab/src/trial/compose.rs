@@ -50,12 +50,16 @@ pub(super) fn path(testbed: &dyn Testbed, hooks: &[String]) -> PathFacts {
     if !hooks.is_empty() {
         // A counter of theirs would have been read from its beginning only: the difference stands alone.
         path.ingress_rules = None;
-        // A native XDP program turns a veth's NAPI on.
-        if path.link == Link::VethPlain {
-            path.link = Link::Veth;
-        }
+        napi_may_run(&mut path);
     }
     path
+}
+
+/// A native XDP program turns a veth's NAPI on.
+fn napi_may_run(path: &mut PathFacts) {
+    if path.link == Link::VethPlain {
+        path.link = Link::Veth;
+    }
 }
 
 /// Hooks that the trial's programs attached, where something was lost in them.
@@ -214,7 +218,7 @@ fn metrics(
         all.extend(own.map(|(name, value)| (format!("{side}.{name}"), value)));
     }
     match variant.protocol() {
-        Protocol::Udp => udp::metrics(evidence, &mut all),
+        Protocol::Udp => udp::metrics(evidence, raw, &mut all),
         Protocol::Http => http::metrics(evidence, raw, spans, &mut all),
         _ => tcp::metrics(variant, evidence, raw, spans, &mut all),
     }
@@ -222,7 +226,11 @@ fn metrics(
         let size = variant.load.datagrams().map(|datagrams| f64::from(datagrams.size_bytes));
         let datagrams = size.map(|size| size * 8.0 * evidence.delivered_pps);
         let delivered_bps = all.get("delivered_bps").copied().or(datagrams);
-        let moved = stolen::Moved { delivered_bps, delivered_pps: evidence.delivered_pps };
+        let moved = stolen::Moved {
+            receivers: &raw.serve.tids,
+            delivered_bps,
+            delivered_pps: evidence.delivered_pps,
+        };
         stolen::metrics(found, moved, &mut all);
     }
     all

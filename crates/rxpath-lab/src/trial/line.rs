@@ -76,7 +76,8 @@ impl From<udp::Interval> for Line {
         Self {
             t_ns: it.t_ns,
             attempted: it.offered_packets,
-            done: it.packets,
+            // What an XDP program counts and drops is done: that is its task.
+            done: it.packets + it.dropped_in_xdp_packets.unwrap_or(0),
             arrived: None,
             bytes: it.bytes,
             thread_done: it.thread_packets,
@@ -106,7 +107,7 @@ mod tests {
             socket_rmem_bytes: vec![768],
             socket_drops_packets: vec![1],
             blocked_s: Some(0.5),
-            dropped_in_xdp_packets: None,
+            dropped_in_xdp_packets: Some(4),
         };
         let read =
             Line::read(Protocol::Udp, false, &serde_json::to_value(&printed).unwrap()).unwrap();
@@ -114,7 +115,7 @@ mod tests {
             arrived: None,
             t_ns: 5,
             attempted: Some(9),
-            done: 8,
+            done: 12,
             bytes: 256,
             thread_done: vec![3, 5],
             thread_cpus: vec![0, 1],

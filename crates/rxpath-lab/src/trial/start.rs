@@ -49,7 +49,12 @@ pub fn serve<'a>(
         Workload::Own(own) if own.absent => Ok(None),
         Workload::Own(own) => {
             let any = if config.variant.lab.ipv6 { "[::]" } else { "0.0.0.0" };
-            let address = vec![format!("{any}:{}", own.port)];
+            let mut address = vec![format!("{any}:{}", own.port)];
+            // An XDP program hangs on a device.
+            let of_frames = own.options.engine.as_deref().is_some_and(|it| it.starts_with("xdp"));
+            if let Some(device) = testbed.path().rx_device.filter(|_| of_frames) {
+                address.extend(["--dev".to_owned(), device]);
+            }
             Ok(Some(Box::new(steered(config.exe, own, address, (testbed, Side::Rx))?)))
         }
         Workload::External(external) => {

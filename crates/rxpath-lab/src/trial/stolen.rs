@@ -207,7 +207,9 @@ fn victim(ran: &probe::Ran, cpu: u32, steal: &Steal) -> Victim {
 
 /// What the trial moved in its window, for what it cost.
 #[derive(Clone, Copy, Debug)]
-pub struct Moved {
+pub struct Moved<'a> {
+    /// Threads of the receiver.
+    pub receivers: &'a [i32],
     /// Payload bits a second that were delivered; none where nobody counts bits.
     pub delivered_bps: Option<f64>,
     /// Datagrams or segments a second that were delivered.
@@ -215,13 +217,21 @@ pub struct Moved {
 }
 
 /// The metrics that follow: what the victim got, and what the traffic cost.
-pub fn metrics(stolen: &Stolen, moved: Moved, all: &mut BTreeMap<String, f64>) {
+pub fn metrics(stolen: &Stolen, moved: Moved<'_>, all: &mut BTreeMap<String, f64>) {
     let mut put = |name: &str, value: f64| {
         if value.is_finite() {
             all.insert(name.into(), value);
         }
     };
     let network_s: f64 = stolen.cpus.iter().map(|cpu| cpu.time.network_s()).sum();
+    let receives = |task: &&TaskPaid| {
+        task.pid.is_some_and(|pid| moved.receivers.iter().any(|tid| *tid as u32 == pid))
+    };
+    let receivers_s: f64 = stolen.tasks.iter().filter(receives).map(|task| task.time.own_s).sum();
+    let packets = moved.delivered_pps / 1e6 * stolen.window_s;
+    if packets > 0.0 {
+        put("receive_cpu_s_per_mpacket", (network_s + receivers_s) / packets);
+    }
     let taken_s = stolen.victim.as_ref().map(Victim::taken_s);
     for (per, rate) in
         [("gbit", moved.delivered_bps.unwrap_or(0.0) / 1e9), ("mpacket", moved.delivered_pps / 1e6)]
@@ -261,6 +271,11 @@ mod tests {
             landed_packets: Some(landed),
             ..CpuPaid::default()
         };
+        let task = |pid, own_s| TaskPaid {
+            pid: Some(pid),
+            time: Division { own_s, ..Division::default() },
+            ..TaskPaid::default()
+        };
         let stolen = Stolen {
             window_s: 2.0,
             victim: Some(Victim {
@@ -272,14 +287,16 @@ mod tests {
                 ..Victim::default()
             }),
             cpus: vec![cpu(0, 0.2, 25), cpu(1, 0.4, 75)],
+            tasks: vec![task(7, 0.5), task(8, 0.9)],
             ..Stolen::default()
         };
-        let moved = Moved { delivered_bps: Some(1e9), delivered_pps: 50_000.0 };
+        let moved = Moved { receivers: &[7], delivered_bps: Some(1e9), delivered_pps: 50_000.0 };
         let mut all = BTreeMap::new();
         metrics(&stolen, moved, &mut all);
         for (name, value) in [
             ("network_cpu_s_per_gbit", 0.3),
             ("network_cpu_s_per_mpacket", 6.0),
+            ("receive_cpu_s_per_mpacket", 11.0),
             ("victim_taken_s_per_gbit", 0.2),
             ("victim_taken_s_per_mpacket", 4.0),
             ("victim_got_ratio", 0.75),
@@ -289,7 +306,7 @@ mod tests {
             assert!((all[name] - value).abs() < 1e-9, "{name}: {all:?}");
         }
         let mut none = BTreeMap::new();
-        let silent = Moved { delivered_bps: None, delivered_pps: 0.0 };
+        let silent = Moved { receivers: &[7], delivered_bps: None, delivered_pps: 0.0 };
         metrics(&Stolen { victim: None, ..stolen }, silent, &mut none);
         assert!(none.is_empty(), "no rate is no cost: {none:?}");
     }

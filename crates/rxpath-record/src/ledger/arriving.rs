@@ -50,7 +50,8 @@ pub(super) fn lost_before_ip(view: View<'_>, units: &Units) -> Option<i64> {
     view.input.path.rx_device.as_ref()?;
     let Unit::Each(unit) = units.device else { return None };
     let foreign = view.foreign_at_ip(Side::Rx);
-    let device = view.rx_link("rx.packets") - foreign - view.foreign_family(Side::Rx);
+    let device =
+        view.rx_link("rx.packets") - view.taken_in_xdp() - foreign - view.foreign_family(Side::Rx);
     let mut at_ip = view.segments_at_ip() - foreign;
     if let Unit::Each(of_ip) = units.ip {
         // The earliest header errors are found before the ECN field is looked at.
@@ -77,6 +78,7 @@ fn ingress_hook(view: View<'_>, units: &Units) -> Option<Term> {
     let mut term = ingress_in_datagrams(view, units, counted).unwrap_or_else(|| {
         let receives = view.ip_name(Side::Rx, "InReceives");
         let lost = view.get(&device)
+            - view.taken_in_xdp()
             - view.foreign_family(Side::Rx)
             - view.get(&receives)
             - backlog_behind_device(view);

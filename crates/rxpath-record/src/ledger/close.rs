@@ -6,7 +6,7 @@ use super::input::LedgerInput;
 use super::term::Term;
 use super::units::Units;
 use super::view::View;
-use super::{Ledger, Place, aggregates, arriving, flow, fragments, sending, udp};
+use super::{Ledger, Place, aggregates, arriving, bypass, flow, fragments, sending, udp};
 use crate::counters::Moved;
 
 impl Ledger {
@@ -23,6 +23,7 @@ impl Ledger {
         let view = View { input, moved };
         let units = Units::of(view);
         let mut terms = sending::terms(view, &units);
+        terms.extend(bypass::terms(view));
         terms.extend(arriving::terms(view, &units));
         let mut notes = gaps(view);
         fragments::in_datagrams(view, &mut terms, &mut notes);

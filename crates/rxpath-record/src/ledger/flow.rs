@@ -93,7 +93,9 @@ fn through_udp(view: View<'_>, units: &Units) -> Option<String> {
     let of_errors = if view.input.receiver.gro { unit } else { 1 };
     let left = view.input.receiver.delivered_packets as i64
         + view.input.receiver.in_flight_packets as i64
-        + view.udp(Side::Rx, "InErrors") * of_errors;
+        + view.udp(Side::Rx, "InErrors") * of_errors
+        + view.input.receiver.bypass.map_or(0, |bypass| bypass.socket_drops_packets as i64)
+        - view.taken_in_xdp();
     let gap = entered - left;
     (gap != 0).then(|| format!("{gap} datagrams lie between {name} and the reader"))
 }

@@ -74,7 +74,7 @@ impl Default for SenderSaid {
 /// The receiver's own figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverSaid {
-    /// Datagrams read by the application.
+    /// Datagrams read by the application, or counted and dropped by its XDP program where that is its task.
     pub delivered_packets: u64,
     /// Datagrams still in its sockets after draining.
     pub in_flight_packets: u64,
@@ -90,6 +90,17 @@ pub struct ReceiverSaid {
     pub sequence_lost_packets: Option<u64>,
     /// Delivered is the kernel's counter of a foreign receiver: an aggregate that is read whole counts once.
     pub by_kernel: bool,
+    /// What its XDP program took from the device; `None` without one.
+    pub bypass: Option<Bypass>,
+}
+
+/// What a receiver's own XDP program took from the device: the counters of IP and UDP leave it out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bypass {
+    /// Taken: dropped by the program, or handed to AF_XDP sockets.
+    pub taken_packets: u64,
+    /// Of these, dropped by the AF_XDP sockets: no frame to receive into, or a full ring.
+    pub socket_drops_packets: u64,
 }
 
 /// Facts about the way.

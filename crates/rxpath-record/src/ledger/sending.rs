@@ -99,12 +99,12 @@ fn qdisc(view: View<'_>, units: &Units) -> Term {
 fn ring(view: View<'_>, units: &Units) -> Term {
     let name = view.tx_link_name("tx.dropped").unwrap_or_else(|| "tx/link.tx.dropped".into());
     let dropped = view.tx_link("tx.dropped");
-    let backlog = view.rx_link_name("rx.dropped").unwrap_or_default();
     let mut term = match view.link() {
         Link::VethNapi => Term::owned(Place::Ring, name, dropped, units.device),
         Link::VethPlain | Link::Veth => {
             // No NAPI, no ring: the difference has to be nothing.
-            let rest = dropped - view.rx_link("rx.dropped");
+            let (backlog, refused) = view.backlog();
+            let rest = dropped - refused;
             Term::derived(Place::Ring, format!("{name} - {backlog}"), rest, units.device, Some(0))
         }
         Link::Loopback => Term::derived(Place::Ring, name, dropped, units.device, Some(0)),

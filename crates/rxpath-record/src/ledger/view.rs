@@ -76,12 +76,22 @@ impl<'a> View<'a> {
     pub fn backlog(self) -> (String, i64) {
         let name = self.rx_link_name("rx.dropped").unwrap_or_else(|| "rx/link.rx.dropped".into());
         let refused = self.input.sender.refused_frames as i64;
-        let rest = self.rx_link("rx.dropped") - refused;
-        if refused > 0 {
-            (format!("{name} - frames that the ring refused"), rest)
-        } else {
-            (name, rest)
+        let in_xdp = self.input.receiver.bypass.map_or(0, |bypass| bypass.socket_drops_packets);
+        let rest = self.rx_link("rx.dropped") - refused - in_xdp as i64;
+        let mut name = name;
+        for (packets, what) in
+            [(refused, "frames that the ring refused"), (in_xdp as i64, "drops of AF_XDP sockets")]
+        {
+            if packets > 0 {
+                name = format!("{name} - {what}");
+            }
         }
+        (name, rest)
+    }
+
+    /// Packets of the device that the receiver's own XDP program took: IP does not see them.
+    pub fn taken_in_xdp(self) -> i64 {
+        self.input.receiver.bypass.map_or(0, |bypass| bypass.taken_packets as i64)
     }
 
     /// The kind of link, with "not known" settled by the driver's own counters.

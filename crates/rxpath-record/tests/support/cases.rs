@@ -99,6 +99,7 @@ impl Case {
                 payload_bytes: Some(self.payload_bytes),
                 sequence_lost_packets: None,
                 by_kernel: self.foreign_receiver,
+                bypass: None,
             },
             path: PathFacts {
                 tx_device: Some(self.device.clone()),

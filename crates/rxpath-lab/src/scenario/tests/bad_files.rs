@@ -115,6 +115,22 @@ fn each_error_names_its_line_and_what_would_be_right() {
             "t.toml:3: frames of XDP programs need NAPI at the receiver's end; set lab.gro = true and lab.tso = false",
         ),
         (
+            "[serve]\nengine = \"uring\"",
+            "t.toml:3: `serve.engine` = \"uring\" is not an engine of udp; use socket, xdp, xdp-drop",
+        ),
+        (
+            "[serve]\nengine = \"xdp\"\nrcvbuf = \"1MiB\"",
+            "t.toml:4: `serve.rcvbuf` is about sockets, and the engine xdp has none; leave one of the two out",
+        ),
+        (
+            "[serve]\nengine = \"xdp-drop\"\nwork = \"1us\"",
+            "t.toml:4: the engine xdp-drop reads nothing, and `serve.work` is about reading; leave one of the two out",
+        ),
+        (
+            "[topology]\nkind = \"local\"\n[serve]\nengine = \"xdp\"",
+            "t.toml:5: the engine xdp is about frames, and loopback has none; use topology.kind = \"netns\"",
+        ),
+        (
             "[load]\nsize = \"1 MB\"",
             "t.toml:3: `load.size` is 1 MB; it takes a size from 0 to 65507 bytes such as 1400 or \"64KiB\"",
         ),

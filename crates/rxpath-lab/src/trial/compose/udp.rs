@@ -1,14 +1,18 @@
 //! A trial of UDP: its ledger in datagrams and what its own programs say.
 
 use rxpath_core::{Side, Warning};
-use rxpath_load::udp::result::{LoadResult, ServeResult, SocketResult};
+use rxpath_load::udp::result::{LoadResult, ServeResult, SocketResult, XdpReceiveLedger};
+use rxpath_load::udp::serve::options::ServeSettings;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::{
-    Balance, Figure, Ledger, LedgerInput, PathFacts, Reasoned, ReceiverSaid, SenderSaid,
+    Balance, Bypass, Figure, Ledger, LedgerInput, PathFacts, Reasoned, ReceiverSaid, SenderSaid,
 };
 
+use serde::Deserialize;
+
 use super::{Composed, Spans, sides, spread};
+use crate::live::hooks::xdp_program;
 use crate::scenario::spec::{Variant, Workload};
 use crate::testbed::Testbed;
 use crate::trial::evidence::{self, EvidenceInput, gather};
@@ -25,7 +29,7 @@ pub(super) fn compose(
 ) -> Composed {
     let (sent, served) = (raw.load.result.udp_load(), raw.serve.result.udp_serve());
     let moved = raw.counters[1].since(&raw.counters[0]);
-    let mut input = ledger_input(variant, super::path(testbed, &raw.hooks), (sent, served), &moved);
+    let mut input = ledger_input(variant, path(testbed, raw), (sent, served), &moved);
     input.sender.queued_packets = waiting::datagrams(raw.queued_bytes, variant);
     if input.receiver.by_kernel {
         input.receiver.socket_drops = raw.foreign_drops.clone().or_else(|| sampled_drops(raw));
@@ -61,6 +65,19 @@ pub(super) fn compose(
     Composed { ledger, evidence, moved, blocked, verdict, warnings }
 }
 
+/// Facts of the way. What the receiver's own XDP program takes is counted, unlike what other hooks take.
+fn path(testbed: &dyn Testbed, raw: &Measurements) -> PathFacts {
+    let settings = ServeSettings::deserialize(&raw.serve.settings).ok();
+    let Some(own) = settings.and_then(|settings| settings.xdp_program) else {
+        return super::path(testbed, &raw.hooks);
+    };
+    let own = xdp_program(&own.device);
+    let others: Vec<String> = raw.hooks.iter().filter(|hook| **hook != own).cloned().collect();
+    let mut path = super::path(testbed, &others);
+    super::napi_may_run(&mut path);
+    path
+}
+
 /// Offered and delivered datagrams per second of the window. Where the counters of a foreign program's socket count
 /// aggregates, what IP saw stands for them.
 fn rates(input: &LedgerInput, ledger: &Ledger, spans: &Spans) -> [f64; 2] {
@@ -83,8 +100,17 @@ fn rates(input: &LedgerInput, ledger: &Ledger, spans: &Spans) -> [f64; 2] {
     ]
 }
 
-/// The metrics of the window that only datagrams have.
-pub(super) fn metrics(evidence: &Evidence, all: &mut std::collections::BTreeMap<String, f64>) {
+/// The metrics that only datagrams have.
+pub(super) fn metrics(
+    evidence: &Evidence,
+    raw: &Measurements,
+    all: &mut std::collections::BTreeMap<String, f64>,
+) {
+    let served = raw.serve.result.udp_serve();
+    if let Some(delay) = served.and_then(|serve| serve.one_way_delay_us.as_ref()) {
+        all.insert("one_way_delay_p50_us".into(), delay.p50);
+        all.insert("one_way_delay_p99_us".into(), delay.p99);
+    }
     all.insert("delivered_pps".into(), evidence.delivered_pps);
     all.insert("offered_pps".into(), evidence.offered_pps);
     let ledger = &evidence.ledger;
@@ -166,14 +192,16 @@ fn ledger_input(
     let payload_bytes = variant.load.datagrams().map(|datagrams| datagrams.size_bytes);
     let receiver = match (served, &variant.serve) {
         (Some(serve), _) => ReceiverSaid {
-            delivered_packets: serve.delivered_packets,
-            in_flight_packets: serve.sockets.iter().map(in_flight).sum(),
+            delivered_packets: serve.delivered_packets + serve.dropped_in_xdp_packets.unwrap_or(0),
+            in_flight_packets: serve.sockets.iter().map(in_flight).sum::<u64>()
+                + serve.xdp.map_or(0, |xdp| xdp.unread_packets),
             socket_drops: Some(serve.sockets.iter().map(|socket| socket.drops_packets).collect()),
             gro: variant.serve.datagrams().is_some_and(|datagrams| datagrams.gro),
             may_refuse: false,
             payload_bytes,
             sequence_lost_packets: serve.sequence.checked.then_some(serve.sequence.lost_packets),
             by_kernel: false,
+            bypass: serve.xdp.map(bypass),
         },
         (None, Workload::External(_)) => ReceiverSaid {
             delivered_packets: kernel("rx", "InDatagrams"),
@@ -215,6 +243,14 @@ pub(in crate::trial) fn sender_said(load: &LoadResult) -> SenderSaid {
         refused_frames: load.frames.and_then(|frames| frames.refused_packets).unwrap_or(0),
         queued_packets: 0,
         by_kernel: false,
+    }
+}
+
+/// What the receiver's own XDP program took.
+fn bypass(of: XdpReceiveLedger) -> Bypass {
+    Bypass {
+        taken_packets: of.redirected_packets + of.dropped_packets,
+        socket_drops_packets: of.socket_dropped_packets + of.ring_full_packets,
     }
 }
 

@@ -1,0 +1,53 @@
+//! The AF_XDP socket of a receiver that bypasses the stack has no room: its thread is full, or pauses.
+
+use rxpath_record::ledger::Place;
+use rxpath_record::verdict::{Confidence, Stage};
+
+use super::application;
+use crate::claim::{Claim, Part};
+use crate::lines::{cpu_use, drops, lead, next_loss, others_on, rates, softirq_beside_reader};
+use crate::remedy::Remedy;
+use crate::thresholds::FULL_RATIO;
+use crate::view::View;
+use crate::wording::percent;
+
+const NEEDS: &[Part] = &[Part::Ledger, Part::Window, Part::Cpus, Part::Readers];
+
+pub fn judge(view: &View) -> Option<Claim> {
+    let lost = view.lost_at(Place::XdpSocket);
+    if !view.is_loss_at(Place::XdpSocket, lost) {
+        return None;
+    }
+    let (share, reader) = (percent(view.of_offered(lost)), &view.reader.lead);
+    let is_full = reader.demand() >= FULL_RATIO;
+    let (stage, sure, sentence) = if is_full {
+        let sentence = format!(
+            "the receiving application is the limit: it keeps its AF_XDP socket without room, which lost {share} of the offered datagrams"
+        );
+        (Stage::Application, application::confidence(view), sentence)
+    } else {
+        let sentence = format!(
+            "the AF_XDP socket is the limit: it lost {share} of the offered datagrams in bursts or stalls, while the reader had {} of its time left",
+            percent(1.0 - reader.demand())
+        );
+        (Stage::SocketQueue, Confidence::Fair, sentence)
+    };
+    let mut claim = Claim::new(stage, sure, NEEDS, sentence)
+        .on(reader.cpu)
+        .losing(lost)
+        .because(drops(view, Place::XdpSocket))
+        .because([lead("receiver", &view.reader)])
+        .because(softirq_beside_reader(view))
+        .because(reader.cpu.and_then(|cpu| cpu_use(view, cpu)))
+        .because(others_on(view, reader.cpu))
+        .because([rates(view)])
+        .next(next_loss(view, lost, Place::XdpSocket));
+    if let Some(cpu) = view.softirq_on_reader() {
+        claim = claim.remedy(Remedy::softirq_off_reader(cpu, false));
+    }
+    Some(if is_full {
+        claim.remedy(Remedy::READER_PER_QUEUE).remedy(Remedy::LESS_WORK)
+    } else {
+        claim.remedy(Remedy::MORE_FRAMES).remedy(Remedy::SMOOTHER_SENDING)
+    })
+}
