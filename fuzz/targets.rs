@@ -5,7 +5,7 @@
 
 use rxpath_bpf::names::names_of;
 use rxpath_bpf::steal::openssl;
-use rxpath_core::{Bytes, Count, CpuList, Nanos};
+use rxpath_core::{Bytes, Count, CpuList, Nanos, SchedClass};
 use rxpath_host::capture::scrub::Scrubber;
 use rxpath_host::journal;
 use rxpath_host::kernel_config;
@@ -104,6 +104,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     }),
     ("scenario", |bytes| text(bytes, scenario_file)),
     ("scenario_set", |bytes| text(bytes, scenario_set)),
+    ("sched_class", |bytes| text(bytes, |t| drop(t.parse::<SchedClass>()))),
     ("schedstat", |bytes| text(bytes, |t| drop(schedstat::parse(t)))),
     ("scrub", |bytes| text(bytes, |t| drop(scrubber().text(t)))),
     ("sim_parameters", |bytes| text(bytes, |t| drop(rxpath_model::sim::Parameters::from_toml(t)))),

@@ -73,9 +73,36 @@ fn all_refused(
 
 #[test]
 fn threads_that_may_not_be_placed_end_the_workload() {
-    all_refused(&["--nice", "-5"], "rxpath: --nice -5: not permitted", |command| {
-        without(Capability::SysNice, command)
-    });
+    for [option, value] in [["--nice", "-5"], ["--sched", "fifo:9"]] {
+        let begins = format!("rxpath: {option} {value}: not permitted");
+        all_refused(&[option, value], &begins, |command| without(Capability::SysNice, command));
+    }
+}
+
+/// The number of a thread's scheduler class: field 41 of its stat file (proc(5)).
+fn class(pid: u32, tid: &serde_json::Value) -> u32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap();
+    let fields = stat.rsplit_once(") ").unwrap().1;
+    fields.split(' ').nth(38).unwrap().parse().unwrap()
+}
+
+#[test]
+fn every_thread_of_a_workload_has_the_class_that_was_asked_for() {
+    let mut other = Steered::start(&["serve", "tcp", "127.0.0.1:0"]);
+    let addr = other.next("settings")["addr"].as_str().unwrap().to_owned();
+    other.next("ready");
+    for words in [&["serve", "udp", "127.0.0.1:0"][..], &["load", "tcp", "rr", &addr, "-c", "2"]] {
+        let mut workload = Steered::start(&[words, &["-t", "2", "--sched", "batch"]].concat());
+        assert_eq!(workload.next("settings")["sched"], "batch", "{words:?}");
+        let ready = workload.next("ready");
+        let tids = ready["tids"].as_array().unwrap();
+        assert_eq!(tids.len(), 2);
+        for tid in tids {
+            assert_eq!(class(workload.child.id(), tid), libc::SCHED_BATCH as u32, "{words:?}");
+        }
+        workload.stop();
+    }
+    other.stop();
 }
 
 #[test]

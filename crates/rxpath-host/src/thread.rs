@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use rxpath_core::CpuList;
+use rxpath_core::{CpuList, SchedClass};
 
 use crate::HostError;
 
@@ -173,29 +173,29 @@ pub fn set_nice(tid: i32, nice: i32) -> Result<i32, HostError> {
     }
 }
 
-/// Puts thread `tid` into `SCHED_IDLE`: it runs when nobody else on its CPU wants to (sched(7)).
-pub fn set_idle_policy(tid: i32) -> Result<(), HostError> {
-    set_policy(tid, libc::SCHED_IDLE, "SCHED_IDLE")
-}
-
-/// Puts thread `tid` into `SCHED_BATCH`: it is taken for a computation that nobody waits for (sched(7)).
-pub fn set_batch_policy(tid: i32) -> Result<(), HostError> {
-    set_policy(tid, libc::SCHED_BATCH, "SCHED_BATCH")
-}
-
-/// Puts thread `tid` back into `SCHED_OTHER`, the policy that every thread has unless told otherwise.
-pub fn set_normal_policy(tid: i32) -> Result<(), HostError> {
-    set_policy(tid, libc::SCHED_OTHER, "SCHED_OTHER")
-}
-
-fn set_policy(tid: i32, policy: i32, name: &str) -> Result<(), HostError> {
-    let param = libc::sched_param { sched_priority: 0 };
+/// Puts thread `tid` (0: the caller) into a scheduler class (sched(7)).
+///
+/// **Errors** [`HostError::Denied`] for a real-time class without `CAP_SYS_NICE`.
+pub fn set_class(tid: i32, class: SchedClass) -> Result<(), HostError> {
+    let (policy, priority) = match class {
+        SchedClass::Other => (libc::SCHED_OTHER, 0),
+        SchedClass::Batch => (libc::SCHED_BATCH, 0),
+        SchedClass::Idle => (libc::SCHED_IDLE, 0),
+        SchedClass::Fifo(priority) => (libc::SCHED_FIFO, priority),
+        SchedClass::RoundRobin(priority) => (libc::SCHED_RR, priority),
+    };
+    let what = format!("set class {class} of thread {tid}");
+    let param = libc::sched_param { sched_priority: priority.into() };
     // SAFETY: `param` lives across the call, which only reads it.
     let result = unsafe { libc::sched_setscheduler(tid, policy, &raw const param) };
     if result == 0 {
-        Ok(())
-    } else {
-        Err(HostError::last_os(format!("set {name} for thread {tid}")))
+        return Ok(());
+    }
+    match HostError::last_os(what.clone()) {
+        HostError::Kernel { errno: libc::EPERM, .. } => {
+            Err(HostError::Denied { what, capability: "CAP_SYS_NICE".into() })
+        }
+        other => Err(other),
     }
 }
 

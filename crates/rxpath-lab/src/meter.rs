@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use rxpath_core::CpuList;
+use rxpath_core::{CpuList, SchedClass};
 use rxpath_host::counter::Width;
 use rxpath_host::procfs::softnet;
 use rxpath_host::{HostError, Root, thread};
@@ -134,7 +134,7 @@ fn give_back(moved: &[(i32, CpuList)]) {
 fn measure(cpu: u32, beside: Beside, stop: &AtomicBool) -> Result<Reading, HostError> {
     thread::pin(cpu)?;
     if beside == Beside::Thread {
-        thread::set_idle_policy(thread::current_tid())?;
+        thread::set_class(0, SchedClass::Idle)?;
     }
     let root = Root::host();
     let before = line(&root, cpu)?;

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
+use rxpath_core::SchedClass;
 use rxpath_host::{HostError, thread as host_thread};
 
 use crate::LoadError;
@@ -22,11 +23,13 @@ pub struct Threads {
     pub cpus: Vec<u32>,
     /// Nice value of the threads.
     pub nice: Option<i32>,
+    /// Scheduler class of the threads.
+    pub sched: Option<SchedClass>,
 }
 
 impl Default for Threads {
     fn default() -> Self {
-        Self { count: 1, cpus: Vec::new(), nice: None }
+        Self { count: 1, cpus: Vec::new(), nice: None, sched: None }
     }
 }
 
@@ -108,14 +111,15 @@ impl<R: Send + 'static> Pool<R> {
         run: impl FnOnce(&Start) -> Result<R, LoadError> + Send + 'static,
     ) -> Result<(), LoadError> {
         let index = self.workers.len();
-        let (shared, nice) = (Arc::clone(&self.shared), self.threads.nice);
+        let (shared, nice, sched) =
+            (Arc::clone(&self.shared), self.threads.nice, self.threads.sched);
         let cpu = self.threads.cpus.get(index).copied();
         let name = format!("{}-{index}", self.name);
         let (ready, is_ready) = sync_channel(1);
         let worker = std::thread::Builder::new().name(name.clone()).spawn(move || {
             let tally = &shared.tallies[index];
             let _done = DoneGuard(tally);
-            place(cpu, nice)?;
+            place(cpu, nice, sched)?;
             run(&Start { index, shared: &shared, tally, cpu, ready })
         });
         let worker = worker.map_err(|e| LoadError::io(format!("start the thread {name}"), e))?;
@@ -179,14 +183,18 @@ impl Drop for DoneGuard<'_> {
     }
 }
 
-/// Binds the calling worker to its CPU and sets its nice value.
-fn place(cpu: Option<u32>, nice: Option<i32>) -> Result<(), LoadError> {
+/// Binds the calling worker to its CPU and sets its nice value and class.
+fn place(cpu: Option<u32>, nice: Option<i32>, sched: Option<SchedClass>) -> Result<(), LoadError> {
     if let Some(cpu) = cpu {
         host_thread::pin(cpu).map_err(|error| refused(&format!("--cpu {cpu}"), error))?;
     }
     if let Some(nice) = nice {
         host_thread::set_nice(0, nice)
             .map_err(|error| refused(&format!("--nice {nice}"), error))?;
+    }
+    if let Some(class) = sched {
+        host_thread::set_class(0, class)
+            .map_err(|error| refused(&format!("--sched {class}"), error))?;
     }
     Ok(())
 }

@@ -55,6 +55,7 @@ pub(super) enum Kind {
     /// A share between the bounds.
     Ratio(f64, f64),
     Choice(&'static [&'static str]),
+    SchedClass,
     Cpus,
     OneCpu,
     Text,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::{CpuList, Nanos};
+use rxpath_core::{CpuList, Nanos, SchedClass};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -14,7 +14,7 @@ use super::keys::Kind::{
 };
 use super::keys::{Key, Kind};
 use super::protocol::Protocol;
-use super::spec::{Options, Parser, Policy, Qdisc, Topology, Upper};
+use super::spec::{Options, Parser, Qdisc, Topology, Upper};
 
 const S: u64 = 1_000_000_000;
 const MIB: u64 = 1 << 20;
@@ -154,7 +154,7 @@ section! {
         command: Vec<String>, Command, ALL, "a command instead of the busy loop";
         cpus: CpuList, Cpus, ALL, "CPUs that they take turns on; empty = anywhere";
         nice: i32, Signed(-20, 19), ALL, "their nice value";
-        policy: Policy, Choice(&["other", "batch", "idle"]), ALL, "their scheduler class";
+        policy: SchedClass, Kind::SchedClass, ALL, "their scheduler class";
     }
 }
 
@@ -197,6 +197,7 @@ section! {
         prefer_busy_poll: bool, Bool, ALL, "keep interrupts off while polling (SO_PREFER_BUSY_POLL)";
         busy_poll_budget: Option<u64>, Int(1, 65_535), ALL, "packets per poll (SO_BUSY_POLL_BUDGET)";
         nice: Option<i32>, Signed(-20, 19), ALL, "nice value of the threads";
+        sched: Option<SchedClass>, Kind::SchedClass, ALL, "scheduler class of the threads";
         rcvbuf: Option<u64>, Kind::Bytes(1, INT_MAX), ALL, "receive buffer to get (sk_rcvbuf, what SO_RCVBUF doubles)";
         #[serde(serialize_with = "with_unit")] work: Option<Nanos>, Kind::Nanos(0, S), ALL, "simulated work per datagram, read, transaction or request";
         #[serde(serialize_with = "with_unit")] sleep: Option<Nanos>, Kind::Nanos(0, 60 * S), UDP_TCP, "length of a stall";
@@ -228,6 +229,7 @@ section! {
         bitrate: Option<u64>, Kind::BitRate(1, 1_000_000_000_000), STREAM, "bits per second, all connections; default = as fast as possible";
         pacing: Option<String>, Choice(&["auto", "spin", "sleep"]), UDP_HTTP, "how the schedule of load.rate is waited for";
         nice: Option<i32>, Signed(-20, 19), ALL, "nice value of the threads";
+        sched: Option<SchedClass>, Kind::SchedClass, ALL, "scheduler class of the threads";
         batch: Option<u64>, Int(1, MAX_BATCH), UDP, "messages per sendmmsg; 1 = one call per datagram";
         gso: Option<u32>, Int(1, MAX_SEGMENTS), UDP, "datagrams per GSO send (UDP_SEGMENT)";
         flows: Option<u16>, Int(1, 65_535), UDP, "source ports";

@@ -104,19 +104,6 @@ pub enum Upper {
     Macvlan,
 }
 
-/// A scheduler class without privileges over others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Policy {
-    /// `SCHED_OTHER`.
-    #[default]
-    Other,
-    /// `SCHED_BATCH`.
-    Batch,
-    /// `SCHED_IDLE`.
-    Idle,
-}
-
 /// A queueing discipline of the sender's end.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]

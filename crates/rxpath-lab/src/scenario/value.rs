@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use rxpath_core::{BitRate, Bytes, Count, Nanos, ParseUnitError, Rate};
+use rxpath_core::{BitRate, Bytes, Count, Nanos, ParseUnitError, Rate, SchedClass};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -46,6 +46,9 @@ impl Kind {
             }
             Self::Ratio(min, max) => format!("a share from {min} to {max} such as 0.05"),
             Self::Choice(words) => format!("one of \"{}\"", words.join("\", \"")),
+            Self::SchedClass => {
+                "a scheduler class: \"other\", \"batch\", \"idle\", \"fifo:10\" or \"rr:10\"".into()
+            }
             Self::Cpus => "a CPU list such as \"0,2-3\" or a role such as \"@receiver\"".into(),
             Self::OneCpu => "one CPU such as 1 or \"@softirq\"".into(),
             Self::Text => "a text in quotes".into(),
@@ -86,6 +89,10 @@ impl Kind {
                 None => return Err(Why::kind(value)),
             },
             Self::Choice(words) => choice(value, words)?,
+            Self::SchedClass => {
+                let class = text(value)?.parse::<SchedClass>().map_err(|error| misread(&error))?;
+                class.to_string().into()
+            }
             Self::Cpus => cpus(value)?.0,
             Self::OneCpu => match cpus(value)? {
                 (list, 1) => list,
@@ -164,6 +171,12 @@ fn whole(value: &Value, min: i128, max: i128) -> Result<Value, Why> {
     }
 }
 
+/// Its own example follows in what would be right.
+fn misread(error: &ParseUnitError) -> Why {
+    let error = error.to_string();
+    Why::new(format!(": {}", error.split("; for example").next().unwrap_or(&error)))
+}
+
 fn quantity<T: FromStr<Err = ParseUnitError>>(
     value: &Value,
     min: u64,
@@ -171,11 +184,7 @@ fn quantity<T: FromStr<Err = ParseUnitError>>(
     get: fn(T) -> u64,
 ) -> Result<Value, Why> {
     let Some(text) = value.as_str() else { return whole(value, min.into(), max.into()) };
-    let number = text.parse().map(get).map_err(|error| {
-        // Its own example follows in what would be right.
-        let error = error.to_string();
-        Why::new(format!(": {}", error.split("; for example").next().unwrap_or(&error)))
-    })?;
+    let number = text.parse().map(get).map_err(|error| misread(&error))?;
     if (min..=max).contains(&number) { Ok(number.into()) } else { Err(Why::range(text)) }
 }
 

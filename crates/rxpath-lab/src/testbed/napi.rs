@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use rxpath_core::CpuList;
+use rxpath_core::{CpuList, SchedClass};
 use rxpath_host::procfs::task;
 use rxpath_host::{Root, thread};
 
@@ -33,7 +33,7 @@ pub fn place(
             thread::set_affinity(*tid, &CpuList(vec![cpu]))?;
         }
         if idle {
-            thread::set_idle_policy(*tid)?;
+            thread::set_class(*tid, SchedClass::Idle)?;
         }
     }
     Ok(new)

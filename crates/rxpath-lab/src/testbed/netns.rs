@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::Command;
 
-use rxpath_core::Side;
+use rxpath_core::{SchedClass, Side};
 use rxpath_host::netlink::netfilter::Conntrack;
 use rxpath_host::netlink::{Netlink, QdiscSpec, UpperKind};
 use rxpath_host::nft::Droppers;
@@ -328,7 +328,7 @@ impl Testbed for NetnsTestbed {
         if self.lab.napi_idle {
             // Others on the machine may keep its CPU busy as well.
             for tid in &self.napi_threads {
-                thread::set_normal_policy(*tid)?;
+                thread::set_class(*tid, SchedClass::Other)?;
             }
         }
         Ok(())

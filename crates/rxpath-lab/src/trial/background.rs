@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use nix::sys::signal::Signal;
-use rxpath_core::Warning;
+use rxpath_core::{SchedClass, Warning};
 use rxpath_host::owner::ProcessId;
 use rxpath_host::procfs::task;
 use rxpath_host::{Owner, Root, netns, owner, thread};
 
 use crate::error::LabError;
-use crate::scenario::spec::{Background as Spec, Policy};
+use crate::scenario::spec::Background as Spec;
 use crate::trial::unreaped::{Life, life, signal_group};
 
 /// What runs alongside a trial; dropping it ends all of it.
@@ -48,16 +48,14 @@ impl Background {
     }
 
     fn spin(&mut self, cpu: Option<u32>, spec: &Spec) {
-        let (stop, nice, policy) = (Arc::clone(&self.stop), spec.nice, spec.policy);
+        let (stop, nice, class) = (Arc::clone(&self.stop), spec.nice, spec.policy);
         self.loops.push(std::thread::spawn(move || {
             let tid = thread::current_tid();
             if let Some(cpu) = cpu {
                 thread::pin(cpu)?;
             }
-            match policy {
-                Policy::Other => {}
-                Policy::Batch => thread::set_batch_policy(tid)?,
-                Policy::Idle => thread::set_idle_policy(tid)?,
+            if class != SchedClass::Other {
+                thread::set_class(tid, class)?;
             }
             if nice != 0 {
                 thread::set_nice(tid, nice)?;
@@ -77,10 +75,15 @@ impl Background {
     ) -> Result<(), LabError> {
         // coreutils and util-linux are on every distribution; each replaces itself by the next.
         let mut words = vec!["nice".to_owned(), "-n".into(), spec.nice.to_string()];
-        match spec.policy {
-            Policy::Other => {}
-            Policy::Batch => words.extend(["chrt", "--batch", "0"].map(String::from)),
-            Policy::Idle => words.extend(["chrt", "--idle", "0"].map(String::from)),
+        if spec.policy != SchedClass::Other {
+            let (option, priority) = match spec.policy {
+                SchedClass::Other => ("--other", 0),
+                SchedClass::Batch => ("--batch", 0),
+                SchedClass::Idle => ("--idle", 0),
+                SchedClass::Fifo(priority) => ("--fifo", priority),
+                SchedClass::RoundRobin(priority) => ("--rr", priority),
+            };
+            words.extend(["chrt".to_owned(), option.into(), priority.to_string()]);
         }
         if let Some(cpu) = cpu {
             words.extend(["taskset".to_owned(), "-c".into(), cpu.to_string()]);

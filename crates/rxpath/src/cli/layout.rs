@@ -27,7 +27,7 @@ const OUTPUT: &str = "Output";
 /// Headings over options, by the long name of the option, for commands that begin with these words. The first match
 /// applies.
 const HEADINGS: &[(&str, &str, &[&str])] = &[
-    ("serve", "Threads", &["threads", "cpu", "nice"]),
+    ("serve", "Threads", &["threads", "cpu", "nice", "sched"]),
     ("serve", "Simulated work", &["work", "sleep", "every", "nap"]),
     ("serve", "Time and end", &["duration", "warmup", "idle-exit", "idle-timeout"]),
     ("serve", "Polling", &["busy-poll", "prefer-busy-poll", "busy-poll-budget", "epoll-timeout"]),
@@ -62,7 +62,7 @@ const HEADINGS: &[(&str, &str, &[&str])] = &[
             "trigger",
         ],
     ),
-    ("load", "Threads", &["threads", "cpu", "nice"]),
+    ("load", "Threads", &["threads", "cpu", "nice", "sched"]),
     ("load", "Rate", &["rate", "bitrate", "pacing", "pacing-rate", "connections", "flows"]),
     (
         "load",

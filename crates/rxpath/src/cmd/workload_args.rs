@@ -1,6 +1,6 @@
 //! Options that several workloads share.
 
-use rxpath_core::{Bytes, CpuList, Nanos};
+use rxpath_core::{Bytes, CpuList, Nanos, SchedClass};
 use rxpath_load::pool::Threads;
 use rxpath_load::udp::serve::options::{BusyPoll, Stall};
 use rxpath_load::udp::xdp::{XdpOptions, XdpSettings, XskMode};
@@ -20,12 +20,16 @@ pub struct ThreadArgs {
     /// Nice value of the threads
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
     nice: Option<i32>,
+    /// Scheduler class of the threads: other, batch, idle, fifo:PRIORITY or rr:PRIORITY. A busy thread of the real-time
+    /// classes fifo and rr leaves the other tasks of its CPU 5 % of the time
+    #[arg(long, value_name = "CLASS")]
+    sched: Option<SchedClass>,
 }
 
 impl ThreadArgs {
     /// The threads; `--threads` and `--cpu` must agree.
     pub fn threads(self) -> Result<Threads, Failure> {
-        let (cpus, nice) = (self.cpu.unwrap_or_default().0, self.nice);
+        let (cpus, nice, sched) = (self.cpu.unwrap_or_default().0, self.nice, self.sched);
         let count = match (self.threads, cpus.len()) {
             (Some(threads), listed) if listed > 0 && listed != threads => {
                 let what =
@@ -35,7 +39,7 @@ impl ThreadArgs {
             (Some(threads), _) => threads,
             (None, listed) => listed.max(1),
         };
-        Ok(Threads { count, cpus, nice })
+        Ok(Threads { count, cpus, nice, sched })
     }
 }
 

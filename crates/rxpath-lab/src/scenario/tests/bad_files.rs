@@ -131,6 +131,10 @@ fn each_error_names_its_line_and_what_would_be_right() {
             "t.toml:5: the engine xdp is about frames, and loopback has none; use topology.kind = \"netns\"",
         ),
         (
+            "[serve]\nsched = \"fifo\"",
+            "t.toml:3: `serve.sched`: `fifo` is not a scheduler class: it needs a priority; it takes a scheduler class: \"other\", \"batch\", \"idle\", \"fifo:10\" or \"rr:10\"",
+        ),
+        (
             "[load]\nsize = \"1 MB\"",
             "t.toml:3: `load.size` is 1 MB; it takes a size from 0 to 65507 bytes such as 1400 or \"64KiB\"",
         ),
@@ -217,7 +221,7 @@ fn each_error_names_its_line_and_what_would_be_right() {
         ),
         (
             "x = 1979-05-27",
-            "t.toml:2: a scenario has no key `x`; keys known here: name, question, expected, hidden, topology, lab, background, observe, serve, load, variant, sweep, compare, trials",
+            "t.toml:2: a scenario has no key `x`; keys known here: name, question, expected, hidden, figure, topology, lab, background, observe, serve, load, variant, sweep, compare, trials",
         ),
         (
             "[serve\n",

@@ -89,6 +89,7 @@ fn settle(
         threads_count: options.threads.count,
         cpus: options.threads.cpus.clone(),
         nice: options.threads.nice,
+        sched: options.threads.sched,
         r#loop: if options.rate_rps.is_some() { Loop::Open } else { Loop::Closed },
         target_rps: options.rate_rps,
         pacing: options.rate_rps.map(|_| pace::describe(options.pacing, share)),

@@ -197,6 +197,7 @@ fn settle(
         threads_count: options.threads.count,
         cpus: options.threads.cpus.clone(),
         nice: options.threads.nice,
+        sched: options.threads.sched,
         engine: options.engine,
         events: options.events,
         trigger: (options.engine == Engine::Epoll).then_some(options.trigger),

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use rxpath_core::Fact;
+use rxpath_core::{Fact, SchedClass};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -109,6 +109,9 @@ pub struct ServeSettings {
     pub cpus: Vec<u32>,
     /// Nice value of the threads, when set.
     pub nice: Option<i32>,
+    /// Scheduler class of the threads, when set.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sched: Option<SchedClass>,
     /// Epoll or io_uring.
     pub engine: Engine,
     /// Most events of one wait.

@@ -83,6 +83,7 @@ pub(super) fn settle(
         threads_count: common.threads.count,
         cpus: common.threads.cpus.clone(),
         nice: common.threads.nice,
+        sched: common.threads.sched,
         connections_count: common.connections,
         verify: common.verify,
         socket: common.socket.settle(socket, warnings)?,

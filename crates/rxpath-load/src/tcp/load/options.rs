@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use rxpath_core::SchedClass;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -155,6 +156,9 @@ pub struct CommonSettings {
     pub cpus: Vec<u32>,
     /// Nice value of the threads, when set.
     pub nice: Option<i32>,
+    /// Scheduler class of the threads, when set.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sched: Option<SchedClass>,
     /// Connections over all threads.
     pub connections_count: usize,
     /// Whether payloads are checked by their receiver.

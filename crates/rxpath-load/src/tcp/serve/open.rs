@@ -84,6 +84,7 @@ fn settle(
         threads_count: options.threads.count,
         cpus: options.threads.cpus.clone(),
         nice: options.threads.nice,
+        sched: options.threads.sched,
         sockets: options.sockets,
         call: if options.stall.is_some() {
             "epoll"

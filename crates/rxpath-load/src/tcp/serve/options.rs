@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use rxpath_core::SchedClass;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +77,9 @@ pub struct ServeSettings {
     pub cpus: Vec<u32>,
     /// Nice value of the threads, when set.
     pub nice: Option<i32>,
+    /// Scheduler class of the threads, when set.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sched: Option<SchedClass>,
     /// One listener for all threads (connections are distributed evenly), or one each (the kernel's hash).
     pub sockets: Sockets,
     /// How a thread waits for its connections.

@@ -154,6 +154,7 @@ fn settle<F: Flow>(
         threads_count: options.threads.count,
         cpus: options.threads.cpus.clone(),
         nice: options.threads.nice,
+        sched: options.threads.sched,
         batch: options.batch,
         call: F::call(options).into(),
         gso_segments: options.gso,

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use rxpath_core::SchedClass;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -136,6 +137,9 @@ pub struct LoadSettings {
     pub cpus: Vec<u32>,
     /// Nice value of the threads, when set.
     pub nice: Option<i32>,
+    /// Scheduler class of the threads, when set.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sched: Option<SchedClass>,
     /// Messages per call.
     pub batch: usize,
     /// System call of the loop.

@@ -122,6 +122,7 @@ fn settle(
         threads_count: options.threads.count,
         cpus: options.threads.cpus.clone(),
         nice: options.threads.nice,
+        sched: options.threads.sched,
         batch: options.batch,
         call: if options.batch == 1 { "recv" } else { "recvmmsg(MSG_WAITFORONE)" }.into(),
         sockets: options.sockets,

@@ -186,6 +186,7 @@ fn settle(options: &ServeOptions, addr: SocketAddr) -> ServeSettings {
         threads_count: options.threads.count,
         cpus: options.threads.cpus.clone(),
         nice: options.threads.nice,
+        sched: options.threads.sched,
         batch: options.batch,
         call: if is_read { "poll of AF_XDP sockets" } else { "none: the program only counts" }
             .into(),

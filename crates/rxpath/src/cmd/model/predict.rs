@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_core::SchedClass;
 use rxpath_lab::scenario::spec::{Protocol, Resolved, Variant};
 use rxpath_lab::trial::result::UdpServer;
+use rxpath_load::udp::serve::options::ServeEngine;
 use rxpath_model::calibration::Calibration;
 use rxpath_model::sim::outcome::Stage;
 use rxpath_model::sim::{Parameters, Values};
@@ -261,6 +263,12 @@ fn reader(variant: &Variant, trial: &Trial, values: &mut Values) -> Result<(), S
     let told = |error: rxpath_model::sim::ParameterError| error.to_string();
     let server = UdpServer::recorded(trial).ok_or("the reader's settings were not recorded")?;
     let settings = &server.settings;
+    if settings.engine != ServeEngine::Socket {
+        return Err("the model has no receiver that bypasses the stack".into());
+    }
+    if settings.sched.is_some_and(|class| class != SchedClass::Other) {
+        return Err("the model has no scheduler class but SCHED_OTHER".into());
+    }
     values.put("reader.cpus", &variant.serve.cpus().0).map_err(told)?;
     values.put("reader.batch", settings.batch.max(1) as u64).map_err(told)?;
     let packet: u64 =
