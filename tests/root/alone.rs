@@ -11,7 +11,6 @@ mod live_causes;
 mod live_counting;
 mod live_limits;
 mod live_tcp;
-mod model;
 mod observed;
 mod probe_faults;
 mod probes;

@@ -20,6 +20,7 @@ mod foreign;
 mod ioctl_groups;
 mod load_http;
 mod losses;
+mod model;
 mod namespace;
 mod over_tcp;
 mod planted;
