@@ -4,6 +4,7 @@
 //! This crate must not read the host and must not measure: it gets numbers and keeps them.
 
 pub mod agreement;
+pub mod axes;
 pub mod capacity;
 pub mod comparison;
 pub mod counters;

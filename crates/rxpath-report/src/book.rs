@@ -1,9 +1,11 @@
 //! A book of several experiments: what others have published next to what was measured, in one table.
 
 use maud::{Markup, html};
+use rxpath_record::axes::Axes;
 use rxpath_record::comparison::NoiseFloor;
 use rxpath_record::ledger::Balances;
 
+use crate::figures;
 use crate::page::part::{self, Table};
 use crate::page::{frame, section};
 use crate::source::Run;
@@ -16,6 +18,8 @@ pub struct Chapter {
     pub experiment: String,
     /// The question that it answers.
     pub question: String,
+    /// The axes of its figure.
+    pub axes: Axes,
     /// Its run, if it ran.
     pub run: Option<Run>,
     /// The run's report, relative to the book.
@@ -111,6 +115,9 @@ fn experiments(chapters: &[Chapter]) -> Markup {
                     }
                 }
                 p.meta { (ledger(chapter)) "; " (noise(chapter)) }
+                @if let Some(figure) = figures::of_book(run, chapter.axes, &chapter.experiment) {
+                    (part::figure(&figure))
+                }
             }
             @if let Some(report) = &chapter.report { p { a href=(report) { "the whole report" } } }
         }

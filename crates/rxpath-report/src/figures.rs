@@ -7,6 +7,9 @@ mod per_variant;
 mod ring;
 mod sampled;
 mod sockets;
+mod swept;
+
+use rxpath_record::axes::Axes;
 
 use crate::page::part::Figure;
 use crate::source::Run;
@@ -15,6 +18,7 @@ use crate::source::Run;
 pub(crate) fn all(run: &Run) -> Vec<Figure> {
     [
         capacity::search(run),
+        swept::over_setting(run),
         per_variant::throughput(run),
         per_variant::gains(run),
         over_time::rates(run),
@@ -27,6 +31,22 @@ pub(crate) fn all(run: &Run) -> Vec<Figure> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// The figure of the run in a book, with ids of its own.
+pub(crate) fn of_book(run: &Run, axes: Axes, id: &str) -> Option<Figure> {
+    let metrics = || swept::over_setting(run).or_else(|| per_variant::throughput(run));
+    let mut figure = match axes {
+        Axes::Metrics => metrics(),
+        Axes::Queues => sampled::queues(run).or_else(metrics),
+        Axes::Ring => ring::occupancy(run).or_else(metrics),
+    }?;
+    for panel in &mut figure.panels {
+        for chart in std::iter::once(&mut panel.wide).chain(&mut panel.narrow) {
+            chart.id = format!("{id}-{}", chart.id);
+        }
+    }
+    Some(figure)
 }
 
 /// The top of an axis that starts at zero: the largest value and some space.

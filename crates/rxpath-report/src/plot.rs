@@ -46,6 +46,8 @@ pub(crate) enum Steps {
     Decimal,
     /// Powers of two: for bytes.
     Binary,
+    /// Whole numbers: for powers of ten on a logarithmic axis.
+    Whole,
 }
 
 impl Axis {
@@ -66,6 +68,9 @@ impl Axis {
             return 1.0;
         }
         let raw = span / about;
+        if self.steps == Steps::Whole {
+            return raw.ceil().max(1.0);
+        }
         if self.steps == Steps::Binary {
             return 2f64.powf(raw.log2().ceil());
         }

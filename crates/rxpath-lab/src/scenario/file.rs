@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use rxpath_record::axes::Axes;
 use rxpath_record::comparison::Published;
 use rxpath_record::metric::METRICS;
 use serde::Deserialize;
@@ -27,6 +28,8 @@ pub struct ScenarioFile {
     pub expected: Option<String>,
     /// Left out of `rxpath list` (tutorials and tests).
     pub hidden: bool,
+    /// The axes of its figure in a book of several experiments.
+    pub figure: Axes,
     pub(super) base: Overlay,
     pub(super) variants: Vec<VariantFile>,
     pub(super) sweep: Vec<Axis>,
@@ -73,6 +76,8 @@ struct Written {
     expected: Option<Text>,
     #[serde(default)]
     hidden: bool,
+    #[serde(default)]
+    figure: Axes,
     topology: Option<Table>,
     lab: Option<Table>,
     background: Option<Table>,
@@ -171,6 +176,7 @@ impl ScenarioFile {
             question: written.question.0,
             expected: written.expected.map(|text| text.0),
             hidden: written.hidden,
+            figure: written.figure,
             base,
             variants: Vec::new(),
             sweep: Vec::new(),

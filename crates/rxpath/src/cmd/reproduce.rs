@@ -100,7 +100,7 @@ impl ReproduceCommand {
         let mut refused = None;
         let all = files.len();
         for (at, (word, file)) in files.into_iter().enumerate() {
-            if let Some(run) = complete(&base, &file.name) {
+            if let Some(run) = self.complete(&base, &word) {
                 crate::note!("rxpath: {}: kept, {}", file.name, run.display());
                 done.push(Done { file, run: Some(run), problem: None });
                 continue;
@@ -162,6 +162,25 @@ impl ReproduceCommand {
         })
     }
 
+    /// The complete run of an experiment that an earlier call left. A run that had only a share of a `--time` counts where
+    /// this call has one, too.
+    fn complete(&self, base: &Path, name: &str) -> Option<PathBuf> {
+        let scenario = resolved(name, &[]).ok()?;
+        let whole = scenario.trials.time_limit;
+        let counts = |path: &PathBuf| {
+            RunReader::open(path).is_ok_and(|run| {
+                let of = run.manifest;
+                let limit = of.resolved.pointer("/trials/time_limit").and_then(|it| it.as_u64());
+                of.scenario == scenario.name
+                    && of.status == Status::Complete
+                    && (self.time.is_some() || limit.is_none_or(|limit| limit >= whole.0))
+            })
+        };
+        let all = std::fs::read_dir(base).into_iter().flatten();
+        let runs = all.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_dir());
+        runs.filter(counts).max()
+    }
+
     fn told(&self, base: &Path, done: &[Done]) -> Outcome {
         let book = write(base, done)?;
         let runs = done.iter().filter_map(|one| RunReader::open(one.run.as_ref()?).ok());
@@ -219,28 +238,13 @@ fn write(base: &Path, done: &[Done]) -> Result<[PathBuf; 2], Failure> {
     Ok(places)
 }
 
-/// The complete run of an experiment that an earlier call left.
-fn complete(base: &Path, name: &str) -> Option<PathBuf> {
-    let mut found: Vec<PathBuf> = std::fs::read_dir(base)
-        .ok()?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.is_dir())
-        .filter(|path| {
-            RunReader::open(path).is_ok_and(|run| {
-                run.manifest.scenario == name && run.manifest.status == Status::Complete
-            })
-        })
-        .collect();
-    found.sort();
-    found.pop()
-}
-
 fn chapter(one: &Done) -> Chapter {
     let opened = one.run.as_ref().and_then(|run| RunReader::open(run).ok());
     let folder = one.run.as_ref().and_then(|run| run.file_name());
     Chapter {
         experiment: one.file.name.clone(),
         question: one.file.question.clone(),
+        axes: one.file.figure,
         report: folder.map(|folder| format!("{}/{REPORT}", folder.to_string_lossy())),
         run: opened.map(Into::into),
         problem: one.problem.clone(),
