@@ -1,4 +1,4 @@
-//! Devices over another one: a bridge with one port, a macvlan.
+//! Devices over another one: a bridge with one port, a macvlan, an ipvlan.
 
 use super::link::{
     IFLA_ADDRESS, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINK, IFLA_LINKINFO,
@@ -13,6 +13,9 @@ const IFLA_BR_MCAST_SNOOPING: u16 = 23;
 const IFLA_MACVLAN_MODE: u16 = 1;
 /// `MACVLAN_MODE_BRIDGE`.
 const MODE_BRIDGE: u32 = 4;
+const IFLA_IPVLAN_MODE: u16 = 1;
+/// `IPVLAN_MODE_L2`.
+const MODE_L2: u16 = 0;
 
 /// Kinds of devices over another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +24,9 @@ pub enum UpperKind {
     Bridge,
     /// A macvlan in bridge mode, with an address of its own. **Source** drivers/net/macvlan.c `macvlan_common_newlink`.
     Macvlan,
+    /// An ipvlan in mode L2, with the address of the device below. **Source** drivers/net/ipvlan/ipvlan_main.c
+    /// `ipvlan_link_new`.
+    Ipvlan,
 }
 
 impl Netlink {
@@ -54,14 +60,27 @@ impl Netlink {
                 self.change(&op, RTM_NEWLINK, 0, port.bytes()).map(drop)
             }
             UpperKind::Macvlan => {
-                let below = self.index(lower)?;
                 let data = Body::default().u32(IFLA_MACVLAN_MODE, MODE_BRIDGE);
-                let info =
-                    Body::default().text(IFLA_INFO_KIND, "macvlan").nest(IFLA_INFO_DATA, &data);
-                let body = body.u32(IFLA_LINK, below).nest(IFLA_LINKINFO, &info);
-                let op = format!("create the macvlan {name} over {lower}");
-                self.change(&op, RTM_NEWLINK, CREATE, body.bytes()).map(drop)
+                self.create_sharing("macvlan", (name, lower), body, &data)
+            }
+            UpperKind::Ipvlan => {
+                let data = Body::default().raw(IFLA_IPVLAN_MODE, &MODE_L2.to_ne_bytes());
+                self.create_sharing("ipvlan", (name, lower), body, &data)
             }
         }
+    }
+    /// A device that shares the one below with it.
+    fn create_sharing(
+        &mut self,
+        kind: &str,
+        (name, lower): (&str, &str),
+        body: Body,
+        data: &Body,
+    ) -> Result<(), HostError> {
+        let below = self.index(lower)?;
+        let info = Body::default().text(IFLA_INFO_KIND, kind).nest(IFLA_INFO_DATA, data);
+        let body = body.u32(IFLA_LINK, below).nest(IFLA_LINKINFO, &info);
+        let op = format!("create the {kind} {name} over {lower}");
+        self.change(&op, RTM_NEWLINK, CREATE, body.bytes()).map(drop)
     }
 }

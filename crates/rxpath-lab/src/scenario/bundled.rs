@@ -38,6 +38,7 @@ const BUNDLED: &[(&str, &str)] = &[
     ("steal-streams", include_str!("../../scenarios/steal-streams.toml")),
     ("steal-isolation", include_str!("../../scenarios/steal-isolation.toml")),
     ("steal-compare", include_str!("../../scenarios/steal-compare.toml")),
+    ("steal-iperf3", include_str!("../../scenarios/steal-iperf3.toml")),
     ("model-socket-overload", include_str!("../../scenarios/model-socket-overload.toml")),
     ("model-stalling-reader", include_str!("../../scenarios/model-stalling-reader.toml")),
     ("model-ring", include_str!("../../scenarios/model-ring.toml")),

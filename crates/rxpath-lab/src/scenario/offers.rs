@@ -10,13 +10,15 @@ use crate::installed::found;
 pub(super) const NO_FLOW_RULES: &str = "the lab's device is a veth, which has no flow rules; on a NIC with \
     n-tuple filters: ethtool -N IF flow-type ether dst MAC action QUEUE";
 
-/// What is missing, each with the reason; nothing where it is there or can't be told.
+/// What is missing, each with the reason; nothing where it is there or is not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Offers {
     /// Bridges.
     pub bridge: Option<String>,
     /// macvlan devices.
     pub macvlan: Option<String>,
+    /// ipvlan devices.
+    pub ipvlan: Option<String>,
     /// The program that loads nftables rules.
     pub nft: Option<String>,
     /// The program that loads iptables rules.
@@ -38,6 +40,7 @@ impl Offers {
         Self {
             bridge: lacks("BRIDGE", "bridges"),
             macvlan: lacks("MACVLAN", "macvlan"),
+            ipvlan: lacks("IPVLAN", "ipvlan"),
             nft: program("nft", "nftables").or_else(|| lacks("NF_TABLES", "nftables")),
             iptables: program("iptables", "iptables"),
         }

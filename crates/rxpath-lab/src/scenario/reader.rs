@@ -106,6 +106,7 @@ impl<'a> Reader<'a> {
             lab.flow_rule.then(|| NO_FLOW_RULES.to_owned()),
             lacks(lab.upper == Some(Upper::Bridge), &offers.bridge),
             lacks(lab.upper == Some(Upper::Macvlan), &offers.macvlan),
+            lacks(lab.upper == Some(Upper::Ipvlan), &offers.ipvlan),
             lacks(lab.nft_rx.is_some() || lab.nft_tx.is_some(), &offers.nft),
             lacks(self.get("lab.iptables_rx").is_some(), &offers.iptables),
         ];

@@ -102,6 +102,8 @@ pub enum Upper {
     Bridge,
     /// A macvlan in bridge mode.
     Macvlan,
+    /// An ipvlan in mode L2.
+    Ipvlan,
 }
 
 /// A queueing discipline of the sender's end.

@@ -142,6 +142,7 @@ fn upper(rx: &Namespace, lab: &Lab) -> Result<(&'static str, [u8; 6]), LabError>
         None => return Ok((DEVICE, RX_MAC)),
         Some(Upper::Bridge) => (UpperKind::Bridge, RX_MAC),
         Some(Upper::Macvlan) => (UpperKind::Macvlan, UPPER_MAC),
+        Some(Upper::Ipvlan) => (UpperKind::Ipvlan, RX_MAC),
     };
     rx.upper(kind, (UPPER, DEVICE), mac)?;
     rx.set_mtu(UPPER, lab.mtu_bytes)?;
