@@ -35,7 +35,7 @@ pub struct ReproduceCommand {
     /// Only these experiments (see `rxpath list`)
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
-    /// End after about this long: each experiment gets an equal share of what is left
+    /// End after about this long: each experiment gets a share of what is left, by the time that it needs
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time: Option<Nanos>,
     /// Exit by the comparisons: 0 as the scenarios expect, 1 contradicted, 4 undecided
@@ -99,6 +99,12 @@ impl ReproduceCommand {
         let mut done: Vec<Done> = Vec::new();
         let mut refused = None;
         let all = files.len();
+        // A run that is kept needs nothing.
+        let needs = |(word, _): &(String, ScenarioFile)| match self.complete(&base, word) {
+            Some(_) => Duration::ZERO,
+            None => need(word),
+        };
+        let needs: Vec<Duration> = files.iter().map(needs).collect();
         for (at, (word, file)) in files.into_iter().enumerate() {
             if let Some(run) = self.complete(&base, &word) {
                 crate::note!("rxpath: {}: kept, {}", file.name, run.display());
@@ -106,7 +112,7 @@ impl ReproduceCommand {
                 continue;
             }
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-            let share = left.map(|left| left / (all - at) as u32);
+            let share = left.map(|left| share(left, &needs[at..]));
             crate::note!("rxpath: experiment {} of {all}: {}", at + 1, file.name);
             let came = match self.one(&base, &word, share) {
                 Ok(came) => came,
@@ -170,7 +176,8 @@ impl ReproduceCommand {
         let counts = |path: &PathBuf| {
             RunReader::open(path).is_ok_and(|run| {
                 let of = run.manifest;
-                let limit = of.resolved.pointer("/trials/time_limit").and_then(|it| it.as_u64());
+                let limit =
+                    of.resolved.pointer("/trials/time_limit").and_then(serde_json::Value::as_u64);
                 of.scenario == scenario.name
                     && of.status == Status::Complete
                     && (self.time.is_some() || limit.is_none_or(|limit| limit >= whole.0))
@@ -225,6 +232,18 @@ impl ReproduceCommand {
     }
 }
 
+/// What an experiment takes with the blocks that it has at least.
+fn need(name: &str) -> Duration {
+    resolved(name, &[]).map_or(Duration::ZERO, |scenario| plan(&scenario).expected.as_duration())
+}
+
+/// The time of the first of these experiments: as much of what is left as it needs of what all need.
+fn share(left: Duration, needs: &[Duration]) -> Duration {
+    let all: Duration = needs.iter().sum();
+    let own = needs.first().copied().unwrap_or_default();
+    if all.is_zero() { left } else { left.mul_f64(own.as_secs_f64() / all.as_secs_f64()) }
+}
+
 /// Writes both books.
 fn write(base: &Path, done: &[Done]) -> Result<[PathBuf; 2], Failure> {
     let chapters: Vec<Chapter> = done.iter().map(chapter).collect();
@@ -248,5 +267,18 @@ fn chapter(one: &Done) -> Chapter {
         report: folder.map(|folder| format!("{}/{REPORT}", folder.to_string_lossy())),
         run: opened.map(Into::into),
         problem: one.problem.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_experiment_gets_what_it_needs_of_what_is_left() {
+        let s = Duration::from_secs;
+        assert_eq!(share(s(60), &[s(30), s(60), s(0), s(90)]), s(10));
+        assert_eq!(share(s(50), &[s(90)]), s(50), "the last one has the rest");
+        assert_eq!(share(s(50), &[s(0), s(0)]), s(50));
     }
 }
