@@ -257,3 +257,35 @@ fn affinity(evidence: &Evidence, variant: &Variant) -> Vec<Warning> {
 fn with_settings(side: &SideMeasurements) -> Value {
     serde_json::json!({ "settings": side.settings, "result": side.result })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{HostShape, parse, resolve};
+    use crate::trial::line::Line;
+
+    #[test]
+    fn own_programs_without_two_lines_in_the_window_are_named() {
+        let file = parse("question = \"q\"\n[load]\nrate = \"1k\"", "t", "t").unwrap();
+        let resolved = resolve(&file, &[], &HostShape::flat(2)).unwrap();
+        let side = |times: &[u64]| SideMeasurements {
+            lines: times.iter().map(|t_ns| Line { t_ns: *t_ns, ..Line::default() }).collect(),
+            ..SideMeasurements::default()
+        };
+        let raw = |load: &[u64], serve: &[u64]| Measurements {
+            load: side(load),
+            serve: side(serve),
+            ..Measurements::default()
+        };
+        let said = |raw: &Measurements| -> Vec<String> {
+            silent(&resolved.variants[0], [10, 20], raw).into_iter().map(|it| it.text).collect()
+        };
+        assert_eq!(said(&raw(&[10, 20], &[12, 13])), Vec::<String>::new());
+        let both = said(&raw(&[5, 15], &[]));
+        assert_eq!(
+            both,
+            ["load", "serve"]
+                .map(|side| format!("{side} printed fewer than two lines in the window"))
+        );
+    }
+}
