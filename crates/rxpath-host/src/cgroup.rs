@@ -22,7 +22,7 @@ pub struct GroupState {
 pub struct Throttling {
     /// The group with the quota.
     pub group: String,
-    /// How long it stood still, in ns: of each CPU, added up. `throttled_usec` of version 2, `throttled_time` of version 1.
+    /// How long it was throttled, in ns: of each CPU, added up. `throttled_usec` of version 2, `throttled_time` of version 1.
     pub stopped_ns: u64,
     /// Periods in which it wanted to run: `nr_periods`.
     pub periods_count: u64,

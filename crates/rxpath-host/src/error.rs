@@ -123,7 +123,7 @@ impl HostError {
         Self::Kernel { op: op.into(), errno, extack: None }
     }
 
-    /// Why, in one line with its cause: what a reader sees who is told the object already.
+    /// Why, in one line with its cause: for a reader who knows the object already.
     pub fn reason(&self) -> String {
         match self {
             Self::Io { source, .. } => source.to_string(),

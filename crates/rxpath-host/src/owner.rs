@@ -98,7 +98,7 @@ impl Owner {
         let boot_id = boot_id()?;
         let path = dir.join(format!("{id}.{SUFFIX}"));
         let head = Head { v: VERSION, id: id.into(), owner, boot_id };
-        // Written beside and linked in place: a record is never seen without its head, and an
+        // Written next to it and linked in place: a record is never seen without its head, and an
         // existing one is never replaced.
         let draft = dir.join(format!("{id}.{}.{}.draft", owner.pid, owner.start_ticks));
         let mut file = OpenOptions::new()

@@ -34,7 +34,7 @@ pub fn uptime(root: &Root) -> Result<Duration, HostError> {
 /// `PROC_PID_INIT_INO`, include/linux/proc_ns.h.
 pub(crate) const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
-/// Whether pids here are those of the host, as probes in the kernel see them; `true` where it can't be told.
+/// Whether pids here are those of the host, as probes in the kernel see them; `true` where it is not known.
 pub fn is_first_pid_namespace(root: &Root) -> bool {
     let link = root.link("/proc/self/ns/pid");
     link.map_or(true, |name| name.to_str() == Some(FIRST_PID_NAMESPACE))

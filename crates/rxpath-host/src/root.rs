@@ -74,7 +74,7 @@ impl Root {
     /// `/proc/sys/net` needs no change: it is looked up in the namespace of the calling thread
     /// (`net/sysctl_net.c`, `net_ctl_header_lookup`).
     ///
-    /// **Caveat** whoever holds this value must read from a thread that is inside the namespace.
+    /// **Caveat** the owner of this value must read from a thread that is inside the namespace.
     pub fn thread_netns(sysfs: impl Into<PathBuf>) -> Self {
         Self { view: View::ThreadNet { sysfs: sysfs.into() }, asked: None }
     }

@@ -1,6 +1,6 @@
 //! Time taken from a thread that wants its CPU all the time: a loop that reads the clock and adds up the gaps.
 //!
-//! What interrupts and softirqs cost is booked on whoever they interrupt, by ticks, and mostly wrong; parts of an
+//! What interrupts and softirqs cost is charged to the task that they interrupt, by ticks, and mostly wrong; parts of an
 //! interrupt lie outside every tracepoint. A loop that does nothing but look at the clock misses exactly the time that
 //! it did not get. Gaps are counted from 300 ns on: below is the loop itself. Gaps from half a millisecond on are set
 //! aside, with their time: no pass at the loads of a calibration takes that long, and a hypervisor or another thread does.
@@ -20,14 +20,14 @@ use rxpath_stats::Histogram;
 
 /// Shorter gaps are the loop's own.
 const GAP_NS: u64 = 300;
-/// Longer gaps are somebody else's: 64 packets of a poll take a fifth of it.
+/// Longer gaps have other causes: 64 packets of a poll take a fifth of it.
 const FOREIGN_NS: u64 = 500_000;
 /// Shorter gaps than this are no interrupt of a virtual machine and hardly one of bare metal.
 const INTERRUPT_NS: u64 = 2_000;
 /// Readings of the clock between two looks at the order to stop.
 const TURNS: u32 = 64;
 
-/// What the meter runs beside.
+/// What the meter runs next to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
     /// Softirqs and interrupts, which take the CPU from every thread.

@@ -1,7 +1,7 @@
 //! From the output of other people's programs to numbers with names.
 //!
 //! Pure functions: text in, metrics out. What a program says of itself is its word; the lab's counters
-//! stand beside it and decide.
+//! stand next to it and decide.
 
 mod iperf3;
 mod json;

@@ -18,7 +18,7 @@ use rxpath_stats::planning;
 use crate::scenario::spec::{Options, Protocol, Resolved, Trials, Variant, Workload};
 use crate::trial::start::words;
 
-/// Time a trial takes beside its load: starting and draining both programs and reading counters.
+/// Time a trial takes in addition to its load: starting and draining both programs and reading counters.
 /// **Unit** ns. An estimate; the plan is a forecast, the run keeps to `time_limit`.
 const AROUND: Nanos = Nanos::from_millis(600);
 

@@ -21,7 +21,7 @@ pub struct Stolen {
     pub cpus: Vec<CpuPaid>,
     /// Tasks by the time taken from them; those with little time are one row, so that the sum is complete.
     pub tasks: Vec<TaskPaid>,
-    /// What an interrupt costs beside what is measured.
+    /// What an interrupt costs in addition to what is measured.
     pub interrupt: InterruptCost,
     /// What observing cost.
     pub probe: ProbeUse,

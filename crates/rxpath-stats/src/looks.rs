@@ -1,19 +1,19 @@
-//! How strict one look at the data must be, so that all looks of a run together keep their error.
+//! How strict each interim analysis must be, so that all of a run together keep their error.
 //!
-//! The question it answers: *which nominal level makes an interval hold at every look from the fifth block to the last?*
+//! The question it answers: *which nominal level makes an interval hold at every analysis from the fifth block to the last?*
 //! A run looks after each block and may stop at any of them. Intervals at this level are repeated confidence intervals:
-//! whoever stops, for whatever reason, has an interval of the stated level.
+//! a run that stops, for whatever reason, has an interval of the stated level.
 //!
 //! **Source** Jennison and Turnbull, "Repeated confidence intervals for group sequential clinical trials", Controlled
 //! Clinical Trials 5 (1984). The levels are for the interval of [`crate::paired`]; each is from 500,000 seeded paths of
-//! normal noise with a look after every block. `tests/sequential.rs` simulates some of them again.
+//! normal noise with an analysis after every block. `tests/sequential.rs` simulates some of them again.
 
 /// Blocks at the first look.
 pub const FIRST: usize = 5;
 /// Most blocks that the table covers.
 pub const MOST: usize = 100;
 
-/// One column: most blocks, the level of a look for 5 % and for 10 % over all looks, and the exponent that gives the level
+/// One column: most blocks, the level of an analysis for 5 % and for 10 % over all analyses, and the exponent that gives the level
 /// for a smaller error: `level_05 * (error / 0.05) ^ exponent`.
 struct Column(usize, f64, f64, f64);
 
@@ -34,7 +34,7 @@ const EVERY_BLOCK: [Column; 13] = [
     Column(100, 0.00221, 0.00552, 1.24),
 ];
 
-/// One look, at the last block.
+/// One analysis, at the last block.
 const ONE_LOOK: [Column; 7] = [
     Column(5, 0.0249, 0.055, 1.14),
     Column(6, 0.0281, 0.062, 1.14),
@@ -85,9 +85,9 @@ impl Looks {
         }
     }
 
-    /// The two-sided level of one look, for an error of `error` over all of them.
+    /// The two-sided level of one analysis, for an error of `error` over all of them.
     ///
-    /// **Caveat** Runs of one look over fewer than [`FIRST`] blocks have the level itself: their interval is Student's.
+    /// **Caveat** Runs of one analysis over fewer than [`FIRST`] blocks have the level itself: their interval is Student's.
     pub fn level(self, error: f64) -> f64 {
         let columns: &[Column] = match self {
             Self::Plain => return error,

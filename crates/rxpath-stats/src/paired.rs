@@ -77,7 +77,7 @@ impl Paired {
         self.count
     }
 
-    /// The effect at this two-sided level of one look.
+    /// The effect at this two-sided level of one analysis.
     pub fn at(&self, level: f64) -> Estimate {
         let student = self.student.interval(level);
         let trimmed = self.trimmed.map(|part| (part, part.interval(level)));

@@ -12,7 +12,7 @@ use rxpath_host::{Group, Root, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Something that a change does beside its purpose.
+/// Something that a change does in addition to its purpose.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub enum Effect {
     /// The link is lost for up to some seconds.
     LinkBounce,
-    /// Queues are made anew: interrupts, affinities, steering masks and counters with them.
+    /// Queues are made again: interrupts, affinities, steering masks and counters with them.
     QueuesRebuilt,
     /// Other settings of the group may move with it.
     MovesOthers,

@@ -26,7 +26,7 @@ pub struct Common {
     pub id: String,
     /// The worst severity that a host had.
     pub severity: Severity,
-    /// The largest effect that a host was told.
+    /// The largest effect that a host's advice has.
     pub effect_size: Magnitude,
     /// Hosts that have it.
     pub hosts_count: u64,

@@ -70,7 +70,7 @@ pub struct Step {
     /// Who asked for it: ids of rules, or `asked for`.
     #[serde(default)]
     pub because: Vec<String>,
-    /// What it does beside its purpose.
+    /// What it does in addition to its purpose.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
 }

@@ -29,7 +29,7 @@ pub fn ranges<K: PartialEq>(all: &[(String, K)]) -> Vec<Range> {
 /// The name of as many as can be one, and how many they are.
 fn longest<K: PartialEq>(all: &[(String, K)]) -> (String, usize) {
     let (head, kind) = &all[0];
-    // Which number of the name differs is told by the second.
+    // Which number of the name differs shows in the second.
     let Some((second, _)) = all.get(1).filter(|(_, other)| other == kind) else {
         return (head.clone(), 1);
     };

@@ -1,6 +1,6 @@
 //! Rules that could not be judged, and why by group.
 //!
-//! A rule answers from what was read alone. Where its source is not there, is not told or cannot be read, it says
+//! A rule answers from what was read alone. Where its source is not there, is not reported or cannot be read, it says
 //! neither that all is well nor that something is wrong, and is counted here.
 
 use std::collections::{BTreeMap, BTreeSet};

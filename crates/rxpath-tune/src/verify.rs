@@ -49,7 +49,7 @@ pub struct Verified {
     pub standing: Standing,
 }
 
-/// Compares each change that was not undone with the host, of several changes to a setting the last; and tells what was
+/// Compares each change that was not undone with the host, of several changes to a setting the last; and says what was
 /// ignored, refused or never reached.
 pub fn verify<S: Setter>(setter: &mut S, contents: &Contents) -> Vec<Verified> {
     if contents.forgotten {

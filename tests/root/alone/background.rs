@@ -20,7 +20,7 @@ fn background_load_acts_and_a_run_says_what_nice_could_do() {
         );
         format!("variant.{name}.background.command=[{before}\"sh\", \"-c\", \"{script}\"]")
     };
-    let sets = [command("beside-4", ""), command("other-session", "\"setsid\", \"--wait\", ")];
+    let sets = [command("next-to-4", ""), command("other-session", "\"setsid\", \"--wait\", ")];
     let trials = experiment::run("background", &[&sets[0], &sets[1], "trials.measure=2s"]);
     let left = |name: &str| -> Vec<String> {
         let entries = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
@@ -28,8 +28,8 @@ fn background_load_acts_and_a_run_says_what_nice_could_do() {
         entries.filter(of).map(|path| std::fs::read_to_string(path).unwrap()).collect()
     };
     // The lab puts the receiver onto the second CPU where there is one.
-    let cpu = named(&trials, "beside-4").evidence.receiver_threads[0].asked_cpu.unwrap();
-    let four = left("beside-4");
+    let cpu = named(&trials, "next-to-4").evidence.receiver_threads[0].asked_cpu.unwrap();
+    let four = left("next-to-4");
     assert_eq!(four.len(), 4);
     assert!(four.iter().all(|text| *text == format!("7\nCpus_allowed_list:\t{cpu}\n")), "{four:?}");
     assert_eq!(left("other-session").len(), 1);
@@ -41,7 +41,7 @@ fn background_load_acts_and_a_run_says_what_nice_could_do() {
     let grouping = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
     let grouping = grouping.is_ok_and(|text| text.trim() == "1");
     assert_eq!(said.iter().any(|code| code.starts_with("nice-")), grouping, "{said:?}");
-    assert!(!codes("beside-4").iter().any(|code| code.starts_with("nice-")));
+    assert!(!codes("next-to-4").iter().any(|code| code.starts_with("nice-")));
     // Nothing of it outlives the run.
     let running = std::process::Command::new("pgrep")
         .args(["-f", &dir.path().display().to_string()])

@@ -18,7 +18,7 @@ use crate::{HostError, caps as own_caps};
 const AUDIT_GET: u16 = 1000;
 const AUDIT_LIST_RULES: u16 = 1013;
 
-/// Lists of rules, and the flag beside their number.
+/// Lists of rules, and the flag next to their number.
 const LIST_USER: u32 = 0;
 const LIST_TASK: u32 = 1;
 const LIST_EXCLUDE: u32 = 5;

@@ -1,6 +1,6 @@
 //! Netlink framing: messages in a datagram, attributes in a message, requests to send.
 //!
-//! Framing comes from `netlink-packet-core`; which attribute means what stands in the modules beside
+//! Framing comes from `netlink-packet-core`; which attribute means what stands in the modules next to
 //! this one. Attribute tables are our own so that one attribute that a newer kernel made longer or
 //! shorter costs that attribute and never the whole message.
 

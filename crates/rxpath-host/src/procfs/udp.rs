@@ -21,7 +21,7 @@ pub struct Socket {
     pub remote: SocketAddr,
     /// Bytes in the send queue (`sk_wmem_alloc`).
     pub tx_queue_bytes: u32,
-    /// Bytes in the receive queue (`udp_rqueue_get`): truesize, less what the reader has not given back.
+    /// Bytes in the receive queue (`udp_rqueue_get`): truesize, less what the reader has not released.
     pub rx_queue_bytes: u32,
     /// Owner.
     pub uid: u32,

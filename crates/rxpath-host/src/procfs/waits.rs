@@ -18,7 +18,7 @@ const EPOLLS: &[libc::c_long] = &[
     libc::SYS_epoll_pwait2,
 ];
 
-/// Inodes of the sockets that a thread waits for at this moment. `None` where that can't be told: it runs, it waits for
+/// Inodes of the sockets that a thread waits for at this moment. `None` where that is not known: it runs, it waits for
 /// something else or by `poll`, whose descriptors are in its memory; or the file is not shown (`CAP_SYS_PTRACE`).
 ///
 /// **Caveat** an epoll set within another is not followed.

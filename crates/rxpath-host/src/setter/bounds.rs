@@ -35,7 +35,7 @@ pub struct Bounds {
 /// Sysctls that are masks of CPUs.
 const MASKS: [&str; 2] = ["net.core.rps_default_mask", "net.core.flow_limit_cpu_bitmap"];
 
-/// Files that take one of the words of another file: how they end, and the other's name beside it.
+/// Files that take one of the words of another file: how they end, and the other's name next to it.
 const OFFERED: [(&str, &str); 4] = [
     ("/scaling_governor", "scaling_available_governors"),
     ("/energy_performance_preference", "energy_performance_available_preferences"),

@@ -11,7 +11,7 @@ use crate::root::Root;
 
 /// CPU time of every thread at one moment.
 ///
-/// **Cost** about 20 µs for each thread of the machine (measured: 2.3 ms for 110 threads, other work beside it).
+/// **Cost** about 20 µs for each thread of the machine (measured: 2.3 ms for 110 threads, with other work).
 #[derive(Clone, Debug)]
 pub struct Sample {
     at: Instant,
@@ -108,7 +108,7 @@ impl Sample {
         }
     }
 
-    /// Takes over what a process had before; whether it stood still.
+    /// Takes over what a process had before; whether it was idle.
     fn keep(&mut self, root: &Root, pid: i32, before: &Self, crowd: &Crowd) -> bool {
         let rests = task::read(root, pid, None).is_ok_and(|now| {
             now.start_time == crowd.start_time && now.utime + now.stime == crowd.ticks
@@ -128,9 +128,9 @@ impl Sample {
         Ok(self.used_until(Self::take(root)?, root))
     }
 
-    /// As [`Sample::until_now`], without a look at the threads of large processes that stood still.
+    /// As [`Sample::until_now`], without reading the threads of large processes that were idle.
     ///
-    /// **Caveat** a process of more than 16 threads stands still until it has used a tick (10 ms): what it used
+    /// **Caveat** a process of more than 16 threads counts as idle until it has used a tick (10 ms): what it used
     /// before is counted when that is seen. **Cost** of such a process one file.
     ///
     /// **Errors** as [`Sample::take`].

@@ -17,7 +17,7 @@ const CARRIES_RATIO: f64 = 0.05;
 /// What the devices did in a window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Carried {
-    /// Devices with nothing below them that took a noteworthy part of the packets.
+    /// Devices with nothing below them that took a significant part of the packets.
     pub(crate) names: Vec<String>,
     /// Lost in their rings.
     pub(crate) ring: Option<AnyProtocol>,
@@ -33,7 +33,7 @@ pub(crate) struct Carried {
 const REFUSED_PACKETS: u64 = 100;
 
 impl Carried {
-    /// That devices refused frames, where nothing tells whether somebody wanted them.
+    /// That devices refused frames, where it is not known whether somebody wanted them.
     pub(super) fn refused(&self) -> Option<String> {
         let (names, packets) = &self.refused;
         (*packets >= REFUSED_PACKETS).then(|| {

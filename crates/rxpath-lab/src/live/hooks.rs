@@ -1,6 +1,6 @@
 //! Hooks in front of IP that may drop without a counter that is read here: XDP, tc, netfilter's ingress.
 //!
-//! Where there is none nothing is missed; where that cannot be told, that is said.
+//! Where there is none nothing is missed; where that is not known, a warning says so.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ pub(super) fn xdp_drops(links: &[Link]) -> BTreeMap<String, u64> {
         let counted = driver_stats(&link.name).ok()?;
         let mut own = counted.iter().filter(|(name, _)| name.contains("xdp_drop")).peekable();
         own.peek()?;
-        // Some have a sum beside its parts: either is all of it.
+        // Some have a sum next to its parts: either is all of it.
         let (parts, sums): (Vec<_>, Vec<_>) =
             own.partition(|(name, _)| name.contains(|digit: char| digit.is_ascii_digit()));
         let add = |list: Vec<&(String, u64)>| list.into_iter().map(|(_, count)| count).sum::<u64>();

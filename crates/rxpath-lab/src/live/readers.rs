@@ -11,8 +11,8 @@ use super::reads::Readings;
 use super::sockets::{Socket, busy};
 use crate::trial::observe::{Between, Ours, ThreadTime};
 
-/// A thread that runs or waits for less than this share of the time reads no noteworthy traffic: programs have others. Not
-/// more: a reader that stalls runs little too, and left out it would leave the blame to the thread beside it.
+/// A thread that runs or waits for less than this share of the time reads no significant traffic: programs have others. Not
+/// more: a reader that stalls runs little too, and left out it would leave the blame to the thread next to it.
 const READS_RATIO: f64 = 0.005;
 /// Processes whose threads are measured, at most.
 pub(crate) const OWNERS: usize = 64;
@@ -26,7 +26,7 @@ pub(crate) type Owners = BTreeMap<u32, BTreeSet<i32>>;
 /// Threads that wait for a socket, by its inode.
 pub(crate) type Waiters = BTreeMap<u32, BTreeSet<i32>>;
 
-/// Who waits now for the sockets that got nothing beside others of their address and port that drop: their readers have time.
+/// Who waits now for the sockets that got nothing next to others of their address and port that drop: their readers have time.
 pub(super) fn waiters(
     between: &Between,
     sockets: &BTreeMap<u32, Socket>,
@@ -34,7 +34,7 @@ pub(super) fn waiters(
     reads: Option<&Readings>,
 ) -> Waiters {
     let root = Root::host();
-    // Unknown reads are none: an empty queue at each look may be that of a quick reader.
+    // Unknown reads are none: an empty queue at each sample may be that of a quick reader.
     let Some(reads) = reads else { return Waiters::new() };
     let idle = |inode: &u32| !sockets[inode].was_used() && !reads.contains_key(inode);
     let idle: BTreeSet<u32> = busy(sockets).into_iter().filter(idle).collect();
@@ -138,7 +138,7 @@ pub(super) fn readers(
     all
 }
 
-/// Who had the sockets that were closed before their owners were looked up, as a program's that opens its socket anew again and
+/// Who had the sockets that were closed before their owners were looked up, as a program's that opens its socket again and
 /// again: those whose threads read them, else those that have another socket of their address and port.
 pub(super) fn of_closed(
     between: &Between,

@@ -41,7 +41,7 @@ impl Reading {
         self.begun = self.probe.read().unwrap_or_default();
     }
 
-    /// The window ends. With readings missing nothing is told: a thread that is left out would pass for one that did not
+    /// The window ends. With readings missing nothing is reported: a thread that is left out would pass for one that did not
     /// read.
     pub(super) fn end(&self) -> Result<Readings, String> {
         let now = self.probe.read().map_err(|error| error.to_string())?;

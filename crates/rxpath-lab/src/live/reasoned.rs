@@ -22,7 +22,7 @@ enum Meaning {
 /// Reasons by name (`enum skb_drop_reason`, include/net/dropreason-core.h, Linux 6.18).
 ///
 /// What is sent, what lay in a socket that was closed, and frames for others are no losses here; TCP's are judged by TCP's
-/// counters. A name that is not here is one of a later kernel, and is told as it stands.
+/// counters. A name that is not here is one of a later kernel, and is shown as it is.
 fn of_reason(reason: &str) -> Meaning {
     match reason {
         "TC_INGRESS"
@@ -118,7 +118,7 @@ pub(crate) fn reason_only(row: &DropReason) -> bool {
     matches!(meaning(row), Meaning::At(_))
 }
 
-/// Losses that only a reason tells of. `received` by IP; `filtered` is what IP's counters say netfilter dropped: the rest of
+/// Losses that only a reason shows. `received` by IP; `filtered` is what IP's counters say netfilter dropped: the rest of
 /// netfilter's drops happened in front of IP, on a device or a bridge. `shaping`: devices whose queueing disciplines are on
 /// the way in.
 pub(crate) fn losses(
@@ -127,7 +127,7 @@ pub(crate) fn losses(
     filtered: u64,
     shaping: &[String],
 ) -> Vec<AnyProtocol> {
-    // By place, what is told of it, and the devices.
+    // By place, what is shown of it, and the devices.
     let mut told: BTreeMap<(Place, String), u64> = BTreeMap::new();
     for row in rows {
         let meaning =

@@ -1,4 +1,4 @@
-//! What the kernel said when it dropped packets of this network namespace in the window: beside the counters.
+//! What the kernel said when it dropped packets of this network namespace in the window: in addition to the counters.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;

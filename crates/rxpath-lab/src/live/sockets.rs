@@ -38,7 +38,7 @@ impl Socket {
         self.was_used() || self.drops[1] > 0
     }
 
-    /// Takes one look.
+    /// Takes one sample.
     pub(crate) fn look(&mut self, memory: &SkMemInfo) {
         if self.samples == 0 {
             self.drops[0] = memory.drops;
@@ -83,7 +83,7 @@ pub(super) fn busy(sockets: &BTreeMap<u32, Socket>) -> BTreeSet<u32> {
     let services: BTreeSet<&str> =
         sockets.values().filter(drops).map(|socket| socket.local.as_str()).collect();
     if !services.is_empty() {
-        // With those of the same group that drop nothing: how the drops fall shows only beside them.
+        // With those of the same group that drop nothing: how the drops fall shows only next to them.
         return of(&|socket| services.contains(socket.local.as_str()));
     }
     let waiting = of(&|socket| socket.max_bytes > 0);

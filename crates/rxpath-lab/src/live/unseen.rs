@@ -56,7 +56,7 @@ impl Unseen {
     }
 }
 
-/// veths that are polled. Without NAPI a veth has no ring: its packets go to the backlog. Where that can't be told it may
+/// veths that are polled. Without NAPI a veth has no ring: its packets go to the backlog. Where that is not known it may
 /// have one.
 fn polled(links: &[Link]) -> Vec<u32> {
     let mut generic = Netlink::generic();

@@ -24,7 +24,7 @@ pub trait Progress {
     fn found(&mut self, what: &str);
 }
 
-/// Tells nobody.
+/// Shows nothing.
 pub struct Silent;
 
 impl Progress for Silent {

@@ -5,7 +5,7 @@
 //! come before their SMT siblings. Where CPUs run short the receivers keep apart from the sender as
 //! long as they can, extra senders share the sender's CPU, and a softirq without a CPU of its own is
 //! left on the sender's, where it runs on a veth without RPS. A victim takes the softirq's core or, where there are two
-//! cores, the one that is not the sender's; the receiver beside it then shares the sender's.
+//! cores, the one that is not the sender's; the receiver next to it then shares the sender's.
 
 use rxpath_core::Warning;
 

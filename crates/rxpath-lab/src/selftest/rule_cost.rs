@@ -29,7 +29,7 @@ use crate::run::admission;
 const FEW: u32 = 300;
 /// Rules of the higher count, about as many as most cases have: they leave the CPU's first cache.
 const MANY: u32 = 1800;
-/// The port of datagrams that are dropped on their way out.
+/// The port of datagrams that are dropped on output.
 const DROPPED: u16 = 10_000;
 /// Ports of those that meet no rules, [`FEW`] and [`MANY`].
 const ARRIVING: [u16; 3] = [10_001, 10_002, 10_003];
@@ -190,7 +190,7 @@ impl Way {
         make().map_err(|error| failed("open", &error))
     }
 
-    /// Sends one. A sender is told what its own firewall drops.
+    /// Sends one. A send call reports what its own firewall drops.
     fn send(&self) -> Result<(), HostError> {
         match self.sender.send(&PAYLOAD) {
             Err(error) if !self.arrives && error.kind() == ErrorKind::PermissionDenied => Ok(()),

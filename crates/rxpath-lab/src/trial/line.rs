@@ -55,7 +55,7 @@ impl Line {
         }
     }
 
-    /// One of the two directions stands still unless the stream goes both ways.
+    /// One of the two directions is idle unless the stream goes both ways.
     fn stream(it: tcp::Interval) -> Self {
         let threads = it.thread_delivered_bytes.iter().zip(&it.thread_sent_bytes);
         let thread_done = threads.map(|(delivered, sent)| delivered + sent).collect();

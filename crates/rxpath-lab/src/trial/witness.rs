@@ -1,4 +1,4 @@
-//! What tracepoints tell of a window, for the diagnosis: whose CPU time it was, and who waited for a socket's lock.
+//! What tracepoints show of a window, for the diagnosis: whose CPU time it was, and who waited for a socket's lock.
 //!
 //! It never stands in the way: what this host or build cannot watch becomes a gap of the evidence.
 

@@ -1,7 +1,7 @@
 //! What the probes of a live view cost: a tenth of a second at most, measured now and then.
 //!
 //! Measuring is switched on for the whole kernel and costs two clock readings for each run of a program; a view is open
-//! for long, so it must not measure all the time. Programs run by turns: they count by how long they were in place, while
+//! for long, so it must not measure all the time. Programs are duty-cycled: they count by how long they were in place, while
 //! they were measured, and since the measurement before.
 
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use rxpath_bpf::probe::{Probe, map_bytes};
 use rxpath_bpf::stages::InPlace;
 use rxpath_record::watch::ProbeShare;
 
-/// From one measurement to the next: with a look a second every tenth frame has a new one.
+/// From one measurement to the next: with a sample a second every tenth frame has a new one.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// Longer is not measured: `sched_switch` alone runs hundreds of times in that on a host at rest. Where turns are short
+/// Longer is not measured: `sched_switch` alone runs hundreds of times in that on an idle host. Where turns are short
 /// it is one turn.
 const LENGTH: Duration = Duration::from_millis(100);
 

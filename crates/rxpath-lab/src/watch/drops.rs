@@ -2,7 +2,7 @@
 //!
 //! What no function of the kernel frees is in no tracepoint: packets that found no free descriptor, and connection
 //! requests that a full accept queue refuses, whose packets are consumed as if they had been taken
-//! (net/ipv4/tcp_input.c `tcp_rcv_state_process`, `tcp_conn_request`). Their counters stand beside the tracepoint's rows.
+//! (net/ipv4/tcp_input.c `tcp_rcv_state_process`, `tcp_conn_request`). Their counters stand next to the tracepoint's rows.
 
 use rxpath_record::counters::Snapshot;
 use rxpath_record::watch::DropRow;

@@ -58,7 +58,7 @@ impl Sockets {
         Self { only, wanted, ..Self::default() }
     }
 
-    /// Takes one look at UDP's.
+    /// Samples UDP's.
     pub fn look(&mut self, diag: &mut Netlink) -> Result<(), HostError> {
         for socket in diag.udp_sockets(None)? {
             let Some(memory) = socket.memory else { continue };
@@ -69,7 +69,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// Takes one look at TCP's: the kernel walks the whole table of connections for it, however few there are
+    /// Samples TCP's: the kernel walks the whole table of connections for it, however few there are
     /// (net/ipv4/tcp_diag.c), so it is taken once in a window.
     pub fn look_at_tcp(&mut self, diag: &mut Netlink) {
         match diag.tcp_sockets() {

@@ -240,8 +240,8 @@ parameters! {
     "softirq.tick_ns" = "0": Time, COST => tick_ns: u64;
     /// MAX_SOFTIRQ_RESTART: passes before ksoftirqd
     "softirq.restarts" = "10": Count("passes"), (1, 1 << 20) => restarts: u64;
-    /// While ksoftirqd is awake, interrupts still run softirqs (`beside`, since 6.5) or not (`instead`, 4.9 to 6.4)
-    "softirq.ksoftirqd" = "beside": Word(&["beside", "instead"]);
+    /// While ksoftirqd is awake, interrupts still run softirqs (`alongside`, since 6.5) or not (`instead`, 4.9 to 6.4)
+    "softirq.ksoftirqd" = "alongside": Word(&["alongside", "instead"]);
     /// NAPI threads instead of softirqs, on the queues' CPUs
     "softirq.threaded" = "false": Flag => threaded: bool;
 

@@ -28,7 +28,7 @@ fn machine() -> impl Strategy<Value = Vec<String>> {
         of("softirq.packet_ns", &["0", "700", "3us"]),
         of("softirq.poll", &["gated", "exhaustive"]),
         of("softirq.tick_ns", &["0", "5us"]),
-        of("softirq.ksoftirqd", &["beside", "instead"]),
+        of("softirq.ksoftirqd", &["alongside", "instead"]),
         of("softirq.threaded", &["true", "false"]),
         of("rps.cpus", &["[]", "1", "0,2"]),
     );

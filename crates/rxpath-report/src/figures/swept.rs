@@ -28,7 +28,9 @@ pub(super) fn over_setting(run: &Run) -> Option<Figure> {
     let swept = swept(&run.manifest.variants)?;
     let metrics: Vec<String> = metrics(run)
         .into_iter()
-        .filter(|name| swept.points.iter().filter(|(_, v)| v.metrics.contains_key(name)).count() >= FEWEST)
+        .filter(|name| {
+            swept.points.iter().filter(|(_, v)| v.metrics.contains_key(name)).count() >= FEWEST
+        })
         .collect();
     if metrics.is_empty() {
         return None;
@@ -91,11 +93,11 @@ fn chart(swept: &Swept<'_>, name: &str, (id, width): (&str, f64)) -> Chart {
     let (least, most) = (points[0].0, points[points.len() - 1].0);
     let is_log = least > 0.0 && most / least >= DECADES_FROM;
     let place = |value: f64| if is_log { value.log10() } else { value };
-    let (first, last) = (place(least), place(most));
-    let space = (last - first) * 0.04;
+    let (start, end) = (place(least), place(most));
+    let space = (end - start) * 0.04;
     let x = Axis {
         label: swept.key.to_owned(),
-        range: (first - space, last + space),
+        range: (start - space, end + space),
         format: if is_log { |power| number::short(10f64.powf(power)) } else { number::short },
         steps: if is_log { Steps::Whole } else { Steps::Decimal },
     };
@@ -117,7 +119,8 @@ fn chart(swept: &Swept<'_>, name: &str, (id, width): (&str, f64)) -> Chart {
     let trials = points.iter().flat_map(|(at, metric)| {
         metric.values.iter().map(|value| (place(*at), *value)).collect::<Vec<_>>()
     });
-    let dots = |points, colour, radius, opacity, form| Dots { points, colour, radius, opacity, form };
+    let dots =
+        |points, colour, radius, opacity, form| Dots { points, colour, radius, opacity, form };
     Chart {
         curves,
         dots: vec![

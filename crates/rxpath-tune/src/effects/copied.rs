@@ -4,7 +4,7 @@
 
 use rxpath_host::{Group, Root, Target};
 
-/// Of `net.ipv6.conf.all`, those that are written to every device; the others stand beside the devices' own.
+/// Of `net.ipv6.conf.all`, those that are written to every device; the others stand next to the devices' own.
 ///
 /// **Source** net/ipv6/addrconf.c (6.18): `addrconf_fixup_forwarding`, `addrconf_fixup_linkdown`,
 /// `addrconf_sysctl_addr_gen_mode`.

@@ -1,7 +1,7 @@
 //! One number for all settings: two hosts or two moments with the same number are set alike.
 //!
 //! Facts go in by name, sorted, with their values as JSON; gaps do not, so that more privilege changes nothing but by
-//! what it shows. Left out is what moves by itself: [`MOVING`], statistics, and numbers that a boot draws anew.
+//! what it shows. Left out is what moves by itself: [`MOVING`], statistics, and numbers that each boot draws again.
 
 use rxpath_host::environment;
 use serde_json::Value;

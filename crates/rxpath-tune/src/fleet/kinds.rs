@@ -26,7 +26,7 @@ pub struct Driver {
 /// A version and who runs it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Version {
-    /// The version; empty when it is not told.
+    /// The version; empty when it is not reported.
     pub version: String,
     /// Hosts that run it.
     pub hosts_count: u64,

@@ -43,7 +43,7 @@ pub struct Unknown {
 
 /// Takes the locks of this network namespace: a file below `run`, which says who holds it, and the namespace itself.
 ///
-/// The second one decides, as whoever can't write below `run` (root of a user namespace, a unit with a read-only `/run`)
+/// The second one decides, as a process that can't write below `run` (root of a user namespace, a unit with a read-only `/run`)
 /// has it alone. Nobody but root and those inside can open the namespace.
 pub(super) fn lock(run: &Path, patience: Duration) -> Result<Vec<LabLock>, HostError> {
     // If a directory can't be created, the following open reports it.
@@ -59,7 +59,7 @@ pub(super) fn lock(run: &Path, patience: Duration) -> Result<Vec<LabLock>, HostE
 
 /// Takes the lock of what all network namespaces share, where one of these settings is of that kind.
 ///
-/// Who may not write below `run` has the lock of its namespace alone: whoever shares no `/run` is not seen.
+/// Who may not write below `run` has the lock of its namespace alone: a process that shares no `/run` is not seen.
 pub(super) fn lock_shared<'a>(
     run: &Path,
     mut targets: impl Iterator<Item = &'a Target>,

@@ -24,7 +24,7 @@ pub struct Pause {
     /// Negotiated with the other end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub autoneg: Option<bool>,
-    /// The device stops sending when it is told to.
+    /// The device stops sending on pause frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rx: Option<bool>,
     /// The device tells the other end to stop: losses hide in the sender.

@@ -1,4 +1,4 @@
-//! Page pools: whether receive buffers are recycled or allocated anew.
+//! Page pools: whether receive buffers are recycled or newly allocated.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,7 +62,7 @@ pub struct PagePoolStats {
     pub recycle_cache_full_total: u64,
     /// Buffers that went back into the ring.
     pub recycle_ring_total: u64,
-    /// Buffers that found the ring full: given back to the page allocator.
+    /// Buffers that found the ring full: released to the page allocator.
     pub recycle_ring_full_total: u64,
     /// Buffers that somebody else still held: not recycled.
     pub released_refcount_total: u64,

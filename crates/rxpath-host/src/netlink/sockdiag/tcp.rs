@@ -29,7 +29,7 @@ impl TcpState {
     }
 }
 
-/// What the kernel tells of a connection's receiving side, and of what had to be sent again.
+/// What the kernel reports of a connection's receiving side, and of what had to be sent again.
 ///
 /// **Source** `struct tcp_info` (linux/tcp.h), net/ipv4/tcp.c `tcp_get_info`. A kernel gives the fields that it knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

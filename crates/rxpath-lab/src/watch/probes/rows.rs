@@ -62,7 +62,7 @@ pub(super) fn dropped(
         places.insert(key.clone(), found.len());
         found.push((key, drop));
     }
-    // A row that was forgotten begins anew.
+    // A row that was forgotten begins again.
     before.retain(|key, _| places.contains_key(key));
     let rows = found.into_iter().map(|(key, drop)| {
         let counted = drop.packets;

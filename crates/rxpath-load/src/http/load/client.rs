@@ -13,11 +13,11 @@ use crate::http::response::{Eof, Fed, Known, Reply};
 use crate::pace::Pace;
 use crate::tally::Shared;
 
-/// Connections of a thread that may be on their way at once: more would only fill the server's queue of
+/// Connections of a thread that may be in progress at once: more would only fill the server's queue of
 /// connections (nginx: 511, net.core.somaxconn: 4096), and what overflows it waits a second for its next try.
 const MAX_CONNECTING: usize = 128;
 
-/// What the threads are told.
+/// What the threads get.
 #[derive(Clone, Debug)]
 pub(super) struct ClientConfig<'a> {
     pub(super) message: &'a Message,
@@ -146,7 +146,7 @@ impl<'a, W: Wire> Client<'a, W> {
         self.pace.is_some()
     }
 
-    /// Whether nothing can come from the kernel, so that looking is in vain.
+    /// Whether nothing can come from the kernel, so that polling is useless.
     pub(super) fn is_quiet(&self) -> bool {
         self.in_flight == 0 && self.connecting == 0
     }
@@ -377,7 +377,7 @@ impl<'a, W: Wire> Client<'a, W> {
         self.later(slot, 0);
     }
 
-    /// The connection is lost, and with it what was on its way there.
+    /// The connection is lost, and with it what was in flight there.
     #[cold]
     pub(super) fn fail(&mut self, slot: usize, kind: Kind, errno: Option<Errno>) {
         let conn = &mut self.conns[slot];
