@@ -15,16 +15,13 @@ const HEIGHT: f64 = 240.0;
 pub(super) fn search(run: &Run) -> Option<Figure> {
     let found = run.manifest.capacity.as_ref().filter(|found| !found.loads.is_empty())?;
     let unit = &found.unit;
-    let mut panels = vec![titled(
-        "Loss",
-        picture(found, "loss", "% of the target rate", &|load| {
-            load.loss_ratios.iter().map(|ratio| ratio * 100.0).collect()
-        }),
-    )];
+    let mut panels = vec![picture(found, ("loss", "Loss"), "% of the target rate", &|load| {
+        load.loss_ratios.iter().map(|ratio| ratio * 100.0).collect()
+    })];
     if found.loads.iter().any(|load| !load.latencies_us.is_empty()) {
         let title = format!("Latency, {}", quantile(found));
         let latency = |load: &TriedLoad| load.latencies_us.clone();
-        panels.push(titled(&title, picture(found, "latency", "us", &latency)));
+        panels.push(picture(found, ("latency", &title), "us", &latency));
     }
     Some(Figure {
         title: format!("The highest rate that holds, {unit} per second"),
@@ -44,10 +41,6 @@ pub(super) fn search(run: &Run) -> Option<Figure> {
     })
 }
 
-fn titled(title: &str, panel: Panel) -> Panel {
-    Panel { title: Some(title.to_owned()), ..panel }
-}
-
 /// The quantile that the latencies are.
 fn quantile(found: &Capacity) -> &str {
     let named = found.goal.latency.as_deref().and_then(|latency| latency.split('<').next());
@@ -56,7 +49,7 @@ fn quantile(found: &Capacity) -> &str {
 
 fn picture(
     found: &Capacity,
-    what: &str,
+    (what, title): (&str, &str),
     label: &str,
     values: &dyn Fn(&TriedLoad) -> Vec<f64>,
 ) -> Panel {
@@ -66,7 +59,7 @@ fn picture(
         .flat_map(|load| values(load).into_iter().map(|value| (load.rate_per_s, value)))
         .collect();
     let mark = |bound: Option<f64>, dash| bound.map(|at| Mark { at, vertical: true, dash });
-    Panel::by_width(&format!("capacity-{what}"), |(id, width)| {
+    Panel::of_several(&format!("capacity-{what}"), title, |(id, width)| {
         let x = Axis::to(
             roof(found.loads.iter().map(|load| load.rate_per_s)),
             &format!("{} per second, target rate", found.unit),

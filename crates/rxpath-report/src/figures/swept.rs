@@ -35,9 +35,10 @@ pub(super) fn over_setting(run: &Run) -> Option<Figure> {
     if metrics.is_empty() {
         return None;
     }
-    let panels = metrics.iter().enumerate().map(|(at, name)| Panel {
-        title: Some(words::metric(name)),
-        ..Panel::by_width(&format!("swept{at}"), |size| chart(&swept, name, size))
+    let panels = metrics.iter().enumerate().map(|(at, name)| {
+        Panel::of_several(&format!("swept{at}"), &words::metric(name), |size| {
+            chart(&swept, name, size)
+        })
     });
     Some(Figure {
         title: format!("Over {}", swept.key),

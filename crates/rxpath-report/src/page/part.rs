@@ -120,6 +120,11 @@ impl Panel {
         Self { title: None, wide, narrow: Some(chart((&format!("{id}-n"), NARROW))) }
     }
 
+    /// One of several pictures side by side: each is small on every page.
+    pub(crate) fn of_several(id: &str, title: &str, chart: impl Fn((&str, f64)) -> Chart) -> Self {
+        Self { title: Some(title.to_owned()), wide: chart((id, SMALL.0)), narrow: None }
+    }
+
     /// One of several small pictures, with the seconds of a trial across.
     pub(crate) fn over_time((id, at): (&str, usize), variant: &str, x: Axis, y: Axis) -> Self {
         let alt = format!("{variant}: {} over time", y.label);
