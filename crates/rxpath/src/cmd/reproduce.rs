@@ -99,14 +99,14 @@ impl ReproduceCommand {
         let mut done: Vec<Done> = Vec::new();
         let mut refused = None;
         let all = files.len();
-        // A run that is kept needs nothing.
-        let needs = |(word, _): &(String, ScenarioFile)| match self.complete(&base, word) {
-            Some(_) => Duration::ZERO,
-            None => need(word),
+        let kept: Vec<Option<PathBuf>> =
+            files.iter().map(|(word, _)| self.complete(&base, word)).collect();
+        let need = |(kept, (word, _)): (&Option<PathBuf>, &(String, ScenarioFile))| {
+            kept.as_ref().map_or_else(|| need(word), |_| Duration::ZERO)
         };
-        let needs: Vec<Duration> = files.iter().map(needs).collect();
+        let needs: Vec<Duration> = kept.iter().zip(&files).map(need).collect();
         for (at, (word, file)) in files.into_iter().enumerate() {
-            if let Some(run) = self.complete(&base, &word) {
+            if let Some(run) = kept[at].clone() {
                 crate::note!("rxpath: {}: kept, {}", file.name, run.display());
                 done.push(Done { file, run: Some(run), problem: None });
                 continue;
