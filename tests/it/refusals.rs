@@ -84,11 +84,25 @@ fn an_engine_refuses_options_that_it_would_ignore() {
         ("xdp-frames --sndbuf 1MiB", "--engine xdp-frames excludes --sndbuf"),
         ("xdp-frames --pacing sleep", "the kernel's loop spins until a frame is due"),
     ] {
-        let line = format!("load udp 198.18.1.1:9 --rate 1k --engine {words}");
-        let (code, stderr) = refused(&line.split(' ').collect::<Vec<_>>());
-        assert_eq!(code, Some(2), "{line}: {stderr}");
-        assert!(stderr.contains(says), "{line}: {stderr}");
+        excludes(&format!("load udp 198.18.1.1:9 --rate 1k --engine {words}"), says);
     }
+    for (words, says) in [
+        (
+            "xdp --rcvbuf 1MiB",
+            "--engine xdp reads no socket of the kernel's UDP: it excludes --rcvbuf",
+        ),
+        ("xdp-drop --work 1us", "omit --work"),
+        ("xdp-drop --sleep 1ms --every 2ms", "omit --sleep"),
+        ("xdp-drop --threads 2", "omit --threads"),
+    ] {
+        excludes(&format!("serve udp 127.0.0.1:0 --engine {words}"), says);
+    }
+}
+
+fn excludes(line: &str, says: &str) {
+    let (code, stderr) = refused(&line.split(' ').collect::<Vec<_>>());
+    assert_eq!(code, Some(2), "{line}: {stderr}");
+    assert!(stderr.contains(says), "{line}: {stderr}");
 }
 
 #[test]

@@ -5,56 +5,44 @@ use crate::scenario::error::FileError;
 use crate::scenario::reader::Reader;
 use crate::scenario::spec::{Lab, Protocol, Topology};
 
-/// An engine that bypasses the stack.
-struct Bypass {
-    name: &'static str,
-    /// What it excludes: options of sockets.
-    excludes: &'static [&'static str],
-}
-
 /// Engines of one side.
 struct Side {
     key: &'static str,
-    of_udp: &'static [&'static str],
-    bypasses: &'static [Bypass],
+    /// Those of UDP; the ones behind the first bypass the stack.
+    of_udp: [&'static str; 3],
+    /// What a bypass excludes: options of sockets.
+    excludes: &'static [&'static str],
 }
 
-const OF_HTTP: &[&str] = &["epoll", "uring"];
-
-const SENDS: &[&str] = &["load.gso", "load.corrupt", "load.unconnected"];
-const READS: &[&str] = &[
-    "serve.sockets",
-    "serve.steer",
-    "serve.gro",
-    "serve.busy_poll",
-    "serve.rcvbuf",
-    "serve.nap",
-    "serve.stamps",
-];
+const OF_HTTP: [&str; 2] = ["epoll", "uring"];
 
 const SENDER: Side = Side {
     key: "load.engine",
-    of_udp: &["socket", "xdp", "xdp-frames"],
-    bypasses: &[
-        Bypass { name: "xdp", excludes: SENDS },
-        Bypass { name: "xdp-frames", excludes: SENDS },
-    ],
+    of_udp: ["socket", "xdp", "xdp-frames"],
+    excludes: &["load.gso", "load.corrupt", "load.unconnected"],
 };
 
 const RECEIVER: Side = Side {
     key: "serve.engine",
-    of_udp: &["socket", "xdp", "xdp-drop"],
-    bypasses: &[
-        Bypass { name: "xdp", excludes: READS },
-        Bypass { name: "xdp-drop", excludes: READS },
+    of_udp: ["socket", "xdp", "xdp-drop"],
+    excludes: &[
+        "serve.sockets",
+        "serve.steer",
+        "serve.gro",
+        "serve.busy_poll",
+        "serve.rcvbuf",
+        "serve.nap",
+        "serve.stamps",
     ],
 };
 
+/// What says nothing where nobody reads.
+const OF_READERS: [&str; 4] = ["serve.threads", "serve.batch", "serve.work", "serve.sleep"];
+
 impl Side {
     /// The engine of this side, if it bypasses the stack.
-    fn bypass(&self, reader: &Reader<'_>) -> Option<&'static Bypass> {
-        let engine = reader.text(self.key)?;
-        self.bypasses.iter().find(|bypass| bypass.name == engine)
+    fn bypass<'r>(&self, reader: &'r Reader<'_>) -> Option<&'r str> {
+        reader.text(self.key).filter(|engine| self.of_udp[1..].contains(engine))
     }
 }
 
@@ -62,8 +50,8 @@ impl Side {
 pub(super) fn options(reader: &Reader<'_>) -> Result<(), FileError> {
     for side in [SENDER, RECEIVER] {
         known(reader, &side)?;
-        let Some(Bypass { name, excludes }) = side.bypass(reader) else { continue };
-        for other in *excludes {
+        let Some(name) = side.bypass(reader) else { continue };
+        for other in side.excludes {
             if reader.get(other).is_some() {
                 let wrong = format!("`{other}` is about sockets, and the engine {name} has none");
                 return Err(error(reader, other, wrong, "leave one of the two out"));
@@ -77,7 +65,7 @@ pub(super) fn options(reader: &Reader<'_>) -> Result<(), FileError> {
         return Err(error(reader, "load.pacing", wrong, "leave load.pacing out"));
     }
     if reader.text("serve.engine") == Some("xdp-drop") {
-        for other in ["serve.threads", "serve.work", "serve.sleep"] {
+        for other in OF_READERS {
             if reader.get(other).is_some() {
                 let wrong =
                     format!("the engine xdp-drop reads nothing, and `{other}` is about reading");
@@ -90,7 +78,8 @@ pub(super) fn options(reader: &Reader<'_>) -> Result<(), FileError> {
 
 fn known(reader: &Reader<'_>, side: &Side) -> Result<(), FileError> {
     let Some(engine) = reader.text(side.key) else { return Ok(()) };
-    let own = if reader.protocol() == Protocol::Udp { side.of_udp } else { OF_HTTP };
+    let of_udp = reader.protocol() == Protocol::Udp;
+    let own = if of_udp { side.of_udp.as_slice() } else { OF_HTTP.as_slice() };
     if own.contains(&engine) {
         return Ok(());
     }
@@ -102,15 +91,14 @@ fn known(reader: &Reader<'_>, side: &Side) -> Result<(), FileError> {
 /// Frames go to a device that has addresses, and those of XDP programs only to a veth end with NAPI.
 pub(super) fn path(reader: &Reader<'_>, topology: Topology, lab: &Lab) -> Result<(), FileError> {
     for side in [&SENDER, &RECEIVER] {
-        let Some(bypass) = side.bypass(reader) else { continue };
+        let Some(name) = side.bypass(reader) else { continue };
         if topology == Topology::Local {
-            let name = bypass.name;
             let wrong = format!("the engine {name} is about frames, and loopback has none");
             return Err(error(reader, side.key, wrong, "use topology.kind = \"netns\""));
         }
     }
-    let Some(Bypass { name, .. }) = SENDER.bypass(reader) else { return Ok(()) };
-    if *name == "xdp-frames" && (!lab.gro || lab.tso) {
+    let Some(name) = SENDER.bypass(reader) else { return Ok(()) };
+    if name == "xdp-frames" && (!lab.gro || lab.tso) {
         let wrong = "frames of XDP programs need NAPI at the receiver's end".to_owned();
         return Err(error(reader, SENDER.key, wrong, "set lab.gro = true and lab.tso = false"));
     }

@@ -67,9 +67,16 @@ pub(super) fn check(options: &ServeOptions) -> Result<(), LoadError> {
         let what = format!("{engine} reads no socket of the kernel's UDP: it excludes {option}");
         return Err(LoadError::usage(what, ""));
     }
-    if options.engine == ServeEngine::XdpDrop && options.threads.count != 1 {
-        let what = "--engine xdp-drop reads nothing: one thread looks at the counters";
-        return Err(LoadError::usage(what, "omit --threads"));
+    if options.engine == ServeEngine::XdpDrop {
+        let of_readers = [
+            ("--threads", options.threads.count != 1),
+            ("--work", options.work_ns > 0),
+            ("--sleep", options.stall.is_some()),
+        ];
+        if let Some((option, _)) = of_readers.iter().find(|(_, is_set)| *is_set) {
+            let what = "--engine xdp-drop reads nothing: one thread looks at the counters";
+            return Err(LoadError::usage(what, format!("omit {option}")));
+        }
     }
     Ok(())
 }
