@@ -125,6 +125,10 @@ impl Trial {
         k.add("tx/link.v0.tx.packets", polled);
         k.all(&["rx/link.v1.rx.dropped", "machine/softnet.cpu1.dropped"], self.backlog);
         k.add("rx/link.v1.rx.dropped", self.no_frame);
+        if self.napi {
+            k.add("rx/ethtool.v1.rx_queue_0_xdp_packets", polled);
+            k.add("rx/ethtool.v1.rx_queue_0_xdp_redirect", self.bypassed);
+        }
         let behind_call = self.ring + if self.napi { 0 } else { self.backlog };
         k.add("tx/link.v0.tx.dropped", behind_call);
         k.add("tx/qdisc.v0.tbf.drops", self.qdisc);
@@ -181,6 +185,7 @@ impl Trial {
                 payload_bytes: Some(if self.large { 500 } else { 32 }),
                 bypass: Some(Bypass {
                     taken_packets: (self.bypassed + self.no_frame) as u64,
+                    program_drops_packets: 0,
                     socket_drops_packets: self.no_frame as u64,
                 }),
                 ..ReceiverSaid::default()
@@ -233,6 +238,15 @@ proptest! {
         prop_assert_eq!(ledger.unaccounted_packets, Some(0), "{:#?}", ledger);
         prop_assert_eq!(ledger.foreign_packets as i64, trial.icmp);
         prop_assert_eq!(&ledger.notes, &Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_driver_that_contradicts_the_program_is_noticed(trial in trial(), off in 1i64..9) {
+        let trial = Trial { napi: true, bypassed: trial.bypassed + 1, segments: 1, ..trial };
+        let mut moved = trial.counters();
+        *moved.values.entry("rx/ethtool.v1.rx_queue_0_xdp_redirect".into()).or_default() += off;
+        let ledger = Ledger::from_counters(&trial.input(), &moved);
+        prop_assert!(ledger.notes.iter().any(|note| note.contains("_xdp_redirect")), "{:#?}", ledger);
     }
 
     #[test]

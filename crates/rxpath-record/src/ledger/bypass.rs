@@ -4,10 +4,13 @@
 //! short frame `rx_dropped`. The redirect then fails, and a veth counts the frame in the receiving device's `rx_dropped`
 //! too (drivers/net/veth.c, `veth_xdp_rcv_one`: `rx_drops`).
 
+use rxpath_core::Side;
+
 use super::Place;
 use super::term::Term;
 use super::units::Unit;
 use super::view::View;
+use crate::counters::name;
 
 pub(super) fn terms(view: View<'_>) -> Vec<Term> {
     let Some(bypass) = view.input.receiver.bypass else { return Vec::new() };
@@ -20,4 +23,29 @@ pub(super) fn terms(view: View<'_>) -> Vec<Term> {
         term.check(name, moved, moved.max(drops));
     }
     vec![term]
+}
+
+/// Where the driver's counters contradict the program's.
+///
+/// **Source** `drivers/net/veth.c`, `veth_xdp_rcv_one`: `xdp_drops` counts XDP_DROP, `xdp_redirect` redirects that went
+/// well. Drivers without counters of these names say nothing.
+pub(super) fn contradictions(view: View<'_>) -> Vec<String> {
+    let Some(bypass) = view.input.receiver.bypass else { return Vec::new() };
+    let device = view.input.path.rx_device.as_deref().unwrap_or_default();
+    let queues = name::ethtool(Side::Rx, device, "rx_queue_");
+    if !view.moved.like(&queues, "_xdp_packets").any(|(_, by)| by > 0) {
+        return Vec::new();
+    }
+    let redirected = bypass
+        .taken_packets
+        .saturating_sub(bypass.program_drops_packets + bypass.socket_drops_packets);
+    [("_xdp_drops", bypass.program_drops_packets), ("_xdp_redirect", redirected)]
+        .into_iter()
+        .filter_map(|(counter, said)| {
+            let counted: i64 = view.moved.like(&queues, counter).map(|(_, by)| by).sum();
+            (counted != said as i64).then(|| {
+                format!("{queues}*{counter} moved by {counted}, and the XDP program says {said}")
+            })
+        })
+        .collect()
 }

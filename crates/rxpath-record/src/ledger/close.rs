@@ -31,6 +31,7 @@ impl Ledger {
         let base = input.sender.offered_packets as i64
             - input.receiver.delivered_packets as i64
             - in_flight(input) as i64;
+        notes.extend(bypass::contradictions(view));
         by_sequence(input, &mut terms, &mut notes);
         contradictions(&mut terms, base, &mut notes);
         notes.extend(routing_unwatched(view, &terms));

@@ -99,6 +99,8 @@ pub struct ReceiverSaid {
 pub struct Bypass {
     /// Taken: dropped by the program, or handed to AF_XDP sockets.
     pub taken_packets: u64,
+    /// Of these, dropped by the program.
+    pub program_drops_packets: u64,
     /// Of these, dropped by the AF_XDP sockets: no frame to receive into, or a full ring.
     pub socket_drops_packets: u64,
 }

@@ -250,6 +250,7 @@ pub(in crate::trial) fn sender_said(load: &LoadResult) -> SenderSaid {
 fn bypass(of: XdpReceiveLedger) -> Bypass {
     Bypass {
         taken_packets: of.redirected_packets + of.dropped_packets,
+        program_drops_packets: of.dropped_packets,
         socket_drops_packets: of.socket_dropped_packets + of.ring_full_packets,
     }
 }
