@@ -144,7 +144,7 @@ fn receiver(reader: &Reader<'_>) -> Result<(), FileError> {
 /// Each of these needs something that runs next to the workload.
 fn background(reader: &Reader<'_>) -> Result<(), FileError> {
     let any = ["background.hogs", "background.command"].iter().any(|key| reader.get(key).is_some());
-    for key in ["background.cpus", "background.nice", "background.policy"] {
+    for key in ["background.cpus", "background.nice", "background.sched"] {
         if reader.get(key).is_some() && !any {
             let wrong = format!("`{key}` is about background load and there is none");
             return Err(error(reader, key, wrong, "set background.hogs or background.command"));

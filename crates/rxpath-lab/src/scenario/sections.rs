@@ -154,7 +154,7 @@ section! {
         command: Vec<String>, Command, ALL, "a command instead of the busy loop";
         cpus: CpuList, Cpus, ALL, "CPUs that they take turns on; empty = anywhere";
         nice: i32, Signed(-20, 19), ALL, "their nice value";
-        policy: SchedClass, Kind::SchedClass, ALL, "their scheduler class";
+        sched: SchedClass, Kind::SchedClass, ALL, "their scheduler class";
     }
 }
 

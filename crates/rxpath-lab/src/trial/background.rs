@@ -48,7 +48,7 @@ impl Background {
     }
 
     fn spin(&mut self, cpu: Option<u32>, spec: &Spec) {
-        let (stop, nice, class) = (Arc::clone(&self.stop), spec.nice, spec.policy);
+        let (stop, nice, class) = (Arc::clone(&self.stop), spec.nice, spec.sched);
         self.loops.push(std::thread::spawn(move || {
             let tid = thread::current_tid();
             if let Some(cpu) = cpu {
@@ -75,8 +75,8 @@ impl Background {
     ) -> Result<(), LabError> {
         // coreutils and util-linux are on every distribution; each replaces itself by the next.
         let mut words = vec!["nice".to_owned(), "-n".into(), spec.nice.to_string()];
-        if spec.policy != SchedClass::Other {
-            let (option, priority) = match spec.policy {
+        if spec.sched != SchedClass::Other {
+            let (option, priority) = match spec.sched {
                 SchedClass::Other => ("--other", 0),
                 SchedClass::Batch => ("--batch", 0),
                 SchedClass::Idle => ("--idle", 0),
