@@ -57,7 +57,7 @@ pub const METRICS: &[Metric] = &[
     Metric::new("victim_taken_s_per_mpacket", "s/million packets", Down, "the same time per million datagrams or segments delivered in the window"),
     Metric::new("network_cpu_s_per_gbit", "s/Gb", Down, "time of interrupts and network softirqs on all CPUs, in any task, per 10^9 bits of payload delivered"),
     Metric::new("network_cpu_s_per_mpacket", "s/million packets", Down, "time of interrupts and network softirqs on all CPUs, in any task, per million datagrams or segments delivered"),
-    Metric::new("receive_cpu_s_per_mpacket", "s/million packets", Down, "the same time and that of the receiving threads themselves, per million datagrams or segments delivered"),
+    Metric::new("receive_cpu_s_per_mpacket", "s/million packets", Down, "time of interrupts and network softirqs on all CPUs, in any task, and of the receiving threads themselves, per million datagrams or segments delivered"),
     Metric::new("landed_on_victim_ratio", "of handled", Down, "packets that the softirqs of the victim's CPU handled, as a share of those of all CPUs"),
     Metric::new("errors_count", "errors", Down, "requests of the whole trial that failed, of every kind"),
 ];

@@ -26,7 +26,7 @@ pub(crate) type Owners = BTreeMap<u32, BTreeSet<i32>>;
 /// Threads that wait for a socket, by its inode.
 pub(crate) type Waiters = BTreeMap<u32, BTreeSet<i32>>;
 
-/// Who waits now for the sockets that got nothing next to others of their address and port that drop: their readers have time.
+/// Who waits now for the sockets that got nothing while others of their address and port drop: their readers have time.
 pub(super) fn waiters(
     between: &Between,
     sockets: &BTreeMap<u32, Socket>,

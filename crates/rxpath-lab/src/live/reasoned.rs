@@ -55,7 +55,7 @@ fn of_reason(reason: &str) -> Meaning {
     }
 }
 
-/// Where the kernel gives no reason the function that dropped it tells, as far as it belongs to the receive path.
+/// Where the kernel gives no reason the function that dropped it stands for one, where it belongs to the receive path.
 fn of_function(function: &str) -> Meaning {
     let has = |parts: &[&str]| parts.iter().any(|part| function.contains(part));
     if is_netfilters(function) {
@@ -184,7 +184,7 @@ pub(super) fn is_xdp(row: &DropReason, dev: &str) -> bool {
     row.device == dev && (row.reason == "XDP" || function(row).contains("xdp"))
 }
 
-/// Packets that frames of a protocol nobody takes made up: `rx_dropped` has them too, and nobody misses them.
+/// Frames of protocols that no handler takes: they are in `rx_dropped`, too, and are not losses of anybody's.
 pub(super) fn unhandled(rows: &[DropReason]) -> u64 {
     of(rows, "UNHANDLED_PROTO")
 }

@@ -20,7 +20,7 @@ const LINK_WORDS: usize = 15;
 const RXFH: usize = 24;
 /// Of a size in it: leave this part as it is.
 const NO_CHANGE: u32 = u32::MAX;
-/// Strings and statistics that a driver may get between two calls, next to twice as many as before: old kernels write
+/// Strings and statistics that a driver may get between two calls, in addition to twice as many as before: old kernels write
 /// what it has then.
 const MORE: usize = 64;
 
