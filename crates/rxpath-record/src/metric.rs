@@ -26,7 +26,7 @@ impl Metric {
 /// Every metric that is known by name. Metrics of external programs are not in it: more is taken as better.
 #[rustfmt::skip]
 pub const METRICS: &[Metric] = &[
-    Metric::new("delivered_pps", "datagrams/s", Up, "datagrams that the receiving application read, or that its XDP program counted and dropped where that is its task, per second of the window"),
+    Metric::new("delivered_pps", "datagrams/s", Up, "datagrams that the receiver took, per second of the window"),
     Metric::new("offered_pps", "datagrams/s", Up, "datagrams that the sender attempted, per second of the window"),
     Metric::new("loss_ratio", "of offered", Down, "datagrams of the whole trial that were not delivered, as a share of those offered"),
     Metric::new("receiver_cpu_ns_per_packet", "ns/datagram", Down, "time of the receiving threads on a CPU per datagram read, including softirqs that interrupt them"),
