@@ -10,6 +10,8 @@ pub mod serve;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::engine::uring::Uring;
+
 /// How threads do their I/O.
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -20,4 +22,11 @@ pub enum Engine {
     Epoll,
     /// io_uring: receives stay armed, sends are batched.
     Uring,
+}
+
+impl Engine {
+    /// The one that costs the least here: io_uring where this kernel has it and lets this process use it.
+    pub fn of_host() -> Self {
+        if Uring::is_allowed() { Self::Uring } else { Self::Epoll }
+    }
 }

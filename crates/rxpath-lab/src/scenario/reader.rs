@@ -21,6 +21,8 @@ use super::value::Setting;
 const PORT: u16 = 4321;
 /// Payload of the published experiments, bytes.
 const SIZE: u32 = 32;
+/// How both sides of HTTP do their I/O unless the scenario says otherwise.
+const ENGINE: &str = "epoll";
 
 /// Reads one variant's merged settings.
 pub(super) struct Reader<'a> {
@@ -139,7 +141,12 @@ impl<'a> Reader<'a> {
     /// Both sides. The sender's port follows the receiver's.
     pub fn workloads(&self) -> Result<(Workload<ServeOptions>, Workload<LoadOptions>), FileError> {
         let protocol = self.protocol();
-        let (serve, mut load): (ServeOptions, LoadOptions) = (self.section()?, self.section()?);
+        let (mut serve, mut load): (ServeOptions, LoadOptions) = (self.section()?, self.section()?);
+        if protocol == Protocol::Http {
+            // The commands choose by the host; a scenario means the same on every host.
+            serve.engine.get_or_insert_with(|| ENGINE.into());
+            load.engine.get_or_insert_with(|| ENGINE.into());
+        }
         let (server, mut sender): (Program, Program) =
             (self.read(SERVE_KEYS)?, self.read(LOAD_KEYS)?);
         sender.port = sender.port.or(server.port);

@@ -21,6 +21,8 @@ use crate::engine::socket::Socket;
 
 /// What completions of [`Uring::accept`] have as their `data`; no other order may have it.
 pub const ACCEPT: u64 = u64::MAX;
+/// Messages up to this long fit into any empty send buffer (`SOCK_MIN_SNDBUF` is 4608 bytes with its overhead).
+pub const SURELY_FITS_BYTES: usize = 2048;
 /// The one group of provided buffers.
 const GROUP: u16 = 0;
 /// Completions that fit before the kernel has to keep them aside.
@@ -122,6 +124,11 @@ impl Uring {
         }
         uring.buffers.show();
         Ok(uring)
+    }
+
+    /// Whether this process gets a ring: kernel, `kernel.io_uring_disabled`, seccomp and memory limits allow it.
+    pub fn is_allowed() -> bool {
+        Self::new(Shape { entries: 8, buffers: 8, buffer_bytes: 4096 }, Vec::new()).is_ok()
     }
 
     /// Lets waits poll the devices of the sockets.

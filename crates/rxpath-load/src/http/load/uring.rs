@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use crate::LoadError;
 use crate::engine::clock;
 use crate::engine::socket::Socket;
-use crate::engine::uring::{Done, Region, Shape, Uring};
+use crate::engine::uring::{Done, Region, SURELY_FITS_BYTES, Shape, Uring};
 use crate::http::load::client::Client;
 use crate::http::load::conn::Phase;
 use crate::http::load::message::Message;
@@ -20,8 +20,6 @@ use crate::http::load::wire::{Sent, Wire};
 
 /// Bytes of a provided buffer.
 const BUFFER_BYTES: usize = 16 << 10;
-/// Requests up to this long fit into any empty send buffer (`SOCK_MIN_SNDBUF` is 4608 bytes with its overhead).
-const SURELY_FITS_BYTES: usize = 2048;
 /// Connections for which the queues have room at once.
 const MAX_ENTRIES: usize = 4096;
 

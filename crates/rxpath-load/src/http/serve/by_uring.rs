@@ -31,8 +31,9 @@ const MAX_PENDING: u64 = 4096;
 const MAX_HELD_BYTES: usize = 64 * 1024;
 /// Spare memory for replies in flight.
 const MAX_SPARE: usize = 1024;
-/// Longest wait that counts on the sends to be done at once.
-const SHORT: Duration = Duration::from_millis(1);
+/// Longest wait that counts on short sends to be done at once. Longer than a tick: a timer that is due before the tick is
+/// programmed into the hardware in each wait, which traps in a virtual machine.
+const SHORT: Duration = Duration::from_millis(20);
 
 /// A thread that serves by io_uring.
 #[derive(Debug)]
@@ -44,8 +45,8 @@ pub(super) struct UringLoop {
     #[expect(clippy::vec_box)]
     spare: Vec<Box<Pending>>,
     overdue: Vec<(Token, Overdue)>,
-    /// Sends since the last wait.
-    sends: usize,
+    /// Sends since the last wait that fit any empty send buffer.
+    short_sends: usize,
     is_accepting: bool,
 }
 
@@ -63,7 +64,7 @@ impl UringLoop {
             done: Vec::with_capacity(8192),
             spare: Vec::with_capacity(MAX_SPARE),
             overdue: Vec::new(),
-            sends: 0,
+            short_sends: 0,
             is_accepting: false,
             state,
         };
@@ -87,10 +88,10 @@ impl UringLoop {
     /// One wait and all that it gave.
     fn turn(&mut self) -> std::io::Result<()> {
         let timeout = Duration::from_millis(self.state.timeout_ms().into());
-        let sends = std::mem::take(&mut self.sends);
+        let sends = std::mem::take(&mut self.short_sends);
         let before_ns = self.state.now_ns;
-        // Sends are nearly always done within the call. Waiting for one completion more than these saves a second
-        // call; should one have to wait for room, the short time bounds what it holds up.
+        // Short sends are done within the call unless their client does not read. Waiting for one completion more than
+        // these saves a second call; should one have to wait for room, the time bounds what it holds up.
         match (timeout.is_zero(), sends) {
             (true, _) => self.ring.wait(0, timeout)?,
             (false, 0) => self.ring.wait(1, timeout)?,
@@ -279,7 +280,7 @@ impl UringLoop {
         let Some((block, range)) = pending.queue.part(&self.state.plan.reply_table) else {
             return Ok(());
         };
-        self.sends += 1;
+        self.short_sends += usize::from(range.len() <= uring::SURELY_FITS_BYTES);
         self.ring.send(conn.raw(), Region { block, range }, SEND | token)
     }
 

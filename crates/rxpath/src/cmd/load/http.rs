@@ -66,9 +66,9 @@ pub struct LoadHttp {
     /// Local address to connect from
     #[arg(long, value_name = "IP")]
     source: Option<IpAddr>,
-    /// How the threads do their I/O
-    #[arg(long, value_enum, default_value = "epoll")]
-    engine: Engine,
+    /// How the threads do their I/O (default: uring where the kernel allows it)
+    #[arg(long, value_enum)]
+    engine: Option<Engine>,
     #[command(flatten)]
     conduct: ConductArgs,
 }
@@ -114,7 +114,7 @@ impl LoadHttp {
             timeout_ns: self.timeout.0,
             keepalive: !self.no_keepalive,
             source: self.source,
-            engine: self.engine,
+            engine: self.engine.unwrap_or_else(Engine::of_host),
             ..LoadOptions::new(url)
         })
     }

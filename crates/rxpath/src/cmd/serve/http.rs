@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use rxpath_core::{Bytes, CpuList, Fact, Nanos};
 use rxpath_load::http::serve::Serve;
-use rxpath_load::http::serve::options::{Engine, ServeOptions, Sockets, Trigger};
+use rxpath_load::http::serve::options::{BusyPoll, Engine, ServeOptions, Sockets, Trigger};
 use rxpath_load::http::serve::result::{BusyPollResult, Interval, ServeResult, ThreadResult};
 use rxpath_load::workload::Workload;
 
@@ -24,21 +24,22 @@ pub struct ServeHttp {
     addr: SocketAddr,
     #[command(flatten)]
     threads: ThreadArgs,
-    /// How the threads do their I/O
-    #[arg(long, value_enum, default_value = "epoll")]
-    engine: Engine,
+    /// How the threads do their I/O (default: uring where the kernel allows it; epoll with --trigger, --epoll-timeout or
+    /// busy polling)
+    #[arg(long, value_enum)]
+    engine: Option<Engine>,
     /// Most events per wait
     #[arg(long, value_name = "N", default_value = "1000")]
     events: usize,
-    /// When epoll reports a connection
-    #[arg(long, value_enum, default_value = "edge")]
-    trigger: Trigger,
+    /// When epoll reports a connection (default: edge)
+    #[arg(long, value_enum)]
+    trigger: Option<Trigger>,
     /// How threads share listeners
     #[arg(long, value_enum, default_value = "shared")]
     sockets: Sockets,
-    /// Longest wait in milliseconds (or with a unit: 10ms); 0 = busy polling: the threads never sleep
-    #[arg(long, value_name = "MS", default_value = "1000", value_parser = milliseconds)]
-    epoll_timeout: u16,
+    /// Longest wait in milliseconds (or with a unit: 10ms); 0 = busy polling: the threads never sleep (default: 1000)
+    #[arg(long, value_name = "MS", value_parser = milliseconds)]
+    epoll_timeout: Option<u16>,
     #[command(flatten)]
     poll: BusyPollArgs,
     #[command(flatten)]
@@ -80,15 +81,19 @@ impl ServeHttp {
     }
 
     fn options(self) -> Result<ServeOptions, Failure> {
+        let busy_poll: Option<BusyPoll> = self.poll.into();
+        let is_about_epoll =
+            self.trigger.is_some() || self.epoll_timeout.is_some() || busy_poll.is_some();
+        let engine = || if is_about_epoll { Engine::Epoll } else { Engine::of_host() };
         Ok(ServeOptions {
             addr: self.addr,
             threads: self.threads.threads()?,
-            engine: self.engine,
+            engine: self.engine.unwrap_or_else(engine),
             events: self.events,
-            trigger: self.trigger,
+            trigger: self.trigger.unwrap_or_default(),
             sockets: self.sockets,
-            timeout_ms: self.epoll_timeout,
-            busy_poll: self.poll.into(),
+            timeout_ms: self.epoll_timeout.unwrap_or(1000),
+            busy_poll,
             rcvbuf: self.buffers.rcvbuf.map(|bytes| bytes.0),
             sndbuf: self.buffers.sndbuf.map(|bytes| bytes.0),
             work_ns: self.work.unwrap_or(0),
