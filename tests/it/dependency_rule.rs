@@ -13,14 +13,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rxpath-model", &["record", "stats", "core"]),
     ("rxpath-load", &["host", "bpf", "stats", "core"]),
     ("rxpath-bpf", &["host", "core"]),
-    ("rxpath-report", &["record", "stats", "core"]),
+    ("rxpath-export", &["record", "core"]),
+    ("rxpath-report", &["model", "record", "stats", "core"]),
     ("rxpath-tune", &["host", "stats", "core"]),
     ("rxpath-lab", &["load", "bpf", "diagnose", "record", "host", "stats", "core"]),
     (
         "rxpath",
         &[
-            "lab", "report", "tune", "load", "bpf", "model", "diagnose", "record", "host", "stats",
-            "core",
+            "lab", "report", "export", "tune", "load", "bpf", "model", "diagnose", "record",
+            "host", "stats", "core",
         ],
     ),
 ];

@@ -32,6 +32,17 @@ fn a_starved_ring_fills_and_its_loss_is_the_devices() {
         );
         assert_eq!(packets.len(), fits.len());
         // A poll counts at its end, 64 packets at most, and some pass between the three readings.
+        let counter = |metric| column(samples(variant), metric);
+        let (handed, refused) = (counter("handed_packets"), counter("refused_packets"));
+        let inside: Vec<u64> = handed
+            .iter()
+            .zip(&refused)
+            .zip(&counter("polled_packets"))
+            .map(|((handed, refused), polled)| handed.saturating_sub(refused + polled))
+            .collect();
+        assert_eq!(packets, inside, "{variant}");
+        let lost = refused.last().unwrap() - refused.first().unwrap();
+        assert_eq!(lost > 0, variant == "starved", "{variant}: {lost}");
         let most = *packets.iter().max().unwrap();
         assert!(most <= fits[0] + 64 + 64, "{variant}: {most}");
     }

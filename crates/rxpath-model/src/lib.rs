@@ -11,5 +11,6 @@ pub mod kinds;
 pub mod poisson;
 pub mod queue;
 pub mod sim;
+pub mod token_bucket;
 
 pub use eval::{Evaluated, FileError, evaluate};

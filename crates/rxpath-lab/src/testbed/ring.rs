@@ -25,49 +25,74 @@ const SPREAD_MOST: Duration = Duration::from_millis(1);
 /// The file is a dozen lines.
 const SNMP_BYTES: usize = 8192;
 
-/// Reads the occupancy; sockets and file belong to the namespaces in which they were opened.
+/// Reads what passes; sockets and file belong to the namespaces in which they were opened.
 #[derive(Debug)]
 pub struct Ring {
     tx_snmp: File,
     tx_link: Netlink,
     rx_link: Netlink,
-    /// What the difference was while the ring was empty: packets from before the counters were looked at.
-    base: i64,
+    /// The counters while the ring was empty: packets from before they were looked at.
+    base: Passed,
+}
+
+/// Packets that passed the ring's ends so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// Handed to the sending device by its IP.
+    pub handed: u64,
+    /// Of these, dropped because the ring was full.
+    pub refused: u64,
+    /// Taken out by NAPI.
+    pub polled: u64,
+}
+
+impl Passed {
+    /// What is in the ring.
+    pub fn inside(&self) -> u64 {
+        // A packet that leaves between the readings makes the difference smaller by one, never a queue.
+        self.handed.saturating_sub(self.refused + self.polled)
+    }
+
+    fn since(&self, base: &Self) -> Self {
+        Self {
+            handed: self.handed.wrapping_sub(base.handed),
+            refused: self.refused.wrapping_sub(base.refused),
+            polled: self.polled.wrapping_sub(base.polled),
+        }
+    }
 }
 
 impl Ring {
     /// A reader of an empty ring: nothing may be in flight.
     pub fn at_rest(tx_snmp: File, tx_link: Netlink, rx_link: Netlink) -> Option<Self> {
-        let mut ring = Self { tx_snmp, tx_link, rx_link, base: 0 };
-        ring.base = ring.difference()?;
+        let mut ring = Self { tx_snmp, tx_link, rx_link, base: Passed::default() };
+        ring.base = ring.counters()?;
         Some(ring)
     }
 
-    /// Packets in the ring now; `None` when a counter could not be read, or too much time passed between the readings.
-    pub fn occupancy(&mut self) -> Option<u64> {
+    /// What has passed since it was at rest; `None` when a counter could not be read, or too much time passed between
+    /// the readings.
+    pub fn passed(&mut self) -> Option<Passed> {
         let begun = Instant::now();
-        let difference = self.difference()?;
-        // A packet that leaves between the readings makes the difference smaller by one, never a queue.
-        (begun.elapsed() <= SPREAD_MOST)
-            .then_some(difference)
-            .map(|now| u64::try_from(now - self.base).unwrap_or(0))
+        let now = self.counters()?;
+        (begun.elapsed() <= SPREAD_MOST).then(|| now.since(&self.base))
     }
 
-    fn difference(&mut self) -> Option<i64> {
+    fn counters(&mut self) -> Option<Passed> {
         let stat = |link: &mut Netlink, name| link.link(DEVICE).ok()?.stat(name);
         // What left is read first: a packet in flight counts as in the ring, not as taken out.
         let polled = stat(&mut self.rx_link, "rx.packets")?;
         let refused = stat(&mut self.tx_link, "tx.dropped")?;
         let handed = handed_down(&self.tx_snmp)?;
-        Some(handed - refused as i64 - polled as i64)
+        Some(Passed { handed, refused, polled })
     }
 }
 
 /// Packets that IP handed to devices: datagrams, each fragmented one as its fragments.
-fn handed_down(snmp: &File) -> Option<i64> {
+fn handed_down(snmp: &File) -> Option<u64> {
     let mut text = [0u8; SNMP_BYTES];
     let length = snmp.read_at(&mut text, 0).ok()?;
     let entries = snmp::parse(str::from_utf8(&text[..length]).ok()?).ok()?;
     let of = |name| entries.iter().find(|e| e.group == "Ip" && e.name == name).map(|e| e.value);
-    i64::try_from(of("OutRequests")? + of("FragCreates")? - of("FragOKs")?).ok()
+    u64::try_from(of("OutRequests")? + of("FragCreates")? - of("FragOKs")?).ok()
 }

@@ -217,9 +217,15 @@ impl Work {
                 self.put((side, entity, "wait_ns", true), time.wait_ns);
             }
         }
-        if let Some(packets) = self.target.ring.as_mut().and_then(Ring::occupancy) {
-            self.put((Side::Rx, Entity::Ring, "occupancy_packets", false), packets);
-            self.put((Side::Rx, Entity::Ring, "capacity_packets", false), ring::CAPACITY_PACKETS);
+        if let Some(passed) = self.target.ring.as_mut().and_then(Ring::passed) {
+            let mut put = |metric, counter, packets| {
+                self.put((Side::Rx, Entity::Ring, metric, counter), packets);
+            };
+            put("handed_packets", true, passed.handed);
+            put("refused_packets", true, passed.refused);
+            put("polled_packets", true, passed.polled);
+            put("occupancy_packets", false, passed.inside());
+            put("capacity_packets", false, ring::CAPACITY_PACKETS);
         }
         if now >= self.ticks_ns {
             self.ticks_ns = now + TICKS_EVERY_NS;

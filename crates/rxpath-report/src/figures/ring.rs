@@ -1,5 +1,7 @@
-//! The sampled ring between the sender's device and NAPI: packets in it over time, compared with its size.
+//! The sampled ring between the sender's device and NAPI: packets in it over time, compared with its size and with the
+//! published model of it.
 
+use rxpath_model::token_bucket::TokenBucket;
 use rxpath_record::samples::TrialSamples;
 
 use super::roof;
@@ -19,6 +21,14 @@ struct Ring {
     mean: f64,
     /// Samples at which it held at least nine tenths of what fits, and all samples.
     full: (usize, usize),
+    model: Option<Model>,
+}
+
+/// The token bucket over the measured arrivals and releases.
+struct Model {
+    points: Vec<(f64, f64)>,
+    /// Packets that it loses in the window, and those that the ring lost.
+    lost: (f64, u64),
 }
 
 /// Occupancy over time of each variant's median trial; nothing where no ring was sampled.
@@ -33,11 +43,14 @@ pub(super) fn occupancy(run: &Run) -> Option<Figure> {
         caption: "Packets that IP handed to the sending device, minus those dropped because the ring was full, minus those NAPI took \
                   out; the median trial of each variant, inside the measured window. NAPI counts a poll at its end, 64 \
                   packets at most. Each point is the largest value of its stretch; the dashed line is the \
-                  capacity: the driver releases entries sixteen at a time, so up to 15 packets fewer fill the ring."
+                  capacity: the driver releases entries sixteen at a time, so up to 15 packets fewer fill the ring. \
+                  The model is the published token bucket (Wu, Crawford, Bowden 2007) over the same samples: it knows \
+                  the capacity, what arrived and what was taken out, and has to find what is in the ring and what is lost."
             .into(),
         keys: vec![
             Key::stroke(COLOURS[0], DASHES[0], "packets in the ring"),
             Key::stroke(COLOURS[1], DASHES[1], "what fits"),
+            Key::stroke(COLOURS[2], DASHES[2], "by the model"),
         ],
         panels: rings.iter().enumerate().map(|(at, ring)| panel(ring, at)).collect(),
         table: table(&rings),
@@ -49,22 +62,55 @@ fn ring(variant: &str, samples: &TrialSamples) -> Option<Ring> {
     let capacity =
         series(samples, "ring", "capacity_packets")?.values.iter().flatten().copied().max()?;
     let start = *samples.t_ns.first()?;
-    let step = packets.len().div_ceil(POINTS).max(1);
-    let points = packets.chunks(step).enumerate().filter_map(|(at, values)| {
-        let most = values.iter().flatten().copied().max()?;
-        Some(((samples.t_ns.get(at * step)? - start) as f64 / 1e9, most as f64))
-    });
+    let most = |values: &[Option<f64>]| values.iter().flatten().copied().reduce(f64::max);
+    let thinned = |values: &[Option<f64>]| -> Vec<(f64, f64)> {
+        let step = values.len().div_ceil(POINTS).max(1);
+        let points = values.chunks(step).enumerate().filter_map(|(at, values)| {
+            Some(((samples.t_ns.get(at * step)? - start) as f64 / 1e9, most(values)?))
+        });
+        points.collect()
+    };
+    let measured: Vec<Option<f64>> =
+        packets.iter().map(|packets| packets.map(|packets| packets as f64)).collect();
     let seen: Vec<u64> = packets.iter().flatten().copied().collect();
     let full = seen.iter().filter(|packets| **packets * 10 >= capacity * 9).count();
     Some(Ring {
         variant: variant.to_owned(),
         trial: samples.trial,
-        points: points.collect(),
+        points: thinned(&measured),
+        model: model(samples, capacity)
+            .map(|(inside, lost)| Model { points: thinned(&inside), lost }),
         capacity,
         most: seen.iter().copied().max()?,
         mean: seen.iter().sum::<u64>() as f64 / seen.len() as f64,
         full: (full, seen.len()),
     })
+}
+
+/// What the bucket holds at each sample, and what it and the ring lost between the first and the last; nothing for
+/// samples without the counters.
+fn model(samples: &TrialSamples, capacity: u64) -> Option<(Vec<Option<f64>>, (f64, u64))> {
+    let counter = |metric| Some(&series(samples, "ring", metric)?.values);
+    let (handed, refused, polled) =
+        (counter("handed_packets")?, counter("refused_packets")?, counter("polled_packets")?);
+    let all = handed.iter().zip(refused).zip(polled);
+    let mut before: Option<(u64, u64, u64)> = None;
+    let (mut bucket, mut lost) = (TokenBucket::full(capacity), 0);
+    let inside = all.map(|((handed, refused), polled)| {
+        let now = ((*handed)?, (*refused)?, (*polled)?);
+        match before.replace(now) {
+            None => {
+                bucket = TokenBucket::holding(capacity, now.0.saturating_sub(now.1 + now.2));
+            }
+            Some(then) => {
+                bucket.step((now.0 - then.0) as f64, (now.2 - then.2) as f64);
+                lost += now.1 - then.1;
+            }
+        }
+        Some(bucket.occupancy_packets())
+    });
+    let inside = inside.collect();
+    Some((inside, (bucket.lost_packets(), lost)))
 }
 
 fn panel(ring: &Ring, at: usize) -> Panel {
@@ -81,15 +127,19 @@ fn panel(ring: &Ring, at: usize) -> Panel {
     let x = Axis::to(end, "seconds of the window", number::plain);
     let y = Axis::to(top, "packets", number::plain);
     let mut panel = Panel::over_time(("ring", at), &ring.variant, x, y);
-    panel.wide.curves =
-        vec![curve(ring.points.clone(), 0), curve(vec![(0.0, fits), (end, fits)], 1)];
+    let model = ring.model.iter().map(|model| curve(model.points.clone(), 2));
+    let measured = [curve(ring.points.clone(), 0), curve(vec![(0.0, fits), (end, fits)], 1)];
+    panel.wide.curves = measured.into_iter().chain(model).collect();
     panel
 }
 
 fn table(rings: &[Ring]) -> Table {
-    let mut table =
-        Table::new("variant | #trial | #mean | #most | #fits | #samples nine tenths full");
+    let mut table = Table::new(
+        "variant | #trial | #mean | #most | #fits | #samples nine tenths full | #lost in the ring | #lost by the model",
+    );
     for ring in rings {
+        let lost = ring.model.as_ref().map(|model| model.lost);
+        let cell = |lost: Option<String>| lost.unwrap_or_else(|| "–".into());
         table.rows.push(vec![
             ring.variant.clone(),
             ring.trial.to_string(),
@@ -97,6 +147,8 @@ fn table(rings: &[Ring]) -> Table {
             ring.most.to_string(),
             ring.capacity.to_string(),
             number::percent(ring.full.0 as f64, ring.full.1 as f64),
+            cell(lost.map(|(_, ring)| number::count(ring))),
+            cell(lost.map(|(model, _)| number::count(model.round() as u64))),
         ]);
     }
     table
@@ -137,6 +189,30 @@ mod tests {
         assert!(ring.points.len() <= POINTS && ring.most == 255 && ring.full == (1, 1999));
         assert!(ring.points.iter().any(|(_, packets)| *packets > 254.5));
         assert!((ring.mean - 10.12).abs() < 0.01, "{}", ring.mean);
+    }
+
+    #[test]
+    fn the_model_loses_what_arrives_at_a_full_ring() {
+        let mut counted = samples((0..40).map(|ms| Some((20 * ms).min(256))).collect());
+        let n = counted.t_ns.len() as u64;
+        let mut add = |metric: &str, of: fn(u64) -> u64| {
+            let values = (0..n).map(|ms| (ms != 7).then_some(of(ms))).collect();
+            counted.series.push(SampleSeries {
+                metric: metric.into(),
+                counter: true,
+                values,
+                ..counted.series[0].clone()
+            });
+        };
+        add("handed_packets", |ms| 1000 + 20 * ms);
+        add("refused_packets", |ms| (20 * ms).saturating_sub(256));
+        add("polled_packets", |_| 1000);
+        let ring = ring("v", &counted).unwrap();
+        let model = ring.model.unwrap();
+        // The samples' capacity is 255.
+        assert_eq!(model.lost, (525.0, 524));
+        assert_eq!(model.points.len(), 39, "a gap stays a gap");
+        assert!(model.points.iter().all(|(_, packets)| *packets <= 255.0));
     }
 
     #[test]
