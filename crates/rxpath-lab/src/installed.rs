@@ -25,11 +25,14 @@ pub fn check(resolved: &Resolved) -> Result<(), LabError> {
 /// What a variant starts, `taskset` for pinning included.
 fn programs(variant: &Variant) -> impl Iterator<Item = &str> {
     let external = [variant.serve.external(), variant.load.external()].into_iter().flatten();
-    external
-        .flat_map(|external| {
-            let pinned = (!external.cpus.is_empty()).then_some("taskset");
-            [pinned, external.command.first().map(String::as_str)]
-        })
+    let sides = external.map(|side| (!side.cpus.is_empty(), &side.command));
+    let background = &variant.background;
+    let beside =
+        [(!background.cpus.is_empty(), &background.command), (true, &background.victim_command)];
+    sides
+        .chain(beside)
+        .filter_map(|(is_pinned, command)| Some((is_pinned, command.first()?)))
+        .flat_map(|(is_pinned, program)| [is_pinned.then_some("taskset"), Some(program.as_str())])
         .flatten()
 }
 

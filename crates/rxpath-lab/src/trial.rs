@@ -24,6 +24,7 @@ mod steadiness;
 pub mod stolen;
 mod tracing;
 mod unreaped;
+mod victim;
 mod waiting;
 pub mod window;
 pub mod witness;

@@ -4,7 +4,7 @@
 //! The parts of a row add up to its `on_cpu_s`, the rows of tasks to those of CPUs, and those to their windows.
 //! Measured and estimated values are in different fields.
 
-use rxpath_core::Division;
+use rxpath_core::{Division, ReportedTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,22 +27,31 @@ pub struct Stolen {
     pub probe: ProbeUse,
 }
 
-/// A task with known work, pinned to a CPU.
+/// A task with known work, or a user's command, pinned to a CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Victim {
+    /// The command; empty for the known work.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub command: String,
     /// Its CPU.
     pub cpu: u32,
-    /// Its thread.
+    /// Its thread, or the process of the command.
     pub tid: u32,
     /// Time for which it wanted the CPU.
     pub asked_s: f64,
-    /// Time that it had, by the work it did: turns times an undisturbed turn.
-    pub got_by_work_s: f64,
-    /// Time in the gaps of its loop, other tasks' slices included.
-    pub gaps_s: f64,
-    /// An undisturbed turn.
-    pub turn_ns: f64,
+    /// Time that it had, by the work it did: turns times an undisturbed turn. Known work only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub got_by_work_s: Option<f64>,
+    /// Time in the gaps of its loop, other tasks' slices included. Known work only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gaps_s: Option<f64>,
+    /// An undisturbed turn. Known work only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn_ns: Option<f64>,
+    /// CPU time that the command itself reports, where its output format is known (`openssl speed`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<ReportedTime>,
     /// How its time on the CPU was used, by the probe.
     pub time: Division,
     /// Time of `ksoftirqd` and NAPI threads on its CPU: networking that took the CPU from it as tasks do.
@@ -52,6 +61,11 @@ pub struct Victim {
 }
 
 impl Victim {
+    /// Time that it had: by its work where that is known, else the time of its own that the probe counted.
+    pub fn got_s(&self) -> f64 {
+        self.got_by_work_s.unwrap_or(self.time.own_s)
+    }
+
     /// Time that networking took of its CPU: interrupts and softirqs in its time, and the threads that run softirqs.
     pub fn taken_s(&self) -> f64 {
         self.time.taken_s() + self.deferred_s

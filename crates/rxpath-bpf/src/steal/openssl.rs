@@ -4,14 +4,14 @@
 //! `Doing 2048 bits private rsa's for 10s: 15331 2048 bits private RSA's in 9.96s`. **Source** OpenSSL apps/speed.c,
 //! `print_message`, `pkey_print_message` and `print_result`; versions 1.0 to 3.5.
 
-use super::probe::Claim;
+use rxpath_core::ReportedTime;
 
 /// The figures in its output (stderr and stdout), in order. Lines of another form are left out.
-pub fn claims(text: &str) -> Vec<Claim> {
+pub fn claims(text: &str) -> Vec<ReportedTime> {
     text.lines().filter_map(claim).collect()
 }
 
-fn claim(line: &str) -> Option<Claim> {
+fn claim(line: &str) -> Option<ReportedTime> {
     let (asked, got) = line.trim().strip_prefix("Doing ")?.split_once(": ")?;
     let (name, rest) = asked.rsplit_once(" for ")?;
     let (seconds, block) = rest.split_once('s')?;
@@ -27,7 +27,7 @@ fn claim(line: &str) -> Option<Claim> {
         Some(size) => format!("{name}, {size} bytes"),
         None => name.to_owned(),
     };
-    Some(Claim { what, asked_s, got_s, work_count })
+    Some(ReportedTime { what, asked_s, got_s, work_count })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rxpath_core::Division;
+use rxpath_core::{Division, ReportedTime};
 use rxpath_host::{HostError, thread};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,10 +32,9 @@ pub struct Victim {
     /// Time of an undisturbed iteration. Built-in victim only.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub turn_ns: Option<f64>,
-    /// CPU time that the command itself reports, where its output format is known (`openssl speed`). Such figures come
-    /// from times(2), which ticks alias.
+    /// CPU time that the command itself reports, where its output format is known (`openssl speed`).
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub claims: Vec<Claim>,
+    pub claims: Vec<ReportedTime>,
     /// Its exit status, for a command.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exit_code: Option<i32>,
@@ -49,19 +48,6 @@ pub struct Victim {
     /// For which flows, the most packets first.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub taken_for: Vec<TakenFor>,
-}
-
-/// A command's own figure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Claim {
-    /// What it measured: `sha256, 16384 bytes`.
-    pub what: String,
-    /// Seconds that it asked for.
-    pub asked_s: f64,
-    /// Seconds of CPU time that it reports.
-    pub got_s: f64,
-    /// Pieces of work that it did.
-    pub work_count: u64,
 }
 
 /// What the built-in victim saw.

@@ -36,6 +36,7 @@ const BUNDLED: &[(&str, &str)] = &[
     ("http-wrk", include_str!("../../scenarios/http-wrk.toml")),
     ("steal-idle", include_str!("../../scenarios/steal-idle.toml")),
     ("steal-streams", include_str!("../../scenarios/steal-streams.toml")),
+    ("steal-openssl", include_str!("../../scenarios/steal-openssl.toml")),
     ("steal-isolation", include_str!("../../scenarios/steal-isolation.toml")),
     ("steal-compare", include_str!("../../scenarios/steal-compare.toml")),
     ("steal-iperf3", include_str!("../../scenarios/steal-iperf3.toml")),

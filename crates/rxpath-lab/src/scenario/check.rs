@@ -150,6 +150,16 @@ fn background(reader: &Reader<'_>) -> Result<(), FileError> {
             return Err(error(reader, key, wrong, "set background.hogs or background.command"));
         }
     }
+    let key = "background.victim_command";
+    if reader.get(key).is_some() && reader.get("background.victim").is_none() {
+        let wrong = format!("`{key}` runs on the victim's CPU and there is none");
+        return Err(error(
+            reader,
+            key,
+            wrong,
+            "set background.victim to a CPU such as \"@victim\"",
+        ));
+    }
     Ok(())
 }
 

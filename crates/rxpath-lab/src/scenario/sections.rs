@@ -150,6 +150,7 @@ section! {
     /// Load that runs alongside the workload.
     Background in "background" {
         victim: Option<u32>, OneCpu, ALL, "known work on this CPU over the window, which knows what was taken from it; switches observe.steal on";
+        victim_command: Vec<String>, Command, ALL, "a command instead of the known work, from the window's begin to its end; {seconds} in it is the window's length, rounded up";
         hogs: u32, Int(0, 1024), ALL, "busy loops next to the workload, or copies of background.command";
         command: Vec<String>, Command, ALL, "a command instead of the busy loop";
         cpus: CpuList, Cpus, ALL, "CPUs that they take turns on; empty = anywhere";
@@ -209,7 +210,7 @@ section! {
         low_water: Option<u64>, Kind::Bytes(1, 64 * MIB), STREAM, "payload that must wait before the reader is woken";
         receive: Option<String>, Choice(&["read", "trunc", "zerocopy"]), TCP, "how data is taken";
         congestion: Option<String>, Text, TCP, "congestion control of the connections";
-        engine: Option<String>, Choice(&["epoll", "uring", "socket", "xdp", "xdp-drop"]), UDP_HTTP, "how data gets to the program: epoll or uring with HTTP; with UDP a socket, AF_XDP past the stack, or an XDP program that counts and drops";
+        engine: Option<String>, Choice(&["epoll", "uring", "socket", "xdp", "xdp-drop"]), UDP_HTTP, "how data gets to the program: epoll (default) or uring with HTTP; with UDP a socket, AF_XDP past the stack, or an XDP program that counts and drops";
         events: Option<u64>, Int(1, 65_536), HTTP, "events taken per wait";
         trigger: Option<String>, Choice(&["edge", "level"]), HTTP, "when epoll reports a socket";
         epoll_timeout: Option<u64>, Int(0, 60_000), HTTP, "longest wait in ms; 0 = never block";
@@ -260,7 +261,7 @@ section! {
         body: Option<String>, Text, HTTP, "body of the request";
         #[serde(serialize_with = "with_unit")] timeout: Option<Nanos>, Kind::Nanos(1_000_000, 600 * S), HTTP, "longest wait for a reply";
         no_keepalive: bool, Bool, HTTP, "a new connection for each request";
-        engine: Option<String>, Choice(&["epoll", "uring", "socket", "xdp", "xdp-frames"]), UDP_HTTP, "how data gets to the kernel: epoll or uring with HTTP; with UDP a socket, AF_XDP, or an XDP program that the kernel runs for each frame";
+        engine: Option<String>, Choice(&["epoll", "uring", "socket", "xdp", "xdp-frames"]), UDP_HTTP, "how data gets to the kernel: epoll (default) or uring with HTTP; with UDP a socket, AF_XDP, or an XDP program that the kernel runs for each frame";
     }
 }
 

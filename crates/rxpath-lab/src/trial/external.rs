@@ -146,11 +146,14 @@ fn bound(pid: u32, port: u16) -> bool {
         .any(|table| listeners::has_port(&table, port))
 }
 
-fn said(kept: &Mutex<Vec<u8>>) -> String {
+pub(super) fn said(kept: &Mutex<Vec<u8>>) -> String {
     String::from_utf8_lossy(&kept.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
 }
 
-fn keep(mut pipe: impl Read + Send + 'static, kept: &Arc<Mutex<Vec<u8>>>) -> JoinHandle<()> {
+pub(super) fn keep(
+    mut pipe: impl Read + Send + 'static,
+    kept: &Arc<Mutex<Vec<u8>>>,
+) -> JoinHandle<()> {
     let kept = Arc::clone(kept);
     std::thread::spawn(move || {
         let mut chunk = [0u8; 8192];

@@ -7,7 +7,7 @@
 use rxpath_bpf::account::Account;
 use rxpath_bpf::account::calibrate::{self, Calibration};
 use rxpath_core::{Nanos, Warning};
-use rxpath_host::{HostError, thread};
+use rxpath_host::{HostError, Owner, thread};
 use rxpath_record::ledger::DropReason;
 use rxpath_record::stolen::Stolen;
 use rxpath_record::traced::Traced;
@@ -15,6 +15,7 @@ use rxpath_record::traced::Traced;
 use super::reasons::Reasons;
 use super::stolen::StolenTime;
 use super::tracing::Tracing;
+use super::victim::Victim;
 use crate::error::LabError;
 use crate::scenario::spec::{Observe, Resolved, Variant};
 use crate::testbed::Testbed;
@@ -50,7 +51,7 @@ impl Observers {
         let Observe { sample_interval: _, drops, steal, trace } = variant.observe;
         let not_calibrated = || Calibration::none("it was not measured");
         let calibration = || calibration.cloned().unwrap_or_else(not_calibrated);
-        let stolen = || StolenTime::start(calibration(), variant.background.victim);
+        let stolen = || StolenTime::start(calibration(), Victim::of(&variant.background));
         Ok(Self {
             reasons: drops.then(Reasons::start).transpose()?,
             stolen: steal.then(stolen).transpose()?,
@@ -59,14 +60,19 @@ impl Observers {
     }
 
     /// The window begins.
-    pub fn open(&mut self, measure: Nanos) -> Result<(), HostError> {
+    pub fn open(&mut self, measure: Nanos, owner: Option<&Owner>) -> Result<(), LabError> {
         if let Some(tracing) = &mut self.tracing {
             tracing.open(measure)?;
         }
         if let Some(stolen) = &mut self.stolen {
-            stolen.open(measure)?;
+            stolen.open(measure, owner)?;
         }
         Ok(())
+    }
+
+    /// The victim's process, where it has one of its own.
+    pub fn victim_pid(&self) -> Option<i32> {
+        self.stolen.as_ref()?.victim_pid()
     }
 
     /// To be called now and then while the window lasts.
@@ -80,7 +86,7 @@ impl Observers {
     }
 
     /// The window ends.
-    pub fn close(&mut self, testbed: &dyn Testbed, seen: &mut Observed) -> Result<(), HostError> {
+    pub fn close(&mut self, testbed: &dyn Testbed, seen: &mut Observed) -> Result<(), LabError> {
         // First what only has to be read: the account waits for its victim.
         if let Some(tracing) = self.tracing.take() {
             let (found, warnings) = tracing.close(testbed)?;

@@ -338,7 +338,8 @@ impl Trial<'_> {
             witness.begin();
         }
         let first = self.testbed.snapshot();
-        self.observers.open(self.config.trials.measure)?;
+        self.observers.open(self.config.trials.measure, self.config.owner)?;
+        ours.pids.extend(self.observers.victim_pid());
         self.pass(from.t_ns + self.config.trials.measure.0, "measure")?;
         self.observers.close(self.testbed, &mut self.observed)?;
         let last = self.testbed.snapshot();

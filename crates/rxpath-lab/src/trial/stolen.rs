@@ -6,13 +6,17 @@ use std::time::{Duration, Instant};
 use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
-use rxpath_bpf::steal::probe::{self, Victim as Probed};
 use rxpath_bpf::steal::{self, Evidence, Kind, Steal, TaskTime};
 use rxpath_bpf::{Probe, ProbeCost, steal::TakenBy as Polls};
-use rxpath_core::{Nanos, Warning};
+use rxpath_core::{Nanos, ReportedTime, Warning};
 use rxpath_host::procfs::softnet;
-use rxpath_host::{HostError, Root};
-use rxpath_record::stolen::{CpuPaid, InterruptCost, ProbeUse, Stolen, TakenBy, TaskPaid, Victim};
+use rxpath_host::{HostError, Owner, Root};
+use rxpath_record::stolen::{
+    CpuPaid, InterruptCost, ProbeUse, Stolen, TakenBy, TaskPaid, Victim as VictimRecord,
+};
+
+use super::victim::{Running, Victim};
+use crate::error::LabError;
 
 /// Tasks with less time than this share of the window are one row.
 const LITTLE: f64 = 0.001;
@@ -21,7 +25,7 @@ const LITTLE: f64 = 0.001;
 pub struct StolenTime {
     account: Account,
     calibration: Calibration,
-    victim: Option<u32>,
+    victim: Option<Victim>,
     open: Option<Open>,
 }
 
@@ -32,22 +36,21 @@ struct Open {
     reader_cpu: Duration,
     begun: Instant,
     meter: PartMeter,
-    victim: Option<std::thread::JoinHandle<Result<probe::Ran, HostError>>>,
+    victim: Option<Running>,
 }
 
 impl StolenTime {
     /// Loads, attaches, and begins to count.
-    pub fn start(calibration: Calibration, victim: Option<u32>) -> Result<Self, HostError> {
+    pub fn start(calibration: Calibration, victim: Option<Victim>) -> Result<Self, HostError> {
         Ok(Self { account: Account::start()?, calibration, victim, open: None })
     }
 
     /// Begins the window; the victim runs all of it.
-    pub fn open(&mut self, measure: Nanos) -> Result<(), HostError> {
-        let measure = measure.as_duration();
+    pub fn open(&mut self, measure: Nanos, owner: Option<&Owner>) -> Result<(), LabError> {
         let cpu_before = own_cpu();
-        let meter = PartMeter::start(&[self.account.loaded()], measure)?;
+        let meter = PartMeter::start(&[self.account.loaded()], measure.as_duration())?;
         let (handled, before) = (handled(), self.account.read()?);
-        let victim = self.victim.map(|cpu| std::thread::spawn(move || probe::run(cpu, measure)));
+        let victim = self.victim.as_ref().map(|it| it.start(measure, owner)).transpose()?;
         self.open = Some(Open {
             before,
             handled,
@@ -66,19 +69,20 @@ impl StolenTime {
         }
     }
 
+    /// The victim's process, where it has one of its own.
+    pub fn victim_pid(&self) -> Option<i32> {
+        self.open.as_ref()?.victim.as_ref()?.pid()
+    }
+
     /// Ends the window, once the victim is done, and says who paid.
-    pub fn close(self) -> Result<(Stolen, Vec<Warning>), HostError> {
+    pub fn close(self) -> Result<(Stolen, Vec<Warning>), LabError> {
         let Some(mut open) = self.open else { return Ok((Stolen::default(), Vec::new())) };
-        let ran = match open.victim.map(std::thread::JoinHandle::join) {
-            Some(Ok(ran)) => Some(ran?),
-            Some(Err(_)) => return Err(HostError::kernel("run the victim's thread", libc_eintr())),
-            None => None,
-        };
+        let ended = open.victim.map(Running::finish).transpose()?;
         let cpu_before = own_cpu();
         let (after, handled) = (self.account.read()?, handled());
         let reader_cpu = open.reader_cpu + own_cpu().saturating_sub(cpu_before);
         let cost = open.meter.stop().over(open.begun.elapsed(), self.account.loaded(), reader_cpu);
-        let (steal, warnings) = steal::answer(Evidence {
+        let (steal, mut warnings) = steal::answer(Evidence {
             before: &open.before,
             after: &after,
             calibration: self.calibration,
@@ -92,14 +96,13 @@ impl StolenTime {
             let both = of(&handled).zip(of(&open.handled));
             cpu.landed_packets = both.map(|(now, then)| u64::from(now.wrapping_sub(then)));
         }
-        stolen.victim = ran.zip(self.victim).map(|(ran, cpu)| victim(&ran, cpu, &steal));
+        stolen.victim = ended.zip(self.victim).map(|(ended, Victim { cpu, .. })| {
+            let deferred = steal.cpus.iter().find(|row| row.cpu == cpu);
+            let deferred_s = deferred.map_or(0.0, |row| row.deferred_s);
+            VictimRecord { deferred_s, ..ended.record(cpu, &steal.tasks, &mut warnings) }
+        });
         Ok((stolen, warnings))
     }
-}
-
-/// The errno of a thread that came to no end.
-fn libc_eintr() -> i32 {
-    nix::errno::Errno::EINTR as i32
 }
 
 /// Packets that each CPU's softirqs have handled; empty where it can't be read.
@@ -179,29 +182,13 @@ fn task(of: &TaskTime) -> TaskPaid {
     }
 }
 
-fn taken_by(of: &Polls) -> TakenBy {
+pub(super) fn taken_by(of: &Polls) -> TakenBy {
     TakenBy {
         dev: of.dev.clone(),
         napi_id: of.napi_id,
         net_s: of.net_s,
         polls_count: of.polls_count,
         packets: of.packets,
-    }
-}
-
-fn victim(ran: &probe::Ran, cpu: u32, steal: &Steal) -> Victim {
-    let probed = Probed::built_in(ran, &steal.tasks);
-    let deferred = steal.cpus.iter().find(|row| row.cpu == cpu).map_or(0.0, |row| row.deferred_s);
-    Victim {
-        cpu,
-        tid: ran.tid,
-        asked_s: probed.asked_s,
-        got_by_work_s: probed.got_by_work_s.unwrap_or_default(),
-        gaps_s: probed.gaps_s.unwrap_or_default(),
-        turn_ns: probed.turn_ns.unwrap_or_default(),
-        time: probed.time,
-        deferred_s: deferred,
-        taken_by: probed.taken_by.iter().map(taken_by).collect(),
     }
 }
 
@@ -232,7 +219,7 @@ pub fn metrics(stolen: &Stolen, moved: Moved<'_>, all: &mut BTreeMap<String, f64
     if packets > 0.0 {
         put("receive_cpu_s_per_mpacket", (network_s + receivers_s) / packets);
     }
-    let taken_s = stolen.victim.as_ref().map(Victim::taken_s);
+    let taken_s = stolen.victim.as_ref().map(VictimRecord::taken_s);
     for (per, rate) in
         [("gbit", moved.delivered_bps.unwrap_or(0.0) / 1e9), ("mpacket", moved.delivered_pps / 1e6)]
     {
@@ -246,9 +233,11 @@ pub fn metrics(stolen: &Stolen, moved: Moved<'_>, all: &mut BTreeMap<String, f64
     }
     let Some(victim) = &stolen.victim else { return };
     if victim.asked_s > 0.0 {
-        put("victim_got_ratio", victim.got_by_work_s / victim.asked_s);
+        put("victim_got_ratio", victim.got_s() / victim.asked_s);
         put("victim_taken_ratio", victim.taken_s() / victim.asked_s);
     }
+    let claimed = |of: fn(&ReportedTime) -> f64| victim.claims.iter().map(of).sum::<f64>();
+    put("victim_claimed_ratio", claimed(|claim| claim.got_s) / claimed(|claim| claim.asked_s));
     let landed = |cpu: &CpuPaid| cpu.landed_packets.map(|packets| packets as f64);
     let everywhere: f64 = stolen.cpus.iter().filter_map(landed).sum();
     let here = stolen.cpus.iter().find(|row| row.cpu == victim.cpu).and_then(landed);
@@ -278,13 +267,13 @@ mod tests {
         };
         let stolen = Stolen {
             window_s: 2.0,
-            victim: Some(Victim {
+            victim: Some(VictimRecord {
                 cpu: 1,
                 asked_s: 2.0,
-                got_by_work_s: 1.5,
+                got_by_work_s: Some(1.5),
                 time: Division { net_rx_s: 0.3, ..Division::default() },
                 deferred_s: 0.1,
-                ..Victim::default()
+                ..VictimRecord::default()
             }),
             cpus: vec![cpu(0, 0.2, 25), cpu(1, 0.4, 75)],
             tasks: vec![task(7, 0.5), task(8, 0.9)],

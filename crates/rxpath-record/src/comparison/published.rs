@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::wording::{step, times};
 
-/// A published result: the shape to compare with, never a value of this host.
+/// A published result: the shape to compare with, never a value of this host. One that was published without values has
+/// neither ratio nor difference.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
@@ -15,7 +16,7 @@ pub struct Published {
     /// `variant - base`, in the unit of the metric: for shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<f64>,
-    /// The figures as they were published: `24.56 us against 33.56 us on average`.
+    /// The figures as they were published, or what was said without any: `24.56 us against 33.56 us on average`.
     pub figures: String,
     /// Who, what, when.
     pub source: String,
@@ -38,9 +39,7 @@ impl Published {
             (None, Some(difference)) if !difference.is_finite() => {
                 Some(("difference", "give a number"))
             }
-            (Some(_), Some(_)) | (None, None) => {
-                Some(("ratio", "give one of ratio and difference"))
-            }
+            (Some(_), Some(_)) => Some(("ratio", "give one of ratio and difference")),
             _ => None,
         }
     }
@@ -50,7 +49,7 @@ impl Published {
         let amount = match (self.ratio, self.difference) {
             (Some(ratio), _) => times(ratio),
             (None, Some(difference)) => step(metric, difference),
-            (None, None) => "no figure".into(),
+            (None, None) => return format!("{} ({}; {})", self.figures, self.source, self.machine),
         };
         format!("{amount} ({}; {}; {})", self.figures, self.source, self.machine)
     }
@@ -77,13 +76,16 @@ mod tests {
         assert!(made(Some(3.8), None).text("achieved_rps").starts_with("3.80 times ("));
         let share = made(None, Some(0.6)).text("victim_taken_ratio");
         assert!(share.starts_with("+60.00 percentage points ("), "{share}");
+        let text = made(None, None).text("achieved_rps");
+        assert_eq!(text, "1 against 2 (Someone 2020; a host)");
     }
 
     #[test]
     fn what_is_not_a_figure_is_said() {
         assert_eq!(made(Some(1.0), None).fault(), None);
         assert_eq!(made(None, Some(-0.1)).fault(), None);
-        for (ratio, difference) in [(None, None), (Some(1.0), Some(1.0)), (Some(0.0), None)] {
+        assert_eq!(made(None, None).fault(), None);
+        for (ratio, difference) in [(Some(1.0), Some(1.0)), (Some(0.0), None)] {
             assert_eq!(made(ratio, difference).fault().unwrap().0, "ratio");
         }
         let silent = Published { source: " ".into(), ..made(Some(1.0), None) };

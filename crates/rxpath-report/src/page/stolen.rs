@@ -1,8 +1,8 @@
 //! The cost of networking: what the victim got, what was taken from it and by what, and the cost of the traffic.
 
 use maud::{Markup, html};
-use rxpath_core::Division;
 use rxpath_core::number::grouped;
+use rxpath_core::{Division, ReportedTime};
 use rxpath_record::manifest::VariantSummary;
 use rxpath_record::stolen::{Stolen, TakenBy, Victim};
 
@@ -51,7 +51,7 @@ fn seconds(value: f64) -> String {
 /// The victims of the variants that have one, for the page and for Markdown.
 pub(crate) fn victims(rows: &[Row<'_>]) -> Table {
     let mut table = Table::new(
-        "variant | #CPU | #asked | #got, by its work | #top shows | #taken | \
+        "variant | what | #CPU | #asked | #got | #it says itself | #top shows | #taken | \
          #of it estimated | #ksoftirqd and NAPI threads | #other tasks ran | by whom",
     );
     for (variant, stolen) in rows {
@@ -61,9 +61,11 @@ pub(crate) fn victims(rows: &[Row<'_>]) -> Table {
         let time = &victim.time;
         table.rows.push(vec![
             variant.name.clone(),
+            what(victim).to_owned(),
             victim.cpu.to_string(),
             seconds(victim.asked_s),
-            share(victim.got_by_work_s),
+            share(victim.got_s()),
+            claimed(victim),
             share(time.tick_view_s),
             share(time.taken_s()),
             seconds(time.irq_entry_estimated_s + time.hypervisor_steal_s),
@@ -73,6 +75,19 @@ pub(crate) fn victims(rows: &[Row<'_>]) -> Table {
         ]);
     }
     table
+}
+
+fn what(victim: &Victim) -> &str {
+    if victim.command.is_empty() { "known work" } else { &victim.command }
+}
+
+/// What the command says of its own CPU time.
+fn claimed(victim: &Victim) -> String {
+    let one = |claim: &ReportedTime| {
+        format!("{} ({})", seconds(claim.got_s), number::percent(claim.got_s, claim.asked_s))
+    };
+    let said: Vec<String> = victim.claims.iter().map(one).collect();
+    if said.is_empty() { "–".into() } else { said.join("; ") }
 }
 
 /// Time of other tasks on the victim's CPU, without the threads that run softirqs.

@@ -25,7 +25,7 @@ fn each_error_names_its_line_and_what_would_be_right() {
             "t.toml:8: variants differ in `load.capacity_slo`, and one capacity is searched for all of them; write it once under [load], or make two scenarios",
         ),
         (
-            "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n[[compare]]\nvariant = \"b\"\npublished = { figures = \"1 against 2\", source = \"S\", machine = \"M\" }",
+            "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n[[compare]]\nvariant = \"b\"\npublished = { ratio = 2.0, difference = 1.0, figures = \"1 against 2\", source = \"S\", machine = \"M\" }",
             "t.toml:8: `published.ratio` is missing or not usable; give one of ratio and difference",
         ),
         ("[serve]\nrate = 1", "t.toml:3: [serve] has no key `rate`; `rate` belongs to [load]"),
