@@ -58,6 +58,9 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("flow", |bytes| text(bytes, |t| drop(t.parse::<Flow>()))),
     ("http_response", http_response),
     ("http_url", |bytes| text(bytes, |t| drop(t.parse::<Url>()))),
+    ("export_request", |bytes| {
+        let _ = rxpath_export::answer(bytes);
+    }),
     ("http_request", |bytes| assert!(dialogue::fuzz(bytes), "pieces make no difference")),
     ("interrupts", |bytes| text(bytes, |t| drop(interrupts::parse(t)))),
     ("ioctl_answers", ioctl_answers),

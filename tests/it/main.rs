@@ -16,6 +16,7 @@ mod corpus;
 mod dependency_rule;
 mod diagnose;
 mod docs;
+mod export;
 mod forbidden;
 mod hosts;
 mod http;

@@ -12,6 +12,7 @@ mod demo;
 pub mod diagnose;
 mod doctor;
 pub mod explain;
+pub mod export;
 pub mod gate;
 pub mod lab_args;
 pub mod list;
@@ -86,6 +87,8 @@ commands! {
     Steal(steal::StealCommand),
     /// The live receive path, stage by stage: rates, drops, queues, CPU time; can be recorded and replayed
     Watch(watch::WatchCommand),
+    /// Metrics of the live receive path for Prometheus, on a port or as a file
+    Export(export::ExportCommand),
     /// Predict what the receive path can carry: fluid bounds, queueing formulas, simulation
     Model(model::ModelCommand),
     /// Change the host's settings: plan, apply, verify, undo

@@ -72,6 +72,16 @@ fn metrics() -> String {
     out
 }
 
+fn exported() -> String {
+    let mut out = String::from("| metric | kind | labels | meaning |\n|---|---|---|---|\n");
+    for metric in rxpath_export::METRICS {
+        let kind = format!("{:?}", metric.kind).to_lowercase();
+        let labels = metric.labels.join(", ");
+        writeln!(out, "| `{}` | {kind} | {labels} | {} |", metric.name, metric.what).unwrap();
+    }
+    out
+}
+
 /// The short help of every command, in the order of the top page.
 fn commands() -> String {
     let mut out = String::new();
@@ -135,6 +145,11 @@ fn the_table_of_scenario_keys_is_that_of_the_reader() {
 #[test]
 fn the_table_of_metrics_is_that_of_the_comparisons() {
     is_generated("metrics.md", &metrics());
+}
+
+#[test]
+fn the_table_of_exported_metrics_is_that_of_the_exporter() {
+    is_generated("export.md", &exported());
 }
 
 #[test]

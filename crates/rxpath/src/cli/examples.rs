@@ -217,6 +217,15 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "export",
+        &[
+            ("rxpath export", "for Prometheus, on 127.0.0.1:10077"),
+            ("rxpath export --once", "one window of 10 s, to the terminal"),
+            ("rxpath export --textfile /var/lib/node_exporter/rxpath.prom", "for node_exporter"),
+            ("rxpath export --listen unix:/run/rxpath.sock", "for a proxy with TLS"),
+        ],
+    ),
+    (
         "model",
         &[(
             "rxpath model bounds --arrival-rate 400k --size 32 --stall 10ms",

@@ -11,7 +11,7 @@ use crate::output::width;
 
 /// The commands, grouped by task.
 pub const GROUPS: [(&str, &[&str]); 6] = [
-    ("This host", &["check", "explain", "watch", "diagnose", "trace", "steal", "doctor"]),
+    ("This host", &["check", "explain", "watch", "export", "diagnose", "trace", "steal", "doctor"]),
     ("Change it", &["tune"]),
     ("Traffic", &["serve", "load"]),
     (

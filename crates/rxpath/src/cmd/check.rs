@@ -228,7 +228,7 @@ impl CheckCommand {
     /// Reads suppressions from the named file, or from the host's own file if it exists.
     ///
     /// A captured tree is another host: this host's file does not apply to it.
-    fn suppressions(&self) -> Result<Vec<Suppression>, Failure> {
+    pub fn suppressions(&self) -> Result<Vec<Suppression>, Failure> {
         let path = match &self.config {
             Some(path) => path.clone(),
             None if self.sysroot.is_none() && Path::new(CONFIG).exists() => PathBuf::from(CONFIG),

@@ -102,6 +102,24 @@ impl<'a> Wait<'a> {
         Ok(())
     }
 
+    /// Sleeps until then, or until a signal arrives.
+    pub fn until_time(&mut self, due: Instant) -> io::Result<()> {
+        while self.signal().is_none() {
+            let left = due.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let mut signal = [PollFd::new(self.interrupt.as_fd(), PollFlags::POLLIN)];
+            // Rounded up: what is left of a millisecond would be polled for.
+            let left_ms = left.as_micros().div_ceil(1000).min(60_000) as u16;
+            match poll(&mut signal, PollTimeout::from(left_ms)) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
     /// The signal that ended it.
     pub fn signal(&self) -> Option<i32> {
         self.interrupt.caught()

@@ -146,7 +146,7 @@ impl WatchCommand {
         let mut wait = Wait::new(interrupt);
         loop {
             let due = source.due();
-            wait.until(|_| Instant::now() >= due)?;
+            wait.until_time(due)?;
             if let Some(signal) = wait.signal() {
                 told(recorder);
                 return Ok(Exit::Signal(signal));

@@ -1,0 +1,195 @@
+//! The metrics: one row each, and their values.
+
+use std::collections::BTreeMap;
+
+use prometheus::core::Collector;
+use prometheus::{CounterVec, GaugeVec, Opts, Registry, TextEncoder};
+
+use crate::top::Top;
+
+/// Whether a metric can fall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It never falls while the process lives.
+    Counter,
+    /// It is what it is now.
+    Gauge,
+}
+
+/// A metric that is exported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// Its name; ends with its unit, and with `_total` for a counter.
+    pub name: &'static str,
+    /// Whether it can fall.
+    pub kind: Kind,
+    /// Its labels.
+    pub labels: &'static [&'static str],
+    /// What it is, and where it comes from.
+    pub what: &'static str,
+}
+
+macro_rules! metrics {
+    ($($name:ident = $kind:ident $text:literal $labels:expr, $what:literal;)*) => {
+        $(pub(crate) const $name: &str = $text;)*
+        /// Every metric of the exporter.
+        pub const METRICS: &[Metric] =
+            &[$(Metric { name: $text, kind: Kind::$kind, labels: &$labels, what: $what }),*];
+    };
+}
+
+#[rustfmt::skip]
+metrics! {
+    BUILD = Gauge "rxpath_build_info" ["version"], "1; the version of this program";
+    WINDOWS = Counter "rxpath_window_seconds_total" [], "time that the other counters are about";
+    COUNTED = Gauge "rxpath_counted_ratio" ["probe"], "share of the last window that these probes counted; their values are scaled to the whole window";
+    PROBE_UP = Gauge "rxpath_probe_up" [], "1 while the BPF probes run, 0 with counters alone";
+    NOT_READ = Gauge "rxpath_not_read" ["what"], "1 for each thing that could not be read in the last window; its series are missing or do not grow";
+    AGENT_CPU = Counter "rxpath_agent_cpu_seconds_total" ["part"], "CPU time of this program: user = its threads, bpf = its BPF programs, by the last measurement";
+    AGENT_MEMORY = Gauge "rxpath_agent_memory_bytes" ["kind"], "memory of this program: rss, and the maps of its BPF programs";
+    AGENT_LOST = Counter "rxpath_agent_lost_total" [], "slices, polls and drops that found no room in the probes' maps";
+    PASSED = Counter "rxpath_stage_passed_total" ["stage", "unit"], "what passed a stage of this network namespace: packets, interrupts or datagrams read";
+    LOST = Counter "rxpath_stage_lost_packets_total" ["stage"], "packets lost in a stage of this network namespace, each at one stage only";
+    STAGE_CPU = Counter "rxpath_stage_cpu_seconds_total" ["stage"], "CPU time spent in a stage, all CPUs together";
+    DROPPED = Counter "rxpath_dropped_packets_total" ["reason", "protocol", "netns"], "packets dropped, by the kernel's reason (skb:kfree_skb) or by the counter of the place; netns is host for this network namespace";
+    SOFTIRQ_CPU = Counter "rxpath_softirq_cpu_seconds_total" [], "CPU time in network softirqs and polls of NAPI threads, all CPUs together";
+    BUSIEST = Gauge "rxpath_softirq_busiest_cpu_ratio" [], "share of the last window that the CPU with the most network softirqs spent in them";
+    SQUEEZED = Counter "rxpath_softirq_squeezed_total" [], "NET_RX runs that ended with work left (softnet_stat time_squeeze)";
+    STOLEN = Counter "rxpath_task_cpu_stolen_seconds_total" ["task", "by"], "CPU time taken from a program while it was on a CPU, by network softirqs or by others (interrupts, other softirqs, the hypervisor)";
+    LATENCY = Gauge "rxpath_stage_latency_seconds" ["stage", "quantile"], "latency between two stages in the last window, upper end of a power-of-two bucket";
+    LATENCIES = Counter "rxpath_stage_latencies_total" ["stage"], "latencies measured";
+    LIMITED = Gauge "rxpath_path_limited" ["stage"], "1 for the stage that limited reception in the last window, by the rules of rxpath diagnose";
+    LIMITED_S = Counter "rxpath_path_limited_seconds_total" ["stage"], "time in which this stage was the verdict";
+    CONFIDENCE = Gauge "rxpath_path_verdict_confidence" [], "confidence of that verdict: 1 weak, 2 fair, 3 strong";
+    FINDINGS = Gauge "rxpath_check_findings" ["severity"], "findings of the last check of settings";
+    FINDING = Gauge "rxpath_check_finding_info" ["rule", "severity", "object"], "1 for each finding; rxpath explain RULE says more";
+    UNJUDGED = Gauge "rxpath_check_unjudged" [], "rules that the last check could not judge";
+    CHECKED_AT = Gauge "rxpath_check_timestamp_seconds" [], "Unix time of the last check";
+    FINGERPRINT = Gauge "rxpath_config_fingerprint" [], "the first 48 bits of the fingerprint of this host's settings: hosts with the same number are set alike";
+}
+
+/// Reasons of drops with a series of their own.
+const REASONS: usize = 48;
+/// Programs with series of their own.
+const TASKS: usize = 16;
+
+/// The values of all metrics.
+#[derive(Debug)]
+pub struct Families {
+    registry: Registry,
+    counters: BTreeMap<&'static str, CounterVec>,
+    gauges: BTreeMap<&'static str, GaugeVec>,
+    pub(crate) reasons: Top<[String; 3]>,
+    pub(crate) tasks: Top<String>,
+    pub(crate) lost_before: u64,
+    /// Inode of the network namespace that is `host`.
+    pub(crate) netns: u32,
+}
+
+impl Families {
+    /// All metrics, of this version of the program and this network namespace.
+    ///
+    /// # Errors
+    /// When two metrics have one name, which a test rules out.
+    pub fn new(version: &str, netns: u32) -> Result<Self, prometheus::Error> {
+        let registry = Registry::new();
+        let (mut counters, mut gauges) = (BTreeMap::new(), BTreeMap::new());
+        for metric in METRICS {
+            let opts = Opts::new(metric.name, metric.what);
+            let collector: Box<dyn Collector> = match metric.kind {
+                Kind::Counter => {
+                    let made = CounterVec::new(opts, metric.labels)?;
+                    counters.insert(metric.name, made.clone());
+                    Box::new(made)
+                }
+                Kind::Gauge => {
+                    let made = GaugeVec::new(opts, metric.labels)?;
+                    gauges.insert(metric.name, made.clone());
+                    Box::new(made)
+                }
+            };
+            registry.register(collector)?;
+        }
+        let families = Self {
+            registry,
+            counters,
+            gauges,
+            reasons: Top::new(REASONS),
+            tasks: Top::new(TASKS),
+            lost_before: 0,
+            netns,
+        };
+        families.set(BUILD, &[version], 1.0);
+        Ok(families)
+    }
+
+    /// Adds to a counter. What is no number, or would make it fall, adds nothing; the series is there all the same.
+    pub(crate) fn add(&self, name: &'static str, labels: &[&str], amount: f64) {
+        let series =
+            self.counters.get(name).map(|family| family.get_metric_with_label_values(labels));
+        if let Some(Ok(series)) = series {
+            series.inc_by(if amount.is_finite() { amount.max(0.0) } else { 0.0 });
+        }
+    }
+
+    /// Sets a gauge.
+    pub(crate) fn set(&self, name: &'static str, labels: &[&str], value: f64) {
+        let series =
+            self.gauges.get(name).map(|family| family.get_metric_with_label_values(labels));
+        if let Some(Ok(series)) = series {
+            series.set(value);
+        }
+    }
+
+    /// Forgets all series of a gauge.
+    pub(crate) fn clear(&self, name: &'static str) {
+        if let Some(family) = self.gauges.get(name) {
+            family.reset();
+        }
+    }
+
+    /// Removes a series of a counter, whose time goes to another one from now on.
+    pub(crate) fn remove(&self, name: &'static str, labels: &[&str]) {
+        if let Some(family) = self.counters.get(name) {
+            // It was there: nothing else removes series.
+            let _ = family.remove_label_values(labels);
+        }
+    }
+
+    /// Memory of this process.
+    pub fn own_memory(&self, rss_bytes: u64) {
+        self.set(AGENT_MEMORY, &["rss"], rss_bytes as f64);
+    }
+
+    /// The page, in Prometheus' text format 0.0.4.
+    ///
+    /// # Errors
+    /// When a metric cannot be written, which its types rule out.
+    pub fn text(&self) -> Result<String, prometheus::Error> {
+        TextEncoder::new().encode_to_string(&self.registry.gather())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_their_kind_and_unit() {
+        for metric in METRICS {
+            let is_total = metric.name.ends_with("_total");
+            assert_eq!(is_total, metric.kind == Kind::Counter, "{}", metric.name);
+            assert!(metric.name.starts_with("rxpath_") && !metric.what.is_empty());
+        }
+        Families::new("1", 1).unwrap();
+    }
+
+    #[test]
+    fn a_counter_does_not_fall() {
+        let families = Families::new("1", 1).unwrap();
+        for amount in [2.0, -1.0, f64::NAN, f64::NEG_INFINITY] {
+            families.add(WINDOWS, &[], amount);
+        }
+        assert!(families.text().unwrap().contains("\nrxpath_window_seconds_total 2\n"));
+    }
+}

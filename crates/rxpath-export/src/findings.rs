@@ -1,0 +1,65 @@
+//! What a check of the settings found.
+
+use crate::families::{CHECKED_AT, FINDING, FINDINGS, FINGERPRINT, Families, UNJUDGED};
+
+/// Findings with a series of their own.
+const FINDINGS_MOST: usize = 48;
+/// Bits of the fingerprint that a number of the text format holds exactly.
+const FINGERPRINT_DIGITS: usize = 12;
+
+/// The answer of `rxpath check`, as far as it is exported.
+#[derive(Clone, Debug, Default)]
+pub struct Checked {
+    /// Rule, severity and device (empty where the rule is about the host) of each finding.
+    pub findings: Vec<(String, &'static str, String)>,
+    /// Rules that could not be judged.
+    pub unjudged_count: usize,
+    /// Fingerprint of the settings, hexadecimal.
+    pub fingerprint: String,
+    /// When it was made, Unix time.
+    pub at_unix_s: f64,
+}
+
+impl Families {
+    /// Takes over what a check found; it replaces what the one before found.
+    pub fn check(&self, checked: &Checked) {
+        self.clear(FINDING);
+        for severity in ["info", "warn", "fail"] {
+            let count = checked.findings.iter().filter(|(_, of, _)| *of == severity).count();
+            self.set(FINDINGS, &[severity], count as f64);
+        }
+        for (rule, severity, object) in checked.findings.iter().take(FINDINGS_MOST) {
+            self.set(FINDING, &[rule, severity, object], 1.0);
+        }
+        self.set(UNJUDGED, &[], checked.unjudged_count as f64);
+        self.set(CHECKED_AT, &[], checked.at_unix_s);
+        let digits = checked.fingerprint.get(..FINGERPRINT_DIGITS);
+        if let Some(number) = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
+            self.set(FINGERPRINT, &[], number as f64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_check_replaces_an_earlier_one() {
+        let families = Families::new("1", 1).unwrap();
+        let finding = ("ring-size".to_owned(), "warn", "eth0".to_owned());
+        let first = Checked {
+            findings: vec![finding],
+            unjudged_count: 2,
+            fingerprint: "ffffffffffff0123".into(),
+            at_unix_s: 1e9,
+        };
+        families.check(&first);
+        let text = families.text().unwrap();
+        assert!(text.contains("rule=\"ring-size\"") && text.contains("severity=\"warn\"} 1"));
+        assert!(text.contains("rxpath_config_fingerprint 281474976710655\n"), "{text}");
+        families.check(&Checked::default());
+        let text = families.text().unwrap();
+        assert!(!text.contains("ring-size") && text.contains("findings{severity=\"warn\"} 0"));
+    }
+}

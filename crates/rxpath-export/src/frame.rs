@@ -1,0 +1,321 @@
+//! What a frame of the live view adds to the metrics: rates times the window's length, so that each counter holds what was
+//! counted.
+
+use std::collections::BTreeMap;
+
+use rxpath_record::verdict::{Confidence, Stage};
+use rxpath_record::watch::{DropRow, Frame, StageRow, TaskRow};
+use serde::Serialize;
+
+use crate::families::{
+    AGENT_CPU, AGENT_LOST, AGENT_MEMORY, BUSIEST, CONFIDENCE, COUNTED, DROPPED, Families,
+    LATENCIES, LATENCY, LIMITED, LIMITED_S, LOST, NOT_READ, PASSED, PROBE_UP, SOFTIRQ_CPU,
+    SQUEEZED, STAGE_CPU, STOLEN, WINDOWS,
+};
+
+/// A label for what has no series of its own.
+const OTHER: &str = "other";
+/// A gap that is there by design: what the verdict of a frame does not judge.
+const BY_DESIGN: &str = "verdict";
+
+/// The word that results have for a value.
+fn word(value: impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => String::new(),
+    }
+}
+
+impl Families {
+    /// Adds a window. `name_of` tells the name of a process, where it is still there.
+    pub fn frame(&mut self, frame: &Frame, name_of: impl Fn(u32) -> Option<String>) {
+        let window_s = frame.window_s;
+        self.add(WINDOWS, &[], window_s);
+        for row in &frame.stages {
+            self.stage(row, window_s);
+        }
+        self.drops(&frame.drops, window_s);
+        self.softirqs(frame);
+        self.tasks(&frame.tasks, window_s, name_of);
+        self.latency(frame);
+        self.verdict(frame);
+        self.own(frame);
+    }
+
+    /// A value that could not be read makes no series: 0 would say that nothing was there.
+    fn stage(&self, row: &StageRow, window_s: f64) {
+        let stage = word(row.stage);
+        if let Some(rate) = row.rate_per_s.value() {
+            self.add(PASSED, &[&stage, &row.unit], rate * window_s);
+        }
+        if let Some(drops) = row.drops_pps.value() {
+            self.add(LOST, &[&stage], drops * window_s);
+        }
+        if let Some(cpus) = row.cpu_ratio.value() {
+            self.add(STAGE_CPU, &[&stage], cpus * window_s);
+        }
+    }
+
+    fn drops(&mut self, rows: &[DropRow], window_s: f64) {
+        let mut amounts: BTreeMap<[String; 3], f64> = BTreeMap::new();
+        for row in rows {
+            let reason = if row.reason.is_empty() { &row.place } else { &row.reason };
+            let protocol = if row.transport.is_empty() { &row.protocol } else { &row.transport };
+            let netns = if row.netns == 0 || row.netns == self.netns { "host" } else { OTHER };
+            let key = [reason.clone(), protocol.clone(), netns.to_owned()];
+            *amounts.entry(key).or_default() += row.packets_pps * window_s;
+        }
+        let turn = self.reasons.turn(amounts);
+        let labels = |key: &[String; 3]| key.clone();
+        for key in turn.removed.iter().map(labels) {
+            self.remove(DROPPED, &key.each_ref().map(String::as_str));
+        }
+        for key in turn.admitted.iter().map(labels) {
+            self.add(DROPPED, &key.each_ref().map(String::as_str), 0.0);
+        }
+        for (key, packets) in &turn.own {
+            self.add(DROPPED, &key.each_ref().map(String::as_str), *packets);
+        }
+        self.add(DROPPED, &[OTHER, OTHER, OTHER], turn.other);
+    }
+
+    fn softirqs(&self, frame: &Frame) {
+        let squeezed: f64 = frame.cpus.iter().map(|cpu| cpu.squeezed_per_s).sum();
+        self.add(SQUEEZED, &[], squeezed * frame.window_s);
+        let ratios: Option<Vec<f64>> =
+            frame.cpus.iter().map(|cpu| cpu.net_softirq_ratio.value().copied()).collect();
+        let Some(ratios) = ratios.filter(|ratios| !ratios.is_empty()) else {
+            return self.clear(BUSIEST);
+        };
+        self.add(SOFTIRQ_CPU, &[], ratios.iter().sum::<f64>() * frame.window_s);
+        self.set(BUSIEST, &[], ratios.into_iter().fold(0.0, f64::max));
+    }
+
+    fn tasks(&mut self, rows: &[TaskRow], window_s: f64, name_of: impl Fn(u32) -> Option<String>) {
+        let mut network: BTreeMap<String, f64> = BTreeMap::new();
+        let mut others: BTreeMap<String, f64> = BTreeMap::new();
+        for row in rows {
+            let (Some(taken), Some(by_network)) =
+                (row.taken_ratio.value(), row.taken_net_ratio.value())
+            else {
+                continue;
+            };
+            let name = name_of(row.process).unwrap_or_else(|| row.comm.clone());
+            *network.entry(name.clone()).or_default() += by_network * window_s;
+            *others.entry(name).or_default() += (taken - by_network).max(0.0) * window_s;
+        }
+        if network.is_empty() {
+            return;
+        }
+        let turn = self.tasks.turn(network);
+        let both = |name: &str, network_s: f64, others_s: f64| {
+            self.add(STOLEN, &[name, "network"], network_s);
+            self.add(STOLEN, &[name, OTHER], others_s);
+        };
+        for name in &turn.removed {
+            for by in ["network", OTHER] {
+                self.remove(STOLEN, &[name, by]);
+            }
+        }
+        turn.admitted.iter().for_each(|name| both(name, 0.0, 0.0));
+        let mut rest_s: f64 = others.values().sum();
+        for (name, network_s) in &turn.own {
+            let others_s = others.get(name).copied().unwrap_or(0.0);
+            rest_s -= others_s;
+            both(name, *network_s, others_s);
+        }
+        both(OTHER, turn.other, rest_s);
+    }
+
+    fn latency(&self, frame: &Frame) {
+        self.clear(LATENCY);
+        for row in &frame.latency {
+            self.add(LATENCIES, &[&row.stage], row.count as f64);
+            if row.count > 0 {
+                self.set(LATENCY, &[&row.stage, "0.5"], row.p50_ns as f64 / 1e9);
+                self.set(LATENCY, &[&row.stage, "0.99"], row.p99_ns as f64 / 1e9);
+            }
+        }
+    }
+
+    /// Every stage has its series from the start, so that a rate can be taken of the first time that it limits.
+    fn verdict(&self, frame: &Frame) {
+        let Some(verdict) = &frame.verdict else { return };
+        for stage in Stage::ALL {
+            let is_it = f64::from(u8::from(stage == verdict.stage));
+            let stage = word(stage);
+            self.set(LIMITED, &[&stage], is_it);
+            self.add(LIMITED_S, &[&stage], is_it * frame.window_s);
+        }
+        let confidence = match verdict.confidence {
+            Confidence::Weak => 1.0,
+            Confidence::Fair => 2.0,
+            Confidence::Strong => 3.0,
+        };
+        self.set(CONFIDENCE, &[], confidence);
+    }
+
+    /// What looking cost, and what it could not see.
+    fn own(&mut self, frame: &Frame) {
+        self.add(AGENT_CPU, &["user"], frame.own_cpu_ratio * frame.window_s);
+        self.set(PROBE_UP, &[], f64::from(u8::from(!frame.gaps.contains_key("BPF probes"))));
+        if let Some(cost) = &frame.probe_cost {
+            self.add(AGENT_CPU, &["bpf"], cost.cpu_ratio * frame.window_s);
+            self.set(AGENT_MEMORY, &["bpf_maps"], cost.map_bytes as f64);
+            self.add(AGENT_LOST, &[], cost.lost_count.saturating_sub(self.lost_before) as f64);
+            self.lost_before = cost.lost_count;
+        }
+        self.clear(COUNTED);
+        for sampled in &frame.sampled {
+            self.set(COUNTED, &[&sampled.what], sampled.ratio);
+        }
+        self.clear(NOT_READ);
+        for what in frame.gaps.keys().filter(|what| *what != BY_DESIGN) {
+            self.set(NOT_READ, &[what], 1.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_core::Fact;
+    use rxpath_record::verdict::Verdict;
+    use rxpath_record::watch::{CpuRow, LatencyRow, PathStage};
+
+    use super::*;
+
+    fn stage(stage: PathStage, rate: Fact<f64>, drops: f64) -> StageRow {
+        StageRow {
+            stage,
+            rate_per_s: rate,
+            unit: "packets".into(),
+            rate_source: String::new(),
+            drops_pps: Fact::ok(drops),
+            drops_source: String::new(),
+            cpu_ratio: Fact::absent("not measured"),
+            note: String::new(),
+        }
+    }
+
+    fn task(process: u32, taken: f64, network: f64) -> TaskRow {
+        TaskRow {
+            process,
+            comm: "worker".into(),
+            taken_ratio: Fact::ok(taken),
+            taken_net_ratio: Fact::ok(network),
+            ..TaskRow::default()
+        }
+    }
+
+    fn window() -> Frame {
+        Frame {
+            window_s: 2.0,
+            stages: vec![
+                stage(PathStage::Nic, Fact::ok(500.0), 0.0),
+                stage(PathStage::Socket, Fact::absent("no"), 25.0),
+            ],
+            verdict: Some(Verdict {
+                stage: Stage::SocketQueue,
+                cpu: None,
+                confidence: Confidence::Fair,
+                sentence: String::new(),
+                evidence: Vec::new(),
+                remedies: Vec::new(),
+                check_rules: Vec::new(),
+                next: Vec::new(),
+                paired_trial: None,
+            }),
+            cpus: vec![CpuRow { net_softirq_ratio: Fact::ok(0.25), ..CpuRow::default() }],
+            tasks: vec![task(7, 0.3, 0.2), task(7, 0.1, 0.1), task(9, 0.0, 0.0)],
+            drops: vec![DropRow {
+                reason: "NO_SOCKET".into(),
+                packets_pps: 5.0,
+                netns: 4,
+                ..DropRow::default()
+            }],
+            latency: vec![LatencyRow {
+                stage: "socket-to-read".into(),
+                count: 3,
+                p50_ns: 1024,
+                p99_ns: 2048,
+            }],
+            gaps: [("tasks".to_owned(), "no root".to_owned())].into(),
+            ..Frame::default()
+        }
+    }
+
+    fn value(text: &str, series: &str) -> Option<f64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.and_then(|value| value.parse().ok())
+    }
+
+    #[test]
+    fn counters_hold_what_was_counted_in_all_windows() {
+        let mut families = Families::new("1", 4).unwrap();
+        for _ in 0..3 {
+            families.frame(&window(), |process| (process == 7).then(|| "nginx".to_owned()));
+        }
+        let text = families.text().unwrap();
+        for (series, right) in [
+            ("rxpath_window_seconds_total", 6.0),
+            ("rxpath_stage_passed_total{stage=\"nic\",unit=\"packets\"}", 3000.0),
+            ("rxpath_stage_lost_packets_total{stage=\"socket\"}", 150.0),
+            ("rxpath_softirq_cpu_seconds_total", 1.5),
+            ("rxpath_path_limited_seconds_total{stage=\"socket-queue\"}", 6.0),
+            ("rxpath_path_limited_seconds_total{stage=\"ring\"}", 0.0),
+            ("rxpath_path_verdict_confidence", 2.0),
+            ("rxpath_stage_latency_seconds{quantile=\"0.99\",stage=\"socket-to-read\"}", 2048e-9),
+            // Two windows before its admission went to the others.
+            ("rxpath_task_cpu_stolen_seconds_total{by=\"network\",task=\"nginx\"}", 0.6),
+            ("rxpath_task_cpu_stolen_seconds_total{by=\"network\",task=\"other\"}", 1.2),
+            ("rxpath_task_cpu_stolen_seconds_total{by=\"other\",task=\"other\"}", 0.4),
+            (
+                "rxpath_dropped_packets_total{netns=\"host\",protocol=\"\",reason=\"NO_SOCKET\"}",
+                10.0,
+            ),
+            (
+                "rxpath_dropped_packets_total{netns=\"other\",protocol=\"other\",reason=\"other\"}",
+                20.0,
+            ),
+            ("rxpath_not_read{what=\"tasks\"}", 1.0),
+        ] {
+            let got = value(&text, series).unwrap_or_else(|| panic!("{series} in {text}"));
+            assert!((got - right).abs() < 1e-9, "{series}: {got}");
+        }
+        assert!(
+            !text.contains("stage_passed_total{stage=\"socket\""),
+            "what was not read is not 0"
+        );
+        assert!(!text.contains("stage_cpu_seconds_total{"), "{text}");
+    }
+
+    #[test]
+    fn a_hostile_name_adds_one_series_and_breaks_no_line() {
+        let mut families = Families::new("1", 4).unwrap();
+        for _ in 0..3 {
+            families.frame(&window(), |_| Some("a\"} 1\nrxpath_evil 1\\".to_owned()));
+        }
+        let text = families.text().unwrap();
+        assert!(!text.lines().any(|line| line.starts_with("rxpath_evil")), "{text}");
+    }
+
+    #[test]
+    fn the_number_of_series_is_bounded() {
+        let mut families = Families::new("1", 4).unwrap();
+        for round in 0..20u32 {
+            let mut frame = window();
+            frame.tasks = (0..1000).map(|n| task(round * 7 + n, 0.2, 0.1)).collect();
+            frame.drops = (0..1000)
+                .map(|n| DropRow {
+                    reason: format!("R{n}"),
+                    packets_pps: 1.0,
+                    ..DropRow::default()
+                })
+                .collect();
+            families.frame(&frame, |process| Some(format!("p{process}")));
+        }
+        let text = families.text().unwrap();
+        let series = text.lines().filter(|line| !line.starts_with('#')).count();
+        assert!(series <= 300, "{series}");
+    }
+}

@@ -1,0 +1,352 @@
+//! The port of the page: one thread, a bounded number of connections, none of which can hold up another.
+
+use std::collections::VecDeque;
+use std::fmt::Debug;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::request::{HEAD_BYTES, answer};
+
+/// Connections at once; one more closes the oldest.
+const CONNECTIONS: usize = 128;
+/// A connection lives no longer, whatever it does.
+const LIFE: Duration = Duration::from_secs(2);
+/// How often the end is looked for.
+const LOOK_MS: u16 = 100;
+/// How long to wait before the next accept when there is no descriptor left.
+const REST: Duration = Duration::from_millis(100);
+
+/// Where the page is offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// TCP.
+    Tcp(SocketAddr),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "http://{address}/metrics"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// The page that is answered with; none before the first window is over.
+#[derive(Clone, Debug, Default)]
+pub struct Page(Arc<Mutex<Option<Arc<str>>>>);
+
+impl Page {
+    /// Replaces it.
+    pub fn set(&self, text: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.into());
+    }
+
+    fn get(&self) -> Option<Arc<str>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The running port; dropping it closes it.
+#[derive(Debug)]
+pub struct Port {
+    /// Where it is, with the port that the kernel chose.
+    pub address: Address,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Port {
+    /// Listens, and answers from now on.
+    ///
+    /// # Errors
+    /// When the address cannot be had.
+    pub fn open(address: &Address, page: Page) -> io::Result<Self> {
+        let listener = Listener::bind(address)?;
+        let address = listener.address(address)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        let thread = std::thread::Builder::new()
+            .name("rxp-export".into())
+            .spawn(move || Server { listener, page, open: VecDeque::new() }.run(&seen))?;
+        Ok(Self { address, stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        if let Address::Unix(path) = &self.address {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Listener {
+    fn bind(address: &Address) -> io::Result<Self> {
+        let listener = match address {
+            Address::Tcp(address) => Self::Tcp(TcpListener::bind(address)?),
+            Address::Unix(path) => {
+                remove_stale(path)?;
+                Self::Unix(UnixListener::bind(path)?)
+            }
+        };
+        match &listener {
+            Self::Tcp(listener) => listener.set_nonblocking(true)?,
+            Self::Unix(listener) => listener.set_nonblocking(true)?,
+        }
+        Ok(listener)
+    }
+
+    fn address(&self, asked: &Address) -> io::Result<Address> {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().map(Address::Tcp),
+            Self::Unix(_) => Ok(asked.clone()),
+        }
+    }
+
+    fn accept(&self) -> io::Result<Box<dyn Stream>> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nonblocking(true)?;
+                Ok(Box::new(stream))
+            }
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nonblocking(true)?;
+                Ok(Box::new(stream))
+            }
+        }
+    }
+
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(listener) => listener.as_fd(),
+            Self::Unix(listener) => listener.as_fd(),
+        }
+    }
+}
+
+/// A socket that was left by a process that is gone is removed; anything else stays.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let is_socket = path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket());
+    if is_socket
+        && UnixStream::connect(path).is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused)
+    {
+        std::fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
+trait Stream: Read + Write + AsFd + Send + Debug {}
+impl<T: Read + Write + AsFd + Send + Debug> Stream for T {}
+
+/// A connection: first its head is read, then its answer is sent.
+#[derive(Debug)]
+struct Open {
+    stream: Box<dyn Stream>,
+    since: Instant,
+    head: Vec<u8>,
+    reply: Option<Vec<u8>>,
+    sent: usize,
+}
+
+impl Open {
+    fn wants(&self) -> PollFlags {
+        if self.reply.is_some() { PollFlags::POLLOUT } else { PollFlags::POLLIN }
+    }
+
+    /// Goes on as far as it can; `false` when it is done.
+    fn go_on(&mut self, page: &Page) -> bool {
+        match self.step(page) {
+            Ok(is_open) => is_open,
+            Err(error) => error.kind() == ErrorKind::WouldBlock,
+        }
+    }
+
+    fn step(&mut self, page: &Page) -> io::Result<bool> {
+        while self.reply.is_none() {
+            let mut bytes = [0; 2048];
+            let room = (HEAD_BYTES - self.head.len()).min(bytes.len());
+            let count = self.stream.read(&mut bytes[..room])?;
+            if count == 0 {
+                return Ok(false);
+            }
+            self.head.extend_from_slice(&bytes[..count]);
+            let page = page.get();
+            self.reply = answer(&self.head).bytes(page.as_deref());
+        }
+        let reply = self.reply.as_deref().unwrap_or_default();
+        while self.sent < reply.len() {
+            self.sent += self.stream.write(&reply[self.sent..])?;
+        }
+        Ok(false)
+    }
+}
+
+struct Server {
+    listener: Listener,
+    page: Page,
+    open: VecDeque<Open>,
+}
+
+impl Server {
+    fn run(mut self, stop: &AtomicBool) {
+        while !stop.load(Ordering::Relaxed) {
+            let ready = self.wait();
+            // The first one is the listener's.
+            let mut ready = ready.into_iter();
+            let is_new = ready.next().unwrap_or(false);
+            let page = &self.page;
+            self.open.retain_mut(|open| {
+                let is_ready = ready.next().unwrap_or(false);
+                (!is_ready || open.go_on(page)) && open.since.elapsed() < LIFE
+            });
+            if is_new {
+                self.accept();
+            }
+        }
+    }
+
+    /// Waits; whether there is something to do for the listener and for each connection.
+    fn wait(&self) -> Vec<bool> {
+        let listener = PollFd::new(self.listener.as_fd(), PollFlags::POLLIN);
+        let connections =
+            self.open.iter().map(|open| PollFd::new(open.stream.as_fd(), open.wants()));
+        let mut all: Vec<PollFd<'_>> = std::iter::once(listener).chain(connections).collect();
+        match poll(&mut all, PollTimeout::from(LOOK_MS)) {
+            Ok(_) => all.iter().map(|fd| fd.any().unwrap_or(false)).collect(),
+            // A signal: look again.
+            Err(_) => vec![false; all.len()],
+        }
+    }
+
+    fn accept(&mut self) {
+        // One round takes no more than fit: those that came first are looked at before the rest.
+        for _ in 0..CONNECTIONS {
+            match self.listener.accept() {
+                Ok(stream) => {
+                    if self.open.len() >= CONNECTIONS {
+                        self.open.pop_front();
+                    }
+                    let since = Instant::now();
+                    let mut open = Open { stream, since, head: Vec::new(), reply: None, sent: 0 };
+                    // Most have sent their request by now.
+                    if open.go_on(&self.page) {
+                        self.open.push_back(open);
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
+                Err(_) => {
+                    // why: without a descriptor the listener stays ready, and the loop would spin.
+                    std::thread::sleep(REST);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::*;
+
+    fn tcp() -> Address {
+        Address::Tcp(([127, 0, 0, 1], 0).into())
+    }
+
+    fn get(port: &Port, request: &str) -> String {
+        let mut text = String::new();
+        match &port.address {
+            Address::Tcp(address) => {
+                let mut stream = TcpStream::connect(address).unwrap();
+                stream.write_all(request.as_bytes()).unwrap();
+                stream.read_to_string(&mut text).unwrap();
+            }
+            Address::Unix(path) => {
+                let mut stream = UnixStream::connect(path).unwrap();
+                stream.write_all(request.as_bytes()).unwrap();
+                stream.read_to_string(&mut text).unwrap();
+            }
+        }
+        text
+    }
+
+    const METRICS: &str = "GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n";
+
+    #[test]
+    fn a_scraper_is_served_while_a_thousand_connections_say_nothing() {
+        let page = Page::default();
+        let port = Port::open(&tcp(), page.clone()).unwrap();
+        assert!(get(&port, METRICS).starts_with("HTTP/1.1 503"));
+        page.set("a 1\n".into());
+        let Address::Tcp(address) = port.address else { unreachable!() };
+        let silent: Vec<TcpStream> =
+            (0..1000).map(|_| TcpStream::connect(address).unwrap()).collect();
+        for _ in 0..20 {
+            assert!(get(&port, METRICS).ends_with("\r\n\r\na 1\n"));
+        }
+        drop(silent);
+    }
+
+    #[test]
+    fn a_large_page_arrives_whole() {
+        let page = Page::default();
+        page.set("x".repeat(4 << 20));
+        let port = Port::open(&tcp(), page).unwrap();
+        assert!(get(&port, METRICS).len() > 4 << 20);
+    }
+
+    #[test]
+    fn a_silent_connection_is_closed_after_its_time() {
+        let port = Port::open(&tcp(), Page::default()).unwrap();
+        let Address::Tcp(address) = port.address else { unreachable!() };
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(b"GET /metr").unwrap();
+        assert_eq!(stream.read(&mut [0; 16]).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_left_socket_is_replaced_and_another_file_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("export.sock");
+        drop(UnixListener::bind(&path).unwrap());
+        let address = Address::Unix(path.clone());
+        let page = Page::default();
+        page.set("a 1\n".into());
+        let port = Port::open(&address, page.clone()).unwrap();
+        assert!(get(&port, METRICS).ends_with("a 1\n"));
+        let second = Port::open(&address, page.clone());
+        assert_eq!(second.unwrap_err().kind(), ErrorKind::AddrInUse);
+        drop(port);
+        assert!(!path.exists());
+        std::fs::write(&path, "mine").unwrap();
+        assert!(Port::open(&address, page).is_err());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+    }
+}

@@ -1,0 +1,124 @@
+//! What a request on the page's port is answered with.
+
+use httparse::{EMPTY_HEADER, Request, Status};
+
+/// Longest head of a request.
+pub(crate) const HEAD_BYTES: usize = 8192;
+/// Most fields in it.
+const FIELDS: usize = 64;
+
+/// What is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The head is not complete.
+    NotYet,
+    /// The metrics; without the body when only the head was asked for.
+    Metrics {
+        /// `HEAD`.
+        head_only: bool,
+    },
+    /// That the process lives.
+    Healthy,
+    /// Which pages there are.
+    Pages,
+    /// 404.
+    Unknown,
+    /// 405.
+    Method,
+    /// 400.
+    Bad,
+    /// 431.
+    Long,
+}
+
+/// The answer to what was received so far.
+pub fn answer(received: &[u8]) -> Answer {
+    let mut fields = [EMPTY_HEADER; FIELDS];
+    let mut request = Request::new(&mut fields);
+    match request.parse(received) {
+        Ok(Status::Partial) if received.len() >= HEAD_BYTES => Answer::Long,
+        Ok(Status::Partial) => Answer::NotYet,
+        Err(httparse::Error::TooManyHeaders) => Answer::Long,
+        Err(_) => Answer::Bad,
+        Ok(Status::Complete(_)) => {
+            let head_only = request.method == Some("HEAD");
+            if !head_only && request.method != Some("GET") {
+                return Answer::Method;
+            }
+            let path = request.path.unwrap_or_default();
+            match path.split_once('?').map_or(path, |(path, _)| path) {
+                "/metrics" => Answer::Metrics { head_only },
+                "/-/healthy" => Answer::Healthy,
+                "/" => Answer::Pages,
+                _ => Answer::Unknown,
+            }
+        }
+    }
+}
+
+impl Answer {
+    /// The bytes to send, with the page of metrics where it is asked for; `None` while the head is not complete.
+    pub(crate) fn bytes(self, metrics: Option<&str>) -> Option<Vec<u8>> {
+        let plain = "text/plain; charset=utf-8";
+        let (status, kind, body) = match self {
+            Self::NotYet => return None,
+            Self::Metrics { .. } => match metrics {
+                Some(page) => ("200 OK", "text/plain; version=0.0.4; charset=utf-8", page),
+                None => ("503 Service Unavailable", plain, "the first window is not over yet\n"),
+            },
+            Self::Healthy => ("200 OK", plain, "ok\n"),
+            Self::Pages => ("200 OK", plain, "rxpath export: /metrics, /-/healthy\n"),
+            Self::Unknown => ("404 Not Found", plain, "there is /metrics and /-/healthy\n"),
+            Self::Method => ("405 Method Not Allowed", plain, "use GET\n"),
+            Self::Bad => ("400 Bad Request", plain, "this is not HTTP/1\n"),
+            Self::Long => ("431 Request Header Fields Too Large", plain, "at most 8 KiB\n"),
+        };
+        let allow = if self == Self::Method { "Allow: GET, HEAD\r\n" } else { "" };
+        let length = body.len();
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{allow}Connection: close\r\n\r\n"
+        );
+        let body = if self == (Self::Metrics { head_only: true }) { "" } else { body };
+        Some([head.as_bytes(), body.as_bytes()].concat())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn each_request_has_its_answer() {
+        let get = |path: &str| answer(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
+        assert_eq!(get("/metrics?x=1"), Answer::Metrics { head_only: false });
+        assert_eq!(get("/-/healthy"), Answer::Healthy);
+        assert_eq!(get("/"), Answer::Pages);
+        assert_eq!(get("/../etc/passwd"), Answer::Unknown);
+        assert_eq!(answer(b"HEAD /metrics HTTP/1.0\r\n\r\n"), Answer::Metrics { head_only: true });
+        assert_eq!(answer(b"POST /metrics HTTP/1.1\r\n\r\n"), Answer::Method);
+        assert_eq!(answer(b"\x16\x03\x01\x02\x00 TLS"), Answer::Bad);
+        assert_eq!(answer(b"GET /metrics HTTP/1.1\r\nHost"), Answer::NotYet);
+        let long = [b"GET / HTTP/1.1\r\nA: ".as_slice(), &[b'x'; HEAD_BYTES]].concat();
+        assert_eq!(answer(&long), Answer::Long);
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "A: 1\r\n".repeat(65));
+        assert_eq!(answer(many.as_bytes()), Answer::Long);
+    }
+
+    #[test]
+    fn before_the_first_window_there_is_no_page() {
+        let wanted = Answer::Metrics { head_only: false };
+        let text = String::from_utf8(wanted.bytes(None).unwrap()).unwrap();
+        assert!(text.starts_with("HTTP/1.1 503 "), "{text}");
+        let text = String::from_utf8(wanted.bytes(Some("a 1\n")).unwrap()).unwrap();
+        assert!(text.ends_with("Content-Length: 4\r\nConnection: close\r\n\r\na 1\n"), "{text}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_have_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = answer(&bytes).bytes(Some(""));
+        }
+    }
+}

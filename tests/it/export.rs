@@ -1,0 +1,169 @@
+//! `rxpath export` without root: the page by port, socket and file, and what is refused.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+fn rxpath(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output().unwrap()
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The value of a series.
+fn value(page: &str, series: &str) -> Option<f64> {
+    page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
+}
+
+/// Every line is a comment or a series with a number, and every series belongs to a metric that `--names` prints.
+fn holds(page: &str) {
+    let names = String::from_utf8(rxpath(&["export", "--names"]).stdout).unwrap();
+    let known =
+        |name: &str| names.lines().any(|line| line.split('{').next().is_some_and(|of| of == name));
+    let mut series = 0;
+    for line in page.lines().filter(|line| !line.starts_with("# ")) {
+        let (what, number) = line.rsplit_once(' ').unwrap_or_else(|| panic!("{line}"));
+        number.parse::<f64>().unwrap_or_else(|_| panic!("{line}"));
+        let name = what.split('{').next().unwrap();
+        assert!(known(name), "{name} is not in --names");
+        series += 1;
+    }
+    assert!((40..=600).contains(&series), "{series} series");
+}
+
+#[test]
+fn one_window_gives_the_page() {
+    let output =
+        rxpath(&["export", "--once", "--no-bpf", "--interval", "200ms", "--check-every", "0s"]);
+    assert!(output.status.success(), "{}", told(&output));
+    let page = String::from_utf8(output.stdout).unwrap();
+    holds(&page);
+    assert!(value(&page, "rxpath_window_seconds_total").unwrap() >= 0.2);
+    assert_eq!(value(&page, "rxpath_probe_up"), Some(0.0));
+    assert_eq!(value(&page, "rxpath_not_read{what=\"BPF probes\"}"), Some(1.0));
+    assert!(!page.contains("rxpath_task_cpu_stolen"), "without probes nobody knows");
+    assert!(!page.contains("rxpath_check_"), "no check was asked for");
+}
+
+#[test]
+fn a_file_is_written_as_a_whole_with_the_findings_of_a_check() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("rxpath.prom");
+    let file = path.to_str().unwrap();
+    let words = ["export", "--once", "--no-bpf", "--interval", "200ms", "--textfile", file];
+    let output = rxpath(&words);
+    assert!(output.status.success() && output.stdout.is_empty(), "{}", told(&output));
+    let page = fs::read_to_string(&path).unwrap();
+    holds(&page);
+    assert!(value(&page, "rxpath_check_timestamp_seconds").unwrap() > 1.6e9);
+    assert!(value(&page, "rxpath_config_fingerprint").unwrap() > 0.0);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+/// An exporter that runs; killed when it is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts an exporter, and gives the address that it says.
+fn start(listen: &str) -> (Running, String) {
+    let words = ["export", "--no-bpf", "--interval", "100ms", "--check-every", "0s", "--listen"];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_rxpath"))
+        .args(words)
+        .arg(listen)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let rest = line.split_once("metrics on ").unwrap_or_else(|| panic!("{line}")).1;
+    let address = rest.split(',').next().unwrap().to_owned();
+    (Running(child), address)
+}
+
+fn get(address: &str) -> String {
+    let host = address.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn a_scraper_sees_counters_that_grow_and_a_signal_ends_it() {
+    let (mut running, address) = start("127.0.0.1:0");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut seen: Vec<f64> = Vec::new();
+    while seen.len() < 3 {
+        assert!(Instant::now() < deadline, "{seen:?}");
+        let text = get(&address);
+        if let Some((_, page)) =
+            text.strip_prefix("HTTP/1.1 200 OK").and_then(|t| t.split_once("\r\n\r\n"))
+        {
+            let window = value(page, "rxpath_window_seconds_total").unwrap();
+            if seen.last().is_none_or(|last| window > *last) {
+                seen.push(window);
+            }
+        } else {
+            assert!(text.starts_with("HTTP/1.1 503"), "{text}");
+        }
+        // why: the pace of looking; the deadline above ends it.
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let second = rxpath(&[
+        "export",
+        "--no-bpf",
+        "--listen",
+        address.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap(),
+    ]);
+    assert_eq!(second.status.code(), Some(2), "{}", told(&second));
+    assert!(told(&second).contains("--listen names another address"), "{}", told(&second));
+    kill(Pid::from_raw(running.0.id() as i32), Signal::SIGTERM).unwrap();
+    assert_eq!(running.0.wait().unwrap().code(), Some(128 + 15));
+}
+
+#[test]
+fn a_socket_file_goes_with_its_exporter() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("export.sock");
+    let (mut running, _) = start(&format!("unix:{}", path.display()));
+    assert!(path.exists());
+    kill(Pid::from_raw(running.0.id() as i32), Signal::SIGTERM).unwrap();
+    running.0.wait().unwrap();
+    assert!(!path.exists());
+}
+
+#[test]
+fn what_cannot_be_exported_is_refused_in_a_line() {
+    let no_dir = Path::new("/no/such/dir/rxpath.prom").to_str().unwrap();
+    for (words, status, part) in [
+        (vec!["--listen", "0.0.0.0:0"], 2, "--allow-remote"),
+        (vec!["--listen", "[::]:0"], 2, "--allow-remote"),
+        (vec!["--listen", "localhost"], 2, "127.0.0.1:10077"),
+        (vec!["--listen", "unix:"], 2, "needs a path"),
+        (vec!["--interval", "1ms"], 2, "--interval 1ms"),
+        (vec!["--once", "--listen", "127.0.0.1:0"], 2, "cannot be used with"),
+        (vec!["--allow-remote"], 2, "--listen"),
+        (vec!["--once", "--no-bpf", "--interval", "100ms", "--textfile", no_dir], 2, no_dir),
+    ] {
+        let all: Vec<&str> = ["export"].into_iter().chain(words).collect();
+        let output = rxpath(&all);
+        assert_eq!(output.status.code(), Some(status), "{all:?}: {}", told(&output));
+        assert!(told(&output).contains(part), "{all:?}: {}", told(&output));
+        assert!(told(&output).trim_end().lines().count() <= 3, "{}", told(&output));
+    }
+}
