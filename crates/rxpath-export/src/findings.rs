@@ -21,7 +21,7 @@ pub struct Checked {
 }
 
 impl Families {
-    /// Takes over what a check found; it replaces what the one before found.
+    /// Replaces what the check before found.
     pub fn check(&self, checked: &Checked) {
         self.clear(FINDING);
         for severity in ["info", "warn", "fail"] {

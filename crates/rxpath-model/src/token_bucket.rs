@@ -58,7 +58,8 @@ mod tests {
         assert_eq!((ring.occupancy_packets(), ring.lost_packets()), (256.0, 144.0));
         ring.step(20.0, 276.0);
         assert_eq!((ring.occupancy_packets(), ring.lost_packets()), (0.0, 144.0));
-        assert_eq!(TokenBucket::holding(256, 300).occupancy_packets(), 256.0);
+        let full = TokenBucket::holding(256, 300);
+        assert_eq!((full.occupancy_packets(), full.lost_packets()), (256.0, 0.0));
     }
 
     proptest! {

@@ -268,5 +268,10 @@ fn who_paid_and_what_was_traced_are_sections_of_runs_that_observed_it() {
         assert!(page.contains(part), "{part}");
     }
     let text = markdown(&run);
-    assert!(text.contains("| got |") && text.contains("| known work |") && text.contains("1.250 s (62.5 %)"), "{text}");
+    assert!(
+        text.contains("| got |")
+            && text.contains("| known work |")
+            && text.contains("1.250 s (62.5 %)"),
+        "{text}"
+    );
 }

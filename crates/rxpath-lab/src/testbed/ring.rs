@@ -70,7 +70,7 @@ impl Ring {
         Some(ring)
     }
 
-    /// What has passed since it was at rest; `None` when a counter could not be read, or too much time passed between
+    /// What has passed since it was quiescent; `None` when a counter could not be read, or too much time passed between
     /// the readings.
     pub fn passed(&mut self) -> Option<Passed> {
         let begun = Instant::now();

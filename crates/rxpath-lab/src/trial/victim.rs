@@ -134,7 +134,7 @@ pub struct Program {
     begun: Instant,
     /// How long it should be there.
     measure: Duration,
-    /// It was told the length of the window and is waited for.
+    /// It knows the length of the window, and is waited for.
     is_timed: bool,
     kept: Arc<Mutex<Vec<u8>>>,
     readers: Vec<JoinHandle<()>>,
