@@ -30,7 +30,7 @@ packages() {
 	case $goal in
 	lint) echo "shellcheck shellcheck" ;;
 	# The commands that rules print are tried with the programs themselves.
-	test) echo "iptables iptables"; echo "ethtool ethtool"; echo "ip iproute2"; echo "sysctl procps"; echo "taskset util-linux"; echo "chromium chromium"; echo "iperf3 iperf3"; echo "xmllint libxml2-utils" ;;
+	test) echo "iptables iptables"; echo "ethtool ethtool"; echo "ip iproute2"; echo "sysctl procps"; echo "taskset util-linux"; echo "chromium chromium"; echo "iperf3 iperf3"; echo "xmllint libxml2-utils"; echo "prometheus prometheus" ;;
 	bench) echo "iperf3 iperf3"; echo "trafgen netsniff-ng"; echo "nginx nginx"; echo "wrk wrk"; echo "sockperf sockperf"; echo "perf linux-perf"; echo "bpftrace bpftrace" ;;
 	esac
 }

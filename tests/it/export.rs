@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::path::Path;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -94,9 +94,13 @@ fn start(listen: &str) -> (Running, String) {
     (Running(child), address)
 }
 
+/// The host and port of an exporter's address.
+fn target(address: &str) -> String {
+    address.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap().to_owned()
+}
+
 fn get(address: &str) -> String {
-    let host = address.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap();
-    let mut stream = TcpStream::connect(host).unwrap();
+    let mut stream = TcpStream::connect(target(address)).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
@@ -124,16 +128,93 @@ fn a_scraper_sees_counters_that_grow_and_a_signal_ends_it() {
         // why: the pace of looking; the deadline above ends it.
         std::thread::sleep(Duration::from_millis(10));
     }
-    let second = rxpath(&[
-        "export",
-        "--no-bpf",
-        "--listen",
-        address.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap(),
-    ]);
+    let second = rxpath(&["export", "--no-bpf", "--listen", &target(&address)]);
     assert_eq!(second.status.code(), Some(2), "{}", told(&second));
     assert!(told(&second).contains("--listen names another address"), "{}", told(&second));
     kill(Pid::from_raw(running.0.id() as i32), Signal::SIGTERM).unwrap();
     assert_eq!(running.0.wait().unwrap().code(), Some(128 + 15));
+}
+
+/// A Prometheus that scrapes; killed when it is dropped.
+struct Scraper {
+    running: Running,
+    port: u16,
+    _dir: tempfile::TempDir,
+}
+
+impl Scraper {
+    fn start(program: &Path, target: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let config = dir.path().join("prometheus.yml");
+        let text = format!(
+            "global: {{scrape_interval: 1s}}\nscrape_configs:\n- job_name: rxpath\n  static_configs: [{{targets: ['{target}']}}]\n"
+        );
+        fs::write(&config, text).unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let child = Command::new(program)
+            .arg(format!("--config.file={}", config.display()))
+            .arg(format!("--storage.tsdb.path={}", dir.path().join("data").display()))
+            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self { running: Running(child), port, _dir: dir }
+    }
+
+    /// The answer to a query: the value of its only series.
+    fn ask(&self, query: &str) -> Option<f64> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
+        let request = format!("GET /api/v1/query?query={query} HTTP/1.0\r\nHost: h\r\n\r\n");
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).ok()?;
+        let body: serde_json::Value = serde_json::from_str(text.split_once("\r\n\r\n")?.1).ok()?;
+        body.pointer("/data/result/0/value/1")?.as_str()?.parse().ok()
+    }
+}
+
+/// Where a program is, if it is installed.
+fn installed(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|program| program.is_file())
+}
+
+#[test]
+fn a_real_prometheus_scrapes_counters_that_grow() {
+    let Some(program) = installed("prometheus") else {
+        return crate::skip::skip("prometheus", "no prometheus on this machine");
+    };
+    let (_running, address) = start("127.0.0.1:0");
+    let mut scraper = Scraper::start(&program, &target(&address));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while scraper.ask("rxpath_window_seconds_total").is_none_or(|window| window < 1.0)
+        || scraper.ask("delta(rxpath_window_seconds_total[10s])").is_none_or(|grown| grown <= 0.0)
+    {
+        assert!(Instant::now() < deadline, "{:?}", scraper.ask("up"));
+        assert!(scraper.running.0.try_wait().unwrap().is_none(), "Prometheus ended");
+        // why: the pace of looking; the deadline above ends it.
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(scraper.ask("up"), Some(1.0));
+    assert_eq!(scraper.ask("sum(rxpath_path_limited)"), Some(1.0), "one stage at a time");
+}
+
+#[test]
+fn the_page_passes_the_checks_of_promtool() {
+    let Some(program) = installed("promtool") else {
+        return crate::skip::skip("prometheus", "no promtool on this machine");
+    };
+    let page = rxpath(&["export", "--once", "--interval", "200ms"]).stdout;
+    let mut child = Command::new(program)
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(&page).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", told(&output));
 }
 
 #[test]

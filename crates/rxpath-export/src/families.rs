@@ -56,7 +56,8 @@ metrics! {
     BUSIEST = Gauge "rxpath_softirq_busiest_cpu_ratio" [], "share of the last window that the CPU with the most network softirqs spent in them";
     SQUEEZED = Counter "rxpath_softirq_squeezed_total" [], "NET_RX runs that ended with work left (softnet_stat time_squeeze)";
     STOLEN = Counter "rxpath_task_cpu_stolen_seconds_total" ["task", "by"], "CPU time taken from a program while it was on a CPU, by network softirqs or by others (interrupts, other softirqs, the hypervisor)";
-    LATENCY = Gauge "rxpath_stage_latency_seconds" ["stage", "quantile"], "latency between two stages in the last window, upper end of a power-of-two bucket";
+    LATENCY_P50 = Gauge "rxpath_stage_latency_p50_seconds" ["stage"], "median latency between two stages in the last window, upper end of a power-of-two bucket";
+    LATENCY_P99 = Gauge "rxpath_stage_latency_p99_seconds" ["stage"], "99th percentile of the same";
     LATENCIES = Counter "rxpath_stage_latencies_total" ["stage"], "latencies measured";
     LIMITED = Gauge "rxpath_path_limited" ["stage"], "1 for the stage that limited reception in the last window, by the rules of rxpath diagnose";
     LIMITED_S = Counter "rxpath_path_limited_seconds_total" ["stage"], "time in which this stage was the verdict";

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::families::{
     AGENT_CPU, AGENT_LOST, AGENT_MEMORY, BUSIEST, CONFIDENCE, COUNTED, DROPPED, Families,
-    LATENCIES, LATENCY, LIMITED, LIMITED_S, LOST, NOT_READ, PASSED, PROBE_UP, SOFTIRQ_CPU,
-    SQUEEZED, STAGE_CPU, STOLEN, WINDOWS,
+    LATENCIES, LATENCY_P50, LATENCY_P99, LIMITED, LIMITED_S, LOST, NOT_READ, PASSED, PROBE_UP,
+    SOFTIRQ_CPU, SQUEEZED, STAGE_CPU, STOLEN, WINDOWS,
 };
 
 /// A label for what has no series of its own.
@@ -128,12 +128,13 @@ impl Families {
     }
 
     fn latency(&self, frame: &Frame) {
-        self.clear(LATENCY);
+        self.clear(LATENCY_P50);
+        self.clear(LATENCY_P99);
         for row in &frame.latency {
             self.add(LATENCIES, &[&row.stage], row.count as f64);
             if row.count > 0 {
-                self.set(LATENCY, &[&row.stage, "0.5"], row.p50_ns as f64 / 1e9);
-                self.set(LATENCY, &[&row.stage, "0.99"], row.p99_ns as f64 / 1e9);
+                self.set(LATENCY_P50, &[&row.stage], row.p50_ns as f64 / 1e9);
+                self.set(LATENCY_P99, &[&row.stage], row.p99_ns as f64 / 1e9);
             }
         }
     }
@@ -264,7 +265,7 @@ mod tests {
             ("rxpath_path_limited_seconds_total{stage=\"socket-queue\"}", 6.0),
             ("rxpath_path_limited_seconds_total{stage=\"ring\"}", 0.0),
             ("rxpath_path_verdict_confidence", 2.0),
-            ("rxpath_stage_latency_seconds{quantile=\"0.99\",stage=\"socket-to-read\"}", 2048e-9),
+            ("rxpath_stage_latency_p99_seconds{stage=\"socket-to-read\"}", 2048e-9),
             // Two windows before its admission went to the others.
             ("rxpath_task_cpu_stolen_seconds_total{by=\"network\",task=\"nginx\"}", 0.6),
             ("rxpath_task_cpu_stolen_seconds_total{by=\"network\",task=\"other\"}", 1.2),
