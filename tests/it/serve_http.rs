@@ -261,6 +261,26 @@ fn the_answer_has_its_schema() {
 }
 
 #[test]
+fn the_engine_is_io_uring_where_it_is_allowed_and_nothing_is_about_epoll() {
+    let engine = |args: &[&str]| {
+        let all = ["serve", "http", "127.0.0.1:0", "--json", "--idle-exit", "100ms"];
+        let output = rxpath(&[&all, args].concat());
+        let answer = serde_json::from_slice::<Value>(&output.stdout).unwrap_or_default();
+        answer["settings"]["engine"].as_str().map(str::to_owned)
+    };
+    let allowed = engine(&["--engine", "uring"]).unwrap_or_else(|| "epoll".into());
+    assert_eq!(engine(&[]), Some(allowed));
+    for about_epoll in [
+        ["--trigger", "level"],
+        ["--epoll-timeout", "0"],
+        ["--busy-poll", "50us"],
+        ["--engine", "epoll"],
+    ] {
+        assert_eq!(engine(&about_epoll).as_deref(), Some("epoll"), "{about_epoll:?}");
+    }
+}
+
+#[test]
 fn times_come_as_a_histogram_under_control() {
     let mut server = Server::start(&["--interval", "20ms"]);
     let mut client = server.connect();

@@ -13,6 +13,10 @@ fn each_error_names_its_line_and_what_would_be_right() {
             "t.toml:4: `load.rate` leaves no capacity that load.capacity_ratio is a share of; leave one of the two out",
         ),
         (
+            "[background]\nvictim_command = \"true\"",
+            "t.toml:3: `background.victim_command` runs on the victim's CPU and there is none; set background.victim to a CPU such as \"@victim\"",
+        ),
+        (
             "[load]\ncapacity_slo = \"loss=0\"",
             "t.toml:3: `load.capacity_slo` says nothing without `load.capacity_ratio`; set load.capacity_ratio too",
         ),
