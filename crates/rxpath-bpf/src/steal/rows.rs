@@ -54,13 +54,16 @@ impl<'a> Rows<'a> {
     fn divide(&self, row: &TaskRow) -> Division {
         let c = &row.charge;
         let s = |ns: u64| ns as f64 / 1e9;
+        // A softirq that ran when the window began is charged whole at its end, and of its task's slice only the rest is
+        // in the window: no more of it than that either.
+        let part = (c.on_cpu_ns as f64 / c.interrupted_ns().max(1) as f64).min(1.0);
         let cpu = self.cpus.get(&row.key.cpu).copied().unwrap_or_default();
         let deferred = matches!(kind(row), Kind::Ksoftirqd | Kind::Napi);
         // What ksoftirqd and NAPI threads run is what they are for: networking's own time, taken from nobody.
-        let taken = |ns: u64| if deferred { 0.0 } else { s(ns) };
-        let own_softirq_s = s(c.own_net_ns + c.own_other_ns)
+        let taken = |ns: u64| if deferred { 0.0 } else { s(ns) * part };
+        let own_softirq_s = s(c.own_net_ns + c.own_other_ns) * part
             + if deferred {
-                s(c.net_rx_ns + c.net_tx_ns + c.other_softirq_ns + c.mixed_ns)
+                s(c.net_rx_ns + c.net_tx_ns + c.other_softirq_ns + c.mixed_ns) * part
             } else {
                 0.0
             };
@@ -77,7 +80,7 @@ impl<'a> Rows<'a> {
         Division {
             on_cpu_s: s(c.on_cpu_ns),
             own_s: rest - irq_entry_estimated_s - hypervisor_steal_s,
-            hardirq_s: s(c.hardirq_ns),
+            hardirq_s: s(c.hardirq_ns) * part,
             net_rx_s: taken(c.net_rx_ns),
             net_tx_s: taken(c.net_tx_ns),
             other_softirq_s: taken(c.other_softirq_ns),

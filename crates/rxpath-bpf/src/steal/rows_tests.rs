@@ -126,3 +126,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn of_a_softirq_that_ran_when_the_window_began_only_the_window_counts() {
+    let charge = Charge {
+        on_cpu_ns: 10_000,
+        hardirq_ns: 6_000,
+        net_rx_ns: 60_000,
+        interrupts: 1,
+        ..Charge::default()
+    };
+    let reading = reading(vec![window(0, SECOND)], vec![row(7, 0, "late", 0, charge)]);
+    let rows = Rows::new(&reading, &[], &Calibration::given(5.0));
+    let time = &rows.tasks()[0].time;
+    assert!((time.sum_s() - time.on_cpu_s).abs() < 1e-12, "{time:?}");
+    assert!((time.net_rx_s / time.hardirq_s - 10.0).abs() < 1e-9, "{time:?}");
+}
