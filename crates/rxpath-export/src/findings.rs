@@ -7,7 +7,7 @@ const FINDINGS_MOST: usize = 48;
 /// Bits of the fingerprint that a number of the text format holds exactly.
 const FINGERPRINT_DIGITS: usize = 12;
 
-/// The answer of `rxpath check`, as far as it is exported.
+/// The part of `rxpath check`'s answer that is exported.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
     /// Rule, severity and device (empty where the rule is about the host) of each finding.

@@ -178,7 +178,7 @@ impl Open {
         if self.reply.is_some() { PollFlags::POLLOUT } else { PollFlags::POLLIN }
     }
 
-    /// Goes on as far as it can; `false` when it is done.
+    /// Reads and writes until that would block; `false` when it is done.
     fn go_on(&mut self, page: &Page) -> bool {
         match self.step(page) {
             Ok(is_open) => is_open,

@@ -26,6 +26,12 @@ pub fn life(pid: u32) -> Life {
     }
 }
 
+/// Waits for the end of a child; its status stays where it is.
+pub fn wait_for_end(pid: u32) {
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+    while waitid(Id::Pid(Pid::from_raw(pid as i32)), flags) == Err(nix::errno::Errno::EINTR) {}
+}
+
 /// Sends a signal to the process group that this child leads, while its pid is its own.
 pub fn signal_group(pid: u32, signal: Signal) {
     if life(pid) != Life::Reaped {

@@ -2,6 +2,7 @@
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use rxpath_host::{HostError, Owner, netns};
 use rxpath_record::stolen::Victim as Record;
 
 use super::external::{keep, said};
-use super::unreaped::{Life, life, signal_group};
+use super::unreaped::{signal_group, wait_for_end};
 use crate::error::LabError;
 use crate::scenario::spec::Background;
 
@@ -136,6 +137,8 @@ pub struct Program {
     measure: Duration,
     /// It knows the length of the window, and is waited for.
     is_timed: bool,
+    /// When it ended.
+    ended: Receiver<Instant>,
     kept: Arc<Mutex<Vec<u8>>>,
     readers: Vec<JoinHandle<()>>,
 }
@@ -159,28 +162,26 @@ impl Program {
         let is_timed = of.command.iter().any(|word| word.contains(SECONDS));
         let what = words.join(" ");
         let measure = if is_timed { Duration::from_secs_f64(seconds) } else { measure };
-        let program = Self { what, child, begun, measure, is_timed, kept, readers };
+        let (tell, ended) = channel();
+        let pid = child.id();
+        std::thread::spawn(move || {
+            wait_for_end(pid);
+            // Nobody asks once the trial is over.
+            let _ = tell.send(Instant::now());
+        });
+        let program = Self { what, child, begun, measure, is_timed, ended, kept, readers };
         if let (Some(owner), Ok(process)) = (owner, ProcessId::of(program.child.id() as i32)) {
             owner.record(&Thing::Process { process })?;
         }
         Ok(program)
     }
 
-    fn is_running(&self) -> bool {
-        life(self.child.id()) == Life::Running
-    }
-
     /// Waits for a command that knows when to end, and returns the time for which it was there.
     fn finish(&mut self) -> Result<Duration, LabError> {
-        let limit = self.measure + BEYOND;
-        while self.is_timed && self.is_running() && self.begun.elapsed() < limit {
-            // why: the end of a process that nothing else here waits for.
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let wall = self.begun.elapsed();
-        if self.is_running() {
-            return Ok(wall);
-        }
+        let limit = if self.is_timed { self.measure + BEYOND } else { Duration::ZERO };
+        let left = limit.saturating_sub(self.begun.elapsed());
+        let Ok(ended) = self.ended.recv_timeout(left) else { return Ok(self.begun.elapsed()) };
+        let wall = ended.duration_since(self.begun);
         let status = self.child.wait().map_err(|e| LabError::io("wait for the victim", e))?;
         if status.success() {
             return Ok(wall);
@@ -229,6 +230,7 @@ impl Drop for Program {
 
 #[cfg(test)]
 mod tests {
+    use super::super::unreaped::{Life, life};
     use super::*;
 
     fn victim(words: &[&str]) -> Running {
@@ -257,6 +259,19 @@ mod tests {
         assert_eq!(life(pid), Life::Running);
         drop(ended);
         assert_eq!(life(pid), Life::Reaped);
+    }
+
+    #[test]
+    fn a_command_that_ends_early_was_there_until_its_end() {
+        let begun = Instant::now();
+        let running = victim(&["true"]);
+        wait_for_end(running.pid().unwrap() as u32);
+        // why: the window goes on after the end of the command.
+        std::thread::sleep(Duration::from_millis(300));
+        let mut warnings = Vec::new();
+        let record = running.finish().unwrap().record(0, &[], &mut warnings);
+        assert!(record.asked_s + 0.1 < begun.elapsed().as_secs_f64(), "{record:?}");
+        assert_eq!(warnings[0].code, "victim-ended");
     }
 
     #[test]
