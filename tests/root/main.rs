@@ -19,6 +19,7 @@ mod flows;
 mod foreign;
 mod ioctl_groups;
 mod load_http;
+mod locks;
 mod losses;
 mod model;
 mod namespace;

@@ -18,8 +18,9 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     per_cpu_map: None,
     maps: &[map("begun", 16, 8), map("waits", 16, 16), map("sockets", 8, 24), LOST],
     programs: &[
-        program("lock/contention_begin", "waits for locks", true),
+        // Attached in this order: the end of each wait that was seen to begin is seen.
         program("lock/contention_end", "waits for locks", true),
+        program("lock/contention_begin", "waits for locks", true),
         program("sock/sock_recv_length", "which socket a lock belongs to", true),
     ],
 };
