@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -60,15 +61,22 @@ fn doubts(result: &Value, words: &str) {
 }
 
 /// Attaches a program that drops each packet; the test is skipped by name where the kernel can't.
-fn dropping(rx: &Namespace, kind: u32, answer: u32, how: [u32; 2]) -> Option<std::os::fd::OwnedFd> {
-    let attached = rx
-        .run(move |ns| {
-            let ifindex = ns.route().unwrap().link("veth").unwrap().index;
-            let program = raw_bpf::answering(kind, answer, "rxp_drops")?;
-            raw_bpf::attach(&program, ifindex, how)
-        })
-        .unwrap();
+fn dropping(rx: &Namespace, kind: u32, answer: u32, how: [u32; 2]) -> Option<OwnedFd> {
+    attached(rx, how, move || raw_bpf::answering(kind, answer, "rxp_drops"))
+}
+
+/// Attaches a program to the device of the namespace; the test is skipped by name where the kernel can't.
+pub fn attached(
+    rx: &Namespace,
+    how: [u32; 2],
+    program: impl FnOnce() -> std::io::Result<OwnedFd> + Send + 'static,
+) -> Option<OwnedFd> {
+    let attached = rx.run(move |ns| {
+        let ifindex = ns.route().unwrap().link("veth").unwrap().index;
+        raw_bpf::attach(&program()?, ifindex, how)
+    });
     attached
+        .unwrap()
         .map_err(|error| skip("bpf_programs", &format!("this program can't be attached: {error}")))
         .ok()
 }

@@ -6,21 +6,25 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{JoinHandle, sleep, spawn};
+use std::thread::{JoinHandle, scope, sleep, spawn};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use rxpath_bpf::account::row::CpuWindow;
+use rxpath_bpf::account::row::{Charge, CpuWindow};
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::cost::CostMeter;
 use rxpath_bpf::filter::Filter;
 use rxpath_bpf::polls::Polls;
 use rxpath_host::{Namespace, thread};
+use rxpath_lab::clock::monotonic_ns;
 use serde_json::Value;
 
-use super::probes::{number, probe, rows};
+use super::live_causes::attached;
+use super::probes::{flood, number, probe, rows};
 use crate::bed::{Bed, RX_IP};
+use crate::raw_bpf;
+use crate::skip::skip;
 
 /// A thread that never rests, until it is told.
 struct Spinner {
@@ -105,6 +109,76 @@ fn no_span_of_a_pause_is_counted() {
     let span = window.cpus.iter().find(|cpu| cpu.cpu == 0).unwrap().span_ns();
     assert!(one.on_cpu_ns + other.on_cpu_ns <= span, "{one:?} {other:?} {span}");
     assert!(one.run_delay_ns.max(other.run_delay_ns) <= span, "{one:?} {other:?} {span}");
+}
+
+/// `BPF_TCX_INGRESS` of `enum bpf_attach_type`, without flags.
+const TCX_INGRESS: [u32; 2] = [46, 0];
+/// What each packet costs in the tests of polls: a loop of this many turns, some 50 us.
+const TURNS: u64 = 50_000;
+
+/// A poll that a reading cuts is in the later window only with what it took in that one. Polls of slow packets are longer
+/// than what passes from a window's end to the reading of its polls.
+#[test]
+fn a_poll_that_a_reading_cuts_is_charged_from_there() {
+    const WINDOWS: usize = 200;
+    let Some(bed) = Bed::with_bpf() else { return };
+    let cpus = thread::allowed_cpus().unwrap().0;
+    let [from, .., to] = cpus[..] else {
+        return skip("second_cpu", "one CPU: there is none to steer to");
+    };
+    let (tx, rx) = bed.pair(1);
+    rx.set_queue_attr("veth", "rx-0/rps_cpus", &format!("{:x}", 1u64 << to)).unwrap();
+    // mov r1, TURNS; add r1, -1; jne r1, 0, -2; mov r0, TCX_NEXT; exit
+    let code = [
+        0xb7 | 1 << 8 | TURNS << 32,
+        0xffff_ffff_0000_0107,
+        0xfffe_0155,
+        0xffff_ffff_0000_00b7,
+        0x95,
+    ];
+    let program = move || raw_bpf::load(raw_bpf::SCHED_CLS, &code, "rxp_slow");
+    let Some(_slow) = attached(&rx, TCX_INGRESS, program) else { return };
+    let account = Account::start().unwrap();
+    let is_over = AtomicBool::new(false);
+    let windows: Vec<(Reading, u64)> = scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                flood(&tx, &rx, from, 200);
+                // why: the other CPU works off what it got; the reading must not wait for this one.
+                sleep(Duration::from_millis(10));
+            }
+        });
+        let mut last = account.read().unwrap();
+        let windows = (0..WINDOWS).map(|_| {
+            // why: about half a poll.
+            sleep(Duration::from_millis(2));
+            let read = account.read().unwrap();
+            let read_ns = monotonic_ns();
+            let window = read.since(&last);
+            last = read;
+            (window, read_ns)
+        });
+        let windows = windows.collect();
+        is_over.store(true, Ordering::Relaxed);
+        windows
+    });
+    let mut polled = 0;
+    for (window, read_ns) in &windows {
+        let here = window.cpus.iter().find(|cpu| cpu.cpu == to).unwrap();
+        let polls = window.culprits.iter().filter(|by| by.key.victim.cpu == to);
+        let polls_ns: u64 = polls.map(|by| by.ns).sum();
+        let tasks = window.tasks.iter().filter(|task| task.key.cpu == to);
+        let softirq_ns: u64 = tasks.map(|task| softirqs(&task.charge)).sum();
+        // Polls go on while they are read.
+        let late_ns = read_ns - here.end_ns;
+        assert!(polls_ns <= softirq_ns + late_ns, "polls {polls_ns} ns, softirqs {softirq_ns} ns");
+        polled += usize::from(polls_ns > late_ns);
+    }
+    assert!(polled > 5, "{polled} windows have a poll of their own");
+}
+
+fn softirqs(charge: &Charge) -> u64 {
+    charge.net_rx_ns + charge.net_tx_ns + charge.other_softirq_ns + charge.mixed_ns
 }
 
 #[test]
