@@ -8,9 +8,6 @@ use std::collections::BTreeSet;
 
 use rxpath_host::netlink::Link;
 
-/// What a driver counts when its ring had no free descriptor (Documentation/networking/statistics.rst). Drivers have one
-/// of the three names for it, some the same number under two: the largest is meant.
-pub(crate) const RING: [&str; 3] = ["rx.missed_errors", "rx.fifo_errors", "rx.over_errors"];
 /// Devices whose `IFLA_LINK` is the other end of a cable and no device below.
 const CABLES: [&str; 3] = ["veth", "netkit", "vxcan"];
 /// Devices whose packets came in inside of others, through a device that is counted (drivers/net/vxlan, net/ipv4/ip_gre.c

@@ -8,6 +8,7 @@ pub mod name;
 
 use std::collections::BTreeMap;
 
+use rxpath_core::Side;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +78,14 @@ pub struct Moved {
 }
 
 impl Moved {
+    /// Packets for which a network card's ring had no free descriptor, and the counter that has them.
+    pub fn ring(&self, side: Side, device: &str) -> (String, i64) {
+        let each = name::RING.map(|counter| name::link(side, device, counter));
+        let counted = each.into_iter().map(|name| (self.get(&name), name));
+        let largest = counted.rev().max_by_key(|(packets, _)| *packets);
+        largest.map(|(packets, name)| (name, packets)).unwrap_or_default()
+    }
+
     /// The change of `name`; 0 if unchanged. Ask [`Moved::gap`] whether it was read at all.
     pub fn get(&self, name: &str) -> i64 {
         self.values.get(name).copied().unwrap_or(0)
@@ -116,6 +125,20 @@ mod tests {
             .since(&snapshot(&[("rx/Udp.NoPorts", 5), ("rx/Udp.InErrors", 3)]));
         assert_eq!(moved.values, BTreeMap::from([("rx/Udp.NoPorts".into(), 2)]));
         assert!(moved.gaps.is_empty());
+    }
+
+    #[test]
+    fn a_ring_s_losses_stand_under_the_name_that_the_driver_uses() {
+        let zero = ["missed", "fifo", "over"].map(|it| format!("rx/link.eth0.rx.{it}_errors"));
+        let zero: Vec<(&str, u64)> = zero.iter().map(|name| (name.as_str(), 0)).collect();
+        let moved = |name: &'static str, by: u64| {
+            let mut after = snapshot(&zero);
+            after.values.insert(name.into(), by);
+            after.since(&snapshot(&zero)).ring(Side::Rx, "eth0")
+        };
+        let fifo = "rx/link.eth0.rx.fifo_errors";
+        assert_eq!(moved(fifo, 7), (fifo.to_owned(), 7));
+        assert_eq!(moved("rx/link.eth1.rx.fifo_errors", 7), (zero[0].0.to_owned(), 0));
     }
 
     #[test]

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use rxpath_host::Root;
 use rxpath_host::netlink::Link;
 use rxpath_host::sysfs::device;
-use rxpath_record::counters::Moved;
+use rxpath_record::counters::{Moved, name};
 use rxpath_record::evidence::{AnyProtocol, Spread};
 use rxpath_record::ledger::{Drop, Place};
 
-use crate::lowest::{RING, lowest};
+use crate::lowest::lowest;
 use crate::trial::evidence::packets_by_cpu;
 
 /// A device that took less than this share of all packets carried the traffic of others.
@@ -61,7 +61,7 @@ pub(crate) fn carried(before: &[Link], now: &[Link]) -> Carried {
         packets > 0 && packets as f64 >= CARRIES_RATIO * took as f64
     };
     let names = lowest.iter().filter(carries).map(|link| link.name.clone()).collect();
-    let lost = |link: &Link| RING.iter().map(|name| moved(link, name)).max().unwrap_or(0);
+    let lost = |link: &Link| name::RING.iter().map(|name| moved(link, name)).max().unwrap_or(0);
     let losing: Vec<&str> =
         lowest.iter().filter(|link| lost(link) > 0).map(|link| link.name.as_str()).collect();
     let packets: u64 = lowest.iter().map(|link| lost(link)).sum();

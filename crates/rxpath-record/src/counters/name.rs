@@ -24,10 +24,14 @@ pub fn snmp6(side: Side, word: &str) -> String {
 
 /// A 64-bit link counter (`IFLA_STATS64`, `/proc/net/dev`): `tx/link.veth.tx.dropped`.
 ///
-/// `counter` is `rx.packets`, `rx.dropped`, `rx.missed`, `tx.packets`, `tx.dropped`.
+/// `counter` is `rx.packets`, `rx.dropped`, `rx.missed_errors`, `tx.packets`, `tx.dropped`.
 pub fn link(side: Side, device: &str, counter: &str) -> String {
     format!("{side}/link.{device}.{counter}")
 }
+
+/// What a driver counts when its ring had no free descriptor (Documentation/networking/statistics.rst). Drivers have one
+/// of the three names for it, some the same number under two: the largest is meant.
+pub const RING: [&str; 3] = ["rx.missed_errors", "rx.fifo_errors", "rx.over_errors"];
 
 /// A driver counter (`ETHTOOL_GSTATS`): `rx/ethtool.veth.rx_queue_0_xdp_packets`.
 pub fn ethtool(side: Side, device: &str, counter: &str) -> String {

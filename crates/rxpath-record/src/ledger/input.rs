@@ -146,7 +146,7 @@ pub enum Link {
     VethNapi,
     /// The loopback device: no ring; the sender does not see backlog drops.
     Loopback,
-    /// A network card: its ring's losses are the receiving device's `rx.missed`.
+    /// A network card: its ring's losses are those of the receiving device ([`crate::counters::name::RING`]).
     Nic,
 }
 

@@ -204,7 +204,7 @@ impl Way<'_> {
         };
         found.push((Place::Ring, tx_name, ring));
         if path.link == Link::Nic {
-            let (name, missed) = self.link_counter(self.to, "rx.missed");
+            let (name, missed) = self.moved.ring(self.to, self.device(self.to).unwrap_or_default());
             found.push((Place::Ring, name, missed));
         }
         found.push((Place::Backlog, rx_name, backlog));

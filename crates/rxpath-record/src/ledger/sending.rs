@@ -109,8 +109,8 @@ fn ring(view: View<'_>, units: &Units) -> Term {
         }
         Link::Loopback => Term::derived(Place::Ring, name, dropped, units.device, Some(0)),
         Link::Nic => {
-            let name = view.rx_link_name("rx.missed").unwrap_or_default();
-            let missed = view.get(&name);
+            let device = view.input.path.rx_device.as_deref();
+            let (name, missed) = view.moved.ring(Side::Rx, device.unwrap_or_default());
             Term::owned(Place::Ring, name, missed, units.device)
         }
     };

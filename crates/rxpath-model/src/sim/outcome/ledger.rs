@@ -65,7 +65,7 @@ impl World<'_> {
         let queued: u64 = self.sockets.iter().map(|socket| socket.queue.left).sum();
         let mut values = BTreeMap::from([
             (name::link(Side::Rx, DEVICE, "rx.packets"), taken),
-            (name::link(Side::Rx, DEVICE, "rx.missed"), missed),
+            (name::link(Side::Rx, DEVICE, "rx.missed_errors"), missed),
             (name::link(Side::Rx, DEVICE, "rx.dropped"), backlog_drops),
             (name::snmp(Side::Rx, "Ip", "InReceives"), at_ip),
             (name::snmp(Side::Rx, "Ip", "InDelivers"), at_ip),
