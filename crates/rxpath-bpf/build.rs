@@ -31,6 +31,9 @@ fn compile_all() -> Result<(), String> {
             return Err(format!("no BPF programs for {other}: build with --no-default-features"));
         }
     };
+    // The folders of this build are in no object: the same source gives the same bytes everywhere.
+    let folders = [(var("CARGO_MANIFEST_DIR")?, "rxpath-bpf"), (include.clone(), "libbpf")]
+        .map(|(folder, name)| format!("-ffile-prefix-map={folder}={name}"));
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
     let files = std::fs::read_dir("bpf").map_err(|e| format!("bpf: {e}"))?;
     let paths = files.map(|file| file.map(|file| file.path())).collect::<Result<Vec<_>, _>>();
@@ -40,6 +43,7 @@ fn compile_all() -> Result<(), String> {
         let done = Command::new(&clang)
             .args(["-g", "-O2", "-target", "bpf", "-mcpu=v3"])
             .args(WARNINGS)
+            .args(&folders)
             .args([&format!("-D__TARGET_ARCH_{arch}"), "-I", "bpf", "-isystem", &include, "-c"])
             .arg(&source)
             .arg("-o")

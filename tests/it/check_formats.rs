@@ -46,6 +46,26 @@ fn stdout(done: &assert_cmd::assert::Assert) -> String {
 }
 
 #[test]
+fn ndjson_is_the_json_object_on_one_line_with_whose_it_is() {
+    let dir = sick();
+    let text = stdout(&check(dir.path(), &["--format", "ndjson"]).success());
+    assert_eq!(text.matches('\n').count(), 1);
+    let mut line: Value = serde_json::from_str(&text).unwrap();
+    let whole: Value =
+        serde_json::from_str(&stdout(&check(dir.path(), &["--json"]).success())).unwrap();
+    let fields = line.as_object_mut().unwrap();
+    assert_eq!(fields.remove("host"), Some(Value::Null), "this tree has no name");
+    assert_eq!(fields.remove("boot_id"), Some(Value::Null));
+    assert!(fields.remove("time").unwrap().as_str().unwrap().ends_with('Z'));
+    assert!(fields.remove("fingerprint").unwrap().as_str().unwrap().len() > 40);
+    assert_eq!(fields.remove("version").unwrap(), env!("CARGO_PKG_VERSION"));
+    assert_eq!(line, whole);
+    let here = Command::cargo_bin("rxpath").unwrap().args(["check", "--format", "ndjson"]).assert();
+    let here: Value = serde_json::from_str(&stdout(&here.success())).unwrap();
+    assert!(here["host"].is_string() && here["boot_id"].is_string(), "{here}");
+}
+
+#[test]
 fn sarif_holds_against_the_schema_of_the_standard() {
     let dir = sick();
     let log: Value =

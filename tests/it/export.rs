@@ -69,7 +69,7 @@ fn a_file_is_written_as_a_whole_with_the_findings_of_a_check() {
 }
 
 /// An exporter that runs; killed when it is dropped.
-struct Running(Child);
+pub(super) struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -78,12 +78,16 @@ impl Drop for Running {
     }
 }
 
-/// Starts an exporter, and gives the address that it says.
+/// Starts an exporter of counters alone, and gives the address that it says.
 fn start(listen: &str) -> (Running, String) {
-    let words = ["export", "--no-bpf", "--interval", "100ms", "--check-every", "0s", "--listen"];
+    start_with(&["--no-bpf", "--interval", "100ms", "--check-every", "0s", "--listen", listen])
+}
+
+/// Starts an exporter with these options, and gives the address that it says.
+pub(super) fn start_with(options: &[&str]) -> (Running, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_rxpath"))
-        .args(words)
-        .arg(listen)
+        .arg("export")
+        .args(options)
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
@@ -95,7 +99,7 @@ fn start(listen: &str) -> (Running, String) {
 }
 
 /// The host and port of an exporter's address.
-fn target(address: &str) -> String {
+pub(super) fn target(address: &str) -> String {
     address.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap().to_owned()
 }
 
@@ -136,18 +140,19 @@ fn a_scraper_sees_counters_that_grow_and_a_signal_ends_it() {
 }
 
 /// A Prometheus that scrapes; killed when it is dropped.
-struct Scraper {
+pub(super) struct Scraper {
     running: Running,
     port: u16,
     _dir: tempfile::TempDir,
 }
 
 impl Scraper {
-    fn start(program: &Path, target: &str) -> Self {
+    /// Scrapes `target` every second; `more` is added to its configuration.
+    pub(super) fn start(program: &Path, target: &str, more: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let config = dir.path().join("prometheus.yml");
         let text = format!(
-            "global: {{scrape_interval: 1s}}\nscrape_configs:\n- job_name: rxpath\n  static_configs: [{{targets: ['{target}']}}]\n"
+            "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\n{more}\nscrape_configs:\n- job_name: rxpath\n  static_configs: [{{targets: ['{target}']}}]\n"
         );
         fs::write(&config, text).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -162,20 +167,26 @@ impl Scraper {
         Self { running: Running(child), port, _dir: dir }
     }
 
-    /// The answer to a query: the value of its only series.
+    /// The value of the only series that answers a query.
     fn ask(&self, query: &str) -> Option<f64> {
+        self.answer(query)?.pointer("/data/result/0/value/1")?.as_str()?.parse().ok()
+    }
+
+    /// What Prometheus says to a query.
+    pub(super) fn answer(&self, query: &str) -> Option<serde_json::Value> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
-        let request = format!("GET /api/v1/query?query={query} HTTP/1.0\r\nHost: h\r\n\r\n");
+        let escaped: Vec<String> = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let escaped = escaped.concat();
+        let request = format!("GET /api/v1/query?query={escaped} HTTP/1.0\r\nHost: h\r\n\r\n");
         stream.write_all(request.as_bytes()).ok()?;
         let mut text = String::new();
         stream.read_to_string(&mut text).ok()?;
-        let body: serde_json::Value = serde_json::from_str(text.split_once("\r\n\r\n")?.1).ok()?;
-        body.pointer("/data/result/0/value/1")?.as_str()?.parse().ok()
+        serde_json::from_str(text.split_once("\r\n\r\n")?.1).ok()
     }
 }
 
 /// Where a program is, if it is installed.
-fn installed(name: &str) -> Option<PathBuf> {
+pub(super) fn installed(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|dir| dir.join(name)).find(|program| program.is_file())
 }
@@ -186,7 +197,7 @@ fn a_real_prometheus_scrapes_counters_that_grow() {
         return crate::skip::skip("prometheus", "no prometheus on this machine");
     };
     let (_running, address) = start("127.0.0.1:0");
-    let mut scraper = Scraper::start(&program, &target(&address));
+    let mut scraper = Scraper::start(&program, &target(&address), "");
     let deadline = Instant::now() + Duration::from_secs(60);
     while scraper.ask("rxpath_window_seconds_total").is_none_or(|window| window < 1.0)
         || scraper.ask("delta(rxpath_window_seconds_total[10s])").is_none_or(|grown| grown <= 0.0)
@@ -238,6 +249,9 @@ fn what_cannot_be_exported_is_refused_in_a_line() {
         (vec!["--listen", "unix:"], 2, "needs a path"),
         (vec!["--interval", "1ms"], 2, "--interval 1ms"),
         (vec!["--once", "--listen", "127.0.0.1:0"], 2, "cannot be used with"),
+        (vec!["--listen", "fd:2"], 2, "fd:3"),
+        (vec!["--budget", "0"], 2, "such as 1%"),
+        (vec!["--netns", "/no/such/namespace"], 2, "/no/such/namespace"),
         (vec!["--allow-remote"], 2, "--listen"),
         (vec!["--once", "--no-bpf", "--interval", "100ms", "--textfile", no_dir], 2, no_dir),
     ] {

@@ -17,12 +17,15 @@ mod dependency_rule;
 mod diagnose;
 mod docs;
 mod export;
+mod export_service;
+mod fleet;
 mod forbidden;
 mod hosts;
 mod http;
 mod kept;
 mod list;
 mod model;
+mod monitoring;
 mod packaged;
 mod parsers;
 #[path = "../support/readers.rs"]

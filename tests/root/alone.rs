@@ -4,6 +4,7 @@
 mod background;
 mod backlog;
 mod diagnose;
+mod export;
 mod kept_apart;
 mod kills;
 mod landing;

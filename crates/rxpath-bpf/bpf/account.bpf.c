@@ -10,6 +10,7 @@
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+#include "cost.h"
 #include <bpf/bpf_core_read.h>
 #include "account.h"
 #include "flows.h"
@@ -328,6 +329,8 @@ static __always_inline void end_slice(struct scratch *s, struct task_struct *tas
 		row->flags = task->flags;
 		/* Again each time: exec changes it. */
 		bpf_probe_read_kernel(row->comm, sizeof(row->comm), task->comm);
+		if (bpf_core_field_exists(task->cgroups))
+			row->cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
 	}
 	for (int i = 0; i < TOTALS; i++) {
 		__u64 total = s->total[i];

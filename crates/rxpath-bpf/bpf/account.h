@@ -69,6 +69,7 @@ struct task_row {
 	__u32 flags;
 	__u32 pad;
 	char comm[16];
+	__u64 cgroup; /* id of its group at the last slice; 0 on kernels without groups */
 };
 
 struct culprit_key {
@@ -127,10 +128,11 @@ struct scratch {
 } __attribute__((aligned(64)));
 
 LAYOUT(struct task_key, 24);
-LAYOUT(struct task_row, 192);
+LAYOUT(struct task_row, 200);
 LAYOUT_AT(struct task_row, on_cpu_ns, 112);
 LAYOUT_AT(struct task_row, tgid, 160);
 LAYOUT_AT(struct task_row, comm, 176);
+LAYOUT_AT(struct task_row, cgroup, 192);
 LAYOUT(struct culprit_key, 32);
 LAYOUT(struct culprit_row, 40);
 LAYOUT(struct scratch, 512);

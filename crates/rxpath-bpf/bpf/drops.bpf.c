@@ -6,6 +6,7 @@
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+#include "cost.h"
 #include <bpf/bpf_core_read.h>
 #include "addressed.h"
 #include "counting.h"
@@ -178,8 +179,7 @@ static __always_inline int dropped(struct sk_buff *skb, void *location, __u32 re
 	return 0;
 }
 
-SEC("tp_btf/kfree_skb")
-int rxpath_kfree_skb(__u64 *ctx)
+static __always_inline int on_drop(__u64 *ctx)
 {
 	struct sk_buff *skb = (struct sk_buff *)ctx[0];
 	struct sock *sk = 0;
@@ -190,4 +190,16 @@ int rxpath_kfree_skb(__u64 *ctx)
 	if (config.has_socket)
 		sk = (struct sock *)ctx[3];
 	return dropped(skb, (void *)ctx[1], (__u32)ctx[2], sk);
+}
+
+/* Its arguments are those of the running kernel, so it is not defined by BPF_PROG, and counts its cost itself. */
+SEC("tp_btf/kfree_skb")
+int rxpath_kfree_skb(__u64 *ctx)
+{
+	struct cost_row *row = cost_of(0);
+	__u64 begun = cost_begun(row);
+	int answer = on_drop(ctx);
+
+	cost_ended(row, begun);
+	return answer;
 }

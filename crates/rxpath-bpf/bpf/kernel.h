@@ -85,6 +85,7 @@ struct work_struct {
 };
 
 struct nsproxy;
+struct css_set;
 
 /* include/linux/sched.h */
 #define PF_KTHREAD 0x00200000
@@ -107,6 +108,7 @@ struct task_struct {
 	struct sched_entity se;
 	struct sched_info sched_info;
 	struct nsproxy *nsproxy;
+	struct css_set *cgroups;
 };
 
 /* arch/x86/include/asm/ptrace.h */
@@ -196,6 +198,11 @@ struct cgroup {
 	int level;
 	struct kernfs_node *kn;
 	struct cgroup *ancestors[1];
+};
+
+/* Of a task: its group in the hierarchy of version 2. */
+struct css_set {
+	struct cgroup *dfl_cgrp;
 };
 
 struct sock_cgroup_data {

@@ -16,6 +16,7 @@
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+#include "cost.h"
 #include <bpf/bpf_core_read.h>
 #include "owner.h"
 #include "log2.h"

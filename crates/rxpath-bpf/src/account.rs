@@ -23,8 +23,9 @@ use rxpath_core::{CpuList, Warning};
 use rxpath_host::root::Root;
 use rxpath_host::{HostError, procfs::stat};
 
-use crate::object::Loaded;
+use crate::object::{Loaded, Sizes};
 use crate::probe::Probe;
+use crate::room::Room;
 use crate::turns::{Around, Pace, PacketHooks};
 use flow::{FlowKey, FlowRow, Flows};
 use functions::Functions;
@@ -34,6 +35,10 @@ use spec::{END, READ, TASK_ROW_BYTES};
 
 /// Pairs of task and CPU.
 const ROOM: u32 = 32_768;
+
+/// The same where every window is read soon: those of one window alone.
+const LIVE_TASKS: Room = Room { each_cpu: 8192, most: 24_576 };
+const LIVE_CULPRITS: Room = Room { each_cpu: 4096, most: 8192 };
 
 /// The maps that it writes.
 const FLOW_MAPS: [&str; 2] = ["flows", "folded_flows"];
@@ -58,6 +63,8 @@ pub struct Account {
     flows: Option<LookedAt>,
     /// Whether a window lasts.
     is_counting: bool,
+    /// Rows of culprits at which those of tasks that are gone are removed.
+    culprits_crowd: usize,
     /// Those of the network that other softirqs run.
     functions: Functions,
 }
@@ -134,10 +141,29 @@ impl Account {
         Self::of(&Root::host().cpus(ONLINE)?, ROOM)
     }
 
+    /// The same for a view that stays: with less room, and without flows.
+    ///
+    /// **Errors** as [`Account::start`].
+    pub fn live() -> Result<Self, HostError> {
+        let culprits = LIVE_CULPRITS.here()?;
+        let sizes = [
+            ("tasks", LIVE_TASKS.here()?),
+            ("culprits", culprits),
+            (FLOW_MAPS[0], 1),
+            (FLOW_MAPS[1], 1),
+        ];
+        let account = Self::sized(&Root::host().cpus(ONLINE)?, &sizes)?;
+        Ok(Self { culprits_crowd: culprits as usize / 2, ..account })
+    }
+
     /// The same for these CPUs only, with room for this many rows, pairs of task and CPU.
     ///
     /// **Errors** as [`Account::start`].
     pub fn of(cpus: &CpuList, rows: u32) -> Result<Self, HostError> {
+        Self::sized(cpus, &[("tasks", rows)])
+    }
+
+    fn sized(cpus: &CpuList, sizes: Sizes<'_>) -> Result<Self, HostError> {
         let root = Root::host();
         crate::can::can_time_softirqs(&root).require("account CPU time")?;
         let functions = functions::of_network(&root);
@@ -145,7 +171,7 @@ impl Account {
             functions.addresses().iter().flat_map(|address| address.to_ne_bytes()).collect();
         // And a row of nothing behind them.
         constants.resize(constants.len() + TASK_ROW_BYTES, 0);
-        let mut loaded = Loaded::load(&SPEC, &constants, &[("tasks", rows)])?;
+        let mut loaded = Loaded::load(&SPEC, &constants, sizes)?;
         loaded.attach_some(&always())?;
         let cpus = cpus.0.clone();
         let online_at_start = root.cpus(ONLINE)?;
@@ -158,6 +184,7 @@ impl Account {
             taken,
             flows: None,
             is_counting: true,
+            culprits_crowd: CULPRITS,
             functions,
         };
         account.begin_turn();
@@ -276,7 +303,7 @@ impl Account {
         reading.flows = taken.flows.with(flows);
         reading.tasks = taken.tasks.values().cloned().collect();
         // What has just been read stays in this reading: it is the next one that does without.
-        if taken.tasks.len() > taken.crowd.max(CROWD) || entries.len() > CULPRITS {
+        if taken.tasks.len() > taken.crowd.max(CROWD) || entries.len() > self.culprits_crowd {
             self.forget_the_gone(&mut taken.tasks, &ran, &entries)?;
             taken.crowd = 2 * taken.tasks.len();
         }

@@ -4,6 +4,8 @@
 //! time itself: two clock readings for each run. So it is enabled for a part of the window only, and the result is
 //! scaled to the window; the result says which part was measured.
 
+mod counted;
+
 use std::time::{Duration, Instant};
 
 use rxpath_core::Fact;
@@ -12,6 +14,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::object::Loaded;
+
+pub(crate) use counted::COSTS;
+pub use counted::{CountedCost, ENTRY_NS};
 
 /// The cost of a probe over its window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

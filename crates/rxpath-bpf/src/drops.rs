@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::account::clock::monotonic_ns;
 use crate::bytes::Fields;
+use crate::cost::COSTS;
 use crate::filter::Filter;
 use crate::names::{Places, Reasons, socket_owners, transport_name};
 use crate::object::{LOST, Loaded, ObjectSpec, WANTED, compiled, map, parameters, program};
@@ -20,7 +21,7 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     name: "drops",
     bytes: compiled!("drops"),
     per_cpu_map: None,
-    maps: &[map("drops", 32, 72), map("folded", 32, 72), LOST, WANTED],
+    maps: &[map("drops", 32, 72), map("folded", 32, 72), LOST, WANTED, COSTS],
     programs: &[program("skb/kfree_skb", "drops", true)],
 };
 
@@ -108,9 +109,9 @@ impl Drops {
         let mut constants: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         constants.extend(filter.owner());
         constants.extend(filter.wanted_cpus());
-        let loaded = Loaded::load(&SPEC, &constants, &[])?;
+        let loaded = Loaded::load(&SPEC, &constants, &[filter.room()])?;
         filter.admit(&loaded)?;
-        let (places, owners) = (RefCell::default(), RefCell::default());
+        let (places, owners) = (RefCell::new(Places::open(&Root::host())), RefCell::default());
         Ok(Self {
             loaded,
             reasons: Reasons::of_this_kernel()?,
@@ -274,7 +275,7 @@ mod tests {
         value.extend(b"victim\0\0\0\0\0\0\0\0\0\0veth0\0\0\0\0\0\0\0\0\0\0\0");
         let reasons = Reasons::from_pairs([(6, "SKB_DROP_REASON_SOCKET_RCVBUFF")]);
         let drop = row(&key, &value, &Places::default(), &reasons);
-        assert_eq!(drop.place, "0xffffffff81000010");
+        assert_eq!(drop.place, crate::names::UNNAMED);
         assert_eq!((drop.reason.as_str(), drop.port, drop.packets), ("SOCKET_RCVBUFF", 4321, 9));
         assert_eq!((drop.protocol.as_str(), drop.transport.as_deref()), ("ip", Some("udp")));
         assert_eq!((drop.dev.as_deref(), drop.dropped_in.as_str()), (Some("veth0"), "victim (42)"));

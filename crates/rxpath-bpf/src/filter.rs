@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use rxpath_host::procfs::socket_owner;
 use rxpath_host::{HostError, Root};
 
-use crate::object::Loaded;
+use crate::object::{Loaded, WANTED};
+
+/// Sockets of a process that have room.
+const SOCKETS: u32 = 16_384;
 
 /// The selected part; an empty filter selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,6 +103,11 @@ impl Filter {
         bytes.extend(cgroup.level.to_ne_bytes());
         bytes.extend(u32::from(self.process.is_some()).to_ne_bytes());
         bytes
+    }
+
+    /// Room for the process's sockets, in the objects that have the map.
+    pub(crate) fn room(&self) -> (&'static str, u32) {
+        (WANTED.name, if self.process.is_some() { SOCKETS } else { 1 })
     }
 
     /// Passes the process's open sockets to the programs. To be called again while it may open more.

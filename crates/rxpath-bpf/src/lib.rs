@@ -26,6 +26,7 @@ pub mod probe;
 pub mod queues;
 pub mod reads;
 pub mod reuseport;
+mod room;
 pub mod squeezed;
 pub mod stages;
 pub mod steal;

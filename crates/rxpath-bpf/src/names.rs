@@ -1,7 +1,8 @@
 //! Names for numbers: kernel addresses, drop reasons, sockets.
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::{self, BufRead, BufReader};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Seek};
 
 use rxpath_host::HostError;
 use rxpath_host::procfs::{socket_owner, task};
@@ -9,16 +10,31 @@ use rxpath_host::root::Root;
 
 /// Names of places in the kernel that were asked for. The whole table of functions would take 12 MB for a few dozen of
 /// them.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Places {
     names: HashMap<u64, String>,
+    table: Option<File>,
 }
 
+/// A place in the kernel whose function is not known.
+pub const UNNAMED: &str = "?";
+
+/// The kernel's functions and their addresses.
+const TABLE: &str = "/proc/kallsyms";
+
 impl Places {
+    /// Opens the kernel's table now: it shows its addresses to who had CAP_SYSLOG when it was opened, also after the
+    /// process has given that up.
+    ///
+    /// **Source** kernel/kallsyms.c `kallsyms_open`, `kallsyms_show_value`.
+    pub fn open(root: &Root) -> Self {
+        Self { table: root.open(TABLE).ok(), ..Self::default() }
+    }
+
     /// Looks up the names of new addresses.
     ///
     /// **Source** `/proc/kallsyms`, read through once for all that are new. **Caveat** without CAP_SYSLOG all addresses
-    /// there are 0, and places stay numbers.
+    /// there are 0, and places have no names.
     pub fn learn(
         &mut self,
         root: &Root,
@@ -27,17 +43,23 @@ impl Places {
         let new: BTreeSet<u64> =
             addresses.into_iter().filter(|address| !self.names.contains_key(address)).collect();
         if !new.is_empty() {
-            let path = "/proc/kallsyms";
-            let table = BufReader::with_capacity(64 * 1024, root.open(path)?);
-            let found = names_of(&new, table);
-            self.names.extend(found.map_err(|e| HostError::from_io("read", &root.path(path), e))?);
+            let failed = |e| HostError::from_io("read", &root.path(TABLE), e);
+            let mut table = match self.table.take() {
+                Some(table) => table,
+                None => root.open(TABLE)?,
+            };
+            table.rewind().map_err(failed)?;
+            let found = names_of(&new, BufReader::with_capacity(64 * 1024, &table));
+            self.names.extend(found.map_err(failed)?);
+            self.table = Some(table);
         }
         Ok(())
     }
 
-    /// `function+0x12`, or the address where no function is known.
+    /// `function+0x12`, or [`UNNAMED`]: an address would show where the kernel lies in memory (KASLR) to who may not know
+    /// that.
     pub fn name(&self, address: u64) -> String {
-        self.names.get(&address).cloned().unwrap_or_else(|| format!("{address:#x}"))
+        self.names.get(&address).cloned().unwrap_or_else(|| UNNAMED.to_owned())
     }
 }
 
@@ -165,10 +187,12 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_no_function_holds_stays_a_number() {
-        let mut places = Places::default();
-        places.learn(&Root::host(), [0x10]).unwrap();
-        assert_eq!(places.name(0x10), "0x10");
+    fn a_place_that_no_function_holds_shows_no_address() {
+        let mut places = Places::open(&Root::host());
+        for address in [0x10, 0x11] {
+            places.learn(&Root::host(), [address]).unwrap();
+            assert_eq!(places.name(address), UNNAMED);
+        }
     }
 
     #[test]

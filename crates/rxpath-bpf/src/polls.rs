@@ -11,9 +11,11 @@ use rxpath_host::root::Root;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cost::COSTS;
 use crate::filter::Filter;
 use crate::object::{Loaded, ObjectSpec, ProgramSpec, compiled, map, program};
 use crate::probe::Probe;
+use crate::room::Room;
 use row::{cpu_row, irq, napi};
 
 pub use row::{CpuPolls, IrqLine, NapiPolls, Passes, SOFTIRQS, SoftirqRuns};
@@ -29,7 +31,13 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     name: "polls",
     bytes: compiled!("polls"),
     per_cpu_map: Some("cpus"),
-    maps: &[map("cpus", 4, 2176), map("napis", 16, 176), map("irqs", 8, 304), map("events", 0, 0)],
+    maps: &[
+        map("cpus", 4, 2176),
+        map("napis", 16, 176),
+        map("irqs", 8, 304),
+        map("events", 0, 0),
+        COSTS,
+    ],
     programs: &[
         program("irq/softirq_entry", "softirq runs and their time", true),
         program("irq/softirq_exit", "softirq runs and their time", true),
@@ -50,6 +58,9 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
         ProgramSpec { name: END, hook: None, loses: BY_TURNS, required: false },
     ],
 };
+
+/// NAPIs and interrupt lines, each on each CPU.
+const ROWS: Room = Room { each_cpu: 1024, most: 8192 };
 
 /// Bytes of the ring of events: some 40,000 of 72 bytes.
 const RING: u32 = 4 << 20;
@@ -124,7 +135,8 @@ impl Polls {
         let words = [u32::from(events), filter.ifindex, filter.netns, 0];
         let mut constants: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         constants.extend(filter.wanted_cpus());
-        let sizes = [("events", if events { RING } else { 4096 })];
+        let rows = ROWS.here()?;
+        let sizes = [("events", if events { RING } else { 4096 }), ("napis", rows), ("irqs", rows)];
         let loaded = Loaded::load(&SPEC, &constants, &sizes)?;
         let (wanted, online) = (filter.cpus.clone(), online()?);
         Ok(Self { loaded, wanted, online })

@@ -10,7 +10,7 @@ use rxpath_host::root::Root;
 
 use crate::account::clock::monotonic_ns;
 use crate::bytes::Fields;
-use crate::cost::{PartMeter, ProbeCost};
+use crate::cost::{COSTS, PartMeter, ProbeCost};
 use crate::filter::Filter;
 use crate::object::{Loaded, MapSpec, ObjectSpec, ProgramSpec, WANTED, compiled, map, program};
 use crate::probe::Probe;
@@ -38,7 +38,7 @@ pub(crate) static SPEC_EVERY: ObjectSpec = ObjectSpec {
 };
 
 /// Those of an object that follows so many packets of a socket at a time, `FOLLOWED` of the program.
-const fn maps(followed: u32) -> [MapSpec; 6] {
+const fn maps(followed: u32) -> [MapSpec; 7] {
     [
         map("cpus", 4, 11648),
         map("turn", 4, 8),
@@ -46,6 +46,7 @@ const fn maps(followed: u32) -> [MapSpec; 6] {
         map("waiting", 4, 48 + 16 * followed),
         map("reads_since", 4, 8),
         WANTED,
+        COSTS,
     ]
 }
 
@@ -157,7 +158,7 @@ impl Stages {
         let mut constants: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         constants.extend(filter.owner());
         let spec = if pace == Pace::Every { &SPEC_EVERY } else { &SPEC };
-        let loaded = Loaded::load(spec, &constants, &[])?;
+        let loaded = Loaded::load(spec, &constants, &[filter.room()])?;
         filter.admit(&loaded)?;
         let mut cpus = root.cpus("/sys/devices/system/cpu/online")?.0;
         cpus.retain(|cpu| filter.cpus.is_empty() || filter.cpus.contains(cpu));

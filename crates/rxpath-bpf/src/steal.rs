@@ -78,6 +78,9 @@ pub struct TaskTime {
     pub comm: String,
     /// What it is.
     pub kind: Kind,
+    /// Id of its group of version 2; 0 where it is not known.
+    #[serde(skip)]
+    pub cgroup: u64,
     /// CPUs that it ran on.
     pub cpus: Vec<u32>,
     /// Where its time went.
@@ -377,6 +380,7 @@ mod tests {
             parent: 1,
             flags: 0,
             comm: "sh".into(),
+            cgroup: 0,
         };
         Reading { cpus: vec![cpu], tasks: vec![task], ..Reading::default() }
     }

@@ -238,7 +238,12 @@ impl Turns {
         Self { rhythm, looking: true, begun: zero, turn, pause: zero, debt_s: 0.0, looked: zero }
     }
 
-    /// None follows any more.
+    /// What turns take from now on.
+    pub fn set_share(&mut self, share: f64) {
+        self.rhythm.share = share;
+    }
+
+    /// None follows any more, unless one is begun.
     pub fn stop(&mut self, now: Duration) {
         self.looked = self.looked(now);
         (self.looking, self.begun, self.pause) = (false, Duration::ZERO, Duration::MAX);

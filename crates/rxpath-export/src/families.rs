@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use prometheus::core::Collector;
 use prometheus::{CounterVec, GaugeVec, Opts, Registry, TextEncoder};
+use rxpath_record::watch::VictimName;
 
+use crate::histogram::LatencyFamily;
 use crate::top::Top;
 
 /// Whether a metric can fall.
@@ -14,6 +16,8 @@ pub enum Kind {
     Counter,
     /// It is what it is now.
     Gauge,
+    /// Counts by bucket, none of which falls.
+    Histogram,
 }
 
 /// A metric that is exported.
@@ -45,7 +49,10 @@ metrics! {
     COUNTED = Gauge "rxpath_counted_ratio" ["probe"], "share of the last window that these probes counted; their values are scaled to the whole window";
     PROBE_UP = Gauge "rxpath_probe_up" [], "1 while the BPF probes run, 0 with counters alone";
     NOT_READ = Gauge "rxpath_not_read" ["what"], "1 for each thing that could not be read in the last window; its series are missing or do not grow";
-    AGENT_CPU = Counter "rxpath_agent_cpu_seconds_total" ["part"], "CPU time of this program: user = its threads, bpf = its BPF programs, by the last measurement";
+    AGENT_CPU = Counter "rxpath_agent_cpu_seconds_total" ["part"], "CPU time of this program: user = its threads, bpf = its BPF programs, bpf_entry = the entries of these, an estimate";
+    BUDGET = Gauge "rxpath_agent_budget_ratio" [], "CPU time that this program may take with its BPF programs, in CPUs: 0.01 is a hundredth of one CPU";
+    COST = Gauge "rxpath_agent_cost_ratio" [], "CPU time that it took in the last five minutes, in CPUs";
+    SHED = Gauge "rxpath_agent_shed" ["what"], "1 for what it leaves out now to keep the budget";
     AGENT_MEMORY = Gauge "rxpath_agent_memory_bytes" ["kind"], "memory of this program: rss, and the maps of its BPF programs";
     AGENT_LOST = Counter "rxpath_agent_lost_total" [], "slices, polls and drops that found no room in the probes' maps";
     PASSED = Counter "rxpath_stage_passed_total" ["stage", "unit"], "what passed a stage of this network namespace: packets, interrupts or datagrams read";
@@ -56,8 +63,11 @@ metrics! {
     BUSIEST = Gauge "rxpath_softirq_busiest_cpu_ratio" [], "share of the last window that the CPU with the most network softirqs spent in them";
     SQUEEZED = Counter "rxpath_softirq_squeezed_total" [], "NET_RX runs that ended with work left (softnet_stat time_squeeze)";
     STOLEN = Counter "rxpath_task_cpu_stolen_seconds_total" ["task", "by"], "CPU time taken from a program while it was on a CPU, by network softirqs or by others (interrupts, other softirqs, the hypervisor)";
+    VICTIM_STOLEN = Counter "rxpath_cpu_stolen_seconds_total" ["victim_kind", "victim", "by"], "the same CPU time by the unit, pod, container, user or control group that it was taken from; by = hardirq, network (softirqs), softirq (other softirqs), hypervisor";
+    DEVICE_STOLEN = Counter "rxpath_device_cpu_stolen_seconds_total" ["device"], "of the part that network softirqs took: by the device that was polled; other has also the time between polls";
     LATENCY_P50 = Gauge "rxpath_stage_latency_p50_seconds" ["stage"], "median latency between two stages in the last window, upper end of a power-of-two bucket";
     LATENCY_P99 = Gauge "rxpath_stage_latency_p99_seconds" ["stage"], "99th percentile of the same";
+    LATENCY = Histogram "rxpath_stage_latency_seconds" ["stage"], "latency between two stages, of the packets that were measured";
     LATENCIES = Counter "rxpath_stage_latencies_total" ["stage"], "latencies measured";
     LIMITED = Gauge "rxpath_path_limited" ["stage"], "1 for the stage that limited reception in the last window, by the rules of rxpath diagnose";
     LIMITED_S = Counter "rxpath_path_limited_seconds_total" ["stage"], "time in which this stage was the verdict";
@@ -73,6 +83,10 @@ metrics! {
 const REASONS: usize = 48;
 /// Programs with series of their own.
 const TASKS: usize = 16;
+/// Victims with series of their own.
+const VICTIMS: usize = 16;
+/// Devices with a series of their own.
+const DEVICES: usize = 8;
 
 /// The values of all metrics.
 #[derive(Debug)]
@@ -80,9 +94,13 @@ pub struct Families {
     registry: Registry,
     counters: BTreeMap<&'static str, CounterVec>,
     gauges: BTreeMap<&'static str, GaugeVec>,
+    pub(crate) histograms: BTreeMap<&'static str, LatencyFamily>,
     pub(crate) reasons: Top<[String; 3]>,
     pub(crate) tasks: Top<String>,
+    pub(crate) victims: Top<VictimName>,
+    pub(crate) devices: Top<String>,
     pub(crate) lost_before: u64,
+    pub(crate) own_cpu_before_s: f64,
     /// Inode of the network namespace that is `host`.
     pub(crate) netns: u32,
 }
@@ -95,12 +113,18 @@ impl Families {
     pub fn new(version: &str, netns: u32) -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         let (mut counters, mut gauges) = (BTreeMap::new(), BTreeMap::new());
+        let mut histograms = BTreeMap::new();
         for metric in METRICS {
             let opts = Opts::new(metric.name, metric.what);
             let collector: Box<dyn Collector> = match metric.kind {
                 Kind::Counter => {
                     let made = CounterVec::new(opts, metric.labels)?;
                     counters.insert(metric.name, made.clone());
+                    Box::new(made)
+                }
+                Kind::Histogram => {
+                    let made = LatencyFamily::new(metric.name, metric.what)?;
+                    histograms.insert(metric.name, made.clone());
                     Box::new(made)
                 }
                 Kind::Gauge => {
@@ -115,9 +139,13 @@ impl Families {
             registry,
             counters,
             gauges,
+            histograms,
             reasons: Top::new(REASONS),
             tasks: Top::new(TASKS),
+            victims: Top::new(VICTIMS),
+            devices: Top::new(DEVICES),
             lost_before: 0,
+            own_cpu_before_s: 0.0,
             netns,
         };
         families.set(BUILD, &[version], 1.0);
@@ -155,11 +183,6 @@ impl Families {
             // It was there: nothing else removes series.
             let _ = family.remove_label_values(labels);
         }
-    }
-
-    /// Memory of this process.
-    pub fn own_memory(&self, rss_bytes: u64) {
-        self.set(AGENT_MEMORY, &["rss"], rss_bytes as f64);
     }
 
     /// The page, in Prometheus' text format 0.0.4.

@@ -4,17 +4,17 @@
 use std::collections::BTreeMap;
 
 use rxpath_record::verdict::{Confidence, Stage};
-use rxpath_record::watch::{DropRow, Frame, StageRow, TaskRow};
+use rxpath_record::watch::{DropRow, Frame, StageRow, WindowTotals};
 use serde::Serialize;
 
 use crate::families::{
     AGENT_CPU, AGENT_LOST, AGENT_MEMORY, BUSIEST, CONFIDENCE, COUNTED, DROPPED, Families,
-    LATENCIES, LATENCY_P50, LATENCY_P99, LIMITED, LIMITED_S, LOST, NOT_READ, PASSED, PROBE_UP,
-    SOFTIRQ_CPU, SQUEEZED, STAGE_CPU, STOLEN, WINDOWS,
+    LATENCIES, LATENCY, LATENCY_P50, LATENCY_P99, LIMITED, LIMITED_S, LOST, NOT_READ, PASSED,
+    PROBE_UP, SOFTIRQ_CPU, SQUEEZED, STAGE_CPU, WINDOWS,
 };
 
 /// A label for what has no series of its own.
-const OTHER: &str = "other";
+pub(crate) const OTHER: &str = "other";
 /// A gap that is there by design: what the verdict of a frame does not judge.
 const BY_DESIGN: &str = "verdict";
 
@@ -27,8 +27,14 @@ fn word(value: impl Serialize) -> String {
 }
 
 impl Families {
-    /// Adds a window. `name_of` tells the name of a process, where it is still there.
-    pub fn frame(&mut self, frame: &Frame, name_of: impl Fn(u32) -> Option<String>) {
+    /// Adds a window, with the totals that probes measured in it. `name_of` tells the name of a process, where it is still
+    /// there.
+    pub fn frame(
+        &mut self,
+        frame: &Frame,
+        totals: Option<&WindowTotals>,
+        name_of: impl Fn(u32) -> Option<String>,
+    ) {
         let window_s = frame.window_s;
         self.add(WINDOWS, &[], window_s);
         for row in &frame.stages {
@@ -36,7 +42,12 @@ impl Families {
         }
         self.drops(&frame.drops, window_s);
         self.softirqs(frame);
-        self.tasks(&frame.tasks, window_s, name_of);
+        if let Some(totals) = totals {
+            self.tasks(&frame.tasks, totals, (window_s, &name_of));
+            self.victims(totals);
+            self.devices(totals);
+            self.latencies(totals);
+        }
         self.latency(frame);
         self.verdict(frame);
         self.own(frame);
@@ -91,47 +102,19 @@ impl Families {
         self.set(BUSIEST, &[], ratios.into_iter().fold(0.0, f64::max));
     }
 
-    fn tasks(&mut self, rows: &[TaskRow], window_s: f64, name_of: impl Fn(u32) -> Option<String>) {
-        let mut network: BTreeMap<String, f64> = BTreeMap::new();
-        let mut others: BTreeMap<String, f64> = BTreeMap::new();
-        for row in rows {
-            let (Some(taken), Some(by_network)) =
-                (row.taken_ratio.value(), row.taken_net_ratio.value())
-            else {
-                continue;
-            };
-            let name = name_of(row.process).unwrap_or_else(|| row.comm.clone());
-            *network.entry(name.clone()).or_default() += by_network * window_s;
-            *others.entry(name).or_default() += (taken - by_network).max(0.0) * window_s;
+    fn latencies(&self, totals: &WindowTotals) {
+        for (stage, latency) in &totals.latencies {
+            self.add(LATENCIES, &[stage], latency.histogram_ns.count() as f64);
         }
-        if network.is_empty() {
-            return;
+        if let Some(family) = self.histograms.get(LATENCY) {
+            family.add(&totals.latencies);
         }
-        let turn = self.tasks.turn(network);
-        let both = |name: &str, network_s: f64, others_s: f64| {
-            self.add(STOLEN, &[name, "network"], network_s);
-            self.add(STOLEN, &[name, OTHER], others_s);
-        };
-        for name in &turn.removed {
-            for by in ["network", OTHER] {
-                self.remove(STOLEN, &[name, by]);
-            }
-        }
-        turn.admitted.iter().for_each(|name| both(name, 0.0, 0.0));
-        let mut rest_s: f64 = others.values().sum();
-        for (name, network_s) in &turn.own {
-            let others_s = others.get(name).copied().unwrap_or(0.0);
-            rest_s -= others_s;
-            both(name, *network_s, others_s);
-        }
-        both(OTHER, turn.other, rest_s);
     }
 
     fn latency(&self, frame: &Frame) {
         self.clear(LATENCY_P50);
         self.clear(LATENCY_P99);
         for row in &frame.latency {
-            self.add(LATENCIES, &[&row.stage], row.count as f64);
             if row.count > 0 {
                 self.set(LATENCY_P50, &[&row.stage], row.p50_ns as f64 / 1e9);
                 self.set(LATENCY_P99, &[&row.stage], row.p99_ns as f64 / 1e9);
@@ -158,10 +141,14 @@ impl Families {
 
     /// What looking cost, and what it could not see.
     fn own(&mut self, frame: &Frame) {
-        self.add(AGENT_CPU, &["user"], frame.own_cpu_ratio * frame.window_s);
         self.set(PROBE_UP, &[], f64::from(u8::from(!frame.gaps.contains_key("BPF probes"))));
         if let Some(cost) = &frame.probe_cost {
             self.add(AGENT_CPU, &["bpf"], cost.cpu_ratio * frame.window_s);
+            self.add(
+                AGENT_CPU,
+                &["bpf_entry"],
+                cost.entry_cpu_ratio.unwrap_or(0.0) * frame.window_s,
+            );
             self.set(AGENT_MEMORY, &["bpf_maps"], cost.map_bytes as f64);
             self.add(AGENT_LOST, &[], cost.lost_count.saturating_sub(self.lost_before) as f64);
             self.lost_before = cost.lost_count;
@@ -181,7 +168,7 @@ impl Families {
 mod tests {
     use rxpath_core::Fact;
     use rxpath_record::verdict::Verdict;
-    use rxpath_record::watch::{CpuRow, LatencyRow, PathStage};
+    use rxpath_record::watch::{CpuRow, LatencyRow, PathStage, StageLatency, TakenTime, TaskRow};
 
     use super::*;
 
@@ -245,6 +232,21 @@ mod tests {
         }
     }
 
+    /// Of the tasks of the window and one that has no row: a service and what no group names.
+    fn totals() -> WindowTotals {
+        let taken =
+            |network_s, softirq_s| TakenTime { network_s, softirq_s, ..TakenTime::default() };
+        WindowTotals {
+            victims: [
+                (("unit", "nginx.service".to_owned()), taken(0.6, 0.2)),
+                (("other", "other".to_owned()), taken(0.1, 0.0)),
+            ]
+            .into(),
+            devices_s: [("eth0".to_owned(), 0.5)].into(),
+            latencies: [("socket-to-read".to_owned(), StageLatency::default())].into(),
+        }
+    }
+
     fn value(text: &str, series: &str) -> Option<f64> {
         let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
         line.and_then(|value| value.parse().ok())
@@ -254,7 +256,9 @@ mod tests {
     fn counters_hold_what_was_counted_in_all_windows() {
         let mut families = Families::new("1", 4).unwrap();
         for _ in 0..3 {
-            families.frame(&window(), |process| (process == 7).then(|| "nginx".to_owned()));
+            families.frame(&window(), Some(&totals()), |process| {
+                (process == 7).then(|| "nginx".to_owned())
+            });
         }
         let text = families.text().unwrap();
         for (series, right) in [
@@ -268,8 +272,22 @@ mod tests {
             ("rxpath_stage_latency_p99_seconds{stage=\"socket-to-read\"}", 2048e-9),
             // Two windows before its admission went to the others.
             ("rxpath_task_cpu_stolen_seconds_total{by=\"network\",task=\"nginx\"}", 0.6),
-            ("rxpath_task_cpu_stolen_seconds_total{by=\"network\",task=\"other\"}", 1.2),
+            ("rxpath_task_cpu_stolen_seconds_total{by=\"network\",task=\"other\"}", 1.5),
             ("rxpath_task_cpu_stolen_seconds_total{by=\"other\",task=\"other\"}", 0.4),
+            (
+                "rxpath_cpu_stolen_seconds_total{by=\"network\",victim=\"nginx.service\",victim_kind=\"unit\"}",
+                0.6,
+            ),
+            (
+                "rxpath_cpu_stolen_seconds_total{by=\"softirq\",victim=\"nginx.service\",victim_kind=\"unit\"}",
+                0.2,
+            ),
+            (
+                "rxpath_cpu_stolen_seconds_total{by=\"network\",victim=\"other\",victim_kind=\"other\"}",
+                1.5,
+            ),
+            ("rxpath_device_cpu_stolen_seconds_total{device=\"eth0\"}", 0.5),
+            ("rxpath_device_cpu_stolen_seconds_total{device=\"other\"}", 1.6),
             (
                 "rxpath_dropped_packets_total{netns=\"host\",protocol=\"\",reason=\"NO_SOCKET\"}",
                 10.0,
@@ -294,7 +312,8 @@ mod tests {
     fn a_hostile_name_adds_one_series_and_breaks_no_line() {
         let mut families = Families::new("1", 4).unwrap();
         for _ in 0..3 {
-            families.frame(&window(), |_| Some("a\"} 1\nrxpath_evil 1\\".to_owned()));
+            families
+                .frame(&window(), Some(&totals()), |_| Some("a\"} 1\nrxpath_evil 1\\".to_owned()));
         }
         let text = families.text().unwrap();
         assert!(!text.lines().any(|line| line.starts_with("rxpath_evil")), "{text}");
@@ -313,10 +332,17 @@ mod tests {
                     ..DropRow::default()
                 })
                 .collect();
-            families.frame(&frame, |process| Some(format!("p{process}")));
+            let name = |kind: &str, n: u32| format!("{kind}{}\"\n", round * 7 + n);
+            let one = TakenTime { network_s: 0.1, ..TakenTime::default() };
+            let totals = WindowTotals {
+                victims: (0..1000).map(|n| (("group", name("g", n)), one)).collect(),
+                devices_s: (0..1000).map(|n| (name("d", n), 0.1)).collect(),
+                ..WindowTotals::default()
+            };
+            families.frame(&frame, Some(&totals), |process| Some(format!("p{process}")));
         }
         let text = families.text().unwrap();
         let series = text.lines().filter(|line| !line.starts_with('#')).count();
-        assert!(series <= 300, "{series}");
+        assert!(series <= 400, "{series}");
     }
 }

@@ -3,14 +3,19 @@
 //! The crate reads no host. Frames and the answer of `check` come in; the page of metrics goes out, to a scraper or into
 //! a file.
 
+mod agent;
 pub mod families;
 mod findings;
 mod frame;
+pub mod governor;
+mod histogram;
 pub mod listen;
 mod request;
+pub mod reserved;
+mod taken;
 pub mod textfile;
 mod top;
 
 pub use families::{Families, METRICS, Metric};
 pub use findings::Checked;
-pub use request::{Answer, answer};
+pub use request::{Answer, Shown, answer};

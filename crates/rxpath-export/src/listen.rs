@@ -5,9 +5,8 @@ use std::fmt::Debug;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -15,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::request::{HEAD_BYTES, answer};
+use crate::request::{HEAD_BYTES, Shown, answer};
 
 /// Connections at once; one more closes the oldest.
 const CONNECTIONS: usize = 128;
@@ -33,6 +32,8 @@ pub enum Address {
     Tcp(SocketAddr),
     /// A Unix socket.
     Unix(PathBuf),
+    /// A socket that another program, such as systemd, opened and passed on with this number.
+    Inherited(u16),
 }
 
 impl std::fmt::Display for Address {
@@ -40,21 +41,22 @@ impl std::fmt::Display for Address {
         match self {
             Self::Tcp(address) => write!(f, "http://{address}/metrics"),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Inherited(number) => write!(f, "fd:{number}"),
         }
     }
 }
 
-/// The page that is answered with; none before the first window is over.
+/// The pages that are answered with; none before the first window is over.
 #[derive(Clone, Debug, Default)]
-pub struct Page(Arc<Mutex<Option<Arc<str>>>>);
+pub struct Page(Arc<Mutex<Option<Arc<Shown>>>>);
 
 impl Page {
-    /// Replaces it.
-    pub fn set(&self, text: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.into());
+    /// Replaces them.
+    pub fn set(&self, shown: Shown) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(shown));
     }
 
-    fn get(&self) -> Option<Arc<str>> {
+    fn get(&self) -> Option<Arc<Shown>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -64,24 +66,28 @@ impl Page {
 pub struct Port {
     /// Where it is, with the port that the kernel chose.
     pub address: Address,
+    /// The file of a Unix socket that goes with it.
+    own_file: Option<PathBuf>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Port {
-    /// Listens, and answers from now on.
-    ///
-    /// # Errors
-    /// When the address cannot be had.
-    pub fn open(address: &Address, page: Page) -> io::Result<Self> {
-        let listener = Listener::bind(address)?;
+    /// Answers on this socket.
+    pub(crate) fn of(
+        listener: Listener,
+        address: &Address,
+        own_file: Option<PathBuf>,
+        page: Page,
+    ) -> io::Result<Self> {
+        listener.set_nonblocking()?;
         let address = listener.address(address)?;
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
             .name("rxp-export".into())
             .spawn(move || Server { listener, page, open: VecDeque::new() }.run(&seen))?;
-        Ok(Self { address, stop, thread: Some(thread) })
+        Ok(Self { address, own_file, stop, thread: Some(thread) })
     }
 }
 
@@ -91,32 +97,24 @@ impl Drop for Port {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        if let Address::Unix(path) = &self.address {
+        if let Some(path) = &self.own_file {
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
 #[derive(Debug)]
-enum Listener {
+pub(crate) enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
 impl Listener {
-    fn bind(address: &Address) -> io::Result<Self> {
-        let listener = match address {
-            Address::Tcp(address) => Self::Tcp(TcpListener::bind(address)?),
-            Address::Unix(path) => {
-                remove_stale(path)?;
-                Self::Unix(UnixListener::bind(path)?)
-            }
-        };
-        match &listener {
-            Self::Tcp(listener) => listener.set_nonblocking(true)?,
-            Self::Unix(listener) => listener.set_nonblocking(true)?,
+    fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(listener) => listener.set_nonblocking(true),
+            Self::Unix(listener) => listener.set_nonblocking(true),
         }
-        Ok(listener)
     }
 
     fn address(&self, asked: &Address) -> io::Result<Address> {
@@ -147,17 +145,6 @@ impl Listener {
             Self::Unix(listener) => listener.as_fd(),
         }
     }
-}
-
-/// A socket that was left by a process that is gone is removed; anything else stays.
-fn remove_stale(path: &Path) -> io::Result<()> {
-    let is_socket = path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket());
-    if is_socket
-        && UnixStream::connect(path).is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused)
-    {
-        std::fs::remove_file(path)?;
-    }
-    Ok(())
 }
 
 trait Stream: Read + Write + AsFd + Send + Debug {}
@@ -273,11 +260,20 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use std::net::TcpStream;
+    use std::os::unix::net::UnixStream;
 
     use super::*;
 
     fn tcp() -> Address {
         Address::Tcp(([127, 0, 0, 1], 0).into())
+    }
+
+    fn shown(metrics: &str) -> Shown {
+        Shown { metrics: metrics.to_owned(), status: String::new() }
+    }
+
+    fn open(address: &Address, page: Page) -> io::Result<Port> {
+        crate::reserved::Reserved::new(address)?.open(page)
     }
 
     fn get(port: &Port, request: &str) -> String {
@@ -293,6 +289,7 @@ mod tests {
                 stream.write_all(request.as_bytes()).unwrap();
                 stream.read_to_string(&mut text).unwrap();
             }
+            Address::Inherited(_) => unreachable!(),
         }
         text
     }
@@ -302,9 +299,9 @@ mod tests {
     #[test]
     fn a_scraper_is_served_while_a_thousand_connections_say_nothing() {
         let page = Page::default();
-        let port = Port::open(&tcp(), page.clone()).unwrap();
+        let port = open(&tcp(), page.clone()).unwrap();
         assert!(get(&port, METRICS).starts_with("HTTP/1.1 503"));
-        page.set("a 1\n".into());
+        page.set(shown("a 1\n"));
         let Address::Tcp(address) = port.address else { unreachable!() };
         let silent: Vec<TcpStream> =
             (0..1000).map(|_| TcpStream::connect(address).unwrap()).collect();
@@ -317,14 +314,14 @@ mod tests {
     #[test]
     fn a_large_page_arrives_whole() {
         let page = Page::default();
-        page.set("x".repeat(4 << 20));
-        let port = Port::open(&tcp(), page).unwrap();
+        page.set(shown(&"x".repeat(4 << 20)));
+        let port = open(&tcp(), page).unwrap();
         assert!(get(&port, METRICS).len() > 4 << 20);
     }
 
     #[test]
     fn a_silent_connection_is_closed_after_its_time() {
-        let port = Port::open(&tcp(), Page::default()).unwrap();
+        let port = open(&tcp(), Page::default()).unwrap();
         let Address::Tcp(address) = port.address else { unreachable!() };
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(b"GET /metr").unwrap();
@@ -338,15 +335,15 @@ mod tests {
         drop(UnixListener::bind(&path).unwrap());
         let address = Address::Unix(path.clone());
         let page = Page::default();
-        page.set("a 1\n".into());
-        let port = Port::open(&address, page.clone()).unwrap();
+        page.set(shown("a 1\n"));
+        let port = open(&address, page.clone()).unwrap();
         assert!(get(&port, METRICS).ends_with("a 1\n"));
-        let second = Port::open(&address, page.clone());
+        let second = open(&address, page.clone());
         assert_eq!(second.unwrap_err().kind(), ErrorKind::AddrInUse);
         drop(port);
         assert!(!path.exists());
         std::fs::write(&path, "mine").unwrap();
-        assert!(Port::open(&address, page).is_err());
+        assert!(open(&address, page).is_err());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
     }
 }

@@ -7,6 +7,15 @@ pub(crate) const HEAD_BYTES: usize = 8192;
 /// Most fields in it.
 const FIELDS: usize = 64;
 
+/// The pages of the last window.
+#[derive(Clone, Debug, Default)]
+pub struct Shown {
+    /// In Prometheus' text format.
+    pub metrics: String,
+    /// What is measured and what is not, as JSON.
+    pub status: String,
+}
+
 /// What is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -19,6 +28,8 @@ pub enum Answer {
     },
     /// That the process lives.
     Healthy,
+    /// What is measured and what is not, as JSON.
+    Status,
     /// Which pages there are.
     Pages,
     /// 404.
@@ -48,6 +59,7 @@ pub fn answer(received: &[u8]) -> Answer {
             let path = request.path.unwrap_or_default();
             match path.split_once('?').map_or(path, |(path, _)| path) {
                 "/metrics" => Answer::Metrics { head_only },
+                "/status" => Answer::Status,
                 "/-/healthy" => Answer::Healthy,
                 "/" => Answer::Pages,
                 _ => Answer::Unknown,
@@ -57,18 +69,24 @@ pub fn answer(received: &[u8]) -> Answer {
 }
 
 impl Answer {
-    /// The bytes to send, with the page of metrics where it is asked for; `None` while the head is not complete.
-    pub(crate) fn bytes(self, metrics: Option<&str>) -> Option<Vec<u8>> {
+    /// The bytes to send, with the page that is asked for; `None` while the head is not complete.
+    pub(crate) fn bytes(self, shown: Option<&Shown>) -> Option<Vec<u8>> {
+        let not_yet =
+            ("503 Service Unavailable", "text/plain", "the first window is not over yet\n");
         let plain = "text/plain; charset=utf-8";
         let (status, kind, body) = match self {
             Self::NotYet => return None,
-            Self::Metrics { .. } => match metrics {
-                Some(page) => ("200 OK", "text/plain; version=0.0.4; charset=utf-8", page),
-                None => ("503 Service Unavailable", plain, "the first window is not over yet\n"),
-            },
+            Self::Metrics { .. } => shown.map_or(not_yet, |shown| {
+                ("200 OK", "text/plain; version=0.0.4; charset=utf-8", &shown.metrics)
+            }),
+            Self::Status => {
+                shown.map_or(not_yet, |shown| ("200 OK", "application/json", &shown.status))
+            }
             Self::Healthy => ("200 OK", plain, "ok\n"),
-            Self::Pages => ("200 OK", plain, "rxpath export: /metrics, /-/healthy\n"),
-            Self::Unknown => ("404 Not Found", plain, "there is /metrics and /-/healthy\n"),
+            Self::Pages => ("200 OK", plain, "rxpath export: /metrics, /status, /-/healthy\n"),
+            Self::Unknown => {
+                ("404 Not Found", plain, "there is /metrics, /status and /-/healthy\n")
+            }
             Self::Method => ("405 Method Not Allowed", plain, "use GET\n"),
             Self::Bad => ("400 Bad Request", plain, "this is not HTTP/1\n"),
             Self::Long => ("431 Request Header Fields Too Large", plain, "at most 8 KiB\n"),
@@ -93,6 +111,7 @@ mod tests {
     fn each_request_has_its_answer() {
         let get = |path: &str| answer(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
         assert_eq!(get("/metrics?x=1"), Answer::Metrics { head_only: false });
+        assert_eq!(get("/status"), Answer::Status);
         assert_eq!(get("/-/healthy"), Answer::Healthy);
         assert_eq!(get("/"), Answer::Pages);
         assert_eq!(get("/../etc/passwd"), Answer::Unknown);
@@ -111,14 +130,17 @@ mod tests {
         let wanted = Answer::Metrics { head_only: false };
         let text = String::from_utf8(wanted.bytes(None).unwrap()).unwrap();
         assert!(text.starts_with("HTTP/1.1 503 "), "{text}");
-        let text = String::from_utf8(wanted.bytes(Some("a 1\n")).unwrap()).unwrap();
+        let shown = Shown { metrics: "a 1\n".into(), status: "{}".into() };
+        let text = String::from_utf8(Answer::Status.bytes(Some(&shown)).unwrap()).unwrap();
+        assert!(text.contains("application/json") && text.ends_with("\r\n\r\n{}"), "{text}");
+        let text = String::from_utf8(wanted.bytes(Some(&shown)).unwrap()).unwrap();
         assert!(text.ends_with("Content-Length: 4\r\nConnection: close\r\n\r\na 1\n"), "{text}");
     }
 
     proptest! {
         #[test]
         fn any_bytes_have_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = answer(&bytes).bytes(Some(""));
+            let _ = answer(&bytes).bytes(Some(&Shown::default()));
         }
     }
 }

@@ -63,6 +63,29 @@ pub fn has(capability: Capability) -> bool {
     caps::has_cap(None, CapSet::Effective, capability).unwrap_or(false)
 }
 
+/// Gives up every capability of the calling thread and of the threads that it starts from here on, also those that a
+/// set-user-ID program would gain.
+///
+/// **Source** capabilities(7), `PR_SET_NO_NEW_PRIVS`. **Caveat** threads that already run keep theirs.
+///
+/// **Errors** when a set is not empty afterwards.
+pub fn drop_all() -> Result<(), HostError> {
+    let refused = |what: &str| HostError::Unsupported {
+        what: what.to_owned(),
+        needs: "a kernel that lets a process give up its capabilities".into(),
+    };
+    nix::sys::prctl::set_no_new_privs()
+        .map_err(|e| HostError::kernel("give up privileges that programs may gain", e as i32))?;
+    for set in [CapSet::Ambient, CapSet::Inheritable, CapSet::Effective, CapSet::Permitted] {
+        caps::clear(None, set).map_err(|e| refused(&format!("give up capabilities: {e}")))?;
+    }
+    let is_empty = |set| caps::read(None, set).is_ok_and(|left| left.is_empty());
+    if is_empty(CapSet::Effective) && is_empty(CapSet::Permitted) {
+        return Ok(());
+    }
+    Err(refused("give up capabilities: some are left"))
+}
+
 /// What a two-namespace lab is missing here.
 pub fn lab() -> CanRun {
     let path_is_there = |path: &str| Path::new(path).exists();
@@ -98,6 +121,22 @@ mod tests {
         for part in ["run a lab", "CAP_SYS_ADMIN", "namespaces", "loopback"] {
             assert!(text.contains(part), "{part} in {text}");
         }
+    }
+
+    #[test]
+    fn a_thread_that_gives_up_its_capabilities_has_none() {
+        let left = std::thread::spawn(|| {
+            drop_all().unwrap();
+            let own = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+            let sets = own.lines().filter(|line| {
+                ["CapInh", "CapPrm", "CapEff", "CapAmb"].iter().any(|set| line.starts_with(set))
+            });
+            let sets: Vec<String> = sets.map(str::to_owned).collect();
+            (sets, own.contains("NoNewPrivs:\t1"))
+        });
+        let (sets, no_new) = left.join().unwrap();
+        assert_eq!(sets.len(), 4);
+        assert!(no_new && sets.iter().all(|set| set.ends_with("\t0000000000000000")), "{sets:?}");
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! What a process's control groups keep it from: CPU time beyond a quota, and running at all.
 
+mod named;
+
 use std::path::{Path, PathBuf};
 
 use crate::root::Root;
+
+pub use named::{GroupKind, GroupName, GroupNames};
 
 /// What the groups of a process say at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

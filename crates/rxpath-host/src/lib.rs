@@ -17,6 +17,7 @@ pub mod error;
 pub mod fault;
 pub mod glob;
 pub mod identity;
+pub mod inherited;
 pub mod journal;
 pub mod kernel_config;
 pub mod lock;

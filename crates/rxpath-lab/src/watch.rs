@@ -16,6 +16,7 @@ mod reasoned;
 mod sockets;
 mod stages;
 mod tasks;
+mod totals;
 mod turning;
 
 use std::collections::BTreeMap;
@@ -23,12 +24,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rxpath_bpf::cost::own_cpu;
 use rxpath_core::Fact;
+use rxpath_host::cgroup::GroupNames;
 use rxpath_host::netlink::Netlink;
 use rxpath_host::only::Only;
 use rxpath_host::snapshot::Reader;
 use rxpath_host::{HostError, Root, topology};
 use rxpath_record::counters::Snapshot;
-use rxpath_record::watch::Frame;
+use rxpath_record::watch::{Frame, WindowTotals};
 
 use crate::live;
 use crate::trial::observe::{Between, Mark, Ours};
@@ -40,6 +42,8 @@ use probes::{Probes, Seen};
 use queues::Queues;
 use sockets::{Looks, Sockets};
 use tasks::{Everybody, Used};
+
+pub use probes::ProbeLimit;
 
 /// What is watched, and how.
 #[derive(Clone, Debug, Default)]
@@ -69,6 +73,7 @@ pub struct Watcher {
     sockets: Sockets,
     owners: Owners,
     everybody: Everybody,
+    groups: GroupNames,
     /// Counters when watching began, for totals.
     first: Snapshot,
     begun: Begun,
@@ -143,6 +148,7 @@ impl Watcher {
             sockets,
             owners: Owners::default(),
             everybody,
+            groups: GroupNames::default(),
             begun,
         })
     }
@@ -161,6 +167,13 @@ impl Watcher {
     pub fn note(&mut self) {
         if let Ok(probes) = &mut self.probes {
             probes.note();
+        }
+    }
+
+    /// Limits what the probes cost from now on.
+    pub fn limit(&mut self, limit: ProbeLimit) {
+        if let Ok(probes) = &mut self.probes {
+            probes.limit(limit);
         }
     }
 
@@ -223,6 +236,15 @@ impl Watcher {
         Ok(frame)
     }
 
+    /// What the window of this frame, the last one, adds to totals; none without probes.
+    pub fn totals(&mut self, frame: &Frame) -> Option<WindowTotals> {
+        let probes = self.probes.as_mut().ok()?;
+        let latencies = probes.latencies();
+        let steal = probes.steal()?;
+        let totals = totals::of(steal, frame.window_s, &self.root, &mut self.groups);
+        Some(WindowTotals { latencies, ..totals })
+    }
+
     /// Everything that is made from what was read.
     fn compose(&self, window: &Window<'_>, looks: &Looks, now: &Snapshot) -> Frame {
         let moved = now.since(&self.begun.snapshot);
@@ -248,6 +270,7 @@ impl Watcher {
         gaps.extend(looks.gap.clone().map(|why| ("TCP sockets".to_owned(), why)));
         gaps.extend(window.used.gap.clone().map(|why| ("tasks".to_owned(), why)));
         gaps.extend(self.owners.capped().map(|why| ("threads of programs".to_owned(), why)));
+        gaps.extend(self.owners.hidden().map(|why| ("owners of sockets".to_owned(), why)));
         gaps.extend(window.links.gap.clone().map(|why| ("devices".to_owned(), why)));
         gaps.insert("verdict".to_owned(), NOT_JUDGED.to_owned());
         match window.seen {

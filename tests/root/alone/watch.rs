@@ -250,19 +250,9 @@ fn what_the_probes_cost_is_in_every_look() {
     for of in ["cpu_ratio", "runs_per_s", "ns_per_run", "measured_s", "map_bytes"] {
         assert!(number(&first, of) > 0.0, "{of} in {first}");
     }
-    // It is measured seldom: looks in between carry it on.
-    let second = next(&mut lines)["probe_cost"].clone();
-    assert_eq!(second["runs_per_s"], first["runs_per_s"], "{second}");
-    assert!(number(&second, "age_s") > number(&first, "age_s"), "{second}");
-    // And again after some time, with packets in it.
-    let again = loop {
-        send(&tx, 4803, 2_000);
-        let frame = next(&mut lines);
-        if frame["probe_cost"]["runs_per_s"] != first["runs_per_s"] {
-            break frame["probe_cost"].clone();
-        }
-        assert!(frame["number"].as_u64() < Some(200), "{frame}");
-    };
+    // Each look has its own, with the packets in it.
+    send(&tx, 4803, 2_000);
+    let again = next(&mut lines)["probe_cost"].clone();
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(number(&again, "cpu_ratio") > 0.0 && again.get("gap").is_none(), "{again}");

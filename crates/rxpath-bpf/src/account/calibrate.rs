@@ -317,6 +317,7 @@ mod tests {
                 parent: 1,
                 flags: 0,
                 comm: "loop".into(),
+                cgroup: 0,
             }],
             ..Reading::default()
         };

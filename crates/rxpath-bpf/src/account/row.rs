@@ -173,6 +173,8 @@ pub struct TaskRow {
     pub flags: u32,
     /// Name at the last.
     pub comm: String,
+    /// Id of its group of version 2 at the last; 0 on kernels without groups.
+    pub cgroup: u64,
 }
 
 impl TaskRow {
@@ -186,6 +188,7 @@ impl TaskRow {
         if other.last_ns > self.last_ns {
             self.last_ns = other.last_ns;
             (self.tgid, self.flags, self.comm) = (other.tgid, other.flags, other.comm);
+            self.cgroup = other.cgroup;
         }
     }
 }
@@ -331,8 +334,8 @@ pub(super) fn task(key: &[u8], value: &[u8]) -> (u32, TaskRow) {
     let [first_ns, last_ns] = fields.array::<2>();
     let (tgid, parent, flags) = (fields.u32(), fields.u32(), fields.u32());
     fields.skip(4);
-    let comm = fields.text(16);
-    (half, TaskRow { key, charge, first_ns, last_ns, tgid, parent, flags, comm })
+    let (comm, cgroup) = (fields.text(16), fields.u64());
+    (half, TaskRow { key, charge, first_ns, last_ns, tgid, parent, flags, comm, cgroup })
 }
 
 /// `struct culprit_row`.

@@ -1,5 +1,6 @@
 //! The probe's object as its reader takes it apart: maps, programs, and what is missing without each.
 
+use crate::cost::COSTS;
 use crate::object::{ObjectSpec, ProgramSpec, compiled, map, program};
 
 pub(super) const REQUIRED: bool = true;
@@ -11,7 +12,7 @@ pub(super) const READ: &str = "read_window";
 pub(super) const END: &str = "end_window";
 
 /// `struct task_row`.
-pub(super) const TASK_ROW_BYTES: usize = 192;
+pub(super) const TASK_ROW_BYTES: usize = 200;
 
 const PACING: &str = "TCP pacing timers: they are counted with other softirqs";
 const SMALL_QUEUES: &str = "TCP small queues: they are counted with other softirqs";
@@ -29,6 +30,7 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
         map("culprits", 32, 40),
         map("flows", 48, 24),
         map("folded_flows", 48, 24),
+        COSTS,
     ],
     programs: &[
         ProgramSpec { name: READ, hook: None, loses: "everything", required: REQUIRED },

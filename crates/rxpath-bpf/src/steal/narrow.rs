@@ -68,6 +68,7 @@ mod tests {
             start_ns: 0,
             comm: "app".into(),
             kind: Kind::Task,
+            cgroup: 0,
             cpus: vec![0],
             time: rxpath_core::Division::default(),
             taken_by: devices.iter().map(by).collect(),

@@ -251,6 +251,7 @@ fn blank(row: &TaskRow) -> TaskTime {
         start_ns: row.key.start_ns,
         comm: if idle { "idle".into() } else { row.comm.clone() },
         kind: kind(row),
+        cgroup: row.cgroup,
         cpus: Vec::new(),
         time: Division::default(),
         taken_by: Vec::new(),

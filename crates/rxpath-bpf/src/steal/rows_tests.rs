@@ -6,7 +6,17 @@ use crate::account::row::{Charge, CpuWindow, TaskKey};
 fn row(pid: u32, cpu: u32, comm: &str, flags: u32, charge: Charge) -> TaskRow {
     let key = TaskKey { start_ns: u64::from(pid) * 10, pid, cpu };
     let (first_ns, last_ns) = (1, 2);
-    TaskRow { key, charge, first_ns, last_ns, tgid: pid, parent: 1, flags, comm: comm.into() }
+    TaskRow {
+        key,
+        charge,
+        first_ns,
+        last_ns,
+        tgid: pid,
+        parent: 1,
+        flags,
+        comm: comm.into(),
+        cgroup: 0,
+    }
 }
 
 fn window(cpu: u32, span_ns: u64) -> CpuWindow {

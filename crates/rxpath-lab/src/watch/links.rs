@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use rxpath_host::netlink::Link;
+use rxpath_record::counters::name;
 
 use crate::live::Around;
-use crate::lowest::{RING, is_loopback, lowest};
+use crate::lowest::{is_loopback, lowest};
 
 /// What one device counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +26,7 @@ impl Counts {
         let stat = |name: &str| link.stat(name).unwrap_or(0);
         Self {
             packets: stat("rx.packets"),
-            ring: RING.into_iter().map(stat).max().unwrap_or(0),
+            ring: name::RING.into_iter().map(stat).max().unwrap_or(0),
             damaged: stat("rx.errors"),
             dropped: stat("rx.dropped"),
         }

@@ -26,6 +26,8 @@ pub struct Owners {
     measured: Vec<i32>,
     windows: u32,
     pace: Pace,
+    /// Processes that did not show their descriptors at the last search.
+    hidden_processes: usize,
 }
 
 /// A process that holds a socket, as it was when that was found.
@@ -71,9 +73,10 @@ impl Owners {
     }
 
     fn ask(&mut self, root: &Root, new: BTreeSet<u32>) {
-        let mut found = socket_owner::of(root, &new);
+        let mut found = socket_owner::seen(root, &new);
+        self.hidden_processes = found.hidden_processes;
         for inode in new {
-            let owners = found.remove(&inode).unwrap_or_default();
+            let owners = found.by_inode.remove(&inode).unwrap_or_default();
             for pid in &owners {
                 self.processes.entry(*pid).or_insert_with(|| {
                     task::read(root, *pid, None).map_or_else(
@@ -124,6 +127,14 @@ impl Owners {
     /// Processes whose threads are measured.
     pub fn pids(&self) -> Vec<i32> {
         self.measured.clone()
+    }
+
+    /// That some processes do not show what they hold, and what would show it.
+    pub fn hidden(&self) -> Option<String> {
+        let count = self.hidden_processes;
+        (count > 0).then(|| {
+            format!("{count} processes do not show theirs: needs {}", socket_owner::NEEDED)
+        })
     }
 
     /// What is not measured, when there are too many.

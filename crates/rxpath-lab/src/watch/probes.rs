@@ -15,18 +15,15 @@ use rxpath_bpf::drops::{Drop, Drops};
 use rxpath_bpf::filter::Filter;
 use rxpath_bpf::polls::{NapiPolls, Polls, PollsReading};
 use rxpath_bpf::probe::{Probe, lost};
-use rxpath_bpf::stages::{InPlace, Pace, Stage, StageName, Stages};
+use rxpath_bpf::stages::{Pace, Stage, StageName, Stages};
 use rxpath_bpf::steal::{Evidence, Steal, answer};
 use rxpath_bpf::turns::Step;
 use rxpath_host::HostError;
-use rxpath_record::watch::{LatencyRow, ProbeShare, Sampled};
+use rxpath_record::watch::{LatencyRow, ProbeShare, Sampled, StageLatency};
 
-use super::cost::{Meter, Part};
+use super::cost::{GROUPS, Meter, Part};
 use super::turning::{Sample, Turning};
-use budget::{
-    DROP_NS, DROPS, INTERRUPT_NS, PACKET_NS, POLL_NS, READ_NS, READS_SHARE, RHYTHM, SOFTIRQ_NS,
-    SWITCH_NS, SWITCHING,
-};
+use budget::{CPU_RATIO, READ_NS, SWITCHING};
 use rows::{DropKey, Dropped, busiest, dropped, napi_threads, napis, net_rx, since};
 
 pub(super) use rows::NAPI_THREAD;
@@ -48,6 +45,7 @@ pub struct Probes {
     /// When rows of drops were last forgotten.
     forgot: Instant,
     waited: Vec<Stage>,
+    latencies: BTreeMap<String, StageLatency>,
     meter: Meter,
     /// Of account, polls and stages.
     turns: Turning,
@@ -58,10 +56,24 @@ pub struct Probes {
     received: u64,
     /// When the hook of reads goes after a turn, whatever is unread.
     reads_until: Option<Instant>,
-    /// The estimates when a measurement began.
-    estimated: [f64; 2],
+    /// What they may take of one CPU, and whether latency is left out for that.
+    cpu_ratio: f64,
+    without_latency: bool,
+    /// None runs at all, to save what they cost.
+    is_off: bool,
     /// What was seen last, for frames without a new sample.
     seen: Seen,
+}
+
+/// What the probes may cost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProbeLimit {
+    /// What they take of one CPU, all together.
+    pub cpu_ratio: f64,
+    /// With the latency of stages, the hooks of which run for each packet.
+    pub with_latency: bool,
+    /// With any of them.
+    pub with_any: bool,
 }
 
 /// What the probes see, in words.
@@ -119,7 +131,7 @@ impl Probes {
     ///
     /// **Errors** when the probes of CPU time or of softirqs can't run; the others leave a gap.
     pub fn start() -> Result<Self, HostError> {
-        let account = Account::start()?;
+        let account = Account::live()?;
         let all = Filter::default();
         let polls = Polls::start(&all, false)?;
         let mut missing = BTreeMap::new();
@@ -141,25 +153,28 @@ impl Probes {
             dropped_over: Duration::ZERO,
             forgot: Instant::now(),
             waited: Vec::new(),
+            latencies: BTreeMap::new(),
             meter: Meter::default(),
-            turns: Turning::new(RHYTHM, SWITCHING, 0.0),
-            drop_turns: Turning::new(DROPS, Duration::ZERO, 0.0),
+            turns: Turning::new(budget::rest(CPU_RATIO), SWITCHING, 0.0),
+            drop_turns: Turning::new(budget::drops(CPU_RATIO), Duration::ZERO, 0.0),
             counted: Duration::ZERO,
             received: 0,
             reads_until: None,
-            estimated: [0.0; 2],
+            cpu_ratio: CPU_RATIO,
+            without_latency: false,
+            is_off: false,
             seen: Seen::default(),
         };
         // Counted from here on: starting took longer than a turn lasts.
-        probes.turns = Turning::new(RHYTHM, SWITCHING, probes.estimate());
-        probes.drop_turns = Turning::new(DROPS, Duration::ZERO, probes.estimate_of_drops());
+        let [rest_ns, drops_ns] = probes.spent_ns();
+        probes.turns = Turning::new(budget::rest(CPU_RATIO), SWITCHING, rest_ns);
+        probes.drop_turns = Turning::new(budget::drops(CPU_RATIO), Duration::ZERO, drops_ns);
         if let Some(Err(error)) = probes.drops.as_ref().map(Drops::begin) {
             probes.missing.insert("drops by reason".into(), error.to_string());
             probes.drops = None;
         }
-        probes.measure();
         // The first turn decides whether pauses follow: it must be no longer than it has to be.
-        sleep(RHYTHM.shortest_turn);
+        sleep(budget::rest(CPU_RATIO).shortest_turn);
         probes.note();
         Ok(probes)
     }
@@ -173,11 +188,8 @@ impl Probes {
             .min()
     }
 
-    /// To be called when it is due: turns begin and end, and what everything costs is measured at times.
+    /// To be called when it is due: turns begin and end.
     pub fn note(&mut self) {
-        if self.meter.is_over() {
-            self.measured();
-        }
         if let Err(error) = self.turn() {
             // What was counted stays.
             self.turns.stop();
@@ -190,8 +202,39 @@ impl Probes {
             self.missing.insert("drops by reason".into(), error.to_string());
         }
         self.note_reads();
-        if self.meter.is_due() && self.turns.is_looking() {
-            self.measure();
+    }
+
+    /// What they take of one CPU from now on, and what they leave out for that. Programs stay loaded.
+    pub fn limit(&mut self, limit: ProbeLimit) {
+        self.cpu_ratio = limit.cpu_ratio;
+        self.turns.set_share(budget::rest(limit.cpu_ratio).share);
+        self.drop_turns.set_share(budget::drops(limit.cpu_ratio).share);
+        self.without_latency = !limit.with_latency;
+        if self.is_off == limit.with_any {
+            self.is_off = !limit.with_any;
+            if self.is_off { self.switch_off() } else { self.switch_on() }
+        }
+    }
+
+    fn switch_off(&mut self) {
+        self.stop();
+        self.reads_until = None;
+        if let Some(stages) = &mut self.stages {
+            stages.give_up_reads();
+        }
+        if let Some(drops) = &mut self.drops {
+            // A program that is not there counts nothing either.
+            let _ = drops.pause();
+            drops.detach();
+        }
+        self.turns.stop();
+        self.drop_turns.stop();
+    }
+
+    fn switch_on(&mut self) {
+        let begun = self.begin_turn().and_then(|()| self.begin_turn_of_drops());
+        if let Err(error) = begun {
+            self.missing.insert(COUNTED.into(), error.to_string());
         }
     }
 
@@ -209,31 +252,32 @@ impl Probes {
         match self.turns.step() {
             Step::Stay => {}
             Step::End => self.end_turn(),
-            Step::Begin => {
-                let (account, polls, stages) =
-                    (&mut self.account, &mut self.polls, &mut self.stages);
-                self.reads_until = None;
-                self.turns.begin(|| {
-                    account.attach()?;
-                    polls.attach()?;
-                    if let Some(stages) = stages {
-                        stages.begin_turn();
-                    }
-                    account.begin_turn();
-                    polls.begin_turn()
-                })?;
-            }
+            Step::Begin => self.begin_turn()?,
         }
         Ok(())
     }
 
+    fn begin_turn(&mut self) -> Result<(), HostError> {
+        let (account, polls) = (&mut self.account, &mut self.polls);
+        let stages = self.stages.as_mut().filter(|_| !self.without_latency);
+        self.reads_until = None;
+        self.turns.begin(|| {
+            account.attach()?;
+            polls.attach()?;
+            if let Some(stages) = stages {
+                stages.begin_turn();
+            }
+            account.begin_turn();
+            polls.begin_turn()
+        })
+    }
+
     fn end_turn(&mut self) {
-        let (cost_ns, packets) = (self.estimate(), self.packets());
+        let ([cost_ns, _], packets) = (self.spent_ns(), self.packets());
         let counted = self.turns.counted();
         if !self.turns.end(cost_ns) {
             return;
         }
-        self.measured();
         let before = own_cpu();
         self.stop();
         self.turns.ended(before);
@@ -244,7 +288,8 @@ impl Probes {
         self.reads_until = self.turns.due().map(|due| {
             let now = Instant::now();
             let cycle_s = due.saturating_duration_since(now).as_secs_f64() + counted_s;
-            let linger_s = (READS_SHARE * cycle_s * 1e9 / reads_ns.max(1.0)).min(cycle_s);
+            let linger_s =
+                (budget::reads(self.cpu_ratio) * cycle_s * 1e9 / reads_ns.max(1.0)).min(cycle_s);
             now + Duration::from_secs_f64(linger_s)
         });
     }
@@ -281,7 +326,7 @@ impl Probes {
     }
 
     fn end_turn_of_drops(&mut self) {
-        let cost_ns = self.estimate_of_drops();
+        let [_, cost_ns] = self.spent_ns();
         if !self.drop_turns.end(cost_ns) {
             return;
         }
@@ -304,14 +349,12 @@ impl Probes {
         }
     }
 
-    /// What all but the drops cost so far, about. Nothing more when it can't be read.
-    fn estimate(&self) -> f64 {
-        let events = self.polls.events().unwrap_or_default();
-        SOFTIRQ_NS * events.softirqs as f64
-            + POLL_NS * events.polls as f64
-            + INTERRUPT_NS * events.interrupts as f64
-            + SWITCH_NS * self.account.switches().unwrap_or_default() as f64
-            + PACKET_NS * self.packets() as f64
+    /// What all but the drops cost so far, and what these did.
+    fn spent_ns(&mut self) -> [f64; GROUPS] {
+        let mut meter = std::mem::take(&mut self.meter);
+        let spent_ns = meter.spent_ns(&self.parts());
+        self.meter = meter;
+        spent_ns
     }
 
     fn packets(&self) -> u64 {
@@ -319,62 +362,39 @@ impl Probes {
         packets.unwrap_or_default()
     }
 
-    fn estimate_of_drops(&self) -> f64 {
-        let packets = self.drops.as_ref().and_then(|drops| drops.packets().ok());
-        DROP_NS * packets.unwrap_or_default() as f64
-    }
-
-    /// The objects that run, and for how long they were in place.
-    fn in_place(&self) -> Vec<Part<'_>> {
-        let all = |counted| InPlace { packets: counted, reads: counted };
-        let here = all(self.turns.counted());
-        let mut parts = vec![
-            Part { probe: &self.account, in_place: here, group: 0 },
-            Part { probe: &self.polls, in_place: here, group: 0 },
-        ];
-        let stages = self.stages.iter();
-        parts.extend(stages.map(|probe| Part { probe, in_place: probe.in_place(), group: 0 }));
-        let in_place = all(self.drop_turns.counted());
-        parts.extend(self.drops.iter().map(|probe| Part { probe, in_place, group: 1 }));
+    /// The objects that run.
+    fn parts(&self) -> Vec<Part<'_>> {
+        let mut parts =
+            vec![Part { probe: &self.account, group: 0 }, Part { probe: &self.polls, group: 0 }];
+        parts.extend(self.stages.iter().map(|probe| Part { probe, group: 0 }));
+        parts.extend(self.drops.iter().map(|probe| Part { probe, group: 1 }));
         parts
     }
 
-    fn measure(&mut self) {
-        // Everything is measured at once.
-        if !self.drop_turns.is_looking() && self.begin_turn_of_drops().is_err() {
-            return;
-        }
-        self.estimated = [self.estimate(), self.estimate_of_drops()];
+    fn cost(&mut self) -> ProbeShare {
         let mut meter = std::mem::take(&mut self.meter);
-        meter.start(&self.in_place());
+        let cost = meter.until_now(&self.parts());
         self.meter = meter;
-    }
-
-    /// A measurement ends, if one is under way.
-    fn measured(&mut self) {
-        let mut meter = std::mem::take(&mut self.meter);
-        let measured = meter.stop(&self.in_place());
-        self.meter = meter;
-        let Some([rest, drops]) = measured else { return };
-        let before = self.estimated;
-        self.turns.correct(rest, self.estimate() - before[0]);
-        self.drop_turns.correct(drops, self.estimate_of_drops() - before[1]);
-    }
-
-    fn cost(&mut self) -> Option<ProbeShare> {
-        let mut meter = std::mem::take(&mut self.meter);
-        let cost = meter.until_now(&self.in_place());
-        self.meter = meter;
-        let lost_count = lost(&self.all());
-        cost.map(|cost| ProbeShare { lost_count, ..cost })
+        ProbeShare { lost_count: lost(&self.all()), ..cost }
     }
 
     fn all(&self) -> Vec<&dyn Probe> {
-        self.in_place().into_iter().map(|part| part.probe).collect()
+        self.parts().into_iter().map(|part| part.probe).collect()
+    }
+
+    /// Where CPU time went in the newest sample.
+    pub fn steal(&self) -> Option<&Steal> {
+        self.seen.steal.as_ref().filter(|_| !self.is_off)
     }
 
     /// What happened since the sample before; of that one again, where not enough was counted since.
     pub fn read(&mut self) -> Result<Seen, HostError> {
+        if self.is_off {
+            return Err(HostError::Unsupported {
+                what: "measure with BPF probes".into(),
+                needs: "a larger budget: they were left out to keep it".into(),
+            });
+        }
         // First: the caller has just read what the sockets say of the same packets.
         let drops = self.drop_turns.take();
         if let Some(sample) = drops {
@@ -395,7 +415,11 @@ impl Probes {
             self.seen.gaps.insert("records of the probes".into(), why);
         }
         self.seen.gaps.extend(self.missing.clone());
-        self.seen.cost = self.cost();
+        if self.without_latency {
+            let why = "left out to keep the budget";
+            self.seen.gaps.insert("latency of stages".into(), why.into());
+        }
+        self.seen.cost = Some(self.cost());
         Ok(self.seen.clone())
     }
 
@@ -451,24 +475,35 @@ impl Probes {
         Ok(rows)
     }
 
+    /// Latencies that were measured since they were asked for last.
+    pub fn latencies(&mut self) -> BTreeMap<String, StageLatency> {
+        std::mem::take(&mut self.latencies)
+    }
+
     fn latency(&mut self) -> Result<Vec<LatencyRow>, HostError> {
-        let Some(probe) = &self.stages else { return Ok(Vec::new()) };
+        let probe = self.stages.as_ref().filter(|_| !self.without_latency);
+        let Some(probe) = probe else { return Ok(Vec::new()) };
         let now = probe.read()?;
-        let rows = now.iter().map(|stage| {
+        let sum_s = |stage: &Stage| stage.mean_ns * stage.latencies_count as f64 / 1e9;
+        let mut rows = Vec::new();
+        for stage in &now {
             let before = self.waited.iter().find(|old| old.stage == stage.stage);
             let histogram = since(&stage.latency_ns, before.map(|old| &old.latency_ns));
             let upper = |q: f64| histogram.quantile(q).map_or(0, |(_, high)| high);
-            LatencyRow {
-                stage: match stage.stage {
-                    StageName::ReceiveToSocket => "receive-to-socket".into(),
-                    StageName::SocketToRead => "socket-to-read".into(),
-                },
+            let name = match stage.stage {
+                StageName::ReceiveToSocket => "receive-to-socket",
+                StageName::SocketToRead => "socket-to-read",
+            };
+            rows.push(LatencyRow {
+                stage: name.into(),
                 count: histogram.count(),
                 p50_ns: upper(0.5),
                 p99_ns: upper(0.99),
-            }
-        });
-        let rows = rows.collect();
+            });
+            let sum = self.latencies.entry(name.into()).or_default();
+            sum.histogram_ns.add(&histogram);
+            sum.sum_s += sum_s(stage) - before.map_or(0.0, sum_s);
+        }
         self.waited = now;
         Ok(rows)
     }

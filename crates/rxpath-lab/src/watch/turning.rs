@@ -1,16 +1,12 @@
 //! The turns of a group of probes: when they count, for how long, and what that took.
 //!
-//! What a turn took is estimated from the events in it, each at about what it costs; the kernel's measurement of run times,
-//! where it is switched on ([`super::cost`]), corrects the estimate.
+//! What a turn took is counted by the programs themselves ([`super::cost`]).
 
 use std::time::{Duration, Instant};
 
 use rxpath_bpf::cost::own_cpu;
 use rxpath_bpf::turns::{Rhythm, Spent, Step, Turns};
 use rxpath_record::watch::Sampled;
-
-/// A measurement that differs from the estimate by more than this was disturbed.
-const FACTOR: std::ops::RangeInclusive<f64> = 0.25..=4.0;
 
 /// Of less time nothing is shown: what was seen before stands longer.
 const LEAST: Duration = Duration::from_millis(5);
@@ -20,10 +16,8 @@ const LEAST: Duration = Duration::from_millis(5);
 pub(super) struct Turning {
     begun: Instant,
     turns: Turns,
-    /// What the events had cost by the estimate, when this turn began.
+    /// What the programs had cost when this turn began.
     cost_ns: f64,
-    /// What the kernel measured, of what was estimated.
-    factor: f64,
     /// CPU time that beginning a turn took, and ending one.
     switching: [Duration; 2],
     /// For how long was counted, at the end of the newest sample and when that was.
@@ -43,14 +37,13 @@ pub(super) struct Sample {
 }
 
 impl Turning {
-    /// The first turn has begun. Beginning one takes about so much CPU time, and what the events cost so far is no turn's.
+    /// The first turn has begun. Beginning one takes about so much CPU time, and what the programs cost so far is no turn's.
     pub(super) fn new(rhythm: Rhythm, switching: Duration, cost_ns: f64) -> Self {
         let zero = Duration::ZERO;
         Self {
             begun: Instant::now(),
             turns: Turns::new(rhythm),
             cost_ns,
-            factor: 1.0,
             switching: [switching; 2],
             shown: (zero, zero),
             newest: Sample { counted: zero, whole: zero, ended: zero },
@@ -66,10 +59,6 @@ impl Turning {
         self.turns.step(self.begun.elapsed())
     }
 
-    pub(super) fn is_looking(&self) -> bool {
-        self.turns.is_looking()
-    }
-
     /// Whether a turn lasts that is short because it costs much.
     pub(super) fn is_short(&self) -> bool {
         self.turns.is_short()
@@ -80,9 +69,9 @@ impl Turning {
         self.turns.looked(self.begun.elapsed())
     }
 
-    /// A turn's time has passed, and the events cost so much so far. Gives whether a pause follows.
+    /// A turn's time has passed, and the programs cost so much so far. Gives whether a pause follows.
     pub(super) fn end(&mut self, cost_ns: f64) -> bool {
-        let programs_ns = (cost_ns - self.cost_ns).max(0.0) * self.factor;
+        let programs_ns = (cost_ns - self.cost_ns).max(0.0);
         let programs = Duration::from_secs_f64(programs_ns / 1e9);
         self.cost_ns = cost_ns;
         let now = self.begun.elapsed();
@@ -109,12 +98,9 @@ impl Turning {
         self.turns.stop(self.begun.elapsed());
     }
 
-    /// The kernel measured so much where so much was estimated.
-    pub(super) fn correct(&mut self, measured_ns: f64, estimated_ns: f64) {
-        if measured_ns > 0.0 && estimated_ns > 0.0 {
-            let factor = measured_ns / estimated_ns;
-            self.factor = factor.clamp(*FACTOR.start(), *FACTOR.end());
-        }
+    /// What turns take of one CPU from now on.
+    pub(super) fn set_share(&mut self, share: f64) {
+        self.turns.set_share(share);
     }
 
     /// What counted since the newest sample is one, if it is enough.

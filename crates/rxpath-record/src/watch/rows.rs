@@ -188,20 +188,23 @@ pub struct Sampled {
     pub age_s: f64,
 }
 
-/// The cost of a live view's BPF programs. It is measured for a tenth of a second from time to time, because measuring
-/// also costs time; frames in between carry the last measurement.
+/// The cost of a live view's BPF programs over the window: they count their runs, and time one of 64.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ProbeShare {
     /// CPU time in the programs, all CPUs together, in CPUs: 0.01 is a hundredth of one CPU.
     pub cpu_ratio: f64,
+    /// CPU time of the calls' own entries in addition to that, in CPUs: 60 ns for each run, an estimate; not in old
+    /// recordings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry_cpu_ratio: Option<f64>,
     /// Runs of the programs per second, all CPUs together.
     pub runs_per_s: f64,
-    /// Mean time of a run, without the call's own entry (some 10 ns, which nothing here sees).
+    /// Mean time of a run, without the call's own entry.
     pub ns_per_run: f64,
     /// How long was measured.
     pub measured_s: f64,
-    /// Time from then to the end of this window.
+    /// Time from then to the end of this window; 0 but in old recordings.
     pub age_s: f64,
     /// Kernel memory of the maps.
     pub map_bytes: u64,

@@ -222,6 +222,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("rxpath export", "for Prometheus, on 127.0.0.1:10077"),
             ("rxpath export --once", "one window of 10 s, to the terminal"),
             ("rxpath export --textfile /var/lib/node_exporter/rxpath.prom", "for node_exporter"),
+            (
+                "rxpath export --budget 0.5% --interval 30s",
+                "at most half of a hundredth of one CPU",
+            ),
             ("rxpath export --listen unix:/run/rxpath.sock", "for a proxy with TLS"),
         ],
     ),

@@ -19,6 +19,7 @@ use serde::Serialize;
 use crate::cmd::scope::ScopeArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
+use crate::output::check::ndjson::{self, Identity};
 use crate::output::check::{Form, junit, lines, markdown, sarif, table};
 
 /// The host's own file of suppressions.
@@ -178,7 +179,13 @@ impl CheckCommand {
         };
         let exit = self.verdict(&report);
         let nothing = (!report.has_judged()).then(|| report.unjudged_rules());
-        self.print(settings, report, warnings)?;
+        if self.form() == Form::Ndjson {
+            let report = Envelope::new("check", settings, report, warnings);
+            let identity = Identity::of(&root, &facts);
+            output::json_line(&ndjson::Line { identity, report })?;
+        } else {
+            self.print(settings, report, warnings)?;
+        }
         if let Some(unjudged) = nothing {
             let error = anyhow::anyhow!("nothing of this host could be judged: {unjudged}");
             return Err(
@@ -214,7 +221,9 @@ impl CheckCommand {
         warnings.iter().for_each(output::warning);
         let goal = settings.goal;
         match form {
-            Form::Json | Form::Table => output::text(&table::render(&report, goal, self.all)),
+            Form::Json | Form::Ndjson | Form::Table => {
+                output::text(&table::render(&report, goal, self.all))
+            }
             Form::Jsonl => output::text(&lines::render(&report, &settings)?),
             Form::Md => output::text(&markdown::render(&report, goal, settings.kernel.as_deref())),
             Form::Junit => {

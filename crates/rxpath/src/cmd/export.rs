@@ -1,38 +1,39 @@
 //! `rxpath export`: metrics of the live receive path for Prometheus, on a port or as a file.
 
-use std::net::SocketAddr;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+mod exporter;
+pub mod status;
 
-use anyhow::Context;
-use nix::unistd::{SysconfVar, sysconf};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
 use rxpath_core::{Nanos, Warning};
+use rxpath_export::METRICS;
+use rxpath_export::governor::Governor;
 use rxpath_export::listen::{Address, Page, Port};
-use rxpath_export::{Checked, Families, METRICS, textfile};
-use rxpath_host::Root;
+use rxpath_export::reserved::Reserved;
+use rxpath_host::{caps, inherited};
 use rxpath_lab::watch::{Options, Watcher};
 use rxpath_record::watch::Settings;
-use rxpath_tune::suppress::{self, Suppression};
-use rxpath_tune::{Ask, HostFacts, Scope};
 
-use crate::cmd::check::{self, CheckCommand};
-use crate::cmd::values::Wait;
+use crate::cmd::scope::ScopeArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::output::table::hanging;
-use crate::tui::source::{Live, Source};
+use crate::tui::source::Live;
+use exporter::Exporter;
 
 /// Where Prometheus finds it unless told otherwise.
 const ADDRESS: &str = "127.0.0.1:10077";
 const SHORTEST: Nanos = Nanos::from_millis(100);
+/// Counters alone, seldom read, cost about that.
+const LEAST_BUDGET: f64 = 0.001;
 const LONGEST: Nanos = Nanos::from_secs(3600);
 
 /// `rxpath export`
 #[derive(Debug, clap::Args)]
 pub struct ExportCommand {
-    /// Where to answer: IP:PORT or unix:PATH (default: 127.0.0.1:10077, with --textfile or --once nowhere)
+    /// Where to answer: IP:PORT, unix:PATH, or fd:NUMBER for a socket that systemd passed on (default: 127.0.0.1:10077, with --textfile or --once nowhere)
     #[arg(long, value_name = "ADDRESS", value_parser = listen)]
     listen: Option<Address>,
     /// Answer on an address that is not loopback: the page has no password and no encryption
@@ -47,6 +48,14 @@ pub struct ExportCommand {
     /// Length of a window
     #[arg(long, value_name = "TIME", default_value = "10s")]
     interval: Nanos,
+    /// CPU time that it may take together with its BPF programs, of one CPU: 1% or 0.01. Above it windows get longer, and less
+    /// is measured
+    #[arg(long, value_name = "RATIO", default_value = "1%", value_parser = budget)]
+    budget: f64,
+    /// The path of this network namespace: a name of `ip netns`, a path, or a process id. The port stays in the namespace
+    /// that the program was started in
+    #[arg(long, value_name = "NAME")]
+    netns: Option<String>,
     /// Time between two checks of the settings (as rxpath check); 0s = none
     #[arg(long, value_name = "TIME", default_value = "1h")]
     check_every: Nanos,
@@ -67,9 +76,22 @@ fn listen(text: &str) -> Result<Address, String> {
             Ok(Address::Unix(path.into()))
         };
     }
+    let number = text.strip_prefix("fd:").and_then(|number| number.parse().ok());
+    if let Some(number) = number.filter(|number| *number > 2) {
+        return Ok(Address::Inherited(number));
+    }
     text.parse::<SocketAddr>()
         .map(Address::Tcp)
-        .map_err(|_| format!("IP:PORT such as {ADDRESS}, or unix:PATH"))
+        .map_err(|_| format!("IP:PORT such as {ADDRESS}, unix:PATH, or fd:3"))
+}
+
+/// A share of one CPU: `1%`, `0.01`.
+fn budget(text: &str) -> Result<f64, String> {
+    let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 0.01));
+    let ratio = number.trim().parse::<f64>().ok().map(|number| number * unit);
+    ratio
+        .filter(|ratio| (LEAST_BUDGET..=1.0).contains(ratio))
+        .ok_or_else(|| "0.1% to 100% of one CPU, such as 1% or 0.01".into())
 }
 
 impl ExportCommand {
@@ -83,22 +105,46 @@ impl ExportCommand {
             let what = format!("--interval {}: {SHORTEST} to {LONGEST}", self.interval);
             return Err(Failure::usage(what));
         }
-        let address = self.address()?;
-        let interrupt = Interrupt::catch()?;
-        let page = Page::default();
-        // Before anything is loaded: a second exporter has nothing to undo.
-        let port = match &address {
-            Some(address) => Some(open(address, page.clone())?),
-            None => None,
-        };
+        // Before anything is loaded: a second exporter has nothing to undo. And before the namespace is entered.
+        let reserved = self.reserved()?;
+        let scope = ScopeArgs { netns: self.netns.clone(), ..ScopeArgs::default() };
+        scope.enter()?;
         let options = Options { counters_only: self.no_bpf, only: None };
         let watcher = Watcher::start(options).map_err(|error| Failure::new(Exit::Cannot, error))?;
+        // Before any thread is started, and before anybody can connect.
+        caps::drop_all().map_err(|error| Failure::new(Exit::Cannot, error))?;
+        let interrupt = Interrupt::catch()?;
+        let page = Page::default();
+        let port = match reserved {
+            Some(reserved) => {
+                let address = reserved.address().clone();
+                Some(reserved.open(page.clone()).map_err(|error| refused(&address, error))?)
+            }
+            None => None,
+        };
         self.begun(port.as_ref(), &watcher);
-        let families = Families::new(env!("CARGO_PKG_VERSION"), own_netns()).context("metrics")?;
         let live = Live::new(watcher, Settings::default(), self.interval.as_duration());
-        let suppressions = CheckCommand::default().suppressions()?;
-        Exporter { families, live, page, suppressions, checked_at: None, file: Written::Never }
-            .run(&self, &interrupt)
+        Exporter::new(live, page, Governor::new(self.budget))?.run(&self, &interrupt)
+    }
+
+    /// The socket, on which nobody is answered yet.
+    fn reserved(&self) -> Result<Option<Reserved>, Failure> {
+        let Some(address) = self.address()? else { return Ok(None) };
+        let reserved = match &address {
+            Address::Inherited(number) => {
+                let socket = inherited::descriptor(*number).map_err(|error| {
+                    Failure::usage_of(
+                        anyhow::Error::new(error).context(format!("--listen {address}")),
+                    )
+                    .hint("systemd passes sockets on to a service that has a .socket unit")
+                })?;
+                Reserved::inherited(socket)
+            }
+            address => Reserved::new(address),
+        };
+        let reserved = reserved.map_err(|error| refused(&address, error))?;
+        self.check_reach(reserved.address())?;
+        Ok(Some(reserved))
     }
 
     fn address(&self) -> Result<Option<Address>, Failure> {
@@ -106,6 +152,12 @@ impl ExportCommand {
         let Some(address) = &self.listen else {
             return Ok(if is_elsewhere { None } else { listen(ADDRESS).ok() });
         };
+        self.check_reach(address)?;
+        Ok(Some(address.clone()))
+    }
+
+    /// Refuses what anyone could reach, unless that is asked for.
+    fn check_reach(&self, address: &Address) -> Result<(), Failure> {
         match address {
             Address::Tcp(tcp) if !tcp.ip().is_loopback() && !self.allow_remote => {
                 Err(Failure::usage(format!(
@@ -113,7 +165,7 @@ impl ExportCommand {
                 ))
                 .hint("--allow-remote permits it; a proxy with TLS in front of loopback is safer"))
             }
-            address => Ok(Some(address.clone())),
+            _ => Ok(()),
         }
     }
 
@@ -129,120 +181,15 @@ impl ExportCommand {
     }
 }
 
-fn open(address: &Address, page: Page) -> Result<Port, Failure> {
-    Port::open(address, page).map_err(|error| {
-        let taken = error.kind() == std::io::ErrorKind::AddrInUse;
-        let error = anyhow::Error::new(error).context(format!("listen on {address}"));
-        let failure = Failure::usage_of(error);
-        if taken {
-            failure.hint("another exporter runs there: --listen names another address")
-        } else {
-            failure
-        }
-    })
-}
-
-/// The exporter at work.
-struct Exporter {
-    families: Families,
-    live: Live,
-    page: Page,
-    suppressions: Vec<Suppression>,
-    checked_at: Option<Instant>,
-    file: Written,
-}
-
-/// How the textfile was written the last time.
-#[derive(Clone, Copy, Debug)]
-enum Written {
-    Never,
-    Well,
-    Badly,
-}
-
-impl Exporter {
-    fn run(mut self, command: &ExportCommand, interrupt: &Interrupt) -> Outcome {
-        let mut wait = Wait::new(interrupt);
-        let root = Root::host();
-        let name_of = |process: u32| root.value(&format!("/proc/{process}/comm")).ok();
-        loop {
-            wait.until_time(self.live.due())?;
-            if let Some(signal) = wait.signal() {
-                return Ok(Exit::Signal(signal));
-            }
-            let Some(frame) = self.live.advance()? else { continue };
-            self.families.frame(&frame, name_of);
-            self.check(command.check_every.as_duration(), &root);
-            self.families.own_memory(rss_bytes(&root));
-            let text = self.families.text().context("metrics")?;
-            match &command.textfile {
-                Some(path) => self.write(path, &text)?,
-                None if command.once => output::text(&text)?,
-                None => {}
-            }
-            if command.once {
-                return Ok(Exit::Done);
-            }
-            self.page.set(text);
-        }
+fn refused(address: &Address, error: std::io::Error) -> Failure {
+    let taken = error.kind() == std::io::ErrorKind::AddrInUse;
+    let failure =
+        Failure::usage_of(anyhow::Error::new(error).context(format!("listen on {address}")));
+    if taken {
+        failure.hint("another exporter runs there: --listen names another address")
+    } else {
+        failure
     }
-
-    /// A path that is wrong from the start ends the exporter; a disk that is full for a while does not.
-    fn write(&mut self, path: &Path, text: &str) -> Result<(), Failure> {
-        let Err(error) = textfile::write(path, text) else {
-            self.file = Written::Well;
-            return Ok(());
-        };
-        let what = format!("cannot write {}", path.display());
-        match self.file {
-            Written::Never => {
-                return Err(Failure::usage_of(anyhow::Error::new(error).context(what)));
-            }
-            Written::Well => {
-                let text = format!("{what}: {error}; the old page stays");
-                output::warning(&Warning::new("textfile", text));
-            }
-            Written::Badly => {}
-        }
-        self.file = Written::Badly;
-        Ok(())
-    }
-
-    /// Judges the settings when it is time for that. It reads some hundred files.
-    fn check(&mut self, every: Duration, root: &Root) {
-        let is_due = self.checked_at.is_none_or(|at| at.elapsed() >= every);
-        if every.is_zero() || !is_due {
-            return;
-        }
-        self.checked_at = Some(Instant::now());
-        let mut facts = HostFacts::collect(root, &Scope::default());
-        check::watch(&mut facts, None);
-        let mut report = rxpath_tune::check(&Ask { facts: &facts, goal: None });
-        let today = jiff::Zoned::now().date();
-        suppress::apply(&mut report, &self.suppressions, today).iter().for_each(output::warning);
-        let finding = |of: &rxpath_tune::Finding| {
-            (of.id.clone(), of.severity.as_str(), of.device.clone().unwrap_or_default())
-        };
-        self.families.check(&Checked {
-            findings: report.findings.iter().map(finding).collect(),
-            unjudged_count: report.unjudged.len(),
-            fingerprint: facts.fingerprint().digest,
-            at_unix_s: jiff::Timestamp::now().as_duration().as_secs_f64(),
-        });
-    }
-}
-
-/// Inode of the network namespace of this process; 0 where it cannot be read.
-fn own_netns() -> u32 {
-    std::fs::metadata("/proc/self/ns/net").map_or(0, |meta| meta.ino() as u32)
-}
-
-/// Resident memory of this process. **Source** proc_pid_statm(5), second field, in pages.
-fn rss_bytes(root: &Root) -> u64 {
-    let pages = root.value("/proc/self/statm").ok();
-    let pages = pages.and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());
-    let page_bytes = sysconf(SysconfVar::PAGE_SIZE).ok().flatten().unwrap_or(4096) as u64;
-    pages.unwrap_or(0) * page_bytes
 }
 
 fn names() -> String {
@@ -257,4 +204,27 @@ fn names() -> String {
         out += &hanging("   ", 3, metric.what, crate::output::width());
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_a_share_of_one_cpu() {
+        assert_eq!((budget("1%"), budget("0.02")), (Ok(0.01), Ok(0.02)));
+        for wrong in ["", "%", "0", "0.01%", "200%", "-1%", "nan", "inf", "1 CPU"] {
+            assert!(budget(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_one_of_three_kinds() {
+        assert_eq!(listen("fd:3"), Ok(Address::Inherited(3)));
+        assert_eq!(listen("unix:/a"), Ok(Address::Unix("/a".into())));
+        assert!(listen("[::1]:1").is_ok());
+        for wrong in ["fd:", "fd:2", "fd:x", "fd:-1", "unix:", "80", "localhost:80"] {
+            assert!(listen(wrong).is_err(), "{wrong}");
+        }
+    }
 }

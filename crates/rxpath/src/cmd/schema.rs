@@ -53,6 +53,7 @@ fn all() -> Vec<(&'static str, Schema)> {
             "watch",
             schema_for!(Envelope<rxpath_record::watch::Settings, rxpath_record::watch::Frame>),
         ),
+        ("export-status", schema_for!(Envelope<Value, super::export::status::ExportStatus>)),
         ("list", schema_for!(Envelope<Value, super::list::Answer>)),
         ("explain", schema_for!(Envelope<Value, Vec<crate::output::explain::Explained>>)),
         ("reproduce", schema_for!(Envelope<Value, super::reproduce::Reproduced>)),

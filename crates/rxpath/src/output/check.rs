@@ -3,6 +3,7 @@
 pub mod junit;
 pub mod lines;
 pub mod markdown;
+pub mod ndjson;
 pub mod sarif;
 pub mod summary;
 pub mod table;
@@ -16,6 +17,8 @@ pub enum Form {
     Json,
     /// One JSON object per line: settings, each answer, the counts
     Jsonl,
+    /// The JSON object on one line, with host, boot and time: a line per host of a fleet
+    Ndjson,
     /// Markdown, for a ticket
     Md,
     /// JUnit XML for a build server: a test case per rule

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use rxpath_host::HostError;
-use rxpath_lab::watch::Watcher;
-use rxpath_record::watch::{Frame, Recorded, Settings};
+use rxpath_lab::watch::{ProbeLimit, Watcher};
+use rxpath_record::watch::{Frame, Recorded, Settings, WindowTotals};
 
 /// Socket samples in one window: queues fill and empty in between.
 const LOOKS: u32 = 10;
@@ -64,6 +64,23 @@ impl Live {
             look_at: now + interval / LOOKS,
             frame_at: now + interval,
         }
+    }
+}
+
+impl Live {
+    /// The length of the windows after this one.
+    pub fn set_interval(&mut self, interval: Duration) {
+        self.interval = interval;
+    }
+
+    /// Limits what the probes cost from now on.
+    pub fn limit(&mut self, limit: ProbeLimit) {
+        self.watcher.limit(limit);
+    }
+
+    /// What this frame, the last one, adds to totals; none without probes.
+    pub fn totals(&mut self, frame: &Frame) -> Option<WindowTotals> {
+        self.watcher.totals(frame)
     }
 }
 

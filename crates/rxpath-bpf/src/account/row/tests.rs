@@ -13,6 +13,7 @@ fn rows_are_read_by_place() {
         value.extend(number.to_ne_bytes());
     }
     value.extend(b"victim\0\0\0\0\0\0\0\0\0\0");
+    value.extend(99u64.to_ne_bytes());
     let mut key = 5u64.to_ne_bytes().to_vec();
     key.extend([7u32, 1, 1, 0].iter().flat_map(|word| word.to_ne_bytes()));
     let (half, row) = task(&key, &value);
@@ -23,6 +24,7 @@ fn rows_are_read_by_place() {
     assert_eq!((row.charge.on_cpu_ns, row.charge.slices), (15, 18));
     assert_eq!((row.first_ns, row.last_ns), (19, 20));
     assert_eq!((row.tgid, row.parent, row.flags, row.comm.as_str()), (11, 12, 13, "victim"));
+    assert_eq!(row.cgroup, 99);
 }
 
 #[test]
@@ -55,6 +57,7 @@ fn a_task_has_the_name_of_its_last_slice_and_the_parent_of_its_first() {
         parent,
         flags: 0,
         comm: comm.into(),
+        cgroup: 0,
     };
     let (before, after) = (row(5, 20, 50, "sh"), row(10, 30, 1, "openssl"));
     for (mut one, other) in [(before.clone(), after.clone()), (after, before)] {

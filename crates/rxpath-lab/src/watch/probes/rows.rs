@@ -218,6 +218,7 @@ mod tests {
             parent: 2,
             flags,
             comm: comm.into(),
+            cgroup: 0,
             first_ns: 0,
             last_ns: 0,
         };

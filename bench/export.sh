@@ -1,0 +1,115 @@
+#!/bin/sh
+# The cost of `rxpath export`, by its own account and by the kernel's: threads by /proc/PID/stat, BPF programs by the
+# kernel's run-time statistics (kernel.bpf_stats_enabled, which costs each program two clock readings meanwhile).
+#
+# One exporter runs all the time, with its default windows and budget, in the namespace that receives. The rates follow
+# each other in rounds, so that other work on the machine meets all of them. Only CPU time is compared.
+# Printed for each phase: packets/s that arrived, and in percent of one CPU: threads and programs by the kernel, both by
+# the exporter, the estimated entries of the programs, and the sum. Then the sum of each rate over all rounds, memory, and
+# the number of series.
+# Goals: each rate under 1 % of one CPU; the exporter's account within 20 % of the kernel's.
+# Usage: bench/export.sh [RXPATH [ROUNDS [SECONDS]]]. Exit 1: a goal is missed.
+set -eu
+rxpath=${1:-target/release/rxpath}
+rounds=${2:-3}
+seconds=${3:-60}
+rates=${RATES:-"0 50000 350000"}
+id=rxpe$$
+work=$(mktemp -d)
+hertz=$(getconf CLK_TCK)
+stats=$(cat /proc/sys/kernel/bpf_stats_enabled)
+exporter=
+serve=
+load=
+
+stop() {
+	[ -z "$1" ] || { kill -TERM "$1" 2>/dev/null || true; wait "$1" 2>/dev/null || true; }
+}
+end() {
+	stop "$load"
+	stop "$serve"
+	stop "$exporter"
+	echo "$stats" >/proc/sys/kernel/bpf_stats_enabled
+	ip netns del $id-tx 2>/dev/null || true
+	ip netns del $id-rx 2>/dev/null || true
+	rm -rf "$work"
+}
+trap end EXIT
+trap 'exit 130' INT TERM
+
+ip netns add $id-tx
+ip netns add $id-rx
+ip -n $id-tx link add veth type veth peer name veth netns $id-rx
+ip -n $id-tx addr add 10.77.9.1/24 dev veth
+ip -n $id-rx addr add 10.77.9.2/24 dev veth
+for end in tx rx; do ip -n $id-$end link set veth up; done
+
+echo 1 >/proc/sys/kernel/bpf_stats_enabled
+"$rxpath" export --netns $id-rx --listen unix:"$work/socket" --check-every 0s 2>"$work/said" &
+exporter=$!
+while ! curl -sf --unix-socket "$work/socket" http://h/metrics >"$work/page" 2>/dev/null; do
+	kill -0 $exporter || { cat "$work/said"; exit 1; }
+	sleep 0.2
+done
+ip netns exec $id-rx "$rxpath" serve udp 10.77.9.2:4800 >/dev/null 2>&1 &
+serve=$!
+
+metric() { # name with labels, of the page
+	awk -v name="$1" 'index($0, name " ") == 1 { print $NF; found = 1 } END { if (!found) print 0 }' "$work/page"
+}
+# A window ends, so that the page has all up to now: then the counters of both sides.
+now() {
+	before=$(metric rxpath_window_seconds_total)
+	while :; do
+		curl -sf --unix-socket "$work/socket" http://h/metrics >"$work/page"
+		[ "$(metric rxpath_window_seconds_total)" = "$before" ] || break
+		sleep 0.02
+	done
+	threads=$(awk -v hz="$hertz" '{ sub(/.*\) /, ""); print ($12 + $13) / hz }' /proc/$exporter/stat)
+	programs=$(cat /proc/$exporter/fdinfo/* 2>/dev/null | awk '/^run_time_ns:/ { ns += $2 } END { print ns / 1e9 }')
+	packets=$(ip netns exec $id-rx awk '/veth:/ { sub(/.*:/, ""); print $2 }' /proc/net/dev)
+	echo "$(metric rxpath_window_seconds_total) $packets $threads $programs" \
+		"$(metric 'rxpath_agent_cpu_seconds_total{part="user"}')" \
+		"$(metric 'rxpath_agent_cpu_seconds_total{part="bpf"}')" \
+		"$(metric 'rxpath_agent_cpu_seconds_total{part="bpf_entry"}')"
+}
+
+echo "round rate packets/s | kernel: threads programs | exporter: threads programs entries | sum (% of one CPU)"
+round=0
+while [ $round -lt "$rounds" ]; do
+	round=$((round + 1))
+	for rate in $rates; do
+		if [ "$rate" -gt 0 ]; then
+			ip netns exec $id-tx "$rxpath" load udp 10.77.9.2:4800 --rate "$rate" --size 64 -d 3600s \
+				>/dev/null 2>&1 &
+			load=$!
+		fi
+		from=$(now)
+		sleep "$seconds"
+		to=$(now)
+		stop "$load"
+		load=
+		echo "$round $rate $from $to" | awk '{
+			s = $10 - $3
+			printf "%d %d %.0f | %.3f %.3f | %.3f %.3f %.3f | %.3f\n", $1, $2, ($11 - $4) / s,
+				($12 - $5) / s * 100, ($13 - $6) / s * 100, ($14 - $7) / s * 100, ($15 - $8) / s * 100,
+				($16 - $9) / s * 100, ($14 - $7 + $15 - $8 + $16 - $9) / s * 100
+		}' | tee -a "$work/phases"
+	done
+done
+echo
+awk '{
+	n[$2]++; pps[$2] += $3; kernel[$2] += $5 + $6; own[$2] += $8 + $9; sum[$2] += $12
+} END {
+	for (rate in n) {
+		ratio = own[rate] / kernel[rate]
+		printf "rate %d: %.0f packets/s arrived, %.3f %% of one CPU, own account %.2f of the kernel'\''s\n", rate,
+			pps[rate] / n[rate], sum[rate] / n[rate], ratio
+		if (sum[rate] / n[rate] >= 1 || ratio < 0.8 || ratio > 1.2) bad = 1
+	}
+	exit bad
+}' "$work/phases" && status=0 || status=1
+awk '/^VmRSS|^VmHWM/ { printf "%s %.1f MB\n", $1, $2 * 1024 / 1e6 }' /proc/$exporter/status
+echo "maps: $(metric 'rxpath_agent_memory_bytes{kind="bpf_maps"}') bytes; series: $(grep -vc '^#' "$work/page")"
+grep -E '^rxpath_agent_(shed|cost|budget)' "$work/page"
+exit $status

@@ -1,0 +1,96 @@
+//! Who pays for networking and interrupts: programs, victims by their control group, and the devices that took the time.
+//!
+//! Each family has a bounded number of rows, and `other` has the rest, so that the rows of each add up to the same total.
+
+use std::collections::BTreeMap;
+
+use rxpath_record::watch::{TakenTime, TaskRow, VictimName, WindowTotals};
+
+use crate::families::{DEVICE_STOLEN, Families, STOLEN, VICTIM_STOLEN};
+use crate::frame::OTHER;
+
+/// Who had no series of their own.
+const NOBODY: &str = OTHER;
+
+impl Families {
+    /// The programs of a window of this length. What rows do not have, of all that was taken, is `other`.
+    pub(crate) fn tasks(
+        &mut self,
+        rows: &[TaskRow],
+        totals: &WindowTotals,
+        (window_s, name_of): (f64, impl Fn(u32) -> Option<String>),
+    ) {
+        let mut network: BTreeMap<String, f64> = BTreeMap::new();
+        let mut others: BTreeMap<String, f64> = BTreeMap::new();
+        for row in rows {
+            let (Some(taken), Some(by_network)) =
+                (row.taken_ratio.value(), row.taken_net_ratio.value())
+            else {
+                continue;
+            };
+            let name = name_of(row.process).unwrap_or_else(|| row.comm.clone());
+            *network.entry(name.clone()).or_default() += by_network * window_s;
+            *others.entry(name).or_default() += (taken - by_network).max(0.0) * window_s;
+        }
+        let taken = totals.taken();
+        let (mut rest_s, mut rest_other_s) = (taken.network_s, taken.sum_s() - taken.network_s);
+        let turn = self.tasks.turn(network);
+        let both = |name: &str, network_s: f64, others_s: f64| {
+            self.add(STOLEN, &[name, "network"], network_s);
+            self.add(STOLEN, &[name, OTHER], others_s);
+        };
+        for name in &turn.removed {
+            for by in ["network", OTHER] {
+                self.remove(STOLEN, &[name, by]);
+            }
+        }
+        turn.admitted.iter().for_each(|name| both(name, 0.0, 0.0));
+        for (name, network_s) in &turn.own {
+            let others_s = others.get(name).copied().unwrap_or(0.0);
+            (rest_s, rest_other_s) = (rest_s - network_s, rest_other_s - others_s);
+            both(name, *network_s, others_s);
+        }
+        both(NOBODY, rest_s, rest_other_s);
+    }
+
+    /// By service, pod, container or user.
+    pub(crate) fn victims(&mut self, totals: &WindowTotals) {
+        let named = totals.victims.iter().filter(|((kind, _), _)| *kind != OTHER);
+        let turn =
+            self.victims.turn(named.map(|(name, time)| (name.clone(), time.sum_s())).collect());
+        let parts = |(kind, name): &VictimName, time: TakenTime| {
+            for (by, seconds) in time.parts() {
+                self.add(VICTIM_STOLEN, &[kind, name, by], seconds);
+            }
+        };
+        for (kind, name) in &turn.removed {
+            for (by, _) in TakenTime::default().parts() {
+                self.remove(VICTIM_STOLEN, &[kind, name, by]);
+            }
+        }
+        turn.admitted.iter().for_each(|victim| parts(victim, TakenTime::default()));
+        let mut rest = totals.victims.clone();
+        for (victim, _) in &turn.own {
+            parts(victim, rest.remove(victim).unwrap_or_default());
+        }
+        let rest = WindowTotals { victims: rest, ..WindowTotals::default() };
+        parts(&(OTHER, NOBODY.to_owned()), rest.taken());
+    }
+
+    /// By device. `other` has those without a series, and what softirqs spent between polls.
+    pub(crate) fn devices(&mut self, totals: &WindowTotals) {
+        let turn = self.devices.turn(totals.devices_s.clone());
+        for device in &turn.removed {
+            self.remove(DEVICE_STOLEN, &[device]);
+        }
+        for device in &turn.admitted {
+            self.add(DEVICE_STOLEN, &[device], 0.0);
+        }
+        let mut rest_s = totals.taken().network_s;
+        for (device, seconds) in &turn.own {
+            rest_s -= seconds;
+            self.add(DEVICE_STOLEN, &[device], *seconds);
+        }
+        self.add(DEVICE_STOLEN, &[OTHER], rest_s);
+    }
+}

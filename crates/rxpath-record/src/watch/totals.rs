@@ -1,0 +1,77 @@
+//! What a window adds to totals, of all tasks together: the rows of a frame are the largest ones only.
+
+use std::collections::BTreeMap;
+
+use rxpath_core::Log2;
+
+/// CPU time in seconds of a window, by who took it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TakenTime {
+    /// Hard interrupts.
+    pub hardirq_s: f64,
+    /// Network softirqs.
+    pub network_s: f64,
+    /// Other softirqs.
+    pub softirq_s: f64,
+    /// The hypervisor.
+    pub hypervisor_s: f64,
+}
+
+impl TakenTime {
+    /// Each part with its name.
+    pub fn parts(&self) -> [(&'static str, f64); 4] {
+        [
+            ("hardirq", self.hardirq_s),
+            ("network", self.network_s),
+            ("softirq", self.softirq_s),
+            ("hypervisor", self.hypervisor_s),
+        ]
+    }
+
+    /// All parts together.
+    pub fn sum_s(&self) -> f64 {
+        self.parts().iter().map(|(_, seconds)| seconds).sum()
+    }
+}
+
+impl std::ops::AddAssign for TakenTime {
+    fn add_assign(&mut self, other: Self) {
+        self.hardirq_s += other.hardirq_s;
+        self.network_s += other.network_s;
+        self.softirq_s += other.softirq_s;
+        self.hypervisor_s += other.hypervisor_s;
+    }
+}
+
+/// Who pays, by what it is: `unit`, `pod`, `container`, `user`, `group`, `kernel` or `other`; and its name.
+pub type VictimName = (&'static str, String);
+
+/// CPU time that was taken in a window. Each kind of rows adds up to the same total.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WindowTotals {
+    /// By whose it was.
+    pub victims: BTreeMap<VictimName, TakenTime>,
+    /// The network softirqs of all victims by the device that was polled; what was spent between polls is no device's.
+    pub devices_s: BTreeMap<String, f64>,
+    /// Latencies that were measured, by stage; not scaled to the window.
+    pub latencies: BTreeMap<String, StageLatency>,
+}
+
+/// Latencies of a stage.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StageLatency {
+    /// How many took how long.
+    pub histogram_ns: Log2,
+    /// All together.
+    pub sum_s: f64,
+}
+
+impl WindowTotals {
+    /// What was taken from all victims.
+    pub fn taken(&self) -> TakenTime {
+        self.victims.values().fold(TakenTime::default(), |mut sum, time| {
+            sum += *time;
+            sum
+        })
+    }
+}

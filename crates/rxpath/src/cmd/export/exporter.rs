@@ -1,0 +1,181 @@
+//! The exporter at work: a window, its pages, and what the next one may cost.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::{SysconfVar, sysconf};
+use rxpath_core::Warning;
+use rxpath_export::governor::{Course, Governor, WindowCost};
+use rxpath_export::listen::Page;
+use rxpath_export::{Checked, Families, Shown, textfile};
+use rxpath_host::Root;
+use rxpath_lab::watch::ProbeLimit;
+use rxpath_record::watch::Frame;
+use rxpath_tune::suppress::{self, Suppression};
+use rxpath_tune::{Ask, HostFacts, Scope};
+
+use super::{ExportCommand, status};
+use crate::cmd::check::{self, CheckCommand};
+use crate::cmd::values::Wait;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::interrupt::Interrupt;
+use crate::output;
+use crate::tui::source::{Live, Source};
+
+/// The exporter.
+#[derive(Debug)]
+pub(super) struct Exporter {
+    families: Families,
+    live: Live,
+    page: Page,
+    suppressions: Vec<Suppression>,
+    checked_at: Option<Instant>,
+    file: Written,
+    governor: Governor,
+    /// CPU time of this process at the end of the last window, or of the start.
+    cpu_before: Duration,
+}
+
+/// How the textfile was written the last time.
+#[derive(Clone, Copy, Debug)]
+enum Written {
+    Never,
+    Well,
+    Badly,
+}
+
+impl Exporter {
+    pub(super) fn new(live: Live, page: Page, governor: Governor) -> Result<Self, Failure> {
+        Ok(Self {
+            families: Families::new(env!("CARGO_PKG_VERSION"), own_netns()).context("metrics")?,
+            live,
+            page,
+            suppressions: CheckCommand::default().suppressions()?,
+            checked_at: None,
+            file: Written::Never,
+            governor,
+            cpu_before: process_cpu(),
+        })
+    }
+
+    pub(super) fn run(mut self, command: &ExportCommand, interrupt: &Interrupt) -> Outcome {
+        let mut wait = Wait::new(interrupt);
+        let root = Root::host();
+        let name_of = |process: u32| root.value(&format!("/proc/{process}/comm")).ok();
+        self.follow(command, self.governor.course());
+        loop {
+            wait.until_time(self.live.due())?;
+            if let Some(signal) = wait.signal() {
+                return Ok(Exit::Signal(signal));
+            }
+            let Some(frame) = self.live.advance()? else { continue };
+            let totals = self.live.totals(&frame);
+            self.families.frame(&frame, totals.as_ref(), name_of);
+            self.check(command.check_every.as_duration(), &root);
+            self.govern(command, &frame, &root);
+            let text = self.families.text().context("metrics")?;
+            match &command.textfile {
+                Some(path) => self.write(path, &text)?,
+                None if command.once => output::text(&text)?,
+                None => {}
+            }
+            if command.once {
+                return Ok(Exit::Done);
+            }
+            let interval_s = command.interval.as_duration().as_secs_f64();
+            let status = status::page(&frame, &self.governor, interval_s).context("status")?;
+            self.page.set(Shown { metrics: text, status });
+        }
+    }
+
+    /// What the window cost, and what follows from that.
+    fn govern(&mut self, command: &ExportCommand, frame: &Frame, root: &Root) {
+        let cpu = process_cpu();
+        let programs = frame.probe_cost.as_ref();
+        let programs =
+            programs.map_or(0.0, |cost| cost.cpu_ratio + cost.entry_cpu_ratio.unwrap_or(0.0));
+        self.governor.window(WindowCost {
+            window_s: frame.window_s,
+            threads_s: cpu.saturating_sub(self.cpu_before).as_secs_f64(),
+            programs_s: programs * frame.window_s,
+        });
+        self.cpu_before = cpu;
+        self.families.own_process(cpu.as_secs_f64(), rss_bytes(root));
+        self.families.governed(&self.governor);
+        self.follow(command, self.governor.course());
+    }
+
+    fn follow(&mut self, command: &ExportCommand, course: Course) {
+        self.live.set_interval(command.interval.as_duration() * course.stretch);
+        self.live.limit(ProbeLimit {
+            cpu_ratio: course.probes_cpu_ratio,
+            with_latency: course.with_latency,
+            with_any: course.with_probes,
+        });
+    }
+
+    /// A path that is wrong from the start ends the exporter; a disk that is full for a while does not.
+    fn write(&mut self, path: &Path, text: &str) -> Result<(), Failure> {
+        let Err(error) = textfile::write(path, text) else {
+            self.file = Written::Well;
+            return Ok(());
+        };
+        let what = format!("cannot write {}", path.display());
+        match self.file {
+            Written::Never => {
+                return Err(Failure::usage_of(anyhow::Error::new(error).context(what)));
+            }
+            Written::Well => {
+                let text = format!("{what}: {error}; the old page stays");
+                output::warning(&Warning::new("textfile", text));
+            }
+            Written::Badly => {}
+        }
+        self.file = Written::Badly;
+        Ok(())
+    }
+
+    /// Judges the settings when it is time for that. It reads some hundred files.
+    fn check(&mut self, every: Duration, root: &Root) {
+        let is_due = self.checked_at.is_none_or(|at| at.elapsed() >= every);
+        if every.is_zero() || !is_due {
+            return;
+        }
+        self.checked_at = Some(Instant::now());
+        let mut facts = HostFacts::collect(root, &Scope::default());
+        check::watch(&mut facts, None);
+        let mut report = rxpath_tune::check(&Ask { facts: &facts, goal: None });
+        let today = jiff::Zoned::now().date();
+        suppress::apply(&mut report, &self.suppressions, today).iter().for_each(output::warning);
+        let finding = |of: &rxpath_tune::Finding| {
+            (of.id.clone(), of.severity.as_str(), of.device.clone().unwrap_or_default())
+        };
+        self.families.check(&Checked {
+            findings: report.findings.iter().map(finding).collect(),
+            unjudged_count: report.unjudged.len(),
+            fingerprint: facts.fingerprint().digest,
+            at_unix_s: jiff::Timestamp::now().as_duration().as_secs_f64(),
+        });
+    }
+}
+
+/// Inode of the network namespace of this process; 0 where it cannot be read.
+fn own_netns() -> u32 {
+    std::fs::metadata("/proc/self/ns/net").map_or(0, |meta| meta.ino() as u32)
+}
+
+/// Resident memory of this process. **Source** proc_pid_statm(5), second field, in pages.
+fn rss_bytes(root: &Root) -> u64 {
+    let pages = root.value("/proc/self/statm").ok();
+    let pages = pages.and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());
+    let page_bytes = sysconf(SysconfVar::PAGE_SIZE).ok().flatten().unwrap_or(4096) as u64;
+    pages.unwrap_or(0) * page_bytes
+}
+
+/// CPU time of all threads of this process, up to this moment.
+fn process_cpu() -> Duration {
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
+}

@@ -1,0 +1,13 @@
+#!/bin/sh
+# Debian says `remove` and RPM says 0 when the package goes; at an upgrade the units stay as they are.
+set -e
+case ${1:-} in
+remove | 0) ;;
+*) exit 0 ;;
+esac
+if command -v systemctl >/dev/null; then
+	for unit in rxpath-export.service rxpath-check.timer; do
+		systemctl disable --quiet "$unit"
+		[ ! -d /run/systemd/system ] || systemctl stop "$unit"
+	done
+fi

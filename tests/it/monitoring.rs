@@ -1,0 +1,198 @@
+//! Rules, alerts and dashboards over the metrics of `rxpath export`: what they ask for exists, and Prometheus takes them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use regex::Regex;
+use serde_json::Value;
+
+use crate::export::{Scraper, installed, start_with, target};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../monitoring").canonicalize().unwrap()
+}
+
+fn text(name: &str) -> String {
+    fs::read_to_string(folder().join(name)).unwrap()
+}
+
+fn rxpath(words: &[&str]) -> Option<String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output().unwrap();
+    output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
+}
+
+/// What the first group of a pattern finds in a text.
+fn found(pattern: &str, text: &str) -> Vec<String> {
+    let pattern = Regex::new(pattern).unwrap();
+    pattern.captures_iter(text).map(|hit| hit[1].to_owned()).collect()
+}
+
+/// A panel: its place and title, and its queries.
+struct Panel {
+    at: String,
+    queries: Vec<String>,
+}
+
+/// The panels of a dashboard, after what every dashboard must hold.
+fn panels(name: &str) -> Vec<Panel> {
+    let board: Value = serde_json::from_str(&text(&format!("dashboards/{name}.json"))).unwrap();
+    let mut seen = BTreeSet::new();
+    let mut panels = Vec::new();
+    for panel in board["panels"].as_array().unwrap() {
+        let at = format!("{name}: {}", panel["title"].as_str().unwrap());
+        assert!(seen.insert(panel["id"].as_u64().unwrap()), "{at}: its id is used twice");
+        let (x, w) = (panel["gridPos"]["x"].as_u64().unwrap(), panel["gridPos"]["w"].as_u64());
+        assert!(x + w.unwrap() <= 24, "{at}: wider than the 24 columns of Grafana");
+        let targets = panel["targets"].as_array().unwrap().iter();
+        let query = |one: &Value| {
+            assert_eq!(one["datasource"]["uid"], "${datasource}", "{at}");
+            one["expr"].as_str().unwrap().to_owned()
+        };
+        let queries = targets.map(query).collect();
+        panels.push(Panel { at, queries });
+    }
+    assert!(panels.len() > 5);
+    panels
+}
+
+/// A query of a dashboard as Grafana sends it: with values in place of its variables.
+fn filled(query: &str, instance: &str) -> String {
+    let filled = query
+        .replace("$__rate_interval", "1m")
+        .replace("$instance", instance)
+        .replace("$job", "rxpath");
+    assert!(!filled.contains('$'), "{filled}: a variable without a value");
+    filled
+}
+
+#[test]
+fn everything_that_is_asked_for_is_exported_or_recorded() {
+    let exported: BTreeSet<String> =
+        found(r"(?m)^(rxpath_\w+)", &rxpath(&["export", "--names"]).unwrap()).into_iter().collect();
+    let rules = text("rules.yml");
+    let recorded: BTreeSet<String> = found(r"- record: (\S+)", &rules).into_iter().collect();
+    let mut queries: Vec<(String, String)> = Vec::new();
+    for (name, text) in [("rules.yml", rules), ("alerts.yml", text("alerts.yml"))] {
+        // No names in comments and annotations.
+        let kept: Vec<&str> = text
+            .lines()
+            .filter(|line| {
+                !["#", "summary:", "runbook:"].iter().any(|no| line.trim_start().starts_with(no))
+            })
+            .collect();
+        queries.push((name.to_owned(), kept.join("\n").replace("- name: rxpath", "")));
+    }
+    for board in ["host", "fleet"] {
+        for panel in panels(board) {
+            queries.extend(panel.queries.into_iter().map(|query| (panel.at.clone(), query)));
+        }
+    }
+    let mut asked = BTreeSet::new();
+    for (at, query) in queries {
+        for name in found(r"\b((?:\w+:)?rxpath_\w+(?::\w+)?)", &query) {
+            let known = if name.contains(':') { &recorded } else { &exported };
+            assert!(known.contains(&name), "{at}: nothing has the name {name}");
+            asked.insert(name);
+        }
+    }
+    assert!(asked.len() > 20, "{asked:?}");
+    let unused: Vec<_> = recorded.difference(&asked).collect();
+    assert!(unused.is_empty(), "recorded under names that are not found: {unused:?}");
+}
+
+#[test]
+fn every_alert_has_a_runbook_that_explain_answers_and_a_case_in_which_it_fires() {
+    let (alerts, cases) = (text("alerts.yml"), text("rules_test.yml"));
+    let names = found(r"- alert: (\w+)", &alerts);
+    let runbooks = found(r#"runbook: "rxpath explain (.+)""#, &alerts);
+    assert!(names.len() > 10 && names.len() == runbooks.len(), "{names:?} {runbooks:?}");
+    for name in &names {
+        let fires = format!("alertname: {name}\n        exp_alerts:\n          - exp_labels:");
+        assert!(cases.contains(&fires), "{name}: no case of rules_test.yml has it firing");
+    }
+    let page = rxpath(&["export", "--once", "--no-bpf", "--interval", "100ms"]).unwrap();
+    let stages = found(r#"rxpath_path_limited\{stage="(.+)"\}"#, &page);
+    assert!(stages.len() > 20, "{page}");
+    for runbook in runbooks {
+        let topics = match runbook.as_str() {
+            "{{ $labels.stage }}" => stages.clone(),
+            // A rule's name: explain has every rule by construction.
+            "{{ $labels.rule }}" => vec!["rmem-max".to_owned()],
+            _ => vec![runbook],
+        };
+        for topic in topics {
+            let words: Vec<&str> = ["explain"].into_iter().chain(topic.split(' ')).collect();
+            assert!(rxpath(&words).is_some(), "rxpath explain {topic} knows nothing");
+        }
+    }
+}
+
+fn promtool(program: &Path, words: &[&str]) {
+    let output = Command::new(program).args(words).current_dir(folder()).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "promtool {words:?}: {told}");
+}
+
+#[test]
+fn promtool_takes_rules_and_panels_and_the_alerts_fire_when_they_should() {
+    let Some(program) = installed("promtool") else {
+        return crate::skip::skip("prometheus", "no promtool on this machine");
+    };
+    promtool(&program, &["check", "rules", "rules.yml", "alerts.yml"]);
+    promtool(&program, &["test", "rules", "rules_test.yml"]);
+    let mut file = "groups:\n- name: panels\n  rules:\n".to_owned();
+    for panel in ["host", "fleet"].into_iter().flat_map(panels) {
+        for query in panel.queries {
+            let quoted = serde_json::to_string(&filled(&query, "h")).unwrap();
+            let number = file.len();
+            file.push_str(&format!("  - {{record: 'panel{number}', expr: {quoted}}}\n"));
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("panels.yml");
+    fs::write(&path, file).unwrap();
+    promtool(&program, &["check", "rules", path.to_str().unwrap()]);
+}
+
+/// Series in the answer to a query; `None` while Prometheus does not answer.
+fn series(scraper: &Scraper, query: &str) -> Option<usize> {
+    let answer = scraper.answer(query)?;
+    assert_eq!(answer["status"], "success", "{query}: {answer}");
+    Some(answer["data"]["result"].as_array()?.len())
+}
+
+#[test]
+fn a_real_prometheus_has_an_answer_for_every_panel_and_rule() {
+    let Some(program) = installed("prometheus") else {
+        return crate::skip::skip("prometheus", "no prometheus on this machine");
+    };
+    let (_running, address) = start_with(&["--listen", "127.0.0.1:0", "--interval", "200ms"]);
+    let instance = target(&address);
+    let rules = format!("rule_files: ['{0}/rules.yml', '{0}/alerts.yml']", folder().display());
+    let scraper = Scraper::start(&program, &instance, &rules);
+    let mut queries = found(r"- record: (\S+)", &text("rules.yml"));
+    for panel in ["host", "fleet"].into_iter().flat_map(panels) {
+        queries.extend(panel.queries.iter().map(|query| filled(query, &instance)));
+    }
+    let deadline = Instant::now() + Duration::from_secs(60);
+    // A rate needs two scrapes, and rules over rules an evaluation each.
+    while series(&scraper, "instance:rxpath_agent_cpu:rate5m") != Some(1)
+        || series(&scraper, "instance_stage:rxpath_packets_lost:rate5m").is_none_or(|n| n == 0)
+    {
+        assert!(Instant::now() < deadline, "no rule has a value: {:?}", scraper.answer("up"));
+        // why: the pace of looking; the deadline above ends it.
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    for query in queries {
+        let names = found(r"\b(rxpath_\w+)", &query);
+        // A metric that this host does not have (no BPF, no finding) is no fault of the query.
+        let is_there = names.iter().all(|name| series(&scraper, name).is_some_and(|n| n > 0));
+        let is_quiet = query.contains(":ratio_rate5m") || query.contains("cpu_stolen");
+        if is_there && !is_quiet {
+            assert!(series(&scraper, &query).is_some_and(|n| n > 0), "{query} has no answer");
+        }
+    }
+}

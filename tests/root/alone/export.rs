@@ -1,0 +1,186 @@
+//! `rxpath export` with its probes: what it may do once it has started, and that it goes on measuring.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
+
+use crate::bed::{Bed, RX_IP, random_id, send, until};
+
+/// An exporter that runs; killed when it is dropped.
+struct Running {
+    child: Child,
+    target: String,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Running {
+    /// Starts it by this command, whose further words are the exporter's.
+    fn start(mut command: Command) -> Self {
+        command.arg("export");
+        Self::of(command)
+    }
+
+    fn of(mut command: Command) -> Self {
+        command.args(["--interval", "200ms", "--check-every", "0s"]);
+        let command = command.args(["--listen", "127.0.0.1:0"]).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let rest = line.split_once("http://").unwrap_or_else(|| panic!("{line}")).1;
+        let target = rest.split_once('/').unwrap().0.to_owned();
+        Self { child, target }
+    }
+
+    fn page(&self) -> String {
+        let mut stream = TcpStream::connect(&self.target).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    /// The value of a series, once there is one.
+    fn value(&self, series: &str) -> Option<f64> {
+        let page = self.page();
+        page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
+    }
+
+    /// Windows go on, with the probes counting in the new ones.
+    fn goes_on(&self) {
+        let counted = || self.value("rxpath_softirq_cpu_seconds_total");
+        until("a window with probes", || counted().is_some());
+        let first = counted();
+        until("softirqs are counted in later windows", || counted() > first);
+        assert_eq!(self.value("rxpath_probe_up"), Some(1.0), "{}", self.page());
+    }
+
+    /// Each set of capabilities of each thread, but the bounding set, which gives nothing.
+    fn capabilities(&self) -> BTreeSet<String> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let sets = tasks.flat_map(|task| {
+            let status = fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+            let own = status.lines().filter(|line| {
+                ["CapInh", "CapPrm", "CapEff", "CapAmb"].iter().any(|set| line.starts_with(set))
+            });
+            own.map(str::to_owned).collect::<Vec<_>>()
+        });
+        sets.collect()
+    }
+}
+
+/// A control group of version 2 with a process that is busy; both go with it.
+struct Group {
+    mount: tempfile::TempDir,
+    name: String,
+    victim: Child,
+}
+
+impl Group {
+    fn of_a_busy_process() -> Self {
+        let mount = tempfile::tempdir().unwrap();
+        let flags = nix::mount::MsFlags::empty();
+        let kind = Some("cgroup2");
+        nix::mount::mount(kind, mount.path(), kind, flags, None::<&str>).unwrap();
+        let name = format!("rxp-{}.service", random_id());
+        let dir = mount.path().join(&name);
+        fs::create_dir(&dir).unwrap();
+        let victim = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        fs::write(dir.join("cgroup.procs"), victim.id().to_string()).unwrap();
+        Self { mount, name, victim }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = self.victim.kill();
+        let _ = self.victim.wait();
+        let dir = self.mount.path().join(&self.name);
+        until("the group is empty", || fs::remove_dir(&dir).is_ok());
+        let _ = nix::mount::umount(self.mount.path());
+    }
+}
+
+/// The path of a namespace is measured by an exporter whose port is where it was started.
+#[test]
+fn another_namespace_is_measured_and_the_port_stays() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4810)).unwrap()).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    command.args(["export", "--netns", rx.name()]);
+    let running = Running::of(command);
+    let passed = "rxpath_stage_passed_total{stage=\"ip\",unit=\"packets\"}";
+    until("datagrams arrive there", || {
+        send(&tx, 4810, 1_000);
+        running.value(passed) > Some(10_000.0)
+    });
+}
+
+#[test]
+fn the_time_taken_from_a_service_is_its_own_and_all_rows_add_up() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let group = Group::of_a_busy_process();
+    let running = Running::start(Command::new(env!("CARGO_BIN_EXE_rxpath")));
+    let series = format!(
+        "rxpath_cpu_stolen_seconds_total{{by=\"hardirq\",victim=\"{}\",victim_kind=\"unit\"}}",
+        group.name
+    );
+    until("timer interrupts take time from it", || running.value(&series) > Some(0.0));
+    let page = running.page();
+    let sum = |family: &str, label: &str| -> f64 {
+        let rows = page.lines().filter(|line| line.starts_with(family) && line.contains(label));
+        rows.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
+    };
+    let victims = sum("rxpath_cpu_stolen_seconds_total{", "");
+    let programs = sum("rxpath_task_cpu_stolen_seconds_total{", "");
+    assert!((victims - programs).abs() <= 1e-6 + 0.01 * victims, "{victims} {programs}");
+    let victims = sum("rxpath_cpu_stolen_seconds_total{", "by=\"network\"");
+    let devices = sum("rxpath_device_cpu_stolen_seconds_total{", "");
+    assert!((victims - devices).abs() <= 1e-6 + 0.01 * victims, "{victims} {devices}");
+}
+
+const NONE: [&str; 4] = [
+    "CapAmb:\t0000000000000000",
+    "CapEff:\t0000000000000000",
+    "CapInh:\t0000000000000000",
+    "CapPrm:\t0000000000000000",
+];
+
+#[test]
+fn after_the_start_no_thread_has_a_capability_and_windows_go_on() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let running = Running::start(Command::new(env!("CARGO_BIN_EXE_rxpath")));
+    let found = running.capabilities();
+    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), NONE);
+    running.goes_on();
+}
+
+#[test]
+fn nobody_with_two_capabilities_measures_and_keeps_none() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("rxpath");
+    fs::copy(env!("CARGO_BIN_EXE_rxpath"), &program).unwrap();
+    for path in [dir.path(), program.as_path()] {
+        fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    for set in ["inh-caps", "ambient-caps", "bounding-set"] {
+        command.arg(format!("--{set}=-all,+bpf,+perfmon"));
+    }
+    command.arg(&program);
+    let running = Running::start(command);
+    let found = running.capabilities();
+    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), NONE);
+    running.goes_on();
+}

@@ -1,0 +1,109 @@
+#!/bin/sh
+# Installs, starts, upgrades, removes and purges the .deb in fresh Debian systems. Needs root and mmdebstrap; the archives of
+# the systems are kept in target/roots. With systemd-nspawn (Debian: systemd-container) each is booted too, with the units.
+# Usage: tools/package-test.sh [SUITE...]    (bookworm trixie sid)
+set -eu
+cd "$(dirname "$0")/.."
+[ $# -gt 0 ] || set -- bookworm trixie sid
+deb=$(find target/packages -name 'rxpath_*_amd64.deb')
+[ -n "$deb" ] || { echo 'package-test: no package in target/packages; run tools/release.sh first' >&2; exit 2; }
+command -v mmdebstrap >/dev/null || { echo 'package-test: mmdebstrap is missing; apt-get install mmdebstrap' >&2; exit 3; }
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# The same package with a higher version.
+dpkg-deb -R "$deb" "$work/next"
+sed -i 's/^Version: .*/&+next/' "$work/next/DEBIAN/control"
+dpkg-deb -Zxz --root-owner-group -b "$work/next" "$work/next.deb" >/dev/null
+
+# Runs inside the system.
+cat >"$work/inside.sh" <<'INSIDE'
+set -eu
+files() { find /etc /usr /var/lib -path /var/lib/dpkg -prune -o -path /var/lib/apt -prune -o -print | sort; }
+fails() { echo "package-test: $*" >&2; exit 1; }
+export DEBIAN_FRONTEND=noninteractive
+enabled=/etc/systemd/system/timers.target.wants/rxpath-check.timer
+files >/tmp/before
+
+apt-get install -y -qq /tmp/rxpath.deb >/tmp/apt 2>&1 || { cat /tmp/apt >&2; fails "not installed"; }
+rxpath --version
+rxpath check --json --window 0s >/tmp/report || fails "check: status $?"
+rxpath export --once --no-bpf --interval 200ms --check-every 0s | grep -q '^rxpath_build_info' || fails "no metrics"
+if ldd /usr/bin/rxpath | grep 'not found'; then fails "a library is missing"; fi
+test -s /usr/share/man/man1/rxpath-export.1.gz || test -f /etc/dpkg/dpkg.cfg.d/excludes || fails "no man page"
+for unit in rxpath-export.service rxpath-check.service rxpath-check.timer; do
+	systemd-analyze verify --man=no "/usr/lib/systemd/system/$unit" 2>&1 | grep -i rxpath && fails "systemd complains of $unit"
+done
+[ ! -e $enabled ] || fails "the timer is enabled by the installation"
+systemctl enable --quiet rxpath-check.timer
+
+echo '# changed by the site' >>/etc/rxpath/check.toml
+dpkg -i /tmp/next.deb >/tmp/apt 2>&1 || { cat /tmp/apt >&2; fails "not upgraded"; }
+grep -q 'changed by the site' /etc/rxpath/check.toml || fails "the upgrade took the site's configuration"
+[ -e $enabled ] || fails "the upgrade disabled the timer"
+
+mkdir -p /var/lib/rxpath/tune /var/lib/rxpath-check
+touch /var/lib/rxpath/tune/journal /var/lib/rxpath-check/report.ndjson
+dpkg -r rxpath >/dev/null 2>&1 || fails "not removed"
+[ ! -e /usr/bin/rxpath ] && [ ! -e $enabled ] && [ -e /etc/rxpath/check.toml ] || fails "removed too much or too little"
+[ -e /var/lib/rxpath-check/report.ndjson ] || fails "reports were removed without a purge"
+dpkg -P rxpath >/dev/null 2>&1 || fails "not purged"
+[ -e /var/lib/rxpath/tune/journal ] || fails "the purge took the journals of tune"
+rm -r /var/lib/rxpath
+files >/tmp/after
+# Packages that the installation brought with it are none here: libc6 is there.
+diff /tmp/before /tmp/after || fails "the purge left something"
+INSIDE
+
+# Runs in the booted system, from a unit; the exporter is started by systemd before.
+cat >"$work/booted.sh" <<'BOOTED'
+#!/bin/sh
+exec >/root/log 2>&1
+metrics() { bash -c 'exec 3<>/dev/tcp/127.0.0.1/10077; printf "GET /metrics HTTP/1.0\r\n\r\n" >&3; cat <&3'; }
+try() {
+	systemctl is-system-running --wait || return 1
+	systemctl start rxpath-check.service && grep -q fingerprint /var/lib/rxpath-check/report.ndjson || return 1
+	until metrics | grep -q '^rxpath_build_info'; do systemctl is-active --quiet rxpath-export || return 1; done
+	dpkg -i /tmp/next.deb && systemctl is-active rxpath-export || return 1
+	dpkg -P rxpath && [ "$(systemctl is-active rxpath-export)" = inactive ] || return 1
+}
+try && echo works >/root/result
+systemctl --force poweroff
+BOOTED
+chmod +x "$work/booted.sh"
+# Each second one window, so that the first page comes soon.
+boots() {
+	DEBIAN_FRONTEND=noninteractive chroot "$1" apt-get install -y -qq /tmp/rxpath.deb >/dev/null 2>&1
+	mkdir -p "$1/root/keep" && cp "$1"/tmp/next.deb "$1/root/keep/"
+	sed -i 's#/tmp/next.deb#/root/keep/next.deb#' "$1/tmp/booted.sh" && cp "$1/tmp/booted.sh" "$1/root/"
+	echo 'OPTIONS="--interval 1s"' >"$1/etc/default/rxpath-export"
+	printf '[Service]\nExecStart=/root/booted.sh\n' >"$1/etc/systemd/system/booted.service"
+	mkdir -p "$1/etc/systemd/system/multi-user.target.wants"
+	ln -s ../booted.service "$1/etc/systemd/system/multi-user.target.wants/"
+	chroot "$1" systemctl enable --quiet rxpath-export.service >/dev/null 2>&1
+	timeout 120 systemd-nspawn -q -D "$1" --register=no --keep-unit --private-network \
+		--capability=CAP_BPF,CAP_PERFMON --system-call-filter='bpf perf_event_open' -b >/dev/null 2>&1 || true
+	if [ ! -e "$1/root/log" ] && [ ! -e /sys/fs/cgroup/cgroup.controllers ]; then
+		echo "$2: not booted: systemd since 258 needs version 2 of control groups, which this machine does not have"
+		return 0
+	fi
+	[ -e "$1/root/result" ] || { cat "$1/root/log" >&2; return 1; }
+	echo "$2: booted; the units run, live through an upgrade and end with a purge"
+}
+
+mkdir -p target/roots
+for suite; do
+	tar=target/roots/$suite.tar
+	[ -s "$tar" ] || mmdebstrap --quiet --variant=apt --include=systemd "$suite" "$tar"
+	root=$work/$suite
+	mkdir "$root"
+	tar -C "$root" -xf "$tar"
+	cp "$deb" "$root/tmp/rxpath.deb"
+	cp "$work/next.deb" "$work/inside.sh" "$work/booted.sh" "$root/tmp/"
+	unshare --mount --pid --fork sh -eu -c 'mount -t proc proc "$1/proc"; mount --rbind /sys "$1/sys"; chroot "$1" sh /tmp/inside.sh' sh "$root"
+	echo "$suite: installed, started, upgraded, removed, purged"
+	if command -v systemd-nspawn >/dev/null; then
+		boots "$root" "$suite"
+	fi
+	rm -rf "$root"
+done
