@@ -25,6 +25,7 @@ use rxpath_host::startup;
 use rxpath_host::steering::Flow;
 use rxpath_host::sysfs::device;
 use rxpath_host::{Group, Knob, session, target};
+use rxpath_lab::endpoint::wire as lines;
 use rxpath_lab::run::capacity::Objective;
 use rxpath_lab::scenario;
 use rxpath_load::control::Order;
@@ -35,6 +36,7 @@ use rxpath_load::tcp::frame::Answer;
 use rxpath_load::tcp::preamble::Preamble;
 use rxpath_load::udp::header::Header;
 use rxpath_record::run::{parse_environment, parse_events, parse_manifest};
+use rxpath_remote::{Destination, Directory, Inventory};
 
 /// One target: it must return, whatever the bytes are.
 pub type Target = fn(&[u8]);
@@ -63,6 +65,17 @@ pub const TARGETS: &[(&str, Target)] = &[
         let _ = rxpath_export::answer(bytes);
     }),
     ("http_request", |bytes| assert!(dialogue::fuzz(bytes), "pieces make no difference")),
+    ("hosts_destination", |bytes| {
+        text(bytes, |t| {
+            drop(t.parse::<Destination>());
+            drop(t.parse::<Directory>());
+        });
+    }),
+    ("hosts_inventory", |bytes| text(bytes, |t| drop(Inventory::parse(t, "lab.toml")))),
+    ("hosts_lines", |bytes| {
+        drop(serde_json::from_slice::<lines::Request>(bytes));
+        drop(serde_json::from_slice::<lines::Said>(bytes));
+    }),
     ("interrupts", |bytes| text(bytes, |t| drop(interrupts::parse(t)))),
     ("ioctl_answers", ioctl_answers),
     ("kallsyms", |bytes| drop(names_of(&[1, 1 << 20, u64::MAX].into(), bytes))),

@@ -14,14 +14,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rxpath-load", &["host", "bpf", "stats", "core"]),
     ("rxpath-bpf", &["host", "core"]),
     ("rxpath-export", &["record", "core"]),
+    ("rxpath-remote", &[]),
     ("rxpath-report", &["model", "record", "stats", "core"]),
     ("rxpath-tune", &["host", "stats", "core"]),
-    ("rxpath-lab", &["load", "bpf", "diagnose", "record", "host", "stats", "core"]),
+    ("rxpath-lab", &["remote", "load", "bpf", "diagnose", "record", "host", "stats", "core"]),
     (
         "rxpath",
         &[
-            "lab", "report", "export", "tune", "load", "bpf", "model", "diagnose", "record",
-            "host", "stats", "core",
+            "lab", "remote", "report", "export", "tune", "load", "bpf", "model", "diagnose",
+            "record", "host", "stats", "core",
         ],
     ),
 ];

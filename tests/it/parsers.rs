@@ -117,6 +117,26 @@ fn every_parser_has_a_fuzz_target() {
     assert!(all > 60, "the parsers are found by their names: {all}");
 }
 
+/// The fuzzer is a workspace of its own, which no other build compiles: a crate that its manifest forgets breaks it.
+#[test]
+fn the_fuzzer_depends_on_each_crate_that_its_targets_name() {
+    let read = |path: &str| -> toml::Table {
+        fs::read_to_string(root().join(path)).unwrap().parse().unwrap()
+    };
+    let has = read("fuzz/Cargo.toml")["dependencies"].as_table().unwrap().clone();
+    let workspace = read("Cargo.toml")["workspace"]["dependencies"].as_table().unwrap().clone();
+    let targets = fs::read_to_string(root().join("fuzz/targets.rs")).unwrap();
+    let named: Vec<&String> = (workspace.keys())
+        .filter(|name| {
+            let path = Regex::new(&format!(r"\b{}::", name.replace('-', "_"))).unwrap();
+            path.is_match(&targets)
+        })
+        .collect();
+    let missing: Vec<_> = named.iter().filter(|name| !has.contains_key(name.as_str())).collect();
+    assert!(missing.is_empty(), "fuzz/Cargo.toml misses {missing:?}");
+    assert!(named.len() > 5, "the crates are found by their names: {named:?}");
+}
+
 #[test]
 fn a_parser_without_a_target_is_found() {
     let text = "impl Thing {\n    pub fn parse(text: &str) {}\n}\nimpl FromStr for Other {\n}\npub fn parse_more(text: &str) {}\n\

@@ -256,3 +256,23 @@ fn an_endless_plan_is_not_read_to_its_end() {
     assert_eq!(said.code, Some(2), "{}", said.err);
     assert!(said.err.contains("larger than 4 MiB: not a plan"), "{}", said.err);
 }
+
+#[test]
+fn a_search_that_makes_no_sense_is_refused_before_anything_is_made() {
+    let auto =
+        |words: &[&str]| rxpath(&[&["tune", "auto", "--scenario", "udp-queue"], words].concat());
+    for (words, part) in [
+        (vec!["--objective", "max loss_ratio"], "write min loss_ratio"),
+        (vec!["--guard", "loss_ratio"], "there is no < or >"),
+        (vec!["--guard", "loss_ratio>1"], "write <"),
+        (vec!["--guard", "loss_ratio<1", "--guard", "loss_ratio<2"], "keep the stricter"),
+        (vec!["--objective", "delivered_pps", "--guard", "delivered_pps>5"], "is the objective"),
+        (vec!["--variant", "none"], "has no variant `none`; it has "),
+        (vec!["--set", "topology.kind=local"], "namespace of its own"),
+        (vec!["--set", "tune.receiver.nothing=1"], "is not a setting"),
+    ] {
+        let said = auto(&words);
+        assert_eq!(said.code, Some(2), "{words:?}: {}", said.err);
+        assert!(said.err.contains(part) && said.out.is_empty(), "{words:?}: {}", said.err);
+    }
+}

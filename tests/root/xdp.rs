@@ -106,7 +106,7 @@ fn number(value: &Value) -> u64 {
 }
 
 /// Whether BPF programs can be loaded here.
-fn has_bpf() -> bool {
+pub fn has_bpf() -> bool {
     let can = rxpath_bpf::can_run(&rxpath_host::Root::host()).require("load BPF programs");
     can.map_err(|reason| skip("bpf_programs", &reason.to_string())).is_ok()
 }

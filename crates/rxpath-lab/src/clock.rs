@@ -7,6 +7,25 @@ pub fn monotonic_ns() -> u64 {
     read(ClockId::CLOCK_MONOTONIC)
 }
 
+/// `CLOCK_MONOTONIC` of a host next to that of this one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostClock {
+    /// What the host reads less what this one reads at the same instant. **Unit** ns.
+    pub ahead_ns: i64,
+}
+
+impl HostClock {
+    /// An instant of this clock as the host reads it.
+    pub fn to_host_ns(self, here_ns: u64) -> u64 {
+        here_ns.saturating_add_signed(self.ahead_ns)
+    }
+
+    /// An instant of the host's clock on this one.
+    pub fn from_host_ns(self, host_ns: u64) -> u64 {
+        host_ns.saturating_add_signed(self.ahead_ns.saturating_neg())
+    }
+}
+
 /// Unix time minus the monotonic clock, in ns: what turns an event's `t_ns` into a date.
 pub fn epoch_offset_ns() -> i64 {
     read(ClockId::CLOCK_REALTIME) as i64 - monotonic_ns() as i64

@@ -63,6 +63,24 @@ pub enum LabError {
         /// The cause.
         source: std::io::Error,
     },
+    /// A host of the experiment reports an error.
+    #[error("{host}: {text}")]
+    OnHost {
+        /// Its alias.
+        host: String,
+        /// What it reports.
+        text: String,
+    },
+    /// A host of the experiment does not answer any more.
+    #[error("{host} was lost: {why}")]
+    Lost {
+        /// Its alias.
+        host: String,
+        /// How that is known.
+        why: String,
+        /// What its connection said last; it may name the host, so a run directory does not keep it.
+        last_words: String,
+    },
     /// A signal asked to stop.
     #[error("interrupted")]
     Interrupted,

@@ -1,7 +1,9 @@
 //! Experiments: scenario files, the two-namespace lab they run in, trials, and the run directory they leave.
 
 pub mod clock;
+pub mod endpoint;
 pub mod error;
+pub mod hosts;
 pub mod installed;
 pub mod live;
 mod lowest;

@@ -10,6 +10,7 @@ pub mod headline;
 pub mod progress;
 pub mod series;
 mod steadiness;
+pub mod steps;
 pub mod summary;
 mod times;
 
@@ -38,10 +39,12 @@ use self::progress::Progress;
 use self::times::Times;
 use crate::clock::{epoch_offset_ns, monotonic_ns};
 use crate::error::LabError;
+use crate::hosts::Hosts;
 use crate::installed;
 use crate::plan;
 use crate::scenario::spec::{Resolved, Topology, Variant};
 use crate::testbed::Testbed;
+use crate::testbed::hosts::HostsTestbed;
 use crate::testbed::local::LocalTestbed;
 use crate::testbed::netns::NetnsTestbed;
 use crate::trial::compose::{Number, compose};
@@ -71,6 +74,8 @@ pub struct Options<'a> {
     pub without_root: Option<String>,
     /// Set by a signal.
     pub stop: &'a AtomicBool,
+    /// The hosts between which it runs; without them it runs on this machine.
+    pub hosts: Option<&'a Hosts>,
     /// What a model says of the variants, once they are measured.
     pub model: Option<Model<'a>>,
 }
@@ -133,7 +138,13 @@ fn within(
         owner::cleanup()?;
     }
     let mut waiting = |text: &str| progress.found(text);
-    let (_lock, unlocked) = lock(needs_lab, options.stop, options.patience, &mut waiting)?;
+    // Hosts hold their own locks.
+    let is_here = options.hosts.is_none_or(|hosts| hosts.is_here);
+    let (_lock, unlocked) = if is_here {
+        lock(needs_lab, options.stop, options.patience, &mut waiting)?
+    } else {
+        (None, None)
+    };
     let random: u32 = rand::rng().random();
     let started = Timestamp::now();
     let id = run_id(started, &resolved.name, random);
@@ -181,6 +192,7 @@ fn first_manifest(
         started: started.to_string(),
         epoch_offset_ns: epoch_offset_ns(),
         main_metric: main_metric(resolved),
+        hosts: options.hosts.map(Hosts::record).unwrap_or_default(),
         warnings: resolved.warnings.clone(),
         ..Manifest::default()
     })
@@ -217,7 +229,7 @@ struct Running<'a> {
     early: Option<&'static str>,
 }
 
-impl Running<'_> {
+impl<'a> Running<'a> {
     fn tell(&mut self, what: What) -> Result<(), LabError> {
         Ok(self.writer.event(&Event { t_ns: monotonic_ns() as i64, what })?)
     }
@@ -234,8 +246,10 @@ impl Running<'_> {
         for warning in self.manifest.warnings.clone() {
             self.tell(What::Warned(warning))?;
         }
-        let facts = environment::collect(&Root::host());
-        let hosts = [("local".to_owned(), facts)].into();
+        let hosts = match self.options.hosts {
+            Some(hosts) => hosts.facts(),
+            None => [("local".to_owned(), environment::collect(&Root::host()))].into(),
+        };
         self.writer.environment(&Environment { schema: ENVIRONMENT_SCHEMA.into(), hosts })?;
         if let Some(model) = self.options.model {
             self.writer.calibration(model.calibration)?;
@@ -361,12 +375,21 @@ impl Running<'_> {
             let named = TrialSamples { trial: number.trial, variant, ..samples.clone() };
             self.writer.samples(&named)?;
         }
-        Ok(compose(number, variant, testbed.as_ref(), raw))
+        let mut trial = compose(number, variant, testbed.as_ref(), raw);
+        if let Some(hosts) = self.options.hosts {
+            trial.workloads.values_mut().for_each(|workload| hosts.hide_addresses(workload));
+        }
+        Ok(trial)
     }
 
-    fn testbed(&self, variant: &Variant) -> Result<Box<dyn Testbed>, LabError> {
+    fn testbed(&self, variant: &Variant) -> Result<Box<dyn Testbed + 'a>, LabError> {
+        if let Some(hosts) = self.options.hosts {
+            return Ok(Box::new(HostsTestbed::make(hosts)?));
+        }
         Ok(match (variant.topology, &self.owner) {
-            (Topology::Netns, Some(owner)) => Box::new(NetnsTestbed::make(owner, &variant.lab)?),
+            (Topology::Netns, Some(owner)) => {
+                Box::new(NetnsTestbed::make(owner, &variant.lab, &variant.tune)?)
+            }
             _ => Box::new(LocalTestbed::make(&variant.lab)?),
         })
     }

@@ -4,6 +4,7 @@
 //! and checked with its line. [`resolve`] merges base, variants, sweeps and `--set` and replaces CPU
 //! roles by CPUs of one host. Nothing here reads the host or changes it: the host's shape is an argument.
 
+mod between;
 mod bundled;
 mod check;
 mod cpus;
@@ -30,7 +31,7 @@ pub use error::ScenarioError;
 pub use file::{ScenarioFile, parse};
 pub use host_shape::{CpuShape, HostShape};
 pub use keys::reference;
-pub use resolve::resolve;
+pub use resolve::{resolve, resolve_between};
 
 #[cfg(test)]
 mod tests;

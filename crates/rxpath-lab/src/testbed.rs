@@ -2,10 +2,12 @@
 //!
 //! A trial reads a host only through its testbed. The methods with a body serve testbeds of this host.
 
+use std::any::Any;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
-use std::ops::DerefMut;
-use std::process::{Child, Command};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_core::Side;
@@ -22,21 +24,25 @@ use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::scenario::spec::{self, Variant};
 use crate::testbed::ring::Ring;
-use crate::trial::background::Background;
-use crate::trial::observe::{Between, Mark, Ours};
+use crate::testbed::window::{LocalWindow, Measured, Window};
+use crate::trial::background::{Alongside, Background};
 use crate::trial::observers::Observers;
-use crate::trial::sampler::{Sampled, Sampler, Target};
+use crate::trial::phase;
+use crate::trial::sampler::{Sampled, Sampler, Sampling, Target};
 use crate::trial::witness::Witness;
 
 pub mod filters;
 pub mod flows;
+pub mod hosts;
 pub mod local;
 pub mod napi;
 pub mod netns;
 pub mod ring;
+pub mod started;
+pub mod tuned;
+pub mod window;
 
-/// A started program; it dies with this process.
-pub type Started = Box<dyn DerefMut<Target = Child> + Send>;
+pub use started::Started;
 
 /// A setting that was changed on one side, with what was read back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +55,18 @@ pub struct Change {
     pub old: String,
     /// Value read back.
     pub new: String,
+}
+
+/// Drops of each UDP socket that is bound to `port`; `None` when there is no such socket.
+pub fn socket_drops(diag: &mut Netlink, port: u16) -> Result<Option<Vec<u64>>, HostError> {
+    let mut sockets = BTreeMap::new();
+    // A socket of IPv6 may take datagrams of IPv4 too.
+    for v6 in [false, true] {
+        let ask = QueueAsk { tcp: false, v6, local_port: port, remote_port: 0 };
+        let found = diag.queues(ask)?.into_iter();
+        sockets.extend(found.filter_map(|it| Some((it.inode, u64::from(it.memory?.drops)))));
+    }
+    Ok((!sockets.is_empty()).then(|| sockets.into_values().collect()))
 }
 
 /// Two sides joined by a link, made for one trial.
@@ -92,7 +110,7 @@ pub trait Testbed {
     }
 
     /// Starts the sampler of queues and threads.
-    fn sampler(&self, sampled: Sampled) -> Result<Sampler, LabError> {
+    fn sampler(&self, sampled: Sampled) -> Result<Box<dyn Sampling>, LabError> {
         let Sampled { interval_ns, port, tcp, v6, threads, ring } = sampled;
         let rx = QueueAsk { tcp, v6, local_port: port, remote_port: 0 };
         let tx = QueueAsk { tcp, v6, local_port: 0, remote_port: port };
@@ -100,20 +118,12 @@ pub trait Testbed {
         if tcp {
             sockets.push((Side::Tx, self.sock_diag(Side::Tx)?, tx));
         }
-        Ok(Sampler::start(Target { interval_ns, sockets, threads, ring }))
+        Ok(Box::new(Sampler::start(Target { interval_ns, sockets, threads, ring })))
     }
 
     /// Drops of each UDP socket that is bound to `port` on the receiver's side; `None` when there is no such socket.
     fn socket_drops(&self, port: u16) -> Result<Option<Vec<u64>>, LabError> {
-        let mut diag = self.sock_diag(Side::Rx)?;
-        let mut sockets = BTreeMap::new();
-        // A socket of IPv6 may take datagrams of IPv4 too.
-        for v6 in [false, true] {
-            let ask = QueueAsk { tcp: false, v6, local_port: port, remote_port: 0 };
-            let found = diag.queues(ask)?.into_iter();
-            sockets.extend(found.filter_map(|it| Some((it.inode, u64::from(it.memory?.drops)))));
-        }
-        Ok((!sockets.is_empty()).then(|| sockets.into_values().collect()))
+        Ok(socket_drops(&mut self.sock_diag(Side::Rx)?, port)?)
     }
 
     /// `CLOCK_MONOTONIC` of the host on which the sides run. Starts and windows are instants of this clock.
@@ -121,19 +131,20 @@ pub trait Testbed {
         monotonic_ns()
     }
 
-    /// The workloads `leaders` with what they started, and this process.
-    fn ours(&self, leaders: &[i32]) -> Ours {
-        Ours::with_children(std::process::id() as i32, leaders)
+    /// Begins the measured window: CPU time of the workloads and of the host, and the counters, now and at its end.
+    fn window(&self, measured: &Measured) -> Result<Box<dyn Window>, LabError> {
+        Ok(Box::new(LocalWindow::open(measured, || self.snapshot())))
     }
 
-    /// CPU time of the host now.
-    fn mark(&self, ours: &Ours) -> Mark {
-        Mark::take(ours)
-    }
-
-    /// CPU time of the host from a mark until now.
-    fn since(&self, from: &Mark, ours: &Ours) -> Between {
-        Between::marks(from, &Mark::take(ours), ours)
+    /// Waits until two readings of the counters in a row are equal and `empty` says that no queue between the two sides
+    /// holds a packet. Gives the last reading, or nothing if that did not happen within `limit`.
+    fn rest(
+        &self,
+        limit: Duration,
+        stop: &AtomicBool,
+        empty: &dyn Fn(&Snapshot) -> bool,
+    ) -> Result<Option<Snapshot>, LabError> {
+        phase::at_rest(|| self.snapshot(), limit, stop, empty)
     }
 
     /// Starts the BPF observers that the variant asks for.
@@ -150,18 +161,24 @@ pub trait Testbed {
         Witness::start()
     }
 
-    /// Starts what runs alongside the workload.
+    /// Starts what runs alongside the workload, on the receiver's host.
     fn background(
         &self,
         background: &spec::Background,
         owner: Option<&Owner>,
-    ) -> Result<Background, LabError> {
-        Background::start(background, owner)
+    ) -> Result<Box<dyn Alongside>, LabError> {
+        Ok(Box::new(Background::start(background, owner)?))
     }
 
-    /// Keeps idle CPUs of the host from sleeping.
-    fn keep_awake(&self) -> Result<Awake, HostError> {
-        Awake::hold()
+    /// Keeps idle CPUs of the hosts from sleeping until what it gives is dropped.
+    fn keep_awake(&self) -> Result<Box<dyn Any>, LabError> {
+        Ok(Box::new(Awake::hold()?))
+    }
+
+    /// What the receiving program binds to: its own addresses, or any of the family.
+    fn listens_on(&self) -> IpAddr {
+        let v6 = self.addresses().first().is_some_and(IpAddr::is_ipv6);
+        if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
     }
 
     /// `net.core.netdev_max_backlog` of the receiver's host.

@@ -23,7 +23,7 @@ pub mod start;
 mod steadiness;
 pub mod stolen;
 mod tracing;
-mod unreaped;
+pub(crate) mod unreaped;
 mod victim;
 mod waiting;
 pub mod window;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use rxpath_core::Warning;
+use rxpath_core::{Nanos, Side, Warning};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -64,12 +64,59 @@ pub struct Manifest {
     /// The model's prediction for each variant, if there was a calibration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub predictions: Vec<Prediction>,
+    /// The real hosts between which it ran, by their aliases; none if it ran on one machine.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub hosts: BTreeMap<String, HostPart>,
     /// Headline of the run, one or two sentences.
     pub headline: String,
     /// What to know before trusting it.
     pub warnings: Vec<Warning>,
     /// Data files, relative to the run directory, with their SHA-256. `report.html` is not listed.
     pub files: BTreeMap<String, String>,
+}
+
+/// A real host's part in a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostPart {
+    /// What it does.
+    pub side: Side,
+    /// Its device towards the other host.
+    pub device: String,
+    /// The device's driver, or the kind of a virtual device; empty if neither is known.
+    pub driver: String,
+    /// **Unit** bytes.
+    pub mtu_bytes: u32,
+    /// Online CPUs.
+    pub cpus_count: u32,
+    /// How far its `CLOCK_MONOTONIC` was ahead of the coordinator's when the run began. **Unit** ns.
+    pub clock_ahead_ns: i64,
+    /// How far the comparison of its clock with the coordinator's may be wrong, when the run began.
+    pub clock_error_ns: u64,
+    /// The shortest round trip over the control connection.
+    pub round_trip_ns: u64,
+    /// Whether the experiment had a network namespace of its own there: only then are the counters its own.
+    pub has_own_namespace: bool,
+}
+
+impl HostPart {
+    /// What it does and how well its clock is known: `sends by eth0 (igb), MTU 1500, 8 CPUs; clock known to +-18us`.
+    pub fn text(&self) -> String {
+        let does = if self.side == Side::Tx { "sends" } else { "receives" };
+        let driver = match self.driver.as_str() {
+            "" => String::new(),
+            driver => format!(" ({driver})"),
+        };
+        let shared =
+            if self.has_own_namespace { "" } else { "; its counters hold other traffic too" };
+        format!(
+            "{does} by {}{driver}, MTU {}, {} CPUs; control round trip {}, clock known to +-{}{shared}",
+            self.device,
+            self.mtu_bytes,
+            self.cpus_count,
+            Nanos(self.round_trip_ns),
+            Nanos(self.clock_error_ns)
+        )
+    }
 }
 
 /// The main metric of runs that were written before there was another.

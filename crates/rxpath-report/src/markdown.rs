@@ -24,7 +24,10 @@ pub fn markdown(run: &Run) -> String {
     for warning in &manifest.warnings {
         let _ = writeln!(out, "- warning: {}", text(&warning.to_string()));
     }
-    if !manifest.warnings.is_empty() {
+    for (alias, part) in &manifest.hosts {
+        let _ = writeln!(out, "- {}: {}", text(alias), text(&part.text()));
+    }
+    if !manifest.warnings.is_empty() || !manifest.hosts.is_empty() {
         out.push('\n');
     }
     variants(manifest, &mut out);

@@ -2,6 +2,7 @@
 
 mod environment;
 mod flows;
+mod hosts;
 mod ledger;
 mod method;
 pub(crate) mod part;
@@ -98,6 +99,7 @@ fn sections(run: &Run) -> Vec<Section> {
         prediction::section(run),
         reasons::section(run),
         flows::section(run),
+        hosts::section(run),
         settings::section(run),
         environment::section(run),
         method::section(run),

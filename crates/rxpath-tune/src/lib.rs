@@ -6,6 +6,7 @@
 //! rules must not read the host but through the facts.
 
 pub mod apply;
+pub mod auto;
 pub mod check;
 pub mod effects;
 pub mod facts;

@@ -11,15 +11,19 @@ mod conduct;
 mod demo;
 pub mod diagnose;
 mod doctor;
+mod endpoint;
 pub mod explain;
 pub mod export;
 pub mod gate;
+mod hosts;
+mod hosts_args;
 pub mod lab_args;
 pub mod list;
 mod load;
 mod man;
 mod micros;
 mod model;
+mod on_host;
 pub mod report;
 pub mod reproduce;
 mod run;
@@ -93,6 +97,11 @@ commands! {
     Model(model::ModelCommand),
     /// Change the host's settings: plan, apply, verify, undo
     Tune(tune::TuneCommand),
+    /// Are the real hosts of an inventory ready for experiments?
+    Hosts(hosts::HostsCommand),
+    /// One host of an experiment between hosts; started over ssh
+    #[command(hide = true)]
+    Endpoint(endpoint::EndpointCommand),
     /// Remove what a killed run left behind; nothing else is touched
     Cleanup(cleanup::CleanupCommand),
     /// Print the JSON Schemas of rxpath's files and output

@@ -38,7 +38,7 @@ impl Times {
                     .filter(|slice| slice.name == *name)
                     .map(|slice| (slice.span_ns, slice.hdr_v2_base64.as_str()))
                     .collect();
-                let whole = [(raw.between.window_ns, hdr_v2_base64.as_str())];
+                let whole = [(raw.window.between.window_ns, hdr_v2_base64.as_str())];
                 let spans = if slices.is_empty() { whole.to_vec() } else { slices };
                 match hlog::text(&file, spans) {
                     Ok(log) => writer.histogram(&file, |out| out.write_all(log.as_bytes()))?,
@@ -50,7 +50,7 @@ impl Times {
                 }
             }
         }
-        if let Some(found) = in_window(&raw.load.slices, raw.between.window_ns) {
+        if let Some(found) = in_window(&raw.load.slices, raw.window.between.window_ns) {
             self.0.insert(trial, found);
         }
         Ok(warnings)

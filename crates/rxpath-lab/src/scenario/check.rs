@@ -8,8 +8,9 @@ use super::error::{FileError, nearest};
 use super::keys::{find, names_in};
 use super::merge::Overlay;
 use super::reader::Reader;
-use super::spec::{Lab, Protocol, Topology, Trials};
+use super::spec::{Lab, Protocol, Topology, Trials, Tune};
 use crate::run::capacity::Objectives;
+use crate::testbed::tuned;
 
 /// Ethernet's own payload is the MTU; these are the headers inside it (RFC 791, RFC 8200, RFC 768).
 const IPV4_UDP: u64 = 20 + 8;
@@ -37,7 +38,9 @@ pub(super) fn variant(
     if topology == Topology::Local {
         changes_nothing(reader)?;
     }
-    napi(reader, lab)?;
+    if topology != Topology::Hosts {
+        napi(reader, lab)?;
+    }
     engines::path(reader, topology, lab)?;
     receiver(reader)?;
     background(reader)?;
@@ -91,11 +94,36 @@ fn instead_for(name: &str, spoken: Protocol, words: &[&str]) -> String {
 fn changes_nothing(reader: &Reader<'_>) -> Result<(), FileError> {
     // CPUs are kept awake by a request that ends with its process: it changes nothing.
     let harmless = ["lab.ipv6", "lab.awake"];
-    let changes = |key: &&&str| key.starts_with("lab.") && !harmless.contains(*key);
+    let changes = |key: &&&str| {
+        (key.starts_with("lab.") || key.starts_with("tune.")) && !harmless.contains(*key)
+    };
     let Some(key) = reader.settings.keys().find(changes) else { return Ok(()) };
     let wrong =
         format!("`{key}` would change this host: the local topology has no namespace of its own");
     Err(error(reader, key, wrong, "use topology.kind = \"netns\""))
+}
+
+/// Each name is a setting, of a namespace and not of the whole host.
+pub(super) fn tune(reader: &Reader<'_>, tune: &Tune) -> Result<(), FileError> {
+    for (key, names) in [("tune.receiver", &tune.receiver), ("tune.sender", &tune.sender)] {
+        for name in names.keys() {
+            let knob = tuned::knob(name).map_err(|why| {
+                error(
+                    reader,
+                    key,
+                    format!("`{key}`: {why}"),
+                    "`rxpath explain --settings` lists names",
+                )
+            })?;
+            if !tuned::is_of_namespace(&knob.target) {
+                let wrong = format!(
+                    "`{key}`: {name} holds for the whole host, and a lab changes only its namespaces"
+                );
+                return Err(error(reader, key, wrong, "set it with `rxpath tune` around the run"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// veth has NAPI only under conditions (`veth_skb_is_eligible_for_gro`, drivers/net/veth.c, Linux 6.18).

@@ -80,6 +80,7 @@ struct Written {
     figure: Axes,
     topology: Option<Table>,
     lab: Option<Table>,
+    tune: Option<Table>,
     background: Option<Table>,
     observe: Option<Table>,
     serve: Option<Table>,
@@ -102,6 +103,7 @@ struct WrittenVariant {
     from: Option<String>,
     topology: Option<Table>,
     lab: Option<Table>,
+    tune: Option<Table>,
     background: Option<Table>,
     observe: Option<Table>,
     serve: Option<Table>,
@@ -161,8 +163,8 @@ impl ScenarioFile {
         origin: &str,
         stem: &str,
     ) -> Result<Self, FileError> {
-        let Written { topology, lab, background, observe, serve, load, .. } = written;
-        let tables = [topology, lab, background, observe, serve, load];
+        let Written { topology, lab, tune, background, observe, serve, load, .. } = written;
+        let tables = [topology, lab, tune, background, observe, serve, load];
         let mut base = overlay(tables, positions, "")?;
         read_section(
             "trials",
@@ -202,7 +204,7 @@ impl ScenarioFile {
         positions: &Positions<'_>,
         path: &str,
     ) -> Result<(), FileError> {
-        let WrittenVariant { topology, lab, background, observe, serve, load, .. } = written;
+        let WrittenVariant { topology, lab, tune, background, observe, serve, load, .. } = written;
         let name = written.name.0;
         if self.variants.iter().any(|variant| variant.name == name) {
             let wrong = format!("two variants are called `{name}`");
@@ -221,7 +223,7 @@ impl ScenarioFile {
             name,
             what: written.what.map(|text| text.0),
             from: from.transpose()?,
-            own: overlay([topology, lab, background, observe, serve, load], positions, path)?,
+            own: overlay([topology, lab, tune, background, observe, serve, load], positions, path)?,
         };
         self.variants.push(variant);
         Ok(())
@@ -364,7 +366,7 @@ fn overlay(
 fn axis(name: &str, value: &Value, at: &At) -> Result<Axis, FileError> {
     let (section, own) = name.split_once('.').unwrap_or(("", name));
     if !SECTIONS.contains(&section) {
-        let right = "sweep a key of lab, background, serve or load: serve.batch";
+        let right = "sweep a key of lab, tune, background, serve or load: serve.batch";
         return Err(FileError::new(at, format!("`{name}` cannot be swept"), right));
     }
     let key = find(name).ok_or_else(|| {

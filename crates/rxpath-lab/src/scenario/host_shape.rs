@@ -2,13 +2,13 @@
 
 use rxpath_core::{CpuList, Fact};
 use rxpath_host::topology::Topology;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::offers::Offers;
 use super::power::Power;
 
 /// The online CPUs of a host.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostShape {
     /// One entry per online CPU, in the order of their numbers.
     pub cpus: Vec<CpuShape>,
@@ -19,7 +19,7 @@ pub struct HostShape {
 }
 
 /// One online CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuShape {
     /// Its number.
     pub cpu: u32,

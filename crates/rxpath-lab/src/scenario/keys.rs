@@ -4,7 +4,7 @@ use super::error::{nearest, suggestion};
 use super::protocol::Protocol;
 use super::sections::{
     Background, LOAD_KEYS, Lab, LoadOptions, Observe, Place, SERVE_KEYS, Section, ServeOptions,
-    Trials,
+    Trials, Tune,
 };
 
 /// One key.
@@ -73,7 +73,8 @@ pub(super) enum Kind {
 pub(super) fn keys() -> impl Iterator<Item = &'static Key> {
     let serve = SERVE_KEYS.iter().chain(ServeOptions::KEYS);
     let load = LOAD_KEYS.iter().chain(LoadOptions::KEYS);
-    let lab = Place::KEYS.iter().chain(Lab::KEYS).chain(Background::KEYS).chain(Observe::KEYS);
+    let lab = Place::KEYS.iter().chain(Lab::KEYS).chain(Tune::KEYS).chain(Background::KEYS);
+    let lab = lab.chain(Observe::KEYS);
     lab.chain(serve).chain(load).chain(Trials::KEYS)
 }
 
@@ -114,7 +115,7 @@ pub(super) fn full_name(path: &str) -> String {
     }
     nearest(path, keys().map(|key| key.name)).map_or_else(
         || {
-            "keys begin with topology., lab., background., observe., serve., load., trials. or \
+            "keys begin with topology., lab., tune., background., observe., serve., load., trials. or \
                  variant.NAME."
                 .into()
         },

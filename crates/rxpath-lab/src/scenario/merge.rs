@@ -13,8 +13,8 @@ use super::value::{Setting, check};
 pub(super) type Overlay = BTreeMap<&'static str, Setting>;
 
 /// Sections that a variant and the base have in common.
-pub(super) const SECTIONS: [&str; 6] =
-    ["topology", "lab", "background", "observe", "serve", "load"];
+pub(super) const SECTIONS: [&str; 7] =
+    ["topology", "lab", "tune", "background", "observe", "serve", "load"];
 
 /// Checks the keys of one section into an overlay. `at` tells where the key of a name is.
 pub(super) fn read_section(
@@ -38,14 +38,32 @@ pub(super) fn read_key(
         let wrong = format!("[{section}] has no key `{name}`");
         FileError::new(at, wrong, instead_of(section, name))
     })?;
-    into.insert(key.name, check(key, value, at)?);
+    put(into, key.name, check(key, value, at)?);
     Ok(())
+}
+
+/// Puts a setting over what is there. Names in `tune` are added to those that are there.
+pub(super) fn put(into: &mut Overlay, key: &'static str, mut setting: Setting) {
+    if let Some(below) = into.get(key).filter(|_| key.starts_with("tune.")) {
+        for (own, below) in [(&mut setting.value, &below.value), (&mut setting.shown, &below.shown)]
+        {
+            let (Some(own), Some(below)) = (own.as_object_mut(), below.as_object()) else {
+                continue;
+            };
+            for (name, value) in below {
+                own.entry(name).or_insert_with(|| value.clone());
+            }
+        }
+    }
+    into.insert(key, setting);
 }
 
 /// Lays `over` on `base`; `"default"` takes a setting away.
 pub(super) fn lay(base: &Overlay, over: &Overlay) -> Overlay {
     let mut merged = base.clone();
-    merged.extend(over.clone());
+    for (key, setting) in over {
+        put(&mut merged, key, setting.clone());
+    }
     merged.retain(|_, setting| !setting.value.is_null());
     merged
 }

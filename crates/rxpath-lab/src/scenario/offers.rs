@@ -1,7 +1,7 @@
 //! What of the kernel and its tools a variant may need, and what of it this host lacks.
 
 use rxpath_host::{Root, kernel_config};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::installed::found;
 
@@ -11,7 +11,7 @@ pub(super) const NO_FLOW_RULES: &str = "the lab's device is a veth, which has no
     n-tuple filters: ethtool -N IF flow-type ether dst MAC action QUEUE";
 
 /// What is missing, each with the reason; nothing where it is there or is not known.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offers {
     /// Bridges.
     pub bridge: Option<String>,

@@ -17,6 +17,8 @@ pub(super) struct Places<'a> {
     host: &'a HostShape,
     /// Usable CPUs: one per core first, the nearest to the first core first.
     pool: Vec<CpuShape>,
+    /// The sender's host, where it is another one.
+    sender: Option<Box<Places<'a>>>,
 }
 
 /// Why a list has no CPUs here.
@@ -43,7 +45,22 @@ impl<'a> Places<'a> {
             order.sort_by_key(|index| keys[*index]);
             pool = order.into_iter().map(|index| pool[index]).collect();
         }
-        Self { host, pool }
+        Self { host, pool, sender: None }
+    }
+
+    /// Roles of two hosts.
+    pub fn between(sender: &'a HostShape, receiver: &'a HostShape) -> Self {
+        Self { sender: Some(Box::new(Self::new(sender))), ..Self::new(receiver) }
+    }
+
+    /// Whether sender and receiver are on hosts of their own.
+    pub fn are_apart(&self) -> bool {
+        self.sender.is_some()
+    }
+
+    /// The roles of the host on which a key's threads run.
+    pub fn of(&self, key: &str) -> &Self {
+        self.sender.as_deref().filter(|_| key.starts_with("load.")).unwrap_or(self)
     }
 
     /// What of the host's power management an experiment may depend on.
@@ -147,7 +164,7 @@ impl<'a> Places<'a> {
         distinct.dedup();
         let warning = if distinct.len() < wanted {
             format!("{wanted} {word} CPUs were wished for, the {word} threads run on CPU {cpus}")
-        } else if role != Role::Sender && got.contains(&sender) {
+        } else if role != Role::Sender && got.contains(&sender) && !self.are_apart() {
             format!("no CPU is left for the {word} alone: CPU {sender} is the sender's too")
         } else {
             return;

@@ -4,12 +4,12 @@
 //! host is switched to, and names the rest as not available with the switch to use.
 
 use rxpath_host::Root;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
 /// The switches of a host.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Power {
     /// Frequencies above the nominal one.
     pub turbo: Switch,
@@ -18,7 +18,7 @@ pub struct Power {
 }
 
 /// One switch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Switch {
     /// It is on; how it is switched off.

@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
             FileError::new(&setting.at, format!("`{}`: {wrong}", key.name), right)
         };
         let list = CpuExpr::parse(setting.value.as_str().unwrap_or_default()).map_err(refused)?;
-        match self.places.place(&list, &mut self.warnings) {
+        match self.places.of(key.name).place(&list, &mut self.warnings) {
             Ok(cpus) if matches!(key.kind, Kind::OneCpu) => {
                 setting.value = cpus.first().copied().into();
             }

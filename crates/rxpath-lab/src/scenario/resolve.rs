@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use rxpath_core::Warning;
 use serde_json::Value as Json;
 
-use super::check;
 use super::error::{FileError, ScenarioError};
 use super::file::{Axis, ScenarioFile};
 use super::host_shape::HostShape;
-use super::merge::{Overlay, lay};
+use super::merge::{Overlay, lay, put};
 use super::place::Places;
 use super::reader::Reader;
-use super::sections::Place;
+use super::sections::{Place, Tune};
 use super::set;
-use super::spec::{Compare, Resolved, Variant};
+use super::spec::{Compare, Resolved, Topology, Variant};
 use super::value::Setting;
+use super::{between, check};
 
 /// A variant before this host is known.
 pub(super) struct Made {
@@ -31,15 +31,31 @@ pub fn resolve(
     sets: &[String],
     host: &HostShape,
 ) -> Result<Resolved, ScenarioError> {
+    resolve_at(file, sets, &Places::new(host))
+}
+
+/// Makes a scenario ready to run between two hosts: the sender's shape first.
+pub fn resolve_between(
+    file: &ScenarioFile,
+    sets: &[String],
+    [sender, receiver]: [&HostShape; 2],
+) -> Result<Resolved, ScenarioError> {
+    resolve_at(file, sets, &Places::between(sender, receiver))
+}
+
+fn resolve_at(
+    file: &ScenarioFile,
+    sets: &[String],
+    places: &Places<'_>,
+) -> Result<Resolved, ScenarioError> {
     let mut file = file.clone();
     for text in sets {
         set::apply(&mut file, text).map_err(|error| error.of(&file.origin))?;
     }
-    resolve_file(&file, host).map_err(|error| error.of(&file.origin))
+    resolve_file(&file, places).map_err(|error| error.of(&file.origin))
 }
 
-fn resolve_file(file: &ScenarioFile, host: &HostShape) -> Result<Resolved, FileError> {
-    let places = Places::new(host);
+fn resolve_file(file: &ScenarioFile, places: &Places<'_>) -> Result<Resolved, FileError> {
     let base = lay(&Overlay::new(), &file.base);
     let made = expand(file);
     let mut warnings = Vec::new();
@@ -47,9 +63,9 @@ fn resolve_file(file: &ScenarioFile, host: &HostShape) -> Result<Resolved, FileE
     check::one_capacity(made.iter().map(|made| lay(&base, &made.over)))?;
     let mut variants = Vec::new();
     for made in made {
-        variants.push(resolve_variant(made, &base, &places, &mut warnings)?);
+        variants.push(resolve_variant(made, &base, places, &mut warnings)?);
     }
-    let reader = Reader::new(base.clone(), &places);
+    let reader = Reader::new(base.clone(), places);
     let trials = reader.trials()?;
     check::trials(&reader, &trials)?;
     Ok(Resolved {
@@ -71,8 +87,15 @@ fn resolve_variant(
 ) -> Result<Variant, FileError> {
     let merged = lay(base, &made.over);
     let mut reader = Reader::placed(merged.clone(), places)?;
-    let topology = reader.section::<Place>()?.kind;
+    let mut topology = reader.section::<Place>()?.kind;
+    if places.are_apart() {
+        topology = Topology::Hosts;
+        between::take_link(&mut reader, base, &merged);
+        between::check(&mut reader);
+    }
     let lab = reader.lab()?;
+    let tune = reader.section::<Tune>()?;
+    check::tune(&reader, &tune)?;
     let background = reader.background()?;
     let observe = reader.observe(&background)?;
     let start_multiple = reader.start_multiple();
@@ -92,6 +115,7 @@ fn resolve_variant(
         not_available,
         topology,
         lab,
+        tune,
         background,
         start_multiple,
         observe,
@@ -129,7 +153,7 @@ pub(super) fn expand(file: &ScenarioFile) -> Vec<Made> {
     for variant in &file.variants {
         let below = variant.from.and_then(|index| made.get(index));
         let mut over = below.map(|made| made.over.clone()).unwrap_or_default();
-        over.extend(variant.own.clone());
+        variant.own.iter().for_each(|(key, setting)| put(&mut over, key, setting.clone()));
         let what = variant.what.clone().unwrap_or_else(|| describe(&variant.own));
         made.push(Made { name: variant.name.clone(), what, over });
     }

@@ -147,6 +147,21 @@ section! {
 }
 
 section! {
+    /// Any setting of the lab's namespaces and devices, by the names of `rxpath tune`.
+    Tune in "tune" {
+        receiver: BTreeMap<String, String>, Names, ALL, "settings of the receiver's namespace and devices by the names of `rxpath tune`, {dev} for its device: { \"{dev}/features/rx-gro\" = \"off\" }; a variant's names are added to the base's";
+        sender: BTreeMap<String, String>, Names, ALL, "the same of the sender's namespace";
+    }
+}
+
+impl Tune {
+    /// Whether nothing is set.
+    pub fn is_empty(&self) -> bool {
+        self.receiver.is_empty() && self.sender.is_empty()
+    }
+}
+
+section! {
     /// Load that runs alongside the workload.
     Background in "background" {
         victim: Option<u32>, OneCpu, ALL, "known work on this CPU over the window, which knows what was taken from it; switches observe.steal on";

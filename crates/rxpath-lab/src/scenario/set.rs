@@ -1,5 +1,7 @@
 //! `--set KEY=VALUE`: a scenario's settings from the command line, checked as in the file.
 
+use serde_json::Value;
+
 use super::error::{At, FileError};
 use super::file::ScenarioFile;
 use super::keys::full_name;
@@ -34,5 +36,12 @@ pub(super) fn apply(file: &mut ScenarioFile, text: &str) -> Result<(), FileError
     if !SECTIONS.contains(&section) && section != "trials" {
         return Err(FileError::new(&at, format!("there is no setting `{path}`"), full_name(path)));
     }
-    file.put(variant, (section, key), &set_value(value), &at)
+    let value = set_value(value);
+    // `tune.receiver."{dev}/threaded"`: the name of a setting, with or without quotes.
+    if let (true, Some((key, name))) = (section == "tune", key.split_once('.')) {
+        let name = name.trim_matches(['"', '\'']);
+        let value = Value::Object([(name.to_owned(), value)].into_iter().collect());
+        return file.put(variant, (section, key), &value, &at);
+    }
+    file.put(variant, (section, key), &value, &at)
 }

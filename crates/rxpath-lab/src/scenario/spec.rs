@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 pub use super::protocol::Protocol;
-pub use super::sections::{Background, Lab, LoadOptions, Observe, ServeOptions, Trials};
+pub use super::sections::{Background, Lab, LoadOptions, Observe, ServeOptions, Trials, Tune};
 
 /// A scenario ready to run on this host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -47,6 +47,9 @@ pub struct Variant {
     pub topology: Topology,
     /// The lab around the workloads.
     pub lab: Lab,
+    /// Settings of its namespaces and devices, by the names of `rxpath tune`.
+    #[serde(skip_serializing_if = "Tune::is_empty")]
+    pub tune: Tune,
     /// What runs alongside them.
     pub background: Background,
     /// The load starts at a whole multiple of this of `CLOCK_MONOTONIC`; zero = anywhere.
@@ -92,6 +95,9 @@ pub enum Topology {
     Netns,
     /// Loopback of the namespace the program runs in. Needs no root; other traffic is counted with it.
     Local,
+    /// Two real hosts. Not written in a file: `--hosts` or `--sender` and `--receiver` choose it.
+    #[serde(skip_deserializing)]
+    Hosts,
 }
 
 /// A device over another one.

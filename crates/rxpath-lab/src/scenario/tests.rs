@@ -112,7 +112,7 @@ fn a_wrong_set_is_quoted_with_what_would_be_right() {
         ),
         (
             "xyzzy=1",
-            "--set xyzzy=1: there is no setting `xyzzy`; keys begin with topology., lab., background., observe., serve., load., trials. or variant.NAME.",
+            "--set xyzzy=1: there is no setting `xyzzy`; keys begin with topology., lab., tune., background., observe., serve., load., trials. or variant.NAME.",
         ),
         ("serve.cpu=9", "--set serve.cpu=9: `serve.cpu`: CPU 9 is not online; use CPUs of 0,1"),
     ];
@@ -381,4 +381,42 @@ fn the_example_of_the_guide_is_a_scenario() {
         options(&resolved.variants[2].serve),
         "--cpu 1 --gro --sleep 8ms --every 10ms --size 32"
     );
+}
+
+/// Names of a variant are added to those of the base, and `--set` adds to both.
+#[test]
+fn any_setting_of_a_namespace_can_be_set() {
+    let text = r#"
+        question = "?"
+        tune.receiver."{dev}/features/rx-gro" = "off"
+        [[variant]]
+        name = "a"
+        [[variant]]
+        name = "b"
+        from = "a"
+        tune.receiver = { "net.ipv4.tcp_rmem" = "4096 8192 16384", "{dev}/features/rx-gro" = "on" }
+    "#;
+    let file = parse(text, "t", "t").unwrap();
+    let sets = [
+        r#"tune.sender."{dev}/gso_max_size"=4096"#.to_owned(),
+        "variant.b.tune.receiver.{dev}/threaded=1".to_owned(),
+    ];
+    let made = resolve(&file, &sets, &HostShape::flat(2)).unwrap();
+    let names = |at: usize| {
+        let all = made.variants[at].tune.receiver.iter();
+        all.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
+    };
+    assert_eq!(names(0), ["{dev}/features/rx-gro=off"]);
+    let all = ["net.ipv4.tcp_rmem=4096 8192 16384", "{dev}/features/rx-gro=on", "{dev}/threaded=1"];
+    assert_eq!(names(1), all);
+    assert_eq!(made.variants[0].tune.sender["{dev}/gso_max_size"], "4096");
+    for (name, why) in [
+        ("kernel.pid_max", "holds for the whole host"),
+        ("{dev}/features", "is a group"),
+        ("no such", "is not a setting"),
+    ] {
+        let set = format!("tune.receiver.{name}=1");
+        let error = resolve(&file, &[set], &HostShape::flat(2)).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
 }

@@ -110,7 +110,7 @@ impl Testbed for LocalTestbed {
         netns::die_with_parent(&mut command);
         let child =
             command.spawn().map_err(|source| LabError::Start { path: path.into(), source })?;
-        Ok(Box::new(Box::new(child)))
+        Ok(Started::local(Box::new(child)))
     }
 
     fn sock_diag(&self, _side: Side) -> Result<Netlink, LabError> {

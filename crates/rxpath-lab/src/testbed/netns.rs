@@ -21,11 +21,11 @@ use rxpath_record::ledger::{Link, PathFacts};
 use rxpath_record::manifest::FlowCpu;
 
 use super::ring::Ring;
-use super::{Change, Started, Testbed, filters, flows, napi};
+use super::{Change, Started, Testbed, filters, flows, napi, tuned};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::live::hooks;
-use crate::scenario::spec::{Lab, Qdisc, Upper};
+use crate::scenario::spec::{Lab, Qdisc, Tune, Upper};
 
 /// Both ends have this name.
 pub const DEVICE: &str = "veth";
@@ -67,8 +67,8 @@ struct Readers {
 }
 
 impl NetnsTestbed {
-    /// Makes the namespaces, the link and every setting of `lab`; nothing is left behind when a step fails.
-    pub fn make(owner: &Owner, lab: &Lab) -> Result<Self, LabError> {
+    /// Makes the namespaces, the link and every setting of `lab` and `tune`; nothing is left behind when a step fails.
+    pub fn make(owner: &Owner, lab: &Lab, tune: &Tune) -> Result<Self, LabError> {
         let tx = Namespace::create(owner, "tx")?;
         let rx = Namespace::create(owner, "rx")?;
         let mut changes = Vec::new();
@@ -89,6 +89,18 @@ impl NetnsTestbed {
         features(&tx, &rx, lab, &mut changes)?;
         let napi_threads = steering(&rx, lab, &mut changes)?;
         queueing(&tx, lab, &mut changes)?;
+        let mut lab = lab.clone();
+        if !tune.is_empty() {
+            for (side, ns, wanted) in
+                [(Side::Tx, &tx, &tune.sender), (Side::Rx, &rx, &tune.receiver)]
+            {
+                for change in tuned::set_all(ns, wanted)? {
+                    note(side, change, &mut changes);
+                }
+            }
+            tuned::observe(&mut lab, &tx, &rx)?;
+        }
+        let lab = &lab;
         let droppers = filters::load(&tx, &rx, lab)?;
         if let Some(room) = lab.conntrack_room {
             filters::fill_connections(&rx, room)?;
@@ -106,6 +118,11 @@ impl NetnsTestbed {
             droppers,
             napi_threads,
         })
+    }
+
+    /// The namespace of one side.
+    pub fn namespace(&self, side: Side) -> &Namespace {
+        if side == Side::Tx { &self.tx } else { &self.rx }
     }
 
     fn has_napi(&self) -> bool {
@@ -311,7 +328,7 @@ impl Testbed for NetnsTestbed {
 
     fn spawn(&self, side: Side, command: Command) -> Result<Started, LabError> {
         let ns = if side == Side::Tx { &self.tx } else { &self.rx };
-        Ok(Box::new(ns.spawn(command)?))
+        Ok(Started::local(ns.spawn(command)?))
     }
 
     fn flow_cpus(&self, source_port: u16, flows: u16, port: u16) -> Result<Vec<FlowCpu>, LabError> {

@@ -22,7 +22,27 @@ use crate::error::LabError;
 use crate::scenario::spec::Background as Spec;
 use crate::trial::unreaped::{Life, life, signal_group};
 
-/// What runs alongside a trial; dropping it ends all of it.
+/// What runs alongside a trial, wherever that is; dropping it ends all of it.
+pub trait Alongside {
+    /// Processes of the commands, those that they started among them.
+    ///
+    /// # Errors
+    /// Of a host that no longer answers.
+    fn pids(&self) -> Result<Vec<i32>, LabError>;
+
+    /// What is to be said about it: that some of it is not running, and whether nice acts between it and `reader`.
+    ///
+    /// # Errors
+    /// Of a host that no longer answers.
+    fn warnings(
+        &mut self,
+        spec: &Spec,
+        reader: i32,
+        reader_nice: i32,
+    ) -> Result<Vec<Warning>, LabError>;
+}
+
+/// What runs alongside a trial on this host.
 #[derive(Default)]
 pub struct Background {
     stop: Arc<AtomicBool>,
@@ -104,33 +124,18 @@ impl Background {
         Ok(())
     }
 
-    /// Processes of the commands, those that they started among them.
-    pub fn pids(&self) -> Vec<i32> {
+    fn family(&self) -> Vec<i32> {
         let root = Root::host();
         let family = |child: &Child| task::family(&root, child.id() as i32);
         self.commands.iter().flat_map(family).collect()
     }
 
-    /// What is to be said about it: that some of it is not running, and whether nice acts between it and `reader`.
-    pub fn warnings(&mut self, spec: &Spec, reader: i32, reader_nice: i32) -> Vec<Warning> {
-        let mut all: Vec<Warning> = self.ended().into_iter().collect();
-        if spec.hogs == 0 || reader_nice == spec.nice {
-            return all;
-        }
-        let pids = self.pids();
-        let first = pids.last().copied().unwrap_or(std::process::id() as i32);
-        all.extend(
-            reach(&Groups::of(reader), &Groups::of(first), (reader_nice, spec.nice)).settle(first),
-        );
-        all
-    }
-
     /// The same, told from whatever has their pids later.
     fn processes(&self) -> Vec<ProcessId> {
         let ids: Vec<ProcessId> =
-            self.pids().into_iter().filter_map(|pid| ProcessId::of(pid).ok()).collect();
+            self.family().into_iter().filter_map(|pid| ProcessId::of(pid).ok()).collect();
         // A process that is in the group after its start time was read was in it at that read.
-        let still = self.pids();
+        let still = self.family();
         ids.into_iter().filter(|id| still.contains(&id.pid)).collect()
     }
 
@@ -144,6 +149,30 @@ impl Background {
                 .because("a command came to its end, or could not be pinned or given its nice value or class")
                 .cure("use a command that goes on until it is ended")
         })
+    }
+}
+
+impl Alongside for Background {
+    fn pids(&self) -> Result<Vec<i32>, LabError> {
+        Ok(self.family())
+    }
+
+    fn warnings(
+        &mut self,
+        spec: &Spec,
+        reader: i32,
+        reader_nice: i32,
+    ) -> Result<Vec<Warning>, LabError> {
+        let mut all: Vec<Warning> = self.ended().into_iter().collect();
+        if spec.hogs == 0 || reader_nice == spec.nice {
+            return Ok(all);
+        }
+        let pids = self.family();
+        let first = pids.last().copied().unwrap_or(std::process::id() as i32);
+        all.extend(
+            reach(&Groups::of(reader), &Groups::of(first), (reader_nice, spec.nice)).settle(first),
+        );
+        Ok(all)
     }
 }
 
@@ -307,7 +336,7 @@ mod tests {
         let command = ["sh", "-c", "setsid sleep 1000 & wait"].map(String::from).to_vec();
         let spec = Spec { hogs: 1, command, ..Spec::default() };
         let background = Background::start(&spec, None).unwrap();
-        while background.pids().len() < 2 {
+        while background.family().len() < 2 {
             std::thread::yield_now();
         }
         let processes = background.processes();
@@ -327,7 +356,7 @@ mod tests {
         while background.commands.iter().any(|child| life(child.id()) == Life::Running) {
             std::thread::yield_now();
         }
-        let said = background.warnings(&spec, std::process::id() as i32, 0);
+        let said = background.warnings(&spec, std::process::id() as i32, 0).unwrap();
         assert_eq!(said[0].code, "background-ended");
         assert!(said[0].to_string().starts_with("2 of"), "{}", said[0]);
     }

@@ -6,12 +6,12 @@ pub(super) mod udp;
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Warning;
+use rxpath_core::{CpuList, Warning};
 use rxpath_load::udp::load::options::LoadSettings;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::{Evidence, Spread, ThreadUse};
 use rxpath_record::ledger::{Ledger, Link, PathFacts, Place};
-use rxpath_record::manifest::{LoopKind, Trial};
+use rxpath_record::manifest::{Grade, LoopKind, Trial};
 use rxpath_record::verdict::Verdict;
 use serde::Deserialize;
 use serde_json::Value;
@@ -26,6 +26,7 @@ use super::stolen;
 use super::window::{self, Span};
 use crate::scenario::spec::{Protocol, Variant};
 use crate::testbed::Testbed;
+use crate::testbed::window::Windowed;
 
 /// Which trial of the run it is.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +42,7 @@ fn spread(testbed: &dyn Testbed, raw: &Measurements) -> Spread {
     let (queues, rps_cpus) = testbed.queues().unzip();
     let settings = LoadSettings::deserialize(&raw.load.settings);
     let flows = settings.ok().map(|settings| settings.flows_count as u64);
-    Spread { queues, rps_cpus, flows, packets: packets_by_cpu(&raw.window_moved) }
+    Spread { queues, rps_cpus, flows, packets: packets_by_cpu(&raw.window.moved) }
 }
 
 /// What the ledger must know about the way, with what the trial's programs put into it.
@@ -98,7 +99,7 @@ pub fn compose(
     testbed: &dyn Testbed,
     raw: Measurements,
 ) -> Trial {
-    let [from, to] = raw.between.window_ns;
+    let [from, to] = raw.window.between.window_ns;
     let span = |side: &SideMeasurements| window::span(&side.lines, from, to).unwrap_or_default();
     let spans = Spans { load: span(&raw.load), serve: span(&raw.serve) };
     let silent = silent(variant, [from, to], &raw);
@@ -109,7 +110,7 @@ pub fn compose(
     made.ledger.reasons.clone_from(&raw.observed.reasons);
     let hooked = hooked(&raw, &made.ledger);
     let metrics = metrics(variant, &made.evidence, &raw, &spans);
-    let (grade, noise) = noise::grade(&disturbance(variant, &raw.between));
+    let (grade, noise) = graded(variant, &raw.window);
     let mut warnings = raw.warnings;
     warnings.extend(made.warnings);
     warnings.extend(silent);
@@ -177,12 +178,25 @@ impl Workers {
     }
 }
 
-fn disturbance(variant: &Variant, between: &Between) -> Disturbance {
+/// The grade of a trial with its reasons; of two hosts the worse one.
+fn graded(variant: &Variant, window: &Windowed) -> (Grade, Vec<String>) {
     let (load, serve) = (variant.load.cpus(), variant.serve.cpus());
     // Threads that nobody pinned can be disturbed anywhere.
-    let pinned = |cpu: u32| {
-        load.is_empty() || serve.is_empty() || load.0.contains(&cpu) || serve.0.contains(&cpu)
+    let of = |lists: &[&CpuList], between: &Between| {
+        let anywhere = lists.iter().any(|list| list.is_empty());
+        let pinned = |cpu: u32| anywhere || lists.iter().any(|list| list.0.contains(&cpu));
+        noise::grade(&disturbance(variant, between, pinned))
     };
+    let Some(of_sender) = &window.of_sender else { return of(&[load, serve], &window.between) };
+    let sides = [("sender", of(&[load], of_sender)), ("receiver", of(&[serve], &window.between))];
+    let worst = sides.iter().map(|(_, (grade, _))| *grade).max().unwrap_or_default();
+    let reasons = sides.into_iter().flat_map(|(side, (_, reasons))| {
+        reasons.into_iter().map(move |reason| format!("{side}: {reason}"))
+    });
+    (worst, reasons.collect())
+}
+
+fn disturbance(variant: &Variant, between: &Between, pinned: impl Fn(u32) -> bool) -> Disturbance {
     let worst = between.foreign.iter().flatten().filter(|(cpu, _)| pinned(**cpu));
     let worst = worst.max_by(|a, b| a.1.0.total_cmp(&b.1.0));
     let mine = between.cpus.iter().filter(|cpu| pinned(cpu.cpu));

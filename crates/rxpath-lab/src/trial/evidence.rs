@@ -17,6 +17,7 @@ use super::line::Line;
 use super::observe::Between;
 use super::result::Worker;
 use super::window::{self, Span};
+use crate::testbed::window::Windowed;
 
 /// What one side showed in the window.
 pub struct SideSeen<'a> {
@@ -30,8 +31,8 @@ pub struct SideSeen<'a> {
 
 /// All that evidence is made of.
 pub struct EvidenceInput<'a> {
-    /// The machine over the window.
-    pub between: &'a Between,
+    /// The hosts over the window.
+    pub window: &'a Windowed,
     /// The sending side.
     pub load: SideSeen<'a>,
     /// The receiving side.
@@ -62,26 +63,26 @@ pub struct EvidenceInput<'a> {
 
 /// Puts the evidence of one trial together.
 pub fn gather(seen: &EvidenceInput<'_>) -> Evidence {
+    let between = &seen.window.between;
+    let of_sender = seen.window.of_sender.as_ref().unwrap_or(between);
     Evidence {
         watched: false,
-        window_s: seen.between.seconds(),
+        window_s: between.seconds(),
         target_pps: seen.target_pps,
         offered_pps: seen.pps[0],
         delivered_pps: seen.pps[1],
         sender_blocked_s: seen.load.span.blocked_s,
-        sender_threads: threads(seen.between, &seen.load),
-        receiver_threads: threads(seen.between, &seen.serve),
-        cpus: seen.between.cpus.clone(),
+        sender_threads: threads(of_sender, &seen.load),
+        receiver_threads: threads(between, &seen.serve),
+        cpus: between.cpus.clone(),
         polling_sides: seen.polling_sides.clone(),
         sockets: seen
             .served
-            .map_or_else(Vec::new, |(result, lines)| sockets(seen.between, result, lines)),
+            .map_or_else(Vec::new, |(result, lines)| sockets(between, result, lines)),
         softirq: seen.softirq.clone(),
         backlog_limit_packets: seen.backlog_limit_packets,
         segments_per_send: seen.segments_per_send,
-        reader_stall_s: seen
-            .served
-            .and_then(|(result, lines)| stall_s(seen.between, result, lines)),
+        reader_stall_s: seen.served.and_then(|(result, lines)| stall_s(between, result, lines)),
         spread: Some(seen.spread.clone()),
         conntrack: seen.conntrack,
         probed: seen.probed.clone(),

@@ -94,7 +94,7 @@ impl<'a> External<'a> {
         if let Some(pipe) = child.stderr.take() {
             readers.push(keep(pipe, &stderr));
         }
-        let pid = child.id();
+        let pid = child.process.id();
         self.running = Some(Running { child, stdout, stderr, readers, pid });
         Ok(())
     }
@@ -208,7 +208,10 @@ impl Peer for External<'_> {
         }
         // What it forked goes with it: afterwards its status is taken.
         self.signal(Signal::SIGKILL);
-        let how = self.running.as_mut().and_then(|running| running.child.try_wait().ok().flatten());
+        let how = self
+            .running
+            .as_mut()
+            .and_then(|running| running.child.process.try_wait().ok().flatten());
         Err(LabError::Died {
             program: self.name,
             phase,
@@ -266,10 +269,10 @@ impl Drop for External<'_> {
     fn drop(&mut self) {
         self.signal(Signal::SIGKILL);
         if let Some(running) = self.running.as_mut() {
-            if matches!(running.child.try_wait(), Ok(None)) {
-                let _ = running.child.kill();
+            if matches!(running.child.process.try_wait(), Ok(None)) {
+                running.child.process.kill();
             }
-            let _ = running.child.wait();
+            running.child.process.wait();
             for reader in running.readers.drain(..) {
                 let _ = reader.join();
             }

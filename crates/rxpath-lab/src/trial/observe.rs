@@ -11,6 +11,7 @@ use rxpath_host::procfs::schedstat::{self, SchedStat};
 use rxpath_host::procfs::task;
 use rxpath_host::thread::usage::{Sample, Usage};
 use rxpath_record::evidence::{CpuUse, Halt};
+use serde::{Deserialize, Serialize};
 
 use crate::clock::monotonic_ns;
 
@@ -95,7 +96,7 @@ impl Mark {
 }
 
 /// CPU time of one workload thread between two marks.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadTime {
     /// Thread name.
     pub name: String,
@@ -112,7 +113,7 @@ pub struct ThreadTime {
 }
 
 /// What happened between two marks.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Between {
     /// The window.
     pub window_ns: [u64; 2],

@@ -58,7 +58,7 @@ impl Peer for Program {
     }
 
     fn start(&mut self, at_ns: u64) -> Result<(), LabError> {
-        self.order(Order::Start(at_ns))
+        Program::start(self, at_ns)
     }
 
     fn check_alive(&mut self, phase: &'static str) -> Result<(), LabError> {

@@ -7,12 +7,11 @@ use crate::clock::monotonic_ns;
 use rxpath_record::counters::Snapshot;
 
 use crate::error::LabError;
-use crate::testbed::Testbed;
 
 /// Two readings this far apart must be equal for counters to count as stable.
 const REST: Duration = Duration::from_millis(30);
 /// Counters that timers move long after the last packet: connections leave TIME-WAIT a minute later.
-const TIMERS: [&str; 3] = ["/TcpExt.TW", "/TcpExt.TWRecycled", "/TcpExt.TWKilled"];
+const TIMERS: [&str; 3] = ["TcpExt.TW", "TcpExt.TWRecycled", "TcpExt.TWKilled"];
 /// How often a wait looks up.
 const GLANCE: Duration = Duration::from_millis(20);
 
@@ -22,16 +21,16 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// Only the two sides' counters count: the machine's own may move for reasons that are not the lab's. They alone are
 /// not enough: a ring whose NAPI thread gets no CPU time is full and moves nothing.
 pub fn at_rest(
-    testbed: &dyn Testbed,
+    snapshot: impl Fn() -> Snapshot,
     limit: Duration,
     stop: &AtomicBool,
     empty: &dyn Fn(&Snapshot) -> bool,
 ) -> Result<Option<Snapshot>, LabError> {
     let deadline = Instant::now() + limit;
-    let mut before = testbed.snapshot();
+    let mut before = snapshot();
     loop {
         pause(REST, stop)?;
-        let now = testbed.snapshot();
+        let now = snapshot();
         if sides(&before).eq(sides(&now)) && empty(&now) {
             return Ok(Some(now));
         }
@@ -43,9 +42,14 @@ pub fn at_rest(
 }
 
 fn sides(snapshot: &Snapshot) -> impl Iterator<Item = (&String, &u64)> {
-    let counts =
-        |name: &str| !name.starts_with("machine/") && !TIMERS.iter().any(|t| name.ends_with(t));
+    let counts = |name: &str| !name.starts_with("machine/") && !is_moved_by_timers(name);
     snapshot.values.iter().filter(move |(name, _)| counts(name))
+}
+
+/// Whether timers move a counter long after the last packet.
+pub fn is_moved_by_timers(name: &str) -> bool {
+    let own = name.rsplit('/').next().unwrap_or(name);
+    TIMERS.contains(&own)
 }
 
 /// Lets time pass until `until_ns` of `clock_ns`, looking at the stop flag and calling `glance`.

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{ChildStdin, ExitStatus};
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -61,7 +61,7 @@ pub struct Program {
     /// What it speaks.
     pub protocol: Protocol,
     child: Started,
-    stdin: Option<ChildStdin>,
+    stdin: Option<Box<dyn Write + Send>>,
     said: Receiver<Message>,
     intervals: Arc<Mutex<Vec<line::Line>>>,
     last_words: Arc<Mutex<VecDeque<String>>>,
@@ -97,6 +97,7 @@ impl Program {
             return Err(LabError::Internal { what: format!("{name} was started without pipes") });
         };
         let (tell, said) = channel();
+        let clock = child.clock;
         let intervals = Arc::new(Mutex::new(Vec::with_capacity(1024)));
         let last_words = Arc::new(Mutex::new(VecDeque::with_capacity(LAST_WORDS)));
         let readers = vec![
@@ -109,7 +110,10 @@ impl Program {
                         name == "serve",
                         interval,
                     ) {
-                        Some(line) => locked(&intervals).push(line),
+                        Some(line) => {
+                            let t_ns = clock.from_host_ns(line.t_ns);
+                            locked(&intervals).push(line::Line { t_ns, ..line });
+                        }
                         None => remember(&last_words, interval.to_string()),
                     };
                     read_lines(stdout, keep, &last_words, |word| tell.send(word).is_ok());
@@ -124,7 +128,7 @@ impl Program {
                 }
             }),
         ];
-        let pid = child.id();
+        let pid = child.process.id();
         Ok(Self {
             name,
             protocol,
@@ -199,17 +203,25 @@ impl Program {
             Message::Ready { pid, tids } => (self.pid, self.tids) = (*pid, tids.clone()),
             Message::Warning(warning) => self.warnings.push(warning.clone()),
             Message::Histogram(name, v2) => self.histograms.push((name.clone(), v2.clone())),
-            Message::Slice(slice) => self.slices.push(slice.clone()),
+            Message::Slice(slice) => {
+                let span_ns = slice.span_ns.map(|at| self.child.clock.from_host_ns(at));
+                self.slices.push(SliceOfTimes { span_ns, ..slice.clone() });
+            }
             Message::Result(_) | Message::End => {}
         }
     }
 
     /// Fails when the program has ended without an order.
     pub fn check_alive(&mut self, phase: &'static str) -> Result<(), LabError> {
-        match self.child.try_wait() {
+        match self.child.process.try_wait() {
             Ok(None) => Ok(()),
             _ => Err(self.died(phase)),
         }
+    }
+
+    /// Makes it start at this instant of the testbed's clock.
+    pub fn start(&mut self, at_ns: u64) -> Result<(), LabError> {
+        self.order(Order::Start(self.child.clock.to_host_ns(at_ns)))
     }
 
     /// Sends an order.
@@ -232,7 +244,7 @@ impl Program {
         drop(self.stdin.take());
         let deadline = Instant::now() + limit;
         while Instant::now() < deadline {
-            match self.child.try_wait() {
+            match self.child.process.try_wait() {
                 Ok(Some(_)) => break,
                 // why: waits for the exit of a child with a deadline; there is no wait call with a time limit.
                 Ok(None) => std::thread::sleep(Duration::from_millis(2)),
@@ -254,12 +266,20 @@ impl Program {
         let deadline = Instant::now() + Duration::from_millis(500);
         let (mut how, mut code) = ("it closed its output and went on".to_owned(), None);
         while Instant::now() < deadline {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                (how, code) = (describe(status), status.code());
-                // Its last output may still be in the pipe.
-                if self.readers.iter().all(JoinHandle::is_finished) {
-                    break;
+            match self.child.process.try_wait() {
+                Ok(Some(status)) => {
+                    (how, code) = (describe(status), status.code());
+                    // Its last output may still be in the pipe.
+                    if self.readers.iter().all(JoinHandle::is_finished) {
+                        break;
+                    }
                 }
+                Ok(None) => {}
+                // Its host was lost: nothing else is known of it.
+                Err(error) => match error.downcast::<LabError>() {
+                    Ok(lost) => return lost,
+                    Err(error) => how = error.to_string(),
+                },
             }
             // why: polls for the exit of a child, bounded by the deadline above.
             std::thread::sleep(Duration::from_millis(2));
@@ -272,10 +292,10 @@ impl Drop for Program {
     /// A program never outlives its trial.
     fn drop(&mut self) {
         drop(self.stdin.take());
-        if matches!(self.child.try_wait(), Ok(None)) {
-            let _ = self.child.kill();
+        if matches!(self.child.process.try_wait(), Ok(None)) {
+            self.child.process.kill();
         }
-        let _ = self.child.wait();
+        self.child.process.wait();
         for reader in self.readers.drain(..) {
             let _ = reader.join();
         }
@@ -344,7 +364,7 @@ mod tests {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        Program::adopt("test", Protocol::Udp, Box::new(Box::new(child))).unwrap()
+        Program::adopt("test", Protocol::Udp, Started::local(Box::new(child))).unwrap()
     }
 
     const LONG: Duration = Duration::from_secs(10);

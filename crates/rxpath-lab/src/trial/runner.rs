@@ -1,15 +1,15 @@
 //! The phases of one trial in their order, and what each leaves for the next.
 
+use std::any::Any;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_core::{Nanos, Side, Warning};
-use rxpath_host::awake::Awake;
 use rxpath_host::netlink::netfilter::Conntrack;
 use rxpath_host::{HostError, Owner};
-use rxpath_record::counters::{Moved, Snapshot};
+use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::Probed;
 use rxpath_record::manifest::FlowCpu;
 use rxpath_record::samples::TrialSamples;
@@ -17,21 +17,21 @@ use rxpath_stats::slope::Drift;
 use serde_json::Value;
 
 use super::attached::Attached;
-use super::background::Background;
+use super::background::{Alongside, Background};
 use super::kernel_lines::Watcher;
 use super::line::Line;
-use super::observe::Between;
 use super::observers::{Observed, Observers};
 use super::peer::Peer;
 use super::program::SliceOfTimes;
 use super::result::WorkloadResult;
-use super::sampler::{Sampled, Sampler};
+use super::sampler::{Sampled, Sampling};
 use super::witness::{Traffic, Witness};
 use super::{phase, start, steadiness, waiting, window};
 use crate::error::LabError;
 use crate::scenario::spec::{Protocol, Trials, Variant};
 use crate::testbed::Testbed;
 use crate::testbed::ring::Ring;
+use crate::testbed::window::{Measured, Windowed};
 
 /// Counters must be quiescent within this time, before and after the load.
 const REST_LIMIT: Duration = Duration::from_secs(10);
@@ -69,10 +69,8 @@ pub struct TrialConfig<'a> {
 pub struct Measurements {
     /// Quiescent counters before and after.
     pub counters: [Snapshot; 2],
-    /// The machine over the window.
-    pub between: Between,
-    /// Both sides' counters over the window.
-    pub window_moved: Moved,
+    /// The hosts and the counters over the window.
+    pub window: Windowed,
     /// What still waited in the sender's queueing discipline then.
     pub queued_bytes: u64,
     /// CPU of each flow's receive softirq, where it can be found out.
@@ -125,7 +123,7 @@ struct Trial<'a> {
     load: Box<dyn Peer + 'a>,
     serve: Option<Box<dyn Peer + 'a>>,
     watcher: Watcher<'a>,
-    background: Background,
+    background: Box<dyn Alongside>,
     observers: Observers,
     observed: Observed,
     warnings: Vec<Warning>,
@@ -161,7 +159,7 @@ pub fn run_trial(
         load,
         serve,
         watcher,
-        background: Background::default(),
+        background: Box::new(Background::default()),
         observers,
         observed: Observed::default(),
         warnings,
@@ -179,16 +177,16 @@ pub fn run_trial(
     trial.settle(ramp_end)?;
     begin("measure");
     let queues = trial.sampler(ring)?;
-    let (between, window_moved, probed) = trial.measure(witness.as_mut())?;
+    let (window, probed) = trial.measure(witness.as_mut())?;
     // Its programs go before the drain.
     drop(witness);
-    let (samples, unread) = queues.map_or((None, None), Sampler::finish);
+    let (samples, unread) = queues.map_or((None, None), Sampling::finish);
     trial.warnings.extend(unread);
-    trial.say_background();
+    trial.say_background()?;
     begin("drain");
     let load = trial.load.stop(RESULT_LIMIT + own_length(config), config.stop)?;
     // What starves queues would keep them from running empty.
-    trial.background = Background::default();
+    trial.background = Box::new(Background::default());
     trial.testbed.calm()?;
     let hooks = attached.look();
     let empty =
@@ -203,8 +201,8 @@ pub fn run_trial(
     std::mem::take(&mut trial.observers).end(testbed, &mut trial.observed)?;
     let ended = trial.finish(load, serve)?;
     let counters = [before, after];
-    let ended = Measurements { counters, between, hooks, foreign_drops, conntrack, ..ended };
-    Ok(Measurements { window_moved, queued_bytes, flow_cpus, probed, samples, ..ended })
+    let ended = Measurements { counters, window, hooks, foreign_drops, conntrack, ..ended };
+    Ok(Measurements { queued_bytes, flow_cpus, probed, samples, ..ended })
 }
 
 /// Held for the trial, where its variant wants it. A host whose CPUs cannot be kept awake, and a user who may not, get a
@@ -213,13 +211,13 @@ fn awake(
     config: &TrialConfig<'_>,
     testbed: &dyn Testbed,
     warnings: &mut Vec<Warning>,
-) -> Result<Option<Awake>, LabError> {
+) -> Result<Option<Box<dyn Any>>, LabError> {
     match config.variant.lab.awake.then(|| testbed.keep_awake()).transpose() {
-        Err(error @ (HostError::Unsupported { .. } | HostError::Denied { .. })) => {
+        Err(LabError::Host(error @ (HostError::Unsupported { .. } | HostError::Denied { .. }))) => {
             warnings.push(Warning::new("not-awake", format!("lab.awake has no effect: {error}")));
             Ok(None)
         }
-        held => Ok(held?),
+        held => held,
     }
 }
 
@@ -328,26 +326,28 @@ impl Trial<'_> {
     fn measure(
         &mut self,
         mut witness: Option<&mut Witness>,
-    ) -> Result<(Between, Moved, Option<Probed>), LabError> {
-        let mut leaders = vec![self.load.ids().0 as i32];
-        leaders.extend(self.serve.as_ref().map(|serve| serve.ids().0 as i32));
-        let mut ours = self.testbed.ours(&leaders);
-        ours.pids.extend(self.background.pids());
-        let from = self.testbed.mark(&ours);
+    ) -> Result<(Windowed, Option<Probed>), LabError> {
+        let measured = Measured {
+            load: self.load.ids().0 as i32,
+            serve: self.serve.as_ref().map(|serve| serve.ids().0 as i32),
+            others: self.background.pids()?,
+            length: self.config.trials.measure,
+        };
+        let mut window = self.testbed.window(&measured)?;
         if let Some(witness) = &mut witness {
             witness.begin();
         }
-        let first = self.testbed.snapshot();
-        self.observers.open(self.config.trials.measure, self.config.owner)?;
-        ours.pids.extend(self.observers.victim_pid());
-        self.pass(from.t_ns + self.config.trials.measure.0, "measure")?;
+        self.observers.open(measured.length, self.config.owner)?;
+        if let Some(victim) = self.observers.victim_pid() {
+            window.include(victim);
+        }
+        self.pass(window.start_ns() + measured.length.0, "measure")?;
         self.observers.close(self.testbed, &mut self.observed)?;
-        let last = self.testbed.snapshot();
         let probed = witness.map(|witness| {
-            let readers = self.serve.as_ref().map(|serve| serve.ids().0 as i32);
-            witness.end(&Traffic { workloads: &leaders, readers: readers.as_slice() })
+            let workloads = measured.leaders();
+            witness.end(&Traffic { workloads: &workloads, readers: measured.serve.as_slice() })
         });
-        Ok((self.testbed.since(&from, &ours), last.since(&first), probed))
+        Ok((window.close(self.testbed)?, probed))
     }
 
     /// The link's ring, where each datagram is one packet in it that IP has counted: GSO cuts packets below IP, and an
@@ -363,7 +363,7 @@ impl Trial<'_> {
     }
 
     /// Starts the sampler, unless the scenario wants none.
-    fn sampler(&self, ring: Option<Ring>) -> Result<Option<Sampler>, LabError> {
+    fn sampler(&self, ring: Option<Ring>) -> Result<Option<Box<dyn Sampling>>, LabError> {
         let variant = self.config.variant;
         let interval_ns = variant.observe.sample_interval.0;
         if interval_ns == 0 {
@@ -401,12 +401,13 @@ impl Trial<'_> {
     }
 
     /// Whether the background ran to the end, and whether the reader's nice acts against it.
-    fn say_background(&mut self) {
+    fn say_background(&mut self) -> Result<(), LabError> {
         let variant = self.config.variant;
-        let Some(serve) = &self.serve else { return };
+        let Some(serve) = &self.serve else { return Ok(()) };
         let nice = variant.serve.own().and_then(|own| own.options.nice).unwrap_or(0);
         let reader = serve.ids().0 as i32;
-        self.warnings.extend(self.background.warnings(&variant.background, reader, nice));
+        self.warnings.extend(self.background.warnings(&variant.background, reader, nice)?);
+        Ok(())
     }
 
     fn rest(
@@ -414,7 +415,7 @@ impl Trial<'_> {
         when: &str,
         empty: &dyn Fn(&Snapshot) -> bool,
     ) -> Result<Snapshot, LabError> {
-        if let Some(snapshot) = phase::at_rest(self.testbed, REST_LIMIT, self.config.stop, empty)? {
+        if let Some(snapshot) = self.testbed.rest(REST_LIMIT, self.config.stop, empty)? {
             return Ok(snapshot);
         }
         if !self.testbed.shared_with_others() {

@@ -60,7 +60,13 @@ pub struct Target {
     pub ring: Option<Ring>,
 }
 
-/// A running sampler.
+/// A running sampler, wherever it runs.
+pub trait Sampling {
+    /// Ends it and gives what it read, with a warning about what it could not.
+    fn finish(self: Box<Self>) -> (Option<TrialSamples>, Option<Warning>);
+}
+
+/// A running sampler of this host.
 pub struct Sampler {
     shared: Arc<Shared>,
     thread: JoinHandle<TrialSamples>,
@@ -85,9 +91,10 @@ impl Sampler {
         });
         Self { shared, thread }
     }
+}
 
-    /// Ends it and gives what it read, with a warning about what it could not.
-    pub fn finish(self) -> (Option<TrialSamples>, Option<Warning>) {
+impl Sampling for Sampler {
+    fn finish(self: Box<Self>) -> (Option<TrialSamples>, Option<Warning>) {
         self.shared.stop.store(true, Ordering::Relaxed);
         let Ok(samples) = self.thread.join() else {
             let text = "the sampler ended early: queues over time are missing for this trial";
@@ -398,7 +405,7 @@ mod tests {
         wait(4000);
         server.read_exact(&mut [0; 4000]).unwrap();
         wait(0);
-        let (samples, warning) = running.finish();
+        let (samples, warning) = Box::new(running).finish();
         assert_eq!(warning, None);
         let samples = samples.unwrap();
         let column = |entity: &str, metric: &str| {
@@ -430,7 +437,7 @@ mod tests {
             assert!(Instant::now() < deadline, "the sampler stands still");
             std::thread::yield_now();
         }
-        let (samples, warning) = running.finish();
+        let (samples, warning) = Box::new(running).finish();
         let samples = samples.unwrap();
         let queues = samples.series.iter().filter(|series| series.entity == "all");
         assert_eq!(queues.count(), 0, "{:?}", samples.series);
@@ -442,7 +449,7 @@ mod tests {
     #[test]
     fn a_sampler_that_ended_early_leaves_no_empty_record() {
         let thread = std::thread::spawn(|| -> TrialSamples { panic!("on purpose") });
-        let (samples, warning) = Sampler { shared: Arc::default(), thread }.finish();
+        let (samples, warning) = Box::new(Sampler { shared: Arc::default(), thread }).finish();
         assert_eq!(samples, None);
         assert_eq!(warning.unwrap().code, "no-samples");
     }

@@ -48,8 +48,7 @@ pub fn serve<'a>(
     match &config.variant.serve {
         Workload::Own(own) if own.absent => Ok(None),
         Workload::Own(own) => {
-            let any = if config.variant.lab.ipv6 { "[::]" } else { "0.0.0.0" };
-            let mut address = vec![format!("{any}:{}", own.port)];
+            let mut address = vec![SocketAddr::new(testbed.listens_on(), own.port).to_string()];
             // An XDP program hangs on a device.
             let of_frames = own.options.engine.as_deref().is_some_and(|it| it.starts_with("xdp"));
             if let Some(device) = testbed.path().rx_device.filter(|_| of_frames) {

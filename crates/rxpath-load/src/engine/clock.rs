@@ -42,17 +42,22 @@ pub fn sleep_until(t_ns: u64) {
     }
 }
 
+/// The variable that names the host of an experiment.
+pub const HOST: &str = "RXPATH_HOST";
+
 /// Sixteen bits that two processes share when their `CLOCK_MONOTONIC` is the same clock, and hardly ever otherwise.
 ///
-/// A hash of the boot id and of the time namespace.
-/// **Source** `/proc/sys/kernel/random/boot_id`, `/proc/self/ns/time`.
+/// A hash of the boot id, of the time namespace, and of what an experiment between hosts gives each of its hosts: clones
+/// of a virtual machine share the other two.
+/// **Source** `/proc/sys/kernel/random/boot_id`, `/proc/self/ns/time`, the environment's [`HOST`].
 /// **Caveat** two hosts share it by chance once in 65,536; zero means that no identity could be read.
 pub fn identity() -> u16 {
     let Ok(boot) = std::fs::read_to_string("/proc/sys/kernel/random/boot_id") else {
         return 0;
     };
     let time = std::fs::read_link("/proc/self/ns/time").unwrap_or_default();
-    let text = format!("{boot}{}", time.display());
+    let host = std::env::var(HOST).unwrap_or_default();
+    let text = format!("{boot}{}{host}", time.display());
     let hash = fnv(text.as_bytes());
     ((hash ^ (hash >> 16) ^ (hash >> 32) ^ (hash >> 48)) as u16).max(1)
 }

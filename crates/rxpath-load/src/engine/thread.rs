@@ -31,11 +31,7 @@ impl CpuTime {
     }
 }
 
-/// This thread's id.
-pub fn id() -> i32 {
-    // SAFETY: gettid has no arguments and cannot fail.
-    unsafe { libc::gettid() }
-}
+pub use rxpath_host::thread::current_tid as id;
 
 /// The CPU this thread is on. **Cost** a few ns (rseq or vDSO).
 #[inline]

@@ -195,6 +195,7 @@ pub fn manifest() -> Manifest {
             void_count: 2,
             search_s: 52.5,
         }),
+        hosts: BTreeMap::new(),
         predictions: vec![Prediction {
             variant: "pinned".into(),
             metrics: BTreeMap::from([(

@@ -70,6 +70,7 @@ pub fn manifest(id: &str, scenario: &str, kinds: &[Kind], trials: Vec<Trial>) ->
         }),
         capacity: None,
         predictions: Vec::new(),
+        hosts: BTreeMap::new(),
         headline: headline(&variants),
         warnings: vec![Warning::new("two-cpus", "this host has 2 CPUs: placements on a third were left out")
             .because("the scenario asks for up to 4")

@@ -41,6 +41,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "check",
         &[
             ("rxpath check", "the findings that matter most"),
+            ("rxpath check --host web1", "the same on another host, over your ssh"),
             (
                 "rxpath check --goal latency --fail-on warn",
                 "for a script: exit status 1 for a warning or failure",
@@ -55,6 +56,18 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
         ],
     ),
+    ("hosts", &[("rxpath hosts check lab.toml", "whether the hosts of an inventory are ready")]),
+    (
+        "hosts check",
+        &[
+            (
+                "rxpath hosts check lab.toml",
+                "connect, find the path, compare the clocks; change nothing",
+            ),
+            ("rxpath hosts check lab.toml --json", "the same for a script"),
+        ],
+    ),
+    ("endpoint", &[("rxpath endpoint", "started by `rxpath run --hosts`; ends with its input")]),
     (
         "capture",
         &[
@@ -77,6 +90,11 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "run",
         &[
+            ("rxpath run udp-batching --hosts lab.toml", "between the real hosts of an inventory"),
+            (
+                "rxpath run udp-batching --sender gen1 --receiver sut",
+                "between two hosts that ssh knows",
+            ),
             ("rxpath run udp-batching --dry-run", "order, settings, command lines, expected time"),
             ("rxpath run udp-batching", "as root: the experiment, and its report"),
             (
@@ -293,6 +311,19 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             "rxpath tune apply p.toml --confirm-within 60s",
             "undone automatically unless confirmed",
         )],
+    ),
+    (
+        "tune auto",
+        &[
+            (
+                "rxpath tune auto --scenario udp-queue --objective delivered_pps --dry-run",
+                "as root: what limits it, and what could be tried",
+            ),
+            (
+                "rxpath tune auto --scenario udp-queue --guard 'one_way_delay_p99_us<=+10%' --budget 10min",
+                "the settings that help, each with its share, and a plan",
+            ),
+        ],
     ),
     ("tune confirm", &[("rxpath tune confirm", "keep what was applied")]),
     (

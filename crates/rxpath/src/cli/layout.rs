@@ -16,7 +16,7 @@ pub const GROUPS: [(&str, &[&str]); 6] = [
     ("Traffic", &["serve", "load"]),
     (
         "Experiments",
-        &["list", "run", "reproduce", "capacity", "demo", "compare", "report", "cleanup"],
+        &["list", "run", "hosts", "reproduce", "capacity", "demo", "compare", "report", "cleanup"],
     ),
     ("Predict", &["model"]),
     ("Scripts", &["capture", "schema", "completions", "man"]),

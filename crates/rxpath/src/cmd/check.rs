@@ -16,6 +16,7 @@ use rxpath_tune::suppress::{self, Suppression};
 use rxpath_tune::{Ask, Goal, HostFacts, Report, Scope, Severity, check};
 use serde::Serialize;
 
+use crate::cmd::on_host::OnHost;
 use crate::cmd::scope::ScopeArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -61,6 +62,8 @@ pub struct CheckCommand {
     /// Output format; --queues, --flow and --summarize have only table and json
     #[arg(long, value_enum)]
     format: Option<Form>,
+    #[command(flatten)]
+    on: OnHost,
 }
 
 /// The path of packets, or the reports of other hosts, instead of the rules.
@@ -137,6 +140,9 @@ pub struct Settings {
 impl CheckCommand {
     /// Runs it.
     pub fn run(self) -> Outcome {
+        if self.on.is_given() {
+            return self.on.run();
+        }
         self.is_scope_possible()?;
         if let Some(dir) = &self.way.summarize {
             if !matches!(self.form(), Form::Table | Form::Json) {

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use rxpath_core::Nanos;
 use rxpath_record::verdict::Verdict;
 
+use crate::cmd::on_host::OnHost;
 use crate::cmd::scope::ScopeArgs;
 use crate::exit::{Failure, Outcome};
 use crate::output::format::FormatArgs;
@@ -38,11 +39,16 @@ pub struct DiagnoseCommand {
     made: selftest::SelftestArgs,
     #[command(flatten)]
     format: FormatArgs,
+    #[command(flatten)]
+    on: OnHost,
 }
 
 impl DiagnoseCommand {
     /// Runs it.
     pub fn run(self) -> Outcome {
+        if self.on.is_given() {
+            return self.on.run();
+        }
         if self.scope.is_given() && (self.selftest || !self.runs.is_empty()) {
             return Err(Failure::usage(
                 "--netns, --pid and --cgroup apply only when this host is watched",

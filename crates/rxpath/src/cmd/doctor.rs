@@ -5,6 +5,7 @@ use rxpath_core::{Envelope, Fact};
 use rxpath_host::Root;
 use serde_json::json;
 
+use crate::cmd::on_host::OnHost;
 use crate::exit::{Exit, Outcome};
 use crate::output::color::{Paint, Stream, paint};
 use crate::output::format::FormatArgs;
@@ -15,11 +16,16 @@ use crate::output::{self, text};
 pub struct DoctorCommand {
     #[command(flatten)]
     format: FormatArgs,
+    #[command(flatten)]
+    on: OnHost,
 }
 
 impl DoctorCommand {
     /// Checks and prints.
     pub fn run(self) -> Outcome {
+        if self.on.is_given() {
+            return self.on.run();
+        }
         let diagnosis = examine(&Root::host());
         if self.format.is_json() {
             output::json(&Envelope::new("doctor", json!({}), &diagnosis, Vec::new()))?;

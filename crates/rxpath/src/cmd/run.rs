@@ -9,16 +9,18 @@ use rxpath_core::{Envelope, Warning};
 use rxpath_host::topology;
 use rxpath_host::{Root, thread};
 use rxpath_lab::LabError;
+use rxpath_lab::hosts::Hosts;
 use rxpath_lab::plan::plan;
 use rxpath_lab::run::progress::Progress;
 use rxpath_lab::run::{Finished, LOCK_PATIENCE, Model, Options, Predict, run};
 use rxpath_lab::scenario::offers::Offers;
 use rxpath_lab::scenario::power::Power;
 use rxpath_lab::scenario::spec::Resolved;
-use rxpath_lab::scenario::{HostShape, ScenarioError, load, resolve};
+use rxpath_lab::scenario::{HostShape, ScenarioError, load, resolve, resolve_between};
 use rxpath_record::run::RunError;
 
 use crate::cmd::gate::{self, FailOn};
+use crate::cmd::hosts_args::HostsArgs;
 use crate::cmd::lab_args::LabArgs;
 use crate::cmd::model::calibrate::{default_path, load as load_calibration};
 use crate::cmd::model::predict;
@@ -43,6 +45,8 @@ pub struct RunCommand {
     trials: Option<u32>,
     #[command(flatten)]
     lab: LabArgs,
+    #[command(flatten)]
+    hosts: HostsArgs,
     /// Print the planned steps, their order and duration; change nothing
     #[arg(long)]
     dry_run: bool,
@@ -90,7 +94,11 @@ impl RunCommand {
         let mut sets = self.sets.clone();
         sets.extend(self.trials.map(|blocks| format!("trials.blocks={blocks}")));
         sets.extend(self.observe.iter().map(|what| format!("observe.{}=true", what.key())));
-        let resolved = resolved(&self.scenario, &sets)?;
+        let hosts = self.hosts.connect()?;
+        let resolved = match &hosts {
+            Some(hosts) => resolved_between(&self.scenario, &sets, hosts)?,
+            None => resolved(&self.scenario, &sets)?,
+        };
         if self.dry_run {
             return self.show_plan(&resolved);
         }
@@ -105,6 +113,8 @@ impl RunCommand {
             keep_noisy: self.keep_noisy,
             patience: self.lab.patience(),
             without_root: without_root(&self.scenario, &sets),
+            command: self.hosts.hidden(std::env::args()),
+            hosts: hosts.as_ref(),
             ..Ways::default()
         };
         let finished = conduct(&resolved, &self.lab.out, ways, &mut Bars::new())?;
@@ -181,9 +191,15 @@ pub fn resolved(scenario: &str, sets: &[String]) -> Result<Resolved, Failure> {
     resolve(&file, sets, &shape).map_err(usage)
 }
 
+/// The scenario of that name or file, with `sets`, between two hosts.
+fn resolved_between(scenario: &str, sets: &[String], hosts: &Hosts) -> Result<Resolved, Failure> {
+    let usage = |error: ScenarioError| Failure::new(Exit::Usage, error);
+    resolve_between(&load(scenario).map_err(usage)?, sets, hosts.shapes()).map_err(usage)
+}
+
 /// The user's options for the whole run.
-#[derive(Clone, Debug)]
-pub struct Ways {
+#[derive(Clone)]
+pub struct Ways<'a> {
     /// Count trials that noise would make void.
     pub keep_noisy: bool,
     /// Measure CPU time and lock waits by tracepoints, for the diagnosis.
@@ -192,11 +208,22 @@ pub struct Ways {
     pub patience: Duration,
     /// The command that does the same without root, if there is one.
     pub without_root: Option<String>,
+    /// The command line for the record.
+    pub command: Vec<String>,
+    /// The hosts between which it runs.
+    pub hosts: Option<&'a Hosts>,
 }
 
-impl Default for Ways {
+impl Default for Ways<'_> {
     fn default() -> Self {
-        Self { keep_noisy: false, witness: false, patience: LOCK_PATIENCE, without_root: None }
+        Self {
+            keep_noisy: false,
+            witness: false,
+            patience: LOCK_PATIENCE,
+            without_root: None,
+            command: std::env::args().collect(),
+            hosts: None,
+        }
     }
 }
 
@@ -204,7 +231,7 @@ impl Default for Ways {
 pub fn conduct(
     resolved: &Resolved,
     base: &Path,
-    ways: Ways,
+    ways: Ways<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Ended, Failure> {
     conduct_by(base, ways, |options| run(resolved, options, progress))
@@ -213,7 +240,7 @@ pub fn conduct(
 /// Does `work` with these options, with SIGINT and SIGTERM ending it in order.
 pub fn conduct_by(
     base: &Path,
-    ways: Ways,
+    ways: Ways<'_>,
     work: impl FnOnce(&Options<'_>) -> Result<Finished, LabError>,
 ) -> Result<Ended, Failure> {
     let interrupt = Interrupt::catch()?;
@@ -222,7 +249,8 @@ pub fn conduct_by(
     let options = Options {
         base,
         exe: &exe,
-        command: std::env::args().collect(),
+        command: ways.command,
+        hosts: ways.hosts,
         version: env!("CARGO_PKG_VERSION"),
         keep_noisy: ways.keep_noisy,
         witness: ways.witness,
@@ -328,6 +356,9 @@ pub fn ending(ended: &Ended) -> Outcome {
         let kept = format!("earlier measurements are kept in {directory}");
         let hint = match error {
             LabError::CannotRun { hint, .. } => format!("{hint}; {kept}"),
+            LabError::Lost { last_words, .. } if !last_words.is_empty() => {
+                format!("its connection said: {last_words}; {kept}")
+            }
             _ => kept,
         };
         return Err(Failure::new(status(error), anyhow::anyhow!("{error}")).hint(hint));

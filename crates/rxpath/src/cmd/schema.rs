@@ -59,6 +59,12 @@ fn all() -> Vec<(&'static str, Schema)> {
         ("reproduce", schema_for!(Envelope<Value, super::reproduce::Reproduced>)),
         ("report", schema_for!(Envelope<Value, super::report::Reports>)),
         ("cleanup", schema_for!(Envelope<Value, super::cleanup::Cleaned>)),
+        (
+            "hosts-check",
+            schema_for!(
+                Envelope<Value, std::collections::BTreeMap<String, rxpath_record::manifest::HostPart>>
+            ),
+        ),
         ("run-plan", schema_for!(Envelope<Value, rxpath_lab::plan::Plan>)),
         ("run-result", schema_for!(Envelope<Value, rxpath_record::manifest::Manifest>)),
         ("warning", schema_for!(Warning)),

@@ -17,6 +17,7 @@ use rxpath_lab::installed;
 use serde::Serialize;
 
 use crate::cmd::micros::microseconds;
+use crate::cmd::on_host::OnHost;
 use crate::cmd::scope::ScopeArgs;
 use crate::cmd::values::Wait;
 use crate::exit::{Exit, Failure, Outcome};
@@ -53,6 +54,8 @@ pub struct StealCommand {
     /// The victim: a command to run while everything is counted; its exit status is passed on
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
+    #[command(flatten)]
+    on: OnHost,
 }
 
 /// The options in force.
@@ -122,6 +125,9 @@ fn irq_entry(text: &str) -> Result<f64, String> {
 impl StealCommand {
     /// Counts and prints.
     pub fn run(self) -> Outcome {
+        if self.on.is_given() {
+            return self.on.run();
+        }
         let window = Duration::from_nanos(self.duration.map_or(5_000_000_000, |d| d.0));
         if window < Duration::from_millis(10) {
             return Err(Failure::usage("--duration must be at least 10ms"));

@@ -17,6 +17,7 @@ use rxpath_host::thread;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::cmd::on_host::OnHost;
 use crate::cmd::scope::{ScopeArgs, gone};
 use crate::cmd::values::Wait;
 use crate::exit::{Exit, Failure, Outcome};
@@ -82,6 +83,8 @@ pub struct TraceCommand {
     top: usize,
     #[command(flatten)]
     format: FormatArgs,
+    #[command(flatten)]
+    on: OnHost,
 }
 
 /// The options in force.
@@ -114,6 +117,9 @@ pub struct TraceResult {
 impl TraceCommand {
     /// Traces and prints.
     pub fn run(self) -> Outcome {
+        if self.on.is_given() {
+            return self.on.run();
+        }
         let window = Duration::from_nanos(self.duration.0);
         if window < Duration::from_millis(10) {
             return Err(Failure::usage("--duration must be at least 10ms"));

@@ -1,6 +1,7 @@
-//! `rxpath tune`: plan, apply, confirm, verify, undo, status.
+//! `rxpath tune`: plan, apply, confirm, verify, undo, status, auto.
 
 mod apply;
+mod auto;
 mod confirm;
 mod plan;
 mod predicted;
@@ -45,6 +46,8 @@ enum What {
     Verify(verify::VerifyCommand),
     /// Restore the old values, last change first
     Undo(undo::UndoCommand),
+    /// Find the settings that help a scenario in the lab, and show that they do
+    Auto(Box<auto::AutoCommand>),
     /// List the changes that may be in force
     Status(status::StatusCommand),
     #[command(hide = true)]
@@ -60,6 +63,7 @@ impl TuneCommand {
             What::Confirm(args) => args.run(),
             What::Verify(args) => args.run(),
             What::Undo(args) => args.run(),
+            What::Auto(args) => args.run(),
             What::Status(args) => args.run(),
             What::Watchdog(args) => args.run(),
         }

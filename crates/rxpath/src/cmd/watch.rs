@@ -10,6 +10,7 @@ use rxpath_host::Root;
 use rxpath_lab::watch::{Options, Watcher};
 use rxpath_record::watch::{Frame, Recorded, Settings, head_line, parse, tail_line};
 
+use crate::cmd::on_host::OnHost;
 use crate::cmd::scope::ScopeArgs;
 use crate::cmd::values::Wait;
 use crate::exit::{Exit, Failure, Outcome};
@@ -54,11 +55,16 @@ pub struct WatchCommand {
     scope: ScopeArgs,
     #[command(flatten)]
     format: FormatArgs,
+    #[command(flatten)]
+    on: OnHost,
 }
 
 impl WatchCommand {
     /// Runs the command.
     pub fn run(self) -> Outcome {
+        if self.on.is_given() {
+            return self.on.run();
+        }
         if !(SHORTEST..=LONGEST).contains(&self.interval) {
             return Err(Failure::usage(format!(
                 "--interval {}: {SHORTEST} to {LONGEST}",

@@ -90,6 +90,9 @@ fn known(reader: &Reader<'_>, side: &Side) -> Result<(), FileError> {
 
 /// Frames go to a device that has addresses, and those of XDP programs only to a veth end with NAPI.
 pub(super) fn path(reader: &Reader<'_>, topology: Topology, lab: &Lab) -> Result<(), FileError> {
+    if topology == Topology::Hosts {
+        return Ok(());
+    }
     for side in [&SENDER, &RECEIVER] {
         let Some(name) = side.bypass(reader) else { continue };
         if topology == Topology::Local {

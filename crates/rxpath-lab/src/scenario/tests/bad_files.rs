@@ -181,7 +181,7 @@ fn each_error_names_its_line_and_what_would_be_right() {
         ),
         (
             "[[variant]]\nname = \"a\"\ntrials.seed = 1",
-            "t.toml:4: a variant has no key `trials`; keys known here: name, what, from, topology, lab, background, observe, serve, load",
+            "t.toml:4: a variant has no key `trials`; keys known here: name, what, from, topology, lab, tune, background, observe, serve, load",
         ),
         (
             "[[variant]]\nname = \"fast\"\n[[variant]]\nname = \"slow\"\n[[compare]]\nvariant = \"slw\"",
@@ -205,7 +205,7 @@ fn each_error_names_its_line_and_what_would_be_right() {
         ),
         (
             "[sweep]\ntrials.seed = [4]",
-            "t.toml:3: `trials.seed` cannot be swept; sweep a key of lab, background, serve or load: serve.batch",
+            "t.toml:3: `trials.seed` cannot be swept; sweep a key of lab, tune, background, serve or load: serve.batch",
         ),
         (
             "[sweep]\nserve.batch = [4, 4]",
@@ -225,7 +225,7 @@ fn each_error_names_its_line_and_what_would_be_right() {
         ),
         (
             "x = 1979-05-27",
-            "t.toml:2: a scenario has no key `x`; keys known here: name, question, expected, hidden, figure, topology, lab, background, observe, serve, load, variant, sweep, compare, trials",
+            "t.toml:2: a scenario has no key `x`; keys known here: name, question, expected, hidden, figure, topology, lab, tune, background, observe, serve, load, variant, sweep, compare, trials",
         ),
         (
             "[serve\n",

@@ -37,7 +37,7 @@ pub(super) fn compose(
     let workers = sides(raw);
     let (load, serve) = workers.seen(raw, spans);
     let evidence = gather(&EvidenceInput {
-        between: &raw.between,
+        window: &raw.window,
         load,
         serve,
         served: None,
@@ -88,11 +88,11 @@ fn polling(variant: &Variant) -> Vec<Side> {
 
 /// Segments per second of the window from the load's side to the server's: sent, and seen by its IP.
 fn rates(input: &SegmentInput, raw: &Measurements) -> [f64; 2] {
-    let seconds = raw.between.seconds();
+    let seconds = raw.window.between.seconds();
     if seconds <= 0.0 {
         return [0.0; 2];
     }
-    segments_between(input, &raw.window_moved).map(|segments| segments.max(0) as f64 / seconds)
+    segments_between(input, &raw.window.moved).map(|segments| segments.max(0) as f64 / seconds)
 }
 
 /// Retransmitted segments of both sides as a share of those sent first.
@@ -170,7 +170,7 @@ pub(super) fn metrics(
     } else {
         transactions(evidence, raw, spans, all);
     }
-    if let Some(ratio) = retransmitted(&raw.window_moved) {
+    if let Some(ratio) = retransmitted(&raw.window.moved) {
         all.insert("retransmitted_ratio".into(), ratio);
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn compose(
     let workers = sides(raw);
     let (load, serve) = workers.seen(raw, spans);
     let evidence = gather(&EvidenceInput {
-        between: &raw.between,
+        window: &raw.window,
         load,
         serve,
         served: served.map(|serve| (serve, raw.serve.lines.as_slice())),

@@ -132,7 +132,7 @@ impl PlanCommand {
                 .map_err(Failure::usage_of)?;
         }
         let written = match persist {
-            Some((home, dir)) => self.persist_to(&plan, home, &dir)?,
+            Some((home, dir)) => persist_to(&plan, (home, &dir), self.match_by.into())?,
             None => Vec::new(),
         };
         let predictions = base.map(|base| expected(&plan, &base));
@@ -173,31 +173,6 @@ impl PlanCommand {
         Ok((requests, left_out))
     }
 
-    fn persist_to(&self, plan: &Plan, home: Home, dir: &Path) -> Result<Vec<String>, Failure> {
-        let devices = plan.steps.iter().filter_map(|step| step.set.device());
-        let matching = Matching::of(&Root::host(), self.match_by.into(), devices);
-        let (drafts, left) = drafts(plan, home, &matching);
-        std::fs::create_dir_all(dir)
-            .with_context(|| format!("cannot create {}", dir.display()))
-            .map_err(Failure::usage_of)?;
-        let mut lines = Vec::new();
-        for draft in drafts {
-            let path = dir.join(&draft.name);
-            std::fs::write(&path, &draft.text)
-                .with_context(|| format!("cannot write {}", path.display()))
-                .map_err(Failure::usage_of)?;
-            lines.push(format!(
-                "draft written: {}; review it, then install it as {}",
-                path.display(),
-                draft.place
-            ));
-        }
-        lines.extend(
-            left.iter().map(|left| format!("not in the draft: {}: {}", left.what, left.why)),
-        );
-        Ok(lines)
-    }
-
     fn print(&self, planned: &Planned, written: &[String]) -> anyhow::Result<()> {
         let Planned { plan, predictions } = planned;
         if plan.steps.is_empty() {
@@ -224,6 +199,34 @@ impl PlanCommand {
     }
 }
 
+/// Drafts files that keep a plan after a reboot, and says which and what is not in them.
+pub(super) fn persist_to(
+    plan: &Plan,
+    (home, dir): (Home, &Path),
+    match_by: MatchBy,
+) -> Result<Vec<String>, Failure> {
+    let devices = plan.steps.iter().filter_map(|step| step.set.device());
+    let matching = Matching::of(&Root::host(), match_by, devices);
+    let (drafts, left) = drafts(plan, home, &matching);
+    std::fs::create_dir_all(dir)
+        .with_context(|| format!("cannot create {}", dir.display()))
+        .map_err(Failure::usage_of)?;
+    let mut lines = Vec::new();
+    for draft in drafts {
+        let path = dir.join(&draft.name);
+        std::fs::write(&path, &draft.text)
+            .with_context(|| format!("cannot write {}", path.display()))
+            .map_err(Failure::usage_of)?;
+        lines.push(format!(
+            "draft written: {}; review it, then install it as {}",
+            path.display(),
+            draft.place
+        ));
+    }
+    lines.extend(left.iter().map(|left| format!("not in the draft: {}: {}", left.what, left.why)));
+    Ok(lines)
+}
+
 /// A manually requested setting that cannot be a step is a usage error. If the plan has other steps, the plan is only a
 /// part of the request.
 fn verdict(requests: &[Request], plan: &Plan) -> Exit {
@@ -237,7 +240,8 @@ fn verdict(requests: &[Request], plan: &Plan) -> Exit {
     }
 }
 
-fn persist_kind(words: &[String]) -> Result<(Home, PathBuf), Failure> {
+/// The kind and the directory of `--persist`.
+pub(super) fn persist_kind(words: &[String]) -> Result<(Home, PathBuf), Failure> {
     let [kind, dir] = words else { return Err(Failure::usage("--persist takes KIND and DIR")) };
     let kind = Kind::from_str(kind, false).map_err(|_| {
         Failure::usage(format!("--persist {kind}: no such kind of file"))

@@ -4,16 +4,22 @@
 //! Each step is simulated alone, from its old value to its new one, on a base that the user names: a measured run with
 //! this host's calibration, or a parameter file. If the simulator lacks a step's setting, the step says so.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use rxpath_host::pairs::Pairs;
 use rxpath_host::sysfs::device::parse_mask;
 use rxpath_host::{Group, Target};
+use rxpath_lab::scenario::spec::Variant;
+use rxpath_lab::testbed::tuned::knob;
+use rxpath_model::calibration::Calibration;
+use rxpath_record::manifest::Trial;
 use rxpath_tune::plan::{Plan, Step};
 use rxpath_tune::rules;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::cmd::model::predict;
 use crate::cmd::model::what_if::Base;
 
 /// A plan, with the expected effect of each step if requested.
@@ -93,6 +99,34 @@ fn both(base: &Base, before: &[String], after: &[String]) -> Result<Vec<Moved>, 
         Some(Moved { metric: (*metric).to_owned(), before, after })
     };
     Ok(TOLD.iter().filter_map(moved).collect())
+}
+
+/// The ratio of a metric that the model predicts for a measured trial with these keys of its scenario set; `None` where
+/// the simulator lacks one of them or the metric.
+pub fn ratio_with(
+    variant: &Variant,
+    trial: &Trial,
+    calibration: &Calibration,
+    keys: &[String],
+    metric: &str,
+) -> Option<f64> {
+    let mut values = predict::values(variant, &[trial], calibration, &BTreeMap::new()).ok()?;
+    let before = *predict::figures(&values).ok()?.get(metric)?;
+    for key in keys {
+        let (name, value) = key.split_once('=')?;
+        let own = match name {
+            "serve.rcvbuf" => vec![format!("socket.rcvbuf={value}")],
+            "serve.batch" => vec![format!("reader.batch={value}")],
+            _ => {
+                let knob = knob(name.strip_prefix("tune.receiver.")?).ok()?;
+                let part = knob.part.map_or_else(String::new, |part| format!("{part}="));
+                sets(&knob.target, &format!("{part}{value}")).ok()?
+            }
+        };
+        own.iter().try_for_each(|set| values.set(set)).ok()?;
+    }
+    let after = *predict::figures(&values).ok()?.get(metric)?;
+    (before > 0.0 && after > 0.0).then(|| after / before)
 }
 
 /// A setting's value as the simulator's parameters.

@@ -13,6 +13,7 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::auto::shown::{AutoAnswer, AutoSettings};
 use super::confirm::Confirmed;
 use super::predicted::{Expected, Planned};
 use super::status::Status;
@@ -216,9 +217,10 @@ pub fn plan_lines(plan: &Plan, expected: &[Expected]) -> Vec<String> {
 }
 
 /// The schemas of this output.
-pub fn schemas() -> [(&'static str, Schema); 6] {
+pub fn schemas() -> [(&'static str, Schema); 7] {
     [
         ("tune-plan", schema_for!(Envelope<Value, Planned>)),
+        ("tune-auto", schema_for!(Envelope<AutoSettings, AutoAnswer>)),
         ("tune-apply", schema_for!(Envelope<Value, ApplyResult>)),
         ("tune-undo", schema_for!(Envelope<Value, Vec<ShownUndo>>)),
         ("tune-verify", schema_for!(Envelope<Value, Vec<Verified>>)),

@@ -1,0 +1,12 @@
+//! One host of an experiment between hosts: the process that runs there, and the coordinator's end of its pipe.
+//!
+//! An endpoint starts this program's workloads on its host, reads the host's counters and CPU time, and measures the
+//! window at instants that it was given ahead. It ends with its input: nothing stays behind on the host.
+
+pub mod client;
+pub mod clock;
+mod counting;
+mod outlet;
+mod programs;
+pub mod server;
+pub mod wire;

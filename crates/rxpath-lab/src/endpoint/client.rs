@@ -1,0 +1,445 @@
+//! The coordinator's end of an endpoint's pipe: requests, their answers, and the programs that run there.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, BufRead, BufReader, PipeWriter, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::clock::{ClockBounds, EXCHANGES, Exchange};
+use super::programs::locked;
+use super::wire::{Ask, ClockPair, LEASE_MS, LONGEST_LINE, MARKER, Request, Said, TICK_MS};
+use crate::clock::{HostClock, monotonic_ns};
+use crate::error::LabError;
+use crate::testbed::started::{Process, Started};
+
+/// How long a request may take that only reads or starts something.
+pub const PROMPT: Duration = Duration::from_secs(10);
+/// How long an endpoint may take to end after its input.
+const END_LIMIT: Duration = Duration::from_secs(5);
+/// Output before the marker that is kept: a login shell's greeting.
+const NOISE_BYTES: usize = 64 << 10;
+/// Lines of standard error that are kept.
+const LAST_WORDS: usize = 20;
+
+/// A connected endpoint. Dropping it ends the endpoint and what runs there.
+pub struct Client {
+    shared: Arc<Shared>,
+    transport: Mutex<Child>,
+    next_request: AtomicU64,
+    next_program: AtomicU32,
+}
+
+struct Shared {
+    alias: String,
+    stdin: Mutex<Option<ChildStdin>>,
+    waiting: Mutex<BTreeMap<u64, SyncSender<Result<Value, String>>>>,
+    programs: Mutex<BTreeMap<u32, Remote>>,
+    heard_ns: AtomicU64,
+    /// Why the host is lost, once it is.
+    lost: Mutex<Option<String>>,
+    /// What came before the marker, and what the transport said on its standard error.
+    noise: Mutex<String>,
+    last_words: Mutex<VecDeque<String>>,
+}
+
+/// A program that runs there.
+struct Remote {
+    stdout: PipeWriter,
+    stderr: PipeWriter,
+    end: Arc<End>,
+}
+
+/// The end of a program, once it came.
+#[derive(Default)]
+struct End {
+    ending: Mutex<Option<Ending>>,
+    changed: Condvar,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy)]
+enum Ending {
+    /// With this wait status.
+    Status(ExitStatus),
+    /// Unknown: its host was lost.
+    Lost,
+}
+
+/// A request whose answer comes later.
+pub struct PendingAnswer {
+    shared: Arc<Shared>,
+    answer: Receiver<Result<Value, String>>,
+}
+
+/// What an endpoint that did not start left behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoStart {
+    /// What its shell printed before the marker should have come.
+    pub printed: String,
+    /// The last lines of its standard error.
+    pub last_words: String,
+    /// How its transport ended; `None` if it did not.
+    pub status: Option<i32>,
+}
+
+impl Client {
+    /// Starts `transport`, whose standard input and output are the endpoint's, and waits for the endpoint.
+    ///
+    /// # Errors
+    /// [`NoStart`] if the marker did not come within `limit`.
+    pub fn start(
+        alias: &str,
+        mut transport: Command,
+        limit: Duration,
+    ) -> Result<Result<Self, NoStart>, LabError> {
+        transport.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let path = transport.get_program().into();
+        let mut child = transport.spawn().map_err(|source| LabError::Start { path, source })?;
+        let shared = Arc::new(Shared {
+            alias: alias.to_owned(),
+            stdin: Mutex::new(child.stdin.take()),
+            waiting: Mutex::default(),
+            programs: Mutex::default(),
+            heard_ns: AtomicU64::new(monotonic_ns()),
+            lost: Mutex::default(),
+            noise: Mutex::default(),
+            last_words: Mutex::default(),
+        });
+        let (say_ready, ready) = sync_channel(1);
+        if let Some(stdout) = child.stdout.take() {
+            let shared = Arc::clone(&shared);
+            std::thread::spawn(move || shared.listen(stdout, &say_ready));
+        }
+        let stderr = child.stderr.take().map(|stderr| {
+            let shared = Arc::clone(&shared);
+            std::thread::spawn(move || shared.remember(stderr))
+        });
+        let client = Self {
+            shared,
+            transport: Mutex::new(child),
+            next_request: AtomicU64::new(1),
+            next_program: AtomicU32::new(1),
+        };
+        if ready.recv_timeout(limit).is_ok() {
+            client.keep_alive();
+            return Ok(Ok(client));
+        }
+        let status = client.end();
+        if let Some(reader) = stderr.filter(|_| status.is_some()) {
+            let _ = reader.join();
+        }
+        let printed = locked(&client.shared.noise).trim().to_owned();
+        Ok(Err(NoStart { printed, last_words: client.shared.words(), status }))
+    }
+
+    /// The host's name in this experiment.
+    pub fn alias(&self) -> &str {
+        &self.shared.alias
+    }
+
+    /// Shows the endpoint each second that its coordinator lives, and takes a host that shows nothing for lost.
+    fn keep_alive(&self) {
+        let shared = Arc::downgrade(&self.shared);
+        std::thread::spawn(move || {
+            loop {
+                // why: the pace of the signs of life.
+                std::thread::sleep(Duration::from_millis(TICK_MS));
+                let Some(shared) = shared.upgrade() else { return };
+                let silent_ns =
+                    monotonic_ns().saturating_sub(shared.heard_ns.load(Ordering::Relaxed));
+                if silent_ns > LEASE_MS * 1_000_000 {
+                    let text = format!("it showed no sign of life for {} s", LEASE_MS / 1_000);
+                    return shared.lose(text);
+                }
+                if shared.send(&Request { id: 0, ask: Ask::Tick }).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    /// [`LabError::OnHost`] with what the endpoint says; [`LabError::Lost`] if there is no answer within `limit`.
+    pub fn ask<T: DeserializeOwned>(&self, ask: Ask, limit: Duration) -> Result<T, LabError> {
+        self.begin(ask)?.wait(limit)
+    }
+
+    /// Asks; the answer is waited for later.
+    pub fn begin(&self, ask: Ask) -> Result<PendingAnswer, LabError> {
+        let id = self.next_request.fetch_add(1, Ordering::Relaxed);
+        let (answered, answer) = sync_channel(1);
+        locked(&self.shared.waiting).insert(id, answered);
+        self.shared.send(&Request { id, ask })?;
+        Ok(PendingAnswer { shared: Arc::clone(&self.shared), answer })
+    }
+
+    /// Measures how far the host's clock is ahead, by exchanges over this pipe.
+    pub fn clock(&self) -> Result<ClockBounds, LabError> {
+        let mut exchanges = Vec::with_capacity(EXCHANGES as usize);
+        for _ in 0..EXCHANGES {
+            let asked_ns = monotonic_ns();
+            let there: ClockPair = self.ask(Ask::Clock, PROMPT)?;
+            exchanges.push(Exchange { asked_ns, there, back_ns: monotonic_ns() });
+        }
+        ClockBounds::of(&exchanges).ok_or_else(|| LabError::OnHost {
+            host: self.alias().to_owned(),
+            text: "its clock jumped while it was compared".into(),
+        })
+    }
+
+    /// Starts a workload of this program there.
+    pub fn launch(
+        self: &Arc<Self>,
+        words: Vec<String>,
+        host: String,
+        clock: HostClock,
+    ) -> Result<Started, LabError> {
+        let pipe = || io::pipe().map_err(|error| LabError::io("make a pipe", error));
+        let ((from_stdout, stdout), (from_stderr, stderr)) = (pipe()?, pipe()?);
+        let number = self.next_program.fetch_add(1, Ordering::Relaxed);
+        let end = Arc::<End>::default();
+        // Before the program can say anything.
+        locked(&self.shared.programs)
+            .insert(number, Remote { stdout, stderr, end: Arc::clone(&end) });
+        let launched = self.ask(Ask::Launch { program: number, words, host }, PROMPT);
+        if launched.is_err() {
+            locked(&self.shared.programs).remove(&number);
+        }
+        let program = Program { client: Arc::clone(self), number, pid: launched?, end };
+        let orders = Orders { client: Arc::clone(self), program: number, line: Vec::new() };
+        Ok(Started {
+            stdin: Some(Box::new(orders)),
+            stdout: Some(Box::new(from_stdout)),
+            stderr: Some(Box::new(from_stderr)),
+            process: Box::new(program),
+            clock,
+        })
+    }
+
+    /// Closes the endpoint's input and waits for the end of the transport; ends that by force if it does not come.
+    fn end(&self) -> Option<i32> {
+        *locked(&self.shared.stdin) = None;
+        let mut child = locked(&self.transport);
+        let deadline = Instant::now() + END_LIMIT;
+        while Instant::now() < deadline {
+            if let Ok(Some(status)) = child.try_wait() {
+                return status.code();
+            }
+            // why: waits for the exit of a child with a deadline; there is no wait call with a time limit.
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+        None
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl PendingAnswer {
+    /// Waits for the answer.
+    pub fn wait<T: DeserializeOwned>(self, limit: Duration) -> Result<T, LabError> {
+        let host = || self.shared.alias.clone();
+        match self.answer.recv_timeout(limit) {
+            Ok(Ok(value)) => serde_json::from_value(value).map_err(|error| LabError::OnHost {
+                host: host(),
+                text: format!("its answer is not understood: {error}"),
+            }),
+            Ok(Err(text)) => Err(LabError::OnHost { host: host(), text }),
+            Err(RecvTimeoutError::Disconnected) => Err(self.shared.lost_error()),
+            Err(RecvTimeoutError::Timeout) => Err(LabError::Lost {
+                host: host(),
+                why: format!("no answer within {} s", limit.as_secs()),
+                last_words: self.shared.words(),
+            }),
+        }
+    }
+}
+
+impl Shared {
+    fn send(&self, request: &Request) -> Result<(), LabError> {
+        let text = serde_json::to_string(request).map_err(|error| LabError::Internal {
+            what: format!("a request cannot be written as JSON: {error}"),
+        })?;
+        let mut stdin = locked(&self.stdin);
+        let sent = stdin.as_mut().map(|pipe| writeln!(pipe, "{text}").and_then(|()| pipe.flush()));
+        match sent {
+            Some(Ok(())) => Ok(()),
+            _ => Err(self.lost_error()),
+        }
+    }
+
+    fn listen(&self, stdout: impl Read, ready: &SyncSender<()>) {
+        let mut from = BufReader::new(stdout);
+        let mut bytes = Vec::new();
+        let mut is_ready = false;
+        while matches!(
+            from.by_ref().take(LONGEST_LINE as u64).read_until(b'\n', &mut bytes),
+            Ok(1..)
+        ) {
+            let line = String::from_utf8_lossy(&bytes);
+            let line = line.trim_end_matches(['\n', '\r']);
+            if is_ready {
+                self.heard_ns.store(monotonic_ns(), Ordering::Relaxed);
+                self.hear(line);
+            } else if line == MARKER {
+                is_ready = true;
+                let _ = ready.send(());
+            } else {
+                let mut noise = locked(&self.noise);
+                if noise.len() < NOISE_BYTES {
+                    noise.push_str(line);
+                    noise.push('\n');
+                }
+            }
+            bytes.clear();
+        }
+        self.lose("its connection ended".into());
+    }
+
+    fn hear(&self, line: &str) {
+        let Ok(said) = serde_json::from_str::<Said>(line) else { return };
+        match said {
+            Said::Tick => {}
+            Said::Answer { id, ok } => self.answered(id, Ok(ok)),
+            Said::Failure { id, text } => self.answered(id, Err(text)),
+            Said::Out { program, line } => self.print(program, &line, |it| &mut it.stdout),
+            Said::Err { program, line } => self.print(program, &line, |it| &mut it.stderr),
+            Said::Exit { program, status } => {
+                // Its pipes close with it.
+                if let Some(remote) = locked(&self.programs).remove(&program) {
+                    remote.end.set(Ending::Status(ExitStatus::from_raw(status)));
+                }
+            }
+        }
+    }
+
+    fn answered(&self, id: u64, answer: Result<Value, String>) {
+        if let Some(waiting) = locked(&self.waiting).remove(&id) {
+            let _ = waiting.send(answer);
+        }
+    }
+
+    fn print(&self, program: u32, line: &str, to: impl Fn(&mut Remote) -> &mut PipeWriter) {
+        if let Some(remote) = locked(&self.programs).get_mut(&program) {
+            // Nobody reads it any more: no loss.
+            let _ = writeln!(to(remote), "{line}");
+        }
+    }
+
+    /// Ends every wait: the host does not answer any more.
+    fn lose(&self, why: String) {
+        locked(&self.lost).get_or_insert(why);
+        *locked(&self.stdin) = None;
+        locked(&self.waiting).clear();
+        for (_, remote) in std::mem::take(&mut *locked(&self.programs)) {
+            remote.end.set(Ending::Lost);
+        }
+    }
+
+    fn lost_error(&self) -> LabError {
+        let why = locked(&self.lost).clone().unwrap_or_else(|| "its connection ended".into());
+        LabError::Lost { host: self.alias.clone(), why, last_words: self.words() }
+    }
+
+    fn remember(&self, stderr: impl Read) {
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            let mut kept = locked(&self.last_words);
+            if kept.len() == LAST_WORDS {
+                kept.pop_front();
+            }
+            kept.push_back(line.trim_end().to_owned());
+        }
+    }
+
+    fn words(&self) -> String {
+        locked(&self.last_words).iter().cloned().collect::<Vec<_>>().join(" | ")
+    }
+}
+
+impl End {
+    fn set(&self, ending: Ending) {
+        locked(&self.ending).get_or_insert(ending);
+        self.changed.notify_all();
+    }
+}
+
+/// The standard input of a program there, line by line.
+struct Orders {
+    client: Arc<Client>,
+    program: u32,
+    line: Vec<u8>,
+}
+
+impl Write for Orders {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.line.extend_from_slice(bytes);
+        while let Some(end) = self.line.iter().position(|byte| *byte == b'\n') {
+            let rest = self.line.split_off(end + 1);
+            let line = std::mem::replace(&mut self.line, rest);
+            let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+            let ask = Ask::Order { program: self.program, line };
+            self.client.ask::<Value>(ask, PROMPT).map_err(io::Error::other)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Orders {
+    fn drop(&mut self) {
+        let _ = self.client.begin(Ask::Hangup { program: self.program });
+    }
+}
+
+/// A program there.
+struct Program {
+    client: Arc<Client>,
+    number: u32,
+    pid: u32,
+    end: Arc<End>,
+}
+
+impl Process for Program {
+    fn id(&self) -> u32 {
+        self.pid
+    }
+
+    fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        match *locked(&self.end.ending) {
+            None => Ok(None),
+            Some(Ending::Status(status)) => Ok(Some(status)),
+            Some(Ending::Lost) => Err(io::Error::other(self.client.shared.lost_error())),
+        }
+    }
+
+    fn interrupt(&mut self) {
+        let _ = self.client.begin(Ask::Interrupt { program: self.number });
+    }
+
+    fn kill(&mut self) {
+        let _ = self.client.begin(Ask::Kill { program: self.number });
+    }
+
+    fn wait(&mut self) {
+        let ended = locked(&self.end.ending);
+        // A host that does not report the end is lost, and what ran there ends by its own lease.
+        let _ = self.end.changed.wait_timeout_while(ended, END_LIMIT, |ending| ending.is_none());
+    }
+}

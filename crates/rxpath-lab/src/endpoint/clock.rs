@@ -1,0 +1,123 @@
+//! How far the clock of another host is ahead: an interval that holds the truth, not an estimate.
+//!
+//! An exchange has four instants: asked and came back on the clock here, got and answered on the clock there. Whatever
+//! the two directions took, the host's clock is ahead by at least `answered - back` and at most `got - asked`. Several
+//! exchanges intersect; the quickest one decides. An estimate from half the round trip would be wrong by half of the
+//! difference of the two directions, and could not know it.
+
+use super::wire::ClockPair;
+use crate::clock::HostClock;
+
+/// Exchanges of one measurement.
+pub const EXCHANGES: u32 = 64;
+/// How far two clocks may drift apart between the exchanges of one measurement: 600 ppm, more than the 500 ppm to which
+/// the kernel limits NTP's frequency correction (`MAXFREQ`, include/linux/timex.h).
+const DRIFT_PPM: u64 = 600;
+
+/// One exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// When the question was sent, of the clock here. **Unit** ns.
+    pub asked_ns: u64,
+    /// The host's readings.
+    pub there: ClockPair,
+    /// When the answer was read, of the clock here. **Unit** ns.
+    pub back_ns: u64,
+}
+
+/// An interval of the difference of two clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockBounds {
+    /// The host's clock is ahead by this at least. **Unit** ns.
+    pub least_ns: i64,
+    /// And by this at most. **Unit** ns.
+    pub most_ns: i64,
+    /// The shortest round trip of the exchanges. **Unit** ns.
+    pub round_trip_ns: u64,
+}
+
+impl ClockBounds {
+    /// What all exchanges allow; `None` without exchanges, or if they contradict each other: a clock jumped.
+    pub fn of(exchanges: &[Exchange]) -> Option<Self> {
+        let middle_ns = exchanges.get(exchanges.len() / 2)?.asked_ns;
+        let mut bounds = Self { least_ns: i64::MIN, most_ns: i64::MAX, round_trip_ns: u64::MAX };
+        for exchange in exchanges {
+            let slack = (exchange.asked_ns.abs_diff(middle_ns) * DRIFT_PPM / 1_000_000) as i64;
+            let Exchange { asked_ns, there, back_ns } = *exchange;
+            let least = there.answered_ns as i64 - back_ns as i64 - slack;
+            let most = there.got_ns as i64 - asked_ns as i64 + slack;
+            let there_ns = there.answered_ns.saturating_sub(there.got_ns);
+            let round_trip = back_ns.saturating_sub(asked_ns).saturating_sub(there_ns);
+            bounds = Self {
+                least_ns: bounds.least_ns.max(least),
+                most_ns: bounds.most_ns.min(most),
+                round_trip_ns: bounds.round_trip_ns.min(round_trip),
+            };
+        }
+        (bounds.least_ns <= bounds.most_ns).then_some(bounds)
+    }
+
+    /// The middle of the interval.
+    pub fn clock(self) -> HostClock {
+        HostClock { ahead_ns: self.least_ns + (self.most_ns - self.least_ns) / 2 }
+    }
+
+    /// How far the middle may be wrong. **Unit** ns.
+    pub fn error_ns(self) -> u64 {
+        (self.most_ns - self.least_ns).unsigned_abs().div_ceil(2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn exchange(asked_ns: u64, ahead_ns: i64, [out, work, back]: [u64; 3]) -> Exchange {
+        let there = |here: u64| here.saturating_add_signed(ahead_ns);
+        let (got, answered) = (asked_ns + out, asked_ns + out + work);
+        let there = ClockPair { got_ns: there(got), answered_ns: there(answered) };
+        Exchange { asked_ns, there, back_ns: answered + back }
+    }
+
+    #[test]
+    fn an_asymmetric_path_widens_the_interval_and_does_not_move_it_off_the_truth() {
+        let ahead = 86_400_000_000_000;
+        let slow_back = exchange(1_000_000_000, ahead, [1_000_000, 10_000, 5_000_000]);
+        let bounds = ClockBounds::of(&[slow_back]).unwrap();
+        assert_eq!((bounds.least_ns, bounds.most_ns), (ahead - 5_000_000, ahead + 1_000_000));
+        assert_eq!((bounds.error_ns(), bounds.round_trip_ns), (3_000_000, 6_000_000));
+        // The midpoint of the round trip would be wrong by 2 ms.
+        assert_eq!(bounds.clock().ahead_ns, ahead - 2_000_000);
+    }
+
+    #[test]
+    fn a_jump_is_a_contradiction() {
+        let all = [exchange(0, 5_000_000, [10, 10, 10]), exchange(1_000, 9_000_000, [10, 10, 10])];
+        assert_eq!(ClockBounds::of(&all), None);
+        assert_eq!(ClockBounds::of(&[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_truth_is_inside_whatever_the_paths_did(
+            ahead in -1_000_000_000_000i64..1_000_000_000_000,
+            drift_ppm in -500i64..500,
+            paths in proptest::collection::vec([0u64..10_000_000, 0..100_000, 0..10_000_000], 1..70),
+        ) {
+            let start = 2_000_000_000_000u64;
+            let step = 10_000_000;
+            let middle = paths.len() as i64 / 2 * step;
+            let all: Vec<Exchange> = paths.iter().zip(0..).map(|(path, i)| {
+                let at = i * step;
+                exchange(start + at as u64, ahead + (at - middle) * drift_ppm / 1_000_000, *path)
+            }).collect();
+            let bounds = ClockBounds::of(&all).unwrap();
+            // Drift within an exchange of 20 ms: 10 us at 500 ppm is not modelled by the maker of exchanges.
+            prop_assert!(bounds.least_ns <= ahead && ahead <= bounds.most_ns, "{bounds:?} {ahead}");
+            let quickest = paths.iter().map(|path| path[0] + path[2]).min().unwrap();
+            prop_assert_eq!(bounds.round_trip_ns, quickest);
+        }
+    }
+}

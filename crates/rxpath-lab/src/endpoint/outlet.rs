@@ -1,0 +1,73 @@
+//! The endpoint's standard output: one line at a time, and quiet while a window is measured.
+
+use std::io::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::wire::Said;
+
+/// Where an endpoint writes its lines.
+///
+/// A failed write means that the coordinator is gone; the end of the input says so too, and ends the endpoint.
+pub struct Outlet {
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    to: Box<dyn Write + Send>,
+    /// Lines of programs in a window: the link that is measured may be the one that carries them.
+    held: Option<Vec<Said>>,
+}
+
+impl Outlet {
+    /// An outlet.
+    pub fn new(to: Box<dyn Write + Send>) -> Self {
+        Self { inner: Mutex::new(Inner { to, held: None }) }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a line of text.
+    pub fn text(&self, line: &str) {
+        let mut inner = self.locked();
+        let _ = writeln!(inner.to, "{line}").and_then(|()| inner.to.flush());
+    }
+
+    /// Writes a line, or keeps it if it is of a program and a window is measured.
+    pub fn say(&self, said: Said) {
+        let mut inner = self.locked();
+        match (&mut inner.held, &said) {
+            (Some(held), Said::Out { .. } | Said::Err { .. }) => return held.push(said),
+            // A program that ends in a window voids it: no reason to wait for its end.
+            (Some(_), Said::Exit { .. }) => inner.release(),
+            _ => {}
+        }
+        inner.write(&said);
+    }
+
+    /// Keeps the lines of programs from now on.
+    pub fn hold(&self) {
+        self.locked().held.get_or_insert_default();
+    }
+
+    /// Writes what was kept, and keeps no more.
+    pub fn release(&self) {
+        self.locked().release();
+    }
+}
+
+impl Inner {
+    fn release(&mut self) {
+        for said in self.held.take().unwrap_or_default() {
+            self.write(&said);
+        }
+    }
+
+    fn write(&mut self, said: &Said) {
+        // A line that cannot be made is a defect of this program, and there is nobody else to report it to.
+        if let Ok(text) = serde_json::to_string(said) {
+            let _ = writeln!(self.to, "{text}").and_then(|()| self.to.flush());
+        }
+    }
+}

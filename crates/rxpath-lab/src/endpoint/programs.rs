@@ -1,0 +1,132 @@
+//! The workloads that an endpoint runs.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use nix::sys::signal::Signal;
+use rxpath_host::netns;
+use rxpath_load::engine::clock;
+
+use super::outlet::Outlet;
+use super::wire::Said;
+use crate::error::LabError;
+use crate::trial::unreaped::{signal_group, wait_for_end};
+
+/// All programs of an endpoint by their numbers. Dropping it ends them.
+pub struct Programs {
+    exe: PathBuf,
+    outlet: Arc<Outlet>,
+    running: BTreeMap<u32, Running>,
+}
+
+struct Running {
+    pid: u32,
+    stdin: Option<ChildStdin>,
+    /// Ends after the program's last line and its exit were said.
+    waiter: JoinHandle<()>,
+}
+
+impl Programs {
+    /// None yet; `exe` is this program.
+    pub fn new(exe: PathBuf, outlet: Arc<Outlet>) -> Self {
+        Self { exe, outlet, running: BTreeMap::new() }
+    }
+
+    /// Starts one. To be called by the main thread: the program dies with the thread that starts it.
+    pub fn launch(&mut self, program: u32, words: &[String], host: &str) -> Result<u32, LabError> {
+        let mut command = Command::new(&self.exe);
+        command.args(words).env(clock::HOST, host).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        netns::die_with_parent(&mut command);
+        let start = |source| LabError::Start { path: self.exe.clone(), source };
+        let mut child = command.spawn().map_err(start)?;
+        let (stdin, pid) = (child.stdin.take(), child.id());
+        let outlet = Arc::clone(&self.outlet);
+        let waiter = std::thread::spawn(move || follow(program, child, &outlet));
+        self.running.retain(|_, other| !other.waiter.is_finished());
+        self.running.insert(program, Running { pid, stdin, waiter });
+        Ok(pid)
+    }
+
+    /// Writes a line to its standard input.
+    pub fn order(&mut self, program: u32, line: &str) -> Result<(), LabError> {
+        let pipe = self.running.get_mut(&program).and_then(|it| it.stdin.as_mut());
+        let pipe = pipe.ok_or_else(|| LabError::Internal {
+            what: format!("program {program} takes no orders"),
+        })?;
+        writeln!(pipe, "{line}")
+            .and_then(|()| pipe.flush())
+            .map_err(|error| LabError::io("give an order to a workload", error))
+    }
+
+    /// Closes its standard input.
+    pub fn hang_up(&mut self, program: u32) {
+        if let Some(running) = self.running.get_mut(&program) {
+            running.stdin = None;
+        }
+    }
+
+    /// Sends a signal to it and what it started.
+    pub fn signal(&self, program: u32, signal: Signal) {
+        if let Some(running) = self.running.get(&program) {
+            running.signal(signal);
+        }
+    }
+}
+
+impl Running {
+    fn signal(&self, signal: Signal) {
+        // Its status is taken by the waiter alone, which ends right after.
+        if !self.waiter.is_finished() {
+            signal_group(self.pid, signal);
+        }
+    }
+}
+
+impl Drop for Programs {
+    fn drop(&mut self) {
+        for running in self.running.values() {
+            running.signal(Signal::SIGKILL);
+        }
+        for (_, running) in std::mem::take(&mut self.running) {
+            drop(running.stdin);
+            let _ = running.waiter.join();
+        }
+    }
+}
+
+/// Passes on what a program prints, and how it ended.
+fn follow(program: u32, mut child: Child, outlet: &Arc<Outlet>) {
+    let stderr = child.stderr.take().map(|pipe| {
+        let outlet = Arc::clone(outlet);
+        std::thread::spawn(move || lines(pipe, |line| outlet.say(Said::Err { program, line })))
+    });
+    if let Some(pipe) = child.stdout.take() {
+        lines(pipe, |line| outlet.say(Said::Out { program, line }));
+    }
+    wait_for_end(child.id());
+    if let Some(reader) = stderr {
+        let _ = reader.join();
+    }
+    let status = child.wait().map_or(0, ExitStatusExt::into_raw);
+    outlet.say(Said::Exit { program, status });
+}
+
+fn lines(pipe: impl Read, say: impl Fn(String)) {
+    let mut from = BufReader::new(pipe);
+    let mut bytes = Vec::new();
+    while matches!(from.read_until(b'\n', &mut bytes), Ok(1..)) {
+        say(String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned());
+        bytes.clear();
+    }
+}
+
+/// Locks what only short sections hold.
+pub fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,333 @@
+//! The endpoint: answers requests from its input until the input ends.
+//!
+//! It dies with its coordinator, however that ends: at the end of the input, or without a sign of life for the lease.
+//! Its programs die with it, even if it is killed.
+
+use std::io::{BufRead, Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, getuid};
+use rxpath_host::awake::Awake;
+use rxpath_host::lock::LabLock;
+use rxpath_host::netlink::{Netlink, QueueAsk};
+use rxpath_host::{HostError, Root, environment, owner, thread, topology};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::counting::Counting;
+use super::outlet::Outlet;
+use super::programs::Programs;
+use super::wire::{
+    Ask, ClockPair, DeviceFacts, Hello, LEASE_MS, LONGEST_LINE, MARKER, MeasuredWindow, Request,
+    RouteFacts, Said, SampleAsk, SampledQueues, TICK_MS, WindowAsk,
+};
+use crate::clock::monotonic_ns;
+use crate::error::LabError;
+use crate::scenario::HostShape;
+use crate::scenario::offers::Offers;
+use crate::scenario::power::Power;
+use crate::scenario::spec::Background as Spec;
+use crate::testbed::socket_drops;
+use crate::trial::background::{Alongside, Background};
+use crate::trial::observe::{Between, Mark, Ours};
+use crate::trial::phase;
+use crate::trial::sampler::{Sampler, Sampling, Target};
+
+/// What an endpoint is started with.
+pub struct Endpoint {
+    /// This program.
+    pub exe: PathBuf,
+    /// Its version.
+    pub version: &'static str,
+}
+
+/// Whatever of an endpoint lives from request to request.
+struct Host {
+    endpoint: Endpoint,
+    outlet: Arc<Outlet>,
+    programs: Programs,
+    sampler: Option<Sampler>,
+    awake: Option<Awake>,
+    background: Option<(Spec, Background)>,
+    lock: Option<LabLock>,
+}
+
+/// An answer now, or one that a thread gives later.
+enum Reply {
+    Now(Value),
+    Later,
+}
+
+impl Endpoint {
+    /// Serves until the input ends. To be called by the main thread: programs die with the thread that starts them.
+    ///
+    /// # Errors
+    /// If the input cannot be read, or holds a line that is too long.
+    pub fn serve(self, input: impl BufRead, output: Box<dyn Write + Send>) -> Result<(), LabError> {
+        let outlet = Arc::new(Outlet::new(output));
+        outlet.text(MARKER);
+        let heard_ns = Arc::new(AtomicU64::new(monotonic_ns()));
+        show_life(Arc::clone(&outlet));
+        watch_lease(Arc::clone(&heard_ns));
+        let programs = Programs::new(self.exe.clone(), Arc::clone(&outlet));
+        let mut host = Host {
+            endpoint: self,
+            outlet,
+            programs,
+            sampler: None,
+            awake: None,
+            background: None,
+            lock: None,
+        };
+        let mut input = input;
+        while let Some(line) = read_line(&mut input)? {
+            let got_ns = monotonic_ns();
+            heard_ns.store(got_ns, Ordering::Relaxed);
+            host.take(&line, got_ns);
+        }
+        Ok(())
+    }
+}
+
+/// The next line; `None` at the end of the input.
+fn read_line(input: &mut impl BufRead) -> Result<Option<String>, LabError> {
+    let mut line = String::new();
+    let read = input.by_ref().take(LONGEST_LINE as u64).read_line(&mut line);
+    match read.map_err(|error| LabError::io("read a request", error))? {
+        0 => Ok(None),
+        LONGEST_LINE => Err(LabError::Internal { what: "a request of 16 MiB".into() }),
+        _ => Ok(Some(line)),
+    }
+}
+
+/// A sign of life each second: a coordinator that hears none takes the host for lost.
+fn show_life(outlet: Arc<Outlet>) {
+    std::thread::spawn(move || {
+        loop {
+            // why: the pace of the signs of life.
+            std::thread::sleep(Duration::from_millis(TICK_MS));
+            outlet.say(Said::Tick);
+        }
+    });
+}
+
+/// Ends this process when nothing was heard for the lease: a connection may be cut without an end of the input.
+fn watch_lease(heard_ns: Arc<AtomicU64>) {
+    std::thread::spawn(move || {
+        loop {
+            // why: looks at the lease once a second.
+            std::thread::sleep(Duration::from_millis(TICK_MS));
+            let silent_ns = monotonic_ns().saturating_sub(heard_ns.load(Ordering::Relaxed));
+            if silent_ns > LEASE_MS * 1_000_000 {
+                // The main thread may wait for a pipe that nobody reads. Programs die with their parent.
+                let _ = kill(Pid::this(), Signal::SIGKILL);
+            }
+        }
+    });
+}
+
+impl Host {
+    fn take(&mut self, line: &str, got_ns: u64) {
+        let (id, answer) = match serde_json::from_str::<Request>(line) {
+            Ok(Request { ask: Ask::Tick, .. }) => return,
+            Ok(Request { id, ask }) => (id, self.answer(id, ask, got_ns)),
+            Err(error) => {
+                let text = format!("the request is not understood: {error}");
+                return self.outlet.say(Said::Failure { id: id_in(line), text });
+            }
+        };
+        match answer {
+            Ok(Reply::Later) => {}
+            Ok(Reply::Now(ok)) => self.outlet.say(Said::Answer { id, ok }),
+            Err(error) => self.outlet.say(Said::Failure { id, text: error.to_string() }),
+        }
+    }
+
+    fn answer(&mut self, id: u64, ask: Ask, got_ns: u64) -> Result<Reply, LabError> {
+        let done = Ok(Reply::Now(Value::Null));
+        match ask {
+            Ask::Tick => Ok(Reply::Later),
+            Ask::Hello { lock } => now(&self.hello(lock)?),
+            Ask::Clock => now(&ClockPair { got_ns, answered_ns: monotonic_ns() }),
+            Ask::Route { to } => now(&route(to)?),
+            Ask::Launch { program, words, host } => {
+                now(&self.programs.launch(program, &words, &host)?)
+            }
+            Ask::Order { program, line } => {
+                self.programs.order(program, &line)?;
+                done
+            }
+            Ask::Interrupt { program } => {
+                self.programs.signal(program, Signal::SIGINT);
+                done
+            }
+            Ask::Kill { program } => {
+                self.programs.signal(program, Signal::SIGKILL);
+                done
+            }
+            Ask::Hangup { program } => {
+                self.programs.hang_up(program);
+                done
+            }
+            Ask::Counters { device } => now(&Counting::open(&device)?.read()),
+            Ask::Rest { device, limit_ms } => {
+                let mut counting = Counting::open(&device)?;
+                Ok(self.later(id, move |_| Ok(counting.rest(Duration::from_millis(limit_ms)))))
+            }
+            Ask::Window(ask) => Ok(self.later(id, move |outlet| window(&ask, outlet))),
+            Ask::Sample(ask) => {
+                self.sampler = Some(sampler(ask)?);
+                done
+            }
+            Ask::Sampled => {
+                let running = self.sampler.take().map(Box::new);
+                let (samples, warning) = running.map_or((None, None), Sampling::finish);
+                now(&SampledQueues { samples, warning })
+            }
+            Ask::SocketDrops { port } => now(&socket_drops(&mut Netlink::sock_diag()?, port)?),
+            Ask::Background { load } => {
+                let running = Background::start(&load, None)?;
+                self.background = Some((load, running));
+                done
+            }
+            Ask::BackgroundPids => {
+                let pids =
+                    self.background.as_ref().map(|(_, running)| running.pids()).transpose()?;
+                now(&pids.unwrap_or_default())
+            }
+            Ask::BackgroundWarnings { reader, nice } => {
+                let said = self
+                    .background
+                    .as_mut()
+                    .map(|(load, running)| running.warnings(load, reader, nice));
+                now(&said.transpose()?.unwrap_or_default())
+            }
+            Ask::BackgroundEnd => {
+                self.background = None;
+                done
+            }
+            Ask::Awake { on } => {
+                self.awake = on.then(Awake::hold).transpose()?;
+                done
+            }
+        }
+    }
+
+    /// Answers from a thread of its own.
+    fn later<T: Serialize>(
+        &self,
+        id: u64,
+        work: impl FnOnce(&Outlet) -> Result<T, LabError> + Send + 'static,
+    ) -> Reply {
+        let outlet = Arc::clone(&self.outlet);
+        std::thread::spawn(move || {
+            let answer = work(&outlet).and_then(|found| json(&found));
+            outlet.say(match answer {
+                Ok(ok) => Said::Answer { id, ok },
+                Err(error) => Said::Failure { id, text: error.to_string() },
+            });
+        });
+        Reply::Later
+    }
+
+    fn hello(&mut self, lock: bool) -> Result<Hello, LabError> {
+        let root = Root::host();
+        let shape = HostShape::of(&topology::read(&root)?, &thread::allowed_cpus()?);
+        let mut not_locked = None;
+        if lock && self.lock.is_none() {
+            match LabLock::take(Duration::ZERO) {
+                Ok(taken) => self.lock = Some(taken),
+                Err(error) => not_locked = Some(error.to_string()),
+            }
+        }
+        Ok(Hello {
+            version: self.endpoint.version.into(),
+            pid: Pid::this().as_raw(),
+            boot_id: owner::boot_id()?,
+            uid: getuid().as_raw(),
+            shape: shape.with_power(Power::read(&root)).with_offers(Offers::read(&root)),
+            facts: environment::collect(&root),
+            devices: devices()?,
+            not_locked,
+        })
+    }
+}
+
+fn now(found: &impl Serialize) -> Result<Reply, LabError> {
+    json(found).map(Reply::Now)
+}
+
+fn json(found: &impl Serialize) -> Result<Value, LabError> {
+    serde_json::to_value(found).map_err(|error| LabError::Internal {
+        what: format!("an answer cannot be written as JSON: {error}"),
+    })
+}
+
+/// The number of a request that is not understood, so that its sender does not wait.
+fn id_in(line: &str) -> u64 {
+    let value: Option<Value> = serde_json::from_str(line).ok();
+    value.and_then(|value| value.get("id")?.as_u64()).unwrap_or(0)
+}
+
+fn devices() -> Result<Vec<DeviceFacts>, HostError> {
+    let mut route = Netlink::route()?;
+    let addresses = route.addresses()?;
+    let links = route.links()?.into_iter();
+    Ok(links
+        .map(|link| {
+            let of_device = addresses.iter().filter(|address| address.index == link.index);
+            DeviceFacts {
+                index: link.index,
+                mtu_bytes: link.mtu,
+                is_up: link.is_up() && link.carrier != Some(false),
+                addresses: of_device.map(|address| address.ip).collect(),
+                driver: link.kind.clone().unwrap_or_else(|| driver(&link.name)),
+                name: link.name,
+            }
+        })
+        .collect())
+}
+
+/// The driver of a device of hardware.
+fn driver(name: &str) -> String {
+    rxpath_host::netlink::ioctl::driver_info(name)
+        .map_or_else(|_| String::new(), |info| info.driver)
+}
+
+fn route(to: std::net::IpAddr) -> Result<Option<RouteFacts>, HostError> {
+    let mut netlink = Netlink::route()?;
+    let Some(route) = netlink.route_to(to, 0)? else { return Ok(None) };
+    let device = netlink.link_at(route.device)?.name;
+    Ok(Some(RouteFacts { device, source: route.source, via_gateway: route.gateway.is_some() }))
+}
+
+/// Waits for the window's begin, reads, waits for its end, reads again.
+fn window(ask: &WindowAsk, outlet: &Outlet) -> Result<MeasuredWindow, LabError> {
+    let mut counting = Counting::open(&ask.device)?;
+    let never = std::sync::atomic::AtomicBool::new(false);
+    phase::until(monotonic_ns, ask.from_ns, &never, || Ok(false))?;
+    outlet.hold();
+    let mut ours = Ours::with_children(std::process::id() as i32, &ask.leaders);
+    ours.pids.extend(&ask.others);
+    let from = Mark::take(&ours);
+    let first = counting.read();
+    let passed = phase::until(monotonic_ns, ask.to_ns, &never, || Ok(false));
+    let last = counting.read();
+    let between = Between::marks(&from, &Mark::take(&ours), &ours);
+    outlet.release();
+    passed?;
+    Ok(MeasuredWindow { between, counters: [first, last] })
+}
+
+fn sampler(ask: SampleAsk) -> Result<Sampler, HostError> {
+    let SampleAsk { interval_ns, port, tcp, v6, threads } = ask;
+    let rx = QueueAsk { tcp, v6, local_port: port, remote_port: 0 };
+    let side = rxpath_core::Side::Rx;
+    let sockets = vec![(side, Netlink::sock_diag()?, rx)];
+    let threads = vec![(side, threads)];
+    Ok(Sampler::start(Target { interval_ns, sockets, threads, ring: None }))
+}

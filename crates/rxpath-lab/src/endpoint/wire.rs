@@ -1,0 +1,330 @@
+//! What coordinator and endpoint say to each other: JSON Lines over a pipe, one object per line.
+//!
+//! Unknown members are ignored, so that a later version may add some; an unknown request is an error.
+
+use std::net::IpAddr;
+
+use rxpath_host::environment::HostFacts;
+use rxpath_record::counters::Snapshot;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::scenario::HostShape;
+use crate::scenario::spec::Background;
+use crate::trial::observe::Between;
+
+/// What an endpoint prints first; what comes before it is the login shell's.
+pub const MARKER: &str = "@@rxpath-endpoint 1";
+/// The longest line. **Unit** bytes.
+pub const LONGEST_LINE: usize = 16 << 20;
+/// How often each end shows that it is alive. **Unit** ms.
+pub const TICK_MS: u64 = 1_000;
+/// How long an endpoint acts without hearing from its coordinator, and how long the coordinator waits for a sign of it.
+/// **Unit** ms.
+pub const LEASE_MS: u64 = 20_000;
+
+/// A line to the endpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// Number that its answer bears.
+    pub id: u64,
+    /// What is wanted.
+    #[serde(flatten)]
+    pub ask: Ask,
+}
+
+/// What the coordinator may want.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+pub enum Ask {
+    /// Nothing: the coordinator is alive. Not answered.
+    Tick,
+    /// Who the host is: a [`Hello`].
+    Hello {
+        /// Whether the endpoint is to take the host's lab lock.
+        lock: bool,
+    },
+    /// Its clock, twice: [`ClockPair`].
+    Clock,
+    /// The route to an address: a [`RouteFacts`], or null where there is none.
+    Route {
+        /// The address.
+        to: IpAddr,
+    },
+    /// Starts a workload of this program with pipes: its process id.
+    Launch {
+        /// The number under which its output comes.
+        program: u32,
+        /// The words after the program's name.
+        words: Vec<String>,
+        /// The host's name in the experiment; empty for hosts that have one clock.
+        host: String,
+    },
+    /// Writes a line to a program's standard input.
+    Order {
+        /// The program.
+        program: u32,
+        /// The line, without its end.
+        line: String,
+    },
+    /// Asks a program to end, by SIGINT.
+    Interrupt {
+        /// The program.
+        program: u32,
+    },
+    /// Ends a program by SIGKILL.
+    Kill {
+        /// The program.
+        program: u32,
+    },
+    /// Closes a program's standard input.
+    Hangup {
+        /// The program.
+        program: u32,
+    },
+    /// The counters of the host: a [`Snapshot`].
+    Counters {
+        /// The device whose counters are wanted.
+        device: String,
+    },
+    /// Waits until two readings of the counters in a row are equal: a [`Rested`].
+    Rest {
+        /// The device whose counters are wanted.
+        device: String,
+        /// The longest wait.
+        limit_ms: u64,
+    },
+    /// Measures a window that lies ahead: a [`MeasuredWindow`], once it is over.
+    Window(WindowAsk),
+    /// Starts the sampler of queues and threads.
+    Sample(SampleAsk),
+    /// Ends it: [`SampledQueues`].
+    Sampled,
+    /// Drops of each UDP socket that is bound to a port: a list, or null where there is no such socket.
+    SocketDrops {
+        /// The port.
+        port: u16,
+    },
+    /// Starts what runs alongside the workload.
+    Background {
+        /// What it is.
+        load: Background,
+    },
+    /// Its processes: a list of process ids.
+    BackgroundPids,
+    /// What is to be said about it: a list of [`rxpath_core::Warning`].
+    BackgroundWarnings {
+        /// The receiving program's process.
+        reader: i32,
+        /// Its nice value.
+        nice: i32,
+    },
+    /// Ends it.
+    BackgroundEnd,
+    /// Keeps idle CPUs from sleeping, or lets them sleep again.
+    Awake {
+        /// Which of the two.
+        on: bool,
+    },
+}
+
+/// A line from the endpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Said {
+    /// Alive.
+    Tick,
+    /// The answer to a request.
+    Answer {
+        /// The request's number.
+        id: u64,
+        /// The answer.
+        ok: Value,
+    },
+    /// A request that failed.
+    Failure {
+        /// The request's number.
+        id: u64,
+        /// What went wrong, in one sentence.
+        text: String,
+    },
+    /// A line of a program's standard output.
+    Out {
+        /// The program.
+        program: u32,
+        /// The line.
+        line: String,
+    },
+    /// A line of a program's standard error.
+    Err {
+        /// The program.
+        program: u32,
+        /// The line.
+        line: String,
+    },
+    /// A program has ended, after its last line.
+    Exit {
+        /// The program.
+        program: u32,
+        /// Its wait status. **Source** wait(2).
+        status: i32,
+    },
+}
+
+/// Who a host is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Hello {
+    /// Version of the program there.
+    pub version: String,
+    /// Process id of the endpoint.
+    pub pid: i32,
+    /// Identity of the boot.
+    pub boot_id: String,
+    /// User id of the endpoint.
+    pub uid: u32,
+    /// CPUs, power management, kernel features.
+    pub shape: HostShape,
+    /// Facts for the run directory.
+    pub facts: HostFacts,
+    /// Its network devices.
+    pub devices: Vec<DeviceFacts>,
+    /// Why the host's lab lock was not taken, where it was asked for.
+    pub not_locked: Option<String>,
+}
+
+/// A network device as far as an experiment between hosts needs to know it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceFacts {
+    /// Index.
+    pub index: u32,
+    /// Name.
+    pub name: String,
+    /// Kind of a virtual device (`veth`, `bridge`), or the driver; empty where neither is known.
+    pub driver: String,
+    /// **Unit** bytes.
+    pub mtu_bytes: u32,
+    /// Whether it is up and has a carrier.
+    pub is_up: bool,
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// The route to an address.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RouteFacts {
+    /// Name of the device that packets leave by.
+    pub device: String,
+    /// Source address of a socket that is bound to none.
+    pub source: Option<IpAddr>,
+    /// Whether a router lies between.
+    pub via_gateway: bool,
+}
+
+/// Two readings of a host's `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockPair {
+    /// When the request had been read.
+    pub got_ns: u64,
+    /// Just before the answer was written.
+    pub answered_ns: u64,
+}
+
+/// The counters after a wait.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rested {
+    /// The last reading.
+    pub counters: Snapshot,
+    /// Whether it was equal to the one before.
+    pub is_quiescent: bool,
+}
+
+/// A window to be measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WindowAsk {
+    /// Begin, of the host's clock.
+    pub from_ns: u64,
+    /// End, of the host's clock.
+    pub to_ns: u64,
+    /// Processes whose CPU time is the workload's.
+    pub leaders: Vec<i32>,
+    /// Further processes of the experiment, where both hosts are one machine.
+    pub others: Vec<i32>,
+    /// The device whose counters are wanted.
+    pub device: String,
+}
+
+/// What a window showed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredWindow {
+    /// CPU time.
+    pub between: Between,
+    /// Counters at its begin and at its end.
+    pub counters: [Snapshot; 2],
+}
+
+/// Queues and threads to be sampled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SampleAsk {
+    /// Time from sample to sample.
+    pub interval_ns: u64,
+    /// Port of the receiver.
+    pub port: u16,
+    /// TCP instead of UDP.
+    pub tcp: bool,
+    /// IPv6 instead of IPv4.
+    pub v6: bool,
+    /// Process and thread ids.
+    pub threads: Vec<(i32, i32)>,
+}
+
+/// What was sampled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SampledQueues {
+    /// The samples, if the sampler did not fail.
+    pub samples: Option<rxpath_record::samples::TrialSamples>,
+    /// What it could not read.
+    pub warning: Option<rxpath_core::Warning>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_and_answers_read_back() {
+        let asks = [
+            Ask::Tick,
+            Ask::Route { to: "192.0.2.1".parse().unwrap() },
+            Ask::Launch {
+                program: 3,
+                words: vec!["serve".into(), "udp".into()],
+                host: "sut".into(),
+            },
+            Ask::Window(WindowAsk {
+                from_ns: 5,
+                to_ns: 9,
+                leaders: vec![7],
+                others: vec![],
+                device: "eth0".into(),
+            }),
+        ];
+        for (id, ask) in (0..).zip(asks) {
+            let request = Request { id, ask };
+            let text = serde_json::to_string(&request).unwrap();
+            assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), request, "{text}");
+        }
+        let said = Said::Exit { program: 1, status: 9 };
+        let text = serde_json::to_string(&said).unwrap();
+        assert_eq!(serde_json::from_str::<Said>(&text).unwrap(), said);
+    }
+
+    #[test]
+    fn an_unknown_member_is_ignored_and_an_unknown_request_is_not() {
+        let known = r#"{"id":1,"do":"clock","later":true}"#;
+        assert_eq!(
+            serde_json::from_str::<Request>(known).unwrap(),
+            Request { id: 1, ask: Ask::Clock }
+        );
+        assert!(serde_json::from_str::<Request>(r#"{"id":1,"do":"reboot"}"#).is_err());
+    }
+}

@@ -1,0 +1,147 @@
+//! From an entry of the inventory to a connected endpoint; sends this program where it is not there yet.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use rxpath_remote::inventory::{HostEntry, Reach};
+use rxpath_remote::ssh::{self, StartWords};
+use rxpath_remote::{Destination, Sudo, refusal, ship};
+
+use super::ConnectedHost;
+use crate::endpoint::client::{Client, NoStart, PROMPT};
+use crate::endpoint::wire::{Ask, DeviceFacts, Hello};
+use crate::error::LabError;
+
+/// How long an endpoint may take to start: the connection, the login shell, the hash of the binary.
+const START_LIMIT: Duration = Duration::from_secs(30);
+/// Attempts where sshd refuses connections because it has too many unauthenticated ones.
+const ATTEMPTS: u32 = 3;
+/// Between two attempts.
+const BACK_OFF: Duration = Duration::from_secs(1);
+/// The exit status of ssh for an error of its own.
+const OF_SSH: i32 = 255;
+
+/// Whether a host is this machine.
+pub fn is_local(entry: &HostEntry) -> bool {
+    entry.ssh == Reach::Local
+}
+
+/// Starts an endpoint on a host.
+pub fn client(
+    alias: &str,
+    entry: &HostEntry,
+    exe: &Path,
+    note: &mut dyn FnMut(&str),
+) -> Result<Client, LabError> {
+    match &entry.ssh {
+        Reach::Local => local(alias, entry, exe),
+        Reach::Ssh(destination) => over_ssh(alias, destination, entry, exe, note),
+    }
+}
+
+/// Connects to a host. `shares_lock` says that this process already holds the lab lock of the host.
+pub fn connect(
+    (alias, entry): (&String, &HostEntry),
+    exe: &Path,
+    shares_lock: bool,
+    note: &mut dyn FnMut(&str),
+) -> Result<ConnectedHost, LabError> {
+    let client = client(alias, entry, exe, note)?;
+    let lock = !shares_lock && !is_local(entry);
+    let hello: Hello = client.ask(Ask::Hello { lock }, PROMPT)?;
+    if let Some(why) = &hello.not_locked {
+        return Err(LabError::CannotRun {
+            what: format!("{alias}: {why}"),
+            hint: "let that experiment end, and run this again".into(),
+        });
+    }
+    let clock = client.clock()?;
+    Ok(ConnectedHost {
+        client: client.into(),
+        hello,
+        clock,
+        device: DeviceFacts::default(),
+        addresses: Vec::new(),
+        has_own_namespace: entry.netns.is_some(),
+    })
+}
+
+fn local(alias: &str, entry: &HostEntry, exe: &Path) -> Result<Client, LabError> {
+    let mut command = Command::new(exe);
+    command.arg("endpoint");
+    if let Some(netns) = &entry.netns {
+        command.args(["--netns", netns]);
+    }
+    let started = Client::start(alias, command, START_LIMIT)?;
+    started.map_err(|no_start| LabError::CannotRun {
+        what: format!("{alias}: the endpoint did not start: {}", no_start.last_words),
+        hint: String::new(),
+    })
+}
+
+fn over_ssh(
+    alias: &str,
+    destination: &Destination,
+    entry: &HostEntry,
+    exe: &Path,
+    note: &mut dyn FnMut(&str),
+) -> Result<Client, LabError> {
+    let read = |error| LabError::io(format!("read {}", exe.display()), error);
+    let hash = ship::hash_of(exe).map_err(read)?;
+    let dir = entry.dir.as_ref();
+    let words = StartWords {
+        hash: &hash,
+        dir,
+        // Another network namespace is entered by root only.
+        as_root: entry.sudo == Sudo::Always || (entry.netns.is_some() && entry.sudo != Sudo::Never),
+        netns: entry.netns.as_deref(),
+    };
+    let mut is_sent = false;
+    let mut attempt = 1;
+    loop {
+        let no_start = match Client::start(alias, ssh::start(destination, &words), START_LIMIT)? {
+            Ok(client) => return Ok(client),
+            Err(no_start) => no_start,
+        };
+        match ssh::needs_binary(&no_start.printed) {
+            Some(arch) if !is_sent => {
+                same_arch(alias, arch)?;
+                note(&format!("{alias}: sending rxpath"));
+                ship::send(alias, destination, exe, (&hash, dir)).map_err(refused)?;
+                is_sent = true;
+            }
+            None if is_throttled(&no_start) && attempt < ATTEMPTS => {
+                attempt += 1;
+                // why: sshd drops connections beyond MaxStartups until others have logged in.
+                std::thread::sleep(BACK_OFF * attempt);
+            }
+            _ => return Err(refused(refusal(alias, destination.as_str(), &words_of(&no_start)))),
+        }
+    }
+}
+
+/// Everything that ssh and the shell there said.
+fn words_of(no_start: &NoStart) -> String {
+    let parts = [no_start.last_words.as_str(), no_start.printed.as_str()];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" | ")
+}
+
+fn is_throttled(no_start: &NoStart) -> bool {
+    no_start.status == Some(OF_SSH) && no_start.last_words.contains("kex_exchange_identification")
+}
+
+fn same_arch(alias: &str, arch: &str) -> Result<(), LabError> {
+    let here = std::env::consts::ARCH;
+    if arch == here {
+        return Ok(());
+    }
+    Err(LabError::CannotRun {
+        what: format!("{alias} is {arch}, and this rxpath is built for {here}"),
+        hint: format!("run the experiment from a host that is {arch}"),
+    })
+}
+
+fn refused(refusal: rxpath_remote::Refusal) -> LabError {
+    LabError::CannotRun { what: refusal.text, hint: refusal.hint }
+}

@@ -1,0 +1,109 @@
+//! Trials one at a time, each chosen by a caller from what the last ones gave: for searches.
+//!
+//! The run directory holds every trial like those of any run. When the caller says what the run was about, those
+//! trials are summarised and compared.
+
+use rxpath_core::{Nanos, Warning};
+use rxpath_record::event::What;
+use rxpath_record::manifest::Trial;
+
+use super::progress::Progress;
+use super::{Finished, Options, Running, as_json, summary, within};
+use crate::error::LabError;
+use crate::scenario::spec::{Compare, Resolved, Variant};
+use crate::testbed::netns::NetnsTestbed;
+
+/// Trials that replace a disturbed one, at most. A search can better bear one that is disturbed than lose its time.
+const REPLACEMENTS: u32 = 1;
+/// A disturbed trial is not repeated where one in so many is disturbed: the next one would be, too.
+const OFTEN: usize = 4;
+
+/// A run whose trials the caller chooses.
+pub struct Steps<'r, 'o> {
+    running: &'r mut Running<'o>,
+}
+
+/// Does this with the lab locked and a run directory made.
+///
+/// # Errors
+/// As [`super::run`].
+pub fn run(
+    resolved: &Resolved,
+    options: &Options<'_>,
+    progress: &mut dyn Progress,
+    work: impl FnOnce(&mut Steps<'_, '_>) -> Result<(), LabError>,
+) -> Result<Finished, LabError> {
+    within(resolved, options, progress, |running| work(&mut Steps { running }))
+}
+
+impl Steps<'_, '_> {
+    /// One trial over this window, as a trial of `variant.name` in this block; repeated when it was disturbed.
+    ///
+    /// # Errors
+    /// Those of a trial.
+    pub fn trial(
+        &mut self,
+        variant: &Variant,
+        block: u32,
+        measure: Nanos,
+    ) -> Result<Trial, LabError> {
+        self.running.resolved.trials.measure = measure;
+        for attempt in 0.. {
+            let mut trial = self.running.trial(variant, block)?;
+            let counts =
+                trial.void.is_none() || attempt == REPLACEMENTS || self.is_often_disturbed();
+            if counts {
+                trial.void = None;
+            }
+            let void = trial.void.clone();
+            self.running.tell(What::TrialEnded { trial: trial.trial, void })?;
+            self.running.manifest.trials.push(trial.clone());
+            if counts {
+                return Ok(trial);
+            }
+        }
+        Err(LabError::Internal { what: "no trial counts".into() })
+    }
+
+    fn is_often_disturbed(&self) -> bool {
+        let trials = &self.running.manifest.trials;
+        trials.iter().filter(|trial| trial.void.is_some()).count() * OFTEN > trials.len()
+    }
+
+    /// The lab of a variant without load, for reading it and trying settings.
+    ///
+    /// # Errors
+    /// Where it can't be made.
+    pub fn lab(&self, variant: &Variant) -> Result<NetnsTestbed, LabError> {
+        let owner = self.running.owner.as_ref().ok_or_else(|| LabError::CannotRun {
+            what: "this scenario runs on loopback, which has no settings of its own".into(),
+            hint: "leave out topology.kind=local".into(),
+        })?;
+        NetnsTestbed::make(owner, &variant.lab, &variant.tune)
+    }
+
+    /// Says something to the user.
+    pub fn say(&mut self, text: &str) {
+        self.running.progress.found(text);
+    }
+
+    /// Keeps a warning.
+    ///
+    /// # Errors
+    /// Where the run directory can't be written.
+    pub fn warn(&mut self, warning: Warning) -> Result<(), LabError> {
+        self.running.warn(warning)
+    }
+
+    /// What the run was about: these variants' trials are summarised and compared.
+    ///
+    /// # Errors
+    /// Where the run directory can't be written.
+    pub fn about(&mut self, variants: Vec<Variant>, compare: Vec<Compare>) -> Result<(), LabError> {
+        let running = &mut *self.running;
+        (running.resolved.variants, running.resolved.compare) = (variants, compare);
+        running.manifest.resolved = as_json(&running.resolved)?;
+        summary::update(&running.resolved, &mut running.manifest);
+        Ok(running.writer.manifest(&running.manifest)?)
+    }
+}

@@ -1,0 +1,350 @@
+//! A sender and a receiver on real hosts, each behind its endpoint.
+//!
+//! The testbed's clock is that of this process; what the hosts are told and what they report is brought to it at the
+//! pipe. Instants of a window are told ahead, so that nothing is decided over the control connection meanwhile.
+
+use std::any::Any;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rxpath_core::{Nanos, Side, Warning};
+use rxpath_host::Owner;
+use rxpath_host::netlink::Netlink;
+use rxpath_record::counters::Snapshot;
+use rxpath_record::evidence::SoftirqPlace;
+use rxpath_record::ledger::{Link, PathFacts};
+use rxpath_record::samples::TrialSamples;
+use serde_json::Value;
+
+use self::background::RemoteBackground;
+use super::window::{Measured, Window, Windowed};
+use super::{Change, Started, Testbed};
+use crate::clock::{HostClock, monotonic_ns};
+use crate::endpoint::client::{Client, PROMPT, PendingAnswer};
+use crate::endpoint::clock::ClockBounds;
+use crate::endpoint::wire::{Ask, MeasuredWindow, Rested, SampleAsk, SampledQueues, WindowAsk};
+use crate::error::LabError;
+use crate::hosts::{ConnectedHost, Hosts};
+use crate::scenario::spec;
+use crate::trial::background::Alongside;
+use crate::trial::observe::Between;
+use crate::trial::sampler::{Sampled, Sampling};
+
+mod background;
+
+/// The least time from an order to its instant.
+const LEAD: Duration = Duration::from_millis(200);
+/// Round trips that an order may take until then.
+const LEAD_ROUND_TRIPS: u64 = 4;
+/// How long a reading after a window may take to arrive: the link that was measured may carry it.
+const AFTER_WINDOW: Duration = Duration::from_secs(30);
+/// Most that one request to wait may take, so that a signal is seen.
+const REST_SLICE: Duration = Duration::from_secs(1);
+
+/// The testbed of one trial.
+pub struct HostsTestbed<'a> {
+    hosts: &'a Hosts,
+    v6: bool,
+    /// Compared anew for each trial: clocks drift.
+    clocks: [ClockBounds; 2],
+}
+
+impl<'a> HostsTestbed<'a> {
+    /// Compares the clocks.
+    ///
+    /// # Errors
+    /// If a host is lost, or its clock jumped.
+    pub fn make(hosts: &'a Hosts) -> Result<Self, LabError> {
+        let clocks = [hosts.sender.client.clock()?, hosts.receiver.client.clock()?];
+        let v6 = hosts.receiver.addresses.first().is_some_and(IpAddr::is_ipv6);
+        Ok(Self { hosts, v6, clocks })
+    }
+
+    fn clock(&self, side: Side) -> HostClock {
+        self.clocks[usize::from(side != Side::Tx)].clock()
+    }
+
+    fn host(&self, side: Side) -> &ConnectedHost {
+        if side == Side::Tx { &self.hosts.sender } else { &self.hosts.receiver }
+    }
+
+    /// Asks both hosts at once.
+    fn both<T: serde::de::DeserializeOwned>(
+        &self,
+        ask: impl Fn(&ConnectedHost) -> Ask,
+        limit: Duration,
+    ) -> Result<[T; 2], LabError> {
+        let pending = self.hosts.all().map(|host| host.client.begin(ask(host)));
+        let [sender, receiver] = pending;
+        let (sender, receiver) = (sender?, receiver?);
+        Ok([sender.wait(limit)?, receiver.wait(limit)?])
+    }
+}
+
+/// The counters of both hosts as they are now.
+fn now([sender, receiver]: [Snapshot; 2]) -> Snapshot {
+    named([(Side::Tx, sender), (Side::Rx, receiver)], monotonic_ns() as i64)
+}
+
+/// Softnet counters of the receiver are the machine's: those on which packets arrive.
+fn named(sides: [(Side, Snapshot); 2], t_ns: i64) -> Snapshot {
+    let mut all = Snapshot { t_ns, ..Snapshot::default() };
+    for (side, snapshot) in sides {
+        for (name, value) in snapshot.values {
+            let of_machine = name.starts_with("softnet.") && side == Side::Rx;
+            let side = if of_machine { Side::Machine } else { side };
+            all.values.insert(format!("{side}/{name}"), value);
+        }
+        let gaps = snapshot.gaps.into_iter();
+        all.gaps.extend(gaps.map(|(source, why)| (format!("{side}/{source}"), why)));
+    }
+    all
+}
+
+/// Two readings of counters that could not be had.
+fn gap(error: &LabError) -> Snapshot {
+    let why = error.to_string();
+    let gaps = [Side::Tx, Side::Rx].map(|side| (format!("{side}/counters"), why.clone()));
+    Snapshot { gaps: gaps.into(), ..Snapshot::default() }
+}
+
+impl Testbed for HostsTestbed<'_> {
+    fn addresses(&self) -> &[IpAddr] {
+        &self.hosts.receiver.addresses
+    }
+
+    fn listens_on(&self) -> IpAddr {
+        match self.addresses() {
+            [one] => *one,
+            // One socket takes the datagrams of all.
+            several => {
+                let v6 = several.first().is_some_and(IpAddr::is_ipv6);
+                if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
+            }
+        }
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let ask = |host: &ConnectedHost| Ask::Counters { device: host.device.name.clone() };
+        self.both(ask, PROMPT).map_or_else(|error| gap(&error), now)
+    }
+
+    fn spawn(&self, side: Side, command: Command) -> Result<Started, LabError> {
+        let words = command.get_args().map(|word| word.to_string_lossy().into_owned());
+        let client = &self.host(side).client;
+        let host = if self.hosts.share_a_clock { String::new() } else { client.alias().to_owned() };
+        client.launch(words.collect(), host, self.clock(side))
+    }
+
+    fn sock_diag(&self, _: Side) -> Result<Netlink, LabError> {
+        Err(LabError::Internal { what: "sockets of another host are read by its endpoint".into() })
+    }
+
+    fn sampler(&self, sampled: Sampled) -> Result<Box<dyn Sampling>, LabError> {
+        let Sampled { interval_ns, port, tcp, v6, threads, ring: _ } = sampled;
+        let of_receiver = threads.into_iter().filter(|(side, _)| *side == Side::Rx);
+        let threads = of_receiver.flat_map(|(_, threads)| threads).collect();
+        let client = Arc::clone(&self.hosts.receiver.client);
+        let ask = Ask::Sample(SampleAsk { interval_ns, port, tcp, v6, threads });
+        client.ask::<Value>(ask, PROMPT)?;
+        Ok(Box::new(RemoteSampler { client, clock: self.clock(Side::Rx) }))
+    }
+
+    fn socket_drops(&self, port: u16) -> Result<Option<Vec<u64>>, LabError> {
+        self.hosts.receiver.client.ask(Ask::SocketDrops { port }, PROMPT)
+    }
+
+    fn window(&self, measured: &Measured) -> Result<Box<dyn Window>, LabError> {
+        let round_trip_ns = self.clocks.iter().map(|clock| clock.round_trip_ns).max().unwrap_or(0);
+        let lead_ns = (LEAD.as_nanos() as u64).max(LEAD_ROUND_TRIPS * round_trip_ns);
+        let from_ns = monotonic_ns() + lead_ns;
+        // On one machine each side's endpoint sees the other side's processes.
+        let everybody: Vec<i32> = if self.hosts.share_a_clock {
+            let endpoints = self.hosts.all().map(|host| host.hello.pid);
+            let coordinator = std::process::id() as i32;
+            measured.leaders().into_iter().chain(endpoints).chain([coordinator]).collect()
+        } else {
+            Vec::new()
+        };
+        let ask = |side: Side, leader: Option<i32>| {
+            let (host, clock) = (self.host(side), self.clock(side));
+            let other = |pid: &i32| Some(*pid) != leader && *pid != host.hello.pid;
+            let alongside = measured.others.iter().filter(|_| side != Side::Tx);
+            let ask = WindowAsk {
+                from_ns: clock.to_host_ns(from_ns),
+                to_ns: clock.to_host_ns(from_ns + measured.length.0),
+                leaders: leader.into_iter().collect(),
+                others: everybody.iter().copied().filter(other).chain(alongside.copied()).collect(),
+                device: host.device.name.clone(),
+            };
+            host.client.begin(Ask::Window(ask))
+        };
+        let sides = [ask(Side::Tx, Some(measured.load))?, ask(Side::Rx, measured.serve)?];
+        let clocks = [self.clock(Side::Tx), self.clock(Side::Rx)];
+        Ok(Box::new(RemoteWindow { from_ns, length: measured.length, sides, clocks }))
+    }
+
+    fn rest(
+        &self,
+        limit: Duration,
+        stop: &AtomicBool,
+        empty: &dyn Fn(&Snapshot) -> bool,
+    ) -> Result<Option<Snapshot>, LabError> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let limit_ms = REST_SLICE.as_millis() as u64;
+            let ask =
+                |host: &ConnectedHost| Ask::Rest { device: host.device.name.clone(), limit_ms };
+            let rested: [Rested; 2] = self.both(ask, PROMPT)?;
+            let is_quiescent = rested.iter().all(|side| side.is_quiescent);
+            let now = now(rested.map(|side| side.counters));
+            if is_quiescent && empty(&now) {
+                return Ok(Some(now));
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Err(LabError::Interrupted);
+            }
+            // Another program's traffic on a shared host never ends: two readings have shown that.
+            if Instant::now() >= deadline || (!is_quiescent && self.shared_with_others()) {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn background(
+        &self,
+        load: &spec::Background,
+        _: Option<&Owner>,
+    ) -> Result<Box<dyn Alongside>, LabError> {
+        RemoteBackground::start(&self.hosts.receiver.client, load)
+    }
+
+    fn keep_awake(&self) -> Result<Box<dyn Any>, LabError> {
+        self.both::<Value>(|_| Ask::Awake { on: true }, PROMPT)?;
+        let clients = self.hosts.all().map(|host| Arc::clone(&host.client));
+        Ok(Box::new(KeptAwake { clients }))
+    }
+
+    fn backlog_limit_packets(&self) -> Option<u64> {
+        let fact = self.hosts.receiver.hello.facts.get("sysctl.net.core.netdev_max_backlog")?;
+        let value = fact.value()?;
+        value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
+    }
+
+    fn changes(&self) -> &[Change] {
+        &[]
+    }
+
+    fn softirq(&self) -> SoftirqPlace {
+        SoftirqPlace::Napi { cpus: Vec::new() }
+    }
+
+    fn path(&self) -> PathFacts {
+        let (tx, rx) = (&self.hosts.sender.device, &self.hosts.receiver.device);
+        let is_veth = [tx, rx].iter().all(|device| device.driver == "veth");
+        PathFacts {
+            tx_device: Some(tx.name.clone()),
+            tx_qdisc: None,
+            rx_device: Some(rx.name.clone()),
+            v6: self.v6,
+            link: if is_veth { Link::Veth } else { Link::Nic },
+            egress_rules: None,
+            input_rules: None,
+            ingress_rules: None,
+            output_rules: None,
+        }
+    }
+
+    fn network_namespace(&self, _: Side) -> Option<u32> {
+        None
+    }
+
+    fn side_of(&self, _: u32) -> Option<Side> {
+        None
+    }
+
+    fn shared_with_others(&self) -> bool {
+        !self.hosts.all().iter().all(|host| host.has_own_namespace)
+    }
+}
+
+/// Holds the CPUs of both hosts awake.
+struct KeptAwake {
+    clients: [Arc<Client>; 2],
+}
+
+impl Drop for KeptAwake {
+    fn drop(&mut self) {
+        for client in &self.clients {
+            // A host that is lost lets its CPUs sleep by itself.
+            let _ = client.ask::<Value>(Ask::Awake { on: false }, PROMPT);
+        }
+    }
+}
+
+/// The receiver's sampler.
+struct RemoteSampler {
+    client: Arc<Client>,
+    clock: HostClock,
+}
+
+impl Sampling for RemoteSampler {
+    fn finish(self: Box<Self>) -> (Option<TrialSamples>, Option<Warning>) {
+        match self.client.ask::<SampledQueues>(Ask::Sampled, AFTER_WINDOW) {
+            Ok(SampledQueues { samples, warning }) => (samples.map(|it| self.here(it)), warning),
+            Err(error) => {
+                let text = format!("queues over time are missing for this trial: {error}");
+                (None, Some(Warning::new("no-samples", text)))
+            }
+        }
+    }
+}
+
+impl RemoteSampler {
+    /// The samples with their instants on the clock of the testbed.
+    fn here(&self, samples: TrialSamples) -> TrialSamples {
+        let here = |at: i64| at.saturating_sub(self.clock.ahead_ns);
+        TrialSamples { t_ns: samples.t_ns.into_iter().map(here).collect(), ..samples }
+    }
+}
+
+/// A window that both hosts were told.
+struct RemoteWindow {
+    from_ns: u64,
+    length: Nanos,
+    /// The sender's answer and the receiver's.
+    sides: [PendingAnswer; 2],
+    clocks: [HostClock; 2],
+}
+
+impl Window for RemoteWindow {
+    fn start_ns(&self) -> u64 {
+        self.from_ns
+    }
+
+    fn include(&mut self, _: i32) {}
+
+    fn close(self: Box<Self>, _: &dyn Testbed) -> Result<Windowed, LabError> {
+        let [sender, receiver] = self.sides;
+        let sender: MeasuredWindow = sender.wait(AFTER_WINDOW)?;
+        let receiver: MeasuredWindow = receiver.wait(AFTER_WINDOW)?;
+        let [first_tx, last_tx] = sender.counters;
+        let [first_rx, last_rx] = receiver.counters;
+        let pair = |tx, rx, t_ns: u64| named([(Side::Tx, tx), (Side::Rx, rx)], t_ns as i64);
+        let first = pair(first_tx, first_rx, self.from_ns);
+        let last = pair(last_tx, last_rx, self.from_ns + self.length.0);
+        Ok(Windowed {
+            between: here(receiver.between, self.clocks[1]),
+            of_sender: Some(here(sender.between, self.clocks[0])),
+            moved: last.since(&first),
+        })
+    }
+}
+
+/// CPU time with its instants on the clock of the testbed.
+fn here(between: Between, clock: HostClock) -> Between {
+    Between { window_ns: between.window_ns.map(|at| clock.from_host_ns(at)), ..between }
+}

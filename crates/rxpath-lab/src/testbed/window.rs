@@ -1,0 +1,87 @@
+//! The measured window of a trial: CPU time and counters at both of its ends.
+
+use rxpath_core::Nanos;
+use rxpath_record::counters::{Moved, Snapshot};
+
+use super::Testbed;
+use crate::error::LabError;
+use crate::trial::observe::{Between, Mark, Ours};
+
+/// What is measured over a window.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// The sending program's process.
+    pub load: i32,
+    /// The receiving program's process, where there is one.
+    pub serve: Option<i32>,
+    /// Further processes of the trial on the receiver's host.
+    pub others: Vec<i32>,
+    /// Length of the window.
+    pub length: Nanos,
+}
+
+impl Measured {
+    /// The processes of both programs.
+    pub fn leaders(&self) -> Vec<i32> {
+        std::iter::once(self.load).chain(self.serve).collect()
+    }
+}
+
+/// What happened in a window.
+#[derive(Debug, Default)]
+pub struct Windowed {
+    /// CPU time of the receiver's host.
+    pub between: Between,
+    /// CPU time of the sender's host, where it is another one.
+    pub of_sender: Option<Between>,
+    /// Counters of both sides.
+    pub moved: Moved,
+}
+
+/// A window that has begun.
+pub trait Window {
+    /// Its begin on the testbed's clock.
+    fn start_ns(&self) -> u64;
+
+    /// Counts a process of the receiver's host as the trial's own from now on.
+    fn include(&mut self, pid: i32);
+
+    /// Ends it, now or when its length is over.
+    ///
+    /// # Errors
+    /// Of a host that no longer answers.
+    fn close(self: Box<Self>, testbed: &dyn Testbed) -> Result<Windowed, LabError>;
+}
+
+/// A window of this host.
+pub struct LocalWindow {
+    ours: Ours,
+    from: Mark,
+    first: Snapshot,
+}
+
+impl LocalWindow {
+    /// Begins it: CPU time first, then the counters.
+    pub fn open(measured: &Measured, snapshot: impl FnOnce() -> Snapshot) -> Self {
+        let mut ours = Ours::with_children(std::process::id() as i32, &measured.leaders());
+        ours.pids.extend(&measured.others);
+        let from = Mark::take(&ours);
+        Self { first: snapshot(), ours, from }
+    }
+}
+
+impl Window for LocalWindow {
+    fn start_ns(&self) -> u64 {
+        self.from.t_ns
+    }
+
+    fn include(&mut self, pid: i32) {
+        self.ours.pids.push(pid);
+    }
+
+    fn close(self: Box<Self>, testbed: &dyn Testbed) -> Result<Windowed, LabError> {
+        let moved = testbed.snapshot().since(&self.first);
+        let between = Between::marks(&self.from, &Mark::take(&self.ours), &self.ours);
+        Ok(Windowed { between, of_sender: None, moved })
+    }
+}

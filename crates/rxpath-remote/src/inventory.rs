@@ -1,0 +1,253 @@
+//! The hosts of an experiment, as the user wrote them into a file.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::destination::{Destination, Directory};
+
+/// Stands for this machine in `ssh`: a pipe without ssh.
+const LOCAL: &str = "local";
+/// The longest alias.
+const ALIAS_LENGTH: usize = 16;
+
+/// The hosts and the network between them.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Inventory {
+    /// Hosts by alias. The alias is the only name of theirs in a run directory.
+    pub hosts: BTreeMap<String, HostEntry>,
+    /// The network.
+    #[serde(default)]
+    pub network: Network,
+}
+
+/// One host.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostEntry {
+    /// How it is reached.
+    pub ssh: Reach,
+    /// What it does.
+    pub role: Role,
+    /// Its device towards the other side; by default the one by which the route there leaves.
+    pub dev: Option<String>,
+    /// Its addresses on that device; by default its only one.
+    #[serde(default)]
+    pub addr: Vec<IpAddr>,
+    /// An existing network namespace in which the experiment runs there.
+    pub netns: Option<String>,
+    /// Whether its endpoint runs as root.
+    #[serde(default)]
+    pub sudo: Sudo,
+    /// Where the binary goes; by default `~/.cache/rxpath`.
+    pub dir: Option<Directory>,
+}
+
+/// How a host is reached.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Reach {
+    /// It is this machine.
+    Local,
+    /// By ssh.
+    Ssh(Destination),
+}
+
+impl TryFrom<String> for Reach {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if text == LOCAL { Ok(Self::Local) } else { text.parse().map(Self::Ssh) }
+    }
+}
+
+/// What a host does in an experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Sends.
+    Sender,
+    /// Receives.
+    Receiver,
+}
+
+/// Whether an endpoint runs as root.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sudo {
+    /// By `sudo -n` if the experiment needs it.
+    #[default]
+    IfNeeded,
+    /// Never.
+    Never,
+    /// By `sudo -n`.
+    Always,
+}
+
+/// The network between the hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Network {
+    /// Routers between a sender and a receiver, plus one, at most.
+    pub hops: u8,
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self { hops: 1 }
+    }
+}
+
+/// An inventory that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{file}: {wrong}")]
+pub struct BadInventory {
+    /// The file.
+    pub file: String,
+    /// What is wrong with it, and where.
+    pub wrong: String,
+    /// What would be right.
+    pub right: String,
+}
+
+impl Inventory {
+    /// Reads an inventory; `file` is its name for messages.
+    pub fn parse(text: &str, file: &str) -> Result<Self, BadInventory> {
+        let bad = |wrong: String, right: &str| BadInventory {
+            file: file.to_owned(),
+            wrong,
+            right: right.to_owned(),
+        };
+        let inventory: Self = toml::from_str(text).map_err(|error| {
+            let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count());
+            let at = line.map_or_else(String::new, |line| format!("line {}: ", line.max(1)));
+            bad(
+                format!("{at}{}", error.message()),
+                "a host has ssh, role, dev, addr, netns, sudo and dir; see the reference of hosts",
+            )
+        })?;
+        for (alias, host) in &inventory.hosts {
+            let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            if alias.is_empty() || alias.len() > ALIAS_LENGTH || !alias.chars().all(allowed) {
+                let wrong = format!("hosts.{}: not an alias", alias.escape_debug());
+                return Err(bad(wrong, "write at most 16 of a-z, 0-9 and -"));
+            }
+            for (key, name) in [("dev", &host.dev), ("netns", &host.netns)] {
+                if name.as_ref().is_some_and(|name| !is_name(name)) {
+                    let wrong = format!("hosts.{alias}.{key}: not a name");
+                    return Err(bad(wrong, "write the name as `ip` shows it"));
+                }
+            }
+        }
+        for role in [Role::Sender, Role::Receiver] {
+            if inventory.of(role).next().is_none() {
+                let wrong = format!("no host has role = \"{}\"", role.word());
+                return Err(bad(wrong, "an experiment needs a sender and a receiver"));
+            }
+        }
+        if inventory.network.hops == 0 {
+            return Err(bad("network.hops: 0".into(), "1 is the same link"));
+        }
+        Ok(inventory)
+    }
+
+    /// An inventory of one sender and one receiver, as ssh takes their names. They are called `sender` and `receiver`.
+    pub fn of_two(sender: &str, receiver: &str) -> Result<Self, String> {
+        let entry = |text: &str, role| -> Result<HostEntry, String> {
+            Ok(HostEntry {
+                ssh: text.to_owned().try_into()?,
+                role,
+                dev: None,
+                addr: Vec::new(),
+                netns: None,
+                sudo: Sudo::default(),
+                dir: None,
+            })
+        };
+        let hosts = [("sender", sender, Role::Sender), ("receiver", receiver, Role::Receiver)]
+            .into_iter()
+            .map(|(alias, text, role)| Ok((alias.to_owned(), entry(text, role)?)));
+        Ok(Self { hosts: hosts.collect::<Result<_, String>>()?, network: Network::default() })
+    }
+
+    /// The hosts of a role, by alias.
+    pub fn of(&self, role: Role) -> impl Iterator<Item = (&String, &HostEntry)> {
+        self.hosts.iter().filter(move |(_, host)| host.role == role)
+    }
+}
+
+impl Role {
+    /// As it is written.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::Receiver => "receiver",
+        }
+    }
+}
+
+/// A device or namespace: one path component without anything that a shell or `ip` would take for something else.
+fn is_name(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "._:@-".contains(c);
+    !text.is_empty()
+        && !text.starts_with(['-', '.'])
+        && text.len() < 64
+        && text.chars().all(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const GOOD: &str = r#"
+        [hosts.gen1]
+        ssh = "gen1.lab"
+        role = "sender"
+        [hosts.sut]
+        ssh = "local"
+        role = "receiver"
+        dev = "enp3s0f0"
+        addr = ["192.0.2.10", "2001:db8::1"]
+        netns = "lab"
+        sudo = "never"
+        dir = "/opt/scratch"
+        [network]
+        hops = 2
+    "#;
+
+    #[test]
+    fn every_key_is_read() {
+        let inventory = Inventory::parse(GOOD, "lab.toml").unwrap();
+        let sut = &inventory.hosts["sut"];
+        assert_eq!((&sut.ssh, sut.role, sut.sudo), (&Reach::Local, Role::Receiver, Sudo::Never));
+        assert_eq!((sut.addr.len(), inventory.network.hops), (2, 2));
+        assert_eq!(inventory.of(Role::Sender).count(), 1);
+    }
+
+    #[test]
+    fn a_wrong_file_is_answered_with_the_place_and_what_would_be_right() {
+        let wrong = |from: &str, to: &str| {
+            Inventory::parse(&GOOD.replace(from, to), "lab.toml").unwrap_err().to_string()
+        };
+        assert_eq!(wrong("[hosts.gen1]", "[hosts.Gen1]"), "lab.toml: hosts.Gen1: not an alias");
+        assert_eq!(wrong("\"sender\"", "\"receiver\""), "lab.toml: no host has role = \"sender\"");
+        assert_eq!(wrong("hops = 2", "hops = 0"), "lab.toml: network.hops: 0");
+        assert_eq!(wrong("enp3s0f0", "a b"), "lab.toml: hosts.sut.dev: not a name");
+        let told = wrong("role = \"sender\"", "rule = \"sender\"");
+        assert!(told.starts_with("lab.toml: line 4: unknown field `rule`"), "{told}");
+        let told = wrong("gen1.lab", "-oProxyCommand=x");
+        assert!(told.contains("line 3") && told.contains("no ssh destination"), "{told}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in ".{0,200}") {
+            let _ = Inventory::parse(&text, "f");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Why a host cannot be used, from what ssh and the shell there said, and what to do about it.
+
+use thiserror::Error;
+
+/// A host that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{text}")]
+pub struct Refusal {
+    /// What is wrong, with the host's alias.
+    pub text: String,
+    /// What to do; empty where nothing is known.
+    pub hint: String,
+}
+
+/// What is told for words of ssh or of a shell.
+struct Known {
+    /// All of these are in the words.
+    words: &'static [&'static str],
+    /// `{why}` is the line in which the first of them was found.
+    text: &'static str,
+    /// `{ssh}` is the destination.
+    hint: &'static str,
+}
+
+/// From the most to the least specific. **Source** OpenSSH 9: sshconnect.c, ssh_api.c, kex.c, readconf.c; sudo 1.9:
+/// plugins/sudoers; GNU libc: elf/dl-load.c.
+const KNOWN: [Known; 15] = [
+    Known {
+        words: &["REMOTE HOST IDENTIFICATION HAS CHANGED"],
+        text: "the host key is not the one that ssh knows; nothing was sent",
+        hint: "find out why before you trust it: ssh {ssh}",
+    },
+    Known {
+        words: &["Host key verification failed"],
+        text: "ssh does not know this host's key",
+        hint: "connect once by hand: ssh {ssh}",
+    },
+    Known {
+        words: &["Permission denied ("],
+        text: "ssh wants a password, and rxpath gives none (BatchMode)",
+        hint: "set up a key or an agent; a ControlMaster that you opened is used",
+    },
+    Known {
+        words: &["sudo:", "password is required"],
+        text: "root is needed there, and sudo -n wants a password",
+        hint: "allow rxpath without a password on that host, or leave out what needs root (sudo = \"never\")",
+    },
+    Known {
+        words: &["sudo:", "tty"],
+        text: "root is needed there, and sudo wants a terminal (requiretty)",
+        hint: "Defaults:USER !requiretty in sudoers on that host",
+    },
+    Known {
+        words: &["sudo:", "not found"],
+        text: "root is needed there, and there is no sudo",
+        hint: "log in as root there, or sudo = \"never\"",
+    },
+    Known {
+        words: &["sudo: not found"],
+        text: "root is needed there, and there is no sudo",
+        hint: "log in as root there, or sudo = \"never\"",
+    },
+    Known {
+        words: &["sha256sum", "not found"],
+        text: "there is no sha256sum, by which the copy of rxpath is checked",
+        hint: "install coreutils on that host",
+    },
+    Known {
+        words: &["GLIBC_"],
+        text: "its C library is older than the one this binary was built with: {why}",
+        hint: "run a static build of rxpath here: make static",
+    },
+    Known {
+        words: &["No space left on device"],
+        text: "no space is left where the copy of rxpath goes",
+        hint: "dir = \"/another/directory\" for that host",
+    },
+    Known {
+        words: &["/rxpath", "Permission denied"],
+        text: "the copy of rxpath may not run there; its directory may be mounted noexec",
+        hint: "dir = \"/another/directory\" for that host",
+    },
+    Known {
+        words: &["kex_exchange_identification"],
+        text: "sshd refuses new connections ({why})",
+        hint: "MaxStartups of that sshd, or of a jump host, is too low",
+    },
+    Known {
+        words: &["Could not resolve hostname"],
+        text: "ssh does not know the host ({why})",
+        hint: "try: ssh {ssh} true",
+    },
+    Known { words: &["onnection"], text: "no answer to ssh ({why})", hint: "try: ssh {ssh} true" },
+    Known {
+        words: &["No route to host"],
+        text: "no answer to ssh ({why})",
+        hint: "try: ssh {ssh} true",
+    },
+];
+
+/// What the words of ssh or of the shell there mean.
+pub fn refusal(alias: &str, destination: &str, said: &str) -> Refusal {
+    let known = KNOWN.iter().find(|known| known.words.iter().all(|word| said.contains(word)));
+    let Some(known) = known else {
+        let said = if said.trim().is_empty() { "nothing" } else { said.trim() };
+        return Refusal {
+            text: format!(
+                "{alias}: the endpoint did not start; ssh and the shell there said: {said}"
+            ),
+            hint: format!("try: ssh {destination} true"),
+        };
+    };
+    let found = |line: &&str| known.words.iter().any(|word| line.contains(word));
+    let why = said.split(['\n', '|']).map(str::trim).find(found).unwrap_or_default();
+    let text = known.text.replace("{why}", why);
+    Refusal { text: format!("{alias}: {text}"), hint: known.hint.replace("{ssh}", destination) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ssh_says_is_answered_with_what_to_do() {
+        let told = |said: &str| {
+            let found = refusal("gen1", "me@gen1.lab", said);
+            (found.text, found.hint)
+        };
+        let (text, hint) = told("ssh: connect to host gen1.lab port 22: Connection timed out");
+        assert!(text.starts_with("gen1: no answer to ssh (ssh: connect to host"), "{text}");
+        assert_eq!(hint, "try: ssh me@gen1.lab true");
+        let (text, _) = told("me@gen1.lab: Permission denied (publickey,password).");
+        assert_eq!(text, "gen1: ssh wants a password, and rxpath gives none (BatchMode)");
+        let (text, _) = told("Host key verification failed.");
+        assert_eq!(text, "gen1: ssh does not know this host's key");
+        let changed =
+            "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @ | Host key verification failed.";
+        assert!(told(changed).0.contains("not the one that ssh knows"));
+        assert!(told("sudo: a password is required").0.contains("sudo -n wants a password"));
+        assert!(
+            told("rxpath: 1: exec: /home/u/.cache/rxpath/ab/rxpath: Permission denied")
+                .0
+                .contains("noexec")
+        );
+        let (text, _) = told("kex_exchange_identification: read: Connection reset by peer");
+        assert!(text.contains("sshd refuses new connections"), "{text}");
+        assert!(told("").0.ends_with("said: nothing"));
+    }
+}

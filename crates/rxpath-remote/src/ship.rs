@@ -1,0 +1,93 @@
+//! The binary's way to a host: under its hash, checked before each start.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::Stdio;
+
+use sha2::{Digest, Sha256};
+
+use crate::destination::{Destination, Directory};
+use crate::refusal::{Refusal, refusal};
+use crate::{scripts, ssh};
+
+/// SHA-256 in hexadecimal.
+pub fn hash(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+fn hex(digest: &[u8]) -> String {
+    digest.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+/// SHA-256 of a file, in hexadecimal.
+pub fn hash_of(path: &Path) -> io::Result<String> {
+    let mut digest = Sha256::new();
+    io::copy(&mut File::open(path)?, &mut Digesting(&mut digest))?;
+    Ok(hex(&digest.finalize()))
+}
+
+/// Feeds a digest.
+struct Digesting<'a>(&'a mut Sha256);
+
+impl Write for Digesting<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Stores a file on a host under its hash.
+///
+/// # Errors
+/// What ssh or the host said against it.
+pub fn send(
+    alias: &str,
+    destination: &Destination,
+    file: &Path,
+    (hash, dir): (&str, Option<&Directory>),
+) -> Result<(), Refusal> {
+    let failed = |text: String| Refusal { text: format!("{alias}: {text}"), hint: String::new() };
+    let mut command = ssh::store(destination, hash, dir);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child =
+        command.spawn().map_err(|error| failed(format!("cannot start ssh: {error}")))?;
+    let mut from = File::open(file)
+        .map_err(|error| failed(format!("cannot read {}: {error}", file.display())))?;
+    let copied = child.stdin.take().map(|mut pipe| io::copy(&mut from, &mut pipe));
+    let output = child
+        .wait_with_output()
+        .map_err(|error| failed(format!("cannot wait for ssh: {error}")))?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    if printed.lines().any(|line| line.trim() == scripts::STORED) {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = match (said.trim(), copied) {
+        ("", Some(Err(error))) => error.to_string(),
+        ("", _) => {
+            format!("the copy of rxpath did not arrive whole; the shell there said: {printed}")
+        }
+        (said, _) => said.to_owned(),
+    };
+    Err(refusal(alias, destination.as_str(), &said))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_the_hash_of_its_bytes() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), b"abc").unwrap();
+        // FIPS 180-2, appendix B.1.
+        let wanted = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(hash(b"abc"), wanted);
+        assert_eq!(hash_of(file.path()).unwrap(), wanted);
+    }
+}

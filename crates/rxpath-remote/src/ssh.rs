@@ -1,0 +1,71 @@
+//! The user's own `ssh`, with the user's own configuration.
+
+use std::process::Command;
+
+use crate::destination::{Destination, Directory};
+use crate::scripts;
+
+/// Options that make a session what an endpoint needs: no password prompt, no terminal, no forwarding, no command of the
+/// configuration, an end when the network is silent. A master connection that the user opened is used; none is made.
+/// Nothing is said about host keys: that is the user's policy.
+///
+/// **Source** ssh_config(5). The first option keeps clients before OpenSSH 8.7 from refusing the words that they lack.
+const OPTIONS: [&str; 15] = [
+    "IgnoreUnknown=SessionType,StdinNull,ForkAfterAuthentication,RemoteCommand",
+    "BatchMode=yes",
+    "ConnectTimeout=10",
+    "ServerAliveInterval=5",
+    "ServerAliveCountMax=3",
+    "ClearAllForwardings=yes",
+    "ForwardAgent=no",
+    "ForwardX11=no",
+    "PermitLocalCommand=no",
+    "RemoteCommand=none",
+    "SessionType=default",
+    "StdinNull=no",
+    "ForkAfterAuthentication=no",
+    "ControlMaster=no",
+    "LogLevel=ERROR",
+];
+
+/// How an endpoint is started on a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartWords<'a> {
+    /// Hash of the binary.
+    pub hash: &'a str,
+    /// Where it lies; `None` for the cache.
+    pub dir: Option<&'a Directory>,
+    /// Start it by `sudo -n`.
+    pub as_root: bool,
+    /// Network namespace.
+    pub netns: Option<&'a str>,
+}
+
+/// A command that runs `line` on the host.
+fn command(destination: &Destination, line: &str) -> Command {
+    let mut ssh = Command::new("ssh");
+    for option in OPTIONS {
+        ssh.args(["-o", option]);
+    }
+    ssh.args(["-T", "--", destination.as_str(), line]);
+    ssh
+}
+
+/// A command whose standard input and output are the endpoint's.
+pub fn start(destination: &Destination, words: &StartWords<'_>) -> Command {
+    let dir = words.dir.map_or("-", Directory::as_str);
+    let user = if words.as_root { "sudo" } else { "user" };
+    let words = [words.hash, dir, user, words.netns.unwrap_or("-")];
+    command(destination, &scripts::line(scripts::START, &words))
+}
+
+/// A command that stores its standard input on the host as the binary with this hash.
+pub(crate) fn store(destination: &Destination, hash: &str, dir: Option<&Directory>) -> Command {
+    let words = [hash, dir.map_or("-", Directory::as_str)];
+    command(destination, &scripts::line(scripts::STORE, &words))
+}
+
+/// The architecture of a host that has no such binary, if that is what START printed.
+pub fn needs_binary(printed: &str) -> Option<&str> {
+    printed.lines().find_map(|line| line.strip_prefix(scripts::NEED)).map(str::trim)
+}

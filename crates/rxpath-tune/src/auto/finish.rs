@@ -1,0 +1,328 @@
+//! After the arrays: candidates that disturb, the confirmation, each setting's own contribution, and the result.
+
+use rand::seq::SliceRandom;
+use rxpath_stats::Looks;
+use rxpath_stats::paired::{Estimate, Paired};
+use rxpath_stats::student::two_sided;
+
+use super::candidate::Candidate;
+use super::level::level;
+use super::measure::{Measure, Phase};
+use super::pairs::{Ask, Pairs, Shown, estimate};
+use super::report::{AutoResult, Dropped, Ended, Gain, GuardShown, Kept, Ratio, Why};
+use super::search::{Searching, State};
+use super::tally::Effect;
+
+/// Pairs of the confirmation, at most.
+const MOST_PAIRS: usize = 60;
+/// Pairs without which nothing is confirmed.
+const FEWEST_PAIRS: usize = 5;
+/// Pairs of a candidate that disturbs, at most, and how many such candidates are tried.
+const SLOW_PAIRS: usize = 12;
+const MOST_SLOW: usize = 3;
+/// The share of the error that they have.
+const SLOW_ERROR: f64 = 0.02;
+/// Blocks in which each kept setting is left out once.
+const FEWEST_BLOCKS: usize = 5;
+const MOST_BLOCKS: usize = 20;
+/// A setting whose contribution is under this, and shown to be, is redundant.
+const REDUNDANT: f64 = 0.005;
+/// A candidate is likely if it probably gains, by at least this.
+const LIKELY: (f64, f64) = (0.8, 0.005);
+/// Quantile of the normal distribution for a power of 80 %.
+const POWER: f64 = 0.84;
+
+/// What was found after the arrays.
+#[derive(Default)]
+pub(super) struct Found {
+    confirmed: Option<(Ask, Pairs)>,
+    contributions: Vec<(usize, Estimate)>,
+}
+
+impl<M: Measure> Searching<'_, M> {
+    pub(super) fn finish(&mut self) -> Result<Ended, M::Error> {
+        self.slow()?;
+        if self.plan.bundle {
+            self.bundle()?;
+        }
+        if self.on().is_empty() {
+            self.step(Phase::Array, "nothing is proven".into());
+            return Ok(Ended::NothingProven);
+        }
+        match self.confirm()? {
+            Shown::Better => {}
+            Shown::NotBetter => return Ok(self.undo(Ended::NotConfirmed)),
+            Shown::Guard(_) => return Ok(self.undo(Ended::GuardNotShown)),
+        }
+        self.contributions()?;
+        Ok(Ended::Kept)
+    }
+
+    fn undo(&mut self, ended: Ended) -> Ended {
+        for candidate in self.on() {
+            self.state[candidate] = State::Out(Why::NotConfirmed);
+        }
+        ended
+    }
+
+    /// Candidates that recreate queues or lose the link, each by pairs against what is proven.
+    fn slow(&mut self) -> Result<(), M::Error> {
+        let slow = |at: &usize| self.plan.candidates[*at].risk.is_slow();
+        let mut slow: Vec<usize> = self.in_state(&State::Open).into_iter().filter(slow).collect();
+        slow.sort_by(|a, b| {
+            let weight = |at: &usize| self.plan.candidates[*at].prior.weight();
+            weight(b).total_cmp(&weight(a))
+        });
+        for (tried, candidate) in slow.into_iter().enumerate() {
+            let most = self.pairs_left(SLOW_PAIRS);
+            if tried >= MOST_SLOW || most < FEWEST_PAIRS {
+                self.state[candidate] = State::Out(Why::NotTried);
+                continue;
+            }
+            let on = self.on();
+            let with: Vec<usize> = on.iter().copied().chain([candidate]).collect();
+            let ask = Ask { phase: Phase::Slow, most, error: SLOW_ERROR };
+            let (shown, _) = self.pairs(&on, &with, ask)?;
+            self.state[candidate] = match shown {
+                Shown::Better => State::Proven,
+                Shown::NotBetter => State::Out(Why::NoGainShown),
+                Shown::Guard(at) => State::Out(Why::Harms(self.plan.guards[at].text.clone())),
+            };
+        }
+        Ok(())
+    }
+
+    /// What is likely together, if it is better than what is proven alone.
+    fn bundle(&mut self) -> Result<(), M::Error> {
+        let likely = |at: &usize| {
+            self.objective.effect(*at).is_some_and(|effect| {
+                let (mean, spread) =
+                    self.plan.candidates[*at].prior.after(effect.value, effect.error);
+                rxpath_stats::student::normal_cdf(mean / spread) > LIKELY.0 && mean > LIKELY.1
+            })
+        };
+        let likely: Vec<usize> = self.in_state(&State::Open).into_iter().filter(likely).collect();
+        // The confirmation needs its pairs after this.
+        let most = (self.measure.left().saturating_sub(20) / 2).min(MOST_PAIRS);
+        if likely.is_empty() || most < FEWEST_PAIRS {
+            return Ok(());
+        }
+        let on = self.on();
+        let with: Vec<usize> = on.iter().copied().chain(likely.iter().copied()).collect();
+        let ask = Ask { phase: Phase::Confirm, most, error: 0.05 };
+        let (shown, _) = self.pairs(&on, &with, ask)?;
+        if shown == Shown::Better {
+            for candidate in likely {
+                self.state[candidate] = State::Bundled;
+            }
+            self.step(Phase::Confirm, "what is likely is better together".into());
+        }
+        Ok(())
+    }
+
+    /// Pairs that still fit, at most so many.
+    fn pairs_left(&self, most: usize) -> usize {
+        (self.measure.left() / 2).min(most)
+    }
+
+    /// Fresh pairs of the start and everything that is on.
+    fn confirm(&mut self) -> Result<Shown, M::Error> {
+        let ask = Ask { phase: Phase::Confirm, most: self.pairs_left(MOST_PAIRS), error: 0.05 };
+        let on = self.on();
+        let (shown, pairs) = self.pairs(&[], &on, ask)?;
+        let text = match shown {
+            Shown::Better => format!("confirmed on {} fresh pairs", pairs.objective.len()),
+            Shown::NotBetter => "fresh pairs do not confirm it".into(),
+            Shown::Guard(at) => format!("{} is not shown to hold", self.plan.guards[at].text),
+        };
+        self.step(Phase::Confirm, text);
+        self.found.confirmed = Some((ask, pairs));
+        Ok(shown)
+    }
+
+    /// Leaves each kept setting out in turn. One that is shown to contribute nothing is taken off, if the rest is
+    /// confirmed without it. No more than one: two may each be redundant only while the other is on.
+    fn contributions(&mut self) -> Result<(), M::Error> {
+        let on = self.on();
+        if on.len() < 2 {
+            return Ok(());
+        }
+        let left = self.measure.left();
+        let wanted = left.saturating_sub(2 * FEWEST_PAIRS) / (on.len() + 1);
+        let blocks = if wanted >= FEWEST_BLOCKS { wanted } else { left / (on.len() + 1) };
+        let blocks = blocks.min(MOST_BLOCKS);
+        if blocks < FEWEST_BLOCKS {
+            return Ok(());
+        }
+        let mut losses = vec![Vec::new(); on.len()];
+        for number in 0..blocks {
+            let mut order: Vec<Option<usize>> =
+                std::iter::once(None).chain((0..on.len()).map(Some)).collect();
+            order.shuffle(&mut self.dice);
+            let (mut all, mut without) = (0.0, vec![0.0; on.len()]);
+            for left_out in order {
+                let rest = |(at, _): &(usize, &usize)| Some(*at) != left_out;
+                let set: Vec<usize> =
+                    on.iter().enumerate().filter(rest).map(|(_, at)| *at).collect();
+                let value = self.trial(&set, Phase::Contribution, number)?.objective;
+                match left_out {
+                    None => all = value,
+                    Some(at) => without[at] = value,
+                }
+            }
+            for (losses, without) in losses.iter_mut().zip(&without) {
+                losses.push(all - without);
+            }
+        }
+        let looks = Looks::Once { blocks };
+        let at = |values: &Vec<f64>, error| Some(Paired::of(values)?.at(looks.level(error)));
+        let contribution = |(at_on, values): (&usize, &Vec<f64>)| Some((*at_on, at(values, 0.05)?));
+        self.found.contributions = on.iter().zip(&losses).filter_map(contribution).collect();
+        let least = on
+            .iter()
+            .zip(&losses)
+            .filter_map(|(candidate, values)| Some((*candidate, at(values, 0.10)?.interval.high)))
+            .filter(|(_, high)| *high < REDUNDANT)
+            .min_by(|a, b| a.1.total_cmp(&b.1));
+        match least {
+            Some((candidate, _)) => self.without(candidate),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes one setting off, if the rest is confirmed without it.
+    fn without(&mut self, candidate: usize) -> Result<(), M::Error> {
+        if self.pairs_left(MOST_PAIRS) < FEWEST_PAIRS {
+            return Ok(());
+        }
+        let was = (self.state[candidate].clone(), self.found.confirmed.take());
+        self.state[candidate] = State::Out(Why::Redundant);
+        let text = format!("{} contributes nothing next to the others", self.name(candidate));
+        self.step(Phase::Contribution, text);
+        if self.confirm()? != Shown::Better {
+            (self.state[candidate], self.found.confirmed) = was;
+        }
+        Ok(())
+    }
+
+    /// The result of a search that ended so.
+    pub(super) fn into_result(self, ended: Ended) -> AutoResult {
+        let all = || self.plan.candidates.iter().enumerate();
+        let kept = all().filter_map(|(at, candidate)| self.kept(at, candidate)).collect();
+        let mut dropped: Vec<Dropped> =
+            all().filter_map(|(at, candidate)| self.dropped(at, candidate)).collect();
+        dropped.sort_by(|a, b| {
+            let size = |it: &Dropped| it.effect.map_or(0.0, |it| self.plan.sign * it.ratio.ln());
+            size(b).total_cmp(&size(a))
+        });
+        let noise = self.objective.noise();
+        AutoResult {
+            ended,
+            kept,
+            gain: self.gain().filter(|_| ended == Ended::Kept),
+            guards: self.guards_shown(),
+            dropped,
+            trials_count: self.trials,
+            // The effect of a block of n trials has the variance 4 s^2 / n.
+            trial_noise_ratio: noise.map(|(unit, _)| (unit / 4.0).sqrt().exp_m1()),
+            smallest_effect_ratio: self.smallest_effect(),
+            path: self.path,
+        }
+    }
+
+    fn ratio(&self, effect: Effect) -> Ratio {
+        let half = effect.half(level(self.blocks.1, 0.05));
+        Ratio::of(effect.value, (effect.value - half, effect.value + half), self.plan.sign)
+    }
+
+    fn kept(&self, at: usize, candidate: &Candidate) -> Option<Kept> {
+        let as_bundle = match self.state[at] {
+            State::Proven => false,
+            State::Bundled => true,
+            State::Open | State::Out(_) => return None,
+        };
+        let own = self.found.contributions.iter().find(|(other, _)| *other == at);
+        let own = own.map(|(_, estimate)| *estimate);
+        let alone = || self.confirmed_gain().filter(|_| self.on().len() == 1);
+        Some(Kept {
+            name: candidate.name.clone(),
+            sets: candidate.sets.clone(),
+            because: candidate.because.clone(),
+            prior: candidate.prior,
+            risk: candidate.risk,
+            search: self.objective.effect(at).map(|effect| self.ratio(effect)),
+            contribution: own.or_else(alone).map(|estimate| of(&estimate, self.plan.sign)),
+            as_bundle,
+        })
+    }
+
+    fn dropped(&self, at: usize, candidate: &Candidate) -> Option<Dropped> {
+        let why = match &self.state[at] {
+            State::Out(why) => why.clone(),
+            State::Open if self.objective.blocks(at) == 0 => Why::NotTried,
+            State::Open => Why::NoGainShown,
+            State::Proven | State::Bundled => return None,
+        };
+        let plain = Dropped::plain(candidate, why);
+        let Some(effect) = self.objective.effect(at) else { return Some(plain) };
+        Some(Dropped {
+            effect: Some(self.ratio(effect)),
+            trials_for_proof: self.for_proof(effect).filter(|_| plain.why == Why::NoGainShown),
+            ..plain
+        })
+    }
+
+    /// More trials after which an effect of this size would probably be proven.
+    fn for_proof(&self, effect: Effect) -> Option<u64> {
+        let limit = self.limit();
+        let unit = effect.error * effect.error * effect.weight;
+        let trials = unit * (limit / effect.value).powi(2);
+        let is_one = effect.value > effect.error && trials.is_finite();
+        is_one.then(|| (trials - effect.weight).max(0.0).ceil() as u64)
+    }
+
+    /// Standard errors that an effect must have to be probably proven, of the strictest test.
+    fn limit(&self) -> f64 {
+        let error = self.plan.error / self.plan.candidates.len().max(1) as f64;
+        two_sided(level(self.blocks.1, 2.0 * error), 1e6) + POWER
+    }
+
+    fn smallest_effect(&self) -> Option<f64> {
+        let (unit, _) = self.objective.noise()?;
+        let (_, most) = self.blocks;
+        let open = self.plan.candidates.iter().filter(|candidate| !candidate.risk.is_slow());
+        let trials = most * super::array::runs(open.count());
+        Some((self.limit() * (unit / trials.max(1) as f64).sqrt()).exp_m1())
+    }
+
+    fn confirmed_gain(&self) -> Option<Estimate> {
+        let (ask, pairs) = self.found.confirmed.as_ref()?;
+        pairs.gain(*ask)
+    }
+
+    fn gain(&self) -> Option<Gain> {
+        let (_, pairs) = self.found.confirmed.as_ref()?;
+        let ratio = of(&self.confirmed_gain()?, self.plan.sign);
+        Some(Gain { ratio, pairs_count: pairs.objective.len() })
+    }
+
+    fn guards_shown(&self) -> Vec<GuardShown> {
+        let Some((ask, pairs)) = &self.found.confirmed else { return Vec::new() };
+        let one = |(at, guard): (usize, &super::Guard)| {
+            let found = estimate(&pairs.guards[at], *ask);
+            let sign = if guard.good == rxpath_stats::scale::Good::Up { -1.0 } else { 1.0 };
+            GuardShown {
+                guard: guard.text.clone(),
+                metric: guard.metric.clone(),
+                ratio: found.map(|estimate| of(&estimate, sign)),
+                holds: found.is_some_and(|it| it.interval.high <= self.margins[at]),
+                broken: found.is_some_and(|it| it.interval.low > self.margins[at]),
+            }
+        };
+        self.plan.guards.iter().enumerate().map(one).collect()
+    }
+}
+
+fn of(estimate: &Estimate, sign: f64) -> Ratio {
+    Ratio::of(estimate.value, (estimate.interval.low, estimate.interval.high), sign)
+}

@@ -1,0 +1,48 @@
+//! What a search needs of the world: trials.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a trial is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// The start alone: its noise and what gets through.
+    Start,
+    /// One candidate alone, shortly: does anything get through at all?
+    Alone,
+    /// A trial of an array.
+    Array,
+    /// A pair of the kept settings and one that disturbs.
+    Slow,
+    /// A fresh pair of the start and what is proven.
+    Confirm,
+    /// A kept setting is left out.
+    Contribution,
+}
+
+/// What one trial gave. Values are on the scale on which they are compared: logarithms.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// The objective; more is better.
+    pub objective: f64,
+    /// Each guard's metric in the order of the guards; more is worse. `None` where the trial does not have it.
+    pub guards: Vec<Option<f64>>,
+    /// What got through, in events per second: a candidate that stops traffic is out.
+    pub flow: f64,
+}
+
+/// Makes trials.
+pub trait Measure {
+    /// Why no more trials can be made.
+    type Error;
+
+    /// One trial with exactly these candidates on; number of the block or pair within its phase.
+    fn trial(&mut self, on: &[usize], phase: Phase, block: usize) -> Result<Reading, Self::Error>;
+
+    /// Full trials that fit into what is left of the budget.
+    fn left(&self) -> usize;
+
+    /// Hears of each step of the search, in words.
+    fn step(&mut self, _text: &str) {}
+}

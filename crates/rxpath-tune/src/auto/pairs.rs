@@ -1,0 +1,123 @@
+//! Pairs of trials, without and with: an effect and its guards at every pair from the fifth on.
+
+use rxpath_stats::Looks;
+use rxpath_stats::paired::{Estimate, Paired};
+use rxpath_stats::student::{normal_cdf, two_sided};
+
+use super::measure::{Measure, Phase};
+use super::search::Searching;
+
+/// Pairs before which nothing is called hopeless.
+const HOPE_FROM: usize = 6;
+/// Pairs go on while a decision is at least this likely.
+const HOPE: f64 = 0.05;
+
+/// What a series of pairs is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask {
+    pub phase: Phase,
+    /// Pairs at most.
+    pub most: usize,
+    /// Error over all looks, two-sided.
+    pub error: f64,
+}
+
+/// What pairs show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// The gain is shown, and every guard holds.
+    Better,
+    /// No gain is shown.
+    NotBetter,
+    /// A gain is shown, and this guard is not shown to hold.
+    Guard(usize),
+}
+
+/// The differences of pairs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pairs {
+    pub objective: Vec<f64>,
+    /// By guard.
+    pub guards: Vec<Vec<f64>>,
+}
+
+impl<M: Measure> Searching<'_, M> {
+    /// Makes pairs until they decide; the order within a pair alternates.
+    pub fn pairs(
+        &mut self,
+        without: &[usize],
+        with: &[usize],
+        ask: Ask,
+    ) -> Result<(Shown, Pairs), M::Error> {
+        let guards = self.plan.guards.len();
+        let mut pairs = Pairs { guards: vec![Vec::new(); guards], ..Pairs::default() };
+        let mut shown = Shown::NotBetter;
+        for number in 0..ask.most {
+            let trials = if number % 2 == 0 { [without, with] } else { [with, without] };
+            let first = self.trial(trials[0], ask.phase, number)?;
+            let second = self.trial(trials[1], ask.phase, number)?;
+            let (base, variant) = if number % 2 == 0 { (first, second) } else { (second, first) };
+            pairs.objective.push(variant.objective - base.objective);
+            for (at, all) in pairs.guards.iter_mut().enumerate() {
+                let both = (base.guards.get(at), variant.guards.get(at));
+                if let (Some(Some(base)), Some(Some(variant))) = both {
+                    all.push(variant - base);
+                }
+            }
+            let over;
+            (shown, over) = pairs.judge(ask, &self.margins);
+            if over {
+                break;
+            }
+        }
+        Ok((shown, pairs))
+    }
+}
+
+impl Pairs {
+    /// The effect on the objective at the level of one analysis.
+    pub fn gain(&self, ask: Ask) -> Option<Estimate> {
+        estimate(&self.objective, ask)
+    }
+
+    /// What the pairs show so far, and whether that is all they will show.
+    fn judge(&self, ask: Ask, margins: &[f64]) -> (Shown, bool) {
+        let Some(gain) = self.gain(ask) else { return (Shown::NotBetter, false) };
+        let is_better = gain.interval.low > 0.0;
+        let mut open = None;
+        for (at, margin) in margins.iter().enumerate() {
+            match estimate(&self.guards[at], ask) {
+                Some(guard) if guard.interval.high <= *margin => {}
+                Some(guard) if guard.interval.low > *margin => return (Shown::Guard(at), true),
+                _ => open = Some(at),
+            }
+        }
+        match (is_better, open) {
+            (true, None) => (Shown::Better, true),
+            (true, Some(at)) => (Shown::Guard(at), false),
+            (false, _) => {
+                (Shown::NotBetter, gain.interval.high < 0.0 || self.is_hopeless(gain, ask))
+            }
+        }
+    }
+
+    fn is_hopeless(&self, gain: Estimate, ask: Ask) -> bool {
+        let (now, last) = (self.objective.len() as f64, ask.most as f64);
+        if self.objective.len() < HOPE_FROM || gain.scatter == 0.0 {
+            return false;
+        }
+        let limit = two_sided(looks(ask).level(ask.error), last - 1.0) * gain.scatter / last.sqrt();
+        let moves = gain.scatter * (1.0 / now - 1.0 / last).max(1e-12).sqrt();
+        normal_cdf((gain.value - limit) / moves) < HOPE
+    }
+}
+
+fn looks(ask: Ask) -> Looks {
+    Looks::EveryBlock { most: ask.most }
+}
+
+/// The effect with its interval at one analysis; `None` under five values.
+pub(super) fn estimate(values: &[f64], ask: Ask) -> Option<Estimate> {
+    let enough = values.len() >= looks(ask).fewest();
+    Some(Paired::of(values).filter(|_| enough)?.at(looks(ask).level(ask.error)))
+}

@@ -1,0 +1,376 @@
+//! The search: each candidate alone for safety, then arrays until nothing more can be proven.
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rxpath_stats::quantile::median;
+use rxpath_stats::student::{normal_cdf, two_sided};
+use thiserror::Error;
+
+use super::array::{self, Block};
+use super::candidate::Candidate;
+use super::guard::Guard;
+use super::level::level;
+use super::measure::{Measure, Phase, Reading};
+use super::report::{AutoResult, Ended, PathStep, Why};
+use super::tally::Tally;
+
+/// Trials of the start alone.
+const START_TRIALS: usize = 3;
+/// Share of the budget that arrays leave to the confirmation.
+const RESERVE: f64 = 0.2;
+/// Pairs without which nothing is confirmed.
+const FEWEST_PAIRS: usize = 5;
+/// With less of the events of the start's worst trial, alone, a candidate is harmful.
+const LEAST_ALONE: f64 = 0.85;
+/// A trial with less of them counts as stopped. Other programs can take half of a trial's events; a setting that stops
+/// traffic takes nearly all.
+const LEAST: f64 = 0.1;
+/// So many stopped trials end the search.
+const MOST_STOPPED: usize = 3;
+/// A gain up to this is none: a candidate that probably has no more is dropped.
+const NO_GAIN: f64 = 0.01;
+/// A gain under this is not kept, however sure it is: where nothing is lost, trials agree so well that a difference
+/// without any use would be proven.
+const LEAST_GAIN: f64 = 0.005;
+/// Candidates go on while a gain, or a proof, is at least this likely.
+const HOPE: f64 = 0.05;
+/// Blocks before which the arrays do not end for lack of hope.
+const HOPE_FROM: usize = 3;
+
+/// What is searched, and how.
+#[derive(Clone, Debug)]
+pub struct Plan<'a> {
+    /// The candidates, at most [`array::MOST`] of them without those that are slow.
+    pub candidates: &'a [Candidate],
+    /// What must not become worse.
+    pub guards: &'a [Guard],
+    /// -1 where less of the objective is better: results are ratios of the metric itself.
+    pub sign: f64,
+    /// The probability that any useless candidate is proven.
+    pub error: f64,
+    /// Also keep what is likely but not proven, if all of it together is better.
+    pub bundle: bool,
+    /// Seed of arrays and orders.
+    pub seed: u64,
+}
+
+/// The budget does not suffice for any proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the budget holds {have} trials, and {needed} are needed at least")]
+pub struct TooShort {
+    /// Trials that fit.
+    pub have: usize,
+    /// Trials that are needed.
+    pub needed: usize,
+}
+
+/// Why there is no result.
+#[derive(Debug)]
+pub enum Failed<E> {
+    /// The budget is too short.
+    TooShort(TooShort),
+    /// A trial could not be made.
+    Measure(E),
+}
+
+/// Trials without which so many candidates cannot be judged: the start, each alone for half a trial, two blocks, and
+/// five pairs, with the reserve on top.
+pub fn fewest_trials(candidates: usize) -> usize {
+    let search = START_TRIALS + candidates.div_ceil(2) + 2 * array::runs(candidates);
+    let confirm = 2 * FEWEST_PAIRS;
+    (search + confirm).max((search as f64 / (1.0 - RESERVE)).ceil() as usize)
+}
+
+/// Searches.
+///
+/// # Errors
+/// As [`Failed`] says; what was found until then is lost, and nothing is kept.
+pub fn search<M: Measure>(
+    measure: &mut M,
+    plan: &Plan<'_>,
+) -> Result<AutoResult, Failed<M::Error>> {
+    let fast = plan.candidates.iter().filter(|candidate| !candidate.risk.is_slow()).count();
+    let (have, needed) = (measure.left(), fewest_trials(fast));
+    if have < needed {
+        return Err(Failed::TooShort(TooShort { have, needed }));
+    }
+    let mut searching = Searching::new(measure, plan, (have as f64 * RESERVE) as usize);
+    let ended = searching.all().map_err(Failed::Measure)?;
+    Ok(searching.into_result(ended))
+}
+
+/// Where a candidate stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum State {
+    Open,
+    Proven,
+    Bundled,
+    Out(Why),
+}
+
+pub(super) struct Searching<'a, M> {
+    pub measure: &'a mut M,
+    pub plan: &'a Plan<'a>,
+    pub state: Vec<State>,
+    pub objective: Tally,
+    pub guards: Vec<Tally>,
+    /// How much worse each guard's metric may become.
+    pub margins: Vec<f64>,
+    pub dice: ChaCha8Rng,
+    pub trials: usize,
+    pub path: Vec<PathStep>,
+    pub found: super::finish::Found,
+    /// Blocks of the arrays when they ended, and those that would have fit.
+    pub blocks: (usize, usize),
+    flow: f64,
+    reserve: usize,
+    stopped: usize,
+}
+
+impl<'a, M: Measure> Searching<'a, M> {
+    fn new(measure: &'a mut M, plan: &'a Plan<'a>, reserve: usize) -> Self {
+        let count = plan.candidates.len();
+        Self {
+            measure,
+            plan,
+            state: vec![State::Open; count],
+            objective: Tally::new(count),
+            guards: vec![Tally::new(count); plan.guards.len()],
+            margins: vec![0.0; plan.guards.len()],
+            dice: ChaCha8Rng::seed_from_u64(plan.seed),
+            trials: 0,
+            path: Vec::new(),
+            found: super::finish::Found::default(),
+            blocks: (0, 0),
+            flow: 0.0,
+            reserve,
+            stopped: 0,
+        }
+    }
+
+    fn all(&mut self) -> Result<Ended, M::Error> {
+        self.start()?;
+        self.each_alone()?;
+        self.arrays()?;
+        if self.stopped >= MOST_STOPPED {
+            return Ok(Ended::Unsafe);
+        }
+        self.finish()
+    }
+
+    pub fn step(&mut self, phase: Phase, what: String) {
+        self.measure.step(&what);
+        self.path.push(PathStep { trials_count: self.trials, phase, what });
+    }
+
+    pub fn name(&self, candidate: usize) -> &str {
+        &self.plan.candidates[candidate].name
+    }
+
+    /// Candidates in this state.
+    pub fn in_state(&self, wanted: &State) -> Vec<usize> {
+        (0..self.state.len()).filter(|at| self.state[*at] == *wanted).collect()
+    }
+
+    /// What is on for good.
+    pub fn on(&self) -> Vec<usize> {
+        let is_on = |at: &usize| matches!(self.state[*at], State::Proven | State::Bundled);
+        (0..self.state.len()).filter(is_on).collect()
+    }
+
+    pub fn trial(&mut self, on: &[usize], phase: Phase, block: usize) -> Result<Reading, M::Error> {
+        let reading = self.measure.trial(on, phase, block)?;
+        self.trials += 1;
+        if phase != Phase::Start && phase != Phase::Alone && reading.flow < LEAST * self.flow {
+            self.stopped += 1;
+        }
+        Ok(reading)
+    }
+
+    fn start(&mut self) -> Result<(), M::Error> {
+        let mut readings = Vec::new();
+        for number in 0..START_TRIALS {
+            readings.push(self.trial(&[], Phase::Start, number)?);
+        }
+        self.flow = readings.iter().map(|reading| reading.flow).fold(f64::INFINITY, f64::min);
+        for (at, guard) in self.plan.guards.iter().enumerate() {
+            let of = |reading: &Reading| reading.guards.get(at).copied().flatten();
+            let values: Vec<f64> = readings.iter().filter_map(of).collect();
+            self.margins[at] = median(&values).map_or(0.0, |start| guard.margin(start));
+            if self.margins[at] < 0.0 {
+                let text =
+                    format!("the start does not fulfil {}: what is kept must reach it", guard.text);
+                self.step(Phase::Start, text);
+            }
+        }
+        Ok(())
+    }
+
+    /// A candidate with which almost nothing gets through must not spoil the arrays. A second trial agrees, because one
+    /// may be disturbed.
+    fn each_alone(&mut self) -> Result<(), M::Error> {
+        let fast = |at: &usize| !self.plan.candidates[*at].risk.is_slow();
+        for candidate in (0..self.state.len()).filter(fast).collect::<Vec<_>>() {
+            let mut harmful = true;
+            for number in 0..2 {
+                let reading = self.trial(&[candidate], Phase::Alone, number)?;
+                harmful &= reading.flow < LEAST_ALONE * self.flow;
+                if !harmful {
+                    break;
+                }
+            }
+            if harmful {
+                self.state[candidate] = State::Out(Why::Harmful);
+                let text = format!("{} is out: it lets too little through", self.name(candidate));
+                self.step(Phase::Alone, text);
+            }
+        }
+        Ok(())
+    }
+
+    /// Trials that the arrays may still make.
+    fn left(&self) -> usize {
+        self.measure.left().saturating_sub(self.reserve)
+    }
+
+    fn arrays(&mut self) -> Result<(), M::Error> {
+        let mut blocks = 0;
+        loop {
+            let fast = |at: &usize| !self.plan.candidates[*at].risk.is_slow();
+            let open: Vec<usize> = self.in_state(&State::Open).into_iter().filter(fast).collect();
+            let runs = array::runs(open.len());
+            if open.is_empty() || self.left() < runs || self.stopped >= MOST_STOPPED {
+                return Ok(());
+            }
+            blocks += 1;
+            self.one_block(&open, blocks)?;
+            let most = blocks + self.left() / runs;
+            self.blocks = (blocks, most);
+            if self.objective.noise().is_none() || blocks < 2 {
+                continue;
+            }
+            self.prove(&open, most);
+            self.drop_hopeless(&open, most);
+            if blocks >= HOPE_FROM && !self.has_hope(&open, most) {
+                self.step(Phase::Array, "nothing more can be proven in this budget".into());
+                return Ok(());
+            }
+        }
+    }
+
+    fn one_block(&mut self, open: &[usize], number: usize) -> Result<(), M::Error> {
+        let block = array::block(open.len(), &mut self.dice);
+        let always = self.on();
+        let mut readings = Vec::new();
+        for trial in &block.on {
+            let chosen = open.iter().zip(trial).filter(|(_, on)| **on).map(|(at, _)| *at);
+            let mut on: Vec<usize> = always.iter().copied().chain(chosen).collect();
+            on.sort_unstable();
+            readings.push(self.trial(&on, Phase::Array, number)?);
+        }
+        let values = readings.iter().map(|reading| reading.objective).collect();
+        into_tally(&mut self.objective, open, &block, values);
+        for (at, tally) in self.guards.iter_mut().enumerate() {
+            let of = |reading: &Reading| reading.guards.get(at).copied().flatten();
+            // A block without one of its values is not balanced.
+            if let Some(values) = readings.iter().map(of).collect() {
+                into_tally(tally, open, &block, values);
+            }
+        }
+        Ok(())
+    }
+
+    /// The level of a candidate's test: its weight's share of the error among all that are not proven, dropped ones too.
+    fn level(&self, candidate: usize, most: usize) -> f64 {
+        let not_proven = (0..self.state.len()).filter(|at| self.state[*at] != State::Proven);
+        let weight = |at: usize| self.plan.candidates[at].prior.weight();
+        let all: f64 = not_proven.map(weight).sum();
+        // Twice: only a gain proves it, so the other side's half is not used.
+        level(most, 2.0 * self.plan.error * weight(candidate) / all)
+    }
+
+    /// Holm's steps: each proof makes the others' levels less strict.
+    fn prove(&mut self, open: &[usize], most: usize) {
+        loop {
+            let mut any = false;
+            for candidate in open.iter().copied() {
+                if self.state[candidate] != State::Open || !self.is_proven(candidate, most) {
+                    continue;
+                }
+                self.state[candidate] = State::Proven;
+                any = true;
+                let gain = self.objective.effect(candidate).map_or(0.0, |effect| effect.value);
+                let text = format!(
+                    "{} is proven: {:.3} times the objective in the search",
+                    self.name(candidate),
+                    (self.plan.sign * gain).exp()
+                );
+                self.step(Phase::Array, text);
+            }
+            if !any {
+                return;
+            }
+        }
+    }
+
+    fn is_proven(&self, candidate: usize, most: usize) -> bool {
+        let Some(effect) = self.objective.effect(candidate) else { return false };
+        let within = |(tally, margin): (&Tally, &f64)| {
+            tally.effect(candidate).is_none_or(|guard| guard.value <= margin.max(0.0))
+        };
+        let guards = self.guards.iter().zip(&self.margins).all(within);
+        effect.value > LEAST_GAIN && effect.p() <= self.level(candidate, most) && guards
+    }
+
+    fn drop_hopeless(&mut self, open: &[usize], most: usize) {
+        for candidate in
+            open.iter().copied().filter(|at| self.state[*at] == State::Open).collect::<Vec<_>>()
+        {
+            let Some(effect) = self.objective.effect(candidate) else { continue };
+            let (mean, spread) =
+                self.plan.candidates[candidate].prior.after(effect.value, effect.error);
+            let harmed = self.guards.iter().zip(&self.margins).position(|(tally, margin)| {
+                let guard = tally.effect(candidate);
+                guard.is_some_and(|guard| {
+                    guard.value - guard.half(level(most, self.plan.error)) > margin.max(0.0)
+                })
+            });
+            if let Some(at) = harmed {
+                let guard = self.plan.guards[at].text.clone();
+                let text = format!("{} is out: it breaks {guard}", self.name(candidate));
+                self.state[candidate] = State::Out(Why::Harms(guard));
+                self.step(Phase::Array, text);
+            } else if normal_cdf((mean - NO_GAIN) / spread) < HOPE {
+                self.state[candidate] = State::Out(Why::NoGainShown);
+            }
+        }
+    }
+
+    /// Whether any open candidate may still be proven by the last block.
+    fn has_hope(&self, open: &[usize], most: usize) -> bool {
+        let still = |at: &&usize| self.state[**at] == State::Open;
+        open.iter().filter(still).any(|candidate| {
+            let Some(effect) = self.objective.effect(*candidate) else { return true };
+            let unit = effect.error * effect.error * effect.weight;
+            let last = (unit / (effect.weight + self.left() as f64)).sqrt();
+            let moves = (effect.error * effect.error - last * last).max(1e-12).sqrt();
+            let limit = two_sided(self.level(*candidate, most), 1e6) * last;
+            normal_cdf((effect.value - limit) / moves) > HOPE
+        })
+    }
+}
+
+fn into_tally(tally: &mut Tally, open: &[usize], block: &Block, mut values: Vec<f64>) {
+    array::clamp(&mut values);
+    let runs = values.len();
+    let contrast = |on: &mut dyn Iterator<Item = bool>| {
+        let signed = on.zip(&values).map(|(on, value)| if on { *value } else { -value });
+        2.0 * signed.sum::<f64>() / runs as f64
+    };
+    for (at, candidate) in open.iter().enumerate() {
+        tally.add(*candidate, runs, contrast(&mut block.on.iter().map(|trial| trial[at])));
+    }
+    for column in &block.free {
+        tally.add_free(runs, contrast(&mut column.iter().copied()));
+    }
+}

@@ -1,0 +1,28 @@
+//! `rxpath endpoint`: one host of an experiment between hosts, started by the coordinator over ssh. Not for people.
+
+use std::io::{stdin, stdout};
+
+use clap::Args;
+use rxpath_lab::endpoint::server::Endpoint;
+
+use crate::cmd::scope::ScopeArgs;
+use crate::exit::{Exit, Outcome};
+
+/// Options of `rxpath endpoint`.
+#[derive(Debug, Args)]
+pub struct EndpointCommand {
+    /// Network namespace in which everything runs and is read
+    #[arg(long, value_name = "NAME")]
+    netns: Option<String>,
+}
+
+impl EndpointCommand {
+    /// Serves its standard input until that ends.
+    pub fn run(self) -> Outcome {
+        ScopeArgs { netns: self.netns, ..ScopeArgs::default() }.enter()?;
+        let exe = std::env::current_exe()?;
+        let endpoint = Endpoint { exe, version: env!("CARGO_PKG_VERSION") };
+        endpoint.serve(stdin().lock(), Box::new(stdout()))?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,67 @@
+//! `rxpath hosts`: whether real hosts are ready for experiments.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use rxpath_core::Envelope;
+use rxpath_lab::hosts::Hosts;
+
+use crate::cmd::hosts_args::{connect, read};
+use crate::exit::{Exit, Outcome};
+use crate::output::format::FormatArgs;
+use crate::output::{self, json};
+
+/// Options of `rxpath hosts`.
+#[derive(Debug, Args)]
+pub struct HostsCommand {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Connect to every host of an inventory, find the path between them, compare their clocks; change nothing
+    Check(CheckHosts),
+}
+
+/// Options of `rxpath hosts check`.
+#[derive(Debug, Args)]
+struct CheckHosts {
+    /// The inventory
+    inventory: PathBuf,
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+impl HostsCommand {
+    /// Does what was asked.
+    pub fn run(self) -> Outcome {
+        match self.what {
+            What::Check(check) => check.run(),
+        }
+    }
+}
+
+impl CheckHosts {
+    fn run(self) -> Outcome {
+        let hosts = connect(&read(&self.inventory)?)?;
+        if self.format.is_json() {
+            let settings = serde_json::json!({ "inventory": self.inventory });
+            json(&Envelope::new("hosts-check", settings, hosts.record(), Vec::new()))?;
+        } else {
+            output::text(&shown(&hosts))?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// Each host on a line, then the path.
+fn shown(hosts: &Hosts) -> String {
+    let record = hosts.record();
+    let each = record
+        .iter()
+        .fold(String::new(), |text, (alias, part)| text + &format!("{alias}: {}\n", part.text()));
+    let [sender, receiver] = hosts.all().map(|host| host.client.alias());
+    let addresses: Vec<String> = hosts.receiver.addresses.iter().map(ToString::to_string).collect();
+    format!("{each}ready: {sender} -> {receiver} ({})\n", addresses.join(", "))
+}

@@ -1,0 +1,99 @@
+//! Between which hosts an experiment runs: `--hosts`, or `--sender` and `--receiver`.
+
+use std::path::{Path, PathBuf};
+
+use rxpath_lab::hosts::Hosts;
+use rxpath_remote::Inventory;
+
+use crate::cmd::run::failure;
+use crate::exit::{Exit, Failure};
+
+/// The hosts of an experiment.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct HostsArgs {
+    /// Run between the real hosts of this inventory, over your own ssh
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sender", "receiver"])]
+    hosts: Option<PathBuf>,
+    /// Run between two real hosts: the sender, as ssh takes its name
+    #[arg(long, value_name = "HOST", requires = "receiver")]
+    sender: Option<String>,
+    /// The receiver, as ssh takes its name
+    #[arg(long, value_name = "HOST", requires = "sender")]
+    receiver: Option<String>,
+}
+
+impl HostsArgs {
+    /// Connects to them; nothing where none were given.
+    pub fn connect(&self) -> Result<Option<Hosts>, Failure> {
+        let inventory = match (&self.hosts, &self.sender, &self.receiver) {
+            (Some(file), ..) => read(file)?,
+            (None, Some(sender), Some(receiver)) => {
+                Inventory::of_two(sender, receiver).map_err(usage)?
+            }
+            _ => return Ok(None),
+        };
+        connect(&inventory).map(Some)
+    }
+
+    /// A command line for the record: without names of hosts and paths of files.
+    pub fn hidden(&self, words: impl Iterator<Item = String>) -> Vec<String> {
+        let file = |path: &Path| {
+            let name = path.file_name().unwrap_or(path.as_os_str());
+            (path.display().to_string(), name.to_string_lossy().into_owned())
+        };
+        let known: Vec<(String, String)> = [
+            self.hosts.as_deref().map(file),
+            self.sender.clone().map(|name| (name, "sender".into())),
+            self.receiver.clone().map(|name| (name, "receiver".into())),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let hide = |word: String| match known.iter().find(|(name, _)| word.contains(name.as_str()))
+        {
+            Some((name, shown)) => word.replace(name.as_str(), shown),
+            None => word,
+        };
+        words.map(hide).collect()
+    }
+}
+
+/// The inventory in a file.
+pub fn read(file: &Path) -> Result<Inventory, Failure> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| usage(format!("cannot read {name}: {error}")))?;
+    Inventory::parse(&text, &name).map_err(|bad| usage(bad.to_string()).hint(bad.right))
+}
+
+/// Connects to the hosts of an inventory.
+pub fn connect(inventory: &Inventory) -> Result<Hosts, Failure> {
+    let exe = std::env::current_exe()?;
+    let mut note = |text: &str| crate::note!("rxpath: {text}");
+    Hosts::connect(inventory, &exe, &mut note).map_err(failure)
+}
+
+fn usage(text: String) -> Failure {
+    Failure::new(Exit::Usage, anyhow::anyhow!(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_names_no_host_and_no_directory() {
+        let args = HostsArgs {
+            sender: Some("me@gen1.lab".into()),
+            receiver: Some("sut".into()),
+            hosts: None,
+        };
+        let words = ["rxpath", "run", "x", "--sender=me@gen1.lab", "--receiver", "sut"];
+        let hidden = args.hidden(words.into_iter().map(str::to_owned));
+        assert_eq!(hidden, ["rxpath", "run", "x", "--sender=sender", "--receiver", "receiver"]);
+        let args = HostsArgs { hosts: Some("/home/me/lab.toml".into()), ..HostsArgs::default() };
+        let words = ["rxpath", "run", "x", "--hosts", "/home/me/lab.toml"];
+        let hidden = args.hidden(words.into_iter().map(str::to_owned));
+        assert_eq!(hidden, ["rxpath", "run", "x", "--hosts", "lab.toml"]);
+    }
+}

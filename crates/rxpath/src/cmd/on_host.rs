@@ -1,0 +1,134 @@
+//! One command on another host: this program is sent there over the user's ssh and runs the same words, and what it
+//! prints is printed here.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rxpath_lab::clock::HostClock;
+use rxpath_lab::hosts::client;
+use rxpath_lab::testbed::Started;
+use rxpath_remote::inventory::{HostEntry, Reach};
+use rxpath_remote::{Role, Sudo};
+
+use crate::cmd::run::failure;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::interrupt::Interrupt;
+
+/// The other host of a command.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct OnHost {
+    /// Run this on another host, as ssh takes its name: rxpath sends itself there
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// As root there, by `sudo -n`
+    #[arg(long, requires = "host")]
+    host_sudo: bool,
+}
+
+impl OnHost {
+    /// Whether the command is to run on another host.
+    pub fn is_given(&self) -> bool {
+        self.host.is_some()
+    }
+
+    /// Runs the words of this process's command line there.
+    pub fn run(&self) -> Outcome {
+        let words = remote_words(std::env::args().skip(1));
+        let host = self.host.clone().unwrap_or_default();
+        let ssh = Reach::try_from(host.clone()).map_err(usage)?;
+        let sudo = if self.host_sudo { Sudo::Always } else { Sudo::Never };
+        let entry = HostEntry {
+            ssh,
+            role: Role::Receiver,
+            dev: None,
+            addr: Vec::new(),
+            netns: None,
+            sudo,
+            dir: None,
+        };
+        let mut note = |text: &str| crate::note!("rxpath: {text}");
+        let interrupt = Interrupt::catch()?;
+        let exe = std::env::current_exe()?;
+        let client = Arc::new(client(&host, &entry, &exe, &mut note).map_err(failure)?);
+        let started = client.launch(words, String::new(), HostClock::default()).map_err(failure)?;
+        follow(started, &interrupt)
+    }
+}
+
+/// The words without those that name the host.
+fn remote_words(all: impl Iterator<Item = String>) -> Vec<String> {
+    let mut all = all.peekable();
+    let mut kept = Vec::new();
+    while let Some(word) = all.next() {
+        match word.as_str() {
+            // What follows belongs to a command of the user's.
+            "--" => {
+                kept.push(word);
+                kept.extend(all.by_ref());
+            }
+            "--host" => drop(all.next()),
+            "--host-sudo" => {}
+            named if named.starts_with("--host=") => {}
+            _ => kept.push(word),
+        }
+    }
+    kept
+}
+
+fn usage(text: String) -> Failure {
+    Failure::new(Exit::Usage, anyhow::anyhow!(text))
+}
+
+/// Prints what the program prints until it ends, and ends as it does.
+fn follow(mut started: Started, interrupt: &Interrupt) -> Outcome {
+    let printing = started.stdout.take().map(|from| passed_on(from, io::stdout()));
+    let telling = started.stderr.take().map(|from| passed_on(from, io::stderr()));
+    let mut is_interrupted = false;
+    let status = loop {
+        if let Some(status) = started.process.try_wait()? {
+            break status;
+        }
+        if interrupt.caught().is_some() && !is_interrupted {
+            is_interrupted = true;
+            started.process.interrupt();
+        }
+        // why: looks for the end of a program on another host, and for a signal here.
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    for reader in [printing, telling].into_iter().flatten() {
+        let _ = reader.join();
+    }
+    Ok(match (status.code(), interrupt.caught()) {
+        (Some(code), _) => Exit::Command(code as u8),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => {
+            crate::note!("rxpath: host: the connection ended before the command did");
+            Exit::Partial
+        }
+    })
+}
+
+fn passed_on(
+    mut from: Box<dyn Read + Send>,
+    mut to: impl Write + Send + 'static,
+) -> std::thread::JoinHandle<()> {
+    std::thread::spawn(move || {
+        // A reader here that has closed its pipe wants no more; the program there goes on to its end.
+        let _ = io::copy(&mut from, &mut to).and_then(|_| to.flush());
+        let _ = io::copy(&mut from, &mut io::sink());
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_the_other_host_are_those_of_this_command_without_its_name() {
+        let words = |line: &str| remote_words(line.split(' ').map(str::to_owned)).join(" ");
+        assert_eq!(words("check --host sut --json"), "check --json");
+        assert_eq!(words("--host=sut --host-sudo trace -d 5s"), "trace -d 5s");
+        assert_eq!(words("steal --host sut -- ls --host x"), "steal -- ls --host x");
+    }
+}

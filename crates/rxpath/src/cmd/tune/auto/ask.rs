@@ -1,0 +1,173 @@
+//! The objective and the guards of a search, from the words of the command line.
+
+use rxpath_record::metric::{good, is_share, scale};
+use rxpath_stats::Scale;
+use rxpath_stats::scale::Good;
+use rxpath_tune::auto::{Guard, Limit};
+
+/// The least value that still has a logarithm: of a trial that delivered nothing.
+const NOTHING: f64 = 1e-9;
+
+/// What is made better.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Objective {
+    /// The metric.
+    pub metric: String,
+    /// Its good direction.
+    pub good: Good,
+    scale: Scale,
+}
+
+impl Objective {
+    /// Reads `max METRIC`, `min METRIC` or `METRIC`, whose good direction is then the usual one.
+    ///
+    /// # Errors
+    /// In words what is wrong and what would be right.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let (wanted, metric) = match words.as_slice() {
+            [metric] => (good(metric), *metric),
+            ["max", metric] => (Good::Up, *metric),
+            ["min", metric] => (Good::Down, *metric),
+            _ => {
+                return Err(format!(
+                    "--objective `{text}`: write max METRIC or min METRIC, for example max delivered_pps"
+                ));
+            }
+        };
+        if wanted != good(metric) {
+            let right = if wanted == Good::Up { "min" } else { "max" };
+            return Err(format!(
+                "--objective `{text}`: that would make it worse; write {right} {metric}"
+            ));
+        }
+        Ok(Self { metric: metric.into(), good: wanted, scale: scale(metric) })
+    }
+
+    /// -1 where less of the metric is better.
+    pub fn sign(&self) -> f64 {
+        if self.good == Good::Up { 1.0 } else { -1.0 }
+    }
+
+    /// A value as the search reads it: more is better.
+    pub fn reading(&self, value: f64) -> f64 {
+        let least = self.scale.of(NOTHING).unwrap_or_default();
+        self.sign() * self.scale.of(value.max(0.0)).unwrap_or(least)
+    }
+}
+
+/// Reads `METRIC<VALUE`, `METRIC<=+10%`, `METRIC>=-5%`.
+///
+/// # Errors
+/// In words what is wrong and what would be right.
+pub fn guard(text: &str) -> Result<Guard, String> {
+    const FORM: &str = "write METRIC<VALUE or METRIC<=+SHARE%, for example loss_ratio<0.001";
+    let wrong = |what: &str, right: &str| Err(format!("--guard `{text}`: {what}; {right}"));
+    let Some(at) = text.find(['<', '>']) else { return wrong("there is no < or >", FORM) };
+    let (metric, rest) = (text[..at].trim(), &text[at + 1..]);
+    if metric.is_empty() {
+        return wrong("no metric is named", FORM);
+    }
+    let good = good(metric);
+    let (is_upper, wanted) =
+        (text[at..].starts_with('<'), if good == Good::Up { '>' } else { '<' });
+    if is_upper != (good == Good::Down) {
+        let less = if good == Good::Up { "more" } else { "less" };
+        return wrong(&format!("{less} of {metric} is better"), &format!("write {wanted}"));
+    }
+    let value = rest.strip_prefix('=').unwrap_or(rest).trim();
+    let sign = value.chars().next().filter(|first| matches!(first, '+' | '-'));
+    let number =
+        |text: &str| text.trim().parse::<f64>().ok().filter(|it| it.is_finite() && *it >= 0.0);
+    let bare = sign.map_or(value, |sign| value.trim_start_matches(sign));
+    let (bare, unit) = match (bare.strip_suffix("pp"), bare.strip_suffix('%')) {
+        (Some(bare), _) => (bare, 0.01),
+        (_, Some(bare)) => (bare, 0.01),
+        _ => (bare, 1.0),
+    };
+    let Some(number) = number(bare) else { return wrong(&format!("`{value}` is no number"), FORM) };
+    let size = number * unit;
+    let limit = match sign {
+        None => Limit::Value(size),
+        Some('-') if good == Good::Down => return wrong("it would have to get better", "write +"),
+        Some('+') if good == Good::Up => return wrong("it would have to get better", "write -"),
+        Some(_) if value.ends_with('%') && !is_share(metric) => Limit::Share(size),
+        Some(_) => Limit::Difference(size),
+    };
+    Ok(Guard { text: text.into(), metric: metric.into(), good, scale: scale(metric), limit })
+}
+
+/// What can't hold together.
+pub fn contradiction(objective: &Objective, guards: &[Guard]) -> Option<String> {
+    let own = guards.iter().find(|guard| guard.metric == objective.metric);
+    if let Some(guard) = own {
+        return Some(format!(
+            "--guard `{}`: {} is the objective, which may only get better; leave the guard out",
+            guard.text, guard.metric
+        ));
+    }
+    guards.iter().enumerate().find_map(|(at, guard)| {
+        let other = guards[..at].iter().find(|other| other.metric == guard.metric)?;
+        Some(format!(
+            "--guard `{}` and --guard `{}`: two limits of one metric; keep the stricter",
+            other.text, guard.text
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objectives_have_a_direction() {
+        let read = |text: &str| Objective::read(text).unwrap();
+        assert_eq!(read("max delivered_pps"), read("delivered_pps"));
+        let latency = read("min one_way_delay_p99_us");
+        assert!(latency.reading(10.0) > latency.reading(20.0));
+        assert!(read("delivered_pps").reading(0.0) < -20.0);
+        for (text, part) in [
+            ("max loss_ratio", "write min loss_ratio"),
+            ("most of all", "max METRIC"),
+            ("", "max METRIC"),
+        ] {
+            let why = Objective::read(text).unwrap_err();
+            assert!(why.contains(part), "{why}");
+        }
+    }
+
+    #[test]
+    fn guards_are_values_shares_or_differences() {
+        let limit = |text: &str| guard(text).unwrap().limit;
+        assert_eq!(limit("loss_ratio<0.001"), Limit::Value(0.001));
+        assert_eq!(limit("loss_ratio <= 0.1%"), Limit::Value(0.001));
+        assert_eq!(limit("victim_taken_ratio<=+2%"), Limit::Difference(0.02));
+        assert_eq!(limit("one_way_delay_p99_us<=+10%"), Limit::Share(0.1));
+        assert_eq!(limit("delivered_pps>=-5%"), Limit::Share(0.05));
+        for (text, part) in [
+            ("loss_ratio", "no < or >"),
+            ("<3", "no metric"),
+            ("loss_ratio>0.01", "less of loss_ratio is better; write <"),
+            ("loss_ratio<-1%", "write +"),
+            ("delivered_pps>+1%", "write -"),
+            ("loss_ratio<few", "`few` is no number"),
+            ("loss_ratio<nan", "no number"),
+        ] {
+            let why = guard(text).unwrap_err();
+            assert!(why.contains(part), "{why}");
+        }
+    }
+
+    #[test]
+    fn guards_that_contradict_are_refused() {
+        let objective = Objective::read("delivered_pps").unwrap();
+        let guards =
+            |texts: &[&str]| texts.iter().map(|text| guard(text).unwrap()).collect::<Vec<_>>();
+        assert_eq!(contradiction(&objective, &guards(&["loss_ratio<0.1"])), None);
+        let own = contradiction(&objective, &guards(&["delivered_pps>5"])).unwrap();
+        assert!(own.contains("is the objective"), "{own}");
+        let two =
+            contradiction(&objective, &guards(&["loss_ratio<0.1", "loss_ratio<0.2"])).unwrap();
+        assert!(two.contains("keep the stricter"), "{two}");
+    }
+}

@@ -1,0 +1,264 @@
+//! Changes that may help a receive path in the lab: settings of its namespaces and devices, and options of the service.
+//!
+//! A change whose parts only work together is one entry. Values depend on what is now; an entry that is so already is
+//! none. The names are keys of a scenario.
+
+use rxpath_core::CpuList;
+use rxpath_host::glob::is_match;
+use rxpath_lab::scenario::spec::{Protocol, Variant};
+use rxpath_record::manifest::Trial;
+use rxpath_record::verdict::Stage;
+use rxpath_tune::auto::Risk;
+
+/// A receive buffer is made this many times larger, and at least this large.
+const BUFFER_FACTOR: u64 = 4;
+const LEAST_BUFFER: u64 = 1 << 20;
+const MOST_BUFFER: u64 = 64 << 20;
+/// Datagrams per read.
+const BATCH: u64 = 64;
+
+/// One change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Its name in reports.
+    pub name: String,
+    /// What it sets: `KEY=VALUE` of a scenario.
+    pub sets: Vec<String>,
+    /// The limiting stages at which it acts.
+    pub stages: &'static [Stage],
+    /// What it risks.
+    pub risk: Risk,
+    /// It only restores the kernel's default.
+    pub is_default: bool,
+}
+
+impl Entry {
+    /// Whether one of these patterns is its name or one of its settings, with or without the side.
+    pub fn matches(&self, patterns: &[String]) -> bool {
+        let keys = self.sets.iter().filter_map(|set| Some(set.split_once('=')?.0));
+        let own = keys.map(|key| {
+            let side = key.strip_prefix("tune.receiver.").or(key.strip_prefix("tune.sender."));
+            [key, side.unwrap_or(key)]
+        });
+        own.flatten()
+            .chain([self.name.as_str()])
+            .any(|text| patterns.iter().any(|pattern| is_match(pattern, text)))
+    }
+}
+
+/// What the entries depend on.
+pub struct Seen<'a> {
+    variant: &'a Variant,
+    trial: &'a Trial,
+    /// CPUs of this process.
+    cpus: &'a [u32],
+}
+
+fn entry<const N: usize>(
+    name: &str,
+    sets: [String; N],
+    stages: &'static [Stage],
+    risk: Risk,
+) -> Entry {
+    Entry { name: name.into(), sets: sets.into(), stages, risk, is_default: false }
+}
+
+fn receiver(name: &str, value: &str) -> String {
+    format!("tune.receiver.{name}={value}")
+}
+
+fn sender(name: &str, value: &str) -> String {
+    format!("tune.sender.{name}={value}")
+}
+
+/// A veth end has NAPI with GRO on and all TSO of its peer off (`veth_skb_is_eligible_for_gro`).
+fn napi() -> Vec<String> {
+    let kinds = ["", "-ecn", "-mangleid", "6"];
+    let tso = kinds.map(|kind| {
+        let name = if kind == "6" { "tx-tcp6".to_owned() } else { format!("tx-tcp{kind}") };
+        sender(&format!("{{dev}}/features/{name}-segmentation"), "off")
+    });
+    [receiver("{dev}/features/rx-gro", "on")].into_iter().chain(tso).collect()
+}
+
+/// Every entry for this scenario.
+pub fn entries(variant: &Variant, trial: &Trial, cpus: &[u32]) -> Vec<Entry> {
+    let seen = Seen { variant, trial, cpus };
+    let mut all = link();
+    all.extend(seen.steering());
+    if seen.variant.serve.own().is_some_and(|own| !own.absent) {
+        all.extend(seen.service());
+    }
+    if variant.protocol() == Protocol::Udp {
+        all.push(entry(
+            "no early demux",
+            [receiver("net.ipv4.udp_early_demux", "0")],
+            &[Stage::Softirq, Stage::SenderOrSoftirq],
+            Risk::None,
+        ));
+    } else {
+        all.extend(of_tcp());
+    }
+    all
+}
+
+impl Seen<'_> {
+    fn served(&self, pointer: &str) -> Option<u64> {
+        self.trial.workloads.get("serve")?.pointer(pointer)?.as_u64()
+    }
+
+    /// RPS: off where it shares the reader's CPU, on where one CPU does everything.
+    fn steering(&self) -> Vec<Entry> {
+        let (reader, load) = (&self.variant.serve.cpus().0, &self.variant.load.cpus().0);
+        let now = &self.variant.lab.rps_cpus.0;
+        let is_free = |cpu: &&u32| !reader.contains(cpu) && !load.contains(cpu);
+        let free = self.cpus.iter().find(is_free);
+        let (name, mask) = match (now.is_empty(), free) {
+            (_, Some(cpu)) if !now.contains(cpu) => {
+                (format!("RPS to CPU {cpu}"), CpuList(vec![*cpu]))
+            }
+            (false, _) => ("no RPS".to_owned(), CpuList::default()),
+            (true, _) => match reader.first().filter(|cpu| !load.contains(cpu)) {
+                Some(cpu) => (format!("RPS to CPU {cpu}"), CpuList(vec![*cpu])),
+                None => return Vec::new(),
+            },
+        };
+        let mask = if mask.0.is_empty() { "0".to_owned() } else { mask.to_mask() };
+        let stages: &[Stage] = &[
+            Stage::SenderOrSoftirq,
+            Stage::Softirq,
+            Stage::OneCpu,
+            Stage::RpsMissing,
+            Stage::RpsPointless,
+            Stage::Livelock,
+            Stage::Application,
+            Stage::ApplicationDescheduled,
+            Stage::Victim,
+        ];
+        let all = (0..self.variant.lab.queues.max(1))
+            .map(|queue| receiver(&format!("{{dev}}/queues/rx-{queue}/rps_cpus"), &mask));
+        vec![Entry { name, sets: all.collect(), stages, risk: Risk::None, is_default: false }]
+    }
+
+    /// Options of the service itself.
+    fn service(&self) -> Vec<Entry> {
+        let mut all = Vec::new();
+        let is_udp = self.variant.protocol() == Protocol::Udp;
+        let buffer = self.served("/result/sockets/0/rcvbuf_bytes").filter(|_| is_udp);
+        if let Some(now) = buffer.filter(|now| *now < MOST_BUFFER) {
+            let wanted = (now * BUFFER_FACTOR).clamp(LEAST_BUFFER, MOST_BUFFER);
+            all.push(entry(
+                "larger receive buffer",
+                [format!("serve.rcvbuf={wanted}")],
+                &[Stage::SocketQueue, Stage::ApplicationDescheduled],
+                Risk::None,
+            ));
+        }
+        if is_udp && self.served("/settings/batch").is_some_and(|now| now < BATCH) {
+            all.push(entry(
+                "reads in batches",
+                [format!("serve.batch={BATCH}")],
+                &[Stage::Application, Stage::SocketQueue],
+                Risk::None,
+            ));
+        }
+        if self.variant.load.datagrams().is_some_and(|form| form.segments > 1) {
+            all.push(entry(
+                "reads aggregates",
+                ["serve.gro=true".to_owned()],
+                &[Stage::Application, Stage::SocketQueue],
+                Risk::None,
+            ));
+        }
+        all.push(entry(
+            "higher priority of the service",
+            ["serve.nice=-10".to_owned()],
+            &[Stage::ApplicationDescheduled, Stage::SocketQueue],
+            Risk::Wide,
+        ));
+        all
+    }
+}
+
+/// Offloads and NAPI of the link.
+fn link() -> Vec<Entry> {
+    let softirq: &[Stage] =
+        &[Stage::Softirq, Stage::SenderOrSoftirq, Stage::OneCpu, Stage::Livelock];
+    let mut threaded = napi();
+    threaded.push(receiver("{dev}/threaded", "1"));
+    let mut deferred = napi();
+    deferred.push(receiver("{dev}/napi_defer_hard_irqs", "2"));
+    deferred.push(receiver("{dev}/gro_flush_timeout", "50000"));
+    let bundle = |name: &str, sets: Vec<String>, stages, risk| Entry {
+        name: name.into(),
+        sets,
+        stages,
+        risk,
+        is_default: false,
+    };
+    vec![
+        bundle("NAPI on the link", napi(), softirq, Risk::None),
+        bundle("threaded NAPI", threaded, &[Stage::Livelock, Stage::Softirq], Risk::None),
+        bundle("deferred interrupts", deferred, softirq, Risk::None),
+        Entry {
+            is_default: true,
+            ..entry(
+                "UDP segmentation offload",
+                [sender("{dev}/features/tx-udp-segmentation", "on")],
+                &[Stage::Sender, Stage::SenderOrSoftirq],
+                Risk::None,
+            )
+        },
+        Entry {
+            is_default: true,
+            ..entry(
+                "TCP segmentation offload",
+                [
+                    sender("{dev}/features/tx-tcp-segmentation", "on"),
+                    sender("{dev}/features/tx-tcp6-segmentation", "on"),
+                ],
+                &[Stage::Sender, Stage::SenderOrSoftirq],
+                Risk::None,
+            )
+        },
+    ]
+}
+
+/// Sysctls of TCP that a network namespace has of its own.
+fn of_tcp() -> Vec<Entry> {
+    let both = |name: &str, value: &str| [receiver(name, value), sender(name, value)];
+    vec![
+        entry(
+            "larger TCP windows",
+            [
+                receiver("net.ipv4.tcp_rmem", "4096 1048576 33554432"),
+                sender("net.ipv4.tcp_wmem", "4096 1048576 33554432"),
+            ],
+            &[Stage::TcpReceive, Stage::Sender],
+            Risk::None,
+        ),
+        entry(
+            "no slow start after idle",
+            both("net.ipv4.tcp_slow_start_after_idle", "0"),
+            &[Stage::Sender],
+            Risk::None,
+        ),
+        entry("no TCP timestamps", both("net.ipv4.tcp_timestamps", "0"), &[], Risk::None),
+        entry("no autocorking", both("net.ipv4.tcp_autocorking", "0"), &[], Risk::None),
+        entry(
+            "no early demux",
+            [receiver("net.ipv4.tcp_early_demux", "0")],
+            &[Stage::Softirq, Stage::SenderOrSoftirq],
+            Risk::None,
+        ),
+        entry(
+            "longer accept queue",
+            [
+                receiver("net.core.somaxconn", "65535"),
+                receiver("net.ipv4.tcp_max_syn_backlog", "65535"),
+            ],
+            &[Stage::AcceptQueue],
+            Risk::None,
+        ),
+    ]
+}

@@ -1,0 +1,206 @@
+//! The result of a search as JSON and as text, which is Markdown too.
+
+use std::path::PathBuf;
+
+use rxpath_core::units::si;
+use rxpath_record::comparison::Comparison;
+use rxpath_record::metric::unit;
+use rxpath_tune::auto::report::{Dropped, Kept, Ratio, Why};
+use rxpath_tune::auto::{AutoResult, Candidate, Ended};
+use rxpath_tune::plan::{LeftOut, Plan};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::trials::TrialOf;
+
+/// The `settings` object of `rxpath tune auto`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AutoSettings {
+    /// The scenario.
+    pub scenario: String,
+    /// The variant at the start.
+    pub variant: String,
+    /// What is made better: a metric.
+    pub objective: String,
+    /// What must not become worse.
+    pub guards: Vec<String>,
+    /// Time for all trials. **Unit** s.
+    pub budget_s: f64,
+    /// Seed of the arrays.
+    pub seed: u64,
+    /// The run directory.
+    pub run: PathBuf,
+    /// The plan file; none if nothing is kept.
+    pub plan_file: Option<PathBuf>,
+}
+
+/// The result of `rxpath tune auto`.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct AutoAnswer {
+    /// The limiting stage of the start, in a sentence.
+    pub limit: Option<String>,
+    /// The objective at the start: its value in the first trial.
+    pub start: Option<f64>,
+    /// What could be tried, the likeliest first.
+    pub candidates: Vec<Candidate>,
+    /// What could not, with the reason.
+    pub not_available: Vec<LeftOut>,
+    /// What a trial takes. **Unit** s.
+    pub trial_s: f64,
+    /// What the search found; none without candidates and with `--dry-run`.
+    pub found: Option<AutoResult>,
+    /// Every metric that the kept settings changed, over the confirming pairs.
+    pub compared: Vec<Comparison>,
+    /// Each trial, with the candidates that were on.
+    pub trials: Vec<TrialOf>,
+    /// The plan of what is kept.
+    pub plan: Option<Plan>,
+}
+
+fn span(ratio: &Ratio) -> String {
+    let rxpath_stats::Interval { low, high } = ratio.interval;
+    format!("{:.3} (95 % interval {low:.3} to {high:.3})", ratio.ratio)
+}
+
+/// The result in lines.
+pub fn lines(settings: &AutoSettings, answer: &AutoAnswer) -> Vec<String> {
+    let mut all = vec![start(settings, answer)];
+    all.extend(answer.limit.iter().map(|limit| format!("at the start {limit}")));
+    let Some(found) = &answer.found else {
+        all.extend(listed(answer));
+        return all;
+    };
+    all.push(String::new());
+    all.push(headline(settings, found));
+    for kept in &found.kept {
+        all.extend(kept_lines(kept));
+    }
+    for guard in &found.guards {
+        let words = match (guard.holds, guard.broken) {
+            (true, _) => "holds",
+            (_, true) => "is broken",
+            _ => "is not shown to hold",
+        };
+        let ratio = guard.ratio.as_ref().map(span).unwrap_or_default();
+        all.push(format!("- guard {} {words}: {} times {ratio}", guard.guard, guard.metric));
+    }
+    all.extend(dropped_lines(&found.dropped));
+    all.extend(noise(found));
+    if let Some(plan) = &answer.plan {
+        all.extend(plan_lines(settings, plan));
+    }
+    all
+}
+
+fn start(settings: &AutoSettings, answer: &AutoAnswer) -> String {
+    let now = answer
+        .start
+        .map(|value| format!(", {} {} at the start", si(value), unit(&settings.objective)));
+    format!(
+        "{}, {}: {}{}",
+        settings.scenario,
+        settings.variant,
+        settings.objective,
+        now.unwrap_or_default()
+    )
+}
+
+/// The candidates, without a search.
+fn listed(answer: &AutoAnswer) -> Vec<String> {
+    let mut all = vec![String::new()];
+    if answer.candidates.is_empty() {
+        all.push("no candidate: nothing that can be set here acts on this path".into());
+    }
+    for candidate in &answer.candidates {
+        all.push(format!(
+            "- {}: {} (expected gain {:+.1} %, weight {:.2}; {})",
+            candidate.name,
+            candidate.sets.join(", "),
+            100.0 * candidate.prior.gain.exp_m1(),
+            candidate.prior.weight(),
+            candidate.because.join(", ")
+        ));
+    }
+    let left = answer.not_available.iter();
+    all.extend(left.map(|left| format!("- not tried: {}: {}", left.what, left.why)));
+    all
+}
+
+fn headline(settings: &AutoSettings, found: &AutoResult) -> String {
+    let all = found.kept.len() + found.dropped.len();
+    match (found.ended, &found.gain) {
+        (Ended::Kept, Some(gain)) => format!(
+            "kept {} of {all} candidates: {} times {}, {} fresh pairs",
+            found.kept.len(),
+            settings.objective,
+            span(&gain.ratio),
+            gain.pairs_count
+        ),
+        (Ended::NothingProven, _) => format!("nothing proven of {all} candidates; nothing is kept"),
+        (Ended::GuardNotShown, _) => "a guard is not shown to hold; nothing is kept".into(),
+        (Ended::Unsafe, _) => "too many trials let almost nothing through; nothing is kept".into(),
+        _ => "fresh pairs of trials do not confirm what looked better; nothing is kept".into(),
+    }
+}
+
+fn kept_lines(kept: &Kept) -> Vec<String> {
+    let own = match (&kept.contribution, &kept.search) {
+        (Some(own), _) => format!("its own contribution {}", span(own)),
+        (None, Some(search)) => {
+            format!("{} in the search, its contribution not measured", span(search))
+        }
+        (None, None) => "its contribution not measured".into(),
+    };
+    let bundle = if kept.as_bundle { ", only proven with the others" } else { "" };
+    vec![
+        format!("- {}: {own}{bundle}", kept.name),
+        format!("  {}; asked by: {}", kept.sets.join(", "), kept.because.join(", ")),
+    ]
+}
+
+fn dropped_lines(dropped: &[Dropped]) -> Vec<String> {
+    let one = |dropped: &Dropped| {
+        let why = match &dropped.why {
+            Why::NoGainShown => "no gain shown".to_owned(),
+            Why::Harms(guard) => format!("breaks {guard}"),
+            Why::Harmful => "lets too little through".into(),
+            Why::Redundant => "contributes nothing next to the others".into(),
+            Why::NotConfirmed => "proven in the search, undone with the rest".into(),
+            Why::NotTried => "not tried in this budget".into(),
+        };
+        let effect = dropped.effect.as_ref().map(|ratio| format!(": {}", span(ratio)));
+        let more = dropped.trials_for_proof.map(|trials| format!("; about {trials} more trials"));
+        format!(
+            "- not kept: {}: {why}{}{}",
+            dropped.name,
+            effect.unwrap_or_default(),
+            more.unwrap_or_default()
+        )
+    };
+    dropped.iter().map(one).collect()
+}
+
+fn noise(found: &AutoResult) -> Option<String> {
+    let (noise, least) = (found.trial_noise_ratio?, found.smallest_effect_ratio?);
+    Some(format!(
+        "{} trials that scatter by {:.1} %: effects from about {:.1} % on could be shown in this budget",
+        found.trials_count,
+        100.0 * noise,
+        100.0 * least
+    ))
+}
+
+fn plan_lines(settings: &AutoSettings, plan: &Plan) -> Vec<String> {
+    let mut all =
+        vec![String::new(), "the lab's settings went with the lab: this host is as it was".into()];
+    all.extend(
+        plan.steps.iter().map(|step| format!("- plan: {} {} -> {}", step.set, step.old, step.new)),
+    );
+    all.extend(
+        plan.left_out.iter().map(|left| format!("- not in the plan: {}: {}", left.what, left.why)),
+    );
+    if let Some(file) = settings.plan_file.as_ref().filter(|_| !plan.steps.is_empty()) {
+        all.push(format!("apply it with: rxpath tune apply {}", file.display()));
+    }
+    all
+}

@@ -1,0 +1,158 @@
+//! Trials of the lab as the search asks for them.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use rxpath_core::Nanos;
+use rxpath_lab::LabError;
+use rxpath_lab::run::steps::Steps;
+use rxpath_lab::scenario::spec::Variant;
+use rxpath_record::manifest::Trial;
+use rxpath_tune::auto::{Candidate, Guard, Measure, Phase, Reading};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::ask::Objective;
+
+/// A candidate alone is measured over this share of a full window.
+const SHORT: u64 = 2;
+/// The shortest window of a trial.
+const SHORTEST: u64 = 100_000_000;
+
+/// Names of the variants that pairs of the confirmation are made of.
+pub const START: &str = "start";
+/// The other one.
+pub const KEPT: &str = "kept";
+
+/// Which candidates a trial of the run directory had on.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct TrialOf {
+    /// Its number in the run directory, from 0.
+    trial: u32,
+    /// What it was made for.
+    phase: Phase,
+    /// The block or pair within the phase, from 0.
+    block: usize,
+    /// The candidates that were on.
+    on: Vec<String>,
+}
+
+/// Makes the variant with these keys set.
+pub type With<'a> = dyn Fn(&[String]) -> Result<Variant, String> + 'a;
+
+/// The lab as the search sees it.
+pub struct Trials<'a, 'r, 'o> {
+    pub steps: &'a mut Steps<'r, 'o>,
+    pub with: &'a With<'a>,
+    pub candidates: &'a [Candidate],
+    pub objective: &'a Objective,
+    pub guards: &'a [Guard],
+    /// Length of a full window.
+    pub measure: Nanos,
+    /// When the budget ends.
+    pub deadline: Instant,
+    /// What a full trial takes.
+    pub full: Duration,
+    pub made: Vec<TrialOf>,
+    variants: BTreeMap<Vec<usize>, Variant>,
+    full_count: u32,
+}
+
+impl<'a, 'r, 'o> Trials<'a, 'r, 'o> {
+    /// With what a full trial took.
+    pub fn new(
+        (steps, with): (&'a mut Steps<'r, 'o>, &'a With<'a>),
+        candidates: &'a [Candidate],
+        (objective, guards): (&'a Objective, &'a [Guard]),
+        (measure, full): (Nanos, Duration),
+        deadline: Instant,
+    ) -> Self {
+        Self {
+            steps,
+            with,
+            candidates,
+            objective,
+            guards,
+            measure,
+            deadline,
+            full,
+            made: Vec::new(),
+            variants: BTreeMap::new(),
+            full_count: 1,
+        }
+    }
+
+    /// The variant with these candidates on.
+    pub fn variant(&mut self, on: &[usize]) -> Result<Variant, LabError> {
+        if let Some(known) = self.variants.get(on) {
+            return Ok(known.clone());
+        }
+        let sets: Vec<String> =
+            on.iter().flat_map(|at| self.candidates[*at].sets.iter().cloned()).collect();
+        let made = (self.with)(&sets).map_err(|what| LabError::Internal { what })?;
+        self.variants.insert(on.to_vec(), made.clone());
+        Ok(made)
+    }
+
+    fn reading(&self, trial: &Trial, variant: &Variant) -> Reading {
+        let value = |metric: &str| trial.metrics.get(metric).copied();
+        let guards = self.guards.iter().map(|guard| guard.reading(value(&guard.metric)?)).collect();
+        Reading {
+            objective: self.objective.reading(value(&self.objective.metric).unwrap_or(0.0)),
+            guards,
+            flow: value(variant.protocol().main_metric()).unwrap_or(0.0),
+        }
+    }
+
+    /// A full trial takes the mean of those so far.
+    fn took(&mut self, time: Duration) {
+        let all = self.full * self.full_count + time;
+        self.full_count += 1;
+        self.full = all / self.full_count;
+    }
+}
+
+impl Measure for Trials<'_, '_, '_> {
+    type Error = LabError;
+
+    fn trial(&mut self, on: &[usize], phase: Phase, block: usize) -> Result<Reading, LabError> {
+        let mut variant = self.variant(on)?;
+        // Pairs of the confirmation are blocks of the run from 1 on, so that its comparison is that of the report.
+        let (name, number) = match phase {
+            Phase::Confirm if on.is_empty() => (START.to_owned(), block as u32 + 1),
+            Phase::Confirm => (KEPT.to_owned(), block as u32 + 1),
+            _ => (format!("{phase:?}").to_lowercase(), 0),
+        };
+        variant.name = name;
+        let measure = match phase {
+            Phase::Alone => Nanos((self.measure.0 / SHORT).max(SHORTEST)),
+            _ => self.measure,
+        };
+        let begun = Instant::now();
+        let trial = match self.steps.trial(&variant, number, measure) {
+            // A setting with which the programs can't even start lets nothing through.
+            Err(LabError::Died { .. } | LabError::Silent { .. } | LabError::Host(_))
+                if phase == Phase::Alone =>
+            {
+                return Ok(Reading::default());
+            }
+            other => other?,
+        };
+        if phase != Phase::Alone {
+            self.took(begun.elapsed());
+        }
+        let names = on.iter().map(|at| self.candidates[*at].name.clone()).collect();
+        self.made.push(TrialOf { trial: trial.trial, phase, block, on: names });
+        Ok(self.reading(&trial, &variant))
+    }
+
+    fn left(&self) -> usize {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        (left.as_secs_f64() / self.full.as_secs_f64().max(1e-3)) as usize
+    }
+
+    fn step(&mut self, text: &str) {
+        let left = self.deadline.saturating_duration_since(Instant::now()).as_secs();
+        self.steps.say(&format!("{text} (at most {left} s to go)"));
+    }
+}

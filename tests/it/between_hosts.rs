@@ -1,0 +1,204 @@
+//! Experiments between hosts without root: both ends on this machine's loopback, each behind an endpoint and its pipe.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use rxpath_record::manifest::Manifest;
+
+const INVENTORY: &str = r#"
+    [hosts.gen1]
+    ssh = "local"
+    role = "sender"
+    [hosts.sut]
+    ssh = "local"
+    role = "receiver"
+    addr = ["127.0.0.1"]
+"#;
+
+fn rxpath(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output().unwrap()
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn inventory(dir: &Path, text: &str) -> String {
+    let file = dir.join("lab.toml");
+    fs::write(&file, text).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+/// One trial of a scenario between the hosts, and every byte of its run directory.
+fn run(scenario: &str) -> (Manifest, Vec<u8>) {
+    let dir = tempfile::tempdir().unwrap();
+    let hosts = inventory(dir.path(), INVENTORY);
+    let file = dir.path().join("s.toml");
+    fs::write(&file, scenario).unwrap();
+    let out = dir.path().join("runs");
+    let paths = [file.to_str().unwrap(), &hosts, out.to_str().unwrap()];
+    let output = rxpath(&[
+        "run",
+        paths[0],
+        "--hosts",
+        paths[1],
+        "--out",
+        paths[2],
+        "--keep-noisy",
+        "--json",
+        "--wait=120s",
+    ]);
+    // 4: the machine was busy, which is no matter here.
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", told(&output));
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut kept = Vec::new();
+    let run = answer["settings"]["run"].as_str().unwrap();
+    for entry in fs::read_dir(run).unwrap().flatten().filter(|it| it.path().is_file()) {
+        kept.extend(fs::read(entry.path()).unwrap());
+    }
+    (serde_json::from_value(answer["result"].clone()).unwrap(), kept)
+}
+
+const TRIALS: &str = "[trials]\nblocks = 1\nmax_blocks = 1\naa = false\nramp = \"100ms\"\nsettle = \"100ms\"\n\
+                      measure = \"200ms\"\n";
+
+#[test]
+fn every_datagram_between_two_endpoints_is_accounted_for() {
+    let (manifest, kept) = run(&format!(
+        "question = \"?\"\n[load]\nrate = \"5k\"\n[serve]\nrcvbuf = \"64KiB\"\n{TRIALS}"
+    ));
+    let trial = &manifest.trials[0];
+    assert!(trial.metrics["delivered_pps"] > 0.0, "{:?}", trial.metrics);
+    assert_eq!(trial.ledger.unaccounted_packets, Some(0), "{:?}", trial.ledger);
+    assert!(trial.ledger.offered_packets > 500, "{:?}", trial.ledger);
+    let threads = [&trial.evidence.sender_threads, &trial.evidence.receiver_threads];
+    assert!(threads.iter().all(|threads| !threads.is_empty()), "CPU time of both hosts");
+    assert!(!trial.evidence.cpus.is_empty());
+    assert_eq!(manifest.hosts.keys().collect::<Vec<_>>(), ["gen1", "sut"]);
+    assert!(manifest.hosts["sut"].clock_error_ns < manifest.hosts["sut"].round_trip_ns.max(1) * 10);
+    let text = String::from_utf8_lossy(&kept);
+    assert!(!text.contains("127.0.0.1") && text.contains("sut:4321"), "addresses are hidden");
+}
+
+#[test]
+fn tcp_and_http_run_between_hosts_too() {
+    for (protocol, metric, load) in [
+        ("tcp-rr", "achieved_tps", "connections = 1"),
+        ("tcp-stream", "delivered_bps", "bitrate = \"50M\""),
+        ("http", "achieved_rps", "connections = 2\nrate = \"500\""),
+    ] {
+        let scenario = format!(
+            "question = \"?\"\n[serve]\nprotocol = \"{protocol}\"\n[load]\n{load}\n{TRIALS}"
+        );
+        let (manifest, _) = run(&scenario);
+        let metrics = &manifest.trials[0].metrics;
+        assert!(metrics.get(metric).is_some_and(|value| *value > 0.0), "{protocol}: {metrics:?}");
+    }
+}
+
+#[test]
+fn background_load_runs_on_the_receiver_s_host_for_as_long_as_a_trial() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("pids");
+    let script = format!("echo $$ >> {}; sleep 1000", file.display());
+    let scenario = |background: &str| {
+        format!("question = \"?\"\n[load]\nrate = \"2k\"\n[background]\n{background}\n{TRIALS}")
+    };
+    let (manifest, _) =
+        run(&scenario(&format!("hogs = 2\ncommand = [\"sh\", \"-c\", \"{script}\"]")));
+    let pids = fs::read_to_string(file).unwrap();
+    assert_eq!(pids.lines().count(), 2 * manifest.trials.len(), "{pids}");
+    for pid in pids.lines() {
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{pid} is left");
+    }
+    let said = |manifest: &Manifest| -> Vec<String> {
+        manifest.trials[0].warnings.iter().map(|warning| warning.code.to_string()).collect()
+    };
+    assert!(!said(&manifest).contains(&"background-ended".into()), "{:?}", said(&manifest));
+    let (manifest, _) = run(&scenario("command = [\"true\"]"));
+    assert!(said(&manifest).contains(&"background-ended".into()), "{:?}", said(&manifest));
+}
+
+#[test]
+fn keys_of_the_lab_s_link_are_not_those_of_a_host() {
+    let dir = tempfile::tempdir().unwrap();
+    let hosts = inventory(dir.path(), INVENTORY);
+    let planned = |scenario: &str| {
+        let file = dir.path().join("s.toml");
+        fs::write(&file, scenario).unwrap();
+        rxpath(&["run", file.to_str().unwrap(), "--hosts", &hosts, "--dry-run"])
+    };
+    let output = planned(
+        "question = \"?\"\n[lab]\nmtu_bytes = 1400\nrps_cpus = \"@receiver\"\n[[variant]]\nname = \"a\"\n\
+         [[variant]]\nname = \"gro\"\nlab.gro = true\n",
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("`lab.mtu_bytes` is not used between hosts"), "{text}");
+    // A role too, which is a CPU's number in the variants.
+    assert!(text.contains("`lab.rps_cpus` is not used between hosts"), "{text}");
+    assert!(text.contains("`lab.gro` is a setting of the lab's link"), "{text}");
+    assert!(!text.contains("`lab.rps_cpus` is a setting"), "{text}");
+    let output = planned("question = \"?\"\n[background]\nvictim = \"@receiver\"\n");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("`background.victim` works on one machine only"), "{text}");
+    let output = planned("question = \"?\"\n[tune.receiver]\n\"net.core.rmem_max\" = \"1\"\n");
+    let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("`tune.receiver` works on one machine only"), "{text}");
+}
+
+#[test]
+fn an_inventory_that_cannot_be_used_is_answered_with_the_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let check = |from: &str, to: &str| {
+        let file = inventory(dir.path(), &INVENTORY.replace(from, to));
+        let output = rxpath(&["hosts", "check", &file]);
+        (output.status.code(), told(&output))
+    };
+    let (code, text) = check("gen1", "Gen1");
+    assert!(code == Some(2) && text.contains("hosts.Gen1: not an alias"), "{text}");
+    let (code, text) = check("127.0.0.1", "192.0.2.77");
+    assert!(code == Some(3) && text.contains("sut does not have the address 192.0.2.77"), "{text}");
+    let (code, text) = check("role = \"sender\"", "role = \"sender\"\ndev = \"nosuch0\"");
+    assert!(
+        code == Some(3) && text.contains("gen1 would send to 127.0.0.1 by lo (route)"),
+        "{text}"
+    );
+    let (code, text) =
+        check("[hosts.sut]", "[hosts.gen2]\nssh = \"local\"\nrole = \"sender\"\n[hosts.sut]");
+    assert!(code == Some(3) && text.contains("several hosts with role = \"sender\""), "{text}");
+    let output = rxpath(&["hosts", "check", "/nonexistent/lab.toml"]);
+    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+    let output = rxpath(&["run", "udp-batching", "--sender", "a;b", "--receiver", "sut"]);
+    assert!(told(&output).contains("is no ssh destination"), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn an_endpoint_answers_and_ends_with_its_input() {
+    use std::io::{BufRead, BufReader, Write};
+    let mut child = Command::new(env!("CARGO_BIN_EXE_rxpath"))
+        .arg("endpoint")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(lines.next().unwrap(), "@@rxpath-endpoint 1");
+    let mut ask = |text: &str| {
+        writeln!(input, "{text}").unwrap();
+        lines.find(|line| line != "\"tick\"").unwrap()
+    };
+    assert!(ask(r#"{"id":1,"do":"clock"}"#).contains("got_ns"));
+    assert!(ask(r#"{"id":2,"do":"reboot"}"#).contains(r#""failure":{"id":2"#));
+    assert!(ask("no JSON").contains(r#""failure":{"id":0"#));
+    let launched = ask(
+        r#"{"id":3,"do":"launch","program":1,"words":["serve","udp","127.0.0.1:0","--control","--json"],"host":""}"#,
+    );
+    let answer: serde_json::Value = serde_json::from_str(&launched).unwrap();
+    let pid = answer["answer"]["ok"].as_i64().unwrap_or_else(|| panic!("{launched}"));
+    drop(input);
+    assert!(child.wait().unwrap().success());
+    assert!(!Path::new(&format!("/proc/{pid}")).exists(), "its program is gone with it");
+}

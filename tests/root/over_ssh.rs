@@ -1,0 +1,226 @@
+//! Experiments over real ssh: a coordinator and two hosts in namespaces of their own, each host with a real sshd.
+
+mod site;
+
+use std::time::{Duration, Instant};
+
+use rxpath_record::run::RunReader;
+
+use self::site::Site;
+use crate::bed::Bed;
+use crate::skip::skip;
+
+/// About half a second a trial.
+const QUICK: [&str; 6] = [
+    "load.rate=2k",
+    "trials.ramp=100ms",
+    "trials.settle=100ms",
+    "trials.measure=200ms",
+    "trials.max_blocks=1",
+    "trials.aa=false",
+];
+
+fn site() -> Option<Site> {
+    let bed = Bed::new()?;
+    match Site::new(bed) {
+        Ok(site) => Some(site),
+        Err(missing) => {
+            skip("sshd", &missing);
+            None
+        }
+    }
+}
+
+#[test]
+fn a_scenario_runs_between_two_hosts_over_ssh_and_leaves_nothing_of_them_in_its_directory() {
+    let Some(site) = site() else { return };
+    let check = site.rxpath(&["hosts", "check", &site.inventory]);
+    assert_eq!(check.code, Some(0), "{check:?}");
+    assert!(check.errors.contains("gen1: sending rxpath"), "{check:?}");
+    assert!(check.printed.contains("ready: gen1 -> sut (10.78.3.2)"), "{check:?}");
+    let out = site.path("runs");
+    let mut words = vec![
+        "run",
+        "udp-pinning",
+        "--hosts",
+        &site.inventory,
+        "--out",
+        &out,
+        "--trials",
+        "1",
+        "--keep-noisy",
+    ];
+    words.extend(QUICK.iter().flat_map(|set| ["--set", set]));
+    let run = site.rxpath(&words);
+    // 4: the machine was busy, which is no matter here.
+    assert!(matches!(run.code, Some(0 | 4)), "{run:?}");
+    assert!(!run.errors.contains("sending rxpath"), "the copies are there: {run:?}");
+    let directory = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
+    let reader = RunReader::open(&directory).unwrap();
+    for trial in &reader.manifest.trials {
+        assert_eq!(trial.ledger.unaccounted_packets, Some(0), "{:?}", trial.ledger);
+        // The sender's clock is a day ahead: rates and windows are right only if every instant was brought to one clock.
+        assert!(trial.metrics["delivered_pps"] > 0.0, "{:?}", trial.metrics);
+        assert!(trial.ledger.offered_packets > 100, "{:?}", trial.ledger);
+    }
+    let secrets = ["10.78.", "gen1.lab", "sut.lab", "id_ed25519", "ssh_config"];
+    for entry in std::fs::read_dir(&directory).unwrap().flatten() {
+        let bytes = std::fs::read(entry.path()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        for secret in secrets {
+            assert!(!text.contains(secret), "{secret} is in {}", entry.path().display());
+        }
+    }
+    site.holds_nothing(Duration::from_secs(10));
+}
+
+#[test]
+fn whoever_dies_in_a_trial_nothing_is_left_on_the_hosts() {
+    let Some(site) = site() else { return };
+    let long = ["trials.measure=60s", "trials.time_limit=5min", "background.command=sleep 3333"];
+    let sets: Vec<&str> = QUICK.iter().chain(&long).flat_map(|set| ["--set", set]).collect();
+    let out = site.path("runs");
+    let words = ["run", "udp-pinning", "--hosts", &site.inventory, "--out", &out, "--trials", "1"];
+    let start = || {
+        let mut all = words.to_vec();
+        all.extend(&sets);
+        let run = site.start(&all);
+        // Both programs run: the load is what is started last.
+        site.wait_for("gen1", " load udp ");
+        site.wait_for("sut", "sleep 3333");
+        run
+    };
+    let nothing_is_left = || {
+        site.holds_nothing(Duration::from_secs(10));
+        site.wait_for_none("sut", "sleep 3333");
+    };
+    // The coordinator.
+    let run = start();
+    run.kill();
+    nothing_is_left();
+    // An endpoint: the run ends and says which host was lost.
+    let run = start();
+    site.kill_in("gen1", " endpoint");
+    let ended = run.wait();
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert!(ended.errors.contains("gen1 was lost"), "{ended:?}");
+    nothing_is_left();
+    // The sender's workload: the trial's own failure, by name.
+    let run = start();
+    site.kill_in("gen1", " load udp ");
+    let ended = run.wait();
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert!(ended.errors.contains("load died during"), "{ended:?}");
+    nothing_is_left();
+}
+
+#[test]
+fn a_command_runs_on_another_host_with_its_result_status_and_end() {
+    let Some(site) = site() else { return };
+    let on_sut = |words: &[&str]| {
+        let mut all = words[..1].to_vec();
+        all.extend(["--host", "sut.lab"]);
+        all.extend(&words[1..]);
+        site.rxpath(&all)
+    };
+    let check = on_sut(&["check", "--json"]);
+    assert!(check.errors.contains("sut.lab: sending rxpath"), "{check:?}");
+    let facts: serde_json::Value = serde_json::from_str(&check.printed).unwrap();
+    // The device of the link between the hosts: the coordinator has none of this name.
+    assert!(facts.to_string().contains("\"data\""), "{check:?}");
+    for words in [
+        &["doctor", "--json"][..],
+        &["diagnose", "-d", "300ms", "--json"],
+        &["trace", "-d", "300ms", "--json"],
+        &["watch", "--once", "--json"],
+    ] {
+        let ended = on_sut(words);
+        let schema = format!("\"rxpath/{}/", words[0]);
+        assert!(ended.printed.contains(&schema), "{words:?}: {ended:?}");
+        assert!(!ended.errors.contains("sending rxpath"), "the copy is there: {ended:?}");
+    }
+    // The status of the user's own command, and of words that are wrong there.
+    let steal = on_sut(&["steal", "--irq-entry", "1", "--", "sh", "-c", "exit 7"]);
+    assert_eq!(steal.code, Some(7), "{steal:?}");
+    let refused = on_sut(&["trace", "--netns", "nosuch", "-d", "1s"]);
+    assert!(refused.code == Some(2) && refused.errors.contains("--netns nosuch"), "{refused:?}");
+    let unknown = site.rxpath(&["check", "--host", "nowhere.invalid"]);
+    assert!(unknown.code == Some(3) && unknown.errors.contains("nowhere.invalid"), "{unknown:?}");
+    // Ended early, it prints what it has; killed, it leaves nothing.
+    let words = ["trace", "--host", "sut.lab", "-d", "10m", "--json"];
+    let running = site.start(&words);
+    site.wait_for("sut", " trace -d 10m");
+    running.interrupt();
+    let ended = running.wait();
+    assert!(ended.code == Some(130) && ended.printed.contains("\"rxpath/trace/"), "{ended:?}");
+    let running = site.start(&words);
+    site.wait_for("sut", " trace -d 10m");
+    running.kill();
+    site.wait_for_none("sut", " trace ");
+}
+
+#[test]
+fn hosts_that_cannot_be_used_are_named_with_what_to_do() {
+    let Some(site) = site() else { return };
+    let refused = |inventory: &str, what: &str, hint: &str| {
+        let file = site.write("bad.toml", inventory);
+        let check = site.rxpath(&["hosts", "check", &file]);
+        assert_eq!(check.code, Some(3), "{check:?}");
+        assert!(check.errors.contains(what) && check.errors.contains(hint), "{check:?}");
+    };
+    let good = site.read_inventory();
+    refused(
+        &good.replace("ssh = \"gen1.lab\"", "ssh = \"unknown.lab\""),
+        "gen1: ssh does not know this host's key",
+        "connect once by hand: ssh unknown.lab",
+    );
+    refused(
+        &good.replace("ssh = \"gen1.lab\"", "ssh = \"nokey.lab\""),
+        "gen1: ssh wants a password",
+        "ControlMaster",
+    );
+    refused(
+        &good.replace("ssh = \"gen1.lab\"", "ssh = \"silent.lab\""),
+        "gen1: no answer to ssh (",
+        "try: ssh silent.lab true",
+    );
+    refused(
+        &good.replace("addr = [\"10.78.3.2\"]", ""),
+        "sut has several addresses",
+        "hosts.sut.addr = [",
+    );
+    refused(
+        &good.replace("10.78.3.2", "10.78.2.2"),
+        "gen1 has no route to 10.78.2.2",
+        "give both hosts addresses of one network",
+    );
+    refused(
+        &good.replace("role = \"sender\"", "role = \"sender\"\ndev = \"mgmt\""),
+        "gen1 would send to 10.78.3.2 by data (route), not by mgmt",
+        "hosts.gen1.dev",
+    );
+}
+
+#[test]
+fn the_clock_of_a_host_a_day_ahead_is_known_to_less_than_its_round_trip() {
+    let Some(site) = site() else { return };
+    let check = site.rxpath(&["hosts", "check", &site.inventory, "--json"]);
+    let answer: serde_json::Value = serde_json::from_str(&check.printed).unwrap();
+    let gen1 = &answer["result"]["gen1"];
+    let ahead = gen1["clock_ahead_ns"].as_i64().unwrap();
+    let error = gen1["clock_error_ns"].as_i64().unwrap();
+    let truth = i64::from(site::AHEAD_S) * 1_000_000_000;
+    assert!((ahead - truth).abs() <= error, "{ahead} +-{error}, not {truth}");
+    let sut = answer["result"]["sut"]["clock_ahead_ns"].as_i64().unwrap();
+    assert!(sut.abs() <= answer["result"]["sut"]["clock_error_ns"].as_i64().unwrap(), "{answer}");
+}
+
+/// Waits for a condition.
+fn until(limit: Duration, what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + limit;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what} within {} s", limit.as_secs());
+        // why: polls a condition with the deadline above.
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

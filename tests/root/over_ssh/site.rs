@@ -1,0 +1,271 @@
+//! A coordinator and two hosts: three network namespaces, real sshd in two of them, the sender's clock a day ahead.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rxpath_host::Namespace;
+use tempfile::TempDir;
+
+use super::until;
+use crate::bed::Bed;
+
+/// How far the clock of `gen1` is ahead. **Unit** s.
+pub const AHEAD_S: u32 = 86_400;
+
+const SSHD: &str = "/usr/sbin/sshd";
+
+pub struct Site {
+    _bed: Bed,
+    coordinator: Namespace,
+    gen1: Namespace,
+    sut: Namespace,
+    daemons: Vec<Child>,
+    dir: TempDir,
+    program: PathBuf,
+    /// Path of the inventory.
+    pub inventory: String,
+}
+
+#[derive(Debug)]
+pub struct Ended {
+    pub code: Option<i32>,
+    pub printed: String,
+    pub errors: String,
+}
+
+pub struct Running(Child);
+
+impl Running {
+    pub fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    pub fn interrupt(&self) {
+        kill(Pid::from_raw(self.0.id() as i32), Signal::SIGINT).unwrap();
+    }
+
+    pub fn wait(mut self) -> Ended {
+        let (mut printed, mut errors) = (String::new(), String::new());
+        self.0.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+        self.0.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        Ended { code: self.0.wait().unwrap().code(), printed, errors }
+    }
+}
+
+fn tool(program: &str, words: &[&str]) {
+    assert!(Command::new(program).args(words).status().unwrap().success(), "{program} {words:?}");
+}
+
+impl Site {
+    /// The site; or what is missing on this machine.
+    pub fn new(bed: Bed) -> Result<Self, String> {
+        for program in [SSHD, "/usr/bin/ssh", "/usr/bin/ssh-keygen", "/usr/bin/unshare"] {
+            if !Path::new(program).exists() {
+                return Err(format!("there is no {program}"));
+            }
+        }
+        let made = |role| Namespace::create(&bed.owner, role).unwrap();
+        let (coordinator, gen1, sut) = (made("ctl"), made("gen1"), made("sut"));
+        let wires = [
+            (&coordinator, "gen1", "10.78.1.1", &gen1, "mgmt", "10.78.1.2"),
+            (&coordinator, "sut", "10.78.2.1", &sut, "mgmt", "10.78.2.2"),
+            (&gen1, "data", "10.78.3.1", &sut, "data", "10.78.3.2"),
+        ];
+        for ns in [&coordinator, &gen1, &sut] {
+            ns.disable_ipv6().unwrap();
+        }
+        for (left, left_dev, left_ip, right, right_dev, right_ip) in wires {
+            left.veth_to(left_dev, right, right_dev, 1).unwrap();
+            for (ns, dev, ip) in [(left, left_dev, left_ip), (right, right_dev, right_ip)] {
+                ns.add_address(dev, ip.parse().unwrap(), 24).unwrap();
+                ns.set_up(dev, true).unwrap();
+            }
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("rxpath");
+        // What is sent to the hosts: without debug information a tenth of the size.
+        tool("strip", &["-o", program.to_str().unwrap(), env!("CARGO_BIN_EXE_rxpath")]);
+        let mut site = Self {
+            inventory: String::new(),
+            _bed: bed,
+            coordinator,
+            gen1,
+            sut,
+            daemons: Vec::new(),
+            program,
+            dir,
+        };
+        site.configure();
+        site.serve();
+        Ok(site)
+    }
+
+    /// Keys, the configurations of ssh and sshd, and the inventory.
+    fn configure(&mut self) {
+        for key in ["id_ed25519", "host_key", "other_key"] {
+            tool("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &self.path(key)]);
+        }
+        let public = fs::read_to_string(self.path("host_key.pub")).unwrap();
+        let of = |address: &str| format!("{address} {public}");
+        self.write("known_hosts", &(of("10.78.1.2") + &of("10.78.2.2")));
+        self.write("none", "");
+        let host = |name: &str, address: &str, key: &str, known: &str| {
+            let (key, known) = (self.path(key), self.path(known));
+            format!(
+                "Host {name}\nHostName {address}\nIdentityFile {key}\nUserKnownHostsFile {known}\n"
+            )
+        };
+        let mut config = host("gen1.lab", "10.78.1.2", "id_ed25519", "known_hosts");
+        config += &host("sut.lab", "10.78.2.2", "id_ed25519", "known_hosts");
+        config += &host("unknown.lab", "10.78.1.2", "id_ed25519", "none");
+        config += &host("nokey.lab", "10.78.1.2", "other_key", "known_hosts");
+        config += &host("silent.lab", "10.78.1.3", "id_ed25519", "known_hosts");
+        config += "Host *\nUser root\nIdentitiesOnly yes\nIdentityAgent none\nStrictHostKeyChecking yes\n\
+                   GlobalKnownHostsFile /dev/null\nConnectTimeout 2\n";
+        let config = self.write("ssh_config", &config);
+        // As a user's ~/.ssh/config: found by ssh itself, unknown to rxpath.
+        fs::create_dir(self.path("bin")).unwrap();
+        let wrapper =
+            self.write("bin/ssh", &format!("#!/bin/sh\nexec /usr/bin/ssh -F {config} \"$@\"\n"));
+        fs::set_permissions(wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+        let sshd = format!(
+            "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nPasswordAuthentication no\n\
+             PermitRootLogin yes\nLogLevel ERROR\n",
+            self.path("host_key"),
+            self.path("id_ed25519.pub")
+        );
+        self.write("sshd_config", &sshd);
+        let cache = self.path("cache");
+        self.inventory = self.write(
+            "lab.toml",
+            &format!(
+                "[hosts.gen1]\nssh = \"gen1.lab\"\nrole = \"sender\"\ndir = \"{cache}-gen1\"\n\
+                 [hosts.sut]\nssh = \"sut.lab\"\nrole = \"receiver\"\naddr = [\"10.78.3.2\"]\ndir = \"{cache}-sut\"\n"
+            ),
+        );
+    }
+
+    fn serve(&mut self) {
+        let config = self.path("sshd_config");
+        let ahead = AHEAD_S.to_string();
+        // A /run of its own: its lab lock is that of the host.
+        let own_run = "mount -t tmpfs tmpfs /run && mkdir /run/sshd && exec \"$@\"";
+        let daemon = ["sh", "-c", own_run, "sh", SSHD, "-D", "-e", "-f", &config];
+        let plain = [["unshare", "--mount"].as_slice(), &daemon].concat();
+        let clock = ["--time", "--fork", "--kill-child", "--monotonic", &ahead];
+        let shifted = [["unshare", "--mount"].as_slice(), &clock, &daemon].concat();
+        let hosts = [(&self.gen1, shifted), (&self.sut, plain)];
+        let mut daemons = Vec::new();
+        for (ns, words) in hosts {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let child = ns.run(move |_| {
+                let mut command = Command::new(&words[0]);
+                command.args(&words[1..]).stdin(Stdio::null()).stderr(Stdio::null()).spawn()
+            });
+            daemons.push(child.unwrap().unwrap());
+        }
+        self.daemons = daemons;
+        for (ns, address) in [("gen1.lab", "10.78.1.2:22"), ("sut.lab", "10.78.2.2:22")] {
+            until(Duration::from_secs(10), ns, || {
+                let address: std::net::SocketAddr = address.parse().unwrap();
+                let connected = self.coordinator.run(move |_| {
+                    std::net::TcpStream::connect_timeout(&address, Duration::from_millis(200))
+                        .is_ok()
+                });
+                connected.unwrap()
+            });
+        }
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> String {
+        fs::write(self.path(name), text).unwrap();
+        self.path(name)
+    }
+
+    pub fn read_inventory(&self) -> String {
+        fs::read_to_string(&self.inventory).unwrap()
+    }
+
+    /// Starts the program on the coordinator.
+    pub fn start(&self, words: &[&str]) -> Running {
+        let mut command = Command::new(&self.program);
+        command.args(words).current_dir(self.dir.path());
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{path}", self.path("bin")));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running(self.coordinator.run(move |_| command.spawn()).unwrap().unwrap())
+    }
+
+    /// Runs the program on the coordinator.
+    pub fn rxpath(&self, words: &[&str]) -> Ended {
+        self.start(words).wait()
+    }
+
+    fn host(&self, alias: &str) -> &Namespace {
+        if alias == "gen1" { &self.gen1 } else { &self.sut }
+    }
+
+    /// Processes on a host whose command line has these words.
+    fn pids(&self, alias: &str, words: &str) -> Vec<i32> {
+        let own = Path::new("/run/netns").join(self.host(alias).name());
+        let own = fs::metadata(own).unwrap().ino();
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        pids.filter(|pid| {
+            let netns = fs::metadata(format!("/proc/{pid}/ns/net")).map(|about| about.ino());
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            netns.is_ok_and(|ino| ino == own) && line.contains(words)
+        })
+        .collect()
+    }
+
+    pub fn wait_for(&self, alias: &str, words: &str) {
+        until(Duration::from_secs(60), words, || !self.pids(alias, words).is_empty());
+    }
+
+    pub fn wait_for_none(&self, alias: &str, words: &str) {
+        until(Duration::from_secs(10), words, || self.pids(alias, words).is_empty());
+    }
+
+    pub fn kill_in(&self, alias: &str, words: &str) {
+        for pid in self.pids(alias, words) {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+    }
+
+    /// Waits until no process of rxpath is on either host, and no file but its copy.
+    pub fn holds_nothing(&self, limit: Duration) {
+        for alias in ["gen1", "sut"] {
+            until(limit, "no process of rxpath", || self.pids(alias, "/rxpath ").is_empty());
+            let cache = format!("{}-{alias}", self.path("cache"));
+            let copies: Vec<_> = fs::read_dir(&cache).unwrap().flatten().collect();
+            assert_eq!(copies.len(), 1, "{copies:?}");
+            let files: Vec<_> = fs::read_dir(copies[0].path()).unwrap().flatten().collect();
+            assert_eq!(files.len(), 1, "{files:?}");
+        }
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        for alias in ["gen1", "sut"] {
+            self.kill_in(alias, "");
+        }
+        for daemon in &mut self.daemons {
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+    }
+}

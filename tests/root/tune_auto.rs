@@ -1,0 +1,124 @@
+//! `rxpath tune auto` in the lab: a receive buffer that is too small is found and proven, a sound host is left alone,
+//! and a killed search leaves nothing.
+//!
+//! The reader stalls for half of the time, so that a small buffer loses what arrives meanwhile, whatever the machine is
+//! doing. Three candidates keep the searches short.
+
+use std::path::Path;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::arena::{Arena, Run};
+use crate::bed::may_run;
+use crate::schema;
+
+/// 25 datagrams arrive in a stall; a buffer of 4 KiB holds five of them.
+const SCENARIO: &str = r#"
+question = "Which settings help a reader that stalls?"
+[serve]
+cpu = "@receiver"
+sleep = "5ms"
+every = "10ms"
+[load]
+cpu = "@sender"
+rate = "5k"
+[trials]
+ramp = "20ms"
+settle = "0s"
+measure = "100ms"
+"#;
+
+const CANDIDATES: [&str; 3] = ["larger receive buffer", "serve.nice", "*udp_early_demux"];
+
+fn search(arena: &Arena, out: &str, words: &[&str]) -> Run {
+    let file = arena.dir.path().join("stalling.toml");
+    std::fs::write(&file, SCENARIO).unwrap();
+    let mut command = arena.inside(env!("CARGO_BIN_EXE_rxpath"));
+    command.args(["tune", "auto", "--json", "--scenario"]).arg(&file);
+    command.args(["--set", "trials.ramp=20ms", "--set", "trials.measure=100ms"]).args(words);
+    command.args(CANDIDATES.iter().flat_map(|only| ["--settings", only]));
+    let base = arena.dir.path().join(out);
+    command.arg("--out").arg(&base);
+    Run::start(command, arena.path(out))
+}
+
+#[test]
+fn a_buffer_that_is_too_small_is_found_proven_and_planned() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    let words = ["--set", "serve.rcvbuf=4KiB", "--guard", "loss_ratio<0.5", "--budget", "20s"];
+    let ended = search(&arena, "buffer", &words).wait();
+    assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
+    let result = schema::result("tune-auto", &ended.stdout);
+    let found = &result["found"];
+    let names = |list: &Value| {
+        let all = list.as_array().unwrap().iter();
+        all.map(|one| one["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert!(names(&found["kept"]).contains(&"larger receive buffer".to_owned()), "{found}");
+    // The buffer held 5 of 25 datagrams of a stall, now all: 1.6 times as many are delivered.
+    assert!(found["gain"]["interval"]["low"].as_f64().unwrap() > 1.2, "{found}");
+    assert!(result["limit"].as_str().is_some() && found["guards"][0]["holds"] == true, "{found}");
+    // The option of the service is no setting of this host.
+    assert!(
+        result["plan"]["left_out"][0]["why"].as_str().unwrap().contains("option of the service")
+    );
+    let envelope: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let run = envelope["settings"]["run"].as_str().unwrap();
+    let run = arena.path("buffer").join(Path::new(run).file_name().unwrap());
+    for file in ["plan.toml", "tune-auto.md", "tune-auto.json", "report.html"] {
+        assert!(run.join(file).exists(), "{file}");
+    }
+    arena.assert_clean("after a search");
+}
+
+#[test]
+fn where_nothing_is_lost_nothing_is_kept() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    let words = ["--set", "serve.rcvbuf=1MiB", "--budget", "15s"];
+    let ended = search(&arena, "sound", &words).wait();
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
+    let result = schema::result("tune-auto", &ended.stdout);
+    assert_eq!(result["found"]["ended"], "nothing-proven");
+    assert_eq!(result["found"]["kept"].as_array().unwrap().len(), 0);
+    arena.assert_clean("after a search");
+}
+
+#[test]
+fn a_killed_search_leaves_nothing_that_cleanup_does_not_remove() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    let mut run = search(&arena, "killed", &["--set", "serve.rcvbuf=4KiB"]);
+    run.wait_event("\"variant\":\"array\"");
+    run.signal(Signal::SIGKILL);
+    run.wait();
+    arena.cleanup();
+    arena.assert_clean("after a kill");
+}
+
+#[test]
+fn what_cannot_be_searched_is_refused_in_one_line() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    for (words, code, part) in [
+        (vec!["--budget", "5s"], 2, "too short: "),
+        (vec!["--guard", "victim_taken_ratio<=+2%"], 3, "does not measure it here"),
+        (vec!["--objective", "min service_time_p99_us"], 3, "it measures "),
+    ] {
+        let ended = search(&arena, "refused", &words).wait();
+        assert_eq!(ended.status.code(), Some(code), "{words:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(part), "{words:?}: {}", ended.stderr);
+        assert_eq!(ended.stdout, "", "{words:?}");
+    }
+    arena.assert_clean("after refusals");
+}
