@@ -139,9 +139,9 @@ fn keys_of_the_lab_s_link_are_not_those_of_a_host() {
     assert!(text.contains("`lab.rps_cpus` is not used between hosts"), "{text}");
     assert!(text.contains("`lab.gro` is a setting of the lab's link"), "{text}");
     assert!(!text.contains("`lab.rps_cpus` is a setting"), "{text}");
-    let output = planned("question = \"?\"\n[background]\nvictim = \"@receiver\"\n");
+    let output = planned("question = \"?\"\n[serve]\ncommand = [\"nginx\"]\n");
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("`background.victim` works on one machine only"), "{text}");
+    assert!(text.contains("`serve.command` works on one machine only"), "{text}");
     let output = planned("question = \"?\"\n[tune.receiver]\n\"net.core.rmem_max\" = \"1\"\n");
     let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("`tune.receiver` works on one machine only"), "{text}");
@@ -194,7 +194,7 @@ fn an_endpoint_answers_and_ends_with_its_input() {
     assert!(ask(r#"{"id":2,"do":"reboot"}"#).contains(r#""failure":{"id":2"#));
     assert!(ask("no JSON").contains(r#""failure":{"id":0"#));
     let launched = ask(
-        r#"{"id":3,"do":"launch","program":1,"words":["serve","udp","127.0.0.1:0","--control","--json"],"host":""}"#,
+        r#"{"id":3,"do":"program","program":1,"what":{"launch":{"words":["serve","udp","127.0.0.1:0","--control","--json"],"host":""}}}"#,
     );
     let answer: serde_json::Value = serde_json::from_str(&launched).unwrap();
     let pid = answer["answer"]["ok"].as_i64().unwrap_or_else(|| panic!("{launched}"));

@@ -3,10 +3,12 @@
 //! An endpoint starts this program's workloads on its host, reads the host's counters and CPU time, and measures the
 //! window at instants that it was given ahead. It ends with its input: nothing stays behind on the host.
 
+pub mod background;
 pub mod client;
 pub mod clock;
 mod counting;
+pub mod observing;
 mod outlet;
-mod programs;
+pub mod programs;
 pub mod server;
 pub mod wire;

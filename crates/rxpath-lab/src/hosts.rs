@@ -1,6 +1,7 @@
 //! Two real hosts, connected and ready: who they are, by which devices and addresses they reach each other.
 
 mod connect;
+pub mod observe;
 mod path;
 
 use std::collections::BTreeMap;

@@ -132,7 +132,10 @@ fn within(
         can_run(options.without_root.as_deref())?;
     }
     installed::check(resolved)?;
-    observers::can_run(resolved)?;
+    let wanted = observers::wanted(resolved);
+    options
+        .hosts
+        .map_or_else(|| observers::can_run(&wanted), |hosts| hosts.can_observe(&wanted))?;
     if needs_lab {
         // What a killed run left would take names and CPU time.
         owner::cleanup()?;
@@ -256,7 +259,12 @@ impl<'a> Running<'a> {
         }
         self.writer.manifest(&self.manifest)?;
         self.progress.planned(&plan::plan(&self.resolved), self.writer.directory());
-        self.calibration = observers::calibrated(&self.resolved)?;
+        if observers::wanted(&self.resolved).steal {
+            let cpu = observers::victim_cpu(&self.resolved);
+            let hosts = self.options.hosts;
+            self.calibration =
+                Some(hosts.map_or_else(|| observers::calibrate(cpu), |it| it.calibrate(cpu))?);
+        }
         if let Some(found) = self.calibration.clone() {
             let text = if found.points.is_empty() {
                 let text = format!("interrupt entry and exit are not estimated: {}", found.source);

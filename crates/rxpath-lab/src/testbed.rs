@@ -26,7 +26,7 @@ use crate::scenario::spec::{self, Variant};
 use crate::testbed::ring::Ring;
 use crate::testbed::window::{LocalWindow, Measured, Window};
 use crate::trial::background::{Alongside, Background};
-use crate::trial::observers::Observers;
+use crate::trial::observers::{Observers, Observing};
 use crate::trial::phase;
 use crate::trial::sampler::{Sampled, Sampler, Sampling, Target};
 use crate::trial::witness::Witness;
@@ -152,8 +152,11 @@ pub trait Testbed {
         &self,
         variant: &Variant,
         calibration: Option<&Calibration>,
-    ) -> Result<Observers, LabError> {
-        Ok(Observers::start(variant, calibration, self.network_namespace(Side::Rx))?)
+    ) -> Result<Box<dyn Observing>, LabError> {
+        let netns = self.network_namespace(Side::Rx);
+        let calibration = calibration.cloned();
+        let started = Observers::start(&variant.observe, &variant.background, calibration, netns)?;
+        Ok(Box::new(started))
     }
 
     /// Starts the tracepoints that the diagnosis uses.

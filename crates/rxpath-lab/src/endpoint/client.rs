@@ -1,23 +1,25 @@
 //! The coordinator's end of an endpoint's pipe: requests, their answers, and the programs that run there.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{self, BufRead, BufReader, PipeWriter, Read, Write};
+use std::io::{BufRead, BufReader, PipeWriter, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use self::program::{Ending, Remote};
 use super::clock::{ClockBounds, EXCHANGES, Exchange};
 use super::programs::locked;
 use super::wire::{Ask, ClockPair, LEASE_MS, LONGEST_LINE, MARKER, Request, Said, TICK_MS};
-use crate::clock::{HostClock, monotonic_ns};
+use crate::clock::monotonic_ns;
 use crate::error::LabError;
-use crate::testbed::started::{Process, Started};
+
+mod program;
 
 /// How long a request may take that only reads or starts something.
 pub const PROMPT: Duration = Duration::from_secs(10);
@@ -47,29 +49,6 @@ struct Shared {
     /// What came before the marker, and what the transport said on its standard error.
     noise: Mutex<String>,
     last_words: Mutex<VecDeque<String>>,
-}
-
-/// A program that runs there.
-struct Remote {
-    stdout: PipeWriter,
-    stderr: PipeWriter,
-    end: Arc<End>,
-}
-
-/// The end of a program, once it came.
-#[derive(Default)]
-struct End {
-    ending: Mutex<Option<Ending>>,
-    changed: Condvar,
-}
-
-/// How a program ended.
-#[derive(Clone, Copy)]
-enum Ending {
-    /// With this wait status.
-    Status(ExitStatus),
-    /// Unknown: its host was lost.
-    Lost,
 }
 
 /// A request whose answer comes later.
@@ -193,35 +172,6 @@ impl Client {
         ClockBounds::of(&exchanges).ok_or_else(|| LabError::OnHost {
             host: self.alias().to_owned(),
             text: "its clock jumped while it was compared".into(),
-        })
-    }
-
-    /// Starts a workload of this program there.
-    pub fn launch(
-        self: &Arc<Self>,
-        words: Vec<String>,
-        host: String,
-        clock: HostClock,
-    ) -> Result<Started, LabError> {
-        let pipe = || io::pipe().map_err(|error| LabError::io("make a pipe", error));
-        let ((from_stdout, stdout), (from_stderr, stderr)) = (pipe()?, pipe()?);
-        let number = self.next_program.fetch_add(1, Ordering::Relaxed);
-        let end = Arc::<End>::default();
-        // Before the program can say anything.
-        locked(&self.shared.programs)
-            .insert(number, Remote { stdout, stderr, end: Arc::clone(&end) });
-        let launched = self.ask(Ask::Launch { program: number, words, host }, PROMPT);
-        if launched.is_err() {
-            locked(&self.shared.programs).remove(&number);
-        }
-        let program = Program { client: Arc::clone(self), number, pid: launched?, end };
-        let orders = Orders { client: Arc::clone(self), program: number, line: Vec::new() };
-        Ok(Started {
-            stdin: Some(Box::new(orders)),
-            stdout: Some(Box::new(from_stdout)),
-            stderr: Some(Box::new(from_stderr)),
-            process: Box::new(program),
-            clock,
         })
     }
 
@@ -367,79 +317,5 @@ impl Shared {
 
     fn words(&self) -> String {
         locked(&self.last_words).iter().cloned().collect::<Vec<_>>().join(" | ")
-    }
-}
-
-impl End {
-    fn set(&self, ending: Ending) {
-        locked(&self.ending).get_or_insert(ending);
-        self.changed.notify_all();
-    }
-}
-
-/// The standard input of a program there, line by line.
-struct Orders {
-    client: Arc<Client>,
-    program: u32,
-    line: Vec<u8>,
-}
-
-impl Write for Orders {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.line.extend_from_slice(bytes);
-        while let Some(end) = self.line.iter().position(|byte| *byte == b'\n') {
-            let rest = self.line.split_off(end + 1);
-            let line = std::mem::replace(&mut self.line, rest);
-            let line = String::from_utf8_lossy(&line).trim_end().to_owned();
-            let ask = Ask::Order { program: self.program, line };
-            self.client.ask::<Value>(ask, PROMPT).map_err(io::Error::other)?;
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Drop for Orders {
-    fn drop(&mut self) {
-        let _ = self.client.begin(Ask::Hangup { program: self.program });
-    }
-}
-
-/// A program there.
-struct Program {
-    client: Arc<Client>,
-    number: u32,
-    pid: u32,
-    end: Arc<End>,
-}
-
-impl Process for Program {
-    fn id(&self) -> u32 {
-        self.pid
-    }
-
-    fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        match *locked(&self.end.ending) {
-            None => Ok(None),
-            Some(Ending::Status(status)) => Ok(Some(status)),
-            Some(Ending::Lost) => Err(io::Error::other(self.client.shared.lost_error())),
-        }
-    }
-
-    fn interrupt(&mut self) {
-        let _ = self.client.begin(Ask::Interrupt { program: self.number });
-    }
-
-    fn kill(&mut self) {
-        let _ = self.client.begin(Ask::Kill { program: self.number });
-    }
-
-    fn wait(&mut self) {
-        let ended = locked(&self.end.ending);
-        // A host that does not report the end is lost, and what ran there ends by its own lease.
-        let _ = self.end.changed.wait_timeout_while(ended, END_LIMIT, |ending| ending.is_none());
     }
 }

@@ -1,9 +1,14 @@
 //! The endpoint's standard output: one line at a time, and quiet while a window is measured.
 
 use std::io::Write;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::Serialize;
+use serde_json::Value;
+
+use super::server::json;
 use super::wire::Said;
+use crate::error::LabError;
 
 /// Where an endpoint writes its lines.
 ///
@@ -44,6 +49,27 @@ impl Outlet {
             _ => {}
         }
         inner.write(&said);
+    }
+
+    /// Answers a request.
+    pub fn answer(&self, id: u64, answer: Result<Value, LabError>) {
+        self.say(match answer {
+            Ok(ok) => Said::Answer { id, ok },
+            Err(error) => Said::Failure { id, text: error.to_string() },
+        });
+    }
+
+    /// Answers from a thread of its own.
+    pub fn later<T: Serialize>(
+        self: &Arc<Self>,
+        id: u64,
+        work: impl FnOnce(&Self) -> Result<T, LabError> + Send + 'static,
+    ) {
+        let outlet = Arc::clone(self);
+        std::thread::spawn(move || {
+            let answer = work(&outlet).and_then(|found| json(&found));
+            outlet.answer(id, answer);
+        });
     }
 
     /// Keeps the lines of programs from now on.

@@ -11,11 +11,37 @@ use std::thread::JoinHandle;
 use nix::sys::signal::Signal;
 use rxpath_host::netns;
 use rxpath_load::engine::clock;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::outlet::Outlet;
 use super::wire::Said;
 use crate::error::LabError;
 use crate::trial::unreaped::{signal_group, wait_for_end};
+
+/// What a coordinator may want of a workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProgramAsk {
+    /// Starts it with pipes: its process id.
+    Launch {
+        /// The words after the program's name.
+        words: Vec<String>,
+        /// The host's name in the experiment; empty for hosts that have one clock.
+        host: String,
+    },
+    /// Writes a line to its standard input.
+    Order {
+        /// The line, without its end.
+        line: String,
+    },
+    /// Closes its standard input.
+    HangUp,
+    /// Asks it to end, by SIGINT.
+    Interrupt,
+    /// Ends it by SIGKILL.
+    Kill,
+}
 
 /// All programs of an endpoint by their numbers. Dropping it ends them.
 pub struct Programs {
@@ -37,8 +63,21 @@ impl Programs {
         Self { exe, outlet, running: BTreeMap::new() }
     }
 
-    /// Starts one. To be called by the main thread: the program dies with the thread that starts it.
-    pub fn launch(&mut self, program: u32, words: &[String], host: &str) -> Result<u32, LabError> {
+    /// Does what is wanted of a program. To be called by the main thread: a program dies with the thread that starts it.
+    pub fn answer(&mut self, program: u32, ask: &ProgramAsk) -> Result<Value, LabError> {
+        match ask {
+            ProgramAsk::Launch { words, host } => {
+                return Ok(self.launch(program, words, host)?.into());
+            }
+            ProgramAsk::Order { line } => self.order(program, line)?,
+            ProgramAsk::HangUp => self.hang_up(program),
+            ProgramAsk::Interrupt => self.signal(program, Signal::SIGINT),
+            ProgramAsk::Kill => self.signal(program, Signal::SIGKILL),
+        }
+        Ok(Value::Null)
+    }
+
+    fn launch(&mut self, program: u32, words: &[String], host: &str) -> Result<u32, LabError> {
         let mut command = Command::new(&self.exe);
         command.args(words).env(clock::HOST, host).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -53,8 +92,7 @@ impl Programs {
         Ok(pid)
     }
 
-    /// Writes a line to its standard input.
-    pub fn order(&mut self, program: u32, line: &str) -> Result<(), LabError> {
+    fn order(&mut self, program: u32, line: &str) -> Result<(), LabError> {
         let pipe = self.running.get_mut(&program).and_then(|it| it.stdin.as_mut());
         let pipe = pipe.ok_or_else(|| LabError::Internal {
             what: format!("program {program} takes no orders"),
@@ -64,15 +102,14 @@ impl Programs {
             .map_err(|error| LabError::io("give an order to a workload", error))
     }
 
-    /// Closes its standard input.
-    pub fn hang_up(&mut self, program: u32) {
+    fn hang_up(&mut self, program: u32) {
         if let Some(running) = self.running.get_mut(&program) {
             running.stdin = None;
         }
     }
 
     /// Sends a signal to it and what it started.
-    pub fn signal(&self, program: u32, signal: Signal) {
+    fn signal(&self, program: u32, signal: Signal) {
         if let Some(running) = self.running.get(&program) {
             running.signal(signal);
         }

@@ -6,7 +6,7 @@
 use std::io::{BufRead, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -14,11 +14,13 @@ use nix::unistd::{Pid, getuid};
 use rxpath_host::awake::Awake;
 use rxpath_host::lock::LabLock;
 use rxpath_host::netlink::{Netlink, QueueAsk};
-use rxpath_host::{HostError, Root, environment, owner, thread, topology};
+use rxpath_host::{HostError, Root, environment, identity, owner, thread, topology};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::background::HostBackground;
 use super::counting::Counting;
+use super::observing::HostObservers;
 use super::outlet::Outlet;
 use super::programs::Programs;
 use super::wire::{
@@ -30,9 +32,7 @@ use crate::error::LabError;
 use crate::scenario::HostShape;
 use crate::scenario::offers::Offers;
 use crate::scenario::power::Power;
-use crate::scenario::spec::Background as Spec;
 use crate::testbed::socket_drops;
-use crate::trial::background::{Alongside, Background};
 use crate::trial::observe::{Between, Mark, Ours};
 use crate::trial::phase;
 use crate::trial::sampler::{Sampler, Sampling, Target};
@@ -52,7 +52,8 @@ struct Host {
     programs: Programs,
     sampler: Option<Sampler>,
     awake: Option<Awake>,
-    background: Option<(Spec, Background)>,
+    background: HostBackground,
+    observers: HostObservers,
     lock: Option<LabLock>,
 }
 
@@ -80,7 +81,8 @@ impl Endpoint {
             programs,
             sampler: None,
             awake: None,
-            background: None,
+            background: HostBackground::default(),
+            observers: HostObservers::default(),
             lock: None,
         };
         let mut input = input;
@@ -142,96 +144,50 @@ impl Host {
         };
         match answer {
             Ok(Reply::Later) => {}
-            Ok(Reply::Now(ok)) => self.outlet.say(Said::Answer { id, ok }),
-            Err(error) => self.outlet.say(Said::Failure { id, text: error.to_string() }),
+            Ok(Reply::Now(ok)) => self.outlet.answer(id, Ok(ok)),
+            Err(error) => self.outlet.answer(id, Err(error)),
         }
     }
 
     fn answer(&mut self, id: u64, ask: Ask, got_ns: u64) -> Result<Reply, LabError> {
-        let done = Ok(Reply::Now(Value::Null));
         match ask {
-            Ask::Tick => Ok(Reply::Later),
-            Ask::Hello { lock } => now(&self.hello(lock)?),
-            Ask::Clock => now(&ClockPair { got_ns, answered_ns: monotonic_ns() }),
-            Ask::Route { to } => now(&route(to)?),
-            Ask::Launch { program, words, host } => {
-                now(&self.programs.launch(program, &words, &host)?)
+            Ask::Tick => return Ok(Reply::Later),
+            Ask::Hello { lock } => return now(&self.hello(lock)?),
+            Ask::Clock => return now(&ClockPair { got_ns, answered_ns: monotonic_ns() }),
+            Ask::Route { to } => return now(&route(to)?),
+            Ask::Program { program, what } => {
+                return self.programs.answer(program, &what).map(Reply::Now);
             }
-            Ask::Order { program, line } => {
-                self.programs.order(program, &line)?;
-                done
+            Ask::Background { what } => return self.background.answer(what).map(Reply::Now),
+            Ask::Counters { device } => return now(&Counting::open(&device)?.read()),
+            Ask::SocketDrops { port } => {
+                return now(&socket_drops(&mut Netlink::sock_diag()?, port)?);
             }
-            Ask::Interrupt { program } => {
-                self.programs.signal(program, Signal::SIGINT);
-                done
-            }
-            Ask::Kill { program } => {
-                self.programs.signal(program, Signal::SIGKILL);
-                done
-            }
-            Ask::Hangup { program } => {
-                self.programs.hang_up(program);
-                done
-            }
-            Ask::Counters { device } => now(&Counting::open(&device)?.read()),
+            Ask::Observe { what } => self.observers.answer(id, what, &self.outlet)?,
             Ask::Rest { device, limit_ms } => {
                 let mut counting = Counting::open(&device)?;
-                Ok(self.later(id, move |_| Ok(counting.rest(Duration::from_millis(limit_ms)))))
+                let limit = Duration::from_millis(limit_ms);
+                self.outlet.later(id, move |_| Ok(counting.rest(limit)));
             }
-            Ask::Window(ask) => Ok(self.later(id, move |outlet| window(&ask, outlet))),
+            Ask::Window(ask) => {
+                let victim = self.observers.victim();
+                self.outlet.later(id, move |outlet| window(&ask, &victim, outlet));
+            }
             Ask::Sample(ask) => {
                 self.sampler = Some(sampler(ask)?);
-                done
+                return Ok(Reply::Now(Value::Null));
             }
             Ask::Sampled => {
                 let running = self.sampler.take().map(Box::new);
                 let (samples, warning) = running.map_or((None, None), Sampling::finish);
-                now(&SampledQueues { samples, warning })
-            }
-            Ask::SocketDrops { port } => now(&socket_drops(&mut Netlink::sock_diag()?, port)?),
-            Ask::Background { load } => {
-                let running = Background::start(&load, None)?;
-                self.background = Some((load, running));
-                done
-            }
-            Ask::BackgroundPids => {
-                let pids =
-                    self.background.as_ref().map(|(_, running)| running.pids()).transpose()?;
-                now(&pids.unwrap_or_default())
-            }
-            Ask::BackgroundWarnings { reader, nice } => {
-                let said = self
-                    .background
-                    .as_mut()
-                    .map(|(load, running)| running.warnings(load, reader, nice));
-                now(&said.transpose()?.unwrap_or_default())
-            }
-            Ask::BackgroundEnd => {
-                self.background = None;
-                done
+                return now(&SampledQueues { samples, warning });
             }
             Ask::Awake { on } => {
                 self.awake = on.then(Awake::hold).transpose()?;
-                done
+                return Ok(Reply::Now(Value::Null));
             }
         }
-    }
-
-    /// Answers from a thread of its own.
-    fn later<T: Serialize>(
-        &self,
-        id: u64,
-        work: impl FnOnce(&Outlet) -> Result<T, LabError> + Send + 'static,
-    ) -> Reply {
-        let outlet = Arc::clone(&self.outlet);
-        std::thread::spawn(move || {
-            let answer = work(&outlet).and_then(|found| json(&found));
-            outlet.say(match answer {
-                Ok(ok) => Said::Answer { id, ok },
-                Err(error) => Said::Failure { id, text: error.to_string() },
-            });
-        });
-        Reply::Later
+        Ok(Reply::Later)
     }
 
     fn hello(&mut self, lock: bool) -> Result<Hello, LabError> {
@@ -247,6 +203,7 @@ impl Host {
         Ok(Hello {
             version: self.endpoint.version.into(),
             pid: Pid::this().as_raw(),
+            netns: identity::network_namespace().ok().and_then(|inode| inode.try_into().ok()),
             boot_id: owner::boot_id()?,
             uid: getuid().as_raw(),
             shape: shape.with_power(Power::read(&root)).with_offers(Offers::read(&root)),
@@ -261,7 +218,7 @@ fn now(found: &impl Serialize) -> Result<Reply, LabError> {
     json(found).map(Reply::Now)
 }
 
-fn json(found: &impl Serialize) -> Result<Value, LabError> {
+pub(super) fn json(found: &impl Serialize) -> Result<Value, LabError> {
     serde_json::to_value(found).map_err(|error| LabError::Internal {
         what: format!("an answer cannot be written as JSON: {error}"),
     })
@@ -306,7 +263,11 @@ fn route(to: std::net::IpAddr) -> Result<Option<RouteFacts>, HostError> {
 }
 
 /// Waits for the window's begin, reads, waits for its end, reads again.
-fn window(ask: &WindowAsk, outlet: &Outlet) -> Result<MeasuredWindow, LabError> {
+fn window(
+    ask: &WindowAsk,
+    victim: &AtomicI32,
+    outlet: &Outlet,
+) -> Result<MeasuredWindow, LabError> {
     let mut counting = Counting::open(&ask.device)?;
     let never = std::sync::atomic::AtomicBool::new(false);
     phase::until(monotonic_ns, ask.from_ns, &never, || Ok(false))?;
@@ -317,6 +278,8 @@ fn window(ask: &WindowAsk, outlet: &Outlet) -> Result<MeasuredWindow, LabError> 
     let first = counting.read();
     let passed = phase::until(monotonic_ns, ask.to_ns, &never, || Ok(false));
     let last = counting.read();
+    // A process of its own since the window began, or none.
+    ours.pids.extend(Some(victim.load(Ordering::Relaxed)).filter(|pid| *pid > 0));
     let between = Between::marks(&from, &Mark::take(&ours), &ours);
     outlet.release();
     passed?;

@@ -9,8 +9,10 @@ use rxpath_record::counters::Snapshot;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::background::BackgroundAsk;
+use super::observing::ObserveAsk;
+use super::programs::ProgramAsk;
 use crate::scenario::HostShape;
-use crate::scenario::spec::Background;
 use crate::trial::observe::Between;
 
 /// What an endpoint prints first; what comes before it is the login shell's.
@@ -51,36 +53,12 @@ pub enum Ask {
         /// The address.
         to: IpAddr,
     },
-    /// Starts a workload of this program with pipes: its process id.
-    Launch {
+    /// To or about a workload of this program.
+    Program {
         /// The number under which its output comes.
         program: u32,
-        /// The words after the program's name.
-        words: Vec<String>,
-        /// The host's name in the experiment; empty for hosts that have one clock.
-        host: String,
-    },
-    /// Writes a line to a program's standard input.
-    Order {
-        /// The program.
-        program: u32,
-        /// The line, without its end.
-        line: String,
-    },
-    /// Asks a program to end, by SIGINT.
-    Interrupt {
-        /// The program.
-        program: u32,
-    },
-    /// Ends a program by SIGKILL.
-    Kill {
-        /// The program.
-        program: u32,
-    },
-    /// Closes a program's standard input.
-    Hangup {
-        /// The program.
-        program: u32,
+        /// What is wanted of it.
+        what: ProgramAsk,
     },
     /// The counters of the host: a [`Snapshot`].
     Counters {
@@ -105,22 +83,16 @@ pub enum Ask {
         /// The port.
         port: u16,
     },
-    /// Starts what runs alongside the workload.
+    /// To what runs alongside the workload.
     Background {
-        /// What it is.
-        load: Background,
+        /// What is wanted of it.
+        what: BackgroundAsk,
     },
-    /// Its processes: a list of process ids.
-    BackgroundPids,
-    /// What is to be said about it: a list of [`rxpath_core::Warning`].
-    BackgroundWarnings {
-        /// The receiving program's process.
-        reader: i32,
-        /// Its nice value.
-        nice: i32,
+    /// To what watches a trial by BPF.
+    Observe {
+        /// What is wanted of it.
+        what: ObserveAsk,
     },
-    /// Ends it.
-    BackgroundEnd,
     /// Keeps idle CPUs from sleeping, or lets them sleep again.
     Awake {
         /// Which of the two.
@@ -178,6 +150,8 @@ pub struct Hello {
     pub version: String,
     /// Process id of the endpoint.
     pub pid: i32,
+    /// Inode of its network namespace, where it can be read.
+    pub netns: Option<u32>,
     /// Identity of the boot.
     pub boot_id: String,
     /// User id of the endpoint.
@@ -295,11 +269,16 @@ mod tests {
         let asks = [
             Ask::Tick,
             Ask::Route { to: "192.0.2.1".parse().unwrap() },
-            Ask::Launch {
+            Ask::Program {
                 program: 3,
-                words: vec!["serve".into(), "udp".into()],
-                host: "sut".into(),
+                what: ProgramAsk::Launch {
+                    words: vec!["serve".into(), "udp".into()],
+                    host: "sut".into(),
+                },
             },
+            Ask::Program { program: 3, what: ProgramAsk::HangUp },
+            Ask::Background { what: BackgroundAsk::Pids },
+            Ask::Observe { what: ObserveAsk::Calibrate { cpu: Some(1) } },
             Ask::Window(WindowAsk {
                 from_ns: 5,
                 to_ns: 9,

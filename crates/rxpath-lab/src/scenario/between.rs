@@ -32,14 +32,11 @@ pub(super) fn take_link(reader: &mut Reader<'_>, base: &Overlay, written: &Overl
 
 /// Marks a variant that wants what only runs on one machine.
 pub(super) fn check(reader: &mut Reader<'_>) {
-    let sections =
-        ["background.victim", "tune.", "observe.drops", "observe.steal", "observe.trace"];
     let keys = ["serve.command", "load.command"];
     let frames = |key: &str| reader.text(key).is_some_and(|engine| engine.starts_with("xdp"));
-    let is_off = |key: &str| reader.get(key).is_some_and(|setting| setting.value == false);
     let unusable = reader.settings.keys().find(|key| {
-        let listed = sections.iter().any(|start| key.starts_with(start)) || keys.contains(key);
-        (listed && !is_off(key)) || (key.ends_with(".engine") && frames(key))
+        let listed = key.starts_with("tune.") || keys.contains(key);
+        listed || (key.ends_with(".engine") && frames(key))
     });
     if let Some(key) = unusable {
         let why = format!("`{key}` works on one machine only, in a lab of two namespaces");

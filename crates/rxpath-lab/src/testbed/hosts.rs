@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_core::{Nanos, Side, Warning};
 use rxpath_host::Owner;
 use rxpath_host::netlink::Netlink;
@@ -20,6 +21,7 @@ use rxpath_record::samples::TrialSamples;
 use serde_json::Value;
 
 use self::background::RemoteBackground;
+use self::observing::RemoteObservers;
 use super::window::{Measured, Window, Windowed};
 use super::{Change, Started, Testbed};
 use crate::clock::{HostClock, monotonic_ns};
@@ -28,12 +30,14 @@ use crate::endpoint::clock::ClockBounds;
 use crate::endpoint::wire::{Ask, MeasuredWindow, Rested, SampleAsk, SampledQueues, WindowAsk};
 use crate::error::LabError;
 use crate::hosts::{ConnectedHost, Hosts};
-use crate::scenario::spec;
+use crate::scenario::spec::{self, Variant};
 use crate::trial::background::Alongside;
 use crate::trial::observe::Between;
+use crate::trial::observers::Observing;
 use crate::trial::sampler::{Sampled, Sampling};
 
 mod background;
+mod observing;
 
 /// The least time from an order to its instant.
 const LEAD: Duration = Duration::from_millis(200);
@@ -69,6 +73,12 @@ impl<'a> HostsTestbed<'a> {
 
     fn host(&self, side: Side) -> &ConnectedHost {
         if side == Side::Tx { &self.hosts.sender } else { &self.hosts.receiver }
+    }
+
+    /// The experiment's processes apart from the workloads, where all of it is on one machine.
+    fn own_processes(&self) -> Vec<i32> {
+        let endpoints = self.hosts.all().map(|host| host.hello.pid);
+        endpoints.into_iter().chain([std::process::id() as i32]).collect()
     }
 
     /// Asks both hosts at once.
@@ -161,30 +171,28 @@ impl Testbed for HostsTestbed<'_> {
         let round_trip_ns = self.clocks.iter().map(|clock| clock.round_trip_ns).max().unwrap_or(0);
         let lead_ns = (LEAD.as_nanos() as u64).max(LEAD_ROUND_TRIPS * round_trip_ns);
         let from_ns = monotonic_ns() + lead_ns;
-        // On one machine each side's endpoint sees the other side's processes.
-        let everybody: Vec<i32> = if self.hosts.share_a_clock {
-            let endpoints = self.hosts.all().map(|host| host.hello.pid);
-            let coordinator = std::process::id() as i32;
-            measured.leaders().into_iter().chain(endpoints).chain([coordinator]).collect()
-        } else {
-            Vec::new()
-        };
-        let ask = |side: Side, leader: Option<i32>| {
+        let shared = self.hosts.share_a_clock;
+        let ask = |side: Side| {
             let (host, clock) = (self.host(side), self.clock(side));
-            let other = |pid: &i32| Some(*pid) != leader && *pid != host.hello.pid;
-            let alongside = measured.others.iter().filter(|_| side != Side::Tx);
+            // On one machine the receiver's endpoint reads the CPU time of both sides.
+            let (leaders, others) = match side {
+                Side::Tx => (vec![measured.load], Vec::new()),
+                _ if shared => (measured.leaders(), self.own_processes()),
+                _ => (measured.serve.into_iter().collect(), Vec::new()),
+            };
+            let alongside = measured.others.iter().filter(|_| side != Side::Tx).copied();
             let ask = WindowAsk {
                 from_ns: clock.to_host_ns(from_ns),
                 to_ns: clock.to_host_ns(from_ns + measured.length.0),
-                leaders: leader.into_iter().collect(),
-                others: everybody.iter().copied().filter(other).chain(alongside.copied()).collect(),
+                leaders,
+                others: others.into_iter().chain(alongside).collect(),
                 device: host.device.name.clone(),
             };
             host.client.begin(Ask::Window(ask))
         };
-        let sides = [ask(Side::Tx, Some(measured.load))?, ask(Side::Rx, measured.serve)?];
+        let sides = [ask(Side::Tx)?, ask(Side::Rx)?];
         let clocks = [self.clock(Side::Tx), self.clock(Side::Rx)];
-        Ok(Box::new(RemoteWindow { from_ns, length: measured.length, sides, clocks }))
+        Ok(Box::new(RemoteWindow { from_ns, length: measured.length, sides, clocks, shared }))
     }
 
     fn rest(
@@ -220,6 +228,14 @@ impl Testbed for HostsTestbed<'_> {
         _: Option<&Owner>,
     ) -> Result<Box<dyn Alongside>, LabError> {
         RemoteBackground::start(&self.hosts.receiver.client, load)
+    }
+
+    fn observers(
+        &self,
+        variant: &Variant,
+        calibration: Option<&Calibration>,
+    ) -> Result<Box<dyn Observing>, LabError> {
+        RemoteObservers::start(self.hosts, self.clock(Side::Rx), variant, calibration)
     }
 
     fn keep_awake(&self) -> Result<Box<dyn Any>, LabError> {
@@ -318,6 +334,8 @@ struct RemoteWindow {
     /// The sender's answer and the receiver's.
     sides: [PendingAnswer; 2],
     clocks: [HostClock; 2],
+    /// Both are one machine.
+    shared: bool,
 }
 
 impl Window for RemoteWindow {
@@ -338,7 +356,7 @@ impl Window for RemoteWindow {
         let last = pair(last_tx, last_rx, self.from_ns + self.length.0);
         Ok(Windowed {
             between: here(receiver.between, self.clocks[1]),
-            of_sender: Some(here(sender.between, self.clocks[0])),
+            of_sender: (!self.shared).then(|| here(sender.between, self.clocks[0])),
             moved: last.since(&first),
         })
     }

@@ -6,21 +6,58 @@
 
 use rxpath_bpf::account::Account;
 use rxpath_bpf::account::calibrate::{self, Calibration};
-use rxpath_core::{Nanos, Warning};
-use rxpath_host::{HostError, Owner, thread};
+use rxpath_core::{Nanos, Side, Warning};
+use rxpath_host::{HostError, Owner, Root, procfs, thread};
 use rxpath_record::ledger::DropReason;
 use rxpath_record::stolen::Stolen;
 use rxpath_record::traced::Traced;
+use serde::{Deserialize, Serialize};
 
 use super::reasons::Reasons;
 use super::stolen::StolenTime;
 use super::tracing::Tracing;
 use super::victim::Victim;
 use crate::error::LabError;
-use crate::scenario::spec::{Observe, Resolved, Variant};
-use crate::testbed::Testbed;
+use crate::scenario::spec::{Background, Observe, Resolved};
 
-/// The observers of one trial.
+/// The side of an experiment to which the network namespace with this inode belongs, if any.
+pub type Sides<'a> = &'a dyn Fn(u32) -> Option<Side>;
+
+/// What watches a trial by BPF, wherever that is.
+pub trait Observing {
+    /// The window begins: at `start_ns` of the testbed's clock, or at once where that has passed.
+    ///
+    /// # Errors
+    /// If a program cannot be attached, or the victim not be started.
+    fn open(
+        &mut self,
+        start_ns: u64,
+        measure: Nanos,
+        owner: Option<&Owner>,
+    ) -> Result<(), LabError>;
+
+    /// The victim's process, where it is one of its own on this host.
+    fn victim_pid(&self) -> Option<i32> {
+        None
+    }
+
+    /// To be called now and then while the window lasts.
+    fn note(&mut self) {}
+
+    /// The window ends.
+    ///
+    /// # Errors
+    /// If it cannot be read, or the victim failed.
+    fn close(&mut self, sides: Sides<'_>, seen: &mut Observed) -> Result<(), LabError>;
+
+    /// The trial is quiescent again.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn end(&mut self, sides: Sides<'_>, seen: &mut Observed) -> Result<(), LabError>;
+}
+
+/// The observers of one trial on this host.
 #[derive(Default)]
 pub struct Observers {
     reasons: Option<Reasons>,
@@ -29,7 +66,7 @@ pub struct Observers {
 }
 
 /// What they saw.
-#[derive(Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observed {
     /// Why the kernel dropped packets.
     pub reasons: Vec<DropReason>,
@@ -42,25 +79,25 @@ pub struct Observed {
 }
 
 impl Observers {
-    /// Those that the variant wants.
+    /// Those that are wanted, with the victim of the background.
     pub fn start(
-        variant: &Variant,
-        calibration: Option<&Calibration>,
+        wanted: &Observe,
+        background: &Background,
+        calibration: Option<Calibration>,
         receiver_netns: Option<u32>,
     ) -> Result<Self, HostError> {
-        let Observe { sample_interval: _, drops, steal, trace } = variant.observe;
-        let not_calibrated = || Calibration::none("it was not measured");
-        let calibration = || calibration.cloned().unwrap_or_else(not_calibrated);
-        let stolen = || StolenTime::start(calibration(), Victim::of(&variant.background));
+        let calibration = calibration.unwrap_or_else(|| Calibration::none("it was not measured"));
+        let stolen = || StolenTime::start(calibration, Victim::of(background));
         Ok(Self {
-            reasons: drops.then(Reasons::start).transpose()?,
-            stolen: steal.then(stolen).transpose()?,
-            tracing: trace.then(|| Tracing::load(receiver_netns)).transpose()?,
+            reasons: wanted.drops.then(Reasons::start).transpose()?,
+            stolen: wanted.steal.then(stolen).transpose()?,
+            tracing: wanted.trace.then(|| Tracing::load(receiver_netns)).transpose()?,
         })
     }
+}
 
-    /// The window begins.
-    pub fn open(&mut self, measure: Nanos, owner: Option<&Owner>) -> Result<(), LabError> {
+impl Observing for Observers {
+    fn open(&mut self, _: u64, measure: Nanos, owner: Option<&Owner>) -> Result<(), LabError> {
         if let Some(tracing) = &mut self.tracing {
             tracing.open(measure)?;
         }
@@ -70,13 +107,11 @@ impl Observers {
         Ok(())
     }
 
-    /// The victim's process, where it has one of its own.
-    pub fn victim_pid(&self) -> Option<i32> {
+    fn victim_pid(&self) -> Option<i32> {
         self.stolen.as_ref()?.victim_pid()
     }
 
-    /// To be called now and then while the window lasts.
-    pub fn note(&mut self) {
+    fn note(&mut self) {
         if let Some(tracing) = &mut self.tracing {
             tracing.note();
         }
@@ -85,11 +120,10 @@ impl Observers {
         }
     }
 
-    /// The window ends.
-    pub fn close(&mut self, testbed: &dyn Testbed, seen: &mut Observed) -> Result<(), LabError> {
+    fn close(&mut self, sides: Sides<'_>, seen: &mut Observed) -> Result<(), LabError> {
         // First what only has to be read: the account waits for its victim.
         if let Some(tracing) = self.tracing.take() {
-            let (found, warnings) = tracing.close(testbed)?;
+            let (found, warnings) = tracing.close(sides)?;
             seen.traced = Some(found);
             seen.warnings.extend(warnings);
         }
@@ -101,34 +135,47 @@ impl Observers {
         Ok(())
     }
 
-    /// The trial is quiescent again.
-    pub fn end(self, testbed: &dyn Testbed, seen: &mut Observed) -> Result<(), HostError> {
-        if let Some(reasons) = self.reasons {
-            let (found, warnings) = reasons.read(testbed)?;
-            seen.reasons = found;
+    fn end(&mut self, sides: Sides<'_>, seen: &mut Observed) -> Result<(), LabError> {
+        if let Some(reasons) = self.reasons.take() {
+            let (found, warnings) = reasons.read(sides)?;
+            seen.reasons.extend(found);
             seen.warnings.extend(warnings);
         }
         Ok(())
     }
 }
 
-fn wanted(resolved: &Resolved, of: impl Fn(&Observe) -> bool) -> bool {
-    let here = resolved.variants.iter().filter(|variant| variant.not_available.is_none());
-    here.map(|variant| &variant.observe).any(of)
+/// What any variant of a run wants.
+pub fn wanted(resolved: &Resolved) -> Observe {
+    let mut all = Observe::default();
+    for variant in resolved.variants.iter().filter(|variant| variant.not_available.is_none()) {
+        let Observe { sample_interval: _, drops, steal, trace } = variant.observe;
+        all.drops |= drops;
+        all.steal |= steal;
+        all.trace |= trace;
+    }
+    all
+}
+
+/// The CPU of the victim of a run, where it has one.
+pub fn victim_cpu(resolved: &Resolved) -> Option<u32> {
+    let mut here = resolved.variants.iter().filter(|variant| variant.not_available.is_none());
+    here.find_map(|variant| variant.background.victim)
 }
 
 /// Starts an observer and lets it go.
 type Attempt = fn() -> Result<(), HostError>;
 
-/// Tries each observer that a variant wants, before anything is made and not in the middle of the first trial.
+/// Tries each observer on this host, before anything is made and not in the middle of the first trial.
 ///
 /// # Errors
 /// [`LabError::CannotRun`] with what is missing.
-pub fn can_run(resolved: &Resolved) -> Result<(), LabError> {
-    let tries: [(bool, Attempt); 3] = [
-        (wanted(resolved, |observe| observe.drops), || Reasons::start().map(drop)),
-        (wanted(resolved, |observe| observe.steal), || Account::start().map(drop)),
-        (wanted(resolved, |observe| observe.trace), Tracing::try_load),
+pub fn can_run(wanted: &Observe) -> Result<(), LabError> {
+    let tries: [(bool, Attempt); 4] = [
+        (wanted.drops, || Reasons::start().map(drop)),
+        (wanted.steal, knows_pids),
+        (wanted.steal, || Account::start().map(drop)),
+        (wanted.trace, Tracing::try_load),
     ];
     for (wanted, attempt) in tries {
         if wanted {
@@ -142,22 +189,25 @@ pub fn can_run(resolved: &Resolved) -> Result<(), LabError> {
     Ok(())
 }
 
-/// What an interrupt costs here, measured once for a run that wants to know who paid; takes six seconds of the victim's
-/// CPU.
-pub fn calibrated(resolved: &Resolved) -> Result<Option<Calibration>, LabError> {
-    if !wanted(resolved, |observe| observe.steal) {
-        return Ok(None);
+/// The receiver and the victim are found among tasks by their pids.
+fn knows_pids() -> Result<(), HostError> {
+    if procfs::is_first_pid_namespace(&Root::host()) {
+        return Ok(());
     }
-    let mut here = resolved.variants.iter().filter(|variant| variant.not_available.is_none());
-    let victim = here.find_map(|variant| variant.background.victim);
+    Err(HostError::Unsupported {
+        what: "observe.steal".into(),
+        needs: "the host's pid namespace: probes know tasks by the pids of that namespace".into(),
+    })
+}
+
+/// Measures what an interrupt costs on this host; takes six seconds of one CPU: the victim's, or the last one.
+pub fn calibrate(cpu: Option<u32>) -> Result<Calibration, LabError> {
     let last = || Ok::<_, HostError>(thread::allowed_cpus()?.0.last().copied().unwrap_or(0));
-    let cpu = victim.map_or_else(last, Ok)?;
+    let cpu = cpu.map_or_else(last, Ok)?;
     let account = Account::start()?;
     match calibrate::measure(&account, cpu) {
-        Ok(calibration) => Ok(Some(calibration)),
-        Err(error @ HostError::Unsupported { .. }) => {
-            Ok(Some(Calibration::none(error.to_string())))
-        }
+        Ok(calibration) => Ok(calibration),
+        Err(error @ HostError::Unsupported { .. }) => Ok(Calibration::none(error.to_string())),
         Err(error) => Err(error.into()),
     }
 }

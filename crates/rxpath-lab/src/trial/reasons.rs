@@ -7,7 +7,7 @@ use rxpath_core::Warning;
 use rxpath_host::HostError;
 use rxpath_record::ledger::DropReason;
 
-use crate::testbed::Testbed;
+use super::observers::Sides;
 
 /// The running observer.
 #[derive(Debug)]
@@ -21,13 +21,10 @@ impl Reasons {
         Drops::start(&Filter::default()).map(Self)
     }
 
-    /// Those of the testbed's namespaces, the most packets first, and what was lost of them.
-    pub fn read(
-        &self,
-        testbed: &dyn Testbed,
-    ) -> Result<(Vec<DropReason>, Vec<Warning>), HostError> {
+    /// Those of the sides' namespaces, the most packets first, and what was lost of them.
+    pub fn read(&self, sides: Sides<'_>) -> Result<(Vec<DropReason>, Vec<Warning>), HostError> {
         let found = self.0.read()?.into_iter().filter_map(|drop| {
-            let side = testbed.side_of(drop.netns)?;
+            let side = sides(drop.netns)?;
             Some(DropReason {
                 side: side.to_string(),
                 reason: drop.reason,

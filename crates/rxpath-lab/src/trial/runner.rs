@@ -20,7 +20,7 @@ use super::attached::Attached;
 use super::background::{Alongside, Background};
 use super::kernel_lines::Watcher;
 use super::line::Line;
-use super::observers::{Observed, Observers};
+use super::observers::{Observed, Observing};
 use super::peer::Peer;
 use super::program::SliceOfTimes;
 use super::result::WorkloadResult;
@@ -124,7 +124,7 @@ struct Trial<'a> {
     serve: Option<Box<dyn Peer + 'a>>,
     watcher: Watcher<'a>,
     background: Box<dyn Alongside>,
-    observers: Observers,
+    observers: Box<dyn Observing>,
     observed: Observed,
     warnings: Vec<Warning>,
 }
@@ -198,7 +198,7 @@ pub fn run_trial(
     let after = trial.rest("after draining", &|_| true)?;
     let conntrack = tracked.zip(testbed.conntrack()).map(|(before, after)| [before, after]);
     let queued_bytes = testbed.queued_bytes()?;
-    std::mem::take(&mut trial.observers).end(testbed, &mut trial.observed)?;
+    trial.observers.end(&|netns| testbed.side_of(netns), &mut trial.observed)?;
     let ended = trial.finish(load, serve)?;
     let counters = [before, after];
     let ended = Measurements { counters, window, hooks, foreign_drops, conntrack, ..ended };
@@ -337,12 +337,13 @@ impl Trial<'_> {
         if let Some(witness) = &mut witness {
             witness.begin();
         }
-        self.observers.open(measured.length, self.config.owner)?;
+        self.observers.open(window.start_ns(), measured.length, self.config.owner)?;
         if let Some(victim) = self.observers.victim_pid() {
             window.include(victim);
         }
         self.pass(window.start_ns() + measured.length.0, "measure")?;
-        self.observers.close(self.testbed, &mut self.observed)?;
+        let testbed = self.testbed;
+        self.observers.close(&|netns| testbed.side_of(netns), &mut self.observed)?;
         let probed = witness.map(|witness| {
             let workloads = measured.leaders();
             witness.end(&Traffic { workloads: &workloads, readers: measured.serve.as_slice() })

@@ -16,8 +16,8 @@ use rxpath_record::traced::{
     CpuTraced, DeviceTraced, IrqTraced, NapiTraced, OutlierTraced, StageTraced, Traced,
 };
 
+use super::observers::Sides;
 use super::stolen::probe_use;
-use crate::testbed::Testbed;
 
 /// Outliers that are kept of a stage.
 const OUTLIERS: usize = 20;
@@ -99,7 +99,7 @@ impl Tracing {
     }
 
     /// Reads them and takes them out of the kernel.
-    pub fn close(mut self, testbed: &dyn Testbed) -> Result<(Traced, Vec<Warning>), HostError> {
+    pub fn close(mut self, sides: Sides<'_>) -> Result<(Traced, Vec<Warning>), HostError> {
         let Some(mut open) = self.open.take() else { return Ok((Traced::default(), Vec::new())) };
         let before = own_cpu();
         let window = open.begun.elapsed();
@@ -117,11 +117,8 @@ impl Tracing {
         let traced = Traced {
             window_s: window.as_secs_f64(),
             cpus: polls.cpus.into_iter().map(|row| cpu(row, &squeezed, &open.squeezed)).collect(),
-            devices: devices(&polls.napis)
-                .into_iter()
-                .map(|found| device(found, testbed))
-                .collect(),
-            napis: polls.napis.into_iter().map(|found| napi(found, testbed)).collect(),
+            devices: devices(&polls.napis).into_iter().map(|found| device(found, sides)).collect(),
+            napis: polls.napis.into_iter().map(|found| napi(found, sides)).collect(),
             irqs: polls.irqs.into_iter().map(irq).collect(),
             stages: stages.into_iter().map(stage).collect(),
             stages_looked_s: looked.as_secs_f64(),
@@ -180,15 +177,15 @@ fn cpu(of: CpuPolls, now: &Squeezed, before: &Squeezed) -> CpuTraced {
 }
 
 /// The side to which a namespace belongs; empty for none of the trial's, and for a backlog, which has none.
-fn side(netns: u32, testbed: &dyn Testbed) -> String {
-    let side = if netns == 0 { None } else { testbed.side_of(netns) };
+fn side(netns: u32, sides: Sides<'_>) -> String {
+    let side = if netns == 0 { None } else { sides(netns) };
     side.map_or_else(String::new, |side| side.to_string())
 }
 
-fn device(of: DevicePolls, testbed: &dyn Testbed) -> DeviceTraced {
+fn device(of: DevicePolls, sides: Sides<'_>) -> DeviceTraced {
     DeviceTraced {
         dev: of.dev,
-        side: side(of.netns, testbed),
+        side: side(of.netns, sides),
         napis_count: of.napis_count,
         cpus: of.cpus,
         polls_count: of.polls_count,
@@ -209,10 +206,10 @@ fn irq(of: IrqLine) -> IrqTraced {
     }
 }
 
-fn napi(of: NapiPolls, testbed: &dyn Testbed) -> NapiTraced {
+fn napi(of: NapiPolls, sides: Sides<'_>) -> NapiTraced {
     NapiTraced {
         dev: of.dev,
-        side: side(of.netns, testbed),
+        side: side(of.netns, sides),
         napi_id: of.napi_id,
         cpu: of.cpu,
         polls_count: of.polls_count,

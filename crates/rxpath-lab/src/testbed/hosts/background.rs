@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use rxpath_core::Warning;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::endpoint::background::BackgroundAsk;
 use crate::endpoint::client::{Client, PROMPT};
 use crate::endpoint::wire::Ask;
 use crate::error::LabError;
@@ -25,14 +27,19 @@ impl RemoteBackground {
         if load.hogs == 0 {
             return Ok(Box::new(Background::default()));
         }
-        client.ask::<Value>(Ask::Background { load: load.clone() }, PROMPT)?;
-        Ok(Box::new(Self { client: Arc::clone(client) }))
+        let remote = Self { client: Arc::clone(client) };
+        remote.ask::<Value>(BackgroundAsk::Start { load: load.clone() })?;
+        Ok(Box::new(remote))
+    }
+
+    fn ask<T: DeserializeOwned>(&self, what: BackgroundAsk) -> Result<T, LabError> {
+        self.client.ask(Ask::Background { what }, PROMPT)
     }
 }
 
 impl Alongside for RemoteBackground {
     fn pids(&self) -> Result<Vec<i32>, LabError> {
-        self.client.ask(Ask::BackgroundPids, PROMPT)
+        self.ask(BackgroundAsk::Pids)
     }
 
     fn warnings(
@@ -41,13 +48,13 @@ impl Alongside for RemoteBackground {
         reader: i32,
         nice: i32,
     ) -> Result<Vec<Warning>, LabError> {
-        self.client.ask(Ask::BackgroundWarnings { reader, nice }, PROMPT)
+        self.ask(BackgroundAsk::Warnings { reader, nice })
     }
 }
 
 impl Drop for RemoteBackground {
     fn drop(&mut self) {
         // A host that is lost ends it by itself.
-        let _ = self.client.ask::<Value>(Ask::BackgroundEnd, PROMPT);
+        let _ = self.ask::<Value>(BackgroundAsk::End);
     }
 }

@@ -1,0 +1,147 @@
+//! A program that runs on another host, as the coordinator sees it.
+
+use std::io::{self, PipeWriter, Write};
+use std::process::ExitStatus;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex};
+
+use serde_json::Value;
+
+use super::{Client, END_LIMIT, PROMPT};
+use crate::clock::HostClock;
+use crate::endpoint::programs::{ProgramAsk, locked};
+use crate::endpoint::wire::Ask;
+use crate::error::LabError;
+use crate::testbed::started::{Process, Started};
+
+/// A program that runs there.
+pub(super) struct Remote {
+    pub stdout: PipeWriter,
+    pub stderr: PipeWriter,
+    pub end: Arc<End>,
+}
+
+/// The end of a program, once it came.
+#[derive(Default)]
+pub(super) struct End {
+    ending: Mutex<Option<Ending>>,
+    changed: Condvar,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy)]
+pub(super) enum Ending {
+    /// With this wait status.
+    Status(ExitStatus),
+    /// Unknown: its host was lost.
+    Lost,
+}
+
+impl Client {
+    /// Starts a workload of this program there.
+    pub fn launch(
+        self: &Arc<Self>,
+        words: Vec<String>,
+        host: String,
+        clock: HostClock,
+    ) -> Result<Started, LabError> {
+        let pipe = || io::pipe().map_err(|error| LabError::io("make a pipe", error));
+        let ((from_stdout, stdout), (from_stderr, stderr)) = (pipe()?, pipe()?);
+        let number = self.next_program.fetch_add(1, Ordering::Relaxed);
+        let end = Arc::<End>::default();
+        // Before the program can say anything.
+        locked(&self.shared.programs)
+            .insert(number, Remote { stdout, stderr, end: Arc::clone(&end) });
+        let launched = self.ask(of(number, ProgramAsk::Launch { words, host }), PROMPT);
+        if launched.is_err() {
+            locked(&self.shared.programs).remove(&number);
+        }
+        let program = Program { client: Arc::clone(self), number, pid: launched?, end };
+        let orders = Orders { client: Arc::clone(self), program: number, line: Vec::new() };
+        Ok(Started {
+            stdin: Some(Box::new(orders)),
+            stdout: Some(Box::new(from_stdout)),
+            stderr: Some(Box::new(from_stderr)),
+            process: Box::new(program),
+            clock,
+        })
+    }
+}
+
+fn of(program: u32, what: ProgramAsk) -> Ask {
+    Ask::Program { program, what }
+}
+
+impl End {
+    pub fn set(&self, ending: Ending) {
+        locked(&self.ending).get_or_insert(ending);
+        self.changed.notify_all();
+    }
+}
+
+/// The standard input of a program there, line by line.
+struct Orders {
+    client: Arc<Client>,
+    program: u32,
+    line: Vec<u8>,
+}
+
+impl Write for Orders {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.line.extend_from_slice(bytes);
+        while let Some(end) = self.line.iter().position(|byte| *byte == b'\n') {
+            let rest = self.line.split_off(end + 1);
+            let line = std::mem::replace(&mut self.line, rest);
+            let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+            let ask = of(self.program, ProgramAsk::Order { line });
+            self.client.ask::<Value>(ask, PROMPT).map_err(io::Error::other)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Orders {
+    fn drop(&mut self) {
+        let _ = self.client.begin(of(self.program, ProgramAsk::HangUp));
+    }
+}
+
+/// A program there.
+struct Program {
+    client: Arc<Client>,
+    number: u32,
+    pid: u32,
+    end: Arc<End>,
+}
+
+impl Process for Program {
+    fn id(&self) -> u32 {
+        self.pid
+    }
+
+    fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        match *locked(&self.end.ending) {
+            None => Ok(None),
+            Some(Ending::Status(status)) => Ok(Some(status)),
+            Some(Ending::Lost) => Err(io::Error::other(self.client.shared.lost_error())),
+        }
+    }
+
+    fn interrupt(&mut self) {
+        let _ = self.client.begin(of(self.number, ProgramAsk::Interrupt));
+    }
+
+    fn kill(&mut self) {
+        let _ = self.client.begin(of(self.number, ProgramAsk::Kill));
+    }
+
+    fn wait(&mut self) {
+        let ended = locked(&self.end.ending);
+        // A host that does not report the end is lost, and what ran there ends by its own lease.
+        let _ = self.end.changed.wait_timeout_while(ended, END_LIMIT, |ending| ending.is_none());
+    }
+}

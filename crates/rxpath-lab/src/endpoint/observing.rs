@@ -1,0 +1,214 @@
+//! Observers by BPF that an endpoint runs on its host for a trial.
+//!
+//! They live in a thread of their own from [`ObserveAsk::Start`] to [`ObserveAsk::End`]: a victim's command dies with the
+//! thread that starts it, and the endpoint answers meanwhile.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use rxpath_bpf::account::calibrate::Calibration;
+use rxpath_core::{Nanos, Side};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::outlet::Outlet;
+use super::server::json;
+use crate::clock::monotonic_ns;
+use crate::error::LabError;
+use crate::scenario::spec::{Background, Observe};
+use crate::trial::observers::{self, Observed, Observers, Observing};
+use crate::trial::phase;
+
+/// What a coordinator may want of the observers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ObserveAsk {
+    /// Whether these run here: null, or an error that says what is missing.
+    Try {
+        /// Which.
+        wanted: Observe,
+    },
+    /// What an interrupt costs here: a [`Calibration`], after six seconds.
+    Calibrate {
+        /// The CPU to measure.
+        cpu: Option<u32>,
+    },
+    /// Starts those of a trial.
+    Start(Box<ObserveStart>),
+    /// Watches a window that lies ahead: an [`Observed`], once it is over.
+    Window {
+        /// Begin, of the host's clock.
+        from_ns: u64,
+        /// End, of the host's clock.
+        to_ns: u64,
+    },
+    /// Ends them: an [`Observed`], of what was watched over the whole trial.
+    End,
+}
+
+/// The observers of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ObserveStart {
+    /// Which.
+    pub observe: Observe,
+    /// With the victim.
+    pub background: Background,
+    /// What an interrupt costs here.
+    pub calibration: Option<Calibration>,
+    /// Inode of the network namespace whose packets are followed.
+    pub netns: Option<u32>,
+    /// The side of each network namespace of the experiment.
+    pub sides: Vec<(u32, Side)>,
+}
+
+/// The observers of an endpoint, if any run.
+#[derive(Default)]
+pub struct HostObservers {
+    running: Option<Running>,
+    victim: Arc<AtomicI32>,
+}
+
+struct Running {
+    orders: Option<Sender<(u64, Order)>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+enum Order {
+    Window([u64; 2]),
+    End,
+}
+
+impl HostObservers {
+    /// Does what is wanted; each answer comes from a thread.
+    pub fn answer(
+        &mut self,
+        id: u64,
+        ask: ObserveAsk,
+        outlet: &Arc<Outlet>,
+    ) -> Result<(), LabError> {
+        match ask {
+            ObserveAsk::Try { wanted } => outlet.later(id, move |_| observers::can_run(&wanted)),
+            ObserveAsk::Calibrate { cpu } => outlet.later(id, move |_| observers::calibrate(cpu)),
+            ObserveAsk::Start(start) => {
+                // One trial at a time: what a trial that failed left ends first.
+                self.running = None;
+                self.victim.store(0, Ordering::Relaxed);
+                self.running = Some(Running::start(id, *start, (outlet, Arc::clone(&self.victim))));
+            }
+            ObserveAsk::Window { from_ns, to_ns } => {
+                self.order(id, Order::Window([from_ns, to_ns]))?;
+            }
+            ObserveAsk::End => {
+                if let Some(running) = self.running.take() {
+                    running.end(id);
+                } else {
+                    outlet.answer(id, json(&Observed::default()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The process of the victim, once it has one of its own; 0 before.
+    pub fn victim(&self) -> Arc<AtomicI32> {
+        Arc::clone(&self.victim)
+    }
+
+    fn order(&self, id: u64, order: Order) -> Result<(), LabError> {
+        let orders = self.running.as_ref().and_then(|running| running.orders.as_ref());
+        let taken = orders.is_some_and(|orders| orders.send((id, order)).is_ok());
+        taken.then_some(()).ok_or_else(|| LabError::Internal { what: "nothing observes".into() })
+    }
+}
+
+impl Running {
+    fn start(
+        id: u64,
+        start: ObserveStart,
+        (outlet, victim): (&Arc<Outlet>, Arc<AtomicI32>),
+    ) -> Self {
+        let (orders, taken) = channel();
+        let stop = Arc::<AtomicBool>::default();
+        let (outlet, stopped) = (Arc::clone(outlet), Arc::clone(&stop));
+        let thread = std::thread::spawn(move || {
+            let ObserveStart { observe, background, calibration, netns, sides } = start;
+            let started = Observers::start(&observe, &background, calibration, netns);
+            match started.map_err(LabError::from) {
+                Ok(observers) => {
+                    outlet.answer(id, Ok(Value::Null));
+                    let watch = Watch { observers, sides, stop: stopped, victim };
+                    watch.follow(&taken, &outlet);
+                }
+                Err(error) => {
+                    outlet.answer(id, Err(error));
+                    // The coordinator ends the trial, with a request that wants its answer.
+                    for (id, _) in taken {
+                        outlet.answer(id, json(&Observed::default()));
+                    }
+                }
+            }
+        });
+        Self { orders: Some(orders), stop, thread: Some(thread) }
+    }
+
+    /// Ends a window that still lasts, and answers with what was watched over the whole trial.
+    fn end(mut self, id: u64) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(orders) = self.orders.take() {
+            let _ = orders.send((id, Order::End));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.orders = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The observers in their thread.
+struct Watch {
+    observers: Observers,
+    sides: Vec<(u32, Side)>,
+    stop: Arc<AtomicBool>,
+    victim: Arc<AtomicI32>,
+}
+
+impl Watch {
+    fn follow(mut self, orders: &Receiver<(u64, Order)>, outlet: &Outlet) {
+        for (id, order) in orders {
+            let mut seen = Observed::default();
+            let done = match order {
+                Order::Window(window) => self.window(window, &mut seen),
+                Order::End => {
+                    let Self { observers, sides, .. } = &mut self;
+                    observers.end(&|netns| side_of(sides, netns), &mut seen)
+                }
+            };
+            outlet.answer(id, done.and_then(|()| json(&seen)));
+        }
+    }
+
+    fn window(&mut self, [from_ns, to_ns]: [u64; 2], seen: &mut Observed) -> Result<(), LabError> {
+        phase::until(monotonic_ns, from_ns, &self.stop, || Ok(false))?;
+        self.observers.open(from_ns, Nanos(to_ns.saturating_sub(from_ns)), None)?;
+        self.victim.store(self.observers.victim_pid().unwrap_or(0), Ordering::Relaxed);
+        let Self { observers, sides, stop, .. } = self;
+        phase::until(monotonic_ns, to_ns, stop, || {
+            observers.note();
+            Ok(false)
+        })?;
+        observers.close(&|netns| side_of(sides, netns), seen)
+    }
+}
+
+fn side_of(sides: &[(u32, Side)], netns: u32) -> Option<Side> {
+    sides.iter().find(|(own, _)| *own == netns).map(|(_, side)| *side)
+}

@@ -1,0 +1,69 @@
+//! Observers by BPF on the hosts: whether they run there, and what an interrupt costs there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rxpath_bpf::account::calibrate::Calibration;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{ConnectedHost, Hosts};
+use crate::endpoint::client::{Client, PROMPT};
+use crate::endpoint::observing::ObserveAsk;
+use crate::endpoint::wire::Ask;
+use crate::error::LabError;
+use crate::scenario::spec::Observe;
+
+/// How long a calibration may take: six seconds on an idle CPU.
+const CALIBRATED: Duration = Duration::from_secs(60);
+
+/// Asks the observers of a host.
+pub fn ask<T: DeserializeOwned>(
+    client: &Arc<Client>,
+    what: ObserveAsk,
+    limit: Duration,
+) -> Result<T, LabError> {
+    client.ask(Ask::Observe { what }, limit)
+}
+
+impl Hosts {
+    /// Tries each observer on the host where it would run.
+    ///
+    /// # Errors
+    /// [`LabError::CannotRun`] with the host and what is missing there.
+    pub fn can_observe(&self, wanted: &Observe) -> Result<(), LabError> {
+        try_there(&self.receiver, wanted.clone())?;
+        match self.of_sender(wanted) {
+            Some(wanted) => try_there(&self.sender, wanted),
+            None => Ok(()),
+        }
+    }
+
+    /// What of it runs on the sender's host: reasons of drops, unless both hosts have one kernel.
+    pub fn of_sender(&self, wanted: &Observe) -> Option<Observe> {
+        let drops = wanted.drops && !self.share_a_clock;
+        drops.then(|| Observe { drops, ..Observe::default() })
+    }
+
+    /// Measures what an interrupt costs on the receiver's host.
+    ///
+    /// # Errors
+    /// Of a host that no longer answers.
+    pub fn calibrate(&self, cpu: Option<u32>) -> Result<Calibration, LabError> {
+        ask(&self.receiver.client, ObserveAsk::Calibrate { cpu }, CALIBRATED)
+    }
+}
+
+fn try_there(host: &ConnectedHost, wanted: Observe) -> Result<(), LabError> {
+    if !(wanted.drops || wanted.steal || wanted.trace) {
+        return Ok(());
+    }
+    let tried: Result<Value, _> = ask(&host.client, ObserveAsk::Try { wanted }, PROMPT);
+    match tried {
+        Err(LabError::OnHost { host, text }) => Err(LabError::CannotRun {
+            hint: format!("rxpath doctor --host {host} says what is missing there"),
+            what: format!("{host}: {text}"),
+        }),
+        other => other.map(drop),
+    }
+}

@@ -1,0 +1,136 @@
+//! Observers of a trial on its hosts: reasons of drops on both, the rest on the receiver's.
+
+use std::sync::Arc;
+
+use rxpath_bpf::account::calibrate::Calibration;
+use rxpath_core::{Nanos, Side};
+use rxpath_host::Owner;
+use serde_json::Value;
+
+use super::AFTER_WINDOW;
+use crate::clock::HostClock;
+use crate::endpoint::client::{Client, PROMPT, PendingAnswer};
+use crate::endpoint::observing::{ObserveAsk, ObserveStart};
+use crate::endpoint::wire::Ask;
+use crate::error::LabError;
+use crate::hosts::Hosts;
+use crate::hosts::observe::ask;
+use crate::scenario::spec::{Background, Variant};
+use crate::trial::observers::{Observed, Observers, Observing, Sides};
+
+/// What observes a trial on other hosts, which end it too when the connection ends.
+pub struct RemoteObservers {
+    receiver: Arc<Client>,
+    clock: HostClock,
+    /// Where only reasons of drops are observed.
+    sender: Option<Arc<Client>>,
+    window: Option<PendingAnswer>,
+    is_over: bool,
+}
+
+impl RemoteObservers {
+    /// Starts those that the variant wants. Without any nothing is asked of the hosts.
+    pub fn start(
+        hosts: &Hosts,
+        clock: HostClock,
+        variant: &Variant,
+        calibration: Option<&Calibration>,
+    ) -> Result<Box<dyn Observing>, LabError> {
+        let wanted = &variant.observe;
+        if !(wanted.drops || wanted.steal || wanted.trace) {
+            return Ok(Box::new(Observers::default()));
+        }
+        let (tx, rx) = (hosts.sender.hello.netns, hosts.receiver.hello.netns);
+        let start = ObserveStart {
+            observe: wanted.clone(),
+            background: variant.background.clone(),
+            calibration: calibration.cloned(),
+            netns: rx,
+            sides: sides([rx, tx.filter(|_| hosts.share_a_clock)]),
+        };
+        let of_sender = hosts.of_sender(wanted).map(|observe| ObserveStart {
+            observe,
+            background: Background::default(),
+            calibration: None,
+            netns: tx,
+            sides: tx.map(|netns| (netns, Side::Tx)).into_iter().collect(),
+        });
+        // Ended by its drop from now on.
+        let started = Self {
+            receiver: Arc::clone(&hosts.receiver.client),
+            clock,
+            sender: of_sender.is_some().then(|| Arc::clone(&hosts.sender.client)),
+            window: None,
+            is_over: false,
+        };
+        ask::<Value>(&started.receiver, ObserveAsk::Start(Box::new(start)), PROMPT)?;
+        if let Some((sender, start)) = started.sender.as_ref().zip(of_sender) {
+            ask::<Value>(sender, ObserveAsk::Start(Box::new(start)), PROMPT)?;
+        }
+        Ok(Box::new(started))
+    }
+
+    /// Instants of the host on the clock of the testbed.
+    fn here(&self, mut seen: Observed) -> Observed {
+        for stage in seen.traced.iter_mut().flat_map(|traced| &mut traced.stages) {
+            for outlier in &mut stage.outliers {
+                outlier.t_ns = self.clock.from_host_ns(outlier.t_ns);
+            }
+        }
+        seen
+    }
+}
+
+/// The sides of the receiver's namespace and of the sender's, where its packets are seen there too.
+fn sides([rx, tx]: [Option<u32>; 2]) -> Vec<(u32, Side)> {
+    match (rx, tx) {
+        (Some(rx), tx) if tx == Some(rx) => vec![(rx, Side::Machine)],
+        (rx, tx) => [(rx, Side::Rx), (tx, Side::Tx)]
+            .into_iter()
+            .filter_map(|(netns, side)| Some((netns?, side)))
+            .collect(),
+    }
+}
+
+impl Observing for RemoteObservers {
+    fn open(&mut self, start_ns: u64, measure: Nanos, _: Option<&Owner>) -> Result<(), LabError> {
+        let what = ObserveAsk::Window {
+            from_ns: self.clock.to_host_ns(start_ns),
+            to_ns: self.clock.to_host_ns(start_ns + measure.0),
+        };
+        self.window = Some(self.receiver.begin(Ask::Observe { what })?);
+        Ok(())
+    }
+
+    fn close(&mut self, _: Sides<'_>, seen: &mut Observed) -> Result<(), LabError> {
+        if let Some(window) = self.window.take() {
+            let found = self.here(window.wait(AFTER_WINDOW)?);
+            seen.stolen = found.stolen;
+            seen.traced = found.traced;
+            seen.warnings.extend(found.warnings);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _: Sides<'_>, seen: &mut Observed) -> Result<(), LabError> {
+        self.is_over = true;
+        for client in [Some(&self.receiver), self.sender.as_ref()].into_iter().flatten() {
+            let found: Observed = ask(client, ObserveAsk::End, PROMPT)?;
+            seen.reasons.extend(found.reasons);
+            seen.warnings.extend(found.warnings);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for RemoteObservers {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        for client in [Some(&self.receiver), self.sender.as_ref()].into_iter().flatten() {
+            // A host that is lost ends them by itself.
+            let _ = ask::<Value>(client, ObserveAsk::End, PROMPT);
+        }
+    }
+}
