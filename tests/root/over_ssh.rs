@@ -2,6 +2,7 @@
 
 mod site;
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rxpath_record::run::RunReader;
@@ -178,6 +179,65 @@ fn drops_stages_and_taken_time_are_observed_on_the_receiver_s_host_and_end_with_
     run.kill();
     site.holds_nothing(Duration::from_secs(10));
     site.wait_for_none("sut", "sleep 4444");
+}
+
+/// One variant changes the receiver's host, one wants what its device does not have.
+const CHANGING: &str = r#"
+    question = "?"
+    [load]
+    rate = "2k"
+    [trials]
+    blocks = 1
+    max_blocks = 1
+    aa = false
+    ramp = "100ms"
+    settle = "100ms"
+    measure = "200ms"
+    [[variant]]
+    name = "base"
+    [[variant]]
+    name = "changed"
+    tune.receiver."net.core.somaxconn" = 4321
+    tune.receiver."{dev}/features/rx-gro" = "on"
+    [[variant]]
+    name = "none"
+    tune.receiver."{dev}/rings/rx" = 512
+"#;
+
+#[test]
+fn settings_of_hosts_hold_for_a_trial_only_where_they_were_allowed() {
+    const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
+    let Some(site) = site() else { return };
+    let file = site.write("s.toml", CHANGING);
+    let out = site.path("runs");
+    let words = ["run", &file, "--hosts", &site.inventory, "--out", &out, "--keep-noisy"];
+    let refused = site.rxpath(&words);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let what = "this run changes settings of hosts: sut: data/features/rx-gro = on (for changed); ";
+    assert!(refused.errors.contains(what) && !Path::new(&out).exists(), "{refused:?}");
+    let before = site.sysctl("sut", SOMAXCONN);
+    let allowed = [&words[..], &["--change-hosts"]].concat();
+    let run = site.rxpath(&allowed);
+    // 5: one variant is not available.
+    assert!(matches!(run.code, Some(4 | 5)), "{run:?}");
+    assert!(run.errors.contains("not to be set on sut: data/rings/rx=512: "), "{run:?}");
+    assert_eq!(site.sysctl("sut", SOMAXCONN), before);
+    let directory = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
+    let events = std::fs::read_to_string(directory.join("events.jsonl")).unwrap();
+    let read_back = format!(r#""setting":"net.core.somaxconn","old":"{before}","new":"4321""#);
+    assert_eq!(events.matches(&read_back).count(), 1, "{events}");
+    assert!(events.contains(r#""new":"rx-gro=on""#), "{events}");
+    // The end of the coordinator undoes them.
+    let always = CHANGING.split("[[variant]]").next().unwrap();
+    let always = format!("{always}[tune.receiver]\n\"net.core.somaxconn\" = 4321\n");
+    let file = site.write("s.toml", &always.replace("200ms", "60s"));
+    let words = ["run", &file, "--hosts", &site.inventory, "--out", &out, "--change-hosts"];
+    let run = site.start(&words);
+    let is = |value: &str| site.sysctl("sut", SOMAXCONN) == value;
+    until(Duration::from_secs(20), "the setting", || is("4321"));
+    run.kill();
+    until(Duration::from_secs(10), "the setting of before", || is(&before));
+    site.holds_nothing(Duration::from_secs(10));
 }
 
 #[test]

@@ -11,4 +11,5 @@ pub mod observing;
 mod outlet;
 pub mod programs;
 pub mod server;
+pub mod settings;
 pub mod wire;

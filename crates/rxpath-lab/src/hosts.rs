@@ -3,6 +3,7 @@
 mod connect;
 pub mod observe;
 mod path;
+pub mod settings;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -384,6 +384,7 @@ impl<'a> Running<'a> {
             self.writer.samples(&named)?;
         }
         let mut trial = compose(number, variant, testbed.as_ref(), raw);
+        testbed.restore()?;
         if let Some(hosts) = self.options.hosts {
             trial.workloads.values_mut().for_each(|workload| hosts.hide_addresses(workload));
         }
@@ -392,7 +393,7 @@ impl<'a> Running<'a> {
 
     fn testbed(&self, variant: &Variant) -> Result<Box<dyn Testbed + 'a>, LabError> {
         if let Some(hosts) = self.options.hosts {
-            return Ok(Box::new(HostsTestbed::make(hosts)?));
+            return Ok(Box::new(HostsTestbed::make(hosts, variant, &self.resolved.trials)?));
         }
         Ok(match (variant.topology, &self.owner) {
             (Topology::Netns, Some(owner)) => {

@@ -192,6 +192,14 @@ pub trait Testbed {
     /// What was changed to make it.
     fn changes(&self) -> &[Change];
 
+    /// Restores what it changed and does not go with it.
+    ///
+    /// # Errors
+    /// If that cannot be shown.
+    fn restore(&self) -> Result<(), LabError> {
+        Ok(())
+    }
+
     /// Connection tracking of the receiver's side, where rules may use it and it can be read.
     fn conntrack(&self) -> Option<Conntrack> {
         None

@@ -216,6 +216,12 @@ impl Site {
         if alias == "gen1" { &self.gen1 } else { &self.sut }
     }
 
+    /// A setting of the host's network namespace.
+    pub fn sysctl(&self, alias: &str, path: &'static str) -> String {
+        let text = self.host(alias).run(move |_| fs::read_to_string(path).unwrap());
+        text.unwrap().trim().to_owned()
+    }
+
     /// Processes on a host whose command line has these words.
     fn pids(&self, alias: &str, words: &str) -> Vec<i32> {
         let own = Path::new("/run/netns").join(self.host(alias).name());

@@ -23,6 +23,7 @@ use super::counting::Counting;
 use super::observing::HostObservers;
 use super::outlet::Outlet;
 use super::programs::Programs;
+use super::settings::HostSettings;
 use super::wire::{
     Ask, ClockPair, DeviceFacts, Hello, LEASE_MS, LONGEST_LINE, MARKER, MeasuredWindow, Request,
     RouteFacts, Said, SampleAsk, SampledQueues, TICK_MS, WindowAsk,
@@ -50,6 +51,7 @@ struct Host {
     endpoint: Endpoint,
     outlet: Arc<Outlet>,
     programs: Programs,
+    settings: HostSettings,
     sampler: Option<Sampler>,
     awake: Option<Awake>,
     background: HostBackground,
@@ -75,10 +77,12 @@ impl Endpoint {
         show_life(Arc::clone(&outlet));
         watch_lease(Arc::clone(&heard_ns));
         let programs = Programs::new(self.exe.clone(), Arc::clone(&outlet));
+        let settings = HostSettings::new(self.exe.clone());
         let mut host = Host {
             endpoint: self,
             outlet,
             programs,
+            settings,
             sampler: None,
             awake: None,
             background: HostBackground::default(),
@@ -159,6 +163,10 @@ impl Host {
                 return self.programs.answer(program, &what).map(Reply::Now);
             }
             Ask::Background { what } => return self.background.answer(what).map(Reply::Now),
+            Ask::Settings { what } => return self.settings.answer(what).map(Reply::Now),
+            Ask::Device { name } => {
+                return now(&devices()?.into_iter().find(|device| device.name == name));
+            }
             Ask::Counters { device } => return now(&Counting::open(&device)?.read()),
             Ask::SocketDrops { port } => {
                 return now(&socket_drops(&mut Netlink::sock_diag()?, port)?);

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::background::BackgroundAsk;
 use super::observing::ObserveAsk;
 use super::programs::ProgramAsk;
+use super::settings::SettingsAsk;
 use crate::scenario::HostShape;
 use crate::trial::observe::Between;
 
@@ -92,6 +93,16 @@ pub enum Ask {
     Observe {
         /// What is wanted of it.
         what: ObserveAsk,
+    },
+    /// To the host's settings.
+    Settings {
+        /// What is wanted of them.
+        what: SettingsAsk,
+    },
+    /// A network device now: a [`DeviceFacts`], or null where there is none of this name.
+    Device {
+        /// Its name.
+        name: String,
     },
     /// Keeps idle CPUs from sleeping, or lets them sleep again.
     Awake {

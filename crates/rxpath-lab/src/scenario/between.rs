@@ -22,22 +22,40 @@ pub(super) fn take_link(reader: &mut Reader<'_>, base: &Overlay, written: &Overl
             reader.warnings.push(Warning::new("link-as-it-is", text));
         } else {
             reader.not_available.get_or_insert_with(|| {
+                let instead = match on_a_device(key) {
+                    Some(name) => format!(": use tune.receiver.\"{name}\""),
+                    None => String::new(),
+                };
                 format!(
-                    "`{key}` is a setting of the lab's link; between hosts it is the device's own"
+                    "`{key}` is a setting of the lab's link; between hosts it is the device's own{instead}"
                 )
             });
         }
     }
 }
 
+/// The setting of a device that means the same as a key of the lab's link.
+fn on_a_device(key: &str) -> Option<&'static str> {
+    Some(match key {
+        "lab.gro" => "{dev}/features/rx-gro",
+        "lab.udp_gro_forwarding" => "{dev}/features/rx-udp-gro-forwarding",
+        "lab.threaded" => "{dev}/threaded",
+        "lab.rps_cpus" => "{dev}/queues/rx-0/rps_cpus",
+        "lab.gro_flush_timeout" => "{dev}/gro_flush_timeout",
+        "lab.napi_defer_hard_irqs" => "{dev}/napi_defer_hard_irqs",
+        "lab.queues" => "{dev}/channels/combined",
+        _ => return None,
+    })
+}
+
 /// Marks a variant that wants what only runs on one machine.
 pub(super) fn check(reader: &mut Reader<'_>) {
     let keys = ["serve.command", "load.command"];
     let frames = |key: &str| reader.text(key).is_some_and(|engine| engine.starts_with("xdp"));
-    let unusable = reader.settings.keys().find(|key| {
-        let listed = key.starts_with("tune.") || keys.contains(key);
-        listed || (key.ends_with(".engine") && frames(key))
-    });
+    let unusable = reader
+        .settings
+        .keys()
+        .find(|key| keys.contains(key) || (key.ends_with(".engine") && frames(key)));
     if let Some(key) = unusable {
         let why = format!("`{key}` works on one machine only, in a lab of two namespaces");
         reader.not_available.get_or_insert(why);

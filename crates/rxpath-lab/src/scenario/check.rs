@@ -103,8 +103,8 @@ fn changes_nothing(reader: &Reader<'_>) -> Result<(), FileError> {
     Err(error(reader, key, wrong, "use topology.kind = \"netns\""))
 }
 
-/// Each name is a setting, of a namespace and not of the whole host.
-pub(super) fn tune(reader: &Reader<'_>, tune: &Tune) -> Result<(), FileError> {
+/// Each name is a setting; in the lab one of a namespace and not of the whole host.
+pub(super) fn tune(reader: &Reader<'_>, topology: Topology, tune: &Tune) -> Result<(), FileError> {
     for (key, names) in [("tune.receiver", &tune.receiver), ("tune.sender", &tune.sender)] {
         for name in names.keys() {
             let knob = tuned::knob(name).map_err(|why| {
@@ -115,7 +115,7 @@ pub(super) fn tune(reader: &Reader<'_>, tune: &Tune) -> Result<(), FileError> {
                     "`rxpath explain --settings` lists names",
                 )
             })?;
-            if !tuned::is_of_namespace(&knob.target) {
+            if topology != Topology::Hosts && !tuned::is_of_namespace(&knob.target) {
                 let wrong = format!(
                     "`{key}`: {name} holds for the whole host, and a lab changes only its namespaces"
                 );

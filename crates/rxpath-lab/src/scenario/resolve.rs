@@ -95,7 +95,7 @@ fn resolve_variant(
     }
     let lab = reader.lab()?;
     let tune = reader.section::<Tune>()?;
-    check::tune(&reader, &tune)?;
+    check::tune(&reader, topology, &tune)?;
     let background = reader.background()?;
     let observe = reader.observe(&background)?;
     let start_multiple = reader.start_multiple();

@@ -29,8 +29,9 @@ use crate::endpoint::client::{Client, PROMPT, PendingAnswer};
 use crate::endpoint::clock::ClockBounds;
 use crate::endpoint::wire::{Ask, MeasuredWindow, Rested, SampleAsk, SampledQueues, WindowAsk};
 use crate::error::LabError;
+use crate::hosts::settings::TrialSettings;
 use crate::hosts::{ConnectedHost, Hosts};
-use crate::scenario::spec::{self, Variant};
+use crate::scenario::spec::{self, Trials, Variant};
 use crate::trial::background::Alongside;
 use crate::trial::observe::Between;
 use crate::trial::observers::Observing;
@@ -54,17 +55,19 @@ pub struct HostsTestbed<'a> {
     v6: bool,
     /// Compared anew for each trial: clocks drift.
     clocks: [ClockBounds; 2],
+    settings: TrialSettings,
 }
 
 impl<'a> HostsTestbed<'a> {
-    /// Compares the clocks.
+    /// Makes the settings that the variant wants, and compares the clocks.
     ///
     /// # Errors
-    /// If a host is lost, or its clock jumped.
-    pub fn make(hosts: &'a Hosts) -> Result<Self, LabError> {
+    /// If a host is lost, a setting is refused, or a clock jumped.
+    pub fn make(hosts: &'a Hosts, variant: &Variant, trials: &Trials) -> Result<Self, LabError> {
+        let settings = TrialSettings::apply(hosts, variant, trials)?;
         let clocks = [hosts.sender.client.clock()?, hosts.receiver.client.clock()?];
         let v6 = hosts.receiver.addresses.first().is_some_and(IpAddr::is_ipv6);
-        Ok(Self { hosts, v6, clocks })
+        Ok(Self { hosts, v6, clocks, settings })
     }
 
     fn clock(&self, side: Side) -> HostClock {
@@ -251,7 +254,11 @@ impl Testbed for HostsTestbed<'_> {
     }
 
     fn changes(&self) -> &[Change] {
-        &[]
+        self.settings.changes()
+    }
+
+    fn restore(&self) -> Result<(), LabError> {
+        self.settings.undo()
     }
 
     fn softirq(&self) -> SoftirqPlace {

@@ -12,7 +12,7 @@ use crate::error::LabError;
 use crate::scenario::spec::Lab;
 
 /// Stands for the device of the namespace in a name.
-const DEVICE_WORD: &str = "{dev}";
+pub const DEVICE_WORD: &str = "{dev}";
 /// Every kind of TSO, as the kernel names them (`NETIF_F_ALL_TSO`).
 const TSO: &str = "tx-tcp";
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rxpath_lab::hosts::Hosts;
+use rxpath_lab::scenario::spec::Resolved;
 use rxpath_remote::Inventory;
 
 use crate::cmd::run::failure;
@@ -20,6 +21,9 @@ pub struct HostsArgs {
     /// The receiver, as ssh takes its name
     #[arg(long, value_name = "HOST", requires = "sender")]
     receiver: Option<String>,
+    /// Change settings of the hosts where variants want it (`[tune]`), each undone after its trial
+    #[arg(long)]
+    change_hosts: bool,
 }
 
 impl HostsArgs {
@@ -30,9 +34,32 @@ impl HostsArgs {
             (None, Some(sender), Some(receiver)) => {
                 Inventory::of_two(sender, receiver).map_err(usage)?
             }
+            _ if self.change_hosts => {
+                return Err(usage(
+                    "--change-hosts is for --hosts, or --sender and --receiver".into(),
+                ));
+            }
             _ => return Ok(None),
         };
         connect(&inventory).map(Some)
+    }
+
+    /// Marks the variants whose settings a host does not take.
+    ///
+    /// # Errors
+    /// If settings of hosts would be changed and `--change-hosts` was not given.
+    pub fn check_settings(&self, hosts: &Hosts, resolved: &mut Resolved) -> Result<(), Failure> {
+        let changes = hosts.changes(resolved);
+        if changes.is_empty() {
+            return Ok(());
+        }
+        if !self.change_hosts {
+            let text = format!("this run changes settings of hosts: {}", changes.join("; "));
+            return Err(
+                usage(text).hint("--change-hosts allows it; each is undone after its trial")
+            );
+        }
+        hosts.check_settings(resolved).map_err(failure)
     }
 
     /// A command line for the record: without names of hosts and paths of files.
@@ -86,7 +113,7 @@ mod tests {
         let args = HostsArgs {
             sender: Some("me@gen1.lab".into()),
             receiver: Some("sut".into()),
-            hosts: None,
+            ..HostsArgs::default()
         };
         let words = ["rxpath", "run", "x", "--sender=me@gen1.lab", "--receiver", "sut"];
         let hidden = args.hidden(words.into_iter().map(str::to_owned));

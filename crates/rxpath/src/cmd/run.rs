@@ -95,12 +95,15 @@ impl RunCommand {
         sets.extend(self.trials.map(|blocks| format!("trials.blocks={blocks}")));
         sets.extend(self.observe.iter().map(|what| format!("observe.{}=true", what.key())));
         let hosts = self.hosts.connect()?;
-        let resolved = match &hosts {
+        let mut resolved = match &hosts {
             Some(hosts) => resolved_between(&self.scenario, &sets, hosts)?,
             None => resolved(&self.scenario, &sets)?,
         };
         if self.dry_run {
-            return self.show_plan(&resolved);
+            return self.show_plan(&resolved, hosts.as_ref());
+        }
+        if let Some(hosts) = &hosts {
+            self.hosts.check_settings(hosts, &mut resolved)?;
         }
         for warning in &resolved.warnings {
             output::warning(warning);
@@ -138,12 +141,16 @@ impl RunCommand {
         }
     }
 
-    fn show_plan(&self, resolved: &Resolved) -> Outcome {
+    fn show_plan(&self, resolved: &Resolved, hosts: Option<&Hosts>) -> Outcome {
         let plan = plan(resolved);
         if self.format.is_json() {
             json(&Envelope::new("run-plan", resolved, &plan, resolved.warnings.clone()))?;
         } else {
             output::text(&plan.to_text(resolved))?;
+            let changes = hosts.map(|hosts| hosts.changes(resolved)).unwrap_or_default();
+            for change in changes {
+                output::line(&format!("changed for its trials only: {change}"))?;
+            }
         }
         Ok(Exit::Done)
     }

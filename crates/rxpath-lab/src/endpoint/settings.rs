@@ -1,0 +1,254 @@
+//! Settings of a host for a trial: planned, journaled, read back and undone by `rxpath tune`, which this program is too.
+//!
+//! They are undone at the coordinator's request and when the endpoint's input ends. An endpoint that is killed cannot:
+//! then the watchdog of `tune apply --confirm-within` does it at its deadline.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::server::json;
+use crate::error::LabError;
+
+/// What a coordinator may want of a host's settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SettingsAsk {
+    /// What would be changed: a [`PlannedSettings`].
+    Plan {
+        /// Names of `rxpath tune` and their values.
+        sets: BTreeMap<String, String>,
+    },
+    /// Changes them: a list of [`ChangedSetting`].
+    Apply {
+        /// Names of `rxpath tune` and their values.
+        sets: BTreeMap<String, String>,
+        /// When they are undone though nobody asks. **Unit** s.
+        within_s: u64,
+    },
+    /// Undoes the changes, if there are any.
+    Undo,
+}
+
+/// What a host would change.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlannedSettings {
+    /// The changes.
+    pub steps: Vec<PlannedStep>,
+    /// Why some of the settings cannot be made here; empty if all can, or are so already.
+    pub refused: String,
+}
+
+/// One change to come.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlannedStep {
+    /// The setting.
+    pub set: String,
+    /// Its value now.
+    pub old: String,
+    /// Its value then.
+    pub new: String,
+    /// What else it does, as `rxpath tune plan` names it.
+    #[serde(default)]
+    pub effects: Vec<String>,
+}
+
+/// One change that was made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChangedSetting {
+    /// The setting.
+    pub set: String,
+    /// Its value before.
+    #[serde(default)]
+    pub before: Option<String>,
+    /// Its value as it was read back.
+    #[serde(default)]
+    pub after: Option<String>,
+}
+
+/// The settings of an endpoint's host.
+pub struct HostSettings {
+    exe: PathBuf,
+    /// Number of the open journal.
+    journal: Option<u64>,
+}
+
+/// What `rxpath tune` prints with `--json`.
+#[derive(Deserialize)]
+struct Printed<T> {
+    result: T,
+}
+
+#[derive(Deserialize)]
+struct Plan {
+    #[serde(default)]
+    step: Vec<PlannedStep>,
+    #[serde(default)]
+    left_out: Vec<LeftOut>,
+}
+
+#[derive(Deserialize)]
+struct LeftOut {
+    what: String,
+    why: String,
+}
+
+#[derive(Deserialize)]
+struct Applied {
+    journal: u64,
+    changes: Vec<ChangedSetting>,
+}
+
+impl HostSettings {
+    /// None changed yet; `exe` is this program.
+    pub fn new(exe: PathBuf) -> Self {
+        Self { exe, journal: None }
+    }
+
+    /// Does what is wanted.
+    pub fn answer(&mut self, ask: SettingsAsk) -> Result<Value, LabError> {
+        match ask {
+            SettingsAsk::Plan { sets } => json(&self.plan(&sets)?.0),
+            SettingsAsk::Apply { sets, within_s } => json(&self.apply(&sets, within_s)?),
+            SettingsAsk::Undo => self.undo().map(|()| Value::Null),
+        }
+    }
+
+    /// The plan, and its file.
+    fn plan(&self, sets: &BTreeMap<String, String>) -> Result<(PlannedSettings, String), LabError> {
+        let mut words = vec!["plan".to_owned(), "--json".into()];
+        for (name, value) in sets {
+            words.extend(["--set".to_owned(), format!("{name}={value}")]);
+        }
+        let done = self.tune(&words, "")?;
+        let Ok(printed) = serde_json::from_str::<Printed<Value>>(&done.stdout) else {
+            return Err(failed(&done));
+        };
+        let plan: Plan = typed(printed.result.clone())?;
+        let refused = if done.is_success {
+            String::new()
+        } else {
+            let all = plan.left_out.iter().map(|left| format!("{}: {}", left.what, left.why));
+            all.collect::<Vec<_>>().join("; ")
+        };
+        let file = toml::to_string(&without_nulls(printed.result)).map_err(|error| {
+            LabError::Internal { what: format!("a plan cannot be written as TOML: {error}") }
+        })?;
+        Ok((PlannedSettings { steps: plan.step, refused }, file))
+    }
+
+    fn apply(
+        &mut self,
+        sets: &BTreeMap<String, String>,
+        within_s: u64,
+    ) -> Result<Vec<ChangedSetting>, LabError> {
+        self.undo()?;
+        let (planned, file) = self.plan(sets)?;
+        if !planned.refused.is_empty() {
+            return Err(refused(planned.refused));
+        }
+        if planned.steps.is_empty() {
+            return Ok(Vec::new());
+        }
+        let within = format!("{within_s}s");
+        let words = ["apply", "/dev/stdin", "--json", "--on-failure", "undo", "--confirm-within"];
+        let words = words.into_iter().chain([within.as_str()]).map(str::to_owned);
+        let done = self.tune(&words.collect::<Vec<_>>(), &file)?;
+        if !done.is_success {
+            return Err(failed(&done));
+        }
+        let applied: Printed<Applied> = serde_json::from_str(&done.stdout).map_err(|error| {
+            LabError::Internal { what: format!("`rxpath tune apply`: {error}") }
+        })?;
+        self.journal = Some(applied.result.journal);
+        Ok(applied.result.changes)
+    }
+
+    fn undo(&mut self) -> Result<(), LabError> {
+        let Some(journal) = self.journal.take() else { return Ok(()) };
+        let done = self.tune(&["undo".into(), journal.to_string(), "--json".into()], "")?;
+        if done.is_success { Ok(()) } else { Err(failed(&done)) }
+    }
+
+    /// Runs `rxpath tune` with these words to its end: it never leaves a change without its journal.
+    fn tune(&self, words: &[String], input: &str) -> Result<Done, LabError> {
+        let start = |source| LabError::Start { path: self.exe.clone(), source };
+        let mut command = Command::new(&self.exe);
+        command.arg("tune").args(words);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(start)?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // A program that does not want it ends with an error of its own.
+            let _ = stdin.write_all(input.as_bytes());
+        }
+        let output = child.wait_with_output().map_err(start)?;
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ok(Done {
+            is_success: output.status.success(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        })
+    }
+}
+
+impl Drop for HostSettings {
+    fn drop(&mut self) {
+        // Nobody is there to hear of an error; the journal stays open, and its watchdog tries again.
+        let _ = self.undo();
+    }
+}
+
+/// A command that has ended.
+struct Done {
+    is_success: bool,
+    stdout: String,
+    stderr: String,
+}
+
+/// What it said was wrong.
+fn failed(done: &Done) -> LabError {
+    let said: Vec<&str> =
+        done.stderr.lines().map(|line| line.trim_start_matches("rxpath: ")).collect();
+    refused(said.join("; "))
+}
+
+fn refused(what: String) -> LabError {
+    LabError::CannotRun { what, hint: String::new() }
+}
+
+fn typed<T: DeserializeOwned>(value: Value) -> Result<T, LabError> {
+    serde_json::from_value(value)
+        .map_err(|error| LabError::Internal { what: format!("`rxpath tune plan`: {error}") })
+}
+
+/// TOML has no null.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(all) => all
+            .into_iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(key, value)| (key, without_nulls(value)))
+            .collect(),
+        Value::Array(all) => all.into_iter().map(without_nulls).collect(),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_as_json_is_the_same_as_toml() {
+        let plan = serde_json::json!({"schema": "s", "host": {"boot_id": "b", "gone": null},
+            "step": [{"set": "a.b", "old": "1", "new": "2", "because": ["asked for"]}]});
+        let text = toml::to_string(&without_nulls(plan.clone())).unwrap();
+        let back: Value = toml::from_str(&text).unwrap();
+        assert_eq!(back, without_nulls(plan));
+    }
+}

@@ -1,0 +1,182 @@
+//! Settings of the hosts that a variant wants: what would be changed, and the change for a trial.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rxpath_core::Side;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{ConnectedHost, Hosts};
+use crate::endpoint::client::{Client, PROMPT};
+use crate::endpoint::settings::{ChangedSetting, PlannedSettings, SettingsAsk};
+use crate::endpoint::wire::{Ask, DeviceFacts};
+use crate::error::LabError;
+use crate::scenario::spec::{Resolved, Trials, Variant};
+use crate::testbed::Change;
+use crate::testbed::tuned::DEVICE_WORD;
+use crate::trial::runner::whole;
+
+/// How long settings may take that make a device's queues again.
+const APPLIED: Duration = Duration::from_secs(60);
+/// How long a link may take to have a carrier again.
+const LINK_UP: Duration = Duration::from_secs(20);
+/// Time from look to look at a link.
+const GLANCE: Duration = Duration::from_millis(50);
+/// What a trial takes at most beyond its load: its programs start and end, its counters come to rest.
+const AROUND: Duration = Duration::from_secs(60);
+
+/// Names of `rxpath tune` and values.
+type Sets = BTreeMap<String, String>;
+
+impl Hosts {
+    /// The settings that a variant wants of each host.
+    fn wanted(&self, variant: &Variant) -> [(&ConnectedHost, Side, Sets); 2] {
+        let of = |host: &ConnectedHost, names: &Sets| -> Sets {
+            let name = |name: &String| name.replace(DEVICE_WORD, &host.device.name);
+            names.iter().map(|(own, value)| (name(own), value.clone())).collect()
+        };
+        [
+            (&self.sender, Side::Tx, of(&self.sender, &variant.tune.sender)),
+            (&self.receiver, Side::Rx, of(&self.receiver, &variant.tune.receiver)),
+        ]
+    }
+
+    /// What a run changes on its hosts: a line for each setting, with the variants that want it.
+    pub fn changes(&self, resolved: &Resolved) -> Vec<String> {
+        let mut all: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for variant in resolved.variants.iter().filter(|it| it.not_available.is_none()) {
+            for (host, _, sets) in self.wanted(variant) {
+                for (name, value) in sets {
+                    let line = format!("{}: {name} = {}", host.client.alias(), value.trim());
+                    all.entry(line).or_default().push(&variant.name);
+                }
+            }
+        }
+        let line =
+            |(line, variants): (String, Vec<&str>)| format!("{line} (for {})", variants.join(", "));
+        all.into_iter().map(line).collect()
+    }
+
+    /// Marks the variants whose settings a host does not take; nothing is changed.
+    ///
+    /// # Errors
+    /// Of a host that no longer answers.
+    pub fn check_settings(&self, resolved: &mut Resolved) -> Result<(), LabError> {
+        for variant in resolved.variants.iter_mut().filter(|it| it.not_available.is_none()) {
+            for (host, _, sets) in self.wanted(variant) {
+                if sets.is_empty() {
+                    continue;
+                }
+                let planned: Result<PlannedSettings, _> =
+                    ask(&host.client, SettingsAsk::Plan { sets }, PROMPT);
+                let refused = match planned {
+                    Ok(planned) => planned.refused,
+                    Err(LabError::OnHost { text, .. }) => text,
+                    Err(error) => return Err(error),
+                };
+                if !refused.is_empty() {
+                    let alias = host.client.alias();
+                    variant.not_available = Some(format!("not to be set on {alias}: {refused}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn ask<T: DeserializeOwned>(
+    client: &Client,
+    what: SettingsAsk,
+    limit: Duration,
+) -> Result<T, LabError> {
+    client.ask(Ask::Settings { what }, limit)
+}
+
+/// The settings of both hosts for a trial. Dropping it undoes them.
+pub struct TrialSettings {
+    clients: Vec<Arc<Client>>,
+    changes: Vec<Change>,
+    is_undone: Cell<bool>,
+}
+
+impl TrialSettings {
+    /// Changes what the variant wants, and waits until both devices are up.
+    ///
+    /// # Errors
+    /// [`LabError::OnHost`] with what the host says; nothing is left changed.
+    pub fn apply(hosts: &Hosts, variant: &Variant, trials: &Trials) -> Result<Self, LabError> {
+        let within_s = (whole(trials).as_duration() + AROUND).as_secs();
+        let mut done =
+            Self { clients: Vec::new(), changes: Vec::new(), is_undone: Cell::new(false) };
+        for (host, side, sets) in hosts.wanted(variant) {
+            if sets.is_empty() {
+                continue;
+            }
+            done.clients.push(Arc::clone(&host.client));
+            let made: Vec<ChangedSetting> =
+                ask(&host.client, SettingsAsk::Apply { sets, within_s }, APPLIED)?;
+            done.changes.extend(made.into_iter().map(|made| Change {
+                side,
+                setting: made.set,
+                old: made.before.unwrap_or_default(),
+                new: made.after.unwrap_or_default(),
+            }));
+        }
+        hosts.all().into_iter().try_for_each(wait_for_link)?;
+        Ok(done)
+    }
+
+    /// What was changed.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// Restores what was there before.
+    ///
+    /// # Errors
+    /// [`LabError::OnHost`] where that cannot be shown.
+    pub fn undo(&self) -> Result<(), LabError> {
+        self.is_undone.set(true);
+        self.clients
+            .iter()
+            .try_for_each(|client| ask::<Value>(client, SettingsAsk::Undo, APPLIED).map(drop))
+    }
+}
+
+impl Drop for TrialSettings {
+    fn drop(&mut self) {
+        if !self.is_undone.get() {
+            for client in &self.clients {
+                // A host that is lost undoes them by itself.
+                let _ = ask::<Value>(client, SettingsAsk::Undo, APPLIED);
+            }
+        }
+    }
+}
+
+/// Waits until the device of a host has a carrier.
+fn wait_for_link(host: &ConnectedHost) -> Result<(), LabError> {
+    let deadline = Instant::now() + LINK_UP;
+    loop {
+        let ask = Ask::Device { name: host.device.name.clone() };
+        let now: Option<DeviceFacts> = host.client.ask(ask, PROMPT)?;
+        if now.is_some_and(|device| device.is_up) {
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            return Err(LabError::OnHost {
+                host: host.client.alias().to_owned(),
+                text: format!(
+                    "{} had no carrier for {} s before a trial",
+                    host.device.name,
+                    LINK_UP.as_secs()
+                ),
+            });
+        }
+        // why: a link comes up when its other end does; the host is asked again.
+        std::thread::sleep(GLANCE);
+    }
+}
