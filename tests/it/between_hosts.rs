@@ -32,8 +32,12 @@ fn inventory(dir: &Path, text: &str) -> String {
 
 /// One trial of a scenario between the hosts, and every byte of its run directory.
 fn run(scenario: &str) -> (Manifest, Vec<u8>) {
+    run_between(INVENTORY, scenario)
+}
+
+fn run_between(hosts: &str, scenario: &str) -> (Manifest, Vec<u8>) {
     let dir = tempfile::tempdir().unwrap();
-    let hosts = inventory(dir.path(), INVENTORY);
+    let hosts = inventory(dir.path(), hosts);
     let file = dir.path().join("s.toml");
     fs::write(&file, scenario).unwrap();
     let out = dir.path().join("runs");
@@ -94,6 +98,50 @@ fn tcp_and_http_run_between_hosts_too() {
         let (manifest, _) = run(&scenario);
         let metrics = &manifest.trials[0].metrics;
         assert!(metrics.get(metric).is_some_and(|value| *value > 0.0), "{protocol}: {metrics:?}");
+    }
+}
+
+#[test]
+fn several_senders_share_a_rate_and_their_results_are_one() {
+    let more =
+        ["gen2", "gen3"].map(|it| format!("[hosts.{it}]\nssh = \"local\"\nrole = \"sender\"\n"));
+    let hosts = INVENTORY.to_owned() + &more.concat();
+    for (protocol, load, metric, total, target) in [
+        ("udp", "rate = \"4003\"", "offered_pps", "offered_packets", "target_pps"),
+        ("tcp-stream", "bitrate = \"60M\"", "delivered_bps", "sent_bytes", "target_bps"),
+        ("tcp-rr", "rate = \"2003\"", "achieved_tps", "transactions_total", "target_tps"),
+        ("http", "rate = \"1003\"", "achieved_rps", "requests_total", "target_rps"),
+    ] {
+        let scenario = format!(
+            "question = \"?\"\n[serve]\nprotocol = \"{protocol}\"\n[load]\n{load}\n{TRIALS}"
+        );
+        let (manifest, _) = run_between(&hosts, &scenario);
+        let trial = &manifest.trials[0];
+        let result =
+            |name: &str, field: &str| trial.workloads[name]["result"][field].as_f64().unwrap();
+        let each = ["load@gen1", "load@gen2", "load@gen3"];
+        for field in [total, target] {
+            let sum: f64 = each.iter().map(|name| result(name, field)).sum();
+            assert!(sum > 0.0 && (result("load", field) - sum).abs() < 1e-6, "{protocol} {field}");
+        }
+        // The rest of a rate that cannot be shared goes to the first.
+        assert!(result("load@gen1", target) >= result("load@gen3", target), "{protocol}");
+        assert!(trial.metrics[metric] > 0.0, "{protocol}: {:?}", trial.metrics);
+        let threads = &trial.evidence.sender_threads;
+        assert_eq!(threads.len(), 3, "one thread of each: {protocol}: {threads:?}");
+        if protocol == "udp" {
+            assert_eq!(trial.ledger.unaccounted_packets, Some(0), "{:?}", trial.ledger);
+            assert_eq!(trial.workloads["serve"]["result"]["sequence"]["streams_count"], 3);
+        }
+        if protocol == "tcp-rr" {
+            let count = |name: &str| {
+                trial.workloads[name]["result"]["response_time_us"]["samples_count"]
+                    .as_u64()
+                    .unwrap()
+            };
+            let sum: u64 = each.iter().map(|name| count(name)).sum();
+            assert_eq!(count("load"), sum, "quantiles are of all times");
+        }
     }
 }
 
@@ -169,8 +217,8 @@ fn an_inventory_that_cannot_be_used_is_answered_with_the_place() {
         "{text}"
     );
     let (code, text) =
-        check("[hosts.sut]", "[hosts.gen2]\nssh = \"local\"\nrole = \"sender\"\n[hosts.sut]");
-    assert!(code == Some(3) && text.contains("several hosts with role = \"sender\""), "{text}");
+        check("[hosts.sut]", "[hosts.other]\nssh = \"local\"\nrole = \"receiver\"\n[hosts.sut]");
+    assert!(code == Some(3) && text.contains("several hosts with role = \"receiver\""), "{text}");
     let output = rxpath(&["hosts", "check", "/nonexistent/lab.toml"]);
     assert_eq!(output.status.code(), Some(2), "{}", told(&output));
     let output = rxpath(&["run", "udp-batching", "--sender", "a;b", "--receiver", "sut"]);
@@ -198,7 +246,7 @@ fn an_endpoint_answers_and_ends_with_its_input() {
     assert!(ask(r#"{"id":2,"do":"reboot"}"#).contains(r#""failure":{"id":2"#));
     assert!(ask("no JSON").contains(r#""failure":{"id":0"#));
     let launched = ask(
-        r#"{"id":3,"do":"program","program":1,"what":{"launch":{"words":["serve","udp","127.0.0.1:0","--control","--json"],"host":""}}}"#,
+        r#"{"id":3,"do":"program","program":1,"what":{"launch":{"words":["serve","udp","127.0.0.1:0","--control","--json"],"host":"","sender":0}}}"#,
     );
     let answer: serde_json::Value = serde_json::from_str(&launched).unwrap();
     let pid = answer["answer"]["ok"].as_i64().unwrap_or_else(|| panic!("{launched}"));

@@ -38,17 +38,19 @@ pub struct ConnectedHost {
     pub addresses: Vec<IpAddr>,
     /// Whether the experiment has a network namespace of its own there.
     pub has_own_namespace: bool,
+    /// Whether it is this machine.
+    pub is_local: bool,
 }
 
-/// A sender and a receiver.
+/// Senders and a receiver.
 pub struct Hosts {
-    /// Sends.
-    pub sender: ConnectedHost,
+    /// Send; at least one.
+    pub senders: Vec<ConnectedHost>,
     /// Receives.
     pub receiver: ConnectedHost,
     /// One of them is this machine.
     pub is_here: bool,
-    /// Both are this machine.
+    /// All are this machine.
     pub share_a_clock: bool,
 }
 
@@ -63,17 +65,21 @@ impl Hosts {
         exe: &Path,
         note: &mut dyn FnMut(&str),
     ) -> Result<Self, LabError> {
-        let [sender, receiver] = [Role::Sender, Role::Receiver].map(|role| only(inventory, role));
-        let (sender, receiver) = (sender?, receiver?);
-        let both_local = [sender, receiver].iter().all(|(_, entry)| connect::is_local(entry));
-        let sender = connect::connect(sender, exe, both_local, note)?;
-        let receiver = connect::connect(receiver, exe, both_local, note)?;
-        path::between(sender, receiver, inventory)
+        let receiver = receiver_of(inventory)?;
+        let all_local = inventory.hosts.values().all(connect::is_local);
+        let mut senders = Vec::new();
+        for sender in inventory.of(Role::Sender) {
+            senders.push(connect::connect(sender, exe, all_local, note)?);
+        }
+        let receiver = connect::connect(receiver, exe, all_local, note)?;
+        path::between(senders, receiver, inventory)
     }
 
-    /// The shapes of the sender's and of the receiver's host.
+    /// The shapes of the senders' and of the receiver's host. CPUs of the smallest sender are on all.
     pub fn shapes(&self) -> [&HostShape; 2] {
-        [&self.sender.hello.shape, &self.receiver.hello.shape]
+        let receiver = &self.receiver.hello.shape;
+        let senders = self.senders.iter().map(|host| &host.hello.shape);
+        [senders.min_by_key(|shape| shape.cpus.len()).unwrap_or(receiver), receiver]
     }
 
     /// What the run directory keeps of them.
@@ -89,14 +95,15 @@ impl Hosts {
             round_trip_ns: host.clock.round_trip_ns,
             has_own_namespace: host.has_own_namespace,
         };
-        let sides = [(&self.sender, Side::Tx), (&self.receiver, Side::Rx)];
-        sides.map(|(host, side)| (host.client.alias().to_owned(), part(host, side))).into()
+        let senders = self.senders.iter().map(|host| (host, Side::Tx));
+        let all = senders.chain([(&self.receiver, Side::Rx)]);
+        all.map(|(host, side)| (host.client.alias().to_owned(), part(host, side))).collect()
     }
 
-    /// The facts of both hosts by alias.
+    /// The facts of all hosts by alias.
     pub fn facts(&self) -> BTreeMap<String, HostFacts> {
         let one = |host: &ConnectedHost| (host.client.alias().to_owned(), host.hello.facts.clone());
-        self.all().map(one).into()
+        self.all().map(one).collect()
     }
 
     /// Replaces the hosts' addresses in what their programs printed: a run directory knows them by their aliases only.
@@ -104,7 +111,7 @@ impl Hosts {
         match printed {
             Value::String(text) => {
                 // On one machine both have the same: what is printed is mostly where the receiver listens.
-                for host in [&self.receiver, &self.sender] {
+                for host in std::iter::once(&self.receiver).chain(&self.senders) {
                     for address in &host.addresses {
                         *text = text.replace(&address.to_string(), host.client.alias());
                     }
@@ -116,25 +123,32 @@ impl Hosts {
         }
     }
 
-    /// Both.
-    pub fn all(&self) -> [&ConnectedHost; 2] {
-        [&self.sender, &self.receiver]
+    /// Whether this sender's counters are those of an earlier one: on this machine two may be in one namespace.
+    pub fn counts_with_another(&self, sender: usize) -> bool {
+        let namespace = |host: &ConnectedHost| host.is_local.then_some(host.hello.netns);
+        let Some(own) = self.senders.get(sender).and_then(namespace) else { return false };
+        self.senders.iter().take(sender).any(|host| namespace(host) == Some(own))
     }
 
-    /// The largest packet that both devices take. **Unit** bytes.
+    /// The senders, then the receiver.
+    pub fn all(&self) -> impl Iterator<Item = &ConnectedHost> {
+        self.senders.iter().chain([&self.receiver])
+    }
+
+    /// The largest packet that all devices take. **Unit** bytes.
     pub fn mtu_bytes(&self) -> u32 {
-        self.sender.device.mtu_bytes.min(self.receiver.device.mtu_bytes)
+        self.all().map(|host| host.device.mtu_bytes).min().unwrap_or_default()
     }
 }
 
-/// The host of a role.
-fn only(inventory: &Inventory, role: Role) -> Result<(&String, &HostEntry), LabError> {
-    let mut all = inventory.of(role);
+/// The receiver.
+fn receiver_of(inventory: &Inventory) -> Result<(&String, &HostEntry), LabError> {
+    let mut all = inventory.of(Role::Receiver);
     match (all.next(), all.next()) {
         (Some(one), None) => Ok(one),
         _ => Err(LabError::CannotRun {
-            what: format!("the inventory has several hosts with role = \"{}\"", role.word()),
-            hint: "an experiment runs between one sender and one receiver".into(),
+            what: "the inventory has several hosts with role = \"receiver\"".into(),
+            hint: "an experiment has one receiver, and any number of senders".into(),
         }),
     }
 }

@@ -69,6 +69,22 @@ pub fn socket_drops(diag: &mut Netlink, port: u16) -> Result<Option<Vec<u64>>, H
     Ok((!sockets.is_empty()).then(|| sockets.into_values().collect()))
 }
 
+/// Where a program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seat {
+    /// The side.
+    pub side: Side,
+    /// Which of the side's hosts.
+    pub index: usize,
+}
+
+impl From<Side> for Seat {
+    /// The side's first host.
+    fn from(side: Side) -> Self {
+        Self { side, index: 0 }
+    }
+}
+
 /// Two sides joined by a link, made for one trial.
 pub trait Testbed {
     /// Addresses of the receiving side; the sender spreads over them.
@@ -77,8 +93,13 @@ pub trait Testbed {
     /// Every counter of both sides and of the machine.
     fn snapshot(&self) -> Snapshot;
 
+    /// The names of the sender's hosts, where it has several; else nothing.
+    fn senders(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Starts a program on one side.
-    fn spawn(&self, side: Side, command: Command) -> Result<Started, LabError>;
+    fn spawn(&self, seat: Seat, command: Command) -> Result<Started, LabError>;
 
     /// Ends what starves queues on purpose, so that they run empty once the load is over.
     fn calm(&self) -> Result<(), LabError> {
@@ -132,7 +153,7 @@ pub trait Testbed {
     }
 
     /// Begins the measured window: CPU time of the workloads and of the host, and the counters, now and at its end.
-    fn window(&self, measured: &Measured) -> Result<Box<dyn Window>, LabError> {
+    fn window(&self, measured: &Measured) -> Result<Box<dyn Window + '_>, LabError> {
         Ok(Box::new(LocalWindow::open(measured, || self.snapshot())))
     }
 

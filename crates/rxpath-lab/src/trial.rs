@@ -19,6 +19,7 @@ pub mod reasons;
 pub mod result;
 pub mod runner;
 pub mod sampler;
+pub mod several;
 pub mod start;
 mod steadiness;
 pub mod stolen;

@@ -29,6 +29,8 @@ pub enum ProgramAsk {
         words: Vec<String>,
         /// The host's name in the experiment; empty for hosts that have one clock.
         host: String,
+        /// Its number among the senders, from 0.
+        sender: u16,
     },
     /// Writes a line to its standard input.
     Order {
@@ -66,8 +68,8 @@ impl Programs {
     /// Does what is wanted of a program. To be called by the main thread: a program dies with the thread that starts it.
     pub fn answer(&mut self, program: u32, ask: &ProgramAsk) -> Result<Value, LabError> {
         match ask {
-            ProgramAsk::Launch { words, host } => {
-                return Ok(self.launch(program, words, host)?.into());
+            ProgramAsk::Launch { words, host, sender } => {
+                return Ok(self.launch(program, words, (host, *sender))?.into());
             }
             ProgramAsk::Order { line } => self.order(program, line)?,
             ProgramAsk::HangUp => self.hang_up(program),
@@ -77,9 +79,15 @@ impl Programs {
         Ok(Value::Null)
     }
 
-    fn launch(&mut self, program: u32, words: &[String], host: &str) -> Result<u32, LabError> {
+    fn launch(
+        &mut self,
+        program: u32,
+        words: &[String],
+        (host, sender): (&str, u16),
+    ) -> Result<u32, LabError> {
         let mut command = Command::new(&self.exe);
-        command.args(words).env(clock::HOST, host).process_group(0);
+        command.args(words).env(clock::HOST, host).env(clock::SENDER, sender.to_string());
+        command.process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         netns::die_with_parent(&mut command);
         let start = |source| LabError::Start { path: self.exe.clone(), source };

@@ -285,6 +285,7 @@ mod tests {
                 what: ProgramAsk::Launch {
                     words: vec!["serve".into(), "udp".into()],
                     host: "sut".into(),
+                    sender: 0,
                 },
             },
             Ask::Program { program: 3, what: ProgramAsk::HangUp },

@@ -64,6 +64,7 @@ pub fn connect(
         device: DeviceFacts::default(),
         addresses: Vec::new(),
         has_own_namespace: entry.netns.is_some(),
+        is_local: is_local(entry),
     })
 }
 

@@ -34,12 +34,14 @@ impl Hosts {
     pub fn can_observe(&self, wanted: &Observe) -> Result<(), LabError> {
         try_there(&self.receiver, wanted.clone())?;
         match self.of_sender(wanted) {
-            Some(wanted) => try_there(&self.sender, wanted),
+            Some(wanted) => {
+                self.senders.iter().try_for_each(|sender| try_there(sender, wanted.clone()))
+            }
             None => Ok(()),
         }
     }
 
-    /// What of it runs on the sender's host: reasons of drops, unless both hosts have one kernel.
+    /// What of it runs on each sender's host: reasons of drops, unless all hosts have one kernel.
     pub fn of_sender(&self, wanted: &Observe) -> Option<Observe> {
         let drops = wanted.drops && !self.share_a_clock;
         drops.then(|| Observe { drops, ..Observe::default() })

@@ -2,30 +2,35 @@
 
 use std::net::IpAddr;
 
+use rxpath_remote::Inventory;
 use rxpath_remote::inventory::{HostEntry, Network};
-use rxpath_remote::{Inventory, Role};
 
 use super::connect::is_local;
-use super::{ConnectedHost, Hosts, may_be_routed, only};
+use super::{ConnectedHost, Hosts, may_be_routed, receiver_of};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::wire::{Ask, DeviceFacts, Hello, RouteFacts};
 use crate::error::LabError;
 
-/// Finds the path, or says what is wrong with it.
+/// Finds the path from each sender, or says what is wrong with it.
 pub fn between(
-    sender: ConnectedHost,
+    senders: Vec<ConnectedHost>,
     receiver: ConnectedHost,
     inventory: &Inventory,
 ) -> Result<Hosts, LabError> {
-    let (_, to) = only(inventory, Role::Receiver)?;
-    let (_, from) = only(inventory, Role::Sender)?;
+    let (_, to) = receiver_of(inventory)?;
     let (device, addresses) = receiving(receiver.client.alias(), &receiver.hello, to)?;
     let receiver = ConnectedHost { device, addresses, ..receiver };
-    let (device, source) = sending(&sender, from, &receiver, &inventory.network)?;
-    let sender = ConnectedHost { device, addresses: vec![source], ..sender };
-    let share_a_clock = is_local(from) && is_local(to);
-    let is_here = is_local(from) || is_local(to);
-    Ok(Hosts { sender, receiver, is_here, share_a_clock })
+    let mut found = Vec::new();
+    for sender in senders {
+        let from = inventory.hosts.get(sender.client.alias()).ok_or_else(|| {
+            LabError::Internal { what: "a sender that is not in the inventory".into() }
+        })?;
+        let (device, source) = sending(&sender, from, &receiver, &inventory.network)?;
+        found.push(ConnectedHost { device, addresses: vec![source], ..sender });
+    }
+    let share_a_clock = inventory.hosts.values().all(is_local);
+    let is_here = inventory.hosts.values().any(is_local);
+    Ok(Hosts { senders: found, receiver, is_here, share_a_clock })
 }
 
 fn cannot(what: String, hint: impl Into<String>) -> LabError {

@@ -33,15 +33,16 @@ type Sets = BTreeMap<String, String>;
 
 impl Hosts {
     /// The settings that a variant wants of each host.
-    fn wanted(&self, variant: &Variant) -> [(&ConnectedHost, Side, Sets); 2] {
+    fn wanted(&self, variant: &Variant) -> Vec<(&ConnectedHost, Side, Sets)> {
         let of = |host: &ConnectedHost, names: &Sets| -> Sets {
             let name = |name: &String| name.replace(DEVICE_WORD, &host.device.name);
             names.iter().map(|(own, value)| (name(own), value.clone())).collect()
         };
-        [
-            (&self.sender, Side::Tx, of(&self.sender, &variant.tune.sender)),
-            (&self.receiver, Side::Rx, of(&self.receiver, &variant.tune.receiver)),
-        ]
+        let senders = self.senders.iter();
+        senders
+            .map(|host| (host, Side::Tx, of(host, &variant.tune.sender)))
+            .chain([(&self.receiver, Side::Rx, of(&self.receiver, &variant.tune.receiver))])
+            .collect()
     }
 
     /// What a run changes on its hosts: a line for each setting, with the variants that want it.
@@ -95,7 +96,7 @@ fn ask<T: DeserializeOwned>(
     client.ask(Ask::Settings { what }, limit)
 }
 
-/// The settings of both hosts for a trial. Dropping it undoes them.
+/// The settings of all hosts for a trial. Dropping it undoes them.
 pub struct TrialSettings {
     clients: Vec<Arc<Client>>,
     changes: Vec<Change>,
@@ -103,7 +104,7 @@ pub struct TrialSettings {
 }
 
 impl TrialSettings {
-    /// Changes what the variant wants, and waits until both devices are up.
+    /// Changes what the variant wants, and waits until all devices are up.
     ///
     /// # Errors
     /// [`LabError::OnHost`] with what the host says; nothing is left changed.
@@ -125,7 +126,7 @@ impl TrialSettings {
                 new: made.after.unwrap_or_default(),
             }));
         }
-        hosts.all().into_iter().try_for_each(wait_for_link)?;
+        hosts.all().try_for_each(wait_for_link)?;
         Ok(done)
     }
 

@@ -109,7 +109,7 @@ mod tests {
         let slice = |from: u64, to: u64| {
             let mut times = Histogram::of_times();
             times.record(1_000 * from);
-            let v2 = base64_of(&times);
+            let v2 = hlog::encoded(&times).unwrap();
             SliceOfTimes { name: "response_time".into(), span_ns: [from, to], hdr_v2_base64: v2 }
         };
         let slices = [slice(0, 100), slice(100, 200), slice(200, 300)];
@@ -117,10 +117,5 @@ mod tests {
         assert_eq!((name.as_str(), found.len()), ("response_time", 1));
         assert_eq!(in_window(&slices, [301, 400]), None);
         assert_eq!(in_window(&[], [0, 400]), None);
-    }
-
-    fn base64_of(times: &Histogram) -> String {
-        use base64::Engine as _;
-        base64::engine::general_purpose::STANDARD.encode(times.to_v2().unwrap())
     }
 }

@@ -1,4 +1,4 @@
-//! A sender and a receiver on real hosts, each behind its endpoint.
+//! Senders and a receiver on real hosts, each behind its endpoint.
 //!
 //! The testbed's clock is that of this process; what the hosts are told and what they report is brought to it at the
 //! pipe. Instants of a window are told ahead, so that nothing is decided over the control connection meanwhile.
@@ -23,7 +23,7 @@ use serde_json::Value;
 use self::background::RemoteBackground;
 use self::observing::RemoteObservers;
 use super::window::{Measured, Window, Windowed};
-use super::{Change, Started, Testbed};
+use super::{Change, Seat, Started, Testbed};
 use crate::clock::{HostClock, monotonic_ns};
 use crate::endpoint::client::{Client, PROMPT, PendingAnswer};
 use crate::endpoint::clock::ClockBounds;
@@ -38,6 +38,7 @@ use crate::trial::observers::Observing;
 use crate::trial::sampler::{Sampled, Sampling};
 
 mod background;
+mod counters;
 mod observing;
 
 /// The least time from an order to its instant.
@@ -53,8 +54,8 @@ const REST_SLICE: Duration = Duration::from_secs(1);
 pub struct HostsTestbed<'a> {
     hosts: &'a Hosts,
     v6: bool,
-    /// Compared anew for each trial: clocks drift.
-    clocks: [ClockBounds; 2],
+    /// The senders', then the receiver's. Compared anew for each trial: clocks drift.
+    clocks: Vec<ClockBounds>,
     settings: TrialSettings,
 }
 
@@ -65,56 +66,47 @@ impl<'a> HostsTestbed<'a> {
     /// If a host is lost, a setting is refused, or a clock jumped.
     pub fn make(hosts: &'a Hosts, variant: &Variant, trials: &Trials) -> Result<Self, LabError> {
         let settings = TrialSettings::apply(hosts, variant, trials)?;
-        let clocks = [hosts.sender.client.clock()?, hosts.receiver.client.clock()?];
+        let clocks = hosts.all().map(|host| host.client.clock()).collect::<Result<_, _>>()?;
         let v6 = hosts.receiver.addresses.first().is_some_and(IpAddr::is_ipv6);
         Ok(Self { hosts, v6, clocks, settings })
     }
 
-    fn clock(&self, side: Side) -> HostClock {
-        self.clocks[usize::from(side != Side::Tx)].clock()
+    /// Each host with its side and its clock: the senders, then the receiver.
+    fn seats(&self) -> impl Iterator<Item = (&ConnectedHost, Side, HostClock)> {
+        let clocks = self.clocks.iter().map(|clock| clock.clock());
+        let sides = self.hosts.senders.iter().map(|_| Side::Tx).chain([Side::Rx]);
+        self.hosts.all().zip(sides).zip(clocks).map(|((host, side), clock)| (host, side, clock))
     }
 
-    fn host(&self, side: Side) -> &ConnectedHost {
-        if side == Side::Tx { &self.hosts.sender } else { &self.hosts.receiver }
+    /// The receiver's clock.
+    fn receiver_clock(&self) -> HostClock {
+        self.clocks.last().map(|clock| clock.clock()).unwrap_or_default()
     }
 
     /// The experiment's processes apart from the workloads, where all of it is on one machine.
     fn own_processes(&self) -> Vec<i32> {
         let endpoints = self.hosts.all().map(|host| host.hello.pid);
-        endpoints.into_iter().chain([std::process::id() as i32]).collect()
+        endpoints.chain([std::process::id() as i32]).collect()
     }
 
-    /// Asks both hosts at once.
-    fn both<T: serde::de::DeserializeOwned>(
+    /// Asks all hosts at once.
+    fn all<T: serde::de::DeserializeOwned>(
         &self,
         ask: impl Fn(&ConnectedHost) -> Ask,
         limit: Duration,
-    ) -> Result<[T; 2], LabError> {
-        let pending = self.hosts.all().map(|host| host.client.begin(ask(host)));
-        let [sender, receiver] = pending;
-        let (sender, receiver) = (sender?, receiver?);
-        Ok([sender.wait(limit)?, receiver.wait(limit)?])
+    ) -> Result<Vec<T>, LabError> {
+        let pending: Result<Vec<PendingAnswer>, LabError> =
+            self.hosts.all().map(|host| host.client.begin(ask(host))).collect();
+        pending?.into_iter().map(|answer| answer.wait(limit)).collect()
     }
-}
 
-/// The counters of both hosts as they are now.
-fn now([sender, receiver]: [Snapshot; 2]) -> Snapshot {
-    named([(Side::Tx, sender), (Side::Rx, receiver)], monotonic_ns() as i64)
-}
-
-/// Softnet counters of the receiver are the machine's: those on which packets arrive.
-fn named(sides: [(Side, Snapshot); 2], t_ns: i64) -> Snapshot {
-    let mut all = Snapshot { t_ns, ..Snapshot::default() };
-    for (side, snapshot) in sides {
-        for (name, value) in snapshot.values {
-            let of_machine = name.starts_with("softnet.") && side == Side::Rx;
-            let side = if of_machine { Side::Machine } else { side };
-            all.values.insert(format!("{side}/{name}"), value);
-        }
-        let gaps = snapshot.gaps.into_iter();
-        all.gaps.extend(gaps.map(|(source, why)| (format!("{side}/{source}"), why)));
+    /// The counters of all hosts as those of two sides.
+    fn named(&self, snapshots: Vec<Snapshot>, t_ns: u64) -> Snapshot {
+        let devices = self.hosts.all().map(|host| host.device.name.as_str());
+        let each = devices.zip(snapshots).enumerate();
+        let distinct = each.filter(|(index, _)| !self.hosts.counts_with_another(*index));
+        counters::of_sides(distinct.map(|(_, host)| host), t_ns)
     }
-    all
 }
 
 /// Two readings of counters that could not be had.
@@ -142,14 +134,23 @@ impl Testbed for HostsTestbed<'_> {
 
     fn snapshot(&self) -> Snapshot {
         let ask = |host: &ConnectedHost| Ask::Counters { device: host.device.name.clone() };
-        self.both(ask, PROMPT).map_or_else(|error| gap(&error), now)
+        self.all(ask, PROMPT)
+            .map_or_else(|error| gap(&error), |all| self.named(all, monotonic_ns()))
     }
 
-    fn spawn(&self, side: Side, command: Command) -> Result<Started, LabError> {
+    fn senders(&self) -> Vec<String> {
+        self.hosts.senders.iter().map(|host| host.client.alias().to_owned()).collect()
+    }
+
+    fn spawn(&self, seat: Seat, command: Command) -> Result<Started, LabError> {
         let words = command.get_args().map(|word| word.to_string_lossy().into_owned());
-        let client = &self.host(side).client;
-        let host = if self.hosts.share_a_clock { String::new() } else { client.alias().to_owned() };
-        client.launch(words.collect(), host, self.clock(side))
+        let mut seats = self.seats().filter(|(_, side, _)| *side == seat.side);
+        let (host, _, clock) = seats.nth(seat.index).ok_or_else(|| LabError::Internal {
+            what: format!("there is no host {} of side {}", seat.index, seat.side),
+        })?;
+        let alias = host.client.alias();
+        let shown = if self.hosts.share_a_clock { String::new() } else { alias.to_owned() };
+        host.client.launch(words.collect(), (shown, seat.index as u16), clock)
     }
 
     fn sock_diag(&self, _: Side) -> Result<Netlink, LabError> {
@@ -163,23 +164,22 @@ impl Testbed for HostsTestbed<'_> {
         let client = Arc::clone(&self.hosts.receiver.client);
         let ask = Ask::Sample(SampleAsk { interval_ns, port, tcp, v6, threads });
         client.ask::<Value>(ask, PROMPT)?;
-        Ok(Box::new(RemoteSampler { client, clock: self.clock(Side::Rx) }))
+        Ok(Box::new(RemoteSampler { client, clock: self.receiver_clock() }))
     }
 
     fn socket_drops(&self, port: u16) -> Result<Option<Vec<u64>>, LabError> {
         self.hosts.receiver.client.ask(Ask::SocketDrops { port }, PROMPT)
     }
 
-    fn window(&self, measured: &Measured) -> Result<Box<dyn Window>, LabError> {
+    fn window(&self, measured: &Measured) -> Result<Box<dyn Window + '_>, LabError> {
         let round_trip_ns = self.clocks.iter().map(|clock| clock.round_trip_ns).max().unwrap_or(0);
         let lead_ns = (LEAD.as_nanos() as u64).max(LEAD_ROUND_TRIPS * round_trip_ns);
         let from_ns = monotonic_ns() + lead_ns;
         let shared = self.hosts.share_a_clock;
-        let ask = |side: Side| {
-            let (host, clock) = (self.host(side), self.clock(side));
+        let ask = |(index, (host, side, clock)): (usize, (&ConnectedHost, Side, HostClock))| {
             // On one machine the receiver's endpoint reads the CPU time of both sides.
             let (leaders, others) = match side {
-                Side::Tx => (vec![measured.load], Vec::new()),
+                Side::Tx => (measured.loads.get(index).copied().into_iter().collect(), Vec::new()),
                 _ if shared => (measured.leaders(), self.own_processes()),
                 _ => (measured.serve.into_iter().collect(), Vec::new()),
             };
@@ -193,9 +193,9 @@ impl Testbed for HostsTestbed<'_> {
             };
             host.client.begin(Ask::Window(ask))
         };
-        let sides = [ask(Side::Tx)?, ask(Side::Rx)?];
-        let clocks = [self.clock(Side::Tx), self.clock(Side::Rx)];
-        Ok(Box::new(RemoteWindow { from_ns, length: measured.length, sides, clocks, shared }))
+        let answers = self.seats().enumerate().map(ask).collect::<Result<_, _>>()?;
+        let length = measured.length;
+        Ok(Box::new(RemoteWindow { testbed: self, from_ns, length, answers }))
     }
 
     fn rest(
@@ -209,9 +209,10 @@ impl Testbed for HostsTestbed<'_> {
             let limit_ms = REST_SLICE.as_millis() as u64;
             let ask =
                 |host: &ConnectedHost| Ask::Rest { device: host.device.name.clone(), limit_ms };
-            let rested: [Rested; 2] = self.both(ask, PROMPT)?;
-            let is_quiescent = rested.iter().all(|side| side.is_quiescent);
-            let now = now(rested.map(|side| side.counters));
+            let rested: Vec<Rested> = self.all(ask, PROMPT)?;
+            let is_quiescent = rested.iter().all(|host| host.is_quiescent);
+            let counters = rested.into_iter().map(|host| host.counters).collect();
+            let now = self.named(counters, monotonic_ns());
             if is_quiescent && empty(&now) {
                 return Ok(Some(now));
             }
@@ -238,12 +239,12 @@ impl Testbed for HostsTestbed<'_> {
         variant: &Variant,
         calibration: Option<&Calibration>,
     ) -> Result<Box<dyn Observing>, LabError> {
-        RemoteObservers::start(self.hosts, self.clock(Side::Rx), variant, calibration)
+        RemoteObservers::start(self.hosts, self.receiver_clock(), variant, calibration)
     }
 
     fn keep_awake(&self) -> Result<Box<dyn Any>, LabError> {
-        self.both::<Value>(|_| Ask::Awake { on: true }, PROMPT)?;
-        let clients = self.hosts.all().map(|host| Arc::clone(&host.client));
+        self.all::<Value>(|_| Ask::Awake { on: true }, PROMPT)?;
+        let clients = self.hosts.all().map(|host| Arc::clone(&host.client)).collect();
         Ok(Box::new(KeptAwake { clients }))
     }
 
@@ -266,10 +267,11 @@ impl Testbed for HostsTestbed<'_> {
     }
 
     fn path(&self) -> PathFacts {
-        let (tx, rx) = (&self.hosts.sender.device, &self.hosts.receiver.device);
-        let is_veth = [tx, rx].iter().all(|device| device.driver == "veth");
+        let rx = &self.hosts.receiver.device;
+        let is_veth = self.hosts.all().all(|host| host.device.driver == "veth");
         PathFacts {
-            tx_device: Some(tx.name.clone()),
+            // Counters of all senders stand under the first one's device.
+            tx_device: self.hosts.senders.first().map(|host| host.device.name.clone()),
             tx_qdisc: None,
             rx_device: Some(rx.name.clone()),
             v6: self.v6,
@@ -290,13 +292,13 @@ impl Testbed for HostsTestbed<'_> {
     }
 
     fn shared_with_others(&self) -> bool {
-        !self.hosts.all().iter().all(|host| host.has_own_namespace)
+        !self.hosts.all().all(|host| host.has_own_namespace)
     }
 }
 
-/// Holds the CPUs of both hosts awake.
+/// Holds the CPUs of all hosts awake.
 struct KeptAwake {
-    clients: [Arc<Client>; 2],
+    clients: Vec<Arc<Client>>,
 }
 
 impl Drop for KeptAwake {
@@ -334,18 +336,16 @@ impl RemoteSampler {
     }
 }
 
-/// A window that both hosts were told.
-struct RemoteWindow {
+/// A window that all hosts were told.
+struct RemoteWindow<'a> {
+    testbed: &'a HostsTestbed<'a>,
     from_ns: u64,
     length: Nanos,
-    /// The sender's answer and the receiver's.
-    sides: [PendingAnswer; 2],
-    clocks: [HostClock; 2],
-    /// Both are one machine.
-    shared: bool,
+    /// Of the senders, then of the receiver.
+    answers: Vec<PendingAnswer>,
 }
 
-impl Window for RemoteWindow {
+impl Window for RemoteWindow<'_> {
     fn start_ns(&self) -> u64 {
         self.from_ns
     }
@@ -353,19 +353,19 @@ impl Window for RemoteWindow {
     fn include(&mut self, _: i32) {}
 
     fn close(self: Box<Self>, _: &dyn Testbed) -> Result<Windowed, LabError> {
-        let [sender, receiver] = self.sides;
-        let sender: MeasuredWindow = sender.wait(AFTER_WINDOW)?;
-        let receiver: MeasuredWindow = receiver.wait(AFTER_WINDOW)?;
-        let [first_tx, last_tx] = sender.counters;
-        let [first_rx, last_rx] = receiver.counters;
-        let pair = |tx, rx, t_ns: u64| named([(Side::Tx, tx), (Side::Rx, rx)], t_ns as i64);
-        let first = pair(first_tx, first_rx, self.from_ns);
-        let last = pair(last_tx, last_rx, self.from_ns + self.length.0);
-        Ok(Windowed {
-            between: here(receiver.between, self.clocks[1]),
-            of_sender: (!self.shared).then(|| here(sender.between, self.clocks[0])),
-            moved: last.since(&first),
-        })
+        let (mut betweens, mut first, mut last) = (Vec::new(), Vec::new(), Vec::new());
+        for (answer, (_, _, clock)) in self.answers.into_iter().zip(self.testbed.seats()) {
+            let measured: MeasuredWindow = answer.wait(AFTER_WINDOW)?;
+            betweens.push(here(measured.between, clock));
+            let [begin, end] = measured.counters;
+            first.push(begin);
+            last.push(end);
+        }
+        let first = self.testbed.named(first, self.from_ns);
+        let last = self.testbed.named(last, self.from_ns + self.length.0);
+        let between = betweens.pop().unwrap_or_default();
+        let of_senders = if self.testbed.hosts.share_a_clock { Vec::new() } else { betweens };
+        Ok(Windowed { between, of_senders, moved: last.since(&first) })
     }
 }
 

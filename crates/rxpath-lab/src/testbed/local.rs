@@ -15,7 +15,7 @@ use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::{Link, PathFacts};
 
-use super::{Change, Started, Testbed};
+use super::{Change, Seat, Started, Testbed};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::scenario::spec::Lab;
@@ -105,7 +105,7 @@ impl Testbed for LocalTestbed {
         snapshot
     }
 
-    fn spawn(&self, _side: Side, mut command: Command) -> Result<Started, LabError> {
+    fn spawn(&self, _: Seat, mut command: Command) -> Result<Started, LabError> {
         let path = command.get_program().to_owned();
         netns::die_with_parent(&mut command);
         let child =

@@ -21,7 +21,7 @@ use rxpath_record::ledger::{Link, PathFacts};
 use rxpath_record::manifest::FlowCpu;
 
 use super::ring::Ring;
-use super::{Change, Started, Testbed, filters, flows, napi, tuned};
+use super::{Change, Seat, Started, Testbed, filters, flows, napi, tuned};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::live::hooks;
@@ -326,8 +326,8 @@ impl Testbed for NetnsTestbed {
         snapshot
     }
 
-    fn spawn(&self, side: Side, command: Command) -> Result<Started, LabError> {
-        let ns = if side == Side::Tx { &self.tx } else { &self.rx };
+    fn spawn(&self, seat: Seat, command: Command) -> Result<Started, LabError> {
+        let ns = if seat.side == Side::Tx { &self.tx } else { &self.rx };
         Ok(Started::local(ns.spawn(command)?))
     }
 

@@ -10,8 +10,8 @@ use crate::trial::observe::{Between, Mark, Ours};
 /// What is measured over a window.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// The sending program's process.
-    pub load: i32,
+    /// The processes of the sending programs, one of each sender.
+    pub loads: Vec<i32>,
     /// The receiving program's process, where there is one.
     pub serve: Option<i32>,
     /// Further processes of the trial on the receiver's host.
@@ -21,9 +21,9 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The processes of both programs.
+    /// The processes of all programs.
     pub fn leaders(&self) -> Vec<i32> {
-        std::iter::once(self.load).chain(self.serve).collect()
+        self.loads.iter().copied().chain(self.serve).collect()
     }
 }
 
@@ -32,8 +32,8 @@ impl Measured {
 pub struct Windowed {
     /// CPU time of the receiver's host.
     pub between: Between,
-    /// CPU time of the sender's host, where it is another one.
-    pub of_sender: Option<Between>,
+    /// CPU time of the senders' hosts, where they are others.
+    pub of_senders: Vec<Between>,
     /// Counters of both sides.
     pub moved: Moved,
 }
@@ -82,6 +82,6 @@ impl Window for LocalWindow {
     fn close(self: Box<Self>, testbed: &dyn Testbed) -> Result<Windowed, LabError> {
         let moved = testbed.snapshot().since(&self.first);
         let between = Between::marks(&self.from, &Mark::take(&self.ours), &self.ours);
-        Ok(Windowed { between, of_sender: None, moved })
+        Ok(Windowed { between, of_senders: Vec::new(), moved })
     }
 }

@@ -110,7 +110,7 @@ pub fn compose(
     made.ledger.reasons.clone_from(&raw.observed.reasons);
     let hooked = hooked(&raw, &made.ledger);
     let metrics = metrics(variant, &made.evidence, &raw, &spans);
-    let (grade, noise) = graded(variant, &raw.window);
+    let (grade, noise) = graded(variant, &raw);
     let mut warnings = raw.warnings;
     warnings.extend(made.warnings);
     warnings.extend(silent);
@@ -137,11 +137,15 @@ pub fn compose(
         stolen: raw.observed.stolen,
         traced: raw.observed.traced,
         warnings,
-        workloads: BTreeMap::from([
-            ("load".to_owned(), with_settings(&raw.load)),
-            ("serve".to_owned(), with_settings(&raw.serve)),
-        ]),
+        workloads: workloads(&raw.load, &raw.serve),
     }
+}
+
+/// What the programs printed; those of several senders each beside what they did together.
+fn workloads(load: &SideMeasurements, serve: &SideMeasurements) -> BTreeMap<String, Value> {
+    let together = [("load".to_owned(), load), ("serve".to_owned(), serve)];
+    let each = load.parts.iter().map(|(host, part)| (format!("load@{host}"), part));
+    together.into_iter().chain(each).map(|(name, side)| (name, with_settings(side))).collect()
 }
 
 /// Own programs without two lines in the window: the zeros of their rates are gaps.
@@ -160,26 +164,44 @@ fn silent(variant: &Variant, [from, to]: [u64; 2], raw: &Measurements) -> Vec<Wa
         .collect()
 }
 
-/// The worker threads of both sides.
-struct Workers {
-    load: Vec<Worker>,
+/// The sending programs with what each did in the window, and the receiving one.
+struct Programs {
+    loads: Vec<(u32, Vec<Worker>, Span)>,
     serve: Vec<Worker>,
 }
 
-fn sides(raw: &Measurements) -> Workers {
-    Workers { load: raw.load.result.workers(), serve: raw.serve.result.workers() }
+fn programs(raw: &Measurements, spans: &Spans) -> Programs {
+    let [from, to] = raw.window.between.window_ns;
+    let one = |part: &SideMeasurements, span| (part.pid, part.result.workers(), span);
+    let of_part = |(_, part): &(String, SideMeasurements)| {
+        one(part, window::span(&part.lines, from, to).unwrap_or_default())
+    };
+    let loads = if raw.load.parts.is_empty() {
+        vec![one(&raw.load, spans.load.clone())]
+    } else {
+        raw.load.parts.iter().map(of_part).collect()
+    };
+    Programs { loads, serve: raw.serve.result.workers() }
 }
 
-impl Workers {
-    fn seen<'a>(&'a self, raw: &Measurements, spans: &'a Spans) -> (SideSeen<'a>, SideSeen<'a>) {
-        let load = SideSeen { span: &spans.load, threads: &self.load, pid: raw.load.pid };
+impl Programs {
+    fn seen<'a>(
+        &'a self,
+        raw: &Measurements,
+        spans: &'a Spans,
+    ) -> (Vec<SideSeen<'a>>, SideSeen<'a>) {
+        let load = |(pid, threads, span): &'a (u32, Vec<Worker>, Span)| SideSeen {
+            span,
+            threads,
+            pid: *pid,
+        };
         let serve = SideSeen { span: &spans.serve, threads: &self.serve, pid: raw.serve.pid };
-        (load, serve)
+        (self.loads.iter().map(load).collect(), serve)
     }
 }
 
-/// The grade of a trial with its reasons; of two hosts the worse one.
-fn graded(variant: &Variant, window: &Windowed) -> (Grade, Vec<String>) {
+/// The grade of a trial with its reasons; of several hosts the worst one.
+fn graded(variant: &Variant, raw: &Measurements) -> (Grade, Vec<String>) {
     let (load, serve) = (variant.load.cpus(), variant.serve.cpus());
     // Threads that nobody pinned can be disturbed anywhere.
     let of = |lists: &[&CpuList], between: &Between| {
@@ -187,11 +209,22 @@ fn graded(variant: &Variant, window: &Windowed) -> (Grade, Vec<String>) {
         let pinned = |cpu: u32| anywhere || lists.iter().any(|list| list.0.contains(&cpu));
         noise::grade(&disturbance(variant, between, pinned))
     };
-    let Some(of_sender) = &window.of_sender else { return of(&[load, serve], &window.between) };
-    let sides = [("sender", of(&[load], of_sender)), ("receiver", of(&[serve], &window.between))];
-    let worst = sides.iter().map(|(_, (grade, _))| *grade).max().unwrap_or_default();
-    let reasons = sides.into_iter().flat_map(|(side, (_, reasons))| {
-        reasons.into_iter().map(move |reason| format!("{side}: {reason}"))
+    let Windowed { between, of_senders, .. } = &raw.window;
+    if of_senders.is_empty() {
+        return of(&[load, serve], between);
+    }
+    let name = |index: usize| match raw.load.parts.get(index) {
+        Some((host, _)) => format!("sender {host}"),
+        None => "sender".to_owned(),
+    };
+    let senders = of_senders.iter().enumerate();
+    let all: Vec<(String, (Grade, Vec<String>))> = senders
+        .map(|(index, host)| (name(index), of(&[load], host)))
+        .chain([("receiver".to_owned(), of(&[serve], between))])
+        .collect();
+    let worst = all.iter().map(|(_, (grade, _))| *grade).max().unwrap_or_default();
+    let reasons = all.into_iter().flat_map(|(host, (_, reasons))| {
+        reasons.into_iter().map(move |reason| format!("{host}: {reason}"))
     });
     (worst, reasons.collect())
 }

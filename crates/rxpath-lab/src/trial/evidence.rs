@@ -33,12 +33,14 @@ pub struct SideSeen<'a> {
 pub struct EvidenceInput<'a> {
     /// The hosts over the window.
     pub window: &'a Windowed,
-    /// The sending side.
-    pub load: SideSeen<'a>,
+    /// The sending programs.
+    pub loads: Vec<SideSeen<'a>>,
     /// The receiving side.
     pub serve: SideSeen<'a>,
     /// The receiver's result and its interval lines, when it is ours.
     pub served: Option<(&'a ServeResult, &'a [Line])>,
+    /// Time that the senders' threads waited for room in their send buffers. **Unit** s.
+    pub blocked_s: f64,
     /// Asked rate.
     pub target_pps: Option<f64>,
     /// Datagrams per send, when the sender tells.
@@ -64,15 +66,17 @@ pub struct EvidenceInput<'a> {
 /// Puts the evidence of one trial together.
 pub fn gather(seen: &EvidenceInput<'_>) -> Evidence {
     let between = &seen.window.between;
-    let of_sender = seen.window.of_sender.as_ref().unwrap_or(between);
+    // Without hosts of their own the senders run on the receiver's.
+    let of_senders = seen.window.of_senders.iter().chain(std::iter::repeat(between));
+    let sending = seen.loads.iter().zip(of_senders);
     Evidence {
         watched: false,
         window_s: between.seconds(),
         target_pps: seen.target_pps,
         offered_pps: seen.pps[0],
         delivered_pps: seen.pps[1],
-        sender_blocked_s: seen.load.span.blocked_s,
-        sender_threads: threads(of_sender, &seen.load),
+        sender_blocked_s: seen.blocked_s,
+        sender_threads: sending.flat_map(|(load, host)| threads(host, load)).collect(),
         receiver_threads: threads(between, &seen.serve),
         cpus: between.cpus.clone(),
         polling_sides: seen.polling_sides.clone(),

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::line::Line;
 use super::program::{Program, SliceOfTimes};
 use super::result::WorkloadResult;
+use super::runner::SideMeasurements;
 use crate::error::LabError;
 
 /// A program on one side of a trial.
@@ -28,6 +29,21 @@ pub trait Peer {
 
     /// Lets it close its sockets and end.
     fn close(self: Box<Self>) -> Result<Vec<Warning>, LabError>;
+
+    /// Begins to stop it, where there is something to begin.
+    fn begin_stop(&mut self) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    /// The process of each of its programs.
+    fn leaders(&self) -> Vec<i32> {
+        vec![self.ids().0 as i32]
+    }
+
+    /// What each of its programs left once it has stopped, by host, where there are several.
+    fn parts(&mut self) -> Vec<(String, SideMeasurements)> {
+        Vec::new()
+    }
 
     /// Process and worker threads; no threads when they are not known.
     fn ids(&self) -> (u32, &[i32]);
@@ -65,8 +81,16 @@ impl Peer for Program {
         Program::check_alive(self, phase)
     }
 
+    fn begin_stop(&mut self) -> Result<(), LabError> {
+        if !self.is_stopping {
+            self.is_stopping = true;
+            self.order(Order::Stop)?;
+        }
+        Ok(())
+    }
+
     fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<WorkloadResult, LabError> {
-        self.order(Order::Stop)?;
+        self.begin_stop()?;
         let printed = self.wait_result(limit, stop)?;
         WorkloadResult::decode(self.protocol, self.name == "serve", printed)
     }

@@ -78,6 +78,8 @@ pub struct Program {
     pub settings: Value,
     /// Warnings so far.
     pub warnings: Vec<Warning>,
+    /// Whether it has the order to stop.
+    pub is_stopping: bool,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -144,6 +146,7 @@ impl Program {
             slices: Vec::new(),
             settings: Value::Null,
             warnings: Vec::new(),
+            is_stopping: false,
         })
     }
 

@@ -114,6 +114,8 @@ pub struct SideMeasurements {
     pub histograms: Vec<(String, String)>,
     /// The same in slices, when it told them.
     pub slices: Vec<SliceOfTimes>,
+    /// What each host's program left, where the side has several.
+    pub parts: Vec<(String, SideMeasurements)>,
 }
 
 /// Both programs of a trial on their testbed.
@@ -328,7 +330,7 @@ impl Trial<'_> {
         mut witness: Option<&mut Witness>,
     ) -> Result<(Windowed, Option<Probed>), LabError> {
         let measured = Measured {
-            load: self.load.ids().0 as i32,
+            loads: self.load.leaders(),
             serve: self.serve.as_ref().map(|serve| serve.ids().0 as i32),
             others: self.background.pids()?,
             length: self.config.trials.measure,
@@ -438,7 +440,8 @@ impl Trial<'_> {
         serve: WorkloadResult,
     ) -> Result<Measurements, LabError> {
         let (kernel_tx, kernel_rx) = self.watcher.into_lines();
-        let load = side(self.load.as_ref(), load, kernel_tx);
+        let parts = self.load.parts();
+        let load = SideMeasurements { parts, ..side(self.load.as_ref(), load, kernel_tx) };
         let serve_side =
             self.serve.as_deref().map(|peer| side(peer, serve, kernel_rx)).unwrap_or_default();
         if let Some(serve) = self.serve {
@@ -451,7 +454,7 @@ impl Trial<'_> {
     }
 }
 
-fn side(peer: &dyn Peer, result: WorkloadResult, kernel: Vec<Line>) -> SideMeasurements {
+pub(super) fn side(peer: &dyn Peer, result: WorkloadResult, kernel: Vec<Line>) -> SideMeasurements {
     let own = peer.intervals();
     let own_lines = !own.is_empty();
     let (pid, tids) = peer.ids();
@@ -464,5 +467,6 @@ fn side(peer: &dyn Peer, result: WorkloadResult, kernel: Vec<Line>) -> SideMeasu
         tids: tids.to_vec(),
         histograms: peer.histograms().to_vec(),
         slices: peer.slices().to_vec(),
+        parts: Vec::new(),
     }
 }

@@ -12,9 +12,10 @@ use super::external::{External, Ready, Starter};
 use super::peer::Peer;
 use super::program::Program;
 use super::runner::{TrialConfig, whole};
+use super::several::{self, Several};
 use crate::error::LabError;
 use crate::scenario::spec::{External as Foreign, LoadOptions, Options, Own, Protocol, Workload};
-use crate::testbed::Testbed;
+use crate::testbed::{Seat, Testbed};
 
 /// Interval lines of our workloads: twenty a second is enough for a settle test of half a second.
 const INTERVAL: &str = "50ms";
@@ -29,7 +30,20 @@ pub fn load<'a>(
 ) -> Result<Box<dyn Peer + 'a>, LabError> {
     match &config.variant.load {
         Workload::Own(own) => {
-            Ok(Box::new(steered(config.exe, own, destinations(own, testbed), (testbed, Side::Tx))?))
+            let start = |own: &Own<LoadOptions>, index| {
+                let seat = Seat { side: Side::Tx, index };
+                steered(config.exe, own, destinations(own, testbed), (testbed, seat))
+            };
+            let hosts = testbed.senders();
+            if hosts.len() < 2 {
+                return Ok(Box::new(start(own, 0)?));
+            }
+            let mut programs = Vec::new();
+            for (index, host) in hosts.iter().enumerate() {
+                let program = start(&several::share(own, index, hosts.len()), index)?;
+                programs.push((host.clone(), program));
+            }
+            Ok(Box::new(Several::new(programs)))
         }
         Workload::External(external) => {
             let bounded = external.command.iter().any(|word| word.contains(DURATION));
@@ -54,7 +68,7 @@ pub fn serve<'a>(
             if let Some(device) = testbed.path().rx_device.filter(|_| of_frames) {
                 address.extend(["--dev".to_owned(), device]);
             }
-            Ok(Some(Box::new(steered(config.exe, own, address, (testbed, Side::Rx))?)))
+            Ok(Some(Box::new(steered(config.exe, own, address, (testbed, Side::Rx.into()))?)))
         }
         Workload::External(external) => {
             let starter = foreign(config, testbed, external, Side::Rx);
@@ -108,13 +122,13 @@ fn steered<O: Options>(
     exe: &Path,
     own: &Own<O>,
     addresses: Vec<String>,
-    (testbed, side): (&dyn Testbed, Side),
+    (testbed, seat): (&dyn Testbed, Seat),
 ) -> Result<Program, LabError> {
     let mut command = Command::new(exe);
     command.args(words(own, addresses));
     command.args(["--control", "--json", "--interval", INTERVAL]);
     piped(&mut command);
-    Program::adopt(O::SIDE, own.protocol, testbed.spawn(side, command)?)
+    Program::adopt(O::SIDE, own.protocol, testbed.spawn(seat, command)?)
 }
 
 fn foreign<'a>(
@@ -155,7 +169,7 @@ fn foreign<'a>(
         let mut command = Command::new(program);
         command.args(arguments);
         piped(&mut command);
-        testbed.spawn(side, command)
+        testbed.spawn(side.into(), command)
     })
 }
 

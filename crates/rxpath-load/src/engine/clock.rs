@@ -44,6 +44,8 @@ pub fn sleep_until(t_ns: u64) {
 
 /// The variable that names the host of an experiment.
 pub const HOST: &str = "RXPATH_HOST";
+/// The variable with the number of a sender among those of an experiment, from 0.
+pub const SENDER: &str = "RXPATH_SENDER";
 
 /// Sixteen bits that two processes share when their `CLOCK_MONOTONIC` is the same clock, and hardly ever otherwise.
 ///

@@ -38,6 +38,11 @@ pub fn decoded(hdr_v2_base64: &str) -> Result<Histogram, String> {
     Histogram::from_v2(&v2).map_err(|error| error.to_string())
 }
 
+/// The base64 of a histogram; `None` where it is too large for its form.
+pub fn encoded(times: &Histogram) -> Option<String> {
+    times.to_v2().ok().map(|v2| STANDARD.encode(v2))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,7 +52,7 @@ mod tests {
         let mut times = Histogram::of_times();
         times.record(2_500_000);
         times.record(1_000);
-        let v2 = STANDARD.encode(times.to_v2().unwrap());
+        let v2 = encoded(&times).unwrap();
         let window = [1_500_000_000, 4_500_000_000];
         let log = text("trial0-load-service-time", [(window, v2.as_str())]).unwrap();
         let line = log.lines().last().unwrap();

@@ -61,7 +61,8 @@ fn shown(hosts: &Hosts) -> String {
     let each = record
         .iter()
         .fold(String::new(), |text, (alias, part)| text + &format!("{alias}: {}\n", part.text()));
-    let [sender, receiver] = hosts.all().map(|host| host.client.alias());
+    let senders: Vec<&str> = hosts.senders.iter().map(|host| host.client.alias()).collect();
+    let (senders, receiver) = (senders.join(", "), hosts.receiver.client.alias());
     let addresses: Vec<String> = hosts.receiver.addresses.iter().map(ToString::to_string).collect();
-    format!("{each}ready: {sender} -> {receiver} ({})\n", addresses.join(", "))
+    format!("{each}ready: {senders} -> {receiver} ({})\n", addresses.join(", "))
 }

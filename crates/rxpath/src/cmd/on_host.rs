@@ -51,7 +51,8 @@ impl OnHost {
         let interrupt = Interrupt::catch()?;
         let exe = std::env::current_exe()?;
         let client = Arc::new(client(&host, &entry, &exe, &mut note).map_err(failure)?);
-        let started = client.launch(words, String::new(), HostClock::default()).map_err(failure)?;
+        let started =
+            client.launch(words, (String::new(), 0), HostClock::default()).map_err(failure)?;
         follow(started, &interrupt)
     }
 }

@@ -42,7 +42,7 @@ impl Client {
     pub fn launch(
         self: &Arc<Self>,
         words: Vec<String>,
-        host: String,
+        (host, sender): (String, u16),
         clock: HostClock,
     ) -> Result<Started, LabError> {
         let pipe = || io::pipe().map_err(|error| LabError::io("make a pipe", error));
@@ -52,7 +52,7 @@ impl Client {
         // Before the program can say anything.
         locked(&self.shared.programs)
             .insert(number, Remote { stdout, stderr, end: Arc::clone(&end) });
-        let launched = self.ask(of(number, ProgramAsk::Launch { words, host }), PROMPT);
+        let launched = self.ask(of(number, ProgramAsk::Launch { words, host, sender }), PROMPT);
         if launched.is_err() {
             locked(&self.shared.programs).remove(&number);
         }

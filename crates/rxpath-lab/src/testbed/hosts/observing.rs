@@ -23,7 +23,7 @@ pub struct RemoteObservers {
     receiver: Arc<Client>,
     clock: HostClock,
     /// Where only reasons of drops are observed.
-    sender: Option<Arc<Client>>,
+    senders: Vec<Arc<Client>>,
     window: Option<PendingAnswer>,
     is_over: bool,
 }
@@ -40,34 +40,42 @@ impl RemoteObservers {
         if !(wanted.drops || wanted.steal || wanted.trace) {
             return Ok(Box::new(Observers::default()));
         }
-        let (tx, rx) = (hosts.sender.hello.netns, hosts.receiver.hello.netns);
+        let rx = hosts.receiver.hello.netns;
+        let seen_there = hosts.senders.iter().filter(|_| hosts.share_a_clock);
         let start = ObserveStart {
             observe: wanted.clone(),
             background: variant.background.clone(),
             calibration: calibration.cloned(),
             netns: rx,
-            sides: sides([rx, tx.filter(|_| hosts.share_a_clock)]),
+            sides: sides(rx, seen_there.filter_map(|sender| sender.hello.netns)),
         };
-        let of_sender = hosts.of_sender(wanted).map(|observe| ObserveStart {
-            observe,
-            background: Background::default(),
-            calibration: None,
-            netns: tx,
-            sides: tx.map(|netns| (netns, Side::Tx)).into_iter().collect(),
-        });
+        let of_sender = hosts.of_sender(wanted);
+        let senders = hosts.senders.iter().filter(|_| of_sender.is_some());
         // Ended by its drop from now on.
         let started = Self {
             receiver: Arc::clone(&hosts.receiver.client),
             clock,
-            sender: of_sender.is_some().then(|| Arc::clone(&hosts.sender.client)),
+            senders: senders.map(|sender| Arc::clone(&sender.client)).collect(),
             window: None,
             is_over: false,
         };
         ask::<Value>(&started.receiver, ObserveAsk::Start(Box::new(start)), PROMPT)?;
-        if let Some((sender, start)) = started.sender.as_ref().zip(of_sender) {
-            ask::<Value>(sender, ObserveAsk::Start(Box::new(start)), PROMPT)?;
+        for (sender, observe) in hosts.senders.iter().zip(of_sender.iter().cycle()) {
+            let netns = sender.hello.netns;
+            let start = ObserveStart {
+                observe: observe.clone(),
+                background: Background::default(),
+                calibration: None,
+                netns,
+                sides: netns.map(|netns| (netns, Side::Tx)).into_iter().collect(),
+            };
+            ask::<Value>(&sender.client, ObserveAsk::Start(Box::new(start)), PROMPT)?;
         }
         Ok(Box::new(started))
+    }
+
+    fn clients(&self) -> impl Iterator<Item = &Arc<Client>> {
+        std::iter::once(&self.receiver).chain(&self.senders)
     }
 
     /// Instants of the host on the clock of the testbed.
@@ -81,15 +89,11 @@ impl RemoteObservers {
     }
 }
 
-/// The sides of the receiver's namespace and of the sender's, where its packets are seen there too.
-fn sides([rx, tx]: [Option<u32>; 2]) -> Vec<(u32, Side)> {
-    match (rx, tx) {
-        (Some(rx), tx) if tx == Some(rx) => vec![(rx, Side::Machine)],
-        (rx, tx) => [(rx, Side::Rx), (tx, Side::Tx)]
-            .into_iter()
-            .filter_map(|(netns, side)| Some((netns?, side)))
-            .collect(),
-    }
+/// The sides of the receiver's namespace and of the senders', where their packets are seen there too.
+fn sides(rx: Option<u32>, tx: impl Iterator<Item = u32>) -> Vec<(u32, Side)> {
+    let tx: Vec<u32> = tx.collect();
+    let of_receiver = |rx: u32| (rx, if tx.contains(&rx) { Side::Machine } else { Side::Rx });
+    rx.map(of_receiver).into_iter().chain(tx.iter().map(|netns| (*netns, Side::Tx))).collect()
 }
 
 impl Observing for RemoteObservers {
@@ -114,7 +118,7 @@ impl Observing for RemoteObservers {
 
     fn end(&mut self, _: Sides<'_>, seen: &mut Observed) -> Result<(), LabError> {
         self.is_over = true;
-        for client in [Some(&self.receiver), self.sender.as_ref()].into_iter().flatten() {
+        for client in self.clients() {
             let found: Observed = ask(client, ObserveAsk::End, PROMPT)?;
             seen.reasons.extend(found.reasons);
             seen.warnings.extend(found.warnings);
@@ -128,7 +132,7 @@ impl Drop for RemoteObservers {
         if self.is_over {
             return;
         }
-        for client in [Some(&self.receiver), self.sender.as_ref()].into_iter().flatten() {
+        for client in self.clients() {
             // A host that is lost ends them by itself.
             let _ = ask::<Value>(client, ObserveAsk::End, PROMPT);
         }

@@ -8,7 +8,7 @@ use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::{Ledger, SegmentInput, segments_between};
 use rxpath_stats::quantile::needed_values;
 
-use super::{Composed, Spans, running, sides, spread};
+use super::{Composed, Spans, programs, running, spread};
 use crate::scenario::spec::{Protocol, Variant};
 use crate::testbed::Testbed;
 use crate::trial::evidence::{EvidenceInput, gather};
@@ -34,12 +34,13 @@ pub(super) fn compose(
         nobody_listens: variant.serve.own().is_some_and(|own| own.absent),
     };
     let ledger = Ledger::of_segments(&input, &moved);
-    let workers = sides(raw);
-    let (load, serve) = workers.seen(raw, spans);
+    let programs = programs(raw, spans);
+    let (loads, serve) = programs.seen(raw, spans);
     let evidence = gather(&EvidenceInput {
         window: &raw.window,
-        load,
+        loads,
         serve,
+        blocked_s: spans.load.blocked_s,
         served: None,
         target_pps: None,
         segments_per_send: None,

@@ -11,7 +11,7 @@ use rxpath_record::ledger::{
 
 use serde::Deserialize;
 
-use super::{Composed, Spans, sides, spread};
+use super::{Composed, Spans, programs, spread};
 use crate::live::hooks::xdp_program;
 use crate::scenario::spec::{Variant, Workload};
 use crate::testbed::Testbed;
@@ -36,12 +36,13 @@ pub(super) fn compose(
     }
     input.reasoned = reasoned(variant, raw);
     let ledger = Ledger::from_counters(&input, &moved);
-    let workers = sides(raw);
-    let (load, serve) = workers.seen(raw, spans);
+    let programs = programs(raw, spans);
+    let (loads, serve) = programs.seen(raw, spans);
     let evidence = gather(&EvidenceInput {
         window: &raw.window,
-        load,
+        loads,
         serve,
+        blocked_s: spans.load.blocked_s,
         served: served.map(|serve| (serve, raw.serve.lines.as_slice())),
         target_pps: sent.and_then(|load| load.target_pps),
         segments_per_send: sent.map(|load| load.segments_per_send),

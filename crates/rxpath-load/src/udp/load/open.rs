@@ -8,8 +8,8 @@ use rxpath_core::Warning;
 
 use crate::LoadError;
 use crate::buffers;
-use crate::engine::listen;
 use crate::engine::socket::{Buffer, Socket};
+use crate::engine::{clock, listen};
 use crate::pace;
 use crate::pool::{Pool, Start};
 use crate::udp::header::HEADER_BYTES;
@@ -177,10 +177,20 @@ fn settle<F: Flow>(
     })
 }
 
+/// The number of this sender among those of its experiment; 0 where it is alone.
+fn sender_number() -> u16 {
+    std::env::var(clock::SENDER).ok().and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// The first half of a stream's number: random, but for five bits that no two senders of an experiment share.
+fn tag(random: u16, sender: u16) -> u32 {
+    u32::from((random << 5) | (sender & 0x1f)) << 16
+}
+
 fn start_workers<F: Flow>(load: &mut Load, flows: Vec<F>, run: Run<F>) -> Result<(), LoadError> {
     let options = &load.options;
     let threads = options.threads.count;
-    let tag = (std::hash::RandomState::new().build_hasher().finish() as u32) << 16;
+    let tag = tag(std::hash::RandomState::new().build_hasher().finish() as u16, sender_number());
     let all = flows.len();
     let mut shares: Vec<Vec<F>> = Vec::new();
     shares.resize_with(threads, Vec::new);
@@ -198,4 +208,18 @@ fn start_workers<F: Flow>(load: &mut Load, flows: Vec<F>, run: Run<F>) -> Result
         load.pool.start(move |start| run(plan, start))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_senders_of_an_experiment_never_share_a_stream() {
+        for random in [0, 1, u16::MAX] {
+            assert_ne!(tag(random, 0), tag(random.wrapping_add(7), 1));
+            assert_eq!(tag(random, 3) & 0xffff, 0, "the second half counts flows");
+        }
+        assert_ne!(tag(1, 2), tag(2, 2), "senders of two experiments differ by chance");
+    }
 }
