@@ -219,6 +219,10 @@ fn an_inventory_that_cannot_be_used_is_answered_with_the_place() {
     let (code, text) =
         check("[hosts.sut]", "[hosts.other]\nssh = \"local\"\nrole = \"receiver\"\n[hosts.sut]");
     assert!(code == Some(3) && text.contains("several hosts with role = \"receiver\""), "{text}");
+    let sender = |number| format!("[hosts.more{number}]\nssh = \"local\"\nrole = \"sender\"\n");
+    let many: String = (0..32).map(sender).collect();
+    let (code, text) = check("[hosts.sut]", &format!("{many}[hosts.sut]"));
+    assert!(code == Some(3) && text.contains("the inventory has 33 senders"), "{text}");
     let output = rxpath(&["hosts", "check", "/nonexistent/lab.toml"]);
     assert_eq!(output.status.code(), Some(2), "{}", told(&output));
     let output = rxpath(&["run", "udp-batching", "--sender", "a;b", "--receiver", "sut"]);

@@ -24,6 +24,9 @@ use crate::endpoint::wire::{DeviceFacts, Hello};
 use crate::error::LabError;
 use crate::scenario::HostShape;
 
+/// Senders of an experiment, at most: five bits of a stream's number tell them apart.
+const MOST_SENDERS: usize = 32;
+
 /// One host of an experiment.
 pub struct ConnectedHost {
     /// The connection to it.
@@ -63,15 +66,20 @@ impl Hosts {
     pub fn connect(
         inventory: &Inventory,
         exe: &Path,
-        note: &mut dyn FnMut(&str),
+        note: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Self, LabError> {
         let receiver = receiver_of(inventory)?;
-        let all_local = inventory.hosts.values().all(connect::is_local);
-        let mut senders = Vec::new();
-        for sender in inventory.of(Role::Sender) {
-            senders.push(connect::connect(sender, exe, all_local, note)?);
+        let all: Vec<_> = inventory.of(Role::Sender).chain([receiver]).collect();
+        if all.len() > MOST_SENDERS + 1 {
+            return Err(LabError::CannotRun {
+                what: format!("the inventory has {} senders", all.len() - 1),
+                hint: format!("an experiment has at most {MOST_SENDERS}"),
+            });
         }
-        let receiver = connect::connect(receiver, exe, all_local, note)?;
+        let mut senders = connect::connect(&all, exe, note)?;
+        let receiver = senders
+            .pop()
+            .ok_or_else(|| LabError::Internal { what: "an inventory without a receiver".into() })?;
         path::between(senders, receiver, inventory)
     }
 

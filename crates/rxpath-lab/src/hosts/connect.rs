@@ -2,6 +2,8 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Mutex;
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use rxpath_remote::inventory::{HostEntry, Reach};
@@ -10,11 +12,14 @@ use rxpath_remote::{Destination, Sudo, refusal, ship};
 
 use super::ConnectedHost;
 use crate::endpoint::client::{Client, NoStart, PROMPT};
+use crate::endpoint::programs::locked;
 use crate::endpoint::wire::{Ask, DeviceFacts, Hello};
 use crate::error::LabError;
 
 /// How long an endpoint may take to start: the connection, the login shell, the hash of the binary.
 const START_LIMIT: Duration = Duration::from_secs(30);
+/// Hosts that are connected to at once: sshd and jump hosts drop new connections beyond MaxStartups, ten by default.
+const AT_ONCE: usize = 8;
 /// Attempts where sshd refuses connections because it has too many unauthenticated ones.
 const ATTEMPTS: u32 = 3;
 /// Between two attempts.
@@ -40,8 +45,42 @@ pub fn client(
     }
 }
 
-/// Connects to a host. `shares_lock` says that this process already holds the lab lock of the host.
+/// Connects to hosts, some at a time, and gives them in their order.
 pub fn connect(
+    hosts: &[(&String, &HostEntry)],
+    exe: &Path,
+    note: &mut (dyn FnMut(&str) + Send),
+) -> Result<Vec<ConnectedHost>, LabError> {
+    // Where all hosts are this machine, this process holds its lab lock.
+    let shares_lock = hosts.iter().all(|(_, entry)| is_local(entry));
+    let note = Mutex::new(note);
+    let mut connected = Vec::new();
+    for some in hosts.chunks(AT_ONCE) {
+        let found: Vec<Result<ConnectedHost, LabError>> = std::thread::scope(|scope| {
+            let note = &note;
+            let start = |host: &(&'_ String, &'_ HostEntry)| {
+                let (alias, entry) = *host;
+                let mut say = |text: &str| locked(note)(text);
+                one((alias, entry), exe, shares_lock, &mut say)
+            };
+            let threads: Vec<_> =
+                some.iter().map(|host| scope.spawn(move || start(host))).collect();
+            threads.into_iter().map(joined).collect()
+        });
+        for host in found {
+            connected.push(host?);
+        }
+    }
+    Ok(connected)
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, LabError>>) -> Result<T, LabError> {
+    thread.join().unwrap_or_else(|_| {
+        Err(LabError::Internal { what: "connecting to a host panicked".into() })
+    })
+}
+
+fn one(
     (alias, entry): (&String, &HostEntry),
     exe: &Path,
     shares_lock: bool,
