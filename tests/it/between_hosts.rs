@@ -191,9 +191,9 @@ fn keys_of_the_lab_s_link_are_not_those_of_a_host() {
         "{text}"
     );
     assert!(!text.contains("`lab.rps_cpus` is a setting"), "{text}");
-    let output = planned("question = \"?\"\n[serve]\ncommand = [\"nginx\"]\n");
+    let output = planned("question = \"?\"\n[load]\nengine = \"xdp\"\n");
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("`serve.command` works on one machine only"), "{text}");
+    assert!(text.contains("`load.engine` works on one machine only"), "{text}");
     let output = planned("question = \"?\"\n[tune.receiver]\n\"net.core.rmem_max\" = \"1\"\n");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("changed for its trials only: sut: net.core.rmem_max = 1"), "{text}");

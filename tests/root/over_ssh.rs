@@ -240,6 +240,65 @@ fn settings_of_hosts_hold_for_a_trial_only_where_they_were_allowed() {
     site.holds_nothing(Duration::from_secs(10));
 }
 
+/// A server with a file of its own, and a generator.
+const FOREIGN: &str = r#"
+    question = "?"
+    [serve]
+    protocol = "udp"
+    command = ["sh", "{dir}/serve.sh"]
+    files = { "serve.sh" = "exec iperf3 -s -1 -p {port}" }
+    [load]
+    command = ["iperf3", "-u", "-c", "{addr}", "-p", "{port}", "-b", "8M", "-l", "200", "-t", "{duration_s}"]
+    [trials]
+    blocks = 1
+    max_blocks = 1
+    aa = false
+    ramp = "100ms"
+    settle = "400ms"
+    measure = "500ms"
+"#;
+
+#[test]
+fn programs_of_others_run_on_both_hosts_and_go_with_the_trial() {
+    if !Path::new("/usr/bin/iperf3").exists() {
+        skip("iperf3", "there is no iperf3");
+        return;
+    }
+    let Some(site) = site() else { return };
+    let left = || {
+        let all = std::fs::read_dir("/tmp").unwrap().flatten();
+        all.filter(|it| it.file_name().to_string_lossy().starts_with("rxpath-files-")).count()
+    };
+    let file = site.write("s.toml", FOREIGN);
+    let out = site.path("runs");
+    let words = ["run", &file, "--hosts", &site.inventory, "--out", &out, "--keep-noisy"];
+    let run = site.rxpath(&words);
+    assert!(matches!(run.code, Some(0 | 4)), "{run:?}");
+    let directory = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
+    let manifest = RunReader::open(&directory).unwrap().manifest;
+    let trial = &manifest.trials[0];
+    // By the kernel's counters of each host, told by lines of its own.
+    assert!((4_000.0..6_000.0).contains(&trial.metrics["delivered_pps"]), "{:?}", trial.metrics);
+    assert!((4_000.0..6_000.0).contains(&trial.metrics["offered_pps"]), "{:?}", trial.metrics);
+    site.holds_nothing(Duration::from_secs(10));
+    let words = [&words[..], &["--set", "trials.measure=60s"]].concat();
+    let run = site.start(&words);
+    site.wait_for("gen1", "iperf3 -u");
+    assert!(left() > 0, "the server's file is there");
+    run.kill();
+    site.wait_for_none("sut", "iperf3");
+    site.wait_for_none("gen1", "iperf3");
+    until(Duration::from_secs(10), "no directory of a program", || left() == 0);
+    // What a killed endpoint leaves is removed by the next one.
+    let run = site.start(&words);
+    site.wait_for("gen1", "iperf3 -u");
+    site.kill_in("sut", " endpoint");
+    assert_eq!(run.wait().code, Some(5));
+    let check = site.rxpath(&["hosts", "check", &site.inventory]);
+    assert_eq!((check.code, left()), (Some(0), 0), "{check:?}");
+    site.wait_for_none("sut", "iperf3");
+}
+
 #[test]
 fn a_command_runs_on_another_host_with_its_result_status_and_end() {
     let Some(site) = site() else { return };

@@ -7,6 +7,7 @@ pub mod background;
 pub mod client;
 pub mod clock;
 mod counting;
+mod files;
 pub mod observing;
 mod outlet;
 pub mod programs;

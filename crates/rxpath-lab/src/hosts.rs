@@ -8,6 +8,7 @@ pub mod settings;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use rxpath_core::Side;
@@ -18,11 +19,12 @@ use rxpath_remote::{Inventory, Role};
 use serde_json::Value;
 
 pub use self::connect::client;
-use crate::endpoint::client::Client;
+use crate::endpoint::client::{Client, PROMPT};
 use crate::endpoint::clock::ClockBounds;
-use crate::endpoint::wire::{DeviceFacts, Hello};
+use crate::endpoint::wire::{Ask, DeviceFacts, Hello};
 use crate::error::LabError;
 use crate::scenario::HostShape;
+use crate::scenario::spec::Resolved;
 
 /// Senders of an experiment, at most: five bits of a stream's number tell them apart.
 const MOST_SENDERS: usize = 32;
@@ -128,6 +130,37 @@ impl Hosts {
             Value::Array(all) => all.iter_mut().for_each(|one| self.hide_addresses(one)),
             Value::Object(all) => all.values_mut().for_each(|one| self.hide_addresses(one)),
             _ => {}
+        }
+    }
+
+    /// The first host of a side that does not have a program.
+    ///
+    /// # Errors
+    /// Of a host that no longer answers.
+    pub fn without(&self, side: Side, program: &str) -> Result<Option<&str>, LabError> {
+        let of_side = if side == Side::Tx { &self.senders[..] } else { from_ref(&self.receiver) };
+        for host in of_side {
+            let ask = Ask::HasProgram { name: program.to_owned() };
+            if !host.client.ask::<bool>(ask, PROMPT)? {
+                return Ok(Some(host.client.alias()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A third-party generator runs on one host.
+    ///
+    /// # Errors
+    /// [`LabError::CannotRun`] where there are more.
+    pub fn check_senders(&self, resolved: &Resolved) -> Result<(), LabError> {
+        let here = resolved.variants.iter().filter(|variant| variant.not_available.is_none());
+        let mut foreign = here.filter(|variant| variant.load.is_external());
+        match foreign.next() {
+            Some(variant) if self.senders.len() > 1 => Err(LabError::CannotRun {
+                what: format!("variant {} has a load.command, which one host runs", variant.name),
+                hint: "leave one host with role = \"sender\"".into(),
+            }),
+            _ => Ok(()),
         }
     }
 

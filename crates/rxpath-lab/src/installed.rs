@@ -3,37 +3,53 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use rxpath_core::Side;
+
 use crate::error::LabError;
+use crate::hosts::Hosts;
 use crate::scenario::spec::{Resolved, Variant};
 
 /// Fails with what to install when a variant's program is not found the way a shell finds it.
 ///
 /// # Errors
 /// [`LabError::CannotRun`] that names the variant, the program and what to install.
-pub fn check(resolved: &Resolved) -> Result<(), LabError> {
+pub fn check(resolved: &Resolved, hosts: Option<&Hosts>) -> Result<(), LabError> {
     let here = resolved.variants.iter().filter(|variant| variant.not_available.is_none());
-    here.flat_map(|variant| programs(variant).map(move |program| (variant, program)))
-        .find(|(_, program)| !found(program))
-        .map_or(Ok(()), |(variant, program)| {
-            Err(LabError::CannotRun {
-                what: format!("variant {} runs `{program}`, which is not installed", variant.name),
+    for (variant, (side, program)) in
+        here.flat_map(|variant| programs(variant).map(move |program| (variant, program)))
+    {
+        let missing = match hosts {
+            Some(hosts) => hosts.without(side, program)?.map(|host| format!(" on {host}")),
+            None => (!found(program)).then(String::new),
+        };
+        if let Some(place) = missing {
+            let name = &variant.name;
+            return Err(LabError::CannotRun {
+                what: format!("variant {name} runs `{program}`, which is not installed{place}"),
                 hint: format!("install {program} (Debian: apt-get install {})", package(program)),
-            })
-        })
+            });
+        }
+    }
+    Ok(())
 }
 
-/// What a variant starts, `taskset` for pinning included.
-fn programs(variant: &Variant) -> impl Iterator<Item = &str> {
-    let external = [variant.serve.external(), variant.load.external()].into_iter().flatten();
-    let sides = external.map(|side| (!side.cpus.is_empty(), &side.command));
+/// What a variant starts and on which side, `taskset` for pinning included.
+fn programs(variant: &Variant) -> impl Iterator<Item = (Side, &str)> {
+    let external = [(Side::Rx, variant.serve.external()), (Side::Tx, variant.load.external())];
+    let external = external.into_iter().filter_map(|(side, it)| Some((side, it?)));
+    let sides = external.map(|(side, it)| (side, !it.cpus.is_empty(), &it.command));
     let background = &variant.background;
-    let beside =
-        [(!background.cpus.is_empty(), &background.command), (true, &background.victim_command)];
+    let beside = [
+        (Side::Rx, !background.cpus.is_empty(), &background.command),
+        (Side::Rx, true, &background.victim_command),
+    ];
     sides
         .chain(beside)
-        .filter_map(|(is_pinned, command)| Some((is_pinned, command.first()?)))
-        .flat_map(|(is_pinned, program)| [is_pinned.then_some("taskset"), Some(program.as_str())])
-        .flatten()
+        .filter_map(|(side, is_pinned, command)| Some((side, is_pinned, command.first()?)))
+        .flat_map(|(side, is_pinned, program)| {
+            let both = [is_pinned.then_some("taskset"), Some(program.as_str())];
+            both.into_iter().flatten().map(move |program| (side, program))
+        })
 }
 
 fn package(program: &str) -> &str {
@@ -68,7 +84,7 @@ mod tests {
 
     fn checked(command: &str) -> Result<(), LabError> {
         let text = format!("question = \"?\"\n[serve]\ncommand = \"{command}\"\n");
-        check(&resolve(&parse(&text, "t", "t").unwrap(), &[], &HostShape::flat(2)).unwrap())
+        check(&resolve(&parse(&text, "t", "t").unwrap(), &[], &HostShape::flat(2)).unwrap(), None)
     }
 
     #[test]

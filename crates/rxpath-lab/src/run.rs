@@ -131,7 +131,8 @@ fn within(
     if needs_lab {
         can_run(options.without_root.as_deref())?;
     }
-    installed::check(resolved)?;
+    installed::check(resolved, options.hosts)?;
+    options.hosts.map_or(Ok(()), |hosts| hosts.check_senders(resolved))?;
     let wanted = observers::wanted(resolved);
     options
         .hosts

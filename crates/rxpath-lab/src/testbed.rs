@@ -5,6 +5,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -23,6 +24,7 @@ use rxpath_record::manifest::FlowCpu;
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::scenario::spec::{self, Variant};
+use crate::testbed::foreign::ForeignProgram;
 use crate::testbed::ring::Ring;
 use crate::testbed::window::{LocalWindow, Measured, Window};
 use crate::trial::background::{Alongside, Background};
@@ -33,6 +35,7 @@ use crate::trial::witness::Witness;
 
 pub mod filters;
 pub mod flows;
+pub mod foreign;
 pub mod hosts;
 pub mod local;
 pub mod napi;
@@ -101,6 +104,22 @@ pub trait Testbed {
     /// Starts a program on one side.
     fn spawn(&self, seat: Seat, command: Command) -> Result<Started, LabError>;
 
+    /// Starts a third-party program; `dir` is for its files where they are on this host.
+    fn spawn_foreign(
+        &self,
+        seat: Seat,
+        program: &ForeignProgram,
+        dir: &Path,
+    ) -> Result<Started, LabError> {
+        self.spawn(seat, program.command(dir)?)
+    }
+
+    /// Programs that print the counters of each host while they run, by side, where reading them from here would load the
+    /// path that is measured; none where they are read here.
+    fn counter_lines(&self) -> Result<Vec<(Side, Started)>, LabError> {
+        Ok(Vec::new())
+    }
+
     /// Ends what starves queues on purpose, so that they run empty once the load is over.
     fn calm(&self) -> Result<(), LabError> {
         Ok(())
@@ -150,6 +169,11 @@ pub trait Testbed {
     /// `CLOCK_MONOTONIC` of the host on which the sides run. Starts and windows are instants of this clock.
     fn clock_ns(&self) -> u64 {
         monotonic_ns()
+    }
+
+    /// Time from the order to measure a window to its begin.
+    fn window_lead(&self) -> Duration {
+        Duration::ZERO
     }
 
     /// Begins the measured window: CPU time of the workloads and of the host, and the counters, now and at its end.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -14,9 +14,12 @@ use rxpath_load::engine::clock;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::files::FilesOfProgram;
 use super::outlet::Outlet;
 use super::wire::Said;
 use crate::error::LabError;
+use crate::testbed::foreign::{ForeignProgram, piped};
+use crate::testbed::started::is_bound;
 use crate::trial::unreaped::{signal_group, wait_for_end};
 
 /// What a coordinator may want of a workload.
@@ -32,6 +35,11 @@ pub enum ProgramAsk {
         /// Its number among the senders, from 0.
         sender: u16,
     },
+    /// Starts a third-party program: its process id.
+    LaunchForeign {
+        /// The program.
+        foreign: ForeignProgram,
+    },
     /// Writes a line to its standard input.
     Order {
         /// The line, without its end.
@@ -39,10 +47,16 @@ pub enum ProgramAsk {
     },
     /// Closes its standard input.
     HangUp,
-    /// Asks it to end, by SIGINT.
-    Interrupt,
-    /// Ends it by SIGKILL.
-    Kill,
+    /// Sends a signal to its group.
+    Signal {
+        /// The signal. **Source** signal(7).
+        number: i32,
+    },
+    /// Whether a socket of its network namespace is bound to a port: true or false.
+    HasBound {
+        /// The port.
+        port: u16,
+    },
 }
 
 /// All programs of an endpoint by their numbers. Dropping it ends them.
@@ -55,6 +69,8 @@ pub struct Programs {
 struct Running {
     pid: u32,
     stdin: Option<ChildStdin>,
+    /// Its files, which go with it.
+    _files: Option<FilesOfProgram>,
     /// Ends after the program's last line and its exit were said.
     waiter: JoinHandle<()>,
 }
@@ -65,6 +81,11 @@ impl Programs {
         Self { exe, outlet, running: BTreeMap::new() }
     }
 
+    /// The processes of all: none of them is foreign load.
+    pub fn pids(&self) -> Vec<i32> {
+        self.running.values().map(|running| running.pid as i32).collect()
+    }
+
     /// Does what is wanted of a program. To be called by the main thread: a program dies with the thread that starts it.
     pub fn answer(&mut self, program: u32, ask: &ProgramAsk) -> Result<Value, LabError> {
         match ask {
@@ -73,8 +94,18 @@ impl Programs {
             }
             ProgramAsk::Order { line } => self.order(program, line)?,
             ProgramAsk::HangUp => self.hang_up(program),
-            ProgramAsk::Interrupt => self.signal(program, Signal::SIGINT),
-            ProgramAsk::Kill => self.signal(program, Signal::SIGKILL),
+            ProgramAsk::LaunchForeign { foreign } => {
+                return Ok(self.launch_foreign(program, foreign)?.into());
+            }
+            ProgramAsk::Signal { number } => {
+                let signal = Signal::try_from(*number)
+                    .map_err(|_| LabError::Internal { what: format!("{number} is no signal") })?;
+                self.signal(program, signal);
+            }
+            ProgramAsk::HasBound { port } => {
+                let running = self.running.get(&program);
+                return Ok(running.is_some_and(|it| is_bound(it.pid, *port)).into());
+            }
         }
         Ok(Value::Null)
     }
@@ -87,16 +118,30 @@ impl Programs {
     ) -> Result<u32, LabError> {
         let mut command = Command::new(&self.exe);
         command.args(words).env(clock::HOST, host).env(clock::SENDER, sender.to_string());
-        command.process_group(0);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        piped(&mut command);
+        self.start(program, command, None)
+    }
+
+    fn launch_foreign(&mut self, program: u32, foreign: &ForeignProgram) -> Result<u32, LabError> {
+        let files = foreign.needs_dir().then(|| FilesOfProgram::of(program)).transpose()?;
+        let dir = files.as_ref().map(FilesOfProgram::dir).unwrap_or_default();
+        self.start(program, foreign.command(&dir)?, files)
+    }
+
+    fn start(
+        &mut self,
+        program: u32,
+        mut command: Command,
+        files: Option<FilesOfProgram>,
+    ) -> Result<u32, LabError> {
         netns::die_with_parent(&mut command);
-        let start = |source| LabError::Start { path: self.exe.clone(), source };
-        let mut child = command.spawn().map_err(start)?;
+        let path = PathBuf::from(command.get_program());
+        let mut child = command.spawn().map_err(|source| LabError::Start { path, source })?;
         let (stdin, pid) = (child.stdin.take(), child.id());
         let outlet = Arc::clone(&self.outlet);
         let waiter = std::thread::spawn(move || follow(program, child, &outlet));
         self.running.retain(|_, other| !other.waiter.is_finished());
-        self.running.insert(program, Running { pid, stdin, waiter });
+        self.running.insert(program, Running { pid, stdin, _files: files, waiter });
         Ok(pid)
     }
 
@@ -147,15 +192,22 @@ impl Drop for Programs {
 
 /// Passes on what a program prints, and how it ended.
 fn follow(program: u32, mut child: Child, outlet: &Arc<Outlet>) {
-    let stderr = child.stderr.take().map(|pipe| {
-        let outlet = Arc::clone(outlet);
-        std::thread::spawn(move || lines(pipe, |line| outlet.say(Said::Err { program, line })))
-    });
-    if let Some(pipe) = child.stdout.take() {
-        lines(pipe, |line| outlet.say(Said::Out { program, line }));
-    }
+    let reader =
+        |outlet: Arc<Outlet>, pipe: Option<Box<dyn Read + Send>>, said: fn(u32, String) -> Said| {
+            pipe.map(|pipe| {
+                std::thread::spawn(move || lines(pipe, |line| outlet.say(said(program, line))))
+            })
+        };
+    let stdout = child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
+    let stderr = child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
+    let readers = [
+        reader(Arc::clone(outlet), stdout, |program, line| Said::Out { program, line }),
+        reader(Arc::clone(outlet), stderr, |program, line| Said::Err { program, line }),
+    ];
     wait_for_end(child.id());
-    if let Some(reader) = stderr {
+    // What it forked holds its pipes; its status is not taken yet, so its group is its own.
+    signal_group(child.id(), Signal::SIGKILL);
+    for reader in readers.into_iter().flatten() {
         let _ = reader.join();
     }
     let status = child.wait().map_or(0, ExitStatusExt::into_raw);

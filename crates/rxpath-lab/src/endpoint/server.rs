@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use super::background::HostBackground;
 use super::counting::Counting;
+use super::files;
 use super::observing::HostObservers;
 use super::outlet::Outlet;
 use super::programs::Programs;
@@ -30,6 +31,7 @@ use super::wire::{
 };
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
+use crate::installed;
 use crate::scenario::HostShape;
 use crate::scenario::offers::Offers;
 use crate::scenario::power::Power;
@@ -72,6 +74,7 @@ impl Endpoint {
     /// If the input cannot be read, or holds a line that is too long.
     pub fn serve(self, input: impl BufRead, output: Box<dyn Write + Send>) -> Result<(), LabError> {
         let outlet = Arc::new(Outlet::new(output));
+        files::sweep();
         outlet.text(MARKER);
         let heard_ns = Arc::new(AtomicU64::new(monotonic_ns()));
         show_life(Arc::clone(&outlet));
@@ -167,6 +170,7 @@ impl Host {
             Ask::Device { name } => {
                 return now(&devices()?.into_iter().find(|device| device.name == name));
             }
+            Ask::HasProgram { name } => return now(&installed::found(&name)),
             Ask::Counters { device } => return now(&Counting::open(&device)?.read()),
             Ask::SocketDrops { port } => {
                 return now(&socket_drops(&mut Netlink::sock_diag()?, port)?);
@@ -177,7 +181,8 @@ impl Host {
                 let limit = Duration::from_millis(limit_ms);
                 self.outlet.later(id, move |_| Ok(counting.rest(limit)));
             }
-            Ask::Window(ask) => {
+            Ask::Window(mut ask) => {
+                ask.others.extend(self.programs.pids());
                 let victim = self.observers.victim();
                 self.outlet.later(id, move |outlet| window(&ask, &victim, outlet));
             }

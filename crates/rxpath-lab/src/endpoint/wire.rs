@@ -84,6 +84,11 @@ pub enum Ask {
         /// The port.
         port: u16,
     },
+    /// Whether a program is where a shell would find it: true or false.
+    HasProgram {
+        /// Its name or path.
+        name: String,
+    },
     /// To what runs alongside the workload.
     Background {
         /// What is wanted of it.

@@ -50,12 +50,8 @@ fn on_a_device(key: &str) -> Option<&'static str> {
 
 /// Marks a variant that wants what only runs on one machine.
 pub(super) fn check(reader: &mut Reader<'_>) {
-    let keys = ["serve.command", "load.command"];
     let frames = |key: &str| reader.text(key).is_some_and(|engine| engine.starts_with("xdp"));
-    let unusable = reader
-        .settings
-        .keys()
-        .find(|key| keys.contains(key) || (key.ends_with(".engine") && frames(key)));
+    let unusable = reader.settings.keys().find(|key| key.ends_with(".engine") && frames(key));
     if let Some(key) = unusable {
         let why = format!("`{key}` works on one machine only, in a lab of two namespaces");
         reader.not_available.get_or_insert(why);

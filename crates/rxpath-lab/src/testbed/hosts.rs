@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +23,7 @@ use serde_json::Value;
 
 use self::background::RemoteBackground;
 use self::observing::RemoteObservers;
+use super::foreign::ForeignProgram;
 use super::window::{Measured, Window, Windowed};
 use super::{Change, Seat, Started, Testbed};
 use crate::clock::{HostClock, monotonic_ns};
@@ -76,6 +78,15 @@ impl<'a> HostsTestbed<'a> {
         let clocks = self.clocks.iter().map(|clock| clock.clock());
         let sides = self.hosts.senders.iter().map(|_| Side::Tx).chain([Side::Rx]);
         self.hosts.all().zip(sides).zip(clocks).map(|((host, side), clock)| (host, side, clock))
+    }
+
+    /// The host of a seat, and its clock.
+    fn at(&self, seat: Seat) -> Result<(&ConnectedHost, HostClock), LabError> {
+        let mut seats = self.seats().filter(|(_, side, _)| *side == seat.side);
+        let found = seats.nth(seat.index).map(|(host, _, clock)| (host, clock));
+        found.ok_or_else(|| LabError::Internal {
+            what: format!("there is no host {} of side {}", seat.index, seat.side),
+        })
     }
 
     /// The receiver's clock.
@@ -144,13 +155,29 @@ impl Testbed for HostsTestbed<'_> {
 
     fn spawn(&self, seat: Seat, command: Command) -> Result<Started, LabError> {
         let words = command.get_args().map(|word| word.to_string_lossy().into_owned());
-        let mut seats = self.seats().filter(|(_, side, _)| *side == seat.side);
-        let (host, _, clock) = seats.nth(seat.index).ok_or_else(|| LabError::Internal {
-            what: format!("there is no host {} of side {}", seat.index, seat.side),
-        })?;
+        let (host, clock) = self.at(seat)?;
         let alias = host.client.alias();
         let shown = if self.hosts.share_a_clock { String::new() } else { alias.to_owned() };
         host.client.launch(words.collect(), (shown, seat.index as u16), clock)
+    }
+
+    fn spawn_foreign(
+        &self,
+        seat: Seat,
+        program: &ForeignProgram,
+        _: &Path,
+    ) -> Result<Started, LabError> {
+        let (host, clock) = self.at(seat)?;
+        host.client.launch_foreign(program.clone(), clock)
+    }
+
+    fn counter_lines(&self) -> Result<Vec<(Side, Started)>, LabError> {
+        let start = |(host, side, clock): (&ConnectedHost, Side, HostClock)| {
+            let words = ["endpoint", "--counters"].map(str::to_owned).to_vec();
+            Ok((side, host.client.launch(words, (String::new(), 0), clock)?))
+        };
+        // On one machine reading from here loads nothing else, and this process is known to be no foreign load.
+        if self.hosts.share_a_clock { Ok(Vec::new()) } else { self.seats().map(start).collect() }
     }
 
     fn sock_diag(&self, _: Side) -> Result<Netlink, LabError> {
@@ -171,10 +198,13 @@ impl Testbed for HostsTestbed<'_> {
         self.hosts.receiver.client.ask(Ask::SocketDrops { port }, PROMPT)
     }
 
-    fn window(&self, measured: &Measured) -> Result<Box<dyn Window + '_>, LabError> {
+    fn window_lead(&self) -> Duration {
         let round_trip_ns = self.clocks.iter().map(|clock| clock.round_trip_ns).max().unwrap_or(0);
-        let lead_ns = (LEAD.as_nanos() as u64).max(LEAD_ROUND_TRIPS * round_trip_ns);
-        let from_ns = monotonic_ns() + lead_ns;
+        LEAD.max(Duration::from_nanos(LEAD_ROUND_TRIPS * round_trip_ns))
+    }
+
+    fn window(&self, measured: &Measured) -> Result<Box<dyn Window + '_>, LabError> {
+        let from_ns = monotonic_ns() + self.window_lead().as_nanos() as u64;
         let shared = self.hosts.share_a_clock;
         let ask = |(index, (host, side, clock)): (usize, (&ConnectedHost, Side, HostClock))| {
             // On one machine the receiver's endpoint reads the CPU time of both sides.

@@ -4,10 +4,12 @@ use std::io::{self, Read, Write};
 use std::ops::DerefMut;
 use std::process::{Child, ExitStatus};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
+use rxpath_host::Root;
+use rxpath_host::procfs::listeners;
 
 use crate::clock::HostClock;
+use crate::trial::unreaped::{Life, life, signal_group};
 
 /// A started program; it dies with this process.
 pub struct Started {
@@ -34,11 +36,14 @@ pub trait Process: Send {
     /// Those of `waitpid(2)`.
     fn try_wait(&mut self) -> io::Result<Option<ExitStatus>>;
 
-    /// Asks it to end, by SIGINT.
-    fn interrupt(&mut self);
+    /// Whether it has ended; its status stays where it is.
+    fn has_ended(&self) -> bool;
 
-    /// Ends it by SIGKILL. An error means that it had ended.
-    fn kill(&mut self);
+    /// Sends a signal to it and to what it started in its group. An error means that it had ended.
+    fn signal(&mut self, signal: Signal);
+
+    /// Whether a TCP or UDP socket of its network namespace is bound to this port.
+    fn has_bound(&self, port: u16) -> bool;
 
     /// Waits until it has ended.
     fn wait(&mut self);
@@ -68,15 +73,32 @@ impl<C: DerefMut<Target = Child> + Send> Process for Local<C> {
         self.0.try_wait()
     }
 
-    fn interrupt(&mut self) {
-        let _ = kill(Pid::from_raw(self.0.id() as i32), Signal::SIGINT);
+    fn has_ended(&self) -> bool {
+        life(self.0.id()) != Life::Running
     }
 
-    fn kill(&mut self) {
-        let _ = self.0.kill();
+    fn signal(&mut self, signal: Signal) {
+        signal_group(self.0.id(), signal);
+        if signal == Signal::SIGKILL {
+            // One that leads no group.
+            let _ = self.0.kill();
+        }
+    }
+
+    fn has_bound(&self, port: u16) -> bool {
+        is_bound(self.0.id(), port)
     }
 
     fn wait(&mut self) {
         let _ = self.0.wait();
     }
+}
+
+/// Whether a socket is bound to `port` in the network namespace of `pid`.
+pub fn is_bound(pid: u32, port: u16) -> bool {
+    let root = Root::host();
+    ["tcp", "tcp6", "udp", "udp6"]
+        .iter()
+        .filter_map(|file| root.text(&format!("/proc/{pid}/net/{file}")).ok())
+        .any(|table| listeners::has_port(&table, port))
 }

@@ -12,15 +12,12 @@ use std::time::Duration;
 use crate::clock::monotonic_ns;
 use nix::sys::signal::Signal;
 use rxpath_core::Warning;
-use rxpath_host::Root;
-use rxpath_host::procfs::listeners;
 use serde_json::Value;
 
 use super::line::Line;
 use super::peer::Peer;
 use super::phase;
 use super::result::{ExternalResult, WorkloadResult};
-use super::unreaped::{Life, life, signal_group};
 use crate::error::LabError;
 use crate::output;
 use crate::scenario::spec::Parser;
@@ -110,20 +107,20 @@ impl<'a> External<'a> {
             Ready::AtOnce => true,
             Ready::Line(wanted) => self.text().contains(wanted),
             Ready::Bound(port) => {
-                self.running.as_ref().is_some_and(|running| bound(running.pid, *port))
+                let running = self.running.as_ref();
+                running.is_some_and(|running| running.child.process.has_bound(*port))
             }
         }
     }
 
-    fn ended(&mut self) -> bool {
-        // Its status is left where it is: while nobody has taken it, the id of its group is no other's.
-        self.running.as_ref().is_none_or(|running| life(running.pid) != Life::Running)
+    fn ended(&self) -> bool {
+        self.running.as_ref().is_none_or(|running| running.child.process.has_ended())
     }
 
     /// Signals the program and all that it forked: it leads a process group of its own.
-    fn signal(&self, signal: Signal) {
-        if let Some(running) = &self.running {
-            signal_group(running.pid, signal);
+    fn signal(&mut self, signal: Signal) {
+        if let Some(running) = &mut self.running {
+            running.child.process.signal(signal);
         }
     }
 
@@ -135,15 +132,6 @@ impl<'a> External<'a> {
         })?;
         Ok(ended)
     }
-}
-
-/// Whether a socket is bound to `port` in the network namespace of `pid`.
-fn bound(pid: u32, port: u16) -> bool {
-    let root = Root::host();
-    ["tcp", "tcp6", "udp", "udp6"]
-        .iter()
-        .filter_map(|file| root.text(&format!("/proc/{pid}/net/{file}")).ok())
-        .any(|table| listeners::has_port(&table, port))
 }
 
 pub(super) fn said(kept: &Mutex<Vec<u8>>) -> String {
@@ -270,7 +258,7 @@ impl Drop for External<'_> {
         self.signal(Signal::SIGKILL);
         if let Some(running) = self.running.as_mut() {
             if matches!(running.child.process.try_wait(), Ok(None)) {
-                running.child.process.kill();
+                running.child.process.signal(Signal::SIGKILL);
             }
             running.child.process.wait();
             for reader in running.readers.drain(..) {

@@ -4,10 +4,23 @@
 //! kernel accepted). **Caveat** both count aggregates for `UDP_GRO` receivers and GSO senders: what IP saw at the receiver,
 //! in datagrams, stands next to them.
 
+use std::io::{BufRead, BufReader, Write};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use rxpath_core::Side;
+use rxpath_host::Root;
+use rxpath_host::snapshot::Reader;
 use rxpath_record::counters::Snapshot;
 
 use super::line::Line;
-use crate::testbed::Testbed;
+use super::several::lines::{between, together};
+use crate::clock::monotonic_ns;
+use crate::endpoint::programs::locked;
+use crate::error::LabError;
+use crate::testbed::{Started, Testbed};
 
 /// Time between two readings.
 const EVERY_NS: u64 = 50_000_000;
@@ -19,12 +32,25 @@ pub struct Watcher<'a> {
     next_ns: u64,
     tx: Vec<Line>,
     rx: Vec<Line>,
+    /// Where the hosts read themselves.
+    told: Vec<(Side, Told)>,
+}
+
+/// The lines of a program that reads the counters of its host.
+struct Told {
+    lines: Arc<Mutex<Vec<Line>>>,
+    program: Started,
+    reader: Option<JoinHandle<()>>,
 }
 
 impl<'a> Watcher<'a> {
     /// A watcher that reads nothing unless it is wanted: readings cost CPU time on a measured machine.
-    pub fn new(testbed: &'a dyn Testbed, wanted: bool) -> Self {
-        Self { testbed, wanted, next_ns: 0, tx: Vec::new(), rx: Vec::new() }
+    pub fn new(testbed: &'a dyn Testbed, wanted: bool) -> Result<Self, LabError> {
+        let programs = if wanted { testbed.counter_lines()? } else { Vec::new() };
+        let told = programs.into_iter().map(|(side, program)| (side, Told::of(side, program)));
+        let told: Vec<_> = told.collect();
+        let wanted = wanted && told.is_empty();
+        Ok(Self { testbed, wanted, next_ns: 0, tx: Vec::new(), rx: Vec::new(), told })
     }
 
     /// Reads the counters when it is time.
@@ -38,15 +64,91 @@ impl<'a> Watcher<'a> {
         }
     }
 
+    fn told(&self, side: Side) -> Vec<Line> {
+        let of_side = self.told.iter().filter(|(own, _)| *own == side);
+        let each: Vec<Vec<Line>> = of_side.map(|(_, told)| told.so_far()).collect();
+        together(&each)
+    }
+
     /// The receiver's lines so far.
-    pub fn receiver(&self) -> &[Line] {
-        &self.rx
+    pub fn receiver(&self) -> Vec<Line> {
+        if self.told.is_empty() { self.rx.clone() } else { self.told(Side::Rx) }
     }
 
     /// The sender's lines and the receiver's.
     pub fn into_lines(self) -> (Vec<Line>, Vec<Line>) {
-        (self.tx, self.rx)
+        if self.told.is_empty() {
+            return (self.tx, self.rx);
+        }
+        let (tx, rx) = (self.told(Side::Tx), self.told(Side::Rx));
+        // A sender's line says too what the receiver's IP saw by then.
+        let seen =
+            |line: Line| between(&rx, line.t_ns).map(|rx| Line { arrived: rx.arrived, ..line });
+        (tx.into_iter().filter_map(seen).collect(), rx)
     }
+}
+
+impl Told {
+    fn of(side: Side, mut program: Started) -> Self {
+        let lines = Arc::<Mutex<Vec<Line>>>::default();
+        let (kept, clock) = (Arc::clone(&lines), program.clock);
+        let reader = program.stdout.take().map(|pipe| {
+            std::thread::spawn(move || {
+                for text in BufReader::new(pipe).lines().map_while(Result::ok) {
+                    let Ok(snapshot) = serde_json::from_str::<Snapshot>(&text) else { continue };
+                    let line = of_host(side, snapshot);
+                    let t_ns = clock.from_host_ns(line.t_ns);
+                    locked(&kept).push(Line { t_ns, ..line });
+                }
+            })
+        });
+        Self { lines, program, reader }
+    }
+
+    fn so_far(&self) -> Vec<Line> {
+        locked(&self.lines).clone()
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.program.process.signal(Signal::SIGKILL);
+        self.program.process.wait();
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
+    }
+}
+
+/// The counters of this host that lines are made of, once every [`EVERY_NS`] as a line of JSON, until nobody reads them.
+pub fn follow(mut to: impl Write) -> Result<(), LabError> {
+    let mut reader = Reader::all(&Root::host());
+    loop {
+        let read = reader.read();
+        let values = read.values.into_iter().filter(|(name, _)| is_used(name)).collect();
+        let snapshot = Snapshot { values, t_ns: monotonic_ns() as i64, ..Snapshot::default() };
+        let text = serde_json::to_string(&snapshot).map_err(|error| LabError::Internal {
+            what: format!("counters cannot be written as JSON: {error}"),
+        })?;
+        if writeln!(to, "{text}").and_then(|()| to.flush()).is_err() {
+            return Ok(());
+        }
+        // why: the pace of the lines.
+        std::thread::sleep(Duration::from_nanos(EVERY_NS));
+    }
+}
+
+fn is_used(name: &str) -> bool {
+    ["Udp.", "Udp6.", "IpExt.In", "Ip6.In", "Icmp.InMsgs", "Icmp6.InMsgs", "Tcp.InSegs"]
+        .iter()
+        .any(|start| name.starts_with(start))
+}
+
+/// A line from a host's own names of its counters.
+fn of_host(side: Side, read: Snapshot) -> Line {
+    let values = read.values.into_iter().map(|(name, value)| (format!("{side}/{name}"), value));
+    let snapshot = Snapshot { values: values.collect(), ..read };
+    if side == Side::Tx { sent(&snapshot) } else { received(&snapshot) }
 }
 
 /// The counter of both address families added.
@@ -80,4 +182,23 @@ fn arrived(snapshot: &Snapshot) -> u64 {
     let all = ["IpExt", "Ip6"]
         .map(|group| sum(&ecn.map(|it| format!("{group}.{it}")).each_ref().map(String::as_str)));
     all.iter().sum::<u64>().saturating_sub(sum(&["Icmp.InMsgs", "Icmp6.InMsgs", "Tcp.InSegs"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_s_own_line_is_that_of_its_side() {
+        let values = [("Udp.InDatagrams", 5), ("Udp.OutDatagrams", 7), ("IpExt.InNoECTPkts", 9)];
+        let read = || Snapshot {
+            values: values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+            t_ns: 3,
+            ..Snapshot::default()
+        };
+        assert!(values.iter().all(|(name, _)| is_used(name)));
+        let rx = of_host(Side::Rx, read());
+        assert_eq!((rx.t_ns, rx.done, rx.arrived), (3, 5, Some(9)));
+        assert_eq!(of_host(Side::Tx, read()).done, 7);
+    }
 }

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use rxpath_core::Warning;
 use rxpath_core::envelope::Line;
 use rxpath_load::control::Order;
@@ -296,7 +297,7 @@ impl Drop for Program {
     fn drop(&mut self) {
         drop(self.stdin.take());
         if matches!(self.child.process.try_wait(), Ok(None)) {
-            self.child.process.kill();
+            self.child.process.signal(Signal::SIGKILL);
         }
         self.child.process.wait();
         for reader in self.readers.drain(..) {

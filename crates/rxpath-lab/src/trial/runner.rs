@@ -141,7 +141,7 @@ pub fn run_trial(
     testbed: &dyn Testbed,
     begin: &mut dyn FnMut(&str),
 ) -> Result<Measurements, LabError> {
-    let watcher = Watcher::new(testbed, needs_watcher(config.variant));
+    let watcher = Watcher::new(testbed, needs_watcher(config.variant))?;
     // Before the receiver takes the port.
     let flow_cpus = flow_cpus(config.variant, testbed)?;
     let mut attached = Attached::before(testbed);
@@ -322,7 +322,7 @@ impl Trial<'_> {
         let answered =
             !matches!(self.config.variant.protocol(), Protocol::Udp | Protocol::TcpStream);
         let own = if own.is_empty() && answered { load() } else { own };
-        if own.is_empty() { self.watcher.receiver().to_vec() } else { own }
+        if own.is_empty() { self.watcher.receiver() } else { own }
     }
 
     fn measure(

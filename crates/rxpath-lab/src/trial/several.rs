@@ -3,7 +3,7 @@
 //! A rate of the scenario is that of all senders together, each of which has its share. Everything else holds for each.
 
 mod http;
-mod lines;
+pub(super) mod lines;
 mod tcp;
 mod udp;
 

@@ -1,9 +1,8 @@
 //! Starts the two programs of a trial: ours with their options, or a third-party command.
 
 use std::net::SocketAddr;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use rxpath_core::Side;
 use serde_json::Value;
@@ -15,6 +14,7 @@ use super::runner::{TrialConfig, whole};
 use super::several::{self, Several};
 use crate::error::LabError;
 use crate::scenario::spec::{External as Foreign, LoadOptions, Options, Own, Protocol, Workload};
+use crate::testbed::foreign::{ForeignProgram, piped};
 use crate::testbed::{Seat, Testbed};
 
 /// Interval lines of our workloads: twenty a second is enough for a settle test of half a second.
@@ -139,42 +139,21 @@ fn foreign<'a>(
 ) -> Starter<'a> {
     Box::new(move || {
         let name = if side == Side::Tx { "load" } else { "serve" };
-        let dir = config.files.join(name);
         let addr = testbed.addresses().first().map(ToString::to_string).unwrap_or_default();
-        let seconds = format!("{:.0}", whole(config.trials).as_secs_f64().ceil());
+        let length = whole(config.trials).as_secs_f64() + testbed.window_lead().as_secs_f64();
+        let seconds = format!("{:.0}", length.ceil());
         let fill = |text: &String| {
             text.replace("{addr}", &addr)
                 .replace("{port}", &external.port.to_string())
-                .replace("{dir}", &dir.display().to_string())
                 .replace(DURATION, &seconds)
         };
-        if external.command.iter().any(|word| word.contains("{dir}")) || !external.files.is_empty()
-        {
-            std::fs::create_dir_all(&dir).map_err(|e| LabError::io("make {dir}", e))?;
-        }
-        for (name, text) in &external.files {
-            let path = dir.join(name);
-            std::fs::write(&path, fill(text)).map_err(|e| LabError::io("write serve.files", e))?;
-        }
         let mut words: Vec<String> = external.command.iter().map(fill).collect();
         if !external.cpus.is_empty() {
             // util-linux is on every distribution; a third-party program can't be asked to pin itself.
             words.splice(0..0, ["taskset".to_owned(), "-c".into(), external.cpus.to_string()]);
         }
-        let Some((program, arguments)) = words.split_first() else {
-            return Err(LabError::Internal {
-                what: "a foreign program with an empty command".into(),
-            });
-        };
-        let mut command = Command::new(program);
-        command.args(arguments);
-        piped(&mut command);
-        testbed.spawn(side.into(), command)
+        let files = external.files.iter().map(|(name, text)| (name.clone(), fill(text)));
+        let program = ForeignProgram { words, files: files.collect() };
+        testbed.spawn_foreign(side.into(), &program, &config.files.join(name))
     })
-}
-
-fn piped(command: &mut Command) {
-    // A group of its own: Ctrl-C reaches the runner only, which then ends its programs in order.
-    command.process_group(0);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
 }

@@ -4,6 +4,7 @@ use std::io::{stdin, stdout};
 
 use clap::Args;
 use rxpath_lab::endpoint::server::Endpoint;
+use rxpath_lab::trial::kernel_lines::follow;
 
 use crate::cmd::scope::ScopeArgs;
 use crate::exit::{Exit, Outcome};
@@ -14,12 +15,19 @@ pub struct EndpointCommand {
     /// Network namespace in which everything runs and is read
     #[arg(long, value_name = "NAME")]
     netns: Option<String>,
+    /// Print the counters of UDP and IP again and again instead, until nobody reads them
+    #[arg(long)]
+    counters: bool,
 }
 
 impl EndpointCommand {
     /// Serves its standard input until that ends.
     pub fn run(self) -> Outcome {
         ScopeArgs { netns: self.netns, ..ScopeArgs::default() }.enter()?;
+        if self.counters {
+            follow(stdout())?;
+            return Ok(Exit::Done);
+        }
         let exe = std::env::current_exe()?;
         let endpoint = Endpoint { exe, version: env!("CARGO_PKG_VERSION") };
         endpoint.serve(stdin().lock(), Box::new(stdout()))?;

@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use rxpath_lab::clock::HostClock;
 use rxpath_lab::hosts::client;
 use rxpath_lab::testbed::Started;
@@ -92,7 +93,7 @@ fn follow(mut started: Started, interrupt: &Interrupt) -> Outcome {
         }
         if interrupt.caught().is_some() && !is_interrupted {
             is_interrupted = true;
-            started.process.interrupt();
+            started.process.signal(Signal::SIGINT);
         }
         // why: looks for the end of a program on another host, and for a signal here.
         std::thread::sleep(Duration::from_millis(20));

@@ -5,6 +5,7 @@ use std::process::ExitStatus;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex};
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::{Client, END_LIMIT, PROMPT};
@@ -12,6 +13,7 @@ use crate::clock::HostClock;
 use crate::endpoint::programs::{ProgramAsk, locked};
 use crate::endpoint::wire::Ask;
 use crate::error::LabError;
+use crate::testbed::foreign::ForeignProgram;
 use crate::testbed::started::{Process, Started};
 
 /// A program that runs there.
@@ -45,6 +47,19 @@ impl Client {
         (host, sender): (String, u16),
         clock: HostClock,
     ) -> Result<Started, LabError> {
+        self.started(ProgramAsk::Launch { words, host, sender }, clock)
+    }
+
+    /// Starts a third-party program there.
+    pub fn launch_foreign(
+        self: &Arc<Self>,
+        foreign: ForeignProgram,
+        clock: HostClock,
+    ) -> Result<Started, LabError> {
+        self.started(ProgramAsk::LaunchForeign { foreign }, clock)
+    }
+
+    fn started(self: &Arc<Self>, what: ProgramAsk, clock: HostClock) -> Result<Started, LabError> {
         let pipe = || io::pipe().map_err(|error| LabError::io("make a pipe", error));
         let ((from_stdout, stdout), (from_stderr, stderr)) = (pipe()?, pipe()?);
         let number = self.next_program.fetch_add(1, Ordering::Relaxed);
@@ -52,7 +67,7 @@ impl Client {
         // Before the program can say anything.
         locked(&self.shared.programs)
             .insert(number, Remote { stdout, stderr, end: Arc::clone(&end) });
-        let launched = self.ask(of(number, ProgramAsk::Launch { words, host, sender }), PROMPT);
+        let launched = self.ask(of(number, what), PROMPT);
         if launched.is_err() {
             locked(&self.shared.programs).remove(&number);
         }
@@ -131,12 +146,18 @@ impl Process for Program {
         }
     }
 
-    fn interrupt(&mut self) {
-        let _ = self.client.begin(of(self.number, ProgramAsk::Interrupt));
+    fn has_ended(&self) -> bool {
+        locked(&self.end.ending).is_some()
     }
 
-    fn kill(&mut self) {
-        let _ = self.client.begin(of(self.number, ProgramAsk::Kill));
+    fn signal(&mut self, signal: Signal) {
+        let what = ProgramAsk::Signal { number: signal as i32 };
+        let _ = self.client.begin(of(self.number, what));
+    }
+
+    fn has_bound(&self, port: u16) -> bool {
+        // A host that is lost is told by the next request.
+        self.client.ask(of(self.number, ProgramAsk::HasBound { port }), PROMPT).unwrap_or(false)
     }
 
     fn wait(&mut self) {

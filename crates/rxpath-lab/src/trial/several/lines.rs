@@ -13,7 +13,7 @@ pub fn together(each: &[Vec<Line>]) -> Vec<Line> {
 }
 
 /// What a program had done at an instant between two of its lines; nothing before the first and after the last.
-fn between(lines: &[Line], t_ns: u64) -> Option<Line> {
+pub fn between(lines: &[Line], t_ns: u64) -> Option<Line> {
     let next = lines.partition_point(|line| line.t_ns < t_ns);
     let after = lines.get(next)?;
     if after.t_ns == t_ns {
