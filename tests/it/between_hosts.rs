@@ -185,12 +185,27 @@ fn keys_of_the_lab_s_link_are_not_those_of_a_host() {
     assert!(text.contains("`lab.mtu_bytes` is not used between hosts"), "{text}");
     // A role too, which is a CPU's number in the variants.
     assert!(text.contains("`lab.rps_cpus` is not used between hosts"), "{text}");
-    let instead = "the device's own: use tune.receiver.\"{dev}/features/rx-gro\"";
+    let instead = "the device's own: --change-hosts sets {dev}/features/rx-gro";
     assert!(
         text.contains("`lab.gro` is a setting of the lab's link") && text.contains(instead),
         "{text}"
     );
     assert!(!text.contains("`lab.rps_cpus` is a setting"), "{text}");
+    let file = dir.path().join("s.toml");
+    fs::write(
+        &file,
+        "question = \"?\"\n[[variant]]\nname = \"a\"\n[[variant]]\nname = \"rps\"\nlab.rps_cpus = \"0\"\n\
+         [[variant]]\nname = \"own\"\nlab.rps_cpus = \"0\"\n\
+         tune.receiver.\"{dev}/queues/rx-*/rps_cpus\" = \"2\"\n",
+    )
+    .unwrap();
+    let words = ["run", file.to_str().unwrap(), "--hosts", &hosts, "--change-hosts", "--dry-run"];
+    let text = String::from_utf8(rxpath(&words).stdout).unwrap();
+    // A variant without the key has the lab's value of it, and what a scenario sets itself stays.
+    for (value, variant) in [("00000000", "a"), ("00000001", "rps"), ("2", "own")] {
+        let line = format!("sut: lo/queues/rx-0/rps_cpus = {value} (for {variant})");
+        assert!(text.contains(&line), "{line}: {text}");
+    }
     let output = planned("question = \"?\"\n[load]\nengine = \"xdp\"\n");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("`load.engine` works on one machine only"), "{text}");

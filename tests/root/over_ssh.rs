@@ -198,7 +198,7 @@ const CHANGING: &str = r#"
     [[variant]]
     name = "changed"
     tune.receiver."net.core.somaxconn" = 4321
-    tune.receiver."{dev}/features/rx-gro" = "on"
+    lab.gro = true
     [[variant]]
     name = "none"
     tune.receiver."{dev}/rings/rx" = 512
@@ -213,7 +213,7 @@ fn settings_of_hosts_hold_for_a_trial_only_where_they_were_allowed() {
     let words = ["run", &file, "--hosts", &site.inventory, "--out", &out, "--keep-noisy"];
     let refused = site.rxpath(&words);
     assert_eq!(refused.code, Some(2), "{refused:?}");
-    let what = "this run changes settings of hosts: sut: data/features/rx-gro = on (for changed); ";
+    let what = "this run changes settings of hosts: sut: data/rings/rx = 512 (for none)";
     assert!(refused.errors.contains(what) && !Path::new(&out).exists(), "{refused:?}");
     let before = site.sysctl("sut", SOMAXCONN);
     let allowed = [&words[..], &["--change-hosts"]].concat();
@@ -226,7 +226,9 @@ fn settings_of_hosts_hold_for_a_trial_only_where_they_were_allowed() {
     let events = std::fs::read_to_string(directory.join("events.jsonl")).unwrap();
     let read_back = format!(r#""setting":"net.core.somaxconn","old":"{before}","new":"4321""#);
     assert_eq!(events.matches(&read_back).count(), 1, "{events}");
+    // A key of the lab's link in which variants differ is a setting of the device in each of them.
     assert!(events.contains(r#""new":"rx-gro=on""#), "{events}");
+    assert!(events.contains("rx-gro=off"), "{events}");
     // The end of the coordinator undoes them.
     let always = CHANGING.split("[[variant]]").next().unwrap();
     let always = format!("{always}[tune.receiver]\n\"net.core.somaxconn\" = 4321\n");

@@ -43,10 +43,10 @@ use crate::hosts::Hosts;
 use crate::installed;
 use crate::plan;
 use crate::scenario::spec::{Resolved, Topology, Variant};
-use crate::testbed::Testbed;
 use crate::testbed::hosts::HostsTestbed;
 use crate::testbed::local::LocalTestbed;
 use crate::testbed::netns::NetnsTestbed;
+use crate::testbed::{Change, Testbed};
 use crate::trial::compose::{Number, compose};
 use crate::trial::observers;
 use crate::trial::runner::{TrialConfig, run_trial};
@@ -340,14 +340,8 @@ impl<'a> Running<'a> {
             variant: variant.name.clone(),
         })?;
         let testbed = self.testbed(variant)?;
-        for change in testbed.changes().to_vec() {
-            let (old, new) = (change.old, change.new);
-            self.tell(What::SettingChanged {
-                side: change.side,
-                setting: change.setting,
-                old,
-                new,
-            })?;
+        for Change { side, setting, old, new } in testbed.changes().to_vec() {
+            self.tell(What::SettingChanged { side, setting, old, new })?;
         }
         let files = self.writer.directory().join("programs").join(format!("trial{}", number.trial));
         let config = TrialConfig {

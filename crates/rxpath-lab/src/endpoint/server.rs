@@ -13,6 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getuid};
 use rxpath_host::awake::Awake;
 use rxpath_host::lock::LabLock;
+use rxpath_host::netlink::netdev::QueueKind;
 use rxpath_host::netlink::{Netlink, QueueAsk};
 use rxpath_host::{HostError, Root, environment, identity, owner, thread, topology};
 use serde::Serialize;
@@ -246,6 +247,8 @@ fn id_in(line: &str) -> u64 {
 fn devices() -> Result<Vec<DeviceFacts>, HostError> {
     let mut route = Netlink::route()?;
     let addresses = route.addresses()?;
+    // Before Linux 6.8 it does not know of queues.
+    let mut netdev = Netlink::generic().ok();
     let links = route.links()?.into_iter();
     Ok(links
         .map(|link| {
@@ -256,10 +259,17 @@ fn devices() -> Result<Vec<DeviceFacts>, HostError> {
                 is_up: link.is_up() && link.carrier != Some(false),
                 addresses: of_device.map(|address| address.ip).collect(),
                 driver: link.kind.clone().unwrap_or_else(|| driver(&link.name)),
+                rx_queues: rx_queues(netdev.as_mut(), link.index),
                 name: link.name,
             }
         })
         .collect())
+}
+
+fn rx_queues(netdev: Option<&mut Netlink>, index: u32) -> u32 {
+    let all = netdev.and_then(|netdev| netdev.device_queues(index).ok()).unwrap_or_default();
+    let receiving = all.iter().filter(|queue| queue.kind == QueueKind::Rx);
+    (receiving.count() as u32).max(1)
 }
 
 /// The driver of a device of hardware.

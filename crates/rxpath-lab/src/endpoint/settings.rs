@@ -130,16 +130,25 @@ impl HostSettings {
             return Err(failed(&done));
         };
         let plan: Plan = typed(printed.result.clone())?;
-        let refused = if done.is_success {
-            String::new()
-        } else {
-            let all = plan.left_out.iter().map(|left| format!("{}: {}", left.what, left.why));
-            all.collect::<Vec<_>>().join("; ")
-        };
+        let refused = if done.is_success { String::new() } else { self.refused(sets, &plan)? };
         let file = toml::to_string(&without_nulls(printed.result)).map_err(|error| {
             LabError::Internal { what: format!("a plan cannot be written as TOML: {error}") }
         })?;
         Ok((PlannedSettings { steps: plan.step, refused }, file))
+    }
+
+    /// Why settings cannot be made. What is so already is left out of a plan too, but makes no plan fail.
+    fn refused(&self, sets: &BTreeMap<String, String>, plan: &Plan) -> Result<String, LabError> {
+        if let ([left], 1) = (plan.left_out.as_slice(), sets.len()) {
+            return Ok(format!("{}: {}", left.what, left.why));
+        }
+        let mut all = Vec::new();
+        for (name, value) in sets {
+            let one = BTreeMap::from([(name.clone(), value.clone())]);
+            all.push(self.plan(&one)?.0.refused);
+        }
+        all.retain(|why| !why.is_empty());
+        Ok(all.join("; "))
     }
 
     fn apply(

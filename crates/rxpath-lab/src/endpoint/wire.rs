@@ -197,6 +197,9 @@ pub struct DeviceFacts {
     pub is_up: bool,
     /// Its addresses.
     pub addresses: Vec<IpAddr>,
+    /// Receive queues in use; 1 where the kernel does not say.
+    #[serde(default)]
+    pub rx_queues: u32,
 }
 
 /// The route to an address.

@@ -35,8 +35,15 @@ impl Hosts {
     /// The settings that a variant wants of each host.
     fn wanted(&self, variant: &Variant) -> Vec<(&ConnectedHost, Side, Sets)> {
         let of = |host: &ConnectedHost, names: &Sets| -> Sets {
-            let name = |name: &String| name.replace(DEVICE_WORD, &host.device.name);
-            names.iter().map(|(own, value)| (name(own), value.clone())).collect()
+            let on_device = |name: &String| name.replace(DEVICE_WORD, &host.device.name);
+            let each_queue = |name: String| -> Vec<String> {
+                let queues = if name.contains('*') { host.device.rx_queues.max(1) } else { 1 };
+                (0..queues).map(|queue| name.replace('*', &queue.to_string())).collect()
+            };
+            let all = names.iter().flat_map(|(name, value)| {
+                each_queue(on_device(name)).into_iter().map(move |name| (name, value.clone()))
+            });
+            all.collect()
         };
         let senders = self.senders.iter();
         senders

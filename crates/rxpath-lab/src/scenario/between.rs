@@ -1,31 +1,76 @@
 //! What of a scenario holds between real hosts, where the lab's link and its namespaces are not.
 
+use std::collections::BTreeSet;
+
 use rxpath_core::Warning;
 
 use super::merge::Overlay;
 use super::reader::Reader;
+use super::sections::{Lab, Tune};
+use crate::testbed::tuned::RPS_OF_EACH_QUEUE;
 
 /// Keys of the lab that mean the same on any host.
 const OF_ANY_HOST: [&str; 4] = ["lab.ipv6", "lab.awake", "lab.turbo", "lab.smt"];
 
-/// Takes the keys that describe the lab's link out of a variant. One in which the variant differs from the base makes it
-/// not available; one that all variants share stands for the network card of a real host, which is as it is.
-pub(super) fn take_link(reader: &mut Reader<'_>, base: &Overlay, written: &Overlay) {
-    let of_link = |key: &&&'static str| key.starts_with("lab.") && !OF_ANY_HOST.contains(*key);
+/// Where an experiment runs between hosts, and what it may do there.
+pub(super) struct BetweenHosts {
+    /// Whether it may change settings of the hosts.
+    pub may_change: bool,
+    /// Keys of the lab's link in which variants differ.
+    pub differing: BTreeSet<&'static str>,
+}
+
+impl BetweenHosts {
+    /// Between hosts, for variants that lay this over the base.
+    pub fn of<'a>(
+        may_change: bool,
+        base: &Overlay,
+        variants: impl Iterator<Item = &'a Overlay>,
+    ) -> Self {
+        let value =
+            |overlay: &Overlay, key: &str| overlay.get(key).map(|setting| setting.value.clone());
+        let differs = |over: &Overlay| -> Vec<&'static str> {
+            let keys = over.keys().copied().filter(|key| is_of_link(key));
+            keys.filter(|key| value(over, key) != value(base, key)).collect()
+        };
+        Self { may_change, differing: variants.flat_map(differs).collect() }
+    }
+
+    /// Whether this key becomes a setting of the hosts' devices in each variant.
+    fn sets(&self, key: &str) -> bool {
+        self.may_change && self.differing.contains(key) && on_a_device(key).is_some()
+    }
+}
+
+fn is_of_link(key: &str) -> bool {
+    key.starts_with("lab.") && !OF_ANY_HOST.contains(&key)
+}
+
+/// Takes the keys that describe the lab's link out of a variant. Those in which variants differ become settings of the
+/// hosts' devices where that is allowed and there is such a setting; else a variant that differs in one is not available.
+/// One that all variants share stands for the network card of a real host, which is as it is.
+pub(super) fn take_link(
+    reader: &mut Reader<'_>,
+    hosts: &BetweenHosts,
+    base: &Overlay,
+    written: &Overlay,
+) {
+    let of_link = |key: &&&'static str| is_of_link(key);
     let keys: Vec<&'static str> = reader.settings.keys().filter(of_link).copied().collect();
     for key in keys {
         reader.settings.remove(key);
         // As written: the base's roles are not placed on CPUs yet.
         let value = |overlay: &Overlay| overlay.get(key).map(|setting| setting.value.clone());
+        if hosts.sets(key) {
+            continue;
+        }
         if value(base) == value(written) {
             let text = format!("`{key}` is not used between hosts: their devices are as they are");
             reader.warnings.push(Warning::new("link-as-it-is", text));
         } else {
+            let instead = on_a_device(key)
+                .map_or_else(String::new, |name| format!(": --change-hosts sets {name}"));
             reader.not_available.get_or_insert_with(|| {
-                let instead = match on_a_device(key) {
-                    Some(name) => format!(": use tune.receiver.\"{name}\""),
-                    None => String::new(),
-                };
                 format!(
                     "`{key}` is a setting of the lab's link; between hosts it is the device's own{instead}"
                 )
@@ -39,13 +84,35 @@ fn on_a_device(key: &str) -> Option<&'static str> {
     Some(match key {
         "lab.gro" => "{dev}/features/rx-gro",
         "lab.udp_gro_forwarding" => "{dev}/features/rx-udp-gro-forwarding",
+        "lab.tso" => "{dev}/features/tx-tcp-segmentation",
         "lab.threaded" => "{dev}/threaded",
-        "lab.rps_cpus" => "{dev}/queues/rx-0/rps_cpus",
+        "lab.rps_cpus" => RPS_OF_EACH_QUEUE,
         "lab.gro_flush_timeout" => "{dev}/gro_flush_timeout",
         "lab.napi_defer_hard_irqs" => "{dev}/napi_defer_hard_irqs",
         "lab.queues" => "{dev}/channels/combined",
         _ => return None,
     })
+}
+
+/// What the link of a variant is to be, as settings of the hosts' devices. What the scenario sets itself stays.
+pub(super) fn set_on_devices(hosts: &BetweenHosts, link: &Lab, tune: &mut Tune) {
+    let switch = |on: bool| if on { "on" } else { "off" }.to_owned();
+    for key in hosts.differing.iter().filter(|key| hosts.sets(key)) {
+        let value = match *key {
+            "lab.gro" => switch(link.gro),
+            "lab.udp_gro_forwarding" => switch(link.udp_gro_forwarding),
+            "lab.tso" => switch(link.tso),
+            "lab.threaded" => u8::from(link.threaded).to_string(),
+            "lab.rps_cpus" => link.rps_cpus.to_mask(),
+            "lab.gro_flush_timeout" => link.gro_flush_timeout.unwrap_or_default().0.to_string(),
+            "lab.napi_defer_hard_irqs" => link.napi_defer_hard_irqs.unwrap_or_default().to_string(),
+            _ => link.queues.to_string(),
+        };
+        let names = if *key == "lab.tso" { &mut tune.sender } else { &mut tune.receiver };
+        if let Some(name) = on_a_device(key) {
+            names.entry(name.to_owned()).or_insert(value);
+        }
+    }
 }
 
 /// Marks a variant that wants what only runs on one machine.

@@ -107,7 +107,9 @@ fn changes_nothing(reader: &Reader<'_>) -> Result<(), FileError> {
 pub(super) fn tune(reader: &Reader<'_>, topology: Topology, tune: &Tune) -> Result<(), FileError> {
     for (key, names) in [("tune.receiver", &tune.receiver), ("tune.sender", &tune.sender)] {
         for name in names.keys() {
-            let knob = tuned::knob(name).map_err(|why| {
+            // Of a host each queue is meant.
+            let each = if topology == Topology::Hosts { "0" } else { "*" };
+            let knob = tuned::knob(&name.replace('*', each)).map_err(|why| {
                 error(
                     reader,
                     key,

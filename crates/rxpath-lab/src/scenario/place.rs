@@ -19,6 +19,8 @@ pub(super) struct Places<'a> {
     pool: Vec<CpuShape>,
     /// The sender's host, where it is another one.
     sender: Option<Box<Places<'a>>>,
+    /// Whether the hosts may be changed.
+    may_change: bool,
 }
 
 /// Why a list has no CPUs here.
@@ -45,17 +47,18 @@ impl<'a> Places<'a> {
             order.sort_by_key(|index| keys[*index]);
             pool = order.into_iter().map(|index| pool[index]).collect();
         }
-        Self { host, pool, sender: None }
+        Self { host, pool, sender: None, may_change: false }
     }
 
     /// Roles of two hosts.
-    pub fn between(sender: &'a HostShape, receiver: &'a HostShape) -> Self {
-        Self { sender: Some(Box::new(Self::new(sender))), ..Self::new(receiver) }
+    pub fn between(sender: &'a HostShape, receiver: &'a HostShape, may_change: bool) -> Self {
+        let sender = Some(Box::new(Self::new(sender)));
+        Self { sender, may_change, ..Self::new(receiver) }
     }
 
-    /// Whether sender and receiver are on hosts of their own.
-    pub fn are_apart(&self) -> bool {
-        self.sender.is_some()
+    /// Where sender and receiver are on hosts of their own: whether these may be changed.
+    pub fn may_change_hosts(&self) -> Option<bool> {
+        self.sender.is_some().then_some(self.may_change)
     }
 
     /// The roles of the host on which a key's threads run.
@@ -164,7 +167,7 @@ impl<'a> Places<'a> {
         distinct.dedup();
         let warning = if distinct.len() < wanted {
             format!("{wanted} {word} CPUs were wished for, the {word} threads run on CPU {cpus}")
-        } else if role != Role::Sender && got.contains(&sender) && !self.are_apart() {
+        } else if role != Role::Sender && got.contains(&sender) && self.sender.is_none() {
             format!("no CPU is left for the {word} alone: CPU {sender} is the sender's too")
         } else {
             return;

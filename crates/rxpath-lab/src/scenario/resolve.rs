@@ -5,17 +5,18 @@ use std::collections::BTreeMap;
 use rxpath_core::Warning;
 use serde_json::Value as Json;
 
+use super::between::{self, BetweenHosts};
+use super::check;
 use super::error::{FileError, ScenarioError};
 use super::file::{Axis, ScenarioFile};
 use super::host_shape::HostShape;
 use super::merge::{Overlay, lay, put};
 use super::place::Places;
 use super::reader::Reader;
-use super::sections::{Place, Tune};
+use super::sections::{Lab, Place, Tune};
 use super::set;
 use super::spec::{Compare, Resolved, Topology, Variant};
 use super::value::Setting;
-use super::{between, check};
 
 /// A variant before this host is known.
 pub(super) struct Made {
@@ -34,13 +35,15 @@ pub fn resolve(
     resolve_at(file, sets, &Places::new(host))
 }
 
-/// Makes a scenario ready to run between two hosts: the sender's shape first.
+/// Makes a scenario ready to run between hosts: the sender's shape first. If the hosts may be changed, keys of the lab's link
+/// in which variants differ become settings of their devices.
 pub fn resolve_between(
     file: &ScenarioFile,
     sets: &[String],
     [sender, receiver]: [&HostShape; 2],
+    may_change: bool,
 ) -> Result<Resolved, ScenarioError> {
-    resolve_at(file, sets, &Places::between(sender, receiver))
+    resolve_at(file, sets, &Places::between(sender, receiver, may_change))
 }
 
 fn resolve_at(
@@ -61,9 +64,12 @@ fn resolve_file(file: &ScenarioFile, places: &Places<'_>) -> Result<Resolved, Fi
     let mut warnings = Vec::new();
     warn_overridden(file, &made, &mut warnings);
     check::one_capacity(made.iter().map(|made| lay(&base, &made.over)))?;
+    let hosts = places
+        .may_change_hosts()
+        .map(|may_change| BetweenHosts::of(may_change, &base, made.iter().map(|made| &made.over)));
     let mut variants = Vec::new();
     for made in made {
-        variants.push(resolve_variant(made, &base, places, &mut warnings)?);
+        variants.push(resolve_variant(made, &base, (places, hosts.as_ref()), &mut warnings)?);
     }
     let reader = Reader::new(base.clone(), places);
     let trials = reader.trials()?;
@@ -82,19 +88,20 @@ fn resolve_file(file: &ScenarioFile, places: &Places<'_>) -> Result<Resolved, Fi
 fn resolve_variant(
     made: Made,
     base: &Overlay,
-    places: &Places<'_>,
+    (places, hosts): (&Places<'_>, Option<&BetweenHosts>),
     warnings: &mut Vec<Warning>,
 ) -> Result<Variant, FileError> {
     let merged = lay(base, &made.over);
     let mut reader = Reader::placed(merged.clone(), places)?;
     let mut topology = reader.section::<Place>()?.kind;
-    if places.are_apart() {
+    let mut tune = reader.section::<Tune>()?;
+    if let Some(hosts) = hosts {
         topology = Topology::Hosts;
-        between::take_link(&mut reader, base, &merged);
+        between::set_on_devices(hosts, &reader.section::<Lab>()?, &mut tune);
+        between::take_link(&mut reader, hosts, base, &merged);
         between::check(&mut reader);
     }
     let lab = reader.lab()?;
-    let tune = reader.section::<Tune>()?;
     check::tune(&reader, topology, &tune)?;
     let background = reader.background()?;
     let observe = reader.observe(&background)?;

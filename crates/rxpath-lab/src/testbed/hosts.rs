@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rxpath_bpf::account::calibrate::Calibration;
-use rxpath_core::{Nanos, Side, Warning};
+use rxpath_core::{CpuList, Nanos, Side, Warning};
 use rxpath_host::Owner;
 use rxpath_host::netlink::Netlink;
+use rxpath_host::sysfs::device::parse_mask;
 use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::{Link, PathFacts};
@@ -24,6 +25,7 @@ use serde_json::Value;
 use self::background::RemoteBackground;
 use self::observing::RemoteObservers;
 use super::foreign::ForeignProgram;
+use super::tuned::RPS_OF_EACH_QUEUE;
 use super::window::{Measured, Window, Windowed};
 use super::{Change, Seat, Started, Testbed};
 use crate::clock::{HostClock, monotonic_ns};
@@ -59,6 +61,8 @@ pub struct HostsTestbed<'a> {
     /// The senders', then the receiver's. Compared anew for each trial: clocks drift.
     clocks: Vec<ClockBounds>,
     settings: TrialSettings,
+    /// The RPS mask that the variant gives the receiver's device.
+    rps_cpus: CpuList,
 }
 
 impl<'a> HostsTestbed<'a> {
@@ -70,7 +74,9 @@ impl<'a> HostsTestbed<'a> {
         let settings = TrialSettings::apply(hosts, variant, trials)?;
         let clocks = hosts.all().map(|host| host.client.clock()).collect::<Result<_, _>>()?;
         let v6 = hosts.receiver.addresses.first().is_some_and(IpAddr::is_ipv6);
-        Ok(Self { hosts, v6, clocks, settings })
+        let mask = variant.tune.receiver.get(RPS_OF_EACH_QUEUE);
+        let rps_cpus = mask.and_then(|mask| parse_mask(mask).ok()).unwrap_or_default();
+        Ok(Self { hosts, v6, clocks, settings, rps_cpus })
     }
 
     /// Each host with its side and its clock: the senders, then the receiver.
@@ -293,7 +299,10 @@ impl Testbed for HostsTestbed<'_> {
     }
 
     fn softirq(&self) -> SoftirqPlace {
-        SoftirqPlace::Napi { cpus: Vec::new() }
+        match self.rps_cpus.0.as_slice() {
+            [] => SoftirqPlace::Napi { cpus: Vec::new() },
+            cpus => SoftirqPlace::Rps { cpus: cpus.to_vec() },
+        }
     }
 
     fn path(&self) -> PathFacts {

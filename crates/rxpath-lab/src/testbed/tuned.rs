@@ -13,6 +13,8 @@ use crate::scenario::spec::Lab;
 
 /// Stands for the device of the namespace in a name.
 pub const DEVICE_WORD: &str = "{dev}";
+/// The RPS mask of each receive queue of a host's device: `*` stands for their numbers.
+pub const RPS_OF_EACH_QUEUE: &str = "{dev}/queues/rx-*/rps_cpus";
 /// Every kind of TSO, as the kernel names them (`NETIF_F_ALL_TSO`).
 const TSO: &str = "tx-tcp";
 

@@ -44,6 +44,11 @@ impl HostsArgs {
         connect(&inventory).map(Some)
     }
 
+    /// Whether settings of the hosts may be changed.
+    pub fn may_change(&self) -> bool {
+        self.change_hosts
+    }
+
     /// Marks the variants whose settings a host does not take.
     ///
     /// # Errors

@@ -96,7 +96,10 @@ impl RunCommand {
         sets.extend(self.observe.iter().map(|what| format!("observe.{}=true", what.key())));
         let hosts = self.hosts.connect()?;
         let mut resolved = match &hosts {
-            Some(hosts) => resolved_between(&self.scenario, &sets, hosts)?,
+            Some(hosts) => {
+                let may_change = self.hosts.may_change();
+                resolved_between(&self.scenario, &sets, (hosts, may_change))?
+            }
             None => resolved(&self.scenario, &sets)?,
         };
         if self.dry_run {
@@ -198,10 +201,15 @@ pub fn resolved(scenario: &str, sets: &[String]) -> Result<Resolved, Failure> {
     resolve(&file, sets, &shape).map_err(usage)
 }
 
-/// The scenario of that name or file, with `sets`, between two hosts.
-fn resolved_between(scenario: &str, sets: &[String], hosts: &Hosts) -> Result<Resolved, Failure> {
+/// The scenario of that name or file, with `sets`, between hosts that may be changed or not.
+fn resolved_between(
+    scenario: &str,
+    sets: &[String],
+    (hosts, may_change): (&Hosts, bool),
+) -> Result<Resolved, Failure> {
     let usage = |error: ScenarioError| Failure::new(Exit::Usage, error);
-    resolve_between(&load(scenario).map_err(usage)?, sets, hosts.shapes()).map_err(usage)
+    resolve_between(&load(scenario).map_err(usage)?, sets, hosts.shapes(), may_change)
+        .map_err(usage)
 }
 
 /// The user's options for the whole run.

@@ -1,6 +1,6 @@
 //! Senders of datagrams, added.
 
-use rxpath_load::udp::result::LoadResult;
+use rxpath_load::udp::result::{FramesLedger, LoadResult};
 
 use super::{added, whole};
 
@@ -19,7 +19,7 @@ pub fn load(parts: &[&LoadResult]) -> LoadResult {
         send_errors: added(parts.iter().map(|it| &it.send_errors)),
         refused_count: sum(|it| it.refused_count),
         bypasses_udp: parts.iter().any(|it| it.bypasses_udp),
-        frames: parts.iter().filter_map(|it| it.frames).reduce(|a, b| a.and(b)),
+        frames: parts.iter().filter_map(|it| it.frames).reduce(FramesLedger::and),
         hidden_errors_count: sum(|it| it.hidden_errors_count),
         target_pps: whole(parts.iter().map(|it| it.target_pps)),
         lateness_us: latest.max_by(|a, b| a.p99.total_cmp(&b.p99)).cloned(),
