@@ -17,6 +17,7 @@ mod probe_faults;
 mod probes;
 mod queues;
 mod scope;
+mod search_between_hosts;
 mod selftest;
 mod stolen;
 mod timeline;

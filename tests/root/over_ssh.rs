@@ -220,7 +220,7 @@ fn settings_of_hosts_hold_for_a_trial_only_where_they_were_allowed() {
     let run = site.rxpath(&allowed);
     // 5: one variant is not available.
     assert!(matches!(run.code, Some(4 | 5)), "{run:?}");
-    assert!(run.errors.contains("not to be set on sut: data/rings/rx=512: "), "{run:?}");
+    assert!(run.errors.contains("cannot be set on sut: data/rings/rx=512: "), "{run:?}");
     assert_eq!(site.sysctl("sut", SOMAXCONN), before);
     let directory = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
     let events = std::fs::read_to_string(directory.join("events.jsonl")).unwrap();
@@ -299,6 +299,54 @@ fn programs_of_others_run_on_both_hosts_and_go_with_the_trial() {
     let check = site.rxpath(&["hosts", "check", &site.inventory]);
     assert_eq!((check.code, left()), (Some(0), 0), "{check:?}");
     site.wait_for_none("sut", "iperf3");
+}
+
+/// 25 datagrams arrive while the reader stalls; a buffer of 4 KiB holds five of them.
+const STALLING: &str = r#"
+    question = "Which settings help a reader that stalls?"
+    [serve]
+    sleep = "5ms"
+    every = "10ms"
+    rcvbuf = "4KiB"
+    [load]
+    rate = "5k"
+"#;
+
+#[test]
+fn a_search_between_hosts_undoes_what_it_tried_even_if_it_is_killed() {
+    const EARLY_DEMUX: &str = "/proc/sys/net/ipv4/udp_early_demux";
+    let Some(site) = site() else { return };
+    let file = site.write("s.toml", STALLING);
+    let out = site.path("runs");
+    let words = ["tune", "auto", "--scenario", &file, "--hosts", &site.inventory, "--out", &out];
+    let refused = site.rxpath(&words);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.errors.contains("--change-hosts allows it"), "{refused:?}");
+    let quick = ["--set", "trials.ramp=20ms", "--set", "trials.measure=100ms", "--budget", "25s"];
+    let only = ["larger receive buffer", "no early demux", "larger ring", "larger budget*"];
+    let only = only.iter().flat_map(|name| ["--settings", name]);
+    let words: Vec<&str> =
+        words.into_iter().chain(["--change-hosts", "--json"]).chain(quick).chain(only).collect();
+    let before = site.sysctl("sut", EARLY_DEMUX);
+    let tried = [&words[..], &["--dry-run"]].concat();
+    let ended = site.rxpath(&tried);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let result = crate::schema::result("tune-auto", &ended.printed);
+    let names = |list: &serde_json::Value, field: &str| -> Vec<String> {
+        let all = list.as_array().unwrap().iter();
+        all.map(|one| one[field].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(names(&result["candidates"], "name").contains(&"no early demux".into()), "{result}");
+    // The veth has no ring; a limit of the whole host is not that of a network namespace.
+    let left_out = names(&result["not_available"], "what");
+    assert_eq!(left_out, ["larger ring", "larger budget of a softirq"], "{result}");
+    assert_eq!(site.sysctl("sut", EARLY_DEMUX), before);
+    // Killed at once after a setting was made.
+    let run = site.start(&words);
+    until(Duration::from_secs(60), "the setting", || site.sysctl("sut", EARLY_DEMUX) != before);
+    run.kill();
+    until(Duration::from_secs(10), "as before", || site.sysctl("sut", EARLY_DEMUX) == before);
+    site.holds_nothing(Duration::from_secs(10));
 }
 
 #[test]

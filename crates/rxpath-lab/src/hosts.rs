@@ -92,6 +92,11 @@ impl Hosts {
         [senders.min_by_key(|shape| shape.cpus.len()).unwrap_or(receiver), receiver]
     }
 
+    /// CPUs of the receiver's host.
+    pub fn cpus(&self) -> Vec<u32> {
+        self.receiver.hello.shape.cpus.iter().map(|cpu| cpu.cpu).collect()
+    }
+
     /// What the run directory keeps of them.
     pub fn record(&self) -> BTreeMap<String, HostPart> {
         let part = |host: &ConnectedHost, side: Side| HostPart {

@@ -9,7 +9,6 @@ use rxpath_record::counters::Snapshot;
 
 use super::wire::Rested;
 use crate::clock::monotonic_ns;
-use crate::trial::phase;
 
 /// Two readings this far apart must be equal for counters to count as stable.
 const APART: Duration = Duration::from_millis(30);
@@ -54,7 +53,7 @@ impl Counting {
         snapshot
     }
 
-    /// Reads until two readings in a row are equal but for softnet, which belongs to the whole machine, or for `limit`.
+    /// Reads until two readings in a row are equal in what the workload moves, or for `limit`.
     pub fn rest(&mut self, limit: Duration) -> Rested {
         let deadline = Instant::now() + limit;
         let mut before = self.read();
@@ -71,11 +70,9 @@ impl Counting {
     }
 }
 
-/// Softnet belongs to the whole machine, and drivers refresh their counters when they please.
+/// The device of the experiment, and datagrams that sockets take. The host's IP and TCP counters move with the connection that
+/// asks; softnet belongs to the whole machine, and drivers refresh their counters when they please.
 fn own(snapshot: &Snapshot) -> impl Iterator<Item = (&String, &u64)> {
-    let counts = |name: &str| {
-        let elsewhere = ["softnet.", "ethtool."].iter().any(|group| name.starts_with(group));
-        !elsewhere && !phase::is_moved_by_timers(name)
-    };
+    let counts = |name: &str| ["link.", "Udp"].iter().any(|group| name.starts_with(group));
     snapshot.values.iter().filter(move |(name, _)| counts(name))
 }

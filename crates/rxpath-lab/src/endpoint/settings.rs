@@ -8,6 +8,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use rxpath_host::{Change, Outcome};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -24,7 +25,14 @@ pub enum SettingsAsk {
         /// Names of `rxpath tune` and their values.
         sets: BTreeMap<String, String>,
     },
-    /// Changes them: a list of [`ChangedSetting`].
+    /// What the rules of `rxpath check` would change: a [`PlannedSettings`].
+    Advise {
+        /// The device that is looked at.
+        device: String,
+        /// What the host is for.
+        goal: Option<String>,
+    },
+    /// Changes them: a list of [`Change`].
     Apply {
         /// Names of `rxpath tune` and their values.
         sets: BTreeMap<String, String>,
@@ -42,6 +50,8 @@ pub struct PlannedSettings {
     pub steps: Vec<PlannedStep>,
     /// Why some of the settings cannot be made here; empty if all can, or are so already.
     pub refused: String,
+    /// The plan as `rxpath tune apply` takes it.
+    pub file: String,
 }
 
 /// One change to come.
@@ -53,22 +63,9 @@ pub struct PlannedStep {
     pub old: String,
     /// Its value then.
     pub new: String,
-    /// What else it does, as `rxpath tune plan` names it.
+    /// The rules that ask for it.
     #[serde(default)]
-    pub effects: Vec<String>,
-}
-
-/// One change that was made.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ChangedSetting {
-    /// The setting.
-    pub set: String,
-    /// Its value before.
-    #[serde(default)]
-    pub before: Option<String>,
-    /// Its value as it was read back.
-    #[serde(default)]
-    pub after: Option<String>,
+    pub because: Vec<String>,
 }
 
 /// The settings of an endpoint's host.
@@ -90,6 +87,9 @@ struct Plan {
     step: Vec<PlannedStep>,
     #[serde(default)]
     left_out: Vec<LeftOut>,
+    /// All of it as TOML.
+    #[serde(skip)]
+    file: String,
 }
 
 #[derive(Deserialize)]
@@ -101,7 +101,7 @@ struct LeftOut {
 #[derive(Deserialize)]
 struct Applied {
     journal: u64,
-    changes: Vec<ChangedSetting>,
+    changes: Vec<Change>,
 }
 
 impl HostSettings {
@@ -113,39 +113,57 @@ impl HostSettings {
     /// Does what is wanted.
     pub fn answer(&mut self, ask: SettingsAsk) -> Result<Value, LabError> {
         match ask {
-            SettingsAsk::Plan { sets } => json(&self.plan(&sets)?.0),
+            SettingsAsk::Plan { sets } => json(&self.plan(&sets)?),
+            SettingsAsk::Advise { device, goal } => json(&self.advice(&device, goal.as_deref())?),
             SettingsAsk::Apply { sets, within_s } => json(&self.apply(&sets, within_s)?),
             SettingsAsk::Undo => self.undo().map(|()| Value::Null),
         }
     }
 
-    /// The plan, and its file.
-    fn plan(&self, sets: &BTreeMap<String, String>) -> Result<(PlannedSettings, String), LabError> {
-        let mut words = vec!["plan".to_owned(), "--json".into()];
-        for (name, value) in sets {
-            words.extend(["--set".to_owned(), format!("{name}={value}")]);
-        }
+    fn plan(&self, sets: &BTreeMap<String, String>) -> Result<PlannedSettings, LabError> {
+        let set = |(name, value): (&String, &String)| ["--set".into(), format!("{name}={value}")];
+        let (planned, is_whole) = self.planned(sets.iter().flat_map(set).collect())?;
+        let left_out = planned.left_out;
+        let refused = if is_whole { String::new() } else { self.refused(sets, &left_out)? };
+        Ok(PlannedSettings { steps: planned.step, refused, file: planned.file })
+    }
+
+    fn advice(&self, device: &str, goal: Option<&str>) -> Result<PlannedSettings, LabError> {
+        let mut words = vec!["--dev".to_owned(), device.to_owned()];
+        words.extend(goal.into_iter().flat_map(|goal| ["--goal".to_owned(), goal.to_owned()]));
+        let (planned, _) = self.planned(words)?;
+        let (steps, file) = (planned.step, planned.file);
+        Ok(PlannedSettings { steps, file, ..PlannedSettings::default() })
+    }
+
+    /// What `rxpath tune plan` says, and whether it has all that was asked for.
+    fn planned(&self, options: Vec<String>) -> Result<(Plan, bool), LabError> {
+        let words: Vec<String> =
+            ["plan", "--json"].map(str::to_owned).into_iter().chain(options).collect();
         let done = self.tune(&words, "")?;
         let Ok(printed) = serde_json::from_str::<Printed<Value>>(&done.stdout) else {
             return Err(failed(&done));
         };
-        let plan: Plan = typed(printed.result.clone())?;
-        let refused = if done.is_success { String::new() } else { self.refused(sets, &plan)? };
-        let file = toml::to_string(&without_nulls(printed.result)).map_err(|error| {
+        let mut plan: Plan = typed(printed.result.clone())?;
+        plan.file = toml::to_string(&without_nulls(printed.result)).map_err(|error| {
             LabError::Internal { what: format!("a plan cannot be written as TOML: {error}") }
         })?;
-        Ok((PlannedSettings { steps: plan.step, refused }, file))
+        Ok((plan, done.is_success))
     }
 
     /// Why settings cannot be made. What is so already is left out of a plan too, but makes no plan fail.
-    fn refused(&self, sets: &BTreeMap<String, String>, plan: &Plan) -> Result<String, LabError> {
-        if let ([left], 1) = (plan.left_out.as_slice(), sets.len()) {
+    fn refused(
+        &self,
+        sets: &BTreeMap<String, String>,
+        left_out: &[LeftOut],
+    ) -> Result<String, LabError> {
+        if let ([left], 1) = (left_out, sets.len()) {
             return Ok(format!("{}: {}", left.what, left.why));
         }
         let mut all = Vec::new();
         for (name, value) in sets {
             let one = BTreeMap::from([(name.clone(), value.clone())]);
-            all.push(self.plan(&one)?.0.refused);
+            all.push(self.plan(&one)?.refused);
         }
         all.retain(|why| !why.is_empty());
         Ok(all.join("; "))
@@ -155,9 +173,9 @@ impl HostSettings {
         &mut self,
         sets: &BTreeMap<String, String>,
         within_s: u64,
-    ) -> Result<Vec<ChangedSetting>, LabError> {
+    ) -> Result<Vec<Change>, LabError> {
         self.undo()?;
-        let (planned, file) = self.plan(sets)?;
+        let planned = self.plan(sets)?;
         if !planned.refused.is_empty() {
             return Err(refused(planned.refused));
         }
@@ -167,15 +185,17 @@ impl HostSettings {
         let within = format!("{within_s}s");
         let words = ["apply", "/dev/stdin", "--json", "--on-failure", "undo", "--confirm-within"];
         let words = words.into_iter().chain([within.as_str()]).map(str::to_owned);
-        let done = self.tune(&words.collect::<Vec<_>>(), &file)?;
-        if !done.is_success {
+        let done = self.tune(&words.collect::<Vec<_>>(), &planned.file)?;
+        let Ok(applied) = serde_json::from_str::<Printed<Applied>>(&done.stdout) else {
             return Err(failed(&done));
+        };
+        let applied = applied.result;
+        if !done.is_success {
+            // All of it was undone.
+            return Err(refused(not_made(&applied.changes).join("; ")));
         }
-        let applied: Printed<Applied> = serde_json::from_str(&done.stdout).map_err(|error| {
-            LabError::Internal { what: format!("`rxpath tune apply`: {error}") }
-        })?;
-        self.journal = Some(applied.result.journal);
-        Ok(applied.result.changes)
+        self.journal = Some(applied.journal);
+        Ok(applied.changes)
     }
 
     fn undo(&mut self) -> Result<(), LabError> {
@@ -224,6 +244,19 @@ fn failed(done: &Done) -> LabError {
     let said: Vec<&str> =
         done.stderr.lines().map(|line| line.trim_start_matches("rxpath: ")).collect();
     refused(said.join("; "))
+}
+
+/// The changes that were not made, with the reason.
+fn not_made(changes: &[Change]) -> Vec<String> {
+    let one = |change: &Change| {
+        let set = format!("{}={}", change.target, change.asked);
+        Some(match &change.outcome {
+            Outcome::Applied | Outcome::Pending { .. } | Outcome::Rounded => return None,
+            Outcome::Ignored => format!("{set} is accepted and changes nothing"),
+            Outcome::Refused { why } => format!("{set} is refused: {why}"),
+        })
+    };
+    changes.iter().filter_map(one).collect()
 }
 
 fn refused(what: String) -> LabError {

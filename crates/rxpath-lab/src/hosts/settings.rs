@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rxpath_core::Side;
+use rxpath_host::Change as Made;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{ConnectedHost, Hosts};
 use crate::endpoint::client::{Client, PROMPT};
-use crate::endpoint::settings::{ChangedSetting, PlannedSettings, SettingsAsk};
+use crate::endpoint::settings::{PlannedSettings, SettingsAsk};
 use crate::endpoint::wire::{Ask, DeviceFacts};
 use crate::error::LabError;
 use crate::scenario::spec::{Resolved, Trials, Variant};
@@ -34,21 +35,10 @@ type Sets = BTreeMap<String, String>;
 impl Hosts {
     /// The settings that a variant wants of each host.
     fn wanted(&self, variant: &Variant) -> Vec<(&ConnectedHost, Side, Sets)> {
-        let of = |host: &ConnectedHost, names: &Sets| -> Sets {
-            let on_device = |name: &String| name.replace(DEVICE_WORD, &host.device.name);
-            let each_queue = |name: String| -> Vec<String> {
-                let queues = if name.contains('*') { host.device.rx_queues.max(1) } else { 1 };
-                (0..queues).map(|queue| name.replace('*', &queue.to_string())).collect()
-            };
-            let all = names.iter().flat_map(|(name, value)| {
-                each_queue(on_device(name)).into_iter().map(move |name| (name, value.clone()))
-            });
-            all.collect()
-        };
         let senders = self.senders.iter();
         senders
-            .map(|host| (host, Side::Tx, of(host, &variant.tune.sender)))
-            .chain([(&self.receiver, Side::Rx, of(&self.receiver, &variant.tune.receiver))])
+            .map(|host| (host, Side::Tx, on_host(host, &variant.tune.sender)))
+            .chain([(&self.receiver, Side::Rx, on_host(&self.receiver, &variant.tune.receiver))])
             .collect()
     }
 
@@ -66,6 +56,50 @@ impl Hosts {
         let line =
             |(line, variants): (String, Vec<&str>)| format!("{line} (for {})", variants.join(", "));
         all.into_iter().map(line).collect()
+    }
+
+    /// What the rules of `rxpath check` would change on the receiver's host.
+    ///
+    /// # Errors
+    /// Of the host.
+    pub fn advice(&self, goal: Option<String>) -> Result<PlannedSettings, LabError> {
+        let device = self.receiver.device.name.clone();
+        // Its counters are watched for a moment.
+        ask(&self.receiver.client, SettingsAsk::Advise { device, goal }, APPLIED)
+    }
+
+    /// What would be changed on the receiver's host for these names and values, `{dev}` for its device.
+    ///
+    /// # Errors
+    /// Of the host.
+    pub fn plan(&self, sets: &Sets) -> Result<PlannedSettings, LabError> {
+        let sets = on_host(&self.receiver, sets);
+        ask(&self.receiver.client, SettingsAsk::Plan { sets }, PROMPT)
+    }
+
+    /// Changes a setting on the first host of a side, reads it back and undoes it: what came of it, or why it cannot be
+    /// made.
+    ///
+    /// # Errors
+    /// Of a host that no longer answers, or cannot undo it.
+    pub fn attempt(
+        &self,
+        side: Side,
+        name: &str,
+        value: &str,
+    ) -> Result<Result<Vec<Made>, String>, LabError> {
+        let host = if side == Side::Tx { self.senders.first() } else { None };
+        let host = host.unwrap_or(&self.receiver);
+        let sets = on_host(host, &Sets::from([(name.to_owned(), value.to_owned())]));
+        let within_s = AROUND.as_secs();
+        let made = ask(&host.client, SettingsAsk::Apply { sets, within_s }, APPLIED);
+        let made = match made {
+            Err(LabError::OnHost { text, .. }) => Err(text),
+            other => Ok(other?),
+        };
+        ask::<Value>(&host.client, SettingsAsk::Undo, APPLIED)?;
+        wait_for_link(host)?;
+        Ok(made)
     }
 
     /// Marks the variants whose settings a host does not take; nothing is changed.
@@ -87,12 +121,25 @@ impl Hosts {
                 };
                 if !refused.is_empty() {
                     let alias = host.client.alias();
-                    variant.not_available = Some(format!("not to be set on {alias}: {refused}"));
+                    variant.not_available = Some(format!("cannot be set on {alias}: {refused}"));
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Names with the host's device and its receive queues in them.
+fn on_host(host: &ConnectedHost, names: &Sets) -> Sets {
+    let on_device = |name: &String| name.replace(DEVICE_WORD, &host.device.name);
+    let each_queue = |name: String| -> Vec<String> {
+        let queues = if name.contains('*') { host.device.rx_queues.max(1) } else { 1 };
+        (0..queues).map(|queue| name.replace('*', &queue.to_string())).collect()
+    };
+    let all = names.iter().flat_map(|(name, value)| {
+        each_queue(on_device(name)).into_iter().map(move |name| (name, value.clone()))
+    });
+    all.collect()
 }
 
 fn ask<T: DeserializeOwned>(
@@ -124,11 +171,11 @@ impl TrialSettings {
                 continue;
             }
             done.clients.push(Arc::clone(&host.client));
-            let made: Vec<ChangedSetting> =
+            let made: Vec<Made> =
                 ask(&host.client, SettingsAsk::Apply { sets, within_s }, APPLIED)?;
             done.changes.extend(made.into_iter().map(|made| Change {
                 side,
-                setting: made.set,
+                setting: made.target.to_string(),
                 old: made.before.unwrap_or_default(),
                 new: made.after.unwrap_or_default(),
             }));

@@ -10,6 +10,7 @@ use rxpath_record::manifest::Trial;
 use super::progress::Progress;
 use super::{Finished, Options, Running, as_json, summary, within};
 use crate::error::LabError;
+use crate::hosts::Hosts;
 use crate::scenario::spec::{Compare, Resolved, Variant};
 use crate::testbed::netns::NetnsTestbed;
 
@@ -36,7 +37,7 @@ pub fn run(
     within(resolved, options, progress, |running| work(&mut Steps { running }))
 }
 
-impl Steps<'_, '_> {
+impl<'o> Steps<'_, 'o> {
     /// One trial over this window, as a trial of `variant.name` in this block; repeated when it was disturbed.
     ///
     /// # Errors
@@ -80,6 +81,11 @@ impl Steps<'_, '_> {
             hint: "leave out topology.kind=local".into(),
         })?;
         NetnsTestbed::make(owner, &variant.lab, &variant.tune)
+    }
+
+    /// The hosts between which it runs, where they are others.
+    pub fn hosts(&self) -> Option<&'o Hosts> {
+        self.running.options.hosts
     }
 
     /// Says something to the user.

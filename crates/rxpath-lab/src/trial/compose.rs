@@ -148,7 +148,7 @@ fn workloads(load: &SideMeasurements, serve: &SideMeasurements) -> BTreeMap<Stri
     together.into_iter().chain(each).map(|(name, side)| (name, with_settings(side))).collect()
 }
 
-/// Own programs without two lines in the window: the zeros of their rates are gaps.
+/// Own programs without two lines in the window: their rates are unknown.
 fn silent(variant: &Variant, [from, to]: [u64; 2], raw: &Measurements) -> Vec<Warning> {
     let sides = [
         ("load", variant.load.is_own_running(), &raw.load),
@@ -159,7 +159,7 @@ fn silent(variant: &Variant, [from, to]: [u64; 2], raw: &Measurements) -> Vec<Wa
         .filter(|(_, own, side)| *own && window::span(&side.lines, from, to).is_none())
         .map(|(name, _, _)| {
             let text = format!("{name} printed fewer than two lines in the window");
-            Warning::new("no-rates", text).because("its rates are unknown, though they stand as 0")
+            Warning::new("no-rates", text).because("its rates are unknown")
         })
         .collect()
 }
@@ -265,7 +265,10 @@ fn metrics(
         all.extend(own.map(|(name, value)| (format!("{side}.{name}"), value)));
     }
     match variant.protocol() {
-        Protocol::Udp => udp::metrics(evidence, raw, &mut all),
+        Protocol::Udp => {
+            udp::metrics(evidence, raw, &mut all);
+            without_rates_of_silent(variant, raw, &mut all);
+        }
         Protocol::Http => http::metrics(evidence, raw, spans, &mut all),
         _ => tcp::metrics(variant, evidence, raw, spans, &mut all),
     }
@@ -281,6 +284,19 @@ fn metrics(
         stolen::metrics(found, moved, &mut all);
     }
     all
+}
+
+/// The rate of a program of ours that printed too few lines is a gap, no zero.
+fn without_rates_of_silent(variant: &Variant, raw: &Measurements, all: &mut BTreeMap<String, f64>) {
+    let [from, to] = raw.window.between.window_ns;
+    let is_silent = |side: &SideMeasurements| window::span(&side.lines, from, to).is_none();
+    if variant.serve.is_own_running() && is_silent(&raw.serve) {
+        all.remove("delivered_pps");
+    }
+    if variant.load.is_own_running() && is_silent(&raw.load) {
+        all.remove("offered_pps");
+        all.remove("achieved_ratio");
+    }
 }
 
 fn affinity(evidence: &Evidence, variant: &Variant) -> Vec<Warning> {
@@ -322,12 +338,20 @@ mod tests {
         let raw = |load: &[u64], serve: &[u64]| Measurements {
             load: side(load),
             serve: side(serve),
+            window: Windowed {
+                between: Between { window_ns: [10, 20], ..Between::default() },
+                ..Windowed::default()
+            },
             ..Measurements::default()
         };
         let said = |raw: &Measurements| -> Vec<String> {
             silent(&resolved.variants[0], [10, 20], raw).into_iter().map(|it| it.text).collect()
         };
         assert_eq!(said(&raw(&[10, 20], &[12, 13])), Vec::<String>::new());
+        let mut rates: BTreeMap<String, f64> =
+            ["delivered_pps", "offered_pps"].map(|name| (name.to_owned(), 0.0)).into();
+        without_rates_of_silent(&resolved.variants[0], &raw(&[10, 20], &[12]), &mut rates);
+        assert_eq!(rates.keys().collect::<Vec<_>>(), ["offered_pps"], "a gap, no zero");
         let both = said(&raw(&[5, 15], &[]));
         assert_eq!(
             both,

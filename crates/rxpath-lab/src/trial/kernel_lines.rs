@@ -120,7 +120,7 @@ impl Drop for Told {
     }
 }
 
-/// The counters of this host that lines are made of, once every [`EVERY_NS`] as a line of JSON, until nobody reads them.
+/// The counters of this host that lines are made of, twenty times a second as a line of JSON, until nobody reads them.
 pub fn follow(mut to: impl Write) -> Result<(), LabError> {
     let mut reader = Reader::all(&Root::host());
     loop {

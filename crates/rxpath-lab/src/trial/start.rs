@@ -1,10 +1,10 @@
 //! Starts the two programs of a trial: ours with their options, or a third-party command.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
-use rxpath_core::Side;
+use rxpath_core::{Nanos, Side};
 use serde_json::Value;
 
 use super::external::{External, Ready, Starter};
@@ -17,8 +17,16 @@ use crate::scenario::spec::{External as Foreign, LoadOptions, Options, Own, Prot
 use crate::testbed::foreign::{ForeignProgram, piped};
 use crate::testbed::{Seat, Testbed};
 
-/// Interval lines of our workloads: twenty a second is enough for a settle test of half a second.
-const INTERVAL: &str = "50ms";
+/// Time from interval line to interval line: twenty a second are enough for a settle test of half a second.
+const INTERVAL: Duration = Duration::from_millis(50);
+/// Lines in a shorter window, about: a rate needs two of them inside.
+const LINES_IN_WINDOW: u32 = 8;
+/// The shortest time between two lines.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(5);
+
+fn interval(measure: Nanos) -> Duration {
+    (measure.as_duration() / LINES_IN_WINDOW).clamp(SHORTEST_INTERVAL, INTERVAL)
+}
 
 /// Stands for the seconds that a foreign generator is to send.
 const DURATION: &str = "{duration_s}";
@@ -32,7 +40,7 @@ pub fn load<'a>(
         Workload::Own(own) => {
             let start = |own: &Own<LoadOptions>, index| {
                 let seat = Seat { side: Side::Tx, index };
-                steered(config.exe, own, destinations(own, testbed), (testbed, seat))
+                steered(config, own, destinations(own, testbed), (testbed, seat))
             };
             let hosts = testbed.senders();
             if hosts.len() < 2 {
@@ -68,7 +76,7 @@ pub fn serve<'a>(
             if let Some(device) = testbed.path().rx_device.filter(|_| of_frames) {
                 address.extend(["--dev".to_owned(), device]);
             }
-            Ok(Some(Box::new(steered(config.exe, own, address, (testbed, Side::Rx.into()))?)))
+            Ok(Some(Box::new(steered(config, own, address, (testbed, Side::Rx.into()))?)))
         }
         Workload::External(external) => {
             let starter = foreign(config, testbed, external, Side::Rx);
@@ -119,14 +127,15 @@ pub fn words<O: Options>(own: &Own<O>, addresses: Vec<String>) -> Vec<String> {
 }
 
 fn steered<O: Options>(
-    exe: &Path,
+    config: &TrialConfig<'_>,
     own: &Own<O>,
     addresses: Vec<String>,
     (testbed, seat): (&dyn Testbed, Seat),
 ) -> Result<Program, LabError> {
-    let mut command = Command::new(exe);
+    let mut command = Command::new(config.exe);
     command.args(words(own, addresses));
-    command.args(["--control", "--json", "--interval", INTERVAL]);
+    let interval = format!("{}us", interval(config.trials.measure).as_micros());
+    command.args(["--control", "--json", "--interval", &interval]);
     piped(&mut command);
     Program::adopt(O::SIDE, own.protocol, testbed.spawn(seat, command)?)
 }

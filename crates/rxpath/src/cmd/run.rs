@@ -202,7 +202,7 @@ pub fn resolved(scenario: &str, sets: &[String]) -> Result<Resolved, Failure> {
 }
 
 /// The scenario of that name or file, with `sets`, between hosts that may be changed or not.
-fn resolved_between(
+pub fn resolved_between(
     scenario: &str,
     sets: &[String],
     (hosts, may_change): (&Hosts, bool),

@@ -177,7 +177,8 @@ pub(super) fn metrics(
 }
 
 fn stream(evidence: &Evidence, raw: &Measurements, spans: &Spans, all: &mut BTreeMap<String, f64>) {
-    let own = raw.serve.own_lines.then(|| spans.serve.per_second(spans.serve.done) * 8.0);
+    let is_told = raw.serve.own_lines && spans.serve.seconds() > 0.0;
+    let own = is_told.then(|| spans.serve.per_second(spans.serve.done) * 8.0);
     let theirs = ["serve.delivered_bps", "load.delivered_bps"];
     let Some(bps) = own.or(theirs.iter().find_map(|name| all.get(*name).copied())) else { return };
     all.insert("delivered_bps".into(), bps);

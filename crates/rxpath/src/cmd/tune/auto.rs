@@ -1,8 +1,9 @@
-//! `rxpath tune auto`: which settings help a scenario in the lab, shown with error control.
+//! `rxpath tune auto`: which settings help a scenario in the lab or between hosts, shown with error control.
 
 mod ask;
 mod candidates;
 mod catalogue;
+mod ground;
 mod product;
 pub mod shown;
 mod trials;
@@ -15,6 +16,7 @@ use clap::Args;
 use rxpath_core::{Envelope, Nanos};
 use rxpath_host::thread;
 use rxpath_lab::LabError;
+use rxpath_lab::hosts::Hosts;
 use rxpath_lab::run::steps::{self, Steps};
 use rxpath_lab::scenario::spec::{Compare, Resolved, Topology, Variant};
 use rxpath_model::calibration::Calibration;
@@ -26,15 +28,17 @@ use rxpath_tune::persist::{Home, MatchBy};
 
 use self::ask::Objective;
 use self::candidates::{Chosen, Source};
+use self::ground::{Ground, InLab};
 use self::shown::{AutoAnswer, AutoSettings, lines};
 use self::trials::{KEPT, START, Trials};
 use super::plan::{persist_kind, persist_to};
 use super::predicted::ratio_with;
 use crate::cmd::check::GoalArg;
+use crate::cmd::hosts_args::HostsArgs;
 use crate::cmd::lab_args::LabArgs;
 use crate::cmd::model::calibrate::{default_path, load as load_calibration};
 use crate::cmd::report::write_report;
-use crate::cmd::run::{Ended as RunEnded, Ways, conduct_by, ending, resolved};
+use crate::cmd::run::{Ended as RunEnded, Ways, conduct_by, ending, resolved, resolved_between};
 use crate::cmd::values::duration;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -92,6 +96,8 @@ pub struct AutoCommand {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
+    hosts: HostsArgs,
+    #[command(flatten)]
     lab: LabArgs,
     #[command(flatten)]
     format: FormatArgs,
@@ -108,7 +114,9 @@ enum Keep {
 }
 
 /// What is searched.
-struct Session {
+struct Session<'a> {
+    /// The hosts, where it is not the lab.
+    hosts: Option<&'a Hosts>,
     /// Name or file of the scenario, and its name.
     scenario: String,
     name: String,
@@ -127,9 +135,20 @@ struct Session {
 impl AutoCommand {
     /// Searches, prints what helps, writes the plan.
     pub fn run(self) -> Outcome {
-        let session = self.session()?;
+        let hosts = self.hosts.connect()?;
+        if hosts.is_some() && !self.hosts.may_change() {
+            return Err(Failure::usage("tune auto changes settings of the hosts")
+                .hint("--change-hosts allows it; each is undone after its trial"));
+        }
+        let session = self.session(hosts.as_ref())?;
         let persist = self.persist.as_deref().map(persist_kind).transpose()?;
-        let ways = Ways { keep_noisy: true, patience: self.lab.patience(), ..Ways::default() };
+        let ways = Ways {
+            keep_noisy: true,
+            patience: self.lab.patience(),
+            hosts: hosts.as_ref(),
+            command: self.hosts.hidden(std::env::args()),
+            ..Ways::default()
+        };
         let (mut answer, mut refused) = (AutoAnswer::default(), None);
         let ended = conduct_by(&self.lab.out, ways, |options| {
             steps::run(&session.resolved, options, &mut Shown, |steps| {
@@ -153,12 +172,12 @@ impl AutoCommand {
         self.finish(&session, &ended, answer, persist)
     }
 
-    fn session(&self) -> Result<Session, Failure> {
+    fn session<'a>(&self, hosts: Option<&'a Hosts>) -> Result<Session<'a>, Failure> {
         let times = TIMES.iter().chain(&LOOKS).chain([&TIME_LIMIT]).map(|set| (*set).to_owned());
         let sets: Vec<String> = times.chain(self.sets.iter().cloned()).collect();
-        let mut resolved = resolved(&self.scenario, &sets)?;
+        let mut resolved = made_of(&self.scenario, &sets, hosts)?;
         let variant = self.chosen(&resolved)?;
-        if variant.topology != Topology::Netns {
+        if variant.topology == Topology::Local {
             return Err(Failure::usage("on loopback there are no settings of its own to try")
                 .hint("leave out topology.kind=local"));
         }
@@ -173,9 +192,10 @@ impl AutoCommand {
         (resolved.variants, resolved.compare) = (vec![variant.clone()], Vec::new());
         let prefix = format!("variant.{}.", variant.name);
         let probe = [sets.clone(), vec![format!("{prefix}observe.drops=false")]].concat();
-        let is_named = self::resolved(&self.scenario, &probe).is_ok();
+        let is_named = made_of(&self.scenario, &probe, hosts).is_ok();
         let calibration = default_path().exists().then(|| load_calibration(&default_path(), false));
         Ok(Session {
+            hosts,
             scenario: self.scenario.clone(),
             name: resolved.name.clone(),
             prefix: if is_named { prefix } else { String::new() },
@@ -184,7 +204,10 @@ impl AutoCommand {
             sets,
             objective,
             guards,
-            cpus: thread::allowed_cpus()?.0,
+            cpus: hosts.map_or_else(
+                || thread::allowed_cpus().map(|all| all.0),
+                |hosts| Ok(hosts.cpus()),
+            )?,
             calibration: calibration.and_then(Result::ok).map(|(known, _)| known),
             goal: self.goal.map(Goal::from),
         })
@@ -217,7 +240,7 @@ impl AutoCommand {
     /// One trial of the start, the candidates, the search.
     fn search(
         &self,
-        session: &Session,
+        session: &Session<'_>,
         steps: &mut Steps<'_, '_>,
         answer: &mut AutoAnswer,
     ) -> Result<(), Stop> {
@@ -284,7 +307,7 @@ impl AutoCommand {
 
     fn finish(
         &self,
-        session: &Session,
+        session: &Session<'_>,
         ended: &RunEnded,
         mut answer: AutoAnswer,
         persist: Option<(Home, PathBuf)>,
@@ -292,7 +315,10 @@ impl AutoCommand {
         let report = write_report(&ended.directory)?;
         let (mut plan_file, mut drafts) = (None, Vec::new());
         if let Some(found) = answer.found.as_ref().filter(|found| found.ended == Ended::Kept) {
-            let plan = product::plan(&found.kept, self.dev.as_deref())?;
+            let plan = match session.hosts {
+                Some(hosts) => product::plan_on(hosts, &found.kept)?,
+                None => product::plan(&found.kept, self.dev.as_deref())?,
+            };
             let file = ended.directory.join("plan.toml");
             write(&file, &plan.to_toml()?)?;
             if let Some((home, dir)) = &persist {
@@ -306,6 +332,7 @@ impl AutoCommand {
             variant: session.variant.name.clone(),
             objective: session.objective.metric.clone(),
             guards: session.guards.iter().map(|guard| guard.text.clone()).collect(),
+            between_hosts: session.hosts.is_some(),
             budget_s: self.budget.0 as f64 / 1e9,
             seed: self.seed,
             run: ended.directory.clone(),
@@ -343,12 +370,20 @@ impl From<LabError> for Stop {
     }
 }
 
-impl Session {
+/// The scenario with these keys set, for the lab or for hosts that may be changed.
+fn made_of(scenario: &str, sets: &[String], hosts: Option<&Hosts>) -> Result<Resolved, Failure> {
+    match hosts {
+        Some(hosts) => resolved_between(scenario, sets, (hosts, true)),
+        None => resolved(scenario, sets),
+    }
+}
+
+impl Session<'_> {
     /// The variant with these keys set.
     fn with(&self, sets: &[String]) -> Result<Variant, String> {
         let own = sets.iter().map(|set| format!("{}{set}", self.prefix));
         let sets: Vec<String> = self.sets.iter().cloned().chain(own).collect();
-        let made = resolved(&self.scenario, &sets).map_err(|failure| failure.line())?;
+        let made = made_of(&self.scenario, &sets, self.hosts).map_err(|failure| failure.line())?;
         let found = made.variants.into_iter().find(|variant| variant.name == self.variant.name);
         found
             .map(|variant| Variant { settings: self.variant.settings.clone(), ..variant })
@@ -374,13 +409,19 @@ impl Session {
         trial: &Trial,
         only: &[String],
     ) -> Result<Chosen, LabError> {
+        let lab = || steps.lab(&self.variant);
+        let in_lab = InLab(&lab);
+        let ground: &dyn Ground = match self.hosts {
+            Some(hosts) => hosts,
+            None => &in_lab,
+        };
         let source = Source {
             variant: &self.variant,
             trial,
             cpus: &self.cpus,
             only,
             goal: self.goal,
-            lab: &|| steps.lab(&self.variant),
+            ground,
             with: &|sets| self.with(sets),
             predict: &|sets| {
                 let calibration = self.calibration.as_ref()?;

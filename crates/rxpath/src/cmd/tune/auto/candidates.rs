@@ -8,17 +8,14 @@ use rxpath_host::Outcome;
 use rxpath_host::pairs::Pairs;
 use rxpath_lab::LabError;
 use rxpath_lab::scenario::spec::Variant;
-use rxpath_lab::testbed::netns::{DEVICE, NetnsTestbed};
-use rxpath_lab::testbed::tuned;
 use rxpath_record::manifest::Trial;
 use rxpath_record::verdict::Stage;
+use rxpath_tune::Goal;
 use rxpath_tune::auto::{Candidate, Prior, Risk, array};
-use rxpath_tune::check::{Ask, check};
 use rxpath_tune::plan::LeftOut;
-use rxpath_tune::plan::from_findings::requests;
-use rxpath_tune::{Goal, HostFacts, Scope};
 
 use super::catalogue::{Entry, entries};
+use super::ground::{ALREADY, Ground};
 
 /// How a candidate comes about.
 pub struct Source<'a> {
@@ -32,8 +29,8 @@ pub struct Source<'a> {
     pub only: &'a [String],
     /// What the lab is for.
     pub goal: Option<Goal>,
-    /// Makes its lab.
-    pub lab: &'a dyn Fn() -> Result<NetnsTestbed, LabError>,
+    /// Where it is tried.
+    pub ground: &'a dyn Ground,
     /// Makes the variant with these keys set.
     pub with: &'a dyn Fn(&[String]) -> Result<Variant, String>,
     /// The ratio of the objective that the model predicts, where it can.
@@ -83,25 +80,13 @@ impl Source<'_> {
         Ok(chosen)
     }
 
-    /// What the rules find inside the receiver's namespace; the changes of one rule are one candidate.
+    /// What the rules find at the receiver; the changes of one rule are one candidate.
     fn found(&self, chosen: &mut Chosen) -> Result<Vec<Idea>, LabError> {
-        let lab = (self.lab)()?;
-        let goal = self.goal;
-        let findings = lab.namespace(Side::Rx).run(move |inside| {
-            let scope =
-                Scope { devices: vec![DEVICE.into()], is_entered: true, ..Scope::default() };
-            check(&Ask { facts: &HostFacts::collect(&inside.root(), &scope), goal }).findings
-        })?;
+        let (advice, left_out) = self.ground.advice(self.goal)?;
+        chosen.left_out.extend(left_out);
         let mut by_rule: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for request in requests(&findings, &[]).0 {
-            if !tuned::is_of_namespace(&request.knob.target) {
-                let why = format!("{} holds for the whole host", request.knob);
-                chosen.left_out.push(LeftOut { what: request.because, why });
-                continue;
-            }
-            let name = request.knob.to_string().replace(&format!("{DEVICE}/"), "{dev}/");
-            let set = format!("tune.receiver.{name}={}", request.value);
-            by_rule.entry(request.because).or_default().push(set);
+        for (rule, set) in advice {
+            by_rule.entry(rule).or_default().push(set);
         }
         let idea = |(rule, sets): (String, Vec<String>)| Idea {
             entry: Entry {
@@ -119,17 +104,24 @@ impl Source<'_> {
 
     /// The settings with the values that this kernel gives them, or why it can't be tried.
     fn available(&self, entry: &Entry) -> Result<Result<Vec<String>, String>, LabError> {
-        let lab = (self.lab)()?;
+        let settings: Vec<_> = entry.sets.iter().filter_map(|set| tuned_name(set)).collect();
+        let mut tried = self.ground.attempt(&settings)?.into_iter();
         let mut sets = Vec::new();
         let mut changes = false;
         for set in &entry.sets {
-            let Some((side, name, value)) = tuned_name(set) else {
+            let Some((_, name, value)) = tuned_name(set) else {
                 (changes, sets) = (true, [sets, vec![set.clone()]].concat());
                 continue;
             };
-            let change = match tuned::set(lab.namespace(side), name, value) {
-                Ok(change) => change,
-                Err(error) => return Ok(Err(format!("{name} is not here: {error}"))),
+            let change = match tried.next() {
+                Some(Ok(change)) => change,
+                // One of several that is so already needs no change.
+                Some(Err(why)) if why == ALREADY => {
+                    sets.push(set.clone());
+                    continue;
+                }
+                Some(Err(why)) => return Ok(Err(why)),
+                None => continue,
             };
             let after = change.after.clone().unwrap_or_default();
             match change.outcome {
@@ -150,12 +142,12 @@ impl Source<'_> {
             changes |= change.before != change.after;
         }
         if !changes {
-            return Ok(Err("it is so already".into()));
+            return Ok(Err(ALREADY.into()));
         }
         Ok(match (self.with)(&sets) {
             Ok(variant) => match &variant.not_available {
                 Some(why) => Err(why.clone()),
-                None if variant == *self.variant => Err("it is so already".into()),
+                None if variant == *self.variant => Err(ALREADY.into()),
                 None => Ok(sets),
             },
             Err(why) => Err(why),

@@ -1,11 +1,12 @@
-//! Changes that may help a receive path in the lab: settings of its namespaces and devices, and options of the service.
+//! Changes that may help a receive path: settings of the lab or of a host, and options of the service.
 //!
 //! A change whose parts only work together is one entry. Values depend on what is now; an entry that is so already is
 //! none. The names are keys of a scenario.
 
 use rxpath_core::CpuList;
 use rxpath_host::glob::is_match;
-use rxpath_lab::scenario::spec::{Protocol, Variant};
+use rxpath_lab::scenario::spec::{Protocol, Topology, Variant};
+use rxpath_lab::testbed::tuned::RPS_OF_EACH_QUEUE;
 use rxpath_record::manifest::Trial;
 use rxpath_record::verdict::Stage;
 use rxpath_tune::auto::Risk;
@@ -84,7 +85,10 @@ fn napi() -> Vec<String> {
 /// Every entry for this scenario.
 pub fn entries(variant: &Variant, trial: &Trial, cpus: &[u32]) -> Vec<Entry> {
     let seen = Seen { variant, trial, cpus };
-    let mut all = link();
+    let mut all = match variant.topology {
+        Topology::Hosts => [card(), whole_host()].concat(),
+        _ => link(),
+    };
     all.extend(seen.steering());
     if seen.variant.serve.own().is_some_and(|own| !own.absent) {
         all.extend(seen.service());
@@ -135,9 +139,14 @@ impl Seen<'_> {
             Stage::ApplicationDescheduled,
             Stage::Victim,
         ];
-        let all = (0..self.variant.lab.queues.max(1))
-            .map(|queue| receiver(&format!("{{dev}}/queues/rx-{queue}/rps_cpus"), &mask));
-        vec![Entry { name, sets: all.collect(), stages, risk: Risk::None, is_default: false }]
+        let sets = if self.variant.topology == Topology::Hosts {
+            vec![receiver(RPS_OF_EACH_QUEUE, &mask)]
+        } else {
+            let queues = 0..self.variant.lab.queues.max(1);
+            let one = |queue| receiver(&format!("{{dev}}/queues/rx-{queue}/rps_cpus"), &mask);
+            queues.map(one).collect()
+        };
+        vec![Entry { name, sets, stages, risk: Risk::None, is_default: false }]
     }
 
     /// Options of the service itself.
@@ -221,6 +230,52 @@ fn link() -> Vec<Entry> {
                 Risk::None,
             )
         },
+    ]
+}
+
+/// What a network card of a host may be given. Rings and coalescing may take the link down for a moment.
+fn card() -> Vec<Entry> {
+    const SOFTIRQ: &[Stage] = &[Stage::Softirq, Stage::OneCpu, Stage::Livelock];
+    const RING: &[Stage] = &[Stage::Ring, Stage::Softirq];
+    let deferred = [("{dev}/napi_defer_hard_irqs", "2"), ("{dev}/gro_flush_timeout", "50000")];
+    vec![
+        entry("GRO", [receiver("{dev}/features/rx-gro", "on")], SOFTIRQ, Risk::None),
+        entry("threaded NAPI", [receiver("{dev}/threaded", "1")], SOFTIRQ, Risk::None),
+        entry(
+            "deferred interrupts",
+            deferred.map(|(name, value)| receiver(name, value)),
+            SOFTIRQ,
+            Risk::None,
+        ),
+        entry("larger ring", [receiver("{dev}/rings/rx", "4096")], RING, Risk::Link),
+        entry("later interrupts", [receiver("{dev}/coalesce/rx-usecs", "50")], SOFTIRQ, Risk::Link),
+        entry("interrupts at once", [receiver("{dev}/coalesce/rx-usecs", "0")], &[], Risk::Link),
+    ]
+}
+
+/// Limits of the receive path that hold for a whole host.
+fn whole_host() -> Vec<Entry> {
+    const SOFTIRQ: &[Stage] = &[Stage::Softirq, Stage::Ring, Stage::OneCpu];
+    let wide = |name: &str, sets: [(&str, &str); 2], stages| {
+        entry(name, sets.map(|(name, value)| receiver(name, value)), stages, Risk::Wide)
+    };
+    vec![
+        wide(
+            "larger budget of a softirq",
+            [("net.core.netdev_budget", "600"), ("net.core.netdev_budget_usecs", "8000")],
+            SOFTIRQ,
+        ),
+        entry(
+            "longer backlog",
+            [receiver("net.core.netdev_max_backlog", "16384")],
+            &[Stage::Backlog],
+            Risk::Wide,
+        ),
+        wide(
+            "busy polling",
+            [("net.core.busy_read", "50"), ("net.core.busy_poll", "50")],
+            &[Stage::ApplicationDescheduled],
+        ),
     ]
 }
 

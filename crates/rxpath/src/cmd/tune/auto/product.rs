@@ -1,17 +1,24 @@
 //! What a search in the lab leaves: a plan for this host, and what of the kept settings can't be in it.
 
+use std::collections::BTreeMap;
+
 use rxpath_core::Side;
 use rxpath_host::netlink::ioctl::driver_info;
 use rxpath_host::setter::HostSetter;
+use rxpath_lab::hosts::Hosts;
 use rxpath_tune::auto::report::Kept;
 use rxpath_tune::plan::make::{Request, make};
 use rxpath_tune::plan::{HostMark, LeftOut, Plan};
 
 use super::candidates::tuned_name;
-use crate::exit::Failure;
+use crate::cmd::run::failure;
+use crate::exit::{Exit, Failure};
 
 /// Who asks for the steps.
 const BECAUSE: &str = "tune auto";
+const OF_SERVICE: &str = "an option of the service or of the lab: set it there";
+const OF_SENDER: &str =
+    "a setting of the sending host: plan it there with `rxpath tune plan --set`";
 
 /// The plan of what is kept, with this host's device in place of the lab's.
 ///
@@ -32,14 +39,37 @@ pub fn plan(kept: &[Kept], dev: Option<&str>) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
+/// The plan of what is kept on the receiver's host, made there.
+///
+/// # Errors
+/// If the host does not answer, or its plan can't be read.
+pub fn plan_on(hosts: &Hosts, kept: &[Kept]) -> Result<Plan, Failure> {
+    let (mut sets, mut left_out) = (BTreeMap::new(), Vec::new());
+    for set in kept.iter().flat_map(|kept| &kept.sets) {
+        match tuned_name(set) {
+            Some((Side::Rx, name, value)) => drop(sets.insert(name.to_owned(), value.to_owned())),
+            Some(_) => left_out.push(LeftOut { what: set.clone(), why: OF_SENDER.into() }),
+            None => left_out.push(LeftOut { what: set.clone(), why: OF_SERVICE.into() }),
+        }
+    }
+    let planned = hosts.plan(&sets).map_err(failure)?;
+    let mut plan = Plan::parse(&planned.file, "the receiver's plan")
+        .map_err(|error| Failure::new(Exit::Cannot, error))?;
+    if sets.is_empty() {
+        // A plan of nothing else is what rules advise.
+        plan.left_out.clear();
+        plan.steps.clear();
+    }
+    plan.left_out.append(&mut left_out);
+    Ok(plan)
+}
+
 fn request(set: &str, dev: Option<&str>) -> Result<Request, String> {
     let Some((side, name, value)) = tuned_name(set) else {
-        return Err("an option of the service or of the lab: set it there".into());
+        return Err(OF_SERVICE.into());
     };
     if side == Side::Tx {
-        return Err(
-            "a setting of the sending host: plan it there with `rxpath tune plan --set`".into()
-        );
+        return Err(OF_SENDER.into());
     }
     if name.contains("{dev}") && dev.is_none() {
         return Err("which device of this host? name it with --dev".into());

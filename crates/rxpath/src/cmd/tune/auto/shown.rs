@@ -26,6 +26,8 @@ pub struct AutoSettings {
     pub guards: Vec<String>,
     /// Time for all trials. **Unit** s.
     pub budget_s: f64,
+    /// Whether it ran between hosts instead of in the lab.
+    pub between_hosts: bool,
     /// Seed of the arrays.
     pub seed: u64,
     /// The run directory.
@@ -191,8 +193,12 @@ fn noise(found: &AutoResult) -> Option<String> {
 }
 
 fn plan_lines(settings: &AutoSettings, plan: &Plan) -> Vec<String> {
-    let mut all =
-        vec![String::new(), "the lab's settings went with the lab: this host is as it was".into()];
+    let undone = if settings.between_hosts {
+        "each setting was undone after its trial: the hosts are as they were"
+    } else {
+        "the lab's settings went with the lab: this host is as it was"
+    };
+    let mut all = vec![String::new(), undone.into()];
     all.extend(
         plan.steps.iter().map(|step| format!("- plan: {} {} -> {}", step.set, step.old, step.new)),
     );

@@ -16,6 +16,8 @@ use super::ask::Objective;
 
 /// A candidate alone is measured over this share of a full window.
 const SHORT: u64 = 2;
+/// Trials that are made until one tells the objective, at most.
+const ATTEMPTS: u32 = 3;
 /// The shortest window of a trial.
 const SHORTEST: u64 = 100_000_000;
 
@@ -94,6 +96,21 @@ impl<'a, 'r, 'o> Trials<'a, 'r, 'o> {
         Ok(made)
     }
 
+    /// A trial that tells the objective: one without a rate is repeated, and is no zero.
+    fn told(&mut self, variant: &Variant, block: u32, measure: Nanos) -> Result<Trial, LabError> {
+        let metric = &self.objective.metric;
+        for _ in 0..ATTEMPTS {
+            let trial = self.steps.trial(variant, block, measure)?;
+            if trial.metrics.contains_key(metric) {
+                return Ok(trial);
+            }
+        }
+        Err(LabError::CannotRun {
+            what: format!("{ATTEMPTS} trials in a row did not tell {metric}"),
+            hint: "longer trials: --set trials.measure=1s".into(),
+        })
+    }
+
     fn reading(&self, trial: &Trial, variant: &Variant) -> Reading {
         let value = |metric: &str| trial.metrics.get(metric).copied();
         let guards = self.guards.iter().map(|guard| guard.reading(value(&guard.metric)?)).collect();
@@ -129,7 +146,7 @@ impl Measure for Trials<'_, '_, '_> {
             _ => self.measure,
         };
         let begun = Instant::now();
-        let trial = match self.steps.trial(&variant, number, measure) {
+        let trial = match self.told(&variant, number, measure) {
             // A setting with which the programs can't even start lets nothing through.
             Err(LabError::Died { .. } | LabError::Silent { .. } | LabError::Host(_))
                 if phase == Phase::Alone =>

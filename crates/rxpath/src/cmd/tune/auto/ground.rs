@@ -1,0 +1,96 @@
+//! Where candidates come from and are tried before the search: the lab, or the hosts of an inventory.
+
+use rxpath_core::Side;
+use rxpath_host::Change;
+use rxpath_lab::LabError;
+use rxpath_lab::hosts::Hosts;
+use rxpath_lab::testbed::netns::{DEVICE, NetnsTestbed};
+use rxpath_lab::testbed::tuned;
+use rxpath_tune::check::{Ask, check};
+use rxpath_tune::plan::LeftOut;
+use rxpath_tune::plan::from_findings::requests;
+use rxpath_tune::{Goal, HostFacts, Scope};
+
+/// Rules with what they ask for, as `KEY=VALUE` of a scenario.
+pub type Advice = Vec<(String, String)>;
+
+/// What a setting came to: the change, or why it can't be made.
+pub type Tried = Result<Change, String>;
+
+/// A place where settings can be tried.
+pub trait Ground {
+    /// What the rules of `rxpath check` ask of the receiver, and what can't be a candidate.
+    ///
+    /// # Errors
+    /// Where it can't be read.
+    fn advice(&self, goal: Option<Goal>) -> Result<(Advice, Vec<LeftOut>), LabError>;
+
+    /// Makes settings, one after the other: side, name and value. Nothing of it stays.
+    ///
+    /// # Errors
+    /// Where it can't be made.
+    fn attempt(&self, settings: &[(Side, &str, &str)]) -> Result<Vec<Tried>, LabError>;
+}
+
+/// The lab; each attempt makes one of its own.
+pub struct InLab<'a>(pub &'a dyn Fn() -> Result<NetnsTestbed, LabError>);
+
+impl Ground for InLab<'_> {
+    fn advice(&self, goal: Option<Goal>) -> Result<(Advice, Vec<LeftOut>), LabError> {
+        let lab = (self.0)()?;
+        let findings = lab.namespace(Side::Rx).run(move |inside| {
+            let scope =
+                Scope { devices: vec![DEVICE.into()], is_entered: true, ..Scope::default() };
+            check(&Ask { facts: &HostFacts::collect(&inside.root(), &scope), goal }).findings
+        })?;
+        let (mut advice, mut left_out) = (Vec::new(), Vec::new());
+        for request in requests(&findings, &[]).0 {
+            if tuned::is_of_namespace(&request.knob.target) {
+                let set = receiver(&request.knob.to_string(), DEVICE, &request.value);
+                advice.push((request.because, set));
+            } else {
+                let why = format!("{} holds for the whole host", request.knob);
+                left_out.push(LeftOut { what: request.because, why });
+            }
+        }
+        Ok((advice, left_out))
+    }
+
+    fn attempt(&self, settings: &[(Side, &str, &str)]) -> Result<Vec<Tried>, LabError> {
+        let lab = (self.0)()?;
+        let tried = settings.iter().map(|(side, name, value)| {
+            tuned::set(lab.namespace(*side), name, value)
+                .map_err(|error| format!("{name} is not here: {error}"))
+        });
+        Ok(tried.collect())
+    }
+}
+
+impl Ground for Hosts {
+    fn advice(&self, goal: Option<Goal>) -> Result<(Advice, Vec<LeftOut>), LabError> {
+        let planned = Hosts::advice(self, goal.map(|goal| goal.to_string()))?;
+        let one = |step: rxpath_lab::endpoint::settings::PlannedStep| {
+            let rule = step.because.first().cloned().unwrap_or_default();
+            (rule, receiver(&step.set, &self.receiver.device.name, &step.new))
+        };
+        Ok((planned.steps.into_iter().map(one).collect(), Vec::new()))
+    }
+
+    fn attempt(&self, settings: &[(Side, &str, &str)]) -> Result<Vec<Tried>, LabError> {
+        let one = |(side, name, value): &(Side, &str, &str)| -> Result<Tried, LabError> {
+            let made = Hosts::attempt(self, *side, name, value)?;
+            // Without a change it is so already, on the first queue at least.
+            let first = |made: Vec<Change>| made.into_iter().next();
+            Ok(made.and_then(|made| first(made).ok_or_else(|| ALREADY.to_owned())))
+        };
+        settings.iter().map(one).collect()
+    }
+}
+
+/// Why a candidate that changes nothing is none.
+pub const ALREADY: &str = "it is so already";
+
+/// A setting of the receiver as a key of the scenario.
+fn receiver(name: &str, device: &str, value: &str) -> String {
+    format!("tune.receiver.{}={value}", name.replace(&format!("{device}/"), "{dev}/"))
+}

@@ -1,0 +1,51 @@
+//! `rxpath tune auto` between hosts: what helps is found and proven there as in the lab.
+
+use std::process::Command;
+
+use crate::schema;
+
+/// 25 datagrams arrive while the reader stalls; a buffer of 4 KiB holds five of them.
+const SCENARIO: &str = r#"
+    question = "Which settings help a reader that stalls?"
+    [serve]
+    sleep = "5ms"
+    every = "10ms"
+    rcvbuf = "4KiB"
+    [load]
+    rate = "5k"
+"#;
+
+const INVENTORY: &str = r#"
+    [hosts.gen1]
+    ssh = "local"
+    role = "sender"
+    [hosts.sut]
+    ssh = "local"
+    role = "receiver"
+    addr = ["127.0.0.1"]
+"#;
+
+#[test]
+fn a_buffer_that_is_too_small_is_found_between_hosts() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("s.toml"), SCENARIO).unwrap();
+    std::fs::write(path("lab.toml"), INVENTORY).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_rxpath"))
+        .args(["tune", "auto", "--json", "--change-hosts", "--budget", "20s", "--out"])
+        .args([path("runs"), "--scenario".into(), path("s.toml"), "--hosts".into()])
+        .arg(path("lab.toml"))
+        .args(["--set", "trials.ramp=20ms", "--set", "trials.measure=200ms"])
+        .args(["--settings", "larger receive buffer", "--settings", "serve.nice"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}{text}");
+    let result = schema::result("tune-auto", &text);
+    let kept = result["found"]["kept"].as_array().unwrap();
+    assert!(kept.iter().any(|one| one["name"] == "larger receive buffer"), "{result}");
+    assert!(result["found"]["gain"]["interval"]["low"].as_f64().unwrap() > 1.2, "{result}");
+    // The plan was made on the receiver's host: an option of the service is no step of it.
+    assert!(result["plan"]["left_out"][0]["why"].as_str().unwrap().contains("of the service"));
+}
