@@ -58,6 +58,7 @@ PidFile none
 PasswordAuthentication no
 PermitRootLogin yes
 LogLevel ERROR
+Subsystem sftp internal-sftp
 END
 # What is a host's own: its name, its processes, its /run and the journals of its changes.
 mkdir -p /var/lib/rxpath
@@ -77,7 +78,6 @@ retry_files_enabled = false
 timeout = 3
 forks = 4
 stdout_callback = ansible.builtin.default
-result_format = yaml
 [ssh_connection]
 ssh_args = -F none -i $dir/id -o IdentitiesOnly=yes -o UserKnownHostsFile=$dir/known -o GlobalKnownHostsFile=/dev/null -o ControlMaster=auto -o ControlPersist=30s -o ControlPath=$dir/%C -o ServerAliveInterval=3 -o ServerAliveCountMax=10
 END
@@ -170,9 +170,9 @@ all_are 5000
 echo 'ansible-test: a host that is down does not hold the others up, and is changed later'
 
 for wrong in 'net.core.somaxconn=many' 'net.core.no_such=1' 'no9/rings/rx=100'; do
-	play wrong 2 --limit host1 -e "name=${wrong%=*}" -e "value=${wrong#*=}"
-	[ "$(grep -c '^ *msg: ' "$dir/out")" = 1 ] || fails "$wrong: not one message"
-	says "msg: .*${wrong%=*}"
+	play wrong 2 --limit host1 -e "setting=${wrong%=*}" -e "value=${wrong#*=}"
+	[ "$(grep -c '"msg": ' "$dir/out")" = 1 ] || fails "$wrong: not one message"
+	says "\"msg\": \"${wrong%=*}[=:]"
 done
 all_are 5000
 echo 'ansible-test: a wrong value is one line, and nothing is changed'
