@@ -19,8 +19,13 @@ pod=
 clean() {
 	for pid in $daemons; do kill -KILL "$pid" 2>/dev/null || true; done
 	wait
-	# A group is removed from below, once its processes have ended.
-	if [ -n "$pod" ]; then rmdir -p "$pod" 2>/dev/null || true; fi
+	# A group can be removed once its processes have ended.
+	if [ -n "$pod" ] && [ -d "$pod" ]; then
+		tries=0
+		until rmdir "$pod" 2>/dev/null || [ $tries -gt 50 ]; do tries=$((tries + 1)) && sleep 0.1; done
+		# Of a kubelet that runs here nothing is removed: its groups are not empty.
+		rmdir "${pod%/*}" "${pod%/*/*}" 2>/dev/null || true
+	fi
 	rm -rf "$dir"
 }
 trap clean EXIT
