@@ -31,5 +31,6 @@ cd "$collection"
 python=$("$bin/python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 HOME=$home PATH=$bin:$PATH ansible-test sanity --python "$python" --color no "$@" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 echo "ansible-sanity: $(grep -c '^Running sanity test' "$log") tests of ansible-test"
-HOME=$home PATH=$bin:$PATH ansible-lint --offline --nocolor -q . >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+# The playbooks of the tests name the collection itself.
+HOME=$home ANSIBLE_COLLECTIONS_PATH=$home PATH=$bin:$PATH ansible-lint --offline --nocolor -q . >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 echo 'ansible-sanity: nothing to say for ansible-lint'
