@@ -22,11 +22,11 @@ check() {
 }
 # The same bytes twice.
 image() {
-	first=$(deploy/image/build.sh registry.invalid/rxpath:test "$rxpath")
-	second=$(deploy/image/build.sh registry.invalid/rxpath:test "$rxpath")
-	echo "$first"
+	first=$(RXPATH_IMAGE=$logs/one.tar deploy/image/build.sh registry.invalid/rxpath:test "$rxpath")
+	second=$(RXPATH_IMAGE=$logs/two.tar deploy/image/build.sh registry.invalid/rxpath:test "$rxpath")
 	echo "$second"
-	[ "$first" = "$second" ]
+	[ "$first" = "$second" ] || return 1
+	cmp $logs/one.tar $logs/two.tar
 }
 sbom() {
 	tools/sbom.sh $logs/one.json && tools/sbom.sh $logs/two.json && cmp $logs/one.json $logs/two.json || return 1

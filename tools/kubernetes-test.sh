@@ -65,14 +65,19 @@ args=$(sed -n '/^ *args:/,/^ *env:/s/^ *- //p' $manifest | sed 's/\$(NODE_IP)/12
 added=$(sed -n 's/^ *add: \[\(.*\)\]/\1/p' $manifest | tr -d ' ' | tr 'A-Z,' 'a-z\n' | sed 's/^/+/' | paste -sd, -)
 [ "$added" = +bpf,+perfmon ] || fails "capabilities of the manifest: $added"
 
-# The image: the program and the libraries that it is linked to.
+# The root of the image; its only compressed blob is its layer.
 root=$dir/root
-mkdir -p "$root/usr/bin" "$root/proc" "$root/sys" "$root/tmp"
-cp "$rxpath" "$root/usr/bin/rxpath"
+mkdir -p "$root" "$dir/image"
+RXPATH_IMAGE=$dir/image.tar deploy/image/build.sh rxpath:test "$rxpath" >/dev/null
+tar -C "$dir/image" -xf "$dir/image.tar"
+for blob in "$dir"/image/blobs/sha256/*; do
+	if gzip -t "$blob" 2>/dev/null; then tar -C "$root" -xzf "$blob"; fi
+done
+mkdir "$root/proc" "$root/sys" "$root/tmp"
 # The part of the container's runtime: it gives up capabilities after it has changed the root.
 mkdir "$root/runtime"
 cp "$(command -v setpriv)" "$root/runtime/setpriv"
-for library in $(ldd "$rxpath" "$root/runtime/setpriv" | grep -o '/[^ :]*' | grep -v -e "$rxpath" -e "$root/" | sort -u || true); do [ -e "$root$library" ] || install -D "$library" "$root$library"; done
+for library in $(ldd "$root/runtime/setpriv" | grep -o '/[^ :]*' | grep -v "$root/" || true); do [ -e "$root$library" ] || install -D "$library" "$root$library"; done
 
 uid=8e2f1c7a-5b60-4d3e-9a41-$(printf %012x $$)
 for tree in /sys/fs/cgroup /sys/fs/cgroup/unified; do [ ! -e $tree/cgroup.procs ] || [ ! -e $tree/cgroup.controllers ] || unified=$tree; done

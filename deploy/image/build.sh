@@ -3,12 +3,13 @@
 # shell, no package manager. Needs no daemon and no base image. The same binary gives the same bytes.
 # Usage: deploy/image/build.sh NAME:TAG [RXPATH]
 #   RXPATH  the program (default: that of the package in target/packages)
-# The archive is target/packages/rxpath-image.tar; push it with
+# The archive is target/packages/rxpath-image.tar, or $RXPATH_IMAGE; push it with
 #   skopeo copy oci-archive:target/packages/rxpath-image.tar docker://NAME:TAG
 set -eu
 cd "$(dirname "$0")/../.."
 name=${1:?name and tag of the image}
 out=target/packages
+archive=${RXPATH_IMAGE:-$out/rxpath-image.tar}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
@@ -55,5 +56,5 @@ printf '{"schemaVersion":2,"manifests":[{"mediaType":"%s.manifest.v1+json",%s,"a
 	$type "$manifest" "$name" >"$layout/index.json"
 printf '{"imageLayoutVersion":"1.0.0"}' >"$layout/oci-layout"
 chmod -R u=rwX,go=rX "$layout"
-pack "$layout" >$out/rxpath-image.tar
-echo "image: $name, $(stat -c %s $out/rxpath-image.tar) bytes, $(echo "$manifest" | grep -o 'sha256:[0-9a-f]*')"
+pack "$layout" >"$archive"
+echo "image: $name, $(stat -c %s "$archive") bytes, $(echo "$manifest" | grep -o 'sha256:[0-9a-f]*')"
