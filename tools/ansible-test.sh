@@ -177,6 +177,12 @@ done
 all_are 5000
 echo 'ansible-test: a wrong value is one line, and nothing is changed'
 
+play refused 2 --limit host1
+says 'tcp_congestion_control: asked for nosuch.*No such file'
+says '"changed": false'
+all_are 5000
+echo 'ansible-test: what the kernel refuses fails, and the steps before it are undone'
+
 play check 0
 recap ok=2
 echo 'ansible-test: reports of four hosts'

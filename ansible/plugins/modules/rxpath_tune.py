@@ -212,7 +212,9 @@ def apply(module, program):
     result = program.run(words, accepted=(DONE, PARTIAL))[1]["result"]
     changes = result["changes"]
     answer.update(changes=changes, journal=result["journal"])
-    answer["changed"] = any(one["outcome"] in GOOD and one["after"] != one["before"] for one in changes)
+    restored = set(one["set"] for one in result.get("undone", []) if one["state"] in ("restored", "already"))
+    answer["changed"] = any(one["outcome"] in GOOD and one.get("after") != one["before"] and one["set"] not in restored
+                            for one in changes)
     answer["waits"] = bool(result["confirm_within_s"]) and not result["stopped"]
     for one in changes:
         text = "%s: asked for %s, is %s (%s)" % (one["set"], one["asked"], one.get("after"), one["outcome"])
@@ -220,8 +222,7 @@ def apply(module, program):
             module.warn(text)
         elif one["outcome"] not in GOOD:
             answer["waits"] = False
-            why = one.get("why") or result["stopped"] or ""
-            module.fail_json(msg="%s %s" % (text, why), **answer)
+            module.fail_json(msg=": ".join(filter(None, [text, one.get("why")])), **answer)
     if result["stopped"]:
         module.fail_json(msg="stopped: %s" % result["stopped"], **answer)
     module.exit_json(**answer)
