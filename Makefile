@@ -4,7 +4,7 @@ export CARGO
 PROFILE_CI = --profile ci
 RXPATH = target/release/rxpath
 
-.PHONY: hosts-demo help setup demo test lint bench fuzz campaign causes install install-deb package package-test build schema rig stats stats-lab book tune-auto
+.PHONY: eco hosts-demo help setup demo test lint bench fuzz campaign causes install install-deb package package-test build schema rig stats stats-lab book tune-auto
 
 help:
 	@echo 'make demo     build, run the tutorial in a lab of two network namespaces, write a report'
@@ -23,6 +23,7 @@ help:
 	@echo 'make install-deb  the same as a Debian package for this machine, with systemd units (root)'
 	@echo 'make package  a .deb and a .rpm for every distribution with glibc 2.28 or newer, in target/packages'
 	@echo 'make package-test  installs, upgrades and purges that .deb in fresh Debian systems (root; SUITES="bookworm")'
+	@echo 'make eco      the Ansible collection on four hosts, the chart, the image, the SBOM (root; minutes; downloads their tools once)'
 	@echo 'make schema   write schemas/ again from the types'
 	@echo 'make book     the documents as HTML in target/book (installs mdbook once)'
 
@@ -114,6 +115,10 @@ install-deb:
 	@tools/setup.sh build
 	tools/release.sh --native
 	apt-get install -y ./target/packages/rxpath_*.deb
+
+eco: build
+	@for goal in ansible kubernetes sbom; do tools/setup.sh $$goal || exit; done
+	tools/eco.sh $(RXPATH)
 
 SUITES = bookworm trixie sid
 package-test:

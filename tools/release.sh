@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the .deb and the .rpm in target/packages, with their SHA-256. The binary runs on every x86-64 distribution with glibc
+# Makes the .deb, the .rpm and their SBOM in target/packages, with their SHA-256. The binary runs on every x86-64 distribution with glibc
 # 2.28 or newer (Debian 10, Ubuntu 20.04, RHEL 8): libbpf, libelf and zlib are part of it.
 # Usage: tools/release.sh [--native]
 #   --native  for this distribution only: what cargo build --release makes, linked to the libraries that are here
@@ -95,6 +95,7 @@ done
 deb=$(echo $out/*.deb)
 dpkg-deb -R "$deb" $out/deb
 dpkg-deb -Zxz --root-owner-group -b $out/deb "$deb" >/dev/null
-(cd $out && sha256sum ./*.deb ./*.rpm >SHA256SUMS)
+tools/sbom.sh $out/rxpath.cdx.json
+(cd $out && sha256sum ./*.deb ./*.rpm ./*.cdx.json >SHA256SUMS)
 rm -r $ROOT $out/deb $out/nfpm.yaml
 ls -l $out >&2

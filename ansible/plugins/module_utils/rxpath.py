@@ -1,0 +1,45 @@
+# Copyright (c) 2026, The rxpath authors
+# SPDX-License-Identifier: MIT OR Apache-2.0
+
+"""Calls the program rxpath on the managed host and reads what it prints."""
+
+from __future__ import annotations
+
+import json
+
+# Exit statuses of rxpath.
+DONE = 0
+NEGATIVE = 1
+USAGE = 2
+PARTIAL = 5
+
+
+def first_line(text):
+    """The message of rxpath without its name; the hint is a line of its own."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        return ""
+    message = lines[0][len("rxpath: "):] if lines[0].startswith("rxpath: ") else lines[0]
+    hints = [line for line in lines[1:] if line.startswith("hint: ")]
+    return "%s (%s)" % (message, hints[0]) if hints else message
+
+
+class Program:
+    """The program on the managed host."""
+
+    def __init__(self, module):
+        self.module = module
+        self.path = module.params["executable"]
+        if "/" not in self.path:
+            self.path = module.get_bin_path(self.path, required=True)
+
+    def run(self, words, accepted=(DONE,)):
+        """Its status and its JSON. A status that is not accepted fails the module with one line."""
+        status, out, err = self.module.run_command([self.path] + words)
+        if status in accepted and out.strip():
+            try:
+                return status, json.loads(out)
+            except ValueError as error:
+                self.module.fail_json(msg="rxpath %s: its output is not JSON: %s" % (words[0], error))
+        why = first_line(err) or "rxpath %s ended with status %d" % (" ".join(words[:2]), status)
+        self.module.fail_json(msg=why, rc=status)

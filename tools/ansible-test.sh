@@ -1,0 +1,188 @@
+#!/bin/sh
+# The Ansible collection on four hosts that this machine makes: namespaces (network, mount, PID, UTS), each with a real
+# sshd. A play, the same again, check mode, undo, a change that cuts the host off, a host that is down, wrong values.
+# Usage: tools/ansible-test.sh RXPATH    (root)
+set -eu
+cd "$(dirname "$0")/.."
+rxpath=$(realpath "${1:?the built program}")
+bin=$PWD/target/ansible-tools/bin
+sshd=$(command -v sshd || echo /usr/sbin/sshd)
+for program in "$sshd" ssh ssh-keygen ip unshare "$bin/ansible-playbook"; do
+	command -v "$program" >/dev/null || { echo "ansible-test: $program is missing: tools/setup.sh ansible" >&2; exit 3; }
+done
+[ "$(id -u)" = 0 ] || { echo 'ansible-test: root is needed for namespaces' >&2; exit 3; }
+
+dir=$(mktemp -d)
+id=$$
+hosts='1 2 3 4'
+daemons=
+clean() {
+	# unshare ignores SIGTERM; killed, it takes the first process of the host with it, and the kernel the others.
+	for pid in $daemons; do kill -KILL "$pid" 2>/dev/null || true; done
+	for host in ctl $hosts; do ip netns del "rxa-$id-$host" 2>/dev/null || true; done
+	rm -rf "$dir"
+}
+trap clean EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# Host N is 10.77.N.2, the controller 10.77.N.1. Its default route leaves by a second wire: answers go another way than
+# questions come, so that a strict rp_filter cuts it off.
+for host in ctl $hosts; do ip netns add "rxa-$id-$host"; done
+in_host() { host=$1; shift; ip netns exec "rxa-$id-$host" "$@"; }
+strict() { in_host "$1" sh -c 'for one in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 >$one; done'; }
+for n in $hosts; do
+	ip link add "mgmt$n" netns "rxa-$id-ctl" type veth peer name mgmt netns "rxa-$id-$n"
+	ip link add "back$n" netns "rxa-$id-ctl" type veth peer name back netns "rxa-$id-$n"
+	ip -n "rxa-$id-ctl" addr add "10.77.$n.1/32" dev "mgmt$n"
+	ip -n "rxa-$id-ctl" addr add "10.76.$n.1/24" dev "back$n"
+	ip -n "rxa-$id-$n" addr add "10.77.$n.2/32" dev mgmt
+	ip -n "rxa-$id-$n" addr add "10.76.$n.2/24" dev back
+	for one in lo mgmt back; do ip -n "rxa-$id-$n" link set $one up; done
+	for one in "mgmt$n" "back$n"; do ip -n "rxa-$id-ctl" link set "$one" up; done
+	ip -n "rxa-$id-ctl" route add "10.77.$n.2/32" dev "mgmt$n" src "10.77.$n.1"
+	ip -n "rxa-$id-$n" route add default via "10.76.$n.1" src "10.77.$n.2"
+	strict "$n"
+done
+strict ctl
+
+ssh-keygen -q -t ed25519 -N "" -f "$dir/id"
+ssh-keygen -q -t ed25519 -N "" -f "$dir/host"
+for n in $hosts; do echo "10.77.$n.2 $(cat "$dir/host.pub")"; done >"$dir/known"
+cat >"$dir/sshd_config" <<END
+HostKey $dir/host
+AuthorizedKeysFile $dir/id.pub
+StrictModes no
+UsePAM no
+PidFile none
+PasswordAuthentication no
+PermitRootLogin yes
+LogLevel ERROR
+Subsystem sftp internal-sftp
+END
+# What is a host's own: its name, its processes, its /run and the journals of its changes.
+mkdir -p /var/lib/rxpath
+# shellcheck disable=SC2016  # the inner shell expands it
+own='hostname "$0"; mount -t tmpfs tmpfs /run; mkdir /run/sshd; mount -t tmpfs tmpfs /var/lib/rxpath; exec "$@"'
+for n in $hosts; do
+	ip netns exec "rxa-$id-$n" unshare --mount --uts --pid --fork --kill-child --mount-proc \
+		sh -c "$own" "host$n" "$sshd" -D -e -f "$dir/sshd_config" </dev/null >"$dir/sshd$n" 2>&1 &
+	daemons="$daemons $!"
+done
+cat >"$dir/ansible.cfg" <<END
+[defaults]
+collections_path = $dir/collections
+host_key_checking = true
+interpreter_python = /usr/bin/python3
+retry_files_enabled = false
+timeout = 3
+forks = 4
+stdout_callback = ansible.builtin.default
+[ssh_connection]
+ssh_args = -F none -i $dir/id -o IdentitiesOnly=yes -o UserKnownHostsFile=$dir/known -o GlobalKnownHostsFile=/dev/null -o ControlMaster=auto -o ControlPersist=30s -o ControlPath=$dir/%C -o ServerAliveInterval=3 -o ServerAliveCountMax=10
+END
+{
+	echo '[all]'
+	for n in $hosts; do echo "host$n ansible_host=10.77.$n.2 ansible_user=root"; done
+} >"$dir/inventory"
+mkdir -p "$dir/collections/ansible_collections/rxpath" "$dir/tmp"
+ln -s "$PWD/ansible" "$dir/collections/ansible_collections/rxpath/rxpath"
+cp ansible/tests/integration/*.yml "$dir/"
+
+for n in $hosts; do
+	tries=0
+	until ip netns exec "rxa-$id-ctl" ssh-keyscan -T 1 "10.77.$n.2" >/dev/null 2>&1; do
+		tries=$((tries + 1))
+		[ "$tries" -lt 50 ] || { echo "ansible-test: no sshd at 10.77.$n.2" >&2; exit 3; }
+		sleep 0.1
+	done
+done
+
+# play NAME STATUS[,STATUS] WORDS...: runs it, keeps its output in $dir/out.
+play() {
+	name=$1 wanted=$2
+	shift 2
+	status=0
+	ANSIBLE_CONFIG=$dir/ansible.cfg ANSIBLE_HOME=$dir/home ANSIBLE_LOCAL_TEMP=$dir/tmp ANSIBLE_NOCOLOR=1 \
+		in_host ctl "$bin/ansible-playbook" -i "$dir/inventory" -e "rxpath=$rxpath" "$@" "$dir/$name.yml" >"$dir/out" 2>&1 || status=$?
+	case ,$wanted, in
+	*,$status,*) ;;
+	*) fails "$name $*: status $status, not $wanted" ;;
+	esac
+}
+fails() { cat "$dir/out" >&2; echo "ansible-test: $*" >&2; exit 1; }
+recap() { for n in $hosts; do grep -q "^host$n .*$1" "$dir/out" || fails "host$n: no $1"; done; }
+says() { grep -q -- "$1" "$dir/out" || fails "does not say: $1"; }
+value() { in_host "$1" cat "/proc/sys/net/$2"; }
+all_are() { for n in $hosts; do [ "$(value "$n" core/somaxconn)" = "$1" ] || fails "host$n: $(value "$n" core/somaxconn)"; done; }
+before=$(value 1 core/somaxconn)
+
+play apply 0 --check --diff
+recap changed=1
+says "-net.core.somaxconn: $before"
+says '+net.core.somaxconn: 5000'
+all_are "$before"
+echo 'ansible-test: check mode shows a diff and changes nothing'
+
+play apply 0
+recap changed=1
+all_are 5000
+play apply 0
+recap changed=0
+play apply 0 --check
+recap changed=0
+echo 'ansible-test: a play changes four hosts, and nothing the second time'
+
+play undo 0 --check
+recap changed=1
+all_are 5000
+play undo 0
+recap changed=1
+all_are "$before"
+play undo 0
+recap changed=0
+echo 'ansible-test: undo restores, once'
+
+started=$(date +%s)
+# Failed or unreachable: whichever comes first, the undo or the end of ssh's patience.
+play cut 2,4 --limit host3
+says 'not reached after the change\|not confirmed'
+[ "$(($(date +%s) - started))" -ge 3 ] || fails 'host3 was never cut off'
+# The watchdog of the host needs nobody.
+tries=0
+until [ "$(value 3 ipv4/conf/mgmt/rp_filter)" = 0 ]; do
+	tries=$((tries + 1))
+	[ "$tries" -lt 200 ] || fails 'host3 has not undone the change'
+	sleep 0.1
+done
+echo "ansible-test: a host that the change cut off is back after $(($(date +%s) - started)) s"
+play undo 0
+recap changed=0
+
+ip -n "rxa-$id-ctl" link set mgmt4 down
+play apply 4
+says 'host4 .*unreachable=1'
+for n in 1 2 3; do [ "$(value "$n" core/somaxconn)" = 5000 ] || fails "host$n waits for host4"; done
+ip -n "rxa-$id-ctl" link set mgmt4 up
+ip -n "rxa-$id-ctl" route replace 10.77.4.2/32 dev mgmt4 src 10.77.4.1
+play apply 0
+all_are 5000
+echo 'ansible-test: a host that is down does not hold the others up, and is changed later'
+
+for wrong in 'net.core.somaxconn=many' 'net.core.no_such=1' 'no9/rings/rx=100'; do
+	play wrong 2 --limit host1 -e "setting=${wrong%=*}" -e "value=${wrong#*=}"
+	[ "$(grep -c '"msg": ' "$dir/out")" = 1 ] || fails "$wrong: not one message"
+	says "\"msg\": \"${wrong%=*}[=:]"
+done
+all_are 5000
+echo 'ansible-test: a wrong value is one line, and nothing is changed'
+
+play refused 2 --limit host1
+says 'tcp_congestion_control: asked for nosuch.*No such file'
+says '"changed": false'
+all_are 5000
+echo 'ansible-test: what the kernel refuses fails, and the steps before it are undone'
+
+play check 0
+recap ok=2
+echo 'ansible-test: reports of four hosts'

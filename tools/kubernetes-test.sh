@@ -1,0 +1,152 @@
+#!/bin/sh
+# The chart: lint, strict schemas of Kubernetes, wrong values; then the real program under the settings of the container.
+# Usage: tools/kubernetes-test.sh RXPATH [--write]
+#   --write  writes deploy/kubernetes/rxpath.yaml again from the chart, and ends
+# The second part needs root. No kubelet runs here: namespaces, capabilities, user and read-only root are made by hand.
+set -eu
+cd "$(dirname "$0")/.."
+rxpath=$(realpath "${1:?the built program}")
+helm=target/kube-tools/bin/helm
+validate=target/kube-tools/bin/kubernetes-validate
+chart=deploy/helm/rxpath
+manifest=deploy/kubernetes/rxpath.yaml
+for program in $helm $validate setpriv unshare; do
+	command -v $program >/dev/null || { echo "kubernetes-test: $program is missing: tools/setup.sh kubernetes" >&2; exit 3; }
+done
+dir=$(mktemp -d)
+daemons=
+pod=
+clean() {
+	for pid in $daemons; do kill -KILL "$pid" 2>/dev/null || true; done
+	wait
+	# A group can be removed once its processes have ended.
+	if [ -n "$pod" ] && [ -d "$pod" ]; then
+		tries=0
+		until rmdir "$pod" 2>/dev/null || [ $tries -gt 50 ]; do tries=$((tries + 1)) && sleep 0.1; done
+		# Of a kubelet that runs here nothing is removed: its groups are not empty.
+		rmdir "${pod%/*}" "${pod%/*/*}" 2>/dev/null || true
+	fi
+	rm -rf "$dir"
+}
+trap clean EXIT
+fails() { echo "kubernetes-test: $*" >&2; exit 1; }
+template() { $helm template rxpath $chart --namespace rxpath --kube-version 1.30.0 "$@"; }
+
+{
+	printf '# Made from the chart by tools/kubernetes-test.sh --write.\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: rxpath\n'
+	printf '  labels:\n    pod-security.kubernetes.io/enforce: privileged\n'
+	template
+} >"$dir/manifest.yaml"
+if [ "${2:-}" = --write ]; then
+	cp "$dir/manifest.yaml" $manifest
+	exit 0
+fi
+$helm lint --quiet --strict $chart >"$dir/out" 2>&1 || { cat "$dir/out" >&2; fails 'helm lint'; }
+cmp -s "$dir/manifest.yaml" $manifest || fails "$manifest is not what the chart makes: --write"
+for values in '' bpf=false podNames=false listen.address=127.0.0.1; do
+	template ${values:+--set "$values"} >"$dir/one.yaml"
+	for version in 1.30 1.37; do
+		$validate --strict --quiet -k $version "$dir/one.yaml" $manifest >"$dir/out" 2>&1 || { cat "$dir/out" >&2; fails "$version: $values"; }
+	done
+done
+template --set podMonitor.enabled=true | grep -q '^kind: PodMonitor' || fails 'no PodMonitor'
+# A validator that accepts all would accept this.
+sed 's/hostNetwork: true/hostNetwerk: true/' $manifest >"$dir/wrong.yaml"
+if $validate --strict --quiet -k 1.30 "$dir/wrong.yaml" >/dev/null 2>&1; then fails 'a misspelt key is valid'; fi
+for wrong in listen.port=0 nosuch=1 bpf=maybe budget=much; do
+	if template --set "$wrong" >/dev/null 2>&1; then fails "the chart takes $wrong"; fi
+done
+echo 'kubernetes-test: the chart is valid for 1.30 and 1.37, and refuses wrong values'
+
+[ "$(id -u)" = 0 ] || { echo 'kubernetes-test: root is needed for the rest' >&2; exit 3; }
+# What the container has is read from the manifest: words of its args and its capabilities. Windows are shorter here, and the
+# budget allows them.
+args=$(sed -n '/^ *args:/,/^ *env:/s/^ *- //p' $manifest | sed 's/\$(NODE_IP)/127.0.0.1/; s/--interval=.*/--interval=1s/; s/--budget=.*/--budget=50%/; s/--allow-remote//' | tr '\n' ' ')
+added=$(sed -n 's/^ *add: \[\(.*\)\]/\1/p' $manifest | tr -d ' ' | tr 'A-Z,' 'a-z\n' | sed 's/^/+/' | paste -sd, -)
+[ "$added" = +bpf,+perfmon ] || fails "capabilities of the manifest: $added"
+
+# The root of the image; its only compressed blob is its layer.
+root=$dir/root
+mkdir -p "$root" "$dir/image"
+RXPATH_IMAGE=$dir/image.tar deploy/image/build.sh rxpath:test "$rxpath" >/dev/null
+tar -C "$dir/image" -xf "$dir/image.tar"
+for blob in "$dir"/image/blobs/sha256/*; do
+	if gzip -t "$blob" 2>/dev/null; then tar -C "$root" -xzf "$blob"; fi
+done
+mkdir "$root/proc" "$root/sys" "$root/tmp"
+# The part of the container's runtime: it gives up capabilities after it has changed the root.
+mkdir "$root/runtime"
+cp "$(command -v setpriv)" "$root/runtime/setpriv"
+for library in $(ldd "$root/runtime/setpriv" | grep -o '/[^ :]*' | grep -v "$root/" || true); do [ -e "$root$library" ] || install -D "$library" "$root$library"; done
+
+uid=8e2f1c7a-5b60-4d3e-9a41-$(printf %012x $$)
+for tree in /sys/fs/cgroup /sys/fs/cgroup/unified; do [ ! -e $tree/cgroup.procs ] || [ ! -e $tree/cgroup.controllers ] || unified=$tree; done
+slice=kubepods-burstable-pod$(echo "$uid" | tr - _).slice
+pod=${unified:?no version 2 of control groups}/kubepods.slice/kubepods-burstable.slice/$slice
+mkdir -p "$pod"
+
+cat >"$dir/container.sh" <<'CONTAINER'
+set -eu
+root=$1 capabilities=$2
+shift 2
+mount --bind "$root" "$root"
+mount -t proc proc "$root/proc"
+mount -t sysfs -o ro sysfs "$root/sys"
+mount -o remount,ro,bind "$root"
+if touch "$root/tmp/file" 2>/dev/null; then echo 'the root can be written' >&2; exit 1; fi
+exec chroot "$root" /runtime/setpriv --reuid 0 --regid 0 --clear-groups --bounding-set "-all,$capabilities" --inh-caps -all --no-new-privs "$@"
+CONTAINER
+# Runs as the node: a network namespace of its own, with traffic.
+cat >"$dir/node.sh" <<'NODE'
+set -eu
+dir=$1 rxpath=$2 pod=$3 uid=$4 capabilities=$5 args=$6
+ip link set lo up
+daemons=
+trap 'for pid in $daemons; do kill -KILL $pid 2>/dev/null || true; done' EXIT
+"$rxpath" serve udp 127.0.0.1:9000 -d 60s >/dev/null 2>&1 & daemons="$daemons $!"
+"$rxpath" load udp 127.0.0.1:9000 --rate 5k -d 60s >/dev/null 2>&1 & daemons="$daemons $!"
+# The pod: a loop, from which interrupts take time on any machine.
+sh -c 'echo $$ >"$1/cgroup.procs"; while :; do :; done' sh "$pod" & daemons="$daemons $!"
+fetch() { bash -c 'exec 3<>/dev/tcp/127.0.0.1/10077; printf "GET %s HTTP/1.0\r\n\r\n" "$1" >&3; cat <&3' sh "$1" 2>/dev/null; }
+# container NAME WORDS...: starts it with these namespaces, waits for five windows, leaves the page.
+container() {
+	name=$1
+	shift
+	# shellcheck disable=SC2086  # words
+	unshare --mount --uts --ipc --cgroup "$@" sh "$dir/container.sh" "$dir/root" "$capabilities" /usr/bin/rxpath $args >"$dir/$name.log" 2>&1 &
+	pid=$!
+	daemons="$daemons $pid"
+	tries=0
+	until fetch /metrics >"$dir/$name.prom" && grep -q '^rxpath_window_seconds_total [5-9]' "$dir/$name.prom"; do
+		tries=$((tries + 1))
+		[ $tries -lt 100 ] || { cat "$dir/$name.log" "$dir/$name.prom" >&2; echo "kubernetes-test: $name: no windows" >&2; exit 1; }
+		sleep 0.2
+	done
+	fetch /-/healthy | grep -q '^HTTP/1.[01] 200' || { echo "kubernetes-test: $name: not healthy" >&2; exit 1; }
+}
+is_pod='^rxpath_cpu_stolen_seconds_total{.*victim="'$uid'"'
+container node
+cat "/proc/$pid/status" >"$dir/status"
+# The pod gets a series of its own after two windows in which it was among the first.
+tries=0
+until grep -q "$is_pod.* [0-9.e-]*[1-9]" "$dir/node.prom"; do
+	tries=$((tries + 1))
+	[ $tries -lt 50 ] || { grep cpu_stolen "$dir/node.prom" >&2; echo 'kubernetes-test: the pod has no series' >&2; exit 1; }
+	sleep 0.2
+	fetch /metrics >"$dir/node.prom"
+done
+kill -TERM "$pid"
+wait "$pid" || true
+# Without the node's process ids, as without hostPID.
+container own-pids --pid --fork --kill-child
+grep -q '^rxpath_cpu_stolen_seconds_total{.*victim="other".* [0-9.e-]*[1-9]' "$dir/own-pids.prom" || { echo 'kubernetes-test: own-pids: no stolen time' >&2; exit 1; }
+if grep -q "$is_pod" "$dir/own-pids.prom"; then echo named; else echo unnamed; fi >"$dir/own-pids"
+NODE
+unshare --net --mount bash "$dir/node.sh" "$dir" "$rxpath" "$pod" "$uid" "$added" "$args" || fails 'under the settings of the container'
+for set in CapInh CapPrm CapEff CapAmb; do
+	grep -q "^$set:.0000000000000000" "$dir/status" || { grep ^Cap "$dir/status" >&2; fails "$set is not empty while it serves"; }
+done
+grep -q '^rxpath_probe_up 1' "$dir/node.prom" || fails 'no probes'
+grep -q unnamed "$dir/own-pids" || fails 'names of pods without hostPID: the chart asks for too much'
+echo "kubernetes-test: user 0 with $added, read-only root: probes run, the pod is named, and no capability is left while it serves"
+echo 'kubernetes-test: without hostPID no pod is named'
