@@ -8,6 +8,7 @@ pub mod client;
 pub mod clock;
 mod counting;
 mod files;
+pub mod leftovers;
 pub mod observing;
 mod outlet;
 pub mod programs;

@@ -1,7 +1,7 @@
 //! `rxpath tune auto` between hosts: what helps is found and proven there as in the lab.
 
-use std::process::Command;
-
+use crate::arena::Arena;
+use crate::bed::may_run;
 use crate::schema;
 
 /// 25 datagrams arrive while the reader stalls; a buffer of 4 KiB holds five of them.
@@ -27,11 +27,15 @@ const INVENTORY: &str = r#"
 
 #[test]
 fn a_buffer_that_is_too_small_is_found_between_hosts() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    let path = |name: &str| arena.dir.path().join(name).to_str().unwrap().to_owned();
     std::fs::write(path("s.toml"), SCENARIO).unwrap();
     std::fs::write(path("lab.toml"), INVENTORY).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_rxpath"))
+    let output = arena
+        .inside(env!("CARGO_BIN_EXE_rxpath"))
         .args(["tune", "auto", "--json", "--change-hosts", "--budget", "20s", "--out"])
         .args([path("runs"), "--scenario".into(), path("s.toml"), "--hosts".into()])
         .arg(path("lab.toml"))

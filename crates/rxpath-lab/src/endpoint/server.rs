@@ -22,6 +22,7 @@ use serde_json::Value;
 use super::background::HostBackground;
 use super::counting::Counting;
 use super::files;
+use super::leftovers::{self, Leftover};
 use super::observing::HostObservers;
 use super::outlet::Outlet;
 use super::programs::Programs;
@@ -168,6 +169,16 @@ impl Host {
             }
             Ask::Background { what } => return self.background.answer(what).map(Reply::Now),
             Ask::Settings { what } => return self.settings.answer(what).map(Reply::Now),
+            Ask::Leftovers => {
+                let mut all = leftovers::copies(&self.endpoint.exe);
+                let open = self.settings.in_force()?.into_iter();
+                all.extend(open.map(|journal| Leftover::Settings { journal }));
+                return now(&all);
+            }
+            Ask::RemoveCopy { hash } => {
+                leftovers::remove_copy(&self.endpoint.exe, &hash)?;
+                return Ok(Reply::Now(Value::Null));
+            }
             Ask::Device { name } => {
                 return now(&devices()?.into_iter().find(|device| device.name == name));
             }

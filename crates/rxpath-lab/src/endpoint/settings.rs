@@ -99,6 +99,11 @@ struct LeftOut {
 }
 
 #[derive(Deserialize)]
+struct Open {
+    journal: u64,
+}
+
+#[derive(Deserialize)]
 struct Applied {
     journal: u64,
     changes: Vec<Change>,
@@ -202,6 +207,14 @@ impl HostSettings {
         let Some(journal) = self.journal.take() else { return Ok(()) };
         let done = self.tune(&["undo".into(), journal.to_string(), "--json".into()], "")?;
         if done.is_success { Ok(()) } else { Err(failed(&done)) }
+    }
+
+    /// Journals whose changes may be in force.
+    pub fn in_force(&self) -> Result<Vec<u64>, LabError> {
+        let done = self.tune(&["status".into(), "--json".into()], "")?;
+        let printed: Printed<Vec<Open>> =
+            serde_json::from_str(&done.stdout).map_err(|_| failed(&done))?;
+        Ok(printed.result.into_iter().map(|open| open.journal).collect())
     }
 
     /// Runs `rxpath tune` with these words to its end: it never leaves a change without its journal.

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::background::BackgroundAsk;
+#[cfg(doc)]
+use super::leftovers::Leftover;
 use super::observing::ObserveAsk;
 use super::programs::ProgramAsk;
 use super::settings::SettingsAsk;
@@ -103,6 +105,13 @@ pub enum Ask {
     Settings {
         /// What is wanted of them.
         what: SettingsAsk,
+    },
+    /// What earlier experiments left here: a list of [`Leftover`].
+    Leftovers,
+    /// Removes the copy of another build.
+    RemoveCopy {
+        /// Its hash.
+        hash: String,
     },
     /// A network device now: a [`DeviceFacts`], or null where there is none of this name.
     Device {

@@ -67,6 +67,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("rxpath hosts check lab.toml --json", "the same for a script"),
         ],
     ),
+    (
+        "hosts cleanup",
+        &[
+            ("rxpath hosts cleanup lab.toml --dry-run", "what earlier experiments left there"),
+            ("rxpath hosts cleanup lab.toml", "remove copies of other builds"),
+        ],
+    ),
     ("endpoint", &[("rxpath endpoint", "started by `rxpath run --hosts`; ends with its input")]),
     (
         "capture",

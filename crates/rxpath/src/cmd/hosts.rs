@@ -1,5 +1,7 @@
 //! `rxpath hosts`: whether real hosts are ready for experiments.
 
+pub mod cleanup;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -22,6 +24,8 @@ pub struct HostsCommand {
 enum What {
     /// Connect to every host of an inventory, find the path between them, compare their clocks; change nothing
     Check(CheckHosts),
+    /// Remove copies of other builds from the hosts of an inventory, and name settings that are still in force
+    Cleanup(cleanup::CleanupHosts),
 }
 
 /// Options of `rxpath hosts check`.
@@ -38,6 +42,7 @@ impl HostsCommand {
     pub fn run(self) -> Outcome {
         match self.what {
             What::Check(check) => check.run(),
+            What::Cleanup(cleanup) => cleanup.run(),
         }
     }
 }

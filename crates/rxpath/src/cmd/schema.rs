@@ -65,6 +65,7 @@ fn all() -> Vec<(&'static str, Schema)> {
                 Envelope<Value, std::collections::BTreeMap<String, rxpath_record::manifest::HostPart>>
             ),
         ),
+        ("hosts-cleanup", schema_for!(Envelope<Value, Vec<super::hosts::cleanup::HostCleaned>>)),
         ("run-plan", schema_for!(Envelope<Value, rxpath_lab::plan::Plan>)),
         ("run-result", schema_for!(Envelope<Value, rxpath_record::manifest::Manifest>)),
         ("warning", schema_for!(Warning)),

@@ -1,0 +1,102 @@
+//! What earlier experiments left on this host: copies of other builds, and settings that are still in force.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::LabError;
+
+/// Length of a hash in hexadecimal: the name of a copy's directory.
+const HASH_LENGTH: usize = 64;
+
+/// One thing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Leftover {
+    /// The copy of another build that nobody runs.
+    Copy {
+        /// Its hash.
+        hash: String,
+        /// **Unit** bytes.
+        bytes: u64,
+    },
+    /// A copy that is running: another coordinator's.
+    InUse {
+        /// Its hash.
+        hash: String,
+    },
+    /// Settings that `rxpath tune` made and that are in force.
+    Settings {
+        /// Number of the journal.
+        journal: u64,
+    },
+}
+
+/// The copies beside this program's own, where it is one.
+pub fn copies(exe: &Path) -> Vec<Leftover> {
+    let Some(own) = exe.parent().filter(|dir| is_copy(dir)) else { return Vec::new() };
+    let running = running();
+    let siblings = own.parent().map(fs::read_dir).into_iter().flatten().flatten().flatten();
+    let others = siblings.map(|entry| entry.path()).filter(|dir| is_copy(dir) && dir != own);
+    let mut found: Vec<Leftover> = others
+        .filter_map(|dir| {
+            let program = dir.join("rxpath");
+            let hash = dir.file_name()?.to_str()?.to_owned();
+            let bytes = program.metadata().map_or(0, |file| file.len());
+            let is_used = running.contains(&program);
+            Some(if is_used { Leftover::InUse { hash } } else { Leftover::Copy { hash, bytes } })
+        })
+        .collect();
+    found.sort_by_key(|one| format!("{one:?}"));
+    found
+}
+
+/// Removes the copy with this hash.
+///
+/// # Errors
+/// If it cannot be removed.
+pub fn remove_copy(exe: &Path, hash: &str) -> Result<(), LabError> {
+    let dir = exe.parent().and_then(Path::parent).map(|all| all.join(hash));
+    let Some(dir) = dir.filter(|dir| is_copy(dir)) else {
+        return Err(LabError::Internal { what: format!("{hash} is no copy of a build") });
+    };
+    let removed = fs::remove_dir_all(&dir);
+    removed.map_err(|error| LabError::io(format!("remove {}", dir.display()), error))
+}
+
+/// Whether a directory is that of a copy: named by a hash, a directory itself.
+fn is_copy(dir: &Path) -> bool {
+    let name = dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_hash = name.len() == HASH_LENGTH && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hash && dir.symlink_metadata().is_ok_and(|it| it.is_dir())
+}
+
+/// Programs that run here, as far as this user may see.
+fn running() -> BTreeSet<PathBuf> {
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    all.filter_map(|entry| fs::read_link(entry.path().join("exe")).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_copies_of_other_builds_are_left_and_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let [own, other] = ["a", "b"].map(|digit| digit.repeat(HASH_LENGTH));
+        for name in [own.as_str(), other.as_str(), "notes"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+            fs::write(dir.path().join(name).join("rxpath"), "program").unwrap();
+        }
+        let exe = dir.path().join(&own).join("rxpath");
+        assert_eq!(copies(&exe), [Leftover::Copy { hash: other.clone(), bytes: 7 }]);
+        assert!(remove_copy(&exe, "../notes").is_err() && remove_copy(&exe, "notes").is_err());
+        remove_copy(&exe, &other).unwrap();
+        assert!(copies(&exe).is_empty() && exe.exists());
+        // A program that was installed has no copies beside it.
+        assert!(copies(&dir.path().join("notes/rxpath")).is_empty());
+    }
+}

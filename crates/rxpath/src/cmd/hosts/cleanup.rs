@@ -1,0 +1,130 @@
+//! `rxpath hosts cleanup`: what earlier experiments left on the hosts of an inventory.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use rxpath_core::Envelope;
+use rxpath_core::number::si;
+use rxpath_lab::LabError;
+use rxpath_lab::endpoint::client::{Client, PROMPT};
+use rxpath_lab::endpoint::leftovers::Leftover;
+use rxpath_lab::endpoint::wire::Ask;
+use rxpath_lab::hosts::client;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::cmd::hosts_args::read;
+use crate::exit::{Exit, Outcome};
+use crate::output::format::FormatArgs;
+use crate::output::{self, json};
+
+/// Options of `rxpath hosts cleanup`.
+#[derive(Debug, Args)]
+pub struct CleanupHosts {
+    /// The inventory
+    inventory: PathBuf,
+    /// Name what is there and remove nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+/// What became of a host.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct HostCleaned {
+    /// Its alias.
+    host: String,
+    /// Copies of other builds that were removed, or would be: their hashes.
+    copies: Vec<String>,
+    /// Size of these copies. **Unit** bytes.
+    copies_bytes: u64,
+    /// Copies that are running.
+    in_use: Vec<String>,
+    /// Numbers of the journals of `rxpath tune` whose changes are in force.
+    journals: Vec<u64>,
+    /// Why it could not be looked at, or a copy not be removed.
+    failure: Option<String>,
+}
+
+impl CleanupHosts {
+    /// Looks at each host, removes, reports.
+    pub fn run(self) -> Outcome {
+        let inventory = read(&self.inventory)?;
+        let exe = std::env::current_exe()?;
+        let mut note = |text: &str| crate::note!("rxpath: {text}");
+        let all: Vec<HostCleaned> = inventory
+            .hosts
+            .iter()
+            .map(|(alias, entry)| {
+                let connected = client(alias, entry, &exe, &mut note);
+                self.clean(alias, connected)
+            })
+            .collect();
+        let is_clean = all.iter().all(|host| host.failure.is_none() && host.journals.is_empty());
+        if self.format.is_json() {
+            let settings = serde_json::json!({
+                "inventory": self.inventory, "dry_run": self.dry_run,
+            });
+            json(&Envelope::new("hosts-cleanup", settings, all, Vec::new()))?;
+        } else {
+            output::text(&all.iter().map(|host| self.shown(host)).collect::<String>())?;
+        }
+        Ok(if is_clean { Exit::Done } else { Exit::Partial })
+    }
+
+    fn clean(&self, alias: &str, connected: Result<Client, LabError>) -> HostCleaned {
+        let mut host = HostCleaned {
+            host: alias.to_owned(),
+            copies: Vec::new(),
+            copies_bytes: 0,
+            in_use: Vec::new(),
+            journals: Vec::new(),
+            failure: None,
+        };
+        let looked = connected.and_then(|client| {
+            for left in client.ask::<Vec<Leftover>>(Ask::Leftovers, PROMPT)? {
+                match left {
+                    Leftover::InUse { hash } => host.in_use.push(hash),
+                    Leftover::Settings { journal } => host.journals.push(journal),
+                    Leftover::Copy { hash, bytes } => {
+                        if !self.dry_run {
+                            let ask = Ask::RemoveCopy { hash: hash.clone() };
+                            client.ask::<serde_json::Value>(ask, PROMPT)?;
+                        }
+                        host.copies_bytes += bytes;
+                        host.copies.push(hash);
+                    }
+                }
+            }
+            Ok(())
+        });
+        host.failure = looked.err().map(|error| error.to_string());
+        host
+    }
+
+    fn shown(&self, host: &HostCleaned) -> String {
+        let alias = &host.host;
+        let mut text = String::new();
+        if !host.copies.is_empty() {
+            let count = host.copies.len();
+            let what = if self.dry_run { "would remove" } else { "removed" };
+            let noun = if count == 1 { "copy" } else { "copies" };
+            let size = si(host.copies_bytes as f64);
+            text += &format!("{alias}: {what} {count} {noun} of other builds, {size} bytes\n");
+        }
+        for hash in &host.in_use {
+            text += &format!("{alias}: the copy {:.12} is running: left alone\n", hash);
+        }
+        for journal in &host.journals {
+            text += &format!(
+                "{alias}: changes of `rxpath tune` are in force; to undo them there: rxpath tune undo {journal}\n"
+            );
+        }
+        if let Some(why) = &host.failure {
+            let why = why.strip_prefix(&format!("{alias}: ")).unwrap_or(why);
+            text += &format!("{alias}: {why}\n");
+        }
+        if text.is_empty() { format!("{alias}: nothing was left\n") } else { text }
+    }
+}
