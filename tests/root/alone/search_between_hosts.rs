@@ -34,15 +34,25 @@ fn a_buffer_that_is_too_small_is_found_between_hosts() {
     let path = |name: &str| arena.dir.path().join(name).to_str().unwrap().to_owned();
     std::fs::write(path("s.toml"), SCENARIO).unwrap();
     std::fs::write(path("lab.toml"), INVENTORY).unwrap();
-    let output = arena
-        .inside(env!("CARGO_BIN_EXE_rxpath"))
-        .args(["tune", "auto", "--json", "--change-hosts", "--budget", "20s", "--out"])
-        .args([path("runs"), "--scenario".into(), path("s.toml"), "--hosts".into()])
-        .arg(path("lab.toml"))
-        .args(["--set", "trials.ramp=20ms", "--set", "trials.measure=200ms"])
-        .args(["--settings", "larger receive buffer", "--settings", "serve.nice"])
-        .output()
-        .unwrap();
+    let search = || {
+        arena
+            .inside(env!("CARGO_BIN_EXE_rxpath"))
+            .args(["tune", "auto", "--json", "--change-hosts", "--budget", "20s", "--out"])
+            .args([path("runs"), "--scenario".into(), path("s.toml"), "--hosts".into()])
+            .arg(path("lab.toml"))
+            .args(["--set", "trials.ramp=20ms", "--set", "trials.measure=200ms"])
+            .args(["--settings", "larger receive buffer", "--settings", "serve.nice"])
+            .output()
+            .unwrap()
+    };
+    // A search may rightly end without a proof on a machine that is disturbed meanwhile, and says so; not three in a row.
+    let unproven = |output: &std::process::Output| matches!(output.status.code(), Some(1 | 4));
+    let mut output = search();
+    for _ in 0..2 {
+        if unproven(&output) {
+            output = search();
+        }
+    }
     let text = String::from_utf8_lossy(&output.stdout);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}{text}");
