@@ -114,7 +114,7 @@ impl CleanupHosts {
             text += &format!("{alias}: {what} {count} {noun} of other builds, {size} bytes\n");
         }
         for hash in &host.in_use {
-            text += &format!("{alias}: the copy {:.12} is running: left alone\n", hash);
+            text += &format!("{alias}: the copy {hash:.12} is running: left alone\n");
         }
         for journal in &host.journals {
             text += &format!(
