@@ -7,6 +7,7 @@ pub(crate) mod admission;
 pub mod capacity;
 mod disturbed;
 pub mod headline;
+mod options;
 pub mod progress;
 pub mod series;
 mod steadiness;
@@ -14,9 +15,8 @@ pub mod steps;
 pub mod summary;
 mod times;
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
 use rand::RngExt;
@@ -27,7 +27,6 @@ use rxpath_record::environment::Environment;
 use rxpath_record::event::{Event, What};
 use rxpath_record::evidence::Evidence;
 use rxpath_record::manifest::{Manifest, Status, Trial};
-use rxpath_record::prediction::Prediction;
 use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA, RunWriter, run_id};
 use rxpath_record::samples::TrialSamples;
 use rxpath_record::verdict::PairedTrial;
@@ -35,6 +34,7 @@ use rxpath_record::verdict::PairedTrial;
 pub use self::admission::LOCK_PATIENCE;
 use self::admission::{can_run, lock, shared_counters};
 pub use self::disturbed::COUNTED;
+pub use self::options::{Model, Options, Predict};
 use self::progress::Progress;
 use self::times::Times;
 use crate::clock::{epoch_offset_ns, monotonic_ns};
@@ -53,44 +53,6 @@ use crate::trial::runner::{TrialConfig, run_trial};
 
 /// Trials that replace void ones, at most, for each planned trial.
 const REPLACEMENTS: u32 = 3;
-
-/// What the caller decides.
-pub struct Options<'a> {
-    /// Directory in which the run directory is made.
-    pub base: &'a Path,
-    /// This program, for the workloads.
-    pub exe: &'a Path,
-    /// The command line, for the manifest.
-    pub command: Vec<String>,
-    /// Version of the program.
-    pub version: &'a str,
-    /// Count trials that noise would void; their grade says so.
-    pub keep_noisy: bool,
-    /// Measure CPU time and lock waits by tracepoints, for the diagnosis.
-    pub witness: bool,
-    /// How long to wait for the machine's lab lock.
-    pub patience: Duration,
-    /// The command that runs this without root, where there is one; for the hint of a refusal.
-    pub without_root: Option<String>,
-    /// Set by a signal.
-    pub stop: &'a AtomicBool,
-    /// The hosts between which it runs; without them it runs on this machine.
-    pub hosts: Option<&'a Hosts>,
-    /// What a model says of the variants, once they are measured.
-    pub model: Option<Model<'a>>,
-}
-
-/// A model of the variants.
-#[derive(Clone, Copy)]
-pub struct Model<'a> {
-    /// What it says.
-    pub predict: &'a Predict<'a>,
-    /// What it says it from; kept in the run directory, so that questions about the run can be asked later.
-    pub calibration: &'a serde_json::Value,
-}
-
-/// From a scenario and what was measured of it to predictions.
-pub type Predict<'a> = dyn Fn(&Resolved, &Manifest) -> Vec<Prediction> + 'a;
 
 /// A run that has ended, one way or another, with its directory written.
 #[derive(Debug)]

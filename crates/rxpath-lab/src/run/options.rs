@@ -1,0 +1,49 @@
+//! What the caller of a run decides.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use rxpath_record::manifest::Manifest;
+use rxpath_record::prediction::Prediction;
+
+use crate::hosts::Hosts;
+use crate::scenario::spec::Resolved;
+
+/// What the caller decides.
+pub struct Options<'a> {
+    /// Directory in which the run directory is made.
+    pub base: &'a Path,
+    /// This program, for the workloads.
+    pub exe: &'a Path,
+    /// The command line, for the manifest.
+    pub command: Vec<String>,
+    /// Version of the program.
+    pub version: &'a str,
+    /// Count trials that noise would void; their grade says so.
+    pub keep_noisy: bool,
+    /// Measure CPU time and lock waits by tracepoints, for the diagnosis.
+    pub witness: bool,
+    /// How long to wait for the machine's lab lock.
+    pub patience: Duration,
+    /// The command that runs this without root, where there is one; for the hint of a refusal.
+    pub without_root: Option<String>,
+    /// Set by a signal.
+    pub stop: &'a AtomicBool,
+    /// The hosts between which it runs; without them it runs on this machine.
+    pub hosts: Option<&'a Hosts>,
+    /// What a model says of the variants, once they are measured.
+    pub model: Option<Model<'a>>,
+}
+
+/// A model of the variants.
+#[derive(Clone, Copy)]
+pub struct Model<'a> {
+    /// What it says.
+    pub predict: &'a Predict<'a>,
+    /// What it says it from; kept in the run directory, so that questions about the run can be asked later.
+    pub calibration: &'a serde_json::Value,
+}
+
+/// From a scenario and what was measured of it to predictions.
+pub type Predict<'a> = dyn Fn(&Resolved, &Manifest) -> Vec<Prediction> + 'a;

@@ -1,0 +1,136 @@
+//! What a search is about: the scenario, its start, and where both live.
+
+use rxpath_lab::LabError;
+use rxpath_lab::hosts::Hosts;
+use rxpath_lab::run::steps::Steps;
+use rxpath_lab::scenario::spec::{Compare, Resolved, Variant};
+use rxpath_model::calibration::Calibration;
+use rxpath_record::manifest::Trial;
+use rxpath_record::metric::METRICS;
+use rxpath_tune::Goal;
+use rxpath_tune::auto::{AutoResult, Guard};
+
+use super::Stop;
+use super::ask::Objective;
+use super::candidates::{Chosen, Source};
+use super::ground::{Ground, InLab};
+use super::trials::{KEPT, START};
+use crate::cmd::run::{resolved, resolved_between};
+use crate::cmd::tune::predicted::ratio_with;
+use crate::exit::{Exit, Failure};
+
+/// What is searched.
+pub struct Session<'a> {
+    /// The hosts, where it is not the lab.
+    pub hosts: Option<&'a Hosts>,
+    /// Name or file of the scenario, and its name.
+    pub scenario: String,
+    pub name: String,
+    pub resolved: Resolved,
+    pub variant: Variant,
+    /// `--set`s of the whole scenario, and what names the variant in further ones.
+    pub sets: Vec<String>,
+    pub prefix: String,
+    pub objective: Objective,
+    pub guards: Vec<Guard>,
+    pub cpus: Vec<u32>,
+    pub calibration: Option<Calibration>,
+    pub goal: Option<Goal>,
+}
+
+/// The scenario with these keys set, for the lab or for hosts that may be changed.
+pub fn made_of(
+    scenario: &str,
+    sets: &[String],
+    hosts: Option<&Hosts>,
+) -> Result<Resolved, Failure> {
+    match hosts {
+        Some(hosts) => resolved_between(scenario, sets, (hosts, true)),
+        None => resolved(scenario, sets),
+    }
+}
+
+impl Session<'_> {
+    /// The variant with these keys set.
+    pub fn with(&self, sets: &[String]) -> Result<Variant, String> {
+        let own = sets.iter().map(|set| format!("{}{set}", self.prefix));
+        let sets: Vec<String> = self.sets.iter().cloned().chain(own).collect();
+        let made = made_of(&self.scenario, &sets, self.hosts).map_err(|failure| failure.line())?;
+        let found = made.variants.into_iter().find(|variant| variant.name == self.variant.name);
+        found
+            .map(|variant| Variant { settings: self.variant.settings.clone(), ..variant })
+            .ok_or_else(|| format!("{} has no variant {} any more", self.name, self.variant.name))
+    }
+
+    /// Objective and guards must be there in a trial.
+    pub fn measured(&self, trial: &Trial) -> Result<(), Stop> {
+        let wanted = std::iter::once(("--objective", &self.objective.metric))
+            .chain(self.guards.iter().map(|guard| ("--guard", &guard.metric)));
+        let has = |metric: &String| trial.metrics.contains_key(metric);
+        let missing = wanted.into_iter().find(|(_, metric)| !has(metric));
+        let Some((option, metric)) = missing else { return Ok(()) };
+        let names: Vec<&str> = trial.metrics.keys().map(String::as_str).collect();
+        let why = format!("{option} {metric}: {} does not measure it here", self.name);
+        let failure = Failure::new(Exit::Cannot, anyhow::anyhow!(why));
+        Err(Stop::Refused(failure.hint(format!("it measures {}", names.join(", ")))))
+    }
+
+    pub fn candidates(
+        &self,
+        steps: &Steps<'_, '_>,
+        trial: &Trial,
+        only: &[String],
+    ) -> Result<Chosen, LabError> {
+        let lab = || steps.lab(&self.variant);
+        let in_lab = InLab(&lab);
+        let ground: &dyn Ground = match self.hosts {
+            Some(hosts) => hosts,
+            None => &in_lab,
+        };
+        let source = Source {
+            variant: &self.variant,
+            trial,
+            cpus: &self.cpus,
+            only,
+            goal: self.goal,
+            ground,
+            with: &|sets| self.with(sets),
+            predict: &|sets| {
+                let calibration = self.calibration.as_ref()?;
+                let metric = &self.objective.metric;
+                let ratio = ratio_with(&self.variant, trial, calibration, sets, metric)?;
+                Some(ratio.powf(self.objective.sign()))
+            },
+        };
+        source.choose()
+    }
+
+    /// The run is about the start and what is kept: their pairs are compared in every metric that both have.
+    pub fn compare(
+        &self,
+        steps: &mut Steps<'_, '_>,
+        found: &AutoResult,
+        kept: Variant,
+    ) -> Result<(), LabError> {
+        let start = Variant {
+            name: START.into(),
+            what: "as the scenario sets it".into(),
+            ..self.variant.clone()
+        };
+        if found.gain.is_none() && found.guards.is_empty() {
+            return steps.about(vec![start], Vec::new());
+        }
+        let what = found.kept.iter().map(|kept| kept.name.clone()).collect::<Vec<_>>().join(", ");
+        let kept = Variant { name: KEPT.into(), what, ..kept };
+        let own = &self.objective.metric;
+        let others = METRICS.iter().map(|metric| metric.name).filter(|name| name != own);
+        let compare = std::iter::once(own.as_str()).chain(others).map(|metric| Compare {
+            metric: metric.into(),
+            base: START.into(),
+            variant: KEPT.into(),
+            expected: None,
+            published: None,
+        });
+        steps.about(vec![start, kept], compare.collect())
+    }
+}
