@@ -9,6 +9,7 @@ pub mod caps;
 pub mod capture;
 pub mod cgroup;
 pub mod change;
+pub mod clock;
 pub mod counter;
 pub mod cputime;
 pub mod detached;

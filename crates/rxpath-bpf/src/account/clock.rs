@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+pub use rxpath_host::clock::monotonic_ns;
+
 /// Ticks of the counter now: the TSC on x86-64 (about 10 ns to read), elsewhere CLOCK_MONOTONIC in ns.
 #[inline]
 pub fn ticks() -> u64 {
@@ -14,12 +16,6 @@ pub fn ticks() -> u64 {
     {
         monotonic_ns()
     }
-}
-
-/// CLOCK_MONOTONIC in ns: the clock of `bpf_ktime_get_ns`.
-pub fn monotonic_ns() -> u64 {
-    nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
-        .map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
 }
 
 /// How long a tick is, measured between two moments.

@@ -1,29 +1,6 @@
 //! Clocks, read through the vDSO.
 
-use std::mem::MaybeUninit;
-
-fn read(clock: libc::clockid_t) -> u64 {
-    let mut time = MaybeUninit::<libc::timespec>::uninit();
-    // SAFETY: `time` is valid for writes; the clocks used here exist on every Linux, so the call
-    // fills it in.
-    let time = unsafe {
-        libc::clock_gettime(clock, time.as_mut_ptr());
-        time.assume_init()
-    };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// `CLOCK_MONOTONIC`. **Unit** ns. **Cost** about 25 ns, no system call where the vDSO has the clock source.
-#[inline]
-pub fn now_ns() -> u64 {
-    read(libc::CLOCK_MONOTONIC)
-}
-
-/// `CLOCK_REALTIME`, the clock of the kernel's receive stamps. **Unit** ns.
-#[inline]
-pub fn realtime_ns() -> u64 {
-    read(libc::CLOCK_REALTIME)
-}
+pub use rxpath_host::clock::{monotonic_ns as now_ns, realtime_ns};
 
 /// Sleeps until this instant of `CLOCK_MONOTONIC`; returns early when a signal comes.
 pub fn sleep_until(t_ns: u64) {
