@@ -1,9 +1,11 @@
 //! What the BPF probes saw in a window: softirqs and polls, drops, latency, and whose CPU time it was.
 
 mod budget;
+mod dropping;
+mod latency;
 mod rows;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -11,11 +13,11 @@ use rxpath_bpf::ProbeCost;
 use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::cost::own_cpu;
-use rxpath_bpf::drops::{Drop, Drops};
+use rxpath_bpf::drops::Drop;
 use rxpath_bpf::filter::Filter;
 use rxpath_bpf::polls::{NapiPolls, Polls, PollsReading};
 use rxpath_bpf::probe::{Probe, lost};
-use rxpath_bpf::stages::{Pace, Stage, StageName, Stages};
+use rxpath_bpf::stages::{Pace, Stages};
 use rxpath_bpf::steal::{Evidence, Steal, answer};
 use rxpath_bpf::turns::Step;
 use rxpath_host::HostError;
@@ -24,7 +26,9 @@ use rxpath_record::watch::{LatencyRow, ProbeShare, Sampled, StageLatency};
 use super::cost::{GROUPS, Meter, Part};
 use super::turning::{Sample, Turning};
 use budget::{CPU_RATIO, READ_NS, SWITCHING};
-use rows::{DropKey, Dropped, busiest, dropped, napi_threads, napis, net_rx, since};
+use dropping::Dropping;
+use latency::Latency;
+use rows::{busiest, napi_threads, napis, net_rx};
 
 pub(super) use rows::NAPI_THREAD;
 
@@ -33,24 +37,16 @@ pub(super) use rows::NAPI_THREAD;
 pub struct Probes {
     account: Account,
     polls: Polls,
-    drops: Option<Drops>,
+    drops: Dropping,
     stages: Option<Stages>,
     /// Probes that did not start, with the reason.
     missing: BTreeMap<String, String>,
     before: Reading,
     polled: PollsReading,
-    dropped: HashMap<DropKey, Dropped>,
-    /// For how long drops had been counted then.
-    dropped_over: Duration,
-    /// When rows of drops were last forgotten.
-    forgot: Instant,
-    waited: Vec<Stage>,
-    latencies: BTreeMap<String, StageLatency>,
+    latency: Latency,
     meter: Meter,
     /// Of account, polls and stages.
     turns: Turning,
-    /// Drops that are few are all counted, however much is received.
-    drop_turns: Turning,
     /// For how long was counted, and packets that were looked at, when the turn before ended.
     counted: Duration,
     received: u64,
@@ -79,9 +75,8 @@ pub struct ProbeLimit {
 /// What the probes see, in words.
 const COUNTED: &str = "tasks, softirqs, polls and latency";
 const DROPPED: &str = "drops";
-
-/// A row of drops goes after so long without one: there is one for each port that was ever tried.
-const QUIET: Duration = Duration::from_secs(60);
+/// What is missing without the probe of drops.
+const DROP_PROBE: &str = "drops by reason";
 
 /// A window, or the time of it that was counted.
 #[derive(Clone, Debug, Default)]
@@ -119,13 +114,6 @@ impl Seen {
     }
 }
 
-/// The probe of drops in its place; it does not count yet.
-fn attached(all: &Filter) -> Result<Drops, HostError> {
-    let mut drops = Drops::load(all)?;
-    drops.attach()?;
-    Ok(drops)
-}
-
 impl Probes {
     /// Starts every probe that this kernel takes.
     ///
@@ -137,26 +125,21 @@ impl Probes {
         let mut missing = BTreeMap::new();
         let mut keep =
             |what: &str, error: HostError| drop(missing.insert(what.to_owned(), error.to_string()));
-        let drops = attached(&all).map_err(|error| keep("drops by reason", error)).ok();
+        let drops = Dropping::load(CPU_RATIO).map_err(|error| keep(DROP_PROBE, error)).ok();
         let stages = Stages::start(&all, Pace::OnCall);
         let stages = stages.map_err(|error| keep("latency of stages", error)).ok();
         let (before, polled) = (account.read()?, polls.read()?);
         let mut probes = Self {
             account,
             polls,
-            drops,
+            drops: drops.unwrap_or_else(|| Dropping::none(CPU_RATIO)),
             stages,
             missing,
             before,
             polled,
-            dropped: HashMap::new(),
-            dropped_over: Duration::ZERO,
-            forgot: Instant::now(),
-            waited: Vec::new(),
-            latencies: BTreeMap::new(),
+            latency: Latency::default(),
             meter: Meter::default(),
             turns: Turning::new(budget::rest(CPU_RATIO), SWITCHING, 0.0),
-            drop_turns: Turning::new(budget::drops(CPU_RATIO), Duration::ZERO, 0.0),
             counted: Duration::ZERO,
             received: 0,
             reads_until: None,
@@ -168,10 +151,8 @@ impl Probes {
         // Counted from here on: starting took longer than a turn lasts.
         let [rest_ns, drops_ns] = probes.spent_ns();
         probes.turns = Turning::new(budget::rest(CPU_RATIO), SWITCHING, rest_ns);
-        probes.drop_turns = Turning::new(budget::drops(CPU_RATIO), Duration::ZERO, drops_ns);
-        if let Some(Err(error)) = probes.drops.as_ref().map(Drops::begin) {
-            probes.missing.insert("drops by reason".into(), error.to_string());
-            probes.drops = None;
+        if let Err(error) = probes.drops.count(CPU_RATIO, drops_ns) {
+            probes.missing.insert(DROP_PROBE.into(), error.to_string());
         }
         // The first turn decides whether pauses follow: it must be no longer than it has to be.
         sleep(budget::rest(CPU_RATIO).shortest_turn);
@@ -182,7 +163,7 @@ impl Probes {
     /// When [`Probes::note`] is due.
     pub fn due(&self) -> Option<Instant> {
         let reads = self.stages.as_ref().and_then(Stages::reads_due);
-        [self.turns.due(), self.drop_turns.due(), self.reads_until, reads]
+        [self.turns.due(), self.drops.turns.due(), self.reads_until, reads]
             .into_iter()
             .flatten()
             .min()
@@ -197,9 +178,8 @@ impl Probes {
             self.missing.insert(COUNTED.into(), error.to_string());
         }
         if let Err(error) = self.turn_of_drops() {
-            self.drop_turns.stop();
-            self.drops = None;
-            self.missing.insert("drops by reason".into(), error.to_string());
+            self.drops.give_up();
+            self.missing.insert(DROP_PROBE.into(), error.to_string());
         }
         self.note_reads();
     }
@@ -208,7 +188,7 @@ impl Probes {
     pub fn limit(&mut self, limit: ProbeLimit) {
         self.cpu_ratio = limit.cpu_ratio;
         self.turns.set_share(budget::rest(limit.cpu_ratio).share);
-        self.drop_turns.set_share(budget::drops(limit.cpu_ratio).share);
+        self.drops.turns.set_share(budget::drops(limit.cpu_ratio).share);
         self.without_latency = !limit.with_latency;
         if self.is_off == limit.with_any {
             self.is_off = !limit.with_any;
@@ -222,17 +202,12 @@ impl Probes {
         if let Some(stages) = &mut self.stages {
             stages.give_up_reads();
         }
-        if let Some(drops) = &mut self.drops {
-            // A program that is not there counts nothing either.
-            let _ = drops.pause();
-            drops.detach();
-        }
+        self.drops.switch_off();
         self.turns.stop();
-        self.drop_turns.stop();
     }
 
     fn switch_on(&mut self) {
-        let begun = self.begin_turn().and_then(|()| self.begin_turn_of_drops());
+        let begun = self.begin_turn().and_then(|()| self.drops.begin_turn());
         if let Err(error) = begun {
             self.missing.insert(COUNTED.into(), error.to_string());
         }
@@ -243,7 +218,7 @@ impl Probes {
         if self.turns.is_short() {
             self.end_turn();
         }
-        if self.drop_turns.is_short() {
+        if self.drops.turns.is_short() {
             self.end_turn_of_drops();
         }
     }
@@ -309,34 +284,17 @@ impl Probes {
     }
 
     fn turn_of_drops(&mut self) -> Result<(), HostError> {
-        match self.drop_turns.step() {
+        match self.drops.turns.step() {
             Step::Stay => {}
             Step::End => self.end_turn_of_drops(),
-            Step::Begin => self.begin_turn_of_drops()?,
+            Step::Begin => self.drops.begin_turn()?,
         }
         Ok(())
     }
 
-    fn begin_turn_of_drops(&mut self) -> Result<(), HostError> {
-        let Some(probe) = &mut self.drops else { return Ok(()) };
-        self.drop_turns.begin(|| {
-            probe.attach()?;
-            probe.begin()
-        })
-    }
-
     fn end_turn_of_drops(&mut self) {
         let [_, cost_ns] = self.spent_ns();
-        if !self.drop_turns.end(cost_ns) {
-            return;
-        }
-        let before = own_cpu();
-        if let Some(probe) = &mut self.drops {
-            // A program that is not there counts nothing either.
-            let _ = probe.pause();
-            probe.detach();
-        }
-        self.drop_turns.ended(before);
+        self.drops.end_turn(cost_ns);
     }
 
     /// After a turn the hook of reads waits for what is unread, as long as that costs little.
@@ -367,7 +325,7 @@ impl Probes {
         let mut parts =
             vec![Part { probe: &self.account, group: 0 }, Part { probe: &self.polls, group: 0 }];
         parts.extend(self.stages.iter().map(|probe| Part { probe, group: 0 }));
-        parts.extend(self.drops.iter().map(|probe| Part { probe, group: 1 }));
+        parts.extend(self.drops.probe().map(|probe| Part { probe: probe as &dyn Probe, group: 1 }));
         parts
     }
 
@@ -396,9 +354,9 @@ impl Probes {
             });
         }
         // First: the caller has just read what the sockets say of the same packets.
-        let drops = self.drop_turns.take();
+        let drops = self.drops.turns.take();
         if let Some(sample) = drops {
-            self.seen.drops = self.drops(sample)?;
+            (self.seen.drops, self.seen.drops_counted_s) = self.drops.read(sample)?;
         }
         let rest = self.turns.take();
         if let Some(sample) = rest {
@@ -406,7 +364,7 @@ impl Probes {
         }
         let sampled = [
             self.turns.sampled(COUNTED, rest.is_some()),
-            self.drop_turns.sampled(DROPPED, drops.is_some()),
+            self.drops.turns.sampled(DROPPED, drops.is_some()),
         ];
         self.seen.sampled = sampled.into_iter().flatten().collect();
         let lost = lost(&self.all());
@@ -435,6 +393,10 @@ impl Probes {
             probes: self.account.programs(),
             flows_looked: Duration::ZERO,
         });
+        let latency = match self.stages.as_ref().filter(|_| !self.without_latency) {
+            Some(probe) => self.latency.read(probe)?,
+            None => Vec::new(),
+        };
         let mut gaps = BTreeMap::new();
         let why = "not estimated here: `rxpath steal` calibrates it";
         gaps.insert("entry and exit of interrupts".into(), why.into());
@@ -451,7 +413,7 @@ impl Probes {
             napi_threads: napi_threads(&window),
             net_rx: net_rx(&polled.cpus, &self.polled.cpus),
             napis: napis(&polled.napis, &self.polled.napis),
-            latency: self.latency()?,
+            latency,
             steal: Some(steal),
             gaps,
             ..std::mem::take(&mut self.seen)
@@ -460,51 +422,8 @@ impl Probes {
         Ok(())
     }
 
-    /// What was dropped since the sample before, over the time in which the probe itself counted.
-    fn drops(&mut self, sample: Sample) -> Result<Vec<(Drop, u64)>, HostError> {
-        let Some(probe) = &self.drops else { return Ok(Vec::new()) };
-        let over = probe.counted();
-        let sample = sample.over(over.saturating_sub(self.dropped_over));
-        let rows = dropped(&mut self.dropped, probe.read()?, sample.factor());
-        self.dropped_over = over;
-        self.seen.drops_counted_s = sample.counted.as_secs_f64();
-        if self.forgot.elapsed() >= QUIET / 4 {
-            self.forgot = Instant::now();
-            probe.forget(QUIET)?;
-        }
-        Ok(rows)
-    }
-
     /// Latencies that were measured since they were asked for last.
     pub fn latencies(&mut self) -> BTreeMap<String, StageLatency> {
-        std::mem::take(&mut self.latencies)
-    }
-
-    fn latency(&mut self) -> Result<Vec<LatencyRow>, HostError> {
-        let probe = self.stages.as_ref().filter(|_| !self.without_latency);
-        let Some(probe) = probe else { return Ok(Vec::new()) };
-        let now = probe.read()?;
-        let sum_s = |stage: &Stage| stage.mean_ns * stage.latencies_count as f64 / 1e9;
-        let mut rows = Vec::new();
-        for stage in &now {
-            let before = self.waited.iter().find(|old| old.stage == stage.stage);
-            let histogram = since(&stage.latency_ns, before.map(|old| &old.latency_ns));
-            let upper = |q: f64| histogram.quantile(q).map_or(0, |(_, high)| high);
-            let name = match stage.stage {
-                StageName::ReceiveToSocket => "receive-to-socket",
-                StageName::SocketToRead => "socket-to-read",
-            };
-            rows.push(LatencyRow {
-                stage: name.into(),
-                count: histogram.count(),
-                p50_ns: upper(0.5),
-                p99_ns: upper(0.99),
-            });
-            let sum = self.latencies.entry(name.into()).or_default();
-            sum.histogram_ns.add(&histogram);
-            sum.sum_s += sum_s(stage) - before.map_or(0.0, sum_s);
-        }
-        self.waited = now;
-        Ok(rows)
+        self.latency.take_sums()
     }
 }

@@ -1,0 +1,113 @@
+//! The probe of drops: its turns, and what it counted.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use rxpath_bpf::cost::own_cpu;
+use rxpath_bpf::drops::{Drop, Drops};
+use rxpath_bpf::filter::Filter;
+use rxpath_host::HostError;
+
+use super::super::turning::{Sample, Turning};
+use super::budget;
+use super::rows::{DropKey, Dropped, dropped};
+
+/// A row of drops goes after so long without one: there is one for each port that was ever tried.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// Drops that are few are all counted, however much is received: the turns are its own.
+#[derive(Debug)]
+pub(super) struct Dropping {
+    /// None where it did not start, or stopped.
+    probe: Option<Drops>,
+    pub(super) turns: Turning,
+    rows: HashMap<DropKey, Dropped>,
+    /// For how long it had counted at the last reading.
+    over: Duration,
+    /// When rows were last forgotten.
+    forgot: Instant,
+}
+
+impl Dropping {
+    /// The probe in its place; it does not count yet.
+    pub(super) fn load(cpu_ratio: f64) -> Result<Self, HostError> {
+        let mut probe = Drops::load(&Filter::default())?;
+        probe.attach()?;
+        Ok(Self { probe: Some(probe), ..Self::none(cpu_ratio) })
+    }
+
+    /// Without a probe.
+    pub(super) fn none(cpu_ratio: f64) -> Self {
+        Self {
+            probe: None,
+            turns: Turning::new(budget::drops(cpu_ratio), Duration::ZERO, 0.0),
+            rows: HashMap::new(),
+            over: Duration::ZERO,
+            forgot: Instant::now(),
+        }
+    }
+
+    /// The first turn begins; what the probe cost so far is no turn's.
+    pub(super) fn count(&mut self, cpu_ratio: f64, cost_ns: f64) -> Result<(), HostError> {
+        self.turns = Turning::new(budget::drops(cpu_ratio), Duration::ZERO, cost_ns);
+        let begun = self.probe.as_ref().map_or(Ok(()), Drops::begin);
+        begun.inspect_err(|_| self.probe = None)
+    }
+
+    /// The probe, if it runs.
+    pub(super) fn probe(&self) -> Option<&Drops> {
+        self.probe.as_ref()
+    }
+
+    /// It does not count any more.
+    pub(super) fn give_up(&mut self) {
+        self.turns.stop();
+        self.probe = None;
+    }
+
+    pub(super) fn begin_turn(&mut self) -> Result<(), HostError> {
+        let Some(probe) = &mut self.probe else { return Ok(()) };
+        self.turns.begin(|| {
+            probe.attach()?;
+            probe.begin()
+        })
+    }
+
+    /// Ends a turn whose programs had cost so much by now.
+    pub(super) fn end_turn(&mut self, cost_ns: f64) {
+        if !self.turns.end(cost_ns) {
+            return;
+        }
+        let before = own_cpu();
+        self.detach();
+        self.turns.ended(before);
+    }
+
+    /// Counts nothing until it is switched on again.
+    pub(super) fn switch_off(&mut self) {
+        self.detach();
+        self.turns.stop();
+    }
+
+    fn detach(&mut self) {
+        if let Some(probe) = &mut self.probe {
+            // A program that is not there counts nothing either.
+            let _ = probe.pause();
+            probe.detach();
+        }
+    }
+
+    /// What was dropped since the sample before, over the time in which the probe itself counted, and that time in s.
+    pub(super) fn read(&mut self, sample: Sample) -> Result<(Vec<(Drop, u64)>, f64), HostError> {
+        let Some(probe) = &self.probe else { return Ok((Vec::new(), 0.0)) };
+        let over = probe.counted();
+        let sample = sample.over(over.saturating_sub(self.over));
+        let rows = dropped(&mut self.rows, probe.read()?, sample.factor());
+        self.over = over;
+        if self.forgot.elapsed() >= QUIET / 4 {
+            self.forgot = Instant::now();
+            probe.forget(QUIET)?;
+        }
+        Ok((rows, sample.counted.as_secs_f64()))
+    }
+}
