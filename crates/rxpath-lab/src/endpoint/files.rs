@@ -2,38 +2,31 @@
 //! removed by the next one of the same user.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 
 use nix::unistd::getuid;
 use rxpath_host::owner::ProcessId;
+use tempfile::TempDir;
 
 use crate::error::LabError;
 
-/// Begin of the names: then pid and start of the endpoint, and the program's number.
+/// Begin of the names: then the pid namespace, pid and start of the endpoint, and what makes it unpredictable.
 const PREFIX: &str = "rxpath-files-";
 
-/// The directory; dropping it removes it.
-pub struct FilesOfProgram(PathBuf);
-
-impl FilesOfProgram {
-    /// That of a program of this process; it is not made yet.
-    pub fn of(program: u32) -> Result<Self, LabError> {
-        let ProcessId { pid, start_ticks } = ProcessId::own()?;
-        Ok(Self(std::env::temp_dir().join(format!("{PREFIX}{pid}-{start_ticks}-{program}"))))
-    }
-
-    /// Its path.
-    pub fn dir(&self) -> PathBuf {
-        self.0.clone()
-    }
-}
-
-impl Drop for FilesOfProgram {
-    fn drop(&mut self) {
-        // It may never have been made.
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// Makes the directory, which only this user may enter; dropping it removes it.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn make() -> Result<TempDir, LabError> {
+    let ProcessId { pid, start_ticks } = ProcessId::own()?;
+    // A name that others could guess could be there before.
+    let prefix = format!("{PREFIX}{}-{pid}-{start_ticks}-", pid_namespace());
+    let made = tempfile::Builder::new()
+        .prefix(&prefix)
+        .permissions(fs::Permissions::from_mode(0o700))
+        .tempdir();
+    made.map_err(|error| LabError::io("make a directory for a program's files", error))
 }
 
 /// Removes directories of endpoints of this user that are no more.
@@ -52,12 +45,20 @@ fn sweep_in(parent: &Path) {
     }
 }
 
-/// The endpoint that a directory's name names.
+/// The endpoint that a directory's name names, if it would be seen here while it lives.
 fn owner_of(name: &str) -> Option<ProcessId> {
     let mut parts = name.strip_prefix(PREFIX)?.split('-');
+    if parts.next()?.parse() != Ok(pid_namespace()) {
+        return None;
+    }
     let pid = parts.next()?.parse().ok()?;
     let start_ticks = parts.next()?.parse().ok()?;
     Some(ProcessId { pid, start_ticks })
+}
+
+/// Inode of the pid namespace; 0 where it cannot be read.
+fn pid_namespace() -> u64 {
+    fs::metadata("/proc/self/ns/pid").map_or(0, |about| about.ino())
 }
 
 #[cfg(test)]
@@ -68,13 +69,17 @@ mod tests {
     fn only_what_dead_endpoints_left_is_swept() {
         let parent = tempfile::tempdir().unwrap();
         let here = ProcessId::own().unwrap();
-        let live = format!("{PREFIX}{}-{}-1", here.pid, here.start_ticks);
-        let dead = format!("{PREFIX}{}-{}-1", here.pid, here.start_ticks + 1);
-        for name in [&live, &dead, "rxpath-files-x", "other"] {
+        let named = |space: u64, start: u64| format!("{PREFIX}{space}-{}-{start}-x", here.pid);
+        let live = named(pid_namespace(), here.start_ticks);
+        let dead = named(pid_namespace(), here.start_ticks + 1);
+        // Whether it lives cannot be seen here.
+        let elsewhere = named(pid_namespace() + 1, here.start_ticks + 1);
+        for name in [&live, &dead, &elsewhere, "rxpath-files-x", "other"] {
             fs::create_dir(parent.path().join(name)).unwrap();
         }
         sweep_in(parent.path());
         let there = |name: &str| parent.path().join(name).exists();
-        assert!(there(&live) && there("rxpath-files-x") && there("other") && !there(&dead));
+        assert!(there(&live) && there(&elsewhere) && there("rxpath-files-x") && there("other"));
+        assert!(!there(&dead));
     }
 }

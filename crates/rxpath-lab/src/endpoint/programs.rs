@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -13,8 +13,9 @@ use rxpath_host::netns;
 use rxpath_load::engine::clock;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tempfile::TempDir;
 
-use super::files::FilesOfProgram;
+use super::files;
 use super::outlet::Outlet;
 use super::wire::Said;
 use crate::error::LabError;
@@ -70,7 +71,7 @@ struct Running {
     pid: u32,
     stdin: Option<ChildStdin>,
     /// Its files, which go with it.
-    _files: Option<FilesOfProgram>,
+    _files: Option<TempDir>,
     /// Ends after the program's last line and its exit were said.
     waiter: JoinHandle<()>,
 }
@@ -123,16 +124,16 @@ impl Programs {
     }
 
     fn launch_foreign(&mut self, program: u32, foreign: &ForeignProgram) -> Result<u32, LabError> {
-        let files = foreign.needs_dir().then(|| FilesOfProgram::of(program)).transpose()?;
-        let dir = files.as_ref().map(FilesOfProgram::dir).unwrap_or_default();
-        self.start(program, foreign.command(&dir)?, files)
+        let files = foreign.needs_dir().then(files::make).transpose()?;
+        let dir = files.as_ref().map_or(Path::new(""), TempDir::path);
+        self.start(program, foreign.command(dir)?, files)
     }
 
     fn start(
         &mut self,
         program: u32,
         mut command: Command,
-        files: Option<FilesOfProgram>,
+        files: Option<TempDir>,
     ) -> Result<u32, LabError> {
         netns::die_with_parent(&mut command);
         let path = PathBuf::from(command.get_program());
