@@ -189,7 +189,8 @@ fn a_server_works_before_it_replies() {
         let args = [kind, &addr, "--rate", "20", "-d", "500ms", "-c", connections];
         let result = answer(&args, 0)["result"].clone();
         let fastest = result["service_time_us"]["p50"].as_f64().unwrap();
-        assert!(fastest >= 9_000.0, "{kind} over {connections}: {result}");
+        // Half of it: a calibration of the work that others disturbed makes it shorter. Without work it is 0.05 ms.
+        assert!(fastest >= 5_000.0, "{kind} over {connections}: {result}");
     }
     serve.stop();
 }

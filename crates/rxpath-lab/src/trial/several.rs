@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rxpath_core::Warning;
+use rxpath_load::limit::{Limit, Who};
 use rxpath_load::quantiles::Quantiles;
 use rxpath_record::run::hlog;
 use rxpath_stats::Histogram;
@@ -193,6 +194,12 @@ fn together(results: &[WorkloadResult], times: &Times) -> WorkloadResult {
     }
 }
 
+/// The limit that the first program names which did not keep its schedule; else that of the first.
+fn limit<'a>(mut all: impl Iterator<Item = &'a Limit> + Clone) -> Limit {
+    let first = all.clone().next();
+    all.find(|limit| limit.who != Who::Schedule).or(first).cloned().unwrap_or_default()
+}
+
 /// Counts by name, added.
 fn added<'a>(all: impl Iterator<Item = &'a BTreeMap<String, u64>>) -> BTreeMap<String, u64> {
     let mut sum = BTreeMap::new();
@@ -222,6 +229,14 @@ mod tests {
         };
         assert_eq!(rates("rate = 10"), [Some(4), Some(3), Some(3)]);
         assert_eq!(rates(""), [None; 3]);
+    }
+
+    #[test]
+    fn one_program_that_fell_behind_is_the_limit_of_all() {
+        let named = |who| Limit { who, evidence: String::new() };
+        let all = [named(Who::Schedule), named(Who::Sender), named(Who::Path)];
+        assert_eq!(limit(all.iter()).who, Who::Sender);
+        assert_eq!(limit(all[..1].iter()).who, Who::Schedule);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use rxpath_load::http::load::result::LoadResult;
 
-use super::{Times, added, whole};
+use super::{Times, added, limit, whole};
 
 /// All together; quantiles are those of all times. Lateness is that of the client that was latest; wrk's summary, whose
 /// deviations do not add up, stays with each client.
@@ -35,7 +35,7 @@ pub fn load(parts: &[&LoadResult], times: &Times) -> LoadResult {
         cpu_user_s: seconds(|it| it.cpu_user_s),
         cpu_system_s: seconds(|it| it.cpu_system_s),
         system_calls_total: sum(|it| it.system_calls_total),
-        limit: parts.first().map(|it| it.limit.clone()).unwrap_or_default(),
+        limit: limit(parts.iter().map(|it| &it.limit)),
         threads: parts.iter().flat_map(|it| it.threads.clone()).collect(),
         ..LoadResult::default()
     }

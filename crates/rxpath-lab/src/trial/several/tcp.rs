@@ -3,7 +3,7 @@
 use rxpath_load::tcp::connection::TcpSummary;
 use rxpath_load::tcp::result::{Direction, StreamResult, TransactionsResult};
 
-use super::{Times, added, whole};
+use super::{Times, added, limit, whole};
 
 /// Connections that a result lists.
 const LISTED: usize = 64;
@@ -34,7 +34,7 @@ pub fn stream(parts: &[&StreamResult]) -> StreamResult {
         mismatches: parts.iter().flat_map(|it| it.mismatches.clone()).collect(),
         cpu_user_s: seconds(|it| it.cpu_user_s),
         cpu_system_s: seconds(|it| it.cpu_system_s),
-        limit: parts.first().map(|it| it.limit.clone()).unwrap_or_default(),
+        limit: limit(parts.iter().map(|it| &it.limit)),
         tcp: TcpSummary::of(parts.iter().filter_map(|it| it.tcp)),
         server: None,
         threads: parts.iter().flat_map(|it| it.threads.clone()).collect(),
@@ -75,7 +75,7 @@ pub fn transactions(parts: &[&TransactionsResult], times: &Times) -> Transaction
         mismatches: parts.iter().flat_map(|it| it.mismatches.clone()).collect(),
         cpu_user_s: seconds(|it| it.cpu_user_s),
         cpu_system_s: seconds(|it| it.cpu_system_s),
-        limit: parts.first().map(|it| it.limit.clone()).unwrap_or_default(),
+        limit: limit(parts.iter().map(|it| &it.limit)),
         tcp: TcpSummary::of(parts.iter().filter_map(|it| it.tcp)),
         server: None,
         threads: parts.iter().flat_map(|it| it.threads.clone()).collect(),

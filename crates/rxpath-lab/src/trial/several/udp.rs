@@ -2,7 +2,7 @@
 
 use rxpath_load::udp::result::{FramesLedger, LoadResult};
 
-use super::{added, whole};
+use super::{added, limit, whole};
 
 /// All together. Lateness is that of the sender that was latest.
 pub fn load(parts: &[&LoadResult]) -> LoadResult {
@@ -27,7 +27,7 @@ pub fn load(parts: &[&LoadResult]) -> LoadResult {
         segments_per_send: parts.iter().map(|it| it.segments_per_send).max().unwrap_or(1),
         cpu_user_s: seconds(|it| it.cpu_user_s),
         cpu_system_s: seconds(|it| it.cpu_system_s),
-        limit: parts.first().map(|it| it.limit.clone()).unwrap_or_default(),
+        limit: limit(parts.iter().map(|it| &it.limit)),
         threads: parts.iter().flat_map(|it| it.threads.clone()).collect(),
         xdp: parts.iter().filter_map(|it| it.xdp).reduce(|mut a, b| {
             a += b;
