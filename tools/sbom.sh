@@ -8,7 +8,7 @@ cargo=${CARGO:-cargo}
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
 tools/setup.sh sbom
-# It writes one file beside the manifest of each crate; only that of the binary is wanted.
+# It writes one file next to the manifest of each crate; only that of the binary is wanted.
 name=rxpath-sbom-of-release
 clean() { rm -f crates/*/$name.json; }
 trap clean EXIT

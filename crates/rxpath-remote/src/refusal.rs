@@ -12,7 +12,7 @@ pub struct Refusal {
     pub hint: String,
 }
 
-/// What is told for words of ssh or of a shell.
+/// What is said for words of ssh or of a shell.
 struct Known {
     /// All of these are in the words.
     words: &'static [&'static str],

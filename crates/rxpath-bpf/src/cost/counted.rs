@@ -1,5 +1,5 @@
 //! The cost of programs as they count it themselves (`bpf/cost.h`): without a privilege, at any time, and without slowing
-//! the programs of others, unlike the kernel's measurement.
+//! third-party programs, unlike the kernel's measurement.
 
 use rxpath_host::HostError;
 

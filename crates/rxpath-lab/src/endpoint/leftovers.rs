@@ -34,7 +34,7 @@ pub enum Leftover {
     },
 }
 
-/// The copies beside this program's own, where it is one.
+/// The copies next to this program's own, where it is one.
 pub fn copies(exe: &Path) -> Vec<Leftover> {
     let Some(own) = exe.parent().filter(|dir| is_copy(dir)) else { return Vec::new() };
     let running = running();
@@ -96,7 +96,7 @@ mod tests {
         assert!(remove_copy(&exe, "../notes").is_err() && remove_copy(&exe, "notes").is_err());
         remove_copy(&exe, &other).unwrap();
         assert!(copies(&exe).is_empty() && exe.exists());
-        // A program that was installed has no copies beside it.
+        // A program that was installed has no copies next to it.
         assert!(copies(&dir.path().join("notes/rxpath")).is_empty());
     }
 }

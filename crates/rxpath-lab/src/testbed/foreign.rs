@@ -14,7 +14,7 @@ use crate::error::LabError;
 /// Stands for the directory of its files, in words and in files.
 const DIR: &str = "{dir}";
 
-/// A program of somebody else.
+/// A third-party program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForeignProgram {
     /// The command, word by word.

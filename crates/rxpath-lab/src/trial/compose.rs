@@ -141,7 +141,7 @@ pub fn compose(
     }
 }
 
-/// What the programs printed; those of several senders each beside what they did together.
+/// What the programs printed; of several senders each, in addition to what they did together.
 fn workloads(load: &SideMeasurements, serve: &SideMeasurements) -> BTreeMap<String, Value> {
     let together = [("load".to_owned(), load), ("serve".to_owned(), serve)];
     let each = load.parts.iter().map(|(host, part)| (format!("load@{host}"), part));

@@ -156,7 +156,7 @@ impl Process for Program {
     }
 
     fn has_bound(&self, port: u16) -> bool {
-        // A host that is lost is told by the next request.
+        // The next request says that a host is lost.
         self.client.ask(of(self.number, ProgramAsk::HasBound { port }), PROMPT).unwrap_or(false)
     }
 
