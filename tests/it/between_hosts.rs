@@ -106,6 +106,13 @@ fn several_senders_share_a_rate_and_their_results_are_one() {
     let more =
         ["gen2", "gen3"].map(|it| format!("[hosts.{it}]\nssh = \"local\"\nrole = \"sender\"\n"));
     let hosts = INVENTORY.to_owned() + &more.concat();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("s.toml");
+    fs::write(&file, "question = \"?\"\n[load]\nrate = \"30k\"\n").unwrap();
+    let three = inventory(dir.path(), &hosts);
+    let plan = rxpath(&["run", file.to_str().unwrap(), "--hosts", &three, "--dry-run"]);
+    let plan = String::from_utf8(plan.stdout).unwrap();
+    assert!(plan.contains("base: load.rate 30k = 3 senders x 10k"), "{plan}");
     for (protocol, load, metric, total, target) in [
         ("udp", "rate = \"4003\"", "offered_pps", "offered_packets", "target_pps"),
         ("tcp-stream", "bitrate = \"60M\"", "delivered_bps", "sent_bytes", "target_bps"),

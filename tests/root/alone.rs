@@ -5,6 +5,7 @@ mod background;
 mod backlog;
 mod diagnose;
 mod export;
+mod hosts_of_one_machine;
 mod kept_apart;
 mod kills;
 mod landing;

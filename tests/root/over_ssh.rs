@@ -1,6 +1,6 @@
 //! Experiments over real ssh: a coordinator and two hosts in namespaces of their own, each host with a real sshd.
 
-mod site;
+pub mod site;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -22,7 +22,8 @@ const QUICK: [&str; 6] = [
     "trials.aa=false",
 ];
 
-fn site() -> Option<Site> {
+/// The site, where it can be made.
+pub fn site() -> Option<Site> {
     let bed = Bed::new()?;
     match Site::new(bed) {
         Ok(site) => Some(site),

@@ -14,4 +14,5 @@ mod outlet;
 pub mod programs;
 pub mod server;
 pub mod settings;
+pub mod token;
 pub mod wire;

@@ -1,6 +1,7 @@
 //! Two real hosts, connected and ready: who they are, by which devices and addresses they reach each other.
 
 mod connect;
+mod machines;
 pub mod observe;
 mod path;
 pub mod settings;
@@ -11,7 +12,10 @@ use std::path::Path;
 use std::slice::from_ref;
 use std::sync::Arc;
 
+use rand::RngExt;
 use rxpath_core::Side;
+use rxpath_core::Warning;
+use rxpath_core::number::si;
 use rxpath_host::environment::HostFacts;
 use rxpath_record::manifest::HostPart;
 use rxpath_remote::inventory::{HostEntry, Network};
@@ -24,7 +28,7 @@ use crate::endpoint::clock::ClockBounds;
 use crate::endpoint::wire::{Ask, DeviceFacts, Hello};
 use crate::error::LabError;
 use crate::scenario::HostShape;
-use crate::scenario::spec::Resolved;
+use crate::scenario::spec::{Resolved, Variant};
 
 /// Senders of an experiment, at most: five bits of a stream's number tell them apart.
 const MOST_SENDERS: usize = 32;
@@ -45,6 +49,8 @@ pub struct ConnectedHost {
     pub has_own_namespace: bool,
     /// Whether it is this machine.
     pub is_local: bool,
+    /// Number of its machine: hosts in namespaces of one machine have one.
+    pub machine: usize,
 }
 
 /// Senders and a receiver.
@@ -57,6 +63,8 @@ pub struct Hosts {
     pub is_here: bool,
     /// All are this machine.
     pub share_a_clock: bool,
+    /// The machine of this process, if it is that of a host.
+    pub coordinator: Option<usize>,
 }
 
 impl Hosts {
@@ -78,11 +86,13 @@ impl Hosts {
                 hint: format!("an experiment has at most {MOST_SENDERS}"),
             });
         }
-        let mut senders = connect::connect(&all, exe, note)?;
+        let secret = format!("{:016x}", rand::rng().random::<u64>());
+        let mut senders = connect::connect(&all, exe, &secret, note)?;
+        let coordinator = machines::tell_apart(&mut senders, &secret)?;
         let receiver = senders
             .pop()
             .ok_or_else(|| LabError::Internal { what: "an inventory without a receiver".into() })?;
-        path::between(senders, receiver, inventory)
+        path::between(senders, receiver, inventory).map(|hosts| Self { coordinator, ..hosts })
     }
 
     /// The shapes of the senders' and of the receiver's host. CPUs of the smallest sender are on all.
@@ -167,6 +177,30 @@ impl Hosts {
             }),
             _ => Ok(()),
         }
+    }
+
+    /// What to know where sender and receiver are one machine, but not told so by `ssh = "local"`.
+    pub fn one_machine(&self) -> Option<Warning> {
+        let receiver = &self.receiver;
+        let same = self.senders.iter().find(|host| host.machine == receiver.machine)?;
+        let (one, other) = (same.client.alias(), receiver.client.alias());
+        let text = format!("{one} and {other} are one machine: they take CPU time from each other");
+        (!self.share_a_clock).then(|| Warning::new("one-machine", text))
+    }
+
+    /// How several senders share the rate of each variant, a line for each; nothing for one sender.
+    pub fn shares(&self, resolved: &Resolved) -> Vec<String> {
+        let count = self.senders.len();
+        let line = |variant: &Variant| {
+            let options = &variant.load.own()?.options;
+            let (key, total) = match (options.rate, options.bitrate) {
+                (Some(rate), _) => ("load.rate", rate),
+                (None, rate) => ("load.bitrate", rate?),
+            };
+            let (total, each) = (si(total as f64), si(total as f64 / count as f64));
+            Some(format!("{}: {key} {total} = {count} senders x {each}", variant.name))
+        };
+        if count < 2 { Vec::new() } else { resolved.variants.iter().filter_map(line).collect() }
     }
 
     /// Whether this sender's counters are those of an earlier one: on this machine two may be in one namespace.

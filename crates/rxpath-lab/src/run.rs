@@ -123,6 +123,7 @@ fn within(
     let mut manifest = first_manifest(resolved, options, (id, started))?;
     manifest.warnings.extend(unlocked);
     manifest.warnings.extend(shared_counters(resolved));
+    manifest.warnings.extend(options.hosts.and_then(Hosts::one_machine));
     let mut running = Running {
         resolved: resolved.clone(),
         options,

@@ -15,6 +15,7 @@ use rxpath_host::awake::Awake;
 use rxpath_host::lock::LabLock;
 use rxpath_host::netlink::netdev::QueueKind;
 use rxpath_host::netlink::{Netlink, QueueAsk};
+use rxpath_host::procfs::task;
 use rxpath_host::{HostError, Root, environment, identity, owner, thread, topology};
 use serde::Serialize;
 use serde_json::Value;
@@ -27,6 +28,7 @@ use super::observing::HostObservers;
 use super::outlet::Outlet;
 use super::programs::Programs;
 use super::settings::HostSettings;
+use super::token::{Token, is_seen};
 use super::wire::{
     Ask, ClockPair, DeviceFacts, Hello, LEASE_MS, LONGEST_LINE, MARKER, MeasuredWindow, Request,
     RouteFacts, Said, SampleAsk, SampledQueues, TICK_MS, WindowAsk,
@@ -61,6 +63,7 @@ struct Host {
     background: HostBackground,
     observers: HostObservers,
     lock: Option<LabLock>,
+    token: Option<Token>,
 }
 
 /// An answer now, or one that a thread gives later.
@@ -93,6 +96,7 @@ impl Endpoint {
             background: HostBackground::default(),
             observers: HostObservers::default(),
             lock: None,
+            token: None,
         };
         let mut input = input;
         while let Some(line) = read_line(&mut input)? {
@@ -161,7 +165,11 @@ impl Host {
     fn answer(&mut self, id: u64, ask: Ask, got_ns: u64) -> Result<Reply, LabError> {
         match ask {
             Ask::Tick => return Ok(Reply::Later),
-            Ask::Hello { lock } => return now(&self.hello(lock)?),
+            Ask::Hello { lock, secret } => {
+                self.token = Some(Token::show(&secret)?);
+                return now(&self.hello(lock)?);
+            }
+            Ask::IsOnMachineOf { pid, secret } => return now(&is_seen(pid, &secret)),
             Ask::Clock => return now(&ClockPair { got_ns, answered_ns: monotonic_ns() }),
             Ask::Route { to } => return now(&route(to)?),
             Ask::Program { program, what } => {
@@ -307,7 +315,10 @@ fn window(
     phase::until(monotonic_ns, ask.from_ns, &never, || Ok(false))?;
     outlet.hold();
     let mut ours = Ours::with_children(std::process::id() as i32, &ask.leaders);
-    ours.pids.extend(&ask.others);
+    for other in &ask.others {
+        ours.pids.push(*other);
+        ours.pids.extend(task::family(&Root::host(), *other));
+    }
     let from = Mark::take(&ours);
     let first = counting.read();
     let passed = phase::until(monotonic_ns, ask.to_ns, &never, || Ok(false));

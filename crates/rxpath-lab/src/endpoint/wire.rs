@@ -48,6 +48,15 @@ pub enum Ask {
     Hello {
         /// Whether the endpoint is to take the host's lab lock.
         lock: bool,
+        /// The secret of the run, by which other hosts on the same machine see the endpoint.
+        secret: String,
+    },
+    /// Whether this host is on the machine of another endpoint of the run: true or false.
+    IsOnMachineOf {
+        /// The other endpoint's process id.
+        pid: i32,
+        /// The secret of the run.
+        secret: String,
     },
     /// Its clock, twice: [`ClockPair`].
     Clock,

@@ -49,6 +49,7 @@ pub fn client(
 pub fn connect(
     hosts: &[(&String, &HostEntry)],
     exe: &Path,
+    secret: &str,
     note: &mut (dyn FnMut(&str) + Send),
 ) -> Result<Vec<ConnectedHost>, LabError> {
     // Where all hosts are this machine, this process holds its lab lock.
@@ -61,7 +62,7 @@ pub fn connect(
             let start = |host: &(&'_ String, &'_ HostEntry)| {
                 let (alias, entry) = *host;
                 let mut say = |text: &str| locked(note)(text);
-                one((alias, entry), exe, shares_lock, &mut say)
+                one((alias, entry), exe, (shares_lock, secret), &mut say)
             };
             let threads: Vec<_> =
                 some.iter().map(|host| scope.spawn(move || start(host))).collect();
@@ -83,12 +84,12 @@ fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, LabError>>) -> Result<T, Lab
 fn one(
     (alias, entry): (&String, &HostEntry),
     exe: &Path,
-    shares_lock: bool,
+    (shares_lock, secret): (bool, &str),
     note: &mut dyn FnMut(&str),
 ) -> Result<ConnectedHost, LabError> {
     let client = client(alias, entry, exe, note)?;
     let lock = !shares_lock && !is_local(entry);
-    let hello: Hello = client.ask(Ask::Hello { lock }, PROMPT)?;
+    let hello: Hello = client.ask(Ask::Hello { lock, secret: secret.to_owned() }, PROMPT)?;
     if let Some(why) = &hello.not_locked {
         return Err(LabError::CannotRun {
             what: format!("{alias}: {why}"),
@@ -104,6 +105,7 @@ fn one(
         addresses: Vec::new(),
         has_own_namespace: entry.netns.is_some(),
         is_local: is_local(entry),
+        machine: usize::MAX,
     })
 }
 

@@ -1,7 +1,7 @@
 //! Senders and a receiver on real hosts, each behind its endpoint.
 //!
-//! The testbed's clock is that of this process; what the hosts are told and what they report is brought to it at the
-//! pipe. Instants of a window are told ahead, so that nothing is decided over the control connection meanwhile.
+//! The testbed's clock is that of this process; instants in requests and in reports are converted at the pipe. The instants of a
+//! window are sent ahead, so that nothing is decided over the control connection meanwhile.
 
 use std::any::Any;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -58,7 +58,7 @@ const REST_SLICE: Duration = Duration::from_secs(1);
 pub struct HostsTestbed<'a> {
     hosts: &'a Hosts,
     v6: bool,
-    /// The senders', then the receiver's. Compared anew for each trial: clocks drift.
+    /// The senders', then the receiver's. Compared again for each trial: clocks drift.
     clocks: Vec<ClockBounds>,
     settings: TrialSettings,
     /// The RPS mask that the variant gives the receiver's device.
@@ -100,10 +100,18 @@ impl<'a> HostsTestbed<'a> {
         self.clocks.last().map(|clock| clock.clock()).unwrap_or_default()
     }
 
-    /// The experiment's processes apart from the workloads, where all of it is on one machine.
-    fn own_processes(&self) -> Vec<i32> {
-        let endpoints = self.hosts.all().map(|host| host.hello.pid);
-        endpoints.chain([std::process::id() as i32]).collect()
+    /// The experiment's processes with their machines: none of them is foreign load there.
+    fn processes(&self, measured: &Measured) -> Vec<(usize, i32)> {
+        let mut all = Vec::new();
+        let workloads = measured.loads.iter().copied().map(Some).chain([measured.serve]);
+        for (host, workload) in self.hosts.all().zip(workloads) {
+            let own = [Some(host.hello.pid), workload].into_iter().flatten();
+            all.extend(own.map(|pid| (host.machine, pid)));
+        }
+        let alongside = measured.others.iter().map(|pid| (self.hosts.receiver.machine, *pid));
+        all.extend(alongside);
+        let here = self.hosts.coordinator.map(|machine| (machine, std::process::id() as i32));
+        all.into_iter().chain(here).collect()
     }
 
     /// Asks all hosts at once.
@@ -212,19 +220,20 @@ impl Testbed for HostsTestbed<'_> {
     fn window(&self, measured: &Measured) -> Result<Box<dyn Window + '_>, LabError> {
         let from_ns = monotonic_ns() + self.window_lead().as_nanos() as u64;
         let shared = self.hosts.share_a_clock;
+        let processes = self.processes(measured);
         let ask = |(index, (host, side, clock)): (usize, (&ConnectedHost, Side, HostClock))| {
             // On one machine the receiver's endpoint reads the CPU time of both sides.
-            let (leaders, others) = match side {
-                Side::Tx => (measured.loads.get(index).copied().into_iter().collect(), Vec::new()),
-                _ if shared => (measured.leaders(), self.own_processes()),
-                _ => (measured.serve.into_iter().collect(), Vec::new()),
+            let leaders = match side {
+                Side::Tx => measured.loads.get(index).copied().into_iter().collect(),
+                _ if shared => measured.leaders(),
+                _ => measured.serve.into_iter().collect(),
             };
-            let alongside = measured.others.iter().filter(|_| side != Side::Tx).copied();
+            let on_machine = processes.iter().filter(|(machine, _)| *machine == host.machine);
             let ask = WindowAsk {
                 from_ns: clock.to_host_ns(from_ns),
                 to_ns: clock.to_host_ns(from_ns + measured.length.0),
                 leaders,
-                others: others.into_iter().chain(alongside).collect(),
+                others: on_machine.map(|(_, pid)| *pid).collect(),
                 device: host.device.name.clone(),
             };
             host.client.begin(Ask::Window(ask))
@@ -375,7 +384,7 @@ impl RemoteSampler {
     }
 }
 
-/// A window that all hosts were told.
+/// A window whose instants all hosts have.
 struct RemoteWindow<'a> {
     testbed: &'a HostsTestbed<'a>,
     from_ns: u64,

@@ -150,9 +150,11 @@ impl RunCommand {
             json(&Envelope::new("run-plan", resolved, &plan, resolved.warnings.clone()))?;
         } else {
             output::text(&plan.to_text(resolved))?;
-            let changes = hosts.map(|hosts| hosts.changes(resolved)).unwrap_or_default();
-            for change in changes {
-                output::line(&format!("changed for its trials only: {change}"))?;
+            if let Some(hosts) = hosts {
+                hosts.shares(resolved).iter().try_for_each(|share| output::line(share))?;
+                for change in hosts.changes(resolved) {
+                    output::line(&format!("changed for its trials only: {change}"))?;
+                }
             }
         }
         Ok(Exit::Done)

@@ -1,0 +1,24 @@
+//! Hosts that are namespaces of one machine, as in `make hosts-demo`: what one of them runs is no foreign load to the other.
+
+use rxpath_record::run::RunReader;
+
+use crate::over_ssh::site;
+
+#[test]
+fn the_other_host_s_workload_is_no_foreign_load() {
+    let Some(site) = site() else { return };
+    let out = site.path("runs");
+    let sets = ["load.rate=100k", "trials.measure=500ms", "trials.max_blocks=1", "trials.aa=false"];
+    let words = ["run", "udp-pinning", "--hosts", &site.inventory, "--out", &out, "--trials", "1"];
+    let words: Vec<&str> =
+        words.into_iter().chain(sets.iter().flat_map(|set| ["--set", set])).collect();
+    let run = site.rxpath(&words);
+    let directory = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
+    let manifest = RunReader::open(&directory).unwrap().manifest;
+    for trial in &manifest.trials {
+        let ours = trial.noise.iter().find(|reason| reason.contains("rx-"));
+        assert_eq!(ours, None, "{:?}: {run:?}", trial.noise);
+    }
+    let said = manifest.warnings.iter().find(|warning| warning.code == "one-machine");
+    assert!(said.unwrap().text.contains("gen1 and sut are one machine"), "{:?}", manifest.warnings);
+}
