@@ -4,6 +4,7 @@
 //! host the kernel is asked; over a captured tree the recorded answers are read from `netlink/device/NAME.json`
 //! ([`crate::capture`]). Nothing here changes or judges. What sysfs says stands in [`crate::sysfs::device`].
 
+pub mod losses;
 mod read;
 mod recorded;
 

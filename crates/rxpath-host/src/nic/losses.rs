@@ -1,0 +1,317 @@
+//! Which counters say what a network card's ring lost, what it took from the wire and what it put there, by driver.
+//!
+//! Names are those of a snapshot without the device: `link.rx.missed_errors` (rtnetlink), `ethtool.rx_missed_errors` (the
+//! driver's own), `standard.mac.FramesReceivedOK` (IEEE 802.3). A `*` stands for the number of a queue.
+//!
+//! **Source** Linux 6.12, the functions that fill the counters:
+//!
+//! | driver | ring | wire | function |
+//! |---|---|---|---|
+//! | igb, igc | MPC: no room in the FIFO; RQDPC: no descriptor in a queue that may drop | GPRC, which leaves out MPC; GPTC | `igb_update_stats`, `igc_update_stats` |
+//! | e1000e, e1000 | MPC | GPRC, which leaves out MPC; GPTC | `e1000e_update_stats`, `e1000_update_stats` |
+//! | ixgbe | MPC; QPRDC: no descriptor | GPRC less MPC (`ixgbe_update_stats` subtracts it); GPTC | `ixgbe_update_stats` |
+//! | i40e | RDPC | UPRC, MPRC, BPRC; UPTC and so on | `i40e_update_pf_stats` |
+//! | ice | RDPC | the same | `ice_update_pf_stats` |
+//! | mlx5 | no descriptor; port buffer full | frames of the physical port, those included | `mlx5e_stats_grp_802_3_*`, `_qcnt_*` |
+//! | bnxt | discards of each ring | good frames of the port | `bnxt_get_ethtool_stats` |
+//! | tun, tap | none | frames that the program behind it read and wrote | `tun_net_xmit`, `tun_get_user` |
+//!
+//! Counters that the card has for other reasons are no losses: `rx_no_buffer_count` (RNBC) says that no descriptor was
+//! free when a frame came, and the FIFO may still take it; `rx_steer_missed_packets` is a filter.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Counters of one card, by their names in a snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CardCounters {
+    /// Their sum is what the ring lost; none where the driver is not known.
+    pub ring: Vec<String>,
+    /// Frames taken from the wire.
+    pub received: Vec<String>,
+    /// Lost in the card: it is not known whether `received` counts them.
+    pub perhaps_received: Vec<String>,
+    /// Frames put on the wire.
+    pub sent: Vec<String>,
+    /// Frames that arrived damaged.
+    pub damaged: Vec<String>,
+    /// Why frames on the wire are not known, if they are not.
+    pub wire_unknown: Option<String>,
+    /// How long the counters may lag.
+    pub settle_ms: u64,
+}
+
+impl CardCounters {
+    /// How long the counters may lag behind what the card did.
+    pub fn settle(&self) -> Duration {
+        Duration::from_millis(self.settle_ms)
+    }
+}
+
+struct Row {
+    drivers: &'static [&'static str],
+    /// Lists of counters; the first of which the driver has one is meant.
+    ring: &'static [&'static [&'static str]],
+    received: &'static [&'static str],
+    /// Whether `received` counts what the ring lost.
+    holds_ring: Holds,
+    sent: &'static [&'static str],
+    damaged: &'static [&'static str],
+    settle_ms: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Holds {
+    Yes,
+    /// Not these.
+    AllBut(&'static [&'static str]),
+    NotKnown,
+}
+
+const MISSED: &str = "ethtool.rx_missed_errors";
+
+/// Drivers refresh their counters when these are read, unless the row says something else.
+const ROWS: [Row; 8] = [
+    Row {
+        drivers: &["igb", "igc"],
+        ring: &[&[MISSED, "ethtool.rx_queue_*_drops"]],
+        received: &["ethtool.rx_packets"],
+        holds_ring: Holds::AllBut(&[MISSED]),
+        sent: &["ethtool.tx_packets"],
+        damaged: &["ethtool.rx_crc_errors"],
+        settle_ms: 0,
+    },
+    Row {
+        drivers: &["e1000e", "e1000"],
+        ring: &[&[MISSED]],
+        received: &["ethtool.rx_packets"],
+        holds_ring: Holds::AllBut(&[MISSED]),
+        sent: &["ethtool.tx_packets"],
+        damaged: &["ethtool.rx_crc_errors"],
+        settle_ms: 0,
+    },
+    Row {
+        drivers: &["ixgbe"],
+        ring: &[&[MISSED, "ethtool.rx_no_dma_resources"]],
+        received: &["ethtool.rx_pkts_nic"],
+        holds_ring: Holds::AllBut(&[MISSED]),
+        sent: &["ethtool.tx_pkts_nic"],
+        damaged: &["ethtool.rx_crc_errors"],
+        settle_ms: 0,
+    },
+    Row {
+        drivers: &["i40e"],
+        // Before 6.12 the counter has the other name.
+        ring: &[&["ethtool.port.rx_discards"], &["ethtool.port.rx_dropped"]],
+        received: &[
+            "ethtool.port.rx_unicast",
+            "ethtool.port.rx_multicast",
+            "ethtool.port.rx_broadcast",
+        ],
+        holds_ring: Holds::NotKnown,
+        sent: &[
+            "ethtool.port.tx_unicast",
+            "ethtool.port.tx_multicast",
+            "ethtool.port.tx_broadcast",
+        ],
+        damaged: &["ethtool.port.rx_crc_errors"],
+        settle_ms: 0,
+    },
+    Row {
+        drivers: &["ice"],
+        ring: &[&["ethtool.rx_dropped.nic"]],
+        received: &[
+            "ethtool.rx_unicast.nic",
+            "ethtool.rx_multicast.nic",
+            "ethtool.rx_broadcast.nic",
+        ],
+        holds_ring: Holds::NotKnown,
+        sent: &["ethtool.tx_unicast.nic", "ethtool.tx_multicast.nic", "ethtool.tx_broadcast.nic"],
+        damaged: &["ethtool.rx_crc_errors.nic"],
+        settle_ms: 0,
+    },
+    Row {
+        drivers: &["mlx5_core"],
+        ring: &[&["ethtool.rx_out_of_buffer", "ethtool.rx_discards_phy"]],
+        received: &["ethtool.rx_packets_phy"],
+        holds_ring: Holds::Yes,
+        sent: &["ethtool.tx_packets_phy"],
+        damaged: &["ethtool.rx_crc_errors_phy"],
+        settle_ms: 0,
+    },
+    Row {
+        drivers: &["bnxt_en"],
+        ring: &[&["ethtool.[*]: rx_discards"], &["ethtool.rx_total_discard_pkts"]],
+        received: &["ethtool.rx_good_frames"],
+        holds_ring: Holds::NotKnown,
+        sent: &["ethtool.tx_good_frames"],
+        damaged: &["ethtool.rx_fcs_err_frames"],
+        // The card writes them once a second (`BNXT_DEF_STATS_COAL_TICKS`).
+        settle_ms: 1_100,
+    },
+    Row {
+        drivers: &["tun"],
+        ring: &[],
+        received: &["link.rx.packets"],
+        holds_ring: Holds::Yes,
+        sent: &["link.tx.packets"],
+        damaged: &[],
+        settle_ms: 0,
+    },
+];
+
+/// Any other card that counts frames as the standard says.
+const STANDARD: Row = Row {
+    drivers: &[],
+    ring: &[],
+    received: &["standard.mac.FramesReceivedOK"],
+    holds_ring: Holds::NotKnown,
+    sent: &["standard.mac.FramesTransmittedOK"],
+    damaged: &["standard.mac.FrameCheckSequenceErrors"],
+    // Drivers that ask their card now and then do so every two seconds at most.
+    settle_ms: 2_100,
+};
+
+/// Drivers of which frames are lost where their host sees nothing.
+const BEHIND_A_HYPERVISOR: [&str; 6] =
+    ["virtio_net", "vmxnet3", "ena", "gve", "hv_netvsc", "xen_netfront"];
+
+/// Devices of software: what they count is not on a wire.
+const SOFTWARE: [&str; 9] =
+    ["veth", "bridge", "bond", "team", "vlan", "macvlan", "ipvlan", "vxlan", "dummy"];
+
+/// The counters of a card with this driver (or kind of virtual device); `offered` are the names that a snapshot of it has,
+/// without the device.
+pub fn counters(driver: &str, offered: &[String]) -> CardCounters {
+    if let Some(row) = ROWS.iter().find(|row| row.drivers.contains(&driver)) {
+        return row.of(driver, offered);
+    }
+    if BEHIND_A_HYPERVISOR.contains(&driver) {
+        return unknown(format!("{driver} does not see what the hypervisor's switch loses"));
+    }
+    if SOFTWARE.contains(&driver) {
+        return unknown(format!("{driver} is a device of software, not a network card"));
+    }
+    STANDARD.of(driver, offered)
+}
+
+fn unknown(why: String) -> CardCounters {
+    CardCounters { wire_unknown: Some(why), ..CardCounters::default() }
+}
+
+impl Row {
+    fn of(&self, driver: &str, offered: &[String]) -> CardCounters {
+        let found = |patterns: &[&str]| -> Vec<String> {
+            let fits = |name: &&String| patterns.iter().any(|pattern| matches(pattern, name));
+            offered.iter().filter(fits).cloned().collect()
+        };
+        let ring = self.ring.iter().map(|list| found(list)).find(|list| !list.is_empty());
+        let ring = ring.unwrap_or_default();
+        let mut received = found(self.received);
+        let sent = found(self.sent);
+        let is_known = received.len() == self.received.len() && sent.len() == self.sent.len();
+        if !is_known {
+            let driver = if driver.is_empty() { "the driver" } else { driver };
+            let why =
+                format!("{driver} does not count frames on the wire by a name that is known here");
+            return CardCounters { ring, settle_ms: self.settle_ms, ..unknown(why) };
+        }
+        let mut perhaps_received = Vec::new();
+        match self.holds_ring {
+            Holds::Yes => {}
+            Holds::AllBut(left_out) => received.extend(found(left_out)),
+            Holds::NotKnown => perhaps_received.clone_from(&ring),
+        }
+        CardCounters {
+            ring,
+            received,
+            perhaps_received,
+            sent,
+            damaged: found(self.damaged),
+            wire_unknown: None,
+            settle_ms: self.settle_ms,
+        }
+    }
+}
+
+/// Whether `name` is `pattern`, with a number where that has `*`.
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((before, after)) => {
+            name.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)).is_some_and(
+                |number| !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit()),
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(all: &[&str]) -> Vec<String> {
+        all.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn frames_that_the_fifo_missed_were_on_the_wire_but_not_in_the_card_s_good_packets() {
+        let offered = names(&[
+            "ethtool.rx_packets",
+            "ethtool.tx_packets",
+            "ethtool.rx_missed_errors",
+            "ethtool.rx_no_buffer_count",
+            "ethtool.rx_queue_0_drops",
+            "ethtool.rx_queue_1_drops",
+            "ethtool.rx_queue_x_drops",
+        ]);
+        let card = counters("igb", &offered);
+        assert_eq!(
+            card.ring,
+            ["ethtool.rx_missed_errors", "ethtool.rx_queue_0_drops", "ethtool.rx_queue_1_drops"]
+        );
+        assert_eq!(card.received, ["ethtool.rx_packets", "ethtool.rx_missed_errors"]);
+        assert_eq!(card.sent, ["ethtool.tx_packets"]);
+        assert!(card.perhaps_received.is_empty() && card.wire_unknown.is_none());
+    }
+
+    #[test]
+    fn an_older_name_stands_in_for_a_newer_one() {
+        let port = ["unicast", "multicast", "broadcast"];
+        let mut offered: Vec<String> = ["rx", "tx"]
+            .iter()
+            .flat_map(|way| port.map(|kind| format!("ethtool.port.{way}_{kind}")))
+            .collect();
+        offered.push("ethtool.port.rx_dropped".into());
+        let card = counters("i40e", &offered);
+        assert_eq!(card.ring, ["ethtool.port.rx_dropped"]);
+        assert_eq!(card.perhaps_received, card.ring);
+        offered.push("ethtool.port.rx_discards".into());
+        assert_eq!(counters("i40e", &offered).ring, ["ethtool.port.rx_discards"]);
+    }
+
+    #[test]
+    fn what_a_card_does_not_count_is_not_made_up() {
+        let link = names(&["link.rx.packets", "link.tx.packets"]);
+        for (driver, word) in [
+            ("virtio_net", "hypervisor"),
+            ("veth", "software"),
+            ("igb", "does not count frames"),
+            ("", "the driver does not count frames"),
+        ] {
+            let card = counters(driver, &link);
+            let why = card.wire_unknown.unwrap();
+            assert!(why.contains(word) && card.received.is_empty(), "{driver}: {why}");
+        }
+        assert_eq!(counters("tun", &link).received, ["link.rx.packets"]);
+    }
+
+    #[test]
+    fn a_card_that_nobody_listed_is_read_by_the_standard() {
+        let offered = names(&["standard.mac.FramesReceivedOK", "standard.mac.FramesTransmittedOK"]);
+        let card = counters("stmmac", &offered);
+        assert_eq!(card.sent, ["standard.mac.FramesTransmittedOK"]);
+        assert_eq!((card.wire_unknown, card.settle_ms), (None, 2_100));
+    }
+}
