@@ -1,11 +1,14 @@
 //! Experiments over real ssh: a coordinator and two hosts in namespaces of their own, each host with a real sshd.
 
+mod relay;
 pub mod site;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rxpath_record::ledger::Place;
 use rxpath_record::run::RunReader;
+use rxpath_record::verdict::Stage;
 
 use self::site::Site;
 use crate::bed::Bed;
@@ -491,4 +494,32 @@ fn until(limit: Duration, what: &str, holds: impl Fn() -> bool) {
         // why: polls a condition with the deadline above.
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+#[test]
+fn what_the_network_lost_is_a_place_of_its_own_and_equals_what_was_planted() {
+    let Some(site) = site() else { return };
+    let relay = site.lossy_wire(50);
+    let lossy = site.read_inventory().replace("10.78.3.2", "10.78.4.2");
+    let inventory = site.write("lossy.toml", &lossy);
+    let out = site.path("runs");
+    let file = site.write("s.toml", "question = \"?\"\n[load]\nrate = \"5k\"\n");
+    let words: Vec<&str> =
+        ["run", &file, "--hosts", &inventory, "--out", &out, "--keep-noisy", "--trials", "1"]
+            .into_iter()
+            .chain(QUICK[1..].iter().flat_map(|set| ["--set", set]))
+            .collect();
+    let run = site.rxpath(&words);
+    assert!(matches!(run.code, Some(0 | 4)), "{run:?}");
+    let directory = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
+    let manifest = RunReader::open(&directory).unwrap().manifest;
+    let ledgers: Vec<_> = manifest.trials.iter().map(|trial| trial.ledger.clone()).collect();
+    let lost: u64 = ledgers.iter().map(|ledger| ledger.lost_at(Place::Network)).sum();
+    assert_eq!(lost, relay.dropped(), "{ledgers:#?}");
+    assert!(lost > 10, "{ledgers:#?}");
+    for ledger in &ledgers {
+        assert_eq!(ledger.unaccounted_packets, Some(0), "{ledger:#?}");
+    }
+    let verdict = manifest.trials[0].verdict.as_ref().unwrap();
+    assert_eq!(verdict.stage, Stage::Network, "{verdict:?}");
 }

@@ -61,6 +61,8 @@ pub fn place(place: Place) -> &'static str {
         Place::Qdisc => "the sender's queueing discipline",
         Place::Output => "netfilter's output hook",
         Place::EgressHook => "an egress hook of the sender",
+        Place::SendingDevice => "the driver of the sending network card",
+        Place::Network => "the network between the cards",
         Place::Ring => "the device ring",
         Place::Backlog => "the RPS backlog",
         Place::DeviceRefused => "the device's input checks",

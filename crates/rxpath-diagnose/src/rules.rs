@@ -8,6 +8,7 @@ mod conntrack;
 mod descheduled;
 mod filter;
 mod livelock;
+mod network;
 mod no_listener;
 mod nobody_reads;
 mod not_run;
@@ -55,6 +56,7 @@ pub fn of(evidence: &Evidence) -> (&'static [Rule], fn(&View) -> Claim) {
 pub const ALL: &[Rule] = &[
     // Losses, in the order of the path.
     qdisc::judge,
+    network::judge,
     one_cpu::judge,
     softirq::judge,
     ring::judge,

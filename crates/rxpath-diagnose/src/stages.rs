@@ -67,6 +67,7 @@ pub const fn info(stage: Stage) -> StageInfo {
         Stage::RpsMissing => of(Any, &["rps-cpus", "channels-combined"]).in_softirq(),
         Stage::RpsPointless => of(Any, &["rps-cpus", "rss-fields-udp4"]).in_softirq(),
         Stage::Backlog => of(Any, &["backlog-max", "backlog-threads", "rps-cpus"]).in_softirq(),
+        Stage::Network => of(Any, &["flow-control-pause", "mtu-jumbo"]),
         Stage::Ring => of(Any, &["ring-rx", "napi-threaded", "channels-combined"]).in_softirq(),
         Stage::Filter => of(Any, &["nf-hooks", "iptables-legacy-chains", "rp-filter", "tc-ingress", "xdp-attached"]),
         Stage::Refused => of(Any, &["mtu-jumbo", "nic-stats-drop-counters", "nic-promisc-rxall"]),

@@ -17,6 +17,7 @@ use rxpath_core::Side;
 use rxpath_core::Warning;
 use rxpath_core::number::si;
 use rxpath_host::environment::HostFacts;
+use rxpath_host::nic::losses::CardCounters;
 use rxpath_record::manifest::HostPart;
 use rxpath_remote::inventory::{HostEntry, Network};
 use rxpath_remote::{Inventory, Role};
@@ -49,6 +50,8 @@ pub struct ConnectedHost {
     pub has_own_namespace: bool,
     /// Whether it is this machine.
     pub is_local: bool,
+    /// What its device counts of losses and of frames on the wire.
+    pub card: CardCounters,
     /// Number of its machine: hosts in namespaces of one machine have one.
     pub machine: usize,
 }
@@ -92,7 +95,12 @@ impl Hosts {
         let receiver = senders
             .pop()
             .ok_or_else(|| LabError::Internal { what: "an inventory without a receiver".into() })?;
-        path::between(senders, receiver, inventory).map(|hosts| Self { coordinator, ..hosts })
+        let mut hosts = path::between(senders, receiver, inventory)?;
+        for host in hosts.senders.iter_mut().chain([&mut hosts.receiver]) {
+            let (device, driver) = (host.device.name.clone(), host.device.driver.clone());
+            host.card = host.client.ask(Ask::Card { device, driver }, PROMPT)?;
+        }
+        Ok(Self { coordinator, ..hosts })
     }
 
     /// The shapes of the senders' and of the receiver's host. CPUs of the smallest sender are on all.

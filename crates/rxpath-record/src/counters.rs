@@ -78,8 +78,12 @@ pub struct Moved {
 }
 
 impl Moved {
-    /// Packets for which a network card's ring had no free descriptor, and the counter that has them.
-    pub fn ring(&self, side: Side, device: &str) -> (String, i64) {
+    /// Packets for which a network card's ring had no free descriptor, and the counter that has them: the sum of `owners`,
+    /// if the driver is known.
+    pub fn ring(&self, side: Side, device: &str, owners: &[String]) -> (String, i64) {
+        if !owners.is_empty() {
+            return (owners.join(" + "), owners.iter().map(|name| self.get(name)).sum());
+        }
         let each = name::RING.map(|counter| name::link(side, device, counter));
         let counted = each.into_iter().map(|name| (self.get(&name), name));
         let largest = counted.rev().max_by_key(|(packets, _)| *packets);
@@ -134,7 +138,7 @@ mod tests {
         let moved = |name: &'static str, by: u64| {
             let mut after = snapshot(&zero);
             after.values.insert(name.into(), by);
-            after.since(&snapshot(&zero)).ring(Side::Rx, "eth0")
+            after.since(&snapshot(&zero)).ring(Side::Rx, "eth0", &[])
         };
         let fifo = "rx/link.eth0.rx.fifo_errors";
         assert_eq!(moved(fifo, 7), (fifo.to_owned(), 7));

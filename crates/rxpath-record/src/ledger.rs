@@ -16,10 +16,12 @@ mod term;
 mod udp;
 mod units;
 mod view;
+mod wire;
 
 pub use flow::waiting_packets;
 pub use input::{Bypass, LedgerInput, Link, PathFacts, Reasoned, ReceiverSaid, SenderSaid};
 pub use segments::{SegmentInput, segments_between};
+pub use wire::{OneWay, WireCounters, WireFacts};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,6 +42,10 @@ pub enum Place {
     EgressHook,
     /// The sender's queueing discipline.
     Qdisc,
+    /// The sending card's driver dropped it (`tx_dropped`).
+    SendingDevice,
+    /// Between two network cards: switches, routers, damaged frames.
+    Network,
     /// The ring of the receiving NAPI device was full.
     Ring,
     /// The per-CPU backlog of RPS (`enqueue_to_backlog`).

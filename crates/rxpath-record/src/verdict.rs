@@ -23,6 +23,8 @@ pub enum Stage {
     RpsPointless,
     /// The RPS backlog.
     Backlog,
+    /// The network between two hosts.
+    Network,
     /// The device ring.
     Ring,
     /// A filter that drops on purpose.
@@ -68,7 +70,7 @@ pub enum Stage {
 
 impl Stage {
     /// Every stage, in the order of the path.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Sender,
         Self::SenderOrSoftirq,
         Self::Softirq,
@@ -76,6 +78,7 @@ impl Stage {
         Self::RpsMissing,
         Self::RpsPointless,
         Self::Backlog,
+        Self::Network,
         Self::Ring,
         Self::Filter,
         Self::Refused,
@@ -108,6 +111,7 @@ impl Stage {
             Self::RpsMissing => "one queue, RPS off",
             Self::RpsPointless => "one flow, RPS useless",
             Self::Backlog => "RPS backlog",
+            Self::Network => "network",
             Self::Ring => "device ring",
             Self::Filter => "a filter",
             Self::Refused => "refused packets",

@@ -75,6 +75,7 @@ impl PathStage {
             // Somewhere on the network.
             Stage::TcpRetransmit
             | Stage::Sender
+            | Stage::Network
             | Stage::Victim
             | Stage::TickArtefact
             | Stage::Nothing

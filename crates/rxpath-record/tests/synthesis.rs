@@ -200,6 +200,7 @@ impl Trial {
                 ingress_rules: Some(vec!["rx/nft.netdev.t.ing.1.packets".into()]),
                 egress_rules: Some(Vec::new()),
                 output_rules: Some(Vec::new()),
+                ..PathFacts::default()
             },
             reasoned: None,
         }

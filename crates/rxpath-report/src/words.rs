@@ -12,6 +12,8 @@ pub(crate) fn place(place: Place) -> &'static str {
         Place::Output => "netfilter output",
         Place::EgressHook => "sender's egress hook",
         Place::Qdisc => "sender's qdisc",
+        Place::SendingDevice => "sending card's driver",
+        Place::Network => "network",
         Place::Ring => "device ring (NAPI)",
         Place::Backlog => "RPS backlog",
         Place::DeviceRefused => "refused by the device",
@@ -43,7 +45,12 @@ pub(crate) fn place(place: Place) -> &'static str {
 /// The part of the path of a place; it picks the colour, the text still names the place.
 pub(crate) fn stretch(place: Place) -> &'static str {
     match place {
-        Place::SendCall | Place::Output | Place::EgressHook | Place::Qdisc => "sender",
+        Place::SendCall
+        | Place::Output
+        | Place::EgressHook
+        | Place::Qdisc
+        | Place::SendingDevice => "sender",
+        Place::Network => "network",
         Place::Ring | Place::Backlog | Place::DeviceRefused => "device",
         Place::IngressHook
         | Place::Ip

@@ -12,6 +12,7 @@ use nix::unistd::Pid;
 use rxpath_host::Namespace;
 use tempfile::TempDir;
 
+use super::relay::{Relay, tap};
 use super::until;
 use crate::bed::Bed;
 
@@ -182,6 +183,18 @@ impl Site {
                 connected.unwrap()
             });
         }
+    }
+
+    /// Lays a wire of TAP devices that drops each `nth` datagram to the receiver, with the addresses 10.78.4.1 and .2.
+    pub fn lossy_wire(&self, nth: u64) -> Relay {
+        let ends = [(&self.gen1, "10.78.4.1"), (&self.sut, "10.78.4.2")];
+        let [from, to] = ends.map(|(ns, address)| {
+            let end = tap(ns, "lossy");
+            ns.add_address("lossy", address.parse().unwrap(), 24).unwrap();
+            ns.set_up("lossy", true).unwrap();
+            end
+        });
+        Relay::between(from, to, nth)
     }
 
     pub fn path(&self, name: &str) -> String {

@@ -1,4 +1,4 @@
-//! The sender's own host refuses or drops: its queueing discipline, or the send call itself.
+//! The sender's own host refuses or drops: its queueing discipline, its card's driver, or the send call itself.
 
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
@@ -10,7 +10,7 @@ use crate::view::View;
 use crate::wording::percent;
 
 pub fn judge(view: &View) -> Option<Claim> {
-    let (place, lost) = [Place::Qdisc, Place::SendCall]
+    let (place, lost) = [Place::Qdisc, Place::SendingDevice, Place::SendCall]
         .map(|place| (place, view.lost_at(place)))
         .into_iter()
         .max_by_key(|(place, lost)| (*lost, *place))?;
@@ -18,20 +18,25 @@ pub fn judge(view: &View) -> Option<Claim> {
         return None;
     }
     let share = percent(view.of_offered(lost));
-    let (sentence, remedy) = if place == Place::Qdisc {
-        (
+    let (sentence, remedy) = match place {
+        Place::Qdisc => (
             format!(
                 "the sender's queueing discipline is the limit: it dropped {share} of the offered datagrams"
             ),
             "raise the rate or the queue of the sender's qdisc (`tc qdisc show dev IF`), or replace it with `noqueue` or `fq`",
-        )
-    } else {
-        (
+        ),
+        Place::SendingDevice => (
+            format!(
+                "the sender's network card is the limit: its driver dropped {share} of the offered datagrams"
+            ),
+            "a longer transmit ring (`ethtool -G IF tx N`) or more transmit queues (`ethtool -L IF tx N`) at the sender",
+        ),
+        _ => (
             format!(
                 "the sender's kernel is the limit: it refused {share} of the offered datagrams at the send call"
             ),
             "look at the sender's errno counts: EPERM = a netfilter OUTPUT rule, EMSGSIZE = --size over the MTU",
-        )
+        ),
     };
     Some(
         Claim::new(Stage::Sender, Confidence::Strong, &[Part::Ledger], sentence)

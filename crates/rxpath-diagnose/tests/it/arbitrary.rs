@@ -134,9 +134,11 @@ fn sockets() -> impl Strategy<Value = Vec<SocketUse>> {
 }
 
 /// Places at which a packet can be lost.
-pub const LOSSES: [Place; 21] = [
+pub const LOSSES: [Place; 23] = [
     Place::SendCall,
     Place::Qdisc,
+    Place::SendingDevice,
+    Place::Network,
     Place::Ring,
     Place::Backlog,
     Place::IngressHook,

@@ -134,6 +134,21 @@ pub fn scenes() -> Vec<(&'static str, Evidence)> {
         ("ring", ring(0.5)),
         ("softirq_ring", ring(0.0)),
         ("qdisc", trial(20_000, vec![lost(Place::Qdisc, "tx/qdisc.veth.tbf.1:drops", 11_258)])),
+        (
+            "sending_device",
+            trial(20_000, vec![lost(Place::SendingDevice, "tx/link.eth0.tx.dropped", 5_000)]),
+        ),
+        (
+            "network",
+            trial(
+                20_000,
+                vec![lost(
+                    Place::Network,
+                    "tx/ethtool.eth0.tx_packets - rx/ethtool.eth1.rx_packets",
+                    5_000,
+                )],
+            ),
+        ),
         ("send_call", trial(20_000, vec![lost(Place::SendCall, "sendmmsg EPERM", 5_000)])),
         (
             "netfilter",

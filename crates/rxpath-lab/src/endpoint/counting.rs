@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rxpath_host::netlink::{Netlink, ioctl};
+use rxpath_host::nic::losses::{self, CardCounters};
 use rxpath_host::snapshot::Reader;
 use rxpath_host::{HostError, Root};
 use rxpath_record::counters::Snapshot;
@@ -17,6 +18,8 @@ const APART: Duration = Duration::from_millis(30);
 pub struct Counting {
     reader: Reader,
     route: Netlink,
+    /// For the statistics that the standards define; `None` where the device has none.
+    generic: Option<Netlink>,
     device: String,
 }
 
@@ -24,7 +27,35 @@ impl Counting {
     /// Opens them in the network namespace of the process.
     pub fn open(device: &str) -> Result<Self, HostError> {
         let reader = Reader::all(&Root::host());
-        Ok(Self { reader, route: Netlink::route()?, device: device.to_owned() })
+        let mut generic = Netlink::generic().ok();
+        let standard = generic.as_mut().and_then(|it| it.standard_stats(device).ok());
+        let generic = generic.filter(|_| standard.is_some_and(|it| !it.is_empty()));
+        Ok(Self { reader, route: Netlink::route()?, generic, device: device.to_owned() })
+    }
+
+    /// Which of the device's counters say what its ring lost and what was on the wire.
+    pub fn card(&mut self, driver: &str) -> CardCounters {
+        let snapshot = self.read();
+        let of_device = |name: &String| {
+            let (source, rest) = name.split_once('.')?;
+            let counter = rest.strip_prefix(&self.device)?.strip_prefix('.')?;
+            Some(format!("{source}.{counter}"))
+        };
+        let offered: Vec<String> = snapshot.values.keys().filter_map(of_device).collect();
+        let mut card = losses::counters(driver, &offered);
+        let named = [
+            &mut card.ring,
+            &mut card.received,
+            &mut card.perhaps_received,
+            &mut card.sent,
+            &mut card.damaged,
+        ];
+        for name in named.into_iter().flatten() {
+            if let Some((source, counter)) = name.split_once('.') {
+                *name = format!("{source}.{}.{counter}", self.device);
+            }
+        }
+        card
     }
 
     /// Reads all of them; what cannot be read is a gap.
@@ -49,8 +80,24 @@ impl Counting {
             .into_iter()
             .map(|(name, value)| (format!("ethtool.{}.{name}", self.device), value));
         snapshot.values.extend(named);
+        self.read_standard(&mut snapshot);
         snapshot.t_ns = monotonic_ns() as i64;
         snapshot
+    }
+
+    fn read_standard(&mut self, snapshot: &mut Snapshot) {
+        let Some(generic) = &mut self.generic else { return };
+        let prefix = format!("standard.{}", self.device);
+        match generic.standard_stats(&self.device) {
+            Ok(stats) => {
+                let named =
+                    stats.into_iter().map(|(name, value)| (format!("{prefix}.{name}"), value));
+                snapshot.values.extend(named);
+            }
+            Err(error) => {
+                snapshot.gaps.insert(prefix, error.to_string());
+            }
+        }
     }
 
     /// Reads until two readings in a row are equal in what the workload moves, or for `limit`.

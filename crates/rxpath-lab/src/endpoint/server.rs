@@ -190,6 +190,7 @@ impl Host {
             Ask::Device { name } => {
                 return now(&devices()?.into_iter().find(|device| device.name == name));
             }
+            Ask::Card { device, driver } => return now(&Counting::open(&device)?.card(&driver)),
             Ask::HasProgram { name } => return now(&installed::found(&name)),
             Ask::Counters { device } => return now(&Counting::open(&device)?.read()),
             Ask::SocketDrops { port } => {

@@ -127,6 +127,14 @@ pub enum Ask {
         /// Its name.
         name: String,
     },
+    /// Which counters of a device say what was lost in it and what was on the wire: a
+    /// [`rxpath_host::nic::losses::CardCounters`].
+    Card {
+        /// Its name.
+        device: String,
+        /// Its driver, or the kind of a virtual device.
+        driver: String,
+    },
     /// Keeps idle CPUs from sleeping, or lets them sleep again.
     Awake {
         /// Which of the two.

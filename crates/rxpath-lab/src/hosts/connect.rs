@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
+use rxpath_host::nic::losses::CardCounters;
 use rxpath_remote::inventory::{HostEntry, Reach};
 use rxpath_remote::ssh::{self, StartWords};
 use rxpath_remote::{Destination, Sudo, refusal, ship};
@@ -98,6 +99,7 @@ fn one(
     }
     let clock = client.clock()?;
     Ok(ConnectedHost {
+        card: CardCounters::default(),
         client: client.into(),
         hello,
         clock,

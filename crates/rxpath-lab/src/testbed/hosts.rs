@@ -42,6 +42,7 @@ use crate::trial::observers::Observing;
 use crate::trial::sampler::{Sampled, Sampling};
 
 mod background;
+mod cards;
 mod counters;
 mod observing;
 
@@ -249,6 +250,8 @@ impl Testbed for HostsTestbed<'_> {
         stop: &AtomicBool,
         empty: &dyn Fn(&Snapshot) -> bool,
     ) -> Result<Option<Snapshot>, LabError> {
+        // why: some cards show their counters only so late; there is nothing to see earlier.
+        std::thread::sleep(cards::settle(self.hosts));
         let deadline = Instant::now() + limit;
         loop {
             let limit_ms = REST_SLICE.as_millis() as u64;
@@ -328,6 +331,8 @@ impl Testbed for HostsTestbed<'_> {
             input_rules: None,
             ingress_rules: None,
             output_rules: None,
+            ring: cards::ring(&self.hosts.receiver),
+            wire: cards::wire(self.hosts),
         }
     }
 

@@ -136,6 +136,7 @@ impl Testbed for LocalTestbed {
             input_rules: None,
             ingress_rules: None,
             output_rules: None,
+            ..PathFacts::default()
         }
     }
 

@@ -425,6 +425,7 @@ impl Testbed for NetnsTestbed {
             output_rules: named(Side::Tx, &tx.output)
                 .zip(named(Side::Rx, &rx.output))
                 .map(|(tx, rx): (Vec<String>, Vec<String>)| [tx, rx].concat()),
+            ..PathFacts::default()
         }
     }
 

@@ -6,7 +6,7 @@ use super::input::LedgerInput;
 use super::term::Term;
 use super::units::Units;
 use super::view::View;
-use super::{Ledger, Place, aggregates, arriving, bypass, flow, fragments, sending, udp};
+use super::{Ledger, Place, aggregates, arriving, bypass, flow, fragments, sending, udp, wire};
 use crate::counters::Moved;
 
 impl Ledger {
@@ -23,6 +23,7 @@ impl Ledger {
         let view = View { input, moved };
         let units = Units::of(view);
         let mut terms = sending::terms(view, &units);
+        terms.extend(wire::network(view));
         terms.extend(bypass::terms(view));
         terms.extend(arriving::terms(view, &units));
         let mut notes = gaps(view);
@@ -42,6 +43,7 @@ impl Ledger {
         inexact.extend(fragments::offered(view));
         let within = inexact.is_empty() && within_bounds(&terms, unaccounted);
         if unaccounted != 0 && inexact.is_empty() && !within {
+            notes.extend(wire::unknown(&input.path.wire));
             notes.extend(flow::gaps(view, &units));
         }
         if within {
@@ -133,6 +135,9 @@ fn by_sequence(input: &LedgerInput, terms: &mut [Term], notes: &mut Vec<String>)
         if let Some(bound) = term.bound.take() {
             let decided = if term.datagrams == least { "" } else { "; sequence numbers decide" };
             notes.push(bound + decided);
+            continue;
+        }
+        if term.is_narrow {
             continue;
         }
         let most = most.map_or_else(|| "an unknown number of".into(), |most| most.to_string());

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rxpath_core::Side;
 
 use super::Place;
+use super::wire::WireFacts;
 use crate::counters::name;
 
 /// Everything known about a trial that is not a kernel counter.
@@ -130,6 +131,11 @@ pub struct PathFacts {
     pub egress_rules: Option<Vec<String>>,
     /// The same for OUTPUT and POSTROUTING of both sides: a datagram's send call fails there, a segment is lost.
     pub output_rules: Option<Vec<String>>,
+    /// Counters whose sum is what the receiving card's ring lost. Of none, the largest of
+    /// [`crate::counters::name::RING`].
+    pub ring: Vec<String>,
+    /// What the two cards count of the frames between them.
+    pub wire: WireFacts,
 }
 
 /// The kind of link: it decides what the device counters mean.
@@ -146,7 +152,7 @@ pub enum Link {
     VethNapi,
     /// The loopback device: no ring; the sender does not see backlog drops.
     Loopback,
-    /// A network card: its ring's losses are those of the receiving device ([`crate::counters::name::RING`]).
+    /// A network card: [`PathFacts::ring`] and [`PathFacts::wire`] say what it counts.
     Nic,
 }
 
@@ -170,6 +176,15 @@ impl PathFacts {
         }
         if let Some(device) = &self.rx_device {
             names.extend(["rx.packets", "rx.dropped"].map(|c| name::link(Side::Rx, device, c)));
+        }
+        if self.link == Link::Nic {
+            names.extend(self.ring.iter().cloned());
+            if let (true, Some(device)) = (self.ring.is_empty(), &self.rx_device) {
+                names.extend(name::RING.map(|counter| name::link(Side::Rx, device, counter)));
+            }
+        }
+        if let WireFacts::Counted(wire) = &self.wire {
+            names.extend(wire.forward.counters().cloned());
         }
         names
     }

@@ -14,6 +14,7 @@ use rxpath_core::Side;
 use super::input::{Link, PathFacts};
 use super::term::Term;
 use super::units::Unit;
+use super::wire::WireFacts;
 use super::{Ledger, LedgerUnit, Place};
 use crate::counters::{Moved, name};
 
@@ -204,8 +205,7 @@ impl Way<'_> {
         };
         found.push((Place::Ring, tx_name, ring));
         if path.link == Link::Nic {
-            let (name, missed) = self.moved.ring(self.to, self.device(self.to).unwrap_or_default());
-            found.push((Place::Ring, name, missed));
+            found.extend(self.cards());
         }
         found.push((Place::Backlog, rx_name, backlog));
         found.extend(ingress.into_iter().map(|rule| self.rule(Place::IngressHook, rule)));
@@ -215,6 +215,27 @@ impl Way<'_> {
         let errors = self.moved.get(&headers);
         found.push((Place::Ip, headers, errors));
         found.retain(|(.., buffers)| *buffers != 0);
+        found
+    }
+
+    /// What network cards and the wire between them lost.
+    fn cards(&self) -> Vec<(Place, String, i64)> {
+        let path = &self.input.path;
+        let (dropped, by_driver) = self.link_counter(self.from, "tx.dropped");
+        let mut found = vec![(Place::SendingDevice, dropped, by_driver)];
+        let way = match &path.wire {
+            WireFacts::Counted(wire) if self.forward() => Some(&wire.forward),
+            WireFacts::Counted(wire) => Some(&wire.backward),
+            WireFacts::NoCards | WireFacts::Unknown(_) => None,
+        };
+        if let Some((way, (least, _))) = way.and_then(|way| Some((way, way.lost(self.moved)?))) {
+            found.push((Place::Network, way.formula(), least.max(0)));
+        }
+        // The table of the driver is that of the receiver's card.
+        let owners: &[String] = if self.forward() { &path.ring } else { &[] };
+        let device = self.device(self.to).unwrap_or_default();
+        let (name, missed) = self.moved.ring(self.to, device, owners);
+        found.push((Place::Ring, name, missed));
         found
     }
 

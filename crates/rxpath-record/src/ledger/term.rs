@@ -23,6 +23,8 @@ pub(super) struct Term {
     pub of_pieces: bool,
     /// What is known of a loss that is not exact, in words of its own.
     pub bound: Option<String>,
+    /// Its bounds are so close that the least is as good as the number: nothing is said of them.
+    pub is_narrow: bool,
 }
 
 impl Term {
@@ -41,6 +43,7 @@ impl Term {
             checks: Vec::new(),
             of_pieces: false,
             bound: None,
+            is_narrow: false,
         }
     }
 

@@ -72,8 +72,19 @@ impl<'a> View<'a> {
 
     /// Packets that the backlog dropped, and the counter that has them.
     ///
-    /// `enqueue_to_backlog` counts the receiving device's `rx_dropped` (`net/core/dev.c`).
+    /// `enqueue_to_backlog` counts the receiving device's `rx_dropped` (`net/core/dev.c`). Drivers of network cards count
+    /// losses of their own there too; then what softnet dropped is less.
     pub fn backlog(self) -> (String, i64) {
+        let (name, packets) = self.backlog_of_device();
+        let softnet = self.moved.like("machine/softnet.", ".dropped").map(|(_, by)| by).sum();
+        let read = self.knows("machine/softnet.");
+        if self.link() == Link::Nic && read && softnet < packets {
+            return ("machine/softnet.*.dropped".into(), softnet);
+        }
+        (name, packets)
+    }
+
+    fn backlog_of_device(self) -> (String, i64) {
         let name = self.rx_link_name("rx.dropped").unwrap_or_else(|| "rx/link.rx.dropped".into());
         let refused = self.input.sender.refused_frames as i64;
         let in_xdp = self.input.receiver.bypass.map_or(0, |bypass| bypass.socket_drops_packets);

@@ -111,6 +111,7 @@ impl Case {
                 ingress_rules: rules(&self.ingress_rules),
                 egress_rules: Some(self.egress_rules.clone()),
                 output_rules: Some(Vec::new()),
+                ..PathFacts::default()
             },
             reasoned: None,
         }

@@ -153,7 +153,7 @@ pub(super) fn gradients() -> Markup {
     html! {
         svg.defs width="0" height="0" aria-hidden="true" {
             defs {
-                @for name in ["sender", "device", "protocol", "socket", "flight", "missing"] {
+                @for name in ["sender", "network", "device", "protocol", "socket", "flight", "missing"] {
                     linearGradient id={ "fall-" (name) } x1="0" y1="0" x2="0" y2="1" {
                         stop offset="0" stop-color={ "var(--" (name) ")" } {}
                         stop offset="0.55" stop-color={ "var(--" (name) ")" } stop-opacity="0.8" {}

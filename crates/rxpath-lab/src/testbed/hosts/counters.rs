@@ -24,8 +24,10 @@ pub fn of_sides<'a>(hosts: impl Iterator<Item = (&'a str, Snapshot)>, t_ns: u64)
             let side = if name.starts_with("softnet.") { Side::Machine } else { Side::Rx };
             all.values.insert(format!("{side}/{name}"), value);
         }
-        let gaps = snapshot.gaps.into_iter();
-        all.gaps.extend(gaps.map(|(source, why)| (format!("{}/{source}", Side::Rx), why)));
+        for (source, why) in snapshot.gaps {
+            let side = if source == "softnet" { Side::Machine } else { Side::Rx };
+            all.gaps.insert(format!("{side}/{source}"), why);
+        }
     }
     all
 }
