@@ -35,6 +35,7 @@ use rxpath_load::http::serve::dialogue;
 use rxpath_load::tcp::frame::Answer;
 use rxpath_load::tcp::preamble::Preamble;
 use rxpath_load::udp::header::Header;
+use rxpath_load::udp::sender_clock::SenderClock;
 use rxpath_record::run::{parse_environment, parse_events, parse_manifest};
 use rxpath_remote::{Destination, Directory, Inventory};
 
@@ -128,6 +129,13 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("sim_trace", sim_trace),
     ("snmp", |bytes| text(bytes, |t| drop(snmp::parse(t)))),
     ("snmp6", |bytes| text(bytes, |t| drop(snmp6::parse(t)))),
+    ("sender_clock", |bytes| {
+        text(bytes, |t| {
+            if let Ok(clock) = t.parse::<SenderClock>() {
+                let _ = (clock.there(1 << 60), clock.margin_ns());
+            }
+        });
+    }),
     ("session", |bytes| {
         text(bytes, |t| {
             let _ = session::parse(t);

@@ -56,6 +56,14 @@ pub struct ConnectedHost {
     pub machine: usize,
 }
 
+impl ConnectedHost {
+    /// Whether the two have one `CLOCK_MONOTONIC`.
+    pub fn has_clock_of(&self, other: &Self) -> bool {
+        let (own, others) = (self.hello.clock, other.hello.clock);
+        self.machine == other.machine && own == others && own != 0
+    }
+}
+
 /// Senders and a receiver.
 pub struct Hosts {
     /// Send; at least one.

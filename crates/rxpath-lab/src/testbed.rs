@@ -25,6 +25,7 @@ use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::scenario::spec::{self, Variant};
 use crate::testbed::foreign::ForeignProgram;
+use crate::testbed::hosts::delay::DelayError;
 use crate::testbed::ring::Ring;
 use crate::testbed::window::{LocalWindow, Measured, Window};
 use crate::trial::background::{Alongside, Background};
@@ -123,6 +124,14 @@ pub trait Testbed {
     /// Ends what starves queues on purpose, so that they run empty once the load is over.
     fn calm(&self) -> Result<(), LabError> {
         Ok(())
+    }
+
+    /// How far the one-way delays of the trial that just ended are wrong. Nothing where sender and receiver have one clock.
+    ///
+    /// # Errors
+    /// Of a host that is lost, or whose clock jumped.
+    fn delay_error(&self) -> Result<DelayError, LabError> {
+        Ok(DelayError::default())
     }
 
     /// Bytes that wait in the queueing discipline of the sender's end, with their Ethernet headers.

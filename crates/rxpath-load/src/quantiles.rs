@@ -14,6 +14,9 @@ pub struct Quantiles {
     /// Standard deviation.
     #[serde(default)]
     pub stdev: f64,
+    /// Smallest.
+    #[serde(default)]
+    pub min: f64,
     /// Median.
     pub p50: f64,
     /// 90th percentile.
@@ -40,6 +43,7 @@ impl Quantiles {
             samples_count: histogram.count(),
             mean: histogram.mean_ns() / 1000.0,
             stdev: histogram.stdev_ns() / 1000.0,
+            min: at(0.0),
             p50: at(0.5),
             p90: at(0.9),
             p99: at(0.99),

@@ -3,6 +3,7 @@
 pub mod header;
 pub mod load;
 pub mod result;
+pub mod sender_clock;
 pub mod serve;
 pub mod tracker;
 pub mod wire;

@@ -1,13 +1,16 @@
-//! A wire that loses: two TAP devices, and a program between them that drops frames and counts what it dropped.
+//! A wire with trouble: two TAP devices, and a program between them that drops datagrams or holds them, and knows which.
 
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, poll};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
 use rxpath_host::Namespace;
 
 /// Ethernet header, then IPv4's fields.
@@ -16,29 +19,55 @@ const IPV4: [u8; 2] = [0x08, 0x00];
 const PROTOCOL_AT: usize = 14 + 9;
 const UDP: u8 = 17;
 
+/// What happens to datagrams from the first to the second device.
+#[derive(Clone, Copy, Default)]
+pub struct Trouble {
+    /// Each so many is dropped.
+    pub drop_each: Option<u64>,
+    /// They are held for this long.
+    pub hold: Duration,
+}
+
 pub struct Relay {
     stop: Arc<AtomicBool>,
     dropped: Arc<AtomicU64>,
+    held: Arc<Mutex<Vec<Duration>>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Relay {
-    /// Joins two devices; of the datagrams from the first to the second it drops each `nth`.
-    pub fn between(from: File, to: File, nth: u64) -> Self {
-        let (stop, dropped) = (Arc::default(), Arc::default());
-        let ways =
-            [(from.try_clone().unwrap(), to.try_clone().unwrap(), Some(nth)), (to, from, None)];
-        let start = |(from, to, nth)| {
-            let (stop, dropped) = (Arc::clone(&stop), Arc::clone(&dropped));
-            std::thread::spawn(move || carry(from, to, nth, (&stop, &dropped)))
+    pub fn between(from: File, to: File, trouble: Trouble) -> Self {
+        let (stop, dropped, held) = (Arc::default(), Arc::default(), Arc::default());
+        let ways = [
+            (from.try_clone().unwrap(), to.try_clone().unwrap(), trouble),
+            (to, from, Trouble::default()),
+        ];
+        let start = |(from, to, trouble)| {
+            let carrier = Carrier {
+                from,
+                to,
+                trouble,
+                stop: Arc::clone(&stop),
+                dropped: Arc::clone(&dropped),
+                held: Arc::clone(&held),
+                waiting: VecDeque::new(),
+            };
+            std::thread::spawn(move || carrier.carry())
         };
         let threads = ways.into_iter().map(start).collect();
-        Self { stop, dropped, threads }
+        Self { stop, dropped, held, threads }
     }
 
     /// Datagrams that it dropped.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// How long it held datagrams, median.
+    pub fn median_hold(&self) -> Duration {
+        let mut all = self.held.lock().unwrap().clone();
+        all.sort_unstable();
+        all[all.len() / 2]
     }
 }
 
@@ -51,31 +80,66 @@ impl Drop for Relay {
     }
 }
 
-fn carry(
-    mut from: File,
-    mut to: File,
-    nth: Option<u64>,
-    (stop, dropped): (&AtomicBool, &AtomicU64),
-) {
-    let mut frame = [0_u8; 2048];
-    let mut datagrams = 0_u64;
-    while !stop.load(Ordering::Relaxed) {
-        let mut ready = [PollFd::new(from.as_fd(), PollFlags::POLLIN)];
-        if poll(&mut ready, 50_u8).unwrap() == 0 {
-            continue;
+/// One direction.
+struct Carrier {
+    from: File,
+    to: File,
+    trouble: Trouble,
+    stop: Arc<AtomicBool>,
+    dropped: Arc<AtomicU64>,
+    held: Arc<Mutex<Vec<Duration>>>,
+    /// Datagrams that are held, with the instant at which they came.
+    waiting: VecDeque<(Instant, Vec<u8>)>,
+}
+
+impl Carrier {
+    fn carry(mut self) {
+        let mut frame = [0_u8; 2048];
+        let mut datagrams = 0_u64;
+        while !self.stop.load(Ordering::Relaxed) {
+            self.let_go();
+            if !self.is_ready() {
+                continue;
+            }
+            let Ok(length) = self.from.read(&mut frame) else { return };
+            let frame = &frame[..length];
+            if !is_datagram(frame) {
+                // A device that is down takes nothing.
+                let _ = self.to.write(frame);
+                continue;
+            }
+            datagrams += 1;
+            if self.trouble.drop_each.is_some_and(|nth| datagrams.is_multiple_of(nth)) {
+                self.dropped.fetch_add(1, Ordering::Relaxed);
+            } else {
+                self.waiting.push_back((Instant::now(), frame.to_vec()));
+            }
         }
-        let Ok(length) = from.read(&mut frame) else { return };
-        let is_udp = length > PROTOCOL_AT
-            && frame[TYPE_AT..TYPE_AT + 2] == IPV4
-            && frame[PROTOCOL_AT] == UDP;
-        datagrams += u64::from(is_udp);
-        if is_udp && nth.is_some_and(|nth| datagrams.is_multiple_of(nth)) {
-            dropped.fetch_add(1, Ordering::Relaxed);
-            continue;
-        }
-        // A device that is down takes nothing.
-        let _ = to.write(&frame[..length]);
     }
+
+    /// Writes the datagrams whose time has come.
+    fn let_go(&mut self) {
+        let hold = self.trouble.hold;
+        while self.waiting.front().is_some_and(|(came, _)| came.elapsed() >= hold) {
+            let Some((came, frame)) = self.waiting.pop_front() else { return };
+            let _ = self.to.write(&frame);
+            self.held.lock().unwrap().push(came.elapsed());
+        }
+    }
+
+    /// Waits for a frame, or for the time of the next one that is held.
+    fn is_ready(&self) -> bool {
+        let longest = Duration::from_millis(50);
+        let next =
+            self.waiting.front().map(|(came, _)| self.trouble.hold.saturating_sub(came.elapsed()));
+        let wait = TimeSpec::from_duration(next.unwrap_or(longest).min(longest));
+        let mut ready = [PollFd::new(self.from.as_fd(), PollFlags::POLLIN)];
+        ppoll(&mut ready, Some(wait), None).unwrap() > 0
+    }
+}
+
+fn is_datagram(frame: &[u8]) -> bool {
+    frame.len() > PROTOCOL_AT && frame[TYPE_AT..TYPE_AT + 2] == IPV4 && frame[PROTOCOL_AT] == UDP
 }
 
 /// A TAP device in a namespace.

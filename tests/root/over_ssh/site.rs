@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use rxpath_host::Namespace;
 use tempfile::TempDir;
 
-use super::relay::{Relay, tap};
+use super::relay::{Relay, Trouble, tap};
 use super::until;
 use crate::bed::Bed;
 
@@ -185,16 +185,17 @@ impl Site {
         }
     }
 
-    /// Lays a wire of TAP devices that drops each `nth` datagram to the receiver, with the addresses 10.78.4.1 and .2.
-    pub fn lossy_wire(&self, nth: u64) -> Relay {
+    /// Lays a wire of TAP devices with trouble on the way to the receiver, and gives the inventory that uses it.
+    pub fn wire_with(&self, trouble: Trouble) -> (Relay, String) {
         let ends = [(&self.gen1, "10.78.4.1"), (&self.sut, "10.78.4.2")];
         let [from, to] = ends.map(|(ns, address)| {
-            let end = tap(ns, "lossy");
-            ns.add_address("lossy", address.parse().unwrap(), 24).unwrap();
-            ns.set_up("lossy", true).unwrap();
+            let end = tap(ns, "wire");
+            ns.add_address("wire", address.parse().unwrap(), 24).unwrap();
+            ns.set_up("wire", true).unwrap();
             end
         });
-        Relay::between(from, to, nth)
+        let hosts = self.read_inventory().replace("10.78.3.2", "10.78.4.2");
+        (Relay::between(from, to, trouble), self.write("wire.toml", &hosts))
     }
 
     pub fn path(&self, name: &str) -> String {

@@ -34,13 +34,20 @@ pub struct ClockBounds {
     pub most_ns: i64,
     /// The shortest round trip of the exchanges. **Unit** ns.
     pub round_trip_ns: u64,
+    /// When they were made, of the clock here.
+    pub at_ns: u64,
 }
 
 impl ClockBounds {
     /// What all exchanges allow; `None` without exchanges, or if they contradict each other: a clock jumped.
     pub fn of(exchanges: &[Exchange]) -> Option<Self> {
         let middle_ns = exchanges.get(exchanges.len() / 2)?.asked_ns;
-        let mut bounds = Self { least_ns: i64::MIN, most_ns: i64::MAX, round_trip_ns: u64::MAX };
+        let mut bounds = Self {
+            least_ns: i64::MIN,
+            most_ns: i64::MAX,
+            round_trip_ns: u64::MAX,
+            at_ns: middle_ns,
+        };
         for exchange in exchanges {
             let slack = (exchange.asked_ns.abs_diff(middle_ns) * DRIFT_PPM / 1_000_000) as i64;
             let Exchange { asked_ns, there, back_ns } = *exchange;
@@ -52,6 +59,7 @@ impl ClockBounds {
                 least_ns: bounds.least_ns.max(least),
                 most_ns: bounds.most_ns.min(most),
                 round_trip_ns: bounds.round_trip_ns.min(round_trip),
+                ..bounds
             };
         }
         (bounds.least_ns <= bounds.most_ns).then_some(bounds)
@@ -60,6 +68,13 @@ impl ClockBounds {
     /// The middle of the interval.
     pub fn clock(self) -> HostClock {
         HostClock { ahead_ns: self.least_ns + (self.most_ns - self.least_ns) / 2 }
+    }
+
+    /// How far this clock is ahead of another one that was compared at about the same time.
+    pub fn ahead_of(self, other: Self) -> Self {
+        let least_ns = self.least_ns - other.most_ns;
+        let most_ns = self.most_ns - other.least_ns;
+        Self { least_ns, most_ns, ..self }
     }
 
     /// How far the middle may be wrong. **Unit** ns.

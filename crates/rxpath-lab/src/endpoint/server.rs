@@ -239,6 +239,7 @@ impl Host {
             pid: Pid::this().as_raw(),
             netns: identity::network_namespace().ok().and_then(|inode| inode.try_into().ok()),
             boot_id: owner::boot_id()?,
+            clock: rxpath_load::engine::clock::identity(),
             uid: getuid().as_raw(),
             shape: shape.with_power(Power::read(&root)).with_offers(Offers::read(&root)),
             facts: environment::collect(&root),

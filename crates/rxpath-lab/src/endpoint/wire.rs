@@ -196,6 +196,8 @@ pub struct Hello {
     pub netns: Option<u32>,
     /// Identity of the boot.
     pub boot_id: String,
+    /// Identity of its `CLOCK_MONOTONIC` ([`rxpath_load::engine::clock::identity`]); 0 = unknown.
+    pub clock: u16,
     /// User id of the endpoint.
     pub uid: u32,
     /// CPUs, power management, kernel features.

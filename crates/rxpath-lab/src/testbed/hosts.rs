@@ -4,6 +4,7 @@
 //! window are sent ahead, so that nothing is decided over the control connection meanwhile.
 
 use std::any::Any;
+use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::process::Command;
@@ -16,6 +17,7 @@ use rxpath_core::{CpuList, Nanos, Side, Warning};
 use rxpath_host::Owner;
 use rxpath_host::netlink::Netlink;
 use rxpath_host::sysfs::device::parse_mask;
+use rxpath_load::udp::sender_clock::SenderClock;
 use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::{Link, PathFacts};
@@ -23,6 +25,7 @@ use rxpath_record::samples::TrialSamples;
 use serde_json::Value;
 
 use self::background::RemoteBackground;
+use self::delay::{DelayError, Pair};
 use self::observing::RemoteObservers;
 use super::foreign::ForeignProgram;
 use super::tuned::RPS_OF_EACH_QUEUE;
@@ -44,6 +47,7 @@ use crate::trial::sampler::{Sampled, Sampling};
 mod background;
 mod cards;
 mod counters;
+pub mod delay;
 mod observing;
 
 /// The least time from an order to its instant.
@@ -61,6 +65,8 @@ pub struct HostsTestbed<'a> {
     v6: bool,
     /// The senders', then the receiver's. Compared again for each trial: clocks drift.
     clocks: Vec<ClockBounds>,
+    /// What the receiver is told of the senders' clocks; none where all hosts have one clock.
+    lines: Vec<SenderClock>,
     settings: TrialSettings,
     /// The RPS mask that the variant gives the receiver's device.
     rps_cpus: CpuList,
@@ -73,11 +79,15 @@ impl<'a> HostsTestbed<'a> {
     /// If a host is lost, a setting is refused, or a clock jumped.
     pub fn make(hosts: &'a Hosts, variant: &Variant, trials: &Trials) -> Result<Self, LabError> {
         let settings = TrialSettings::apply(hosts, variant, trials)?;
-        let clocks = hosts.all().map(|host| host.client.clock()).collect::<Result<_, _>>()?;
+        let clocks = compared(hosts)?;
+        let first: Vec<ClockBounds> = hosts.all().map(|host| host.clock).collect();
+        let pairs = pairs(hosts, &first).into_iter().zip(pairs(hosts, &clocks));
+        let lines = (1..).zip(pairs).map(|(id, (first, now))| delay::line(id, first, now));
+        let lines = if hosts.share_a_clock { Vec::new() } else { lines.collect() };
         let v6 = hosts.receiver.addresses.first().is_some_and(IpAddr::is_ipv6);
         let mask = variant.tune.receiver.get(RPS_OF_EACH_QUEUE);
         let rps_cpus = mask.and_then(|mask| parse_mask(mask).ok()).unwrap_or_default();
-        Ok(Self { hosts, v6, clocks, settings, rps_cpus })
+        Ok(Self { hosts, v6, clocks, lines, settings, rps_cpus })
     }
 
     /// Each host with its side and its clock: the senders, then the receiver.
@@ -115,6 +125,18 @@ impl<'a> HostsTestbed<'a> {
         all.into_iter().chain(here).collect()
     }
 
+    /// What a program of datagrams is told of the clocks.
+    fn clock_words(&self, seat: Seat, command: &Command) -> Vec<String> {
+        let line = |line: &SenderClock| ["--sender-clock".to_owned(), line.to_string()];
+        let id = |line: &SenderClock| ["--clock-id".to_owned(), line.id.to_string()];
+        let words: Vec<&OsStr> = command.get_args().take(2).collect();
+        match (words.as_slice(), seat.side) {
+            ([_, protocol], _) if *protocol != "udp" => Vec::new(),
+            (_, Side::Tx) => self.lines.get(seat.index).into_iter().flat_map(id).collect(),
+            _ => self.lines.iter().flat_map(line).collect(),
+        }
+    }
+
     /// Asks all hosts at once.
     fn all<T: serde::de::DeserializeOwned>(
         &self,
@@ -133,6 +155,23 @@ impl<'a> HostsTestbed<'a> {
         let distinct = each.filter(|(index, _)| !self.hosts.counts_with_another(*index));
         counters::of_sides(distinct.map(|(_, host)| host), t_ns)
     }
+}
+
+/// The clocks of all hosts now.
+fn compared(hosts: &Hosts) -> Result<Vec<ClockBounds>, LabError> {
+    hosts.all().map(|host| host.client.clock()).collect()
+}
+
+/// Each sender's clock with the receiver's; no difference where they are one.
+fn pairs(hosts: &Hosts, clocks: &[ClockBounds]) -> Vec<Pair> {
+    let Some((receiver, senders)) = clocks.split_last() else { return Vec::new() };
+    let of = |(host, clock): (&ConnectedHost, &ClockBounds)| {
+        let exact = host.has_clock_of(&hosts.receiver);
+        let one = ClockBounds { most_ns: receiver.least_ns, ..*receiver };
+        let (sender, receiver) = if exact { (one, one) } else { (*clock, *receiver) };
+        Pair { sender, receiver }
+    };
+    hosts.senders.iter().zip(senders).map(of).collect()
 }
 
 /// Two readings of counters that could not be had.
@@ -170,10 +209,11 @@ impl Testbed for HostsTestbed<'_> {
 
     fn spawn(&self, seat: Seat, command: Command) -> Result<Started, LabError> {
         let words = command.get_args().map(|word| word.to_string_lossy().into_owned());
+        let words: Vec<String> = words.chain(self.clock_words(seat, &command)).collect();
         let (host, clock) = self.at(seat)?;
         let alias = host.client.alias();
         let shown = if self.hosts.share_a_clock { String::new() } else { alias.to_owned() };
-        host.client.launch(words.collect(), (shown, seat.index as u16), clock)
+        host.client.launch(words, (shown, seat.index as u16), clock)
     }
 
     fn spawn_foreign(
@@ -300,6 +340,13 @@ impl Testbed for HostsTestbed<'_> {
         let fact = self.hosts.receiver.hello.facts.get("sysctl.net.core.netdev_max_backlog")?;
         let value = fact.value()?;
         value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
+    }
+
+    fn delay_error(&self) -> Result<DelayError, LabError> {
+        if self.lines.is_empty() {
+            return Ok(DelayError::default());
+        }
+        Ok(delay::error(&self.lines, &pairs(self.hosts, &compared(self.hosts)?)))
     }
 
     fn changes(&self) -> &[Change] {

@@ -1,5 +1,6 @@
 //! From what a trial left behind to the record of it: ledger, evidence, verdict, grade, metrics.
 
+mod delay;
 mod http;
 mod tcp;
 pub(super) mod udp;

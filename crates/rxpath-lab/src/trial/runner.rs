@@ -30,6 +30,7 @@ use super::{phase, start, steadiness, waiting, window};
 use crate::error::LabError;
 use crate::scenario::spec::{Protocol, Trials, Variant};
 use crate::testbed::Testbed;
+use crate::testbed::hosts::delay::DelayError;
 use crate::testbed::ring::Ring;
 use crate::testbed::window::{Measured, Windowed};
 
@@ -85,6 +86,8 @@ pub struct Measurements {
     pub conntrack: Option<[Conntrack; 2]>,
     /// What tracepoints measured in the window, when they were watched.
     pub probed: Option<Probed>,
+    /// How far one-way delays are wrong.
+    pub delay_error: DelayError,
     /// Queues over time, when they were sampled.
     pub samples: Option<TrialSamples>,
     /// The sending side.
@@ -202,9 +205,10 @@ pub fn run_trial(
     let queued_bytes = testbed.queued_bytes()?;
     trial.observers.end(&|netns| testbed.side_of(netns), &mut trial.observed)?;
     let ended = trial.finish(load, serve)?;
+    let delay_error = testbed.delay_error()?;
     let counters = [before, after];
     let ended = Measurements { counters, window, hooks, foreign_drops, conntrack, ..ended };
-    Ok(Measurements { queued_bytes, flow_cpus, probed, samples, ..ended })
+    Ok(Measurements { queued_bytes, flow_cpus, probed, samples, delay_error, ..ended })
 }
 
 /// Held for the trial, where its variant wants it. A host whose CPUs cannot be kept awake, and a user who may not, get a

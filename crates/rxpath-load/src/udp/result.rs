@@ -29,8 +29,12 @@ pub struct ServeResult {
     pub truncated_packets: u64,
     /// Loss, duplicates and reordering by sequence numbers.
     pub sequence: Sequence,
-    /// One-way delay from the sender's stamp to the read, when both use the same clock.
+    /// One-way delay from the sender's stamp to the read, when both use the same clock, or an experiment compared the
+    /// two.
     pub one_way_delay_us: Option<Quantiles>,
+    /// Datagrams that came before they were sent, by the clocks as they were compared.
+    #[serde(default)]
+    pub early_packets: u64,
     /// Kernel receive stamp to read, with `--stamps`.
     ///
     /// **Caveat** the first datagrams may carry no stamp: the kernel switches stamping on by a work item

@@ -11,6 +11,7 @@ use rxpath_record::ledger::{
 
 use serde::Deserialize;
 
+use super::delay;
 use super::{Composed, Spans, programs, spread};
 use crate::live::hooks::xdp_program;
 use crate::scenario::spec::{Variant, Workload};
@@ -58,6 +59,7 @@ pub(super) fn compose(
     let blocked = sent.is_some_and(|load| load.blocked_s > 0.0);
     let verdict = Some(rxpath_diagnose::diagnose(&evidence));
     let mut warnings = warnings(served);
+    warnings.extend(served.and_then(|served| delay::refused(served, raw.delay_error)));
     warnings.extend(unread_at_close(variant, &ledger));
     warnings.extend(ledger.inexact.iter().map(|bounds| {
         let cure = "measure with programs that count datagrams themselves: `rxpath load udp`, `rxpath serve udp`";
@@ -107,10 +109,8 @@ pub(super) fn metrics(
     raw: &Measurements,
     all: &mut std::collections::BTreeMap<String, f64>,
 ) {
-    let served = raw.serve.result.udp_serve();
-    if let Some(delay) = served.and_then(|serve| serve.one_way_delay_us.as_ref()) {
-        all.insert("one_way_delay_p50_us".into(), delay.p50);
-        all.insert("one_way_delay_p99_us".into(), delay.p99);
+    if let Some(served) = raw.serve.result.udp_serve() {
+        delay::metrics(served, raw.delay_error, all);
     }
     all.insert("delivered_pps".into(), evidence.delivered_pps);
     all.insert("offered_pps".into(), evidence.offered_pps);

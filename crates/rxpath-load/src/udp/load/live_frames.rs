@@ -92,7 +92,7 @@ fn load(plan: &Plan<FrameFlow>, start: &Start<'_>, ifindex: u32) -> Result<LiveF
     let flows = plan.flows.iter().zip(&plan.streams).map(|(flow, (stream, _))| KernelFlow {
         head: &flow.frames.frame()[..flow.frames.head_bytes()],
         sum: flow.frames.sum(),
-        stream: Stamp::new(*stream, clock::identity(), 0).first_word(),
+        stream: Stamp::new(*stream, options.clock(), 0).first_word(),
     });
     LiveFrames::load(&FrameSender {
         ifindex,

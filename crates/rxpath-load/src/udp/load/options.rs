@@ -86,6 +86,15 @@ pub struct LoadOptions {
     pub count: Option<u64>,
     /// Stop after this long.
     pub duration_ns: Option<u64>,
+    /// Number of the clock in the headers; `None` = [`crate::engine::clock::identity`].
+    pub clock_id: Option<u16>,
+}
+
+impl LoadOptions {
+    /// The clock as the headers name it.
+    pub fn clock(&self) -> u16 {
+        self.clock_id.unwrap_or_else(crate::engine::clock::identity)
+    }
 }
 
 impl LoadOptions {
@@ -109,6 +118,7 @@ impl LoadOptions {
             permitted: Vec::new(),
             count: None,
             duration_ns: None,
+            clock_id: None,
         }
     }
 

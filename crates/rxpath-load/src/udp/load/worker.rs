@@ -85,6 +85,7 @@ impl<'a, T: Transmit> Sender<'a, T> {
         let mut engine = T::new(flows, options.batch, &options)?;
         layout.prepare(&mut engine, options.batch);
         Ok(Self {
+            clock: options.clock(),
             options,
             layout,
             messages,
@@ -93,7 +94,6 @@ impl<'a, T: Transmit> Sender<'a, T> {
             start,
             tally: start.tally,
             usage: UsageMeter::new(start.cpu),
-            clock: clock::identity(),
             sent_messages: 0,
             target_messages: None,
             refused: 0,

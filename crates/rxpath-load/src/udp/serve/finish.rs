@@ -7,6 +7,7 @@ use crate::busy_poll;
 use crate::limit::{Limit, Who, any_busy, busy_text};
 use crate::quantiles::{Quantiles, merged};
 use crate::udp::result::{ServeResult, SocketResult};
+use crate::udp::serve::meter::without_margin;
 use crate::udp::serve::options::{ServeEngine, Steer};
 use crate::udp::serve::worker::Report;
 use crate::udp::serve::{Serve, xdp};
@@ -28,6 +29,7 @@ pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadErr
     let mut sequence = tracker::summarize(reports.iter().map(|report| &report.meter.tracker));
     sequence.unnumbered_packets = reports.iter().map(|report| report.meter.unnumbered).sum();
     let delay = merged(reports.iter().map(|report| &report.meter.delay));
+    let delay = without_margin(delay, &serve.options.sender_clocks);
     let wait = merged(reports.iter().map(|report| &report.meter.wait));
     let mut result = ServeResult {
         duration_s,
@@ -39,6 +41,7 @@ pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadErr
         truncated_packets: reports.iter().map(|report| report.truncated).sum(),
         sequence,
         one_way_delay_us: Quantiles::of(&delay),
+        early_packets: reports.iter().map(|report| report.meter.early).sum(),
         socket_wait_us: Quantiles::of(&wait),
         cpu_user_s: cpu.user_ns as f64 / 1e9,
         cpu_system_s: cpu.system_ns as f64 / 1e9,

@@ -3,6 +3,7 @@
 use crate::engine::clock;
 use crate::engine::spin::Spinner;
 use crate::udp::header::{HEADER_BYTES, Header, MAGIC, Stamp};
+use crate::udp::sender_clock::SenderClock;
 use crate::udp::tracker::Tracker;
 use rxpath_stats::Histogram;
 
@@ -13,7 +14,13 @@ pub(super) struct Meter {
     pub(super) delay: Histogram,
     pub(super) wait: Histogram,
     pub(super) unnumbered: u64,
-    clock: u16,
+    /// Stamped before they were sent, by the clocks as they were compared.
+    pub(super) early: u64,
+    /// The clock of the sender that was heard last.
+    clock: SenderClock,
+    clocks: Vec<SenderClock>,
+    /// Added to each delay in the histogram.
+    margin_ns: u64,
     work_steps: u64,
     /// Send time of the datagrams not yet in the histogram, and how many they are: datagrams of
     /// one call carry one stamp.
@@ -21,14 +28,19 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn new(work_ns: u64) -> Self {
+    pub(super) fn new(work_ns: u64, senders: &[SenderClock]) -> Self {
+        let own = SenderClock { id: clock::identity(), ..SenderClock::default() };
+        let clocks: Vec<SenderClock> = senders.iter().copied().chain([own]).collect();
         let work_steps = if work_ns > 0 { Spinner::calibrate().steps(work_ns) } else { 0 };
         Self {
             tracker: Tracker::default(),
             delay: Histogram::of_times(),
             wait: Histogram::of_times(),
             unnumbered: 0,
-            clock: clock::identity(),
+            early: 0,
+            clock: own,
+            margin_ns: margin_ns(senders),
+            clocks,
             work_steps,
             pending: (0, 0),
         }
@@ -39,7 +51,7 @@ impl Meter {
     pub(super) fn datagram(&mut self, data: &[u8], now_ns: u64) {
         if let Some(header) = Header::read(data) {
             self.tracker.take(header.stream, header.sequence);
-            if header.clock == self.clock && self.clock != 0 {
+            if header.clock == self.clock.id || self.turn_to(header.clock, now_ns) {
                 if header.time_ns == self.pending.0 {
                     self.pending.1 += 1;
                 } else {
@@ -55,17 +67,48 @@ impl Meter {
         }
     }
 
+    /// Goes over to another sender's clock; whether it is known.
+    #[cold]
+    fn turn_to(&mut self, id: u16, now_ns: u64) -> bool {
+        let Some(clock) = self.clocks.iter().find(|clock| clock.id == id).copied() else {
+            return false;
+        };
+        self.flush(now_ns);
+        self.clock = clock;
+        true
+    }
+
     /// Puts the pending delays into the histogram; call it at the end of each batch.
     #[inline]
     pub(super) fn flush(&mut self, now_ns: u64) {
         let (time_ns, count) = std::mem::take(&mut self.pending);
-        if count > 0 {
+        // Number 0: that sender could not read its clock's identity.
+        if count > 0 && self.clock.id != 0 {
             let header = Header { stream: 0, clock: 0, sequence: 0, time_ns };
-            if let Some(delay) = header.delay_ns(now_ns) {
-                self.delay.record_n(delay, count);
+            match header.delay_ns(self.clock.there(now_ns).wrapping_add(self.margin_ns)) {
+                Some(delay) => self.delay.record_n(delay, count),
+                None => self.early += count,
             }
         }
     }
+}
+
+/// What meters add to each delay.
+fn margin_ns(senders: &[SenderClock]) -> u64 {
+    senders.iter().map(SenderClock::margin_ns).max().unwrap_or(0)
+}
+
+/// Delays as they are, of a histogram of meters. Those that the clocks' error makes less than zero are zero.
+pub(super) fn without_margin(delays: Histogram, senders: &[SenderClock]) -> Histogram {
+    let margin_ns = margin_ns(senders);
+    if margin_ns == 0 {
+        return delays;
+    }
+    let mut shifted = Histogram::of_times();
+    for (ns, count) in delays.recorded() {
+        shifted.record_n(ns.saturating_sub(margin_ns), count);
+    }
+    shifted
 }
 
 /// The receive loop's own cost per datagram, without system calls. **Unit** ns, the best of `rounds`.
@@ -74,7 +117,7 @@ impl Meter {
 pub fn dry_loop_ns(batch: usize, rounds: u32) -> f64 {
     const SIZE: usize = 32;
     const BATCHES: u64 = 2_000;
-    let (mut meter, identity) = (Meter::new(0), clock::identity());
+    let (mut meter, identity) = (Meter::new(0, &[]), clock::identity());
     let mut data = vec![0u8; batch.max(1) * SIZE];
     let mut sequence = 0;
     let mut best = f64::MAX;

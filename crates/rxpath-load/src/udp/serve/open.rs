@@ -140,7 +140,7 @@ fn settle(
         nap_ns: options.nap_ns,
         stall: options.stall,
         stamps: options.stamps,
-        one_way_delay: one_way_delay(),
+        one_way_delay: one_way_delay(options),
         engine: options.engine,
         xdp_program: None,
         xdp: None,
@@ -148,8 +148,10 @@ fn settle(
 }
 
 /// When one-way delay is given.
-pub(super) fn one_way_delay() -> String {
-    if clock::identity() == 0 {
+pub(super) fn one_way_delay(options: &ServeOptions) -> String {
+    if !options.sender_clocks.is_empty() {
+        "given for senders whose clocks the experiment compared"
+    } else if clock::identity() == 0 {
         "not given: this clock's identity cannot be read"
     } else {
         "given for datagrams whose sender has the same clock identity (boot id and time namespace)"

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pool::Threads;
 pub use crate::stall::Stall;
+use crate::udp::sender_clock::SenderClock;
 use crate::udp::xdp::{XdpOptions, XdpSettings};
 
 /// How datagrams get from the device to the program.
@@ -118,6 +119,8 @@ pub struct ServeOptions {
     pub xdp: XdpOptions,
     /// Device of the XDP program; `None` = the one that has the address.
     pub device: Option<String>,
+    /// Clocks of senders on other hosts.
+    pub sender_clocks: Vec<SenderClock>,
 }
 
 impl ServeOptions {
@@ -140,6 +143,7 @@ impl ServeOptions {
             engine: ServeEngine::Socket,
             xdp: XdpOptions::default(),
             device: None,
+            sender_clocks: Vec::new(),
         }
     }
 }

@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
             tally: start.tally,
             usage: UsageMeter::new(start.cpu),
             batch: RecvBatch::new(plan.options.batch, plan.buffer_bytes, ancillary),
-            meter: Meter::new(plan.options.work_ns),
+            meter: Meter::new(plan.options.work_ns, &plan.options.sender_clocks),
             ancillary,
             truncated: 0,
             reads: 0,

@@ -212,7 +212,7 @@ fn settle(options: &ServeOptions, addr: SocketAddr) -> ServeSettings {
         nap_ns: None,
         stall: options.stall,
         stamps: false,
-        one_way_delay: one_way_delay(),
+        one_way_delay: one_way_delay(options),
         engine: options.engine,
         xdp_program: None,
         xdp: None,

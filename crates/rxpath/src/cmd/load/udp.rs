@@ -82,6 +82,9 @@ pub struct LoadUdp {
     /// Send damaged datagrams through a raw socket
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "engine")]
     corrupt: Option<Corrupt>,
+    /// Number of the clock in the datagrams' headers
+    #[arg(long, hide = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    clock_id: Option<u16>,
     /// Print the loop's own cost per datagram, without system calls, and exit
     #[arg(long, hide = true)]
     dry_loop: bool,
@@ -133,6 +136,7 @@ impl LoadUdp {
             xdp: self.xdp.into(),
             permitted: self.yes_send_to,
             count: self.count.map(|count| count.0),
+            clock_id: self.clock_id,
             duration_ns: self.conduct.duration.or(default).map(|duration| duration.0),
         })
     }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use rxpath_core::{Bytes, Nanos};
 use rxpath_load::udp::result::{Interval, ServeResult, XdpReceiveLedger};
+use rxpath_load::udp::sender_clock::SenderClock;
 use rxpath_load::udp::serve::options::{
     ServeEngine, ServeOptions, ServeSettings, Sockets, Steer, XdpProgramSettings,
 };
@@ -66,6 +67,9 @@ pub struct ServeUdp {
     xdp: XdpArgs,
     #[command(flatten)]
     end: EndArgs,
+    /// Clock of a sender on another host: ID:AHEAD_NS:AT_NS:RATE_PPB:ERROR_NS
+    #[arg(long, hide = true, value_name = "CLOCK")]
+    sender_clock: Vec<SenderClock>,
     /// Print the loop's own cost per datagram, without system calls, and exit
     #[arg(long, hide = true)]
     dry_loop: bool,
@@ -104,6 +108,7 @@ impl ServeUdp {
             engine: self.engine,
             xdp: self.xdp.into(),
             device: self.dev,
+            sender_clocks: self.sender_clock,
         })
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn run(
         sockets,
         start,
         usage: UsageMeter::new(start.cpu),
-        meter: Meter::new(options.work_ns),
+        meter: Meter::new(options.work_ns, &options.sender_clocks),
         stalls: Stalls::new(options.stall),
         batch: Vec::with_capacity(options.batch),
         reads: 0,
@@ -151,7 +151,7 @@ pub(super) fn watch(program: &XdpReceive, start: &Start) -> Result<Report, LoadE
         }
     }
     let thread = thread(usage, start, 0);
-    let (meter, xdp) = (Meter::new(0), Statistics::default());
+    let (meter, xdp) = (Meter::new(0, &[]), Statistics::default());
     Ok(Report { thread, meter, truncated: 0, reads: 0, truesize: None, xdp })
 }
 

@@ -1,0 +1,134 @@
+//! One-way delays between hosts: what the receiver is told of the senders' clocks, and how far its delays may be wrong.
+//!
+//! The clocks are compared before and after a trial. During it the receiver goes by a line: the difference before the trial,
+//! and the rate since the first comparison of the run. Afterwards it is known how far the line was off at its end, and
+//! the middle of that is taken off the delays.
+
+use rxpath_load::udp::sender_clock::SenderClock;
+
+use crate::endpoint::clock::ClockBounds;
+
+/// From this distance on, two comparisons tell a rate: their errors of some 30 us are then less than 10 ppm.
+const RATE_FROM_NS: u64 = 10_000_000_000;
+
+/// How far delays are from the truth: what to add to them, and what may be left. **Unit** ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DelayError {
+    /// To be added.
+    pub shift_ns: i64,
+    /// The truth is this close then.
+    pub bound_ns: u64,
+}
+
+/// The clocks of a sender and of the receiver, compared at one time.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair {
+    /// Of the sender, against the clock here.
+    pub sender: ClockBounds,
+    /// Of the receiver, against the clock here.
+    pub receiver: ClockBounds,
+}
+
+impl Pair {
+    fn ahead(self) -> ClockBounds {
+        self.sender.ahead_of(self.receiver)
+    }
+
+    /// Its instant on the receiver's clock.
+    fn at_ns(self) -> u64 {
+        self.sender.at_ns.wrapping_add_signed(self.receiver.clock().ahead_ns)
+    }
+}
+
+/// What the receiver is told; `first` is the run's first comparison.
+pub fn line(id: u16, first: Pair, now: Pair) -> SenderClock {
+    let (before, ahead) = (first.ahead(), now.ahead());
+    let span_ns = now.sender.at_ns.saturating_sub(first.sender.at_ns);
+    let moved_ns = ahead.clock().ahead_ns - before.clock().ahead_ns;
+    let rate = i128::from(moved_ns) * 1_000_000_000 / i128::from(span_ns.max(1));
+    let rate_ppb = if span_ns < RATE_FROM_NS { 0 } else { i64::try_from(rate).unwrap_or(0) };
+    SenderClock {
+        id,
+        ahead_ns: ahead.clock().ahead_ns,
+        at_ns: now.at_ns(),
+        rate_ppb,
+        error_ns: ahead.error_ns(),
+    }
+}
+
+/// How far the delays of a trial are off that went by these lines; `after` are the comparisons behind it.
+pub fn error(lines: &[SenderClock], after: &[Pair]) -> DelayError {
+    let (mut least, mut most) = (i64::MAX, i64::MIN);
+    for (line, pair) in lines.iter().zip(after) {
+        let at_ns = pair.at_ns();
+        let told = line.there(at_ns).wrapping_sub(at_ns) as i64;
+        let ahead = pair.ahead();
+        let start = line.error_ns as i64;
+        least = least.min(-start).min(ahead.least_ns - told);
+        most = most.max(start).max(ahead.most_ns - told);
+    }
+    if least > most {
+        return DelayError::default();
+    }
+    DelayError { shift_ns: least.midpoint(most), bound_ns: least.abs_diff(most).div_ceil(2) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Compared at `at_ns`: ahead by `ahead_ns`, known to +- `error_ns`, with the truth somewhere inside.
+    fn bounds(at_ns: u64, ahead_ns: i64, error_ns: i64, off_ns: i64) -> ClockBounds {
+        let middle = ahead_ns + off_ns;
+        let (least_ns, most_ns) = (middle - error_ns, middle + error_ns);
+        ClockBounds { least_ns, most_ns, round_trip_ns: 0, at_ns }
+    }
+
+    proptest! {
+        #[test]
+        fn the_true_delay_is_within_the_bound(
+            ahead in -1_000_000_000_000i64..1_000_000_000_000,
+            receiver in -1_000_000_000_000i64..1_000_000_000_000,
+            ppm in -200i64..200,
+            errors in proptest::array::uniform3(1_000i64..200_000),
+            offs in proptest::array::uniform3(-100i64..=100),
+            age_s in 0u64..100,
+            at in 0.0f64..1.0,
+        ) {
+            let first_ns = 5_000 * SECOND;
+            let (start_ns, length_ns) = (first_ns + age_s * SECOND, 4 * SECOND);
+            let drift = |t_ns: u64| (t_ns - first_ns) as i64 * ppm / 1_000_000;
+            let pair = |t_ns: u64, which: usize| Pair {
+                sender: bounds(
+                    t_ns,
+                    ahead + receiver + drift(t_ns),
+                    errors[which],
+                    errors[which] * offs[which] / 100,
+                ),
+                receiver: bounds(t_ns, receiver, 0, 0),
+            };
+            let line = line(1, pair(first_ns, 0), pair(start_ns, 1));
+            let end_ns = start_ns + length_ns;
+            let error = error(&[line], &[pair(end_ns, 2)]);
+            // A datagram that was read in the trial, on the clocks of the two.
+            let read_ns = start_ns + (length_ns as f64 * at) as u64;
+            let read_there = read_ns.wrapping_add_signed(receiver);
+            let true_there = read_ns.wrapping_add_signed(ahead + receiver + drift(read_ns));
+            let off = true_there.wrapping_sub(line.there(read_there)) as i64;
+            // Two nanoseconds of rounding.
+            prop_assert!(off.abs_diff(error.shift_ns) <= error.bound_ns + 2, "{off} {error:?} {line:?}");
+        }
+    }
+
+    #[test]
+    fn one_clock_has_no_error() {
+        let own = bounds(9, 0, 0, 0);
+        let pair = Pair { sender: own, receiver: own };
+        let line = line(3, pair, pair);
+        assert_eq!((line.margin_ns(), error(&[line], &[pair])), (0, DelayError::default()));
+    }
+}
