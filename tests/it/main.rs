@@ -39,6 +39,7 @@ mod reproduce;
 #[path = "../support/schema.rs"]
 mod schema;
 mod schemas;
+mod sent_builds;
 mod serve_http;
 #[path = "../support/skip.rs"]
 mod skip;

@@ -8,7 +8,6 @@ pub mod settings;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::Path;
 use std::slice::from_ref;
 use std::sync::Arc;
 
@@ -20,7 +19,7 @@ use rxpath_host::environment::HostFacts;
 use rxpath_host::nic::losses::CardCounters;
 use rxpath_record::manifest::HostPart;
 use rxpath_remote::inventory::{HostEntry, Network};
-use rxpath_remote::{Inventory, Role};
+use rxpath_remote::{Binaries, Inventory, Role};
 use serde_json::Value;
 
 pub use self::connect::client;
@@ -79,14 +78,14 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Connects to the hosts of an inventory and finds the path between them. `exe` is this program, which is sent to
-    /// hosts that do not have it.
+    /// Connects to the hosts of an inventory and finds the path between them. `binaries` are the files of this
+    /// program that are sent to hosts that do not have them.
     ///
     /// # Errors
     /// [`LabError::CannotRun`] with what is wrong with a host or with the path, and what to do about it.
     pub fn connect(
         inventory: &Inventory,
-        exe: &Path,
+        binaries: &Binaries,
         note: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Self, LabError> {
         let receiver = receiver_of(inventory)?;
@@ -98,7 +97,7 @@ impl Hosts {
             });
         }
         let secret = format!("{:016x}", rand::rng().random::<u64>());
-        let mut senders = connect::connect(&all, exe, &secret, note)?;
+        let mut senders = connect::connect(&all, binaries, &secret, note)?;
         let coordinator = machines::tell_apart(&mut senders, &secret)?;
         let receiver = senders
             .pop()

@@ -22,9 +22,12 @@ struct Known {
     hint: &'static str,
 }
 
+/// For a host on which the binary of this machine does not start.
+const STATIC: &str = "make static, or --binary ARCH=FILE with a static build";
+
 /// From the most to the least specific. **Source** OpenSSH 9: sshconnect.c, ssh_api.c, kex.c, readconf.c; sudo 1.9:
 /// plugins/sudoers; GNU libc: elf/dl-load.c.
-const KNOWN: [Known; 15] = [
+const KNOWN: [Known; 18] = [
     Known {
         words: &["REMOTE HOST IDENTIFICATION HAS CHANGED"],
         text: "the host key is not the one that ssh knows; nothing was sent",
@@ -68,7 +71,23 @@ const KNOWN: [Known; 15] = [
     Known {
         words: &["GLIBC_"],
         text: "its C library is older than the one this binary was built with: {why}",
-        hint: "run a static build of rxpath here: make static",
+        hint: STATIC,
+    },
+    Known {
+        words: &["error while loading shared libraries"],
+        text: "a library that this binary needs is missing there: {why}",
+        hint: STATIC,
+    },
+    // No such loader: another C library. The words of dash and busybox, then those of bash and sudo.
+    Known {
+        words: &["/rxpath: not found"],
+        text: "this binary does not start there, as if for another C library: {why}",
+        hint: STATIC,
+    },
+    Known {
+        words: &["/rxpath: ", "required file not found"],
+        text: "this binary does not start there, as if for another C library: {why}",
+        hint: STATIC,
     },
     Known {
         words: &["No space left on device"],
@@ -142,6 +161,25 @@ mod tests {
                 .0
                 .contains("noexec")
         );
+        let loader =
+            "/d/rxpath: /lib/libc.so.6: version `GLIBC_2.34' not found (required by /d/rxpath)";
+        let (text, hint) = told(loader);
+        assert_eq!(
+            text,
+            format!(
+                "gen1: its C library is older than the one this binary was built with: {loader}"
+            )
+        );
+        assert!(hint.starts_with("make static"), "{hint}");
+        for other in [
+            "/d/rxpath: error while loading shared libraries: libelf.so.1: cannot open shared object file",
+            "rxpath: 1: exec: /d/rxpath: not found",
+            "rxpath: line 1: /d/rxpath: cannot execute: required file not found",
+        ] {
+            let (text, hint) = told(other);
+            assert!(text.ends_with(&format!("there: {other}")) || text.ends_with(other), "{text}");
+            assert!(hint.starts_with("make static"), "{hint}");
+        }
         let (text, _) = told("kex_exchange_identification: read: Connection reset by peer");
         assert!(text.contains("sshd refuses new connections"), "{text}");
         assert!(told("").0.ends_with("said: nothing"));

@@ -7,13 +7,14 @@ mod layout;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
+use crate::build_id::LONG_VERSION;
 use crate::cmd::Command;
 use crate::exit::Exit;
 use crate::output::color::When;
 
 /// Measures, explains and predicts the Linux network receive path.
 #[derive(Debug, Parser)]
-#[command(name = "rxpath", version, about)]
+#[command(name = "rxpath", version, long_version = LONG_VERSION, about)]
 pub struct Cli {
     /// When to colour what is printed; the variable `NO_COLOR` turns it off as well
     #[arg(long, global = true, value_enum, default_value_t = When::Auto, display_order = 1000)]

@@ -1,6 +1,7 @@
 //! The commands: a file and a line in the list below for each.
 
 mod address;
+mod binary_args;
 pub mod capacity;
 mod capture;
 pub mod check;

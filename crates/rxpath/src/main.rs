@@ -2,6 +2,7 @@
 //!
 //! The binary is wiring only: the command line, one file per command, and how results are printed.
 
+mod build_id;
 mod cli;
 mod cmd;
 mod exit;

@@ -138,9 +138,10 @@ impl Site {
         fs::set_permissions(wrapper, fs::Permissions::from_mode(0o755)).unwrap();
         let sshd = format!(
             "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nPasswordAuthentication no\n\
-             PermitRootLogin yes\nLogLevel ERROR\n",
+             PermitRootLogin yes\nLogLevel ERROR\nSetEnv XDG_CACHE_HOME={}\n",
             self.path("host_key"),
-            self.path("id_ed25519.pub")
+            self.path("id_ed25519.pub"),
+            self.path("login-cache")
         );
         self.write("sshd_config", &sshd);
         let cache = self.path("cache");

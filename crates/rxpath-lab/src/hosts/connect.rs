@@ -1,4 +1,4 @@
-//! From an entry of the inventory to a connected endpoint; sends this program where it is not there yet.
+//! From an entry of the inventory to a connected endpoint; sends a build of this program where it is not there yet.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use rxpath_host::nic::losses::CardCounters;
 use rxpath_remote::inventory::{HostEntry, Reach};
 use rxpath_remote::ssh::{self, StartWords};
-use rxpath_remote::{Destination, Sudo, refusal, ship};
+use rxpath_remote::{ARCHITECTURES, Binaries, Destination, Refusal, Sudo, refusal, ship};
 
 use super::ConnectedHost;
 use crate::endpoint::client::{Client, NoStart, PROMPT};
@@ -37,19 +37,19 @@ pub fn is_local(entry: &HostEntry) -> bool {
 pub fn client(
     alias: &str,
     entry: &HostEntry,
-    exe: &Path,
+    binaries: &Binaries,
     note: &mut dyn FnMut(&str),
 ) -> Result<Client, LabError> {
     match &entry.ssh {
-        Reach::Local => local(alias, entry, exe),
-        Reach::Ssh(destination) => over_ssh(alias, destination, entry, exe, note),
+        Reach::Local => local(alias, entry, binaries),
+        Reach::Ssh(destination) => over_ssh(alias, destination, entry, binaries, note),
     }
 }
 
 /// Connects to hosts, some at a time, and gives them in their order.
 pub fn connect(
     hosts: &[(&String, &HostEntry)],
-    exe: &Path,
+    binaries: &Binaries,
     secret: &str,
     note: &mut (dyn FnMut(&str) + Send),
 ) -> Result<Vec<ConnectedHost>, LabError> {
@@ -63,7 +63,7 @@ pub fn connect(
             let start = |host: &(&'_ String, &'_ HostEntry)| {
                 let (alias, entry) = *host;
                 let mut say = |text: &str| locked(note)(text);
-                one((alias, entry), exe, (shares_lock, secret), &mut say)
+                one((alias, entry), binaries, (shares_lock, secret), &mut say)
             };
             let threads: Vec<_> =
                 some.iter().map(|host| scope.spawn(move || start(host))).collect();
@@ -84,11 +84,11 @@ fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, LabError>>) -> Result<T, Lab
 
 fn one(
     (alias, entry): (&String, &HostEntry),
-    exe: &Path,
+    binaries: &Binaries,
     (shares_lock, secret): (bool, &str),
     note: &mut dyn FnMut(&str),
 ) -> Result<ConnectedHost, LabError> {
-    let client = client(alias, entry, exe, note)?;
+    let client = client(alias, entry, binaries, note)?;
     let lock = !shares_lock && !is_local(entry);
     let hello: Hello = client.ask(Ask::Hello { lock, secret: secret.to_owned() }, PROMPT)?;
     if let Some(why) = &hello.not_locked {
@@ -111,8 +111,8 @@ fn one(
     })
 }
 
-fn local(alias: &str, entry: &HostEntry, exe: &Path) -> Result<Client, LabError> {
-    let mut command = Command::new(exe);
+fn local(alias: &str, entry: &HostEntry, binaries: &Binaries) -> Result<Client, LabError> {
+    let mut command = Command::new(binaries.own());
     command.arg("endpoint");
     if let Some(netns) = &entry.netns {
         command.args(["--netns", netns]);
@@ -128,31 +128,36 @@ fn over_ssh(
     alias: &str,
     destination: &Destination,
     entry: &HostEntry,
-    exe: &Path,
+    binaries: &Binaries,
     note: &mut dyn FnMut(&str),
 ) -> Result<Client, LabError> {
-    let read = |error| LabError::io(format!("read {}", exe.display()), error);
-    let hash = ship::hash_of(exe).map_err(read)?;
-    let dir = entry.dir.as_ref();
-    let words = StartWords {
-        hash: &hash,
-        dir,
-        // Another network namespace is entered by root only.
-        as_root: entry.sudo == Sudo::Always || (entry.netns.is_some() && entry.sudo != Sudo::Never),
-        netns: entry.netns.as_deref(),
+    let found = |arch: &str, note: &mut dyn FnMut(&str)| {
+        binaries.of(arch, note).map_err(|why| no_build(alias, arch, &why))
     };
+    let dir = entry.dir.as_ref();
+    // Most hosts are like this one. Another one says what it is, and then it gets what is for it.
+    let mut binary = found(std::env::consts::ARCH, note)?;
     let mut is_sent = false;
     let mut attempt = 1;
     loop {
+        let words = StartWords {
+            hash: &binary.hash,
+            dir,
+            // Another network namespace is entered by root only.
+            as_root: entry.sudo == Sudo::Always
+                || (entry.netns.is_some() && entry.sudo != Sudo::Never),
+            netns: entry.netns.as_deref(),
+        };
         let no_start = match Client::start(alias, ssh::start(destination, &words), START_LIMIT)? {
             Ok(client) => return Ok(client),
             Err(no_start) => no_start,
         };
         match ssh::needs_binary(&no_start.printed) {
-            Some(arch) if !is_sent => {
-                same_arch(alias, arch)?;
-                note(&format!("{alias}: sending rxpath"));
-                ship::send(alias, destination, exe, (&hash, dir)).map_err(refused)?;
+            Some(arch) if arch != binary.arch && !is_sent => binary = found(arch, note)?,
+            Some(_) if !is_sent => {
+                note(&sending(alias, &binary.path, binaries));
+                ship::send(alias, destination, &binary.path, (&binary.hash, dir))
+                    .map_err(refused)?;
                 is_sent = true;
             }
             None if is_throttled(&no_start) && attempt < ATTEMPTS => {
@@ -165,6 +170,13 @@ fn over_ssh(
     }
 }
 
+/// What is sent: this program, or which other file.
+fn sending(alias: &str, path: &Path, binaries: &Binaries) -> String {
+    let file =
+        if path == binaries.own() { String::new() } else { format!(" ({})", path.display()) };
+    format!("{alias}: sending rxpath{file}")
+}
+
 /// Everything that ssh and the shell there said.
 fn words_of(no_start: &NoStart) -> String {
     let parts = [no_start.last_words.as_str(), no_start.printed.as_str()];
@@ -175,17 +187,16 @@ fn is_throttled(no_start: &NoStart) -> bool {
     no_start.status == Some(OF_SSH) && no_start.last_words.contains("kex_exchange_identification")
 }
 
-fn same_arch(alias: &str, arch: &str) -> Result<(), LabError> {
-    let here = std::env::consts::ARCH;
-    if arch == here {
-        return Ok(());
-    }
-    Err(LabError::CannotRun {
-        what: format!("{alias} is {arch}, and this rxpath is built for {here}"),
-        hint: format!("run the experiment from a host that is {arch}"),
-    })
+/// A host for whose architecture there is no build.
+fn no_build(alias: &str, arch: &str, why: &str) -> LabError {
+    let hint = if ARCHITECTURES.contains(&arch) {
+        format!("make static on a machine that is {arch}, and --binary {arch}=FILE here")
+    } else {
+        format!("rxpath runs on {}", ARCHITECTURES.join(" and "))
+    };
+    LabError::CannotRun { what: format!("{alias} is {arch}, and {why}"), hint }
 }
 
-fn refused(refusal: rxpath_remote::Refusal) -> LabError {
+fn refused(refusal: Refusal) -> LabError {
     LabError::CannotRun { what: refusal.text, hint: refusal.hint }
 }

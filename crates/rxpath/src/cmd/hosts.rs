@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use rxpath_core::Envelope;
 use rxpath_lab::hosts::Hosts;
 
+use crate::cmd::binary_args::BinaryArgs;
 use crate::cmd::hosts_args::{connect, read};
 use crate::exit::{Exit, Outcome};
 use crate::output::format::FormatArgs;
@@ -34,6 +35,8 @@ struct CheckHosts {
     /// The inventory
     inventory: PathBuf,
     #[command(flatten)]
+    binary: BinaryArgs,
+    #[command(flatten)]
     format: FormatArgs,
 }
 
@@ -49,7 +52,7 @@ impl HostsCommand {
 
 impl CheckHosts {
     fn run(self) -> Outcome {
-        let hosts = connect(&read(&self.inventory)?)?;
+        let hosts = connect(&read(&self.inventory)?, &self.binary)?;
         if self.format.is_json() {
             let settings = serde_json::json!({ "inventory": self.inventory });
             json(&Envelope::new("hosts-check", settings, hosts.record(), Vec::new()))?;

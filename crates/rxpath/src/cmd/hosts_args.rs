@@ -6,6 +6,7 @@ use rxpath_lab::hosts::Hosts;
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_remote::Inventory;
 
+use crate::cmd::binary_args::BinaryArgs;
 use crate::cmd::run::failure;
 use crate::exit::{Exit, Failure};
 
@@ -24,6 +25,8 @@ pub struct HostsArgs {
     /// Change settings of the hosts where variants want it (`[tune]`), each undone after its trial
     #[arg(long)]
     change_hosts: bool,
+    #[command(flatten)]
+    binary: BinaryArgs,
 }
 
 impl HostsArgs {
@@ -34,14 +37,13 @@ impl HostsArgs {
             (None, Some(sender), Some(receiver)) => {
                 Inventory::of_two(sender, receiver).map_err(usage)?
             }
-            _ if self.change_hosts => {
-                return Err(usage(
-                    "--change-hosts is for --hosts, or --sender and --receiver".into(),
-                ));
+            _ if self.change_hosts || self.binary.are_given() => {
+                let option = if self.change_hosts { "--change-hosts" } else { "--binary" };
+                return Err(usage(format!("{option} is for --hosts, or --sender and --receiver")));
             }
             _ => return Ok(None),
         };
-        connect(&inventory).map(Some)
+        connect(&inventory, &self.binary).map(Some)
     }
 
     /// Whether settings of the hosts may be changed.
@@ -80,6 +82,7 @@ impl HostsArgs {
         ]
         .into_iter()
         .flatten()
+        .chain(self.binary.files().map(file))
         .collect();
         let hide = |word: String| match known.iter().find(|(name, _)| word.contains(name.as_str()))
         {
@@ -99,10 +102,10 @@ pub fn read(file: &Path) -> Result<Inventory, Failure> {
 }
 
 /// Connects to the hosts of an inventory.
-pub fn connect(inventory: &Inventory) -> Result<Hosts, Failure> {
-    let exe = std::env::current_exe()?;
+pub fn connect(inventory: &Inventory, binary: &BinaryArgs) -> Result<Hosts, Failure> {
+    let binaries = binary.binaries()?;
     let mut note = |text: &str| crate::note!("rxpath: {text}");
-    Hosts::connect(inventory, &exe, &mut note).map_err(failure)
+    Hosts::connect(inventory, &binaries, &mut note).map_err(failure)
 }
 
 fn usage(text: String) -> Failure {

@@ -10,8 +10,9 @@ use rxpath_lab::clock::HostClock;
 use rxpath_lab::hosts::client;
 use rxpath_lab::testbed::Started;
 use rxpath_remote::inventory::{HostEntry, Reach};
-use rxpath_remote::{Role, Sudo};
+use rxpath_remote::{Given, Role, Sudo};
 
+use crate::cmd::binary_args::binaries_of;
 use crate::cmd::run::failure;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
@@ -25,6 +26,9 @@ pub struct OnHost {
     /// As root there, by `sudo -n`
     #[arg(long, requires = "host")]
     host_sudo: bool,
+    /// Send this file there if it is of that architecture (x86_64, aarch64): a static build of the same sources
+    #[arg(long, value_name = "ARCH=FILE", requires = "host")]
+    binary: Vec<Given>,
 }
 
 impl OnHost {
@@ -48,10 +52,10 @@ impl OnHost {
             sudo,
             dir: None,
         };
+        let binaries = binaries_of(&self.binary)?;
         let mut note = |text: &str| crate::note!("rxpath: {text}");
         let interrupt = Interrupt::catch()?;
-        let exe = std::env::current_exe()?;
-        let client = Arc::new(client(&host, &entry, &exe, &mut note).map_err(failure)?);
+        let client = Arc::new(client(&host, &entry, &binaries, &mut note).map_err(failure)?);
         let started =
             client.launch(words, (String::new(), 0), HostClock::default()).map_err(failure)?;
         follow(started, &interrupt)
@@ -69,9 +73,9 @@ fn remote_words(all: impl Iterator<Item = String>) -> Vec<String> {
                 kept.push(word);
                 kept.extend(all.by_ref());
             }
-            "--host" => drop(all.next()),
+            "--host" | "--binary" => drop(all.next()),
             "--host-sudo" => {}
-            named if named.starts_with("--host=") => {}
+            named if named.starts_with("--host=") || named.starts_with("--binary=") => {}
             _ => kept.push(word),
         }
     }
@@ -130,7 +134,10 @@ mod tests {
     fn the_words_of_the_other_host_are_those_of_this_command_without_its_name() {
         let words = |line: &str| remote_words(line.split(' ').map(str::to_owned)).join(" ");
         assert_eq!(words("check --host sut --json"), "check --json");
-        assert_eq!(words("--host=sut --host-sudo trace -d 5s"), "trace -d 5s");
+        assert_eq!(
+            words("--host=sut --host-sudo trace --binary x86_64=a --binary=b -d 5s"),
+            "trace -d 5s"
+        );
         assert_eq!(words("steal --host sut -- ls --host x"), "steal -- ls --host x");
     }
 }

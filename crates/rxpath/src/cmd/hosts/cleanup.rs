@@ -13,6 +13,7 @@ use rxpath_lab::hosts::client;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::cmd::binary_args::BinaryArgs;
 use crate::cmd::hosts_args::read;
 use crate::exit::{Exit, Outcome};
 use crate::output::format::FormatArgs;
@@ -26,6 +27,8 @@ pub struct CleanupHosts {
     /// Name what is there and remove nothing
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    binary: BinaryArgs,
     #[command(flatten)]
     format: FormatArgs,
 }
@@ -51,13 +54,13 @@ impl CleanupHosts {
     /// Looks at each host, removes, reports.
     pub fn run(self) -> Outcome {
         let inventory = read(&self.inventory)?;
-        let exe = std::env::current_exe()?;
+        let binaries = self.binary.binaries()?;
         let mut note = |text: &str| crate::note!("rxpath: {text}");
         let all: Vec<HostCleaned> = inventory
             .hosts
             .iter()
             .map(|(alias, entry)| {
-                let connected = client(alias, entry, &exe, &mut note);
+                let connected = client(alias, entry, &binaries, &mut note);
                 self.clean(alias, connected)
             })
             .collect();

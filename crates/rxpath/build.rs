@@ -1,0 +1,51 @@
+//! Names the sources of this build. Programs with one build id understand each other over a pipe.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+/// What of a crate becomes a part of the program.
+const PARTS: [&str; 5] = ["Cargo.toml", "build.rs", "src", "bpf", "scenarios"];
+/// Bytes of the hash that are shown.
+const SHOWN: usize = 6;
+
+fn main() {
+    match id() {
+        Ok(id) => println!("cargo::rustc-env=RXPATH_BUILD={id}"),
+        Err(error) => println!("cargo::error=cannot read the sources: {error}"),
+    }
+}
+
+fn id() -> io::Result<String> {
+    let mut files = Vec::new();
+    let mut roots = vec![PathBuf::from("../../Cargo.toml"), PathBuf::from("../../Cargo.lock")];
+    for entry in fs::read_dir("..")? {
+        let folder = entry?.path();
+        roots.extend(PARTS.iter().map(|part| folder.join(part)).filter(|path| path.exists()));
+    }
+    for root in &roots {
+        println!("cargo::rerun-if-changed={}", root.display());
+        collect(root, &mut files)?;
+    }
+    files.sort();
+    let mut digest = Sha256::new();
+    for file in &files {
+        let bytes = fs::read(file)?;
+        digest.update(format!("{} {}\n", file.display(), bytes.len()));
+        digest.update(bytes);
+    }
+    let hash: String =
+        digest.finalize().iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
+    let bpf = if std::env::var_os("CARGO_FEATURE_BPF").is_some() { "" } else { "+nobpf" };
+    Ok(format!("{}-{hash}{bpf}", env!("CARGO_PKG_VERSION")))
+}
+
+fn collect(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    if !path.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    fs::read_dir(path)?.try_for_each(|entry| collect(&entry?.path(), files))
+}

@@ -1,0 +1,190 @@
+//! Which file is sent to a host, by the real scripts. The ssh of these tests runs them here, on a host whose architecture
+//! and cache are what a test wants.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+const ARCH: &str = std::env::consts::ARCH;
+
+/// A program of its own directory, and a host.
+struct Site {
+    dir: TempDir,
+}
+
+impl Site {
+    fn new() -> Self {
+        let site = Self { dir: tempfile::tempdir().unwrap() };
+        fs::create_dir(site.path("bin")).unwrap();
+        site.script("ssh", "for line; do :; done; exec sh -c \"$line\"");
+        let own = env!("CARGO_BIN_EXE_rxpath");
+        // Without debug information a tenth of the size.
+        let strip = Command::new("strip").arg("-o").arg(site.path("rxpath")).arg(own).status();
+        if !strip.is_ok_and(|status| status.success()) {
+            fs::copy(own, site.path("rxpath")).unwrap();
+        }
+        site
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// A program that both ends find first.
+    fn script(&self, name: &str, text: &str) {
+        let path = self.path("bin").join(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// A copy of the program in which `from` is `to`, of another hash in any case.
+    fn build(&self, name: &str, from: &str, to: &str) -> PathBuf {
+        assert_eq!(from.len(), to.len());
+        let mut bytes = fs::read(self.path("rxpath")).unwrap();
+        let mut at = 0;
+        while let Some(found) = bytes[at..].windows(from.len()).position(|it| it == from.as_bytes())
+        {
+            at += found;
+            bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+            at += to.len();
+        }
+        assert!(at > 0, "{from} is in the program");
+        bytes.push(0);
+        fs::write(self.path(name), bytes).unwrap();
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+        self.path(name)
+    }
+
+    /// `rxpath doctor` on the host, with more words.
+    fn doctor(&self, words: &[&str]) -> Output {
+        let path = std::env::var("PATH").unwrap_or_default();
+        Command::new(self.path("rxpath"))
+            .args(["doctor", "--json", "--host", "sut"])
+            .args(words)
+            .env("PATH", format!("{}:{path}", self.path("bin").display()))
+            .env("XDG_CACHE_HOME", self.path("cache"))
+            .output()
+            .unwrap()
+    }
+
+    /// Files on the host.
+    fn copies(&self) -> usize {
+        fs::read_dir(self.path("cache/rxpath")).map_or(0, Iterator::count)
+    }
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The build id of the program.
+fn build_id() -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_rxpath")).arg("--version").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().find_map(|line| line.strip_prefix("build ")).unwrap().to_owned()
+}
+
+/// Another one of the same length.
+fn other_id() -> String {
+    let id = build_id();
+    let (version, hash) = id.split_once('-').unwrap();
+    let turned: String = hash.chars().map(|c| if c == '0' { '1' } else { '0' }).take(12).collect();
+    format!("{version}-{turned}{}", &hash[12..])
+}
+
+#[test]
+fn a_build_for_the_host_is_sent_before_the_program_itself() {
+    let site = Site::new();
+    // Nothing else is there: the program.
+    let itself = site.doctor(&[]);
+    assert!(told(&itself).contains("rxpath: sut: sending rxpath\n"), "{}", told(&itself));
+    assert!(String::from_utf8_lossy(&itself.stdout).contains("\"rxpath/doctor/"), "{itself:?}");
+    // In the same directory, and sent once.
+    let built = site.build(&format!("rxpath-{ARCH}"), &build_id(), &build_id());
+    let sent = format!("sut: sending rxpath ({})", built.display());
+    let first = site.doctor(&[]);
+    assert!(told(&first).contains(&sent), "{}", told(&first));
+    assert!(String::from_utf8_lossy(&first.stdout).contains("\"rxpath/doctor/"), "{first:?}");
+    assert!(!told(&site.doctor(&[])).contains("sending"), "it is there");
+    assert_eq!(site.copies(), 2);
+    // What was given comes first.
+    let given = site.build("given", "@@rxpath-build", "@@rxpath-build");
+    fs::write(&given, [fs::read(&given).unwrap(), b"more".to_vec()].concat()).unwrap();
+    let words = format!("{ARCH}={}", given.display());
+    let chosen = site.doctor(&["--binary", &words]);
+    let sent = format!("sut: sending rxpath ({})", given.display());
+    assert!(told(&chosen).contains(&sent), "{}", told(&chosen));
+    // Of other sources: passed over.
+    let skewed = site.build(&format!("rxpath-{ARCH}"), &build_id(), &other_id());
+    let passed = site.doctor(&[]);
+    let why = format!(
+        "rxpath: {} is build {}, this is {}; it is not sent",
+        skewed.display(),
+        other_id(),
+        build_id()
+    );
+    assert!(told(&passed).contains(&why), "{}", told(&passed));
+    assert!(String::from_utf8_lossy(&passed.stdout).contains("\"rxpath/doctor/"), "{passed:?}");
+}
+
+#[test]
+fn a_file_that_cannot_be_sent_is_refused_in_one_line() {
+    let site = Site::new();
+    let other = site.build("other", &build_id(), &other_id());
+    fs::write(site.path("text"), "no program, only a text of some length\n").unwrap();
+    let skew = format!("is build {}, this is {}", other_id(), build_id());
+    let another = if ARCH == "x86_64" { "aarch64" } else { "x86_64" };
+    for (arch, file, why) in [
+        (ARCH, "nosuch", "cannot be read: No such file or directory (os error 2)"),
+        (ARCH, "bin", "is not a file"),
+        (ARCH, "text", "is not a program (ELF)"),
+        (ARCH, other.to_str().unwrap(), &skew),
+        (another, "rxpath", &format!("is a program for {ARCH}")),
+        (ARCH, "/bin/sh", "is not rxpath, or has no build id"),
+    ] {
+        let words = format!("{arch}={}", site.path(file).display());
+        let refused = site.doctor(&["--binary", &words]);
+        let text = format!(
+            "rxpath: --binary {words}: {why}\nhint: make static, on {arch} and from the sources of this program\n"
+        );
+        assert_eq!((refused.status.code(), told(&refused)), (Some(2), text));
+    }
+    let alone = Command::new(site.path("rxpath"))
+        .args(["run", "udp-batching", "--binary", &format!("{ARCH}=x")])
+        .output()
+        .unwrap();
+    assert_eq!(
+        told(&alone),
+        "rxpath: --binary is for --hosts, or --sender and --receiver\n",
+        "{alone:?}"
+    );
+    assert_eq!(site.copies(), 0, "nothing was sent");
+}
+
+#[test]
+fn a_host_that_needs_another_build_is_named_with_what_to_do() {
+    let site = Site::new();
+    // A host with an older C library: the words are those of the real loader.
+    let old = site.build("old", "GLIBC_2.34\0", "GLIBC_9.99\0");
+    let refused = site.doctor(&["--binary", &format!("{ARCH}={}", old.display())]);
+    let text = told(&refused);
+    assert_eq!(refused.status.code(), Some(3), "{text}");
+    let what = "sut: its C library is older than the one this binary was built with: ";
+    assert!(text.contains(what) && text.contains("version `GLIBC_9.99' not found"), "{text}");
+    assert!(text.contains("hint: make static, or --binary ARCH=FILE"), "{text}");
+    // A host of another architecture, by the real script and another `uname`.
+    let another = if ARCH == "x86_64" { "aarch64" } else { "x86_64" };
+    site.script("uname", &format!("echo {another}"));
+    let refused = site.doctor(&[]);
+    let text = format!(
+        "rxpath: sut is {another}, and no static build for it is here\n\
+         hint: make static on a machine that is {another}, and --binary {another}=FILE here\n"
+    );
+    assert_eq!((refused.status.code(), told(&refused)), (Some(3), text));
+    site.script("uname", "echo riscv64");
+    let text = told(&site.doctor(&[]));
+    assert!(text.ends_with("for it is here\nhint: rxpath runs on x86_64 and aarch64\n"), "{text}");
+}

@@ -1,0 +1,66 @@
+//! A build for the host's architecture is what gets sent: one next to the program, or one that was given.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use super::site;
+use super::site::Site;
+
+const ARCH: &str = std::env::consts::ARCH;
+
+fn version(program: &Path) -> Vec<u8> {
+    Command::new(program).arg("--version").output().map_or_else(|_| Vec::new(), |it| it.stdout)
+}
+
+/// The static build of the same sources where `make static` made one, else a copy of the program with another hash.
+fn build(site: &Site) -> Vec<u8> {
+    let made =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../target/release/rxpath-{ARCH}"));
+    let program = Path::new(env!("CARGO_BIN_EXE_rxpath"));
+    if version(&made) == version(program) {
+        return fs::read(made).unwrap();
+    }
+    [fs::read(site.path("rxpath")).unwrap(), b"another hash".to_vec()].concat()
+}
+
+#[test]
+fn a_build_for_the_host_is_sent_and_an_experiment_runs_by_it() {
+    let Some(site) = site() else { return };
+    let bytes = build(&site);
+    let beside = site.path(&format!("rxpath-{ARCH}"));
+    fs::write(&beside, &bytes).unwrap();
+    let check = site.rxpath(&["hosts", "check", &site.inventory]);
+    assert_eq!(check.code, Some(0), "{check:?}");
+    for alias in ["gen1", "sut"] {
+        assert!(check.errors.contains(&format!("{alias}: sending rxpath ({beside})")), "{check:?}");
+        assert_eq!(sent(&site, alias), bytes);
+    }
+    let out = site.path("runs");
+    let words = ["run", "udp-pinning", "--hosts", &site.inventory, "--out", &out, "--trials", "1"];
+    let quick = super::QUICK.iter().flat_map(|set| ["--set", set]);
+    let words: Vec<&str> = words.into_iter().chain(["--keep-noisy"]).chain(quick).collect();
+    let run = site.rxpath(&words);
+    // 4: the machine was busy, which is no matter here.
+    assert!(matches!(run.code, Some(0 | 4)), "{run:?}");
+    assert!(!run.errors.contains("sending rxpath"), "{run:?}");
+    site.holds_nothing(Duration::from_secs(10));
+    // A file that was given comes before the one in the directory.
+    let given = site.path("given");
+    fs::write(&given, [bytes, b"more".to_vec()].concat()).unwrap();
+    let words = format!("{ARCH}={given}");
+    let steal =
+        ["steal", "--host", "sut.lab", "--binary", &words, "-d", "300ms", "--irq-entry", "1"];
+    let ended = site.rxpath(&[&steal[..], &["--json"]].concat());
+    assert!(ended.errors.contains(&format!("sut.lab: sending rxpath ({given})")), "{ended:?}");
+    assert!(ended.printed.contains("\"rxpath/steal/"), "{ended:?}");
+}
+
+/// The one copy on a host.
+fn sent(site: &Site, alias: &str) -> Vec<u8> {
+    let cache = format!("{}-{alias}", site.path("cache"));
+    let copies: Vec<_> = fs::read_dir(cache).unwrap().flatten().collect();
+    assert_eq!(copies.len(), 1, "{copies:?}");
+    fs::read(copies[0].path().join("rxpath")).unwrap()
+}
