@@ -36,8 +36,8 @@ fn id() -> io::Result<String> {
         digest.update(format!("{} {}\n", file.display(), bytes.len()));
         digest.update(bytes);
     }
-    let hash: String =
-        digest.finalize().iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
+    let shown = digest.finalize().into_iter().take(SHOWN);
+    let hash = shown.fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
     let bpf = if std::env::var_os("CARGO_FEATURE_BPF").is_some() { "" } else { "+nobpf" };
     Ok(format!("{}-{hash}{bpf}", env!("CARGO_PKG_VERSION")))
 }

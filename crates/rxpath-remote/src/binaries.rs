@@ -103,7 +103,9 @@ impl Binaries {
         let binary = self.built_for(arch, &mut unfit).map_or_else(|| self.this(arch), Ok);
         match binary {
             Ok(binary) => {
-                unfit.iter().for_each(|why| note(&format!("{why}; it is not sent")));
+                for why in unfit {
+                    note(&format!("{why}; it is not sent"));
+                }
                 chosen.insert(arch.to_owned(), binary.clone());
                 Ok(binary)
             }
@@ -170,8 +172,8 @@ mod tests {
         std::fs::write(&own, "this program").unwrap();
         let (here, other, other_name) = machines();
         assert_eq!(chosen(&own, HERE), (Ok(own.clone()), vec![]));
-        let none = Err("no static build for it is here".to_owned());
-        assert_eq!(chosen(&own, other_name), (none, vec![]));
+        let missing = Err("no static build for it is here".to_owned());
+        assert_eq!(chosen(&own, other_name), (missing, vec![]));
         let [built, built_other] =
             [HERE, other_name].map(|arch| dir.path().join(format!("rxpath-{arch}")));
         std::fs::write(&built, program(here, BUILD)).unwrap();

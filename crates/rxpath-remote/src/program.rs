@@ -33,8 +33,8 @@ impl Program {
             return Err("is not a file".into());
         }
         let bytes = fs::read(path).map_err(unreadable)?;
-        let arch = arch(&bytes).ok_or("is not a program (ELF)")?;
-        Ok(Self { arch: arch.name(), build: build(&bytes), hash: ship::hash(&bytes) })
+        let machine = machine(&bytes).ok_or("is not a program (ELF)")?;
+        Ok(Self { arch: arch_of(machine), build: build(&bytes), hash: ship::hash(&bytes) })
     }
 
     /// Why it cannot stand for a program of this build on this architecture; `None` if it can.
@@ -49,26 +49,21 @@ impl Program {
     }
 }
 
-/// A machine as the header of a program numbers it.
-struct Machine(u16);
-
-impl Machine {
-    /// **Source** include/uapi/linux/elf-em.h.
-    fn name(&self) -> Option<&'static str> {
-        match self.0 {
-            62 => Some("x86_64"),
-            183 => Some("aarch64"),
-            _ => None,
-        }
+/// The machine in the header of a program. **Source** elf(5): the byte order is at 5, the machine at 18.
+fn machine(bytes: &[u8]) -> Option<u16> {
+    let machine = [*bytes.get(18)?, *bytes.get(19)?];
+    match (bytes.starts_with(b"\x7fELF"), bytes[5]) {
+        (true, 1) => Some(u16::from_le_bytes(machine)),
+        (true, 2) => Some(u16::from_be_bytes(machine)),
+        _ => None,
     }
 }
 
-/// **Source** elf(5): the file's byte order is at 5, its machine at 18.
-fn arch(bytes: &[u8]) -> Option<Machine> {
-    let machine = [*bytes.get(18)?, *bytes.get(19)?];
-    match (bytes.starts_with(b"\x7fELF"), bytes[5]) {
-        (true, 1) => Some(Machine(u16::from_le_bytes(machine))),
-        (true, 2) => Some(Machine(u16::from_be_bytes(machine))),
+/// **Source** include/uapi/linux/elf-em.h.
+fn arch_of(machine: u16) -> Option<&'static str> {
+    match machine {
+        62 => Some("x86_64"),
+        183 => Some("aarch64"),
         _ => None,
     }
 }
