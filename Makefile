@@ -4,11 +4,12 @@ export CARGO
 PROFILE_CI = --profile ci
 RXPATH = target/release/rxpath
 
-.PHONY: eco hosts-demo help setup demo test lint bench fuzz campaign causes install install-deb package package-test build schema rig stats stats-lab book tune-auto
+.PHONY: eco hosts-demo static help setup demo test lint bench fuzz campaign causes install install-deb package package-test build schema rig stats stats-lab book tune-auto
 
 help:
 	@echo 'make demo     build, run the tutorial in a lab of two network namespaces, write a report'
 	@echo 'make hosts-demo  three hosts on this machine, an experiment between two of them over a real ssh (needs root)'
+	@echo 'make static   target/release/rxpath-ARCH: a build without shared libraries, which is sent to hosts with an older C library'
 	@echo 'make test     the whole test suite (root tests need root; without it they are named as skipped)'
 	@echo 'make rig      settings on real drivers, in a small machine under QEMU (minutes; installs QEMU as root)'
 	@echo 'make lint     formatting, clippy, rustdoc, dependencies, shell scripts, oldest Rust, arm64'
@@ -38,6 +39,10 @@ demo: build
 hosts-demo: build
 	@tools/setup.sh hosts
 	tools/hosts-demo.sh $(RXPATH)
+
+static:
+	@tools/setup.sh static
+	tools/static.sh
 
 test:
 	@tools/setup.sh test

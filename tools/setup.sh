@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what a goal needs, or says exactly what to install and stops.
-# Usage: tools/setup.sh build|test|lint|bench|book|hosts|package|ansible|kubernetes|sbom
+# Usage: tools/setup.sh build|static|test|lint|bench|book|hosts|package|ansible|kubernetes|sbom
 set -eu
 
 goal=${1:?goal}

@@ -44,6 +44,7 @@ mod serve_http;
 #[path = "../support/skip.rs"]
 mod skip;
 mod starting;
+mod static_build;
 mod steered;
 mod tcp;
 mod tune;
