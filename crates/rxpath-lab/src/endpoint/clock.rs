@@ -71,6 +71,7 @@ impl ClockBounds {
     }
 
     /// How far this clock is ahead of another one that was compared at about the same time.
+    #[must_use]
     pub fn ahead_of(self, other: Self) -> Self {
         let least_ns = self.least_ns - other.most_ns;
         let most_ns = self.most_ns - other.least_ns;

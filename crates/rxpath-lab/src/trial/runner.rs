@@ -205,10 +205,9 @@ pub fn run_trial(
     let queued_bytes = testbed.queued_bytes()?;
     trial.observers.end(&|netns| testbed.side_of(netns), &mut trial.observed)?;
     let ended = trial.finish(load, serve)?;
-    let delay_error = testbed.delay_error()?;
     let counters = [before, after];
     let ended = Measurements { counters, window, hooks, foreign_drops, conntrack, ..ended };
-    Ok(Measurements { queued_bytes, flow_cpus, probed, samples, delay_error, ..ended })
+    Ok(Measurements { queued_bytes, flow_cpus, probed, samples, ..ended })
 }
 
 /// Held for the trial, where its variant wants it. A host whose CPUs cannot be kept awake, and a user who may not, get a
@@ -454,7 +453,9 @@ impl Trial<'_> {
         self.warnings.extend(self.load.close()?);
         let (mut warnings, mut observed) = (self.warnings, self.observed);
         warnings.append(&mut observed.warnings);
-        Ok(Measurements { observed, load, serve: serve_side, warnings, ..Measurements::default() })
+        let delay_error = self.testbed.delay_error()?;
+        let serve = serve_side;
+        Ok(Measurements { observed, load, serve, warnings, delay_error, ..Measurements::default() })
     }
 }
 
