@@ -114,6 +114,29 @@ fn at_xdp_socket(running: f64) -> Evidence {
     e
 }
 
+/// Losses in front of the receiver.
+fn on_the_way() -> Vec<(&'static str, Evidence)> {
+    vec![
+        ("qdisc", trial(20_000, vec![lost(Place::Qdisc, "tx/qdisc.veth.tbf.1:drops", 11_258)])),
+        (
+            "sending_device",
+            trial(20_000, vec![lost(Place::SendingDevice, "tx/link.eth0.tx.dropped", 5_000)]),
+        ),
+        (
+            "network",
+            trial(
+                20_000,
+                vec![lost(
+                    Place::Network,
+                    "tx/ethtool.eth0.tx_packets - rx/ethtool.eth1.rx_packets",
+                    5_000,
+                )],
+            ),
+        ),
+        ("send_call", trial(20_000, vec![lost(Place::SendCall, "sendmmsg EPERM", 5_000)])),
+    ]
+}
+
 /// Every scene that some rule answers.
 pub fn scenes() -> Vec<(&'static str, Evidence)> {
     vec![
@@ -133,23 +156,6 @@ pub fn scenes() -> Vec<(&'static str, Evidence)> {
         ("backlog", backlog(0.5)),
         ("ring", ring(0.5)),
         ("softirq_ring", ring(0.0)),
-        ("qdisc", trial(20_000, vec![lost(Place::Qdisc, "tx/qdisc.veth.tbf.1:drops", 11_258)])),
-        (
-            "sending_device",
-            trial(20_000, vec![lost(Place::SendingDevice, "tx/link.eth0.tx.dropped", 5_000)]),
-        ),
-        (
-            "network",
-            trial(
-                20_000,
-                vec![lost(
-                    Place::Network,
-                    "tx/ethtool.eth0.tx_packets - rx/ethtool.eth1.rx_packets",
-                    5_000,
-                )],
-            ),
-        ),
-        ("send_call", trial(20_000, vec![lost(Place::SendCall, "sendmmsg EPERM", 5_000)])),
         (
             "netfilter",
             trial(
@@ -189,6 +195,7 @@ pub fn scenes() -> Vec<(&'static str, Evidence)> {
         ("empty", Evidence::default()),
     ]
     .into_iter()
+    .chain(on_the_way())
     .chain(scenes_of_spreading_and_probes())
     .collect()
 }

@@ -445,16 +445,15 @@ impl Trial<'_> {
         let (kernel_tx, kernel_rx) = self.watcher.into_lines();
         let parts = self.load.parts();
         let load = SideMeasurements { parts, ..side(self.load.as_ref(), load, kernel_tx) };
-        let serve_side =
+        let serve =
             self.serve.as_deref().map(|peer| side(peer, serve, kernel_rx)).unwrap_or_default();
-        if let Some(serve) = self.serve {
-            self.warnings.extend(serve.close()?);
+        if let Some(server) = self.serve {
+            self.warnings.extend(server.close()?);
         }
         self.warnings.extend(self.load.close()?);
         let (mut warnings, mut observed) = (self.warnings, self.observed);
         warnings.append(&mut observed.warnings);
         let delay_error = self.testbed.delay_error()?;
-        let serve = serve_side;
         Ok(Measurements { observed, load, serve, warnings, delay_error, ..Measurements::default() })
     }
 }
