@@ -37,7 +37,7 @@ use rxpath_load::tcp::preamble::Preamble;
 use rxpath_load::udp::header::Header;
 use rxpath_load::udp::sender_clock::SenderClock;
 use rxpath_record::run::{parse_environment, parse_events, parse_manifest};
-use rxpath_remote::{Destination, Directory, Inventory};
+use rxpath_remote::{Destination, Directory, Given, Inventory};
 
 /// One target: it must return, whatever the bytes are.
 pub type Target = fn(&[u8]);
@@ -70,6 +70,7 @@ pub const TARGETS: &[(&str, Target)] = &[
         text(bytes, |t| {
             drop(t.parse::<Destination>());
             drop(t.parse::<Directory>());
+            drop(t.parse::<Given>());
         });
     }),
     ("hosts_inventory", |bytes| text(bytes, |t| drop(Inventory::parse(t, "lab.toml")))),

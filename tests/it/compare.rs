@@ -35,6 +35,7 @@ fn real_run(dir: &Path) -> std::path::PathBuf {
         scenario.to_str().unwrap(),
         "--keep-noisy",
         "--json",
+        "--wait=120s",
         "--out",
         dir.to_str().unwrap(),
     ];

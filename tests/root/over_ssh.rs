@@ -503,7 +503,8 @@ fn until(limit: Duration, what: &str, holds: impl Fn() -> bool) {
 fn over_wire(site: &Site, trouble: Trouble) -> (Relay, Manifest) {
     let (relay, inventory) = site.wire_with(trouble);
     let out = site.path("runs");
-    let file = site.write("s.toml", "question = \"?\"\n[load]\nrate = \"5k\"\n");
+    let file = site
+        .write("s.toml", "question = \"?\"\n[serve]\nrcvbuf = \"8MiB\"\n[load]\nrate = \"5k\"\n");
     let words =
         ["run", &file, "--hosts", &inventory, "--out", &out, "--keep-noisy", "--trials", "1"];
     let sets = QUICK[1..].iter().flat_map(|set| ["--set", set]);
