@@ -7,7 +7,7 @@ set -eu
 rxpath=$(realpath "${1:?the built program}")
 scenario=${2:-million-pps}
 # Without words of its own it takes less than two minutes.
-[ $# -ge 3 ] || set -- "$1" "$scenario" --trials 5 --set trials.max_blocks=5 --set trials.measure=1s
+[ $# -ge 3 ] || set -- "$1" "$scenario" --trials 5 --set trials.max_blocks=5 --set trials.measure=500ms
 shift 2
 sshd=$(command -v sshd || echo /usr/sbin/sshd)
 for program in "$sshd" ssh ssh-keygen ip unshare; do
