@@ -194,7 +194,7 @@ impl Hosts {
         }
     }
 
-    /// What to know where sender and receiver are one machine, but not told so by `ssh = "local"`.
+    /// A warning where sender and receiver are one machine, and `ssh = "local"` does not say so.
     pub fn one_machine(&self) -> Option<Warning> {
         let receiver = &self.receiver;
         let same = self.senders.iter().find(|host| host.machine == receiver.machine)?;

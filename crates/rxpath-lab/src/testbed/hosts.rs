@@ -65,7 +65,7 @@ pub struct HostsTestbed<'a> {
     v6: bool,
     /// The senders', then the receiver's. Compared again for each trial: clocks drift.
     clocks: Vec<ClockBounds>,
-    /// What the receiver is told of the senders' clocks; none where all hosts have one clock.
+    /// The senders' clocks as the receiver gets them; none where all hosts have one clock.
     lines: Vec<SenderClock>,
     settings: TrialSettings,
     /// The RPS mask that the variant gives the receiver's device.
@@ -125,7 +125,7 @@ impl<'a> HostsTestbed<'a> {
         all.into_iter().chain(here).collect()
     }
 
-    /// What a program of datagrams is told of the clocks.
+    /// Options by which a program of datagrams gets the clocks.
     fn clock_words(&self, seat: Seat, command: &Command) -> Vec<String> {
         let line = |line: &SenderClock| ["--sender-clock".to_owned(), line.to_string()];
         let id = |line: &SenderClock| ["--clock-id".to_owned(), line.id.to_string()];

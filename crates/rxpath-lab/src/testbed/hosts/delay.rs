@@ -1,4 +1,4 @@
-//! One-way delays between hosts: what the receiver is told of the senders' clocks, and how far its delays may be wrong.
+//! One-way delays between hosts: the senders' clocks as the receiver gets them, and how far its delays may be wrong.
 //!
 //! The clocks are compared before and after a trial. During it the receiver goes by a line: the difference before the trial,
 //! and the rate since the first comparison of the run. Afterwards it is known how far the line was off at its end, and
@@ -40,7 +40,7 @@ impl Pair {
     }
 }
 
-/// What the receiver is told; `first` is the run's first comparison.
+/// The line that the receiver gets; `first` is the run's first comparison.
 pub fn line(id: u16, first: Pair, now: Pair) -> SenderClock {
     let (before, ahead) = (first.ahead(), now.ahead());
     let span_ns = now.sender.at_ns.saturating_sub(first.sender.at_ns);
@@ -61,11 +61,11 @@ pub fn error(lines: &[SenderClock], after: &[Pair]) -> DelayError {
     let (mut least, mut most) = (i64::MAX, i64::MIN);
     for (line, pair) in lines.iter().zip(after) {
         let at_ns = pair.at_ns();
-        let told = line.there(at_ns).wrapping_sub(at_ns) as i64;
+        let assumed = line.there(at_ns).wrapping_sub(at_ns) as i64;
         let ahead = pair.ahead();
         let start = line.error_ns as i64;
-        least = least.min(-start).min(ahead.least_ns - told);
-        most = most.max(start).max(ahead.most_ns - told);
+        least = least.min(-start).min(ahead.least_ns - assumed);
+        most = most.max(start).max(ahead.most_ns - assumed);
     }
     if least > most {
         return DelayError::default();

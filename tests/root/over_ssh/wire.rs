@@ -1,0 +1,62 @@
+//! Experiments over a wire with trouble: what it lost has a place, and how long it held is in the delay.
+
+use std::time::Duration;
+
+use rxpath_record::ledger::Place;
+use rxpath_record::manifest::Manifest;
+use rxpath_record::run::RunReader;
+use rxpath_record::verdict::Stage;
+
+use super::relay::{Relay, Trouble};
+use super::site::Site;
+use super::{QUICK, site};
+
+/// One trial over a wire with trouble.
+fn over_wire(site: &Site, trouble: Trouble) -> (Relay, Manifest) {
+    let (relay, inventory) = site.wire_with(trouble);
+    let out = site.path("runs");
+    let file = site
+        .write("s.toml", "question = \"?\"\n[serve]\nrcvbuf = \"8MiB\"\n[load]\nrate = \"5k\"\n");
+    let words =
+        ["run", &file, "--hosts", &inventory, "--out", &out, "--keep-noisy", "--trials", "1"];
+    let sets = QUICK[1..].iter().flat_map(|set| ["--set", set]);
+    let run = site.rxpath(&words.into_iter().chain(sets).collect::<Vec<_>>());
+    assert!(matches!(run.code, Some(0 | 4)), "{run:?}");
+    let directory = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
+    (relay, RunReader::open(&directory).unwrap().manifest)
+}
+
+#[test]
+fn what_the_network_lost_is_a_place_of_its_own_and_equals_what_was_planted() {
+    let Some(site) = site() else { return };
+    let (relay, manifest) = over_wire(&site, Trouble { drop_each: Some(50), ..Trouble::default() });
+    let trials = &manifest.trials;
+    let lost: u64 = trials.iter().map(|trial| trial.ledger.lost_at(Place::Network)).sum();
+    assert_eq!(lost, relay.dropped(), "{trials:#?}");
+    assert!(lost > 10, "{trials:#?}");
+    for trial in trials {
+        assert_eq!(trial.ledger.unaccounted_packets, Some(0), "{:#?}", trial.ledger);
+    }
+    let verdict = trials[0].verdict.as_ref().unwrap();
+    assert_eq!(verdict.stage, Stage::Network, "{verdict:?}");
+}
+
+/// The sender's clock is a day ahead.
+#[test]
+fn a_one_way_delay_is_that_of_the_wire_within_its_bound() {
+    let Some(site) = site() else { return };
+    let hold = Duration::from_millis(5);
+    let (relay, manifest) = over_wire(&site, Trouble { hold, ..Trouble::default() });
+    let metrics = &manifest.trials[0].metrics;
+    let of =
+        |name: &str| metrics.get(name).copied().unwrap_or_else(|| panic!("{name}: {metrics:?}"));
+    let (delay, bound) = (of("one_way_delay_p50_us"), of("one_way_delay_bound_us"));
+    let on_wire = relay.median_hold().as_secs_f64() * 1e6;
+    assert!(bound < 2_500.0, "{metrics:?}");
+    // Besides being held a datagram waits for the CPU, for how long nobody knows.
+    assert!(
+        delay >= on_wire - bound && delay < on_wire + 50_000.0,
+        "{delay} +-{bound}, held {on_wire}"
+    );
+    assert!(of("delay_above_least_p50_us") < delay, "{metrics:?}");
+}
