@@ -68,6 +68,23 @@ impl Log2 {
         Some(self.range(bucket))
     }
 
+    /// The `q` quantile, as if the values of a bucket were spread evenly over it; `None` when empty.
+    ///
+    /// A change of the quantile within a bucket is seen so; its value is not more certain than [`Log2::quantile`] says.
+    pub fn interpolated(&self, q: f64) -> Option<f64> {
+        let rank = (q * self.count() as f64).max(0.0);
+        let mut before = 0.0;
+        for (bucket, count) in self.buckets.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let (count, (low, high)) = (*count as f64, self.range(bucket));
+            if before + count >= rank {
+                let width = (high - low) as f64 + 1.0;
+                return Some(low as f64 + width * (rank - before) / count);
+            }
+            before += count;
+        }
+        None
+    }
+
     /// Adds the counts of another that has the same steps, or of any other to an empty one.
     pub fn add(&mut self, other: &Self) {
         if self.buckets.is_empty() {
@@ -118,6 +135,8 @@ mod tests {
             let rank = ((q * values.len() as f64).ceil() as usize).clamp(1, values.len());
             let histogram = Log2::with_steps(&buckets, step_bits);
             let (low, high) = histogram.quantile(q).unwrap();
+            let within = histogram.interpolated(q).unwrap();
+            prop_assert!(within >= low as f64 * 0.999_999 && within <= (high as f64 + 1.0) * 1.000_001);
             prop_assert!((low..=high).contains(&values[rank - 1]));
             prop_assert!(high - low <= low >> step_bits, "{low} to {high}");
         }

@@ -68,6 +68,9 @@ pub struct Watch {
     pub applier: ProcessId,
     /// **Unit** ns of `CLOCK_BOOTTIME`, which goes on while the machine sleeps.
     pub deadline_ns: u64,
+    /// The changes hold only while the applier lives: its end is as good as the deadline.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub while_alive: bool,
 }
 
 /// What a journal holds, apart from the file.
@@ -364,6 +367,19 @@ impl Journal {
         self.append(&Line::Forgotten)?;
         self.contents.forgotten = true;
         Ok(())
+    }
+
+    /// Begins again, once nothing on it is in force any more: what was changed and undone is forgotten. The order to undo
+    /// holds on.
+    pub fn restart(&mut self) -> Result<(), HostError> {
+        debug_assert!(!self.contents.is_open());
+        let io = |e| HostError::from_io("shorten", &self.path, e);
+        self.file.set_len(0).map_err(io)?;
+        self.length = 0;
+        let Contents { boot_id, netns, watch, .. } = std::mem::take(&mut self.contents);
+        self.contents = Contents { boot_id: boot_id.clone(), netns, ..Contents::default() };
+        self.append(&Line::Head { v: VERSION, boot_id, netns })?;
+        watch.map_or(Ok(()), |watch| self.watch(watch))
     }
 
     /// Takes the journal away, once nothing on it is in force any more.

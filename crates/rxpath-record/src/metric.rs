@@ -28,7 +28,7 @@ impl Metric {
 pub const METRICS: &[Metric] = &[
     Metric::new("delivered_pps", "datagrams/s", Up, "datagrams that the receiver took, per second of the window"),
     Metric::new("offered_pps", "datagrams/s", Up, "datagrams that the sender attempted, per second of the window"),
-    Metric::new("loss_ratio", "of offered", Down, "datagrams of the whole trial that were not delivered, as a share of those offered"),
+    Metric::new("loss_ratio", "of offered", Down, "datagrams of the whole trial that were not delivered, as a share of those offered; of real traffic, packets lost at any place of this host, as a share of those received"),
     Metric::new("receiver_cpu_ns_per_packet", "ns/datagram", Down, "time of the receiving threads on a CPU per datagram read, including softirqs that interrupt them"),
     Metric::new("sender_cpu_ns_per_packet", "ns/datagram", Down, "time of the sending threads on a CPU per datagram offered, softirqs inside their calls included"),
     Metric::new("blocked_ratio", "of the window", Down, "time that the sender waited for send buffer, as a share of the window and its threads"),
@@ -63,6 +63,12 @@ pub const METRICS: &[Metric] = &[
     Metric::new("network_cpu_s_per_mpacket", "s/million packets", Down, "time of interrupts and network softirqs on all CPUs, in any task, per million datagrams or segments delivered"),
     Metric::new("receive_cpu_s_per_mpacket", "s/million packets", Down, "time of interrupts and network softirqs on all CPUs, in any task, and of the receiving threads themselves, per million datagrams or segments delivered"),
     Metric::new("landed_on_victim_ratio", "of handled", Down, "packets that the softirqs of the victim's CPU handled, as a share of those of all CPUs"),
+    Metric::new("received_pps", "packets/s", Up, "packets of real traffic that the devices of this host took, per second"),
+    Metric::new("network_cpu_us_per_packet", "us/packet", Down, "time of interrupts, network softirqs and NAPI threads on all CPUs per packet of real traffic received"),
+    Metric::new("busy_cpu_us_per_packet", "us/packet", Down, "time in which any CPU was not idle, rxpath left out, per packet of real traffic received"),
+    Metric::new("taken_cpu_us_per_packet", "us/packet", Down, "time that interrupts, softirqs and the hypervisor took from tasks per packet of real traffic received"),
+    Metric::new("receive_to_socket_p99_us", "us", Down, "from netif_receive_skb to the socket's queue, 99th percentile of the packets that were sampled"),
+    Metric::new("socket_to_read_p99_us", "us", Down, "from the socket's queue to its read by the application, 99th percentile of the packets that were sampled"),
     Metric::new("errors_count", "errors", Down, "requests of the whole trial that failed, of every kind"),
 ];
 

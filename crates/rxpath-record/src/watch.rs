@@ -7,6 +7,7 @@ mod change;
 mod packed;
 mod recording;
 mod rows;
+mod slice;
 mod totals;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 pub use packed::Packer;
 pub use recording::{Recorded, RecordingError, Settings, head_line, parse, tail_line};
 pub use rows::{CpuRow, DropRow, LatencyRow, ProbeShare, QueueRow, Sampled, SocketRow, TaskRow};
+pub use slice::Slice;
 pub use totals::{StageLatency, TakenTime, VictimName, WindowTotals};
 
 use crate::verdict::{Stage, Verdict};

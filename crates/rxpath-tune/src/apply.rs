@@ -10,7 +10,7 @@ use rxpath_host::{Change, HostError, Outcome, Root};
 
 use crate::effects::beside;
 use crate::limits;
-use crate::plan::{Plan, PlanError, Step};
+use crate::plan::{PlanError, Step};
 
 /// What came of a plan.
 #[derive(Debug, Default)]
@@ -31,11 +31,11 @@ impl Applied {
     }
 }
 
-/// Whether the host is still as the plan says, and each value within what it and the device take.
+/// Whether the host is still as these steps say, and each value within what it and the device take.
 ///
-/// Nothing is written before all steps have passed.
-pub fn ready<S: Setter>(setter: &mut S, plan: &Plan) -> Result<(), PlanError> {
-    for (at, step) in plan.steps.iter().enumerate() {
+/// A plan is written once all its steps have passed.
+pub fn ready<S: Setter>(setter: &mut S, steps: &[Step]) -> Result<(), PlanError> {
+    for (at, step) in steps.iter().enumerate() {
         let number = at + 1;
         let set = step.set.to_string();
         let now = setter.read(&step.set).map_err(|error| PlanError::Unread {

@@ -22,6 +22,6 @@ mod tally;
 
 pub use candidate::{Candidate, Prior, Risk};
 pub use guard::{Guard, Limit};
-pub use measure::{Measure, Phase, Reading};
+pub use measure::{Broke, Measure, Phase, Reading};
 pub use report::{AutoResult, Ended};
 pub use search::{Failed, Plan, TooShort, fewest_trials, search};

@@ -22,6 +22,7 @@ pub mod rule;
 pub mod rules;
 pub mod store;
 pub mod suppress;
+pub mod switch;
 pub mod unjudged;
 pub mod verify;
 pub mod watch;

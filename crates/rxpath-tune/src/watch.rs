@@ -40,13 +40,24 @@ fn next(contents: &Contents) -> Result<Next, HostError> {
     if contents.confirmed {
         return Ok(Next::Nothing(Ended::Confirmed));
     }
+    let held = contents.watch.filter(|watch| watch.while_alive);
+    let is_held = held.is_some_and(|watch| watch.applier.is_alive());
     // A step that was refused has left nothing; the next one may still come.
     let is_over = contents.reached.is_some() || contents.entries.iter().any(|entry| entry.undone);
-    if is_over && !contents.is_open() {
-        return Ok(Next::Nothing(Ended::Finished));
+    if !contents.is_open() {
+        return match held {
+            Some(_) if is_held => Ok(Next::Wait),
+            None if !is_over => Ok(due(contents, true)?),
+            _ => Ok(Next::Nothing(Ended::Finished)),
+        };
     }
+    due(contents, held.is_none() || is_held)
+}
+
+/// Whether the time is up; the end of an applier that the changes need is as good.
+fn due(contents: &Contents, is_held: bool) -> Result<Next, HostError> {
     match contents.watch {
-        Some(watch) if boottime_ns()? >= watch.deadline_ns => Ok(Next::TimeIsUp(watch)),
+        Some(watch) if !is_held || boottime_ns()? >= watch.deadline_ns => Ok(Next::TimeIsUp(watch)),
         _ => Ok(Next::Wait),
     }
 }
@@ -73,8 +84,12 @@ pub fn stand_by<S: Setter>(store: &Store, id: u32, setter: &mut S) -> Result<End
             Next::TimeIsUp(watch) => {
                 let Ok(lock) = store.lock(PATIENCE) else {
                     // A step that hangs, or a terminal that takes no more output: the journal is made for this. A
-                    // holder that is not ours to end (another directory's applier) is waited for.
-                    let _ = watch.applier.kill();
+                    // holder that is not ours to end (another directory's applier) is waited for. More time may have
+                    // come meanwhile.
+                    let now = Contents::read(&path)?.map_or_else(Contents::begun, Ok)?;
+                    if matches!(next(&now)?, Next::TimeIsUp(_)) {
+                        let _ = watch.applier.kill();
+                    }
                     continue;
                 };
                 let mut journal = Journal::open(&path)?;
@@ -91,5 +106,40 @@ pub fn stand_by<S: Setter>(store: &Store, id: u32, setter: &mut S) -> Result<End
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rxpath_host::owner::ProcessId;
+
+    const HEAD: &str = "{\"step\":\"head\",\"v\":1,\"boot_id\":\"b\",\"netns\":1}\n";
+    const CHANGE: &str = "{\"step\":\"begin\",\"n\":0,\"target\":\"net.core.rmem_max\",\"before\":\"1\",\"asked\":\"2\"}\n";
+    const UNDONE: &str = "{\"step\":\"undone\",\"n\":0}\n";
+
+    fn contents(lines: &[&str], applier: ProcessId, while_alive: bool) -> Contents {
+        let text = format!("{HEAD}{}", lines.concat());
+        let read = rxpath_host::journal::parse_any(text.as_bytes()).unwrap().unwrap();
+        let watch = Watch { process: applier, applier, deadline_ns: u64::MAX, while_alive };
+        Contents { watch: Some(watch), ..read }
+    }
+
+    #[test]
+    fn changes_that_hold_while_the_applier_lives_are_undone_when_it_is_gone() {
+        let here = ProcessId::own().unwrap();
+        let gone = ProcessId { start_ticks: here.start_ticks + 1, ..here };
+        let after = |lines: &[&str], applier, while_alive| {
+            next(&contents(lines, applier, while_alive)).unwrap()
+        };
+        assert!(matches!(after(&[CHANGE], here, true), Next::Wait));
+        assert!(matches!(after(&[CHANGE], gone, true), Next::TimeIsUp(_)));
+        // An applier that is done may go: the deadline decides.
+        assert!(matches!(after(&[CHANGE], gone, false), Next::Wait));
+        // Between two switches nothing is in force, and more will come.
+        assert!(matches!(after(&[CHANGE, UNDONE], here, true), Next::Wait));
+        assert!(matches!(after(&[CHANGE, UNDONE], gone, true), Next::Nothing(Ended::Finished)));
+        assert!(matches!(after(&[], gone, true), Next::Nothing(Ended::Finished)));
+        assert!(matches!(after(&[CHANGE, UNDONE], here, false), Next::Nothing(Ended::Finished)));
     }
 }

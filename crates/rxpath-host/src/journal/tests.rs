@@ -317,8 +317,10 @@ fn watch_and_confirmation_are_kept() {
     let dir = tempfile::tempdir().unwrap();
     let (path, _, mut journal) = begun(dir.path());
     let process = ProcessId { pid: 7, start_ticks: 8 };
-    journal.watch(Watch { process, applier: process, deadline_ns: 9 }).unwrap();
-    journal.watch(Watch { process, applier: process, deadline_ns: 10 }).unwrap();
+    journal.watch(Watch { process, applier: process, deadline_ns: 9, while_alive: false }).unwrap();
+    journal
+        .watch(Watch { process, applier: process, deadline_ns: 10, while_alive: false })
+        .unwrap();
     let read = Contents::read(&path).unwrap().unwrap();
     assert_eq!(read.watch.map(|watch| watch.deadline_ns), Some(10));
     assert!(!read.confirmed);
@@ -406,4 +408,27 @@ fn a_side_effect_that_cannot_be_read_stops_the_change() {
     fake.unreadable = Some((target("b"), libc::EOPNOTSUPP));
     journal.begin(&mut fake, &target("a"), ("1", "5"), &[target("b")]).unwrap();
     assert!(journal.entries()[0].beside.is_empty());
+}
+
+#[test]
+fn a_journal_that_begins_again_forgets_what_was_undone_and_keeps_its_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, mut fake, mut journal) = begun(dir.path());
+    let process = ProcessId { pid: 7, start_ticks: 8 };
+    let watch = Watch { process, applier: process, deadline_ns: 9, while_alive: true };
+    journal.watch(watch).unwrap();
+    for round in 0..3 {
+        journal.change(&mut fake, &target("a"), "7", &[]).unwrap();
+        journal.undo(&mut fake).unwrap();
+        journal.restart().unwrap();
+        let read = Contents::read(&path).unwrap().unwrap();
+        assert_eq!((read.entries.len(), read.watch), (0, Some(watch)), "round {round}");
+    }
+    // What comes after it is undone as ever, also by another who opens the file.
+    journal.change(&mut fake, &target("b"), "9", &[]).unwrap();
+    drop(journal);
+    let mut again = Journal::open(&path).unwrap();
+    assert!(again.contents().is_open());
+    assert!(again.undo(&mut fake).unwrap().iter().all(Undo::is_whole));
+    assert_eq!(fake.values, Fake::new(&path).values);
 }

@@ -42,6 +42,16 @@ pub enum Restored {
     },
 }
 
+impl Restored {
+    /// Why it has not the value from before, where it has not.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::Gone { why } | Self::No { why } => Some(why),
+            Self::Yes | Self::Already | Self::Kept => None,
+        }
+    }
+}
+
 /// What undoing did, for each entry that was not undone yet, last change first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undo {
@@ -67,8 +77,7 @@ pub struct Undo {
 impl Undo {
     /// Whether all is as it was before the change.
     pub fn is_whole(&self) -> bool {
-        matches!(self.restored, Restored::Yes | Restored::Already | Restored::Kept)
-            && self.beside.is_empty()
+        self.restored.why().is_none() && self.beside.is_empty()
     }
 }
 

@@ -7,7 +7,7 @@ use rxpath_stats::student::two_sided;
 
 use super::candidate::Candidate;
 use super::level::level;
-use super::measure::{Measure, Phase};
+use super::measure::{Broke, Measure, Phase};
 use super::pairs::{Ask, Pairs, Shown, estimate};
 use super::report::{AutoResult, Dropped, Ended, Gain, GuardShown, Kept, Ratio, Why};
 use super::search::{Searching, State};
@@ -53,12 +53,14 @@ impl<M: Measure> Searching<'_, M> {
             Shown::Better => {}
             Shown::NotBetter => return Ok(self.undo(Ended::NotConfirmed)),
             Shown::Guard(_) => return Ok(self.undo(Ended::GuardNotShown)),
+            Shown::Broke(_) => return Ok(self.undo(Ended::Unsafe)),
         }
         self.contributions()?;
         Ok(Ended::Kept)
     }
 
-    fn undo(&mut self, ended: Ended) -> Ended {
+    /// Nothing of what is proven is kept.
+    pub(super) fn undo(&mut self, ended: Ended) -> Ended {
         for candidate in self.on() {
             self.state[candidate] = State::Out(Why::NotConfirmed);
         }
@@ -87,6 +89,7 @@ impl<M: Measure> Searching<'_, M> {
                 Shown::Better => State::Proven,
                 Shown::NotBetter => State::Out(Why::NoGainShown),
                 Shown::Guard(at) => State::Out(Why::Harms(self.plan.guards[at].text.clone())),
+                Shown::Broke(broke) => State::Out(broke.into()),
             };
         }
         Ok(())
@@ -130,10 +133,11 @@ impl<M: Measure> Searching<'_, M> {
         let ask = Ask { phase: Phase::Confirm, most: self.pairs_left(MOST_PAIRS), error: 0.05 };
         let on = self.on();
         let (shown, pairs) = self.pairs(&[], &on, ask)?;
-        let text = match shown {
+        let text = match &shown {
             Shown::Better => format!("confirmed on {} fresh pairs", pairs.objective.len()),
             Shown::NotBetter => "fresh pairs do not confirm it".into(),
-            Shown::Guard(at) => format!("{} is not shown to hold", self.plan.guards[at].text),
+            Shown::Guard(at) => format!("{} is not shown to hold", self.plan.guards[*at].text),
+            Shown::Broke(Broke::Limit(what) | Broke::Refused(what)) => what.clone(),
         };
         self.step(Phase::Confirm, text);
         self.found.confirmed = Some((ask, pairs));

@@ -21,6 +21,15 @@ pub enum Phase {
     Contribution,
 }
 
+/// Why a trial was ended before its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Broke {
+    /// A limit was broken while the settings were on, and held again once they were off: which one, in words.
+    Limit(String),
+    /// The settings could not be made: why.
+    Refused(String),
+}
+
 /// What one trial gave. Values are on the scale on which they are compared: logarithms.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
@@ -30,6 +39,8 @@ pub struct Reading {
     pub guards: Vec<Option<f64>>,
     /// What got through, in events per second: a candidate that stops traffic is out.
     pub flow: f64,
+    /// It was ended early; the values are those until then.
+    pub broke: Option<Broke>,
 }
 
 /// Makes trials.

@@ -4,7 +4,7 @@ use rxpath_stats::Looks;
 use rxpath_stats::paired::{Estimate, Paired};
 use rxpath_stats::student::{normal_cdf, two_sided};
 
-use super::measure::{Measure, Phase};
+use super::measure::{Broke, Measure, Phase};
 use super::search::Searching;
 
 /// Pairs before which nothing is called hopeless.
@@ -23,7 +23,7 @@ pub(super) struct Ask {
 }
 
 /// What pairs show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
     /// The gain is shown, and every guard holds.
     Better,
@@ -31,6 +31,8 @@ pub(super) enum Shown {
     NotBetter,
     /// A gain is shown, and this guard is not shown to hold.
     Guard(usize),
+    /// A trial with it was ended early.
+    Broke(Broke),
 }
 
 /// The differences of pairs.
@@ -57,6 +59,9 @@ impl<M: Measure> Searching<'_, M> {
             let first = self.trial(trials[0], ask.phase, number)?;
             let second = self.trial(trials[1], ask.phase, number)?;
             let (base, variant) = if number % 2 == 0 { (first, second) } else { (second, first) };
+            if let Some(broke) = variant.broke {
+                return Ok((Shown::Broke(broke), pairs));
+            }
             pairs.objective.push(variant.objective - base.objective);
             for (at, all) in pairs.guards.iter_mut().enumerate() {
                 let both = (base.guards.get(at), variant.guards.get(at));

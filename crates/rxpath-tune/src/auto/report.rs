@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::candidate::{Candidate, Prior, Risk};
-use super::measure::Phase;
+use super::measure::{Broke, Phase};
 
 /// How a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -19,7 +19,7 @@ pub enum Ended {
     NotConfirmed,
     /// What is proven could not be shown to stay within a guard.
     GuardNotShown,
-    /// Too many trials let almost nothing through.
+    /// Too many trials let almost nothing through, or broke a limit.
     Unsafe,
 }
 
@@ -73,12 +73,41 @@ pub enum Why {
     Harms(String),
     /// Almost nothing got through with it.
     Harmful,
+    /// A limit was broken while it was on, and held again without it: which one.
+    Broke(String),
+    /// It could not be made: why.
+    Refused(String),
     /// The others do as well without it.
     Redundant,
     /// It was proven, and is undone because the whole was not confirmed.
     NotConfirmed,
     /// The budget ended before it was tried.
     NotTried,
+}
+
+impl Why {
+    /// In words that follow the candidate's name.
+    pub fn words(&self) -> String {
+        match self {
+            Self::NoGainShown => "no gain shown".into(),
+            Self::Harms(guard) => format!("breaks {guard}"),
+            Self::Harmful => "lets too little through".into(),
+            Self::Broke(limit) => format!("with it {limit}, without it not"),
+            Self::Refused(why) => why.clone(),
+            Self::Redundant => "contributes nothing next to the others".into(),
+            Self::NotConfirmed => "proven in the search, undone with the rest".into(),
+            Self::NotTried => "not tried in this budget".into(),
+        }
+    }
+}
+
+impl From<Broke> for Why {
+    fn from(broke: Broke) -> Self {
+        match broke {
+            Broke::Limit(what) => Self::Broke(what),
+            Broke::Refused(why) => Self::Refused(why),
+        }
+    }
 }
 
 /// A candidate that is not kept.

@@ -10,7 +10,7 @@ use super::array::{self, Block};
 use super::candidate::Candidate;
 use super::guard::Guard;
 use super::level::level;
-use super::measure::{Measure, Phase, Reading};
+use super::measure::{Broke, Measure, Phase, Reading};
 use super::report::{AutoResult, Ended, PathStep, Why};
 use super::tally::Tally;
 
@@ -25,7 +25,7 @@ const LEAST_ALONE: f64 = 0.85;
 /// A trial with less of them counts as stopped. Other programs can take half of a trial's events; a setting that stops
 /// traffic takes nearly all.
 const LEAST: f64 = 0.1;
-/// So many stopped trials end the search.
+/// So many trials that stopped or broke a limit end the search.
 const MOST_STOPPED: usize = 3;
 /// A gain up to this is none: a candidate that probably has no more is dropped.
 const NO_GAIN: f64 = 0.01;
@@ -153,7 +153,7 @@ impl<'a, M: Measure> Searching<'a, M> {
         self.each_alone()?;
         self.arrays()?;
         if self.stopped >= MOST_STOPPED {
-            return Ok(Ended::Unsafe);
+            return Ok(self.undo(Ended::Unsafe));
         }
         self.finish()
     }
@@ -181,7 +181,9 @@ impl<'a, M: Measure> Searching<'a, M> {
     pub fn trial(&mut self, on: &[usize], phase: Phase, block: usize) -> Result<Reading, M::Error> {
         let reading = self.measure.trial(on, phase, block)?;
         self.trials += 1;
-        if phase != Phase::Start && phase != Phase::Alone && reading.flow < LEAST * self.flow {
+        let is_start = matches!(phase, Phase::Start | Phase::Alone);
+        let stopped = !is_start && reading.flow < LEAST * self.flow;
+        if stopped || matches!(reading.broke, Some(Broke::Limit(_))) {
             self.stopped += 1;
         }
         Ok(reading)
@@ -206,26 +208,35 @@ impl<'a, M: Measure> Searching<'a, M> {
         Ok(())
     }
 
-    /// A candidate with which almost nothing gets through must not spoil the arrays. A second trial agrees, because one
-    /// may be disturbed.
+    /// A candidate with which almost nothing gets through must not spoil the arrays.
     fn each_alone(&mut self) -> Result<(), M::Error> {
         let fast = |at: &usize| !self.plan.candidates[*at].risk.is_slow();
         for candidate in (0..self.state.len()).filter(fast).collect::<Vec<_>>() {
-            let mut harmful = true;
-            for number in 0..2 {
-                let reading = self.trial(&[candidate], Phase::Alone, number)?;
-                harmful &= reading.flow < LEAST_ALONE * self.flow;
-                if !harmful {
-                    break;
-                }
+            if self.stopped >= MOST_STOPPED {
+                return Ok(());
             }
-            if harmful {
-                self.state[candidate] = State::Out(Why::Harmful);
-                let text = format!("{} is out: it lets too little through", self.name(candidate));
+            if let Some(why) = self.alone(candidate)? {
+                let text = format!("{} is out: {}", self.name(candidate), why.words());
+                self.state[candidate] = State::Out(why);
                 self.step(Phase::Alone, text);
             }
         }
         Ok(())
+    }
+
+    /// Why a candidate is out after trials with it alone. Of too little that gets through a second trial must agree,
+    /// because one may be disturbed; a broken limit was compared with what holds without it already.
+    fn alone(&mut self, candidate: usize) -> Result<Option<Why>, M::Error> {
+        for number in 0..2 {
+            let reading = self.trial(&[candidate], Phase::Alone, number)?;
+            if let Some(broke) = reading.broke {
+                return Ok(Some(broke.into()));
+            }
+            if reading.flow >= LEAST_ALONE * self.flow {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Why::Harmful))
     }
 
     /// Trials that the arrays may still make.

@@ -267,7 +267,7 @@ fn a_stale_plan_writes_nothing() {
     let mut host = FakeHost::new();
     let plan = planned(&mut host, &["eth0/rings/rx=512", "net.core.rmem_max=1000000"]);
     host.values.insert("net.core.rmem_max".into(), "300".into());
-    let error = ready(&mut host, &plan).unwrap_err().to_string();
+    let error = ready(&mut host, &plan.steps).unwrap_err().to_string();
     assert!(
         error.contains("step 2: net.core.rmem_max was 212992") && error.contains("is 300 now"),
         "{error}"
@@ -275,12 +275,12 @@ fn a_stale_plan_writes_nothing() {
     host = FakeHost::new();
     let mut edited = plan;
     edited.steps[0].new = "rx=5000".into();
-    let error = ready(&mut host, &edited).unwrap_err().to_string();
+    let error = ready(&mut host, &edited.steps).unwrap_err().to_string();
     assert!(error.contains("at most 4096"), "{error}");
 }
 
 fn run(host: &mut FakeHost, plan: &Plan, journal: &mut Journal) -> Vec<Outcome> {
-    ready(host, plan).unwrap();
+    ready(host, &plan.steps).unwrap();
     let root = Root::host();
     let applied = apply(journal, host, (&plan.steps, &root), &mut |_| Ok(()));
     assert!(applied.stopped.is_none(), "{applied:?}");
@@ -425,7 +425,7 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(&dir.path().join("j")).unwrap();
         let read = plan.to_toml().and_then(|text| Plan::parse(&text, "x"));
-        let checked = read.and_then(|plan| ready(&mut host, &plan).map(|()| plan));
+        let checked = read.and_then(|plan| ready(&mut host, &plan.steps).map(|()| plan));
         let number = |min: i64, max: i64| text.trim().parse::<i64>().is_ok_and(|n| (min..=max).contains(&n));
         let fits = match name.as_str() {
             "net.core.netdev_budget" => number(1, 10_000),

@@ -10,7 +10,7 @@ use rxpath_stats::scale::Good;
 use rxpath_tune::auto::report::Why;
 
 use rxpath_tune::auto::{
-    AutoResult, Candidate, Ended, Failed, Guard, Limit, Plan, Prior, Risk, search,
+    AutoResult, Broke, Candidate, Ended, Failed, Guard, Limit, Plan, Prior, Risk, search,
 };
 use surface::{Kind, Surface, Trials, candidate, numbers};
 
@@ -199,6 +199,36 @@ fn two_that_only_stop_it_together_end_the_search() {
     let found = two(&both, &[], 100);
     assert_eq!(found.ended, Ended::Unsafe);
     assert!(found.kept.is_empty());
+}
+
+/// Six settings of which the first gains; some trials are ended early.
+fn six(broke: fn(&[usize]) -> Option<Broke>) -> AutoResult {
+    let value = |on: &[usize]| (if on.contains(&0) { 0.2 } else { 0.0 }, vec![]);
+    let candidates: Vec<Candidate> = (0..6).map(|at| candidate(at, Prior::NONE)).collect();
+    let mut trials = Trials::new(&value, 0.01, 150, 5);
+    trials.broke = broke;
+    searched(&mut trials, &plan(&candidates, &[], 5))
+}
+
+#[test]
+fn what_breaks_a_limit_or_is_refused_is_out_after_one_trial_and_the_others_are_searched() {
+    let found = six(|on| match on {
+        on if on.contains(&5) => Some(Broke::Limit("too much is lost".into())),
+        on if on.iter().any(|at| [2, 3, 4].contains(at)) => Some(Broke::Refused("no".into())),
+        _ => None,
+    });
+    assert_eq!((kept(&found), found.ended), (vec![0], Ended::Kept), "{found:?}");
+    let why = |name: &str| &found.dropped.iter().find(|it| it.name == name).unwrap().why;
+    assert_eq!(*why("5"), Why::Broke("too much is lost".into()));
+    assert_eq!(*why("3"), Why::Refused("no".into()));
+}
+
+#[test]
+fn three_trials_that_break_a_limit_end_the_search_and_nothing_is_kept() {
+    let alone = six(|on| (!on.is_empty()).then(|| Broke::Limit("too much is lost".into())));
+    assert_eq!((alone.ended, alone.trials_count), (Ended::Unsafe, 3 + 3));
+    let together = six(|on| (on.len() > 1).then(|| Broke::Limit("too much is lost".into())));
+    assert_eq!((together.ended, together.kept.len()), (Ended::Unsafe, 0), "{together:?}");
 }
 
 #[test]

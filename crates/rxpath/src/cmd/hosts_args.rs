@@ -46,6 +46,11 @@ impl HostsArgs {
         connect(&inventory, &self.binary).map(Some)
     }
 
+    /// Whether any host was named.
+    pub fn is_given(&self) -> bool {
+        self.hosts.is_some() || self.sender.is_some() || self.receiver.is_some()
+    }
+
     /// Whether settings of the hosts may be changed.
     pub fn may_change(&self) -> bool {
         self.change_hosts

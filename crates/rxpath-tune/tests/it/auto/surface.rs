@@ -7,7 +7,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1, StandardNormal};
-use rxpath_tune::auto::{Candidate, Measure, Phase, Prior, Reading, Risk};
+use rxpath_tune::auto::{Broke, Candidate, Measure, Phase, Prior, Reading, Risk};
 
 /// Settings of each surface.
 pub const SETTINGS: usize = 16;
@@ -156,6 +156,8 @@ pub struct Trials<'a> {
     pub noise: f64,
     /// A tenth of the trials loses this on average.
     pub theft: f64,
+    /// Why a trial of a configuration is ended early.
+    pub broke: fn(&[usize]) -> Option<Broke>,
     pub budget: f64,
     pub used: f64,
     pub dice: ChaCha8Rng,
@@ -169,7 +171,7 @@ impl<'a> Trials<'a> {
         seed: u64,
     ) -> Self {
         let dice = ChaCha8Rng::seed_from_u64(seed ^ 0x005e_ed00);
-        Self { value, noise, theft: 0.0, budget: budget as f64, used: 0.0, dice }
+        Self { value, noise, theft: 0.0, broke: |_| None, budget: budget as f64, used: 0.0, dice }
     }
 }
 
@@ -185,7 +187,7 @@ impl Measure for Trials<'_> {
         }
         let guards =
             guards.iter().map(|guard| Some(guard + self.noise * normal(&mut self.dice))).collect();
-        Ok(Reading { objective, guards, flow: objective.exp() })
+        Ok(Reading { objective, guards, flow: objective.exp(), broke: (self.broke)(on) })
     }
 
     fn left(&self) -> usize {

@@ -1,19 +1,16 @@
 //! `rxpath tune apply`.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use rxpath_core::{Envelope, Nanos};
-use rxpath_host::detached::{self, boottime_ns};
+use rxpath_host::Root;
 use rxpath_host::journal::{Journal, Watch};
-use rxpath_host::owner::ProcessId;
 use rxpath_host::setter::HostSetter;
-use rxpath_host::{HostError, Root};
 use rxpath_tune::apply::{Applied, apply, ready};
 use rxpath_tune::effects::beside;
 use rxpath_tune::plan::{HostMark, MAX_BYTES, Plan, PlanError};
@@ -21,6 +18,7 @@ use rxpath_tune::store::{Conflict, Store, Unknown};
 use serde_json::json;
 
 use super::shown::{ApplyResult, ShownUndo, change_line};
+use super::watchdog::{after, start_watchdog};
 use super::{PATIENCE, StateArgs, sessions, taken};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -86,7 +84,7 @@ impl ApplyCommand {
         // If a step waited for its link longer than the watchdog waits for the next step, the watchdog would undo it
         // meanwhile.
         setter.link_patience = setter.link_patience.min(within.unwrap_or(Duration::MAX));
-        ready(&mut setter, &plan).map_err(refused)?;
+        ready(&mut setter, &plan.steps).map_err(refused)?;
         let done = self.carry_out(&store, &plan, &mut setter, within)?;
         // Output may block on a terminal that was closed: the locks must not wait for it.
         drop((lock, shared));
@@ -119,7 +117,9 @@ impl ApplyCommand {
     ) -> Result<Done, Failure> {
         let (id, mut journal) = store.begin()?;
         let watch = match within {
-            Some(within) => Some((start_watchdog(store, id, &mut journal, within)?, within)),
+            Some(within) => {
+                Some((start_watchdog(store, id, &mut journal, (within, false))?, within))
+            }
             None => None,
         };
         // Each step gets the full time: a plan of many steps must not be undone half-way.
@@ -203,7 +203,7 @@ fn text_of(path: &Path) -> Result<String, Failure> {
 
 /// Rejects a plan that changes a setting that a journal of another state directory has changed: undoing one would
 /// overwrite the other.
-fn alone(store: &Store, plan: &Plan) -> Result<(), Failure> {
+pub(super) fn alone(store: &Store, plan: &Plan) -> Result<(), Failure> {
     let root = Root::host();
     let ours: Vec<_> =
         plan.steps.iter().map(|step| (step.set.clone(), beside(&step.set, &root))).collect();
@@ -222,10 +222,6 @@ fn alone(store: &Store, plan: &Plan) -> Result<(), Failure> {
     )))
 }
 
-fn after(within: Duration) -> Result<u64, HostError> {
-    Ok(boottime_ns()? + within.as_nanos() as u64)
-}
-
 fn refused(error: PlanError) -> Failure {
     let hint = match &error {
         PlanError::Foreign { .. } | PlanError::Stale { .. } => {
@@ -236,37 +232,4 @@ fn refused(error: PlanError) -> Failure {
         PlanError::Unread { .. } | PlanError::Host(_) => return Failure::new(Exit::Cannot, error),
     };
     Failure::usage_of(error.into()).hint(hint)
-}
-
-/// Starts the process that undoes, and returns when that process is ready. Nothing is changed before.
-fn start_watchdog(
-    store: &Store,
-    id: u32,
-    journal: &mut Journal,
-    within: Duration,
-) -> Result<Watch, Failure> {
-    let log = File::create(store.log(id)).context("cannot create the watchdog's log")?;
-    let program = std::env::current_exe().context("cannot find this program")?;
-    let dir = store.path(id);
-    let dir = dir.parent().unwrap_or(Path::new("."));
-    let dir = dir.canonicalize().context("cannot find the state directory")?;
-    let mut command = Command::new(program);
-    command.args(["tune", "watchdog", "--state-dir"]).arg(dir).args(["--journal", &id.to_string()]);
-    command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
-    let mut child = detached::spawn(command)?;
-    let mut line = String::new();
-    let said = child.stdout.take().map(|out| BufReader::new(out).read_line(&mut line));
-    if !matches!(said, Some(Ok(_))) || line != "ready\n" {
-        let _ = child.kill();
-        let _ = child.wait();
-        return Err(Failure::new(Exit::Cannot, anyhow::anyhow!("the watchdog did not start"))
-            .hint(format!("nothing was changed; see {}", store.log(id).display())));
-    }
-    let watch = Watch {
-        process: ProcessId::of(child.id() as i32)?,
-        applier: ProcessId::own()?,
-        deadline_ns: after(within)?,
-    };
-    journal.watch(watch)?;
-    Ok(watch)
 }

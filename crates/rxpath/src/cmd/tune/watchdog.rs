@@ -1,12 +1,24 @@
-//! The process behind `tune apply --confirm-within`; not a command for users.
+//! The process behind `tune apply --confirm-within` and `tune auto --live`; not a command for users.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::Context;
 use clap::Args;
+use rxpath_host::HostError;
+use rxpath_host::detached::{self, boottime_ns};
+use rxpath_host::journal::{Journal, Watch};
+use rxpath_host::owner::ProcessId;
 use rxpath_host::setter::HostSetter;
+use rxpath_tune::store::Store;
 use rxpath_tune::watch::{Ended, stand_by};
 
 use super::StateArgs;
 use super::shown::ShownUndo;
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
 /// Options of the watchdog.
@@ -39,4 +51,44 @@ impl WatchdogCommand {
         }
         Ok(Exit::Done)
     }
+}
+
+/// Starts the process that undoes, after a time or also once this process ends (`while_alive`), and returns when it is
+/// ready. Nothing is changed before.
+pub fn start_watchdog(
+    store: &Store,
+    id: u32,
+    journal: &mut Journal,
+    (within, while_alive): (Duration, bool),
+) -> Result<Watch, Failure> {
+    let log = File::create(store.log(id)).context("cannot create the watchdog's log")?;
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let dir = store.path(id);
+    let dir = dir.parent().unwrap_or(Path::new("."));
+    let dir = dir.canonicalize().context("cannot find the state directory")?;
+    let mut command = Command::new(program);
+    command.args(["tune", "watchdog", "--state-dir"]).arg(dir).args(["--journal", &id.to_string()]);
+    command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+    let mut child = detached::spawn(command)?;
+    let mut line = String::new();
+    let said = child.stdout.take().map(|out| BufReader::new(out).read_line(&mut line));
+    if !matches!(said, Some(Ok(_))) || line != "ready\n" {
+        let _ = child.kill();
+        let _ = child.wait();
+        return Err(Failure::new(Exit::Cannot, anyhow::anyhow!("the watchdog did not start"))
+            .hint(format!("nothing was changed; see {}", store.log(id).display())));
+    }
+    let watch = Watch {
+        process: ProcessId::of(child.id() as i32)?,
+        applier: ProcessId::own()?,
+        deadline_ns: after(within)?,
+        while_alive,
+    };
+    journal.watch(watch)?;
+    Ok(watch)
+}
+
+/// That much from now.
+pub fn after(within: Duration) -> Result<u64, HostError> {
+    Ok(boottime_ns()? + within.as_nanos() as u64)
 }

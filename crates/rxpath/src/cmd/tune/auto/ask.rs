@@ -1,9 +1,13 @@
 //! The objective and the guards of a search, from the words of the command line.
 
+use std::collections::BTreeMap;
+
 use rxpath_record::metric::{good, is_share, scale};
 use rxpath_stats::Scale;
 use rxpath_stats::scale::Good;
 use rxpath_tune::auto::{Guard, Limit};
+
+use crate::exit::{Exit, Failure};
 
 /// The least value that still has a logarithm: of a trial that delivered nothing.
 const NOTHING: f64 = 1e-9;
@@ -97,8 +101,39 @@ pub fn guard(text: &str) -> Result<Guard, String> {
     Ok(Guard { text: text.into(), metric: metric.into(), good, scale: scale(metric), limit })
 }
 
+/// All guards of a search.
+///
+/// # Errors
+/// As [`guard`]; and in words which of them can't hold together.
+pub fn guards(texts: &[String], objective: &Objective) -> Result<Vec<Guard>, String> {
+    let guards = texts.iter().map(|text| guard(text)).collect::<Result<Vec<_>, String>>()?;
+    match contradiction(objective, &guards) {
+        Some(why) => Err(why),
+        None => Ok(guards),
+    }
+}
+
+/// Objective and guards must be among what is measured.
+///
+/// # Errors
+/// Names the first that is not, and what is.
+pub fn measured(
+    objective: &Objective,
+    guards: &[Guard],
+    (metrics, where_): (&BTreeMap<String, f64>, &str),
+) -> Result<(), Failure> {
+    let wanted = std::iter::once(("--objective", &objective.metric))
+        .chain(guards.iter().map(|guard| ("--guard", &guard.metric)));
+    let missing = wanted.into_iter().find(|(_, metric)| !metrics.contains_key(*metric));
+    let Some((option, metric)) = missing else { return Ok(()) };
+    let names: Vec<&str> = metrics.keys().map(String::as_str).collect();
+    let why = format!("{option} {metric}: {where_} does not measure it here");
+    let failure = Failure::new(Exit::Cannot, anyhow::anyhow!(why));
+    Err(failure.hint(format!("it measures {}", names.join(", "))))
+}
+
 /// What can't hold together.
-pub fn contradiction(objective: &Objective, guards: &[Guard]) -> Option<String> {
+fn contradiction(objective: &Objective, guards: &[Guard]) -> Option<String> {
     let own = guards.iter().find(|guard| guard.metric == objective.metric);
     if let Some(guard) = own {
         return Some(format!(

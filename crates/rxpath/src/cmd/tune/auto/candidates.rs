@@ -1,38 +1,32 @@
-//! The candidates of a search: from the rules' findings inside the lab, the catalogue and the diagnosis of the start,
-//! as far as this kernel takes their values.
+//! The candidates of a search: from the rules' findings, the catalogue and the diagnosis of the start, as far as they can
+//! be tried.
 
 use std::collections::BTreeMap;
 
 use rxpath_core::Side;
-use rxpath_host::Outcome;
-use rxpath_host::pairs::Pairs;
 use rxpath_lab::LabError;
-use rxpath_lab::scenario::spec::Variant;
-use rxpath_record::manifest::Trial;
 use rxpath_record::verdict::Stage;
-use rxpath_tune::Goal;
 use rxpath_tune::auto::{Candidate, Prior, Risk, array};
 use rxpath_tune::plan::LeftOut;
 
-use super::catalogue::{Entry, entries};
-use super::ground::{ALREADY, Ground};
+use super::catalogue::Entry;
+use super::ground::Advice;
+
+/// The settings of a change as they would be made, with what they risk; or why it can't be tried.
+pub type Available = Result<(Vec<String>, Risk), String>;
 
 /// How a candidate comes about.
 pub struct Source<'a> {
-    /// The variant as it is.
-    pub variant: &'a Variant,
-    /// A trial of it.
-    pub trial: &'a Trial,
-    /// CPUs of this process.
-    pub cpus: &'a [u32],
+    /// What limits at the start.
+    pub stage: Stage,
     /// Patterns of names and settings; without any, all are tried.
     pub only: &'a [String],
-    /// What the lab is for.
-    pub goal: Option<Goal>,
-    /// Where it is tried.
-    pub ground: &'a dyn Ground,
-    /// Makes the variant with these keys set.
-    pub with: &'a dyn Fn(&[String]) -> Result<Variant, String>,
+    /// What the rules ask for.
+    pub advice: Advice,
+    /// What else may help.
+    pub entries: Vec<Entry>,
+    /// Whether one of them can be tried here.
+    pub available: &'a dyn Fn(&Entry) -> Result<Available, LabError>,
     /// The ratio of the objective that the model predicts, where it can.
     pub predict: &'a dyn Fn(&[String]) -> Option<f64>,
 }
@@ -57,21 +51,25 @@ impl Source<'_> {
     /// Chooses at most as many as the arrays take.
     ///
     /// # Errors
-    /// Where the lab can't be made or read.
-    pub fn choose(&self) -> Result<Chosen, LabError> {
+    /// Where availability can't be found out.
+    pub fn choose(self) -> Result<Chosen, LabError> {
         let mut chosen = Chosen::default();
-        let mut ideas = self.found(&mut chosen)?;
-        for entry in entries(self.variant, self.trial, self.cpus) {
+        let mut ideas = found(&self.advice);
+        for entry in &self.entries {
             match ideas.iter_mut().find(|idea| idea.entry.sets == entry.sets) {
                 Some(known) => known.entry.stages = entry.stages,
-                None => ideas.push(Idea { entry, because: Vec::new(), is_finding: false }),
+                None => ideas.push(Idea {
+                    entry: entry.clone(),
+                    because: Vec::new(),
+                    is_finding: false,
+                }),
             }
         }
         ideas.retain(|idea| self.only.is_empty() || idea.entry.matches(self.only));
         for idea in ideas {
             let name = idea.entry.name.clone();
-            match self.available(&idea.entry)? {
-                Ok(sets) => chosen.candidates.push(self.candidate(idea, sets)),
+            match (self.available)(&idea.entry)? {
+                Ok((sets, risk)) => chosen.candidates.push(self.candidate(idea, sets, risk)),
                 Err(why) => chosen.left_out.push(LeftOut { what: name, why }),
             }
         }
@@ -80,87 +78,11 @@ impl Source<'_> {
         Ok(chosen)
     }
 
-    /// What the rules find at the receiver; the changes of one rule are one candidate.
-    fn found(&self, chosen: &mut Chosen) -> Result<Vec<Idea>, LabError> {
-        let (advice, left_out) = self.ground.advice(self.goal)?;
-        chosen.left_out.extend(left_out);
-        let mut by_rule: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (rule, set) in advice {
-            by_rule.entry(rule).or_default().push(set);
-        }
-        let idea = |(rule, sets): (String, Vec<String>)| Idea {
-            entry: Entry {
-                name: rule.clone(),
-                sets,
-                stages: &[],
-                risk: Risk::None,
-                is_default: false,
-            },
-            because: vec![format!("finding {rule}")],
-            is_finding: true,
-        };
-        Ok(by_rule.into_iter().map(idea).collect())
-    }
-
-    /// The settings with the values that this kernel gives them, or why it can't be tried.
-    fn available(&self, entry: &Entry) -> Result<Result<Vec<String>, String>, LabError> {
-        let settings: Vec<_> = entry.sets.iter().filter_map(|set| tuned_name(set)).collect();
-        let mut tried = self.ground.attempt(&settings)?.into_iter();
-        let mut sets = Vec::new();
-        let mut changes = false;
-        for set in &entry.sets {
-            let Some((_, name, value)) = tuned_name(set) else {
-                (changes, sets) = (true, [sets, vec![set.clone()]].concat());
-                continue;
-            };
-            let change = match tried.next() {
-                Some(Ok(change)) => change,
-                // One of several that is so already needs no change.
-                Some(Err(why)) if why == ALREADY => {
-                    sets.push(set.clone());
-                    continue;
-                }
-                Some(Err(why)) => return Ok(Err(why)),
-                None => continue,
-            };
-            let after = change.after.clone().unwrap_or_default();
-            match change.outcome {
-                Outcome::Applied | Outcome::Pending { .. } => sets.push(set.clone()),
-                Outcome::Rounded => {
-                    let key = set.split_once('=').map_or(set.as_str(), |(key, _)| key);
-                    sets.push(format!("{key}={}", value_of(&after)));
-                }
-                Outcome::Ignored => {
-                    return Ok(Err(format!(
-                        "the kernel accepts {name}={value} and leaves {after}"
-                    )));
-                }
-                Outcome::Refused { why } => {
-                    return Ok(Err(format!("{name}={value} is refused: {why}")));
-                }
-            }
-            changes |= change.before != change.after;
-        }
-        if !changes {
-            return Ok(Err(ALREADY.into()));
-        }
-        Ok(match (self.with)(&sets) {
-            Ok(variant) => match &variant.not_available {
-                Some(why) => Err(why.clone()),
-                None if variant == *self.variant => Err(ALREADY.into()),
-                None => Ok(sets),
-            },
-            Err(why) => Err(why),
-        })
-    }
-
-    fn candidate(&self, idea: Idea, sets: Vec<String>) -> Candidate {
-        let verdict = self.trial.verdict.as_ref();
-        let stage = verdict.map_or(Stage::Unknown, |verdict| verdict.stage);
-        let acts = idea.entry.stages.contains(&stage);
+    fn candidate(&self, idea: Idea, sets: Vec<String>, risk: Risk) -> Candidate {
+        let acts = idea.entry.stages.contains(&self.stage);
         let mut because = idea.because;
         if acts {
-            because.push(format!("the limit is {}", stage.words()));
+            because.push(format!("the limit is {}", self.stage.words()));
         }
         if idea.entry.is_default {
             because.push("the kernel's default".into());
@@ -177,8 +99,28 @@ impl Source<'_> {
         if because.is_empty() {
             because.push("the catalogue".into());
         }
-        Candidate { name: idea.entry.name, sets, because, prior, risk: idea.entry.risk }
+        Candidate { name: idea.entry.name, sets, because, prior, risk }
     }
+}
+
+/// What the rules ask for; the changes of one rule are one candidate.
+fn found(advice: &Advice) -> Vec<Idea> {
+    let mut by_rule: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (rule, set) in advice {
+        by_rule.entry(rule).or_default().push(set.clone());
+    }
+    let idea = |(rule, sets): (&str, Vec<String>)| Idea {
+        entry: Entry {
+            name: rule.to_owned(),
+            sets,
+            stages: &[],
+            risk: Risk::None,
+            is_default: false,
+        },
+        because: vec![format!("finding {rule}")],
+        is_finding: true,
+    };
+    by_rule.into_iter().map(idea).collect()
 }
 
 impl Chosen {
@@ -220,13 +162,6 @@ pub fn tuned_name(set: &str) -> Option<(Side, &str, &str)> {
     Some((side, name, value))
 }
 
-/// The value in `name=value` of a group, or all of it.
-fn value_of(after: &str) -> String {
-    let pairs = after.parse::<Pairs>().ok();
-    let only = pairs.as_ref().and_then(|pairs| pairs.iter().next());
-    only.map_or_else(|| after.to_owned(), |(_, value)| value.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,6 +194,5 @@ mod tests {
         let set = "tune.sender.{dev}/features/tx-tcp-segmentation=off";
         assert_eq!(tuned_name(set), Some((Side::Tx, "{dev}/features/tx-tcp-segmentation", "off")));
         assert_eq!(tuned_name("serve.batch=64"), None);
-        assert_eq!((value_of("rx=512"), value_of("50000")), ("512".into(), "50000".into()));
     }
 }

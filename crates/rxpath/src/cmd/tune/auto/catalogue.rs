@@ -5,6 +5,7 @@
 
 use rxpath_core::CpuList;
 use rxpath_host::glob::is_match;
+use rxpath_host::sysfs::device::RxQueue;
 use rxpath_lab::scenario::spec::{Protocol, Topology, Variant};
 use rxpath_lab::testbed::tuned::RPS_OF_EACH_QUEUE;
 use rxpath_record::manifest::Trial;
@@ -38,7 +39,7 @@ impl Entry {
     pub fn matches(&self, patterns: &[String]) -> bool {
         let keys = self.sets.iter().filter_map(|set| Some(set.split_once('=')?.0));
         let own = keys.map(|key| {
-            let side = key.strip_prefix("tune.receiver.").or(key.strip_prefix("tune.sender."));
+            let side = key.strip_prefix(RECEIVER).or(key.strip_prefix("tune.sender."));
             [key, side.unwrap_or(key)]
         });
         own.flatten()
@@ -64,8 +65,11 @@ fn entry<const N: usize>(
     Entry { name: name.into(), sets: sets.into(), stages, risk, is_default: false }
 }
 
+/// Settings of the receiving host in a scenario.
+const RECEIVER: &str = "tune.receiver.";
+
 fn receiver(name: &str, value: &str) -> String {
-    format!("tune.receiver.{name}={value}")
+    format!("{RECEIVER}{name}={value}")
 }
 
 fn sender(name: &str, value: &str) -> String {
@@ -104,6 +108,28 @@ pub fn entries(variant: &Variant, trial: &Trial, cpus: &[u32]) -> Vec<Entry> {
         all.extend(of_tcp());
     }
     all
+}
+
+/// Every entry for a host's own traffic through one device, with its settings by the names of `tune plan`.
+pub fn of_host(device: &str, queues: &[RxQueue]) -> Vec<Entry> {
+    let mut all = [card(), whole_host(), of_tcp()].concat();
+    for entry in &mut all {
+        let own = entry.sets.iter().filter_map(|set| set.strip_prefix(RECEIVER));
+        entry.sets = own.map(|set| set.replace("{dev}", device)).collect();
+    }
+    all.extend(no_steering(device, queues));
+    all
+}
+
+/// RPS off on every queue, where it is on.
+fn no_steering(device: &str, queues: &[RxQueue]) -> Option<Entry> {
+    let is_on = |queue: &&RxQueue| queue.rps_cpus.value().is_some_and(|cpus| !cpus.0.is_empty());
+    let queues = queues.iter().filter(is_on);
+    let sets: Vec<String> =
+        queues.map(|queue| format!("{device}/queues/rx-{}/rps_cpus=0", queue.index)).collect();
+    let stages: &[Stage] = &[Stage::RpsPointless, Stage::Softirq, Stage::Livelock];
+    let entry = Entry { name: "no RPS".into(), sets, stages, risk: Risk::None, is_default: true };
+    (!entry.sets.is_empty()).then_some(entry)
 }
 
 impl Seen<'_> {

@@ -7,17 +7,19 @@ use rxpath_lab::scenario::spec::{Compare, Resolved, Variant};
 use rxpath_model::calibration::Calibration;
 use rxpath_record::manifest::Trial;
 use rxpath_record::metric::METRICS;
+use rxpath_record::verdict::Stage;
 use rxpath_tune::Goal;
 use rxpath_tune::auto::{AutoResult, Guard};
 
-use super::Stop;
 use super::ask::Objective;
 use super::candidates::{Chosen, Source};
+use super::catalogue::entries;
 use super::ground::{Ground, InLab};
+use super::in_variant::InVariant;
 use super::trials::{KEPT, START};
 use crate::cmd::run::{resolved, resolved_between};
 use crate::cmd::tune::predicted::ratio_with;
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 
 /// What is searched.
 pub struct Session<'a> {
@@ -62,19 +64,6 @@ impl Session<'_> {
             .ok_or_else(|| format!("{} has no variant {} any more", self.name, self.variant.name))
     }
 
-    /// Objective and guards must be there in a trial.
-    pub fn measured(&self, trial: &Trial) -> Result<(), Stop> {
-        let wanted = std::iter::once(("--objective", &self.objective.metric))
-            .chain(self.guards.iter().map(|guard| ("--guard", &guard.metric)));
-        let has = |metric: &String| trial.metrics.contains_key(metric);
-        let missing = wanted.into_iter().find(|(_, metric)| !has(metric));
-        let Some((option, metric)) = missing else { return Ok(()) };
-        let names: Vec<&str> = trial.metrics.keys().map(String::as_str).collect();
-        let why = format!("{option} {metric}: {} does not measure it here", self.name);
-        let failure = Failure::new(Exit::Cannot, anyhow::anyhow!(why));
-        Err(Stop::Refused(failure.hint(format!("it measures {}", names.join(", ")))))
-    }
-
     pub fn candidates(
         &self,
         steps: &Steps<'_, '_>,
@@ -87,14 +76,14 @@ impl Session<'_> {
             Some(hosts) => hosts,
             None => &in_lab,
         };
+        let (advice, left_out) = ground.advice(self.goal)?;
+        let here = InVariant { variant: &self.variant, ground, with: &|sets| self.with(sets) };
         let source = Source {
-            variant: &self.variant,
-            trial,
-            cpus: &self.cpus,
+            stage: trial.verdict.as_ref().map_or(Stage::Unknown, |verdict| verdict.stage),
             only,
-            goal: self.goal,
-            ground,
-            with: &|sets| self.with(sets),
+            advice,
+            entries: entries(&self.variant, trial, &self.cpus),
+            available: &|entry| here.available(entry),
             predict: &|sets| {
                 let calibration = self.calibration.as_ref()?;
                 let metric = &self.objective.metric;
@@ -102,7 +91,9 @@ impl Session<'_> {
                 Some(ratio.powf(self.objective.sign()))
             },
         };
-        source.choose()
+        let mut chosen = source.choose()?;
+        chosen.left_out.splice(0..0, left_out);
+        Ok(chosen)
     }
 
     /// The run is about the start and what is kept: their pairs are compared in every metric that both have.

@@ -5,21 +5,25 @@ use std::path::PathBuf;
 use rxpath_core::units::si;
 use rxpath_record::comparison::Comparison;
 use rxpath_record::metric::unit;
-use rxpath_tune::auto::report::{Dropped, Kept, Ratio, Why};
+use rxpath_tune::auto::report::{Dropped, Kept, Ratio};
 use rxpath_tune::auto::{AutoResult, Candidate, Ended};
 use rxpath_tune::plan::{LeftOut, Plan};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::live::{LiveAnswer, LiveSettings};
 use super::trials::TrialOf;
 
 /// The `settings` object of `rxpath tune auto`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct AutoSettings {
-    /// The scenario.
-    pub scenario: String,
-    /// The variant at the start.
-    pub variant: String,
+    /// The scenario; none on real traffic.
+    pub scenario: Option<String>,
+    /// The variant at the start; none on real traffic.
+    pub variant: Option<String>,
+    /// How real traffic was searched on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<LiveSettings>,
     /// What is made better: a metric.
     pub objective: String,
     /// What must not become worse.
@@ -55,8 +59,19 @@ pub struct AutoAnswer {
     pub compared: Vec<Comparison>,
     /// Each trial, with the candidates that were on.
     pub trials: Vec<TrialOf>,
+    /// What was seen of real traffic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<LiveAnswer>,
     /// The plan of what is kept.
     pub plan: Option<Plan>,
+}
+
+impl AutoAnswer {
+    /// What is kept, where anything is.
+    pub fn kept(&self) -> Option<&[Kept]> {
+        let found = self.found.as_ref().filter(|found| found.ended == Ended::Kept)?;
+        Some(&found.kept)
+    }
 }
 
 fn span(ratio: &Ratio) -> String {
@@ -88,6 +103,7 @@ pub fn lines(settings: &AutoSettings, answer: &AutoAnswer) -> Vec<String> {
     }
     all.extend(dropped_lines(&found.dropped));
     all.extend(noise(found));
+    all.extend(answer.live.iter().flat_map(live_lines));
     if let Some(plan) = &answer.plan {
         all.extend(plan_lines(settings, plan));
     }
@@ -98,13 +114,12 @@ fn start(settings: &AutoSettings, answer: &AutoAnswer) -> String {
     let now = answer
         .start
         .map(|value| format!(", {} {} at the start", si(value), unit(&settings.objective)));
-    format!(
-        "{}, {}: {}{}",
-        settings.scenario,
-        settings.variant,
-        settings.objective,
-        now.unwrap_or_default()
-    )
+    let traffic = match (&settings.live, &settings.scenario, &settings.variant) {
+        (Some(live), ..) => format!("{}, real traffic", live.device),
+        (None, Some(scenario), Some(variant)) => format!("{scenario}, {variant}"),
+        (None, scenario, _) => scenario.clone().unwrap_or_default(),
+    };
+    format!("{traffic}: {}{}", settings.objective, now.unwrap_or_default())
 }
 
 /// The candidates, without a search.
@@ -140,7 +155,9 @@ fn headline(settings: &AutoSettings, found: &AutoResult) -> String {
         ),
         (Ended::NothingProven, _) => format!("nothing proven of {all} candidates; nothing is kept"),
         (Ended::GuardNotShown, _) => "a guard is not shown to hold; nothing is kept".into(),
-        (Ended::Unsafe, _) => "too many trials let almost nothing through; nothing is kept".into(),
+        (Ended::Unsafe, _) => {
+            "too many trials let almost nothing through or broke a limit; nothing is kept".into()
+        }
         _ => "fresh pairs of trials do not confirm what looked better; nothing is kept".into(),
     }
 }
@@ -162,19 +179,12 @@ fn kept_lines(kept: &Kept) -> Vec<String> {
 
 fn dropped_lines(dropped: &[Dropped]) -> Vec<String> {
     let one = |dropped: &Dropped| {
-        let why = match &dropped.why {
-            Why::NoGainShown => "no gain shown".to_owned(),
-            Why::Harms(guard) => format!("breaks {guard}"),
-            Why::Harmful => "lets too little through".into(),
-            Why::Redundant => "contributes nothing next to the others".into(),
-            Why::NotConfirmed => "proven in the search, undone with the rest".into(),
-            Why::NotTried => "not tried in this budget".into(),
-        };
         let effect = dropped.effect.as_ref().map(|ratio| format!(": {}", span(ratio)));
         let more = dropped.trials_for_proof.map(|trials| format!("; about {trials} more trials"));
         format!(
-            "- not kept: {}: {why}{}{}",
+            "- not kept: {}: {}{}{}",
             dropped.name,
+            dropped.why.words(),
             effect.unwrap_or_default(),
             more.unwrap_or_default()
         )
@@ -192,11 +202,36 @@ fn noise(found: &AutoResult) -> Option<String> {
     ))
 }
 
+/// The traffic, and the limits that were broken.
+fn live_lines(live: &LiveAnswer) -> Vec<String> {
+    let loads = &live.loads_pps;
+    let mean = loads.iter().sum::<f64>() / loads.len().max(1) as f64;
+    let square = loads.iter().map(|load| (load - mean).powi(2)).sum::<f64>();
+    let spread = (square / loads.len().max(1) as f64).sqrt() / mean.max(1e-9);
+    let mut all = vec![format!(
+        "{} slices of {} packets/s on average, which scatter by {:.1} %; {} more say nothing (too little traffic, or it broke a limit by itself)",
+        loads.len(),
+        si(mean),
+        100.0 * spread,
+        live.void.len()
+    )];
+    all.extend(live.breaches.iter().map(|breach| {
+        let whose = if breach.by_settings { "not without" } else { "and without" };
+        format!(
+            "- with {}: {}, {whose}; undone within {:.1} s",
+            breach.on.join(", "),
+            breach.limit,
+            breach.undone_after_s
+        )
+    }));
+    all
+}
+
 fn plan_lines(settings: &AutoSettings, plan: &Plan) -> Vec<String> {
-    let undone = if settings.between_hosts {
-        "each setting was undone after its trial: the hosts are as they were"
-    } else {
-        "the lab's settings went with the lab: this host is as it was"
+    let undone = match (&settings.live, settings.between_hosts) {
+        (Some(_), _) => "each slice's settings were undone and read back: this host is as it was",
+        (None, true) => "each setting was undone after its trial: the hosts are as they were",
+        (None, false) => "the lab's settings went with the lab: this host is as it was",
     };
     let mut all = vec![String::new(), undone.into()];
     all.extend(

@@ -118,6 +118,7 @@ impl<'a, 'r, 'o> Trials<'a, 'r, 'o> {
             objective: self.objective.reading(value(&self.objective.metric).unwrap_or(0.0)),
             guards,
             flow: value(variant.protocol().main_metric()).unwrap_or(0.0),
+            broke: None,
         }
     }
 

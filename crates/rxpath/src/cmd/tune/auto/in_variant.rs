@@ -1,0 +1,95 @@
+//! Whether a change can be tried in a variant of a scenario: its settings are made once without load, in the lab or on the
+//! hosts.
+
+use rxpath_host::Outcome;
+use rxpath_host::pairs::Pairs;
+use rxpath_lab::LabError;
+use rxpath_lab::scenario::spec::Variant;
+
+use super::candidates::{Available, tuned_name};
+use super::catalogue::Entry;
+use super::ground::{ALREADY, Ground};
+
+/// A variant, and where it runs.
+pub struct InVariant<'a> {
+    /// The variant as it is.
+    pub variant: &'a Variant,
+    /// Where it is tried.
+    pub ground: &'a dyn Ground,
+    /// Makes the variant with these keys set.
+    pub with: &'a dyn Fn(&[String]) -> Result<Variant, String>,
+}
+
+impl InVariant<'_> {
+    /// The settings with the values that this kernel gives them, or why it can't be tried.
+    ///
+    /// # Errors
+    /// Where the lab can't be made or read.
+    pub fn available(&self, entry: &Entry) -> Result<Available, LabError> {
+        let settings: Vec<_> = entry.sets.iter().filter_map(|set| tuned_name(set)).collect();
+        let mut tried = self.ground.attempt(&settings)?.into_iter();
+        let mut sets = Vec::new();
+        let mut changes = false;
+        for set in &entry.sets {
+            let Some((_, name, value)) = tuned_name(set) else {
+                (changes, sets) = (true, [sets, vec![set.clone()]].concat());
+                continue;
+            };
+            let change = match tried.next() {
+                Some(Ok(change)) => change,
+                // One of several that is so already needs no change.
+                Some(Err(why)) if why == ALREADY => {
+                    sets.push(set.clone());
+                    continue;
+                }
+                Some(Err(why)) => return Ok(Err(why)),
+                None => continue,
+            };
+            let after = change.after.clone().unwrap_or_default();
+            match change.outcome {
+                Outcome::Applied | Outcome::Pending { .. } => sets.push(set.clone()),
+                Outcome::Rounded => {
+                    let key = set.split_once('=').map_or(set.as_str(), |(key, _)| key);
+                    sets.push(format!("{key}={}", value_of(&after)));
+                }
+                Outcome::Ignored => {
+                    return Ok(Err(format!(
+                        "the kernel accepts {name}={value} and leaves {after}"
+                    )));
+                }
+                Outcome::Refused { why } => {
+                    return Ok(Err(format!("{name}={value} is refused: {why}")));
+                }
+            }
+            changes |= change.before != change.after;
+        }
+        if !changes {
+            return Ok(Err(ALREADY.into()));
+        }
+        Ok(match (self.with)(&sets) {
+            Ok(variant) => match &variant.not_available {
+                Some(why) => Err(why.clone()),
+                None if variant == *self.variant => Err(ALREADY.into()),
+                None => Ok((sets, entry.risk)),
+            },
+            Err(why) => Err(why),
+        })
+    }
+}
+
+/// The value in `name=value` of a group, or all of it.
+fn value_of(after: &str) -> String {
+    let pairs = after.parse::<Pairs>().ok();
+    let only = pairs.as_ref().and_then(|pairs| pairs.iter().next());
+    only.map_or_else(|| after.to_owned(), |(_, value)| value.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_group_the_value_alone_is_taken() {
+        assert_eq!((value_of("rx=512"), value_of("50000")), ("512".into(), "50000".into()));
+    }
+}

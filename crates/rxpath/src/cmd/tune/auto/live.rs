@@ -1,0 +1,566 @@
+//! The search on this host's own traffic: settings are switched in slices of time, and every limit is watched.
+
+mod host;
+mod limits;
+mod meter;
+mod slices;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rxpath_core::{Nanos, Warning};
+use rxpath_host::HostError;
+use rxpath_host::setter::HostSetter;
+use rxpath_record::run::run_id;
+use rxpath_record::verdict::{Stage, Verdict};
+use rxpath_record::watch::Slice;
+use rxpath_tune::auto::{self, Candidate, Failed, Guard, Phase, Plan, Risk};
+use rxpath_tune::persist::Home;
+use rxpath_tune::plan::LeftOut;
+use rxpath_tune::switch::{Switch, SwitchError};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use self::host::Host;
+use self::limits::Limits;
+use self::meter::Meter;
+use self::slices::Slices;
+use super::ask::{self, Objective};
+use super::candidates::Source;
+use super::shown::{AutoAnswer, AutoSettings, lines};
+use super::{AutoCommand, Keep, Written};
+use crate::cmd::tune::plan::persist_kind;
+use crate::cmd::tune::watchdog::start_watchdog;
+use crate::cmd::tune::{PATIENCE, StateArgs, apply, taken};
+use crate::cmd::values::duration;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::interrupt::Interrupt;
+use crate::output;
+
+/// What is made better unless the user says otherwise.
+const OBJECTIVE: &str = "network_cpu_us_per_packet";
+/// What must not become worse unless the user says otherwise.
+const GUARDS: [&str; 3] =
+    ["loss_ratio<=+0.1%", "busy_cpu_us_per_packet<=+10%", "receive_to_socket_p99_us<=+50%"];
+/// What no glance may exceed in addition. It scatters too much to be shown to hold.
+const WATCHED: [&str; 1] = ["socket_to_read_p99_us<=+100%"];
+/// What makes slices shorter.
+const SHORTER: &str = "shorter slices: --slice 2s";
+/// The length of a glance; two of them show that a limit is broken.
+const GLANCE: Duration = Duration::from_millis(500);
+/// A slice has at least so many glances.
+const FEWEST_GLANCES: u32 = 4;
+/// Shorter slices hold too little of any traffic.
+const SHORTEST: Nanos = Nanos::from_millis(200);
+/// The watchdog undoes a slice's settings after so much more than the slice takes.
+const BEYOND: Duration = Duration::from_secs(5);
+
+/// Options of the search on real traffic.
+#[derive(Debug, clap::Args)]
+pub struct LiveArgs {
+    /// Search on this device's real traffic, without a scenario: settings of this host are switched in slices of time,
+    /// and undone
+    #[arg(long = "live", value_name = "IF", group = "traffic")]
+    pub device: Option<String>,
+    /// With --live: change settings of this host; without it the candidates are listed only
+    #[arg(long, conflicts_with = "scenario")]
+    yes: bool,
+    /// With --live: length of a slice
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s", conflicts_with = "scenario")]
+    slice: Nanos,
+    /// With --live: time after each switch that counts in no slice
+    #[arg(long, value_name = "TIME", default_value = "1s", conflicts_with = "scenario")]
+    settle: Nanos,
+    /// With --live: also try what has such effects
+    #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "scenario")]
+    allow: Vec<Allow>,
+    /// With --live: also try this setting, as `tune plan --set` takes it; repeatable
+    #[arg(long = "try", value_name = "KNOB=VALUE", conflicts_with = "scenario")]
+    tries: Vec<String>,
+    #[command(flatten)]
+    state: StateArgs,
+}
+
+/// Effects that a candidate may have only if the user allows them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Allow {
+    /// Settings of the whole host, or that use more power or CPU time
+    Host,
+    /// Queues are made again
+    Queues,
+    /// The link is lost for a moment
+    Link,
+}
+
+impl Allow {
+    fn needed(risk: Risk) -> Option<Self> {
+        match risk {
+            Risk::None => None,
+            Risk::Wide => Some(Self::Host),
+            Risk::Queues => Some(Self::Queues),
+            Risk::Link => Some(Self::Link),
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Host => "it holds for the whole host, or uses more power or CPU time",
+            Self::Queues => "queues are made again",
+            Self::Link => "the link may be lost for a moment",
+        }
+    }
+}
+
+impl fmt::Display for Allow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Host => "host",
+            Self::Queues => "queues",
+            Self::Link => "link",
+        })
+    }
+}
+
+/// The times of a slice.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    settle: Duration,
+    slice: Duration,
+}
+
+impl Times {
+    fn full(self) -> Duration {
+        self.settle + self.slice
+    }
+
+    fn glance(self) -> Duration {
+        GLANCE.min(self.slice / FEWEST_GLANCES)
+    }
+
+    /// How long the watchdog lets a slice's settings stand.
+    fn hold(self) -> Duration {
+        self.full() * 3 / 2 + BEYOND
+    }
+}
+
+/// What was seen of the traffic.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct LiveAnswer {
+    /// Each slice that counts.
+    pub slices: Vec<SliceOf>,
+    /// The device's packets in each of them. **Unit** packets/s.
+    pub loads_pps: Vec<f64>,
+    /// Slices that say nothing: with less than half of the usual load, or in which the traffic itself broke a limit.
+    pub void: Vec<VoidSlice>,
+    /// Limits that were broken.
+    pub breaches: Vec<Breach>,
+    /// Settings that were read back at the end as they had been at the start.
+    pub restored_count: usize,
+}
+
+/// One slice.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SliceOf {
+    /// What it was made for.
+    pub phase: Phase,
+    /// The block or pair within the phase, from 0.
+    pub block: usize,
+    /// The candidates that were on.
+    pub on: Vec<String>,
+    /// What was measured, by metric.
+    pub metrics: BTreeMap<String, f64>,
+}
+
+/// A slice that says nothing of the settings.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct VoidSlice {
+    /// The candidates that were on.
+    pub on: Vec<String>,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// A limit that was broken while candidates were on.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Breach {
+    /// The candidates that were on.
+    pub on: Vec<String>,
+    /// The limit, in words.
+    pub limit: String,
+    /// From the beginning of the first window that broke it to the base restored. **Unit** s.
+    pub undone_after_s: f64,
+    /// Whether it held again once the settings were off.
+    pub by_settings: bool,
+}
+
+/// Why a search on real traffic ends early.
+#[derive(Debug)]
+pub enum Stop {
+    /// A signal.
+    Signal(i32),
+    /// The settings are not as this program made them.
+    Switch(SwitchError),
+    /// This host can't be read.
+    Host(HostError),
+    /// So many slices in a row say nothing of the settings: why the last one does not.
+    Idle { slices: usize, why: String },
+    /// Candidates that can be made alone can't be made together.
+    NotTogether { names: String, why: String },
+    /// The device is not there.
+    Gone(String),
+    /// What was asked for can't be done.
+    Refused(Failure),
+}
+
+impl From<SwitchError> for Stop {
+    fn from(error: SwitchError) -> Self {
+        Self::Switch(error)
+    }
+}
+
+impl From<HostError> for Stop {
+    fn from(error: HostError) -> Self {
+        Self::Host(error)
+    }
+}
+
+impl From<std::io::Error> for Stop {
+    fn from(error: std::io::Error) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Refused(failure)
+    }
+}
+
+impl Stop {
+    fn outcome(self, journal: Option<u32>) -> Outcome {
+        let undone = "everything is undone; nothing is kept";
+        let failure = |exit, text: String| Failure::new(exit, anyhow::anyhow!(text));
+        Err(match self {
+            Self::Signal(signal) => {
+                crate::note!("rxpath: interrupted: {undone}");
+                return Ok(Exit::Signal(signal));
+            }
+            Self::Switch(error @ SwitchError::Foreign { .. }) => {
+                failure(Exit::Partial, format!("{error}; it stays so, everything else is undone"))
+                    .hint("end the other program, or leave its settings out with --settings")
+            }
+            Self::Switch(error) => {
+                let journal = journal.map_or_else(String::new, |id| format!(" {id}"));
+                failure(Exit::Partial, error.to_string())
+                    .hint(format!("see what is in force: rxpath tune status; then rxpath tune undo{journal}"))
+            }
+            Self::Host(error) => Failure::new(Exit::Cannot, error),
+            Self::Idle { slices, why } => failure(
+                Exit::Inconclusive,
+                format!("{slices} slices in a row say nothing, whatever is set (the last: {why}); {undone}"),
+            )
+            .hint("search when the traffic is steadier, or with longer slices"),
+            Self::NotTogether { names, why } => {
+                failure(Exit::Partial, format!("{names} can't be set together: {why}; {undone}"))
+            }
+            Self::Gone(device) => failure(Exit::Cannot, format!("there is no device {device} here")),
+            Self::Refused(failure) => failure,
+        })
+    }
+}
+
+/// What is asked for.
+struct Search<'a> {
+    device: &'a str,
+    objective: Objective,
+    guards: Vec<Guard>,
+    persist: Option<(Home, PathBuf)>,
+    times: Times,
+    warnings: Vec<Warning>,
+}
+
+/// The start, before any candidate.
+struct Start {
+    slice: Slice,
+    verdict: Option<Verdict>,
+}
+
+impl AutoCommand {
+    /// Searches on the real traffic of a device.
+    pub(super) fn run_live(&self, device: &str) -> Outcome {
+        if self.hosts.is_given() {
+            return Err(Failure::usage(
+                "--live is about this host: leave out --hosts, --sender and --receiver",
+            ));
+        }
+        let search = self.asked(device)?;
+        let interrupt = Interrupt::catch()?;
+        let mut journal = None;
+        self.search_live(search, &interrupt, &mut journal).or_else(|stop| stop.outcome(journal))
+    }
+
+    fn asked<'a>(&self, device: &'a str) -> Result<Search<'a>, Failure> {
+        if device == "lo" {
+            return Err(Failure::usage(
+                "--live lo: loopback has no queues and no settings of its own",
+            ));
+        }
+        if self.live.slice < SHORTEST {
+            return Err(Failure::usage(format!(
+                "--slice {}: at least {SHORTEST}",
+                self.live.slice
+            )));
+        }
+        let objective = self.objective.as_deref().unwrap_or(OBJECTIVE);
+        let objective = Objective::read(objective).map_err(Failure::usage)?;
+        let guards = ask::guards(&self.guards, &objective).map_err(Failure::usage)?;
+        let persist = self.persist.as_deref().map(persist_kind).transpose()?;
+        let times =
+            Times { settle: self.live.settle.as_duration(), slice: self.live.slice.as_duration() };
+        Ok(Search { device, objective, guards, persist, times, warnings: Vec::new() })
+    }
+
+    fn search_live(
+        &self,
+        mut search: Search<'_>,
+        interrupt: &Interrupt,
+        journal: &mut Option<u32>,
+    ) -> Result<Exit, Stop> {
+        let mut meter = Meter::start(search.device, interrupt)?;
+        let begun = Instant::now();
+        let start = search.start(&mut meter)?;
+        search.complete(&start.slice, self.guards.is_empty())?;
+        if let Some(why) = meter.without_probes() {
+            search.warnings.push(Warning::new("counters-only", format!("counters only: {why}")));
+        }
+        let host = Host::new(search.device, &self.live.allow)?;
+        let mut answer = self.candidates_here(&search, &host, &start)?;
+        let settings = self.settings_of(&search);
+        if self.dry_run || answer.candidates.is_empty() || !self.live.yes {
+            if self.dry_run || answer.candidates.is_empty() {
+                return Ok(self.publish(search.written(settings, answer))?);
+            }
+            if !self.format.is_json() {
+                output::text(&(lines(&settings, &answer).join("\n") + "\n"))
+                    .map_err(Failure::from)?;
+            }
+            let what = format!(
+                "tune auto --live changes settings of this host, for up to {} in slices of {}",
+                self.budget, self.live.slice
+            );
+            return Err(Failure::usage(what)
+                .hint("--yes allows it; each slice's settings are undone")
+                .into());
+        }
+        let deadline = begun + self.budget.as_duration();
+        let (found, live) =
+            self.switched(&search, (&host, meter), &answer.candidates, (deadline, journal))?;
+        answer.found = Some(found);
+        answer.live = Some(live);
+        if let Some(kept) = answer.kept() {
+            let sets: Vec<String> = kept.iter().flat_map(|kept| kept.sets.clone()).collect();
+            answer.plan = Some(host.plan(&sets).map_err(Failure::usage)?);
+        }
+        Ok(self.publish(search.written(settings, answer))?)
+    }
+
+    /// What may be tried here.
+    fn candidates_here(
+        &self,
+        search: &Search<'_>,
+        host: &Host<'_>,
+        start: &Start,
+    ) -> Result<AutoAnswer, Stop> {
+        let (advice, left_out) = host.advice(self.goal.map(Into::into));
+        // What is named by hand is tried whatever else is left out.
+        let named = self.live.tries.iter().filter(|_| !self.settings.is_empty());
+        let only: Vec<String> = self.settings.iter().chain(named).cloned().collect();
+        let source = Source {
+            stage: start.verdict.as_ref().map_or(Stage::Unknown, |verdict| verdict.stage),
+            only: &only,
+            advice,
+            entries: host.entries(&self.live.tries),
+            available: &|entry| host.available(entry),
+            predict: &|_| None,
+        };
+        let chosen = source.choose().map_err(|error| Stop::Refused(error.into()))?;
+        let missing = chosen.left_out.iter().find(|left| self.live.tries.contains(&left.what));
+        if let Some(LeftOut { what, why }) = missing {
+            return Err(Failure::usage(format!("--try {what}: {why}")).into());
+        }
+        Ok(AutoAnswer {
+            limit: start.verdict.as_ref().map(|verdict| verdict.sentence.clone()),
+            start: start.slice.metrics().get(&search.objective.metric).copied(),
+            candidates: chosen.candidates,
+            not_available: chosen.left_out.into_iter().chain(left_out).collect(),
+            trial_s: search.times.full().as_secs_f64(),
+            ..AutoAnswer::default()
+        })
+    }
+
+    fn settings_of(&self, search: &Search<'_>) -> AutoSettings {
+        let id = run_id(jiff::Timestamp::now(), "tune-auto-live", std::process::id());
+        AutoSettings {
+            scenario: None,
+            variant: None,
+            live: Some(LiveSettings {
+                device: search.device.to_owned(),
+                slice_s: search.times.slice.as_secs_f64(),
+                settle_s: search.times.settle.as_secs_f64(),
+            }),
+            objective: search.objective.metric.clone(),
+            guards: search.guards.iter().map(|guard| guard.text.clone()).collect(),
+            between_hosts: false,
+            budget_s: self.budget.0 as f64 / 1e9,
+            seed: self.seed,
+            run: self.lab.out.join(id),
+            plan_file: None,
+        }
+    }
+
+    /// The search itself, with the settings switched through a journal that a watchdog holds.
+    fn switched(
+        &self,
+        search: &Search<'_>,
+        (host, meter): (&Host<'_>, Meter<'_>),
+        candidates: &[Candidate],
+        (deadline, journal): (Instant, &mut Option<u32>),
+    ) -> Result<(auto::AutoResult, LiveAnswer), Stop> {
+        let (store, _lock) = self.live.state.locked()?;
+        let sets: Vec<String> = candidates.iter().flat_map(|one| one.sets.clone()).collect();
+        let all = host.plan(&sets).map_err(Failure::usage)?;
+        let targets = all.steps.iter().map(|step| &step.set);
+        let _shared = store.lock_shared(targets, PATIENCE).map_err(taken)?;
+        apply::alone(&store, &all)?;
+        let base = host.base(candidates)?;
+        let (id, mut open) = store.begin()?;
+        *journal = Some(id);
+        let watch = start_watchdog(&store, id, &mut open, (search.times.hold(), true))?;
+        let mut slices = Slices {
+            meter,
+            switch: Switch::new(open, HostSetter::default(), watch),
+            host,
+            base,
+            candidates,
+            objective: &search.objective,
+            guards: &search.guards,
+            times: search.times,
+            deadline,
+            limits: Limits::new(search.watched()),
+            answer: LiveAnswer::default(),
+        };
+        let plan = Plan {
+            candidates,
+            guards: &search.guards,
+            sign: search.objective.sign(),
+            error: 0.05,
+            bundle: self.keep == Keep::Bundle,
+            seed: self.seed,
+        };
+        let found = auto::search(&mut slices, &plan).map_err(|failed| match failed {
+            Failed::Measure(stop) => stop,
+            Failed::TooShort(short) => {
+                Stop::Refused(self.too_short(short.needed, search.times.full(), SHORTER))
+            }
+        })?;
+        slices.switch.base()?;
+        slices.base.is_here()?;
+        slices.answer.restored_count = slices.base.values.len();
+        Ok((found, slices.answer))
+    }
+}
+
+/// The `live` part of the settings.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LiveSettings {
+    /// The device.
+    pub device: String,
+    /// Length of a slice. **Unit** s.
+    pub slice_s: f64,
+    /// Time after each switch that counts in no slice. **Unit** s.
+    pub settle_s: f64,
+}
+
+impl Search<'_> {
+    /// One slice of the traffic as it is.
+    fn start(&self, meter: &mut Meter<'_>) -> Result<Start, Stop> {
+        let mut start = Start { slice: Slice::default(), verdict: None };
+        let mut packets = 0.0;
+        let end = Instant::now() + self.times.slice;
+        meter.begin()?;
+        while Instant::now() < end {
+            let glance = meter.glance(self.times.glance())?;
+            packets += glance.device_pps * glance.slice.window_s;
+            start.slice.join(&glance.slice);
+            start.verdict = glance.verdict;
+        }
+        if packets < 1.0 {
+            let text = format!(
+                "{} received nothing in {:.0} s: there is no traffic to search on",
+                self.device,
+                self.times.slice.as_secs_f64()
+            );
+            let failure = Failure::new(Exit::Cannot, anyhow::anyhow!(text));
+            return Err(failure
+                .hint("`rxpath watch` shows what comes; --scenario brings its own traffic")
+                .into());
+        }
+        Ok(start)
+    }
+
+    /// The default guards, as far as they can be measured here; those that were asked for must be.
+    fn complete(&mut self, slice: &Slice, is_default: bool) -> Result<(), Stop> {
+        let metrics = slice.metrics();
+        if is_default {
+            let own = &self.objective.metric;
+            let guards = GUARDS.iter().filter_map(|text| ask::guard(text).ok());
+            let (known, missing): (Vec<Guard>, Vec<Guard>) = guards
+                .filter(|guard| guard.metric != *own)
+                .partition(|guard| metrics.contains_key(&guard.metric));
+            self.guards = known;
+            self.warnings.extend(missing.iter().map(|guard| {
+                let text = format!("{} is not watched: it is not measured here", guard.text);
+                Warning::new("guard-left-out", text)
+            }));
+        }
+        let about = (&metrics, "the live view");
+        Ok(ask::measured(&self.objective, &self.guards, about)?)
+    }
+
+    /// What no glance may exceed.
+    fn watched(&self) -> Vec<Guard> {
+        let own = &self.objective.metric;
+        let is_other = |guard: &Guard| {
+            guard.metric != *own && self.guards.iter().all(|other| other.metric != guard.metric)
+        };
+        let more = WATCHED.iter().filter_map(|text| ask::guard(text).ok()).filter(is_other);
+        self.guards.iter().cloned().chain(more).collect()
+    }
+
+    fn written(self, settings: AutoSettings, answer: AutoAnswer) -> Written {
+        Written { settings, answer, warnings: self.warnings, persist: self.persist, report: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_guard_can_be_read_and_contradicts_nothing() {
+        let texts: Vec<String> = GUARDS.iter().map(|text| (*text).to_owned()).collect();
+        let objective = Objective::read(OBJECTIVE).unwrap();
+        assert_eq!(ask::guards(&texts, &objective).unwrap().len(), GUARDS.len());
+    }
+
+    #[test]
+    fn a_slice_has_glances_enough_to_show_a_broken_limit() {
+        let of = |slice: u64| {
+            let slice = Duration::from_millis(slice);
+            Times { settle: Duration::ZERO, slice }.glance().as_millis()
+        };
+        assert_eq!([of(5000), of(2000), of(400)], [500, 500, 100]);
+    }
+}

@@ -1,0 +1,142 @@
+//! Candidates of this host: what the rules ask for, the catalogue, and settings named by hand, as far as they are allowed.
+
+use rxpath_host::change::same_of;
+use rxpath_host::netlink::ioctl::driver_info;
+use rxpath_host::setter::{HostSetter, Setter};
+use rxpath_host::{Root, Target, sysfs};
+use rxpath_lab::LabError;
+use rxpath_tune::auto::{Candidate, Risk};
+use rxpath_tune::plan::make::{ALREADY, Request, make};
+use rxpath_tune::plan::settle::settle;
+use rxpath_tune::plan::{HostMark, LeftOut, Plan, Step, from_findings};
+use rxpath_tune::switch::SwitchError;
+use rxpath_tune::{Goal, HostFacts, Scope};
+
+use super::{Allow, Stop};
+use crate::cmd::check::watch;
+use crate::cmd::tune::auto::candidates::Available;
+use crate::cmd::tune::auto::catalogue::{Entry, of_host};
+use crate::cmd::tune::auto::ground::Advice;
+use crate::cmd::tune::sessions;
+use crate::exit::Failure;
+
+/// This host, of which a device's path is searched.
+pub struct Host<'a> {
+    pub device: &'a str,
+    pub allow: &'a [Allow],
+    empty: Plan,
+}
+
+/// The settings of all candidates as they were at the start.
+#[derive(Debug, Default)]
+pub struct Base {
+    /// Of a group, the values that any candidate changes.
+    pub values: Vec<(Target, String)>,
+}
+
+impl<'a> Host<'a> {
+    /// # Errors
+    /// If this host can't be told from others.
+    pub fn new(device: &'a str, allow: &'a [Allow]) -> Result<Self, Stop> {
+        Ok(Self { device, allow, empty: empty_plan()? })
+    }
+
+    /// What the rules of `rxpath check` ask for, each rule's settings by its id.
+    pub fn advice(&self, goal: Option<Goal>) -> (Advice, Vec<LeftOut>) {
+        let mut facts =
+            HostFacts::collect(&Root::host(), &Scope::devices(&[self.device.to_owned()]));
+        watch(&mut facts, None);
+        let mut settled = settle(&facts, goal, &[]);
+        let (requests, _) = from_findings::requests(&settled.findings, &[]);
+        let one = |request: Request| (request.because.clone(), request.to_string());
+        (requests.into_iter().map(one).collect(), std::mem::take(&mut settled.left_out))
+    }
+
+    /// The catalogue, and the settings named by hand.
+    pub fn entries(&self, tries: &[String]) -> Vec<Entry> {
+        let steering = sysfs::device::steering(&Root::host(), self.device);
+        let queues = steering.map_or_else(|_| Vec::new(), |steering| steering.rx_queues);
+        let mut all = of_host(self.device, &queues);
+        all.extend(tries.iter().map(|set| Entry {
+            name: set.clone(),
+            sets: vec![set.clone()],
+            stages: &[],
+            risk: Risk::None,
+            is_default: false,
+        }));
+        all
+    }
+
+    /// The settings of an entry with what they risk here, or why they can't be tried.
+    pub fn available(&self, entry: &Entry) -> Result<Available, LabError> {
+        let plan = match self.plan(&entry.sets) {
+            Ok(plan) => plan,
+            Err(why) => return Ok(Err(why)),
+        };
+        if let Some(left) = plan.left_out.iter().find(|left| left.why != ALREADY) {
+            return Ok(Err(left.why.clone()));
+        }
+        if plan.steps.is_empty() {
+            return Ok(Err(ALREADY.into()));
+        }
+        let effects: Vec<_> = plan.steps.iter().flat_map(|step| step.effects.clone()).collect();
+        let Some(risk) = Risk::of(&effects) else {
+            return Ok(Err("it weakens a protection".into()));
+        };
+        let risk = risk.max(entry.risk);
+        if let Some(needed) = Allow::needed(risk).filter(|needed| !self.allow.contains(needed)) {
+            return Ok(Err(format!("--allow {needed} permits it: {}", needed.words())));
+        }
+        // No --force here: nobody sits beside a search of half an hour.
+        if let Err(failure) = sessions::guard(&plan, false) {
+            return Ok(Err(failure.line()));
+        }
+        Ok(Ok((entry.sets.clone(), risk)))
+    }
+
+    /// All settings of the candidates as they are now.
+    pub fn base(&self, candidates: &[Candidate]) -> Result<Base, Stop> {
+        let sets: Vec<String> = candidates.iter().flat_map(|one| one.sets.clone()).collect();
+        let plan = self.plan(&sets).map_err(|why| Stop::Refused(Failure::usage(why)))?;
+        Ok(Base { values: plan.steps.into_iter().map(|step| (step.set, step.old)).collect() })
+    }
+
+    /// What these settings write now.
+    ///
+    /// # Errors
+    /// If another program changed one of them since the start.
+    pub fn steps(&self, base: &Base, sets: &[String]) -> Result<Vec<Step>, Stop> {
+        base.is_here()?;
+        let plan = self.plan(sets).map_err(|why| Stop::Refused(Failure::usage(why)))?;
+        Ok(plan.steps)
+    }
+
+    /// The plan of these settings from the values that they have now.
+    pub fn plan(&self, sets: &[String]) -> Result<Plan, String> {
+        let requests: Result<Vec<Request>, String> =
+            sets.iter().map(|set| Request::parse(set)).collect();
+        let driver = |dev: &str| driver_info(dev).ok().map(|info| info.driver);
+        Ok(make(&mut HostSetter::default(), &driver, &requests?, self.empty.clone()))
+    }
+}
+
+impl Base {
+    /// Whether every setting is as at the start.
+    ///
+    /// # Errors
+    /// The first that another program changed.
+    pub fn is_here(&self) -> Result<(), SwitchError> {
+        let mut setter = HostSetter::default();
+        for (target, value) in &self.values {
+            let now = target.as_far_as(&setter.read(target)?.unwrap_or_default(), value);
+            if !same_of(target, value, &now) {
+                return Err(SwitchError::Foreign { set: target.to_string(), value: now });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn empty_plan() -> Result<Plan, Stop> {
+    Ok(Plan::new(jiff::Timestamp::now().to_string(), HostMark::here()?))
+}

@@ -1,0 +1,198 @@
+//! Slices of real traffic as the search asks for them: settings on, a moment to settle, then what the traffic does.
+
+use std::time::{Duration, Instant};
+
+use rxpath_host::setter::HostSetter;
+use rxpath_record::watch::Slice;
+use rxpath_stats::quantile::median;
+use rxpath_tune::auto::{Broke, Candidate, Guard, Measure, Phase, Reading};
+use rxpath_tune::switch::Switch;
+
+use super::host::{Base, Host};
+use super::limits::{Broken, Limits};
+use super::meter::Meter;
+use super::{Breach, LiveAnswer, SliceOf, Stop, Times, VoidSlice};
+use crate::cmd::tune::auto::ask::Objective;
+
+/// A slice with less of the usual load says nothing of the settings.
+const LEAST_LOAD: f64 = 0.5;
+/// Slices in a row without enough load, after which there is nothing to search on.
+const MOST_VOID: usize = 10;
+/// A candidate alone is measured over this share of a slice.
+const SHORT: u32 = 2;
+/// Glances at the base after a limit was broken: one to settle, and those that break it again if the traffic does.
+const GLANCES_AFTER: usize = 3;
+
+/// This host's traffic as the search sees it.
+pub struct Slices<'a> {
+    pub meter: Meter<'a>,
+    pub switch: Switch<HostSetter>,
+    pub host: &'a Host<'a>,
+    pub base: Base,
+    pub candidates: &'a [Candidate],
+    pub objective: &'a Objective,
+    pub guards: &'a [Guard],
+    pub times: Times,
+    /// When the budget ends.
+    pub deadline: Instant,
+    pub limits: Limits,
+    pub answer: LiveAnswer,
+}
+
+/// How a slice ended.
+enum Ended {
+    /// By itself.
+    Whole(Slice, f64),
+    /// A limit was broken with the settings on, and holds without them.
+    Broken(Slice, Broken),
+    /// It says nothing of the settings: why.
+    Void(String),
+}
+
+impl Slices<'_> {
+    /// Measures with what is on now.
+    fn watch(&mut self, on: &[usize], phase: Phase) -> Result<Ended, Stop> {
+        let glance = self.times.glance();
+        let measured = if phase == Phase::Alone { SHORT } else { 1 };
+        let settling = glances(self.times.settle, glance);
+        let count = settling + glances(self.times.slice / measured, glance);
+        let (mut slice, mut device_pps) = (Slice::default(), 0.0);
+        self.limits.reset();
+        self.meter.begin()?;
+        let mut begun = Instant::now();
+        for number in 0..count {
+            let seen = self.meter.glance(glance)?;
+            if phase == Phase::Start {
+                self.limits.learn(&seen);
+            } else if let Some(broken) = self.limits.broken(&seen) {
+                return self.broken(on, slice, (broken, begun));
+            }
+            // Two glances break a limit: the first of them began here.
+            begun = Instant::now().checked_sub(glance).unwrap_or(begun);
+            if number >= settling {
+                device_pps += seen.device_pps / (count - settling) as f64;
+                slice.join(&seen.slice);
+            }
+        }
+        Ok(Ended::Whole(slice, device_pps))
+    }
+
+    /// Takes the settings off at once, and looks whether that mends it.
+    fn broken(
+        &mut self,
+        on: &[usize],
+        slice: Slice,
+        (broken, begun): (Broken, Instant),
+    ) -> Result<Ended, Stop> {
+        self.switch.base()?;
+        let undone_after_s = begun.elapsed().as_secs_f64();
+        self.limits.reset();
+        self.meter.begin()?;
+        let mut again = false;
+        for number in 0..GLANCES_AFTER {
+            let seen = self.meter.glance(self.times.glance())?;
+            again |= number > 0 && self.limits.broken(&seen).is_some();
+        }
+        self.answer.breaches.push(Breach {
+            on: self.names(on),
+            limit: broken.limit.clone(),
+            undone_after_s,
+            by_settings: !again,
+        });
+        Ok(if again { Ended::Void(broken.limit) } else { Ended::Broken(slice, broken) })
+    }
+
+    fn names(&self, on: &[usize]) -> Vec<String> {
+        on.iter().map(|at| self.candidates[*at].name.clone()).collect()
+    }
+
+    /// Switches to exactly these candidates; in words why they can't be made.
+    fn to(&mut self, on: &[usize]) -> Result<Result<(), String>, Stop> {
+        self.switch.base()?;
+        let sets: Vec<String> =
+            on.iter().flat_map(|at| self.candidates[*at].sets.iter().cloned()).collect();
+        let steps = self.host.steps(&self.base, &sets)?;
+        Ok(self.switch.to(&steps, self.times.hold())?)
+    }
+
+    fn reading(&self, slice: &Slice) -> Option<Reading> {
+        let metrics = slice.metrics();
+        let value = |metric: &str| metrics.get(metric).copied();
+        Some(Reading {
+            objective: self.objective.reading(value(&self.objective.metric)?),
+            guards: self.guards.iter().map(|guard| guard.reading(value(&guard.metric)?)).collect(),
+            // What the traffic brings is not up to the settings; what of it gets through is.
+            flow: 1.0 - slice.loss_ratio(),
+            broke: None,
+        })
+    }
+
+    fn void(&mut self, on: &[usize], why: String) {
+        let void = VoidSlice { on: self.names(on), why };
+        self.answer.void.push(void);
+    }
+
+    /// What a slice says, or why it says nothing.
+    fn said(&mut self, slice: &Slice, device_pps: f64) -> Result<Reading, String> {
+        let usual = median(&self.answer.loads_pps).unwrap_or(device_pps);
+        if device_pps < LEAST_LOAD * usual {
+            return Err(format!("{device_pps:.0} packets/s came, {usual:.0} are usual"));
+        }
+        let reading = self.reading(slice);
+        let reading =
+            reading.ok_or_else(|| format!("{} was not measured", self.objective.metric))?;
+        self.answer.loads_pps.push(device_pps);
+        Ok(reading)
+    }
+}
+
+impl Measure for Slices<'_> {
+    type Error = Stop;
+
+    fn trial(&mut self, on: &[usize], phase: Phase, block: usize) -> Result<Reading, Stop> {
+        let mut is_repeated = false;
+        for _ in 0..MOST_VOID {
+            if let Err(why) = self.to(on)? {
+                return match phase {
+                    Phase::Alone | Phase::Slow => {
+                        Ok(Reading { broke: Some(Broke::Refused(why)), ..Reading::default() })
+                    }
+                    _ => Err(Stop::NotTogether { names: self.names(on).join(", "), why }),
+                };
+            }
+            match self.watch(on, phase)? {
+                // Another program may have disturbed one slice. What stops traffic is not tried again.
+                Ended::Broken(_, broken) if !is_repeated && !broken.is_stop => is_repeated = true,
+                Ended::Broken(slice, Broken { limit, .. }) => {
+                    let reading = self.reading(&slice).unwrap_or_default();
+                    return Ok(Reading { broke: Some(Broke::Limit(limit)), ..reading });
+                }
+                Ended::Whole(slice, device_pps) => match self.said(&slice, device_pps) {
+                    Ok(reading) => {
+                        let (on, metrics) = (self.names(on), slice.metrics());
+                        self.answer.slices.push(SliceOf { phase, block, on, metrics });
+                        return Ok(reading);
+                    }
+                    Err(why) => self.void(on, why),
+                },
+                Ended::Void(limit) => self.void(on, limit),
+            }
+        }
+        let why = self.answer.void.pop().map(|void| void.why).unwrap_or_default();
+        Err(Stop::Idle { slices: MOST_VOID, why })
+    }
+
+    fn left(&self) -> usize {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        (left.as_secs_f64() / self.times.full().as_secs_f64()) as usize
+    }
+
+    fn step(&mut self, text: &str) {
+        let left = self.deadline.saturating_duration_since(Instant::now()).as_secs();
+        crate::note!("{text} (at most {left} s to go)");
+    }
+}
+
+fn glances(time: Duration, glance: Duration) -> usize {
+    (time.as_secs_f64() / glance.as_secs_f64()).round().max(0.0) as usize
+}

@@ -1,0 +1,238 @@
+//! The search over trials of a scenario, in the lab or between hosts.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rxpath_host::thread;
+use rxpath_lab::LabError;
+use rxpath_lab::hosts::Hosts;
+use rxpath_lab::run::steps::{self, Steps};
+use rxpath_lab::scenario::spec::{Resolved, Topology, Variant};
+use rxpath_tune::Goal;
+use rxpath_tune::auto::{self, Failed, Plan};
+use rxpath_tune::persist::Home;
+
+use super::ask::{self, Objective};
+use super::session::{Session, made_of};
+use super::shown::{AutoAnswer, AutoSettings};
+use super::trials::Trials;
+use super::{AutoCommand, Keep, Written, product};
+use crate::cmd::model::calibrate::{default_path, load as load_calibration};
+use crate::cmd::report::write_report;
+use crate::cmd::run::{Ended as RunEnded, Ways, conduct_by, ending};
+use crate::cmd::tune::plan::persist_kind;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::capacity::Steps as Shown;
+
+/// A trial's times unless `--set` gives others: the search needs many short trials rather than few long ones.
+const TIMES: [&str; 3] = ["trials.ramp=300ms", "trials.settle=0s", "trials.measure=2s"];
+/// Pairs of the confirmation, as the run's statistics see them.
+const LOOKS: [&str; 2] = ["trials.blocks=5", "trials.max_blocks=60"];
+/// What makes trials shorter.
+const SHORTER: &str = "shorter trials: --set trials.measure=500ms";
+/// The longest run: the budget ends it before.
+const TIME_LIMIT: &str = "trials.time_limit=24h";
+
+impl AutoCommand {
+    /// Searches over trials of a scenario, in the lab or between hosts.
+    pub(super) fn run_scenario(&self, scenario: &str) -> Outcome {
+        let hosts = self.hosts.connect()?;
+        if hosts.is_some() && !self.hosts.may_change() {
+            return Err(Failure::usage("tune auto changes settings of the hosts")
+                .hint("--change-hosts allows it; each is undone after its trial"));
+        }
+        let session = self.session(scenario, hosts.as_ref())?;
+        let persist = self.persist.as_deref().map(persist_kind).transpose()?;
+        let ways = Ways {
+            keep_noisy: true,
+            patience: self.lab.patience(),
+            hosts: hosts.as_ref(),
+            command: self.hosts.hidden(std::env::args()),
+            ..Ways::default()
+        };
+        let (mut answer, mut refused) = (AutoAnswer::default(), None);
+        let ended = conduct_by(&self.lab.out, ways, |options| {
+            steps::run(&session.resolved, options, &mut Shown, |steps| {
+                match self.search(&session, steps, &mut answer) {
+                    Ok(()) => Ok(()),
+                    Err(Stop::Lab(error)) => Err(error),
+                    Err(Stop::Refused(failure)) => {
+                        refused = Some(failure);
+                        Ok(())
+                    }
+                }
+            })
+        })?;
+        if let Some(failure) = refused {
+            return Err(failure);
+        }
+        match ending(&ended)? {
+            Exit::Done | Exit::Inconclusive => {}
+            other => return Ok(other),
+        }
+        self.finish(&session, &ended, answer, persist)
+    }
+
+    fn session<'a>(
+        &self,
+        scenario: &str,
+        hosts: Option<&'a Hosts>,
+    ) -> Result<Session<'a>, Failure> {
+        let times = TIMES.iter().chain(&LOOKS).chain([&TIME_LIMIT]).map(|set| (*set).to_owned());
+        let sets: Vec<String> = times.chain(self.sets.iter().cloned()).collect();
+        let mut resolved = made_of(scenario, &sets, hosts)?;
+        let variant = self.chosen(&resolved)?;
+        if variant.topology == Topology::Local {
+            return Err(Failure::usage("on loopback there are no settings of its own to try")
+                .hint("leave out topology.kind=local"));
+        }
+        let objective = self.objective.as_deref().unwrap_or(variant.main_metric());
+        let objective = Objective::read(objective).map_err(Failure::usage)?;
+        let guards = ask::guards(&self.guards, &objective).map_err(Failure::usage)?;
+        (resolved.variants, resolved.compare) = (vec![variant.clone()], Vec::new());
+        let prefix = format!("variant.{}.", variant.name);
+        let probe = [sets.clone(), vec![format!("{prefix}observe.drops=false")]].concat();
+        let is_named = made_of(scenario, &probe, hosts).is_ok();
+        let calibration = default_path().exists().then(|| load_calibration(&default_path(), false));
+        Ok(Session {
+            hosts,
+            scenario: scenario.to_owned(),
+            name: resolved.name.clone(),
+            prefix: if is_named { prefix } else { String::new() },
+            resolved,
+            variant,
+            sets,
+            objective,
+            guards,
+            cpus: hosts.map_or_else(
+                || thread::allowed_cpus().map(|all| all.0),
+                |hosts| Ok(hosts.cpus()),
+            )?,
+            calibration: calibration.and_then(Result::ok).map(|(known, _)| known),
+            goal: self.goal.map(Goal::from),
+        })
+    }
+
+    fn chosen(&self, scenario: &Resolved) -> Result<Variant, Failure> {
+        let all = &scenario.variants;
+        let found = match &self.variant {
+            Some(name) => all.iter().find(|variant| variant.name == *name),
+            None => all.iter().find(|variant| variant.not_available.is_none()).or(all.first()),
+        };
+        let found = found.ok_or_else(|| {
+            let names: Vec<&str> = all.iter().map(|variant| variant.name.as_str()).collect();
+            let asked = self.variant.as_deref().unwrap_or_default();
+            Failure::usage(format!(
+                "{} has no variant `{asked}`; it has {}",
+                scenario.name,
+                names.join(", ")
+            ))
+        })?;
+        match &found.not_available {
+            Some(why) => {
+                let why = format!("variant {} cannot run here: {why}", found.name);
+                Err(Failure::new(Exit::Cannot, anyhow::anyhow!(why)))
+            }
+            None => Ok(found.clone()),
+        }
+    }
+
+    /// One trial of the start, the candidates, the search.
+    fn search(
+        &self,
+        session: &Session<'_>,
+        steps: &mut Steps<'_, '_>,
+        answer: &mut AutoAnswer,
+    ) -> Result<(), Stop> {
+        let measure = session.resolved.trials.measure;
+        // The budget begins when the lab is free.
+        let begun = Instant::now();
+        let deadline = begun + Duration::from_nanos(self.budget.0);
+        let mut start = session.variant.clone();
+        start.name = "diagnosis".into();
+        let trial = steps.trial(&start, 0, measure)?;
+        // Numbers are from 0; a disturbed trial was repeated.
+        let full = begun.elapsed() / (trial.trial + 1);
+        let about = (&trial.metrics, session.name.as_str());
+        ask::measured(&session.objective, &session.guards, about).map_err(Stop::Refused)?;
+        answer.trial_s = full.as_secs_f64();
+        answer.start = trial.metrics.get(&session.objective.metric).copied();
+        answer.limit = trial.verdict.as_ref().map(|verdict| verdict.sentence.clone());
+        let with = |sets: &[String]| session.with(sets);
+        let chosen = session.candidates(steps, &trial, &self.settings)?;
+        (answer.candidates, answer.not_available) = (chosen.candidates, chosen.left_out);
+        if self.dry_run || answer.candidates.is_empty() {
+            return Ok(());
+        }
+        let candidates = answer.candidates.clone();
+        let plan = Plan {
+            candidates: &candidates,
+            guards: &session.guards,
+            sign: session.objective.sign(),
+            error: 0.05,
+            bundle: self.keep == Keep::Bundle,
+            seed: self.seed,
+        };
+        let asked = (&session.objective, session.guards.as_slice());
+        let times = (measure, full);
+        let mut trials = Trials::new((steps, &with), &candidates, asked, times, deadline);
+        let found = auto::search(&mut trials, &plan).map_err(|failed| match failed {
+            Failed::Measure(error) => Stop::Lab(error),
+            Failed::TooShort(short) => Stop::Refused(self.too_short(short.needed, full, SHORTER)),
+        })?;
+        let on: Vec<usize> = (0..candidates.len())
+            .filter(|at| found.kept.iter().any(|kept| kept.name == candidates[*at].name))
+            .collect();
+        let kept = trials.variant(&on)?;
+        answer.trials = std::mem::take(&mut trials.made);
+        session.compare(steps, &found, kept)?;
+        answer.found = Some(found);
+        Ok(())
+    }
+
+    fn finish(
+        &self,
+        session: &Session<'_>,
+        ended: &RunEnded,
+        mut answer: AutoAnswer,
+        persist: Option<(Home, PathBuf)>,
+    ) -> Outcome {
+        let report = write_report(&ended.directory)?;
+        if let Some(kept) = answer.kept() {
+            answer.plan = Some(match session.hosts {
+                Some(hosts) => product::plan_on(hosts, kept)?,
+                None => product::plan(kept, self.dev.as_deref())?,
+            });
+        }
+        answer.compared.clone_from(&ended.manifest.comparisons);
+        let settings = AutoSettings {
+            scenario: Some(session.name.clone()),
+            variant: Some(session.variant.name.clone()),
+            live: None,
+            objective: session.objective.metric.clone(),
+            guards: session.guards.iter().map(|guard| guard.text.clone()).collect(),
+            between_hosts: session.hosts.is_some(),
+            budget_s: self.budget.0 as f64 / 1e9,
+            seed: self.seed,
+            run: ended.directory.clone(),
+            plan_file: None,
+        };
+        let warnings = ended.manifest.warnings.clone();
+        let written = Written { settings, answer, warnings, persist, report: Some(report) };
+        self.publish(written)
+    }
+}
+
+/// Why a search ends without a result.
+enum Stop {
+    /// In the lab.
+    Lab(LabError),
+    /// What was asked for can't be done.
+    Refused(Failure),
+}
+
+impl From<LabError> for Stop {
+    fn from(error: LabError) -> Self {
+        Self::Lab(error)
+    }
+}
