@@ -12,6 +12,7 @@ use crate::arena::Arena;
 use crate::bed::until;
 use crate::goal;
 use crate::place::{Place, WISHES};
+use crate::service::Service;
 use crate::state::Part;
 
 /// Commands that change nothing: they are killed between their start and their end.
@@ -22,11 +23,14 @@ const OBSERVERS: [(&str, &[&str]); 4] = [
     ("diagnose", &["diagnose", "-d", "600ms"]),
 ];
 
-/// Goes on until each command was killed its share of KILLS times, and those that change settings CHANGE_KILLS times.
+/// Goes on until each command was killed its share of KILLS times, those that change settings CHANGE_KILLS times, and searches
+/// on real traffic SEARCH_KILLS times.
 pub fn go_on(part: &mut Part<'_>) {
     let each = goal("KILLS", 1_000).div_ceil(OBSERVERS.len() as u64 + 2);
     let changing = goal("CHANGE_KILLS", 300);
-    let rows = [("run", each), ("tune apply", changing), ("tune undo", changing)];
+    let searching = goal("SEARCH_KILLS", 200);
+    let rows =
+        [("run", each), ("tune apply", changing), ("tune undo", changing), (SEARCH, searching)];
     let rows = rows.into_iter().chain(OBSERVERS.map(|(name, _)| (name, each)));
     let mut missing = true;
     while missing {
@@ -39,6 +43,7 @@ pub fn go_on(part: &mut Part<'_>) {
                         "run" => run(),
                         "tune apply" => killed_change(Killed::Apply),
                         "tune undo" => killed_change(Killed::Undo),
+                        SEARCH => search(),
                         name => observer(name),
                     }
                     None
@@ -93,6 +98,22 @@ fn observer(name: &str) {
     no_programs_but(&programs);
     arena.assert_clean("after a killed observer");
     assert_eq!(files(), before, "files of a killed {name}");
+}
+
+/// The row of searches on real traffic.
+const SEARCH: &str = "tune auto --live";
+
+/// The watchdog undoes what the search had on: nobody else is asked to.
+fn search() {
+    let service = Service::new().expect("BPF").stream();
+    let before = service.settings();
+    let words = ["--yes", "--settings", "GRO", "--settings", "deferred*", "--budget", "60s"];
+    let mut command = service.search(&words);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // The start is measured for some seconds, then a slice lasts half a second.
+    kill_at(random(Duration::from_secs(8)), &mut child);
+    until("the settings of before", || service.settings() == before);
+    service.assert_done();
 }
 
 #[derive(Clone, Copy)]

@@ -19,6 +19,9 @@ mod packets;
 #[allow(dead_code)]
 #[path = "../root/tune/place.rs"]
 mod place;
+#[allow(dead_code)]
+#[path = "../root/service.rs"]
+mod service;
 #[path = "../support/skip.rs"]
 mod skip;
 mod state;

@@ -17,6 +17,7 @@ mod observed;
 mod probe_faults;
 mod probes;
 mod queues;
+mod real_traffic;
 mod scope;
 mod search_between_hosts;
 mod selftest;

@@ -33,6 +33,7 @@ mod ring;
 #[path = "../support/schema.rs"]
 mod schema;
 mod serve_http;
+mod service;
 #[path = "../support/skip.rs"]
 mod skip;
 mod sockets;

@@ -330,6 +330,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "rxpath tune auto --scenario udp-queue --guard 'one_way_delay_p99_us<=+10%' --budget 10min",
                 "the settings that help, each with its share, and a plan",
             ),
+            (
+                "rxpath tune auto --live eth0 --dry-run",
+                "as root: what could be tried on this host's own traffic",
+            ),
         ],
     ),
     ("tune confirm", &[("rxpath tune confirm", "keep what was applied")]),

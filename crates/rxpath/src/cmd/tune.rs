@@ -46,7 +46,7 @@ enum What {
     Verify(verify::VerifyCommand),
     /// Restore the old values, last change first
     Undo(undo::UndoCommand),
-    /// Find the settings that help a scenario in the lab, and show that they do
+    /// Find the settings that help a scenario or this host's own traffic, and show that they do
     Auto(Box<auto::AutoCommand>),
     /// List the changes that may be in force
     Status(status::StatusCommand),

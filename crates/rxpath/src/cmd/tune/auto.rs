@@ -158,7 +158,7 @@ impl AutoCommand {
     }
 }
 
-/// The result, and what is written beside it.
+/// The result, and what is written with it.
 struct Written {
     settings: AutoSettings,
     answer: AutoAnswer,

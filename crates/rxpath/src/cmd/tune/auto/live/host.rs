@@ -4,7 +4,6 @@ use rxpath_host::change::same_of;
 use rxpath_host::netlink::ioctl::driver_info;
 use rxpath_host::setter::{HostSetter, Setter};
 use rxpath_host::{Root, Target, sysfs};
-use rxpath_lab::LabError;
 use rxpath_tune::auto::{Candidate, Risk};
 use rxpath_tune::plan::make::{ALREADY, Request, make};
 use rxpath_tune::plan::settle::settle;
@@ -36,7 +35,7 @@ pub struct Base {
 
 impl<'a> Host<'a> {
     /// # Errors
-    /// If this host can't be told from others.
+    /// If the marks of this host can't be read.
     pub fn new(device: &'a str, allow: &'a [Allow]) -> Result<Self, Stop> {
         Ok(Self { device, allow, empty: empty_plan()? })
     }
@@ -68,30 +67,22 @@ impl<'a> Host<'a> {
     }
 
     /// The settings of an entry with what they risk here, or why they can't be tried.
-    pub fn available(&self, entry: &Entry) -> Result<Available, LabError> {
-        let plan = match self.plan(&entry.sets) {
-            Ok(plan) => plan,
-            Err(why) => return Ok(Err(why)),
-        };
+    pub fn available(&self, entry: &Entry) -> Available {
+        let plan = self.plan(&entry.sets)?;
         if let Some(left) = plan.left_out.iter().find(|left| left.why != ALREADY) {
-            return Ok(Err(left.why.clone()));
+            return Err(left.why.clone());
         }
         if plan.steps.is_empty() {
-            return Ok(Err(ALREADY.into()));
+            return Err(ALREADY.into());
         }
         let effects: Vec<_> = plan.steps.iter().flat_map(|step| step.effects.clone()).collect();
-        let Some(risk) = Risk::of(&effects) else {
-            return Ok(Err("it weakens a protection".into()));
-        };
-        let risk = risk.max(entry.risk);
+        let risk = Risk::of(&effects).ok_or("it weakens a protection")?.max(entry.risk);
         if let Some(needed) = Allow::needed(risk).filter(|needed| !self.allow.contains(needed)) {
-            return Ok(Err(format!("--allow {needed} permits it: {}", needed.words())));
+            return Err(format!("--allow {needed} permits it: {}", needed.words()));
         }
-        // No --force here: nobody sits beside a search of half an hour.
-        if let Err(failure) = sessions::guard(&plan, false) {
-            return Ok(Err(failure.line()));
-        }
-        Ok(Ok((entry.sets.clone(), risk)))
+        // No --force here: nobody watches a search of half an hour.
+        sessions::guard(&plan, false).map_err(|failure| failure.line())?;
+        Ok((entry.sets.clone(), risk))
     }
 
     /// All settings of the candidates as they are now.

@@ -61,14 +61,26 @@ impl Limits {
         self.rows.fill(0);
     }
 
+    /// Whether a glance is within all limits.
+    pub fn is_within(&self, glance: &Glance) -> bool {
+        self.beyond_each(glance).iter().all(Option::is_none)
+    }
+
+    /// For each limit how the glance is beyond it, if it is.
+    fn beyond_each(&self, glance: &Glance) -> Vec<Option<String>> {
+        let metrics = glance.slice.metrics();
+        let of_guards = self.guards.iter().map(|guard| self.beyond(guard, &metrics));
+        let own = [
+            self.arrives_no_more(glance),
+            self.loses_most(&metrics),
+            (!glance.has_carrier).then(|| "the link was away".to_owned()),
+        ];
+        of_guards.chain(own).collect()
+    }
+
     /// Which limit is broken, if one is.
     pub fn broken(&mut self, glance: &Glance) -> Option<Broken> {
-        let metrics = glance.slice.metrics();
-        let mut beyond: Vec<Option<String>> =
-            self.guards.iter().map(|guard| self.beyond(guard, &metrics)).collect();
-        beyond.push(self.arrives_no_more(glance));
-        beyond.push(self.loses_most(&metrics));
-        beyond.push((!glance.has_carrier).then(|| "the link was away".to_owned()));
+        let beyond = self.beyond_each(glance);
         let carrier = self.rows.len() - 1;
         let mut found = None;
         for (at, (row, what)) in self.rows.iter_mut().zip(beyond).enumerate() {

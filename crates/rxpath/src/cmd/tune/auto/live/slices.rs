@@ -20,8 +20,10 @@ const LEAST_LOAD: f64 = 0.5;
 const MOST_VOID: usize = 10;
 /// A candidate alone is measured over this share of a slice.
 const SHORT: u32 = 2;
-/// Glances at the base after a limit was broken: one to settle, and those that break it again if the traffic does.
-const GLANCES_AFTER: usize = 3;
+/// How long traffic may take to recover once the settings are off: TCP sends again after its timeout, which doubles.
+const RECOVERY: Duration = Duration::from_secs(5);
+/// Glances in a row within all limits that show it.
+const CALM: usize = 2;
 
 /// This host's traffic as the search sees it.
 pub struct Slices<'a> {
@@ -88,18 +90,22 @@ impl Slices<'_> {
         let undone_after_s = begun.elapsed().as_secs_f64();
         self.limits.reset();
         self.meter.begin()?;
-        let mut again = false;
-        for number in 0..GLANCES_AFTER {
+        let mut calm = 0;
+        for _ in 0..glances(RECOVERY, self.times.glance()) {
             let seen = self.meter.glance(self.times.glance())?;
-            again |= number > 0 && self.limits.broken(&seen).is_some();
+            calm = if self.limits.is_within(&seen) { calm + 1 } else { 0 };
+            if calm == CALM {
+                break;
+            }
         }
+        let by_settings = calm == CALM;
         self.answer.breaches.push(Breach {
             on: self.names(on),
             limit: broken.limit.clone(),
             undone_after_s,
-            by_settings: !again,
+            by_settings,
         });
-        Ok(if again { Ended::Void(broken.limit) } else { Ended::Broken(slice, broken) })
+        Ok(if by_settings { Ended::Broken(slice, broken) } else { Ended::Void(broken.limit) })
     }
 
     fn names(&self, on: &[usize]) -> Vec<String> {

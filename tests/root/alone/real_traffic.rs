@@ -1,0 +1,147 @@
+//! `rxpath tune auto --live` on traffic that is there: what helps is found and proven, what stops it is undone at once, and
+//! however the search ends, the settings are as before.
+
+use std::path::PathBuf;
+use std::process::{Child, Output, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rxpath_host::Target;
+use rxpath_host::setter::{HostSetter, Setter};
+use serde_json::Value;
+
+use crate::bed::until;
+use crate::schema;
+use crate::service::Service;
+
+fn answer(output: &Output) -> Value {
+    schema::result("tune-auto", &String::from_utf8_lossy(&output.stdout))
+}
+
+#[test]
+fn a_setting_that_helps_is_found_on_real_traffic_and_planned() {
+    let Some(service) = Service::new() else { return };
+    let service = service.stream();
+    let words = ["--yes", "--settings", "GRO", "--guard", "loss_ratio<=+5%", "--budget", "20s"];
+    let done = service.search(&words).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    let found = answer(&done);
+    assert_eq!(done.status.code(), Some(0), "{said} {found}");
+    assert_eq!(found["found"]["kept"][0]["name"], "GRO");
+    // One poll hands 20 segments on as one: 0.6 times the CPU time was seen here.
+    assert!(found["found"]["gain"]["interval"]["high"].as_f64().unwrap() < 1.0, "{found}");
+    assert_eq!(found["plan"]["step"][0]["new"], "rx-gro=on");
+    assert_eq!(found["live"]["restored_count"], 1);
+    let count = |of: &str| found["live"][of].as_array().unwrap().len() as u64;
+    let trials = found["found"]["trials_count"].as_u64().unwrap();
+    assert!(count("slices") <= trials && trials <= count("slices") + count("breaches"), "{found}");
+    let envelope: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let run = PathBuf::from(envelope["settings"]["run"].as_str().unwrap());
+    for file in ["plan.toml", "tune-auto.md", "tune-auto.json"] {
+        assert!(run.join(file).exists(), "{file}");
+    }
+    assert!(!service.has_gro(), "the search leaves the host as it was");
+    service.assert_done();
+}
+
+#[test]
+fn a_setting_that_stops_the_traffic_is_undone_and_named() {
+    let Some(service) = Service::new() else { return };
+    let service = service.stream();
+    let mtu = "veth/link/mtu=1300";
+    let words = ["--yes", "--settings", "nothing", "--try", mtu, "--budget", "30s"];
+    let done = service.search(&words).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    let found = answer(&done);
+    let dropped = &found["found"]["dropped"][0];
+    assert_eq!(dropped["name"], mtu);
+    assert!(dropped["why"]["broke"].as_str().unwrap().contains("packets/s arrived"), "{dropped}");
+    let breach = &found["live"]["breaches"][0];
+    assert_eq!((&breach["on"][0], &breach["by_settings"]), (&mtu.into(), &true.into()));
+    assert!(service.read("veth/link").contains("mtu=1500"));
+    service.assert_done();
+}
+
+/// Starts a search and waits until it has GRO on.
+fn until_changed(service: &Service) -> Child {
+    let words = ["--yes", "--settings", "GRO", "--budget", "60s"];
+    let mut command = service.search(&words);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("a slice has GRO on", || service.has_gro());
+    child
+}
+
+#[test]
+fn a_search_that_is_killed_or_interrupted_leaves_the_settings_as_they_were() {
+    let Some(service) = Service::new() else { return };
+    let service = service.stream();
+    let before = service.settings();
+    for (signal, status) in [(Signal::SIGKILL, None), (Signal::SIGINT, Some(130))] {
+        let mut child = until_changed(&service);
+        kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), status);
+        until("the settings are as before", || service.settings() == before);
+        service.assert_done();
+    }
+}
+
+#[test]
+fn what_another_program_sets_meanwhile_ends_the_search_and_stays() {
+    let Some(service) = Service::new() else { return };
+    let service = service.stream();
+    let words =
+        ["--yes", "--settings", "nothing", "--try", "net.ipv4.tcp_rmem=4096 131072 9999999"];
+    let rmem = "net.ipv4.tcp_rmem";
+    let before = service.read(rmem);
+    let mut command =
+        service.search(&[&words[..], &["--allow", "host", "--budget", "60s"]].concat());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("a slice has it on", || service.read(rmem) != before);
+    let foreign = "4096\t131072\t7777777";
+    let target: Target = rmem.parse().unwrap();
+    service.rx.run(move |_| HostSetter::default().write(&target, foreign)).unwrap().unwrap();
+    let done = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(5), "{said}");
+    assert!(said.contains("another program set net.ipv4.tcp_rmem to 4096"), "{said}");
+    assert_eq!(service.read(rmem), foreign);
+    service.assert_done();
+}
+
+#[test]
+fn what_cannot_be_searched_on_is_refused_before_anything_changes() {
+    let Some(service) = Service::new() else { return };
+    let refused = |service: &Service, words: &[&str], code: i32, part: &str| {
+        let done = service.search(words).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(code), "{words:?}: {said}");
+        assert!(said.contains(part), "{words:?}: {said}");
+        assert!(!service.state().join("1.journal").exists(), "{words:?}");
+    };
+    refused(&service, &["--yes"], 3, "there is no traffic to search on");
+    let service = service.stream();
+    for (words, code, part) in [
+        (&["--settings", "GRO"][..], 2, "--yes allows it"),
+        (&["--yes", "--try", "net.ipv4.nothing=1"], 2, "--try net.ipv4.nothing=1: not here"),
+        (&["--yes", "--try", "veth/link/mtu=600"], 2, "IPv6"),
+        (&["--yes", "--objective", "max delivered_pps"], 3, "it measures busy_cpu_us_per_packet"),
+        (&["--yes", "--guard", "loss_ratio>0.1"], 2, "write <"),
+        (&["--yes", "--budget", "5s"], 2, "too short"),
+    ] {
+        refused(&service, words, code, part);
+    }
+    let done = service.search(&["--dry-run"]).output().unwrap();
+    assert_eq!(done.status.code(), Some(0));
+    let listed = answer(&done);
+    let names: Vec<&str> = listed["candidates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    assert!(names.contains(&"GRO"), "{names:?}");
+    let left: Vec<&Value> = listed["not_available"].as_array().unwrap().iter().collect();
+    assert!(left.iter().any(|left| left["why"].as_str().unwrap().contains("--allow host")));
+    service.assert_done();
+}
