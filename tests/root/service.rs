@@ -93,10 +93,16 @@ impl Service {
         [GRO, "veth/napi_defer_hard_irqs", "veth/gro_flush_timeout"].map(|set| self.read(set))
     }
 
+    /// A command of `rxpath tune` inside.
+    pub fn rxpath(&self, words: &[&str]) -> Command {
+        let mut command = inside(&self.rx, env!("CARGO_BIN_EXE_rxpath"), words);
+        command.arg("--state-dir").arg(self.state());
+        command
+    }
+
     pub fn search(&self, words: &[&str]) -> Command {
-        let mut command = inside(&self.rx, env!("CARGO_BIN_EXE_rxpath"), &[]);
-        command.args(["tune", "auto", "--live", "veth", "--json"]).args(QUICK).args(words);
-        command.arg("--state-dir").arg(self.state()).arg("--out").arg(self.dir.path().join("out"));
+        let mut command = self.rxpath(&["tune", "auto", "--live", "veth", "--json"]);
+        command.args(QUICK).args(words).arg("--out").arg(self.dir.path().join("out"));
         command
     }
 
@@ -106,8 +112,7 @@ impl Service {
 
     /// No change is in force and nobody waits to undo one.
     pub fn assert_done(&self) {
-        let mut status = inside(&self.rx, env!("CARGO_BIN_EXE_rxpath"), &["tune", "status"]);
-        let said = status.arg("--state-dir").arg(self.state()).output().unwrap();
+        let said = self.rxpath(&["tune", "status"]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&said.stdout), "nothing is changed\n");
         until("the watchdog ends", || {
             let state = self.state().display().to_string();

@@ -11,6 +11,7 @@ mod number;
 mod page;
 mod plot;
 mod series;
+mod sheet;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -19,4 +20,5 @@ mod words;
 pub use book::{Chapter, book, book_markdown};
 pub use markdown::markdown;
 pub use page::html;
+pub use sheet::{Sheet, SheetPart, sheet};
 pub use source::Run;

@@ -19,11 +19,11 @@ fn answer(output: &Output) -> Value {
 }
 
 #[test]
-fn a_setting_that_helps_is_found_on_real_traffic_and_planned() {
+fn a_setting_that_helps_is_found_on_real_traffic_and_left_in_force() {
     let Some(service) = Service::new() else { return };
     let service = service.stream();
     let words = ["--yes", "--settings", "GRO", "--guard", "loss_ratio<=+5%", "--budget", "20s"];
-    let done = service.search(&words).output().unwrap();
+    let done = service.search(&[&words[..], &["--apply"]].concat()).output().unwrap();
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     let found = answer(&done);
     assert_eq!(done.status.code(), Some(0), "{said} {found}");
@@ -37,10 +37,13 @@ fn a_setting_that_helps_is_found_on_real_traffic_and_planned() {
     assert!(count("slices") <= trials && trials <= count("slices") + count("breaches"), "{found}");
     let envelope: Value = serde_json::from_slice(&done.stdout).unwrap();
     let run = PathBuf::from(envelope["settings"]["run"].as_str().unwrap());
-    for file in ["plan.toml", "tune-auto.md", "tune-auto.json"] {
+    for file in ["plan.toml", "tune-auto.md", "tune-auto.json", "tune-auto.html"] {
         assert!(run.join(file).exists(), "{file}");
     }
-    assert!(!service.has_gro(), "the search leaves the host as it was");
+    assert_eq!(found["applied"]["in_force"], true);
+    assert!(service.has_gro(), "what is kept is in force");
+    let undo = service.rxpath(&["tune", "undo"]).output().unwrap();
+    assert!(undo.status.success() && !service.has_gro(), "{undo:?}");
     service.assert_done();
 }
 

@@ -48,26 +48,27 @@ pub struct ApplyCommand {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum OnFailure {
+pub(super) enum OnFailure {
     /// Leave them in force; inspect and undo them by hand
     Keep,
     /// Undo them at once
     Undo,
 }
 
-/// The result.
-struct Done {
-    id: u32,
-    applied: Applied,
+/// What came of a plan.
+pub(super) struct Done {
+    /// Number of its journal.
+    pub id: u32,
+    pub applied: Applied,
     undone: Vec<ShownUndo>,
     not_tried: usize,
-    in_force: bool,
+    pub in_force: bool,
 }
 
 impl ApplyCommand {
     /// Checks the whole plan, then carries it out.
     pub fn run(self) -> Outcome {
-        let within = self.within()?;
+        let within = self.confirm_within.map(within).transpose()?;
         let file = self.plan.display().to_string();
         let plan = Plan::parse(&text_of(&self.plan)?, &file).map_err(refused)?;
         plan.is_for(&HostMark::here()?, &file).map_err(refused)?;
@@ -85,7 +86,7 @@ impl ApplyCommand {
         // meanwhile.
         setter.link_patience = setter.link_patience.min(within.unwrap_or(Duration::MAX));
         ready(&mut setter, &plan.steps).map_err(refused)?;
-        let done = self.carry_out(&store, &plan, &mut setter, within)?;
+        let done = carry_out((&store, &plan), &mut setter, within, self.on_failure)?;
         // Output may block on a terminal that was closed: the locks must not wait for it.
         drop((lock, shared));
         self.print(&done, within)?;
@@ -94,53 +95,6 @@ impl ApplyCommand {
             crate::note!("hint: undo the completed steps with: rxpath tune undo {}", done.id);
         }
         Ok(if whole { Exit::Done } else { Exit::Partial })
-    }
-
-    fn within(&self) -> Result<Option<Duration>, Failure> {
-        let Some(within) = self.confirm_within else { return Ok(None) };
-        let within = Duration::from_nanos(within.0);
-        if WITHIN.contains(&within.as_secs()) {
-            return Ok(Some(within));
-        }
-        Err(Failure::usage(format!(
-            "--confirm-within {}s: expected 5s to 86400s",
-            within.as_secs()
-        )))
-    }
-
-    fn carry_out(
-        &self,
-        store: &Store,
-        plan: &Plan,
-        setter: &mut HostSetter,
-        within: Option<Duration>,
-    ) -> Result<Done, Failure> {
-        let (id, mut journal) = store.begin()?;
-        let watch = match within {
-            Some(within) => {
-                Some((start_watchdog(store, id, &mut journal, (within, false))?, within))
-            }
-            None => None,
-        };
-        // Each step gets the full time: a plan of many steps must not be undone half-way.
-        let mut renew = |journal: &mut Journal| match &watch {
-            Some((watch, within)) => {
-                journal.watch(Watch { deadline_ns: after(*within)?, ..*watch })
-            }
-            None => Ok(()),
-        };
-        let root = Root::host();
-        let applied = apply(&mut journal, setter, (&plan.steps, &root), &mut renew);
-        if journal.contents().is_open() {
-            renew(&mut journal)?;
-        }
-        let mut undone = Vec::new();
-        if !applied.is_whole() && self.on_failure == OnFailure::Undo {
-            undone = journal.undo(setter)?.iter().map(|undo| ShownUndo::new(id, undo)).collect();
-        }
-        let not_tried = plan.steps.len() - applied.changes.len();
-        let in_force = journal.contents().is_open();
-        Ok(Done { id, applied, undone, not_tried, in_force })
     }
 
     fn print_nothing(&self) -> anyhow::Result<()> {
@@ -189,6 +143,46 @@ impl ApplyCommand {
             None => output::line(&format!("journal {}: rxpath tune undo {}", done.id, done.id)),
         }
     }
+}
+
+/// The time of `--confirm-within`, if anybody can confirm in it.
+pub(super) fn within(time: Nanos) -> Result<Duration, Failure> {
+    let within = time.as_duration();
+    if WITHIN.contains(&within.as_secs()) {
+        return Ok(within);
+    }
+    Err(Failure::usage(format!("--confirm-within {}s: expected 5s to 86400s", within.as_secs())))
+}
+
+/// Carries out a plan that was checked, under the locks that the caller holds.
+pub(super) fn carry_out(
+    (store, plan): (&Store, &Plan),
+    setter: &mut HostSetter,
+    within: Option<Duration>,
+    on_failure: OnFailure,
+) -> Result<Done, Failure> {
+    let (id, mut journal) = store.begin()?;
+    let watch = match within {
+        Some(within) => Some((start_watchdog(store, id, &mut journal, (within, false))?, within)),
+        None => None,
+    };
+    // Each step gets the full time: a plan of many steps must not be undone half-way.
+    let mut renew = |journal: &mut Journal| match &watch {
+        Some((watch, within)) => journal.watch(Watch { deadline_ns: after(*within)?, ..*watch }),
+        None => Ok(()),
+    };
+    let root = Root::host();
+    let applied = apply(&mut journal, setter, (&plan.steps, &root), &mut renew);
+    if journal.contents().is_open() {
+        renew(&mut journal)?;
+    }
+    let mut undone = Vec::new();
+    if !applied.is_whole() && on_failure == OnFailure::Undo {
+        undone = journal.undo(setter)?.iter().map(|undo| ShownUndo::new(id, undo)).collect();
+    }
+    let not_tried = plan.steps.len() - applied.changes.len();
+    let in_force = journal.contents().is_open();
+    Ok(Done { id, applied, undone, not_tried, in_force })
 }
 
 /// The text of a plan file; reads no more than the largest plan.

@@ -6,6 +6,7 @@ mod catalogue;
 mod ground;
 mod in_variant;
 mod live;
+mod page;
 mod product;
 mod scenario;
 mod session;
@@ -141,7 +142,13 @@ impl AutoCommand {
         let directory = settings.run.clone();
         let text = lines(&settings, &answer).join("\n") + "\n";
         write(&directory.join("tune-auto.md"), &text)?;
-        let exit = status(answer.found.as_ref(), self.dry_run);
+        let page = directory.join("tune-auto.html");
+        write(&page, &page::html(&settings, &answer))?;
+        let is_part = answer.applied.as_ref().is_some_and(|applied| !applied.in_force);
+        let exit = match status(answer.found.as_ref(), self.dry_run) {
+            Exit::Done if is_part => Exit::Partial,
+            exit => exit,
+        };
         let whole = Envelope::new("tune-auto", settings, answer, warnings);
         let json = serde_json::to_string_pretty(&whole).context("the result as JSON")?;
         write(&directory.join("tune-auto.json"), &(json + "\n"))?;
@@ -152,8 +159,10 @@ impl AutoCommand {
         whole.warnings.iter().for_each(output::warning);
         output::text(&text)?;
         drafts.iter().try_for_each(|draft| output::line(draft))?;
-        let report = report.unwrap_or_else(|| directory.join("tune-auto.md"));
-        output::line(&format!("report: {}", report.display()))?;
+        output::line(&format!("the search: {}", page.display()))?;
+        if let Some(report) = report {
+            output::line(&format!("report: {}", report.display()))?;
+        }
         Ok(exit)
     }
 }

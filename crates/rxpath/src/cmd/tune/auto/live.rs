@@ -11,14 +11,15 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rxpath_core::{Nanos, Warning};
-use rxpath_host::HostError;
 use rxpath_host::setter::HostSetter;
+use rxpath_host::{Change, HostError};
 use rxpath_record::run::run_id;
 use rxpath_record::verdict::{Stage, Verdict};
 use rxpath_record::watch::Slice;
 use rxpath_tune::auto::{self, Candidate, Failed, Guard, Phase, Plan, Risk};
 use rxpath_tune::persist::Home;
 use rxpath_tune::plan::LeftOut;
+use rxpath_tune::store::Store;
 use rxpath_tune::switch::{Switch, SwitchError};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,6 +32,7 @@ use super::ask::{self, Objective};
 use super::candidates::Source;
 use super::shown::{AutoAnswer, AutoSettings, lines};
 use super::{AutoCommand, Keep, Written};
+use crate::cmd::tune::apply::OnFailure;
 use crate::cmd::tune::plan::persist_kind;
 use crate::cmd::tune::watchdog::start_watchdog;
 use crate::cmd::tune::{PATIENCE, StateArgs, apply, taken};
@@ -82,6 +84,12 @@ pub struct LiveArgs {
     /// Also try this setting, as `tune plan --set` takes it; repeatable
     #[arg(long = "try", value_name = "KNOB=VALUE", conflicts_with = "scenario", help_heading = HEADING)]
     tries: Vec<String>,
+    /// Leave what is kept in force at the end: `rxpath tune undo` takes it back
+    #[arg(long, conflicts_with = "scenario", help_heading = HEADING)]
+    apply: bool,
+    /// With --apply: undo it after this time, unless `rxpath tune confirm` is run first
+    #[arg(long, value_name = "TIME", requires = "apply", help_heading = HEADING)]
+    confirm_within: Option<Nanos>,
     #[command(flatten)]
     state: StateArgs,
 }
@@ -161,6 +169,19 @@ pub struct LiveAnswer {
     pub breaches: Vec<Breach>,
     /// Settings that were read back at the end as they had been at the start.
     pub restored_count: usize,
+}
+
+/// What was kept, in force.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct AppliedHere {
+    /// The journal of the changes, for `rxpath tune undo`.
+    pub journal: u32,
+    /// Whether all of them are in force; otherwise none is.
+    pub in_force: bool,
+    /// The changes as they were made.
+    pub changes: Vec<Change>,
+    /// They are undone after this time unless they are confirmed. **Unit** s.
+    pub confirm_within_s: Option<u64>,
 }
 
 /// One slice.
@@ -321,6 +342,7 @@ impl AutoCommand {
                 self.live.slice
             )));
         }
+        self.live.confirm_within.map(apply::within).transpose()?;
         let objective = self.objective.as_deref().unwrap_or(OBJECTIVE);
         let objective = Objective::read(objective).map_err(Failure::usage)?;
         let guards = ask::guards(&self.guards, &objective).map_err(Failure::usage)?;
@@ -364,14 +386,7 @@ impl AutoCommand {
         }
         self.check_budget(&answer.candidates, search.times, begun.elapsed())?;
         let deadline = begun + self.budget.as_duration();
-        let (found, live) =
-            self.switched(&search, (&host, meter), &answer.candidates, (deadline, journal))?;
-        answer.found = Some(found);
-        answer.live = Some(live);
-        if let Some(kept) = answer.kept() {
-            let sets: Vec<String> = kept.iter().flat_map(|kept| kept.sets.clone()).collect();
-            answer.plan = Some(host.plan(&sets).map_err(Failure::usage)?);
-        }
+        self.switched(&search, (&host, meter), &mut answer, (deadline, journal))?;
         Ok(self.publish(search.written(settings, answer))?)
     }
 
@@ -450,16 +465,17 @@ impl AutoCommand {
         &self,
         search: &Search<'_>,
         (host, meter): (&Host<'_>, Meter<'_>),
-        candidates: &[Candidate],
+        answer: &mut AutoAnswer,
         (deadline, journal): (Instant, &mut Option<u32>),
-    ) -> Result<(auto::AutoResult, LiveAnswer), Stop> {
+    ) -> Result<(), Stop> {
         let (store, _lock) = self.live.state.locked()?;
+        let candidates = answer.candidates.clone();
         let sets: Vec<String> = candidates.iter().flat_map(|one| one.sets.clone()).collect();
         let all = host.plan(&sets).map_err(Failure::usage)?;
         let targets = all.steps.iter().map(|step| &step.set);
         let _shared = store.lock_shared(targets, PATIENCE).map_err(taken)?;
         apply::alone(&store, &all)?;
-        let base = host.base(candidates)?;
+        let base = host.base(&candidates)?;
         let (id, mut open) = store.begin()?;
         *journal = Some(id);
         let watch = start_watchdog(&store, id, &mut open, (search.times.hold(), true))?;
@@ -468,7 +484,7 @@ impl AutoCommand {
             switch: Switch::new(open, HostSetter::default(), watch),
             host,
             base,
-            candidates,
+            candidates: &candidates,
             objective: &search.objective,
             guards: &search.guards,
             times: search.times,
@@ -477,7 +493,7 @@ impl AutoCommand {
             answer: LiveAnswer::default(),
         };
         let plan = Plan {
-            candidates,
+            candidates: &candidates,
             guards: &search.guards,
             sign: search.objective.sign(),
             error: 0.05,
@@ -493,7 +509,28 @@ impl AutoCommand {
         slices.switch.base()?;
         slices.base.is_here()?;
         slices.answer.restored_count = slices.base.values.len();
-        Ok((found, slices.answer))
+        (answer.found, answer.live) = (Some(found), Some(slices.answer));
+        self.keep(host, &store, answer)
+    }
+
+    /// The plan of what is kept; with `--apply` it is carried out before anybody else may change the host.
+    fn keep(&self, host: &Host<'_>, store: &Store, answer: &mut AutoAnswer) -> Result<(), Stop> {
+        let Some(kept) = answer.kept() else { return Ok(()) };
+        let sets: Vec<String> = kept.iter().flat_map(|kept| kept.sets.clone()).collect();
+        let plan = host.plan(&sets).map_err(Failure::usage)?;
+        if self.live.apply {
+            let within = self.live.confirm_within.map(apply::within).transpose()?;
+            let mut setter = HostSetter::default();
+            let done = apply::carry_out((store, &plan), &mut setter, within, OnFailure::Undo)?;
+            answer.applied = Some(AppliedHere {
+                journal: done.id,
+                in_force: done.in_force && done.applied.is_whole(),
+                changes: done.applied.changes,
+                confirm_within_s: within.map(|within| within.as_secs()),
+            });
+        }
+        answer.plan = Some(plan);
+        Ok(())
     }
 }
 

@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use rxpath_core::units::si;
 use rxpath_record::comparison::Comparison;
 use rxpath_record::metric::unit;
-use rxpath_tune::auto::report::{Dropped, Kept, Ratio};
+use rxpath_tune::auto::report::{Dropped, GuardShown, Kept, PathStep, Ratio};
 use rxpath_tune::auto::{AutoResult, Candidate, Ended};
 use rxpath_tune::plan::{LeftOut, Plan};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::live::{LiveAnswer, LiveSettings};
+use super::live::{AppliedHere, LiveAnswer, LiveSettings};
 use super::trials::TrialOf;
+use crate::cmd::tune::shown::change_line;
 
 /// The `settings` object of `rxpath tune auto`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -64,6 +65,9 @@ pub struct AutoAnswer {
     pub live: Option<LiveAnswer>,
     /// The plan of what is kept.
     pub plan: Option<Plan>,
+    /// What was kept is in force; none without `--apply`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub applied: Option<AppliedHere>,
 }
 
 impl AutoAnswer {
@@ -74,7 +78,7 @@ impl AutoAnswer {
     }
 }
 
-fn span(ratio: &Ratio) -> String {
+pub fn span(ratio: &Ratio) -> String {
     let rxpath_stats::Interval { low, high } = ratio.interval;
     format!("{:.3} (95 % interval {low:.3} to {high:.3})", ratio.ratio)
 }
@@ -93,11 +97,7 @@ pub fn lines(settings: &AutoSettings, answer: &AutoAnswer) -> Vec<String> {
         all.extend(kept_lines(kept));
     }
     for guard in &found.guards {
-        let words = match (guard.holds, guard.broken) {
-            (true, _) => "holds",
-            (_, true) => "is broken",
-            _ => "is not shown to hold",
-        };
+        let words = stands(guard);
         let ratio = guard.ratio.as_ref().map(span).unwrap_or_default();
         all.push(format!("- guard {} {words}: {} times {ratio}", guard.guard, guard.metric));
     }
@@ -105,12 +105,52 @@ pub fn lines(settings: &AutoSettings, answer: &AutoAnswer) -> Vec<String> {
     all.extend(noise(found));
     all.extend(answer.live.iter().flat_map(live_lines));
     if let Some(plan) = &answer.plan {
-        all.extend(plan_lines(settings, plan));
+        all.extend(plan_lines(settings, plan, answer.applied.is_some()));
     }
+    match &answer.applied {
+        Some(applied) => all.extend(applied_lines(applied)),
+        None => all.extend(how_to_apply(settings, answer)),
+    }
+    all.extend(path(found));
     all
 }
 
-fn start(settings: &AutoSettings, answer: &AutoAnswer) -> String {
+/// Whether a guard holds, in words.
+pub fn stands(guard: &GuardShown) -> &'static str {
+    match (guard.holds, guard.broken) {
+        (true, _) => "holds",
+        (_, true) => "is broken",
+        _ => "is not shown to hold",
+    }
+}
+
+/// What was left in force, and how it is taken back.
+fn applied_lines(applied: &AppliedHere) -> Vec<String> {
+    let id = applied.journal;
+    let mut all: Vec<String> = applied.changes.iter().map(change_line).collect();
+    all.push(match applied.confirm_within_s {
+        _ if !applied.in_force => "not all of it could be applied: nothing is in force".into(),
+        Some(s) => format!("undone in {s} s unless confirmed: rxpath tune confirm {id}"),
+        None => format!("in force; rxpath tune undo {id} takes it back"),
+    });
+    all
+}
+
+fn how_to_apply(settings: &AutoSettings, answer: &AutoAnswer) -> Option<String> {
+    let has_steps = answer.plan.as_ref().is_some_and(|plan| !plan.steps.is_empty());
+    let file = settings.plan_file.as_ref().filter(|_| has_steps)?;
+    Some(format!("apply it with: rxpath tune apply {}", file.display()))
+}
+
+/// The steps of the search.
+fn path(found: &AutoResult) -> Vec<String> {
+    let step = |step: &PathStep| format!("- after {} trials: {}", step.trials_count, step.what);
+    let mut all = vec![String::new(), "how the search went".to_owned(), String::new()];
+    all.extend(found.path.iter().map(step));
+    if found.path.is_empty() { Vec::new() } else { all }
+}
+
+pub fn start(settings: &AutoSettings, answer: &AutoAnswer) -> String {
     let now = answer
         .start
         .map(|value| format!(", {} {} at the start", si(value), unit(&settings.objective)));
@@ -143,7 +183,7 @@ fn listed(answer: &AutoAnswer) -> Vec<String> {
     all
 }
 
-fn headline(settings: &AutoSettings, found: &AutoResult) -> String {
+pub fn headline(settings: &AutoSettings, found: &AutoResult) -> String {
     let all = found.kept.len() + found.dropped.len();
     match (found.ended, &found.gain) {
         (Ended::Kept, Some(gain)) => format!(
@@ -192,7 +232,7 @@ fn dropped_lines(dropped: &[Dropped]) -> Vec<String> {
     dropped.iter().map(one).collect()
 }
 
-fn noise(found: &AutoResult) -> Option<String> {
+pub fn noise(found: &AutoResult) -> Option<String> {
     let (noise, least) = (found.trial_noise_ratio?, found.smallest_effect_ratio?);
     Some(format!(
         "{} trials that scatter by {:.1} %: effects from about {:.1} % on could be shown in this budget",
@@ -216,7 +256,7 @@ fn live_lines(live: &LiveAnswer) -> Vec<String> {
         live.void.len()
     )];
     all.extend(live.breaches.iter().map(|breach| {
-        let whose = if breach.by_settings { "not without" } else { "and without" };
+        let whose = if breach.by_settings { "not without" } else { "and also without" };
         format!(
             "- with {}: {}, {whose}; undone within {:.1} s",
             breach.on.join(", "),
@@ -227,8 +267,9 @@ fn live_lines(live: &LiveAnswer) -> Vec<String> {
     all
 }
 
-fn plan_lines(settings: &AutoSettings, plan: &Plan) -> Vec<String> {
+fn plan_lines(settings: &AutoSettings, plan: &Plan, is_applied: bool) -> Vec<String> {
     let undone = match (&settings.live, settings.between_hosts) {
+        (Some(_), _) if is_applied => "each slice's settings were undone and read back",
         (Some(_), _) => "each slice's settings were undone and read back: this host is as it was",
         (None, true) => "each setting was undone after its trial: the hosts are as they were",
         (None, false) => "the lab's settings went with the lab: this host is as it was",
@@ -240,8 +281,5 @@ fn plan_lines(settings: &AutoSettings, plan: &Plan) -> Vec<String> {
     all.extend(
         plan.left_out.iter().map(|left| format!("- not in the plan: {}: {}", left.what, left.why)),
     );
-    if let Some(file) = settings.plan_file.as_ref().filter(|_| !plan.steps.is_empty()) {
-        all.push(format!("apply it with: rxpath tune apply {}", file.display()));
-    }
     all
 }
