@@ -1,33 +1,36 @@
 //! The search on this host's own traffic: settings are switched in slices of time, and every limit is watched.
 
+mod answer;
+mod args;
 mod host;
 mod limits;
 mod meter;
 mod slices;
+mod stop;
 
-use std::collections::BTreeMap;
-use std::fmt;
+pub use answer::{AppliedHere, LiveAnswer, LiveSettings};
+pub use args::LiveArgs;
+
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rxpath_core::{Nanos, Warning};
+use rxpath_host::journal::Contents;
 use rxpath_host::setter::HostSetter;
-use rxpath_host::{Change, HostError};
 use rxpath_record::run::run_id;
 use rxpath_record::verdict::{Stage, Verdict};
 use rxpath_record::watch::Slice;
-use rxpath_tune::auto::{self, Candidate, Failed, Guard, Phase, Plan, Risk};
+use rxpath_tune::auto::{self, Candidate, Failed, Guard, Plan};
 use rxpath_tune::persist::Home;
 use rxpath_tune::plan::LeftOut;
 use rxpath_tune::store::Store;
-use rxpath_tune::switch::{Switch, SwitchError};
-use schemars::JsonSchema;
-use serde::Serialize;
+use rxpath_tune::switch::Switch;
 
 use self::host::Host;
 use self::limits::Limits;
 use self::meter::Meter;
 use self::slices::Slices;
+use self::stop::Stop;
 use super::ask::{self, Objective};
 use super::candidates::Source;
 use super::shown::{AutoAnswer, AutoSettings, lines};
@@ -35,8 +38,7 @@ use super::{AutoCommand, Keep, Written};
 use crate::cmd::tune::apply::OnFailure;
 use crate::cmd::tune::plan::persist_kind;
 use crate::cmd::tune::watchdog::start_watchdog;
-use crate::cmd::tune::{PATIENCE, StateArgs, apply, taken};
-use crate::cmd::values::duration;
+use crate::cmd::tune::{PATIENCE, apply, taken};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -58,81 +60,8 @@ const FEWEST_GLANCES: u32 = 4;
 const SHORTEST: Nanos = Nanos::from_millis(200);
 /// The watchdog undoes a slice's settings after so much more than the slice takes.
 const BEYOND: Duration = Duration::from_secs(5);
-
-/// The heading of the options below in the help.
-const HEADING: &str = "On real traffic";
-
-/// Options of the search on real traffic.
-#[derive(Debug, clap::Args)]
-pub struct LiveArgs {
-    /// Search on this device's real traffic, without a scenario: settings of this host are switched in slices of time,
-    /// and undone
-    #[arg(long = "live", value_name = "IF", group = "traffic", help_heading = HEADING)]
-    pub device: Option<String>,
-    /// Change settings of this host; without it the candidates are listed only
-    #[arg(long, conflicts_with = "scenario", help_heading = HEADING)]
-    yes: bool,
-    /// Length of a slice
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s", conflicts_with = "scenario", help_heading = HEADING)]
-    slice: Nanos,
-    /// Time after each switch that counts in no slice
-    #[arg(long, value_name = "TIME", default_value = "1s", conflicts_with = "scenario", help_heading = HEADING)]
-    settle: Nanos,
-    /// Also try what has such effects
-    #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "scenario", help_heading = HEADING)]
-    allow: Vec<Allow>,
-    /// Also try this setting, as `tune plan --set` takes it; repeatable
-    #[arg(long = "try", value_name = "KNOB=VALUE", conflicts_with = "scenario", help_heading = HEADING)]
-    tries: Vec<String>,
-    /// Leave what is kept in force at the end: `rxpath tune undo` takes it back
-    #[arg(long, conflicts_with = "scenario", help_heading = HEADING)]
-    apply: bool,
-    /// With --apply: undo it after this time, unless `rxpath tune confirm` is run first
-    #[arg(long, value_name = "TIME", requires = "apply", help_heading = HEADING)]
-    confirm_within: Option<Nanos>,
-    #[command(flatten)]
-    state: StateArgs,
-}
-
-/// Effects that a candidate may have only if the user allows them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Allow {
-    /// Settings of the whole host, or that use more power or CPU time
-    Host,
-    /// Queues are made again
-    Queues,
-    /// The link is lost for a moment
-    Link,
-}
-
-impl Allow {
-    fn needed(risk: Risk) -> Option<Self> {
-        match risk {
-            Risk::None => None,
-            Risk::Wide => Some(Self::Host),
-            Risk::Queues => Some(Self::Queues),
-            Risk::Link => Some(Self::Link),
-        }
-    }
-
-    fn words(self) -> &'static str {
-        match self {
-            Self::Host => "it holds for the whole host, or uses more power or CPU time",
-            Self::Queues => "queues are made again",
-            Self::Link => "the link may be lost for a moment",
-        }
-    }
-}
-
-impl fmt::Display for Allow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Host => "host",
-            Self::Queues => "queues",
-            Self::Link => "link",
-        })
-    }
-}
+/// The same where each of some settings may have to wait for the link.
+const WITHOUT_LINK: Duration = Duration::from_secs(60);
 
 /// The times of a slice.
 #[derive(Clone, Copy, Debug)]
@@ -150,153 +79,9 @@ impl Times {
         GLANCE.min(self.slice / FEWEST_GLANCES)
     }
 
-    /// How long the watchdog lets a slice's settings stand.
-    fn hold(self) -> Duration {
-        self.full() * 3 / 2 + BEYOND
-    }
-}
-
-/// What was seen of the traffic.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-pub struct LiveAnswer {
-    /// Each slice that counts.
-    pub slices: Vec<SliceOf>,
-    /// The device's packets in each of them. **Unit** packets/s.
-    pub loads_pps: Vec<f64>,
-    /// Slices that say nothing: with less than half of the usual load, or in which the traffic itself broke a limit.
-    pub void: Vec<VoidSlice>,
-    /// Limits that were broken.
-    pub breaches: Vec<Breach>,
-    /// Settings that were read back at the end as they had been at the start.
-    pub restored_count: usize,
-}
-
-/// What was kept, in force.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct AppliedHere {
-    /// The journal of the changes, for `rxpath tune undo`.
-    pub journal: u32,
-    /// Whether all of them are in force; otherwise none is.
-    pub in_force: bool,
-    /// The changes as they were made.
-    pub changes: Vec<Change>,
-    /// They are undone after this time unless they are confirmed. **Unit** s.
-    pub confirm_within_s: Option<u64>,
-}
-
-/// One slice.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct SliceOf {
-    /// What it was made for.
-    pub phase: Phase,
-    /// The block or pair within the phase, from 0.
-    pub block: usize,
-    /// The candidates that were on.
-    pub on: Vec<String>,
-    /// What was measured, by metric.
-    pub metrics: BTreeMap<String, f64>,
-}
-
-/// A slice that says nothing of the settings.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct VoidSlice {
-    /// The candidates that were on.
-    pub on: Vec<String>,
-    /// Why, in words.
-    pub why: String,
-}
-
-/// A limit that was broken while candidates were on.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Breach {
-    /// The candidates that were on.
-    pub on: Vec<String>,
-    /// The limit, in words.
-    pub limit: String,
-    /// From the beginning of the first window that broke it to the base restored. **Unit** s.
-    pub undone_after_s: f64,
-    /// Whether it held again once the settings were off.
-    pub by_settings: bool,
-}
-
-/// Why a search on real traffic ends early.
-#[derive(Debug)]
-pub enum Stop {
-    /// A signal.
-    Signal(i32),
-    /// The settings are not as this program made them.
-    Switch(SwitchError),
-    /// This host can't be read.
-    Host(HostError),
-    /// So many slices in a row say nothing of the settings: why the last one does not.
-    Idle { slices: usize, why: String },
-    /// Candidates that can be made alone can't be made together.
-    NotTogether { names: String, why: String },
-    /// The device is not there.
-    Gone(String),
-    /// What was asked for can't be done.
-    Refused(Failure),
-}
-
-impl From<SwitchError> for Stop {
-    fn from(error: SwitchError) -> Self {
-        Self::Switch(error)
-    }
-}
-
-impl From<HostError> for Stop {
-    fn from(error: HostError) -> Self {
-        Self::Host(error)
-    }
-}
-
-impl From<std::io::Error> for Stop {
-    fn from(error: std::io::Error) -> Self {
-        Self::Refused(error.into())
-    }
-}
-
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Self {
-        Self::Refused(failure)
-    }
-}
-
-impl Stop {
-    fn outcome(self, journal: Option<u32>) -> Outcome {
-        let undone = "everything is undone; nothing is kept";
-        let failure = |exit, text: String| Failure::new(exit, anyhow::anyhow!(text));
-        Err(match self {
-            Self::Signal(signal) => {
-                crate::note!("rxpath: interrupted: {undone}");
-                return Ok(Exit::Signal(signal));
-            }
-            Self::Switch(error @ SwitchError::Foreign { .. }) => {
-                failure(Exit::Partial, format!("{error}; it stays so, everything else is undone"))
-                    .hint("end the other program, or leave its settings out with --settings")
-            }
-            Self::Switch(error) => {
-                let journal = journal.map_or_else(String::new, |id| format!(" {id}"));
-                failure(Exit::Partial, error.to_string())
-                    .hint(format!("see what is in force: rxpath tune status; then rxpath tune undo{journal}"))
-            }
-            Self::Host(error) => Failure::new(Exit::Cannot, error),
-            Self::Idle { slices, why } => failure(
-                Exit::Inconclusive,
-                format!("{slices} slices in a row say nothing, whatever is set (the last: {why}); {undone}"),
-            )
-            .hint("search when the traffic is steadier, or with longer slices"),
-            Self::NotTogether { names, why } => {
-                failure(Exit::Partial, format!("{names} can't be set together: {why}; {undone}"))
-            }
-            Self::Gone(device) if journal.is_some() => failure(
-                Exit::Partial,
-                format!("{device} is gone, and what was set on it too; nothing is kept"),
-            )
-            .hint("rxpath tune undo --forget closes the journal"),
-            Self::Gone(device) => failure(Exit::Cannot, format!("there is no device {device} here")),
-            Self::Refused(failure) => failure,
-        })
+    /// How long the watchdog lets a slice's settings stand, where making them may cost the link for a while.
+    fn hold(self, is_slow: bool) -> Duration {
+        self.full() * 3 / 2 + if is_slow { WITHOUT_LINK } else { BEYOND }
     }
 }
 
@@ -327,7 +112,14 @@ impl AutoCommand {
         let search = self.asked(device)?;
         let interrupt = Interrupt::catch()?;
         let mut journal = None;
-        self.search_live(search, &interrupt, &mut journal).or_else(|stop| stop.outcome(journal))
+        self.search_live(search, &interrupt, &mut journal).or_else(|stop| {
+            let store = self.live.state.store();
+            let is_open = |id| {
+                let contents = Contents::read(&store.path(id)).ok().flatten();
+                contents.is_none_or(|contents| contents.is_open())
+            };
+            stop.outcome(journal.map(|id| (id, is_open(id))))
+        })
     }
 
     fn asked<'a>(&self, device: &'a str) -> Result<Search<'a>, Failure> {
@@ -478,7 +270,7 @@ impl AutoCommand {
         let base = host.base(&candidates)?;
         let (id, mut open) = store.begin()?;
         *journal = Some(id);
-        let watch = start_watchdog(&store, id, &mut open, (search.times.hold(), true))?;
+        let watch = start_watchdog(&store, id, &mut open, (search.times.hold(false), true))?;
         let mut slices = Slices {
             meter,
             switch: Switch::new(open, HostSetter::default(), watch),
@@ -532,17 +324,6 @@ impl AutoCommand {
         answer.plan = Some(plan);
         Ok(())
     }
-}
-
-/// The `live` part of the settings.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct LiveSettings {
-    /// The device.
-    pub device: String,
-    /// Length of a slice. **Unit** s.
-    pub slice_s: f64,
-    /// Time after each switch that counts in no slice. **Unit** s.
-    pub settle_s: f64,
 }
 
 impl Search<'_> {

@@ -100,7 +100,8 @@ fn path(answer: &AutoAnswer) -> SheetPart {
 
 fn breaches(answer: &AutoAnswer) -> SheetPart {
     let rows = answer.live.iter().flat_map(|live| &live.breaches).map(|breach| {
-        let whose = if breach.by_settings { "it held without them" } else { "the same without them" };
+        let whose =
+            if breach.by_settings { "it held without them" } else { "the same without them" };
         vec![
             breach.on.join(", "),
             breach.limit.clone(),

@@ -11,7 +11,8 @@ use rxpath_tune::plan::{HostMark, LeftOut, Plan, Step, from_findings};
 use rxpath_tune::switch::SwitchError;
 use rxpath_tune::{Goal, HostFacts, Scope};
 
-use super::{Allow, Stop};
+use super::args::Allow;
+use super::stop::Stop;
 use crate::cmd::check::watch;
 use crate::cmd::tune::auto::candidates::Available;
 use crate::cmd::tune::auto::catalogue::{Entry, of_host};

@@ -7,7 +7,7 @@ use rxpath_lab::watch::{Options, ProbeLimit, Watcher};
 use rxpath_record::verdict::Verdict;
 use rxpath_record::watch::Slice;
 
-use super::Stop;
+use super::stop::Stop;
 use crate::cmd::values::Wait;
 use crate::interrupt::Interrupt;
 

@@ -8,10 +8,12 @@ use rxpath_stats::quantile::median;
 use rxpath_tune::auto::{Broke, Candidate, Guard, Measure, Phase, Reading};
 use rxpath_tune::switch::Switch;
 
+use super::Times;
+use super::answer::{Breach, LiveAnswer, SliceOf, VoidSlice};
 use super::host::{Base, Host};
 use super::limits::{Broken, Limits};
 use super::meter::Meter;
-use super::{Breach, LiveAnswer, SliceOf, Stop, Times, VoidSlice};
+use super::stop::Stop;
 use crate::cmd::tune::auto::ask::Objective;
 
 /// A slice with less of the usual load says nothing of the settings.
@@ -118,7 +120,8 @@ impl Slices<'_> {
         let sets: Vec<String> =
             on.iter().flat_map(|at| self.candidates[*at].sets.iter().cloned()).collect();
         let steps = self.host.steps(&self.base, &sets)?;
-        Ok(self.switch.to(&steps, self.times.hold())?)
+        let is_slow = on.iter().any(|at| self.candidates[*at].risk.is_slow());
+        Ok(self.switch.to(&steps, self.times.hold(is_slow))?)
     }
 
     fn reading(&self, slice: &Slice) -> Option<Reading> {

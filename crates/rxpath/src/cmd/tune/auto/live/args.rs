@@ -1,0 +1,86 @@
+//! Options of the search on real traffic.
+
+use std::fmt;
+
+use rxpath_core::Nanos;
+use rxpath_tune::auto::Risk;
+
+use crate::cmd::tune::StateArgs;
+use crate::cmd::values::duration;
+
+/// The heading of the options below in the help.
+const HEADING: &str = "On real traffic";
+
+/// Options of the search on real traffic.
+#[derive(Debug, clap::Args)]
+pub struct LiveArgs {
+    /// Search on this device's real traffic, without a scenario: settings of this host are switched in slices of time,
+    /// and undone
+    #[arg(long = "live", value_name = "IF", group = "traffic", help_heading = HEADING)]
+    pub device: Option<String>,
+    /// Change settings of this host; without it the candidates are listed only
+    #[arg(long, conflicts_with = "scenario", help_heading = HEADING)]
+    pub yes: bool,
+    /// Length of a slice
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s", conflicts_with = "scenario", help_heading = HEADING)]
+    pub slice: Nanos,
+    /// Time after each switch that counts in no slice
+    #[arg(long, value_name = "TIME", default_value = "1s", conflicts_with = "scenario", help_heading = HEADING)]
+    pub settle: Nanos,
+    /// Also try what has such effects
+    #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "scenario", help_heading = HEADING)]
+    pub allow: Vec<Allow>,
+    /// Also try this setting, as `tune plan --set` takes it; repeatable
+    #[arg(long = "try", value_name = "KNOB=VALUE", conflicts_with = "scenario", help_heading = HEADING)]
+    pub tries: Vec<String>,
+    /// Leave what is kept in force at the end: `rxpath tune undo` takes it back
+    #[arg(long, conflicts_with = "scenario", help_heading = HEADING)]
+    pub apply: bool,
+    /// With --apply: undo it after this time, unless `rxpath tune confirm` is run first
+    #[arg(long, value_name = "TIME", requires = "apply", help_heading = HEADING)]
+    pub confirm_within: Option<Nanos>,
+    #[command(flatten)]
+    pub state: StateArgs,
+}
+
+/// Effects that a candidate may have only if the user allows them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Allow {
+    /// Settings of the whole host, or that use more power or CPU time
+    Host,
+    /// Queues are made again
+    Queues,
+    /// The link is lost for a moment
+    Link,
+}
+
+impl Allow {
+    /// What a candidate of this risk needs.
+    pub fn needed(risk: Risk) -> Option<Self> {
+        match risk {
+            Risk::None => None,
+            Risk::Wide => Some(Self::Host),
+            Risk::Queues => Some(Self::Queues),
+            Risk::Link => Some(Self::Link),
+        }
+    }
+
+    /// What it permits.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Host => "it holds for the whole host, or uses more power or CPU time",
+            Self::Queues => "queues are made again",
+            Self::Link => "the link may be lost for a moment",
+        }
+    }
+}
+
+impl fmt::Display for Allow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Host => "host",
+            Self::Queues => "queues",
+            Self::Link => "link",
+        })
+    }
+}
