@@ -50,6 +50,13 @@ enum Standing {
         /// **Unit** s.
         left_s: u64,
     },
+    /// Its changes hold while the search on real traffic that made them runs, and are undone with its end or after this time.
+    Searched {
+        /// The search.
+        pid: i32,
+        /// **Unit** s.
+        left_s: u64,
+    },
     /// Its changes were not confirmed, and the process that would undo them is dead.
     Unwatched,
     /// From elsewhere: from another network namespace, or from before a reboot, which has undone it.
@@ -205,13 +212,20 @@ fn standing(contents: &Contents) -> anyhow::Result<Standing> {
         return Ok(Standing::InForce);
     };
     let left_s = watch.deadline_ns.saturating_sub(boottime_ns()?) / 1_000_000_000;
-    Ok(if watch.process.is_alive() { Standing::Waits { left_s } } else { Standing::Unwatched })
+    Ok(match watch.process.is_alive() {
+        true if watch.while_alive => Standing::Searched { pid: watch.applier.pid, left_s },
+        true => Standing::Waits { left_s },
+        false => Standing::Unwatched,
+    })
 }
 
 fn words(standing: &Standing) -> String {
     match standing {
         Standing::InForce => "in force".into(),
         Standing::Waits { left_s } => format!("in force, undone in {left_s} s unless confirmed"),
+        Standing::Searched { pid, left_s } => {
+            format!("in force while process {pid} searches, undone in {left_s} s at the latest")
+        }
         Standing::Unwatched => {
             "in force, not confirmed; the process that would undo it is dead: undo it by hand"
                 .into()
