@@ -131,7 +131,7 @@ fn applied_lines(applied: &AppliedHere) -> Vec<String> {
     all.push(match applied.confirm_within_s {
         _ if !applied.in_force => "not all of it could be applied: nothing is in force".into(),
         Some(s) => format!("undone in {s} s unless confirmed: rxpath tune confirm {id}"),
-        None => format!("in force; rxpath tune undo {id} takes it back"),
+        None => format!("in force; undo it with: rxpath tune undo {id}"),
     });
     all
 }

@@ -33,7 +33,7 @@ pub struct LiveArgs {
     /// Also try this setting, as `tune plan --set` takes it; repeatable
     #[arg(long = "try", value_name = "KNOB=VALUE", conflicts_with = "scenario", help_heading = HEADING)]
     pub tries: Vec<String>,
-    /// Leave what is kept in force at the end: `rxpath tune undo` takes it back
+    /// Leave what is kept in force at the end: `rxpath tune undo` undoes it
     #[arg(long, conflicts_with = "scenario", help_heading = HEADING)]
     pub apply: bool,
     /// With --apply: undo it after this time, unless `rxpath tune confirm` is run first

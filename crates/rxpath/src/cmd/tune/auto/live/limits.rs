@@ -1,4 +1,4 @@
-//! What real traffic must never suffer: limits that each glance is held against.
+//! What real traffic must never suffer: limits with which each glance is compared.
 //!
 //! A limit is the worst glance of the start plus the guard's margin, or as much again as the start's worst is from its
 //! middle, so that what the traffic does by itself breaks none. Two glances in a row must break it. Whether the settings did
