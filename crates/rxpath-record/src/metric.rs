@@ -28,7 +28,7 @@ impl Metric {
 pub const METRICS: &[Metric] = &[
     Metric::new("delivered_pps", "datagrams/s", Up, "datagrams that the receiver took, per second of the window"),
     Metric::new("offered_pps", "datagrams/s", Up, "datagrams that the sender attempted, per second of the window"),
-    Metric::new("loss_ratio", "of offered", Down, "datagrams of the whole trial that were not delivered, as a share of those offered; of real traffic, packets lost at any place of this host, as a share of those received"),
+    Metric::new("loss_ratio", "of offered", Down, "datagrams of the whole trial that were not delivered, as a share of those offered; of real traffic, packets lost at any place of this host, as a share of those that came to its devices"),
     Metric::new("receiver_cpu_ns_per_packet", "ns/datagram", Down, "time of the receiving threads on a CPU per datagram read, including softirqs that interrupt them"),
     Metric::new("sender_cpu_ns_per_packet", "ns/datagram", Down, "time of the sending threads on a CPU per datagram offered, softirqs inside their calls included"),
     Metric::new("blocked_ratio", "of the window", Down, "time that the sender waited for send buffer, as a share of the window and its threads"),

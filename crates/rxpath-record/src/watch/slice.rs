@@ -20,6 +20,8 @@ pub struct Slice {
     pub received: f64,
     /// Packets lost at any place of this host, from the devices on.
     pub lost: f64,
+    /// Those of them that the devices did not take: without a free descriptor, or damaged.
+    lost_before: f64,
     /// Interrupts, network softirqs and NAPI threads of all CPUs.
     network: Sampled,
     /// All CPUs that were not idle, this program left out.
@@ -61,6 +63,8 @@ impl Slice {
         self.window_s += frame.window_s;
         self.received += received;
         self.lost += lost_pps * frame.window_s;
+        let at_devices = row(PathStage::Nic).and_then(|row| known(&row.drops_pps));
+        self.lost_before += at_devices.unwrap_or(0.0) * frame.window_s;
         let stages = [PathStage::Nic, PathStage::Irq, PathStage::Backlog];
         let network: Option<f64> =
             stages.into_iter().map(|stage| known(&row(stage)?.cpu_ratio)).sum();
@@ -81,6 +85,7 @@ impl Slice {
         self.window_s += other.window_s;
         self.received += other.received;
         self.lost += other.lost;
+        self.lost_before += other.lost_before;
         for (own, more) in [
             (&mut self.network, other.network),
             (&mut self.busy, other.busy),
@@ -98,10 +103,9 @@ impl Slice {
         self.received / self.window_s.max(1e-3)
     }
 
-    /// Packets lost, as a share of those that were lost or got through.
+    /// Packets lost, as a share of those that came to the devices.
     pub fn loss_ratio(&self) -> f64 {
-        // Drops of stages are of packets that the devices took, those of the ring are not: the base holds both.
-        self.lost / self.received.max(self.lost).max(1.0)
+        self.lost / (self.received + self.lost_before).max(self.lost).max(1.0)
     }
 
     /// Every metric that it has, by name.
@@ -183,7 +187,8 @@ mod tests {
             assert!((found - value).abs() < 1e-6 * value.max(1.0), "{name}: {found}");
         };
         near("received_pps", 2000.0);
-        near("loss_ratio", 15.0 / 2000.0);
+        // Each of three stages lost 5 packets; those of the device are not among the 2000 that it took.
+        near("loss_ratio", 15.0 / 2005.0);
         near("network_cpu_us_per_packet", 200.0);
         near("busy_cpu_us_per_packet", 350.0);
         near("taken_cpu_us_per_packet", 50.0);

@@ -153,7 +153,7 @@ impl AutoCommand {
         let mut meter = Meter::start(search.device, interrupt)?;
         let begun = Instant::now();
         let start = search.start(&mut meter)?;
-        search.complete(&start.slice, self.guards.is_empty())?;
+        search.complete(&start.slice, self.guards.is_empty(), meter.without_probes())?;
         if let Some(why) = meter.without_probes() {
             search.warnings.push(Warning::new("counters-only", format!("counters only: {why}")));
         }
@@ -354,8 +354,22 @@ impl Search<'_> {
     }
 
     /// The default guards, as far as they can be measured here; those that were asked for must be.
-    fn complete(&mut self, slice: &Slice, is_default: bool) -> Result<(), Stop> {
+    fn complete(
+        &mut self,
+        slice: &Slice,
+        is_default: bool,
+        without_probes: Option<&str>,
+    ) -> Result<(), Stop> {
         let metrics = slice.metrics();
+        if let Some(why) = without_probes.filter(|_| !metrics.contains_key(&self.objective.metric))
+        {
+            let what = format!("{} can't be measured here: {why}", self.objective.metric);
+            let failure = Failure::new(Exit::Cannot, anyhow::anyhow!(what));
+            let names: Vec<&str> = metrics.keys().map(String::as_str).collect();
+            return Err(failure
+                .hint(format!("without BPF it measures {}", names.join(", ")))
+                .into());
+        }
         if is_default {
             let own = &self.objective.metric;
             let guards = GUARDS.iter().filter_map(|text| ask::guard(text).ok());
