@@ -4,6 +4,7 @@
 //! The reader stalls for half of the time, so that a small buffer loses what arrives meanwhile, whatever the machine is
 //! doing. Three candidates keep the searches short.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use nix::sys::signal::Signal;
@@ -29,6 +30,8 @@ settle = "0s"
 measure = "100ms"
 "#;
 
+const NFT: &str = "lab.nft_rx=table inet f { chain i { type filter hook input priority 0; ct state new,established accept; }; }";
+const QDISC: &str = "lab.qdisc_tx={ kind = \"pfifo\", limit = 100 }";
 const CANDIDATES: [&str; 3] = ["larger receive buffer", "serve.nice", "*udp_early_demux"];
 
 fn search(arena: &Arena, out: &str, words: &[&str]) -> Run {
@@ -88,6 +91,42 @@ fn where_nothing_is_lost_nothing_is_kept() {
     assert_eq!(result["found"]["ended"], "nothing-proven");
     assert_eq!(result["found"]["kept"].as_array().unwrap().len(), 0);
     arena.assert_clean("after a search");
+}
+
+#[test]
+fn what_is_wrong_around_the_service_is_a_candidate() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    let napi = ["lab.gro=true", "lab.tso=false", "lab.threaded=true"];
+    let listed = |out: &str, sets: &[&str]| {
+        let words = sets.iter().flat_map(|set| ["--set", set]);
+        let words: Vec<&str> = words.chain(["--settings", "*", "--dry-run"]).collect();
+        let ended = search(&arena, out, &words).wait();
+        assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
+        let all = schema::result("tune-auto", &ended.stdout)["candidates"].clone();
+        let one = |one: &Value| (one["name"].as_str().unwrap().to_owned(), one["sets"].clone());
+        all.as_array().unwrap().iter().map(one).collect::<BTreeMap<_, _>>()
+    };
+    let shared = listed("shared", &[&napi[..], &[NFT, QDISC, "serve.cpu=@sender"]].concat());
+    for name in [
+        "no threaded NAPI",
+        "no queueing discipline of the sender",
+        "no connection tracking of the service",
+        "idle CPUs kept awake",
+    ] {
+        assert!(shared.contains_key(name), "{name}: {shared:?}");
+    }
+    assert!(shared.keys().any(|name| name.starts_with("the service on CPU ")), "{shared:?}");
+    // GRO is on and TSO is off already: only what changes can contradict another candidate.
+    let polling = &shared["busy polling of the service"];
+    assert_eq!(polling, &serde_json::json!(["serve.busy_poll=50us"]));
+    assert!(shared.contains_key("TCP segmentation offload"), "{shared:?}");
+    let free = listed("free", &["serve.cpu=default"]);
+    assert!(free.contains_key("a thread for each CPU"), "{free:?}");
+    assert!(!free.keys().any(|name| name.starts_with("the service on CPU ")), "{free:?}");
+    arena.assert_clean("after lists of candidates");
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! A change whose parts only work together is one entry. Values depend on what is now; an entry that is so already is
 //! none. The names are keys of a scenario.
 
+mod service;
+
 use rxpath_core::CpuList;
 use rxpath_host::glob::is_match;
 use rxpath_host::sysfs::device::RxQueue;
@@ -11,13 +13,6 @@ use rxpath_lab::testbed::tuned::RPS_OF_EACH_QUEUE;
 use rxpath_record::manifest::Trial;
 use rxpath_record::verdict::Stage;
 use rxpath_tune::auto::Risk;
-
-/// A receive buffer is made this many times larger, and at least this large.
-const BUFFER_FACTOR: u64 = 4;
-const LEAST_BUFFER: u64 = 1 << 20;
-const MOST_BUFFER: u64 = 64 << 20;
-/// Datagrams per read.
-const BATCH: u64 = 64;
 
 /// One change.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,7 +86,7 @@ pub fn entries(variant: &Variant, trial: &Trial, cpus: &[u32]) -> Vec<Entry> {
     let seen = Seen { variant, trial, cpus };
     let mut all = match variant.topology {
         Topology::Hosts => [card(), whole_host()].concat(),
-        _ => link(),
+        _ => [link(), seen.around_the_link()].concat(),
     };
     all.extend(seen.steering());
     if seen.variant.serve.own().is_some_and(|own| !own.absent) {
@@ -111,14 +106,29 @@ pub fn entries(variant: &Variant, trial: &Trial, cpus: &[u32]) -> Vec<Entry> {
 }
 
 /// Every entry for a host's own traffic through one device, with its settings by the names of `tune plan`.
-pub fn of_host(device: &str, queues: &[RxQueue]) -> Vec<Entry> {
+pub fn of_host(device: &str, queues: &[RxQueue], cpus: &[u32]) -> Vec<Entry> {
     let mut all = [card(), whole_host(), of_tcp()].concat();
     for entry in &mut all {
         let own = entry.sets.iter().filter_map(|set| set.strip_prefix(RECEIVER));
         entry.sets = own.map(|set| set.replace("{dev}", device)).collect();
     }
     all.extend(no_steering(device, queues));
+    all.push(no_sleep(cpus));
     all
+}
+
+/// Idle CPUs poll: none has to wake up for a packet.
+///
+/// **Source** `cpuidle_governor_latency_req` (drivers/cpuidle/governor.c): `n/a` is a latency of 0.
+fn no_sleep(cpus: &[u32]) -> Entry {
+    let one = |cpu| format!("/sys/devices/system/cpu/cpu{cpu}/power/pm_qos_resume_latency_us=n/a");
+    Entry {
+        name: "no sleep of idle CPUs".into(),
+        sets: cpus.iter().map(one).collect(),
+        stages: &[],
+        risk: Risk::Wide,
+        is_default: false,
+    }
 }
 
 /// RPS off on every queue, where it is on.
@@ -133,10 +143,6 @@ fn no_steering(device: &str, queues: &[RxQueue]) -> Option<Entry> {
 }
 
 impl Seen<'_> {
-    fn served(&self, pointer: &str) -> Option<u64> {
-        self.trial.workloads.get("serve")?.pointer(pointer)?.as_u64()
-    }
-
     /// RPS: off where it shares the reader's CPU, on where one CPU does everything.
     fn steering(&self) -> Vec<Entry> {
         let (reader, load) = (&self.variant.serve.cpus().0, &self.variant.load.cpus().0);
@@ -174,45 +180,6 @@ impl Seen<'_> {
         };
         vec![Entry { name, sets, stages, risk: Risk::None, is_default: false }]
     }
-
-    /// Options of the service itself.
-    fn service(&self) -> Vec<Entry> {
-        let mut all = Vec::new();
-        let is_udp = self.variant.protocol() == Protocol::Udp;
-        let buffer = self.served("/result/sockets/0/rcvbuf_bytes").filter(|_| is_udp);
-        if let Some(now) = buffer.filter(|now| *now < MOST_BUFFER) {
-            let wanted = (now * BUFFER_FACTOR).clamp(LEAST_BUFFER, MOST_BUFFER);
-            all.push(entry(
-                "larger receive buffer",
-                [format!("serve.rcvbuf={wanted}")],
-                &[Stage::SocketQueue, Stage::ApplicationDescheduled],
-                Risk::None,
-            ));
-        }
-        if is_udp && self.served("/settings/batch").is_some_and(|now| now < BATCH) {
-            all.push(entry(
-                "reads in batches",
-                [format!("serve.batch={BATCH}")],
-                &[Stage::Application, Stage::SocketQueue],
-                Risk::None,
-            ));
-        }
-        if self.variant.load.datagrams().is_some_and(|form| form.segments > 1) {
-            all.push(entry(
-                "reads aggregates",
-                ["serve.gro=true".to_owned()],
-                &[Stage::Application, Stage::SocketQueue],
-                Risk::None,
-            ));
-        }
-        all.push(entry(
-            "higher priority of the service",
-            ["serve.nice=-10".to_owned()],
-            &[Stage::ApplicationDescheduled, Stage::SocketQueue],
-            Risk::Wide,
-        ));
-        all
-    }
 }
 
 /// Offloads and NAPI of the link.
@@ -235,6 +202,7 @@ fn link() -> Vec<Entry> {
         bundle("NAPI on the link", napi(), softirq, Risk::None),
         bundle("threaded NAPI", threaded, &[Stage::Livelock, Stage::Softirq], Risk::None),
         bundle("deferred interrupts", deferred, softirq, Risk::None),
+        no_threads(),
         Entry {
             is_default: true,
             ..entry(
@@ -259,6 +227,13 @@ fn link() -> Vec<Entry> {
     ]
 }
 
+/// Packets are processed in softirqs again, which no scheduler holds back.
+fn no_threads() -> Entry {
+    let stages = &[Stage::Ring, Stage::Softirq, Stage::Livelock];
+    let set = receiver("{dev}/threaded", "0");
+    Entry { is_default: true, ..entry("no threaded NAPI", [set], stages, Risk::None) }
+}
+
 /// What a network card of a host may be given. Rings and coalescing may take the link down for a moment.
 fn card() -> Vec<Entry> {
     const SOFTIRQ: &[Stage] = &[Stage::Softirq, Stage::OneCpu, Stage::Livelock];
@@ -267,6 +242,7 @@ fn card() -> Vec<Entry> {
     vec![
         entry("GRO", [receiver("{dev}/features/rx-gro", "on")], SOFTIRQ, Risk::None),
         entry("threaded NAPI", [receiver("{dev}/threaded", "1")], SOFTIRQ, Risk::None),
+        no_threads(),
         entry(
             "deferred interrupts",
             deferred.map(|(name, value)| receiver(name, value)),

@@ -37,16 +37,14 @@ impl InVariant<'_> {
             };
             let change = match tried.next() {
                 Some(Ok(change)) => change,
-                // One of several that is so already needs no change.
-                Some(Err(why)) if why == ALREADY => {
-                    sets.push(set.clone());
-                    continue;
-                }
+                Some(Err(why)) if why == ALREADY => continue,
                 Some(Err(why)) => return Ok(Err(why)),
                 None => continue,
             };
             let after = change.after.clone().unwrap_or_default();
             match change.outcome {
+                // One of several that is so already contradicts no other candidate.
+                Outcome::Applied if change.before == change.after => {}
                 Outcome::Applied | Outcome::Pending { .. } => sets.push(set.clone()),
                 Outcome::Rounded => {
                     let key = set.split_once('=').map_or(set.as_str(), |(key, _)| key);

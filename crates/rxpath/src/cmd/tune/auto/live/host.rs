@@ -3,7 +3,7 @@
 use rxpath_host::change::same_of;
 use rxpath_host::netlink::ioctl::driver_info;
 use rxpath_host::setter::{HostSetter, Setter};
-use rxpath_host::{Root, Target, sysfs};
+use rxpath_host::{Root, Target, sysfs, thread};
 use rxpath_tune::auto::{Candidate, Risk};
 use rxpath_tune::plan::make::{ALREADY, Request, make};
 use rxpath_tune::plan::settle::settle;
@@ -56,7 +56,8 @@ impl<'a> Host<'a> {
     pub fn entries(&self, tries: &[String]) -> Vec<Entry> {
         let steering = sysfs::device::steering(&Root::host(), self.device);
         let queues = steering.map_or_else(|_| Vec::new(), |steering| steering.rx_queues);
-        let mut all = of_host(self.device, &queues);
+        let cpus = thread::allowed_cpus().unwrap_or_default();
+        let mut all = of_host(self.device, &queues, &cpus.0);
         all.extend(tries.iter().map(|set| Entry {
             name: set.clone(),
             sets: vec![set.clone()],
