@@ -4,7 +4,7 @@ export CARGO
 PROFILE_CI = --profile ci
 RXPATH = target/release/rxpath
 
-.PHONY: eco hosts-demo static help setup demo test lint bench fuzz campaign causes install install-deb package package-test build schema rig stats stats-lab book tune-auto
+.PHONY: eco hosts-demo static help setup demo test lint bench fuzz campaign causes install install-deb package package-test build schema rig stats stats-lab book
 
 help:
 	@echo 'make demo     build, run the tutorial in a lab of two network namespaces, write a report'
@@ -14,11 +14,10 @@ help:
 	@echo 'make rig      settings on real drivers, in a small machine under QEMU (minutes; installs QEMU as root)'
 	@echo 'make lint     formatting, clippy, rustdoc, dependencies, shell scripts, oldest Rust, arm64'
 	@echo 'make fuzz     every parser of outside input, MINUTES=10 each (hours; needs a nightly Rust)'
-	@echo 'make campaign  kills, packets, a day of watch, hostile HTTP clients (hours; goes on where it was stopped; PARTS="kills http")'
+	@echo 'make campaign  kills, packets, planted mis-settings, a day of watch, hostile HTTP clients (hours; goes on where it was stopped; PARTS="kills http")'
 	@echo 'make causes   what diagnose says of a hundred causes that others make (half an hour; goes on where it was stopped; ONLY=name)'
 	@echo 'make stats    error rates of verdicts, capacity searches and tune auto in simulated runs with noise (minutes; RUNS=10000)'
 	@echo 'make stats-lab  what is said of two equal variants in 100 real runs (an hour; goes on where it was stopped)'
-	@echo 'make tune-auto  what tune auto finds of planted mis-settings, and of none (root, a quiet machine; MINUTES=4 each)'
 	@echo 'make bench    speed against iperf3 and trafgen, interleaved; needs root and a quiet machine'
 	@echo 'make install  rxpath, man pages and completions below PREFIX (default /usr/local; DESTDIR for packages)'
 	@echo 'make install-deb  the same as a Debian package for this machine, with systemd units (root)'
@@ -76,10 +75,6 @@ stats:
 	RXPATH_STATS_RUNS=$(RUNS) $(CARGO) test --profile ci -p rxpath-stats --test sequential --test load_search -- --nocapture
 	RXPATH_AUTO_RUNS=200 $(CARGO) test --profile ci -p rxpath-tune --test it auto -- --nocapture
 RUNS = 10000
-
-tune-auto:
-	$(CARGO) build $(PROFILE_CI) $$(tools/features.sh) --workspace --bins
-	tools/tune-auto.sh target/ci/rxpath target/tune-auto $(or $(MINUTES),4)
 
 stats-lab:
 	@tools/setup.sh test

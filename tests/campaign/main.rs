@@ -1,7 +1,7 @@
 //! The long trials that `make test` has no time for: `make campaign`. Each part goes on from the table in
 //! `docs/results/campaign.md`, which is written after each step.
 //!
-//! Usage: campaign all|kills|packets|watch|http ...; KILLS, PACKETS, FRAMES and CONNECTIONS set how long. Without a part it does
+//! Usage: campaign all|kills|packets|planted|watch|http ...; KILLS, PACKETS, MINUTES, FRAMES and CONNECTIONS set how long. Without a part it does
 //! nothing: `cargo test` starts it so.
 
 // A panic is how a part says what it found.
@@ -19,6 +19,7 @@ mod packets;
 #[allow(dead_code)]
 #[path = "../root/tune/place.rs"]
 mod place;
+mod planted;
 #[allow(dead_code)]
 #[path = "../root/service.rs"]
 mod service;
@@ -34,9 +35,10 @@ use state::{Campaign, Part};
 /// Goes on with a part until its goal is reached.
 type GoOn = fn(&mut Part<'_>);
 
-const PARTS: [(&str, GoOn); 4] = [
+const PARTS: [(&str, GoOn); 5] = [
     ("kills", kills::go_on),
     ("packets", packets::go_on),
+    ("planted", planted::go_on),
     ("watch", watch::go_on),
     ("http", http::go_on),
 ];
@@ -47,7 +49,7 @@ fn main() -> ExitCode {
     let known = |name: &String| name == "all" || PARTS.iter().any(|(part, _)| part == name);
     if let Some(unknown) = named.iter().find(|name| !known(name)) {
         eprintln!(
-            "campaign: {unknown}: no such part; there are all, kills, packets, watch and http"
+            "campaign: {unknown}: no such part; there are all, kills, packets, planted, watch and http"
         );
         return ExitCode::from(2);
     }
