@@ -40,8 +40,8 @@ pub const ALL: [Scenario; 8] = [
         &["no RPS"],
         flood!(
             lab: "rps_cpus = \"@receiver\"",
-            serve: "cpu = \"@receiver\"\nbatch = 1",
-            load: "batch = 64"
+            serve: "cpu = \"@receiver\"\nbatch = 1\nwork = \"2us\"",
+            load: "batch = 64\nrate = \"240k\""
         ),
         &[],
     ),
@@ -81,12 +81,12 @@ pub const ALL: [Scenario; 8] = [
         &[],
     ),
     (
-        "connection tracking under a flood",
+        "connection tracking under a flood of new flows",
         &["no connection tracking of the service"],
         flood!(
-            lab: "gro = true\ntso = false\nnft_rx = \"table inet filter { chain input { type filter hook input priority 0; policy drop; ct state new,established accept; }; }\"",
+            lab: "gro = true\ntso = false\nconntrack_room = 100\nnft_rx = \"table inet filter { chain input { type filter hook input priority 0; policy drop; ct state new,established accept; }; }\"",
             serve: "cpu = \"@receiver\"\nbatch = 1024",
-            load: "size = 32\nengine = \"xdp-frames\""
+            load: "size = 32\nflows = 500\nengine = \"xdp-frames\""
         ),
         &[],
     ),
