@@ -9,6 +9,7 @@ use rxpath_core::{CpuList, SchedClass};
 
 use crate::HostError;
 
+pub mod ended;
 pub mod usage;
 
 /// More CPUs than any kernel has (`NR_CPUS` is at most 8192).

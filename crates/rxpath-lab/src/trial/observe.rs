@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 
 use rxpath_host::Root;
+use rxpath_host::cputime::CpuShares;
 use rxpath_host::cputime::CpuTimes;
 use rxpath_host::procfs::schedstat::{self, SchedStat};
 use rxpath_host::procfs::task;
+use rxpath_host::thread::ended::Processes;
 use rxpath_host::thread::usage::{Sample, Usage};
 use rxpath_record::evidence::{CpuUse, Halt};
 use serde::{Deserialize, Serialize};
@@ -53,8 +55,29 @@ pub struct Mark {
     /// `CLOCK_MONOTONIC` of the reading.
     pub t_ns: u64,
     cpus: Option<CpuTimes>,
-    everybody: Option<Sample>,
+    everybody: Option<Everybody>,
     threads: BTreeMap<i32, Seen>,
+}
+
+/// What the whole machine had used at a mark: by thread, and by process for those that end.
+#[derive(Clone, Debug)]
+struct Everybody {
+    threads: Sample,
+    processes: Processes,
+}
+
+impl Everybody {
+    fn take(root: &Root) -> Option<Self> {
+        Some(Self { threads: Sample::take(root).ok()?, processes: Processes::take(root).ok()? })
+    }
+
+    /// What ran since, and of that the share of the span by programs that are gone.
+    fn until_now(&self, root: &Root, ours: &Ours) -> Option<(Usage, f64)> {
+        let (usage, _) = self.threads.until_now(root).ok()?;
+        let ended_ns = self.processes.ended_ns(&Processes::take(root).ok()?, &ours.pids);
+        let share = ended_ns as f64 / usage.span_ns.max(1) as f64;
+        Some((usage, share))
+    }
 }
 
 /// One thread at a mark.
@@ -71,7 +94,7 @@ struct Seen {
 impl Mark {
     /// Reads the machine now. What cannot be read is missing from the difference, never zero in it.
     pub fn take(ours: &Ours) -> Self {
-        Self { everybody: Sample::take(&Root::host()).ok(), ..Self::of_ours(ours) }
+        Self { everybody: Everybody::take(&Root::host()), ..Self::of_ours(ours) }
     }
 
     /// Without the threads of everybody else, whose reading is most of the cost: foreign load is then not known.
@@ -128,15 +151,17 @@ pub struct Between {
 impl Between {
     /// The difference. `everybody` is read once more, so `to` must be fresh.
     pub fn marks(from: &Mark, to: &Mark, ours: &Ours) -> Self {
-        let usage = from.everybody.as_ref().and_then(|sample| sample.until_now(&Root::host()).ok());
+        let usage = from.everybody.as_ref().and_then(|all| all.until_now(&Root::host(), ours));
         let cpus = from.cpus.as_ref().zip(to.cpus.as_ref()).map(|(from, to)| to.since(from).cpus);
         // Without the CPUs nobody's share of them is known: that is no quiet machine.
         let usage = usage.filter(|_| cpus.is_some());
         let cpus = cpus.unwrap_or_default();
-        let foreign: Option<BTreeMap<u32, (f64, String)>> = usage.map(|(usage, _)| {
-            cpus.iter().map(|cpu| (cpu.cpu, foreign(&usage, cpu.cpu, ours))).collect()
+        let foreign: Option<BTreeMap<u32, (f64, String)>> = usage.map(|(usage, ended)| {
+            let ended = spread(ended, &cpus, &usage);
+            let on = |cpu: u32, ended| (cpu, with_ended(foreign(&usage, cpu, ours), ended));
+            cpus.iter().zip(ended).map(|(cpu, ended)| on(cpu.cpu, ended)).collect()
         });
-        let one = |cpu: rxpath_host::cputime::CpuShares| CpuUse {
+        let one = |cpu: CpuShares| CpuUse {
             cpu: cpu.cpu,
             user_ratio: cpu.user_ratio,
             system_ratio: cpu.system_ratio,
@@ -217,9 +242,26 @@ fn foreign(usage: &Usage, cpu: u32, ours: &Ours) -> (f64, String) {
     (share, most.1)
 }
 
+/// Shares of each CPU that programs took which are gone: on which CPU they ran nobody tells, so their time is spread
+/// over what the CPUs were busy with beyond the threads that are still there, and is never more than that.
+fn spread(ended: f64, cpus: &[CpuShares], usage: &Usage) -> Vec<f64> {
+    let room = |cpu: &CpuShares| (cpu.busy_ratio - usage.foreign_ratio(cpu.cpu, &[])).max(0.0);
+    let room: Vec<f64> = cpus.iter().map(room).collect();
+    let all: f64 = room.iter().sum();
+    let part = if all > 0.0 { (ended / all).min(1.0) } else { 0.0 };
+    room.into_iter().map(|room| room * part).collect()
+}
+
+/// Adds `ended`, and names it where it is more than what the others took together.
+fn with_ended((share, most): (f64, String), ended: f64) -> (f64, String) {
+    let most = if ended > share { "programs that ended meanwhile".to_owned() } else { most };
+    (share + ended, most)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rxpath_host::thread::usage::ThreadUse;
 
     #[test]
     fn what_a_workload_starts_is_ours_too() {
@@ -256,10 +298,48 @@ mod tests {
         let me = nix::unistd::gettid().as_raw();
         assert!(between.threads.contains_key(&me));
         assert!(between.seconds() >= 0.05);
-        let usage = from.everybody.as_ref().unwrap().until_now(&Root::host()).unwrap().0;
+        let usage = from.everybody.as_ref().unwrap().until_now(&Root::host(), &ours).unwrap().0;
         assert!(usage.threads.iter().any(|thread| thread.tid == me));
         for cpu in &between.cpus {
             assert!(!usage.foreign_on(cpu.cpu, &ours.pids).any(|thread| thread.tid == me));
         }
+    }
+
+    #[test]
+    fn programs_that_came_and_went_are_foreign() {
+        let mut shell = std::process::Command::new("sh")
+            .args(["-c", "while :; do (i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done); done"])
+            .spawn()
+            .unwrap();
+        let ours = Ours::with_children(std::process::id() as i32, &[]);
+        let from = Mark::take(&ours);
+        let until = monotonic_ns() + 20_000_000_000;
+        let found = loop {
+            let between = Between::marks(&from, &Mark::take(&ours), &ours);
+            let by_cpu = between.foreign.unwrap();
+            let named = by_cpu.values().any(|(_, name)| name == "programs that ended meanwhile");
+            if named || monotonic_ns() > until {
+                break named;
+            }
+            std::thread::yield_now();
+        };
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        assert!(found, "a storm of short programs was not seen");
+    }
+
+    #[test]
+    fn what_ended_is_never_more_than_what_a_cpu_was_busy_with() {
+        let cpu = |cpu, busy_ratio| CpuShares { cpu, busy_ratio, ..CpuShares::default() };
+        let thread = ThreadUse { pid: 7, tid: 7, comm: "a".into(), last_cpu: 1, run_ns: 600 };
+        let usage = Usage { span_ns: 1000, threads: vec![thread] };
+        let cpus = [cpu(0, 0.3), cpu(1, 0.7), cpu(2, 0.0)];
+        let near = |got: Vec<f64>, want: [f64; 3]| {
+            assert!(got.iter().zip(want).all(|(a, b)| (a - b).abs() < 1e-9), "{got:?}");
+        };
+        near(spread(0.2, &cpus, &usage), [0.15, 0.05, 0.0]);
+        near(spread(5.0, &cpus, &usage), [0.3, 0.1, 0.0]);
+        near(spread(0.0, &cpus, &usage), [0.0; 3]);
+        near(spread(0.5, &[cpu(0, 0.0), cpu(1, 0.5), cpu(2, 0.0)], &usage), [0.0; 3]);
     }
 }
