@@ -57,8 +57,7 @@ pub fn parse(bytes: &[u8]) -> Result<TaskStat, ParseError> {
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     // Field 3 of proc(5) is the first after the name.
     let field = |at: usize| fields.get(at - 3).copied();
-    let (cutime, cstime): (u64, u64) =
-        (number(1, "cutime", field(16))?, number(1, "cstime", field(17))?);
+    let children = [number::<u64>(1, "cutime", field(16))?, number(1, "cstime", field(17))?];
     Ok(TaskStat {
         id: number(1, "the id", Some(id.trim()))?,
         comm: String::from_utf8_lossy(&bytes[open + 1..close]).into_owned(),
@@ -66,7 +65,7 @@ pub fn parse(bytes: &[u8]) -> Result<TaskStat, ParseError> {
         ppid: number(1, "ppid", field(4))?,
         utime: number(1, "utime", field(14))?,
         stime: number(1, "stime", field(15))?,
-        children: cutime.saturating_add(cstime),
+        children: children[0].saturating_add(children[1]),
         nice: number(1, "nice", field(19))?,
         threads: number(1, "num_threads", field(20))?,
         start_time: number(1, "starttime", field(22))?,
