@@ -64,8 +64,9 @@ pub struct Usage {
     pub span_ns: u64,
     /// Threads that used CPU, the largest first.
     ///
-    /// **Caveat** a thread that began and ended in between is not seen, and one that ended leaves no trace (what ended
-    /// processes used is in [`Processes::ended_ns`](super::ended::Processes::ended_ns)); a thread that is running at the sample is up to one tick behind.
+    /// **Caveat** a thread that began and ended in between is not seen, and one that ended leaves no trace
+    /// ([`Processes`](super::ended::Processes) has what ended processes used); a thread that is running at the sample is
+    /// up to one tick behind.
     pub threads: Vec<ThreadUse>,
 }
 

@@ -6,8 +6,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_host::Root;
-use rxpath_host::cputime::CpuShares;
-use rxpath_host::cputime::CpuTimes;
+use rxpath_host::cputime::{CpuShares, CpuTimes};
 use rxpath_host::procfs::schedstat::{self, SchedStat};
 use rxpath_host::procfs::task;
 use rxpath_host::thread::ended::Processes;
@@ -242,8 +241,10 @@ fn foreign(usage: &Usage, cpu: u32, ours: &Ours) -> (f64, String) {
     (share, most.1)
 }
 
-/// Shares of each CPU that programs took which are gone: on which CPU they ran nobody tells, so their time is spread
-/// over what the CPUs were busy with beyond the threads that are still there, and is never more than that.
+/// Share of each CPU that ended programs took. The kernel does not record on which CPU they ran, so their time is spread
+/// over the busy time that no living thread explains, and is never more than that.
+///
+/// **Caveat** a softirq on an idle CPU is busy time without a thread: such a CPU can be charged with what ran on another.
 fn spread(ended: f64, cpus: &[CpuShares], usage: &Usage) -> Vec<f64> {
     let room = |cpu: &CpuShares| (cpu.busy_ratio - usage.foreign_ratio(cpu.cpu, &[])).max(0.0);
     let room: Vec<f64> = cpus.iter().map(room).collect();
@@ -316,7 +317,7 @@ mod tests {
         let until = monotonic_ns() + 20_000_000_000;
         let found = loop {
             let between = Between::marks(&from, &Mark::take(&ours), &ours);
-            let by_cpu = between.foreign.unwrap();
+            let by_cpu = between.foreign.unwrap_or_default();
             let named = by_cpu.values().any(|(_, name)| name == "programs that ended meanwhile");
             if named || monotonic_ns() > until {
                 break named;
