@@ -19,10 +19,13 @@ const IPV4: [u8; 2] = [0x08, 0x00];
 const PROTOCOL_AT: usize = 14 + 9;
 const UDP: u8 = 17;
 
+/// Datagrams behind this many are not dropped: no sequence number tells that the last ones of a stream are missing.
+const LAST_DROPPED: u64 = 2_000;
+
 /// What happens to datagrams from the first to the second device.
 #[derive(Clone, Copy, Default)]
 pub struct Trouble {
-    /// Each so many is dropped.
+    /// Each so many of the first [`LAST_DROPPED`] is dropped.
     pub drop_each: Option<u64>,
     /// They are held for this long.
     pub hold: Duration,
@@ -109,7 +112,8 @@ impl Carrier {
                 continue;
             }
             datagrams += 1;
-            if self.trouble.drop_each.is_some_and(|nth| datagrams.is_multiple_of(nth)) {
+            let is_dropped = |nth| datagrams <= LAST_DROPPED && datagrams.is_multiple_of(nth);
+            if self.trouble.drop_each.is_some_and(is_dropped) {
                 self.dropped.fetch_add(1, Ordering::Relaxed);
             } else {
                 self.waiting.push_back((Instant::now(), frame.to_vec()));
