@@ -32,7 +32,7 @@ const RAMP: Nanos = Nanos::from_millis(300);
 const HIDDEN: f64 = 10.0;
 /// A full trial is lengthened to this at most. **Unit** s.
 const LONGEST: f64 = 10.0;
-/// The search before the blocks of a run may take this long.
+/// The search before the blocks of a run may take this long, and half of the run's time.
 const BEFORE_BLOCKS: Nanos = Nanos::from_secs(180);
 
 /// What is asked.
@@ -128,7 +128,8 @@ impl Running<'_> {
     pub(super) fn find_capacity(&mut self) -> Result<(), LabError> {
         let Some(variant) = wanted(&self.resolved) else { return Ok(()) };
         let all = self.resolved.trials.clone();
-        let mut ask = Ask { time: Some(BEFORE_BLOCKS), ..Ask::quick() };
+        let half = Nanos(all.time_limit.0 / 2);
+        let mut ask = Ask { time: Some(BEFORE_BLOCKS.min(half)), ..Ask::quick() };
         if let Some(slo) = variant.load.own().and_then(|own| own.capacity_slo.as_deref()) {
             ask.objectives = Objectives::read(slo, variant.protocol())
                 .map_err(|what| LabError::Internal { what })?;
