@@ -22,7 +22,8 @@ for name in $(find crates/*/tests -maxdepth 2 \( -path '*/tests/*/main.rs' -prin
 	set -- "$@" --test "$name"
 done
 case " $* " in *" --test it "*) ;; *) set -- "$@" --test it ;; esac
-run "$@" || status=1
+# Many wait for programs that they start: more of them at a time than there are CPUs.
+run "$@" -- --test-threads=4 || status=1
 # What counts packets runs in parallel, each test in namespaces and a /run of its own. What measures CPU time, or counts
 # what the whole machine does, runs alone.
 run --test root -- --skip alone:: --test-threads=4 || status=1

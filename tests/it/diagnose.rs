@@ -9,6 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
+use crate::handlers::catches;
 use crate::kept;
 
 fn diagnose(args: &[&str]) -> Output {
@@ -156,13 +157,8 @@ fn interrupted_at_once() -> Output {
         .spawn()
         .unwrap();
     let pid = Pid::from_raw(child.id() as i32);
-    let caught = || {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
-        u64::from_str_radix(mask.trim(), 16).unwrap() & (1 << (Signal::SIGINT as u64 - 1)) != 0
-    };
     let deadline = Instant::now() + Duration::from_secs(60);
-    while !caught() {
+    while !catches(pid.as_raw(), Signal::SIGINT) {
         assert!(Instant::now() < deadline, "it never caught the signal");
         std::hint::spin_loop();
     }

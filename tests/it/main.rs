@@ -21,6 +21,8 @@ mod export;
 mod export_service;
 mod fleet;
 mod forbidden;
+#[path = "../support/handlers.rs"]
+mod handlers;
 mod hosts;
 mod http;
 mod kept;

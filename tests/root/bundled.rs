@@ -18,6 +18,9 @@ pub const SMALLEST: [&str; 5] = [
     "trials.measure=400ms",
 ];
 
+/// The scenario whose rates are shares of what the receiver can take.
+pub const OF_CAPACITY: &str = "udp-queue";
+
 /// Programs of others that bundled scenarios start.
 const PEERS: [&str; 3] = ["nginx", "wrk", "iperf3"];
 
@@ -46,7 +49,7 @@ pub fn holds(manifest: &Manifest) {
 }
 
 /// Runs the bundled scenarios of one kind. Those of the model are run by `model validate`, and its tests read their ledgers;
-/// those of stolen time have tests of their own.
+/// those of stolen time, and the one whose rates are shares of a capacity, have tests of their own.
 fn run_all(kind: &str) {
     if !may_run() {
         return;
@@ -56,11 +59,12 @@ fn run_all(kind: &str) {
         Some("model" | "steal") => false,
         _ => kind == "other",
     };
+    let is_here = |name: &&String| of_kind(name) && *name != OF_CAPACITY;
     // Half of the shortest window: counts need no more.
     let sets = [&SMALLEST[..], &["trials.measure=200ms"]].concat();
     let names: Vec<String> = bundled().unwrap().into_iter().map(|file| file.name).collect();
     let mut runs = 0;
-    for name in names.iter().filter(|name| of_kind(name)) {
+    for name in names.iter().filter(is_here) {
         match lacks(name) {
             Some(peer) => skip("bundled_peers", &format!("{name} needs {peer}")),
             None => holds(&run_bundled(name, &sets)),

@@ -29,7 +29,7 @@ fn a_receiver_is_not_found_faster_than_its_work_allows() {
     }
     let arena = Arena::new();
     // 200 us for each datagram: 5,000 per second at most.
-    let words = ["udp", "--quick", "--width", "20%", "--json"];
+    let words = ["udp", "--quick", "--width", "20%", "--time", "30s", "--json"];
     let ended = capacity(&arena, "work", &words, &["serve.work=200us", "serve.rcvbuf=64KiB"]);
     assert!(matches!(ended.status.code(), Some(0 | 4)), "{}", ended.stderr);
     let found = found(&ended);
@@ -93,7 +93,7 @@ fn requests_are_searched_under_a_latency_limit() {
     for protocol in ["tcp-rr", "http"] {
         // A request takes 10 ms of the server, so at most 100 per second are answered, and 97 % of a rate must be.
         let words =
-            [protocol, "--quick", "--max", "400", "--slo", "p50<20ms", "--time", "25s", "--json"];
+            [protocol, "--quick", "--max", "400", "--slo", "p50<20ms", "--time", "12s", "--json"];
         let ended = capacity(&arena, protocol, &words, &["serve.work=10ms", "load.connections=4"]);
         assert!(matches!(ended.status.code(), Some(0 | 1 | 4)), "{protocol}: {}", ended.stderr);
         let found = found(&ended);
@@ -151,7 +151,7 @@ fn the_highest_rate_allowed_holds_on_loopback() {
         return;
     }
     let arena = Arena::new();
-    let words = ["udp", "--quick", "--max", "300", "--time", "30s", "--json"];
+    let words = ["udp", "--quick", "--max", "300", "--time", "15s", "--json"];
     let ended = capacity(&arena, "most", &words, &["topology.kind=local"]);
     let found = found(&ended);
     // Whether the machine was quiet is nothing to this test.

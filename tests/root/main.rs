@@ -6,6 +6,7 @@
 
 mod alone;
 mod arena;
+mod background;
 mod bed;
 mod bundled;
 mod capabilities;
@@ -17,26 +18,36 @@ mod faults;
 mod filter;
 mod flows;
 mod foreign;
+#[path = "../support/handlers.rs"]
+mod handlers;
 mod ioctl_groups;
+mod kept_apart;
+mod kills;
+mod live_causes;
 mod load_http;
 mod locks;
 mod losses;
 mod model;
 mod namespace;
+mod observed;
 mod over_ssh;
 mod over_tcp;
 mod planted;
 mod raw_bpf;
 #[path = "../support/readers.rs"]
 mod readers;
+mod real_traffic;
 mod ring;
 #[path = "../support/schema.rs"]
 mod schema;
+mod scope;
+mod selftest;
 mod serve_http;
 mod service;
 #[path = "../support/skip.rs"]
 mod skip;
 mod sockets;
+mod stolen;
 mod tcp;
 mod terminal;
 #[path = "../support/there_and_back.rs"]

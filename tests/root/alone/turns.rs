@@ -20,9 +20,9 @@ use rxpath_host::{Namespace, thread};
 use rxpath_lab::clock::monotonic_ns;
 use serde_json::Value;
 
-use super::live_causes::attached;
 use super::probes::{flood, number, probe, rows};
 use crate::bed::{Bed, RX_IP};
+use crate::live_causes::attached;
 use crate::raw_bpf;
 use crate::skip::skip;
 

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use super::relay::{Relay, Trouble, tap};
 use super::until;
 use crate::bed::Bed;
+use crate::handlers::catches;
 
 /// How far the clock of `gen1` is ahead. **Unit** s.
 pub const AHEAD_S: u32 = 86_400;
@@ -157,9 +158,11 @@ impl Site {
     fn serve(&mut self) {
         let config = self.path("sshd_config");
         let ahead = AHEAD_S.to_string();
-        // A /run of its own: its lab lock is that of the host.
-        let own_run = "mount -t tmpfs tmpfs /run && mkdir /run/sshd && exec \"$@\"";
-        let daemon = ["sh", "-c", own_run, "sh", SSHD, "-D", "-e", "-f", &config];
+        // A /run of its own: its lab lock is that of the host. The same of what it keeps to undo.
+        let own = "mkdir -p /var/lib/rxpath\nmount -t tmpfs tmpfs /var/lib/rxpath\nmount -t tmpfs tmpfs /run\n\
+                   mkdir /run/sshd\nexec \"$@\"\n";
+        let own = self.write("own", own);
+        let daemon = ["sh", "-e", &own, SSHD, "-D", "-e", "-f", &config];
         let plain = [["unshare", "--mount"].as_slice(), &daemon].concat();
         let clock = ["--time", "--fork", "--kill-child", "--monotonic", &ahead];
         let shifted = [["unshare", "--mount"].as_slice(), &clock, &daemon].concat();
@@ -254,6 +257,13 @@ impl Site {
 
     pub fn wait_for(&self, alias: &str, words: &str) {
         until(Duration::from_secs(60), words, || !self.pids(alias, words).is_empty());
+    }
+
+    /// Waits for a process that would not be ended by an interrupt.
+    pub fn wait_for_handler(&self, alias: &str, words: &str) {
+        let is_there =
+            || self.pids(alias, words).into_iter().any(|pid| catches(pid, Signal::SIGINT));
+        until(Duration::from_secs(60), words, is_there);
     }
 
     pub fn wait_for_none(&self, alias: &str, words: &str) {

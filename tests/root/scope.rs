@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use rxpath_host::{Namespace, NsChild};
 use serde_json::Value;
 
-use super::probes::{flood, number, probe, rows};
+use crate::alone::probes::{flood, number, probe, rows};
 use crate::bed::{Bed, RX_IP, random_id, send, until};
 use crate::skip::skip;
 
