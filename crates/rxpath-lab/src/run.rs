@@ -364,6 +364,9 @@ impl<'a> Running<'a> {
     /// Pairs of trials for each variant whose verdict says that only they can decide.
     fn paired_trials(&mut self) -> Result<(), LabError> {
         summary::update(&self.resolved, &mut self.manifest);
+        if !self.resolved.trials.paired {
+            return Ok(());
+        }
         for variant in self.resolved.variants.clone() {
             let Some((primary, wanted)) = summary::undecided(&self.manifest, &variant.name) else {
                 continue;
