@@ -4,15 +4,16 @@
 mod backlog;
 pub mod diagnose;
 mod export;
-mod gain_on_traffic;
 mod hosts_of_one_machine;
 mod landing;
 mod live_counting;
 pub mod live_limits;
 mod live_tcp;
+mod pairs;
 mod probe_faults;
 pub mod probes;
 mod queues;
+mod real_traffic;
 mod search_between_hosts;
 mod shares_of_capacity;
 mod timeline;

@@ -96,7 +96,8 @@ impl Arena {
         let mut command = self.inside(env!("CARGO_BIN_EXE_rxpath"));
         let out = self.dir.path().join(out);
         command.args(["run", "udp-pinning", "--keep-noisy"]).args(words).arg("--out").arg(&out);
-        for set in QUICK.iter().chain(["trials.aa=false"].iter()).chain(sets) {
+        for set in QUICK.iter().chain(["trials.aa=false", "trials.paired=false"].iter()).chain(sets)
+        {
             command.args(["--set", set]);
         }
         Run::start(command, self.root().join(out.strip_prefix("/").unwrap()))

@@ -9,9 +9,10 @@ use crate::bed::may_run;
 use crate::experiment::{run_bundled, run_file};
 use crate::skip::skip;
 
-/// One block without A/A, some 0.6 s a trial.
-pub const SMALLEST: [&str; 5] = [
+/// One block without A/A and pairs, some 0.6 s a trial.
+pub const SMALLEST: [&str; 6] = [
     "trials.aa=false",
+    "trials.paired=false",
     "trials.max_blocks=1",
     "trials.ramp=50ms",
     "trials.settle=0s",
@@ -60,8 +61,8 @@ fn run_all(kind: &str) {
         _ => kind == "other",
     };
     let is_here = |name: &&String| of_kind(name) && *name != OF_CAPACITY;
-    // Half of the shortest window: counts need no more.
-    let sets = [&SMALLEST[..], &["trials.measure=200ms"]].concat();
+    // The shortest window that there is: counts need no more.
+    let sets = [&SMALLEST[..], &["trials.measure=100ms"]].concat();
     let names: Vec<String> = bundled().unwrap().into_iter().map(|file| file.name).collect();
     let mut runs = 0;
     for name in names.iter().filter(is_here) {

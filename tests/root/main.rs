@@ -36,7 +36,6 @@ mod planted;
 mod raw_bpf;
 #[path = "../support/readers.rs"]
 mod readers;
-mod real_traffic;
 mod ring;
 #[path = "../support/schema.rs"]
 mod schema;

@@ -11,9 +11,17 @@ use crate::bed::may_run;
 use crate::bundled::holds;
 use crate::skip::skip;
 
-/// Some 0.6 s a trial, of which six intervals of the workloads: enough that a prediction stands beside each measurement, not that it is right.
-const SMALLEST: [&str; 6] =
-    ["--set", "trials.ramp=50ms", "--set", "trials.settle=0s", "--set", "trials.measure=300ms"];
+/// Some 0.4 s a trial, of which eight intervals of the workloads: enough that a prediction stands beside each measurement, not that it is right.
+const SMALLEST: [&str; 8] = [
+    "--set",
+    "trials.ramp=50ms",
+    "--set",
+    "trials.settle=0s",
+    "--set",
+    "trials.measure=200ms",
+    "--set",
+    "trials.paired=false",
+];
 
 fn rxpath(words: &[&str], directory: &Path) -> Output {
     Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).current_dir(directory).output().unwrap()
