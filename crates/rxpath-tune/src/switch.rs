@@ -8,7 +8,7 @@ use std::time::Duration;
 use rxpath_host::detached::boottime_ns;
 use rxpath_host::journal::{Journal, Manner, Watch};
 use rxpath_host::setter::Setter;
-use rxpath_host::{HostError, Outcome, Root};
+use rxpath_host::{Change, HostError, Outcome, Root};
 use thiserror::Error;
 
 use crate::apply::{apply, ready};
@@ -55,8 +55,8 @@ impl<S: Setter> Switch<S> {
         Self { journal, setter, watch }
     }
 
-    /// Back to the base, then these steps, which the watchdog undoes after `hold`. In words why a step can't be made; the
-    /// base is restored then.
+    /// Back to the base, then these steps, which the watchdog undoes after `hold`: the changes of which the kernel made other
+    /// values. In words why a step can't be made; the base is restored then.
     ///
     /// # Errors
     /// As [`SwitchError`] says.
@@ -64,7 +64,7 @@ impl<S: Setter> Switch<S> {
         &mut self,
         steps: &[Step],
         hold: Duration,
-    ) -> Result<Result<(), String>, SwitchError> {
+    ) -> Result<Result<Vec<Change>, String>, SwitchError> {
         self.base()?;
         self.journal.restart()?;
         match ready(&mut self.setter, steps) {
@@ -90,7 +90,9 @@ impl<S: Setter> Switch<S> {
             self.base()?;
             return Ok(Err(why));
         }
-        Ok(Ok(()))
+        let mut rounded = applied.changes;
+        rounded.retain(|change| change.outcome == Outcome::Rounded);
+        Ok(Ok(rounded))
     }
 
     /// Restores everything that is on, and reads it back.
@@ -160,6 +162,18 @@ mod tests {
         assert_eq!(switch.journal.entries().len(), 1, "the journal does not grow");
         switch.base().unwrap();
         assert_eq!(switch.setter.values, base);
+    }
+
+    #[test]
+    fn a_value_that_the_kernel_makes_another_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut switch = switch(dir.path());
+        let ring = step("eth0/rings", "rx=256", "rx=1001");
+        let rounded = switch.to(&[ring], HOLD).unwrap().unwrap();
+        assert_eq!(rounded.len(), 1);
+        assert_eq!(rounded[0].asked, "rx=1001");
+        assert_eq!(rounded[0].after.as_deref(), Some("rx=1008"));
+        assert!(switch.to(&budget("300", "600"), HOLD).unwrap().unwrap().is_empty());
     }
 
     #[test]

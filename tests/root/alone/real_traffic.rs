@@ -66,6 +66,25 @@ fn a_setting_that_stops_the_traffic_is_undone_and_named() {
     service.assert_done();
 }
 
+/// The kernel keeps these times in jiffies: 1 to 10 ms.
+#[test]
+fn a_value_that_the_kernel_rounds_is_told_with_what_was_measured() {
+    let Some(service) = Service::new() else { return };
+    let service = service.stream();
+    let words = ["--yes", "--allow", "host", "--settings", "nothing", "--budget", "17s", "--try"];
+    let set = "net.ipv4.neigh.veth.base_reachable_time_ms";
+    let done = service.search(&[&words[..], &[&format!("{set}=31001")]].concat()).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(matches!(done.status.code(), Some(0 | 1)), "{said}");
+    let found = answer(&done);
+    let rounded = found["live"]["rounded"].as_array().unwrap();
+    assert_eq!(rounded.len(), 1, "{said} {found}");
+    let now: u64 = rounded[0]["after"].as_str().unwrap().parse().unwrap();
+    assert!((31_002..31_011).contains(&now), "{found}");
+    assert_eq!((&rounded[0]["set"], &rounded[0]["asked"]), (&set.into(), &"31001".into()));
+    service.assert_done();
+}
+
 /// Starts a search and waits until it has GRO on.
 fn until_changed(service: &Service) -> Child {
     let words = ["--yes", "--settings", "GRO", "--budget", "60s"];

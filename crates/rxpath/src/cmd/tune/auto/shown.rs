@@ -264,6 +264,11 @@ fn live_lines(live: &LiveAnswer) -> Vec<String> {
             breach.undone_after_s
         )
     }));
+    all.extend(live.rounded.iter().map(|change| {
+        let (set, asked) = (&change.target, &change.asked);
+        let after = change.after.as_deref().unwrap_or("unreadable");
+        format!("- {set}: asked for {asked}, the kernel made it {after}; that is what was measured")
+    }));
     all
 }
 

@@ -121,7 +121,16 @@ impl Slices<'_> {
             on.iter().flat_map(|at| self.candidates[*at].sets.iter().cloned()).collect();
         let steps = self.host.steps(&self.base, &sets)?;
         let is_slow = on.iter().any(|at| self.candidates[*at].risk.is_slow());
-        Ok(self.switch.to(&steps, self.times.hold(is_slow))?)
+        let rounded = match self.switch.to(&steps, self.times.hold(is_slow))? {
+            Ok(rounded) => rounded,
+            Err(why) => return Ok(Err(why)),
+        };
+        for change in rounded {
+            if !self.answer.rounded.iter().any(|known| *known == change) {
+                self.answer.rounded.push(change);
+            }
+        }
+        Ok(Ok(()))
     }
 
     fn reading(&self, slice: &Slice) -> Option<Reading> {
