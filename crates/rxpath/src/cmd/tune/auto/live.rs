@@ -50,8 +50,8 @@ const GUARDS: [&str; 3] =
     ["loss_ratio<=+0.1%", "busy_cpu_us_per_packet<=+10%", "receive_to_socket_p99_us<=+100%"];
 /// What no glance may exceed in addition. It scatters too much to be shown to hold.
 const WATCHED: [&str; 1] = ["socket_to_read_p99_us<=+100%"];
-/// What makes slices shorter.
-const SHORTER: &str = "shorter slices: --slice 2s";
+/// What makes a search fit.
+const SHORTER: &str = "a longer --budget, or a shorter --slice";
 /// The length of a glance; two of them show that a limit is broken.
 const GLANCE: Duration = Duration::from_millis(500);
 /// A slice has at least so many glances.

@@ -126,7 +126,7 @@ impl Slices<'_> {
             Err(why) => return Ok(Err(why)),
         };
         for change in rounded {
-            if !self.answer.rounded.iter().any(|known| *known == change) {
+            if !self.answer.rounded.contains(&change) {
                 self.answer.rounded.push(change);
             }
         }
