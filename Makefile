@@ -4,13 +4,14 @@ export CARGO
 PROFILE_CI = --profile ci
 RXPATH = target/release/rxpath
 
-.PHONY: eco hosts-demo static help setup demo test lint bench fuzz campaign causes install install-deb package package-test build schema rig stats stats-lab book
+.PHONY: eco hosts-demo static help setup demo test lint bench fuzz miri campaign causes install install-deb package package-test build schema rig stats stats-lab book
 
 help:
 	@echo 'make demo     build, run the tutorial in a lab of two network namespaces, write a report'
 	@echo 'make hosts-demo  three hosts on this machine, an experiment between two of them over a real ssh (needs root)'
 	@echo 'make static   target/release/rxpath-ARCH: a build without shared libraries, which is sent to hosts with an older C library'
 	@echo 'make test     the whole test suite (root tests need root; without it they are named as skipped)'
+	@echo 'make miri     unit tests of every file with unsafe code under Miri (half an hour; needs a nightly Rust with it)'
 	@echo 'make rig      settings on real drivers, in a small machine under QEMU (minutes; installs QEMU as root)'
 	@echo 'make lint     formatting, clippy, rustdoc, dependencies, shell scripts, oldest Rust, arm64'
 	@echo 'make fuzz     every parser of outside input, MINUTES=10 each (hours; needs a nightly Rust)'
@@ -83,6 +84,10 @@ stats-lab:
 fuzz:
 	@tools/setup.sh build
 	tools/fuzz.sh
+
+miri:
+	@tools/setup.sh build
+	tools/miri.sh
 
 schema: build
 	$(RXPATH) schema --write schemas
