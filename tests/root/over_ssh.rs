@@ -1,5 +1,6 @@
 //! Experiments over real ssh: a coordinator and two hosts in namespaces of their own, each host with a real sshd.
 
+mod hosts_command;
 mod relay;
 mod sent_builds;
 pub mod site;
@@ -401,93 +402,6 @@ fn a_command_runs_on_another_host_with_its_result_status_and_end() {
     site.wait_for("sut", " trace -d 10m");
     running.kill();
     site.wait_for_none("sut", " trace ");
-}
-
-#[test]
-fn copies_of_other_builds_are_removed_and_the_one_in_use_is_not() {
-    let Some(site) = site() else { return };
-    let check = site.rxpath(&["hosts", "check", &site.inventory]);
-    assert_eq!(check.code, Some(0), "{check:?}");
-    // Another build that runs, and one that does not.
-    let cache = format!("{}-sut", site.path("cache"));
-    let [idle, running] = ["a", "b"].map(|digit| format!("{cache}/{}", digit.repeat(64)));
-    for dir in [&idle, &running] {
-        std::fs::create_dir(dir).unwrap();
-    }
-    std::fs::write(format!("{idle}/rxpath"), "an old build").unwrap();
-    let program = format!("{running}/rxpath");
-    std::fs::copy("/usr/bin/sleep", &program).unwrap();
-    let mut user = std::process::Command::new(&program).arg("1000").spawn().unwrap();
-    let named = site.rxpath(&["hosts", "cleanup", &site.inventory, "--dry-run"]);
-    assert!(named.printed.contains("sut: would remove 1 copy of other builds"), "{named:?}");
-    assert!(Path::new(&idle).exists());
-    let cleaned = site.rxpath(&["hosts", "cleanup", &site.inventory]);
-    assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
-    assert!(cleaned.printed.contains("gen1: nothing was left"), "{cleaned:?}");
-    assert!(cleaned.printed.contains("sut: the copy bbbbbbbbbbbb is running"), "{cleaned:?}");
-    assert!(!Path::new(&idle).exists() && Path::new(&running).exists());
-    user.kill().unwrap();
-    user.wait().unwrap();
-    let cleaned = site.rxpath(&["hosts", "cleanup", &site.inventory, "--json"]);
-    let result = crate::schema::result("hosts-cleanup", &cleaned.printed);
-    assert_eq!(result[1]["copies"][0], "b".repeat(64), "{result}");
-    site.holds_nothing(Duration::from_secs(10));
-}
-
-#[test]
-fn hosts_that_cannot_be_used_are_named_with_what_to_do() {
-    let Some(site) = site() else { return };
-    let refused = |inventory: &str, what: &str, hint: &str| {
-        let file = site.write("bad.toml", inventory);
-        let check = site.rxpath(&["hosts", "check", &file]);
-        assert_eq!(check.code, Some(3), "{check:?}");
-        assert!(check.errors.contains(what) && check.errors.contains(hint), "{check:?}");
-    };
-    let good = site.read_inventory();
-    refused(
-        &good.replace("ssh = \"gen1.lab\"", "ssh = \"unknown.lab\""),
-        "gen1: ssh does not know this host's key",
-        "connect once by hand: ssh unknown.lab",
-    );
-    refused(
-        &good.replace("ssh = \"gen1.lab\"", "ssh = \"nokey.lab\""),
-        "gen1: ssh wants a password",
-        "ControlMaster",
-    );
-    refused(
-        &good.replace("ssh = \"gen1.lab\"", "ssh = \"silent.lab\""),
-        "gen1: no answer to ssh (",
-        "try: ssh silent.lab true",
-    );
-    refused(
-        &good.replace("addr = [\"10.78.3.2\"]", ""),
-        "sut has several addresses",
-        "hosts.sut.addr = [",
-    );
-    refused(
-        &good.replace("10.78.3.2", "10.78.2.2"),
-        "gen1 has no route to 10.78.2.2",
-        "give both hosts addresses of one network",
-    );
-    refused(
-        &good.replace("role = \"sender\"", "role = \"sender\"\ndev = \"mgmt\""),
-        "gen1 would send to 10.78.3.2 by data (route), not by mgmt",
-        "hosts.gen1.dev",
-    );
-}
-
-#[test]
-fn the_clock_of_a_host_a_day_ahead_is_known_to_less_than_its_round_trip() {
-    let Some(site) = site() else { return };
-    let check = site.rxpath(&["hosts", "check", &site.inventory, "--json"]);
-    let answer: serde_json::Value = serde_json::from_str(&check.printed).unwrap();
-    let gen1 = &answer["result"]["gen1"];
-    let ahead = gen1["clock_ahead_ns"].as_i64().unwrap();
-    let error = gen1["clock_error_ns"].as_i64().unwrap();
-    let truth = i64::from(site::AHEAD_S) * 1_000_000_000;
-    assert!((ahead - truth).abs() <= error, "{ahead} +-{error}, not {truth}");
-    let sut = answer["result"]["sut"]["clock_ahead_ns"].as_i64().unwrap();
-    assert!(sut.abs() <= answer["result"]["sut"]["clock_error_ns"].as_i64().unwrap(), "{answer}");
 }
 
 /// Waits for a condition.
