@@ -55,8 +55,8 @@ impl<S: Setter> Switch<S> {
         Self { journal, setter, watch }
     }
 
-    /// Back to the base, then these steps, which the watchdog undoes after `hold`: the changes of which the kernel made other
-    /// values. In words why a step can't be made; the base is restored then.
+    /// Back to the base, then these steps, which the watchdog undoes after `hold`. Returns the changes that the kernel or the
+    /// driver rounded, or in words why a step can't be made; the base is restored then.
     ///
     /// # Errors
     /// As [`SwitchError`] says.
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_the_kernel_makes_another_is_told() {
+    fn rounded_values_are_returned() {
         let dir = tempfile::tempdir().unwrap();
         let mut switch = switch(dir.path());
         let ring = step("eth0/rings", "rx=256", "rx=1001");

@@ -196,7 +196,7 @@ section! {
         threshold_ratio: f64 = 0.03, Ratio(0.0, 1.0), ALL, "differences inside it are `same`";
         time_limit: Nanos = Nanos::from_secs(15 * 60), Kind::Nanos(S, 24 * 3600 * S), ALL, "limit of the whole run";
         aa: bool = true, Bool, ALL, "run block 0 with one variant twice";
-        paired: bool = true, Bool, ALL, "after the blocks, pairs of trials with the receive softirq moved, where only they decide the verdict";
+        paired: bool = true, Bool, ALL, "after the blocks, add pairs of trials with and without the receive softirq on another CPU, if the verdict depends on them";
         seed: u64 = 1, Int(0, i64::MAX as u64), ALL, "seed of the order and the bootstrap";
     }
 }

@@ -29,7 +29,7 @@ pub struct LiveAnswer {
     pub void: Vec<VoidSlice>,
     /// Limits that were broken.
     pub breaches: Vec<Breach>,
-    /// Settings of which the kernel or the driver made other values than asked for: these were measured.
+    /// Settings that the kernel or the driver rounded: the rounded values were measured.
     pub rounded: Vec<Change>,
     /// Settings that were read back at the end as they had been at the start.
     pub restored_count: usize,
