@@ -10,6 +10,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rxpath_host::Namespace;
+use rxpath_host::setter::{HostSetter, Setter};
 use tempfile::TempDir;
 
 use super::relay::{Relay, Trouble, tap};
@@ -194,6 +195,11 @@ impl Site {
         let ends = [(&self.gen1, "10.78.4.1"), (&self.sut, "10.78.4.2")];
         let [from, to] = ends.map(|(ns, address)| {
             let end = tap(ns, "wire");
+            // Room for all datagrams of a trial: only the relay may lose one, however long it waits for a CPU.
+            let long = |_: &mut _| {
+                HostSetter::default().write(&"wire/link".parse().unwrap(), "txqueuelen=20000")
+            };
+            ns.run(long).unwrap().unwrap();
             ns.add_address("wire", address.parse().unwrap(), 24).unwrap();
             ns.set_up("wire", true).unwrap();
             end

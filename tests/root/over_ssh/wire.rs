@@ -29,7 +29,7 @@ fn over_wire(site: &Site, trouble: Trouble) -> (Relay, Manifest) {
 #[test]
 fn what_the_network_lost_is_a_place_of_its_own_and_equals_what_was_planted() {
     let Some(site) = site() else { return };
-    let (relay, manifest) = over_wire(&site, Trouble { drop_each: Some(50), ..Trouble::default() });
+    let (relay, manifest) = over_wire(&site, Trouble { drop_each: Some(20), ..Trouble::default() });
     let trials = &manifest.trials;
     let lost: u64 = trials.iter().map(|trial| trial.ledger.lost_at(Place::Network)).sum();
     assert_eq!(lost, relay.dropped(), "{trials:#?}");
