@@ -65,6 +65,15 @@ impl<T> Fact<T> {
         }
     }
 
+    /// The fact of a borrowed value.
+    pub fn as_ref(&self) -> Fact<&T> {
+        match self {
+            Self::Ok { value } => Fact::Ok { value },
+            Self::Absent { why } => Fact::Absent { why: why.clone() },
+            Self::Denied { needs } => Fact::Denied { needs: needs.clone() },
+        }
+    }
+
     /// Applies `f` to the value and keeps a gap a gap.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Fact<U> {
         match self {

@@ -11,8 +11,13 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, readlinkat};
+use nix::sys::stat::Mode;
 use rxpath_core::CpuList;
 
+use self::beneath::Beneath;
 use crate::HostError;
 use crate::parse::{ParseError, shorten};
 
@@ -50,7 +55,7 @@ enum View {
         sysfs: PathBuf,
     },
     /// A directory with `proc/`, `sys/`, ... below it.
-    Tree { base: PathBuf },
+    Tree(Beneath),
 }
 
 impl Default for Root {
@@ -96,7 +101,8 @@ impl Root {
                 "no captured tree: has no proc or sys below it",
             ));
         }
-        Ok(Self { view: View::Tree { base: real }, asked: None })
+        let beneath = Beneath::new(real).map_err(|e| HostError::from_io("open", base, e))?;
+        Ok(Self { view: View::Tree(beneath), asked: None })
     }
 
     /// The same, noting every path that is asked for.
@@ -109,13 +115,14 @@ impl Root {
     /// The second reading of the counters that a captured tree holds; `None` for a tree with one reading, and on the
     /// running host.
     pub fn later(&self) -> Option<Self> {
-        let View::Tree { base } = &self.view else { return None };
-        Self::tree(self.inside(base.join(LATER)).ok()?).ok()
+        let View::Tree(tree) = &self.view else { return None };
+        tree.open(LATER, OFlag::O_PATH).ok()?;
+        Self::tree(tree.base().join(LATER)).ok()
     }
 
     /// Whether this is the running host and not a captured tree: only then may system calls add to what files say.
     pub fn is_live(&self) -> bool {
-        !matches!(self.view, View::Tree { .. })
+        !matches!(self.view, View::Tree(_))
     }
 
     /// Where `path` (absolute, as the kernel names it) really lies.
@@ -126,7 +133,7 @@ impl Root {
         }
         match &self.view {
             View::Host => PathBuf::from(path),
-            View::Tree { base } => base.join(relative),
+            View::Tree(tree) => tree.base().join(relative),
             View::ThreadNet { sysfs } => {
                 if let Some(rest) = below(relative, "proc/net") {
                     Path::new("/proc/thread-self/net").join(rest)
@@ -146,8 +153,7 @@ impl Root {
     pub fn open(&self, path: &str) -> Result<File, HostError> {
         let real = self.path(path);
         let file = match &self.view {
-            View::Tree { base } => beneath::open(base, path.trim_start_matches('/'))
-                .map_err(|e| beneath::refusal("read", &real, e))?,
+            View::Tree(tree) => below_root(tree, path, OFlag::O_RDONLY | OFlag::O_NONBLOCK)?,
             // A FIFO put in the place of a file must not hang the reader.
             View::Host | View::ThreadNet { .. } => OpenOptions::new()
                 .read(true)
@@ -171,7 +177,7 @@ impl Root {
         let failed = |e: io::Error| HostError::from_io("read", &self.path(path), e);
         let mut file = match &self.view {
             View::Host => File::open(path).map_err(failed)?,
-            View::Tree { .. } | View::ThreadNet { .. } => self.open(path)?,
+            View::Tree(_) | View::ThreadNet { .. } => self.open(path)?,
         };
         let length = file.read(buffer).map_err(failed)?;
         let bad = |why: &str| HostError::malformed(self.path(path), 1, why);
@@ -240,12 +246,19 @@ impl Root {
 
     /// Names in a directory, sorted; names that are not UTF-8 are left out.
     pub fn list(&self, path: &str) -> Result<Vec<String>, HostError> {
-        let real = self.inside(self.path(path))?;
-        let entries = fs::read_dir(&real).map_err(|e| HostError::from_io("list", &real, e))?;
+        let real = self.path(path);
+        let failed = |e: Errno| HostError::from_io("list", &real, e.into());
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let mut dir = match &self.view {
+            View::Tree(tree) => Dir::from_fd(below_root(tree, path, flags)?.into()),
+            View::Host | View::ThreadNet { .. } => Dir::open(&real, flags, Mode::empty()),
+        }
+        .map_err(failed)?;
         let mut names = Vec::new();
-        for entry in entries.take(MAX_ENTRIES) {
-            let entry = entry.map_err(|e| HostError::from_io("list", &real, e))?;
-            names.extend(entry.file_name().into_string().ok());
+        for entry in dir.iter().take(MAX_ENTRIES) {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name().to_str().ok().filter(|name| !matches!(*name, "." | ".."));
+            names.extend(name.map(ToOwned::to_owned));
         }
         names.sort_unstable();
         Ok(names)
@@ -253,36 +266,40 @@ impl Root {
 
     /// Whether `path` is a directory (links followed).
     pub fn is_dir(&self, path: &str) -> bool {
-        self.inside(self.path(path)).is_ok_and(|real| real.is_dir())
+        let real = self.path(path);
+        match &self.view {
+            View::Tree(tree) => below_root(tree, path, OFlag::O_PATH | OFlag::O_DIRECTORY).is_ok(),
+            View::Host | View::ThreadNet { .. } => real.is_dir(),
+        }
     }
 
     /// Whether `path` is there.
     pub fn exists(&self, path: &str) -> bool {
-        self.inside(self.path(path)).is_ok_and(|real| real.exists())
+        let real = self.path(path);
+        match &self.view {
+            View::Tree(tree) => below_root(tree, path, OFlag::O_PATH).is_ok(),
+            View::Host | View::ThreadNet { .. } => real.exists(),
+        }
     }
 
     /// Where a symbolic link points to, as written in it.
     pub fn link(&self, path: &str) -> Result<PathBuf, HostError> {
-        let mut real = self.path(path);
-        if let (View::Tree { .. }, Some(parent), Some(name)) =
-            (&self.view, real.parent(), real.file_name())
-        {
-            // The link itself need not lead anywhere; the way to it stays inside the tree.
-            real = self.inside(parent.to_owned())?.join(name);
-        }
-        fs::read_link(&real).map_err(|e| HostError::from_io("read", &real, e))
+        let real = self.path(path);
+        let (View::Tree(tree), Some((parent, name))) = (&self.view, path.rsplit_once('/')) else {
+            return fs::read_link(&real).map_err(|e| HostError::from_io("read", &real, e));
+        };
+        // The link itself need not lead anywhere; the way to it stays inside the tree.
+        let parent = below_root(tree, parent, OFlag::O_PATH | OFlag::O_DIRECTORY)?;
+        let to = readlinkat(&parent, name);
+        to.map(PathBuf::from).map_err(|e| HostError::from_io("read", &real, e.into()))
     }
+}
 
-    /// Holds a captured tree's paths inside the tree.
-    fn inside(&self, path: PathBuf) -> Result<PathBuf, HostError> {
-        let View::Tree { base } = &self.view else { return Ok(path) };
-        let real = path.canonicalize().map_err(|e| HostError::from_io("read", &path, e))?;
-        if real.starts_with(base) {
-            Ok(real)
-        } else {
-            Err(HostError::malformed(path, 0, "leads out of the captured tree, refused"))
-        }
-    }
+/// Opens a path of the kernel in a captured tree.
+fn below_root(tree: &Beneath, path: &str, flags: OFlag) -> Result<File, HostError> {
+    let relative = path.trim_start_matches('/');
+    let refused = |e| beneath::refusal("read", &tree.base().join(relative), e);
+    tree.open(relative, flags).map_err(refused)
 }
 
 /// What follows the directory `dir` in `path`.
