@@ -6,6 +6,7 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rxpath_core::{CpuList, Fact};
 use rxpath_host::error::fact;
@@ -21,6 +22,7 @@ use rxpath_host::root::Root;
 use rxpath_host::snapshot::{self, Counters};
 use rxpath_host::startup::{self, Line};
 use rxpath_host::topology::Topology;
+use serde_json::Value;
 
 use crate::rule::Gap;
 
@@ -78,13 +80,14 @@ pub struct HostFacts {
     files: RefCell<BTreeMap<String, Fact<String>>>,
     startup: OnceCell<Vec<Line>>,
     readers: OnceCell<Fact<Readers>>,
+    surroundings: OnceCell<Vec<(String, Value)>>,
     later: Option<counted::Later>,
     /// How the counters were read: once, unless [`HostFacts::watch`] or the capture took a second reading.
     pub watched: Watched,
     /// The kernel.
     pub kernel: Kernel,
     /// How it was built; absent on hosts that keep no config.
-    pub config: Fact<KernelConfig>,
+    pub config: Fact<Arc<KernelConfig>>,
     /// CPUs and what they share.
     pub topology: Fact<Topology>,
     /// What of the host is judged.
@@ -118,7 +121,7 @@ impl HostFacts {
     /// **Cost** some milliseconds for each device; nothing is written and nothing waits.
     pub fn collect(root: &Root, scope: &Scope) -> Self {
         let shared = Shared::read(root);
-        let config = fact(kernel_config::read(root));
+        let config = fact(kernel_config::read(root)).map(Arc::new);
         let (devices, lost_devices) = device::all(root, &shared);
         let (later, watched) = watch::of_tree(root, &devices);
         let (kept, kept_gap) = kept::read(root);
@@ -127,9 +130,10 @@ impl HostFacts {
             files: RefCell::default(),
             startup: OnceCell::new(),
             readers: OnceCell::new(),
+            surroundings: OnceCell::new(),
             later,
             watched,
-            kernel: kernel::read(root, config.value()),
+            kernel: kernel::read(root, config.value().map(Arc::as_ref)),
             config,
             topology: shared.topology,
             scope: scope.clone(),
@@ -233,7 +237,7 @@ impl HostFacts {
 
     /// A kernel option (`HZ`, `RPS`); absent where the host keeps no config, `n` when it is not set.
     pub fn option(&self, name: &str) -> Fact<String> {
-        self.config.clone().map(|config| config.get(name).unwrap_or("n").to_owned())
+        self.config.as_ref().map(|config| config.get(name).unwrap_or("n").to_owned())
     }
 
     /// A file's bytes.

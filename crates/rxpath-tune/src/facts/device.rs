@@ -109,7 +109,8 @@ impl Device {
                 return row.irq.clone().map(|_| Vec::new());
             }
         }
-        self.irqs.clone().map(|all| all.into_iter().filter(|irq| irq.queue.is_some()).collect())
+        let used = |all: &Vec<Irq>| all.iter().filter(|irq| irq.queue.is_some()).cloned().collect();
+        self.irqs.as_ref().map(used)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Facts go in by name, sorted, with their values as JSON; gaps do not, so that more privilege changes nothing but by
 //! what it shows. Left out is what moves by itself: [`MOVING`], statistics, and numbers that each boot draws again.
 
+use rxpath_host::Root;
 use rxpath_host::environment;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -44,13 +45,9 @@ impl Fingerprint {
 impl HostFacts {
     /// The fingerprint of the settings.
     ///
-    /// **Cost** reads the facts of a run's environment again, some 10 ms.
+    /// **Cost** the first time it reads the facts of a run's environment, some 10 ms.
     pub fn fingerprint(&self) -> Fingerprint {
-        let mut facts: Vec<(String, Value)> = environment::collect(&self.root)
-            .into_iter()
-            .filter(|(name, _)| !MOVING.iter().any(|moving| name.starts_with(moving)))
-            .filter_map(|(name, fact)| Some((name, fact.into_value()?)))
-            .collect();
+        let mut facts = self.surroundings.get_or_init(|| surroundings(&self.root)).clone();
         let policies =
             self.list("/sys/devices/system/cpu/cpufreq").into_value().unwrap_or_default();
         for policy in policies.iter().filter(|name| name.starts_with("policy")) {
@@ -74,6 +71,13 @@ impl HostFacts {
         let digest = bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
         Fingerprint { digest, facts_count: facts.len() }
     }
+}
+
+/// What of a run's environment stays as it is while nobody changes a setting.
+fn surroundings(root: &Root) -> Vec<(String, Value)> {
+    let is_moving = |name: &str| MOVING.iter().any(|moving| name.starts_with(moving));
+    let all = environment::collect(root).into_iter().filter(|(name, _)| !is_moving(name));
+    all.filter_map(|(name, fact)| Some((name, fact.into_value()?))).collect()
 }
 
 /// A device's settings: driver settings, queue masks, interrupt affinities.
