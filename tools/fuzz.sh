@@ -30,12 +30,13 @@ for target; do
 	learned=../target/fuzz-corpus/$target
 	log=../target/fuzz-$target.log
 	mkdir -p "$learned" artifacts
-	began=$(spent)
-	inputs=0
-	cpu=0
-	# libFuzzer counts wall time; on a busy machine it takes several turns.
+	# Turns of two minutes: a run that is ended, by kill of its process group too, loses no more than its last one.
+	state=../target/fuzz-$target.state
+	inputs=0 cpu=0
+	[ ! -f "$state" ] || read -r inputs cpu <"$state"
+	began=$(($(spent) - cpu))
 	while [ "$cpu" -lt "$seconds" ]; do
-		if ! RXPATH_FUZZ_TARGET=$target "$program" "$learned" "corpus/$target" -max_total_time=$((seconds - cpu + 1)) \
+		if ! RXPATH_FUZZ_TARGET=$target "$program" "$learned" "corpus/$target" -max_total_time=120 \
 			-timeout=10 -rss_limit_mb=2048 -artifact_prefix="artifacts/$target-" >"$log" 2>&1; then
 			found=1
 			echo "$target FOUND: $(grep -E "panicked|ERROR|SUMMARY" "$log" | head -n 2 | tr '\n' ' '); input in fuzz/artifacts, log in target/" >&2
@@ -43,7 +44,9 @@ for target; do
 		fi
 		inputs=$((inputs + $(sed -n 's/^Done \([0-9]*\) runs in .*/\1/p' "$log")))
 		cpu=$(($(spent) - began))
+		echo "$inputs $cpu" >"$state"
 	done
+	rm -f "$state"
 	echo "| $target | $(date -u +%F) | $inputs | $cpu | nothing |" | tee -a "$page"
 done
 exit $found
