@@ -38,6 +38,33 @@ fn bad_scenarios_and_options_say_what_would_be_right() {
 }
 
 #[test]
+fn the_plan_of_a_search_names_its_axes_and_what_has_no_place_in_it_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("s.toml");
+    let axes = "axes.\"serve.batch\" = [1, 64]\nguards = [\"loss_ratio<0.01\"]";
+    let write = |more: &str| {
+        std::fs::write(&file, format!("question = \"?\"\n[search]\n{axes}\n{more}")).unwrap();
+    };
+    let run = |words: &[&str]| refused(&[&["run", file.to_str().unwrap()], words].concat());
+    write("");
+    let words = ["run", file.to_str().unwrap(), "--dry-run"];
+    let plan = Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output().unwrap();
+    let plan = String::from_utf8(plan.stdout).unwrap();
+    let lines = ["guard loss_ratio<0.01", "try serve.batch=1 or serve.batch=64"];
+    let from = "search from variant base: delivered_pps, within 1200s";
+    assert!(plan.contains(&[&[from][..], &lines].concat().join("\n  ")), "{plan}");
+    for words in [&["--trials", "3"][..], &["--check", "--dry-run"]] {
+        let (code, stderr) = run(words);
+        assert_eq!(code, Some(2), "{stderr}");
+        assert!(stderr.contains("has a [search], which has no blocks"), "{stderr}");
+    }
+    write("objective = \"max loss_ratio\"");
+    let (code, stderr) = run(&[]);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("write min loss_ratio") && stderr.contains("[search]"), "{stderr}");
+}
+
+#[test]
 fn addresses_and_cpus_that_cannot_be_had_are_named() {
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();

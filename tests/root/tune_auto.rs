@@ -52,7 +52,7 @@ fn a_buffer_that_is_too_small_is_found_proven_and_planned() {
         return;
     }
     let arena = Arena::new();
-    let words = ["--set", "serve.rcvbuf=4KiB", "--guard", "loss_ratio<0.5", "--budget", "20s"];
+    let words = ["--set", "serve.rcvbuf=4KiB", "--guard", "loss_ratio<0.5", "--budget", "30s"];
     let ended = search(&arena, "buffer", &words).wait();
     assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
     let result = schema::result("tune-auto", &ended.stdout);
@@ -75,6 +75,33 @@ fn a_buffer_that_is_too_small_is_found_proven_and_planned() {
     for file in ["plan.toml", "tune-auto.md", "tune-auto.json", "report.html"] {
         assert!(run.join(file).exists(), "{file}");
     }
+    arena.assert_clean("after a search");
+}
+
+#[test]
+fn a_run_searches_among_the_values_that_its_scenario_names() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    let file = arena.dir.path().join("named.toml");
+    let axes = "serve.rcvbuf = [\"6KiB\", \"1MiB\"]\nserve.nice = [5]\n";
+    let text = SCENARIO.replace("every = \"10ms\"", "every = \"10ms\"\nrcvbuf = \"4KiB\"");
+    std::fs::write(&file, format!("{text}[search]\nbudget = \"20s\"\n[search.axes]\n{axes}"))
+        .unwrap();
+    let mut command = arena.inside(env!("CARGO_BIN_EXE_rxpath"));
+    command.args(["run", "--json"]).arg(&file).arg("--out").arg(arena.dir.path().join("named"));
+    let ended = Run::start(command, arena.path("named")).wait();
+    assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
+    let result = schema::result("tune-auto", &ended.stdout);
+    let found = &result["found"];
+    let kept = found["kept"].as_array().unwrap();
+    assert_eq!(kept.len(), 1, "{found}");
+    assert_eq!(kept[0]["name"], "serve.rcvbuf=1MiB");
+    assert_eq!(kept[0]["because"][0], "[search] of the scenario");
+    let dropped = found["dropped"].as_array().unwrap();
+    let other = dropped.iter().find(|one| one["name"] == "serve.rcvbuf=6KiB").unwrap();
+    assert_eq!(other["why"]["other-value"], "serve.rcvbuf=1MiB");
     arena.assert_clean("after a search");
 }
 

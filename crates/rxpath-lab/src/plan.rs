@@ -15,7 +15,7 @@ use serde::Serialize;
 use rxpath_stats::looks::{FIRST, MOST};
 use rxpath_stats::planning;
 
-use crate::scenario::spec::{Options, Protocol, Resolved, Trials, Variant, Workload};
+use crate::scenario::spec::{Options, Protocol, Resolved, Search, Trials, Variant, Workload};
 use crate::trial::start::words;
 
 /// Time a trial takes in addition to its load: starting and draining both programs and reading counters.
@@ -78,6 +78,10 @@ pub fn block_order(resolved: &Resolved, block: u32) -> Vec<usize> {
 
 /// The plan of a run.
 pub fn plan(resolved: &Resolved) -> Plan {
+    if let Some(search) = &resolved.search {
+        // Each trial depends on those before.
+        return Plan { trials: Vec::new(), expected: search.budget, at_most: search.budget };
+    }
     let mut trials = Vec::new();
     for block in 0..=resolved.trials.blocks {
         for index in block_order(resolved, block) {
@@ -109,6 +113,10 @@ impl Plan {
             out.extend(describe(variant));
         }
         out.push(String::new());
+        if let Some(search) = &resolved.search {
+            out.extend(searched(search, resolved));
+            return out.join("\n") + "\n";
+        }
         out.extend(self.blocks());
         out.push(String::new());
         for pair in &resolved.compare {
@@ -159,6 +167,22 @@ impl Plan {
             })
             .collect()
     }
+}
+
+/// What a search starts from, tries and keeps to.
+fn searched(search: &Search, resolved: &Resolved) -> Vec<String> {
+    let first = resolved.variants.iter().find(|variant| variant.not_available.is_none());
+    let first = first.map_or("", |variant| variant.name.as_str());
+    let main = resolved.variants.first().map_or("", |variant| variant.main_metric());
+    let goal = search.objective.as_deref().unwrap_or(main);
+    let start = search.variant.as_deref().unwrap_or(first);
+    let mut all = vec![format!("search from variant {start}: {goal}, within {}", search.budget)];
+    all.extend(search.guards.iter().map(|guard| format!("  guard {guard}")));
+    for axis in &search.axes {
+        let values: Vec<String> = axis.values.iter().map(|sets| sets.join(" and ")).collect();
+        all.push(format!("  try {}", values.join(" or ")));
+    }
+    all
 }
 
 /// What the planned number of blocks can show, by the noise of trials.

@@ -20,6 +20,7 @@ mod protocol;
 mod reader;
 mod resolve;
 mod reworded;
+mod search;
 mod sections;
 mod set;
 mod source;

@@ -19,6 +19,7 @@ mod pairs;
 pub mod report;
 mod search;
 mod tally;
+mod values;
 
 pub use candidate::{Candidate, Prior, Risk};
 pub use guard::{Guard, Limit};

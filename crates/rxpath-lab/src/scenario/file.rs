@@ -11,7 +11,8 @@ use serde_json::Value;
 use super::error::{At, FileError, ScenarioError, suggestion};
 use super::keys::{Key, find, instead_of};
 use super::merge::{Overlay, SECTIONS, read_key, read_section};
-use super::source::{Positions, Table};
+use super::search::{Search, WrittenSearch};
+use super::source::{Positions, Table, leaves};
 use super::spec::Parser;
 use super::value::{Setting, check, kind};
 
@@ -34,6 +35,8 @@ pub struct ScenarioFile {
     pub(super) variants: Vec<VariantFile>,
     pub(super) sweep: Vec<Axis>,
     pub(super) compare: Vec<CompareFile>,
+    /// What its run searches, instead of comparing variants.
+    pub search: Option<Search>,
 }
 
 /// One `[[variant]]`.
@@ -90,6 +93,7 @@ struct Written {
     sweep: Option<Table>,
     #[serde(default)]
     compare: Vec<CompareFile>,
+    search: Option<WrittenSearch>,
     #[serde(default)]
     trials: Table,
 }
@@ -183,6 +187,7 @@ impl ScenarioFile {
             variants: Vec::new(),
             sweep: Vec::new(),
             compare: Vec::new(),
+            search: None,
         };
         for (i, variant) in written.variant.into_iter().enumerate() {
             file.add_variant(variant, positions, &format!("variant[{i}]."))?;
@@ -195,6 +200,7 @@ impl ScenarioFile {
                 file.complete(compare, |key| positions.at(&format!("compare[{i}].{key}")))?;
             file.compare.push(compare);
         }
+        file.search = written.search.map(|search| search.checked(&file, positions)).transpose()?;
         Ok(file)
     }
 
@@ -238,17 +244,7 @@ impl ScenarioFile {
 
     /// `[sweep]` takes `serve.batch = [1, 64]` and `"serve.batch" = [1, 64]`.
     fn read_sweep(&mut self, table: &Table, positions: &Positions<'_>) -> Result<(), FileError> {
-        let mut flat: Vec<(String, &Value)> = Vec::new();
-        for (section, value) in table {
-            match value.as_object() {
-                Some(inner) => {
-                    flat.extend(
-                        inner.iter().map(|(key, value)| (format!("{section}.{key}"), value)),
-                    );
-                }
-                None => flat.push((section.clone(), value)),
-            }
-        }
+        let mut flat = leaves(table);
         // In the order of the file.
         flat.sort_by_key(|(name, _)| positions.offset(&format!("sweep.{name}")));
         for (name, value) in flat {
@@ -308,6 +304,11 @@ impl ScenarioFile {
         }
         let metric = written.metric.map(|name| with_side(name, &metrics));
         Ok(CompareFile { metric, base, ..written })
+    }
+
+    /// Whether the file gives the whole scenario a value for this key.
+    pub fn has(&self, key: &str) -> bool {
+        self.base.contains_key(key)
     }
 
     /// Whether a comparison has an expectation or a published figure.

@@ -79,6 +79,7 @@ fn resolve_file(file: &ScenarioFile, places: &Places<'_>) -> Result<Resolved, Fi
         question: file.question.clone(),
         expected: file.expected.clone(),
         compare: compare(file, &variants),
+        search: file.search.clone(),
         variants,
         trials,
         warnings,

@@ -85,9 +85,10 @@ impl<'a> Positions<'a> {
 
 /// What the table at a path is, in words.
 fn owner(path: &str) -> &'static str {
-    match path.split('[').next() {
+    match path.split(['[', '.']).next() {
         Some("variant") => "a variant",
         Some("compare") => "a comparison",
+        Some("search") => "a search",
         _ => "a scenario",
     }
 }
@@ -102,6 +103,21 @@ fn line(text: &str, offset: usize) -> usize {
 fn not_toml(text: &str, error: &toml::de::Error) -> FileError {
     let at = At::Line(line(text, error.span().map_or(0, |span| span.start)));
     FileError::new(&at, format!("not TOML: {}", error.message().replace('\n', ", ")), HELP)
+}
+
+/// The values of a table by their whole names: `serve.batch = [1]` and `"serve.batch" = [1]` are the same.
+pub(super) fn leaves(table: &Table) -> Vec<(String, &Value)> {
+    let mut all = Vec::new();
+    for (name, value) in table {
+        match value.as_object() {
+            Some(inner) => {
+                let inner = leaves(inner).into_iter();
+                all.extend(inner.map(|(own, value)| (format!("{name}.{own}"), value)));
+            }
+            None => all.push((name.clone(), value)),
+        }
+    }
+    all
 }
 
 /// The right side of a `--set`: TOML, or a bare text.

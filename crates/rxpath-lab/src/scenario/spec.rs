@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 pub use super::protocol::Protocol;
+pub use super::search::{Search, SearchAxis};
 pub use super::sections::{Background, Lab, LoadOptions, Observe, ServeOptions, Trials, Tune};
 
 /// A scenario ready to run on this host.
@@ -26,6 +27,9 @@ pub struct Resolved {
     pub variants: Vec<Variant>,
     /// Differences to be judged at the end.
     pub compare: Vec<Compare>,
+    /// What is searched instead of compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search: Option<Search>,
     /// How trials are made and when to stop.
     pub trials: Trials,
     /// What the host's shape changed: fewer CPUs than requested, roles that share a CPU.

@@ -90,6 +90,9 @@ impl Risk {
 pub struct Candidate {
     /// Its name in reports.
     pub name: String,
+    /// The setting of which it is one of several values: of these only one can be on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub axis: Option<String>,
     /// What it sets: `NAME = VALUE`.
     pub sets: Vec<String>,
     /// Why it may matter: ids of rules, the stage, the model.

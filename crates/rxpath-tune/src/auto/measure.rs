@@ -11,6 +11,8 @@ pub enum Phase {
     Start,
     /// One candidate alone, shortly: does anything get through at all?
     Alone,
+    /// One of several values of a setting: which is tried further?
+    Value,
     /// A trial of an array.
     Array,
     /// A pair of the kept settings and one that disturbs.

@@ -83,6 +83,8 @@ pub enum Why {
     NotConfirmed,
     /// The budget ended before it was tried.
     NotTried,
+    /// Another value of the same setting looked better: which one.
+    OtherValue(String),
 }
 
 impl Why {
@@ -97,6 +99,7 @@ impl Why {
             Self::Redundant => "contributes nothing next to the others".into(),
             Self::NotConfirmed => "proven in the search, undone with the rest".into(),
             Self::NotTried => "not tried in this budget".into(),
+            Self::OtherValue(other) => format!("{other} looked better in a few trials"),
         }
     }
 }

@@ -13,6 +13,7 @@ use super::level::level;
 use super::measure::{Broke, Measure, Phase, Reading};
 use super::report::{AutoResult, Ended, PathStep, Why};
 use super::tally::Tally;
+use super::values;
 
 /// Trials of the start alone.
 const START_TRIALS: usize = 3;
@@ -73,10 +74,13 @@ pub enum Failed<E> {
     Measure(E),
 }
 
-/// Trials without which so many candidates cannot be judged: the start, each alone for half a trial, two blocks, and
-/// five pairs, with the reserve on top.
-pub fn fewest_trials(candidates: usize) -> usize {
-    let search = START_TRIALS + candidates.div_ceil(2) + 2 * array::runs(candidates);
+/// Trials without which these candidates cannot be judged: the start, each alone for half a trial, those that choose
+/// values, two blocks, and five pairs, with the reserve on top.
+pub fn fewest_trials(candidates: &[Candidate]) -> usize {
+    let fast = candidates.iter().filter(|candidate| !candidate.risk.is_slow());
+    let fast: Vec<Candidate> = fast.cloned().collect();
+    let (choice, chosen) = values::cost(&fast);
+    let search = START_TRIALS + fast.len().div_ceil(2) + choice + 2 * array::runs(chosen);
     let confirm = 2 * FEWEST_PAIRS;
     (search + confirm).max((search as f64 / (1.0 - RESERVE)).ceil() as usize)
 }
@@ -89,8 +93,7 @@ pub fn search<M: Measure>(
     measure: &mut M,
     plan: &Plan<'_>,
 ) -> Result<AutoResult, Failed<M::Error>> {
-    let fast = plan.candidates.iter().filter(|candidate| !candidate.risk.is_slow()).count();
-    let (have, needed) = (measure.left(), fewest_trials(fast));
+    let (have, needed) = (measure.left(), fewest_trials(plan.candidates));
     if have < needed {
         return Err(Failed::TooShort(TooShort { have, needed }));
     }
@@ -116,6 +119,8 @@ pub(super) struct Searching<'a, M> {
     pub guards: Vec<Tally>,
     /// How much worse each guard's metric may become.
     pub margins: Vec<f64>,
+    /// Each guard's metric at the start, where a trial told it.
+    pub start_guards: Vec<Option<f64>>,
     pub dice: ChaCha8Rng,
     pub trials: usize,
     pub path: Vec<PathStep>,
@@ -137,6 +142,7 @@ impl<'a, M: Measure> Searching<'a, M> {
             objective: Tally::new(count),
             guards: vec![Tally::new(count); plan.guards.len()],
             margins: vec![0.0; plan.guards.len()],
+            start_guards: vec![None; plan.guards.len()],
             dice: ChaCha8Rng::seed_from_u64(plan.seed),
             trials: 0,
             path: Vec::new(),
@@ -151,8 +157,9 @@ impl<'a, M: Measure> Searching<'a, M> {
     fn all(&mut self) -> Result<Ended, M::Error> {
         self.start()?;
         self.each_alone()?;
+        self.choose_values()?;
         self.arrays()?;
-        if self.stopped >= MOST_STOPPED {
+        if self.has_stopped() {
             return Ok(self.undo(Ended::Unsafe));
         }
         self.finish()
@@ -170,6 +177,11 @@ impl<'a, M: Measure> Searching<'a, M> {
     /// Candidates in this state.
     pub fn in_state(&self, wanted: &State) -> Vec<usize> {
         (0..self.state.len()).filter(|at| self.state[*at] == *wanted).collect()
+    }
+
+    /// Whether so many trials stopped or broke a limit that the search ends.
+    pub fn has_stopped(&self) -> bool {
+        self.stopped >= MOST_STOPPED
     }
 
     /// What is on for good.
@@ -198,7 +210,8 @@ impl<'a, M: Measure> Searching<'a, M> {
         for (at, guard) in self.plan.guards.iter().enumerate() {
             let of = |reading: &Reading| reading.guards.get(at).copied().flatten();
             let values: Vec<f64> = readings.iter().filter_map(of).collect();
-            self.margins[at] = median(&values).map_or(0.0, |start| guard.margin(start));
+            self.start_guards[at] = median(&values);
+            self.margins[at] = self.start_guards[at].map_or(0.0, |start| guard.margin(start));
             if self.margins[at] < 0.0 {
                 let text =
                     format!("the start does not fulfil {}: what is kept must reach it", guard.text);
@@ -212,7 +225,7 @@ impl<'a, M: Measure> Searching<'a, M> {
     fn each_alone(&mut self) -> Result<(), M::Error> {
         let fast = |at: &usize| !self.plan.candidates[*at].risk.is_slow();
         for candidate in (0..self.state.len()).filter(fast).collect::<Vec<_>>() {
-            if self.stopped >= MOST_STOPPED {
+            if self.has_stopped() {
                 return Ok(());
             }
             if let Some(why) = self.alone(candidate)? {
@@ -250,7 +263,7 @@ impl<'a, M: Measure> Searching<'a, M> {
             let fast = |at: &usize| !self.plan.candidates[*at].risk.is_slow();
             let open: Vec<usize> = self.in_state(&State::Open).into_iter().filter(fast).collect();
             let runs = array::runs(open.len());
-            if open.is_empty() || self.left() < runs || self.stopped >= MOST_STOPPED {
+            if open.is_empty() || self.left() < runs || self.has_stopped() {
                 return Ok(());
             }
             blocks += 1;
@@ -292,8 +305,11 @@ impl<'a, M: Measure> Searching<'a, M> {
     }
 
     /// The level of a candidate's test: its weight's share of the error among all that are not proven, dropped ones too.
+    /// Values that were not chosen never were in an array.
     fn level(&self, candidate: usize, most: usize) -> f64 {
-        let not_proven = (0..self.state.len()).filter(|at| self.state[*at] != State::Proven);
+        let counts =
+            |state: &State| !matches!(state, State::Proven | State::Out(Why::OtherValue(_)));
+        let not_proven = (0..self.state.len()).filter(|at| counts(&self.state[*at]));
         let weight = |at: usize| self.plan.candidates[at].prior.weight();
         let all: f64 = not_proven.map(weight).sum();
         // Twice: only a gain proves it, so the other side's half is not used.

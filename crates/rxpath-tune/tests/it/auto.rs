@@ -4,6 +4,7 @@
 //! runs 200 of each (RXPATH_AUTO_RUNS).
 
 mod surface;
+mod values;
 
 use rxpath_stats::Scale;
 use rxpath_stats::scale::Good;

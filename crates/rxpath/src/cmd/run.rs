@@ -15,7 +15,7 @@ use rxpath_lab::run::progress::Progress;
 use rxpath_lab::run::{Finished, LOCK_PATIENCE, Model, Options, Predict, run};
 use rxpath_lab::scenario::offers::Offers;
 use rxpath_lab::scenario::power::Power;
-use rxpath_lab::scenario::spec::Resolved;
+use rxpath_lab::scenario::spec::{Resolved, Search};
 use rxpath_lab::scenario::{HostShape, ScenarioError, load, resolve, resolve_between};
 use rxpath_record::run::RunError;
 
@@ -25,6 +25,7 @@ use crate::cmd::lab_args::LabArgs;
 use crate::cmd::model::calibrate::{default_path, load as load_calibration};
 use crate::cmd::model::predict;
 use crate::cmd::report::write_report;
+use crate::cmd::tune::auto::SearchRun;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output::bars::Bars;
@@ -94,6 +95,10 @@ impl RunCommand {
         let mut sets = self.sets.clone();
         sets.extend(self.trials.map(|blocks| format!("trials.blocks={blocks}")));
         sets.extend(self.observe.iter().map(|what| format!("observe.{}=true", what.key())));
+        if let Some(search) = self.search()? {
+            let Self { scenario, hosts, lab, format, .. } = self;
+            return SearchRun { scenario, sets, search, hosts, lab, format }.run();
+        }
         let hosts = self.hosts.connect()?;
         let mut resolved = match &hosts {
             Some(hosts) => {
@@ -142,6 +147,17 @@ impl RunCommand {
             Exit::Done if self.check => Ok(gate::exit(gate::worst(words))),
             exit => Ok(exit),
         }
+    }
+
+    /// What the scenario searches, unless only the plan is asked for.
+    fn search(&self) -> Result<Option<Search>, Failure> {
+        let file = load(&self.scenario).map_err(|error| Failure::new(Exit::Usage, error))?;
+        if file.search.is_some() && (self.trials.is_some() || self.check) {
+            let text =
+                format!("{} has a [search], which has no blocks to count or check", file.name);
+            return Err(Failure::usage(text).hint("leave out --trials and --check"));
+        }
+        Ok(file.search.filter(|_| !self.dry_run))
     }
 
     fn show_plan(&self, resolved: &Resolved, hosts: Option<&Hosts>) -> Outcome {

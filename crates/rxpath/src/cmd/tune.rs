@@ -1,7 +1,7 @@
 //! `rxpath tune`: plan, apply, confirm, verify, undo, status, auto.
 
 mod apply;
-mod auto;
+pub mod auto;
 mod confirm;
 mod plan;
 mod predicted;
@@ -71,7 +71,7 @@ impl TuneCommand {
 }
 
 /// The directory of the journals.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 struct StateArgs {
     /// Keep the journals of changes in this directory
     #[arg(long, value_name = "DIR", default_value = STATE_DIR)]

@@ -141,7 +141,8 @@ fn bits(on: &[usize]) -> usize {
 /// Its name is its number.
 pub fn candidate(at: usize, prior: Prior) -> Candidate {
     let (name, because) = (at.to_string(), vec!["made up".into()]);
-    Candidate { sets: vec![format!("{name} = 1")], name, because, prior, risk: Risk::None }
+    let sets = vec![format!("{name} = 1")];
+    Candidate { name, axis: None, sets, because, prior, risk: Risk::None }
 }
 
 /// The candidates with these names.

@@ -1,6 +1,7 @@
 //! `rxpath tune auto`: which settings help a scenario, or this host's own traffic, shown with error control.
 
 mod ask;
+mod axes;
 mod candidates;
 mod catalogue;
 mod ground;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{ArgGroup, Args};
 use rxpath_core::{Envelope, Nanos, Warning};
+use rxpath_lab::scenario::spec::Search;
 use rxpath_tune::auto::{AutoResult, Ended};
 use rxpath_tune::persist::{Home, MatchBy};
 
@@ -32,6 +34,9 @@ use crate::cmd::values::duration;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
+
+/// What chance depends on, unless something else is asked for.
+const SEED: u64 = 1;
 
 /// Options of `rxpath tune auto`.
 #[derive(Debug, Args)]
@@ -76,7 +81,7 @@ pub struct AutoCommand {
     #[arg(long)]
     dry_run: bool,
     /// Seed of the arrays and of the order of trials
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = SEED)]
     seed: u64,
     #[command(flatten)]
     live: LiveArgs,
@@ -86,6 +91,53 @@ pub struct AutoCommand {
     lab: LabArgs,
     #[command(flatten)]
     format: FormatArgs,
+    /// The candidates, where the scenario names them itself.
+    #[arg(skip)]
+    axes: Option<Search>,
+}
+
+/// A run of a scenario with a `[search]`.
+pub struct SearchRun {
+    /// Name or file.
+    pub scenario: String,
+    pub sets: Vec<String>,
+    pub search: Search,
+    pub hosts: HostsArgs,
+    pub lab: LabArgs,
+    pub format: FormatArgs,
+}
+
+impl SearchRun {
+    /// Searches, prints what helps, writes the plan.
+    pub fn run(self) -> Outcome {
+        AutoCommand::from(self).run()
+    }
+}
+
+impl From<SearchRun> for AutoCommand {
+    fn from(run: SearchRun) -> Self {
+        let SearchRun { scenario, sets, search, hosts, lab, format } = run;
+        Self {
+            scenario: Some(scenario),
+            variant: search.variant.clone(),
+            sets,
+            objective: search.objective.clone(),
+            guards: search.guards.clone(),
+            budget: search.budget,
+            settings: Vec::new(),
+            goal: None,
+            keep: Keep::default(),
+            dev: None,
+            persist: None,
+            dry_run: false,
+            seed: SEED,
+            live: LiveArgs::default(),
+            hosts,
+            lab,
+            format,
+            axes: Some(search),
+        }
+    }
 }
 
 /// What is kept.

@@ -1,7 +1,7 @@
 //! The candidates of a search: from the rules' findings, the catalogue and the diagnosis of the start, as far as they can
 //! be tried.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_core::Side;
 use rxpath_lab::LabError;
@@ -99,7 +99,7 @@ impl Source<'_> {
         if because.is_empty() {
             because.push("the catalogue".into());
         }
-        Candidate { name: idea.entry.name, sets, because, prior, risk }
+        Candidate { name: idea.entry.name, axis: None, sets, because, prior, risk }
     }
 }
 
@@ -124,25 +124,25 @@ fn found(advice: &Advice) -> Vec<Idea> {
 }
 
 impl Chosen {
-    /// Two candidates that give one key different values can't both be on: the likelier one stays. So do as many as
-    /// the arrays take.
-    fn agree(&mut self) {
-        let mut values: BTreeMap<String, (String, String)> = BTreeMap::new();
+    /// Two candidates that give one key different values can't both be on: the likelier one stays, unless they are values
+    /// of one axis, of which one is chosen later. So do as many as the arrays take.
+    pub fn agree(&mut self) {
         let mut kept: Vec<Candidate> = Vec::new();
         for candidate in std::mem::take(&mut self.candidates) {
-            let parts = || candidate.sets.iter().filter_map(|set| set.split_once('='));
-            let other = parts().find_map(|(key, value)| {
-                values.get(key).filter(|(known, _)| known != value).map(|(_, by)| by.clone())
-            });
+            let is_same_axis =
+                |other: &Candidate| candidate.axis.is_some() && candidate.axis == other.axis;
+            let rivals = kept.iter().filter(|other| !is_same_axis(other));
+            let other = rivals.clone().find(|other| contradict(other, &candidate));
+            let axes: BTreeSet<&str> =
+                rivals.map(|other| other.axis.as_deref().unwrap_or(&other.name)).collect();
             let why = match other {
-                Some(by) => format!("{by} gives the same setting another value and is likelier"),
-                None if kept.len() == array::MOST => {
+                Some(by) => {
+                    format!("{} gives the same setting another value and is likelier", by.name)
+                }
+                None if axes.len() >= array::MOST => {
                     format!("{} others are likelier", array::MOST)
                 }
                 None => {
-                    for (key, value) in parts() {
-                        values.insert(key.into(), (value.into(), candidate.name.clone()));
-                    }
                     kept.push(candidate);
                     continue;
                 }
@@ -151,6 +151,17 @@ impl Chosen {
         }
         self.candidates = kept;
     }
+}
+
+/// Whether they give one key different values.
+fn contradict(a: &Candidate, b: &Candidate) -> bool {
+    let parts = |one: &Candidate| -> Vec<(String, String)> {
+        let pair =
+            |set: &String| set.split_once('=').map(|(key, value)| (key.into(), value.into()));
+        one.sets.iter().filter_map(pair).collect()
+    };
+    let of_a = parts(a);
+    parts(b).iter().any(|(key, value)| of_a.iter().any(|(own, other)| own == key && other != value))
 }
 
 /// Side, name and value of a setting of `tune`; `None` for other keys.
@@ -170,6 +181,7 @@ mod tests {
     fn of_two_values_for_one_key_the_likelier_is_tried() {
         let candidate = |name: &str, sets: &[&str]| Candidate {
             name: name.into(),
+            axis: None,
             sets: sets.iter().map(|set| (*set).to_owned()).collect(),
             because: Vec::new(),
             prior: Prior::NONE,

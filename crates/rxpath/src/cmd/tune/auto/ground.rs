@@ -6,7 +6,9 @@ use rxpath_lab::LabError;
 use rxpath_lab::hosts::Hosts;
 use rxpath_lab::testbed::netns::{DEVICE, NetnsTestbed};
 use rxpath_lab::testbed::tuned;
+use rxpath_tune::auto::Risk;
 use rxpath_tune::check::{Ask, check};
+use rxpath_tune::effects::effects;
 use rxpath_tune::plan::LeftOut;
 use rxpath_tune::plan::from_findings::requests;
 use rxpath_tune::{Goal, HostFacts, Scope};
@@ -30,6 +32,9 @@ pub trait Ground {
     /// # Errors
     /// Where it can't be made.
     fn attempt(&self, settings: &[(Side, &str, &str)]) -> Result<Vec<Tried>, LabError>;
+
+    /// What a change risks here; `None` if no search may try it.
+    fn risk(&self, change: &Change) -> Option<Risk>;
 }
 
 /// The lab; each attempt makes one of its own.
@@ -64,6 +69,11 @@ impl Ground for InLab<'_> {
         });
         Ok(tried.collect())
     }
+
+    /// Each trial has a new lab, and nobody else uses it.
+    fn risk(&self, _: &Change) -> Option<Risk> {
+        Some(Risk::None)
+    }
 }
 
 impl Ground for Hosts {
@@ -84,6 +94,12 @@ impl Ground for Hosts {
             Ok(made.and_then(|made| first(made).ok_or_else(|| ALREADY.to_owned())))
         };
         settings.iter().map(one).collect()
+    }
+
+    fn risk(&self, change: &Change) -> Option<Risk> {
+        let before = change.before.as_deref().unwrap_or_default();
+        let after = change.after.as_deref().unwrap_or(&change.asked);
+        Risk::of(&effects(&change.target, None, (before, after)))
     }
 }
 

@@ -30,6 +30,7 @@ impl InVariant<'_> {
         let mut tried = self.ground.attempt(&settings)?.into_iter();
         let mut sets = Vec::new();
         let mut changes = false;
+        let mut risk = entry.risk;
         for set in &entry.sets {
             let Some((_, name, value)) = tuned_name(set) else {
                 (changes, sets) = (true, [sets, vec![set.clone()]].concat());
@@ -59,6 +60,10 @@ impl InVariant<'_> {
                     return Ok(Err(format!("{name}={value} is refused: {why}")));
                 }
             }
+            match self.ground.risk(&change) {
+                Some(own) => risk = risk.max(own),
+                None => return Ok(Err("it weakens a protection".into())),
+            }
             changes |= change.before != change.after;
         }
         if !changes {
@@ -68,7 +73,7 @@ impl InVariant<'_> {
             Ok(variant) => match &variant.not_available {
                 Some(why) => Err(why.clone()),
                 None if variant == *self.variant => Err(ALREADY.into()),
-                None => Ok((sets, entry.risk)),
+                None => Ok((sets, risk)),
             },
             Err(why) => Err(why),
         })

@@ -189,8 +189,7 @@ impl AutoCommand {
         times: Times,
         spent: Duration,
     ) -> Result<(), Failure> {
-        let fast = candidates.iter().filter(|candidate| !candidate.risk.is_slow()).count();
-        let needed = auto::fewest_trials(fast);
+        let needed = auto::fewest_trials(candidates);
         let left = self.budget.as_duration().saturating_sub(spent);
         if left < times.full() * needed as u32 {
             return Err(self.too_short(needed, times.full(), SHORTER));

@@ -7,6 +7,7 @@ use rxpath_host::thread;
 use rxpath_lab::LabError;
 use rxpath_lab::hosts::Hosts;
 use rxpath_lab::run::steps::{self, Steps};
+use rxpath_lab::scenario::load;
 use rxpath_lab::scenario::spec::{Resolved, Topology, Variant};
 use rxpath_tune::Goal;
 use rxpath_tune::auto::{self, Failed, Plan};
@@ -78,7 +79,14 @@ impl AutoCommand {
         scenario: &str,
         hosts: Option<&'a Hosts>,
     ) -> Result<Session<'a>, Failure> {
-        let times = TIMES.iter().chain(&LOOKS).chain([&TIME_LIMIT]).map(|set| (*set).to_owned());
+        let file = load(scenario).map_err(|error| Failure::new(Exit::Usage, error))?;
+        // Times of a scenario that is made for a search hold.
+        let is_open = |set: &&&str| {
+            let key = set.split('=').next().unwrap_or_default();
+            file.search.is_none() || !file.has(key)
+        };
+        let times = TIMES.iter().filter(is_open).chain(&LOOKS).chain([&TIME_LIMIT]);
+        let times = times.map(|set| (*set).to_owned());
         let sets: Vec<String> = times.chain(self.sets.iter().cloned()).collect();
         let mut resolved = made_of(scenario, &sets, hosts)?;
         let variant = self.chosen(&resolved)?;
@@ -87,8 +95,12 @@ impl AutoCommand {
                 .hint("leave out topology.kind=local"));
         }
         let objective = self.objective.as_deref().unwrap_or(variant.main_metric());
-        let objective = Objective::read(objective).map_err(Failure::usage)?;
-        let guards = ask::guards(&self.guards, &objective).map_err(Failure::usage)?;
+        let wrong = |why: String| match &self.axes {
+            Some(_) => Failure::usage(why).hint("it is in the [search] of the scenario"),
+            None => Failure::usage(why),
+        };
+        let objective = Objective::read(objective).map_err(wrong)?;
+        let guards = ask::guards(&self.guards, &objective).map_err(wrong)?;
         (resolved.variants, resolved.compare) = (vec![variant.clone()], Vec::new());
         let prefix = format!("variant.{}.", variant.name);
         let probe = [sets.clone(), vec![format!("{prefix}observe.drops=false")]].concat();
@@ -110,6 +122,7 @@ impl AutoCommand {
             )?,
             calibration: calibration.and_then(Result::ok).map(|(known, _)| known),
             goal: self.goal.map(Goal::from),
+            axes: self.axes.clone(),
         })
     }
 

@@ -3,7 +3,7 @@
 use rxpath_lab::LabError;
 use rxpath_lab::hosts::Hosts;
 use rxpath_lab::run::steps::Steps;
-use rxpath_lab::scenario::spec::{Compare, Resolved, Variant};
+use rxpath_lab::scenario::spec::{Compare, Resolved, Search, Variant};
 use rxpath_model::calibration::Calibration;
 use rxpath_record::manifest::Trial;
 use rxpath_record::metric::METRICS;
@@ -12,6 +12,7 @@ use rxpath_tune::Goal;
 use rxpath_tune::auto::{AutoResult, Guard};
 
 use super::ask::Objective;
+use super::axes;
 use super::candidates::{Chosen, Source};
 use super::catalogue::entries;
 use super::ground::{Ground, InLab};
@@ -38,6 +39,8 @@ pub struct Session<'a> {
     pub cpus: Vec<u32>,
     pub calibration: Option<Calibration>,
     pub goal: Option<Goal>,
+    /// What the scenario itself names as candidates, instead of the rules and the catalogue.
+    pub axes: Option<Search>,
 }
 
 /// The scenario with these keys set, for the lab or for hosts that may be changed.
@@ -76,8 +79,11 @@ impl Session<'_> {
             Some(hosts) => hosts,
             None => &in_lab,
         };
-        let (advice, left_out) = ground.advice(self.goal)?;
         let here = InVariant { variant: &self.variant, ground, with: &|sets| self.with(sets) };
+        if let Some(search) = &self.axes {
+            return axes::candidates(search, &|entry| here.available(entry));
+        }
+        let (advice, left_out) = ground.advice(self.goal)?;
         let source = Source {
             stage: trial.verdict.as_ref().map_or(Stage::Unknown, |verdict| verdict.stage),
             only,

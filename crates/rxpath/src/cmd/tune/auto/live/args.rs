@@ -12,7 +12,7 @@ use crate::cmd::values::duration;
 const HEADING: &str = "On real traffic";
 
 /// Options of the search on real traffic.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub struct LiveArgs {
     /// Search on this device's real traffic, without a scenario: settings of this host are switched in slices of time,
     /// and undone

@@ -1,0 +1,84 @@
+//! The candidates that a scenario names itself, in its `[search]`.
+
+use rxpath_lab::LabError;
+use rxpath_lab::scenario::spec::{Search, SearchAxis};
+use rxpath_tune::auto::{Candidate, Prior, Risk};
+use rxpath_tune::plan::LeftOut;
+
+use super::candidates::{Available, Chosen};
+use super::catalogue::Entry;
+
+/// Every value of every axis that can be tried here.
+///
+/// # Errors
+/// Where that can't be found out.
+pub fn candidates(
+    search: &Search,
+    available: &dyn Fn(&Entry) -> Result<Available, LabError>,
+) -> Result<Chosen, LabError> {
+    let mut chosen = Chosen::default();
+    for axis in &search.axes {
+        for sets in &axis.values {
+            let entry = entry(axis, sets);
+            let name = entry.name.clone();
+            match available(&entry)? {
+                Ok((sets, risk)) => chosen.candidates.push(Candidate {
+                    name,
+                    axis: (axis.values.len() > 1).then(|| axis.name.clone()),
+                    sets,
+                    because: vec!["[search] of the scenario".into()],
+                    // Somebody thinks that it may help, as a rule does.
+                    prior: Prior::FINDING,
+                    risk,
+                }),
+                Err(why) => chosen.left_out.push(LeftOut { what: name, why }),
+            }
+        }
+    }
+    chosen.agree();
+    Ok(chosen)
+}
+
+/// One value under the name of its setting; settings that only work together under theirs.
+fn entry(axis: &SearchAxis, sets: &[String]) -> Entry {
+    let name = match sets {
+        [only] => only.clone(),
+        _ => axis.name.clone(),
+    };
+    Entry { name, sets: sets.to_vec(), stages: &[], risk: Risk::None, is_default: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_one_setting_share_an_axis_and_what_cannot_be_tried_is_told() {
+        let made = |name: &str, values: &[&[&str]]| SearchAxis {
+            name: name.into(),
+            values: values
+                .iter()
+                .map(|sets| sets.iter().map(ToString::to_string).collect())
+                .collect(),
+        };
+        let axes = vec![
+            made("serve.batch", &[&["serve.batch=1"], &["serve.batch=64"]]),
+            made("both", &[&["lab.gro=true", "serve.gro=true"]]),
+            made("serve.gro", &[&["serve.gro=false"]]),
+            made("lab.queues", &[&["lab.queues=9"]]),
+        ];
+        let search = Search { axes, ..Search::default() };
+        let here = |entry: &Entry| {
+            let can = entry.name != "lab.queues=9";
+            let tried = can.then(|| (entry.sets.clone(), Risk::None));
+            Ok(tried.ok_or_else(|| "not here".to_owned()))
+        };
+        let chosen = candidates(&search, &here).unwrap();
+        let names: Vec<_> =
+            chosen.candidates.iter().map(|one| (one.name.as_str(), one.axis.as_deref())).collect();
+        let batch = Some("serve.batch");
+        assert_eq!(names, [("serve.batch=1", batch), ("serve.batch=64", batch), ("both", None)]);
+        let why: Vec<&str> = chosen.left_out.iter().map(|left| left.why.as_str()).collect();
+        assert_eq!(why, ["not here", "both gives the same setting another value and is likelier"]);
+    }
+}
