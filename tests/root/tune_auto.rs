@@ -52,7 +52,7 @@ fn a_buffer_that_is_too_small_is_found_proven_and_planned() {
         return;
     }
     let arena = Arena::new();
-    let words = ["--set", "serve.rcvbuf=4KiB", "--guard", "loss_ratio<0.5", "--budget", "40s"];
+    let words = ["--set", "serve.rcvbuf=4KiB", "--guard", "loss_ratio<0.5", "--budget", "30s"];
     let ended = search(&arena, "buffer", &words).wait();
     assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
     let result = schema::result("tune-auto", &ended.stdout);
@@ -87,7 +87,7 @@ fn a_run_searches_among_the_values_that_its_scenario_names() {
     let file = arena.dir.path().join("named.toml");
     let axes = "serve.rcvbuf = [\"6KiB\", \"1MiB\"]\nserve.nice = [5]\n";
     let text = SCENARIO.replace("every = \"10ms\"", "every = \"10ms\"\nrcvbuf = \"4KiB\"");
-    std::fs::write(&file, format!("{text}[search]\nbudget = \"40s\"\n[search.axes]\n{axes}"))
+    std::fs::write(&file, format!("{text}[search]\nbudget = \"30s\"\n[search.axes]\n{axes}"))
         .unwrap();
     let mut command = arena.inside(env!("CARGO_BIN_EXE_rxpath"));
     command.args(["run", "--json"]).arg(&file).arg("--out").arg(arena.dir.path().join("named"));

@@ -147,17 +147,21 @@ fn what_cannot_be_searched_on_is_refused_before_anything_changes() {
         assert!(!service.state().join("1.journal").exists(), "{words:?}");
     };
     refused(&service, &["--yes"], 3, "there is no traffic to search on");
-    let service = service.stream();
-    for (words, code, part) in [
+    let service = &service.stream();
+    let cases = [
         (&["--settings", "GRO"][..], 2, "--yes allows it"),
         (&["--yes", "--try", "net.ipv4.nothing=1"], 2, "--try net.ipv4.nothing=1: not here"),
         (&["--yes", "--try", "veth/link/mtu=600"], 2, "IPv6"),
         (&["--yes", "--objective", "max delivered_pps"], 3, "it measures busy_cpu_us_per_packet"),
         (&["--yes", "--guard", "loss_ratio>0.1"], 2, "write <"),
         (&["--yes", "--budget", "5s"], 2, "too short"),
-    ] {
-        refused(&service, words, code, part);
-    }
+    ];
+    // Most look at the traffic for a second first.
+    std::thread::scope(|scope| {
+        for (words, code, part) in cases {
+            scope.spawn(move || refused(service, words, code, part));
+        }
+    });
     let done = service.search(&["--dry-run"]).output().unwrap();
     assert_eq!(done.status.code(), Some(0));
     let listed = answer(&done);
