@@ -14,6 +14,7 @@ mod probe_faults;
 pub mod probes;
 mod queues;
 mod real_traffic;
+mod search_between_hosts;
 mod shares_of_capacity;
 mod timeline;
 mod turns;

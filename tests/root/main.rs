@@ -40,7 +40,6 @@ mod ring;
 #[path = "../support/schema.rs"]
 mod schema;
 mod scope;
-mod search_between_hosts;
 mod selftest;
 mod serve_http;
 mod service;
