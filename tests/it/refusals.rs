@@ -59,9 +59,11 @@ fn the_plan_of_a_search_names_its_axes_and_what_has_no_place_in_it_is_refused() 
         assert!(stderr.contains("has a [search], which has no blocks"), "{stderr}");
     }
     write("objective = \"max loss_ratio\"");
-    let (code, stderr) = run(&[]);
-    assert_eq!(code, Some(2), "{stderr}");
-    assert!(stderr.contains("write min loss_ratio") && stderr.contains("[search]"), "{stderr}");
+    for words in [&[][..], &["--dry-run"]] {
+        let (code, stderr) = run(words);
+        assert_eq!(code, Some(2), "{stderr}");
+        assert!(stderr.contains("write min loss_ratio") && stderr.contains("[search]"), "{stderr}");
+    }
 }
 
 #[test]

@@ -21,6 +21,16 @@ fn error(text: &str) -> String {
     resolved(text, &[], 4).unwrap_err()
 }
 
+/// Each text has its error.
+fn each_says(cases: &[(&str, &str)]) {
+    let wrong: Vec<_> = cases
+        .iter()
+        .map(|(text, expected)| (text, error(text), *expected))
+        .filter(|(_, got, expected)| got != expected)
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 /// The options on the command line, without the subcommand.
 fn options<O: spec::Options>(workload: &Workload<O>) -> String {
     let words = crate::trial::start::words(workload.own().unwrap(), Vec::new());

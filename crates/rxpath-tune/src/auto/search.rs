@@ -77,10 +77,9 @@ pub enum Failed<E> {
 /// Trials without which these candidates cannot be judged: the start, each alone for half a trial, those that choose
 /// values, two blocks, and five pairs, with the reserve on top.
 pub fn fewest_trials(candidates: &[Candidate]) -> usize {
-    let fast = candidates.iter().filter(|candidate| !candidate.risk.is_slow());
-    let fast: Vec<Candidate> = fast.cloned().collect();
-    let (choice, chosen) = values::cost(&fast);
-    let search = START_TRIALS + fast.len().div_ceil(2) + choice + 2 * array::runs(chosen);
+    let fast = candidates.iter().filter(|candidate| !candidate.risk.is_slow()).count();
+    let (choice, chosen) = values::cost(candidates);
+    let search = START_TRIALS + fast.div_ceil(2) + choice + 2 * array::runs(chosen);
     let confirm = 2 * FEWEST_PAIRS;
     (search + confirm).max((search as f64 / (1.0 - RESERVE)).ceil() as usize)
 }
@@ -223,8 +222,12 @@ impl<'a, M: Measure> Searching<'a, M> {
 
     /// A candidate with which almost nothing gets through must not spoil the arrays.
     fn each_alone(&mut self) -> Result<(), M::Error> {
-        let fast = |at: &usize| !self.plan.candidates[*at].risk.is_slow();
-        for candidate in (0..self.state.len()).filter(fast).collect::<Vec<_>>() {
+        // One of several values has trials of its own behind this, however slow it is.
+        let is_next = |at: &usize| {
+            let candidate = &self.plan.candidates[*at];
+            !candidate.risk.is_slow() || candidate.axis.is_some()
+        };
+        for candidate in (0..self.state.len()).filter(is_next).collect::<Vec<_>>() {
             if self.has_stopped() {
                 return Ok(());
             }

@@ -26,11 +26,15 @@ fn rivals(candidates: &[Candidate], is_in: impl Fn(usize) -> bool) -> Vec<Vec<us
     by_axis.into_values().filter(|values| values.len() > 1).collect()
 }
 
-/// Trials that choose values, and candidates that are left after them.
+/// Trials that choose values, and how many of those that are not slow are left for the arrays.
 pub(super) fn cost(candidates: &[Candidate]) -> (usize, usize) {
     let rivals = rivals(candidates, |_| true);
     let values: usize = rivals.iter().map(Vec::len).sum();
-    (ROUNDS * values, candidates.len() - values + rivals.len())
+    let is_fast = |at: usize| !candidates[at].risk.is_slow();
+    let fast = (0..candidates.len()).filter(|at| is_fast(*at)).count();
+    let more =
+        |values: &Vec<usize>| values.iter().filter(|at| is_fast(**at)).count().saturating_sub(1);
+    (ROUNDS * values, fast - rivals.iter().map(more).sum::<usize>())
 }
 
 impl<M: Measure> Searching<'_, M> {

@@ -25,7 +25,7 @@ use crate::cmd::lab_args::LabArgs;
 use crate::cmd::model::calibrate::{default_path, load as load_calibration};
 use crate::cmd::model::predict;
 use crate::cmd::report::write_report;
-use crate::cmd::tune::auto::SearchRun;
+use crate::cmd::tune::auto::{self, SearchRun};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output::bars::Bars;
@@ -108,6 +108,9 @@ impl RunCommand {
             None => resolved(&self.scenario, &sets)?,
         };
         if self.dry_run {
+            if let (Some(search), Some(first)) = (&resolved.search, resolved.variants.first()) {
+                auto::check(search, first.main_metric())?;
+            }
             return self.show_plan(&resolved, hosts.as_ref());
         }
         if let Some(hosts) = &hosts {

@@ -56,3 +56,19 @@ fn to_choose_among_many_values_proves_nothing() {
     let count = kept_any.count();
     assert!(count as f64 <= most, "{count} of {all}");
 }
+
+#[test]
+fn a_slow_value_that_stops_the_traffic_is_out_and_ends_no_search() {
+    let value = |on: &[usize]| {
+        let gain = |at: &usize| [0.2, -3.0, 0.0][*at];
+        (on.iter().map(gain).sum(), vec![])
+    };
+    let mut candidates = axes(1, 3);
+    candidates[2].axis = None;
+    candidates[..2].iter_mut().for_each(|one| one.risk = Risk::Link);
+    let mut trials = Trials::new(&value, 0.02, 120, 5);
+    let found = searched(&mut trials, &plan(&candidates, &[], 5));
+    assert_eq!(kept(&found), [0], "{found:?}");
+    let why = found.dropped.iter().find(|it| it.name == "1").unwrap().why.clone();
+    assert_eq!(why, Why::Harmful);
+}

@@ -21,9 +21,10 @@ use anyhow::Context;
 use clap::{ArgGroup, Args};
 use rxpath_core::{Envelope, Nanos, Warning};
 use rxpath_lab::scenario::spec::Search;
-use rxpath_tune::auto::{AutoResult, Ended};
+use rxpath_tune::auto::{AutoResult, Ended, Guard};
 use rxpath_tune::persist::{Home, MatchBy};
 
+use self::ask::Objective;
 use self::live::LiveArgs;
 use self::shown::{AutoAnswer, AutoSettings, lines};
 use super::plan::persist_to;
@@ -105,6 +106,22 @@ pub struct SearchRun {
     pub hosts: HostsArgs,
     pub lab: LabArgs,
     pub format: FormatArgs,
+}
+
+/// Whether objective and guards of a `[search]` can be read and hold together.
+///
+/// # Errors
+/// In words what is wrong and what would be right.
+pub fn check(search: &Search, main_metric: &str) -> Result<(Objective, Vec<Guard>), Failure> {
+    let objective = search.objective.as_deref().unwrap_or(main_metric);
+    wanted(objective, &search.guards)
+        .map_err(|failure| failure.hint("it is in the [search] of the scenario"))
+}
+
+fn wanted(objective: &str, guards: &[String]) -> Result<(Objective, Vec<Guard>), Failure> {
+    let objective = Objective::read(objective).map_err(Failure::usage)?;
+    let guards = ask::guards(guards, &objective).map_err(Failure::usage)?;
+    Ok((objective, guards))
 }
 
 impl SearchRun {

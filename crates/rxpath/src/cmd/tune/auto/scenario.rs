@@ -13,11 +13,11 @@ use rxpath_tune::Goal;
 use rxpath_tune::auto::{self, Failed, Plan};
 use rxpath_tune::persist::Home;
 
-use super::ask::{self, Objective};
+use super::ask;
 use super::session::{Session, made_of};
 use super::shown::{AutoAnswer, AutoSettings};
 use super::trials::Trials;
-use super::{AutoCommand, Keep, Written, product};
+use super::{AutoCommand, Keep, Written, check, product, wanted};
 use crate::cmd::model::calibrate::{default_path, load as load_calibration};
 use crate::cmd::report::write_report;
 use crate::cmd::run::{Ended as RunEnded, Ways, conduct_by, ending};
@@ -94,13 +94,11 @@ impl AutoCommand {
             return Err(Failure::usage("on loopback there are no settings of its own to try")
                 .hint("leave out topology.kind=local"));
         }
-        let objective = self.objective.as_deref().unwrap_or(variant.main_metric());
-        let wrong = |why: String| match &self.axes {
-            Some(_) => Failure::usage(why).hint("it is in the [search] of the scenario"),
-            None => Failure::usage(why),
+        let main = variant.main_metric();
+        let (objective, guards) = match &self.axes {
+            Some(search) => check(search, main)?,
+            None => wanted(self.objective.as_deref().unwrap_or(main), &self.guards)?,
         };
-        let objective = Objective::read(objective).map_err(wrong)?;
-        let guards = ask::guards(&self.guards, &objective).map_err(wrong)?;
         (resolved.variants, resolved.compare) = (vec![variant.clone()], Vec::new());
         let prefix = format!("variant.{}.", variant.name);
         let probe = [sets.clone(), vec![format!("{prefix}observe.drops=false")]].concat();
