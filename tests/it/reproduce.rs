@@ -32,7 +32,8 @@ measure = "100ms"
 
 fn reproduce(words: &[&str], out: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
-    command.arg("reproduce").args(words).arg("--out").arg(out).output().unwrap()
+    // Other tests have this machine's lab meanwhile.
+    command.args(["reproduce", "--wait=120s"]).args(words).arg("--out").arg(out).output().unwrap()
 }
 
 fn scenario(dir: &Path, name: &str, text: &str) -> String {
@@ -94,6 +95,7 @@ fn what_cannot_run_here_is_named_and_the_rest_goes_on() {
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
     let problem = value["result"]["experiments"][0]["problem"].as_str().unwrap();
     assert!(problem.contains("not available"), "{problem}");
+    assert!(said(&output).contains(&format!("rxpath: odd: {problem}\n")), "{}", said(&output));
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
     let alone = reproduce(&["--only", &odd], dir.path());
     assert_eq!(alone.status.code(), Some(3), "{}", said(&alone));

@@ -118,6 +118,10 @@ impl ReproduceCommand {
                 Ok(came) => came,
                 Err(failure) if failure.exit() == Exit::Cannot => {
                     let problem = Some(failure.line());
+                    // The only one's is told at the end.
+                    if all > 1 {
+                        crate::note!("rxpath: {}: {}", file.name, failure.line());
+                    }
                     refused.get_or_insert(failure);
                     Came { run: None, problem, signal: None }
                 }
