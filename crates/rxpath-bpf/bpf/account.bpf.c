@@ -383,7 +383,6 @@ static __always_inline void begin_window(struct scratch *s, __u64 now, __u64 har
 	for (int i = 0; i < TOTALS; i++)
 		s->base[i] = s->total[i];
 	s->slice_start = now;
-	s->window_start = now;
 }
 
 /*
@@ -424,6 +423,7 @@ static __always_inline int read_window(struct scratch *s)
 	} else {
 		begin_window(s, now, hard);
 	}
+	s->window_start = now;
 	s->window_end = now;
 	begin_slice(s, task);
 	return 0;

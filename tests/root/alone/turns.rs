@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, scope, sleep, spawn};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -16,6 +16,7 @@ use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::cost::CostMeter;
 use rxpath_bpf::filter::Filter;
 use rxpath_bpf::polls::Polls;
+use rxpath_core::SchedClass;
 use rxpath_host::{Namespace, thread};
 use rxpath_lab::clock::monotonic_ns;
 use serde_json::Value;
@@ -353,6 +354,45 @@ fn a_flood_is_watched_for_a_hundredth_of_a_cpu_and_seen_as_it_is() {
         (-0.1..0.15).contains(&(seen - exact)),
         "softirqs take {seen} of the sender, exactly {exact}: {summed:?}"
     );
+}
+
+/// A task that waits across a reading: what it waited before is not in the window after it.
+#[test]
+fn a_wait_is_in_a_window_for_no_longer_than_the_window() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let cpu = *thread::allowed_cpus().unwrap().0.last().unwrap();
+    let account = Account::start().unwrap();
+    let (told, tid) = std::sync::mpsc::channel();
+    // It runs before all others, for less than the kernel would let it keep them from running (950 ms of each second).
+    let first = spawn(move || {
+        thread::pin(cpu).unwrap();
+        thread::set_class(0, SchedClass::Fifo(1)).unwrap();
+        spin_for(Duration::from_millis(700));
+    });
+    let waiter = spawn(move || {
+        told.send(thread::current_tid() as u32).unwrap();
+        thread::pin(cpu).unwrap();
+        spin_for(Duration::from_millis(5));
+    });
+    let tid = tid.recv().unwrap();
+    // why: most of the wait is to be before the reading, and the rest after it.
+    sleep(Duration::from_millis(500));
+    let before = account.read().unwrap();
+    first.join().unwrap();
+    waiter.join().unwrap();
+    let window = account.read().unwrap().since(&before);
+    let spans = window.cpus.iter().filter(|seen| seen.cpu == cpu).map(CpuWindow::span_ns);
+    let span_ns = spans.sum::<u64>();
+    let rows = window.tasks.iter().filter(|task| task.key.pid == tid && task.key.cpu == cpu);
+    let waited_ns = rows.map(|task| task.charge.run_delay_ns).sum::<u64>();
+    assert!((1..=span_ns).contains(&waited_ns), "{waited_ns} ns of {span_ns}: {window:?}");
+}
+
+fn spin_for(time: Duration) {
+    let began = Instant::now();
+    while began.elapsed() < time {
+        std::hint::spin_loop();
+    }
 }
 
 /// The share of a sender's time that softirqs take, by who counts all the time.

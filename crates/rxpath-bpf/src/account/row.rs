@@ -53,7 +53,7 @@ pub struct Charge {
     pub other_network_ns: u64,
     /// What the scheduler charged (`se.sum_exec_runtime`): what top shows.
     pub runtime_ns: u64,
-    /// Waited on the run queue (`sched_info.run_delay`).
+    /// Waits on the run queue that ended in the window (`sched_info.run_delay`), from its beginning at most.
     pub run_delay_ns: u64,
     /// Times that it was switched in.
     pub slices: u64,
