@@ -100,12 +100,10 @@ fn path(answer: &AutoAnswer) -> SheetPart {
 
 fn breaches(answer: &AutoAnswer) -> SheetPart {
     let rows = answer.live.iter().flat_map(|live| &live.breaches).map(|breach| {
-        let whose =
-            if breach.by_settings { "it held without them" } else { "the same without them" };
         vec![
-            breach.on.join(", "),
+            breach.with(),
             breach.limit.clone(),
-            whose.into(),
+            breach.whose().into(),
             format!("{:.1}", breach.undone_after_s),
         ]
     });

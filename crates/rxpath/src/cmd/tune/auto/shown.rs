@@ -256,11 +256,11 @@ fn live_lines(live: &LiveAnswer) -> Vec<String> {
         live.void.len()
     )];
     all.extend(live.breaches.iter().map(|breach| {
-        let whose = if breach.by_settings { "not without" } else { "and also without" };
         format!(
-            "- with {}: {}, {whose}; undone within {:.1} s",
-            breach.on.join(", "),
+            "- with {}: {}, {}; undone within {:.1} s",
+            breach.with(),
             breach.limit,
+            breach.whose(),
             breach.undone_after_s
         )
     }));

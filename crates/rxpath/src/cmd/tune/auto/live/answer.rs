@@ -70,15 +70,31 @@ pub struct VoidSlice {
     pub why: String,
 }
 
-/// A limit that was broken while candidates were on.
+/// A limit that was broken.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Breach {
-    /// The candidates that were on.
+    /// The candidates that were on; none: the traffic broke it.
     pub on: Vec<String>,
     /// The limit, in words.
     pub limit: String,
     /// From the beginning of the first window that broke it to the base restored. **Unit** s.
     pub undone_after_s: f64,
-    /// Whether it held again once the settings were off.
+    /// Whether settings were on and it held again once they were off.
     pub by_settings: bool,
+}
+
+impl Breach {
+    /// What was on, in words.
+    pub fn with(&self) -> String {
+        if self.on.is_empty() { "nothing".into() } else { self.on.join(", ") }
+    }
+
+    /// Whether it was the settings, in words.
+    pub fn whose(&self) -> &'static str {
+        match (self.by_settings, self.on.is_empty()) {
+            (true, _) => "it held without",
+            (false, true) => "by the traffic alone",
+            (false, false) => "the same without",
+        }
+    }
 }

@@ -100,7 +100,7 @@ impl Slices<'_> {
                 break;
             }
         }
-        let by_settings = calm == CALM;
+        let by_settings = is_by_settings(on, calm);
         self.answer.breaches.push(Breach {
             on: self.names(on),
             limit: broken.limit.clone(),
@@ -211,6 +211,23 @@ impl Measure for Slices<'_> {
     }
 }
 
+/// What was on broke the limit if it holds again without. Where nothing was on, the traffic did.
+fn is_by_settings(on: &[usize], calm: usize) -> bool {
+    !on.is_empty() && calm == CALM
+}
+
 fn glances(time: Duration, glance: Duration) -> usize {
     (time.as_secs_f64() / glance.as_secs_f64()).round().max(0.0) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_on_can_have_broken_a_limit() {
+        assert!(is_by_settings(&[0], CALM));
+        assert!(!is_by_settings(&[0], CALM - 1), "it is broken without as well");
+        assert!(!is_by_settings(&[], CALM), "nothing was on");
+    }
 }
