@@ -183,6 +183,7 @@ fn drops_stages_and_taken_time_are_observed_on_the_receiver_s_host_and_end_with_
     let words: Vec<&str> = words
         .into_iter()
         .chain(["--set", "background.victim_command=sleep 4444", "--set", "trials.measure=60s"])
+        .chain(["--set", "observe.irq_entry=1us"])
         .collect();
     let run = site.start(&words);
     site.wait_for("sut", "sleep 4444");

@@ -29,7 +29,13 @@ fn can_run() -> bool {
 }
 
 pub fn run(scenario: &str) -> Option<Manifest> {
-    can_run().then(|| run_bundled(scenario, &SMALLEST)).inspect(|manifest| {
+    // What is asserted here does not depend on the cost of an interrupt.
+    let sets = [&SMALLEST[..], &["observe.irq_entry=3us"]].concat();
+    run_with(scenario, &sets)
+}
+
+fn run_with(scenario: &str, sets: &[&str]) -> Option<Manifest> {
+    can_run().then(|| run_bundled(scenario, sets)).inspect(|manifest| {
         holds(manifest);
         manifest.trials.iter().for_each(adds_up);
     })
@@ -103,6 +109,15 @@ fn an_idle_cpu_is_its_victims() {
     let Some(manifest) = run("steal-idle") else { return };
     assert_eq!(manifest.main_metric, "victim_got_ratio");
     assert_eq!(manifest.trials.len(), 1);
+    let cost = &stolen(&manifest.trials[0]).interrupt;
+    assert!(near(cost.irq_entry_us, 3.0) && cost.source == "given", "{cost:?}");
+}
+
+#[test]
+fn the_cost_of_an_interrupt_is_calibrated_unless_it_is_given() {
+    let Some(manifest) = run_with("steal-idle", &SMALLEST) else { return };
+    let cost = &stolen(&manifest.trials[0]).interrupt;
+    assert!(cost.irq_entry_us > 0.0 && cost.source.starts_with("measured"), "{cost:?}");
 }
 
 #[test]

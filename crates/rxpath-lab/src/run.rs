@@ -223,7 +223,7 @@ impl<'a> Running<'a> {
         }
         self.writer.manifest(&self.manifest)?;
         self.progress.planned(&plan::plan(&self.resolved), self.writer.directory());
-        if observers::wanted(&self.resolved).steal {
+        if observers::calibrates(&self.resolved) {
             let cpu = observers::victim_cpu(&self.resolved);
             let hosts = self.options.hosts;
             self.calibration =

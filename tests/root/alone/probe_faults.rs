@@ -384,7 +384,8 @@ fn a_killed_run_that_observed_leaves_no_program_in_the_kernel() {
     }
     let arena = Arena::new();
     let observe = ["observe.steal=true", "observe.trace=true", "observe.drops=true"];
-    let mut run = arena.run("observed", &[&observe[..], &["trials.measure=60s"]].concat());
+    let long = ["observe.irq_entry=1us", "trials.measure=60s"];
+    let mut run = arena.run("observed", &[&observe[..], &long].concat());
     run.wait_event("\"measure\"");
     let programs = || {
         let dir = format!("/proc/{}/fdinfo", run.child.id());

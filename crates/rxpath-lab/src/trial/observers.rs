@@ -149,12 +149,18 @@ impl Observing for Observers {
 pub fn wanted(resolved: &Resolved) -> Observe {
     let mut all = Observe::default();
     for variant in resolved.variants.iter().filter(|variant| variant.not_available.is_none()) {
-        let Observe { sample_interval: _, drops, steal, trace } = variant.observe;
+        let Observe { sample_interval: _, drops, steal, irq_entry: _, trace } = variant.observe;
         all.drops |= drops;
         all.steal |= steal;
         all.trace |= trace;
     }
     all
+}
+
+/// Whether a variant needs the cost of an interrupt and does not give it.
+pub fn calibrates(resolved: &Resolved) -> bool {
+    let mut here = resolved.variants.iter().filter(|variant| variant.not_available.is_none());
+    here.any(|variant| variant.observe.steal && variant.observe.irq_entry.is_none())
 }
 
 /// The CPU of the victim of a run, where it has one.

@@ -157,7 +157,9 @@ pub fn run_trial(
     load.wait_ready(READY_LIMIT, config.stop)?;
     let mut warnings = Vec::new();
     let _awake = awake(config, testbed, &mut warnings)?;
-    let observers = testbed.observers(config.variant, config.calibration)?;
+    let given =
+        config.variant.observe.irq_entry.map(|cost| Calibration::given(cost.0 as f64 / 1e3));
+    let observers = testbed.observers(config.variant, given.as_ref().or(config.calibration))?;
     let mut trial = Trial {
         config,
         testbed,
