@@ -4,15 +4,25 @@ use rxpath_record::run::RunReader;
 
 use crate::over_ssh::site;
 
+const SCENARIO: &str = r#"
+    question = "?"
+    [load]
+    rate = "100k"
+    [trials]
+    blocks = 1
+    max_blocks = 1
+    aa = false
+    paired = false
+    ramp = "200ms"
+    measure = "1s"
+"#;
+
 #[test]
 fn the_other_host_s_workload_is_no_foreign_load() {
     let Some(site) = site() else { return };
     let out = site.path("runs");
-    let sets = ["load.rate=100k", "trials.measure=500ms", "trials.max_blocks=1", "trials.aa=false"];
-    let words = ["run", "udp-pinning", "--hosts", &site.inventory, "--out", &out, "--trials", "1"];
-    let words: Vec<&str> =
-        words.into_iter().chain(sets.iter().flat_map(|set| ["--set", set])).collect();
-    let run = site.rxpath(&words);
+    let file = site.write("s.toml", SCENARIO);
+    let run = site.rxpath(&["run", &file, "--hosts", &site.inventory, "--out", &out]);
     let directory = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
     let manifest = RunReader::open(&directory).unwrap().manifest;
     for trial in &manifest.trials {

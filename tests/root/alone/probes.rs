@@ -178,6 +178,10 @@ pub fn flood(tx: &Namespace, rx: &Namespace, cpu: u32, count: u32) -> i32 {
             out.send_to(&[7; 32], (RX_IP, 4000)).unwrap();
             while socket.recv(&mut buffer).is_ok() {}
         }
+        // What another CPU still delivers would find no socket, and the sender would be told so.
+        socket.set_nonblocking(false).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        while socket.recv(&mut buffer).is_ok() {}
         thread::current_tid()
     })
     .unwrap()

@@ -316,7 +316,7 @@ fn a_flood_is_watched_for_a_hundredth_of_a_cpu_and_seen_as_it_is() {
     let mut summed = Summed::default();
     let mut packets = 0.0;
     let mut sampled = 0;
-    for _ in 0..20 {
+    for _ in 0..12 {
         let frame = next();
         let ip = rows(&frame, "stages").iter().find(|stage| stage["stage"] == "ip").unwrap();
         packets += ip["rate_per_s"]["value"].as_f64().unwrap() * number(&frame, "window_s");
@@ -342,7 +342,7 @@ fn a_flood_is_watched_for_a_hundredth_of_a_cpu_and_seen_as_it_is() {
     let cost = meter.stop();
     let cpu_ratio = cost.run_time_s / cost.measured_s;
     assert!(packets / cost.measured_s > 20_000.0, "{packets} packets are no flood");
-    assert!(sampled > 13, "{sampled} frames are sampled");
+    assert!(sampled > 7, "{sampled} frames are sampled");
     assert!(cost.runs_count > 0 && cpu_ratio < 0.01, "{cpu_ratio} of a CPU: {cost:?}");
     child.kill().unwrap();
     child.wait().unwrap();
@@ -399,7 +399,7 @@ fn spin_for(time: Duration) {
 fn exact_share(flood: &Flood) -> f64 {
     let steal = probe(&["steal", "-d", "1h", "--irq-entry", "0"]);
     // why: the window of what is compared with.
-    sleep(Duration::from_secs(4));
+    sleep(Duration::from_secs(2));
     let steal = steal.end();
     let senders = flood.rows(&steal, "tgid");
     let sum = |keys: &[&str]| -> f64 {

@@ -78,22 +78,26 @@ fn the_death_of_the_program_leaves_the_watchdog_at_work() {
 /// Killed at each order that it gives, and before the first one: no change stays, and nobody waits for ever.
 #[test]
 fn killed_at_any_order_to_the_watchdog_it_is_undone() {
+    // One order at the start, one before each step, one at the end; each waits for its time to end.
+    std::thread::scope(|scope| {
+        for order in 1..=WISHES[5..].len() + 2 {
+            scope.spawn(move || killed_at(&format!("torn-watch:{order}")));
+        }
+    });
+}
+
+fn killed_at(fault: &str) {
     let Some(place) = Place::new() else { return };
     let before = place.snapshot();
     let plan = place.plan(&WISHES[5..]);
-    // One order at the start, one before each step, one at the end.
-    for order in 1..=WISHES[5..].len() + 2 {
-        let id = order as u32;
-        let fault = format!("torn-watch:{order}");
-        let killed =
-            place.with((VARIABLE, &fault), &["tune", "apply", &plan, "--confirm-within", "10s"]);
-        assert_eq!(killed.code, None, "{fault}: {killed:?}");
-        let log = || std::fs::read_to_string(place.store().log(id)).unwrap();
-        until("the watchdog has ended", || {
-            log().contains("undone") || log().contains("no changes are in force")
-        });
-        assert_eq!(place.snapshot(), before, "{fault}: {}", log());
-    }
+    let killed =
+        place.with((VARIABLE, fault), &["tune", "apply", &plan, "--confirm-within", "10s"]);
+    assert_eq!(killed.code, None, "{fault}: {killed:?}");
+    let log = || std::fs::read_to_string(place.store().log(1)).unwrap();
+    until("the watchdog has ended", || {
+        log().contains("undone") || log().contains("no changes are in force")
+    });
+    assert_eq!(place.snapshot(), before, "{fault}: {}", log());
 }
 
 /// A confirmation of which half is on disk is none; the next one is whole.
