@@ -7,6 +7,18 @@ export RXPATH_SKIP_LOG="$PWD/target/skips.log"
 mkdir -p target
 : >"$RXPATH_SKIP_LOG"
 
+# Tests write thousands of small files: in memory, where there is room for them and programs may run there.
+in_memory=$(mktemp -d -p /dev/shm 2>/dev/null || true)
+if [ -n "$in_memory" ]; then
+	trap 'rm -rf "$in_memory"' EXIT
+	printf '#!/bin/sh\n' >"$in_memory/program"
+	chmod +x "$in_memory/program"
+	# As /tmp: some tests run programs as another user.
+	chmod 1777 "$in_memory"
+	free_kb=$(df --output=avail "$in_memory" | tail -n 1)
+	if [ "$free_kb" -gt 4000000 ] && "$in_memory/program" 2>/dev/null; then export TMPDIR="$in_memory"; fi
+fi
+
 # Every call selects the whole workspace: with other packages cargo would build the crates again, for other features.
 run() { # options of cargo test
 	# shellcheck disable=SC2046  # one option or none
@@ -23,7 +35,7 @@ for name in $(find crates/*/tests -maxdepth 2 \( -path '*/tests/*/main.rs' -prin
 done
 case " $* " in *" --test it "*) ;; *) set -- "$@" --test it ;; esac
 # Many wait for programs that they start: more of them at a time than there are CPUs.
-run "$@" -- --test-threads=4 || status=1
+run "$@" -- --test-threads=$(($(nproc) + 6)) || status=1
 # What counts packets runs in parallel, each test in namespaces and a /run of its own. What measures CPU time, or counts
 # what the whole machine does, runs alone.
 run --test root -- --skip alone:: --test-threads=4 || status=1

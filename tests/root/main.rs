@@ -54,4 +54,5 @@ mod there_and_back;
 mod thread_netns;
 mod tune;
 mod tune_auto;
+mod verified;
 mod xdp;

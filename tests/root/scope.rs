@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use rxpath_host::{Namespace, NsChild};
 use serde_json::Value;
 
-use crate::alone::probes::{flood, number, probe, rows};
+use crate::alone::probes::{flood_to, number, probe, reader, rows};
 use crate::bed::{Bed, RX_IP, random_id, send, until};
 use crate::skip::skip;
 
@@ -232,8 +232,9 @@ fn steal_has_the_flows_of_the_named_namespace() {
         let cpu = to.to_string();
         let words = ["steal", "--probe", "--cpu", &cpu, "-d", "3s", "--irq-entry", "1", "--netns"];
         let steal = probe(&[&words[..], &[ns.name()]].concat());
+        let socket = reader(&rx);
         steal.while_it_spins(|| {
-            flood(&tx, &rx, from, 20_000);
+            flood_to(&socket, &tx, from, 20_000);
         })
     };
     let result = told(&rx);

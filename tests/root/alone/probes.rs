@@ -119,14 +119,24 @@ impl Probe {
         ids
     }
 
+    /// Instructions of each program that the verifier looked at, in all paths through it.
+    pub fn verified(&self) -> Vec<u32> {
+        self.of_descriptors("verified_insns:", |_| true)
+    }
+
     fn ids(&self, wanted: impl Fn(&str) -> bool) -> Vec<u32> {
+        self.of_descriptors("prog_id:", wanted)
+    }
+
+    fn of_descriptors(&self, key: &str, wanted: impl Fn(&str) -> bool) -> Vec<u32> {
         let dir = format!("/proc/{}/fdinfo", self.child.id());
-        let id = |text: String| {
-            let line = text.lines().find_map(|line| line.strip_prefix("prog_id:"));
+        let value = |text: String| {
+            let line = text.lines().find_map(|line| line.strip_prefix(key));
             line.filter(|_| wanted(&text))?.trim().parse().ok()
         };
         let entries = std::fs::read_dir(dir).unwrap();
-        entries.filter_map(|entry| id(std::fs::read_to_string(entry.ok()?.path()).ok()?)).collect()
+        let texts = entries.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok());
+        texts.filter_map(value).collect()
     }
 }
 
@@ -168,8 +178,18 @@ fn assert_sums(result: &Value) {
 
 /// Sends to a socket that is read, from a thread in the namespace; gives the thread's id.
 pub fn flood(tx: &Namespace, rx: &Namespace, cpu: u32, count: u32) -> i32 {
+    flood_to(&reader(rx), tx, cpu, count)
+}
+
+/// The socket. As long as it is open, what another CPU delivers late is no reason to tell the sender.
+pub fn reader(rx: &Namespace) -> UdpSocket {
     let socket = rx.run(|_| UdpSocket::bind((RX_IP, 4000)).unwrap()).unwrap();
     socket.set_nonblocking(true).unwrap();
+    socket
+}
+
+pub fn flood_to(socket: &UdpSocket, tx: &Namespace, cpu: u32, count: u32) -> i32 {
+    let socket = socket.try_clone().unwrap();
     tx.run(move |_| {
         thread::pin(cpu).unwrap();
         let out = UdpSocket::bind((TX_IP, 0)).unwrap();
@@ -178,10 +198,6 @@ pub fn flood(tx: &Namespace, rx: &Namespace, cpu: u32, count: u32) -> i32 {
             out.send_to(&[7; 32], (RX_IP, 4000)).unwrap();
             while socket.recv(&mut buffer).is_ok() {}
         }
-        // What another CPU still delivers would find no socket, and the sender would be told so.
-        socket.set_nonblocking(false).unwrap();
-        socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
-        while socket.recv(&mut buffer).is_ok() {}
         thread::current_tid()
     })
     .unwrap()

@@ -6,6 +6,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::thread::{JoinHandle, scope, sleep, spawn};
 use std::time::{Duration, Instant};
 
@@ -37,7 +38,7 @@ struct Spinner {
 impl Spinner {
     fn on(cpu: u32) -> Self {
         let over = Arc::new(AtomicBool::new(false));
-        let (told, tid) = std::sync::mpsc::channel();
+        let (told, tid) = channel();
         let stop = Arc::clone(&over);
         let spin = move || {
             thread::pin(cpu).unwrap();
@@ -362,19 +363,22 @@ fn a_wait_is_in_a_window_for_no_longer_than_the_window() {
     let Some(_bed) = Bed::with_bpf() else { return };
     let cpu = *thread::allowed_cpus().unwrap().0.last().unwrap();
     let account = Account::start().unwrap();
-    let (told, tid) = std::sync::mpsc::channel();
+    let (told, tid) = channel();
+    let (go, wait) = channel();
+    let waiter = spawn(move || {
+        thread::pin(cpu).unwrap();
+        told.send(thread::current_tid() as u32).unwrap();
+        wait.recv().unwrap();
+        spin_for(Duration::from_millis(5));
+    });
+    let tid = tid.recv().unwrap();
     // It runs before all others, for less than the kernel would let it keep them from running (950 ms of each second).
     let first = spawn(move || {
         thread::pin(cpu).unwrap();
         thread::set_class(0, SchedClass::Fifo(1)).unwrap();
+        go.send(()).unwrap();
         spin_for(Duration::from_millis(700));
     });
-    let waiter = spawn(move || {
-        told.send(thread::current_tid() as u32).unwrap();
-        thread::pin(cpu).unwrap();
-        spin_for(Duration::from_millis(5));
-    });
-    let tid = tid.recv().unwrap();
     // why: most of the wait is to be before the reading, and the rest after it.
     sleep(Duration::from_millis(500));
     let before = account.read().unwrap();
