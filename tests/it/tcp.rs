@@ -10,6 +10,8 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Output, Stdio};
 
 use nix::sys::signal::Signal::{SIGINT, SIGKILL};
+use rxpath_host::Root;
+use rxpath_host::procfs::snmp;
 use serde_json::Value;
 
 use crate::steered::Steered;
@@ -239,9 +241,31 @@ fn a_slow_reader_is_named_as_the_limit() {
     serve.stop();
 }
 
+/// How often TCP of this machine ran short of memory, and for how long: then the kernel wakes readers whatever their mark.
+fn memory_pressure() -> [u64; 2] {
+    ["TcpExt.TCPMemoryPressures", "TcpExt.TCPMemoryPressuresChrono"]
+        .map(|name| snmp::read_one(&Root::host(), snmp::NETSTAT, name).unwrap())
+}
+
 /// A reader with a mark sleeps through what is below it, and still gets every byte.
 #[test]
 fn below_the_low_water_mark_a_stream_waits_and_nothing_is_lost() {
+    // Other tests hold tens of thousands of connections.
+    for _ in 0..20 {
+        let before = memory_pressure();
+        let steps = steps_below_the_mark();
+        // What comes with the preamble is read before the mark is set, and a line may fall between the two reads of one
+        // wake-up; without a mark some twenty-five buffers would be read one by one.
+        if steps.len() <= 3 {
+            return;
+        }
+        assert!(memory_pressure() != before, "it was read in pieces: {steps:?}");
+    }
+    panic!("TCP was short of memory in each of 20 trials");
+}
+
+/// The counts of bytes that the reader's lines had while a stream stayed below its mark.
+fn steps_below_the_mark() -> BTreeSet<u64> {
     let (mut serve, addr) = server(&["--low-water", "300KiB", "--interval", "20ms"]);
     // 2 Mb/s for 0.8 s: 200 kB, which the mark keeps in the socket until the client ends its direction.
     let args = ["stream", &addr, "-d", "800ms", "--bitrate", "2M", "--buffer", "8KiB"];
@@ -257,9 +281,7 @@ fn below_the_low_water_mark_a_stream_waits_and_nothing_is_lost() {
     });
     let mut steps = steps.into_inner();
     steps.remove(&0);
-    // What comes with the preamble is read before the mark is set, and a line may fall between the two reads of one
-    // wake-up; without a mark some twenty-five buffers would be read one by one.
-    assert!(steps.len() <= 3, "it was read in pieces: {steps:?}");
+    steps
 }
 
 #[test]

@@ -101,8 +101,13 @@ impl Service {
     }
 
     pub fn search(&self, words: &[&str]) -> Command {
+        self.search_by(&QUICK, words)
+    }
+
+    /// The same with other times than [`QUICK`].
+    pub fn search_by(&self, times: &[&str], words: &[&str]) -> Command {
         let mut command = self.rxpath(&["tune", "auto", "--live", "veth", "--json"]);
-        command.args(QUICK).args(words).arg("--out").arg(self.dir.path().join("out"));
+        command.args(times).args(words).arg("--out").arg(self.dir.path().join("out"));
         command
     }
 

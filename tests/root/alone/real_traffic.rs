@@ -22,11 +22,15 @@ fn answer(output: &Output) -> Value {
 fn a_setting_that_helps_is_found_on_real_traffic_and_left_in_force() {
     let Some(service) = Service::new() else { return };
     let service = service.stream();
-    // The kernel keeps these times in jiffies: 1 to 10 ms.
-    let time = "net.ipv4.neigh.veth.base_reachable_time_ms";
-    let words = ["--yes", "--settings", "GRO", "--guard", "loss_ratio<=+5%", "--budget", "22s"];
-    let odd = ["--allow", "host", "--try", &format!("{time}=31001"), "--apply"];
-    let done = service.search(&[&words[..], &odd].concat()).output().unwrap();
+    let words = ["--yes", "--settings", "GRO", "--guard", "loss_ratio<=+5%", "--budget", "20s"];
+    let search = || service.search(&[&words[..], &["--apply"]].concat()).output().unwrap();
+    let mut done = search();
+    // A search may rightly end without a proof on a machine that is disturbed meanwhile, and says so; not three in a row.
+    for _ in 0..2 {
+        if matches!(done.status.code(), Some(1 | 4)) {
+            done = search();
+        }
+    }
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     let found = answer(&done);
     assert_eq!(done.status.code(), Some(0), "{said} {found}");
@@ -34,8 +38,7 @@ fn a_setting_that_helps_is_found_on_real_traffic_and_left_in_force() {
     // One poll hands 20 segments on as one: 0.6 times the CPU time was seen here.
     assert!(found["found"]["gain"]["interval"]["high"].as_f64().unwrap() < 1.0, "{found}");
     assert_eq!(found["plan"]["step"][0]["new"], "rx-gro=on");
-    assert_eq!(found["live"]["restored_count"], 2);
-    rounded_is_told(&found, time);
+    assert_eq!(found["live"]["restored_count"], 1);
     let count = |of: &str| found["live"][of].as_array().unwrap().len() as u64;
     let trials = found["found"]["trials_count"].as_u64().unwrap();
     assert!(count("slices") <= trials && trials <= count("slices") + count("breaches"), "{found}");
@@ -49,15 +52,6 @@ fn a_setting_that_helps_is_found_on_real_traffic_and_left_in_force() {
     let undo = service.rxpath(&["tune", "undo"]).output().unwrap();
     assert!(undo.status.success() && !service.has_gro(), "{undo:?}");
     service.assert_done();
-}
-
-/// A value that the kernel rounds is told with what was measured.
-fn rounded_is_told(found: &Value, set: &str) {
-    let rounded = found["live"]["rounded"].as_array().unwrap();
-    assert_eq!(rounded.len(), 1, "{found}");
-    let now: u64 = rounded[0]["after"].as_str().unwrap().parse().unwrap();
-    assert!((31_002..31_011).contains(&now), "{found}");
-    assert_eq!((&rounded[0]["set"], &rounded[0]["asked"]), (&set.into(), &"31001".into()));
 }
 
 #[test]
@@ -86,6 +80,28 @@ fn until_changed(service: &Service) -> Child {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     until("a slice has GRO on", || service.has_gro());
     child
+}
+
+/// The kernel keeps these times in jiffies: 1 to 10 ms.
+#[test]
+fn a_value_that_the_kernel_rounds_is_told_with_what_was_measured() {
+    let Some(service) = Service::new() else { return };
+    let service = service.stream();
+    let words = ["--yes", "--allow", "host", "--settings", "nothing", "--budget", "9s", "--try"];
+    let set = "net.ipv4.neigh.veth.base_reachable_time_ms";
+    let odd = format!("{set}=31001");
+    // What the slices say does not matter.
+    let times = ["--slice", "200ms", "--settle", "20ms"];
+    let done = service.search_by(&times, &[&words[..], &[&odd]].concat()).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(matches!(done.status.code(), Some(0 | 1)), "{said}");
+    let found = answer(&done);
+    let rounded = found["live"]["rounded"].as_array().unwrap();
+    assert_eq!(rounded.len(), 1, "{said} {found}");
+    let now: u64 = rounded[0]["after"].as_str().unwrap().parse().unwrap();
+    assert!((31_002..31_011).contains(&now), "{found}");
+    assert_eq!((&rounded[0]["set"], &rounded[0]["asked"]), (&set.into(), &"31001".into()));
+    service.assert_done();
 }
 
 #[test]
