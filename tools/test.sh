@@ -38,7 +38,7 @@ case " $* " in *" --test it "*) ;; *) set -- "$@" --test it ;; esac
 run "$@" -- --test-threads=$(($(nproc) + 6)) || status=1
 # What counts packets runs in parallel, each test in namespaces and a /run of its own. What measures CPU time, or counts
 # what the whole machine does, runs alone.
-run --test root -- --skip alone:: --test-threads=4 || status=1
+run --test root -- --skip alone:: --test-threads=5 || status=1
 run --test root -- alone:: --test-threads=1 || status=1
 
 tools/skips.sh "$RXPATH_SKIP_LOG" tests/skips.toml

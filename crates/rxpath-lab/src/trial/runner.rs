@@ -65,6 +65,15 @@ pub struct TrialConfig<'a> {
     pub owner: Option<&'a Owner>,
 }
 
+impl TrialConfig<'_> {
+    /// The cost of an interrupt: given by the variant, or calibrated.
+    fn cost(&self) -> Option<Calibration> {
+        let given = self.variant.observe.irq_entry;
+        let given = given.map(|cost| Calibration::given(cost.0 as f64 / 1e3));
+        given.or_else(|| self.calibration.cloned())
+    }
+}
+
 /// Everything a trial leaves behind; nothing is judged yet.
 #[derive(Default)]
 pub struct Measurements {
@@ -157,9 +166,7 @@ pub fn run_trial(
     load.wait_ready(READY_LIMIT, config.stop)?;
     let mut warnings = Vec::new();
     let _awake = awake(config, testbed, &mut warnings)?;
-    let given =
-        config.variant.observe.irq_entry.map(|cost| Calibration::given(cost.0 as f64 / 1e3));
-    let observers = testbed.observers(config.variant, given.as_ref().or(config.calibration))?;
+    let observers = testbed.observers(config.variant, config.cost().as_ref())?;
     let mut trial = Trial {
         config,
         testbed,
