@@ -37,10 +37,10 @@ fn a_buffer_that_is_too_small_is_found_between_hosts() {
     let search = || {
         arena
             .inside(env!("CARGO_BIN_EXE_rxpath"))
-            .args(["tune", "auto", "--json", "--change-hosts", "--budget", "26s", "--out"])
+            .args(["tune", "auto", "--json", "--change-hosts", "--budget", "22s", "--out"])
             .args([path("runs"), "--scenario".into(), path("s.toml"), "--hosts".into()])
             .arg(path("lab.toml"))
-            .args(["--set", "trials.ramp=20ms", "--set", "trials.measure=200ms"])
+            .args(["--set", "trials.ramp=20ms", "--set", "trials.measure=100ms"])
             .args(["--settings", "larger receive buffer", "--settings", "serve.nice"])
             .output()
             .unwrap()
