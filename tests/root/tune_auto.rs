@@ -111,7 +111,7 @@ fn where_nothing_is_lost_nothing_is_kept() {
         return;
     }
     let arena = Arena::new();
-    let words = ["--set", "serve.rcvbuf=1MiB", "--budget", "15s"];
+    let words = ["--set", "serve.rcvbuf=1MiB", "--budget", "20s"];
     let ended = search(&arena, "sound", &words).wait();
     assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
     let result = schema::result("tune-auto", &ended.stdout);
