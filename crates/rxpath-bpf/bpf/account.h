@@ -60,7 +60,7 @@ struct task_row {
 	__u64 total[TOTALS];
 	__u64 on_cpu_ns;
 	__u64 runtime_ns;   /* what the scheduler charged: the base of what top shows */
-	__u64 run_delay_ns; /* waited on the run queue, runnable, since the last reading at most */
+	__u64 run_delay_ns; /* waits on the run queue that ended, each from the last reading at most */
 	__u64 slices;
 	__u64 first_ns; /* end of its first slice here */
 	__u64 last_ns;  /* of its last */
@@ -91,7 +91,7 @@ struct culprit_row {
 
 /* One per CPU; only that CPU writes to it. What each softirq touches stands first, and together. */
 struct scratch {
-	__u64 window_start; /* since the last reading or the begin of the turn; 0 while nothing is counted */
+	__u64 window_start; /* the last reading, or the begin of the turn; 0 while nothing is counted */
 	__u64 hard_start;
 	__u64 soft_start;
 	__u64 soft_hard; /* total[HARDIRQ_NS] when the softirq began */

@@ -239,8 +239,8 @@ int BPF_PROG(rxpath_sk_data_ready, struct sock *sk)
 	return 0;
 }
 
-/* After a call of a function that could write to it the verifier knows nothing of a read's flags. Else it follows each of
- * their combinations through all turns of the loop: 509,186 instructions, half of what it is ready to look at. */
+/* The verifier forgets the values of a read's flags when a function that could change them is called. Without this call it
+ * checks each combination of flags in each turn of the loop: 509,186 instructions, half of what it allows. */
 __noinline int may_change(struct one_read *read)
 {
 	asm volatile("" : : "r"(read) : "memory");

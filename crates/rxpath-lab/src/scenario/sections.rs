@@ -180,7 +180,7 @@ section! {
         sample_interval: Nanos = Nanos::from_millis(1), Kind::Nanos(0, S), ALL, "time from sample to sample of the sockets' queues; 0 = none";
         drops: bool, Bool, ALL, "why the kernel drops packets (BPF), in addition to the ledger";
         steal: bool, Bool, ALL, "CPU time that networking takes, by task and CPU (BPF)";
-        irq_entry: Option<Nanos>, Kind::Nanos(0, 999_999), ALL, "cost of an interrupt outside all tracepoints; not set, it is calibrated before the first trial, which takes six seconds of two CPUs";
+        irq_entry: Option<Nanos>, Kind::Nanos(0, S / 1000), ALL, "for observe.steal: the cost of an interrupt outside all tracepoints; not set, it is calibrated before the first trial, in six seconds";
         trace: bool, Bool, ALL, "softirqs, packets per poll and the latency of stages over the window (BPF)";
     }
 }

@@ -118,7 +118,7 @@ impl ReproduceCommand {
                 Ok(came) => came,
                 Err(failure) if failure.exit() == Exit::Cannot => {
                     let problem = Some(failure.line());
-                    // The only one's is told at the end.
+                    // With a single experiment its reason is the error at the end.
                     if all > 1 {
                         crate::note!("rxpath: {}: {}", file.name, failure.line());
                     }

@@ -239,6 +239,10 @@ fn each_error_names_its_line_and_what_would_be_right() {
             "variant = 3",
             "t.toml:2: `variant`: it is a whole number; it takes a list; of tables, write [[NAME]] above each",
         ),
+        (
+            "observe.irq_entry = \"2ms\"",
+            "t.toml:2: `observe.irq_entry` is 2ms; it takes a duration from 0ns to 1ms such as \"10us\"",
+        ),
         ("hidden = 1", "t.toml:2: `hidden`: it is a whole number; it takes true or false"),
     ];
     each_says(&cases);

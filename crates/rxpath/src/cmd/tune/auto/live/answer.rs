@@ -73,7 +73,7 @@ pub struct VoidSlice {
 /// A limit that was broken.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Breach {
-    /// The candidates that were on; none: the traffic broke it.
+    /// The candidates that were on; empty: the traffic broke it by itself.
     pub on: Vec<String>,
     /// The limit, in words.
     pub limit: String,
@@ -92,9 +92,9 @@ impl Breach {
     /// Whether it was the settings, in words.
     pub fn whose(&self) -> &'static str {
         match (self.by_settings, self.on.is_empty()) {
-            (true, _) => "it held without",
-            (false, true) => "by the traffic alone",
-            (false, false) => "the same without",
+            (true, _) => "not broken without",
+            (false, true) => "no setting was on",
+            (false, false) => "also broken without",
         }
     }
 }

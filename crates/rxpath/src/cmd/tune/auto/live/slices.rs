@@ -211,7 +211,7 @@ impl Measure for Slices<'_> {
     }
 }
 
-/// What was on broke the limit if it holds again without. Where nothing was on, the traffic did.
+/// Settings broke the limit if some were on and it holds again without them.
 fn is_by_settings(on: &[usize], calm: usize) -> bool {
     !on.is_empty() && calm == CALM
 }
