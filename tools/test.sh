@@ -11,6 +11,7 @@ mkdir -p target
 in_memory=$(mktemp -d -p /dev/shm 2>/dev/null || true)
 if [ -n "$in_memory" ]; then
 	trap 'rm -rf "$in_memory"' EXIT
+	trap 'exit 130' HUP INT TERM
 	printf '#!/bin/sh\n' >"$in_memory/program"
 	chmod +x "$in_memory/program"
 	# As /tmp: some tests run programs as another user.

@@ -16,8 +16,17 @@ const INVENTORY: &str = r#"
     addr = ["127.0.0.1"]
 "#;
 
+/// The program: as root on a loopback of its own, because a ledger counts what the whole loopback loses, and other tests
+/// send there too.
 fn rxpath(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output().unwrap()
+    let program = env!("CARGO_BIN_EXE_rxpath");
+    if !nix::unistd::geteuid().is_root() {
+        return Command::new(program).args(words).output().unwrap();
+    }
+    let own = "mount -t sysfs sysfs /sys; ip link set lo up; exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--mount", "sh", "-ec", own, "sh", program]);
+    command.args(words).output().unwrap()
 }
 
 fn told(output: &Output) -> String {
@@ -65,7 +74,7 @@ fn run_between(hosts: &str, scenario: &str) -> (Manifest, Vec<u8>) {
 }
 
 const TRIALS: &str = "[trials]\nblocks = 1\nmax_blocks = 1\naa = false\nramp = \"100ms\"\nsettle = \"100ms\"\n\
-                      measure = \"200ms\"\n";
+                      measure = \"400ms\"\n";
 
 #[test]
 fn every_datagram_between_two_endpoints_is_accounted_for() {

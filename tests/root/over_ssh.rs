@@ -18,7 +18,7 @@ use crate::skip::skip;
 use crate::xdp::has_bpf;
 
 /// About half a second a trial.
-const QUICK: [&str; 6] = [
+pub const QUICK: [&str; 6] = [
     "load.rate=2k",
     "trials.ramp=100ms",
     "trials.settle=100ms",

@@ -113,9 +113,11 @@ fn where_nothing_is_lost_nothing_is_kept() {
     let arena = Arena::new();
     let words = ["--set", "serve.rcvbuf=1MiB", "--budget", "20s"];
     let ended = search(&arena, "sound", &words).wait();
-    assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
     let result = schema::result("tune-auto", &ended.stdout);
-    assert_eq!(result["found"]["ended"], "nothing-proven");
+    // Chance, or what else this machine does, proves something in one search of twenty: fresh pairs do not confirm it.
+    let how = (ended.status.code(), result["found"]["ended"].as_str().unwrap());
+    let is_right = matches!(how, (Some(1), "nothing-proven") | (Some(4), "not-confirmed"));
+    assert!(is_right, "{how:?}: {}", ended.stderr);
     assert_eq!(result["found"]["kept"].as_array().unwrap().len(), 0);
     arena.assert_clean("after a search");
 }

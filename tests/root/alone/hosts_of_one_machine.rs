@@ -2,29 +2,20 @@
 
 use rxpath_record::run::RunReader;
 
-use crate::over_ssh::site;
-
-const SCENARIO: &str = r#"
-    question = "?"
-    [load]
-    rate = "100k"
-    [trials]
-    blocks = 1
-    max_blocks = 1
-    aa = false
-    paired = false
-    ramp = "200ms"
-    measure = "1s"
-"#;
+use crate::over_ssh::{QUICK, site};
 
 #[test]
 fn the_other_host_s_workload_is_no_foreign_load() {
     let Some(site) = site() else { return };
     let out = site.path("runs");
-    let file = site.write("s.toml", SCENARIO);
-    let run = site.rxpath(&["run", &file, "--hosts", &site.inventory, "--out", &out]);
+    let file = site.write("s.toml", "question = \"?\"\n");
+    let words = ["run", &file, "--hosts", &site.inventory, "--out", &out, "--trials", "1"];
+    let sets = QUICK.iter().chain(&["load.rate=100k", "trials.measure=1s"]);
+    let run = site
+        .rxpath(&[&words[..], &sets.flat_map(|set| ["--set", set]).collect::<Vec<_>>()].concat());
     let directory = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
     let manifest = RunReader::open(&directory).unwrap().manifest;
+    assert!(!manifest.trials.is_empty(), "{run:?}");
     for trial in &manifest.trials {
         let ours = trial.noise.iter().find(|reason| reason.contains("rx-"));
         assert_eq!(ours, None, "{:?}: {run:?}", trial.noise);

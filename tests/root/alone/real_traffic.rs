@@ -10,7 +10,7 @@ use rxpath_host::Target;
 use rxpath_host::setter::{HostSetter, Setter};
 use serde_json::Value;
 
-use crate::bed::until;
+use crate::bed::{searched, until};
 use crate::schema;
 use crate::service::Service;
 
@@ -25,14 +25,7 @@ fn a_setting_that_helps_is_found_on_real_traffic_and_left_in_force() {
     let words = ["--yes", "--settings", "GRO", "--guard", "loss_ratio<=+5%", "--budget", "16s"];
     let times = ["--slice", "300ms", "--settle", "100ms", "--seed", "3"];
     let words = [&words[..], &["--apply"]].concat();
-    let search = || service.search_by(&times, &words).output().unwrap();
-    let mut done = search();
-    // A search may rightly end without a proof on a machine that is disturbed meanwhile, and says so; not three in a row.
-    for _ in 0..2 {
-        if matches!(done.status.code(), Some(1 | 4)) {
-            done = search();
-        }
-    }
+    let done = searched(|| service.search_by(&times, &words).output().unwrap());
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     let found = answer(&done);
     assert_eq!(done.status.code(), Some(0), "{said} {found}");
@@ -75,15 +68,6 @@ fn a_setting_that_stops_the_traffic_is_undone_and_named() {
     service.assert_done();
 }
 
-/// Starts a search and waits until it has GRO on.
-fn until_changed(service: &Service) -> Child {
-    let words = ["--yes", "--settings", "GRO", "--budget", "60s"];
-    let mut command = service.search(&words);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    until("a slice has GRO on", || service.has_gro());
-    child
-}
-
 /// The kernel keeps these times in jiffies: 1 to 10 ms.
 #[test]
 fn a_value_that_the_kernel_rounds_is_told_with_what_was_measured() {
@@ -104,6 +88,15 @@ fn a_value_that_the_kernel_rounds_is_told_with_what_was_measured() {
     assert!((31_002..31_011).contains(&now), "{found}");
     assert_eq!((&rounded[0]["set"], &rounded[0]["asked"]), (&set.into(), &"31001".into()));
     service.assert_done();
+}
+
+/// Starts a search and waits until it has GRO on.
+fn until_changed(service: &Service) -> Child {
+    let words = ["--yes", "--settings", "GRO", "--budget", "60s"];
+    let mut command = service.search(&words);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("a slice has GRO on", || service.has_gro());
+    child
 }
 
 #[test]

@@ -361,7 +361,10 @@ fn a_flood_is_watched_for_a_hundredth_of_a_cpu_and_seen_as_it_is() {
 #[test]
 fn a_wait_is_in_a_window_for_no_longer_than_the_window() {
     let Some(_bed) = Bed::with_bpf() else { return };
-    let cpu = *thread::allowed_cpus().unwrap().0.last().unwrap();
+    let cpus = thread::allowed_cpus().unwrap().0;
+    let [_, .., cpu] = cpus[..] else {
+        return skip("second_cpu", "one CPU: nobody reads while another runs before all others");
+    };
     let account = Account::start().unwrap();
     let (told, tid) = channel();
     let (go, wait) = channel();
