@@ -8,6 +8,8 @@
 //! confirm   fresh trials at the lower bound                   one width down if most of them fail
 //! ```
 //!
+//! When the time is short and no load is known to hold, one well below what failed comes first.
+//!
 //! A search that looks at many loads and keeps the best one is biased upward: the loads that were lucky are kept. Fresh
 //! trials, made after the choice, are not. **Source** of the classification: RFC 9971; of the fresh trials: the
 //! simulations in `tests/load_search.rs`. It knows no clock: the caller says how long a trial took.

@@ -104,6 +104,14 @@ fn best_of_three(receiver: &mut Receiver, first: f64) -> f64 {
 
 fn by_goal((goal, fresh): (Goal, u32), loss: f64, receiver: &mut Receiver, first: f64) -> f64 {
     let plan = Plan { goal, fresh, first, lowest: first / 50.0, most: 1e3, time_s: None };
+    let (search, end) = by_plan(plan, loss, receiver);
+    match end {
+        End::FreshFailed => search.bounds().lower.unwrap_or(0.0),
+        _ => search.bounds().lower.unwrap(),
+    }
+}
+
+fn by_plan(plan: Plan, loss: f64, receiver: &mut Receiver) -> (Search, End) {
     let mut search = Search::new(plan);
     loop {
         match search.next() {
@@ -117,8 +125,7 @@ fn by_goal((goal, fresh): (Goal, u32), loss: f64, receiver: &mut Receiver, first
                 };
                 search.take(outcome, next.seconds + AROUND);
             }
-            Turn::Over(End::FreshFailed) => return search.bounds().lower.unwrap_or(0.0),
-            Turn::Over(_) => return search.bounds().lower.unwrap(),
+            Turn::Over(end) => return (search, end),
         }
     }
 }
@@ -223,5 +230,35 @@ fn more_loss_allowed_finds_no_lower_capacity() {
             .map(|(loss, search)| (1.0 + of(noise, loss, search).bias) * truth / (1.0 - loss))
             .collect();
         assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "{noise:?}: {found:?}");
+    }
+}
+
+/// A scenario whose rates are shares of the capacity needs a load that holds, however short its search.
+#[test]
+fn a_search_of_twenty_seconds_ends_with_a_load_that_holds() {
+    for noise in NOISES {
+        let holds = Receiver::new(noise.1, noise.2, 0).holds(LOSS);
+        let truth = holds[holds.len() / 2];
+        let (mut none, mut wrong, mut sum) = (0.0, 0.0, 0.0);
+        for seed in 0..runs() as u64 {
+            let mut receiver = Receiver::new(noise.1, noise.2, seed);
+            let first = truth * (0.8 + 0.4 * receiver.dice.random::<f64>());
+            let (goal, fresh) = QUICK;
+            let limit = Some(20.0);
+            let plan = Plan { goal, fresh, first, lowest: first / 50.0, most: 1e3, time_s: limit };
+            match by_plan(plan, LOSS, &mut receiver).0.bounds().lower {
+                None => none += 1.0,
+                Some(lower) => {
+                    sum += lower / truth;
+                    wrong += f64::from(u8::from(fails(&holds, lower) > 0.6));
+                }
+            }
+        }
+        let count = runs() as f64;
+        let mean = sum / (count - none);
+        println!("{}: none {none}, wrong {wrong}, mean {mean:.3} of {count}", noise.0);
+        assert!(none / count <= at_most(0.02), "{noise:?}: {none} of {count} know nothing");
+        assert!(wrong / count <= at_most(0.05), "{noise:?}: {wrong} of {count} fail");
+        assert!(mean > 0.8, "{noise:?}: {mean}");
     }
 }

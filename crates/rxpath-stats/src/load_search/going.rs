@@ -9,6 +9,10 @@ use crate::load_class::{Class, Goal};
 const SHORT: f64 = 1.0;
 /// Bounds may be wider than asked by rounding.
 const ROUNDING: f64 = 1e-9;
+/// The time is short when it leaves so many loads to classify at their longest.
+const CLASSES_IN_HASTE: f64 = 2.0;
+/// A load below this share of what failed is likely to hold.
+const SURE: f64 = 0.8;
 /// Trials of the climb that are expected before it began: doublings.
 const DOUBLINGS: f64 = 6.0;
 
@@ -100,6 +104,9 @@ impl Search {
         let plan = self.plan;
         let (lower, upper) = (self.lower(), self.upper());
         let roof = upper.into_iter().chain(self.ceiling).reduce(f64::min);
+        if let Some(sure) = self.sure_in_haste(lower) {
+            return Some(sure);
+        }
         match (lower, roof) {
             (None, Some(roof)) if roof <= plan.lowest => self.end_with(End::LowestFails),
             (None, roof) => {
@@ -115,7 +122,10 @@ impl Search {
                 Some(next.max(plan.lowest))
             }
             (Some(lower), None) if lower >= plan.most * (1.0 - ROUNDING) => self.confirm(lower),
-            (Some(lower), None) => Some((lower * (1.0 + self.step_outward())).min(plan.most)),
+            (Some(lower), None) => {
+                let single = self.good.filter(|good| *good > lower && !is_same(*good, lower));
+                Some(single.unwrap_or_else(|| lower * (1.0 + self.step_outward())).min(plan.most))
+            }
             (Some(lower), Some(roof)) => {
                 let width = plan.goal.width_ratio;
                 if roof / lower <= 1.0 + width + ROUNDING {
@@ -124,6 +134,22 @@ impl Search {
                 Some((lower * roof).sqrt().max(lower * (1.0 + width / 2.0)))
             }
         }
+    }
+
+    /// The load that is most likely to become a lower bound, while none is known and the time is short: one that was good
+    /// well below what failed. A search that the time ends among loads near the capacity knows nothing.
+    fn sure_in_haste(&self, lower: Option<f64>) -> Option<f64> {
+        let goal = &self.plan.goal;
+        let left_s = self.plan.time_s? - self.elapsed_s;
+        let a_class_s = (goal.sum_s / goal.final_s).ceil() * self.cost_s(goal.final_s);
+        if lower.is_some() || left_s > CLASSES_IN_HASTE * a_class_s {
+            return None;
+        }
+        let bad = self.loads.iter().filter(|load| load.seconds(false) > 0.0);
+        let bad =
+            bad.map(|load| load.rate).reduce(f64::min).filter(|bad| *bad > self.plan.lowest)?;
+        let sure = self.loads.iter().map(|load| load.rate).filter(|rate| *rate < SURE * bad);
+        sure.reduce(f64::max).or(Some((SURE * bad).max(self.plan.lowest)))
     }
 
     fn step_outward(&mut self) -> f64 {

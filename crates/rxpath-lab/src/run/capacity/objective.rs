@@ -12,8 +12,9 @@ use crate::scenario::spec::Protocol;
 /// A sender that offers less than this share of the target rate did not reach it, and of requests: a server that
 /// answers less did not keep up.
 const REACHED_RATIO: f64 = 0.97;
-/// A receiver that reads less than this share of the offered rate falls behind, though a large buffer hides the loss in
-/// a short trial. Below 1, because the ends of the window are those of both programs' own lines.
+/// A receiver that reads less than this share of the offered rate less the loss that is allowed falls behind, though a
+/// large buffer hides the loss in a short trial. Below 1, because the ends of the window are those of both programs' own
+/// lines.
 const KEPT_UP_RATIO: f64 = 0.98;
 /// Share of the window from which a thread counts as busy all the time.
 const BUSY_RATIO: f64 = 0.95;
@@ -186,11 +187,16 @@ impl Objectives {
         Some(shown)
     }
 
+    /// What must arrive of a rate.
+    fn must_arrive(&self, rate: f64) -> f64 {
+        rate * (1.0 - self.loss_ratio)
+    }
+
     fn of_datagrams(&self, trial: &Trial, target: f64) -> Option<Shown> {
         let metric = |name: &str| trial.metrics.get(name).copied();
         let (offered, delivered) = (metric("offered_pps")?, metric("delivered_pps")?);
         let loss_ratio = metric("loss_ratio")?.max(0.0);
-        let keeps_up = delivered >= KEPT_UP_RATIO * offered;
+        let keeps_up = delivered >= KEPT_UP_RATIO * self.must_arrive(offered);
         let outcome = if loss_ratio > self.loss_ratio || !keeps_up {
             Outcome::Bad { loss_ratio }
         } else if offered < REACHED_RATIO * target {
@@ -215,7 +221,7 @@ impl Objectives {
             .is_some_and(|latency| latency_us.is_none_or(|us| us * 1e3 >= latency.below.0 as f64));
         let outcome = if failed_ratio(trial) > self.loss_ratio || too_late {
             Outcome::Bad { loss_ratio }
-        } else if answered < REACHED_RATIO * target {
+        } else if answered < REACHED_RATIO * self.must_arrive(target) {
             if client_limits(trial) { Outcome::Short } else { Outcome::Bad { loss_ratio } }
         } else {
             Outcome::Good { loss_ratio }
@@ -322,6 +328,20 @@ mod tests {
         // The end of the trial delivered what the ramp had left.
         assert_eq!(of_udp(&datagrams(100.0, 101.0, -0.01)), Outcome::Good { loss_ratio: 0.0 });
         assert_eq!(objectives(None).judge(&trial(&[]), 100.0, Protocol::Udp), None);
+    }
+
+    #[test]
+    fn a_loss_that_is_allowed_is_no_failure_to_keep_up() {
+        let tenth = Objectives { loss_ratio: 0.1, latency: None };
+        let of = |trial: &Trial, protocol| tenth.judge(trial, 100.0, protocol).unwrap().outcome;
+        let udp = |delivered, loss| of(&datagrams(100.0, delivered, loss), Protocol::Udp);
+        assert_eq!(udp(93.0, 0.07), Outcome::Good { loss_ratio: 0.07 });
+        assert_eq!(udp(89.0, 0.11), Outcome::Bad { loss_ratio: 0.11 });
+        // A buffer hides a loss that is too large.
+        assert_eq!(udp(85.0, 0.05), Outcome::Bad { loss_ratio: 0.05 });
+        let requests = |answered| of(&trial(&[("achieved_rps", answered)]), Protocol::Http);
+        assert!(matches!(requests(93.0), Outcome::Good { .. }));
+        assert!(matches!(requests(85.0), Outcome::Bad { .. }));
     }
 
     #[test]
