@@ -173,6 +173,25 @@ fn a_killed_search_leaves_nothing_that_cleanup_does_not_remove() {
 }
 
 #[test]
+fn an_interrupted_search_tells_what_it_knows() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    let mut run = search(&arena, "interrupted", &["--set", "serve.rcvbuf=4KiB"]);
+    run.wait_event("\"variant\":\"array\"");
+    run.signal(Signal::SIGINT);
+    let ended = run.wait();
+    assert_eq!(ended.status.code(), Some(130), "{}", ended.stderr);
+    let result = schema::result("tune-auto", &ended.stdout);
+    assert_eq!((&result["found"]["ended"], &result["plan"]), (&"cut-short".into(), &Value::Null));
+    let trials = result["trials"].as_array().unwrap();
+    assert!(trials.iter().any(|trial| trial["phase"] == "alone"), "{trials:?}");
+    assert_eq!(result["found"]["trials_count"].as_u64(), Some(trials.len() as u64));
+    arena.assert_clean("after an interrupted search");
+}
+
+#[test]
 fn what_cannot_be_searched_is_refused_in_one_line() {
     if !may_run() {
         return;

@@ -105,14 +105,17 @@ fn a_search_that_is_killed_or_interrupted_leaves_the_settings_as_they_were() {
     let service = service.stream();
     let before = service.settings();
     for (signal, status) in [(Signal::SIGKILL, None), (Signal::SIGINT, Some(130))] {
-        let mut child = until_changed(&service);
+        let child = until_changed(&service);
         let told = service.rxpath(&["tune", "status"]).output().unwrap().stdout;
         let (said, search) = (String::from_utf8_lossy(&told), child.id());
         // Between two slices nothing is in force.
         let is_told = said.contains(&format!("while process {search} searches"));
         assert!(is_told || said.starts_with("nothing is changed"), "{said}");
         kill(Pid::from_raw(child.id() as i32), signal).unwrap();
-        assert_eq!(child.wait().unwrap().code(), status);
+        let ended = child.wait_with_output().unwrap();
+        let told = String::from_utf8_lossy(&ended.stdout).into_owned();
+        assert_eq!(ended.status.code(), status, "{told}");
+        assert_eq!(told.contains("\"ended\": \"cut-short\""), status.is_some(), "{told}");
         until("the settings are as before", || service.settings() == before);
         service.assert_done();
     }

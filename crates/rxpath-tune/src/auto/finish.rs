@@ -209,6 +209,17 @@ impl<M: Measure> Searching<'_, M> {
         Ok(())
     }
 
+    /// The result of a search that ended before it decided.
+    pub(super) fn cut_short(mut self) -> AutoResult {
+        for at in 0..self.state.len() {
+            let is_tried = self.state[at] != State::Open || self.objective.blocks(at) > 0;
+            if is_tried && !matches!(self.state[at], State::Out(_)) {
+                self.state[at] = State::Out(Why::NotDecided);
+            }
+        }
+        self.into_result(Ended::CutShort)
+    }
+
     /// The result of a search that ended so.
     pub(super) fn into_result(self, ended: Ended) -> AutoResult {
         let all = || self.plan.candidates.iter().enumerate();

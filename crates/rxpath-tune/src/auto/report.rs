@@ -21,6 +21,8 @@ pub enum Ended {
     GuardNotShown,
     /// Too many trials let almost nothing through, or broke a limit.
     Unsafe,
+    /// It was interrupted, or a trial could not be made.
+    CutShort,
 }
 
 /// An effect on a metric as a ratio to its value without it, with a 95 % interval.
@@ -85,6 +87,8 @@ pub enum Why {
     NotTried,
     /// Another value of the same setting looked better: which one.
     OtherValue(String),
+    /// The search was cut short before this was decided.
+    NotDecided,
 }
 
 impl Why {
@@ -99,6 +103,7 @@ impl Why {
             Self::Redundant => "contributes nothing next to the others".into(),
             Self::NotConfirmed => "proven in the search, undone with the rest".into(),
             Self::NotTried => "not tried in this budget".into(),
+            Self::NotDecided => "not decided when the search was cut short".into(),
             Self::OtherValue(other) => format!("{other} looked better in a few trials"),
         }
     }

@@ -70,8 +70,8 @@ pub struct TooShort {
 pub enum Failed<E> {
     /// The budget is too short.
     TooShort(TooShort),
-    /// A trial could not be made.
-    Measure(E),
+    /// A trial could not be made; what was found until then, of which nothing is kept.
+    Measure(E, Box<AutoResult>),
 }
 
 /// Trials without which these candidates cannot be judged: the start, each alone for half a trial, those that choose
@@ -87,7 +87,7 @@ pub fn fewest_trials(candidates: &[Candidate]) -> usize {
 /// Searches.
 ///
 /// # Errors
-/// As [`Failed`] says; what was found until then is lost, and nothing is kept.
+/// As [`Failed`] says; nothing is kept then.
 pub fn search<M: Measure>(
     measure: &mut M,
     plan: &Plan<'_>,
@@ -97,8 +97,10 @@ pub fn search<M: Measure>(
         return Err(Failed::TooShort(TooShort { have, needed }));
     }
     let mut searching = Searching::new(measure, plan, (have as f64 * RESERVE) as usize);
-    let ended = searching.all().map_err(Failed::Measure)?;
-    Ok(searching.into_result(ended))
+    match searching.all() {
+        Ok(ended) => Ok(searching.into_result(ended)),
+        Err(error) => Err(Failed::Measure(error, Box::new(searching.cut_short()))),
+    }
 }
 
 /// Where a candidate stands.

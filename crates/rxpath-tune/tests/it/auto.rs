@@ -11,7 +11,8 @@ use rxpath_stats::scale::Good;
 use rxpath_tune::auto::report::Why;
 
 use rxpath_tune::auto::{
-    AutoResult, Broke, Candidate, Ended, Failed, Guard, Limit, Plan, Prior, Risk, search,
+    AutoResult, Broke, Candidate, Ended, Failed, Guard, Limit, Measure, Phase, Plan, Prior,
+    Reading, Risk, search,
 };
 use surface::{Kind, Surface, Trials, candidate, numbers};
 
@@ -32,7 +33,7 @@ fn searched(trials: &mut Trials<'_>, plan: &Plan<'_>) -> AutoResult {
     match search(trials, plan) {
         Ok(found) => found,
         Err(Failed::TooShort(short)) => panic!("{short}"),
-        Err(Failed::Measure(never)) => match never {},
+        Err(Failed::Measure(never, _)) => match never {},
     }
 }
 
@@ -230,6 +231,50 @@ fn three_trials_that_break_a_limit_end_the_search_and_nothing_is_kept() {
     assert_eq!((alone.ended, alone.trials_count), (Ended::Unsafe, 3 + 3));
     let together = six(|on| (on.len() > 1).then(|| Broke::Limit("too much is lost".into())));
     assert_eq!((together.ended, together.kept.len()), (Ended::Unsafe, 0), "{together:?}");
+}
+
+/// Trials of which one can't be made.
+struct Ending<'a>(Trials<'a>, usize);
+
+impl Measure for Ending<'_> {
+    type Error = &'static str;
+
+    fn trial(&mut self, on: &[usize], phase: Phase, block: usize) -> Result<Reading, &'static str> {
+        self.1 = self.1.checked_sub(1).ok_or("interrupted")?;
+        self.0.trial(on, phase, block).map_err(|never| match never {})
+    }
+
+    fn left(&self) -> usize {
+        self.0.left()
+    }
+}
+
+#[test]
+fn a_search_that_is_cut_short_tells_what_it_knows_and_keeps_nothing() {
+    let value = |on: &[usize]| (0.3 * on.len() as f64, vec![]);
+    let candidates: Vec<Candidate> = (0..2).map(|at| candidate(at, Prior::NONE)).collect();
+    let cut = |after| {
+        let mut trials = Ending(Trials::new(&value, 0.01, 150, 5), after);
+        let plan = plan(&candidates, &[], 5);
+        let Err(Failed::Measure("interrupted", known)) = search(&mut trials, &plan) else {
+            panic!("its trial can't be made")
+        };
+        assert_eq!(
+            (known.ended, known.trials_count, known.kept.len()),
+            (Ended::CutShort, after, 0)
+        );
+        assert!(known.gain.is_none() && known.dropped.len() == 2, "{known:?}");
+        *known
+    };
+    let whys = |found: &AutoResult| -> Vec<Why> {
+        found.dropped.iter().map(|dropped| dropped.why.clone()).collect()
+    };
+    assert_eq!(whys(&cut(4)), [Why::NotTried, Why::NotTried]);
+    // Both are proven by then; the confirmation has begun.
+    let late = cut(40);
+    assert_eq!(whys(&late), [Why::NotDecided, Why::NotDecided]);
+    assert!(late.path.iter().any(|step| step.what.contains("is proven")), "{late:?}");
+    assert!(late.dropped.iter().all(|dropped| dropped.effect.is_some()), "{late:?}");
 }
 
 #[test]

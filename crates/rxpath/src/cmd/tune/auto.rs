@@ -251,7 +251,7 @@ fn status(found: Option<&AutoResult>, dry_run: bool) -> Exit {
         None if dry_run => Exit::Done,
         Some(Ended::Kept) => Exit::Done,
         None | Some(Ended::NothingProven) => Exit::Negative,
-        Some(Ended::NotConfirmed | Ended::GuardNotShown) => Exit::Inconclusive,
+        Some(Ended::NotConfirmed | Ended::GuardNotShown | Ended::CutShort) => Exit::Inconclusive,
         Some(Ended::Unsafe) => Exit::Partial,
     }
 }

@@ -178,8 +178,12 @@ impl AutoCommand {
         }
         self.check_budget(&answer.candidates, search.times, begun.elapsed())?;
         let deadline = begun + self.budget.as_duration();
-        self.switched(&search, (&host, meter), &mut answer, (deadline, journal))?;
-        Ok(self.publish(search.written(settings, answer))?)
+        let early = self.switched(&search, (&host, meter), &mut answer, (deadline, journal));
+        if answer.found.is_some() || early.is_ok() {
+            let published = self.publish(search.written(settings, answer));
+            return early.and(Ok(published?));
+        }
+        early.map(|()| Exit::Done)
     }
 
     /// Whether the budget holds enough slices after what was spent: nothing is changed before.
@@ -292,7 +296,11 @@ impl AutoCommand {
             seed: self.seed,
         };
         let found = auto::search(&mut slices, &plan).map_err(|failed| match failed {
-            Failed::Measure(stop) => stop,
+            Failed::Measure(stop, known) => {
+                answer.found = Some(*known);
+                answer.live = Some(std::mem::take(&mut slices.answer));
+                stop
+            }
             Failed::TooShort(short) => {
                 Stop::Refused(self.too_short(short.needed, search.times.full(), SHORTER))
             }

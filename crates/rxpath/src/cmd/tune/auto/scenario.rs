@@ -67,11 +67,12 @@ impl AutoCommand {
         if let Some(failure) = refused {
             return Err(failure);
         }
-        match ending(&ended)? {
-            Exit::Done | Exit::Inconclusive => {}
-            other => return Ok(other),
+        match ending(&ended) {
+            Ok(Exit::Done | Exit::Inconclusive) => self.finish(&session, &ended, answer, persist),
+            early if answer.found.is_none() => early,
+            // What is known is told; how it ended is what ended it.
+            early => self.finish(&session, &ended, answer, persist).and(early),
         }
-        self.finish(&session, &ended, answer, persist)
     }
 
     fn session<'a>(
@@ -188,7 +189,10 @@ impl AutoCommand {
         let times = (measure, full);
         let mut trials = Trials::new((steps, &with), &candidates, asked, times, deadline);
         let found = auto::search(&mut trials, &plan).map_err(|failed| match failed {
-            Failed::Measure(error) => Stop::Lab(error),
+            Failed::Measure(error, known) => {
+                (answer.found, answer.trials) = (Some(*known), std::mem::take(&mut trials.made));
+                Stop::Lab(error)
+            }
             Failed::TooShort(short) => Stop::Refused(self.too_short(short.needed, full, SHORTER)),
         })?;
         let on: Vec<usize> = (0..candidates.len())

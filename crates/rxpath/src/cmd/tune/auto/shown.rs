@@ -198,6 +198,9 @@ pub fn headline(settings: &AutoSettings, found: &AutoResult) -> String {
         (Ended::Unsafe, _) => {
             "too many trials let almost nothing through or broke a limit; nothing is kept".into()
         }
+        (Ended::CutShort, _) => {
+            format!("cut short after {} trials; nothing is kept", found.trials_count)
+        }
         _ => "fresh pairs of trials do not confirm what looked better; nothing is kept".into(),
     }
 }
