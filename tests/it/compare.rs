@@ -11,17 +11,24 @@ fn rxpath(args: &[&str]) -> Output {
 
 /// A run whose trials each had these values of a metric; made from the directory of a real one.
 fn with_values(run: &Path, to: &Path, name: &str, values: &[f64]) {
+    edited(run, to, |variants| {
+        let metric = &mut variants[0]["metrics"][name];
+        metric["values"] = values.into();
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        metric["median"] = sorted[sorted.len() / 2].into();
+    });
+}
+
+/// A copy of a run whose manifest has other variants.
+fn edited(run: &Path, to: &Path, edit: impl Fn(&mut Vec<Value>)) {
     std::fs::create_dir(to).unwrap();
     for file in std::fs::read_dir(run).unwrap().map(Result::unwrap).filter(|f| f.path().is_file()) {
         std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
     }
     let path = to.join("manifest.json");
     let mut manifest: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-    let metric = &mut manifest["variants"][0]["metrics"][name];
-    metric["values"] = values.into();
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    metric["median"] = sorted[sorted.len() / 2].into();
+    edit(manifest["variants"].as_array_mut().unwrap());
     std::fs::write(path, manifest.to_string()).unwrap();
 }
 
@@ -85,6 +92,56 @@ fn two_runs_are_better_worse_the_same_or_cannot_be_told() {
         assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
         assert!(text.starts_with("rxpath: ") && text.contains(says), "{args:?}: {text}");
     }
+}
+
+#[test]
+fn what_one_run_did_not_measure_is_a_row_and_no_pass() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = real_run(dir.path());
+    let values = dir.path().join("values");
+    with_values(&run, &values, "delivered_pps", &[100.0, 101.0, 99.0, 100.5, 99.5]);
+    let made = |name: &str, edit: &dyn Fn(&mut Vec<Value>)| {
+        let to = dir.path().join(name);
+        edited(&values, &to, |variants| {
+            let mut second = variants[0].clone();
+            second["name"] = "second".into();
+            variants.push(second);
+            edit(variants);
+        });
+        to.to_str().unwrap().to_owned()
+    };
+    let both = made("both", &|_| {});
+    let without_metric = made("without-metric", &|variants| {
+        variants[1]["metrics"].as_object_mut().unwrap().remove("delivered_pps");
+    });
+    let void = made("void", &|variants| variants[1]["metrics"] = serde_json::json!({}));
+    let one = made("one", &|variants| drop(variants.pop()));
+    let compared = |base: &str, other: &str, words: &[&str]| {
+        let output = rxpath(&[&["compare", base, other, "--json"], words].concat());
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        (output.status.code(), value)
+    };
+    assert_eq!(compared(&both, &both, &[]).0, Some(0));
+    for other in [&without_metric, &void, &one] {
+        let (code, value) = compared(&both, other, &[]);
+        let rows = value["result"]["differences"].as_array().unwrap();
+        assert_eq!((code, rows.len()), (Some(4), 2), "{other}: {rows:?}");
+        assert_eq!(rows[1]["variant"], "second");
+        assert_eq!(rows[1]["inconclusive_because"], "not-measured", "{other}: {rows:?}");
+        assert_eq!((&rows[1]["medians"][0], &rows[1]["medians"][1]), (&100.0.into(), &Value::Null));
+        assert_eq!(value["result"]["outcome"], "inconclusive");
+    }
+    let text = String::from_utf8(rxpath(&["compare", &both, &one]).stdout).unwrap();
+    assert!(text.contains("second: delivered_pps: 100 to not measured"), "{text}");
+    // A variant that is new has no base.
+    let (code, value) = compared(&one, &both, &[]);
+    assert_eq!((code, value["result"]["differences"].as_array().unwrap().len()), (Some(0), 1));
+    assert_eq!(value["warnings"][0]["code"], "variant-without-base", "{value}");
+    let asked = ["--metric", "delivered_pps", "--metric", "nosuch"];
+    let output = rxpath(&[&["compare", &both, &both][..], &asked].concat());
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("no variant of both runs has nosuch"), "{text}");
 }
 
 #[test]

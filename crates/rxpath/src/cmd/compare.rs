@@ -37,7 +37,7 @@ pub struct CompareCommand {
     /// Compare this metric; repeatable [default: the main metric of the runs]
     #[arg(long = "metric", value_name = "NAME")]
     metrics: Vec<String>,
-    /// Compare only this variant; repeatable [default: all variants that both runs have]
+    /// Compare only this variant; repeatable [default: all variants of A]
     #[arg(long = "variant", value_name = "NAME")]
     variants: Vec<String>,
     /// Ratios within 1 +- this count as the same; shares (`*_ratio`) are compared by difference near zero
@@ -86,8 +86,8 @@ struct Difference {
     variant: String,
     /// Metric name, with its unit.
     metric: String,
-    /// Median of each run: base, other.
-    medians: [f64; 2],
+    /// Median of each run: base, other; `null` where the run has none.
+    medians: [Option<f64>; 2],
     /// Trials of each run.
     trials_count: [usize; 2],
     /// The difference; the ranges cover any two trials.
@@ -156,41 +156,39 @@ impl CompareCommand {
         other: &Manifest,
         history: &[RunReader],
     ) -> Result<Vec<Difference>, Failure> {
-        let names = |manifest: &Manifest| -> Vec<String> {
-            manifest.variants.iter().map(|variant| variant.name.clone()).collect()
-        };
         let common: Vec<String> =
             names(base).into_iter().filter(|name| names(other).contains(name)).collect();
         if let Some(unknown) = self.variants.iter().find(|name| !common.contains(name)) {
             return Err(Failure::usage(format!("--variant {unknown}: not in both runs"))
                 .hint(format!("both have {}", listed(&common))));
         }
+        // What A measured and B did not is a row too: a lost measurement is not the same.
+        let chosen = if self.variants.is_empty() { names(base) } else { self.variants.clone() };
         let metrics = match self.metrics.as_slice() {
             [] => vec![base.main_metric.clone()],
             asked => asked.to_vec(),
         };
-        let chosen =
-            common.iter().filter(|name| self.variants.is_empty() || self.variants.contains(name));
-        let mut compared = Vec::new();
-        let mut found = Vec::new();
-        for name in chosen {
-            let (Some(one), Some(two)) = (base.summary(name), other.summary(name)) else {
-                continue;
-            };
+        let (mut rows, mut found, mut at) = (Vec::new(), Vec::new(), Vec::new());
+        for name in &chosen {
+            let sides = [base, other].map(|run| run.summary(name));
             let earlier: Vec<&VariantSummary> =
                 history.iter().filter_map(|run| run.manifest.summary(name)).collect();
             for metric in &metrics {
-                let Some(difference) = self.difference(metric, one, two, &earlier) else {
-                    continue;
-                };
-                let values = |summary: &VariantSummary| {
-                    summary.metrics.get(metric).map_or(0, |m| m.values.len())
-                };
-                compared.push((name, metric, [values(one), values(two)]));
-                found.push(difference);
+                if let Some(difference) = self.difference(metric, sides, &earlier) {
+                    at.push(rows.len());
+                    found.push(difference);
+                }
+                rows.push(Difference::not_measured(name, metric, sides));
             }
         }
-        if found.is_empty() {
+        let is_known = |metric: &&String| {
+            let all = base.variants.iter().chain(&other.variants);
+            all.clone().any(|variant| variant.metrics.contains_key(*metric))
+        };
+        let unknown = metrics.iter().find(|metric| !is_known(metric));
+        if let Some(metrics) =
+            unknown.map(|name| vec![name.clone()]).or(found.is_empty().then_some(metrics))
+        {
             let what =
                 format!("nothing to compare: no variant of both runs has {}", listed(&metrics));
             return Err(Failure::usage(what).hint(format!(
@@ -200,28 +198,21 @@ impl CompareCommand {
             )));
         }
         difference::family(&mut found);
-        let rows = compared.into_iter().zip(&found);
-        Ok(rows
-            .map(|((variant, metric, trials_count), found)| Difference {
-                variant: variant.clone(),
-                metric: metric.clone(),
-                medians: [found.medians.0, found.medians.1],
-                trials_count,
-                effect: Effect::of(found, metric),
-            })
-            .collect())
+        for (at, found) in at.into_iter().zip(&found) {
+            rows[at].measured(found);
+        }
+        Ok(rows)
     }
 
     fn difference(
         &self,
         name: &str,
-        base: &VariantSummary,
-        other: &VariantSummary,
+        [base, other]: [Option<&VariantSummary>; 2],
         history: &[&VariantSummary],
     ) -> Option<difference::Difference> {
         let scale = metric::scale(name);
         let of = |summary: &VariantSummary| summary.metrics.get(name).map(|m| m.values.clone());
-        let (one, two) = (of(base)?, of(other)?);
+        let (one, two) = (of(base?)?, of(other?)?);
         let mut runs = vec![one.clone()];
         runs.extend(history.iter().filter_map(|summary| of(summary)));
         let on_scale = |values: &Vec<f64>| values.iter().filter_map(|v| scale.of(*v)).collect();
@@ -229,6 +220,29 @@ impl CompareCommand {
         let scatter = run_scatter(&runs).map(|deviation| (deviation, runs.len()));
         between(&one, &two, scale, self.threshold, scatter)
     }
+}
+
+impl Difference {
+    /// Of what one run at least did not measure.
+    fn not_measured(variant: &str, metric: &str, sides: [Option<&VariantSummary>; 2]) -> Self {
+        let of = sides.map(|side| side.and_then(|summary| summary.metrics.get(metric)));
+        Self {
+            variant: variant.to_owned(),
+            metric: metric.to_owned(),
+            medians: of.map(|side| side.map(|found| found.median)),
+            trials_count: of.map(|side| side.map_or(0, |found| found.values.len())),
+            effect: Effect::not_measured(),
+        }
+    }
+
+    fn measured(&mut self, found: &difference::Difference) {
+        self.medians = [Some(found.medians.0), Some(found.medians.1)];
+        self.effect = Effect::of(found, &self.metric);
+    }
+}
+
+fn names(manifest: &Manifest) -> Vec<String> {
+    manifest.variants.iter().map(|variant| variant.name.clone()).collect()
 }
 
 fn listed(names: &[String]) -> String {
@@ -243,6 +257,13 @@ fn warnings(base: &RunReader, other: &RunReader, changed: &[Changed]) -> Vec<War
             warnings.push(Warning::new("run-not-whole", text));
         }
     }
+    let before = names(&base.manifest);
+    let added: Vec<String> =
+        names(&other.manifest).into_iter().filter(|name| !before.contains(name)).collect();
+    if !added.is_empty() {
+        let text = format!("not compared: A has no variant {}", listed(&added));
+        warnings.push(Warning::new("variant-without-base", text));
+    }
     warnings.extend(conditions::warnings(base, other, changed));
     warnings
 }
@@ -251,7 +272,9 @@ fn text(differences: &[Difference], hosts: &[Changed]) -> String {
     let mut out = String::new();
     for d in differences {
         let (metric, effect) = (&d.metric, &d.effect);
-        let [one, two] = d.medians.map(|median| shown(metric, median));
+        let [one, two] = d.medians.map(|median| {
+            median.map_or_else(|| "not measured".into(), |median| shown(metric, median))
+        });
         out += &format!(
             "{}: {metric}: {one} to {two}, {} ({}): {}\n",
             d.variant,
