@@ -27,6 +27,7 @@ pub mod netns;
 pub mod nft;
 pub mod nic;
 pub mod only;
+pub mod optional;
 pub mod owner;
 pub mod pairs;
 pub mod parse;

@@ -12,6 +12,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use rxpath_core::Fact;
+
+use crate::optional::Optional;
 use crate::procfs::sysctl;
 use crate::sysfs::device;
 use crate::{Root, glob};
@@ -147,11 +150,12 @@ fn last(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// The lines of all files in the order in which they act; a file that cannot be read has none.
-pub fn read(root: &Root) -> Vec<Line> {
+/// The lines of all files in the order in which they act, and whether all of them could be read.
+pub fn read(root: &Root) -> (Vec<Line>, Fact<()>) {
+    let mut reads = Optional::below(root);
     let mut rules: BTreeMap<String, String> = BTreeMap::new();
     for dir in UDEV {
-        for name in root.list(dir).unwrap_or_default() {
+        for name in reads.list(dir) {
             if Path::new(&name).extension().is_some_and(|extension| extension == "rules") {
                 let path = format!("{dir}/{name}");
                 rules.entry(name).or_insert(path);
@@ -162,10 +166,10 @@ pub fn read(root: &Root) -> Vec<Line> {
     let scripts = SCRIPTS.iter().filter(|path| is_run(root, path)).map(|path| (*path).to_owned());
     let mut all = Vec::new();
     for path in rules.into_values().chain(scripts) {
-        let lines = parse_startup(&root.text(&path).unwrap_or_default(), &devices).into_iter();
+        let lines = parse_startup(&reads.text(&path), &devices).into_iter();
         all.extend(lines.map(|(line, words)| Line { place: format!("{path}:{line}"), words }));
     }
-    all
+    (all, reads.whole())
 }
 
 /// Whether a script is run at boot: only one that may be executed is. A captured tree holds no other.
@@ -258,7 +262,8 @@ mod tests {
         put("run/udev/rules.d/50-x.rules", "SUBSYSTEM==\"net\", ATTR{mtu}=\"9000\"\n");
         put("etc/udev/rules.d/notes.txt", "ATTR{mtu}=\"1\"\n");
         put("etc/rc.local", "#!/bin/sh\nsysctl -w net.core.a=3\n");
-        let lines = read(&Root::tree(dir.path()).unwrap());
+        let (lines, whole) = read(&Root::tree(dir.path()).unwrap());
+        assert!(whole.gap().is_none(), "{whole:?}");
         let places: Vec<&str> = lines.iter().map(|line| line.place.as_str()).collect();
         let wanted = [
             "/run/udev/rules.d/50-x.rules:1",
@@ -266,6 +271,11 @@ mod tests {
             "/etc/rc.local:2",
         ];
         assert_eq!(places, wanted);
+        // A directory by the name of a file: no privilege opens it as one.
+        fs::create_dir_all(dir.path().join("etc/udev/rules.d/40-a.rules")).unwrap();
+        let (lines, whole) = read(&Root::tree(dir.path()).unwrap());
+        assert_eq!(lines.len(), 3);
+        assert!(whole.gap().is_some_and(|why| why.contains("40-a.rules")));
     }
 
     proptest! {

@@ -78,7 +78,7 @@ const PAGE_OPTIONS: [(&str, u64); 10] = [
 pub struct HostFacts {
     root: Root,
     files: RefCell<BTreeMap<String, Fact<String>>>,
-    startup: OnceCell<Vec<Line>>,
+    startup: OnceCell<(Vec<Line>, Fact<()>)>,
     readers: OnceCell<Fact<Readers>>,
     surroundings: OnceCell<Vec<(String, Value)>>,
     later: Option<counted::Later>,
@@ -323,6 +323,18 @@ impl HostFacts {
 
     /// Lines of udev rules and of rc.local that name a setting, in the order in which they act.
     pub fn startup(&self) -> &[Line] {
+        &self.startup_read().0
+    }
+
+    /// Whether all of these files could be read.
+    ///
+    /// # Errors
+    /// Why the first that could not be read could not.
+    pub fn startup_whole(&self) -> Result<(), Gap> {
+        (&self.startup_read().1).known().copied()
+    }
+
+    fn startup_read(&self) -> &(Vec<Line>, Fact<()>) {
         self.startup.get_or_init(|| startup::read(&self.root))
     }
 

@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rxpath_core::Fact;
 use rxpath_host::capture::sources::{SYSCTL_CONF, SYSCTL_DIRS};
+use rxpath_host::glob;
+use rxpath_host::optional::Optional;
 use rxpath_host::procfs::sysctl;
 use rxpath_host::root::Root;
-use rxpath_host::{HostError, glob};
 
 use super::Known;
 use crate::rule::Gap;
@@ -58,9 +58,9 @@ pub(super) fn in_force(
 /// hosts that another init starts, whose procps reads it last.
 pub(super) fn read(root: &Root) -> (Vec<Kept>, Option<Gap>) {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
-    let mut gap = None;
+    let mut reads = Optional::below(root);
     for dir in SYSCTL_DIRS {
-        for name in names(root, dir, &mut gap) {
+        for name in reads.list(dir) {
             if Path::new(&name).extension().is_some_and(|extension| extension == "conf") {
                 let path = format!("{dir}/{name}");
                 files.entry(name).or_insert(path);
@@ -71,27 +71,9 @@ pub(super) fn read(root: &Root) -> (Vec<Kept>, Option<Gap>) {
     let paths = files.into_values().chain((!is_systemd).then(|| SYSCTL_CONF.to_owned()));
     let mut kept = Vec::new();
     for path in paths {
-        match root.text(&path) {
-            Ok(text) => kept.extend(parse_kept(&path, &text)),
-            Err(error) => note(error, &mut gap),
-        }
+        kept.extend(parse_kept(&path, &reads.text(&path)));
     }
-    (kept, gap)
-}
-
-/// The files of a directory that need not be there.
-pub(super) fn names(root: &Root, dir: &str, gap: &mut Option<Gap>) -> Vec<String> {
-    root.list(dir).unwrap_or_else(|error| {
-        note(error, gap);
-        Vec::new()
-    })
-}
-
-/// Keeps the first reason, unless the file is just not there.
-fn note(error: HostError, gap: &mut Option<Gap>) {
-    if gap.is_none() && !matches!(error, HostError::Missing { .. }) {
-        *gap = Fact::<()>::known(error.into_gap()).err();
-    }
+    (kept, reads.whole().known().err())
 }
 
 /// The lines of one file of settings. What is no setting is left out, as sysctl does with a warning.

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use rxpath_host::capture::sources::LINK_DIRS;
 use rxpath_host::glob;
+use rxpath_host::optional::Optional;
 use rxpath_host::root::Root;
 
 use super::{Device, HostFacts};
@@ -36,7 +37,7 @@ pub enum Fits {
     Yes,
     /// It is not.
     No,
-    /// A condition cannot be judged from what is read here; its key.
+    /// A condition cannot be judged from what is read here: why.
     Unknown(String),
 }
 
@@ -54,8 +55,12 @@ impl HostFacts {
 
 fn read(root: &Root) -> Vec<LinkFile> {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
+    let mut unread = None;
     for dir in LINK_DIRS {
-        for name in root.list(dir).unwrap_or_default() {
+        let mut reads = Optional::below(root);
+        let names = reads.list(dir);
+        unread = unread.or(reads.whole().gap().map(|_| unreadable(dir)));
+        for name in names {
             if Path::new(&name).extension().is_some_and(|extension| extension == "link") {
                 let path = format!("{dir}/{name}");
                 files.entry(name).or_insert(path);
@@ -64,14 +69,19 @@ fn read(root: &Root) -> Vec<LinkFile> {
     }
     let parsed = files.into_values().map(|path| match root.text(&path) {
         Ok(text) => parse_link_file(&path, &text),
-        // It may be any device's file.
-        Err(_) => LinkFile {
-            conditions: vec![(UNREADABLE.into(), path.clone())],
-            file: path,
-            ..LinkFile::default()
-        },
+        Err(_) => unreadable(&path),
     });
-    parsed.collect()
+    // What a directory hides may come before all others.
+    unread.into_iter().chain(parsed).collect()
+}
+
+/// It may be any device's file.
+fn unreadable(path: &str) -> LinkFile {
+    LinkFile {
+        conditions: vec![(UNREADABLE.into(), path.to_owned())],
+        file: path.to_owned(),
+        ..LinkFile::default()
+    }
 }
 
 /// The sections `[Match]` and `[Link]` of a file. What is neither a section nor a setting is left out, as systemd does
@@ -115,7 +125,8 @@ impl LinkFile {
             match condition(key, value, device, root) {
                 Some(true) => {}
                 Some(false) => return Fits::No,
-                None => unknown = unknown.or(Some(key.clone())),
+                None if key == UNREADABLE => return Fits::Unknown("it cannot be read".into()),
+                None => unknown = unknown.or(Some(format!("{key}= is not judged here"))),
             }
         }
         unknown.map_or(Fits::Yes, Fits::Unknown)
@@ -281,6 +292,10 @@ mod tests {
         assert_eq!(unreadable.conditions[0].0, UNREADABLE);
         let mtus: Vec<&str> = files.iter().map(|file| file.settings["MTUBytes"].as_str()).collect();
         assert_eq!(mtus, ["3", "2"]);
+        fs::remove_dir_all(dir.path().join("run/systemd/network")).unwrap();
+        fs::write(dir.path().join("run/systemd/network"), "").unwrap();
+        let hidden = &read(&Root::tree(dir.path()).unwrap())[0];
+        assert_eq!((hidden.file.as_str(), hidden.conditions.len()), ("/run/systemd/network", 1));
     }
 
     proptest! {

@@ -74,7 +74,7 @@ fn a_drafted_rule_is_read_back() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
-    let lines = startup::read(&Root::tree(dir.path()).unwrap());
+    let lines = startup::read(&Root::tree(dir.path()).unwrap()).0;
     for file in ["rps_cpus", "napi_defer_hard_irqs"] {
         assert!(lines.iter().any(|line| line.mentions_file("eth0", file)), "{file}: {lines:?}");
     }

@@ -153,27 +153,26 @@ fn file(ask: &Ask<'_>, device: &Device) -> Checked {
     for file in ask.facts.link_files() {
         match ask.facts.fits(&file, device) {
             Fits::No => {}
-            Fits::Unknown(key) => {
-                hides = hides
-                    .or(Some(format!("{} may be its file: {key}= is not judged here", file.file)));
+            Fits::Unknown(why) => {
+                hides = hides.or(Some(format!("{} may be its file: {why}", file.file)));
             }
-            Fits::Yes => return judged(ask, &file, device, hides),
+            Fits::Yes => match hides {
+                Some(why) => return Answer::silent(why),
+                None => return judged(ask, &file, device),
+            },
         }
     }
     Answer::silent(hides.unwrap_or_else(|| "no .link file fits it".into()))
 }
 
-/// The verdict on the first file that surely matches; `hides` is an earlier file that may apply instead.
-fn judged(ask: &Ask<'_>, file: &LinkFile, device: &Device, hides: Option<String>) -> Checked {
+/// The verdict on the file that is the device's.
+fn judged(ask: &Ask<'_>, file: &LinkFile, device: &Device) -> Checked {
     let (differ, compared) = compare(ask, file, device);
     if compared == 0 {
         return Answer::silent(format!("{} sets nothing that is read here", file.file));
     }
     if differ.is_empty() {
         return Answer::fine(format!("{compared} settings are as {} says", file.file));
-    }
-    if let Some(why) = hides {
-        return Answer::silent(why);
     }
     Found::new(
         format!("{} says {}", file.file, differ.join(", ")),

@@ -126,8 +126,11 @@ fn tuned(ask: &Ask<'_>) -> Checked {
         processes.complete()?;
         return Answer::silent("tuned does not run");
     }
-    let profile = ask.facts.text("/etc/tuned/active_profile").into_value().unwrap_or_default();
-    let profile = if profile.is_empty() { "no profile is named".into() } else { profile };
+    let profile = match ask.facts.text("/etc/tuned/active_profile").known() {
+        Ok(profile) if !profile.is_empty() => profile,
+        Err(Gap::Denied(needs)) => format!("its profile cannot be read: {needs}"),
+        _ => "no profile is named".into(),
+    };
     Found::new(
         format!("tuned runs: {profile}"),
         "one owner of each setting",

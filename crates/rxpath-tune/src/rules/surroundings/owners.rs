@@ -107,6 +107,7 @@ fn owners(ask: &Ask<'_>) -> Checked {
     }
     if twice.is_empty() {
         processes.complete()?;
+        whole(ask)?;
     }
     if !any {
         return Answer::silent(
@@ -124,6 +125,13 @@ fn found(twice: &[String], worst: Severity) -> Checked {
         .severity(worst)
         .advice("stop all but one, or configure each to leave the others' settings alone")
         .answer()
+}
+
+/// Whether every file was read in which a second owner may be.
+fn whole(ask: &Ask<'_>) -> Result<(), Gap> {
+    (&ask.facts.kernel.cmdline).known()?;
+    ask.facts.startup_whole()?;
+    ask.facts.kept_gap.clone().map_or(Ok(()), Err)
 }
 
 /// Settings of sysctl.d that a start-up file mentions, and the worst of them; groups of a device's settings that a .link

@@ -182,10 +182,10 @@ fn parameters(ask: &Ask<'_>) -> BTreeMap<String, Wanted> {
 }
 
 /// Everything that is kept, by the file that shows it now.
-fn wanted(ask: &Ask<'_>) -> BTreeMap<String, Wanted> {
-    let words = ask.facts.kernel.cmdline.value().cloned().unwrap_or_default();
+fn wanted(ask: &Ask<'_>) -> Result<BTreeMap<String, Wanted>, Gap> {
+    let words = (&ask.facts.kernel.cmdline).known()?;
     let mut all = parameters(ask);
-    let sysctls = booted(&words).into_iter().map(|(path, (word, value))| {
+    let sysctls = booted(words).into_iter().map(|(path, (word, value))| {
         let source = format!("the command line ({word})");
         (path, Wanted { source, value, shown: Shown::Plain })
     });
@@ -195,7 +195,7 @@ fn wanted(ask: &Ask<'_>) -> BTreeMap<String, Wanted> {
         let (source, value) = (line.file.clone(), line.value.clone());
         (path, Wanted { source, value, shown: Shown::Plain })
     }));
-    all
+    Ok(all)
 }
 
 /// Numbers compare as numbers: a file separates them by blanks, the kernel by tabs.
@@ -222,7 +222,9 @@ pub(super) fn called(path: &str) -> String {
 pub(super) fn kept(ask: &Ask<'_>) -> Checked {
     let (mut compared, mut unread, mut differ, mut denied) = (0, Vec::new(), Vec::new(), None);
     let mut mentioned = Vec::new();
-    for (path, wanted) in wanted(ask) {
+    // What such a file mentions is not compared.
+    ask.facts.startup_whole()?;
+    for (path, wanted) in wanted(ask)? {
         if let Some(place) = mentions(ask, &path).pop() {
             mentioned.push(format!("{place} mentions {}", called(&path)));
             continue;

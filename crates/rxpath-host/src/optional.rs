@@ -1,0 +1,69 @@
+//! Files and directories that need not be there: only a missing one is empty.
+
+use rxpath_core::Fact;
+
+use crate::{HostError, Root};
+
+/// Reads of files that need not be there.
+pub struct Optional<'a> {
+    root: &'a Root,
+    unread: Option<HostError>,
+}
+
+impl<'a> Optional<'a> {
+    /// Nothing was read yet.
+    pub fn below(root: &'a Root) -> Self {
+        Self { root, unread: None }
+    }
+
+    /// The names in a directory.
+    pub fn list(&mut self, dir: &str) -> Vec<String> {
+        let read = self.root.list(dir);
+        self.noted(read)
+    }
+
+    /// A file.
+    pub fn text(&mut self, path: &str) -> String {
+        let read = self.root.text(path);
+        self.noted(read)
+    }
+
+    /// Whether all that is there could be read; a gap says why the first that could not be read could not.
+    pub fn whole(self) -> Fact<()> {
+        self.unread.map_or(Fact::Ok { value: () }, HostError::into_gap)
+    }
+
+    fn noted<T: Default>(&mut self, read: Result<T, HostError>) -> T {
+        read.unwrap_or_else(|error| {
+            if self.unread.is_none() && !matches!(error, HostError::Missing { .. }) {
+                self.unread = Some(error);
+            }
+            T::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_empty_and_what_cannot_be_read_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("proc")).unwrap();
+        std::fs::create_dir_all(dir.path().join("etc/a-file")).unwrap();
+        std::fs::write(dir.path().join("etc/a-directory"), "").unwrap();
+        let root = Root::tree(dir.path()).unwrap();
+        let unread = |read: &dyn Fn(&mut Optional<'_>)| {
+            let mut reads = Optional::below(&root);
+            read(&mut reads);
+            reads.whole().gap().map(|why| why.to_string())
+        };
+        assert_eq!(unread(&|reads| drop((reads.list("/run/x"), reads.text("/etc/x")))), None);
+        // One in the place of the other: no privilege reads it.
+        let file = unread(&|reads| drop((reads.text("/etc/a-file"), reads.text("/etc/x"))));
+        assert!(file.is_some_and(|text| text.contains("a-file")));
+        let list = unread(&|reads| drop(reads.list("/etc/a-directory")));
+        assert!(list.is_some_and(|text| text.contains("a-directory")));
+    }
+}
