@@ -128,6 +128,14 @@ fn a_second_lab_is_refused_and_told_who_is_first_or_waits() {
     let mut third = arena.run_with("third", &["--wait=10m"], &[]);
     let line = third.said_line();
     assert!(line.starts_with("waiting: ") && line.contains(&holder), "{line}");
+    for words in [&["demo"][..], &["diagnose", "--selftest", "--case", "filter"]] {
+        let mut command = arena.inside(env!("CARGO_BIN_EXE_rxpath"));
+        command.args(words).arg("--wait=2500ms").arg("--out").arg(arena.dir.path().join("more"));
+        let done = command.output().unwrap();
+        let stderr = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(3), "{words:?}: {stderr}");
+        assert!(stderr.contains("waiting: "), "{words:?}: {stderr}");
+    }
     first.signal(Signal::SIGINT);
     assert_eq!(first.wait().status.code(), Some(130));
     let ended = third.wait();

@@ -58,17 +58,16 @@ pub struct RuleCost {
 }
 
 impl RuleCost {
-    /// Measures it, under the machine's lab lock.
+    /// Measures it, under the machine's lab lock: waits at most `patience` for another lab to end, and `waiting` says so.
     ///
     /// **Cost** half a second of one CPU.
     ///
     /// # Errors
     /// `CannotRun` without the right to make a namespace, while another lab runs, or when what was measured is no cost of a
     /// rule; `Host` without nft.
-    pub fn measure() -> Result<Self, LabError> {
+    pub fn measure(patience: Duration, waiting: &mut dyn FnMut(&str)) -> Result<Self, LabError> {
         admission::can_run(None)?;
-        let _lock =
-            admission::lock(true, &AtomicBool::new(false), admission::LOCK_PATIENCE, &mut |_| {})?;
+        let _lock = admission::lock(true, &AtomicBool::new(false), patience, waiting)?;
         // A thread of its own: the namespace ends with it.
         let measured = thread::scope(|scope| scope.spawn(apart).join());
         let medians = measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;

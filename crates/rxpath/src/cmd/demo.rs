@@ -1,13 +1,11 @@
 //! `rxpath demo`: the tutorial. A lab with a planted bottleneck: find, explain, fix, measure again, report.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use rxpath_record::manifest::{Comparison, Manifest, VariantSummary};
 use rxpath_record::metric;
 use rxpath_record::verdict::Stage;
 
-use super::lab_args::BASE;
+use super::lab_args::LabArgs;
 use super::report::write_report;
 use super::run::{Ways, conclusion, conduct, resolved, without_root};
 use crate::exit::Outcome;
@@ -21,9 +19,8 @@ const SCENARIO: &str = "demo";
 /// Options of `rxpath demo`.
 #[derive(Debug, Args)]
 pub struct DemoCommand {
-    /// Directory in which the run directory is made
-    #[arg(long, value_name = "DIR", default_value = BASE)]
-    out: PathBuf,
+    #[command(flatten)]
+    lab: LabArgs,
 }
 
 impl DemoCommand {
@@ -36,12 +33,13 @@ impl DemoCommand {
             "A lab of two network namespaces is built on this machine, a sender in one and a receiver in the other.\n",
         )?;
         // A user's machine is rarely quiet: disturbed trials count, and their grade is shown.
-        let ended = conduct(
-            &scenario,
-            &self.out,
-            Ways { keep_noisy: true, without_root: without_root(SCENARIO, &[]), ..Ways::default() },
-            &mut Bars::new(),
-        )?;
+        let ways = Ways {
+            keep_noisy: true,
+            patience: self.lab.patience(),
+            without_root: without_root(SCENARIO, &[]),
+            ..Ways::default()
+        };
+        let ended = conduct(&scenario, &self.lab.out, ways, &mut Bars::new())?;
         let manifest = &ended.manifest;
         if let Some(busy) = ended.disturbed() {
             line(&heading("Before you trust it"))?;

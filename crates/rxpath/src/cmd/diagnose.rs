@@ -58,8 +58,10 @@ impl DiagnoseCommand {
             return self.made.run(&self.format);
         }
         if self.made.is_given() {
-            return Err(Failure::usage("--draws, --seed, --case and --out are about --selftest")
-                .hint("add --selftest, or leave them out"));
+            return Err(Failure::usage(
+                "--draws, --seed, --case, --out and --wait are about --selftest",
+            )
+            .hint("add --selftest, or leave them out"));
         }
         if self.runs.is_empty() {
             let ask = host::Ask {

@@ -1,6 +1,7 @@
 //! `rxpath diagnose --selftest`: makes limits on purpose and counts which are recognised.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context;
 use rand::RngExt;
@@ -12,7 +13,7 @@ use rxpath_record::manifest::Manifest;
 use rxpath_stats::proportion;
 use serde::Serialize;
 
-use crate::cmd::lab_args::BASE;
+use crate::cmd::lab_args::{BASE, WaitArgs};
 use crate::cmd::report::write_report;
 use crate::cmd::run;
 use crate::exit::{Exit, Failure, Outcome};
@@ -39,6 +40,8 @@ pub struct SelftestArgs {
     /// Directory in which the run directory is created
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    wait: WaitArgs,
 }
 
 #[derive(Serialize)]
@@ -101,7 +104,11 @@ impl Answer {
 impl SelftestArgs {
     /// Whether any of its options was given.
     pub fn is_given(&self) -> bool {
-        self.draws.is_some() || self.seed.is_some() || !self.cases.is_empty() || self.out.is_some()
+        self.draws.is_some()
+            || self.seed.is_some()
+            || !self.cases.is_empty()
+            || self.out.is_some()
+            || self.wait.is_given()
     }
 
     /// Makes the cases and prints the table; exit status 1 if a case was not recognised.
@@ -123,7 +130,8 @@ impl SelftestArgs {
                 anyhow::anyhow!("no case can be made here: {why}"),
             ));
         }
-        ask.rule_cost = rule_cost(&chosen)?;
+        let patience = self.wait.patience();
+        ask.rule_cost = rule_cost(&chosen, patience)?;
         let resolved =
             selftest::scenario(&ask, &shape).map_err(|error| Failure::new(Exit::Usage, error))?;
         let base = self.out.clone().unwrap_or_else(|| BASE.into());
@@ -136,7 +144,7 @@ impl SelftestArgs {
         if let Some(cost) = &ask.rule_cost {
             crate::note!("selftest: {cost}");
         }
-        let ways = run::Ways { witness: true, ..run::Ways::default() };
+        let ways = run::Ways { witness: true, patience, ..run::Ways::default() };
         let ended = run::conduct(&resolved, &base, ways, &mut Bars::new())?;
         let report = write_report(&ended.directory)?;
         let answer = Answer::of(&ended.manifest, &left_out, ask.rule_cost);
@@ -167,9 +175,10 @@ impl SelftestArgs {
 }
 
 /// The cost of datagrams and firewall rules on this host, if a case is made with rules.
-fn rule_cost(chosen: &[&Case]) -> Result<Option<RuleCost>, Failure> {
+fn rule_cost(chosen: &[&Case], patience: Duration) -> Result<Option<RuleCost>, Failure> {
     let timed = chosen.iter().any(|case| case.is_timed());
-    timed.then(RuleCost::measure).transpose().map_err(run::failure)
+    let measure = || RuleCost::measure(patience, &mut |text| crate::note!("{text}"));
+    timed.then(measure).transpose().map_err(run::failure)
 }
 
 fn text(answer: &Answer, seed: u64) -> String {

@@ -11,7 +11,7 @@ use rxpath_model::calibration::{Calibration, CalibrationError, Host};
 use rxpath_record::run::CALIBRATION;
 use serde::Serialize;
 
-use crate::cmd::lab_args::BASE;
+use crate::cmd::lab_args::{BASE, WaitArgs};
 use crate::cmd::run::{Ways, conduct, ending, resolved};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -51,6 +51,8 @@ pub struct CalibrateCommand {
     #[arg(long)]
     no_bpf: bool,
     #[command(flatten)]
+    wait: WaitArgs,
+    #[command(flatten)]
     format: FormatArgs,
 }
 
@@ -71,7 +73,7 @@ impl CalibrateCommand {
         let ended = conduct(
             &resolved,
             &self.runs,
-            Ways { keep_noisy: self.keep_noisy, ..Ways::default() },
+            Ways { keep_noisy: self.keep_noisy, patience: self.wait.patience(), ..Ways::default() },
             &mut watch,
         )?;
         let exit = ending(&ended)?;

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::calibrate::{default_path, load};
 use super::{again, predict};
-use crate::cmd::lab_args::BASE;
+use crate::cmd::lab_args::{BASE, WaitArgs};
 use crate::cmd::run::{Ways, conduct, ending, resolved};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -64,6 +64,8 @@ pub struct ValidateCommand {
     /// Count trials that other load on the machine disturbed; their grade shows it
     #[arg(long)]
     keep_noisy: bool,
+    #[command(flatten)]
+    wait: WaitArgs,
     #[command(flatten)]
     format: FormatArgs,
 }
@@ -132,12 +134,12 @@ impl ValidateCommand {
         let mut made = Vec::new();
         for name in names {
             let scenario = resolved(&name, &self.sets())?;
-            let ended = conduct(
-                &scenario,
-                &self.out,
-                Ways { keep_noisy: self.keep_noisy, ..Ways::default() },
-                &mut Bars::new(),
-            )?;
+            let ways = Ways {
+                keep_noisy: self.keep_noisy,
+                patience: self.wait.patience(),
+                ..Ways::default()
+            };
+            let ended = conduct(&scenario, &self.out, ways, &mut Bars::new())?;
             match ending(&ended)? {
                 Exit::Done => {}
                 other => {
