@@ -172,6 +172,26 @@ fn journals_of_other_boots_and_newer_versions_are_told() {
 }
 
 #[test]
+fn a_journal_that_is_not_there_is_refused_alike_and_nothing_is_made_by_asking() {
+    let dir = tempfile::tempdir().unwrap();
+    let there = dir.path().display().to_string();
+    let missing = dir.path().join("none").display().to_string();
+    for state in [&there, &missing] {
+        for command in ["undo", "confirm", "verify"] {
+            let said = rxpath(&["tune", command, "99", "--state-dir", state]);
+            assert_eq!(said.code, Some(2), "{command} {state}: {}{}", said.out, said.err);
+            assert!(said.err.starts_with("rxpath: there is no journal 99\n"), "{}", said.err);
+        }
+        let said = rxpath(&["tune", "confirm", "--state-dir", state]);
+        assert_eq!(said.code, Some(2), "{state}: {}", said.err);
+        assert!(said.err.contains("nothing waits for a confirmation"), "{}", said.err);
+        let said = rxpath(&["tune", "undo", "--state-dir", state]);
+        assert_eq!((said.code, said.out.trim()), (Some(0), "nothing to undo"), "{}", said.err);
+    }
+    assert!(!Path::new(&missing).exists(), "asking makes no directory");
+}
+
+#[test]
 fn drafts_for_a_restart_are_written_for_review() {
     let dir = tempfile::tempdir().unwrap();
     let to = dir.path().join("etc").display().to_string();

@@ -79,6 +79,11 @@ struct StateArgs {
 }
 
 impl StateArgs {
+    /// Whether there is such a directory: without it, no change was ever journaled there.
+    fn is_there(&self) -> bool {
+        self.state_dir.is_dir()
+    }
+
     fn store(&self) -> Store {
         Store::at(&self.state_dir)
     }
@@ -97,6 +102,11 @@ fn taken(error: HostError) -> Failure {
             .hint("wait until the other command has ended, then try again"),
         other => no_state(other),
     }
+}
+
+/// The refusal of a number that no journal has.
+fn no_journal(id: u32) -> Failure {
+    Failure::usage(format!("there is no journal {id}")).hint("`rxpath tune status` lists them")
 }
 
 /// A journal that cannot be read; all commands report it with the same words and end with [`Exit::Cannot`].

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::StateArgs;
+use super::{StateArgs, no_journal};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
@@ -47,12 +47,14 @@ fn came_too_late(contents: &Contents) -> bool {
 impl ConfirmCommand {
     /// Confirms.
     pub fn run(self) -> Outcome {
+        if !self.state.is_there() {
+            return Err(self.id.map_or_else(nothing, no_journal));
+        }
         let (store, _lock) = self.state.locked()?;
         let listed = store.list()?;
         let id = self.id.map_or_else(|| the_one_that_waits(&store, &listed), Ok)?;
         let Some(one) = listed.iter().find(|one| one.id == id) else {
-            return Err(Failure::usage(format!("there is no journal {id}"))
-                .hint("`rxpath tune status` lists them"));
+            return Err(no_journal(id));
         };
         let already = match &one.contents {
             Ok(contents) if waits(contents) => false,

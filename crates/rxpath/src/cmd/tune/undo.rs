@@ -9,7 +9,7 @@ use rxpath_tune::store::Store;
 use serde_json::json;
 
 use super::shown::ShownUndo;
-use super::{PATIENCE, StateArgs, unreadable};
+use super::{PATIENCE, StateArgs, no_journal, unreadable};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
@@ -44,7 +44,10 @@ fn is_denied(error: &HostError) -> bool {
 impl UndoCommand {
     /// Undoes and reports.
     pub fn run(self) -> Outcome {
-        if !self.state.state_dir.is_dir() {
+        if !self.state.is_there() {
+            if let Some(id) = self.id {
+                return Err(no_journal(id));
+            }
             return self.print(&[], &[]).map(|()| Exit::Done).map_err(Failure::from);
         }
         let (store, _lock) = self.state.locked()?;
@@ -94,8 +97,7 @@ impl UndoCommand {
         let listed = store.list()?;
         if let Some(id) = self.id {
             let Some(one) = listed.iter().find(|one| one.id == id) else {
-                return Err(Failure::usage(format!("there is no journal {id}"))
-                    .hint("`rxpath tune status` lists them"));
+                return Err(no_journal(id));
             };
             if let Ok(contents) = &one.contents
                 && let Some(later) = store.later_on_same(id, contents)?

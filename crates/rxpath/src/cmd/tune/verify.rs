@@ -7,8 +7,8 @@ use rxpath_tune::verify::{Standing, Verified, verify};
 use serde_json::json;
 
 use super::shown::short;
-use super::{StateArgs, unreadable};
-use crate::exit::{Exit, Failure, Outcome};
+use super::{StateArgs, no_journal, unreadable};
+use crate::exit::{Exit, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
 
@@ -30,8 +30,7 @@ impl VerifyCommand {
         let is_held = self.state.store().is_held();
         let listed = self.state.store().list()?;
         if let Some(id) = self.id.filter(|id| listed.iter().all(|one| one.id != *id)) {
-            return Err(Failure::usage(format!("there is no journal {id}"))
-                .hint("`rxpath tune status` lists them"));
+            return Err(no_journal(id));
         }
         let (mut all, mut warnings, mut is_readable) = (Vec::new(), Vec::new(), true);
         for one in listed {
