@@ -14,5 +14,5 @@ pub mod tcp;
 pub mod tcp_info;
 pub mod thread;
 pub(crate) mod uring;
-pub mod xsk;
+pub(crate) mod xsk;
 pub mod zerocopy;

@@ -1,22 +1,26 @@
 //! AF_XDP sockets: frames in memory that is shared with the kernel, and the rings that hand them over.
 //!
 //! Each [`Frame`] has one owner: a program that holds its token may write to it, and loses the token with the frame when
-//! it hands it to the kernel. Only the kernel's rings give it back. The socket belongs to a descriptor of this process,
-//! so that nothing of it stays when the process ends, however it ends.
+//! it hands it to the kernel. Only the kernel's rings give it back. A token knows its socket: another socket does not
+//! take it. The socket belongs to a descriptor of this process, so that nothing of it stays when the process ends,
+//! however it ends.
 //!
 //! **Source** Documentation/networking/af_xdp.rst, net/xdp/xsk.c; wake-ups on request since Linux 5.4.
 
+mod arrivals;
+mod calls;
 mod memory;
 mod ring;
 
 use std::io;
-use std::mem::zeroed;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::engine::socket::Socket;
+pub use arrivals::Arrivals;
+use calls::{Rings, bind, in_force, option, register, socket};
 use memory::Memory;
-use ring::{Places, Ring};
+use ring::Ring;
 
 /// Bytes in front of a received frame that the kernel keeps (`XDP_PACKET_HEADROOM`, include/uapi/linux/bpf.h).
 pub const HEADROOM: usize = 256;
@@ -98,9 +102,16 @@ impl Step {
     }
 }
 
+/// Sockets that were made so far.
+static SOCKETS: AtomicU64 = AtomicU64::new(0);
+
 /// A frame of the shared memory that the program owns.
 #[derive(Debug)]
-pub struct Frame(u32);
+pub struct Frame {
+    index: u32,
+    /// The socket that it is of.
+    socket: u64,
+}
 
 /// Bytes that a socket received.
 #[derive(Debug)]
@@ -138,6 +149,8 @@ pub struct Xsk {
     memory: Memory,
     shape: Shape,
     copying: Copying,
+    /// No other socket of this process has this number.
+    number: u64,
 }
 
 impl Xsk {
@@ -162,9 +175,8 @@ impl Xsk {
         let memory = register(&socket, shape).map_err(Step::Memory.refused())?;
         let rings = Rings::open(&socket, shape).map_err(Step::Rings.refused())?;
         bind(&socket, shape, copying).map_err(Step::Bind.refused())?;
-        let Rings { ring, fill, completed } = rings;
         let copying = in_force(&socket).map_err(Step::Bind.refused())?;
-        let xsk = Self { socket, ring, fill, completed, memory, shape, copying };
+        let (xsk, frames) = Self::of(socket, rings, memory, shape, copying);
         if shape.side == Side::Send {
             // Older kernels keep their 32.
             let budget = shape.ring.max(32);
@@ -174,7 +186,22 @@ impl Xsk {
                 xsk.wake().map_err(Step::Wake.refused())?;
             }
         }
-        Ok((xsk, (0..shape.frames).map(Frame).collect()))
+        Ok((xsk, frames))
+    }
+
+    /// The socket of these parts, with the only tokens of its frames.
+    fn of(
+        socket: Socket,
+        rings: Rings,
+        memory: Memory,
+        shape: Shape,
+        copying: Copying,
+    ) -> (Self, Vec<Frame>) {
+        let Rings { ring, fill, completed } = rings;
+        let number = SOCKETS.fetch_add(1, Ordering::Relaxed);
+        let xsk = Self { socket, ring, fill, completed, memory, shape, copying, number };
+        let frames = (0..shape.frames).map(|index| Frame { index, socket: number }).collect();
+        (xsk, frames)
     }
 
     /// The socket, for its options and for waiting.
@@ -187,12 +214,21 @@ impl Xsk {
         self.copying
     }
 
-    /// The bytes of a frame.
+    /// Whether the ring is that of frames to send: a producer's calls are for this one, a consumer's for the other.
+    fn is_sender(&self) -> bool {
+        self.shape.side == Side::Send
+    }
+
+    /// The bytes of a frame; none when it is another socket's.
     #[inline]
     pub fn data(&mut self, frame: &Frame) -> &mut [u8] {
-        let (index, bytes) = (frame.0 % self.shape.frames, self.shape.frame_bytes as usize);
-        // SAFETY: the frame is in the memory. Its token shows that the kernel does not have it, there is one token for
-        // each frame, and the mutable borrow keeps the other frames of this socket from being borrowed meanwhile.
+        if frame.socket != self.number {
+            return &mut [];
+        }
+        let (index, bytes) = (frame.index % self.shape.frames, self.shape.frame_bytes as usize);
+        // SAFETY: the frame is in the memory of this socket. Its token shows that the kernel does not have it, there is
+        // one token for each frame, and the mutable borrow keeps the other frames of this socket from being borrowed
+        // meanwhile.
         unsafe {
             let at = self.memory.start().add(index as usize * bytes);
             std::slice::from_raw_parts_mut(at, bytes)
@@ -200,25 +236,33 @@ impl Xsk {
     }
 
     fn address(&self, frame: &Frame) -> u64 {
-        u64::from(frame.0) * u64::from(self.shape.frame_bytes)
+        u64::from(frame.index) * u64::from(self.shape.frame_bytes)
     }
 
     /// The frame of an address that the kernel gave.
     fn frame_at(&self, address: u64) -> Frame {
-        Frame((address / u64::from(self.shape.frame_bytes)) as u32 % self.shape.frames)
+        let index = (address / u64::from(self.shape.frame_bytes)) as u32 % self.shape.frames;
+        Frame { index, socket: self.number }
     }
 
-    /// Frames that can be sent now.
+    /// Frames that can be sent now; none by a receiver.
     #[inline]
     pub fn room(&mut self) -> u32 {
-        self.ring.room()
+        if self.is_sender() { self.ring.room() } else { 0 }
     }
 
-    /// Puts `len` bytes of a frame from `offset` on behind those to send; gives the frame back when the ring is full.
+    /// Puts `len` bytes of a frame from `offset` on behind those to send. The frame comes back when the ring is full,
+    /// when it is another socket's, when the bytes are not all in it, and when this socket is a receiver.
     ///
     /// The kernel sees them with the next [`Xsk::show`].
     #[inline]
     pub fn send(&mut self, frame: Frame, offset: usize, len: usize) -> Result<(), Frame> {
+        let bytes = self.shape.frame_bytes as usize;
+        // The kernel gives the frame back by its address: with an offset behind it that would be another frame's.
+        let is_inside = offset < bytes && len <= bytes - offset;
+        if frame.socket != self.number || !is_inside || !self.is_sender() {
+            return Err(frame);
+        }
         let addr = self.address(&frame) + offset as u64;
         let descriptor = libc::xdp_desc { addr, len: len as u32, options: 0 };
         if self.ring.put(descriptor) { Ok(()) } else { Err(frame) }
@@ -227,13 +271,15 @@ impl Xsk {
     /// Lets the kernel see what is to be sent.
     #[inline]
     pub fn show(&self) {
-        self.ring.show();
+        if self.is_sender() {
+            self.ring.show();
+        }
     }
 
     /// Frames to send that the kernel has not taken.
     #[inline]
     pub fn waiting(&mut self) -> u32 {
-        self.ring.waiting()
+        if self.is_sender() { self.ring.waiting() } else { 0 }
     }
 
     /// Whether the kernel sends only after a [`Xsk::wake`]. In copy mode it always does.
@@ -267,11 +313,11 @@ impl Xsk {
         into.len() - before
     }
 
-    /// Gives frames to receive into; those that find no room stay.
+    /// Gives frames to receive into; those that find no room stay. A frame of another socket is ignored.
     #[inline]
     pub fn fill(&mut self, frames: &mut Vec<Frame>) {
         while let Some(frame) = frames.pop() {
-            if !self.fill.put(self.address(&frame)) {
+            if frame.socket == self.number && !self.fill.put(self.address(&frame)) {
                 frames.push(frame);
                 break;
             }
@@ -282,6 +328,9 @@ impl Xsk {
     /// The next frame that was received. Its place in the ring is free only after [`Xsk::give_back`].
     #[inline]
     pub fn receive(&mut self) -> Option<Received> {
+        if self.is_sender() {
+            return None;
+        }
         let descriptor = self.ring.take()?;
         let frame = self.frame_at(descriptor.addr);
         let offset = descriptor.addr % u64::from(self.shape.frame_bytes);
@@ -291,7 +340,9 @@ impl Xsk {
     /// Frees the places in the ring of the frames that were received.
     #[inline]
     pub fn give_back(&self) {
-        self.ring.give_back();
+        if !self.is_sender() {
+            self.ring.give_back();
+        }
     }
 
     /// Its counters.
@@ -307,152 +358,67 @@ impl Xsk {
     }
 }
 
-/// Sockets that are waited for together.
-#[derive(Debug)]
-pub struct Arrivals(Vec<libc::pollfd>);
+#[cfg(test)]
+mod tests {
+    use super::ring::Places;
+    use super::*;
 
-impl Arrivals {
-    /// Of these sockets, which have to stay open while it is used.
-    pub fn of<'a>(sockets: impl Iterator<Item = &'a Xsk>) -> Self {
-        let poll =
-            |xsk: &Xsk| libc::pollfd { fd: xsk.socket.fd(), events: libc::POLLIN, revents: 0 };
-        Self(sockets.map(poll).collect())
+    const FRAME_BYTES: u32 = 2048;
+
+    fn ring<T: Copy>() -> Ring<T> {
+        let places = Places { producer: 0, consumer: 64, flags: 128, entries: 192 };
+        Ring::new(Memory::anonymous(places.bytes::<T>(4)).unwrap(), places, 4).unwrap()
     }
 
-    /// Waits until one of them has received something; `Ok(false)` when the time is up or a signal came.
-    pub fn wait(&mut self, timeout_ms: i32) -> io::Result<bool> {
-        // SAFETY: the pointer and the number describe the list.
-        match unsafe { libc::poll(self.0.as_mut_ptr(), self.0.len() as _, timeout_ms) } {
-            n if n >= 0 => Ok(n > 0),
-            _ => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
-                error => Err(error),
-            },
+    /// The memory and the rings of a socket, without a kernel behind them.
+    fn xsk(side: Side) -> (Xsk, Vec<Frame>) {
+        let shape =
+            Shape { side, device: 0, queue: 0, frames: 2, frame_bytes: FRAME_BYTES, ring: 4 };
+        let socket = Socket::udp("127.0.0.1:0".parse().unwrap()).unwrap();
+        let memory = Memory::anonymous(2 * FRAME_BYTES as usize).unwrap();
+        let rings = Rings { ring: ring(), fill: ring(), completed: ring() };
+        Xsk::of(socket, rings, memory, shape, Copying::Each)
+    }
+
+    #[test]
+    fn a_frame_of_another_socket_is_neither_written_to_nor_handed_over() {
+        let (mut one, mut own) = xsk(Side::Send);
+        let (_other, mut foreign) = xsk(Side::Send);
+        let (frame, stranger) = (own.pop().unwrap(), foreign.pop().unwrap());
+        assert_eq!(one.data(&frame).len(), FRAME_BYTES as usize);
+        assert!(one.data(&stranger).is_empty());
+        assert!(one.send(stranger, 0, 64).is_err());
+        assert_eq!(one.waiting(), 0);
+        one.fill(&mut foreign);
+        assert_eq!(one.fill.waiting(), 0);
+        one.fill(&mut vec![frame]);
+        assert_eq!(one.fill.waiting(), 1);
+    }
+
+    #[test]
+    fn bytes_beyond_the_frame_are_not_sent_and_the_frame_comes_back() {
+        let (mut xsk, mut frames) = xsk(Side::Send);
+        let mut frame = frames.pop().unwrap();
+        for (offset, len) in [(2048, 64), (2048, 0), (2047, 2), (0, 2049), (1, usize::MAX)] {
+            frame = xsk.send(frame, offset, len).unwrap_err();
+            assert_eq!(xsk.waiting(), 0, "{len} bytes from {offset} on");
         }
+        xsk.send(frame, 2047, 1).unwrap();
+        assert_eq!(xsk.waiting(), 1);
     }
-}
 
-fn socket() -> io::Result<Socket> {
-    // SAFETY: takes numbers.
-    let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
+    #[test]
+    fn a_receiver_sends_nothing_and_a_sender_receives_nothing() {
+        let (mut receiver, mut frames) = xsk(Side::Receive);
+        assert!(receiver.send(frames.pop().unwrap(), 0, 64).is_err());
+        receiver.show();
+        assert_eq!((receiver.room(), receiver.waiting()), (0, 0));
+        assert!(receiver.receive().is_none());
+        let (mut sender, mut frames) = xsk(Side::Send);
+        sender.send(frames.pop().unwrap(), 0, 64).unwrap();
+        sender.show();
+        assert!(sender.receive().is_none(), "it would make a second token of the frame");
+        sender.give_back();
+        assert_eq!(sender.waiting(), 1);
     }
-    // SAFETY: just opened, without another owner.
-    Ok(Socket::from(unsafe { OwnedFd::from_raw_fd(fd) }))
-}
-
-fn register(socket: &Socket, shape: Shape) -> io::Result<Memory> {
-    let bytes = shape.frames as usize * shape.frame_bytes as usize;
-    let memory = Memory::anonymous(bytes)?;
-    let region = libc::xdp_umem_reg {
-        addr: memory.start() as u64,
-        len: bytes as u64,
-        chunk_size: shape.frame_bytes,
-        headroom: 0,
-        flags: 0,
-        tx_metadata_len: 0,
-    };
-    socket.set_raw(libc::SOL_XDP, libc::XDP_UMEM_REG, &region)?;
-    Ok(memory)
-}
-
-fn bind(socket: &Socket, shape: Shape, copying: Copying) -> io::Result<()> {
-    let how = match copying {
-        Copying::None => libc::XDP_ZEROCOPY,
-        Copying::Each => libc::XDP_COPY,
-    };
-    let address = libc::sockaddr_xdp {
-        sxdp_family: libc::AF_XDP as u16,
-        sxdp_flags: how | libc::XDP_USE_NEED_WAKEUP,
-        sxdp_ifindex: shape.device,
-        sxdp_queue_id: shape.queue,
-        sxdp_shared_umem_fd: 0,
-    };
-    let len = size_of_val(&address) as libc::socklen_t;
-    // SAFETY: the pointer and the length describe `address`, which outlives the call.
-    let done = unsafe { libc::bind(socket.fd(), (&raw const address).cast(), len) };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-fn in_force(socket: &Socket) -> io::Result<Copying> {
-    // SAFETY: the struct consists of numbers.
-    let found: libc::xdp_options = unsafe { option(socket, libc::XDP_OPTIONS) }?;
-    let is_in_place = found.flags & libc::XDP_OPTIONS_ZEROCOPY != 0;
-    Ok(if is_in_place { Copying::None } else { Copying::Each })
-}
-
-/// An option; what an older kernel does not fill in is zero.
-///
-/// # Safety
-///
-/// Any bytes must be a valid `T`.
-unsafe fn option<T>(socket: &Socket, name: libc::c_int) -> io::Result<T> {
-    // SAFETY: any bytes are valid, says the caller.
-    let mut value: T = unsafe { zeroed() };
-    let mut len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the pointer and the length describe `value`, for which any bytes are valid.
-    let done = unsafe {
-        let value = (&raw mut value).cast();
-        libc::getsockopt(socket.fd(), libc::SOL_XDP, name, value, &raw mut len)
-    };
-    if done == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
-}
-
-/// The rings of a socket.
-struct Rings {
-    ring: Ring<libc::xdp_desc>,
-    fill: Ring<u64>,
-    completed: Ring<u64>,
-}
-
-impl Rings {
-    /// The kernel wants a fill and a completion ring of every socket. In the latter all frames find room, so that it
-    /// never holds a sender up.
-    fn open(socket: &Socket, shape: Shape) -> io::Result<Self> {
-        let all = shape.frames.next_power_of_two();
-        let own = match shape.side {
-            Side::Send => libc::XDP_TX_RING,
-            Side::Receive => libc::XDP_RX_RING,
-        };
-        for (name, entries) in [
-            (own, shape.ring),
-            (libc::XDP_UMEM_FILL_RING, all),
-            (libc::XDP_UMEM_COMPLETION_RING, all),
-        ] {
-            socket.set(libc::SOL_XDP, name, entries as i32)?;
-        }
-        // SAFETY: the struct consists of numbers.
-        let at: libc::xdp_mmap_offsets = unsafe { option(socket, libc::XDP_MMAP_OFFSETS) }?;
-        let (ring_at, ring_page) = match shape.side {
-            Side::Send => (at.tx, libc::XDP_PGOFF_TX_RING),
-            Side::Receive => (at.rx, libc::XDP_PGOFF_RX_RING),
-        };
-        let (fill, completed) =
-            (libc::XDP_UMEM_PGOFF_FILL_RING, libc::XDP_UMEM_PGOFF_COMPLETION_RING);
-        Ok(Self {
-            ring: map(socket, places(ring_at), shape.ring, ring_page)?,
-            fill: map(socket, places(at.fr), all, fill as libc::off_t)?,
-            completed: map(socket, places(at.cr), all, completed as libc::off_t)?,
-        })
-    }
-}
-
-fn places(at: libc::xdp_ring_offset) -> Places {
-    Places {
-        producer: at.producer as usize,
-        consumer: at.consumer as usize,
-        flags: at.flags as usize,
-        entries: at.desc as usize,
-    }
-}
-
-fn map<T: Copy>(
-    socket: &Socket,
-    places: Places,
-    entries: u32,
-    page: libc::off_t,
-) -> io::Result<Ring<T>> {
-    let memory = Memory::of(socket.fd(), places.bytes::<T>(entries), page)?;
-    Ring::new(memory, places, entries)
 }

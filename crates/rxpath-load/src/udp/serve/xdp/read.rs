@@ -60,11 +60,11 @@ pub(super) fn run(
 
 impl Reader<'_> {
     fn read_until_stopped(&mut self) -> io::Result<()> {
-        let mut arrivals = Arrivals::of(self.sockets.iter().map(|(xsk, _)| xsk));
+        let mut arrivals = Arrivals::default();
         while !self.start.shared.is_stopped() {
             if self.read() == 0 {
                 self.start.tally.calls.add(1);
-                arrivals.wait(WAIT_MS)?;
+                arrivals.wait(self.sockets.iter().map(|(xsk, _)| xsk), WAIT_MS)?;
             }
             self.longest_away_ns = self.longest_away_ns.max(self.stalls.sleep(self.start.shared));
         }

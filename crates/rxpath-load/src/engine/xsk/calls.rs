@@ -1,0 +1,139 @@
+//! The system calls that make an AF_XDP socket: its memory, its rings and its queue.
+
+use std::io;
+use std::mem::zeroed;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use super::memory::Memory;
+use super::ring::{Places, Ring};
+use super::{Copying, Shape, Side};
+use crate::engine::socket::Socket;
+
+pub(super) fn socket() -> io::Result<Socket> {
+    // SAFETY: takes numbers.
+    let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: just opened, without another owner.
+    Ok(Socket::from(unsafe { OwnedFd::from_raw_fd(fd) }))
+}
+
+pub(super) fn register(socket: &Socket, shape: Shape) -> io::Result<Memory> {
+    let bytes = shape.frames as usize * shape.frame_bytes as usize;
+    let memory = Memory::anonymous(bytes)?;
+    let region = libc::xdp_umem_reg {
+        addr: memory.start() as u64,
+        len: bytes as u64,
+        chunk_size: shape.frame_bytes,
+        headroom: 0,
+        flags: 0,
+        tx_metadata_len: 0,
+    };
+    socket.set_raw(libc::SOL_XDP, libc::XDP_UMEM_REG, &region)?;
+    Ok(memory)
+}
+
+pub(super) fn bind(socket: &Socket, shape: Shape, copying: Copying) -> io::Result<()> {
+    let how = match copying {
+        Copying::None => libc::XDP_ZEROCOPY,
+        Copying::Each => libc::XDP_COPY,
+    };
+    let address = libc::sockaddr_xdp {
+        sxdp_family: libc::AF_XDP as u16,
+        sxdp_flags: how | libc::XDP_USE_NEED_WAKEUP,
+        sxdp_ifindex: shape.device,
+        sxdp_queue_id: shape.queue,
+        sxdp_shared_umem_fd: 0,
+    };
+    let len = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: the pointer and the length describe `address`, which outlives the call.
+    let done = unsafe { libc::bind(socket.fd(), (&raw const address).cast(), len) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+pub(super) fn in_force(socket: &Socket) -> io::Result<Copying> {
+    // SAFETY: the struct consists of numbers.
+    let found: libc::xdp_options = unsafe { option(socket, libc::XDP_OPTIONS) }?;
+    let is_in_place = found.flags & libc::XDP_OPTIONS_ZEROCOPY != 0;
+    Ok(if is_in_place { Copying::None } else { Copying::Each })
+}
+
+/// An option; what an older kernel does not fill in is zero.
+///
+/// # Safety
+///
+/// Any bytes must be a valid `T`.
+pub(super) unsafe fn option<T>(socket: &Socket, name: libc::c_int) -> io::Result<T> {
+    // SAFETY: any bytes are valid, says the caller.
+    let mut value: T = unsafe { zeroed() };
+    let mut len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the pointer and the length describe `value`, for which any bytes are valid.
+    let done = unsafe {
+        let value = (&raw mut value).cast();
+        libc::getsockopt(socket.fd(), libc::SOL_XDP, name, value, &raw mut len)
+    };
+    if done == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The rings of a socket.
+#[derive(Debug)]
+pub(super) struct Rings {
+    /// Frames to send, or received ones.
+    pub(super) ring: Ring<libc::xdp_desc>,
+    /// Frames to receive into.
+    pub(super) fill: Ring<u64>,
+    /// Frames that were sent.
+    pub(super) completed: Ring<u64>,
+}
+
+impl Rings {
+    /// The kernel wants a fill and a completion ring of every socket. In the latter all frames find room, so that it
+    /// never holds a sender up.
+    pub(super) fn open(socket: &Socket, shape: Shape) -> io::Result<Self> {
+        let all = shape.frames.next_power_of_two();
+        let own = match shape.side {
+            Side::Send => libc::XDP_TX_RING,
+            Side::Receive => libc::XDP_RX_RING,
+        };
+        for (name, entries) in [
+            (own, shape.ring),
+            (libc::XDP_UMEM_FILL_RING, all),
+            (libc::XDP_UMEM_COMPLETION_RING, all),
+        ] {
+            socket.set(libc::SOL_XDP, name, entries as i32)?;
+        }
+        // SAFETY: the struct consists of numbers.
+        let at: libc::xdp_mmap_offsets = unsafe { option(socket, libc::XDP_MMAP_OFFSETS) }?;
+        let (ring_at, ring_page) = match shape.side {
+            Side::Send => (at.tx, libc::XDP_PGOFF_TX_RING),
+            Side::Receive => (at.rx, libc::XDP_PGOFF_RX_RING),
+        };
+        let (fill, completed) =
+            (libc::XDP_UMEM_PGOFF_FILL_RING, libc::XDP_UMEM_PGOFF_COMPLETION_RING);
+        Ok(Self {
+            ring: map(socket, places(ring_at), shape.ring, ring_page)?,
+            fill: map(socket, places(at.fr), all, fill as libc::off_t)?,
+            completed: map(socket, places(at.cr), all, completed as libc::off_t)?,
+        })
+    }
+}
+
+fn places(at: libc::xdp_ring_offset) -> Places {
+    Places {
+        producer: at.producer as usize,
+        consumer: at.consumer as usize,
+        flags: at.flags as usize,
+        entries: at.desc as usize,
+    }
+}
+
+fn map<T: Copy>(
+    socket: &Socket,
+    places: Places,
+    entries: u32,
+    page: libc::off_t,
+) -> io::Result<Ring<T>> {
+    let memory = Memory::of(socket.fd(), places.bytes::<T>(entries), page)?;
+    Ring::new(memory, places, entries)
+}
