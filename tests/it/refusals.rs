@@ -128,6 +128,21 @@ fn an_engine_refuses_options_that_it_would_ignore() {
     }
 }
 
+#[test]
+fn threads_that_cannot_start_are_refused_before_any_starts() {
+    for line in [
+        "serve udp 127.0.0.1:0 -d 1s",
+        "serve udp 127.0.0.1:0 -d 1s --sockets reuseport",
+        "serve tcp 127.0.0.1:0 -d 1s",
+        "serve http 127.0.0.1:0 -d 1s",
+        "load udp 127.0.0.1:9 --flood --count 1",
+        "load tcp rr 127.0.0.1:9 -d 1s",
+        "load http http://127.0.0.1:9/ -d 1s",
+    ] {
+        excludes(&format!("{line} -t 100000"), "rxpath: --threads 100000: at most ");
+    }
+}
+
 fn excludes(line: &str, says: &str) {
     let (code, stderr) = refused(&line.split(' ').collect::<Vec<_>>());
     assert_eq!(code, Some(2), "{line}: {stderr}");

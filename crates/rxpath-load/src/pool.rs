@@ -10,9 +10,14 @@ use rxpath_core::SchedClass;
 use rxpath_host::{HostError, thread as host_thread};
 
 use crate::LoadError;
-use crate::engine::thread;
+use crate::engine::{listen, thread};
 use crate::pace::wait_for_start;
 use crate::tally::{Shared, Tally};
+
+/// Most threads of a workload: more than a machine has CPUs, and few enough to start within seconds.
+const MOST_THREADS: usize = 4096;
+/// File descriptors in addition to those of the threads: standard streams, signals, connections, files.
+const OTHER_DESCRIPTORS: u64 = 32;
 
 /// How many worker threads there are, and where they run.
 #[derive(Clone, Debug)]
@@ -34,12 +39,15 @@ impl Default for Threads {
 }
 
 impl Threads {
-    /// Refuses no thread at all, and CPUs that are offline or outside the cpuset. `work` is what no thread would do.
-    pub(crate) fn check(&self, work: &str) -> Result<(), LoadError> {
+    /// Refuses no thread at all, more than can start, and CPUs that are offline or outside the cpuset. `work` is what no
+    /// thread would do; a thread needs at least `descriptors_each` file descriptors.
+    pub(crate) fn check(&self, work: &str, descriptors_each: u64) -> Result<(), LoadError> {
         if self.count == 0 {
             let what = format!("--threads 0: no thread would {work}");
             return Err(LoadError::usage(what, "give at least 1"));
         }
+        let limit = if descriptors_each > 0 { listen::raise_descriptor_limit()? } else { u64::MAX };
+        self.fit(descriptors_each, limit)?;
         if self.cpus.is_empty() {
             return Ok(());
         }
@@ -53,6 +61,27 @@ impl Threads {
                 "choose an allowed CPU, or change the cpuset of the cgroup",
             )),
         }
+    }
+
+    /// Refuses more threads than can start in a process that may open `limit` file descriptors. One may always try.
+    fn fit(&self, descriptors_each: u64, limit: u64) -> Result<(), LoadError> {
+        let count = self.count;
+        let open = limit.saturating_sub(OTHER_DESCRIPTORS).checked_div(descriptors_each);
+        let most = open.map_or(MOST_THREADS, |most| most.clamp(1, MOST_THREADS as u64) as usize);
+        if count <= most {
+            return Ok(());
+        }
+        if most == MOST_THREADS {
+            let what = format!("--threads {count}: at most {most} threads");
+            return Err(LoadError::usage(what, "more threads than CPUs only wait for each other"));
+        }
+        Err(LoadError::usage(
+            format!(
+                "--threads {count}: at most {most} can start here: this process may open {limit} file descriptors \
+                 (RLIMIT_NOFILE), and each thread needs {descriptors_each}"
+            ),
+            "use fewer threads, or raise the limit (`ulimit -Hn` as root, or LimitNOFILE= of the service)",
+        ))
     }
 
     /// The part of `all` that belongs to a thread; the first threads take what does not divide.
@@ -243,6 +272,24 @@ mod tests {
             pool.start(|start| Ok(start.ready_and_wait())).unwrap();
         }
         assert_eq!(pool.join().unwrap(), [None, None]);
+    }
+
+    #[test]
+    fn threads_that_cannot_start_are_refused_with_the_most_that_can() {
+        let fit = |count, each, limit| Threads { count, ..Threads::default() }.fit(each, limit);
+        for (count, each, limit) in [(1, 3, 3), (MOST_THREADS, 0, 0), (300, 3, 932), (2, 1, 34)] {
+            assert!(fit(count, each, limit).is_ok(), "{count} of {each} in {limit}");
+        }
+        for (count, each, limit, says) in [
+            (100_000, 0, u64::MAX, "--threads 100000: at most 4096 threads"),
+            (100_000, 3, 1 << 20, "--threads 100000: at most 4096 threads"),
+            (301, 3, 932, "--threads 301: at most 300 can start here: this process may open 932 "),
+            (2, 1, 8, "--threads 2: at most 1 can start here"),
+        ] {
+            let refused = fit(count, each, limit).unwrap_err();
+            assert!(refused.is_usage() && refused.to_string().starts_with(says), "{refused}");
+            assert!(refused.hint().is_some(), "{refused}");
+        }
     }
 
     #[test]

@@ -39,7 +39,8 @@ pub(super) fn open(options: LoadOptions) -> Result<Load, LoadError> {
 
 fn check(options: &LoadOptions) -> Result<(), LoadError> {
     let bad = |what: String, hint: &str| Err(LoadError::usage(what, hint));
-    options.threads.check("send requests")?;
+    // Their descriptors are counted with those of the connections.
+    options.threads.check("send requests", 0)?;
     let (connections, threads) = (options.connections, options.threads.count);
     if connections < threads {
         let what = format!("-c {connections}: fewer connections than threads ({threads})");

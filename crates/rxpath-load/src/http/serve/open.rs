@@ -52,7 +52,8 @@ pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
 
 fn check(options: &ServeOptions) -> Result<(), LoadError> {
     let bad = |what: String, hint: &str| Err(LoadError::usage(what, hint));
-    options.threads.check("serve")?;
+    // Its epoll set or ring, and a listener of its own.
+    options.threads.check("serve", 1 + u64::from(options.sockets == Sockets::Reuseport))?;
     if !(1..=MOST_EVENTS as usize).contains(&options.events) {
         return bad(
             format!("--events {}: 1 to {MOST_EVENTS} per wait", options.events),

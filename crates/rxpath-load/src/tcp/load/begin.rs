@@ -20,7 +20,8 @@ const OTHER_DESCRIPTORS: usize = 64;
 /// Refuses impossible options.
 pub(super) fn check(common: &Common) -> Result<(), LoadError> {
     let bad = |what: String, hint: &str| Err(LoadError::usage(what, hint));
-    common.threads.check("send")?;
+    // Its epoll set, and one connection at least.
+    common.threads.check("send", 2)?;
     if common.connections < common.threads.count {
         let what = format!(
             "--connections {}: fewer than one for each of {} threads",

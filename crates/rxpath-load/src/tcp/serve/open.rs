@@ -39,7 +39,8 @@ pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
 }
 
 fn check(options: &ServeOptions) -> Result<(), LoadError> {
-    options.threads.check("read")?;
+    // Its epoll set and its eventfd, and a listener of its own.
+    options.threads.check("read", 2 + u64::from(options.sockets == Sockets::Reuseport))?;
     if !(1..=MAX_BUFFER as usize).contains(&options.buffer_bytes) {
         let what = format!("--buffer {}: 1 byte to 64 MiB", options.buffer_bytes);
         return Err(LoadError::usage(what, "128KiB is the default"));

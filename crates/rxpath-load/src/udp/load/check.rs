@@ -34,7 +34,8 @@ pub(super) fn check(options: &LoadOptions) -> Result<(), LoadError> {
         let what = format!("--batch {}: 1 to {MAX_BATCH} messages per call", options.batch);
         return bad(what, "the kernel accepts at most 1024");
     }
-    options.threads.check("send")?;
+    // A socket at least.
+    options.threads.check("send", 1)?;
     if options.rate_pps == Some(0) {
         return bad(
             "--rate 0: nothing would be sent".into(),

@@ -47,7 +47,8 @@ fn check(options: &ServeOptions) -> Result<(), LoadError> {
             "use --batch 2",
         );
     }
-    options.threads.check("read")?;
+    // A socket of its own, or none.
+    options.threads.check("read", u64::from(options.sockets == Sockets::Reuseport))?;
     if options.steer == Steer::Cpu && options.sockets == Sockets::Shared {
         return bad("--steer cpu: there is one socket to steer to", "add --sockets reuseport");
     }
