@@ -50,9 +50,11 @@ impl Probes {
         }
     }
 
-    /// The kernel's drop reasons in the window.
-    pub(super) fn reasons(&self) -> Option<Vec<DropReason>> {
-        self.parts.as_ref()?.reasons.as_ref().ok()?.end().ok()
+    /// The kernel's drop reasons in the window; a reading that fails leaves its reason.
+    pub(super) fn reasons(&mut self) -> Option<Vec<DropReason>> {
+        let parts = self.parts.as_mut()?;
+        let read = parts.reasons.as_ref().ok()?.end();
+        read.map_err(|why| parts.reasons = Err(why)).ok()
     }
 
     /// Which threads read in the window; a reading that fails leaves its reason.

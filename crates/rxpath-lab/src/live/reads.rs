@@ -14,7 +14,8 @@ pub(crate) type Readings = BTreeMap<u32, BTreeMap<i32, u64>>;
 #[derive(Debug)]
 pub(super) struct Reading {
     probe: Reads,
-    begun: Vec<ReadBy>,
+    /// What was read by the window's beginning, where that is known.
+    begun: Option<Vec<ReadBy>>,
 }
 
 impl Reading {
@@ -23,7 +24,7 @@ impl Reading {
         let own =
             std::fs::metadata("/proc/thread-self/ns/net").map_err(|error| error.to_string())?;
         let probe = Reads::start(own.ino() as u32).map_err(|error| error.to_string())?;
-        Ok(Self { probe, begun: Vec::new() })
+        Ok(Self { probe, begun: None })
     }
 
     /// The object, for its cost.
@@ -38,7 +39,7 @@ impl Reading {
 
     /// The window begins.
     pub(super) fn begin(&mut self) {
-        self.begun = self.probe.read().unwrap_or_default();
+        self.begun = self.probe.read().ok();
     }
 
     /// The window ends. With readings missing nothing is reported: a thread that is left out would pass for one that did not
@@ -46,13 +47,15 @@ impl Reading {
     pub(super) fn end(&self) -> Result<Readings, String> {
         let now = self.probe.read().map_err(|error| error.to_string())?;
         match self.probe.lost() {
-            0 => Ok(since(&self.begun, &now)),
+            0 => since(self.begun.as_deref(), &now),
             lost => Err(format!("{lost} reads found no room in the map")),
         }
     }
 }
 
-fn since(begun: &[ReadBy], now: &[ReadBy]) -> Readings {
+/// Without the first reading all since the probe's start would pass for the window's.
+fn since(begun: Option<&[ReadBy]>, now: &[ReadBy]) -> Result<Readings, String> {
+    let begun = begun.ok_or("its first reading failed")?;
     let before: BTreeMap<(u64, i32, i32), u64> =
         begun.iter().map(|read| ((read.inode, read.tid, read.pid), read.datagrams)).collect();
     let mut all = Readings::new();
@@ -64,7 +67,7 @@ fn since(begun: &[ReadBy], now: &[ReadBy]) -> Readings {
             *all.entry(inode).or_default().entry(read.tid).or_insert(0) += datagrams;
         }
     }
-    all
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -76,6 +79,13 @@ mod tests {
         let read = |inode, tid, datagrams| ReadBy { inode, tid, pid: 10, datagrams };
         let begun = [read(7, 11, 100), read(8, 12, 5)];
         let now = [read(7, 11, 150), read(8, 12, 5), read(7, 13, 9), read(0, 14, 3)];
-        assert_eq!(since(&begun, &now), [(7, [(11, 50), (13, 9)].into())].into());
+        let window = since(Some(&begun), &now).unwrap();
+        assert_eq!(window, [(7, [(11, 50), (13, 9)].into())].into());
+    }
+
+    #[test]
+    fn without_its_first_reading_a_window_has_no_readers() {
+        let now = [ReadBy { inode: 7, tid: 11, pid: 10, datagrams: 150 }];
+        assert_eq!(since(None, &now).unwrap_err(), "its first reading failed");
     }
 }

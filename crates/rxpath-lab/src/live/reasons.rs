@@ -17,11 +17,14 @@ type Key = (String, String, String, u16);
 #[derive(Debug)]
 pub(crate) struct Reasons {
     probe: Drops,
-    begun: BTreeMap<Key, u64>,
+    /// Counts at the window's beginning, where they could be read.
+    begun: Option<Counts>,
 }
 
-fn counts(drops: Vec<Drop>) -> BTreeMap<Key, u64> {
-    let mut all = BTreeMap::new();
+type Counts = BTreeMap<Key, u64>;
+
+fn counts(drops: Vec<Drop>) -> Counts {
+    let mut all = Counts::new();
     for drop in drops {
         let key = (drop.reason, drop.place, drop.dev.unwrap_or_default(), drop.port);
         *all.entry(key).or_insert(0) += drop.packets;
@@ -36,7 +39,7 @@ impl Reasons {
             std::fs::metadata("/proc/thread-self/ns/net").map_err(|error| error.to_string())?;
         let filter = Filter { netns: own.ino() as u32, ..Filter::default() };
         let probe = Drops::start(&filter).map_err(|error| error.to_string())?;
-        Ok(Self { probe, begun: BTreeMap::new() })
+        Ok(Self { probe, begun: None })
     }
 
     /// The object, for its cost.
@@ -51,20 +54,41 @@ impl Reasons {
 
     /// The window begins.
     pub(crate) fn begin(&mut self) {
-        self.begun = self.probe.read().map(counts).unwrap_or_default();
+        self.begun = self.probe.read().map(counts).ok();
     }
 
     /// The window ends: the most packets first.
     pub(crate) fn end(&self) -> Result<Vec<DropReason>, String> {
         let now = self.probe.read().map(counts).map_err(|error| error.to_string())?;
-        let since = now.into_iter().map(|(key, count)| {
-            let begun = self.begun.get(&key).copied().unwrap_or(0);
-            let (reason, place, device, port) = key;
-            let packets = count.saturating_sub(begun);
-            DropReason { side: Side::Machine.to_string(), reason, place, device, port, packets }
-        });
-        let mut all: Vec<DropReason> = since.filter(|row| row.packets > 0).collect();
-        all.sort_by(|a, b| b.packets.cmp(&a.packets).then_with(|| a.reason.cmp(&b.reason)));
-        Ok(all)
+        since(self.begun.as_ref(), now)
+    }
+}
+
+/// Without the first reading all since the probe's start would pass for the window's.
+fn since(begun: Option<&Counts>, now: Counts) -> Result<Vec<DropReason>, String> {
+    let begun = begun.ok_or("its first reading failed")?;
+    let since = now.into_iter().map(|(key, count)| {
+        let before = begun.get(&key).copied().unwrap_or(0);
+        let (reason, place, device, port) = key;
+        let packets = count.saturating_sub(before);
+        DropReason { side: Side::Machine.to_string(), reason, place, device, port, packets }
+    });
+    let mut all: Vec<DropReason> = since.filter(|row| row.packets > 0).collect();
+    all.sort_by(|a, b| b.packets.cmp(&a.packets).then_with(|| a.reason.cmp(&b.reason)));
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_its_first_reading_a_window_has_no_reasons() {
+        let key = || -> Key { ("NO_SOCKET".into(), "udp_rcv".into(), "eth0".into(), 9) };
+        let counts = |packets: u64| Counts::from([(key(), packets)]);
+        assert_eq!(since(None, counts(50)).unwrap_err(), "its first reading failed");
+        let rows = since(Some(&counts(40)), counts(50)).unwrap();
+        assert!(matches!(rows.as_slice(), [row] if row.packets == 10), "{rows:?}");
+        assert!(since(Some(&counts(50)), counts(50)).unwrap().is_empty());
     }
 }

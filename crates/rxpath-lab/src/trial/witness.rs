@@ -35,7 +35,7 @@ pub struct Witness {
     locks: Result<Locks, String>,
     begun: Option<Reading>,
     begun_ns: u64,
-    waited: Vec<Waits>,
+    waited: Option<Vec<Waits>>,
 }
 
 impl Witness {
@@ -51,7 +51,7 @@ impl Witness {
             locks: allowed().and_then(|()| Locks::start().map_err(told)),
             begun: None,
             begun_ns: monotonic_ns(),
-            waited: Vec::new(),
+            waited: None,
         }
     }
 
@@ -76,7 +76,7 @@ impl Witness {
     /// The window begins.
     pub fn begin(&mut self) {
         self.begun = self.account.as_ref().ok().and_then(|account| account.read().ok());
-        self.waited = self.locks.as_ref().ok().and_then(|l| l.read().ok()).unwrap_or_default();
+        self.waited = self.locks.as_ref().ok().and_then(|locks| locks.read().ok());
         self.begun_ns = monotonic_ns();
     }
 
@@ -110,19 +110,20 @@ impl Witness {
 
     fn waits(&self) -> Result<Vec<Waits>, String> {
         let now = self.locks.as_ref().map_err(Clone::clone)?.read().map_err(told)?;
-        let key = |wait: &Waits| (wait.socket, wait.lock, wait.tid);
-        let before: BTreeMap<_, &Waits> =
-            self.waited.iter().map(|wait| (key(wait), wait)).collect();
-        let since = |wait: Waits| {
-            let (waits, ns) = before.get(&key(&wait)).map_or((0, 0), |old| (old.waits, old.ns));
-            Waits {
-                waits: wait.waits.saturating_sub(waits),
-                ns: wait.ns.saturating_sub(ns),
-                ..wait
-            }
-        };
-        Ok(now.into_iter().map(since).filter(|wait| wait.waits > 0).collect())
+        waits_since(self.waited.as_deref(), now)
     }
+}
+
+/// Without the first reading all since the probe's start would pass for the window's.
+fn waits_since(begun: Option<&[Waits]>, now: Vec<Waits>) -> Result<Vec<Waits>, String> {
+    let begun = begun.ok_or("their first reading failed")?;
+    let key = |wait: &Waits| (wait.socket, wait.lock, wait.tid);
+    let before: BTreeMap<_, &Waits> = begun.iter().map(|wait| (key(wait), wait)).collect();
+    let since = |wait: Waits| {
+        let (waits, ns) = before.get(&key(&wait)).map_or((0, 0), |old| (old.waits, old.ns));
+        Waits { waits: wait.waits.saturating_sub(waits), ns: wait.ns.saturating_sub(ns), ..wait }
+    };
+    Ok(now.into_iter().map(since).filter(|wait| wait.waits > 0).collect())
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape of map_err")]
@@ -222,13 +223,21 @@ mod tests {
     }
 
     #[test]
+    fn without_their_first_reading_a_window_has_no_waits() {
+        let now = || vec![wait(1, "reader_queue.lock", 10, 100)];
+        assert_eq!(waits_since(None, now()).unwrap_err(), "their first reading failed");
+        assert_eq!(waits_since(Some(&[]), now()).unwrap(), now());
+        assert!(waits_since(Some(&now()), now()).unwrap().is_empty());
+    }
+
+    #[test]
     fn without_probes_the_window_has_gaps_and_no_zeros() {
         let witness = Witness {
             account: Err("no BPF".into()),
             locks: Err("no BPF".into()),
             begun: None,
             begun_ns: 0,
-            waited: Vec::new(),
+            waited: None,
         };
         let probed = witness.end(&Traffic { workloads: &[], readers: &[] });
         assert!(probed.cpus.is_empty() && probed.tasks.is_empty() && probed.locks.is_none());
