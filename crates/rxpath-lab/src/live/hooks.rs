@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use nix::errno::Errno;
 use rxpath_host::netlink::ioctl::driver_stats;
 use rxpath_host::netlink::netfilter::Family;
 use rxpath_host::netlink::nft_tables::is_loaded;
-use rxpath_host::netlink::{Link, Netlink, XdpMode};
+use rxpath_host::netlink::{Link, Netlink, Qdisc, XdpMode};
 use rxpath_host::{HostError, Root, tcx};
 
 /// What may be lost in them unseen; `reasons` when the kernel's drop reasons are watched, which name tc's drops.
@@ -15,9 +16,7 @@ pub(crate) fn unseen(root: &Root, links: &[Link], reasons: bool) -> Vec<String> 
     let up: Vec<&Link> = links.iter().filter(|link| link.is_up() && link.name != "lo").collect();
     let mut all: Vec<String> = xdp(&up).into_iter().collect();
     if !reasons {
-        all.extend(tc(&up));
-    }
-    if !reasons {
+        all.extend(tc(&up, qdiscs()));
         all.extend(netfilter(root, &up));
         all.extend(bridge(root, &up));
         all.extend(tunnels(&up));
@@ -30,7 +29,7 @@ pub(crate) fn attached(root: &Root, links: &[Link]) -> Vec<String> {
     let up: Vec<&Link> = links.iter().filter(|link| link.is_up() && link.name != "lo").collect();
     let with = up.iter().filter(|link| !link.xdp.is_empty());
     let mut all: Vec<String> = with.map(|link| xdp_program(&link.name)).collect();
-    all.extend(tc(&up));
+    all.extend(tc(&up, qdiscs()));
     all.extend(netfilter(root, &up));
     all.extend(bridge(root, &up));
     all
@@ -97,9 +96,21 @@ fn xdp(links: &[&Link]) -> Option<String> {
     })
 }
 
-fn tc(links: &[&Link]) -> Option<String> {
-    let mut route = Netlink::route();
-    let qdiscs = route.as_mut().ok().and_then(|route| route.qdiscs().ok()).unwrap_or_default();
+fn qdiscs() -> Result<Vec<Qdisc>, HostError> {
+    Netlink::route().and_then(|mut route| route.qdiscs())
+}
+
+fn tc(links: &[&Link], qdiscs: Result<Vec<Qdisc>, HostError>) -> Option<String> {
+    let qdiscs = match qdiscs {
+        Ok(qdiscs) => qdiscs,
+        // A kernel without tc has no such request.
+        Err(HostError::Kernel { errno, .. }) if errno == Errno::EOPNOTSUPP as i32 => Vec::new(),
+        // Any of them may have a filter.
+        Err(error) => {
+            return (!links.is_empty())
+                .then(|| format!("what filters at tc ingress drop: {error}"));
+        }
+    };
     let hooked = |link: &Link| {
         let own = qdiscs.iter().filter(|qdisc| qdisc.index == link.index);
         own.into_iter().any(|qdisc| ["ingress", "clsact"].contains(&qdisc.kind.as_str()))
@@ -178,6 +189,22 @@ fn tables(root: &Root, netlink: &mut Netlink) -> Result<bool, HostError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn filters_at_tc_ingress_that_cannot_be_listed_may_be_there() {
+        let refused = |errno: Errno| {
+            let op = "list qdiscs".to_owned();
+            Err(HostError::Kernel { op, errno: errno as i32, extack: None })
+        };
+        // No kernel has a device of this number.
+        let link = Link { index: 4_000_000, name: "eth9".into(), ..Link::default() };
+        let told = tc(&[&link], refused(Errno::EPERM)).unwrap();
+        assert!(told.starts_with("what filters at tc ingress drop: list qdiscs"), "{told}");
+        assert_eq!(tc(&[], refused(Errno::EPERM)), None);
+        // Nor has a kernel without tc any filter.
+        let told = tc(&[&link], refused(Errno::EOPNOTSUPP));
+        assert!(!told.is_some_and(|told| told.contains("list qdiscs")));
+    }
 
     #[test]
     fn a_tunnel_may_refuse_what_udp_counts_as_delivered() {
