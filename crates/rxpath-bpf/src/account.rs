@@ -124,10 +124,8 @@ impl Probe for Account {
         &self.loaded
     }
 
-    fn lost(&self) -> u64 {
-        let of = |cpu: &u32| {
-            self.loaded.value("cpus", *cpu).map_or(0, |row| row::window(*cpu, &row).1.lost())
-        };
+    fn lost(&self) -> Result<u64, HostError> {
+        let of = |cpu: &u32| Ok(row::window(*cpu, &self.loaded.value("cpus", *cpu)?).1.lost());
         self.cpus.iter().map(of).sum()
     }
 }

@@ -111,8 +111,8 @@ pub const WANTED: MapSpec = map("wanted", 8, 4);
 pub const LOST: MapSpec = map("lost", 4, 8);
 
 /// What an object counted in its map `lost`.
-pub(crate) fn lost(loaded: &Loaded) -> u64 {
-    loaded.value(LOST.name, 0).map_or(0, |value| Fields::of(&value).u64())
+pub(crate) fn lost(loaded: &Loaded) -> Result<u64, HostError> {
+    Ok(Fields::of(&loaded.value(LOST.name, 0)?).u64())
 }
 
 /// Compares a map of an object with what its reader decodes.

@@ -111,10 +111,8 @@ impl Probe for Polls {
         &self.loaded
     }
 
-    fn lost(&self) -> u64 {
-        let of = |cpu: &u32| {
-            self.loaded.value("cpus", *cpu).map_or(0, |row| cpu_row(*cpu, &row).0.lost_count)
-        };
+    fn lost(&self) -> Result<u64, HostError> {
+        let of = |cpu: &u32| Ok(cpu_row(*cpu, &self.loaded.value("cpus", *cpu)?).0.lost_count);
         self.counted().iter().map(of).sum()
     }
 }

@@ -1,6 +1,7 @@
 //! What all probes have in common: a caller of several asks each of them, and forgets none.
 
 use rxpath_core::Warning;
+use rxpath_host::HostError;
 
 use crate::object::{self, Loaded, ProgramState};
 
@@ -10,7 +11,9 @@ pub trait Probe {
     fn loaded(&self) -> &Loaded;
 
     /// Everything since the start that found no room in one of its maps: where the object counts that in `lost`.
-    fn lost(&self) -> u64 {
+    ///
+    /// **Errors** when a counter cannot be read: then nobody knows whether the maps have all records.
+    fn lost(&self) -> Result<u64, HostError> {
         object::lost(self.loaded())
     }
 
@@ -26,7 +29,9 @@ pub trait Probe {
 }
 
 /// What found no room in the maps of all these.
-pub fn lost(probes: &[&dyn Probe]) -> u64 {
+///
+/// **Errors** as [`Probe::lost`].
+pub fn lost(probes: &[&dyn Probe]) -> Result<u64, HostError> {
     probes.iter().map(|probe| probe.lost()).sum()
 }
 
@@ -54,11 +59,33 @@ pub fn lost_warning(lost: u64) -> Option<Warning> {
 mod tests {
     use super::*;
 
+    /// A probe with this counter, or this error number in its place.
+    struct Counted(Result<u64, i32>);
+
+    impl Probe for Counted {
+        fn loaded(&self) -> &Loaded {
+            unreachable!("there is no object behind it")
+        }
+
+        fn lost(&self) -> Result<u64, HostError> {
+            let op = "read entry 0 of the map lost".to_owned();
+            self.0.map_err(|errno| HostError::Kernel { op, errno, extack: None })
+        }
+    }
+
+    #[test]
+    fn a_counter_that_cannot_be_read_is_an_error_and_no_zero() {
+        let (three, four) = (Counted(Ok(3)), Counted(Ok(4)));
+        assert_eq!(lost(&[&three, &four]).unwrap(), 7);
+        let error = lost(&[&three, &Counted(Err(libc::EPERM))]).unwrap_err().to_string();
+        assert!(error.starts_with("read entry 0 of the map lost"), "{error}");
+    }
+
     #[test]
     fn what_was_lost_is_told_and_nothing_is_not() {
         assert_eq!(lost_warning(0), None);
         let told = lost_warning(7).unwrap().to_string();
         assert!(told.starts_with("7 records"), "{told}");
-        assert_eq!((lost(&[]), map_bytes(&[]), programs(&[]).len()), (0, 0, 0));
+        assert_eq!((lost(&[]).unwrap(), map_bytes(&[]), programs(&[]).len()), (0, 0, 0));
     }
 }

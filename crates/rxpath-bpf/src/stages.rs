@@ -129,8 +129,8 @@ impl Probe for Stages {
         &self.loaded
     }
 
-    fn lost(&self) -> u64 {
-        let of = |cpu: &u32| self.loaded.value("cpus", *cpu).map_or(0, |row| lost(&row));
+    fn lost(&self) -> Result<u64, HostError> {
+        let of = |cpu: &u32| Ok(lost(&self.loaded.value("cpus", *cpu)?));
         self.cpus.iter().map(of).sum()
     }
 

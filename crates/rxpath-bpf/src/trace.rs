@@ -275,7 +275,7 @@ impl Trace {
         }
         let parts = self.parts();
         cost.map_bytes = probe::map_bytes(&parts);
-        cost.lost_count = probe::lost(&parts);
+        cost.lost_count = probe::lost(&parts)?;
         let probes = probe::programs(&parts);
         Ok(Traced {
             duration_s: duration.as_secs_f64(),

@@ -70,8 +70,12 @@ impl Probes {
         sockets: &BTreeMap<u32, Socket>,
         owners: &Owners,
     ) -> (Option<Probed>, ProbeCost) {
-        let lost_count = self.parts.as_ref().map_or(0, Parts::lost);
-        let probed = self.parts.map(|parts| parts.end(sockets, owners));
+        let lost = self.parts.as_ref().map_or(Ok(0), Parts::lost);
+        let mut probed = self.parts.map(|parts| parts.end(sockets, owners));
+        if let (Some(seen), Err(why)) = (&mut probed, &lost) {
+            seen.gaps.push(format!("records that found no room in a map: {why}"));
+        }
+        let lost_count = lost.unwrap_or(0);
         let reader_cpu_s = own_cpu().saturating_sub(self.cpu_before).as_secs_f64();
         (probed, ProbeCost { lost_count, reader_cpu_s, ..self.cost })
     }
@@ -146,9 +150,10 @@ impl Parts {
     }
 
     /// What found no room in a map since the start.
-    fn lost(&self) -> u64 {
-        let reasons = self.reasons.as_ref().map_or(0, Reasons::lost);
-        self.witness.lost() + reasons + self.reads.as_ref().map_or(0, Reading::lost)
+    fn lost(&self) -> Result<u64, String> {
+        let reasons = self.reasons.as_ref().map_or(Ok(0), Reasons::lost)?;
+        let reads = self.reads.as_ref().map_or(Ok(0), Reading::lost)?;
+        Ok(self.witness.lost()? + reasons + reads)
     }
 
     fn end(self, sockets: &BTreeMap<u32, Socket>, owners: &Owners) -> Probed {

@@ -33,8 +33,8 @@ impl Reading {
     }
 
     /// Reads that found no room.
-    pub(super) fn lost(&self) -> u64 {
-        self.probe.lost()
+    pub(super) fn lost(&self) -> Result<u64, String> {
+        self.probe.lost().map_err(|error| error.to_string())
     }
 
     /// The window begins.
@@ -46,7 +46,7 @@ impl Reading {
     /// read.
     pub(super) fn end(&self) -> Result<Readings, String> {
         let now = self.probe.read().map_err(|error| error.to_string())?;
-        match self.probe.lost() {
+        match self.lost()? {
             0 => since(self.begun.as_deref(), &now),
             lost => Err(format!("{lost} reads found no room in the map")),
         }

@@ -48,8 +48,8 @@ impl Reasons {
     }
 
     /// Drops that found no room.
-    pub(super) fn lost(&self) -> u64 {
-        self.probe.lost()
+    pub(super) fn lost(&self) -> Result<u64, String> {
+        self.probe.lost().map_err(|error| error.to_string())
     }
 
     /// The window begins.

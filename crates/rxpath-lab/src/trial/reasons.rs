@@ -34,7 +34,7 @@ impl Reasons {
                 packets: drop.packets,
             })
         });
-        let lost = self.0.lost();
+        let lost = self.0.lost()?;
         let text = format!(
             "{lost} drops found no room in the observer's table: reasons are counted too small"
         );

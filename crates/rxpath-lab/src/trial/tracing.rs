@@ -113,7 +113,7 @@ impl Tracing {
             cost = cost.plus(stages.cost());
             looked = stages.looked();
         }
-        cost.lost_count = lost(&self.parts());
+        cost.lost_count = lost(&self.parts())?;
         let traced = Traced {
             window_s: window.as_secs_f64(),
             cpus: polls.cpus.into_iter().map(|row| cpu(row, &squeezed, &open.squeezed)).collect(),

@@ -61,8 +61,8 @@ impl Witness {
     }
 
     /// Slices, polls and waits that found no room since the start.
-    pub fn lost(&self) -> u64 {
-        lost(&self.parts())
+    pub fn lost(&self) -> Result<u64, String> {
+        lost(&self.parts()).map_err(told)
     }
 
     fn parts(&self) -> Vec<&dyn Probe> {
@@ -95,9 +95,12 @@ impl Witness {
             }
             Err(why) => probed.gaps.push(format!("waits for locks: {why}")),
         }
-        let lost = self.lost();
-        if lost > 0 {
-            probed.gaps.push(format!("{lost} slices, polls or waits found no room in their maps"));
+        match self.lost() {
+            Ok(0) => {}
+            Ok(lost) => probed
+                .gaps
+                .push(format!("{lost} slices, polls or waits found no room in their maps")),
+            Err(why) => probed.gaps.push(format!("slices, polls or waits without room: {why}")),
         }
         probed
     }

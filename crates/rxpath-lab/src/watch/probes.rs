@@ -329,11 +329,11 @@ impl Probes {
         parts
     }
 
-    fn cost(&mut self) -> ProbeShare {
+    fn cost(&mut self, lost_count: u64) -> ProbeShare {
         let mut meter = std::mem::take(&mut self.meter);
         let cost = meter.until_now(&self.parts());
         self.meter = meter;
-        ProbeShare { lost_count: lost(&self.all()), ..cost }
+        ProbeShare { lost_count, ..cost }
     }
 
     fn all(&self) -> Vec<&dyn Probe> {
@@ -367,7 +367,7 @@ impl Probes {
             self.drops.turns.sampled(DROPPED, drops.is_some()),
         ];
         self.seen.sampled = sampled.into_iter().flatten().collect();
-        let lost = lost(&self.all());
+        let lost = lost(&self.all())?;
         if lost > 0 {
             let why = format!("{lost} found no room in a map of the probes since watching began");
             self.seen.gaps.insert("records of the probes".into(), why);
@@ -377,7 +377,7 @@ impl Probes {
             let why = "left out to keep the budget";
             self.seen.gaps.insert("latency of stages".into(), why.into());
         }
-        self.seen.cost = Some(self.cost());
+        self.seen.cost = Some(self.cost(lost));
         Ok(self.seen.clone())
     }
 
