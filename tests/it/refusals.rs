@@ -129,6 +129,25 @@ fn an_engine_refuses_options_that_it_would_ignore() {
 }
 
 #[test]
+fn hints_name_what_would_be_accepted() {
+    excludes("load udp 127.0.0.1:9 --rate 0", "hint: use --flood instead");
+    excludes("watch -d -1s", "hint: this option takes no value below 0; see `rxpath watch --help`");
+    for line in [
+        "run udp-pinning --wait=5",
+        "tune apply no-such-plan --confirm-within 5",
+        "load http http://127.0.0.1:9/ --timeout 5",
+        "diagnose -d fast",
+        "watch -d 5",
+        "trace -d 5",
+        "steal -d 5",
+        "export --interval 5",
+        "load udp 127.0.0.1:9 --flood -d fast",
+    ] {
+        excludes(line, "for example `10s`");
+    }
+}
+
+#[test]
 fn threads_that_cannot_start_are_refused_before_any_starts() {
     for line in [
         "serve udp 127.0.0.1:0 -d 1s",

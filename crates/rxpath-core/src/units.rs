@@ -26,6 +26,12 @@ impl ParseUnitError {
     pub(crate) fn new(text: &str, what: &'static str, why: &str, example: &'static str) -> Self {
         Self { text: text.trim().into(), what, why: why.into(), example }
     }
+
+    /// The same with another example, where not every quantity of its kind would be accepted.
+    #[must_use]
+    pub fn with_example(self, example: &'static str) -> Self {
+        Self { example, ..self }
+    }
 }
 
 /// A number of things: packets, datagrams, connections.
@@ -297,6 +303,8 @@ mod tests {
     fn a_duration_without_unit_is_refused_with_an_example() {
         let text = "10".parse::<Nanos>().unwrap_err().to_string();
         assert!(text.contains("unit is missing") && text.contains("10us"), "{text}");
+        let own = "10".parse::<Nanos>().unwrap_err().with_example("5min").to_string();
+        assert_eq!(own, text.replace("10us", "5min"));
     }
 
     #[test]

@@ -17,6 +17,15 @@ pub fn address(text: &str, port: u16) -> Result<SocketAddr, String> {
     Ok(SocketAddrV6::new(ip, port, 0, scope).into())
 }
 
+/// What a link-local address without its interface lacks, with the address and port as they were typed.
+pub(crate) fn missing(addr: SocketAddr) -> String {
+    let (ip, port) = (addr.ip(), addr.port());
+    format!(
+        "link-local addresses need their interface: [{ip}%2]:{port}, where 2 stands for the number of the interface \
+         (`ip link` lists them; a name is taken too)"
+    )
+}
+
 /// An interface by its name, or by its number.
 fn index(zone: &str) -> Option<u32> {
     nix::net::if_::if_nametoindex(zone)

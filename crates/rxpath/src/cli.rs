@@ -65,7 +65,8 @@ fn refuse(error: &clap::Error) -> Exit {
     Exit::Usage
 }
 
-/// Clap takes a negative value for an option. This message says so where the value follows an option.
+/// Clap takes a negative value for an option. This message says so where the value follows an option; the page says
+/// what the option takes.
 fn negative_value(words: &[String]) -> Option<String> {
     let negative = |word: &str| {
         let mut letters = word.chars();
@@ -73,7 +74,10 @@ fn negative_value(words: &[String]) -> Option<String> {
     };
     let pair = words.windows(2).find(|pair| pair[0].starts_with('-') && negative(&pair[1]))?;
     let [option, value] = pair else { return None };
-    Some(format!("rxpath: `{option} {value}`: is negative\nhint: the smallest value is 0\n"))
+    let page = page_of(words);
+    Some(format!(
+        "rxpath: `{option} {value}`: is negative\nhint: this option takes no value below 0; see `{page}`\n"
+    ))
 }
 
 /// The page of help that belongs to these words: `rxpath load udp --help`.
@@ -124,6 +128,8 @@ mod tests {
         };
         let told = said("rxpath model bounds --stall -1s").unwrap();
         assert!(told.starts_with("rxpath: `--stall -1s`: is negative\nhint: "), "{told}");
+        assert!(told.ends_with("see `rxpath model bounds --help`\n"), "{told}");
+        assert!(!told.contains("smallest"), "0 may be refused too: {told}");
         assert_eq!(said("rxpath load udp --sise 3"), None);
         assert_eq!(said("rxpath load udp -x"), None);
     }

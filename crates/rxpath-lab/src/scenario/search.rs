@@ -71,7 +71,8 @@ impl WrittenSearch {
             return Err(FileError::new(&at.at("compare[0]"), "a search is no comparison", right));
         }
         let budget = self.budget.map(|text| {
-            let wrong = |error| format!("`search.budget`: {error}");
+            let wrong =
+                |error: ParseUnitError| format!("`search.budget`: {}", error.with_example("10min"));
             text.parse().map_err(|error: ParseUnitError| {
                 FileError::new(&at.at("search.budget"), wrong(error), "write such as \"10min\"")
             })

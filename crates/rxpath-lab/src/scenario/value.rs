@@ -42,7 +42,8 @@ impl Kind {
                 format!("a size from {min} to {max} bytes such as 1400 or \"64KiB\"")
             }
             Self::Nanos(min, max) => {
-                format!("a duration from {} to {} such as \"10us\"", Nanos(min), Nanos(max))
+                let such_as = duration_within(min, max);
+                format!("a duration from {} to {} such as \"{such_as}\"", Nanos(min), Nanos(max))
             }
             Self::Ratio(min, max) => format!("a share from {min} to {max} such as 0.05"),
             Self::Choice(words) => format!("one of \"{}\"", words.join("\", \"")),
@@ -111,6 +112,12 @@ impl Kind {
             Self::Bool => return Err(Why::kind(value)),
         })
     }
+}
+
+/// An example of a duration that a key with these bounds takes.
+fn duration_within(min: u64, max: u64) -> Nanos {
+    let examples = [Nanos(10_000), Nanos::from_millis(10), Nanos::from_secs(1)];
+    examples.into_iter().find(|one| (min..=max).contains(&one.0)).unwrap_or(Nanos(min))
 }
 
 /// Checks a value against its key.

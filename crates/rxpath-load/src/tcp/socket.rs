@@ -11,7 +11,7 @@ use crate::LoadError;
 use crate::engine::socket::{Buffer, Socket};
 use crate::engine::tcp::CONGESTION_LIST;
 use crate::udp::serve::options::BusyPoll;
-use crate::{buffers, busy_poll};
+use crate::{buffers, busy_poll, zone};
 
 /// Options of the sockets of one side.
 #[derive(Clone, Debug, Default)]
@@ -150,9 +150,7 @@ pub(crate) fn connect_error(addr: SocketAddr, source: io::Error) -> LoadError {
         Some(libc::EHOSTUNREACH) => format!("no host answers for {ip}; check with `ip neigh`"),
         Some(libc::ETIMEDOUT) => "nothing answered: a firewall that drops, or no such host".into(),
         Some(libc::EADDRNOTAVAIL) => ports_hint(),
-        Some(libc::EINVAL) if addr.is_ipv6() => {
-            "link-local addresses need their interface: [fe80::1%2]:9".into()
-        }
+        Some(libc::EINVAL) if addr.is_ipv6() => zone::missing(addr),
         _ => String::new(),
     };
     LoadError::Address { op: "connect", addr: addr.to_string(), source, hint }
@@ -167,4 +165,17 @@ pub(crate) fn ports_hint() -> String {
          TIME_WAIT for 60 s: let the server close (--close server), reset (--close reset), widen the range, \
          or lower --rate"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_local_address_without_its_interface_is_shown_with_the_port_that_was_typed() {
+        let invalid = io::Error::from_raw_os_error(libc::EINVAL);
+        let error = connect_error("[fe80::1]:4397".parse().unwrap(), invalid);
+        let hint = error.hint().unwrap();
+        assert!(hint.contains("[fe80::1%2]:4397, where 2 stands for the number of the"), "{hint}");
+    }
 }

@@ -11,6 +11,7 @@ use rxpath_record::verdict::Verdict;
 
 use crate::cmd::on_host::OnHost;
 use crate::cmd::scope::ScopeArgs;
+use crate::cmd::values::seconds;
 use crate::exit::{Failure, Outcome};
 use crate::output::format::FormatArgs;
 
@@ -21,7 +22,7 @@ pub struct DiagnoseCommand {
     #[arg(value_name = "RUN", conflicts_with_all = ["port", "duration", "selftest"])]
     runs: Vec<PathBuf>,
     /// Watch this host for this long, 100ms to 1h
-    #[arg(short, long, value_name = "TIME", default_value = "3s")]
+    #[arg(short, long, value_name = "TIME", value_parser = seconds, default_value = "3s")]
     duration: Nanos,
     /// Judge only the UDP sockets of this port; losses before a socket, and TCP, still cover all ports
     #[arg(long, value_name = "PORT")]

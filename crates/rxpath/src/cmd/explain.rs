@@ -175,10 +175,22 @@ mod tests {
             ("udp-livelock", "udp-livelock"),
             ("delivered_pps", "delivered_pps"),
             ("listen-queue", "listen-queue"),
+            ("stage", "stage"),
+            ("stages", "stage"),
         ] {
             assert_eq!(best(query).first().map(String::as_str), Some(wanted), "{query}");
         }
         assert!(best("nosuchthing").is_empty());
+    }
+
+    #[test]
+    fn the_page_of_stages_names_all_of_them() {
+        let topics = topic::all().unwrap();
+        let page = topics.iter().find(|topic| topic.name == "stage").unwrap();
+        for stage in topics.iter().filter(|topic| topic.kind == Kind::Stage) {
+            let names = &page.parts[1].1;
+            assert!(names.split(", ").any(|name| name == stage.name), "{}: {names}", stage.name);
+        }
     }
 
     #[test]

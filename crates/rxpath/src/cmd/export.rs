@@ -16,6 +16,7 @@ use rxpath_lab::watch::{Options, Watcher};
 use rxpath_record::watch::Settings;
 
 use crate::cmd::scope::ScopeArgs;
+use crate::cmd::values::seconds;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -46,7 +47,7 @@ pub struct ExportCommand {
     #[arg(long, conflicts_with = "listen")]
     once: bool,
     /// Length of a window
-    #[arg(long, value_name = "TIME", default_value = "10s")]
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "10s")]
     interval: Nanos,
     /// CPU time that it may take together with its BPF programs, of one CPU: 1% or 0.01. Above it windows get longer, and less
     /// is measured

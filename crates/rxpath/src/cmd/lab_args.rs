@@ -6,6 +6,8 @@ use std::time::Duration;
 use rxpath_core::Nanos;
 use rxpath_lab::run::LOCK_PATIENCE;
 
+use crate::cmd::values::seconds;
+
 /// Default directory for run directories.
 pub const BASE: &str = "rxpath-runs";
 
@@ -33,6 +35,7 @@ pub struct WaitArgs {
     #[arg(
         long,
         value_name = "TIME",
+        value_parser = seconds,
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "86400s"

@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::cmd::micros::microseconds;
 use crate::cmd::on_host::OnHost;
 use crate::cmd::scope::ScopeArgs;
-use crate::cmd::values::Wait;
+use crate::cmd::values::{Wait, seconds};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -31,7 +31,7 @@ use wanted::Wanted;
 #[derive(Debug, clap::Args)]
 pub struct StealCommand {
     /// Length of the window and of the built-in victim's run (default 5s, at least 10ms)
-    #[arg(short, long, value_name = "TIME", conflicts_with = "command")]
+    #[arg(short, long, value_name = "TIME", value_parser = seconds, conflicts_with = "command")]
     duration: Option<Nanos>,
     /// Run the built-in victim: a loop of known work that measures its own loss
     #[arg(long, conflicts_with = "command")]

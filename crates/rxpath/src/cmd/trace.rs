@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::cmd::on_host::OnHost;
 use crate::cmd::scope::{ScopeArgs, gone};
-use crate::cmd::values::Wait;
+use crate::cmd::values::{Wait, seconds};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -50,7 +50,7 @@ impl LeftOut {
 #[derive(Debug, clap::Args)]
 pub struct TraceCommand {
     /// Length of the trace, at least 10ms
-    #[arg(short, long, value_name = "TIME", default_value = "5s")]
+    #[arg(short, long, value_name = "TIME", value_parser = seconds, default_value = "5s")]
     duration: Nanos,
     /// Only this device of this network namespace (interrupts and softirqs still cover all devices)
     #[arg(long, value_name = "IF", conflicts_with = "netns")]

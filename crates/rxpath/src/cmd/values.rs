@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rxpath_core::{Bytes, Count, CpuList, Nanos};
+use rxpath_core::{Bytes, Count, CpuList, Nanos, ParseUnitError};
 
 use crate::interrupt::Interrupt;
 
@@ -18,17 +18,22 @@ pub fn nanoseconds(text: &str) -> Result<u64, String> {
     text.parse().map(|Nanos(ns)| ns).map_err(|error| error.to_string())
 }
 
+/// A time with its unit, of an option that takes seconds and refuses microseconds.
+pub fn seconds(text: &str) -> Result<Nanos, String> {
+    text.parse().map_err(|error: ParseUnitError| error.with_example("10s").to_string())
+}
+
 /// A time whose plain number has this unit.
-fn time(text: &str, unit: &str) -> Result<Nanos, String> {
+fn time(text: &str, unit: &str, example: &'static str) -> Result<Nanos, String> {
     let text = text.trim();
     let is_plain = text.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '_'));
     let text = if is_plain { format!("{text}{unit}") } else { text.to_owned() };
-    text.parse().map_err(|error: rxpath_core::ParseUnitError| error.to_string())
+    text.parse().map_err(|error: ParseUnitError| error.with_example(example).to_string())
 }
 
 /// A duration above zero; a plain number is in seconds.
 pub fn duration(text: &str) -> Result<Nanos, String> {
-    match time(text, "s")? {
+    match time(text, "s", "10s")? {
         Nanos(0) => Err("the time must be above 0, for example 10s".into()),
         some => Ok(some),
     }
@@ -36,12 +41,12 @@ pub fn duration(text: &str) -> Result<Nanos, String> {
 
 /// A plain number of us or a time with its unit, in whole us that an `int` holds.
 pub fn microseconds(text: &str) -> Result<u32, String> {
-    whole(time(text, "us")?, 1_000, 0x7fff_ffff, "us")
+    whole(time(text, "us", "10us")?, 1_000, 0x7fff_ffff, "us")
 }
 
 /// A plain number of ms or a time with its unit, in whole ms up to a minute.
 pub fn milliseconds(text: &str) -> Result<u16, String> {
-    whole(time(text, "ms")?, 1_000_000, 60_000, "ms").map(|ms| ms as u16)
+    whole(time(text, "ms", "10ms")?, 1_000_000, 60_000, "ms").map(|ms| ms as u16)
 }
 
 fn whole(time: Nanos, step_ns: u64, most: u64, unit: &str) -> Result<u32, String> {
@@ -54,8 +59,7 @@ fn whole(time: Nanos, step_ns: u64, most: u64, unit: &str) -> Result<u32, String
 
 /// A size that an `int` holds.
 pub fn small_size(text: &str) -> Result<u32, String> {
-    let Bytes(bytes) =
-        text.parse().map_err(|error: rxpath_core::ParseUnitError| error.to_string())?;
+    let Bytes(bytes) = text.parse().map_err(|error: ParseUnitError| error.to_string())?;
     u32::try_from(bytes).map_err(|_| "under 4 GiB expected".into())
 }
 
@@ -143,6 +147,16 @@ mod tests {
         assert!(milliseconds("61s").is_err() && milliseconds("10us").is_err());
         assert_eq!((small_size("1460"), small_size("1KiB")), (Ok(1460), Ok(1024)));
         assert!(small_size("4GiB").is_err());
+        assert_eq!(seconds("200ms"), Ok(Nanos(200_000_000)));
+    }
+
+    #[test]
+    fn the_example_of_a_refusal_is_a_value_that_the_option_takes() {
+        for said in [seconds("fast").unwrap_err(), duration("fast").unwrap_err()] {
+            assert!(said.ends_with("for example `10s`"), "{said}");
+        }
+        assert!(milliseconds("fast").unwrap_err().ends_with("for example `10ms`"));
+        assert!(microseconds("fast").unwrap_err().ends_with("for example `10us`"));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use rxpath_record::watch::{Frame, Recorded, Settings, head_line, parse, tail_lin
 
 use crate::cmd::on_host::OnHost;
 use crate::cmd::scope::ScopeArgs;
-use crate::cmd::values::Wait;
+use crate::cmd::values::{Wait, seconds};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output::color::{Stream, is_on};
@@ -31,10 +31,10 @@ const LARGEST_BYTES: u64 = 4 << 30;
 #[derive(Debug, clap::Args)]
 pub struct WatchCommand {
     /// Time between two samples
-    #[arg(long, value_name = "TIME", default_value = "1s")]
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "1s")]
     interval: Nanos,
     /// End after this time
-    #[arg(short, long, value_name = "TIME")]
+    #[arg(short, long, value_name = "TIME", value_parser = seconds)]
     duration: Option<Nanos>,
     /// Print one sample and end
     #[arg(long, conflicts_with_all = ["duration", "record"])]

@@ -243,6 +243,14 @@ fn each_error_names_its_line_and_what_would_be_right() {
             "observe.irq_entry = \"2ms\"",
             "t.toml:2: `observe.irq_entry` is 2ms; it takes a duration from 0ns to 1ms such as \"10us\"",
         ),
+        (
+            "trials.measure = 5",
+            "t.toml:2: `trials.measure`: the number 5 has no unit; it takes a duration from 100ms to 3600s such as \"1s\"",
+        ),
+        (
+            "load.timeout = \"10us\"",
+            "t.toml:2: `load.timeout` is 10us; it takes a duration from 1ms to 600s such as \"10ms\"",
+        ),
         ("hidden = 1", "t.toml:2: `hidden`: it is a whole number; it takes true or false"),
     ];
     each_says(&cases);

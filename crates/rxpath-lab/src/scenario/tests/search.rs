@@ -40,7 +40,7 @@ fn each_mistake_in_a_search_names_its_line_and_what_would_be_right() {
         ),
         (
             "[search]\nbudget = \"5 parsecs\"\naxes.serve.batch = [1]",
-            "t.toml:3: `search.budget`: `5 parsecs` is not a duration: unit `parsecs` is not one of ns, us, µs, ms, s, min, m, h; for example `10us`; write such as \"10min\"",
+            "t.toml:3: `search.budget`: `5 parsecs` is not a duration: unit `parsecs` is not one of ns, us, µs, ms, s, min, m, h; for example `10min`; write such as \"10min\"",
         ),
         (
             "[search]\nvariant = \"x\"\naxes.serve.batch = [1]",

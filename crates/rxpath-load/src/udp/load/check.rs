@@ -39,7 +39,7 @@ pub(super) fn check(options: &LoadOptions) -> Result<(), LoadError> {
     if options.rate_pps == Some(0) {
         return bad(
             "--rate 0: nothing would be sent".into(),
-            "omit it to send as fast as possible",
+            "use --flood instead to send as fast as possible",
         );
     }
     if options.engine.bypasses_udp() && (options.gso.is_some() || options.batch == 1) {

@@ -20,6 +20,7 @@ use crate::udp::load::transmit::socket::UdpSockets;
 use crate::udp::load::transmit::xsk::XskSockets;
 use crate::udp::load::worker::{Plan, Report};
 use crate::udp::load::{Load, check, live_frames, worker};
+use crate::zone;
 
 /// Messages that the default send buffer holds.
 const SNDBUF_MESSAGES: u64 = 2000;
@@ -106,9 +107,7 @@ fn connect_error(to: SocketAddr, source: io::Error) -> LoadError {
             format!("this host has no route to {}; check with `ip route get {}`", to.ip(), to.ip())
         }
         Some(libc::EACCES) => "broadcast addresses are not supported".into(),
-        Some(libc::EINVAL) if to.is_ipv6() => {
-            "link-local addresses need their interface: [fe80::1%2]:9".into()
-        }
+        Some(libc::EINVAL) if to.is_ipv6() => zone::missing(to),
         _ => String::new(),
     };
     LoadError::Address { op: "connect", addr: to.to_string(), source, hint }
@@ -213,6 +212,14 @@ fn start_workers<F: Flow>(load: &mut Load, flows: Vec<F>, run: Run<F>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_local_address_without_its_interface_is_shown_with_the_port_that_was_typed() {
+        let invalid = io::Error::from_raw_os_error(libc::EINVAL);
+        let error = connect_error("[fe80::1]:4397".parse().unwrap(), invalid);
+        let hint = error.hint().unwrap();
+        assert!(hint.contains("[fe80::1%2]:4397, where 2 stands for the number of the"), "{hint}");
+    }
 
     #[test]
     fn two_senders_of_an_experiment_never_share_a_stream() {

@@ -122,6 +122,7 @@ impl Topic {
 /// Everything, in the order of [`Kind::ALL`].
 pub fn all() -> anyhow::Result<Vec<Topic>> {
     let mut topics = written::terms()?;
+    topics.push(stage_in_general());
     topics.extend(rules::all().map(rule));
     topics.extend(written::counters()?.into_iter().map(with_way_out));
     topics.extend(written::reasons()?.into_iter().map(with_way_out));
@@ -164,6 +165,17 @@ fn with_way_out(topic: Topic) -> Topic {
         Some((_, remedy)) => topic.part("What to do", *remedy),
         None => topic,
     }
+}
+
+/// What all stages have in common, and their names.
+fn stage_in_general() -> Topic {
+    const WHAT: &str = "What `rxpath diagnose` names as the limit of the receive path: a part of the path, or a way in which a part \
+                        is short of something.";
+    let names: Vec<String> = Stage::ALL.iter().map(word).collect();
+    Topic::new(Kind::Term, "stage", WHAT)
+        .also(&["stages", "stage of diagnose", "stages of diagnose"])
+        .part("What it is", WHAT)
+        .part("The stages, in the order of the path (rxpath explain NAME)", names.join(", "))
 }
 
 fn stages() -> impl Iterator<Item = Topic> {

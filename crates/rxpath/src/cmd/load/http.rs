@@ -14,7 +14,7 @@ use rxpath_load::http::load::url::Url;
 use rxpath_load::workload::Workload;
 
 use crate::cmd::conduct::{ConductArgs, Ends, Shown, block, conduct, refuse};
-use crate::cmd::values::{placed, value_name};
+use crate::cmd::values::{placed, seconds, value_name};
 use crate::cmd::workload_args::ThreadArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::rates::{Rows, grouped};
@@ -58,7 +58,7 @@ pub struct LoadHttp {
     #[arg(long, value_name = "FILE")]
     body_file: Option<PathBuf>,
     /// Give up a request and its connection after this long
-    #[arg(long, value_name = "TIME", default_value = "2s")]
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "2s")]
     timeout: Nanos,
     /// Use a new connection for each request
     #[arg(long)]

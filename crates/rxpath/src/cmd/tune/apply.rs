@@ -20,6 +20,7 @@ use serde_json::json;
 use super::shown::{ApplyResult, ShownUndo, change_line};
 use super::watchdog::{after, start_watchdog};
 use super::{PATIENCE, StateArgs, sessions, taken};
+use crate::cmd::values::seconds;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
@@ -33,7 +34,7 @@ pub struct ApplyCommand {
     /// The plan, as `rxpath tune plan -o FILE` wrote it
     plan: PathBuf,
     /// Undo automatically after this time, unless `rxpath tune confirm` is run first
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     confirm_within: Option<Nanos>,
     /// Take down the link of this ssh session, if the plan asks for it
     #[arg(long)]

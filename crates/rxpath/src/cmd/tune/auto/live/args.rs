@@ -6,7 +6,7 @@ use rxpath_core::Nanos;
 use rxpath_tune::auto::Risk;
 
 use crate::cmd::tune::StateArgs;
-use crate::cmd::values::duration;
+use crate::cmd::values::{duration, seconds};
 
 /// The heading of the options below in the help.
 const HEADING: &str = "On real traffic";
@@ -37,7 +37,7 @@ pub struct LiveArgs {
     #[arg(long, conflicts_with = "scenario", help_heading = HEADING)]
     pub apply: bool,
     /// With --apply: undo it after this time, unless `rxpath tune confirm` is run first
-    #[arg(long, value_name = "TIME", requires = "apply", help_heading = HEADING)]
+    #[arg(long, value_name = "TIME", value_parser = seconds, requires = "apply", help_heading = HEADING)]
     pub confirm_within: Option<Nanos>,
     #[command(flatten)]
     pub state: StateArgs,
