@@ -83,6 +83,7 @@ pub fn find(id: &str) -> Option<&'static Rule> {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+    use std::path::Path;
 
     #[test]
     fn ids_are_stable_words_and_unique() {
@@ -96,6 +97,34 @@ mod tests {
                 rule.id
             );
         }
+    }
+
+    /// What a rule says, and what its check may say: the files are read, because advice is made of what was found.
+    #[test]
+    fn no_rule_speaks_of_the_workloads_of_a_trial() {
+        let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src/rules")];
+        let mut files = 0;
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                files += 1;
+                let text = std::fs::read_to_string(&path).unwrap();
+                for verb in ["serve", "load"] {
+                    for what in ["udp", "tcp", "http"] {
+                        let workload = format!("{verb} {what}");
+                        assert!(!text.contains(&workload), "{}: {workload}", path.display());
+                    }
+                }
+                for option in ["--rcvbuf", "--threads", "--work", "--rate", "`--cpu`"] {
+                    assert!(!text.contains(option), "{}: {option}", path.display());
+                }
+            }
+        }
+        assert!(files >= FILES.len(), "{files} files");
     }
 
     #[test]

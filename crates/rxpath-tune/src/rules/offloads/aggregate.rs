@@ -125,7 +125,7 @@ pub const RULES: &[Rule] = &[
         mechanism: "setsockopt(SOL_UDP, UDP_GRO); udp_gro_receive merges datagrams of equal length.",
         not_when: "the program cannot handle merged reads: it would lose datagram boundaries",
         side_effects: "the program sees several datagrams in one read, with their length next to it",
-        set_now: "an option of the application; `rxpath serve udp --gro` has it",
+        set_now: "an option of the application",
         persist: "the application's configuration",
         verify: "strace -f -e setsockopt -p PID",
         since: "5.0",

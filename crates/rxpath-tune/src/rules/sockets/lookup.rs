@@ -99,7 +99,7 @@ pub const RULES: &[Rule] = &[
                     near the NIC.",
         not_when: "the reader is pinned already",
         side_effects: "a pinned reader cannot leave a busy CPU",
-        set_now: "taskset -c CPUS COMMAND with CPUs of the NIC's node; `rxpath serve udp --cpu`",
+        set_now: "taskset -c CPUS COMMAND with CPUs of the NIC's node",
         persist: "systemd unit: CPUAffinity=, NUMAPolicy=",
         undo: "taskset -p MASK PID, with the previous mask",
         verify: "ps -L -o psr -p PID, against local_cpulist of the NIC",
