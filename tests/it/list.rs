@@ -37,11 +37,23 @@ fn every_key_says_what_it_takes() {
 
 #[test]
 fn questions_fit_the_terminal() {
-    let done = Command::cargo_bin("rxpath").unwrap().arg("list").env("COLUMNS", "80").assert();
-    let text = String::from_utf8(done.success().get_output().stdout.clone()).unwrap();
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    let whole = rxpath(&["list"]);
-    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(words(&text), words(&whole));
-    assert!(text.lines().count() > whole.lines().count());
+    // The experiments, and the rules of `check`.
+    for list in ["list", "explain"] {
+        let done = Command::cargo_bin("rxpath").unwrap().arg(list).env("COLUMNS", "80").assert();
+        let text = String::from_utf8(done.success().get_output().stdout.clone()).unwrap();
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let whole = rxpath(&[list]);
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&text), words(&whole));
+        assert!(text.lines().count() > whole.lines().count());
+    }
+}
+
+#[test]
+fn in_a_pipe_each_rule_is_one_line() {
+    let text = rxpath(&["explain"]);
+    let rules = text.lines().filter(|line| line.starts_with("  "));
+    for line in rules {
+        assert!(line.ends_with('?'), "{line}");
+    }
 }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::color::{Paint, Stream, paint};
+use super::table::hanging;
 use super::width;
 use crate::cmd::explain::{Kind, Topic};
 
@@ -197,10 +198,11 @@ fn page_of_rule(rule: &Rule) -> String {
     out
 }
 
-/// All rules by area, one per line; then the number of topics of each other kind.
+/// All rules by area, wrapped to the terminal's width, in a pipe one per line; then the number of topics of each other
+/// kind.
 pub fn list(chosen: &[&Topic], topics: &[Topic]) -> String {
     let rules: Vec<&Rule> = chosen.iter().filter_map(|topic| topic.rule).collect();
-    let width = rules.iter().map(|rule| rule.id.len()).max().unwrap_or(0);
+    let names = rules.iter().map(|rule| rule.id.len()).max().unwrap_or(0);
     let mut out = String::new();
     for area in Area::ALL {
         let of_area: Vec<_> = rules.iter().filter(|rule| rule.area == area).collect();
@@ -209,7 +211,8 @@ pub fn list(chosen: &[&Topic], topics: &[Topic]) -> String {
         }
         out += &format!("{}\n", paint(Paint::Bold, Stream::Out, area.title()));
         for rule in of_area {
-            out += &format!("  {:width$}  {}\n", rule.id, rule.what);
+            let what = hanging("", names + 4, rule.what, width());
+            out += &format!("  {:names$}  {}", rule.id, what.trim_start());
         }
         out.push('\n');
     }
@@ -218,10 +221,15 @@ pub fn list(chosen: &[&Topic], topics: &[Topic]) -> String {
         (count > 0 && *kind != Kind::Rule).then(|| format!("{count} {}", plural(*kind)))
     };
     let others: Vec<String> = Kind::ALL.iter().filter_map(other).collect();
-    out + "One of them: rxpath explain ID\n"
-        + &format!("It also explains settings by their names, and {}.\n", others.join(", "))
-        + "For example: rxpath explain net.core.rmem_max, rx-usecs, TCPBacklogDrop, NO_SOCKET, GRO, exit 4\n"
+    let others = format!("It also explains settings by their names, and {}.", others.join(", "));
+    for line in ["One of them: rxpath explain ID", &others, EXAMPLES] {
+        out += &hanging("", 0, line, Some(page_width()));
+    }
+    out
 }
+
+/// Queries of several kinds.
+const EXAMPLES: &str = "For example: rxpath explain net.core.rmem_max, rx-usecs, TCPBacklogDrop, NO_SOCKET, GRO, exit 4";
 
 fn plural(kind: Kind) -> String {
     match kind {
@@ -232,9 +240,14 @@ fn plural(kind: Kind) -> String {
     }
 }
 
-/// Wraps text to the terminal's width or [`WIDTH`], indented by two.
+/// The terminal's width, at most [`WIDTH`]; in a pipe [`WIDTH`].
+fn page_width() -> usize {
+    width().map_or(WIDTH, |columns| columns.min(WIDTH))
+}
+
+/// Wraps text to the width of a page, indented by two.
 fn wrapped(text: &str) -> String {
-    let most = width().map_or(WIDTH, |columns| columns.min(WIDTH));
+    let most = page_width();
     let mut lines = vec![String::from(" ")];
     for word in text.split_whitespace() {
         let line = lines.last().map_or(0, |line| line.chars().count());
