@@ -66,7 +66,11 @@ pub(super) fn limit(result: &LoadResult, settings: &LoadSettings) -> Limit {
             "{:.2} % of the schedule kept; requests were sent up to {late:.0} us late (p99) on free connections, {busy}",
             100.0 * kept
         );
-        return told(Who::Sender, what);
+        // Late sends alone do not say why: a thread that had CPU time left was held up by something else.
+        return match no_cpu_time(result) {
+            Some(why) => told(Who::Sender, format!("{what}: {why}")),
+            None => told(Who::NotHere, format!("{what}: its threads had CPU time left")),
+        };
     }
     told(
         Who::NotHere,
@@ -76,6 +80,23 @@ pub(super) fn limit(result: &LoadResult, settings: &LoadSettings) -> Limit {
             settings.connections_count
         ),
     )
+}
+
+/// Why the client's threads could not do more, if they could not.
+fn no_cpu_time(result: &LoadResult) -> Option<String> {
+    if any_busy(&result.threads, result.duration_s) {
+        return Some("its threads had no CPU time left".into());
+    }
+    let waited = most_waited(result);
+    (waited >= WAITED_RATIO)
+        .then(|| format!("a thread waited for its CPU {:.0} % of the time", 100.0 * waited))
+}
+
+/// The largest share of the time that a thread was runnable but waited for a CPU.
+fn most_waited(result: &LoadResult) -> f64 {
+    let ratio =
+        |wait_s: f64| if result.duration_s > 0.0 { wait_s / result.duration_s } else { 0.0 };
+    result.threads.iter().filter_map(|t| t.runnable_wait_s).map(ratio).fold(0.0, f64::max)
 }
 
 /// What to know before trusting the result.
@@ -116,7 +137,7 @@ fn own_limit(result: &LoadResult, settings: &LoadSettings) -> Option<Warning> {
             "client-limit",
             format!("the load generator itself was the limit: {}", result.limit.evidence),
         )
-        .because("its threads had no CPU time left: the server may be faster than this result")
+        .because("the server may be faster than this result")
         .cure(format!(
             "give it more threads and CPUs of their own (-t {} --cpu LIST), or a second host",
             2 * settings.threads_count
@@ -166,10 +187,7 @@ fn delayed_ack(result: &LoadResult) -> Option<Warning> {
 }
 
 fn waited(result: &LoadResult) -> Option<Warning> {
-    let ratio =
-        |wait_s: f64| if result.duration_s > 0.0 { wait_s / result.duration_s } else { 0.0 };
-    let most =
-        result.threads.iter().filter_map(|t| t.runnable_wait_s).map(ratio).fold(0.0, f64::max);
+    let most = most_waited(result);
     (most >= WAITED_RATIO).then(|| {
         Warning::new(
             "runnable-wait",
@@ -277,13 +295,32 @@ mod tests {
     fn a_schedule_is_kept_or_somebody_is_named() {
         let open = settings(Some(100));
         assert_eq!(limit(&result(10.0, 10.0, 0.0), &open).who, Who::Schedule);
-        let mut late = result(10.0, 1.0, 0.0);
-        late.requests_total = 900;
-        assert_eq!(limit(&late, &open).who, Who::NotHere);
-        assert_eq!(codes(late.clone(), &open), ["schedule-not-kept"]);
-        late.lateness_us = Some(Lateness { p50: 0.0, p99: 5000.0, max: 9000.0 });
-        assert_eq!(limit(&late, &open).who, Who::Sender);
-        assert_eq!(codes(late, &open), ["client-limit", "schedule-not-kept"]);
+        let behind = |cpu_s, wait_s, late_us| LoadResult {
+            requests_total: 900,
+            lateness_us: Some(Lateness { p50: 0.0, p99: late_us, max: 9000.0 }),
+            ..result(10.0, cpu_s, wait_s)
+        };
+        assert_eq!(limit(&behind(1.0, 0.0, 100.0), &open).who, Who::NotHere);
+        assert_eq!(codes(behind(1.0, 0.0, 100.0), &open), ["schedule-not-kept"]);
+        assert_eq!(limit(&behind(9.9, 0.0, 5000.0), &open).who, Who::Sender);
+        let busy = codes(behind(9.9, 0.0, 5000.0), &open);
+        assert_eq!(busy, ["client-limit", "schedule-not-kept"]);
+        let waiting = codes(behind(1.0, 2.0, 5000.0), &open);
+        assert_eq!(waiting, ["client-limit", "schedule-not-kept", "runnable-wait"]);
+    }
+
+    #[test]
+    fn a_client_with_cpu_time_left_is_not_blamed_for_late_sends() {
+        let idle = LoadResult {
+            requests_total: 900,
+            lateness_us: Some(Lateness { p50: 0.0, p99: 5000.0, max: 9000.0 }),
+            ..result(10.0, 0.1, 0.0)
+        };
+        let open = settings(Some(100));
+        let found = limit(&idle, &open);
+        assert_eq!(found.who, Who::NotHere, "{found}");
+        assert!(found.evidence.ends_with("1 % busy: its threads had CPU time left"), "{found}");
+        assert_eq!(codes(idle, &open), ["schedule-not-kept"]);
     }
 
     #[test]
