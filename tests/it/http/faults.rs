@@ -10,6 +10,7 @@ with_io_uring_too! {
     a_count_that_cannot_be_reached_is_given_up
     half_closed_connections_are_finished_or_counted
     requests_without_a_reply_time_out
+    a_server_that_is_silent_or_never_ends_its_reply_does_not_hold_the_end_up
 }
 
 #[test]
@@ -201,4 +202,52 @@ fn requests_without_a_reply_time_out() {
     let result = result(&server.url(), &["-n", "20", "-c", "2", "--timeout", "50ms"]);
     assert_eq!(number(&result, "requests_total") + errors(&result, "timeout"), 20, "{result}");
     assert!(errors(&result, "timeout") > 0);
+}
+
+/// Answers the first request with `head`, and goes on with `piece` until the client is gone.
+fn drip(mut peer: server::Peer, head: &str, piece: &str) {
+    if peer.request().is_none() || !peer.say(head) {
+        return;
+    }
+    while peer.say(piece) {
+        // why: a reply that is always under way and never whole; the client's close ends it.
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The output of a load that has to end by itself.
+fn ended(mut child: Child, what: &str) -> Output {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() >= deadline {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("{what}: no end by itself within 20 s");
+        }
+        // why: the pace of looking; the deadline above ends it.
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_server_that_is_silent_or_never_ends_its_reply_does_not_hold_the_end_up() {
+    const SIZED: &str = "HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n";
+    for (what, server) in [
+        ("no reply", Server::start(|mut peer| while peer.request().is_some() {})),
+        ("an endless head", Server::start(|peer| drip(peer, "HTTP/1.1 200 OK\r\n", "A: b\r\n"))),
+        ("an endless body", Server::start(|peer| drip(peer, SIZED, "x"))),
+    ] {
+        let args = ["-d", "300ms", "--timeout", "100ms", "-c", "2", "--json"];
+        let output = ended(started(&server.url(), &args), what);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{what}: {stderr}");
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let result = &value["result"];
+        conserved(result);
+        assert_eq!(number(result, "requests_total"), 0, "{what}: {result}");
+        let unanswered =
+            number(result, "lost_requests_total") + number(result, "in_flight_requests_total");
+        assert!(unanswered > 0, "{what}: {result}");
+    }
 }
