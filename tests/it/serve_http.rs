@@ -165,6 +165,28 @@ fn a_body_of_any_size_comes_whole() {
 }
 
 #[test]
+fn the_rate_behind_the_warm_up_ends_with_the_last_request() {
+    const IDLE_S: u64 = 2;
+    let idle = format!("{IDLE_S}s");
+    for engine in ENGINES {
+        let words = [engine, &["--warmup", "50ms", "--idle-exit", &idle]].concat();
+        let mut server = Server::start(&words);
+        let mut client = server.connect();
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(300) {
+            client.send(GET);
+            assert_eq!(client.reply().status, 200);
+        }
+        drop(client);
+        let result = server.next("result");
+        // The seconds without a request, after which it ended, are no part of the rate.
+        let (rate, got) = (&result["achieved_rps"], &result["requests_total"]);
+        let most_with_them = got.as_f64().unwrap() / IDLE_S as f64;
+        assert!(rate.as_f64().unwrap() > most_with_them, "{engine:?}: {rate}/s of {got}");
+    }
+}
+
+#[test]
 fn threads_share_a_listener_or_have_one_each() {
     for sockets in ["shared", "reuseport"] {
         for engine in ENGINES {
