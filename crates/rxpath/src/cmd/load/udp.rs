@@ -225,3 +225,31 @@ impl Shown for Load {
         udp_rows("sent", self.settings().to[0], split)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        load: LoadUdp,
+    }
+
+    fn duration_ns(words: &[&str]) -> Option<u64> {
+        let line = [&["udp", "127.0.0.1:9"], words].concat();
+        Line::try_parse_from(line).unwrap().load.options().unwrap().duration_ns
+    }
+
+    #[test]
+    fn a_sender_that_nothing_else_ends_sends_for_ten_seconds() {
+        const TEN_S: Option<u64> = Some(10_000_000_000);
+        assert_eq!(duration_ns(&["--flood"]), TEN_S);
+        assert_eq!(duration_ns(&["--rate", "1k"]), TEN_S);
+        assert_eq!(duration_ns(&["--flood", "-d", "3s"]), Some(3_000_000_000));
+        assert_eq!(duration_ns(&["--count", "5"]), None);
+        assert_eq!(duration_ns(&["--control"]), None);
+    }
+}
