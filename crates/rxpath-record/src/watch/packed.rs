@@ -115,3 +115,28 @@ pub fn unpack(bytes: &[u8]) -> (Vec<u8>, Option<String>) {
     let ended = from.read_to_end(&mut text);
     (text, ended.err().map(|error| error.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::parse;
+
+    /// Of a host with work on two CPUs; the other four are at rest.
+    const EDGE: &[u8] = include_bytes!("../../../../testdata/recordings/edge-6.jsonl");
+    const BUSY_CPUS: f64 = 2.0;
+    const MOST_BYTES: f64 = 2e6;
+
+    #[test]
+    fn an_hour_of_a_busy_cpu_takes_at_most_2_mb() {
+        let recorded = parse(EDGE).unwrap();
+        let (mut packer, _) = Packer::begin(&recorded.settings).unwrap();
+        let sizes: Vec<usize> =
+            recorded.frames.iter().map(|frame| packer.pack(frame).unwrap().len()).collect();
+        // The first is in full, once in a recording.
+        let changes = &sizes[1..];
+        let frame_bytes = changes.iter().sum::<usize>() as f64 / changes.len() as f64;
+        let frames_an_hour = 3600.0 / recorded.settings.interval_s;
+        let bytes_an_hour = frame_bytes * frames_an_hour / BUSY_CPUS;
+        assert!(bytes_an_hour <= MOST_BYTES, "{bytes_an_hour:.0} bytes; frames of {sizes:?}");
+    }
+}
