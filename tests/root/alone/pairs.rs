@@ -1,26 +1,49 @@
 //! Pairs of trials behind the blocks, with the receive softirq moved to another CPU and not.
 
-use rxpath_host::thread;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
 
+use rxpath_host::thread;
+use rxpath_record::event::What;
+use rxpath_record::run::RunReader;
+
+use crate::arena::Run;
 use crate::bed::may_run;
 use crate::bundled::{SMALLEST, holds};
 use crate::experiment::run_file;
 use crate::skip::skip;
 
-/// A sender that floods shares its CPU with the softirq: which of the two is the limit is asked by moving the softirq.
-#[test]
-fn pairs_of_trials_follow_the_blocks_unless_they_are_left_out() {
+/// Whether pairs can be run here.
+fn may_pair() -> bool {
     if !may_run() {
-        return;
+        return false;
     }
-    if thread::allowed_cpus().unwrap().0.len() < 2 {
-        return skip("second_cpu", "one CPU: there is none to move to");
+    let has_two = thread::allowed_cpus().unwrap().0.len() >= 2;
+    if !has_two {
+        skip("second_cpu", "one CPU: there is none to move to");
     }
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("flood.toml");
+    has_two
+}
+
+/// A sender that floods shares its CPU with the softirq: which of the two is the limit is asked by moving the softirq.
+fn flood(dir: &Path) -> PathBuf {
+    let file = dir.join("flood.toml");
     // A call for each datagram: the reader is faster, and its buffer takes what it cannot read at once.
     let text = "question = \"?\"\n[serve]\ncpu = \"@receiver\"\nrcvbuf = \"64MiB\"\n[load]\ncpu = \"@sender\"\nbatch = 1\n";
     std::fs::write(&file, text).unwrap();
+    file
+}
+
+#[test]
+fn pairs_of_trials_follow_the_blocks_unless_they_are_left_out() {
+    if !may_pair() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = flood(dir.path());
     let pairs = |sets: &[&str]| {
         let short = ["trials.measure=100ms"];
         let manifest = run_file(&file, &[&SMALLEST[..], &short, sets].concat());
@@ -33,4 +56,76 @@ fn pairs_of_trials_follow_the_blocks_unless_they_are_left_out() {
     };
     assert_eq!(pairs(&["trials.paired=true"]), [3, 3]);
     assert_eq!(pairs(&[]), [0, 0]);
+}
+
+/// A thread on each CPU that takes what it gets of it, until this is dropped.
+struct Busy {
+    ends: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Busy {
+    fn on_every_cpu() -> Self {
+        let ends = Arc::new(AtomicBool::new(false));
+        let spin = |cpu: u32| {
+            let ends = Arc::clone(&ends);
+            std::thread::spawn(move || {
+                thread::pin(cpu).unwrap();
+                while !ends.load(Relaxed) {
+                    std::hint::spin_loop();
+                }
+            })
+        };
+        let threads = thread::allowed_cpus().unwrap().0.into_iter().map(spin).collect();
+        Self { ends, threads }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.ends.store(true, Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A run whose pairs are disturbed on every CPU.
+fn disturbed(file: &Path, out: &Path, words: &[&str]) -> RunReader {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    command.arg("run").arg(file).args(["--trials", "1", "--json", "--out"]).arg(out).args(words);
+    let sets = [&SMALLEST[..], &["trials.measure=100ms", "trials.paired=true"]].concat();
+    command.args(sets.iter().flat_map(|set| ["--set", set]));
+    let mut run = Run::start(command, out.to_owned());
+    run.wait_event(" (softirq moved)");
+    let others = Busy::on_every_cpu();
+    let directory = run.directory().unwrap();
+    let ended = run.wait();
+    drop(others);
+    assert!(matches!(ended.status.code(), Some(0 | 4 | 5)), "{}: {}", ended.status, ended.stderr);
+    RunReader::open(&directory).unwrap()
+}
+
+/// Without `--keep-noisy` the reason is in both, with it in none.
+#[test]
+fn the_event_of_a_trial_of_a_pair_says_as_the_manifest_whether_it_is_void() {
+    if !may_pair() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = flood(dir.path());
+    for words in [&[][..], &["--keep-noisy"]] {
+        let out = dir.path().join(format!("out-{}", words.len()));
+        let run = disturbed(&file, &out, words);
+        for trial in &run.manifest.trials {
+            let told = run.events.iter().filter_map(|event| match &event.what {
+                What::TrialEnded { trial: number, void } if *number == trial.trial => Some(void),
+                _ => None,
+            });
+            let told: Vec<&Option<String>> = told.collect();
+            assert_eq!(told, [&trial.void], "trial {} of {words:?}", trial.trial);
+        }
+        let mut paired = run.manifest.trials.iter().filter(|trial| trial.block == 0);
+        assert_eq!(paired.any(|trial| trial.void.is_some()), words.is_empty(), "{words:?}");
+    }
 }
