@@ -3,7 +3,11 @@
 
 use std::io::{Read, Write};
 use std::net::UdpSocket;
+use std::os::fd::OwnedFd;
 
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockProtocol, SockType, setsockopt, socket, sockopt::RcvBufForce,
+};
 use rxpath_host::Namespace;
 use serde_json::Value;
 
@@ -100,6 +104,36 @@ fn what_is_dropped_in_between_is_not_taken_for_what_is_delivered() {
     let (timed, untimed) = timed(&result);
     assert_eq!(timed + untimed, received as u64, "each became ready once");
     assert!(timed as usize * 100 >= received * 95, "{timed} of {received}");
+}
+
+/// A socket that gets a copy of every packet, has room for all of them, and is never read.
+fn capture(rx: &Namespace) -> OwnedFd {
+    const ROOM_BYTES: usize = 256 << 20;
+    let opened = rx.run(|_| {
+        let (family, kind, flags) = (AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC);
+        let capture = socket(family, kind, flags, SockProtocol::EthAll)?;
+        setsockopt(&capture, RcvBufForce, &ROOM_BYTES).map(|()| capture)
+    });
+    opened.unwrap().unwrap()
+}
+
+/// A capture gets its copy before the socket gets the packet: it must not pass for the socket. Its port is 0, so that only
+/// a trace of all ports shows this.
+#[test]
+fn the_copies_of_a_capture_are_not_taken_for_datagrams_that_a_socket_gets() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = pair(&bed);
+    let (read, _capture) = (bound(&rx, 4736), capture(&rx));
+    let trace = every_packet(&rx, &[]);
+    let received = flights(&tx, &read, &[4736]);
+    let result = trace.end();
+    let (timed, untimed) = timed(&result);
+    assert_eq!(timed + untimed, received as u64, "each became ready once");
+    assert!(timed as usize * 100 >= received * 95, "{timed} of {received}");
+    // Nobody reads the copies: what was timed as one of them would never be read.
+    let waited = stage(&result, "socket-to-read");
+    let taken = number(waited, "latencies_count") as usize;
+    assert!(taken * 2 >= received, "{taken} of {received} were read: {waited}");
 }
 
 /// A segment that is merged with the one before it is no longer in the queue when the socket is told.
