@@ -97,6 +97,15 @@ pub struct Ask {
     pub only: Option<Only>,
 }
 
+impl Ask {
+    /// Whether a socket of TCP is one that was asked for.
+    fn covers(&self, socket: &TcpSocket) -> bool {
+        let is_of = |only: &Only| only.inodes().contains(&socket.inode);
+        self.port.is_none_or(|port| socket.local.port() == port)
+            && self.only.as_ref().is_none_or(is_of)
+    }
+}
+
 /// Watches this host for that long, or until `stop`. `begun` is called once everything that happens from then on counts.
 ///
 /// # Errors

@@ -86,7 +86,10 @@ impl<'a> Looks<'a> {
         if let Some(only) = &self.ask.only {
             let inodes = only.inodes();
             self.sockets.retain(|inode, _| inodes.contains(inode));
-            self.tcp.only(&inodes);
+            self.tcp.only(|socket| inodes.contains(&socket.inode));
+        }
+        if let Some(port) = self.ask.port {
+            self.tcp.only(|socket| socket.local.port() == port);
         }
     }
 

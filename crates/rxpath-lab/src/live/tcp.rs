@@ -95,8 +95,9 @@ fn full_listeners(read: &Read<'_>) -> Vec<Listener> {
     let full = |listener: &Listener| {
         listener.drops_count > 0 || listener.waiting_max_count > listener.backlog_count
     };
-    let mut listeners: Vec<Listener> =
-        read.around[1].listeners.iter().map(one).filter(full).collect();
+    let of_asked = |socket: &&TcpSocket| read.asked.is_none_or(|ask| ask.covers(socket));
+    let now = read.around[1].listeners.iter().filter(of_asked);
+    let mut listeners: Vec<Listener> = now.map(one).filter(full).collect();
     listeners.sort_by(|a, b| {
         let drops = b.drops_count.cmp(&a.drops_count);
         drops.then(b.waiting_max_count.cmp(&a.waiting_max_count)).then(a.local.cmp(&b.local))

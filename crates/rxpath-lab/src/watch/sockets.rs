@@ -121,7 +121,7 @@ impl Sockets {
         self.drops = seen.iter().map(|(inode, socket)| (*inode, socket.memory.drops[1])).collect();
         let mut tcp = self.tcp.take();
         if let Some(wanted) = &self.wanted {
-            tcp.only(wanted);
+            tcp.only(|socket| wanted.contains(&socket.inode));
         }
         self.wanted = self.only.as_ref().map(Only::inodes);
         Looks { tcp, ..Looks::of(seen, self.gap.clone()) }

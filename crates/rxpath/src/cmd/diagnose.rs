@@ -24,7 +24,7 @@ pub struct DiagnoseCommand {
     /// Watch this host for this long, 100ms to 1h
     #[arg(short, long, value_name = "TIME", value_parser = seconds, default_value = "3s")]
     duration: Nanos,
-    /// Judge only the UDP sockets of this port; losses before a socket, and TCP, still cover all ports
+    /// Judge only the sockets of this local port; losses before a socket, and TCP's counters, still cover all ports
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
     #[command(flatten)]

@@ -1,6 +1,6 @@
 //! TCP's connections and listeners over a window, sampled.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use rxpath_host::netlink::{Netlink, TcpSocket, TcpState};
@@ -112,8 +112,8 @@ impl TcpLooks {
     }
 
     /// Only what these sockets show: the rest is dropped.
-    pub(crate) fn only(&mut self, inodes: &BTreeSet<u32>) {
-        self.connections.retain(|_, connection| inodes.contains(&connection.last.inode));
+    pub(crate) fn only(&mut self, is_asked: impl Fn(&TcpSocket) -> bool) {
+        self.connections.retain(|_, connection| is_asked(&connection.last));
     }
 
     pub(super) fn connections(&self) -> impl Iterator<Item = &Connection> {
@@ -174,6 +174,15 @@ pub(super) mod tests {
         assert!(filled(&connection(80, 1, 65_000, 0)) > 0.99);
         assert!(filled(&connection(80, 1, 100, 64_000)) < 0.01);
         assert!(filled(&connection(80, 1, 0, 0)) < 0.01);
+    }
+
+    #[test]
+    fn what_was_not_asked_for_is_dropped() {
+        let mut looks = TcpLooks::default();
+        looks.look(&[connection(80, 1, 0, 64_000), connection(81, 2, 0, 64_000)]);
+        looks.only(|socket| socket.local.port() == 81);
+        let left: Vec<u32> = looks.connections().map(|one| one.last.inode).collect();
+        assert_eq!(left, [2]);
     }
 
     #[test]
