@@ -311,6 +311,16 @@ impl HostFacts {
         (worst.1.worst_drops_total > 0).then_some((*worst.0, worst.1.worst_drops_total))
     }
 
+    /// Since when protocols count: their counters belong to the network namespace (net/core/net_namespace.c
+    /// `setup_net`), and only the first one is as old as the boot.
+    pub(crate) fn protocols_began(&self) -> &'static str {
+        let of = |path| self.root.link(path).ok();
+        match (of("/proc/thread-self/ns/net"), of("/proc/1/ns/net")) {
+            (Some(own), Some(first)) if own != first => "this network namespace was made",
+            _ => "boot",
+        }
+    }
+
     /// Devices with hardware behind them, virtual hardware included.
     pub fn nics(&self) -> impl Iterator<Item = &Device> {
         self.devices.iter().filter(|device| device.is_nic())

@@ -3,7 +3,7 @@
 use rxpath_host::Root;
 use rxpath_tune::{Ask, HostFacts, Report, Scope, check};
 
-use crate::fixture::{Bench, Overlay};
+use crate::fixture::{Bench, Overlay, dir};
 
 /// Two programs with a UDP socket each, in two groups of which one has a limit.
 fn host() -> Overlay {
@@ -77,4 +77,24 @@ fn files_of_settings_do_not_speak_of_a_namespace_that_was_entered() {
         };
         assert!(differs(false) && !differs(true));
     });
+}
+
+#[test]
+fn counts_of_a_later_namespace_are_not_since_boot() {
+    let bench = Bench::new();
+    let mut host = Overlay::default();
+    let snmp = std::fs::read_to_string(dir().join("base/proc/net/snmp")).unwrap();
+    let udp = snmp.lines().filter(|line| line.starts_with("Udp: ")).collect::<Vec<_>>();
+    let at = udp[0].split(' ').position(|name| name == "RcvbufErrors").unwrap();
+    let mut counts: Vec<&str> = udp[1].split(' ').collect();
+    counts[at] = "4000";
+    host.files.insert("proc/net/snmp".into(), snmp.replace(udp[1], &counts.join(" ")));
+    let mut since = |own: &str| {
+        host.links.insert("proc/thread-self/ns/net".into(), own.into());
+        host.links.insert("proc/1/ns/net".into(), "net:[1]".into());
+        bench.at(&host, |root| said(&report(root, &Scope::default()), "socket-rcvbuf-actual"))
+    };
+    assert!(since("net:[1]").contains("since boot"), "{}", since("net:[1]"));
+    let later = since("net:[2]");
+    assert!(later.contains("since this network namespace was made"), "{later}");
 }

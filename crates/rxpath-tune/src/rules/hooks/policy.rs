@@ -157,7 +157,11 @@ fn rp_filter(ask: &Ask<'_>) -> Checked {
     Found::new(
         format!(
             "{}; {}",
-            watched.tell(dropped, "packets dropped by reverse-path filtering", "boot"),
+            watched.tell(
+                dropped,
+                "packets dropped by reverse-path filtering",
+                ask.facts.protocols_began()
+            ),
             if strict.is_empty() {
                 "which devices are strict could not be read, or none is any more".to_owned()
             } else {

@@ -160,7 +160,7 @@ fn lost(ask: &Ask<'_>) -> Checked {
         };
     }
     let watched = &ask.facts.watched;
-    let told = watched.tell(lost, "datagrams lost at full sockets", "boot");
+    let told = watched.tell(lost, "datagrams lost at full sockets", ask.facts.protocols_began());
     let ratio = lost.ratio_of(lost.plus(received)).unwrap_or(1.0);
     if ratio < RARE_RATIO {
         return Answer::fine(format!("{told}: less than one in a million"));
@@ -250,7 +250,11 @@ fn udp_mem(ask: &Ask<'_>) -> Checked {
     let refused = ask.facts.count("Udp.MemErrors").known();
     if let Ok(refused @ Count { total: 1.., .. }) = refused {
         let watched = &ask.facts.watched;
-        let told = watched.tell(refused, "datagrams found UDP's memory used up", "boot");
+        let told = watched.tell(
+            refused,
+            "datagrams found UDP's memory used up",
+            ask.facts.protocols_began(),
+        );
         return Found::new(
             format!("{told}; udp_mem ends at {max} pages"),
             "none, or a count that no longer rises",

@@ -294,10 +294,14 @@ fn accept_queue(ask: &Ask<'_>) -> Checked {
         return Answer::fine(format!("no overflow; somaxconn is {max}"));
     }
     let watched = &ask.facts.watched;
-    let told = watched.tell(overflows, "connections found their listener's queue full", "boot");
+    let told = watched.tell(
+        overflows,
+        "connections found their listener's queue full",
+        ask.facts.protocols_began(),
+    );
     let found = Found::new(
         format!("{told}; somaxconn is {max}"),
-        "none since boot, or a count that no longer rises",
+        "none, or a count that no longer rises",
         "clients wait a second and retry",
     )
     .advice("a larger backlog in the program's listen(), and a faster accept loop");
@@ -312,7 +316,7 @@ fn syn_backlog(ask: &Ask<'_>) -> Checked {
         return Answer::fine(format!("none dropped; tcp_syncookies is {cookies}"));
     }
     let watched = &ask.facts.watched;
-    let told = watched.tell(dropped, "connection requests dropped", "boot");
+    let told = watched.tell(dropped, "connection requests dropped", ask.facts.protocols_began());
     let found = Found::new(
         format!("{told}; tcp_syncookies is {cookies}"),
         "none, or a count that no longer rises; tcp_syncookies 1",
