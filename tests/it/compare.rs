@@ -136,12 +136,36 @@ fn what_one_run_did_not_measure_is_a_row_and_no_pass() {
     // A variant that is new has no base.
     let (code, value) = compared(&one, &both, &[]);
     assert_eq!((code, value["result"]["differences"].as_array().unwrap().len()), (Some(0), 1));
-    assert_eq!(value["warnings"][0]["code"], "variant-without-base", "{value}");
+    assert!(value["warnings"].to_string().contains("variant-without-base"), "{value}");
     let asked = ["--metric", "delivered_pps", "--metric", "nosuch"];
     let output = rxpath(&[&["compare", &both, &both][..], &asked].concat());
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert!(text.contains("no variant of both runs has nosuch"), "{text}");
+}
+
+#[test]
+fn what_a_run_says_against_itself_is_said_where_it_is_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = real_run(dir.path());
+    let noisy = dir.path().join("noisy");
+    edited(&run, &noisy, |_| {});
+    let path = noisy.join("manifest.json");
+    let mut manifest: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    manifest["warnings"] = serde_json::json!([
+        { "code": "noisy-trials", "text": "this machine was busy: 10 of 10 trials" },
+        { "code": "interrupted", "text": "interrupted" },
+        { "code": "something-else", "text": "nothing against the figures" },
+    ]);
+    std::fs::write(&path, manifest.to_string()).unwrap();
+    let (run, noisy) = (run.to_str().unwrap(), noisy.to_str().unwrap());
+    for words in [&["compare", run, noisy, "--json"][..], &["diagnose", noisy, "--json"]] {
+        let value: Value = serde_json::from_slice(&rxpath(words).stdout).unwrap();
+        let warnings = value["warnings"].to_string();
+        assert!(warnings.contains(&format!("{noisy}: this machine was busy")), "{warnings}");
+        assert!(warnings.contains("\"interrupted\""), "{warnings}");
+        assert!(!warnings.contains("nothing against"), "{warnings}");
+    }
 }
 
 #[test]

@@ -33,7 +33,7 @@ use rxpath_record::verdict::PairedTrial;
 
 pub use self::admission::LOCK_PATIENCE;
 use self::admission::{can_run, lock, shared_counters};
-pub use self::disturbed::COUNTED;
+pub use self::disturbed::{COUNTED, doubts};
 pub use self::options::{Model, Options, Predict};
 use self::progress::Progress;
 use self::times::Times;
@@ -77,6 +77,9 @@ pub fn run(
 ) -> Result<Finished, LabError> {
     within(resolved, options, progress, |running| {
         running.find_capacity()?;
+        if running.early.is_some() {
+            return Ok(());
+        }
         running.blocks()?;
         running.paired_trials()
     })
@@ -419,7 +422,7 @@ impl<'a> Running<'a> {
     fn end(mut self, outcome: Result<(), LabError>) -> Result<Finished, LabError> {
         let (status, how) = match &outcome {
             Ok(()) => (Status::Complete, self.early.unwrap_or("complete")),
-            Err(LabError::Interrupted) => (Status::Interrupted, "interrupted"),
+            Err(LabError::Interrupted) => (Status::Interrupted, disturbed::INTERRUPTED),
             Err(_) => (Status::Failed, "failed"),
         };
         if !matches!(outcome, Ok(())) {

@@ -1,5 +1,8 @@
 //! Rates as shares of what the receiver can take: it is searched first, where no other load makes every rate fail.
 
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
 use crate::bed::may_run;
 use crate::bundled::{OF_CAPACITY, SMALLEST, holds};
 use crate::experiment::run_bundled;
@@ -28,4 +31,43 @@ fn the_rates_of_a_run_are_shares_of_the_capacity_that_it_finds_first() {
     assert!(measured, "{:?}", manifest.warnings);
     // Blocks begin within the time limit, however long a search wants to go on.
     assert!(manifest.trials.len() >= 3, "{}", manifest.trials.len());
+}
+
+/// Programs that leave no CPU alone, until they are dropped.
+struct Busy(Vec<Child>);
+
+impl Busy {
+    fn new() -> Self {
+        let cpus = std::thread::available_parallelism().unwrap().get();
+        let spin = |_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        Self((0..2 * cpus).map(spin).collect())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+fn a_search_that_other_load_disturbs_all_the_time_ends_early_and_says_who() {
+    if !may_run() {
+        return;
+    }
+    let busy = Busy::new();
+    let out = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    command.args(["run", OF_CAPACITY, "--set", "trials.time_limit=120s", "--out"]).arg(out.path());
+    let begun = Instant::now();
+    let output = command.output().unwrap();
+    drop(busy);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("6 trials in a row were void") && said.contains("sh"), "{said}");
+    // Half of the limit would be the search's.
+    assert!(begun.elapsed() < Duration::from_secs(55), "{said}");
 }

@@ -20,7 +20,7 @@ use rxpath_stats::load_search::{End, Next, Outcome, Plan, Search, Turn};
 use self::objective::Shown;
 pub use self::objective::{Latency, Objective, Objectives};
 use self::record::{Left, key, record, unit};
-use super::{Finished, Options, Running, as_json, summary, within};
+use super::{Finished, Options, Running, as_json, disturbed, summary, within};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::run::progress::Progress;
@@ -137,6 +137,9 @@ impl Running<'_> {
         let found = self.searched(&variant, &ask, false);
         self.resolved.trials = all;
         let found = found?;
+        if self.early.is_some() {
+            return Ok(());
+        }
         let rate = usable(&found)?;
         for variant in &mut self.resolved.variants {
             if let Some(share) = share(variant) {
@@ -183,6 +186,7 @@ impl Running<'_> {
         (search, left): (&mut Search, &mut Left),
         keeps: bool,
     ) -> Result<End, LabError> {
+        let mut made = Vec::new();
         loop {
             let next = match search.next() {
                 Turn::Over(end) => return Ok(end),
@@ -195,6 +199,15 @@ impl Running<'_> {
                 what: "the capacity was not found: a trial gave no rates".into(),
                 hint: "`rxpath run` shows what the programs of this scenario report".into(),
             })?;
+            // Shares of a capacity that other load decided are worth nothing: as a run ends early, so does its search.
+            if !keeps && !self.options.keep_noisy {
+                made.push(trial.clone());
+                if let Some(warning) = disturbed::hopeless(&made) {
+                    self.early = Some("too-noisy");
+                    self.warn(warning)?;
+                    return Ok(End::Interrupted);
+                }
+            }
             let repeated = search.voids();
             search.take(shown.outcome, (monotonic_ns() - begun_ns) as f64 / 1e9);
             let counts = search.voids() == repeated;

@@ -3,6 +3,7 @@
 use rxpath_core::Warning;
 use rxpath_record::comparison::Outcome;
 use rxpath_record::manifest::{Grade, Manifest, Trial};
+use rxpath_record::run::RunReader;
 
 use super::Finished;
 
@@ -13,6 +14,8 @@ const ENOUGH: usize = 12;
 
 /// Code of the warning of a run that gave up.
 const GAVE_UP: &str = "too-noisy";
+/// Code of the warning of a run that a signal ended.
+pub(super) const INTERRUPTED: &str = "interrupted";
 /// Code of the warning about disturbed trials that count.
 pub const COUNTED: &str = "noisy-trials";
 
@@ -60,6 +63,17 @@ fn shown(manifest: &Manifest) -> impl DoubleEndedIterator<Item = &Trial> {
     manifest.variants.iter().flat_map(|variant| manifest.counted(&variant.name))
 }
 
+/// What a run says against its own figures: other load on the machine, an early end. Each names the run's directory.
+pub fn doubts(run: &RunReader) -> Vec<Warning> {
+    let says =
+        |warning: &&Warning| [COUNTED, GAVE_UP, INTERRUPTED].contains(&warning.code.as_str());
+    let named = |warning: &Warning| Warning {
+        text: format!("{}: {}", run.directory.display(), warning.text),
+        ..warning.clone()
+    };
+    run.manifest.warnings.iter().filter(says).map(named).collect()
+}
+
 impl Finished {
     /// Whether noise left a variant without a trial, or ended the run.
     pub fn too_noisy(&self) -> bool {
@@ -94,8 +108,6 @@ impl Finished {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-
-    use rxpath_record::run::RunReader;
 
     use super::*;
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use rxpath_core::{Envelope, Warning};
+use rxpath_lab::run::doubts;
 use rxpath_record::comparison::{Effect, Outcome};
 use rxpath_record::manifest::{Manifest, VariantSummary};
 use rxpath_record::metric;
@@ -256,6 +257,7 @@ fn warnings(base: &RunReader, other: &RunReader, changed: &[Changed]) -> Vec<War
             let text = format!("{}: {problem}", run.directory.display());
             warnings.push(Warning::new("run-not-whole", text));
         }
+        warnings.extend(doubts(run));
     }
     let before = names(&base.manifest);
     let added: Vec<String> =

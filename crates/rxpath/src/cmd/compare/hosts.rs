@@ -8,8 +8,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Facts that differ in every run and mean nothing: momentary counts and times.
-const MOMENTARY: [&str; 5] = ["uptime", "load.average", "boot_id", "available_bytes", "time."];
+/// Facts that differ in every run and mean nothing: momentary counts and times, counters of traffic.
+const MOMENTARY: [&str; 6] =
+    ["uptime", "load.average", "boot_id", "available_bytes", "time.", ".statistics."];
 /// A member of a fact that is such a count.
 const MOMENTARY_MEMBER: &str = "processes_seen_count";
 /// Longer values are cut in text and JSON: the run directories have the full values.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rxpath_core::{Envelope, Warning};
 use rxpath_diagnose::diagnose;
+use rxpath_lab::run::doubts;
 use rxpath_record::agreement::{Agreement, agreed};
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::run::RunReader;
@@ -48,10 +49,12 @@ pub struct All {
 }
 
 pub(super) fn run(paths: &[PathBuf], format: &FormatArgs) -> Outcome {
-    let runs = paths.iter().map(|path| judged(path)).collect::<Result<Vec<_>, _>>()?;
+    let all = paths.iter().map(|path| judged(path)).collect::<Result<Vec<_>, _>>()?;
+    let (runs, doubts): (Vec<Judged>, Vec<Vec<Warning>>) = all.into_iter().unzip();
     let ended = status(&runs);
     let warn = |problem: &String| Warning::new("run-not-whole", problem.clone());
-    let warnings: Vec<Warning> = runs.iter().flat_map(|run| &run.problems).map(warn).collect();
+    let problems = runs.iter().flat_map(|run| &run.problems).map(warn);
+    let warnings: Vec<Warning> = problems.chain(doubts.into_iter().flatten()).collect();
     if format.is_json() {
         json(&Envelope::new("diagnose-runs", Settings { runs: paths }, All { runs }, warnings))?;
         return Ok(ended);
@@ -83,7 +86,8 @@ fn status(runs: &[Judged]) -> Exit {
     if runs.iter().all(whole) { Exit::Done } else { Exit::Partial }
 }
 
-fn judged(path: &Path) -> Result<Judged, Failure> {
+/// One run, and what it says against its own figures.
+fn judged(path: &Path) -> Result<(Judged, Vec<Warning>), Failure> {
     let reader = RunReader::open(path).map_err(|error| Failure::new(Exit::Usage, error))?;
     let manifest = &reader.manifest;
     let names = manifest.variants.iter().map(|variant| variant.name.as_str());
@@ -95,7 +99,7 @@ fn judged(path: &Path) -> Result<Judged, Failure> {
     } else {
         manifest.run_id.clone()
     };
-    Ok(Judged { run, problems, variants })
+    Ok((Judged { run, problems, variants }, doubts(&reader)))
 }
 
 /// The verdict of most of a variant's trials; `None` if the diagnosis knows no trial of it.
