@@ -1,5 +1,7 @@
 //! `serve http` under clients that are slow, broken or hostile: bounded memory, and the others are still served.
 
+mod syn_flood;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -36,6 +38,10 @@ pub fn go_on(part: &mut Part<'_>) {
                 part.attempt(&row, 1, || Some(attacked(engine, attack)));
             }
         }
+        let row = format!("{engine}: flood of SYN; peak: memory in kB");
+        if part.done(&row) == 0 {
+            part.attempt(&row, 1, || Some(syn_flood::flooded(engine)));
+        }
     }
 }
 
@@ -55,12 +61,16 @@ impl Server {
     fn start(engine: &str) -> Self {
         let port = rand::rng().random_range(20_000..30_000);
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
-        command.args(["serve", "http", &address.to_string(), "--engine", engine]);
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let server = Self { child, address };
+        let server = Self::of(Command::new(env!("CARGO_BIN_EXE_rxpath")), engine, address);
         until("the server listens", || TcpStream::connect(address).is_ok());
         server
+    }
+
+    /// As this command, which runs the program.
+    fn of(mut command: Command, engine: &str, address: SocketAddr) -> Self {
+        command.args(["serve", "http", &address.to_string(), "--engine", engine]);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        Self { child, address }
     }
 
     fn peak_kib(&self) -> u64 {
@@ -68,25 +78,35 @@ impl Server {
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         peak.trim().trim_end_matches(" kB").parse().unwrap()
     }
+
+    /// Its peak memory, which is bounded.
+    fn within_bounds(&self) -> u64 {
+        let peak = self.peak_kib();
+        assert!(peak <= MOST_KIB, "{peak} kB");
+        peak
+    }
 }
 
 /// Peak memory of the server, whose other clients are served during the attack.
 fn attacked(engine: &str, attack: Attack) -> u64 {
     let server = Server::start(engine);
     let address = server.address;
+    serves_others(&|| attack(address), &|| answers(address));
+    server.within_bounds()
+}
+
+/// Others are served during the attack and after it.
+fn serves_others(attack: &(dyn Fn() + Sync), answers: &dyn Fn() -> bool) {
     std::thread::scope(|scope| {
-        let attacker = scope.spawn(move || attack(address));
+        let attacker = scope.spawn(attack);
         let mut answered = 0;
         while !attacker.is_finished() {
-            answered += u32::from(answers(address));
+            answered += u32::from(answers());
         }
         attacker.join().unwrap();
         assert!(answered > 20, "only {answered} others were served in {LASTS:?}");
     });
-    assert!(answers(address), "it serves nobody after the attack");
-    let peak = server.peak_kib();
-    assert!(peak <= MOST_KIB, "{peak} kB");
-    peak
+    assert!(answers(), "it serves nobody after the attack");
 }
 
 /// Whether a client that behaves gets its answer within 5 s.

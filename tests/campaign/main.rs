@@ -27,6 +27,7 @@ mod service;
 mod skip;
 mod state;
 mod watch;
+mod wire;
 
 use std::process::ExitCode;
 

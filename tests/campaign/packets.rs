@@ -9,18 +9,26 @@ use rxpath_record::run::RunReader;
 use crate::goal;
 use crate::state::Part;
 
-/// Runs the scenarios in turn until they have PACKETS in all.
+/// Runs the scenarios in turn until each that can run here has some and they have PACKETS in all.
 pub fn go_on(part: &mut Part<'_>) {
     let all = goal("PACKETS", 1_000_000_000);
     let mut names: Vec<String> = bundled().unwrap().into_iter().map(|file| file.name).collect();
+    part.keep(|what| names.iter().any(|name| name == what));
     let mut done: u64 = names.iter().map(|name| part.done(name)).sum();
-    while done < all && !names.is_empty() {
-        names.sort_by_key(|name| part.rounds(name));
-        let name = names[0].clone();
+    loop {
+        names.sort_by_key(|name| (part.done(name) > 0, part.rounds(name)));
+        let Some(name) = names.first().cloned() else { return };
+        if done >= all && part.done(&name) > 0 {
+            return;
+        }
         let (packets, found) = run(&name);
         if packets == 0 {
             // Nothing of it can run here, or it found something at once: the others go on.
             names.remove(0);
+            if found.is_none() {
+                eprintln!("campaign: packets: {name}: not run: it needs what is not here");
+                continue;
+            }
         }
         done += packets;
         part.step(&name, packets, None, found);

@@ -6,10 +6,10 @@ use std::fs;
 use std::path::PathBuf;
 
 const HEAD: &str = "# Campaign\n\nWhat `make campaign` did so far, and what it found.\n\n\
-    | part | what | count | peak | found |\n|---|---|---|---|---|\n";
+    | part | what | count | peak | last day | found |\n|---|---|---|---|---|---|\n";
 
-/// The word for a row that watches no peak.
-const NO_PEAK: &str = "-";
+/// The word for a row that watches no peak, or has no day.
+const NONE: &str = "-";
 
 /// The word for a row that found nothing.
 const NOTHING: &str = "nothing";
@@ -24,6 +24,8 @@ struct Row {
     count: u64,
     /// The largest value seen of what the row watches, with its unit in the row's name.
     peak: Option<u64>,
+    /// The day of the last step; rows of older campaigns have none.
+    day: Option<String>,
     /// The first that was found.
     found: Option<String>,
     /// Steps of this run of the campaign.
@@ -41,11 +43,12 @@ impl Campaign {
         let text = fs::read_to_string(page()).unwrap_or_default();
         let rows = text.lines().filter_map(|line| {
             let cells: Vec<&str> = line.strip_prefix("| ")?.split(" | ").collect();
-            let [part, what, count, peak, found] = cells[..] else { return None };
+            let [part, what, count, peak, day, found] = cells[..] else { return None };
             let found = found.trim_end_matches(" |");
             let row = Row {
                 count: count.parse().ok()?,
                 peak: peak.parse().ok(),
+                day: (day != NONE).then(|| day.into()),
                 found: (found != NOTHING).then(|| found.into()),
                 rounds: 0,
             };
@@ -66,9 +69,11 @@ impl Campaign {
     pub fn write(&self) {
         let mut text = String::from(HEAD);
         for ((part, what), row) in &self.rows {
-            let peak = row.peak.map_or_else(|| NO_PEAK.into(), |peak| peak.to_string());
+            let peak = row.peak.map_or_else(|| NONE.into(), |peak| peak.to_string());
+            let day = row.day.as_deref().unwrap_or(NONE);
             let found = row.found.as_deref().unwrap_or(NOTHING);
-            text.push_str(&format!("| {part} | {what} | {} | {peak} | {found} |\n", row.count));
+            let count = row.count;
+            text.push_str(&format!("| {part} | {what} | {count} | {peak} | {day} | {found} |\n"));
         }
         let new = page().with_extension("new");
         fs::write(&new, text).unwrap();
@@ -92,6 +97,12 @@ impl Part<'_> {
         self.row(what).map_or(0, |row| row.count)
     }
 
+    /// Takes away the rows that no longer are part of it.
+    pub fn keep(&mut self, is_part: impl Fn(&str) -> bool) {
+        let name = self.name;
+        self.campaign.rows.retain(|(part, what), _| part != name || is_part(what));
+    }
+
     /// How often this run stepped a row.
     pub fn rounds(&self, what: &str) -> usize {
         self.row(what).map_or(0, |row| row.rounds)
@@ -103,6 +114,7 @@ impl Part<'_> {
         row.count += count;
         row.peak = row.peak.max(peak);
         row.rounds += 1;
+        row.day = Some(jiff::Timestamp::now().strftime("%F").to_string());
         if let Some(found) = found {
             eprintln!("campaign: {}: {what}: {found}", self.name);
             // One line of a table.
