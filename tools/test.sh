@@ -21,12 +21,17 @@ if [ -n "$in_memory" ]; then
 fi
 
 # Every call selects the whole workspace: with other packages cargo would build the crates again, for other features.
-run() { # options of cargo test
+run() { # name, then options of cargo test
+	name=$1
+	shift
+	begun=$(date +%s)
 	# shellcheck disable=SC2046  # one option or none
-	cargo test $(tools/features.sh 2>/dev/null) --profile ci --workspace --no-fail-fast "$@"
+	cargo test $(tools/features.sh 2>/dev/null) --profile ci --workspace --no-fail-fast "$@" || status=1
+	times="$times$name: $(($(date +%s) - begun)) s
+"
 }
 tools/features.sh >/dev/null
-status=0
+status=0 times=''
 
 # Units, and the integration tests of each crate: tests/NAME.rs or tests/NAME/main.rs.
 set -- --lib --bins
@@ -35,12 +40,15 @@ for name in $(find crates/*/tests -maxdepth 2 \( -path '*/tests/*/main.rs' -prin
 	set -- "$@" --test "$name"
 done
 case " $* " in *" --test it "*) ;; *) set -- "$@" --test it ;; esac
+# The build counts in no group.
+run build --no-run
 # Many wait for programs that they start: more of them at a time than there are CPUs.
-run "$@" -- --test-threads=$(($(nproc) + 6)) || status=1
+run 'units and tests/it' "$@" -- --test-threads=$(($(nproc) + 6))
 # What counts packets runs in parallel, each test in namespaces and a /run of its own. What measures CPU time, or counts
 # what the whole machine does, runs alone.
-run --test root -- --skip alone:: --test-threads=5 || status=1
-run --test root -- alone:: --test-threads=1 || status=1
+run 'tests/root, in parallel' --test root -- --skip alone:: --test-threads=5
+run 'tests/root, alone' --test root -- alone:: --test-threads=1
 
+printf '%s' "$times"
 tools/skips.sh "$RXPATH_SKIP_LOG" tests/skips.toml
 exit $status

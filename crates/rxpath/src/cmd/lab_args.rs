@@ -66,7 +66,7 @@ mod tests {
     fn every_command_that_makes_a_lab_can_wait_for_another_one() {
         for line in [
             "run udp-pinning",
-            "reproduce RUN",
+            "reproduce",
             "capacity udp",
             "tune auto --scenario udp-queue",
             "demo",
