@@ -1,8 +1,8 @@
 //! The long trials that `make test` has no time for: `make campaign`. Each part goes on from the table in
 //! `docs/results/campaign.md`, which is written after each step.
 //!
-//! Usage: campaign all|kills|packets|planted|watch|http ...; KILLS, PACKETS, MINUTES, FRAMES and CONNECTIONS set how long. Without a part it does
-//! nothing: `cargo test` starts it so.
+//! Usage: campaign all|kills|packets|planted|watch|http ...; KILLS, PACKETS, MINUTES, FRAMES and CONNECTIONS set how
+//! long, ONLY which wrong settings are planted. Without a part it does nothing: `cargo test` starts it so.
 
 // A panic is how a part says what it found.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

@@ -48,13 +48,17 @@ fn all() -> Vec<Planted> {
     all
 }
 
-/// Goes on until each was searched once, and nothing planted ten times.
+/// Goes on until each whose name has ONLY was searched once, and nothing planted ten times.
 pub fn go_on(part: &mut Part<'_>) {
-    for planted in all() {
+    let only = std::env::var("ONLY").unwrap_or_default();
+    for planted in all().into_iter().filter(|planted| planted.name.contains(&only)) {
         let row = format!("{}; peak: seconds", planted.name);
         if part.done(&row) == 0 && !step(part, &row, || (planted.search)(&planted), planted.mends) {
             return;
         }
+    }
+    if !NOTHING_PLANTED.contains(&only) {
+        return;
     }
     let row = format!("{NOTHING_PLANTED}; peak: seconds");
     for seed in part.done(&row)..NOTHING {
@@ -79,7 +83,10 @@ fn step(part: &mut Part<'_>, row: &str, search: impl FnOnce() -> Output, wanted:
         [] => kept.is_empty(),
         wanted => wanted.iter().any(|name| kept.iter().any(|kept| kept == name)),
     };
-    let found = (!is_right).then(|| format!("kept {}: {}", kept.join(", "), said(&done)));
+    let found = (!is_right).then(|| {
+        eprintln!("{}\n{}", String::from_utf8_lossy(&done.stderr), listed(&done));
+        format!("kept {}: {}", kept.join(", "), said(&done))
+    });
     part.step(row, 1, Some(seconds), found);
     true
 }
@@ -92,6 +99,14 @@ fn kept(done: &Output) -> (Vec<String>, String) {
     let names = names.filter_map(|one| Some(one["name"].as_str()?.to_owned())).collect();
     let gain = &found["gain"];
     (names, format!("gain {} {}", gain["ratio"], gain["interval"]))
+}
+
+/// What was dropped, why, and the guards.
+fn listed(done: &Output) -> String {
+    let all: Value = serde_json::from_slice(&done.stdout).unwrap_or_default();
+    let found = &all["result"]["found"];
+    let live = &all["result"]["live"];
+    format!("{}\n{}\n{}", found["dropped"], found["guards"], live["breaches"])
 }
 
 fn said(done: &Output) -> String {

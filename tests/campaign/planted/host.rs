@@ -66,7 +66,9 @@ impl Receiver {
         let to = format!("{ADDRESS}:{PORT}");
         let rxpath = env!("CARGO_BIN_EXE_rxpath");
         let mut serve = Command::new(rxpath);
-        serve.args(["serve", "udp", &to, "--cpu", "1", "-d", "1200s", "--wait"]);
+        // The usual buffer loses more than a short backlog does.
+        serve.args(["serve", "udp", &to, "--cpu", "1", "--rcvbuf", "4MiB"]);
+        serve.args(["-d", "1200s", "--wait"]);
         let mut sender = Command::new("ip");
         sender.args(["netns", "exec", &self.namespace, rxpath, "load", "udp", &to]);
         sender.args(["--cpu", "0", "-d", "1200s"]).args(load);

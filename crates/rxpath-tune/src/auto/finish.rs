@@ -137,7 +137,9 @@ impl<M: Measure> Searching<'_, M> {
             Shown::Better => format!("confirmed on {} fresh pairs", pairs.objective.len()),
             Shown::NotBetter => "fresh pairs do not confirm it".into(),
             Shown::Guard(at) => format!("{} is not shown to hold", self.plan.guards[*at].text),
-            Shown::Broke(Broke::Limit(what) | Broke::Refused(what)) => what.clone(),
+            Shown::Broke(Broke::Limit(what) | Broke::Stopped(what) | Broke::Refused(what)) => {
+                what.clone()
+            }
         };
         self.step(Phase::Confirm, text);
         self.found.confirmed = Some((ask, pairs));

@@ -25,8 +25,8 @@ pub struct Guard {
     pub good: Good,
     /// How it is compared.
     pub scale: Scale,
-    /// How much worse it may become.
-    pub limit: Limit,
+    /// How much worse it may become: the largest of them counts.
+    pub limits: Vec<Limit>,
 }
 
 impl Guard {
@@ -39,8 +39,13 @@ impl Guard {
     /// How much worse it may become, from the start's reading. Below 0 if the start itself breaks the limit: then the
     /// kept settings must make it better by so much.
     pub fn margin(&self, start: f64) -> f64 {
+        let margins = self.limits.iter().map(|limit| self.margin_of(*limit, start));
+        margins.fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    fn margin_of(&self, limit: Limit, start: f64) -> f64 {
         let sign = if self.good == Good::Up { -1.0 } else { 1.0 };
-        match self.limit {
+        match limit {
             Limit::Share(share) if self.good == Good::Up => -(1.0 - share.min(0.999)).ln(),
             Limit::Share(share) => share.ln_1p(),
             Limit::Value(value) => {
@@ -65,7 +70,16 @@ mod tests {
     use super::*;
 
     fn guard(good: Good, scale: Scale, limit: Limit) -> Guard {
-        Guard { text: String::new(), metric: String::new(), good, scale, limit }
+        Guard { text: String::new(), metric: String::new(), good, scale, limits: vec![limit] }
+    }
+
+    #[test]
+    fn the_larger_of_two_limits_counts() {
+        let limits = vec![Limit::Share(1.0), Limit::Difference(100.0)];
+        let guard = Guard { limits, ..guard(Good::Down, Scale::Ratio, Limit::Share(1.0)) };
+        let worst = |start: f64| (start.ln() + guard.margin(start.ln())).exp();
+        assert!((worst(5.0) - 105.0).abs() < 1e-9);
+        assert!((worst(1000.0) - 2000.0).abs() < 1e-9);
     }
 
     #[test]

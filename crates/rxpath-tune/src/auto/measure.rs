@@ -28,6 +28,8 @@ pub enum Phase {
 pub enum Broke {
     /// A limit was broken while the settings were on, and held again once they were off: which one, in words.
     Limit(String),
+    /// The same, and the traffic stopped: almost nothing came or got through.
+    Stopped(String),
     /// The settings could not be made: why.
     Refused(String),
 }

@@ -112,7 +112,7 @@ impl Why {
 impl From<Broke> for Why {
     fn from(broke: Broke) -> Self {
         match broke {
-            Broke::Limit(what) => Self::Broke(what),
+            Broke::Limit(what) | Broke::Stopped(what) => Self::Broke(what),
             Broke::Refused(why) => Self::Refused(why),
         }
     }

@@ -195,10 +195,13 @@ impl<'a, M: Measure> Searching<'a, M> {
         let reading = self.measure.trial(on, phase, block)?;
         self.trials += 1;
         let is_start = matches!(phase, Phase::Start | Phase::Alone);
-        let stopped = !is_start && reading.flow < LEAST * self.flow;
-        if stopped || matches!(reading.broke, Some(Broke::Limit(_))) {
-            self.stopped += 1;
-        }
+        let counts = match reading.broke {
+            Some(Broke::Stopped(_)) => true,
+            // Alone it is what its trial is for: the candidate is out.
+            Some(Broke::Limit(_)) => phase != Phase::Alone,
+            Some(Broke::Refused(_)) | None => !is_start && reading.flow < LEAST * self.flow,
+        };
+        self.stopped += usize::from(counts);
         Ok(reading)
     }
 

@@ -152,7 +152,7 @@ fn latency() -> Guard {
         metric: "p99".into(),
         good: Good::Down,
         scale: Scale::Ratio,
-        limit: Limit::Share(0.1),
+        limits: vec![Limit::Share(0.1)],
     }
 }
 
@@ -227,8 +227,14 @@ fn what_breaks_a_limit_or_is_refused_is_out_after_one_trial_and_the_others_are_s
 
 #[test]
 fn three_trials_that_break_a_limit_end_the_search_and_nothing_is_kept() {
-    let alone = six(|on| (!on.is_empty()).then(|| Broke::Limit("too much is lost".into())));
+    let alone = six(|on| (!on.is_empty()).then(|| Broke::Stopped("all is lost".into())));
     assert_eq!((alone.ended, alone.trials_count), (Ended::Unsafe, 3 + 3));
+    // Alone, what only breaks a guard is out, and the others are searched.
+    let guards = six(|on| match on {
+        [] | [0] => None,
+        _ => Some(Broke::Limit("later than the guard allows".into())),
+    });
+    assert_eq!((guards.ended, kept(&guards)), (Ended::Kept, vec![0]), "{guards:?}");
     let together = six(|on| (on.len() > 1).then(|| Broke::Limit("too much is lost".into())));
     assert_eq!((together.ended, together.kept.len()), (Ended::Unsafe, 0), "{together:?}");
 }

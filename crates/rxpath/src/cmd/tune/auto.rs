@@ -56,8 +56,8 @@ pub struct AutoCommand {
     /// network_cpu_us_per_packet
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Option<String>,
-    /// What must not become worse: `loss_ratio<0.001`, `one_way_delay_p99_us<=+10%`; repeatable. Of shares, `+2%` is two
-    /// percentage points
+    /// What must not become worse: `loss_ratio<0.001`, `one_way_delay_p99_us<=+10%`, or the larger of two, `<=+100%|+50`;
+    /// repeatable. Of shares, `+2%` is two percentage points
     #[arg(long = "guard", value_name = "GUARD")]
     guards: Vec<String>,
     /// Time for all trials

@@ -60,13 +60,16 @@ impl Objective {
     }
 }
 
-/// Reads `METRIC<VALUE`, `METRIC<=+10%`, `METRIC>=-5%`.
+/// How a guard is written.
+const FORM: &str = "write METRIC<VALUE or METRIC<=+SHARE%, for example loss_ratio<0.001";
+
+/// Reads `METRIC<VALUE`, `METRIC<=+10%`, `METRIC>=-5%`; `METRIC<=+100%|+50` is the larger of both.
 ///
 /// # Errors
 /// In words what is wrong and what would be right.
 pub fn guard(text: &str) -> Result<Guard, String> {
-    const FORM: &str = "write METRIC<VALUE or METRIC<=+SHARE%, for example loss_ratio<0.001";
-    let wrong = |what: &str, right: &str| Err(format!("--guard `{text}`: {what}; {right}"));
+    let said = |what: &str, right: &str| format!("--guard `{text}`: {what}; {right}");
+    let wrong = |what: &str, right: &str| Err(said(what, right));
     let Some(at) = text.find(['<', '>']) else { return wrong("there is no < or >", FORM) };
     let (metric, rest) = (text[..at].trim(), &text[at + 1..]);
     if metric.is_empty() {
@@ -79,7 +82,17 @@ pub fn guard(text: &str) -> Result<Guard, String> {
         let less = if good == Good::Up { "more" } else { "less" };
         return wrong(&format!("{less} of {metric} is better"), &format!("write {wanted}"));
     }
-    let value = rest.strip_prefix('=').unwrap_or(rest).trim();
+    let values = rest.strip_prefix('=').unwrap_or(rest).split('|').map(str::trim);
+    let limits =
+        values.map(|value| limit(value, metric).map_err(|(what, right)| said(&what, right)));
+    let limits = limits.collect::<Result<_, _>>()?;
+    Ok(Guard { text: text.into(), metric: metric.into(), good, scale: scale(metric), limits })
+}
+
+/// `0.001`, `+10%`, `-5`: how much worse a metric may become; else what is wrong and what would be right.
+fn limit(value: &str, metric: &str) -> Result<Limit, (String, &'static str)> {
+    let good = good(metric);
+    let wrong = |what: &str, right| Err((what.to_owned(), right));
     let sign = value.chars().next().filter(|first| matches!(first, '+' | '-'));
     let number =
         |text: &str| text.trim().parse::<f64>().ok().filter(|it| it.is_finite() && *it >= 0.0);
@@ -91,14 +104,13 @@ pub fn guard(text: &str) -> Result<Guard, String> {
     };
     let Some(number) = number(bare) else { return wrong(&format!("`{value}` is no number"), FORM) };
     let size = number * unit;
-    let limit = match sign {
+    Ok(match sign {
         None => Limit::Value(size),
         Some('-') if good == Good::Down => return wrong("it would have to get better", "write +"),
         Some('+') if good == Good::Up => return wrong("it would have to get better", "write -"),
         Some(_) if value.ends_with('%') && !is_share(metric) => Limit::Share(size),
         Some(_) => Limit::Difference(size),
-    };
-    Ok(Guard { text: text.into(), metric: metric.into(), good, scale: scale(metric), limit })
+    })
 }
 
 /// All guards of a search.
@@ -173,12 +185,17 @@ mod tests {
 
     #[test]
     fn guards_are_values_shares_or_differences() {
-        let limit = |text: &str| guard(text).unwrap().limit;
+        let limit = |text: &str| match guard(text).unwrap().limits[..] {
+            [limit] => limit,
+            ref more => panic!("{text}: {more:?}"),
+        };
         assert_eq!(limit("loss_ratio<0.001"), Limit::Value(0.001));
         assert_eq!(limit("loss_ratio <= 0.1%"), Limit::Value(0.001));
         assert_eq!(limit("victim_taken_ratio<=+2%"), Limit::Difference(0.02));
         assert_eq!(limit("one_way_delay_p99_us<=+10%"), Limit::Share(0.1));
         assert_eq!(limit("delivered_pps>=-5%"), Limit::Share(0.05));
+        let larger = guard("socket_to_read_p99_us<=+100% | +50").unwrap().limits;
+        assert_eq!(larger, [Limit::Share(1.0), Limit::Difference(50.0)]);
         for (text, part) in [
             ("loss_ratio", "no < or >"),
             ("<3", "no metric"),
@@ -186,6 +203,8 @@ mod tests {
             ("loss_ratio<-1%", "write +"),
             ("delivered_pps>+1%", "write -"),
             ("loss_ratio<few", "`few` is no number"),
+            ("socket_to_read_p99_us<=+100%|", "`` is no number"),
+            ("socket_to_read_p99_us<=+100%|-5", "write +"),
             ("loss_ratio<nan", "no number"),
         ] {
             let why = guard(text).unwrap_err();

@@ -181,9 +181,10 @@ impl Measure for Slices<'_> {
             match self.watch(on, phase)? {
                 // Another program may have disturbed one slice. What stops traffic is not tried again.
                 Ended::Broken(_, broken) if !is_repeated && !broken.is_stop => is_repeated = true,
-                Ended::Broken(slice, Broken { limit, .. }) => {
+                Ended::Broken(slice, Broken { limit, is_stop }) => {
                     let reading = self.reading(&slice).unwrap_or_default();
-                    return Ok(Reading { broke: Some(Broke::Limit(limit)), ..reading });
+                    let broke = if is_stop { Broke::Stopped(limit) } else { Broke::Limit(limit) };
+                    return Ok(Reading { broke: Some(broke), ..reading });
                 }
                 Ended::Whole(slice, device_pps) => match self.said(&slice, device_pps) {
                     Ok(reading) => {
