@@ -70,7 +70,7 @@ impl AutoCommand {
         match ending(&ended) {
             Ok(Exit::Done | Exit::Inconclusive) => self.finish(&session, &ended, answer, persist),
             early if answer.found.is_none() => early,
-            // What is known is told; how it ended is what ended it.
+            // What is known is shown; how it ended is what ended it.
             early => self.finish(&session, &ended, answer, persist).and(early),
         }
     }
