@@ -49,6 +49,9 @@ fn a_signal_in_each_phase_keeps_the_run_and_leaves_nothing() {
         assert_eq!(read.manifest.status, Status::Interrupted, "{phase}");
         assert!(read.partial().unwrap().contains("was interrupted"), "{phase}");
         assert!(read.problems.is_empty(), "{phase}: {:?}", read.problems);
+        let is_empty = read.manifest.trials.is_empty();
+        let lines = ended.stdout.lines().count();
+        assert_eq!(lines == 1, is_empty, "without a trial only the report: {}", ended.stdout);
         arena.assert_clean(&format!("after {signal} in {phase}"));
     }
 }

@@ -140,7 +140,10 @@ impl RunCommand {
             let warnings = finished.manifest.warnings.clone();
             json(&Envelope::new("run-result", settings, &finished.manifest, warnings))?;
         } else {
-            output::text(&experiment::summary(&finished.manifest))?;
+            // Without a trial every row is empty.
+            if !finished.manifest.trials.is_empty() {
+                output::text(&experiment::summary(&finished.manifest))?;
+            }
             output::line(&format!("report: {}", report.display()))?;
         }
         let words =
