@@ -40,8 +40,9 @@ for name in $(find crates/*/tests -maxdepth 2 \( -path '*/tests/*/main.rs' -prin
 	set -- "$@" --test "$name"
 done
 case " $* " in *" --test it "*) ;; *) set -- "$@" --test it ;; esac
-# The build counts in no group.
-run build --no-run
+# The build counts in no group, and without it there is nothing to run.
+run build "$@" --test root --no-run
+[ "$status" = 0 ] || exit 1
 # Many wait for programs that they start: more of them at a time than there are CPUs.
 run 'units and tests/it' "$@" -- --test-threads=$(($(nproc) + 6))
 # What counts packets runs in parallel, each test in namespaces and a /run of its own. What measures CPU time, or counts

@@ -32,3 +32,14 @@ fn index(zone: &str) -> Option<u32> {
         .ok()
         .or_else(|| zone.parse().ok().filter(|index| *index > 0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said_with_the_address_and_port_that_were_typed() {
+        let hint = missing("[fe80::1]:4397".parse().unwrap());
+        assert!(hint.contains("[fe80::1%2]:4397, where 2 stands for the number of the"), "{hint}");
+    }
+}

@@ -172,10 +172,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_local_address_without_its_interface_is_shown_with_the_port_that_was_typed() {
+    fn a_link_local_address_of_a_connection_needs_its_interface() {
         let invalid = io::Error::from_raw_os_error(libc::EINVAL);
         let error = connect_error("[fe80::1]:4397".parse().unwrap(), invalid);
-        let hint = error.hint().unwrap();
-        assert!(hint.contains("[fe80::1%2]:4397, where 2 stands for the number of the"), "{hint}");
+        assert!(error.hint().unwrap().contains("[fe80::1%2]:4397"), "{error}");
     }
 }

@@ -85,7 +85,11 @@ fn refusal(addr: SocketAddr, source: Option<IpAddr>, error: io::Error, addrs: us
         }
         Some(libc::EADDRNOTAVAIL) => crate::http::load::ports::hint(),
         Some(libc::EINVAL) if addr.is_ipv6() => {
-            "link-local addresses need their interface: http://[fe80::1%25eth0]/".into()
+            format!(
+                "link-local addresses need their interface: http://[{}%25eth0]:{}/, where eth0 stands for its name",
+                addr.ip(),
+                addr.port()
+            )
         }
         Some(libc::EACCES | libc::EPERM) => "a firewall of this host refuses it".into(),
         _ => String::new(),
@@ -95,4 +99,16 @@ fn refusal(addr: SocketAddr, source: Option<IpAddr>, error: io::Error, addrs: us
         n => format!("{addr} (the first of {n} addresses, none accepted a connection)"),
     };
     LoadError::Address { op: "connect", addr, source: error, hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_local_server_needs_its_interface() {
+        let invalid = io::Error::from_raw_os_error(libc::EINVAL);
+        let error = refusal("[fe80::1]:4397".parse().unwrap(), None, invalid, 1);
+        assert!(error.hint().unwrap().contains("http://[fe80::1%25eth0]:4397/"), "{error}");
+    }
 }

@@ -180,11 +180,16 @@ impl AutoCommand {
         self.check_budget(&answer.candidates, search.times, begun.elapsed())?;
         let deadline = begun + self.budget.as_duration();
         let early = self.switched(&search, (&host, meter), &mut answer, (deadline, journal));
-        if answer.found.is_some() || early.is_ok() {
-            let published = self.publish(search.written(settings, answer));
-            return early.and(Ok(published?));
+        if early.is_err() && answer.found.is_none() {
+            return early.map(|()| Exit::Done);
         }
-        early.map(|()| Exit::Done)
+        let published = self.publish(search.written(settings, answer));
+        if let (Err(_), Err(failure)) = (&early, &published) {
+            crate::note!("rxpath: {}", failure.line());
+        }
+        // What is in force matters more than a file that could not be written.
+        early?;
+        Ok(published?)
     }
 
     /// Whether the budget holds enough slices after what was spent: nothing is changed before.
