@@ -26,6 +26,7 @@ pub fn is_known_parameter(name: &str) -> bool {
     kernel::matters(name)
 }
 
+pub use surroundings::is_first_netns;
 pub(crate) use surroundings::is_known_program;
 
 /// Facts by probe name: `kernel.release`, `cpu.online`, `sysctl.net.core.rmem_max`, `device.eth0`.

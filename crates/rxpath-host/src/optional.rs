@@ -1,4 +1,6 @@
-//! Files and directories that need not be there: only a missing one is empty.
+//! Files and directories that need not be there: only a missing or a masked one is empty.
+
+use std::path::Path;
 
 use rxpath_core::Fact;
 
@@ -22,10 +24,15 @@ impl<'a> Optional<'a> {
         self.noted(read)
     }
 
-    /// A file.
+    /// A file; bytes that are no text stand for themselves as signs of replacement.
+    ///
+    /// A link to `/dev/null` masks a file of less rank by its name: it is empty (udev(7), sysctl.d(5), systemd.link(5)).
     pub fn text(&mut self, path: &str) -> String {
-        let read = self.root.text(path);
-        self.noted(read)
+        if self.root.link(path).is_ok_and(|to| to == Path::new("/dev/null")) {
+            return String::new();
+        }
+        let read = self.root.bytes(path);
+        String::from_utf8_lossy(&self.noted(read)).into_owned()
     }
 
     /// Whether all that is there could be read; a gap says why the first that could not be read could not.
@@ -48,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_empty_and_what_cannot_be_read_is_not() {
+    fn what_is_missing_or_masked_is_empty_and_what_cannot_be_read_is_not() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("proc")).unwrap();
         std::fs::create_dir_all(dir.path().join("etc/a-file")).unwrap();
@@ -60,6 +67,10 @@ mod tests {
             reads.whole().gap()
         };
         assert_eq!(unread(&|reads| drop((reads.list("/run/x"), reads.text("/etc/x")))), None);
+        std::os::unix::fs::symlink("/dev/null", dir.path().join("etc/masked")).unwrap();
+        std::fs::write(dir.path().join("etc/bytes"), b"a\xffb").unwrap();
+        assert_eq!(unread(&|reads| assert_eq!(reads.text("/etc/masked"), "")), None);
+        assert_eq!(unread(&|reads| assert!(reads.text("/etc/bytes").starts_with('a'))), None);
         // One in the place of the other: no privilege reads it.
         let file = unread(&|reads| drop((reads.text("/etc/a-file"), reads.text("/etc/x"))));
         assert!(file.is_some_and(|text| text.contains("a-file")));

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rxpath_core::{CpuList, Fact};
+use rxpath_host::environment::is_first_netns;
 use rxpath_host::error::fact;
 use rxpath_host::kernel_config::{self, KernelConfig};
 use rxpath_host::netlink::Netlink;
@@ -312,12 +313,11 @@ impl HostFacts {
     }
 
     /// Since when protocols count: their counters belong to the network namespace (net/core/net_namespace.c
-    /// `setup_net`), and only the first one is as old as the boot.
+    /// `setup_net`), and only the first one is known to be as old as the boot.
     pub(crate) fn protocols_began(&self) -> &'static str {
-        let of = |path| self.root.link(path).ok();
-        match (of("/proc/thread-self/ns/net"), of("/proc/1/ns/net")) {
-            (Some(own), Some(first)) if own != first => "this network namespace was made",
-            _ => "boot",
+        match is_first_netns(&self.root) {
+            Some(true) => "boot",
+            Some(false) | None => "this network namespace was made",
         }
     }
 

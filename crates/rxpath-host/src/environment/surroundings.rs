@@ -91,6 +91,23 @@ fn container(root: &Root) -> Fact<Vec<&'static str>> {
     }
 }
 
+/// Of the thread that asks: a process may have moved only that one.
+const OWN_NETNS: &str = "/proc/thread-self/ns/net";
+
+/// Whether this network namespace is the first one; `None` where that is not known: without the right to see init's, in a
+/// container, whose init is another one.
+pub fn is_first_netns(root: &Root) -> Option<bool> {
+    let own = root.link(OWN_NETNS).or_else(|_| root.link("/proc/self/ns/net")).ok()?;
+    let is_of_init = own == root.link("/proc/1/ns/net").ok()?;
+    let (_, first) = FIRST_NAMESPACES.iter().find(|(kind, _)| *kind == "pid")?;
+    let is_init_first =
+        || root.link("/proc/self/ns/pid").is_ok_and(|pid| pid.as_os_str() == *first);
+    match is_of_init {
+        false => Some(false),
+        true => is_init_first().then_some(true),
+    }
+}
+
 /// Whether this process is in the first namespace of each kind, where that is known.
 fn namespaces(facts: &mut Facts<'_>) {
     for (kind, first) in FIRST_NAMESPACES {
@@ -98,7 +115,7 @@ fn namespaces(facts: &mut Facts<'_>) {
         facts.result(format!("namespace.{kind}.first"), link.map(|link| link.as_os_str() == first));
     }
     // The number of the first network namespace is fixed only in newer kernels: init's is compared instead.
-    let own = facts.root.link("/proc/thread-self/ns/net");
+    let own = facts.root.link(OWN_NETNS);
     let first = own.and_then(|own| Ok(own == facts.root.link("/proc/1/ns/net")?));
     facts.result("namespace.net.same_as_init", first);
 }

@@ -12,6 +12,7 @@ use rxpath_host::optional::Optional;
 use rxpath_host::root::Root;
 
 use super::{Device, HostFacts};
+use crate::rule::Gap;
 
 /// `ARPHRD_ETHER`, linux/if_arp.h.
 const ETHER: u32 = 1;
@@ -47,6 +48,16 @@ impl HostFacts {
         read(&self.root)
     }
 
+    /// Whether all of them could be read.
+    ///
+    /// # Errors
+    /// The first that could not.
+    pub fn link_files_whole(&self) -> Result<(), Gap> {
+        let is_unread = |file: &LinkFile| file.conditions.iter().any(|(key, _)| key == UNREADABLE);
+        let unread = self.link_files().into_iter().find(is_unread);
+        unread.map_or(Ok(()), |file| Err(Gap::Absent(format!("{} cannot be read", file.file))))
+    }
+
     /// Whether a file is a device's.
     pub fn fits(&self, file: &LinkFile, device: &Device) -> Fits {
         file.fits(device, &self.root)
@@ -67,9 +78,10 @@ fn read(root: &Root) -> Vec<LinkFile> {
             }
         }
     }
-    let parsed = files.into_values().map(|path| match root.text(&path) {
-        Ok(text) => parse_link_file(&path, &text),
-        Err(_) => unreadable(&path),
+    let parsed = files.into_values().map(|path| {
+        let mut reads = Optional::below(root);
+        let text = reads.text(&path);
+        reads.whole().value().map_or_else(|| unreadable(&path), |()| parse_link_file(&path, &text))
     });
     // What a directory hides may come before all others.
     unread.into_iter().chain(parsed).collect()
@@ -292,6 +304,10 @@ mod tests {
         assert_eq!(unreadable.conditions[0].0, UNREADABLE);
         let mtus: Vec<&str> = files.iter().map(|file| file.settings["MTUBytes"].as_str()).collect();
         assert_eq!(mtus, ["3", "2"]);
+        // A mask has no section that fits a device.
+        let mask = dir.path().join("etc/systemd/network/05-mask.link");
+        std::os::unix::fs::symlink("/dev/null", mask).unwrap();
+        assert!(read(&Root::tree(dir.path()).unwrap())[0].conditions.is_empty());
         fs::remove_dir_all(dir.path().join("run/systemd/network")).unwrap();
         fs::write(dir.path().join("run/systemd/network"), "").unwrap();
         let hidden = &read(&Root::tree(dir.path()).unwrap())[0];

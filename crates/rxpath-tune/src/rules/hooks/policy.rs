@@ -184,14 +184,17 @@ fn forward(ask: &Ask<'_>) -> Checked {
     }
     let forwarded = ask.facts.counter("Ip.ForwDatagrams").known()?;
     if forwarded > 0 {
-        return Answer::silent(format!("forwards: {forwarded} packets since boot"));
+        return Answer::silent(format!(
+            "forwards: {forwarded} packets since {}",
+            ask.facts.protocols_began()
+        ));
     }
     let others = ask.facts.all_devices()?.iter().filter(|device| !device.is_loopback());
     if others.count() > 1 {
         return Answer::silent("forwards, and has devices to forward between");
     }
     Found::new(
-        "ip_forward is 1, no packet was forwarded since boot, and there is one device",
+        "ip_forward is 1, no packet was ever forwarded, and there is one device",
         "0 on a host that is no gateway",
         "LRO is off on every device for nothing",
     )

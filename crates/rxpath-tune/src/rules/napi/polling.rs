@@ -49,7 +49,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "busy-poll-socket",
-        what: "Did any socket of this namespace busy poll since boot?",
+        what: "Did any socket of this namespace ever busy poll?",
         applies: "kernels with CONFIG_NET_RX_BUSY_POLL",
         check: Check::Host(polled),
         why: "No interface shows the socket option; this counter shows that busy polling works.",
@@ -196,7 +196,8 @@ fn busy(ask: &Ask<'_>) -> Checked {
 
 fn polled(ask: &Ask<'_>) -> Checked {
     let packets = ask.facts.counter("TcpExt.BusyPollRxPackets").known()?;
-    Answer::recorded(format!("{packets} packets by busy polling since boot"))
+    let since = ask.facts.protocols_began();
+    Answer::recorded(format!("{packets} packets by busy polling since {since}"))
 }
 
 /// NAPI threads of a device, by the beginning of their names (`comm` is cut to 15 bytes).

@@ -131,6 +131,10 @@ fn found(twice: &[String], worst: Severity) -> Checked {
 fn whole(ask: &Ask<'_>) -> Result<(), Gap> {
     (&ask.facts.kernel.cmdline).known()?;
     ask.facts.startup_whole()?;
+    // Only a line with ethtool sets what such a file sets.
+    if ask.facts.startup().iter().any(|line| line.has("ethtool")) {
+        ask.facts.link_files_whole()?;
+    }
     ask.facts.kept_gap.clone().map_or(Ok(()), Err)
 }
 
