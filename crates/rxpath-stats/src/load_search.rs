@@ -113,7 +113,7 @@ pub enum End {
     FreshFailed,
     /// The time was over.
     Time,
-    /// Its caller was interrupted, or an error ended it.
+    /// Its caller ended it: interrupted, by an error, or because other load disturbed its trials.
     #[default]
     Interrupted,
 }

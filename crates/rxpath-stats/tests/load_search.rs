@@ -235,14 +235,15 @@ fn more_loss_allowed_finds_no_lower_capacity() {
 
 /// A scenario whose rates are shares of the capacity needs a load that holds, however short its search.
 #[test]
-fn a_search_of_twenty_seconds_ends_with_a_load_that_holds() {
-    for noise in NOISES {
+fn a_search_of_twenty_seconds_mostly_ends_with_a_load_that_holds() {
+    // The climb begins near the capacity, or far below it.
+    for (noise, below) in NOISES.into_iter().flat_map(|noise| [(noise, 1.0), (noise, 20.0)]) {
         let holds = Receiver::new(noise.1, noise.2, 0).holds(LOSS);
         let truth = holds[holds.len() / 2];
         let (mut none, mut wrong, mut sum) = (0.0, 0.0, 0.0);
         for seed in 0..runs() as u64 {
             let mut receiver = Receiver::new(noise.1, noise.2, seed);
-            let first = truth * (0.8 + 0.4 * receiver.dice.random::<f64>());
+            let first = truth / below * (0.8 + 0.4 * receiver.dice.random::<f64>());
             let (goal, fresh) = QUICK;
             let limit = Some(20.0);
             let plan = Plan { goal, fresh, first, lowest: first / 50.0, most: 1e3, time_s: limit };
@@ -256,9 +257,11 @@ fn a_search_of_twenty_seconds_ends_with_a_load_that_holds() {
         }
         let count = runs() as f64;
         let mean = sum / (count - none);
-        println!("{}: none {none}, wrong {wrong}, mean {mean:.3} of {count}", noise.0);
-        assert!(none / count <= at_most(0.02), "{noise:?}: {none} of {count} know nothing");
+        println!("{}, 1/{below}: none {none}, wrong {wrong}, mean {mean:.3} of {count}", noise.0);
+        // A climb from far below leaves little time. Without haste it is 17 to 28 % on a noisy machine.
+        let most = if below > 1.0 { 0.12 } else { 0.02 };
+        assert!(none / count <= at_most(most), "{noise:?}: {none} of {count} know nothing");
         assert!(wrong / count <= at_most(0.05), "{noise:?}: {wrong} of {count} fail");
-        assert!(mean > 0.8, "{noise:?}: {mean}");
+        assert!(mean > 0.75, "{noise:?}: {mean}");
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     BRACKET, End, FRESH_FAILURES, Fresh, Next, OUTWARD, Phase, SHORTS, Search, Step, is_same,
 };
-use crate::load_class::{Class, Goal};
+use crate::load_class::{Class, Goal, Load};
 
 /// The longest trial of the climb. **Unit** s.
 const SHORT: f64 = 1.0;
@@ -13,6 +13,8 @@ const ROUNDING: f64 = 1e-9;
 const CLASSES_IN_HASTE: f64 = 2.0;
 /// A load below this share of what failed is likely to hold.
 const SURE: f64 = 0.8;
+/// A load that was tried is taken for another one down to this share of it.
+const NEAR: f64 = 0.9;
 /// Trials of the climb that are expected before it began: doublings.
 const DOUBLINGS: f64 = 6.0;
 
@@ -145,11 +147,18 @@ impl Search {
         if lower.is_some() || left_s > CLASSES_IN_HASTE * a_class_s {
             return None;
         }
-        let bad = self.loads.iter().filter(|load| load.seconds(false) > 0.0);
-        let bad =
-            bad.map(|load| load.rate).reduce(f64::min).filter(|bad| *bad > self.plan.lowest)?;
-        let sure = self.loads.iter().map(|load| load.rate).filter(|rate| *rate < SURE * bad);
-        sure.reduce(f64::max).or(Some((SURE * bad).max(self.plan.lowest)))
+        // One of several trials may be disturbed.
+        let is_bad = |load: &&Load| {
+            let bad_s = load.seconds(false);
+            bad_s > 0.0 && bad_s >= load.seconds(true)
+        };
+        let bad = self.loads.iter().filter(is_bad).map(|load| load.rate).chain(self.ceiling);
+        let bad = bad.reduce(f64::min).filter(|bad| *bad > self.plan.lowest)?;
+        let sure = (SURE * bad).max(self.plan.lowest);
+        // One that was tried near it needs fewer trials.
+        let near = self.loads.iter().map(|load| load.rate);
+        let near = near.filter(|rate| *rate < SURE * bad && *rate > NEAR * sure);
+        near.reduce(f64::max).or(Some(sure))
     }
 
     fn step_outward(&mut self) -> f64 {

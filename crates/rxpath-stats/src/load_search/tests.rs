@@ -109,6 +109,19 @@ fn the_time_limit_leaves_what_is_known() {
 }
 
 #[test]
+fn in_haste_no_load_is_tried_again_that_the_sender_does_not_reach() {
+    let outcome = |next: &Next| match next {
+        Next { rate: 8_000.0.., .. } => Outcome::Bad { loss_ratio: 0.5 },
+        // Full trials are harder for it than the short ones of the climb.
+        Next { rate: 3_000.0.., step, .. } if *step != Step::Climb => Outcome::Short,
+        _ => Outcome::Good { loss_ratio: 0.0 },
+    };
+    let (search, _) = searched(Plan { time_s: Some(40.0), ..plan() }, outcome);
+    let lower = search.bounds().lower;
+    assert!(lower.is_some_and(|lower| lower > 2_000.0 && lower < 3_000.0), "{lower:?}");
+}
+
+#[test]
 fn disturbed_trials_are_repeated_but_not_for_ever() {
     let (mut quiet, mut count) = (host(50_000.0, 1e9), 0);
     let (search, end) = searched(plan(), |next| {
