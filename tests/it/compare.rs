@@ -83,7 +83,7 @@ fn two_runs_are_better_worse_the_same_or_cannot_be_told() {
     assert!(text.contains("delivered_pps: 100 to 120, +20.0 % (95 % interval"), "{text}");
     for (args, says) in [
         (vec!["compare", &base, &more, "--variant", "no"], "--variant no: not in both runs"),
-        (vec!["compare", &base, &more, "--metric", "no"], "no variant of both runs has no"),
+        (vec!["compare", &base, &more, "--metric", "no"], "no variant has no in both runs"),
         (vec!["compare", &base, &more, "--threshold", "2"], "--threshold 2: a share from 0 to 1"),
         (vec!["compare", &base, "/no/such/run"], "/no/such/run"),
     ] {
@@ -132,7 +132,9 @@ fn what_one_run_did_not_measure_is_a_row_and_no_pass() {
         assert_eq!(value["result"]["outcome"], "inconclusive");
     }
     let text = String::from_utf8(rxpath(&["compare", &both, &one]).stdout).unwrap();
-    assert!(text.contains("second: delivered_pps: 100 to not measured"), "{text}");
+    assert!(text.contains("second: delivered_pps: inconclusive: B did not measure it"), "{text}");
+    // What neither run measured is no loss.
+    assert_eq!(compared(&without_metric, &void, &[]).0, Some(0));
     // A variant that is new has no base.
     let (code, value) = compared(&one, &both, &[]);
     assert_eq!((code, value["result"]["differences"].as_array().unwrap().len()), (Some(0), 1));
@@ -141,7 +143,7 @@ fn what_one_run_did_not_measure_is_a_row_and_no_pass() {
     let output = rxpath(&[&["compare", &both, &both][..], &asked].concat());
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{text}");
-    assert!(text.contains("no variant of both runs has nosuch"), "{text}");
+    assert!(text.contains("no variant has nosuch in both runs"), "{text}");
 }
 
 #[test]
@@ -154,16 +156,16 @@ fn what_a_run_says_against_itself_is_said_where_it_is_used() {
     let mut manifest: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     manifest["warnings"] = serde_json::json!([
         { "code": "noisy-trials", "text": "this machine was busy: 10 of 10 trials" },
-        { "code": "interrupted", "text": "interrupted" },
         { "code": "something-else", "text": "nothing against the figures" },
     ]);
+    manifest["status"] = "interrupted".into();
     std::fs::write(&path, manifest.to_string()).unwrap();
     let (run, noisy) = (run.to_str().unwrap(), noisy.to_str().unwrap());
     for words in [&["compare", run, noisy, "--json"][..], &["diagnose", noisy, "--json"]] {
         let value: Value = serde_json::from_slice(&rxpath(words).stdout).unwrap();
         let warnings = value["warnings"].to_string();
         assert!(warnings.contains(&format!("{noisy}: this machine was busy")), "{warnings}");
-        assert!(warnings.contains("\"interrupted\""), "{warnings}");
+        assert!(warnings.contains("the run was interrupted"), "{warnings}");
         assert!(!warnings.contains("nothing against"), "{warnings}");
     }
 }

@@ -77,10 +77,9 @@ pub fn run(
 ) -> Result<Finished, LabError> {
     within(resolved, options, progress, |running| {
         running.find_capacity()?;
-        if running.early.is_some() {
-            return Ok(());
+        if running.early.is_none() {
+            running.blocks()?;
         }
-        running.blocks()?;
         running.paired_trials()
     })
 }
@@ -422,7 +421,7 @@ impl<'a> Running<'a> {
     fn end(mut self, outcome: Result<(), LabError>) -> Result<Finished, LabError> {
         let (status, how) = match &outcome {
             Ok(()) => (Status::Complete, self.early.unwrap_or("complete")),
-            Err(LabError::Interrupted) => (Status::Interrupted, disturbed::INTERRUPTED),
+            Err(LabError::Interrupted) => (Status::Interrupted, "interrupted"),
             Err(_) => (Status::Failed, "failed"),
         };
         if !matches!(outcome, Ok(())) {

@@ -201,8 +201,11 @@ impl Running<'_> {
             })?;
             // Shares of a capacity that other load decided are worth nothing: as a run ends early, so does its search.
             if !keeps && !self.options.keep_noisy {
-                made.push(trial.clone());
+                let (void, grade) = (trial.void.clone(), trial.grade);
+                made.push(Trial { void, grade, ..Trial::default() });
                 if let Some(warning) = disturbed::hopeless(&made) {
+                    let (trial, void) = (trial.trial, trial.void);
+                    self.tell(What::TrialEnded { trial, void })?;
                     self.early = Some("too-noisy");
                     self.warn(warning)?;
                     return Ok(End::Interrupted);

@@ -14,8 +14,6 @@ const ENOUGH: usize = 12;
 
 /// Code of the warning of a run that gave up.
 const GAVE_UP: &str = "too-noisy";
-/// Code of the warning of a run that a signal ended.
-pub(super) const INTERRUPTED: &str = "interrupted";
 /// Code of the warning about disturbed trials that count.
 pub const COUNTED: &str = "noisy-trials";
 
@@ -65,13 +63,14 @@ fn shown(manifest: &Manifest) -> impl DoubleEndedIterator<Item = &Trial> {
 
 /// What a run says against its own figures: other load on the machine, an early end. Each names the run's directory.
 pub fn doubts(run: &RunReader) -> Vec<Warning> {
-    let says =
-        |warning: &&Warning| [COUNTED, GAVE_UP, INTERRUPTED].contains(&warning.code.as_str());
-    let named = |warning: &Warning| Warning {
+    let says = |warning: &&Warning| [COUNTED, GAVE_UP].contains(&warning.code.as_str());
+    let noise = run.manifest.warnings.iter().filter(says).cloned();
+    let partial = run.partial().map(|why| Warning::new("run-partial", why));
+    let named = |warning: Warning| Warning {
         text: format!("{}: {}", run.directory.display(), warning.text),
-        ..warning.clone()
+        ..warning
     };
-    run.manifest.warnings.iter().filter(says).map(named).collect()
+    noise.chain(partial).map(named).collect()
 }
 
 impl Finished {

@@ -100,7 +100,9 @@ impl Witness {
             Ok(lost) => probed
                 .gaps
                 .push(format!("{lost} slices, polls or waits found no room in their maps")),
-            Err(why) => probed.gaps.push(format!("slices, polls or waits without room: {why}")),
+            Err(why) => probed
+                .gaps
+                .push(format!("how many slices, polls or waits found no room is unknown: {why}")),
         }
         probed
     }

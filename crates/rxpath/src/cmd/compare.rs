@@ -179,7 +179,11 @@ impl CompareCommand {
                     at.push(rows.len());
                     found.push(difference);
                 }
-                rows.push(Difference::not_measured(name, metric, sides));
+                // What neither run measured is no loss of a measurement.
+                let mut known = sides.iter().flatten();
+                if known.any(|summary| summary.metrics.contains_key(metric)) {
+                    rows.push(Difference::not_measured(name, metric, sides));
+                }
             }
         }
         let is_known = |metric: &&String| {
@@ -191,7 +195,7 @@ impl CompareCommand {
             unknown.map(|name| vec![name.clone()]).or(found.is_empty().then_some(metrics))
         {
             let what =
-                format!("nothing to compare: no variant of both runs has {}", listed(&metrics));
+                format!("nothing to compare: no variant has {} in both runs", listed(&metrics));
             return Err(Failure::usage(what).hint(format!(
                 "variants of A: {}; of B: {}; manifest.json lists the metrics of each variant",
                 listed(&names(base)),
@@ -274,9 +278,11 @@ fn text(differences: &[Difference], hosts: &[Changed]) -> String {
     let mut out = String::new();
     for d in differences {
         let (metric, effect) = (&d.metric, &d.effect);
-        let [one, two] = d.medians.map(|median| {
-            median.map_or_else(|| "not measured".into(), |median| shown(metric, median))
-        });
+        let [Some(one), Some(two)] = d.medians.map(|median| Some(shown(metric, median?))) else {
+            let by = if d.medians[0].is_none() { "A" } else { "B" };
+            out += &format!("{}: {metric}: inconclusive: {by} did not measure it\n", d.variant);
+            continue;
+        };
         out += &format!(
             "{}: {metric}: {one} to {two}, {} ({}): {}\n",
             d.variant,

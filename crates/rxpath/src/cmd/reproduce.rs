@@ -184,6 +184,8 @@ impl ReproduceCommand {
                     of.resolved.pointer("/trials/time_limit").and_then(serde_json::Value::as_u64);
                 of.scenario == scenario.name
                     && of.status == Status::Complete
+                    // One that gave up before its first block has no answer.
+                    && !of.trials.is_empty()
                     && (self.time.is_some() || limit.is_none_or(|limit| limit >= whole.0))
             })
         };

@@ -8,11 +8,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Facts that differ in every run and mean nothing: momentary counts and times, counters of traffic.
-const MOMENTARY: [&str; 6] =
-    ["uptime", "load.average", "boot_id", "available_bytes", "time.", ".statistics."];
-/// A member of a fact that is such a count.
-const MOMENTARY_MEMBER: &str = "processes_seen_count";
+/// Facts that differ in every run and mean nothing: momentary counts and times.
+const MOMENTARY: [&str; 5] = ["uptime", "load.average", "boot_id", "available_bytes", "time."];
+/// Members of a fact that are such counts: of processes, of traffic.
+const MOMENTARY_MEMBERS: [&str; 2] = ["processes_seen_count", "statistics"];
 /// Longer values are cut in text and JSON: the run directories have the full values.
 const LONGEST: usize = 120;
 
@@ -110,7 +109,7 @@ fn shown(value: Option<&Value>) -> String {
 fn lasting_part(fact: Option<&Fact<Value>>) -> Option<Fact<Value>> {
     let without = |mut value: Value| {
         if let Some(members) = value.as_object_mut() {
-            members.remove(MOMENTARY_MEMBER);
+            MOMENTARY_MEMBERS.iter().for_each(|name| drop(members.remove(*name)));
         }
         value
     };
@@ -142,7 +141,10 @@ mod tests {
         let device = |ifindex: u32, offloads: &[&str]| {
             let long = "x".repeat(2 * LONGEST);
             let index = serde_json::json!({"state": "ok", "value": ifindex});
-            Fact::ok(serde_json::json!({"name": long, "ifindex": index, "offloads": offloads}))
+            let traffic = serde_json::json!({"rx_packets": 1000 * ifindex});
+            Fact::ok(serde_json::json!({
+                "name": long, "ifindex": index, "offloads": offloads, "statistics": traffic,
+            }))
         };
         let base = environment(&[("device.eth0", device(2, &["gro", "tso"]))]);
         let other = environment(&[("device.eth0", device(7, &["gro", "gso"]))]);
