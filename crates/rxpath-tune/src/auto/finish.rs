@@ -213,10 +213,9 @@ impl<M: Measure> Searching<'_, M> {
 
     /// The result of a search that ended before it decided.
     pub(super) fn cut_short(mut self) -> AutoResult {
-        for at in 0..self.state.len() {
-            let is_tried = self.state[at] != State::Open || self.objective.blocks(at) > 0;
-            if is_tried && !matches!(self.state[at], State::Out(_)) {
-                self.state[at] = State::Out(Why::NotDecided);
+        for state in &mut self.state {
+            if !matches!(state, State::Out(_)) {
+                *state = State::Out(Why::NotDecided);
             }
         }
         self.into_result(Ended::CutShort)

@@ -19,7 +19,7 @@ pub enum Ended {
     NotConfirmed,
     /// What is proven could not be shown to stay within a guard.
     GuardNotShown,
-    /// Too many trials let almost nothing through, or broke a limit.
+    /// In too many trials the traffic stopped, or several settings together broke a guard.
     Unsafe,
     /// It was interrupted, or a trial could not be made.
     CutShort,
@@ -190,6 +190,22 @@ pub struct AutoResult {
     pub smallest_effect_ratio: Option<f64>,
     /// The steps.
     pub path: Vec<PathStep>,
+}
+
+impl AutoResult {
+    /// The same, of which nothing is kept: what was searched with is not as it was at the end.
+    #[must_use]
+    pub fn cut_short(mut self) -> Self {
+        let dropped = self.kept.drain(..).map(|kept| Dropped {
+            name: kept.name,
+            sets: kept.sets,
+            why: Why::NotDecided,
+            effect: kept.search,
+            trials_for_proof: None,
+        });
+        self.dropped.extend(dropped);
+        Self { ended: Ended::CutShort, gain: None, ..self }
+    }
 }
 
 impl Dropped {

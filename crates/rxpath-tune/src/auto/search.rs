@@ -26,7 +26,7 @@ const LEAST_ALONE: f64 = 0.85;
 /// A trial with less of them counts as stopped. Other programs can take half of a trial's events; a setting that stops
 /// traffic takes nearly all.
 const LEAST: f64 = 0.1;
-/// So many trials that stopped or broke a limit end the search.
+/// So many trials in which traffic stopped, or several settings together broke a guard, end the search.
 const MOST_STOPPED: usize = 3;
 /// A gain up to this is none: a candidate that probably has no more is dropped.
 const NO_GAIN: f64 = 0.01;
@@ -197,8 +197,8 @@ impl<'a, M: Measure> Searching<'a, M> {
         let is_start = matches!(phase, Phase::Start | Phase::Alone);
         let counts = match reading.broke {
             Some(Broke::Stopped(_)) => true,
-            // Alone it is what its trial is for: the candidate is out.
-            Some(Broke::Limit(_)) => phase != Phase::Alone,
+            // Of one alone it is what its trial is for: the candidate is out.
+            Some(Broke::Limit(_)) => on.len() > 1,
             Some(Broke::Refused(_)) | None => !is_start && reading.flow < LEAST * self.flow,
         };
         self.stopped += usize::from(counts);

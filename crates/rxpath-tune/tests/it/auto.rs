@@ -226,17 +226,20 @@ fn what_breaks_a_limit_or_is_refused_is_out_after_one_trial_and_the_others_are_s
 }
 
 #[test]
-fn three_trials_that_break_a_limit_end_the_search_and_nothing_is_kept() {
+fn three_trials_that_stop_or_break_a_guard_together_end_the_search_and_nothing_is_kept() {
     let alone = six(|on| (!on.is_empty()).then(|| Broke::Stopped("all is lost".into())));
     assert_eq!((alone.ended, alone.trials_count), (Ended::Unsafe, 3 + 3));
-    // Alone, what only breaks a guard is out, and the others are searched.
-    let guards = six(|on| match on {
+    let together = six(|on| (on.len() > 1).then(|| Broke::Limit("too much is lost".into())));
+    assert_eq!((together.ended, together.kept.len()), (Ended::Unsafe, 0), "{together:?}");
+}
+
+#[test]
+fn what_breaks_a_guard_alone_is_out_and_the_others_are_searched() {
+    let found = six(|on| match on {
         [] | [0] => None,
         _ => Some(Broke::Limit("later than the guard allows".into())),
     });
-    assert_eq!((guards.ended, kept(&guards)), (Ended::Kept, vec![0]), "{guards:?}");
-    let together = six(|on| (on.len() > 1).then(|| Broke::Limit("too much is lost".into())));
-    assert_eq!((together.ended, together.kept.len()), (Ended::Unsafe, 0), "{together:?}");
+    assert_eq!((found.ended, kept(&found)), (Ended::Kept, vec![0]), "{found:?}");
 }
 
 /// Trials of which one can't be made.
@@ -275,7 +278,7 @@ fn a_search_that_is_cut_short_tells_what_it_knows_and_keeps_nothing() {
     let whys = |found: &AutoResult| -> Vec<Why> {
         found.dropped.iter().map(|dropped| dropped.why.clone()).collect()
     };
-    assert_eq!(whys(&cut(4)), [Why::NotTried, Why::NotTried]);
+    assert_eq!(whys(&cut(4)), [Why::NotDecided, Why::NotDecided]);
     // Both are proven by then; the confirmation has begun.
     let late = cut(40);
     assert_eq!(whys(&late), [Why::NotDecided, Why::NotDecided]);

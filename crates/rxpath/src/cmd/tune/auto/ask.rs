@@ -61,7 +61,8 @@ impl Objective {
 }
 
 /// How a guard is written.
-const FORM: &str = "write METRIC<VALUE or METRIC<=+SHARE%, for example loss_ratio<0.001";
+const FORM: &str =
+    "write METRIC<VALUE, METRIC<=+SHARE% or METRIC<=+SHARE%|+VALUE, for example loss_ratio<0.001";
 
 /// Reads `METRIC<VALUE`, `METRIC<=+10%`, `METRIC>=-5%`; `METRIC<=+100%|+50` is the larger of both.
 ///

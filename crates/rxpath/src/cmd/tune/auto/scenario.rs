@@ -71,7 +71,12 @@ impl AutoCommand {
             Ok(Exit::Done | Exit::Inconclusive) => self.finish(&session, &ended, answer, persist),
             early if answer.found.is_none() => early,
             // What is known is shown; how it ended is what ended it.
-            early => self.finish(&session, &ended, answer, persist).and(early),
+            early => {
+                if let Err(failure) = self.finish(&session, &ended, answer, persist) {
+                    crate::note!("rxpath: {}", failure.line());
+                }
+                early
+            }
         }
     }
 

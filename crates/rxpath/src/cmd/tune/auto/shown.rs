@@ -196,7 +196,8 @@ pub fn headline(settings: &AutoSettings, found: &AutoResult) -> String {
         (Ended::NothingProven, _) => format!("nothing proven of {all} candidates; nothing is kept"),
         (Ended::GuardNotShown, _) => "a guard is not shown to hold; nothing is kept".into(),
         (Ended::Unsafe, _) => {
-            "too many trials let almost nothing through or broke a limit; nothing is kept".into()
+            "in too many trials the traffic stopped or several settings together broke a guard; nothing is kept"
+                .into()
         }
         (Ended::CutShort, _) => {
             format!("cut short after {} trials; nothing is kept", found.trials_count)
