@@ -98,11 +98,13 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// Whether a socket of TCP is one that was asked for.
-    fn covers(&self, socket: &TcpSocket) -> bool {
-        let is_of = |only: &Only| only.inodes().contains(&socket.inode);
-        self.port.is_none_or(|port| socket.local.port() == port)
-            && self.only.as_ref().is_none_or(is_of)
+    /// Tells which sockets of TCP were asked for: the processes' descriptors are read once, now.
+    fn covers(&self) -> impl Fn(&TcpSocket) -> bool {
+        let (port, inodes) = (self.port, self.only.as_ref().map(Only::inodes));
+        move |socket| {
+            port.is_none_or(|port| socket.local.port() == port)
+                && inodes.as_ref().is_none_or(|inodes| inodes.contains(&socket.inode))
+        }
     }
 }
 

@@ -73,7 +73,10 @@ impl Threads {
         }
         if most == MOST_THREADS {
             let what = format!("--threads {count}: at most {most} threads");
-            return Err(LoadError::usage(what, "more threads than CPUs only wait for each other"));
+            return Err(LoadError::usage(
+                what,
+                "use fewer: more threads than CPUs compete for the same CPUs",
+            ));
         }
         Err(LoadError::usage(
             format!(

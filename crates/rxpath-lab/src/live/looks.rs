@@ -86,11 +86,8 @@ impl<'a> Looks<'a> {
         if let Some(only) = &self.ask.only {
             let inodes = only.inodes();
             self.sockets.retain(|inode, _| inodes.contains(inode));
-            self.tcp.only(|socket| inodes.contains(&socket.inode));
         }
-        if let Some(port) = self.ask.port {
-            self.tcp.only(|socket| socket.local.port() == port);
-        }
+        self.tcp.only(self.ask.covers());
     }
 
     /// Who has the sockets that came in the window.

@@ -73,7 +73,7 @@ impl Probes {
         let lost = self.parts.as_ref().map_or(Ok(0), Parts::lost);
         let mut probed = self.parts.map(|parts| parts.end(sockets, owners));
         if let (Some(seen), Err(why)) = (&mut probed, &lost) {
-            seen.gaps.push(format!("records that found no room in a map: {why}"));
+            seen.gaps.push(format!("how many records found no room in a map is unknown: {why}"));
         }
         let lost_count = lost.unwrap_or(0);
         let reader_cpu_s = own_cpu().saturating_sub(self.cpu_before).as_secs_f64();

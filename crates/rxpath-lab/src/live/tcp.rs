@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use rxpath_host::netlink::{Netlink, TcpSocket};
 use rxpath_record::evidence::{Listener, TcpUse};
 
-use super::Read;
 use super::places::sum;
 use super::readers::owners_of;
+use super::{Ask, Read};
 
 pub(crate) use looks::TcpLooks;
 
@@ -95,7 +95,8 @@ fn full_listeners(read: &Read<'_>) -> Vec<Listener> {
     let full = |listener: &Listener| {
         listener.drops_count > 0 || listener.waiting_max_count > listener.backlog_count
     };
-    let of_asked = |socket: &&TcpSocket| read.asked.is_none_or(|ask| ask.covers(socket));
+    let covers = read.asked.map(Ask::covers);
+    let of_asked = |socket: &&TcpSocket| covers.as_ref().is_none_or(|covers| covers(socket));
     let now = read.around[1].listeners.iter().filter(of_asked);
     let mut listeners: Vec<Listener> = now.map(one).filter(full).collect();
     listeners.sort_by(|a, b| {

@@ -114,6 +114,8 @@ impl TcpLooks {
     /// Only what these sockets show: the rest is dropped.
     pub(crate) fn only(&mut self, is_asked: impl Fn(&TcpSocket) -> bool) {
         self.connections.retain(|_, connection| is_asked(&connection.last));
+        // All listeners stay: they tell which connections came to them.
+        self.last.retain(|socket| socket.state == TcpState::Listen || is_asked(socket));
     }
 
     pub(super) fn connections(&self) -> impl Iterator<Item = &Connection> {
@@ -182,7 +184,7 @@ pub(super) mod tests {
         looks.look(&[connection(80, 1, 0, 64_000), connection(81, 2, 0, 64_000)]);
         looks.only(|socket| socket.local.port() == 81);
         let left: Vec<u32> = looks.connections().map(|one| one.last.inode).collect();
-        assert_eq!(left, [2]);
+        assert_eq!((left, looks.open_count()), (vec![2], 1));
     }
 
     #[test]

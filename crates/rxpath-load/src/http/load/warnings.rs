@@ -137,7 +137,7 @@ fn own_limit(result: &LoadResult, settings: &LoadSettings) -> Option<Warning> {
             "client-limit",
             format!("the load generator itself was the limit: {}", result.limit.evidence),
         )
-        .because("the server may be faster than this result")
+        .because("its result is a lower bound of what the server can do")
         .cure(format!(
             "give it more threads and CPUs of their own (-t {} --cpu LIST), or a second host",
             2 * settings.threads_count
