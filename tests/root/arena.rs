@@ -221,13 +221,21 @@ impl Run {
 
     /// Waits for an event that holds this text.
     pub fn wait_event(&mut self, text: &str) {
+        assert!(self.saw_event(text), "ended before {text}");
+    }
+
+    /// Waits for an event that holds this text, or for the end of the run.
+    pub fn saw_event(&mut self, text: &str) -> bool {
+        let mut seen = false;
         until(&format!("an event with {text}"), || {
-            let ended = self.child.try_wait().unwrap();
-            assert!(ended.is_none(), "ended before {text}: {ended:?}");
-            let Some(directory) = self.directory() else { return false };
-            let events = std::fs::read_to_string(directory.join("events.jsonl"));
-            events.is_ok_and(|events| events.contains(text))
+            let ended = self.child.try_wait().unwrap().is_some();
+            seen = self.directory().is_some_and(|directory| {
+                let events = std::fs::read_to_string(directory.join("events.jsonl"));
+                events.is_ok_and(|events| events.contains(text))
+            });
+            seen || ended
         });
+        seen
     }
 
     /// The next line of what it says.

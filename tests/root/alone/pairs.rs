@@ -28,6 +28,9 @@ fn may_pair() -> bool {
     has_two
 }
 
+/// Runs until the verdict asks for pairs: other load on the machine can be the limit, and then no pair is wanted.
+const ATTEMPTS: u32 = 12;
+
 /// A sender that floods shares its CPU with the softirq: which of the two is the limit is asked by moving the softirq.
 fn flood(dir: &Path) -> PathBuf {
     let file = dir.join("flood.toml");
@@ -54,7 +57,8 @@ fn pairs_of_trials_follow_the_blocks_unless_they_are_left_out() {
         };
         [of(" (softirq moved)"), of(" (softirq not moved)")]
     };
-    assert_eq!(pairs(&["trials.paired=true"]), [3, 3]);
+    let asked = (0..ATTEMPTS).map(|_| pairs(&["trials.paired=true"])).find(|made| *made != [0, 0]);
+    assert_eq!(asked, Some([3, 3]));
     assert_eq!(pairs(&[]), [0, 0]);
 }
 
@@ -90,20 +94,18 @@ impl Drop for Busy {
     }
 }
 
-/// A run whose pairs are disturbed on every CPU.
-fn disturbed(file: &Path, out: &Path, words: &[&str]) -> RunReader {
+/// A run whose pairs are disturbed on every CPU; none if its verdict asked for no pairs.
+fn disturbed(file: &Path, out: &Path, words: &[&str]) -> Option<RunReader> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     command.arg("run").arg(file).args(["--trials", "1", "--json", "--out"]).arg(out).args(words);
     let sets = [&SMALLEST[..], &["trials.measure=100ms", "trials.paired=true"]].concat();
     command.args(sets.iter().flat_map(|set| ["--set", set]));
     let mut run = Run::start(command, out.to_owned());
-    run.wait_event(" (softirq moved)");
-    let others = Busy::on_every_cpu();
+    let others = run.saw_event(" (softirq moved)").then(Busy::on_every_cpu);
     let directory = run.directory().unwrap();
     let ended = run.wait();
-    drop(others);
     assert!(matches!(ended.status.code(), Some(0 | 4 | 5)), "{}: {}", ended.status, ended.stderr);
-    RunReader::open(&directory).unwrap()
+    others.map(|_| RunReader::open(&directory).unwrap())
 }
 
 /// Without `--keep-noisy` the reason is in both, with it in none.
@@ -115,8 +117,11 @@ fn the_event_of_a_trial_of_a_pair_says_as_the_manifest_whether_it_is_void() {
     let dir = tempfile::tempdir().unwrap();
     let file = flood(dir.path());
     for words in [&[][..], &["--keep-noisy"]] {
-        let out = dir.path().join(format!("out-{}", words.len()));
-        let run = disturbed(&file, &out, words);
+        let run = (0..ATTEMPTS).find_map(|attempt| {
+            let out = dir.path().join(format!("out-{}-{attempt}", words.len()));
+            disturbed(&file, &out, words)
+        });
+        let run = run.expect("a verdict that asks for pairs");
         for trial in &run.manifest.trials {
             let told = run.events.iter().filter_map(|event| match &event.what {
                 What::TrialEnded { trial: number, void } if *number == trial.trial => Some(void),
