@@ -144,10 +144,14 @@ impl Probe for Stages {
 impl Stages {
     /// Loads, attaches, and begins to count.
     pub fn start(filter: &Filter, pace: Pace) -> Result<Self, HostError> {
-        let mut loaded = Self::load(filter, pace)?;
-        loaded.attach()?;
-        loaded.begin()?;
-        Ok(loaded)
+        Self::load(filter, pace)?.started()
+    }
+
+    /// Puts the programs into place and begins to count.
+    pub fn started(mut self) -> Result<Self, HostError> {
+        self.attach()?;
+        self.begin()?;
+        Ok(self)
     }
 
     /// Loads without attaching.

@@ -60,6 +60,9 @@ fn of_function(function: &str) -> Meaning {
     let has = |parts: &[&str]| parts.iter().any(|part| function.contains(part));
     if is_netfilters(function) {
         Meaning::Counted
+    } else if has(&["destruct"]) {
+        // What lay in a socket that was closed (net/ipv4/udp.c `udp_destruct_common`).
+        Meaning::NoLoss
     } else if has(&["xmit", "output", "send", "tx_", "unix_", "netlink_", "packet_", "tcp_"]) {
         Meaning::NoLoss
     } else if has(&["frag", "reasm"]) {
@@ -268,7 +271,12 @@ mod tests {
         {
             assert!(told(&[row(reason, "f+0x1", "eth0", 9)], 9, 0).is_empty(), "{reason}");
         }
-        for function in ["dev_hard_start_xmit+0x1", "ip_defrag+0x2", "unix_release_sock+0x1"] {
+        for function in [
+            "dev_hard_start_xmit+0x1",
+            "ip_defrag+0x2",
+            "unix_release_sock+0x1",
+            "udp_destruct_common+0x1",
+        ] {
             let rows = [row("NOT_SPECIFIED", function, "eth0", 9)];
             assert!(told(&rows, 9, 0).is_empty(), "{function}");
         }

@@ -119,14 +119,18 @@ impl Probes {
     ///
     /// **Errors** when the probes of CPU time or of softirqs can't run; the others leave a gap.
     pub fn start() -> Result<Self, HostError> {
-        let account = Account::live()?;
         let all = Filter::default();
-        let polls = Polls::start(&all, false)?;
         let mut missing = BTreeMap::new();
         let mut keep =
             |what: &str, error: HostError| drop(missing.insert(what.to_owned(), error.to_string()));
+        // Loading takes much longer than putting into place, and what is in its place runs for each packet.
+        let mut polls = Polls::load(&all, false)?;
         let drops = Dropping::load(CPU_RATIO).map_err(|error| keep(DROP_PROBE, error)).ok();
-        let stages = Stages::start(&all, Pace::OnCall);
+        let stages = Stages::load(&all, Pace::OnCall);
+        let account = Account::live()?;
+        polls.attach()?;
+        polls.begin()?;
+        let stages = stages.and_then(Stages::started);
         let stages = stages.map_err(|error| keep("latency of stages", error)).ok();
         let (before, polled) = (account.read()?, polls.read()?);
         let mut probes = Self {

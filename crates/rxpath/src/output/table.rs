@@ -165,6 +165,21 @@ pub fn hanging(name: &str, indent: usize, text: &str, width: Option<usize>) -> S
     first + &lines.join(&format!("\n{}", " ".repeat(indent))) + "\n"
 }
 
+/// Lines for standard output: what a terminal's line has no room for goes on below, indented by two more.
+pub fn sentences(text: &str) -> String {
+    folded(text, super::width())
+}
+
+fn folded(text: &str, width: Option<usize>) -> String {
+    let line = |line: &str| {
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let room = width.map_or(usize::MAX, |width| width.saturating_sub(indent + 2).max(NARROW));
+        let below = format!("\n{}", " ".repeat(indent + 2));
+        format!("{}{}\n", &line[..indent], wrap(&line[indent..], room).join(&below))
+    };
+    text.lines().map(line).collect()
+}
+
 fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
@@ -249,6 +264,14 @@ mod tests {
             "name  one two three\n      four five six\n"
         );
         assert_eq!(hanging("name", 6, text, None), format!("name  {text}\n"));
+    }
+
+    #[test]
+    fn a_sentence_goes_on_below_in_a_terminal() {
+        let text = "one two three four\n  five six seven eight\n\nnine\n";
+        let narrow = "one two three\n  four\n  five six\n    seven eight\n\nnine\n";
+        assert_eq!(folded(text, Some(16)), narrow);
+        assert_eq!(folded(text, None), text);
     }
 
     proptest! {

@@ -6,10 +6,11 @@ use rxpath_record::watch::{Frame, Settings};
 use super::cost;
 use super::sheet::{Order, Sheet, Tab, stage_name};
 use super::view::path::{QUIET, elsewhere};
+use crate::output::table::{Grid, sentences};
 
 /// Everything: the whole path, and this many rows of each table.
 pub fn text(frame: &Frame, settings: &Settings, rows: usize) -> String {
-    let mut out = format!(
+    let mut out = sentences(&format!(
         "{}  {}  window {:.2} s  {}\n{}\n{}\n",
         settings.host,
         settings.kernel,
@@ -17,14 +18,14 @@ pub fn text(frame: &Frame, settings: &Settings, rows: usize) -> String {
         settings.probes,
         cost::words(frame),
         cost::sampled(frame).map_or_else(String::new, |said| said + "\n")
-    );
+    ));
     for tab in Tab::ALL {
         let sheet = tab.sheet(frame).arranged("", Order::default());
         out += &section(tab, &sheet, if tab == Tab::Path { usize::MAX } else { rows });
         if tab == Tab::Path {
-            out += &verdict(frame);
+            out += &sentences(&verdict(frame));
             if let Some(elsewhere) = elsewhere(frame) {
-                out += &format!("{elsewhere}\n\n");
+                out += &sentences(&format!("{elsewhere}\n\n"));
             }
         }
     }
@@ -41,7 +42,7 @@ pub fn text(frame: &Frame, settings: &Settings, rows: usize) -> String {
         };
     }
     for (what, why) in &frame.gaps {
-        out += &format!("not known: {what}: {why}\n");
+        out += &sentences(&format!("not known: {what}: {why}\n"));
     }
     out
 }
@@ -63,29 +64,13 @@ fn section(tab: Tab, sheet: &Sheet, rows: usize) -> String {
     if sheet.rows.is_empty() {
         return format!("{}: {}\n\n", tab.name(), sheet.empty);
     }
-    let shown: Vec<Vec<&str>> = sheet
-        .rows
-        .iter()
-        .take(rows)
-        .map(|row| row.cells.iter().map(|cell| cell.text.as_str()).collect())
-        .collect();
-    let width = |at: usize, title: &str| {
-        let cells = shown.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count());
-        cells.chain([title.chars().count()]).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> =
-        sheet.columns.iter().enumerate().map(|(at, column)| width(at, column.title)).collect();
-    let line = |cells: &[&str]| {
-        let cells = cells.iter().zip(&sheet.columns).zip(&widths).map(|((cell, column), width)| {
-            if column.right { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
-        });
-        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
-    };
-    let titles: Vec<&str> = sheet.columns.iter().map(|column| column.title).collect();
-    let mut out = format!("{}\n{}", tab.name(), line(&titles));
-    for row in &shown {
-        out += &line(row);
+    let columns = &sheet.columns;
+    let texts: Vec<usize> = (0..columns.len()).filter(|at| !columns[*at].right).collect();
+    let mut grid = Grid::new(1, columns.iter().map(|column| column.title)).text(&texts);
+    for row in sheet.rows.iter().take(rows) {
+        grid.row(row.cells.iter().map(|cell| cell.text.as_str()));
     }
+    let mut out = format!("{}\n{}", tab.name(), grid.shown());
     if let Some(more) = sheet.rows.len().checked_sub(rows).filter(|more| *more > 0) {
         out += &format!("{more} more (--json)\n");
     }

@@ -15,6 +15,7 @@ use crate::cmd::scope::ScopeArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output::format::FormatArgs;
+use crate::output::table::sentences;
 use crate::output::{self, json};
 
 /// A shorter window says nothing about queues.
@@ -128,15 +129,16 @@ pub(super) fn run(ask: &Ask, format: &FormatArgs) -> Outcome {
     for warning in &warnings {
         output::warning(warning);
     }
-    output::text(&super::text(&verdict))?;
-    output::line(&format!(
-        "window: {:.2} s from {}, {:.1} s after the command",
+    let mut text = super::text(&verdict);
+    text += &format!(
+        "window: {:.2} s from {}, {:.1} s after the command\n",
         window.duration_s, window.began, window.began_after_s
-    ))?;
+    );
     for (name, count) in &seen.beside {
-        output::line(&format!("TCP: {name} changed by {count}"))?;
+        text += &format!("TCP: {name} changed by {count}\n");
     }
-    output::text(&output::steal::cost(&seen.probe_cost))?;
+    text += &output::steal::cost(&seen.probe_cost);
+    output::text(&sentences(&text))?;
     Ok(interrupt.caught().map_or(Exit::Done, Exit::Signal))
 }
 

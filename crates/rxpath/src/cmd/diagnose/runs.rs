@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::format::FormatArgs;
+use crate::output::table::sentences;
 use crate::output::{self, json};
 
 #[derive(Serialize)]
@@ -62,13 +63,13 @@ pub(super) fn run(paths: &[PathBuf], format: &FormatArgs) -> Outcome {
     warnings.iter().for_each(output::warning);
     for run in &runs {
         for variant in &run.variants {
-            output::text(&format!(
+            output::text(&sentences(&format!(
                 "{} {} ({}): {}",
                 run.run,
                 variant.variant,
                 variant.agreement.text(),
                 super::text(&variant.verdict)
-            ))?;
+            )))?;
         }
         if run.variants.is_empty() {
             output::line(&format!("{}: no valid UDP trial: nothing to judge", run.run))?;

@@ -5,6 +5,8 @@ use rxpath_tune::unjudged::Unjudged;
 use rxpath_tune::{Finding, Goal, Report, Severity};
 
 use crate::output::color::{Paint, Stream, paint};
+use crate::output::table::{hanging, sentences};
+use crate::output::width;
 
 /// Most findings shown; the rest is only counted.
 const FIRST: usize = 5;
@@ -29,7 +31,7 @@ pub fn render(report: &Report, goal: Option<Goal>, all: bool) -> String {
     }
     for note in &report.cautions {
         let head = paint(Paint::Yellow, Stream::Out, "caution");
-        out += &format!("{head} {}: {}\n", place(note), note.text);
+        out += &sentences(&format!("{head} {}: {}\n", place(note), note.text));
     }
     if !report.cautions.is_empty() {
         out.push('\n');
@@ -42,7 +44,7 @@ pub fn render(report: &Report, goal: Option<Goal>, all: bool) -> String {
         out += &suppressed(report);
         out += &section("Does not apply here", &report.silent);
     }
-    out + &last_line(report, goal, all)
+    out + &sentences(&last_line(report, goal, all))
 }
 
 fn one(finding: &Finding) -> String {
@@ -54,15 +56,20 @@ fn one(finding: &Finding) -> String {
     let head = paint(colour, Stream::Out, finding.severity.as_str());
     let name = paint(Paint::Bold, Stream::Out, &finding.id);
     let device = finding.device.as_ref().map_or_else(String::new, |dev| format!(" ({dev})"));
-    let mut text = format!(
-        "{head} {name}{device}\n  observed: {}\n  expected: {}\n  why:      {}\n  effect:   {}\n",
-        finding.observed, finding.expected, finding.why, finding.effect
-    );
+    let mut text = format!("{head} {name}{device}\n");
+    let mut field = |name: &str, value: &str, width| {
+        text += &hanging(&format!("  {name}:"), 12, value, width);
+    };
+    field("observed", &finding.observed, width());
+    field("expected", &finding.expected, width());
+    field("why", &finding.why, width());
+    field("effect", &finding.effect, width());
     for change in finding.changes_in_lines() {
-        text += &format!("  change:   {change}\n");
+        // To be copied as a whole.
+        field("change", &change, None);
     }
     if let Some(advice) = &finding.advice {
-        text += &format!("  advice:   {advice}\n");
+        field("advice", advice, width());
     }
     text + &format!("  more:     {}\n", finding.more)
 }
@@ -76,7 +83,8 @@ fn section(title: &str, notes: &[Note]) -> String {
         return String::new();
     }
     let lines = notes.iter().map(|note| format!("  {}: {}\n", place(note), note.text));
-    format!("{}\n{}\n", paint(Paint::Bold, Stream::Out, title), lines.collect::<String>())
+    let lines = sentences(&lines.collect::<String>());
+    format!("{}\n{lines}\n", paint(Paint::Bold, Stream::Out, title))
 }
 
 fn unjudged(all: &[Unjudged]) -> String {
@@ -98,7 +106,7 @@ fn suppressed(report: &Report) -> String {
         format!("  {}{device}: {}, until {}\n", one.finding.id, one.reason, one.until)
     });
     let head = paint(Paint::Bold, Stream::Out, "Suppressed by the configuration");
-    format!("{head}\n{}\n", lines.collect::<String>())
+    format!("{head}\n{}\n", sentences(&lines.collect::<String>()))
 }
 
 fn last_line(report: &Report, goal: Option<Goal>, all: bool) -> String {
