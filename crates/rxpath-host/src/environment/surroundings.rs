@@ -102,10 +102,7 @@ pub fn is_first_netns(root: &Root) -> Option<bool> {
     let (_, first) = FIRST_NAMESPACES.iter().find(|(kind, _)| *kind == "pid")?;
     let is_init_first =
         || root.link("/proc/self/ns/pid").is_ok_and(|pid| pid.as_os_str() == *first);
-    match is_of_init {
-        false => Some(false),
-        true => is_init_first().then_some(true),
-    }
+    if is_of_init { is_init_first().then_some(true) } else { Some(false) }
 }
 
 /// Whether this process is in the first namespace of each kind, where that is known.

@@ -109,7 +109,7 @@ fn shown(value: Option<&Value>) -> String {
 fn lasting_part(fact: Option<&Fact<Value>>) -> Option<Fact<Value>> {
     let without = |mut value: Value| {
         if let Some(members) = value.as_object_mut() {
-            MOMENTARY_MEMBERS.iter().for_each(|name| drop(members.remove(*name)));
+            members.retain(|name, _| !MOMENTARY_MEMBERS.contains(&name.as_str()));
         }
         value
     };
