@@ -65,6 +65,9 @@ fn a_buffer_that_is_too_small_is_found_proven_and_planned() {
     // The buffer held 5 of 25 datagrams of a stall, now all: 1.6 times as many are delivered.
     assert!(found["gain"]["interval"]["low"].as_f64().unwrap() > 1.2, "{found}");
     assert!(result["limit"].as_str().is_some() && found["guards"][0]["holds"] == true, "{found}");
+    let compared = result["compared"].as_array().unwrap();
+    let busy = compared.iter().find(|one| one["metric"] == "busy_cpus").unwrap();
+    assert!(busy["ratio"].as_f64().unwrap() > 0.0 && busy["pairs_count"].as_u64() >= Some(5));
     // The option of the service is no setting of this host.
     assert!(
         result["plan"]["left_out"][0]["why"].as_str().unwrap().contains("option of the service")
@@ -75,6 +78,8 @@ fn a_buffer_that_is_too_small_is_found_proven_and_planned() {
     for file in ["plan.toml", "tune-auto.md", "tune-auto.json", "report.html"] {
         assert!(run.join(file).exists(), "{file}");
     }
+    let text = std::fs::read_to_string(run.join("tune-auto.md")).unwrap();
+    assert!(text.contains("- cost: busy_cpus ") && text.contains("- cost: power_w "), "{text}");
     arena.assert_clean("after a search");
 }
 

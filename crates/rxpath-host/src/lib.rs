@@ -13,6 +13,7 @@ pub mod clock;
 pub mod counter;
 pub mod cputime;
 pub mod detached;
+pub mod energy;
 pub mod environment;
 pub mod error;
 pub mod fault;

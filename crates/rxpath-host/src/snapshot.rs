@@ -1,7 +1,7 @@
 //! Every protocol and softnet counter at one moment, by name: the raw material of a ledger.
 //!
 //! Names are `Udp.RcvbufErrors`, `IpExt.InNoECTPkts`, `TcpExt.IPReversePathFilter`, `Udp6.InErrors`,
-//! `softnet.cpu1.dropped`. A source that can't be read is a gap with its reason, never a row of zeros.
+//! `softnet.cpu1.dropped`, `energy.package-0.uj`. A source that can't be read is a gap with its reason, never a row of zeros.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use crate::HostError;
+use crate::energy::EnergyMeter;
 use crate::parse::ParseError;
 use crate::procfs::snmp::{self, Entry};
 use crate::procfs::snmp6;
@@ -30,7 +31,7 @@ const SETTINGS: [(&str, &str); 6] = [
 pub struct Counters {
     /// Values by name. `softnet.*` are 32-bit and wrap; `softnet.*_len` and `Tcp.CurrEstab` are levels.
     pub values: BTreeMap<String, u64>,
-    /// Reason by source (`snmp`, `snmp6`, `netstat`, `softnet`).
+    /// Reason by source (`snmp`, `snmp6`, `netstat`, `softnet`, `energy`).
     pub gaps: BTreeMap<String, String>,
 }
 
@@ -43,6 +44,8 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct Reader {
     sources: Vec<Source>,
+    /// Where the machine is read.
+    energy: Result<EnergyMeter, String>,
     /// CPUs online when it was opened: kernels before 5.10 don't name them in `softnet_stat`.
     online: Vec<u32>,
     buffer: Vec<u8>,
@@ -90,14 +93,15 @@ impl Reader {
         Self::open(root, &[Kind::Snmp, Kind::Netstat, Kind::Snmp6])
     }
 
-    /// The machine's `softnet_stat`, which no namespace separates.
-    pub fn softnet(root: &Root) -> Self {
-        Self::open(root, &[Kind::Softnet])
+    /// The machine's `softnet_stat` and its energy, which no namespace separates.
+    pub fn machine(root: &Root) -> Self {
+        Self { energy: energy(root), ..Self::open(root, &[Kind::Softnet]) }
     }
 
-    /// All four.
+    /// Both.
     pub fn all(root: &Root) -> Self {
-        Self::open(root, &[Kind::Snmp, Kind::Netstat, Kind::Snmp6, Kind::Softnet])
+        let kinds = [Kind::Snmp, Kind::Netstat, Kind::Snmp6, Kind::Softnet];
+        Self { energy: energy(root), ..Self::open(root, &kinds) }
     }
 
     fn open(root: &Root, kinds: &[Kind]) -> Self {
@@ -109,7 +113,7 @@ impl Reader {
             })
             .collect();
         let online = root.cpus("/sys/devices/system/cpu/online").unwrap_or_default().0;
-        Self { sources, online, buffer: Vec::new() }
+        Self { sources, energy: Ok(EnergyMeter::default()), online, buffer: Vec::new() }
     }
 
     /// Reads every counter once.
@@ -132,6 +136,14 @@ impl Reader {
                 counters.gaps.insert(name.to_owned(), why);
             }
         }
+        let energy = self.energy.as_mut().map_err(|why| why.clone());
+        match energy.and_then(|meter| meter.read().map_err(|error| describe(&error))) {
+            Ok(used) => {
+                let used = used.into_iter().map(|(zone, uj)| (format!("energy.{zone}.uj"), uj));
+                counters.values.extend(used);
+            }
+            Err(why) => drop(counters.gaps.insert("energy".into(), why)),
+        }
         counters
     }
 }
@@ -139,6 +151,10 @@ impl Reader {
 /// Reads every counter of `root` once; for more than one reading keep a [`Reader`].
 pub fn read(root: &Root) -> Counters {
     Reader::all(root).read()
+}
+
+fn energy(root: &Root) -> Result<EnergyMeter, String> {
+    EnergyMeter::open(root).map_err(|error| describe(&error))
 }
 
 fn describe(error: &HostError) -> String {

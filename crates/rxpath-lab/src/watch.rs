@@ -291,6 +291,7 @@ impl Watcher {
             drops: drops::rows(window, &self.first, now),
             latency: window.seen.map_or_else(|_| Vec::new(), |seen| seen.latency.clone()),
             gaps,
+            power_w: moved.power_w(window.window_s),
             ..Frame::default()
         }
     }

@@ -95,6 +95,15 @@ impl Moved {
         self.values.get(name).copied().unwrap_or(0)
     }
 
+    /// Power of the machine's processor packages and their memory over so many seconds, in W; `None` where it does not
+    /// count energy, and where a reader was started again in between.
+    pub fn power_w(&self, seconds: f64) -> Option<f64> {
+        let [prefix, suffix] = name::ENERGY;
+        let used_uj: Vec<i64> = self.like(prefix, suffix).map(|(_, uj)| uj).collect();
+        let is_known = !used_uj.is_empty() && used_uj.iter().all(|uj| *uj >= 0) && seconds > 0.0;
+        is_known.then(|| used_uj.iter().sum::<i64>() as f64 / 1e6 / seconds)
+    }
+
     /// Why `name` is not known, if it is not.
     pub fn gap(&self, name: &str) -> Option<&str> {
         self.gaps.iter().find(|(gap, _)| name::covers(gap, name)).map(|(_, why)| why.as_str())
@@ -143,6 +152,20 @@ mod tests {
         let fifo = "rx/link.eth0.rx.fifo_errors";
         assert_eq!(moved(fifo, 7), (fifo.to_owned(), 7));
         assert_eq!(moved("rx/link.eth1.rx.fifo_errors", 7), (zero[0].0.to_owned(), 0));
+    }
+
+    #[test]
+    fn power_is_the_energy_of_all_packages_over_time() {
+        let all = ["package-0", "package-0-dram"].map(|zone| format!("machine/energy.{zone}.uj"));
+        let [package, memory] = &all;
+        let at = |package_uj, memory_uj| {
+            snapshot(&[(package.as_str(), package_uj), (memory.as_str(), memory_uj)])
+        };
+        let power = at(90_000_000, 11_000_000).since(&at(10_000_000, 1_000_000)).power_w(2.0);
+        assert_eq!(power, Some(45.0));
+        // A reader that began again counts from 0.
+        assert_eq!(at(90_000_000, 11).since(&at(10_000_000, 1_000_000)).power_w(2.0), None);
+        assert_eq!(snapshot(&[]).since(&snapshot(&[])).power_w(2.0), None);
     }
 
     #[test]

@@ -143,6 +143,9 @@ pub struct Frame {
     pub gaps: BTreeMap<String, String>,
     /// CPU time of rxpath itself over the window, in CPUs, its BPF programs not included.
     pub own_cpu_ratio: f64,
+    /// Power of the processor packages and their memory, where the machine counts it. **Unit** W.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_w: Option<f64>,
     /// BPF probes that count only part of the time, because counting all the time would cost too much; empty if all
     /// count without a break.
     #[serde(skip_serializing_if = "Vec::is_empty")]

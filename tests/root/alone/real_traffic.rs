@@ -32,6 +32,9 @@ fn a_setting_that_helps_is_found_on_real_traffic_and_left_in_force() {
     assert_eq!(found["found"]["kept"][0]["name"], "GRO");
     // One poll hands 20 segments on as one: 0.6 times the CPU time was seen here.
     assert!(found["found"]["gain"]["interval"]["high"].as_f64().unwrap() < 1.0, "{found}");
+    let compared = found["compared"].as_array().unwrap();
+    let busy = compared.iter().find(|one| one["metric"] == "busy_cpu_us_per_packet").unwrap();
+    assert!(busy["pairs_count"].as_u64() >= Some(5), "{busy}");
     assert_eq!(found["plan"]["step"][0]["new"], "rx-gro=on");
     assert_eq!(found["live"]["restored_count"], 1);
     let count = |of: &str| found["live"][of].as_array().unwrap().len() as u64;

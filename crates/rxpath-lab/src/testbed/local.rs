@@ -12,6 +12,7 @@ use rxpath_host::netlink::Netlink;
 use rxpath_host::snapshot::Reader;
 use rxpath_host::{HostError, Root, netns};
 use rxpath_record::counters::Snapshot;
+use rxpath_record::counters::name::receivers;
 use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::{Link, PathFacts};
 
@@ -94,12 +95,11 @@ impl Testbed for LocalTestbed {
             Vec::new()
         });
         for (name, value) in read.values.into_iter().chain(link) {
-            if name.starts_with("softnet.") {
-                snapshot.values.insert(format!("machine/{name}"), value);
-            } else {
-                snapshot.values.insert(format!("tx/{name}"), value);
-                snapshot.values.insert(format!("rx/{name}"), value);
+            let side = receivers(&name);
+            if side == Side::Rx {
+                snapshot.values.insert(format!("{}/{name}", Side::Tx), value);
             }
+            snapshot.values.insert(format!("{side}/{name}"), value);
         }
         snapshot.t_ns = monotonic_ns() as i64;
         snapshot

@@ -107,7 +107,7 @@ impl NetnsTestbed {
         }
         let reader = |ns: &Namespace| ns.run(|inside| Reader::protocols(&inside.root()));
         let readers =
-            Readers { tx: reader(&tx)?, rx: reader(&rx)?, machine: Reader::softnet(&Root::host()) };
+            Readers { tx: reader(&tx)?, rx: reader(&rx)?, machine: Reader::machine(&Root::host()) };
         Ok(Self {
             tx,
             rx,

@@ -284,7 +284,15 @@ fn metrics(
         };
         stolen::metrics(found, moved, &mut all);
     }
+    let Windowed { between, moved, .. } = &raw.window;
+    let cost = [("busy_cpus", busy_cpus(between)), ("power_w", moved.power_w(between.seconds()))];
+    all.extend(cost.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
     all
+}
+
+fn busy_cpus(between: &Between) -> Option<f64> {
+    let cpus = &between.cpus;
+    (!cpus.is_empty()).then(|| cpus.iter().map(|cpu| 1.0 - cpu.idle_ratio).sum())
 }
 
 /// The rate of a program of ours that printed too few lines is a gap, no zero.

@@ -57,17 +57,30 @@ pub fn softnet(cpu: u32, counter: &str) -> String {
     format!("{}/softnet.cpu{cpu}.{counter}", Side::Machine)
 }
 
+/// Energy of all processor packages and their memory: `machine/energy.package-0.uj` and its like. **Unit** uJ.
+pub const ENERGY: [&str; 2] = ["machine/energy.", ".uj"];
+
+/// Sources that count for the whole machine.
+const OF_MACHINE: [&str; 2] = ["softnet", "energy"];
+
+/// The side of a counter or a source that was read on the receiver's host: some count for the whole machine.
+pub fn receivers(name: &str) -> Side {
+    let source = name.split('.').next().unwrap_or_default();
+    if OF_MACHINE.contains(&source) { Side::Machine } else { Side::Rx }
+}
+
 /// A count of freed packets by reason (tracepoint `skb:kfree_skb`): `machine/drop_reason.NETFILTER_DROP`.
 pub fn drop_reason(reason: &str) -> String {
     format!("{}/drop_reason.{reason}", Side::Machine)
 }
 
 /// Files that hold several groups; a reader names the file when it can't be read.
-const FILES: [(&str, &[&str]); 4] = [
+const FILES: [(&str, &[&str]); 5] = [
     ("snmp", &["Ip", "Icmp", "IcmpMsg", "Tcp", "Udp", "UdpLite"]),
     ("netstat", &["TcpExt", "IpExt", "MPTcpExt"]),
     ("snmp6", &["Ip6", "Icmp6", "Udp6", "UdpLite6"]),
     ("softnet", &["softnet"]),
+    ("energy", &["energy"]),
 ];
 
 /// Whether a gap called `gap` hides the counter called `counter`.
@@ -95,6 +108,15 @@ fn covers_file(gap: &str, counter: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn softnet_and_energy_are_the_machines() {
+        for name in ["softnet.cpu0.dropped", "energy.package-0.uj", "energy"] {
+            assert_eq!(receivers(name), Side::Machine, "{name}");
+        }
+        assert_eq!(receivers("Udp.InErrors"), Side::Rx);
+        assert!(ENERGY[0].starts_with(&Side::Machine.to_string()));
+    }
 
     #[test]
     fn the_words_of_snmp6_are_split_at_their_group() {

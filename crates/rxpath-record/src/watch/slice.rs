@@ -29,6 +29,9 @@ pub struct Slice {
     /// Taken from tasks by interrupts, softirqs and the hypervisor.
     taken: Sampled,
     latencies: BTreeMap<String, Log2>,
+    /// Of the frames that have it, and their length.
+    energy_j: f64,
+    energy_window_s: f64,
 }
 
 /// CPU time that was measured in a part of the frames only.
@@ -75,6 +78,10 @@ impl Slice {
         self.busy.add((!frame.cpus.is_empty()).then_some(busy_s), received);
         let taken = totals.filter(|_| is_new).map(|totals| totals.taken().sum_s());
         self.taken.add(taken, received);
+        if let Some(power_w) = frame.power_w {
+            self.energy_j += power_w * frame.window_s;
+            self.energy_window_s += frame.window_s;
+        }
         for (stage, latency) in totals.iter().flat_map(|totals| &totals.latencies) {
             self.latencies.entry(stage.clone()).or_default().add(&latency.histogram_ns);
         }
@@ -86,6 +93,8 @@ impl Slice {
         self.received += other.received;
         self.lost += other.lost;
         self.lost_before += other.lost_before;
+        self.energy_j += other.energy_j;
+        self.energy_window_s += other.energy_window_s;
         for (own, more) in [
             (&mut self.network, other.network),
             (&mut self.busy, other.busy),
@@ -124,6 +133,7 @@ impl Slice {
             ("taken_cpu_us_per_packet", self.taken.per_packet_us()),
             ("receive_to_socket_p99_us", p99("receive-to-socket")),
             ("socket_to_read_p99_us", p99("socket-to-read")),
+            ("power_w", Some(self.energy_j / self.energy_window_s)),
         ];
         let known = all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         known.filter(|(_, value)| value.is_finite()).collect()
@@ -160,6 +170,7 @@ mod tests {
             ],
             cpus: vec![CpuRow { idle_ratio: 0.25, ..CpuRow::default() }],
             own_cpu_ratio: 0.05,
+            power_w: Some(cpu * 100.0),
             ..Frame::default()
         }
     }
@@ -192,6 +203,7 @@ mod tests {
         near("network_cpu_us_per_packet", 200.0);
         near("busy_cpu_us_per_packet", 350.0);
         near("taken_cpu_us_per_packet", 50.0);
+        near("power_w", 30.0);
         assert!((0.512..=1.023).contains(&metrics["socket_to_read_p99_us"]), "{metrics:?}");
         assert!(!metrics.contains_key("receive_to_socket_p99_us"));
         let mut joined = Slice::default();
@@ -209,6 +221,8 @@ mod tests {
         assert!(!metrics.contains_key("network_cpu_us_per_packet"), "{metrics:?}");
         assert!(metrics.contains_key("busy_cpu_us_per_packet"));
         assert!(!metrics.contains_key("socket_to_read_p99_us"), "ten latencies have no p99");
-        assert_eq!(Slice::default().metrics().get("loss_ratio"), Some(&0.0));
+        let nothing = Slice::default().metrics();
+        assert_eq!(nothing.get("loss_ratio"), Some(&0.0));
+        assert!(!nothing.contains_key("power_w"), "no zero for a gap: {nothing:?}");
     }
 }

@@ -2,9 +2,11 @@
 
 use rxpath_core::Side;
 use rxpath_record::counters::Snapshot;
+use rxpath_record::counters::name::receivers;
 
 /// Readings of hosts with their devices, the senders' first, the receiver's last. Counters of a sender's device stand under
-/// the name of the first sender's; softnet counters of the receiver are the machine's: those on which packets arrive.
+/// the name of the first sender's; softnet counters and energy of the receiver are the machine's: the one on which packets
+/// arrive.
 pub fn of_sides<'a>(hosts: impl Iterator<Item = (&'a str, Snapshot)>, t_ns: u64) -> Snapshot {
     let mut all = Snapshot { t_ns: t_ns as i64, ..Snapshot::default() };
     let mut hosts: Vec<_> = hosts.collect();
@@ -21,12 +23,10 @@ pub fn of_sides<'a>(hosts: impl Iterator<Item = (&'a str, Snapshot)>, t_ns: u64)
     }
     if let Some((_, snapshot)) = receiver {
         for (name, value) in snapshot.values {
-            let side = if name.starts_with("softnet.") { Side::Machine } else { Side::Rx };
-            all.values.insert(format!("{side}/{name}"), value);
+            all.values.insert(format!("{}/{name}", receivers(&name)), value);
         }
         for (source, why) in snapshot.gaps {
-            let side = if source == "softnet" { Side::Machine } else { Side::Rx };
-            all.gaps.insert(format!("{side}/{source}"), why);
+            all.gaps.insert(format!("{}/{source}", receivers(&source)), why);
         }
     }
     all

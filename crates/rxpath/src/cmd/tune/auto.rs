@@ -4,6 +4,7 @@ mod ask;
 mod axes;
 mod candidates;
 mod catalogue;
+mod cost;
 mod ground;
 mod in_variant;
 mod live;

@@ -8,7 +8,7 @@ mod meter;
 mod slices;
 mod stop;
 
-pub use answer::{AppliedHere, LiveAnswer, LiveSettings};
+pub use answer::{AppliedHere, LiveAnswer, LiveSettings, SliceOf};
 pub use args::LiveArgs;
 
 use std::path::PathBuf;
@@ -33,6 +33,7 @@ use self::slices::Slices;
 use self::stop::Stop;
 use super::ask::{self, Objective};
 use super::candidates::Source;
+use super::cost;
 use super::shown::{AutoAnswer, AutoSettings, lines};
 use super::{AutoCommand, Keep, Written};
 use crate::cmd::tune::apply::OnFailure;
@@ -317,6 +318,11 @@ impl AutoCommand {
         }
         answer.live = Some(slices.answer);
         answer.found = Some(if restored.is_ok() { found } else { found.cut_short() });
+        let seen = answer.kept().zip(answer.live.as_ref());
+        answer.compared = seen.map_or_else(Vec::new, |(kept, live)| {
+            let names = kept.iter().map(|kept| kept.name.as_str()).collect();
+            cost::compared(&live.slices, &names)
+        });
         restored?;
         self.keep(host, &store, answer)
     }

@@ -4,6 +4,7 @@ use rxpath_core::units::si;
 use rxpath_report::{Sheet, SheetPart, sheet};
 use rxpath_tune::auto::report::Ratio;
 
+use super::cost;
 use super::shown::{AutoAnswer, AutoSettings, headline, noise, span, stands, start};
 
 /// The page.
@@ -13,7 +14,7 @@ pub fn html(settings: &AutoSettings, answer: &AutoAnswer) -> String {
     let mut facts = vec![start(settings, answer)];
     facts.extend(answer.limit.iter().map(|limit| format!("at the start {limit}")));
     facts.extend(found.and_then(noise));
-    let mut parts = vec![kept(answer), dropped(answer), guards(answer)];
+    let mut parts = vec![kept(answer), cost(answer), dropped(answer), guards(answer)];
     parts.extend(found.is_none().then(|| candidates(answer)));
     parts.extend([not_available(answer), path(answer), breaches(answer), slices(answer)]);
     sheet(&Sheet { command: "rxpath tune auto".into(), headline, facts, parts })
@@ -39,6 +40,15 @@ fn kept(answer: &AutoAnswer) -> SheetPart {
         ("kept", "Kept", lead),
         "candidate | sets | its own contribution | in the search | asked by",
         rows.collect(),
+    )
+}
+
+fn cost(answer: &AutoAnswer) -> SheetPart {
+    let lead = "What the kept settings take, over the confirming pairs: kept over start.";
+    SheetPart::new(
+        ("cost", "Cost", lead),
+        "metric | change | how sure | what it is",
+        cost::rows(answer),
     )
 }
 

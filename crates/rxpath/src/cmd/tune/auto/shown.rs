@@ -11,6 +11,7 @@ use rxpath_tune::plan::{LeftOut, Plan};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::cost;
 use super::live::{AppliedHere, LiveAnswer, LiveSettings};
 use super::trials::TrialOf;
 use crate::cmd::tune::shown::change_line;
@@ -101,6 +102,7 @@ pub fn lines(settings: &AutoSettings, answer: &AutoAnswer) -> Vec<String> {
         let ratio = guard.ratio.as_ref().map(span).unwrap_or_default();
         all.push(format!("- guard {} {words}: {} times {ratio}", guard.guard, guard.metric));
     }
+    all.extend(cost::lines(answer));
     all.extend(dropped_lines(&found.dropped));
     all.extend(noise(found));
     all.extend(answer.live.iter().flat_map(live_lines));

@@ -1,0 +1,148 @@
+//! Energy that processors and their memory used, as they count it themselves.
+//!
+//! **Source** `/sys/class/powercap/intel-rapl:*` (Documentation/power/powercap/powercap.rst, Linux 6.18;
+//! drivers/powercap/intel_rapl_common.c, for Intel and AMD). Only root reads it (since 5.10). Virtual machines mostly have
+//! none.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use crate::HostError;
+use crate::root::Root;
+
+const ZONES: &str = "/sys/class/powercap";
+
+/// The counters of a machine, held open.
+///
+/// **Cost** of a reading: a register of each package is read on one of its CPUs.
+#[derive(Debug, Default)]
+pub struct EnergyMeter {
+    zones: Vec<Zone>,
+}
+
+/// A package, or the memory at it.
+#[derive(Debug)]
+struct Zone {
+    name: String,
+    path: String,
+    file: File,
+    /// The counter starts again at 0 behind this value. **Unit** uJ.
+    most_uj: u64,
+    last_uj: u64,
+    /// What it counted before it started again.
+    before_uj: u64,
+}
+
+impl EnergyMeter {
+    /// Opens what this machine has; nothing where it does not count energy.
+    ///
+    /// # Errors
+    /// A counter that is there and cannot be opened: without root, mostly.
+    pub fn open(root: &Root) -> Result<Self, HostError> {
+        if !root.is_dir(ZONES) {
+            return Ok(Self::default());
+        }
+        let mut zones = Vec::new();
+        // Packages have zones below them, `intel-rapl:0:1`. Under `intel-rapl-mmio` they are listed a second time.
+        for entry in root.list(ZONES)?.iter().filter(|entry| entry.starts_with("intel-rapl:")) {
+            let directory = format!("{ZONES}/{entry}");
+            let own = root.value(&format!("{directory}/name"))?;
+            // A package counts its cores; not the memory, and `psys` counts the package again.
+            let name = match (own.as_str(), entry.rsplit_once(':')) {
+                (name, _) if name.starts_with("package-") => own,
+                ("dram", Some((package, _))) => {
+                    format!("{}-dram", root.value(&format!("{ZONES}/{package}/name"))?)
+                }
+                _ => continue,
+            };
+            let path = format!("{directory}/energy_uj");
+            zones.push(Zone {
+                name,
+                file: root.open(&path)?,
+                path,
+                most_uj: root.number(&format!("{directory}/max_energy_range_uj"))?,
+                last_uj: 0,
+                before_uj: 0,
+            });
+        }
+        Ok(Self { zones })
+    }
+
+    /// What each package and its memory used since some instant, by name: `package-0`, `package-0-dram`. **Unit** uJ.
+    ///
+    /// # Errors
+    /// A counter that cannot be read or is no number.
+    pub fn read(&mut self) -> Result<BTreeMap<String, u64>, HostError> {
+        self.zones.iter_mut().map(|zone| Ok((zone.name.clone(), zone.read()?))).collect()
+    }
+}
+
+impl Zone {
+    fn read(&mut self) -> Result<u64, HostError> {
+        let mut buffer = [0; 32];
+        let length = self.file.read_at(&mut buffer, 0).map_err(|source| HostError::Io {
+            op: "read",
+            path: self.path.clone().into(),
+            source,
+        })?;
+        let text = String::from_utf8_lossy(&buffer[..length]);
+        let now: u64 = text.trim().parse().map_err(|_| HostError::Unsupported {
+            what: format!("read {}", self.path),
+            needs: format!("a number there, not `{}`", text.trim()),
+        })?;
+        if now < self.last_uj {
+            self.before_uj = self.before_uj.saturating_add(self.most_uj);
+        }
+        self.last_uj = now;
+        Ok(self.before_uj.saturating_add(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// Zones as Documentation/power/powercap/powercap.rst lists them, of a server with one package.
+    fn machine() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for (zone, name, uj) in [
+            ("intel-rapl:0", "package-0", "1000"),
+            ("intel-rapl:0:0", "core", "400"),
+            ("intel-rapl:0:1", "dram", "70"),
+            ("intel-rapl:1", "psys", "9000"),
+            ("intel-rapl-mmio:0", "package-0", "1000"),
+        ] {
+            let zone = dir.path().join(&ZONES[1..]).join(zone);
+            fs::create_dir_all(&zone).unwrap();
+            fs::write(zone.join("name"), format!("{name}\n")).unwrap();
+            fs::write(zone.join("energy_uj"), format!("{uj}\n")).unwrap();
+            fs::write(zone.join("max_energy_range_uj"), "2000\n").unwrap();
+        }
+        dir
+    }
+
+    fn named(values: &[(&str, u64)]) -> BTreeMap<String, u64> {
+        values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+    }
+
+    #[test]
+    fn a_package_and_its_memory_count_once_and_go_on_behind_the_counters_end() {
+        let dir = machine();
+        let mut meter = EnergyMeter::open(&Root::tree(dir.path()).unwrap()).unwrap();
+        assert_eq!(meter.read().unwrap(), named(&[("package-0", 1000), ("package-0-dram", 70)]));
+        fs::write(dir.path().join("sys/class/powercap/intel-rapl:0/energy_uj"), "300\n").unwrap();
+        assert_eq!(meter.read().unwrap(), named(&[("package-0", 2300), ("package-0-dram", 70)]));
+        fs::write(dir.path().join("sys/class/powercap/intel-rapl:0/energy_uj"), "much\n").unwrap();
+        let error = meter.read().unwrap_err().to_string();
+        assert!(error.contains("intel-rapl:0/energy_uj") && error.contains("much"), "{error}");
+    }
+
+    #[test]
+    fn a_machine_that_counts_no_energy_has_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut meter = EnergyMeter::open(&Root::tree(dir.path()).unwrap()).unwrap();
+        assert_eq!(meter.read().unwrap(), BTreeMap::new());
+    }
+}

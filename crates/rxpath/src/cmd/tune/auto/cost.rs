@@ -1,0 +1,119 @@
+//! What the kept settings cost: power and CPUs, over the confirming pairs.
+
+use std::collections::BTreeSet;
+
+use rxpath_record::comparison::{Comparison, Effect};
+use rxpath_record::metric::{METRICS, metric, scale};
+use rxpath_stats::Looks;
+use rxpath_stats::difference::difference;
+use rxpath_stats::looks::MOST;
+use rxpath_tune::auto::Phase;
+
+use super::live::SliceOf;
+use super::shown::AutoAnswer;
+use super::trials::{KEPT, START};
+
+const POWER: &str = "power_w";
+/// What a machine uses, on scenarios and on real traffic.
+const COSTS: [&str; 3] = [POWER, "busy_cpus", "busy_cpu_us_per_packet"];
+/// Ratios within 1 +- this are the same, as in a run.
+const THRESHOLD: f64 = 0.03;
+
+/// Every metric that slices of real traffic have with the start and with what is kept, over the confirming pairs.
+pub fn compared(slices: &[SliceOf], kept: &BTreeSet<&str>) -> Vec<Comparison> {
+    let is_kept =
+        |slice: &SliceOf| slice.on.iter().map(String::as_str).collect::<BTreeSet<_>>() == *kept;
+    let confirming = slices.iter().filter(|slice| slice.phase == Phase::Confirm);
+    let confirming: Vec<&SliceOf> = confirming.collect();
+    // The order within a pair alternates.
+    let pairs = confirming.windows(2).filter_map(|two| {
+        let [first, second] = two else { return None };
+        let [start, with] = if first.on.is_empty() { [first, second] } else { [second, first] };
+        let is_pair = first.block == second.block && start.on.is_empty() && is_kept(with);
+        is_pair.then_some([&start.metrics, &with.metrics])
+    });
+    let pairs: Vec<_> = pairs.collect();
+    let one = |name: &str| {
+        let values =
+            pairs.iter().filter_map(|[start, with]| Some((*start.get(name)?, *with.get(name)?)));
+        let values: Vec<(f64, f64)> = values.collect();
+        let found = difference(&values, scale(name), THRESHOLD, Looks::EveryBlock { most: MOST })?;
+        Some(Comparison {
+            metric: name.into(),
+            base: START.into(),
+            variant: KEPT.into(),
+            effect: Effect::of(&found, name),
+            pairs_count: found.pairs as u32,
+            expected: None,
+            expectation: None,
+            published: None,
+        })
+    };
+    METRICS.iter().filter_map(|metric| one(metric.name)).collect()
+}
+
+/// Each cost: the metric, how much more or less, how sure, and what the metric is.
+pub fn rows(answer: &AutoAnswer) -> Vec<Vec<String>> {
+    if answer.kept().is_none() {
+        return Vec::new();
+    }
+    let found = COSTS.iter().filter_map(|name| {
+        let compared = answer.compared.iter().find(|one| one.metric == *name)?;
+        Some(vec![
+            (*name).to_owned(),
+            compared.effect.amount(name),
+            compared.sureness(),
+            metric(name).map_or("", |metric| metric.what).to_owned(),
+        ])
+    });
+    let found: Vec<Vec<String>> = found.collect();
+    let has_power = found.iter().any(|row| row[0] == POWER);
+    let unknown = (!has_power).then(|| {
+        let why = "this machine counts no energy (/sys/class/powercap)";
+        vec![POWER.into(), "not known".into(), why.into(), String::new()]
+    });
+    unknown.into_iter().chain(found).collect()
+}
+
+/// The same in lines.
+pub fn lines(answer: &AutoAnswer) -> Vec<String> {
+    let line = |row: Vec<String>| format!("- cost: {} {}: {}", row[0], row[1], row[2]);
+    rows(answer).into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn slice(phase: Phase, block: usize, on: &[&str], power_w: f64) -> SliceOf {
+        SliceOf {
+            phase,
+            block,
+            on: on.iter().map(|name| (*name).to_owned()).collect(),
+            metrics: BTreeMap::from([(POWER.to_owned(), power_w)]),
+        }
+    }
+
+    #[test]
+    fn power_is_compared_over_the_pairs_that_confirm_what_is_kept() {
+        let mut slices = vec![slice(Phase::Array, 0, &["a"], 500.0)];
+        for (pair, [start_w, with_w]) in
+            [[40.0, 61.0], [41.0, 60.0], [42.0, 61.0]].iter().cycle().take(8).enumerate()
+        {
+            let start = slice(Phase::Confirm, pair, &[], *start_w);
+            let with = slice(Phase::Confirm, pair, &["a", "b"], *with_w);
+            slices.extend(if pair % 2 == 0 { [start, with] } else { [with, start] });
+        }
+        // Another confirmation, of another setting.
+        slices.push(slice(Phase::Confirm, 0, &[], 1.0));
+        slices.push(slice(Phase::Confirm, 0, &["c"], 9.0));
+        let all = compared(&slices, &BTreeSet::from(["b", "a"]));
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert_eq!((all[0].metric.as_str(), all[0].pairs_count), (POWER, 8));
+        let ratio = all[0].effect.ratio.unwrap();
+        assert!((1.4..1.55).contains(&ratio), "{ratio}");
+        assert!(compared(&slices, &BTreeSet::from(["d"])).is_empty());
+    }
+}
