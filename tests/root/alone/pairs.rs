@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 
 use rxpath_host::thread;
 use rxpath_record::event::What;
+use rxpath_record::manifest::{Grade, Manifest, Trial};
 use rxpath_record::run::RunReader;
 
 use crate::arena::Run;
@@ -28,8 +29,23 @@ fn may_pair() -> bool {
     has_two
 }
 
-/// Runs until the verdict asks for pairs: other load on the machine can be the limit, and then no pair is wanted.
+/// Other load on the machine can be the limit, and then no pair is wanted.
 const ATTEMPTS: u32 = 12;
+
+/// The first attempt whose verdict asked for pairs; the others give their manifests. None where other load disturbed all.
+fn with_pairs<T>(attempt: impl Fn(u32) -> Result<T, Manifest>) -> Option<T> {
+    let is_quiet = |trial: &Trial| trial.grade != Grade::D;
+    let mut quiet_count = 0;
+    for number in 0..ATTEMPTS {
+        match attempt(number) {
+            Ok(found) => return Some(found),
+            Err(manifest) => quiet_count += u32::from(manifest.trials.iter().all(is_quiet)),
+        }
+    }
+    assert!(quiet_count < ATTEMPTS / 2, "{quiet_count} undisturbed runs asked for no pairs");
+    skip("quiet_machine", "other load disturbed every trial that might ask for pairs");
+    None
+}
 
 /// A sender that floods shares its CPU with the softirq: which of the two is the limit is asked by moving the softirq.
 fn flood(dir: &Path) -> PathBuf {
@@ -55,11 +71,13 @@ fn pairs_of_trials_follow_the_blocks_unless_they_are_left_out() {
             let trials = manifest.trials.iter().filter(|trial| trial.variant.ends_with(what));
             trials.filter(|trial| trial.block == 0).count()
         };
-        [of(" (softirq moved)"), of(" (softirq not moved)")]
+        let made = [of(" (softirq moved)"), of(" (softirq not moved)")];
+        if made == [0, 0] { Err(manifest) } else { Ok(made) }
     };
-    let asked = (0..ATTEMPTS).map(|_| pairs(&["trials.paired=true"])).find(|made| *made != [0, 0]);
-    assert_eq!(asked, Some([3, 3]));
-    assert_eq!(pairs(&[]), [0, 0]);
+    if let Some(made) = with_pairs(|_| pairs(&["trials.paired=true"])) {
+        assert_eq!(made, [3, 3]);
+    }
+    assert!(pairs(&[]).is_err());
 }
 
 /// A thread on each CPU that takes what it gets of it, until this is dropped.
@@ -94,8 +112,8 @@ impl Drop for Busy {
     }
 }
 
-/// A run whose pairs are disturbed on every CPU; none if its verdict asked for no pairs.
-fn disturbed(file: &Path, out: &Path, words: &[&str]) -> Option<RunReader> {
+/// A run whose pairs are disturbed on every CPU; its manifest if its verdict asked for no pairs.
+fn disturbed(file: &Path, out: &Path, words: &[&str]) -> Result<RunReader, Manifest> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     command.arg("run").arg(file).args(["--trials", "1", "--json", "--out"]).arg(out).args(words);
     let sets = [&SMALLEST[..], &["trials.measure=100ms", "trials.paired=true"]].concat();
@@ -105,7 +123,8 @@ fn disturbed(file: &Path, out: &Path, words: &[&str]) -> Option<RunReader> {
     let directory = run.directory().unwrap();
     let ended = run.wait();
     assert!(matches!(ended.status.code(), Some(0 | 4 | 5)), "{}: {}", ended.status, ended.stderr);
-    others.map(|_| RunReader::open(&directory).unwrap())
+    let run = RunReader::open(&directory).unwrap();
+    if others.is_some() { Ok(run) } else { Err(run.manifest) }
 }
 
 /// Without `--keep-noisy` the reason is in both, with it in none.
@@ -117,11 +136,11 @@ fn the_event_of_a_trial_of_a_pair_says_as_the_manifest_whether_it_is_void() {
     let dir = tempfile::tempdir().unwrap();
     let file = flood(dir.path());
     for words in [&[][..], &["--keep-noisy"]] {
-        let run = (0..ATTEMPTS).find_map(|attempt| {
+        let run = with_pairs(|attempt| {
             let out = dir.path().join(format!("out-{}-{attempt}", words.len()));
             disturbed(&file, &out, words)
         });
-        let run = run.expect("a verdict that asks for pairs");
+        let Some(run) = run else { return };
         for trial in &run.manifest.trials {
             let told = run.events.iter().filter_map(|event| match &event.what {
                 What::TrialEnded { trial: number, void } if *number == trial.trial => Some(void),
