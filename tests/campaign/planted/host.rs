@@ -1,5 +1,7 @@
 //! Wrong settings of the whole host: a receiver in this host's own namespace, its sender in another one.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use rxpath_host::Target;
@@ -13,12 +15,38 @@ const PEER: &str = "rxplanted1";
 const ADDRESS: &str = "10.77.9.2";
 const PORT: u16 = 4823;
 
-/// A receiver on this host. What it made and set is taken back when it is dropped.
+/// Namespaces of senders begin with it.
+const NAMESPACES: &str = "rxplanted-";
+
+/// A receiver on this host. What it made and set is taken back when it is dropped, or by the next one.
 struct Receiver {
     namespace: String,
     programs: Vec<Child>,
-    before: Vec<(Target, String)>,
     dir: TempDir,
+}
+
+/// The settings as they were before, one a line: they outlive a campaign that is killed.
+fn before() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("settings-before-planting")
+}
+
+/// Takes back what was made and set.
+fn take_back() {
+    let text = fs::read_to_string(before()).unwrap_or_default();
+    for line in text.lines().rev() {
+        let Some((name, value)) = line.split_once('=') else { continue };
+        let _ = HostSetter::default().write(&name.parse().unwrap(), value);
+    }
+    let _ = fs::remove_file(before());
+    // An answer that there is none is an answer.
+    let quietly = |words: &str| Command::new("ip").args(words.split(' ')).output().unwrap();
+    quietly(&format!("link del {DEVICE}"));
+    let listed = quietly("netns list").stdout;
+    let listed = String::from_utf8_lossy(&listed).into_owned();
+    let names = listed.lines().filter_map(|line| line.split(' ').next());
+    for name in names.filter(|name| name.starts_with(NAMESPACES)) {
+        quietly(&format!("netns del {name}"));
+    }
 }
 
 fn ip(words: &str) {
@@ -28,14 +56,10 @@ fn ip(words: &str) {
 
 impl Receiver {
     fn new() -> Self {
-        let namespace = format!("rxplanted-{}", random_id());
+        take_back();
+        let namespace = format!("{NAMESPACES}{}", random_id());
         ip(&format!("netns add {namespace}"));
-        let it = Self {
-            namespace,
-            programs: Vec::new(),
-            before: Vec::new(),
-            dir: tempfile::tempdir().unwrap(),
-        };
+        let it = Self { namespace, programs: Vec::new(), dir: tempfile::tempdir().unwrap() };
         let to = &it.namespace;
         ip(&format!("link add {DEVICE} type veth peer name {PEER} netns {to}"));
         ip(&format!("addr add {ADDRESS}/30 dev {DEVICE}"));
@@ -45,12 +69,13 @@ impl Receiver {
         it
     }
 
-    fn set(&mut self, name: &str, value: &str) {
+    fn set(&self, name: &str, value: &str) {
         let target: Target = name.parse().unwrap();
         let mut setter = HostSetter::default();
-        let before = setter.read(&target).unwrap().unwrap();
+        let old = setter.read(&target).unwrap().unwrap();
+        let all = fs::read_to_string(before()).unwrap_or_default();
+        fs::write(before(), format!("{all}{target}={old}\n")).unwrap();
         setter.write(&target, value).unwrap();
-        self.before.push((target, before));
     }
 
     /// NAPI on the device: GRO, and no TSO at the other end (`veth_skb_is_eligible_for_gro`). It goes with the device.
@@ -97,11 +122,7 @@ impl Drop for Receiver {
             let _ = program.kill();
             let _ = program.wait();
         }
-        for (target, value) in self.before.iter().rev() {
-            let _ = HostSetter::default().write(target, value);
-        }
-        let _ = Command::new("ip").args(["link", "del", DEVICE]).status();
-        let _ = Command::new("ip").args(["netns", "del", &self.namespace]).status();
+        take_back();
     }
 }
 
