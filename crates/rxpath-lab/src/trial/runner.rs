@@ -1,5 +1,7 @@
 //! The phases of one trial in their order, and what each leaves for the next.
 
+mod measurements;
+
 use std::any::Any;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -7,22 +9,20 @@ use std::time::Duration;
 
 use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_core::{Nanos, Side, Warning};
-use rxpath_host::netlink::netfilter::Conntrack;
 use rxpath_host::{HostError, Owner};
 use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::Probed;
 use rxpath_record::manifest::FlowCpu;
-use rxpath_record::samples::TrialSamples;
 use rxpath_stats::slope::Drift;
-use serde_json::Value;
 
+pub(super) use self::measurements::side;
+pub use self::measurements::{Measurements, SideMeasurements};
 use super::attached::Attached;
 use super::background::{Alongside, Background};
 use super::kernel_lines::Watcher;
 use super::line::Line;
 use super::observers::{Observed, Observing};
 use super::peer::Peer;
-use super::program::SliceOfTimes;
 use super::result::WorkloadResult;
 use super::sampler::{Sampled, Sampling};
 use super::witness::{Traffic, Witness};
@@ -30,7 +30,6 @@ use super::{phase, start, steadiness, waiting, window};
 use crate::error::LabError;
 use crate::scenario::spec::{Protocol, Trials, Variant};
 use crate::testbed::Testbed;
-use crate::testbed::hosts::delay::DelayError;
 use crate::testbed::ring::Ring;
 use crate::testbed::window::{Measured, Windowed};
 
@@ -72,62 +71,6 @@ impl TrialConfig<'_> {
         let given = given.map(|cost| Calibration::given(cost.0 as f64 / 1e3));
         given.or_else(|| self.calibration.cloned())
     }
-}
-
-/// Everything a trial leaves behind; nothing is judged yet.
-#[derive(Default)]
-pub struct Measurements {
-    /// Quiescent counters before and after.
-    pub counters: [Snapshot; 2],
-    /// The hosts and the counters over the window.
-    pub window: Windowed,
-    /// What still waited in the sender's queueing discipline then.
-    pub queued_bytes: u64,
-    /// CPU of each flow's receive softirq, where it can be found out.
-    pub flow_cpus: Vec<FlowCpu>,
-    /// What was observed in addition to the counters.
-    pub observed: Observed,
-    /// Hooks in front of IP that the trial's programs attached: the testbed does not know of them.
-    pub hooks: Vec<String>,
-    /// What each socket of a foreign receiver of datagrams dropped, where they were open when the load had ended.
-    pub foreign_drops: Option<Vec<u64>>,
-    /// Connection tracking before and after, with quiescent counters, where the testbed has rules.
-    pub conntrack: Option<[Conntrack; 2]>,
-    /// What tracepoints measured in the window, when they were watched.
-    pub probed: Option<Probed>,
-    /// How far one-way delays are wrong.
-    pub delay_error: DelayError,
-    /// Queues over time, when they were sampled.
-    pub samples: Option<TrialSamples>,
-    /// The sending side.
-    pub load: SideMeasurements,
-    /// The receiving side.
-    pub serve: SideMeasurements,
-    /// Warnings of the trial and warnings of the programs.
-    pub warnings: Vec<Warning>,
-}
-
-/// What one program left.
-#[derive(Default)]
-pub struct SideMeasurements {
-    /// Its interval lines, or the kernel's in its place.
-    pub lines: Vec<Line>,
-    /// Whether the lines are its own.
-    pub own_lines: bool,
-    /// Its result.
-    pub result: WorkloadResult,
-    /// Its effective settings.
-    pub settings: Value,
-    /// Its process id.
-    pub pid: u32,
-    /// Its worker threads, as it named them.
-    pub tids: Vec<i32>,
-    /// Times behind its quantiles: name and HdrHistogram V2 in base64.
-    pub histograms: Vec<(String, String)>,
-    /// The same in slices, when it told them.
-    pub slices: Vec<SliceOfTimes>,
-    /// What each host's program left, where the side has several.
-    pub parts: Vec<(String, SideMeasurements)>,
 }
 
 /// Both programs of a trial on their testbed.
@@ -464,22 +407,5 @@ impl Trial<'_> {
         warnings.append(&mut observed.warnings);
         let delay_error = self.testbed.delay_error()?;
         Ok(Measurements { observed, load, serve, warnings, delay_error, ..Measurements::default() })
-    }
-}
-
-pub(super) fn side(peer: &dyn Peer, result: WorkloadResult, kernel: Vec<Line>) -> SideMeasurements {
-    let own = peer.intervals();
-    let own_lines = !own.is_empty();
-    let (pid, tids) = peer.ids();
-    SideMeasurements {
-        lines: if own_lines { own } else { kernel },
-        own_lines,
-        result,
-        settings: peer.settings().clone(),
-        pid,
-        tids: tids.to_vec(),
-        histograms: peer.histograms().to_vec(),
-        slices: peer.slices().to_vec(),
-        parts: Vec::new(),
     }
 }

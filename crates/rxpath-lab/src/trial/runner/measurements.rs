@@ -1,0 +1,94 @@
+//! A trial leaves its measurements: of both sides together, and of each program.
+
+use rxpath_core::Warning;
+use rxpath_host::netlink::netfilter::Conntrack;
+use rxpath_record::counters::Snapshot;
+use rxpath_record::evidence::Probed;
+use rxpath_record::manifest::FlowCpu;
+use rxpath_record::samples::TrialSamples;
+use serde_json::Value;
+
+use crate::testbed::hosts::delay::DelayError;
+use crate::testbed::window::Windowed;
+use crate::trial::line::Line;
+use crate::trial::observers::Observed;
+use crate::trial::peer::Peer;
+use crate::trial::program::SliceOfTimes;
+use crate::trial::result::WorkloadResult;
+
+/// Everything a trial leaves behind; nothing is judged yet.
+#[derive(Default)]
+pub struct Measurements {
+    /// Quiescent counters before and after.
+    pub counters: [Snapshot; 2],
+    /// The hosts and the counters over the window.
+    pub window: Windowed,
+    /// What still waited in the sender's queueing discipline then.
+    pub queued_bytes: u64,
+    /// CPU of each flow's receive softirq, where it can be found out.
+    pub flow_cpus: Vec<FlowCpu>,
+    /// What was observed in addition to the counters.
+    pub observed: Observed,
+    /// Hooks in front of IP that the trial's programs attached: the testbed does not know of them.
+    pub hooks: Vec<String>,
+    /// What each socket of a foreign receiver of datagrams dropped, where they were open when the load had ended.
+    pub foreign_drops: Option<Vec<u64>>,
+    /// Connection tracking before and after, with quiescent counters, where the testbed has rules.
+    pub conntrack: Option<[Conntrack; 2]>,
+    /// What tracepoints measured in the window, when they were watched.
+    pub probed: Option<Probed>,
+    /// How far one-way delays are wrong.
+    pub delay_error: DelayError,
+    /// Queues over time, when they were sampled.
+    pub samples: Option<TrialSamples>,
+    /// The sending side.
+    pub load: SideMeasurements,
+    /// The receiving side.
+    pub serve: SideMeasurements,
+    /// Warnings of the trial and warnings of the programs.
+    pub warnings: Vec<Warning>,
+}
+
+/// What one program left.
+#[derive(Default)]
+pub struct SideMeasurements {
+    /// Its interval lines, or the kernel's in its place.
+    pub lines: Vec<Line>,
+    /// Whether the lines are its own.
+    pub own_lines: bool,
+    /// Its result.
+    pub result: WorkloadResult,
+    /// Its effective settings.
+    pub settings: Value,
+    /// Its process id.
+    pub pid: u32,
+    /// Its worker threads, as it named them.
+    pub tids: Vec<i32>,
+    /// Times behind its quantiles: name and HdrHistogram V2 in base64.
+    pub histograms: Vec<(String, String)>,
+    /// The same in slices, when it told them.
+    pub slices: Vec<SliceOfTimes>,
+    /// What each host's program left, where the side has several.
+    pub parts: Vec<(String, SideMeasurements)>,
+}
+
+pub(in crate::trial) fn side(
+    peer: &dyn Peer,
+    result: WorkloadResult,
+    kernel: Vec<Line>,
+) -> SideMeasurements {
+    let own = peer.intervals();
+    let own_lines = !own.is_empty();
+    let (pid, tids) = peer.ids();
+    SideMeasurements {
+        lines: if own_lines { own } else { kernel },
+        own_lines,
+        result,
+        settings: peer.settings().clone(),
+        pid,
+        tids: tids.to_vec(),
+        histograms: peer.histograms().to_vec(),
+        slices: peer.slices().to_vec(),
+        parts: Vec::new(),
+    }
+}
