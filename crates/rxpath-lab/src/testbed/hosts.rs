@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rxpath_bpf::account::calibrate::Calibration;
-use rxpath_core::{CpuList, Nanos, Side, Warning};
+use rxpath_core::{CpuList, Side, Warning};
 use rxpath_host::Owner;
 use rxpath_host::netlink::Netlink;
 use rxpath_host::sysfs::device::parse_mask;
@@ -27,20 +27,20 @@ use serde_json::Value;
 use self::background::RemoteBackground;
 use self::delay::{DelayError, Pair};
 use self::observing::RemoteObservers;
+use self::window::RemoteWindow;
 use super::foreign::ForeignProgram;
 use super::tuned::RPS_OF_EACH_QUEUE;
-use super::window::{Measured, Window, Windowed};
+use super::window::{Measured, Window};
 use super::{Change, Seat, Started, Testbed};
 use crate::clock::{HostClock, monotonic_ns};
 use crate::endpoint::client::{Client, PROMPT, PendingAnswer};
 use crate::endpoint::clock::ClockBounds;
-use crate::endpoint::wire::{Ask, MeasuredWindow, Rested, SampleAsk, SampledQueues, WindowAsk};
+use crate::endpoint::wire::{Ask, Rested, SampleAsk, SampledQueues};
 use crate::error::LabError;
 use crate::hosts::settings::TrialSettings;
 use crate::hosts::{ConnectedHost, Hosts};
 use crate::scenario::spec::{self, Trials, Variant};
 use crate::trial::background::Alongside;
-use crate::trial::observe::Between;
 use crate::trial::observers::Observing;
 use crate::trial::sampler::{Sampled, Sampling};
 
@@ -49,6 +49,7 @@ mod cards;
 mod counters;
 pub mod delay;
 mod observing;
+mod window;
 
 /// The least time from an order to its instant.
 const LEAD: Duration = Duration::from_millis(200);
@@ -109,20 +110,6 @@ impl<'a> HostsTestbed<'a> {
     /// The receiver's clock.
     fn receiver_clock(&self) -> HostClock {
         self.clocks.last().map(|clock| clock.clock()).unwrap_or_default()
-    }
-
-    /// The experiment's processes with their machines: none of them is foreign load there.
-    fn processes(&self, measured: &Measured) -> Vec<(usize, i32)> {
-        let mut all = Vec::new();
-        let workloads = measured.loads.iter().copied().map(Some).chain([measured.serve]);
-        for (host, workload) in self.hosts.all().zip(workloads) {
-            let own = [Some(host.hello.pid), workload].into_iter().flatten();
-            all.extend(own.map(|pid| (host.machine, pid)));
-        }
-        let alongside = measured.others.iter().map(|pid| (self.hosts.receiver.machine, *pid));
-        all.extend(alongside);
-        let here = self.hosts.coordinator.map(|machine| (machine, std::process::id() as i32));
-        all.into_iter().chain(here).collect()
     }
 
     /// Options by which a program of datagrams gets the clocks.
@@ -259,29 +246,7 @@ impl Testbed for HostsTestbed<'_> {
     }
 
     fn window(&self, measured: &Measured) -> Result<Box<dyn Window + '_>, LabError> {
-        let from_ns = monotonic_ns() + self.window_lead().as_nanos() as u64;
-        let shared = self.hosts.share_a_clock;
-        let processes = self.processes(measured);
-        let ask = |(index, (host, side, clock)): (usize, (&ConnectedHost, Side, HostClock))| {
-            // On one machine the receiver's endpoint reads the CPU time of both sides.
-            let leaders = match side {
-                Side::Tx => measured.loads.get(index).copied().into_iter().collect(),
-                _ if shared => measured.leaders(),
-                _ => measured.serve.into_iter().collect(),
-            };
-            let on_machine = processes.iter().filter(|(machine, _)| *machine == host.machine);
-            let ask = WindowAsk {
-                from_ns: clock.to_host_ns(from_ns),
-                to_ns: clock.to_host_ns(from_ns + measured.length.0),
-                leaders,
-                others: on_machine.map(|(_, pid)| *pid).collect(),
-                device: host.device.name.clone(),
-            };
-            host.client.begin(Ask::Window(ask))
-        };
-        let answers = self.seats().enumerate().map(ask).collect::<Result<_, _>>()?;
-        let length = measured.length;
-        Ok(Box::new(RemoteWindow { testbed: self, from_ns, length, answers }))
+        Ok(Box::new(RemoteWindow::open(self, measured)?))
     }
 
     fn rest(
@@ -434,42 +399,4 @@ impl RemoteSampler {
         let here = |at: i64| at.saturating_sub(self.clock.ahead_ns);
         TrialSamples { t_ns: samples.t_ns.into_iter().map(here).collect(), ..samples }
     }
-}
-
-/// A window whose instants all hosts have.
-struct RemoteWindow<'a> {
-    testbed: &'a HostsTestbed<'a>,
-    from_ns: u64,
-    length: Nanos,
-    /// Of the senders, then of the receiver.
-    answers: Vec<PendingAnswer>,
-}
-
-impl Window for RemoteWindow<'_> {
-    fn start_ns(&self) -> u64 {
-        self.from_ns
-    }
-
-    fn include(&mut self, _: i32) {}
-
-    fn close(self: Box<Self>, _: &dyn Testbed) -> Result<Windowed, LabError> {
-        let (mut betweens, mut first, mut last) = (Vec::new(), Vec::new(), Vec::new());
-        for (answer, (_, _, clock)) in self.answers.into_iter().zip(self.testbed.seats()) {
-            let measured: MeasuredWindow = answer.wait(AFTER_WINDOW)?;
-            betweens.push(here(measured.between, clock));
-            let [begin, end] = measured.counters;
-            first.push(begin);
-            last.push(end);
-        }
-        let first = self.testbed.named(first, self.from_ns);
-        let last = self.testbed.named(last, self.from_ns + self.length.0);
-        let between = betweens.pop().unwrap_or_default();
-        let of_senders = if self.testbed.hosts.share_a_clock { Vec::new() } else { betweens };
-        Ok(Windowed { between, of_senders, moved: last.since(&first) })
-    }
-}
-
-/// CPU time with its instants on the clock of the testbed.
-fn here(between: Between, clock: HostClock) -> Between {
-    Between { window_ns: between.window_ns.map(|at| clock.from_host_ns(at)), ..between }
 }

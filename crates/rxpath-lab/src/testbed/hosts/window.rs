@@ -1,0 +1,97 @@
+//! All hosts get the instants of the measured window ahead, and each reads it by itself.
+
+use rxpath_core::{Nanos, Side};
+
+use super::{AFTER_WINDOW, HostsTestbed};
+use crate::clock::{HostClock, monotonic_ns};
+use crate::endpoint::client::PendingAnswer;
+use crate::endpoint::wire::{Ask, MeasuredWindow, WindowAsk};
+use crate::error::LabError;
+use crate::hosts::{ConnectedHost, Hosts};
+use crate::testbed::Testbed;
+use crate::testbed::window::{Measured, Window, Windowed};
+use crate::trial::observe::Between;
+
+/// A window whose instants all hosts have.
+pub(super) struct RemoteWindow<'a> {
+    testbed: &'a HostsTestbed<'a>,
+    from_ns: u64,
+    length: Nanos,
+    /// Of the senders, then of the receiver.
+    answers: Vec<PendingAnswer>,
+}
+
+impl<'a> RemoteWindow<'a> {
+    /// Sends the instants to all hosts.
+    pub(super) fn open(
+        testbed: &'a HostsTestbed<'a>,
+        measured: &Measured,
+    ) -> Result<Self, LabError> {
+        let from_ns = monotonic_ns() + testbed.window_lead().as_nanos() as u64;
+        let shared = testbed.hosts.share_a_clock;
+        let processes = processes(testbed.hosts, measured);
+        let ask = |(index, (host, side, clock)): (usize, (&ConnectedHost, Side, HostClock))| {
+            // On one machine the receiver's endpoint reads the CPU time of both sides.
+            let leaders = match side {
+                Side::Tx => measured.loads.get(index).copied().into_iter().collect(),
+                _ if shared => measured.leaders(),
+                _ => measured.serve.into_iter().collect(),
+            };
+            let on_machine = processes.iter().filter(|(machine, _)| *machine == host.machine);
+            let ask = WindowAsk {
+                from_ns: clock.to_host_ns(from_ns),
+                to_ns: clock.to_host_ns(from_ns + measured.length.0),
+                leaders,
+                others: on_machine.map(|(_, pid)| *pid).collect(),
+                device: host.device.name.clone(),
+            };
+            host.client.begin(Ask::Window(ask))
+        };
+        let answers = testbed.seats().enumerate().map(ask).collect::<Result<_, _>>()?;
+        let length = measured.length;
+        Ok(Self { testbed, from_ns, length, answers })
+    }
+}
+
+impl Window for RemoteWindow<'_> {
+    fn start_ns(&self) -> u64 {
+        self.from_ns
+    }
+
+    fn include(&mut self, _: i32) {}
+
+    fn close(self: Box<Self>, _: &dyn Testbed) -> Result<Windowed, LabError> {
+        let (mut betweens, mut first, mut last) = (Vec::new(), Vec::new(), Vec::new());
+        for (answer, (_, _, clock)) in self.answers.into_iter().zip(self.testbed.seats()) {
+            let measured: MeasuredWindow = answer.wait(AFTER_WINDOW)?;
+            betweens.push(here(measured.between, clock));
+            let [begin, end] = measured.counters;
+            first.push(begin);
+            last.push(end);
+        }
+        let first = self.testbed.named(first, self.from_ns);
+        let last = self.testbed.named(last, self.from_ns + self.length.0);
+        let between = betweens.pop().unwrap_or_default();
+        let of_senders = if self.testbed.hosts.share_a_clock { Vec::new() } else { betweens };
+        Ok(Windowed { between, of_senders, moved: last.since(&first) })
+    }
+}
+
+/// CPU time with its instants on the clock of the testbed.
+fn here(between: Between, clock: HostClock) -> Between {
+    Between { window_ns: between.window_ns.map(|at| clock.from_host_ns(at)), ..between }
+}
+
+/// The experiment's processes with their machines: none of them is foreign load there.
+fn processes(hosts: &Hosts, measured: &Measured) -> Vec<(usize, i32)> {
+    let mut all = Vec::new();
+    let workloads = measured.loads.iter().copied().map(Some).chain([measured.serve]);
+    for (host, workload) in hosts.all().zip(workloads) {
+        let own = [Some(host.hello.pid), workload].into_iter().flatten();
+        all.extend(own.map(|pid| (host.machine, pid)));
+    }
+    let alongside = measured.others.iter().map(|pid| (hosts.receiver.machine, *pid));
+    all.extend(alongside);
+    let here = hosts.coordinator.map(|machine| (machine, std::process::id() as i32));
+    all.into_iter().chain(here).collect()
+}
