@@ -8,6 +8,7 @@ pub mod capacity;
 mod disturbed;
 pub mod headline;
 mod options;
+mod pairs;
 pub mod progress;
 pub mod series;
 mod steadiness;
@@ -25,11 +26,9 @@ use rxpath_core::Warning;
 use rxpath_host::{Owner, Root, environment, owner};
 use rxpath_record::environment::Environment;
 use rxpath_record::event::{Event, What};
-use rxpath_record::evidence::Evidence;
 use rxpath_record::manifest::{Manifest, Status, Trial};
 use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA, RunWriter, run_id};
 use rxpath_record::samples::TrialSamples;
-use rxpath_record::verdict::PairedTrial;
 
 pub use self::admission::LOCK_PATIENCE;
 use self::admission::{can_run, lock, shared_counters};
@@ -363,61 +362,6 @@ impl<'a> Running<'a> {
         })
     }
 
-    /// Pairs of trials for each variant whose verdict says that only they can decide.
-    fn paired_trials(&mut self) -> Result<(), LabError> {
-        summary::update(&self.resolved, &mut self.manifest);
-        if !self.resolved.trials.paired {
-            return Ok(());
-        }
-        for variant in self.resolved.variants.clone() {
-            let Some((primary, wanted)) = summary::undecided(&self.manifest, &variant.name) else {
-                continue;
-            };
-            let Some(both) = paired_variants(&variant, wanted) else { continue };
-            let mut pairs = Vec::new();
-            for _ in 0..rxpath_diagnose::PAIRS {
-                if monotonic_ns() >= self.deadline_ns || self.early.is_some() {
-                    break;
-                }
-                match self.pair(&both) {
-                    Ok(pair) => pairs.extend(pair),
-                    // A third-party sender may not run with the softirq on another CPU: the question stays open.
-                    Err(error @ LabError::Died { .. }) => {
-                        let text = format!("the paired trials of `{}` failed", variant.name);
-                        self.warn(
-                            Warning::new("no-paired-trials", text).because(error.to_string()),
-                        )?;
-                        break;
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
-            summary::decide(&mut self.manifest, &variant.name, &primary, &pairs);
-        }
-        Ok(())
-    }
-
-    /// Two trials, one right after the other; nothing if one of them is void.
-    fn pair(&mut self, both: &[Variant; 2]) -> Result<Option<[Evidence; 2]>, LabError> {
-        let mut seen = Vec::new();
-        for variant in both {
-            let trial = self.of_no_block(variant)?;
-            seen.extend(trial.void.is_none().then(|| trial.evidence.clone()));
-            self.manifest.trials.push(trial);
-        }
-        Ok(seen.try_into().ok())
-    }
-
-    fn of_no_block(&mut self, variant: &Variant) -> Result<Trial, LabError> {
-        let mut trial = self.trial(variant, 0)?;
-        if self.options.keep_noisy {
-            trial.void = None;
-        }
-        self.progress.trial_ended(&trial);
-        self.tell(What::TrialEnded { trial: trial.trial, void: trial.void.clone() })?;
-        Ok(trial)
-    }
-
     fn end(mut self, outcome: Result<(), LabError>) -> Result<Finished, LabError> {
         let (status, how) = match &outcome {
             Ok(()) => (Status::Complete, self.early.unwrap_or("complete")),
@@ -446,20 +390,4 @@ impl<'a> Running<'a> {
         let directory = self.writer.finish(manifest.clone())?;
         Ok(Finished { directory, manifest, error: outcome.err() })
     }
-}
-
-/// The variant, and the same with the receive softirq moved away from the sender's CPU; `None` when there is no other CPU.
-fn paired_variants(variant: &Variant, wanted: PairedTrial) -> Option<[Variant; 2]> {
-    let named =
-        |what: &str| Variant { name: format!("{} ({what})", variant.name), ..variant.clone() };
-    let (before, mut paired) = (named("softirq not moved"), named("softirq moved"));
-    let away = summary::cpu_beside(variant)?;
-    match wanted {
-        PairedTrial::Rps => paired.lab.rps_cpus = rxpath_core::CpuList(vec![away]),
-        PairedTrial::NapiThread => {
-            (paired.lab.gro, paired.lab.tso, paired.lab.threaded) = (true, false, true);
-            paired.lab.napi_cpu = Some(away);
-        }
-    }
-    Some([before, paired])
 }
