@@ -3,6 +3,8 @@
 //! The links are quiet: IPv6 is off unless it is under test, neighbours are permanent, so that every packet counted
 //! is the workload's. Addresses are the benchmarking ranges of RFC 2544 and RFC 5180, which route nowhere.
 
+mod settings;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -10,7 +12,7 @@ use std::process::Command;
 
 use rxpath_core::{SchedClass, Side};
 use rxpath_host::netlink::netfilter::Conntrack;
-use rxpath_host::netlink::{Netlink, QdiscSpec, UpperKind};
+use rxpath_host::netlink::{Netlink, UpperKind};
 use rxpath_host::nft::Droppers;
 use rxpath_host::procfs::snmp;
 use rxpath_host::snapshot::Reader;
@@ -21,11 +23,11 @@ use rxpath_record::ledger::{Link, PathFacts};
 use rxpath_record::manifest::FlowCpu;
 
 use super::ring::Ring;
-use super::{Change, Seat, Started, Testbed, filters, flows, napi, tuned};
+use super::{Change, Seat, Started, Testbed, filters, flows, tuned};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::live::hooks;
-use crate::scenario::spec::{Lab, Qdisc, Tune, Upper};
+use crate::scenario::spec::{Lab, Tune, Upper};
 
 /// Both ends have this name.
 pub const DEVICE: &str = "veth";
@@ -82,20 +84,20 @@ impl NetnsTestbed {
                 ns.disable_ipv6()?;
             }
         }
-        sysctls(&tx, Side::Tx, lab, &mut changes)?;
-        sysctls(&rx, Side::Rx, lab, &mut changes)?;
+        settings::sysctls(&tx, Side::Tx, lab, &mut changes)?;
+        settings::sysctls(&rx, Side::Rx, lab, &mut changes)?;
         tx.veth_to(DEVICE, &rx, DEVICE, lab.queues.max(1))?;
         let addresses = link(&tx, &rx, lab)?;
-        features(&tx, &rx, lab, &mut changes)?;
-        let napi_threads = steering(&rx, lab, &mut changes)?;
-        queueing(&tx, lab, &mut changes)?;
+        settings::features(&tx, &rx, lab, &mut changes)?;
+        let napi_threads = settings::steering(&rx, lab, &mut changes)?;
+        settings::queueing(&tx, lab, &mut changes)?;
         let mut lab = lab.clone();
         if !tune.is_empty() {
             for (side, ns, wanted) in
                 [(Side::Tx, &tx, &tune.sender), (Side::Rx, &rx, &tune.receiver)]
             {
                 for change in tuned::set_all(ns, wanted)? {
-                    note(side, change, &mut changes);
+                    settings::note(side, change, &mut changes);
                 }
             }
             tuned::observe(&mut lab, &tx, &rx)?;
@@ -176,103 +178,6 @@ fn addresses(lab: &Lab) -> (IpAddr, Vec<IpAddr>, u8) {
         let rx = |i: u32| Ipv4Addr::new(198, 18, 1 + (i / 250) as u8, (i % 250) as u8 + 1).into();
         (Ipv4Addr::new(198, 18, 0, 1).into(), nth.map(rx).collect(), 16)
     }
-}
-
-fn sysctls(
-    ns: &Namespace,
-    side: Side,
-    lab: &Lab,
-    changes: &mut Vec<Change>,
-) -> Result<(), LabError> {
-    let wanted = if side == Side::Tx { &lab.sysctl_tx } else { &lab.sysctl_rx };
-    for (key, value) in wanted {
-        note(side, ns.set_sysctl(key, value)?.applied()?, changes);
-    }
-    Ok(())
-}
-
-fn features(
-    tx: &Namespace,
-    rx: &Namespace,
-    lab: &Lab,
-    changes: &mut Vec<Change>,
-) -> Result<(), LabError> {
-    // Every kind of TSO: a veth feeds its peer's NAPI only when all are off (`NETIF_F_ALL_TSO`).
-    let tx_wanted = [("tso", lab.tso), ("tx-udp-segmentation", lab.udp_segmentation)];
-    let rx_wanted = [
-        ("rx-gro", lab.gro),
-        ("rx-udp-gro-forwarding", lab.udp_gro_forwarding),
-        ("tso", lab.tso_rx),
-    ];
-    let sides = [(Side::Tx, tx, tx_wanted.as_slice()), (Side::Rx, rx, rx_wanted.as_slice())];
-    for (side, ns, wanted) in sides {
-        for change in ns.set_features(DEVICE, wanted)? {
-            note(side, change.applied()?, changes);
-        }
-    }
-    Ok(())
-}
-
-/// Returns the link's NAPI threads, which there are when NAPI is threaded.
-fn steering(
-    rx: &Namespace,
-    lab: &Lab,
-    changes: &mut Vec<Change>,
-) -> Result<BTreeSet<i32>, LabError> {
-    if !lab.rps_cpus.is_empty() {
-        for queue in 0..lab.queues.max(1) {
-            let change = rx.set_queue_attr(
-                DEVICE,
-                &format!("rx-{queue}/rps_cpus"),
-                &lab.rps_cpus.to_mask(),
-            )?;
-            note(Side::Rx, change.applied()?, changes);
-        }
-    }
-    let polls = lab.napi_defer_hard_irqs.map(|polls| ("napi_defer_hard_irqs", polls.to_string()));
-    let timeout = lab.gro_flush_timeout.map(|timeout| ("gro_flush_timeout", timeout.0.to_string()));
-    for (name, value) in polls.into_iter().chain(timeout) {
-        note(Side::Rx, rx.set_dev_attr(DEVICE, name, &value)?.applied()?, changes);
-    }
-    if lab.threaded {
-        let before = napi::threads_of(DEVICE);
-        note(Side::Rx, rx.set_dev_attr(DEVICE, "threaded", "1")?.applied()?, changes);
-        return napi::place(DEVICE, &before, lab.napi_cpu, lab.napi_idle);
-    }
-    Ok(BTreeSet::new())
-}
-
-fn queueing(tx: &Namespace, lab: &Lab, changes: &mut Vec<Change>) -> Result<(), LabError> {
-    let Some(qdisc) = &lab.qdisc_tx else { return Ok(()) };
-    let spec = match *qdisc {
-        Qdisc::Tbf { rate, burst, limit } => {
-            QdiscSpec::Tbf { rate_bps: rate.0, burst_bytes: burst, limit_bytes: limit }
-        }
-        Qdisc::Pfifo { limit } => QdiscSpec::Pfifo { limit_packets: limit },
-        Qdisc::Fq => QdiscSpec::Fq { limit_packets: None, flow_limit_packets: None },
-    };
-    let new = format!("{spec:?}");
-    tx.set_qdisc(DEVICE, Some(spec))?;
-    let setting = format!("{DEVICE} qdisc");
-    changes.push(Change { side: Side::Tx, setting, old: "noqueue".into(), new });
-    Ok(())
-}
-
-fn note(side: Side, change: rxpath_host::Change, changes: &mut Vec<Change>) {
-    let unread = || "not readable".to_owned();
-    let (old, new) = (change.before.unwrap_or_else(unread), change.after.unwrap_or_else(unread));
-    if old == new {
-        return;
-    }
-    let setting = change.target.to_string();
-    let parts = (old.split_once('='), new.split_once('='));
-    changes.push(match parts {
-        // One value of a group: `veth/features/rx-gro`, from `on` to `off`.
-        (Some((name, old)), Some((_, new))) if change.target.has_parts() => {
-            Change { side, setting: format!("{setting}/{name}"), old: old.into(), new: new.into() }
-        }
-        _ => Change { side, setting, old, new },
-    });
 }
 
 fn put(

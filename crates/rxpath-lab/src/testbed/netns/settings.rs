@@ -1,0 +1,113 @@
+//! The scenario's section `lab` sets sysctls, offloads, steering and queueing of the two namespaces.
+
+use std::collections::BTreeSet;
+
+use rxpath_core::Side;
+use rxpath_host::Namespace;
+use rxpath_host::netlink::QdiscSpec;
+
+use super::DEVICE;
+use crate::error::LabError;
+use crate::scenario::spec::{Lab, Qdisc};
+use crate::testbed::{Change, napi};
+
+pub(super) fn sysctls(
+    ns: &Namespace,
+    side: Side,
+    lab: &Lab,
+    changes: &mut Vec<Change>,
+) -> Result<(), LabError> {
+    let wanted = if side == Side::Tx { &lab.sysctl_tx } else { &lab.sysctl_rx };
+    for (key, value) in wanted {
+        note(side, ns.set_sysctl(key, value)?.applied()?, changes);
+    }
+    Ok(())
+}
+
+pub(super) fn features(
+    tx: &Namespace,
+    rx: &Namespace,
+    lab: &Lab,
+    changes: &mut Vec<Change>,
+) -> Result<(), LabError> {
+    // Every kind of TSO: a veth feeds its peer's NAPI only when all are off (`NETIF_F_ALL_TSO`).
+    let tx_wanted = [("tso", lab.tso), ("tx-udp-segmentation", lab.udp_segmentation)];
+    let rx_wanted = [
+        ("rx-gro", lab.gro),
+        ("rx-udp-gro-forwarding", lab.udp_gro_forwarding),
+        ("tso", lab.tso_rx),
+    ];
+    let sides = [(Side::Tx, tx, tx_wanted.as_slice()), (Side::Rx, rx, rx_wanted.as_slice())];
+    for (side, ns, wanted) in sides {
+        for change in ns.set_features(DEVICE, wanted)? {
+            note(side, change.applied()?, changes);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the link's NAPI threads, which there are when NAPI is threaded.
+pub(super) fn steering(
+    rx: &Namespace,
+    lab: &Lab,
+    changes: &mut Vec<Change>,
+) -> Result<BTreeSet<i32>, LabError> {
+    if !lab.rps_cpus.is_empty() {
+        for queue in 0..lab.queues.max(1) {
+            let change = rx.set_queue_attr(
+                DEVICE,
+                &format!("rx-{queue}/rps_cpus"),
+                &lab.rps_cpus.to_mask(),
+            )?;
+            note(Side::Rx, change.applied()?, changes);
+        }
+    }
+    let polls = lab.napi_defer_hard_irqs.map(|polls| ("napi_defer_hard_irqs", polls.to_string()));
+    let timeout = lab.gro_flush_timeout.map(|timeout| ("gro_flush_timeout", timeout.0.to_string()));
+    for (name, value) in polls.into_iter().chain(timeout) {
+        note(Side::Rx, rx.set_dev_attr(DEVICE, name, &value)?.applied()?, changes);
+    }
+    if lab.threaded {
+        let before = napi::threads_of(DEVICE);
+        note(Side::Rx, rx.set_dev_attr(DEVICE, "threaded", "1")?.applied()?, changes);
+        return napi::place(DEVICE, &before, lab.napi_cpu, lab.napi_idle);
+    }
+    Ok(BTreeSet::new())
+}
+
+pub(super) fn queueing(
+    tx: &Namespace,
+    lab: &Lab,
+    changes: &mut Vec<Change>,
+) -> Result<(), LabError> {
+    let Some(qdisc) = &lab.qdisc_tx else { return Ok(()) };
+    let spec = match *qdisc {
+        Qdisc::Tbf { rate, burst, limit } => {
+            QdiscSpec::Tbf { rate_bps: rate.0, burst_bytes: burst, limit_bytes: limit }
+        }
+        Qdisc::Pfifo { limit } => QdiscSpec::Pfifo { limit_packets: limit },
+        Qdisc::Fq => QdiscSpec::Fq { limit_packets: None, flow_limit_packets: None },
+    };
+    let new = format!("{spec:?}");
+    tx.set_qdisc(DEVICE, Some(spec))?;
+    let setting = format!("{DEVICE} qdisc");
+    changes.push(Change { side: Side::Tx, setting, old: "noqueue".into(), new });
+    Ok(())
+}
+
+pub(super) fn note(side: Side, change: rxpath_host::Change, changes: &mut Vec<Change>) {
+    let unread = || "not readable".to_owned();
+    let (old, new) = (change.before.unwrap_or_else(unread), change.after.unwrap_or_else(unread));
+    if old == new {
+        return;
+    }
+    let setting = change.target.to_string();
+    let parts = (old.split_once('='), new.split_once('='));
+    changes.push(match parts {
+        // One value of a group: `veth/features/rx-gro`, from `on` to `off`.
+        (Some((name, old)), Some((_, new))) if change.target.has_parts() => {
+            Change { side, setting: format!("{setting}/{name}"), old: old.into(), new: new.into() }
+        }
+        _ => Change { side, setting, old, new },
+    });
+}
