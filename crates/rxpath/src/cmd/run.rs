@@ -1,5 +1,7 @@
 //! `rxpath run`: an experiment, in the two-namespace lab by default.
 
+mod ended;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
@@ -17,8 +19,8 @@ use rxpath_lab::scenario::offers::Offers;
 use rxpath_lab::scenario::power::Power;
 use rxpath_lab::scenario::spec::{Resolved, Search};
 use rxpath_lab::scenario::{HostShape, ScenarioError, load, resolve, resolve_between};
-use rxpath_record::run::RunError;
 
+pub use self::ended::{Ended, conclusion, ending, failure};
 use crate::cmd::gate::{self, FailOn};
 use crate::cmd::hosts_args::HostsArgs;
 use crate::cmd::lab_args::LabArgs;
@@ -334,98 +336,6 @@ fn predictor() -> Option<Predictor> {
             None
         }
     }
-}
-
-/// A run that has ended, with the signal that ended it, if any.
-pub struct Ended {
-    finished: Finished,
-    signal: Option<i32>,
-    keep_noisy: bool,
-}
-
-impl std::ops::Deref for Ended {
-    type Target = Finished;
-
-    fn deref(&self) -> &Finished {
-        &self.finished
-    }
-}
-
-/// The exit status of an error of the lab.
-fn status(error: &LabError) -> Exit {
-    match error {
-        LabError::CannotRun { .. } | LabError::Host(_) | LabError::Start { .. } => Exit::Cannot,
-        LabError::Record(
-            RunError::ReadOnly { .. } | RunError::Exists { .. } | RunError::NoDirectory { .. },
-        ) => Exit::Usage,
-        // The run directory cannot be made there.
-        LabError::Record(RunError::Io { op: "create", .. }) => Exit::Usage,
-        // Our own workloads use the exit statuses of the command line if they cannot be set up.
-        LabError::Died { phase: "set-up", code: Some(2), .. } => Exit::Usage,
-        LabError::Died { phase: "set-up", code: Some(3), .. } => Exit::Cannot,
-        _ => Exit::Partial,
-    }
-}
-
-/// An error that is in no run directory, with a hint.
-pub fn failure(error: LabError) -> Failure {
-    let hint = match &error {
-        LabError::CannotRun { hint, .. } => Some(hint.clone()),
-        _ => None,
-    };
-    let failure = Failure::new(status(&error), error);
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
-}
-
-/// Prints why a run ended early and turns its end into an exit status.
-pub fn ending(ended: &Ended) -> Outcome {
-    let directory = ended.directory.display();
-    if let (Some(signal), None | Some(LabError::Interrupted)) = (ended.signal, &ended.error) {
-        let what = match ended.error {
-            Some(_) => "the run up to this point is kept in",
-            None => "the run had already finished and is complete in",
-        };
-        crate::note!("rxpath: interrupted; {what} {directory}");
-        return Ok(Exit::Signal(signal));
-    }
-    if let Some(error) = &ended.error {
-        let kept = format!("earlier measurements are kept in {directory}");
-        let hint = match error {
-            LabError::CannotRun { hint, .. } => format!("{hint}; {kept}"),
-            LabError::Lost { last_words, .. } if !last_words.is_empty() => {
-                format!("its connection said: {last_words}; {kept}")
-            }
-            _ => kept,
-        };
-        return Err(Failure::new(status(error), anyhow::anyhow!("{error}")).hint(hint));
-    }
-    if ended.too_noisy() && !ended.keep_noisy {
-        if let Some(warning) = ended.gave_up() {
-            crate::note!("rxpath: too noisy to conclude: {warning}");
-        } else {
-            crate::note!(
-                "rxpath: too noisy to conclude: other load on the machine disturbed every trial of a variant"
-            );
-            crate::note!("hint: stop the other load, or count such trials with --keep-noisy");
-        }
-        return Ok(Exit::Inconclusive);
-    }
-    Ok(Exit::Done)
-}
-
-/// As [`ending`], and whether the run reached a conclusion.
-pub fn conclusion(ended: &Ended) -> Outcome {
-    let exit = ending(ended)?;
-    if exit == Exit::Done && ended.disturbed().is_some() && ended.inconclusive() {
-        crate::note!(
-            "rxpath: inconclusive: other load disturbed the run, and no comparison was decided"
-        );
-        return Ok(Exit::Inconclusive);
-    }
-    Ok(exit)
 }
 
 #[cfg(test)]
