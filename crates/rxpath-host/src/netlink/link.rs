@@ -1,16 +1,17 @@
-//! Network devices: list, 64-bit statistics, veth pairs, and what can be set by rtnetlink.
+//! Network devices: list and 64-bit statistics. What makes, changes and deletes them has a file of its own.
 
-use std::os::fd::RawFd;
+mod change;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::socket::{CREATE, Netlink, Reply};
+use super::socket::{Netlink, Reply};
 use super::wire::{Attrs, Body, word32, word64};
 use crate::HostError;
 
+pub use change::VethSpec;
+
 pub(super) const RTM_NEWLINK: u16 = 16;
-const RTM_DELLINK: u16 = 17;
 pub(super) const RTM_GETLINK: u16 = 18;
 pub(super) const IFINFOMSG: usize = 16;
 
@@ -24,7 +25,6 @@ pub(super) const IFLA_TXQLEN: u16 = 13;
 pub(super) const IFLA_MASTER: u16 = 10;
 pub(super) const IFLA_LINKINFO: u16 = 18;
 const IFLA_STATS64: u16 = 23;
-const IFLA_NET_NS_FD: u16 = 28;
 const IFLA_PROMISCUITY: u16 = 30;
 const IFLA_NUM_TX_QUEUES: u16 = 31;
 const IFLA_NUM_RX_QUEUES: u16 = 32;
@@ -48,7 +48,6 @@ const IFLA_XDP_SKB_PROG_ID: u16 = 6;
 const IFLA_XDP_HW_PROG_ID: u16 = 7;
 pub(super) const IFLA_INFO_KIND: u16 = 1;
 pub(super) const IFLA_INFO_DATA: u16 = 2;
-const VETH_INFO_PEER: u16 = 1;
 const IFLA_VLAN_ID: u16 = 1;
 
 /// The longest device name (`IFNAMSIZ` less the NUL).
@@ -241,21 +240,6 @@ fn stats(bytes: &[u8]) -> Vec<(&'static str, u64)> {
     STATS.iter().enumerate().map_while(|(n, name)| Some((*name, word64(bytes, n)?))).collect()
 }
 
-/// A veth pair to make.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VethSpec<'a> {
-    /// This end's name.
-    pub name: &'a str,
-    /// The other end's name.
-    pub peer: &'a str,
-    /// Open descriptor of the other end's namespace.
-    pub peer_ns: RawFd,
-    /// Receive and transmit queues of each end, 1 to 4096.
-    pub queues: u32,
-    /// **Unit** bytes; `None` for 1500.
-    pub mtu: Option<u32>,
-}
-
 pub(super) fn header(index: u32, flags: u32, change: u32) -> Vec<u8> {
     [0, index, flags, change].iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
@@ -317,69 +301,10 @@ impl Netlink {
         found.ok_or_else(|| HostError::kernel(op, libc::ENODEV))
     }
 
-    /// Makes a veth pair: this end here, the other directly in its namespace.
-    ///
-    /// **Source** drivers/net/veth.c `veth_newlink`.
-    pub fn create_veth(&mut self, spec: &VethSpec<'_>) -> Result<(), HostError> {
-        let end = |name: &str| -> Result<Body, HostError> {
-            let body = Body::new(&header(0, 0, 0))
-                .text(IFLA_IFNAME, checked(name)?)
-                .u32(IFLA_NUM_TX_QUEUES, spec.queues)
-                .u32(IFLA_NUM_RX_QUEUES, spec.queues);
-            Ok(if let Some(mtu) = spec.mtu { body.u32(IFLA_MTU, mtu) } else { body })
-        };
-        let peer = end(spec.peer)?.u32(IFLA_NET_NS_FD, spec.peer_ns as u32);
-        let data = Body::default().raw(VETH_INFO_PEER, peer.bytes());
-        let info = Body::default().text(IFLA_INFO_KIND, "veth").nest(IFLA_INFO_DATA, &data);
-        let body = end(spec.name)?.nest(IFLA_LINKINFO, &info);
-        let op = format!("create veth {} with {} queues", spec.name, spec.queues);
-        self.change(&op, RTM_NEWLINK, CREATE, body.bytes()).map(drop)
-    }
-
-    fn set_link(&mut self, op: &str, name: &str, change: &LinkChange<'_>) -> Result<(), HostError> {
-        let body = match change {
-            LinkChange::Flags { flags, mask } => Body::new(&header(0, *flags, *mask)),
-            LinkChange::Attr { kind, value } => Body::new(&header(0, 0, 0)).raw(*kind, value),
-        };
-        let body = body.text(IFLA_IFNAME, checked(name)?);
-        self.change(&format!("{op} {name}"), RTM_NEWLINK, 0, body.bytes()).map(drop)
-    }
-
-    /// Sets a device up or down.
-    pub fn set_up(&mut self, name: &str, up: bool) -> Result<(), HostError> {
-        let mask = libc::IFF_UP as u32;
-        let op = if up { "set up" } else { "set down" };
-        self.set_link(op, name, &LinkChange::Flags { flags: if up { mask } else { 0 }, mask })
-    }
-
-    /// Sets the MTU. **Unit** bytes.
-    pub fn set_mtu(&mut self, name: &str, mtu: u32) -> Result<(), HostError> {
-        let value = mtu.to_ne_bytes();
-        let op = format!("set mtu {mtu} on");
-        self.set_link(&op, name, &LinkChange::Attr { kind: IFLA_MTU, value: &value })
-    }
-
-    /// Sets the hardware address.
-    pub fn set_mac(&mut self, name: &str, mac: [u8; 6]) -> Result<(), HostError> {
-        let change = LinkChange::Attr { kind: IFLA_ADDRESS, value: &mac };
-        self.set_link("set the MAC address of", name, &change)
-    }
-
-    /// Deletes a device (with its veth peer).
-    pub fn delete_link(&mut self, name: &str) -> Result<(), HostError> {
-        let body = Body::new(&header(0, 0, 0)).text(IFLA_IFNAME, checked(name)?);
-        self.change(&format!("delete link {name}"), RTM_DELLINK, 0, body.bytes()).map(drop)
-    }
-
     /// Index of a device. **Errors** as [`Netlink::link`].
     pub fn index(&mut self, name: &str) -> Result<u32, HostError> {
         self.link(name).map(|link| link.index)
     }
-}
-
-enum LinkChange<'a> {
-    Flags { flags: u32, mask: u32 },
-    Attr { kind: u16, value: &'a [u8] },
 }
 
 fn links_of(replies: &[Reply]) -> Result<Vec<Link>, HostError> {
