@@ -1,0 +1,169 @@
+//! `rxpath trace` counts drops exactly, by reason, place and port, and leaves out those of others.
+
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, sendto, socket,
+};
+use rxpath_bpf::drops::Drops;
+use rxpath_bpf::filter::Filter;
+use rxpath_host::Namespace;
+use serde_json::Value;
+
+use super::{number, probe, rows};
+use crate::bed::{Bed, RX_IP, TX_IP, send, until};
+
+#[test]
+fn drops_are_counted_exactly_with_reason_place_and_port() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let full = rx.run(|_| UdpSocket::bind((RX_IP, 4501)).unwrap()).unwrap();
+    let trace = probe(&["trace", "-d", "10m"]);
+    send(&tx, 4500, 500);
+    send(&tx, 4501, 5000);
+    let received = rx
+        .run(move |_| {
+            full.set_nonblocking(true).unwrap();
+            let mut buffer = [0; 64];
+            let count = std::iter::from_fn(|| full.recv(&mut buffer).ok()).count();
+            (count as u64, full)
+        })
+        .unwrap();
+    let result = trace.end();
+    let dropped = |port: u64, reason: &str| {
+        let drops = rows(&result, "drops").iter();
+        let of: Vec<&Value> =
+            drops.filter(|drop| drop["port"] == port && drop["dev"] == "veth").collect();
+        assert!(of.iter().all(|drop| drop["reason"] == reason), "{of:?}");
+        assert!(of.iter().all(|drop| drop["place"].as_str().unwrap().contains("udp")), "{of:?}");
+        of.iter().map(|drop| drop["packets"].as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!(dropped(4500, "NO_SOCKET"), 500);
+    let lost = dropped(4501, "SOCKET_RCVBUFF");
+    assert_eq!(lost + received.0, 5000);
+    assert!(lost > 0, "the default buffer holds fewer than 5,000 datagrams");
+    // Whose socket it is: this process', which has it open; of the other port there is none.
+    let own = format!("({})", std::process::id());
+    for drop in rows(&result, "drops").iter().filter(|drop| drop["dev"] == "veth") {
+        let named = drop["processes"]
+            .as_array()
+            .is_some_and(|names| names.iter().any(|name| name.as_str().unwrap().ends_with(&own)));
+        assert_eq!(named, drop["port"] == 4501, "{drop}");
+    }
+    let stages = rows(&result, "stages");
+    assert!(stages.iter().all(|stage| number(stage, "latencies_count") > 0.0), "{stages:?}");
+}
+
+/// More ports than the kernel's table has room for: the rest is told without its ports, and nothing is lost.
+#[test]
+fn drops_of_more_ports_than_there_is_room_for_keep_their_reason() {
+    const PORTS: u16 = 10_000;
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let full = rx.run(|_| UdpSocket::bind((RX_IP, 4501)).unwrap()).unwrap();
+    let trace = probe(&["trace", "-d", "10m", "--netns", rx.name()]);
+    tx.run(|_| {
+        let socket = UdpSocket::bind((TX_IP, 0)).unwrap();
+        for port in 0..PORTS {
+            socket.send_to(&[7; 32], (RX_IP, 20_000 + port)).unwrap();
+        }
+    })
+    .unwrap();
+    send(&tx, 4501, 5000);
+    let result = trace.end();
+    let of = |reason: &str, folded: bool| {
+        let drops = rows(&result, "drops").iter().filter(|drop| drop["reason"] == reason);
+        let drops = drops.filter(|drop| (drop["folded"] == true) == folded);
+        drops.fold((0, 0), |(rows, packets), drop| {
+            (rows + 1, packets + drop["packets"].as_u64().unwrap())
+        })
+    };
+    let ((ports, single), (_, folded)) = (of("NO_SOCKET", false), of("NO_SOCKET", true));
+    assert_eq!(single + folded, u64::from(PORTS));
+    assert!(ports == single && folded > 0, "{ports} ports, {single} packets, {folded} folded");
+    let (rows, lost) = of("SOCKET_RCVBUFF", true);
+    assert!(rows > 0 && lost > 0, "the reason is there although the table was full");
+    assert_eq!(number(&result["probe_cost"], "lost_count") as u64, 0);
+    drop(full);
+}
+
+/// Who watches for long has room for what is dropped now.
+#[test]
+fn drops_of_long_ago_are_forgotten_and_later_ones_counted_anew() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4810)).unwrap()).unwrap();
+    let drops = Drops::start(&Filter::default()).unwrap();
+    let dropped = || {
+        let rows = drops.read().unwrap();
+        rows.iter().filter(|row| row.port == 4810).map(|row| row.packets).sum::<u64>()
+    };
+    send(&tx, 4810, 5_000);
+    until("what found no room was counted", || dropped() > 1_000);
+    let before = dropped();
+    drops.forget(Duration::from_secs(3600)).unwrap();
+    assert_eq!(dropped(), before, "it is not that long ago");
+    drops.forget(Duration::ZERO).unwrap();
+    assert_eq!(dropped(), 0);
+    send(&tx, 4810, 100);
+    until("the next ones were counted", || dropped() == 100);
+}
+
+/// Packets dropped on `port`, by what a trace with these words saw while `full` overflowed.
+fn dropped_on(words: &[&str], tx: &Namespace, port: u16) -> u64 {
+    let all: Vec<&str> = ["trace", "-d", "10m"].iter().chain(words).copied().collect();
+    let trace = probe(&all);
+    send(tx, port, 3000);
+    let result = trace.end();
+    let drops = rows(&result, "drops").iter().filter(|drop| drop["port"] == port);
+    drops.map(|drop| drop["packets"].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn filters_leave_out_what_is_anothers() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    // Nobody reads it: it overflows, and is this process' own.
+    let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4501)).unwrap()).unwrap();
+    send(&tx, 4501, 3000);
+    let me = std::process::id().to_string();
+    assert_eq!(dropped_on(&["--pid", &me], &tx, 4501), 3000);
+    assert_eq!(dropped_on(&["--pid", &me], &tx, 4502), 0, "nobody's socket is not this process'");
+    assert_eq!(dropped_on(&["--pid", "1"], &tx, 4501), 0);
+    assert_eq!(dropped_on(&["--netns", rx.name()], &tx, 4501), 3000);
+    assert_eq!(dropped_on(&["--netns", tx.name()], &tx, 4501), 0);
+    assert_eq!(dropped_on(&["--netns", &me], &tx, 4501), 0, "this process is in another namespace");
+}
+
+/// The checksum of a long datagram is looked at when it is read: it has no device any more then, and no socket is named.
+#[test]
+fn a_namespace_has_the_drops_of_its_readers() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let reader = rx.run(|_| UdpSocket::bind((RX_IP, 4503)).unwrap()).unwrap();
+    reader.set_nonblocking(true).unwrap();
+    let trace = probe(&["trace", "-d", "10m", "--netns", rx.name()]);
+    tx.run(|_| damaged(4503, 50)).unwrap();
+    send(&tx, 4503, 1);
+    rx.run(move |_| until("the good one is read", || reader.recv(&mut [0; 600]).is_ok())).unwrap();
+    let result = trace.end();
+    let drops = rows(&result, "drops").iter().filter(|drop| drop["port"] == 4503);
+    let packets = drops.map(|drop| drop["packets"].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(packets, 50, "{result}");
+}
+
+/// Sends long datagrams with a wrong checksum.
+fn damaged(port: u16, count: usize) {
+    let (raw, none) = (SockType::Raw, SockFlag::empty());
+    let socket = socket(AddressFamily::Inet, raw, none, SockProtocol::Udp).unwrap();
+    let mut packet = [0; 508];
+    for (at, word) in [port, port, 508, 0x1234].into_iter().enumerate() {
+        packet[2 * at..][..2].copy_from_slice(&word.to_be_bytes());
+    }
+    let to = SockaddrIn::from(std::net::SocketAddrV4::new(RX_IP, 0));
+    for _ in 0..count {
+        sendto(socket.as_raw_fd(), &packet, &to, MsgFlags::empty()).unwrap();
+    }
+}
