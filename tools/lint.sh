@@ -6,6 +6,11 @@ cargo=${CARGO:-cargo}
 features=$(tools/features.sh)
 
 "$cargo" fmt --all --check
+long=$(git ls-files '*.rs' | xargs wc -l | awk '$1 > 450 && $2 != "total"')
+if [ -n "$long" ]; then
+	printf 'longer than 450 lines, split by idea:\n%s\n' "$long" >&2
+	exit 1
+fi
 git ls-files '*.sh' .ci/run | xargs shellcheck -S warning -e SC2317
 # shellcheck disable=SC2086  # one option or none
 {
