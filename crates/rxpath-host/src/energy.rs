@@ -7,11 +7,14 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::time::Instant;
 
 use crate::HostError;
 use crate::root::Root;
 
 const ZONES: &str = "/sys/class/powercap";
+/// More than a package draws.
+const MOST_UJ_PER_S: f64 = 1e9;
 
 /// The counters of a machine, held open.
 ///
@@ -30,6 +33,7 @@ struct Zone {
     /// The counter starts again at 0 behind this value. **Unit** uJ.
     most_uj: u64,
     last_uj: u64,
+    read_at: Instant,
     /// What it counted before it started again.
     before_uj: u64,
 }
@@ -63,6 +67,7 @@ impl EnergyMeter {
                 path,
                 most_uj: root.number(&format!("{directory}/max_energy_range_uj"))?,
                 last_uj: 0,
+                read_at: Instant::now(),
                 before_uj: 0,
             });
         }
@@ -72,7 +77,7 @@ impl EnergyMeter {
     /// What each package and its memory used since some instant, by name: `package-0`, `package-0-dram`. **Unit** uJ.
     ///
     /// # Errors
-    /// A counter that cannot be read or is no number.
+    /// A counter that cannot be read or is no number, or that may have started again twice since the last reading.
     pub fn read(&mut self) -> Result<BTreeMap<String, u64>, HostError> {
         self.zones.iter_mut().map(|zone| Ok((zone.name.clone(), zone.read()?))).collect()
     }
@@ -87,14 +92,20 @@ impl Zone {
             source,
         })?;
         let text = String::from_utf8_lossy(&buffer[..length]);
-        let now: u64 = text.trim().parse().map_err(|_| HostError::Unsupported {
-            what: format!("read {}", self.path),
-            needs: format!("a number there, not `{}`", text.trim()),
+        let now: u64 = text.trim().parse().map_err(|_| {
+            HostError::malformed(&self.path, 1, format!("expected a number, not `{}`", text.trim()))
         })?;
         if now < self.last_uj {
             self.before_uj = self.before_uj.saturating_add(self.most_uj);
         }
         self.last_uj = now;
+        let since = std::mem::replace(&mut self.read_at, Instant::now()).elapsed();
+        if since.as_secs_f64() * MOST_UJ_PER_S > self.most_uj as f64 {
+            return Err(HostError::Unsupported {
+                what: format!("tell how often {} started again in {since:.0?}", self.path),
+                needs: "readings closer to each other".into(),
+            });
+        }
         Ok(self.before_uj.saturating_add(now))
     }
 }
@@ -103,6 +114,7 @@ impl Zone {
 mod tests {
     use super::*;
     use std::fs;
+    use std::time::Duration;
 
     /// Zones as Documentation/power/powercap/powercap.rst lists them, of a server with one package.
     fn machine() -> tempfile::TempDir {
@@ -118,7 +130,7 @@ mod tests {
             fs::create_dir_all(&zone).unwrap();
             fs::write(zone.join("name"), format!("{name}\n")).unwrap();
             fs::write(zone.join("energy_uj"), format!("{uj}\n")).unwrap();
-            fs::write(zone.join("max_energy_range_uj"), "2000\n").unwrap();
+            fs::write(zone.join("max_energy_range_uj"), "2000000000\n").unwrap();
         }
         dir
     }
@@ -133,10 +145,17 @@ mod tests {
         let mut meter = EnergyMeter::open(&Root::tree(dir.path()).unwrap()).unwrap();
         assert_eq!(meter.read().unwrap(), named(&[("package-0", 1000), ("package-0-dram", 70)]));
         fs::write(dir.path().join("sys/class/powercap/intel-rapl:0/energy_uj"), "300\n").unwrap();
-        assert_eq!(meter.read().unwrap(), named(&[("package-0", 2300), ("package-0-dram", 70)]));
+        assert_eq!(
+            meter.read().unwrap(),
+            named(&[("package-0", 2_000_000_300), ("package-0-dram", 70)])
+        );
         fs::write(dir.path().join("sys/class/powercap/intel-rapl:0/energy_uj"), "much\n").unwrap();
         let error = meter.read().unwrap_err().to_string();
         assert!(error.contains("intel-rapl:0/energy_uj") && error.contains("much"), "{error}");
+        fs::write(dir.path().join("sys/class/powercap/intel-rapl:0/energy_uj"), "400\n").unwrap();
+        meter.zones[0].read_at = Instant::now().checked_sub(Duration::from_secs(3)).unwrap();
+        assert!(meter.read().unwrap_err().to_string().contains("closer to each other"));
+        assert_eq!(meter.read().unwrap()["package-0"], 2_000_000_400);
     }
 
     #[test]

@@ -24,7 +24,7 @@ impl<'a> Optional<'a> {
         self.noted(read)
     }
 
-    /// A file; bytes that are no text stand for themselves as signs of replacement.
+    /// A file; bytes that are not UTF-8 become U+FFFD.
     ///
     /// A link to `/dev/null` masks a file of less rank by its name: it is empty (udev(7), sysctl.d(5), systemd.link(5)).
     pub fn text(&mut self, path: &str) -> String {

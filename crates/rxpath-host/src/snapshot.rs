@@ -44,7 +44,7 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct Reader {
     sources: Vec<Source>,
-    /// Where the machine is read.
+    /// An empty one where nobody asked for it.
     energy: Result<EnergyMeter, String>,
     /// CPUs online when it was opened: kernels before 5.10 don't name them in `softnet_stat`.
     online: Vec<u32>,
@@ -95,13 +95,19 @@ impl Reader {
 
     /// The machine's `softnet_stat` and its energy, which no namespace separates.
     pub fn machine(root: &Root) -> Self {
-        Self { energy: energy(root), ..Self::open(root, &[Kind::Softnet]) }
+        Self::open(root, &[Kind::Softnet]).with_energy(root)
     }
 
-    /// Both.
+    /// The protocol counters and `softnet_stat`.
     pub fn all(root: &Root) -> Self {
-        let kinds = [Kind::Snmp, Kind::Netstat, Kind::Snmp6, Kind::Softnet];
-        Self { energy: energy(root), ..Self::open(root, &kinds) }
+        Self::open(root, &[Kind::Snmp, Kind::Netstat, Kind::Snmp6, Kind::Softnet])
+    }
+
+    /// The machine's energy as well. Each reading then reads a register on one CPU of each package.
+    #[must_use]
+    pub fn with_energy(self, root: &Root) -> Self {
+        let energy = EnergyMeter::open(root).map_err(|error| describe(&error));
+        Self { energy, ..self }
     }
 
     fn open(root: &Root, kinds: &[Kind]) -> Self {
@@ -151,10 +157,6 @@ impl Reader {
 /// Reads every counter of `root` once; for more than one reading keep a [`Reader`].
 pub fn read(root: &Root) -> Counters {
     Reader::all(root).read()
-}
-
-fn energy(root: &Root) -> Result<EnergyMeter, String> {
-    EnergyMeter::open(root).map_err(|error| describe(&error))
 }
 
 fn describe(error: &HostError) -> String {
@@ -273,6 +275,25 @@ mod tests {
         assert!(counters.gaps["netstat"].contains("expected `Group"));
         assert!(counters.gaps["snmp6"].contains("no such file"));
         assert!(counters.gaps["softnet"].contains("1 lines for 0 online CPUs"));
+    }
+
+    #[test]
+    fn energy_is_read_where_it_is_asked_for_and_a_gap_where_it_cannot_be() {
+        let dir = tempfile::tempdir().unwrap();
+        let zone = dir.path().join("sys/class/powercap/intel-rapl:0");
+        fs::create_dir_all(&zone).unwrap();
+        for (file, text) in
+            [("name", "package-0"), ("energy_uj", "12"), ("max_energy_range_uj", "90")]
+        {
+            fs::write(zone.join(file), text).unwrap();
+        }
+        let root = Root::tree(dir.path()).unwrap();
+        assert_eq!(Reader::machine(&root).read().values["energy.package-0.uj"], 12);
+        assert!(Reader::all(&root).read().values.is_empty());
+        assert!(!read(&root).gaps.contains_key("energy"));
+        fs::remove_file(zone.join("energy_uj")).unwrap();
+        let gap = &Reader::all(&root).with_energy(&root).read().gaps["energy"];
+        assert!(gap.contains("intel-rapl:0/energy_uj"), "{gap}");
     }
 
     #[test]

@@ -126,7 +126,8 @@ impl Watcher {
         } else {
             Probes::start().map_err(|error| error.to_string())
         };
-        let (mut counters, mut diag) = (Reader::all(&root), Netlink::sock_diag()?);
+        let mut counters = Reader::all(&root).with_energy(&root);
+        let mut diag = Netlink::sock_diag()?;
         let mut sockets = Sockets::of(options.only);
         sockets.look(&mut diag)?;
         sockets.look_at_tcp(&mut diag);
@@ -267,6 +268,8 @@ impl Watcher {
         // In addition to the counters: the tracepoint's sample is of other moments.
         evidence.any_protocol.extend(reasoned::claims(window, &evidence));
         let mut gaps = moved.gaps.clone();
+        // A frame without power says so by that.
+        gaps.remove("energy");
         gaps.extend(looks.gap.clone().map(|why| ("TCP sockets".to_owned(), why)));
         gaps.extend(window.used.gap.clone().map(|why| ("tasks".to_owned(), why)));
         gaps.extend(self.owners.capped().map(|why| ("threads of programs".to_owned(), why)));

@@ -69,8 +69,8 @@ pub const METRICS: &[Metric] = &[
     Metric::new("taken_cpu_us_per_packet", "us/packet", Down, "time that interrupts, softirqs and the hypervisor took from tasks per packet of real traffic received"),
     Metric::new("receive_to_socket_p99_us", "us", Down, "from netif_receive_skb to the socket's queue, 99th percentile of the packets that were sampled"),
     Metric::new("socket_to_read_p99_us", "us", Down, "from the socket's queue to its read by the application, 99th percentile of the packets that were sampled"),
-    Metric::new("busy_cpus", "CPUs", Down, "CPUs of the receiver's machine that were not idle, rxpath's own programs included, mean of the window"),
-    Metric::new("power_w", "W", Down, "power of the receiver's processor packages and their memory, as they count it themselves (powercap), mean of the window"),
+    Metric::new("busy_cpus", "CPUs", Down, "CPUs of the receiver's machine that ran something, whatever program it was, mean of the window; in the lab the sender's are among them"),
+    Metric::new("power_w", "W", Down, "power of the processor packages of the receiver's machine and their memory, as they count it themselves (powercap), mean of the window; in the lab the sender's is in it"),
     Metric::new("errors_count", "errors", Down, "requests of the whole trial that failed, of every kind"),
 ];
 

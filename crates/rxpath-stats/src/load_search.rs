@@ -113,7 +113,7 @@ pub enum End {
     FreshFailed,
     /// The time was over.
     Time,
-    /// Its caller ended it: interrupted, by an error, or because other load disturbed its trials.
+    /// Its caller ended it: after an interruption, an error, or trials that other load disturbed.
     #[default]
     Interrupted,
 }

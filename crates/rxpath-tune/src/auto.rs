@@ -22,6 +22,7 @@ mod tally;
 mod values;
 
 pub use candidate::{Candidate, Prior, Risk};
+pub use finish::MOST_PAIRS;
 pub use guard::{Guard, Limit};
 pub use measure::{Broke, Measure, Phase, Reading};
 pub use report::{AutoResult, Ended};

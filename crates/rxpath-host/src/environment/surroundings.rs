@@ -99,9 +99,10 @@ const OWN_NETNS: &str = "/proc/thread-self/ns/net";
 pub fn is_first_netns(root: &Root) -> Option<bool> {
     let own = root.link(OWN_NETNS).or_else(|_| root.link("/proc/self/ns/net")).ok()?;
     let is_of_init = own == root.link("/proc/1/ns/net").ok()?;
-    let (_, first) = FIRST_NAMESPACES.iter().find(|(kind, _)| *kind == "pid")?;
-    let is_init_first =
-        || root.link("/proc/self/ns/pid").is_ok_and(|pid| pid.as_os_str() == *first);
+    let is_init_first = || {
+        let own = root.link("/proc/self/ns/pid");
+        own.is_ok_and(|own| own.as_os_str() == procfs::FIRST_PID_NAMESPACE)
+    };
     if is_of_init { is_init_first().then_some(true) } else { Some(false) }
 }
 

@@ -26,7 +26,8 @@ pub struct Counting {
 impl Counting {
     /// Opens them in the network namespace of the process.
     pub fn open(device: &str) -> Result<Self, HostError> {
-        let reader = Reader::all(&Root::host());
+        let root = Root::host();
+        let reader = Reader::all(&root).with_energy(&root);
         let mut generic = Netlink::generic().ok();
         let standard = generic.as_mut().and_then(|it| it.standard_stats(device).ok());
         let generic = generic.filter(|_| standard.is_some_and(|it| !it.is_empty()));

@@ -112,4 +112,20 @@ impl<'o> Steps<'_, 'o> {
         summary::update(&running.resolved, &mut running.manifest);
         Ok(running.writer.manifest(&running.manifest)?)
     }
+
+    /// The same, by the trials from this number on.
+    ///
+    /// # Errors
+    /// Where the run directory can't be written.
+    pub fn about_from(
+        &mut self,
+        first: u32,
+        variants: Vec<Variant>,
+        compare: Vec<Compare>,
+    ) -> Result<(), LabError> {
+        for trial in self.running.manifest.trials.iter_mut().filter(|trial| trial.trial < first) {
+            trial.block = 0;
+        }
+        self.about(variants, compare)
+    }
 }

@@ -12,7 +12,7 @@ use rxpath_host::netlink::Netlink;
 use rxpath_host::snapshot::Reader;
 use rxpath_host::{HostError, Root, netns};
 use rxpath_record::counters::Snapshot;
-use rxpath_record::counters::name::receivers;
+use rxpath_record::counters::name::side_on_receiver;
 use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::{Link, PathFacts};
 
@@ -55,7 +55,7 @@ impl LocalTestbed {
         Ok(Self {
             addresses,
             v6: lab.ipv6,
-            reader: RefCell::new(Reader::all(&Root::host())),
+            reader: RefCell::new(Reader::all(&Root::host()).with_energy(&Root::host())),
             route: RefCell::new(Netlink::route()?),
         })
     }
@@ -95,7 +95,7 @@ impl Testbed for LocalTestbed {
             Vec::new()
         });
         for (name, value) in read.values.into_iter().chain(link) {
-            let side = receivers(&name);
+            let side = side_on_receiver(&name);
             if side == Side::Rx {
                 snapshot.values.insert(format!("{}/{name}", Side::Tx), value);
             }

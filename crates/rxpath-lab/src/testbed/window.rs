@@ -36,6 +36,8 @@ pub struct Windowed {
     pub of_senders: Vec<Between>,
     /// Counters of both sides.
     pub moved: Moved,
+    /// Time between the two readings of the receiver's host, which lie inside the window. **Unit** s.
+    pub moved_s: f64,
 }
 
 /// A window that has begun.
@@ -51,6 +53,11 @@ pub trait Window {
     /// # Errors
     /// Of a host that no longer answers.
     fn close(self: Box<Self>, testbed: &dyn Testbed) -> Result<Windowed, LabError>;
+}
+
+/// Time from one reading to another of the same host. **Unit** s.
+pub fn seconds(first: &Snapshot, last: &Snapshot) -> f64 {
+    (last.t_ns - first.t_ns) as f64 / 1e9
 }
 
 /// A window of this host.
@@ -80,8 +87,9 @@ impl Window for LocalWindow {
     }
 
     fn close(self: Box<Self>, testbed: &dyn Testbed) -> Result<Windowed, LabError> {
-        let moved = testbed.snapshot().since(&self.first);
+        let last = testbed.snapshot();
         let between = Between::marks(&self.from, &Mark::take(&self.ours), &self.ours);
-        Ok(Windowed { between, of_senders: Vec::new(), moved })
+        let (moved, moved_s) = (last.since(&self.first), seconds(&self.first, &last));
+        Ok(Windowed { between, of_senders: Vec::new(), moved, moved_s })
     }
 }

@@ -284,15 +284,16 @@ fn metrics(
         };
         stolen::metrics(found, moved, &mut all);
     }
-    let Windowed { between, moved, .. } = &raw.window;
-    let cost = [("busy_cpus", busy_cpus(between)), ("power_w", moved.power_w(between.seconds()))];
+    let Windowed { between, moved, moved_s, .. } = &raw.window;
+    let cost = [("busy_cpus", busy_cpus(between)), ("power_w", moved.power_w(*moved_s))];
     all.extend(cost.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
     all
 }
 
 fn busy_cpus(between: &Between) -> Option<f64> {
     let cpus = &between.cpus;
-    (!cpus.is_empty()).then(|| cpus.iter().map(|cpu| 1.0 - cpu.idle_ratio).sum())
+    // What the hypervisor took is no work of this machine.
+    (!cpus.is_empty()).then(|| cpus.iter().map(|cpu| 1.0 - cpu.idle_ratio - cpu.steal_ratio).sum())
 }
 
 /// The rate of a program of ours that printed too few lines is a gap, no zero.
@@ -332,9 +333,19 @@ fn with_settings(side: &SideMeasurements) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use rxpath_record::evidence::CpuUse;
+
     use super::*;
     use crate::scenario::{HostShape, parse, resolve};
     use crate::trial::line::Line;
+
+    #[test]
+    fn a_cpu_is_busy_as_far_as_it_is_neither_idle_nor_taken_away() {
+        let cpu = |idle_ratio, steal_ratio| CpuUse { idle_ratio, steal_ratio, ..CpuUse::default() };
+        let between = Between { cpus: vec![cpu(0.25, 0.25), cpu(1.0, 0.0)], ..Between::default() };
+        assert_eq!(busy_cpus(&between), Some(0.5));
+        assert_eq!(busy_cpus(&Between::default()), None);
+    }
 
     #[test]
     fn own_programs_without_two_lines_in_the_window_are_named() {

@@ -64,7 +64,7 @@ pub const ENERGY: [&str; 2] = ["machine/energy.", ".uj"];
 const OF_MACHINE: [&str; 2] = ["softnet", "energy"];
 
 /// The side of a counter or a source that was read on the receiver's host: some count for the whole machine.
-pub fn receivers(name: &str) -> Side {
+pub fn side_on_receiver(name: &str) -> Side {
     let source = name.split('.').next().unwrap_or_default();
     if OF_MACHINE.contains(&source) { Side::Machine } else { Side::Rx }
 }
@@ -112,9 +112,9 @@ mod tests {
     #[test]
     fn softnet_and_energy_are_the_machines() {
         for name in ["softnet.cpu0.dropped", "energy.package-0.uj", "energy"] {
-            assert_eq!(receivers(name), Side::Machine, "{name}");
+            assert_eq!(side_on_receiver(name), Side::Machine, "{name}");
         }
-        assert_eq!(receivers("Udp.InErrors"), Side::Rx);
+        assert_eq!(side_on_receiver("Udp.InErrors"), Side::Rx);
         assert!(ENERGY[0].starts_with(&Side::Machine.to_string()));
     }
 

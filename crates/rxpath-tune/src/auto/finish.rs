@@ -14,7 +14,7 @@ use super::search::{Searching, State};
 use super::tally::Effect;
 
 /// Pairs of the confirmation, at most.
-const MOST_PAIRS: usize = 60;
+pub const MOST_PAIRS: usize = 60;
 /// Pairs without which nothing is confirmed.
 const FEWEST_PAIRS: usize = 5;
 /// Pairs of a candidate that disturbs, at most, and how many such candidates are tried.

@@ -14,6 +14,8 @@ use crate::cmd::scope::ScopeArgs;
 use crate::cmd::values::seconds;
 use crate::exit::{Failure, Outcome};
 use crate::output::format::FormatArgs;
+use crate::output::table::hanging;
+use crate::output::width;
 
 /// `rxpath diagnose`
 #[derive(Debug, clap::Args)]
@@ -85,7 +87,7 @@ fn text(verdict: &Verdict) -> String {
         out += &format!("  {}   [{}]\n", line.text, line.source);
     }
     for (at, remedy) in verdict.remedies.iter().enumerate() {
-        out += &format!("{} {remedy}\n", if at == 0 { "to change:" } else { "          " });
+        out += &hanging(if at == 0 { "to change:" } else { "" }, 11, remedy, width());
     }
     if !verdict.check_rules.is_empty() {
         out += &format!("rules of check: {} (rxpath explain ID)\n", verdict.check_rules.join(", "));

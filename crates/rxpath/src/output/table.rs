@@ -26,6 +26,13 @@ impl Grid {
         Self { head, rows: Vec::new(), texts: (0..keys).collect(), keys }
     }
 
+    /// So many of the first columns name the row, be they text or not.
+    #[must_use]
+    pub fn named_by(mut self, keys: usize) -> Self {
+        self.keys = keys;
+        self
+    }
+
     /// These columns are text too; they wrap.
     #[must_use]
     pub fn text(mut self, columns: &[usize]) -> Self {
@@ -172,6 +179,9 @@ pub fn sentences(text: &str) -> String {
 
 fn folded(text: &str, width: Option<usize>) -> String {
     let line = |line: &str| {
+        if width.is_none_or(|width| length(line) <= width) {
+            return format!("{line}\n");
+        }
         let indent = line.len() - line.trim_start_matches(' ').len();
         let room = width.map_or(usize::MAX, |width| width.saturating_sub(indent + 2).max(NARROW));
         let below = format!("\n{}", " ".repeat(indent + 2));
@@ -268,8 +278,8 @@ mod tests {
 
     #[test]
     fn a_sentence_goes_on_below_in_a_terminal() {
-        let text = "one two three four\n  five six seven eight\n\nnine\n";
-        let narrow = "one two three\n  four\n  five six\n    seven eight\n\nnine\n";
+        let text = "one two three four\n  five six seven eight\n\nfits in 16 chars\n";
+        let narrow = "one two three\n  four\n  five six\n    seven eight\n\nfits in 16 chars\n";
         assert_eq!(folded(text, Some(16)), narrow);
         assert_eq!(folded(text, None), text);
     }

@@ -31,7 +31,7 @@ pub fn text(frame: &Frame, settings: &Settings, rows: usize) -> String {
     }
     for latency in &frame.latency {
         let upper = |ns: u64| Nanos(ns).to_string();
-        out += &match latency.count {
+        let line = match latency.count {
             0 => format!("latency {}: no packet passed in this window\n", latency.stage),
             count => format!(
                 "latency {}: {count} measured, p50 up to {}, p99 up to {}\n",
@@ -40,6 +40,7 @@ pub fn text(frame: &Frame, settings: &Settings, rows: usize) -> String {
                 upper(latency.p99_ns)
             ),
         };
+        out += &sentences(&line);
     }
     for (what, why) in &frame.gaps {
         out += &sentences(&format!("not known: {what}: {why}\n"));
@@ -60,13 +61,23 @@ fn verdict(frame: &Frame) -> String {
     }
 }
 
+/// How many of a tab's first columns name a row.
+fn names(tab: Tab) -> usize {
+    match tab {
+        Tab::Path | Tab::Cpus => 1,
+        Tab::Queues | Tab::Sockets | Tab::Tasks => 2,
+        Tab::Drops => 3,
+    }
+}
+
 fn section(tab: Tab, sheet: &Sheet, rows: usize) -> String {
     if sheet.rows.is_empty() {
-        return format!("{}: {}\n\n", tab.name(), sheet.empty);
+        return sentences(&format!("{}: {}\n\n", tab.name(), sheet.empty));
     }
     let columns = &sheet.columns;
     let texts: Vec<usize> = (0..columns.len()).filter(|at| !columns[*at].right).collect();
-    let mut grid = Grid::new(1, columns.iter().map(|column| column.title)).text(&texts);
+    let titles = columns.iter().map(|column| column.title);
+    let mut grid = Grid::new(0, titles).named_by(names(tab)).text(&texts);
     for row in sheet.rows.iter().take(rows) {
         grid.row(row.cells.iter().map(|cell| cell.text.as_str()));
     }

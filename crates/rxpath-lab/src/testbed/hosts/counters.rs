@@ -2,7 +2,7 @@
 
 use rxpath_core::Side;
 use rxpath_record::counters::Snapshot;
-use rxpath_record::counters::name::receivers;
+use rxpath_record::counters::name::side_on_receiver;
 
 /// Readings of hosts with their devices, the senders' first, the receiver's last. Counters of a sender's device stand under
 /// the name of the first sender's; softnet counters and energy of the receiver are the machine's: the one on which packets
@@ -23,10 +23,10 @@ pub fn of_sides<'a>(hosts: impl Iterator<Item = (&'a str, Snapshot)>, t_ns: u64)
     }
     if let Some((_, snapshot)) = receiver {
         for (name, value) in snapshot.values {
-            all.values.insert(format!("{}/{name}", receivers(&name)), value);
+            all.values.insert(format!("{}/{name}", side_on_receiver(&name)), value);
         }
         for (source, why) in snapshot.gaps {
-            all.gaps.insert(format!("{}/{source}", receivers(&source)), why);
+            all.gaps.insert(format!("{}/{source}", side_on_receiver(&source)), why);
         }
     }
     all
@@ -54,9 +54,23 @@ mod tests {
             ..Snapshot::default()
         };
         let hosts = [
-            ("eth0", host(&[("link.eth0.tx.packets", 3), ("Udp.OutDatagrams", 2)])),
+            (
+                "eth0",
+                host(&[
+                    ("link.eth0.tx.packets", 3),
+                    ("Udp.OutDatagrams", 2),
+                    ("energy.package-0.uj", 70),
+                ]),
+            ),
             ("eth0.5", host(&[("link.eth0.5.tx.packets", 4), ("Udp.OutDatagrams", 5)])),
-            ("ens1", host(&[("link.ens1.rx.packets", 7), ("softnet.cpu0.processed", 9)])),
+            (
+                "ens1",
+                host(&[
+                    ("link.ens1.rx.packets", 7),
+                    ("softnet.cpu0.processed", 9),
+                    ("energy.package-0.uj", 8),
+                ]),
+            ),
         ];
         let all = of_sides(hosts.into_iter(), 0);
         let get = |name: &str| all.values.get(name).copied();
@@ -64,6 +78,7 @@ mod tests {
         assert_eq!(get("tx/Udp.OutDatagrams"), Some(7));
         assert_eq!(get("rx/link.ens1.rx.packets"), Some(7));
         assert_eq!(get("machine/softnet.cpu0.processed"), Some(9));
-        assert_eq!(all.values.len(), 4, "{all:?}");
+        assert_eq!(get("machine/energy.package-0.uj"), Some(8), "the receiver's alone");
+        assert_eq!(all.values.len(), 6, "{all:?}");
     }
 }

@@ -9,7 +9,7 @@ use crate::endpoint::wire::{Ask, MeasuredWindow, WindowAsk};
 use crate::error::LabError;
 use crate::hosts::{ConnectedHost, Hosts};
 use crate::testbed::Testbed;
-use crate::testbed::window::{Measured, Window, Windowed};
+use crate::testbed::window::{Measured, Window, Windowed, seconds};
 use crate::trial::observe::Between;
 
 /// A window whose instants all hosts have.
@@ -69,11 +69,12 @@ impl Window for RemoteWindow<'_> {
             first.push(begin);
             last.push(end);
         }
+        let moved_s = first.last().zip(last.last()).map_or(0.0, |(a, b)| seconds(a, b));
         let first = self.testbed.named(first, self.from_ns);
         let last = self.testbed.named(last, self.from_ns + self.length.0);
         let between = betweens.pop().unwrap_or_default();
         let of_senders = if self.testbed.hosts.share_a_clock { Vec::new() } else { betweens };
-        Ok(Windowed { between, of_senders, moved: last.since(&first) })
+        Ok(Windowed { between, of_senders, moved: last.since(&first), moved_s })
     }
 }
 

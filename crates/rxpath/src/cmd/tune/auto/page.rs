@@ -14,7 +14,7 @@ pub fn html(settings: &AutoSettings, answer: &AutoAnswer) -> String {
     let mut facts = vec![start(settings, answer)];
     facts.extend(answer.limit.iter().map(|limit| format!("at the start {limit}")));
     facts.extend(found.and_then(noise));
-    let mut parts = vec![kept(answer), cost(answer), dropped(answer), guards(answer)];
+    let mut parts = vec![kept(answer), costs(answer), dropped(answer), guards(answer)];
     parts.extend(found.is_none().then(|| candidates(answer)));
     parts.extend([not_available(answer), path(answer), breaches(answer), slices(answer)]);
     sheet(&Sheet { command: "rxpath tune auto".into(), headline, facts, parts })
@@ -43,7 +43,7 @@ fn kept(answer: &AutoAnswer) -> SheetPart {
     )
 }
 
-fn cost(answer: &AutoAnswer) -> SheetPart {
+fn costs(answer: &AutoAnswer) -> SheetPart {
     let lead = "What the kept settings take, over the confirming pairs: kept over start.";
     SheetPart::new(
         ("cost", "Cost", lead),

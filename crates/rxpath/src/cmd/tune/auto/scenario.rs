@@ -205,7 +205,7 @@ impl AutoCommand {
             .collect();
         let kept = trials.variant(&on)?;
         answer.trials = std::mem::take(&mut trials.made);
-        session.compare(steps, &found, kept)?;
+        session.compare(steps, &found, (kept, &answer.trials))?;
         answer.found = Some(found);
         Ok(())
     }

@@ -9,14 +9,16 @@ use rxpath_record::manifest::Trial;
 use rxpath_record::metric::METRICS;
 use rxpath_record::verdict::Stage;
 use rxpath_tune::Goal;
-use rxpath_tune::auto::{AutoResult, Guard};
+use rxpath_tune::auto::{AutoResult, Guard, Phase};
 
 use super::ask::Objective;
 use super::axes;
 use super::candidates::{Chosen, Source};
 use super::catalogue::entries;
+use super::cost;
 use super::ground::{Ground, InLab};
 use super::in_variant::InVariant;
+use super::trials::TrialOf;
 use super::trials::{KEPT, START};
 use crate::cmd::run::{resolved, resolved_between};
 use crate::cmd::tune::predicted::ratio_with;
@@ -107,7 +109,7 @@ impl Session<'_> {
         &self,
         steps: &mut Steps<'_, '_>,
         found: &AutoResult,
-        kept: Variant,
+        (kept, made): (Variant, &[TrialOf]),
     ) -> Result<(), LabError> {
         let start = Variant {
             name: START.into(),
@@ -128,6 +130,10 @@ impl Session<'_> {
             expected: None,
             published: None,
         });
-        steps.about(vec![start, kept], compare.collect())
+        // An earlier confirmation was of other settings.
+        let phases: Vec<(Phase, usize)> =
+            made.iter().map(|trial| (trial.phase, trial.block)).collect();
+        let first = cost::last_confirmation(&phases).map_or(0, |at| made[at].trial);
+        steps.about_from(first, vec![start, kept], compare.collect())
     }
 }

@@ -30,11 +30,11 @@ pub const KEPT: &str = "kept";
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct TrialOf {
     /// Its number in the run directory, from 0.
-    trial: u32,
+    pub trial: u32,
     /// What it was made for.
-    phase: Phase,
+    pub phase: Phase,
     /// The block or pair within the phase, from 0.
-    block: usize,
+    pub block: usize,
     /// The candidates that were on.
     on: Vec<String>,
 }

@@ -92,9 +92,9 @@ impl Breach {
     /// Whether it was the settings, in words.
     pub fn whose(&self) -> &'static str {
         match (self.by_settings, self.on.is_empty()) {
-            (true, _) => "the limit held again without",
+            (true, _) => "the limit held again once they were off",
             (false, true) => "no setting was on",
-            (false, false) => "it stayed broken without",
+            (false, false) => "it stayed broken once they were off",
         }
     }
 }
