@@ -161,6 +161,7 @@ mod tests {
     #[test]
     fn a_machine_that_counts_no_energy_has_none() {
         let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("sys")).unwrap();
         let mut meter = EnergyMeter::open(&Root::tree(dir.path()).unwrap()).unwrap();
         assert_eq!(meter.read().unwrap(), BTreeMap::new());
     }

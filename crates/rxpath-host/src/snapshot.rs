@@ -283,7 +283,7 @@ mod tests {
         let zone = dir.path().join("sys/class/powercap/intel-rapl:0");
         fs::create_dir_all(&zone).unwrap();
         for (file, text) in
-            [("name", "package-0"), ("energy_uj", "12"), ("max_energy_range_uj", "90")]
+            [("name", "package-0"), ("energy_uj", "12"), ("max_energy_range_uj", "262143328850")]
         {
             fs::write(zone.join(file), text).unwrap();
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use rxpath_host::Root;
@@ -63,7 +64,8 @@ impl Bench {
         for (path, target) in &overlay.links {
             let path = self.place(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::os::unix::fs::symlink(target, &path).unwrap();
+            let _ = fs::remove_file(&path);
+            symlink(target, &path).unwrap();
             touched.push(path);
         }
         for (dev, patch) in &overlay.nic {
@@ -94,6 +96,8 @@ impl Bench {
             copy(&base, path);
         } else if base.is_file() {
             fs::copy(&base, path).unwrap();
+        } else if let Ok(to) = fs::read_link(&base) {
+            symlink(to, path).unwrap();
         } else {
             let above = path.ancestors().skip(1).take_while(|dir| *dir != self.dir.path());
             // Only a directory that has become empty can be removed.
@@ -112,7 +116,7 @@ pub fn copy(from: &Path, to: &Path) {
             fs::create_dir_all(&target).unwrap();
             copy(&entry.path(), &target);
         } else if kind.is_symlink() {
-            std::os::unix::fs::symlink(fs::read_link(entry.path()).unwrap(), &target).unwrap();
+            symlink(fs::read_link(entry.path()).unwrap(), &target).unwrap();
         } else {
             fs::copy(entry.path(), &target).unwrap();
         }
