@@ -54,6 +54,16 @@ fn ip(words: &str) {
     assert!(done.success(), "ip {words}: {done}");
 }
 
+/// Sets it until the next [`take_back`].
+fn plant(name: &str, value: &str) {
+    let target: Target = name.parse().unwrap();
+    let mut setter = HostSetter::default();
+    let old = setter.read(&target).unwrap().unwrap();
+    let all = fs::read_to_string(before()).unwrap_or_default();
+    fs::write(before(), format!("{all}{target}={old}\n")).unwrap();
+    setter.write(&target, value).unwrap();
+}
+
 impl Receiver {
     fn new() -> Self {
         take_back();
@@ -67,15 +77,6 @@ impl Receiver {
         ip(&format!("-n {to} addr add 10.77.9.1/30 dev {PEER}"));
         ip(&format!("-n {to} link set {PEER} up"));
         it
-    }
-
-    fn set(&self, name: &str, value: &str) {
-        let target: Target = name.parse().unwrap();
-        let mut setter = HostSetter::default();
-        let old = setter.read(&target).unwrap().unwrap();
-        let all = fs::read_to_string(before()).unwrap_or_default();
-        fs::write(before(), format!("{all}{target}={old}\n")).unwrap();
-        setter.write(&target, value).unwrap();
     }
 
     /// NAPI on the device: GRO, and no TSO at the other end (`veth_skb_is_eligible_for_gro`). It goes with the device.
@@ -130,7 +131,7 @@ impl Drop for Receiver {
 pub fn budget() -> Output {
     let mut receiver = Receiver::new();
     receiver.napi();
-    receiver.set("net.core.netdev_budget", "1");
+    plant("net.core.netdev_budget", "1");
     receiver.flow(&["--rate", "150k", "--batch", "64"]);
     receiver.search(&[])
 }
@@ -138,8 +139,8 @@ pub fn budget() -> Output {
 /// The user wants RPS and asks only for limits of the kernel.
 pub fn backlog() -> Output {
     let mut receiver = Receiver::new();
-    receiver.set(&format!("{DEVICE}/queues/rx-0/rps_cpus"), "2");
-    receiver.set("net.core.netdev_max_backlog", "10");
+    plant(&format!("{DEVICE}/queues/rx-0/rps_cpus"), "2");
+    plant("net.core.netdev_max_backlog", "10");
     receiver.flow(&["--rate", "150k", "--batch", "64"]);
     receiver.search(&["--settings", "net.core.*", "--objective", "min loss_ratio"])
 }

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use rxpath_host::thread;
 use rxpath_record::event::What;
-use rxpath_record::manifest::{Grade, Manifest, Trial};
+use rxpath_record::manifest::{Grade, Trial};
 use rxpath_record::run::RunReader;
 
 use crate::arena::Run;
@@ -32,14 +32,14 @@ fn may_pair() -> bool {
 /// Other load on the machine can be the limit, and then no pair is wanted.
 const ATTEMPTS: u32 = 12;
 
-/// The first attempt whose verdict asked for pairs; the others give their manifests. None where other load disturbed all.
-fn with_pairs<T>(attempt: impl Fn(u32) -> Result<T, Manifest>) -> Option<T> {
+/// The first attempt whose verdict asked for pairs; the others give their trials. None where other load disturbed all.
+fn with_pairs<T>(attempt: impl Fn(u32) -> Result<T, Vec<Trial>>) -> Option<T> {
     let is_quiet = |trial: &Trial| trial.grade != Grade::D;
     let mut quiet_count = 0;
     for number in 0..ATTEMPTS {
         match attempt(number) {
             Ok(found) => return Some(found),
-            Err(Manifest { trials, .. }) => {
+            Err(trials) => {
                 quiet_count += u32::from(!trials.is_empty() && trials.iter().all(is_quiet));
             }
         }
@@ -74,7 +74,7 @@ fn pairs_of_trials_follow_the_blocks_unless_they_are_left_out() {
             trials.filter(|trial| trial.block == 0).count()
         };
         let made = [of(" (softirq moved)"), of(" (softirq not moved)")];
-        if made == [0, 0] { Err(manifest) } else { Ok(made) }
+        if made == [0, 0] { Err(manifest.trials) } else { Ok(made) }
     };
     if let Some(made) = with_pairs(|_| pairs(&["trials.paired=true"])) {
         assert_eq!(made, [3, 3]);
@@ -114,8 +114,8 @@ impl Drop for Busy {
     }
 }
 
-/// A run whose pairs are disturbed on every CPU; its manifest if its verdict asked for no pairs.
-fn disturbed(file: &Path, out: &Path, words: &[&str]) -> Result<RunReader, Manifest> {
+/// A run whose pairs are disturbed on every CPU; its trials if its verdict asked for no pairs.
+fn disturbed(file: &Path, out: &Path, words: &[&str]) -> Result<RunReader, Vec<Trial>> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     command.arg("run").arg(file).args(["--trials", "1", "--out"]).arg(out).args(words);
     let sets = [&SMALLEST[..], &["trials.measure=100ms", "trials.paired=true"]].concat();
@@ -126,7 +126,7 @@ fn disturbed(file: &Path, out: &Path, words: &[&str]) -> Result<RunReader, Manif
     let ended = run.wait();
     assert!(matches!(ended.status.code(), Some(0 | 4 | 5)), "{}: {}", ended.status, ended.stderr);
     let run = RunReader::open(&directory).unwrap();
-    if others.is_some() { Ok(run) } else { Err(run.manifest) }
+    if others.is_some() { Ok(run) } else { Err(run.manifest.trials) }
 }
 
 /// Without `--keep-noisy` the reason is in both, with it in none.
