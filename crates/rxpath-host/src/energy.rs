@@ -74,12 +74,20 @@ impl EnergyMeter {
         Ok(Self { zones })
     }
 
+    /// Whether this machine has such counters.
+    pub fn counts(&self) -> bool {
+        !self.zones.is_empty()
+    }
+
     /// What each package and its memory used since some instant, by name: `package-0`, `package-0-dram`. **Unit** uJ.
     ///
     /// # Errors
     /// A counter that cannot be read or is no number, or that may have started again twice since the last reading.
     pub fn read(&mut self) -> Result<BTreeMap<String, u64>, HostError> {
-        self.zones.iter_mut().map(|zone| Ok((zone.name.clone(), zone.read()?))).collect()
+        // All of them, whatever becomes of the first.
+        let read = self.zones.iter_mut().map(|zone| (zone.name.clone(), zone.read()));
+        let read: Vec<(String, Result<u64, HostError>)> = read.collect();
+        read.into_iter().map(|(name, used)| Ok((name, used?))).collect()
     }
 }
 
@@ -130,7 +138,7 @@ mod tests {
             fs::create_dir_all(&zone).unwrap();
             fs::write(zone.join("name"), format!("{name}\n")).unwrap();
             fs::write(zone.join("energy_uj"), format!("{uj}\n")).unwrap();
-            fs::write(zone.join("max_energy_range_uj"), "2000000000\n").unwrap();
+            fs::write(zone.join("max_energy_range_uj"), "2000000000000\n").unwrap();
         }
         dir
     }
@@ -147,15 +155,17 @@ mod tests {
         fs::write(dir.path().join("sys/class/powercap/intel-rapl:0/energy_uj"), "300\n").unwrap();
         assert_eq!(
             meter.read().unwrap(),
-            named(&[("package-0", 2_000_000_300), ("package-0-dram", 70)])
+            named(&[("package-0", 2_000_000_000_300), ("package-0-dram", 70)])
         );
         fs::write(dir.path().join("sys/class/powercap/intel-rapl:0/energy_uj"), "much\n").unwrap();
         let error = meter.read().unwrap_err().to_string();
         assert!(error.contains("intel-rapl:0/energy_uj") && error.contains("much"), "{error}");
         fs::write(dir.path().join("sys/class/powercap/intel-rapl:0/energy_uj"), "400\n").unwrap();
-        meter.zones[0].read_at = Instant::now().checked_sub(Duration::from_secs(3)).unwrap();
+        for zone in &mut meter.zones {
+            zone.read_at = Instant::now().checked_sub(Duration::from_secs(3000)).unwrap();
+        }
         assert!(meter.read().unwrap_err().to_string().contains("closer to each other"));
-        assert_eq!(meter.read().unwrap()["package-0"], 2_000_000_400);
+        assert_eq!(meter.read().unwrap()["package-0"], 2_000_000_000_400, "one reading fails");
     }
 
     #[test]

@@ -110,6 +110,11 @@ impl Reader {
         Self { energy, ..self }
     }
 
+    /// Whether it reads any energy.
+    pub fn counts_energy(&self) -> bool {
+        self.energy.as_ref().is_ok_and(EnergyMeter::counts)
+    }
+
     fn open(root: &Root, kinds: &[Kind]) -> Self {
         let sources = kinds
             .iter()

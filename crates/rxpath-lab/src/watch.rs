@@ -268,8 +268,10 @@ impl Watcher {
         // In addition to the counters: the tracepoint's sample is of other moments.
         evidence.any_protocol.extend(reasoned::claims(window, &evidence));
         let mut gaps = moved.gaps.clone();
-        // A frame without power says so by that.
-        gaps.remove("energy");
+        if !self.counters.counts_energy() {
+            // Most machines have no such counters, or only for root: nobody asked for them here.
+            gaps.remove("energy");
+        }
         gaps.extend(looks.gap.clone().map(|why| ("TCP sockets".to_owned(), why)));
         gaps.extend(window.used.gap.clone().map(|why| ("tasks".to_owned(), why)));
         gaps.extend(self.owners.capped().map(|why| ("threads of programs".to_owned(), why)));

@@ -65,7 +65,7 @@ pub const METRICS: &[Metric] = &[
     Metric::new("landed_on_victim_ratio", "of handled", Down, "packets that the softirqs of the victim's CPU handled, as a share of those of all CPUs"),
     Metric::new("received_pps", "packets/s", Up, "packets of real traffic that the devices of this host took, per second"),
     Metric::new("network_cpu_us_per_packet", "us/packet", Down, "time of interrupts, network softirqs and NAPI threads on all CPUs per packet of real traffic received"),
-    Metric::new("busy_cpu_us_per_packet", "us/packet", Down, "time in which any CPU was not idle, rxpath left out, per packet of real traffic received"),
+    Metric::new("busy_cpu_us_per_packet", "us/packet", Down, "time in which any CPU ran something, rxpath left out, per packet of real traffic received"),
     Metric::new("taken_cpu_us_per_packet", "us/packet", Down, "time that interrupts, softirqs and the hypervisor took from tasks per packet of real traffic received"),
     Metric::new("receive_to_socket_p99_us", "us", Down, "from netif_receive_skb to the socket's queue, 99th percentile of the packets that were sampled"),
     Metric::new("socket_to_read_p99_us", "us", Down, "from the socket's queue to its read by the application, 99th percentile of the packets that were sampled"),

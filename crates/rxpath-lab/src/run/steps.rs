@@ -3,6 +3,8 @@
 //! The run directory holds every trial like those of any run. When the caller says what the run was about, those
 //! trials are summarised and compared.
 
+use std::ops::RangeInclusive;
+
 use rxpath_core::{Nanos, Warning};
 use rxpath_record::event::What;
 use rxpath_record::manifest::Trial;
@@ -113,17 +115,18 @@ impl<'o> Steps<'_, 'o> {
         Ok(running.writer.manifest(&running.manifest)?)
     }
 
-    /// The same, by the trials from this number on.
+    /// The same; all trials but these become block 0, which no comparison counts.
     ///
     /// # Errors
     /// Where the run directory can't be written.
-    pub fn about_from(
+    pub fn about_within(
         &mut self,
-        first: u32,
+        trials: RangeInclusive<u32>,
         variants: Vec<Variant>,
         compare: Vec<Compare>,
     ) -> Result<(), LabError> {
-        for trial in self.running.manifest.trials.iter_mut().filter(|trial| trial.trial < first) {
+        let others = self.running.manifest.trials.iter_mut();
+        for trial in others.filter(|trial| !trials.contains(&trial.trial)) {
             trial.block = 0;
         }
         self.about(variants, compare)

@@ -24,7 +24,7 @@ pub struct Slice {
     lost_before: f64,
     /// Interrupts, network softirqs and NAPI threads of all CPUs.
     network: Sampled,
-    /// All CPUs that were not idle, this program left out.
+    /// All CPUs that ran something, this program left out; what the hypervisor took is no work of this machine.
     busy: Sampled,
     /// Taken from tasks by interrupts, softirqs and the hypervisor.
     taken: Sampled,
@@ -73,7 +73,7 @@ impl Slice {
             stages.into_iter().map(|stage| known(&row(stage)?.cpu_ratio)).sum();
         let is_new = is_new(frame);
         self.network.add(network.filter(|_| is_new).map(|cpus| cpus * frame.window_s), received);
-        let busy: f64 = frame.cpus.iter().map(|cpu| 1.0 - cpu.idle_ratio).sum();
+        let busy: f64 = frame.cpus.iter().map(|cpu| 1.0 - cpu.idle_ratio - cpu.steal_ratio).sum();
         let busy_s = (busy - frame.own_cpu_ratio).max(0.0) * frame.window_s;
         self.busy.add((!frame.cpus.is_empty()).then_some(busy_s), received);
         let taken = totals.filter(|_| is_new).map(|totals| totals.taken().sum_s());
@@ -168,7 +168,7 @@ mod tests {
                 row(PathStage::Irq, pps, cpu),
                 row(PathStage::Backlog, 0.0, 0.0),
             ],
-            cpus: vec![CpuRow { idle_ratio: 0.25, ..CpuRow::default() }],
+            cpus: vec![CpuRow { idle_ratio: 0.125, steal_ratio: 0.125, ..CpuRow::default() }],
             own_cpu_ratio: 0.05,
             power_w: Some(cpu * 100.0),
             ..Frame::default()

@@ -180,7 +180,7 @@ impl<'a, M: Measure> Searching<'a, M> {
         (0..self.state.len()).filter(|at| self.state[*at] == *wanted).collect()
     }
 
-    /// Whether in so many trials the traffic stopped, or several settings together broke a guard, that the search ends.
+    /// Whether the search ends: in too many trials traffic stopped, or several settings together broke a guard.
     pub fn has_stopped(&self) -> bool {
         self.stopped >= MOST_STOPPED
     }

@@ -179,11 +179,11 @@ pub fn sentences(text: &str) -> String {
 
 fn folded(text: &str, width: Option<usize>) -> String {
     let line = |line: &str| {
-        if width.is_none_or(|width| length(line) <= width) {
+        let Some(width) = width.filter(|width| length(line) > *width) else {
             return format!("{line}\n");
-        }
+        };
         let indent = line.len() - line.trim_start_matches(' ').len();
-        let room = width.map_or(usize::MAX, |width| width.saturating_sub(indent + 2).max(NARROW));
+        let room = width.saturating_sub(indent + 2).max(NARROW);
         let below = format!("\n{}", " ".repeat(indent + 2));
         format!("{}{}\n", &line[..indent], wrap(&line[indent..], room).join(&below))
     };

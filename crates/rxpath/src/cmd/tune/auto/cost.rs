@@ -1,6 +1,7 @@
 //! What the kept settings cost: power and CPUs, over the confirming pairs.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use rxpath_record::comparison::{Comparison, Effect};
 use rxpath_record::metric::{METRICS, metric, scale};
@@ -18,21 +19,21 @@ const COSTS: [&str; 3] = [POWER, "busy_cpus", "busy_cpu_us_per_packet"];
 /// Ratios within 1 +- this are the same, as in a run.
 const THRESHOLD: f64 = 0.03;
 
-/// Every metric that slices of real traffic have with the start and with what is kept, over the confirming pairs.
+/// Every metric but the rate that slices of real traffic have with the start and with what is kept, over the confirming
+/// pairs.
 pub fn compared(slices: &[SliceOf], kept: &BTreeSet<&str>) -> Vec<Comparison> {
-    let is_kept =
-        |slice: &SliceOf| slice.on.iter().map(String::as_str).collect::<BTreeSet<_>>() == *kept;
-    let phases: Vec<(Phase, usize)> =
-        slices.iter().map(|slice| (slice.phase, slice.block)).collect();
-    let Some(first) = last_confirmation(&phases) else { return Vec::new() };
-    let confirming = slices[first..].iter().filter(|slice| slice.phase == Phase::Confirm);
-    let confirming: Vec<&SliceOf> = confirming.collect();
+    let made: Vec<Made<'_>> = slices.iter().map(SliceOf::made).collect();
+    let confirming = confirmation(&made, kept);
+    let (slices, made) = (&slices[confirming.clone()], &made[confirming]);
     // The order within a pair alternates.
-    let pairs = confirming.windows(2).filter_map(|two| {
-        let [first, second] = two else { return None };
-        let [start, with] = if first.on.is_empty() { [first, second] } else { [second, first] };
-        let is_pair = first.block == second.block && start.on.is_empty() && is_kept(with);
-        is_pair.then_some([&start.metrics, &with.metrics])
+    let pairs = slices.windows(2).zip(made.windows(2)).filter_map(|(metrics, made)| {
+        let ([first, second], [one, other]) = (metrics, made) else { return None };
+        let is_pair = one.block == other.block;
+        match (one.on.is_empty(), other.on.is_empty()) {
+            (true, false) if is_pair && other.has(kept) => Some([&first.metrics, &second.metrics]),
+            (false, true) if is_pair && one.has(kept) => Some([&second.metrics, &first.metrics]),
+            _ => None,
+        }
     });
     let pairs: Vec<_> = pairs.collect();
     let one = |name: &'static str| {
@@ -42,7 +43,7 @@ pub fn compared(slices: &[SliceOf], kept: &BTreeSet<&str>) -> Vec<Comparison> {
         let looks = Looks::EveryBlock { most: MOST_PAIRS };
         Some((name, difference(&values, scale(name), THRESHOLD, looks)?))
     };
-    // A rate of real traffic is not up to the settings.
+    // The traffic's rate is not the settings' doing.
     let metrics = METRICS.iter().map(|metric| metric.name).filter(|name| *name != "received_pps");
     let (names, mut found): (Vec<&str>, Vec<Difference>) = metrics.filter_map(one).unzip();
     family(&mut found);
@@ -59,13 +60,35 @@ pub fn compared(slices: &[SliceOf], kept: &BTreeSet<&str>) -> Vec<Comparison> {
     names.into_iter().zip(found).map(comparison).collect()
 }
 
-/// Where the last confirmation begins among trials, of which each has its phase and block: one before it was of other
-/// settings.
-pub fn last_confirmation(trials: &[(Phase, usize)]) -> Option<usize> {
-    const BEGINS: (Phase, usize) = (Phase::Confirm, 0);
-    let last = trials.iter().rposition(|trial| *trial == BEGINS)?;
-    let is_second = last > 0 && trials[last - 1] == BEGINS;
-    Some(if is_second { last - 1 } else { last })
+/// A trial of a search, in the order in which they were made.
+#[derive(Clone, Copy, Debug)]
+pub struct Made<'a> {
+    pub phase: Phase,
+    /// The pair within the phase, from 0.
+    pub block: usize,
+    /// The candidates that were on.
+    pub on: &'a [String],
+}
+
+impl Made<'_> {
+    fn has(&self, kept: &BTreeSet<&str>) -> bool {
+        self.on.iter().map(String::as_str).collect::<BTreeSet<_>>() == *kept
+    }
+}
+
+/// The trials that confirmed these settings, or the last confirmation where none was of them: a search may confirm several
+/// sets one after the other.
+pub fn confirmation(made: &[Made<'_>], kept: &BTreeSet<&str>) -> Range<usize> {
+    let mut all: Vec<Range<usize>> = Vec::new();
+    for (at, trial) in made.iter().enumerate().filter(|(_, it)| it.phase == Phase::Confirm) {
+        let last = all.last_mut().filter(|last| last.end == at);
+        match last {
+            Some(last) if trial.block > 0 || last.len() == 1 => last.end = at + 1,
+            _ => all.push(at..at + 1),
+        }
+    }
+    let is_of_kept = |range: &&Range<usize>| made[(*range).clone()].iter().any(|it| it.has(kept));
+    all.iter().rfind(is_of_kept).or(all.last()).cloned().unwrap_or_default()
 }
 
 /// Each cost: the metric, how much more or less, how sure, and what the metric is.
@@ -111,6 +134,28 @@ mod tests {
             on: on.iter().map(|name| (*name).to_owned()).collect(),
             metrics: BTreeMap::from([(POWER.to_owned(), power_w)]),
         }
+    }
+
+    #[test]
+    fn what_is_kept_may_not_be_what_was_confirmed_last() {
+        let slices: Vec<SliceOf> = [
+            (Phase::Array, 0, &["a"][..]),
+            (Phase::Confirm, 0, &[]),
+            (Phase::Confirm, 0, &["a", "b"]),
+            (Phase::Confirm, 1, &["a", "b"]),
+            (Phase::Confirm, 1, &[]),
+            (Phase::Confirm, 0, &[]),
+            (Phase::Confirm, 0, &["a"]),
+            (Phase::Contribution, 0, &["a"]),
+        ]
+        .into_iter()
+        .map(|(phase, block, on)| slice(phase, block, on, 1.0))
+        .collect();
+        let made: Vec<Made<'_>> = slices.iter().map(SliceOf::made).collect();
+        assert_eq!(confirmation(&made, &BTreeSet::from(["b", "a"])), 1..5);
+        assert_eq!(confirmation(&made, &BTreeSet::from(["a"])), 5..7);
+        assert_eq!(confirmation(&made, &BTreeSet::new()), 5..7, "a start has nothing on, too");
+        assert_eq!(confirmation(&made[..1], &BTreeSet::from(["a"])), 0..0);
     }
 
     #[test]

@@ -9,13 +9,13 @@ use rxpath_record::manifest::Trial;
 use rxpath_record::metric::METRICS;
 use rxpath_record::verdict::Stage;
 use rxpath_tune::Goal;
-use rxpath_tune::auto::{AutoResult, Guard, Phase};
+use rxpath_tune::auto::{AutoResult, Guard};
 
 use super::ask::Objective;
 use super::axes;
 use super::candidates::{Chosen, Source};
 use super::catalogue::entries;
-use super::cost;
+use super::cost::{self, Made};
 use super::ground::{Ground, InLab};
 use super::in_variant::InVariant;
 use super::trials::TrialOf;
@@ -130,10 +130,13 @@ impl Session<'_> {
             expected: None,
             published: None,
         });
-        // An earlier confirmation was of other settings.
-        let phases: Vec<(Phase, usize)> =
-            made.iter().map(|trial| (trial.phase, trial.block)).collect();
-        let first = cost::last_confirmation(&phases).map_or(0, |at| made[at].trial);
-        steps.about_from(first, vec![start, kept], compare.collect())
+        let names = found.kept.iter().map(|kept| kept.name.as_str()).collect();
+        let trials: Vec<Made<'_>> = made.iter().map(TrialOf::made).collect();
+        let confirming = cost::confirmation(&trials, &names);
+        // A disturbed attempt at its first trial belongs to it.
+        let before = confirming.start.checked_sub(1).and_then(|at| made.get(at));
+        let first = before.map_or(0, |trial| trial.trial + 1);
+        let last = made.get(confirming).and_then(<[_]>::last).map_or(0, |trial| trial.trial);
+        steps.about_within(first..=last, vec![start, kept], compare.collect())
     }
 }

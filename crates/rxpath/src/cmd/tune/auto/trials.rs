@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::ask::Objective;
+use super::cost::Made;
 
 /// A candidate alone is measured over this share of a full window.
 const SHORT: u64 = 2;
@@ -32,11 +33,18 @@ pub struct TrialOf {
     /// Its number in the run directory, from 0.
     pub trial: u32,
     /// What it was made for.
-    pub phase: Phase,
+    phase: Phase,
     /// The block or pair within the phase, from 0.
-    pub block: usize,
+    block: usize,
     /// The candidates that were on.
     on: Vec<String>,
+}
+
+impl TrialOf {
+    /// What it was made for, and with what.
+    pub fn made(&self) -> Made<'_> {
+        Made { phase: self.phase, block: self.block, on: &self.on }
+    }
 }
 
 /// Makes the variant with these keys set.

@@ -7,6 +7,8 @@ use rxpath_tune::auto::Phase;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::cmd::tune::auto::cost::Made;
+
 /// The `live` part of the settings.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LiveSettings {
@@ -59,6 +61,13 @@ pub struct SliceOf {
     pub on: Vec<String>,
     /// What was measured, by metric.
     pub metrics: BTreeMap<String, f64>,
+}
+
+impl SliceOf {
+    /// What it was made for, and with what.
+    pub fn made(&self) -> Made<'_> {
+        Made { phase: self.phase, block: self.block, on: &self.on }
+    }
 }
 
 /// A slice that says nothing of the settings.
