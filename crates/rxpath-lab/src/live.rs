@@ -98,7 +98,7 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// Tells which sockets of TCP were asked for: the processes' descriptors are read once, now.
+    /// Whether a socket of TCP was asked for: the processes' descriptors are read once, now.
     fn covers(&self) -> impl Fn(&TcpSocket) -> bool {
         let (port, inodes) = (self.port, self.only.as_ref().map(Only::inodes));
         move |socket| {

@@ -114,7 +114,7 @@ impl TcpLooks {
     /// Only what these sockets show: the rest is dropped.
     pub(crate) fn only(&mut self, is_asked: impl Fn(&TcpSocket) -> bool) {
         self.connections.retain(|_, connection| is_asked(&connection.last));
-        // All listeners stay: they tell which connections came to them.
+        // All listeners stay: a connection is that of the listener to which it came.
         self.last.retain(|socket| socket.state == TcpState::Listen || is_asked(socket));
     }
 
