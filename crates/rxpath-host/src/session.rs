@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
-use crate::netlink::{Netlink, QueueAsk};
+use crate::netlink::{Link, Netlink, QueueAsk};
 use crate::procfs::task;
 use crate::{HostError, Root};
 
@@ -24,6 +24,36 @@ pub struct Session {
     pub alive: bool,
     /// The devices that carry it: the one that packets to the client leave by, and all below it.
     pub devices: BTreeSet<String>,
+    /// The device of the client's zone, for a link-local address.
+    zone: Option<String>,
+}
+
+impl Session {
+    /// Why packets to the client can't leave this host as they did when the session was looked up; `None` when they
+    /// can.
+    ///
+    /// # Errors
+    /// If the route can't be looked up.
+    pub fn cut(&self, route: &mut Netlink, links: &[Link]) -> Result<Option<String>, HostError> {
+        let client = self.client.ip();
+        let way = match &self.zone {
+            Some(zone) => links.iter().find(|link| link.name == *zone),
+            None => {
+                let index = route.device_towards(client)?;
+                links.iter().find(|link| Some(link.index) == index)
+            }
+        };
+        Ok(match way {
+            None => Some(format!("there is no route to {client}")),
+            Some(link) if link.carrier == Some(false) => {
+                Some(format!("{} towards {client} has no link", link.name))
+            }
+            Some(link) if !self.devices.contains(&link.name) => {
+                Some(format!("the route to {client} changed to {}", link.name))
+            }
+            Some(_) => None,
+        })
+    }
 }
 
 /// Both ends as the environment names them.
@@ -69,15 +99,16 @@ pub fn current(root: &Root) -> Result<Option<Session>, HostError> {
         links.iter().map(|link| (link.index, link.name.as_str())).collect();
     let mut devices = BTreeSet::new();
     // A route lookup without the zone takes any device for a link-local address.
-    let device = match zone.as_deref().and_then(|zone| by_zone(zone, &names)) {
-        Some(device) => Some(device),
+    let zone = zone.as_deref().and_then(|zone| by_zone(zone, &names)).map(str::to_owned);
+    let device = match &zone {
+        Some(device) => Some(device.as_str()),
         None => netlink.device_towards(client.ip())?.and_then(|index| names.get(&index).copied()),
     };
     devices.extend(device.map(str::to_owned));
     for name in devices.clone() {
         below(root, &name, &mut devices);
     }
-    Ok(Some(Session { client, server, alive: is_alive(client, server), devices }))
+    Ok(Some(Session { client, server, alive: is_alive(client, server), devices, zone }))
 }
 
 /// The device of a zone: its name, or its index (RFC 4007, section 11).

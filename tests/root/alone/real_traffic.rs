@@ -2,7 +2,7 @@
 //! however the search ends, the settings are as before.
 
 use std::path::PathBuf;
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -68,6 +68,41 @@ fn a_setting_that_stops_the_traffic_is_undone_and_named() {
     let breach = &found["live"]["breaches"][0];
     assert_eq!((&breach["on"][0], &breach["by_settings"]), (&mtu.into(), &true.into()));
     assert!(service.read("veth/link").contains("mtu=1500"));
+    service.assert_done();
+}
+
+/// The route to the user's host is gone while a setting is on: whatever it gains, it is undone and not tried again.
+#[test]
+fn a_setting_that_cuts_the_ssh_session_is_undone_and_named() {
+    let Some(service) = Service::new() else { return };
+    let service = service.stream();
+    let route = |action: &str| {
+        let words = ["-n", service.rx.name(), "route", action, "10.99.0.0/24", "dev", "veth"];
+        assert!(Command::new("ip").args(words).status().unwrap().success(), "{words:?}");
+    };
+    route("add");
+    let mut command = service.search(&["--yes", "--settings", "GRO", "--budget", "30s"]);
+    command.env("SSH_CONNECTION", "10.99.0.9 50022 10.99.0.1 22");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut is_there = true;
+    until("the search ends", || {
+        if service.has_gro() == is_there {
+            route(if is_there { "del" } else { "add" });
+            is_there = !is_there;
+        }
+        child.try_wait().unwrap().is_some()
+    });
+    let done = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    let found = answer(&done);
+    let dropped = &found["found"]["dropped"][0];
+    let broke = dropped["why"]["broke"].as_str().unwrap();
+    assert_eq!(broke, "your ssh session was cut off: there is no route to 10.99.0.9");
+    let breach = &found["live"]["breaches"][0];
+    assert_eq!((&breach["on"][0], &breach["by_settings"]), (&"GRO".into(), &true.into()));
+    assert!(breach["undone_after_s"].as_f64().unwrap() < 2.0, "{breach}");
+    assert!(!service.has_gro() && is_there);
     service.assert_done();
 }
 

@@ -36,12 +36,12 @@ pub struct Limits {
     /// What the glances of the start had.
     start: Vec<BTreeMap<String, f64>>,
     arriving: Vec<f64>,
-    /// How many glances in a row broke each; the last three are of arrival, loss and carrier.
+    /// How many glances in a row broke each; the last are of arrival, loss, the ssh session and the carrier.
     rows: Vec<usize>,
 }
 
 /// The limits beyond the guards.
-const OWN: usize = 3;
+const OWN: usize = 4;
 
 impl Limits {
     /// Before anything is known of the start.
@@ -73,6 +73,7 @@ impl Limits {
         let own = [
             self.arrives_no_more(glance),
             self.loses_most(&metrics),
+            glance.session_cut.as_ref().map(|why| format!("your ssh session was cut off: {why}")),
             (!glance.has_carrier).then(|| "the link was away".to_owned()),
         ];
         of_guards.chain(own).collect()
@@ -129,7 +130,8 @@ mod tests {
     fn glance(received: f64, lost: f64) -> Glance {
         let mut slice = Slice::default();
         (slice.window_s, slice.received, slice.lost) = (0.5, received, lost);
-        Glance { slice, device_pps: received / 0.5, has_carrier: true, verdict: None }
+        let device_pps = received / 0.5;
+        Glance { slice, device_pps, has_carrier: true, session_cut: None, verdict: None }
     }
 
     fn learned(guards: Vec<Guard>) -> Limits {
@@ -165,6 +167,11 @@ mod tests {
         limits.broken(&glance(1000.0, 700.0));
         let stop = Broken { limit: "70 % were lost".into(), is_stop: true };
         assert_eq!(limits.broken(&glance(1000.0, 700.0)), Some(stop));
+        limits.reset();
+        let cut = || Glance { session_cut: Some("no route".into()), ..glance(1000.0, 0.0) };
+        assert_eq!(limits.broken(&cut()), None);
+        let stop = Broken { limit: "your ssh session was cut off: no route".into(), is_stop: true };
+        assert_eq!(limits.broken(&cut()), Some(stop));
         limits.reset();
         let away = |limits: &mut Limits| {
             limits.broken(&Glance { has_carrier: false, ..glance(1000.0, 0.0) })

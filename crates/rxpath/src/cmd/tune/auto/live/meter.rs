@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use rxpath_host::Root;
 use rxpath_host::netlink::{Link, Netlink};
+use rxpath_host::session::{self, Session};
 use rxpath_lab::watch::{Options, ProbeLimit, Watcher};
 use rxpath_record::verdict::Verdict;
 use rxpath_record::watch::Slice;
@@ -19,6 +21,8 @@ pub struct Meter<'a> {
     watcher: Watcher,
     device: String,
     route: Netlink,
+    /// The ssh session of the user, if it can be cut.
+    session: Option<Session>,
     packets: u64,
     interrupt: &'a Interrupt,
 }
@@ -32,6 +36,8 @@ pub struct Glance {
     pub device_pps: f64,
     /// Whether its link is there.
     pub has_carrier: bool,
+    /// Why the user's ssh session is cut off, if it is.
+    pub session_cut: Option<String>,
     /// What limits.
     pub verdict: Option<Verdict>,
 }
@@ -42,11 +48,18 @@ impl<'a> Meter<'a> {
     /// # Errors
     /// If counters can't be read, or there is no such device.
     pub fn start(device: &str, interrupt: &'a Interrupt) -> Result<Self, Stop> {
-        let route = Netlink::route()?;
+        let mut route = Netlink::route()?;
+        let links = route.links()?;
+        // A session that can't be reached at the start says nothing of the settings.
+        let session = match session::current(&Root::host())? {
+            Some(session) if session.cut(&mut route, &links)?.is_none() => Some(session),
+            _ => None,
+        };
         let mut watcher = Watcher::start(Options::default())?;
         watcher.limit(PROBES);
-        let mut meter = Self { watcher, device: device.into(), route, packets: 0, interrupt };
-        meter.packets = packets(&meter.link()?);
+        let mut meter =
+            Self { watcher, device: device.into(), route, session, packets: 0, interrupt };
+        meter.packets = packets(meter.own(&links)?);
         Ok(meter)
     }
 
@@ -58,7 +71,8 @@ impl<'a> Meter<'a> {
     /// What happened until now counts in no glance.
     pub fn begin(&mut self) -> Result<(), Stop> {
         self.watcher.frame()?;
-        self.packets = packets(&self.link()?);
+        let links = self.route.links()?;
+        self.packets = packets(self.own(&links)?);
         Ok(())
     }
 
@@ -76,21 +90,26 @@ impl<'a> Meter<'a> {
         }
         let frame = self.watcher.frame()?;
         let totals = self.watcher.totals(&frame);
-        let link = self.link()?;
-        let before = std::mem::replace(&mut self.packets, packets(&link));
+        let links = self.route.links()?;
+        let link = self.own(&links)?;
+        let session = self.session.as_ref();
+        let session_cut =
+            session.map_or(Ok(None), |session| session.cut(&mut self.route, &links))?;
+        let has_carrier = link.carrier != Some(false);
+        let before = std::mem::replace(&mut self.packets, packets(link));
         let mut slice = Slice::default();
         slice.add(&frame, totals.as_ref());
         Ok(Glance {
             slice,
             device_pps: self.packets.saturating_sub(before) as f64 / frame.window_s.max(1e-3),
-            has_carrier: link.carrier != Some(false),
+            has_carrier,
+            session_cut,
             verdict: frame.verdict,
         })
     }
 
-    fn link(&mut self) -> Result<Link, Stop> {
-        let links = self.route.links()?;
-        let found = links.into_iter().find(|link| link.name == self.device);
+    fn own<'b>(&self, links: &'b [Link]) -> Result<&'b Link, Stop> {
+        let found = links.iter().find(|link| link.name == self.device);
         found.ok_or_else(|| Stop::Gone(self.device.clone()))
     }
 }

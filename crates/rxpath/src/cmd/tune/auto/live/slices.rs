@@ -172,7 +172,7 @@ impl Measure for Slices<'_> {
         for _ in 0..MOST_VOID {
             if let Err(why) = self.to(on)? {
                 return match phase {
-                    Phase::Alone | Phase::Slow => {
+                    Phase::Alone | Phase::Slow | Phase::Repair => {
                         Ok(Reading { broke: Some(Broke::Refused(why)), ..Reading::default() })
                     }
                     _ => Err(Stop::NotTogether { names: self.names(on).join(", "), why }),
