@@ -16,6 +16,7 @@ pub mod guard;
 pub mod level;
 pub mod measure;
 mod pairs;
+mod repairs;
 pub mod report;
 mod search;
 mod tally;

@@ -101,6 +101,10 @@ pub struct Candidate {
     pub prior: Prior,
     /// What it risks.
     pub risk: Risk,
+    /// A rule finds the present value wrong, or the kernel's default is another one. Where arrays do not prove it, it is
+    /// tried alone against the start.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repairs: bool,
 }
 
 #[cfg(test)]

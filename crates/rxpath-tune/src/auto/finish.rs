@@ -42,6 +42,7 @@ pub(super) struct Found {
 impl<M: Measure> Searching<'_, M> {
     pub(super) fn finish(&mut self) -> Result<Ended, M::Error> {
         self.slow()?;
+        self.repairs()?;
         if self.plan.bundle {
             self.bundle()?;
         }
@@ -189,7 +190,11 @@ impl<M: Measure> Searching<'_, M> {
             .zip(&losses)
             .filter_map(|(candidate, values)| Some((*candidate, at(values, 0.10)?.interval.high)))
             .filter(|(_, high)| *high < REDUNDANT)
-            .min_by(|a, b| a.1.total_cmp(&b.1));
+            // Of two that hide each other the one stays that repairs something.
+            .min_by(|a, b| {
+                let repairs = |it: &(usize, f64)| self.plan.candidates[it.0].repairs;
+                repairs(a).cmp(&repairs(b)).then(a.1.total_cmp(&b.1))
+            });
         match least {
             Some((candidate, _)) => self.without(candidate),
             None => Ok(()),

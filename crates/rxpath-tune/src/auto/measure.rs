@@ -17,6 +17,8 @@ pub enum Phase {
     Array,
     /// A pair of the kept settings and one that disturbs.
     Slow,
+    /// A pair of the start and one candidate that repairs a setting.
+    Repair,
     /// A fresh pair of the start and what is proven.
     Confirm,
     /// A kept setting is left out.

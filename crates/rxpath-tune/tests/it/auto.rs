@@ -3,6 +3,7 @@
 //! Limits are the acceptance of 200 searches less three standard errors of the number that runs here. `make stats`
 //! runs 200 of each (RXPATH_AUTO_RUNS).
 
+mod repairs;
 mod surface;
 mod values;
 

@@ -142,7 +142,7 @@ fn bits(on: &[usize]) -> usize {
 pub fn candidate(at: usize, prior: Prior) -> Candidate {
     let (name, because) = (at.to_string(), vec!["made up".into()]);
     let sets = vec![format!("{name} = 1")];
-    Candidate { name, axis: None, sets, because, prior, risk: Risk::None }
+    Candidate { name, axis: None, sets, because, prior, risk: Risk::None, repairs: false }
 }
 
 /// The candidates with these names.

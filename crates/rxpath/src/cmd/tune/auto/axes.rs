@@ -30,6 +30,7 @@ pub fn candidates(
                     // Somebody thinks that it may help, as a rule does.
                     prior: Prior::FINDING,
                     risk,
+                    repairs: false,
                 }),
                 Err(why) => chosen.left_out.push(LeftOut { what: name, why }),
             }

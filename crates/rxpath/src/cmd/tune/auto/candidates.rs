@@ -87,7 +87,8 @@ impl Source<'_> {
         if idea.entry.is_default {
             because.push("the kernel's default".into());
         }
-        let mut prior = match (acts, idea.is_finding || idea.entry.is_default) {
+        let repairs = idea.is_finding || idea.entry.is_default;
+        let mut prior = match (acts, repairs) {
             (true, _) => Prior::STAGE,
             (_, true) => Prior::FINDING,
             _ => Prior::NONE,
@@ -99,7 +100,7 @@ impl Source<'_> {
         if because.is_empty() {
             because.push("the catalogue".into());
         }
-        Candidate { name: idea.entry.name, axis: None, sets, because, prior, risk }
+        Candidate { name: idea.entry.name, axis: None, sets, because, prior, risk, repairs }
     }
 }
 
@@ -186,6 +187,7 @@ mod tests {
             because: Vec::new(),
             prior: Prior::NONE,
             risk: Risk::None,
+            repairs: false,
         };
         let mut chosen = Chosen {
             candidates: vec![

@@ -159,7 +159,8 @@ impl Seen<'_> {
                 None => return Vec::new(),
             },
         };
-        let mask = if mask.0.is_empty() { "0".to_owned() } else { mask.to_mask() };
+        let is_default = mask.0.is_empty();
+        let mask = if is_default { "0".to_owned() } else { mask.to_mask() };
         let stages: &[Stage] = &[
             Stage::SenderOrSoftirq,
             Stage::Softirq,
@@ -178,7 +179,7 @@ impl Seen<'_> {
             let one = |queue| receiver(&format!("{{dev}}/queues/rx-{queue}/rps_cpus"), &mask);
             queues.map(one).collect()
         };
-        vec![Entry { name, sets, stages, risk: Risk::None, is_default: false }]
+        vec![Entry { name, sets, stages, risk: Risk::None, is_default }]
     }
 }
 
