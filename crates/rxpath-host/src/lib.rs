@@ -32,6 +32,7 @@ pub mod optional;
 pub mod owner;
 pub mod pairs;
 pub mod parse;
+pub mod probe;
 pub mod procfs;
 pub mod queue_map;
 pub mod root;

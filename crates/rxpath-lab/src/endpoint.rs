@@ -11,6 +11,7 @@ mod files;
 pub mod leftovers;
 pub mod observing;
 mod outlet;
+pub mod probe;
 pub mod programs;
 pub mod server;
 pub mod settings;

@@ -4,6 +4,7 @@ mod connect;
 mod machines;
 pub mod observe;
 mod path;
+pub mod probe;
 pub mod settings;
 
 use std::collections::BTreeMap;
@@ -75,6 +76,8 @@ pub struct Hosts {
     pub share_a_clock: bool,
     /// The machine of this process, if it is that of a host.
     pub coordinator: Option<usize>,
+    /// Routers between a sender and the receiver, plus one, at most.
+    pub hops: u8,
 }
 
 impl Hosts {

@@ -38,7 +38,7 @@ use self::progress::Progress;
 use self::times::Times;
 use crate::clock::{epoch_offset_ns, monotonic_ns};
 use crate::error::LabError;
-use crate::hosts::Hosts;
+use crate::hosts::{Hosts, probe};
 use crate::installed;
 use crate::plan;
 use crate::scenario::spec::{Resolved, Topology, Variant};
@@ -112,6 +112,7 @@ fn within(
     } else {
         (None, None)
     };
+    options.hosts.map_or(Ok(()), |hosts| hosts.probe(&probe::ports(resolved)))?;
     let random: u32 = rand::rng().random();
     let started = Timestamp::now();
     let id = run_id(started, &resolved.name, random);

@@ -14,6 +14,7 @@ use nix::sys::time::TimeSpec;
 use rxpath_host::Namespace;
 
 /// Ethernet header, then IPv4's fields.
+const HEADER: usize = 14;
 const TYPE_AT: usize = 12;
 const IPV4: [u8; 2] = [0x08, 0x00];
 const PROTOCOL_AT: usize = 14 + 9;
@@ -30,6 +31,8 @@ pub struct Trouble {
     pub drop_each: Option<u64>,
     /// They are held for this long.
     pub hold: Duration,
+    /// Larger packets are dropped, as on a link with this MTU. **Unit** bytes.
+    pub mtu: Option<usize>,
 }
 
 pub struct Relay {
@@ -107,6 +110,9 @@ impl Carrier {
             }
             let Ok(length) = self.from.read(&mut frame) else { return };
             let frame = &frame[..length];
+            if self.trouble.mtu.is_some_and(|mtu| frame.len() > HEADER + mtu) {
+                continue;
+            }
             if !is_datagram(frame) {
                 // A device that is down takes nothing.
                 let _ = self.to.write(frame);

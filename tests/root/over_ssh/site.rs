@@ -231,9 +231,53 @@ impl Site {
         Running(self.coordinator.run(move |_| command.spawn()).unwrap().unwrap())
     }
 
+    /// Starts the program on a host.
+    pub fn start_on(&self, alias: &str, words: &[&str]) -> Running {
+        let mut command = Command::new(&self.program);
+        command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running(self.host(alias).run(move |_| command.spawn()).unwrap().unwrap())
+    }
+
+    /// Waits until a UDP socket on a host is bound to a port.
+    pub fn wait_for_port(&self, alias: &str, port: u16) {
+        until(Duration::from_secs(20), "the port", || {
+            let table =
+                self.host(alias).run(|_| fs::read_to_string("/proc/thread-self/net/udp").unwrap());
+            rxpath_host::procfs::listeners::has_port(&table.unwrap(), port)
+        });
+    }
+
     /// Runs the program on the coordinator.
     pub fn rxpath(&self, words: &[&str]) -> Ended {
         self.start(words).wait()
+    }
+
+    /// Lays a second path from `gen1` to the address of `sut` towards the coordinator: by the coordinator, which forwards
+    /// and answers for it, so that no route shows a router.
+    pub fn hide_a_router(&self) {
+        let settings = ["ip_forward", "conf/gen1/proxy_arp", "conf/sut/proxy_arp"];
+        let set = |ns: &Namespace, name: &str, value: &'static str| {
+            let path = format!("/proc/sys/net/ipv4/{name}");
+            ns.run(move |_| fs::write(path, value).unwrap()).unwrap();
+        };
+        for setting in settings {
+            set(&self.coordinator, setting, "1");
+        }
+        // An answer for another host waits for up to 0.8 s by default.
+        for device in ["gen1", "sut"] {
+            set(&self.coordinator, &format!("neigh/{device}/proxy_delay"), "0");
+        }
+        for (ns, route) in [(&self.gen1, "10.78.2.0/24"), (&self.sut, "10.78.1.0/24")] {
+            let added = ns.run(move |_| {
+                Command::new("ip").args(["route", "add", route, "dev", "mgmt"]).status().unwrap()
+            });
+            assert!(added.unwrap().success(), "{route}");
+        }
+    }
+
+    /// Loads rules of nftables on a host.
+    pub fn filter(&self, alias: &str, rules: &str) {
+        self.host(alias).apply_nft(rules).unwrap();
     }
 
     fn host(&self, alias: &str) -> &Namespace {

@@ -26,6 +26,7 @@ use super::files;
 use super::leftovers::{self, Leftover};
 use super::observing::HostObservers;
 use super::outlet::Outlet;
+use super::probe::HostProbes;
 use super::programs::Programs;
 use super::settings::HostSettings;
 use super::token::{Token, is_seen};
@@ -62,6 +63,7 @@ struct Host {
     awake: Option<Awake>,
     background: HostBackground,
     observers: HostObservers,
+    probes: HostProbes,
     lock: Option<LabLock>,
     token: Option<Token>,
 }
@@ -95,6 +97,7 @@ impl Endpoint {
             awake: None,
             background: HostBackground::default(),
             observers: HostObservers::default(),
+            probes: HostProbes::default(),
             lock: None,
             token: None,
         };
@@ -177,12 +180,7 @@ impl Host {
             }
             Ask::Background { what } => return self.background.answer(what).map(Reply::Now),
             Ask::Settings { what } => return self.settings.answer(what).map(Reply::Now),
-            Ask::Leftovers => {
-                let mut all = leftovers::copies(&self.endpoint.exe);
-                let open = self.settings.in_force()?.into_iter();
-                all.extend(open.map(|journal| Leftover::Settings { journal }));
-                return now(&all);
-            }
+            Ask::Leftovers => return now(&self.leftovers()?),
             Ask::RemoveCopy { hash } => {
                 leftovers::remove_copy(&self.endpoint.exe, &hash)?;
                 return Ok(Reply::Now(Value::Null));
@@ -195,6 +193,10 @@ impl Host {
             Ask::Counters { device } => return now(&Counting::open(&device)?.read()),
             Ask::SocketDrops { port } => {
                 return now(&socket_drops(&mut Netlink::sock_diag()?, port)?);
+            }
+            Ask::Probe { what } => {
+                let answer = self.probes.answer(id, what, &self.outlet)?;
+                return Ok(answer.map_or(Reply::Later, Reply::Now));
             }
             Ask::Observe { what } => self.observers.answer(id, what, &self.outlet)?,
             Ask::Rest { device, limit_ms } => {
@@ -222,6 +224,13 @@ impl Host {
             }
         }
         Ok(Reply::Later)
+    }
+
+    fn leftovers(&self) -> Result<Vec<Leftover>, LabError> {
+        let mut all = leftovers::copies(&self.endpoint.exe);
+        let open = self.settings.in_force()?.into_iter();
+        all.extend(open.map(|journal| Leftover::Settings { journal }));
+        Ok(all)
     }
 
     fn hello(&mut self, lock: bool) -> Result<Hello, LabError> {

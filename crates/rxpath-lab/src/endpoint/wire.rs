@@ -13,6 +13,7 @@ use super::background::BackgroundAsk;
 #[cfg(doc)]
 use super::leftovers::Leftover;
 use super::observing::ObserveAsk;
+use super::probe::ProbeAsk;
 use super::programs::ProgramAsk;
 use super::settings::SettingsAsk;
 use crate::scenario::HostShape;
@@ -104,6 +105,11 @@ pub enum Ask {
     Background {
         /// What is wanted of it.
         what: BackgroundAsk,
+    },
+    /// To or about probes of a path.
+    Probe {
+        /// What is wanted of them.
+        what: ProbeAsk,
     },
     /// To what watches a trial by BPF.
     Observe {
@@ -326,6 +332,13 @@ mod tests {
             },
             Ask::Program { program: 3, what: ProgramAsk::HangUp },
             Ask::Background { what: BackgroundAsk::Pids },
+            Ask::Probe {
+                what: ProbeAsk::Listen {
+                    at: "192.0.2.1:4321".parse().unwrap(),
+                    tcp: false,
+                    nonce: "5e".into(),
+                },
+            },
             Ask::Observe { what: ObserveAsk::Calibrate { cpu: Some(1) } },
             Ask::Window(WindowAsk {
                 from_ns: 5,

@@ -30,7 +30,8 @@ pub fn between(
     }
     let share_a_clock = inventory.hosts.values().all(is_local);
     let is_here = inventory.hosts.values().any(is_local);
-    Ok(Hosts { senders: found, receiver, is_here, share_a_clock, coordinator: None })
+    let hops = inventory.network.hops;
+    Ok(Hosts { senders: found, receiver, is_here, share_a_clock, coordinator: None, hops })
 }
 
 fn cannot(what: String, hint: impl Into<String>) -> LabError {

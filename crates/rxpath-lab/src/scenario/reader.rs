@@ -18,7 +18,7 @@ use super::spec::{
 use super::value::Setting;
 
 /// Port of the published experiments.
-const PORT: u16 = 4321;
+pub const PORT: u16 = 4321;
 /// Payload of the published experiments, bytes.
 const SIZE: u32 = 32;
 /// How both sides of HTTP do their I/O unless the scenario says otherwise.

@@ -7,9 +7,12 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use rxpath_core::Envelope;
 use rxpath_lab::hosts::Hosts;
+use rxpath_lab::hosts::probe::ProbedPort;
+use rxpath_lab::scenario::PORT;
 
 use crate::cmd::binary_args::BinaryArgs;
 use crate::cmd::hosts_args::{connect, read};
+use crate::cmd::run::failure;
 use crate::exit::{Exit, Outcome};
 use crate::output::format::FormatArgs;
 use crate::output::{self, json};
@@ -23,7 +26,7 @@ pub struct HostsCommand {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Connect to every host of an inventory, find the path between them, compare their clocks; change nothing
+    /// Connect to every host of an inventory, test the path between them, compare their clocks; change nothing
     Check(CheckHosts),
     /// Remove copies of other builds from the hosts of an inventory, and name settings that are still in force
     Cleanup(cleanup::CleanupHosts),
@@ -53,6 +56,8 @@ impl HostsCommand {
 impl CheckHosts {
     fn run(self) -> Outcome {
         let hosts = connect(&read(&self.inventory)?, &self.binary)?;
+        let port = ProbedPort { tcp: false, port: PORT };
+        hosts.probe(&[port].into()).map_err(failure)?;
         if self.format.is_json() {
             let settings = serde_json::json!({ "inventory": self.inventory });
             json(&Envelope::new("hosts-check", settings, hosts.record(), Vec::new()))?;

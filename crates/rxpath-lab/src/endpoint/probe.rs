@@ -1,0 +1,339 @@
+//! Probes of the path between two hosts: an endpoint sends them, another one answers.
+//!
+//! They use the workload's own port before the workload does. Only probes with the secret of the moment are answered, and
+//! the port is open only until the coordinator has what it wanted to know.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rxpath_host::probe::{Arrival, ProbeSocket, connect_from};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::outlet::Outlet;
+use super::server::json;
+use crate::error::LabError;
+
+/// How long an answer may take: more than any network that is worth measuring in.
+const ANSWER_LIMIT: Duration = Duration::from_millis(300);
+/// A connection may take this long: its first packet is sent again after a second.
+const CONNECT_LIMIT: Duration = Duration::from_millis(2_500);
+/// A probe is sent again if it is not answered: the first one may wait for the neighbour's address.
+const ATTEMPTS: u32 = 3;
+/// Time from look to look at the order to end.
+const GLANCE: Duration = Duration::from_millis(20);
+/// The longest datagram.
+const LONGEST: usize = 1 << 16;
+/// Probes that are remembered.
+const MOST_HEARD: usize = 1_000;
+
+/// What a coordinator may want.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProbeAsk {
+    /// Answers probes at an address, until [`ProbeAsk::Heard`].
+    Listen {
+        /// The address.
+        at: SocketAddr,
+        /// Connections instead of datagrams.
+        tcp: bool,
+        /// What probes begin with.
+        nonce: String,
+    },
+    /// Ends that: a list of [`HeardProbe`].
+    Heard,
+    /// Sends probes: a [`SentProbes`].
+    Send(ProbeSend),
+}
+
+/// Probes to be sent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProbeSend {
+    /// The own address.
+    pub from: IpAddr,
+    /// Where they go.
+    pub to: SocketAddr,
+    /// A connection instead of datagrams.
+    pub tcp: bool,
+    /// What they begin with.
+    pub nonce: String,
+    /// Hops that they may take.
+    pub hops: u8,
+    /// The payload of each. **Unit** bytes.
+    pub sizes: Vec<u32>,
+    /// Whether each is sent again until it is answered; else all are sent once, at once.
+    pub waits: bool,
+}
+
+/// A probe that came.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeardProbe {
+    /// Its payload. **Unit** bytes.
+    pub bytes: u32,
+    /// Index of the device on which it came; unknown of connections.
+    pub device: Option<u32>,
+    /// Hops that it had left; unknown of connections.
+    pub hops_left: Option<u8>,
+}
+
+/// What became of probes at their sender.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentProbes {
+    /// The sizes that were answered.
+    pub answered: Vec<u32>,
+    /// Why the host would not send one, or had no connection.
+    pub refused: Option<String>,
+}
+
+/// The open port of an endpoint, if there is one.
+#[derive(Default)]
+pub struct HostProbes(Option<Listening>);
+
+struct Listening {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<HeardProbe>>,
+}
+
+impl HostProbes {
+    /// Does what is wanted; `None` if a thread answers later.
+    pub fn answer(
+        &mut self,
+        id: u64,
+        ask: ProbeAsk,
+        outlet: &Arc<Outlet>,
+    ) -> Result<Option<Value>, LabError> {
+        match ask {
+            ProbeAsk::Listen { at, tcp, nonce } => {
+                self.end();
+                self.0 = Some(Listening::start(at, tcp, nonce)?);
+                Ok(Some(Value::Null))
+            }
+            ProbeAsk::Heard => json(&self.end()).map(Some),
+            ProbeAsk::Send(ask) => {
+                outlet.later(id, move |_| if ask.tcp { connection(&ask) } else { datagrams(&ask) });
+                Ok(None)
+            }
+        }
+    }
+
+    fn end(&mut self) -> Vec<HeardProbe> {
+        let Some(listening) = self.0.take() else { return Vec::new() };
+        listening.stop.store(true, Ordering::Relaxed);
+        listening.thread.join().unwrap_or_default()
+    }
+}
+
+impl Drop for HostProbes {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Listening {
+    fn start(at: SocketAddr, tcp: bool, nonce: String) -> Result<Self, LabError> {
+        let name = if tcp { "tcp" } else { "udp" };
+        let refused = |error| LabError::io(format!("open {name}/{} for probes", at.port()), error);
+        let stop = Arc::<AtomicBool>::default();
+        let until = Arc::clone(&stop);
+        let thread = if tcp {
+            let listener = TcpListener::bind(at).map_err(refused)?;
+            listener.set_nonblocking(true).map_err(refused)?;
+            std::thread::spawn(move || answer_connections(&listener, nonce.as_bytes(), &until))
+        } else {
+            let socket = ProbeSocket::bind(at).map_err(refused)?;
+            std::thread::spawn(move || answer_datagrams(&socket, nonce.as_bytes(), &until))
+        };
+        Ok(Self { stop, thread })
+    }
+}
+
+/// An answer: the secret, and the size of what is answered.
+fn answer_to(nonce: &[u8], bytes: u32) -> Vec<u8> {
+    [nonce, &bytes.to_be_bytes()].concat()
+}
+
+fn answer_datagrams(socket: &ProbeSocket, nonce: &[u8], stop: &AtomicBool) -> Vec<HeardProbe> {
+    let mut heard = Vec::new();
+    let mut bytes = vec![0; LONGEST];
+    while !stop.load(Ordering::Relaxed) {
+        let Ok(arrival) = socket.receive(&mut bytes, GLANCE) else { return heard };
+        let Some(Arrival { bytes: length, from, device, hops_left }) = arrival else { continue };
+        if !bytes[..length].starts_with(nonce) {
+            continue;
+        }
+        let length = length as u32;
+        if heard.len() < MOST_HEARD {
+            heard.push(HeardProbe { bytes: length, device, hops_left });
+        }
+        // An answer that cannot be sent is one that does not come.
+        let _ = socket.send(&answer_to(nonce, length), from);
+    }
+    heard
+}
+
+fn answer_connections(listener: &TcpListener, nonce: &[u8], stop: &AtomicBool) -> Vec<HeardProbe> {
+    let mut heard = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        match listener.accept() {
+            Ok((connection, _)) => {
+                if answer_connection(connection, nonce).is_ok_and(|is_probe| is_probe) {
+                    let bytes = nonce.len() as u32;
+                    heard.push(HeardProbe { bytes, ..HeardProbe::default() });
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                // why: looks for a connection and for the order to end.
+                std::thread::sleep(GLANCE);
+            }
+            Err(_) => return heard,
+        }
+    }
+    heard
+}
+
+/// Whether it began with the secret.
+fn answer_connection(mut connection: TcpStream, nonce: &[u8]) -> std::io::Result<bool> {
+    connection.set_nonblocking(false)?;
+    connection.set_read_timeout(Some(ANSWER_LIMIT))?;
+    let mut said = vec![0; nonce.len()];
+    connection.read_exact(&mut said)?;
+    if said != nonce {
+        return Ok(false);
+    }
+    connection.write_all(nonce)?;
+    // The other end closes first: the address that waits for late packets is then not this port.
+    let _ = connection.read(&mut said);
+    Ok(true)
+}
+
+fn datagrams(ask: &ProbeSend) -> Result<SentProbes, LabError> {
+    let failed = |error| LabError::io("send probes", error);
+    let socket = ProbeSocket::bind(SocketAddr::new(ask.from, 0)).map_err(failed)?;
+    socket.limit(ask.hops).map_err(failed)?;
+    let nonce = ask.nonce.as_bytes();
+    let mut sent = SentProbes::default();
+    for size in &ask.sizes {
+        let mut datagram = nonce.to_vec();
+        datagram.resize((*size as usize).max(nonce.len()), 0);
+        for _ in 0..if ask.waits { ATTEMPTS } else { 1 } {
+            if let Err(error) = socket.send(&datagram, ask.to) {
+                sent.refused.get_or_insert(error.to_string());
+            }
+            if ask.waits && is_answered(&socket, &answer_to(nonce, datagram.len() as u32)) {
+                sent.answered.push(*size);
+                break;
+            }
+        }
+    }
+    Ok(sent)
+}
+
+fn is_answered(socket: &ProbeSocket, answer: &[u8]) -> bool {
+    let deadline = Instant::now() + ANSWER_LIMIT;
+    let mut bytes = [0; 256];
+    while let Some(left) = deadline.checked_duration_since(Instant::now()) {
+        // A late answer to an earlier probe is passed over, and so is the refusal that a host sent back.
+        if let Ok(Some(arrival)) = socket.receive(&mut bytes, left)
+            && bytes[..arrival.bytes] == *answer
+        {
+            return true;
+        }
+    }
+    false
+}
+
+fn connection(ask: &ProbeSend) -> Result<SentProbes, LabError> {
+    let nonce = ask.nonce.as_bytes();
+    let exchanged =
+        connect_from(ask.from, ask.to, (ask.hops, CONNECT_LIMIT)).and_then(|mut made| {
+            made.set_read_timeout(Some(ANSWER_LIMIT))?;
+            made.write_all(nonce)?;
+            let mut said = vec![0; nonce.len()];
+            made.read_exact(&mut said)?;
+            Ok(said == nonce)
+        });
+    Ok(match exchanged {
+        Ok(true) => SentProbes { answered: ask.sizes.clone(), refused: None },
+        Ok(false) => SentProbes::default(),
+        Err(error) => SentProbes { answered: Vec::new(), refused: Some(error.to_string()) },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONCE: &str = "0123456789abcdef";
+
+    /// A port that nobody has.
+    fn free(tcp: bool) -> SocketAddr {
+        let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        if tcp {
+            TcpListener::bind(any).unwrap().local_addr().unwrap()
+        } else {
+            ProbeSocket::bind(any).unwrap().local().unwrap()
+        }
+    }
+
+    fn ask(to: SocketAddr, tcp: bool, nonce: &str) -> ProbeSend {
+        ProbeSend {
+            from: "127.0.0.1".parse().unwrap(),
+            to,
+            tcp,
+            nonce: nonce.into(),
+            hops: 1,
+            sizes: vec![64, 1_400],
+            waits: true,
+        }
+    }
+
+    #[test]
+    fn datagrams_with_the_secret_are_answered_and_others_are_not() {
+        let at = free(false);
+        let mut probes = HostProbes(Some(Listening::start(at, false, NONCE.into()).unwrap()));
+        let sent = datagrams(&ask(at, false, NONCE)).unwrap();
+        assert_eq!((sent.answered, sent.refused), (vec![64, 1_400], None));
+        let other = datagrams(&ask(at, false, "fedcba9876543210")).unwrap();
+        assert_eq!(other.answered, Vec::<u32>::new());
+        let heard = probes.end();
+        let sizes: Vec<u32> = heard.iter().map(|probe| probe.bytes).collect();
+        assert_eq!(sizes, [64, 1_400], "{heard:?}");
+        assert!(heard.iter().all(|probe| probe.hops_left == Some(1) && probe.device.is_some()));
+        // The port is free again.
+        drop(ProbeSocket::bind(at).unwrap());
+    }
+
+    #[test]
+    fn many_at_once_are_sent_without_a_wait() {
+        let at = free(false);
+        let mut probes = HostProbes(Some(Listening::start(at, false, NONCE.into()).unwrap()));
+        let burst = ProbeSend { sizes: vec![64; 50], waits: false, ..ask(at, false, NONCE) };
+        assert_eq!(datagrams(&burst).unwrap(), SentProbes::default());
+        // Behind them in the queue of the same socket.
+        datagrams(&ask(at, false, NONCE)).unwrap();
+        assert_eq!(probes.end().len(), 52);
+    }
+
+    #[test]
+    fn a_connection_with_the_secret_is_answered_and_the_port_can_be_taken_at_once() {
+        let at = free(true);
+        let mut probes = HostProbes(Some(Listening::start(at, true, NONCE.into()).unwrap()));
+        assert_eq!(connection(&ask(at, true, NONCE)).unwrap().answered, [64, 1_400]);
+        let other = connection(&ask(at, true, "fedcba9876543210")).unwrap();
+        assert!(other.answered.is_empty() && other.refused.is_some(), "{other:?}");
+        assert_eq!(probes.end().len(), 1);
+        let nobody = connection(&ask(at, true, NONCE)).unwrap();
+        assert!(nobody.refused.unwrap().contains("refused"));
+        let taken = TcpListener::bind(at).unwrap();
+        let error = Listening::start(at, true, NONCE.into()).err().unwrap().to_string();
+        assert!(
+            error.starts_with(&format!("cannot open tcp/{} for probes: ", at.port())),
+            "{error}"
+        );
+        drop(taken);
+    }
+}

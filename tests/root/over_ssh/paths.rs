@@ -1,0 +1,83 @@
+//! What probes find before a run: hidden routers, closed ports, links with a smaller MTU.
+
+use std::path::Path;
+
+use super::relay::Trouble;
+use super::site;
+use super::site::{Ended, Site};
+
+/// Drops what comes to the port of the workloads.
+fn closed(protocol: &str) -> String {
+    format!(
+        "table inet t {{ chain c {{ type filter hook input priority 0; {protocol} dport 4321 drop; }} }}"
+    )
+}
+
+fn refused(site: &Site, inventory: &str, what: &str) -> Ended {
+    let check = site.rxpath(&["hosts", "check", inventory]);
+    assert_eq!(check.code, Some(3), "{check:?}");
+    assert!(check.errors.contains(what), "{check:?}");
+    check
+}
+
+#[test]
+fn a_router_that_no_route_shows_is_found_by_the_hops_that_probes_take() {
+    let Some(site) = site() else { return };
+    site.hide_a_router();
+    let routed = site.read_inventory().replace("10.78.3.2", "10.78.2.2");
+    let file = site.write("routed.toml", &routed);
+    let check = refused(&site, &file, "gen1 -> sut takes 2 hops; network.hops is 1");
+    assert!(check.errors.contains("network.hops = 2"), "{check:?}");
+    let file = site.write("allowed.toml", &format!("{routed}[network]\nhops = 2\n"));
+    let check = site.rxpath(&["hosts", "check", &file]);
+    assert_eq!(check.code, Some(0), "{check:?}");
+}
+
+#[test]
+fn a_closed_port_is_said_with_the_place_up_to_which_packets_come() {
+    let Some(site) = site() else { return };
+    let out = site.path("runs");
+    let run = |inventory: &str, scenario: &str| {
+        let file = site.write("s.toml", &format!("question = \"?\"\n{scenario}"));
+        let run = site.rxpath(&["run", &file, "--hosts", inventory, "--out", &out]);
+        assert_eq!(run.code, Some(3), "{run:?}");
+        assert!(!Path::new(&out).exists(), "nothing was started");
+        run.errors
+    };
+    // In the network: the wire drops all.
+    let (relay, wired) = site.wire_with(Trouble { drop_each: Some(1), ..Trouble::default() });
+    let said = run(&wired, "");
+    let what = "udp/4321 from gen1 does not arrive at sut: it left wire, nothing came to wire";
+    assert!(said.contains(what), "{said}");
+    drop(relay);
+    // On the receiver's host.
+    site.filter("sut", &closed("udp"));
+    let said = run(&site.inventory, "");
+    let what = "udp/4321 from gen1 does not arrive at sut: it came to data and reached no socket";
+    assert!(said.contains(what), "{said}");
+    // Another protocol has another port.
+    site.filter("sut", "flush ruleset");
+    site.filter("sut", &closed("tcp"));
+    let over_tcp = "[serve]\nprotocol = \"tcp-rr\"\n[load]\nconnections = 1\n";
+    let said = run(&site.inventory, over_tcp);
+    assert!(said.contains("tcp/4321 from gen1 does not arrive at sut"), "{said}");
+}
+
+#[test]
+fn a_link_with_a_smaller_mtu_is_found_by_the_datagrams_that_pass() {
+    let Some(site) = site() else { return };
+    let (_relay, inventory) = site.wire_with(Trouble { mtu: Some(1_300), ..Trouble::default() });
+    let what = "1252 bytes pass gen1 -> sut, 1472 do not: MTU 1500 at both ends, less between";
+    refused(&site, &inventory, what);
+}
+
+#[test]
+fn a_port_that_another_program_has_is_said_before_the_run() {
+    let Some(site) = site() else { return };
+    let server = site.start_on("sut", &["serve", "udp", "10.78.3.2:4321"]);
+    site.wait_for("sut", " serve udp ");
+    site.wait_for_port("sut", 4321);
+    let check = refused(&site, &site.inventory, "sut: cannot open udp/4321 for probes: Address");
+    assert!(check.errors.contains("ss -lnp"), "{check:?}");
+    server.kill();
+}
