@@ -15,5 +15,6 @@ pub mod probe;
 pub mod programs;
 pub mod server;
 pub mod settings;
+pub mod strays;
 pub mod token;
 pub mod wire;

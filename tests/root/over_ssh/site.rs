@@ -326,6 +326,16 @@ impl Site {
         }
     }
 
+    /// Kills the endpoint on a host, and not its guard.
+    pub fn kill_endpoint(&self, alias: &str) {
+        let guards = self.pids(alias, " endpoint --guard");
+        for pid in self.pids(alias, "/rxpath endpoint") {
+            if !guards.contains(&pid) {
+                kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+            }
+        }
+    }
+
     /// Waits until no process of rxpath is on either host, and no file but its copy.
     pub fn holds_nothing(&self, limit: Duration) {
         for alias in ["gen1", "sut"] {

@@ -19,9 +19,8 @@ const PREFIX: &str = "rxpath-files-";
 /// # Errors
 /// If it cannot be made.
 pub fn make() -> Result<TempDir, LabError> {
-    let ProcessId { pid, start_ticks } = ProcessId::own()?;
     // A name that others could guess could be there before.
-    let prefix = format!("{PREFIX}{}-{pid}-{start_ticks}-", pid_namespace());
+    let prefix = format!("{PREFIX}{}-", own_id()?);
     let made = tempfile::Builder::new()
         .prefix(&prefix)
         .permissions(fs::Permissions::from_mode(0o700))
@@ -36,7 +35,9 @@ pub fn sweep() {
 
 fn sweep_in(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let Some(owner) = entry.file_name().to_str().and_then(owner_of) else { continue };
+        let name = entry.file_name();
+        let id = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        let Some(owner) = id.and_then(owner_of) else { continue };
         // Not followed: a link of another user's is no directory of ours.
         let is_ours = entry.metadata().is_ok_and(|it| it.is_dir() && it.uid() == getuid().as_raw());
         if is_ours && !owner.is_alive() {
@@ -45,9 +46,18 @@ fn sweep_in(parent: &Path) {
     }
 }
 
-/// The endpoint that a directory's name names, if it would be seen here while it lives.
-fn owner_of(name: &str) -> Option<ProcessId> {
-    let mut parts = name.strip_prefix(PREFIX)?.split('-');
+/// This process in text: pid namespace, pid and start.
+///
+/// # Errors
+/// If its start cannot be read.
+pub(super) fn own_id() -> Result<String, LabError> {
+    let ProcessId { pid, start_ticks } = ProcessId::own()?;
+    Ok(format!("{}-{pid}-{start_ticks}", pid_namespace()))
+}
+
+/// The process that such a text begins with, if it would be seen here while it lives.
+pub(super) fn owner_of(id: &str) -> Option<ProcessId> {
+    let mut parts = id.split('-');
     if parts.next()?.parse() != Ok(pid_namespace()) {
         return None;
     }

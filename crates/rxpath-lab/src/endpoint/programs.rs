@@ -17,6 +17,7 @@ use tempfile::TempDir;
 
 use super::files;
 use super::outlet::Outlet;
+use super::strays;
 use super::wire::Said;
 use crate::error::LabError;
 use crate::testbed::foreign::{ForeignProgram, piped};
@@ -126,7 +127,9 @@ impl Programs {
     fn launch_foreign(&mut self, program: u32, foreign: &ForeignProgram) -> Result<u32, LabError> {
         let files = foreign.needs_dir().then(files::make).transpose()?;
         let dir = files.as_ref().map_or(Path::new(""), TempDir::path);
-        self.start(program, foreign.command(dir)?, files)
+        let mut command = foreign.command(dir)?;
+        strays::mark(&mut command);
+        self.start(program, command, files)
     }
 
     fn start(

@@ -1,7 +1,7 @@
 //! The endpoint: answers requests from its input until the input ends.
 //!
 //! It dies with its coordinator, however that ends: at the end of the input, or without a sign of life for the lease.
-//! Its programs die with it, even if it is killed.
+//! Its programs die with it, even if it is killed, and so do those that they start.
 
 use std::io::{BufRead, Read, Write};
 use std::path::PathBuf;
@@ -29,6 +29,7 @@ use super::outlet::Outlet;
 use super::probe::HostProbes;
 use super::programs::Programs;
 use super::settings::HostSettings;
+use super::strays;
 use super::token::{Token, is_seen};
 use super::wire::{
     Ask, ClockPair, DeviceFacts, Hello, LEASE_MS, LONGEST_LINE, MARKER, MeasuredWindow, Request,
@@ -81,7 +82,9 @@ impl Endpoint {
     /// If the input cannot be read, or holds a line that is too long.
     pub fn serve(self, input: impl BufRead, output: Box<dyn Write + Send>) -> Result<(), LabError> {
         let outlet = Arc::new(Outlet::new(output));
+        strays::sweep();
         files::sweep();
+        let _guard = strays::start_guard(&self.exe);
         outlet.text(MARKER);
         let heard_ns = Arc::new(AtomicU64::new(monotonic_ns()));
         show_life(Arc::clone(&outlet));

@@ -18,6 +18,7 @@ use rxpath_host::owner::ProcessId;
 use rxpath_host::procfs::task;
 use rxpath_host::{Owner, Root, netns, owner, thread};
 
+use crate::endpoint::strays;
 use crate::error::LabError;
 use crate::scenario::spec::Background as Spec;
 use crate::trial::unreaped::{Life, life, signal_group};
@@ -112,6 +113,7 @@ impl Background {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        strays::mark(&mut command);
         netns::die_with_parent(&mut command);
         let child = command
             .spawn()

@@ -17,6 +17,7 @@ use rxpath_record::stolen::Victim as Record;
 
 use super::external::{keep, said};
 use super::unreaped::{signal_group, wait_for_end};
+use crate::endpoint::strays;
 use crate::error::LabError;
 use crate::scenario::spec::Background;
 
@@ -151,6 +152,7 @@ impl Program {
         let mut command = Command::new("taskset");
         command.arg("-c").arg(of.cpu.to_string()).args(&words).process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        strays::mark(&mut command);
         netns::die_with_parent(&mut command);
         let begun = Instant::now();
         let mut child =

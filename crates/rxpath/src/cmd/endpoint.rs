@@ -4,6 +4,7 @@ use std::io::{stdin, stdout};
 
 use clap::Args;
 use rxpath_lab::endpoint::server::Endpoint;
+use rxpath_lab::endpoint::strays;
 use rxpath_lab::trial::kernel_lines::follow;
 
 use crate::cmd::scope::ScopeArgs;
@@ -18,11 +19,18 @@ pub struct EndpointCommand {
     /// Print the counters of UDP and IP again and again instead, until nobody reads them
     #[arg(long)]
     counters: bool,
+    /// Wait for the end of the endpoint that started this, and end what it left, instead
+    #[arg(long)]
+    guard: bool,
 }
 
 impl EndpointCommand {
     /// Serves its standard input until that ends.
     pub fn run(self) -> Outcome {
+        if self.guard {
+            strays::guard(stdin().lock());
+            return Ok(Exit::Done);
+        }
         ScopeArgs { netns: self.netns, ..ScopeArgs::default() }.enter()?;
         if self.counters {
             follow(stdout())?;

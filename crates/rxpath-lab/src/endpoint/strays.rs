@@ -1,0 +1,140 @@
+//! Programs that left the process group of their endpoint, and outlive it unless somebody ends them.
+//!
+//! A third-party program may fork and become a daemon: no signal to a group and no death of a parent reaches it then. It
+//! still has its environment, and in it the endpoint that started it. A guard waits next to each endpoint for its end,
+//! however that comes, and kills those that it left. An endpoint that starts does the same, for guards that were killed too.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::unistd::{getppid, getuid};
+use rxpath_host::Root;
+use rxpath_host::owner::ProcessId;
+use rxpath_host::procfs::task;
+
+use super::files::{own_id, owner_of};
+
+/// The variable that names who started a program.
+const STARTED_BY: &str = "RXPATH_STARTED_BY";
+/// The option of `rxpath endpoint` for the guard.
+const GUARD: &str = "--guard";
+/// How long the guard waits for an endpoint whose input has ended, and for programs that go on forking.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Time from look to look.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// Notes in a program's environment who starts it, so that it ends with this process wherever it goes.
+pub fn mark(command: &mut Command) {
+    // Without an identity nobody could know that this process is gone.
+    if let Ok(id) = own_id() {
+        command.env(STARTED_BY, id);
+    }
+}
+
+/// Starts the guard of this process. Without one, the next endpoint has its work.
+pub fn start_guard(exe: &Path) -> Option<Guard> {
+    let mut command = Command::new(exe);
+    // A group of its own: what ends the endpoint's group must not end the guard.
+    command.args(["endpoint", GUARD]).process_group(0);
+    // Its output would keep the connection open that ends with the endpoint.
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().ok().map(|child| Guard { _child: child })
+}
+
+/// The guard's process and the pipe whose end it waits for.
+pub struct Guard {
+    _child: Child,
+}
+
+/// The guard: waits for the end of its input and of the process that started it, and kills what that left.
+pub fn guard(mut input: impl Read) {
+    let endpoint = ProcessId::of(getppid().as_raw());
+    let _ = io::copy(&mut input, &mut io::sink());
+    let deadline = Instant::now() + PATIENCE;
+    let is_there = || endpoint.as_ref().is_ok_and(ProcessId::is_alive);
+    // A program that forks while it is killed is found by the next look.
+    while Instant::now() < deadline && (is_there() || sweep() > 0) {
+        // why: waits for the end of a process that is not this one's child, then for programs that fork.
+        std::thread::sleep(GLANCE);
+    }
+}
+
+/// Kills programs of this user whose endpoint is no more; how many there were.
+pub fn sweep() -> usize {
+    let all = task::processes(&Root::host()).unwrap_or_default();
+    all.into_iter().filter_map(stray).filter(|stray| stray.kill().is_ok_and(|was| was)).count()
+}
+
+/// The process with this pid, if what started it is no more.
+fn stray(pid: i32) -> Option<ProcessId> {
+    let uid = fs::metadata(format!("/proc/{pid}")).ok()?.uid();
+    if uid != getuid().as_raw() {
+        return None;
+    }
+    // Before its environment: what is killed is then what was read.
+    let process = ProcessId::of(pid).ok()?;
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let owner = owner_of(started_by(&environment)?)?;
+    (!owner.is_alive()).then_some(process)
+}
+
+/// Who started a program with this environment. **Source** proc(5): variables end with a zero byte.
+fn started_by(environment: &[u8]) -> Option<&str> {
+    let mut variables = environment.split(|byte| *byte == 0);
+    let prefix = format!("{STARTED_BY}=");
+    let found = variables.find_map(|variable| variable.strip_prefix(prefix.as_bytes()))?;
+    std::str::from_utf8(found).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_started_a_program_is_in_its_environment() {
+        let environment = b"HOME=/root\0RXPATH_STARTED_BY=1-2-3\0X=RXPATH_STARTED_BY=4-5-6\0";
+        assert_eq!(started_by(environment), Some("1-2-3"));
+        assert_eq!(started_by(b"HOME=/root\0"), None);
+        assert_eq!(started_by(b""), None);
+    }
+
+    /// A program that leaves its group and its parent, started with this environment; waits until it runs.
+    fn daemon(prepare: impl FnOnce(&mut Command)) -> ProcessId {
+        let mut command = Command::new("sh");
+        command.args(["-c", "setsid sleep 1000 >/dev/null 2>&1 & echo $!"]);
+        prepare(&mut command);
+        let printed = command.output().unwrap().stdout;
+        let pid: i32 = String::from_utf8(printed).unwrap().trim().parse().unwrap();
+        let is_sleep = || {
+            let line = fs::read_to_string(format!("/proc/{pid}/cmdline"));
+            line.is_ok_and(|line| line.starts_with("sleep"))
+        };
+        while !is_sleep() {
+            std::thread::yield_now();
+        }
+        ProcessId::of(pid).unwrap()
+    }
+
+    #[test]
+    fn a_program_that_left_its_group_ends_once_what_started_it_is_no_more() {
+        let living = daemon(mark);
+        let strange = daemon(|_| {});
+        // The number of a process, and a start at which it did not begin.
+        let gone = own_id().unwrap() + "1";
+        let left = daemon(|command| {
+            command.env(STARTED_BY, gone);
+        });
+        while left.is_alive() {
+            // Another test may have swept it.
+            sweep();
+            std::thread::yield_now();
+        }
+        assert!(living.is_alive() && strange.is_alive());
+        assert!(living.kill().unwrap() && strange.kill().unwrap());
+    }
+}

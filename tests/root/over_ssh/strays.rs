@@ -1,0 +1,45 @@
+//! Programs that left the process group of their endpoint, which is killed.
+
+use std::time::Duration;
+
+use super::site;
+
+/// The command starts a session of its own: no signal to its group and no death of its parent reaches it.
+const LEAVING: &str = r#"
+    question = "?"
+    [load]
+    rate = "2k"
+    [background]
+    hogs = 1
+    command = ["sh", "-c", "setsid sleep 5555 & wait"]
+    [trials]
+    blocks = 1
+    max_blocks = 1
+    aa = false
+    ramp = "100ms"
+    settle = "100ms"
+    measure = "60s"
+"#;
+
+#[test]
+fn a_program_that_left_its_group_ends_with_its_endpoint_or_with_the_next_one() {
+    let Some(site) = site() else { return };
+    let file = site.write("s.toml", LEAVING);
+    let out = site.path("runs");
+    let words = ["run", &file, "--hosts", &site.inventory, "--out", &out];
+    // The endpoint alone: its guard ends the program.
+    let run = site.start(&words);
+    site.wait_for("sut", "sleep 5555");
+    site.kill_endpoint("sut");
+    assert_eq!(run.wait().code, Some(5));
+    site.wait_for_none("sut", "sleep 5555");
+    site.holds_nothing(Duration::from_secs(10));
+    // Both: the next endpoint ends it.
+    let run = site.start(&words);
+    site.wait_for("sut", "sleep 5555");
+    site.kill_in("sut", " endpoint");
+    assert_eq!(run.wait().code, Some(5));
+    let check = site.rxpath(&["hosts", "check", &site.inventory]);
+    assert_eq!(check.code, Some(0), "{check:?}");
+    site.wait_for_none("sut", "sleep 5555");
+}
