@@ -188,3 +188,25 @@ fn a_host_that_needs_another_build_is_named_with_what_to_do() {
     let text = told(&site.doctor(&[]));
     assert!(text.ends_with("for it is here\nhint: rxpath runs on x86_64 and aarch64\n"), "{text}");
 }
+
+#[test]
+fn an_installed_rxpath_of_the_same_build_is_used_and_nothing_is_sent() {
+    let site = Site::new();
+    let own = env!("CARGO_BIN_EXE_rxpath");
+    let of = |id: &str| {
+        site.script(
+            "rxpath",
+            &format!("[ \"$2\" = --identify ] && exec echo {id}\nexec {own} \"$@\""),
+        );
+        site.doctor(&[])
+    };
+    let used = of(&build_id());
+    assert!(!told(&used).contains("sending"), "{}", told(&used));
+    assert!(String::from_utf8_lossy(&used.stdout).contains("\"rxpath/doctor/"), "{used:?}");
+    assert_eq!(site.copies(), 0);
+    let skewed = of(&other_id());
+    assert!(told(&skewed).contains("sut: sending rxpath"), "{}", told(&skewed));
+    assert_eq!(site.copies(), 1);
+    let said = Command::new(own).args(["endpoint", "--identify"]).output().unwrap();
+    assert_eq!(String::from_utf8(said.stdout).unwrap(), build_id() + "\n");
+}

@@ -83,6 +83,11 @@ impl Binaries {
         Ok(Self { own, build: build.to_owned(), folders, chosen: Mutex::new(chosen) })
     }
 
+    /// The build id of this program and of all that is sent.
+    pub fn build(&self) -> &str {
+        &self.build
+    }
+
     /// The file of this program.
     pub fn own(&self) -> &Path {
         &self.own

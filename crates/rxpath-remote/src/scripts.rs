@@ -4,12 +4,15 @@
 //! single quote and no backslash: sh, bash, zsh, fish and csh all pass the quoted line on unchanged.
 
 /// Starts the endpoint whose hash is `$1`, from directory `$2` (`-`: the cache), by sudo if `$3` is `sudo`, in network
-/// namespace `$4` (`-`: none); or prints what is missing.
+/// namespace `$4` (`-`: none); else an installed rxpath whose build id is `$5`; or prints what is missing.
 pub(crate) const START: &str = concat!(
     "d=$2; [ \"$d\" = - ] && d=${XDG_CACHE_HOME:-$HOME/.cache}/rxpath; f=$d/$1/rxpath; ",
-    "if [ -f \"$f\" ]; then s=$(sha256sum <\"$f\"); if [ \"${s%% *}\" = \"$1\" ]; then ",
-    "u=$3; n=$4; set -- \"$f\" endpoint; [ \"$n\" = - ] || set -- \"$@\" --netns \"$n\"; ",
-    "[ \"$u\" = sudo ] && set -- sudo -n -- \"$@\"; exec \"$@\"; fi; fi; ",
+    "s=; [ -f \"$f\" ] && s=$(sha256sum <\"$f\"); [ \"${s%% *}\" = \"$1\" ] || f=; ",
+    "if [ -z \"$f\" ] && i=$(command -v rxpath); then ",
+    "b=$(\"$i\" endpoint --identify </dev/null 2>/dev/null); [ \"$b\" = \"$5\" ] && f=$i; fi; ",
+    "if [ -n \"$f\" ]; then u=$3; n=$4; set -- \"$f\" endpoint; ",
+    "[ \"$n\" = - ] || set -- \"$@\" --netns \"$n\"; ",
+    "[ \"$u\" = sudo ] && set -- sudo -n -- \"$@\"; exec \"$@\"; fi; ",
     "echo \"@@rxpath-need $(uname -m)\"",
 );
 
@@ -33,7 +36,10 @@ pub(crate) fn line(script: &str, words: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -45,10 +51,18 @@ mod tests {
         }
     }
 
+    const BUILD: &str = "0.1.0-0123456789ab";
+
     fn run(script: &str, words: &[&str], input: &[u8]) -> String {
+        run_with(Path::new("/usr/bin"), script, words, input)
+    }
+
+    /// With one more directory of programs.
+    fn run_with(programs: &Path, script: &str, words: &[&str], input: &[u8]) -> String {
         let line = line(script, words);
         let mut child = Command::new("sh")
             .args(["-c", &line])
+            .env("PATH", format!("{}:/usr/bin:/bin", programs.display()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -63,20 +77,41 @@ mod tests {
         let at = dir.path().to_str().unwrap();
         let program = b"#!/bin/sh\necho started \"$@\"\n";
         let hash = crate::ship::hash(program);
-        assert!(run(START, &[&hash, at, "user", "-"], b"").starts_with(NEED));
+        assert!(run(START, &[&hash, at, "user", "-", BUILD], b"").starts_with(NEED));
         assert_eq!(run(STORE, &[&hash, at], b"damaged"), "");
-        assert!(run(START, &[&hash, at, "user", "-"], b"").starts_with(NEED));
+        assert!(run(START, &[&hash, at, "user", "-", BUILD], b"").starts_with(NEED));
         assert_eq!(run(STORE, &[&hash, at], program).trim(), STORED);
-        assert_eq!(run(START, &[&hash, at, "user", "-"], b"").trim(), "started endpoint");
-        let inside = run(START, &[&hash, at, "user", "lab"], b"");
+        assert_eq!(run(START, &[&hash, at, "user", "-", BUILD], b"").trim(), "started endpoint");
+        let inside = run(START, &[&hash, at, "user", "lab", BUILD], b"");
         assert_eq!(inside.trim(), "started endpoint --netns lab");
         let stored = dir.path().join(&hash).join("rxpath");
         let mut rights = std::fs::metadata(&stored).unwrap().permissions();
         std::os::unix::fs::PermissionsExt::set_mode(&mut rights, 0o700);
         std::fs::set_permissions(&stored, rights).unwrap();
         std::fs::write(&stored, "#!/bin/sh\necho something else\n").unwrap();
-        assert!(run(START, &[&hash, at, "user", "-"], b"").starts_with(NEED));
+        assert!(run(START, &[&hash, at, "user", "-", BUILD], b"").starts_with(NEED));
         let left = std::fs::read_dir(dir.path().join(&hash)).unwrap().count();
         assert_eq!(left, 1, "nothing but the binary");
+    }
+
+    #[test]
+    fn an_installed_program_of_the_same_build_is_started_where_there_is_no_copy() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().to_str().unwrap();
+        let installed = dir.path().join("rxpath");
+        let start = |build: &str| {
+            // It must not read what the endpoint will.
+            let text = format!(
+                "#!/bin/sh\n[ \"$2\" = --identify ] && {{ cat; echo {build}; exit; }}\necho installed \"$@\"\ncat\n"
+            );
+            fs::write(&installed, text).unwrap();
+            fs::set_permissions(&installed, fs::Permissions::from_mode(0o755)).unwrap();
+            let hash = "0".repeat(64);
+            run_with(dir.path(), START, &[&hash, at, "user", "lab", BUILD], b"the input")
+        };
+        assert_eq!(start(BUILD), "installed endpoint --netns lab\nthe input");
+        assert!(start("0.1.0-ffffffffffff").starts_with(NEED));
+        // One that does not know the question.
+        assert!(start("").starts_with(NEED));
     }
 }

@@ -39,6 +39,8 @@ pub struct StartWords<'a> {
     pub as_root: bool,
     /// Network namespace.
     pub netns: Option<&'a str>,
+    /// Build id: an installed program that has it is used where there is no copy.
+    pub build: &'a str,
 }
 
 /// A command that runs `line` on the host.
@@ -55,7 +57,7 @@ fn command(destination: &Destination, line: &str) -> Command {
 pub fn start(destination: &Destination, words: &StartWords<'_>) -> Command {
     let dir = words.dir.map_or("-", Directory::as_str);
     let user = if words.as_root { "sudo" } else { "user" };
-    let words = [words.hash, dir, user, words.netns.unwrap_or("-")];
+    let words = [words.hash, dir, user, words.netns.unwrap_or("-"), words.build];
     command(destination, &scripts::line(scripts::START, &words))
 }
 

@@ -147,6 +147,7 @@ fn over_ssh(
             as_root: entry.sudo == Sudo::Always
                 || (entry.netns.is_some() && entry.sudo != Sudo::Never),
             netns: entry.netns.as_deref(),
+            build: binaries.build(),
         };
         let no_start = match Client::start(alias, ssh::start(destination, &words), START_LIMIT)? {
             Ok(client) => return Ok(client),

@@ -7,8 +7,10 @@ use rxpath_lab::endpoint::server::Endpoint;
 use rxpath_lab::endpoint::strays;
 use rxpath_lab::trial::kernel_lines::follow;
 
+use crate::build_id::ID;
 use crate::cmd::scope::ScopeArgs;
 use crate::exit::{Exit, Outcome};
+use crate::output;
 
 /// Options of `rxpath endpoint`.
 #[derive(Debug, Args)]
@@ -19,6 +21,9 @@ pub struct EndpointCommand {
     /// Print the counters of UDP and IP again and again instead, until nobody reads them
     #[arg(long)]
     counters: bool,
+    /// Print the build id instead: only a program of the same build may be one end of an experiment
+    #[arg(long)]
+    identify: bool,
     /// Wait for the end of the endpoint that started this, and end what it left, instead
     #[arg(long)]
     guard: bool,
@@ -27,6 +32,10 @@ pub struct EndpointCommand {
 impl EndpointCommand {
     /// Serves its standard input until that ends.
     pub fn run(self) -> Outcome {
+        if self.identify {
+            output::line(ID)?;
+            return Ok(Exit::Done);
+        }
         if self.guard {
             strays::guard(stdin().lock());
             return Ok(Exit::Done);
