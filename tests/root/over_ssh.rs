@@ -5,6 +5,7 @@ mod paths;
 mod relay;
 mod sent_builds;
 pub mod site;
+mod steady;
 mod strays;
 mod wire;
 

@@ -7,6 +7,7 @@ pub mod background;
 pub mod client;
 pub mod clock;
 mod counting;
+mod faults;
 mod files;
 pub mod leftovers;
 pub mod observing;

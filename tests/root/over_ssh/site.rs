@@ -275,6 +275,13 @@ impl Site {
         }
     }
 
+    /// Takes a device of a host down and up again.
+    pub fn flap(&self, alias: &str, device: &str) {
+        for up in [false, true] {
+            self.host(alias).set_up(device, up).unwrap();
+        }
+    }
+
     /// Loads rules of nftables on a host.
     pub fn filter(&self, alias: &str, rules: &str) {
         self.host(alias).apply_nft(rules).unwrap();

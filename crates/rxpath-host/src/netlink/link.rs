@@ -29,6 +29,7 @@ const IFLA_PROMISCUITY: u16 = 30;
 const IFLA_NUM_TX_QUEUES: u16 = 31;
 const IFLA_NUM_RX_QUEUES: u16 = 32;
 const IFLA_CARRIER: u16 = 33;
+const IFLA_CARRIER_CHANGES: u16 = 35;
 const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_TARGET_NETNSID: u16 = 46;
 pub(super) const IFLA_GSO_MAX_SEGS: u16 = 40;
@@ -115,6 +116,8 @@ pub struct Link {
     pub peer_namespace: Option<u32>,
     /// Whether the link has a carrier.
     pub carrier: Option<bool>,
+    /// How often it lost or got one.
+    pub carrier_changes: Option<u32>,
     /// **Unit** segments.
     pub gso_max_segs: Option<u32>,
     /// **Unit** bytes.
@@ -220,6 +223,7 @@ impl Link {
             peer_elsewhere: attrs.get(IFLA_LINK_NETNSID).is_some(),
             peer_namespace: attrs.u32(IFLA_LINK_NETNSID),
             carrier: attrs.u8(IFLA_CARRIER).map(|up| up != 0),
+            carrier_changes: attrs.u32(IFLA_CARRIER_CHANGES),
             gso_max_segs: attrs.u32(IFLA_GSO_MAX_SEGS),
             gso_max_size: attrs.u32(IFLA_GSO_MAX_SIZE),
             tso_max_size: attrs.u32(IFLA_TSO_MAX_SIZE),

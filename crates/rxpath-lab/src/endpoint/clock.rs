@@ -12,7 +12,7 @@ use crate::clock::HostClock;
 pub const EXCHANGES: u32 = 64;
 /// How far two clocks may drift apart between the exchanges of one measurement: 600 ppm, more than the 500 ppm to which
 /// the kernel limits NTP's frequency correction (`MAXFREQ`, include/linux/timex.h).
-const DRIFT_PPM: u64 = 600;
+pub(super) const DRIFT_PPM: u64 = 600;
 
 /// One exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

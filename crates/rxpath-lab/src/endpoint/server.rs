@@ -22,6 +22,7 @@ use serde_json::Value;
 
 use super::background::HostBackground;
 use super::counting::Counting;
+use super::faults::Steady;
 use super::files;
 use super::leftovers::{self, Leftover};
 use super::observing::HostObservers;
@@ -333,6 +334,7 @@ fn window(
         ours.pids.push(*other);
         ours.pids.extend(task::family(&Root::host(), *other));
     }
+    let steady = Steady::now(&ask.device);
     let from = Mark::take(&ours);
     let first = counting.read();
     let passed = phase::until(monotonic_ns, ask.to_ns, &never, || Ok(false));
@@ -340,9 +342,10 @@ fn window(
     // A process of its own since the window began, or none.
     ours.pids.extend(Some(victim.load(Ordering::Relaxed)).filter(|pid| *pid > 0));
     let between = Between::marks(&from, &Mark::take(&ours), &ours);
+    let faults = steady.faults(Steady::now(&ask.device), &ask.device);
     outlet.release();
     passed?;
-    Ok(MeasuredWindow { between, counters: [first, last] })
+    Ok(MeasuredWindow { between, counters: [first, last], faults })
 }
 
 fn sampler(ask: SampleAsk) -> Result<Sampler, HostError> {

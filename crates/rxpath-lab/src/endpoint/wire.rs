@@ -287,6 +287,9 @@ pub struct MeasuredWindow {
     pub between: Between,
     /// Counters at its begin and at its end.
     pub counters: [Snapshot; 2],
+    /// What makes it worthless, in words.
+    #[serde(default)]
+    pub faults: Vec<String>,
 }
 
 /// Queues and threads to be sampled.

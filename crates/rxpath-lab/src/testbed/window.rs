@@ -36,6 +36,8 @@ pub struct Windowed {
     pub of_senders: Vec<Between>,
     /// Counters of both sides.
     pub moved: Moved,
+    /// What makes it worthless, whatever was measured: the host, and what happened there.
+    pub faults: Vec<String>,
     /// Time between the two readings of the receiver's host, which lie inside the window. **Unit** s.
     pub moved_s: f64,
 }
@@ -90,6 +92,6 @@ impl Window for LocalWindow {
         let last = testbed.snapshot();
         let between = Between::marks(&self.from, &Mark::take(&self.ours), &self.ours);
         let (moved, moved_s) = (last.since(&self.first), seconds(&self.first, &last));
-        Ok(Windowed { between, of_senders: Vec::new(), moved, moved_s })
+        Ok(Windowed { between, moved, moved_s, ..Windowed::default() })
     }
 }

@@ -115,6 +115,7 @@ pub fn compose(
     let mut warnings = raw.warnings;
     warnings.extend(made.warnings);
     warnings.extend(silent);
+    warnings.extend(raw.window.faults.iter().map(|fault| Warning::new("unsteady-host", fault)));
     warnings.extend(tcp::left_out(&raw.load.result));
     warnings.extend(hooked);
     let counted = if raw.serve.lines.is_empty() { &raw.load.lines } else { &raw.serve.lines };
@@ -124,7 +125,7 @@ pub fn compose(
         trial: number.trial,
         block: number.block,
         variant: variant.name.clone(),
-        void: noise::void(grade, &noise),
+        void: void(&raw.window, grade, &noise),
         loop_kind: if made.blocked { LoopKind::Closed } else { LoopKind::Open },
         grade,
         noise,
@@ -140,6 +141,13 @@ pub fn compose(
         warnings,
         workloads: workloads(&raw.load, &raw.serve),
     }
+}
+
+/// Why a trial does not count, if it does not.
+fn void(window: &Windowed, grade: Grade, noise: &[String]) -> Option<String> {
+    let faults = &window.faults;
+    let unsteady = (!faults.is_empty()).then(|| format!("{} in the window", faults.join("; ")));
+    unsteady.or_else(|| noise::void(grade, noise))
 }
 
 /// What the programs printed; of several senders each, in addition to what they did together.
@@ -345,6 +353,16 @@ mod tests {
         let between = Between { cpus: vec![cpu(0.25, 0.25), cpu(1.0, 0.0)], ..Between::default() };
         assert_eq!(busy_cpus(&between), Some(0.5));
         assert_eq!(busy_cpus(&Between::default()), None);
+    }
+
+    #[test]
+    fn a_clock_or_a_link_that_was_not_steady_voids_a_quiet_trial() {
+        let fault = |text: &str| Windowed { faults: vec![text.into()], ..Windowed::default() };
+        assert_eq!(void(&Windowed::default(), Grade::A, &[]), None);
+        let why = void(&fault("sut: ens1f0 lost its carrier"), Grade::A, &[]).unwrap();
+        assert_eq!(why, "sut: ens1f0 lost its carrier in the window");
+        let noise = ["other programs took 50 % of CPU 1".to_owned()];
+        assert!(void(&Windowed::default(), Grade::D, &noise).unwrap().contains("50 %"));
     }
 
     #[test]

@@ -62,9 +62,12 @@ impl Window for RemoteWindow<'_> {
 
     fn close(self: Box<Self>, _: &dyn Testbed) -> Result<Windowed, LabError> {
         let (mut betweens, mut first, mut last) = (Vec::new(), Vec::new(), Vec::new());
-        for (answer, (_, _, clock)) in self.answers.into_iter().zip(self.testbed.seats()) {
+        let mut faults = Vec::new();
+        for (answer, (host, _, clock)) in self.answers.into_iter().zip(self.testbed.seats()) {
             let measured: MeasuredWindow = answer.wait(AFTER_WINDOW)?;
             betweens.push(here(measured.between, clock));
+            let alias = host.client.alias();
+            faults.extend(measured.faults.iter().map(|fault| format!("{alias}: {fault}")));
             let [begin, end] = measured.counters;
             first.push(begin);
             last.push(end);
@@ -74,7 +77,7 @@ impl Window for RemoteWindow<'_> {
         let last = self.testbed.named(last, self.from_ns + self.length.0);
         let between = betweens.pop().unwrap_or_default();
         let of_senders = if self.testbed.hosts.share_a_clock { Vec::new() } else { betweens };
-        Ok(Windowed { between, of_senders, moved: last.since(&first), moved_s })
+        Ok(Windowed { between, of_senders, moved: last.since(&first), moved_s, faults })
     }
 }
 
