@@ -54,6 +54,40 @@ pub(crate) fn lowest(links: &[Link]) -> BTreeSet<u32> {
     lowest.into_iter().filter(|link| tunnels_only || !inside(link)).map(|link| link.index).collect()
 }
 
+/// Devices that have others below them which carry all their packets.
+const OVER_OTHERS: [&str; 3] = ["bond", "team", "vlan"];
+
+/// Whether packets of a device of this kind are those of devices below it.
+pub(crate) fn is_over_others(kind: Option<&str>) -> bool {
+    kind.is_some_and(|kind| OVER_OTHERS.contains(&kind))
+}
+
+/// The devices through which a device's packets really go, by their index: the members of a bond or team, what a VLAN lies
+/// over, and what is below those. Nothing for other devices, and where what is below lies in another namespace.
+pub(crate) fn below<'a>(links: &'a [Link], name: &str) -> Vec<&'a Link> {
+    let mut open: Vec<&Link> = links.iter().filter(|link| link.name == name).collect();
+    let (mut seen, mut found) = (BTreeSet::new(), Vec::new());
+    while let Some(link) = open.pop() {
+        if !seen.insert(link.index) {
+            continue;
+        }
+        let over = link.peer_index.filter(|_| !link.peer_elsewhere);
+        let carries = |other: &&Link| match link.kind.as_deref() {
+            Some("vlan") => over == Some(other.index),
+            kind if is_over_others(kind) => other.master == Some(link.index),
+            _ => false,
+        };
+        let next: Vec<&Link> = links.iter().filter(carries).collect();
+        if next.is_empty() {
+            found.push(link);
+        }
+        open.extend(next);
+    }
+    found.retain(|link| link.name != name);
+    found.sort_by_key(|link| link.index);
+    found
+}
+
 /// Whether it has `IFF_LOOPBACK`.
 pub(crate) fn is_loopback(link: &Link) -> bool {
     link.flags & nix::net::if_::InterfaceFlags::IFF_LOOPBACK.bits() as u32 != 0
@@ -71,6 +105,32 @@ mod tests {
             name: format!("dev{index}"),
             kind: kind.map(str::to_owned),
             ..Link::default()
+        }
+    }
+
+    #[test]
+    fn packets_of_a_vlan_on_a_bond_go_through_the_members() {
+        let slave = |index| Link { master: Some(10), ..link(index, None) };
+        let vlan = |index, below| Link { peer_index: Some(below), ..link(index, Some("vlan")) };
+        let links = [
+            slave(3),
+            slave(2),
+            link(10, Some("bond")),
+            vlan(11, 10),
+            vlan(12, 4),
+            link(4, None),
+            Link { peer_elsewhere: true, ..vlan(13, 4) },
+            link(14, Some("bond")),
+            // It lies over itself, as no kernel would have it.
+            vlan(15, 15),
+        ];
+        let of = |name: &str| -> Vec<u32> {
+            below(&links, name).into_iter().map(|link| link.index).collect()
+        };
+        assert_eq!((of("dev11"), of("dev10")), (vec![2, 3], vec![2, 3]));
+        assert_eq!(of("dev12"), [4]);
+        for alone in ["dev4", "dev13", "dev14", "dev15", "none"] {
+            assert!(of(alone).is_empty(), "{alone}");
         }
     }
 

@@ -82,7 +82,16 @@ impl Moved {
     /// if the driver is known.
     pub fn ring(&self, side: Side, device: &str, owners: &[String]) -> (String, i64) {
         if !owners.is_empty() {
-            return (owners.join(" + "), owners.iter().map(|name| self.get(name)).sum());
+            let lost = owners.iter().map(|name| self.get(name)).sum::<i64>();
+            let name = owners.join(" + ");
+            // The kernel counts a full backlog there too.
+            if owners.iter().any(|owner| owner.ends_with(".rx.dropped")) {
+                let dropped = self.like("machine/softnet.", ".dropped");
+                let backlog = dropped.map(|(_, packets)| packets).sum::<i64>();
+                let rest = lost.saturating_sub(backlog).max(0);
+                return (format!("{name} - machine/softnet.*.dropped"), rest);
+            }
+            return (name, lost);
         }
         let each = name::RING.map(|counter| name::link(side, device, counter));
         let counted = each.into_iter().map(|name| (self.get(&name), name));
@@ -126,6 +135,28 @@ impl Moved {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_driver_adds_to_rx_dropped_is_that_less_what_the_kernel_dropped() {
+        let moved = |values: &[(&str, i64)]| Moved {
+            values: values.iter().map(|(name, by)| ((*name).to_owned(), *by)).collect(),
+            ..Moved::default()
+        };
+        let owners = ["rx/link.ens5.rx.dropped".to_owned()];
+        let counted = [("rx/link.ens5.rx.dropped", 90), ("machine/softnet.cpu1.dropped", 20)];
+        let (name, lost) = moved(&counted).ring(Side::Rx, "ens5", &owners);
+        assert_eq!(
+            (name.as_str(), lost),
+            ("rx/link.ens5.rx.dropped - machine/softnet.*.dropped", 70)
+        );
+        // Softnet is that of all devices.
+        let counted = [("rx/link.ens5.rx.dropped", 10), ("machine/softnet.cpu1.dropped", 20)];
+        assert_eq!(moved(&counted).ring(Side::Rx, "ens5", &owners).1, 0);
+        let owners = ["rx/ethtool.ens5.rx_missed_errors".to_owned()];
+        let counted =
+            [("rx/ethtool.ens5.rx_missed_errors", 7), ("machine/softnet.cpu1.dropped", 2)];
+        assert_eq!(moved(&counted).ring(Side::Rx, "ens5", &owners).1, 7);
+    }
 
     fn snapshot(values: &[(&str, u64)]) -> Snapshot {
         let values = values.iter().map(|(name, value)| ((*name).into(), *value)).collect();

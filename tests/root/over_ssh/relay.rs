@@ -17,6 +17,9 @@ use rxpath_host::Namespace;
 const HEADER: usize = 14;
 const TYPE_AT: usize = 12;
 const IPV4: [u8; 2] = [0x08, 0x00];
+/// A VLAN's tag comes before the type: its own type and its number.
+const VLAN: [u8; 2] = [0x81, 0x00];
+const TAG: usize = 4;
 const PROTOCOL_AT: usize = 14 + 9;
 const UDP: u8 = 17;
 
@@ -150,6 +153,8 @@ impl Carrier {
 }
 
 fn is_datagram(frame: &[u8]) -> bool {
+    let tag = if frame.get(TYPE_AT..TYPE_AT + 2) == Some(VLAN.as_slice()) { TAG } else { 0 };
+    let Some(frame) = frame.get(tag..) else { return false };
     frame.len() > PROTOCOL_AT && frame[TYPE_AT..TYPE_AT + 2] == IPV4 && frame[PROTOCOL_AT] == UDP
 }
 

@@ -208,6 +208,22 @@ impl Site {
         (Relay::between(from, to, trouble), self.write("wire.toml", &hosts))
     }
 
+    /// Makes a VLAN of the wire at both ends and gives the inventory that uses it; or says why it can't.
+    pub fn vlan_of_wire(&self) -> Result<String, String> {
+        for (ns, address) in [(&self.gen1, "10.78.5.1"), (&self.sut, "10.78.5.2")] {
+            let words = "link add link wire name wire.5 type vlan id 5";
+            let made = ns.run(move |_| Command::new("ip").args(words.split(' ')).output().unwrap());
+            let made = made.unwrap();
+            if !made.status.success() {
+                return Err(String::from_utf8_lossy(&made.stderr).into_owned());
+            }
+            ns.add_address("wire.5", address.parse().unwrap(), 24).unwrap();
+            ns.set_up("wire.5", true).unwrap();
+        }
+        let hosts = self.read_inventory().replace("10.78.3.2", "10.78.5.2");
+        Ok(self.write("vlan.toml", &hosts))
+    }
+
     pub fn path(&self, name: &str) -> String {
         self.dir.path().join(name).to_str().unwrap().to_owned()
     }

@@ -10,20 +10,25 @@ use rxpath_record::verdict::Stage;
 use super::relay::{Relay, Trouble};
 use super::site::Site;
 use super::{QUICK, site};
+use crate::skip::skip;
 
 /// One trial over a wire with trouble.
 fn over_wire(site: &Site, trouble: Trouble) -> (Relay, Manifest) {
     let (relay, inventory) = site.wire_with(trouble);
+    (relay, trial(site, &inventory))
+}
+
+fn trial(site: &Site, inventory: &str) -> Manifest {
     let out = site.path("runs");
     let file = site
         .write("s.toml", "question = \"?\"\n[serve]\nrcvbuf = \"8MiB\"\n[load]\nrate = \"5k\"\n");
     let words =
-        ["run", &file, "--hosts", &inventory, "--out", &out, "--keep-noisy", "--trials", "1"];
+        ["run", &file, "--hosts", inventory, "--out", &out, "--keep-noisy", "--trials", "1"];
     let sets = QUICK[1..].iter().flat_map(|set| ["--set", set]);
     let run = site.rxpath(&words.into_iter().chain(sets).collect::<Vec<_>>());
     assert!(matches!(run.code, Some(0 | 4)), "{run:?}");
     let directory = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
-    (relay, RunReader::open(&directory).unwrap().manifest)
+    RunReader::open(&directory).unwrap().manifest
 }
 
 #[test]
@@ -39,6 +44,26 @@ fn what_the_network_lost_is_a_place_of_its_own_and_equals_what_was_planted() {
     }
     let verdict = trials[0].verdict.as_ref().unwrap();
     assert_eq!(verdict.stage, Stage::Network, "{verdict:?}");
+}
+
+/// The VLAN itself counts nothing of a wire.
+#[test]
+fn what_the_network_lost_of_a_vlan_is_known_by_the_devices_below_it() {
+    let Some(site) = site() else { return };
+    let trouble = Trouble { drop_each: Some(20), ..Trouble::default() };
+    let (relay, _) = site.wire_with(trouble);
+    let inventory = match site.vlan_of_wire() {
+        Ok(inventory) => inventory,
+        Err(why) => return skip("vlan", &why),
+    };
+    let manifest = trial(&site, &inventory);
+    let trials = &manifest.trials;
+    let lost: u64 = trials.iter().map(|trial| trial.ledger.lost_at(Place::Network)).sum();
+    assert_eq!(lost, relay.dropped(), "{trials:#?}");
+    assert!(lost > 10, "{trials:#?}");
+    for trial in trials {
+        assert_eq!(trial.ledger.unaccounted_packets, Some(0), "{:#?}", trial.ledger);
+    }
 }
 
 /// The sender's clock is a day ahead.

@@ -15,6 +15,8 @@
 //! | mlx5 | no descriptor; port buffer full | frames of the physical port, those included | `mlx5e_stats_grp_802_3_*`, `_qcnt_*` |
 //! | bnxt | discards of each ring | good frames of the port | `bnxt_get_ethtool_stats` |
 //! | tun, tap | none | frames that the program behind it read and wrote | `tun_net_xmit`, `tun_get_user` |
+//! | vmxnet3 | no buffer, for each queue; not in `rx_dropped` | unknown (hypervisor) | `vmxnet3_get_stats64`, `vmxnet3_rq_dev_stats` |
+//! | ena | what the device dropped, which it says once a second; in `rx_dropped` alone | unknown (hypervisor) | `ena_keep_alive_wd`, `ena_get_stats64` |
 //!
 //! Counters that the card has for other reasons are no losses: `rx_no_buffer_count` (RNBC) says that no descriptor was
 //! free when a frame came, and the FIFO may still take it; `rx_steer_missed_packets` is a filter.
@@ -43,6 +45,22 @@ pub struct CardCounters {
 }
 
 impl CardCounters {
+    /// The counters of several cards as those of one: what lies over them counts only what they let through.
+    pub fn joined(cards: impl IntoIterator<Item = (String, Self)>) -> Self {
+        let mut all = Self::default();
+        for (device, card) in cards {
+            all.ring.extend(card.ring);
+            all.received.extend(card.received);
+            all.perhaps_received.extend(card.perhaps_received);
+            all.sent.extend(card.sent);
+            all.damaged.extend(card.damaged);
+            all.settle_ms = all.settle_ms.max(card.settle_ms);
+            let why = card.wire_unknown.map(|why| format!("{device}: {why}"));
+            all.wire_unknown = all.wire_unknown.or(why);
+        }
+        all
+    }
+
     /// How long the counters may lag behind what the card did.
     pub fn settle(&self) -> Duration {
         Duration::from_millis(self.settle_ms)
@@ -173,9 +191,31 @@ const STANDARD: Row = Row {
     settle_ms: 2_100,
 };
 
-/// Drivers of which frames are lost where their host sees nothing.
-const BEHIND_A_HYPERVISOR: [&str; 6] =
-    ["virtio_net", "vmxnet3", "ena", "gve", "hv_netvsc", "xen_netfront"];
+/// A driver of a device whose frames are lost where its host sees nothing.
+struct Behind {
+    driver: &'static str,
+    /// As that of a row.
+    ring: &'static [&'static [&'static str]],
+    settle_ms: u64,
+}
+
+/// Repeated names of a driver have a number behind them from the second one on: those of vmxnet3's queues are equal.
+const BEHIND_A_HYPERVISOR: [Behind; 6] = [
+    Behind { driver: "virtio_net", ring: &[], settle_ms: 0 },
+    Behind {
+        driver: "vmxnet3",
+        ring: &[&["ethtool.  pkts rx OOB", "ethtool.  pkts rx OOB#*"]],
+        settle_ms: 0,
+    },
+    // The kernel's own drops are in it too, which are taken off where it is read.
+    Behind { driver: "ena", ring: &[&[FOLDED]], settle_ms: 1_100 },
+    Behind { driver: "gve", ring: &[], settle_ms: 0 },
+    Behind { driver: "hv_netvsc", ring: &[], settle_ms: 0 },
+    Behind { driver: "xen_netfront", ring: &[], settle_ms: 0 },
+];
+
+/// Where a driver adds what its ring lost to what the kernel drops of the device's packets.
+const FOLDED: &str = "link.rx.dropped";
 
 /// Devices of software: what they count is not on a wire.
 const SOFTWARE: [&str; 9] =
@@ -187,8 +227,11 @@ pub fn counters(driver: &str, offered: &[String]) -> CardCounters {
     if let Some(row) = ROWS.iter().find(|row| row.drivers.contains(&driver)) {
         return row.of(driver, offered);
     }
-    if BEHIND_A_HYPERVISOR.contains(&driver) {
-        return unknown(format!("{driver} does not see what the hypervisor's switch loses"));
+    if let Some(behind) = BEHIND_A_HYPERVISOR.iter().find(|behind| behind.driver == driver) {
+        let why = format!("{driver} does not see what the hypervisor's switch loses");
+        let ring = first_of(behind.ring, offered);
+        let settle_ms = if ring.is_empty() { 0 } else { behind.settle_ms };
+        return CardCounters { ring, settle_ms, ..unknown(why) };
     }
     if SOFTWARE.contains(&driver) {
         return unknown(format!("{driver} is a device of software, not a network card"));
@@ -200,14 +243,22 @@ fn unknown(why: String) -> CardCounters {
     CardCounters { wire_unknown: Some(why), ..CardCounters::default() }
 }
 
+/// The counters that fit one of these patterns.
+fn fitting(patterns: &[&str], offered: &[String]) -> Vec<String> {
+    let fits = |name: &&String| patterns.iter().any(|pattern| matches(pattern, name));
+    offered.iter().filter(fits).cloned().collect()
+}
+
+/// Those of the first list of which there is one.
+fn first_of(lists: &[&[&str]], offered: &[String]) -> Vec<String> {
+    let found = lists.iter().map(|list| fitting(list, offered));
+    found.into_iter().find(|list| !list.is_empty()).unwrap_or_default()
+}
+
 impl Row {
     fn of(&self, driver: &str, offered: &[String]) -> CardCounters {
-        let found = |patterns: &[&str]| -> Vec<String> {
-            let fits = |name: &&String| patterns.iter().any(|pattern| matches(pattern, name));
-            offered.iter().filter(fits).cloned().collect()
-        };
-        let ring = self.ring.iter().map(|list| found(list)).find(|list| !list.is_empty());
-        let ring = ring.unwrap_or_default();
+        let found = |patterns: &[&str]| fitting(patterns, offered);
+        let ring = first_of(self.ring, offered);
         let mut received = found(self.received);
         let sent = found(self.sent);
         let is_known = received.len() == self.received.len() && sent.len() == self.sent.len();
@@ -308,6 +359,44 @@ mod tests {
             assert_eq!(card.settle_ms, 0, "{driver}");
         }
         assert_eq!(counters("tun", &link).received, ["link.rx.packets"]);
+    }
+
+    #[test]
+    fn cards_below_one_device_are_added_and_one_that_is_not_known_makes_all_unknown() {
+        let card = |device: &str, known| {
+            let name = |counter: &str| vec![format!("ethtool.{device}.{counter}")];
+            let wire_unknown = (!known).then(|| "it does not count".to_owned());
+            let (ring, sent) = (name("rx_missed_errors"), name("tx_packets"));
+            (
+                device.to_owned(),
+                CardCounters { ring, sent, wire_unknown, ..CardCounters::default() },
+            )
+        };
+        let both = CardCounters::joined([card("ens1", true), card("ens2", true)]);
+        assert_eq!(both.ring, ["ethtool.ens1.rx_missed_errors", "ethtool.ens2.rx_missed_errors"]);
+        assert_eq!((both.sent.len(), both.wire_unknown), (2, None));
+        let one = CardCounters::joined([card("ens1", true), card("ens2", false)]);
+        assert_eq!(one.wire_unknown.unwrap(), "ens2: it does not count");
+        assert_eq!(one.ring.len(), 2, "what rings lost is known all the same");
+    }
+
+    #[test]
+    fn rings_of_virtual_machines_are_read_where_their_wire_is_not() {
+        let offered = names(&[
+            "link.rx.dropped",
+            "ethtool.Rx Queue#",
+            "ethtool.  pkts rx OOB",
+            "ethtool.  pkts rx err",
+            "ethtool.  drv dropped rx total",
+            "ethtool.Rx Queue##2",
+            "ethtool.  pkts rx OOB#2",
+        ]);
+        let card = counters("vmxnet3", &offered);
+        assert_eq!(card.ring, ["ethtool.  pkts rx OOB", "ethtool.  pkts rx OOB#2"]);
+        assert!(card.wire_unknown.unwrap().contains("hypervisor") && card.received.is_empty());
+        let card = counters("ena", &offered);
+        assert_eq!((card.ring, card.settle_ms), (names(&["link.rx.dropped"]), 1_100));
+        assert!(counters("virtio_net", &offered).ring.is_empty());
     }
 
     #[test]

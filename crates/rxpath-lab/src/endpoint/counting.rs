@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rxpath_host::netlink::{Netlink, ioctl};
+use rxpath_host::netlink::{Link, Netlink, ioctl};
 use rxpath_host::nic::losses::{self, CardCounters};
 use rxpath_host::snapshot::Reader;
 use rxpath_host::{HostError, Root};
@@ -10,6 +10,7 @@ use rxpath_record::counters::Snapshot;
 
 use super::wire::Rested;
 use crate::clock::monotonic_ns;
+use crate::lowest::{self, is_over_others};
 
 /// Two readings this far apart must be equal for counters to count as stable.
 const APART: Duration = Duration::from_millis(30);
@@ -18,9 +19,21 @@ const APART: Duration = Duration::from_millis(30);
 pub struct Counting {
     reader: Reader,
     route: Netlink,
-    /// For the statistics that the standards define; `None` where the device has none.
+    /// For the statistics that the standards define.
     generic: Option<Netlink>,
-    device: String,
+    /// The device.
+    device: Device,
+    /// Those below it that carry its packets.
+    below: Vec<Device>,
+}
+
+/// A device that is read.
+struct Device {
+    name: String,
+    /// Its driver, or the kind of a virtual device, of those below.
+    driver: String,
+    /// Whether it has statistics that the standards define.
+    is_standard: bool,
 }
 
 impl Counting {
@@ -28,77 +41,50 @@ impl Counting {
     pub fn open(device: &str) -> Result<Self, HostError> {
         let root = Root::host();
         let reader = Reader::all(&root).with_energy(&root);
+        let mut route = Netlink::route()?;
         let mut generic = Netlink::generic().ok();
-        let standard = generic.as_mut().and_then(|it| it.standard_stats(device).ok());
-        let generic = generic.filter(|_| standard.is_some_and(|it| !it.is_empty()));
-        Ok(Self { reader, route: Netlink::route()?, generic, device: device.to_owned() })
+        let mut of = |name: &str, driver: String| {
+            let standard = generic.as_mut().and_then(|it| it.standard_stats(name).ok());
+            let is_standard = standard.is_some_and(|it| !it.is_empty());
+            Device { name: name.to_owned(), driver, is_standard }
+        };
+        let (mut below, own) = (Vec::new(), of(device, String::new()));
+        if route.link(device).is_ok_and(|link| is_over_others(link.kind.as_deref())) {
+            let links = route.links()?;
+            let named = lowest::below(&links, device).into_iter();
+            below.extend(named.map(|link| of(&link.name, driver_of(link))));
+        }
+        Ok(Self { reader, route, generic, device: own, below })
     }
 
-    /// Which of the device's counters say what its ring lost and what was on the wire.
+    /// Which counters say what the rings lost and what was on the wire: those of the device, or of the ones below it.
     pub fn card(&mut self, driver: &str) -> CardCounters {
         let snapshot = self.read();
-        let of_device = |name: &String| {
-            let (source, rest) = name.split_once('.')?;
-            let counter = rest.strip_prefix(&self.device)?.strip_prefix('.')?;
-            Some(format!("{source}.{counter}"))
-        };
-        let offered: Vec<String> = snapshot.values.keys().filter_map(of_device).collect();
-        let mut card = losses::counters(driver, &offered);
-        let named = [
-            &mut card.ring,
-            &mut card.received,
-            &mut card.perhaps_received,
-            &mut card.sent,
-            &mut card.damaged,
-        ];
-        for name in named.into_iter().flatten() {
-            if let Some((source, counter)) = name.split_once('.') {
-                *name = format!("{source}.{}.{counter}", self.device);
-            }
+        if self.below.is_empty() {
+            return card_of(&snapshot, &self.device.name, driver);
         }
-        card
+        let of = |device: &Device| {
+            (device.name.clone(), card_of(&snapshot, &device.name, &device.driver))
+        };
+        CardCounters::joined(self.below.iter().map(of))
     }
 
     /// Reads all of them; what cannot be read is a gap.
     pub fn read(&mut self) -> Snapshot {
         let read = self.reader.read();
         let mut snapshot = Snapshot { values: read.values, gaps: read.gaps, t_ns: 0 };
-        match self.route.link(&self.device) {
-            Ok(link) => {
-                let named = link
-                    .stats
-                    .iter()
-                    .map(|(name, value)| (format!("link.{}.{name}", self.device), *value));
-                snapshot.values.extend(named);
-            }
-            Err(error) => {
-                snapshot.gaps.insert("link".into(), error.to_string());
+        for device in self.below.iter().chain([&self.device]) {
+            read_link(&mut self.route, &device.name, &mut snapshot);
+            // A device without driver counters has none to miss.
+            let of_driver = ioctl::driver_stats(&device.name).unwrap_or_default();
+            let name = |name| format!("ethtool.{}.{name}", device.name);
+            snapshot.values.extend(of_driver.into_iter().map(|(it, value)| (name(it), value)));
+            if let Some(generic) = self.generic.as_mut().filter(|_| device.is_standard) {
+                read_standard(generic, &device.name, &mut snapshot);
             }
         }
-        // A device without driver counters has none to miss.
-        let of_driver = ioctl::driver_stats(&self.device).unwrap_or_default();
-        let named = of_driver
-            .into_iter()
-            .map(|(name, value)| (format!("ethtool.{}.{name}", self.device), value));
-        snapshot.values.extend(named);
-        self.read_standard(&mut snapshot);
         snapshot.t_ns = monotonic_ns() as i64;
         snapshot
-    }
-
-    fn read_standard(&mut self, snapshot: &mut Snapshot) {
-        let Some(generic) = &mut self.generic else { return };
-        let prefix = format!("standard.{}", self.device);
-        match generic.standard_stats(&self.device) {
-            Ok(stats) => {
-                let named =
-                    stats.into_iter().map(|(name, value)| (format!("{prefix}.{name}"), value));
-                snapshot.values.extend(named);
-            }
-            Err(error) => {
-                snapshot.gaps.insert(prefix, error.to_string());
-            }
-        }
     }
 
     /// Reads until two readings in a row are equal in what the workload moves, or for `limit`.
@@ -114,6 +100,60 @@ impl Counting {
                 return Rested { counters, is_quiescent };
             }
             before = counters;
+        }
+    }
+}
+
+fn driver_of(link: &Link) -> String {
+    let of_hardware = || ioctl::driver_info(&link.name).map(|info| info.driver);
+    link.kind.clone().unwrap_or_else(|| of_hardware().unwrap_or_default())
+}
+
+/// The counters of one device in a snapshot that say what its ring lost and what was on the wire, by their names there.
+fn card_of(snapshot: &Snapshot, device: &str, driver: &str) -> CardCounters {
+    let of_device = |name: &String| {
+        let (source, rest) = name.split_once('.')?;
+        let counter = rest.strip_prefix(device)?.strip_prefix('.')?;
+        Some(format!("{source}.{counter}"))
+    };
+    let offered: Vec<String> = snapshot.values.keys().filter_map(of_device).collect();
+    let mut card = losses::counters(driver, &offered);
+    let named = [
+        &mut card.ring,
+        &mut card.received,
+        &mut card.perhaps_received,
+        &mut card.sent,
+        &mut card.damaged,
+    ];
+    for name in named.into_iter().flatten() {
+        if let Some((source, counter)) = name.split_once('.') {
+            *name = format!("{source}.{device}.{counter}");
+        }
+    }
+    card
+}
+
+fn read_link(route: &mut Netlink, device: &str, snapshot: &mut Snapshot) {
+    match route.link(device) {
+        Ok(link) => {
+            let name = |name: &str| format!("link.{device}.{name}");
+            snapshot.values.extend(link.stats.iter().map(|(it, value)| (name(it), *value)));
+        }
+        Err(error) => {
+            snapshot.gaps.insert("link".into(), error.to_string());
+        }
+    }
+}
+
+fn read_standard(generic: &mut Netlink, device: &str, snapshot: &mut Snapshot) {
+    let prefix = format!("standard.{device}");
+    match generic.standard_stats(device) {
+        Ok(stats) => {
+            let name = |name: String| format!("{prefix}.{name}");
+            snapshot.values.extend(stats.into_iter().map(|(it, value)| (name(it), value)));
+        }
+        Err(error) => {
+            snapshot.gaps.insert(prefix, error.to_string());
         }
     }
 }

@@ -6,6 +6,7 @@ use rxpath_core::Side;
 use rxpath_record::ledger::{OneWay, WireCounters, WireFacts};
 
 use crate::hosts::{ConnectedHost, Hosts};
+use crate::lowest::is_over_others;
 
 /// The counters of what the receiver's ring lost.
 pub fn ring(receiver: &ConnectedHost) -> Vec<String> {
@@ -35,6 +36,11 @@ pub fn wire(hosts: &Hosts) -> WireFacts {
     // Their counters stand under the same names, and a name means other things to another driver.
     if hosts.senders.iter().any(|host| host.device.driver != first.device.driver) {
         return WireFacts::Unknown("the senders' cards have different drivers".into());
+    }
+    // Devices below have names of their own on each host, and the first one's alone are asked for.
+    if hosts.senders.len() > 1 && is_over_others(Some(&first.device.driver)) {
+        let kind = &first.device.driver;
+        return WireFacts::Unknown(format!("several senders send by devices below a {kind}"));
     }
     WireFacts::Counted(Box::new(WireCounters {
         forward: one_way((first, Side::Tx), (&hosts.receiver, Side::Rx)),
