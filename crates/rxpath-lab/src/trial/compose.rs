@@ -2,6 +2,7 @@
 
 mod delay;
 mod http;
+mod paused;
 mod tcp;
 pub(super) mod udp;
 
@@ -115,6 +116,8 @@ pub fn compose(
     let mut warnings = raw.warnings;
     warnings.extend(made.warnings);
     warnings.extend(silent);
+    let paused = paused::frames(&made.moved);
+    warnings.extend(paused::warning(paused));
     warnings.extend(raw.window.faults.iter().map(|fault| Warning::new("unsteady-host", fault)));
     warnings.extend(tcp::left_out(&raw.load.result));
     warnings.extend(hooked);
@@ -126,7 +129,7 @@ pub fn compose(
         block: number.block,
         variant: variant.name.clone(),
         void: void(&raw.window, grade, &noise),
-        loop_kind: if made.blocked { LoopKind::Closed } else { LoopKind::Open },
+        loop_kind: if made.blocked || paused > 0 { LoopKind::Closed } else { LoopKind::Open },
         grade,
         noise,
         window_ns: [from as i64, to as i64],
