@@ -190,6 +190,56 @@ fn a_host_that_needs_another_build_is_named_with_what_to_do() {
 }
 
 #[test]
+fn a_host_that_refuses_connections_for_a_moment_is_tried_three_times() {
+    let site = Site::new();
+    let refusing = |times: u32| {
+        let count = site.path("count");
+        fs::write(&count, "").unwrap();
+        let count = count.display();
+        site.script(
+            "ssh",
+            &format!(
+                "echo x >> {count}\nif [ $(wc -l < {count}) -le {times} ]; then\n\
+                 echo 'kex_exchange_identification: read: Connection reset by peer' >&2; exit 255; fi\n\
+                 for line; do :; done; exec sh -c \"$line\""
+            ),
+        );
+        let output = site.doctor(&[]);
+        (output, fs::read_to_string(site.path("count")).unwrap().lines().count())
+    };
+    let (output, _) = refusing(2);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\"rxpath/doctor/"), "{output:?}");
+    let (output, tried) = refusing(9);
+    let text = told(&output);
+    assert_eq!((output.status.code(), tried), (Some(3), 3), "{text}");
+    let what = "sut: sshd refuses new connections, tried 3 times (kex_exchange_identification: ";
+    assert!(text.contains(what) && text.contains("network.connect_at_once"), "{text}");
+}
+
+#[test]
+fn root_that_is_not_given_is_named_with_what_to_do() {
+    let site = Site::new();
+    for (said, what, hint) in [
+        (
+            "sudo: a password is required",
+            "sut: root is needed there, and sudo -n wants a password",
+            "allow rxpath without a password",
+        ),
+        (
+            "sudo: sorry, you must have a tty to run sudo",
+            "sut: root is needed there, and sudo wants a terminal (requiretty)",
+            "!requiretty",
+        ),
+    ] {
+        site.script("sudo", &format!("echo '{said}' >&2; exit 1"));
+        let refused = site.doctor(&["--host-sudo"]);
+        let text = told(&refused);
+        assert_eq!(refused.status.code(), Some(3), "{text}");
+        assert!(text.contains(what) && text.contains(hint), "{text}");
+    }
+}
+
+#[test]
 fn an_installed_rxpath_of_the_same_build_is_used_and_nothing_is_sent() {
     let site = Site::new();
     let own = env!("CARGO_BIN_EXE_rxpath");

@@ -100,7 +100,8 @@ impl Hosts {
             });
         }
         let secret = format!("{:016x}", rand::rng().random::<u64>());
-        let mut senders = connect::connect(&all, binaries, &secret, note)?;
+        let at_once = usize::from(inventory.network.connect_at_once);
+        let mut senders = connect::connect((&all, at_once), binaries, &secret, note)?;
         let coordinator = machines::tell_apart(&mut senders, &secret)?;
         let receiver = senders
             .pop()

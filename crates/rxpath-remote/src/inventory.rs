@@ -93,11 +93,13 @@ pub enum Sudo {
 pub struct Network {
     /// Routers between a sender and a receiver, plus one, at most.
     pub hops: u8,
+    /// Hosts that are connected to at once: sshd and jump hosts drop new connections beyond MaxStartups, ten by default.
+    pub connect_at_once: u8,
 }
 
 impl Default for Network {
     fn default() -> Self {
-        Self { hops: 1 }
+        Self { hops: 1, connect_at_once: 8 }
     }
 }
 
@@ -150,6 +152,9 @@ impl Inventory {
         }
         if inventory.network.hops == 0 {
             return Err(bad("network.hops: 0".into(), "1 is the same link"));
+        }
+        if inventory.network.connect_at_once == 0 {
+            return Err(bad("network.connect_at_once: 0".into(), "1 is one host after the other"));
         }
         Ok(inventory)
     }
@@ -218,6 +223,7 @@ mod tests {
         dir = "/opt/scratch"
         [network]
         hops = 2
+        connect_at_once = 4
     "#;
 
     #[test]
@@ -226,6 +232,7 @@ mod tests {
         let sut = &inventory.hosts["sut"];
         assert_eq!((&sut.ssh, sut.role, sut.sudo), (&Reach::Local, Role::Receiver, Sudo::Never));
         assert_eq!((sut.addr.len(), inventory.network.hops), (2, 2));
+        assert_eq!((inventory.network.connect_at_once, Network::default().connect_at_once), (4, 8));
         assert_eq!(inventory.of(Role::Sender).count(), 1);
     }
 
@@ -237,6 +244,8 @@ mod tests {
         assert_eq!(wrong("[hosts.gen1]", "[hosts.Gen1]"), "lab.toml: hosts.Gen1: not an alias");
         assert_eq!(wrong("\"sender\"", "\"receiver\""), "lab.toml: no host has role = \"sender\"");
         assert_eq!(wrong("hops = 2", "hops = 0"), "lab.toml: network.hops: 0");
+        let told = wrong("connect_at_once = 4", "connect_at_once = 0");
+        assert_eq!(told, "lab.toml: network.connect_at_once: 0");
         assert_eq!(wrong("enp3s0f0", "a b"), "lab.toml: hosts.sut.dev: not a name");
         let told = wrong("role = \"sender\"", "rule = \"sender\"");
         assert!(told.starts_with("lab.toml: line 4: unknown field `rule`"), "{told}");

@@ -101,8 +101,8 @@ const KNOWN: [Known; 18] = [
     },
     Known {
         words: &["kex_exchange_identification"],
-        text: "sshd refuses new connections ({why})",
-        hint: "MaxStartups of that sshd, or of a jump host, is too low",
+        text: "sshd refuses new connections, tried 3 times ({why})",
+        hint: "MaxStartups of that sshd, or of a jump host, is too low: raise it, or network.connect_at_once = 4",
     },
     Known {
         words: &["Could not resolve hostname"],

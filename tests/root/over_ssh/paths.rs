@@ -1,6 +1,7 @@
 //! What probes find before a run: hidden routers, closed ports, links with a smaller MTU.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::relay::Trouble;
 use super::site;
@@ -69,6 +70,23 @@ fn a_link_with_a_smaller_mtu_is_found_by_the_datagrams_that_pass() {
     let (_relay, inventory) = site.wire_with(Trouble { mtu: Some(1_300), ..Trouble::default() });
     let what = "1252 bytes pass gen1 -> sut, 1472 do not: MTU 1500 at both ends, less between";
     refused(&site, &inventory, what);
+}
+
+#[test]
+fn a_device_without_a_carrier_and_a_host_that_is_busy_are_named() {
+    let Some(site) = site() else { return };
+    let file = site
+        .write("s.toml", "question = \"?\"\n[load]\nrate = \"2k\"\n[trials]\nmeasure = \"60s\"\n");
+    let out = site.path("runs");
+    let run = site.start(&["run", &file, "--hosts", &site.inventory, "--out", &out]);
+    site.wait_for("gen1", " load udp ");
+    let check = refused(&site, &site.inventory, "one lab at a time; process ");
+    assert!(check.errors.contains("let that experiment end"), "{check:?}");
+    run.kill();
+    site.holds_nothing(Duration::from_secs(10));
+    site.take_down("sut", "data");
+    let check = refused(&site, &site.inventory, "sut: data is down or has no carrier");
+    assert!(check.errors.contains("ip link set data up"), "{check:?}");
 }
 
 #[test]

@@ -291,6 +291,11 @@ impl Site {
         }
     }
 
+    /// Takes a device of a host down.
+    pub fn take_down(&self, alias: &str, device: &str) {
+        self.host(alias).set_up(device, false).unwrap();
+    }
+
     /// Takes a device of a host down and up again.
     pub fn flap(&self, alias: &str, device: &str) {
         for up in [false, true] {

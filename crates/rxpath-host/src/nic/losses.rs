@@ -251,8 +251,8 @@ fn fitting(patterns: &[&str], offered: &[String]) -> Vec<String> {
 
 /// Those of the first list of which there is one.
 fn first_of(lists: &[&[&str]], offered: &[String]) -> Vec<String> {
-    let found = lists.iter().map(|list| fitting(list, offered));
-    found.into_iter().find(|list| !list.is_empty()).unwrap_or_default()
+    let mut found = lists.iter().map(|list| fitting(list, offered));
+    found.find(|list| !list.is_empty()).unwrap_or_default()
 }
 
 impl Row {

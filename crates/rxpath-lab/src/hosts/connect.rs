@@ -19,8 +19,6 @@ use crate::error::LabError;
 
 /// How long an endpoint may take to start: the connection, the login shell, the hash of the binary.
 const START_LIMIT: Duration = Duration::from_secs(30);
-/// Hosts that are connected to at once: sshd and jump hosts drop new connections beyond MaxStartups, ten by default.
-const AT_ONCE: usize = 8;
 /// Attempts where sshd refuses connections because it has too many unauthenticated ones.
 const ATTEMPTS: u32 = 3;
 /// Between two attempts.
@@ -46,9 +44,9 @@ pub fn client(
     }
 }
 
-/// Connects to hosts, some at a time, and gives them in their order.
+/// Connects to hosts, `at_once` at a time, and gives them in their order.
 pub fn connect(
-    hosts: &[(&String, &HostEntry)],
+    (hosts, at_once): (&[(&String, &HostEntry)], usize),
     binaries: &Binaries,
     secret: &str,
     note: &mut (dyn FnMut(&str) + Send),
@@ -57,7 +55,7 @@ pub fn connect(
     let shares_lock = hosts.iter().all(|(_, entry)| is_local(entry));
     let note = Mutex::new(note);
     let mut connected = Vec::new();
-    for some in hosts.chunks(AT_ONCE) {
+    for some in hosts.chunks(at_once.max(1)) {
         let found: Vec<Result<ConnectedHost, LabError>> = std::thread::scope(|scope| {
             let note = &note;
             let start = |host: &(&'_ String, &'_ HostEntry)| {

@@ -38,7 +38,7 @@ pub fn wire(hosts: &Hosts) -> WireFacts {
         return WireFacts::Unknown("the senders' cards have different drivers".into());
     }
     // Devices below have names of their own on each host, and the first one's alone are asked for.
-    if hosts.senders.len() > 1 && is_over_others(Some(&first.device.driver)) {
+    if hosts.senders.len() > 1 && is_over_others(Some(first.device.driver.as_str())) {
         let kind = &first.device.driver;
         return WireFacts::Unknown(format!("several senders send by devices below a {kind}"));
     }
