@@ -289,3 +289,42 @@ fn an_endpoint_answers_and_ends_with_its_input() {
     assert!(child.wait().unwrap().success());
     assert!(!Path::new(&format!("/proc/{pid}")).exists(), "its program is gone with it");
 }
+
+#[test]
+fn packets_of_workloads_take_no_more_hops_than_the_experiment_allows() {
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::UdpSocket;
+
+    use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
+
+    let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+    setsockopt(&receiver, sockopt::Ipv4RecvTtl, &true).unwrap();
+    receiver.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+    let to = receiver.local_addr().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_rxpath"))
+        .arg("endpoint")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let hello = r#"{"id":1,"do":"hello","lock":false,"secret":"hops","hops":3}"#;
+    writeln!(input, "{hello}").unwrap();
+    assert!(lines.any(|line| line.contains(r#""answer":{"id":1"#)), "hello");
+    let words = format!(r#"["load","udp","{to}","--rate","100","-d","1s","--json"]"#);
+    writeln!(
+        input,
+        r#"{{"id":2,"do":"program","program":1,"what":{{"launch":{{"words":{words},"host":"","sender":0}}}}}}"#
+    )
+    .unwrap();
+    let mut bytes = [0; 64];
+    let mut parts = [std::io::IoSliceMut::new(&mut bytes)];
+    let mut space = nix::cmsg_space!(nix::libc::c_int);
+    let fd = std::os::fd::AsRawFd::as_raw_fd(&receiver);
+    let came = recvmsg::<()>(fd, &mut parts, Some(&mut space), MsgFlags::empty()).unwrap();
+    let left: Vec<ControlMessageOwned> = came.cmsgs().unwrap().collect();
+    assert_eq!(left, [ControlMessageOwned::Ipv4Ttl(3)]);
+    drop(input);
+    child.wait().unwrap();
+}

@@ -3,7 +3,7 @@
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 use nix::cmsg_space;
@@ -60,11 +60,7 @@ impl ProbeSocket {
 
     /// From now on what it sends takes at most `hops` hops, and nobody on the way may cut it into fragments.
     pub fn limit(&self, hops: u8) -> io::Result<()> {
-        if self.is_v6 {
-            setsockopt(&self.socket, sockopt::Ipv6Ttl, &i32::from(hops))?;
-        } else {
-            self.socket.set_ttl(u32::from(hops))?;
-        }
+        limit_hops(&self.socket, self.is_v6, hops)?;
         self.keep_whole()
     }
 
@@ -127,6 +123,17 @@ impl ProbeSocket {
     }
 }
 
+/// What a socket of one of the families sends takes at most `hops` hops; of a listening one, what its connections send.
+pub fn limit_hops(socket: &impl AsFd, is_v6: bool, hops: u8) -> io::Result<()> {
+    let hops = i32::from(hops);
+    if is_v6 {
+        setsockopt(socket, sockopt::Ipv6Ttl, &hops)?;
+    } else {
+        setsockopt(socket, sockopt::Ipv4Ttl, &hops)?;
+    }
+    Ok(())
+}
+
 fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
     let v4 = storage.as_sockaddr_in().map(|it| SocketAddr::from(*it));
     v4.or_else(|| storage.as_sockaddr_in6().map(|it| SocketAddr::from(*it)))
@@ -143,11 +150,7 @@ pub fn connect_from(
     // The time limit of sending is that of connecting too (socket(7)).
     let limit = TimeVal::milliseconds(limit.as_millis() as i64);
     setsockopt(&socket, sockopt::SendTimeout, &limit)?;
-    if to.is_ipv6() {
-        setsockopt(&socket, sockopt::Ipv6Ttl, &i32::from(hops))?;
-    } else {
-        setsockopt(&socket, sockopt::Ipv4Ttl, &i32::from(hops))?;
-    }
+    limit_hops(&socket, to.is_ipv6(), hops)?;
     bind(socket.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(from, 0)))?;
     match connect(socket.as_raw_fd(), &SockaddrStorage::from(to)) {
         Ok(()) => Ok(TcpStream::from(socket)),

@@ -101,7 +101,8 @@ impl Hosts {
         }
         let secret = format!("{:016x}", rand::rng().random::<u64>());
         let at_once = usize::from(inventory.network.connect_at_once);
-        let mut senders = connect::connect((&all, at_once), binaries, &secret, note)?;
+        let known = (secret.as_str(), inventory.network.hops);
+        let mut senders = connect::connect((&all, at_once), binaries, known, note)?;
         let coordinator = machines::tell_apart(&mut senders, &secret)?;
         let receiver = senders
             .pop()

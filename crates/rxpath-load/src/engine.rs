@@ -5,6 +5,7 @@ pub mod clock;
 pub mod direct;
 pub mod epoll;
 pub mod frame;
+pub mod hops;
 pub mod listen;
 pub mod packet;
 pub mod socket;

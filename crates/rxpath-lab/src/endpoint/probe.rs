@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rxpath_host::probe::{Arrival, ProbeSocket, connect_from};
+use rxpath_host::probe::{Arrival, ProbeSocket, connect_from, limit_hops};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -43,6 +43,8 @@ pub enum ProbeAsk {
         tcp: bool,
         /// What probes begin with.
         nonce: String,
+        /// Hops that answers may take.
+        hops: u8,
     },
     /// Ends that: a list of [`HeardProbe`].
     Heard,
@@ -107,9 +109,9 @@ impl HostProbes {
         outlet: &Arc<Outlet>,
     ) -> Result<Option<Value>, LabError> {
         match ask {
-            ProbeAsk::Listen { at, tcp, nonce } => {
+            ProbeAsk::Listen { at, tcp, nonce, hops } => {
                 self.end();
-                self.0 = Some(Listening::start(at, tcp, nonce)?);
+                self.0 = Some(Listening::start(at, (tcp, hops), nonce)?);
                 Ok(Some(Value::Null))
             }
             ProbeAsk::Heard => json(&self.end()).map(Some),
@@ -134,7 +136,7 @@ impl Drop for HostProbes {
 }
 
 impl Listening {
-    fn start(at: SocketAddr, tcp: bool, nonce: String) -> Result<Self, LabError> {
+    fn start(at: SocketAddr, (tcp, hops): (bool, u8), nonce: String) -> Result<Self, LabError> {
         let name = if tcp { "tcp" } else { "udp" };
         let refused = |error| LabError::io(format!("open {name}/{} for probes", at.port()), error);
         let stop = Arc::<AtomicBool>::default();
@@ -142,9 +144,11 @@ impl Listening {
         let thread = if tcp {
             let listener = TcpListener::bind(at).map_err(refused)?;
             listener.set_nonblocking(true).map_err(refused)?;
+            limit_hops(&listener, at.is_ipv6(), hops).map_err(refused)?;
             std::thread::spawn(move || answer_connections(&listener, nonce.as_bytes(), &until))
         } else {
             let socket = ProbeSocket::bind(at).map_err(refused)?;
+            socket.limit(hops).map_err(refused)?;
             std::thread::spawn(move || answer_datagrams(&socket, nonce.as_bytes(), &until))
         };
         Ok(Self { stop, thread })
@@ -294,7 +298,7 @@ mod tests {
     #[test]
     fn datagrams_with_the_secret_are_answered_and_others_are_not() {
         let at = free(false);
-        let mut probes = HostProbes(Some(Listening::start(at, false, NONCE.into()).unwrap()));
+        let mut probes = HostProbes(Some(Listening::start(at, (false, 1), NONCE.into()).unwrap()));
         let sent = datagrams(&ask(at, false, NONCE)).unwrap();
         assert_eq!((sent.answered, sent.refused), (vec![64, 1_400], None));
         let other = datagrams(&ask(at, false, "fedcba9876543210")).unwrap();
@@ -310,7 +314,7 @@ mod tests {
     #[test]
     fn many_at_once_are_sent_without_a_wait() {
         let at = free(false);
-        let mut probes = HostProbes(Some(Listening::start(at, false, NONCE.into()).unwrap()));
+        let mut probes = HostProbes(Some(Listening::start(at, (false, 1), NONCE.into()).unwrap()));
         let burst = ProbeSend { sizes: vec![64; 50], waits: false, ..ask(at, false, NONCE) };
         assert_eq!(datagrams(&burst).unwrap(), SentProbes::default());
         // Behind them in the queue of the same socket.
@@ -321,7 +325,7 @@ mod tests {
     #[test]
     fn a_connection_with_the_secret_is_answered_and_the_port_can_be_taken_at_once() {
         let at = free(true);
-        let mut probes = HostProbes(Some(Listening::start(at, true, NONCE.into()).unwrap()));
+        let mut probes = HostProbes(Some(Listening::start(at, (true, 1), NONCE.into()).unwrap()));
         assert_eq!(connection(&ask(at, true, NONCE)).unwrap().answered, [64, 1_400]);
         let other = connection(&ask(at, true, "fedcba9876543210")).unwrap();
         assert!(other.answered.is_empty() && other.refused.is_some(), "{other:?}");
@@ -329,7 +333,7 @@ mod tests {
         let nobody = connection(&ask(at, true, NONCE)).unwrap();
         assert!(nobody.refused.unwrap().contains("refused"));
         let taken = TcpListener::bind(at).unwrap();
-        let error = Listening::start(at, true, NONCE.into()).err().unwrap().to_string();
+        let error = Listening::start(at, (true, 1), NONCE.into()).err().unwrap().to_string();
         assert!(
             error.starts_with(&format!("cannot open tcp/{} for probes: ", at.port())),
             "{error}"

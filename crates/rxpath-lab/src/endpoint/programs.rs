@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use nix::sys::signal::Signal;
 use rxpath_host::netns;
-use rxpath_load::engine::clock;
+use rxpath_load::engine::{clock, hops};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -66,6 +66,8 @@ pub struct Programs {
     exe: PathBuf,
     outlet: Arc<Outlet>,
     running: BTreeMap<u32, Running>,
+    /// Hops that packets of this program's workloads may take.
+    hops: Option<u8>,
 }
 
 struct Running {
@@ -80,7 +82,12 @@ struct Running {
 impl Programs {
     /// None yet; `exe` is this program.
     pub fn new(exe: PathBuf, outlet: Arc<Outlet>) -> Self {
-        Self { exe, outlet, running: BTreeMap::new() }
+        Self { exe, outlet, running: BTreeMap::new(), hops: None }
+    }
+
+    /// Limits the hops that packets of this program's workloads take from now on.
+    pub fn limit_hops(&mut self, hops: Option<u8>) {
+        self.hops = hops;
     }
 
     /// The processes of all: none of them is foreign load.
@@ -120,6 +127,7 @@ impl Programs {
     ) -> Result<u32, LabError> {
         let mut command = Command::new(&self.exe);
         command.args(words).env(clock::HOST, host).env(clock::SENDER, sender.to_string());
+        command.envs(self.hops.map(|hops| (hops::HOPS, hops.to_string())));
         piped(&mut command);
         self.start(program, command, None)
     }

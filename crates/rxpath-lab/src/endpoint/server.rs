@@ -172,7 +172,8 @@ impl Host {
     fn answer(&mut self, id: u64, ask: Ask, got_ns: u64) -> Result<Reply, LabError> {
         match ask {
             Ask::Tick => return Ok(Reply::Later),
-            Ask::Hello { lock, secret } => {
+            Ask::Hello { lock, secret, hops } => {
+                self.programs.limit_hops(hops);
                 self.token = Some(Token::show(&secret)?);
                 return now(&self.hello(lock)?);
             }

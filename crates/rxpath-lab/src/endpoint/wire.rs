@@ -51,6 +51,9 @@ pub enum Ask {
         lock: bool,
         /// The secret of the run, by which other hosts on the same machine see the endpoint.
         secret: String,
+        /// Hops that packets of this program's workloads may take; without it as many as any packet.
+        #[serde(default)]
+        hops: Option<u8>,
     },
     /// Whether this host is on the machine of another endpoint of the run: true or false.
     IsOnMachineOf {
@@ -340,6 +343,7 @@ mod tests {
                     at: "192.0.2.1:4321".parse().unwrap(),
                     tcp: false,
                     nonce: "5e".into(),
+                    hops: 1,
                 },
             },
             Ask::Observe { what: ObserveAsk::Calibrate { cpu: Some(1) } },

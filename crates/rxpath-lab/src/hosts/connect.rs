@@ -48,7 +48,7 @@ pub fn client(
 pub fn connect(
     (hosts, at_once): (&[(&String, &HostEntry)], usize),
     binaries: &Binaries,
-    secret: &str,
+    (secret, hops): (&str, u8),
     note: &mut (dyn FnMut(&str) + Send),
 ) -> Result<Vec<ConnectedHost>, LabError> {
     // Where all hosts are this machine, this process holds its lab lock.
@@ -61,7 +61,7 @@ pub fn connect(
             let start = |host: &(&'_ String, &'_ HostEntry)| {
                 let (alias, entry) = *host;
                 let mut say = |text: &str| locked(note)(text);
-                one((alias, entry), binaries, (shares_lock, secret), &mut say)
+                one((alias, entry), binaries, (shares_lock, secret, hops), &mut say)
             };
             let threads: Vec<_> =
                 some.iter().map(|host| scope.spawn(move || start(host))).collect();
@@ -83,12 +83,13 @@ fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, LabError>>) -> Result<T, Lab
 fn one(
     (alias, entry): (&String, &HostEntry),
     binaries: &Binaries,
-    (shares_lock, secret): (bool, &str),
+    (shares_lock, secret, hops): (bool, &str, u8),
     note: &mut dyn FnMut(&str),
 ) -> Result<ConnectedHost, LabError> {
     let client = client(alias, entry, binaries, note)?;
     let lock = !shares_lock && !is_local(entry);
-    let hello: Hello = client.ask(Ask::Hello { lock, secret: secret.to_owned() }, PROMPT)?;
+    let hello = Ask::Hello { lock, secret: secret.to_owned(), hops: Some(hops) };
+    let hello: Hello = client.ask(hello, PROMPT)?;
     if let Some(why) = &hello.not_locked {
         return Err(LabError::CannotRun {
             what: format!("{alias}: {why}"),

@@ -149,7 +149,8 @@ impl Hosts {
             _ if ends.to.is_ipv6() => std::net::Ipv6Addr::UNSPECIFIED.into(),
             _ => std::net::Ipv4Addr::UNSPECIFIED.into(),
         };
-        let listen = ProbeAsk::Listen { at: SocketAddr::new(at, port), tcp, nonce: nonce.clone() };
+        let listen =
+            ProbeAsk::Listen { at: SocketAddr::new(at, port), tcp, nonce: nonce.clone(), hops };
         ask::<Value>(&self.receiver, listen).map_err(not_opened)?;
         let from = sender.addresses.first().copied().unwrap_or(at);
         let send = ProbeSend {

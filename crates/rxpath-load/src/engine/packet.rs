@@ -6,7 +6,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-/// Hop limit of the packets.
+use super::hops;
+
+/// Hop limit of the packets, unless the experiment has one.
 const TTL: u8 = 64;
 const UDP_HEADER: usize = 8;
 
@@ -63,7 +65,7 @@ impl Ends {
             (IpAddr::V4(from), IpAddr::V4(to)) => {
                 ip[0] = 0x45;
                 ip[2..4].copy_from_slice(&((20 + udp_len) as u16).to_be_bytes());
-                ip[8] = TTL;
+                ip[8] = hops::limit().unwrap_or(TTL);
                 ip[9] = libc::IPPROTO_UDP as u8;
                 ip[12..16].copy_from_slice(&from.octets());
                 ip[16..20].copy_from_slice(&to.octets());
@@ -74,7 +76,7 @@ impl Ends {
                 ip[0] = 0x60;
                 ip[4..6].copy_from_slice(&(udp_len as u16).to_be_bytes());
                 ip[6] = libc::IPPROTO_UDP as u8;
-                ip[7] = TTL;
+                ip[7] = hops::limit().unwrap_or(TTL);
                 ip[8..24].copy_from_slice(&from.octets());
                 ip[24..40].copy_from_slice(&to.octets());
             }

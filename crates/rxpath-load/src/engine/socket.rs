@@ -6,6 +6,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use socket2::{Domain, Protocol, SockAddr, Type};
 
+use super::hops;
+
 /// `UDP_SEGMENT` and `UDP_GRO` (include/uapi/linux/udp.h).
 pub const UDP_SEGMENT: libc::c_int = 103;
 /// See [`UDP_SEGMENT`].
@@ -50,7 +52,13 @@ impl Socket {
     }
 
     fn open(like: SocketAddr, kind: Type, protocol: Option<Protocol>) -> io::Result<Self> {
-        socket2::Socket::new(Domain::for_address(like), kind, protocol).map(Self)
+        let socket = socket2::Socket::new(Domain::for_address(like), kind, protocol)?;
+        match hops::limit() {
+            Some(hops) if like.is_ipv6() => socket.set_unicast_hops_v6(u32::from(hops))?,
+            Some(hops) => socket.set_ttl_v4(u32::from(hops))?,
+            None => {}
+        }
+        Ok(Self(socket))
     }
 
     /// The descriptor, valid while this socket lives.
