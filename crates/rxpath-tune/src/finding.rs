@@ -32,65 +32,13 @@ pub struct Found {
 }
 
 impl Found {
-    /// Observed, expected, and why in one line.
-    pub fn new(
-        observed: impl Into<String>,
-        expected: impl Into<String>,
-        why: impl Into<String>,
-    ) -> Self {
-        Self {
-            observed: observed.into(),
-            expected: expected.into(),
-            why: why.into(),
-            ..Self::default()
-        }
-    }
-
-    /// Adds a change.
-    #[must_use]
-    pub fn change(mut self, set: Set) -> Self {
-        self.changes.push(set);
-        self
-    }
-
-    /// Adds changes.
-    #[must_use]
-    pub fn changes(mut self, sets: impl IntoIterator<Item = Set>) -> Self {
-        self.changes.extend(sets);
-        self
-    }
-
-    /// Says what to do where no knob does it.
-    #[must_use]
-    pub fn advice(mut self, text: impl Into<String>) -> Self {
-        self.advice = Some(text.into());
-        self
-    }
-
-    /// Sets the severity of this case.
-    #[must_use]
-    pub fn severity(mut self, severity: Severity) -> Self {
-        self.severity = Some(severity);
-        self
-    }
-
-    /// Sets the size of the effect in this case.
-    #[must_use]
-    pub fn size(mut self, size: Magnitude) -> Self {
-        self.size = Some(size);
-        self
-    }
-
-    /// Says that the finding rests on this counter.
-    ///
     /// Only a counter that rose between two readings asks for a change. What is known to be old is no more than
     /// `info`, and what was read once no more than `warn`.
-    #[must_use]
-    pub(crate) fn rests_on(mut self, count: Count, watched: &Watched) -> Self {
+    fn rest_on(&mut self, count: Count, watched: &Watched) {
         self.counted = Some(watched.counted(count));
         let evidence = count.evidence();
         self.at_most = match evidence {
-            Evidence::Now => return self,
+            Evidence::Now => return,
             Evidence::Unknown => Some(Severity::Warn),
             Evidence::Old | Evidence::Never => Some(Severity::Info),
         };
@@ -99,12 +47,51 @@ impl Found {
         if evidence == Evidence::Old {
             self.size = Some(Magnitude::Unmeasured);
         }
-        self
+    }
+}
+
+/// What a finding says in addition. Other answers and gaps stay as they are.
+pub(crate) trait Details: Sized {
+    /// Alters the finding.
+    fn with(self, alter: impl FnOnce(&mut Found)) -> Self;
+
+    /// Adds a change.
+    fn change(self, set: Set) -> Self {
+        self.with(|found| found.changes.push(set))
     }
 
-    /// As a rule's answer.
-    pub fn answer(self) -> Checked {
-        Ok(Answer::Found(Box::new(self)))
+    /// Adds changes.
+    fn changes(self, sets: impl IntoIterator<Item = Set>) -> Self {
+        self.with(|found| found.changes.extend(sets))
+    }
+
+    /// Says what to do where no knob does it.
+    fn advice(self, text: impl Into<String>) -> Self {
+        self.with(|found| found.advice = Some(text.into()))
+    }
+
+    /// Sets the severity of this case.
+    fn severity(self, severity: Severity) -> Self {
+        self.with(|found| found.severity = Some(severity))
+    }
+
+    /// Sets the size of the effect in this case.
+    fn size(self, size: Magnitude) -> Self {
+        self.with(|found| found.size = Some(size))
+    }
+
+    /// Says that the finding rests on this counter.
+    fn rests_on(self, count: Count, watched: &Watched) -> Self {
+        self.with(|found| found.rest_on(count, watched))
+    }
+}
+
+impl Details for Checked {
+    fn with(mut self, alter: impl FnOnce(&mut Found)) -> Self {
+        if let Ok(Answer::Found(found)) = &mut self {
+            alter(found);
+        }
+        self
     }
 }
 

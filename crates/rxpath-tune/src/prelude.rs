@@ -2,7 +2,7 @@
 
 pub use crate::check::Ask;
 pub use crate::facts::{Count, Device, Evidence, Known, OrGap, RARE_RATIO};
-pub use crate::finding::Found;
+pub(crate) use crate::finding::Details;
 pub use crate::knob::Set;
 pub use crate::rule::Goal::{Benchmark, Fairness, Latency, Throughput};
 pub use crate::rule::Magnitude::{Loss, Multiple, Percents, Tens, Unmeasured};

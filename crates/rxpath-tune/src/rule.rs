@@ -259,6 +259,16 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// This is wrong: observed, expected, and why in one line.
+    pub fn found(
+        observed: impl Into<String>,
+        expected: impl Into<String>,
+        why: impl Into<String>,
+    ) -> Checked {
+        let (observed, expected, why) = (observed.into(), expected.into(), why.into());
+        Ok(Self::Found(Box::new(Found { observed, expected, why, ..Found::default() })))
+    }
+
     /// Does not apply, because of `why`.
     pub fn silent(why: impl Into<String>) -> Checked {
         Ok(Self::Silent(why.into()))

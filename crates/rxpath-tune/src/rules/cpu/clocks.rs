@@ -64,13 +64,12 @@ fn range(ask: &Ask<'_>) -> Checked {
         let sets = capped.iter().map(|one| {
             Set::new(Knob::path(&format!("{}/scaling_max_freq", one.dir)), one.top.unsigned_abs())
         });
-        return Found::new(
+        return Answer::found(
             format!("the clock is capped at {} MHz on {} policies", mhz(first.cap), capped.len()),
             format!("{} MHz, the CPU's maximum", mhz(first.top)),
             "a forgotten cap slows the handling of every packet",
         )
-        .changes(sets.collect::<Vec<_>>())
-        .answer();
+        .changes(sets.collect::<Vec<_>>());
     }
     let low: Vec<&Range> =
         ranges.iter().filter(|one| one.floor < one.cap && !one.is_held).collect();
@@ -80,7 +79,7 @@ fn range(ask: &Ask<'_>) -> Checked {
     let sets = low.iter().map(|one| {
         Set::new(Knob::path(&format!("{}/scaling_min_freq", one.dir)), one.cap.unsigned_abs())
     });
-    Found::new(
+    Answer::found(
         format!(
             "the clock may fall to {} of {} MHz on {} policies",
             mhz(first.floor),
@@ -91,5 +90,4 @@ fn range(ask: &Ask<'_>) -> Checked {
         "the first packets of a burst wait for the clock",
     )
     .changes(sets.collect::<Vec<_>>())
-    .answer()
 }

@@ -70,13 +70,12 @@ fn callbacks(ask: &Ask<'_>) -> Checked {
     if left.is_empty() {
         return Answer::fine(format!("CPUs {isolated} run no RCU callbacks themselves"));
     }
-    Found::new(
+    Answer::found(
         format!("isolated CPUs {} run their RCU callbacks themselves", CpuList(left)),
         format!("rcu_nocbs={isolated} next to isolcpus={isolated}"),
         "callbacks come in bursts and run in softirq",
     )
     .advice("a kernel parameter, at the next boot")
-    .answer()
 }
 
 /// The average of the last 10 s in the line `some avg10=1.23 avg60=...`.

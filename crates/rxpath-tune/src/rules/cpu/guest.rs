@@ -46,11 +46,10 @@ fn halt_poll(ask: &Ask<'_>) -> Checked {
     if poll_ns > 0 {
         return Answer::fine(format!("it polls up to {poll_ns} ns before it halts"));
     }
-    Found::new(
+    Answer::found(
         "guest_halt_poll_ns is 0",
         format!("{DEFAULT_NS}, the kernel's own"),
         "each idle moment returns the CPU to the hypervisor, and the next packet waits to get it back",
     )
     .changes(vec![Set::new(Knob::path(PARAMETER), DEFAULT_NS)])
-    .answer()
 }

@@ -227,7 +227,7 @@ fn isolation(ask: &Ask<'_>) -> Checked {
     if with_tick.is_empty() {
         return Answer::fine(format!("CPUs {isolated} are isolated and have no tick"));
     }
-    Found::new(
+    Answer::found(
         format!(
             "CPUs {isolated} are isolated, {} keep their tick",
             rxpath_core::CpuList(with_tick)
@@ -236,7 +236,6 @@ fn isolation(ask: &Ask<'_>) -> Checked {
         "the tick and RCU callbacks still interrupt them",
     )
     .advice("kernel parameters, at the next boot")
-    .answer()
 }
 
 fn preempt(ask: &Ask<'_>) -> Checked {
@@ -282,15 +281,15 @@ fn clock(ask: &Ask<'_>) -> Checked {
     if !slow.contains(&now.as_str()) {
         return Answer::fine(now);
     }
-    let found = Found::new(
+    let found = Answer::found(
         now.clone(),
         "tsc, kvm-clock or the hypervisor's clock page",
         "each read is a slow system call",
     );
     if available.split_whitespace().any(|name| name == "tsc") {
-        found.change(Set::new(Knob::path(&format!("{dir}/current_clocksource")), "tsc")).answer()
+        found.change(Set::new(Knob::path(&format!("{dir}/current_clocksource")), "tsc"))
     } else {
-        found.advice("the TSC is not offered: dmesg says why the kernel rejected it").answer()
+        found.advice("the TSC is not offered: dmesg says why the kernel rejected it")
     }
 }
 
@@ -359,7 +358,10 @@ fn debug(ask: &Ask<'_>) -> Checked {
         };
         return Answer::fine(format!("no such option or parameter{words}"));
     }
-    Found::new(seen.join(", "), "none of them", "speed and numbers of a debug kernel mean little")
-        .advice("boot a production kernel")
-        .answer()
+    Answer::found(
+        seen.join(", "),
+        "none of them",
+        "speed and numbers of a debug kernel mean little",
+    )
+    .advice("boot a production kernel")
 }

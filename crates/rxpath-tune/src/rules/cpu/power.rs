@@ -162,13 +162,12 @@ fn governor(ask: &Ask<'_>) -> Checked {
         return Answer::fine(format!("performance on {} policies", policies.len()));
     }
     let seen = format!("{} on {} of {} policies", names.join(", "), slow.len(), policies.len());
-    Found::new(
+    Answer::found(
         seen,
         "performance",
         "the frequency follows the load, so the first packets of a burst run on a slow CPU",
     )
     .changes(slow)
-    .answer()
 }
 
 fn turbo(ask: &Ask<'_>) -> Checked {
@@ -181,17 +180,15 @@ fn turbo(ask: &Ask<'_>) -> Checked {
         (boost, value == 1, 0)
     };
     match (is_on, ask.goal) {
-        (true, Some(Benchmark)) => Found::new(
+        (true, Some(Benchmark)) => Answer::found(
             "boost is on",
             "off, for numbers that repeat",
             "boost depends on heat and on the load of other cores",
         )
-        .change(Set::new(Knob::path(&path), off))
-        .answer(),
+        .change(Set::new(Knob::path(&path), off)),
         (false, Some(Throughput | Latency)) => {
-            Found::new("boost is off", "on", "single cores could run faster")
+            Answer::found("boost is off", "on", "single cores could run faster")
                 .change(Set::new(Knob::path(&path), 1 - off))
-                .answer()
         }
         (is_on, _) => Answer::fine(if is_on { "boost is on" } else { "boost is off" }),
     }
@@ -202,13 +199,12 @@ fn smt(ask: &Ask<'_>) -> Checked {
     if active == 0 {
         return Answer::fine("no hyper-threads are in use");
     }
-    Found::new(
+    Answer::found(
         "two threads share each core",
         "off, or no load on the second threads",
         "load on one changes the other's speed",
     )
     .change(Set::new(Knob::path(&format!("{CPU}/smt/control")), "off"))
-    .answer()
 }
 
 fn cstates(ask: &Ask<'_>) -> Checked {
@@ -232,13 +228,12 @@ fn cstates(ask: &Ask<'_>) -> Checked {
         deep.iter().map(move |state| Set::new(Knob::path(&path(state)), 1))
     });
     let sets: Vec<Set> = sets.collect();
-    Found::new(
+    Answer::found(
         format!("{} idle states take up to {worst} us to leave", deep.len()),
         format!("none above {DEEP_US} us"),
         "a packet that wakes a CPU waits that long",
     )
     .changes(sets)
-    .answer()
 }
 
 fn pm_qos(ask: &Ask<'_>) -> Checked {

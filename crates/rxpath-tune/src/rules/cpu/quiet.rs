@@ -169,22 +169,20 @@ fn numa(ask: &Ask<'_>) -> Checked {
     if ask.facts.sysctl_number("kernel.numa_balancing").known()? == 0 {
         return Answer::fine("off");
     }
-    Found::new("on", "off", "it causes page faults in programs that are already bound")
+    Answer::found("on", "off", "it causes page faults in programs that are already bound")
         .change(Set::new(Knob::sysctl("kernel.numa_balancing"), 0))
-        .answer()
 }
 
 fn watchdog(ask: &Ask<'_>) -> Checked {
     if ask.facts.sysctl_number("kernel.nmi_watchdog").known()? == 0 {
         return Answer::fine("off");
     }
-    Found::new(
+    Answer::found(
         "the NMI watchdog is on",
         "off while measuring",
         "it takes a performance counter and interrupts each CPU",
     )
     .change(Set::new(Knob::sysctl("kernel.nmi_watchdog"), 0))
-    .answer()
 }
 
 fn timers(ask: &Ask<'_>) -> Checked {
@@ -218,13 +216,12 @@ fn memory(ask: &Ask<'_>) -> Checked {
         }
         return Answer::fine("neither huge pages for everything nor KSM");
     }
-    Found::new(
+    Answer::found(
         found.join(", "),
         "madvise, and KSM off",
         "the kernel moves memory of running programs",
     )
     .changes(sets)
-    .answer()
 }
 
 const TRACING: &str = "/sys/kernel/tracing";
@@ -271,8 +268,8 @@ fn tracing(ask: &Ask<'_>) -> Checked {
         return Answer::fine("no tracer, no probe in tracefs, no BPF statistics");
     }
     let why = "it costs time at each function or program that it hooks";
-    let found = Found::new(seen.join("; "), "nobody traces", why).changes(sets);
-    if ways.is_empty() { found.answer() } else { found.advice(ways.join("; ")).answer() }
+    let found = Answer::found(seen.join("; "), "nobody traces", why).changes(sets);
+    if ways.is_empty() { found } else { found.advice(ways.join("; ")) }
 }
 
 fn rt(ask: &Ask<'_>) -> Checked {

@@ -30,7 +30,7 @@ fn audited(audit: &Audit) -> Checked {
     }
     let daemon = if audit.has_daemon { "auditd takes its records" } else { "no auditd runs" };
     let locked = if audit.enabled == 2 { ", locked until the next boot" } else { "" };
-    let found = Found::new(
+    let found = Answer::found(
         format!(
             "audit is on{locked}: {rules} loaded, {} of them for system calls; {daemon}",
             audit.syscall_rules_count
@@ -40,7 +40,7 @@ fn audited(audit: &Audit) -> Checked {
     )
     .advice(AUDIT_ADVICE);
     // Without a rule nothing is compared: only the slow path costs time.
-    if audit.syscall_rules_count == 0 { found.severity(Info).answer() } else { found.answer() }
+    if audit.syscall_rules_count == 0 { found.severity(Info) } else { found }
 }
 
 const AUDIT_ADVICE: &str = "auditctl -l lists the rules; they are never changed by rxpath";
@@ -49,13 +49,12 @@ const AUDIT_ADVICE: &str = "auditctl -l lists the rules; they are never changed 
 /// unknown.
 fn by_daemon(ask: &Ask<'_>, gap: Gap) -> Checked {
     if ask.facts.processes.value().is_some_and(|processes| processes.runs("auditd")) {
-        return Found::new(
+        return Answer::found(
             format!("auditd runs (rules: {})", unread(gap)),
             "no audit rules during a measurement, where that is allowed",
             "every system call takes the slow path",
         )
-        .advice(AUDIT_ADVICE)
-        .answer();
+        .advice(AUDIT_ADVICE);
     }
     let has_none = ask.facts.option("AUDITSYSCALL").value().is_some_and(|option| option == "n");
     match gap {

@@ -224,7 +224,7 @@ fn ingress(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn dropping(told: String, device: &Device) -> Checked {
-    Found::new(
+    Answer::found(
         told,
         "few, unless this host is flooded",
         "they never reach IP, and no protocol counter shows them",
@@ -233,7 +233,6 @@ fn dropping(told: String, device: &Device) -> Checked {
         "find the owner of the program or filter on {}; it is never removed by rxpath",
         device.name
     ))
-    .answer()
 }
 
 fn length(ask: &Ask<'_>) -> Checked {
@@ -257,11 +256,10 @@ fn length(ask: &Ask<'_>) -> Checked {
             walked.len()
         ));
     }
-    Found::new(
+    Answer::found(
         long.join("; "),
         "sets and maps instead of long lists",
         "each packet is compared with one rule after the other until one matches",
     )
     .advice("put addresses and ports into one set; firewall rules are never changed by rxpath")
-    .answer()
 }

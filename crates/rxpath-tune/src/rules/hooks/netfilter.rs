@@ -134,17 +134,16 @@ fn active(ask: &Ask<'_>) -> Checked {
             "a host that forwards: NAT, firewall and flow tables need the state",
         );
     }
-    Found::new(
+    Answer::found(
         format!("{count} flows are tracked"),
         "exempt the fast or measured flows, if no rule needs their state",
         "each packet is looked up before it reaches a socket",
     )
     .advice("add a notrack rule yourself; firewall rules are never changed by rxpath")
-    .answer()
 }
 
 /// Losses because the table was full.
-fn no_room(ask: &Ask<'_>, count: i64, max: i64) -> Option<Found> {
+fn no_room(ask: &Ask<'_>, count: i64, max: i64) -> Option<Checked> {
     let table = ask.facts.answers.conntrack.value()?;
     let later = ask.facts.later_answers().and_then(|answers| answers.conntrack.value());
     let lost = |table: &Conntrack| (table.drop_total, table.early_drop_total);
@@ -157,7 +156,7 @@ fn no_room(ask: &Ask<'_>, count: i64, max: i64) -> Option<Found> {
     let watched = &ask.facts.watched;
     let what = "packets dropped and connections evicted because the table was full";
     let told = watched.tell(both, what, "the namespace was made");
-    let found = Found::new(
+    let found = Answer::found(
         format!("{told}; now {count} of at most {max} entries"),
         "none",
         "the table was full, or nearly, at some time",
@@ -173,7 +172,7 @@ fn sizing(ask: &Ask<'_>) -> Checked {
     let count = ask.facts.sysctl_number(COUNT).known()?;
     let max = ask.facts.sysctl_number(MAX).known()?;
     if max > 0 && count * 10 >= max * 9 {
-        return Found::new(
+        return Answer::found(
             format!("{count} of at most {max} entries"),
             "less than nine tenths of the limit",
             "new flows are dropped when it is full",
@@ -182,16 +181,15 @@ fn sizing(ask: &Ask<'_>) -> Checked {
             "sysctl -w {MAX}={}; firewall settings are never changed by rxpath",
             max.saturating_mul(2)
         ))
-        .severity(Fail)
-        .answer();
+        .severity(Fail);
     }
     if let Some(found) = no_room(ask, count, max) {
-        return found.answer();
+        return found;
     }
     // The kernel's default ratio of entries to buckets is 1 since 5.15, and was 4 before.
     let buckets = ask.facts.number("/sys/module/nf_conntrack/parameters/hashsize").known()?;
     if buckets > 0 && max > 8 * buckets {
-        return Found::new(
+        return Answer::found(
             format!("at most {max} entries in {buckets} buckets"),
             "at most 4 entries per bucket",
             "each lookup walks a long chain",
@@ -200,8 +198,7 @@ fn sizing(ask: &Ask<'_>) -> Checked {
             Knob::path("/sys/module/nf_conntrack/parameters/hashsize"),
             max as u64 / 4,
         ))
-        .size(Unmeasured)
-        .answer();
+        .size(Unmeasured);
     }
     Answer::fine(format!("{count} of at most {max} entries"))
 }
@@ -235,7 +232,7 @@ fn legacy(ask: &Ask<'_>) -> Checked {
     if new.is_empty() {
         return Answer::fine(format!("legacy iptables only: {}", tables.join(", ")));
     }
-    Found::new(
+    Answer::found(
         format!(
             "legacy iptables tables ({}) in addition to nftables tables ({})",
             tables.join(", "),
@@ -245,7 +242,6 @@ fn legacy(ask: &Ask<'_>) -> Checked {
         "packets pass both, and each tool shows only its own half",
     )
     .advice("compare iptables-legacy-save with nft list ruleset; firewall rules are never changed by rxpath")
-    .answer()
 }
 
 fn bridge(ask: &Ask<'_>) -> Checked {
@@ -273,13 +269,12 @@ fn bridge(ask: &Ask<'_>) -> Checked {
         return Answer::silent("on, and a container runtime that may depend on it runs here");
     }
     let list = on.iter().map(|key| format!("sysctl -w {key}=0")).collect::<Vec<_>>().join("; ");
-    Found::new(
+    Answer::found(
         format!("{} on", on.join(", ")),
         "0, where no container runtime or policy needs it",
         "each bridged frame passes the IP firewall",
     )
     .advice(format!("{list}: this changes the firewall, so rxpath never does it"))
-    .answer()
 }
 
 fn hooks(ask: &Ask<'_>) -> Checked {

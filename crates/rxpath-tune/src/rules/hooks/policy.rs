@@ -154,7 +154,7 @@ fn rp_filter(ask: &Ask<'_>) -> Checked {
     // A share of all that comes is no stray sender: this host loses what it should receive.
     let is_much = dropped.evidence() == Evidence::Now
         && dropped.ratio_of(received).is_some_and(|ratio| ratio >= MUCH_RATIO);
-    Found::new(
+    Answer::found(
         format!(
             "{}; {}",
             watched.tell(
@@ -174,7 +174,6 @@ fn rp_filter(ask: &Ask<'_>) -> Checked {
     .advice("loose mode (2) on the device where the other uplink's packets come in")
     .severity(if is_much { Fail } else { Info })
     .rests_on(dropped, watched)
-    .answer()
 }
 
 /// It never carries a change: a host that routes for others cuts them off with it, and what it routes for may come later.
@@ -193,24 +192,22 @@ fn forward(ask: &Ask<'_>) -> Checked {
     if others.count() > 1 {
         return Answer::silent("forwards, and has devices to forward between");
     }
-    Found::new(
+    Answer::found(
         "ip_forward is 1, no packet was ever forwarded, and there is one device",
         "0 on a host that is no gateway",
         "LRO is off on every device for nothing",
     )
     .advice("find out who set it: an IPsec gateway forwards with one device, and what runs containers sets it early")
-    .answer()
 }
 
 fn jit(ask: &Ask<'_>) -> Checked {
     if ask.facts.sysctl_number("net.core.bpf_jit_enable").known()? > 0 {
         return Answer::fine("on");
     }
-    Found::new(
+    Answer::found(
         "net.core.bpf_jit_enable is 0",
         "1",
         "filters and programs are interpreted for each packet",
     )
     .change(Set::new(Knob::sysctl("net.core.bpf_jit_enable"), 1))
-    .answer()
 }

@@ -132,10 +132,9 @@ fn undelivered(ask: &Ask<'_>) -> Checked {
         } else {
             format!("on the path: {}", suspects.join(", "))
         };
-        return Found::new(format!("{told}; {hooks}"), "few, unless this host is flooded", "something between IP and the sockets drops them")
+        return Answer::found(format!("{told}; {hooks}"), "few, unless this host is flooded", "something between IP and the sockets drops them")
             .advice("check the named chains, and `ip route show table all type blackhole`; firewall rules are never \
-                     changed by rxpath")
-            .answer();
+                     changed by rxpath");
     }
     Answer::fine(fine.join("; "))
 }

@@ -183,13 +183,12 @@ fn one_cpu(ask: &Ask<'_>, device: &Device) -> Checked {
             placed.len()
         ));
     }
-    Found::new(
+    Answer::found(
         format!("{most} of {} receive interrupts go to CPU {cpu}", placed.len()),
         format!("at most {fair} on each of {}", in_words(&serving)),
         "queues that share a CPU are no faster than one queue",
     )
     .changes(moves(&serving, &placed))
-    .answer()
 }
 
 fn isolated(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -217,7 +216,7 @@ fn isolated(ask: &Ask<'_>, device: &Device) -> Checked {
         ));
     }
     let count = placed.iter().filter(|(_, cpus)| cpus.iter().any(|cpu| on.contains(cpu))).count();
-    Found::new(
+    Answer::found(
         format!(
             "{count} of {} receive interrupts go to isolated CPUs {}",
             placed.len(),
@@ -227,7 +226,6 @@ fn isolated(ask: &Ask<'_>, device: &Device) -> Checked {
         "interrupts and softirqs take time from the task that the CPU was isolated for",
     )
     .changes(moves(&serving, &placed))
-    .answer()
 }
 
 fn numa(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -252,13 +250,12 @@ fn numa(ask: &Ask<'_>, device: &Device) -> Checked {
             placed.len()
         ));
     }
-    Found::new(
+    Answer::found(
         format!("{far} of {} receive interrupts go to CPUs outside node {node}", placed.len()),
         format!("{}, which the NIC is attached to", in_words(&serving)),
         "packets are written to memory of the NIC's node and read over the link between CPU sockets",
     )
     .changes(moves(&serving, &placed))
-    .answer()
 }
 
 fn hints(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -290,11 +287,10 @@ fn hints(ask: &Ask<'_>, device: &Device) -> Checked {
         let path = format!("/proc/irq/{}/smp_affinity_list", irq.number);
         Set::new(Knob::path(&path), hint.to_string())
     });
-    Found::new(
+    Answer::found(
         format!("{astray} of {} hinted receive interrupts go elsewhere", hinted.len()),
         "the driver's hints, unless they are pinned on purpose",
         "the driver spreads its queues over CPUs near the device; this placement does not",
     )
     .changes(changes)
-    .answer()
 }

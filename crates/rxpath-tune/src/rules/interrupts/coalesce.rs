@@ -158,22 +158,20 @@ fn rx_usecs(ask: &Ask<'_>, device: &Device) -> Checked {
     let knob = Knob::part(&device.name, Group::Coalesce, "rx-usecs");
     let observed = format!("rx-usecs is {usecs}, adaptive off");
     match ask.goal {
-        Some(Latency) if usecs > LATENCY_USECS => Found::new(
+        Some(Latency) if usecs > LATENCY_USECS => Answer::found(
             observed,
             format!("0 to {LATENCY_USECS}"),
             format!(
                 "a packet that arrives on an idle NIC waits up to {usecs} us for its interrupt"
             ),
         )
-        .change(Set::new(knob, 0))
-        .answer(),
-        Some(Throughput | Fairness) if usecs == 0 && is_fast(device) => Found::new(
+        .change(Set::new(knob, 0)),
+        Some(Throughput | Fairness) if usecs == 0 && is_fast(device) => Answer::found(
             observed,
             "30 to 100, or adaptive",
             "below the load at which NAPI polls, each packet costs an interrupt",
         )
-        .change(Set::new(knob, 50))
-        .answer(),
+        .change(Set::new(knob, 50)),
         _ => Answer::fine(observed),
     }
 }
@@ -193,13 +191,12 @@ fn rx_frames(_: &Ask<'_>, device: &Device) -> Checked {
         return Answer::fine(format!("rx-frames is {frames} with rx-usecs {usecs}"));
     }
     let knob = Knob::part(&device.name, Group::Coalesce, "rx-frames");
-    Found::new(
+    Answer::found(
         format!("rx-frames is 1 with rx-usecs {usecs}"),
         "32 or more, or 0 where the driver takes it as no limit",
         "the frame limit ends the delay with the first packet",
     )
     .change(Set::new(knob, 32))
-    .answer()
 }
 
 fn adaptive(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -211,14 +208,13 @@ fn adaptive(ask: &Ask<'_>, device: &Device) -> Checked {
     // The stored delay replaces the driver's choice, and may be longer than the driver ever chose.
     let is_long = coalesce.rx_usecs.is_some_and(|usecs| usecs > LATENCY_USECS);
     let delay = (is_long && ask.goal == Some(Latency)).then(|| Set::new(knob("rx-usecs"), 0));
-    Found::new(
+    Answer::found(
         "adaptive-rx is on",
         "off, with a fixed rx-usecs",
         "the delay depends on earlier traffic",
     )
     .change(Set::switch(knob("adaptive-rx"), false))
     .changes(delay)
-    .answer()
 }
 
 fn tx_usecs(_: &Ask<'_>, device: &Device) -> Checked {
@@ -235,13 +231,12 @@ fn tx_usecs(_: &Ask<'_>, device: &Device) -> Checked {
         return Answer::fine(format!("tx-usecs is {usecs}"));
     }
     let knob = Knob::part(&device.name, Group::Coalesce, "tx-usecs");
-    Found::new(
+    Answer::found(
         format!("tx-usecs is {usecs} on combined channels"),
         "64 or less",
         "sent packets wait for their completion, and so do the packets queued behind them",
     )
     .change(Set::new(knob, 8))
-    .answer()
 }
 
 fn cqe_mode(_: &Ask<'_>, device: &Device) -> Checked {
@@ -250,9 +245,8 @@ fn cqe_mode(_: &Ask<'_>, device: &Device) -> Checked {
         return Answer::fine("the timer runs per event");
     }
     let knob = Knob::part(&device.name, Group::Coalesce, "cqe-mode-rx");
-    Found::new("cqe-mode-rx is on", "off", "each further packet postpones the interrupt")
+    Answer::found("cqe-mode-rx is on", "off", "each further packet postpones the interrupt")
         .change(Set::switch(knob, false))
-        .answer()
 }
 
 fn per_queue(_: &Ask<'_>, device: &Device) -> Checked {
@@ -267,11 +261,10 @@ fn per_queue(_: &Ask<'_>, device: &Device) -> Checked {
     if least == most {
         return Answer::fine(format!("rx-usecs is {least} on each of {} queues", delays.len()));
     }
-    Found::new(
+    Answer::found(
         format!("rx-usecs is between {least} and {most} by queue"),
         "the same on all, unless a queue serves a dedicated application",
         "a flow's latency depends on its queue",
     )
     .advice(format!("ethtool -Q {} --show-coalesce shows each", device.name))
-    .answer()
 }

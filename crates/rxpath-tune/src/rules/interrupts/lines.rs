@@ -107,7 +107,7 @@ fn irqbalance(ask: &Ask<'_>) -> Checked {
         processes.complete()?;
         return Answer::fine("irqbalance does not run");
     };
-    Found::new(
+    Answer::found(
         format!("irqbalance runs (pid {pid})"),
         "stopped, or banned from the NIC's interrupts and the measured CPUs",
         "it moves interrupts by load every ten seconds",
@@ -115,7 +115,6 @@ fn irqbalance(ask: &Ask<'_>) -> Checked {
     .advice(
         "systemctl stop irqbalance, after noting every smp_affinity_list: it does not restore them",
     )
-    .answer()
 }
 
 fn threaded(ask: &Ask<'_>) -> Checked {
@@ -126,13 +125,12 @@ fn threaded(ask: &Ask<'_>) -> Checked {
     if ask.facts.kernel.parameter("threadirqs").is_none() {
         return Answer::fine("interrupts are not threaded");
     }
-    Found::new(
+    Answer::found(
         "threadirqs is on the kernel command line",
         "without it, unless this is a real-time host",
         "one more wake-up between the interrupt and the softirq",
     )
     .advice("remove threadirqs from the boot loader's configuration")
-    .answer()
 }
 
 fn vectors(_: &Ask<'_>, device: &Device) -> Checked {
@@ -142,13 +140,12 @@ fn vectors(_: &Ask<'_>, device: &Device) -> Checked {
         return Answer::silent("one receive queue");
     }
     if irqs.iter().any(|irq| irq.about.contains("-fasteoi")) && irqs.len() == 1 {
-        return Found::new(
+        return Answer::found(
             format!("{queues} receive queues on one line interrupt ({})", irqs[0].about),
             "MSI-X with a vector for each queue",
             "all queues are handled on one CPU",
         )
-        .advice("not changeable at runtime: see set now of `rxpath explain msix-vectors`")
-        .answer();
+        .advice("not changeable at runtime: see set now of `rxpath explain msix-vectors`");
     }
     let rows = &device.queues.rows;
     let vectors: BTreeSet<u32> =
@@ -160,13 +157,12 @@ fn vectors(_: &Ask<'_>, device: &Device) -> Checked {
     if let (0, Some(row)) = (receiving, rows.first()) {
         (&row.irq).known()?;
     }
-    Found::new(
+    Answer::found(
         format!("{receiving} receive vectors for {used} queues in use"),
         "one for each queue",
         "queues that share a vector share a CPU",
     )
     .advice("not changeable at runtime: see set now of `rxpath explain msix-vectors`")
-    .answer()
 }
 
 fn eee(_: &Ask<'_>, device: &Device) -> Checked {
@@ -175,13 +171,12 @@ fn eee(_: &Ask<'_>, device: &Device) -> Checked {
         (Some(true), Some(false)) => {
             Answer::fine("enabled, but the link partner does not support it")
         }
-        (Some(true), _) => Found::new(
+        (Some(true), _) => Answer::found(
             "EEE is on",
             "off",
             "the first packet after a pause waits for the link to wake",
         )
-        .change(Set::switch(Knob::part(&device.name, Group::Eee, "enabled"), false))
-        .answer(),
+        .change(Set::switch(Knob::part(&device.name, Group::Eee, "enabled"), false)),
         (Some(false), _) => Answer::fine("off"),
         (None, _) => Answer::silent("the driver does not say whether it is on"),
     }

@@ -114,7 +114,7 @@ fn backlog(ask: &Ask<'_>) -> Checked {
     }
     let observed = format!("{told}; the backlog is {now} now");
     if now >= WANTED {
-        return Found::new(
+        return Answer::found(
             observed,
             "no drops",
             "the receiving CPU cannot keep up",
@@ -122,17 +122,15 @@ fn backlog(ask: &Ask<'_>) -> Checked {
         .advice(
             "a longer queue will not help: spread the load over more CPUs, or reduce the work per packet",
         )
-        .rests_on(dropped, watched)
-        .answer();
+        .rests_on(dropped, watched);
     }
-    Found::new(
+    Answer::found(
         observed,
         format!("{WANTED}, and no drops"),
         "packets that find the backlog full are lost",
     )
     .change(Set::new(Knob::sysctl("net.core.netdev_max_backlog"), WANTED as u64))
     .rests_on(dropped, watched)
-    .answer()
 }
 
 fn weight(ask: &Ask<'_>) -> Checked {
@@ -145,13 +143,12 @@ fn weight(ask: &Ask<'_>) -> Checked {
             "the backlog is in use: its batch may have been chosen by measurement",
         );
     }
-    Found::new(
+    Answer::found(
         now.to_string(),
         "64",
         "no NIC's NAPI uses it: it is the batch of RPS and veth, and of qdiscs on transmit",
     )
     .change(Set::new(Knob::sysctl("net.core.dev_weight"), 64))
-    .answer()
 }
 
 fn defer(ask: &Ask<'_>) -> Checked {

@@ -76,9 +76,8 @@ fn budget(ask: &Ask<'_>) -> Checked {
     let now = ask.facts.sysctl_number("net.core.netdev_budget").known()?;
     if now > BUDGET * MUCH {
         let why = "a softirq with this budget makes tasks and other softirqs wait";
-        return Found::new(now.to_string(), format!("{BUDGET} to {}", BUDGET * MUCH), why)
-            .change(Set::new(Knob::sysctl("net.core.netdev_budget"), BUDGET as u64))
-            .answer();
+        return Answer::found(now.to_string(), format!("{BUDGET} to {}", BUDGET * MUCH), why)
+            .change(Set::new(Knob::sysctl("net.core.netdev_budget"), BUDGET as u64));
     }
     if !matches!(ask.goal, Some(Throughput)) {
         return Answer::fine(format!("{now} packets a round"));
@@ -117,14 +116,13 @@ fn squeezed(ask: &Ask<'_>, now: i64) -> Checked {
     }
     let (times, packets) =
         (line.time_squeeze.recent.unwrap_or(0), line.processed.recent.unwrap_or(0));
-    Found::new(
+    Answer::found(
         format!("CPU {cpu} ran out of budget {times} times in the last {packets} packets; {told}"),
         "less than once in 10,000 packets".to_owned(),
         "packets wait in the ring for the next round",
     )
     .change(Set::new(Knob::sysctl("net.core.netdev_budget"), (2 * BUDGET) as u64))
     .rests_on(line.time_squeeze, watched)
-    .answer()
 }
 
 fn usecs(ask: &Ask<'_>) -> Checked {
@@ -134,11 +132,10 @@ fn usecs(ask: &Ask<'_>) -> Checked {
     if now <= default * 2 {
         return Answer::fine(format!("{now} us, two ticks are {default} us"));
     }
-    Found::new(
+    Answer::found(
         format!("{now} us"),
         format!("{default} us: two ticks at HZ={hz}"),
         "one softirq may hold its CPU that long",
     )
     .change(Set::new(Knob::sysctl("net.core.netdev_budget_usecs"), default as u64))
-    .answer()
 }

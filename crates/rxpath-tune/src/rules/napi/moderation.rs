@@ -124,13 +124,12 @@ fn defer(_: &Ask<'_>, device: &Device) -> Checked {
     let (defer, flush) = halves(device)?;
     match (defer, flush) {
         (0, _) => Answer::fine("hardware interrupts are not deferred"),
-        (defer, 0) => Found::new(
+        (defer, 0) => Answer::found(
             format!("napi_defer_hard_irqs {defer}, gro_flush_timeout 0"),
             "a timer as well, or 0 in both",
             "without the timer the setting has no effect",
         )
-        .change(Set::new(Knob::path(&device.path("gro_flush_timeout")), 20_000))
-        .answer(),
+        .change(Set::new(Knob::path(&device.path("gro_flush_timeout")), 20_000)),
         (defer, flush) => Answer::fine(format!("{defer} empty polls, {flush} ns apart")),
     }
 }
@@ -143,13 +142,12 @@ fn flush(_: &Ask<'_>, device: &Device) -> Checked {
     if flush <= LONG_NS {
         return Answer::fine(format!("{flush} ns"));
     }
-    Found::new(
+    Answer::found(
         format!("gro_flush_timeout {flush} ns"),
         format!("{LONG_NS} ns or less"),
         "a lone packet waits that long",
     )
     .change(Set::new(Knob::path(&device.path("gro_flush_timeout")), 20_000))
-    .answer()
 }
 
 fn batch(ask: &Ask<'_>) -> Checked {
@@ -157,16 +155,14 @@ fn batch(ask: &Ask<'_>) -> Checked {
     match (now, ask.goal) {
         (..8, Some(Latency)) | (8, _) => Answer::fine(now.to_string()),
         (9..=64, goal) if goal != Some(Latency) => Answer::fine(now.to_string()),
-        (_, Some(Latency)) => Found::new(
+        (_, Some(Latency)) => Answer::found(
             now.to_string(),
             "8 or less",
             "the first packet of a list waits for the last",
         )
-        .change(Set::new(Knob::sysctl("net.core.gro_normal_batch"), 8))
-        .answer(),
-        _ => Found::new(now.to_string(), "8 to 64", "the kernel's default is 8")
-            .change(Set::new(Knob::sysctl("net.core.gro_normal_batch"), 8))
-            .answer(),
+        .change(Set::new(Knob::sysctl("net.core.gro_normal_batch"), 8)),
+        _ => Answer::found(now.to_string(), "8 to 64", "the kernel's default is 8")
+            .change(Set::new(Knob::sysctl("net.core.gro_normal_batch"), 8)),
     }
 }
 

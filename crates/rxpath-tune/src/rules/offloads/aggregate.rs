@@ -234,9 +234,8 @@ fn should_be_on(device: &Device, name: &str, why: &str) -> Checked {
         (false, false) => {
             Answer::silent(format!("{name} is off, and the driver does not let it be switched"))
         }
-        (false, true) => Found::new(format!("{name} is off"), "on", why)
-            .change(Set::switch(Knob::part(&device.name, Group::Features, name), true))
-            .answer(),
+        (false, true) => Answer::found(format!("{name} is off"), "on", why)
+            .change(Set::switch(Knob::part(&device.name, Group::Features, name), true)),
     }
 }
 
@@ -259,18 +258,16 @@ fn lro(ask: &Ask<'_>, device: &Device) -> Checked {
     if !forwards(ask, device) {
         return Answer::silent("on, and this host neither forwards nor bridges it");
     }
-    let found = Found::new(
+    let found = Answer::found(
         "rx-lro is on and this host forwards or bridges its packets",
         "off",
         "packets merged by LRO cannot be restored for forwarding",
     );
     if changeable {
         let knob = Knob::part(&device.name, Group::Features, "rx-lro");
-        return found.change(Set::switch(knob, false)).answer();
+        return found.change(Set::switch(knob, false));
     }
-    found
-        .advice("the driver does not let it be switched: take the device out of the bridge")
-        .answer()
+    found.advice("the driver does not let it be switched: take the device out of the bridge")
 }
 
 fn gro_list(ask: &Ask<'_>, device: &Device) -> Checked {

@@ -132,16 +132,16 @@ fn fits(device: &Device, own: u32, (most, wanted): (u32, u32), words: &str) -> C
         return Answer::fine(told);
     }
     let knob = Knob::part(&device.name, Group::Link, "mtu");
-    let found = Found::new(
+    let found = Answer::found(
         told,
         format!("at most {wanted}"),
         "larger packets are dropped or fragmented, and the sender is not informed",
     );
     // Below 1280 IPv6 leaves the device with all its addresses.
     if wanted < 1280 {
-        return found.advice("a larger MTU at the other end or below").answer();
+        return found.advice("a larger MTU at the other end or below");
     }
-    found.change(Set::new(knob, u64::from(wanted))).answer()
+    found.change(Set::new(knob, u64::from(wanted)))
 }
 
 fn joined(_: &Ask<'_>, device: &Device) -> Checked {
@@ -177,7 +177,10 @@ fn joined(_: &Ask<'_>, device: &Device) -> Checked {
         let knob = Knob::part(&device.name, Group::Link, which);
         Set::new(knob, u64::from(*most))
     });
-    Found::new(told(&low), "65536 bytes, the kernel's default", "merging ends after a few segments")
-        .changes(sets)
-        .answer()
+    Answer::found(
+        told(&low),
+        "65536 bytes, the kernel's default",
+        "merging ends after a few segments",
+    )
+    .changes(sets)
 }

@@ -181,13 +181,12 @@ fn gro_max(_: &Ask<'_>, device: &Device) -> Checked {
         return Answer::fine(format!("gro_max_size is {bytes} bytes"));
     }
     let knob = Knob::part(&device.name, Group::Link, "gro-max-size");
-    Found::new(
+    Answer::found(
         format!("gro_max_size is {bytes} bytes"),
         "more, up to 185000 and measured",
         "64 KiB last 5 us here",
     )
     .change(Set::new(knob, 185_000))
-    .answer()
 }
 
 fn mtu(_: &Ask<'_>, device: &Device) -> Checked {
@@ -206,11 +205,10 @@ fn speed(_: &Ask<'_>, device: &Device) -> Checked {
         forced.then(|| Set::switch(knob, true))
     };
     if modes.duplex == Some(Duplex::Half) {
-        return Found::new(format!("{now} Mb/s half duplex"), "full duplex", "both ends must negotiate, or neither")
+        return Answer::found(format!("{now} Mb/s half duplex"), "full duplex", "both ends must negotiate, or neither")
             .advice("autonegotiation on at both ends; a forced end makes the other fall back to half duplex")
             .severity(Fail)
-            .changes(negotiate())
-            .answer();
+            .changes(negotiate());
     }
     if now >= best {
         return Answer::fine(format!("{now} Mb/s"));
@@ -218,12 +216,15 @@ fn speed(_: &Ask<'_>, device: &Device) -> Checked {
     let better = format!("{best} Mb/s, the NIC's maximum");
     if forced {
         let observed = format!("{now} Mb/s, forced: negotiation is off");
-        let found = Found::new(observed, better, "the NIC is set to this speed");
-        return found.changes(negotiate()).answer();
+        let found = Answer::found(observed, better, "the NIC is set to this speed");
+        return found.changes(negotiate());
     }
-    Found::new(format!("{now} Mb/s"), better, "cable, transceiver, switch port or a forced setting")
-        .advice("look at the other end's modes: ethtool DEV shows what the link partner advertises")
-        .answer()
+    Answer::found(
+        format!("{now} Mb/s"),
+        better,
+        "cable, transceiver, switch port or a forced setting",
+    )
+    .advice("look at the other end's modes: ethtool DEV shows what the link partner advertises")
 }
 
 fn fec(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -237,14 +238,13 @@ fn fec(ask: &Ask<'_>, device: &Device) -> Checked {
     }
     let watched = &ask.facts.watched;
     let told = watched.tell(count, "uncorrectable blocks", "the driver was loaded");
-    Found::new(
+    Answer::found(
         format!("{told}, in mode {mode}"),
         "none",
         "the wire has more errors than FEC can correct",
     )
     .advice("clean or replace cable and transceiver")
     .rests_on(count, watched)
-    .answer()
 }
 
 fn fec_mode(_: &Ask<'_>, device: &Device) -> Checked {
@@ -312,18 +312,16 @@ fn promiscuous(ask: &Ask<'_>, device: &Device) -> Checked {
     if !device.is_nic() && flags & PROMISCUOUS == 0 {
         return Answer::silent(format!("{}, of a virtual device", on.join(", ")));
     }
-    let found = Found::new(
+    let found = Answer::found(
         on.join(", "),
         "off, unless a capture or virtual machine needs it",
         "packets for other hosts cost CPU time here",
     );
     if flags & PROMISCUOUS != 0 {
-        return found
-            .advice(format!(
-                "find the program that needs it; if none does: ip link set {} promisc off",
-                device.name
-            ))
-            .answer();
+        return found.advice(format!(
+            "find the program that needs it; if none does: ip link set {} promisc off",
+            device.name
+        ));
     }
-    found.answer()
+    found
 }

@@ -44,7 +44,7 @@ fn stops(ask: &Ask<'_>, device: &Device, pause: &Pause) -> Checked {
     if matches!(sent.evidence(), Evidence::Never | Evidence::Old) {
         return Answer::fine(told);
     }
-    Found::new(
+    Answer::found(
         told,
         "none",
         "this host cannot receive as fast as packets arrive, and stops the other end",
@@ -54,7 +54,6 @@ fn stops(ask: &Ask<'_>, device: &Device, pause: &Pause) -> Checked {
          switch stops other hosts as well",
     )
     .rests_on(sent, watched)
-    .answer()
 }
 
 fn pause(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -83,7 +82,7 @@ fn pause(ask: &Ask<'_>, device: &Device) -> Checked {
     }
     let set = |which: &str| Set::switch(Knob::part(&device.name, Group::Pause, which), false);
     let found =
-        Found::new(observed, "off", "the sender is stopped, where loss would show the limit");
+        Answer::found(observed, "off", "the sender is stopped, where loss would show the limit");
     let found = if pause.autoneg == Some(true) { found.change(set("autoneg")) } else { found };
-    found.changes(on.into_iter().map(set)).answer()
+    found.changes(on.into_iter().map(set))
 }

@@ -110,13 +110,12 @@ fn link(ask: &Ask<'_>, device: &Device) -> Checked {
     if !below {
         return Answer::fine(observed.join(", "));
     }
-    Found::new(
+    Answer::found(
         observed.join(", "),
         "both at their maximum",
         "the slot, the card's seat or firmware settings",
     )
     .advice("not changeable at runtime: another slot, or reseat the card")
-    .answer()
 }
 
 /// PCI Express capability id.
@@ -174,13 +173,12 @@ fn aspm(ask: &Ask<'_>, device: &Device) -> Checked {
     let changes = on
         .iter()
         .map(|name| Set::new(Knob::path(&device.path(&format!("device/link/{name}"))), "0"));
-    Found::new(
+    Answer::found(
         on.join(", ") + " on",
         "off",
         "the first transfer after a pause waits for the link to wake",
     )
     .changes(changes)
-    .answer()
 }
 
 fn node(ask: &Ask<'_>, device: &Device) -> Checked {

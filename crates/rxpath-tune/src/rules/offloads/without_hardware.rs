@@ -22,9 +22,8 @@ fn turned_off(device: &Device, name: &str, why: &str) -> Checked {
             "{name} is off with the device below, or cannot be switched"
         ));
     }
-    Found::new(format!("{name} is off"), "on", why)
+    Answer::found(format!("{name} is off"), "on", why)
         .change(Set::switch(Knob::part(&device.name, Group::Features, name), true))
-        .answer()
 }
 
 /// GRO of a tunnel; `None` for all other devices.

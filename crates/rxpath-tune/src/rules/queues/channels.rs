@@ -90,8 +90,8 @@ fn combined(ask: &Ask<'_>, device: &Device) -> Checked {
     let observed = format!("{now} receive queues of at most {max}, {cpus} CPUs may serve them");
     let why = "each queue is served by one CPU";
     if ask.goal == Some(Throughput) {
-        let found = Found::new(observed, format!("{wanted}, {many}"), why);
-        return found.change(set(device, wanted)).answer();
+        let found = Answer::found(observed, format!("{wanted}, {many}"), why);
+        return found.change(set(device, wanted));
     }
     let it = lost(ask, device)?;
     if it.ratio() < MUCH_RATIO || it.lost.evidence() == Evidence::Old {
@@ -99,7 +99,7 @@ fn combined(ask: &Ask<'_>, device: &Device) -> Checked {
             "the NIC loses nothing: judged for throughput, and where packets are lost",
         );
     }
-    Found::new(
+    Answer::found(
         format!("{observed}; the NIC lost packets ({})", it.words),
         format!("{wanted}, {many}"),
         "one CPU empties each ring, and packets that arrive while it is busy are lost",
@@ -108,7 +108,6 @@ fn combined(ask: &Ask<'_>, device: &Device) -> Checked {
     .severity(Fail)
     .size(Loss)
     .rests_on(it.lost, &ask.facts.watched)
-    .answer()
 }
 
 fn too_many(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -117,11 +116,10 @@ fn too_many(ask: &Ask<'_>, device: &Device) -> Checked {
     if now <= cpus {
         return Answer::fine(format!("{now} receive queues, {cpus} CPUs online"));
     }
-    Found::new(
+    Answer::found(
         format!("{now} receive queues, {cpus} CPUs online"),
         format!("{cpus} or fewer"),
         "queues that share a CPU make each poll smaller",
     )
     .change(set(device, cpus))
-    .answer()
 }

@@ -50,7 +50,7 @@ fn halves(ask: &Ask<'_>) -> Checked {
     let sum: u64 = queues.iter().map(|(_, count)| count).sum();
     match (entries, queues.first()) {
         (0, None) => Answer::silent("RFS is off"),
-        (0, Some((path, _))) => Found::new(
+        (0, Some((path, _))) => Answer::found(
             format!(
                 "{} queues have a flow table ({path}, ...), net.core.rps_sock_flow_entries is 0",
                 queues.len()
@@ -58,15 +58,15 @@ fn halves(ask: &Ask<'_>) -> Checked {
             format!("net.core.rps_sock_flow_entries of {sum} (the sum of the queues), or 0 in all"),
             "without the global table no packet is steered",
         )
-        .change(Set::new(Knob::sysctl("net.core.rps_sock_flow_entries"), sum.next_power_of_two()))
-        .answer(),
-        (entries, None) => Found::new(
+        .change(Set::new(Knob::sysctl("net.core.rps_sock_flow_entries"), sum.next_power_of_two())),
+        (entries, None) => Answer::found(
             format!("net.core.rps_sock_flow_entries is {entries}, no queue has rps_flow_cnt"),
             "rps_flow_cnt on the queues of the device that receives, or no entries",
             "without the table of the queue no packet is steered",
         )
-        .advice("share the entries among the receive queues of the device that carries the traffic")
-        .answer(),
+        .advice(
+            "share the entries among the receive queues of the device that carries the traffic",
+        ),
         (entries, Some(_)) => {
             Answer::fine(format!("{entries} entries, {} queues with {sum} in all", queues.len()))
         }

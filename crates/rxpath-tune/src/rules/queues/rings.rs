@@ -212,7 +212,7 @@ fn losses(ask: &Ask<'_>, device: &Device) -> Checked {
     }
     let watched = &ask.facts.watched;
     let told = watched.tell(it.lost, "packets lost", "the driver was loaded");
-    Found::new(
+    Answer::found(
         format!(
             "{} next to {} received: {:.4} % of what came; {told}",
             it.words,
@@ -225,7 +225,6 @@ fn losses(ask: &Ask<'_>, device: &Device) -> Checked {
     .advice("see irq-affinity, channels-combined and ring-rx")
     .severity(if ratio >= MUCH_RATIO { Fail } else { Warn })
     .rests_on(it.lost, watched)
-    .answer()
 }
 
 fn ring_rx(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -239,21 +238,19 @@ fn ring_rx(ask: &Ask<'_>, device: &Device) -> Checked {
     let set = Set::new(Knob::part(&device.name, Group::Rings, "rx"), u64::from(max));
     let is_old = it.lost.evidence() == Evidence::Old;
     if it.ratio() > RARE_RATIO && !is_old {
-        return Found::new(
+        return Answer::found(
             format!("{observed}, and the NIC lost packets ({})", it.words),
             format!("{max}"),
             "packets that arrive between two polls find no descriptor",
         )
         .change(set)
         .size(Loss)
-        .rests_on(it.lost, &ask.facts.watched)
-        .answer();
+        .rests_on(it.lost, &ask.facts.watched);
     }
     if ask.goal == Some(Throughput) && now < 512.min(max) {
-        return Found::new(observed, "512 or more", "it holds few packets of a burst")
+        return Answer::found(observed, "512 or more", "it holds few packets of a burst")
             .change(Set::new(set.knob, 512.min(u64::from(max))))
-            .severity(Info)
-            .answer();
+            .severity(Info);
     }
     let missed = if is_old { "none was missed while rxpath watched" } else { "none was missing" };
     Answer::fine(format!("{observed}, and {missed}"))

@@ -93,26 +93,24 @@ fn rps(ask: &Ask<'_>, device: &Device) -> Checked {
     }
     let (queues, most) = queues(device);
     if device.has_rps() && queues >= cpus {
-        return Found::new(
+        return Answer::found(
             format!("RPS is on, next to {queues} hardware queues for {cpus} CPUs"),
             "off (masks of 0)",
             "every packet is moved once more, to a CPU that has its own queue",
         )
         .changes(set_all(device, "0"))
-        .severity(Warn)
-        .answer();
+        .severity(Warn);
     }
     if !device.has_rps() && queues == 1 && ask.goal == Some(Throughput) {
         if most > 1 {
             return Answer::silent("the NIC has more queues to give: see channels-combined");
         }
-        return Found::new(
+        return Answer::found(
             format!("one receive queue, {cpus} CPUs, RPS off"),
             "a mask of the CPUs that may help",
             "one CPU does all receive work below the sockets",
         )
-        .changes(set_all(device, &serving.mask()))
-        .answer();
+        .changes(set_all(device, &serving.mask()));
     }
     for queue in &device.sysfs.rx_queues {
         (&queue.rps_cpus).known()?;
@@ -172,14 +170,13 @@ fn masks(ask: &Ask<'_>, device: &Device) -> Checked {
         return Answer::silent("no RPS mask");
     }
     if let Some(kind) = device.link_kind().filter(|kind| BEHIND_RPS.contains(kind)) {
-        return Found::new(
+        return Answer::found(
             format!("an RPS mask on a {kind}"),
             "the mask on the devices below it",
             "its packets are steered before they reach this device: the mask has no effect",
         )
         .changes(set_all(device, "0"))
-        .severity(Info)
-        .answer();
+        .severity(Info);
     }
     let serving = ask.facts.serving(device)?;
     let set = device.sysfs.rx_queues.iter().filter_map(|queue| queue.rps_cpus.value());
@@ -189,7 +186,6 @@ fn masks(ask: &Ask<'_>, device: &Device) -> Checked {
     };
     // Several queues are spread by RSS: without a mask each is served where its interrupt goes.
     let mask = if queues(device).0 > 1 { "0".into() } else { serving.mask() };
-    Found::new(observed, "CPUs that are online, not isolated and near, or no mask", why)
+    Answer::found(observed, "CPUs that are online, not isolated and near, or no mask", why)
         .changes(set_all(device, &mask))
-        .answer()
 }

@@ -165,22 +165,20 @@ fn table(_: &Ask<'_>, device: &Device) -> Checked {
     let set = Set::new(Knob::part(&device.name, Group::Rss, "indir"), format!("equal:{queues}"));
     // A table with fewer entries than queues cannot name them all.
     if unused > 0 && table.len() >= queues as usize {
-        return Found::new(
+        return Answer::found(
             format!("{unused} of {queues} queues have no entry"),
             expected,
             "they get no flow, unless a flow rule sends them one",
         )
-        .change(set)
-        .answer();
+        .change(set);
     }
     if most >= UNEVEN * least && most > least + 1 {
-        return Found::new(
+        return Answer::found(
             format!("between {least} and {most} entries for a queue"),
             expected,
             "the queue with the most entries saturates first",
         )
-        .change(set)
-        .answer();
+        .change(set);
     }
     Answer::fine(format!("{least} to {most} of {} entries for each queue", table.len()))
 }
@@ -225,13 +223,12 @@ fn udp4(_: &Ask<'_>, device: &Device) -> Checked {
         return Answer::fine(format!("{fields}: addresses and ports"));
     }
     let knob = Knob::part(&device.name, Group::FlowHash, "udp4");
-    Found::new(
+    Answer::found(
         format!("UDP over IPv4 is hashed by `{fields}`"),
         "sdfn: addresses and ports",
         "all UDP flows between two hosts go to one queue",
     )
     .change(Set::new(knob, "sdfn"))
-    .answer()
 }
 
 fn contexts(_: &Ask<'_>, device: &Device) -> Checked {

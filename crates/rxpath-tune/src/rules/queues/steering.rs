@@ -124,13 +124,12 @@ pub const RULES: &[Rule] = &[
 fn flow_rules(_: &Ask<'_>, device: &Device) -> Checked {
     match (&device.nic.flow_rules).known()?.rules_count {
         0 => Answer::fine("no flow rules"),
-        count => Found::new(
+        count => Answer::found(
             format!("{count} flow rules"),
             "none, or only your own rules",
             "they send packets to queues whatever the RSS table says",
         )
-        .advice(format!("list them: ethtool -n {}", device.name))
-        .answer(),
+        .advice(format!("list them: ethtool -n {}", device.name)),
     }
 }
 
@@ -155,13 +154,12 @@ fn ntuple(ask: &Ask<'_>, device: &Device) -> Checked {
         return Answer::silent("the NIC has no flow steering that could be switched on");
     }
     let knob = Knob::part(&device.name, Group::Features, "rx-ntuple-filter");
-    Found::new(
+    Answer::found(
         "RFS steers in software, ntuple is off",
         "on",
         "the NIC could put the flow into its reader's queue",
     )
     .change(Set::switch(knob, true))
-    .answer()
 }
 
 fn arfs(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -174,13 +172,12 @@ fn arfs(ask: &Ask<'_>, device: &Device) -> Checked {
     if ask.facts.option("RFS_ACCEL").known()? == "y" {
         return Answer::fine("filter bit, flow tables and kernel support are present");
     }
-    Found::new(
+    Answer::found(
         "ntuple and RFS are on, the kernel is built without CONFIG_RFS_ACCEL",
         "a kernel with it, or deliberate software RFS",
         "flows are steered in software only",
     )
     .advice("not changeable at runtime")
-    .answer()
 }
 
 fn flow_limit(ask: &Ask<'_>) -> Checked {
@@ -198,14 +195,13 @@ fn flow_limit(ask: &Ask<'_>) -> Checked {
         return Answer::fine(format!("on for CPUs {mask}"));
     }
     let all = CpuList(host_wide((&ask.facts.topology).known()?)?).to_mask();
-    Found::new(
+    Answer::found(
         format!("{told}; the flow limit is off"),
         "on for the CPUs that RPS or virtual devices use",
         "the largest flow takes the whole backlog from all others",
     )
     .change(Set::new(Knob::sysctl("net.core.flow_limit_cpu_bitmap"), all))
     .rests_on(dropped, watched)
-    .answer()
 }
 
 fn xps(_: &Ask<'_>, device: &Device) -> Checked {
@@ -225,7 +221,7 @@ fn xps(_: &Ask<'_>, device: &Device) -> Checked {
     if mapped > 0 {
         return Answer::fine(format!("{mapped} of {} transmit queues have a map", maps.len()));
     }
-    Found::new(
+    Answer::found(
         format!("none of {used} transmit queues has a map of CPUs"),
         "one queue for each CPU, where the driver does not choose by itself",
         "replies of one CPU share queues, and their locks, with other CPUs",
@@ -233,7 +229,6 @@ fn xps(_: &Ask<'_>, device: &Device) -> Checked {
     .advice(
         "see set now of `rxpath explain xps`; drivers that choose the queue themselves ignore the maps",
     )
-    .answer()
 }
 
 fn flags(_: &Ask<'_>, device: &Device) -> Checked {

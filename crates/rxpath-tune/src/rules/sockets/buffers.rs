@@ -169,7 +169,7 @@ fn lost(ask: &Ask<'_>) -> Checked {
     let place = ask.facts.worst_udp_socket().map_or_else(String::new, |(port, drops)| {
         format!("; the socket of port {port} alone {drops} since it was opened")
     });
-    Found::new(
+    Answer::found(
         format!("{told} ({} of {of}){place}", percent(ratio)),
         "none, or a count that no longer rises",
         "the reader was stopped or too slow for longer than its buffer lasts",
@@ -177,7 +177,6 @@ fn lost(ask: &Ask<'_>) -> Checked {
     .advice("`rxpath diagnose` and `rxpath model bounds` show which of the two; counts of closed sockets are lost")
     .severity(if ratio > 0.01 { Fail } else { Warn })
     .rests_on(lost, watched)
-    .answer()
 }
 
 fn max(ask: &Ask<'_>) -> Checked {
@@ -185,13 +184,12 @@ fn max(ask: &Ask<'_>) -> Checked {
     if max >= WANTED_BYTES || max > OLD_DEFAULT_BYTES * 8 {
         return Answer::fine(format!("{max} bytes"));
     }
-    Found::new(
+    Answer::found(
         format!("net.core.rmem_max is {max}"),
         format!("{WANTED_BYTES}, when programs here receive bursts over UDP or QUIC"),
         "a program that asks for a larger SO_RCVBUF silently gets this much",
     )
     .change(Set::new(Knob::sysctl("net.core.rmem_max"), WANTED_BYTES as u64))
-    .answer()
 }
 
 fn default(ask: &Ask<'_>) -> Checked {
@@ -199,13 +197,12 @@ fn default(ask: &Ask<'_>) -> Checked {
     if now >= OLD_DEFAULT_BYTES {
         return Answer::fine(format!("{now} bytes"));
     }
-    Found::new(
+    Answer::found(
         format!("net.core.rmem_default is {now}"),
         format!("{OLD_DEFAULT_BYTES} or more, the kernel's own default"),
         "every socket that asks for no buffer of its own gets this little",
     )
     .change(Set::new(Knob::sysctl("net.core.rmem_default"), OLD_DEFAULT_BYTES as u64))
-    .answer()
 }
 
 /// Pages of the whole memory: tcp_mem and udp_mem count pages of the kernel's size.
@@ -221,24 +218,23 @@ fn tcp_mem(ask: &Ask<'_>) -> Checked {
     let max = limits.get(2).copied().or_gap("the third limit")?;
     let pages = memory_pages(ask)?;
     if max > pages {
-        return Found::new(
+        return Answer::found(
             format!("net.ipv4.tcp_mem ends at {max} pages, the host has {pages}"),
             "less than the memory: it counts pages, not bytes",
             "there is no limit in effect",
         )
-        .advice("remove the line that sets it: the kernel's own limits follow the memory")
-        .answer();
+        .advice("remove the line that sets it: the kernel's own limits follow the memory");
     }
     // tcp_init_mem (net/ipv4/tcp.c): a sixteenth of the free pages, and half of that more: 9.4 % at boot.
     if max * 64 < pages {
-        let found = Found::new(
+        let found = Answer::found(
             format!("net.ipv4.tcp_mem ends at {max} pages, the host has {pages}"),
             "about a tenth of the memory, the kernel's own limit",
             "all windows shrink when TCP holds this little",
         )
         .advice("remove the line that sets it");
         let is_dead = max < DEAD_PAGES;
-        return if is_dead { found.severity(Fail).size(Loss).answer() } else { found.answer() };
+        return if is_dead { found.severity(Fail).size(Loss) } else { found };
     }
     Answer::fine(format!("{max} of {pages} pages"))
 }
@@ -255,24 +251,22 @@ fn udp_mem(ask: &Ask<'_>) -> Checked {
             "datagrams found UDP's memory used up",
             ask.facts.protocols_began(),
         );
-        return Found::new(
+        return Answer::found(
             format!("{told}; udp_mem ends at {max} pages"),
             "none, or a count that no longer rises",
             "all UDP sockets share this limit",
         )
         .advice("fewer or smaller buffers, or a higher third number of net.ipv4.udp_mem")
-        .rests_on(refused, watched)
-        .answer();
+        .rests_on(refused, watched);
     }
     if max > pages {
-        return Found::new(
+        return Answer::found(
             format!("net.ipv4.udp_mem ends at {max} pages, the host has {pages}"),
             "less than the memory: it counts pages, not bytes",
             "there is no limit in effect",
         )
         .advice("remove the line that sets it: the kernel's own limits follow the memory")
-        .size(Unmeasured)
-        .answer();
+        .size(Unmeasured);
     }
     // Kernels before 5.11 count the other errors of UDP and not these.
     if refused.is_err() {

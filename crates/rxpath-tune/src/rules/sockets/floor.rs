@@ -105,14 +105,15 @@ pub fn judge(read: Vec<Reading>, fine: impl Fn(usize) -> String) -> Checked {
         return Answer::fine(fine(count));
     }
     let words = |of: fn(&Low) -> &str| low.iter().map(of).collect::<Vec<_>>().join("; ");
-    let found = Found::new(words(|low| &low.told), words(|low| &low.least), words(|low| low.below));
+    let found =
+        Answer::found(words(|low| &low.told), words(|low| &low.least), words(|low| low.below));
     let severity = if low.iter().any(|low| low.is_deadly) { Fail } else { Warn };
     let by_hand: Vec<&str> =
         low.iter().filter(|low| low.set.is_none()).map(|low| low.key.as_str()).collect();
     let advice = format!("find what sets {}, and remove it", by_hand.join(", "));
     let is_by_hand = !by_hand.is_empty();
     let found = found.severity(severity).changes(low.into_iter().filter_map(|low| low.set));
-    if is_by_hand { found.advice(advice).answer() } else { found.answer() }
+    if is_by_hand { found.advice(advice) } else { found }
 }
 
 /// The [`Floor`]s judged on this host; settings of other kernels are left out.

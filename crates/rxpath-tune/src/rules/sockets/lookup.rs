@@ -145,13 +145,12 @@ fn demux(ask: &Ask<'_>, key: &str) -> Checked {
     let value = ask.facts.sysctl_number(key).known()?;
     let routes = routes(ask)?;
     match (value, routes) {
-        (0, false) => Found::new(
+        (0, false) => Answer::found(
             format!("{key} is 0 on a host that does not forward"),
             "1, the default",
             "route and socket are looked up separately for each packet",
         )
-        .change(Set::new(Knob::sysctl(key), 1))
-        .answer(),
+        .change(Set::new(Knob::sysctl(key), 1)),
         (0, true) => Answer::fine("0 on a host that forwards"),
         (_, true) => Answer::silent(
             "1 on a host that forwards: which is better depends on how much traffic ends here",
@@ -252,11 +251,10 @@ fn stale(ask: &Ask<'_>) -> Checked {
         }
         return Answer::fine("none of the known ones");
     }
-    Found::new(
+    Answer::found(
         found.join("; "),
         "no such lines",
         "they have no effect, and hide the effective settings",
     )
     .advice("remove the lines from the settings files")
-    .answer()
 }

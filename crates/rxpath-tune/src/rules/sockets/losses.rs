@@ -193,14 +193,13 @@ fn tcp_losses(ask: &Ask<'_>) -> Checked {
     if most < FEW || ratio < 1e-4 {
         return Answer::fine(format!("{most} of {received} segments {}", ask.facts.watched.span()));
     }
-    Found::new(
+    Answer::found(
         format!("{} of {} segments received {}", listed(&lost), grouped(received), ask.facts.watched.span()),
         "none",
         "the reader or its buffer does not keep up, and the peer retransmits",
     )
     .advice("ss -tmn shows the connection with a full Recv-Q, and its memory; `rxpath diagnose` names its reader")
     .severity(if ratio > 0.01 { Fail } else { Warn })
-    .answer()
 }
 
 fn retransmits(ask: &Ask<'_>) -> Checked {
@@ -217,7 +216,7 @@ fn retransmits(ask: &Ask<'_>) -> Checked {
     if again < SOME || ratio < 0.02 {
         return Answer::fine(told);
     }
-    Found::new(
+    Answer::found(
         told,
         "less than 2 %",
         "packets or their acknowledgements are lost between here and the peers",
@@ -226,7 +225,6 @@ fn retransmits(ask: &Ask<'_>) -> Checked {
         "ss -ti names the connections that retransmit; then check each queue and link on the path",
     )
     .severity(if ratio > 0.1 { Fail } else { Warn })
-    .answer()
 }
 
 const CHECKSUMS: [(&str, &str); 6] = [
@@ -246,7 +244,7 @@ fn checksums(ask: &Ask<'_>) -> Checked {
     if all < FEW || ratio < 1e-4 {
         return Answer::fine(format!("{all} of {received} packets {}", ask.facts.watched.span()));
     }
-    Found::new(
+    Answer::found(
         format!(
             "{} of {} packets {} ({})",
             listed(&wrong),
@@ -260,7 +258,6 @@ fn checksums(ask: &Ask<'_>) -> Checked {
     )
     .advice("find the sender; usually a virtual machine or container with broken checksum offload")
     .severity(if ratio > 0.01 { Fail } else { Warn })
-    .answer()
 }
 
 /// Packets that IP received in the window, of both versions.
@@ -284,13 +281,12 @@ fn no_ports(ask: &Ask<'_>) -> Checked {
     if lost < SOME || ratio < 0.1 {
         return Answer::fine(told);
     }
-    Found::new(
+    Answer::found(
         told,
         "none, or few",
         "the program ended or listens elsewhere, or the sender has the wrong host",
     )
     .advice("compare their ports with the listeners: ss -ulnp")
-    .answer()
 }
 
 const IP_ERRORS: [(&str, &str); 8] = [
@@ -315,11 +311,10 @@ fn ip_errors(ask: &Ask<'_>) -> Checked {
             "{received} packets {span}, less than 1 % of them dropped by IP"
         ));
     }
-    Found::new(
+    Answer::found(
         format!("{} of {} packets {}", listed(&wrong), grouped(received), ask.facts.watched.span()),
         "less than 1 %",
         "each counter names the place and the reason",
     )
     .advice("compare addresses, routes and MTU with those of the senders; `rxpath trace` names the function")
-    .answer()
 }

@@ -51,7 +51,7 @@ fn tables(ask: &Ask<'_>) -> Checked {
         let Some(key) = key(table) else { continue };
         let now = later.and_then(|all| all.iter().find(|one| one.name == table.name));
         if let Some(found) = full(ask, (table, now), key) {
-            return found.answer();
+            return found;
         }
         let (entries, most) = (now.unwrap_or(table).entries_count, table.most_entries);
         told.push(format!(
@@ -71,7 +71,7 @@ fn full(
     ask: &Ask<'_>,
     (table, now): (&NeighbourTable, Option<&NeighbourTable>),
     key: &str,
-) -> Option<Found> {
+) -> Option<Checked> {
     let (entries, most) = (now.unwrap_or(table).entries_count, table.most_entries);
     let advice = format!(
         "{key}={} in the first network namespace, and gc_thresh2 to half of it",
@@ -81,7 +81,7 @@ fn full(
     let fulls = Count::of(Width::U64, first, now.and_then(|now| now.table_fulls_total));
     if fulls.evidence() == Evidence::Now {
         let watched = &ask.facts.watched;
-        let found = Found::new(
+        let found = Answer::found(
             format!("{}: {}", table.name, watched.tell(fulls, "new neighbours refused", "boot")),
             "none",
             "nothing can be sent to neighbours that are not in the table",
@@ -92,7 +92,7 @@ fn full(
     if u64::from(entries) * 10 < u64::from(most) * 9 {
         return None;
     }
-    let found = Found::new(
+    let found = Answer::found(
         format!("{}: {entries} entries, at most {most}", table.name),
         "less than nine tenths of the limit",
         "a full table refuses new neighbours; permanent entries do not count against the limit",

@@ -127,13 +127,12 @@ fn found(mut wrong: Vec<String>, interrupts: Vec<u32>) -> Checked {
     if more > 0 {
         wrong.push(format!("and {more} more"));
     }
-    Found::new(
+    Answer::found(
         format!("{}; interrupts on CPUs {}", wrong.join("; "), CpuList(interrupts)),
         "another core of the interrupts' node",
         "the softirq and its reader share a core, or have no common cache",
     )
     .advice("taskset -pc CPUS PID; move the interrupt where the program cannot move")
-    .answer()
 }
 
 #[cfg(test)]

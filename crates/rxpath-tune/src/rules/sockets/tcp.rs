@@ -221,13 +221,12 @@ fn tcp_rmem(ask: &Ask<'_>) -> Checked {
     }
     // A tiny initial window is not fixed by a larger maximum.
     let start = if start < SMALL_START_BYTES { DEFAULT_START_BYTES } else { start };
-    Found::new(
+    Answer::found(
         format!("net.ipv4.tcp_rmem ends at {max} bytes"),
         format!("{default} or more: this kernel's default with this memory"),
         "something lowered it, as old profiles do",
     )
     .change(Set::new(Knob::sysctl("net.ipv4.tcp_rmem"), format!("{min} {start} {default}")))
-    .answer()
 }
 
 /// net/ipv4/tcp.c `tcp_init`: `max_wshare` is at most 4 MiB.
@@ -242,21 +241,19 @@ fn tcp_wmem(ask: &Ask<'_>) -> Checked {
     if max * 5 >= default * 4 {
         return Answer::fine(format!("up to {max} bytes"));
     }
-    Found::new(
+    Answer::found(
         format!("net.ipv4.tcp_wmem ends at {max} bytes"),
         format!("{default} or more: the kernel's default with this memory"),
         "something lowered it",
     )
     .change(Set::new(Knob::sysctl("net.ipv4.tcp_wmem"), format!("{min} {start} {default}")))
-    .answer()
 }
 
 /// A switch that is right at `wanted` or above.
 fn switch(ask: &Ask<'_>, key: &str, why: &str) -> Checked {
     match ask.facts.sysctl_number(key).known()? {
-        0 => Found::new(format!("{key} is 0"), "1, the default", why)
-            .change(Set::new(Knob::sysctl(key), 1))
-            .answer(),
+        0 => Answer::found(format!("{key} is 0"), "1, the default", why)
+            .change(Set::new(Knob::sysctl(key), 1)),
         value => Answer::fine(format!("{key} is {value}")),
     }
 }
@@ -299,14 +296,14 @@ fn accept_queue(ask: &Ask<'_>) -> Checked {
         "connections found their listener's queue full",
         ask.facts.protocols_began(),
     );
-    let found = Found::new(
+    let found = Answer::found(
         format!("{told}; somaxconn is {max}"),
         "none, or a count that no longer rises",
         "clients wait a second and retry",
     )
     .advice("a larger backlog in the program's listen(), and a faster accept loop");
     let set = (max < 4096).then(|| Set::new(Knob::sysctl("net.core.somaxconn"), 4096));
-    found.changes(set).rests_on(overflows, watched).answer()
+    found.changes(set).rests_on(overflows, watched)
 }
 
 fn syn_backlog(ask: &Ask<'_>) -> Checked {
@@ -317,7 +314,7 @@ fn syn_backlog(ask: &Ask<'_>) -> Checked {
     }
     let watched = &ask.facts.watched;
     let told = watched.tell(dropped, "connection requests dropped", ask.facts.protocols_began());
-    let found = Found::new(
+    let found = Answer::found(
         format!("{told}; tcp_syncookies is {cookies}"),
         "none, or a count that no longer rises; tcp_syncookies 1",
         "a listener's queue of open handshakes was full, and no cookie was sent instead",
@@ -329,5 +326,5 @@ fn syn_backlog(ask: &Ask<'_>) -> Checked {
         ),
         _ => longer.to_owned(),
     };
-    found.advice(advice).rests_on(dropped, watched).answer()
+    found.advice(advice).rests_on(dropped, watched)
 }

@@ -131,13 +131,12 @@ fn tuned(ask: &Ask<'_>) -> Checked {
         Err(Gap::Denied(needs)) => format!("its profile cannot be read: {needs}"),
         _ => "no profile is named".into(),
     };
-    Found::new(
+    Answer::found(
         format!("tuned runs: {profile}"),
         "one owner of each setting",
         "it writes its profile again at its next start",
     )
     .advice("put changes into a profile, or turn tuned off while measuring")
-    .answer()
 }
 
 fn others(ask: &Ask<'_>) -> Checked {
@@ -151,13 +150,12 @@ fn others(ask: &Ask<'_>) -> Checked {
         processes.complete()?;
         return Answer::fine("none of the known ones runs");
     }
-    Found::new(
+    Answer::found(
         found.join(", "),
         "one owner of each setting",
         "they overwrite your settings at their own times",
     )
     .advice("set it there, or stop them while measuring")
-    .answer()
 }
 
 fn qdisc(_: &Ask<'_>, device: &Device) -> Checked {

@@ -64,7 +64,7 @@ fn function(ask: &Ask<'_>, device: &Device) -> Checked {
     if vf.is_up() {
         return carried(ask, device, vf);
     }
-    Found::new(
+    Answer::found(
         format!("its virtual function {} ({}) is down", vf.name, vf.driver()),
         "up: accelerated networking is there and not used",
         "every packet takes the slow path through the hypervisor",
@@ -74,7 +74,6 @@ fn function(ask: &Ask<'_>, device: &Device) -> Checked {
          driver (dmesg)",
         vf.name
     ))
-    .answer()
 }
 
 /// There is no function: none was provided, or it was removed.
@@ -84,7 +83,7 @@ fn without(by_vf: Count) -> Checked {
             "no virtual function below it: accelerated networking is not provided here",
         );
     }
-    Found::new(
+    Answer::found(
         format!("{} packets came by a virtual function that is not there now", by_vf.total),
         "a virtual function below it",
         "every packet takes the slow path through the hypervisor",
@@ -92,7 +91,6 @@ fn without(by_vf: Count) -> Checked {
     .advice("the host removes it for servicing and restores it; if it stays away, check dmesg, lspci and its driver's \
              module")
     .severity(Info)
-    .answer()
 }
 
 /// The path of packets while the function is up.
@@ -114,7 +112,7 @@ fn carried(ask: &Ask<'_>, device: &Device, vf: &Device) -> Checked {
     let watched = &ask.facts.watched;
     let told =
         watched.tell(slow, "packets came past the virtual function", "the driver was loaded");
-    Found::new(
+    Answer::found(
         format!("{told}: {:.0} % of all, while {} ({}) is up", ratio * 100.0, vf.name, vf.driver()),
         "most of them by the virtual function",
         "the host's switch copies each packet that does not come by it",
@@ -124,5 +122,4 @@ fn carried(ask: &Ask<'_>, device: &Device, vf: &Device) -> Checked {
         vf.name
     ))
     .rests_on(slow, watched)
-    .answer()
 }

@@ -121,10 +121,9 @@ fn owners(ask: &Ask<'_>) -> Checked {
 }
 
 fn found(twice: &[String], worst: Severity) -> Checked {
-    Found::new(twice.join("; "), "one owner of each", "each overwrites the other's value")
+    Answer::found(twice.join("; "), "one owner of each", "each overwrites the other's value")
         .severity(worst)
         .advice("stop all but one, or configure each to leave the others' settings alone")
-        .answer()
 }
 
 /// Whether every file was read in which a second owner may be.

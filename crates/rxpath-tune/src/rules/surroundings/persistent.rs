@@ -250,9 +250,8 @@ pub(super) fn kept(ask: &Ask<'_>) -> Checked {
     }
     if !differ.is_empty() {
         let why = "the next boot sets other values";
-        return Found::new(differ.join("; "), "the same in both", why)
-            .advice("decide which is right, and correct the file, the line or the command line")
-            .answer();
+        return Answer::found(differ.join("; "), "the same in both", why)
+            .advice("decide which is right, and correct the file, the line or the command line");
     }
     // A file that cannot be read may say something else.
     if let Some(gap) = &ask.facts.kept_gap {

@@ -152,7 +152,7 @@ fn limit(_: &Ask<'_>, device: &Device) -> Checked {
         let kinds: Vec<&str> = egress(device)?.map(|qdisc| qdisc.kind.as_str()).collect();
         return Answer::fine(if kinds.is_empty() { "no qdisc".into() } else { kinds.join(", ") });
     }
-    Found::new(
+    Answer::found(
         short.join("; "),
         "room for a burst: 1000 packets are usual",
         "all but the first packet of a burst are dropped",
@@ -161,7 +161,6 @@ fn limit(_: &Ask<'_>, device: &Device) -> Checked {
         "tc qdisc show dev {}, then the same kind with a larger limit, or none",
         device.name
     ))
-    .answer()
 }
 
 /// A counter of the root qdisc in the window.
@@ -194,9 +193,8 @@ fn drops(ask: &Ask<'_>, device: &Device) -> Checked {
     if dropped < ENOUGH || ratio < MUCH_RATIO {
         return Answer::fine(told);
     }
-    Found::new(told, "less than 5 %", "the host sends more than the device or the shaper allows")
+    Answer::found(told, "less than 5 %", "the host sends more than the device or the shaper allows")
         .advice(format!("tc -s qdisc show dev {} names the queue", device.name))
-        .answer()
 }
 
 fn shaper(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -216,9 +214,12 @@ fn shaper(ask: &Ask<'_>, device: &Device) -> Checked {
     if held < ENOUGH {
         return Answer::fine(told);
     }
-    Found::new(told, "no shaper, or one that is known", "the measurement shows the shaper's rate")
-        .advice("find the program that made it; a container's or machine's limits may be intended")
-        .answer()
+    Answer::found(
+        told,
+        "no shaper, or one that is known",
+        "the measurement shows the shaper's rate",
+    )
+    .advice("find the program that made it; a container's or machine's limits may be intended")
 }
 
 fn ifb(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -234,11 +235,10 @@ fn ifb(ask: &Ask<'_>, device: &Device) -> Checked {
     if passed < ENOUGH {
         return Answer::fine(told);
     }
-    Found::new(
+    Answer::found(
         told,
         "no detour, where the input need not be shaped",
         "each packet passes a second queue and a second softirq",
     )
     .advice("tc filter show dev DEV ingress, on the device that receives, shows what redirects")
-    .answer()
 }
