@@ -35,7 +35,7 @@ fn drop_line(view: &View, drop: &Drop) -> EvidenceLine {
         "{bound}{} of {of} ({}) lost at {}",
         count(drop.packets),
         percent(view.share_at(drop.place, drop.packets)),
-        place(drop.place),
+        drop.place.words().noun,
     );
     let disagree: Vec<&str> =
         drop.cross_checks.iter().filter(|c| !c.agrees).map(|c| c.counter.as_str()).collect();
@@ -51,43 +51,6 @@ pub fn whose(view: &View, place: Place) -> &'static str {
     match view.of_any_protocol(place) {
         Some(_) => "the packets of any protocol that got this far",
         None => "the offered datagrams",
-    }
-}
-
-/// A place as text.
-pub fn place(place: Place) -> &'static str {
-    match place {
-        Place::SendCall => "the send call",
-        Place::Qdisc => "the sender's queueing discipline",
-        Place::Output => "netfilter's output hook",
-        Place::EgressHook => "an egress hook of the sender",
-        Place::SendingDevice => "the driver of the sending network card",
-        Place::Network => "the network between the cards",
-        Place::Ring => "the device ring",
-        Place::Backlog => "the RPS backlog",
-        Place::DeviceRefused => "the device's input checks",
-        Place::IngressHook => "an ingress hook",
-        Place::XdpSocket => "the AF_XDP socket",
-        Place::Ip => "the IP layer",
-        Place::ReversePath => "the reverse path filter",
-        Place::Routing => "routing",
-        Place::Fragments => "reassembly",
-        Place::Netfilter => "netfilter",
-        Place::IpsecPolicy => "an IPsec policy",
-        Place::SocketFilter => "a filter at the socket or its control group",
-        Place::NoListener => "a port without a listener",
-        Place::Checksum => "the UDP checksum",
-        Place::SocketBuffer => "the socket's receive buffer",
-        Place::UdpMemory => "the machine-wide UDP memory limit",
-        Place::UdpMemoryUncounted => "the UDP memory limit (seen in the sockets only)",
-        Place::UdpOther => "UDP, for another reason",
-        Place::ReasonOnly => "a place that only the kernel's reason names",
-        Place::ListenQueue => "the listen queue",
-        Place::SocketBacklog => "the socket's backlog",
-        Place::TcpReceiveQueue => "the TCP receive queue",
-        Place::TcpOutOfOrder => "the TCP out-of-order queue",
-        Place::TcpSequence => "TCP's timestamp check (PAWS)",
-        Place::TcpOther => "TCP, for another reason",
     }
 }
 
@@ -200,7 +163,7 @@ fn strays(view: &View) -> EvidenceLine {
             Some(_) => format!("{} of any protocol", count(drop.packets)),
             None => format!("{} of {} offered", count(drop.packets), count(view.offered_packets())),
         };
-        format!("{what} at {}", place(drop.place))
+        format!("{what} at {}", drop.place.words().noun)
     });
     let text = format!("too few lost to be the limit: {}", each.collect::<Vec<_>>().join(", "));
     let counters: Vec<&str> = drops.iter().map(|drop| drop.counter.as_str()).collect();
@@ -366,8 +329,8 @@ pub fn next_loss(view: &View, lost: u64, at: Place) -> String {
         return format!(
             "{} {packets} of any protocol ({share} of those that got this far) lost at {}",
             count(lost),
-            place(at)
+            at.words().noun
         );
     }
-    format!("{} ({share} of the offered) lost at {}", datagrams(lost), place(at))
+    format!("{} ({share} of the offered) lost at {}", datagrams(lost), at.words().noun)
 }

@@ -17,11 +17,13 @@ mod udp;
 mod units;
 mod view;
 mod wire;
+mod words;
 
 pub use flow::waiting_packets;
 pub use input::{Bypass, LedgerInput, Link, PathFacts, Reasoned, ReceiverSaid, SenderSaid};
 pub use segments::{SegmentInput, segments_between};
 pub use wire::{OneWay, WireCounters, WireFacts};
+pub use words::PlaceWords;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -134,7 +134,7 @@ fn ledger(run: &Run, out: &mut String) {
         };
         line("offered", ledger.offered_packets as i64);
         for drop in ledger.drops.iter().filter(|drop| drop.packets > 0) {
-            let place = words::place(drop.place);
+            let place = drop.place.words().short;
             line(&format!("dropped: {place} ({})", drop.counter), drop.packets as i64);
         }
         line("in flight", ledger.in_flight_packets as i64);

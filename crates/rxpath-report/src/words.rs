@@ -1,81 +1,8 @@
 //! The words for the record's enums: one place, so that page and Markdown use the same.
 
 use rxpath_record::comparison::Comparison;
-use rxpath_record::ledger::Place;
 use rxpath_record::manifest::{LoopKind, Status};
 use rxpath_record::verdict::{Confidence, Stage};
-
-/// Where a datagram was lost, as a noun with its side of the path.
-pub(crate) fn place(place: Place) -> &'static str {
-    match place {
-        Place::SendCall => "refused by the send call",
-        Place::Output => "netfilter output",
-        Place::EgressHook => "sender's egress hook",
-        Place::Qdisc => "sender's qdisc",
-        Place::SendingDevice => "sending card's driver",
-        Place::Network => "network",
-        Place::Ring => "device ring (NAPI)",
-        Place::Backlog => "RPS backlog",
-        Place::DeviceRefused => "refused by the device",
-        Place::IngressHook => "ingress hook",
-        Place::XdpSocket => "AF_XDP socket",
-        Place::Ip => "IP input",
-        Place::ReversePath => "reverse path filter",
-        Place::Routing => "routing",
-        Place::Fragments => "fragments",
-        Place::Netfilter => "netfilter",
-        Place::IpsecPolicy => "IPsec policy",
-        Place::SocketFilter => "socket filter",
-        Place::NoListener => "no listener",
-        Place::Checksum => "checksum",
-        Place::SocketBuffer => "socket receive buffer",
-        Place::UdpMemory => "UDP memory limit",
-        Place::UdpMemoryUncounted => "UDP memory, not counted by this kernel",
-        Place::UdpOther => "other UDP errors",
-        Place::ReasonOnly => "no counter, only a reason",
-        Place::ListenQueue => "listen queue",
-        Place::SocketBacklog => "socket backlog",
-        Place::TcpReceiveQueue => "TCP receive queue",
-        Place::TcpOutOfOrder => "TCP out-of-order queue",
-        Place::TcpSequence => "TCP timestamps (PAWS)",
-        Place::TcpOther => "other TCP refusals",
-    }
-}
-
-/// The part of the path of a place; it picks the colour, the text still names the place.
-pub(crate) fn stretch(place: Place) -> &'static str {
-    match place {
-        Place::SendCall
-        | Place::Output
-        | Place::EgressHook
-        | Place::Qdisc
-        | Place::SendingDevice => "sender",
-        Place::Network => "network",
-        Place::Ring | Place::Backlog | Place::DeviceRefused => "device",
-        Place::IngressHook
-        | Place::Ip
-        | Place::ReversePath
-        | Place::Routing
-        | Place::Fragments
-        | Place::Netfilter
-        | Place::IpsecPolicy
-        | Place::ReasonOnly => "protocol",
-        Place::XdpSocket
-        | Place::NoListener
-        | Place::Checksum
-        | Place::SocketBuffer
-        | Place::UdpMemory
-        | Place::UdpMemoryUncounted
-        | Place::UdpOther
-        | Place::SocketFilter
-        | Place::ListenQueue
-        | Place::SocketBacklog
-        | Place::TcpReceiveQueue
-        | Place::TcpOutOfOrder
-        | Place::TcpSequence
-        | Place::TcpOther => "socket",
-    }
-}
 
 /// The limiting stage in two or three words.
 pub(crate) fn stage(stage: Stage, cpu: Option<u32>) -> String {

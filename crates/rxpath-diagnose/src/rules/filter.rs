@@ -4,7 +4,7 @@ use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
-use crate::lines::{drops, line, next_loss, place, rates, whose};
+use crate::lines::{drops, line, next_loss, rates, whose};
 use crate::view::View;
 use crate::wording::{count, percent};
 
@@ -69,7 +69,7 @@ pub fn judge(view: &View) -> Option<Claim> {
                 "a filter is the limit: {} of {} were dropped at {}",
                 percent(view.share_at(most, lost)),
                 whose(view, most),
-                place(most)
+                most.words().noun
             ),
         )
         .losing(lost)

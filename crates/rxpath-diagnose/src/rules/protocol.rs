@@ -4,7 +4,7 @@ use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
-use crate::lines::{drops, next_loss, place, rates, whose};
+use crate::lines::{drops, next_loss, rates, whose};
 use crate::view::View;
 use crate::wording::percent;
 
@@ -57,7 +57,7 @@ pub fn judge(view: &View) -> Option<Claim> {
             format!(
                 "the receive path rejects packets: {share} of {} were dropped at {}",
                 whose(view, most),
-                place(most)
+                most.words().noun
             ),
         )
         .losing(lost)

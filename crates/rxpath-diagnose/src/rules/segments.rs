@@ -4,7 +4,7 @@ use rxpath_record::verdict::{Confidence, Stage};
 
 use super::softirq::saturated;
 use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, drops, lead, line, others_on, place};
+use crate::lines::{cpu_use, drops, lead, line, others_on};
 use crate::view::{Pace, Side, View, sound_ratio};
 use crate::wording::{count, percent};
 
@@ -16,7 +16,7 @@ fn lost(view: &View) -> Option<Claim> {
     let most = at.max_by_key(|drop| drop.packets)?;
     let sentence = format!(
         "segments are lost at {}: {} of those that both sides sent",
-        place(most.place),
+        most.place.words().noun,
         percent(view.share_at(most.place, most.packets))
     );
     Some(

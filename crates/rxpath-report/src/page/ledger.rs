@@ -133,7 +133,7 @@ fn counters(trial: &Trial) -> Markup {
             (true, false) => "derived, at least",
         };
         drops.rows.push(vec![
-            words::place(drop.place).into(),
+            drop.place.words().short.into(),
             drop.counter.clone(),
             number::count(drop.packets),
             number::percent(drop.packets as f64, ledger.offered_packets as f64),

@@ -6,7 +6,7 @@
 use maud::{Markup, html};
 use rxpath_record::ledger::{Balance, Drop, Ledger, Place};
 
-use crate::{number, words};
+use crate::number;
 
 /// One row of the picture.
 struct Row<'a> {
@@ -75,7 +75,7 @@ fn class(kind: &Kind) -> String {
     match kind {
         Kind::Offered | Kind::Sent(_) => "flow".into(),
         Kind::Delivered(_) => "flow end".into(),
-        Kind::Lost(drop) => format!("lost {}", words::stretch(drop.place)),
+        Kind::Lost(drop) => format!("lost {}", drop.place.words().part),
         Kind::InFlight(_) => "lost flight".into(),
         Kind::Unaccounted(_) | Kind::Excess(_) => "lost missing".into(),
     }
@@ -99,7 +99,7 @@ fn water(row: &Row, offered: f64) -> Markup {
         after + seen,
     );
     let colour = match &row.kind {
-        Kind::Lost(drop) => words::stretch(drop.place),
+        Kind::Lost(drop) => drop.place.words().part,
         Kind::InFlight(_) => "flight",
         _ => "missing",
     };
@@ -126,7 +126,7 @@ fn label(kind: &Kind) -> Markup {
             html! { b { "More than sent" } span { "more arrived than were sent" } }
         }
         Kind::Lost(drop) => html! {
-            b { (words::place(drop.place)) }
+            b { (drop.place.words().short) }
             span { code { (drop.counter) } @if drop.derived { " (derived)" } }
         },
     }
