@@ -143,16 +143,17 @@ fn variant(
     random: &mut ChaCha8Rng,
     cost: Option<&RuleCost>,
 ) -> Result<(String, Vec<String>), ScenarioError> {
-    let draw = match case.draw {
+    let (datagram_ns, mut settings) = match case.draw {
+        Draw::Lines(lines) => return Ok((case.what.to_owned(), cases::drawn(random, lines))),
         Draw::Plain(draw) => return Ok((case.what.to_owned(), draw(random))),
-        Draw::Timed(draw) => draw,
+        Draw::Busy(share, lines) => cases::busy(random, share, lines),
+        Draw::Timed(draw) => draw(random),
     };
     let cost = cost.ok_or_else(|| ScenarioError::Malformed {
         place: format!("case {}", case.id),
         wrong: "the cost of a firewall rule was not measured".into(),
         right: "it is measured before a timed case is drawn".into(),
     })?;
-    let (datagram_ns, mut settings) = draw(random);
     settings.push(cases::in_the_way(cost.rules_for(datagram_ns)));
     Ok((format!("{}; {:.1} us each", case.what, datagram_ns / 1e3), settings))
 }

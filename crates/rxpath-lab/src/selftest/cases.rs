@@ -7,7 +7,8 @@ use rxpath_record::verdict::Stage;
 
 mod draws;
 
-pub(super) use draws::in_the_way;
+use draws::{APPLICATION, MANY_FLOWS, SMALL, TOO_MUCH};
+pub(super) use draws::{busy, drawn, in_the_way};
 
 /// A limit that is made.
 pub struct Case {
@@ -23,11 +24,16 @@ pub struct Case {
     pub(super) draw: Draw,
 }
 
-/// How a draw of a case is made.
+/// How a draw of a case is made. Templates of settings are those of [`drawn`].
 #[derive(Clone, Copy)]
 pub(super) enum Draw {
+    /// Templates of its settings.
+    Lines(&'static [&'static str]),
     /// Its settings.
     Plain(fn(&mut ChaCha8Rng) -> Vec<String>),
+    /// The share of a CPU that all datagrams are to take in the softirq, from the least to the most percent, and templates
+    /// of the settings, `load.rate` among them. What one of them costs is made as for `Timed`.
+    Busy((u32, u32), &'static [&'static str]),
     /// What a datagram is to cost in the softirq, in ns, and the other settings. How many firewall rules make it cost that
     /// is the host's affair: the time decides what is the limit, and a rule takes 10 to 60 ns by the host.
     Timed(fn(&mut ChaCha8Rng) -> (f64, Vec<String>)),
@@ -36,7 +42,7 @@ pub(super) enum Draw {
 impl Case {
     /// Whether its datagrams are made to cost a drawn time by firewall rules.
     pub fn is_timed(&self) -> bool {
-        matches!(self.draw, Draw::Timed(_))
+        matches!(self.draw, Draw::Busy(..) | Draw::Timed(_))
     }
 }
 
@@ -66,56 +72,97 @@ pub const CASES: &[Case] = &[
         what: "a rate that everything takes",
         expected: &[Stage::Nothing],
         needs: Needs::Lab,
-        draw: Draw::Plain(draws::nothing),
+        draw: Draw::Lines(&["load.rate = {2000..15000}; load.size = {16..1400}"]),
     },
     Case {
         id: "sender",
         what: "a sender that must share its CPU and asks for more than that gives",
         expected: &[Stage::Sender, Stage::SenderOrSoftirq],
         needs: Needs::Lab,
-        draw: Draw::Plain(draws::sender),
+        draw: Draw::Lines(&[
+            r#"load.rate = {400000..900000}; background.hogs = {2..8}; background.cpus = "@sender""#,
+            r#"lab.rps_cpus = "@receiver""#,
+        ]),
     },
     Case {
         id: "ring",
         what: "a NAPI thread that does not get its CPU",
         expected: &[Stage::Ring],
         needs: Needs::Lab,
-        draw: Draw::Plain(draws::ring),
+        // The reader would wait for its CPU too: it runs on the CPU of the sender, which sleeps.
+        draw: Draw::Lines(&[
+            r#"load.rate = {10000..40000}; load.size = {16..1400}; load.pacing = "sleep""#,
+            r#"lab.gro = true; lab.tso = false; lab.threaded = true; lab.napi_idle = true"#,
+            r#"lab.napi_cpu = "@receiver"; serve.cpu = "@sender""#,
+            r#"background.hogs = {1..3}; background.cpus = "@receiver""#,
+        ]),
     },
     Case {
         id: "backlog",
         what: "bursts of a sender that is kept off its CPU, into the backlog of RPS",
         expected: &[Stage::Backlog],
         needs: Needs::Lab,
-        draw: Draw::Timed(draws::backlog),
+        // The sender keeps to its schedule: what it could not send while it was off its CPU goes out at once, several times
+        // faster than the softirq takes it. It spins while nothing is due: one that sleeps is given its CPU at once when it
+        // wakes, also next to busy loops. The CPU of the softirq has time for twice the rate.
+        draw: Draw::Busy(
+            (35, 45),
+            &[
+                r#"load.rate = {50000..80000}; load.pacing = "spin"; lab.rps_cpus = "@receiver""#,
+                r#"lab.udp_segmentation = false; load.gso = {16..48}"#,
+                r#"background.hogs = {24..32}; background.cpus = "@sender""#,
+            ],
+        ),
     },
     Case {
         id: "softirq",
         what: "a receive softirq with more work than its CPU has time",
         expected: &[Stage::Softirq],
         needs: Needs::Lab,
-        draw: Draw::Timed(draws::softirq),
+        // One flow. What is measured of a rule may be a fifth too much and there is too much work all the same.
+        draw: Draw::Busy(
+            (160, 300),
+            &[
+                r#"load.rate = {100000..130000}; lab.rps_cpus = "@receiver""#,
+                r#"serve.cpu = "@sender"; serve.rcvbuf = "256MiB""#,
+            ],
+        ),
     },
     Case {
         id: "one-cpu",
         what: "many flows on the one CPU of the RPS mask, with more work than it has time",
         expected: &[Stage::OneCpu],
         needs: Needs::Lab,
-        draw: Draw::Timed(draws::one_cpu),
+        draw: Draw::Busy(
+            (150, 200),
+            &[TOO_MUCH, MANY_FLOWS, r#"lab.rps_cpus = "@receiver"; serve.cpu = "@sender""#],
+        ),
     },
     Case {
         id: "rps-missing",
         what: "many flows in one queue without RPS, with more work than its CPU has time",
         expected: &[Stage::RpsMissing],
         needs: Needs::Lab,
-        draw: Draw::Timed(draws::rps_missing),
+        draw: Draw::Busy(
+            (150, 200),
+            &[
+                TOO_MUCH,
+                MANY_FLOWS,
+                r#"lab.gro = true; lab.tso = false; lab.threaded = true; lab.napi_cpu = "@receiver""#,
+                r#"serve.cpu = "@sender""#,
+            ],
+        ),
     },
     Case {
         id: "rps-pointless",
         what: "one flow under RPS on two CPUs, with more work than one has time",
         expected: &[Stage::RpsPointless],
         needs: Needs::Lab,
-        draw: Draw::Timed(draws::rps_pointless),
+        // Which of the two CPUs the flow lands on is the hash's choice: nobody else is bound to either.
+        draw: Draw::Busy(
+            (150, 200),
+            &[TOO_MUCH, r#"lab.rps_cpus = "@sender,@receiver"; serve.cpu = ""; load.cpu = """#],
+        ),
     },
     Case {
         id: "filter",
@@ -136,7 +183,7 @@ pub const CASES: &[Case] = &[
         what: "datagrams that arrive damaged",
         expected: &[Stage::Checksum],
         needs: Needs::Lab,
-        draw: Draw::Plain(draws::checksum),
+        draw: Draw::Lines(&[SMALL, r#"load.corrupt = "checksum""#]),
     },
     Case {
         id: "no-listener",
@@ -157,42 +204,65 @@ pub const CASES: &[Case] = &[
         what: "a reader with more work for each datagram than there is time",
         expected: &[Stage::Application],
         needs: Needs::Lab,
-        draw: Draw::Plain(draws::application),
+        draw: Draw::Lines(&[APPLICATION]),
     },
     Case {
         id: "socket-lock",
         what: "several readers of one socket",
         expected: &[Stage::SocketLock],
         needs: Needs::FourCpus,
-        draw: Draw::Plain(draws::socket_lock),
+        draw: Draw::Lines(&[
+            r#"serve.cpu = "@receiver:3"; serve.sockets = "shared"; serve.batch = 1"#,
+            r#"load.gso = {40..64}; serve.rcvbuf = "{1..8}MiB""#,
+        ]),
     },
     Case {
         id: "reuseport",
         what: "one flow into a group of sockets, more than one reader takes",
         expected: &[Stage::ReuseportImbalance],
         needs: Needs::Lab,
-        draw: Draw::Plain(draws::reuseport),
+        // One flow always meets the same socket.
+        draw: Draw::Lines(&[
+            r#"load.rate = {30000..50000}; load.pacing = "sleep"; serve.cpu = """#,
+            r#"serve.sockets = "reuseport"; serve.threads = {2..6}; serve.work = "{50..200}us""#,
+            r#"serve.rcvbuf = "{128..1024}KiB""#,
+        ]),
     },
     Case {
         id: "descheduled",
         what: "a reader next to many busy loops on its CPU",
         expected: &[Stage::ApplicationDescheduled],
         needs: Needs::Lab,
-        draw: Draw::Plain(draws::descheduled),
+        // Room for 64 to 128 datagrams, 2 to 6 ms: less than a busy loop's turn.
+        draw: Draw::Lines(&[
+            r#"load.rate = {20000..40000}; serve.rcvbuf = "{53..106}KiB""#,
+            r#"background.hogs = {6..14}; background.cpus = "@receiver""#,
+        ]),
     },
     Case {
         id: "livelock",
         what: "a flood whose softirq runs on the reader's CPU",
         expected: &[Stage::Livelock],
         needs: Needs::Lab,
-        draw: Draw::Plain(draws::livelock),
+        draw: Draw::Lines(&[
+            r#"lab.rps_cpus = "@receiver"; load.gso = {40..64}; load.batch = {8..32}"#,
+            r#"serve.batch = {64..1024}; serve.rcvbuf = "{2..8}MiB""#,
+        ]),
     },
     Case {
         id: "victim",
         what: "a busy task on the CPU of a receive softirq that loses nothing",
         expected: &[Stage::Victim],
         needs: Needs::Probes,
-        draw: Draw::Timed(draws::victim),
+        // Few and dear datagrams: the backlog holds 50 ms of them and more, so that nothing is lost when the hypervisor or
+        // the busy task keeps the softirq waiting.
+        draw: Draw::Busy(
+            (28, 38),
+            &[
+                r#"load.rate = {14000..20000}; load.pacing = "sleep"; lab.rps_cpus = "@receiver""#,
+                r#"serve.cpu = "@sender"; background.hogs = 1; background.cpus = "@receiver""#,
+            ],
+        ),
     },
     Case {
         id: "tick-artefact",
