@@ -72,6 +72,33 @@ pub trait Workload {
     }
 }
 
+/// Name, types and answers of a workload that come from its fields; its end is made by its module `finish`.
+macro_rules! from_fields {
+    ($name:expr, $settings:ty, $result:ty $(, $argument:expr)?) => {
+        type Settings = $settings;
+        type Result = $result;
+        type Interval = Interval;
+        const NAME: &'static str = $name;
+
+        fn settings(&self) -> &$settings {
+            &self.settings
+        }
+
+        fn warnings(&self) -> &[::rxpath_core::Warning] {
+            &self.warnings
+        }
+
+        fn shared(&self) -> &$crate::tally::Shared {
+            &self.pool.shared
+        }
+
+        fn finish(&mut self) -> Result<$crate::workload::Finished<$result>, $crate::LoadError> {
+            finish::finish(self $(, $argument)?)
+        }
+    };
+}
+pub(crate) use from_fields;
+
 /// A reading of a workload's cumulative counters.
 pub trait Progress {
     /// `CLOCK_MONOTONIC` at the reading.

@@ -36,8 +36,7 @@ use crate::http::load::result::{Interval, LoadResult};
 use crate::live::{LiveTimes, NewTimes};
 use crate::pool::Pool;
 use crate::quantiles::Quantiles;
-use crate::tally::Shared;
-use crate::workload::{Finished, Workload};
+use crate::workload::{Workload, from_fields};
 
 /// A load generator.
 #[derive(Debug)]
@@ -72,22 +71,7 @@ impl Load {
 }
 
 impl Workload for Load {
-    type Settings = LoadSettings;
-    type Result = LoadResult;
-    type Interval = Interval;
-    const NAME: &'static str = "load-http";
-
-    fn settings(&self) -> &LoadSettings {
-        &self.settings
-    }
-
-    fn warnings(&self) -> &[Warning] {
-        &self.warnings
-    }
-
-    fn shared(&self) -> &Shared {
-        &self.pool.shared
-    }
+    from_fields!("load-http", LoadSettings, LoadResult);
 
     /// **Caveat** the percentiles are those since the last call.
     fn interval(&self) -> Interval {
@@ -112,10 +96,6 @@ impl Workload for Load {
     /// The end of the loop, up to which replies were waited for.
     fn last_ns(&self) -> Option<u64> {
         self.ended_ns.or_else(|| self.pool.shared.last_ns())
-    }
-
-    fn finish(&mut self) -> Result<Finished<LoadResult>, LoadError> {
-        finish::finish(self)
     }
 }
 

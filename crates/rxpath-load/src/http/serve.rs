@@ -24,8 +24,7 @@ use crate::http::serve::options::{ServeOptions, ServeSettings};
 use crate::http::serve::result::{Interval, ServeResult};
 use crate::pool::Pool;
 use crate::slab::Slab;
-use crate::tally::Shared;
-use crate::workload::{Finished, Workload};
+use crate::workload::{Workload, from_fields};
 
 /// A server.
 #[derive(Debug)]
@@ -53,22 +52,7 @@ impl Serve {
 }
 
 impl Workload for Serve {
-    type Settings = ServeSettings;
-    type Result = ServeResult;
-    type Interval = Interval;
-    const NAME: &'static str = "serve-http";
-
-    fn settings(&self) -> &ServeSettings {
-        &self.settings
-    }
-
-    fn warnings(&self) -> &[Warning] {
-        &self.warnings
-    }
-
-    fn shared(&self) -> &Shared {
-        &self.pool.shared
-    }
+    from_fields!("serve-http", ServeSettings, ServeResult);
 
     fn start(&mut self, _t_ns: u64) {}
 
@@ -85,9 +69,5 @@ impl Workload for Serve {
             thread_requests_total: shared.each(|tally| &tally.units),
             thread_cpus: shared.cpus(),
         }
-    }
-
-    fn finish(&mut self) -> Result<Finished<ServeResult>, LoadError> {
-        finish::finish(self)
     }
 }

@@ -13,11 +13,10 @@ use rxpath_core::Warning;
 
 use crate::LoadError;
 use crate::pool::Pool;
-use crate::tally::Shared;
 use crate::tcp::result::{Interval, ServeResult};
 use crate::tcp::serve::options::{ServeOptions, ServeSettings};
 use crate::tcp::serve::server::ServerState;
-use crate::workload::{Finished, Workload};
+use crate::workload::{Workload, from_fields};
 
 pub(crate) use finish::mismatch;
 
@@ -46,22 +45,7 @@ impl Serve {
 }
 
 impl Workload for Serve {
-    type Settings = ServeSettings;
-    type Result = ServeResult;
-    type Interval = Interval;
-    const NAME: &'static str = "serve-tcp";
-
-    fn settings(&self) -> &ServeSettings {
-        &self.settings
-    }
-
-    fn warnings(&self) -> &[Warning] {
-        &self.warnings
-    }
-
-    fn shared(&self) -> &Shared {
-        &self.pool.shared
-    }
+    from_fields!("serve-tcp", ServeSettings, ServeResult);
 
     fn start(&mut self, _t_ns: u64) {}
 
@@ -72,9 +56,5 @@ impl Workload for Serve {
     fn done(&self) -> u64 {
         let shared = &self.pool.shared;
         shared.sum(|tally| &tally.received_bytes) + shared.sum(|tally| &tally.sent_bytes)
-    }
-
-    fn finish(&mut self) -> Result<Finished<ServeResult>, LoadError> {
-        finish::finish(self)
     }
 }

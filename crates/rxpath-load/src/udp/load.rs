@@ -14,10 +14,9 @@ use rxpath_core::Warning;
 use crate::LoadError;
 use crate::engine::clock;
 use crate::pool::Pool;
-use crate::tally::Shared;
 use crate::udp::load::options::{LoadOptions, LoadSettings};
 use crate::udp::result::{Interval, LoadResult};
-use crate::workload::{Finished, Workload};
+use crate::workload::{Workload, from_fields};
 
 pub use fill::dry_loop_ns;
 
@@ -38,22 +37,7 @@ impl Load {
 }
 
 impl Workload for Load {
-    type Settings = LoadSettings;
-    type Result = LoadResult;
-    type Interval = Interval;
-    const NAME: &'static str = "load-udp";
-
-    fn settings(&self) -> &LoadSettings {
-        &self.settings
-    }
-
-    fn warnings(&self) -> &[Warning] {
-        &self.warnings
-    }
-
-    fn shared(&self) -> &Shared {
-        &self.pool.shared
-    }
+    from_fields!("load-udp", LoadSettings, LoadResult);
 
     fn interval(&self) -> Interval {
         let shared = &self.pool.shared;
@@ -67,9 +51,5 @@ impl Workload for Load {
             thread_cpus: shared.cpus(),
             ..Interval::default()
         }
-    }
-
-    fn finish(&mut self) -> Result<Finished<LoadResult>, LoadError> {
-        finish::finish(self)
     }
 }

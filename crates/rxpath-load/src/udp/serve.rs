@@ -15,10 +15,9 @@ use rxpath_core::Warning;
 use crate::LoadError;
 use crate::engine::socket::Socket;
 use crate::pool::Pool;
-use crate::tally::Shared;
 use crate::udp::result::{Interval, ServeResult};
 use crate::udp::serve::options::{ServeEngine, ServeOptions, ServeSettings};
-use crate::workload::{Finished, Workload};
+use crate::workload::{Workload, from_fields};
 
 pub use meter::dry_loop_ns;
 
@@ -52,22 +51,7 @@ impl Serve {
 }
 
 impl Workload for Serve {
-    type Settings = ServeSettings;
-    type Result = ServeResult;
-    type Interval = Interval;
-    const NAME: &'static str = "serve-udp";
-
-    fn settings(&self) -> &ServeSettings {
-        &self.settings
-    }
-
-    fn warnings(&self) -> &[Warning] {
-        &self.warnings
-    }
-
-    fn shared(&self) -> &Shared {
-        &self.pool.shared
-    }
+    from_fields!("serve-udp", ServeSettings, ServeResult);
 
     fn start(&mut self, _t_ns: u64) {}
 
@@ -98,9 +82,5 @@ impl Workload for Serve {
 
     fn seen(&self) -> u64 {
         self.done() + self.shared().sum(|tally| &tally.dropped)
-    }
-
-    fn finish(&mut self) -> Result<Finished<ServeResult>, LoadError> {
-        finish::finish(self)
     }
 }

@@ -11,7 +11,6 @@ use rxpath_core::Warning;
 use crate::LoadError;
 use crate::engine::zerocopy;
 use crate::pool::Pool;
-use crate::tally::Shared;
 use crate::tcp::load::begin;
 use crate::tcp::load::options::{StreamOptions, StreamSettings};
 use crate::tcp::load::session::Session;
@@ -20,7 +19,7 @@ use crate::tcp::open_connections::OpenConnections;
 use crate::tcp::preamble::{Kind, Preamble};
 use crate::tcp::result::{Interval, StreamResult};
 use crate::tcp::serve::options::ReceiveMethod;
-use crate::workload::{Finished, Workload};
+use crate::workload::{Workload, from_fields};
 
 pub(super) use finish::lost;
 
@@ -132,22 +131,7 @@ fn settle(
 }
 
 impl Workload for Stream {
-    type Settings = StreamSettings;
-    type Result = StreamResult;
-    type Interval = Interval;
-    const NAME: &'static str = "load-tcp-stream";
-
-    fn settings(&self) -> &StreamSettings {
-        &self.settings
-    }
-
-    fn warnings(&self) -> &[Warning] {
-        &self.warnings
-    }
-
-    fn shared(&self) -> &Shared {
-        &self.pool.shared
-    }
+    from_fields!("load-tcp-stream", StreamSettings, StreamResult);
 
     fn interval(&self) -> Interval {
         Interval { tcp: self.open_connections.sample(), ..Interval::of(&self.pool.shared) }
@@ -156,9 +140,5 @@ impl Workload for Stream {
     fn done(&self) -> u64 {
         let shared = &self.pool.shared;
         shared.sum(|tally| &tally.received_bytes) + shared.sum(|tally| &tally.sent_bytes)
-    }
-
-    fn finish(&mut self) -> Result<Finished<StreamResult>, LoadError> {
-        finish::finish(self)
     }
 }

@@ -16,14 +16,13 @@ use crate::engine::socket::Socket;
 use crate::live::{LiveTimes, NewTimes};
 use crate::pace::{Pacing, Share, describe};
 use crate::pool::Pool;
-use crate::tally::Shared;
 use crate::tcp::load::begin;
 use crate::tcp::load::options::{CloseBy, TransactionOptions, TransactionSettings};
 use crate::tcp::load::session::Session;
 use crate::tcp::open_connections::{Listed, OpenConnections};
 use crate::tcp::preamble::{Kind, MAX_MESSAGE, Preamble};
 use crate::tcp::result::{Interval, TransactionsResult};
-use crate::workload::{Finished, Workload};
+use crate::workload::{Workload, from_fields};
 
 /// Request and response on persistent connections.
 pub type RequestResponse = Transactions<false>;
@@ -162,22 +161,12 @@ fn settle<const SINGLE: bool>(
 }
 
 impl<const SINGLE: bool> Workload for Transactions<SINGLE> {
-    type Settings = TransactionSettings;
-    type Result = TransactionsResult;
-    type Interval = Interval;
-    const NAME: &'static str = if SINGLE { "load-tcp-crr" } else { "load-tcp-rr" };
-
-    fn settings(&self) -> &TransactionSettings {
-        &self.settings
-    }
-
-    fn warnings(&self) -> &[Warning] {
-        &self.warnings
-    }
-
-    fn shared(&self) -> &Shared {
-        &self.pool.shared
-    }
+    from_fields!(
+        if SINGLE { "load-tcp-crr" } else { "load-tcp-rr" },
+        TransactionSettings,
+        TransactionsResult,
+        SINGLE
+    );
 
     fn interval(&self) -> Interval {
         Interval { tcp: self.open_connections.sample(), ..Interval::of(&self.pool.shared) }
@@ -186,9 +175,5 @@ impl<const SINGLE: bool> Workload for Transactions<SINGLE> {
     fn new_times(&self) -> Option<(&'static str, Histogram)> {
         let name = if self.options.rate_tps.is_some() { "response_time" } else { "service_time" };
         Some((name, self.new_in_slice.read(self.live.iter())))
-    }
-
-    fn finish(&mut self) -> Result<Finished<TransactionsResult>, LoadError> {
-        finish::finish(self, SINGLE)
     }
 }
