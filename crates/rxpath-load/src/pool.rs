@@ -8,6 +8,8 @@ use std::thread::JoinHandle;
 
 use rxpath_core::SchedClass;
 use rxpath_host::{HostError, thread as host_thread};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::LoadError;
 use crate::engine::{listen, thread};
@@ -20,15 +22,17 @@ const MOST_THREADS: usize = 4096;
 const OTHER_DESCRIPTORS: u64 = 32;
 
 /// How many worker threads there are, and where they run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Threads {
     /// Threads; with `cpus`, one per entry.
+    #[serde(rename = "threads_count")]
     pub count: usize,
     /// CPU of each thread; empty = not pinned.
     pub cpus: Vec<u32>,
-    /// Nice value of the threads.
+    /// Nice value of the threads, when set.
     pub nice: Option<i32>,
-    /// Scheduler class of the threads.
+    /// Scheduler class of the threads, when set.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sched: Option<SchedClass>,
 }
 

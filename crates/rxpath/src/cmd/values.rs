@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rxpath_core::{Bytes, Count, CpuList, Nanos, ParseUnitError};
+use rxpath_load::pool::Threads;
 
 use crate::interrupt::Interrupt;
 
@@ -75,11 +76,11 @@ pub fn quantiles(p50_us: f64, p99_us: f64, max_us: f64) -> String {
 }
 
 /// `2, on CPUs 0,1`.
-pub fn placed(threads: usize, cpus: &[u32]) -> String {
-    if cpus.is_empty() {
-        return format!("{threads}, not pinned");
+pub fn placed(threads: &Threads) -> String {
+    if threads.cpus.is_empty() {
+        return format!("{}, not pinned", threads.count);
     }
-    format!("{threads}, on CPU {}", CpuList(cpus.to_vec()))
+    format!("{}, on CPU {}", threads.count, CpuList(threads.cpus.clone()))
 }
 
 /// Waits for a condition or a signal, whichever comes first.

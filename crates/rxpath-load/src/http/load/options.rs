@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use rxpath_core::SchedClass;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -85,14 +84,8 @@ pub struct LoadSettings {
     /// Connections over all threads.
     pub connections_count: usize,
     /// Threads.
-    pub threads_count: usize,
-    /// CPU of each thread; empty = not pinned.
-    pub cpus: Vec<u32>,
-    /// Nice value of the threads, when set.
-    pub nice: Option<i32>,
-    /// Scheduler class of the threads, when set.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub sched: Option<SchedClass>,
+    #[serde(flatten)]
+    pub threads: Threads,
     /// `open` (requests leave by schedule) or `closed` (each reply triggers the next request).
     pub r#loop: Loop,
     /// Requests per second by schedule; `None` = closed loop.

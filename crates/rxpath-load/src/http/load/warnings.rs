@@ -140,7 +140,7 @@ fn own_limit(result: &LoadResult, settings: &LoadSettings) -> Option<Warning> {
         .because("its result is a lower bound of what the server can do")
         .cure(format!(
             "give it more threads and CPUs of their own (-t {} --cpu LIST), or a second host",
-            2 * settings.threads_count
+            2 * settings.threads.count
         ))
     })
 }

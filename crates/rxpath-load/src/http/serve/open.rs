@@ -195,10 +195,7 @@ fn settle(
     }
     Ok(ServeSettings {
         addr: listen::local(&listeners[0])?,
-        threads_count: options.threads.count,
-        cpus: options.threads.cpus.clone(),
-        nice: options.threads.nice,
-        sched: options.threads.sched,
+        threads: options.threads.clone(),
         engine: options.engine,
         events: options.events,
         trigger: (options.engine == Engine::Epoll).then_some(options.trigger),

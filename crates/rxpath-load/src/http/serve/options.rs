@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use rxpath_core::{Fact, SchedClass};
+use rxpath_core::Fact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -104,14 +104,8 @@ pub struct ServeSettings {
     /// Bound address.
     pub addr: SocketAddr,
     /// Threads.
-    pub threads_count: usize,
-    /// CPU of each thread; empty = not pinned.
-    pub cpus: Vec<u32>,
-    /// Nice value of the threads, when set.
-    pub nice: Option<i32>,
-    /// Scheduler class of the threads, when set.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub sched: Option<SchedClass>,
+    #[serde(flatten)]
+    pub threads: Threads,
     /// Epoll or io_uring.
     pub engine: Engine,
     /// Most events of one wait.

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use rxpath_core::SchedClass;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -151,14 +150,8 @@ pub struct CommonSettings {
     /// Its threads.
     pub server_threads_count: usize,
     /// Threads.
-    pub threads_count: usize,
-    /// CPU of each thread; empty = not pinned.
-    pub cpus: Vec<u32>,
-    /// Nice value of the threads, when set.
-    pub nice: Option<i32>,
-    /// Scheduler class of the threads, when set.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub sched: Option<SchedClass>,
+    #[serde(flatten)]
+    pub threads: Threads,
     /// Connections over all threads.
     pub connections_count: usize,
     /// Whether payloads are checked by their receiver.

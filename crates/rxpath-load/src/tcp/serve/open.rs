@@ -82,10 +82,7 @@ fn settle(
     Ok(ServeSettings {
         addr: listen::local(listener)?,
         preamble_version: VERSION,
-        threads_count: options.threads.count,
-        cpus: options.threads.cpus.clone(),
-        nice: options.threads.nice,
-        sched: options.threads.sched,
+        threads: options.threads.clone(),
         sockets: options.sockets,
         call: if options.stall.is_some() {
             "epoll"

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use rxpath_core::SchedClass;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -72,14 +71,8 @@ pub struct ServeSettings {
     /// Version of the preamble that clients must speak.
     pub preamble_version: u16,
     /// Threads.
-    pub threads_count: usize,
-    /// CPU of each thread; empty = not pinned.
-    pub cpus: Vec<u32>,
-    /// Nice value of the threads, when set.
-    pub nice: Option<i32>,
-    /// Scheduler class of the threads, when set.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub sched: Option<SchedClass>,
+    #[serde(flatten)]
+    pub threads: Threads,
     /// One listener for all threads (connections are distributed evenly), or one each (the kernel's hash).
     pub sockets: Sockets,
     /// How a thread waits for its connections.

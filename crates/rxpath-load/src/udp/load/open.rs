@@ -150,10 +150,7 @@ fn settle<F: Flow>(
             "stream, sequence number, send time"
         }
         .into(),
-        threads_count: options.threads.count,
-        cpus: options.threads.cpus.clone(),
-        nice: options.threads.nice,
-        sched: options.threads.sched,
+        threads: options.threads.clone(),
         batch: options.batch,
         call: F::call(options).into(),
         gso_segments: options.gso,

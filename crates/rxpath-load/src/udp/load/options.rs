@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use rxpath_core::SchedClass;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -142,14 +141,8 @@ pub struct LoadSettings {
     /// What payloads carry: `stream, sequence number, send time` or nothing (under 16 bytes).
     pub header: String,
     /// Threads.
-    pub threads_count: usize,
-    /// CPU of each thread; empty = not pinned.
-    pub cpus: Vec<u32>,
-    /// Nice value of the threads, when set.
-    pub nice: Option<i32>,
-    /// Scheduler class of the threads, when set.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub sched: Option<SchedClass>,
+    #[serde(flatten)]
+    pub threads: Threads,
     /// Messages per call.
     pub batch: usize,
     /// System call of the loop.

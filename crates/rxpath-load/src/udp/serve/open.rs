@@ -120,10 +120,7 @@ fn settle(
     let buffer_bytes = if options.gro { GRO_BUFFER_BYTES } else { options.size.max(BUFFER_BYTES) };
     Ok(ServeSettings {
         addr: listen::local(&sockets[0])?,
-        threads_count: options.threads.count,
-        cpus: options.threads.cpus.clone(),
-        nice: options.threads.nice,
-        sched: options.threads.sched,
+        threads: options.threads.clone(),
         batch: options.batch,
         call: if options.batch == 1 { "recv" } else { "recvmmsg(MSG_WAITFORONE)" }.into(),
         sockets: options.sockets,

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use rxpath_core::SchedClass;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -154,14 +153,8 @@ pub struct ServeSettings {
     /// Bound address.
     pub addr: SocketAddr,
     /// Threads.
-    pub threads_count: usize,
-    /// CPU of each thread; empty = not pinned.
-    pub cpus: Vec<u32>,
-    /// Nice value of the threads, when set.
-    pub nice: Option<i32>,
-    /// Scheduler class of the threads, when set.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub sched: Option<SchedClass>,
+    #[serde(flatten)]
+    pub threads: Threads,
     /// Datagrams or aggregates per call.
     pub batch: usize,
     /// System call of the loop.

@@ -190,10 +190,7 @@ fn settle(options: &ServeOptions, addr: SocketAddr) -> ServeSettings {
     let is_read = options.engine == ServeEngine::Xdp;
     ServeSettings {
         addr,
-        threads_count: options.threads.count,
-        cpus: options.threads.cpus.clone(),
-        nice: options.threads.nice,
-        sched: options.threads.sched,
+        threads: options.threads.clone(),
         batch: options.batch,
         call: if is_read { "poll of AF_XDP sockets" } else { "none: the program only counts" }
             .into(),

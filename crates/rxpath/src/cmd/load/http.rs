@@ -125,7 +125,7 @@ impl Shown for Load {
         let s = self.settings();
         let mut rows = vec![
             ("address", address(s)),
-            ("threads", placed(s.threads_count, &s.cpus)),
+            ("threads", placed(&s.threads)),
             (
                 "connections",
                 format!(

@@ -99,7 +99,7 @@ impl CommonArgs {
 fn common_rows(s: &CommonSettings) -> Vec<(&'static str, String)> {
     let mut rows = vec![
         ("server", format!("rxpath {}, {} threads", s.server_program, s.server_threads_count)),
-        ("threads", placed(s.threads_count, &s.cpus)),
+        ("threads", placed(&s.threads)),
         ("connections", s.connections_count.to_string()),
         ("sockets", socket_text(&s.socket)),
     ];

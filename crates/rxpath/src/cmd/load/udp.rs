@@ -147,7 +147,7 @@ impl Shown for Load {
         let s = self.settings();
         let to: Vec<String> = s.to.iter().map(ToString::to_string).collect();
         let mut rows = vec![
-            ("threads", placed(s.threads_count, &s.cpus)),
+            ("threads", placed(&s.threads)),
             (
                 "flows",
                 format!(

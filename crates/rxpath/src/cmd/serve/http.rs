@@ -119,7 +119,7 @@ impl Shown for Serve {
             None => "io_uring, multishot accept and receive".into(),
         };
         let mut rows = vec![
-            ("threads", placed(s.threads_count, &s.cpus)),
+            ("threads", placed(&s.threads)),
             ("engine", format!("{engine}, up to {} events a wait, {wait}", s.events)),
             ("listeners", value_name(&s.sockets)),
             ("reply", format!("{} bytes of TCP payload, body {}", s.reply_bytes, s.body_bytes)),

@@ -89,7 +89,7 @@ impl Shown for Serve {
     fn settings_text(&self) -> String {
         let s = Workload::settings(self);
         let mut rows = vec![
-            ("threads", placed(s.threads_count, &s.cpus)),
+            ("threads", placed(&s.threads)),
             ("listeners", value_name(&s.sockets)),
             (
                 "receive",

@@ -124,7 +124,7 @@ impl Shown for Serve {
             _ => format!("{} bytes", s.rcvbuf_bytes),
         };
         let mut rows = vec![
-            ("threads", placed(s.threads_count, &s.cpus)),
+            ("threads", placed(&s.threads)),
             ("sockets", value_name(&s.sockets)),
             ("call", format!("{}, batch {}", s.call, s.batch)),
             ("receive buffer", capacity),
@@ -214,7 +214,7 @@ impl Shown for Serve {
 fn xdp_rows(s: &ServeSettings, program: &XdpProgramSettings) -> Vec<(&'static str, String)> {
     let tag = program.vlan_id.map_or(String::new(), |tag| format!(", frames with tag {tag}"));
     let mut rows = vec![
-        ("threads", placed(s.threads_count, &s.cpus)),
+        ("threads", placed(&s.threads)),
         (
             "XDP program",
             format!(

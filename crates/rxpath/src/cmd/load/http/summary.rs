@@ -50,7 +50,7 @@ fn spread(name: &str, spread: &Spread, show: fn(f64) -> String) -> String {
 pub fn summary(r: &LoadResult, s: &LoadSettings) -> String {
     let mut text = format!(
         "Running {:.2}s test @ {}\n  {} threads and {} connections\n",
-        r.duration_s, s.url, s.threads_count, s.connections_count
+        r.duration_s, s.url, s.threads.count, s.connections_count
     );
     text += "  Thread Stats   Avg      Stdev     Max   +/- Stdev\n";
     text += &spread("Latency", &r.summary.response_time_us, time);
