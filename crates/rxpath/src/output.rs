@@ -18,6 +18,7 @@ pub mod udp;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
+use rxpath_core::Envelope;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -91,6 +92,20 @@ pub fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
 /// Writes one JSON value over several lines.
 pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
     line(&serde_json::to_string_pretty(value)?)
+}
+
+/// Prints an answer as JSON, or as text and then its warnings.
+pub fn answer<S: Serialize, R: Serialize>(
+    is_json: bool,
+    answer: &Envelope<S, R>,
+    shown: impl FnOnce(&R) -> String,
+) -> anyhow::Result<()> {
+    if is_json {
+        return json(answer);
+    }
+    text(&shown(&answer.result))?;
+    answer.warnings.iter().for_each(warning);
+    Ok(())
 }
 
 /// Writes one line to stderr. A closed stderr is not an error.

@@ -41,13 +41,10 @@ impl CaptureCommand {
     pub fn run(self) -> Outcome {
         let captured = capture(&self.dir, !self.no_scrub).map_err(refused)?;
         let warnings = warnings(&captured);
-        if self.format.is_json() {
-            let settings = Settings { dir: self.dir, scrub: !self.no_scrub };
-            output::json(&Envelope::new("capture", settings, captured, warnings))?;
-        } else {
-            output::text(&text(&captured, &self.dir))?;
-            warnings.iter().for_each(output::warning);
-        }
+        let settings = Settings { dir: self.dir, scrub: !self.no_scrub };
+        let answer = Envelope::new("capture", settings, captured, warnings);
+        let shown = |captured: &Captured| text(captured, &answer.settings.dir);
+        output::answer(self.format.is_json(), &answer, shown)?;
         Ok(Exit::Done)
     }
 }

@@ -337,17 +337,9 @@ impl<'a, W: Shown> Conductor<'a, W> {
             }
             return Self::line(&Line::Result(&finished.result));
         }
-        if self.args.format.is_json() {
-            return output::json(&Envelope::new(
-                W::NAME,
-                self.workload.settings(),
-                &finished.result,
-                finished.warnings.clone(),
-            ));
-        }
-        output::text(&self.workload.result_text(&finished.result))?;
-        finished.warnings.iter().for_each(output::warning);
-        Ok(())
+        let (settings, warnings) = (self.workload.settings(), finished.warnings.clone());
+        let answer = Envelope::new(W::NAME, settings, &finished.result, warnings);
+        output::answer(self.args.format.is_json(), &answer, |it| self.workload.result_text(it))
     }
 
     /// A parent merges trials, and quantiles cannot be merged: a parent gets the times themselves.

@@ -7,9 +7,9 @@ use serde_json::json;
 
 use crate::cmd::on_host::OnHost;
 use crate::exit::{Exit, Outcome};
+use crate::output;
 use crate::output::color::{Paint, Stream, paint};
 use crate::output::format::FormatArgs;
-use crate::output::{self, text};
 
 /// `rxpath doctor`
 #[derive(Debug, clap::Args)]
@@ -26,12 +26,8 @@ impl DoctorCommand {
         if self.on.is_given() {
             return self.on.run();
         }
-        let diagnosis = examine(&Root::host());
-        if self.format.is_json() {
-            output::json(&Envelope::new("doctor", json!({}), &diagnosis, Vec::new()))?;
-        } else {
-            text(&told(&diagnosis))?;
-        }
+        let answer = Envelope::new("doctor", json!({}), examine(&Root::host()), Vec::new());
+        output::answer(self.format.is_json(), &answer, told)?;
         Ok(Exit::Done)
     }
 }

@@ -67,12 +67,9 @@ impl ListCommand {
     pub fn run(self) -> Outcome {
         let answer =
             if self.keys { Answer::Keys(keys()) } else { Answer::Scenarios(self.scenarios()?) };
-        if self.format.is_json() {
-            let settings = Settings { all: self.all, keys: self.keys };
-            output::json(&Envelope::new("list", settings, answer, Vec::new()))?;
-        } else {
-            output::text(&answer.to_text())?;
-        }
+        let settings = Settings { all: self.all, keys: self.keys };
+        let answer = Envelope::new("list", settings, answer, Vec::new());
+        output::answer(self.format.is_json(), &answer, Answer::to_text)?;
         Ok(Exit::Done)
     }
 

@@ -269,19 +269,15 @@ impl StealCommand {
     }
 
     fn print(&self, steal: &Steal, warnings: Vec<Warning>, window: Duration) -> anyhow::Result<()> {
-        if self.format.is_json() {
-            let settings = Settings {
-                duration_s: self.command.is_empty().then_some(window.as_secs_f64()),
-                victim: steal.victim.as_ref().map(|victim| victim.what.clone()),
-                cpu: self.cpu,
-                irq_entry_us: self.irq_entry,
-                scope: self.scope.clone(),
-            };
-            return output::json(&Envelope::new("steal", settings, steal, warnings));
-        }
-        output::text(&output::steal::text(steal, self.top))?;
-        warnings.iter().for_each(output::warning);
-        Ok(())
+        let settings = Settings {
+            duration_s: self.command.is_empty().then_some(window.as_secs_f64()),
+            victim: steal.victim.as_ref().map(|victim| victim.what.clone()),
+            cpu: self.cpu,
+            irq_entry_us: self.irq_entry,
+            scope: self.scope.clone(),
+        };
+        let answer = Envelope::new("steal", settings, steal, warnings);
+        output::answer(self.format.is_json(), &answer, |it| output::steal::text(it, self.top))
     }
 }
 

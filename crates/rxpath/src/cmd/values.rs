@@ -75,6 +75,11 @@ pub fn quantiles(p50_us: f64, p99_us: f64, max_us: f64) -> String {
     format!("p50 {}, p99 {}, max {}", time(p50_us), time(p99_us), time(max_us))
 }
 
+/// `0.123 s user, 0.456 s system`.
+pub fn cpu_time(user_s: f64, system_s: f64) -> String {
+    format!("{user_s:.3} s user, {system_s:.3} s system")
+}
+
 /// `2, on CPUs 0,1`.
 pub fn placed(threads: &Threads) -> String {
     if threads.cpus.is_empty() {

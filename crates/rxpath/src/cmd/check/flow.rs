@@ -43,16 +43,12 @@ pub fn run(ask: &Ask<'_>, text: &str) -> Outcome {
         landings.iter_mut().for_each(sockets);
     }
     let is_known = landings.iter().all(|landing| landing.queue.value().is_some());
-    if ask.json {
-        let settings = json!({ "flow": flow, "devices": ask.devices });
-        let result = Landings { landings, spreads };
-        output::json(&Envelope::new("check-flow", settings, result, warnings))?;
-    } else {
-        for (landing, spread) in landings.iter().zip(&spreads) {
-            output::text(&print::landing(landing, spread))?;
-        }
-        warnings.iter().for_each(output::warning);
-    }
+    let settings = json!({ "flow": flow, "devices": ask.devices });
+    let answer = Envelope::new("check-flow", settings, Landings { landings, spreads }, warnings);
+    output::answer(ask.json, &answer, |Landings { landings, spreads }| {
+        let all = landings.iter().zip(spreads);
+        all.map(|(landing, spread)| print::landing(landing, spread)).collect()
+    })?;
     // An unknown landing is an answer too; a script needs to distinguish it.
     Ok(if is_known { Exit::Done } else { Exit::Inconclusive })
 }

@@ -143,14 +143,12 @@ pub fn nics(root: &Root, names: &[String]) -> Result<BTreeMap<String, Nic>, Fail
 fn once(ask: &Ask<'_>, names: &[String]) -> Outcome {
     let (nics, passed_over) = chosen(ask, names)?;
     let (devices, warnings) = read(ask, &nics, &Shared::read(ask.root));
-    if ask.json {
-        let settings = json!({ "devices": nics.keys().collect::<Vec<_>>() });
-        let result = Queues { devices, passed_over };
-        output::json(&Envelope::new("check-queues", settings, result, warnings))?;
-    } else {
-        output::text(&(print::tables(&devices, None) + &print::passed_over(&passed_over)))?;
-        warnings.iter().for_each(output::warning);
-    }
+    let settings = json!({ "devices": nics.keys().collect::<Vec<_>>() });
+    let result = Queues { devices, passed_over };
+    let answer = Envelope::new("check-queues", settings, result, warnings);
+    output::answer(ask.json, &answer, |it| {
+        print::tables(&it.devices, None) + &print::passed_over(&it.passed_over)
+    })?;
     Ok(Exit::Done)
 }
 

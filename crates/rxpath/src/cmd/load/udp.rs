@@ -10,7 +10,7 @@ use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, Ends, Shown, block, conduct, refuse};
-use crate::cmd::values::{placed, quantiles};
+use crate::cmd::values::{cpu_time, placed, quantiles};
 use crate::cmd::workload_args::{ThreadArgs, XdpArgs, xdp_text};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -209,10 +209,7 @@ impl Shown for Load {
                 ),
             ));
         }
-        rows.push((
-            "CPU time",
-            format!("{:.3} s user, {:.3} s system", r.cpu_user_s, r.cpu_system_s),
-        ));
+        rows.push(("CPU time", cpu_time(r.cpu_user_s, r.cpu_system_s)));
         rows.push(("limit", r.limit.to_string()));
         block("result", &rows)
     }

@@ -159,12 +159,8 @@ impl BoundsCommand {
                 .hint(format!("each bound still needs: {}", needs.join("; "))));
         }
         let warnings = [told, warnings(&got)].concat();
-        if self.format.is_json() {
-            output::json(&Envelope::new("model-bounds", parameters, got, warnings))?;
-        } else {
-            output::text(&sentences(&got))?;
-            warnings.iter().for_each(output::warning);
-        }
+        let answer = Envelope::new("model-bounds", parameters, got, warnings);
+        output::answer(self.format.is_json(), &answer, sentences)?;
         Ok(Exit::Done)
     }
 

@@ -99,14 +99,10 @@ impl CalibrateCommand {
             .iter()
             .map(|caveat| Warning::new("calibration", caveat.clone()))
             .collect();
-        if self.format.is_json() {
-            let settings = Settings { out: self.out, run: ended.directory.clone() };
-            output::json(&Envelope::new("model-calibrate", settings, calibration, warnings))?;
-        } else {
-            output::text(&table(&calibration))?;
-            output::line(&format!("calibration: {}", self.out.display()))?;
-            warnings.iter().for_each(output::warning);
-        }
+        let place = format!("calibration: {}\n", self.out.display());
+        let settings = Settings { out: self.out, run: ended.directory.clone() };
+        let answer = Envelope::new("model-calibrate", settings, calibration, warnings);
+        output::answer(self.format.is_json(), &answer, |it| table(it) + &place)?;
         Ok(Exit::Done)
     }
 }

@@ -42,13 +42,8 @@ impl EvalCommand {
             .map_err(|error| Failure::new(Exit::Usage, error))?;
         let warnings = warnings(&evaluated);
         let exit = if warnings.is_empty() { Exit::Done } else { Exit::Partial };
-        if self.format.is_json() {
-            let settings = Settings { file: self.file };
-            output::json(&Envelope::new("model-eval", settings, evaluated, warnings))?;
-        } else {
-            output::text(&table(&evaluated))?;
-            warnings.iter().for_each(output::warning);
-        }
+        let answer = Envelope::new("model-eval", Settings { file: self.file }, evaluated, warnings);
+        output::answer(self.format.is_json(), &answer, table)?;
         Ok(exit)
     }
 }

@@ -113,12 +113,8 @@ impl SimulateCommand {
         let settings = parameters.values.to_json();
         let Simulation { figures, ledger, .. } = simulation;
         let result = Simulated { figures, before, ledger, verdict, run };
-        if self.format.is_json() {
-            output::json(&Envelope::new("model-simulate", settings, result, warnings))?;
-        } else {
-            output::text(&text::result(&parameters, &result))?;
-            warnings.iter().for_each(output::warning);
-        }
+        let answer = Envelope::new("model-simulate", settings, result, warnings);
+        output::answer(self.format.is_json(), &answer, |it| text::result(&parameters, it))?;
         Ok(Exit::Done)
     }
 

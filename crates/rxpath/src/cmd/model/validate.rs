@@ -100,15 +100,10 @@ impl ValidateCommand {
         let reached = !scenarios.is_empty()
             && scenarios.iter().all(|scenario| scenario.goals.iter().all(|goal| goal.reached));
         let result = Validation { scenarios, reached };
-        if self.format.is_json() {
-            let settings = Settings { calibration: self.calibration, trials: self.trials };
-            output::json(&Envelope::new("model-validate", settings, &result, warnings))?;
-        } else {
-            for scenario in &result.scenarios {
-                output::text(&text::table(scenario))?;
-            }
-            warnings.iter().for_each(output::warning);
-        }
+        let settings = Settings { calibration: self.calibration, trials: self.trials };
+        let answer = Envelope::new("model-validate", settings, result, warnings);
+        let tables = |it: &Validation| it.scenarios.iter().map(text::table).collect::<String>();
+        output::answer(self.format.is_json(), &answer, tables)?;
         Ok(if reached { Exit::Done } else { Exit::Negative })
     }
 

@@ -11,7 +11,7 @@ use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct, refuse};
-use crate::cmd::values::{milliseconds, nanoseconds, placed, quantiles, value_name};
+use crate::cmd::values::{cpu_time, milliseconds, nanoseconds, placed, quantiles, value_name};
 use crate::cmd::workload_args::{BufferArgs, BusyPollArgs, ThreadArgs};
 use crate::exit::{Failure, Outcome};
 use crate::output::rates::{Between, Rows, grouped, rows};
@@ -195,10 +195,7 @@ impl Shown for Serve {
         let calls = per_request(r.calls_total as f64, "");
         rows.push(("system calls", format!("{}{calls}", grouped(r.calls_total))));
         let cpu = per_request((r.cpu_user_s + r.cpu_system_s) * 1e6, " us");
-        rows.push((
-            "CPU time",
-            format!("{:.3} s user, {:.3} s system{cpu}", r.cpu_user_s, r.cpu_system_s),
-        ));
+        rows.push(("CPU time", cpu_time(r.cpu_user_s, r.cpu_system_s) + &cpu));
         if let Some(poll) = &r.busy_poll {
             rows.push(("busy poll", polled(poll)));
         }

@@ -13,7 +13,7 @@ use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct, refuse};
-use crate::cmd::values::{placed, value_name};
+use crate::cmd::values::{cpu_time, placed, value_name};
 use crate::cmd::workload_args::{BufferArgs, BusyPollArgs, SlowArgs, ThreadArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::rates::Rows;
@@ -142,10 +142,7 @@ impl Shown for Serve {
         if let Some(ratio) = r.mapped_ratio {
             rows.push(("mapped", format!("{:.1} % of the bytes", 100.0 * ratio)));
         }
-        rows.push((
-            "CPU time",
-            format!("{:.3} s user, {:.3} s system", r.cpu_user_s, r.cpu_system_s),
-        ));
+        rows.push(("CPU time", cpu_time(r.cpu_user_s, r.cpu_system_s)));
         rows.extend(r.tcp.iter().map(|tcp| ("TCP_INFO", tcp_text(tcp))));
         rows.push(("limit", r.limit.to_string()));
         block("result", &rows) + &connection_rows(&r.connections)

@@ -13,7 +13,7 @@ use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct, refuse};
-use crate::cmd::values::{placed, quantiles, value_name};
+use crate::cmd::values::{cpu_time, placed, quantiles, value_name};
 use crate::cmd::workload_args::{BusyPollArgs, SlowArgs, ThreadArgs, XdpArgs, xdp_text};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -185,10 +185,7 @@ impl Shown for Serve {
         if let Some(wait) = &r.socket_wait_us {
             rows.push(("stamp to read", quantiles(wait.p50, wait.p99, wait.max)));
         }
-        rows.push((
-            "CPU time",
-            format!("{:.3} s user, {:.3} s system", r.cpu_user_s, r.cpu_system_s),
-        ));
+        rows.push(("CPU time", cpu_time(r.cpu_user_s, r.cpu_system_s)));
         for socket in &r.sockets {
             if let (Some(size), Some(capacity)) = (socket.truesize_bytes, socket.capacity_packets) {
                 rows.push((

@@ -10,7 +10,7 @@ use rxpath_load::workload::Workload;
 
 use crate::cmd::conduct::{Ends, Shown, block, conduct, refuse};
 use crate::cmd::load::tcp::{CommonArgs, common_rows, exit};
-use crate::cmd::values::value_name;
+use crate::cmd::values::{cpu_time, value_name};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::rates::Rows;
 use crate::output::tcp::{connection_rows, kinds, tcp_rows, tcp_text};
@@ -123,10 +123,7 @@ impl Shown for Stream {
                 r.mismatches.len() + r.server.as_ref().map_or(0, |server| server.mismatches.len());
             rows.push(("check", format!("{wrong} connections with wrong data")));
         }
-        rows.push((
-            "CPU time",
-            format!("{:.3} s user, {:.3} s system", r.cpu_user_s, r.cpu_system_s),
-        ));
+        rows.push(("CPU time", cpu_time(r.cpu_user_s, r.cpu_system_s)));
         rows.extend(r.tcp.iter().map(|tcp| ("TCP_INFO here", tcp_text(tcp))));
         let there = r.server.as_ref().and_then(|server| server.tcp.as_ref());
         rows.extend(there.map(|tcp| ("TCP_INFO there", tcp_text(tcp))));
