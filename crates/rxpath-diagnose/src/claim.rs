@@ -1,8 +1,11 @@
 //! A rule's claim.
 
+use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, EvidenceLine, PairedTrial, Stage};
 
+use crate::lines::next_loss;
 use crate::remedy::Remedy;
+use crate::view::View;
 
 /// Kinds of evidence that a claim may rest on; if one is incomplete, the claim is less certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +83,11 @@ impl Claim {
     pub fn losing(mut self, packets: u64) -> Self {
         self.lost_packets = packets;
         self
+    }
+
+    /// Says how many datagrams it explains, lost at `place`, and what that adds to another rule's verdict.
+    pub fn losing_at(self, view: &View, place: Place, packets: u64) -> Self {
+        self.losing(packets).next(next_loss(view, packets, place))
     }
 
     /// Adds the evidence lines, strongest first.

@@ -5,8 +5,7 @@ use rxpath_record::verdict::{Confidence, EvidenceLine, Stage};
 
 use crate::claim::{Claim, Part};
 use crate::lines::{
-    cpu_use, drops, lead, next_loss, others_on, queues, rates, reader_cost, services,
-    softirq_beside_reader,
+    cpu_use, drops, lead, others_on, queues, rates, reader_cost, services, softirq_beside_reader,
 };
 use crate::reader::{Cause, cause};
 use crate::remedy::Remedy;
@@ -72,9 +71,8 @@ pub fn judge(view: &View) -> Option<Claim> {
     let sentence = format!("the receiving application is the limit: {what}{with}{both}");
     let mut claim = Claim::new(Stage::Application, confidence(view), NEEDS, sentence)
         .on(cpu)
-        .losing(lost)
-        .because(evidence(view))
-        .next(next_loss(view, lost, Place::SocketBuffer));
+        .losing_at(view, Place::SocketBuffer, lost)
+        .because(evidence(view));
     if let Some(cpu) = view.softirq_on_reader() {
         claim = claim.remedy(Remedy::softirq_off_reader(cpu, false));
     }

@@ -5,7 +5,7 @@ use rxpath_record::verdict::{Confidence, Stage};
 
 use super::softirq::saturated;
 use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, drops, line, next_loss, rates, whose};
+use crate::lines::{cpu_use, drops, line, rates, whose};
 use crate::remedy::Remedy;
 use crate::view::View;
 use crate::wording::{count, percent, span};
@@ -49,14 +49,13 @@ pub fn judge(view: &View) -> Option<Claim> {
             format!("the RPS backlog is the limit: it lost {share} of {}{busy}", whose(view, Place::Backlog)),
         )
         .on(cpu.map(|(cpu, _)| cpu))
-        .losing(lost)
+        .losing_at(view, Place::Backlog, lost)
         .because(drops(view, Place::Backlog))
         .because(cpu.and_then(|(cpu, _)| cpu_use(view, cpu)))
         .because(limit)
         .because([rates(view)])
         .remedy(Remedy::SPREAD_BACKLOG)
         .remedy("raise net.core.netdev_max_backlog: one value for the whole host, not per namespace; every backlog can then hold that many packets, which cost memory and delay")
-        .remedy(Remedy::SMALLER_SEND_BUFFER)
-        .next(next_loss(view, lost, Place::Backlog)),
+        .remedy(Remedy::SMALLER_SEND_BUFFER),
     )
 }

@@ -4,7 +4,7 @@ use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
-use crate::lines::{drops, next_loss, rates};
+use crate::lines::{drops, rates};
 use crate::view::View;
 use crate::wording::percent;
 
@@ -13,21 +13,16 @@ pub fn judge(view: &View) -> Option<Claim> {
     if !view.is_loss_at(Place::Checksum, lost) {
         return None;
     }
+    let sentence = format!(
+        "damaged datagrams are the limit: {} of the offered ones carried a wrong UDP checksum",
+        percent(view.of_offered(lost))
+    );
     Some(
-        Claim::new(
-            Stage::Checksum,
-            Confidence::Strong,
-            &[Part::Ledger],
-            format!(
-                "damaged datagrams are the limit: {} of the offered ones carried a wrong UDP checksum",
-                percent(view.of_offered(lost))
-            ),
-        )
-        .losing(lost)
-        .because(drops(view, Place::Checksum))
-        .because([rates(view)])
-        .remedy("find what damages them: a sender that fills in the checksum itself (raw or AF_PACKET), a device or tunnel with broken offload (`ethtool -K IF tx off` on the sender, one at a time), a bad link")
-        .remedy("datagrams over 76 bytes of UDP length are verified only when the reader reaches them: until then they cost socket buffer and reader time like good ones")
-        .next(next_loss(view, lost, Place::Checksum)),
+        Claim::new(Stage::Checksum, Confidence::Strong, &[Part::Ledger], sentence)
+            .losing_at(view, Place::Checksum, lost)
+            .because(drops(view, Place::Checksum))
+            .because([rates(view)])
+            .remedy("find what damages them: a sender that fills in the checksum itself (raw or AF_PACKET), a device or tunnel with broken offload (`ethtool -K IF tx off` on the sender, one at a time), a bad link")
+            .remedy("datagrams over 76 bytes of UDP length are verified only when the reader reaches them: until then they cost socket buffer and reader time like good ones"),
     )
 }

@@ -4,7 +4,7 @@ use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
-use crate::lines::{drops, line, next_loss, rates, whose};
+use crate::lines::{drops, line, rates, whose};
 use crate::view::View;
 use crate::wording::{count, percent};
 
@@ -52,13 +52,12 @@ pub fn judge(view: &View) -> Option<Claim> {
             &[Part::Ledger],
             sentence,
         )
-        .losing(lost)
+        .losing_at(view, Place::Netfilter, lost)
         .because([own, line(table, "nfnetlink_conntrack: entries and maximum")])
         .because(drops(view, Place::Netfilter))
         .because([rates(view)])
         .remedy("do not track this traffic: a `notrack` rule in raw prerouting (nft), `-j CT --notrack` (iptables)")
         .remedy("a larger table: net.netfilter.nf_conntrack_max, some 320 bytes an entry, one value for the whole host; with it nf_conntrack_buckets")
-        .remedy("shorter times for flows that have ended: net.netfilter.nf_conntrack_udp_timeout and similar")
-        .next(next_loss(view, lost, Place::Netfilter)),
+        .remedy("shorter times for flows that have ended: net.netfilter.nf_conntrack_udp_timeout and similar"),
     )
 }

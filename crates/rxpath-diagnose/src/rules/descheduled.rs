@@ -5,8 +5,7 @@ use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
 use crate::lines::{
-    cpu_use, drops, lead, line, next_loss, others_on, queues, rates, services,
-    softirq_beside_reader,
+    cpu_use, drops, lead, line, others_on, queues, rates, services, softirq_beside_reader,
 };
 use crate::reader::{Cause, cause};
 use crate::remedy::Remedy;
@@ -44,7 +43,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         ),
     )
     .on(cpu)
-    .losing(lost)
+    .losing_at(view, Place::SocketBuffer, lost)
     .because([lead("receiver", &view.reader)])
     .because(drops(view, Place::SocketBuffer))
     .because(services(view))
@@ -53,8 +52,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     .because(softirq_beside_reader(view))
     .because(cpu.and_then(|cpu| cpu_use(view, cpu)))
     .because(queues(view))
-    .because([rates(view)])
-    .next(next_loss(view, lost, Place::SocketBuffer));
+    .because([rates(view)]);
     if view.raw.cpus.len() > 1 {
         claim = claim.remedy(Remedy::READER_OWN_CPU);
     }

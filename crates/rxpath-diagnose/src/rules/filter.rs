@@ -4,7 +4,7 @@ use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
-use crate::lines::{drops, line, next_loss, rates, whose};
+use crate::lines::{drops, line, rates, whose};
 use crate::view::View;
 use crate::wording::{count, percent};
 
@@ -72,11 +72,10 @@ pub fn judge(view: &View) -> Option<Claim> {
                 most.words().noun
             ),
         )
-        .losing(lost)
+        .losing_at(view, most, lost)
         .because(lines)
         .because(derived)
         .because([rates(view)])
-        .remedy(remedy)
-        .next(next_loss(view, lost, most)),
+        .remedy(remedy),
     )
 }

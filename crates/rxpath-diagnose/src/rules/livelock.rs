@@ -4,7 +4,7 @@ use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, drops, lead, line, next_loss, rates, services, softirq_beside_reader};
+use crate::lines::{cpu_use, drops, lead, line, rates, services, softirq_beside_reader};
 use crate::reader::{Cause, cause};
 use crate::remedy::Remedy;
 use crate::thresholds::SOFTIRQ_MOST_RATIO;
@@ -38,7 +38,7 @@ pub fn judge(view: &View) -> Option<Claim> {
             ),
         )
         .on(Some(cpu))
-        .losing(lost)
+        .losing_at(view, Place::SocketBuffer, lost)
         .because(drops(view, Place::SocketBuffer))
         .because(services(view))
         .because(drops(view, Place::Backlog))
@@ -48,7 +48,6 @@ pub fn judge(view: &View) -> Option<Claim> {
         .remedy(Remedy::softirq_off_reader(cpu, true))
         .remedy("a NAPI thread (`echo 1 > /sys/class/net/IF/threaded`) shares the CPU with the reader by scheduling instead of interrupting it")
         .remedy(Remedy::KEEP_AGGREGATES)
-        .remedy(Remedy::OFFER_LESS)
-        .next(next_loss(view, lost, Place::SocketBuffer)),
+        .remedy(Remedy::OFFER_LESS),
     )
 }

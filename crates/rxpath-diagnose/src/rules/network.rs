@@ -4,7 +4,7 @@ use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
-use crate::lines::{drops, next_loss, rates};
+use crate::lines::{drops, rates};
 use crate::remedy::Remedy;
 use crate::view::View;
 use crate::wording::percent;
@@ -20,12 +20,11 @@ pub fn judge(view: &View) -> Option<Claim> {
     );
     Some(
         Claim::new(Stage::Network, Confidence::Strong, &[Part::Ledger], sentence)
-            .losing(lost)
+            .losing_at(view, Place::Network, lost)
             .because(drops(view, Place::Network))
             .because([rates(view)])
             .remedy("look at the counters of the switch ports between the two: discards mean a full queue, errors a bad cable or transceiver")
             .remedy("flow control of the receiver (`ethtool -A IF rx on tx on`) makes the sender wait where the switch supports it")
-            .remedy(Remedy::LOWER_RATE)
-            .next(next_loss(view, lost, Place::Network)),
+            .remedy(Remedy::LOWER_RATE),
     )
 }

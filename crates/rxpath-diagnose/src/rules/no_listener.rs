@@ -4,7 +4,7 @@ use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
-use crate::lines::{drops, next_loss, rates};
+use crate::lines::{drops, rates};
 use crate::view::View;
 use crate::wording::percent;
 
@@ -20,18 +20,15 @@ pub fn judge(view: &View) -> Option<Claim> {
     } else {
         "none was read"
     };
+    let sentence = format!(
+        "nobody listens: {share} of the offered datagrams found no socket on their port; {why}"
+    );
     Some(
-        Claim::new(
-            Stage::NoListener,
-            Confidence::Strong,
-            &[Part::Ledger],
-            format!("nobody listens: {share} of the offered datagrams found no socket on their port; {why}"),
-        )
-        .losing(lost)
-        .because(drops(view, Place::NoListener))
-        .because([rates(view)])
-        .remedy("start the receiver before the sender, on the same address and port (`ss -uln` shows the sockets of a namespace)")
-        .remedy("a socket bound to one address takes no datagrams for another: listen on 0.0.0.0 or [::], or on each address")
-        .next(next_loss(view, lost, Place::NoListener)),
+        Claim::new(Stage::NoListener, Confidence::Strong, &[Part::Ledger], sentence)
+            .losing_at(view, Place::NoListener, lost)
+            .because(drops(view, Place::NoListener))
+            .because([rates(view)])
+            .remedy("start the receiver before the sender, on the same address and port (`ss -uln` shows the sockets of a namespace)")
+            .remedy("a socket bound to one address takes no datagrams for another: listen on 0.0.0.0 or [::], or on each address"),
     )
 }

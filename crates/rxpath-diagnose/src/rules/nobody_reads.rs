@@ -5,7 +5,7 @@ use rxpath_record::verdict::{Confidence, Stage};
 
 use super::application::{NEEDS, evidence};
 use crate::claim::Claim;
-use crate::lines::{line, next_loss};
+use crate::lines::line;
 use crate::reader::{Cause, cause};
 use crate::view::View;
 use crate::wording::{count, percent};
@@ -45,16 +45,12 @@ pub fn judge(view: &View) -> Option<Claim> {
     );
     let mut claim = Claim::new(Stage::Application, Confidence::Strong, NEEDS, sentence)
         .on(view.reader.lead.cpu)
-        .losing(lost)
+        .losing_at(view, Place::SocketBuffer, lost)
         .because([share])
         .because(evidence(view))
         .remedy("find what the program does instead of reading: `cat /proc/PID/task/*/wchan`, `strace -f -p PID`; it may be stuck, or have left the socket open");
     if service.sockets.len() > 1 {
         claim = claim.remedy("close a socket of the group that no thread reads (a process that was replaced, a descriptor that a child inherited): its share of the flows then goes to the others");
     }
-    Some(claim.remedy("a larger receive buffer does not help: nothing empties it").next(next_loss(
-        view,
-        lost,
-        Place::SocketBuffer,
-    )))
+    Some(claim.remedy("a larger receive buffer does not help: nothing empties it"))
 }

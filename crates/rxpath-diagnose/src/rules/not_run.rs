@@ -6,7 +6,7 @@ use rxpath_record::verdict::{Confidence, Stage};
 
 use super::application::NEEDS;
 use crate::claim::Claim;
-use crate::lines::{cpu_use, drops, lead, line, next_loss, queues, rates, services};
+use crate::lines::{cpu_use, drops, lead, line, queues, rates, services};
 use crate::reader::{Cause, cause};
 use crate::view::View;
 use crate::wording::percent;
@@ -75,12 +75,8 @@ pub fn throttled(view: &View) -> Option<Claim> {
 }
 
 fn claim(view: &View, sure: Confidence, sentence: String) -> Claim {
-    let lost = view.lost_at(Place::SocketBuffer);
-    Claim::new(Stage::ApplicationDescheduled, sure, NEEDS, sentence).losing(lost).next(next_loss(
-        view,
-        lost,
-        Place::SocketBuffer,
-    ))
+    let claim = Claim::new(Stage::ApplicationDescheduled, sure, NEEDS, sentence);
+    claim.losing_at(view, Place::SocketBuffer, view.lost_at(Place::SocketBuffer))
 }
 
 fn rest(view: &View) -> Vec<rxpath_record::verdict::EvidenceLine> {

@@ -8,7 +8,7 @@ use super::blocked::is_blocked;
 use super::nothing::reached;
 use super::softirq::saturated;
 use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, drops, line, lossless, next_loss, rates};
+use crate::lines::{cpu_use, drops, line, lossless, rates};
 use crate::remedy::Remedy;
 use crate::thresholds::{ONE_CPU_RATIO, SPARE_CPU_RATIO};
 use crate::view::View;
@@ -112,14 +112,13 @@ pub fn judge(view: &View) -> Option<Claim> {
     let mut claim =
         Claim::new(packed.stage, sure, &[Part::Ledger, Part::Window, Part::Cpus], sentence)
             .on(Some(cpu))
-            .losing(lost)
             .because(drops(view, place))
             .because([spread_line(view, &packed)])
             .because(cpu_use(view, cpu));
     if lost == 0 {
         claim = claim.because([lossless(view)]);
     } else {
-        claim = claim.next(next_loss(view, lost, place));
+        claim = claim.losing_at(view, place, lost);
     }
     claim = claim.because([rates(view)]);
     let free = packed.spare.0;

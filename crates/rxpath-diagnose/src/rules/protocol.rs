@@ -4,7 +4,7 @@ use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
-use crate::lines::{drops, next_loss, rates, whose};
+use crate::lines::{drops, rates, whose};
 use crate::view::View;
 use crate::wording::percent;
 
@@ -49,21 +49,16 @@ pub fn judge(view: &View) -> Option<Claim> {
         return None;
     }
     let share = percent(view.share_at(most, lost));
+    let sentence = format!(
+        "the receive path rejects packets: {share} of {} were dropped at {}",
+        whose(view, most),
+        most.words().noun
+    );
     Some(
-        Claim::new(
-            Stage::Refused,
-            sure,
-            &[Part::Ledger],
-            format!(
-                "the receive path rejects packets: {share} of {} were dropped at {}",
-                whose(view, most),
-                most.words().noun
-            ),
-        )
-        .losing(lost)
-        .because(drops(view, most))
-        .because([rates(view)])
-        .remedy(look)
-        .next(next_loss(view, lost, most)),
+        Claim::new(Stage::Refused, sure, &[Part::Ledger], sentence)
+            .losing_at(view, most, lost)
+            .because(drops(view, most))
+            .because([rates(view)])
+            .remedy(look),
     )
 }

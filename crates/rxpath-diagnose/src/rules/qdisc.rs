@@ -4,7 +4,7 @@ use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
-use crate::lines::{drops, next_loss, rates};
+use crate::lines::{drops, rates};
 use crate::remedy::Remedy;
 use crate::view::View;
 use crate::wording::percent;
@@ -40,11 +40,10 @@ pub fn judge(view: &View) -> Option<Claim> {
     };
     Some(
         Claim::new(Stage::Sender, Confidence::Strong, &[Part::Ledger], sentence)
-            .losing(lost)
+            .losing_at(view, place, lost)
             .because(drops(view, place))
             .because([rates(view)])
             .remedy(remedy)
-            .remedy(Remedy::LOWER_RATE)
-            .next(next_loss(view, lost, place)),
+            .remedy(Remedy::LOWER_RATE),
     )
 }

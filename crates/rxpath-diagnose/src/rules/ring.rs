@@ -6,7 +6,7 @@ use rxpath_record::verdict::{Confidence, Stage};
 
 use super::softirq::saturated;
 use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, drops, next_loss, others_on, rates, whose};
+use crate::lines::{cpu_use, drops, others_on, rates, whose};
 use crate::remedy::Remedy;
 use crate::thresholds::FULL_RATIO;
 use crate::view::View;
@@ -41,12 +41,11 @@ pub fn judge(view: &View) -> Option<Claim> {
         ),
     )
     .on(cpu.map(|(cpu, _)| cpu))
-    .losing(lost)
+    .losing_at(view, Place::Ring, lost)
     .because(drops(view, Place::Ring))
     .because(cpu.and_then(|(cpu, _)| cpu_use(view, cpu)))
     .because(others_on(view, cpu.map(|(cpu, _)| cpu)))
-    .because([rates(view)])
-    .next(next_loss(view, lost, Place::Ring));
+    .because([rates(view)]);
     if thread {
         claim = claim.remedy("give the NAPI thread (`napi/IF-N`) a CPU of its own (taskset) or a better priority than other tasks on its CPU (chrt, renice)");
     } else if starved {

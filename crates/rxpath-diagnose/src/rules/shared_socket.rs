@@ -5,7 +5,7 @@ use rxpath_record::verdict::{Confidence, Stage};
 
 use super::application::{NEEDS, confidence, evidence};
 use crate::claim::Claim;
-use crate::lines::{line, next_loss};
+use crate::lines::line;
 use crate::reader::{Cause, cause, lock_wait};
 use crate::remedy::Remedy;
 use crate::view::View;
@@ -59,11 +59,10 @@ pub fn judge(view: &View) -> Option<Claim> {
     Some(
         Claim::new(stage, sure, NEEDS, sentence)
             .on(reader.lead.cpu)
-            .losing(lost)
+            .losing_at(view, Place::SocketBuffer, lost)
             .because([share])
             .because(evidence(view))
             .remedy(Remedy::socket_each(reader.active))
-            .remedy(Remedy::ONE_READER)
-            .next(next_loss(view, lost, Place::SocketBuffer)),
+            .remedy(Remedy::ONE_READER),
     )
 }

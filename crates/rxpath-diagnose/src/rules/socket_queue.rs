@@ -5,7 +5,7 @@ use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, EvidenceLine, Stage};
 
 use crate::claim::{Claim, Part};
-use crate::lines::{drops, lead, line, next_loss, queues, rates, services};
+use crate::lines::{drops, lead, line, queues, rates, services};
 use crate::reader::{Cause, cause};
 use crate::remedy::Remedy;
 use crate::thresholds::SPARE_RATIO;
@@ -99,11 +99,10 @@ pub fn judge(view: &View) -> Option<Claim> {
         ),
     )
     .on(view.reader.lead.cpu)
-    .losing(lost)
+    .losing_at(view, Place::SocketBuffer, lost)
     .because(drops(view, Place::SocketBuffer))
     .because(services(view))
-    .because([lead("receiver", &view.reader)])
-    .next(next_loss(view, lost, Place::SocketBuffer));
+    .because([lead("receiver", &view.reader)]);
     if let Some(queue) = queue(view) {
         let need = need(view, &queue);
         let option = size_option(need.packets * queue.truesize_bytes);

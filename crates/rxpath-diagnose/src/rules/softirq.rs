@@ -5,7 +5,7 @@ use rxpath_record::verdict::{Confidence, Stage};
 
 use super::one_cpu::packed;
 use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, drops, next_loss, others_on, rates, whose};
+use crate::lines::{cpu_use, drops, others_on, rates, whose};
 use crate::remedy::Remedy;
 use crate::thresholds::{FULL_RATIO, SOFTIRQ_OF_BUSY_RATIO};
 use crate::view::View;
@@ -43,14 +43,13 @@ pub fn judge(view: &View) -> Option<Claim> {
             sentence,
         )
         .on(Some(cpu))
-        .losing(lost)
+        .losing_at(view, place, lost)
         .because(drops(view, place))
         .because(cpu_use(view, cpu))
         .because(others_on(view, Some(cpu)))
         .because([rates(view)])
         .remedy(Remedy::SPREAD_FLOWS)
         .remedy(Remedy::lighter_softirq(cpu))
-        .remedy(Remedy::SHARE_COST)
-        .next(next_loss(view, lost, place)),
+        .remedy(Remedy::SHARE_COST),
     )
 }

@@ -4,7 +4,7 @@ use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
-use crate::lines::{drops, next_loss, queues, rates};
+use crate::lines::{drops, queues, rates};
 use crate::remedy::Remedy;
 use crate::view::View;
 use crate::wording::percent;
@@ -40,12 +40,11 @@ pub fn judge(view: &View) -> Option<Claim> {
     let claim = group.into_iter().fold(claim, Claim::remedy);
     Some(
         claim
-        .losing(lost)
+        .losing_at(view, Place::UdpMemory, lost)
         .because(places.iter().flat_map(|place| drops(view, *place)))
         .because(queues(view))
         .because([rates(view)])
         .remedy("raise net.ipv4.udp_mem (pages, three values, one for the whole host); /proc/net/sockstat shows what is used (UDP: mem)")
-        .remedy(Remedy::SMALLER_BUFFERS)
-        .next(next_loss(view, lost, Place::UdpMemory)),
+        .remedy(Remedy::SMALLER_BUFFERS),
     )
 }

@@ -5,7 +5,7 @@ use rxpath_record::verdict::Stage;
 
 use super::application::{NEEDS, confidence, evidence};
 use crate::claim::Claim;
-use crate::lines::{line, next_loss};
+use crate::lines::line;
 use crate::reader::{Cause, cause, uneven};
 use crate::remedy::Remedy;
 use crate::view::View;
@@ -35,25 +35,27 @@ pub fn judge(view: &View) -> Option<Claim> {
         percent(view.reader.least_demand)
     );
     let on = view.reader.lead.cpu.map_or_else(String::new, |cpu| format!(", on CPU {cpu},"));
+    let sentence = format!(
+        "one receiving thread is the limit: socket {socket} of {sockets} gets {} of the datagrams, and its reader{on} is full while others have time",
+        percent(share)
+    );
     Some(
-        Claim::new(
-            Stage::ReuseportImbalance,
-            confidence(view),
-            NEEDS,
-            format!(
-                "one receiving thread is the limit: socket {socket} of {sockets} gets {} of the datagrams, and its reader{on} is full while others have time",
-                percent(share)
-            ),
-        )
-        .on(view.reader.lead.cpu)
-        .losing(lost)
-        .because([
-            line(format!("datagrams by socket: {}", per_socket.join("; ")), if view.raw.watched { "SO_MEMINFO drops, tracepoint sock:sock_recv_length" } else { "SO_MEMINFO drops and the receiver's counts" }),
-            line(idle_reader, "/proc/PID/task/TID/schedstat"),
-        ])
-        .because(evidence(view))
-        .remedy(Remedy::MORE_FLOWS_OVER_GROUP)
-        .remedy(Remedy::STEER_BY_CPU)
-        .next(next_loss(view, lost, Place::SocketBuffer)),
+        Claim::new(Stage::ReuseportImbalance, confidence(view), NEEDS, sentence)
+            .on(view.reader.lead.cpu)
+            .losing_at(view, Place::SocketBuffer, lost)
+            .because([
+                line(
+                    format!("datagrams by socket: {}", per_socket.join("; ")),
+                    if view.raw.watched {
+                        "SO_MEMINFO drops, tracepoint sock:sock_recv_length"
+                    } else {
+                        "SO_MEMINFO drops and the receiver's counts"
+                    },
+                ),
+                line(idle_reader, "/proc/PID/task/TID/schedstat"),
+            ])
+            .because(evidence(view))
+            .remedy(Remedy::MORE_FLOWS_OVER_GROUP)
+            .remedy(Remedy::STEER_BY_CPU),
     )
 }

@@ -5,7 +5,6 @@ use rxpath_record::verdict::{Confidence, Stage};
 
 use super::application::{NEEDS, evidence};
 use crate::claim::Claim;
-use crate::lines::next_loss;
 use crate::reader::{Cause, cause};
 use crate::view::View;
 use crate::wording::percent;
@@ -22,10 +21,9 @@ pub fn judge(view: &View) -> Option<Claim> {
     Some(
         Claim::new(Stage::Application, Confidence::Fair, NEEDS, sentence)
             .on(view.reader.lead.cpu)
-            .losing(lost)
+            .losing_at(view, Place::SocketBuffer, lost)
             .because(evidence(view))
             .remedy("find what it waits for: `cat /proc/PID/task/TID/wchan`, `strace -f -p PID`, `perf trace -p PID`; let a thread of its own empty the socket")
-            .remedy("a larger receive buffer does not help: a queue that is full on average stays full")
-            .next(next_loss(view, lost, Place::SocketBuffer)),
+            .remedy("a larger receive buffer does not help: a queue that is full on average stays full"),
     )
 }

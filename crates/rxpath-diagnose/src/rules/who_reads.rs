@@ -5,7 +5,6 @@ use rxpath_record::verdict::{Confidence, Stage};
 
 use super::application::{NEEDS, evidence};
 use crate::claim::Claim;
-use crate::lines::next_loss;
 use crate::reader::{Cause, cause};
 use crate::view::View;
 use crate::wording::percent;
@@ -21,10 +20,9 @@ pub fn judge(view: &View) -> Option<Claim> {
     );
     Some(
         Claim::new(Stage::Unknown, Confidence::Weak, NEEDS, sentence)
-            .losing(lost)
+            .losing_at(view, Place::SocketBuffer, lost)
             .because(evidence(view))
             .remedy("find the thread that reads: `strace -f -c -e trace=recvfrom,recvmsg,recvmmsg,read -p PID`, or the program's own names for its threads")
-            .remedy("a full reader: more readers with a socket of their own, or less work for each datagram; one that stalls: a larger receive buffer, or a thread that does nothing but read")
-            .next(next_loss(view, lost, Place::SocketBuffer)),
+            .remedy("a full reader: more readers with a socket of their own, or less work for each datagram; one that stalls: a larger receive buffer, or a thread that does nothing but read"),
     )
 }

@@ -5,7 +5,7 @@ use rxpath_record::verdict::{Confidence, Stage};
 
 use super::application;
 use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, drops, lead, next_loss, others_on, rates, softirq_beside_reader};
+use crate::lines::{cpu_use, drops, lead, others_on, rates, softirq_beside_reader};
 use crate::remedy::Remedy;
 use crate::thresholds::FULL_RATIO;
 use crate::view::View;
@@ -34,14 +34,13 @@ pub fn judge(view: &View) -> Option<Claim> {
     };
     let mut claim = Claim::new(stage, sure, NEEDS, sentence)
         .on(reader.cpu)
-        .losing(lost)
+        .losing_at(view, Place::XdpSocket, lost)
         .because(drops(view, Place::XdpSocket))
         .because([lead("receiver", &view.reader)])
         .because(softirq_beside_reader(view))
         .because(reader.cpu.and_then(|cpu| cpu_use(view, cpu)))
         .because(others_on(view, reader.cpu))
-        .because([rates(view)])
-        .next(next_loss(view, lost, Place::XdpSocket));
+        .because([rates(view)]);
     if let Some(cpu) = view.softirq_on_reader() {
         claim = claim.remedy(Remedy::softirq_off_reader(cpu, false));
     }
