@@ -45,6 +45,15 @@ pub fn programs(probes: &[&dyn Probe]) -> Vec<ProgramState> {
     probes.iter().flat_map(|probe| probe.programs().to_vec()).collect()
 }
 
+/// What is not known without the programs that this kernel does not take.
+pub fn missing(programs: &[ProgramState]) -> impl Iterator<Item = Warning> {
+    programs.iter().filter_map(|program| {
+        let (gap, loses) = (program.id.gap()?, program.lost_knowledge.as_ref()?);
+        let warning = Warning::new("probe-missing", format!("{}: {gap}", program.program));
+        Some(warning.because(format!("not known without it: {loses}")))
+    })
+}
+
 /// That so much found no room; none for nothing.
 pub fn lost_warning(lost: u64) -> Option<Warning> {
     let text = format!("{lost} records did not fit in the BPF maps of the probes");

@@ -24,6 +24,7 @@ use crate::account::row::CpuWindow;
 use crate::cost::ProbeCost;
 use crate::devices::{self, Napi};
 use crate::object::ProgramState;
+use crate::probe::missing;
 
 pub use narrow::Narrow;
 pub use rows::family;
@@ -299,15 +300,7 @@ pub(crate) struct TickTimes {
 }
 
 fn told(calibration: &Calibration, probes: &[ProgramState]) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    for probe in probes {
-        if let (Some(gap), Some(loses)) = (probe.id.gap(), &probe.lost_knowledge) {
-            warnings.push(
-                Warning::new("probe-missing", format!("{}: {gap}", probe.program))
-                    .because(format!("not known without it: {loses}")),
-            );
-        }
-    }
+    let mut warnings: Vec<Warning> = missing(probes).collect();
     if calibration.points.is_empty() {
         warnings.push(
             Warning::new(

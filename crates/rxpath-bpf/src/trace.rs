@@ -214,12 +214,7 @@ impl Trace {
             let text = format!("stage latency was traced for part of the window only: {error}");
             Warning::new("probe-missing", text)
         }));
-        for program in probe::programs(&self.parts()) {
-            if let (Some(gap), Some(loses)) = (program.id.gap(), &program.lost_knowledge) {
-                let warning = Warning::new("probe-missing", format!("{}: {gap}", program.program));
-                warnings.push(warning.because(format!("not known without it: {loses}")));
-            }
-        }
+        warnings.extend(probe::missing(&probe::programs(&self.parts())));
         warnings
     }
 

@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::devices::{DevicePolls, devices};
 use rxpath_bpf::filter::Filter;
-use rxpath_bpf::object::ProgramState;
 use rxpath_bpf::polls::{CpuPolls, IrqLine, NapiPolls, Polls};
-use rxpath_bpf::probe::{Probe, lost, lost_warning, programs};
+use rxpath_bpf::probe::{Probe, lost, lost_warning, missing, programs};
 use rxpath_bpf::squeezed::Squeezed;
 use rxpath_bpf::stages::{Outlier, Pace, Stage, StageName, Stages};
 use rxpath_core::{Nanos, Warning};
@@ -124,7 +123,7 @@ impl Tracing {
             stages_looked_s: looked.as_secs_f64(),
             probe: probe_use(&cost),
         };
-        let mut warnings = gaps(&programs(&self.parts()));
+        let mut warnings: Vec<Warning> = missing(&programs(&self.parts())).collect();
         warnings.extend(lost_warning(cost.lost_count));
         match &self.stages {
             Ok(stages) => {
@@ -142,16 +141,6 @@ impl Tracing {
         }
         Ok((traced, warnings))
     }
-}
-
-/// What is not known without the programs that this kernel does not take.
-fn gaps(programs: &[ProgramState]) -> Vec<Warning> {
-    let of = |program: &ProgramState| {
-        let (gap, loses) = (program.id.gap()?, program.lost_knowledge.as_ref()?);
-        let warning = Warning::new("probe-missing", format!("{}: {gap}", program.program));
-        Some(warning.because(format!("not known without it: {loses}")))
-    };
-    programs.iter().filter_map(of).collect()
 }
 
 fn cpu(of: CpuPolls, now: &Squeezed, before: &Squeezed) -> CpuTraced {
