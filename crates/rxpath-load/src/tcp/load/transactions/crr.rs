@@ -26,7 +26,8 @@ const PAUSE_NS: u64 = 1_000_000;
 const MISMATCHES: usize = 16;
 
 /// What every connection of a thread shares.
-struct Shared {
+struct Shared<'p> {
+    plan: &'p Plan,
     /// The preamble and the beginning of the request.
     head: Vec<u8>,
     buffer: Vec<u8>,
@@ -34,8 +35,8 @@ struct Shared {
     options: SocketOptions,
 }
 
-impl Shared {
-    fn new(plan: &Plan) -> Self {
+impl<'p> Shared<'p> {
+    fn new(plan: &'p Plan) -> Self {
         let first =
             (plan.options.request_bytes as usize).min(HEAD_BYTES).min(plan.pattern.buffer_bytes());
         let mut head = plan.order.to_bytes().to_vec();
@@ -43,7 +44,7 @@ impl Shared {
         let mut options = plan.options.common.socket.clone();
         // TCP_NODELAY changes nothing for a request that is sent at once.
         options.nodelay = plan.options.request_bytes as usize > HEAD_BYTES;
-        Self { head, buffer: vec![0; plan.options.common.buffer_bytes], options }
+        Self { plan, head, buffer: vec![0; plan.options.common.buffer_bytes], options }
     }
 
     fn configure(&self, socket: &Socket) -> io::Result<()> {
@@ -94,12 +95,8 @@ struct PendingTransaction {
 }
 
 impl PendingTransaction {
-    fn begin(
-        socket: Socket,
-        transaction: Transaction,
-        plan: &Plan,
-        shared: &Shared,
-    ) -> io::Result<Self> {
+    fn begin(socket: Socket, transaction: Transaction, shared: &Shared<'_>) -> io::Result<Self> {
+        let plan = shared.plan;
         let rest = plan.options.request_bytes as usize - shared.head_payload();
         let verify = plan.options.common.verify;
         let feed = if rest > 0 {
@@ -135,10 +132,10 @@ impl PendingTransaction {
     #[inline]
     fn step(
         &mut self,
-        plan: &Plan,
-        shared: &mut Shared,
+        shared: &mut Shared<'_>,
         client_thread: &mut ClientThread,
     ) -> io::Result<Came> {
+        let plan = shared.plan;
         client_thread.tally.calls.add(1);
         match self.stage {
             Stage::Connecting => {
@@ -162,7 +159,7 @@ impl PendingTransaction {
                 let left = left - sent as u32;
                 self.stage = if left > 0 { Stage::Rest(left) } else { sent_all(plan) };
             }
-            Stage::Response(need) => return self.receive(need, plan, shared, client_thread),
+            Stage::Response(need) => return self.receive(need, shared, client_thread),
             Stage::End => {
                 return match self.socket.recv(&mut shared.buffer, 0)? {
                     0 => Ok(Came::Over),
@@ -176,10 +173,10 @@ impl PendingTransaction {
     fn receive(
         &mut self,
         need: u32,
-        plan: &Plan,
-        shared: &mut Shared,
+        shared: &mut Shared<'_>,
         client_thread: &mut ClientThread,
     ) -> io::Result<Came> {
+        let plan = shared.plan;
         let most = (need as usize).min(shared.buffer.len());
         let got = self.socket.recv(&mut shared.buffer[..most], 0)?;
         if got == 0 {
@@ -215,72 +212,62 @@ impl PendingTransaction {
 }
 
 /// One transaction after the other, in blocking calls.
-pub(super) struct BlockingCrr {
-    shared: Shared,
+pub(super) fn block(plan: &Plan, client_thread: &mut ClientThread) {
+    let mut shared = Shared::new(plan);
+    let mut now_ns = clock::now_ns();
+    while !client_thread.is_over(now_ns) {
+        let Some(transaction) = client_thread.next(now_ns) else {
+            client_thread.wait(now_ns);
+            now_ns = clock::now_ns();
+            continue;
+        };
+        client_thread.begun(now_ns);
+        client_thread.tally.connections.set(1);
+        if let Err((step, error)) = transact(transaction, &mut shared, client_thread)
+            && !(is_passing(&error) && client_thread.shared.is_stopped())
+        {
+            client_thread.lost();
+            client_thread.failed(step, &error);
+            if is_local(&error) {
+                clock::sleep_until(clock::now_ns() + PAUSE_NS);
+            }
+        }
+        now_ns = clock::now_ns();
+    }
 }
 
-impl BlockingCrr {
-    pub(super) fn new(plan: &Plan) -> Self {
-        Self { shared: Shared::new(plan) }
-    }
-
-    pub(super) fn block(&mut self, plan: &Plan, client_thread: &mut ClientThread) {
-        let mut now_ns = clock::now_ns();
-        while !client_thread.is_over(now_ns) {
-            let Some(transaction) = client_thread.next(now_ns) else {
-                client_thread.wait(now_ns);
-                now_ns = clock::now_ns();
-                continue;
-            };
-            client_thread.begun(now_ns);
-            client_thread.tally.connections.set(1);
-            if let Err((step, error)) = self.transact(transaction, plan, client_thread)
-                && !(is_passing(&error) && client_thread.shared.is_stopped())
-            {
-                client_thread.lost();
-                client_thread.failed(step, &error);
-                if is_local(&error) {
-                    clock::sleep_until(clock::now_ns() + PAUSE_NS);
-                }
+fn transact(
+    transaction: Transaction,
+    shared: &mut Shared<'_>,
+    client_thread: &mut ClientThread,
+) -> Result<(), (&'static str, io::Error)> {
+    let to = shared.plan.options.common.addr;
+    let connecting = |error| ("connect", error);
+    client_thread.tally.calls.add(2);
+    let socket = Socket::tcp_blocking(to).map_err(connecting)?;
+    shared.configure(&socket).map_err(connecting)?;
+    let mut this = PendingTransaction::begin(socket, transaction, shared)
+        .map_err(|error| ("prepare", error))?;
+    this.socket.connect(to).map_err(connecting)?;
+    this.connected(client_thread);
+    loop {
+        match this.step(shared, client_thread) {
+            Ok(Came::On) => {}
+            Ok(Came::Over) => {
+                client_thread.tally.calls.add(1);
+                return Ok(());
             }
-            now_ns = clock::now_ns();
-        }
-    }
-
-    fn transact(
-        &mut self,
-        transaction: Transaction,
-        plan: &Plan,
-        client_thread: &mut ClientThread,
-    ) -> Result<(), (&'static str, io::Error)> {
-        let to = plan.options.common.addr;
-        let connecting = |error| ("connect", error);
-        client_thread.tally.calls.add(2);
-        let socket = Socket::tcp_blocking(to).map_err(connecting)?;
-        self.shared.configure(&socket).map_err(connecting)?;
-        let mut this = PendingTransaction::begin(socket, transaction, plan, &self.shared)
-            .map_err(|error| ("prepare", error))?;
-        this.socket.connect(to).map_err(connecting)?;
-        this.connected(client_thread);
-        loop {
-            match this.step(plan, &mut self.shared, client_thread) {
-                Ok(Came::On) => {}
-                Ok(Came::Over) => {
-                    client_thread.tally.calls.add(1);
-                    return Ok(());
-                }
-                Err(error) if is_passing(&error) && !client_thread.shared.is_stopped() => {}
-                // An answered transaction is whole, however its connection ends.
-                Err(_) if this.is_answered => return Ok(()),
-                Err(error) => return Err((this.step_name(), error)),
-            }
+            Err(error) if is_passing(&error) && !client_thread.shared.is_stopped() => {}
+            // An answered transaction is whole, however its connection ends.
+            Err(_) if this.is_answered => return Ok(()),
+            Err(error) => return Err((this.step_name(), error)),
         }
     }
 }
 
 /// Many transactions at a time, each on a connection of its own.
-pub(super) struct CrrPool {
-    shared: Shared,
+pub(super) struct CrrPool<'p> {
+    shared: Shared<'p>,
     pending: Vec<Option<PendingTransaction>>,
     /// Places without a transaction; never more than there are.
     idle: Vec<u32>,
@@ -288,8 +275,8 @@ pub(super) struct CrrPool {
     paused_until_ns: u64,
 }
 
-impl CrrPool {
-    pub(super) fn new(plan: &Plan) -> Self {
+impl<'p> CrrPool<'p> {
+    pub(super) fn new(plan: &'p Plan) -> Self {
         Self {
             shared: Shared::new(plan),
             pending: (0..plan.slots).map(|_| None).collect(),
@@ -298,14 +285,14 @@ impl CrrPool {
         }
     }
 
-    pub(super) fn poll(&mut self, plan: &Plan, client_thread: &mut ClientThread) -> io::Result<()> {
+    pub(super) fn poll(&mut self, client_thread: &mut ClientThread) -> io::Result<()> {
         let epoll = Epoll::new()?;
         let mut events = vec![Event::empty(); EVENTS];
         let mut now_ns = clock::now_ns();
         while !client_thread.is_over(now_ns) {
             while now_ns >= self.paused_until_ns && !self.idle.is_empty() {
                 let Some(transaction) = client_thread.next(now_ns) else { break };
-                self.begin(transaction, plan, client_thread, &epoll)?;
+                self.begin(transaction, client_thread, &epoll)?;
             }
             let mut patience_ns = client_thread.patience_ns(now_ns, !self.idle.is_empty());
             if self.paused_until_ns > now_ns {
@@ -314,7 +301,7 @@ impl CrrPool {
             client_thread.tally.calls.add(1);
             let n = epoll.wait_ns(&mut events, patience_ns)?;
             for event in &events[..n] {
-                self.go_on(event.data() as usize, plan, client_thread, &epoll)?;
+                self.go_on(event.data() as usize, client_thread, &epoll)?;
             }
             now_ns = clock::now_ns();
         }
@@ -324,16 +311,16 @@ impl CrrPool {
     fn begin(
         &mut self,
         transaction: Transaction,
-        plan: &Plan,
         client_thread: &mut ClientThread,
         epoll: &Epoll,
     ) -> io::Result<()> {
+        let to = self.shared.plan.options.common.addr;
         client_thread.begun(transaction.begun_ns);
         client_thread.tally.calls.add(3);
-        let begun = Socket::tcp(plan.options.common.addr).and_then(|socket| {
+        let begun = Socket::tcp(to).and_then(|socket| {
             self.shared.configure(&socket)?;
-            let this = PendingTransaction::begin(socket, transaction, plan, &self.shared)?;
-            this.socket.begin_connect(plan.options.common.addr)?;
+            let this = PendingTransaction::begin(socket, transaction, &self.shared)?;
+            this.socket.begin_connect(to)?;
             Ok(this)
         });
         match begun {
@@ -360,14 +347,13 @@ impl CrrPool {
     fn go_on(
         &mut self,
         index: usize,
-        plan: &Plan,
         client_thread: &mut ClientThread,
         epoll: &Epoll,
     ) -> io::Result<()> {
         let Some(this) = &mut self.pending[index] else { return Ok(()) };
         let waited_to_send = this.waits_to_send();
         let over = loop {
-            match this.step(plan, &mut self.shared, client_thread) {
+            match this.step(&mut self.shared, client_thread) {
                 // Behind the request comes the wait for the response: asking now would be too early.
                 Ok(Came::On) if waited_to_send && !this.waits_to_send() => break false,
                 Ok(Came::On) => {}

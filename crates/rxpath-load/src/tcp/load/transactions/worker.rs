@@ -12,7 +12,7 @@ use crate::pool::Start;
 use crate::tcp::connection::{ConnectionResult, LISTED, TcpSummary};
 use crate::tcp::load::options::TransactionOptions;
 use crate::tcp::load::transactions::client_thread::{ClientThread, Times, Totals};
-use crate::tcp::load::transactions::crr::{BlockingCrr, CrrPool};
+use crate::tcp::load::transactions::crr::{self, CrrPool};
 use crate::tcp::load::transactions::persistent::Persistent;
 use crate::tcp::open_connections::Listed;
 use crate::tcp::pattern::Pattern;
@@ -75,10 +75,10 @@ pub(super) fn run(plan: Plan, single: bool, start: &Start) -> Result<Report, Loa
             (false, true) => persistent.block(&mut client_thread),
             (false, false) => persistent.poll(&mut client_thread),
             (true, true) => {
-                BlockingCrr::new(&plan).block(&plan, &mut client_thread);
+                crr::block(&plan, &mut client_thread);
                 Ok(())
             }
-            (true, false) => CrrPool::new(&plan).poll(&plan, &mut client_thread),
+            (true, false) => CrrPool::new(&plan).poll(&mut client_thread),
         };
         ended.map_err(|e| LoadError::io("wait for sockets", e))?;
         totals = client_thread.totals();
