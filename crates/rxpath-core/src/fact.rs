@@ -44,6 +44,11 @@ impl<T> Fact<T> {
         Self::Absent { why: why.into() }
     }
 
+    /// The value, or the reason why this host has none.
+    pub fn of(value: Option<T>, why: impl Into<String>) -> Self {
+        value.map_or_else(|| Self::absent(why), Self::ok)
+    }
+
     /// A fact that this process may not see.
     pub fn denied(needs: impl Into<String>) -> Self {
         Self::Denied { needs: needs.into() }
@@ -76,8 +81,13 @@ impl<T> Fact<T> {
 
     /// Applies `f` to the value and keeps a gap a gap.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Fact<U> {
+        self.and_then(|value| Fact::ok(f(value)))
+    }
+
+    /// Applies `f`, which may find a gap, to the value and keeps a gap a gap.
+    pub fn and_then<U>(self, f: impl FnOnce(T) -> Fact<U>) -> Fact<U> {
         match self {
-            Self::Ok { value } => Fact::Ok { value: f(value) },
+            Self::Ok { value } => f(value),
             Self::Absent { why } => Fact::Absent { why },
             Self::Denied { needs } => Fact::Denied { needs },
         }

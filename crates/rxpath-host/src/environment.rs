@@ -54,14 +54,10 @@ struct Facts<'a> {
 impl Facts<'_> {
     /// Adds a fact; what can't be written as JSON would be a defect of this program and is shown as a gap.
     fn put<T: Serialize>(&mut self, name: impl Into<String>, value: Fact<T>) {
-        let value = match value {
-            Fact::Ok { value } => match serde_json::to_value(value) {
-                Ok(value) => Fact::ok(value),
-                Err(error) => Fact::absent(format!("cannot be written: {error}")),
-            },
-            Fact::Absent { why } => Fact::Absent { why },
-            Fact::Denied { needs } => Fact::Denied { needs },
-        };
+        let value = value.and_then(|value| match serde_json::to_value(value) {
+            Ok(value) => Fact::ok(value),
+            Err(error) => Fact::absent(format!("cannot be written: {error}")),
+        });
         self.found.insert(name.into(), value);
     }
 

@@ -6,6 +6,7 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use rxpath_core::{CpuList, Fact};
@@ -180,24 +181,18 @@ impl HostFacts {
 
     /// A file's number.
     pub fn number(&self, path: &str) -> Fact<i64> {
-        match self.text(path) {
-            Fact::Ok { value } => value
-                .parse()
-                .map_or_else(|_| Fact::absent(format!("{path} does not hold a number")), Fact::ok),
-            Fact::Absent { why } => Fact::Absent { why },
-            Fact::Denied { needs } => Fact::Denied { needs },
-        }
+        self.parsed(path, "a number")
     }
 
     /// A file's CPU list (`0-3,8`), not a mask.
     pub fn cpus(&self, path: &str) -> Fact<CpuList> {
-        match self.text(path) {
-            Fact::Ok { value } => value
-                .parse()
-                .map_or_else(|_| Fact::absent(format!("{path} does not hold CPUs")), Fact::ok),
-            Fact::Absent { why } => Fact::Absent { why },
-            Fact::Denied { needs } => Fact::Denied { needs },
-        }
+        self.parsed(path, "CPUs")
+    }
+
+    fn parsed<T: FromStr>(&self, path: &str, what: &str) -> Fact<T> {
+        let parsed =
+            |text: String| Fact::of(text.parse::<T>().ok(), format!("{path} does not hold {what}"));
+        self.text(path).and_then(parsed)
     }
 
     /// Names in a directory, sorted.
@@ -227,13 +222,11 @@ impl HostFacts {
 
     /// A sysctl of several numbers, such as `net.ipv4.tcp_rmem`.
     pub(crate) fn sysctl_numbers(&self, key: &str) -> Fact<Vec<i64>> {
-        match self.sysctl(key) {
-            Fact::Ok { value: sysctl::Value::Numbers(numbers) } => Fact::ok(numbers),
-            Fact::Ok { value: sysctl::Value::Number(number) } => Fact::ok(vec![number]),
-            Fact::Ok { .. } => Fact::absent(format!("{key} does not hold numbers")),
-            Fact::Absent { why } => Fact::Absent { why },
-            Fact::Denied { needs } => Fact::Denied { needs },
-        }
+        self.sysctl(key).and_then(|value| match value {
+            sysctl::Value::Numbers(numbers) => Fact::ok(numbers),
+            sysctl::Value::Number(number) => Fact::ok(vec![number]),
+            sysctl::Value::Text(_) => Fact::absent(format!("{key} does not hold numbers")),
+        })
     }
 
     /// A kernel option (`HZ`, `RPS`); absent where the host keeps no config, `n` when it is not set.
@@ -270,12 +263,8 @@ impl HostFacts {
             let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
             line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
         };
-        match self.text("/proc/meminfo") {
-            Fact::Ok { value } => total(value)
-                .map_or_else(|| Fact::absent("/proc/meminfo has no line MemTotal"), Fact::ok),
-            Fact::Absent { why } => Fact::Absent { why },
-            Fact::Denied { needs } => Fact::Denied { needs },
-        }
+        let text = self.text("/proc/meminfo");
+        text.and_then(|text| Fact::of(total(text), "/proc/meminfo has no line MemTotal"))
     }
 
     /// A protocol counter by its name (`TcpExt.ListenOverflows`).

@@ -430,13 +430,11 @@ fn check_required(spec: &ObjectSpec, chosen: &[(ProgramSpec, Fact<()>)]) -> Resu
 }
 
 fn state_of(object: &Object, program: &ProgramSpec, state: Fact<()>) -> ProgramState {
-    let id = match state {
-        Fact::Ok { .. } => named(object, program.name)
-            .and_then(|program| Program::id_from_fd(program.as_fd()).ok())
-            .map_or_else(|| Fact::absent("it has no id"), Fact::ok),
-        Fact::Absent { why } => Fact::Absent { why },
-        Fact::Denied { needs } => Fact::Denied { needs },
-    };
+    let id = state.and_then(|()| {
+        let program = named(object, program.name);
+        let id = program.and_then(|program| Program::id_from_fd(program.as_fd()).ok());
+        Fact::of(id, "it has no id")
+    });
     ProgramState {
         program: program.name.into(),
         hook: program.hook.map(str::to_owned),

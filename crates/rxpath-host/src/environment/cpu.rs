@@ -13,7 +13,7 @@ pub(super) fn collect(facts: &mut Facts<'_>) {
     let info = facts.root.parsed(cpuinfo::PATH, cpuinfo::parse);
     match info {
         Ok(info) => {
-            let model = info.model().map_or_else(|| Fact::absent("not in /proc/cpuinfo"), Fact::ok);
+            let model = Fact::of(info.model(), "not in /proc/cpuinfo");
             facts.put("cpu.model", model);
             facts.put("cpu.count", Fact::ok(info.cpus));
             // The flag is x86's; other architectures don't say it here.

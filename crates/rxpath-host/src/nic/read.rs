@@ -30,11 +30,7 @@ impl Qdiscs {
         let Some(link) = nic.link.value() else {
             return Fact::absent("the device was not found");
         };
-        match &self.0 {
-            Fact::Ok { value } => Fact::ok(value.get(&link.ifindex).cloned().unwrap_or_default()),
-            Fact::Absent { why } => Fact::absent(why.clone()),
-            Fact::Denied { needs } => Fact::Denied { needs: needs.clone() },
-        }
+        self.0.as_ref().map(|all| all.get(&link.ifindex).cloned().unwrap_or_default())
     }
 }
 
@@ -223,7 +219,7 @@ impl Reader {
 fn page_bytes() -> Fact<u64> {
     let found = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten();
     let found = found.and_then(|bytes| u64::try_from(bytes).ok());
-    found.map_or_else(|| Fact::absent("sysconf does not tell the page size"), Fact::ok)
+    Fact::of(found, "sysconf does not tell the page size")
 }
 
 fn nft(netfilter: &mut Netlink) -> Result<Vec<NftTable>, HostError> {

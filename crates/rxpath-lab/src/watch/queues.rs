@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use rxpath_core::{CpuList, Fact};
+use rxpath_core::Fact;
 use rxpath_host::nic::{self, Nic};
 use rxpath_host::queue_map::{self, DeviceQueues, QueueRate, Row, Shared};
 use rxpath_host::{Root, sysfs};
@@ -93,11 +93,7 @@ impl Queues {
 }
 
 fn one(device: &DeviceQueues, row: &Row, rate: &QueueRate, window: &Window<'_>) -> QueueRow {
-    let cpus = match row.irq.clone() {
-        Fact::Ok { value } => value.effective_cpus.map(|CpuList(cpus)| CpuList(cpus).to_string()),
-        Fact::Absent { why } => Fact::absent(why),
-        Fact::Denied { needs } => Fact::denied(needs),
-    };
+    let cpus = row.irq.clone().and_then(|irq| irq.effective_cpus.map(|cpus| cpus.to_string()));
     let [packets_per_poll, exhausted_ratio] = polled(row, window);
     QueueRow {
         device: device.device.clone(),
@@ -191,7 +187,7 @@ mod tests {
             ..LinkRates::default()
         };
         let shown = |device: &str, napi: Option<u32>, rates: [f64; 2], links: &LinkRates| {
-            let napi = || napi.map_or_else(|| Fact::absent("none"), Fact::ok);
+            let napi = || Fact::of(napi, "none");
             let row = |rate: f64| QueueRow {
                 device: device.into(),
                 napi_id: napi(),

@@ -148,7 +148,7 @@ fn one(root: &Root, sysfs: sysfs::device::Device, nic: Nic, shared: &Shared) -> 
     let master = fact(root.link(&format!("{base}/master")));
     let kind = root.value(&format!("{base}/uevent")).map(|text| {
         let kind = text.lines().find_map(|line| line.strip_prefix("DEVTYPE="));
-        kind.map_or_else(|| Fact::absent("a device without a type"), |kind| Fact::ok(kind.into()))
+        Fact::of(kind.map(Into::into), "a device without a type")
     });
     let flags = root.value(&format!("{base}/flags")).map(|text| {
         u32::from_str_radix(text.trim_start_matches("0x"), 16)

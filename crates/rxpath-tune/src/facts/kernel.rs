@@ -64,14 +64,8 @@ impl Kernel {
 
 pub(super) fn read(root: &Root, config: Option<&KernelConfig>) -> Kernel {
     let release = fact(root.value("/proc/sys/kernel/osrelease"));
-    let version = match &release {
-        Fact::Ok { value } => Version::parse(value).map_or_else(
-            || Fact::absent("the kernel's release does not start with a version"),
-            Fact::ok,
-        ),
-        Fact::Absent { why } => Fact::absent(why),
-        Fact::Denied { needs } => Fact::denied(needs),
-    };
+    let without = "the kernel's release does not start with a version";
+    let version = release.as_ref().and_then(|text| Fact::of(Version::parse(text), without));
     let cmdline = fact(root.value("/proc/cmdline")).map(|text| {
         // What follows ` -- ` goes to init.
         let kernel = text.split(" -- ").next().unwrap_or_default();
