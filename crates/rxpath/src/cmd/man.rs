@@ -144,7 +144,7 @@ fn tail(path: &str, command: &Command) -> String {
         out += &section("FILES", &files);
     }
     let lines = examples::of(path)
-        .iter()
+        .into_iter()
         .map(|(line, what)| format!(".TP\n\\fB{}\\fR\n{}\n", escaped(line), escaped(what)));
     out += &section("EXAMPLES", &lines.collect::<String>());
     out + &section("SEE ALSO", &see_also(path, command))
