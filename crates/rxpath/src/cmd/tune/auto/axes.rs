@@ -2,7 +2,7 @@
 
 use rxpath_lab::LabError;
 use rxpath_lab::scenario::spec::{Search, SearchAxis};
-use rxpath_tune::auto::{Candidate, Prior, Risk};
+use rxpath_tune::auto::{Candidate, Prior};
 use rxpath_tune::plan::LeftOut;
 
 use super::candidates::{Available, Chosen};
@@ -46,11 +46,13 @@ fn entry(axis: &SearchAxis, sets: &[String]) -> Entry {
         [only] => only.clone(),
         _ => axis.name.clone(),
     };
-    Entry { name, sets: sets.to_vec(), stages: &[], risk: Risk::None, is_default: false }
+    Entry::new(name, sets, &[])
 }
 
 #[cfg(test)]
 mod tests {
+    use rxpath_tune::auto::Risk;
+
     use super::*;
 
     #[test]

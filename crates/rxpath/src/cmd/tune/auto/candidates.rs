@@ -111,13 +111,7 @@ fn found(advice: &Advice) -> Vec<Idea> {
         by_rule.entry(rule).or_default().push(set.clone());
     }
     let idea = |(rule, sets): (&str, Vec<String>)| Idea {
-        entry: Entry {
-            name: rule.to_owned(),
-            sets,
-            stages: &[],
-            risk: Risk::None,
-            is_default: false,
-        },
+        entry: Entry::new(rule, sets, &[]),
         because: vec![format!("finding {rule}")],
         is_finding: true,
     };

@@ -30,6 +30,28 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// A change that acts at these stages and risks nothing.
+    pub fn new(
+        name: impl Into<String>,
+        sets: impl Into<Vec<String>>,
+        stages: &'static [Stage],
+    ) -> Self {
+        let (name, sets) = (name.into(), sets.into());
+        Self { name, sets, stages, risk: Risk::None, is_default: false }
+    }
+
+    fn wide(self) -> Self {
+        Self { risk: Risk::Wide, ..self }
+    }
+
+    fn of_link(self) -> Self {
+        Self { risk: Risk::Link, ..self }
+    }
+
+    fn by_default(self) -> Self {
+        Self { is_default: true, ..self }
+    }
+
     /// Whether one of these patterns is its name or one of its settings, with or without the side.
     pub fn matches(&self, patterns: &[String]) -> bool {
         let keys = self.sets.iter().filter_map(|set| Some(set.split_once('=')?.0));
@@ -51,34 +73,30 @@ pub struct Seen<'a> {
     cpus: &'a [u32],
 }
 
-fn entry<const N: usize>(
-    name: &str,
-    sets: [String; N],
-    stages: &'static [Stage],
-    risk: Risk,
-) -> Entry {
-    Entry { name: name.into(), sets: sets.into(), stages, risk, is_default: false }
-}
-
 /// Settings of the receiving host in a scenario.
 const RECEIVER: &str = "tune.receiver.";
 
-fn receiver(name: &str, value: &str) -> String {
-    format!("{RECEIVER}{name}={value}")
+fn receiver(set: &str) -> String {
+    format!("{RECEIVER}{set}")
 }
 
-fn sender(name: &str, value: &str) -> String {
-    format!("tune.sender.{name}={value}")
+fn sender(set: &str) -> String {
+    format!("tune.sender.{set}")
 }
+
+const THREADED: &str = "{dev}/threaded=1";
+const DEFERRED: [&str; 2] = ["{dev}/napi_defer_hard_irqs=2", "{dev}/gro_flush_timeout=50000"];
+/// Where early demux, the look-up of the socket before the route, acts.
+const EARLY: &[Stage] = &[Stage::Softirq, Stage::SenderOrSoftirq];
 
 /// A veth end has NAPI with GRO on and all TSO of its peer off (`veth_skb_is_eligible_for_gro`).
 fn napi() -> Vec<String> {
     let kinds = ["", "-ecn", "-mangleid", "6"];
     let tso = kinds.map(|kind| {
         let name = if kind == "6" { "tx-tcp6".to_owned() } else { format!("tx-tcp{kind}") };
-        sender(&format!("{{dev}}/features/{name}-segmentation"), "off")
+        sender(&format!("{{dev}}/features/{name}-segmentation=off"))
     });
-    [receiver("{dev}/features/rx-gro", "on")].into_iter().chain(tso).collect()
+    [receiver("{dev}/features/rx-gro=on")].into_iter().chain(tso).collect()
 }
 
 /// Every entry for this scenario.
@@ -93,12 +111,8 @@ pub fn entries(variant: &Variant, trial: &Trial, cpus: &[u32]) -> Vec<Entry> {
         all.extend(seen.service());
     }
     if variant.protocol() == Protocol::Udp {
-        all.push(entry(
-            "no early demux",
-            [receiver("net.ipv4.udp_early_demux", "0")],
-            &[Stage::Softirq, Stage::SenderOrSoftirq],
-            Risk::None,
-        ));
+        let set = receiver("net.ipv4.udp_early_demux=0");
+        all.push(Entry::new("no early demux", [set], EARLY));
     } else {
         all.extend(of_tcp());
     }
@@ -122,13 +136,7 @@ pub fn of_host(device: &str, queues: &[RxQueue], cpus: &[u32]) -> Vec<Entry> {
 /// **Source** `cpuidle_governor_latency_req` (drivers/cpuidle/governor.c): `n/a` is a latency of 0.
 fn no_sleep(cpus: &[u32]) -> Entry {
     let one = |cpu| format!("/sys/devices/system/cpu/cpu{cpu}/power/pm_qos_resume_latency_us=n/a");
-    Entry {
-        name: "no sleep of idle CPUs".into(),
-        sets: cpus.iter().map(one).collect(),
-        stages: &[],
-        risk: Risk::Wide,
-        is_default: false,
-    }
+    Entry::new("no sleep of idle CPUs", cpus.iter().map(one).collect::<Vec<_>>(), &[]).wide()
 }
 
 /// RPS off on every queue, where it is on.
@@ -137,9 +145,8 @@ fn no_steering(device: &str, queues: &[RxQueue]) -> Option<Entry> {
     let queues = queues.iter().filter(is_on);
     let sets: Vec<String> =
         queues.map(|queue| format!("{device}/queues/rx-{}/rps_cpus=0", queue.index)).collect();
-    let stages: &[Stage] = &[Stage::RpsPointless, Stage::Softirq, Stage::Livelock];
-    let entry = Entry { name: "no RPS".into(), sets, stages, risk: Risk::None, is_default: true };
-    (!entry.sets.is_empty()).then_some(entry)
+    let stages = &[Stage::RpsPointless, Stage::Softirq, Stage::Livelock];
+    (!sets.is_empty()).then(|| Entry::new("no RPS", sets, stages).by_default())
 }
 
 impl Seen<'_> {
@@ -161,7 +168,7 @@ impl Seen<'_> {
         };
         let is_default = mask.0.is_empty();
         let mask = if is_default { "0".to_owned() } else { mask.to_mask() };
-        let stages: &[Stage] = &[
+        let stages = &[
             Stage::SenderOrSoftirq,
             Stage::Softirq,
             Stage::OneCpu,
@@ -173,150 +180,89 @@ impl Seen<'_> {
             Stage::Victim,
         ];
         let sets = if self.variant.topology == Topology::Hosts {
-            vec![receiver(RPS_OF_EACH_QUEUE, &mask)]
+            vec![receiver(&format!("{RPS_OF_EACH_QUEUE}={mask}"))]
         } else {
             let queues = 0..self.variant.lab.queues.max(1);
-            let one = |queue| receiver(&format!("{{dev}}/queues/rx-{queue}/rps_cpus"), &mask);
+            let one = |queue| receiver(&format!("{{dev}}/queues/rx-{queue}/rps_cpus={mask}"));
             queues.map(one).collect()
         };
-        vec![Entry { name, sets, stages, risk: Risk::None, is_default }]
+        vec![Entry { is_default, ..Entry::new(name, sets, stages) }]
     }
 }
 
 /// Offloads and NAPI of the link.
 fn link() -> Vec<Entry> {
-    let softirq: &[Stage] =
+    const SOFTIRQ: &[Stage] =
         &[Stage::Softirq, Stage::SenderOrSoftirq, Stage::OneCpu, Stage::Livelock];
-    let mut threaded = napi();
-    threaded.push(receiver("{dev}/threaded", "1"));
-    let mut deferred = napi();
-    deferred.push(receiver("{dev}/napi_defer_hard_irqs", "2"));
-    deferred.push(receiver("{dev}/gro_flush_timeout", "50000"));
-    let bundle = |name: &str, sets: Vec<String>, stages, risk| Entry {
-        name: name.into(),
-        sets,
-        stages,
-        risk,
-        is_default: false,
-    };
+    const SENDER: &[Stage] = &[Stage::Sender, Stage::SenderOrSoftirq];
+    let threads = &[Stage::Livelock, Stage::Softirq];
+    let tso = ["tx-tcp", "tx-tcp6"]
+        .map(|name| sender(&format!("{{dev}}/features/{name}-segmentation=on")));
+    let udp = sender("{dev}/features/tx-udp-segmentation=on");
     vec![
-        bundle("NAPI on the link", napi(), softirq, Risk::None),
-        bundle("threaded NAPI", threaded, &[Stage::Livelock, Stage::Softirq], Risk::None),
-        bundle("deferred interrupts", deferred, softirq, Risk::None),
+        Entry::new("NAPI on the link", napi(), SOFTIRQ),
+        Entry::new("threaded NAPI", [napi(), vec![receiver(THREADED)]].concat(), threads),
+        Entry::new(
+            "deferred interrupts",
+            [napi(), DEFERRED.map(receiver).to_vec()].concat(),
+            SOFTIRQ,
+        ),
         no_threads(),
-        Entry {
-            is_default: true,
-            ..entry(
-                "UDP segmentation offload",
-                [sender("{dev}/features/tx-udp-segmentation", "on")],
-                &[Stage::Sender, Stage::SenderOrSoftirq],
-                Risk::None,
-            )
-        },
-        Entry {
-            is_default: true,
-            ..entry(
-                "TCP segmentation offload",
-                [
-                    sender("{dev}/features/tx-tcp-segmentation", "on"),
-                    sender("{dev}/features/tx-tcp6-segmentation", "on"),
-                ],
-                &[Stage::Sender, Stage::SenderOrSoftirq],
-                Risk::None,
-            )
-        },
+        Entry::new("UDP segmentation offload", [udp], SENDER).by_default(),
+        Entry::new("TCP segmentation offload", tso, SENDER).by_default(),
     ]
 }
 
 /// Packets are processed in softirqs again, which no scheduler holds back.
 fn no_threads() -> Entry {
     let stages = &[Stage::Ring, Stage::Softirq, Stage::Livelock];
-    let set = receiver("{dev}/threaded", "0");
-    Entry { is_default: true, ..entry("no threaded NAPI", [set], stages, Risk::None) }
+    Entry::new("no threaded NAPI", [receiver("{dev}/threaded=0")], stages).by_default()
 }
 
 /// What a network card of a host may be given. Rings and coalescing may take the link down for a moment.
 fn card() -> Vec<Entry> {
     const SOFTIRQ: &[Stage] = &[Stage::Softirq, Stage::OneCpu, Stage::Livelock];
     const RING: &[Stage] = &[Stage::Ring, Stage::Softirq];
-    let deferred = [("{dev}/napi_defer_hard_irqs", "2"), ("{dev}/gro_flush_timeout", "50000")];
+    let one = |name: &str, set: &str, stages| Entry::new(name, [receiver(set)], stages);
     vec![
-        entry("GRO", [receiver("{dev}/features/rx-gro", "on")], SOFTIRQ, Risk::None),
-        entry("threaded NAPI", [receiver("{dev}/threaded", "1")], SOFTIRQ, Risk::None),
+        one("GRO", "{dev}/features/rx-gro=on", SOFTIRQ),
+        one("threaded NAPI", THREADED, SOFTIRQ),
         no_threads(),
-        entry(
-            "deferred interrupts",
-            deferred.map(|(name, value)| receiver(name, value)),
-            SOFTIRQ,
-            Risk::None,
-        ),
-        entry("larger ring", [receiver("{dev}/rings/rx", "4096")], RING, Risk::Link),
-        entry("later interrupts", [receiver("{dev}/coalesce/rx-usecs", "50")], SOFTIRQ, Risk::Link),
-        entry("interrupts at once", [receiver("{dev}/coalesce/rx-usecs", "0")], &[], Risk::Link),
+        Entry::new("deferred interrupts", DEFERRED.map(receiver), SOFTIRQ),
+        one("larger ring", "{dev}/rings/rx=4096", RING).of_link(),
+        one("later interrupts", "{dev}/coalesce/rx-usecs=50", SOFTIRQ).of_link(),
+        one("interrupts at once", "{dev}/coalesce/rx-usecs=0", &[]).of_link(),
     ]
 }
 
 /// Limits of the receive path that hold for a whole host.
 fn whole_host() -> Vec<Entry> {
     const SOFTIRQ: &[Stage] = &[Stage::Softirq, Stage::Ring, Stage::OneCpu];
-    let wide = |name: &str, sets: [(&str, &str); 2], stages| {
-        entry(name, sets.map(|(name, value)| receiver(name, value)), stages, Risk::Wide)
-    };
+    let budget = ["net.core.netdev_budget=600", "net.core.netdev_budget_usecs=8000"];
+    let backlog = receiver("net.core.netdev_max_backlog=16384");
+    let polling = ["net.core.busy_read=50", "net.core.busy_poll=50"].map(receiver);
     vec![
-        wide(
-            "larger budget of a softirq",
-            [("net.core.netdev_budget", "600"), ("net.core.netdev_budget_usecs", "8000")],
-            SOFTIRQ,
-        ),
-        entry(
-            "longer backlog",
-            [receiver("net.core.netdev_max_backlog", "16384")],
-            &[Stage::Backlog],
-            Risk::Wide,
-        ),
-        wide(
-            "busy polling",
-            [("net.core.busy_read", "50"), ("net.core.busy_poll", "50")],
-            &[Stage::ApplicationDescheduled],
-        ),
+        Entry::new("larger budget of a softirq", budget.map(receiver), SOFTIRQ).wide(),
+        Entry::new("longer backlog", [backlog], &[Stage::Backlog]).wide(),
+        Entry::new("busy polling", polling, &[Stage::ApplicationDescheduled]).wide(),
     ]
 }
 
 /// Sysctls of TCP that a network namespace has of its own.
 fn of_tcp() -> Vec<Entry> {
-    let both = |name: &str, value: &str| [receiver(name, value), sender(name, value)];
+    let both = |set: &str| [receiver(set), sender(set)];
+    let windows = [
+        receiver("net.ipv4.tcp_rmem=4096 1048576 33554432"),
+        sender("net.ipv4.tcp_wmem=4096 1048576 33554432"),
+    ];
+    let slow_start = both("net.ipv4.tcp_slow_start_after_idle=0");
+    let accept = ["net.core.somaxconn=65535", "net.ipv4.tcp_max_syn_backlog=65535"];
     vec![
-        entry(
-            "larger TCP windows",
-            [
-                receiver("net.ipv4.tcp_rmem", "4096 1048576 33554432"),
-                sender("net.ipv4.tcp_wmem", "4096 1048576 33554432"),
-            ],
-            &[Stage::TcpReceive, Stage::Sender],
-            Risk::None,
-        ),
-        entry(
-            "no slow start after idle",
-            both("net.ipv4.tcp_slow_start_after_idle", "0"),
-            &[Stage::Sender],
-            Risk::None,
-        ),
-        entry("no TCP timestamps", both("net.ipv4.tcp_timestamps", "0"), &[], Risk::None),
-        entry("no autocorking", both("net.ipv4.tcp_autocorking", "0"), &[], Risk::None),
-        entry(
-            "no early demux",
-            [receiver("net.ipv4.tcp_early_demux", "0")],
-            &[Stage::Softirq, Stage::SenderOrSoftirq],
-            Risk::None,
-        ),
-        entry(
-            "longer accept queue",
-            [
-                receiver("net.core.somaxconn", "65535"),
-                receiver("net.ipv4.tcp_max_syn_backlog", "65535"),
-            ],
-            &[Stage::AcceptQueue],
-            Risk::None,
-        ),
+        Entry::new("larger TCP windows", windows, &[Stage::TcpReceive, Stage::Sender]),
+        Entry::new("no slow start after idle", slow_start, &[Stage::Sender]),
+        Entry::new("no TCP timestamps", both("net.ipv4.tcp_timestamps=0"), &[]),
+        Entry::new("no autocorking", both("net.ipv4.tcp_autocorking=0"), &[]),
+        Entry::new("no early demux", [receiver("net.ipv4.tcp_early_demux=0")], EARLY),
+        Entry::new("longer accept queue", accept.map(receiver), &[Stage::AcceptQueue]),
     ]
 }

@@ -2,9 +2,8 @@
 
 use rxpath_lab::scenario::spec::Protocol;
 use rxpath_record::verdict::Stage;
-use rxpath_tune::auto::Risk;
 
-use super::{Entry, Seen, entry, napi};
+use super::{Entry, Seen, napi};
 
 /// A receive buffer is made this many times larger, and at least this large.
 const BUFFER_FACTOR: u64 = 4;
@@ -15,6 +14,7 @@ const BATCH: u64 = 64;
 /// Longer than the gap between packets of a service that is worth the CPU time.
 const BUSY_POLL: &str = "50us";
 const DESCHEDULED: &[Stage] = &[Stage::ApplicationDescheduled, Stage::SocketQueue];
+const READS: &[Stage] = &[Stage::Application, Stage::SocketQueue];
 
 impl Seen<'_> {
     fn served(&self, pointer: &str) -> Option<u64> {
@@ -27,30 +27,17 @@ impl Seen<'_> {
         if self.variant.protocol() == Protocol::Udp {
             all.extend(self.larger_buffer());
             if self.served("/settings/batch").is_some_and(|now| now < BATCH) {
-                all.push(entry(
-                    "reads in batches",
-                    [format!("serve.batch={BATCH}")],
-                    &[Stage::Application, Stage::SocketQueue],
-                    Risk::None,
-                ));
+                let set = format!("serve.batch={BATCH}");
+                all.push(Entry::new("reads in batches", [set], READS));
             }
         }
         if self.variant.load.datagrams().is_some_and(|form| form.segments > 1) {
-            all.push(entry(
-                "reads aggregates",
-                ["serve.gro=true".to_owned()],
-                &[Stage::Application, Stage::SocketQueue],
-                Risk::None,
-            ));
+            all.push(Entry::new("reads aggregates", ["serve.gro=true".to_owned()], READS));
         }
         all.extend(self.own_cpu());
         all.extend(self.more_threads());
-        all.push(entry(
-            "higher priority of the service",
-            ["serve.nice=-10".to_owned()],
-            DESCHEDULED,
-            Risk::Wide,
-        ));
+        let nice = ["serve.nice=-10".to_owned()];
+        all.push(Entry::new("higher priority of the service", nice, DESCHEDULED).wide());
         all.push(busy_polling());
         all
     }
@@ -58,12 +45,7 @@ impl Seen<'_> {
     fn larger_buffer(&self) -> Option<Entry> {
         let now = self.served("/result/sockets/0/rcvbuf_bytes").filter(|now| *now < MOST_BUFFER)?;
         let wanted = (now * BUFFER_FACTOR).clamp(LEAST_BUFFER, MOST_BUFFER);
-        Some(entry(
-            "larger receive buffer",
-            [format!("serve.rcvbuf={wanted}")],
-            &[Stage::SocketQueue, Stage::ApplicationDescheduled],
-            Risk::None,
-        ))
+        Some(Entry::new("larger receive buffer", [format!("serve.rcvbuf={wanted}")], DESCHEDULED))
     }
 
     /// A CPU that the sender and the background load leave alone, for a service of one thread that shares its own.
@@ -72,20 +54,17 @@ impl Seen<'_> {
         let is_taken = |cpu: &u32| taken.iter().any(|cpus| cpus.contains(cpu));
         let [now] = self.variant.serve.cpus().0[..] else { return None };
         let free = self.cpus.iter().find(|cpu| !is_taken(cpu)).filter(|_| is_taken(&now))?;
-        Some(entry(
-            &format!("the service on CPU {free}"),
-            [format!("serve.cpu={free}")],
-            &[
-                Stage::Application,
-                Stage::ApplicationDescheduled,
-                Stage::Livelock,
-                Stage::OneCpu,
-                Stage::Sender,
-                Stage::SenderOrSoftirq,
-                Stage::SocketQueue,
-            ],
-            Risk::None,
-        ))
+        let stages = &[
+            Stage::Application,
+            Stage::ApplicationDescheduled,
+            Stage::Livelock,
+            Stage::OneCpu,
+            Stage::Sender,
+            Stage::SenderOrSoftirq,
+            Stage::SocketQueue,
+        ];
+        let name = format!("the service on CPU {free}");
+        Some(Entry::new(name, [format!("serve.cpu={free}")], stages))
     }
 
     /// A socket and a thread for each CPU, for a service of one thread that may run anywhere.
@@ -93,32 +72,22 @@ impl Seen<'_> {
         let is_one = self.served("/settings/threads").is_none_or(|now| now == 1);
         let may_move = self.variant.serve.cpus().0.is_empty() && self.cpus.len() > 1;
         (is_one && may_move).then(|| {
-            entry(
-                "a thread for each CPU",
-                [
-                    format!("serve.threads={}", self.cpus.len()),
-                    "serve.sockets=reuseport".to_owned(),
-                ],
-                &[Stage::Application, Stage::SocketQueue, Stage::AcceptQueue],
-                Risk::None,
-            )
+            let threads = format!("serve.threads={}", self.cpus.len());
+            let sets = [threads, "serve.sockets=reuseport".to_owned()];
+            let stages = &[Stage::Application, Stage::SocketQueue, Stage::AcceptQueue];
+            Entry::new("a thread for each CPU", sets, stages)
         })
     }
 
     /// Rules and queues that the lab puts around its link.
     pub(super) fn around_the_link(&self) -> Vec<Entry> {
         let lab = &self.variant.lab;
-        let mut all = vec![entry(
-            "idle CPUs kept awake",
-            ["lab.awake=true".to_owned()],
-            &[Stage::ApplicationDescheduled],
-            Risk::Wide,
-        )];
+        let (awake, stages) = (["lab.awake=true".to_owned()], &[Stage::ApplicationDescheduled]);
+        let mut all = vec![Entry::new("idle CPUs kept awake", awake, stages).wide()];
         if lab.qdisc_tx.is_some() {
-            let set = "lab.qdisc_tx=default".to_owned();
+            let (name, set) = ("no queueing discipline of the sender", "lab.qdisc_tx=default");
             let stages = &[Stage::Sender, Stage::SenderOrSoftirq, Stage::Network];
-            let default = entry("no queueing discipline of the sender", [set], stages, Risk::None);
-            all.push(Entry { is_default: true, ..default });
+            all.push(Entry::new(name, [set.to_owned()], stages).by_default());
         }
         all.extend(lab.nft_rx.as_deref().and_then(|rules| self.untracked(rules)));
         all
@@ -139,12 +108,10 @@ impl Seen<'_> {
         let rules = ["new", "established"].iter().fold(rules.to_owned(), |rules, state| {
             rules.replace(&format!("ct state {state}"), &format!("ct state untracked,{state}"))
         });
-        Some(entry(
-            "no connection tracking of the service",
-            [format!("lab.nft_rx={rules}\n{TABLE} {{ {chain}; }}\n")],
-            &[Stage::Softirq, Stage::SenderOrSoftirq, Stage::ConntrackFull, Stage::Livelock],
-            Risk::None,
-        ))
+        let set = format!("lab.nft_rx={rules}\n{TABLE} {{ {chain}; }}\n");
+        let stages =
+            &[Stage::Softirq, Stage::SenderOrSoftirq, Stage::ConntrackFull, Stage::Livelock];
+        Some(Entry::new("no connection tracking of the service", [set], stages))
     }
 }
 
@@ -152,11 +119,5 @@ impl Seen<'_> {
 fn busy_polling() -> Entry {
     let mut sets = napi();
     sets.push(format!("serve.busy_poll={BUSY_POLL}"));
-    Entry {
-        name: "busy polling of the service".into(),
-        sets,
-        stages: &[Stage::ApplicationDescheduled],
-        risk: Risk::Wide,
-        is_default: false,
-    }
+    Entry::new("busy polling of the service", sets, &[Stage::ApplicationDescheduled]).wide()
 }

@@ -58,13 +58,7 @@ impl<'a> Host<'a> {
         let queues = steering.map_or_else(|_| Vec::new(), |steering| steering.rx_queues);
         let cpus = thread::allowed_cpus().unwrap_or_default();
         let mut all = of_host(self.device, &queues, &cpus.0);
-        all.extend(tries.iter().map(|set| Entry {
-            name: set.clone(),
-            sets: vec![set.clone()],
-            stages: &[],
-            risk: Risk::None,
-            is_default: false,
-        }));
+        all.extend(tries.iter().map(|set| Entry::new(set, [set.clone()], &[])));
         all
     }
 
