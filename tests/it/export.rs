@@ -19,7 +19,7 @@ fn told(output: &Output) -> String {
 }
 
 /// The value of a series.
-fn value(page: &str, series: &str) -> Option<f64> {
+pub(super) fn value(page: &str, series: &str) -> Option<f64> {
     page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
 }
 
@@ -78,6 +78,13 @@ impl Drop for Running {
     }
 }
 
+impl Running {
+    /// Its process.
+    pub(super) fn pid(&self) -> Pid {
+        Pid::from_raw(self.0.id() as i32)
+    }
+}
+
 /// Starts an exporter of counters alone, and gives the address that it says.
 fn start(listen: &str) -> (Running, String) {
     start_with(&["--no-bpf", "--interval", "100ms", "--check-every", "0s", "--listen", listen])
@@ -103,7 +110,8 @@ pub(super) fn target(address: &str) -> String {
     address.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap().to_owned()
 }
 
-fn get(address: &str) -> String {
+/// What it answers.
+pub(super) fn get(address: &str) -> String {
     let mut stream = TcpStream::connect(target(address)).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
     let mut text = String::new();

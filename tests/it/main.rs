@@ -18,6 +18,7 @@ mod dependency_rule;
 mod diagnose;
 mod docs;
 mod export;
+mod export_faults;
 mod export_service;
 mod fleet;
 mod forbidden;

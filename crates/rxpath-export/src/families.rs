@@ -54,6 +54,10 @@ metrics! {
     COST = Gauge "rxpath_agent_cost_ratio" [], "CPU time that it took in the last five minutes, in CPUs";
     SHED = Gauge "rxpath_agent_shed" ["what"], "1 for what it leaves out now to keep the budget";
     AGENT_MEMORY = Gauge "rxpath_agent_memory_bytes" ["kind"], "memory of this program: rss, and the maps of its BPF programs";
+    STARTED = Gauge "rxpath_agent_start_time_seconds" [], "Unix time when this program began to count; all counters were 0 then";
+    COLLECT_ERRORS = Counter "rxpath_collect_errors_total" ["source"], "pages that could not be written (textfile), connections that ended without an answer and requests that are not HTTP (http)";
+    DISCARDED = Counter "rxpath_windows_discarded_total" ["why"], "windows that added nothing to the counters; late = more than three times as long as planned";
+    LIMITED_SERIES = Counter "rxpath_series_limited_total" ["family"], "times that a program, victim, device, reason or finding was due for a series of its own and found no place";
     AGENT_LOST = Counter "rxpath_agent_lost_total" [], "slices, polls and drops that found no room in the probes' maps";
     PASSED = Counter "rxpath_stage_passed_total" ["stage", "unit"], "what passed a stage of this network namespace: packets, interrupts or datagrams read";
     LOST = Counter "rxpath_stage_lost_packets_total" ["stage"], "packets lost in a stage of this network namespace, each at one stage only";
@@ -101,6 +105,7 @@ pub struct Families {
     pub(crate) devices: Top<String>,
     pub(crate) lost_before: u64,
     pub(crate) own_cpu_before_s: f64,
+    pub(crate) http_errors_before: u64,
     /// Inode of the network namespace that is `host`.
     pub(crate) netns: u32,
 }
@@ -146,6 +151,7 @@ impl Families {
             devices: Top::new(DEVICES),
             lost_before: 0,
             own_cpu_before_s: 0.0,
+            http_errors_before: 0,
             netns,
         };
         families.set(BUILD, &[version], 1.0);

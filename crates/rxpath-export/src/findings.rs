@@ -1,6 +1,8 @@
 //! What a check of the settings found.
 
-use crate::families::{CHECKED_AT, FINDING, FINDINGS, FINGERPRINT, Families, UNJUDGED};
+use crate::families::{
+    CHECKED_AT, FINDING, FINDINGS, FINGERPRINT, Families, LIMITED_SERIES, UNJUDGED,
+};
 
 /// Findings with a series of their own.
 const FINDINGS_MOST: usize = 48;
@@ -31,6 +33,8 @@ impl Families {
         for (rule, severity, object) in checked.findings.iter().take(FINDINGS_MOST) {
             self.set(FINDING, &[rule, severity, object], 1.0);
         }
+        let refused = checked.findings.len().saturating_sub(FINDINGS_MOST);
+        self.add(LIMITED_SERIES, &[FINDING], refused as f64);
         self.set(UNJUDGED, &[], checked.unjudged_count as f64);
         self.set(CHECKED_AT, &[], checked.at_unix_s);
         let digits = checked.fingerprint.get(..FINGERPRINT_DIGITS);
@@ -61,5 +65,18 @@ mod tests {
         families.check(&Checked::default());
         let text = families.text().unwrap();
         assert!(!text.contains("ring-size") && text.contains("findings{severity=\"warn\"} 0"));
+    }
+
+    #[test]
+    fn findings_beyond_the_bound_are_counted_and_have_no_series() {
+        let families = Families::new("1", 1).unwrap();
+        let of = |n: usize| ("ring-size".to_owned(), "warn", format!("eth{n}"));
+        let findings = (0..FINDINGS_MOST + 3).map(of).collect();
+        families.check(&Checked { findings, ..Checked::default() });
+        let text = families.text().unwrap();
+        let series = text.lines().filter(|line| line.starts_with("rxpath_check_finding_info{"));
+        assert_eq!(series.count(), FINDINGS_MOST);
+        let refused = "rxpath_series_limited_total{family=\"rxpath_check_finding_info\"} 3";
+        assert!(text.lines().any(|line| line == refused), "{text}");
     }
 }

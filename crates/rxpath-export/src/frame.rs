@@ -8,15 +8,17 @@ use rxpath_record::watch::{DropRow, Frame, StageRow, WindowTotals};
 use serde::Serialize;
 
 use crate::families::{
-    AGENT_CPU, AGENT_LOST, AGENT_MEMORY, BUSIEST, CONFIDENCE, COUNTED, DROPPED, Families,
-    LATENCIES, LATENCY, LATENCY_P50, LATENCY_P99, LIMITED, LIMITED_S, LOST, NOT_READ, PASSED,
-    PROBE_UP, SOFTIRQ_CPU, SQUEEZED, STAGE_CPU, WINDOWS,
+    AGENT_CPU, AGENT_LOST, AGENT_MEMORY, BUSIEST, CONFIDENCE, COUNTED, DISCARDED, DROPPED,
+    Families, LATENCIES, LATENCY, LATENCY_P50, LATENCY_P99, LIMITED, LIMITED_S, LIMITED_SERIES,
+    LOST, NOT_READ, PASSED, PROBE_UP, SOFTIRQ_CPU, SQUEEZED, STAGE_CPU, WINDOWS,
 };
 
 /// A label for what has no series of its own.
 pub(crate) const OTHER: &str = "other";
 /// A gap that is there by design: what the verdict of a frame does not judge.
 const BY_DESIGN: &str = "verdict";
+/// Why a window is thrown away.
+const LATE: &str = "late";
 
 /// The word that results have for a value.
 fn word(value: impl Serialize) -> String {
@@ -50,6 +52,14 @@ impl Families {
         }
         self.latency(frame);
         self.verdict(frame);
+        self.add(DISCARDED, &[LATE], 0.0);
+        self.own(frame);
+    }
+
+    /// A window that lasted much longer than planned, as when the machine was stopped. What was counted in a part of it
+    /// would be scaled to all of it, so only the exporter's own cost is added.
+    pub fn late(&mut self, frame: &Frame) {
+        self.add(DISCARDED, &[LATE], 1.0);
         self.own(frame);
     }
 
@@ -77,6 +87,7 @@ impl Families {
             *amounts.entry(key).or_default() += row.packets_pps * window_s;
         }
         let turn = self.reasons.turn(amounts);
+        self.add(LIMITED_SERIES, &[DROPPED], turn.refused.into());
         let labels = |key: &[String; 3]| key.clone();
         for key in turn.removed.iter().map(labels) {
             self.remove(DROPPED, &key.each_ref().map(String::as_str));
@@ -168,7 +179,9 @@ impl Families {
 mod tests {
     use rxpath_core::Fact;
     use rxpath_record::verdict::Verdict;
-    use rxpath_record::watch::{CpuRow, LatencyRow, PathStage, StageLatency, TakenTime, TaskRow};
+    use rxpath_record::watch::{
+        CpuRow, LatencyRow, PathStage, ProbeShare, StageLatency, TakenTime, TaskRow,
+    };
 
     use super::*;
 
@@ -320,6 +333,26 @@ mod tests {
     }
 
     #[test]
+    fn a_late_window_adds_only_the_exporters_own_cost() {
+        let mut families = Families::new("1", 4).unwrap();
+        let cost = ProbeShare { cpu_ratio: 0.5, ..ProbeShare::default() };
+        let frame = Frame { probe_cost: Some(cost), ..window() };
+        families.frame(&frame, Some(&totals()), |_| None);
+        let before = families.text().unwrap();
+        families.late(&frame);
+        let after = families.text().unwrap();
+        let changed: Vec<&str> =
+            after.lines().filter(|line| !before.lines().any(|old| old == *line)).collect();
+        assert_eq!(
+            changed,
+            [
+                "rxpath_agent_cpu_seconds_total{part=\"bpf\"} 2",
+                "rxpath_windows_discarded_total{why=\"late\"} 1",
+            ]
+        );
+    }
+
+    #[test]
     fn the_number_of_series_is_bounded() {
         let mut families = Families::new("1", 4).unwrap();
         for round in 0..20u32 {
@@ -344,5 +377,9 @@ mod tests {
         let text = families.text().unwrap();
         let series = text.lines().filter(|line| !line.starts_with('#')).count();
         assert!(series <= 400, "{series}");
+        for family in ["task_cpu_stolen_seconds", "cpu_stolen_seconds", "dropped_packets"] {
+            let name = format!("rxpath_series_limited_total{{family=\"rxpath_{family}_total\"}}");
+            assert!(value(&text, &name) > Some(0.0), "{name} in {text}");
+        }
     }
 }

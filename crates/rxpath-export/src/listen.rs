@@ -7,14 +7,14 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::request::{HEAD_BYTES, Shown, answer};
+use crate::request::{Answer, HEAD_BYTES, Shown, answer};
 
 /// Connections at once; one more closes the oldest.
 const CONNECTIONS: usize = 128;
@@ -48,16 +48,29 @@ impl std::fmt::Display for Address {
 
 /// The pages that are answered with; none before the first window is over.
 #[derive(Clone, Debug, Default)]
-pub struct Page(Arc<Mutex<Option<Arc<Shown>>>>);
+pub struct Page {
+    shown: Arc<Mutex<Option<Arc<Shown>>>>,
+    errors: Arc<AtomicU64>,
+}
 
 impl Page {
     /// Replaces them.
     pub fn set(&self, shown: Shown) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(shown));
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(shown));
+    }
+
+    /// Connections that ended without a whole answer, and requests that were not HTTP.
+    pub fn errors(&self) -> u64 {
+        self.errors.load(Ordering::Relaxed)
     }
 
     fn get(&self) -> Option<Arc<Shown>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A connection is closed.
+    fn closed(&self, is_served: bool) {
+        self.errors.fetch_add(u64::from(!is_served), Ordering::Relaxed);
     }
 }
 
@@ -157,12 +170,24 @@ struct Open {
     since: Instant,
     head: Vec<u8>,
     reply: Option<Vec<u8>>,
+    /// The request is no HTTP, or too long.
+    is_refused: bool,
     sent: usize,
 }
 
 impl Open {
+    fn new(stream: Box<dyn Stream>) -> Self {
+        let (since, head) = (Instant::now(), Vec::new());
+        Self { stream, since, head, reply: None, is_refused: false, sent: 0 }
+    }
+
     fn wants(&self) -> PollFlags {
         if self.reply.is_some() { PollFlags::POLLOUT } else { PollFlags::POLLIN }
+    }
+
+    /// Whether it had a good request and all of the answer.
+    fn is_served(&self) -> bool {
+        !self.is_refused && self.reply.as_ref().is_some_and(|reply| self.sent >= reply.len())
     }
 
     /// Reads and writes until that would block; `false` when it is done.
@@ -183,7 +208,9 @@ impl Open {
             }
             self.head.extend_from_slice(&bytes[..count]);
             let page = page.get();
-            self.reply = answer(&self.head).bytes(page.as_deref());
+            let answer = answer(&self.head);
+            self.is_refused = matches!(answer, Answer::Bad | Answer::Long);
+            self.reply = answer.bytes(page.as_deref());
         }
         let reply = self.reply.as_deref().unwrap_or_default();
         while self.sent < reply.len() {
@@ -209,7 +236,11 @@ impl Server {
             let page = &self.page;
             self.open.retain_mut(|open| {
                 let is_ready = ready.next().unwrap_or(false);
-                (!is_ready || open.go_on(page)) && open.since.elapsed() < LIFE
+                let stays = (!is_ready || open.go_on(page)) && open.since.elapsed() < LIFE;
+                if !stays {
+                    page.closed(open.is_served());
+                }
+                stays
             });
             if is_new {
                 self.accept();
@@ -235,14 +266,15 @@ impl Server {
         for _ in 0..CONNECTIONS {
             match self.listener.accept() {
                 Ok(stream) => {
-                    if self.open.len() >= CONNECTIONS {
-                        self.open.pop_front();
+                    if self.open.len() >= CONNECTIONS && self.open.pop_front().is_some() {
+                        self.page.closed(false);
                     }
-                    let since = Instant::now();
-                    let mut open = Open { stream, since, head: Vec::new(), reply: None, sent: 0 };
+                    let mut open = Open::new(stream);
                     // Most have sent their request by now.
                     if open.go_on(&self.page) {
                         self.open.push_back(open);
+                    } else {
+                        self.page.closed(open.is_served());
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
@@ -308,6 +340,8 @@ mod tests {
         for _ in 0..20 {
             assert!(get(&port, METRICS).ends_with("\r\n\r\na 1\n"));
         }
+        // Those that had to go for others, at least.
+        assert!(page.errors() >= (1000 - CONNECTIONS) as u64, "{}", page.errors());
         drop(silent);
     }
 
@@ -321,11 +355,24 @@ mod tests {
 
     #[test]
     fn a_silent_connection_is_closed_after_its_time() {
-        let port = open(&tcp(), Page::default()).unwrap();
+        let page = Page::default();
+        let port = open(&tcp(), page.clone()).unwrap();
         let Address::Tcp(address) = port.address else { unreachable!() };
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(b"GET /metr").unwrap();
         assert_eq!(stream.read(&mut [0; 16]).unwrap(), 0);
+        assert_eq!(page.errors(), 1);
+    }
+
+    #[test]
+    fn what_is_no_http_is_counted_and_what_is_answered_is_not() {
+        let page = Page::default();
+        let port = open(&tcp(), page.clone()).unwrap();
+        get(&port, "GET /nowhere HTTP/1.1\r\nHost: h\r\n\r\n");
+        get(&port, METRICS);
+        assert_eq!(page.errors(), 0);
+        assert!(get(&port, "\u{16}\u{3}\u{1} TLS\r\n\r\n").starts_with("HTTP/1.1 400 "));
+        assert_eq!(page.errors(), 1);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use rxpath_record::watch::{TakenTime, TaskRow, VictimName, WindowTotals};
 
-use crate::families::{DEVICE_STOLEN, Families, STOLEN, VICTIM_STOLEN};
+use crate::families::{DEVICE_STOLEN, Families, LIMITED_SERIES, STOLEN, VICTIM_STOLEN};
 use crate::frame::OTHER;
 
 /// Who had no series of their own.
@@ -35,6 +35,7 @@ impl Families {
         let taken = totals.taken();
         let (mut rest_s, mut rest_other_s) = (taken.network_s, taken.sum_s() - taken.network_s);
         let turn = self.tasks.turn(network);
+        self.add(LIMITED_SERIES, &[STOLEN], turn.refused.into());
         let both = |name: &str, network_s: f64, others_s: f64| {
             self.add(STOLEN, &[name, "network"], network_s);
             self.add(STOLEN, &[name, OTHER], others_s);
@@ -58,6 +59,7 @@ impl Families {
         let named = totals.victims.iter().filter(|((kind, _), _)| *kind != OTHER);
         let turn =
             self.victims.turn(named.map(|(name, time)| (name.clone(), time.sum_s())).collect());
+        self.add(LIMITED_SERIES, &[VICTIM_STOLEN], turn.refused.into());
         let parts = |(kind, name): &VictimName, time: TakenTime| {
             for (by, seconds) in time.parts() {
                 self.add(VICTIM_STOLEN, &[kind, name, by], seconds);
@@ -80,6 +82,7 @@ impl Families {
     /// By device. `other` has those without a series, and what softirqs spent between polls.
     pub(crate) fn devices(&mut self, totals: &WindowTotals) {
         let turn = self.devices.turn(totals.devices_s.clone());
+        self.add(LIMITED_SERIES, &[DEVICE_STOLEN], turn.refused.into());
         for device in &turn.removed {
             self.remove(DEVICE_STOLEN, &[device]);
         }

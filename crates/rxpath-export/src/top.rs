@@ -30,6 +30,8 @@ pub(crate) struct Turn<K> {
     pub own: Vec<(K, f64)>,
     /// The sum of all others.
     pub other: f64,
+    /// Keys that were due for a series while all places were taken.
+    pub refused: u32,
 }
 
 impl<K: Clone + Ord> Top<K> {
@@ -55,14 +57,17 @@ impl<K: Clone + Ord> Top<K> {
         let other = others.iter().map(|(_, amount)| amount).sum();
         others.sort_by(|a, b| b.1.total_cmp(&a.1));
         others.truncate(self.places);
-        let (mut admitted, mut removed) = (Vec::new(), Vec::new());
+        let (mut admitted, mut removed, mut refused) = (Vec::new(), Vec::new(), 0);
         let wanted: BTreeSet<K> = others.into_iter().map(|(key, _)| key).collect();
         for key in &wanted {
             if !self.waiting.contains(key) {
                 continue;
             }
             if self.members.len() >= self.places {
-                let Some(idle) = self.idle() else { continue };
+                let Some(idle) = self.idle() else {
+                    refused += 1;
+                    continue;
+                };
                 self.members.remove(&idle);
                 removed.push(idle);
             }
@@ -70,7 +75,7 @@ impl<K: Clone + Ord> Top<K> {
             admitted.push(key.clone());
         }
         self.waiting = wanted;
-        Turn { admitted, removed, own, other }
+        Turn { admitted, removed, own, other, refused }
     }
 
     /// The member that has had nothing for the longest, if that is long.
@@ -100,7 +105,8 @@ mod tests {
         let third = top.turn(of(&[("a", 1.0), ("b", 9.0)]));
         assert_eq!((third.own, third.other), (vec![("a", 1.0)], 9.0));
         for _ in 0..IDLE_WINDOWS - 1 {
-            assert!(top.turn(of(&[("b", 9.0)])).removed.is_empty());
+            let turn = top.turn(of(&[("b", 9.0)]));
+            assert_eq!((turn.removed.len(), turn.refused), (0, 1));
         }
         let last = top.turn(of(&[("b", 9.0)]));
         assert_eq!((last.removed, last.admitted), (vec!["a"], vec!["b"]));

@@ -34,9 +34,23 @@ pub(super) struct Exporter {
     suppressions: Vec<Suppression>,
     checked_at: Option<Instant>,
     file: Written,
+    /// Pages that could not be written and are not counted yet.
+    unwritten: u64,
     governor: Governor,
     /// CPU time of this process at the end of the last window, or of the start.
     cpu_before: Duration,
+    /// The longest that a window may have been planned to last: that of now, or of the one before.
+    planned: [Duration; 2],
+}
+
+/// A window of this many times its planned length is thrown away: the machine was stopped, or has no time for this.
+const LATE: f64 = 3.0;
+/// Shorter windows are planned as if they were of this length: on a busy machine they are late for nothing.
+const LEAST_PLANNED: Duration = Duration::from_secs(1);
+
+fn is_late(window_s: f64, planned: [Duration; 2]) -> bool {
+    let longest = planned.into_iter().fold(LEAST_PLANNED, Duration::max);
+    window_s > LATE * longest.as_secs_f64()
 }
 
 /// How the textfile was written the last time.
@@ -49,15 +63,19 @@ enum Written {
 
 impl Exporter {
     pub(super) fn new(live: Live, page: Page, governor: Governor) -> Result<Self, Failure> {
+        let families = Families::new(env!("CARGO_PKG_VERSION"), own_netns()).context("metrics")?;
+        families.started(now_unix_s());
         Ok(Self {
-            families: Families::new(env!("CARGO_PKG_VERSION"), own_netns()).context("metrics")?,
+            families,
             live,
             page,
             suppressions: CheckCommand::default().suppressions()?,
             checked_at: None,
             file: Written::Never,
+            unwritten: 0,
             governor,
             cpu_before: process_cpu(),
+            planned: [Duration::ZERO; 2],
         })
     }
 
@@ -72,10 +90,17 @@ impl Exporter {
                 return Ok(Exit::Signal(signal));
             }
             let Some(frame) = self.live.advance()? else { continue };
+            // Taken from the probes in any case: they begin the next window.
             let totals = self.live.totals(&frame);
-            self.families.frame(&frame, totals.as_ref(), name_of);
+            // A page that is made once has nothing else to show.
+            if is_late(frame.window_s, self.planned) && !command.once {
+                self.families.late(&frame);
+            } else {
+                self.families.frame(&frame, totals.as_ref(), name_of);
+            }
             self.check(command.check_every.as_duration(), &root);
             self.govern(command, &frame, &root);
+            self.families.collect_errors(std::mem::take(&mut self.unwritten), self.page.errors());
             let text = self.families.text().context("metrics")?;
             match &command.textfile {
                 Some(path) => self.write(path, &text)?,
@@ -109,7 +134,9 @@ impl Exporter {
     }
 
     fn follow(&mut self, command: &ExportCommand, course: Course) {
-        self.live.set_interval(command.interval.as_duration() * course.stretch);
+        let interval = command.interval.as_duration() * course.stretch;
+        self.planned = [self.planned[1], interval];
+        self.live.set_interval(interval);
         self.live.limit(ProbeLimit {
             cpu_ratio: course.probes_cpu_ratio,
             with_latency: course.with_latency,
@@ -135,6 +162,7 @@ impl Exporter {
             Written::Badly => {}
         }
         self.file = Written::Badly;
+        self.unwritten += 1;
         Ok(())
     }
 
@@ -157,9 +185,13 @@ impl Exporter {
             findings: report.findings.iter().map(finding).collect(),
             unjudged_count: report.unjudged.len(),
             fingerprint: facts.fingerprint().digest,
-            at_unix_s: jiff::Timestamp::now().as_duration().as_secs_f64(),
+            at_unix_s: now_unix_s(),
         });
     }
+}
+
+fn now_unix_s() -> f64 {
+    jiff::Timestamp::now().as_duration().as_secs_f64()
 }
 
 /// Inode of the network namespace of this process; 0 where it cannot be read.
@@ -178,4 +210,27 @@ fn rss_bytes(root: &Root) -> u64 {
 /// CPU time of all threads of this process, up to this moment.
 fn process_cpu() -> Duration {
     clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_late_after_three_times_the_longest_that_was_planned() {
+        let s = Duration::from_secs;
+        for (window_s, planned, late) in [
+            (29.9, [s(10), s(10)], false),
+            (30.1, [s(10), s(10)], true),
+            // It was planned before the interval grew or shrank.
+            (59.9, [s(20), s(10)], false),
+            (59.9, [s(10), s(20)], false),
+            (60.1, [s(20), s(10)], true),
+            // Short windows on a busy machine.
+            (2.9, [Duration::from_millis(100); 2], false),
+            (3.1, [Duration::from_millis(100); 2], true),
+        ] {
+            assert_eq!(is_late(window_s, planned), late, "{window_s} {planned:?}");
+        }
+    }
 }

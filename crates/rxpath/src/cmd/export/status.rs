@@ -50,9 +50,16 @@ pub struct ExportBudget {
     pub without_probes: bool,
 }
 
+/// What an exporter cannot see without the privilege to enter it.
+const NAMESPACES: &str = "other network namespaces";
+const NOT_ENTERED: &str = "stages, losses and the verdict are those of one network namespace; drops and CPU time are \
+                           the machine's. An exporter with --netns measures another one";
+
 /// The page.
 pub fn page(frame: &Frame, governor: &Governor, interval_s: f64) -> serde_json::Result<String> {
     let course = governor.course();
+    let mut not_measured = frame.gaps.clone();
+    not_measured.insert(NAMESPACES.into(), NOT_ENTERED.into());
     let status = ExportStatus {
         version: env!("CARGO_PKG_VERSION").into(),
         window_number: frame.number,
@@ -60,7 +67,7 @@ pub fn page(frame: &Frame, governor: &Governor, interval_s: f64) -> serde_json::
         window_s: frame.window_s,
         has_probes: !frame.gaps.contains_key("BPF probes"),
         sampled: frame.sampled.clone(),
-        not_measured: frame.gaps.clone(),
+        not_measured,
         budget: ExportBudget {
             budget_ratio: governor.budget(),
             cost_ratio: governor.cost(),
@@ -89,6 +96,8 @@ mod tests {
         assert_eq!(read.schema, "rxpath/export-status/1.0");
         assert!(!read.result.has_probes);
         assert_eq!(read.result.not_measured["BPF probes"], "needs CAP_BPF");
+        let elsewhere = &read.result.not_measured["other network namespaces"];
+        assert!(elsewhere.contains("--netns"), "{elsewhere}");
         assert!((read.result.budget.budget_ratio - 0.02).abs() < 1e-12);
     }
 }
