@@ -27,7 +27,8 @@ impl Row {
             let at = POWERS.iter().position(|power| highest_ns <= 1 << power);
             self.counts[at.unwrap_or(POWERS.len())] += count;
         }
-        self.sum_s += latency.sum_s.max(0.0);
+        // As in counters: what is no number adds nothing.
+        self.sum_s += if latency.sum_s.is_finite() { latency.sum_s.max(0.0) } else { 0.0 };
     }
 
     fn histogram(&self) -> Histogram {

@@ -10,6 +10,8 @@ mod frame;
 pub mod governor;
 mod histogram;
 pub mod listen;
+#[cfg(test)]
+mod monotonic;
 mod request;
 pub mod reserved;
 mod taken;
