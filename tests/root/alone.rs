@@ -1,6 +1,7 @@
 //! Tests that measure CPU time, count what the whole machine does, or happen at a share of the time that a run takes: one at a
 //! time, with nothing else running.
 
+mod attach_again;
 mod backlog;
 pub mod diagnose;
 mod export;

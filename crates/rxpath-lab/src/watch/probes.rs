@@ -1,9 +1,11 @@
 //! What the BPF probes saw in a window: softirqs and polls, drops, latency, and whose CPU time it was.
 
+mod again;
 mod budget;
 mod dropping;
 mod latency;
 mod rows;
+mod seen;
 
 use std::collections::BTreeMap;
 use std::thread::sleep;
@@ -13,24 +15,25 @@ use rxpath_bpf::ProbeCost;
 use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::cost::own_cpu;
-use rxpath_bpf::drops::Drop;
 use rxpath_bpf::filter::Filter;
-use rxpath_bpf::polls::{NapiPolls, Polls, PollsReading};
+use rxpath_bpf::polls::{Polls, PollsReading};
 use rxpath_bpf::probe::{Probe, lost};
 use rxpath_bpf::stages::{Pace, Stages};
 use rxpath_bpf::steal::{Evidence, Steal, answer};
 use rxpath_bpf::turns::Step;
 use rxpath_host::HostError;
-use rxpath_record::watch::{LatencyRow, ProbeShare, Sampled, StageLatency};
+use rxpath_record::watch::{ProbeShare, StageLatency};
 
 use super::cost::{GROUPS, Meter, Part};
 use super::turning::{Sample, Turning};
+use again::Again;
 use budget::{CPU_RATIO, READ_NS, SWITCHING};
 use dropping::Dropping;
 use latency::Latency;
 use rows::{busiest, napi_threads, napis, net_rx};
 
 pub(super) use rows::NAPI_THREAD;
+pub(super) use seen::Seen;
 
 /// The running probes and their last reading.
 #[derive(Debug)]
@@ -57,6 +60,8 @@ pub struct Probes {
     without_latency: bool,
     /// None runs at all, to save what they cost.
     is_off: bool,
+    /// When a turn that could not begin is tried again.
+    again: Again,
     /// What was seen last, for frames without a new sample.
     seen: Seen,
 }
@@ -77,42 +82,6 @@ const COUNTED: &str = "tasks, softirqs, polls and latency";
 const DROPPED: &str = "drops";
 /// What is missing without the probe of drops.
 const DROP_PROBE: &str = "drops by reason";
-
-/// A window, or the time of it that was counted.
-#[derive(Clone, Debug, Default)]
-pub struct Seen {
-    /// For how long all but drops was counted.
-    pub counted_s: f64,
-    /// For how long drops were.
-    pub drops_counted_s: f64,
-    /// What was counted for a part of the time only.
-    pub sampled: Vec<Sampled>,
-    /// Whose time it was.
-    pub steal: Option<Steal>,
-    /// The task that used most of each CPU.
-    pub busiest: BTreeMap<u32, String>,
-    /// NET_RX of each CPU: runs, ns in them.
-    pub net_rx: BTreeMap<u32, (u64, u64)>,
-    /// NAPI threads of each CPU: ns that they ran, what interrupted them taken off.
-    pub napi_threads: BTreeMap<u32, u64>,
-    /// Polls of each NAPI on each CPU.
-    pub napis: Vec<NapiPolls>,
-    /// Packets dropped while they were counted, and since watching began.
-    pub drops: Vec<(Drop, u64)>,
-    /// Latency of stages.
-    pub latency: Vec<LatencyRow>,
-    /// What the probes can't tell.
-    pub gaps: BTreeMap<String, String>,
-    /// What they cost, as it was measured last.
-    pub cost: Option<ProbeShare>,
-}
-
-impl Seen {
-    /// What counts of all but drops are divided by.
-    pub fn per_s(&self) -> f64 {
-        self.counted_s.max(1e-3)
-    }
-}
 
 impl Probes {
     /// Starts every probe that this kernel takes.
@@ -150,6 +119,7 @@ impl Probes {
             cpu_ratio: CPU_RATIO,
             without_latency: false,
             is_off: false,
+            again: Again::default(),
             seen: Seen::default(),
         };
         // Counted from here on: starting took longer than a turn lasts.
@@ -167,7 +137,8 @@ impl Probes {
     /// When [`Probes::note`] is due.
     pub fn due(&self) -> Option<Instant> {
         let reads = self.stages.as_ref().and_then(Stages::reads_due);
-        [self.turns.due(), self.drops.turns.due(), self.reads_until, reads]
+        let again = self.again.due().filter(|_| !self.is_off);
+        [self.turns.due(), self.drops.turns.due(), self.reads_until, reads, again]
             .into_iter()
             .flatten()
             .min()
@@ -175,11 +146,10 @@ impl Probes {
 
     /// To be called when it is due: turns begin and end.
     pub fn note(&mut self) {
-        if let Err(error) = self.turn() {
-            // What was counted stays.
-            self.turns.stop();
-            self.stop();
-            self.missing.insert(COUNTED.into(), error.to_string());
+        if self.again.is_due(Instant::now()) && !self.is_off {
+            self.switch_on();
+        } else if let Err(error) = self.turn() {
+            self.failed(&error);
         }
         if let Err(error) = self.turn_of_drops() {
             self.drops.give_up();
@@ -213,8 +183,16 @@ impl Probes {
     fn switch_on(&mut self) {
         let begun = self.begin_turn().and_then(|()| self.drops.begin_turn());
         if let Err(error) = begun {
-            self.missing.insert(COUNTED.into(), error.to_string());
+            self.failed(&error);
         }
+    }
+
+    /// A turn could not begin. What was counted stays, and it is tried again.
+    fn failed(&mut self, error: &HostError) {
+        self.turns.stop();
+        self.stop();
+        self.missing.insert(COUNTED.into(), error.to_string());
+        self.again.failed(Instant::now());
     }
 
     /// Ends a turn that must not last as long as what comes next.
@@ -248,7 +226,10 @@ impl Probes {
             }
             account.begin_turn();
             polls.begin_turn()
-        })
+        })?;
+        self.missing.remove(COUNTED);
+        self.again.worked();
+        Ok(())
     }
 
     fn end_turn(&mut self) {
@@ -346,7 +327,7 @@ impl Probes {
 
     /// Where CPU time went in the newest sample.
     pub fn steal(&self) -> Option<&Steal> {
-        self.seen.steal.as_ref().filter(|_| !self.is_off)
+        self.seen.steal.as_ref().filter(|_| !self.is_off && self.again.due().is_none())
     }
 
     /// What happened since the sample before; of that one again, where not enough was counted since.
@@ -355,6 +336,13 @@ impl Probes {
             return Err(HostError::Unsupported {
                 what: "measure with BPF probes".into(),
                 needs: "a larger budget: they were left out to keep it".into(),
+            });
+        }
+        // The newest sample gets older, and would be shown as that of each window.
+        if let Some(why) = self.missing.get(COUNTED).filter(|_| self.again.due().is_some()) {
+            return Err(HostError::Unsupported {
+                what: "measure with BPF probes".into(),
+                needs: format!("its programs in their places, which is tried again: {why}"),
             });
         }
         // First: the caller has just read what the sockets say of the same packets.

@@ -1,0 +1,44 @@
+//! What the probes saw.
+
+use std::collections::BTreeMap;
+
+use rxpath_bpf::drops::Drop;
+use rxpath_bpf::polls::NapiPolls;
+use rxpath_bpf::steal::Steal;
+use rxpath_record::watch::{LatencyRow, ProbeShare, Sampled};
+
+/// A window, or the time of it that was counted.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// For how long all but drops was counted.
+    pub counted_s: f64,
+    /// For how long drops were.
+    pub drops_counted_s: f64,
+    /// What was counted for a part of the time only.
+    pub sampled: Vec<Sampled>,
+    /// Whose time it was.
+    pub steal: Option<Steal>,
+    /// The task that used most of each CPU.
+    pub busiest: BTreeMap<u32, String>,
+    /// NET_RX of each CPU: runs, ns in them.
+    pub net_rx: BTreeMap<u32, (u64, u64)>,
+    /// NAPI threads of each CPU: ns that they ran, what interrupted them taken off.
+    pub napi_threads: BTreeMap<u32, u64>,
+    /// Polls of each NAPI on each CPU.
+    pub napis: Vec<NapiPolls>,
+    /// Packets dropped while they were counted, and since watching began.
+    pub drops: Vec<(Drop, u64)>,
+    /// Latency of stages.
+    pub latency: Vec<LatencyRow>,
+    /// What the probes can't tell.
+    pub gaps: BTreeMap<String, String>,
+    /// What they cost, as it was measured last.
+    pub cost: Option<ProbeShare>,
+}
+
+impl Seen {
+    /// What counts of all but drops are divided by.
+    pub fn per_s(&self) -> f64 {
+        self.counted_s.max(1e-3)
+    }
+}
