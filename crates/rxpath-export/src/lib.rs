@@ -14,6 +14,7 @@ pub mod listen;
 mod monotonic;
 mod request;
 pub mod reserved;
+pub mod sole;
 mod taken;
 pub mod textfile;
 mod top;

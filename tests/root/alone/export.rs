@@ -148,6 +148,31 @@ fn the_time_taken_from_a_service_is_its_own_and_all_rows_add_up() {
     assert!((victims - devices).abs() <= 1e-6 + 0.01 * victims, "{victims} {devices}");
 }
 
+/// Two would cost twice as much and measure each other.
+#[test]
+fn a_second_exporter_with_probes_ends_and_one_of_counters_goes_on() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let program = env!("CARGO_BIN_EXE_rxpath");
+    let first = Running::start(Command::new(program));
+    // `timeout` has a status of its own for one that does not end.
+    let second = Command::new("timeout")
+        .args(["60", program, "export", "--listen", "127.0.0.1:0"])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&second.stderr);
+    assert_eq!(second.status.code(), Some(3), "{told}");
+    assert!(told.contains("another exporter") && told.contains("--no-bpf"), "{told}");
+    let mut counters = Command::new(program);
+    counters.args(["export", "--no-bpf"]);
+    let alongside = Running::of(counters);
+    let counted = || alongside.value("rxpath_window_seconds_total") > Some(0.0);
+    until("counters alone run alongside", counted);
+    first.goes_on();
+    // The kernel gives the place back, also after a kill.
+    drop(first);
+    Running::start(Command::new(program)).goes_on();
+}
+
 const NONE: [&str; 4] = [
     "CapAmb:\t0000000000000000",
     "CapEff:\t0000000000000000",

@@ -11,6 +11,7 @@ use rxpath_export::METRICS;
 use rxpath_export::governor::Governor;
 use rxpath_export::listen::{Address, Page, Port};
 use rxpath_export::reserved::Reserved;
+use rxpath_export::sole::Sole;
 use rxpath_host::{caps, inherited};
 use rxpath_lab::watch::{Options, Watcher};
 use rxpath_record::watch::Settings;
@@ -110,8 +111,11 @@ impl ExportCommand {
         let reserved = self.reserved()?;
         let scope = ScopeArgs { netns: self.netns.clone(), ..ScopeArgs::default() };
         scope.enter()?;
+        // One window is no second exporter, and counters cost little.
+        let sole = if self.no_bpf || self.once { None } else { Some(sole()?) };
         let options = Options { counters_only: self.no_bpf, only: None };
         let watcher = Watcher::start(options).map_err(|error| Failure::new(Exit::Cannot, error))?;
+        let _sole = sole.filter(|_| watcher.without_probes().is_none());
         // Before any thread is started, and before anybody can connect.
         caps::drop_all().map_err(|error| Failure::new(Exit::Cannot, error))?;
         let interrupt = Interrupt::catch()?;
@@ -180,6 +184,19 @@ impl ExportCommand {
             crate::note!("rxpath: metrics on {}, the first after {}", port.address, self.interval);
         }
     }
+}
+
+/// The place of the only exporter with probes in this network namespace.
+fn sole() -> Result<Sole, Failure> {
+    Sole::claim().map_err(|error| {
+        if error.kind() == std::io::ErrorKind::AddrInUse {
+            let what = "another exporter measures this network namespace with its BPF probes";
+            Failure::new(Exit::Cannot, anyhow::anyhow!(what))
+                .hint("--no-bpf runs alongside it, with counters only")
+        } else {
+            Failure::new(Exit::Cannot, anyhow::Error::new(error).context("claim the namespace"))
+        }
+    })
 }
 
 fn refused(address: &Address, error: std::io::Error) -> Failure {
