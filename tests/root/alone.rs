@@ -5,6 +5,7 @@ mod attach_again;
 mod backlog;
 pub mod diagnose;
 mod export;
+mod export_faults;
 mod hosts_of_one_machine;
 mod landing;
 mod live_counting;

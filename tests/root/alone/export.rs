@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use crate::bed::{Bed, RX_IP, random_id, send, until};
 
 /// An exporter that runs; killed when it is dropped.
-struct Running {
-    child: Child,
+pub(super) struct Running {
+    pub(super) child: Child,
     target: String,
 }
 
@@ -24,12 +24,12 @@ impl Drop for Running {
 
 impl Running {
     /// Starts it by this command, whose further words are the exporter's.
-    fn start(mut command: Command) -> Self {
+    pub(super) fn start(mut command: Command) -> Self {
         command.arg("export");
         Self::of(command)
     }
 
-    fn of(mut command: Command) -> Self {
+    pub(super) fn of(mut command: Command) -> Self {
         command.args(["--interval", "200ms", "--check-every", "0s"]);
         let command = command.args(["--listen", "127.0.0.1:0"]).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -40,7 +40,7 @@ impl Running {
         Self { child, target }
     }
 
-    fn page(&self) -> String {
+    pub(super) fn page(&self) -> String {
         let mut stream = TcpStream::connect(&self.target).unwrap();
         stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
         let mut text = String::new();
@@ -49,13 +49,13 @@ impl Running {
     }
 
     /// The value of a series, once there is one.
-    fn value(&self, series: &str) -> Option<f64> {
+    pub(super) fn value(&self, series: &str) -> Option<f64> {
         let page = self.page();
         page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
     }
 
     /// Windows go on, with the probes counting in the new ones.
-    fn goes_on(&self) {
+    pub(super) fn goes_on(&self) {
         let counted = || self.value("rxpath_softirq_cpu_seconds_total");
         until("a window with probes", || counted().is_some());
         let first = counted();
