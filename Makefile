@@ -4,7 +4,7 @@ export CARGO
 PROFILE_CI = --profile ci
 RXPATH = target/release/rxpath
 
-.PHONY: eco hosts-demo static help setup demo test lint bench fuzz miri campaign causes install install-deb package package-test build schema rig stats stats-lab book
+.PHONY: eco bench-eco hosts-demo static help setup demo test lint bench fuzz miri campaign causes install install-deb package package-test build schema rig stats stats-lab book
 
 help:
 	@echo 'make demo     build, run the tutorial in a lab of two network namespaces, write a report'
@@ -25,6 +25,7 @@ help:
 	@echo 'make package  a .deb and a .rpm for every distribution with glibc 2.28 or newer, in target/packages'
 	@echo 'make package-test  installs, upgrades and purges that .deb in fresh Debian systems (root; SUITES="bookworm")'
 	@echo 'make eco      the Ansible collection on four hosts, the chart, the image, the SBOM (root; minutes; downloads their tools once)'
+	@echo 'make bench-eco  what rxpath export costs and whether its numbers are true (root, a quiet machine; an hour; ROWS="cost steal")'
 	@echo 'make schema   write schemas/ again from the types'
 	@echo 'make book     the documents as HTML in target/book (installs mdbook once)'
 
@@ -124,6 +125,11 @@ install-deb:
 eco: build
 	@for goal in ansible kubernetes sbom; do tools/setup.sh $$goal || exit; done
 	tools/eco.sh $(RXPATH)
+
+ROWS = cost rate steal scrape memory
+bench-eco: build
+	$(CARGO) build --release -p rxpath-stats --example judge
+	tools/bench-eco.sh $(ROWS)
 
 SUITES = bookworm trixie sid
 package-test:

@@ -1,0 +1,71 @@
+#!/bin/sh
+# The memory of `rxpath export` on a host with 3,000 threads, and 500 control groups that come and go.
+#
+# The groups are in a hierarchy of version 2 that is mounted for this. In each a short process works for some milliseconds.
+# Goals: resident memory below 24 MB, maps of the BPF programs below 16 MB, at most 600 series, and the highest resident memory
+# of the second half less than 1 MB above that of the first.
+# Usage: bench/export-memory.sh [RXPATH [SECONDS]]. Exit 1: a goal is missed.
+set -eu
+rxpath=${1:-target/release/rxpath}
+seconds=${2:-600}
+# shellcheck source=bench/export-common.sh
+. "$(dirname "$0")/export-common.sh"
+pair
+export_start --interval 2s
+mkdir "$work/groups"
+cat >"$work/churn.py" <<'PYTHON'
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+root, seconds = sys.argv[1], float(sys.argv[2])
+# Groups are removed in any case.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+threading.stack_size(64 << 10)
+end = time.monotonic() + seconds
+
+
+def wake():
+    while time.monotonic() < end:
+        time.sleep(1)
+
+
+for _ in range(3000):
+    threading.Thread(target=wake, daemon=True).start()
+number = 0
+while time.monotonic() < end:
+    groups = []
+    try:
+        for _ in range(500):
+            number += 1
+            group = f"{root}/rxp-bench-{os.getpid()}-{number}.service"
+            os.mkdir(group)
+            groups.append(group)
+            join = f"echo $$ >{group}/cgroup.procs; i=0; while [ $i -lt 2000 ]; do i=$((i + 1)); done"
+            subprocess.run(["sh", "-c", join], check=True)
+    finally:
+        for group in groups:
+            os.rmdir(group)
+print(f"{number} groups")
+PYTHON
+# A mount that nobody else sees. Longer than all is measured; it is ended before.
+unshare --mount sh -c 'mount -t cgroup2 cgroup2 "$1" && exec python3 "$2" "$1" "$3"' sh \
+	"$work/groups" "$work/churn.py" "$((seconds + 60))" >"$work/churn" 2>&1 &
+others=$!
+peak() { awk '/^VmHWM/ { print $2 * 1024 }' "/proc/$exporter/status"; }
+sleep $((seconds / 2)) # the first half
+first=$(peak)
+sleep $((seconds - seconds / 2)) # the second half
+kill -0 "$others" 2>/dev/null || { cat "$work/churn" >&2; exit 3; }
+next_window
+rss=$(metric 'rxpath_agent_memory_bytes{kind="rss"}')
+maps=$(metric 'rxpath_agent_memory_bytes{kind="bpf_maps"}')
+count=$(grep -vc '^#' "$work/page")
+echo "$rss $maps $count $first $(peak)" | awk '{
+	printf "resident memory %.1f MB (goal: below 24), highest %.1f MB after half the time and %.1f MB at the end\n", $1 / 1e6, $4 / 1e6, $5 / 1e6
+	printf "maps %.1f MB (goal: below 16), %d series (goal: at most 600)\n", $2 / 1e6, $3
+	exit !($1 < 24e6 && $2 < 16e6 && $3 <= 600 && $5 - $4 < 1e6)
+}'
