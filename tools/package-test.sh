@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs, starts, upgrades, removes and purges the .deb in fresh Debian systems. Needs root and mmdebstrap; the archives of
 # the systems are kept in target/roots. With systemd-nspawn (Debian: systemd-container) each is booted too, with the units.
+# First the sizes: 5 MB for the .deb, 18 MB for the program in it. With lintian its errors are failures too.
 # Usage: tools/package-test.sh [SUITE...]    (bookworm trixie sid)
 set -eu
 cd "$(dirname "$0")/.."
@@ -11,6 +12,24 @@ command -v mmdebstrap >/dev/null || { echo 'package-test: mmdebstrap is missing;
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+dpkg-deb -x "$deb" "$work/files"
+status=0
+sizes="$(stat -c %s "$deb") $(stat -c %s "$work/files/usr/bin/rxpath")"
+echo "$sizes" | awk '{
+	printf "package %.1f MB (at most 5), program %.1f MB (at most 18)\n", $1 / 1e6, $2 / 1e6
+	exit $1 > 5e6 || $2 > 18e6
+}' || { echo 'package-test: too large' >&2; status=1; }
+if command -v lintian >/dev/null; then
+	# The address of a maintainer that nobody has; libraries that are part of the program by design (the SBOM names them).
+	if lintian --allow-root --fail-on error --suppress-tags bogus-mail-host,embedded-library "$deb"; then
+		echo 'lintian: no error'
+	else
+		echo 'package-test: lintian has errors' >&2
+		status=1
+	fi
+else
+	echo 'lintian: left out, it is not installed'
+fi
 # The same package with a higher version.
 dpkg-deb -R "$deb" "$work/next"
 sed -i 's/^Version: .*/&+next/' "$work/next/DEBIAN/control"
@@ -107,3 +126,4 @@ for suite; do
 	fi
 	rm -rf "$root"
 done
+exit $status
