@@ -18,6 +18,7 @@ pub mod environment;
 pub mod error;
 pub mod fault;
 pub mod glob;
+pub mod heap;
 pub mod identity;
 pub mod inherited;
 pub mod journal;

@@ -12,7 +12,7 @@ use rxpath_export::governor::Governor;
 use rxpath_export::listen::{Address, Page, Port};
 use rxpath_export::reserved::Reserved;
 use rxpath_export::sole::Sole;
-use rxpath_host::{caps, inherited};
+use rxpath_host::{caps, heap, inherited};
 use rxpath_lab::watch::{Options, Watcher};
 use rxpath_record::watch::Settings;
 
@@ -116,6 +116,8 @@ impl ExportCommand {
         let options = Options { counters_only: self.no_bpf, only: None };
         let watcher = Watcher::start(options).map_err(|error| Failure::new(Exit::Cannot, error))?;
         let _sole = sole.filter(|_| watcher.without_probes().is_none());
+        // What loading took, most of it the kernel's types.
+        heap::give_back();
         // Before any thread is started, and before anybody can connect.
         caps::drop_all().map_err(|error| Failure::new(Exit::Cannot, error))?;
         let interrupt = Interrupt::catch()?;

@@ -11,7 +11,7 @@ use rxpath_core::Warning;
 use rxpath_export::governor::{Course, Governor, WindowCost};
 use rxpath_export::listen::Page;
 use rxpath_export::{Checked, Families, Shown, textfile};
-use rxpath_host::Root;
+use rxpath_host::{Root, heap};
 use rxpath_lab::watch::ProbeLimit;
 use rxpath_record::watch::Frame;
 use rxpath_tune::suppress::{self, Suppression};
@@ -187,6 +187,8 @@ impl Exporter {
             fingerprint: facts.fingerprint().digest,
             at_unix_s: now_unix_s(),
         });
+        drop((facts, report));
+        heap::give_back();
     }
 }
 
