@@ -65,6 +65,8 @@ metrics! {
     DROPPED = Counter "rxpath_dropped_packets_total" ["reason", "protocol", "netns"], "packets dropped, by the kernel's reason (skb:kfree_skb) or by the counter of the place; netns is host for this network namespace";
     SOFTIRQ_CPU = Counter "rxpath_softirq_cpu_seconds_total" [], "CPU time in network softirqs and polls of NAPI threads, all CPUs together";
     BUSIEST = Gauge "rxpath_softirq_busiest_cpu_ratio" [], "share of the last window that the CPU with the most network softirqs spent in them";
+    BUSIEST_CPU = Gauge "rxpath_softirq_busiest_cpu" [], "the number of that CPU";
+    SATURATED = Gauge "rxpath_softirq_saturated_cpus" [], "CPUs that spent more than 90 % of the last window in network softirqs";
     SQUEEZED = Counter "rxpath_softirq_squeezed_total" [], "NET_RX runs that ended with work left (softnet_stat time_squeeze)";
     STOLEN = Counter "rxpath_task_cpu_stolen_seconds_total" ["task", "by"], "CPU time taken from a program while it was on a CPU, by network softirqs or by others (interrupts, other softirqs, the hypervisor)";
     VICTIM_STOLEN = Counter "rxpath_cpu_stolen_seconds_total" ["victim_kind", "victim", "by"], "the same CPU time by the unit, pod, container, user or control group that it was taken from; by = hardirq, network (softirqs), softirq (other softirqs), hypervisor";
@@ -76,6 +78,7 @@ metrics! {
     LIMITED = Gauge "rxpath_path_limited" ["stage"], "1 for the stage that limited reception in the last window, by the rules of rxpath diagnose";
     LIMITED_S = Counter "rxpath_path_limited_seconds_total" ["stage"], "time in which this stage was the verdict";
     CONFIDENCE = Gauge "rxpath_path_verdict_confidence" [], "confidence of that verdict: 1 weak, 2 fair, 3 strong";
+    VERDICT_AT = Gauge "rxpath_path_verdict_timestamp_seconds" [], "Unix time of that verdict: the end of its window";
     FINDINGS = Gauge "rxpath_check_findings" ["severity"], "findings of the last check of settings";
     FINDING = Gauge "rxpath_check_finding_info" ["rule", "severity", "object"], "1 for each finding; rxpath explain RULE says more";
     UNJUDGED = Gauge "rxpath_check_unjudged" [], "rules that the last check could not judge";

@@ -4,19 +4,22 @@
 use std::collections::BTreeMap;
 
 use rxpath_record::verdict::{Confidence, Stage};
-use rxpath_record::watch::{DropRow, Frame, StageRow, WindowTotals};
+use rxpath_record::watch::{CpuRow, DropRow, Frame, StageRow, WindowTotals};
 use serde::Serialize;
 
 use crate::families::{
-    AGENT_CPU, AGENT_LOST, AGENT_MEMORY, BUSIEST, CONFIDENCE, COUNTED, DISCARDED, DROPPED,
-    Families, LATENCIES, LATENCY, LATENCY_P50, LATENCY_P99, LIMITED, LIMITED_S, LIMITED_SERIES,
-    LOST, NOT_READ, PASSED, PROBE_UP, SOFTIRQ_CPU, SQUEEZED, STAGE_CPU, WINDOWS,
+    AGENT_CPU, AGENT_LOST, AGENT_MEMORY, BUSIEST, BUSIEST_CPU, CONFIDENCE, COUNTED, DISCARDED,
+    DROPPED, Families, LATENCIES, LATENCY, LATENCY_P50, LATENCY_P99, LIMITED, LIMITED_S,
+    LIMITED_SERIES, LOST, NOT_READ, PASSED, PROBE_UP, SATURATED, SOFTIRQ_CPU, SQUEEZED, STAGE_CPU,
+    VERDICT_AT, WINDOWS,
 };
 
 /// A label for what has no series of its own.
 pub(crate) const OTHER: &str = "other";
 /// A gap that is there by design: what the verdict of a frame does not judge.
 const BY_DESIGN: &str = "verdict";
+/// Share of its time above which a CPU has none left.
+const FULL: f64 = 0.9;
 /// Why a window is thrown away.
 const LATE: &str = "late";
 
@@ -104,13 +107,21 @@ impl Families {
     fn softirqs(&self, frame: &Frame) {
         let squeezed: f64 = frame.cpus.iter().map(|cpu| cpu.squeezed_per_s).sum();
         self.add(SQUEEZED, &[], squeezed * frame.window_s);
-        let ratios: Option<Vec<f64>> =
-            frame.cpus.iter().map(|cpu| cpu.net_softirq_ratio.value().copied()).collect();
-        let Some(ratios) = ratios.filter(|ratios| !ratios.is_empty()) else {
-            return self.clear(BUSIEST);
+        let ratio = |cpu: &CpuRow| Some((cpu.cpu, *cpu.net_softirq_ratio.value()?));
+        let ratios: Option<Vec<(u32, f64)>> = frame.cpus.iter().map(ratio).collect();
+        let ratios = ratios.unwrap_or_default();
+        let Some((busiest, most)) = ratios.iter().max_by(|a, b| a.1.total_cmp(&b.1)) else {
+            return [BUSIEST, BUSIEST_CPU, SATURATED].into_iter().for_each(|name| self.clear(name));
         };
-        self.add(SOFTIRQ_CPU, &[], ratios.iter().sum::<f64>() * frame.window_s);
-        self.set(BUSIEST, &[], ratios.into_iter().fold(0.0, f64::max));
+        self.add(
+            SOFTIRQ_CPU,
+            &[],
+            ratios.iter().map(|(_, ratio)| ratio).sum::<f64>() * frame.window_s,
+        );
+        self.set(BUSIEST, &[], *most);
+        self.set(BUSIEST_CPU, &[], f64::from(*busiest));
+        let saturated = ratios.iter().filter(|(_, ratio)| *ratio > FULL).count();
+        self.set(SATURATED, &[], saturated as f64);
     }
 
     fn latencies(&self, totals: &WindowTotals) {
@@ -148,6 +159,7 @@ impl Families {
             Confidence::Strong => 3.0,
         };
         self.set(CONFIDENCE, &[], confidence);
+        self.set(VERDICT_AT, &[], frame.at_unix_s);
     }
 
     /// What looking cost, and what it could not see.
@@ -180,7 +192,7 @@ mod tests {
     use rxpath_core::Fact;
     use rxpath_record::verdict::Verdict;
     use rxpath_record::watch::{
-        CpuRow, LatencyRow, PathStage, ProbeShare, StageLatency, TakenTime, TaskRow,
+        LatencyRow, PathStage, ProbeShare, StageLatency, TakenTime, TaskRow,
     };
 
     use super::*;
@@ -208,9 +220,14 @@ mod tests {
         }
     }
 
+    fn cpu(cpu: u32, ratio: f64) -> CpuRow {
+        CpuRow { cpu, net_softirq_ratio: Fact::ok(ratio), ..CpuRow::default() }
+    }
+
     fn window() -> Frame {
         Frame {
             window_s: 2.0,
+            at_unix_s: 1e9,
             stages: vec![
                 stage(PathStage::Nic, Fact::ok(500.0), 0.0),
                 stage(PathStage::Socket, Fact::absent("no"), 25.0),
@@ -226,7 +243,7 @@ mod tests {
                 next: Vec::new(),
                 paired_trial: None,
             }),
-            cpus: vec![CpuRow { net_softirq_ratio: Fact::ok(0.25), ..CpuRow::default() }],
+            cpus: vec![cpu(0, 0.0), cpu(3, 0.25)],
             tasks: vec![task(7, 0.3, 0.2), task(7, 0.1, 0.1), task(9, 0.0, 0.0)],
             drops: vec![DropRow {
                 reason: "NO_SOCKET".into(),
@@ -282,6 +299,9 @@ mod tests {
             ("rxpath_path_limited_seconds_total{stage=\"socket-queue\"}", 6.0),
             ("rxpath_path_limited_seconds_total{stage=\"ring\"}", 0.0),
             ("rxpath_path_verdict_confidence", 2.0),
+            ("rxpath_path_verdict_timestamp_seconds", 1e9),
+            ("rxpath_softirq_busiest_cpu", 3.0),
+            ("rxpath_softirq_saturated_cpus", 0.0),
             ("rxpath_stage_latency_p99_seconds{stage=\"socket-to-read\"}", 2048e-9),
             // Two windows before its admission went to the others.
             ("rxpath_task_cpu_stolen_seconds_total{by=\"network\",task=\"nginx\"}", 0.6),
@@ -330,6 +350,21 @@ mod tests {
         }
         let text = families.text().unwrap();
         assert!(!text.lines().any(|line| line.starts_with("rxpath_evil")), "{text}");
+    }
+
+    #[test]
+    fn full_cpus_are_counted_and_unknown_ones_are_not_0() {
+        let mut families = Families::new("1", 4).unwrap();
+        let cpus = vec![cpu(0, 0.95), cpu(1, 0.99), cpu(2, 0.5)];
+        families.frame(&Frame { cpus, ..window() }, None, |_| None);
+        let text = families.text().unwrap();
+        assert_eq!(value(&text, "rxpath_softirq_busiest_cpu"), Some(1.0), "{text}");
+        assert_eq!(value(&text, "rxpath_softirq_saturated_cpus"), Some(2.0), "{text}");
+        let cpus = vec![cpu(0, 0.95), CpuRow { cpu: 1, ..CpuRow::default() }];
+        families.frame(&Frame { cpus, ..window() }, None, |_| None);
+        let text = families.text().unwrap();
+        assert!(!text.contains("\nrxpath_softirq_saturated_cpus "), "{text}");
+        assert!(!text.contains("\nrxpath_softirq_busiest_cpu"), "{text}");
     }
 
     #[test]
