@@ -9,7 +9,7 @@ use rxpath_bpf::cost::programs_in_kernel;
 use rxpath_host::Namespace;
 
 use super::export::Running;
-use crate::bed::{Bed, RX_IP, TX_IP, send, until};
+use crate::bed::{Bed, RX_IP, TX_IP, send, until, without_types};
 
 const WINDOWS: &str = "rxpath_window_seconds_total";
 
@@ -101,6 +101,20 @@ fn no_counter_falls_or_jumps_while_devices_go_come_and_change_their_names() {
     let counted = pages.of(nic);
     // With the neighbours' questions and answers.
     assert!(counted <= 1.1 * sent, "{counted} of {sent} packets");
+}
+
+#[test]
+fn without_the_kernels_types_counters_go_on_and_the_reason_is_said_once() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let output = without_types(&["export", "--once", "--interval", "200ms", "--check-every", "0s"]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert_eq!((told.matches("counters only").count(), told.contains("BTF")), (1, true), "{told}");
+    let page = String::from_utf8(output.stdout).unwrap();
+    assert!(page.contains("\nrxpath_probe_up 0\n"), "{page}");
+    assert!(page.contains("\nrxpath_not_read{what=\"BPF probes\"} 1\n"), "{page}");
+    assert!(counters(&page)[WINDOWS] >= 0.2, "{page}");
+    assert!(!page.contains("rxpath_cpu_stolen_seconds_total{"), "{page}");
 }
 
 #[test]

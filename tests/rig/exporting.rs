@@ -1,0 +1,74 @@
+//! `rxpath export` on the kernels of Debian's releases: it keeps no capability, its programs are attached again without one,
+//! and no counter falls while a CPU goes and comes.
+
+use std::collections::BTreeMap;
+
+use crate::{Machine, run};
+
+/// Prints a page after each step, and the capabilities of the exporter behind the first.
+const SCRIPT: &str = "
+page=/tmp/page.prom
+online=/sys/devices/system/cpu/cpu1/online
+rxpath export --interval 2s --check-every 0s --textfile $page 2>/tmp/err &
+pid=$!
+windows() { sed -n 's/^rxpath_window_seconds_total //p' $page 2>/dev/null; }
+next() {
+	was=$(windows)
+	until [ -s $page ] && [ \"$(windows)\" != \"$was\" ]; do
+		kill -0 $pid || { cat /tmp/err; exit 1; }
+		usleep 100000
+	done
+	cat $page
+	echo @@
+}
+next
+grep -E '^Cap(Inh|Prm|Eff|Amb)' /proc/$pid/status
+echo @@
+for now in 0 1; do
+	echo $now >$online
+	for _ in 1 2 3; do next; done
+done
+kill -TERM $pid
+wait $pid
+[ $? = 143 ] || { cat /tmp/err; exit 1; }";
+
+fn counters(page: &str) -> BTreeMap<&str, f64> {
+    let lines = page.lines().filter(|line| line.starts_with("rxpath_"));
+    let pairs = lines.filter_map(|line| line.rsplit_once(' '));
+    pairs
+        .filter(|(series, _)| series.split('{').next().is_some_and(|name| name.ends_with("_total")))
+        .map(|(series, value)| (series, value.trim().parse().unwrap()))
+        .collect()
+}
+
+#[test]
+fn an_exporter_without_capabilities_counts_on_while_a_cpu_goes_and_comes() {
+    for kernel in ["6.12", "6.1"] {
+        let machine = Machine { kernel, nics: "e1000", ..Machine::default() };
+        let Some(out) = run(machine, &["sh", "-c", SCRIPT]) else { return };
+        let mut parts: Vec<&str> = out.split("@@").filter(|text| !text.trim().is_empty()).collect();
+        assert_eq!(parts.len(), 8, "{kernel}: {out}");
+        let rights = parts.remove(1);
+        let none = rights.lines().filter(|line| line.trim_end().ends_with("\t0000000000000000"));
+        assert_eq!(none.count(), 4, "{kernel}: {rights}");
+        let pages: Vec<_> = parts.iter().map(|page| counters(page)).collect();
+        for (before, now) in pages.iter().zip(&pages[1..]) {
+            for (series, then) in before {
+                // A series that is gone went to another one.
+                let value = now.get(series).unwrap_or(then);
+                assert!(value >= then, "{kernel}: {series}: {then} to {value}");
+            }
+        }
+        let up = parts.iter().filter(|page| page.contains("\nrxpath_probe_up 1"));
+        assert_eq!(up.count(), parts.len(), "{kernel}: {out}");
+        let windows = |page: &BTreeMap<&str, f64>| page["rxpath_window_seconds_total"];
+        let (first, last) = (&pages[0], &pages[pages.len() - 1]);
+        assert!(windows(last) - windows(first) >= 5.0, "{kernel}: {out}");
+        let taken = |page: &BTreeMap<&str, f64>| {
+            let rows =
+                page.iter().filter(|(series, _)| series.contains("_cpu_stolen_seconds_total"));
+            rows.map(|(_, seconds)| *seconds).sum::<f64>()
+        };
+        assert!(taken(last) > taken(first), "{kernel}: nothing was counted later: {out}");
+    }
+}
