@@ -3,6 +3,8 @@
 # Usage: tools/release-twice.sh [--native]
 set -eu
 cd "$(dirname "$0")/.."
+# The clones have what is committed.
+[ -z "$(git status --porcelain --untracked-files=no)" ] || echo 'release-twice: what is not committed is not built' >&2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 for copy in one another-name; do
@@ -14,5 +16,7 @@ for copy in one another-name; do
 	mv "$work/$copy/target/packages/SHA256SUMS" "$work/$copy.sums"
 	rm -rf "${work:?}/$copy"
 done
+# Nothing that is the same would also be the same.
+[ "$(wc -l <"$work/one.sums")" -eq 3 ] || { echo 'release-twice: not three files' >&2; exit 1; }
 diff "$work/one.sums" "$work/another-name.sums" || { echo 'release-twice: two builds are not the same' >&2; exit 1; }
 cat "$work/one.sums"
