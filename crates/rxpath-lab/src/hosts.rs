@@ -1,4 +1,4 @@
-//! Two real hosts, connected and ready: who they are, by which devices and addresses they reach each other.
+//! Real hosts, connected and ready: who they are, by which devices and addresses they reach each other.
 
 mod connect;
 mod machines;
@@ -9,7 +9,6 @@ pub mod settings;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::slice::from_ref;
 use std::sync::Arc;
 
 use rand::RngExt;
@@ -19,7 +18,7 @@ use rxpath_core::number::si;
 use rxpath_host::environment::HostFacts;
 use rxpath_host::nic::losses::CardCounters;
 use rxpath_record::manifest::HostPart;
-use rxpath_remote::inventory::{HostEntry, Network};
+use rxpath_remote::inventory::Network;
 use rxpath_remote::{Binaries, Inventory, Role};
 use serde_json::Value;
 
@@ -30,6 +29,7 @@ use crate::endpoint::wire::{Ask, DeviceFacts, Hello};
 use crate::error::LabError;
 use crate::scenario::HostShape;
 use crate::scenario::spec::{Resolved, Variant};
+use crate::testbed::any_of;
 
 /// Senders of an experiment, at most: five bits of a stream's number tell them apart.
 const MOST_SENDERS: usize = 32;
@@ -42,7 +42,7 @@ pub struct ConnectedHost {
     pub hello: Hello,
     /// How far its clock is ahead.
     pub clock: ClockBounds,
-    /// The device by which it reaches the other one.
+    /// The device by which it reaches the other side.
     pub device: DeviceFacts,
     /// Its addresses on that device.
     pub addresses: Vec<IpAddr>,
@@ -62,21 +62,30 @@ impl ConnectedHost {
         let (own, others) = (self.hello.clock, other.hello.clock);
         self.machine == other.machine && own == others && own != 0
     }
+
+    /// What a program binds to that receives there: its own address, or any of the family.
+    pub fn listens_on(&self) -> IpAddr {
+        match self.addresses.as_slice() {
+            [one] => *one,
+            // One socket takes the datagrams of all.
+            several => any_of(several),
+        }
+    }
 }
 
-/// Senders and a receiver.
+/// Senders and receivers.
 pub struct Hosts {
     /// Send; at least one.
     pub senders: Vec<ConnectedHost>,
-    /// Receives.
-    pub receiver: ConnectedHost,
+    /// Receive; at least one.
+    pub receivers: Vec<ConnectedHost>,
     /// One of them is this machine.
     pub is_here: bool,
     /// All are this machine.
     pub share_a_clock: bool,
     /// The machine of this process, if it is that of a host.
     pub coordinator: Option<usize>,
-    /// Routers between a sender and the receiver, plus one, at most.
+    /// Routers between a sender and a receiver, plus one, at most.
     pub hops: u8,
 }
 
@@ -91,40 +100,40 @@ impl Hosts {
         binaries: &Binaries,
         note: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Self, LabError> {
-        let receiver = receiver_of(inventory)?;
-        let all: Vec<_> = inventory.of(Role::Sender).chain([receiver]).collect();
-        if all.len() > MOST_SENDERS + 1 {
-            return Err(LabError::CannotRun {
-                what: format!("the inventory has {} senders", all.len() - 1),
-                hint: format!("an experiment has at most {MOST_SENDERS}"),
-            });
-        }
+        check_counts(inventory)?;
+        let all: Vec<_> = inventory.of(Role::Sender).chain(inventory.of(Role::Receiver)).collect();
         let secret = format!("{:016x}", rand::rng().random::<u64>());
         let at_once = usize::from(inventory.network.connect_at_once);
         let known = (secret.as_str(), inventory.network.hops);
-        let mut senders = connect::connect((&all, at_once), binaries, known, note)?;
-        let coordinator = machines::tell_apart(&mut senders, &secret)?;
-        let receiver = senders
-            .pop()
-            .ok_or_else(|| LabError::Internal { what: "an inventory without a receiver".into() })?;
-        let mut hosts = path::between(senders, receiver, inventory)?;
-        for host in hosts.senders.iter_mut().chain([&mut hosts.receiver]) {
+        let mut connected = connect::connect((&all, at_once), binaries, known, note)?;
+        let coordinator = machines::tell_apart(&mut connected, &secret)?;
+        let receivers = connected.split_off(inventory.of(Role::Sender).count());
+        let mut hosts = path::between(connected, receivers, inventory)?;
+        for host in hosts.senders.iter_mut().chain(&mut hosts.receivers) {
             let (device, driver) = (host.device.name.clone(), host.device.driver.clone());
             host.card = host.client.ask(Ask::Card { device, driver }, PROMPT)?;
         }
         Ok(Self { coordinator, ..hosts })
     }
 
-    /// The shapes of the senders' and of the receiver's host. CPUs of the smallest sender are on all.
+    /// The first receiver.
+    pub fn receiver(&self) -> &ConnectedHost {
+        &self.receivers[0]
+    }
+
+    /// The hosts of a side.
+    pub fn of(&self, side: Side) -> &[ConnectedHost] {
+        if side == Side::Tx { &self.senders } else { &self.receivers }
+    }
+
+    /// The shapes of the senders' and of the receivers' hosts: of each side the smallest, whose CPUs are on all.
     pub fn shapes(&self) -> [&HostShape; 2] {
-        let receiver = &self.receiver.hello.shape;
-        let senders = self.senders.iter().map(|host| &host.hello.shape);
-        [senders.min_by_key(|shape| shape.cpus.len()).unwrap_or(receiver), receiver]
+        [smallest(&self.senders), smallest(&self.receivers)]
     }
 
     /// CPUs of the receiver's host.
     pub fn cpus(&self) -> Vec<u32> {
-        self.receiver.hello.shape.cpus.iter().map(|cpu| cpu.cpu).collect()
+        self.receiver().hello.shape.cpus.iter().map(|cpu| cpu.cpu).collect()
     }
 
     /// What the run directory keeps of them.
@@ -140,8 +149,8 @@ impl Hosts {
             round_trip_ns: host.clock.round_trip_ns,
             has_own_namespace: host.has_own_namespace,
         };
-        let senders = self.senders.iter().map(|host| (host, Side::Tx));
-        let all = senders.chain([(&self.receiver, Side::Rx)]);
+        let all = [Side::Tx, Side::Rx].into_iter();
+        let all = all.flat_map(|side| self.of(side).iter().map(move |host| (host, side)));
         all.map(|(host, side)| (host.client.alias().to_owned(), part(host, side))).collect()
     }
 
@@ -153,19 +162,16 @@ impl Hosts {
 
     /// Replaces the hosts' addresses in what their programs printed: a run directory knows them by their aliases only.
     pub fn hide_addresses(&self, printed: &mut Value) {
-        match printed {
-            Value::String(text) => {
-                // On one machine both have the same: what is printed is mostly where the receiver listens.
-                for host in std::iter::once(&self.receiver).chain(&self.senders) {
-                    for address in &host.addresses {
-                        *text = text.replace(&address.to_string(), host.client.alias());
-                    }
-                }
-            }
-            Value::Array(all) => all.iter_mut().for_each(|one| self.hide_addresses(one)),
-            Value::Object(all) => all.values_mut().for_each(|one| self.hide_addresses(one)),
-            _ => {}
-        }
+        // On one machine both sides have the same: what is printed is mostly where a receiver listens.
+        let all = self.receivers.iter().chain(&self.senders);
+        let mut names: Vec<(String, &str)> = all
+            .flat_map(|host| {
+                host.addresses.iter().map(move |it| (it.to_string(), host.client.alias()))
+            })
+            .collect();
+        // A long address may begin with a shorter one.
+        names.sort_by_key(|(address, _)| std::cmp::Reverse(address.len()));
+        hide(printed, &names);
     }
 
     /// The first host of a side that does not have a program.
@@ -173,8 +179,7 @@ impl Hosts {
     /// # Errors
     /// Of a host that no longer answers.
     pub fn without(&self, side: Side, program: &str) -> Result<Option<&str>, LabError> {
-        let of_side = if side == Side::Tx { &self.senders[..] } else { from_ref(&self.receiver) };
-        for host in of_side {
+        for host in self.of(side) {
             let ask = Ask::HasProgram { name: program.to_owned() };
             if !host.client.ask::<bool>(ask, PROMPT)? {
                 return Ok(Some(host.client.alias()));
@@ -201,9 +206,12 @@ impl Hosts {
 
     /// A warning where sender and receiver are one machine, and `ssh = "local"` does not say so.
     pub fn one_machine(&self) -> Option<Warning> {
-        let receiver = &self.receiver;
-        let same = self.senders.iter().find(|host| host.machine == receiver.machine)?;
-        let (one, other) = (same.client.alias(), receiver.client.alias());
+        let mut pairs = self
+            .senders
+            .iter()
+            .flat_map(|sender| self.receivers.iter().map(move |receiver| (sender, receiver)));
+        let (one, other) = pairs.find(|(sender, receiver)| sender.machine == receiver.machine)?;
+        let (one, other) = (one.client.alias(), other.client.alias());
         let text = format!("{one} and {other} are one machine: they take CPU time from each other");
         (!self.share_a_clock).then(|| Warning::new("one-machine", text))
     }
@@ -223,16 +231,17 @@ impl Hosts {
         if count < 2 { Vec::new() } else { resolved.variants.iter().filter_map(line).collect() }
     }
 
-    /// Whether this sender's counters are those of an earlier one: on this machine two may be in one namespace.
-    pub fn counts_with_another(&self, sender: usize) -> bool {
+    /// Whether this host's counters are those of an earlier one of its side: on this machine two may be in one namespace.
+    pub fn counts_with_another(&self, side: Side, index: usize) -> bool {
         let namespace = |host: &ConnectedHost| host.is_local.then_some(host.hello.netns);
-        let Some(own) = self.senders.get(sender).and_then(namespace) else { return false };
-        self.senders.iter().take(sender).any(|host| namespace(host) == Some(own))
+        let hosts = self.of(side);
+        let Some(own) = hosts.get(index).and_then(namespace) else { return false };
+        hosts.iter().take(index).any(|host| namespace(host) == Some(own))
     }
 
-    /// The senders, then the receiver.
+    /// The senders, then the receivers.
     pub fn all(&self) -> impl Iterator<Item = &ConnectedHost> {
-        self.senders.iter().chain([&self.receiver])
+        self.senders.iter().chain(&self.receivers)
     }
 
     /// The largest packet that all devices take. **Unit** bytes.
@@ -241,19 +250,59 @@ impl Hosts {
     }
 }
 
-/// The receiver.
-fn receiver_of(inventory: &Inventory) -> Result<(&String, &HostEntry), LabError> {
-    let mut all = inventory.of(Role::Receiver);
-    match (all.next(), all.next()) {
-        (Some(one), None) => Ok(one),
-        _ => Err(LabError::CannotRun {
+/// Replaces each first by its second, wherever it is printed.
+fn hide(printed: &mut Value, names: &[(String, &str)]) {
+    match printed {
+        Value::String(text) => {
+            for (address, alias) in names {
+                *text = text.replace(address.as_str(), alias);
+            }
+        }
+        Value::Array(all) => all.iter_mut().for_each(|one| hide(one, names)),
+        Value::Object(all) => all.values_mut().for_each(|one| hide(one, names)),
+        _ => {}
+    }
+}
+
+/// The shape of the host with the fewest CPUs.
+fn smallest(hosts: &[ConnectedHost]) -> &HostShape {
+    let shapes = hosts.iter().map(|host| &host.hello.shape);
+    shapes.min_by_key(|shape| shape.cpus.len()).unwrap_or(&hosts[0].hello.shape)
+}
+
+/// Refuses more hosts than an experiment has.
+fn check_counts(inventory: &Inventory) -> Result<(), LabError> {
+    let [senders, receivers] =
+        [Role::Sender, Role::Receiver].map(|role| inventory.of(role).count());
+    if senders > MOST_SENDERS {
+        return Err(LabError::CannotRun {
+            what: format!("the inventory has {senders} senders"),
+            hint: format!("an experiment has at most {MOST_SENDERS}"),
+        });
+    }
+    if receivers > 1 {
+        return Err(LabError::CannotRun {
             what: "the inventory has several hosts with role = \"receiver\"".into(),
             hint: "an experiment has one receiver, and any number of senders".into(),
-        }),
+        });
     }
+    Ok(())
 }
 
 /// Whether routers may lie between the hosts.
 fn may_be_routed(network: &Network) -> bool {
     network.hops > 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_begins_with_another_keeps_its_own_name() {
+        let mut printed = serde_json::json!({ "to": ["192.0.2.10:4321", "192.0.2.1:4321", 7] });
+        // As they are ordered: long ones first.
+        hide(&mut printed, &[("192.0.2.10".into(), "sut2"), ("192.0.2.1".into(), "sut")]);
+        assert_eq!(printed, serde_json::json!({ "to": ["sut2:4321", "sut:4321", 7] }));
+    }
 }

@@ -73,6 +73,12 @@ pub fn socket_drops(diag: &mut Netlink, port: u16) -> Result<Option<Vec<u64>>, H
     Ok((!sockets.is_empty()).then(|| sockets.into_values().collect()))
 }
 
+/// Any address of the family of these.
+pub fn any_of(addresses: &[IpAddr]) -> IpAddr {
+    let v6 = addresses.first().is_some_and(IpAddr::is_ipv6);
+    if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
+}
+
 /// Where a program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seat {
@@ -91,14 +97,14 @@ impl From<Side> for Seat {
 
 /// Two sides joined by a link, made for one trial.
 pub trait Testbed {
-    /// Addresses of the receiving side; the sender spreads over them.
+    /// Addresses of the receiving side, of all its hosts; the sender spreads over them.
     fn addresses(&self) -> &[IpAddr];
 
     /// Every counter of both sides and of the machine.
     fn snapshot(&self) -> Snapshot;
 
-    /// The names of the sender's hosts, where it has several; else nothing.
-    fn senders(&self) -> Vec<String> {
+    /// The names of a side's hosts; nothing where it is this one.
+    fn hosts(&self, _: Side) -> Vec<String> {
         Vec::new()
     }
 
@@ -161,6 +167,7 @@ pub trait Testbed {
     /// Starts the sampler of queues and threads.
     fn sampler(&self, sampled: Sampled) -> Result<Box<dyn Sampling>, LabError> {
         let Sampled { interval_ns, port, tcp, v6, threads, ring } = sampled;
+        let threads = threads.into_iter().map(|(seat, threads)| (seat.side, threads)).collect();
         let rx = QueueAsk { tcp, v6, local_port: port, remote_port: 0 };
         let tx = QueueAsk { tcp, v6, local_port: 0, remote_port: port };
         let mut sockets = vec![(Side::Rx, self.sock_diag(Side::Rx)?, rx)];
@@ -218,7 +225,7 @@ pub trait Testbed {
         Witness::start()
     }
 
-    /// Starts what runs alongside the workload, on the receiver's host.
+    /// Starts what runs alongside the workload, on each receiver's host.
     fn background(
         &self,
         background: &spec::Background,
@@ -232,13 +239,12 @@ pub trait Testbed {
         Ok(Box::new(Awake::hold()?))
     }
 
-    /// What the receiving program binds to: its own addresses, or any of the family.
-    fn listens_on(&self) -> IpAddr {
-        let v6 = self.addresses().first().is_some_and(IpAddr::is_ipv6);
-        if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
+    /// What a receiving program binds to: its host's own address, or any of the family.
+    fn listens_on(&self, _receiver: usize) -> IpAddr {
+        any_of(self.addresses())
     }
 
-    /// `net.core.netdev_max_backlog` of the receiver's host.
+    /// `net.core.netdev_max_backlog` of the receivers' hosts, the least of them.
     fn backlog_limit_packets(&self) -> Option<u64> {
         Root::host().number("/proc/sys/net/core/netdev_max_backlog").ok()
     }

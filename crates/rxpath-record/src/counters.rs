@@ -113,6 +113,20 @@ impl Moved {
         is_known.then(|| used_uj.iter().sum::<i64>() as f64 / 1e6 / seconds)
     }
 
+    /// The changes of one of several receivers by the names of a trial with one; `None` if it does not stand alone.
+    /// Counters of senders are left out.
+    pub fn of_receiver(&self, host: &str) -> Option<Self> {
+        let own = |name: &str| -> Option<String> {
+            let (side, rest) = name.split_once('/')?;
+            let (side, of) = side.split_once('@')?;
+            (of == host).then(|| format!("{side}/{rest}"))
+        };
+        let values = self.values.iter().filter_map(|(name, by)| Some((own(name)?, *by)));
+        let gaps = self.gaps.iter().filter_map(|(name, why)| Some((own(name)?, why.clone())));
+        let alone = Self { values: values.collect(), gaps: gaps.collect() };
+        (!alone.values.is_empty() || !alone.gaps.is_empty()).then_some(alone)
+    }
+
     /// Why `name` is not known, if it is not.
     pub fn gap(&self, name: &str) -> Option<&str> {
         self.gaps.iter().find(|(gap, _)| name::covers(gap, name)).map(|(_, why)| why.as_str())
@@ -197,6 +211,19 @@ mod tests {
         // A reader that began again counts from 0.
         assert_eq!(at(90_000_000, 11).since(&at(10_000_000, 1_000_000)).power_w(2.0), None);
         assert_eq!(snapshot(&[]).since(&snapshot(&[])).power_w(2.0), None);
+    }
+
+    #[test]
+    fn one_of_several_receivers_has_the_names_of_a_trial_with_one() {
+        let mut moved = Moved::default();
+        for (name, by) in [("rx/a", 5), ("rx@sut/a", 2), ("rx@sut2/a", 3), ("machine@sut2/b", 1)] {
+            moved.values.insert(name.into(), by);
+        }
+        moved.gaps.insert("rx@sut2/Udp".into(), "denied".into());
+        let alone = moved.of_receiver("sut2").unwrap();
+        assert_eq!((alone.get("rx/a"), alone.get("machine/b"), alone.values.len()), (3, 1, 2));
+        assert_eq!(alone.gap("rx/Udp.InErrors"), Some("denied"));
+        assert_eq!(moved.of_receiver("sut3"), None);
     }
 
     #[test]

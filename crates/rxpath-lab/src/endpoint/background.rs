@@ -45,11 +45,13 @@ impl HostBackground {
             }
             BackgroundAsk::Pids => {
                 let pids = self.0.as_ref().map(|(_, running)| running.pids()).transpose()?;
-                json(&pids.unwrap_or_default())
+                let pids = pids.into_iter().flatten().map(|(_, pid)| pid);
+                json(&pids.collect::<Vec<i32>>())
             }
             BackgroundAsk::Warnings { reader, nice } => {
-                let of =
-                    |(load, running): &mut (Spec, Background)| running.warnings(load, reader, nice);
+                let of = |(load, running): &mut (Spec, Background)| {
+                    running.warnings(load, &[reader], nice)
+                };
                 json(&self.0.as_mut().map(of).transpose()?.unwrap_or_default())
             }
             BackgroundAsk::End => {

@@ -55,7 +55,7 @@ pub enum ProbeAsk {
 /// Probes to be sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProbeSend {
-    /// The own address.
+    /// The own address; any of its family, where the route tells it.
     pub from: IpAddr,
     /// Where they go.
     pub to: SocketAddr,

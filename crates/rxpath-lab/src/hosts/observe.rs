@@ -32,7 +32,7 @@ impl Hosts {
     /// # Errors
     /// [`LabError::CannotRun`] with the host and what is missing there.
     pub fn can_observe(&self, wanted: &Observe) -> Result<(), LabError> {
-        try_there(&self.receiver, wanted.clone())?;
+        self.receivers.iter().try_for_each(|host| try_there(host, wanted.clone()))?;
         match self.of_sender(wanted) {
             Some(wanted) => {
                 self.senders.iter().try_for_each(|sender| try_there(sender, wanted.clone()))
@@ -47,12 +47,12 @@ impl Hosts {
         drops.then(|| Observe { drops, ..Observe::default() })
     }
 
-    /// Measures what an interrupt costs on the receiver's host.
+    /// Measures what an interrupt costs on the first receiver's host.
     ///
     /// # Errors
     /// Of a host that no longer answers.
     pub fn calibrate(&self, cpu: Option<u32>) -> Result<Calibration, LabError> {
-        ask(&self.receiver.client, ObserveAsk::Calibrate { cpu }, CALIBRATED)
+        ask(&self.receiver().client, ObserveAsk::Calibrate { cpu }, CALIBRATED)
     }
 }
 

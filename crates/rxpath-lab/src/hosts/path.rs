@@ -1,4 +1,4 @@
-//! The path between two connected hosts: devices and addresses, from the inventory and from the hosts' own routes.
+//! The paths between connected hosts: devices and addresses, from the inventory and from the hosts' own routes.
 
 use std::net::IpAddr;
 
@@ -6,32 +6,97 @@ use rxpath_remote::Inventory;
 use rxpath_remote::inventory::{HostEntry, Network};
 
 use super::connect::is_local;
-use super::{ConnectedHost, Hosts, may_be_routed, receiver_of};
+use super::{ConnectedHost, Hosts, may_be_routed};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::wire::{Ask, DeviceFacts, Hello, RouteFacts};
 use crate::error::LabError;
 
-/// Finds the path from each sender, or says what is wrong with it.
+/// Finds the path from each sender to each receiver, or says what is wrong with one.
 pub fn between(
     senders: Vec<ConnectedHost>,
-    receiver: ConnectedHost,
+    receivers: Vec<ConnectedHost>,
     inventory: &Inventory,
 ) -> Result<Hosts, LabError> {
-    let (_, to) = receiver_of(inventory)?;
-    let (device, addresses) = receiving(receiver.client.alias(), &receiver.hello, to)?;
-    let receiver = ConnectedHost { device, addresses, ..receiver };
-    let mut found = Vec::new();
+    let mut to = Vec::new();
+    for receiver in receivers {
+        let entry = entry(inventory, &receiver)?;
+        let (device, addresses) = receiving(receiver.client.alias(), &receiver.hello, entry)?;
+        to.push(ConnectedHost { device, addresses, ..receiver });
+    }
+    let addresses: Vec<(&str, &[IpAddr])> =
+        to.iter().map(|host| (host.client.alias(), host.addresses.as_slice())).collect();
+    distinct(&addresses)?;
+    let mut from = Vec::new();
     for sender in senders {
-        let from = inventory.hosts.get(sender.client.alias()).ok_or_else(|| {
-            LabError::Internal { what: "a sender that is not in the inventory".into() }
-        })?;
-        let (device, source) = sending(&sender, from, &receiver, &inventory.network)?;
-        found.push(ConnectedHost { device, addresses: vec![source], ..sender });
+        let (device, addresses) =
+            sending_to_all(&sender, entry(inventory, &sender)?, &to, inventory)?;
+        from.push(ConnectedHost { device, addresses, ..sender });
     }
     let share_a_clock = inventory.hosts.values().all(is_local);
     let is_here = inventory.hosts.values().any(is_local);
     let hops = inventory.network.hops;
-    Ok(Hosts { senders: found, receiver, is_here, share_a_clock, coordinator: None, hops })
+    Ok(Hosts { senders: from, receivers: to, is_here, share_a_clock, coordinator: None, hops })
+}
+
+/// What the inventory says of a host.
+fn entry<'a>(inventory: &'a Inventory, host: &ConnectedHost) -> Result<&'a HostEntry, LabError> {
+    inventory
+        .hosts
+        .get(host.client.alias())
+        .ok_or_else(|| LabError::Internal { what: "a host that is not in the inventory".into() })
+}
+
+/// Receivers are known to senders by their addresses: each must have its own, and all must be of one family.
+fn distinct(receivers: &[(&str, &[IpAddr])]) -> Result<(), LabError> {
+    let each = receivers.iter().flat_map(|(alias, all)| all.iter().map(move |it| (*alias, *it)));
+    let mut known: Vec<(&str, IpAddr)> = Vec::new();
+    for (alias, address) in each {
+        let others = || known.iter().filter(move |(other, _)| *other != alias);
+        if let Some((other, _)) = others().find(|(_, it)| *it == address) {
+            return Err(cannot(
+                format!("{other} and {alias} have one address: {address}"),
+                format!("give {alias} another one, as hosts.{alias}.addr"),
+            ));
+        }
+        if let Some((other, it)) = others().find(|(_, it)| it.is_ipv6() != address.is_ipv6()) {
+            return Err(cannot(
+                format!("{other} is reached at {it}, and {alias} at {address}"),
+                "give all receivers addresses of one family (hosts.ALIAS.addr)",
+            ));
+        }
+        known.push((alias, address));
+    }
+    Ok(())
+}
+
+/// The sender's device and its source addresses, by its routes to the receivers: one device for all.
+fn sending_to_all(
+    sender: &ConnectedHost,
+    entry: &HostEntry,
+    receivers: &[ConnectedHost],
+    inventory: &Inventory,
+) -> Result<(DeviceFacts, Vec<IpAddr>), LabError> {
+    let mut found: Option<(DeviceFacts, Vec<IpAddr>)> = None;
+    for receiver in receivers {
+        let (device, source) = sending(sender, entry, receiver, &inventory.network)?;
+        let Some((first, sources)) = &mut found else {
+            found = Some((device, vec![source]));
+            continue;
+        };
+        if device.name != first.name {
+            let (alias, one) = (sender.client.alias(), receivers[0].client.alias());
+            let other = receiver.client.alias();
+            let (by, by_other) = (&first.name, &device.name);
+            return Err(cannot(
+                format!("{alias} would send to {one} by {by} and to {other} by {by_other}"),
+                "a sender has one device: give all receivers addresses of its network",
+            ));
+        }
+        if !sources.contains(&source) {
+            sources.push(source);
+        }
+    }
+    found.ok_or_else(|| LabError::Internal { what: "an inventory without a receiver".into() })
 }
 
 fn cannot(what: String, hint: impl Into<String>) -> LabError {
@@ -161,4 +226,23 @@ fn sending(
     })?;
     let source = route.source.or_else(|| entry.addr.first().copied());
     Ok((up(alias, device)?, source.unwrap_or(to)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receivers_have_addresses_of_their_own_and_of_one_family() {
+        let of = |texts: &[&str]| -> Vec<IpAddr> {
+            texts.iter().map(|text| text.parse().unwrap()).collect()
+        };
+        let (one, more) = (of(&["192.0.2.1"]), of(&["192.0.2.2", "192.0.2.1"]));
+        let six = of(&["2001:db8::1"]);
+        assert!(distinct(&[("sut", &one[..]), ("sut2", &more[..1])]).is_ok());
+        let told = distinct(&[("sut", &one[..]), ("sut2", &more[..])]).unwrap_err().to_string();
+        assert!(told.contains("sut and sut2 have one address: 192.0.2.1"), "{told}");
+        let told = distinct(&[("sut", &one[..]), ("sut2", &six[..])]).unwrap_err().to_string();
+        assert!(told.contains("sut is reached at 192.0.2.1, and sut2 at 2001:db8::1"), "{told}");
+    }
 }

@@ -1,4 +1,4 @@
-//! Probes of the path before anything is measured on it: whether the receiver's port is open, on which device packets come,
+//! Probes of the path before anything is measured on it: whether each receiver's port is open, on which device packets come,
 //! over how many hops, and how large they may be.
 
 use std::collections::BTreeSet;
@@ -19,6 +19,7 @@ use crate::endpoint::probe::{HeardProbe, ProbeAsk, ProbeSend, SentProbes};
 use crate::endpoint::wire::Ask;
 use crate::error::LabError;
 use crate::scenario::spec::Resolved;
+use crate::testbed::any_of;
 
 mod words;
 
@@ -54,72 +55,84 @@ pub fn ports(resolved: &Resolved) -> BTreeSet<ProbedPort> {
 }
 
 impl Hosts {
-    /// Probes the path from each sender to each address and port of the receiver.
+    /// Probes the path from each sender to each address and port of each receiver.
     ///
     /// # Errors
-    /// [`LabError::CannotRun`] with what is wrong with it; that of a host that no longer answers.
+    /// [`LabError::CannotRun`] with what is wrong with one; that of a host that no longer answers.
     pub fn probe(&self, ports: &BTreeSet<ProbedPort>) -> Result<(), LabError> {
         for port in ports {
             for sender in &self.senders {
-                for address in &self.receiver.addresses {
-                    self.probe_one(sender, *address, *port)?;
+                for receiver in &self.receivers {
+                    for to in &receiver.addresses {
+                        Path::new((sender, receiver), (*to, *port), self.hops).check()?;
+                    }
                 }
             }
         }
         Ok(())
     }
+}
 
-    fn probe_one(
-        &self,
-        sender: &ConnectedHost,
-        to: IpAddr,
-        port: ProbedPort,
-    ) -> Result<(), LabError> {
+/// From a sender to an address and port of a receiver.
+struct Path<'a> {
+    sender: &'a ConnectedHost,
+    receiver: &'a ConnectedHost,
+    ends: Ends<'a>,
+}
+
+impl<'a> Path<'a> {
+    fn new(
+        (sender, receiver): (&'a ConnectedHost, &'a ConnectedHost),
+        (to, port): (IpAddr, ProbedPort),
+        hops: u8,
+    ) -> Self {
         let ends = Ends {
             sender: sender.client.alias(),
-            receiver: self.receiver.client.alias(),
-            devices: [&sender.device.name, &self.receiver.device.name],
-            mtus: [sender.device.mtu_bytes, self.receiver.device.mtu_bytes],
+            receiver: receiver.client.alias(),
+            devices: [&sender.device.name, &receiver.device.name],
+            mtus: [sender.device.mtu_bytes, receiver.device.mtu_bytes],
             port,
             to,
-            hops: self.hops,
+            hops,
         };
+        Self { sender, receiver, ends }
+    }
+
+    /// Probes it, or says what is wrong with it.
+    fn check(&self) -> Result<(), LabError> {
+        let Self { sender, receiver, ends } = self;
         // Nothing lies between two ends of one loopback.
         let is_loopback = sender.device.addresses.iter().any(IpAddr::is_loopback);
-        let sizes = if is_loopback || port.tcp { vec![SMALL] } else { ends.sizes() };
-        let mut found = self.exchange(sender, &ends, (self.hops, &sizes))?;
+        let sizes = if is_loopback || ends.port.tcp { vec![SMALL] } else { ends.sizes() };
+        let mut found = self.exchange(ends.hops, &sizes)?;
         if found.heard.is_empty() {
-            self.look_for(sender, &ends, &mut found)?;
+            self.look_for(&mut found)?;
         } else if sizes.iter().any(|size| !found.sent.answered.contains(size)) {
-            found.sizes = self.largest(sender, &ends)?;
+            found.sizes = self.largest()?;
         }
         let other = |probe: &HeardProbe| {
-            probe.device.filter(|at| *at != self.receiver.device.index && !is_loopback)
+            probe.device.filter(|at| *at != receiver.device.index && !is_loopback)
         };
         let other = found.heard.iter().find_map(other).map(|index| {
-            let mut devices = self.receiver.hello.devices.iter();
+            let mut devices = receiver.hello.devices.iter();
             let named = devices.find(|device| device.index == index);
             named.map_or_else(|| format!("device {index}"), |device| device.name.clone())
         });
-        match refusal(&ends, &found, other.as_deref()) {
+        match refusal(ends, &found, other.as_deref()) {
             Some((what, hint)) => Err(LabError::CannotRun { what, hint }),
             None => Ok(()),
         }
     }
 
     /// Why no probe came.
-    fn look_for(
-        &self,
-        sender: &ConnectedHost,
-        ends: &Ends<'_>,
-        found: &mut Found,
-    ) -> Result<(), LabError> {
-        if self.hops < ORDINARY_HOPS {
-            let farther = self.exchange(sender, ends, (ORDINARY_HOPS, &[SMALL]))?;
+    fn look_for(&self, found: &mut Found) -> Result<(), LabError> {
+        let allowed = self.ends.hops;
+        if allowed < ORDINARY_HOPS {
+            let farther = self.exchange(ORDINARY_HOPS, &[SMALL])?;
             let taken = |left: u8| ORDINARY_HOPS.saturating_sub(left) + 1;
             match farther.heard.first().map(|probe| probe.hops_left.map(taken)) {
                 // The first ones were lost: the next time all is well.
-                Some(Some(taken)) if taken <= self.hops => {
+                Some(Some(taken)) if taken <= allowed => {
                     *found = farther;
                     return Ok(());
                 }
@@ -128,61 +141,51 @@ impl Hosts {
                 None => {}
             }
         }
-        if found.hops.is_none() && !ends.port.tcp {
-            found.reach = self.reach(sender, ends)?;
+        if found.hops.is_none() && !self.ends.port.tcp {
+            found.reach = self.reach()?;
         }
         Ok(())
     }
 
     /// Sends probes of these sizes over at most so many hops.
-    fn exchange(
-        &self,
-        sender: &ConnectedHost,
-        ends: &Ends<'_>,
-        (hops, sizes): (u8, &[u32]),
-    ) -> Result<Found, LabError> {
+    fn exchange(&self, hops: u8, sizes: &[u32]) -> Result<Found, LabError> {
         let nonce = format!("{:016x}", rand::rng().random::<u64>());
-        let ProbedPort { tcp, port } = ends.port;
-        // As the workload will: one address, or any of the family.
-        let at = match self.receiver.addresses.as_slice() {
-            [one] => *one,
-            _ if ends.to.is_ipv6() => std::net::Ipv6Addr::UNSPECIFIED.into(),
-            _ => std::net::Ipv4Addr::UNSPECIFIED.into(),
-        };
-        let listen =
-            ProbeAsk::Listen { at: SocketAddr::new(at, port), tcp, nonce: nonce.clone(), hops };
-        ask::<Value>(&self.receiver, listen).map_err(not_opened)?;
-        let from = sender.addresses.first().copied().unwrap_or(at);
-        let send = ProbeSend {
-            from,
-            to: SocketAddr::new(ends.to, port),
-            tcp,
-            nonce,
-            hops,
-            sizes: sizes.to_vec(),
-            waits: true,
-        };
-        let sent = ask(sender, ProbeAsk::Send(send));
-        let heard = ask(&self.receiver, ProbeAsk::Heard)?;
+        let ProbedPort { tcp, port } = self.ends.port;
+        let at = SocketAddr::new(self.receiver.listens_on(), port);
+        let listen = ProbeAsk::Listen { at, tcp, nonce: nonce.clone(), hops };
+        ask::<Value>(self.receiver, listen).map_err(not_opened)?;
+        let sent = ask(self.sender, self.send((nonce, hops), sizes.to_vec(), true));
+        let heard = ask(self.receiver, ProbeAsk::Heard)?;
         Ok(Found { sent: sent?, heard, ..Found::default() })
     }
 
+    fn send(&self, (nonce, hops): (String, u8), sizes: Vec<u32>, waits: bool) -> ProbeAsk {
+        let ProbedPort { tcp, port } = self.ends.port;
+        let to = self.ends.to;
+        ProbeAsk::Send(ProbeSend {
+            // As the workload: the route has the source address.
+            from: any_of(&[to]),
+            to: SocketAddr::new(to, port),
+            tcp,
+            nonce,
+            hops,
+            sizes,
+            waits,
+        })
+    }
+
     /// How large datagrams may be: the size that failed, and the largest that passed.
-    fn largest(
-        &self,
-        sender: &ConnectedHost,
-        ends: &Ends<'_>,
-    ) -> Result<Option<[u32; 2]>, LabError> {
-        let full = ends.full();
-        let steps = COMMON_MTUS.map(|mtu| mtu - ends.headers());
+    fn largest(&self) -> Result<Option<[u32; 2]>, LabError> {
+        let full = self.ends.full();
+        let steps = COMMON_MTUS.map(|mtu| mtu - self.ends.headers());
         let sizes: Vec<u32> = steps.into_iter().filter(|size| *size < full).chain([full]).collect();
-        let found = self.exchange(sender, ends, (self.hops, &sizes))?;
+        let found = self.exchange(self.ends.hops, &sizes)?;
         let passed = found.sent.answered.iter().max().copied();
         Ok(passed.filter(|passed| *passed < full).map(|passed| [full, passed]))
     }
 
-    /// How far probes get; `None` where other traffic hides them.
-    fn reach(&self, sender: &ConnectedHost, ends: &Ends<'_>) -> Result<Option<Reach>, LabError> {
+    /// How far probes of datagrams get; `None` where other traffic hides them.
+    fn reach(&self) -> Result<Option<Reach>, LabError> {
         let counted = || -> Result<[i64; 2], LabError> {
             let of = |host: &ConnectedHost, way: &str| -> Result<i64, LabError> {
                 let device = host.device.name.clone();
@@ -190,22 +193,14 @@ impl Hosts {
                 let now: Snapshot = host.client.ask(Ask::Counters { device }, PROMPT)?;
                 Ok(now.values.get(&name).copied().unwrap_or_default() as i64)
             };
-            Ok([of(sender, "tx")?, of(&self.receiver, "rx")?])
+            Ok([of(self.sender, "tx")?, of(self.receiver, "rx")?])
         };
         let before = counted()?;
         // why: counts what else passes in the time that the probes will take.
         std::thread::sleep(BURST_TIME);
         let idle = counted()?;
-        let send = ProbeSend {
-            from: sender.addresses.first().copied().unwrap_or(ends.to),
-            to: SocketAddr::new(ends.to, ends.port.port),
-            tcp: false,
-            nonce: String::new(),
-            hops: self.hops,
-            sizes: vec![SMALL; BURST as usize],
-            waits: false,
-        };
-        let _: SentProbes = ask(sender, ProbeAsk::Send(send))?;
+        let burst = self.send((String::new(), self.ends.hops), vec![SMALL; BURST as usize], false);
+        let _: SentProbes = ask(self.sender, burst)?;
         // why: the probes need time to pass, and drivers to count them.
         std::thread::sleep(BURST_TIME);
         let after = counted()?;

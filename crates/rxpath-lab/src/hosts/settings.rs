@@ -35,10 +35,12 @@ type Sets = BTreeMap<String, String>;
 impl Hosts {
     /// The settings that a variant wants of each host.
     fn wanted(&self, variant: &Variant) -> Vec<(&ConnectedHost, Side, Sets)> {
-        let senders = self.senders.iter();
-        senders
-            .map(|host| (host, Side::Tx, on_host(host, &variant.tune.sender)))
-            .chain([(&self.receiver, Side::Rx, on_host(&self.receiver, &variant.tune.receiver))])
+        let sides = [(Side::Tx, &variant.tune.sender), (Side::Rx, &variant.tune.receiver)];
+        sides
+            .into_iter()
+            .flat_map(|(side, sets)| {
+                self.of(side).iter().map(move |host| (host, side, on_host(host, sets)))
+            })
             .collect()
     }
 
@@ -58,23 +60,23 @@ impl Hosts {
         all.into_iter().map(line).collect()
     }
 
-    /// What the rules of `rxpath check` would change on the receiver's host.
+    /// What the rules of `rxpath check` would change on the first receiver's host.
     ///
     /// # Errors
     /// Of the host.
     pub fn advice(&self, goal: Option<String>) -> Result<PlannedSettings, LabError> {
-        let device = self.receiver.device.name.clone();
+        let device = self.receiver().device.name.clone();
         // Its counters are watched for a moment.
-        ask(&self.receiver.client, SettingsAsk::Advise { device, goal }, APPLIED)
+        ask(&self.receiver().client, SettingsAsk::Advise { device, goal }, APPLIED)
     }
 
-    /// What would be changed on the receiver's host for these names and values, `{dev}` for its device.
+    /// What would be changed on the first receiver's host for these names and values, `{dev}` for its device.
     ///
     /// # Errors
     /// Of the host.
     pub fn plan(&self, sets: &Sets) -> Result<PlannedSettings, LabError> {
-        let sets = on_host(&self.receiver, sets);
-        ask(&self.receiver.client, SettingsAsk::Plan { sets }, PROMPT)
+        let sets = on_host(self.receiver(), sets);
+        ask(&self.receiver().client, SettingsAsk::Plan { sets }, PROMPT)
     }
 
     /// Changes a setting on the first host of a side, reads it back and undoes it: what came of it, or why it cannot be
@@ -88,8 +90,7 @@ impl Hosts {
         name: &str,
         value: &str,
     ) -> Result<Result<Vec<Made>, String>, LabError> {
-        let host = if side == Side::Tx { self.senders.first() } else { None };
-        let host = host.unwrap_or(&self.receiver);
+        let host = &self.of(side)[0];
         let sets = on_host(host, &Sets::from([(name.to_owned(), value.to_owned())]));
         let within_s = AROUND.as_secs();
         let made = ask(&host.client, SettingsAsk::Apply { sets, within_s }, APPLIED);

@@ -1,11 +1,11 @@
-//! Senders and a receiver on real hosts, each behind its endpoint.
+//! Senders and receivers on real hosts, each behind its endpoint.
 //!
 //! The testbed's clock is that of this process; instants in requests and in reports are converted at the pipe. The instants of a
 //! window are sent ahead, so that nothing is decided over the control connection meanwhile.
 
 use std::any::Any;
 use std::ffi::OsStr;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rxpath_bpf::account::calibrate::Calibration;
-use rxpath_core::{CpuList, Side, Warning};
+use rxpath_core::{CpuList, Side};
 use rxpath_host::Owner;
 use rxpath_host::netlink::Netlink;
 use rxpath_host::sysfs::device::parse_mask;
@@ -21,12 +21,14 @@ use rxpath_load::udp::sender_clock::SenderClock;
 use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::{Link, PathFacts};
-use rxpath_record::samples::TrialSamples;
 use serde_json::Value;
 
 use self::background::RemoteBackground;
-use self::delay::{DelayError, Pair};
+use self::clocks::{compared, pairs};
+use self::counters::Reading;
+use self::delay::DelayError;
 use self::observing::RemoteObservers;
+use self::sampling::RemoteSamplers;
 use self::window::RemoteWindow;
 use super::foreign::ForeignProgram;
 use super::tuned::RPS_OF_EACH_QUEUE;
@@ -35,7 +37,7 @@ use super::{Change, Seat, Started, Testbed};
 use crate::clock::{HostClock, monotonic_ns};
 use crate::endpoint::client::{Client, PROMPT, PendingAnswer};
 use crate::endpoint::clock::ClockBounds;
-use crate::endpoint::wire::{Ask, Rested, SampleAsk, SampledQueues};
+use crate::endpoint::wire::{Ask, Rested};
 use crate::error::LabError;
 use crate::hosts::settings::TrialSettings;
 use crate::hosts::{ConnectedHost, Hosts};
@@ -46,9 +48,11 @@ use crate::trial::sampler::{Sampled, Sampling};
 
 mod background;
 mod cards;
+mod clocks;
 mod counters;
 pub mod delay;
 mod observing;
+mod sampling;
 mod window;
 
 /// The least time from an order to its instant.
@@ -63,13 +67,14 @@ const REST_SLICE: Duration = Duration::from_secs(1);
 /// The testbed of one trial.
 pub struct HostsTestbed<'a> {
     hosts: &'a Hosts,
-    v6: bool,
-    /// The senders', then the receiver's. Compared again for each trial: clocks drift.
+    /// Of all receivers, in their order.
+    addresses: Vec<IpAddr>,
+    /// The senders', then the receivers'. Compared again for each trial: clocks drift.
     clocks: Vec<ClockBounds>,
-    /// The senders' clocks as the receiver gets them; none where all hosts have one clock.
+    /// For each receiver the senders' clocks as it gets them; none where all hosts have one clock.
     lines: Vec<SenderClock>,
     settings: TrialSettings,
-    /// The RPS mask that the variant gives the receiver's device.
+    /// The RPS mask that the variant gives the receivers' devices.
     rps_cpus: CpuList,
 }
 
@@ -83,33 +88,42 @@ impl<'a> HostsTestbed<'a> {
         let clocks = compared(hosts)?;
         let first: Vec<ClockBounds> = hosts.all().map(|host| host.clock).collect();
         let pairs = pairs(hosts, &first).into_iter().zip(pairs(hosts, &clocks));
-        let lines = (1..).zip(pairs).map(|(id, (first, now))| delay::line(id, first, now));
+        // A sender has one number for all receivers.
+        let ids = (1..=hosts.senders.len() as u16).cycle();
+        let lines = ids.zip(pairs).map(|(id, (first, now))| delay::line(id, first, now));
         let lines = if hosts.share_a_clock { Vec::new() } else { lines.collect() };
-        let v6 = hosts.receiver.addresses.first().is_some_and(IpAddr::is_ipv6);
+        let addresses = hosts.receivers.iter().flat_map(|host| host.addresses.clone()).collect();
         let mask = variant.tune.receiver.get(RPS_OF_EACH_QUEUE);
         let rps_cpus = mask.and_then(|mask| parse_mask(mask).ok()).unwrap_or_default();
-        Ok(Self { hosts, v6, clocks, lines, settings, rps_cpus })
+        Ok(Self { hosts, addresses, clocks, lines, settings, rps_cpus })
     }
 
-    /// Each host with its side and its clock: the senders, then the receiver.
-    fn seats(&self) -> impl Iterator<Item = (&ConnectedHost, Side, HostClock)> {
+    /// Each host with its seat and its clock: the senders, then the receivers.
+    fn seats(&self) -> impl Iterator<Item = (&ConnectedHost, Seat, HostClock)> {
         let clocks = self.clocks.iter().map(|clock| clock.clock());
-        let sides = self.hosts.senders.iter().map(|_| Side::Tx).chain([Side::Rx]);
-        self.hosts.all().zip(sides).zip(clocks).map(|((host, side), clock)| (host, side, clock))
+        let seats = [Side::Tx, Side::Rx].into_iter().flat_map(move |side| {
+            (0..self.hosts.of(side).len()).map(move |index| Seat { side, index })
+        });
+        self.hosts.all().zip(seats).zip(clocks).map(|((host, seat), clock)| (host, seat, clock))
     }
 
     /// The host of a seat, and its clock.
     fn at(&self, seat: Seat) -> Result<(&ConnectedHost, HostClock), LabError> {
-        let mut seats = self.seats().filter(|(_, side, _)| *side == seat.side);
-        let found = seats.nth(seat.index).map(|(host, _, clock)| (host, clock));
-        found.ok_or_else(|| LabError::Internal {
+        let found = self.seats().find(|(_, own, _)| *own == seat);
+        found.map(|(host, _, clock)| (host, clock)).ok_or_else(|| LabError::Internal {
             what: format!("there is no host {} of side {}", seat.index, seat.side),
         })
     }
 
-    /// The receiver's clock.
-    fn receiver_clock(&self) -> HostClock {
-        self.clocks.last().map(|clock| clock.clock()).unwrap_or_default()
+    /// The receivers with their clocks.
+    fn receivers(&self) -> impl Iterator<Item = (&ConnectedHost, HostClock)> {
+        let of_side = self.seats().filter(|(_, seat, _)| seat.side == Side::Rx);
+        of_side.map(|(host, _, clock)| (host, clock))
+    }
+
+    /// The senders' clocks as a receiver gets them.
+    fn lines_of(&self, receiver: usize) -> &[SenderClock] {
+        self.lines.chunks(self.hosts.senders.len()).nth(receiver).unwrap_or_default()
     }
 
     /// Options by which a program of datagrams gets the clocks.
@@ -120,7 +134,7 @@ impl<'a> HostsTestbed<'a> {
         match (words.as_slice(), seat.side) {
             ([_, protocol], _) if *protocol != "udp" => Vec::new(),
             (_, Side::Tx) => self.lines.get(seat.index).into_iter().flat_map(id).collect(),
-            _ => self.lines.iter().flat_map(line).collect(),
+            _ => self.lines_of(seat.index).iter().flat_map(line).collect(),
         }
     }
 
@@ -137,28 +151,23 @@ impl<'a> HostsTestbed<'a> {
 
     /// The counters of all hosts as those of two sides.
     fn named(&self, snapshots: Vec<Snapshot>, t_ns: u64) -> Snapshot {
-        let devices = self.hosts.all().map(|host| host.device.name.as_str());
-        let each = devices.zip(snapshots).enumerate();
-        let distinct = each.filter(|(index, _)| !self.hosts.counts_with_another(*index));
-        counters::of_sides(distinct.map(|(_, host)| host), t_ns)
+        let hosts = self.hosts;
+        let distinct = self
+            .seats()
+            .zip(snapshots)
+            .filter(|((_, seat, _), _)| !hosts.counts_with_another(seat.side, seat.index));
+        let reading = |((host, seat, _), snapshot): ((&'_ ConnectedHost, Seat, _), Snapshot)| {
+            let mut before = hosts.of(seat.side).iter().take(seat.index);
+            Reading {
+                side: seat.side,
+                alias: host.client.alias().to_owned(),
+                device: host.device.name.clone(),
+                counts_machine: before.all(|other| other.machine != host.machine),
+                snapshot,
+            }
+        };
+        counters::of_sides(&distinct.map(reading).collect::<Vec<_>>(), t_ns)
     }
-}
-
-/// The clocks of all hosts now.
-fn compared(hosts: &Hosts) -> Result<Vec<ClockBounds>, LabError> {
-    hosts.all().map(|host| host.client.clock()).collect()
-}
-
-/// Each sender's clock with the receiver's; no difference where they are one.
-fn pairs(hosts: &Hosts, clocks: &[ClockBounds]) -> Vec<Pair> {
-    let Some((receiver, senders)) = clocks.split_last() else { return Vec::new() };
-    let of = |(host, clock): (&ConnectedHost, &ClockBounds)| {
-        let exact = host.has_clock_of(&hosts.receiver);
-        let one = ClockBounds { most_ns: receiver.least_ns, ..*receiver };
-        let (sender, receiver) = if exact { (one, one) } else { (*clock, *receiver) };
-        Pair { sender, receiver }
-    };
-    hosts.senders.iter().zip(senders).map(of).collect()
 }
 
 /// Two readings of counters that could not be had.
@@ -170,18 +179,11 @@ fn gap(error: &LabError) -> Snapshot {
 
 impl Testbed for HostsTestbed<'_> {
     fn addresses(&self) -> &[IpAddr] {
-        &self.hosts.receiver.addresses
+        &self.addresses
     }
 
-    fn listens_on(&self) -> IpAddr {
-        match self.addresses() {
-            [one] => *one,
-            // One socket takes the datagrams of all.
-            several => {
-                let v6 = several.first().is_some_and(IpAddr::is_ipv6);
-                if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
-            }
-        }
+    fn listens_on(&self, receiver: usize) -> IpAddr {
+        self.hosts.receivers[receiver].listens_on()
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -190,8 +192,8 @@ impl Testbed for HostsTestbed<'_> {
             .map_or_else(|error| gap(&error), |all| self.named(all, monotonic_ns()))
     }
 
-    fn senders(&self) -> Vec<String> {
-        self.hosts.senders.iter().map(|host| host.client.alias().to_owned()).collect()
+    fn hosts(&self, side: Side) -> Vec<String> {
+        self.hosts.of(side).iter().map(|host| host.client.alias().to_owned()).collect()
     }
 
     fn spawn(&self, seat: Seat, command: Command) -> Result<Started, LabError> {
@@ -214,9 +216,9 @@ impl Testbed for HostsTestbed<'_> {
     }
 
     fn counter_lines(&self) -> Result<Vec<(Side, Started)>, LabError> {
-        let start = |(host, side, clock): (&ConnectedHost, Side, HostClock)| {
+        let start = |(host, seat, clock): (&ConnectedHost, Seat, HostClock)| {
             let words = ["endpoint", "--counters"].map(str::to_owned).to_vec();
-            Ok((side, host.client.launch(words, (String::new(), 0), clock)?))
+            Ok((seat.side, host.client.launch(words, (String::new(), 0), clock)?))
         };
         // On one machine reading from here loads nothing else, and this process is known to be no foreign load.
         if self.hosts.share_a_clock { Ok(Vec::new()) } else { self.seats().map(start).collect() }
@@ -227,17 +229,18 @@ impl Testbed for HostsTestbed<'_> {
     }
 
     fn sampler(&self, sampled: Sampled) -> Result<Box<dyn Sampling>, LabError> {
-        let Sampled { interval_ns, port, tcp, v6, threads, ring: _ } = sampled;
-        let of_receiver = threads.into_iter().filter(|(side, _)| *side == Side::Rx);
-        let threads = of_receiver.flat_map(|(_, threads)| threads).collect();
-        let client = Arc::clone(&self.hosts.receiver.client);
-        let ask = Ask::Sample(SampleAsk { interval_ns, port, tcp, v6, threads });
-        client.ask::<Value>(ask, PROMPT)?;
-        Ok(Box::new(RemoteSampler { client, clock: self.receiver_clock() }))
+        Ok(Box::new(RemoteSamplers::start(self, &sampled)?))
     }
 
     fn socket_drops(&self, port: u16) -> Result<Option<Vec<u64>>, LabError> {
-        self.hosts.receiver.client.ask(Ask::SocketDrops { port }, PROMPT)
+        let mut all: Option<Vec<u64>> = None;
+        for host in &self.hosts.receivers {
+            let found: Option<Vec<u64>> = host.client.ask(Ask::SocketDrops { port }, PROMPT)?;
+            if let Some(found) = found {
+                all.get_or_insert_default().extend(found);
+            }
+        }
+        Ok(all)
     }
 
     fn window_lead(&self) -> Duration {
@@ -284,7 +287,7 @@ impl Testbed for HostsTestbed<'_> {
         load: &spec::Background,
         _: Option<&Owner>,
     ) -> Result<Box<dyn Alongside>, LabError> {
-        RemoteBackground::start(&self.hosts.receiver.client, load)
+        RemoteBackground::start(&self.hosts.receivers, load)
     }
 
     fn observers(
@@ -292,7 +295,8 @@ impl Testbed for HostsTestbed<'_> {
         variant: &Variant,
         calibration: Option<&Calibration>,
     ) -> Result<Box<dyn Observing>, LabError> {
-        RemoteObservers::start(self.hosts, self.receiver_clock(), variant, calibration)
+        let clock = self.receivers().next().map(|(_, clock)| clock).unwrap_or_default();
+        RemoteObservers::start(self.hosts, clock, variant, calibration)
     }
 
     fn keep_awake(&self) -> Result<Box<dyn Any>, LabError> {
@@ -302,9 +306,12 @@ impl Testbed for HostsTestbed<'_> {
     }
 
     fn backlog_limit_packets(&self) -> Option<u64> {
-        let fact = self.hosts.receiver.hello.facts.get("sysctl.net.core.netdev_max_backlog")?;
-        let value = fact.value()?;
-        value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
+        let limit = |host: &ConnectedHost| -> Option<u64> {
+            let fact = host.hello.facts.get("sysctl.net.core.netdev_max_backlog")?;
+            let value = fact.value()?;
+            value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
+        };
+        self.hosts.receivers.iter().map(limit).min().flatten()
     }
 
     fn delay_error(&self) -> Result<DelayError, LabError> {
@@ -330,20 +337,19 @@ impl Testbed for HostsTestbed<'_> {
     }
 
     fn path(&self) -> PathFacts {
-        let rx = &self.hosts.receiver.device;
         let is_veth = self.hosts.all().all(|host| host.device.driver == "veth");
         PathFacts {
-            // Counters of all senders stand under the first one's device.
+            // Counters of all hosts of a side stand under the first one's device.
             tx_device: self.hosts.senders.first().map(|host| host.device.name.clone()),
             tx_qdisc: None,
-            rx_device: Some(rx.name.clone()),
-            v6: self.v6,
+            rx_device: self.hosts.receivers.first().map(|host| host.device.name.clone()),
+            v6: self.addresses.first().is_some_and(IpAddr::is_ipv6),
             link: if is_veth { Link::Veth } else { Link::Nic },
             egress_rules: None,
             input_rules: None,
             ingress_rules: None,
             output_rules: None,
-            ring: cards::ring(&self.hosts.receiver),
+            ring: cards::ring(&self.hosts.receivers),
             wire: cards::wire(self.hosts),
         }
     }
@@ -372,31 +378,5 @@ impl Drop for KeptAwake {
             // A host that is lost lets its CPUs sleep by itself.
             let _ = client.ask::<Value>(Ask::Awake { on: false }, PROMPT);
         }
-    }
-}
-
-/// The receiver's sampler.
-struct RemoteSampler {
-    client: Arc<Client>,
-    clock: HostClock,
-}
-
-impl Sampling for RemoteSampler {
-    fn finish(self: Box<Self>) -> (Option<TrialSamples>, Option<Warning>) {
-        match self.client.ask::<SampledQueues>(Ask::Sampled, AFTER_WINDOW) {
-            Ok(SampledQueues { samples, warning }) => (samples.map(|it| self.here(it)), warning),
-            Err(error) => {
-                let text = format!("queues over time are missing for this trial: {error}");
-                (None, Some(Warning::new("no-samples", text)))
-            }
-        }
-    }
-}
-
-impl RemoteSampler {
-    /// The samples with their instants on the clock of the testbed.
-    fn here(&self, samples: TrialSamples) -> TrialSamples {
-        let here = |at: i64| at.saturating_sub(self.clock.ahead_ns);
-        TrialSamples { t_ns: samples.t_ns.into_iter().map(here).collect(), ..samples }
     }
 }

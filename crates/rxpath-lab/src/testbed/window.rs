@@ -12,10 +12,10 @@ use crate::trial::observe::{Between, Mark, Ours};
 pub struct Measured {
     /// The processes of the sending programs, one of each sender.
     pub loads: Vec<i32>,
-    /// The receiving program's process, where there is one.
-    pub serve: Option<i32>,
-    /// Further processes of the trial on the receiver's host.
-    pub others: Vec<i32>,
+    /// The processes of the receiving programs, one of each receiver; none where nobody receives.
+    pub serves: Vec<i32>,
+    /// Further processes of the trial, each with the receiver on whose host it runs.
+    pub others: Vec<(usize, i32)>,
     /// Length of the window.
     pub length: Nanos,
 }
@@ -23,22 +23,24 @@ pub struct Measured {
 impl Measured {
     /// The processes of all programs.
     pub fn leaders(&self) -> Vec<i32> {
-        self.loads.iter().copied().chain(self.serve).collect()
+        self.loads.iter().chain(&self.serves).copied().collect()
     }
 }
 
 /// What happened in a window.
 #[derive(Debug, Default)]
 pub struct Windowed {
-    /// CPU time of the receiver's host.
+    /// CPU time of the receiver's host; of several that of the first.
     pub between: Between,
+    /// CPU time of each receiver's host, where there are several machines of them.
+    pub of_receivers: Vec<Between>,
     /// CPU time of the senders' hosts, where they are others.
     pub of_senders: Vec<Between>,
     /// Counters of both sides.
     pub moved: Moved,
     /// What makes it worthless, whatever was measured: the host, and what happened there.
     pub faults: Vec<String>,
-    /// Time between the two readings of the receiver's host, which lie inside the window. **Unit** s.
+    /// Time between the two readings of the first receiver's host, which lie inside the window. **Unit** s.
     pub moved_s: f64,
 }
 
@@ -73,7 +75,7 @@ impl LocalWindow {
     /// Begins it: CPU time first, then the counters.
     pub fn open(measured: &Measured, snapshot: impl FnOnce() -> Snapshot) -> Self {
         let mut ours = Ours::with_children(std::process::id() as i32, &measured.leaders());
-        ours.pids.extend(&measured.others);
+        ours.pids.extend(measured.others.iter().map(|(_, pid)| pid));
         let from = Mark::take(&ours);
         Self { first: snapshot(), ours, from }
     }

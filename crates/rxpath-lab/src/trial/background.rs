@@ -25,20 +25,21 @@ use crate::trial::unreaped::{Life, life, signal_group};
 
 /// What runs alongside a trial, wherever that is; dropping it ends all of it.
 pub trait Alongside {
-    /// Processes of the commands, those that they started among them.
+    /// Processes of the commands, those that they started among them, each with the receiver on whose host it runs.
     ///
     /// # Errors
     /// Of a host that no longer answers.
-    fn pids(&self) -> Result<Vec<i32>, LabError>;
+    fn pids(&self) -> Result<Vec<(usize, i32)>, LabError>;
 
-    /// What is to be said about it: that some of it is not running, and whether nice acts between it and `reader`.
+    /// What is to be said about it: that some of it is not running, and whether nice acts between it and the reader.
+    /// `readers` are the processes of the receiving programs.
     ///
     /// # Errors
     /// Of a host that no longer answers.
     fn warnings(
         &mut self,
         spec: &Spec,
-        reader: i32,
+        readers: &[i32],
         reader_nice: i32,
     ) -> Result<Vec<Warning>, LabError>;
 }
@@ -155,17 +156,18 @@ impl Background {
 }
 
 impl Alongside for Background {
-    fn pids(&self) -> Result<Vec<i32>, LabError> {
-        Ok(self.family())
+    fn pids(&self) -> Result<Vec<(usize, i32)>, LabError> {
+        Ok(self.family().into_iter().map(|pid| (0, pid)).collect())
     }
 
     fn warnings(
         &mut self,
         spec: &Spec,
-        reader: i32,
+        readers: &[i32],
         reader_nice: i32,
     ) -> Result<Vec<Warning>, LabError> {
         let mut all: Vec<Warning> = self.ended().into_iter().collect();
+        let Some(reader) = readers.first().copied() else { return Ok(all) };
         if spec.hogs == 0 || reader_nice == spec.nice {
             return Ok(all);
         }
@@ -358,7 +360,7 @@ mod tests {
         while background.commands.iter().any(|child| life(child.id()) == Life::Running) {
             std::thread::yield_now();
         }
-        let said = background.warnings(&spec, std::process::id() as i32, 0).unwrap();
+        let said = background.warnings(&spec, &[std::process::id() as i32], 0).unwrap();
         assert_eq!(said[0].code, "background-ended");
         assert!(said[0].to_string().starts_with("2 of"), "{}", said[0]);
     }

@@ -37,7 +37,13 @@ pub trait Peer {
 
     /// The process of each of its programs.
     fn leaders(&self) -> Vec<i32> {
-        vec![self.ids().0 as i32]
+        self.threads().into_iter().map(|(pid, _)| pid as i32).collect()
+    }
+
+    /// Process and worker threads of each of its programs; no threads when they are not known.
+    fn threads(&self) -> Vec<(u32, Vec<i32>)> {
+        let (pid, tids) = self.ids();
+        vec![(pid, tids.to_vec())]
     }
 
     /// What each of its programs left once it has stopped, by host, where there are several.

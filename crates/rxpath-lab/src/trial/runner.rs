@@ -29,9 +29,9 @@ use super::witness::{Traffic, Witness};
 use super::{phase, start, steadiness, waiting, window};
 use crate::error::LabError;
 use crate::scenario::spec::{Protocol, Trials, Variant};
-use crate::testbed::Testbed;
 use crate::testbed::ring::Ring;
 use crate::testbed::window::{Measured, Windowed};
+use crate::testbed::{Seat, Testbed};
 
 /// Counters must be quiescent within this time, before and after the load.
 const REST_LIMIT: Duration = Duration::from_secs(10);
@@ -210,6 +210,16 @@ pub fn whole(trials: &Trials) -> Nanos {
     Nanos(trials.ramp.0 + trials.settle.0 + trials.measure.0)
 }
 
+/// Process and thread id of each thread of a side's programs.
+fn threads(side: Side, peer: &dyn Peer) -> Vec<(Seat, Vec<(i32, i32)>)> {
+    let of_program = |(index, (pid, tids)): (usize, (u32, Vec<i32>))| {
+        let pid = pid as i32;
+        let tids = if tids.is_empty() { vec![pid] } else { tids };
+        (Seat { side, index }, tids.into_iter().map(|tid| (pid, tid)).collect())
+    };
+    peer.threads().into_iter().enumerate().map(of_program).collect()
+}
+
 impl Trial<'_> {
     /// Orders both sides to start and returns the end of the ramp.
     fn start(&mut self) -> Result<u64, LabError> {
@@ -286,7 +296,7 @@ impl Trial<'_> {
     ) -> Result<(Windowed, Option<Probed>), LabError> {
         let measured = Measured {
             loads: self.load.leaders(),
-            serve: self.serve.as_ref().map(|serve| serve.ids().0 as i32),
+            serves: self.serve.as_ref().map_or_else(Vec::new, |serve| serve.leaders()),
             others: self.background.pids()?,
             length: self.config.trials.measure,
         };
@@ -303,7 +313,7 @@ impl Trial<'_> {
         self.observers.close(&|netns| testbed.side_of(netns), &mut self.observed)?;
         let probed = witness.map(|witness| {
             let workloads = measured.leaders();
-            witness.end(&Traffic { workloads: &workloads, readers: measured.serve.as_slice() })
+            witness.end(&Traffic { workloads: &workloads, readers: &measured.serves })
         });
         Ok((window.close(self.testbed)?, probed))
     }
@@ -327,13 +337,8 @@ impl Trial<'_> {
         if interval_ns == 0 {
             return Ok(None);
         }
-        let threads = |peer: &dyn Peer| {
-            let (pid, tids) = peer.ids();
-            let tids = if tids.is_empty() { &[pid as i32] } else { tids };
-            tids.iter().map(|tid| (pid as i32, *tid)).collect::<Vec<_>>()
-        };
-        let mut all = vec![(Side::Tx, threads(self.load.as_ref()))];
-        all.extend(self.serve.as_deref().map(|serve| (Side::Rx, threads(serve))));
+        let mut all = threads(Side::Tx, self.load.as_ref());
+        all.extend(self.serve.as_deref().into_iter().flat_map(|serve| threads(Side::Rx, serve)));
         let (tcp, v6) = (variant.protocol().over_tcp(), variant.lab.ipv6);
         let port = variant.serve.port();
         let sampled = Sampled { interval_ns, port, tcp, v6, threads: all, ring };
@@ -363,8 +368,8 @@ impl Trial<'_> {
         let variant = self.config.variant;
         let Some(serve) = &self.serve else { return Ok(()) };
         let nice = variant.serve.own().and_then(|own| own.options.nice).unwrap_or(0);
-        let reader = serve.ids().0 as i32;
-        self.warnings.extend(self.background.warnings(&variant.background, reader, nice)?);
+        let readers = serve.leaders();
+        self.warnings.extend(self.background.warnings(&variant.background, &readers, nice)?);
         Ok(())
     }
 

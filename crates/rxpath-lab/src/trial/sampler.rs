@@ -16,6 +16,7 @@ use rxpath_host::thread;
 use rxpath_record::samples::TrialSamples;
 
 use self::work::Work;
+use crate::testbed::Seat;
 use crate::testbed::ring::Ring;
 
 /// What of a trial is to be sampled.
@@ -28,8 +29,8 @@ pub struct Sampled {
     pub tcp: bool,
     /// IPv6 instead of IPv4.
     pub v6: bool,
-    /// Threads by side: process and thread id.
-    pub threads: Vec<(Side, Vec<(i32, i32)>)>,
+    /// Threads of each program: process and thread id.
+    pub threads: Vec<(Seat, Vec<(i32, i32)>)>,
     /// The ring between the sides, where it can be seen.
     pub ring: Option<Ring>,
 }

@@ -108,8 +108,8 @@ impl Peer for Several {
         Ok(warnings)
     }
 
-    fn leaders(&self) -> Vec<i32> {
-        self.programs.iter().map(|(_, program)| program.pid as i32).collect()
+    fn threads(&self) -> Vec<(u32, Vec<i32>)> {
+        self.programs.iter().map(|(_, program)| (program.pid, program.tids.clone())).collect()
     }
 
     fn parts(&mut self) -> Vec<(String, SideMeasurements)> {

@@ -42,7 +42,7 @@ pub fn load<'a>(
                 let seat = Seat { side: Side::Tx, index };
                 steered(config, own, destinations(own, testbed), (testbed, seat))
             };
-            let hosts = testbed.senders();
+            let hosts = testbed.hosts(Side::Tx);
             if hosts.len() < 2 {
                 return Ok(Box::new(start(own, 0)?));
             }
@@ -70,7 +70,7 @@ pub fn serve<'a>(
     match &config.variant.serve {
         Workload::Own(own) if own.absent => Ok(None),
         Workload::Own(own) => {
-            let mut address = vec![SocketAddr::new(testbed.listens_on(), own.port).to_string()];
+            let mut address = vec![SocketAddr::new(testbed.listens_on(0), own.port).to_string()];
             // An XDP program hangs on a device.
             let of_frames = own.options.engine.as_deref().is_some_and(|it| it.starts_with("xdp"));
             if let Some(device) = testbed.path().rx_device.filter(|_| of_frames) {

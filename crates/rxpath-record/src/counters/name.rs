@@ -69,6 +69,11 @@ pub fn side_on_receiver(name: &str) -> Side {
     if OF_MACHINE.contains(&source) { Side::Machine } else { Side::Rx }
 }
 
+/// A counter of one of several receivers, under the name of a trial with one: `rx@sut/Udp.InErrors`.
+pub fn of_host(side: Side, host: &str, name: &str) -> String {
+    format!("{side}@{host}/{name}")
+}
+
 /// A count of freed packets by reason (tracepoint `skb:kfree_skb`): `machine/drop_reason.NETFILTER_DROP`.
 pub fn drop_reason(reason: &str) -> String {
     format!("{}/drop_reason.{reason}", Side::Machine)

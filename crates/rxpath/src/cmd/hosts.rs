@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use rxpath_core::Envelope;
-use rxpath_lab::hosts::Hosts;
 use rxpath_lab::hosts::probe::ProbedPort;
+use rxpath_lab::hosts::{ConnectedHost, Hosts};
 use rxpath_lab::scenario::PORT;
 
 use crate::cmd::binary_args::BinaryArgs;
@@ -75,7 +75,12 @@ fn shown(hosts: &Hosts) -> String {
         .iter()
         .fold(String::new(), |text, (alias, part)| text + &format!("{alias}: {}\n", part.text()));
     let senders: Vec<&str> = hosts.senders.iter().map(|host| host.client.alias()).collect();
-    let (senders, receiver) = (senders.join(", "), hosts.receiver.client.alias());
-    let addresses: Vec<String> = hosts.receiver.addresses.iter().map(ToString::to_string).collect();
-    format!("{each}ready: {senders} -> {receiver} ({})\n", addresses.join(", "))
+    let receivers: Vec<String> = hosts.receivers.iter().map(reached).collect();
+    format!("{each}ready: {} -> {}\n", senders.join(", "), receivers.join(", "))
+}
+
+/// A receiver with its addresses: `sut (192.0.2.1)`.
+fn reached(host: &ConnectedHost) -> String {
+    let addresses: Vec<String> = host.addresses.iter().map(ToString::to_string).collect();
+    format!("{} ({})", host.client.alias(), addresses.join(", "))
 }

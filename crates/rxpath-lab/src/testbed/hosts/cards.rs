@@ -8,9 +8,19 @@ use rxpath_record::ledger::{OneWay, WireCounters, WireFacts};
 use crate::hosts::{ConnectedHost, Hosts};
 use crate::lowest::is_over_others;
 
-/// The counters of what the receiver's ring lost.
-pub fn ring(receiver: &ConnectedHost) -> Vec<String> {
-    named(Side::Rx, &receiver.card.ring)
+/// The counters of what the receivers' rings lost: their counters stand under the same names, and a name means other things
+/// to another driver. Of none, what all drivers count.
+pub fn ring(receivers: &[ConnectedHost]) -> Vec<String> {
+    match receivers {
+        [first, others @ ..] if others.iter().all(|host| has_driver_of(host, first)) => {
+            named(Side::Rx, &first.card.ring)
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn has_driver_of(host: &ConnectedHost, other: &ConnectedHost) -> bool {
+    host.device.driver == other.device.driver
 }
 
 fn named(side: Side, names: &[String]) -> Vec<String> {
@@ -32,19 +42,21 @@ pub fn wire(hosts: &Hosts) -> WireFacts {
             return WireFacts::Unknown(format!("{}: {why}", host.client.alias()));
         }
     }
-    let Some(first) = hosts.senders.first() else { return WireFacts::NoCards };
-    // Their counters stand under the same names, and a name means other things to another driver.
-    if hosts.senders.iter().any(|host| host.device.driver != first.device.driver) {
-        return WireFacts::Unknown("the senders' cards have different drivers".into());
+    for (side, whose) in [(Side::Tx, "senders'"), (Side::Rx, "receivers'")] {
+        let all = hosts.of(side);
+        if all.iter().any(|host| !has_driver_of(host, &all[0])) {
+            return WireFacts::Unknown(format!("the {whose} cards have different drivers"));
+        }
+        // Devices below have names of their own on each host, and the first one's alone are asked for.
+        let kind = all[0].device.driver.as_str();
+        if all.len() > 1 && is_over_others(Some(kind)) {
+            return WireFacts::Unknown(format!("the {whose} cards are devices below a {kind}"));
+        }
     }
-    // Devices below have names of their own on each host, and the first one's alone are asked for.
-    if hosts.senders.len() > 1 && is_over_others(Some(first.device.driver.as_str())) {
-        let kind = &first.device.driver;
-        return WireFacts::Unknown(format!("several senders send by devices below a {kind}"));
-    }
+    let (sender, receiver) = (&hosts.senders[0], hosts.receiver());
     WireFacts::Counted(Box::new(WireCounters {
-        forward: one_way((first, Side::Tx), (&hosts.receiver, Side::Rx)),
-        backward: one_way((&hosts.receiver, Side::Rx), (first, Side::Tx)),
+        forward: one_way((sender, Side::Tx), (receiver, Side::Rx)),
+        backward: one_way((receiver, Side::Rx), (sender, Side::Tx)),
     }))
 }
 

@@ -1,4 +1,4 @@
-//! Observers of a trial on its hosts: reasons of drops on both, the rest on the receiver's.
+//! Observers of a trial on its hosts: reasons of drops on all, the rest on the receiver's.
 
 use std::sync::Arc;
 
@@ -13,14 +13,16 @@ use crate::endpoint::client::{Client, PROMPT, PendingAnswer};
 use crate::endpoint::observing::{ObserveAsk, ObserveStart};
 use crate::endpoint::wire::Ask;
 use crate::error::LabError;
-use crate::hosts::Hosts;
 use crate::hosts::observe::ask;
+use crate::hosts::{ConnectedHost, Hosts};
 use crate::scenario::spec::{Background, Variant};
 use crate::trial::observers::{Observed, Observers, Observing, Sides};
 
 /// What observes a trial on other hosts, which end it too when the connection ends.
 pub struct RemoteObservers {
-    receiver: Arc<Client>,
+    /// Of the receivers; the first one's of hosts with one kernel, which sees all.
+    receivers: Vec<Arc<Client>>,
+    /// The first receiver's.
     clock: HostClock,
     /// Where only reasons of drops are observed.
     senders: Vec<Arc<Client>>,
@@ -40,26 +42,30 @@ impl RemoteObservers {
         if !(wanted.drops || wanted.steal || wanted.trace) {
             return Ok(Box::new(Observers::default()));
         }
-        let rx = hosts.receiver.hello.netns;
-        let seen_there = hosts.senders.iter().filter(|_| hosts.share_a_clock);
-        let start = ObserveStart {
-            observe: wanted.clone(),
-            background: variant.background.clone(),
-            calibration: calibration.cloned(),
-            netns: rx,
-            sides: sides(rx, seen_there.filter_map(|sender| sender.hello.netns)),
-        };
+        let seeing = if hosts.share_a_clock { 1 } else { hosts.receivers.len() };
         let of_sender = hosts.of_sender(wanted);
         let senders = hosts.senders.iter().filter(|_| of_sender.is_some());
         // Ended by its drop from now on.
         let started = Self {
-            receiver: Arc::clone(&hosts.receiver.client),
+            receivers: hosts.receivers[..seeing]
+                .iter()
+                .map(|receiver| Arc::clone(&receiver.client))
+                .collect(),
             clock,
             senders: senders.map(|sender| Arc::clone(&sender.client)).collect(),
             window: None,
             is_over: false,
         };
-        ask::<Value>(&started.receiver, ObserveAsk::Start(Box::new(start)), PROMPT)?;
+        for receiver in &hosts.receivers[..seeing] {
+            let start = ObserveStart {
+                observe: wanted.clone(),
+                background: variant.background.clone(),
+                calibration: calibration.cloned(),
+                netns: receiver.hello.netns,
+                sides: seen_by(hosts, receiver),
+            };
+            ask::<Value>(&receiver.client, ObserveAsk::Start(Box::new(start)), PROMPT)?;
+        }
         for (sender, observe) in hosts.senders.iter().zip(of_sender.iter().cycle()) {
             let netns = sender.hello.netns;
             let start = ObserveStart {
@@ -75,7 +81,7 @@ impl RemoteObservers {
     }
 
     fn clients(&self) -> impl Iterator<Item = &Arc<Client>> {
-        std::iter::once(&self.receiver).chain(&self.senders)
+        self.receivers.iter().chain(&self.senders)
     }
 
     /// Instants of the host on the clock of the testbed.
@@ -89,11 +95,21 @@ impl RemoteObservers {
     }
 }
 
-/// The sides of the receiver's namespace and of the senders', where their packets are seen there too.
-fn sides(rx: Option<u32>, tx: impl Iterator<Item = u32>) -> Vec<(u32, Side)> {
-    let tx: Vec<u32> = tx.collect();
-    let of_receiver = |rx: u32| (rx, if tx.contains(&rx) { Side::Machine } else { Side::Rx });
-    rx.map(of_receiver).into_iter().chain(tx.iter().map(|netns| (*netns, Side::Tx))).collect()
+/// The sides of the namespaces whose packets a receiver's endpoint sees: its own, and of hosts with one kernel all.
+fn seen_by(hosts: &Hosts, receiver: &ConnectedHost) -> Vec<(u32, Side)> {
+    if !hosts.share_a_clock {
+        return sides(receiver.hello.netns.as_slice(), &[]);
+    }
+    let [tx, rx] = [Side::Tx, Side::Rx].map(|side| -> Vec<u32> {
+        hosts.of(side).iter().filter_map(|host| host.hello.netns).collect()
+    });
+    sides(&rx, &tx)
+}
+
+/// The side of each namespace.
+fn sides(rx: &[u32], tx: &[u32]) -> Vec<(u32, Side)> {
+    let of_receiver = |rx: &u32| (*rx, if tx.contains(rx) { Side::Machine } else { Side::Rx });
+    rx.iter().map(of_receiver).chain(tx.iter().map(|netns| (*netns, Side::Tx))).collect()
 }
 
 impl Observing for RemoteObservers {
@@ -102,7 +118,9 @@ impl Observing for RemoteObservers {
             from_ns: self.clock.to_host_ns(start_ns),
             to_ns: self.clock.to_host_ns(start_ns + measure.0),
         };
-        self.window = Some(self.receiver.begin(Ask::Observe { what })?);
+        // Stolen time and stages are those of one receiver.
+        let first = self.receivers.first();
+        self.window = first.map(|first| first.begin(Ask::Observe { what })).transpose()?;
         Ok(())
     }
 
@@ -118,8 +136,11 @@ impl Observing for RemoteObservers {
 
     fn end(&mut self, _: Sides<'_>, seen: &mut Observed) -> Result<(), LabError> {
         self.is_over = true;
-        for client in self.clients() {
+        for (index, client) in self.clients().enumerate() {
             let found: Observed = ask(client, ObserveAsk::End, PROMPT)?;
+            if index < self.receivers.len() {
+                seen.by_receiver.push(found.reasons.clone());
+            }
             seen.reasons.extend(found.reasons);
             seen.warnings.extend(found.warnings);
         }

@@ -8,8 +8,8 @@ use crate::endpoint::client::PendingAnswer;
 use crate::endpoint::wire::{Ask, MeasuredWindow, WindowAsk};
 use crate::error::LabError;
 use crate::hosts::{ConnectedHost, Hosts};
-use crate::testbed::Testbed;
 use crate::testbed::window::{Measured, Window, Windowed, seconds};
+use crate::testbed::{Seat, Testbed};
 use crate::trial::observe::Between;
 
 /// A window whose instants all hosts have.
@@ -17,7 +17,7 @@ pub(super) struct RemoteWindow<'a> {
     testbed: &'a HostsTestbed<'a>,
     from_ns: u64,
     length: Nanos,
-    /// Of the senders, then of the receiver.
+    /// Of the senders, then of the receivers.
     answers: Vec<PendingAnswer>,
 }
 
@@ -30,12 +30,11 @@ impl<'a> RemoteWindow<'a> {
         let from_ns = monotonic_ns() + testbed.window_lead().as_nanos() as u64;
         let shared = testbed.hosts.share_a_clock;
         let processes = processes(testbed.hosts, measured);
-        let ask = |(index, (host, side, clock)): (usize, (&ConnectedHost, Side, HostClock))| {
-            // On one machine the receiver's endpoint reads the CPU time of both sides.
+        let ask = |(host, Seat { side, index }, clock): (&ConnectedHost, Seat, HostClock)| {
+            // On one machine the first receiver's endpoint reads the CPU time of both sides.
             let leaders = match side {
-                Side::Tx => measured.loads.get(index).copied().into_iter().collect(),
-                _ if shared => measured.leaders(),
-                _ => measured.serve.into_iter().collect(),
+                Side::Rx if shared && index == 0 => measured.leaders(),
+                _ => own(measured, side).get(index).copied().into_iter().collect(),
             };
             let on_machine = processes.iter().filter(|(machine, _)| *machine == host.machine);
             let ask = WindowAsk {
@@ -47,7 +46,7 @@ impl<'a> RemoteWindow<'a> {
             };
             host.client.begin(Ask::Window(ask))
         };
-        let answers = testbed.seats().enumerate().map(ask).collect::<Result<_, _>>()?;
+        let answers = testbed.seats().map(ask).collect::<Result<_, _>>()?;
         let length = measured.length;
         Ok(Self { testbed, from_ns, length, answers })
     }
@@ -72,13 +71,28 @@ impl Window for RemoteWindow<'_> {
             first.push(begin);
             last.push(end);
         }
-        let moved_s = first.last().zip(last.last()).map_or(0.0, |(a, b)| seconds(a, b));
+        let hosts = self.testbed.hosts;
+        let receiver = hosts.senders.len();
+        let ends = first.get(receiver).zip(last.get(receiver));
+        let moved_s = ends.map_or(0.0, |(a, b)| seconds(a, b));
         let first = self.testbed.named(first, self.from_ns);
         let last = self.testbed.named(last, self.from_ns + self.length.0);
-        let between = betweens.pop().unwrap_or_default();
-        let of_senders = if self.testbed.hosts.share_a_clock { Vec::new() } else { betweens };
-        Ok(Windowed { between, of_senders, moved: last.since(&first), moved_s, faults })
+        let mut of_receivers = betweens.split_off(receiver);
+        let between = of_receivers.first().cloned().unwrap_or_default();
+        if hosts.share_a_clock {
+            betweens.clear();
+        }
+        if hosts.share_a_clock || of_receivers.len() < 2 {
+            of_receivers.clear();
+        }
+        let (of_senders, moved) = (betweens, last.since(&first));
+        Ok(Windowed { between, of_receivers, of_senders, moved, faults, moved_s })
     }
+}
+
+/// The processes of a side's programs, one of each of its hosts.
+fn own(measured: &Measured, side: Side) -> &[i32] {
+    if side == Side::Tx { &measured.loads } else { &measured.serves }
 }
 
 /// CPU time with its instants on the clock of the testbed.
@@ -89,13 +103,16 @@ fn here(between: Between, clock: HostClock) -> Between {
 /// The experiment's processes with their machines: none of them is foreign load there.
 fn processes(hosts: &Hosts, measured: &Measured) -> Vec<(usize, i32)> {
     let mut all = Vec::new();
-    let workloads = measured.loads.iter().copied().map(Some).chain([measured.serve]);
-    for (host, workload) in hosts.all().zip(workloads) {
-        let own = [Some(host.hello.pid), workload].into_iter().flatten();
-        all.extend(own.map(|pid| (host.machine, pid)));
+    for side in [Side::Tx, Side::Rx] {
+        for (index, host) in hosts.of(side).iter().enumerate() {
+            let workload = own(measured, side).get(index).copied();
+            let own = [Some(host.hello.pid), workload].into_iter().flatten();
+            all.extend(own.map(|pid| (host.machine, pid)));
+        }
     }
-    let alongside = measured.others.iter().map(|pid| (hosts.receiver.machine, *pid));
-    all.extend(alongside);
+    let machine = |receiver: usize| hosts.receivers.get(receiver).map(|host| host.machine);
+    let alongside = measured.others.iter();
+    all.extend(alongside.filter_map(|(receiver, pid)| Some((machine(*receiver)?, *pid))));
     let here = hosts.coordinator.map(|machine| (machine, std::process::id() as i32));
     all.into_iter().chain(here).collect()
 }

@@ -81,7 +81,7 @@ impl Ground for Hosts {
         let planned = Hosts::advice(self, goal.map(|goal| goal.to_string()))?;
         let one = |step: rxpath_lab::endpoint::settings::PlannedStep| {
             let rule = step.because.first().cloned().unwrap_or_default();
-            (rule, receiver(&step.set, &self.receiver.device.name, &step.new))
+            (rule, receiver(&step.set, &self.receiver().device.name, &step.new))
         };
         Ok((planned.steps.into_iter().map(one).collect(), Vec::new()))
     }
