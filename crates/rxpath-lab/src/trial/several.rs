@@ -1,4 +1,4 @@
-//! The load of several hosts as one: started together, stopped together, their results added.
+//! The programs of several hosts of a side as one: started together, stopped together, their results added.
 //!
 //! A rate of the scenario is that of all senders together, each of which has its share. Everything else holds for each.
 
@@ -141,7 +141,7 @@ impl Peer for Several {
     }
 }
 
-/// The times of all senders by name.
+/// The times of all programs by name.
 struct Times(BTreeMap<String, Histogram>);
 
 impl Times {
@@ -183,6 +183,9 @@ fn together(results: &[WorkloadResult], times: &Times) -> WorkloadResult {
     }
     match results.first() {
         Some(WorkloadResult::UdpLoad(_)) => WorkloadResult::UdpLoad(udp::load(&parts!(UdpLoad))),
+        Some(WorkloadResult::UdpServe(_)) => {
+            WorkloadResult::UdpServe(udp::serve(&parts!(UdpServe), times))
+        }
         Some(WorkloadResult::Stream(_)) => WorkloadResult::Stream(tcp::stream(&parts!(Stream))),
         Some(WorkloadResult::Transactions(_)) => {
             WorkloadResult::Transactions(tcp::transactions(&parts!(Transactions), times))

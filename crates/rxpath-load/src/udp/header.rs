@@ -3,7 +3,8 @@
 //! Two little-endian words of 64 bits:
 //!
 //! ```text
-//! word 0   bits  0..32  stream: 16 bits drawn at random by the sending process, 16 bits number of the flow
+//! word 0   bits  0..32  stream: 11 bits drawn at random by the sending process, 5 bits number of the sender in its
+//!                       experiment, 16 bits number of the flow
 //!          bits 32..48  clock: identity of the sender's CLOCK_MONOTONIC (0 = unknown)
 //!          bits 48..64  sequence number, low 16 bits
 //! word 1   bits  0..24  sequence number, high 24 bits
@@ -22,6 +23,27 @@ pub const MAGIC: [u8; 4] = *b"rxp1";
 const SEQUENCE_BITS: u32 = 40;
 const SEQUENCE_MASK: u64 = (1 << SEQUENCE_BITS) - 1;
 const TIME_MASK: u64 = (1 << 40) - 1;
+
+/// Bits of a stream that number the flows of a sender.
+const FLOW_BITS: u32 = 16;
+/// Bits above them that number the senders of an experiment.
+const SENDER_BITS: u32 = 5;
+
+/// The first stream of a sender, which is the `sender`th of its experiment.
+pub fn first_stream(random: u16, sender: u16) -> u32 {
+    let sender = sender & ((1 << SENDER_BITS) - 1);
+    u32::from((random << SENDER_BITS) | sender) << FLOW_BITS
+}
+
+/// The number of a stream's sender in its experiment.
+pub fn sender_of(stream: u32) -> u16 {
+    (stream >> FLOW_BITS) as u16 & ((1 << SENDER_BITS) - 1)
+}
+
+/// The number of a stream among those of its sender.
+pub fn flow_of(stream: u32) -> u16 {
+    stream as u16
+}
 
 /// A payload's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,6 +164,21 @@ mod tests {
             let whole = near.saturating_add_signed(off);
             prop_assert_eq!(unwrap_sequence(whole & SEQUENCE_MASK, near), whole);
         }
+    }
+
+    #[test]
+    fn two_senders_of_an_experiment_never_share_a_stream() {
+        for random in [0, 1, u16::MAX] {
+            assert_ne!(first_stream(random, 0), first_stream(random.wrapping_add(7), 1));
+            assert_eq!(flow_of(first_stream(random, 3)), 0, "flows count from here");
+            let last = first_stream(random, 31) | 0xffff;
+            assert_eq!((sender_of(last), flow_of(last)), (31, 0xffff));
+        }
+        assert_ne!(
+            first_stream(1, 2),
+            first_stream(2, 2),
+            "senders of two experiments differ by chance"
+        );
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The results of `serve udp` and `load udp`, as `--json` prints them and the lab reads them.
 
+use std::net::SocketAddr;
+
 use rxpath_stats::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -108,6 +110,18 @@ pub struct Sequence {
     /// Datagrams of 16 bytes and more that are not rxpath's, or too short to carry a number.
     #[serde(default)]
     pub unnumbered_packets: u64,
+    /// Numbered datagrams of each sender of an experiment between hosts; none where all are of sender 0.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub senders: Vec<SenderPackets>,
+}
+
+/// What came from one of several senders of an experiment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SenderPackets {
+    /// The sender's number among those of its experiment, from 0.
+    pub sender: u16,
+    /// Its datagrams, duplicates among them.
+    pub packets: u64,
 }
 
 /// One worker thread.
@@ -204,6 +218,18 @@ pub struct LoadResult {
     /// What AF_XDP sockets handed over, with `--engine xdp`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub xdp: Option<XdpLedger>,
+    /// What was attempted to each destination, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub destinations: Vec<DestinationResult>,
+}
+
+/// What was sent to one of several destinations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DestinationResult {
+    /// The destination.
+    pub to: SocketAddr,
+    /// Attempted, as of all destinations.
+    pub offered_packets: u64,
 }
 
 /// What happened to the descriptors of the frames to send, over all AF_XDP sockets.

@@ -6,8 +6,10 @@
 //! Memory is bounded: 2 KiB a stream, at most [`MAX_STREAMS`] streams. In order, a datagram costs a
 //! comparison and a bit. Nothing is allocated except when a new stream appears.
 
-use crate::udp::header::unwrap_sequence;
-use crate::udp::result::Sequence;
+use std::collections::BTreeMap;
+
+use crate::udp::header::{sender_of, unwrap_sequence};
+use crate::udp::result::{SenderPackets, Sequence};
 
 /// Numbers remembered per stream.
 pub const WINDOW: u64 = 16_384;
@@ -173,18 +175,23 @@ impl Tracker {
 /// **Caveat** where several threads read one socket, a stream is spread over their trackers: what is lost
 /// is still exact as long as nothing is duplicated across threads; reordering is each thread's own view.
 pub fn summarize<'a>(trackers: impl IntoIterator<Item = &'a Tracker>) -> Sequence {
-    let mut streams = std::collections::BTreeMap::<u32, (u64, u64)>::new();
-    let mut sum = Sequence::default();
+    let mut streams = BTreeMap::<u32, (u64, u64)>::new();
+    let (mut sum, mut senders) = (Sequence::default(), BTreeMap::<u16, u64>::new());
     for tracker in trackers {
         sum.untracked_packets += tracker.untracked;
         for stream in &tracker.streams {
             let (highest, unique) = streams.entry(stream.id).or_default();
             *highest = (*highest).max(stream.next);
             *unique += stream.unique;
+            *senders.entry(sender_of(stream.id)).or_default() += stream.unique + stream.duplicate;
             sum.duplicate_packets += stream.duplicate;
             sum.reordered_packets += stream.reordered;
             sum.beyond_window_packets += stream.beyond_window;
         }
+    }
+    if senders.keys().any(|sender| *sender > 0) {
+        let of = |(sender, packets)| SenderPackets { sender, packets };
+        sum.senders = senders.into_iter().map(of).collect();
     }
     sum.checked = !streams.is_empty();
     sum.streams_count = streams.len() as u64;

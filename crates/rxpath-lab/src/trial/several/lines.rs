@@ -23,20 +23,25 @@ pub fn between(lines: &[Line], t_ns: u64) -> Option<Line> {
     let share = (t_ns - before.t_ns) as f64 / (after.t_ns - before.t_ns) as f64;
     let count = |from: u64, to: u64| from + (to.saturating_sub(from) as f64 * share) as u64;
     let optional = |from: Option<u64>, to: Option<u64>| Some(count(from?, to?));
-    let pairs = before.thread_done.iter().zip(&after.thread_done);
+    let each = |from: &[u64], to: &[u64]| -> Vec<u64> {
+        from.iter().zip(to).map(|(from, to)| count(*from, *to)).collect()
+    };
     Some(Line {
         t_ns,
         attempted: optional(before.attempted, after.attempted),
         done: count(before.done, after.done),
         arrived: optional(before.arrived, after.arrived),
         bytes: count(before.bytes, after.bytes),
-        thread_done: pairs.map(|(from, to)| count(*from, *to)).collect(),
+        thread_done: each(&before.thread_done, &after.thread_done),
         thread_cpus: before.thread_cpus.clone(),
+        socket_done: each(&before.socket_done, &after.socket_done),
+        // A queue is as it was read last.
+        socket_rmem_bytes: before.socket_rmem_bytes.clone(),
+        socket_drops_packets: each(&before.socket_drops_packets, &after.socket_drops_packets),
         blocked_s: before
             .blocked_s
             .zip(after.blocked_s)
             .map(|(from, to)| from + (to - from) * share),
-        ..Line::default()
     })
 }
 
@@ -49,6 +54,9 @@ fn add(sum: Line, other: &Line) -> Line {
         arrived: both(sum.arrived, other.arrived),
         bytes: sum.bytes + other.bytes,
         thread_done: joined(sum.thread_done, &other.thread_done),
+        socket_done: joined(sum.socket_done, &other.socket_done),
+        socket_rmem_bytes: joined(sum.socket_rmem_bytes, &other.socket_rmem_bytes),
+        socket_drops_packets: joined(sum.socket_drops_packets, &other.socket_drops_packets),
         thread_cpus: sum.thread_cpus.into_iter().chain(other.thread_cpus.iter().copied()).collect(),
         blocked_s: sum.blocked_s.zip(other.blocked_s).map(|(a, b)| a + b),
         ..sum
@@ -75,6 +83,22 @@ mod tests {
         assert_eq!(all.len(), 1);
         assert_eq!((all[0].t_ns, all[0].done), (200, 220));
         assert_eq!(all[0].thread_done, [20, 200]);
+    }
+
+    #[test]
+    fn sockets_of_receivers_stand_side_by_side() {
+        let of = |t_ns, done, rmem| Line {
+            socket_done: vec![done],
+            socket_rmem_bytes: vec![rmem],
+            socket_drops_packets: vec![done],
+            ..line(t_ns, done)
+        };
+        let first = vec![of(100, 10, 1), of(200, 20, 2)];
+        let second = vec![of(150, 100, 7), of(250, 300, 8)];
+        let all = together(&[first, second]);
+        assert_eq!(all[0].socket_done, [20, 200]);
+        assert_eq!(all[0].socket_drops_packets, [20, 200]);
+        assert_eq!(all[0].socket_rmem_bytes, [2, 7], "as they were read last");
     }
 
     proptest! {

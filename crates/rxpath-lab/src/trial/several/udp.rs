@@ -1,8 +1,13 @@
-//! Senders of datagrams, added.
+//! Senders and receivers of datagrams, added.
 
-use rxpath_load::udp::result::{FramesLedger, LoadResult};
+use std::collections::BTreeMap;
 
-use super::{added, limit, whole};
+use rxpath_load::limit::{Limit, Who};
+use rxpath_load::udp::result::{
+    DestinationResult, FramesLedger, LoadResult, SenderPackets, Sequence, ServeResult, SocketResult,
+};
+
+use super::{Times, added, limit, whole};
 
 /// All together. Lateness is that of the sender that was latest.
 pub fn load(parts: &[&LoadResult]) -> LoadResult {
@@ -33,5 +38,121 @@ pub fn load(parts: &[&LoadResult]) -> LoadResult {
             a += b;
             a
         }),
+        destinations: destinations(parts),
+    }
+}
+
+/// What all offered to each destination: they send to the same ones.
+fn destinations(parts: &[&LoadResult]) -> Vec<DestinationResult> {
+    let mut all: Vec<DestinationResult> = Vec::new();
+    for one in parts.iter().flat_map(|part| &part.destinations) {
+        match all.iter_mut().find(|it| it.to == one.to) {
+            Some(sum) => sum.offered_packets += one.offered_packets,
+            None => all.push(*one),
+        }
+    }
+    all
+}
+
+/// Receivers together; quantiles are those of all times. Sockets are numbered in the receivers' order.
+pub fn serve(parts: &[&ServeResult], times: &Times) -> ServeResult {
+    let sum = |of: fn(&ServeResult) -> u64| parts.iter().map(|part| of(part)).sum::<u64>();
+    let seconds = |of: fn(&ServeResult) -> f64| parts.iter().map(|part| of(part)).sum::<f64>();
+    let sockets = parts.iter().flat_map(|it| it.sockets.clone());
+    let numbered = |(index, socket)| SocketResult { index, ..socket };
+    ServeResult {
+        duration_s: parts.iter().map(|part| part.duration_s).fold(0.0, f64::max),
+        delivered_packets: sum(|it| it.delivered_packets),
+        delivered_pps: seconds(|it| it.delivered_pps),
+        delivered_bytes: sum(|it| it.delivered_bytes),
+        socket_drops_packets: sum(|it| it.socket_drops_packets),
+        in_flight_bytes: sum(|it| it.in_flight_bytes),
+        truncated_packets: sum(|it| it.truncated_packets),
+        sequence: sequence(parts),
+        one_way_delay_us: times.quantiles("one_way_delay"),
+        early_packets: sum(|it| it.early_packets),
+        socket_wait_us: times.quantiles("socket_wait"),
+        cpu_user_s: seconds(|it| it.cpu_user_s),
+        cpu_system_s: seconds(|it| it.cpu_system_s),
+        limit: busiest(parts),
+        threads: parts.iter().flat_map(|it| it.threads.clone()).collect(),
+        sockets: (0..).zip(sockets).map(numbered).collect(),
+        dropped_in_xdp_packets: whole(parts.iter().map(|it| it.dropped_in_xdp_packets)),
+        xdp: None,
+    }
+}
+
+/// What sequence numbers show of all receivers. A stream ends at one of them.
+fn sequence(parts: &[&ServeResult]) -> Sequence {
+    let all = || parts.iter().map(|part| &part.sequence);
+    let sum = |of: fn(&Sequence) -> u64| all().map(of).sum::<u64>();
+    let mut senders = BTreeMap::<u16, u64>::new();
+    for one in all().flat_map(|it| &it.senders) {
+        *senders.entry(one.sender).or_default() += one.packets;
+    }
+    Sequence {
+        checked: all().any(|it| it.checked),
+        streams_count: sum(|it| it.streams_count),
+        lost_packets: sum(|it| it.lost_packets),
+        duplicate_packets: sum(|it| it.duplicate_packets),
+        reordered_packets: sum(|it| it.reordered_packets),
+        beyond_window_packets: sum(|it| it.beyond_window_packets),
+        untracked_packets: sum(|it| it.untracked_packets),
+        unnumbered_packets: sum(|it| it.unnumbered_packets),
+        senders: senders
+            .into_iter()
+            .map(|(sender, packets)| SenderPackets { sender, packets })
+            .collect(),
+    }
+}
+
+/// The limit that the first receiver names which was one; else that of the first.
+fn busiest(parts: &[&ServeResult]) -> Limit {
+    let mut all = parts.iter().map(|part| &part.limit);
+    let first = all.clone().next();
+    all.find(|limit| limit.who == Who::Receiver).or(first).cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receivers_are_added_and_the_one_that_was_the_limit_is_named() {
+        let of = |delivered, who| ServeResult {
+            delivered_packets: delivered,
+            sequence: Sequence {
+                checked: true,
+                streams_count: 2,
+                lost_packets: 1,
+                senders: vec![SenderPackets { sender: 1, packets: delivered }],
+                ..Sequence::default()
+            },
+            limit: Limit { who, evidence: String::new() },
+            sockets: vec![SocketResult { drops_packets: delivered, ..SocketResult::default() }],
+            ..ServeResult::default()
+        };
+        let (one, two) = (of(5, Who::NotHere), of(7, Who::Receiver));
+        let all = serve(&[&one, &two], &Times::of([].iter()));
+        assert_eq!((all.delivered_packets, all.limit.who), (12, Who::Receiver));
+        assert_eq!((all.sequence.streams_count, all.sequence.lost_packets), (4, 2));
+        assert_eq!(all.sequence.senders, [SenderPackets { sender: 1, packets: 12 }]);
+        let sockets: Vec<_> = all.sockets.iter().map(|it| (it.index, it.drops_packets)).collect();
+        assert_eq!((sockets, all.dropped_in_xdp_packets), (vec![(0, 5), (1, 7)], None));
+    }
+
+    #[test]
+    fn what_senders_offered_is_added_by_destination() {
+        let to = |text: &str, offered_packets| DestinationResult {
+            to: text.parse().unwrap(),
+            offered_packets,
+        };
+        let of = |first, second| LoadResult {
+            destinations: vec![to("192.0.2.1:9", first), to("192.0.2.2:9", second)],
+            ..LoadResult::default()
+        };
+        let (one, two) = (of(1, 2), of(10, 20));
+        let all = load(&[&one, &two]).destinations;
+        assert_eq!(all, [to("192.0.2.1:9", 11), to("192.0.2.2:9", 22)]);
     }
 }

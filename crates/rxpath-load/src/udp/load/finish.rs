@@ -1,13 +1,15 @@
 //! Adding up what the workers did.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use rxpath_core::Warning;
 
 use crate::LoadError;
 use crate::limit::{Limit, Who, any_busy, busy_text};
+use crate::udp::header::flow_of;
 use crate::udp::load::Load;
-use crate::udp::result::{Lateness, LoadResult};
+use crate::udp::result::{DestinationResult, Lateness, LoadResult};
 use crate::workload::Finished;
 use rxpath_stats::Histogram;
 
@@ -19,6 +21,7 @@ const BLOCKED_RATIO: f64 = 0.01;
 pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError> {
     let mut result = LoadResult::default();
     let (mut lateness, mut errors) = (Histogram::of_times(), BTreeMap::<i32, u64>::new());
+    let mut streams = Vec::new();
     for report in load.pool.join()? {
         result.target_packets += report.target;
         result.refused_count += report.refused;
@@ -29,6 +32,7 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
             (all, own) => all.or(own),
         };
         result.threads.push(report.thread);
+        streams.extend(report.streams);
         if let Some(ledger) = report.xdp {
             *result.xdp.get_or_insert_default() += ledger;
         }
@@ -38,6 +42,7 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
             *errors.entry(number).or_default() += count;
         }
     }
+    result.destinations = destinations(&load.options.to, &streams);
     let (shared, cpu) = (&load.pool.shared, load.pool.shared.cpu_time());
     result.duration_s = shared.span_s();
     result.offered_packets = shared.sum(|tally| &tally.offered);
@@ -61,6 +66,19 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
     warnings.extend(notice(&result));
     let histograms = vec![("lateness", lateness)];
     Ok(Finished { result, warnings, histograms }.with_samples())
+}
+
+/// What was attempted to each of several destinations; flows take them in turn.
+fn destinations(to: &[SocketAddr], streams: &[(u32, u64)]) -> Vec<DestinationResult> {
+    if to.len() < 2 || streams.is_empty() {
+        return Vec::new();
+    }
+    let mut all: Vec<DestinationResult> =
+        to.iter().map(|to| DestinationResult { to: *to, offered_packets: 0 }).collect();
+    for (stream, offered) in streams {
+        all[usize::from(flow_of(*stream)) % to.len()].offered_packets += offered;
+    }
+    all
 }
 
 fn limit(result: &LoadResult) -> Limit {
@@ -128,4 +146,23 @@ fn notice(result: &LoadResult) -> Vec<Warning> {
         );
     }
     warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::udp::header::first_stream;
+
+    #[test]
+    fn flows_take_destinations_in_turn() {
+        let to: Vec<SocketAddr> =
+            ["192.0.2.1:9", "192.0.2.2:9"].map(|it| it.parse::<SocketAddr>().unwrap()).to_vec();
+        let stream = |number: u32, offered: u64| (first_stream(9, 3) | number, offered);
+        // Of two threads, as each has its flows.
+        let streams = [stream(0, 5), stream(2, 6), stream(1, 7), stream(3, 8)];
+        let offered: Vec<u64> =
+            destinations(&to, &streams).iter().map(|it| it.offered_packets).collect();
+        assert_eq!(offered, [11, 15]);
+        assert_eq!(destinations(&to[..1], &streams), []);
+    }
 }

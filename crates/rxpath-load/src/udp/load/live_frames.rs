@@ -205,6 +205,7 @@ fn report(
         errors: BTreeMap::new(),
         lateness,
         xdp: None,
+        streams: Vec::new(),
         frames: Some(FramesLedger {
             offered_packets: counts.offered,
             taken_packets: counts.taken,

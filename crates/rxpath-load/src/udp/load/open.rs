@@ -12,7 +12,7 @@ use crate::engine::socket::{Buffer, Socket};
 use crate::engine::{clock, listen};
 use crate::pace;
 use crate::pool::{Pool, Start};
-use crate::udp::header::HEADER_BYTES;
+use crate::udp::header::{HEADER_BYTES, first_stream};
 use crate::udp::load::options::{Engine, LoadOptions, LoadSettings, Pacing};
 use crate::udp::load::transmit::Flow;
 use crate::udp::load::transmit::raw::RawSockets;
@@ -178,15 +178,11 @@ fn sender_number() -> u16 {
     std::env::var(clock::SENDER).ok().and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// The first half of a stream's number: random, but for five bits that no two senders of an experiment share.
-fn tag(random: u16, sender: u16) -> u32 {
-    u32::from((random << 5) | (sender & 0x1f)) << 16
-}
-
 fn start_workers<F: Flow>(load: &mut Load, flows: Vec<F>, run: Run<F>) -> Result<(), LoadError> {
     let options = &load.options;
     let threads = options.threads.count;
-    let tag = tag(std::hash::RandomState::new().build_hasher().finish() as u16, sender_number());
+    let random = std::hash::RandomState::new().build_hasher().finish() as u16;
+    let first = first_stream(random, sender_number());
     let all = flows.len();
     let mut shares: Vec<Vec<F>> = Vec::new();
     shares.resize_with(threads, Vec::new);
@@ -196,7 +192,7 @@ fn start_workers<F: Flow>(load: &mut Load, flows: Vec<F>, run: Run<F>) -> Result
     F::share(&mut shares, options, &mut load.settings)?;
     for (index, flows) in shares.into_iter().enumerate() {
         let streams =
-            (index..all).step_by(threads).map(|number| (tag | number as u32, 0)).collect();
+            (index..all).step_by(threads).map(|number| (first | number as u32, 0)).collect();
         let messages = options.count.map_or(u64::MAX, |count| {
             options.threads.share(count / options.segments() as u64, index)
         });
@@ -215,14 +211,5 @@ mod tests {
         let invalid = io::Error::from_raw_os_error(libc::EINVAL);
         let error = connect_error("[fe80::1]:4397".parse().unwrap(), invalid);
         assert!(error.hint().unwrap().contains("[fe80::1%2]:4397"), "{error}");
-    }
-
-    #[test]
-    fn two_senders_of_an_experiment_never_share_a_stream() {
-        for random in [0, 1, u16::MAX] {
-            assert_ne!(tag(random, 0), tag(random.wrapping_add(7), 1));
-            assert_eq!(tag(random, 3) & 0xffff, 0, "the second half counts flows");
-        }
-        assert_ne!(tag(1, 2), tag(2, 2), "senders of two experiments differ by chance");
     }
 }

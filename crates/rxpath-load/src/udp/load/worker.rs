@@ -42,6 +42,8 @@ pub(super) struct Report {
     pub(super) frames: Option<FramesLedger>,
     /// What AF_XDP sockets said.
     pub(super) xdp: Option<XdpLedger>,
+    /// Stream number and attempted datagrams of each flow; none where the kernel sends by itself.
+    pub(super) streams: Vec<(u32, u64)>,
 }
 
 /// Runs until the count, the time or an order ends it.
@@ -282,6 +284,7 @@ impl<'a, T: Transmit> Sender<'a, T> {
             lateness: self.lateness,
             frames: None,
             xdp: settled.xdp,
+            streams: self.streams,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
+use crate::udp::header::first_stream;
 
 /// Remembers everything.
 #[derive(Default)]
@@ -128,4 +129,18 @@ fn a_stream_split_over_threads_loses_nothing() {
     }
     let sum = summarize([&one, &two]);
     assert_eq!((sum.lost_packets, sum.streams_count), (0, 1));
+}
+
+#[test]
+fn what_came_is_told_by_sender_where_there_are_several() {
+    let (mut one, mut two) = (Tracker::default(), Tracker::default());
+    for number in 0..10 {
+        one.take(first_stream(4, 0), number);
+        two.take(first_stream(4, 0), 10 + number);
+        two.take(first_stream(5, 2) | 1, number);
+    }
+    two.take(first_stream(5, 2) | 1, 9);
+    let of = |sender, packets| SenderPackets { sender, packets };
+    assert_eq!(summarize([&one, &two]).senders, [of(0, 20), of(2, 11)]);
+    assert_eq!(summarize([&one]).senders, [], "a sender alone");
 }
