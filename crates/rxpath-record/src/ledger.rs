@@ -10,6 +10,7 @@ mod close;
 mod flow;
 mod fragments;
 pub mod input;
+mod receiver;
 mod segments;
 mod sending;
 mod term;

@@ -11,6 +11,7 @@ pub mod counters;
 pub mod environment;
 pub mod event;
 pub mod evidence;
+pub mod hosts;
 pub mod ledger;
 pub mod manifest;
 pub mod metric;

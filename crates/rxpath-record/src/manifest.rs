@@ -12,6 +12,7 @@ use crate::capacity::Capacity;
 pub use crate::comparison::{Comparison, NoiseFloor, Outcome};
 use crate::counters::Moved;
 use crate::evidence::Evidence;
+use crate::hosts::{HostTrial, PairPackets};
 use crate::ledger::Ledger;
 use crate::prediction::Prediction;
 use crate::stolen::Stolen;
@@ -235,7 +236,7 @@ pub struct Trial {
     pub ledger: Ledger,
     /// All counters that changed over the whole trial.
     pub moved: Moved,
-    /// The input of the diagnosis.
+    /// The input of the diagnosis; of several receivers, that of the one that lost the largest share.
     pub evidence: Evidence,
     /// What it said.
     pub verdict: Option<Verdict>,
@@ -252,6 +253,12 @@ pub struct Trial {
     /// The receive side in the window, if traced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traced: Option<Traced>,
+    /// What each host did alone, between real hosts; by alias.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub hosts: BTreeMap<String, HostTrial>,
+    /// What each sender sent to each receiver, if there are several of either.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<PairPackets>,
     /// Warnings of the workloads and of the trial.
     pub warnings: Vec<Warning>,
 }
@@ -260,6 +267,16 @@ impl Trial {
     /// Its number for people, who count from 1.
     pub fn number(&self) -> u64 {
         u64::from(self.trial) + 1
+    }
+
+    /// Datagrams per second of the window that all hosts together offered and delivered. The evidence may be that of one of
+    /// several receivers.
+    pub fn rates_pps(&self) -> [f64; 2] {
+        let own = [
+            ("offered_pps", self.evidence.offered_pps),
+            ("delivered_pps", self.evidence.delivered_pps),
+        ];
+        own.map(|(name, of_evidence)| self.metrics.get(name).copied().unwrap_or(of_evidence))
     }
 }
 

@@ -31,6 +31,7 @@ pub fn markdown(run: &Run) -> String {
         out.push('\n');
     }
     variants(manifest, &mut out);
+    pairs(manifest, &mut out);
     gains(manifest, &mut out);
     ledger(run, &mut out);
     stolen(run, &mut out);
@@ -88,6 +89,25 @@ fn variants(manifest: &Manifest, out: &mut String) {
         let trials = variant.trials_count.to_string();
         let (delivered, loss) = (metric(main), metric("loss_ratio"));
         row(out, &[&variant.name, &delivered, &interval, &loss, &trials, &limit]);
+    }
+}
+
+/// What each sender sent to each receiver, where there are several.
+fn pairs(manifest: &Manifest, out: &mut String) {
+    let of = |name: &String| (name.clone(), manifest.pairs(name));
+    let all = manifest.variants.iter().map(|variant| of(&variant.name));
+    let all: Vec<_> = all.filter(|(_, pairs)| !pairs.is_empty()).collect();
+    if all.is_empty() {
+        return;
+    }
+    out.push('\n');
+    row(out, &["variant", "sender", "receiver", "offered", "lost, of offered"]);
+    row(out, &["---", "---", "---", "---:", "---:"]);
+    for (name, pair) in all.iter().flat_map(|(name, all)| all.iter().map(move |it| (name, it))) {
+        let lost = pair.lost_ratio();
+        let lost = lost.map_or_else(|| "–".into(), |ratio| number::percent(ratio, 1.0));
+        let offered = number::count(pair.offered_packets);
+        row(out, &[name, &pair.sender, &pair.receiver, &offered, &lost]);
     }
 }
 

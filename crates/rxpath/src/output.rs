@@ -1,6 +1,7 @@
 //! How results are printed: data on stdout, progress and errors on stderr.
 
 pub mod bars;
+pub mod between;
 pub mod capacity;
 pub mod check;
 pub mod color;

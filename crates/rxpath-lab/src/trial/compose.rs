@@ -141,6 +141,8 @@ pub fn compose(
         flow_cpus: raw.flow_cpus,
         stolen: raw.observed.stolen,
         traced: raw.observed.traced,
+        hosts: BTreeMap::new(),
+        pairs: Vec::new(),
         warnings,
         workloads: workloads(&raw.load, &raw.serve),
     }

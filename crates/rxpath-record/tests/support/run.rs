@@ -12,6 +12,7 @@ use rxpath_record::comparison::{
 use rxpath_record::environment::{Environment, HostFacts};
 use rxpath_record::event::{Event, What};
 use rxpath_record::evidence::{CpuUse, Evidence, SocketUse, SoftirqPlace, ThreadUse};
+use rxpath_record::hosts::{HostTrial, PairPackets};
 use rxpath_record::ledger::{CrossCheck, Drop, Ledger, LedgerUnit, Place};
 use rxpath_record::manifest::{Grade, LoopKind, Manifest, Metric, Status, Trial, VariantSummary};
 use rxpath_record::prediction::{Predicted, Prediction};
@@ -97,6 +98,22 @@ pub fn trial(number: u32) -> Trial {
         flow_cpus: Vec::new(),
         stolen: None,
         traced: None,
+        hosts: BTreeMap::from([(
+            "sut".into(),
+            HostTrial {
+                side: Side::Rx,
+                grade: Grade::B,
+                noise: vec!["other programs took 1.2 % of CPU 1".into()],
+                delivered_pps: Some(900.0),
+                ledger: Some(ledger()),
+            },
+        )]),
+        pairs: vec![PairPackets {
+            sender: "gen1".into(),
+            receiver: "sut".into(),
+            offered_packets: 1000,
+            delivered_packets: Some(900),
+        }],
         warnings: vec![Warning::new("closed-loop", "the sender blocked").because("small buffer")],
     }
 }

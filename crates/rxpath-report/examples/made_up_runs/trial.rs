@@ -49,6 +49,8 @@ pub fn trial_of(
         flow_cpus: vec![],
         stolen: None,
         traced: None,
+        hosts: BTreeMap::new(),
+        pairs: vec![],
         warnings: vec![],
     }
 }

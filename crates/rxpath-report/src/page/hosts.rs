@@ -1,13 +1,21 @@
-//! The real hosts of a run: who sends and who receives, by which devices, and how well their clocks are known.
+//! The real hosts of a run: who sends and who receives, by which devices, how well their clocks are known, and what each
+//! sent, got and suffered.
 
 use maud::html;
 
 use super::Section;
+use super::part::{Table, table};
+use crate::number;
 use crate::source::Run;
 
 /// The section, or nothing where the run was on one machine.
 pub(super) fn section(run: &Run) -> Option<Section> {
     let hosts = &run.manifest.hosts;
+    let tables = [
+        (pairs(run), "Datagrams by sender and receiver"),
+        (losses(run), "Losses by receiver"),
+        (grades(run), "Noise grades by host"),
+    ];
     (!hosts.is_empty()).then(|| Section {
         id: "hosts",
         title: "Hosts",
@@ -17,6 +25,60 @@ pub(super) fn section(run: &Run) -> Option<Section> {
             dl.method {
                 @for (alias, part) in hosts { dt { (alias) } dd { (part.text()) } }
             }
+            @for (rows, label) in &tables {
+                @if !rows.rows.is_empty() { h3 { (label) } (table(rows, label)) }
+            }
         },
     })
+}
+
+fn variants(run: &Run) -> impl Iterator<Item = &str> {
+    run.manifest.variants.iter().map(|variant| variant.name.as_str())
+}
+
+/// What each sender sent to each receiver, over the trials that count.
+fn pairs(run: &Run) -> Table {
+    let mut rows =
+        Table::new("variant | sender | receiver | #offered | #delivered | #lost, of offered");
+    for variant in variants(run) {
+        rows.rows.extend(run.manifest.pairs(variant).into_iter().map(|pair| {
+            let lost = pair.lost_ratio().map(|ratio| number::percent(ratio, 1.0));
+            let unknown = || "not known".to_owned();
+            vec![
+                variant.to_owned(),
+                pair.sender,
+                pair.receiver,
+                number::count(pair.offered_packets),
+                pair.delivered_packets.map_or_else(unknown, number::count),
+                lost.unwrap_or_else(unknown),
+            ]
+        }));
+    }
+    rows
+}
+
+/// Where the datagrams to each receiver were lost.
+fn losses(run: &Run) -> Table {
+    let mut rows = Table::new("variant | receiver | place | #datagrams lost");
+    for variant in variants(run) {
+        let all = run.manifest.receiver_losses(variant).into_iter();
+        rows.rows.extend(all.map(|((receiver, place), packets)| {
+            vec![variant.to_owned(), receiver, place.words().short.into(), number::count(packets)]
+        }));
+    }
+    rows
+}
+
+/// The worst grade of each host.
+fn grades(run: &Run) -> Table {
+    let mut rows = Table::new("variant | host | worst grade | why");
+    for variant in variants(run) {
+        let all = run.manifest.host_grades(variant).into_iter();
+        rows.rows.extend(
+            all.map(|(host, (grade, why))| {
+                vec![variant.to_owned(), host, format!("{grade:?}"), why]
+            }),
+        );
+    }
+    rows
 }

@@ -39,8 +39,8 @@ pub(super) fn section(run: &Run) -> Option<Section> {
                         p.quiet {
                             "trial " (trial.number())
                             @if trial.ledger.unit == LedgerUnit::Datagram {
-                                ", offered " (number::pps(trial.evidence.offered_pps))
-                                ", delivered " (number::pps(trial.evidence.delivered_pps))
+                                ", offered " (number::pps(trial.rates_pps()[0]))
+                                ", delivered " (number::pps(trial.rates_pps()[1]))
                             } @else if let Some(rate) = trial.metrics.get(run.main_metric()) {
                                 ", " (number::metric(run.main_metric(), *rate)) " " (verb(run.main_metric()))
                             }

@@ -52,7 +52,7 @@ fn from_manifest(run: &Run, trials: &[Trial]) -> Table {
             trial.block.to_string(),
             trial.variant.clone(),
             number::seconds(window),
-            if datagrams { number::pps(trial.evidence.offered_pps) } else { "–".into() },
+            if datagrams { number::pps(trial.rates_pps()[0]) } else { "–".into() },
             trial.metrics.get(main).map_or("–".into(), |rate| number::metric(main, *rate)),
             loss.map_or("–".into(), |ratio| number::percent(*ratio, 1.0)),
             number::count(ledger.offered_packets),

@@ -9,6 +9,7 @@ use rxpath_record::ledger::{Balances, Place};
 use rxpath_record::manifest::{Comparison, Manifest, Trial, VariantSummary};
 use rxpath_record::metric;
 
+use super::between;
 use super::table::Grid;
 
 /// The whole summary.
@@ -28,6 +29,7 @@ pub fn summary(manifest: &Manifest) -> String {
         }
     }
     for variant in &manifest.variants {
+        out += &between::text(manifest, &variant.name);
         out += &pooled(variant).unwrap_or_default();
         out += &of_different_trials(manifest, variant).unwrap_or_default();
     }
@@ -234,7 +236,8 @@ pub fn where_lost(manifest: &Manifest, variant: &str) -> String {
     places.iter().filter(|(_, (packets, _))| *packets > 0).map(line).collect()
 }
 
-fn word(place: Place) -> String {
+/// A place in words.
+pub fn word(place: Place) -> String {
     // Names in results are kebab case; the text has spaces instead.
     serde_json::to_value(place)
         .ok()

@@ -1,0 +1,174 @@
+//! A trial between real hosts: who sent how much to whom, and what each host did alone.
+
+use std::collections::BTreeMap;
+
+use rxpath_core::Side;
+use rxpath_core::number::{percent, si};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ledger::{Ledger, Place};
+use crate::manifest::{Grade, Manifest};
+
+/// A host's part in one trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostTrial {
+    /// What it did: `tx` sent, `rx` received.
+    pub side: Side,
+    /// Noise grade of its machine.
+    pub grade: Grade,
+    /// The basis of the grade, as text with numbers.
+    pub noise: Vec<String>,
+    /// Datagrams that it read per second of the window, if it is one of several receivers.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub delivered_pps: Option<f64>,
+    /// Where every datagram to it went, if it is one of several receivers with counters of its own.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ledger: Option<Ledger>,
+}
+
+/// What one sender sent to one receiver.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PairPackets {
+    /// The sender.
+    pub sender: String,
+    /// The receiver.
+    pub receiver: String,
+    /// Datagrams that the sender attempted.
+    pub offered_packets: u64,
+    /// Of these, read by the receiver, duplicates among them; `None` if datagrams do not carry the number of their sender.
+    pub delivered_packets: Option<u64>,
+}
+
+impl PairPackets {
+    /// The share of the offered datagrams that was not read.
+    pub fn lost_ratio(&self) -> Option<f64> {
+        let (offered, delivered) = (self.offered_packets as f64, self.delivered_packets? as f64);
+        (offered > 0.0).then(|| (1.0 - delivered / offered).max(0.0))
+    }
+
+    /// For people: `gen1 -> sut: 12k datagrams offered, 0.10 % lost`.
+    pub fn text(&self) -> String {
+        let lost = self.lost_ratio().map_or_else(
+            || "loss unknown: datagrams carry no number".to_owned(),
+            |lost| format!("{} lost", percent(lost, 2)),
+        );
+        let offered = si(self.offered_packets as f64);
+        format!("{} -> {}: {offered} datagrams offered, {lost}", self.sender, self.receiver)
+    }
+}
+
+impl Manifest {
+    /// What each sender sent to each receiver in the trials of a variant that its figures are made of; nothing if there is
+    /// only one of each.
+    pub fn pairs(&self, variant: &str) -> Vec<PairPackets> {
+        let mut all: Vec<PairPackets> = Vec::new();
+        for pair in self.counted(variant).into_iter().flat_map(|trial| &trial.pairs) {
+            let is_it = |it: &&mut PairPackets| {
+                (&it.sender, &it.receiver) == (&pair.sender, &pair.receiver)
+            };
+            match all.iter_mut().find(is_it) {
+                Some(sum) => {
+                    sum.offered_packets += pair.offered_packets;
+                    let both = sum.delivered_packets.zip(pair.delivered_packets);
+                    sum.delivered_packets = both.map(|(a, b)| a + b);
+                }
+                None => all.push(pair.clone()),
+            }
+        }
+        all
+    }
+
+    /// What each of several receivers lost in these trials, by place, with its share of what was lost before the receivers.
+    pub fn receiver_losses(&self, variant: &str) -> BTreeMap<(String, Place), u64> {
+        let trials = self.counted(variant).into_iter();
+        let mut all: BTreeMap<(String, Place), u64> = BTreeMap::new();
+        for (alias, host) in trials.flat_map(|trial| &trial.hosts) {
+            for drop in host.ledger.iter().flat_map(|ledger| &ledger.drops) {
+                *all.entry((alias.clone(), drop.place)).or_default() += drop.packets;
+            }
+        }
+        all
+    }
+
+    /// The worst grade of each host over these trials, with the first reason.
+    pub fn host_grades(&self, variant: &str) -> BTreeMap<String, (Grade, String)> {
+        let trials = self.counted(variant).into_iter();
+        let mut worst: BTreeMap<String, (Grade, String)> = BTreeMap::new();
+        for (alias, host) in trials.flat_map(|trial| &trial.hosts) {
+            let own = worst.entry(alias.clone()).or_default();
+            if host.grade > own.0 {
+                *own = (host.grade, host.noise.first().cloned().unwrap_or_default());
+            }
+        }
+        worst
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::Drop;
+    use crate::manifest::Trial;
+
+    fn pair(receiver: &str, offered: u64, delivered: Option<u64>) -> PairPackets {
+        PairPackets {
+            sender: "gen1".into(),
+            receiver: receiver.into(),
+            offered_packets: offered,
+            delivered_packets: delivered,
+        }
+    }
+
+    fn lost_in_ring(packets: u64) -> Drop {
+        Drop {
+            place: Place::Ring,
+            counter: "rx/ring".into(),
+            packets,
+            derived: false,
+            exact: true,
+            cross_checks: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn pairs_and_grades_are_those_of_the_counted_trials() {
+        let host = |grade, why: &str| HostTrial {
+            side: Side::Rx,
+            grade,
+            noise: vec![why.into()],
+            delivered_pps: None,
+            ledger: Some(Ledger { drops: vec![lost_in_ring(3)], ..Ledger::default() }),
+        };
+        let trial = |void: Option<&str>, lost: u64, grade| Trial {
+            variant: "base".into(),
+            block: 1,
+            void: void.map(str::to_owned),
+            pairs: vec![pair("sut", 100, Some(100 - lost)), pair("sut2", 50, None)],
+            hosts: [("sut".to_owned(), host(grade, "busy"))].into(),
+            ..Trial::default()
+        };
+        let manifest = Manifest {
+            trials: vec![
+                trial(None, 1, Grade::A),
+                trial(Some("noise"), 90, Grade::D),
+                trial(None, 3, Grade::C),
+            ],
+            ..Manifest::default()
+        };
+        let all = manifest.pairs("base");
+        assert_eq!(all, [pair("sut", 200, Some(196)), pair("sut2", 100, None)]);
+        assert_eq!(all[0].text(), "gen1 -> sut: 200 datagrams offered, 2.00 % lost");
+        assert_eq!(all[1].lost_ratio(), None);
+        let grades = manifest.host_grades("base");
+        assert_eq!(grades["sut"], (Grade::C, "busy".to_owned()));
+        let losses = manifest.receiver_losses("base");
+        assert_eq!(losses, BTreeMap::from([(("sut".to_owned(), Place::Ring), 6)]));
+    }
+
+    #[test]
+    fn more_read_than_offered_is_no_negative_loss() {
+        assert_eq!(pair("sut", 10, Some(12)).lost_ratio(), Some(0.0));
+        assert_eq!(pair("sut", 0, Some(0)).lost_ratio(), None);
+    }
+}

@@ -1,0 +1,153 @@
+//! The ledger of one of several receivers.
+//!
+//! Its own counters show what was lost on its host. What the senders and the network lost is counted for all receivers
+//! together: each gets a share of it by what is missing there.
+
+use super::input::LedgerInput;
+use super::wire::WireFacts;
+use super::{Drop, Ledger, Place};
+use crate::counters::Moved;
+
+impl Ledger {
+    /// The part of one receiver in the ledger of all. `input` has what was offered to it and what its program said, `moved`
+    /// its own counters.
+    #[must_use]
+    pub fn of_receiver(&self, input: &LedgerInput, moved: &Moved) -> Self {
+        let mut input = input.clone();
+        input.path.tx_device = None;
+        input.path.wire = WireFacts::NoCards;
+        let own = Self::from_counters(&input, moved);
+        let missing = own.offered_packets as i64
+            - own.delivered_packets as i64
+            - own.in_flight_packets as i64;
+        let mut drops: Vec<Drop> = own.drops.into_iter().filter(is_of_receiver).collect();
+        let is_exact = own.inexact.is_empty() && drops.iter().all(|drop| drop.exact);
+        let rest = missing - drops.iter().map(|drop| drop.packets as i64).sum::<i64>();
+        let shared: Vec<&Drop> = self.drops.iter().filter(|drop| !is_of_receiver(drop)).collect();
+        let before: u64 = shared.iter().map(|drop| drop.packets).sum();
+        drops.extend(shares(&shared, rest.clamp(0, before as i64) as u64));
+        drops.sort_by_key(|drop| drop.place);
+        // Within what was lost before, nothing tells whose it was.
+        let unaccounted = match rest {
+            rest if rest < 0 || before == 0 => Some(rest),
+            rest if rest as u64 > before => Some(rest - before as i64),
+            _ => None,
+        };
+        let note = "losses at the senders and in the network are not counted per receiver: each has a share by what is missing there";
+        Self {
+            unit: own.unit,
+            offered_packets: own.offered_packets,
+            sent_packets: own.sent_packets,
+            delivered_packets: own.delivered_packets,
+            drops,
+            in_flight_packets: own.in_flight_packets,
+            foreign_packets: own.foreign_packets,
+            unaccounted_packets: unaccounted.filter(|_| is_exact),
+            inexact: own.inexact,
+            notes: (before > 0).then(|| note.to_owned()).into_iter().collect(),
+            reasons: Vec::new(),
+        }
+    }
+}
+
+/// Whether the receiver's own counters have the loss. A veth counts what its ring refuses at the sender's end.
+fn is_of_receiver(drop: &Drop) -> bool {
+    drop.place > Place::Network && !drop.counter.starts_with("tx/")
+}
+
+/// `packets` divided as the losses are.
+fn shares(losses: &[&Drop], packets: u64) -> Vec<Drop> {
+    let (mut left, mut of) = (packets, losses.iter().map(|drop| drop.packets).sum::<u64>());
+    let share = |loss: &&Drop| {
+        // No more than the loss; the last one takes what is left.
+        let own = (u128::from(left) * u128::from(loss.packets)).div_ceil(u128::from(of.max(1)));
+        let own = u64::try_from(own).unwrap_or(left).min(left);
+        left -= own;
+        of -= loss.packets;
+        Drop {
+            packets: own,
+            derived: true,
+            exact: false,
+            cross_checks: Vec::new(),
+            ..Drop::clone(loss)
+        }
+    };
+    losses.iter().map(share).filter(|drop| drop.packets > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::{Link, PathFacts, ReceiverSaid, SenderSaid};
+
+    fn drop_at(place: Place, counter: &str, packets: u64) -> Drop {
+        Drop {
+            place,
+            counter: counter.into(),
+            packets,
+            derived: false,
+            exact: true,
+            cross_checks: Vec::new(),
+        }
+    }
+
+    /// 100 datagrams to a receiver whose socket dropped ten.
+    fn receiver(delivered: u64) -> (LedgerInput, Moved) {
+        let input = LedgerInput {
+            sender: SenderSaid { offered_packets: 100, sent_packets: 100, ..SenderSaid::default() },
+            receiver: ReceiverSaid {
+                delivered_packets: delivered,
+                socket_drops: Some(vec![10]),
+                ..ReceiverSaid::default()
+            },
+            path: PathFacts {
+                tx_device: Some("eth0".into()),
+                rx_device: Some("eth0".into()),
+                link: Link::Nic,
+                ..PathFacts::default()
+            },
+            reasoned: None,
+        };
+        let came = delivered as i64 + 10;
+        let values = [
+            ("rx/link.eth0.rx.packets", came),
+            ("rx/IpExt.InNoECTPkts", came),
+            ("rx/Ip.InReceives", came),
+            ("rx/Ip.InDelivers", came),
+            ("rx/Udp.InDatagrams", delivered as i64),
+            ("rx/Udp.InErrors", 10),
+            ("rx/Udp.RcvbufErrors", 10),
+        ];
+        let values = values.into_iter().map(|(name, by)| (name.to_owned(), by)).collect();
+        (input, Moved { values, ..Moved::default() })
+    }
+
+    fn part(all: &[Drop], delivered: u64) -> Ledger {
+        let (input, moved) = receiver(delivered);
+        Ledger { drops: all.to_vec(), ..Ledger::default() }.of_receiver(&input, &moved)
+    }
+
+    #[test]
+    fn a_receiver_s_own_losses_close_its_ledger() {
+        let of_all = [drop_at(Place::SocketBuffer, "rx/Udp.RcvbufErrors", 17)];
+        let ledger = part(&of_all, 90);
+        assert_eq!(ledger.lost_at(Place::SocketBuffer), 10, "{ledger:?}");
+        assert_eq!((ledger.unaccounted_packets, ledger.lost_packets()), (Some(0), 10));
+        let missing = part(&of_all, 88);
+        assert_eq!(missing.unaccounted_packets, Some(2), "{missing:?}");
+    }
+
+    #[test]
+    fn losses_before_the_receivers_are_shared_by_what_is_missing() {
+        let of_all = [
+            drop_at(Place::Qdisc, "tx/qdisc.eth0.drops", 30),
+            drop_at(Place::Ring, "tx/link.eth0.tx.dropped", 10),
+            drop_at(Place::SocketBuffer, "rx/Udp.RcvbufErrors", 17),
+        ];
+        let ledger = part(&of_all, 70);
+        assert_eq!((ledger.lost_at(Place::Qdisc), ledger.lost_at(Place::Ring)), (15, 5));
+        assert_eq!((ledger.lost_packets(), ledger.unaccounted_packets), (30, None));
+        // More is missing than was lost before.
+        assert_eq!(part(&of_all, 40).unaccounted_packets, Some(10));
+    }
+}

@@ -1,0 +1,112 @@
+//! A run between several hosts as text: who sent how much to whom, what each receiver lost, what disturbed each host.
+
+use std::collections::BTreeMap;
+
+use rxpath_core::number::grouped;
+use rxpath_record::hosts::PairPackets;
+use rxpath_record::manifest::{Grade, Manifest};
+
+use super::experiment::word;
+
+/// Pairs that are listed; of more, what each receiver got of all senders.
+const LISTED: usize = 16;
+
+/// The lines of a variant; none where one sender sent to one receiver and nothing disturbed them.
+pub fn text(manifest: &Manifest, variant: &str) -> String {
+    let pairs = by_receiver(manifest.pairs(variant));
+    let pairs = pairs.iter().map(PairPackets::text);
+    let losses = manifest.receiver_losses(variant).into_iter();
+    let losses = losses.filter(|(_, packets)| *packets > 0).map(|((alias, place), packets)| {
+        format!("{alias}: {} datagrams lost at {}", grouped(packets), word(place))
+    });
+    let shown = |line: String| format!("{variant}: {line}\n");
+    pairs.chain(losses).chain(grades(manifest, variant)).map(shown).collect()
+}
+
+/// The pairs, or their sums where they are many.
+fn by_receiver(pairs: Vec<PairPackets>) -> Vec<PairPackets> {
+    if pairs.len() <= LISTED {
+        return pairs;
+    }
+    let mut sums: Vec<PairPackets> = Vec::new();
+    for pair in pairs {
+        match sums.iter_mut().find(|sum| sum.receiver == pair.receiver) {
+            Some(sum) => {
+                sum.offered_packets += pair.offered_packets;
+                let both = sum.delivered_packets.zip(pair.delivered_packets);
+                sum.delivered_packets = both.map(|(a, b)| a + b);
+            }
+            None => sums.push(PairPackets { sender: "all senders".into(), ..pair }),
+        }
+    }
+    sums
+}
+
+/// A line for each disturbance: hosts of one machine share it.
+fn grades(manifest: &Manifest, variant: &str) -> Vec<String> {
+    let mut found: BTreeMap<(Grade, String), Vec<String>> = BTreeMap::new();
+    for (alias, (grade, why)) in manifest.host_grades(variant) {
+        if grade > Grade::A {
+            found.entry((grade, why)).or_default().push(alias);
+        }
+    }
+    let line = |((grade, why), hosts): ((Grade, String), Vec<String>)| {
+        format!("{}: grade {grade:?}: {why}", hosts.join(", "))
+    };
+    found.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_core::Side;
+    use rxpath_record::hosts::HostTrial;
+    use rxpath_record::manifest::Trial;
+
+    use super::*;
+
+    fn pair(sender: usize, receiver: usize) -> PairPackets {
+        PairPackets {
+            sender: format!("gen{sender}"),
+            receiver: format!("sut{receiver}"),
+            offered_packets: 100,
+            delivered_packets: Some(90),
+        }
+    }
+
+    fn manifest(pairs: Vec<PairPackets>) -> Manifest {
+        let host = |side| HostTrial {
+            side,
+            grade: Grade::C,
+            noise: vec!["a busy CPU".into()],
+            delivered_pps: None,
+            ledger: None,
+        };
+        let trial = Trial {
+            variant: "base".into(),
+            pairs,
+            hosts: [("gen1".to_owned(), host(Side::Tx)), ("sut1".to_owned(), host(Side::Rx))]
+                .into(),
+            ..Trial::default()
+        };
+        Manifest { trials: vec![trial], ..Manifest::default() }
+    }
+
+    #[test]
+    fn pairs_and_what_disturbed_their_hosts_are_told() {
+        let told = text(&manifest(vec![pair(1, 1), pair(1, 2)]), "base");
+        let wanted = "base: gen1 -> sut1: 100 datagrams offered, 10.00 % lost\n\
+                      base: gen1 -> sut2: 100 datagrams offered, 10.00 % lost\n\
+                      base: gen1, sut1: grade C: a busy CPU\n";
+        assert_eq!(told, wanted);
+    }
+
+    #[test]
+    fn of_many_pairs_each_receiver_is_told() {
+        let many = (1..10).flat_map(|sender| [pair(sender, 1), pair(sender, 2)]).collect();
+        let told = text(&manifest(many), "base");
+        assert!(
+            told.starts_with("base: all senders -> sut1: 900 datagrams offered, 10.00 % lost\n")
+        );
+        assert_eq!(told.lines().count(), 3, "{told}");
+    }
+}
