@@ -14,7 +14,7 @@ use std::sync::Arc;
 use rand::RngExt;
 use rxpath_core::Side;
 use rxpath_core::Warning;
-use rxpath_core::number::si;
+use rxpath_core::number::{counted, si};
 use rxpath_host::environment::HostFacts;
 use rxpath_host::nic::losses::CardCounters;
 use rxpath_record::manifest::HostPart;
@@ -31,8 +31,10 @@ use crate::scenario::HostShape;
 use crate::scenario::spec::{Resolved, Variant};
 use crate::testbed::any_of;
 
-/// Senders of an experiment, at most: five bits of a stream's number tell them apart.
-const MOST_SENDERS: usize = 32;
+/// Hosts of a side, at most: five bits of a stream's number tell senders apart.
+const MOST_OF_A_SIDE: usize = 32;
+/// Pairs of a sender and a receiver, at most: each sender has a flow to each receiver.
+const MOST_PAIRS: usize = 256;
 
 /// One host of an experiment.
 pub struct ConnectedHost {
@@ -188,52 +190,73 @@ impl Hosts {
         Ok(None)
     }
 
-    /// A third-party generator runs on one host.
+    /// A third-party generator runs on one host, and several receivers take datagrams of this program.
     ///
     /// # Errors
-    /// [`LabError::CannotRun`] where there are more.
-    pub fn check_senders(&self, resolved: &Resolved) -> Result<(), LabError> {
-        let here = resolved.variants.iter().filter(|variant| variant.not_available.is_none());
-        let mut foreign = here.filter(|variant| variant.load.is_external());
-        match foreign.next() {
-            Some(variant) if self.senders.len() > 1 => Err(LabError::CannotRun {
-                what: format!("variant {} has a load.command, which one host runs", variant.name),
-                hint: "leave one host with role = \"sender\"".into(),
-            }),
-            _ => Ok(()),
+    /// [`LabError::CannotRun`] where there are more hosts than a variant can use.
+    pub fn check_programs(&self, resolved: &Resolved) -> Result<(), LabError> {
+        for variant in resolved.variants.iter().filter(|variant| variant.not_available.is_none()) {
+            if self.senders.len() > 1 && variant.load.is_external() {
+                let name = &variant.name;
+                return Err(LabError::CannotRun {
+                    what: format!("variant {name} has a load.command, which one host runs"),
+                    hint: "leave one host with role = \"sender\"".into(),
+                });
+            }
+            if let Some(what) = for_one_receiver(variant).filter(|_| self.receivers.len() > 1) {
+                return Err(LabError::CannotRun {
+                    what: format!("variant {} has {what}, which is for one receiver", variant.name),
+                    hint: "leave one host with role = \"receiver\"".into(),
+                });
+            }
         }
+        Ok(())
     }
 
-    /// A warning where sender and receiver are one machine, and `ssh = "local"` does not say so.
+    /// A warning where a receiver is one machine with a sender or another receiver, and `ssh = "local"` does not say so.
     pub fn one_machine(&self) -> Option<Warning> {
-        let mut pairs = self
-            .senders
-            .iter()
-            .flat_map(|sender| self.receivers.iter().map(move |receiver| (sender, receiver)));
-        let (one, other) = pairs.find(|(sender, receiver)| sender.machine == receiver.machine)?;
-        let (one, other) = (one.client.alias(), other.client.alias());
+        let all: Vec<&ConnectedHost> = self.all().collect();
+        let is_pair = |one: usize, other: usize| {
+            other >= self.senders.len() && all[one].machine == all[other].machine
+        };
+        let mut pairs = (0..all.len())
+            .flat_map(|other| (0..other).map(move |one| (one, other)))
+            .filter(|(one, other)| is_pair(*one, *other));
+        let (one, other) = pairs.next()?;
+        let (one, other) = (all[one].client.alias(), all[other].client.alias());
         let text = format!("{one} and {other} are one machine: they take CPU time from each other");
         (!self.share_a_clock).then(|| Warning::new("one-machine", text))
     }
 
-    /// How several senders share the rate of each variant, a line for each; nothing for one sender.
+    /// How the pairs of hosts share the rate of each variant, a line for each; nothing for one sender and one receiver.
     pub fn shares(&self, resolved: &Resolved) -> Vec<String> {
-        let count = self.senders.len();
+        let (senders, receivers) = (self.senders.len() as u64, self.receivers.len() as u64);
+        let each_of = match receivers {
+            1 => counted(senders, "sender"),
+            _ => format!("{} x {}", counted(senders, "sender"), counted(receivers, "receiver")),
+        };
         let line = |variant: &Variant| {
             let options = &variant.load.own()?.options;
             let (key, total) = match (options.rate, options.bitrate) {
                 (Some(rate), _) => ("load.rate", rate),
                 (None, rate) => ("load.bitrate", rate?),
             };
-            let (total, each) = (si(total as f64), si(total as f64 / count as f64));
-            Some(format!("{}: {key} {total} = {count} senders x {each}", variant.name))
+            let count = (senders * receivers) as f64;
+            let (total, each) = (si(total as f64), si(total as f64 / count));
+            Some(format!("{}: {key} {total} = {each_of} x {each}", variant.name))
         };
-        if count < 2 { Vec::new() } else { resolved.variants.iter().filter_map(line).collect() }
+        if senders * receivers < 2 {
+            return Vec::new();
+        }
+        resolved.variants.iter().filter_map(line).collect()
     }
 
-    /// Whether this host's counters are those of an earlier one of its side: on this machine two may be in one namespace.
+    /// Whether this host's counters are those of an earlier one of its side: two of one machine may be in one namespace.
     pub fn counts_with_another(&self, side: Side, index: usize) -> bool {
-        let namespace = |host: &ConnectedHost| host.is_local.then_some(host.hello.netns);
+        let namespace = |host: &ConnectedHost| {
+            let netns = host.hello.netns;
+            (host.is_local || netns.is_some()).then_some((host.machine, netns))
+        };
         let hosts = self.of(side);
         let Some(own) = hosts.get(index).and_then(namespace) else { return false };
         hosts.iter().take(index).any(|host| namespace(host) == Some(own))
@@ -264,6 +287,22 @@ fn hide(printed: &mut Value, names: &[(String, &str)]) {
     }
 }
 
+/// What of a variant only runs with one receiver.
+fn for_one_receiver(variant: &Variant) -> Option<String> {
+    let (observe, protocol) = (&variant.observe, variant.protocol());
+    let found = [
+        (variant.load.is_external(), "a load.command"),
+        (variant.serve.is_external(), "a serve.command"),
+        (variant.background.victim.is_some(), "a background.victim"),
+        (!variant.background.victim_command.is_empty(), "a background.victim_command"),
+        (observe.steal, "observe.steal"),
+        (observe.trace, "observe.trace"),
+    ];
+    let other = found.into_iter().find(|(is_there, _)| *is_there);
+    let of_protocol = || protocol.over_tcp().then(|| format!("protocol {}", protocol.word()));
+    other.map(|(_, what)| what.to_owned()).or_else(of_protocol)
+}
+
 /// The shape of the host with the fewest CPUs.
 fn smallest(hosts: &[ConnectedHost]) -> &HostShape {
     let shapes = hosts.iter().map(|host| &host.hello.shape);
@@ -274,16 +313,21 @@ fn smallest(hosts: &[ConnectedHost]) -> &HostShape {
 fn check_counts(inventory: &Inventory) -> Result<(), LabError> {
     let [senders, receivers] =
         [Role::Sender, Role::Receiver].map(|role| inventory.of(role).count());
-    if senders > MOST_SENDERS {
-        return Err(LabError::CannotRun {
-            what: format!("the inventory has {senders} senders"),
-            hint: format!("an experiment has at most {MOST_SENDERS}"),
-        });
+    for (count, word) in [(senders, "senders"), (receivers, "receivers")] {
+        if count > MOST_OF_A_SIDE {
+            return Err(LabError::CannotRun {
+                what: format!("the inventory has {count} {word}"),
+                hint: format!("an experiment has at most {MOST_OF_A_SIDE}"),
+            });
+        }
     }
-    if receivers > 1 {
+    let pairs = senders * receivers;
+    if pairs > MOST_PAIRS {
         return Err(LabError::CannotRun {
-            what: "the inventory has several hosts with role = \"receiver\"".into(),
-            hint: "an experiment has one receiver, and any number of senders".into(),
+            what: format!("{senders} senders and {receivers} receivers are {pairs} pairs"),
+            hint: format!(
+                "an experiment has at most {MOST_PAIRS}: each sender sends to each receiver"
+            ),
         });
     }
     Ok(())

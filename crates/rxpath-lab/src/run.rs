@@ -95,7 +95,7 @@ fn within(
         can_run(options.without_root.as_deref())?;
     }
     installed::check(resolved, options.hosts)?;
-    options.hosts.map_or(Ok(()), |hosts| hosts.check_senders(resolved))?;
+    options.hosts.map_or(Ok(()), |hosts| hosts.check_programs(resolved))?;
     let wanted = observers::wanted(resolved);
     options
         .hosts

@@ -100,6 +100,11 @@ pub trait Testbed {
     /// Addresses of the receiving side, of all its hosts; the sender spreads over them.
     fn addresses(&self) -> &[IpAddr];
 
+    /// The receiver that has an address of [`Testbed::addresses`].
+    fn receiver_at(&self, _: IpAddr) -> Option<usize> {
+        Some(0)
+    }
+
     /// Every counter of both sides and of the machine.
     fn snapshot(&self) -> Snapshot;
 

@@ -46,8 +46,19 @@ fn entry<'a>(inventory: &'a Inventory, host: &ConnectedHost) -> Result<&'a HostE
         .ok_or_else(|| LabError::Internal { what: "a host that is not in the inventory".into() })
 }
 
-/// Receivers are known to senders by their addresses: each must have its own, and all must be of one family.
+/// Receivers are known to senders by their addresses: each must have its own, all of one family, and as many as the others,
+/// because a sender sends as much to each address.
 fn distinct(receivers: &[(&str, &[IpAddr])]) -> Result<(), LabError> {
+    let count = |(_, all): &&(&str, &[IpAddr])| all.len();
+    let (most, least) = (receivers.iter().max_by_key(count), receivers.iter().min_by_key(count));
+    if let Some(((one, more), (other, fewer))) =
+        most.zip(least).filter(|(a, b)| a.1.len() > b.1.len())
+    {
+        return Err(cannot(
+            format!("{one} has {} addresses, and {other} has {}", more.len(), fewer.len()),
+            "give all receivers the same number of addresses (hosts.ALIAS.addr)",
+        ));
+    }
     let each = receivers.iter().flat_map(|(alias, all)| all.iter().map(move |it| (*alias, *it)));
     let mut known: Vec<(&str, IpAddr)> = Vec::new();
     for (alias, address) in each {
@@ -240,8 +251,10 @@ mod tests {
         let (one, more) = (of(&["192.0.2.1"]), of(&["192.0.2.2", "192.0.2.1"]));
         let six = of(&["2001:db8::1"]);
         assert!(distinct(&[("sut", &one[..]), ("sut2", &more[..1])]).is_ok());
-        let told = distinct(&[("sut", &one[..]), ("sut2", &more[..])]).unwrap_err().to_string();
+        let told = distinct(&[("sut", &one[..]), ("sut2", &more[1..])]).unwrap_err().to_string();
         assert!(told.contains("sut and sut2 have one address: 192.0.2.1"), "{told}");
+        let told = distinct(&[("sut", &one[..]), ("sut2", &more[..])]).unwrap_err().to_string();
+        assert!(told.contains("sut2 has 2 addresses, and sut has 1"), "{told}");
         let told = distinct(&[("sut", &one[..]), ("sut2", &six[..])]).unwrap_err().to_string();
         assert!(told.contains("sut is reached at 192.0.2.1, and sut2 at 2001:db8::1"), "{told}");
     }

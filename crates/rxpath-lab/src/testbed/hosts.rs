@@ -182,6 +182,10 @@ impl Testbed for HostsTestbed<'_> {
         &self.addresses
     }
 
+    fn receiver_at(&self, address: IpAddr) -> Option<usize> {
+        self.hosts.receivers.iter().position(|host| host.addresses.contains(&address))
+    }
+
     fn listens_on(&self, receiver: usize) -> IpAddr {
         self.hosts.receivers[receiver].listens_on()
     }

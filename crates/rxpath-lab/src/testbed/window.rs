@@ -44,6 +44,22 @@ pub struct Windowed {
     pub moved_s: f64,
 }
 
+impl Windowed {
+    /// CPU time of each receiver's host; of one machine for all of them.
+    pub fn receivers(&self) -> &[Between] {
+        if self.of_receivers.is_empty() {
+            std::slice::from_ref(&self.between)
+        } else {
+            &self.of_receivers
+        }
+    }
+
+    /// CPU time of a receiver's host.
+    pub fn of_receiver(&self, receiver: usize) -> &Between {
+        self.of_receivers.get(receiver).unwrap_or(&self.between)
+    }
+}
+
 /// A window that has begun.
 pub trait Window {
     /// Its begin on the testbed's clock.

@@ -1,25 +1,29 @@
 //! From what a trial left behind to the record of it: ledger, evidence, verdict, grade, metrics.
 
 mod delay;
+mod grade;
 mod http;
 mod paused;
+mod receivers;
 mod tcp;
 pub(super) mod udp;
 
 use std::collections::BTreeMap;
 
-use rxpath_core::{CpuList, Warning};
+use rxpath_core::Warning;
 use rxpath_load::udp::load::options::LoadSettings;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::{Evidence, Spread, ThreadUse};
+use rxpath_record::hosts::PairPackets;
 use rxpath_record::ledger::{Ledger, Link, PathFacts, Place};
-use rxpath_record::manifest::{Grade, LoopKind, Trial};
+use rxpath_record::manifest::{LoopKind, Trial};
 use rxpath_record::verdict::Verdict;
 use serde::Deserialize;
 use serde_json::Value;
 
+use self::grade::Grades;
+use self::receivers::Alone;
 use super::evidence::{SideSeen, packets_by_cpu};
-use super::noise::{self, Disturbance};
 use super::observe::Between;
 use super::result::Worker;
 use super::runner::{Measurements, SideMeasurements};
@@ -86,7 +90,12 @@ struct Spans {
 /// What a protocol makes of a trial.
 struct Composed {
     ledger: Ledger,
+    /// Of all hosts together.
     evidence: Evidence,
+    /// What each of several receivers showed alone.
+    receivers: Vec<Alone>,
+    /// What each sender sent to each receiver, where there are several of either.
+    pairs: Vec<PairPackets>,
     moved: Moved,
     /// Whether the sender was ever slowed by the path.
     blocked: bool,
@@ -112,7 +121,8 @@ pub fn compose(
     made.ledger.reasons.clone_from(&raw.observed.reasons);
     let hooked = hooked(&raw, &made.ledger);
     let metrics = metrics(variant, &made.evidence, &raw, &spans);
-    let (grade, noise) = graded(variant, &raw);
+    let Grades { grade, noise, mut hosts } = grade::of(variant, testbed, &raw);
+    receivers::put(&made.receivers, &mut hosts);
     let mut warnings = raw.warnings;
     warnings.extend(made.warnings);
     warnings.extend(silent);
@@ -124,41 +134,37 @@ pub fn compose(
     let counted = if raw.serve.lines.is_empty() { &raw.load.lines } else { &raw.serve.lines };
     warnings.extend(steadiness::drifted(counted, [from, to]));
     warnings.extend(affinity(&made.evidence, variant));
+    let limiting = receivers::limiting(&made.receivers).map(|one| one.evidence.clone());
     Trial {
         trial: number.trial,
         block: number.block,
         variant: variant.name.clone(),
-        void: void(&raw.window, grade, &noise),
+        void: grade::void(&raw.window, grade, &noise),
         loop_kind: if made.blocked || paused > 0 { LoopKind::Closed } else { LoopKind::Open },
         grade,
         noise,
         window_ns: [from as i64, to as i64],
         metrics,
         verdict: made.verdict,
-        evidence: made.evidence,
+        evidence: limiting.unwrap_or(made.evidence),
         ledger: made.ledger,
         moved: made.moved,
         flow_cpus: raw.flow_cpus,
         stolen: raw.observed.stolen,
         traced: raw.observed.traced,
-        hosts: BTreeMap::new(),
-        pairs: Vec::new(),
+        hosts,
+        pairs: made.pairs,
         warnings,
         workloads: workloads(&raw.load, &raw.serve),
     }
 }
 
-/// Why a trial does not count, if it does not.
-fn void(window: &Windowed, grade: Grade, noise: &[String]) -> Option<String> {
-    let faults = &window.faults;
-    let unsteady = (!faults.is_empty()).then(|| format!("{} in the window", faults.join("; ")));
-    unsteady.or_else(|| noise::void(grade, noise))
-}
-
-/// What the programs printed; of several senders each, in addition to what they did together.
+/// What the programs printed; of several on a side each, in addition to what they did together.
 fn workloads(load: &SideMeasurements, serve: &SideMeasurements) -> BTreeMap<String, Value> {
     let together = [("load".to_owned(), load), ("serve".to_owned(), serve)];
-    let each = load.parts.iter().map(|(host, part)| (format!("load@{host}"), part));
+    let each = [("load", load), ("serve", serve)].into_iter().flat_map(|(name, side)| {
+        side.parts.iter().map(move |(host, part)| (format!("{name}@{host}"), part))
+    });
     together.into_iter().chain(each).map(|(name, side)| (name, with_settings(side))).collect()
 }
 
@@ -178,87 +184,38 @@ fn silent(variant: &Variant, [from, to]: [u64; 2], raw: &Measurements) -> Vec<Wa
         .collect()
 }
 
-/// The sending programs with what each did in the window, and the receiving one.
+/// A program's process, its threads and what it did in the window.
+type Program = (u32, Vec<Worker>, Span);
+
+/// The programs of both sides, one of each host.
 struct Programs {
-    loads: Vec<(u32, Vec<Worker>, Span)>,
-    serve: Vec<Worker>,
+    loads: Vec<Program>,
+    serves: Vec<Program>,
 }
 
 fn programs(raw: &Measurements, spans: &Spans) -> Programs {
     let [from, to] = raw.window.between.window_ns;
-    let one = |part: &SideMeasurements, span| (part.pid, part.result.workers(), span);
-    let of_part = |(_, part): &(String, SideMeasurements)| {
-        one(part, window::span(&part.lines, from, to).unwrap_or_default())
+    let one = |side: &SideMeasurements, span| (side.pid, side.result.workers(), span);
+    let of_side = |side: &SideMeasurements, whole: &Span| -> Vec<Program> {
+        if side.parts.is_empty() {
+            return vec![one(side, whole.clone())];
+        }
+        let span =
+            |part: &SideMeasurements| window::span(&part.lines, from, to).unwrap_or_default();
+        side.parts.iter().map(|(_, part)| one(part, span(part))).collect()
     };
-    let loads = if raw.load.parts.is_empty() {
-        vec![one(&raw.load, spans.load.clone())]
-    } else {
-        raw.load.parts.iter().map(of_part).collect()
-    };
-    Programs { loads, serve: raw.serve.result.workers() }
+    Programs { loads: of_side(&raw.load, &spans.load), serves: of_side(&raw.serve, &spans.serve) }
 }
 
 impl Programs {
-    fn seen<'a>(
-        &'a self,
-        raw: &Measurements,
-        spans: &'a Spans,
-    ) -> (Vec<SideSeen<'a>>, SideSeen<'a>) {
-        let load = |(pid, threads, span): &'a (u32, Vec<Worker>, Span)| SideSeen {
-            span,
-            threads,
-            pid: *pid,
-        };
-        let serve = SideSeen { span: &spans.serve, threads: &self.serve, pid: raw.serve.pid };
-        (self.loads.iter().map(load).collect(), serve)
+    /// What the senders showed, and the receivers.
+    fn seen(&self) -> (Vec<SideSeen<'_>>, Vec<SideSeen<'_>>) {
+        (seen(&self.loads), seen(&self.serves))
     }
 }
 
-/// The grade of a trial with its reasons; of several hosts the worst one.
-fn graded(variant: &Variant, raw: &Measurements) -> (Grade, Vec<String>) {
-    let (load, serve) = (variant.load.cpus(), variant.serve.cpus());
-    // Threads that nobody pinned can be disturbed anywhere.
-    let of = |lists: &[&CpuList], between: &Between| {
-        let anywhere = lists.iter().any(|list| list.is_empty());
-        let pinned = |cpu: u32| anywhere || lists.iter().any(|list| list.0.contains(&cpu));
-        noise::grade(&disturbance(variant, between, pinned))
-    };
-    let Windowed { between, of_senders, .. } = &raw.window;
-    if of_senders.is_empty() {
-        return of(&[load, serve], between);
-    }
-    let name = |index: usize| match raw.load.parts.get(index) {
-        Some((host, _)) => format!("sender {host}"),
-        None => "sender".to_owned(),
-    };
-    let senders = of_senders.iter().enumerate();
-    let all: Vec<(String, (Grade, Vec<String>))> = senders
-        .map(|(index, host)| (name(index), of(&[load], host)))
-        .chain([("receiver".to_owned(), of(&[serve], between))])
-        .collect();
-    let worst = all.iter().map(|(_, (grade, _))| *grade).max().unwrap_or_default();
-    let reasons = all.into_iter().flat_map(|(host, (_, reasons))| {
-        reasons.into_iter().map(move |reason| format!("{host}: {reason}"))
-    });
-    (worst, reasons.collect())
-}
-
-fn disturbance(variant: &Variant, between: &Between, pinned: impl Fn(u32) -> bool) -> Disturbance {
-    let worst = between.foreign.iter().flatten().filter(|(cpu, _)| pinned(**cpu));
-    let worst = worst.max_by(|a, b| a.1.0.total_cmp(&b.1.0));
-    let mine = between.cpus.iter().filter(|cpu| pinned(cpu.cpu));
-    let taken = mine.max_by(|a, b| a.steal_ratio.total_cmp(&b.steal_ratio));
-    Disturbance {
-        foreign_ratio: between
-            .foreign
-            .as_ref()
-            .map(|_| worst.map_or(0.0, |(_, (ratio, _))| *ratio)),
-        foreign_cpu: worst.map_or(0, |(cpu, _)| *cpu),
-        foreign_name: worst.map_or_else(String::new, |(_, (_, name))| name.clone()),
-        steal_ratio: taken.map_or(0.0, |cpu| cpu.steal_ratio),
-        // A CPU that is kept awake does not halt, however idle.
-        idle_ratio: taken.map_or(0.0, |cpu| if variant.lab.awake { 0.0 } else { cpu.idle_ratio }),
-    }
+fn seen(programs: &[Program]) -> Vec<SideSeen<'_>> {
+    programs.iter().map(|(pid, threads, span)| SideSeen { span, threads, pid: *pid }).collect()
 }
 
 /// CPUs that the sender's and the receiver's threads kept busy over the window.
@@ -297,8 +254,9 @@ fn metrics(
         };
         stolen::metrics(found, moved, &mut all);
     }
-    let Windowed { between, moved, moved_s, .. } = &raw.window;
-    let cost = [("busy_cpus", busy_cpus(between)), ("power_w", moved.power_w(*moved_s))];
+    let Windowed { moved, moved_s, .. } = &raw.window;
+    let busy: Option<f64> = raw.window.receivers().iter().map(busy_cpus).sum();
+    let cost = [("busy_cpus", busy), ("power_w", moved.power_w(*moved_s))];
     all.extend(cost.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
     all
 }
@@ -358,16 +316,6 @@ mod tests {
         let between = Between { cpus: vec![cpu(0.25, 0.25), cpu(1.0, 0.0)], ..Between::default() };
         assert_eq!(busy_cpus(&between), Some(0.5));
         assert_eq!(busy_cpus(&Between::default()), None);
-    }
-
-    #[test]
-    fn a_clock_or_a_link_that_was_not_steady_voids_a_quiet_trial() {
-        let fault = |text: &str| Windowed { faults: vec![text.into()], ..Windowed::default() };
-        assert_eq!(void(&Windowed::default(), Grade::A, &[]), None);
-        let why = void(&fault("sut: ens1f0 lost its carrier"), Grade::A, &[]).unwrap();
-        assert_eq!(why, "sut: ens1f0 lost its carrier in the window");
-        let noise = ["other programs took 50 % of CPU 1".to_owned()];
-        assert!(void(&Windowed::default(), Grade::D, &noise).unwrap().contains("50 %"));
     }
 
     #[test]

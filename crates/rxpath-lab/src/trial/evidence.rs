@@ -35,8 +35,8 @@ pub struct EvidenceInput<'a> {
     pub window: &'a Windowed,
     /// The sending programs.
     pub loads: Vec<SideSeen<'a>>,
-    /// The receiving side.
-    pub serve: SideSeen<'a>,
+    /// The receiving programs, one of each receiver.
+    pub serves: Vec<SideSeen<'a>>,
     /// The receiver's result and its interval lines, when it is ours.
     pub served: Option<(&'a ServeResult, &'a [Line])>,
     /// Time that the senders' threads waited for room in their send buffers. **Unit** s.
@@ -69,6 +69,7 @@ pub fn gather(seen: &EvidenceInput<'_>) -> Evidence {
     // Without hosts of their own the senders run on the receiver's.
     let of_senders = seen.window.of_senders.iter().chain(std::iter::repeat(between));
     let sending = seen.loads.iter().zip(of_senders);
+    let reading = seen.serves.iter().enumerate();
     Evidence {
         watched: false,
         window_s: between.seconds(),
@@ -77,7 +78,9 @@ pub fn gather(seen: &EvidenceInput<'_>) -> Evidence {
         delivered_pps: seen.pps[1],
         sender_blocked_s: seen.blocked_s,
         sender_threads: sending.flat_map(|(load, host)| threads(host, load)).collect(),
-        receiver_threads: threads(between, &seen.serve),
+        receiver_threads: reading
+            .flat_map(|(index, serve)| threads(seen.window.of_receiver(index), serve))
+            .collect(),
         cpus: between.cpus.clone(),
         polling_sides: seen.polling_sides.clone(),
         sockets: seen

@@ -223,7 +223,9 @@ fn threads(side: Side, peer: &dyn Peer) -> Vec<(Seat, Vec<(i32, i32)>)> {
 impl Trial<'_> {
     /// Orders both sides to start and returns the end of the ramp.
     fn start(&mut self) -> Result<u64, LabError> {
-        let earliest_ns = self.testbed.clock_ns() + START_LEAD.as_nanos() as u64;
+        // The orders to other hosts go out one after the other.
+        let lead = START_LEAD.max(self.testbed.window_lead());
+        let earliest_ns = self.testbed.clock_ns() + lead.as_nanos() as u64;
         let start_ns = earliest_ns.next_multiple_of(self.config.variant.start_multiple.0.max(1));
         if let Some(serve) = &mut self.serve {
             serve.start(start_ns)?;
@@ -402,8 +404,10 @@ impl Trial<'_> {
         let (kernel_tx, kernel_rx) = self.watcher.into_lines();
         let parts = self.load.parts();
         let load = SideMeasurements { parts, ..side(self.load.as_ref(), load, kernel_tx) };
+        let parts = self.serve.as_mut().map(|peer| peer.parts()).unwrap_or_default();
         let serve =
             self.serve.as_deref().map(|peer| side(peer, serve, kernel_rx)).unwrap_or_default();
+        let serve = SideMeasurements { parts, ..serve };
         if let Some(server) = self.serve {
             self.warnings.extend(server.close()?);
         }

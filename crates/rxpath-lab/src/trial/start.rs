@@ -38,20 +38,14 @@ pub fn load<'a>(
 ) -> Result<Box<dyn Peer + 'a>, LabError> {
     match &config.variant.load {
         Workload::Own(own) => {
-            let start = |own: &Own<LoadOptions>, index| {
-                let seat = Seat { side: Side::Tx, index };
-                steered(config, own, destinations(own, testbed), (testbed, seat))
-            };
+            let own = to_each_alike(own, testbed.hosts(Side::Rx).len());
             let hosts = testbed.hosts(Side::Tx);
-            if hosts.len() < 2 {
-                return Ok(Box::new(start(own, 0)?));
-            }
-            let mut programs = Vec::new();
-            for (index, host) in hosts.iter().enumerate() {
-                let program = start(&several::share(own, index, hosts.len()), index)?;
-                programs.push((host.clone(), program));
-            }
-            Ok(Box::new(Several::new(programs)))
+            let start = |index| {
+                let seat = Seat { side: Side::Tx, index };
+                let share = several::share(&own, index, hosts.len().max(1));
+                steered(config, &share, destinations(&own, testbed), (testbed, seat))
+            };
+            of_side(&hosts, start)
         }
         Workload::External(external) => {
             let bounded = external.command.iter().any(|word| word.contains(DURATION));
@@ -70,13 +64,18 @@ pub fn serve<'a>(
     match &config.variant.serve {
         Workload::Own(own) if own.absent => Ok(None),
         Workload::Own(own) => {
-            let mut address = vec![SocketAddr::new(testbed.listens_on(0), own.port).to_string()];
-            // An XDP program hangs on a device.
-            let of_frames = own.options.engine.as_deref().is_some_and(|it| it.starts_with("xdp"));
-            if let Some(device) = testbed.path().rx_device.filter(|_| of_frames) {
-                address.extend(["--dev".to_owned(), device]);
-            }
-            Ok(Some(Box::new(steered(config, own, address, (testbed, Side::Rx.into()))?)))
+            let start = |index| {
+                let listens_on = SocketAddr::new(testbed.listens_on(index), own.port);
+                let mut address = vec![listens_on.to_string()];
+                // An XDP program hangs on a device.
+                let engine = own.options.engine.as_deref();
+                let of_frames = engine.is_some_and(|it| it.starts_with("xdp"));
+                if let Some(device) = testbed.path().rx_device.filter(|_| of_frames) {
+                    address.extend(["--dev".to_owned(), device]);
+                }
+                steered(config, own, address, (testbed, Seat { side: Side::Rx, index }))
+            };
+            Ok(Some(of_side(&testbed.hosts(Side::Rx), start)?))
         }
         Workload::External(external) => {
             let starter = foreign(config, testbed, external, Side::Rx);
@@ -88,6 +87,31 @@ pub fn serve<'a>(
             Ok(Some(Box::new(External::server("serve", ready, parser, starter))))
         }
     }
+}
+
+/// The program of each host of a side, as one.
+fn of_side(
+    hosts: &[String],
+    start: impl Fn(usize) -> Result<Program, LabError>,
+) -> Result<Box<dyn Peer>, LabError> {
+    if hosts.len() < 2 {
+        return Ok(Box::new(start(0)?));
+    }
+    let mut programs = Vec::new();
+    for (index, host) in hosts.iter().enumerate() {
+        programs.push((host.clone(), start(index)?));
+    }
+    Ok(Box::new(Several::new(programs)))
+}
+
+/// The load towards several receivers: each thread has a flow to each, so that all get the same.
+fn to_each_alike(own: &Own<LoadOptions>, receivers: usize) -> Own<LoadOptions> {
+    let mut own = own.clone();
+    let of_threads = own.options.threads.unwrap_or(own.options.cpu.0.len().max(1) as u64);
+    if receivers > 1 && own.protocol == Protocol::Udp {
+        own.options.flows = own.options.flows.or_else(|| u16::try_from(of_threads).ok());
+    }
+    own
 }
 
 /// Where our own load sends: every address with UDP, the first one where connections are made.
@@ -165,4 +189,24 @@ fn foreign<'a>(
         let program = ForeignProgram { words, files: files.collect() };
         testbed.spawn_foreign(side.into(), &program, &config.files.join(name))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{HostShape, parse, resolve};
+
+    #[test]
+    fn each_thread_has_a_flow_to_each_of_several_receivers() {
+        let flows = |load: &str, receivers| {
+            let file = parse(&format!("question = \"q\"\n[load]\n{load}"), "t", "t").unwrap();
+            let resolved = resolve(&file, &[], &HostShape::flat(4)).unwrap();
+            to_each_alike(resolved.variants[0].load.own().unwrap(), receivers).options.flows
+        };
+        assert_eq!(flows("threads = 3", 2), Some(3));
+        assert_eq!(flows("cpu = \"0-1\"", 2), Some(2));
+        assert_eq!(flows("", 2), Some(1));
+        assert_eq!(flows("threads = 3\nflows = 5", 2), Some(5), "as the scenario wants it");
+        assert_eq!(flows("threads = 3", 1), None);
+    }
 }

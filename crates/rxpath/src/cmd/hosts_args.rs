@@ -13,7 +13,7 @@ use crate::exit::{Exit, Failure};
 /// The hosts of an experiment.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct HostsArgs {
-    /// Run between the real hosts of this inventory, senders and a receiver, over your own ssh
+    /// Run between the real hosts of this inventory, senders and receivers, over your own ssh
     #[arg(long, value_name = "FILE", conflicts_with_all = ["sender", "receiver"])]
     hosts: Option<PathBuf>,
     /// Run between two real hosts: the sender, as ssh takes its name

@@ -169,6 +169,7 @@ impl RunCommand {
     }
 
     fn show_plan(&self, resolved: &Resolved, hosts: Option<&Hosts>) -> Outcome {
+        hosts.map_or(Ok(()), |hosts| hosts.check_programs(resolved)).map_err(failure)?;
         let plan = plan(resolved);
         if self.format.is_json() {
             json(&Envelope::new("run-plan", resolved, &plan, resolved.warnings.clone()))?;

@@ -35,11 +35,11 @@ pub(super) fn compose(
     };
     let ledger = Ledger::of_segments(&input, &moved);
     let programs = programs(raw, spans);
-    let (loads, serve) = programs.seen(raw, spans);
+    let (loads, serves) = programs.seen();
     let evidence = gather(&EvidenceInput {
         window: &raw.window,
         loads,
-        serve,
+        serves,
         blocked_s: spans.load.blocked_s,
         served: None,
         target_pps: None,
@@ -61,6 +61,8 @@ pub(super) fn compose(
     Composed {
         ledger,
         evidence,
+        receivers: Vec::new(),
+        pairs: Vec::new(),
         moved,
         blocked: closed(variant),
         verdict,

@@ -12,6 +12,7 @@ use rxpath_record::ledger::{
 use serde::Deserialize;
 
 use super::delay;
+use super::receivers::{self, Whole};
 use super::{Composed, Spans, programs, spread};
 use crate::live::hooks::xdp_program;
 use crate::scenario::spec::{Variant, Workload};
@@ -38,11 +39,11 @@ pub(super) fn compose(
     input.reasoned = reasoned(variant, raw);
     let ledger = Ledger::from_counters(&input, &moved);
     let programs = programs(raw, spans);
-    let (loads, serve) = programs.seen(raw, spans);
+    let (loads, serves) = programs.seen();
     let evidence = gather(&EvidenceInput {
         window: &raw.window,
         loads,
-        serve,
+        serves,
         blocked_s: spans.load.blocked_s,
         served: served.map(|serve| (serve, raw.serve.lines.as_slice())),
         target_pps: sent.and_then(|load| load.target_pps),
@@ -57,7 +58,12 @@ pub(super) fn compose(
         ledger: &ledger,
     });
     let blocked = sent.is_some_and(|load| load.blocked_s > 0.0);
-    let verdict = Some(rxpath_diagnose::diagnose(&evidence));
+    let pairs = receivers::pairs(testbed, raw);
+    let whole =
+        Whole { variant, testbed, raw, spans, moved: &moved, ledger: &ledger, evidence: &evidence };
+    let receivers = receivers::each(whole, &pairs);
+    let verdict = receivers::verdict(&receivers);
+    let verdict = verdict.or_else(|| Some(rxpath_diagnose::diagnose(&evidence)));
     let mut warnings = warnings(served);
     warnings.extend(served.and_then(|served| delay::refused(served, raw.delay_error)));
     warnings.extend(unread_at_close(variant, &ledger));
@@ -65,11 +71,11 @@ pub(super) fn compose(
         let cure = "measure with programs that count datagrams themselves: `rxpath load udp`, `rxpath serve udp`";
         Warning::new("ledger-bounds", bounds.to_string()).cure(cure)
     }));
-    Composed { ledger, evidence, moved, blocked, verdict, warnings }
+    Composed { ledger, evidence, receivers, pairs, moved, blocked, verdict, warnings }
 }
 
 /// Facts of the way. What the receiver's own XDP program takes is counted, unlike what other hooks take.
-fn path(testbed: &dyn Testbed, raw: &Measurements) -> PathFacts {
+pub(super) fn path(testbed: &dyn Testbed, raw: &Measurements) -> PathFacts {
     let settings = ServeSettings::deserialize(&raw.serve.settings).ok();
     let Some(own) = settings.and_then(|settings| settings.xdp_program) else {
         return super::path(testbed, &raw.hooks);
@@ -172,7 +178,7 @@ fn warnings(served: Option<&ServeResult>) -> Vec<Warning> {
 }
 
 /// What the ledger is made of. The results are those of our own programs.
-fn ledger_input(
+pub(super) fn ledger_input(
     variant: &Variant,
     path: PathFacts,
     (sent, served): (Option<&LoadResult>, Option<&ServeResult>),

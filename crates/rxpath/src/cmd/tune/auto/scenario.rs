@@ -42,6 +42,10 @@ impl AutoCommand {
             return Err(Failure::usage("tune auto changes settings of the hosts")
                 .hint("--change-hosts allows it; each is undone after its trial"));
         }
+        if hosts.as_ref().is_some_and(|hosts| hosts.receivers.len() > 1) {
+            let text = "a search is for one receiver, and the inventory has several";
+            return Err(Failure::usage(text).hint("leave one host with role = \"receiver\""));
+        }
         let session = self.session(scenario, hosts.as_ref())?;
         let persist = self.persist.as_deref().map(persist_kind).transpose()?;
         let ways = Ways {

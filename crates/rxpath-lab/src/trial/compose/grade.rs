@@ -1,0 +1,109 @@
+//! The grade of a trial with its reasons, and that of each host.
+
+use std::collections::BTreeMap;
+
+use rxpath_core::{CpuList, Side};
+use rxpath_record::hosts::HostTrial;
+use rxpath_record::manifest::Grade;
+
+use crate::scenario::spec::Variant;
+use crate::testbed::Testbed;
+use crate::testbed::window::Windowed;
+use crate::trial::noise::{self, Disturbance};
+use crate::trial::observe::Between;
+use crate::trial::runner::Measurements;
+
+/// The grades of a trial.
+#[derive(Default)]
+pub(super) struct Grades {
+    /// That of the worst host.
+    pub grade: Grade,
+    /// The reasons, which name the host.
+    pub noise: Vec<String>,
+    /// Of each host, by alias.
+    pub hosts: BTreeMap<String, HostTrial>,
+}
+
+/// Each host is judged by the CPUs of its own program; one machine for all by those of both.
+pub(super) fn of(variant: &Variant, testbed: &dyn Testbed, raw: &Measurements) -> Grades {
+    let (load, serve) = (variant.load.cpus(), variant.serve.cpus());
+    // Threads that nobody pinned can be disturbed anywhere.
+    let judged = |lists: &[&CpuList], between: &Between| {
+        let anywhere = lists.iter().any(|list| list.is_empty());
+        let pinned = |cpu: u32| anywhere || lists.iter().any(|list| list.0.contains(&cpu));
+        noise::grade(&disturbance(variant, between, pinned))
+    };
+    let window = &raw.window;
+    if window.of_senders.is_empty() {
+        let (grade, noise) = judged(&[load, serve], &window.between);
+        let sides = [Side::Tx, Side::Rx].into_iter();
+        let named =
+            sides.flat_map(|side| testbed.hosts(side).into_iter().map(move |it| (it, side)));
+        let hosts = named.map(|(name, side)| (name, host(side, grade, noise.clone()))).collect();
+        return Grades { grade, noise, hosts };
+    }
+    let mut all = Grades::default();
+    let sides = [
+        (Side::Tx, "sender", window.of_senders.as_slice(), load),
+        (Side::Rx, "receiver", window.receivers(), serve),
+    ];
+    for (side, word, betweens, cpus) in sides {
+        let names = testbed.hosts(side);
+        for (index, between) in betweens.iter().enumerate() {
+            let (grade, noise) = judged(&[cpus], between);
+            let name = names.get(index);
+            let shown = match name.filter(|_| betweens.len() > 1) {
+                Some(name) => format!("{word} {name}"),
+                None => word.to_owned(),
+            };
+            all.grade = all.grade.max(grade);
+            all.noise.extend(noise.iter().map(|reason| format!("{shown}: {reason}")));
+            all.hosts.extend(name.map(|name| (name.clone(), host(side, grade, noise))));
+        }
+    }
+    all
+}
+
+fn host(side: Side, grade: Grade, noise: Vec<String>) -> HostTrial {
+    HostTrial { side, grade, noise, delivered_pps: None, ledger: None }
+}
+
+/// Why a trial does not count, if it does not.
+pub(super) fn void(window: &Windowed, grade: Grade, noise: &[String]) -> Option<String> {
+    let faults = &window.faults;
+    let unsteady = (!faults.is_empty()).then(|| format!("{} in the window", faults.join("; ")));
+    unsteady.or_else(|| noise::void(grade, noise))
+}
+
+fn disturbance(variant: &Variant, between: &Between, pinned: impl Fn(u32) -> bool) -> Disturbance {
+    let worst = between.foreign.iter().flatten().filter(|(cpu, _)| pinned(**cpu));
+    let worst = worst.max_by(|a, b| a.1.0.total_cmp(&b.1.0));
+    let mine = between.cpus.iter().filter(|cpu| pinned(cpu.cpu));
+    let taken = mine.max_by(|a, b| a.steal_ratio.total_cmp(&b.steal_ratio));
+    Disturbance {
+        foreign_ratio: between
+            .foreign
+            .as_ref()
+            .map(|_| worst.map_or(0.0, |(_, (ratio, _))| *ratio)),
+        foreign_cpu: worst.map_or(0, |(cpu, _)| *cpu),
+        foreign_name: worst.map_or_else(String::new, |(_, (_, name))| name.clone()),
+        steal_ratio: taken.map_or(0.0, |cpu| cpu.steal_ratio),
+        // A CPU that is kept awake does not halt, however idle.
+        idle_ratio: taken.map_or(0.0, |cpu| if variant.lab.awake { 0.0 } else { cpu.idle_ratio }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_or_a_link_that_was_not_steady_voids_a_quiet_trial() {
+        let fault = |text: &str| Windowed { faults: vec![text.into()], ..Windowed::default() };
+        assert_eq!(void(&Windowed::default(), Grade::A, &[]), None);
+        let why = void(&fault("sut: ens1f0 lost its carrier"), Grade::A, &[]).unwrap();
+        assert_eq!(why, "sut: ens1f0 lost its carrier in the window");
+        let noise = ["other programs took 50 % of CPU 1".to_owned()];
+        assert!(void(&Windowed::default(), Grade::D, &noise).unwrap().contains("50 %"));
+    }
+}

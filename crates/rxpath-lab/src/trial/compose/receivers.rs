@@ -1,0 +1,279 @@
+//! Several senders and receivers of datagrams: who sent how much to whom, what each receiver lost, and which of them
+//! limits the trial.
+
+use std::collections::BTreeMap;
+
+use rxpath_core::Side;
+use rxpath_load::udp::result::{LoadResult, ServeResult};
+use rxpath_record::counters::Moved;
+use rxpath_record::evidence::{Evidence, Spread};
+use rxpath_record::hosts::{HostTrial, PairPackets};
+use rxpath_record::ledger::{Ledger, Reasoned};
+use rxpath_record::verdict::Verdict;
+
+use super::{Spans, programs, spread, udp};
+use crate::scenario::spec::Variant;
+use crate::testbed::Testbed;
+use crate::testbed::window::Windowed;
+use crate::trial::evidence::{EvidenceInput, gather, packets_by_cpu};
+use crate::trial::result::WorkloadResult;
+use crate::trial::runner::{Measurements, SideMeasurements};
+
+/// What one of several receivers showed.
+pub(super) struct Alone {
+    /// Its name.
+    name: String,
+    /// Its ledger.
+    ledger: Ledger,
+    /// The input of its diagnosis.
+    pub evidence: Evidence,
+}
+
+/// A trial of which the parts of its receivers are taken.
+#[derive(Clone, Copy)]
+pub(super) struct Whole<'a> {
+    pub variant: &'a Variant,
+    pub testbed: &'a dyn Testbed,
+    pub raw: &'a Measurements,
+    pub spans: &'a Spans,
+    /// The counters over the whole trial.
+    pub moved: &'a Moved,
+    /// Of all receivers.
+    pub ledger: &'a Ledger,
+    /// Of all receivers.
+    pub evidence: &'a Evidence,
+}
+
+/// What each sender sent to each receiver, where there are several of either.
+pub(super) fn pairs(testbed: &dyn Testbed, raw: &Measurements) -> Vec<PairPackets> {
+    let [senders, receivers] = [Side::Tx, Side::Rx].map(|side| testbed.hosts(side));
+    if senders.len() * receivers.len() < 2 {
+        return Vec::new();
+    }
+    let serves = results(&raw.serve);
+    let mut all = Vec::new();
+    for (sender, result) in results(&raw.load).into_iter().enumerate() {
+        let (Some(load), Some(name)) = (result.udp_load(), senders.get(sender)) else { continue };
+        for (receiver, to) in receivers.iter().enumerate() {
+            let serve = serves.get(receiver).or(serves.first());
+            all.push(PairPackets {
+                sender: name.clone(),
+                receiver: to.clone(),
+                offered_packets: offered(load, |address| {
+                    testbed.receiver_at(address) == Some(receiver)
+                }),
+                delivered_packets: serve.and_then(|it| delivered(it, sender, senders.len())),
+            });
+        }
+    }
+    all
+}
+
+/// The results of a side's programs.
+fn results(side: &SideMeasurements) -> Vec<&WorkloadResult> {
+    if side.parts.is_empty() {
+        return vec![&side.result];
+    }
+    side.parts.iter().map(|(_, part)| &part.result).collect()
+}
+
+/// What a sender offered to the addresses of a receiver; with one address there is one receiver.
+fn offered(load: &LoadResult, is_it: impl Fn(std::net::IpAddr) -> bool) -> u64 {
+    if load.destinations.is_empty() {
+        return load.offered_packets;
+    }
+    let own = load.destinations.iter().filter(|destination| is_it(destination.to.ip()));
+    own.map(|destination| destination.offered_packets).sum()
+}
+
+/// What a receiver read of a sender; `None` if it is another program, or datagrams are too short for a number.
+fn delivered(serve: &WorkloadResult, sender: usize, senders: usize) -> Option<u64> {
+    let result: &ServeResult = match serve {
+        WorkloadResult::None => return Some(0),
+        other => other.udp_serve()?,
+    };
+    let sequence = &result.sequence;
+    if senders < 2 {
+        return Some(result.delivered_packets);
+    }
+    if !sequence.checked && result.delivered_packets > 0 {
+        return None;
+    }
+    if sequence.senders.is_empty() {
+        // Only sender 0 got through.
+        let numbered = result.delivered_packets.saturating_sub(sequence.unnumbered_packets);
+        return Some(if sender == 0 { numbered } else { 0 });
+    }
+    let own = sequence.senders.iter().filter(|one| usize::from(one.sender) == sender);
+    Some(own.map(|one| one.packets).sum())
+}
+
+/// What each of several receivers showed; nothing where there is one, and where some have no counters of their own.
+pub(super) fn each(whole: Whole<'_>, pairs: &[PairPackets]) -> Vec<Alone> {
+    let parts = &whole.raw.serve.parts;
+    let all: Option<Vec<Alone>> = (0..parts.len()).map(|it| alone(whole, it, pairs)).collect();
+    all.unwrap_or_default()
+}
+
+fn alone(whole: Whole<'_>, index: usize, pairs: &[PairPackets]) -> Option<Alone> {
+    let Whole { variant, testbed, raw, .. } = whole;
+    let (name, part) = raw.serve.parts.get(index)?;
+    let moved = whole.moved.of_receiver(name)?;
+    let offered = pairs.iter().filter(|pair| pair.receiver == *name);
+    let offered: u64 = offered.map(|pair| pair.offered_packets).sum();
+    let programs = (raw.load.result.udp_load(), part.result.udp_serve());
+    let mut input = udp::ledger_input(variant, udp::path(testbed, raw), programs, &moved);
+    input.sender.offered_packets = offered;
+    input.sender.sent_packets = offered;
+    input.sender.send_errors.clear();
+    input.reasoned = reasoned(variant, raw, index);
+    let ledger = whole.ledger.of_receiver(&input, &moved);
+    let evidence = evidence(whole, index, &ledger)?;
+    Some(Alone { name: name.clone(), ledger, evidence })
+}
+
+/// What only the kernel's reasons show of its side, where they were watched on its host alone.
+fn reasoned(variant: &Variant, raw: &Measurements, index: usize) -> Option<Vec<Reasoned>> {
+    let all = &raw.observed.by_receiver;
+    let rows = all.get(index).filter(|_| all.len() == raw.serve.parts.len())?;
+    let of_side = rows.iter().filter(|row| row.side == Side::Rx.to_string());
+    variant.observe.drops.then(|| crate::live::reasoned::of_routing(of_side))
+}
+
+fn evidence(whole: Whole<'_>, index: usize, ledger: &Ledger) -> Option<Evidence> {
+    let Whole { testbed, raw, spans, .. } = whole;
+    let (name, part) = raw.serve.parts.get(index)?;
+    let programs = programs(raw, spans);
+    let (loads, serves) = programs.seen();
+    let (_, _, span) = programs.serves.get(index)?;
+    let window = Windowed {
+        between: raw.window.of_receiver(index).clone(),
+        of_senders: raw.window.of_senders.clone(),
+        ..Windowed::default()
+    };
+    let share = ledger.offered_packets as f64 / whole.ledger.offered_packets.max(1) as f64;
+    let moved = raw.window.moved.of_receiver(name).unwrap_or_default();
+    let spread_of_all = spread(testbed, raw);
+    // A sender's flows take the receivers in turn.
+    let flows = spread_of_all.flows.map(|flows| flows / raw.serve.parts.len() as u64);
+    Some(gather(&EvidenceInput {
+        window: &window,
+        loads,
+        serves: serves.into_iter().skip(index).take(1).collect(),
+        blocked_s: spans.load.blocked_s,
+        served: part.result.udp_serve().map(|serve| (serve, part.lines.as_slice())),
+        target_pps: whole.evidence.target_pps.map(|all| all * share),
+        segments_per_send: whole.evidence.segments_per_send,
+        pps: [whole.evidence.offered_pps * share, span.per_second(span.done)],
+        polling_sides: Vec::new(),
+        softirq: testbed.softirq(),
+        spread: Spread { flows, packets: packets_by_cpu(&moved), ..spread_of_all },
+        backlog_limit_packets: testbed.backlog_limit_packets(),
+        conntrack: None,
+        probed: None,
+        ledger,
+    }))
+}
+
+/// The receiver that limits the trial: the one that lost the largest share; of equal ones that with the busiest thread.
+pub(super) fn limiting(all: &[Alone]) -> Option<&Alone> {
+    let lost = |one: &Alone| {
+        let ledger = &one.ledger;
+        let missing = ledger.offered_packets.saturating_sub(ledger.delivered_packets);
+        missing as f64 / ledger.offered_packets.max(1) as f64
+    };
+    let busy = |one: &Alone| {
+        let threads = one.evidence.receiver_threads.iter();
+        threads.map(|thread| thread.running_ratio).fold(0.0, f64::max)
+    };
+    all.iter().max_by(|a, b| lost(a).total_cmp(&lost(b)).then(busy(a).total_cmp(&busy(b))))
+}
+
+/// The verdict on the receiver that limits the trial, which it names.
+pub(super) fn verdict(all: &[Alone]) -> Option<Verdict> {
+    let one = limiting(all)?;
+    let verdict = rxpath_diagnose::diagnose(&one.evidence);
+    Some(Verdict { sentence: format!("{}: {}", one.name, verdict.sentence), ..verdict })
+}
+
+/// Puts what each receiver showed into its host's part of the trial.
+pub(super) fn put(all: &[Alone], hosts: &mut BTreeMap<String, HostTrial>) {
+    for one in all {
+        if let Some(host) = hosts.get_mut(&one.name) {
+            host.delivered_pps = Some(one.evidence.delivered_pps);
+            host.ledger = Some(one.ledger.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_load::udp::result::{DestinationResult, SenderPackets, Sequence};
+    use rxpath_record::evidence::ThreadUse;
+
+    use super::*;
+
+    #[test]
+    fn what_was_offered_is_told_by_the_receiver_s_addresses() {
+        let to = |text: &str, offered_packets| DestinationResult {
+            to: text.parse().unwrap(),
+            offered_packets,
+        };
+        let load = LoadResult {
+            offered_packets: 60,
+            destinations: vec![to("192.0.2.1:9", 10), to("192.0.2.2:9", 20), to("192.0.2.3:9", 30)],
+            ..LoadResult::default()
+        };
+        // The second receiver has the last two addresses.
+        let is_second = |address: std::net::IpAddr| address.to_string() != "192.0.2.1";
+        assert_eq!(offered(&load, is_second), 50);
+        let one = LoadResult { offered_packets: 7, ..LoadResult::default() };
+        assert_eq!(offered(&one, |_| false), 7, "one destination is that of the one receiver");
+    }
+
+    #[test]
+    fn what_was_read_is_told_by_sender_as_far_as_datagrams_say_it() {
+        let serve = |checked, senders: &[(u16, u64)]| {
+            let senders = senders
+                .iter()
+                .map(|(sender, packets)| SenderPackets { sender: *sender, packets: *packets });
+            WorkloadResult::UdpServe(ServeResult {
+                delivered_packets: 30,
+                sequence: Sequence {
+                    checked,
+                    unnumbered_packets: 2,
+                    senders: senders.collect(),
+                    ..Sequence::default()
+                },
+                ..ServeResult::default()
+            })
+        };
+        let several = serve(true, &[(0, 11), (2, 17)]);
+        let of = |serve: &WorkloadResult| [0, 1, 2].map(|sender| delivered(serve, sender, 3));
+        assert_eq!(of(&several), [Some(11), Some(0), Some(17)]);
+        assert_eq!(of(&serve(true, &[])), [Some(28), Some(0), Some(0)], "sender 0 alone came");
+        assert_eq!(of(&serve(false, &[])), [None; 3], "too short for a number");
+        assert_eq!(delivered(&serve(false, &[]), 0, 1), Some(30), "one sender sent all");
+        assert_eq!(of(&WorkloadResult::None), [Some(0); 3], "nobody listened");
+    }
+
+    #[test]
+    fn the_receiver_that_lost_most_speaks_for_the_trial() {
+        let of = |name: &str, delivered_packets, running_ratio| Alone {
+            name: name.into(),
+            ledger: Ledger { offered_packets: 100, delivered_packets, ..Ledger::default() },
+            evidence: Evidence {
+                receiver_threads: vec![ThreadUse { running_ratio, ..ThreadUse::default() }],
+                ..Evidence::default()
+            },
+        };
+        let named = |all: &[Alone]| limiting(all).map(|one| one.name.clone());
+        let all = [of("sut", 90, 0.9), of("sut2", 60, 0.1), of("sut3", 95, 1.0)];
+        assert_eq!(named(&all).as_deref(), Some("sut2"));
+        let all = [of("sut", 100, 0.9), of("sut2", 100, 0.1)];
+        assert_eq!(named(&all).as_deref(), Some("sut"), "without losses the busiest");
+        assert_eq!(named(&[]), None);
+        let told = verdict(&all).unwrap().sentence;
+        assert!(told.starts_with("sut: "), "{told}");
+    }
+}
