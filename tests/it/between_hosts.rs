@@ -247,13 +247,24 @@ fn an_inventory_that_cannot_be_used_is_answered_with_the_place() {
         code == Some(3) && text.contains("gen1 would send to 127.0.0.1 by lo (route)"),
         "{text}"
     );
-    let (code, text) =
-        check("[hosts.sut]", "[hosts.other]\nssh = \"local\"\nrole = \"receiver\"\n[hosts.sut]");
-    assert!(code == Some(3) && text.contains("several hosts with role = \"receiver\""), "{text}");
-    let sender = |number| format!("[hosts.more{number}]\nssh = \"local\"\nrole = \"sender\"\n");
-    let many: String = (0..32).map(sender).collect();
-    let (code, text) = check("[hosts.sut]", &format!("{many}[hosts.sut]"));
+    let other = "[hosts.other]\nssh = \"local\"\nrole = \"receiver\"\naddr = [\"127.0.0.1\"]\n";
+    let (code, text) = check("[hosts.sut]", &format!("{other}[hosts.sut]"));
+    assert!(
+        code == Some(3) && text.contains("other and sut have one address: 127.0.0.1"),
+        "{text}"
+    );
+    let more = |count: usize, role: &str| -> String {
+        let one = |at| format!("[hosts.{role}{at}]\nssh = \"local\"\nrole = \"{role}\"\n");
+        (0..count).map(one).collect()
+    };
+    let with = |hosts: &str| check("[hosts.sut]", &format!("{hosts}[hosts.sut]"));
+    let (code, text) = with(&more(32, "sender"));
     assert!(code == Some(3) && text.contains("the inventory has 33 senders"), "{text}");
+    let (code, text) = with(&more(32, "receiver"));
+    assert!(code == Some(3) && text.contains("the inventory has 33 receivers"), "{text}");
+    let (code, text) = with(&(more(19, "sender") + &more(19, "receiver")));
+    let many = "20 senders and 20 receivers are 400 pairs";
+    assert!(code == Some(3) && text.contains(many), "{text}");
     let output = rxpath(&["hosts", "check", "/nonexistent/lab.toml"]);
     assert_eq!(output.status.code(), Some(2), "{}", told(&output));
     let output = rxpath(&["run", "udp-batching", "--sender", "a;b", "--receiver", "sut"]);

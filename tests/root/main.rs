@@ -43,6 +43,7 @@ mod scope;
 mod selftest;
 mod serve_http;
 mod service;
+mod several_receivers;
 #[path = "../support/skip.rs"]
 mod skip;
 mod sockets;

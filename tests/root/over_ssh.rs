@@ -7,6 +7,7 @@ mod sent_builds;
 pub mod site;
 mod steady;
 mod strays;
+mod two_receivers;
 mod wire;
 
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! A coordinator and two hosts: three network namespaces, real sshd in two of them, the sender's clock a day ahead.
 
+mod network;
+
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -10,10 +12,8 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rxpath_host::Namespace;
-use rxpath_host::setter::{HostSetter, Setter};
 use tempfile::TempDir;
 
-use super::relay::{Relay, Trouble, tap};
 use super::until;
 use crate::bed::Bed;
 use crate::handlers::catches;
@@ -24,10 +24,12 @@ pub const AHEAD_S: u32 = 86_400;
 const SSHD: &str = "/usr/sbin/sshd";
 
 pub struct Site {
-    _bed: Bed,
+    bed: Bed,
     coordinator: Namespace,
     gen1: Namespace,
     sut: Namespace,
+    /// A second receiver, once there is one.
+    sut2: Option<Namespace>,
     daemons: Vec<Child>,
     dir: TempDir,
     program: PathBuf,
@@ -97,10 +99,11 @@ impl Site {
         tool("strip", &["-o", program.to_str().unwrap(), env!("CARGO_BIN_EXE_rxpath")]);
         let mut site = Self {
             inventory: String::new(),
-            _bed: bed,
+            bed,
             coordinator,
             gen1,
             sut,
+            sut2: None,
             daemons: Vec::new(),
             program,
             dir,
@@ -117,7 +120,7 @@ impl Site {
         }
         let public = fs::read_to_string(self.path("host_key.pub")).unwrap();
         let of = |address: &str| format!("{address} {public}");
-        self.write("known_hosts", &(of("10.78.1.2") + &of("10.78.2.2")));
+        self.write("known_hosts", &["10.78.1.2", "10.78.2.2", "10.78.6.2"].map(of).concat());
         self.write("none", "");
         let host = |name: &str, address: &str, key: &str, known: &str| {
             let (key, known) = (self.path(key), self.path(known));
@@ -127,6 +130,7 @@ impl Site {
         };
         let mut config = host("gen1.lab", "10.78.1.2", "id_ed25519", "known_hosts");
         config += &host("sut.lab", "10.78.2.2", "id_ed25519", "known_hosts");
+        config += &host("sut2.lab", "10.78.6.2", "id_ed25519", "known_hosts");
         config += &host("unknown.lab", "10.78.1.2", "id_ed25519", "none");
         config += &host("nokey.lab", "10.78.1.2", "other_key", "known_hosts");
         config += &host("silent.lab", "10.78.1.3", "id_ed25519", "known_hosts");
@@ -157,71 +161,38 @@ impl Site {
     }
 
     fn serve(&mut self) {
-        let config = self.path("sshd_config");
         let ahead = AHEAD_S.to_string();
         // A /run of its own: its lab lock is that of the host. The same of what it keeps to undo.
         let own = "mkdir -p /var/lib/rxpath\nmount -t tmpfs tmpfs /var/lib/rxpath\nmount -t tmpfs tmpfs /run\n\
                    mkdir /run/sshd\nexec \"$@\"\n";
-        let own = self.write("own", own);
-        let daemon = ["sh", "-e", &own, SSHD, "-D", "-e", "-f", &config];
-        let plain = [["unshare", "--mount"].as_slice(), &daemon].concat();
+        self.write("own", own);
         let clock = ["--time", "--fork", "--kill-child", "--monotonic", &ahead];
-        let shifted = [["unshare", "--mount"].as_slice(), &clock, &daemon].concat();
-        let hosts = [(&self.gen1, shifted), (&self.sut, plain)];
-        let mut daemons = Vec::new();
-        for (ns, words) in hosts {
-            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            let child = ns.run(move |_| {
-                let mut command = Command::new(&words[0]);
-                command.args(&words[1..]).stdin(Stdio::null()).stderr(Stdio::null()).spawn()
-            });
-            daemons.push(child.unwrap().unwrap());
-        }
-        self.daemons = daemons;
-        for (ns, address) in [("gen1.lab", "10.78.1.2:22"), ("sut.lab", "10.78.2.2:22")] {
-            until(Duration::from_secs(10), ns, || {
-                let address: std::net::SocketAddr = address.parse().unwrap();
-                let connected = self.coordinator.run(move |_| {
-                    std::net::TcpStream::connect_timeout(&address, Duration::from_millis(200))
-                        .is_ok()
-                });
-                connected.unwrap()
-            });
-        }
+        self.daemons = vec![self.daemon(&self.gen1, &clock), self.daemon(&self.sut, &[])];
+        self.wait_for_sshd("10.78.1.2:22");
+        self.wait_for_sshd("10.78.2.2:22");
     }
 
-    /// Lays a wire of TAP devices with trouble on the way to the receiver, and gives the inventory that uses it.
-    pub fn wire_with(&self, trouble: Trouble) -> (Relay, String) {
-        let ends = [(&self.gen1, "10.78.4.1"), (&self.sut, "10.78.4.2")];
-        let [from, to] = ends.map(|(ns, address)| {
-            let end = tap(ns, "wire");
-            // Room for all datagrams of a trial: only the relay may lose one, however long it waits for a CPU.
-            let long = |_: &mut _| {
-                HostSetter::default().write(&"wire/link".parse().unwrap(), "txqueuelen=20000")
-            };
-            ns.run(long).unwrap().unwrap();
-            ns.add_address("wire", address.parse().unwrap(), 24).unwrap();
-            ns.set_up("wire", true).unwrap();
-            end
+    /// Starts sshd on a host, `unshare` with these words too.
+    fn daemon(&self, ns: &Namespace, unshare: &[&str]) -> Child {
+        let (own, config) = (self.path("own"), self.path("sshd_config"));
+        let sshd = ["sh", "-e", &own, SSHD, "-D", "-e", "-f", &config];
+        let words = [["--mount"].as_slice(), unshare, &sshd].concat();
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let child = ns.run(move |_| {
+            let mut command = Command::new("unshare");
+            command.args(&words).stdin(Stdio::null()).stderr(Stdio::null()).spawn()
         });
-        let hosts = self.read_inventory().replace("10.78.3.2", "10.78.4.2");
-        (Relay::between(from, to, trouble), self.write("wire.toml", &hosts))
+        child.unwrap().unwrap()
     }
 
-    /// Makes a VLAN of the wire at both ends and gives the inventory that uses it; or says why it can't.
-    pub fn vlan_of_wire(&self) -> Result<String, String> {
-        for (ns, address) in [(&self.gen1, "10.78.5.1"), (&self.sut, "10.78.5.2")] {
-            let words = "link add link wire name wire.5 type vlan id 5";
-            let made = ns.run(move |_| Command::new("ip").args(words.split(' ')).output().unwrap());
-            let made = made.unwrap();
-            if !made.status.success() {
-                return Err(String::from_utf8_lossy(&made.stderr).into_owned());
-            }
-            ns.add_address("wire.5", address.parse().unwrap(), 24).unwrap();
-            ns.set_up("wire.5", true).unwrap();
-        }
-        let hosts = self.read_inventory().replace("10.78.3.2", "10.78.5.2");
-        Ok(self.write("vlan.toml", &hosts))
+    fn wait_for_sshd(&self, address: &str) {
+        let address: std::net::SocketAddr = address.parse().unwrap();
+        until(Duration::from_secs(10), "sshd", || {
+            let connected = self.coordinator.run(move |_| {
+                std::net::TcpStream::connect_timeout(&address, Duration::from_millis(200)).is_ok()
+            });
+            connected.unwrap()
+        });
     }
 
     pub fn path(&self, name: &str) -> String {
@@ -268,48 +239,16 @@ impl Site {
         self.start(words).wait()
     }
 
-    /// Lays a second path from `gen1` to the address of `sut` towards the coordinator: by the coordinator, which forwards
-    /// and answers for it, so that no route shows a router.
-    pub fn hide_a_router(&self) {
-        let settings = ["ip_forward", "conf/gen1/proxy_arp", "conf/sut/proxy_arp"];
-        let set = |ns: &Namespace, name: &str, value: &'static str| {
-            let path = format!("/proc/sys/net/ipv4/{name}");
-            ns.run(move |_| fs::write(path, value).unwrap()).unwrap();
-        };
-        for setting in settings {
-            set(&self.coordinator, setting, "1");
-        }
-        // An answer for another host waits for up to 0.8 s by default.
-        for device in ["gen1", "sut"] {
-            set(&self.coordinator, &format!("neigh/{device}/proxy_delay"), "0");
-        }
-        for (ns, route) in [(&self.gen1, "10.78.2.0/24"), (&self.sut, "10.78.1.0/24")] {
-            let added = ns.run(move |_| {
-                Command::new("ip").args(["route", "add", route, "dev", "mgmt"]).status().unwrap()
-            });
-            assert!(added.unwrap().success(), "{route}");
-        }
-    }
-
-    /// Takes a device of a host down.
-    pub fn take_down(&self, alias: &str, device: &str) {
-        self.host(alias).set_up(device, false).unwrap();
-    }
-
-    /// Takes a device of a host down and up again.
-    pub fn flap(&self, alias: &str, device: &str) {
-        for up in [false, true] {
-            self.host(alias).set_up(device, up).unwrap();
-        }
-    }
-
-    /// Loads rules of nftables on a host.
-    pub fn filter(&self, alias: &str, rules: &str) {
-        self.host(alias).apply_nft(rules).unwrap();
-    }
-
     fn host(&self, alias: &str) -> &Namespace {
-        if alias == "gen1" { &self.gen1 } else { &self.sut }
+        match alias {
+            "gen1" => &self.gen1,
+            "sut2" => self.sut2.as_ref().unwrap(),
+            _ => &self.sut,
+        }
+    }
+
+    fn aliases(&self) -> Vec<&'static str> {
+        ["gen1", "sut"].into_iter().chain(self.sut2.as_ref().map(|_| "sut2")).collect()
     }
 
     /// A setting of the host's network namespace.
@@ -364,9 +303,9 @@ impl Site {
         }
     }
 
-    /// Waits until no process of rxpath is on either host, and no file but its copy.
+    /// Waits until no process of rxpath is on any host, and no file but its copy.
     pub fn holds_nothing(&self, limit: Duration) {
-        for alias in ["gen1", "sut"] {
+        for alias in self.aliases() {
             until(limit, "no process of rxpath", || self.pids(alias, "/rxpath ").is_empty());
             let cache = format!("{}-{alias}", self.path("cache"));
             let copies: Vec<_> = fs::read_dir(&cache).unwrap().flatten().collect();
@@ -379,7 +318,7 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        for alias in ["gen1", "sut"] {
+        for alias in self.aliases() {
             self.kill_in(alias, "");
         }
         for daemon in &mut self.daemons {

@@ -1,0 +1,124 @@
+//! The network of the site: further hosts and wires, routers, links that go away.
+
+use std::fs;
+use std::process::Command;
+
+use rxpath_host::Namespace;
+use rxpath_host::setter::{HostSetter, Setter};
+
+use super::{Site, tool};
+use crate::over_ssh::relay::{Relay, Trouble, tap};
+
+impl Site {
+    /// Adds a second receiver, `sut2`, and a bridge by which `gen1` reaches both: the inventory of the three.
+    pub fn add_receiver(&mut self) -> String {
+        let sut2 = Namespace::create(&self.bed.owner, "sut2").unwrap();
+        sut2.disable_ipv6().unwrap();
+        self.coordinator.veth_to("sut2", &sut2, "mgmt", 1).unwrap();
+        self.gen1.run(|_| tool("ip", &["link", "add", "lan", "type", "bridge"])).unwrap();
+        for (port, ns) in [("lan1", &self.sut), ("lan2", &sut2)] {
+            self.gen1.veth_to(port, ns, "lan", 1).unwrap();
+            self.gen1
+                .run(move |_| tool("ip", &["link", "set", port, "master", "lan", "up"]))
+                .unwrap();
+        }
+        for (ns, dev, ip) in [
+            (&self.coordinator, "sut2", "10.78.6.1"),
+            (&sut2, "mgmt", "10.78.6.2"),
+            (&self.gen1, "lan", "10.78.5.1"),
+            (&self.sut, "lan", "10.78.5.2"),
+            (&sut2, "lan", "10.78.5.3"),
+        ] {
+            ns.add_address(dev, ip.parse().unwrap(), 24).unwrap();
+            ns.set_up(dev, true).unwrap();
+        }
+        let daemon = self.daemon(&sut2, &[]);
+        self.daemons.push(daemon);
+        self.wait_for_sshd("10.78.6.2:22");
+        self.sut2 = Some(sut2);
+        let of = |alias: &str, address: &str| {
+            format!(
+                "[hosts.{alias}]\nssh = \"{alias}.lab\"\nrole = \"receiver\"\naddr = [\"{address}\"]\ndir = \"{}-{alias}\"\n",
+                self.path("cache")
+            )
+        };
+        let hosts = self.read_inventory();
+        let sender = hosts.split("[hosts.sut]").next().unwrap();
+        let all = [sender, &of("sut", "10.78.5.2"), &of("sut2", "10.78.5.3")].concat();
+        self.write("three.toml", &all)
+    }
+
+    /// Lays a wire of TAP devices with trouble on the way to the receiver, and gives the inventory that uses it.
+    pub fn wire_with(&self, trouble: Trouble) -> (Relay, String) {
+        let ends = [(&self.gen1, "10.78.4.1"), (&self.sut, "10.78.4.2")];
+        let [from, to] = ends.map(|(ns, address)| {
+            let end = tap(ns, "wire");
+            // Room for all datagrams of a trial: only the relay may lose one, however long it waits for a CPU.
+            let long = |_: &mut _| {
+                HostSetter::default().write(&"wire/link".parse().unwrap(), "txqueuelen=20000")
+            };
+            ns.run(long).unwrap().unwrap();
+            ns.add_address("wire", address.parse().unwrap(), 24).unwrap();
+            ns.set_up("wire", true).unwrap();
+            end
+        });
+        let hosts = self.read_inventory().replace("10.78.3.2", "10.78.4.2");
+        (Relay::between(from, to, trouble), self.write("wire.toml", &hosts))
+    }
+
+    /// Makes a VLAN of the wire at both ends and gives the inventory that uses it; or says why it can't.
+    pub fn vlan_of_wire(&self) -> Result<String, String> {
+        for (ns, address) in [(&self.gen1, "10.78.7.1"), (&self.sut, "10.78.7.2")] {
+            let words = "link add link wire name wire.5 type vlan id 5";
+            let made = ns.run(move |_| Command::new("ip").args(words.split(' ')).output().unwrap());
+            let made = made.unwrap();
+            if !made.status.success() {
+                return Err(String::from_utf8_lossy(&made.stderr).into_owned());
+            }
+            ns.add_address("wire.5", address.parse().unwrap(), 24).unwrap();
+            ns.set_up("wire.5", true).unwrap();
+        }
+        let hosts = self.read_inventory().replace("10.78.3.2", "10.78.7.2");
+        Ok(self.write("vlan.toml", &hosts))
+    }
+
+    /// Lays a second path from `gen1` to the address of `sut` towards the coordinator: by the coordinator, which forwards
+    /// and answers for it, so that no route shows a router.
+    pub fn hide_a_router(&self) {
+        let settings = ["ip_forward", "conf/gen1/proxy_arp", "conf/sut/proxy_arp"];
+        let set = |ns: &Namespace, name: &str, value: &'static str| {
+            let path = format!("/proc/sys/net/ipv4/{name}");
+            ns.run(move |_| fs::write(path, value).unwrap()).unwrap();
+        };
+        for setting in settings {
+            set(&self.coordinator, setting, "1");
+        }
+        // An answer for another host waits for up to 0.8 s by default.
+        for device in ["gen1", "sut"] {
+            set(&self.coordinator, &format!("neigh/{device}/proxy_delay"), "0");
+        }
+        for (ns, route) in [(&self.gen1, "10.78.2.0/24"), (&self.sut, "10.78.1.0/24")] {
+            let added = ns.run(move |_| {
+                Command::new("ip").args(["route", "add", route, "dev", "mgmt"]).status().unwrap()
+            });
+            assert!(added.unwrap().success(), "{route}");
+        }
+    }
+
+    /// Takes a device of a host down.
+    pub fn take_down(&self, alias: &str, device: &str) {
+        self.host(alias).set_up(device, false).unwrap();
+    }
+
+    /// Takes a device of a host down and up again.
+    pub fn flap(&self, alias: &str, device: &str) {
+        for up in [false, true] {
+            self.host(alias).set_up(device, up).unwrap();
+        }
+    }
+
+    /// Loads rules of nftables on a host.
+    pub fn filter(&self, alias: &str, rules: &str) {
+        self.host(alias).apply_nft(rules).unwrap();
+    }
+}

@@ -1,0 +1,239 @@
+//! Experiments with several receivers: hosts that are network namespaces of this machine, on one bridge.
+
+use std::fs;
+use std::net::IpAddr;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use rxpath_host::Namespace;
+use rxpath_record::ledger::Place;
+use rxpath_record::manifest::{Manifest, Trial};
+use rxpath_record::run::RunReader;
+use tempfile::TempDir;
+
+use crate::bed::Bed;
+
+const HOSTS: [(&str, &str); 4] =
+    [("gen1", "sender"), ("gen2", "sender"), ("sut", "receiver"), ("sut2", "receiver")];
+
+/// The hosts, and a directory for files.
+struct Lan {
+    _hosts: Vec<Namespace>,
+    _switch: Namespace,
+    _bed: Bed,
+    dir: TempDir,
+    inventory: String,
+}
+
+fn tool(program: &str, words: &[&str]) {
+    let ended = Command::new(program).args(words).status().unwrap();
+    assert!(ended.success(), "{program} {words:?}");
+}
+
+fn address(number: u8) -> IpAddr {
+    [10, 79, 0, number].into()
+}
+
+fn mac(number: u8) -> [u8; 6] {
+    [2, 0, 0, 0, 0, number]
+}
+
+impl Lan {
+    fn new() -> Option<Self> {
+        let bed = Bed::new()?;
+        let switch = Namespace::create(&bed.owner, "switch").unwrap();
+        switch.disable_ipv6().unwrap();
+        switch.run(|_| tool("ip", &["link", "add", "br", "type", "bridge"])).unwrap();
+        switch.set_up("br", true).unwrap();
+        let (mut hosts, mut text) = (Vec::new(), String::new());
+        for (number, (alias, role)) in (1..).zip(HOSTS) {
+            let host = Namespace::create(&bed.owner, alias).unwrap();
+            host.disable_ipv6().unwrap();
+            let port = format!("port{number}");
+            switch.veth_to(&port, &host, "data", 1).unwrap();
+            host.set_mac("data", mac(number)).unwrap();
+            host.add_address("data", address(number), 24).unwrap();
+            host.set_up("data", true).unwrap();
+            // Who is where is known: no ARP, and no frame goes to a host that it is not for.
+            for other in (1..=HOSTS.len() as u8).filter(|other| *other != number) {
+                host.add_neighbour("data", address(other), mac(other)).unwrap();
+            }
+            let at = format!("02:00:00:00:00:{number:02x}");
+            let join = move || {
+                tool("ip", &["link", "set", &port, "master", "br", "up"]);
+                tool("bridge", &["fdb", "add", &at, "dev", &port, "master", "static"]);
+            };
+            switch.run(move |_| join()).unwrap();
+            text += &format!(
+                "[hosts.{alias}]\nssh = \"local\"\nrole = \"{role}\"\nnetns = \"{}\"\n",
+                host.name()
+            );
+            hosts.push(host);
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let inventory = dir.path().join("lab.toml").to_str().unwrap().to_owned();
+        fs::write(&inventory, text).unwrap();
+        Some(Self { _hosts: hosts, _switch: switch, _bed: bed, dir, inventory })
+    }
+
+    fn write(&self, text: &str) -> String {
+        let file = self.dir.path().join("s.toml");
+        fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    }
+
+    fn rxpath(&self, words: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+        command.args(words).args(["--hosts", &self.inventory]).output().unwrap()
+    }
+
+    /// A run of one scenario: its record, what it printed, and its page.
+    fn run(&self, scenario: &str) -> (Manifest, String, String) {
+        let (file, out) = (self.write(scenario), self.dir.path().join("runs"));
+        let ended = self.rxpath(&["run", &file, "--keep-noisy", "--out", out.to_str().unwrap()]);
+        // 4: the machine was busy, which is no matter here.
+        assert!(matches!(ended.status.code(), Some(0 | 4)), "{ended:?}");
+        let directory = fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
+        let page = fs::read_to_string(directory.join("report.html")).unwrap();
+        let manifest = RunReader::open(Path::new(&directory)).unwrap().manifest;
+        fs::remove_dir_all(&out).unwrap();
+        (manifest, String::from_utf8(ended.stdout).unwrap(), page)
+    }
+}
+
+const TRIALS: &str = "[trials]\nblocks = 1\nmax_blocks = 1\naa = false\npaired = false\nramp = \"100ms\"\n\
+                      settle = \"100ms\"\nmeasure = \"500ms\"\n";
+
+/// Readers that stall with small buffers: both receivers lose.
+fn stalling() -> String {
+    format!(
+        "question = \"?\"\n[load]\nrate = \"20k\"\n[serve]\nrcvbuf = \"4KiB\"\nsleep = \"5ms\"\nevery = \"10ms\"\n{TRIALS}"
+    )
+}
+
+#[test]
+fn each_sender_sends_to_each_receiver_and_every_datagram_is_accounted_for_at_each() {
+    let Some(lan) = Lan::new() else { return };
+    let (manifest, printed, page) = lan.run(&stalling());
+    let trial = &manifest.trials[0];
+    let ledger = &trial.ledger;
+    assert_eq!(ledger.unaccounted_packets, Some(0), "{ledger:?}");
+    matrix(trial);
+    // Each receiver has a ledger of its own, which closes too.
+    let of = |alias: &str| trial.hosts[alias].ledger.as_ref().unwrap();
+    for alias in ["sut", "sut2"] {
+        let own = of(alias);
+        assert_eq!(own.unaccounted_packets, Some(0), "{alias}: {own:?}");
+        assert!(own.lost_at(Place::SocketBuffer) > 0, "{alias}: {own:?}");
+        let counter = format!("rx@{alias}/Udp.RcvbufErrors");
+        let counted = u64::try_from(trial.moved.get(&counter)).unwrap();
+        assert_eq!(own.lost_at(Place::SocketBuffer), counted);
+    }
+    let sum: u64 = ["sut", "sut2"].map(|it| of(it).lost_at(Place::SocketBuffer)).iter().sum();
+    assert_eq!(sum, ledger.lost_at(Place::SocketBuffer));
+    // The verdict is on one of them, which it names; rates are those of both.
+    let verdict = trial.verdict.as_ref().unwrap();
+    assert!(verdict.sentence.starts_with("sut"), "{verdict:?}");
+    assert_eq!(trial.evidence.sockets.len(), 1, "of one receiver");
+    let rates = ["sut", "sut2"].map(|it| trial.hosts[it].delivered_pps.unwrap());
+    let rate = trial.metrics["delivered_pps"];
+    assert!(rates.iter().all(|own| *own > 0.0 && *own < rate), "{rates:?} of {rate}");
+    assert!((rates.iter().sum::<f64>() / rate - 1.0).abs() < 0.2, "{rates:?} of {rate}");
+    for pair in ["gen1 -> sut:", "gen1 -> sut2:", "gen2 -> sut:", "gen2 -> sut2:"] {
+        assert!(printed.contains(&format!("base: {pair} ")), "{pair} {printed}");
+    }
+    assert!(printed.contains("base: sut2: ") && printed.contains("lost at socket buffer"));
+    assert!(
+        page.contains("Datagrams by sender and receiver") && page.contains("Losses by receiver")
+    );
+}
+
+/// The matrix adds up to what the ledger has, and no receiver is preferred.
+fn matrix(trial: &Trial) {
+    let names: Vec<String> =
+        trial.pairs.iter().map(|pair| format!("{} {}", pair.sender, pair.receiver)).collect();
+    assert_eq!(names, ["gen1 sut", "gen1 sut2", "gen2 sut", "gen2 sut2"]);
+    let offered: u64 = trial.pairs.iter().map(|pair| pair.offered_packets).sum();
+    let delivered: u64 = trial.pairs.iter().map(|pair| pair.delivered_packets.unwrap()).sum();
+    let ledger = &trial.ledger;
+    assert_eq!((offered, delivered), (ledger.offered_packets, ledger.delivered_packets));
+    for pair in &trial.pairs {
+        let share = pair.offered_packets as f64 / offered as f64;
+        assert!((0.2..0.3).contains(&share), "{pair:?} of {offered}");
+        assert!(pair.lost_ratio().unwrap() > 0.0, "{pair:?}");
+    }
+    let serve = |name: &str| &trial.workloads[name]["result"];
+    let count = |name: &str| serve(name)["delivered_packets"].as_u64().unwrap();
+    assert_eq!(count("serve@sut") + count("serve@sut2"), count("serve"));
+    assert_eq!(serve("serve@sut2")["sequence"]["streams_count"], 2, "a flow of each sender");
+    assert!(trial.workloads.contains_key("load@gen2"), "{:?}", trial.workloads.keys());
+}
+
+#[test]
+fn threads_of_a_sender_share_the_receivers_evenly() {
+    let Some(lan) = Lan::new() else { return };
+    let (manifest, ..) =
+        lan.run(&format!("question = \"?\"\n[load]\nrate = \"6k\"\nthreads = 3\n{TRIALS}"));
+    let trial = &manifest.trials[0];
+    assert_eq!(trial.ledger.unaccounted_packets, Some(0), "{:?}", trial.ledger);
+    for pair in &trial.pairs {
+        // Without a flow of each thread to each receiver one would get twice as much.
+        let share = pair.offered_packets as f64 / trial.ledger.offered_packets as f64;
+        assert!((0.2..0.3).contains(&share), "{:?}", trial.pairs);
+    }
+}
+
+#[test]
+fn background_load_runs_beside_each_receiver() {
+    let Some(lan) = Lan::new() else { return };
+    let pids = lan.dir.path().join("pids");
+    let script = format!("echo $$ >> {}; sleep 1000", pids.display());
+    let scenario = format!(
+        "question = \"?\"\n[load]\nrate = \"2k\"\n[background]\nhogs = 1\ncommand = [\"sh\", \"-c\", \"{script}\"]\n{TRIALS}"
+    );
+    let (manifest, ..) = lan.run(&scenario);
+    let pids = fs::read_to_string(pids).unwrap();
+    assert_eq!(pids.lines().count(), 2 * manifest.trials.len(), "one on each: {pids}");
+    for pid in pids.lines() {
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{pid} is left");
+    }
+}
+
+#[test]
+fn a_plan_names_both_receivers_and_what_is_for_one_is_refused() {
+    let Some(lan) = Lan::new() else { return };
+    let shown = |scenario: &str, words: &[&str]| {
+        let file = lan.write(scenario);
+        let ended = lan.rxpath(&[&["run", &file][..], words].concat());
+        let text = String::from_utf8_lossy(&ended.stdout) + String::from_utf8_lossy(&ended.stderr);
+        (ended.status.code(), text.into_owned())
+    };
+    let tuned =
+        "question = \"?\"\n[load]\nrate = \"8k\"\n[tune.receiver]\n\"net.core.somaxconn\" = 99\n";
+    let (code, text) = shown(tuned, &["--dry-run"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("base: load.rate 8k = 2 senders x 2 receivers x 2k"), "{text}");
+    for alias in ["sut", "sut2"] {
+        assert!(text.contains(&format!("{alias}: net.core.somaxconn = 99 (for base)")), "{text}");
+    }
+    for (scenario, what) in [
+        ("[serve]\nprotocol = \"tcp-rr\"\n", "protocol tcp-rr"),
+        ("[serve]\nprotocol = \"http\"\n", "protocol http"),
+        ("[observe]\nsteal = true\n", "observe.steal"),
+        ("[observe]\ntrace = true\n", "observe.trace"),
+    ] {
+        let scenario = format!("question = \"?\"\n{scenario}");
+        for words in [&["--dry-run"][..], &[]] {
+            let (code, text) = shown(&scenario, words);
+            let wanted = format!("variant base has {what}, which is for one receiver");
+            assert!(code == Some(3) && text.contains(&wanted), "{code:?}: {text}");
+        }
+    }
+    let file = lan.write("question = \"?\"\n[load]\nrate = \"1k\"\n");
+    let search = lan.rxpath(&["tune", "auto", "--scenario", &file, "--change-hosts"]);
+    let text = String::from_utf8_lossy(&search.stderr);
+    assert!(
+        search.status.code() == Some(2) && text.contains("a search is for one receiver"),
+        "{text}"
+    );
+}
