@@ -126,9 +126,12 @@ impl Inventory {
         let inventory: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count());
             let at = line.map_or_else(String::new, |line| format!("line {}: ", line.max(1)));
+            let meant = meant(error.message());
             bad(
                 format!("{at}{}", error.message()),
-                "a host has ssh, role, dev, addr, netns, sudo and dir; see the reference of hosts",
+                meant.as_deref().unwrap_or(
+                    "a host has ssh, role, dev, addr, netns, sudo and dir; see the reference of hosts",
+                ),
             )
         })?;
         for (alias, host) in &inventory.hosts {
@@ -194,6 +197,16 @@ impl Role {
     }
 }
 
+/// `did you mean X?` for an unknown word, of the words that the message lists.
+fn meant(message: &str) -> Option<String> {
+    let mut words = message.split('`').skip(1).step_by(2);
+    let unknown = words.next().filter(|_| message.starts_with("unknown "))?;
+    let distance = |known: &&str| strsim::damerau_levenshtein(unknown, known);
+    let near = words.min_by_key(distance)?;
+    let allowed = (unknown.chars().count() / 3).max(1);
+    (distance(&near) <= allowed).then(|| format!("did you mean `{near}`?"))
+}
+
 /// A device or namespace: one path component without anything that a shell or `ip` would take for something else.
 fn is_name(text: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._:@-".contains(c);
@@ -251,6 +264,23 @@ mod tests {
         assert!(told.starts_with("lab.toml: line 4: unknown field `rule`"), "{told}");
         let told = wrong("gen1.lab", "-oProxyCommand=x");
         assert!(told.contains("line 3") && told.contains("no ssh destination"), "{told}");
+    }
+
+    #[test]
+    fn several_receivers_are_read_and_a_misspelt_word_is_answered_with_the_right_one() {
+        let more = "[hosts.sut2]\nssh = \"sut2.lab\"\nrole = \"receiver\"\n[hosts.sut]";
+        let inventory = Inventory::parse(&GOOD.replace("[hosts.sut]", more), "lab.toml").unwrap();
+        let receivers: Vec<&String> =
+            inventory.of(Role::Receiver).map(|(alias, _)| alias).collect();
+        assert_eq!(receivers, ["sut", "sut2"]);
+        let right = |from: &str, to: &str| {
+            Inventory::parse(&GOOD.replace(from, to), "lab.toml").unwrap_err().right
+        };
+        assert_eq!(right("\"receiver\"", "\"reciever\""), "did you mean `receiver`?");
+        assert_eq!(right("role = \"sender\"", "rule = \"sender\""), "did you mean `role`?");
+        assert_eq!(right("hops = 2", "hop = 2"), "did you mean `hops`?");
+        let right = right("\"receiver\"", "\"switch\"");
+        assert!(right.starts_with("a host has ssh, role"), "{right}");
     }
 
     proptest! {
