@@ -262,6 +262,12 @@ impl Hosts {
         hosts.iter().take(index).any(|host| namespace(host) == Some(own))
     }
 
+    /// Whether no earlier host of its side is on its machine, whose CPUs and energy both read.
+    pub fn is_first_on_machine(&self, side: Side, index: usize) -> bool {
+        let machines: Vec<usize> = self.of(side).iter().map(|host| host.machine).collect();
+        machines.iter().position(|machine| machines.get(index) == Some(machine)) == Some(index)
+    }
+
     /// The senders, then the receivers.
     pub fn all(&self) -> impl Iterator<Item = &ConnectedHost> {
         self.senders.iter().chain(&self.receivers)

@@ -156,16 +156,14 @@ impl<'a> HostsTestbed<'a> {
             .seats()
             .zip(snapshots)
             .filter(|((_, seat, _), _)| !hosts.counts_with_another(seat.side, seat.index));
-        let reading = |((host, seat, _), snapshot): ((&'_ ConnectedHost, Seat, _), Snapshot)| {
-            let mut before = hosts.of(seat.side).iter().take(seat.index);
-            Reading {
+        let reading =
+            |((host, seat, _), snapshot): ((&'_ ConnectedHost, Seat, _), Snapshot)| Reading {
                 side: seat.side,
                 alias: host.client.alias().to_owned(),
                 device: host.device.name.clone(),
-                counts_machine: before.all(|other| other.machine != host.machine),
+                counts_machine: hosts.is_first_on_machine(seat.side, seat.index),
                 snapshot,
-            }
-        };
+            };
         counters::of_sides(&distinct.map(reading).collect::<Vec<_>>(), t_ns)
     }
 }

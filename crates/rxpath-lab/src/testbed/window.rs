@@ -32,8 +32,10 @@ impl Measured {
 pub struct Windowed {
     /// CPU time of the receiver's host; of several that of the first.
     pub between: Between,
-    /// CPU time of each receiver's host, where there are several machines of them.
+    /// CPU time of each receiver's host, where there are several.
     pub of_receivers: Vec<Between>,
+    /// Of these, those on whose machine no earlier one is.
+    pub distinct_receivers: Vec<usize>,
     /// CPU time of the senders' hosts, where they are others.
     pub of_senders: Vec<Between>,
     /// Counters of both sides.
@@ -52,6 +54,13 @@ impl Windowed {
         } else {
             &self.of_receivers
         }
+    }
+
+    /// CPU time of each machine that receives, once.
+    pub fn receiving_machines(&self) -> impl Iterator<Item = &Between> {
+        let several = self.distinct_receivers.iter();
+        let several = several.filter_map(move |at| self.of_receivers.get(*at));
+        several.chain(self.of_receivers.is_empty().then_some(&self.between))
     }
 
     /// CPU time of a receiver's host.
@@ -111,5 +120,29 @@ impl Window for LocalWindow {
         let between = Between::marks(&self.from, &Mark::take(&self.ours), &self.ours);
         let (moved, moved_s) = (last.since(&self.first), seconds(&self.first, &last));
         Ok(Windowed { between, moved, moved_s, ..Windowed::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpus_of_a_machine_count_once() {
+        let at = |t_ns| Between { window_ns: [t_ns, t_ns + 9], ..Between::default() };
+        let begins = |window: &Windowed| -> Vec<u64> {
+            window.receiving_machines().map(|it| it.window_ns[0]).collect()
+        };
+        let one = Windowed { between: at(1), ..Windowed::default() };
+        assert_eq!((begins(&one), one.receivers().len()), (vec![1], 1));
+        // The second receiver is a namespace of the first one's machine.
+        let three = Windowed {
+            between: at(1),
+            of_receivers: vec![at(1), at(2), at(3)],
+            distinct_receivers: vec![0, 2],
+            ..Windowed::default()
+        };
+        assert_eq!((begins(&three), three.receivers().len()), (vec![1, 3], 3));
+        assert_eq!(three.of_receiver(1).window_ns[0], 2);
     }
 }

@@ -255,7 +255,7 @@ fn metrics(
         stolen::metrics(found, moved, &mut all);
     }
     let Windowed { moved, moved_s, .. } = &raw.window;
-    let busy: Option<f64> = raw.window.receivers().iter().map(busy_cpus).sum();
+    let busy: Option<f64> = raw.window.receiving_machines().map(busy_cpus).sum();
     let cost = [("busy_cpus", busy), ("power_w", moved.power_w(*moved_s))];
     all.extend(cost.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
     all

@@ -85,8 +85,19 @@ impl Window for RemoteWindow<'_> {
         if hosts.share_a_clock || of_receivers.len() < 2 {
             of_receivers.clear();
         }
+        let all = 0..of_receivers.len();
+        let distinct_receivers =
+            all.filter(|at| hosts.is_first_on_machine(Side::Rx, *at)).collect();
         let (of_senders, moved) = (betweens, last.since(&first));
-        Ok(Windowed { between, of_receivers, of_senders, moved, faults, moved_s })
+        Ok(Windowed {
+            between,
+            of_receivers,
+            distinct_receivers,
+            of_senders,
+            moved,
+            faults,
+            moved_s,
+        })
     }
 }
 
