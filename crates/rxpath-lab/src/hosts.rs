@@ -262,6 +262,12 @@ impl Hosts {
         hosts.iter().take(index).any(|host| namespace(host) == Some(own))
     }
 
+    /// The hosts of a side whose counters are those of no earlier one.
+    pub fn counting(&self, side: Side) -> impl Iterator<Item = &ConnectedHost> {
+        let all = self.of(side).iter().enumerate();
+        all.filter(move |(index, _)| !self.counts_with_another(side, *index)).map(|(_, host)| host)
+    }
+
     /// Whether no earlier host of its side is on its machine, whose CPUs and energy both read.
     pub fn is_first_on_machine(&self, side: Side, index: usize) -> bool {
         let machines: Vec<usize> = self.of(side).iter().map(|host| host.machine).collect();

@@ -351,7 +351,7 @@ impl Testbed for HostsTestbed<'_> {
             input_rules: None,
             ingress_rules: None,
             output_rules: None,
-            ring: cards::ring(&self.hosts.receivers),
+            ring: cards::ring(self.hosts),
             wire: cards::wire(self.hosts),
         }
     }

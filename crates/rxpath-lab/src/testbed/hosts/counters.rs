@@ -18,28 +18,30 @@ pub struct Reading {
     pub snapshot: Snapshot,
 }
 
-/// Readings of hosts as those of two sides. Counters of a side's devices stand under the name of the first one's; softnet
-/// counters and energy of receivers are their machines': those on which packets arrive. Of several receivers each also stands
-/// alone, as [`of_host`] names it.
+/// Sources whose names go on with a device.
+const OF_DEVICES: [&str; 3] = ["link", "ethtool", "standard"];
+
+/// Readings of hosts as those of two sides. Counters of a side's devices stand under the name of the first one's, as
+/// [`on_side`] says; softnet counters and energy of receivers are their machines': those on which packets arrive. Of several
+/// receivers each also stands alone, as [`of_host`] names it.
 pub fn of_sides(readings: &[Reading], t_ns: u64) -> Snapshot {
     let mut all = Snapshot { t_ns: t_ns as i64, ..Snapshot::default() };
     for side in [Side::Tx, Side::Rx] {
-        let of_side: Vec<&Reading> = readings.iter().filter(|it| it.side == side).collect();
-        let Some(first) = of_side.first() else { continue };
-        let is_apart = side == Side::Rx && of_side.len() > 1;
-        for reading in &of_side {
-            add(&mut all, reading, (first.device.as_str(), is_apart));
-        }
+        let of_side = readings.iter().filter(|it| it.side == side);
+        let shown = shown(of_side.clone().map(|it| it.device.as_str()));
+        of_side.for_each(|reading| add(&mut all, reading, shown));
     }
     all
 }
 
-fn add(all: &mut Snapshot, reading: &Reading, (shown, is_apart): (&str, bool)) {
+fn add(all: &mut Snapshot, reading: &Reading, shown: Option<&str>) {
+    let host = (reading.alias.as_str(), reading.device.as_str());
+    let is_apart = reading.side == Side::Rx && shown.is_some();
     let side_of =
         |name: &str| if reading.side == Side::Rx { side_on_receiver(name) } else { reading.side };
     let counts = |side: Side| side != Side::Machine || reading.counts_machine;
     for (name, value) in &reading.snapshot.values {
-        let (side, name) = (side_of(name), renamed(name, &reading.device, shown));
+        let (side, name) = (side_of(name), on_side(name, host, shown));
         if is_apart {
             all.values.insert(of_host(side, &reading.alias, &name), *value);
         }
@@ -50,7 +52,7 @@ fn add(all: &mut Snapshot, reading: &Reading, (shown, is_apart): (&str, bool)) {
     }
     for (source, why) in &reading.snapshot.gaps {
         let side = side_of(source);
-        let source = renamed(source, &reading.device, shown);
+        let source = on_side(source, host, shown);
         if is_apart {
             all.gaps.insert(of_host(side, &reading.alias, &source), why.clone());
         }
@@ -60,14 +62,23 @@ fn add(all: &mut Snapshot, reading: &Reading, (shown, is_apart): (&str, bool)) {
     }
 }
 
-/// `link.eth1.rx.packets` as `link.eth0.rx.packets`.
-fn renamed(name: &str, device: &str, shown: &str) -> String {
-    let own = name
-        .split_once('.')
-        .and_then(|(source, rest)| Some((source, rest.strip_prefix(device)?.strip_prefix('.')?)));
-    match own {
-        Some((source, counter)) => format!("{source}.{shown}.{counter}"),
-        None => name.to_owned(),
+/// The device under whose name the counters of a side's devices stand, where it has several hosts.
+pub fn shown<'a>(mut devices: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let first = devices.next()?;
+    devices.next().map(|_| first)
+}
+
+/// The name of a host's counter among those of its side: `link.eth1.rx.packets` of its device eth1 as
+/// `link.eth0.rx.packets`, if that is the device that is `shown`. A device below is this host's alone, whatever others call
+/// theirs: `link.sut2:ens1.rx.packets`.
+pub fn on_side(name: &str, (alias, device): (&str, &str), shown: Option<&str>) -> String {
+    let parts = name.split_once('.').filter(|(source, _)| OF_DEVICES.contains(source));
+    let Some((shown, (source, rest))) = shown.zip(parts) else { return name.to_owned() };
+    match rest.strip_prefix(device) {
+        Some(counter) if counter.is_empty() || counter.starts_with('.') => {
+            format!("{source}.{shown}{counter}")
+        }
+        _ => format!("{source}.{alias}:{rest}"),
     }
 }
 
@@ -145,6 +156,33 @@ mod tests {
         assert_eq!(all.values.remove("machine/softnet.cpu0.dropped"), Some(3));
         assert_eq!(all.values.remove("machine@sut2/softnet.cpu0.dropped"), Some(2));
         assert_eq!(all.gaps.keys().collect::<Vec<_>>(), ["rx/snmp", "rx@sut2/snmp"]);
+    }
+
+    #[test]
+    fn devices_below_are_those_of_their_host_alone() {
+        let bond = |alias, member: &str| {
+            let counted = [
+                ("link.bond0.rx.packets".to_owned(), 9),
+                (format!("ethtool.{member}.rx_missed_errors"), 2),
+            ];
+            let counted = counted.each_ref().map(|(name, value)| (name.as_str(), *value));
+            reading(Side::Rx, (alias, "bond0"), &counted)
+        };
+        let plain = reading(Side::Rx, ("sut", "eth0"), &[("link.eth0.rx.packets", 7)]);
+        // A member of the second one's bond is called as the first one's device.
+        let all = of_sides(&[plain, bond("sut2", "eth0")], 0).values;
+        assert_eq!(all["rx/link.eth0.rx.packets"], 16);
+        assert_eq!(all["rx/ethtool.sut2:eth0.rx_missed_errors"], 2);
+        assert_eq!(all["rx@sut2/ethtool.sut2:eth0.rx_missed_errors"], 2);
+        assert!(!all.contains_key("rx/ethtool.eth0.rx_missed_errors"), "{all:?}");
+        let alone = of_sides(&[bond("sut", "ens1")], 0).values;
+        assert_eq!(alone["rx/ethtool.ens1.rx_missed_errors"], 2);
+        // What could not be read of a device is a gap of the name that it has there.
+        let of = |name| on_side(name, ("sut2", "eth1"), Some("eth0"));
+        assert_eq!(of("standard.eth1"), "standard.eth0");
+        for other in ["link", "Udp.InErrors"] {
+            assert_eq!(of(other), other);
+        }
     }
 
     #[test]
