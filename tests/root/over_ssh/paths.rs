@@ -65,6 +65,15 @@ fn a_closed_port_is_said_with_the_place_up_to_which_packets_come() {
 }
 
 #[test]
+fn of_two_receivers_the_one_that_is_not_reached_is_named() {
+    let Some(mut site) = site() else { return };
+    let inventory = site.add_receiver();
+    site.filter("sut2", &closed("udp"));
+    let what = "udp/4321 from gen1 does not arrive at sut2: it came to lan and reached no socket";
+    refused(&site, &inventory, what);
+}
+
+#[test]
 fn a_link_with_a_smaller_mtu_is_found_by_the_datagrams_that_pass() {
     let Some(site) = site() else { return };
     let (_relay, inventory) = site.wire_with(Trouble { mtu: Some(1_300), ..Trouble::default() });
