@@ -181,9 +181,9 @@ impl Probes {
     }
 
     fn switch_on(&mut self) {
-        let begun = self.begin_turn().and_then(|()| self.drops.begin_turn());
-        if let Err(error) = begun {
-            self.failed(&error);
+        match self.begin_turn().and_then(|()| self.drops.begin_turn()) {
+            Ok(()) => self.again.worked(),
+            Err(error) => self.failed(&error),
         }
     }
 
@@ -228,7 +228,6 @@ impl Probes {
             polls.begin_turn()
         })?;
         self.missing.remove(COUNTED);
-        self.again.worked();
         Ok(())
     }
 

@@ -59,6 +59,11 @@ impl Turning {
         self.turns.step(self.begun.elapsed())
     }
 
+    /// Whether a turn lasts.
+    pub(super) fn is_looking(&self) -> bool {
+        self.turns.is_looking()
+    }
+
     /// Whether a turn lasts that is short because it costs much.
     pub(super) fn is_short(&self) -> bool {
         self.turns.is_short()

@@ -65,7 +65,11 @@ impl Dropping {
         self.probe = None;
     }
 
+    /// A turn begins, unless one lasts: a program that is put into its place twice counts twice.
     pub(super) fn begin_turn(&mut self) -> Result<(), HostError> {
+        if self.turns.is_looking() {
+            return Ok(());
+        }
         let Some(probe) = &mut self.probe else { return Ok(()) };
         self.turns.begin(|| {
             probe.attach()?;
