@@ -25,7 +25,7 @@ help:
 	@echo 'make package  a .deb and a .rpm for every distribution with glibc 2.28 or newer, in target/packages'
 	@echo 'make package-test  installs, upgrades and purges that .deb in fresh Debian systems (root; SUITES="bookworm")'
 	@echo 'make eco      the Ansible collection on four hosts, the chart, the image, the SBOM, the page, a fleet (root; minutes; downloads their tools once)'
-	@echo 'make bench-eco  what rxpath export costs and whether its numbers are true (root, a quiet machine; an hour; ROWS="cost steal")'
+	@echo 'make bench-eco  what rxpath export costs and whether its numbers are true (root, a quiet machine; 90 minutes; ROWS="cost steal")'
 	@echo 'make schema   write schemas/ again from the types'
 	@echo 'make book     the documents as HTML in target/book (installs mdbook once)'
 
@@ -126,7 +126,7 @@ eco: build
 	@for goal in ansible kubernetes sbom exposition fleet; do tools/setup.sh $$goal || exit; done
 	tools/eco.sh $(RXPATH)
 
-ROWS = cost rate steal scrape memory
+ROWS = cost rate steal scrape memory verdict
 bench-eco: build
 	$(CARGO) build --release -p rxpath-stats --example judge
 	tools/bench-eco.sh $(ROWS)

@@ -1,10 +1,10 @@
 #!/bin/sh
-# What `rxpath export` costs and whether its numbers are true, one benchmark after the other: an hour on a quiet machine.
-# Usage: tools/bench-eco.sh [cost|rate|steal|scrape|memory ...]    (root). The worst exit status is that of the whole.
+# What `rxpath export` costs and whether its numbers are true, one benchmark after the other: one and a half hours on a quiet machine.
+# Usage: tools/bench-eco.sh [cost|rate|steal|scrape|memory|verdict ...]    (root). The worst exit status is that of the whole.
 set -eu
 cd "$(dirname "$0")/.."
 rxpath=${RXPATH:-target/release/rxpath}
-[ $# -gt 0 ] || set -- cost rate steal scrape memory
+[ $# -gt 0 ] || set -- cost rate steal scrape memory verdict
 for program in ip curl python3 awk; do
 	command -v $program >/dev/null || { echo "bench-eco: $program is missing" >&2; exit 3; }
 done

@@ -6,6 +6,7 @@ mod backlog;
 pub mod diagnose;
 mod export;
 mod export_faults;
+mod export_verdict;
 mod hosts_of_one_machine;
 mod landing;
 mod live_counting;

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use rxpath_core::Nanos;
 use rxpath_host::Root;
 use rxpath_record::manifest::{Grade, Manifest, Trial};
 use rxpath_record::verdict::{Confidence, Stage, Verdict};
@@ -64,6 +65,8 @@ pub struct Ask<'a> {
     pub draws: u32,
     /// Where the parameters come from.
     pub seed: u64,
+    /// How long each is measured; 700 ms unless something else is asked for.
+    pub hold: Option<Nanos>,
     /// What this host lacks, with the reason.
     pub lacks: &'a [(Needs, String)],
     /// What datagrams and firewall rules cost here; needed where one of the cases is [timed](Case::is_timed).
@@ -125,7 +128,8 @@ pub fn scenario(ask: &Ask<'_>, shape: &HostShape) -> Result<Resolved, ScenarioEr
         }
     }
     let file = parse(&text, "diagnose --selftest", "diagnose-selftest")?;
-    resolve(&file, &[], shape)
+    let sets: Vec<String> = ask.hold.iter().map(|hold| format!("trials.measure={hold}")).collect();
+    resolve(&file, &sets, shape)
 }
 
 /// What stands before the variants, with what was measured on this host.
@@ -252,7 +256,7 @@ mod tests {
     #[test]
     fn every_case_is_a_scenario_and_the_same_seed_draws_the_same() {
         for seed in 0..20 {
-            let ask = Ask { cases: &[], draws: 3, seed, lacks: &[], rule_cost: COST };
+            let ask = Ask { cases: &[], draws: 3, seed, hold: None, lacks: &[], rule_cost: COST };
             let made = scenario(&ask, &HostShape::flat(4)).unwrap();
             assert_eq!(made.variants.len(), 3 * CASES.len());
             assert_eq!(made, scenario(&ask, &HostShape::flat(4)).unwrap());
@@ -260,13 +264,31 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_is_held_for_as_long_as_is_asked_for() {
+        let of = |hold| {
+            let ask = Ask { cases: &[], draws: 1, seed: 7, hold, lacks: &[], rule_cost: COST };
+            scenario(&ask, &HostShape::flat(4)).unwrap()
+        };
+        assert_eq!(of(None).trials.measure, Nanos::from_millis(700));
+        assert_eq!(of(Some(Nanos::from_secs(20))).trials.measure, Nanos::from_secs(20));
+    }
+
+    #[test]
     fn a_case_draws_the_same_alone_as_among_others() {
         let shape = HostShape::flat(4);
-        let all =
-            scenario(&Ask { cases: &[], draws: 2, seed: 7, lacks: &[], rule_cost: COST }, &shape)
-                .unwrap();
-        let one =
-            Ask { cases: &["checksum".into()], draws: 2, seed: 7, lacks: &[], rule_cost: COST };
+        let all = scenario(
+            &Ask { cases: &[], draws: 2, seed: 7, hold: None, lacks: &[], rule_cost: COST },
+            &shape,
+        )
+        .unwrap();
+        let one = Ask {
+            cases: &["checksum".into()],
+            draws: 2,
+            seed: 7,
+            hold: None,
+            lacks: &[],
+            rule_cost: COST,
+        };
         let alone = scenario(&one, &shape).unwrap();
         assert_eq!(alone.variants.len(), 2);
         for variant in &alone.variants {
@@ -280,7 +302,14 @@ mod tests {
         let of = |rule_ns: f64| {
             let cost =
                 RuleCost { datagram_ns: 1_000.0, first_rule_ns: rule_ns, later_rule_ns: rule_ns };
-            let ask = Ask { cases: &[], draws: 5, seed: 7, lacks: &[], rule_cost: Some(cost) };
+            let ask = Ask {
+                cases: &[],
+                draws: 5,
+                seed: 7,
+                hold: None,
+                lacks: &[],
+                rule_cost: Some(cost),
+            };
             scenario(&ask, &shape).unwrap().variants
         };
         let (fast, slow) = (of(10.0), of(40.0));
@@ -306,7 +335,8 @@ mod tests {
     fn a_timed_case_without_the_cost_of_a_rule_is_refused() {
         let named = |case: &str| {
             let cases = [case.to_owned()];
-            let ask = Ask { cases: &cases, draws: 1, seed: 7, lacks: &[], rule_cost: None };
+            let ask =
+                Ask { cases: &cases, draws: 1, seed: 7, hold: None, lacks: &[], rule_cost: None };
             scenario(&ask, &HostShape::flat(4))
         };
         assert!(named("filter").is_ok());
@@ -321,8 +351,14 @@ mod tests {
         ids.dedup();
         assert_eq!(ids.len(), CASES.len());
         let lacks = [(Needs::Probes, "no BPF".to_owned())];
-        let (made, not_made) =
-            chosen(&Ask { cases: &[], draws: 1, seed: 1, lacks: &lacks, rule_cost: None });
+        let (made, not_made) = chosen(&Ask {
+            cases: &[],
+            draws: 1,
+            seed: 1,
+            hold: None,
+            lacks: &lacks,
+            rule_cost: None,
+        });
         assert!(made.iter().all(|case| case.needs != Needs::Probes));
         assert!(!not_made.is_empty() && not_made.iter().all(|(_, why)| *why == "no BPF"));
         assert_eq!(made.len() + not_made.len(), CASES.len());

@@ -120,7 +120,7 @@ const HEADINGS: &[(&str, &str, &[&str])] = &[
     ("capacity", "What holds", &["slo", "width", "quick", "rfc2544", "max", "time"]),
     ("check", "Queues and flows", &["queues", "interval", "flow"]),
     ("diagnose", "This host", &["duration", "port", "no-bpf"]),
-    ("diagnose", "Self-test", &["selftest", "draws", "seed", "case", "out", "wait"]),
+    ("diagnose", "Self-test", &["selftest", "draws", "seed", "case", "hold", "out", "wait"]),
     (
         "trace",
         "What is looked at",

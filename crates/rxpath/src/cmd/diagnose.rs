@@ -62,7 +62,7 @@ impl DiagnoseCommand {
         }
         if self.made.is_given() {
             return Err(Failure::usage(
-                "--draws, --seed, --case, --out and --wait are about --selftest",
+                "--draws, --seed, --case, --hold, --out and --wait are about --selftest",
             )
             .hint("add --selftest, or leave them out"));
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rand::RngExt;
-use rxpath_core::Envelope;
+use rxpath_core::{Envelope, Nanos};
 use rxpath_host::{Root, thread, topology};
 use rxpath_lab::scenario::HostShape;
 use rxpath_lab::selftest::{self, Ask, CASES, Case, Row, RuleCost, Sureness};
@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::cmd::lab_args::{BASE, WaitArgs};
 use crate::cmd::report::write_report;
 use crate::cmd::run;
+use crate::cmd::values::seconds;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::bars::Bars;
 use crate::output::format::FormatArgs;
@@ -37,6 +38,9 @@ pub struct SelftestArgs {
     /// Make only this case; repeatable
     #[arg(long = "case", value_name = "ID")]
     cases: Vec<String>,
+    /// Measure each limit for this long [default: 700ms]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    hold: Option<Nanos>,
     /// Directory in which the run directory is created
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -107,6 +111,7 @@ impl SelftestArgs {
         self.draws.is_some()
             || self.seed.is_some()
             || !self.cases.is_empty()
+            || self.hold.is_some()
             || self.out.is_some()
             || self.wait.is_given()
     }
@@ -121,7 +126,8 @@ impl SelftestArgs {
         let shape = HostShape::of(&topology::read(&root)?, &thread::allowed_cpus()?);
         let cpus = thread::allowed_cpus()?.0.len();
         let lacks = selftest::lacking(&root, cpus);
-        let mut ask = Ask { cases: &self.cases, draws, seed, lacks: &lacks, rule_cost: None };
+        let (cases, hold) = (&self.cases, self.hold);
+        let mut ask = Ask { cases, draws, seed, hold, lacks: &lacks, rule_cost: None };
         let (chosen, left_out) = selftest::chosen(&ask);
         if chosen.is_empty() {
             let why = left_out.first().map_or("", |(_, why)| why);
