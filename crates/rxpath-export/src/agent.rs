@@ -1,9 +1,19 @@
 //! What the exporter says of itself: its cost, its budget, and what it leaves out to keep that.
 
+use rxpath_record::watch::{Frame, Sampled};
+
 use crate::families::{
-    AGENT_CPU, AGENT_MEMORY, BUDGET, COLLECT_ERRORS, COST, Families, SHED, STARTED,
+    AGENT_CPU, AGENT_LOST, AGENT_MEMORY, BUDGET, COLLECT_ERRORS, COST, COUNTED, Families, NOT_READ,
+    OBSERVED, PROBE_UP, SHED, STARTED,
 };
 use crate::governor::{Governor, SHEDS};
+
+/// A gap that is there by design: what the verdict of a frame does not judge.
+const BY_DESIGN: &str = "verdict";
+/// The gap of a frame without any probe.
+const ALL: &str = "BPF probes";
+/// The gap of a frame without the probe of drops.
+const DROPS: &str = "drops by reason";
 
 impl Families {
     /// CPU time of the threads of this process since it was started, and its memory.
@@ -31,6 +41,48 @@ impl Families {
         self.set(COST, &[], governor.cost());
         for (what, is_shed) in SHEDS.iter().zip(governor.shed()) {
             self.set(SHED, &[what], f64::from(u8::from(is_shed)));
+        }
+    }
+
+    /// What looking cost, and what it could not see.
+    pub(crate) fn own(&mut self, frame: &Frame) {
+        self.set(PROBE_UP, &[], f64::from(u8::from(!frame.gaps.contains_key(ALL))));
+        if let Some(cost) = &frame.probe_cost {
+            self.add(AGENT_CPU, &["bpf"], cost.cpu_ratio * frame.window_s);
+            self.add(
+                AGENT_CPU,
+                &["bpf_entry"],
+                cost.entry_cpu_ratio.unwrap_or(0.0) * frame.window_s,
+            );
+            self.set(AGENT_MEMORY, &["bpf_maps"], cost.map_bytes as f64);
+            self.add(AGENT_LOST, &[], cost.lost_count.saturating_sub(self.lost_before) as f64);
+            self.lost_before = cost.lost_count;
+        }
+        self.clear(COUNTED);
+        for sampled in &frame.sampled {
+            self.set(COUNTED, &[&sampled.what], sampled.ratio);
+        }
+        self.clear(NOT_READ);
+        for what in frame.gaps.keys().filter(|what| *what != BY_DESIGN) {
+            self.set(NOT_READ, &[what], 1.0);
+        }
+    }
+
+    /// For how long probes counted in this window: all of it, or the time of a new sample.
+    pub(crate) fn observed(&self, frame: &Frame) {
+        if frame.gaps.contains_key(ALL) {
+            return;
+        }
+        let [rest, drops] = Sampled::PROBES;
+        let is_missing = |what: &&str| *what == drops && frame.gaps.contains_key(DROPS);
+        for what in [rest, drops].into_iter().filter(|what| !is_missing(what)) {
+            let counted_s = match frame.sampled.iter().find(|sampled| sampled.what == what) {
+                // It was counted in a window before this one.
+                Some(sampled) if sampled.age_s > 0.0 => 0.0,
+                Some(sampled) => sampled.counted_s,
+                None => frame.window_s,
+            };
+            self.add(OBSERVED, &[what], counted_s);
         }
     }
 }
@@ -69,5 +121,34 @@ mod tests {
         let text = families.text().unwrap();
         assert!(text.contains("rxpath_agent_cost_ratio 0.3\n"), "{text}");
         assert!(text.contains("rxpath_agent_shed{what=\"BPF probes\"} 1"), "{text}");
+    }
+
+    #[test]
+    fn observed_is_what_was_counted_and_each_sample_once() {
+        let families = Families::new("1", 1).unwrap();
+        let sampled = |counted_s, age_s| Sampled {
+            what: Sampled::PROBES[0].into(),
+            counted_s,
+            age_s,
+            ..Sampled::default()
+        };
+        let of = |sampled: Option<Sampled>| Frame {
+            window_s: 10.0,
+            sampled: sampled.into_iter().collect(),
+            ..Frame::default()
+        };
+        let without = |gap: &str| Frame { gaps: [(gap.into(), "no".into())].into(), ..of(None) };
+        families.observed(&without(ALL));
+        assert!(!families.text().unwrap().contains("rxpath_observed"), "nobody counted");
+        // All the time; a part of it; and that sample again, for want of a new one.
+        for frame in [of(None), of(Some(sampled(0.5, 0.0))), of(Some(sampled(0.5, 10.0)))] {
+            families.observed(&frame);
+        }
+        families.observed(&without(DROPS));
+        let text = families.text().unwrap();
+        for (probe, right) in [(Sampled::PROBES[0], "20.5"), ("drops", "30")] {
+            let line = format!("rxpath_observed_seconds_total{{probe=\"{probe}\"}} {right}");
+            assert!(text.lines().any(|one| one == line), "{line} in {text}");
+        }
     }
 }

@@ -47,6 +47,7 @@ metrics! {
     BUILD = Gauge "rxpath_build_info" ["version"], "1; the version of this program";
     WINDOWS = Counter "rxpath_window_seconds_total" [], "time that the other counters are about";
     COUNTED = Gauge "rxpath_counted_ratio" ["probe"], "share of the last window that these probes counted; their values are scaled to the whole window";
+    OBSERVED = Counter "rxpath_observed_seconds_total" ["probe"], "time in which these probes counted, window by window; a sample that stands for a later window too counts once";
     PROBE_UP = Gauge "rxpath_probe_up" [], "1 while the BPF probes run, 0 with counters alone";
     NOT_READ = Gauge "rxpath_not_read" ["what"], "1 for each thing that could not be read in the last window; its series are missing or do not grow";
     AGENT_CPU = Counter "rxpath_agent_cpu_seconds_total" ["part"], "CPU time of this program: user = its threads, bpf = its BPF programs, bpf_entry = the entries of these, an estimate";

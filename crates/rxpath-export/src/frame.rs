@@ -8,16 +8,13 @@ use rxpath_record::watch::{CpuRow, DropRow, Frame, StageRow, WindowTotals};
 use serde::Serialize;
 
 use crate::families::{
-    AGENT_CPU, AGENT_LOST, AGENT_MEMORY, BUSIEST, BUSIEST_CPU, CONFIDENCE, COUNTED, DISCARDED,
-    DROPPED, Families, LATENCIES, LATENCY, LATENCY_P50, LATENCY_P99, LIMITED, LIMITED_S,
-    LIMITED_SERIES, LOST, NOT_READ, PASSED, PROBE_UP, SATURATED, SOFTIRQ_CPU, SQUEEZED, STAGE_CPU,
-    VERDICT_AT, WINDOWS,
+    BUSIEST, BUSIEST_CPU, CONFIDENCE, DISCARDED, DROPPED, Families, LATENCIES, LATENCY,
+    LATENCY_P50, LATENCY_P99, LIMITED, LIMITED_S, LIMITED_SERIES, LOST, PASSED, SATURATED,
+    SOFTIRQ_CPU, SQUEEZED, STAGE_CPU, VERDICT_AT, WINDOWS,
 };
 
 /// A label for what has no series of its own.
 pub(crate) const OTHER: &str = "other";
-/// A gap that is there by design: what the verdict of a frame does not judge.
-const BY_DESIGN: &str = "verdict";
 /// Share of its time above which a CPU has none left.
 const FULL: f64 = 0.9;
 /// Why a window is thrown away.
@@ -55,6 +52,7 @@ impl Families {
         }
         self.latency(frame);
         self.verdict(frame);
+        self.observed(frame);
         self.add(DISCARDED, &[LATE], 0.0);
         self.own(frame);
     }
@@ -160,30 +158,6 @@ impl Families {
         };
         self.set(CONFIDENCE, &[], confidence);
         self.set(VERDICT_AT, &[], frame.at_unix_s);
-    }
-
-    /// What looking cost, and what it could not see.
-    fn own(&mut self, frame: &Frame) {
-        self.set(PROBE_UP, &[], f64::from(u8::from(!frame.gaps.contains_key("BPF probes"))));
-        if let Some(cost) = &frame.probe_cost {
-            self.add(AGENT_CPU, &["bpf"], cost.cpu_ratio * frame.window_s);
-            self.add(
-                AGENT_CPU,
-                &["bpf_entry"],
-                cost.entry_cpu_ratio.unwrap_or(0.0) * frame.window_s,
-            );
-            self.set(AGENT_MEMORY, &["bpf_maps"], cost.map_bytes as f64);
-            self.add(AGENT_LOST, &[], cost.lost_count.saturating_sub(self.lost_before) as f64);
-            self.lost_before = cost.lost_count;
-        }
-        self.clear(COUNTED);
-        for sampled in &frame.sampled {
-            self.set(COUNTED, &[&sampled.what], sampled.ratio);
-        }
-        self.clear(NOT_READ);
-        for what in frame.gaps.keys().filter(|what| *what != BY_DESIGN) {
-            self.set(NOT_READ, &[what], 1.0);
-        }
     }
 }
 

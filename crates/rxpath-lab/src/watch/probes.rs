@@ -22,7 +22,7 @@ use rxpath_bpf::stages::{Pace, Stages};
 use rxpath_bpf::steal::{Evidence, Steal, answer};
 use rxpath_bpf::turns::Step;
 use rxpath_host::HostError;
-use rxpath_record::watch::{ProbeShare, StageLatency};
+use rxpath_record::watch::{ProbeShare, Sampled, StageLatency};
 
 use super::cost::{GROUPS, Meter, Part};
 use super::turning::{Sample, Turning};
@@ -78,8 +78,8 @@ pub struct ProbeLimit {
 }
 
 /// What the probes see, in words.
-const COUNTED: &str = "tasks, softirqs, polls and latency";
-const DROPPED: &str = "drops";
+const COUNTED: &str = Sampled::PROBES[0];
+const DROPPED: &str = Sampled::PROBES[1];
 /// What is missing without the probe of drops.
 const DROP_PROBE: &str = "drops by reason";
 

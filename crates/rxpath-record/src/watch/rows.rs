@@ -188,6 +188,11 @@ pub struct Sampled {
     pub age_s: f64,
 }
 
+impl Sampled {
+    /// What the probes of a live view see; each of the two counts at times of its own.
+    pub const PROBES: [&'static str; 2] = ["tasks, softirqs, polls and latency", "drops"];
+}
+
 /// The cost of a live view's BPF programs over the window: they count their runs, and time one of 64.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
