@@ -1,4 +1,5 @@
-//! `rxpath explain WORDS`: a page about a rule, setting, counter, drop reason, term, stage, experiment or exit status.
+//! `rxpath explain WORDS`: a page about a rule, setting, counter, drop reason, term, stage, experiment or exit status, and
+//! about a metric of `rxpath export` by its name.
 //! Works offline, and prints the same on every host.
 
 mod search;
@@ -55,8 +56,9 @@ struct Answer<'a> {
 impl ExplainCommand {
     /// Runs it.
     pub fn run(self) -> Outcome {
-        let topics = topic::all()?;
         let query = self.words.join(" ");
+        let is_exported = query.starts_with(topic::EXPORTED);
+        let topics = if is_exported { topic::exported() } else { topic::all()? };
         if self.words.is_empty() {
             let rules: Vec<&Topic> =
                 topics.iter().filter(|topic| topic.kind == Kind::Rule).collect();
@@ -181,6 +183,27 @@ mod tests {
             assert_eq!(best(query).first().map(String::as_str), Some(wanted), "{query}");
         }
         assert!(best("nosuchthing").is_empty());
+    }
+
+    #[test]
+    fn every_exported_metric_has_a_page_and_nothing_else_begins_as_they_do() {
+        let exported = topic::exported();
+        for metric in rxpath_export::METRICS {
+            let found = find(&exported, metric.name);
+            let (fit, page) = found.first().unwrap();
+            assert_eq!((*fit, page.name.as_str()), (Fit::Literal, metric.name));
+            for label in metric.labels {
+                assert!(page.parts.iter().any(|(_, text)| text.contains(label)), "{}", metric.name);
+            }
+        }
+        let found = find(&exported, "rxpath_stage_latency_seconds_bucket");
+        let (fit, page) = found.first().unwrap();
+        assert_eq!((*fit, page.name.as_str()), (Fit::Alias, "rxpath_stage_latency_seconds"));
+        let near = near(&exported, "rxpath_window_second_total");
+        assert!(near.contains(&"rxpath_window_seconds_total".to_owned()), "{near:?}");
+        for topic in topic::all().unwrap() {
+            assert!(!topic.name.starts_with(topic::EXPORTED), "{}", topic.name);
+        }
     }
 
     #[test]

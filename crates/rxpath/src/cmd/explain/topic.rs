@@ -3,6 +3,7 @@
 //! Texts that exist elsewhere (rules, stages, places of loss, metrics, experiments, statuses) are taken from there.
 
 use rxpath_diagnose::stages;
+use rxpath_export::families;
 use rxpath_lab::scenario;
 use rxpath_record::ledger::Place;
 use rxpath_record::metric::{Good, METRICS};
@@ -210,6 +211,32 @@ fn metrics() -> impl Iterator<Item = Topic> {
             .part("What it is", metric.what)
             .part("Unit", format!("{}; {good}", metric.unit))
     })
+}
+
+/// How a metric of `rxpath export` begins, and no other name.
+pub(super) const EXPORTED: &str = "rxpath_";
+
+/// The metrics of `rxpath export`.
+pub(super) fn exported() -> Vec<Topic> {
+    let one = |metric: &rxpath_export::Metric| {
+        let (kind, series) = match metric.kind {
+            families::Kind::Counter => ("counter: it never falls while the exporter lives", vec![]),
+            families::Kind::Gauge => ("gauge: as the last window or check left it", vec![]),
+            families::Kind::Histogram => (
+                "histogram: counters of what was measured, by upper bound",
+                ["bucket", "sum", "count"].map(|end| format!("{}_{end}", metric.name)).to_vec(),
+            ),
+        };
+        let labels =
+            if metric.labels.is_empty() { "none".into() } else { metric.labels.join(", ") };
+        let page = Topic::new(Kind::Metric, metric.name, metric.what)
+            .part("What it is", metric.what)
+            .part("Kind", kind)
+            .part("Labels", labels)
+            .part("Where it comes from", "rxpath export; --names prints all of its metrics");
+        Topic { also: series, ..page }
+    };
+    rxpath_export::METRICS.iter().map(one).collect()
 }
 
 /// The name of a value in results.
