@@ -82,7 +82,8 @@ metrics! {
     VERDICT_AT = Gauge "rxpath_path_verdict_timestamp_seconds" [], "Unix time of that verdict: the end of its window";
     FINDINGS = Gauge "rxpath_check_findings" ["severity"], "findings of the last check of settings";
     FINDING = Gauge "rxpath_check_finding_info" ["rule", "severity", "object"], "1 for each finding; rxpath explain RULE says more";
-    UNJUDGED = Gauge "rxpath_check_unjudged" [], "rules that the last check could not judge";
+    UNJUDGED = Gauge "rxpath_check_unjudged" ["why"], "rules that the last check could not judge: their source is not-there, not-told by kernel or driver, unreadable, or needs privilege";
+    TUNED = Gauge "rxpath_tune_settings" ["state"], "changes by rxpath tune that are not undone, by what rxpath tune verify says of them: holds, as-left (as the kernel made it), drifted, ...; unread counts journals too";
     CHECKED_AT = Gauge "rxpath_check_timestamp_seconds" [], "Unix time of the last check";
     FINGERPRINT = Gauge "rxpath_config_fingerprint" [], "the first 48 bits of the fingerprint of this host's settings: hosts with the same number are set alike";
 }

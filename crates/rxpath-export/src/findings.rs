@@ -1,7 +1,7 @@
 //! What a check of the settings found.
 
 use crate::families::{
-    CHECKED_AT, FINDING, FINDINGS, FINGERPRINT, Families, LIMITED_SERIES, UNJUDGED,
+    CHECKED_AT, FINDING, FINDINGS, FINGERPRINT, Families, LIMITED_SERIES, TUNED, UNJUDGED,
 };
 
 /// Findings with a series of their own.
@@ -14,8 +14,10 @@ const FINGERPRINT_DIGITS: usize = 12;
 pub struct Checked {
     /// Rule, severity and device (empty where the rule is about the host) of each finding.
     pub findings: Vec<(String, &'static str, String)>,
-    /// Rules that could not be judged.
-    pub unjudged_count: usize,
+    /// Rules that could not be judged, by each reason.
+    pub unjudged: Vec<(&'static str, usize)>,
+    /// Changes that `rxpath tune` made and did not undo, by each way in which they may stand now.
+    pub tuned: Vec<(&'static str, usize)>,
     /// Fingerprint of the settings, hexadecimal.
     pub fingerprint: String,
     /// When it was made, Unix time.
@@ -35,7 +37,11 @@ impl Families {
         }
         let refused = checked.findings.len().saturating_sub(FINDINGS_MOST);
         self.add(LIMITED_SERIES, &[FINDING], refused as f64);
-        self.set(UNJUDGED, &[], checked.unjudged_count as f64);
+        for (family, counts) in [(UNJUDGED, &checked.unjudged), (TUNED, &checked.tuned)] {
+            for (label, count) in counts {
+                self.set(family, &[label], *count as f64);
+            }
+        }
         self.set(CHECKED_AT, &[], checked.at_unix_s);
         let digits = checked.fingerprint.get(..FINGERPRINT_DIGITS);
         if let Some(number) = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
@@ -54,7 +60,8 @@ mod tests {
         let finding = ("ring-size".to_owned(), "warn", "eth0".to_owned());
         let first = Checked {
             findings: vec![finding],
-            unjudged_count: 2,
+            unjudged: vec![("privilege", 2), ("not-there", 0)],
+            tuned: vec![("holds", 3)],
             fingerprint: "ffffffffffff0123".into(),
             at_unix_s: 1e9,
         };
@@ -62,6 +69,13 @@ mod tests {
         let text = families.text().unwrap();
         assert!(text.contains("rule=\"ring-size\"") && text.contains("severity=\"warn\"} 1"));
         assert!(text.contains("rxpath_config_fingerprint 281474976710655\n"), "{text}");
+        for line in [
+            "rxpath_check_unjudged{why=\"privilege\"} 2",
+            "rxpath_check_unjudged{why=\"not-there\"} 0",
+            "rxpath_tune_settings{state=\"holds\"} 3",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line} in {text}");
+        }
         families.check(&Checked::default());
         let text = families.text().unwrap();
         assert!(!text.contains("ring-size") && text.contains("findings{severity=\"warn\"} 0"));

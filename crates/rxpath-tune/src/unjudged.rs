@@ -47,6 +47,19 @@ impl Reason {
         }
     }
 
+    /// All.
+    pub const ALL: [Self; 4] = [Self::NotThere, Self::NotTold, Self::Unreadable, Self::Privilege];
+
+    /// Its name, as in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::NotThere => "not-there",
+            Self::NotTold => "not-told",
+            Self::Unreadable => "unreadable",
+            Self::Privilege => "privilege",
+        }
+    }
+
     /// Words behind a number of rules.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -98,6 +111,11 @@ impl Counts {
             *counts.entry(reason).or_default() += 1;
         }
         Self(counts)
+    }
+
+    /// Those of this group.
+    pub fn of_reason(&self, reason: Reason) -> usize {
+        self.0.get(&reason).copied().unwrap_or(0)
     }
 
     /// All of them.
@@ -168,5 +186,13 @@ mod tests {
             "3 rules could not be judged: 1 have no source here, 1 have a source that cannot be read, 1 need more privilege"
         );
         assert_eq!(Counts::default().to_string(), "");
+        assert_eq!(Reason::ALL.map(|reason| counts.of_reason(reason)), [1, 0, 1, 1]);
+    }
+
+    #[test]
+    fn a_reason_has_one_name() {
+        for reason in Reason::ALL {
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.word());
+        }
     }
 }

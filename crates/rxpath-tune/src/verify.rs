@@ -35,6 +35,29 @@ pub enum Standing {
     },
 }
 
+impl Standing {
+    /// The names of all.
+    pub const WORDS: [&'static str; 8] =
+        ["holds", "as-left", "ignored", "refused", "never-reached", "drifted", "gone", UNREAD];
+
+    /// Its name, as in JSON.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::AsLeft => "as-left",
+            Self::Ignored => "ignored",
+            Self::Refused { .. } => "refused",
+            Self::NeverReached => "never-reached",
+            Self::Drifted => "drifted",
+            Self::Gone => "gone",
+            Self::Unread { .. } => UNREAD,
+        }
+    }
+}
+
+/// The name of what can't be read, a change or a whole journal.
+pub const UNREAD: &str = "unread";
+
 /// One change, and the value now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Verified {
@@ -120,5 +143,28 @@ fn no_change(entry: &Entry, outcome: &Outcome) -> Option<Standing> {
         Outcome::Ignored if entry.unchanged => Some(Standing::Ignored),
         Outcome::Refused { why } if entry.unchanged => Some(Standing::Refused { why: why.clone() }),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_standing_has_one_name() {
+        let all = [
+            Standing::Holds,
+            Standing::AsLeft,
+            Standing::Ignored,
+            Standing::Refused { why: String::new() },
+            Standing::NeverReached,
+            Standing::Drifted,
+            Standing::Gone,
+            Standing::Unread { why: String::new() },
+        ];
+        assert_eq!(all.each_ref().map(Standing::word), Standing::WORDS);
+        for standing in all {
+            assert_eq!(serde_json::to_value(&standing).unwrap()["state"], standing.word());
+        }
     }
 }

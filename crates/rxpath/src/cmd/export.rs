@@ -2,6 +2,7 @@
 
 mod exporter;
 pub mod status;
+mod tuned;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

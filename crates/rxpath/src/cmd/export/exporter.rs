@@ -14,10 +14,12 @@ use rxpath_export::{Checked, Families, Shown, textfile};
 use rxpath_host::{Root, heap};
 use rxpath_lab::watch::ProbeLimit;
 use rxpath_record::watch::Frame;
+use rxpath_tune::store::STATE_DIR;
 use rxpath_tune::suppress::{self, Suppression};
+use rxpath_tune::unjudged::Reason;
 use rxpath_tune::{Ask, HostFacts, Scope};
 
-use super::{ExportCommand, status};
+use super::{ExportCommand, status, tuned};
 use crate::cmd::check::{self, CheckCommand};
 use crate::cmd::values::Wait;
 use crate::exit::{Exit, Failure, Outcome};
@@ -178,12 +180,14 @@ impl Exporter {
         let mut report = rxpath_tune::check(&Ask { facts: &facts, goal: None });
         let today = jiff::Zoned::now().date();
         suppress::apply(&mut report, &self.suppressions, today).iter().for_each(output::warning);
+        let unjudged = report.unjudged_rules();
         let finding = |of: &rxpath_tune::Finding| {
             (of.id.clone(), of.severity.as_str(), of.device.clone().unwrap_or_default())
         };
         self.families.check(&Checked {
             findings: report.findings.iter().map(finding).collect(),
-            unjudged_count: report.unjudged.len(),
+            unjudged: Reason::ALL.map(|why| (why.word(), unjudged.of_reason(why))).into(),
+            tuned: tuned::standings(Path::new(STATE_DIR)),
             fingerprint: facts.fingerprint().digest,
             at_unix_s: now_unix_s(),
         });
