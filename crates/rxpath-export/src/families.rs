@@ -6,7 +6,7 @@ use prometheus::core::Collector;
 use prometheus::{CounterVec, GaugeVec, Opts, Registry, TextEncoder};
 use rxpath_record::watch::VictimName;
 
-use crate::histogram::LatencyFamily;
+use crate::histogram::{Histograms, PACKETS, SECONDS};
 use crate::top::Top;
 
 /// Whether a metric can fall.
@@ -72,6 +72,8 @@ metrics! {
     STOLEN = Counter "rxpath_task_cpu_stolen_seconds_total" ["task", "by"], "CPU time taken from a program while it was on a CPU, by network softirqs or by others (interrupts, other softirqs, the hypervisor)";
     VICTIM_STOLEN = Counter "rxpath_cpu_stolen_seconds_total" ["victim_kind", "victim", "by"], "the same CPU time by the unit, pod, container, user or control group that it was taken from; by = hardirq, network (softirqs), softirq (other softirqs), hypervisor";
     DEVICE_STOLEN = Counter "rxpath_device_cpu_stolen_seconds_total" ["device"], "of the part that network softirqs took: by the device that was polled; other has also the time between polls";
+    DEFERRED = Counter "rxpath_cpu_deferred_seconds_total" ["kind"], "CPU time of networking in threads of its own, taken from nobody: ksoftirqd, napi (NAPI threads)";
+    POLLS = Histogram "rxpath_poll_packets" ["device"], "packets of a poll, of the polls that were counted; 64, which most drivers take at most, are above 63";
     LATENCY_P50 = Gauge "rxpath_stage_latency_p50_seconds" ["stage"], "median latency between two stages in the last window, upper end of a power-of-two bucket";
     LATENCY_P99 = Gauge "rxpath_stage_latency_p99_seconds" ["stage"], "99th percentile of the same";
     LATENCY = Histogram "rxpath_stage_latency_seconds" ["stage"], "latency between two stages, of the packets that were measured";
@@ -103,16 +105,24 @@ pub struct Families {
     registry: Registry,
     counters: BTreeMap<&'static str, CounterVec>,
     gauges: BTreeMap<&'static str, GaugeVec>,
-    pub(crate) histograms: BTreeMap<&'static str, LatencyFamily>,
+    pub(crate) histograms: BTreeMap<&'static str, Histograms>,
     pub(crate) reasons: Top<[String; 3]>,
     pub(crate) tasks: Top<String>,
     pub(crate) victims: Top<VictimName>,
     pub(crate) devices: Top<String>,
+    pub(crate) polled: Top<String>,
     pub(crate) lost_before: u64,
     pub(crate) own_cpu_before_s: f64,
     pub(crate) http_errors_before: u64,
     /// Inode of the network namespace that is `host`.
     pub(crate) netns: u32,
+}
+
+/// An empty histogram, or one for each value of its label.
+fn histograms_of(metric: &Metric) -> Result<Histograms, prometheus::Error> {
+    let label = metric.labels.first().copied().unwrap_or_default();
+    let scale = if metric.name == POLLS { PACKETS } else { SECONDS };
+    Histograms::new((metric.name, metric.what), label, scale)
 }
 
 impl Families {
@@ -133,7 +143,7 @@ impl Families {
                     Box::new(made)
                 }
                 Kind::Histogram => {
-                    let made = LatencyFamily::new(metric.name, metric.what)?;
+                    let made = histograms_of(metric)?;
                     histograms.insert(metric.name, made.clone());
                     Box::new(made)
                 }
@@ -154,6 +164,7 @@ impl Families {
             tasks: Top::new(TASKS),
             victims: Top::new(VICTIMS),
             devices: Top::new(DEVICES),
+            polled: Top::new(DEVICES),
             lost_before: 0,
             own_cpu_before_s: 0.0,
             http_errors_before: 0,

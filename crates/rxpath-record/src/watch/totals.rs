@@ -53,8 +53,21 @@ pub struct WindowTotals {
     pub victims: BTreeMap<VictimName, TakenTime>,
     /// The network softirqs of all victims by the device that was polled; what was spent between polls is no device's.
     pub devices_s: BTreeMap<String, f64>,
+    /// CPU time of networking in threads of its own, by kind: `ksoftirqd`, `napi`.
+    pub deferred_s: BTreeMap<&'static str, f64>,
     /// Latencies that were measured, by stage; not scaled to the window.
     pub latencies: BTreeMap<String, StageLatency>,
+    /// Polls that were counted, by device; not scaled to the window.
+    pub polls: BTreeMap<String, PollSizes>,
+}
+
+/// Packets of the polls of a device.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PollSizes {
+    /// How many polls took how many.
+    pub packets_per_poll: Log2,
+    /// All together.
+    pub packets: u64,
 }
 
 /// Latencies of a stage.

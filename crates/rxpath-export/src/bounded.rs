@@ -1,0 +1,156 @@
+//! How many series a host can make at most: everything that can have one has it.
+
+use std::collections::BTreeSet;
+
+use rxpath_core::{Fact, Log2};
+use rxpath_record::verdict::{Confidence, Stage, Verdict};
+use rxpath_record::watch::{
+    CpuRow, DropRow, Frame, LatencyRow, PathStage, PollSizes, ProbeShare, Sampled, StageLatency,
+    StageRow, TakenTime, TaskRow, WindowTotals,
+};
+
+use crate::families::{Families, Kind, METRICS};
+use crate::findings::Checked;
+use crate::governor::Governor;
+
+/// What the page may have.
+const MOST: usize = 600;
+/// Things of each kind in a window, others in each.
+const MANY: u32 = 1000;
+/// Gaps of a frame: more than a host was seen with.
+const GAPS: u32 = 40;
+
+const LATENCIES: [&str; 2] = ["receive-to-socket", "socket-to-read"];
+
+fn verdict() -> Verdict {
+    Verdict {
+        stage: Stage::SocketQueue,
+        cpu: None,
+        confidence: Confidence::Strong,
+        sentence: String::new(),
+        evidence: Vec::new(),
+        remedies: Vec::new(),
+        check_rules: Vec::new(),
+        next: Vec::new(),
+        paired_trial: None,
+    }
+}
+
+fn stage(stage: PathStage) -> StageRow {
+    StageRow {
+        stage,
+        rate_per_s: Fact::ok(1.0),
+        unit: "packets".into(),
+        rate_source: String::new(),
+        drops_pps: Fact::ok(1.0),
+        drops_source: String::new(),
+        cpu_ratio: Fact::ok(1.0),
+        note: String::new(),
+    }
+}
+
+fn frame(round: u32) -> Frame {
+    let task = |n: u32| TaskRow {
+        process: round * 7 + n,
+        taken_ratio: Fact::ok(0.2),
+        taken_net_ratio: Fact::ok(0.1),
+        ..TaskRow::default()
+    };
+    let dropped = |n: u32| DropRow {
+        reason: format!("R{}", round * 7 + n),
+        packets_pps: 1.0,
+        ..DropRow::default()
+    };
+    let latency = |stage: &str| LatencyRow { stage: stage.into(), count: 1, p50_ns: 1, p99_ns: 1 };
+    let sampled = |what: &str| Sampled { what: what.into(), ..Sampled::default() };
+    Frame {
+        window_s: 1.0,
+        stages: PathStage::ALL.map(stage).into(),
+        verdict: Some(verdict()),
+        cpus: vec![CpuRow { net_softirq_ratio: Fact::ok(0.5), ..CpuRow::default() }],
+        tasks: (0..MANY).map(task).collect(),
+        drops: (0..MANY).map(dropped).collect(),
+        latency: LATENCIES.map(latency).into(),
+        gaps: (0..GAPS).map(|n| (format!("gap {n}"), String::new())).collect(),
+        sampled: Sampled::PROBES.map(sampled).into(),
+        probe_cost: Some(ProbeShare::default()),
+        ..Frame::default()
+    }
+}
+
+/// Names as long as they can be made of what a quote and a line's end would break.
+fn totals(round: u32) -> WindowTotals {
+    let name = |kind: &str, n: u32| format!("{kind}{}\"\n", round * 7 + n);
+    let one = TakenTime { network_s: 0.1, ..TakenTime::default() };
+    let sizes = PollSizes { packets_per_poll: Log2::of(&[0, 1]), packets: 1 };
+    let latency = StageLatency { histogram_ns: Log2::of(&[0, 1]), sum_s: 1.0 };
+    WindowTotals {
+        victims: (0..MANY).map(|n| (("group", name("g", n)), one)).collect(),
+        devices_s: (0..MANY).map(|n| (name("d", n), 0.1)).collect(),
+        deferred_s: [("napi", 0.1), ("ksoftirqd", 0.1)].into(),
+        latencies: LATENCIES.map(|stage| (stage.to_owned(), latency.clone())).into(),
+        polls: (0..MANY).map(|n| (name("d", n), sizes.clone())).collect(),
+    }
+}
+
+fn checked() -> Checked {
+    let finding = |n: u32| (format!("rule-{n}"), "warn", format!("eth{n}"));
+    Checked {
+        findings: (0..MANY).map(finding).collect(),
+        unjudged: vec![("not-there", 1), ("not-told", 1), ("unreadable", 1), ("privilege", 1)],
+        tuned: [
+            "holds",
+            "as-left",
+            "ignored",
+            "refused",
+            "never-reached",
+            "drifted",
+            "gone",
+            "unread",
+        ]
+        .map(|state| (state, 1))
+        .into(),
+        fingerprint: "0123456789abcdef".into(),
+        at_unix_s: 1e9,
+    }
+}
+
+#[test]
+fn the_number_of_series_is_bounded_whatever_a_host_has() {
+    let mut families = Families::new("1", 4).unwrap();
+    families.started(1e9);
+    for round in 0..20 {
+        families.frame(&frame(round), Some(&totals(round)), |process| Some(format!("p{process}")));
+    }
+    families.late(&frame(0));
+    families.check(&checked());
+    families.own_process(1.0, 1);
+    families.governed(&Governor::new(0.01));
+    families.collect_errors(1, 1);
+    let page = families.text().unwrap();
+    let lines: Vec<&str> = page.lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(lines.len() <= MOST, "{} series", lines.len());
+    // The worst case has all metrics: none is left out of the count.
+    let name = |line: &&str| line.split(['{', ' ']).next().unwrap_or_default().to_owned();
+    let there: BTreeSet<String> = lines.iter().map(name).collect();
+    for metric in METRICS {
+        let first = if metric.kind == Kind::Histogram { "_count" } else { "" };
+        assert!(there.contains(&format!("{}{first}", metric.name)), "{} in {page}", metric.name);
+    }
+    let families = [
+        "task_cpu_stolen_seconds_total",
+        "cpu_stolen_seconds_total",
+        "device_cpu_stolen_seconds_total",
+        "dropped_packets_total",
+        "poll_packets",
+        "check_finding_info",
+    ];
+    for family in families {
+        let series = format!("rxpath_series_limited_total{{family=\"rxpath_{family}\"}} ");
+        let refused = page.lines().find_map(|line| line.strip_prefix(&series));
+        assert!(
+            refused.and_then(|count| count.parse::<f64>().ok()).is_some_and(|count| count > 0.0),
+            "{series} in {page}"
+        );
+    }
+}
