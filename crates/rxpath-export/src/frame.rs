@@ -82,7 +82,8 @@ impl Families {
 
     fn drops(&mut self, rows: &[DropRow], window_s: f64) {
         let mut amounts: BTreeMap<[String; 3], f64> = BTreeMap::new();
-        for row in rows {
+        let is_known = |row: &&DropRow| row.reason != OTHER;
+        for row in rows.iter().filter(is_known) {
             let reason = if row.reason.is_empty() { &row.place } else { &row.reason };
             let protocol = if row.transport.is_empty() { &row.protocol } else { &row.transport };
             let netns = if row.netns == 0 || row.netns == self.netns { "host" } else { OTHER };
@@ -101,7 +102,9 @@ impl Families {
         for (key, packets) in &turn.own {
             self.add(DROPPED, &key.each_ref().map(String::as_str), *packets);
         }
-        self.add(DROPPED, &[OTHER, OTHER, OTHER], turn.other);
+        let unknown =
+            rows.iter().filter(|row| !is_known(row)).map(|row| row.packets_pps * window_s);
+        self.add(DROPPED, &[OTHER, OTHER, OTHER], turn.other + unknown.sum::<f64>());
     }
 
     fn softirqs(&self, frame: &Frame) {
@@ -339,6 +342,23 @@ mod tests {
         }
         let text = families.text().unwrap();
         assert!(!text.lines().any(|line| line.starts_with("rxpath_evil")), "{text}");
+    }
+
+    #[test]
+    fn packets_without_a_known_reason_are_added_to_the_others_and_take_no_place() {
+        let mut families = Families::new("1", 4).unwrap();
+        let unknown = DropRow { reason: OTHER.into(), packets_pps: 7.0, ..DropRow::default() };
+        for _ in 0..3 {
+            let drops = [window().drops, vec![unknown.clone()]].concat();
+            families.frame(&Frame { drops, ..window() }, None, |_| None);
+        }
+        let text = families.text().unwrap();
+        let series = |line: &&str| line.starts_with("rxpath_dropped_packets_total{");
+        assert_eq!(text.lines().filter(series).count(), 2, "{text}");
+        // And the two windows before the other row was admitted.
+        let other =
+            "rxpath_dropped_packets_total{netns=\"other\",protocol=\"other\",reason=\"other\"}";
+        assert_eq!(value(&text, other), Some(3.0 * 14.0 + 20.0), "{text}");
     }
 
     #[test]

@@ -15,8 +15,10 @@ pub(super) fn of(
 ) -> WindowTotals {
     let factor = window_s / steal.window_s.max(1e-3);
     let mut totals = WindowTotals::default();
+    let mut ran_s = 0.0;
     // What is taken from the idle task is taken from nobody.
     for task in steal.tasks.iter().filter(|task| task.kind != Kind::Idle) {
+        ran_s += task.time.on_cpu_s;
         let taken = taken(&task.time, factor);
         if taken.sum_s() > 0.0 {
             *totals.victims.entry(victim(task, root, groups)).or_default() += taken;
@@ -31,7 +33,23 @@ pub(super) fn of(
             *totals.devices_s.entry(by.dev.clone()).or_default() += by.net_s * factor;
         }
     }
+    let lost_s: f64 = steal.cpus.iter().map(|cpu| cpu.lost_s).sum();
+    if lost_s > 0.0 {
+        let lost = of_lost(totals.taken(), lost_s, ran_s);
+        *totals.victims.entry(nobody()).or_default() += lost;
+    }
     totals
+}
+
+/// What was taken from slices that found no room in the probe's table. Their time is known; as much of it was taken as of the
+/// time that tasks with rows ran: an estimate.
+fn of_lost(taken: TakenTime, lost_s: f64, ran_s: f64) -> TakenTime {
+    taken.times(if ran_s > 0.0 { lost_s / ran_s } else { 0.0 })
+}
+
+/// Whom no group names.
+fn nobody() -> VictimName {
+    ("other", "other".into())
 }
 
 fn taken(time: &Division, factor: f64) -> TakenTime {
@@ -48,7 +66,7 @@ fn victim(task: &TaskTime, root: &Root, groups: &mut GroupNames) -> VictimName {
         return ("kernel", "kernel".into());
     }
     let Some(group) = groups.name(root, task.cgroup, task.tgid) else {
-        return ("other", "other".into());
+        return nobody();
     };
     let kind = match group.kind {
         GroupKind::Unit => "unit",
@@ -58,4 +76,17 @@ fn victim(task: &TaskTime, root: &Root, groups: &mut GroupNames) -> VictimName {
         GroupKind::Group => "group",
     };
     (kind, group.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn from_slices_without_a_row_as_much_was_taken_as_from_others() {
+        let taken = TakenTime { network_s: 0.4, hardirq_s: 0.1, ..TakenTime::default() };
+        let half = of_lost(taken, 1.0, 2.0);
+        assert_eq!(half, TakenTime { network_s: 0.2, hardirq_s: 0.05, ..TakenTime::default() });
+        assert_eq!(of_lost(taken, 1.0, 0.0), TakenTime::default());
+    }
 }

@@ -28,6 +28,17 @@ impl TakenTime {
         ]
     }
 
+    /// So many times as much of each part.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self {
+            hardirq_s: self.hardirq_s * factor,
+            network_s: self.network_s * factor,
+            softirq_s: self.softirq_s * factor,
+            hypervisor_s: self.hypervisor_s * factor,
+        }
+    }
+
     /// All parts together.
     pub fn sum_s(&self) -> f64 {
         self.parts().iter().map(|(_, seconds)| seconds).sum()

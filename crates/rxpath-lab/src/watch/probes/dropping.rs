@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use rxpath_bpf::cost::own_cpu;
 use rxpath_bpf::drops::{Drop, Drops};
 use rxpath_bpf::filter::Filter;
+use rxpath_bpf::probe::Probe;
 use rxpath_host::HostError;
 
 use super::super::turning::{Sample, Turning};
 use super::budget;
-use super::rows::{DropKey, Dropped, dropped};
+use super::rows::{DropKey, Dropped, dropped, without_room};
 
 /// A row of drops goes after so long without one: there is one for each port that was ever tried.
 const QUIET: Duration = Duration::from_secs(60);
@@ -22,6 +23,8 @@ pub(super) struct Dropping {
     probe: Option<Drops>,
     pub(super) turns: Turning,
     rows: HashMap<DropKey, Dropped>,
+    /// Packets that found no room: those that were counted, and about as many as there were.
+    without_room: (u64, f64),
     /// For how long it had counted at the last reading.
     over: Duration,
     /// When rows were last forgotten.
@@ -42,6 +45,7 @@ impl Dropping {
             probe: None,
             turns: Turning::new(budget::drops(cpu_ratio), Duration::ZERO, 0.0),
             rows: HashMap::new(),
+            without_room: (0, 0.0),
             over: Duration::ZERO,
             forgot: Instant::now(),
         }
@@ -106,7 +110,13 @@ impl Dropping {
         let Some(probe) = &self.probe else { return Ok((Vec::new(), 0.0)) };
         let over = probe.counted();
         let sample = sample.over(over.saturating_sub(self.over));
-        let rows = dropped(&mut self.rows, probe.read()?, sample.factor());
+        let mut rows = dropped(&mut self.rows, probe.read()?, sample.factor());
+        let lost = probe.lost()?;
+        let more = lost.saturating_sub(self.without_room.0);
+        self.without_room = (lost, self.without_room.1 + more as f64 * sample.factor());
+        if more > 0 {
+            rows.push((without_room(more), self.without_room.1.round() as u64));
+        }
         self.over = over;
         if self.forgot.elapsed() >= QUIET / 4 {
             self.forgot = Instant::now();

@@ -10,6 +10,15 @@ use rxpath_core::Log2;
 
 use crate::watch::drops::MOST_ROWS;
 
+/// Kinds of drops with a row of their own; the rest is added up over ports and sockets.
+const KEPT: usize = MOST_ROWS / 2;
+/// Such sums; the rest of them is one.
+const SUMS: usize = MOST_ROWS / 4;
+/// The place of what is known by its number alone.
+const ELSEWHERE: &str = "other places";
+/// And its reason.
+const OTHER: &str = "other";
+
 /// What makes two drops the same: everything that the kernel's table is keyed by (`struct drop_key` of the probe).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct DropKey {
@@ -44,7 +53,7 @@ pub(super) struct Dropped {
 }
 
 /// What each kind of drop grew by since the reading before, with its total. Each that was counted stands for so many. The
-/// [`MOST_ROWS`] that grew most.
+/// [`KEPT`] that grew most, and the sums of all others.
 pub(super) fn dropped(
     before: &mut HashMap<DropKey, Dropped>,
     read: Vec<Drop>,
@@ -75,9 +84,37 @@ pub(super) fn dropped(
     });
     let mut rows: Vec<(Drop, u64)> = rows.collect();
     rows.sort_by(|(a, a_total), (b, b_total)| b.packets.cmp(&a.packets).then(b_total.cmp(a_total)));
-    rows.truncate(MOST_ROWS);
+    if rows.len() > KEPT {
+        let rest = rows.split_off(KEPT);
+        rows.extend(summed(rest));
+    }
     rows.shrink_to_fit();
     rows
+}
+
+/// Drops without a row of their own, without port and socket: a sender chooses ports, and must not hide how much is dropped.
+fn summed(rest: Vec<(Drop, u64)>) -> Vec<(Drop, u64)> {
+    let mut sums: HashMap<DropKey, (Drop, u64)> = HashMap::new();
+    for (one, total) in rest {
+        let packets = one.packets;
+        let (processes, folded) = (Vec::new(), true);
+        let mut row = Drop { port: 0, socket_inode: 0, packets: 0, processes, folded, ..one };
+        if sums.len() >= SUMS && !sums.contains_key(&DropKey::of(&row)) {
+            row = without_room(0);
+        }
+        let (sum, sum_total) = sums.entry(DropKey::of(&row)).or_insert((row, 0));
+        sum.packets += packets;
+        *sum_total += total;
+    }
+    let mut sums: Vec<(Drop, u64)> = sums.into_values().collect();
+    sums.sort_by(|(a, _), (b, _)| b.packets.cmp(&a.packets));
+    sums
+}
+
+/// Packets that found no room in the probe's tables, or among these sums: their number alone is known.
+pub(super) fn without_room(packets: u64) -> Drop {
+    let (place, reason) = (ELSEWHERE.into(), OTHER.into());
+    Drop { place, reason, packets, folded: true, ..Drop::default() }
 }
 
 pub(super) fn since(now: &Log2, before: Option<&Log2>) -> Log2 {
@@ -180,9 +217,26 @@ mod tests {
         let port = |port: u16| Drop { port, packets: u64::from(port), ..Drop::default() };
         let mut before = HashMap::new();
         let rows = dropped(&mut before, (1..1000).map(port).collect(), 1.0);
-        assert_eq!((rows.len(), rows[0].0.port), (MOST_ROWS, 999));
+        assert_eq!((rows.len(), rows[0].0.port), (KEPT + 1, 999));
+        let all: u64 = rows.iter().map(|(drop, _)| drop.packets).sum();
+        assert_eq!(all, (1..1000).sum::<u64>(), "the rest is added up: {:?}", rows.last());
         let rows = dropped(&mut before, (1..1000).map(port).collect(), 1.0);
         assert_eq!(rows[0].0.packets, 0, "those left out are remembered");
+    }
+
+    #[test]
+    fn of_many_reasons_the_least_are_one_row_and_no_packet_is_missing() {
+        let one = |n: u64| {
+            let port = n as u16;
+            Drop { reason: format!("R{n}"), port, packets: n, ..Drop::default() }
+        };
+        let rows = dropped(&mut HashMap::new(), (1..1000).map(one).collect(), 2.0);
+        assert_eq!(rows.len(), KEPT + SUMS + 1);
+        let sums = rows.iter().fold((0, 0), |(a, b), (drop, total)| (a + drop.packets, b + total));
+        let all = (1..1000).sum::<u64>();
+        assert_eq!(sums, (all, 2 * all));
+        let other: Vec<_> = rows.iter().filter(|(drop, _)| drop.reason == OTHER).collect();
+        assert!(other.len() == 1 && other[0].0.folded && other[0].0.port == 0, "{other:?}");
     }
 
     #[test]
