@@ -65,6 +65,8 @@ pub struct Account {
     flows: Option<LookedAt>,
     /// Whether a window lasts.
     is_counting: bool,
+    /// What kept CPUs from ending their windows at the end of the last turn.
+    left: Vec<Warning>,
     /// Rows of culprits at which those of tasks that are gone are removed.
     culprits_crowd: usize,
     /// Those of the network that other softirqs run.
@@ -167,6 +169,7 @@ impl Account {
             taken,
             flows: None,
             is_counting: true,
+            left: Vec::new(),
             culprits_crowd: CULPRITS,
             functions,
         };
@@ -193,8 +196,8 @@ impl Account {
     /// The window of each CPU ends here, and none begins until [`Account::begin_turn`]: readings are up to now.
     pub fn end_turn(&mut self) -> Result<(), HostError> {
         self.is_counting = false;
-        // Offline CPUs are reported by readings while counting.
-        self.end_windows(END).map(drop)
+        (_, self.left) = self.end_windows(END)?;
+        Ok(())
     }
 
     /// Takes the programs from their hooks, after a turn: the last first, see [`crate::turns`].
@@ -271,6 +274,8 @@ impl Account {
         if self.is_counting {
             let (halves, warnings) = self.end_windows(READ)?;
             (charged, reading.warnings) = (Some(halves), warnings);
+        } else {
+            reading.warnings.clone_from(&self.left);
         }
         let taken = &mut *self.taken.borrow_mut();
         reading.warnings.extend(self.came_online());

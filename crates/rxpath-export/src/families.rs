@@ -57,7 +57,7 @@ metrics! {
     AGENT_MEMORY = Gauge "rxpath_agent_memory_bytes" ["kind"], "memory of this program: rss, and the maps of its BPF programs";
     STARTED = Gauge "rxpath_agent_start_time_seconds" [], "Unix time when this program began to count; all counters were 0 then";
     COLLECT_ERRORS = Counter "rxpath_collect_errors_total" ["source"], "pages that could not be written (textfile), connections that ended without an answer and requests that are not HTTP (http)";
-    DISCARDED = Counter "rxpath_windows_discarded_total" ["why"], "windows that added nothing to the counters; late = more than three times as long as planned";
+    DISCARDED = Counter "rxpath_windows_discarded_total" ["why"], "windows that do not count, or not whole: late = more than three times as long as planned, cpu = a CPU went offline in it";
     LIMITED_SERIES = Counter "rxpath_series_limited_total" ["family"], "times that a program, victim, device, reason or finding was due for a series of its own and found no place";
     AGENT_LOST = Counter "rxpath_agent_lost_total" [], "slices, polls and drops that found no room in the probes' maps";
     PASSED = Counter "rxpath_stage_passed_total" ["stage", "unit"], "what passed a stage of this network namespace: packets, interrupts or datagrams read";
@@ -114,6 +114,8 @@ pub struct Families {
     pub(crate) lost_before: u64,
     pub(crate) own_cpu_before_s: f64,
     pub(crate) http_errors_before: u64,
+    /// In the last window a CPU was offline.
+    pub(crate) lacked_cpu: bool,
     /// Inode of the network namespace that is `host`.
     pub(crate) netns: u32,
 }
@@ -168,6 +170,7 @@ impl Families {
             lost_before: 0,
             own_cpu_before_s: 0.0,
             http_errors_before: 0,
+            lacked_cpu: false,
             netns,
         };
         families.set(BUILD, &[version], 1.0);

@@ -17,8 +17,11 @@ use crate::families::{
 pub(crate) const OTHER: &str = "other";
 /// Share of its time above which a CPU has none left.
 const FULL: f64 = 0.9;
-/// Why a window is thrown away.
+/// Why a window is thrown away, or a part of it.
 const LATE: &str = "late";
+const CPU: &str = "cpu";
+/// The gap of a frame in which a CPU could not be read.
+const CPU_GONE: &str = "cpu-not-read";
 
 /// The word that results have for a value.
 fn word(value: impl Serialize) -> String {
@@ -56,7 +59,15 @@ impl Families {
         self.verdict(frame);
         self.observed(frame);
         self.add(DISCARDED, &[LATE], 0.0);
+        self.cpus(frame);
         self.own(frame);
+    }
+
+    /// A CPU that went offline ends its window at its last reading. Once for each time that some go.
+    fn cpus(&mut self, frame: &Frame) {
+        let lacks_cpu = frame.gaps.contains_key(CPU_GONE);
+        self.add(DISCARDED, &[CPU], f64::from(u8::from(lacks_cpu && !self.lacked_cpu)));
+        self.lacked_cpu = lacks_cpu;
     }
 
     /// A window that lasted much longer than planned, as when the machine was stopped. What was counted in a part of it
@@ -359,6 +370,19 @@ mod tests {
         let other =
             "rxpath_dropped_packets_total{netns=\"other\",protocol=\"other\",reason=\"other\"}";
         assert_eq!(value(&text, other), Some(3.0 * 14.0 + 20.0), "{text}");
+    }
+
+    #[test]
+    fn a_cpu_that_goes_offline_counts_once_each_time() {
+        let mut families = Families::new("1", 4).unwrap();
+        let series = "rxpath_windows_discarded_total{why=\"cpu\"}";
+        for (is_gone, right) in [(false, 0.0), (true, 1.0), (true, 1.0), (false, 1.0), (true, 2.0)]
+        {
+            let gap = is_gone.then(|| (CPU_GONE.to_owned(), "CPU 1".to_owned()));
+            let frame = Frame { gaps: gap.into_iter().collect(), ..window() };
+            families.frame(&frame, None, |_| None);
+            assert_eq!(value(&families.text().unwrap(), series), Some(right));
+        }
     }
 
     #[test]

@@ -103,6 +103,30 @@ fn no_counter_falls_or_jumps_while_devices_go_come_and_change_their_names() {
     assert!(counted <= 1.1 * sent, "{counted} of {sent} packets");
 }
 
+/// More kinds of drops than a frame has rows: each port is one.
+#[test]
+fn drops_at_two_thousand_ports_are_counted() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    command.args(["export", "--netns", rx.name()]);
+    let mut pages = Pages { running: Running::of(command), before: BTreeMap::new() };
+    let dropped = |pages: &Pages| -> f64 {
+        let family = "rxpath_dropped_packets_total{";
+        pages.before.iter().filter(|(series, _)| series.starts_with(family)).map(|(_, n)| n).sum()
+    };
+    pages.next_window("a first window");
+    let before = dropped(&pages);
+    for port in 20_000..22_000 {
+        send(&tx, port, 3);
+    }
+    // The probe may count only a part of the time; the rows of two windows would have a fifth.
+    until("most of them are counted", || {
+        pages.next_window("a window with drops");
+        dropped(&pages) - before > 3_000.0
+    });
+}
+
 #[test]
 fn without_the_kernels_types_counters_go_on_and_the_reason_is_said_once() {
     let Some(_bed) = Bed::with_bpf() else { return };

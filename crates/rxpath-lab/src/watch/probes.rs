@@ -83,6 +83,8 @@ pub struct ProbeLimit {
 /// What the probes see, in words.
 const COUNTED: &str = Sampled::PROBES[0];
 const DROPPED: &str = Sampled::PROBES[1];
+/// The window of a CPU is never so many times as long as what was counted, unless it was offline.
+const AWAY: f64 = 2.0;
 /// What is missing without the probe of drops.
 const DROP_PROBE: &str = "drops by reason";
 
@@ -379,7 +381,7 @@ impl Probes {
     /// Everything but drops.
     fn look(&mut self, sample: Sample) -> Result<(), HostError> {
         let (now, polled) = (self.account.read()?, self.polls.read()?);
-        let (steal, _) = answer(Evidence {
+        let (mut steal, _) = answer(Evidence {
             before: &self.before,
             after: &now,
             calibration: Calibration::none("a live view does not stop to calibrate"),
@@ -388,6 +390,11 @@ impl Probes {
             probes: self.account.programs(),
             flows_looked: Duration::ZERO,
         });
+        let counted_s = sample.counted.as_secs_f64();
+        // A CPU that was offline and is back has a window of all that time.
+        if steal.window_s > AWAY * counted_s {
+            steal.window_s = counted_s;
+        }
         let latency = match self.stages.as_ref().filter(|_| !self.without_latency) {
             Some(probe) => self.latency.read(probe)?,
             None => Vec::new(),
@@ -405,7 +412,7 @@ impl Probes {
         let polls = napis(&polled.napis, &self.polled.napis);
         self.sizes.add(&polls);
         self.seen = Seen {
-            counted_s: sample.counted.as_secs_f64(),
+            counted_s,
             busiest: busiest(&window),
             napi_threads: napi_threads(&window),
             net_rx: net_rx(&polled.cpus, &self.polled.cpus),
