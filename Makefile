@@ -23,7 +23,7 @@ help:
 	@echo 'make install  rxpath, man pages and completions below PREFIX (default /usr/local; DESTDIR for packages)'
 	@echo 'make install-deb  the same as a Debian package for this machine, with systemd units (root)'
 	@echo 'make package  a .deb and a .rpm for every distribution with glibc 2.28 or newer, in target/packages'
-	@echo 'make package-test  installs, upgrades and purges that .deb in fresh Debian systems (root; SUITES="bookworm")'
+	@echo 'make package-test  installs, upgrades and purges that .deb in fresh Debian systems, and the .rpm by rpm --root (root; SUITES="bookworm")'
 	@echo 'make eco      the Ansible collection on four hosts, the chart, the image, the SBOM, the page, a fleet (root; minutes; downloads their tools once)'
 	@echo 'make bench-eco  what rxpath export costs and whether its numbers are true (root, a quiet machine; 90 minutes; ROWS="cost steal")'
 	@echo 'make schema   write schemas/ again from the types'

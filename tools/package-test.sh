@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs, starts, upgrades, removes and purges the .deb in fresh Debian systems. Needs root and mmdebstrap; the archives of
 # the systems are kept in target/roots. With systemd-nspawn (Debian: systemd-container) each is booted too, with the units.
-# First the sizes: 5 MB for the .deb, 18 MB for the program in it. With lintian its errors are failures too.
+# First the sizes: 5 MB for the .deb, 18 MB for the program in it. With lintian its errors are failures too. At the end the .rpm,
+# where rpm is installed, in the first of the systems.
 # Usage: tools/package-test.sh [SUITE...]    (bookworm trixie sid)
 set -eu
 cd "$(dirname "$0")/.."
@@ -126,4 +127,5 @@ for suite; do
 	fi
 	rm -rf "$root"
 done
+tools/package-test-rpm.sh "target/roots/$1.tar" || status=1
 exit $status
