@@ -31,7 +31,7 @@ use again::Again;
 use budget::{CPU_RATIO, READ_NS, SWITCHING};
 use dropping::Dropping;
 use latency::Latency;
-use rows::{busiest, napi_threads, napis, net_rx};
+use rows::{busiest, length, napi_threads, napis, net_rx};
 use sizes::Sizes;
 
 pub(super) use rows::NAPI_THREAD;
@@ -83,8 +83,6 @@ pub struct ProbeLimit {
 /// What the probes see, in words.
 const COUNTED: &str = Sampled::PROBES[0];
 const DROPPED: &str = Sampled::PROBES[1];
-/// The window of a CPU is never so many times as long as what was counted, unless it was offline.
-const AWAY: f64 = 2.0;
 /// What is missing without the probe of drops.
 const DROP_PROBE: &str = "drops by reason";
 
@@ -391,10 +389,7 @@ impl Probes {
             flows_looked: Duration::ZERO,
         });
         let counted_s = sample.counted.as_secs_f64();
-        // A CPU that was offline and is back has a window of all that time.
-        if steal.window_s > AWAY * counted_s {
-            steal.window_s = counted_s;
-        }
+        steal.window_s = length(steal.cpus.iter().map(|cpu| cpu.window_s), counted_s);
         let latency = match self.stages.as_ref().filter(|_| !self.without_latency) {
             Some(probe) => self.latency.read(probe)?,
             None => Vec::new(),

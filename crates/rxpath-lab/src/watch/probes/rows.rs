@@ -18,6 +18,8 @@ const SUMS: usize = MOST_ROWS / 4;
 const ELSEWHERE: &str = "other places";
 /// And its reason.
 const OTHER: &str = "other";
+/// A CPU whose window is so many times as long as what was counted was offline for a while.
+const AWAY: f64 = 2.0;
 
 /// What makes two drops the same: everything that the kernel's table is keyed by (`struct drop_key` of the probe).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -123,6 +125,14 @@ pub(super) fn since(now: &Log2, before: Option<&Log2>) -> Log2 {
     let buckets: Vec<u64> =
         now.buckets.iter().zip(old).map(|(now, old)| now.saturating_sub(*old)).collect();
     Log2::with_steps(&buckets, now.step_bits)
+}
+
+/// The length of a sample from the windows of the CPUs: that of the longest. One that was offline and is back has a window of
+/// all that time, which is no sample's, while the others have windows of about what was counted.
+pub(super) fn length(windows_s: impl Iterator<Item = f64> + Clone, counted_s: f64) -> f64 {
+    let usual = windows_s.clone().filter(|window_s| *window_s <= AWAY * counted_s);
+    let usual_s = usual.fold(0.0, f64::max);
+    if usual_s > 0.0 { usual_s } else { windows_s.fold(0.0, f64::max) }
 }
 
 /// The task that used most of each CPU, the idle task left out.
@@ -250,6 +260,23 @@ mod tests {
         // Forgotten and there again from one reading to the next.
         let less = dropped(&mut before, vec![drop(3)], 1.0);
         assert_eq!((less[0].0.packets, less[0].1), (3, 3));
+    }
+
+    #[test]
+    fn the_window_of_a_cpu_that_was_away_is_not_that_of_the_sample() {
+        let of = |windows: &[f64], counted| length(windows.iter().copied(), counted);
+        for (windows, counted_s, right) in [
+            (vec![10.0, 10.1], 10.0, 10.1),
+            // Away for five minutes; gone, at the last reading or at the end of a turn.
+            (vec![10.0, 300.0], 10.0, 10.0),
+            (vec![10.0, 0.0], 10.0, 10.0),
+            (vec![0.1, 0.03], 0.1, 0.1),
+            // The reader itself was kept from its CPU: all windows are longer.
+            (vec![0.03, 0.025], 0.01, 0.03),
+            (vec![], 0.01, 0.0),
+        ] {
+            assert!((of(&windows, counted_s) - right).abs() < 1e-12, "{windows:?} {counted_s}");
+        }
     }
 
     #[test]
