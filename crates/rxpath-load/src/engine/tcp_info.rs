@@ -19,25 +19,25 @@ pub struct TcpInfo {
     len: usize,
 }
 
-/// Offsets in bytes.
-mod at {
-    pub(super) const SND_MSS: usize = 16;
-    pub(super) const RTT: usize = 68;
-    pub(super) const RTTVAR: usize = 72;
-    pub(super) const SND_CWND: usize = 80;
-    pub(super) const REORDERING: usize = 88;
-    pub(super) const TOTAL_RETRANS: usize = 100;
-    pub(super) const BYTES_ACKED: usize = 120;
-    pub(super) const BYTES_RECEIVED: usize = 128;
-    pub(super) const MIN_RTT: usize = 148;
-    pub(super) const DELIVERY_RATE: usize = 160;
-    pub(super) const BUSY_TIME: usize = 168;
-    pub(super) const RWND_LIMITED: usize = 176;
-    pub(super) const SNDBUF_LIMITED: usize = 184;
-    pub(super) const REORD_SEEN: usize = 220;
-    pub(super) const RCV_OOOPACK: usize = 224;
-    pub(super) const SND_WND: usize = 228;
-    pub(super) const RCV_WND: usize = 232;
+/// Offsets of its fields in bytes; behind the newer ones the kernel that brought them.
+pub(crate) mod at {
+    pub(crate) const SND_MSS: usize = 16;
+    pub(crate) const RTT: usize = 68;
+    pub(crate) const RTTVAR: usize = 72;
+    pub(crate) const SND_CWND: usize = 80;
+    pub(crate) const REORDERING: usize = 88;
+    pub(crate) const TOTAL_RETRANS: usize = 100;
+    pub(crate) const BYTES_ACKED: usize = 120;
+    pub(crate) const BYTES_RECEIVED: usize = 128;
+    pub(crate) const MIN_RTT: usize = 148;
+    pub(crate) const DELIVERY_RATE: usize = 160;
+    pub(crate) const BUSY_TIME: usize = 168;
+    pub(crate) const RWND_LIMITED: usize = 176;
+    pub(crate) const SNDBUF_LIMITED: usize = 184;
+    pub(crate) const REORD_SEEN: usize = 220; // 5.0
+    pub(crate) const RCV_OOOPACK: usize = 224; // 5.4
+    pub(crate) const SND_WND: usize = 228; // 5.4
+    pub(crate) const RCV_WND: usize = 232; // 6.2
 }
 
 impl Socket {
@@ -69,7 +69,8 @@ impl TcpInfo {
         Ok(info)
     }
 
-    fn u64(&self, at: usize) -> Option<u64> {
+    /// A field of 8 bytes.
+    pub(crate) fn wide(&self, at: usize) -> Option<u64> {
         (at + 8 <= self.len).then(|| self.words[at / 8])
     }
 
@@ -81,93 +82,34 @@ impl TcpInfo {
         bytes[at % 8..].first_chunk().map(|four| u32::from_ne_bytes(*four))
     }
 
-    fn seconds(&self, at: usize) -> Option<f64> {
-        self.u64(at).map(|us| us as f64 / 1e6)
+    /// A field of 4 bytes that counts.
+    pub(crate) fn count(&self, at: usize) -> Option<u64> {
+        self.u32(at).map(u64::from)
     }
 
-    /// `tcpi_rtt`: smoothed round trip. **Unit** us.
-    pub fn rtt_us(&self) -> Option<u32> {
-        self.u32(at::RTT)
+    /// A field of 4 bytes of which means are made.
+    pub(crate) fn amount(&self, at: usize) -> Option<f64> {
+        self.u32(at).map(f64::from)
     }
 
-    /// `tcpi_rttvar`. **Unit** us.
-    pub fn rttvar_us(&self) -> Option<u32> {
-        self.u32(at::RTTVAR)
+    /// The same; `None` also before the first measurement.
+    pub(crate) fn measured(&self, at: usize) -> Option<f64> {
+        self.u32(at).filter(|us| *us != u32::MAX).map(f64::from)
     }
 
-    /// `tcpi_min_rtt`; `None` also before the first measurement. **Unit** us.
-    pub fn min_rtt_us(&self) -> Option<u32> {
-        self.u32(at::MIN_RTT).filter(|us| *us != u32::MAX)
+    /// Bytes per second, the most recent sample. **Unit** bits per second.
+    pub(crate) fn bits(&self, at: usize) -> Option<f64> {
+        self.wide(at).map(|bytes| bytes.saturating_mul(8) as f64)
+    }
+
+    /// A time of 8 bytes. **Unit** s.
+    pub(crate) fn seconds(&self, at: usize) -> Option<f64> {
+        self.wide(at).map(|us| us as f64 / 1e6)
     }
 
     /// `tcpi_snd_mss`.
     pub fn mss_bytes(&self) -> Option<u32> {
         self.u32(at::SND_MSS)
-    }
-
-    /// `tcpi_snd_cwnd`, in segments.
-    pub fn cwnd_packets(&self) -> Option<u32> {
-        self.u32(at::SND_CWND)
-    }
-
-    /// `tcpi_reordering`: the distance of reordering that is taken for loss.
-    pub fn reordering_packets(&self) -> Option<u32> {
-        self.u32(at::REORDERING)
-    }
-
-    /// `tcpi_reord_seen` (5.0): times that reordering was seen.
-    pub fn reordering_total(&self) -> Option<u32> {
-        self.u32(at::REORD_SEEN)
-    }
-
-    /// `tcpi_total_retrans`: segments sent again.
-    pub fn retransmits_total(&self) -> Option<u32> {
-        self.u32(at::TOTAL_RETRANS)
-    }
-
-    /// `tcpi_bytes_acked`.
-    pub fn acked_bytes(&self) -> Option<u64> {
-        self.u64(at::BYTES_ACKED)
-    }
-
-    /// `tcpi_bytes_received`.
-    pub fn received_bytes(&self) -> Option<u64> {
-        self.u64(at::BYTES_RECEIVED)
-    }
-
-    /// `tcpi_delivery_rate`, the most recent sample. **Unit** bits per second.
-    pub fn delivery_rate_bps(&self) -> Option<u64> {
-        self.u64(at::DELIVERY_RATE).map(|bytes| bytes.saturating_mul(8))
-    }
-
-    /// `tcpi_busy_time`: had data that was not acknowledged. **Unit** s.
-    pub fn busy_s(&self) -> Option<f64> {
-        self.seconds(at::BUSY_TIME)
-    }
-
-    /// `tcpi_rwnd_limited`: of the busy time, waited for the peer's receive window. **Unit** s.
-    pub fn rwnd_limited_s(&self) -> Option<f64> {
-        self.seconds(at::RWND_LIMITED)
-    }
-
-    /// `tcpi_sndbuf_limited`: of the busy time, waited for room in the send buffer. **Unit** s.
-    pub fn sndbuf_limited_s(&self) -> Option<f64> {
-        self.seconds(at::SNDBUF_LIMITED)
-    }
-
-    /// `tcpi_rcv_ooopack` (5.4): segments that came out of order.
-    pub fn ooo_packets(&self) -> Option<u32> {
-        self.u32(at::RCV_OOOPACK)
-    }
-
-    /// `tcpi_snd_wnd` (5.4): the window that the peer announced last.
-    pub fn peer_window_bytes(&self) -> Option<u32> {
-        self.u32(at::SND_WND)
-    }
-
-    /// `tcpi_rcv_wnd` (6.2): the window that this side announced last.
-    pub fn receive_window_bytes(&self) -> Option<u32> {
-        self.u32(at::RCV_WND)
     }
 }
 
@@ -201,11 +143,12 @@ mod tests {
         let (client, server) = pair();
         client.send_with(&[0; 1000], 0).unwrap();
         assert_eq!(server.recv_discard(2000, 0).unwrap(), 1000);
-        assert_eq!(server.tcp_info().unwrap().received_bytes(), Some(1000));
+        assert_eq!(server.tcp_info().unwrap().wide(at::BYTES_RECEIVED), Some(1000));
         let info = client.tcp_info().unwrap();
-        assert!(info.mss_bytes() > Some(500) && info.rtt_us().is_some() && info.busy_s().is_some());
+        assert!(info.mss_bytes() > Some(500) && info.amount(at::RTT).is_some());
+        assert!(info.seconds(at::BUSY_TIME).is_some());
         // Bytes beyond what a kernel wrote are not read as zeros.
         let old = TcpInfo { len: 104, ..info };
-        assert!(old.retransmits_total().is_some() && old.acked_bytes().is_none());
+        assert!(old.count(at::TOTAL_RETRANS).is_some() && old.wide(at::BYTES_ACKED).is_none());
     }
 }

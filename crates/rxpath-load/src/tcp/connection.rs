@@ -1,9 +1,11 @@
 //! Kernel statistics of one connection, and of many together.
 
+use std::ops::Add;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::tcp_info::TcpInfo;
+use crate::engine::tcp_info::{TcpInfo, at};
 
 /// Connections that a result lists one by one.
 pub const LISTED: usize = 64;
@@ -70,64 +72,66 @@ pub struct TcpSummary {
     pub receive_window_bytes: Option<f64>,
 }
 
-impl From<&TcpInfo> for TcpSummary {
-    fn from(info: &TcpInfo) -> Self {
-        let f = |value: Option<u32>| value.map(f64::from);
-        let n = |value: Option<u32>| value.map(u64::from);
-        Self {
-            connections_count: 1,
-            rtt_us: f(info.rtt_us()),
-            rttvar_us: f(info.rttvar_us()),
-            min_rtt_us: f(info.min_rtt_us()),
-            mss_bytes: f(info.mss_bytes()),
-            cwnd_packets: f(info.cwnd_packets()),
-            delivery_rate_bps: info.delivery_rate_bps().map(|bps| bps as f64),
-            retransmits_total: n(info.retransmits_total()),
-            reordering_packets: n(info.reordering_packets()),
-            reordering_total: n(info.reordering_total()),
-            busy_s: info.busy_s(),
-            rwnd_limited_s: info.rwnd_limited_s(),
-            sndbuf_limited_s: info.sndbuf_limited_s(),
-            acked_bytes: info.acked_bytes(),
-            received_bytes: info.received_bytes(),
-            ooo_packets: n(info.ooo_packets()),
-            peer_window_bytes: f(info.peer_window_bytes()),
-            receive_window_bytes: f(info.receive_window_bytes()),
+/// Of each value, how it is read of one connection and how those of two are put together.
+macro_rules! values {
+    ($($name:ident: $read:ident $at:ident, $join:ident;)*) => {
+        impl From<&TcpInfo> for TcpSummary {
+            fn from(info: &TcpInfo) -> Self {
+                Self { connections_count: 1, $($name: info.$read(at::$at)),* }
+            }
         }
-    }
+
+        impl TcpSummary {
+            /// Both together; if either does not know a value, nor do both.
+            #[must_use]
+            pub fn with(self, other: Self) -> Self {
+                let counts = (self.connections_count as f64, other.connections_count as f64);
+                Self {
+                    connections_count: self.connections_count + other.connections_count,
+                    $($name: self.$name.zip(other.$name).map(|(x, y)| $join(x, y, counts))),*
+                }
+            }
+        }
+    };
+}
+
+values! {
+    rtt_us: amount RTT, mean;
+    rttvar_us: amount RTTVAR, mean;
+    min_rtt_us: measured MIN_RTT, least;
+    mss_bytes: amount SND_MSS, mean;
+    cwnd_packets: amount SND_CWND, mean;
+    delivery_rate_bps: bits DELIVERY_RATE, sum;
+    retransmits_total: count TOTAL_RETRANS, sum;
+    reordering_packets: count REORDERING, most;
+    reordering_total: count REORD_SEEN, sum;
+    busy_s: seconds BUSY_TIME, sum;
+    rwnd_limited_s: seconds RWND_LIMITED, sum;
+    sndbuf_limited_s: seconds SNDBUF_LIMITED, sum;
+    acked_bytes: wide BYTES_ACKED, sum;
+    received_bytes: wide BYTES_RECEIVED, sum;
+    ooo_packets: count RCV_OOOPACK, sum;
+    peer_window_bytes: amount SND_WND, mean;
+    receive_window_bytes: amount RCV_WND, mean;
+}
+
+fn mean(x: f64, y: f64, (a, b): (f64, f64)) -> f64 {
+    (x * a + y * b) / (a + b).max(1.0)
+}
+
+fn sum<T: Add<Output = T>>(x: T, y: T, _: (f64, f64)) -> T {
+    x + y
+}
+
+fn least(x: f64, y: f64, _: (f64, f64)) -> f64 {
+    x.min(y)
+}
+
+fn most(x: u64, y: u64, _: (f64, f64)) -> u64 {
+    x.max(y)
 }
 
 impl TcpSummary {
-    /// Both together.
-    #[must_use]
-    pub fn with(self, other: Self) -> Self {
-        let (a, b) = (self.connections_count as f64, other.connections_count as f64);
-        let mean =
-            |x: Option<f64>, y: Option<f64>| both(x, y, |x, y| (x * a + y * b) / (a + b).max(1.0));
-        let add = |x, y| both(x, y, |x: f64, y: f64| x + y);
-        let sum = |x, y| both(x, y, |x: u64, y: u64| x + y);
-        Self {
-            connections_count: self.connections_count + other.connections_count,
-            rtt_us: mean(self.rtt_us, other.rtt_us),
-            rttvar_us: mean(self.rttvar_us, other.rttvar_us),
-            min_rtt_us: both(self.min_rtt_us, other.min_rtt_us, f64::min),
-            mss_bytes: mean(self.mss_bytes, other.mss_bytes),
-            cwnd_packets: mean(self.cwnd_packets, other.cwnd_packets),
-            delivery_rate_bps: add(self.delivery_rate_bps, other.delivery_rate_bps),
-            retransmits_total: sum(self.retransmits_total, other.retransmits_total),
-            reordering_packets: both(self.reordering_packets, other.reordering_packets, u64::max),
-            reordering_total: sum(self.reordering_total, other.reordering_total),
-            busy_s: add(self.busy_s, other.busy_s),
-            rwnd_limited_s: add(self.rwnd_limited_s, other.rwnd_limited_s),
-            sndbuf_limited_s: add(self.sndbuf_limited_s, other.sndbuf_limited_s),
-            acked_bytes: sum(self.acked_bytes, other.acked_bytes),
-            received_bytes: sum(self.received_bytes, other.received_bytes),
-            ooo_packets: sum(self.ooo_packets, other.ooo_packets),
-            peer_window_bytes: mean(self.peer_window_bytes, other.peer_window_bytes),
-            receive_window_bytes: mean(self.receive_window_bytes, other.receive_window_bytes),
-        }
-    }
-
     /// All of them together; `None` of none.
     pub fn of(parts: impl IntoIterator<Item = Self>) -> Option<Self> {
         parts.into_iter().reduce(Self::with)
@@ -142,11 +146,6 @@ impl TcpSummary {
     pub fn sndbuf_limited_ratio(&self) -> Option<f64> {
         ratio(self.sndbuf_limited_s, self.busy_s)
     }
-}
-
-/// Combines two values; if either is unknown, so is the result.
-fn both<T>(x: Option<T>, y: Option<T>, combine: impl Fn(T, T) -> T) -> Option<T> {
-    x.zip(y).map(|(x, y)| combine(x, y))
 }
 
 fn ratio(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
