@@ -77,23 +77,12 @@ impl Division {
 
 impl AddAssign for Division {
     fn add_assign(&mut self, other: Self) {
-        self.on_cpu_s += other.on_cpu_s;
-        self.own_s += other.own_s;
-        self.hardirq_s += other.hardirq_s;
-        self.net_rx_s += other.net_rx_s;
-        self.net_tx_s += other.net_tx_s;
-        self.other_softirq_s += other.other_softirq_s;
-        self.other_network_s += other.other_network_s;
-        self.mixed_softirq_s += other.mixed_softirq_s;
-        self.own_softirq_s += other.own_softirq_s;
-        self.irq_entry_estimated_s += other.irq_entry_estimated_s;
-        self.hypervisor_steal_s += other.hypervisor_steal_s;
-        self.tick_view_s += other.tick_view_s;
-        self.preempted_s += other.preempted_s;
-        self.certain_s += other.certain_s;
-        self.contradicted_s += other.contradicted_s;
-        self.interrupts_count += other.interrupts_count;
-        self.taken_packets += other.taken_packets;
+        macro_rules! add {
+            ($($part:ident)*) => { $(self.$part += other.$part;)* };
+        }
+        add!(on_cpu_s own_s hardirq_s net_rx_s net_tx_s other_softirq_s other_network_s);
+        add!(mixed_softirq_s own_softirq_s irq_entry_estimated_s hypervisor_steal_s tick_view_s);
+        add!(preempted_s certain_s contradicted_s interrupts_count taken_packets);
     }
 }
 

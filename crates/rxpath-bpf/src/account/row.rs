@@ -59,75 +59,30 @@ pub struct Charge {
     pub slices: u64,
 }
 
-impl Charge {
-    /// All times as an array, to add and subtract them alike.
-    fn parts(&self) -> [u64; 18] {
-        [
-            self.on_cpu_ns,
-            self.hardirq_ns,
-            self.net_rx_ns,
-            self.net_tx_ns,
-            self.other_softirq_ns,
-            self.own_net_ns,
-            self.own_other_ns,
-            self.mixed_ns,
-            self.from_user_ns,
-            self.own_from_user_ns,
-            self.interrupts,
-            self.device_interrupts,
-            self.softirq_runs,
-            self.taken_packets,
-            self.other_network_ns,
-            self.runtime_ns,
-            self.run_delay_ns,
-            self.slices,
-        ]
-    }
+/// The fields of a charge as an array, to read, add and subtract them alike.
+macro_rules! parts {
+    ($($field:ident)*) => {
+        impl Charge {
+            fn parts(&self) -> [u64; 18] {
+                [$(self.$field),*]
+            }
 
-    #[expect(clippy::similar_names, reason = "rx and tx are the field's own words")]
-    fn from_parts(parts: [u64; 18]) -> Self {
-        let [
-            on_cpu_ns,
-            hardirq_ns,
-            net_rx_ns,
-            net_tx_ns,
-            other_softirq_ns,
-            own_net_ns,
-            own_other_ns,
-            mixed_ns,
-            from_user_ns,
-            own_from_user_ns,
-            interrupts,
-            device_interrupts,
-            softirq_runs,
-            taken_packets,
-            other_network_ns,
-            runtime_ns,
-            run_delay_ns,
-            slices,
-        ] = parts;
-        Self {
-            on_cpu_ns,
-            hardirq_ns,
-            net_rx_ns,
-            net_tx_ns,
-            other_softirq_ns,
-            own_net_ns,
-            own_other_ns,
-            mixed_ns,
-            from_user_ns,
-            own_from_user_ns,
-            interrupts,
-            device_interrupts,
-            softirq_runs,
-            taken_packets,
-            other_network_ns,
-            runtime_ns,
-            run_delay_ns,
-            slices,
+            fn from_parts(parts: [u64; 18]) -> Self {
+                let mut parts = parts.into_iter();
+                Self { $($field: parts.next().unwrap_or_default()),* }
+            }
         }
-    }
+    };
+}
 
+// In the order of `struct task_row`, which begins with `enum total`.
+parts! {
+    hardirq_ns net_rx_ns net_tx_ns other_softirq_ns own_net_ns own_other_ns mixed_ns from_user_ns
+    own_from_user_ns interrupts device_interrupts softirq_runs taken_packets other_network_ns
+    on_cpu_ns runtime_ns run_delay_ns slices
+}
+
+impl Charge {
     /// What was added since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
@@ -309,28 +264,7 @@ pub(super) fn task(key: &[u8], value: &[u8]) -> (u32, TaskRow) {
     let key = task_key(&mut fields);
     let half = fields.u32();
     let mut fields = Fields::of(value);
-    // The order of `enum total`.
-    let [
-        hard,
-        rx,
-        tx,
-        other,
-        own_net,
-        own_other,
-        mixed,
-        user,
-        own_user,
-        irqs,
-        devices,
-        runs,
-        packets,
-        network,
-    ] = fields.array::<14>();
-    let [on_cpu, runtime, delay, slices] = fields.array::<4>();
-    let charge = Charge::from_parts([
-        on_cpu, hard, rx, tx, other, own_net, own_other, mixed, user, own_user, irqs, devices,
-        runs, packets, network, runtime, delay, slices,
-    ]);
+    let charge = Charge::from_parts(fields.array());
     let [first_ns, last_ns] = fields.array::<2>();
     let (tgid, parent, flags) = (fields.u32(), fields.u32(), fields.u32());
     fields.skip(4);
