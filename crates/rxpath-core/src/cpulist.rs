@@ -89,19 +89,7 @@ impl fmt::Display for CpuList {
     }
 }
 
-impl TryFrom<String> for CpuList {
-    type Error = ParseUnitError;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<CpuList> for String {
-    fn from(list: CpuList) -> Self {
-        list.to_string()
-    }
-}
+crate::as_text!(CpuList);
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@
 //!
 //! This crate is pure. It must not read the host, the clock or the environment.
 
+pub mod as_text;
 pub mod cpulist;
 pub mod division;
 pub mod envelope;

@@ -62,19 +62,7 @@ impl fmt::Display for SchedClass {
     }
 }
 
-impl TryFrom<String> for SchedClass {
-    type Error = ParseUnitError;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<SchedClass> for String {
-    fn from(class: SchedClass) -> Self {
-        class.to_string()
-    }
-}
+crate::as_text!(SchedClass);
 
 #[cfg(test)]
 mod tests {

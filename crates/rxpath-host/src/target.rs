@@ -371,22 +371,4 @@ impl FromStr for Target {
     }
 }
 
-macro_rules! as_text {
-    ($($name:ident),*) => {$(
-        impl From<$name> for String {
-            fn from(it: $name) -> Self {
-                it.to_string()
-            }
-        }
-
-        impl TryFrom<String> for $name {
-            type Error = NoKnob;
-
-            fn try_from(text: String) -> Result<Self, NoKnob> {
-                text.parse()
-            }
-        }
-    )*};
-}
-
-as_text!(Target, Knob);
+rxpath_core::as_text!(Target, Knob);

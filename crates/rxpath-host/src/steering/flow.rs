@@ -134,19 +134,7 @@ impl fmt::Display for Flow {
     }
 }
 
-impl From<Flow> for String {
-    fn from(flow: Flow) -> Self {
-        flow.to_string()
-    }
-}
-
-impl TryFrom<String> for Flow {
-    type Error = ParseError;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
+rxpath_core::as_text!(Flow);
 
 #[cfg(test)]
 mod tests {
