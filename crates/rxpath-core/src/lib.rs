@@ -8,6 +8,7 @@ pub mod division;
 pub mod envelope;
 pub mod fact;
 pub mod log2;
+pub mod named;
 pub mod number;
 pub mod reported;
 pub mod sched_class;

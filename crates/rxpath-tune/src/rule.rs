@@ -165,31 +165,17 @@ pub enum Area {
     Surroundings,
 }
 
-impl Area {
-    /// All of them, in the order of the receive path.
-    pub const ALL: [Self; 8] = [
-        Self::Interrupts,
-        Self::Queues,
-        Self::Offloads,
-        Self::Napi,
-        Self::Sockets,
-        Self::Hooks,
-        Self::Cpu,
-        Self::Surroundings,
-    ];
-
+rxpath_core::named! {
     /// A heading.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Interrupts => "NIC: interrupts and coalescing",
-            Self::Queues => "NIC: rings, queues, steering",
-            Self::Offloads => "NIC: offloads, link, PCIe",
-            Self::Napi => "NAPI, softirq, polling",
-            Self::Sockets => "Sockets and protocol",
-            Self::Hooks => "Netfilter and other hooks on the path",
-            Self::Cpu => "CPU, power, scheduling, kernel",
-            Self::Surroundings => "Queueing, virtualisation, managers, honesty of benchmarks",
-        }
+    title of Area {
+        Interrupts => "NIC: interrupts and coalescing",
+        Queues => "NIC: rings, queues, steering",
+        Offloads => "NIC: offloads, link, PCIe",
+        Napi => "NAPI, softirq, polling",
+        Sockets => "Sockets and protocol",
+        Hooks => "Netfilter and other hooks on the path",
+        Cpu => "CPU, power, scheduling, kernel",
+        Surroundings => "Queueing, virtualisation, managers, honesty of benchmarks",
     }
 }
 

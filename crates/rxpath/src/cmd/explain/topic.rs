@@ -42,33 +42,18 @@ pub enum Kind {
     ExitStatus,
 }
 
-impl Kind {
-    /// All, in the order of lists.
-    pub const ALL: [Self; 9] = [
-        Self::Term,
-        Self::Rule,
-        Self::Counter,
-        Self::DropReason,
-        Self::Stage,
-        Self::LossPlace,
-        Self::Metric,
-        Self::Experiment,
-        Self::ExitStatus,
-    ];
-
+rxpath_core::named! {
     /// The word for people.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Term => "term",
-            Self::Rule => "rule",
-            Self::Counter => "counter",
-            Self::DropReason => "drop reason",
-            Self::Stage => "stage of diagnose",
-            Self::LossPlace => "place of loss",
-            Self::Metric => "metric",
-            Self::Experiment => "experiment",
-            Self::ExitStatus => "exit status",
-        }
+    word of Kind {
+        Term => "term",
+        Rule => "rule",
+        Counter => "counter",
+        DropReason => "drop reason",
+        Stage => "stage of diagnose",
+        LossPlace => "place of loss",
+        Metric => "metric",
+        Experiment => "experiment",
+        ExitStatus => "exit status",
     }
 }
 
