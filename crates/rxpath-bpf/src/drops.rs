@@ -18,11 +18,9 @@ use crate::object::{LOST, Loaded, ObjectSpec, WANTED, compiled, map, parameters,
 use crate::probe::Probe;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
-    name: "drops",
-    bytes: compiled!("drops"),
-    per_cpu_map: None,
     maps: &[map("drops", 32, 72), map("folded", 32, 72), LOST, WANTED, COSTS],
     programs: &[program("skb/kfree_skb", "drops", true)],
+    ..compiled!("drops")
 };
 
 /// The program.

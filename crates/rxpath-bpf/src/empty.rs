@@ -9,15 +9,12 @@ use rxpath_host::root::Root;
 use crate::object::{Loaded, ObjectSpec, compiled, program};
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
-    name: "empty",
-    bytes: compiled!("empty"),
-    per_cpu_map: None,
-    maps: &[],
     programs: &[
         program("irq/softirq_entry", "the price of a hook", true),
         program("irq/softirq_exit", "the price of a hook", true),
         program("napi/napi_poll", "the price of a hook", true),
     ],
+    ..compiled!("empty")
 };
 
 /// Three hooks of each softirq that polls once: where it begins and ends, and its poll. They stay until it is dropped.

@@ -21,14 +21,12 @@ const LATE_BITS: u32 = 5;
 const LATE_BUCKETS: u32 = 1024;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
-    name: "live_frames",
-    bytes: compiled!("live_frames"),
-    per_cpu_map: None,
     maps: &[map("flows", 4, FLOW as u32), map("sender", 4, SENDER), map("late", 4, 8)],
     programs: &[
         ProgramSpec { name: "live_frame", hook: None, loses: "the sender", required: true },
         program("xdp/xdp_devmap_xmit", "what the device takes and refuses", false),
     ],
+    ..compiled!("live_frames")
 };
 
 /// Places in the thread's words (`struct sender`).

@@ -13,9 +13,6 @@ use crate::object::{LOST, Loaded, ObjectSpec, compiled, map, program};
 use crate::probe::Probe;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
-    name: "locks",
-    bytes: compiled!("locks"),
-    per_cpu_map: None,
     maps: &[map("begun", 16, 8), map("waits", 16, 16), map("sockets", 8, 24), LOST],
     programs: &[
         // Attached in this order: the end of each wait that was seen to begin is seen.
@@ -23,6 +20,7 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
         program("lock/contention_begin", "waits for locks", true),
         program("sock/sock_recv_length", "which socket a lock belongs to", true),
     ],
+    ..compiled!("locks")
 };
 
 /// The running probe.

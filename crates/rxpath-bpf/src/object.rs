@@ -72,14 +72,14 @@ pub struct ObjectSpec {
     pub maps: &'static [MapSpec],
 }
 
-/// The compiled `bpf/NAME.bpf.c`; empty in a build without BPF.
+/// The compiled `bpf/NAME.bpf.c`, empty in a build without BPF; its programs and maps are still to be said.
 macro_rules! compiled {
     ($name:literal) => {{
         #[cfg(feature = "bpf")]
         let bytes: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o"));
         #[cfg(not(feature = "bpf"))]
         let bytes: &[u8] = &[];
-        bytes
+        ObjectSpec { name: $name, bytes, programs: &[], per_cpu_map: None, maps: &[] }
     }};
 }
 pub(crate) use compiled;

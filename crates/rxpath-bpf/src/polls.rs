@@ -28,8 +28,6 @@ const BY_TURNS: &str = "duty-cycled counting";
 const OTHERS: &str = "interrupts of no device (timer, RPS) and their time";
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
-    name: "polls",
-    bytes: compiled!("polls"),
     per_cpu_map: Some("cpus"),
     maps: &[
         map("cpus", 4, 2176),
@@ -57,6 +55,7 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
         ProgramSpec { name: BEGIN, hook: None, loses: BY_TURNS, required: false },
         ProgramSpec { name: END, hook: None, loses: BY_TURNS, required: false },
     ],
+    ..compiled!("polls")
 };
 
 /// NAPIs and interrupt lines, each on each CPU.

@@ -26,15 +26,13 @@ use crate::object::{LOST, Loaded, ObjectSpec, WANTED, compiled, map, program, re
 use crate::probe::Probe;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
-    name: "queues",
-    bytes: compiled!("queues"),
-    per_cpu_map: None,
     maps: &[map("queues", 8, 48), LOST, WANTED],
     programs: &[
         // Since 5.9 (5788b3a07fe5, 52d87d5f6418).
         program("iter/udp", "the receive queues of UDP sockets", false),
         program("iter/tcp", "the receive queues of TCP sockets", false),
     ],
+    ..compiled!("queues")
 };
 
 /// Time between two scans.

@@ -12,11 +12,9 @@ use crate::object::{LOST, Loaded, ObjectSpec, compiled, map, program};
 use crate::probe::Probe;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
-    name: "reads",
-    bytes: compiled!("reads"),
-    per_cpu_map: None,
     maps: &[map("reads", 16, 8), LOST],
     programs: &[program("sock/sock_recv_length", "which thread reads a socket", true)],
+    ..compiled!("reads")
 };
 
 /// The running probe.

@@ -19,14 +19,12 @@ const fn iterator(name: &'static str, loses: &'static str) -> ProgramSpec {
 }
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
-    name: "reuseport",
-    bytes: compiled!("reuseport"),
-    per_cpu_map: None,
     maps: &[map("scratch", 4, 104)],
     programs: &[
         iterator("udp_sockets", "SO_REUSEPORT groups of UDP"),
         iterator("tcp_sockets", "SO_REUSEPORT groups of TCP"),
     ],
+    ..compiled!("reuseport")
 };
 
 /// Bytes of a row (`struct row`).

@@ -21,20 +21,18 @@ pub use row::{Outlier, Stage, StageName};
 use row::{add_row, lost, outlier};
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
-    name: "stages",
-    bytes: compiled!("stages"),
     per_cpu_map: Some("cpus"),
     maps: &maps(56),
     programs: PROGRAMS,
+    ..compiled!("stages")
 };
 
 /// The same for [`Pace::Every`]: more packets of a socket are followed one by one.
 pub(crate) static SPEC_EVERY: ObjectSpec = ObjectSpec {
-    name: "stages_every",
-    bytes: compiled!("stages_every"),
     per_cpu_map: Some("cpus"),
     maps: &maps(2000),
     programs: PROGRAMS,
+    ..compiled!("stages_every")
 };
 
 /// Those of an object that follows so many packets of a socket at a time, `FOLLOWED` of the program.

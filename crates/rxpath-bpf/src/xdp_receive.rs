@@ -21,11 +21,9 @@ const QUEUES: MapSpec = map("queues", 4, 40);
 const SOCKETS: MapSpec = map("sockets", 4, 4);
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
-    name: "xdp_receive",
-    bytes: compiled!("xdp_receive"),
-    per_cpu_map: None,
     maps: &[QUEUES, SOCKETS],
     programs: &[own(Verdict::Redirect), own(Verdict::Drop)],
+    ..compiled!("xdp_receive")
 };
 
 const fn own(verdict: Verdict) -> ProgramSpec {

@@ -21,8 +21,6 @@ const IPI: &str = "inter-processor interrupts (RPS sends them too): their time i
 
 /// The object, with the order in which its programs attach: exits before entries would be harmless too.
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
-    name: "account",
-    bytes: compiled!("account"),
     per_cpu_map: Some("cpus"),
     maps: &[
         map("cpus", 4, 512),
@@ -64,4 +62,5 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
         program("irq_vectors/irq_work_entry", IPI, false),
         program("irq_vectors/irq_work_exit", IPI, false),
     ],
+    ..compiled!("account")
 };
