@@ -172,7 +172,28 @@ pub struct Order {
     pub reversed: bool,
 }
 
+/// The columns of a tab, each with the cell of a row.
+type Columns<R, const N: usize> = [(Column, fn(&R) -> Cell); N];
+
+/// A row's subject, and its details.
+type Told = (String, Vec<(&'static str, String)>);
+
 impl Sheet {
+    fn of<R, const N: usize>(
+        rows: &[R],
+        columns: Columns<R, N>,
+        told: fn(&R) -> Told,
+        empty: impl Into<String>,
+    ) -> Self {
+        let row = |row: &R| {
+            let (id, detail) = told(row);
+            let detail = detail.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+            Row { id, item: 0, cells: columns.iter().map(|(_, cell)| cell(row)).collect(), detail }
+        };
+        let rows = rows.iter().map(row).collect();
+        Self { rows, columns: columns.map(|(column, _)| column).into(), empty: empty.into() }
+    }
+
     /// Leaves out rows that do not contain the filter, and sorts the rest.
     #[must_use]
     pub fn arranged(mut self, filter: &str, order: Order) -> Self {

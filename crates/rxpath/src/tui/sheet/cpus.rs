@@ -2,58 +2,43 @@
 
 use rxpath_record::watch::{CpuRow, Frame};
 
-use super::{Cell, Row, Sheet, number, per_s, percent, told, word};
+use super::{Cell, Columns, Sheet, Told, number, per_s, percent, told, word};
+
+const COLUMNS: Columns<CpuRow, 10> = [
+    (number("CPU", 4), |it| Cell::number(it.cpu.into(), it.cpu.to_string())),
+    (number("node", 4), |it| Cell::text(node(it))),
+    (number("busy %", 7), |it| Cell::filled((1.0 - it.idle_ratio).clamp(0.0, 1.0), 0.7, 0.95)),
+    (number("softirq", 7), |it| Cell::share(it.softirq_ratio)),
+    (number("net rx", 7), |it| Cell::fact(&it.net_softirq_ratio, Cell::share)),
+    (number("steal", 6), |it| Cell::filled(it.steal_ratio, 0.02, 0.1)),
+    (number("packets/s", 9), |it| Cell::rate(it.processed_pps)),
+    (number("squeeze/s", 9), |it| Cell::rate(it.squeezed_per_s)),
+    (number("drops/s", 8), |it| Cell::loss(it.dropped_pps)),
+    (word("busiest task", 14), |it| Cell::text(it.busiest_task.clone())),
+];
 
 pub(super) fn sheet(frame: &Frame) -> Sheet {
-    Sheet {
-        columns: vec![
-            number("CPU", 4),
-            number("node", 4),
-            number("busy %", 7),
-            number("softirq", 7),
-            number("net rx", 7),
-            number("steal", 6),
-            number("packets/s", 9),
-            number("squeeze/s", 9),
-            number("drops/s", 8),
-            word("busiest task", 14),
-        ],
-        rows: frame.cpus.iter().map(row).collect(),
-        empty: "CPU times could not be read".into(),
-    }
+    Sheet::of(&frame.cpus, COLUMNS, row, "CPU times could not be read")
 }
 
-fn row(cpu: &CpuRow) -> Row {
-    let busy = (1.0 - cpu.idle_ratio).clamp(0.0, 1.0);
-    let node = cpu.node.map_or_else(|| "-".into(), |node| node.to_string());
-    Row {
-        id: format!("CPU {}", cpu.cpu),
-        item: 0,
-        cells: vec![
-            Cell::number(cpu.cpu.into(), cpu.cpu.to_string()),
-            Cell::text(node.clone()),
-            Cell::filled(busy, 0.7, 0.95),
-            Cell::share(cpu.softirq_ratio),
-            Cell::fact(&cpu.net_softirq_ratio, Cell::share),
-            Cell::filled(cpu.steal_ratio, 0.02, 0.1),
-            Cell::rate(cpu.processed_pps),
-            Cell::rate(cpu.squeezed_per_s),
-            Cell::loss(cpu.dropped_pps),
-            Cell::text(cpu.busiest_task.clone()),
-        ],
-        detail: vec![
-            ("NUMA node".into(), node),
-            ("user, by ticks".into(), percent(cpu.user_ratio)),
-            ("system, by ticks".into(), percent(cpu.system_ratio)),
-            ("softirq, by ticks".into(), percent(cpu.softirq_ratio)),
-            ("hard irq, by ticks".into(), percent(cpu.irq_ratio)),
-            ("network softirq, measured".into(), told(&cpu.net_softirq_ratio, |it| percent(*it))),
-            ("taken by the hypervisor".into(), percent(cpu.steal_ratio)),
-            ("idle".into(), percent(cpu.idle_ratio)),
-            ("packets to the protocols".into(), per_s(cpu.processed_pps, "packets")),
-            ("NET_RX ended with work left".into(), per_s(cpu.squeezed_per_s, "times")),
-            ("dropped at its backlog".into(), per_s(cpu.dropped_pps, "packets")),
-            ("busiest task".into(), cpu.busiest_task.clone()),
-        ],
-    }
+fn node(cpu: &CpuRow) -> String {
+    cpu.node.map_or_else(|| "-".into(), |node| node.to_string())
+}
+
+fn row(cpu: &CpuRow) -> Told {
+    let detail = vec![
+        ("NUMA node", node(cpu)),
+        ("user, by ticks", percent(cpu.user_ratio)),
+        ("system, by ticks", percent(cpu.system_ratio)),
+        ("softirq, by ticks", percent(cpu.softirq_ratio)),
+        ("hard irq, by ticks", percent(cpu.irq_ratio)),
+        ("network softirq, measured", told(&cpu.net_softirq_ratio, |it| percent(*it))),
+        ("taken by the hypervisor", percent(cpu.steal_ratio)),
+        ("idle", percent(cpu.idle_ratio)),
+        ("packets to the protocols", per_s(cpu.processed_pps, "packets")),
+        ("NET_RX ended with work left", per_s(cpu.squeezed_per_s, "times")),
+        ("dropped at its backlog", per_s(cpu.dropped_pps, "packets")),
+        ("busiest task", cpu.busiest_task.clone()),
+    ];
+    (format!("CPU {}", cpu.cpu), detail)
 }

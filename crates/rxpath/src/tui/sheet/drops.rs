@@ -2,65 +2,41 @@
 
 use rxpath_record::watch::{DropRow, Frame};
 
-use super::{Cell, Row, Sheet, number, per_s, word};
+use super::{Cell, Columns, Sheet, Told, number, per_s, word};
+
+const COLUMNS: Columns<DropRow, 7> = [
+    (number("drops/s", 8), |it| Cell::loss(it.packets_pps)),
+    (number("total", 9), |it| Cell::number(it.packets_total as f64, it.packets_total.to_string())),
+    (word("reason", 20), |it| Cell::text(it.reason.clone())),
+    (word("device", 8), |it| Cell::text(it.device.clone())),
+    (word("proto", 6), |it| Cell::text(it.transport.clone())),
+    (number("port", 5), |it| {
+        let port = if it.port == 0 { "-".to_owned() } else { it.port.to_string() };
+        Cell::number(it.port.into(), port)
+    }),
+    (word("place", 20), |it| Cell::text(it.place.clone())),
+];
 
 pub(super) fn sheet(frame: &Frame) -> Sheet {
-    Sheet {
-        columns: vec![
-            number("drops/s", 8),
-            number("total", 9),
-            word("reason", 20),
-            word("device", 8),
-            word("proto", 6),
-            number("port", 5),
-            word("place", 20),
-        ],
-        rows: frame.drops.iter().map(row).collect(),
-        empty: "nothing was dropped since watching began".into(),
-    }
+    Sheet::of(&frame.drops, COLUMNS, row, "nothing was dropped since watching began")
 }
 
-fn row(drop: &DropRow) -> Row {
-    let port = if drop.port == 0 { "-".to_owned() } else { drop.port.to_string() };
-    Row {
-        // Includes everything that makes two rows different: with equal ids, the cursor would never reach the second
-        // row.
-        id: format!(
-            "{} {} {} {} port {} socket {} netns {}",
-            drop.place,
-            drop.reason,
-            drop.device,
-            drop.protocol,
-            drop.port,
-            drop.socket_inode,
-            drop.netns
-        ),
-        item: 0,
-        cells: vec![
-            Cell::loss(drop.packets_pps),
-            Cell::number(drop.packets_total as f64, drop.packets_total.to_string()),
-            Cell::text(drop.reason.clone()),
-            Cell::text(drop.device.clone()),
-            Cell::text(drop.transport.clone()),
-            Cell::number(drop.port.into(), port),
-            Cell::text(drop.place.clone()),
-        ],
-        detail: vec![
-            ("place".into(), drop.place.clone()),
-            ("reason".into(), drop.reason.clone()),
-            ("protocol".into(), format!("{} {}", drop.protocol, drop.transport).trim().to_owned()),
-            (
-                "socket".into(),
-                if drop.socket_inode == 0 {
-                    String::new()
-                } else {
-                    format!("inode {}", drop.socket_inode)
-                },
-            ),
-            ("drops".into(), per_s(drop.packets_pps, "packets")),
-            ("since watching began".into(), format!("{} packets", drop.packets_total)),
-            ("socket open in".into(), drop.processes.join(", ")),
-            ("counted by".into(), drop.source.clone()),
-        ],
-    }
+fn row(drop: &DropRow) -> Told {
+    let DropRow { place, reason, device, protocol, port, socket_inode, netns, .. } = drop;
+    let socket = if *socket_inode == 0 { String::new() } else { format!("inode {socket_inode}") };
+    let detail = vec![
+        ("place", place.clone()),
+        ("reason", reason.clone()),
+        ("protocol", format!("{protocol} {}", drop.transport).trim().to_owned()),
+        ("socket", socket),
+        ("drops", per_s(drop.packets_pps, "packets")),
+        ("since watching began", format!("{} packets", drop.packets_total)),
+        ("socket open in", drop.processes.join(", ")),
+        ("counted by", drop.source.clone()),
+    ];
+    // Includes everything that makes two rows different: with equal ids, the cursor would never reach the second row.
+    let id = format!(
+        "{place} {reason} {device} {protocol} port {port} socket {socket_inode} netns {netns}"
+    );
+    (id, detail)
 }

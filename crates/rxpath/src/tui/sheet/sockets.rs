@@ -3,62 +3,49 @@
 use rxpath_core::Bytes;
 use rxpath_record::watch::{Frame, SocketRow};
 
-use super::{Cell, Row, Sheet, number, per_s, percent, word};
+use super::{Cell, Columns, Sheet, Told, number, per_s, percent, word};
+
+const COLUMNS: Columns<SocketRow, 7> = [
+    (word("proto", 10), |it| Cell::text(it.protocol.clone())),
+    (word("local", 21), |it| Cell::text(it.local.clone())),
+    (number("queued", 10), |it| Cell::number(it.queued as f64, amount(it, it.queued))),
+    (number("max %", 6), |it| Cell::filled(it.filled_ratio(), 0.5, 0.9)),
+    (number("limit", 10), |it| Cell::number(it.limit as f64, amount(it, it.limit))),
+    (number("drops/s", 8), |it| Cell::loss(it.drops_pps)),
+    (word("program", 12), |it| {
+        let programs = it.processes.join(", ");
+        Cell::text(if programs.is_empty() { "-".into() } else { programs })
+    }),
+];
 
 pub(super) fn sheet(frame: &Frame) -> Sheet {
-    Sheet {
-        columns: vec![
-            word("proto", 10),
-            word("local", 21),
-            number("queued", 10),
-            number("max %", 6),
-            number("limit", 10),
-            number("drops/s", 8),
-            word("program", 12),
-        ],
-        rows: frame.sockets.iter().map(row).collect(),
-        empty: format!("nothing waits in any of {} sockets", frame.sockets_count),
-    }
+    let empty = format!("nothing waits in any of {} sockets", frame.sockets_count);
+    Sheet::of(&frame.sockets, COLUMNS, row, empty)
 }
 
 fn amount(socket: &SocketRow, value: u64) -> String {
     if socket.protocol == "tcp-listen" { value.to_string() } else { Bytes(value).to_string() }
 }
 
-fn row(socket: &SocketRow) -> Row {
+fn row(socket: &SocketRow) -> Told {
     let unit = if socket.protocol == "tcp-listen" { "connections" } else { "of truesize" };
+    let queued = |value| format!("{} {unit}", amount(socket, value));
+    let remote = if socket.remote.is_empty() { "any".into() } else { socket.remote.clone() };
     let programs = socket.processes.join(", ");
-    Row {
-        id: format!("{} {} inode {}", socket.protocol, socket.local, socket.inode),
-        item: 0,
-        cells: vec![
-            Cell::text(socket.protocol.clone()),
-            Cell::text(socket.local.clone()),
-            Cell::number(socket.queued as f64, amount(socket, socket.queued)),
-            Cell::filled(socket.filled_ratio(), 0.5, 0.9),
-            Cell::number(socket.limit as f64, amount(socket, socket.limit)),
-            Cell::loss(socket.drops_pps),
-            Cell::text(if programs.is_empty() { "-".into() } else { programs.clone() }),
-        ],
-        detail: vec![
-            (
-                "remote".into(),
-                if socket.remote.is_empty() { "any".into() } else { socket.remote.clone() },
-            ),
-            ("queued now".into(), format!("{} {unit}", amount(socket, socket.queued))),
-            ("most in the window".into(), format!("{} {unit}", amount(socket, socket.queued_max))),
-            ("limit".into(), format!("{} {unit}", amount(socket, socket.limit))),
-            ("filled at most".into(), percent(socket.filled_ratio())),
-            ("drops".into(), per_s(socket.drops_pps, "packets")),
-            ("drops since its creation".into(), socket.drops_total.to_string()),
-            (
-                "open in".into(),
-                match (programs.is_empty(), socket.processes_gap.is_empty()) {
-                    (true, true) => "no visible program (root sees all)".into(),
-                    (true, false) => socket.processes_gap.clone(),
-                    (false, _) => programs,
-                },
-            ),
-        ],
-    }
+    let open_in = match (programs.is_empty(), socket.processes_gap.is_empty()) {
+        (true, true) => "no visible program (root sees all)".into(),
+        (true, false) => socket.processes_gap.clone(),
+        (false, _) => programs,
+    };
+    let detail = vec![
+        ("remote", remote),
+        ("queued now", queued(socket.queued)),
+        ("most in the window", queued(socket.queued_max)),
+        ("limit", queued(socket.limit)),
+        ("filled at most", percent(socket.filled_ratio())),
+        ("drops", per_s(socket.drops_pps, "packets")),
+        ("drops since its creation", socket.drops_total.to_string()),
+        ("open in", open_in),
+    ];
+    (format!("{} {} inode {}", socket.protocol, socket.local, socket.inode), detail)
 }
