@@ -62,35 +62,26 @@ pub fn cost(cost: &ProbeCost) -> String {
     )
 }
 
-fn parts(time: &Division) -> [String; 9] {
-    [
-        s(time.hardirq_s),
-        s(time.net_rx_s),
-        s(time.net_tx_s),
-        s(time.other_network_s),
-        s(time.other_softirq_s - time.other_network_s),
-        s(time.mixed_softirq_s),
-        s(time.own_softirq_s),
-        s(time.irq_entry_estimated_s),
-        s(time.hypervisor_steal_s),
-    ]
-}
-
-const PARTS: [&str; 9] = [
-    "hardirq",
-    "net rx",
-    "net tx",
-    "tcp sirq",
-    "other sirq",
-    "mixed",
-    "own sirq",
-    "~irq entry",
-    "~hyp. steal",
+/// Columns of the parts of time.
+const PARTS: [(&str, fn(&Division) -> f64); 9] = [
+    ("hardirq", |time| time.hardirq_s),
+    ("net rx", |time| time.net_rx_s),
+    ("net tx", |time| time.net_tx_s),
+    ("tcp sirq", |time| time.other_network_s),
+    ("other sirq", |time| time.other_softirq_s - time.other_network_s),
+    ("mixed", |time| time.mixed_softirq_s),
+    ("own sirq", |time| time.own_softirq_s),
+    ("~irq entry", |time| time.irq_entry_estimated_s),
+    ("~hyp. steal", |time| time.hypervisor_steal_s),
 ];
+
+fn parts(time: &Division) -> [String; 9] {
+    PARTS.map(|(_, part)| s(part(time)))
+}
 
 fn cpus(cpus: &[CpuTime]) -> String {
     let mut head = vec!["CPU", "tasks' own"];
-    head.extend(PARTS);
+    head.extend(PARTS.map(|(name, _)| name));
     head.extend(["idle", "irq/s", "net on idle", "ticks: softirq", "ticks: busy"]);
     let mut table = Grid::new(1, head);
     for cpu in cpus {
@@ -110,7 +101,7 @@ fn cpus(cpus: &[CpuTime]) -> String {
 
 fn tasks(tasks: &[TaskTime], top: usize) -> String {
     let mut head = vec!["pid", "task", "on CPU", "own"];
-    head.extend(PARTS);
+    head.extend(PARTS.map(|(name, _)| name));
     head.extend(["top shows", "waited", "taken by"]);
     let last = head.len() - 1;
     let mut table = Grid::new(2, head).text(&[last]);
