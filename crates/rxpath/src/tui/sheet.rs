@@ -26,21 +26,18 @@ pub enum Tab {
     Drops,
 }
 
-impl Tab {
-    pub const ALL: [Self; 6] =
-        [Self::Path, Self::Cpus, Self::Queues, Self::Sockets, Self::Tasks, Self::Drops];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Path => "path",
-            Self::Cpus => "CPUs",
-            Self::Queues => "queues",
-            Self::Sockets => "sockets",
-            Self::Tasks => "tasks",
-            Self::Drops => "drops",
-        }
+rxpath_core::named! {
+    name of Tab {
+        Path => "path",
+        Cpus => "CPUs",
+        Queues => "queues",
+        Sockets => "sockets",
+        Tasks => "tasks",
+        Drops => "drops",
     }
+}
 
+impl Tab {
     /// Its rows.
     pub fn sheet(self, frame: &Frame) -> Sheet {
         let mut sheet = match self {

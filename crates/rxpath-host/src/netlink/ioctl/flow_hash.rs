@@ -15,6 +15,7 @@ pub(super) const ETHTOOL_GRXFH: u32 = 0x29;
 /// Length of `struct ethtool_rxnfc`; old drivers write into all of it.
 pub(super) const RXNFC: usize = 192;
 
+// The numbers are those of `TCP_V4_FLOW` and the like (linux/ethtool.h).
 /// Kinds of flows that are asked about.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -22,46 +23,28 @@ pub(super) const RXNFC: usize = 192;
 #[serde(rename_all = "lowercase")]
 pub enum FlowKind {
     /// TCP over IPv4.
-    Tcp4,
+    Tcp4 = 1,
     /// UDP over IPv4.
-    Udp4,
+    Udp4 = 2,
     /// TCP over IPv6.
-    Tcp6,
+    Tcp6 = 5,
     /// UDP over IPv6.
-    Udp6,
+    Udp6 = 6,
     /// Other IPv4.
-    Ip4,
+    Ip4 = 0x10,
     /// Other IPv6.
-    Ip6,
+    Ip6 = 0x11,
 }
 
-impl FlowKind {
-    /// All kinds.
-    pub const ALL: [Self; 6] =
-        [Self::Tcp4, Self::Udp4, Self::Tcp6, Self::Udp6, Self::Ip4, Self::Ip6];
-
-    /// `TCP_V4_FLOW` and the like (linux/ethtool.h).
-    pub(crate) fn number(self) -> u32 {
-        match self {
-            Self::Tcp4 => 1,
-            Self::Udp4 => 2,
-            Self::Tcp6 => 5,
-            Self::Udp6 => 6,
-            Self::Ip4 => 0x10,
-            Self::Ip6 => 0x11,
-        }
-    }
-
+rxpath_core::named! {
     /// As the `ethtool` program calls it: `udp4`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tcp4 => "tcp4",
-            Self::Udp4 => "udp4",
-            Self::Tcp6 => "tcp6",
-            Self::Udp6 => "udp6",
-            Self::Ip4 => "ip4",
-            Self::Ip6 => "ip6",
-        }
+    name of FlowKind {
+        Tcp4 => "tcp4",
+        Udp4 => "udp4",
+        Tcp6 => "tcp6",
+        Udp6 => "udp6",
+        Ip4 => "ip4",
+        Ip6 => "ip6",
     }
 }
 
@@ -147,7 +130,7 @@ pub struct FlowHash {
 /// **Errors** `Unsupported` for drivers that don't say.
 pub fn flow_hash(dev: &str, kind: FlowKind) -> Result<FlowHash, HostError> {
     let mut buffer = [0; RXNFC];
-    put(&mut buffer, &[ETHTOOL_GRXFH, kind.number()]);
+    put(&mut buffer, &[ETHTOOL_GRXFH, kind as u32]);
     let op = format!("read the hashed fields of {} of", kind.name());
     call(&op, dev, &mut buffer)?;
     parse_flow_hash(&buffer, kind)
@@ -157,7 +140,7 @@ pub fn flow_hash(dev: &str, kind: FlowKind) -> Result<FlowHash, HostError> {
 pub fn parse_flow_hash(buffer: &[u8], kind: FlowKind) -> Result<FlowHash, HostError> {
     let (flow, data) = (word32(buffer, 1), word64(buffer, 1));
     match (flow, data) {
-        (Some(flow), Some(data)) if flow == kind.number() => {
+        (Some(flow), Some(data)) if flow == kind as u32 => {
             Ok(FlowHash { kind, fields: HashFields(data) })
         }
         _ => Err(HostError::malformed("ethtool", 0, "an answer about another kind of flow")),
@@ -181,7 +164,7 @@ mod tests {
     #[test]
     fn an_answer_about_another_kind_is_refused() {
         let mut buffer = [0; 16];
-        put(&mut buffer, &[ETHTOOL_GRXFH, FlowKind::Udp4.number(), 0x30, 0]);
+        put(&mut buffer, &[ETHTOOL_GRXFH, FlowKind::Udp4 as u32, 0x30, 0]);
         assert_eq!(parse_flow_hash(&buffer, FlowKind::Udp4).unwrap().fields.to_string(), "sd");
         assert!(parse_flow_hash(&buffer, FlowKind::Tcp4).is_err());
         assert!(parse_flow_hash(&buffer[..8], FlowKind::Udp4).is_err());

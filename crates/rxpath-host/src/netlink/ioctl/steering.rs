@@ -89,7 +89,7 @@ pub(crate) fn set_hash_fields(
 ) -> Result<(), HostError> {
     let mut buffer = [0; RXNFC];
     put(&mut buffer, 0, ETHTOOL_SRXFH);
-    put(&mut buffer, 1, kind.number());
+    put(&mut buffer, 1, kind as u32);
     buffer[8..16].copy_from_slice(&fields.0.to_ne_bytes());
     order("set the hashed fields of", dev, &mut buffer)
 }

@@ -33,21 +33,16 @@ pub enum Kind {
     Malformed,
 }
 
-impl Kind {
-    /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; 6] =
-        [Self::Connect, Self::Read, Self::Write, Self::Timeout, Self::Status, Self::Malformed];
-
+// In the order of their numbers.
+rxpath_core::named! {
     /// As it stands in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Connect => "connect",
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Timeout => "timeout",
-            Self::Status => "status",
-            Self::Malformed => "malformed",
-        }
+    name of Kind {
+        Connect => "connect",
+        Read => "read",
+        Write => "write",
+        Timeout => "timeout",
+        Status => "status",
+        Malformed => "malformed",
     }
 }
 
