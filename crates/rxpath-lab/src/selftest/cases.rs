@@ -24,7 +24,7 @@ pub struct Case {
     pub(super) draw: Draw,
 }
 
-/// How a draw of a case is made. Templates of settings are those of [`drawn`].
+/// How a draw of a case is made. Templates of settings are those of `draws::drawn`.
 #[derive(Clone, Copy)]
 pub(super) enum Draw {
     /// Templates of its settings.
