@@ -125,8 +125,8 @@ fn each_sender_sends_to_each_receiver_and_every_datagram_is_accounted_for_at_eac
         let own = of(alias);
         assert_eq!(own.unaccounted_packets, Some(0), "{alias}: {own:?}");
         assert!(own.lost_at(Place::SocketBuffer) > 0, "{alias}: {own:?}");
-        let counter = format!("rx@{alias}/Udp.RcvbufErrors");
-        let counted = u64::try_from(trial.moved.get(&counter)).unwrap();
+        let name = format!("rx@{alias}/Udp.RcvbufErrors");
+        let counted = u64::try_from(trial.moved.get(&name)).unwrap();
         assert_eq!(own.lost_at(Place::SocketBuffer), counted);
     }
     let sum: u64 = ["sut", "sut2"].map(|it| of(it).lost_at(Place::SocketBuffer)).iter().sum();

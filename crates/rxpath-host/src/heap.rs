@@ -20,13 +20,12 @@ pub fn give_back() -> bool {
 mod tests {
     use super::*;
 
-    fn resident_pages() -> u64 {
-        let text = std::fs::read_to_string("/proc/self/statm").unwrap();
-        text.split_whitespace().nth(1).unwrap().parse().unwrap()
-    }
-
     #[test]
     fn freed_memory_below_memory_in_use_goes_back_to_the_kernel() {
+        let resident_pages = || -> u64 {
+            let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+            text.split_whitespace().nth(1).unwrap().parse().unwrap()
+        };
         // Blocks of the heap, not mappings of their own; each is written, so that it is resident.
         let mut blocks: Vec<Vec<u8>> = (0..2048).map(|_| vec![1; 32 << 10]).collect();
         // It keeps the end of the heap in use.

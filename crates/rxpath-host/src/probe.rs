@@ -90,10 +90,10 @@ impl ProbeSocket {
     }
 
     /// Waits for a datagram, for at most `limit`.
-    pub fn receive(&self, into: &mut [u8], limit: Duration) -> io::Result<Option<Arrival>> {
+    pub fn receive(&self, buffer: &mut [u8], limit: Duration) -> io::Result<Option<Arrival>> {
         self.socket.set_read_timeout(Some(limit.max(SHORTEST_WAIT)))?;
         let mut space = cmsg_space!(libc::in_pktinfo, libc::in6_pktinfo, libc::c_int);
-        let mut parts = [IoSliceMut::new(into)];
+        let mut parts = [IoSliceMut::new(buffer)];
         let received = recvmsg::<SockaddrStorage>(
             self.socket.as_raw_fd(),
             &mut parts,

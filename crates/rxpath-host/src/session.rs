@@ -36,12 +36,11 @@ impl Session {
     /// If the route can't be looked up.
     pub fn cut(&self, route: &mut Netlink, links: &[Link]) -> Result<Option<String>, HostError> {
         let client = self.client.ip();
-        let way = match &self.zone {
-            Some(zone) => links.iter().find(|link| link.name == *zone),
-            None => {
-                let index = route.device_towards(client)?;
-                links.iter().find(|link| Some(link.index) == index)
-            }
+        let way = if let Some(zone) = &self.zone {
+            links.iter().find(|link| link.name == *zone)
+        } else {
+            let index = route.device_towards(client)?;
+            links.iter().find(|link| Some(link.index) == index)
         };
         Ok(match way {
             None => Some(format!("there is no route to {client}")),

@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn cards_below_one_device_are_added_and_one_that_is_not_known_makes_all_unknown() {
-        let card = |device: &str, known| {
+        let card = |device: &str, known: bool| {
             let name = |counter: &str| vec![format!("ethtool.{device}.{counter}")];
             let wire_unknown = (!known).then(|| "it does not count".to_owned());
             let (ring, sent) = (name("rx_missed_errors"), name("tx_packets"));

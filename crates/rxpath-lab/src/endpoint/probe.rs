@@ -116,7 +116,10 @@ impl HostProbes {
             }
             ProbeAsk::Heard => json(&self.end()).map(Some),
             ProbeAsk::Send(ask) => {
-                outlet.later(id, move |_| if ask.tcp { connection(&ask) } else { datagrams(&ask) });
+                outlet.later(
+                    id,
+                    move |_| if ask.tcp { Ok(connection(&ask)) } else { datagrams(&ask) },
+                );
                 Ok(None)
             }
         }
@@ -250,7 +253,7 @@ fn is_answered(socket: &ProbeSocket, answer: &[u8]) -> bool {
     false
 }
 
-fn connection(ask: &ProbeSend) -> Result<SentProbes, LabError> {
+fn connection(ask: &ProbeSend) -> SentProbes {
     let nonce = ask.nonce.as_bytes();
     let exchanged =
         connect_from(ask.from, ask.to, (ask.hops, CONNECT_LIMIT)).and_then(|mut made| {
@@ -260,11 +263,11 @@ fn connection(ask: &ProbeSend) -> Result<SentProbes, LabError> {
             made.read_exact(&mut said)?;
             Ok(said == nonce)
         });
-    Ok(match exchanged {
+    match exchanged {
         Ok(true) => SentProbes { answered: ask.sizes.clone(), refused: None },
         Ok(false) => SentProbes::default(),
         Err(error) => SentProbes { answered: Vec::new(), refused: Some(error.to_string()) },
-    })
+    }
 }
 
 #[cfg(test)]
@@ -326,11 +329,11 @@ mod tests {
     fn a_connection_with_the_secret_is_answered_and_the_port_can_be_taken_at_once() {
         let at = free(true);
         let mut probes = HostProbes(Some(Listening::start(at, (true, 1), NONCE.into()).unwrap()));
-        assert_eq!(connection(&ask(at, true, NONCE)).unwrap().answered, [64, 1_400]);
-        let other = connection(&ask(at, true, "fedcba9876543210")).unwrap();
+        assert_eq!(connection(&ask(at, true, NONCE)).answered, [64, 1_400]);
+        let other = connection(&ask(at, true, "fedcba9876543210"));
         assert!(other.answered.is_empty() && other.refused.is_some(), "{other:?}");
         assert_eq!(probes.end().len(), 1);
-        let nobody = connection(&ask(at, true, NONCE)).unwrap();
+        let nobody = connection(&ask(at, true, NONCE));
         assert!(nobody.refused.unwrap().contains("refused"));
         let taken = TcpListener::bind(at).unwrap();
         let error = Listening::start(at, (true, 1), NONCE.into()).err().unwrap().to_string();

@@ -92,7 +92,7 @@ pub const CASES: &[Case] = &[
         // The reader would wait for its CPU too: it runs on the CPU of the sender, which sleeps.
         draw: Draw::Lines(&[
             r#"load.rate = {10000..40000}; load.size = {16..1400}; load.pacing = "sleep""#,
-            r#"lab.gro = true; lab.tso = false; lab.threaded = true; lab.napi_idle = true"#,
+            "lab.gro = true; lab.tso = false; lab.threaded = true; lab.napi_idle = true",
             r#"lab.napi_cpu = "@receiver"; serve.cpu = "@sender""#,
             r#"background.hogs = {1..3}; background.cpus = "@receiver""#,
         ]),
@@ -109,7 +109,7 @@ pub const CASES: &[Case] = &[
             (35, 45),
             &[
                 r#"load.rate = {50000..80000}; load.pacing = "spin"; lab.rps_cpus = "@receiver""#,
-                r#"lab.udp_segmentation = false; load.gso = {16..48}"#,
+                "lab.udp_segmentation = false; load.gso = {16..48}",
                 r#"background.hogs = {24..32}; background.cpus = "@sender""#,
             ],
         ),

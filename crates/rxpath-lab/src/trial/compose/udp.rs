@@ -39,11 +39,11 @@ pub(super) fn compose(
     input.reasoned = reasoned(variant, raw);
     let ledger = Ledger::from_counters(&input, &moved);
     let programs = programs(raw, spans);
-    let (loads, serves) = programs.seen();
+    let (senders, readers) = programs.seen();
     let evidence = gather(&EvidenceInput {
         window: &raw.window,
-        loads,
-        serves,
+        loads: senders,
+        serves: readers,
         blocked_s: spans.load.blocked_s,
         served: served.map(|serve| (serve, raw.serve.lines.as_slice())),
         target_pps: sent.and_then(|load| load.target_pps),

@@ -47,9 +47,10 @@ mod tests {
         assert!(!again.is_due(begun) && again.due().is_none());
         for minutes in [1, 2, 4, 8, 16, 30, 30] {
             again.failed(begun);
-            let due = begun + Duration::from_secs(60 * minutes);
-            assert_eq!(again.due(), Some(due));
-            assert!(again.is_due(due) && !again.is_due(due - Duration::from_millis(1)));
+            let wait = Duration::from_secs(60 * minutes);
+            assert_eq!(again.due(), Some(begun + wait));
+            let before = begun + Duration::from_millis(60_000 * minutes - 1);
+            assert!(again.is_due(begun + wait) && !again.is_due(before));
         }
         again.worked();
         assert!(again.due().is_none());

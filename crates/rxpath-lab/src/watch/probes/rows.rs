@@ -109,7 +109,7 @@ fn summed(rest: Vec<(Drop, u64)>) -> Vec<(Drop, u64)> {
         *sum_total += total;
     }
     let mut sums: Vec<(Drop, u64)> = sums.into_values().collect();
-    sums.sort_by(|(a, _), (b, _)| b.packets.cmp(&a.packets));
+    sums.sort_by_key(|(sum, _)| std::cmp::Reverse(sum.packets));
     sums
 }
 

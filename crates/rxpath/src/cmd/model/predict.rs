@@ -266,7 +266,7 @@ fn reader(variant: &Variant, trial: &Trial, values: &mut Values) -> Result<(), S
     if settings.engine != ServeEngine::Socket {
         return Err("the model has no receiver that bypasses the stack".into());
     }
-    if settings.sched.is_some_and(|class| class != SchedClass::Other) {
+    if settings.threads.sched.is_some_and(|class| class != SchedClass::Other) {
         return Err("the model has no scheduler class but SCHED_OTHER".into());
     }
     values.put("reader.cpus", &variant.serve.cpus().0).map_err(told)?;
@@ -284,7 +284,7 @@ fn reader(variant: &Variant, trial: &Trial, values: &mut Values) -> Result<(), S
             values.put("socket.truesize", truesize).map_err(told)?;
         }
     }
-    if let Some(nice) = settings.nice {
+    if let Some(nice) = settings.threads.nice {
         values.put("reader.nice", i64::from(nice)).map_err(told)?;
     }
     let background = &variant.background;
