@@ -44,7 +44,9 @@ fn all() -> Vec<Planted> {
     on_host("a budget of one packet a softirq", &["larger budget of a softirq"], |_| {
         host::budget()
     });
-    on_host("a backlog of 10 packets behind RPS", &["longer backlog"], |_| host::backlog());
+    on_host("a backlog of 10 packets behind RPS", &["longer backlog", "backlog-max"], |_| {
+        host::backlog()
+    });
     all
 }
 

@@ -43,8 +43,8 @@ impl Lan {
         let bed = Bed::new()?;
         let switch = Namespace::create(&bed.owner, "switch").unwrap();
         switch.disable_ipv6().unwrap();
-        switch.run(|_| tool("ip", &["link", "add", "br", "type", "bridge"])).unwrap();
-        switch.set_up("br", true).unwrap();
+        switch.run(|_| tool("ip", &["link", "add", "br0", "type", "bridge"])).unwrap();
+        switch.set_up("br0", true).unwrap();
         let (mut hosts, mut text) = (Vec::new(), String::new());
         for (number, (alias, role)) in (1..).zip(HOSTS) {
             let host = Namespace::create(&bed.owner, alias).unwrap();
@@ -60,7 +60,7 @@ impl Lan {
             }
             let at = format!("02:00:00:00:00:{number:02x}");
             let join = move || {
-                tool("ip", &["link", "set", &port, "master", "br", "up"]);
+                tool("ip", &["link", "set", &port, "master", "br0", "up"]);
                 tool("bridge", &["fdb", "add", &at, "dev", &port, "master", "static"]);
             };
             switch.run(move |_| join()).unwrap();

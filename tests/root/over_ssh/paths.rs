@@ -10,7 +10,7 @@ use super::site::{Ended, Site};
 /// Drops what comes to the port of the workloads.
 fn closed(protocol: &str) -> String {
     format!(
-        "table inet t {{ chain c {{ type filter hook input priority 0; {protocol} dport 4321 drop; }} }}"
+        "table inet t {{ chain c {{ type filter hook input priority 0; {protocol} dport 4321 drop; }}; }}"
     )
 }
 
