@@ -43,7 +43,9 @@ impl Lan {
         let bed = Bed::new()?;
         let switch = Namespace::create(&bed.owner, "switch").unwrap();
         switch.disable_ipv6().unwrap();
-        switch.run(|_| tool("ip", &["link", "add", "br0", "type", "bridge"])).unwrap();
+        // With snooping the bridge sends reports of its own to each host (`br_multicast_join_snoopers`).
+        let bridge = ["link", "add", "br0", "type", "bridge", "mcast_snooping", "0"];
+        switch.run(move |_| tool("ip", &bridge)).unwrap();
         switch.set_up("br0", true).unwrap();
         let (mut hosts, mut text) = (Vec::new(), String::new());
         for (number, (alias, role)) in (1..).zip(HOSTS) {

@@ -192,6 +192,11 @@ pub trait Testbed {
         monotonic_ns()
     }
 
+    /// How long orders to all hosts may take to arrive.
+    fn orders_take(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Time from the order to measure a window to its begin.
     fn window_lead(&self) -> Duration {
         Duration::ZERO

@@ -245,9 +245,15 @@ impl Testbed for HostsTestbed<'_> {
         Ok(all)
     }
 
-    fn window_lead(&self) -> Duration {
+    /// They go out one after the other.
+    fn orders_take(&self) -> Duration {
         let round_trip_ns = self.clocks.iter().map(|clock| clock.round_trip_ns).max().unwrap_or(0);
-        LEAD.max(Duration::from_nanos(LEAD_ROUND_TRIPS * round_trip_ns))
+        let hosts = self.hosts.senders.len() + self.hosts.receivers.len();
+        Duration::from_nanos((LEAD_ROUND_TRIPS + hosts as u64) * round_trip_ns)
+    }
+
+    fn window_lead(&self) -> Duration {
+        LEAD.max(self.orders_take())
     }
 
     fn window(&self, measured: &Measured) -> Result<Box<dyn Window + '_>, LabError> {
