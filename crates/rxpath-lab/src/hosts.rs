@@ -302,7 +302,11 @@ fn hide(printed: &mut Value, names: &[(String, &str)]) {
 /// What of a variant only runs with one receiver.
 fn for_one_receiver(variant: &Variant) -> Option<String> {
     let (observe, protocol) = (&variant.observe, variant.protocol());
+    let serves = variant.serve.own().and_then(|own| own.options.engine.as_deref());
+    let sends = variant.load.own().and_then(|own| own.options.engine.as_deref());
     let found = [
+        (serves.is_some_and(|engine| engine.starts_with("xdp")), "a serve.engine of XDP"),
+        (sends == Some("xdp-frames"), "load.engine = \"xdp-frames\""),
         (variant.load.is_external(), "a load.command"),
         (variant.serve.is_external(), "a serve.command"),
         (variant.background.victim.is_some(), "a background.victim"),

@@ -9,6 +9,8 @@ use super::{QUICK, site};
 /// One variant changes the receivers' hosts.
 const CHANGING: &str = r#"
     question = "?"
+    [serve]
+    rcvbuf = "8MiB"
     [load]
     rate = "4k"
     [trials]
@@ -18,7 +20,7 @@ const CHANGING: &str = r#"
     paired = false
     ramp = "100ms"
     settle = "100ms"
-    measure = "400ms"
+    measure = "800ms"
     [tune.receiver]
     "net.core.somaxconn" = 4321
 "#;

@@ -95,7 +95,8 @@ impl Counting {
             // why: the distance of two readings; what must not move between them is counted, not waited for.
             std::thread::sleep(APART);
             let counters = self.read();
-            let is_quiescent = own(&before).eq(own(&counters));
+            let device = &self.device.name;
+            let is_quiescent = own(&before, device).eq(own(&counters, device));
             if is_quiescent || Instant::now() >= deadline {
                 return Rested { counters, is_quiescent };
             }
@@ -159,8 +160,15 @@ fn read_standard(generic: &mut Netlink, device: &str, snapshot: &mut Snapshot) {
 }
 
 /// The device of the experiment, and datagrams that sockets take. The host's IP and TCP counters move with the connection that
-/// asks; softnet belongs to the whole machine, and drivers refresh their counters when they please.
-fn own(snapshot: &Snapshot) -> impl Iterator<Item = (&String, &u64)> {
-    let counts = |name: &str| ["link.", "Udp"].iter().any(|group| name.starts_with(group));
-    snapshot.values.iter().filter(move |(name, _)| counts(name))
+/// asks; softnet belongs to the whole machine, devices below it may carry other traffic, and drivers refresh their counters
+/// when they please.
+fn own<'a>(
+    snapshot: &'a Snapshot,
+    device: &str,
+) -> impl Iterator<Item = (&'a String, &'a u64)> + use<'a> {
+    let link = format!("link.{device}.");
+    snapshot
+        .values
+        .iter()
+        .filter(move |(name, _)| name.starts_with(&link) || name.starts_with("Udp"))
 }

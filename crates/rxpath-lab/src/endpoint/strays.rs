@@ -73,7 +73,8 @@ pub fn sweep() -> usize {
 /// The process with this pid, if what started it is no more.
 fn stray(pid: i32) -> Option<ProcessId> {
     let uid = fs::metadata(format!("/proc/{pid}")).ok()?.uid();
-    if uid != getuid().as_raw() {
+    // Root ends those that changed their user, too.
+    if !getuid().is_root() && uid != getuid().as_raw() {
         return None;
     }
     // Before its environment: what is killed is then what was read.

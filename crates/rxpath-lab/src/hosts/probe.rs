@@ -151,7 +151,8 @@ impl<'a> Path<'a> {
     fn exchange(&self, hops: u8, sizes: &[u32]) -> Result<Found, LabError> {
         let nonce = format!("{:016x}", rand::rng().random::<u64>());
         let ProbedPort { tcp, port } = self.ends.port;
-        let at = SocketAddr::new(self.receiver.listens_on(), port);
+        // Not any address: the answer must come from the one that was asked.
+        let at = SocketAddr::new(self.ends.to, port);
         let listen = ProbeAsk::Listen { at, tcp, nonce: nonce.clone(), hops };
         ask::<Value>(self.receiver, listen).map_err(not_opened)?;
         let sent = ask(self.sender, self.send((nonce, hops), sizes.to_vec(), true));

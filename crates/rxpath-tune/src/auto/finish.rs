@@ -42,7 +42,10 @@ pub(super) struct Found {
 impl<M: Measure> Searching<'_, M> {
     pub(super) fn finish(&mut self) -> Result<Ended, M::Error> {
         self.slow()?;
-        self.repairs()?;
+        let repaired = self.repairs()?;
+        if self.has_stopped() {
+            return Ok(self.undo(Ended::Unsafe));
+        }
         if self.plan.bundle {
             self.bundle()?;
         }
@@ -50,7 +53,7 @@ impl<M: Measure> Searching<'_, M> {
             self.step(Phase::Array, "nothing is proven".into());
             return Ok(Ended::NothingProven);
         }
-        match self.confirm()? {
+        match self.confirm_with(repaired)? {
             Shown::Better => {}
             Shown::NotBetter => return Ok(self.undo(Ended::NotConfirmed)),
             Shown::Guard(_) => return Ok(self.undo(Ended::GuardNotShown)),
@@ -129,6 +132,20 @@ impl<M: Measure> Searching<'_, M> {
         (self.measure.left() / 2).min(most)
     }
 
+    /// The same, without the repairs where they do not go with what is proven: each was better alone.
+    fn confirm_with(&mut self, repaired: Vec<usize>) -> Result<Shown, M::Error> {
+        let shown = self.confirm()?;
+        let are_alone = self.on().len() == repaired.len();
+        let may_go_on = self.pairs_left(MOST_PAIRS) >= FEWEST_PAIRS && !self.has_stopped();
+        if shown == Shown::Better || repaired.is_empty() || are_alone || !may_go_on {
+            return Ok(shown);
+        }
+        for candidate in repaired {
+            self.state[candidate] = State::Out(Why::NotConfirmed);
+        }
+        self.confirm()
+    }
+
     /// Fresh pairs of the start and everything that is on.
     fn confirm(&mut self) -> Result<Shown, M::Error> {
         let ask = Ask { phase: Phase::Confirm, most: self.pairs_left(MOST_PAIRS), error: 0.05 };
@@ -190,10 +207,10 @@ impl<M: Measure> Searching<'_, M> {
             .zip(&losses)
             .filter_map(|(candidate, values)| Some((*candidate, at(values, 0.10)?.interval.high)))
             .filter(|(_, high)| *high < REDUNDANT)
-            // Of two that hide each other the one stays that repairs something.
+            // Of two that hide each other the one stays that repairs something, unless it is shown to do harm.
             .min_by(|a, b| {
-                let repairs = |it: &(usize, f64)| self.plan.candidates[it.0].repairs;
-                repairs(a).cmp(&repairs(b)).then(a.1.total_cmp(&b.1))
+                let stays = |it: &(usize, f64)| it.1 >= 0.0 && self.plan.candidates[it.0].repairs;
+                stays(a).cmp(&stays(b)).then(a.1.total_cmp(&b.1))
             });
         match least {
             Some((candidate, _)) => self.without(candidate),

@@ -54,6 +54,10 @@ impl<M: Measure> Searching<'_, M> {
         let guards = self.plan.guards.len();
         let mut pairs = Pairs { guards: vec![Vec::new(); guards], ..Pairs::default() };
         let mut shown = Shown::NotBetter;
+        // One candidate must make no guard worse; what the start breaks, all that is kept must mend.
+        let of_one = matches!(ask.phase, Phase::Slow | Phase::Repair);
+        let margin = |margin: &f64| if of_one { margin.max(0.0) } else { *margin };
+        let margins: Vec<f64> = self.margins.iter().map(margin).collect();
         for number in 0..ask.most {
             let trials = if number % 2 == 0 { [without, with] } else { [with, without] };
             let first = self.trial(trials[0], ask.phase, number)?;
@@ -70,7 +74,7 @@ impl<M: Measure> Searching<'_, M> {
                 }
             }
             let over;
-            (shown, over) = pairs.judge(ask, &self.margins);
+            (shown, over) = pairs.judge(ask, &margins);
             if over {
                 break;
             }

@@ -5,9 +5,9 @@
 //! interrupts are deferred. Who searches wants to know what is wrong at the start, so these few are compared with it.
 
 use super::measure::{Measure, Phase};
-use super::pairs::{Ask, Shown};
+use super::pairs::{Ask, Pairs, Shown};
 use super::report::Why;
-use super::search::{Searching, State};
+use super::search::{LEAST_GAIN, Searching, State};
 
 /// Candidates that are tried, at most, and pairs of each.
 const MOST: usize = 3;
@@ -15,35 +15,61 @@ const MOST_PAIRS: usize = 12;
 const FEWEST_PAIRS: usize = 5;
 /// The error that all of them share, two-sided.
 const ERROR: f64 = 0.02;
-/// Trials that the confirmation may need after them.
+/// Trials that the confirmation needs after them, where nothing else is proven.
 const CONFIRMATION: usize = 40;
 
 impl<M: Measure> Searching<'_, M> {
-    /// Tries those whose effect may be a gain, the likeliest first.
-    pub(super) fn repairs(&mut self) -> Result<(), M::Error> {
+    /// Tries those whose effect may be a gain, the likeliest first. Gives those that are proven.
+    pub(super) fn repairs(&mut self) -> Result<Vec<usize>, M::Error> {
         let mut all: Vec<usize> = (0..self.state.len()).filter(|at| self.may_repair(*at)).collect();
         let weight = |at: &usize| self.plan.candidates[*at].prior.weight();
         all.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
-        all.truncate(MOST);
+        // What is proven already keeps most of the pairs that confirm it.
+        let keep =
+            if self.on().is_empty() { CONFIRMATION } else { CONFIRMATION.max(self.reserve / 2) };
+        let pairs_left = self.measure.left().saturating_sub(keep) / 2;
+        all.truncate(MOST.min(pairs_left / FEWEST_PAIRS));
         let error = ERROR / all.len().max(1) as f64;
+        let mut proven = Vec::new();
         for (tried, candidate) in all.iter().copied().enumerate() {
-            let left = self.measure.left().saturating_sub(CONFIRMATION);
-            let most = (left / 2 / (all.len() - tried)).min(MOST_PAIRS);
-            if most < FEWEST_PAIRS {
-                return Ok(());
+            let left = self.measure.left().saturating_sub(keep) / 2;
+            let most = (left / (all.len() - tried)).min(MOST_PAIRS);
+            if most < FEWEST_PAIRS || self.has_stopped() {
+                break;
             }
             let ask = Ask { phase: Phase::Repair, most, error };
-            match self.pairs(&[], &[candidate], ask)?.0 {
-                Shown::Better => {
-                    self.state[candidate] = State::Proven;
-                    let text = format!("{} alone is better than the start", self.name(candidate));
-                    self.step(Phase::Repair, text);
-                }
-                Shown::Broke(broke) => self.state[candidate] = State::Out(broke.into()),
-                Shown::NotBetter | Shown::Guard(_) => {}
+            let (shown, pairs) = self.pairs(&[], &[candidate], ask)?;
+            if self.repaired(candidate, shown, (&pairs, ask)) {
+                proven.push(candidate);
             }
         }
-        Ok(())
+        Ok(proven)
+    }
+
+    /// Where a candidate stands after its pairs; whether it is proven.
+    fn repaired(&mut self, at: usize, shown: Shown, (pairs, ask): (&Pairs, Ask)) -> bool {
+        let gain = pairs.gain(ask).map_or(0.0, |gain| gain.value);
+        let (state, text) = match shown {
+            Shown::Better if gain > LEAST_GAIN => {
+                let ratio = (self.plan.sign * gain).exp();
+                let text = format!("{} alone is {ratio:.3} times the start", self.name(at));
+                (State::Proven, text)
+            }
+            Shown::Better | Shown::NotBetter => return false,
+            Shown::Guard(guard) => {
+                self.is_out(at, Why::Harms(self.plan.guards[guard].text.clone()))
+            }
+            Shown::Broke(broke) => self.is_out(at, broke.into()),
+        };
+        let is_proven = state == State::Proven;
+        self.state[at] = state;
+        self.step(Phase::Repair, text);
+        is_proven
+    }
+
+    fn is_out(&self, at: usize, why: Why) -> (State, String) {
+        let text = format!("{} is out: {}", self.name(at), why.words());
+        (State::Out(why), text)
     }
 
     /// Whether it repairs something, and the arrays neither proved it nor showed it to be worse.

@@ -32,7 +32,7 @@ const MOST_STOPPED: usize = 3;
 const NO_GAIN: f64 = 0.01;
 /// A gain under this is not kept, however sure it is: where nothing is lost, trials agree so well that a difference
 /// without any use would be proven.
-const LEAST_GAIN: f64 = 0.005;
+pub(super) const LEAST_GAIN: f64 = 0.005;
 /// Candidates go on while a gain, or a proof, is at least this likely.
 const HOPE: f64 = 0.05;
 /// Blocks before which the arrays do not end for lack of hope.
@@ -129,7 +129,7 @@ pub(super) struct Searching<'a, M> {
     /// Blocks of the arrays when they ended, and those that would have fit.
     pub blocks: (usize, usize),
     flow: f64,
-    reserve: usize,
+    pub reserve: usize,
     stopped: usize,
 }
 

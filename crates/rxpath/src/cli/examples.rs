@@ -30,3 +30,15 @@ pub fn text(path: &str) -> String {
     };
     examples.iter().map(line).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_is_an_example_with_its_purpose() {
+        for line in EXAMPLES.lines().filter(|line| !line.is_empty() && !line.starts_with('[')) {
+            assert!(line.contains("  # "), "{line}");
+        }
+    }
+}

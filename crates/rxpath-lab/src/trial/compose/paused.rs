@@ -1,6 +1,8 @@
 //! Pause frames that a sender's card received: then the network set the sender's pace, and what it could not carry waited in
 //! the sender instead of getting lost.
 
+use std::collections::BTreeMap;
+
 use rxpath_core::{Side, Warning};
 use rxpath_record::counters::Moved;
 
@@ -20,11 +22,16 @@ const COUNTERS: [(&str, &str); 6] = [
 
 /// Pause frames that the senders' cards received. A card may count them under two names: the largest counts.
 pub(super) fn frames(moved: &Moved) -> i64 {
-    let of = |(source, counter): &(&str, &str)| -> i64 {
+    let mut largest: BTreeMap<String, i64> = BTreeMap::new();
+    for (source, counter) in COUNTERS {
         let (prefix, suffix) = (format!("{}/{source}.", Side::Tx), format!(".{counter}"));
-        moved.like(&prefix, &suffix).map(|(_, frames)| frames).sum()
-    };
-    COUNTERS.iter().map(of).max().unwrap_or_default()
+        for (name, frames) in moved.like(&prefix, &suffix) {
+            let device = name[prefix.len()..name.len() - suffix.len()].to_owned();
+            let most = largest.entry(device).or_default();
+            *most = frames.max(*most);
+        }
+    }
+    largest.values().sum()
 }
 
 /// What is said about them.

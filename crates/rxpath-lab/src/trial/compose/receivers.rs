@@ -96,7 +96,7 @@ fn delivered(serve: &WorkloadResult, sender: usize, senders: usize) -> Option<u6
     if senders < 2 {
         return Some(result.delivered_packets);
     }
-    if !sequence.checked && result.delivered_packets > 0 {
+    if (!sequence.checked && result.delivered_packets > 0) || sequence.untracked_packets > 0 {
         return None;
     }
     if sequence.senders.is_empty() {

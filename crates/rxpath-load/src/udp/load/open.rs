@@ -184,15 +184,18 @@ fn start_workers<F: Flow>(load: &mut Load, flows: Vec<F>, run: Run<F>) -> Result
     let random = std::hash::RandomState::new().build_hasher().finish() as u16;
     let first = first_stream(random, sender_number());
     let all = flows.len();
+    // Flows go to one destination after the other: a thread takes one of each, as far as there are enough.
+    let each = if all / options.to.len().max(1) >= threads { options.to.len().max(1) } else { 1 };
+    let thread_of = |flow: usize| flow / each % threads;
     let mut shares: Vec<Vec<F>> = Vec::new();
     shares.resize_with(threads, Vec::new);
     for (index, flow) in flows.into_iter().enumerate() {
-        shares[index % threads].push(flow);
+        shares[thread_of(index)].push(flow);
     }
     F::share(&mut shares, options, &mut load.settings)?;
     for (index, flows) in shares.into_iter().enumerate() {
-        let streams =
-            (index..all).step_by(threads).map(|number| (first | number as u32, 0)).collect();
+        let own = (0..all).filter(|flow| thread_of(*flow) == index);
+        let streams = own.map(|number| (first | number as u32, 0)).collect();
         let messages = options.count.map_or(u64::MAX, |count| {
             options.threads.share(count / options.segments() as u64, index)
         });

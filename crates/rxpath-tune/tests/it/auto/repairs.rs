@@ -34,6 +34,35 @@ fn a_wrong_setting_that_others_make_up_for_is_compared_with_the_start() {
     assert!(with >= 18 && without <= 10, "{with} of 20, {without} of 20 by the arrays alone");
 }
 
+/// One candidate gains; two repairs do nothing, and one does not go with it.
+#[test]
+fn a_repair_that_is_better_alone_and_worse_next_to_what_is_proven_costs_nothing() {
+    let value = |on: &[usize]| {
+        let (gains, repairs) = (on.contains(&0), on.contains(&REPAIR));
+        (
+            if gains && repairs {
+                -0.3
+            } else if gains {
+                0.5
+            } else if repairs {
+                0.2
+            } else {
+                0.0
+            },
+            vec![],
+        )
+    };
+    let candidates: Vec<Candidate> = candidates(true).into_iter().take(REPAIR + 1).collect();
+    let mut kept_gain = 0;
+    for seed in 0..20 {
+        let mut trials = Trials::new(&value, 0.02, BUDGET, seed);
+        let on = kept(&searched(&mut trials, &plan(&candidates, &[], seed)));
+        assert!(!(on.contains(&0) && on.contains(&REPAIR)), "seed {seed}: {on:?}");
+        kept_gain += u32::from(on == [0] || on == [REPAIR]);
+    }
+    assert!(kept_gain >= 18, "{kept_gain} of 20");
+}
+
 #[test]
 fn a_repair_that_does_nothing_is_not_kept() {
     let value = |_: &[usize]| (0.0, vec![]);

@@ -77,7 +77,7 @@ pub fn ending(ended: &Ended) -> Outcome {
             crate::note!("rxpath: too noisy to conclude: {warning}");
         } else {
             crate::note!(
-                "rxpath: too noisy to conclude: other load on the machine disturbed every trial of a variant"
+                "rxpath: too noisy to conclude: every trial of a variant was disturbed by other load, or is void (see the report)"
             );
             crate::note!("hint: stop the other load, or count such trials with --keep-noisy");
         }

@@ -69,7 +69,7 @@ impl Seen<'_> {
 
     /// A socket and a thread for each CPU, for a service of one thread that may run anywhere.
     fn more_threads(&self) -> Option<Entry> {
-        let is_one = self.served("/settings/threads").is_none_or(|now| now == 1);
+        let is_one = self.served("/settings/threads_count").is_none_or(|now| now == 1);
         let may_move = self.variant.serve.cpus().0.is_empty() && self.cpus.len() > 1;
         (is_one && may_move).then(|| {
             let threads = format!("serve.threads={}", self.cpus.len());

@@ -92,10 +92,12 @@ impl<'a> Meter<'a> {
         let totals = self.watcher.totals(&frame);
         let links = self.route.links()?;
         let link = self.own(&links)?;
-        let session = self.session.as_ref();
-        let session_cut =
-            session.map_or(Ok(None), |session| session.cut(&mut self.route, &links))?;
         let has_carrier = link.carrier != Some(false);
+        // A link that is away for a moment has a limit of its own.
+        let session_cut = match &self.session {
+            Some(session) if has_carrier => session.cut(&mut self.route, &links)?,
+            _ => None,
+        };
         let before = std::mem::replace(&mut self.packets, packets(link));
         let mut slice = Slice::default();
         slice.add(&frame, totals.as_ref());

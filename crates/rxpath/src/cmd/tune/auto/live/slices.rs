@@ -92,9 +92,10 @@ impl Slices<'_> {
         let undone_after_s = begun.elapsed().as_secs_f64();
         self.limits.reset();
         self.meter.begin()?;
-        let mut calm = 0;
+        let (mut calm, mut is_cut) = (0, false);
         for _ in 0..glances(RECOVERY, self.times.glance()) {
             let seen = self.meter.glance(self.times.glance())?;
+            is_cut = seen.session_cut.is_some();
             calm = if self.limits.is_within(&seen) { calm + 1 } else { 0 };
             if calm == CALM {
                 break;
@@ -107,6 +108,10 @@ impl Slices<'_> {
             undone_after_s,
             by_settings,
         });
+        // Whoever is cut off can end nothing any more: nothing is set again.
+        if is_cut && !on.is_empty() {
+            return Err(Stop::Cut(broken.limit));
+        }
         Ok(if by_settings { Ended::Broken(slice, broken) } else { Ended::Void(broken.limit) })
     }
 

@@ -18,6 +18,8 @@ pub enum Stop {
     Idle { slices: usize, why: String },
     /// Candidates that can be made alone can't be made together.
     NotTogether { names: String, why: String },
+    /// The user's ssh session stays cut off with the settings undone: how, in words.
+    Cut(String),
     /// The device is not there.
     Gone(String),
     /// What was asked for can't be done.
@@ -79,6 +81,8 @@ impl Stop {
             Self::NotTogether { names, why } => {
                 failure(Exit::Partial, format!("{names} can't be set together: {why}; {undone}"))
             }
+            Self::Cut(how) => failure(Exit::Partial, format!("{how}; {undone}"))
+                .hint("look how the settings that were on change routes (report, breaches)"),
             Self::Gone(device) if journal.is_some() => failure(
                 Exit::Partial,
                 format!("{device} is gone, and what was set on it too; nothing is kept"),
