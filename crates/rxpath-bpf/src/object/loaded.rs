@@ -1,5 +1,6 @@
 //! A loaded object.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -28,6 +29,7 @@ pub struct Loaded {
     object: Object,
     spec: ObjectSpec,
     states: Vec<ProgramState>,
+    attached_before: BTreeSet<&'static str>,
 }
 
 impl std::fmt::Debug for Loaded {
@@ -66,12 +68,13 @@ impl Loaded {
             }
         }
         let states = chosen.into_iter().map(|(program, state)| state_of(&object, &program, state));
-        Ok(Self { states: states.collect(), links: Vec::new(), spec: *spec, object })
+        let (states, attached_before) = (states.collect(), BTreeSet::new());
+        Ok(Self { states, links: Vec::new(), spec: *spec, object, attached_before })
     }
 
     /// Attaches each program that has a hook; one that is refused is named and left out.
     ///
-    /// **Errors** when a required one is refused.
+    /// **Errors** when one is refused that is required, or that this kernel took before.
     pub fn attach(&mut self) -> Result<(), HostError> {
         for program in self.spec.programs {
             self.attach_one(program)?;
@@ -111,10 +114,13 @@ impl Loaded {
         log::keep();
         let Some(loaded) = named(&self.object, program.name) else { return Ok(()) };
         match loaded.attach() {
-            Ok(link) => self.links.push((program.name, link)),
+            Ok(link) => {
+                self.links.push((program.name, link));
+                self.attached_before.insert(program.name);
+            }
             Err(error) => {
                 let error = refused(&format!("attach {}", program.name), &error);
-                if program.required {
+                if program.required || self.attached_before.contains(program.name) {
                     return Err(error);
                 }
                 state.id = error.into_gap();

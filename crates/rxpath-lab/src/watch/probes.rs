@@ -31,7 +31,7 @@ use again::Again;
 use budget::{CPU_RATIO, READ_NS, SWITCHING};
 use dropping::Dropping;
 use latency::Latency;
-use rows::{busiest, length, napi_threads, napis, net_rx};
+use rows::{busiest, length, longest_s, napi_threads, napis, net_rx, with_gone};
 use sizes::Sizes;
 
 pub(super) use rows::NAPI_THREAD;
@@ -142,7 +142,7 @@ impl Probes {
     pub fn due(&self) -> Option<Instant> {
         let reads = self.stages.as_ref().and_then(Stages::reads_due);
         let again = self.again.due().filter(|_| !self.is_off);
-        [self.turns.due(), self.drops.turns.due(), self.reads_until, reads, again]
+        [self.turns.due(), self.drops.due(), self.reads_until, reads, again]
             .into_iter()
             .flatten()
             .min()
@@ -155,10 +155,7 @@ impl Probes {
         } else if let Err(error) = self.turn() {
             self.failed(&error);
         }
-        if let Err(error) = self.turn_of_drops() {
-            self.drops.give_up();
-            self.missing.insert(DROP_PROBE.into(), error.to_string());
-        }
+        self.turn_of_drops();
         self.note_reads();
     }
 
@@ -185,10 +182,11 @@ impl Probes {
     }
 
     fn switch_on(&mut self) {
-        match self.begin_turn().and_then(|()| self.drops.begin_turn()) {
+        match self.begin_turn() {
             Ok(()) => self.again.worked(),
             Err(error) => self.failed(&error),
         }
+        self.begin_turn_of_drops();
     }
 
     /// A turn could not begin. What was counted stays, and it is tried again.
@@ -271,13 +269,26 @@ impl Probes {
         self.account.detach();
     }
 
-    fn turn_of_drops(&mut self) -> Result<(), HostError> {
-        match self.drops.turns.step() {
+    fn turn_of_drops(&mut self) {
+        match self.drops.step() {
             Step::Stay => {}
             Step::End => self.end_turn_of_drops(),
-            Step::Begin => self.drops.begin_turn()?,
+            Step::Begin => self.begin_turn_of_drops(),
         }
-        Ok(())
+    }
+
+    fn begin_turn_of_drops(&mut self) {
+        match self.drops.begin_turn() {
+            // It did not start, and why is said.
+            Ok(()) if self.drops.probe().is_none() => {}
+            Ok(()) => drop(self.missing.remove(DROP_PROBE)),
+            Err(error) => {
+                self.drops.failed();
+                self.missing.insert(DROP_PROBE.into(), error.to_string());
+                // They would be added once more in each window.
+                (self.seen.drops, self.seen.drops_counted_s) = (Vec::new(), 0.0);
+            }
+        }
     }
 
     fn end_turn_of_drops(&mut self) {
@@ -389,7 +400,8 @@ impl Probes {
             flows_looked: Duration::ZERO,
         });
         let counted_s = sample.counted.as_secs_f64();
-        steal.window_s = length(steal.cpus.iter().map(|cpu| cpu.window_s), counted_s);
+        let most_s = longest_s([&self.before, &now], (counted_s, sample.whole.as_secs_f64()));
+        steal.window_s = length(steal.cpus.iter().map(|cpu| cpu.window_s), most_s);
         let latency = match self.stages.as_ref().filter(|_| !self.without_latency) {
             Some(probe) => self.latency.read(probe)?,
             None => Vec::new(),
@@ -417,7 +429,8 @@ impl Probes {
             gaps,
             ..std::mem::take(&mut self.seen)
         };
-        (self.before, self.polled) = (now, polled);
+        self.polled = with_gone(polled, std::mem::take(&mut self.polled));
+        self.before = now;
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use rxpath_core::Fact;
 use rxpath_host::nic::{self, Nic};
 use rxpath_host::queue_map::{self, DeviceQueues, QueueRate, Row, Shared};
-use rxpath_host::{Root, sysfs};
+use rxpath_host::{HostError, Root, sysfs};
 use rxpath_record::watch::QueueRow;
 
 use super::Window;
@@ -56,6 +56,8 @@ impl Queues {
         for (name, nic) in &self.nics {
             match queue_map::read(root, name, nic, &self.topology) {
                 Ok(map) => maps.push(map),
+                // It went since the devices were listed.
+                Err(HostError::Missing { .. }) => {}
                 Err(error) => drop(gaps.insert(format!("queues of {name}"), error.to_string())),
             }
         }

@@ -7,9 +7,11 @@ use rxpath_bpf::cost::own_cpu;
 use rxpath_bpf::drops::{Drop, Drops};
 use rxpath_bpf::filter::Filter;
 use rxpath_bpf::probe::Probe;
+use rxpath_bpf::turns::Step;
 use rxpath_host::HostError;
 
 use super::super::turning::{Sample, Turning};
+use super::again::Again;
 use super::budget;
 use super::rows::{DropKey, Dropped, dropped, without_room};
 
@@ -19,9 +21,11 @@ const QUIET: Duration = Duration::from_secs(60);
 /// Drops that are few are all counted, however much is received: the turns are its own.
 #[derive(Debug)]
 pub(super) struct Dropping {
-    /// None where it did not start, or stopped.
+    /// None where it did not start.
     probe: Option<Drops>,
     pub(super) turns: Turning,
+    /// When a turn that could not begin is tried again.
+    again: Again,
     rows: HashMap<DropKey, Dropped>,
     /// Packets that found no room: those that were counted, and about as many as there were.
     without_room: (u64, f64),
@@ -44,6 +48,7 @@ impl Dropping {
         Self {
             probe: None,
             turns: Turning::new(budget::drops(cpu_ratio), Duration::ZERO, 0.0),
+            again: Again::default(),
             rows: HashMap::new(),
             without_room: (0, 0.0),
             over: Duration::ZERO,
@@ -63,10 +68,20 @@ impl Dropping {
         self.probe.as_ref()
     }
 
-    /// It does not count any more.
-    pub(super) fn give_up(&mut self) {
+    /// When [`Dropping::step`] has something to do.
+    pub(super) fn due(&self) -> Option<Instant> {
+        [self.turns.due(), self.again.due()].into_iter().flatten().min()
+    }
+
+    pub(super) fn step(&self) -> Step {
+        if self.again.is_due(Instant::now()) { Step::Begin } else { self.turns.step() }
+    }
+
+    /// A turn could not begin, as for want of descriptors. What was counted stays, and it is tried again.
+    pub(super) fn failed(&mut self) {
+        self.detach();
         self.turns.stop();
-        self.probe = None;
+        self.again.failed(Instant::now());
     }
 
     /// A turn begins, unless one lasts: a program that is put into its place twice counts twice.
@@ -78,7 +93,9 @@ impl Dropping {
         self.turns.begin(|| {
             probe.attach()?;
             probe.begin()
-        })
+        })?;
+        self.again.worked();
+        Ok(())
     }
 
     /// Ends a turn whose programs had cost so much by now.
@@ -95,6 +112,7 @@ impl Dropping {
     pub(super) fn switch_off(&mut self) {
         self.detach();
         self.turns.stop();
+        self.again.worked();
     }
 
     fn detach(&mut self) {
@@ -123,5 +141,20 @@ impl Dropping {
             probe.forget(QUIET)?;
         }
         Ok((rows, sample.counted.as_secs_f64()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_that_could_not_begin_is_tried_again_unless_it_is_switched_off() {
+        let mut dropping = Dropping::none(0.01);
+        dropping.failed();
+        // Not at once: what was lacking still is.
+        assert!(dropping.due().is_some() && dropping.step() == Step::Stay);
+        dropping.switch_off();
+        assert!(dropping.due().is_none() && dropping.step() == Step::Stay);
     }
 }

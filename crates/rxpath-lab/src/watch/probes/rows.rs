@@ -1,11 +1,11 @@
 //! What of two readings of the probes is the window: rows less those of the reading before, each by what makes it the same.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use rxpath_bpf::account::Reading;
 use rxpath_bpf::account::row::PF_KTHREAD;
 use rxpath_bpf::drops::Drop;
-use rxpath_bpf::polls::{CpuPolls, NapiPolls};
+use rxpath_bpf::polls::{CpuPolls, NapiPolls, PollsReading};
 use rxpath_core::Log2;
 
 use crate::watch::drops::MOST_ROWS;
@@ -18,10 +18,13 @@ const SUMS: usize = MOST_ROWS / 4;
 const ELSEWHERE: &str = "other places";
 /// And its reason.
 const OTHER: &str = "other";
-/// A CPU whose window is so many times as long as what was counted was offline for a while.
+/// A CPU whose window is so many times as long as it may be was offline for a while.
 const AWAY: f64 = 2.0;
+/// The warning of a reading without such a CPU.
+const CPU_NOT_READ: &str = "cpu-not-read";
 
-/// What makes two drops the same: everything that the kernel's table is keyed by (`struct drop_key` of the probe).
+/// What makes two drops the same: everything that the kernel's table is keyed by (`struct drop_key` of the probe), and
+/// whether it is the sum of many: such a sum has port 0, as have packets without ports.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct DropKey {
     place: String,
@@ -31,6 +34,7 @@ pub(super) struct DropKey {
     protocol: String,
     port: u16,
     socket_inode: u64,
+    folded: bool,
 }
 
 impl DropKey {
@@ -43,6 +47,7 @@ impl DropKey {
             protocol: drop.protocol.clone(),
             port: drop.port,
             socket_inode: drop.socket_inode,
+            folded: drop.folded,
         }
     }
 }
@@ -128,11 +133,20 @@ pub(super) fn since(now: &Log2, before: Option<&Log2>) -> Log2 {
 }
 
 /// The length of a sample from the windows of the CPUs: that of the longest. One that was offline and is back has a window of
-/// all that time, which is no sample's, while the others have windows of about what was counted.
-pub(super) fn length(windows_s: impl Iterator<Item = f64> + Clone, counted_s: f64) -> f64 {
-    let usual = windows_s.clone().filter(|window_s| *window_s <= AWAY * counted_s);
+/// all that time, which is no sample's, and is much longer than one may be.
+pub(super) fn length(windows_s: impl Iterator<Item = f64> + Clone, most_s: f64) -> f64 {
+    let usual = windows_s.clone().filter(|window_s| *window_s <= AWAY * most_s);
     let usual_s = usual.fold(0.0, f64::max);
     if usual_s > 0.0 { usual_s } else { windows_s.fold(0.0, f64::max) }
+}
+
+/// How long the window of a CPU may be in a sample of so much counted time in that whole time. About what was counted, where
+/// a CPU could not be read in this reading or the one before. Without such a CPU a window may be longer: the reader was kept
+/// from its CPU between asking one and the next.
+pub(super) fn longest_s(readings: [&Reading; 2], (counted_s, whole_s): (f64, f64)) -> f64 {
+    let mut warnings = readings.into_iter().flat_map(|reading| &reading.warnings);
+    let is_one_away = warnings.any(|warning| warning.code == CPU_NOT_READ);
+    if is_one_away { counted_s } else { counted_s.max(whole_s) }
 }
 
 /// The task that used most of each CPU, the idle task left out.
@@ -170,11 +184,26 @@ pub(super) fn net_rx(now: &[CpuPolls], before: &[CpuPolls]) -> BTreeMap<u32, (u6
     now.iter().map(one).collect()
 }
 
+/// What makes two rows of polls the same: NAPI, device, network namespace and CPU.
+fn key_of(napi: &NapiPolls) -> (u32, u32, u32, u32) {
+    (napi.napi_id, napi.ifindex, napi.netns, napi.cpu)
+}
+
+/// A reading with the rows that an earlier one has of CPUs that are gone: the kernel keeps their counts, and once such a CPU
+/// is back all of them would be new.
+pub(super) fn with_gone(mut now: PollsReading, before: PollsReading) -> PollsReading {
+    let here: BTreeSet<u32> = now.cpus.iter().map(|cpu| cpu.cpu).collect();
+    let known: HashSet<_> = now.napis.iter().map(key_of).collect();
+    now.cpus.extend(before.cpus.into_iter().filter(|old| !here.contains(&old.cpu)));
+    let is_gone = |old: &NapiPolls| !here.contains(&old.cpu) && !known.contains(&key_of(old));
+    now.napis.extend(before.napis.into_iter().filter(is_gone));
+    now
+}
+
 pub(super) fn napis(now: &[NapiPolls], before: &[NapiPolls]) -> Vec<NapiPolls> {
-    let key = |napi: &NapiPolls| (napi.napi_id, napi.ifindex, napi.netns, napi.cpu);
-    let old: HashMap<_, &NapiPolls> = before.iter().map(|napi| (key(napi), napi)).collect();
+    let old: HashMap<_, &NapiPolls> = before.iter().map(|napi| (key_of(napi), napi)).collect();
     let one = |napi: &NapiPolls| {
-        let before = old.get(&key(napi)).copied();
+        let before = old.get(&key_of(napi)).copied();
         let less = |pick: fn(&NapiPolls) -> u64| pick(napi).saturating_sub(before.map_or(0, pick));
         NapiPolls {
             polls_count: less(|napi| napi.polls_count),
@@ -206,6 +235,7 @@ mod tests {
             Drop { netns: 9, ..base.clone() },
             Drop { ifindex: 9, ..base.clone() },
             Drop { port: 9, ..base.clone() },
+            Drop { folded: true, ..base.clone() },
             Drop { reason: "S".into(), ..base },
         ];
         let read = |add: u64| -> Vec<Drop> {
@@ -216,10 +246,10 @@ mod tests {
         dropped(&mut before, read(0), 1.0);
         let second: Vec<u64> =
             dropped(&mut before, read(0), 1.0).iter().map(|(drop, _)| drop.packets).collect();
-        assert_eq!(second, [0; 7], "nothing was dropped in between");
+        assert_eq!(second, [0; 8], "nothing was dropped in between");
         let third = dropped(&mut before, read(5), 1.0);
         assert!(third.iter().all(|(drop, _)| drop.packets == 5), "{third:?}");
-        assert_eq!(third[2].1, 505, "the most first");
+        assert_eq!(third[2].1, 605, "the most first");
     }
 
     #[test]
@@ -277,6 +307,42 @@ mod tests {
         ] {
             assert!((of(&windows, counted_s) - right).abs() < 1e-12, "{windows:?} {counted_s}");
         }
+    }
+
+    #[test]
+    fn without_a_cpu_that_was_away_a_window_may_be_as_long_as_the_sample() {
+        let away = Reading {
+            warnings: vec![rxpath_core::Warning::new(CPU_NOT_READ, "CPU 1")],
+            ..Reading::default()
+        };
+        let all = Reading::default();
+        for (readings, most_s) in [([&all, &all], 10.0), ([&away, &all], 0.1), ([&all, &away], 0.1)]
+        {
+            assert!((longest_s(readings, (0.1, 10.0)) - most_s).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn a_cpu_that_went_and_came_back_adds_nothing_twice() {
+        let napi = |cpu, polls_count| NapiPolls { cpu, polls_count, ..NapiPolls::default() };
+        let reading = |cpus: &[(u32, u64)]| PollsReading {
+            cpus: cpus
+                .iter()
+                .map(|(cpu, _)| CpuPolls { cpu: *cpu, ..CpuPolls::default() })
+                .collect(),
+            napis: cpus.iter().map(|(cpu, polls)| napi(*cpu, *polls)).collect(),
+            ..PollsReading::default()
+        };
+        let gone = with_gone(reading(&[(0, 20)]), reading(&[(0, 10), (1, 100)]));
+        assert_eq!((gone.cpus.len(), gone.napis.len()), (2, 2));
+        let back = napis(&reading(&[(0, 20), (1, 103)]).napis, &gone.napis);
+        assert_eq!(
+            back.iter().map(|napi| (napi.cpu, napi.polls_count)).collect::<Vec<_>>(),
+            [(1, 3)]
+        );
+        // The kernel's table has rows of a CPU that is gone: the newer one counts.
+        let now = PollsReading { napis: vec![napi(1, 104)], ..PollsReading::default() };
+        assert_eq!(with_gone(now, reading(&[(1, 103)])).napis, [napi(1, 104)]);
     }
 
     #[test]
