@@ -12,6 +12,10 @@ use crate::governor::{Governor, SHEDS};
 const BY_DESIGN: &str = "verdict";
 /// The gap of a frame without any probe.
 const ALL: &str = "BPF probes";
+/// Gaps with a series of their own: a host may have any number of devices.
+const NOT_READ_MOST: usize = 32;
+/// How gaps begin of which each device may have one: they come last.
+const OF_DEVICE: &str = "queues of ";
 /// The gap of a frame without the probe of drops.
 const DROPS: &str = "drops by reason";
 
@@ -56,14 +60,18 @@ impl Families {
             );
             self.set(AGENT_MEMORY, &["bpf_maps"], cost.map_bytes as f64);
             self.add(AGENT_LOST, &[], cost.lost_count.saturating_sub(self.lost_before) as f64);
-            self.lost_before = cost.lost_count;
+            // It falls while a CPU that came later is away, and is as high again when that is back.
+            self.lost_before = self.lost_before.max(cost.lost_count);
         }
         self.clear(COUNTED);
         for sampled in &frame.sampled {
             self.set(COUNTED, &[&sampled.what], sampled.ratio);
         }
         self.clear(NOT_READ);
-        for what in frame.gaps.keys().filter(|what| *what != BY_DESIGN) {
+        let gaps = frame.gaps.keys().filter(|what| *what != BY_DESIGN);
+        let (each, others): (Vec<&String>, Vec<&String>) =
+            gaps.partition(|what| what.starts_with(OF_DEVICE));
+        for what in others.into_iter().chain(each).take(NOT_READ_MOST) {
             self.set(NOT_READ, &[what], 1.0);
         }
     }
@@ -89,6 +97,10 @@ impl Families {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use rxpath_record::watch::ProbeShare;
+
     use super::*;
     use crate::governor::WindowCost;
 
@@ -121,6 +133,31 @@ mod tests {
         let text = families.text().unwrap();
         assert!(text.contains("rxpath_agent_cost_ratio 0.3\n"), "{text}");
         assert!(text.contains("rxpath_agent_shed{what=\"BPF probes\"} 1"), "{text}");
+    }
+
+    #[test]
+    fn gaps_of_many_devices_have_a_bounded_number_of_series() {
+        let mut families = Families::new("1", 1).unwrap();
+        let mut gaps: BTreeMap<String, String> =
+            (0..1000).map(|n| (format!("queues of veth{n}"), "no".into())).collect();
+        gaps.insert("tasks".into(), "no".into());
+        families.own(&Frame { gaps, ..Frame::default() });
+        let text = families.text().unwrap();
+        let series = text.lines().filter(|line| line.starts_with("rxpath_not_read{"));
+        assert_eq!(series.count(), NOT_READ_MOST, "{text}");
+        assert!(text.contains("rxpath_not_read{what=\"tasks\"} 1"), "{text}");
+    }
+
+    #[test]
+    fn lost_records_that_are_told_again_count_once() {
+        let mut families = Families::new("1", 1).unwrap();
+        for lost_count in [7, 3, 7, 9] {
+            let cost = ProbeShare { lost_count, ..ProbeShare::default() };
+            families.own(&Frame { probe_cost: Some(cost), ..Frame::default() });
+        }
+        let text = families.text().unwrap();
+        let lost = format!("{AGENT_LOST} 9");
+        assert!(text.lines().any(|line| line == lost), "{lost} in {text}");
     }
 
     #[test]

@@ -18,7 +18,7 @@ impl Sole {
     /// Takes the place in the network namespace of the calling thread.
     ///
     /// # Errors
-    /// `AddrInUse` while another exporter has it.
+    /// `AddrInUse` while another exporter has it, or any other program: the name is nobody's own.
     pub fn claim() -> io::Result<Self> {
         Self::named(NAME)
     }

@@ -38,6 +38,8 @@ impl Families {
         }
         let taken = totals.taken();
         let (mut rest_s, mut rest_other_s) = (taken.network_s, taken.sum_s() - taken.network_s);
+        // A series of that name is the rest, which must not end with a program.
+        network.remove(OTHER);
         let turn = self.tasks.turn(network);
         self.add(LIMITED_SERIES, &[STOLEN], turn.refused.into());
         let both = |name: &str, network_s: f64, others_s: f64| {
@@ -85,7 +87,9 @@ impl Families {
 
     /// By device. `other` has those without a series, and what softirqs spent between polls.
     pub(crate) fn devices(&mut self, totals: &WindowTotals) {
-        let turn = self.devices.turn(totals.devices_s.clone());
+        let named = totals.devices_s.iter().filter(|(device, _)| *device != OTHER);
+        let named = named.map(|(device, seconds)| (device.clone(), *seconds));
+        let turn = self.devices.turn(named.collect());
         self.add(LIMITED_SERIES, &[DEVICE_STOLEN], turn.refused.into());
         for device in &turn.removed {
             self.remove(DEVICE_STOLEN, &[device]);
@@ -112,7 +116,8 @@ impl Families {
     /// Packets of polls by device; `other` has the devices without a series.
     pub(crate) fn polls(&mut self, totals: &WindowTotals) {
         let count = |sizes: &PollSizes| sizes.packets_per_poll.count() as f64;
-        let counts = totals.polls.iter().map(|(device, sizes)| (device.clone(), count(sizes)));
+        let named = totals.polls.iter().filter(|(device, _)| *device != OTHER);
+        let counts = named.map(|(device, sizes)| (device.clone(), count(sizes)));
         let turn = self.polled.turn(counts.collect());
         self.add(LIMITED_SERIES, &[POLLS], turn.refused.into());
         let Some(family) = self.histograms.get(POLLS) else { return };
@@ -127,6 +132,47 @@ impl Families {
         for (device, sizes) in &totals.polls {
             let row = if own.contains(device) { device.as_str() } else { NOBODY };
             family.add(row, &sizes.packets_per_poll, sizes.packets as f64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_core::{Fact, Log2};
+
+    use super::*;
+
+    #[test]
+    fn what_is_named_as_the_rest_is_a_part_of_it() {
+        let mut families = Families::new("1", 1).unwrap();
+        let row = TaskRow {
+            taken_ratio: Fact::ok(0.5),
+            taken_net_ratio: Fact::ok(0.5),
+            ..TaskRow::default()
+        };
+        let taken = TakenTime { network_s: 1.0, ..TakenTime::default() };
+        let sizes = PollSizes { packets_per_poll: Log2::of(&[0, 1]), packets: 1 };
+        let totals = WindowTotals {
+            victims: [((OTHER, OTHER.to_owned()), taken)].into(),
+            devices_s: [(OTHER.to_owned(), 0.5)].into(),
+            polls: [(OTHER.to_owned(), sizes)].into(),
+            ..WindowTotals::default()
+        };
+        for _ in 0..3 {
+            families.tasks(std::slice::from_ref(&row), &totals, (1.0, |_| Some(OTHER.to_owned())));
+            families.devices(&totals);
+            families.polls(&totals);
+        }
+        let text = families.text().unwrap();
+        for line in [
+            "rxpath_task_cpu_stolen_seconds_total{by=\"network\",task=\"other\"} 3",
+            "rxpath_device_cpu_stolen_seconds_total{device=\"other\"} 3",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line} in {text}");
+        }
+        for top in [&mut families.tasks, &mut families.devices, &mut families.polled] {
+            let turn = top.turn([(OTHER.to_owned(), 1.0)].into());
+            assert!(turn.own.is_empty(), "{turn:?}");
         }
     }
 }

@@ -45,11 +45,14 @@ use tasks::{Everybody, Used};
 
 pub use probes::ProbeLimit;
 
+/// Why there are no BPF probes where the user does not want them.
+pub const NOT_ASKED: &str = "BPF was not asked for";
+
 /// What is watched, and how.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Without BPF, although it might run.
-    pub counters_only: bool,
+    /// Why without BPF, although it might run.
+    pub counters_only: Option<&'static str>,
     /// Only the sockets of these processes.
     pub only: Option<Only>,
 }
@@ -121,10 +124,9 @@ impl Watcher {
     /// instead.
     pub fn start(options: Options) -> Result<Self, HostError> {
         let root = Root::host();
-        let probes = if options.counters_only {
-            Err("BPF was not asked for".to_owned())
-        } else {
-            Probes::start().map_err(|error| error.to_string())
+        let probes = match options.counters_only {
+            Some(why) => Err(why.to_owned()),
+            None => Probes::start().map_err(|error| error.to_string()),
         };
         let mut counters = Reader::all(&root).with_energy(&root);
         let mut diag = Netlink::sock_diag()?;

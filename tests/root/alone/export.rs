@@ -29,15 +29,28 @@ impl Running {
         Self::of(command)
     }
 
-    pub(super) fn of(mut command: Command) -> Self {
+    pub(super) fn of(command: Command) -> Self {
+        let (running, told) = Self::told(command);
+        assert!(told.is_empty(), "{told}");
+        running
+    }
+
+    /// And what it says before its address.
+    fn told(mut command: Command) -> (Self, String) {
         command.args(["--interval", "200ms", "--check-every", "0s"]);
         let command = command.args(["--listen", "127.0.0.1:0"]).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        let rest = line.split_once("http://").unwrap_or_else(|| panic!("{line}")).1;
-        let target = rest.split_once('/').unwrap().0.to_owned();
-        Self { child, target }
+        let (mut told, mut line) = (String::new(), String::new());
+        let mut lines = BufReader::new(child.stderr.take().unwrap());
+        let target = loop {
+            line.clear();
+            assert!(lines.read_line(&mut line).unwrap() > 0, "it ended: {told}");
+            if let Some((_, rest)) = line.split_once("http://") {
+                break rest.split_once('/').unwrap().0.to_owned();
+            }
+            told += &line;
+        };
+        (Self { child, target }, told)
     }
 
     pub(super) fn page(&self) -> String {
@@ -150,18 +163,18 @@ fn the_time_taken_from_a_service_is_its_own_and_all_rows_add_up() {
 
 /// Two would cost twice as much and measure each other.
 #[test]
-fn a_second_exporter_with_probes_ends_and_one_of_counters_goes_on() {
+fn a_second_exporter_goes_on_with_counters_only_and_says_why() {
     let Some(_bed) = Bed::with_bpf() else { return };
     let program = env!("CARGO_BIN_EXE_rxpath");
     let first = Running::start(Command::new(program));
-    // `timeout` has a status of its own for one that does not end.
-    let second = Command::new("timeout")
-        .args(["60", program, "export", "--listen", "127.0.0.1:0"])
-        .output()
-        .unwrap();
-    let told = String::from_utf8_lossy(&second.stderr);
-    assert_eq!(second.status.code(), Some(3), "{told}");
+    let mut command = Command::new(program);
+    command.arg("export");
+    let (second, told) = Running::told(command);
     assert!(told.contains("another exporter") && told.contains("--no-bpf"), "{told}");
+    assert_eq!(told.matches("counters only:").count(), 1, "{told}");
+    until("it counts", || second.value("rxpath_window_seconds_total") > Some(0.0));
+    assert_eq!(second.value("rxpath_probe_up"), Some(0.0));
+    drop(second);
     let mut counters = Command::new(program);
     counters.args(["export", "--no-bpf"]);
     let alongside = Running::of(counters);

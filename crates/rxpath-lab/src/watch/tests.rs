@@ -12,8 +12,9 @@ fn a_socket_that_nobody_reads_shows_on_the_path_without_bpf() {
     let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = receiver.local_addr().unwrap();
     let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let mut watcher = Watcher::start(Options { counters_only: true, only: None }).unwrap();
-    assert_eq!(watcher.without_probes(), Some("BPF was not asked for"));
+    let mut watcher =
+        Watcher::start(Options { counters_only: Some(NOT_ASKED), only: None }).unwrap();
+    assert_eq!(watcher.without_probes(), Some(NOT_ASKED));
     let deadline = Instant::now() + Duration::from_secs(60);
     let (frame, row) = loop {
         for _ in 0..20_000 {
@@ -46,7 +47,8 @@ fn a_socket_that_nobody_reads_shows_on_the_path_without_bpf() {
 
 #[test]
 fn frames_are_numbered_and_their_windows_do_not_overlap() {
-    let mut watcher = Watcher::start(Options { counters_only: true, only: None }).unwrap();
+    let mut watcher =
+        Watcher::start(Options { counters_only: Some(NOT_ASKED), only: None }).unwrap();
     let (first, second) = (watcher.frame().unwrap(), watcher.frame().unwrap());
     assert_eq!((first.number, second.number), (1, 2));
     assert!(second.at_unix_s >= first.at_unix_s);

@@ -7,14 +7,15 @@ mod tuned;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use rxpath_bpf::can::can_time_softirqs;
 use rxpath_core::{Nanos, Warning};
 use rxpath_export::METRICS;
 use rxpath_export::governor::Governor;
 use rxpath_export::listen::{Address, Page, Port};
 use rxpath_export::reserved::Reserved;
 use rxpath_export::sole::Sole;
-use rxpath_host::{caps, heap, inherited};
-use rxpath_lab::watch::{Options, Watcher};
+use rxpath_host::{Root, caps, heap, inherited};
+use rxpath_lab::watch::{NOT_ASKED, Options, Watcher};
 use rxpath_record::watch::Settings;
 
 use crate::cmd::scope::ScopeArgs;
@@ -31,6 +32,9 @@ const ADDRESS: &str = "127.0.0.1:10077";
 const SHORTEST: Nanos = Nanos::from_millis(100);
 /// Counters alone, seldom read, cost about that.
 const LEAST_BUDGET: f64 = 0.001;
+/// Why a second exporter has no probes.
+const TAKEN: &str = "another exporter measures this network namespace with BPF probes, or a program has taken its name \
+                     @rxpath-export; --no-bpf asks for counters only";
 const LONGEST: Nanos = Nanos::from_secs(3600);
 
 /// `rxpath export`
@@ -112,9 +116,12 @@ impl ExportCommand {
         let reserved = self.reserved()?;
         let scope = ScopeArgs { netns: self.netns.clone(), ..ScopeArgs::default() };
         scope.enter()?;
-        // One window is no second exporter, and counters cost little.
-        let sole = if self.no_bpf || self.once { None } else { Some(sole()?) };
-        let options = Options { counters_only: self.no_bpf, only: None };
+        // One window is no second exporter, and counters cost little: these leave the place to one whose probes can run.
+        let may_probe = !self.no_bpf && !self.once && can_time_softirqs(&Root::host()).is_ok();
+        let sole = if may_probe { sole()? } else { None };
+        let is_taken = may_probe && sole.is_none();
+        let counters_only = if self.no_bpf { Some(NOT_ASKED) } else { is_taken.then_some(TAKEN) };
+        let options = Options { counters_only, only: None };
         let watcher = Watcher::start(options).map_err(|error| Failure::new(Exit::Cannot, error))?;
         let _sole = sole.filter(|_| watcher.without_probes().is_none());
         // What loading took, most of it the kernel's types.
@@ -189,17 +196,17 @@ impl ExportCommand {
     }
 }
 
-/// The place of the only exporter with probes in this network namespace.
-fn sole() -> Result<Sole, Failure> {
-    Sole::claim().map_err(|error| {
-        if error.kind() == std::io::ErrorKind::AddrInUse {
-            let what = "another exporter measures this network namespace with its BPF probes";
-            Failure::new(Exit::Cannot, anyhow::anyhow!(what))
-                .hint("--no-bpf runs alongside it, with counters only")
-        } else {
-            Failure::new(Exit::Cannot, anyhow::Error::new(error).context("claim the namespace"))
+/// The place of the only exporter with probes in this network namespace; none when it is taken. Anybody can take it, and must
+/// not keep the exporter from counting.
+fn sole() -> Result<Option<Sole>, Failure> {
+    match Sole::claim() {
+        Ok(sole) => Ok(Some(sole)),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Ok(None),
+        Err(error) => {
+            let error = anyhow::Error::new(error).context("claim the namespace");
+            Err(Failure::new(Exit::Cannot, error))
         }
-    })
+    }
 }
 
 fn refused(address: &Address, error: std::io::Error) -> Failure {

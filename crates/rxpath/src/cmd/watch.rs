@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use rxpath_core::{Envelope, Nanos, Warning};
 use rxpath_host::Root;
-use rxpath_lab::watch::{Options, Watcher};
+use rxpath_lab::watch::{NOT_ASKED, Options, Watcher};
 use rxpath_record::watch::{Frame, Recorded, Settings, head_line, parse, tail_line};
 
 use crate::cmd::on_host::OnHost;
@@ -97,7 +97,7 @@ impl WatchCommand {
         // Before other threads exist.
         let only = self.scope.enter()?.only;
         let interrupt = Interrupt::catch()?;
-        let options = Options { counters_only: self.no_bpf, only };
+        let options = Options { counters_only: self.no_bpf.then_some(NOT_ASKED), only };
         let watcher = Watcher::start(options).map_err(|error| Failure::new(Exit::Cannot, error))?;
         let settings = self.settings(&watcher);
         let recorder = match &self.record {
