@@ -204,7 +204,9 @@ fn a_real_prometheus_has_an_answer_for_every_panel_and_rule() {
     let Some(program) = installed("prometheus") else {
         return crate::skip::skip("prometheus", "no prometheus on this machine");
     };
-    let (_running, address) = start_with(&["--listen", "127.0.0.1:0", "--interval", "200ms"]);
+    // Probes are for the tests that run alone; there is one exporter with them at a time.
+    let (_running, address) =
+        start_with(&["--no-bpf", "--listen", "127.0.0.1:0", "--interval", "200ms"]);
     let instance = target(&address);
     let rules = format!("rule_files: ['{0}/rules.yml', '{0}/alerts.yml']", folder().display());
     let scraper = Scraper::start(&program, &instance, &rules);
