@@ -19,6 +19,8 @@ pub fn skip(name: &str, reason: &str) {
         LIST.lines().any(|line| listed.iter().any(|head| line.trim() == head)),
         "{name} cannot run here ({reason}) and is not listed in tests/skips.toml"
     );
+    // The log has a line for each: what a tool said may have several.
+    let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
     eprintln!("skipped: {name}: {reason}");
     if let Some(path) = std::env::var_os("RXPATH_SKIP_LOG") {
         let mut log = OpenOptions::new().append(true).create(true).open(path).unwrap();
