@@ -272,15 +272,17 @@ fn an_inventory_that_cannot_be_used_is_answered_with_the_place() {
     assert_eq!(output.status.code(), Some(2));
 }
 
+/// An endpoint that is asked by its input.
+fn endpoint() -> std::process::Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    let (ask, answer) = (std::process::Stdio::piped(), std::process::Stdio::piped());
+    command.arg("endpoint").stdin(ask).stdout(answer).spawn().unwrap()
+}
+
 #[test]
 fn an_endpoint_answers_and_ends_with_its_input() {
     use std::io::{BufRead, BufReader, Write};
-    let mut child = Command::new(env!("CARGO_BIN_EXE_rxpath"))
-        .arg("endpoint")
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = endpoint();
     let mut input = child.stdin.take().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert_eq!(lines.next().unwrap(), "@@rxpath-endpoint 1");
@@ -312,12 +314,7 @@ fn packets_of_workloads_take_no_more_hops_than_the_experiment_allows() {
     setsockopt(&receiver, sockopt::Ipv4RecvTtl, &true).unwrap();
     receiver.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
     let to = receiver.local_addr().unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_rxpath"))
-        .arg("endpoint")
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = endpoint();
     let mut input = child.stdin.take().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     let hello = r#"{"id":1,"do":"hello","lock":false,"secret":"hops","hops":3}"#;

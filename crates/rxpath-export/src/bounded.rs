@@ -22,11 +22,12 @@ const GAPS: u32 = 40;
 
 const LATENCIES: [&str; 2] = ["receive-to-socket", "socket-to-read"];
 
-fn verdict() -> Verdict {
+/// Of the socket's queue.
+pub fn verdict(confidence: Confidence) -> Verdict {
     Verdict {
         stage: Stage::SocketQueue,
         cpu: None,
-        confidence: Confidence::Strong,
+        confidence,
         sentence: String::new(),
         evidence: Vec::new(),
         remedies: Vec::new(),
@@ -66,7 +67,7 @@ fn frame(round: u32) -> Frame {
     Frame {
         window_s: 1.0,
         stages: PathStage::ALL.map(stage).into(),
-        verdict: Some(verdict()),
+        verdict: Some(verdict(Confidence::Strong)),
         cpus: vec![CpuRow { net_softirq_ratio: Fact::ok(0.5), ..CpuRow::default() }],
         tasks: (0..MANY).map(task).collect(),
         drops: (0..MANY).map(dropped).collect(),

@@ -180,12 +180,12 @@ impl Families {
 #[cfg(test)]
 mod tests {
     use rxpath_core::{Fact, Log2};
-    use rxpath_record::verdict::Verdict;
     use rxpath_record::watch::{
         LatencyRow, PathStage, PollSizes, ProbeShare, StageLatency, TakenTime, TaskRow,
     };
 
     use super::*;
+    use crate::bounded::verdict;
 
     fn stage(stage: PathStage, rate: Fact<f64>, drops: f64) -> StageRow {
         StageRow {
@@ -222,17 +222,7 @@ mod tests {
                 stage(PathStage::Nic, Fact::ok(500.0), 0.0),
                 stage(PathStage::Socket, Fact::absent("no"), 25.0),
             ],
-            verdict: Some(Verdict {
-                stage: Stage::SocketQueue,
-                cpu: None,
-                confidence: Confidence::Fair,
-                sentence: String::new(),
-                evidence: Vec::new(),
-                remedies: Vec::new(),
-                check_rules: Vec::new(),
-                next: Vec::new(),
-                paired_trial: None,
-            }),
+            verdict: Some(verdict(Confidence::Fair)),
             cpus: vec![cpu(0, 0.0), cpu(3, 0.25)],
             tasks: vec![task(7, 0.3, 0.2), task(7, 0.1, 0.1), task(9, 0.0, 0.0)],
             drops: vec![DropRow {

@@ -1,18 +1,18 @@
 //! Memory that this process allocated and freed, and that its C library keeps for later.
 
-/// Gives free memory back to the kernel, all of it that fills whole pages; whether there was any.
+/// Releases free memory to the kernel, all of it that fills whole pages; whether there was any.
 ///
 /// For a process that lives long after one large task: loading BPF programs takes some MB for each object, which are free
 /// afterwards and lie between what is in use. **Source** malloc_trim(3), of glibc; with another C library nothing is done.
 #[cfg(target_env = "gnu")]
-pub fn give_back() -> bool {
+pub fn release() -> bool {
     // SAFETY: takes a number, and changes no memory that is in use; any thread may call it at any time.
     unsafe { libc::malloc_trim(0) == 1 }
 }
 
-/// Nothing can be given back.
+/// Nothing is released.
 #[cfg(not(target_env = "gnu"))]
-pub fn give_back() -> bool {
+pub fn release() -> bool {
     false
 }
 
@@ -32,7 +32,7 @@ mod tests {
         let last = blocks.pop().unwrap();
         drop(blocks);
         let before = resident_pages();
-        assert!(give_back());
+        assert!(release());
         let after = resident_pages();
         assert_eq!(last.iter().map(|byte| u64::from(*byte)).sum::<u64>(), 32 << 10);
         // 64 MB were freed; what other tests take meanwhile is less than half of it.

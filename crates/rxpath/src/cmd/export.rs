@@ -125,7 +125,7 @@ impl ExportCommand {
         let watcher = Watcher::start(options).map_err(|error| Failure::new(Exit::Cannot, error))?;
         let _sole = sole.filter(|_| watcher.without_probes().is_none());
         // What loading took, most of it the kernel's types.
-        heap::give_back();
+        heap::release();
         // Before any thread is started, and before anybody can connect.
         caps::drop_all().map_err(|error| Failure::new(Exit::Cannot, error))?;
         let interrupt = Interrupt::catch()?;

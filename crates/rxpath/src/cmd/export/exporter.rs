@@ -192,7 +192,7 @@ impl Exporter {
             at_unix_s: now_unix_s(),
         });
         drop((facts, report));
-        heap::give_back();
+        heap::release();
     }
 }
 
