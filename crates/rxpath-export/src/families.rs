@@ -73,7 +73,7 @@ metrics! {
     VICTIM_STOLEN = Counter "rxpath_cpu_stolen_seconds_total" ["victim_kind", "victim", "by"], "the same CPU time by the unit, pod, container, user or control group that it was taken from; by = hardirq, network (softirqs), softirq (other softirqs), hypervisor";
     DEVICE_STOLEN = Counter "rxpath_device_cpu_stolen_seconds_total" ["device"], "of the part that network softirqs took: by the device that was polled; other has also the time between polls";
     DEFERRED = Counter "rxpath_cpu_deferred_seconds_total" ["kind"], "CPU time of networking in threads of its own, taken from nobody: ksoftirqd, napi (NAPI threads)";
-    POLLS = Histogram "rxpath_poll_packets" ["device"], "packets of a poll, of the polls that were counted; 64, which most drivers take at most, are above 63";
+    POLLS = Histogram "rxpath_poll_packets" ["device"], "packets of a poll, of the polls that were counted; a full poll of 64 is in the bucket above 63";
     LATENCY_P50 = Gauge "rxpath_stage_latency_p50_seconds" ["stage"], "median latency between two stages in the last window, upper end of a power-of-two bucket";
     LATENCY_P99 = Gauge "rxpath_stage_latency_p99_seconds" ["stage"], "99th percentile of the same";
     LATENCY = Histogram "rxpath_stage_latency_seconds" ["stage"], "latency between two stages, of the packets that were measured";
