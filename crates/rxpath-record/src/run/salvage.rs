@@ -4,7 +4,6 @@ use rxpath_core::Fact;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use serde_path_to_error::Segment;
 
 use super::problem::Problem;
 use super::reader::check_schema;
@@ -37,49 +36,54 @@ fn object(file: &str, text: &str, problems: &mut Vec<Problem>) -> Option<Map<Str
     None
 }
 
-/// Reads `object` again and again, each time without the field or list entry that could not be read.
+/// Reads `object` without the fields and list entries that cannot be read: each is tried alone in place of its default.
 fn readable<T: DeserializeOwned + Serialize>(
     text: &str,
-    mut object: Map<String, Value>,
+    object: Map<String, Value>,
     empty: T,
     problems: &mut Vec<Problem>,
 ) -> T {
-    let Ok(Value::Object(mut defaults)) = serde_json::to_value(&empty) else { return empty };
-    // Entries of the list in work that were left out: the indexes behind them are smaller by as many.
-    let mut left_out = (String::new(), 0);
-    loop {
-        let error = match serde_path_to_error::deserialize(Value::Object(object.clone())) {
-            Ok(read) => return read,
-            Err(error) => error,
-        };
-        let why = error.inner().to_string();
-        let mut path = error.path().iter();
-        let (field, index) = match (path.next(), path.next()) {
-            (Some(Segment::Map { key }), Some(Segment::Seq { index })) => {
-                (key.as_str(), Some(*index))
-            }
-            (Some(Segment::Map { key }), _) => (key.as_str(), None),
-            // A missing field has no path, but its name is quoted.
-            _ => (why.split('`').nth(1).unwrap_or_default(), None),
-        };
-        let line = line_of(text, field);
-        let list = object.get_mut(field).and_then(Value::as_array_mut);
-        let said = if let (Some(index), Some(list)) = (index, list) {
-            list.remove(index);
-            if left_out.0 != field {
-                left_out = (field.to_owned(), 0);
-            }
-            left_out.1 += 1;
-            format!("`{field}[{}]` cannot be read, left out: {why}", index + left_out.1 - 1)
-        } else {
-            let Some(default) = defaults.remove(field) else { return empty };
-            match object.insert(field.to_owned(), default) {
-                None => format!("`{field}` is missing"),
-                Some(_) => format!("`{field}` cannot be read, left out: {why}"),
-            }
-        };
-        problems.push(Problem::new(MANIFEST, line, said));
+    let Ok(Value::Object(defaults)) = serde_json::to_value(&empty) else { return empty };
+    let unreadable = |field: &str, value: Option<&Value>| {
+        let mut alone = defaults.clone();
+        alone.remove(field);
+        alone.extend(value.map(|value| (field.to_owned(), value.clone())));
+        serde_json::from_value::<T>(Value::Object(alone)).err()
+    };
+    let mut found = defaults.clone();
+    for field in defaults.keys().filter(|field| !object.contains_key(*field)) {
+        found.remove(field);
+        if unreadable(field, None).is_some() {
+            found.insert(field.clone(), defaults[field].clone());
+            problems.push(Problem::new(MANIFEST, None, format!("`{field}` is missing")));
+        }
     }
+    for (field, value) in object {
+        let Some(why) = unreadable(&field, Some(&value)) else {
+            found.insert(field, value);
+            continue;
+        };
+        let line = line_of(text, &field);
+        let mut left_out = |what: &str, why: serde_json::Error| {
+            let said = format!("`{what}` cannot be read, left out: {why}");
+            problems.push(Problem::new(MANIFEST, line, said));
+        };
+        match value {
+            Value::Array(entries) if unreadable(&field, Some(&Value::Array(vec![]))).is_none() => {
+                let mut list = Vec::new();
+                for (index, entry) in entries.into_iter().enumerate() {
+                    let alone = Value::Array(vec![entry.clone()]);
+                    match unreadable(&field, Some(&alone)) {
+                        None => list.push(entry),
+                        Some(why) => left_out(&format!("{field}[{index}]"), why),
+                    }
+                }
+                found.insert(field, Value::Array(list));
+            }
+            _ => left_out(&field, why),
+        }
+    }
+    serde_json::from_value(Value::Object(found)).unwrap_or(empty)
 }
 
 /// A run reconstructed from its events only.
