@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use regex::Regex;
+use rxpath_tune::rules;
 
 use crate::commands::{literals, sources};
 use crate::docs;
@@ -67,6 +68,11 @@ fn what_users_read_has_the_fields_words() {
         for literal in literals(&source).iter().filter(|literal| literal.contains(' ')) {
             found.extend(stumbles(&path, literal, &list));
         }
+    }
+    for rule in rules::all() {
+        let texts = [rule.what, rule.applies, rule.effect, rule.why, rule.mechanism, rule.not_when];
+        let commands = [rule.side_effects, rule.set_now, rule.persist, rule.undo, rule.verify];
+        found.extend(stumbles(rule.id, &[texts.join("\n"), commands.join("\n")].join("\n"), &list));
     }
     assert!(found.is_empty(), "{}: {found:#?}", found.len());
 }

@@ -19,6 +19,7 @@ pub mod plan;
 mod prelude;
 pub mod ranges;
 pub mod rule;
+mod rule_file;
 pub mod rules;
 pub mod store;
 pub mod suppress;

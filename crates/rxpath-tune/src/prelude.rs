@@ -5,10 +5,10 @@ pub use crate::facts::{Count, Device, Evidence, Known, OrGap, RARE_RATIO};
 pub(crate) use crate::finding::Details;
 pub use crate::knob::Set;
 pub use crate::rule::Goal::{Benchmark, Fairness, Latency, Throughput};
-pub use crate::rule::Magnitude::{Loss, Multiple, Percents, Tens, Unmeasured};
+pub use crate::rule::Magnitude::{Loss, Multiple, Unmeasured};
 pub use crate::rule::Severity::{Fail, Info, Warn};
-pub use crate::rule::{Answer, Area, Check, Checked, Gap, Rule, Weight};
-pub(crate) use crate::rule::{NO_SETTING, NOTHING_CHANGED, VALUE_BACK};
+pub use crate::rule::{Answer, Check, Checked, Gap};
+pub use crate::rule_file::RuleFile;
 pub use rxpath_host::{Group, Knob};
 
 /// `57 %`, `0.021 %`.

@@ -1,8 +1,10 @@
 //! A rule: what it looks at, when it judges, how much that matters for which goal, and all that `explain` says.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 use crate::check::Ask;
 use crate::facts::Device;
@@ -72,46 +74,33 @@ impl Severity {
 }
 
 /// How much a rule's finding matters, by goal.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct Weight {
+    /// Whatever the host is for; `None` if the rule judges only for the goals below.
     any: Option<Severity>,
-    goals: [Option<Severity>; 4],
-    sizes: [Option<Magnitude>; 4],
+    /// The remedy's effect on a goal, where it is not the rule's own figure.
+    #[serde(default)]
+    sizes: BTreeMap<Goal, Magnitude>,
+    #[serde(flatten)]
+    goals: BTreeMap<Goal, Severity>,
+}
+
+impl Default for Weight {
+    /// `info` for every goal.
+    fn default() -> Self {
+        Self { any: Some(Severity::Info), sizes: BTreeMap::new(), goals: BTreeMap::new() }
+    }
 }
 
 impl Weight {
-    /// Wrong whatever the host is for.
-    pub const fn always(severity: Severity) -> Self {
-        Self { any: Some(severity), goals: [None; 4], sizes: [None; 4] }
-    }
-
-    /// Judged only when a goal is asked for.
-    pub(crate) const fn by_goal() -> Self {
-        Self { any: None, goals: [None; 4], sizes: [None; 4] }
-    }
-
-    /// Matters this much for `goal`.
-    #[must_use]
-    pub const fn when(mut self, goal: Goal, severity: Severity) -> Self {
-        self.goals[goal as usize] = Some(severity);
-        self
-    }
-
-    /// The remedy's effect on `goal` is this large, whatever the rule's own figure was taken for.
-    #[must_use]
-    pub const fn sized(mut self, goal: Goal, size: Magnitude) -> Self {
-        self.sizes[goal as usize] = Some(size);
-        self
-    }
-
     /// How large the effect on what was asked for is; `None` where the rule's own figure is for it.
     pub fn size(&self, goal: Option<Goal>) -> Option<Magnitude> {
-        goal.and_then(|goal| self.sizes[goal as usize])
+        goal.and_then(|goal| self.sizes.get(&goal).copied())
     }
 
     /// The severity for what was asked; `None` when the rule has nothing to say about it.
     pub fn of(&self, goal: Option<Goal>) -> Option<Severity> {
-        goal.and_then(|goal| self.goals[goal as usize]).or(self.any)
+        goal.and_then(|goal| self.goals.get(&goal).copied()).or(self.any)
     }
 
     /// Goals that the rule judges for; empty when it judges for any.
@@ -119,17 +108,18 @@ impl Weight {
         if self.any.is_some() {
             return Vec::new();
         }
-        Goal::ALL.into_iter().filter(|goal| self.goals[*goal as usize].is_some()).collect()
+        self.goals.keys().copied().collect()
     }
 }
 
 /// How large the effect of a remedy is expected to be; findings of one severity are ordered by it, the largest first.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Magnitude {
     /// No public figure: measure it.
+    #[default]
     Unmeasured,
     /// A few percent.
     Percents,
@@ -180,10 +170,11 @@ rxpath_core::named! {
 }
 
 /// What a rule does with what it reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// It judges: finds, is content, or is silent where it does not apply.
+    #[default]
     Judge,
     /// It records and never judges.
     Record,
@@ -276,88 +267,73 @@ impl Answer {
     }
 }
 
-/// The undo of a knob that is one value.
-pub(crate) const VALUE_BACK: &str = "restore the previous value; a plan's journal has it";
-
-/// The set line of what is only recorded.
-pub(crate) const NO_SETTING: &str = "no setting: recorded so that two results can be compared";
-
-/// The undo of what nothing changes.
-pub(crate) const NOTHING_CHANGED: &str = "nothing to undo: rxpath reads this and never changes it";
-
-/// One rule.
-#[derive(Clone, Copy, Debug)]
+/// One rule, as `rules/AREA/NAME.toml` has it, with its check.
+///
+/// Texts that the file leaves out are the usual ones of the rule's kind (`rule_file.rs`).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Rule {
     /// Stable id in kebab case.
     pub id: &'static str,
     /// Where on the path.
     pub area: Area,
     /// What it does.
+    #[serde(default)]
     pub kind: Kind,
     /// The question, in a line.
     pub what: &'static str,
     /// Hosts or devices that it applies to.
     pub applies: &'static str,
     /// How much a finding matters.
+    #[serde(default)]
     pub weight: Weight,
     /// How large the effect of the remedy is expected to be, where a figure or the mechanism tells.
+    #[serde(default)]
     pub size: Magnitude,
     /// What the remedy is expected to bring: the figure and where it was taken, or what follows from how the kernel
     /// works; empty where only a measurement tells.
+    #[serde(default)]
     pub effect: &'static str,
     /// Where the figure is published; empty where there is none.
+    #[serde(default)]
     pub figure_from: &'static str,
     /// The question in code.
+    #[serde(skip, default = "no_check")]
     pub check: Check,
     /// Why it matters, in a sentence or two.
     pub why: &'static str,
     /// What the kernel does: function, file, since which version.
     pub mechanism: &'static str,
     /// When not to change it.
+    #[serde(default)]
     pub not_when: &'static str,
     /// Side effects of a change.
+    #[serde(default)]
     pub side_effects: &'static str,
     /// How to set it now, as a command to copy.
+    #[serde(default)]
     pub set_now: &'static str,
     /// How to set it for good.
+    #[serde(default)]
     pub persist: &'static str,
     /// How to undo it.
+    #[serde(default)]
     pub undo: &'static str,
     /// How to see that it works.
     pub verify: &'static str,
     /// Kernel versions that have it.
+    #[serde(default)]
     pub since: &'static str,
     /// Where all this is written: kernel files, commits, documentation, papers.
-    pub sources: &'static [&'static str],
+    pub sources: Vec<&'static str>,
+}
+
+/// Until the rule's file names one.
+fn no_check() -> Check {
+    Check::Host(|_| Err(Gap::Absent("the rule has no check".into())))
 }
 
 impl Rule {
-    /// What rules of an area share that judge: `info` for every goal and an effect to measure, until a rule says more.
-    pub(crate) const fn judge(area: Area) -> Self {
-        Self {
-            id: "",
-            area,
-            kind: Kind::Judge,
-            what: "",
-            applies: "",
-            weight: Weight::always(Severity::Info),
-            size: Magnitude::Unmeasured,
-            effect: "",
-            figure_from: "",
-            check: Check::Host(|_| Err(Gap::Absent("the rule has no check".into()))),
-            why: "",
-            mechanism: "",
-            not_when: "",
-            side_effects: "none",
-            set_now: "",
-            persist: "",
-            undo: VALUE_BACK,
-            verify: "",
-            since: "any",
-            sources: &[],
-        }
-    }
-
     /// The expected effect in one line.
     pub fn effect(&self) -> String {
         match (self.effect, self.figure_from) {
@@ -366,39 +342,25 @@ impl Rule {
             (text, source) => format!("{text} ({source})"),
         }
     }
-
-    /// What rules share that record.
-    pub(crate) const fn record(area: Area) -> Self {
-        Self {
-            kind: Kind::Record,
-            not_when: NO_SETTING,
-            set_now: NO_SETTING,
-            persist: NO_SETTING,
-            undo: NOTHING_CHANGED,
-            ..Self::judge(area)
-        }
-    }
-
-    /// What rules share that warn of misleading numbers.
-    pub(crate) const fn honesty(area: Area) -> Self {
-        Self { kind: Kind::Honesty, ..Self::record(area) }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Weight {
+        toml::from_str(text).unwrap()
+    }
+
     #[test]
     fn a_goal_has_its_own_weight_and_falls_back_to_any() {
-        let weight = Weight::always(Severity::Info).when(Goal::Latency, Severity::Fail);
+        let weight = read("any = 'info'\nlatency = 'fail'");
         assert_eq!(weight.of(None), Some(Severity::Info));
         assert_eq!(weight.of(Some(Goal::Latency)), Some(Severity::Fail));
         assert_eq!(weight.of(Some(Goal::Fairness)), Some(Severity::Info));
-        let weight = Weight::by_goal().when(Goal::Benchmark, Severity::Warn);
+        let weight = read("benchmark = 'warn'\nsizes = { benchmark = 'percents' }");
         assert_eq!((weight.of(None), weight.of(Some(Goal::Latency))), (None, None));
         assert_eq!(weight.goals(), [Goal::Benchmark]);
-        let weight = weight.sized(Goal::Benchmark, Magnitude::Percents);
         assert_eq!(weight.size(Some(Goal::Benchmark)), Some(Magnitude::Percents));
         assert_eq!((weight.size(Some(Goal::Latency)), weight.size(None)), (None, None));
     }

@@ -1,4 +1,5 @@
-//! The rules by area, in the order of the receive path. A new file of rules is one line in `FILES`.
+//! The rules by area, in the order of the receive path: texts in `AREA/NAME.toml`, checks in `AREA/NAME.rs`. A new file
+//! of rules is one line in `FILES`.
 
 mod cpu;
 mod hooks;
@@ -9,10 +10,13 @@ mod queues;
 mod sockets;
 mod surroundings;
 
+use std::sync::LazyLock;
+
 use crate::rule::Rule;
+use crate::rule_file::RuleFile;
 
 /// Every file of rules.
-const FILES: &[&[Rule]] = &[
+const FILES: &[RuleFile] = &[
     // NIC: interrupts and coalescing.
     interrupts::coalesce::RULES,
     interrupts::affinity::RULES,
@@ -69,9 +73,15 @@ const FILES: &[&[Rule]] = &[
     surroundings::link_files::RULES,
 ];
 
+#[expect(clippy::panic, reason = "the files are part of the program; the tests read them all")]
+static ALL: LazyLock<Vec<Rule>> = LazyLock::new(|| {
+    let rules = |file: &RuleFile| file.rules().unwrap_or_else(|why| panic!("{why}"));
+    FILES.iter().flat_map(rules).collect()
+});
+
 /// Every rule, in order.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
-    FILES.iter().flat_map(|file| file.iter())
+    ALL.iter()
 }
 
 /// The rule of this id.

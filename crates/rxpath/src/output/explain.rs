@@ -106,7 +106,7 @@ fn of_rule(rule: &'static Rule, topic: &Topic) -> ExplainedRule {
         undo: rule.undo,
         verify: rule.verify,
         since: rule.since,
-        sources: rule.sources,
+        sources: &rule.sources,
     }
 }
 
@@ -192,7 +192,7 @@ fn page_of_rule(rule: &Rule) -> String {
         out += &format!("{}\n{}\n", paint(Paint::Bold, Stream::Out, title), wrapped(&body));
     }
     out += &format!("{}\n", paint(Paint::Bold, Stream::Out, "Sources"));
-    for source in rule.sources {
+    for source in &rule.sources {
         out += &format!("  {source}\n");
     }
     out

@@ -1,28 +1,13 @@
 //! The range of CPU frequencies that the governor may use.
 
-use super::power::{CPU, CPUFREQ, numbered};
+use super::power::{CPU, numbered};
 use crate::prelude::*;
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[Rule {
-    id: "cpu-min-freq",
-    what: "Can the CPU reach its maximum frequency, and does it stay there?",
-    applies: "hosts that show cpufreq policies (few VMs do)",
-    weight: Weight::by_goal().when(Latency, Info).when(Throughput, Info).when(Benchmark, Info),
-    check: Check::Host(range),
-    why: "A cap below the CPU's maximum is often left behind by a tool that was killed before it restored the \
-          setting. A floor below the cap lets the frequency fall between bursts.",
-    mechanism: "cpufreq_set_policy (drivers/cpufreq/cpufreq.c) keeps the governor between scaling_min_freq and \
-                scaling_max_freq. With the performance governor the floor does not matter.",
-    not_when: "power or heat is the limit, or the cap makes runs comparable",
-    side_effects: "power and heat; less room for boost of other cores",
-    set_now: "cd /sys/devices/system/cpu/cpufreq/policyN; cat scaling_max_freq > scaling_min_freq, for each",
-    persist: "cpupower.service or a tuned profile",
-    verify: "grep . /sys/devices/system/cpu/cpufreq/policy*/scaling_{min,max}_freq",
-    since: "2.6",
-    sources: &[CPUFREQ, "psf/pyperf issue 158 (machines left slow)"],
-    ..Rule::judge(Area::Cpu)
-}];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("clocks.toml"),
+    checks: &[("cpu-min-freq", Check::Host(range))],
+};
 
 /// One policy's limits, in kHz.
 struct Range {

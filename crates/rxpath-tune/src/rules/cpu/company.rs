@@ -4,49 +4,16 @@ use rxpath_core::CpuList;
 
 use crate::prelude::*;
 
-const PARAMS: &str = "kernel: Documentation/admin-guide/kernel-parameters.txt";
 const PRESSURE: &str = "/proc/pressure/cpu";
 
 /// If tasks waited for a CPU for more than this percentage of the last 10 s, they disturb a measurement.
 const CROWDED_PERCENT: f64 = 5.0;
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[
-    Rule {
-        id: "rcu-nocbs",
-        what: "Are RCU callbacks moved off isolated CPUs?",
-        applies: "hosts with isolated CPUs",
-        weight: Weight::by_goal().when(Latency, Info).when(Benchmark, Info),
-        check: Check::Host(callbacks),
-        why: "RCU callbacks run on the CPU that queued them. A burst of callbacks then runs in softirq on a CPU \
-              that should be left alone.",
-        mechanism: "rcu_nocbs= offloads callbacks to rcuo kthreads (kernel/rcu/tree_nocb.h); nohz_full= implies \
-                    it for its CPUs (rcu_init_nohz in the same file).",
-        not_when: "the CPUs are isolated from the scheduler only, and their tail latency does not matter",
-        side_effects: "boot only; the kthreads need time on other CPUs",
-        set_now: "not possible at runtime",
-        persist: "kernel parameter rcu_nocbs= with the list of isolcpus=",
-        undo: "remove the parameter and reboot",
-        verify: "ps -e | grep rcuo; cat /proc/cmdline",
-        since: "3.8",
-        sources: &[PARAMS, "kernel: kernel/rcu/tree_nocb.h"],
-        ..Rule::judge(Area::Cpu)
-    },
-    Rule {
-        id: "other-load",
-        what: "Do other programs compete for the CPUs?",
-        applies: "hosts that show CPU pressure",
-        weight: Weight::by_goal().when(Benchmark, Info).when(Latency, Info),
-        check: Check::Host(load),
-        why: "Other load on the receiving CPUs can cut results severalfold, and it differs between runs.",
-        mechanism: "psi_task_change (kernel/sched/psi.c) counts the time in which some task waited for a CPU.",
-        set_now: "stop the other programs, or keep them off the measured CPUs (taskset, cpuset)",
-        verify: "cat /proc/pressure/cpu: avg10 of `some` near 0",
-        since: "4.20",
-        sources: &["kernel: Documentation/accounting/psi.rst"],
-        ..Rule::honesty(Area::Cpu)
-    },
-];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("company.toml"),
+    checks: &[("rcu-nocbs", Check::Host(callbacks)), ("other-load", Check::Host(load))],
+};
 
 fn callbacks(ask: &Ask<'_>) -> Checked {
     let topology = (&ask.facts.topology).known()?;

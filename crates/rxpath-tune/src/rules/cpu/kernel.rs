@@ -3,9 +3,6 @@
 use super::power::CPU;
 use crate::prelude::*;
 
-const PARAMS: &str = "kernel: Documentation/admin-guide/kernel-parameters.txt";
-const TALAWAH: &str = "talawah.io, Extreme HTTP Performance Tuning, 2021";
-
 /// Options that multiply the cost of a packet.
 const DEBUG: [&str; 6] = [
     "KASAN",
@@ -24,175 +21,20 @@ const CLEARED: [(&str, &str); 2] =
     [("INIT_ON_ALLOC_DEFAULT_ON", "init_on_alloc"), ("INIT_ON_FREE_DEFAULT_ON", "init_on_free")];
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[
-    Rule {
-        id: "cpu-mitigations",
-        what: "Which CPU vulnerability mitigations are active?",
-        applies: "hosts that list CPU vulnerabilities",
-        size: Tens,
-        effect: "with the mitigations for Spectre, Meltdown, MDS and TAA off: from 347,000 to 446,000 HTTP \
-                 requests/s (28 %) on one VM",
-        figure_from: TALAWAH,
-        check: Check::Host(mitigations),
-        why: "Mitigations cost time at each system call and interrupt. They differ between hosts that look \
-              identical.",
-        mechanism: "arch/x86/kernel/cpu/bugs.c chooses them by CPU model and boot parameters.",
-        not_when: "always: mitigations are a security setting. rxpath records them and never changes them",
-        side_effects: "without them other tenants and programs may read the host's memory",
-        set_now: "not offered",
-        persist: "not offered",
-        verify: "grep . /sys/devices/system/cpu/vulnerabilities/*",
-        since: "4.15",
-        sources: &["kernel: Documentation/admin-guide/hw-vuln/index.rst", TALAWAH],
-        ..Rule::record(Area::Cpu)
-    },
-    Rule {
-        id: "isolcpus-nohz-full",
-        what: "Are isolated CPUs also free of the tick and RCU callbacks?",
-        applies: "hosts with isolated CPUs",
-        weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn),
-        check: Check::Host(isolation),
-        why: "isolcpus alone keeps tasks away; the tick and RCU callbacks still interrupt. Partial isolation \
-              looks complete until tail latency is measured.",
-        mechanism: "isolcpus= removes CPUs from the scheduling domains, nohz_full= stops the tick while one task \
-                    runs, rcu_nocbs= offloads callbacks (nohz_full implies it).",
-        not_when: "a poller that tolerates the tick",
-        side_effects: "boot only; time accounting costs more at each system call on nohz_full CPUs",
-        set_now: "not possible at runtime",
-        persist: "kernel parameters isolcpus=, nohz_full= and rcu_nocbs= with the same list",
-        undo: "remove the parameters and reboot",
-        verify: "cat /sys/devices/system/cpu/{isolated,nohz_full}",
-        since: "3.10",
-        sources: &["kernel: Documentation/timers/no_hz.rst", PARAMS],
-        ..Rule::judge(Area::Cpu)
-    },
-    Rule {
-        id: "preempt-model",
-        what: "Which preemption model does the kernel use?",
-        applies: "hosts that show it (debugfs or uname -v)",
-        check: Check::Host(preempt),
-        why: "Full preemption shortens tail latency and costs throughput; PREEMPT_RT runs softirqs in threads.",
-        mechanism: "preempt= at boot with PREEMPT_DYNAMIC, else a build option.",
-        verify: "cat /sys/kernel/debug/sched/preempt; uname -v",
-        since: "5.12",
-        sources: &[PARAMS],
-        ..Rule::record(Area::Cpu)
-    },
-    Rule {
-        id: "irq-time-accounting",
-        what: "Is the softirq time that the kernel reports measured, or sampled at ticks?",
-        applies: "hosts whose kernel config can be read",
-        check: Check::Host(accounting),
-        why: "Without IRQ_TIME_ACCOUNTING, softirq time is sampled at the tick and charged to the interrupted \
-              task. /proc/stat then does not show which task loses time to networking.",
-        mechanism: "irqtime_account_irq (kernel/sched/cputime.c) with IRQ_TIME_ACCOUNTING, vtime_account_softirq \
-                    with VIRT_CPU_ACCOUNTING_NATIVE (ppc64, s390). VIRT_CPU_ACCOUNTING_GEN measures user and \
-                    system time of nohz_full CPUs but no softirq time (include/linux/vtime.h). tsc=noirqtime \
-                    turns IRQ_TIME_ACCOUNTING off.",
-        side_effects: "a build option; interrupts cost some percent more",
-        set_now: "not possible at runtime",
-        persist: "a kernel with CONFIG_IRQ_TIME_ACCOUNTING=y",
-        verify: "zgrep IRQ_TIME_ACCOUNTING /proc/config.gz",
-        since: "2.6.37",
-        sources: &[
-            "kernel: kernel/sched/cputime.c irqtime_account_irq",
-            "kernel: include/linux/vtime.h vtime_account_softirq",
-            PARAMS,
-        ],
-        ..Rule::honesty(Area::Cpu)
-    },
-    Rule {
-        id: "hz",
-        what: "How many ticks a second?",
-        applies: "hosts whose kernel config can be read",
-        check: Check::Host(hz),
-        why: "Defaults depend on it: the time budget of a softirq is two ticks.",
-        mechanism: "CONFIG_HZ; nohz= for idle CPUs.",
-        verify: "zgrep CONFIG_HZ= /proc/config.gz",
-        since: "2.6.13",
-        sources: &["kernel: kernel/Kconfig.hz"],
-        ..Rule::record(Area::Cpu)
-    },
-    Rule {
-        id: "clocksource",
-        what: "Is reading the clock cheap (a few ns), or does it access a device or the hypervisor?",
-        applies: "x86 hosts that list their clock sources",
-        weight: Weight::always(Warn).when(Latency, Fail).when(Benchmark, Fail),
-        size: Tens,
-        effect: "a timestamp from the TSC takes some ten ns without a system call, one from hpet or acpi_pm a \
-                 microsecond",
-        check: Check::Host(clock),
-        why: "Every timestamp and every latency probe reads the clock. With hpet, acpi_pm and, on most hosts, \
-              xen, each read is a slow system call.",
-        mechanism: "__cvdso_clock_gettime (lib/vdso/gettimeofday.c) reads tsc, kvm-clock and hyperv pages in \
-                    user space; others fall back to the system call.",
-        not_when: "the kernel marked the TSC unstable for a reason (dmesg)",
-        side_effects: "an unstable TSC gives wrong times",
-        set_now: "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource",
-        persist: "kernel parameter clocksource=tsc tsc=reliable",
-        verify: "cat /sys/devices/system/clocksource/clocksource0/current_clocksource; dmesg | grep -i clocksource",
-        since: "2.6.18",
-        sources: &["kernel: lib/vdso/gettimeofday.c", PARAMS],
-        ..Rule::judge(Area::Cpu)
-    },
-    Rule {
-        id: "iommu-mode",
-        what: "Does an IOMMU translate each NIC buffer?",
-        applies: "hosts with IOMMU groups",
-        check: Check::Host(iommu),
-        why: "Strict translation costs time at each mapping. Passthrough costs nothing and protects from nothing.",
-        mechanism: "drivers/iommu: type DMA (strict), DMA-FQ (lazy) or identity for each group; drivers that keep \
-                    pages mapped (page_pool) pay little.",
-        not_when: "passthrough gives up the protection against a device that writes where it should not",
-        side_effects: "security",
-        persist: "kernel parameter iommu=pt",
-        verify: "cat /sys/kernel/iommu_groups/*/type",
-        since: "4.19; DMA-FQ distinguished from DMA since 5.15",
-        sources: &[
-            PARAMS,
-            "kernel: Documentation/ABI/testing/sysfs-kernel-iommu_groups",
-            "fasterdata.es.net, host tuning",
-        ],
-        ..Rule::record(Area::Cpu)
-    },
-    Rule {
-        id: "swiotlb-forced",
-        what: "Is each packet copied through bounce buffers?",
-        applies: "hosts whose boot parameters can be read",
-        check: Check::Host(swiotlb),
-        why: "In confidential guests and with swiotlb=force, each packet is copied once more.",
-        mechanism: "swiotlb_map (kernel/dma/swiotlb.c).",
-        set_now: "remove swiotlb=force from the boot parameters",
-        persist: "the same",
-        verify: "cat /proc/cmdline",
-        since: "2.6",
-        sources: &[PARAMS],
-        ..Rule::honesty(Area::Cpu)
-    },
-    Rule {
-        id: "kernel-debug",
-        what: "Is this a production kernel, without debug checks that multiply the cost of a packet?",
-        applies: "hosts whose kernel config or boot parameters can be read",
-        weight: Weight::always(Warn).when(Benchmark, Fail).when(Throughput, Fail),
-        size: Multiple,
-        effect: "sanitizers and lock checking slow the kernel severalfold",
-        check: Check::Host(debug),
-        why: "A debug kernel finds errors and is several times slower. Its numbers say nothing about a production \
-              kernel.",
-        mechanism: "KASAN and KCSAN check each access, lockdep each lock, slub_debug each allocation; \
-                    init_on_alloc and init_on_free clear memory: this is hardening, so it is reported and not \
-                    judged.",
-        not_when: "you are looking for kernel errors",
-        side_effects: "the kernel no longer reports such errors",
-        set_now: "not possible at runtime",
-        persist: "boot another kernel; remove slub_debug, page_poison and the like from the command line",
-        undo: "boot the previous kernel",
-        verify: "zgrep -E 'KASAN|PROVE_LOCKING' /proc/config.gz; cat /proc/cmdline",
-        since: "2.6",
-        sources: &["kernel: Documentation/dev-tools/kasan.rst", PARAMS],
-        ..Rule::judge(Area::Cpu)
-    },
-];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("kernel.toml"),
+    checks: &[
+        ("cpu-mitigations", Check::Host(mitigations)),
+        ("isolcpus-nohz-full", Check::Host(isolation)),
+        ("preempt-model", Check::Host(preempt)),
+        ("irq-time-accounting", Check::Host(accounting)),
+        ("hz", Check::Host(hz)),
+        ("clocksource", Check::Host(clock)),
+        ("iommu-mode", Check::Host(iommu)),
+        ("swiotlb-forced", Check::Host(swiotlb)),
+        ("kernel-debug", Check::Host(debug)),
+    ],
+};
 
 fn mitigations(ask: &Ask<'_>) -> Checked {
     let dir = format!("{CPU}/vulnerabilities");

@@ -6,129 +6,22 @@ use crate::facts::throttle_path;
 use crate::prelude::*;
 
 pub(super) const CPU: &str = "/sys/devices/system/cpu";
-pub(super) const CPUFREQ: &str = "kernel: Documentation/admin-guide/pm/cpufreq.rst";
-const IDLE: &str = "kernel: Documentation/admin-guide/pm/cpuidle.rst";
-const PERF: &str = "rust-lang/rustc-perf issue 1450";
 
 /// An idle state with a longer exit latency shows in round-trip times, in us.
 const DEEP_US: u64 = 20;
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[
-    Rule {
-        id: "cpu-governor",
-        what: "Do the CPUs keep their frequency when packets come in bursts?",
-        applies: "hosts that show cpufreq policies (few VMs do)",
-        weight: Weight::by_goal().when(Latency, Warn).when(Throughput, Info).when(Benchmark, Warn),
-        check: Check::Host(governor),
-        why: "A CPU that clocks down between bursts handles the first packets slowly. Two benchmark runs at low \
-              load differ with the frequency at their start.",
-        mechanism: "The governor (drivers/cpufreq) chooses the frequency by load; performance keeps the highest.",
-        not_when: "power or heat is the limit",
-        side_effects: "power and heat; less room for boost of other cores",
-        set_now: "echo performance > /sys/devices/system/cpu/cpufreq/policyN/scaling_governor, for each",
-        persist: "cpupower.service, a tuned profile or the kernel parameter cpufreq.default_governor=",
-        verify: "cat /sys/devices/system/cpu/cpufreq/policy*/scaling_governor",
-        since: "2.6",
-        sources: &[CPUFREQ],
-        ..Rule::judge(Area::Cpu)
-    },
-    Rule {
-        id: "cpu-turbo",
-        what: "Is boost off for benchmarks, and on for latency and throughput?",
-        applies: "hosts that show intel_pstate/no_turbo or cpufreq/boost",
-        weight: Weight::by_goal().when(Benchmark, Warn).when(Throughput, Info).when(Latency, Info),
-        size: Percents,
-        effect: "with boost and SMT off: substantially less variance, run time 10 % longer",
-        figure_from: PERF,
-        check: Check::Host(turbo),
-        why: "Boost depends on heat and on the load of other cores. Turn it off for a benchmark: the next run may \
-              not get the same boost. Turn it on for latency and throughput.",
-        mechanism: "The processor raises single cores above the base frequency while power and heat allow.",
-        not_when: "to off: speed counts more than repeatability; to on: power or heat is the limit",
-        side_effects: "off: lower peak speed; on: more power and heat, and runs that differ",
-        set_now: "on: echo 0 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 1 > \
-                  /sys/devices/system/cpu/cpufreq/boost; off, for a benchmark: 1 to no_turbo, or 0 to boost",
-        persist: "a systemd unit at boot",
-        verify: "cat /sys/devices/system/cpu/intel_pstate/no_turbo, or cat /sys/devices/system/cpu/cpufreq/boost; scaling_cur_freq under load",
-        since: "3.9; cpufreq/boost 3.7",
-        sources: &[PERF, "kernel: Documentation/admin-guide/pm/intel_pstate.rst"],
-        ..Rule::judge(Area::Cpu)
-    },
-    Rule {
-        id: "cpu-smt",
-        what: "Are hyper-threads off for benchmarks?",
-        applies: "hosts that show cpu/smt",
-        weight: Weight::by_goal().when(Benchmark, Info),
-        size: Percents,
-        effect: "variance reduced substantially with boost and SMT off",
-        figure_from: PERF,
-        check: Check::Host(smt),
-        why: "Two hyper-threads share the units of one core: load on one changes the other's speed.",
-        mechanism: "cpu/smt/control takes the second threads offline (kernel/cpu.c cpuhp_smt_disable).",
-        not_when: "all CPUs are needed; instead, pin programs so that second threads stay idle",
-        side_effects: "interrupts of the offlined threads move: save their affinities first",
-        set_now: "echo off > /sys/devices/system/cpu/smt/control",
-        persist: "kernel parameter nosmt",
-        undo: "echo on > /sys/devices/system/cpu/smt/control, then restore the interrupt affinities",
-        verify: "cat /sys/devices/system/cpu/smt/active",
-        since: "4.19",
-        sources: &[PERF, "kernel: Documentation/ABI/testing/sysfs-devices-system-cpu, smt"],
-        ..Rule::judge(Area::Cpu)
-    },
-    Rule {
-        id: "cpu-cstates",
-        what: "Do CPUs enter idle states so deep that the wake-up shows in round-trip times?",
-        applies: "hosts that show cpuidle states",
-        weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn),
-        size: Multiple,
-        effect: "a home router's LAN ping took 1.2 ms until its idle states were limited",
-        figure_from: "slava.cc, C-states and network latency, 2020",
-        check: Check::Host(cstates),
-        why: "The symptom: latency is higher on an idle host than under load, because each packet wakes a CPU \
-              from a deep state.",
-        mechanism: "cpuidle picks a state by the expected idle time; leaving the state takes its exit latency.",
-        not_when: "power matters more",
-        side_effects: "power and heat; less room for boost of other cores",
-        set_now: "keep /dev/cpu_dma_latency open with the value 0 in a program: the limit ends when the program \
-                  closes it (tuned's force_latency does so). Else, for each deep state: echo 1 > \
-                  /sys/devices/system/cpu/cpuN/cpuidle/stateM/disable",
-        persist: "kernel parameters intel_idle.max_cstate=1 or processor.max_cstate=1",
-        verify: "usage of the disabled states does not rise",
-        since: "2.6.24",
-        sources: &[IDLE, "kernel: Documentation/power/pm_qos_interface.rst"],
-        ..Rule::judge(Area::Cpu)
-    },
-    Rule {
-        id: "pm-qos-latency",
-        what: "Does a per-CPU latency limit restrict idle states?",
-        applies: "hosts that show pm_qos_resume_latency_us",
-        check: Check::Host(pm_qos),
-        why: "The safest way to keep CPUs awake: one file per CPU. The global limit ends with the process that \
-              holds /dev/cpu_dma_latency.",
-        mechanism: "cpuidle honours the smallest of /dev/cpu_dma_latency and cpuN/power/pm_qos_resume_latency_us. \
-                    rxpath reads the per-CPU files only: the value of /dev/cpu_dma_latency needs root, and the \
-                    kernel does not show which program holds it.",
-        side_effects: "more power for the CPUs that stay awake",
-        verify: "cat /sys/devices/system/cpu/cpu0/power/pm_qos_resume_latency_us (0 is no limit, n/a is no sleep)",
-        since: "4.11; n/a 4.15",
-        sources: &["kernel: Documentation/power/pm_qos_interface.rst"],
-        ..Rule::record(Area::Cpu)
-    },
-    Rule {
-        id: "thermal-throttle",
-        what: "Was a CPU throttled for heat since boot?",
-        applies: "x86 hosts that count throttling",
-        check: Check::Host(throttled),
-        why: "A run on a throttled CPU measures the cooling, not the software.",
-        mechanism: "therm_throt_process (drivers/thermal/intel/therm_throt.c) counts each event.",
-        set_now: "cooling; a lower fixed clock",
-        verify: "core_throttle_count does not rise during a run",
-        since: "2.6",
-        sources: &["kernel: drivers/thermal/intel/therm_throt.c"],
-        ..Rule::honesty(Area::Surroundings)
-    },
-];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("power.toml"),
+    checks: &[
+        ("cpu-governor", Check::Host(governor)),
+        ("cpu-turbo", Check::Host(turbo)),
+        ("cpu-smt", Check::Host(smt)),
+        ("cpu-cstates", Check::Host(cstates)),
+        ("pm-qos-latency", Check::Host(pm_qos)),
+        ("thermal-throttle", Check::Host(throttled)),
+    ],
+};
 
 /// Directories below `dir` whose names begin with `prefix` and a number.
 pub(super) fn numbered(ask: &Ask<'_>, dir: &str, prefix: &str) -> Result<Vec<String>, Gap> {

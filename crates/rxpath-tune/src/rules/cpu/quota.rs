@@ -6,30 +6,10 @@ use crate::facts::{CGROUPS, is_outside, stat_file, with_parents};
 use crate::prelude::*;
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[Rule {
-    id: "cgroup-throttle",
-    what: "Are programs free of cgroup CPU throttling?",
-    applies: "hosts that show the groups (cgroup 2) of the programs that receive, or of this process",
-    weight: Weight::always(Info).when(Latency, Fail).when(Benchmark, Fail),
-    size: Multiple,
-    effect: "a group that used up its quota is throttled for the rest of the 100 ms period",
-    check: Check::Host(throttle),
-    why: "A CPU quota causes stalls of tens of ms, even in an application with plenty of CPUs.",
-    mechanism: "throttle_cfs_rq (kernel/sched/fair.c) takes a group off the CPUs until its next period. Since the \
-                group was created, cpu.stat counts the periods in which it ran (nr_periods), the periods in which \
-                it was throttled (nr_throttled), and the throttled time. Only throttling while rxpath watches is \
-                more than info. rxpath reads cpu.max and cpu.stat of its own group, of the groups of visible \
-                programs with a receiving socket, and of every parent group.",
-    not_when: "the limit is intended, such as a paid quota",
-    side_effects: "the group may use more CPU time",
-    set_now: "echo max > /sys/fs/cgroup/GROUP/cpu.max",
-    persist: "CPUQuota= of the unit, limits of the container",
-    undo: "restore the limit in the manager of the group; it is only reported by rxpath",
-    verify: "nr_throttled in the group's cpu.stat does not rise",
-    since: "4.15",
-    sources: &["kernel: Documentation/admin-guide/cgroup-v2.rst, cpu.max"],
-    ..Rule::judge(Area::Cpu)
-}];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("quota.toml"),
+    checks: &[("cgroup-throttle", Check::Host(throttle))],
+};
 
 /// A group's limit, and its throttling since the group was created.
 struct Limit {

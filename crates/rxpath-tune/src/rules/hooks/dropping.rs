@@ -18,63 +18,10 @@ const JOINED_RATIO: f64 = 1.0 / 150.0;
 const LONG: u32 = 200;
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[
-    Rule {
-        id: "ingress-drops",
-        what: "Do XDP, tc or nftables drop most of what a device receives?",
-        applies: "devices that are up, with such a program or filter, and that were read twice",
-        weight: Weight::always(Warn),
-        size: Loss,
-        effect: "these packets never reach IP, so no protocol counter shows them",
-        check: Check::Active(ingress),
-        why: "The device counts these packets as received. A program that drops all of them, or a filter left behind by an \
-              experiment, looks like a peer that sends nothing.",
-        mechanism: "bpf_prog_run_xdp in the driver or do_xdp_generic; then sch_handle_ingress (net/core/dev.c) \
-                    runs tcx and tc, whose ingress qdisc counts drops; then nf_ingress. rxpath reads the ingress \
-                    qdisc's counters and the driver's XDP drop counters (mlx5, virtio_net, ena, veth). tcx and \
-                    nftables count nothing, so for them it checks whether IP received the packets or a device \
-                    forwarded them.",
-        not_when: "the filter protects against a flood",
-        side_effects: "the filter may protect the host: rxpath never removes it",
-        set_now: "find its owner: bpftool net show dev DEV; tc filter show dev DEV ingress; nft list ruleset",
-        persist: "the configuration of the program that attached it",
-        undo: NOTHING_CHANGED,
-        verify: "tc -s qdisc show dev DEV: dropped of ingress or clsact; ethtool -S DEV: xdp_drops",
-        since: "4.5 (clsact); XDP 4.8; tcx 6.6",
-        sources: &[
-            "kernel: net/core/dev.c sch_handle_ingress, do_xdp_generic",
-            "kernel: net/netfilter/core.c nf_hook_slow",
-        ],
-        ..Rule::judge(Area::Hooks)
-    },
-    Rule {
-        id: "firewall-length",
-        what: "Is each packet compared with a long list of firewall rules?",
-        applies: "hosts with nftables, iptables-nft included; read with CAP_NET_ADMIN",
-        weight: Weight::always(Info).when(Throughput, Warn).when(Latency, Warn),
-        size: Multiple,
-        effect: "each compared rule costs some nanoseconds per packet",
-        check: Check::Host(length),
-        why: "A chain is evaluated rule by rule until one matches. Hundreds of rules that differ only in an \
-              address or port cost more than the rest of the receive path.",
-        mechanism: "nft_do_chain (net/netfilter/nf_tables_core.c) evaluates one rule after the other; a set or \
-                    map is one lookup for any number of elements. rxpath counts the rules of each chain on a \
-                    receive hook (NFT_MSG_GETCHAIN), without the chains that it jumps to.",
-        not_when: "a rule near the top accepts nearly all packets, such as `ct state established accept`",
-        side_effects: "changing the firewall affects security: rxpath only reports",
-        set_now: "accept established connections first, and put the addresses and ports into one set or verdict \
-                  map: SETS and MAPS in nft(8)",
-        persist: "the firewall's own configuration",
-        undo: "nft -f FILE, with the ruleset saved before the change",
-        verify: "nft list ruleset; `rxpath steal` before and after",
-        since: "3.13",
-        sources: &[
-            "kernel: net/netfilter/nf_tables_core.c nft_do_chain",
-            "https://wiki.nftables.org/wiki-nftables/index.php/Sets",
-        ],
-        ..Rule::judge(Area::Hooks)
-    },
-];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("dropping.toml"),
+    checks: &[("ingress-drops", Check::Active(ingress)), ("firewall-length", Check::Host(length))],
+};
 
 /// What a filter saw and dropped in the window.
 struct Filtered {

@@ -5,113 +5,17 @@ use rxpath_host::netlink::netfilter::Conntrack;
 
 use crate::prelude::*;
 
-const CONNTRACK: &str = "kernel: Documentation/networking/nf_conntrack-sysctl.rst";
-const DROP: &str = "Cloudflare, How to drop 10 million packets per second, 2018";
-
 /// Rules of this file.
-pub const RULES: &[Rule] = &[
-    Rule {
-        id: "conntrack-active",
-        what: "Does connection tracking process every flow?",
-        applies: "hosts with connection tracking loaded",
-        weight: Weight::by_goal().when(Throughput, Info).when(Latency, Info).when(Benchmark, Warn),
-        check: Check::Host(active),
-        why: "Each packet is looked up in the conntrack table, and each new flow adds an entry.",
-        mechanism: "nf_conntrack_in (net/netfilter/nf_conntrack_core.c) at PREROUTING and OUTPUT; a rule of \
-                    priority raw runs before it.",
-        not_when: "stateful rules or NAT need it, as in most firewalls",
-        side_effects: "stateful rules no longer match the exempt flows: this affects security",
-        set_now: "rules for both directions of the flow, never made by rxpath: nft add table inet rxpath_notrack; \
-                  nft add chain inet rxpath_notrack in '{ type filter hook prerouting priority raw; }'; nft add \
-                  chain inet rxpath_notrack out '{ type filter hook output priority raw; }'; nft add rule inet \
-                  rxpath_notrack in udp dport PORT notrack; nft add rule inet rxpath_notrack out udp sport PORT \
-                  notrack. With iptables: iptables -t raw -I PREROUTING -p udp --dport PORT -j CT --notrack; \
-                  iptables -t raw -I OUTPUT -p udp --sport PORT -j CT --notrack",
-        persist: "the firewall's own configuration",
-        undo: "nft delete table inet rxpath_notrack; or the same iptables commands with -D instead of -I",
-        verify: "/proc/sys/net/netfilter/nf_conntrack_count does not rise with the test traffic",
-        since: "2.4",
-        sources: &[CONNTRACK, "https://blog.cloudflare.com/how-to-drop-10-million-packets/"],
-        ..Rule::judge(Area::Hooks)
-    },
-    Rule {
-        id: "conntrack-sizing",
-        what: "Has the conntrack table free entries?",
-        applies: "hosts with connection tracking loaded",
-        weight: Weight::always(Warn),
-        size: Loss,
-        effect: "a full table drops the first packet of each new flow",
-        check: Check::Host(sizing),
-        why: "A full table drops new flows. Too few hash buckets make each lookup slow.",
-        mechanism: "__nf_conntrack_alloc (net/netfilter/nf_conntrack_core.c): early_drop, then `table full, \
-                    dropping packet`.",
-        not_when: "a flood fills it: exempt the port from tracking instead",
-        side_effects: "some hundred bytes for each entry",
-        set_now: "sysctl -w net.netfilter.nf_conntrack_max=N; echo N > /sys/module/nf_conntrack/parameters/hashsize",
-        persist: "/etc/sysctl.d/, and options nf_conntrack hashsize=N in /etc/modprobe.d/",
-        undo: "nf_conntrack_max: set the previous number by hand; the plan's journal has the previous hash size",
-        verify: "compare nf_conntrack_count with nf_conntrack_max; the drop and early_drop columns of \
-                 /proc/net/stat/nf_conntrack",
-        since: "2.6",
-        sources: &[CONNTRACK, "kernel: net/netfilter/nf_conntrack_core.c early_drop"],
-        ..Rule::judge(Area::Hooks)
-    },
-    Rule {
-        id: "iptables-legacy-chains",
-        what: "Do legacy iptables rules run in addition to nftables rules?",
-        applies: "hosts whose legacy iptables tables can be listed",
-        check: Check::Host(legacy),
-        why: "Each packet passes both rule sets, rule by rule, and each tool shows only its own half. rxpath \
-              reads which tables exist, not how many rules they have.",
-        mechanism: "ipt_do_table (net/ipv4/netfilter/ip_tables.c) and nft_do_chain are on the same hooks. \
-                    rxpath reads the names of the legacy tables and of the nftables tables (NFT_MSG_GETTABLE, \
-                    CAP_NET_ADMIN; only if nf_tables is already loaded, because the request would load it), else \
-                    the functions on the hooks.",
-        not_when: "the host uses one of the two, and the other has no rules",
-        side_effects: "this affects security: rxpath only reports",
-        set_now: "iptables-legacy-save | iptables-nft-restore, check the result; then empty the legacy tables",
-        persist: "the firewall's own configuration",
-        undo: "iptables-legacy-restore FILE, with the saved rules",
-        verify: "cat /proc/net/ip_tables_names is empty, or nft list ruleset is",
-        since: "2.4; nftables 3.13",
-        sources: &["kernel: net/ipv4/netfilter/ip_tables.c ipt_do_table"],
-        ..Rule::judge(Area::Hooks)
-    },
-    Rule {
-        id: "ebtables-bridge-nf",
-        what: "Do bridged frames also pass the IP firewall (br_netfilter)?",
-        applies: "hosts with br_netfilter loaded and a bridge in this namespace",
-        weight: Weight::by_goal().when(Throughput, Warn).when(Latency, Info).when(Benchmark, Warn),
-        check: Check::Host(bridge),
-        why: "Frames between two bridge ports then pass iptables and connection tracking as if they were routed.",
-        mechanism: "br_nf_pre_routing (net/bridge/br_netfilter_hooks.c).",
-        not_when: "Docker or Kubernetes: their policies depend on it",
-        side_effects: "rules that filter bridged traffic stop matching: this affects security",
-        set_now: "sysctl -w net.bridge.bridge-nf-call-iptables=0 (only where no container runtime needs it)",
-        persist: "/etc/sysctl.d/",
-        undo: "restore the previous values by hand: none is written by rxpath",
-        verify: "sysctl net.bridge",
-        since: "2.6; a separate module since 3.18",
-        sources: &["kernel: net/bridge/br_netfilter_hooks.c br_nf_pre_routing"],
-        ..Rule::judge(Area::Hooks)
-    },
-    Rule {
-        id: "nf-hooks",
-        what: "Which functions are registered on netfilter's receive hooks?",
-        applies: "kernels with nfnetlink hooks, read with CAP_NET_ADMIN",
-        check: Check::Host(hooks),
-        why: "Each function is called for each packet, before any socket sees it.",
-        mechanism: "nf_hook_slow (net/netfilter/core.c) calls the functions of PREROUTING and INPUT in order of \
-                    priority.",
-        not_when: "never remove them for speed alone: they are the firewall",
-        side_effects: "this affects security: rxpath only reports",
-        persist: "the firewall's own configuration",
-        verify: "nft list hooks",
-        since: "5.14 with CONFIG_NETFILTER_NETLINK_HOOK",
-        sources: &["kernel: net/netfilter/nfnetlink_hook.c", DROP],
-        ..Rule::record(Area::Hooks)
-    },
-];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("netfilter.toml"),
+    checks: &[
+        ("conntrack-active", Check::Host(active)),
+        ("conntrack-sizing", Check::Host(sizing)),
+        ("iptables-legacy-chains", Check::Host(legacy)),
+        ("ebtables-bridge-nf", Check::Host(bridge)),
+        ("nf-hooks", Check::Host(hooks)),
+    ],
+};
 
 const COUNT: &str = "net.netfilter.nf_conntrack_count";
 const MAX: &str = "net.netfilter.nf_conntrack_max";

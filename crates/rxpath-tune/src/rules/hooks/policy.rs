@@ -1,116 +1,19 @@
 //! Security modules, audit rules, reverse-path filtering, forwarding and the BPF compiler: what decides about each packet
 //! or system call.
 
-use super::taps::SECURITY;
 use crate::prelude::*;
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[
-    Rule {
-        id: "socket-bpf-lsm",
-        what: "Which security modules see each packet of a socket, and which readers have a seccomp filter?",
-        applies: "hosts that list their security modules",
-        check: Check::Host(lsm),
-        why: "security_sock_rcv_skb runs for each packet that gets to a socket, system calls of the program \
-              pass its seccomp filter.",
-        mechanism: "sk_filter_trim_cap (net/core/filter.c): cgroup BPF of ingress, then the security modules. Read \
-                    are the list of modules and the Seccomp line of the programs with a receiving socket that may \
-                    be seen; cgroup BPF programs are not in /proc and are not read: bpftool cgroup tree.",
-        not_when: "never removed for speed alone",
-        side_effects: SECURITY,
-        persist: "the kernel command line (lsm=)",
-        verify: "cat /sys/kernel/security/lsm; Seccomp in /proc/PID/status",
-        since: "2.6; the list 4.11",
-        sources: &["kernel: net/core/filter.c sk_filter_trim_cap"],
-        ..Rule::record(Area::Hooks)
-    },
-    Rule {
-        id: "audit-rules",
-        what: "Is the audit system on while system calls are measured?",
-        applies: "hosts whose audit system can be asked, or whose processes can be seen",
-        weight: Weight::by_goal().when(Latency, Info).when(Benchmark, Warn),
-        check: Check::Host(super::audit::audit),
-        why: "While audit is on, system calls of programs that were started since take the slow way in and out, \
-              recvmmsg included; with rules each is held against them.",
-        mechanism: "audit_alloc (kernel/auditsc.c) marks each new task (SYSCALL_WORK_SYSCALL_AUDIT), unless the first \
-                    rule of the task list is never; __audit_syscall_entry and the exit filter run for marked ones. \
-                    Read are audit=, the kernel's own state and its rules (NETLINK_AUDIT: CAP_AUDIT_CONTROL in the \
-                    initial namespaces); where it does not answer, whether auditd runs. Rules outlive auditd.",
-        not_when: "the host must be audited",
-        side_effects: "a gap in the audit trail: a matter of compliance",
-        set_now: "auditctl -e 0 for a measurement, where that is allowed: the rules stay and are not \
-                  applied; programs started before keep their mark",
-        persist: "audit=0 on the kernel command line, or -a task,never as the first rule",
-        undo: "auditctl -e 1",
-        verify: "auditctl -s: enabled 0",
-        since: "2.6",
-        sources: &[
-            "kernel: kernel/auditsc.c audit_alloc, __audit_syscall_entry",
-            "kernel: kernel/audit.c audit_netlink_ok",
-        ],
-        ..Rule::judge(Area::Hooks)
-    },
-    Rule {
-        id: "rp-filter",
-        what: "Does the check of source addresses drop packets?",
-        applies: "hosts whose IP counters can be read",
-        size: Loss,
-        effect: "these packets are dropped; a counter, the drop reason IP_RPFILTER and, where it is on, log_martians show them",
-        check: Check::Host(rp_filter),
-        why: "Strict mode drops packets whose answer would leave by another device, which is usual with two \
-              uplinks.",
-        mechanism: "fib_validate_source (net/ipv4/fib_frontend.c); the larger of conf/all and conf/DEV counts.",
-        not_when: "the packets are forged: then it does its work",
-        side_effects: "loose mode lets forged sources of known networks in: a matter of security",
-        set_now: "sysctl -w net.ipv4.conf.DEV.rp_filter=2 (loose)",
-        persist: "/etc/sysctl.d/",
-        verify: "nstat -az TcpExtIPReversePathFilter, twice",
-        since: "2.2; loose 2.6.30; the counter 2.6.36",
-        sources: &["kernel: Documentation/networking/ip-sysctl.rst rp_filter", "RFC 3704"],
-        ..Rule::judge(Area::Hooks)
-    },
-    Rule {
-        id: "ip-forward",
-        what: "Does this host forward without being a router?",
-        applies: "every host",
-        weight: Weight::by_goal().when(Throughput, Info).when(Benchmark, Info),
-        check: Check::Host(forward),
-        why: "Forwarding turns LRO off on every device, and packets for others are routed instead of dropped.",
-        mechanism: "devinet_sysctl_forward (net/ipv4/devinet.c) calls dev_disable_lro for each device.",
-        not_when: "a router, a VPN gateway, or a host with containers or virtual machines",
-        side_effects: "those behind a gateway, containers and virtual machines lose their network; accept_redirects \
-                       and other sysctls of each device change with it",
-        set_now: "sysctl -w net.ipv4.ip_forward=0, once nothing behind this host needs it",
-        persist: "the file below /etc/sysctl.d/ that sets it",
-        undo: "write 1 back; compare the other sysctls of each device",
-        verify: "nstat -az IpForwDatagrams, twice",
-        since: "2.2",
-        sources: &[
-            "kernel: Documentation/networking/ip-sysctl.rst ip_forward",
-            "kernel: net/ipv4/devinet.c",
-        ],
-        ..Rule::judge(Area::Hooks)
-    },
-    Rule {
-        id: "bpf-jit",
-        what: "Are BPF programs compiled, not interpreted?",
-        applies: "kernels that tell (root reads it)",
-        weight: Weight::always(Warn),
-        size: Multiple,
-        effect: "an interpreted filter runs an instruction in several of the machine's",
-        check: Check::Host(jit),
-        why: "Socket filters, XDP, tc and cgroup programs run for each packet.",
-        mechanism: "bpf_jit_enable; bpf_prog_select_runtime (kernel/bpf/core.c) interprets when it is 0.",
-        not_when: "bpf_jit_harden is a choice of security: leave it",
-        side_effects: "acts on programs that are loaded afterwards",
-        set_now: "sysctl -w net.core.bpf_jit_enable=1",
-        persist: "/etc/sysctl.d/",
-        verify: "sysctl net.core.bpf_jit_enable, as root",
-        since: "3.0; on by default since 5.6 where the architecture wants it",
-        sources: &["kernel: Documentation/admin-guide/sysctl/net.rst bpf_jit_enable"],
-        ..Rule::judge(Area::Hooks)
-    },
-];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("policy.toml"),
+    checks: &[
+        ("socket-bpf-lsm", Check::Host(lsm)),
+        ("audit-rules", Check::Host(super::audit::audit)),
+        ("rp-filter", Check::Host(rp_filter)),
+        ("ip-forward", Check::Host(forward)),
+        ("bpf-jit", Check::Host(jit)),
+    ],
+};
 
 fn lsm(ask: &Ask<'_>) -> Checked {
     let modules = ask.facts.text("/sys/kernel/security/lsm").known()?;

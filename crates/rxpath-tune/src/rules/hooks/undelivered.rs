@@ -11,35 +11,10 @@ const ENOUGH: u64 = 50;
 const MUCH_RATIO: f64 = 0.5;
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[Rule {
-    id: "ip-undelivered",
-    what: "Are packets that IP receives delivered or forwarded?",
-    applies: "hosts that received packets between two readings",
-    weight: Weight::always(Warn),
-    size: Loss,
-    effect: "these packets are dropped between IP and the sockets, and no IP counter shows them",
-    check: Check::Host(undelivered),
-    why: "A firewall that drops by policy, a queue to a program that does not run, or a blackhole route drops \
-          packets silently: the device and IP count them as received.",
-    mechanism: "ip_rcv_core counts InReceives (net/ipv4/ip_input.c); then nf_hook_slow runs prerouting, \
-                ip_route_input_noref looks for a route, nf_hook_slow runs input, and ip_local_deliver_finish \
-                counts InDelivers. ip_forward counts ForwDatagrams. rxpath subtracts IP's own error counters, \
-                reverse-path drops and reassembled fragments; the remaining packets were dropped in between. If \
-                the devices sent as many packets, IPVS or a program on a hook forwards them.",
-    not_when: "this host is flooded with packets that the firewall should drop",
-    side_effects: "changing the firewall affects security: rxpath only reports",
-    set_now: "find the place: nft list ruleset, iptables-save, ip route show table all type blackhole; `rxpath trace` names the \
-              function and the reason of each drop",
-    persist: "the firewall's own configuration",
-    undo: NOTHING_CHANGED,
-    verify: "nstat -az IpInReceives IpInDelivers IpForwDatagrams, twice",
-    since: "2.2",
-    sources: &[
-        "kernel: net/ipv4/ip_input.c ip_local_deliver_finish",
-        "kernel: net/netfilter/core.c nf_hook_slow",
-    ],
-    ..Rule::judge(Area::Hooks)
-}];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("undelivered.toml"),
+    checks: &[("ip-undelivered", Check::Host(undelivered))],
+};
 
 /// The counters of one IP version over the window.
 struct Flow {

@@ -6,118 +6,16 @@ use crate::facts::{Irq, Serving};
 use crate::prelude::*;
 use rxpath_core::{CpuList, Fact};
 
-const SET: &str = "echo CPU > /proc/irq/N/smp_affinity_list, one CPU for each receive interrupt";
-const PERSIST: &str = "a udev rule or a oneshot unit that starts after the device; or irqbalance with a policy script";
-const VERIFY: &str = "/proc/irq/N/effective_affinity_list after the next interrupt, and the columns of /proc/interrupts";
-const SIDE: &str = "the new CPU applies from the next interrupt; channel changes and link down/up create new \
-                    interrupts, so apply it again";
-const DOC: &str = "kernel: Documentation/core-api/irq/irq-affinity.rst";
-
 /// Rules of this file.
-pub const RULES: &[Rule] = &[
-    Rule {
-        id: "irq-affinity",
-        what: "Does each receive queue's interrupt go to a separate CPU?",
-        applies: "NICs that are up with two or more receive interrupts, on hosts where two or more CPUs may serve them",
-        weight: Weight::always(Warn).when(Throughput, Fail).sized(Latency, Percents),
-        size: Multiple,
-        effect: "the CPU of one receive queue was saturated at 0.35 million packets/s; spread over queues: 0.65 \
-                 million packets/s",
-        figure_from: "Cloudflare, How to receive a million packets per second, 2015",
-        check: Check::Nic(one_cpu),
-        why: "A queue's packets are handled on the CPU that takes its interrupt. Several queues on one CPU are no \
-              faster than one queue.",
-        mechanism: "The handler calls napi_schedule on its CPU (net/core/dev.c), and net_rx_action polls there; \
-                    smp_affinity is the set of allowed CPUs, effective_affinity the CPU in use.",
-        not_when: "fewer housekeeping CPUs than queues on purpose: reduce the number of channels instead. A \
-                   running irqbalance moves the interrupts again (irqbalance-running). Managed interrupts reject \
-                   a mask (EPERM, before 6.12 EIO)",
-        side_effects: SIDE,
-        set_now: SET,
-        persist: PERSIST,
-        undo: "restore each previous smp_affinity_list; irqbalance does not restore them",
-        verify: VERIFY,
-        since: "2.4; effective_affinity 4.13",
-        sources: &[DOC, "https://blog.cloudflare.com/how-to-receive-a-million-packets/"],
-        ..Rule::judge(Area::Interrupts)
-    },
-    Rule {
-        id: "irq-numa-local",
-        what: "Do the interrupts go to CPUs of the NIC's own NUMA node?",
-        applies: "NICs that are up and whose node is known, on hosts with two or more nodes",
-        weight: Weight::by_goal()
-            .when(Latency, Warn)
-            .when(Throughput, Warn)
-            .when(Benchmark, Warn)
-            .sized(Latency, Percents),
-        size: Tens,
-        effect: "1.4 million packets/s with everything on one NUMA node, 1 million across nodes",
-        figure_from: "Cloudflare, How to receive a million packets per second, 2015",
-        check: Check::Nic(numa),
-        why: "The NIC writes packets and descriptors to memory of its own node, and often into that node's cache. \
-              A CPU of another node reads them over the link between the CPU sockets.",
-        mechanism: "Drivers allocate rings and pages on the device's node (dev_to_node, alloc_pages_node); \
-                    DMA into the cache reaches the local socket only.",
-        not_when: "the application must run on the other node and uses most of the CPU time there: measure both",
-        side_effects: SIDE,
-        set_now: SET,
-        persist: PERSIST,
-        undo: "restore each previous smp_affinity_list",
-        verify: VERIFY,
-        since: "2.6",
-        sources: &[DOC, "https://blog.cloudflare.com/how-to-receive-a-million-packets/"],
-        ..Rule::judge(Area::Interrupts)
-    },
-    Rule {
-        id: "irq-isolated-cpus",
-        what: "Do receive interrupts stay off isolated CPUs?",
-        applies: "NICs that are up, on hosts with isolated CPUs (isolcpus=) or CPUs without a tick (nohz_full=)",
-        weight: Weight::always(Warn).when(Latency, Fail).when(Benchmark, Fail),
-        size: Multiple,
-        effect: "each interrupt and its softirq stop the task on that CPU until they finish",
-        check: Check::Nic(isolated),
-        why: "A CPU is isolated so that one task has it alone. An interrupt on that CPU stops the task, and the \
-              softirq then handles the queue's packets on the same CPU.",
-        mechanism: "isolcpus= keeps tasks away, not interrupts: irqaffinity= sets the interrupt mask at boot, \
-                    smp_affinity later. Managed interrupts (genirq, kernel/irq/manage.c irq_do_set_affinity) \
-                    avoid isolated CPUs only with isolcpus=managed_irq, and only while another CPU of their mask \
-                    is online.",
-        not_when: "the task on that CPU reads this queue, and the placement is intended",
-        side_effects: SIDE,
-        set_now: "echo CPU > /proc/irq/N/smp_affinity_list, with a housekeeping CPU of the NIC's node",
-        persist: "irqaffinity=CPUS on the kernel command line for interrupts created at boot; irqbalance avoids \
-                  isolated CPUs, or list them in IRQBALANCE_BANNED_CPULIST=",
-        undo: "restore each previous smp_affinity_list",
-        verify: VERIFY,
-        since: "isolcpus 2.6; nohz_full 3.10; isolcpus=managed_irq 5.6",
-        sources: &[
-            DOC,
-            "kernel: Documentation/admin-guide/kernel-parameters.txt isolcpus, irqaffinity",
-            "kernel: kernel/irq/manage.c irq_do_set_affinity",
-        ],
-        ..Rule::judge(Area::Interrupts)
-    },
-    Rule {
-        id: "irq-affinity-hint",
-        what: "Do interrupts go where their driver suggests?",
-        applies: "NICs that are up and whose driver gives hints",
-        weight: Weight::by_goal().when(Throughput, Info),
-        check: Check::Nic(hints),
-        why: "Some drivers suggest one CPU near the device for each queue. A policy that ignores the hint usually \
-              does so by accident.",
-        mechanism: "irq_set_affinity_and_hint (include/linux/interrupt.h) fills /proc/irq/N/affinity_hint; \
-                    irqbalance may ignore it.",
-        not_when: "interrupts are pinned on purpose to other CPUs",
-        side_effects: SIDE,
-        set_now: "cat /proc/irq/N/affinity_hint > /proc/irq/N/smp_affinity",
-        persist: PERSIST,
-        undo: "restore each previous smp_affinity_list",
-        verify: VERIFY,
-        since: "2.6.35",
-        sources: &[DOC, "kernel: include/linux/interrupt.h irq_set_affinity_and_hint"],
-        ..Rule::judge(Area::Interrupts)
-    },
-];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("affinity.toml"),
+    checks: &[
+        ("irq-affinity", Check::Nic(one_cpu)),
+        ("irq-numa-local", Check::Nic(numa)),
+        ("irq-isolated-cpus", Check::Nic(isolated)),
+        ("irq-affinity-hint", Check::Nic(hints)),
+    ],
+};
 
 /// The receive interrupts with their CPUs: the effective CPUs, or the allowed CPUs if an interrupt is not active or the
 /// kernel is older than 4.13.

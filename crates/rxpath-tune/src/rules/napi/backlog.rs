@@ -2,98 +2,20 @@
 
 use crate::prelude::*;
 
-const ADMIN: &str = "kernel: Documentation/admin-guide/sysctl/net.rst";
-const BACKLOG: &str = "kernel: net/core/dev.c enqueue_to_backlog, process_backlog";
-
 /// A backlog for a burst of some ms; the kernel's default is 1000. A longer backlog only hides a CPU that cannot keep
 /// up.
 const WANTED: i64 = 4000;
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[
-    Rule {
-        id: "backlog-max",
-        what: "Is the per-CPU backlog large enough for RPS, veth and tunnels?",
-        applies: "hosts on which RPS is on, a device without NAPI of its own is up, or a backlog (loopback's too) dropped",
-        weight: Weight::always(Warn).when(Throughput, Fail).when(Latency, Info),
-        size: Loss,
-        effect: "each packet that finds the backlog full is lost, and one loss raises five counters",
-        check: Check::Host(backlog),
-        why: "Packets of loopback, veth, tunnels and RPS wait in the backlog of the CPU that will handle them. \
-              When the backlog is full, they are dropped before any protocol sees them.",
-        mechanism: "enqueue_to_backlog (net/core/dev.c) drops above netdev_max_backlog and counts it in column 2 \
-                    of softnet_stat and in the device's rx_dropped. A NIC's own NAPI never uses the backlog.",
-        not_when: "without RPS and such devices only loopback uses the backlog; a saturated CPU fills any queue. \
-                   The counters are machine-wide and start at boot. They keep drops from experiments in a \
-                   namespace, including rxpath's own. Only drops while rxpath watches call for a change",
-        side_effects: "memory, and the time that packets wait in the longer queue",
-        set_now: "sysctl -w net.core.netdev_max_backlog=4000",
-        persist: "/etc/sysctl.d/",
-        verify: "column 2 of /proc/net/softnet_stat does not rise",
-        since: "2.2",
-        sources: &[ADMIN, BACKLOG, "oracle/bpftune issue 178"],
-        ..Rule::judge(Area::Napi)
-    },
-    Rule {
-        id: "dev-weight",
-        what: "Is the batch size of the backlog the kernel's default?",
-        applies: "every host",
-        check: Check::Host(weight),
-        why: "dev_weight is the batch size of the backlog (RPS, veth) and of each qdisc run on transmit. Drivers \
-              fix the weight of their own NAPI in code, so dev_weight does not change NIC reception.",
-        mechanism: "process_backlog takes dev_rx_weight = dev_weight * dev_weight_rx_bias packets, __qdisc_run \
-                    (net/sched/sch_generic.c) dev_tx_weight = dev_weight * dev_weight_tx_bias; drivers register NAPI \
-                    with NAPI_POLL_WEIGHT (64).",
-        not_when: "RPS or veth carries the load, and a measurement showed that a larger batch helps",
-        side_effects: "larger: other NAPI instances of the CPU wait longer, and a sender keeps the qdisc for longer",
-        set_now: "sysctl -w net.core.dev_weight=64",
-        persist: "remove the line from /etc/sysctl.d/",
-        verify: "sysctl net.core.dev_weight",
-        since: "2.4; dev_weight_rx_bias 4.10",
-        sources: &[
-            ADMIN,
-            BACKLOG,
-            "kernel: net/sched/sch_generic.c __qdisc_run",
-            "kernel: include/linux/netdevice.h NAPI_POLL_WEIGHT",
-        ],
-        ..Rule::judge(Area::Napi)
-    },
-    Rule {
-        id: "skb-defer",
-        what: "How many packets may wait to be freed on the CPU that allocated them?",
-        applies: "Linux 5.19 and later",
-        check: Check::Host(defer),
-        why: "Freeing on the allocating CPU avoids cache misses when another CPU reads the socket.",
-        mechanism: "skb_attempt_defer_free (net/core/skbuff.c) returns up to skb_defer_max buffers.",
-        not_when: "one CPU receives and reads: then nothing is returned",
-        side_effects: "0 turns it off",
-        set_now: "sysctl -w net.core.skb_defer_max=64",
-        persist: "/etc/sysctl.d/",
-        undo: VALUE_BACK,
-        verify: "sysctl net.core.skb_defer_max",
-        since: "5.19; 64 by default, 128 since 6.19",
-        sources: &["kernel: net/core/skbuff.c skb_attempt_defer_free", ADMIN],
-        ..Rule::record(Area::Napi)
-    },
-    Rule {
-        id: "tstamp-prequeue",
-        what: "Are packets timestamped before or after RPS?",
-        applies: "every host",
-        check: Check::Host(prequeue),
-        why: "A latency probe sees the wait in the backlog only if packets are timestamped before the backlog.",
-        mechanism: "netif_receive_skb_internal and netif_rx_internal (net/core/dev.c) timestamp before the \
-                    backlog when netdev_tstamp_prequeue is 1, else __netif_receive_skb_core does.",
-        not_when: "latency is measured from the timestamp: with 0 the wait in the backlog is left out",
-        side_effects: "0 moves the cost of the timestamp to the CPU that RPS chose",
-        set_now: "sysctl -w net.core.netdev_tstamp_prequeue=0",
-        persist: "/etc/sysctl.d/",
-        undo: VALUE_BACK,
-        verify: "sysctl net.core.netdev_tstamp_prequeue",
-        since: "2.6.35",
-        sources: &[ADMIN, "kernel: net/core/dev.c net_timestamp_check"],
-        ..Rule::record(Area::Napi)
-    },
-];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("backlog.toml"),
+    checks: &[
+        ("backlog-max", Check::Host(backlog)),
+        ("dev-weight", Check::Host(weight)),
+        ("skb-defer", Check::Host(defer)),
+        ("tstamp-prequeue", Check::Host(prequeue)),
+    ],
+};
 
 fn backlog(ask: &Ask<'_>) -> Checked {
     let (dropped, processed) = ask.facts.backlog_drops().known()?;

@@ -5,59 +5,17 @@ use std::collections::BTreeSet;
 use super::above::is_switched;
 use crate::prelude::*;
 
-const BONDING: &str = "kernel: Documentation/networking/bonding.rst";
-
 /// Offloads that make a flow faster on one port than on another.
 const OFFLOADS: [&str; 4] = ["rx-gro", "rx-lro", "rx-checksum", "rx-hashing"];
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[
-    Rule {
-        id: "bond-ports-differ",
-        what: "Are the ports of a bond alike in speed, offloads, rings and queues?",
-        applies: "bonds with two or more NICs that are up; rings and queues are compared for a goal only",
-        size: Tens,
-        effect: "a flow is as fast as its port; with LACP a port of another speed carries nothing",
-        check: Check::Device(alike),
-        why: "The hash of a flow chooses its port. If ports differ, equal flows get different latency and rates, \
-              and results depend on addresses.",
-        mechanism: "802.3ad puts ports of one speed into one aggregator and uses one aggregator at a time \
-                    (drivers/net/bonding/bond_3ad.c ad_port_selection_logic); other modes use every port. Rings, \
-                    queues and most offloads belong to the port: setting the bond does not set them.",
-        not_when: "active-backup with a slower port in reserve on purpose: its speed is not compared",
-        side_effects: "those of the changed setting; rings and channels may take the port down for a moment",
-        set_now: "set the differing port like the others: ethtool -K DEV gro on; ethtool -G DEV rx 4096; ethtool \
-                  -L DEV combined 8; speed: cable, transceiver, switch port",
-        persist: "one systemd .link file or udev rule that matches all ports",
-        undo: NOTHING_CHANGED,
-        verify: "rxpath check; /proc/net/bonding/BOND: one Aggregator ID for all ports",
-        since: "2.4",
-        sources: &[BONDING, "kernel: drivers/net/bonding/bond_3ad.c ad_port_selection_logic"],
-        ..Rule::judge(Area::Offloads)
-    },
-    Rule {
-        id: "bond-xmit-hash",
-        what: "Are replies spread over the ports of a bond by more than Ethernet addresses?",
-        applies: "bonds of the modes 802.3ad and balance-xor with two or more NICs that are up and in no bridge",
-        weight: Weight::by_goal().when(Throughput, Info),
-        size: Multiple,
-        effect: "all packets to one gateway have one pair of addresses, and leave by one port",
-        check: Check::Device(policy),
-        why: "A host behind a gateway has one peer on its wire. Hashed by Ethernet addresses alone, one port \
-              sends everything and the others nothing. The switch chooses the receiving port by its own policy.",
-        mechanism: "bond_xmit_hash (drivers/net/bonding/bond_main.c): layer2 mixes the two Ethernet addresses, layer2+3 \
-                    the IP addresses as well, layer3+4 IP addresses and ports.",
-        not_when: "all fragments of a flow must stay in order: layer2+3 keeps them in order, layer3+4 does not",
-        side_effects: "flows move to other ports at once",
-        set_now: "ip link set BOND type bond xmit_hash_policy layer3+4",
-        persist: "BondXmitHashPolicy= of systemd-networkd, xmit_hash_policy of the network configuration",
-        undo: "ip link set BOND type bond xmit_hash_policy layer2",
-        verify: "ip -s link: tx_packets rises on all ports",
-        since: "2.6.13; layer2+3 2.6.25",
-        sources: &[BONDING, "kernel: drivers/net/bonding/bond_main.c bond_xmit_hash"],
-        ..Rule::judge(Area::Offloads)
-    },
-];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("bonds.toml"),
+    checks: &[
+        ("bond-ports-differ", Check::Device(alike)),
+        ("bond-xmit-hash", Check::Device(policy)),
+    ],
+};
 
 /// The mode of a bond, and its ports that are up; a reason to stay silent for everything else.
 fn bond<'a>(ask: &'a Ask<'_>, device: &Device) -> Result<(String, Vec<&'a Device>), Checked> {

@@ -16,64 +16,10 @@ const JOINED_BYTES: u32 = 65_536;
 const SMALL_BYTES: u32 = 16_384;
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[
-    Rule {
-        id: "mtu-fit",
-        what: "Does the MTU of a virtual device fit its other end, and the device below?",
-        applies: "veth devices whose other end may be seen, and overlays bound to a device below",
-        weight: Weight::always(Warn),
-        size: Loss,
-        effect: "packets larger than the smaller MTU are dropped without a message to the sender, or fragmented",
-        check: Check::Active(mtu),
-        why: "Small packets pass and large ones do not: connections open and then hang.",
-        mechanism: "veth_forward_skb calls __dev_forward_skb, whose is_skb_forwardable \
-                    (include/linux/netdevice.h) drops packets longer than the receiving end's MTU plus a VLAN \
-                    tag. An overlay adds its headers (VXLAN 50 bytes over IPv4, 70 over IPv6), and the result \
-                    must fit the device below. rxpath reads the other end in its own namespace (RTM_GETLINK with \
-                    IFLA_TARGET_NETNSID).",
-        not_when: "nothing larger than the smaller MTU is ever sent, because routes set a smaller MTU",
-        side_effects: "connections that are open keep their segment size for a while",
-        set_now: "ip link set dev DEV mtu 1500, with the smaller of the two",
-        persist: "systemd .link or .network: MTUBytes=; the container network's own MTU setting",
-        undo: "ip link set dev DEV mtu N, with the previous MTU",
-        verify: "ping -M do -s 1472 HOST; ip -s link show dev DEV: dropped of TX does not rise",
-        since: "2.6.24; the question across namespaces 4.20",
-        sources: &[
-            "kernel: net/core/dev.c __dev_forward_skb",
-            "kernel: drivers/net/veth.c veth_forward_skb",
-            "kernel: include/net/vxlan.h VXLAN_HEADROOM",
-        ],
-        ..Rule::judge(Area::Offloads)
-    },
-    Rule {
-        id: "joined-size",
-        what: "May GRO and GSO packets grow to the kernel's default limit?",
-        applies: "devices that are up and report their limits",
-        weight: Weight::always(Info).when(Throughput, Warn),
-        size: Multiple,
-        effect: "with bulk TCP each merged packet passes the stack once: 64 KiB instead of some segments",
-        check: Check::Active(joined),
-        why: "The limit was lowered, for an experiment or for another path. Merging then ends after a few \
-              segments.",
-        mechanism: "skb_gro_receive (net/core/gro.c) does not merge beyond gro_max_size or gro_ipv4_max_size; \
-                    tcp_tso_autosize and sk_setup_caps (net/core/sock.c) respect gso_max_size. A driver's own \
-                    limit is tso_max_size; rxpath does not judge it.",
-        not_when: "a router that has to keep its packets small for a slow link",
-        side_effects: "packets of a flow arrive in larger batches",
-        set_now: "ip link set dev DEV gro_max_size 65536 gso_max_size 65536; since 6.3 also \
-                  ip link set dev DEV gro_ipv4_max_size 65536 gso_ipv4_max_size 65536",
-        persist: "systemd .link: GenericReceiveOffload=yes keeps the kernel's default; remove the line that sets \
-                  it",
-        undo: "ip link set dev DEV gro_max_size N gso_max_size N, with the previous values",
-        verify: "ip -d link show dev DEV",
-        since: "4.16 (gso_max_size); gro_max_size 5.19; for IPv4 6.3",
-        sources: &[
-            "kernel: net/core/gro.c skb_gro_receive",
-            "kernel: Documentation/networking/segmentation-offloads.rst",
-        ],
-        ..Rule::judge(Area::Offloads)
-    },
-];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("fit.toml"),
+    checks: &[("mtu-fit", Check::Active(mtu)), ("joined-size", Check::Active(joined))],
+};
 
 fn mtu(ask: &Ask<'_>, device: &Device) -> Checked {
     let link = (&device.nic.link).known()?;

@@ -6,30 +6,10 @@ use rxpath_host::netlink::ethtool::Pause;
 use crate::prelude::*;
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[Rule {
-    id: "flow-control-pause",
-    what: "Is flow control off, so that loss is visible?",
-    applies: "NICs that are up and show their pause settings",
-    weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn).when(Throughput, Warn),
-    size: Tens,
-    effect: "a stopped sender waits for the slowest receiver, and a test of loss sees none",
-    check: Check::Nic(pause),
-    why: "A receiver that sends pause frames stops its switch port, and with it other traffic. Packets are then \
-          lost where no counter shows it.",
-    mechanism: "IEEE 802.3 annex 31B: a full receive buffer sends PAUSE; the peer's MAC stops.",
-    not_when: "storage that needs a lossless network",
-    side_effects: "many drivers take the link down for seconds and negotiate it again",
-    set_now: "ethtool -A DEV autoneg off rx off tx off",
-    persist: "systemd .link: RxFlowControl=no, TxFlowControl=no, AutoNegotiationFlowControl=no",
-    undo: "restore all three previous values",
-    verify: "ethtool -a DEV: check it, some drivers accept only one direction; pause counters do not rise",
-    since: "2.4; over netlink 5.7",
-    sources: &[
-        "kernel: Documentation/networking/ethtool-netlink.rst, PAUSE_GET",
-        "IEEE 802.3, annex 31B",
-    ],
-    ..Rule::judge(Area::Offloads)
-}];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("pause.toml"),
+    checks: &[("flow-control-pause", Check::Nic(pause))],
+};
 
 /// Throughput asks for less: flow control costs it something only while this host stops the other end.
 fn stops(ask: &Ask<'_>, device: &Device, pause: &Pause) -> Checked {

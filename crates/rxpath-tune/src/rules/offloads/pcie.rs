@@ -2,84 +2,16 @@
 
 use crate::prelude::*;
 
-const PCI: &str = "kernel: Documentation/ABI/testing/sysfs-bus-pci";
-
 /// Rules of this file.
-pub const RULES: &[Rule] = &[
-    Rule {
-        id: "pcie-link",
-        what: "Does the NIC have its maximum PCIe lanes and speed?",
-        applies: "NICs on PCIe that report their link; guests usually do not",
-        weight: Weight::always(Warn).sized(Latency, Percents),
-        size: Multiple,
-        effect: "half of the lanes is half of the bytes per second",
-        check: Check::Nic(link),
-        why: "A card in the wrong slot, or with bad link training, gets half of its lanes or speed. It works, but \
-              with a lower maximum rate.",
-        mechanism: "Link status and capability registers of PCI Express, shown as current_link_* and max_link_*.",
-        not_when: "the link still carries more than the port's rate",
-        side_effects: "the host must be opened",
-        set_now: "another slot, a reseated card, firmware settings (bifurcation)",
-        persist: "the same",
-        undo: "put the card back",
-        verify: "cat /sys/class/net/DEV/device/current_link_width /sys/class/net/DEV/device/max_link_width",
-        since: "4.13",
-        sources: &[PCI, "kernel: drivers/pci/pci-sysfs.c current_link_width_show"],
-        ..Rule::judge(Area::Offloads)
-    },
-    Rule {
-        id: "pcie-mps-mrrs",
-        what: "How large are the NIC's PCIe payloads and read requests?",
-        applies: "NICs on PCIe, read by root",
-        check: Check::Device(payload),
-        why: "Larger transfers have less overhead on the bus.",
-        mechanism: "Device control register of the PCI Express capability, bits 7:5 and 14:12.",
-        not_when: "leave it: the firmware chose a size that every bridge on the path supports",
-        side_effects: "a payload that a bridge does not support causes bus errors",
-        set_now: "only at boot: pci=pcie_bus_perf",
-        persist: "the kernel command line",
-        undo: "remove it from the kernel command line",
-        verify: "lspci -vv -s SLOT: MaxPayload, MaxReadReq",
-        since: "every kernel",
-        sources: &["kernel: Documentation/admin-guide/kernel-parameters.txt pcie_bus_perf", PCI],
-        ..Rule::record(Area::Offloads)
-    },
-    Rule {
-        id: "pcie-aspm",
-        what: "Is ASPM on, so that the NIC's PCIe link may sleep?",
-        applies: "NICs on PCIe whose link states are shown",
-        weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Info),
-        check: Check::Nic(aspm),
-        why: "After a pause the first transfer waits until the link is awake.",
-        mechanism: "Active State Power Management puts an idle link into L0s or L1 (drivers/pci/pcie/aspm.c).",
-        not_when: "power matters more than the latency of a lone packet",
-        side_effects: "more power at idle",
-        set_now: "echo 0 > /sys/class/net/DEV/device/link/l1_aspm (and l0s_aspm)",
-        persist: "pcie_aspm.policy=performance on the kernel command line",
-        verify: "cat /sys/class/net/DEV/device/link/*_aspm",
-        since: "2.6.26; per link 5.5",
-        sources: &[PCI, "kernel: drivers/pci/pcie/aspm.c"],
-        ..Rule::judge(Area::Offloads)
-    },
-    Rule {
-        id: "nic-numa-node",
-        what: "Which NUMA node and CPUs are near the NIC?",
-        applies: "NICs whose platform reports it",
-        size: Tens,
-        effect: "1.4 million packets/s with everything on one NUMA node, 1 million across nodes",
-        figure_from: "Cloudflare, How to receive a million packets per second, 2015",
-        check: Check::Device(node),
-        why: "Readers belong on these CPUs, next to the interrupts.",
-        mechanism: "/sys/class/net/DEV/device/numa_node and local_cpulist, from the firmware's tables.",
-        not_when: "nothing to change: move the application, not the NIC",
-        set_now: "taskset -c CPUS COMMAND, or numactl --cpunodebind=N COMMAND",
-        persist: "systemd unit: CPUAffinity=, NUMAPolicy=",
-        verify: "cat /sys/class/net/DEV/device/local_cpulist",
-        since: "2.6",
-        sources: &[PCI, "https://blog.cloudflare.com/how-to-receive-a-million-packets/"],
-        ..Rule::record(Area::Offloads)
-    },
-];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("pcie.toml"),
+    checks: &[
+        ("pcie-link", Check::Nic(link)),
+        ("pcie-mps-mrrs", Check::Device(payload)),
+        ("pcie-aspm", Check::Nic(aspm)),
+        ("nic-numa-node", Check::Device(node)),
+    ],
+};
 
 /// A file of the device on its bus; a virtio device's is that of the PCI device below it.
 fn bus(ask: &Ask<'_>, device: &Device, file: &str) -> Result<String, Gap> {

@@ -3,34 +3,10 @@
 use crate::prelude::*;
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[Rule {
-    id: "rfs-flow-entries",
-    what: "Are both RFS tables set, or neither?",
-    applies: "hosts on which net.core.rps_sock_flow_entries or a queue's rps_flow_cnt is not 0",
-    weight: Weight::always(Warn).sized(Latency, Percents),
-    size: Tens,
-    effect: "one table alone has no effect; both bring packets to the CPU that reads them",
-    check: Check::Host(halves),
-    why: "RFS needs a global table of flows and a table for each queue. With only one table no packet is steered: \
-          the host looks tuned but is not.",
-    mechanism: "get_rps_cpu (net/core/dev.c) uses the queue's rps_flow_table and the global rps_sock_flow_table. \
-                Without both it uses the RPS mask; without a mask the packet stays on its CPU.",
-    not_when: "leave both at 0 when every queue's interrupt already goes to the CPU of its reader, \
-               or when one reader serves all flows",
-    side_effects: "an inter-processor interrupt and a remote enqueue for each moved batch of packets",
-    set_now: "sysctl -w net.core.rps_sock_flow_entries=32768; \
-              echo 4096 > /sys/class/net/DEV/queues/rx-N/rps_flow_cnt (the counts of all queues sum to the entries)",
-    persist: "/etc/sysctl.d/ for the entries, a udev rule for the queues",
-    undo: "restore both previous values; 0 in both is off",
-    verify: "cat /proc/sys/net/core/rps_sock_flow_entries /sys/class/net/DEV/queues/rx-*/rps_flow_cnt; \
-             column 10 of /proc/net/softnet_stat rises on the CPUs of the readers",
-    since: "2.6.35",
-    sources: &[
-        "kernel: Documentation/networking/scaling.rst, section RFS",
-        "kernel: net/core/dev.c get_rps_cpu, set_rps_cpu",
-    ],
-    ..Rule::judge(Area::Queues)
-}];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("rfs.toml"),
+    checks: &[("rfs-flow-entries", Check::Host(halves))],
+};
 
 fn halves(ask: &Ask<'_>) -> Checked {
     let entries = ask.facts.sysctl_number("net.core.rps_sock_flow_entries").known()?;

@@ -8,10 +8,6 @@ use rxpath_host::queue_map::counters;
 
 use crate::prelude::*;
 
-const RINGS: &str = "kernel: Documentation/networking/ethtool-netlink.rst, RINGS_GET and RINGS_SET";
-const BOUNCE: &str = "many drivers take the link down for 0.4 to 1 s (igb, even emulated); counters restart at 0; the \
-                      size is rounded";
-
 /// From this ring loss ratio on, the loss is serious.
 pub(super) const MUCH_RATIO: f64 = 1e-4;
 
@@ -31,105 +27,16 @@ const DRIVERS_LOSSES: [&str; 6] = [
 ];
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[
-    Rule {
-        id: "nic-stats-drop-counters",
-        what: "Does the NIC lose packets before the kernel sees them?",
-        applies: "NICs that are up and have received packets",
-        weight: Weight::always(Warn),
-        size: Loss,
-        effect: "these packets are lost, and `ip -s` does not show where",
-        check: Check::Nic(losses),
-        why: "A packet that finds no free descriptor is lost in the NIC. No socket counter ever shows it.",
-        mechanism: "The NIC counts it and the driver reports rx_missed_errors, rx_fifo_errors or rx_over_errors \
-                    (struct rtnl_link_stats64); causes: a ring too small for the burst, a late softirq, or one \
-                    CPU for all queues.",
-        not_when: "the counters do not rise: they count since the driver was loaded, so read them twice",
-        side_effects: "none: this only counts",
-        set_now: "spread the queues over CPUs (irq-affinity), then ethtool -G DEV rx MAX",
-        persist: "systemd .link: RxBufferSize=max",
-        undo: NOTHING_CHANGED,
-        verify: "ip -s -s link show DEV and ethtool -S DEV, twice: `missed`, `fifo` and the driver's own do not rise under load",
-        since: "2.6; one meaning for all drivers since 5.10",
-        sources: &[
-            "kernel: include/uapi/linux/if_link.h struct rtnl_link_stats64",
-            "kernel: Documentation/networking/statistics.rst",
-        ],
-        ..Rule::judge(Area::Queues)
-    },
-    Rule {
-        id: "ring-rx",
-        what: "Is the receive ring large enough for the bursts that come?",
-        applies: "NICs that are up and show their rings",
-        weight: Weight::always(Warn),
-        check: Check::Nic(ring_rx),
-        why: "The ring must hold the packets that arrive between two polls. At 10 Gb/s 512 descriptors last 34 us \
-              of the smallest packets.",
-        mechanism: "The driver's poll refills descriptors as it takes packets; between the interrupt and the poll \
-                    no descriptor is refilled.",
-        not_when: "no packet is lost in the NIC: a larger ring only causes cache misses and hides a slow reader",
-        side_effects: BOUNCE,
-        set_now: "ethtool -G DEV rx MAX",
-        persist: "systemd .link: RxBufferSize=max",
-        undo: "ethtool -G DEV rx N, with the previous size; the link goes down again",
-        verify: "ethtool -g DEV shows the size; rx_missed_errors does not rise",
-        since: "2.4; over netlink 5.7",
-        sources: &[RINGS, "https://github.com/redhat-performance/tuned/issues/660"],
-        ..Rule::judge(Area::Queues)
-    },
-    Rule {
-        id: "ring-tx",
-        what: "How large is the transmit ring?",
-        applies: "NICs that show their rings",
-        check: Check::Device(ring_tx),
-        why: "Replies and acknowledgements wait in it when the link is slower than the host.",
-        mechanism: "Byte queue limits (lib/dynamic_queue_limits.c) keep it short where the driver has them.",
-        not_when: "with byte queue limits its size does not matter",
-        side_effects: BOUNCE,
-        set_now: "ethtool -G DEV tx N",
-        persist: "systemd .link: TxBufferSize=",
-        undo: VALUE_BACK,
-        verify: "ethtool -g DEV",
-        since: "2.4; over netlink 5.7",
-        sources: &[RINGS],
-        ..Rule::record(Area::Queues)
-    },
-    Rule {
-        id: "ring-rx-buf-len",
-        what: "How long is a receive buffer of the ring?",
-        applies: "NICs whose driver reports rx-buf-len",
-        check: Check::Device(buf_len),
-        why: "A packet that needs several buffers costs several descriptors.",
-        mechanism: "ETHTOOL_A_RINGS_RX_BUF_LEN; few drivers have it.",
-        not_when: "leave it, unless large packets are most of the traffic",
-        side_effects: BOUNCE,
-        set_now: "ethtool -G DEV rx-buf-len N",
-        persist: "a udev rule",
-        undo: VALUE_BACK,
-        verify: "ethtool -g DEV",
-        since: "5.17",
-        sources: &[RINGS],
-        ..Rule::record(Area::Queues)
-    },
-    Rule {
-        id: "ring-tcp-data-split",
-        what: "Does the NIC split headers from TCP data?",
-        applies: "NICs whose driver reports tcp-data-split",
-        check: Check::Device(data_split),
-        why: "Zero-copy receive (TCP_ZEROCOPY_RECEIVE, device memory) needs the data in separate pages.",
-        mechanism: "ETHTOOL_A_RINGS_TCP_DATA_SPLIT, and hds-thresh since 6.14.",
-        not_when: "no program uses zero-copy receive",
-        side_effects: "excludes single-buffer XDP programs: neither can be enabled while the other is (6.14)",
-        set_now: "rxpath tune plan --set DEV/rings/tcp-data-split=on, or ethtool -G DEV tcp-data-split on \
-                  (missing in ethtool 6.1)",
-        persist: "a udev rule",
-        undo: VALUE_BACK,
-        verify: "ethtool -g DEV",
-        since: "5.18; settable 6.8",
-        sources: &[RINGS, "kernel: Documentation/networking/devmem.rst"],
-        ..Rule::record(Area::Queues)
-    },
-];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("rings.toml"),
+    checks: &[
+        ("nic-stats-drop-counters", Check::Nic(losses)),
+        ("ring-rx", Check::Nic(ring_rx)),
+        ("ring-tx", Check::Device(ring_tx)),
+        ("ring-rx-buf-len", Check::Device(buf_len)),
+        ("ring-tcp-data-split", Check::Device(data_split)),
+    ],
+};
 
 /// Packets lost in the NIC since its driver was loaded, the received packets, and the counters in words.
 pub(super) struct Lost {

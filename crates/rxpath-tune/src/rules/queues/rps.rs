@@ -8,63 +8,15 @@ use super::channels::receiving;
 use crate::facts::Serving;
 use crate::prelude::*;
 
-const SCALING: &str = "kernel: Documentation/networking/scaling.rst";
-
 /// Kinds of devices whose packets the device below already steered to a CPU: `__netif_receive_skb_core` goes round
 /// again with the upper device, behind `get_rps_cpu` (net/core/dev.c).
 const BEHIND_RPS: [&str; 3] = ["bond", "team", "vlan"];
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[
-    Rule {
-        id: "rps-cpus",
-        what: "Does software steering (RPS) fit the hardware's queues?",
-        applies: "NICs that are up, where two or more CPUs may serve them",
-        weight: Weight::by_goal()
-            .when(Latency, Warn)
-            .when(Throughput, Info)
-            .when(Fairness, Info)
-            .when(Benchmark, Info),
-        size: Tens,
-        effect: "with one queue RPS adds a second CPU; with a queue per CPU every packet is moved for nothing",
-        check: Check::Nic(rps),
-        why: "RPS hashes in software and moves packets to other CPUs with an inter-processor interrupt. It adds \
-              CPUs to a single hardware queue; on a NIC with a queue per CPU it only costs time.",
-        mechanism: "get_rps_cpu and enqueue_to_backlog (net/core/dev.c); the other CPU's backlog NAPI continues.",
-        not_when: "hardware queues without the right hash (GRE, IPIP, PPPoE): RPS hashes the inner headers",
-        side_effects: "the CPUs of the mask take softirq time; netdev_max_backlog bounds their queues",
-        set_now: "echo MASK > /sys/class/net/DEV/queues/rx-N/rps_cpus; 0 is off",
-        persist: "a udev rule; net.core.rps_default_mask for devices made later (6.3)",
-        undo: "restore each previous mask",
-        verify: "column 10 of /proc/net/softnet_stat rises on the CPUs of the mask",
-        since: "2.6.35",
-        sources: &[SCALING, "https://github.com/redpanda-data/redpanda/pull/27680"],
-        ..Rule::judge(Area::Queues)
-    },
-    Rule {
-        id: "rps-mask",
-        what: "Do the RPS masks name CPUs that can help?",
-        applies: "devices with an RPS mask",
-        weight: Weight::always(Warn),
-        size: Tens,
-        effect: "a mask of one CPU for all queues reduces many CPUs to one; with a mask of another node, each \
-                 packet crosses the link between the CPU sockets",
-        check: Check::Device(masks),
-        why: "RPS helps with CPUs that are idle and near. A mask of one CPU undoes RSS, a mask of another node \
-              adds remote memory access, and a mask of offline CPUs has no effect.",
-        mechanism: "get_rps_cpu (net/core/dev.c) takes a CPU of the mask by the flow's hash and uses it if it is \
-                    online. Bonds, teams and VLANs get their packets behind it: the mask of the device below counts.",
-        not_when: "one CPU is dedicated to network work and is not saturated",
-        side_effects: "the CPUs of the mask take softirq time; flows move once, packets of a flow may be reordered then",
-        set_now: "echo MASK > /sys/class/net/DEV/queues/rx-N/rps_cpus; 0 is off",
-        persist: "a udev rule; net.core.rps_default_mask for devices made later (6.3)",
-        undo: "restore each previous mask",
-        verify: "column 10 of /proc/net/softnet_stat rises on the CPUs of the mask",
-        since: "2.6.35",
-        sources: &[SCALING, "kernel: net/core/dev.c get_rps_cpu"],
-        ..Rule::judge(Area::Queues)
-    },
-];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("rps.toml"),
+    checks: &[("rps-cpus", Check::Nic(rps)), ("rps-mask", Check::Device(masks))],
+};
 
 /// One mask for all receive queues of the device.
 fn set_all(device: &Device, mask: &str) -> Vec<Set> {

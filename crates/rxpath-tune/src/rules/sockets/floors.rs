@@ -52,32 +52,10 @@ const FLOORS: [Floor; 12] = [
 ];
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[Rule {
-    id: "starving-settings",
-    what: "Is a budget, queue or memory limit so small that packets are lost at any load?",
-    applies: "every host",
-    weight: Weight::always(Warn),
-    size: Loss,
-    effect: "packets that do not fit into a queue are dropped; a tiny budget needs a softirq for every few packets",
-    check: Check::Host(floors),
-    why: "A leftover test, a typing error, or advice for another problem: no load needs values so small.",
-    mechanism: "net_rx_action and process_backlog (net/core/dev.c) end after the budget, enqueue_to_backlog drops \
-                beyond netdev_max_backlog, sk_acceptq_is_full and tcp_conn_request refuse connections, \
-                __sk_mem_raise_allocated refuses memory. \
-                tcp_adv_win_scale is judged before 6.6, where tcp_win_from_space used it.",
-    not_when: "an experiment that shows their effect",
-    side_effects: "more memory and longer queues than now",
-    set_now: "sysctl -w net.core.netdev_budget=300, and so on with the kernel's default of each named setting; if \
-              the default depends on the host's memory, remove what sets it and reboot",
-    persist: "remove the line that sets it from /etc/sysctl.conf and /etc/sysctl.d/",
-    verify: "rxpath check",
-    since: "2.4; netdev_budget 2.6.13, netdev_budget_usecs 4.12, udp_mem 2.6.25; tcp_adv_win_scale until 6.5",
-    sources: &[
-        "kernel: Documentation/admin-guide/sysctl/net.rst",
-        "kernel: Documentation/networking/ip-sysctl.rst",
-    ],
-    ..Rule::judge(Area::Sockets)
-}];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("floors.toml"),
+    checks: &[("starving-settings", Check::Host(floors))],
+};
 
 fn floors(ask: &Ask<'_>) -> Checked {
     let answer = judge(read(ask.facts, &FLOORS), |count| {

@@ -3,8 +3,6 @@
 use super::floor::{Floor, Low, Reading, floor, judge, read};
 use crate::prelude::*;
 
-const SYSCTL: &str = "kernel: Documentation/networking/ip-sysctl.rst";
-
 /// **Source** of the defaults: net/ipv4/ip_fragment.c, net/ipv6/reassembly.c, net/ipv4/tcp_ipv4.c `tcp_sk_init`,
 /// include/net/ip.h `IPDEFTTL`.
 const FLOORS: [Floor; 11] = [
@@ -63,57 +61,13 @@ const BASE_MSS: &str = "net.ipv4.tcp_base_mss";
 const LEAST_MSS: i64 = 512;
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[
-    Rule {
-        id: "protocol-limits",
-        what: "Is an IP or TCP limit so low that it breaks the protocol?",
-        applies: "every host",
-        weight: Weight::always(Warn),
-        size: Loss,
-        effect: "fragments, connections or most of the speed are lost until it is raised",
-        check: Check::Host(limits),
-        why: "A typing error, a wrong unit, or advice for another kernel. No load needs values so low.",
-        mechanism: "inet_frag_kill and inet_frag_create drop fragments beyond ipfrag_high_thresh \
-                    (net/ipv4/inet_fragment.c); tcp_small_queue_check holds a sender at tcp_limit_output_bytes \
-                    (net/ipv4/tcp_output.c); tcp_update_pacing_rate multiplies by the pacing ratios \
-                    (net/ipv4/tcp_input.c); __inet_hash_connect takes ports from ip_local_port_range \
-                    (net/ipv4/inet_hashtables.c); tcp_mtu_probing searches from tcp_base_mss on \
-                    (net/ipv4/tcp_timer.c).",
-        not_when: "an experiment that shows their effect",
-        side_effects: "none beyond the kernel's own behaviour",
-        set_now: "sysctl -w net.ipv4.ipfrag_high_thresh=4194304, and so on with the kernel's default of each \
-                  named setting",
-        persist: "remove the line that sets it from /etc/sysctl.conf and /etc/sysctl.d/",
-        verify: "rxpath check",
-        since: "2.4; tcp_limit_output_bytes 3.6, tcp_notsent_lowat 3.12, pacing ratios 4.2",
-        sources: &[SYSCTL, "kernel: net/ipv4/tcp_ipv4.c tcp_sk_init"],
-        ..Rule::judge(Area::Sockets)
-    },
-    Rule {
-        id: "neighbour-settings",
-        what: "Can neighbour addresses (ARP, ND) be resolved and cached?",
-        applies: "devices that are up and find their neighbours by ARP or neighbour discovery",
-        weight: Weight::always(Warn),
-        size: Loss,
-        effect: "packets to a neighbour whose address is being resolved are dropped",
-        check: Check::Active(neighbours),
-        why: "A neighbour's address is resolved before the first packet, and again when its entry is too old. \
-              Meanwhile packets wait in a queue.",
-        mechanism: "__neigh_event_send (net/core/neighbour.c) queues up to unres_qlen_bytes and drops the oldest; \
-                    neigh_timer_handler asks mcast_solicit times; neigh_periodic_work derives the random time for \
-                    which an entry counts as reachable from base_reachable_time_ms.",
-        not_when: "all neighbours of the device are permanent entries",
-        side_effects: "up to unres_qlen_bytes of memory for each neighbour that does not answer",
-        set_now: "sysctl -w net.ipv4.neigh.DEV.unres_qlen_bytes=212992; \
-                  sysctl -w net.ipv4.neigh.DEV.base_reachable_time_ms=30000; \
-                  sysctl -w net.ipv4.neigh.DEV.mcast_solicit=3",
-        persist: "remove the line that sets it from /etc/sysctl.d/",
-        verify: "ip -s neigh show dev DEV: no neighbour that answers is FAILED",
-        since: "2.2; unres_qlen_bytes 3.3",
-        sources: &["kernel: net/core/neighbour.c __neigh_event_send", SYSCTL],
-        ..Rule::judge(Area::Sockets)
-    },
-];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("limits.toml"),
+    checks: &[
+        ("protocol-limits", Check::Host(limits)),
+        ("neighbour-settings", Check::Active(neighbours)),
+    ],
+};
 
 fn limits(ask: &Ask<'_>) -> Checked {
     let mut all = read(ask.facts, &FLOORS);

@@ -2,139 +2,18 @@
 
 use crate::prelude::*;
 
-const IP_SYSCTL: &str = "kernel: Documentation/networking/ip-sysctl.rst";
-const FILE: &str = "/etc/sysctl.d/";
-
 /// Rules of this file.
-pub const RULES: &[Rule] = &[
-    Rule {
-        id: "tcp-early-demux",
-        what: "Does early demultiplexing of TCP fit an end host or a router?",
-        applies: "every host",
-        weight: Weight::by_goal().when(Throughput, Info),
-        check: Check::Host(tcp_demux),
-        why: "An end host finds the socket first and takes the route from it. A router finds no socket, so the \
-              lookup is wasted.",
-        mechanism: "ip_rcv_finish_core (net/ipv4/ip_input.c) calls tcp_v4_early_demux.",
-        not_when: "a host that both forwards and serves: measure",
-        set_now: "sysctl -w net.ipv4.tcp_early_demux=1 (0 on a router)",
-        persist: FILE,
-        verify: "sysctl net.ipv4.tcp_early_demux",
-        since: "3.6; for each protocol 4.12",
-        sources: &[IP_SYSCTL, "kernel: net/ipv4/ip_input.c ip_rcv_finish_core"],
-        ..Rule::judge(Area::Sockets)
-    },
-    Rule {
-        id: "udp-early-demux",
-        what: "Does early demultiplexing of UDP fit an end host or a router?",
-        applies: "every host",
-        weight: Weight::by_goal().when(Throughput, Info),
-        check: Check::Host(udp_demux),
-        why: "Early demultiplexing helps connected UDP sockets on end hosts. A router finds no socket for any \
-              datagram.",
-        mechanism: "udp_v4_early_demux (net/ipv4/udp.c).",
-        not_when: "a host that both forwards and serves: measure",
-        set_now: "sysctl -w net.ipv4.udp_early_demux=1 (0 on a router)",
-        persist: FILE,
-        verify: "sysctl net.ipv4.udp_early_demux",
-        since: "3.13; for each protocol 4.12",
-        sources: &[IP_SYSCTL, "kernel: net/ipv4/udp.c udp_v4_early_demux"],
-        ..Rule::judge(Area::Sockets)
-    },
-    Rule {
-        id: "udp-hash-entries",
-        what: "How large is the table of UDP sockets?",
-        applies: "kernels that report it",
-        check: Check::Host(udp_hash),
-        why: "Many sockets in few buckets make each lookup slow.",
-        mechanism: "net.ipv4.udp_hash_entries is the table of this namespace; a negative number means that it is \
-                    shared with the initial namespace.",
-        not_when: "hundreds of sockets: leave it",
-        side_effects: "memory for each namespace created later",
-        set_now: "sysctl -w net.ipv4.udp_child_hash_entries=N before the namespace is created; uhash_entries= at \
-                  boot",
-        persist: "/etc/sysctl.d/, the kernel command line",
-        undo: VALUE_BACK,
-        verify: "sysctl net.ipv4.udp_hash_entries inside the namespace",
-        since: "6.2",
-        sources: &[IP_SYSCTL],
-        ..Rule::record(Area::Sockets)
-    },
-    Rule {
-        id: "reuseport-incoming-cpu",
-        what: "How many UDP ports have more than one socket (SO_REUSEPORT groups)?",
-        applies: "hosts whose UDP sockets can be listed",
-        size: Multiple,
-        effect: "1.1 million packets/s with a socket for each of four threads, 0.5 million with one socket shared \
-                 by two threads",
-        figure_from: "Cloudflare, How to receive a million packets per second, 2015",
-        check: Check::Host(groups),
-        why: "Threads that read from one socket wait for its lock. One socket per thread spreads the flows, but \
-              few flows are not spread evenly.",
-        mechanism: "reuseport_select_sock (net/core/sock_reuseport.c) by hash, by a BPF program, or by \
-                    SO_INCOMING_CPU since 6.2.",
-        not_when: "one reader is fast enough",
-        side_effects: "flows change sockets when a socket joins or leaves the group",
-        set_now: "an option of the application",
-        persist: "the application's configuration",
-        verify: "ss -uan: several sockets of a port; their drops and queues",
-        since: "3.9; a BPF selector 4.5",
-        sources: &[
-            "kernel: net/core/sock_reuseport.c reuseport_select_sock",
-            "https://blog.cloudflare.com/how-to-receive-a-million-packets/",
-        ],
-        ..Rule::record(Area::Sockets)
-    },
-    Rule {
-        id: "numa-of-receiver",
-        what: "Do programs and the NIC's interrupts run on one NUMA node?",
-        applies: "hosts with two or more NUMA nodes and a NIC that reports its node",
-        weight: Weight::by_goal().when(Benchmark, Info),
-        size: Tens,
-        effect: "1.4 million packets/s with everything on one NUMA node, 1 million across nodes",
-        figure_from: "Cloudflare, How to receive a million packets per second, 2015",
-        check: Check::Host(receivers),
-        why: "The reader's node changes the result by a third, and the scheduler may use any node.",
-        mechanism: "The kernel wakes a reader near its last CPU (select_task_rq_fair, kernel/sched/fair.c), not \
-                    near the NIC.",
-        not_when: "the reader is pinned already",
-        side_effects: "a pinned reader cannot leave a busy CPU",
-        set_now: "taskset -c CPUS COMMAND with CPUs of the NIC's node",
-        persist: "systemd unit: CPUAffinity=, NUMAPolicy=",
-        undo: "taskset -p MASK PID, with the previous mask",
-        verify: "ps -L -o psr -p PID, against local_cpulist of the NIC",
-        since: "every kernel",
-        sources: &[
-            "https://blog.cloudflare.com/how-to-receive-a-million-packets/",
-            "kernel: kernel/sched/fair.c",
-        ],
-        ..Rule::honesty(Area::Sockets)
-    },
-    Rule {
-        id: "stale-settings",
-        what: "Are there settings without effect on this kernel?",
-        applies: "hosts whose settings files or sysctls can be read",
-        effect: "none: these settings have no effect",
-        check: Check::Host(stale),
-        why: "Settings copied from old guides look like tuning but have no effect. They hide the effective \
-              settings.",
-        mechanism: "tcp_low_latency does nothing since 4.14 (the prequeue was removed), tcp_tw_recycle is removed \
-                    since 4.12, tcp_fack has no effect since 4.15, route.max_size since 3.6; netdev_max_backlog \
-                    does not affect a NIC with NAPI and without RPS; txqueuelen is about transmit.",
-        not_when: "the same file serves old kernels too",
-        set_now: "remove the lines from /etc/sysctl.conf and /etc/sysctl.d/",
-        persist: "the same",
-        undo: "restore the lines",
-        verify: "sysctl --system reports no unknown key",
-        since: "4.12 and later",
-        sources: &[
-            IP_SYSCTL,
-            "kernel: commit 4396e46187ca (tcp_tw_recycle removed, 4.12)",
-            "kernel: commit b6690b14386698ce2c19309abad3f17656bdfaea (tcp_low_latency without effect, 4.14)",
-        ],
-        ..Rule::judge(Area::Sockets)
-    },
-];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("lookup.toml"),
+    checks: &[
+        ("tcp-early-demux", Check::Host(tcp_demux)),
+        ("udp-early-demux", Check::Host(udp_demux)),
+        ("udp-hash-entries", Check::Host(udp_hash)),
+        ("reuseport-incoming-cpu", Check::Host(groups)),
+        ("numa-of-receiver", Check::Host(receivers)),
+        ("stale-settings", Check::Host(stale)),
+    ],
+};
 
 /// Whether this host forwards packets.
 fn routes(ask: &Ask<'_>) -> Result<bool, Gap> {

@@ -4,135 +4,22 @@ use rxpath_core::number::grouped;
 
 use crate::prelude::*;
 
-const COUNTERS: &str = "kernel: Documentation/networking/snmp_counter.rst";
-const SNMP: &str = "kernel: net/ipv4/proc.c snmp4_net_list";
-
 /// Fewer in a window are not significant.
 const FEW: u64 = 5;
 /// The same for events that also happen on healthy networks.
 const SOME: u64 = 20;
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[
-    Rule {
-        id: "tcp-receive-losses",
-        what: "Do TCP sockets drop received segments?",
-        applies: "hosts whose TCP counters were read twice",
-        weight: Weight::always(Warn),
-        size: Loss,
-        effect: "each of these segments is sent again, a round trip or a timeout later",
-        check: Check::Host(tcp_losses),
-        why: "The network delivered these segments, but the socket buffer was full: its reader is too slow, or \
-              its buffer is too small for many small segments.",
-        mechanism: "tcp_add_backlog (net/ipv4/tcp_ipv4.c) counts TCPBacklogDrop while the reader holds the \
-                    socket. tcp_data_queue and tcp_data_queue_ofo (net/ipv4/tcp_input.c) count TCPRcvQDrop and \
-                    TCPOFODrop; tcp_prune_queue counts RcvPruned and tcp_prune_ofo_queue OfoPruned. Buffers count \
-                    the memory of a packet, many times the payload of a small packet.",
-        not_when: "a test deliberately sends small segments faster than the window allows",
-        side_effects: "larger buffers hold more memory for each connection",
-        set_now: "find the slow reader: ss -tmn shows Recv-Q and skmem of each connection; then a faster reader, \
-                  or a larger maximum in net.ipv4.tcp_rmem",
-        persist: "the application's configuration, or /etc/sysctl.d/ for tcp_rmem",
-        verify: "nstat -az TcpExtTCPBacklogDrop TcpExtTCPRcvQDrop TcpExtRcvPruned, twice",
-        since: "2.6; TCPBacklogDrop 2.6.34, TCPOFODrop 3.5, TCPRcvQDrop 4.20",
-        sources: &["kernel: net/ipv4/tcp_input.c tcp_prune_queue", COUNTERS],
-        ..Rule::judge(Area::Sockets)
-    },
-    Rule {
-        id: "tcp-retransmits",
-        what: "Does this host retransmit a large share of its TCP segments?",
-        applies: "hosts that sent TCP segments between two readings",
-        weight: Weight::always(Warn),
-        size: Multiple,
-        effect: "the rate of loss-based congestion control falls with the square root of the loss",
-        check: Check::Host(retransmits),
-        why: "Segments or their acknowledgements are lost on the path, or so late that the sender assumes loss.",
-        mechanism: "__tcp_retransmit_skb (net/ipv4/tcp_output.c) counts RetransSegs; __tcp_transmit_skb counts \
-                    OutSegs, without retransmissions.",
-        not_when: "a long path that is known to lose packets, or congestion control that probes for loss",
-        side_effects: "none: this only counts",
-        set_now: "find where they are lost: ss -ti names the connections (retrans, lost); then the counters of this host's qdisc \
-                  and device, of the switch and of the peer",
-        persist: "no setting: the cause is a link, a queue or a peer",
-        undo: NOTHING_CHANGED,
-        verify: "nstat -az TcpRetransSegs TcpOutSegs, twice",
-        since: "2.2",
-        sources: &["kernel: net/ipv4/tcp_output.c __tcp_retransmit_skb", SNMP],
-        ..Rule::judge(Area::Sockets)
-    },
-    Rule {
-        id: "checksum-errors",
-        what: "Do packets arrive with wrong checksums?",
-        applies: "hosts whose protocol counters were read twice",
-        weight: Weight::always(Warn),
-        size: Loss,
-        effect: "each one is dropped",
-        check: Check::Host(checksums),
-        why: "The link's own check passed, so the packet was damaged inside a machine: a NIC, a virtual switch, a \
-              router, or a sender that relies on checksum offload that does not work.",
-        mechanism: "udp_csum_pull_header and __udp4_lib_rcv (net/ipv4/udp.c), tcp_checksum_complete and \
-                    tcp_v4_rcv (net/ipv4/tcp_ipv4.c), icmp_rcv and ip_rcv_core drop such a packet and count InCsumErrors.",
-        not_when: "a test that sends damaged packets on purpose",
-        side_effects: "turning an offload off costs CPU time",
-        set_now: "find the sender; if it is a virtual machine or container with broken checksum offload: ethtool \
-                  -K DEV tx off, in the sender",
-        persist: "a udev rule in the sender, until its driver is fixed",
-        undo: "ethtool -K DEV tx on",
-        verify: "nstat -az UdpInCsumErrors TcpInCsumErrors IpExtInCsumErrors, twice",
-        since: "3.10",
-        sources: &["kernel: Documentation/networking/checksum-offloads.rst", SNMP],
-        ..Rule::judge(Area::Sockets)
-    },
-    Rule {
-        id: "udp-no-ports",
-        what: "Do datagrams arrive for ports without a socket?",
-        applies: "hosts that received datagrams between two readings",
-        weight: Weight::always(Warn),
-        size: Loss,
-        effect: "each one is dropped, and answered by an ICMP message within icmp_ratelimit",
-        check: Check::Host(no_ports),
-        why: "The program ended, listens on another port or address, or the sender has the wrong host.",
-        mechanism: "__udp4_lib_rcv (net/ipv4/udp.c) finds no socket, counts NoPorts and calls icmp_send.",
-        not_when: "a port scan or flood: the datagrams are not meant for a program",
-        side_effects: "none: this only counts",
-        set_now: "compare the datagrams' ports with the listeners: ss -ulnp; the drop reason NO_SOCKET names the \
-                  port: rxpath explain NO_SOCKET",
-        persist: "the application's configuration, or the sender's",
-        undo: NOTHING_CHANGED,
-        verify: "nstat -az UdpNoPorts Udp6NoPorts, twice",
-        since: "2.2",
-        sources: &["kernel: net/ipv4/udp.c __udp4_lib_rcv", SNMP],
-        ..Rule::judge(Area::Sockets)
-    },
-    Rule {
-        id: "ip-input-errors",
-        what: "Does IP drop received packets?",
-        applies: "hosts whose IP counters were read twice",
-        weight: Weight::always(Warn),
-        size: Loss,
-        effect: "each one is dropped before any socket",
-        check: Check::Host(ip_errors),
-        why: "Each counter names one cause: a damaged header, an address that is not this host's, no route, \
-              fragments that are never reassembled, a packet too large for its outgoing link.",
-        mechanism: "ip_rcv_core counts InHdrErrors, InTruncatedPkts and InDiscards (net/ipv4/ip_input.c), ip_error \
-                    InAddrErrors and InNoRoutes (net/ipv4/route.c), ip_protocol_deliver_rcu InUnknownProtos, ip_defrag \
-                    and ip_expire ReasmFails (net/ipv4/ip_fragment.c), ip_forward and ip_do_fragment FragFails.",
-        not_when: "the packets are forged or broken, and dropping them is right",
-        side_effects: "none: this only counts",
-        set_now: "depends on the named counter. ReasmFails: a smaller datagram at the sender, or more memory: \
-                  sysctl -w net.ipv4.ipfrag_high_thresh=4194304. InAddrErrors and InNoRoutes: ip route get shows \
-                  the route of an address. FragFails: the path's MTU and the ICMP messages that report it",
-        persist: "/etc/sysctl.d/ for the memory of fragments; routes in the network's configuration",
-        verify: "nstat -az IpInHdrErrors IpInAddrErrors IpReasmFails IpFragFails IpInDiscards IpExtInNoRoutes, twice",
-        since: "2.2; InTruncatedPkts 2.6.25",
-        sources: &[
-            "kernel: net/ipv4/ip_input.c ip_rcv_core",
-            "kernel: net/ipv4/ip_fragment.c ip_defrag",
-            COUNTERS,
-        ],
-        ..Rule::judge(Area::Sockets)
-    },
-];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("losses.toml"),
+    checks: &[
+        ("tcp-receive-losses", Check::Host(tcp_losses)),
+        ("tcp-retransmits", Check::Host(retransmits)),
+        ("checksum-errors", Check::Host(checksums)),
+        ("udp-no-ports", Check::Host(no_ports)),
+        ("ip-input-errors", Check::Host(ip_errors)),
+    ],
+};
 
 /// A counter's change in the window; `None` if this kernel lacks the counter.
 fn moved(ask: &Ask<'_>, name: &str) -> Result<Option<u64>, Gap> {

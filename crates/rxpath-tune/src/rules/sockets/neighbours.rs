@@ -7,32 +7,10 @@ use rxpath_host::netlink::neigh::NeighbourTable;
 use crate::prelude::*;
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[Rule {
-    id: "neighbour-table",
-    what: "Do the neighbour tables (ARP, ND) have free entries?",
-    applies: "hosts whose tables are shown (rtnetlink)",
-    weight: Weight::always(Warn),
-    size: Loss,
-    effect: "with a full table nothing can be sent to new neighbours",
-    check: Check::Host(tables),
-    why: "On a large flat network, or with many containers, the table fills. All namespaces of the host share one \
-          table.",
-    mechanism: "neigh_alloc (net/core/neighbour.c) frees entries above gc_thresh2 and gc_thresh3, and rejects a \
-                new entry if none could be freed: `neighbour table overflow` in the log, table_fulls in the \
-                table's statistics. Permanent and externally learned entries do not count against the limit.",
-    not_when: "a scan of the whole network fills it for a moment",
-    side_effects: "some hundred bytes for each entry",
-    set_now: "sysctl -w net.ipv4.neigh.default.gc_thresh3=8192 net.ipv4.neigh.default.gc_thresh2=4096, in the first \
-              network namespace; the same below net.ipv6.neigh for ndisc_cache",
-    persist: "/etc/sysctl.d/",
-    verify: "ip -s ntable show name arp_cache: entries against thresh3, and table_fulls, twice",
-    since: "2.2; table_fulls 4.3; entries that do not count 5.0",
-    sources: &[
-        "kernel: net/core/neighbour.c neigh_alloc, neightbl_fill_info",
-        "kernel: Documentation/networking/ip-sysctl.rst neigh/default/gc_thresh3",
-    ],
-    ..Rule::judge(Area::Sockets)
-}];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("neighbours.toml"),
+    checks: &[("neighbour-table", Check::Host(tables))],
+};
 
 /// The table's sysctls.
 fn key(table: &NeighbourTable) -> Option<&'static str> {

@@ -9,39 +9,14 @@ use rxpath_host::topology::{Distance, Topology};
 use crate::facts::{Reader, Readers};
 use crate::prelude::*;
 
-const MILLION: &str = "Cloudflare, How to receive a million packets per second, 2015";
-
 /// At most this many programs are named; the rest is counted.
 const NAMED: usize = 4;
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[Rule {
-    id: "reader-placement",
-    what: "Do pinned readers run near the interrupt, and not on its hyper-thread sibling?",
-    applies: "hosts with a NIC that has interrupts, and programs pinned to CPUs whose sockets are visible",
-    weight: Weight::by_goal().when(Latency, Warn).when(Throughput, Warn).when(Benchmark, Warn),
-    size: Tens,
-    effect: "360,000 packets/s with the reader on another core of the interrupt's node, 330,000 on another node, \
-             200,000 on the hyper-thread sibling",
-    figure_from: MILLION,
-    check: Check::Host(placement),
-    why: "A reader on the hyper-thread of the interrupt's core competes with the softirq for that core. A reader \
-          on another node fetches every packet over the link between the CPU sockets.",
-    mechanism: "The softirq runs where the interrupt goes (effective_affinity); packets lie in that CPU's caches \
-                until they are read.",
-    not_when: "the reader does far more work than receiving, and its memory is on its own node",
-    side_effects: "a pinned reader cannot leave a busy CPU",
-    set_now: "taskset -pc CPUS PID with another core of the interrupt's node; or move the interrupt",
-    persist: "systemd unit: CPUAffinity=, NUMAPolicy=; the application's own setting",
-    undo: "taskset -pc CPUS PID, with the previous list",
-    verify: "rxpath check --queues for the interrupts' CPUs; grep Cpus_allowed_list /proc/PID/task/*/status",
-    since: "every kernel",
-    sources: &[
-        "https://blog.cloudflare.com/how-to-receive-a-million-packets/",
-        "kernel: kernel/softirq.c irq_exit_rcu",
-    ],
-    ..Rule::judge(Area::Sockets)
-}];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("placement.toml"),
+    checks: &[("reader-placement", Check::Host(placement))],
+};
 
 /// CPUs that receive interrupts of NICs go to.
 fn interrupt_cpus(ask: &Ask<'_>) -> Vec<u32> {

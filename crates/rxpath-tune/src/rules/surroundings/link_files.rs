@@ -7,26 +7,10 @@ use crate::persist::LINK_KEYS;
 use crate::prelude::*;
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[Rule {
-    id: "link-files",
-    what: "Will the device settings be the same after a reboot?",
-    applies: "devices for which a .link file names rings, queues, coalescing, offloads, flow control or MTU",
-    weight: Weight::always(Warn),
-    effect: "manual settings are lost after a reboot, or the file never took effect",
-    check: Check::Nic(file),
-    why: "If the device differs from its .link file, the file was overridden by hand or by a manager, rejected by \
-          the driver, or never used because an earlier file matches too.",
-    mechanism: "udev applies the first matching file when the device appears, and never again.",
-    not_when: "the difference is intended and temporary",
-    set_now: "udevadm trigger --action=add /sys/class/net/DEV, or correct the file",
-    persist: "the file",
-    verify: "networkctl status DEV names the active file; udevadm test-builtin net_setup_link /sys/class/net/DEV",
-    sources: &[
-        "systemd.link(5)",
-        "systemd: src/udev/net/link-config.c link_apply_ethtool_settings",
-    ],
-    ..Rule::judge(Area::Surroundings)
-}];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("link_files.toml"),
+    checks: &[("link-files", Check::Nic(file))],
+};
 
 /// A key's value in the same words as the device's value.
 fn wanted((group, name): (Group, &str), value: &str, max: Option<u64>) -> Option<String> {

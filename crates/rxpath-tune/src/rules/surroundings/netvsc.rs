@@ -11,33 +11,10 @@ const MANY: u64 = 10_000;
 const USED_RATIO: f64 = 0.5;
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[Rule {
-    id: "netvsc-vf",
-    what: "Do packets use the virtual function (accelerated networking)?",
-    applies: "synthetic NICs of Hyper-V (hv_netvsc) that are up and have, or had, a virtual function",
-    weight: Weight::always(Warn),
-    size: Multiple,
-    effect: "without it each packet is copied by the hypervisor's switch, on CPUs shared with other machines",
-    check: Check::Device(function),
-    why: "Accelerated networking is configured but unused, and nothing fails: packets come by the synthetic NIC, \
-          slower and with more delay.",
-    mechanism: "hv_netvsc takes the function with its own MAC address as its lower device and asks the host to \
-                switch the data path when that comes up (drivers/net/hyperv/netvsc_drv.c netvsc_vf_changed). \
-                Packets of the function count in vf_rx_packets and also in the synthetic NIC's rx_packets.",
-    not_when: "while the host is being serviced: the function goes away for some seconds and comes back",
-    side_effects: "none: the synthetic NIC keeps its addresses and routes",
-    set_now: "ip link set VF up; give addresses to the synthetic NIC alone, never to the function",
-    persist: "keep the function from network managers: a udev rule for the drivers mlx4_core, mlx5_core and mana that \
-              sets NM_UNMANAGED=1, a .network file of systemd with Unmanaged=yes",
-    undo: NOTHING_CHANGED,
-    verify: "ethtool -S DEV: vf_rx_packets rises with rx_packets",
-    since: "4.14",
-    sources: &[
-        "kernel: drivers/net/hyperv/netvsc_drv.c netvsc_vf_changed, netvsc_get_stats64",
-        "kernel: Documentation/networking/device_drivers/ethernet/microsoft/netvsc.rst",
-    ],
-    ..Rule::judge(Area::Surroundings)
-}];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("netvsc.toml"),
+    checks: &[("netvsc-vf", Check::Device(function))],
+};
 
 /// What came by the function.
 fn by_function(ask: &Ask<'_>, device: &Device) -> Result<Count, Gap> {

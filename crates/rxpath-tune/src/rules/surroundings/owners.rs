@@ -35,49 +35,10 @@ const OWNED: [Owned; 3] = [
 ];
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[
-    Rule {
-        id: "two-owners",
-        what: "Does each setting have at most one owner?",
-        applies: "hosts on which a manager of settings runs, or whose start-up files name one setting twice",
-        weight: Weight::always(Warn),
-        check: Check::Host(owners),
-        why: "Two programs that write one setting undo each other, and each reports success.",
-        mechanism: "rxpath searches udev rules and rc.local for the settings of sysctl.d, and for ethtool \
-                    options of the groups that the active .link file sets; it reads neither their values nor \
-                    scripts that they call. irqbalance moves interrupts \
-                    every 10 s, whatever pinned them at boot (irqaffinity=, udev rules, rc.local); tuned writes \
-                    its profile when it starts, bpftune on tracepoint events, NetworkManager and networkd when a \
-                    link comes up, power-profiles-daemon and thermald when load or heat change.",
-        not_when: "one of them is configured to leave these settings alone: suppress the finding with that reason",
-        side_effects: "values set by the stopped program stay until they are changed",
-        set_now: "systemctl stop UNIT of all but one",
-        persist: "systemctl disable UNIT of all but one, or take the settings out of its configuration",
-        undo: "systemctl enable --now UNIT",
-        verify: "rxpath check reports it no more; the values are the same after an hour",
-        sources: &[
-            "redhat-performance/tuned issue 78",
-            "oracle/bpftune issue 178",
-            "power-profiles-daemon: README, conflicts with tuned",
-        ],
-        ..Rule::judge(Area::Surroundings)
-    },
-    Rule {
-        id: "env-fingerprint",
-        what: "What is the fingerprint of this host's settings?",
-        applies: "every host, for benchmarks",
-        weight: Weight::by_goal().when(Benchmark, Info),
-        check: Check::Host(fingerprint),
-        why: "Two results are comparable only with the same settings. One number shows at a glance whether the \
-              settings were the same.",
-        mechanism: "SHA-256 over the settings that are read here, by name: kernel and its options and parameters, \
-                    CPUs and their clocks, sysctls, devices with their features, rings, queues, coalescing, RSS \
-                    and steering. Counters, times and transient values are left out.",
-        verify: "the same number before and after a run; `rxpath compare A B` names what differs between two runs",
-        sources: &["rxpath: crates/rxpath-tune/src/facts/fingerprint.rs lists what is left out"],
-        ..Rule::record(Area::Surroundings)
-    },
-];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("owners.toml"),
+    checks: &[("two-owners", Check::Host(owners)), ("env-fingerprint", Check::Host(fingerprint))],
+};
 
 fn owners(ask: &Ask<'_>) -> Checked {
     let (mut twice, mut worst) = files(ask);

@@ -18,103 +18,15 @@ const HEADER_BYTES: u32 = 14;
 const SHAPERS: [&str; 5] = ["tbf", "htb", "hfsc", "cake", "cbq"];
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[
-    Rule {
-        id: "qdisc-limit",
-        what: "Can each queueing discipline hold more than one packet?",
-        applies: "devices that are up; read over rtnetlink",
-        weight: Weight::always(Warn),
-        size: Loss,
-        effect: "of two packets sent close together, one is lost",
-        check: Check::Active(limit),
-        why: "A queue of one packet, or of fewer bytes than a packet, drops all but the first packet of a burst: \
-              replies, acknowledgements and forwarded packets.",
-        mechanism: "pfifo_enqueue and bfifo_enqueue (net/sched/sch_fifo.c) drop beyond the limit, tbf_enqueue \
-                    beyond its bytes. The rings of pfifo_fast are as long as the device's tx_queue_len \
-                    (pfifo_fast_change_tx_queue_len, net/sched/sch_generic.c). A pfifo takes its limit from \
-                    tx_queue_len when it is created; on old kernels tx_queue_len was 0 for veth, bridges and \
-                    VLANs.",
-        not_when: "an experiment that shows its effect",
-        side_effects: "replacing a qdisc loses its packets and its configuration: dump it first",
-        set_now: "tc qdisc replace dev DEV root pfifo limit 1000, or the existing kind with a larger limit; ip \
-                  link set dev DEV txqueuelen 1000",
-        persist: "change what creates the qdisc: a unit, a script, the container's or machine's definition",
-        undo: "tc qdisc replace dev DEV root KIND, with the dumped options",
-        verify: "tc -s qdisc show dev DEV: dropped does not rise",
-        since: "2.2",
-        sources: &["kernel: net/sched/sch_fifo.c fifo_init", "tc-pfifo(8)"],
-        ..Rule::judge(Area::Surroundings)
-    },
-    Rule {
-        id: "qdisc-drops",
-        what: "Does the queueing discipline drop many packets?",
-        applies: "devices that are up and whose qdisc was read twice",
-        weight: Weight::always(Warn),
-        size: Loss,
-        effect: "packets dropped here never leave the host",
-        check: Check::Active(drops),
-        why: "The host sends more than the device or the shaper allows, or the queue is too short for the bursts.",
-        mechanism: "qdisc_drop (include/net/sch_generic.h) counts each packet that a qdisc rejects; the counters \
-                    come with RTM_GETQDISC.",
-        not_when: "a shaper on purpose, under more load than its rate",
-        side_effects: "a longer queue is a longer wait",
-        set_now: "tc -s qdisc show dev DEV names the queue; then a higher rate or limit, fq_codel in its place, or a sender that \
-                  sends less",
-        persist: "change what creates the qdisc: a unit, a script, the container's or machine's definition",
-        undo: "tc qdisc replace dev DEV root KIND, with the dumped options",
-        verify: "tc -s qdisc show dev DEV, twice: dropped",
-        since: "2.2",
-        sources: &["kernel: net/sched/sch_generic.c", "kernel: net/core/gen_stats.c"],
-        ..Rule::judge(Area::Surroundings)
-    },
-    Rule {
-        id: "qdisc-shaper",
-        what: "Does a shaper delay packets?",
-        applies: "devices that are up and whose qdisc was read twice",
-        weight: Weight::by_goal().when(Throughput, Warn).when(Latency, Warn).when(Benchmark, Warn),
-        size: Multiple,
-        effect: "nothing leaves faster than the rate, and each packet waits for it",
-        check: Check::Active(shaper),
-        why: "A measurement then shows the shaper's rate. The shaper may be left over from a test, or belong to a \
-              container's limits.",
-        mechanism: "tbf_dequeue (net/sched/sch_tbf.c), htb_dequeue and cake_dequeue count overlimits when a \
-                    packet has to wait for tokens. rxpath reads a token bucket's own rate, not the rates of \
-                    classes.",
-        not_when: "the link behind the host is slower, and the shaper keeps its queue short",
-        side_effects: "without it the queue builds up at a place that nothing controls",
-        set_now: "find the program that created it: tc qdisc show dev DEV; for a measurement: tc qdisc del dev \
-                  DEV root",
-        persist: "what makes the qdisc",
-        undo: "tc qdisc replace dev DEV root KIND, with the dumped options",
-        verify: "tc -s qdisc show dev DEV, twice: overlimits",
-        since: "2.2; cake 4.19",
-        sources: &["kernel: net/sched/sch_tbf.c tbf_dequeue", "tc-tbf(8)"],
-        ..Rule::judge(Area::Surroundings)
-    },
-    Rule {
-        id: "ifb-redirect",
-        what: "Do received packets take a detour through an ifb device?",
-        applies: "ifb devices that are up and were read twice",
-        weight: Weight::by_goal().when(Throughput, Warn).when(Latency, Warn).when(Benchmark, Warn),
-        size: Tens,
-        effect: "each packet passes a second queue and a second softirq",
-        check: Check::Active(ifb),
-        why: "Shaped incoming traffic goes through a qdisc of the ifb device, and returns to the stack from one \
-              tasklet per ifb queue.",
-        mechanism: "tcf_mirred_act (net/sched/act_mirred.c) sends the packet to ifb_xmit, ifb_ri_tasklet \
-                    (drivers/net/ifb.c) hands it to netif_receive_skb again.",
-        not_when: "the input must be shaped here, because no device before this host does it",
-        side_effects: "without it the input is not shaped",
-        set_now: "tc filter show dev DEV ingress, and the program that created it; a policer drops without the \
-                  detour",
-        persist: "what makes the filter",
-        undo: "add the dumped filter again with tc filter add",
-        verify: "ip -s link show dev DEV, twice",
-        since: "2.6.20",
-        sources: &["kernel: drivers/net/ifb.c ifb_ri_tasklet", "kernel: net/sched/act_mirred.c"],
-        ..Rule::judge(Area::Surroundings)
-    },
-];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("queueing.toml"),
+    checks: &[
+        ("qdisc-limit", Check::Active(limit)),
+        ("qdisc-drops", Check::Active(drops)),
+        ("qdisc-shaper", Check::Active(shaper)),
+        ("ifb-redirect", Check::Active(ifb)),
+    ],
+};
 
 /// Qdiscs that hold what the device sends.
 fn egress(device: &Device) -> Result<impl Iterator<Item = &QdiscFacts>, Gap> {

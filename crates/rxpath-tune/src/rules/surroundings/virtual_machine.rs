@@ -5,8 +5,6 @@ use rxpath_host::counter::Width;
 use crate::facts::HostFacts;
 use crate::prelude::*;
 
-const VIRTIO: &str = "virtio 1.3 specification, 5.1.3 feature bits; linux/virtio_net.h";
-
 /// `VIRTIO_NET_F_MQ`, `VIRTIO_RING_F_EVENT_IDX`, `VIRTIO_NET_F_NOTF_COAL`, `VIRTIO_NET_F_RSS`.
 const BITS: [(usize, &str); 4] =
     [(22, "multiqueue"), (29, "event index"), (53, "coalescing"), (60, "RSS")];
@@ -24,91 +22,16 @@ const ALLOWANCES: [&str; 5] = [
 const STEAL_RATIO: f64 = 0.005;
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[
-    Rule {
-        id: "hypervisor",
-        what: "Is this a guest, and does its host steal CPU time?",
-        applies: "every host",
-        check: Check::Host(hypervisor),
-        why: "A guest's results also depend on its host: its load, its vCPU scheduling, its switch.",
-        mechanism: "steal in /proc/stat is time in which a runnable vCPU did not run. A guest is recognised by \
-                    the x86 flag hypervisor, /sys/hypervisor/type and DMI names; if the hypervisor hides all \
-                    three, the guest looks like bare metal.",
-        set_now: "nothing on the guest: use a dedicated host or vCPUs pinned by the hypervisor",
-        verify: "steal in /proc/stat does not rise during a run",
-        since: "2.6.11",
-        sources: &["proc_stat(5), steal", "kernel: Documentation/virt/kvm/x86/msr.rst, steal time"],
-        ..Rule::honesty(Area::Surroundings)
-    },
-    Rule {
-        id: "virtio-features",
-        what: "Which features does the hypervisor offer the virtio NIC?",
-        applies: "virtio_net devices",
-        check: Check::Device(virtio),
-        why: "Without multiqueue one CPU serves all; without coalescing the driver rejects rx-usecs.",
-        mechanism: "virtnet_probe (drivers/net/virtio_net.c) uses the features that both sides offer.",
-        set_now: "options of the hypervisor: queues=, mq=on, rx_queue_size=1024",
-        persist: "the same",
-        verify: "cat /sys/class/net/DEV/device/features",
-        since: "mq 3.8; RSS 5.18; notification coalescing 6.0",
-        sources: &[VIRTIO],
-        ..Rule::record(Area::Surroundings)
-    },
-    Rule {
-        id: "cloud-nic",
-        what: "Does the cloud drop or delay packets because an allowance is used up?",
-        applies: "NICs that count it (ena)",
-        weight: Weight::always(Warn).when(Throughput, Fail).when(Benchmark, Fail),
-        size: Loss,
-        effect: "packets above the allowance are queued or dropped outside the host",
-        check: Check::Nic(cloud),
-        why: "Loss above the instance's allowance looks like loss on the host, but no setting of the host removes \
-              it.",
-        mechanism: "The counters are the NIC's own; the driver reads them (ena_metrics_stats_strings).",
-        not_when: "the counts are old: check whether they rise",
-        set_now: "a larger instance, fewer packets (larger ones), fewer tracked flows",
-        verify: "the counters do not rise under load",
-        since: "5.10",
-        sources: &[
-            "kernel: drivers/net/ethernet/amazon/ena/ena_ethtool.c",
-            "AWS EC2: network performance metrics of ENA",
-        ],
-        undo: NOTHING_CHANGED,
-        persist: NO_SETTING,
-        ..Rule::judge(Area::Surroundings)
-    },
-    Rule {
-        id: "loopback-or-veth",
-        what: "Is there a NIC at all, or only devices without interrupts and DMA?",
-        applies: "every host",
-        check: Check::Host(no_nic),
-        why: "On loopback and veth the sender's CPU does the receiver's work, without interrupts or DMA: results \
-              say nothing about a NIC.",
-        mechanism: "loopback_xmit and veth_xmit pass the packet to the backlog or to NAPI of the same host.",
-        verify: "ls -d /sys/class/net/*/device",
-        since: "2.6",
-        sources: &["kernel: drivers/net/loopback.c", "kernel: drivers/net/veth.c"],
-        ..Rule::honesty(Area::Surroundings)
-    },
-    Rule {
-        id: "netns-scope",
-        what: "Is this the network namespace of the host?",
-        applies: "processes that can see init's namespace",
-        check: Check::Host(namespace),
-        why: "In a container half of the sysctls are the container's, the NIC is in another namespace, and host \
-              settings are not visible.",
-        mechanism: "net sysctls belong to a namespace or to the first one only (net/core/sysctl_net_core.c).",
-        set_now: "run it in the host's namespace",
-        verify: "readlink /proc/self/ns/net /proc/1/ns/net; net:[4026531833] is the first one since 6.18",
-        since: "3.0",
-        sources: &[
-            "network_namespaces(7)",
-            "kernel: net/core/sysctl_net_core.c",
-            "kernel: include/uapi/linux/nsfs.h NET_NS_INIT_INO (6.18)",
-        ],
-        ..Rule::honesty(Area::Surroundings)
-    },
-];
+pub const RULES: RuleFile = RuleFile {
+    text: include_str!("virtual_machine.toml"),
+    checks: &[
+        ("hypervisor", Check::Host(hypervisor)),
+        ("virtio-features", Check::Device(virtio)),
+        ("cloud-nic", Check::Nic(cloud)),
+        ("loopback-or-veth", Check::Host(no_nic)),
+        ("netns-scope", Check::Host(namespace)),
+    ],
+};
 
 /// Stolen and all time of the CPUs, in ticks: the fields of the first line of proc_stat(5).
 fn steal(text: &str) -> Option<(u64, u64)> {
