@@ -85,8 +85,13 @@ fn of_remedies() -> Vec<Said> {
     .collect()
 }
 
-/// The program's own files below a directory, without their tests: path from the project's root, and text.
+/// The program's own Rust below a directory, without tests: path from the project's root, and text.
 pub fn sources(dir: &str) -> Vec<(String, String)> {
+    files(dir, &["rs"])
+}
+
+/// The same of all files with one of these endings.
+pub fn files(dir: &str, endings: &[&str]) -> Vec<(String, String)> {
     let mut all = Vec::new();
     let mut dirs = vec![root().join(dir)];
     while let Some(dir) = dirs.pop() {
@@ -94,7 +99,10 @@ pub fn sources(dir: &str) -> Vec<(String, String)> {
             let path = entry.path();
             if path.is_dir() {
                 dirs.extend((!path.ends_with("tests")).then_some(path));
-            } else if path.extension().is_some_and(|it| it == "rs") && !path.ends_with("tests.rs") {
+                continue;
+            }
+            let ending = path.extension().and_then(|ending| ending.to_str());
+            if ending.is_some_and(|it| endings.contains(&it)) && !path.ends_with("tests.rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
                 let own = text.split("#[cfg(test)]\nmod tests {").next().unwrap().to_owned();
                 let place = path.strip_prefix(root()).unwrap().display().to_string();

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use regex::Regex;
-use rxpath_tune::rules;
 
-use crate::commands::{literals, sources};
+use crate::commands::{files, literals, sources};
 use crate::docs;
 
 /// What readers stumble over, and what an engineer writes.
@@ -69,10 +68,9 @@ fn what_users_read_has_the_fields_words() {
             found.extend(stumbles(&path, literal, &list));
         }
     }
-    for rule in rules::all() {
-        let texts = [rule.what, rule.applies, rule.effect, rule.why, rule.mechanism, rule.not_when];
-        let commands = [rule.side_effects, rule.set_now, rule.persist, rule.undo, rule.verify];
-        found.extend(stumbles(rule.id, &[texts.join("\n"), commands.join("\n")].join("\n"), &list));
+    // Texts that are data: rules, topics of `explain`, examples, remedies, scenarios.
+    for (path, text) in files("crates", &["toml", "txt"]) {
+        found.extend(stumbles(&path, &text, &list));
     }
     assert!(found.is_empty(), "{}: {found:#?}", found.len());
 }

@@ -16,6 +16,8 @@ mod state;
 pub mod text;
 mod view;
 
+pub use explain::ways_out;
+
 use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{self, Event};
@@ -47,11 +49,6 @@ pub fn show(
         crate::note!("{}", recorder.finish());
     }
     done
-}
-
-/// Frequent drop reasons and counters with their remedies, as the live view shows them.
-pub fn ways_out() -> &'static [(&'static str, &'static str)] {
-    &explain::WAYS_OUT
 }
 
 fn drive(

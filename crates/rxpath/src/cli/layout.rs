@@ -22,116 +22,9 @@ pub const GROUPS: [(&str, &[&str]); 6] = [
     ("Scripts", &["capture", "schema", "completions", "man"]),
 ];
 
-const OUTPUT: &str = "Output";
-
-/// Headings over options, by the long name of the option, for commands that begin with these words. The first match
-/// applies.
-const HEADINGS: &[(&str, &str, &[&str])] = &[
-    ("serve", "Threads", &["threads", "cpu", "nice", "sched"]),
-    ("serve", "Simulated work", &["work", "sleep", "every", "nap"]),
-    ("serve", "Time and end", &["duration", "warmup", "idle-exit", "idle-timeout"]),
-    ("serve", "Polling", &["busy-poll", "prefer-busy-poll", "busy-poll-budget", "epoll-timeout"]),
-    (
-        "serve",
-        "Replies and limits",
-        &["body", "max-request", "max-body", "max-connections", "backlog"],
-    ),
-    (
-        "serve",
-        "Sockets and reading",
-        &[
-            "batch",
-            "size",
-            "sockets",
-            "steer",
-            "gro",
-            "rcvbuf",
-            "sndbuf",
-            "receive",
-            "buffer",
-            "low-water",
-            "stamps",
-            "congestion",
-            "engine",
-            "dev",
-            "xdp-mode",
-            "xdp-queue",
-            "xdp-ring",
-            "umem-frames",
-            "events",
-            "trigger",
-        ],
-    ),
-    ("load", "Threads", &["threads", "cpu", "nice", "sched"]),
-    ("load", "Rate", &["rate", "bitrate", "pacing", "pacing-rate", "connections", "flows"]),
-    (
-        "load",
-        "What is sent",
-        &[
-            "size",
-            "gso",
-            "corrupt",
-            "method",
-            "header",
-            "body",
-            "body-file",
-            "pipeline",
-            "no-keepalive",
-            "request",
-            "response",
-            "direction",
-            "verify",
-        ],
-    ),
-    ("load", "Time and end", &["duration", "warmup", "count", "requests", "timeout"]),
-    (
-        "load",
-        "Sockets",
-        &[
-            "batch",
-            "source",
-            "source-port",
-            "sndbuf",
-            "rcvbuf",
-            "unconnected",
-            "engine",
-            "yes-send-to",
-            "xdp-mode",
-            "xdp-queue",
-            "xdp-ring",
-            "umem-frames",
-            "buffer",
-            "congestion",
-            "mss",
-            "send",
-            "receive",
-            "nodelay",
-            "notsent-lowat",
-        ],
-    ),
-    ("serve", OUTPUT, &["split", "control", "interval"]),
-    ("load", OUTPUT, &["split", "control", "interval"]),
-    (
-        "check",
-        "What is judged",
-        &["goal", "dev", "netns", "pid", "cgroup", "sysroot", "config", "all", "fail-on"],
-    ),
-    ("capacity", "What is loaded", &["scenario", "variant", "set"]),
-    ("capacity", "What holds", &["slo", "width", "quick", "rfc2544", "max", "time"]),
-    ("check", "Queues and flows", &["queues", "interval", "flow"]),
-    ("diagnose", "This host", &["duration", "port", "no-bpf"]),
-    ("diagnose", "Self-test", &["selftest", "draws", "seed", "case", "hold", "out", "wait"]),
-    (
-        "trace",
-        "What is looked at",
-        &["duration", "dev", "cpu", "netns", "pid", "cgroup", "port", "without", "every-packet"],
-    ),
-    ("trace", OUTPUT, &["timeline", "perfetto", "events", "top"]),
-    ("watch", OUTPUT, &["once", "top", "record"]),
-    ("steal", OUTPUT, &["top"]),
-    // Every command.
-    ("", OUTPUT, &["json", "format", "color"]),
-];
+/// Headings over options, for commands that begin with the words in brackets: `HEADING: OPTION...`, by the long names of
+/// the options. The first match applies.
+const HEADINGS: &str = include_str!("headings.txt");
 
 /// The whole tree with headings, groups and examples.
 pub fn laid_out(tree: Command) -> Command {
@@ -210,10 +103,17 @@ fn of_protocol(path: &str, text: &str) -> String {
 }
 
 fn heading(path: &str, long: &str) -> Option<&'static str> {
-    let fits =
-        |under: &str| under.is_empty() || path == under || path.starts_with(&format!("{under} "));
-    let entry = HEADINGS.iter().find(|(under, _, longs)| fits(under) && longs.contains(&long));
-    entry.map(|(_, heading, _)| *heading)
+    let mut fits = false;
+    HEADINGS.lines().find_map(|line| {
+        if let Some(under) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            let rest = path.strip_prefix(under);
+            fits = rest
+                .is_some_and(|rest| under.is_empty() || rest.is_empty() || rest.starts_with(' '));
+            return None;
+        }
+        let (heading, longs) = line.split_once(": ")?;
+        (fits && longs.split(' ').any(|known| known == long)).then_some(heading)
+    })
 }
 
 #[cfg(test)]
@@ -288,6 +188,18 @@ mod tests {
                 let page = command.clone().render_long_help().to_string();
                 assert!(!page.contains("datagram"), "{path}: {page}");
             }
+        }
+    }
+
+    #[test]
+    fn every_heading_has_options_and_is_under_a_command() {
+        let tree = cli::tree();
+        for line in HEADINGS.lines().filter(|line| !line.is_empty()) {
+            let is_right = match line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+                Some(command) => command.is_empty() || tree.find_subcommand(command).is_some(),
+                None => line.split_once(": ").is_some_and(|(_, options)| !options.is_empty()),
+            };
+            assert!(is_right, "{line}");
         }
     }
 

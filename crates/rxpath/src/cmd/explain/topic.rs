@@ -147,8 +147,8 @@ fn rule(rule: &'static Rule) -> Topic {
 /// Adds the remedy that the live view has for this name.
 fn with_way_out(topic: Topic) -> Topic {
     let last = topic.name.rsplit('.').next().unwrap_or_default().to_owned();
-    match ways_out().iter().find(|(name, _)| *name == last) {
-        Some((_, remedy)) => topic.part("What to do", *remedy),
+    match ways_out().find(|(name, _)| *name == last) {
+        Some((_, remedy)) => topic.part("What to do", remedy),
         None => topic,
     }
 }
