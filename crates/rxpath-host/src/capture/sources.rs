@@ -1,6 +1,6 @@
 //! Which files a capture holds.
 //!
-//! A file that a rule or a reader wants is one line here. Not captured, whatever the options: keys, socket tables
+//! A file that a rule or a reader wants is one line of `sources.txt`. Not captured, whatever the options: keys, socket tables
 //! (`/proc/net/tcp`), routes and neighbours, command lines and environments of programs, serial numbers.
 
 use std::borrow::Cow;
@@ -40,151 +40,6 @@ pub struct Source {
     pub sort: Sort,
 }
 
-const FILES: [&str; 110] = [
-    // The machine.
-    "/proc/cpuinfo",
-    "/proc/meminfo",
-    "/proc/stat",
-    "/proc/interrupts",
-    "/proc/softirqs",
-    "/proc/loadavg",
-    "/proc/uptime",
-    "/proc/schedstat",
-    "/proc/swaps",
-    "/proc/modules",
-    "/proc/pressure/*",
-    // The network's counters, none of single sockets.
-    "/proc/net/dev",
-    "/proc/net/netstat",
-    "/proc/net/packet",
-    "/proc/net/protocols",
-    "/proc/net/psched",
-    "/proc/net/ptype",
-    "/proc/net/snmp",
-    "/proc/net/snmp6",
-    "/proc/net/sockstat",
-    "/proc/net/sockstat6",
-    "/proc/net/softnet_stat",
-    "/proc/net/stat/nf_conntrack",
-    "/proc/net/ip_tables_names",
-    "/proc/net/ip6_tables_names",
-    "/proc/net/arp_tables_names",
-    // Interrupts.
-    "/proc/irq/default_smp_affinity",
-    "/proc/irq/*/smp_affinity_list",
-    "/proc/irq/*/effective_affinity_list",
-    "/proc/irq/*/affinity_hint",
-    "/proc/irq/*/node",
-    // Settings.
-    "/proc/sys/kernel/tainted",
-    "/proc/sys/kernel/random/boot_id",
-    "/proc/sys/kernel/bpf_stats_enabled",
-    "/proc/sys/kernel/nmi_watchdog",
-    "/proc/sys/kernel/numa_balancing",
-    "/proc/sys/kernel/perf_event_paranoid",
-    "/proc/sys/kernel/sched_*",
-    "/proc/sys/kernel/soft_watchdog",
-    "/proc/sys/kernel/timer_migration",
-    "/proc/sys/kernel/unprivileged_bpf_disabled",
-    "/proc/sys/kernel/watchdog",
-    "/proc/sys/kernel/watchdog_thresh",
-    "/proc/sys/vm/min_free_kbytes",
-    "/proc/sys/vm/stat_interval",
-    "/proc/sys/vm/swappiness",
-    "/proc/sys/vm/zone_reclaim_mode",
-    "/proc/self/cgroup",
-    "/proc/1/comm",
-    "/proc/self/status",
-    // CPUs.
-    "/sys/devices/system/cpu/online",
-    "/sys/devices/system/cpu/offline",
-    "/sys/devices/system/cpu/possible",
-    "/sys/devices/system/cpu/present",
-    "/sys/devices/system/cpu/isolated",
-    "/sys/devices/system/cpu/nohz_full",
-    "/sys/devices/system/cpu/smt/*",
-    "/sys/devices/system/cpu/vulnerabilities/*",
-    "/sys/devices/system/cpu/cpufreq/boost",
-    "/sys/devices/system/cpu/cpufreq/policy*/*",
-    "/sys/devices/system/cpu/intel_pstate/*",
-    "/sys/devices/system/cpu/amd_pstate/*",
-    "/sys/devices/system/cpu/cpuidle/*",
-    "/sys/devices/system/cpu/cpu*/topology/*",
-    "/sys/devices/system/cpu/cpu*/cache/index*/level",
-    "/sys/devices/system/cpu/cpu*/cache/index*/size",
-    "/sys/devices/system/cpu/cpu*/cache/index*/shared_cpu_list",
-    "/sys/devices/system/cpu/cpu*/cpuidle/state*/name",
-    "/sys/devices/system/cpu/cpu*/cpuidle/state*/latency",
-    "/sys/devices/system/cpu/cpu*/cpuidle/state*/disable",
-    "/sys/devices/system/cpu/cpu*/cpuidle/state*/usage",
-    "/sys/devices/system/cpu/cpu*/cpuidle/state*/time",
-    "/sys/devices/system/cpu/cpu*/power/pm_qos_resume_latency_us",
-    "/sys/devices/system/cpu/cpu*/thermal_throttle/*_count",
-    "/sys/devices/system/node/online",
-    "/sys/devices/system/node/node*/cpulist",
-    "/sys/devices/system/clocksource/clocksource0/current_clocksource",
-    "/sys/devices/system/clocksource/clocksource0/available_clocksource",
-    // Kernel.
-    "/sys/kernel/mm/transparent_hugepage/enabled",
-    "/sys/kernel/mm/ksm/run",
-    "/sys/kernel/iommu_groups/*/type",
-    "/sys/kernel/debug/sched/preempt",
-    "/sys/kernel/debug/swiotlb/io_tlb_nslabs",
-    "/sys/kernel/debug/swiotlb/io_tlb_used",
-    "/sys/kernel/tracing/current_tracer",
-    "/sys/kernel/tracing/kprobe_events",
-    "/sys/kernel/tracing/uprobe_events",
-    "/sys/kernel/realtime",
-    "/sys/hypervisor/type",
-    "/sys/class/dmi/id/sys_vendor",
-    "/sys/class/dmi/id/product_name",
-    "/sys/module/*/taint",
-    "/sys/module/nf_conntrack/parameters/*",
-    "/sys/module/pcie_aspm/parameters/policy",
-    "/sys/module/haltpoll/parameters/*",
-    "/sys/fs/cgroup/cpu.max",
-    // Devices.
-    "/sys/bus/virtio/devices/*/features",
-    "/sys/class/net/*/queues/*/*",
-    "/sys/class/net/*/statistics/*",
-    "/sys/class/net/*/device/numa_node",
-    "/sys/class/net/*/device/local_cpulist",
-    "/sys/class/net/*/device/current_link_*",
-    "/sys/class/net/*/device/max_link_*",
-    "/sys/class/net/*/device/link/*",
-    "/sys/class/net/*/device/msi_irqs/*",
-    "/sys/class/net/*/device/../msi_irqs/*",
-    "/sys/class/net/*/device/../numa_node",
-    "/sys/class/net/*/device/../local_cpulist",
-    "/sys/class/net/*/device/vendor",
-    "/sys/class/net/*/device/device",
-];
-
-/// Attributes of a network device itself; its addresses, alias and port ids are not among them.
-const DEVICE: [&str; 21] = [
-    "/sys/class/net/*/carrier",
-    "/sys/class/net/*/carrier_changes",
-    "/sys/class/net/*/duplex",
-    "/sys/class/net/*/flags",
-    "/sys/class/net/*/gro_flush_timeout",
-    "/sys/class/net/*/ifindex",
-    "/sys/class/net/*/iflink",
-    "/sys/class/net/*/mtu",
-    "/sys/class/net/*/napi_defer_hard_irqs",
-    "/sys/class/net/*/operstate",
-    "/sys/class/net/*/speed",
-    "/sys/class/net/*/threaded",
-    "/sys/class/net/*/tx_queue_len",
-    "/sys/class/net/*/type",
-    "/sys/class/net/*/uevent",
-    "/sys/class/net/*/queues/*/byte_queue_limits/*",
-    "/sys/class/net/*/bonding/mode",
-    "/sys/class/net/*/bonding/xmit_hash_policy",
-    "/sys/class/net/*/bridge/vlan_filtering",
-    "/sys/class/net/*/bridge/multicast_snooping",
-    "/sys/class/net/bonding_masters",
-];
-
 /// Counters, which are read a second time into `later/`.
 pub const COUNTERS: [&str; 10] = [
     // Before 5.10 softnet_stat does not name the CPUs.
@@ -198,29 +53,6 @@ pub const COUNTERS: [&str; 10] = [
     "/sys/class/net/*/statistics/*",
     "/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count",
     "/sys/fs/cgroup/cpu.stat",
-];
-
-const VERSIONS: [&str; 2] = ["/proc/sys/kernel/osrelease", "/proc/sys/kernel/version"];
-
-const BINARY: [&str; 5] = [
-    "/proc/config.gz",
-    "/boot/config-*",
-    "/lib/modules/*/config",
-    "/usr/lib/modules/*/config",
-    "/sys/class/net/*/device/config",
-];
-
-const BELOW: [&str; 2] = ["/proc/sys/net", "/proc/sys/fs/epoll"];
-
-const LINKS: [&str; 8] = [
-    "/sys/class/net/*/device/driver",
-    "/sys/class/net/*/device/driver/module",
-    "/sys/class/net/*/device/iommu_group",
-    "/sys/class/net/*/master",
-    "/sys/class/net/*/upper_*",
-    "/sys/class/net/*/lower_*",
-    "/proc/self/ns/*",
-    "/proc/1/ns/net",
 ];
 
 /// Directories of sysctl.d(5), the one that hides the others first. `/lib` is `/usr/lib` wherever systemd runs.
@@ -238,19 +70,33 @@ pub const LINK_DIRS: [&str; 4] = [
     "/usr/lib/systemd/network",
 ];
 
-const SETTINGS: [&str; 7] = [
-    SYSCTL_CONF,
-    "/etc/modprobe.d/*.conf",
-    "/etc/tuned/active_profile",
-    "/etc/tuned/profile_mode",
-    "/etc/default/irqbalance",
-    "/etc/sysconfig/irqbalance",
-    "/etc/os-release",
-];
-
 /// Names that hold keys, or addresses as their whole content.
 const SECRET: [&str; 6] =
     ["tcp_fastopen_key", "stable_secret", "netdev_rss_key", "address", "broadcast", "bridge_id"];
+
+/// Sections of `sources.txt`.
+const SECTIONS: [(&str, Sort); 6] = [
+    ("[version]", Sort::Version),
+    ("[file]", Sort::File),
+    ("[binary]", Sort::Binary),
+    ("[below]", Sort::Below),
+    ("[link]", Sort::Link),
+    ("[settings]", Sort::Settings),
+];
+
+/// The sources of `sources.txt`.
+fn listed() -> Vec<Source> {
+    let lines = include_str!("sources.txt").lines();
+    let mut sort = Sort::File;
+    let mut all = Vec::new();
+    for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        match SECTIONS.iter().find(|(section, _)| *section == line) {
+            Some((_, of_section)) => sort = *of_section,
+            None => all.push(Source { pattern: Cow::Borrowed(line), sort }),
+        }
+    }
+    all
+}
 
 /// All sources.
 pub fn all() -> Vec<Source> {
@@ -262,21 +108,9 @@ pub fn all() -> Vec<Source> {
     all.extend(in_dirs(LINK_DIRS, "link", Sort::Settings));
     // A distribution's own too, because only those that name a setting are kept.
     all.extend(in_dirs(UDEV, "rules", Sort::Startup));
-    let lists: [(&[&'static str], Sort); 8] = [
-        (&VERSIONS, Sort::Version),
-        (&FILES, Sort::File),
-        (&DEVICE, Sort::File),
-        (&BINARY, Sort::Binary),
-        (&BELOW, Sort::Below),
-        (&LINKS, Sort::Link),
-        (&SETTINGS, Sort::Settings),
-        (&SCRIPTS, Sort::Startup),
-    ];
-    for (patterns, sort) in lists {
-        all.extend(
-            patterns.iter().map(|pattern| Source { pattern: Cow::Borrowed(*pattern), sort }),
-        );
-    }
+    all.extend(listed());
+    let scripts = SCRIPTS.map(|pattern| Source { pattern: pattern.into(), sort: Sort::Startup });
+    all.extend(scripts);
     all
 }
 
@@ -332,6 +166,15 @@ mod tests {
         assert_eq!(found, ["/sys/class/net/eth0/mtu", "/sys/class/net/eth1/mtu"]);
         assert_eq!(expand(&root, "/proc/stat"), ["/proc/stat"]);
         assert!(expand(&root, "/no/*/thing").is_empty());
+    }
+
+    #[test]
+    fn each_line_of_the_list_is_a_section_or_a_path() {
+        let all = listed();
+        assert!(all.iter().all(|source| source.pattern.starts_with('/')), "{all:?}");
+        for (section, sort) in SECTIONS {
+            assert!(all.iter().any(|source| source.sort == sort), "{section} is empty");
+        }
     }
 
     #[test]
