@@ -147,10 +147,10 @@ fn variant(
     random: &mut ChaCha8Rng,
     cost: Option<&RuleCost>,
 ) -> Result<(String, Vec<String>), ScenarioError> {
-    let (datagram_ns, mut settings) = match case.draw {
-        Draw::Lines(lines) => return Ok((case.what.to_owned(), cases::drawn(random, lines))),
+    let (datagram_ns, mut settings) = match case.draw() {
+        Draw::Lines(lines) => return Ok((case.what.to_owned(), cases::drawn(random, &[lines]))),
         Draw::Plain(draw) => return Ok((case.what.to_owned(), draw(random))),
-        Draw::Busy(share, lines) => cases::busy(random, share, lines),
+        Draw::Busy(share, lines) => cases::busy(random, share, &[lines]),
         Draw::Timed(draw) => draw(random),
     };
     let cost = cost.ok_or_else(|| ScenarioError::Malformed {
@@ -217,7 +217,7 @@ pub fn table(manifest: &Manifest) -> Vec<Row> {
         let mut row = Row {
             case: case.id,
             what: case.what,
-            expected: case.expected.to_vec(),
+            expected: case.expected.clone(),
             made_count: 0,
             recognised_count: 0,
             recognised_interval: [0.0, 1.0],

@@ -7,20 +7,13 @@ use rxpath_host::{Root, kernel_config};
 use crate::selftest::rule_cost::rules;
 
 /// A small load of datagrams of any size.
-pub(super) const SMALL: &str = "load.rate = {5000..20000}; load.size = {16..1400}";
+const SMALL: &str = "load.rate = {5000..20000}; load.size = {16..1400}";
 
 /// A reader that is too slow.
-pub(super) const APPLICATION: &str =
+const APPLICATION: &str =
     r#"load.rate = {30000..50000}; serve.work = "{50..200}us"; serve.rcvbuf = "{128..1024}KiB""#;
 
-/// More work than one CPU has time for, from a sender and for a reader that leave theirs mostly idle.
-pub(super) const TOO_MUCH: &str = r#"load.rate = {45000..60000}; load.pacing = "sleep"; lab.udp_segmentation = false;
-    load.gso = {8..32}; serve.rcvbuf = "256MiB"; serve.batch = {64..1024}"#;
-
-/// The flows that a hash spreads.
-pub(super) const MANY_FLOWS: &str = "load.unconnected = true; load.flows = {8..64}";
-
-/// The settings of templates, which `;` separates. `{2..8}` is a number drawn from 2 to 8.
+/// The settings of templates, one a line or between `;`. `{2..8}` is a number drawn from 2 to 8.
 pub(in crate::selftest) fn drawn(random: &mut ChaCha8Rng, templates: &[&str]) -> Vec<String> {
     let mut filled = |part: &str| {
         let ends = part
@@ -31,8 +24,9 @@ pub(in crate::selftest) fn drawn(random: &mut ChaCha8Rng, templates: &[&str]) ->
             None => part.to_owned(),
         }
     };
-    let settings = templates.iter().flat_map(|template| template.split(';'));
-    settings.map(|it| it.trim().split(['{', '}']).map(&mut filled).collect()).collect()
+    let settings = templates.iter().flat_map(|template| template.split([';', '\n']));
+    let settings = settings.map(str::trim).filter(|it| !it.is_empty());
+    settings.map(|it| it.split(['{', '}']).map(&mut filled).collect()).collect()
 }
 
 /// What a datagram must cost, in ns, for all to take a share of a CPU that is drawn first, and the settings.
