@@ -8,114 +8,13 @@ use crate::HostError;
 use crate::kernel_config::{self, KernelConfig};
 use crate::procfs;
 
-/// Build options that a receive path depends on, or that make its measurement err.
-const OPTIONS: [&str; 35] = [
-    "HZ",
-    "NO_HZ_IDLE",
-    "NO_HZ_FULL",
-    "HIGH_RES_TIMERS",
-    "PREEMPT_NONE",
-    "PREEMPT_VOLUNTARY",
-    "PREEMPT",
-    "PREEMPT_LAZY",
-    "PREEMPT_RT",
-    "PREEMPT_DYNAMIC",
-    "IRQ_TIME_ACCOUNTING",
-    "VIRT_CPU_ACCOUNTING_GEN",
-    "VIRT_CPU_ACCOUNTING_NATIVE",
-    "SCHED_INFO",
-    "IRQ_FORCED_THREADING",
-    "SMP",
-    "NUMA",
-    "RPS",
-    "XPS",
-    "RFS_ACCEL",
-    "BQL",
-    "NET_RX_BUSY_POLL",
-    "NET_FLOW_LIMIT",
-    "NETFILTER",
-    "NF_CONNTRACK",
-    "NF_TABLES",
-    "BPF_SYSCALL",
-    "BPF_JIT",
-    "DEBUG_INFO_BTF",
-    "KPROBES",
-    "INIT_ON_ALLOC_DEFAULT_ON",
-    "DEBUG_KMEMLEAK",
-    "KASAN",
-    "PROVE_LOCKING",
-    "MITIGATION_RETPOLINE",
-];
-
-/// Boot parameters that matter: a capture keeps these, and a rule may ask for no other. A name stands for itself and for
-/// `name.x`, `name/x` and `name_x`.
-const PARAMETERS: [&str; 65] = [
-    "audit",
-    "amd_iommu",
-    "amd_pstate",
-    "clocksource",
-    "cpufreq",
-    "cpuidle",
-    "cpuidle_haltpoll",
-    "debug_pagealloc",
-    "default_hugepagesz",
-    "haltpoll",
-    "hugepages",
-    "hugepagesz",
-    "idle",
-    "init_on_alloc",
-    "init_on_free",
-    "intel_idle",
-    "intel_iommu",
-    "intel_pstate",
-    "iommu",
-    "ipv6.disable",
-    "irqaffinity",
-    "isolcpus",
-    "kpti",
-    "l1tf",
-    "maxcpus",
-    "mds",
-    "mitigations",
-    "nohz",
-    "nohz_full",
-    "noibrs",
-    "nopti",
-    "nosmt",
-    "nosoftlockup",
-    "nospectre_v2",
-    "nmi_watchdog",
-    "nowatchdog",
-    "nr_cpus",
-    "numa_balancing",
-    "page_poison",
-    "pci",
-    "pcie_aspm",
-    "preempt",
-    "processor.max_cstate",
-    "rcu_nocbs",
-    "rcu_nocb_poll",
-    "skew_tick",
-    "slab_debug",
-    "slub_debug",
-    "swiotlb",
-    "sysctl.fs.epoll",
-    "sysctl.fs/epoll",
-    "sysctl.kernel.bpf",
-    "sysctl.kernel.nmi",
-    "sysctl.kernel.numa",
-    "sysctl.kernel.sched",
-    "sysctl.kernel.timer",
-    "sysctl.kernel.watchdog",
-    "sysctl.net",
-    "sysctl.vm",
-    "thread_backlog_napi",
-    "threadirqs",
-    "thash_entries",
-    "transparent_hugepage",
-    "tsc",
-    "uhash_entries",
-];
+/// The names of a section of `kernel.txt`: `[options]` are build options, `[parameters]` are boot parameters that a capture
+/// keeps.
+fn names(section: &str) -> impl Iterator<Item = &'static str> {
+    let lines = include_str!("kernel.txt").lines().skip_while(move |line| *line != section);
+    let lines = lines.skip(1).take_while(|line| !line.starts_with('['));
+    lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
 
 pub(super) fn collect(facts: &mut Facts<'_>, config: &Result<KernelConfig, HostError>) {
     facts.text("kernel.release", "/proc/sys/kernel/osrelease");
@@ -135,9 +34,8 @@ pub(super) fn collect(facts: &mut Facts<'_>, config: &Result<KernelConfig, HostE
     match config {
         Ok(config) => {
             facts.put("kernel.config.source", Fact::ok(config.source.clone()));
-            let options: Map<String, Value> = OPTIONS
-                .iter()
-                .map(|name| ((*name).to_owned(), json!(config.get(name).unwrap_or("n"))))
+            let options: Map<String, Value> = names("[options]")
+                .map(|name| (name.to_owned(), json!(config.get(name).unwrap_or("n"))))
                 .collect();
             facts.put("kernel.config.options", Fact::ok(options));
         }
@@ -171,7 +69,7 @@ fn parameters(cmdline: &str) -> Value {
 /// Whether a capture keeps this word of the command line.
 pub(super) fn matters(word: &str) -> bool {
     let name = word.split('=').next().unwrap_or_default();
-    PARAMETERS.iter().any(|known| {
+    names("[parameters]").any(|known| {
         name.strip_prefix(known)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '/', '_']))
     })
@@ -185,6 +83,13 @@ fn choice_in_parentheses(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_sections_of_the_list_do_not_run_into_each_other() {
+        let ends = |section| (names(section).next(), names(section).last());
+        assert_eq!(ends("[options]"), (Some("HZ"), Some("MITIGATION_RETPOLINE")));
+        assert_eq!(ends("[parameters]"), (Some("audit"), Some("uhash_entries")));
+    }
 
     #[test]
     fn parameters_that_name_things_are_left_out() {
