@@ -37,17 +37,31 @@ pub enum XskMode {
     Copy,
 }
 
-/// What is asked for.
+/// What is asked for, and the options that ask for it.
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XdpOptions {
-    /// How frames get to the driver.
+    /// How AF_XDP frames get to the driver (default: auto)
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long = "xdp-mode",
+            value_enum,
+            value_name = "MODE",
+            default_value = "auto",
+            hide_default_value = true
+        )
+    )]
     pub mode: XskMode,
-    /// Entries of the ring of each socket; `None` = 2048.
-    pub ring: Option<u32>,
-    /// Frames of the memory of each socket; `None` = 4096.
-    pub frames: Option<u32>,
-    /// Queue of the first thread; the others take the following ones. `None` = 0.
+    /// AF_XDP queue of the first thread; the other threads take the following ones (default: 0)
+    #[cfg_attr(feature = "clap", arg(long = "xdp-queue", value_name = "N"))]
     pub queue: Option<u32>,
+    /// Entries of an AF_XDP ring, a power of two (default: 2048)
+    #[cfg_attr(feature = "clap", arg(long = "xdp-ring", value_name = "N"))]
+    pub ring: Option<u32>,
+    /// Frames in the memory of each AF_XDP socket (default: 4096)
+    #[cfg_attr(feature = "clap", arg(long = "umem-frames", value_name = "N"))]
+    pub frames: Option<u32>,
 }
 
 /// What is in force.

@@ -3,7 +3,7 @@
 use rxpath_core::{Bytes, CpuList, Nanos, SchedClass};
 use rxpath_load::pool::Threads;
 use rxpath_load::udp::serve::options::{BusyPoll, Stall};
-use rxpath_load::udp::xdp::{XdpOptions, XdpSettings, XskMode};
+use rxpath_load::udp::xdp::XdpSettings;
 
 use crate::cmd::values::{microseconds, nanoseconds, value_name};
 use crate::exit::Failure;
@@ -65,34 +65,6 @@ impl From<BusyPollArgs> for Option<BusyPoll> {
             prefer: args.prefer_busy_poll,
             budget_packets: args.busy_poll_budget,
         })
-    }
-}
-
-/// AF_XDP sockets.
-#[derive(Clone, Copy, Debug, clap::Args)]
-pub struct XdpArgs {
-    /// How AF_XDP frames get to the driver (default: auto)
-    #[arg(long, value_enum, value_name = "MODE")]
-    xdp_mode: Option<XskMode>,
-    /// AF_XDP queue of the first thread; the other threads take the following ones (default: 0)
-    #[arg(long, value_name = "N")]
-    xdp_queue: Option<u32>,
-    /// Entries of an AF_XDP ring, a power of two (default: 2048)
-    #[arg(long, value_name = "N")]
-    xdp_ring: Option<u32>,
-    /// Frames in the memory of each AF_XDP socket (default: 4096)
-    #[arg(long, value_name = "N")]
-    umem_frames: Option<u32>,
-}
-
-impl From<XdpArgs> for XdpOptions {
-    fn from(args: XdpArgs) -> Self {
-        Self {
-            mode: args.xdp_mode.unwrap_or_default(),
-            ring: args.xdp_ring,
-            frames: args.umem_frames,
-            queue: args.xdp_queue,
-        }
     }
 }
 

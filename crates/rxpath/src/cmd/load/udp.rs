@@ -6,12 +6,13 @@ use rxpath_core::{Bytes, Count, Nanos, Rate};
 use rxpath_load::udp::load::options::{Engine, LoadOptions, Pacing};
 use rxpath_load::udp::load::{Load, dry_loop_ns};
 use rxpath_load::udp::result::{Interval, LoadResult};
+use rxpath_load::udp::xdp::XdpOptions;
 use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, Ends, Shown, block, conduct, refuse};
 use crate::cmd::values::{cpu_time, placed, quantiles};
-use crate::cmd::workload_args::{ThreadArgs, XdpArgs, xdp_text};
+use crate::cmd::workload_args::{ThreadArgs, xdp_text};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::rates::{Rows, grouped};
@@ -75,7 +76,7 @@ pub struct LoadUdp {
     #[arg(long, value_enum, default_value = "socket")]
     engine: Engine,
     #[command(flatten)]
-    xdp: XdpArgs,
+    xdp: XdpOptions,
     /// Let xdp and xdp-frames send to this address, which is not in a lab
     #[arg(long, value_name = "IP", value_delimiter = ',')]
     yes_send_to: Vec<IpAddr>,
@@ -133,7 +134,7 @@ impl LoadUdp {
                 Some(Corrupt::Checksum) => Engine::RawBadChecksum,
                 None => self.engine,
             },
-            xdp: self.xdp.into(),
+            xdp: self.xdp,
             permitted: self.yes_send_to,
             count: self.count.map(|count| count.0),
             clock_id: self.clock_id,

@@ -9,12 +9,13 @@ use rxpath_load::udp::serve::options::{
     ServeEngine, ServeOptions, ServeSettings, Sockets, Steer, XdpProgramSettings,
 };
 use rxpath_load::udp::serve::{Serve, dry_loop_ns};
+use rxpath_load::udp::xdp::XdpOptions;
 use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct, refuse};
 use crate::cmd::values::{cpu_time, placed, quantiles, value_name};
-use crate::cmd::workload_args::{BusyPollArgs, SlowArgs, ThreadArgs, XdpArgs, xdp_text};
+use crate::cmd::workload_args::{BusyPollArgs, SlowArgs, ThreadArgs, xdp_text};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::rates::{Rows, grouped};
@@ -64,7 +65,7 @@ pub struct ServeUdp {
     #[arg(long, value_name = "NAME")]
     dev: Option<String>,
     #[command(flatten)]
-    xdp: XdpArgs,
+    xdp: XdpOptions,
     #[command(flatten)]
     end: EndArgs,
     /// Clock of a sender on another host: ID:AHEAD_NS:AT_NS:RATE_PPB:ERROR_NS
@@ -106,7 +107,7 @@ impl ServeUdp {
             nap_ns: self.nap.map(|nap| nap.0),
             stamps: self.stamps,
             engine: self.engine,
-            xdp: self.xdp.into(),
+            xdp: self.xdp,
             device: self.dev,
             sender_clocks: self.sender_clock,
         })
