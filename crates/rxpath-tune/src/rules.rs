@@ -73,11 +73,13 @@ const FILES: &[RuleFile] = &[
     surroundings::link_files::RULES,
 ];
 
+static ALL: LazyLock<Vec<Rule>> = LazyLock::new(read);
+
 #[expect(clippy::panic, reason = "the files are part of the program; the tests read them all")]
-static ALL: LazyLock<Vec<Rule>> = LazyLock::new(|| {
+fn read() -> Vec<Rule> {
     let rules = |file: &RuleFile| file.rules().unwrap_or_else(|why| panic!("{why}"));
     FILES.iter().flat_map(rules).collect()
-});
+}
 
 /// Every rule, in order.
 pub fn all() -> impl Iterator<Item = &'static Rule> {

@@ -92,11 +92,13 @@ impl std::fmt::Debug for Case {
 }
 
 /// Every case, in the order of the path.
+pub static CASES: LazyLock<Vec<Case>> = LazyLock::new(read);
+
 #[expect(clippy::panic, reason = "the file is part of the program; the tests read it")]
-pub static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
+fn read() -> Vec<Case> {
     let file: Result<BTreeMap<String, Vec<Case>>, _> = toml::from_str(include_str!("cases.toml"));
     file.unwrap_or_else(|why| panic!("{why}")).remove("case").unwrap_or_default()
-});
+}
 
 #[cfg(test)]
 mod tests {
