@@ -142,25 +142,10 @@ LAYOUT_AT(struct scratch, received, 328);
 LAYOUT_AT(struct scratch, new_flows, 344);
 LAYOUT_AT(struct scratch, switches, 368);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct scratch);
-} cpus SEC(".maps");
+MAP(cpus, ARRAY, 1, __u32, struct scratch);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 32768);
-	__type(key, struct task_key);
-	__type(value, struct task_row);
-} tasks SEC(".maps");
+MAP(tasks, HASH, 32768, struct task_key, struct task_row);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__type(key, struct culprit_key);
-	__type(value, struct culprit_row);
-} culprits SEC(".maps");
+MAP(culprits, HASH, 16384, struct culprit_key, struct culprit_row);
 
 #endif

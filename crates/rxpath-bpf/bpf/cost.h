@@ -25,12 +25,7 @@ struct costs {
 
 LAYOUT(struct costs, 960);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct costs);
-} costs SEC(".maps");
+MAP(costs, PERCPU_ARRAY, 1, __u32, struct costs);
 
 static __always_inline struct cost_row *cost_of(__u32 program)
 {

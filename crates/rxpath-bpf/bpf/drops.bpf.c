@@ -50,28 +50,13 @@ struct drop_row {
 LAYOUT(struct drop_key, 32);
 LAYOUT(struct drop_row, 72);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 8192);
-	__type(key, struct drop_key);
-	__type(value, struct drop_row);
-} drops SEC(".maps");
+MAP(drops, HASH, 8192, struct drop_key, struct drop_row);
 
 /* Drops that did not fit there, without socket and port: a sender chooses the port, and must not hide the reasons. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 2048);
-	__type(key, struct drop_key);
-	__type(value, struct drop_row);
-} folded SEC(".maps");
+MAP(folded, HASH, 2048, struct drop_key, struct drop_row);
 
 /* Drops that did not fit in either. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} lost SEC(".maps");
+MAP(lost, ARRAY, 1, __u32, __u64);
 
 static __always_inline void count_lost(void)
 {

@@ -30,19 +30,9 @@ LAYOUT(struct flow_key, 48);
 LAYOUT_AT(struct flow_key, to, 32);
 LAYOUT(struct flow_row, 24);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 8192);
-	__type(key, struct flow_key);
-	__type(value, struct flow_row);
-} flows SEC(".maps");
+MAP(flows, HASH, 8192, struct flow_key, struct flow_row);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, struct flow_key);
-	__type(value, struct flow_row);
-} folded_flows SEC(".maps");
+MAP(folded_flows, HASH, 4096, struct flow_key, struct flow_row);
 
 /* The row of this flow in one of the maps, made when it is not there and there is room. */
 static __always_inline struct flow_row *flow_row(void *map, const struct flow_key *key, struct net_device *dev,

@@ -20,6 +20,8 @@
 #ifndef RXPATH_FOLLOWED_H
 #define RXPATH_FOLLOWED_H
 
+#include "layout.h"
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 /* net/core/bpf_sk_storage.c */
@@ -81,12 +83,7 @@ struct {
 } waiting SEC(".maps");
 
 /* Since when each read is seen. Of what became ready before, reads may have been missed: it is given up. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} reads_since SEC(".maps");
+MAP(reads_since, ARRAY, 1, __u32, __u64);
 
 static __always_inline __u64 reads_seen_since(void)
 {

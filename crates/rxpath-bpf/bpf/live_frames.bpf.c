@@ -58,12 +58,7 @@ struct flow {
 
 LAYOUT(struct flow, 88);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct flow);
-} flows SEC(".maps");
+MAP(flows, ARRAY, 1, __u32, struct flow);
 
 /* The thread reads and writes it in place. */
 struct sender {
@@ -98,12 +93,7 @@ struct {
 } sender SEC(".maps");
 
 /* How late frames were, in ns: buckets of log2.h. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, LATE_BUCKETS);
-	__type(key, __u32);
-	__type(value, __u64);
-} late SEC(".maps");
+MAP(late, ARRAY, LATE_BUCKETS, __u32, __u64);
 
 static __always_inline void note_late(struct sender *s, __u64 late_ns)
 {

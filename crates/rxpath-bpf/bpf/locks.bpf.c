@@ -43,34 +43,14 @@ LAYOUT(struct wait_row, 16);
 LAYOUT(struct socket_row, 24);
 
 /* A CPU waits for one lock at a time, and for another in an interrupt meanwhile: never twice for the same. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, struct waiting_key);
-	__type(value, __u64);
-} begun SEC(".maps");
+MAP(begun, HASH, 4096, struct waiting_key, __u64);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__type(key, struct wait_key);
-	__type(value, struct wait_row);
-} waits SEC(".maps");
+MAP(waits, HASH, 16384, struct wait_key, struct wait_row);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 8192);
-	__type(key, __u64);
-	__type(value, struct socket_row);
-} sockets SEC(".maps");
+MAP(sockets, HASH, 8192, __u64, struct socket_row);
 
 /* Waits and reads of sockets that did not fit. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} lost SEC(".maps");
+MAP(lost, ARRAY, 1, __u32, __u64);
 
 static __always_inline void count_lost(void)
 {

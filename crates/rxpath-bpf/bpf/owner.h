@@ -5,6 +5,7 @@
 #ifndef RXPATH_OWNER_H
 #define RXPATH_OWNER_H
 
+#include "layout.h"
 #include "socket.h"
 
 /* Part of each program's `config`, set by the reader before loading. */
@@ -15,12 +16,7 @@ struct owner {
 };
 
 /* Inodes of the sockets that a process has open; the reader keeps it. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__type(key, __u64);
-	__type(value, __u32);
-} wanted SEC(".maps");
+MAP(wanted, HASH, 16384, __u64, __u32);
 
 static __always_inline bool is_wanted(const volatile struct owner *owner, struct sock *sk)
 {

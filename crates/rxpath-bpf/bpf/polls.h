@@ -137,26 +137,11 @@ LAYOUT(struct irq_key, 8);
 LAYOUT(struct irq_row, 304);
 LAYOUT(struct event, 64);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct cpu_row);
-} cpus SEC(".maps");
+MAP(cpus, ARRAY, 1, __u32, struct cpu_row);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 8192);
-	__type(key, struct napi_key);
-	__type(value, struct napi_row);
-} napis SEC(".maps");
+MAP(napis, HASH, 8192, struct napi_key, struct napi_row);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 8192);
-	__type(key, struct irq_key);
-	__type(value, struct irq_row);
-} irqs SEC(".maps");
+MAP(irqs, HASH, 8192, struct irq_key, struct irq_row);
 
 /* A page, unless events are requested: then the reader makes it larger. */
 struct {

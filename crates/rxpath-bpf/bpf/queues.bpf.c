@@ -34,20 +34,11 @@ struct queue_row {
 
 LAYOUT(struct queue_row, 48);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__type(key, __u64); /* cookie of the socket: inodes vanish when it is closed, and addresses are reused */
-	__type(value, struct queue_row);
-} queues SEC(".maps");
+/* By the cookie of the socket: inodes vanish when it is closed, and addresses are reused. */
+MAP(queues, HASH, 16384, __u64, struct queue_row);
 
 /* Sockets that did not fit. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} lost SEC(".maps");
+MAP(lost, ARRAY, 1, __u32, __u64);
 
 /* include/net/udp.h and net/ipv4/tcp_ipv4.c; members are 8 bytes apart on every machine (__bpf_md_ptr). */
 struct bpf_iter__udp {

@@ -35,12 +35,7 @@ struct {
 } reads SEC(".maps");
 
 /* Reads that did not fit. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} lost SEC(".maps");
+MAP(lost, ARRAY, 1, __u32, __u64);
 
 /* Once for each datagram, also of a recvmmsg. */
 SEC("tp_btf/sock_recv_length")

@@ -80,12 +80,7 @@ LAYOUT(struct row, 104);
 LAYOUT_AT(struct row, local, 52);
 LAYOUT_AT(struct row, name, 84);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct row);
-} scratch SEC(".maps");
+MAP(scratch, PERCPU_ARRAY, 1, __u32, struct row);
 
 static __always_inline void read_program(struct row *row, struct bpf_prog *prog)
 {

@@ -87,28 +87,13 @@ LAYOUT(struct sample, 48);
 LAYOUT(struct followed, 48 + 16 * FOLLOWED);
 LAYOUT(struct unread, 16);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct cpu_row);
-} cpus SEC(".maps");
+MAP(cpus, ARRAY, 1, __u32, struct cpu_row);
 
 /* When this turn began: what a CPU noted before belongs to another. Written by the reader; in the far future until all is
  * attached. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} turn SEC(".maps");
+MAP(turn, ARRAY, 1, __u32, __u64);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, struct sample_key);
-	__type(value, struct sample);
-} samples SEC(".maps");
+MAP(samples, HASH, 4096, struct sample_key, struct sample);
 
 static __always_inline struct cpu_row *here(void)
 {

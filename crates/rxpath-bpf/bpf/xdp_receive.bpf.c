@@ -78,19 +78,9 @@ struct counts {
 
 LAYOUT(struct counts, 40);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct counts);
-} queues SEC(".maps");
+MAP(queues, PERCPU_ARRAY, 1, __u32, struct counts);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_XSKMAP);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} sockets SEC(".maps");
+MAP(sockets, XSKMAP, 1, __u32, __u32);
 
 static __always_inline bool is_ours4(const struct ipv4 *ip, void *end)
 {
