@@ -90,7 +90,7 @@ impl Namespace {
         })?;
         let made = NsThread::found(&path, &name, owner).and_then(|thread| {
             let file = File::open(&path).map_err(|e| HostError::from_io("open", &path, e))?;
-            thread.run(|inside| inside.set_up("lo", true))??;
+            thread.run(|inside| inside.route()?.set_up("lo", true))??;
             Ok((thread, file))
         });
         match made {

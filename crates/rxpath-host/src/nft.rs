@@ -14,7 +14,7 @@ mod droppers;
 pub use droppers::{Droppers, parse_droppers};
 
 use crate::HostError;
-use crate::netns::{Inside, Namespace};
+use crate::netns::Namespace;
 
 fn start_error(program: &str, package: &str, error: &std::io::Error) -> HostError {
     if error.kind() == std::io::ErrorKind::NotFound {
@@ -56,39 +56,15 @@ pub fn apply(ruleset: &str) -> Result<(), HostError> {
     succeed("nft ruleset", child.wait_with_output().map_err(fail)?).map(drop)
 }
 
-impl Inside {
-    /// As [`apply`].
-    pub fn apply_nft(&mut self, ruleset: &str) -> Result<(), HostError> {
-        apply(ruleset)
-    }
-
-    /// Runs one iptables command: the arguments after `iptables`.
-    ///
-    /// **Errors** as [`Inside::apply_nft`].
-    pub fn apply_iptables(&mut self, arguments: &[&str]) -> Result<(), HostError> {
-        let output = Command::new("iptables")
-            .arg("--wait")
-            .args(arguments)
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|e| start_error("iptables", "iptables", &e))?;
-        succeed(&format!("iptables {}", arguments.join(" ")), output).map(drop)
-    }
-
-    /// Packets and bytes of each rule with a counter: `nft.inet.t.in.2.packets`, where 2 is the rule's
-    /// place in its chain, from 1. Rules of iptables-nft: `nft.ip.raw.PREROUTING.1.packets`.
-    ///
-    /// **Cost** starts a process, some milliseconds.
-    pub fn nft_counters(&mut self) -> Result<BTreeMap<String, u64>, HostError> {
-        parse_counters(&list_ruleset()?)
-    }
-
-    /// The counters of the rules that drop, by the hook they hang on.
-    ///
-    /// **Cost** as [`Inside::nft_counters`].
-    pub fn nft_droppers(&mut self) -> Result<Droppers, HostError> {
-        parse_droppers(&list_ruleset()?)
-    }
+/// Runs one iptables command in the calling thread's namespace: the arguments after `iptables`.
+fn iptables(arguments: &[String]) -> Result<(), HostError> {
+    let output = Command::new("iptables")
+        .arg("--wait")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| start_error("iptables", "iptables", &e))?;
+    succeed(&format!("iptables {}", arguments.join(" ")), output).map(drop)
 }
 
 fn list_ruleset() -> Result<Vec<u8>, HostError> {
@@ -101,28 +77,33 @@ fn list_ruleset() -> Result<Vec<u8>, HostError> {
 }
 
 impl Namespace {
-    /// As [`Inside::apply_nft`].
+    /// As [`apply`].
     pub fn apply_nft(&self, ruleset: &str) -> Result<(), HostError> {
         let ruleset = ruleset.to_owned();
-        self.run(move |ns| ns.apply_nft(&ruleset))?
+        self.run(move |_| apply(&ruleset))?
     }
 
-    /// As [`Inside::apply_iptables`].
+    /// Runs one iptables command: the arguments after `iptables`.
+    ///
+    /// **Errors** as [`apply`].
     pub fn apply_iptables(&self, arguments: &[&str]) -> Result<(), HostError> {
         let arguments: Vec<String> = arguments.iter().map(|&a| a.to_owned()).collect();
-        self.run(move |ns| {
-            ns.apply_iptables(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
-        })?
+        self.run(move |_| iptables(&arguments))?
     }
 
-    /// As [`Inside::nft_counters`].
+    /// Packets and bytes of each rule with a counter: `nft.inet.t.in.2.packets`, where 2 is the rule's
+    /// place in its chain, from 1. Rules of iptables-nft: `nft.ip.raw.PREROUTING.1.packets`.
+    ///
+    /// **Cost** starts a process, some milliseconds.
     pub fn nft_counters(&self) -> Result<BTreeMap<String, u64>, HostError> {
-        self.run(Inside::nft_counters)?
+        self.run(|_| parse_counters(&list_ruleset()?))?
     }
 
-    /// As [`Inside::nft_droppers`].
+    /// The counters of the rules that drop, by the hook they hang on.
+    ///
+    /// **Cost** as [`Namespace::nft_counters`].
     pub fn nft_droppers(&self) -> Result<Droppers, HostError> {
-        self.run(Inside::nft_droppers)?
+        self.run(|_| parse_droppers(&list_ruleset()?))?
     }
 }
 

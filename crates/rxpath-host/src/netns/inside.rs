@@ -18,7 +18,6 @@ pub struct Inside {
     owner: Owner,
     route: Option<Netlink>,
     generic: Option<Netlink>,
-    diag: Option<Netlink>,
 }
 
 fn opened(
@@ -34,7 +33,7 @@ fn opened(
 
 impl Inside {
     pub(super) fn new(name: &str, owner: Owner) -> Self {
-        Self { name: name.into(), owner, route: None, generic: None, diag: None }
+        Self { name: name.into(), owner, route: None, generic: None }
     }
 
     /// The namespace's name.
@@ -55,11 +54,6 @@ impl Inside {
     /// ethtool features, channels, rings.
     pub fn generic(&mut self) -> Result<&mut Netlink, HostError> {
         opened(&mut self.generic, Netlink::generic)
-    }
-
-    /// Sets a device up or down.
-    pub fn set_up(&mut self, dev: &str, up: bool) -> Result<(), HostError> {
-        self.route()?.set_up(dev, up)
     }
 
     /// Counters of links, qdiscs and drivers, by the ledger's names:
@@ -109,43 +103,11 @@ impl Inside {
         Ok(roots.map(|qdisc| u64::from(qdisc.backlog_bytes)).sum())
     }
 
-    /// UDP sockets of the namespace, with their memory.
-    pub fn udp_sockets(&mut self, port: Option<u16>) -> Result<Vec<UdpSocket>, HostError> {
-        opened(&mut self.diag, Netlink::sock_diag)?.udp_sockets(port)
-    }
-
-    /// Sets a sysctl of the namespace and reads it back.
-    pub fn set_sysctl(&mut self, key: &str, value: &str) -> Result<Change, HostError> {
-        set_file(Target::Sysctl { key: key.into() }, value)
-    }
-
-    /// Sets `/sys/class/net/DEV/ATTR` (`threaded`, `gro_flush_timeout`, `napi_defer_hard_irqs`).
-    pub fn set_dev_attr(
+    /// As [`Namespace::set_features`].
+    fn set_features(
         &mut self,
         dev: &str,
-        attr: &str,
-        value: &str,
-    ) -> Result<Change, HostError> {
-        set_file(Target::Attr { dev: dev.into(), attr: attr.into() }, value)
-    }
-
-    /// Sets `/sys/class/net/DEV/queues/ATTR` (`rx-0/rps_cpus`, `tx-0/xps_cpus`).
-    pub fn set_queue_attr(
-        &mut self,
-        dev: &str,
-        attr: &str,
-        value: &str,
-    ) -> Result<Change, HostError> {
-        self.set_dev_attr(dev, &format!("queues/{attr}"), value)
-    }
-
-    /// Sets features by the kernel's or ethtool's short names, together, and reads them back.
-    ///
-    /// **Errors** `Unsupported` when the device has no feature of a name.
-    pub fn set_features(
-        &mut self,
-        dev: &str,
-        wanted: &[(&str, bool)],
+        wanted: &[(String, bool)],
     ) -> Result<Vec<Change>, HostError> {
         let generic = self.generic()?;
         let before = generic.features(dev)?;
@@ -183,21 +145,6 @@ impl Inside {
         Ok(all.into_iter().map(change).collect())
     }
 
-    /// Switches IPv6 off for the devices that exist and those to come. To be called before links
-    /// come up, or their neighbour discovery shows up in the counters.
-    ///
-    /// A kernel without IPv6 has nothing to switch off: `Ok`.
-    pub fn disable_ipv6(&mut self) -> Result<(), HostError> {
-        for scope in ["all", "default"] {
-            let key = format!("net.ipv6.conf.{scope}.disable_ipv6");
-            match self.set_sysctl(&key, "1") {
-                Err(HostError::Missing { .. }) => return Ok(()),
-                other => other?.applied()?,
-            };
-        }
-        Ok(())
-    }
-
     /// Spawns a process in the namespace: it sees its devices in `/sys`, is on record, has a pipe as
     /// standard input, and is killed when this thread ends.
     pub fn spawn(&mut self, command: Command) -> Result<NsChild, HostError> {
@@ -214,36 +161,41 @@ fn similar(features: &crate::netlink::ethtool::Features, asked: &str) -> String 
     names.join(", ")
 }
 
-/// The same from outside: each call runs in the namespace's own thread.
+/// From outside: each call runs in the namespace's own thread.
 impl Namespace {
     /// As [`Inside::counters`].
     pub fn counters(&self) -> Result<BTreeMap<String, u64>, HostError> {
         self.run(Inside::counters)?
     }
 
-    /// As [`Inside::udp_sockets`].
+    /// UDP sockets of the namespace, with their memory.
     pub fn udp_sockets(&self, port: Option<u16>) -> Result<Vec<UdpSocket>, HostError> {
-        self.run(move |ns| ns.udp_sockets(port))?
+        self.run(move |_| Netlink::sock_diag()?.udp_sockets(port))?
     }
 
-    /// As [`Inside::set_sysctl`].
+    fn set(&self, target: Target, value: &str) -> Result<Change, HostError> {
+        let value = value.to_owned();
+        self.run(move |_| set_file(target, &value))?
+    }
+
+    /// Sets a sysctl of the namespace and reads it back.
     pub fn set_sysctl(&self, key: &str, value: &str) -> Result<Change, HostError> {
-        let (key, value) = (key.to_owned(), value.to_owned());
-        self.run(move |ns| ns.set_sysctl(&key, &value))?
+        self.set(Target::Sysctl { key: key.into() }, value)
     }
 
-    /// As [`Inside::set_dev_attr`].
+    /// Sets `/sys/class/net/DEV/ATTR` (`threaded`, `gro_flush_timeout`, `napi_defer_hard_irqs`).
     pub fn set_dev_attr(&self, dev: &str, attr: &str, value: &str) -> Result<Change, HostError> {
-        let (dev, attr, value) = (dev.to_owned(), attr.to_owned(), value.to_owned());
-        self.run(move |ns| ns.set_dev_attr(&dev, &attr, &value))?
+        self.set(Target::Attr { dev: dev.into(), attr: attr.into() }, value)
     }
 
-    /// As [`Inside::set_queue_attr`].
+    /// Sets `/sys/class/net/DEV/queues/ATTR` (`rx-0/rps_cpus`, `tx-0/xps_cpus`).
     pub fn set_queue_attr(&self, dev: &str, attr: &str, value: &str) -> Result<Change, HostError> {
         self.set_dev_attr(dev, &format!("queues/{attr}"), value)
     }
 
-    /// As [`Inside::set_features`].
+    /// Sets features by the kernel's or ethtool's short names, together, and reads them back.
+    ///
+    /// **Errors** `Unsupported` when the device has no feature of a name.
     pub fn set_features(
         &self,
         dev: &str,
@@ -252,16 +204,21 @@ impl Namespace {
         let dev = dev.to_owned();
         let wanted: Vec<(String, bool)> =
             wanted.iter().map(|(name, on)| ((*name).to_owned(), *on)).collect();
-        self.run(move |ns| {
-            let wanted: Vec<(&str, bool)> =
-                wanted.iter().map(|(n, on)| (n.as_str(), *on)).collect();
-            ns.set_features(&dev, &wanted)
-        })?
+        self.run(move |ns| ns.set_features(&dev, &wanted))?
     }
 
-    /// As [`Inside::disable_ipv6`].
+    /// Switches IPv6 off for the devices that exist and those to come. To be called before links
+    /// come up, or their neighbour discovery shows up in the counters.
+    ///
+    /// A kernel without IPv6 has nothing to switch off: `Ok`.
     pub fn disable_ipv6(&self) -> Result<(), HostError> {
-        self.run(Inside::disable_ipv6)?
+        for scope in ["all", "default"] {
+            match self.set_sysctl(&format!("net.ipv6.conf.{scope}.disable_ipv6"), "1") {
+                Err(HostError::Missing { .. }) => return Ok(()),
+                other => other?.applied()?,
+            };
+        }
+        Ok(())
     }
 
     /// As [`Inside::spawn`].
@@ -277,11 +234,11 @@ impl Namespace {
         peer_dev: &str,
         queues: u32,
     ) -> Result<(), HostError> {
-        let (dev, peer_dev, peer_ns) = (dev.to_owned(), peer_dev.to_owned(), peer.raw_fd());
-        self.run(move |ns| {
-            let spec = VethSpec { name: &dev, peer: &peer_dev, peer_ns, queues, mtu: None };
-            ns.route()?.create_veth(&spec)
-        })?
+        let (peer_dev, peer_ns) = (peer_dev.to_owned(), peer.raw_fd());
+        self.link(dev, move |route, dev| {
+            let spec = VethSpec { name: dev, peer: &peer_dev, peer_ns, queues, mtu: None };
+            route.create_veth(&spec)
+        })
     }
 
     /// As `Netlink::create_upper`.
@@ -291,46 +248,50 @@ impl Namespace {
         (name, lower): (&str, &str),
         mac: [u8; 6],
     ) -> Result<(), HostError> {
-        let (name, lower) = (name.to_owned(), lower.to_owned());
-        self.run(move |ns| ns.route()?.create_upper(kind, (&name, &lower), mac))?
+        let lower = lower.to_owned();
+        self.link(name, move |route, name| route.create_upper(kind, (name, &lower), mac))
     }
 
-    /// As [`Inside::set_up`].
-    pub fn set_up(&self, dev: &str, up: bool) -> Result<(), HostError> {
+    /// A request about a device.
+    fn link(
+        &self,
+        dev: &str,
+        ask: impl FnOnce(&mut Netlink, &str) -> Result<(), HostError> + Send + 'static,
+    ) -> Result<(), HostError> {
         let dev = dev.to_owned();
-        self.run(move |ns| ns.set_up(&dev, up))?
+        self.run(move |ns| ask(ns.route()?, &dev))?
+    }
+
+    /// Sets a device up or down.
+    pub fn set_up(&self, dev: &str, up: bool) -> Result<(), HostError> {
+        self.link(dev, move |route, dev| route.set_up(dev, up))
     }
 
     /// As [`Netlink::set_mtu`].
     pub fn set_mtu(&self, dev: &str, mtu: u32) -> Result<(), HostError> {
-        let dev = dev.to_owned();
-        self.run(move |ns| ns.route()?.set_mtu(&dev, mtu))?
+        self.link(dev, move |route, dev| route.set_mtu(dev, mtu))
     }
 
     /// As [`Netlink::set_mac`].
     pub fn set_mac(&self, dev: &str, mac: [u8; 6]) -> Result<(), HostError> {
-        let dev = dev.to_owned();
-        self.run(move |ns| ns.route()?.set_mac(&dev, mac))?
+        self.link(dev, move |route, dev| route.set_mac(dev, mac))
     }
 
     /// As [`Netlink::add_address`].
     pub fn add_address(&self, dev: &str, ip: IpAddr, prefix: u8) -> Result<(), HostError> {
-        let dev = dev.to_owned();
-        self.run(move |ns| ns.route()?.add_address(&dev, ip, prefix))?
+        self.link(dev, move |route, dev| route.add_address(dev, ip, prefix))
     }
 
     /// As [`Netlink::add_neighbour`].
     pub fn add_neighbour(&self, dev: &str, ip: IpAddr, mac: [u8; 6]) -> Result<(), HostError> {
-        let dev = dev.to_owned();
-        self.run(move |ns| ns.route()?.add_neighbour(&dev, ip, mac))?
+        self.link(dev, move |route, dev| route.add_neighbour(dev, ip, mac))
     }
 
     /// As [`Netlink::set_qdisc`]; `None` puts the kernel's default back.
     pub fn set_qdisc(&self, dev: &str, spec: Option<QdiscSpec>) -> Result<(), HostError> {
-        let dev = dev.to_owned();
-        self.run(move |ns| match spec {
-            Some(spec) => ns.route()?.set_qdisc(&dev, spec),
-            None => ns.route()?.reset_qdisc(&dev),
-        })?
+        self.link(dev, move |route, dev| match spec {
+            Some(spec) => route.set_qdisc(dev, spec),
+            None => route.reset_qdisc(dev),
+        })
     }
 }
