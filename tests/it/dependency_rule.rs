@@ -17,11 +17,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rxpath-remote", &[]),
     ("rxpath-report", &["model", "record", "stats", "core"]),
     ("rxpath-tune", &["host", "stats", "core"]),
-    ("rxpath-lab", &["remote", "load", "bpf", "diagnose", "record", "host", "stats", "core"]),
+    ("rxpath-live", &["bpf", "diagnose", "record", "host", "core"]),
+    (
+        "rxpath-lab",
+        &["live", "remote", "load", "bpf", "diagnose", "record", "host", "stats", "core"],
+    ),
     (
         "rxpath",
         &[
-            "lab", "remote", "report", "export", "tune", "load", "bpf", "model", "diagnose",
+            "lab", "live", "remote", "report", "export", "tune", "load", "bpf", "model", "diagnose",
             "record", "host", "stats", "core",
         ],
     ),

@@ -5,8 +5,6 @@ pub mod endpoint;
 pub mod error;
 pub mod hosts;
 pub mod installed;
-pub mod live;
-mod lowest;
 pub mod meter;
 pub mod output;
 pub mod plan;
@@ -15,6 +13,5 @@ pub mod scenario;
 pub mod selftest;
 pub mod testbed;
 pub mod trial;
-pub mod watch;
 
 pub use error::LabError;

@@ -16,6 +16,7 @@ use rxpath_host::awake::Awake;
 use rxpath_host::netlink::netfilter::Conntrack;
 use rxpath_host::netlink::{Netlink, QueueAsk};
 use rxpath_host::{HostError, Owner, Root};
+use rxpath_live::witness::Witness;
 use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::PathFacts;
@@ -32,7 +33,6 @@ use crate::trial::background::{Alongside, Background};
 use crate::trial::observers::{Observers, Observing};
 use crate::trial::phase;
 use crate::trial::sampler::{Sampled, Sampler, Sampling, Target};
-use crate::trial::witness::Witness;
 
 pub mod filters;
 pub mod flows;

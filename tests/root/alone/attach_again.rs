@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use rxpath_lab::watch::{Options, ProbeLimit, Watcher};
+use rxpath_live::watch::{Options, ProbeLimit, Watcher};
 use rxpath_record::watch::PathStage;
 
 use crate::bed::{Bed, until};

@@ -6,11 +6,11 @@ use rxpath_host::netlink::{Link, Netlink, ioctl};
 use rxpath_host::nic::losses::{self, CardCounters};
 use rxpath_host::snapshot::Reader;
 use rxpath_host::{HostError, Root};
+use rxpath_live::lowest::{self, is_over_others};
 use rxpath_record::counters::Snapshot;
 
 use super::wire::Rested;
 use crate::clock::monotonic_ns;
-use crate::lowest::{self, is_over_others};
 
 /// Two readings this far apart must be equal for counters to count as stable.
 const APART: Duration = Duration::from_millis(30);

@@ -17,6 +17,7 @@ use rxpath_host::netlink::netdev::QueueKind;
 use rxpath_host::netlink::{Netlink, QueueAsk};
 use rxpath_host::procfs::task;
 use rxpath_host::{HostError, Root, environment, identity, owner, thread, topology};
+use rxpath_live::observe::{Between, Mark, Ours};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -43,7 +44,6 @@ use crate::scenario::HostShape;
 use crate::scenario::offers::Offers;
 use crate::scenario::power::Power;
 use crate::testbed::socket_drops;
-use crate::trial::observe::{Between, Mark, Ours};
 use crate::trial::phase;
 use crate::trial::sampler::{Sampler, Sampling, Target};
 

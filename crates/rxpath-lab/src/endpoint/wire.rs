@@ -5,6 +5,7 @@
 use std::net::IpAddr;
 
 use rxpath_host::environment::HostFacts;
+use rxpath_live::observe::Between;
 use rxpath_record::counters::Snapshot;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,7 +18,6 @@ use super::probe::ProbeAsk;
 use super::programs::ProgramAsk;
 use super::settings::SettingsAsk;
 use crate::scenario::HostShape;
-use crate::trial::observe::Between;
 
 /// What an endpoint prints first; what comes before it is the login shell's.
 pub const MARKER: &str = "@@rxpath-endpoint 1";

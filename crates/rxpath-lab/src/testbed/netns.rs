@@ -17,6 +17,7 @@ use rxpath_host::nft::Droppers;
 use rxpath_host::procfs::snmp;
 use rxpath_host::snapshot::Reader;
 use rxpath_host::{HostError, Namespace, Owner, Root, thread};
+use rxpath_live::live::hooks;
 use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::{Link, PathFacts};
@@ -26,7 +27,6 @@ use super::ring::Ring;
 use super::{Change, Seat, Started, Testbed, filters, flows, tuned};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
-use crate::live::hooks;
 use crate::scenario::spec::{Lab, Tune, Upper};
 
 /// Both ends have this name.

@@ -1,11 +1,11 @@
 //! The measured window of a trial: CPU time and counters at both of its ends.
 
 use rxpath_core::Nanos;
+use rxpath_live::observe::{Between, Mark, Ours};
 use rxpath_record::counters::{Moved, Snapshot};
 
 use super::Testbed;
 use crate::error::LabError;
-use crate::trial::observe::{Between, Mark, Ours};
 
 /// What is measured over a window.
 #[derive(Clone, Debug, Default)]

@@ -11,6 +11,8 @@ pub(super) mod udp;
 use std::collections::BTreeMap;
 
 use rxpath_core::Warning;
+use rxpath_live::counted::packets_by_cpu;
+use rxpath_live::observe::Between;
 use rxpath_load::udp::load::options::LoadSettings;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::{Evidence, Spread, ThreadUse};
@@ -23,8 +25,7 @@ use serde_json::Value;
 
 use self::grade::Grades;
 use self::receivers::Alone;
-use super::evidence::{SideSeen, packets_by_cpu};
-use super::observe::Between;
+use super::evidence::SideSeen;
 use super::result::Worker;
 use super::runner::{Measurements, SideMeasurements};
 use super::steadiness;

@@ -2,19 +2,15 @@
 //!
 //! Facts only: no scenario name, no variant name.
 
-use std::collections::BTreeMap;
-
 use rxpath_core::Side;
-use rxpath_host::netlink::netfilter::Conntrack;
+use rxpath_live::observe::Between;
 use rxpath_load::udp::result::ServeResult;
-use rxpath_record::counters::Moved;
 use rxpath_record::evidence::{
-    ConntrackUse, CpuPackets, Evidence, Probed, SocketUse, SoftirqPlace, Spread, ThreadUse,
+    ConntrackUse, Evidence, Probed, SocketUse, SoftirqPlace, Spread, ThreadUse,
 };
 use rxpath_record::ledger::Ledger;
 
 use super::line::Line;
-use super::observe::Between;
 use super::result::Worker;
 use super::window::{self, Span};
 use crate::testbed::window::Windowed;
@@ -95,41 +91,6 @@ pub fn gather(seen: &EvidenceInput<'_>) -> Evidence {
         probed: seen.probed.clone(),
         ledger: seen.ledger.clone(),
         ..Evidence::default()
-    }
-}
-
-/// Packets of each CPU's receive softirq and backlog, by `softnet_stat`.
-pub fn packets_by_cpu(moved: &Moved) -> Vec<CpuPackets> {
-    let prefix = format!("{}/softnet.cpu", Side::Machine);
-    // 32 bits that wrap.
-    let wrapped = |count: &i64| u64::from(*count as u32);
-    let mut by_cpu: BTreeMap<u32, CpuPackets> = BTreeMap::new();
-    for (name, count) in &moved.values {
-        let Some((cpu, counter)) = name.strip_prefix(&prefix).and_then(|it| it.split_once('.'))
-        else {
-            continue;
-        };
-        let Ok(cpu) = cpu.parse() else { continue };
-        let of = |cpus: &mut BTreeMap<u32, CpuPackets>, set: &dyn Fn(&mut CpuPackets)| {
-            set(cpus.entry(cpu).or_insert_with(|| CpuPackets { cpu, ..CpuPackets::default() }));
-        };
-        match counter {
-            "processed" => of(&mut by_cpu, &|it| it.packets = wrapped(count)),
-            "dropped" => of(&mut by_cpu, &|it| it.dropped_packets = wrapped(count)),
-            "time_squeeze" => of(&mut by_cpu, &|it| it.squeezed_count = wrapped(count)),
-            _ => {}
-        }
-    }
-    by_cpu.into_values().collect()
-}
-
-/// What connection tracking did between two readings.
-pub fn conntrack(before: &Conntrack, after: &Conntrack) -> ConntrackUse {
-    ConntrackUse {
-        drops_packets: after.drop_total.saturating_sub(before.drop_total),
-        early_drops_count: after.early_drop_total.saturating_sub(before.early_drop_total),
-        entries_count: after.entries_count,
-        entries_max: after.entries_max,
     }
 }
 

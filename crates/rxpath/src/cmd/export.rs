@@ -15,7 +15,7 @@ use rxpath_export::listen::{Address, Page, Port};
 use rxpath_export::reserved::Reserved;
 use rxpath_export::sole::Sole;
 use rxpath_host::{Root, caps, heap, inherited};
-use rxpath_lab::watch::{NOT_ASKED, Options, Watcher};
+use rxpath_live::watch::{NOT_ASKED, Options, Watcher};
 use rxpath_record::watch::Settings;
 
 use crate::cmd::scope::ScopeArgs;

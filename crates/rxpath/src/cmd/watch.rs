@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use rxpath_core::{Envelope, Nanos, Warning};
 use rxpath_host::Root;
-use rxpath_lab::watch::{NOT_ASKED, Options, Watcher};
+use rxpath_live::watch::{NOT_ASKED, Options, Watcher};
 use rxpath_record::watch::{Frame, Recorded, Settings, head_line, parse, tail_line};
 
 use crate::cmd::on_host::OnHost;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rxpath_host::HostError;
-use rxpath_lab::watch::{ProbeLimit, Watcher};
+use rxpath_live::watch::{ProbeLimit, Watcher};
 use rxpath_record::watch::{Frame, Recorded, Settings, WindowTotals};
 
 /// Socket samples in one window: queues fill and empty in between.

@@ -1,6 +1,7 @@
 //! All hosts get the instants of the measured window ahead, and each reads it by itself.
 
 use rxpath_core::{Nanos, Side};
+use rxpath_live::observe::Between;
 
 use super::{AFTER_WINDOW, HostsTestbed};
 use crate::clock::{HostClock, monotonic_ns};
@@ -10,7 +11,6 @@ use crate::error::LabError;
 use crate::hosts::{ConnectedHost, Hosts};
 use crate::testbed::window::{Measured, Window, Windowed, seconds};
 use crate::testbed::{Seat, Testbed};
-use crate::trial::observe::Between;
 
 /// A window whose instants all hosts have.
 pub(super) struct RemoteWindow<'a> {

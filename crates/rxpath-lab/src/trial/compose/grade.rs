@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::{CpuList, Side};
+use rxpath_live::observe::Between;
 use rxpath_record::hosts::HostTrial;
 use rxpath_record::manifest::Grade;
 
@@ -10,7 +11,6 @@ use crate::scenario::spec::Variant;
 use crate::testbed::Testbed;
 use crate::testbed::window::Windowed;
 use crate::trial::noise::{self, Disturbance};
-use crate::trial::observe::Between;
 use crate::trial::runner::Measurements;
 
 /// The grades of a trial.

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::Side;
+use rxpath_live::counted::packets_by_cpu;
+use rxpath_live::live::reasoned::of_routing;
 use rxpath_load::udp::result::{LoadResult, ServeResult};
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::{Evidence, Spread};
@@ -15,7 +17,7 @@ use super::{Spans, programs, spread, udp};
 use crate::scenario::spec::Variant;
 use crate::testbed::Testbed;
 use crate::testbed::window::Windowed;
-use crate::trial::evidence::{EvidenceInput, gather, packets_by_cpu};
+use crate::trial::evidence::{EvidenceInput, gather};
 use crate::trial::result::WorkloadResult;
 use crate::trial::runner::{Measurements, SideMeasurements};
 
@@ -137,7 +139,7 @@ fn reasoned(variant: &Variant, raw: &Measurements, index: usize) -> Option<Vec<R
     let all = &raw.observed.by_receiver;
     let rows = all.get(index).filter(|_| all.len() == raw.serve.parts.len())?;
     let of_side = rows.iter().filter(|row| row.side == Side::Rx.to_string());
-    variant.observe.drops.then(|| crate::live::reasoned::of_routing(of_side))
+    variant.observe.drops.then(|| of_routing(of_side))
 }
 
 fn evidence(whole: Whole<'_>, index: usize, ledger: &Ledger) -> Option<Evidence> {

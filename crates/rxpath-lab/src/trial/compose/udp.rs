@@ -1,6 +1,9 @@
 //! A trial of UDP: its ledger in datagrams and what its own programs say.
 
 use rxpath_core::{Side, Warning};
+use rxpath_live::counted::conntrack;
+use rxpath_live::live::hooks::xdp_program;
+use rxpath_live::live::reasoned::of_routing;
 use rxpath_load::udp::result::{LoadResult, ServeResult, SocketResult, XdpReceiveLedger};
 use rxpath_load::udp::serve::options::ServeSettings;
 use rxpath_record::counters::Moved;
@@ -14,10 +17,9 @@ use serde::Deserialize;
 use super::delay;
 use super::receivers::{self, Whole};
 use super::{Composed, Spans, programs, spread};
-use crate::live::hooks::xdp_program;
 use crate::scenario::spec::{Variant, Workload};
 use crate::testbed::Testbed;
-use crate::trial::evidence::{self, EvidenceInput, gather};
+use crate::trial::evidence::{EvidenceInput, gather};
 use crate::trial::runner::Measurements;
 use crate::trial::window::Span;
 use crate::trial::{kernel_lines, waiting};
@@ -53,7 +55,7 @@ pub(super) fn compose(
         softirq: testbed.softirq(),
         spread: spread(testbed, raw),
         backlog_limit_packets: testbed.backlog_limit_packets(),
-        conntrack: raw.conntrack.map(|[before, after]| evidence::conntrack(&before, &after)),
+        conntrack: raw.conntrack.map(|[before, after]| conntrack(&before, &after)),
         probed: raw.probed.clone(),
         ledger: &ledger,
     });
@@ -154,7 +156,7 @@ fn sampled_drops(raw: &Measurements) -> Option<Vec<u64>> {
 /// What only the kernel's reasons show of the receiver's side, where they were watched.
 fn reasoned(variant: &Variant, raw: &Measurements) -> Option<Vec<Reasoned>> {
     let rows = raw.observed.reasons.iter().filter(|row| row.side == Side::Rx.to_string());
-    variant.observe.drops.then(|| crate::live::reasoned::of_routing(rows))
+    variant.observe.drops.then(|| of_routing(rows))
 }
 
 /// What a foreign receiver leaves unread when it closes its socket is in no counter of the kernel.

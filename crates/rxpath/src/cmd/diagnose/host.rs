@@ -6,7 +6,7 @@ use std::time::Duration;
 use rxpath_bpf::ProbeCost;
 use rxpath_core::{Envelope, Nanos, Warning};
 use rxpath_diagnose::diagnose;
-use rxpath_lab::live;
+use rxpath_live::live;
 use rxpath_record::evidence::Evidence;
 use rxpath_record::verdict::Verdict;
 use serde::Serialize;

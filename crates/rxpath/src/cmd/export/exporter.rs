@@ -12,7 +12,7 @@ use rxpath_export::governor::{Course, Governor, WindowCost};
 use rxpath_export::listen::Page;
 use rxpath_export::{Checked, Families, Shown, textfile};
 use rxpath_host::{Root, heap};
-use rxpath_lab::watch::ProbeLimit;
+use rxpath_live::watch::ProbeLimit;
 use rxpath_record::watch::Frame;
 use rxpath_tune::store::STATE_DIR;
 use rxpath_tune::suppress::{self, Suppression};

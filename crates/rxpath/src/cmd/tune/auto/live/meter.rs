@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rxpath_host::Root;
 use rxpath_host::netlink::{Link, Netlink};
 use rxpath_host::session::{self, Session};
-use rxpath_lab::watch::{Options, ProbeLimit, Watcher};
+use rxpath_live::watch::{Options, ProbeLimit, Watcher};
 use rxpath_record::verdict::Verdict;
 use rxpath_record::watch::Slice;
 

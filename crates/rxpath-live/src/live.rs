@@ -7,14 +7,14 @@
 mod counting;
 mod devices;
 mod groups;
-pub(crate) mod hooks;
+pub mod hooks;
 mod looks;
 mod namespace;
 mod places;
 mod probes;
 mod readers;
 mod reads;
-pub(crate) mod reasoned;
+pub mod reasoned;
 mod reasons;
 mod sockets;
 mod tcp;
@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use rxpath_bpf::ProbeCost;
 use rxpath_core::Side;
+use rxpath_host::clock::monotonic_ns;
 use rxpath_host::netlink::netfilter::Conntrack;
 use rxpath_host::netlink::{Link, Netlink, TcpSocket};
 use rxpath_host::only::Only;
@@ -37,9 +38,8 @@ use rxpath_record::counters::{Moved, Snapshot};
 use rxpath_record::evidence::{Evidence, SoftirqPlace, UdpCounting};
 use rxpath_record::ledger::{Drop, DropReason, Ledger};
 
-use crate::clock::monotonic_ns;
-use crate::trial::evidence::conntrack;
-use crate::trial::observe::{Between, Mark};
+use crate::counted::conntrack;
+use crate::observe::{Between, Mark};
 
 pub(crate) use groups::ReaderGroups;
 pub(crate) use places::PLACES;

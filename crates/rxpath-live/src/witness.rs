@@ -9,12 +9,12 @@ use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::locks::{Locks, Waits};
 use rxpath_bpf::object::Loaded;
 use rxpath_bpf::probe::{Probe, lost};
+use rxpath_host::clock::monotonic_ns;
 use rxpath_host::procfs::task;
 use rxpath_host::{HostError, Root};
 use rxpath_record::evidence::{ContendedLock, LockWaiter, Probed, ProbedCpu, ProbedTask};
 
-use super::observe::is_receive_path;
-use crate::clock::monotonic_ns;
+use crate::observe::is_receive_path;
 
 /// Tasks that ran or waited for less than this share of the window tell nothing.
 const NOTEWORTHY_RATIO: f64 = 0.05;

@@ -9,8 +9,8 @@ use rxpath_record::counters::{Moved, name};
 use rxpath_record::evidence::{AnyProtocol, Spread};
 use rxpath_record::ledger::{Drop, Place};
 
+use crate::counted::packets_by_cpu;
 use crate::lowest::lowest;
-use crate::trial::evidence::packets_by_cpu;
 
 /// A device that took less than this share of all packets carried the traffic of others.
 const CARRIES_RATIO: f64 = 0.05;

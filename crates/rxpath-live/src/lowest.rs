@@ -58,13 +58,13 @@ pub(crate) fn lowest(links: &[Link]) -> BTreeSet<u32> {
 const OVER_OTHERS: [&str; 3] = ["bond", "team", "vlan"];
 
 /// Whether packets of a device of this kind are those of devices below it.
-pub(crate) fn is_over_others(kind: Option<&str>) -> bool {
+pub fn is_over_others(kind: Option<&str>) -> bool {
     kind.is_some_and(|kind| OVER_OTHERS.contains(&kind))
 }
 
 /// The devices through which a device's packets really go, by their index: the members of a bond or team, what a VLAN lies
 /// over, and what is below those. Nothing for other devices, and where what is below lies in another namespace.
-pub(crate) fn below<'a>(links: &'a [Link], name: &str) -> Vec<&'a Link> {
+pub fn below<'a>(links: &'a [Link], name: &str) -> Vec<&'a Link> {
     let mut open: Vec<&Link> = links.iter().filter(|link| link.name == name).collect();
     let (mut seen, mut found) = (BTreeSet::new(), Vec::new());
     while let Some(link) = open.pop() {

@@ -14,7 +14,7 @@ use super::Owners;
 use super::reads::{Reading, Readings};
 use super::reasons::Reasons;
 use super::sockets::Socket;
-use crate::trial::witness::{Traffic, Witness};
+use crate::witness::{Traffic, Witness};
 
 /// What is watched with them, and its cost.
 pub(super) struct Probes {

@@ -167,7 +167,7 @@ pub(crate) fn losses(
 }
 
 /// What routing refused, which IP counts nowhere (net/ipv4/route.c `ip_route_input_slow`).
-pub(crate) fn of_routing<'a>(rows: impl Iterator<Item = &'a DropReason>) -> Vec<Reasoned> {
+pub fn of_routing<'a>(rows: impl Iterator<Item = &'a DropReason>) -> Vec<Reasoned> {
     let mut told: BTreeMap<String, u64> = BTreeMap::new();
     for row in rows.filter(|row| meaning(row) == Meaning::At(Place::Routing)) {
         *told.entry(named(row)).or_default() += row.packets;

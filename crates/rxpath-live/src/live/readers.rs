@@ -9,7 +9,7 @@ use rxpath_record::evidence::{Owner, ThreadUse};
 use super::groups::ReaderGroups;
 use super::reads::Readings;
 use super::sockets::{Socket, busy};
-use crate::trial::observe::{Between, Ours, ThreadTime};
+use crate::observe::{Between, Ours, ThreadTime};
 
 /// A thread that runs or waits for less than this share of the time reads no significant traffic: programs have others. Not
 /// more: a reader that stalls runs little too, and left out it would leave the blame to the thread next to it.

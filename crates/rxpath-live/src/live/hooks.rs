@@ -25,7 +25,7 @@ pub(crate) fn unseen(root: &Root, links: &[Link], reasons: bool) -> Vec<String> 
 }
 
 /// Everything that hangs in front of IP and may drop, in words; nothing where there is nothing.
-pub(crate) fn attached(root: &Root, links: &[Link]) -> Vec<String> {
+pub fn attached(root: &Root, links: &[Link]) -> Vec<String> {
     let up: Vec<&Link> = links.iter().filter(|link| link.is_up() && link.name != "lo").collect();
     let with = up.iter().filter(|link| !link.xdp.is_empty());
     let mut all: Vec<String> = with.map(|link| xdp_program(&link.name)).collect();
@@ -36,7 +36,7 @@ pub(crate) fn attached(root: &Root, links: &[Link]) -> Vec<String> {
 }
 
 /// A device's XDP program among the words of [`attached`].
-pub(crate) fn xdp_program(device: &str) -> String {
+pub fn xdp_program(device: &str) -> String {
     format!("what the XDP program of {device} drops")
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rxpath_host::clock::monotonic_ns;
 use rxpath_host::netlink::Netlink;
 use rxpath_host::procfs::socket_owner;
 use rxpath_host::{HostError, Root};
@@ -11,7 +12,6 @@ use rxpath_host::{HostError, Root};
 use super::probes::Probes;
 use super::sockets::look;
 use super::{Ask, Owners, Socket, TcpLooks};
-use crate::clock::monotonic_ns;
 
 /// Time between two looks at the sockets.
 const LOOK: Duration = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! Reads the machine around a trial: CPU time per CPU, per workload thread and of everybody else.
+//! Reads the machine around a window: CPU time per CPU, per workload thread and of everybody else.
 //!
 //! Two marks, one at each end of the window, give the shares. A mark costs some microseconds per thread of the
 //! machine; nothing in the workload waits for it.
@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_host::Root;
+use rxpath_host::clock::monotonic_ns;
 use rxpath_host::cputime::{CpuShares, CpuTimes};
 use rxpath_host::procfs::schedstat::{self, SchedStat};
 use rxpath_host::procfs::task;
@@ -14,9 +15,7 @@ use rxpath_host::thread::usage::{Sample, Usage};
 use rxpath_record::evidence::{CpuUse, Halt};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::monotonic_ns;
-
-/// Who is part of the trial: their CPU time is not foreign.
+/// Who is part of what is measured: their CPU time is not foreign.
 #[derive(Clone, Debug, Default)]
 pub struct Ours {
     /// This process and the workloads.

@@ -33,7 +33,7 @@ use rxpath_record::counters::Snapshot;
 use rxpath_record::watch::{Frame, WindowTotals};
 
 use crate::live;
-use crate::trial::observe::{Between, Mark, Ours};
+use crate::observe::{Between, Mark, Ours};
 
 use counters::Rates;
 use links::{LinkRates, Links};

@@ -1,0 +1,10 @@
+//! What happens on this host now: the evidence of a window, one frame after another, and who used the CPUs meanwhile.
+//!
+//! It sends nothing and changes nothing: experiments are `rxpath-lab`'s.
+
+pub mod counted;
+pub mod live;
+pub mod lowest;
+pub mod observe;
+pub mod watch;
+pub mod witness;
