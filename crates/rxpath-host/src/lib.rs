@@ -21,6 +21,7 @@ pub mod glob;
 pub mod heap;
 pub mod identity;
 pub mod inherited;
+pub mod installed;
 pub mod journal;
 pub mod kernel_config;
 pub mod lock;

@@ -1,9 +1,7 @@
 //! Whether the third-party programs of a run are installed, checked before anything is created.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-
 use rxpath_core::Side;
+use rxpath_host::installed;
 
 use crate::error::LabError;
 use crate::hosts::Hosts;
@@ -59,22 +57,9 @@ fn package(program: &str) -> &str {
     }
 }
 
-/// Whether a program is where a shell would find it.
-///
-/// A name with a slash is a path; one that holds `{dir}` is only known when its trial begins.
+/// Whether a program is where a shell would find it. One that holds `{dir}` is only known when its trial begins.
 pub fn found(program: &str) -> bool {
-    if program.contains('{') {
-        return true;
-    }
-    if program.contains('/') {
-        return runs(Path::new(program));
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|dir| runs(&dir.join(program)))
-}
-
-fn runs(path: &Path) -> bool {
-    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    program.contains('{') || installed::found(program)
 }
 
 #[cfg(test)]

@@ -32,7 +32,6 @@ use rxpath_record::samples::TrialSamples;
 
 pub use self::admission::LOCK_PATIENCE;
 use self::admission::{can_run, lock, shared_counters};
-pub use self::disturbed::{COUNTED, doubts};
 pub use self::options::{Model, Options, Predict};
 use self::progress::Progress;
 use self::times::Times;

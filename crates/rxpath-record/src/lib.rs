@@ -8,6 +8,7 @@ pub mod axes;
 pub mod capacity;
 pub mod comparison;
 pub mod counters;
+pub mod doubts;
 pub mod environment;
 pub mod event;
 pub mod evidence;

@@ -35,8 +35,8 @@ pub fn width() -> Option<usize> {
     const NARROWEST: usize = 40;
     let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
     let asked = || {
-        let size = ratatui::crossterm::terminal::size().ok();
-        size.map(|(columns, _)| usize::from(columns)).filter(|columns| *columns > 0).unwrap_or(80)
+        let size = terminal_size::terminal_size();
+        size.map(|(columns, _)| usize::from(columns.0)).filter(|columns| *columns > 0).unwrap_or(80)
     };
     let columns: Option<usize> = said.or_else(|| io::stdout().is_terminal().then(asked));
     columns.map(|columns| columns.max(NARROWEST))

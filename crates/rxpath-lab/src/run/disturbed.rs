@@ -2,8 +2,8 @@
 
 use rxpath_core::Warning;
 use rxpath_record::comparison::Outcome;
+use rxpath_record::doubts::{COUNTED, GAVE_UP};
 use rxpath_record::manifest::{Grade, Manifest, Trial};
-use rxpath_record::run::RunReader;
 
 use super::Finished;
 
@@ -11,11 +11,6 @@ use super::Finished;
 const IN_A_ROW: usize = 6;
 /// Trials from which the share of void ones is looked at.
 const ENOUGH: usize = 12;
-
-/// Code of the warning of a run that gave up.
-const GAVE_UP: &str = "too-noisy";
-/// Code of the warning about disturbed trials that count.
-pub const COUNTED: &str = "noisy-trials";
 
 /// Why it makes no sense to go on: nearly all trials are void.
 pub(super) fn hopeless(trials: &[Trial]) -> Option<Warning> {
@@ -61,18 +56,6 @@ fn shown(manifest: &Manifest) -> impl DoubleEndedIterator<Item = &Trial> {
     manifest.variants.iter().flat_map(|variant| manifest.counted(&variant.name))
 }
 
-/// What a run says against its own figures: other load on the machine, an early end. Each names the run's directory.
-pub fn doubts(run: &RunReader) -> Vec<Warning> {
-    let says = |warning: &&Warning| [COUNTED, GAVE_UP].contains(&warning.code.as_str());
-    let noise = run.manifest.warnings.iter().filter(says).cloned();
-    let partial = run.partial().map(|why| Warning::new("run-partial", why));
-    let named = |warning: Warning| Warning {
-        text: format!("{}: {}", run.directory.display(), warning.text),
-        ..warning
-    };
-    noise.chain(partial).map(named).collect()
-}
-
 impl Finished {
     /// Whether noise left a variant without a trial, or ended the run.
     pub fn too_noisy(&self) -> bool {
@@ -107,6 +90,8 @@ impl Finished {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+
+    use rxpath_record::run::RunReader;
 
     use super::*;
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use rxpath_core::{Envelope, Warning};
-use rxpath_lab::run::doubts;
 use rxpath_record::comparison::{Effect, Outcome};
+use rxpath_record::doubts::doubts;
 use rxpath_record::manifest::{Manifest, VariantSummary};
 use rxpath_record::metric;
 use rxpath_record::run::RunReader;

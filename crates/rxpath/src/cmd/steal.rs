@@ -12,8 +12,7 @@ use rxpath_bpf::account::calibrate::{self, Calibration};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::steal::{Evidence, Steal, answer, probe};
 use rxpath_core::{CpuList, Envelope, Nanos, Warning};
-use rxpath_host::{HostError, Root, procfs, thread};
-use rxpath_lab::installed;
+use rxpath_host::{HostError, Root, installed, procfs, thread};
 use serde::Serialize;
 
 use crate::cmd::micros::microseconds;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::number::{self, si};
-use rxpath_lab::run::COUNTED;
 use rxpath_record::agreement::median_trial;
+use rxpath_record::doubts::COUNTED;
 use rxpath_record::ledger::{Balances, Place};
 use rxpath_record::manifest::{Comparison, Manifest, Trial, VariantSummary};
 use rxpath_record::metric;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use rxpath_core::{Envelope, Warning};
 use rxpath_diagnose::diagnose;
-use rxpath_lab::run::doubts;
 use rxpath_record::agreement::{Agreement, agreed};
+use rxpath_record::doubts::doubts;
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::run::RunReader;
 use rxpath_record::verdict::Verdict;
