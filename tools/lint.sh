@@ -4,6 +4,8 @@ set -eu
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
 features=$(tools/features.sh)
+agent='--features bpf'
+[ -z "$features" ] || agent=
 
 "$cargo" fmt --all --check
 long=$(git ls-files '*.rs' | xargs wc -l | awk '$1 > 450 && $2 != "total"')
@@ -12,11 +14,13 @@ if [ -n "$long" ]; then
 	exit 1
 fi
 git ls-files '*.sh' .ci/run | xargs shellcheck -S warning -e SC2317
-# shellcheck disable=SC2086  # one option or none
+# shellcheck disable=SC2086  # some options or none
 {
 "$cargo" clippy --profile ci --all-targets --workspace $features -- -D warnings
-# Not of the binary: its doc comments are the text of --help.
-RUSTDOCFLAGS='-D warnings' "$cargo" doc --profile ci --workspace --exclude rxpath --no-deps --quiet $features
+# rxpath-agent: the program without the feature lab.
+"$cargo" clippy --profile ci -p rxpath --no-default-features $agent -- -D warnings
+# Not of the binary: its doc comments are the text of --help. No other crate has the feature lab.
+RUSTDOCFLAGS='-D warnings' "$cargo" doc --profile ci --workspace --exclude rxpath --no-deps --quiet ${features%% *}
 }
 "$cargo" deny --log-level error check bans licenses sources
 "$cargo" machete crates
@@ -28,7 +32,7 @@ library=$(rustup run "$oldest" rustc --print target-libdir --target $arm 2>/dev/
 if { [ -n "$library" ] && [ -d "$library" ]; } ||
 	timeout 300 rustup toolchain install "$oldest" --profile minimal --target $arm >&2; then
 	CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/oldest RUSTFLAGS='-D warnings' \
-		rustup run "$oldest" cargo check --workspace --all-targets --no-default-features --target $arm
+		rustup run "$oldest" cargo check --workspace --all-targets --no-default-features --features lab --target $arm
 else
 	grep -q '^\[skip.oldest_rust\]$' tests/skips.toml
 	echo "skipped: oldest_rust: no Rust $oldest with the standard library for $arm here (rustup toolchain install $oldest --target $arm)"

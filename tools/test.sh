@@ -25,7 +25,7 @@ run() { # name, then options of cargo test
 	name=$1
 	shift
 	begun=$(date +%s)
-	# shellcheck disable=SC2046  # one option or none
+	# shellcheck disable=SC2046  # some options or none
 	cargo test $(tools/features.sh 2>/dev/null) --profile ci --workspace --no-fail-fast "$@" || status=1
 	times="$times$name: $(($(date +%s) - begun)) s
 "

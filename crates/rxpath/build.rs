@@ -16,6 +16,8 @@ fn main() {
         Ok(id) => println!("cargo::rustc-env=RXPATH_BUILD={id}"),
         Err(error) => println!("cargo::error=cannot read the sources: {error}"),
     }
+    let which = if has("LAB") { "" } else { " (agent)" };
+    println!("cargo::rustc-env=RXPATH_VERSION={}{which}", env!("CARGO_PKG_VERSION"));
 }
 
 fn id() -> io::Result<String> {
@@ -38,8 +40,14 @@ fn id() -> io::Result<String> {
     }
     let shown = digest.finalize().into_iter().take(SHOWN);
     let hash = shown.fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
-    let bpf = if std::env::var_os("CARGO_FEATURE_BPF").is_some() { "" } else { "+nobpf" };
-    Ok(format!("{}-{hash}{bpf}", env!("CARGO_PKG_VERSION")))
+    let bpf = if has("BPF") { "" } else { "+nobpf" };
+    let lab = if has("LAB") { "" } else { "+agent" };
+    Ok(format!("{}-{hash}{bpf}{lab}", env!("CARGO_PKG_VERSION")))
+}
+
+/// Whether the program is built with this feature.
+fn has(feature: &str) -> bool {
+    std::env::var_os(format!("CARGO_FEATURE_{feature}")).is_some()
 }
 
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {

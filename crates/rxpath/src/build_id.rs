@@ -2,8 +2,10 @@
 
 /// Of this program: its version and a hash of its sources.
 pub const ID: &str = env!("RXPATH_BUILD");
+/// What `-V` prints: rxpath-agent says that it is one.
+pub const VERSION: &str = env!("RXPATH_VERSION");
 /// What `--version` prints.
-pub const LONG_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\nbuild ", env!("RXPATH_BUILD"));
+pub const LONG_VERSION: &str = concat!(env!("RXPATH_VERSION"), "\nbuild ", env!("RXPATH_BUILD"));
 /// The mark that [`rxpath_remote::Program::read`] looks for in a file.
 const MARK: &str = concat!("@@rxpath-build ", env!("RXPATH_BUILD"), "@@");
 

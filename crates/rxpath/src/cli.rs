@@ -3,18 +3,19 @@
 pub mod complete;
 pub mod examples;
 mod layout;
+mod left_out;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
-use crate::build_id::LONG_VERSION;
+use crate::build_id::{LONG_VERSION, VERSION};
 use crate::cmd::Command;
 use crate::exit::Exit;
 use crate::output::color::When;
 
 /// Measures, explains and predicts the Linux network receive path.
 #[derive(Debug, Parser)]
-#[command(name = "rxpath", version, long_version = LONG_VERSION, about)]
+#[command(name = "rxpath", version = VERSION, long_version = LONG_VERSION, about)]
 pub struct Cli {
     /// When to colour what is printed; the variable `NO_COLOR` turns it off as well
     #[arg(long, global = true, value_enum, default_value_t = When::Auto, display_order = 1000)]
@@ -59,8 +60,9 @@ fn refuse(error: &clap::Error) -> Exit {
     let words: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into()).collect();
     let negative = (error.kind() == ErrorKind::UnknownArgument).then(|| negative_value(&words));
+    let left_out = || left_out::refusal(&bare_tree(), &first_words(&words));
     let own = || in_our_words(&error.render().to_string(), &page_of(&words));
-    let text = negative.flatten().unwrap_or_else(own);
+    let text = negative.flatten().or_else(left_out).unwrap_or_else(own);
     eprint!("{text}");
     Exit::Usage
 }
@@ -78,6 +80,17 @@ fn negative_value(words: &[String]) -> Option<String> {
     Some(format!(
         "rxpath: `{option} {value}`: is negative\nhint: this option takes no value below 0; see `{page}`\n"
     ))
+}
+
+/// The words of a command line before its first option, without the program: `load udp`.
+fn first_words(words: &[String]) -> String {
+    let first: Vec<&str> = words
+        .iter()
+        .skip(1)
+        .map(String::as_str)
+        .take_while(|word| !word.starts_with('-'))
+        .collect();
+    first.join(" ")
 }
 
 /// The page of help that belongs to these words: `rxpath load udp --help`.
@@ -141,6 +154,15 @@ mod tests {
         assert_eq!(page("rxpath --color never tune plan x"), "rxpath --help");
         assert_eq!(page("rxpath tune plan check"), "rxpath tune plan --help");
         assert_eq!(page("rxpath --bogus"), "rxpath --help");
+    }
+
+    #[test]
+    fn the_first_words_are_those_before_an_option() {
+        let first = |line: &str| {
+            first_words(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+        };
+        assert_eq!(first("rxpath tune auto --live eth0"), "tune auto");
+        assert_eq!(first("rxpath --color never run"), "");
     }
 
     #[test]

@@ -1,6 +1,12 @@
 //! `rxpath`: measures, explains and predicts the Linux network receive path.
 //!
-//! The binary is wiring only: the command line, one file per command, and how results are printed.
+//! The binary is wiring only: the command line, one file per command, and how results are printed. Without the feature
+//! `lab` it is rxpath-agent: what needs an experiment, a sender, a model or a terminal's screen is left out by module.
+
+#![cfg_attr(
+    not(feature = "lab"),
+    allow(dead_code, reason = "modules of both programs have what only the full one calls")
+)]
 
 mod build_id;
 mod cli;

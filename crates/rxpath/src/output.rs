@@ -1,19 +1,26 @@
 //! How results are printed: data on stdout, progress and errors on stderr.
 
+#[cfg(feature = "lab")]
 pub mod bars;
+#[cfg(feature = "lab")]
 pub mod between;
+#[cfg(feature = "lab")]
 pub mod capacity;
 pub mod check;
 pub mod color;
+#[cfg(feature = "lab")]
 pub mod experiment;
 pub mod explain;
 pub mod format;
 pub mod queues;
+#[cfg(feature = "lab")]
 pub mod rates;
 pub mod steal;
 pub mod table;
+#[cfg(feature = "lab")]
 pub mod tcp;
 pub mod trace;
+#[cfg(feature = "lab")]
 pub mod udp;
 
 use std::borrow::Cow;

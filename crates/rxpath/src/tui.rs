@@ -1,150 +1,26 @@
 //! The live view of the path: state never draws, the view never fetches.
 //!
 //! A [`Source`] gives frames, from this host or from a recording; [`state::App`] keeps the user's choices; [`view`]
-//! draws both. Only the loop here uses the terminal.
+//! draws both. Only the loop of [`screen`] uses the terminal.
 
 mod cost;
 mod explain;
+#[cfg(feature = "lab")]
 mod input;
+mod mark;
+#[cfg(feature = "lab")]
 mod palette;
 pub mod recorder;
-#[cfg(test)]
+#[cfg(all(test, feature = "lab"))]
 mod replay_tests;
+#[cfg_attr(not(feature = "lab"), path = "tui/no_screen.rs")]
+pub mod screen;
 mod sheet;
 pub mod source;
+#[cfg(feature = "lab")]
 mod state;
 pub mod text;
+#[cfg(feature = "lab")]
 mod view;
 
 pub use explain::ways_out;
-
-use std::time::{Duration, Instant};
-
-use ratatui::crossterm::event::{self, Event};
-use rxpath_record::watch::Settings;
-
-use crate::exit::{Exit, Failure, Outcome};
-use crate::interrupt::Interrupt;
-use palette::Palette;
-use recorder::Recorder;
-use source::Source;
-use state::{App, Effect};
-
-/// A signal is noticed within this time.
-const PATIENCE: Duration = Duration::from_millis(200);
-
-/// Shows the frames of a source on this terminal until the user or a signal ends it.
-pub fn show(
-    mut source: Box<dyn Source>,
-    mut recorder: Option<Recorder>,
-    interrupt: &Interrupt,
-    color: bool,
-) -> Outcome {
-    let mut terminal = ratatui::try_init().map_err(|error| {
-        Failure::new(Exit::Cannot, error).hint("--once prints one sample as text")
-    })?;
-    let done = drive(&mut terminal, &mut *source, &mut recorder, interrupt, color);
-    ratatui::restore();
-    if let Some(recorder) = recorder {
-        crate::note!("{}", recorder.finish());
-    }
-    done
-}
-
-fn drive(
-    terminal: &mut ratatui::DefaultTerminal,
-    source: &mut dyn Source,
-    recorder: &mut Option<Recorder>,
-    interrupt: &Interrupt,
-    color: bool,
-) -> Outcome {
-    let palette = Palette::new(color);
-    let mut app = App::new(source.settings().clone(), source.position());
-    app.recording = recorder.as_ref().map(Recorder::name);
-    // Drawing costs more than sampling: only changes are drawn.
-    let mut stale = true;
-    loop {
-        if stale {
-            terminal.draw(|area| view::draw(area, &app, palette))?;
-            stale = false;
-        }
-        if let Some(signal) = interrupt.caught() {
-            return Ok(Exit::Signal(signal));
-        }
-        let wait = source.due().saturating_duration_since(Instant::now()).min(PATIENCE);
-        if event::poll(wait)? {
-            stale = true;
-            if handle(&event::read()?, &mut app, source, recorder) == Effect::Quit {
-                return Ok(Exit::Done);
-            }
-            continue;
-        }
-        if app.paused && source.position().is_some() {
-            source.hold();
-        }
-        if let Some(frame) = source.advance()? {
-            keep(recorder, &frame, &mut app);
-            app.take(frame, source.position());
-            stale = true;
-        }
-        if source.ends_view() {
-            return Ok(Exit::Done);
-        }
-        if source.is_over() && !app.over {
-            app.over = true;
-            app.message = source.last_words();
-            stale = true;
-        }
-    }
-}
-
-/// Writes a frame into the recording; a full disk ends the recording, not the view.
-fn keep(recorder: &mut Option<Recorder>, frame: &rxpath_record::watch::Frame, app: &mut App) {
-    let Some(open) = recorder else { return };
-    if let Err(error) = open.write(frame) {
-        app.message = Some(format!("recording stopped: {error}"));
-        app.recording = None;
-        *recorder = None;
-    }
-}
-
-fn handle(
-    event: &Event,
-    app: &mut App,
-    source: &mut dyn Source,
-    recorder: &mut Option<Recorder>,
-) -> Effect {
-    let Event::Key(key) = event else { return Effect::None };
-    let Some(command) = input::command(*key, app.typing()) else { return Effect::None };
-    let effect = app.apply(command);
-    match effect {
-        Effect::Record => toggle(app, recorder, source.settings()),
-        Effect::Step(by) => {
-            if let Some(frame) = source.step(by) {
-                app.paused = true;
-                app.take(frame, source.position());
-            }
-        }
-        Effect::None | Effect::Quit => {}
-    }
-    effect
-}
-
-fn toggle(app: &mut App, recorder: &mut Option<Recorder>, settings: &Settings) {
-    if app.replay.is_some() {
-        app.message = Some("this is a recording already".into());
-        return;
-    }
-    if let Some(open) = recorder.take() {
-        app.recording = None;
-        app.message = Some(open.finish());
-        return;
-    }
-    match Recorder::named_by_time(settings) {
-        Ok(open) => {
-            app.recording = Some(open.name());
-            *recorder = Some(open);
-        }
-        Err(error) => app.message = Some(format!("cannot record: {error:#}")),
-    }
-}

@@ -1,5 +1,8 @@
 //! Shell completion: the shell asks this program for the values of options and arguments at each completion.
 
+#[cfg_attr(not(feature = "lab"), path = "complete/none.rs")]
+mod lab;
+
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -9,10 +12,9 @@ use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
 };
 use clap_complete::env::{CompleteEnv, Shells};
-use rxpath_lab::{scenario, selftest};
 use rxpath_tune::rules;
 
-use crate::cmd::{explain, schema, tune};
+use crate::cmd::{explain, tune};
 
 /// The variable by which a completion script asks this program.
 const VARIABLE: &str = "RXPATH_COMPLETE";
@@ -54,31 +56,29 @@ enum Values {
     KindThenDir,
 }
 
-/// Each entry: the command (or any), the long name of the option or the argument, its values.
-const VALUES: &[(&str, &str, Values)] = &[
+/// The command (or any), the long name of the option or the argument, its values.
+type Entry = (&'static str, &'static str, Values);
+
+const VALUES: &[Entry] = &[
     ("explain", "words", Values::Given(topics)),
-    ("run", "scenario", Values::OrFile(scenarios)),
-    ("run", "set", Values::Given(keys)),
-    ("capacity", "scenario", Values::OrFile(scenarios)),
-    ("capacity", "set", Values::Given(keys)),
-    ("model validate", "scenarios", Values::OrFile(scenarios)),
-    ("schema", "name", Values::Given(schemas)),
     ("man", "command", Values::Given(commands)),
-    ("diagnose", "case", Values::Given(cases)),
     ("tune plan", "ids", Values::Given(rule_ids)),
     ("tune plan", "persist", Values::KindThenDir),
     ("", "dev", Values::Given(devices)),
     ("", "netns", Values::OrFile(namespaces)),
 ];
 
+fn all_values() -> impl Iterator<Item = &'static Entry> {
+    VALUES.iter().chain(lab::VALUES)
+}
+
 fn with_values(mut command: Command, path: &str) -> Command {
     let ids: Vec<(clap::Id, String)> =
         command.get_arguments().map(|arg| (arg.get_id().clone(), name_of(arg))).collect();
     for (id, called) in ids {
-        let fits = |(under, name, _): &&(&str, &str, Values)| {
-            (under.is_empty() || *under == path) && *name == called
-        };
-        if let Some((.., values)) = VALUES.iter().find(fits) {
+        let fits =
+            |(under, name, _): &&Entry| (under.is_empty() || *under == path) && *name == called;
+        if let Some((.., values)) = all_values().find(fits) {
             command = command.mut_arg(id, |arg| match values {
                 Values::Given(give) => arg.add(ArgValueCandidates::new(*give)),
                 Values::OrFile(give) => arg.add(ArgValueCompleter::new(OrFile(*give))),
@@ -150,24 +150,6 @@ fn rule_ids() -> Vec<CompletionCandidate> {
     rules::all().map(|rule| told(rule.id, rule.what)).collect()
 }
 
-fn scenarios() -> Vec<CompletionCandidate> {
-    let all = scenario::bundled().unwrap_or_default();
-    all.into_iter().map(|file| told(file.name, &file.question)).collect()
-}
-
-fn keys() -> Vec<CompletionCandidate> {
-    let key = |[key, _, meaning]: [String; 3]| told(format!("{key}="), &meaning);
-    scenario::reference().into_iter().map(key).collect()
-}
-
-fn schemas() -> Vec<CompletionCandidate> {
-    schema::names().into_iter().map(CompletionCandidate::new).collect()
-}
-
-fn cases() -> Vec<CompletionCandidate> {
-    selftest::CASES.iter().map(|case| told(case.id, case.what)).collect()
-}
-
 fn commands() -> Vec<CompletionCandidate> {
     let tree = super::tree();
     let visible = tree.get_subcommands().filter(|sub| !sub.is_hide_set());
@@ -203,7 +185,7 @@ mod tests {
         }
         let mut all = Vec::new();
         ids(&tree(), "", &mut all);
-        for (path, name, _) in VALUES {
+        for (path, name, _) in all_values() {
             let there = all.iter().any(|(of, id)| (path.is_empty() || of == path) && id == name);
             assert!(there, "{path} {name}");
         }

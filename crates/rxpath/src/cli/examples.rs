@@ -1,5 +1,7 @@
 //! Examples of each command, for its help and its man page: `examples.txt`, by the words of the command.
 
+use clap::Command;
+
 /// A command line and what it is for.
 pub type Example = (&'static str, &'static str);
 
@@ -7,18 +9,33 @@ pub type Example = (&'static str, &'static str);
 const EXAMPLES: &str = include_str!("examples.txt");
 
 /// The examples of a command, by its words without `rxpath`; the empty text is the top page.
-pub fn of(path: &str) -> Vec<Example> {
+pub fn of(path: &str, command: &Command) -> Vec<Example> {
     let head = format!("[{path}]");
     let lines = EXAMPLES.lines().skip_while(|line| *line != head).skip(1);
     lines
         .take_while(|line| !line.starts_with('['))
         .filter_map(|line| line.split_once("  # "))
+        .filter(|(line, _)| is_known(line, path, command))
         .collect()
 }
 
+/// Whether this build has the options of an example; one of another command is taken as it is.
+fn is_known(line: &str, path: &str, command: &Command) -> bool {
+    let Some(words) = line.strip_prefix(format!("rxpath {path}").trim_end()) else { return true };
+    let mut at = command;
+    words.split_whitespace().take_while(|word| *word != "--").all(|word| {
+        if let Some(sub) = at.find_subcommand(word) {
+            at = sub;
+        }
+        let Some(option) = word.strip_prefix("--") else { return true };
+        let name = option.split('=').next();
+        at.get_arguments().any(|arg| arg.get_long() == name)
+    })
+}
+
 /// The examples as they stand under a page of help.
-pub fn text(path: &str) -> String {
-    let examples = of(path);
+pub fn text(path: &str, command: &Command) -> String {
+    let examples = of(path, command);
     let width = examples.iter().map(|(line, _)| line.len()).max().unwrap_or(0);
     // A long line stays on a line of its own, so that it can be copied unbroken.
     let line = |(line, what): &Example| {
@@ -34,6 +51,18 @@ pub fn text(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_example_of_an_option_that_a_build_lacks_is_left_out() {
+        let json = clap::Arg::new("json").long("json").action(clap::ArgAction::SetTrue);
+        let check = Command::new("check").arg(json);
+        let known = |line| is_known(line, "check", &check);
+        assert!(known("rxpath check --json") && known("rxpath check -- --host"));
+        assert!(!known("rxpath check --host web1") && !known("rxpath check --host=web1"));
+        assert!(known("rxpath capture --host web1"), "of another command");
+        let tree = Command::new("rxpath").subcommand(check.clone());
+        assert!(is_known("rxpath check --json", "", &tree));
+    }
 
     #[test]
     fn each_line_is_an_example_with_its_purpose() {

@@ -43,9 +43,12 @@ fn groups(tree: &Command) -> String {
     let width = width().unwrap_or(100).min(100);
     let mut out = String::new();
     for (title, names) in GROUPS {
-        let _ = write!(out, "\n{title}:\n");
-        for name in names {
-            let text = about(name).unwrap_or_default();
+        // rxpath-agent does not have all of them.
+        let mut here = names.iter().filter_map(|name| Some((name, about(name)?))).peekable();
+        if here.peek().is_some() {
+            let _ = write!(out, "\n{title}:\n");
+        }
+        for (name, text) in here {
             out += &hanging(&format!("  {name}"), 15, &text, Some(width));
         }
     }
@@ -78,7 +81,7 @@ fn with_examples(mut command: Command, path: &str, end: &str) -> Command {
         });
     }
     let own = command.get_after_help().map(|text| format!("\n{text}\n")).unwrap_or_default();
-    let examples = examples::text(path);
+    let examples = examples::text(path, &command);
     if !examples.is_empty() {
         command = command.after_help(format!("Examples:\n{examples}{own}{end}"));
     }
@@ -140,7 +143,7 @@ mod tests {
         walk(&tree, "", &mut all);
         assert!(all.len() > 35, "{}", all.len());
         for (path, command) in all {
-            let examples = examples::of(&path);
+            let examples = examples::of(&path, command);
             assert!(!examples.is_empty(), "`{path}` has no example");
             let help = command.get_after_help().unwrap().to_string();
             for (line, what) in examples {

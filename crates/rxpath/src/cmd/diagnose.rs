@@ -2,6 +2,7 @@
 
 pub mod host;
 pub mod runs;
+#[cfg_attr(not(feature = "lab"), path = "agent/selftest.rs")]
 pub mod selftest;
 
 use std::path::PathBuf;
@@ -21,7 +22,7 @@ use crate::output::width;
 #[derive(Debug, clap::Args)]
 pub struct DiagnoseCommand {
     /// Run directories to judge with the current rules; without any, this host is watched
-    #[arg(value_name = "RUN", conflicts_with_all = ["port", "duration", "selftest"])]
+    #[arg(value_name = "RUN", conflicts_with_all = ["port", "duration"])]
     runs: Vec<PathBuf>,
     /// Watch this host for this long, 100ms to 1h
     #[arg(short, long, value_name = "TIME", value_parser = seconds, default_value = "3s")]
@@ -33,11 +34,8 @@ pub struct DiagnoseCommand {
     scope: ScopeArgs,
     /// Use counters only, no tracepoints: no lock waits, no CPU time taken from tasks, no check for wrong tick
     /// accounting
-    #[arg(long, conflicts_with_all = ["selftest", "runs"])]
+    #[arg(long, conflicts_with = "runs")]
     no_bpf: bool,
-    /// Make known limits in a lab with random parameters and report which are recognised (needs root)
-    #[arg(long, conflicts_with_all = ["port", "duration"])]
-    selftest: bool,
     #[command(flatten)]
     made: selftest::SelftestArgs,
     #[command(flatten)]
@@ -52,12 +50,12 @@ impl DiagnoseCommand {
         if self.on.is_given() {
             return self.on.run();
         }
-        if self.scope.is_given() && (self.selftest || !self.runs.is_empty()) {
+        if self.scope.is_given() && (self.made.is_asked() || !self.runs.is_empty()) {
             return Err(Failure::usage(
                 "--netns, --pid and --cgroup apply only when this host is watched",
             ));
         }
-        if self.selftest {
+        if self.made.is_asked() {
             return self.made.run(&self.format);
         }
         if self.made.is_given() {

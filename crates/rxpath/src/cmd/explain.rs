@@ -2,6 +2,8 @@
 //! about a metric of `rxpath export` by its name.
 //! Works offline, and prints the same on every host.
 
+#[cfg_attr(not(feature = "lab"), path = "agent/experiments.rs")]
+mod experiments;
 mod search;
 mod settings;
 mod topic;

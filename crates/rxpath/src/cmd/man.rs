@@ -143,7 +143,7 @@ fn tail(path: &str, command: &Command) -> String {
     if !files.is_empty() {
         out += &section("FILES", &files);
     }
-    let lines = examples::of(path)
+    let lines = examples::of(path, command)
         .into_iter()
         .map(|(line, what)| format!(".TP\n\\fB{}\\fR\n{}\n", escaped(line), escaped(what)));
     out += &section("EXAMPLES", &lines.collect::<String>());

@@ -1,10 +1,15 @@
 //! `rxpath tune`: plan, apply, confirm, verify, undo, status, auto.
 
 mod apply;
+#[cfg(feature = "lab")]
 pub mod auto;
 mod confirm;
+mod expected;
 mod plan;
+#[cfg_attr(not(feature = "lab"), path = "agent/predicted.rs")]
 mod predicted;
+#[cfg(feature = "lab")]
+mod schemas;
 mod sessions;
 mod shown;
 mod status;
@@ -13,15 +18,17 @@ mod verify;
 mod watchdog;
 
 pub use plan::persist_kinds;
-pub use shown::schemas;
+#[cfg(feature = "lab")]
+pub use schemas::schemas;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use rxpath_host::HostError;
 use rxpath_tune::store::{STATE_DIR, Store, TuneLock};
 
+use crate::cmd::commands;
 use crate::exit::{Exit, Failure, Outcome};
 
 /// How long a command waits for another command that changes the host.
@@ -34,39 +41,32 @@ pub struct TuneCommand {
     what: What,
 }
 
-#[derive(Debug, Subcommand)]
-enum What {
-    /// Show what would be changed, old and new value, and the cost
-    Plan(plan::PlanCommand),
-    /// Carry out a plan: journaled, read back, can be undone
-    Apply(apply::ApplyCommand),
-    /// Keep changes that were applied with --confirm-within
-    Confirm(confirm::ConfirmCommand),
-    /// Check whether the changed settings still have the values set
-    Verify(verify::VerifyCommand),
-    /// Restore the old values, last change first
-    Undo(undo::UndoCommand),
-    /// Find the settings that help a scenario or this host's own traffic, and show that they do
-    Auto(Box<auto::AutoCommand>),
-    /// List the changes that may be in force
-    Status(status::StatusCommand),
-    #[command(hide = true)]
-    Watchdog(watchdog::WatchdogCommand),
+commands! {
+    enum What {
+        /// Show what would be changed, old and new value, and the cost
+        Plan(plan::PlanCommand),
+        /// Carry out a plan: journaled, read back, can be undone
+        Apply(apply::ApplyCommand),
+        /// Keep changes that were applied with --confirm-within
+        Confirm(confirm::ConfirmCommand),
+        /// Check whether the changed settings still have the values set
+        Verify(verify::VerifyCommand),
+        /// Restore the old values, last change first
+        Undo(undo::UndoCommand),
+        /// Find the settings that help a scenario or this host's own traffic, and show that they do
+        #[cfg(feature = "lab")]
+        Auto(Box<auto::AutoCommand>),
+        /// List the changes that may be in force
+        Status(status::StatusCommand),
+        #[command(hide = true)]
+        Watchdog(watchdog::WatchdogCommand),
+    }
 }
 
 impl TuneCommand {
     /// Runs it.
     pub fn run(self) -> Outcome {
-        match self.what {
-            What::Plan(args) => args.run(),
-            What::Apply(args) => args.run(),
-            What::Confirm(args) => args.run(),
-            What::Verify(args) => args.run(),
-            What::Undo(args) => args.run(),
-            What::Auto(args) => args.run(),
-            What::Status(args) => args.run(),
-            What::Watchdog(args) => args.run(),
-        }
+        self.what.run()
     }
 }
 

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rxpath_core::{Bytes, Count, CpuList, Nanos, ParseUnitError};
-use rxpath_load::pool::Threads;
+use rxpath_core::{Bytes, Count, Nanos, ParseUnitError};
 
 use crate::interrupt::Interrupt;
 
@@ -78,14 +77,6 @@ pub fn quantiles(p50_us: f64, p99_us: f64, max_us: f64) -> String {
 /// `0.123 s user, 0.456 s system`.
 pub fn cpu_time(user_s: f64, system_s: f64) -> String {
     format!("{user_s:.3} s user, {system_s:.3} s system")
-}
-
-/// `2, on CPUs 0,1`.
-pub fn placed(threads: &Threads) -> String {
-    if threads.cpus.is_empty() {
-        return format!("{}, not pinned", threads.count);
-    }
-    format!("{}, on CPU {}", threads.count, CpuList(threads.cpus.clone()))
 }
 
 /// Waits for a condition or a signal, whichever comes first.

@@ -1,6 +1,5 @@
 //! `rxpath watch`: the live path in a terminal, as text, as JSON Lines, from this host or from a recording.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -20,7 +19,7 @@ use crate::output::format::FormatArgs;
 use crate::output::{self, json, line};
 use crate::tui::recorder::Recorder;
 use crate::tui::source::{Live, Replay, Source};
-use crate::tui::{show, text};
+use crate::tui::{screen, text};
 
 const SHORTEST: Nanos = Nanos::from_millis(20);
 const LONGEST: Nanos = Nanos::from_secs(3600);
@@ -81,12 +80,12 @@ impl WatchCommand {
     }
 
     fn interactive(&self) -> bool {
-        !self.once && !self.format.is_json() && no_screen().is_none()
+        !self.once && !self.format.is_json() && screen::missing().is_none()
     }
 
     fn live(&self) -> Outcome {
         let headless = !self.interactive();
-        if let Some(why) = no_screen()
+        if let Some(why) = screen::missing()
             && !self.once
             && !self.format.is_json()
             && self.record.is_none()
@@ -120,7 +119,8 @@ impl WatchCommand {
         if headless {
             return self.printed(source, recorder, &interrupt);
         }
-        show(Box::new(Ending::of(source, self.duration)), recorder, &interrupt, is_on(Stream::Out))
+        let source = Box::new(Ending::of(source, self.duration));
+        screen::show(source, recorder, &interrupt, is_on(Stream::Out))
     }
 
     fn settings(&self, watcher: &Watcher) -> Settings {
@@ -207,23 +207,12 @@ impl WatchCommand {
             }
             return Ok(ended);
         }
-        if let Some(why) = no_screen() {
+        if let Some(why) = screen::missing() {
             return Err(Failure::usage(why)
                 .hint("--replay FILE --once prints the last sample, --json all samples"));
         }
         let interrupt = Interrupt::catch()?;
-        show(Box::new(Replay::new(recorded)), None, &interrupt, is_on(Stream::Out))
-    }
-}
-
-/// Why a full screen can't be shown here, if it can't.
-fn no_screen() -> Option<&'static str> {
-    if !std::io::stdout().is_terminal() {
-        Some("standard output is no terminal")
-    } else if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
-        Some("this terminal shows no full screen (TERM=dumb)")
-    } else {
-        None
+        screen::show(Box::new(Replay::new(recorded)), None, &interrupt, is_on(Stream::Out))
     }
 }
 

@@ -43,6 +43,14 @@ impl ThreadArgs {
     }
 }
 
+/// `2, on CPUs 0,1`.
+pub fn placed(threads: &Threads) -> String {
+    if threads.cpus.is_empty() {
+        return format!("{}, not pinned", threads.count);
+    }
+    format!("{}, on CPU {}", threads.count, CpuList(threads.cpus.clone()))
+}
+
 /// Busy polling of sockets.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct BusyPollArgs {

@@ -1,27 +1,8 @@
-//! The style of each meaning, with and without colours. No meaning depends on colour alone: each mark also has a sign
-//! or a word.
+//! The style of each meaning, with and without colours.
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// What a text is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mark {
-    /// Nothing in particular.
-    #[default]
-    Plain,
-    /// A heading.
-    Head,
-    /// In order.
-    Good,
-    /// Needs attention.
-    Warn,
-    /// Bad.
-    Bad,
-    /// Unknown, or less important.
-    Dim,
-    /// Selected.
-    Selected,
-}
+use super::mark::Mark;
 
 /// The styles in use.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,7 @@ use rxpath_core::Fact;
 use rxpath_core::number::{self, si};
 use rxpath_record::watch::Frame;
 
-use super::palette::Mark;
+use super::mark::Mark;
 
 pub use path::name as stage_name;
 

@@ -1,12 +1,24 @@
 //! One sample as text: the path, the verdict, and the first rows of each tab.
 
 use rxpath_core::Nanos;
+use rxpath_core::number::si;
 use rxpath_record::watch::{Frame, Settings};
 
 use super::cost;
 use super::sheet::{Order, Sheet, Tab, stage_name};
-use super::view::path::{QUIET, elsewhere};
 use crate::output::table::{Grid, sentences};
+
+/// Only recordings by older versions have frames without a verdict.
+pub const QUIET: &str = "no traffic in this window";
+
+/// Traffic of other namespaces.
+pub fn elsewhere(frame: &Frame) -> Option<String> {
+    let pps = frame.elsewhere_pps?;
+    Some(format!(
+        "{} packets/s went to other network namespaces (--netns NAME, --pid PID)",
+        si(pps.round())
+    ))
+}
 
 /// Everything: the whole path, and this many rows of each table.
 pub fn text(frame: &Frame, settings: &Settings, rows: usize) -> String {

@@ -11,7 +11,8 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
 use super::cost;
-use super::palette::{Mark, Palette};
+use super::mark::Mark;
+use super::palette::Palette;
 use super::sheet::Tab;
 use super::state::{App, Open};
 

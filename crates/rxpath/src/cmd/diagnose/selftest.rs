@@ -29,6 +29,9 @@ const DRAWS: u32 = 3;
 /// Options of `--selftest`.
 #[derive(Debug, clap::Args)]
 pub struct SelftestArgs {
+    /// Make known limits in a lab with random parameters and report which are recognised (needs root)
+    #[arg(long, conflicts_with_all = ["runs", "port", "duration", "no_bpf"])]
+    selftest: bool,
     /// Draws of each case (use 20 or more for a published table) [default: 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     draws: Option<u32>,
@@ -106,7 +109,12 @@ impl Answer {
 }
 
 impl SelftestArgs {
-    /// Whether any of its options was given.
+    /// Whether a self-test was asked for.
+    pub fn is_asked(&self) -> bool {
+        self.selftest
+    }
+
+    /// Whether any of its other options was given.
     pub fn is_given(&self) -> bool {
         self.draws.is_some()
             || self.seed.is_some()

@@ -4,7 +4,6 @@
 
 use rxpath_diagnose::stages;
 use rxpath_export::families;
-use rxpath_lab::scenario;
 use rxpath_record::ledger::Place;
 use rxpath_record::metric::{Good, METRICS};
 use rxpath_record::verdict::Stage;
@@ -12,7 +11,7 @@ use rxpath_tune::{Rule, rules};
 use schemars::{JsonSchema, schema_for};
 use serde::{Deserialize, Serialize};
 
-use super::{settings, written};
+use super::{experiments, settings, written};
 use crate::exit::Exit;
 use crate::tui::ways_out;
 
@@ -115,16 +114,7 @@ pub fn all() -> anyhow::Result<Vec<Topic>> {
     topics.extend(stages());
     topics.extend(places());
     topics.extend(metrics());
-    for file in scenario::bundled()? {
-        let expected = file.expected.clone().unwrap_or_else(|| "not stated".into());
-        topics.push(
-            Topic::new(Kind::Experiment, file.name.as_str(), file.question.as_str())
-                .part("Question", file.question.as_str())
-                .part("Expected", expected)
-                .part("Variants", file.names().join(", "))
-                .part("Run it", format!("rxpath run {} (--dry-run shows the plan)", file.name)),
-        );
-    }
+    topics.extend(experiments::topics()?);
     topics.extend(Exit::STATUSES.iter().map(|(code, meaning)| {
         Topic::new(Kind::ExitStatus, format!("exit {code}"), *meaning)
             .also(&[

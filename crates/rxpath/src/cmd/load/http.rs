@@ -14,8 +14,8 @@ use rxpath_load::http::load::url::Url;
 use rxpath_load::workload::Workload;
 
 use crate::cmd::conduct::{ConductArgs, Ends, Shown, block, conduct, refuse};
-use crate::cmd::values::{placed, seconds, value_name};
-use crate::cmd::workload_args::ThreadArgs;
+use crate::cmd::values::{seconds, value_name};
+use crate::cmd::workload_args::{ThreadArgs, placed};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::rates::{Rows, grouped};
 

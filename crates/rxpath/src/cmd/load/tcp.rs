@@ -12,8 +12,8 @@ use rxpath_load::tcp::socket::SocketOptions;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::ConductArgs;
-use crate::cmd::values::{placed, small_size};
-use crate::cmd::workload_args::{BufferArgs, ThreadArgs};
+use crate::cmd::values::small_size;
+use crate::cmd::workload_args::{BufferArgs, ThreadArgs, placed};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::tcp::socket_text;
 

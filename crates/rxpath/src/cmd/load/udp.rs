@@ -11,8 +11,8 @@ use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, Ends, Shown, block, conduct, refuse};
-use crate::cmd::values::{cpu_time, placed, quantiles};
-use crate::cmd::workload_args::{ThreadArgs, xdp_text};
+use crate::cmd::values::{cpu_time, quantiles};
+use crate::cmd::workload_args::{ThreadArgs, placed, xdp_text};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::rates::{Rows, grouped};

@@ -11,8 +11,8 @@ use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct, refuse};
-use crate::cmd::values::{cpu_time, milliseconds, nanoseconds, placed, quantiles, value_name};
-use crate::cmd::workload_args::{BufferArgs, BusyPollArgs, ThreadArgs};
+use crate::cmd::values::{cpu_time, milliseconds, nanoseconds, quantiles, value_name};
+use crate::cmd::workload_args::{BufferArgs, BusyPollArgs, ThreadArgs, placed};
 use crate::exit::{Failure, Outcome};
 use crate::output::rates::{Between, Rows, grouped, rows};
 

@@ -13,8 +13,8 @@ use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct, refuse};
-use crate::cmd::values::{cpu_time, placed, value_name};
-use crate::cmd::workload_args::{BufferArgs, BusyPollArgs, SlowArgs, ThreadArgs};
+use crate::cmd::values::{cpu_time, value_name};
+use crate::cmd::workload_args::{BufferArgs, BusyPollArgs, SlowArgs, ThreadArgs, placed};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::rates::Rows;
 use crate::output::tcp::{connection_rows, kinds, socket_text, tcp_rows, tcp_text};

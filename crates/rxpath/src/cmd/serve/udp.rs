@@ -14,8 +14,8 @@ use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct, refuse};
-use crate::cmd::values::{cpu_time, placed, quantiles, value_name};
-use crate::cmd::workload_args::{BusyPollArgs, SlowArgs, ThreadArgs, xdp_text};
+use crate::cmd::values::{cpu_time, quantiles, value_name};
+use crate::cmd::workload_args::{BusyPollArgs, SlowArgs, ThreadArgs, placed, xdp_text};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::rates::{Rows, grouped};

@@ -15,10 +15,10 @@ use rxpath_tune::plan::{HostMark, LeftOut, Plan, from_findings};
 use rxpath_tune::{Goal, HostFacts, Scope, rules};
 use serde_json::json;
 
-use super::predicted::{Planned, expected};
+use super::expected::Planned;
+use super::predicted::{PredictArgs, expected};
 use super::shown::plan_lines;
 use crate::cmd::check::{GoalArg, known_devices, watch};
-use crate::cmd::model::what_if::Base;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
@@ -50,15 +50,8 @@ pub struct PlanCommand {
     /// How a `.link` draft identifies its device: by its slot, its own hardware address, or the kernel's name for it
     #[arg(long = "match", value_enum, default_value_t, requires = "persist")]
     match_by: Match,
-    /// Also predict each step's effect with the model, for the load of a measured run or a parameter file
-    #[arg(long, value_name = "RUN|FILE")]
-    predict: Option<String>,
-    /// With `--predict RUN`: the calibration of that run's host [default: the run's own, else this host's]
-    #[arg(long, value_name = "FILE", requires = "predict")]
-    calibration: Option<PathBuf>,
-    /// With `--predict RUN`: use a calibration of another host or kernel
-    #[arg(long, requires = "predict")]
-    foreign: bool,
+    #[command(flatten)]
+    predict: PredictArgs,
     #[command(flatten)]
     format: FormatArgs,
 }
@@ -114,11 +107,7 @@ impl From<Kind> for Home {
 impl PlanCommand {
     /// Makes, prints and writes the plan.
     pub fn run(self) -> Outcome {
-        let (base, warnings) = match &self.predict {
-            Some(from) => Base::read(from, self.calibration.as_deref(), self.foreign)
-                .map(|(base, warnings)| (Some(base), warnings))?,
-            None => (None, Vec::new()),
-        };
+        let (base, warnings) = self.predict.base()?;
         let (requests, mut left_out) = self.requests()?;
         let persist = self.persist.as_deref().map(persist_kind).transpose()?;
         let empty = Plan::new(jiff::Timestamp::now().to_string(), HostMark::here()?);
@@ -137,7 +126,7 @@ impl PlanCommand {
         };
         let predictions = base.map(|base| expected(&plan, &base));
         if self.format.is_json() {
-            let settings = json!({ "ids": self.ids, "goal": self.goal.map(Goal::from), "sets": self.sets, "out": self.out, "persist": self.persist, "predict": self.predict });
+            let settings = json!({ "ids": self.ids, "goal": self.goal.map(Goal::from), "sets": self.sets, "out": self.out, "persist": self.persist, "predict": self.predict.asked() });
             let planned = Planned { plan, predictions };
             output::json(&Envelope::new("tune-plan", settings, &planned, warnings))?;
         } else {

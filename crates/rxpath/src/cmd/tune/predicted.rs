@@ -5,8 +5,10 @@
 //! this host's calibration, or a parameter file. If the simulator lacks a step's setting, the step says so.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::str::FromStr;
 
+use rxpath_core::Warning;
 use rxpath_host::pairs::Pairs;
 use rxpath_host::sysfs::device::parse_mask;
 use rxpath_host::{Group, Target};
@@ -16,50 +18,38 @@ use rxpath_model::calibration::Calibration;
 use rxpath_record::manifest::Trial;
 use rxpath_tune::plan::{Plan, Step};
 use rxpath_tune::rules;
-use schemars::JsonSchema;
-use serde::Serialize;
 
+use super::expected::{Expected, Moved};
 use crate::cmd::model::predict;
 use crate::cmd::model::what_if::Base;
+use crate::exit::Failure;
 
-/// A plan, with the expected effect of each step if requested.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Planned {
-    /// The plan.
-    #[serde(flatten)]
-    pub plan: Plan,
-    /// One entry per step, in order.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub predictions: Option<Vec<Expected>>,
+/// Options about predictions.
+#[derive(Debug, clap::Args)]
+pub struct PredictArgs {
+    /// Also predict each step's effect with the model, for the load of a measured run or a parameter file
+    #[arg(long, value_name = "RUN|FILE")]
+    predict: Option<String>,
+    /// With `--predict RUN`: the calibration of that run's host [default: the run's own, else this host's]
+    #[arg(long, value_name = "FILE", requires = "predict")]
+    calibration: Option<PathBuf>,
+    /// With `--predict RUN`: use a calibration of another host or kernel
+    #[arg(long, requires = "predict")]
+    foreign: bool,
 }
 
-/// The expected effect of one step.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Expected {
-    /// The setting.
-    pub set: String,
-    /// The effects stated by the rules behind it, with their sources.
-    pub catalogue: Vec<String>,
-    /// `prediction`: always simulated, never measured.
-    pub kind: &'static str,
-    /// The change made in the simulation.
-    pub simulated: Vec<String>,
-    /// By metric: before and after.
-    pub metrics: Vec<Moved>,
-    /// Why there is no prediction.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub not_predicted: Option<String>,
-}
+impl PredictArgs {
+    /// What the predictions are for, if they are asked for.
+    pub fn asked(&self) -> Option<&str> {
+        self.predict.as_deref()
+    }
 
-/// One metric.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Moved {
-    /// Its name.
-    pub metric: String,
-    /// With the old value.
-    pub before: f64,
-    /// With the new one.
-    pub after: f64,
+    /// Reads it.
+    pub fn base(&self) -> Result<(Option<Base>, Vec<Warning>), Failure> {
+        let Some(from) = &self.predict else { return Ok((None, Vec::new())) };
+        let (base, warnings) = Base::read(from, self.calibration.as_deref(), self.foreign)?;
+        Ok((Some(base), warnings))
+    }
 }
 
 /// The metrics shown, in this order.
@@ -170,37 +160,6 @@ fn of_group(group: Group, name: &str) -> Option<&'static str> {
         (Group::Coalesce, "rx-frames") => Some("nic.rx_frames"),
         (Group::Channels, "combined" | "rx") => Some("nic.queues"),
         _ => None,
-    }
-}
-
-impl Expected {
-    /// Its lines below the lines of the step.
-    pub fn lines(&self) -> Vec<String> {
-        let mut lines: Vec<String> =
-            self.catalogue.iter().map(|text| format!("     catalogue: {text}")).collect();
-        lines.push(if let Some(why) = &self.not_predicted {
-            format!("     no prediction: {why}")
-        } else {
-            let told: Vec<String> = self.metrics.iter().map(Moved::words).collect();
-            format!("     prediction (simulated): {}", told.join(", "))
-        });
-        lines
-    }
-}
-
-impl Moved {
-    fn words(&self) -> String {
-        let Self { metric, before, after } = self;
-        match metric.as_str() {
-            "window_loss_ratio" => {
-                format!("loss {:.2} % -> {:.2} %", before * 100.0, after * 100.0)
-            }
-            "delivered_pps" => format!("delivered {before:.0}/s -> {after:.0}/s"),
-            _ => {
-                let quantile = metric.trim_start_matches("one_way_delay_").trim_end_matches("_us");
-                format!("{quantile} of the one-way delay {before:.1} us -> {after:.1} us")
-            }
-        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Output of the `tune` commands, as JSON and as text.
 
-use rxpath_core::Envelope;
 use rxpath_host::change::Outcome as What;
 use rxpath_host::journal::{Restored, Undo};
 use rxpath_host::pairs::Pairs;
@@ -8,15 +7,10 @@ use rxpath_host::{Change, Target};
 use rxpath_tune::persist::homes;
 use rxpath_tune::plan::{Plan, Step};
 use rxpath_tune::ranges::{ranges, values};
-use rxpath_tune::verify::Verified;
-use schemars::{JsonSchema, Schema, schema_for};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
-use super::auto::shown::{AutoAnswer, AutoSettings};
-use super::confirm::Confirmed;
-use super::predicted::{Expected, Planned};
-use super::status::Status;
+use super::expected::Expected;
 use crate::output::color::{Paint, Stream, paint};
 
 /// What `tune apply` did.
@@ -214,17 +208,4 @@ pub fn plan_lines(plan: &Plan, expected: &[Expected]) -> Vec<String> {
     }
     lines.extend(plan.left_out.iter().map(|left| format!("  {}: {}", left.what, left.why)));
     lines
-}
-
-/// The schemas of this output.
-pub fn schemas() -> [(&'static str, Schema); 7] {
-    [
-        ("tune-plan", schema_for!(Envelope<Value, Planned>)),
-        ("tune-auto", schema_for!(Envelope<AutoSettings, AutoAnswer>)),
-        ("tune-apply", schema_for!(Envelope<Value, ApplyResult>)),
-        ("tune-undo", schema_for!(Envelope<Value, Vec<ShownUndo>>)),
-        ("tune-verify", schema_for!(Envelope<Value, Vec<Verified>>)),
-        ("tune-confirm", schema_for!(Envelope<Value, Confirmed>)),
-        ("tune-status", schema_for!(Envelope<Value, Vec<Status>>)),
-    ]
 }

@@ -4,7 +4,7 @@ use rxpath_core::number::si;
 use rxpath_record::watch::{Frame, PathStage, StageRow};
 
 use super::{Cell, Row, Sheet, number, percent, told, word};
-use crate::tui::palette::Mark;
+use crate::tui::mark::Mark;
 
 /// A stage's name on the path.
 pub fn name(stage: PathStage) -> &'static str {

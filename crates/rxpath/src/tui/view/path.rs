@@ -5,8 +5,10 @@ use rxpath_core::Fact;
 use rxpath_core::number::si;
 use rxpath_record::watch::{Frame, PathStage, StageRow};
 
-use crate::tui::palette::{Mark, Palette};
+use crate::tui::mark::Mark;
+use crate::tui::palette::Palette;
 use crate::tui::sheet::stage_name;
+use crate::tui::text::{QUIET, elsewhere};
 
 /// Name, rate, drops, CPU, mark.
 pub const HEIGHT: u16 = 5;
@@ -101,24 +103,12 @@ fn fit(texts: &[String], width: usize) -> String {
     format!("{kept:<width$}")
 }
 
-/// Only recordings by older versions have frames without a verdict.
-pub const QUIET: &str = "no traffic in this window";
-
 /// The verdict, and packets that went to other namespaces; for a view that wraps. If the verdict names no limit, losses
 /// come first: they may be too small for a rule.
 pub fn limit<'a>(frame: &Frame, palette: Palette) -> Vec<Line<'a>> {
     let mut lines = vec![verdict(frame, palette)];
     lines.extend(elsewhere(frame).map(|text| Line::styled(text, palette.style(Mark::Warn))));
     lines
-}
-
-/// Traffic of other namespaces.
-pub fn elsewhere(frame: &Frame) -> Option<String> {
-    let pps = frame.elsewhere_pps?;
-    Some(format!(
-        "{} packets/s went to other network namespaces (--netns NAME, --pid PID)",
-        si(pps.round())
-    ))
 }
 
 /// Lines that a text needs in this width when wrapped between words, as in the view.

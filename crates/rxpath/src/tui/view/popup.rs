@@ -8,7 +8,8 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 use crate::tui::cost;
 use crate::tui::explain::explain;
 use crate::tui::input::KEYS;
-use crate::tui::palette::{Mark, Palette};
+use crate::tui::mark::Mark;
+use crate::tui::palette::Palette;
 use crate::tui::state::{App, Open};
 
 /// Draws the open window over `body`, from the scroll position on, for as many lines as exist.

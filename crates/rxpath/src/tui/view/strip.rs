@@ -6,7 +6,8 @@ use ratatui::text::{Line, Span};
 use rxpath_core::CpuList;
 use rxpath_record::watch::CpuRow;
 
-use crate::tui::palette::{Mark, Palette};
+use crate::tui::mark::Mark;
+use crate::tui::palette::Palette;
 
 /// From idle to busy: the height shows it, the colour repeats it.
 const STEPS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

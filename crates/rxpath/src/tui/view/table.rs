@@ -3,7 +3,8 @@
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use crate::tui::palette::{Mark, Palette};
+use crate::tui::mark::Mark;
+use crate::tui::palette::Palette;
 use crate::tui::sheet::{Cell, Column, Sheet};
 use crate::tui::state::App;
 
