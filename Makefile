@@ -22,8 +22,8 @@ help:
 	@echo 'make bench    speed against iperf3 and trafgen, interleaved; needs root and a quiet machine'
 	@echo 'make install  rxpath, man pages and completions below PREFIX (default /usr/local; DESTDIR for packages)'
 	@echo 'make install-deb  the same as a Debian package for this machine, with systemd units (root)'
-	@echo 'make package  a .deb and a .rpm for every distribution with glibc 2.28 or newer, in target/packages'
-	@echo 'make package-test  installs, upgrades and purges that .deb in fresh Debian systems, and the .rpm by rpm --root (root; SUITES="bookworm")'
+	@echo 'make package  a .deb and a .rpm of rxpath and of rxpath-agent, for every distribution with glibc 2.28 or newer, in target/packages'
+	@echo 'make package-test  installs, upgrades, swaps and purges these .deb in fresh Debian systems, and the .rpm by rpm --root (root; SUITES="bookworm")'
 	@echo 'make eco      the Ansible collection on four hosts, the chart, the image, the SBOM, the page, a fleet (root; minutes; downloads their tools once)'
 	@echo 'make bench-eco  what rxpath export costs and whether its numbers are true (root, a quiet machine; 90 minutes; ROWS="cost steal")'
 	@echo 'make schema   write schemas/ again from the types'
@@ -119,7 +119,7 @@ package:
 
 install-deb:
 	@tools/setup.sh build
-	tools/release.sh --native
+	tools/release.sh --native rxpath
 	apt-get install -y ./target/packages/rxpath_*.deb
 
 eco: build

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs, installs again and erases the .rpm in a fresh system, by `rpm --root`; tools/package-test.sh runs it. Needs root.
+# Installs, installs again and erases the .rpm of rxpath, and that of rxpath-agent, in a fresh system, by `rpm --root`;
+# tools/package-test.sh runs it. Needs root.
 #
 # The system is a Debian: its shell runs the scripts of the package. No system with RPM's own database is needed, so what the
 # package requires is compared with what every such system has, and not resolved.
@@ -9,8 +10,9 @@ set -eu
 cd "$(dirname "$0")/.."
 tar=${1:?the archive of a system, of tools/package-test.sh}
 command -v rpm >/dev/null || { echo 'rpm: left out, it is not installed (apt-get install rpm)'; exit 0; }
-package=$(find target/packages -name 'rxpath-*.x86_64.rpm')
-[ -n "$package" ] || { echo 'package-test: no .rpm in target/packages; run tools/release.sh first' >&2; exit 2; }
+package=$(find target/packages -name 'rxpath-[0-9]*.x86_64.rpm')
+agent=$(find target/packages -name 'rxpath-agent-*.x86_64.rpm')
+{ [ -n "$package" ] && [ -n "$agent" ]; } || { echo 'package-test: not both .rpm in target/packages; run tools/release.sh first' >&2; exit 2; }
 fails() { echo "package-test: rpm: $*" >&2; exit 1; }
 
 work=$(mktemp -d)
@@ -24,13 +26,19 @@ files() { (cd "$root" && find etc usr var/lib -path var/lib/rpm -prune -o -print
 # A link into the system: seen from here it points to nothing.
 enabled=$root/etc/systemd/system/timers.target.wants/rxpath-check.timer
 
-rpm -K --nosignature "$package" >/dev/null || fails "its digests are wrong"
-# The libraries that tools/release.sh names, the shell, and features of rpm itself.
-if rpm -qp --requires "$package" 2>/dev/null | grep -Ev '^(/bin/sh|/usr/bin/sh|glibc|libgcc|elfutils-libelf|zlib|libc\.so|libm\.so|ld-linux|rtld\(|rpmlib\(|config\()'; then
-	fails "it requires what not every system has"
-fi
+for one in "$package" "$agent"; do
+	rpm -K --nosignature "$one" >/dev/null || fails "its digests are wrong"
+	# The libraries that tools/release.sh names, the shell, and features of rpm itself.
+	if rpm -qp --requires "$one" 2>/dev/null | grep -Ev '^(/bin/sh|/usr/bin/sh|glibc|libgcc|elfutils-libelf|zlib|libc\.so|libm\.so|ld-linux|rtld\(|rpmlib\(|config\()'; then
+		fails "it requires what not every system has"
+	fi
+done
+rpm -qp --conflicts "$package" | grep -qx rxpath-agent || fails "it does not conflict with rxpath-agent"
+rpm -qp --conflicts "$agent" | grep -qx rxpath || fails "rxpath-agent does not conflict with it"
+# An upgrade must not swap the one for the other.
+[ -z "$(rpm -qp --obsoletes "$package" "$agent")" ] || fails "one obsoletes the other"
 if command -v rpmlint >/dev/null; then
-	rpmlint "$package" >"$work/lint" 2>&1 || true
+	rpmlint "$package" "$agent" >"$work/lint" 2>&1 || true
 	if grep ' E: ' "$work/lint"; then fails "rpmlint has errors"; fi
 	echo 'rpmlint: no error'
 else
@@ -61,7 +69,12 @@ if [ -e "$root/usr/bin/rxpath" ] || [ -L "$enabled" ]; then fails "it is still t
 # RPM keeps a changed configuration under this name.
 [ -e "$root/etc/rxpath/check.toml.rpmsave" ] || fails "it took the site's configuration at the end"
 rm -r "$root/etc/rxpath/check.toml.rpmsave" "$root/var/lib/rxpath"
+
+in_root -i --nodeps "$agent" || fails "rxpath-agent is not installed"
+chroot "$root" rxpath --version | grep -q '(agent)' || fails "rxpath-agent does not say that it is one"
+chroot "$root" rxpath export --names | grep -q '^rxpath_build_info' || fails "rxpath-agent: no metrics"
+in_root -e rxpath-agent || fails "rxpath-agent is not erased"
 rmdir "$root/etc/rxpath" 2>/dev/null || true
 files >"$work/after"
 diff "$work/before" "$work/after" || fails "it left something"
-echo 'rpm: installed, installed again, erased'
+echo 'rpm: both installed and erased, rxpath also installed again'

@@ -1,28 +1,35 @@
 #!/bin/sh
-# Installs, starts, upgrades, removes and purges the .deb in fresh Debian systems. Needs root and mmdebstrap; the archives of
-# the systems are kept in target/roots. With systemd-nspawn (Debian: systemd-container) each is booted too, with the units.
-# First the sizes: 5 MB for the .deb, 18 MB for the program in it. With lintian its errors are failures too. At the end the .rpm,
-# where rpm is installed, in the first of the systems.
+# Installs, starts, upgrades, removes and purges the .deb in fresh Debian systems: rxpath, then rxpath-agent and from it to rxpath.
+# Needs root and mmdebstrap; the archives of the systems are kept in target/roots. With systemd-nspawn (Debian: systemd-container)
+# each is booted too, with the units. First the sizes of the .deb and of the program in it: 5 MB and 18 MB for rxpath, 3 MB and
+# 9 MB for rxpath-agent. With lintian its errors are failures too. At the end the .rpm, where rpm is installed, in the first of
+# the systems.
 # Usage: tools/package-test.sh [SUITE...]    (bookworm trixie sid)
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- bookworm trixie sid
 deb=$(find target/packages -name 'rxpath_*_amd64.deb')
-[ -n "$deb" ] || { echo 'package-test: no package in target/packages; run tools/release.sh first' >&2; exit 2; }
+agent=$(find target/packages -name 'rxpath-agent_*_amd64.deb')
+{ [ -n "$deb" ] && [ -n "$agent" ]; } || { echo 'package-test: not both packages in target/packages; run tools/release.sh first' >&2; exit 2; }
 command -v mmdebstrap >/dev/null || { echo 'package-test: mmdebstrap is missing; apt-get install mmdebstrap' >&2; exit 3; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-dpkg-deb -x "$deb" "$work/files"
 status=0
-sizes="$(stat -c %s "$deb") $(stat -c %s "$work/files/usr/bin/rxpath")"
-echo "$sizes" | awk '{
-	printf "package %.1f MB (at most 5), program %.1f MB (at most 18)\n", $1 / 1e6, $2 / 1e6
-	exit $1 > 5e6 || $2 > 18e6
-}' || { echo 'package-test: too large' >&2; status=1; }
+# sizes DEB MB MB: the package and the program, without symbols, and the most that they may have.
+sizes() {
+	dpkg-deb -x "$1" "$work/files"
+	echo "$(stat -c %s "$1") $2 $(stat -c %s "$work/files/usr/bin/rxpath") $3" | awk -v name="$(dpkg-deb -f "$1" Package)" '{
+		printf "%s: package %.1f MB (at most %d), program %.1f MB (at most %d)\n", name, $1 / 1e6, $2, $3 / 1e6, $4
+		exit $1 > $2 * 1e6 || $3 > $4 * 1e6
+	}' || { echo 'package-test: too large' >&2; status=1; }
+	rm -r "$work/files"
+}
+sizes "$deb" 5 18
+sizes "$agent" 3 9
 if command -v lintian >/dev/null; then
 	# The address of a maintainer that nobody has; libraries that are part of the program by design (the SBOM names them).
-	if lintian --allow-root --fail-on error --suppress-tags bogus-mail-host,embedded-library "$deb"; then
+	if lintian --allow-root --fail-on error --suppress-tags bogus-mail-host,embedded-library "$deb" "$agent"; then
 		echo 'lintian: no error'
 	else
 		echo 'package-test: lintian has errors' >&2
@@ -70,6 +77,27 @@ dpkg -r rxpath >/dev/null 2>&1 || fails "not removed"
 dpkg -P rxpath >/dev/null 2>&1 || fails "not purged"
 [ -e /var/lib/rxpath/tune/journal ] || fails "the purge took the journals of tune"
 rm -r /var/lib/rxpath
+
+# The agent, and from it to the full program.
+apt-get install -y -qq /tmp/agent.deb >/tmp/apt 2>&1 || { cat /tmp/apt >&2; fails "the agent: not installed"; }
+rxpath --version
+rxpath --version | grep -q '(agent)' || fails "the agent does not say that it is one"
+rxpath check --json --window 0s >/tmp/report || fails "the agent: check: status $?"
+rxpath export --once --no-bpf --interval 200ms --check-every 0s | grep -q '^rxpath_build_info' || fails "the agent: no metrics"
+rxpath watch --once --no-bpf --interval 200ms >/dev/null || fails "the agent: watch: status $?"
+rxpath load udp 127.0.0.1:9 >/tmp/said 2>&1 && fails "the agent sends traffic"
+grep -q '^rxpath: `load` is not part of rxpath-agent: install the package rxpath$' /tmp/said || fails "the agent says: $(cat /tmp/said)"
+systemctl enable --quiet rxpath-check.timer
+echo '# changed by the site' >>/etc/rxpath/check.toml
+mkdir -p /var/lib/rxpath-check
+touch /var/lib/rxpath-check/report.ndjson
+dpkg -i /tmp/rxpath.deb >/tmp/apt 2>&1 || { cat /tmp/apt >&2; fails "not put in the place of the agent"; }
+rxpath list >/dev/null || fails "the full program is not there"
+# What is left of the agent is its name: all else is the full package's.
+dpkg -P rxpath-agent >/dev/null 2>&1 || fails "the agent is not purged"
+grep -q 'changed by the site' /etc/rxpath/check.toml || fails "the swap took the site's configuration"
+[ -x /usr/bin/rxpath ] && [ -e $enabled ] && [ -e /var/lib/rxpath-check/report.ndjson ] || fails "the purge of the agent took what is not its own"
+dpkg -P rxpath >/dev/null 2>&1 || fails "not purged after the swap"
 files >/tmp/after
 # Packages that the installation brought with it are none here: libc6 is there.
 diff /tmp/before /tmp/after || fails "the purge left something"
@@ -84,6 +112,8 @@ try() {
 	systemctl is-system-running --wait || return 1
 	systemctl start rxpath-check.service && grep -q fingerprint /var/lib/rxpath-check/report.ndjson || return 1
 	until metrics | grep -q '^rxpath_build_info'; do systemctl is-active --quiet rxpath-export || return 1; done
+	rxpath --version | grep -q '(agent)' || return 1
+	dpkg -i /tmp/rxpath.deb && systemctl is-active rxpath-export || return 1
 	dpkg -i /tmp/next.deb && systemctl is-active rxpath-export || return 1
 	dpkg -P rxpath && [ "$(systemctl is-active rxpath-export)" = inactive ] || return 1
 }
@@ -93,9 +123,9 @@ BOOTED
 chmod +x "$work/booted.sh"
 # Each second one window, so that the first page comes soon.
 boots() {
-	DEBIAN_FRONTEND=noninteractive chroot "$1" apt-get install -y -qq /tmp/rxpath.deb >/dev/null 2>&1
-	mkdir -p "$1/root/keep" && cp "$1"/tmp/next.deb "$1/root/keep/"
-	sed -i 's#/tmp/next.deb#/root/keep/next.deb#' "$1/tmp/booted.sh" && cp "$1/tmp/booted.sh" "$1/root/"
+	DEBIAN_FRONTEND=noninteractive chroot "$1" apt-get install -y -qq /tmp/agent.deb >/dev/null 2>&1
+	mkdir -p "$1/root/keep" && cp "$1/tmp/next.deb" "$1/tmp/rxpath.deb" "$1/root/keep/"
+	sed -i 's#/tmp/#/root/keep/#g' "$1/tmp/booted.sh" && cp "$1/tmp/booted.sh" "$1/root/"
 	echo 'OPTIONS="--interval 1s"' >"$1/etc/default/rxpath-export"
 	printf '[Service]\nExecStart=/root/booted.sh\n' >"$1/etc/systemd/system/booted.service"
 	mkdir -p "$1/etc/systemd/system/multi-user.target.wants"
@@ -108,7 +138,7 @@ boots() {
 		return 0
 	fi
 	[ -e "$1/root/result" ] || { cat "$1/root/log" >&2; return 1; }
-	echo "$2: booted; the units run, live through an upgrade and end with a purge"
+	echo "$2: booted; the units run, live through the swap and an upgrade, and end with a purge"
 }
 
 mkdir -p target/roots
@@ -119,9 +149,10 @@ for suite; do
 	mkdir "$root"
 	tar -C "$root" -xf "$tar"
 	cp "$deb" "$root/tmp/rxpath.deb"
+	cp "$agent" "$root/tmp/agent.deb"
 	cp "$work/next.deb" "$work/inside.sh" "$work/booted.sh" "$root/tmp/"
 	unshare --mount --pid --fork sh -eu -c 'mount -t proc proc "$1/proc"; mount --rbind /sys "$1/sys"; chroot "$1" sh /tmp/inside.sh' sh "$root"
-	echo "$suite: installed, started, upgraded, removed, purged"
+	echo "$suite: both installed, started, upgraded, swapped, removed, purged"
 	if command -v systemd-nspawn >/dev/null; then
 		boots "$root" "$suite"
 	fi

@@ -17,6 +17,6 @@ for copy in one another-name; do
 	rm -rf "${work:?}/$copy"
 done
 # Nothing that is the same would also be the same.
-[ "$(wc -l <"$work/one.sums")" -eq 3 ] || { echo 'release-twice: not three files' >&2; exit 1; }
+[ "$(wc -l <"$work/one.sums")" -eq 6 ] || { echo 'release-twice: not three files of each package' >&2; exit 1; }
 diff "$work/one.sums" "$work/another-name.sums" || { echo 'release-twice: two builds are not the same' >&2; exit 1; }
 cat "$work/one.sums"

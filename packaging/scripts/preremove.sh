@@ -1,8 +1,10 @@
 #!/bin/sh
-# Debian says `remove` and RPM says 0 when the package goes; at an upgrade the units stay as they are.
+# Debian says `remove` and RPM says 0 when the package goes; at an upgrade the units stay as they are, and so they do when the
+# other package (rxpath, rxpath-agent) takes the place: `remove in-favour NAME VERSION`.
 set -e
-case ${1:-} in
-remove | 0) ;;
+case "${1:-} ${2:-}" in
+'remove in-favour') exit 0 ;;
+'remove '* | '0 '*) ;;
 *) exit 0 ;;
 esac
 if command -v systemctl >/dev/null; then

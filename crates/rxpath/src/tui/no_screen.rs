@@ -13,7 +13,7 @@ pub fn missing() -> Option<&'static str> {
     Some(MISSING)
 }
 
-/// Refuses: whoever asks [`missing`] first does not come here.
+/// Refuses; [`missing`] is asked first.
 pub fn show(
     _source: Box<dyn Source>,
     _recorder: Option<Recorder>,
