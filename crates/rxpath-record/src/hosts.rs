@@ -1,5 +1,7 @@
 //! A trial between real hosts: who sent how much to whom, and what each host did alone.
 
+mod pair_rate;
+
 use std::collections::BTreeMap;
 
 use rxpath_core::Side;
@@ -7,6 +9,7 @@ use rxpath_core::number::{percent, si};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::pair_rate::PairRate;
 use crate::ledger::{Ledger, Place};
 use crate::manifest::{Grade, Manifest};
 
@@ -22,9 +25,14 @@ pub struct HostTrial {
     /// Datagrams that it read per second of the window, if it is one of several receivers.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub delivered_pps: Option<f64>,
-    /// Where every datagram to it went, if it is one of several receivers with counters of its own.
+    /// Where every datagram to it went, if it is one of several receivers with counters of its own. Over TCP: where the
+    /// segments of the senders went that arrived at it, with its share of those that were lost elsewhere.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ledger: Option<Ledger>,
+    /// What it did over TCP or HTTP, if it is one of several receivers, by the names of the trial's metrics. Its rate is by its
+    /// own count, times are those of all its clients.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub metrics: BTreeMap<String, f64>,
 }
 
 /// What one sender sent to one receiver.
@@ -139,6 +147,7 @@ mod tests {
             noise: vec![why.into()],
             delivered_pps: None,
             ledger: Some(Ledger { drops: vec![lost_in_ring(3)], ..Ledger::default() }),
+            metrics: BTreeMap::new(),
         };
         let trial = |void: Option<&str>, lost: u64, grade| Trial {
             variant: "base".into(),

@@ -12,7 +12,7 @@ use crate::capacity::Capacity;
 pub use crate::comparison::{Comparison, NoiseFloor, Outcome};
 use crate::counters::Moved;
 use crate::evidence::Evidence;
-use crate::hosts::{HostTrial, PairPackets};
+use crate::hosts::{HostTrial, PairPackets, PairRate};
 use crate::ledger::Ledger;
 use crate::prediction::Prediction;
 use crate::stolen::Stolen;
@@ -236,7 +236,7 @@ pub struct Trial {
     pub ledger: Ledger,
     /// All counters that changed over the whole trial.
     pub moved: Moved,
-    /// The input of the diagnosis; of several receivers, that of the one that lost the largest share.
+    /// The input of the diagnosis; of several receivers, that of the one that limits the trial.
     pub evidence: Evidence,
     /// What it said.
     pub verdict: Option<Verdict>,
@@ -259,6 +259,9 @@ pub struct Trial {
     /// What each sender sent to each receiver, if there are several of either.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<PairPackets>,
+    /// The same over TCP and HTTP: what each sender got done with each receiver.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pair_rates: Vec<PairRate>,
     /// Warnings of the workloads and of the trial.
     pub warnings: Vec<Warning>,
 }

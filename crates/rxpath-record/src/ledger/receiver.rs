@@ -4,6 +4,7 @@
 //! together: each gets a share of it by what is missing there.
 
 use super::input::LedgerInput;
+use super::segments::{self, SegmentInput};
 use super::wire::WireFacts;
 use super::{Drop, Ledger, Place};
 use crate::counters::Moved;
@@ -47,6 +48,30 @@ impl Ledger {
             notes: (before > 0).then(|| note.to_owned()).into_iter().collect(),
             reasons: Vec::new(),
         }
+    }
+
+    /// The part of one receiver in the ledger of the segments of all: those from the senders that arrived at its host, by
+    /// its own counters in `moved`. `share_ratio` is its share of the segments that arrived at all receivers, and of what was
+    /// lost anywhere else, the way back included.
+    #[must_use]
+    pub fn of_receiving_host(&self, input: &SegmentInput, moved: &Moved, share_ratio: f64) -> Self {
+        let mut input = input.clone();
+        input.path.tx_device = None;
+        input.path.wire = WireFacts::NoCards;
+        let mut own = segments::arrived(&input, moved);
+        let shared: Vec<&Drop> = self.drops.iter().filter(|drop| !is_of_receiver(drop)).collect();
+        let elsewhere: u64 = shared.iter().map(|drop| drop.packets).sum();
+        let share = (elsewhere as f64 * share_ratio.clamp(0.0, 1.0)).round() as u64;
+        own.offered_packets += share;
+        own.sent_packets += share;
+        own.drops.extend(shares(&shared, share));
+        own.drops.sort_by_key(|drop| drop.place);
+        if elsewhere > 0 {
+            let note = "segments lost elsewhere are not counted per receiver: each has a share of them by what arrived there";
+            own.notes.push(note.to_owned());
+            own.unaccounted_packets = None;
+        }
+        own
     }
 }
 
@@ -149,5 +174,48 @@ mod tests {
         assert_eq!((ledger.lost_packets(), ledger.unaccounted_packets), (30, None));
         // More is missing than was lost before.
         assert_eq!(part(&of_all, 40).unaccounted_packets, Some(10));
+    }
+
+    /// 100 segments that came to a receiver, of which TCP refused six.
+    fn segments_of_receiver() -> (SegmentInput, Moved) {
+        let values = [
+            ("rx/IpExt.InNoECTPkts", 100),
+            ("rx/Ip.InReceives", 100),
+            ("rx/Ip.InDelivers", 100),
+            ("rx/Tcp.InSegs", 100),
+            ("rx/TcpExt.TCPBacklogDrop", 6),
+        ];
+        let values = values.into_iter().map(|(name, by)| (name.to_owned(), by)).collect();
+        let path = PathFacts {
+            tx_device: Some("eth0".into()),
+            rx_device: Some("eth0".into()),
+            link: Link::Nic,
+            ..PathFacts::default()
+        };
+        let input = SegmentInput { path, mtu_bytes: 1500, nobody_listens: false };
+        (input, Moved { values, ..Moved::default() })
+    }
+
+    #[test]
+    fn segments_that_arrived_are_those_of_their_receiver() {
+        let (input, moved) = segments_of_receiver();
+        let refused = drop_at(Place::SocketBacklog, "rx/TcpExt.TCPBacklogDrop", 9);
+        let of_all = Ledger { drops: vec![refused], ..Ledger::default() };
+        let ledger = of_all.of_receiving_host(&input, &moved, 0.25);
+        assert_eq!((ledger.offered_packets, ledger.delivered_packets), (100, 94), "{ledger:?}");
+        assert_eq!((ledger.lost_packets(), ledger.unaccounted_packets), (6, Some(0)), "{ledger:?}");
+    }
+
+    #[test]
+    fn segments_lost_elsewhere_are_shared_by_what_arrived() {
+        let (input, moved) = segments_of_receiver();
+        let drops = vec![
+            drop_at(Place::Qdisc, "tx/qdisc.eth0.drops", 40),
+            drop_at(Place::SocketBacklog, "tx/TcpExt.TCPBacklogDrop", 8),
+        ];
+        let of_all = Ledger { drops, ..Ledger::default() };
+        let ledger = of_all.of_receiving_host(&input, &moved, 0.25);
+        assert_eq!((ledger.lost_at(Place::Qdisc), ledger.offered_packets), (10, 112), "{ledger:?}");
+        assert_eq!((ledger.lost_packets(), ledger.unaccounted_packets), (18, None), "{ledger:?}");
     }
 }

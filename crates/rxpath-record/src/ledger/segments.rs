@@ -101,6 +101,31 @@ impl Ledger {
     }
 }
 
+/// The segments that arrived at the server's host: what its own counters, from its device to its TCP, say of them.
+pub(super) fn arrived(input: &SegmentInput, moved: &Moved) -> Ledger {
+    let way = Way { input, moved, from: Side::Tx, to: Side::Rx };
+    let own = format!("{}/", way.to);
+    let unit = Unit::Mixed { most: Some(way.most()) };
+    let counted = way.link_drops().into_iter().filter(|(_, counter, _)| counter.starts_with(&own));
+    let before_ip: Vec<Term> =
+        counted.map(|(place, counter, n)| Term::owned(place, counter, n, unit)).collect();
+    let (behind_ip, vanished) = (way.behind_ip(), way.between_ip_and_tcp());
+    let offered = (way.arrived() + sum(&before_ip)).max(0).unsigned_abs();
+    let reached = way.arrived() - sum(&behind_ip) - vanished;
+    let terms: Vec<Term> = before_ip.into_iter().chain(behind_ip).collect();
+    Ledger {
+        unit: LedgerUnit::Segment,
+        offered_packets: offered,
+        sent_packets: offered,
+        delivered_packets: reached.max(0).unsigned_abs(),
+        foreign_packets: way.foreign().max(0).unsigned_abs(),
+        unaccounted_packets: Some(vanished),
+        notes: bounds(&terms),
+        drops: terms.into_iter().filter_map(Term::into_drop).collect(),
+        ..Ledger::default()
+    }
+}
+
 fn sum(terms: &[Term]) -> i64 {
     terms.iter().map(Term::credited).sum()
 }

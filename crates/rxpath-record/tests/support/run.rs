@@ -12,7 +12,7 @@ use rxpath_record::comparison::{
 use rxpath_record::environment::{Environment, HostFacts};
 use rxpath_record::event::{Event, What};
 use rxpath_record::evidence::{CpuUse, Evidence, SocketUse, SoftirqPlace, ThreadUse};
-use rxpath_record::hosts::{HostTrial, PairPackets};
+use rxpath_record::hosts::{HostTrial, PairPackets, PairRate};
 use rxpath_record::ledger::{CrossCheck, Drop, Ledger, LedgerUnit, Place};
 use rxpath_record::manifest::{Grade, LoopKind, Manifest, Metric, Status, Trial, VariantSummary};
 use rxpath_record::prediction::{Predicted, Prediction};
@@ -106,6 +106,7 @@ pub fn trial(number: u32) -> Trial {
                 noise: vec!["other programs took 1.2 % of CPU 1".into()],
                 delivered_pps: Some(900.0),
                 ledger: Some(ledger()),
+                metrics: BTreeMap::from([("achieved_rps".into(), 900.0)]),
             },
         )]),
         pairs: vec![PairPackets {
@@ -113,6 +114,16 @@ pub fn trial(number: u32) -> Trial {
             receiver: "sut".into(),
             offered_packets: 1000,
             delivered_packets: Some(900),
+        }],
+        pair_rates: vec![PairRate {
+            sender: "gen1".into(),
+            receiver: "sut".into(),
+            metric: "achieved_rps".into(),
+            value: 900.0,
+            done_total: Some(1800),
+            errors_count: 1,
+            timed_count: 1800,
+            p99_us: Some(310.0),
         }],
         warnings: vec![Warning::new("closed-loop", "the sender blocked").because("small buffer")],
     }

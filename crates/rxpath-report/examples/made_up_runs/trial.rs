@@ -51,6 +51,7 @@ pub fn trial_of(
         traced: None,
         hosts: BTreeMap::new(),
         pairs: vec![],
+        pair_rates: vec![],
         warnings: vec![],
     }
 }
