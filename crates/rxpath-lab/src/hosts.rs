@@ -190,7 +190,7 @@ impl Hosts {
         Ok(None)
     }
 
-    /// A third-party generator runs on one host, and several receivers take datagrams of this program.
+    /// A third-party generator runs on one host, and several receivers take the load of this program.
     ///
     /// # Errors
     /// [`LabError::CannotRun`] where there are more hosts than a variant can use.
@@ -228,14 +228,15 @@ impl Hosts {
         (!self.share_a_clock).then(|| Warning::new("one-machine", text))
     }
 
-    /// How the pairs of hosts share the rate of each variant, a line for each; nothing for one sender and one receiver.
+    /// How the pairs of hosts share the rate and the connections of each variant, a line for each; nothing for one sender
+    /// and one receiver.
     pub fn shares(&self, resolved: &Resolved) -> Vec<String> {
         let (senders, receivers) = (self.senders.len() as u64, self.receivers.len() as u64);
         let each_of = match receivers {
             1 => counted(senders, "sender"),
             _ => format!("{} x {}", counted(senders, "sender"), counted(receivers, "receiver")),
         };
-        let line = |variant: &Variant| {
+        let rate = |variant: &Variant| {
             let options = &variant.load.own()?.options;
             let (key, total) = match (options.rate, options.bitrate) {
                 (Some(rate), _) => ("load.rate", rate),
@@ -245,10 +246,17 @@ impl Hosts {
             let (total, each) = (si(total as f64), si(total as f64 / count));
             Some(format!("{}: {key} {total} = {each_of} x {each}", variant.name))
         };
+        let connections = |variant: &Variant| {
+            let total = variant.load.own()?.options.connections.filter(|_| receivers > 1)?;
+            let (of, each) = (counted(receivers, "receiver"), si(total as f64 / receivers as f64));
+            let name = &variant.name;
+            Some(format!("{name}: load.connections {total} of each sender = {of} x {each}"))
+        };
         if senders * receivers < 2 {
             return Vec::new();
         }
-        resolved.variants.iter().filter_map(line).collect()
+        let lines = |variant: &Variant| [rate(variant), connections(variant)];
+        resolved.variants.iter().flat_map(lines).flatten().collect()
     }
 
     /// Whether this host's counters are those of an earlier one of its side: two of one machine may be in one namespace.
@@ -300,8 +308,8 @@ fn hide(printed: &mut Value, names: &[(String, &str)]) {
 }
 
 /// What of a variant only runs with one receiver.
-fn for_one_receiver(variant: &Variant) -> Option<String> {
-    let (observe, protocol) = (&variant.observe, variant.protocol());
+fn for_one_receiver(variant: &Variant) -> Option<&'static str> {
+    let observe = &variant.observe;
     let serves = variant.serve.own().and_then(|own| own.options.engine.as_deref());
     let sends = variant.load.own().and_then(|own| own.options.engine.as_deref());
     let found = [
@@ -314,9 +322,7 @@ fn for_one_receiver(variant: &Variant) -> Option<String> {
         (observe.steal, "observe.steal"),
         (observe.trace, "observe.trace"),
     ];
-    let other = found.into_iter().find(|(is_there, _)| *is_there);
-    let of_protocol = || protocol.over_tcp().then(|| format!("protocol {}", protocol.word()));
-    other.map(|(_, what)| what.to_owned()).or_else(of_protocol)
+    found.into_iter().find_map(|(is_there, what)| is_there.then_some(what))
 }
 
 /// The shape of the host with the fewest CPUs.

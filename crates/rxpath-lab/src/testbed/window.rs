@@ -10,10 +10,10 @@ use crate::error::LabError;
 /// What is measured over a window.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// The processes of the sending programs, one of each sender.
-    pub loads: Vec<i32>,
-    /// The processes of the receiving programs, one of each receiver; none where nobody receives.
-    pub serves: Vec<i32>,
+    /// The processes of the sending programs, of each sender.
+    pub loads: Vec<Vec<i32>>,
+    /// The processes of the receiving programs, of each receiver; none where nobody receives.
+    pub serves: Vec<Vec<i32>>,
     /// Further processes of the trial, each with the receiver on whose host it runs.
     pub others: Vec<(usize, i32)>,
     /// Length of the window.
@@ -23,7 +23,7 @@ pub struct Measured {
 impl Measured {
     /// The processes of all programs.
     pub fn leaders(&self) -> Vec<i32> {
-        self.loads.iter().chain(&self.serves).copied().collect()
+        self.loads.iter().chain(&self.serves).flatten().copied().collect()
     }
 }
 

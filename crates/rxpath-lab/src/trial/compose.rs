@@ -5,6 +5,7 @@ mod grade;
 mod http;
 mod paused;
 mod receivers;
+mod served;
 mod tcp;
 pub(super) mod udp;
 
@@ -16,7 +17,7 @@ use rxpath_live::observe::Between;
 use rxpath_load::udp::load::options::LoadSettings;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::{Evidence, Spread, ThreadUse};
-use rxpath_record::hosts::PairPackets;
+use rxpath_record::hosts::{PairPackets, PairRate};
 use rxpath_record::ledger::{Ledger, Link, PathFacts, Place};
 use rxpath_record::manifest::{LoopKind, Trial};
 use rxpath_record::verdict::Verdict;
@@ -97,6 +98,8 @@ struct Composed {
     receivers: Vec<Alone>,
     /// What each sender sent to each receiver, where there are several of either.
     pairs: Vec<PairPackets>,
+    /// The same over TCP and HTTP.
+    pair_rates: Vec<PairRate>,
     moved: Moved,
     /// Whether the sender was ever slowed by the path.
     blocked: bool,
@@ -155,6 +158,7 @@ pub fn compose(
         traced: raw.observed.traced,
         hosts,
         pairs: made.pairs,
+        pair_rates: made.pair_rates,
         warnings,
         workloads: workloads(&raw.load, &raw.serve),
     }

@@ -35,15 +35,18 @@ pub trait Peer {
         Ok(())
     }
 
-    /// The process of each of its programs.
-    fn leaders(&self) -> Vec<i32> {
-        self.threads().into_iter().map(|(pid, _)| pid as i32).collect()
+    /// The processes of its programs, of each host.
+    fn leaders(&self) -> Vec<Vec<i32>> {
+        let pids = |programs: Vec<(u32, Vec<i32>)>| {
+            programs.into_iter().map(|(pid, _)| pid as i32).collect()
+        };
+        self.threads().into_iter().map(pids).collect()
     }
 
-    /// Process and worker threads of each of its programs; no threads when they are not known.
-    fn threads(&self) -> Vec<(u32, Vec<i32>)> {
+    /// Process and worker threads of each of its programs, of each host; no threads when they are not known.
+    fn threads(&self) -> Vec<Vec<(u32, Vec<i32>)>> {
         let (pid, tids) = self.ids();
-        vec![(pid, tids.to_vec())]
+        vec![vec![(pid, tids.to_vec())]]
     }
 
     /// What each of its programs left once it has stopped, by host, where there are several.

@@ -210,14 +210,17 @@ pub fn whole(trials: &Trials) -> Nanos {
     Nanos(trials.ramp.0 + trials.settle.0 + trials.measure.0)
 }
 
-/// Process and thread id of each thread of a side's programs.
+/// Process and thread id of each thread of a side's programs, by host.
 fn threads(side: Side, peer: &dyn Peer) -> Vec<(Seat, Vec<(i32, i32)>)> {
-    let of_program = |(index, (pid, tids)): (usize, (u32, Vec<i32>))| {
+    let of_program = |(pid, tids): (u32, Vec<i32>)| -> Vec<(i32, i32)> {
         let pid = pid as i32;
         let tids = if tids.is_empty() { vec![pid] } else { tids };
-        (Seat { side, index }, tids.into_iter().map(|tid| (pid, tid)).collect())
+        tids.into_iter().map(|tid| (pid, tid)).collect()
     };
-    peer.threads().into_iter().enumerate().map(of_program).collect()
+    let of_host = |(index, programs): (usize, Vec<(u32, Vec<i32>)>)| {
+        (Seat { side, index }, programs.into_iter().flat_map(of_program).collect())
+    };
+    peer.threads().into_iter().enumerate().map(of_host).collect()
 }
 
 impl Trial<'_> {
@@ -313,8 +316,8 @@ impl Trial<'_> {
         let testbed = self.testbed;
         self.observers.close(&|netns| testbed.side_of(netns), &mut self.observed)?;
         let probed = witness.map(|witness| {
-            let workloads = measured.leaders();
-            witness.end(&Traffic { workloads: &workloads, readers: &measured.serves })
+            let (workloads, readers) = (measured.leaders(), measured.serves.concat());
+            witness.end(&Traffic { workloads: &workloads, readers: &readers })
         });
         Ok((window.close(self.testbed)?, probed))
     }
@@ -369,7 +372,7 @@ impl Trial<'_> {
         let variant = self.config.variant;
         let Some(serve) = &self.serve else { return Ok(()) };
         let nice = variant.serve.own().and_then(|own| own.options.nice).unwrap_or(0);
-        let readers = serve.leaders();
+        let readers = serve.leaders().concat();
         self.warnings.extend(self.background.warnings(&variant.background, &readers, nice)?);
         Ok(())
     }

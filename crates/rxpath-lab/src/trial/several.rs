@@ -1,9 +1,10 @@
 //! The programs of several hosts of a side as one: started together, stopped together, their results added.
 //!
-//! A rate of the scenario is that of all senders together, each of which has its share. Everything else holds for each.
+//! A sender of datagrams has one program for all receivers. Over TCP it has one for each, and these are one in the same way.
 
 mod http;
 pub(super) mod lines;
+mod shares;
 mod tcp;
 mod udp;
 
@@ -18,43 +19,40 @@ use rxpath_record::run::hlog;
 use rxpath_stats::Histogram;
 use serde_json::Value;
 
+pub use self::shares::{for_receiver, share};
 use super::line::Line;
 use super::peer::Peer;
-use super::program::Program;
 use super::result::WorkloadResult;
 use super::runner::{SideMeasurements, side};
 use crate::error::LabError;
-use crate::scenario::spec::{LoadOptions, Own};
 
-/// The options of one of several senders.
-pub fn share(own: &Own<LoadOptions>, index: usize, count: usize) -> Own<LoadOptions> {
-    let part = |total: u64| {
-        let (index, count) = (index as u64, count as u64);
-        (total / count + u64::from(index < total % count)).max(1)
-    };
-    let mut own = own.clone();
-    own.options.rate = own.options.rate.map(part);
-    own.options.bitrate = own.options.bitrate.map(part);
-    own
-}
-
-/// The programs of several hosts.
+/// The programs of several hosts, or those of one host.
 pub struct Several {
-    programs: Vec<(String, Program)>,
+    programs: Vec<(String, Box<dyn Peer>)>,
+    /// Whether each is several itself, whose names stand before what they say.
+    are_several: bool,
     results: Vec<WorkloadResult>,
     histograms: Vec<(String, String)>,
 }
 
 impl Several {
     /// Of each host its program, each set up alike.
-    pub fn new(programs: Vec<(String, Program)>) -> Self {
-        Self { programs, results: Vec::new(), histograms: Vec::new() }
+    pub fn new(programs: Vec<(String, Box<dyn Peer>)>) -> Self {
+        Self { programs, are_several: false, results: Vec::new(), histograms: Vec::new() }
+    }
+
+    /// Of each host its programs.
+    pub fn of_several(hosts: Vec<(String, Self)>) -> Self {
+        let one = |(host, programs): (String, Self)| -> (String, Box<dyn Peer>) {
+            (host, Box::new(programs))
+        };
+        Self { are_several: true, ..Self::new(hosts.into_iter().map(one).collect()) }
     }
 
     /// Does this with each, and names the host of the first that fails.
     fn each<T>(
         &mut self,
-        mut work: impl FnMut(&mut Program) -> Result<T, LabError>,
+        mut work: impl FnMut(&mut (dyn Peer + 'static)) -> Result<T, LabError>,
     ) -> Result<Vec<T>, LabError> {
         let named = |host: &String, error: LabError| match error {
             error @ (LabError::Died { .. } | LabError::Silent { .. }) => {
@@ -64,22 +62,22 @@ impl Several {
         };
         self.programs
             .iter_mut()
-            .map(|(host, program)| work(program).map_err(|error| named(host, error)))
+            .map(|(host, program)| work(program.as_mut()).map_err(|error| named(host, error)))
             .collect()
     }
 }
 
 impl Peer for Several {
     fn wait_ready(&mut self, limit: Duration, stop: &AtomicBool) -> Result<(), LabError> {
-        self.each(|program| Program::wait_ready(program, limit, stop)).map(drop)
+        self.each(|program| program.wait_ready(limit, stop)).map(drop)
     }
 
     fn start(&mut self, at_ns: u64) -> Result<(), LabError> {
-        self.each(|program| Program::start(program, at_ns)).map(drop)
+        self.each(|program| program.start(at_ns)).map(drop)
     }
 
     fn check_alive(&mut self, phase: &'static str) -> Result<(), LabError> {
-        self.each(|program| Program::check_alive(program, phase)).map(drop)
+        self.each(|program| program.check_alive(phase)).map(drop)
     }
 
     fn begin_stop(&mut self) -> Result<(), LabError> {
@@ -88,41 +86,42 @@ impl Peer for Several {
 
     fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<WorkloadResult, LabError> {
         self.begin_stop()?;
-        self.results = self.each(|program| Peer::stop(program, limit, stop))?;
-        let times = Times::of(self.programs.iter().flat_map(|(_, program)| &program.histograms));
+        self.results = self.each(|program| program.stop(limit, stop))?;
+        let times = Times::of(self.programs.iter().flat_map(|(_, program)| program.histograms()));
         self.histograms = times.encoded();
         Ok(together(&self.results, &times))
     }
 
     fn close(self: Box<Self>) -> Result<Vec<Warning>, LabError> {
+        let Self { programs, are_several, .. } = *self;
         let mut warnings = Vec::new();
-        for (host, program) in self.programs {
-            let said = Box::new(program).close()?.into_iter();
-            warnings.extend(
-                said.map(|warning| Warning {
-                    text: format!("{host}: {}", warning.text),
-                    ..warning
-                }),
-            );
+        for (host, program) in programs {
+            let named = |warning: Warning| {
+                let text = format!("{host}: {}", warning.text);
+                if are_several { warning } else { Warning { text, ..warning } }
+            };
+            warnings.extend(program.close()?.into_iter().map(named));
         }
         Ok(warnings)
     }
 
-    fn threads(&self) -> Vec<(u32, Vec<i32>)> {
-        self.programs.iter().map(|(_, program)| (program.pid, program.tids.clone())).collect()
+    fn threads(&self) -> Vec<Vec<(u32, Vec<i32>)>> {
+        self.programs.iter().map(|(_, program)| program.threads().concat()).collect()
     }
 
     fn parts(&mut self) -> Vec<(String, SideMeasurements)> {
         let results = std::mem::take(&mut self.results).into_iter();
-        let parts = self.programs.iter().zip(results);
-        parts
-            .map(|((host, program), result)| (host.clone(), side(program, result, Vec::new())))
-            .collect()
+        let part = |((host, program), result): (&mut (String, Box<dyn Peer>), WorkloadResult)| {
+            let parts = program.parts();
+            let whole = side(program.as_ref(), result, Vec::new());
+            (host.clone(), SideMeasurements { parts, ..whole })
+        };
+        self.programs.iter_mut().zip(results).map(part).collect()
     }
 
     /// Those of the first: ids of several hosts do not go together.
     fn ids(&self) -> (u32, &[i32]) {
-        self.programs.first().map_or((0, &[]), |(_, program)| (program.pid, &program.tids))
+        self.programs.first().map_or((0, &[]), |(_, program)| program.ids())
     }
 
     fn intervals(&self) -> Vec<Line> {
@@ -133,12 +132,18 @@ impl Peer for Several {
 
     /// Those of the first.
     fn settings(&self) -> &Value {
-        self.programs.first().map_or(&Value::Null, |(_, program)| &program.settings)
+        self.programs.first().map_or(&Value::Null, |(_, program)| program.settings())
     }
 
     fn histograms(&self) -> &[(String, String)] {
         &self.histograms
     }
+}
+
+/// The result of programs that have ended, as that of one.
+pub(super) fn result_of(parts: &[&SideMeasurements]) -> WorkloadResult {
+    let results: Vec<WorkloadResult> = parts.iter().map(|part| part.result.clone()).collect();
+    together(&results, &Times::of(parts.iter().flat_map(|part| &part.histograms)))
 }
 
 /// The times of all programs by name.
@@ -190,8 +195,14 @@ fn together(results: &[WorkloadResult], times: &Times) -> WorkloadResult {
         Some(WorkloadResult::Transactions(_)) => {
             WorkloadResult::Transactions(tcp::transactions(&parts!(Transactions), times))
         }
+        Some(WorkloadResult::TcpServe(_)) => {
+            WorkloadResult::TcpServe(tcp::serve(&parts!(TcpServe)))
+        }
         Some(WorkloadResult::HttpLoad(_)) => {
             WorkloadResult::HttpLoad(http::load(&parts!(HttpLoad), times))
+        }
+        Some(WorkloadResult::HttpServe(_)) => {
+            WorkloadResult::HttpServe(http::serve(&parts!(HttpServe), times))
         }
         _ => WorkloadResult::None,
     }
@@ -201,6 +212,13 @@ fn together(results: &[WorkloadResult], times: &Times) -> WorkloadResult {
 fn limit<'a>(mut all: impl Iterator<Item = &'a Limit> + Clone) -> Limit {
     let first = all.clone().next();
     all.find(|limit| limit.who != Who::Schedule).or(first).cloned().unwrap_or_default()
+}
+
+/// The limit that the first receiver names which was one; else that of the first.
+fn busiest<'a>(mut all: impl Iterator<Item = &'a Limit> + Clone) -> Limit {
+    let first = all.clone().next();
+    let is_one = |limit: &&Limit| matches!(limit.who, Who::Receiver | Who::Server);
+    all.find(is_one).or(first).cloned().unwrap_or_default()
 }
 
 /// Counts by name, added.
@@ -220,19 +238,6 @@ fn whole<T: std::iter::Sum>(mut all: impl Iterator<Item = Option<T>>) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{HostShape, parse, resolve};
-
-    #[test]
-    fn a_rate_is_shared_without_a_rest() {
-        let rates = |load: &str| -> Vec<Option<u64>> {
-            let file = parse(&format!("question = \"q\"\n[load]\n{load}"), "t", "t").unwrap();
-            let resolved = resolve(&file, &[], &HostShape::flat(2)).unwrap();
-            let own = resolved.variants[0].load.own().unwrap();
-            (0..3).map(|index| share(own, index, 3).options.rate).collect()
-        };
-        assert_eq!(rates("rate = 10"), [Some(4), Some(3), Some(3)]);
-        assert_eq!(rates(""), [None; 3]);
-    }
 
     #[test]
     fn one_program_that_fell_behind_is_the_limit_of_all() {

@@ -1,6 +1,6 @@
 //! Starts the two programs of a trial: ours with their options, or a third-party command.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::process::Command;
 use std::time::Duration;
 
@@ -37,13 +37,16 @@ pub fn load<'a>(
     testbed: &'a dyn Testbed,
 ) -> Result<Box<dyn Peer + 'a>, LabError> {
     match &config.variant.load {
+        Workload::Own(own) if own.protocol.over_tcp() && testbed.hosts(Side::Rx).len() > 1 => {
+            of_pairs(config, testbed, own)
+        }
         Workload::Own(own) => {
             let own = to_each_alike(own, testbed.hosts(Side::Rx).len());
             let hosts = testbed.hosts(Side::Tx);
             let start = |index| {
                 let seat = Seat { side: Side::Tx, index };
                 let share = several::share(&own, index, hosts.len().max(1));
-                steered(config, &share, destinations(&own, testbed), (testbed, seat))
+                steered(config, &share, destinations(&own, testbed, 0), (testbed, seat))
             };
             of_side(&hosts, start)
         }
@@ -97,11 +100,36 @@ fn of_side(
     if hosts.len() < 2 {
         return Ok(Box::new(start(0)?));
     }
-    let mut programs = Vec::new();
+    let mut programs: Vec<(String, Box<dyn Peer>)> = Vec::new();
     for (index, host) in hosts.iter().enumerate() {
-        programs.push((host.clone(), start(index)?));
+        programs.push((host.clone(), Box::new(start(index)?)));
     }
     Ok(Box::new(Several::new(programs)))
+}
+
+/// Load over connections towards several receivers: a program connects to one address, so that each sender has one for
+/// each receiver.
+fn of_pairs(
+    config: &TrialConfig<'_>,
+    testbed: &dyn Testbed,
+    own: &Own<LoadOptions>,
+) -> Result<Box<dyn Peer>, LabError> {
+    let [senders, receivers] = [Side::Tx, Side::Rx].map(|side| testbed.hosts(side));
+    let (count, pairs) = (receivers.len(), senders.len() * receivers.len());
+    let mut all = Vec::new();
+    for (index, sender) in senders.iter().enumerate() {
+        let seat = Seat { side: Side::Tx, index };
+        let mut programs: Vec<(String, Box<dyn Peer>)> = Vec::new();
+        for (to, receiver) in receivers.iter().enumerate() {
+            let own = several::for_receiver(own, to, count);
+            let own = several::share(&own, index * count + to, pairs);
+            let address = destinations(&own, testbed, to);
+            let program = steered(config, &own, address, (testbed, seat))?;
+            programs.push((format!("{sender}->{receiver}"), Box::new(program)));
+        }
+        all.push((sender.clone(), Several::new(programs)));
+    }
+    Ok(Box::new(Several::of_several(all)))
 }
 
 /// The load towards several receivers: each thread has a flow to each, so that all get the same.
@@ -114,13 +142,15 @@ fn to_each_alike(own: &Own<LoadOptions>, receivers: usize) -> Own<LoadOptions> {
     own
 }
 
-/// Where our own load sends: every address with UDP, the first one where connections are made.
-fn destinations(own: &Own<LoadOptions>, testbed: &dyn Testbed) -> Vec<String> {
-    let all = testbed.addresses().iter().map(|addr| SocketAddr::new(*addr, own.port));
+/// Where our own load sends: every address with UDP, the first one of the receiver where connections are made.
+fn destinations(own: &Own<LoadOptions>, testbed: &dyn Testbed, receiver: usize) -> Vec<String> {
+    let at = |address: &IpAddr| SocketAddr::new(*address, own.port).to_string();
+    let all = || testbed.addresses().iter();
+    let first = || all().find(|it| testbed.receiver_at(**it) == Some(receiver)).map(at);
     match own.protocol {
-        Protocol::Udp => all.map(|addr| addr.to_string()).collect(),
-        Protocol::Http => all.take(1).map(|addr| format!("http://{addr}/")).collect(),
-        _ => all.take(1).map(|addr| addr.to_string()).collect(),
+        Protocol::Udp => all().map(at).collect(),
+        Protocol::Http => first().map(|addr| format!("http://{addr}/")).into_iter().collect(),
+        _ => first().into_iter().collect(),
     }
 }
 

@@ -34,7 +34,7 @@ impl<'a> RemoteWindow<'a> {
             // On one machine the first receiver's endpoint reads the CPU time of both sides.
             let leaders = match side {
                 Side::Rx if shared && index == 0 => measured.leaders(),
-                _ => own(measured, side).get(index).copied().into_iter().collect(),
+                _ => own(measured, side).get(index).cloned().unwrap_or_default(),
             };
             let on_machine = processes.iter().filter(|(machine, _)| *machine == host.machine);
             let ask = WindowAsk {
@@ -101,8 +101,8 @@ impl Window for RemoteWindow<'_> {
     }
 }
 
-/// The processes of a side's programs, one of each of its hosts.
-fn own(measured: &Measured, side: Side) -> &[i32] {
+/// The processes of a side's programs, of each of its hosts.
+fn own(measured: &Measured, side: Side) -> &[Vec<i32>] {
     if side == Side::Tx { &measured.loads } else { &measured.serves }
 }
 
@@ -116,8 +116,8 @@ fn processes(hosts: &Hosts, measured: &Measured) -> Vec<(usize, i32)> {
     let mut all = Vec::new();
     for side in [Side::Tx, Side::Rx] {
         for (index, host) in hosts.of(side).iter().enumerate() {
-            let workload = own(measured, side).get(index).copied();
-            let own = [Some(host.hello.pid), workload].into_iter().flatten();
+            let workloads = own(measured, side).get(index).into_iter().flatten().copied();
+            let own = std::iter::once(host.hello.pid).chain(workloads);
             all.extend(own.map(|pid| (host.machine, pid)));
         }
     }

@@ -65,7 +65,8 @@ pub(super) fn of(variant: &Variant, testbed: &dyn Testbed, raw: &Measurements) -
 }
 
 fn host(side: Side, grade: Grade, noise: Vec<String>) -> HostTrial {
-    HostTrial { side, grade, noise, delivered_pps: None, ledger: None }
+    let metrics = BTreeMap::new();
+    HostTrial { side, grade, noise, delivered_pps: None, ledger: None, metrics }
 }
 
 /// Why a trial does not count, if it does not.

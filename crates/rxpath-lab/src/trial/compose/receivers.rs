@@ -1,6 +1,7 @@
-//! Several senders and receivers of datagrams: who sent how much to whom, what each receiver lost, and which of them
-//! limits the trial.
+//! Several senders and receivers: who sent how many datagrams to whom, what each receiver lost, and which of them limits
+//! the trial.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use rxpath_core::Side;
@@ -24,11 +25,24 @@ use crate::trial::runner::{Measurements, SideMeasurements};
 /// What one of several receivers showed.
 pub(super) struct Alone {
     /// Its name.
-    name: String,
+    pub name: String,
     /// Its ledger.
-    ledger: Ledger,
+    pub ledger: Ledger,
     /// The input of its diagnosis.
     pub evidence: Evidence,
+    /// How far it came over TCP or HTTP.
+    pub reached: Option<Reached>,
+}
+
+/// How far one of several receivers came over TCP or HTTP.
+#[derive(Default)]
+pub(super) struct Reached {
+    /// What it did, by the names of the trial's metrics.
+    pub metrics: BTreeMap<String, f64>,
+    /// Its rate as a share of its target; without a target, of the highest rate of a receiver.
+    pub ratio: f64,
+    /// 99th percentile of the times of its clients; 0 of none.
+    pub p99_us: f64,
 }
 
 /// A trial of which the parts of its receivers are taken.
@@ -131,7 +145,7 @@ fn alone(whole: Whole<'_>, index: usize, pairs: &[PairPackets]) -> Option<Alone>
     input.reasoned = reasoned(variant, raw, index);
     let ledger = whole.ledger.of_receiver(&input, &moved);
     let evidence = evidence(whole, index, &ledger)?;
-    Some(Alone { name: name.clone(), ledger, evidence })
+    Some(Alone { name: name.clone(), ledger, evidence, reached: None })
 }
 
 /// What only the kernel's reasons show of its side, where they were watched on its host alone.
@@ -177,7 +191,9 @@ fn evidence(whole: Whole<'_>, index: usize, ledger: &Ledger) -> Option<Evidence>
     }))
 }
 
-/// The receiver that limits the trial: the one that lost the largest share; of equal ones that with the busiest thread.
+/// The receiver that limits the trial. Of datagrams: the one that lost the largest share. Over TCP, which waits where UDP
+/// loses: the one that reached the smallest share of its target, in whole percents; of equal ones that with the highest
+/// p99. Of equal ones that with the busiest thread.
 pub(super) fn limiting(all: &[Alone]) -> Option<&Alone> {
     let lost = |one: &Alone| {
         let ledger = &one.ledger;
@@ -188,7 +204,14 @@ pub(super) fn limiting(all: &[Alone]) -> Option<&Alone> {
         let threads = one.evidence.receiver_threads.iter();
         threads.map(|thread| thread.running_ratio).fold(0.0, f64::max)
     };
-    all.iter().max_by(|a, b| lost(a).total_cmp(&lost(b)).then(busy(a).total_cmp(&busy(b))))
+    let rank = |one: &Alone| match &one.reached {
+        Some(reached) => [-(reached.ratio * 100.0).round(), reached.p99_us, busy(one)],
+        None => [lost(one), 0.0, busy(one)],
+    };
+    all.iter().max_by(|a, b| {
+        let both = rank(a).into_iter().zip(rank(b));
+        both.map(|(a, b)| a.total_cmp(&b)).fold(Ordering::Equal, Ordering::then)
+    })
 }
 
 /// The verdict on the receiver that limits the trial, which it names.
@@ -201,9 +224,11 @@ pub(super) fn verdict(all: &[Alone]) -> Option<Verdict> {
 /// Puts what each receiver showed into its host's part of the trial.
 pub(super) fn put(all: &[Alone], hosts: &mut BTreeMap<String, HostTrial>) {
     for one in all {
-        if let Some(host) = hosts.get_mut(&one.name) {
-            host.delivered_pps = Some(one.evidence.delivered_pps);
-            host.ledger = Some(one.ledger.clone());
+        let Some(host) = hosts.get_mut(&one.name) else { continue };
+        host.ledger = Some(one.ledger.clone());
+        match &one.reached {
+            Some(reached) => host.metrics.clone_from(&reached.metrics),
+            None => host.delivered_pps = Some(one.evidence.delivered_pps),
         }
     }
 }
@@ -268,6 +293,7 @@ mod tests {
                 receiver_threads: vec![ThreadUse { running_ratio, ..ThreadUse::default() }],
                 ..Evidence::default()
             },
+            reached: None,
         };
         let named = |all: &[Alone]| limiting(all).map(|one| one.name.clone());
         let all = [of("sut", 90, 0.9), of("sut2", 60, 0.1), of("sut3", 95, 1.0)];
@@ -277,5 +303,21 @@ mod tests {
         assert_eq!(named(&[]), None);
         let told = verdict(&all).unwrap().sentence;
         assert!(told.starts_with("sut: "), "{told}");
+    }
+
+    #[test]
+    fn over_tcp_the_receiver_that_reached_least_speaks_for_the_trial() {
+        let of = |name: &str, ratio, p99_us| Alone {
+            name: name.into(),
+            // Segments that were lost were sent again: they do not decide.
+            ledger: Ledger { offered_packets: 100, delivered_packets: 90, ..Ledger::default() },
+            evidence: Evidence::default(),
+            reached: Some(Reached { ratio, p99_us, ..Reached::default() }),
+        };
+        let named = |all: [Alone; 3]| limiting(&all).map(|one| one.name.clone()).unwrap();
+        let all = [of("sut", 0.9, 100.0), of("sut2", 0.5, 10.0), of("sut3", 1.0, 200.0)];
+        assert_eq!(named(all), "sut2");
+        let all = [of("sut", 0.999, 100.0), of("sut2", 1.0, 300.0), of("sut3", 0.997, 200.0)];
+        assert_eq!(named(all), "sut2", "all reached their target: the slowest");
     }
 }

@@ -8,7 +8,8 @@ use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::{Ledger, SegmentInput, segments_between};
 use rxpath_stats::quantile::needed_values;
 
-use super::{Composed, Spans, programs, running, spread};
+use super::receivers::{self, Whole};
+use super::{Composed, Spans, programs, running, served, spread};
 use crate::scenario::spec::{Protocol, Variant};
 use crate::testbed::Testbed;
 use crate::trial::evidence::{EvidenceInput, gather};
@@ -57,12 +58,17 @@ pub(super) fn compose(
         let text = format!("{:.1} % of the segments were sent again", ratio * 100.0);
         Warning::new("retransmissions", text).because("segments were lost, or thought lost")
     });
-    let verdict = Some(rxpath_diagnose::diagnose(&evidence));
+    let whole =
+        Whole { variant, testbed, raw, spans, moved: &moved, ledger: &ledger, evidence: &evidence };
+    let receivers = served::each(whole, &input);
+    let verdict = receivers::verdict(&receivers);
+    let verdict = verdict.or_else(|| Some(rxpath_diagnose::diagnose(&evidence)));
     Composed {
         ledger,
         evidence,
-        receivers: Vec::new(),
+        receivers,
         pairs: Vec::new(),
+        pair_rates: served::pairs(variant, testbed, raw),
         moved,
         blocked: closed(variant),
         verdict,
@@ -80,7 +86,7 @@ fn closed(variant: &Variant) -> bool {
 }
 
 /// Sides whose threads never sleep: a client with a schedule spins towards its next request.
-fn polling(variant: &Variant) -> Vec<Side> {
+pub(super) fn polling(variant: &Variant) -> Vec<Side> {
     let load = variant.load.own().map(|own| &own.options);
     let spins = load.is_some_and(|it| it.rate.is_some() && it.pacing.as_deref() != Some("sleep"));
     let serve = variant.serve.own().map(|own| &own.options);

@@ -73,7 +73,8 @@ pub(super) fn compose(
         let cure = "measure with programs that count datagrams themselves: `rxpath load udp`, `rxpath serve udp`";
         Warning::new("ledger-bounds", bounds.to_string()).cure(cure)
     }));
-    Composed { ledger, evidence, receivers, pairs, moved, blocked, verdict, warnings }
+    let pair_rates = Vec::new();
+    Composed { ledger, evidence, receivers, pairs, pair_rates, moved, blocked, verdict, warnings }
 }
 
 /// Facts of the way. What the receiver's own XDP program takes is counted, unlike what other hooks take.

@@ -1,8 +1,9 @@
-//! Clients of HTTP, added.
+//! Clients and servers of HTTP, added.
 
 use rxpath_load::http::load::result::LoadResult;
+use rxpath_load::http::serve::result::{Connections, ServeResult};
 
-use super::{Times, added, limit, whole};
+use super::{Times, added, busiest, limit, whole};
 
 /// All together; quantiles are those of all times. Lateness is that of the client that was latest; wrk's summary, whose
 /// deviations do not add up, stays with each client.
@@ -38,5 +39,64 @@ pub fn load(parts: &[&LoadResult], times: &Times) -> LoadResult {
         limit: limit(parts.iter().map(|it| &it.limit)),
         threads: parts.iter().flat_map(|it| it.threads.clone()).collect(),
         ..LoadResult::default()
+    }
+}
+
+/// Servers together; quantiles are those of all times. What became of busy polling stays with each server.
+pub fn serve(parts: &[&ServeResult], times: &Times) -> ServeResult {
+    let sum = |of: fn(&ServeResult) -> u64| parts.iter().map(|part| of(part)).sum::<u64>();
+    let seconds = |of: fn(&ServeResult) -> f64| parts.iter().map(|part| of(part)).sum::<f64>();
+    ServeResult {
+        duration_s: parts.iter().map(|part| part.duration_s).fold(0.0, f64::max),
+        requests_total: sum(|it| it.requests_total),
+        achieved_rps: seconds(|it| it.achieved_rps),
+        replies_total: added(parts.iter().map(|it| &it.replies_total)),
+        received_bytes: sum(|it| it.received_bytes),
+        sent_bytes: sum(|it| it.sent_bytes),
+        read_to_reply_us: times.quantiles("read_to_reply"),
+        connections: Connections {
+            accepted_total: sum(|it| it.connections.accepted_total),
+            open_max_count: sum(|it| it.connections.open_max_count),
+            open_count: sum(|it| it.connections.open_count),
+            closed_total: added(parts.iter().map(|it| &it.connections.closed_total)),
+            pauses_total: added(parts.iter().map(|it| &it.connections.pauses_total)),
+            accept_errors_total: added(parts.iter().map(|it| &it.connections.accept_errors_total)),
+        },
+        calls_total: sum(|it| it.calls_total),
+        busy_poll: None,
+        cpu_user_s: seconds(|it| it.cpu_user_s),
+        cpu_system_s: seconds(|it| it.cpu_system_s),
+        limit: busiest(parts.iter().map(|it| &it.limit)),
+        threads: parts.iter().flat_map(|it| it.threads.clone()).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_record::run::hlog;
+    use rxpath_stats::Histogram;
+
+    use super::*;
+
+    #[test]
+    fn servers_are_added_and_their_times_are_those_of_one_histogram() {
+        let of = |requests_total| ServeResult {
+            requests_total,
+            replies_total: [("200".to_owned(), requests_total)].into(),
+            connections: Connections { accepted_total: 3, ..Connections::default() },
+            ..ServeResult::default()
+        };
+        let told = |ns: u64, count: u64| {
+            let mut times = Histogram::of_times();
+            times.record_n(ns, count);
+            ("read_to_reply".to_owned(), hlog::encoded(&times).unwrap())
+        };
+        let (one, two) = (of(990), of(10));
+        let all = serve(&[&one, &two], &Times::of([told(1_000, 990), told(5_000_000, 10)].iter()));
+        assert_eq!((all.requests_total, all.replies_total["200"]), (1_000, 1_000));
+        assert_eq!(all.connections.accepted_total, 6);
+        let times = all.read_to_reply_us.unwrap();
+        assert_eq!(times.samples_count, all.requests_total);
+        assert!(times.p90 < 2.0 && times.p999 > 4_000.0, "{times:?}");
     }
 }

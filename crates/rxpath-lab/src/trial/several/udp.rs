@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_load::limit::{Limit, Who};
 use rxpath_load::udp::result::{
     DestinationResult, FramesLedger, LoadResult, SenderPackets, Sequence, ServeResult, SocketResult,
 };
 
-use super::{Times, added, limit, whole};
+use super::{Times, added, busiest, limit, whole};
 
 /// All together. Lateness is that of the sender that was latest.
 pub fn load(parts: &[&LoadResult]) -> LoadResult {
@@ -74,7 +73,7 @@ pub fn serve(parts: &[&ServeResult], times: &Times) -> ServeResult {
         socket_wait_us: times.quantiles("socket_wait"),
         cpu_user_s: seconds(|it| it.cpu_user_s),
         cpu_system_s: seconds(|it| it.cpu_system_s),
-        limit: busiest(parts),
+        limit: busiest(parts.iter().map(|it| &it.limit)),
         threads: parts.iter().flat_map(|it| it.threads.clone()).collect(),
         sockets: (0..).zip(sockets).map(numbered).collect(),
         dropped_in_xdp_packets: whole(parts.iter().map(|it| it.dropped_in_xdp_packets)),
@@ -106,15 +105,10 @@ fn sequence(parts: &[&ServeResult]) -> Sequence {
     }
 }
 
-/// The limit that the first receiver names which was one; else that of the first.
-fn busiest(parts: &[&ServeResult]) -> Limit {
-    let mut all = parts.iter().map(|part| &part.limit);
-    let first = all.clone().next();
-    all.find(|limit| limit.who == Who::Receiver).or(first).cloned().unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
+    use rxpath_load::limit::{Limit, Who};
+
     use super::*;
 
     #[test]

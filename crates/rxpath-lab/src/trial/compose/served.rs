@@ -1,0 +1,296 @@
+//! Several senders and receivers of TCP and HTTP: what each pair of them got done, and how far each receiver came.
+
+use std::collections::BTreeMap;
+
+use rxpath_core::Side;
+use rxpath_record::counters::Moved;
+use rxpath_record::evidence::{Evidence, Spread};
+use rxpath_record::hosts::PairRate;
+use rxpath_record::ledger::{Ledger, SegmentInput, segments_between};
+use rxpath_stats::quantile::needed_values;
+
+use super::receivers::{Alone, Reached, Whole};
+use super::{programs, spread, tcp};
+use crate::scenario::spec::{Protocol, Variant};
+use crate::testbed::Testbed;
+use crate::testbed::window::Windowed;
+use crate::trial::evidence::{EvidenceInput, gather, packets_by_cpu};
+use crate::trial::result::WorkloadResult;
+use crate::trial::runner::{Measurements, SideMeasurements};
+use crate::trial::several;
+use crate::trial::window::{self, Span};
+
+/// The latency of a receiver: that of its schedule, else that of its replies.
+const P99: [&str; 2] = ["response_time_p99_us", "service_time_p99_us"];
+
+/// What each sender got done with each receiver, where there are several of either.
+pub(super) fn pairs(variant: &Variant, testbed: &dyn Testbed, raw: &Measurements) -> Vec<PairRate> {
+    let [senders, receivers] = [Side::Tx, Side::Rx].map(|side| testbed.hosts(side));
+    let mut all = Vec::new();
+    for (from, sender) in senders.iter().enumerate() {
+        for (to, receiver) in receivers.iter().enumerate() {
+            let found = client(&raw.load, from, to);
+            let row = found.and_then(|client| pair(variant.protocol(), client, raw));
+            let names = (sender.clone(), receiver.clone());
+            all.extend(row.map(|row| PairRate { sender: names.0, receiver: names.1, ..row }));
+        }
+    }
+    all
+}
+
+/// What a sender's program for a receiver left; nothing where there is one of both.
+fn client(load: &SideMeasurements, sender: usize, receiver: usize) -> Option<&SideMeasurements> {
+    let (_, own) = load.parts.get(sender)?;
+    if own.parts.is_empty() {
+        return (receiver == 0).then_some(own);
+    }
+    own.parts.get(receiver).map(|(_, part)| part)
+}
+
+/// What a client of ours got done; its names are not filled in.
+fn pair(protocol: Protocol, client: &SideMeasurements, raw: &Measurements) -> Option<PairRate> {
+    let (done_total, errors_count) = done(&client.result)?;
+    let [from, to] = raw.window.between.window_ns;
+    let span = window::span(&client.lines, from, to).unwrap_or_default();
+    let [service, response] = client.result.times();
+    let times = response.or(service);
+    let timed_count = times.map_or(0, |times| times.samples_count);
+    let are_enough = timed_count as f64 >= needed_values(0.01);
+    Some(PairRate {
+        metric: protocol.main_metric().into(),
+        value: rate(protocol, &span),
+        done_total,
+        errors_count,
+        timed_count,
+        p99_us: times.filter(|_| are_enough).map(|times| times.p99),
+        ..PairRate::default()
+    })
+}
+
+/// What a client completed in the whole trial, and its errors: of a stream the bytes that were read.
+fn done(result: &WorkloadResult) -> Option<(Option<u64>, u64)> {
+    let (done, errors) = match result {
+        WorkloadResult::Stream(it) => (it.delivered_bytes, &it.connection_errors_total),
+        WorkloadResult::Transactions(it) => (Some(it.transactions_total), &it.errors_total),
+        WorkloadResult::HttpLoad(it) => (Some(it.requests_total), &it.errors_total),
+        _ => return None,
+    };
+    Some((done, errors.values().sum()))
+}
+
+/// The rate that a client was to reach.
+fn target(result: &WorkloadResult) -> Option<f64> {
+    match result {
+        WorkloadResult::Stream(it) => it.target_bps,
+        WorkloadResult::Transactions(it) => it.target_tps,
+        WorkloadResult::HttpLoad(it) => it.target_rps,
+        _ => None,
+    }
+}
+
+/// What was done per second of a span, in the unit of the protocol's metric.
+fn rate(protocol: Protocol, span: &Span) -> f64 {
+    let done = span.per_second(span.done);
+    if protocol == Protocol::TcpStream { done * 8.0 } else { done }
+}
+
+/// What each of several receivers showed; nothing where there is one, and where some have no counters of their own.
+pub(super) fn each(whole: Whole<'_>, input: &SegmentInput) -> Vec<Alone> {
+    let parts = whole.raw.serve.parts.len();
+    let all: Option<Vec<Alone>> =
+        reached(whole).into_iter().zip(0..parts).map(|it| alone(whole, input, it)).collect();
+    all.unwrap_or_default()
+}
+
+fn alone(
+    whole: Whole<'_>,
+    input: &SegmentInput,
+    (reached, index): (Reached, usize),
+) -> Option<Alone> {
+    let (name, _) = whole.raw.serve.parts.get(index)?;
+    let moved = whole.moved.of_receiver(name)?;
+    let share = arrived(input, &moved) / arrived(input, whole.moved).max(1.0);
+    let ledger = whole.ledger.of_receiving_host(input, &moved, share);
+    let evidence = evidence(whole, input, (index, share), &ledger)?;
+    Some(Alone { name: name.clone(), ledger, evidence, reached: Some(reached) })
+}
+
+/// Segments that the receiver's IP saw.
+fn arrived(input: &SegmentInput, moved: &Moved) -> f64 {
+    let [_, arrived] = segments_between(input, moved);
+    arrived.max(0) as f64
+}
+
+fn evidence(
+    whole: Whole<'_>,
+    input: &SegmentInput,
+    (index, share): (usize, f64),
+    ledger: &Ledger,
+) -> Option<Evidence> {
+    let Whole { variant, testbed, raw, spans, .. } = whole;
+    let (name, _) = raw.serve.parts.get(index)?;
+    let programs = programs(raw, spans);
+    let (loads, serves) = programs.seen();
+    let window = Windowed {
+        between: raw.window.of_receiver(index).clone(),
+        of_senders: raw.window.of_senders.clone(),
+        ..Windowed::default()
+    };
+    let moved = raw.window.moved.of_receiver(name).unwrap_or_default();
+    let seconds = window.between.seconds();
+    let arrived_pps = if seconds > 0.0 { arrived(input, &moved) / seconds } else { 0.0 };
+    Some(gather(&EvidenceInput {
+        window: &window,
+        loads,
+        serves: serves.into_iter().skip(index).take(1).collect(),
+        blocked_s: spans.load.blocked_s,
+        served: None,
+        target_pps: None,
+        segments_per_send: None,
+        pps: [whole.evidence.offered_pps * share, arrived_pps],
+        polling_sides: tcp::polling(variant),
+        softirq: testbed.softirq(),
+        spread: Spread { packets: packets_by_cpu(&moved), ..spread(testbed, raw) },
+        backlog_limit_packets: testbed.backlog_limit_packets(),
+        conntrack: None,
+        probed: None,
+        ledger,
+    }))
+}
+
+/// How far each receiver came.
+fn reached(whole: Whole<'_>) -> Vec<Reached> {
+    let Whole { variant, raw, .. } = whole;
+    let metric = variant.protocol().main_metric();
+    let parts = 0..raw.serve.parts.len();
+    let all: Vec<_> = parts.map(|index| metrics(variant.protocol(), raw, index)).collect();
+    let of = |metrics: &BTreeMap<String, f64>| metrics.get(metric).copied().unwrap_or(0.0);
+    let highest = all.iter().map(|(metrics, _)| of(metrics)).fold(0.0, f64::max);
+    let one = |(metrics, target): (BTreeMap<String, f64>, Option<f64>)| {
+        let target = target.filter(|target| *target > 0.0).unwrap_or(highest);
+        let ratio = if target > 0.0 { (of(&metrics) / target).min(1.0) } else { 0.0 };
+        let p99_us = P99.iter().find_map(|name| metrics.get(*name).copied()).unwrap_or(0.0);
+        Reached { metrics, ratio, p99_us }
+    };
+    all.into_iter().map(one).collect()
+}
+
+/// What one receiver did, by the names of the trial's metrics, and its target. Its rate is by its own lines, times and errors
+/// are those of all its clients.
+fn metrics(
+    protocol: Protocol,
+    raw: &Measurements,
+    receiver: usize,
+) -> (BTreeMap<String, f64>, Option<f64>) {
+    let senders = 0..raw.load.parts.len();
+    let clients: Vec<&SideMeasurements> =
+        senders.filter_map(|sender| client(&raw.load, sender, receiver)).collect();
+    let result = several::result_of(&clients);
+    let mut all = BTreeMap::new();
+    tcp::times(&result, &mut all);
+    all.extend(done(&result).map(|(_, errors)| ("errors_count".to_owned(), errors as f64)));
+    let [from, to] = raw.window.between.window_ns;
+    let lines = raw.serve.parts.get(receiver).map(|(_, part)| part.lines.as_slice());
+    let span = lines.and_then(|lines| window::span(lines, from, to));
+    all.extend(span.map(|span| (protocol.main_metric().to_owned(), rate(protocol, &span))));
+    (all, target(&result))
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_load::http::load::result::LoadResult;
+    use rxpath_record::run::hlog;
+    use rxpath_stats::Histogram;
+
+    use super::*;
+    use crate::trial::line::Line;
+    use crate::trial::observe::Between;
+
+    /// A program that did so much in each second of two.
+    fn program(each_second: u64, result: WorkloadResult, times_ns: &[u64]) -> SideMeasurements {
+        let mut times = Histogram::of_times();
+        times_ns.iter().for_each(|ns| times.record(*ns));
+        let line = |second: u64| Line {
+            t_ns: second * 1_000_000_000,
+            done: second * each_second,
+            ..Line::default()
+        };
+        SideMeasurements {
+            lines: (0..3).map(line).collect(),
+            result,
+            histograms: vec![("response_time".into(), hlog::encoded(&times).unwrap())],
+            ..SideMeasurements::default()
+        }
+    }
+
+    fn http(requests_total: u64, target_rps: Option<f64>) -> WorkloadResult {
+        WorkloadResult::HttpLoad(LoadResult {
+            requests_total,
+            target_rps,
+            errors_total: [("timeout".to_owned(), 2)].into(),
+            ..LoadResult::default()
+        })
+    }
+
+    /// Two senders, each with a program for each of two receivers; the second receiver is slow.
+    fn measurements(target_rps: Option<f64>) -> Measurements {
+        let pair = |rps: u64, ns: u64| {
+            program(rps, http(2 * rps, target_rps), &vec![ns; 2 * rps as usize])
+        };
+        let sender = |name: &str| {
+            let parts = [("sut", pair(500, 50_000)), ("sut2", pair(300, 9_000_000))];
+            let parts = parts.map(|(to, it)| (format!("{name}->{to}"), it)).into();
+            (name.to_owned(), SideMeasurements { parts, ..SideMeasurements::default() })
+        };
+        let server = |name: &str, rps| (name.to_owned(), program(rps, WorkloadResult::None, &[]));
+        let side = |parts| SideMeasurements { parts, ..SideMeasurements::default() };
+        let between = Between { window_ns: [0, 2_000_000_000], ..Between::default() };
+        Measurements {
+            load: side(vec![sender("gen1"), sender("gen2")]),
+            serve: side(vec![server("sut", 1_000), server("sut2", 600)]),
+            window: Windowed { between, ..Windowed::default() },
+            ..Measurements::default()
+        }
+    }
+
+    #[test]
+    fn a_pair_is_what_the_sender_s_program_for_the_receiver_did() {
+        let raw = measurements(None);
+        let of = |from, to| pair(Protocol::Http, client(&raw.load, from, to)?, &raw);
+        let slow = of(1, 1).unwrap();
+        assert_eq!((slow.value, slow.done_total, slow.errors_count), (300.0, Some(600), 2));
+        assert_eq!(slow.metric, "achieved_rps");
+        assert_eq!(of(0, 2), None, "there are two receivers");
+        let one = Measurements::default();
+        assert!(client(&one.load, 0, 0).is_none(), "one of both is no matrix");
+        let senders = SideMeasurements {
+            parts: vec![("gen1".into(), program(7, http(14, None), &[]))],
+            ..SideMeasurements::default()
+        };
+        assert!(client(&senders, 0, 0).is_some() && client(&senders, 0, 1).is_none());
+    }
+
+    #[test]
+    fn bytes_of_a_stream_are_bits_of_its_rate() {
+        let span = window::span(&program(1_000, WorkloadResult::None, &[]).lines, 0, u64::MAX);
+        let span = span.unwrap();
+        assert!((rate(Protocol::TcpStream, &span) - 8_000.0).abs() < 1e-9);
+        assert!((rate(Protocol::TcpRr, &span) - 1_000.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_receiver_s_times_are_those_of_all_its_clients() {
+        let raw = measurements(None);
+        let (fast, target) = metrics(Protocol::Http, &raw, 0);
+        let (slow, _) = metrics(Protocol::Http, &raw, 1);
+        assert_eq!((fast["achieved_rps"], slow["achieved_rps"], target), (1_000.0, 600.0, None));
+        assert_eq!((fast["errors_count"], slow["errors_count"]), (4.0, 4.0));
+        let p99 = |of: &BTreeMap<String, f64>| of["response_time_p99_us"];
+        assert!(p99(&fast) < 60.0 && p99(&slow) > 8_000.0, "{fast:?} {slow:?}");
+    }
+
+    #[test]
+    fn a_receiver_has_the_targets_of_all_its_clients() {
+        assert_eq!(metrics(Protocol::Http, &measurements(Some(500.0)), 1).1, Some(1_000.0));
+    }
+}
