@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use rxpath_record::manifest::Manifest;
+use rxpath_record::manifest::{Manifest, Trial};
 
 const INVENTORY: &str = r#"
     [hosts.gen1]
@@ -145,6 +145,11 @@ fn several_senders_share_a_rate_and_their_results_are_one() {
         assert!(trial.metrics[metric] > 0.0, "{protocol}: {:?}", trial.metrics);
         let threads = &trial.evidence.sender_threads;
         assert_eq!(threads.len(), 3, "one thread of each: {protocol}: {threads:?}");
+        match protocol {
+            "udp" => assert!(trial.pair_rates.is_empty()),
+            "tcp-stream" => pairs_are_what_senders_did(trial, "delivered_bytes"),
+            _ => pairs_are_what_senders_did(trial, total),
+        }
         if protocol == "udp" {
             assert_eq!(trial.ledger.unaccounted_packets, Some(0), "{:?}", trial.ledger);
             assert_eq!(trial.workloads["serve"]["result"]["sequence"]["streams_count"], 3);
@@ -159,6 +164,14 @@ fn several_senders_share_a_rate_and_their_results_are_one() {
             assert_eq!(count("load"), sum, "quantiles are of all times");
         }
     }
+}
+
+/// With one receiver a pair is its sender.
+fn pairs_are_what_senders_did(trial: &Trial, done: &str) {
+    let result = |alias: &str| trial.workloads[&format!("load@{alias}")]["result"][done].as_u64();
+    let pairs = trial.pair_rates.iter();
+    let pairs: Vec<_> = pairs.map(|pair| (pair.sender.as_str(), pair.done_total)).collect();
+    assert_eq!(pairs, ["gen1", "gen2", "gen3"].map(|alias| (alias, result(alias))), "{done}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use rxpath_host::Namespace;
-use rxpath_record::ledger::Place;
+use rxpath_record::ledger::{LedgerUnit, Place};
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::run::RunReader;
 use tempfile::TempDir;
@@ -185,6 +185,127 @@ fn threads_of_a_sender_share_the_receivers_evenly() {
     }
 }
 
+/// A load over TCP, and how its results call what it did.
+struct OverTcp {
+    protocol: &'static str,
+    load: &'static str,
+    /// What was completed; of a stream, read.
+    done: &'static str,
+    /// What was begun and not completed.
+    open: Option<&'static str>,
+}
+
+const OVER_TCP: [OverTcp; 4] = [
+    OverTcp {
+        protocol: "tcp-stream",
+        load: "bitrate = \"40M\"\nbuffer = \"16KiB\"\nconnections = 4",
+        done: "delivered_bytes",
+        open: None,
+    },
+    OverTcp {
+        protocol: "tcp-rr",
+        load: "rate = \"2k\"\nconnections = 4",
+        done: "transactions_total",
+        open: Some("in_flight_transactions_total"),
+    },
+    OverTcp {
+        protocol: "tcp-crr",
+        load: "rate = \"400\"\nconnections = 4",
+        done: "transactions_total",
+        open: Some("in_flight_transactions_total"),
+    },
+    OverTcp {
+        protocol: "http",
+        load: "rate = \"2k\"\nconnections = 4",
+        done: "requests_total",
+        open: Some("in_flight_requests_total"),
+    },
+];
+
+#[test]
+fn clients_of_tcp_and_http_reach_each_receiver_and_what_they_did_adds_up() {
+    let Some(lan) = Lan::new() else { return };
+    for case in &OVER_TCP {
+        let protocol = case.protocol;
+        let load = case.load;
+        let (manifest, printed, page) = lan.run(&format!(
+            "question = \"?\"\n[serve]\nprotocol = \"{protocol}\"\n[load]\n{load}\n{TRIALS}"
+        ));
+        let trial = &manifest.trials[0];
+        adds_up(trial, case);
+        times_are_those_of_all_pairs(trial, case);
+        each_receiver_stands_alone(trial, &manifest.main_metric);
+        for pair in ["gen1 -> sut:", "gen1 -> sut2:", "gen2 -> sut:", "gen2 -> sut2:"] {
+            assert!(printed.contains(&format!("base: {pair} ")), "{protocol}: {pair} {printed}");
+        }
+        assert!(page.contains("Rates by sender and receiver"), "{protocol}");
+    }
+}
+
+fn count(trial: &Trial, workload: &str, field: &str) -> u64 {
+    trial.workloads[workload]["result"][field].as_u64().unwrap_or_else(|| panic!("{field}"))
+}
+
+/// The pairs are the total of the senders, and what each receiver says.
+fn adds_up(trial: &Trial, case: &OverTcp) {
+    let pairs = &trial.pair_rates;
+    let names: Vec<String> =
+        pairs.iter().map(|pair| format!("{} {}", pair.sender, pair.receiver)).collect();
+    assert_eq!(names, ["gen1 sut", "gen1 sut2", "gen2 sut", "gen2 sut2"]);
+    let of = |alias: &str| -> u64 {
+        let own = pairs.iter().filter(|it| it.receiver == alias || it.sender == alias);
+        own.map(|pair| pair.done_total.unwrap()).sum()
+    };
+    let done = |workload: &str| count(trial, workload, case.done);
+    let (sent, served) = (of("gen1") + of("gen2"), done("serve@sut") + done("serve@sut2"));
+    assert_eq!((sent, served), (done("load"), done("serve")), "{}: {pairs:?}", case.protocol);
+    assert_eq!([of("gen1"), of("gen2")], ["load@gen1", "load@gen2"].map(done));
+    let open = case.open.map_or(0, |field| count(trial, "load", field));
+    for alias in ["sut", "sut2"] {
+        // A server may have answered what its client did not wait for.
+        let (own, told) = (of(alias), done(&format!("serve@{alias}")));
+        assert!(own > 0 && (own..=own + open).contains(&told), "{alias}: {own} {told} {open}");
+    }
+    let rate = trial.metrics[&pairs[0].metric];
+    let sum: f64 = pairs.iter().map(|pair| pair.value).sum();
+    assert!((sum / rate - 1.0).abs() < 0.2, "{}: {sum} of {rate}", case.protocol);
+    assert!(pairs.iter().all(|pair| pair.errors_count == 0), "{pairs:?}");
+}
+
+/// The merged histogram has every request once.
+fn times_are_those_of_all_pairs(trial: &Trial, case: &OverTcp) {
+    let pairs = &trial.pair_rates;
+    if case.open.is_none() {
+        assert!(pairs.iter().all(|pair| pair.p99_us.is_none()), "a stream has no times");
+        return;
+    }
+    for pair in pairs {
+        assert_eq!(Some(pair.timed_count), pair.done_total, "{}: {pair:?}", case.protocol);
+    }
+    let times = &trial.workloads["load"]["result"]["response_time_us"];
+    assert_eq!(times["samples_count"], count(trial, "load", case.done), "{}", case.protocol);
+}
+
+/// Each receiver has a rate and a ledger of its own, and one of them speaks for the trial.
+fn each_receiver_stands_alone(trial: &Trial, metric: &str) {
+    assert_eq!(trial.ledger.unaccounted_packets, Some(0), "{:?}", trial.ledger);
+    let mut sum = 0.0;
+    for alias in ["sut", "sut2"] {
+        let host = &trial.hosts[alias];
+        let ledger = host.ledger.as_ref().unwrap();
+        assert_eq!(ledger.unit, LedgerUnit::Segment);
+        assert!(ledger.delivered_packets > 0, "{alias}: {ledger:?}");
+        assert_eq!(ledger.unaccounted_packets.unwrap_or(0), 0, "{alias}: {ledger:?}");
+        sum += host.metrics[metric];
+    }
+    let rate = trial.metrics[metric];
+    assert!((sum / rate - 1.0).abs() < 0.2, "{metric}: {sum} of {rate}");
+    let verdict = trial.verdict.as_ref().unwrap();
+    assert!(verdict.sentence.starts_with("sut"), "{verdict:?}");
+    assert_eq!(trial.evidence.receiver_threads.len(), 1, "of one receiver");
+    assert_eq!(trial.evidence.sender_threads.len(), 4, "a thread of each pair");
+}
+
 #[test]
 fn background_load_runs_beside_each_receiver() {
     let Some(lan) = Lan::new() else { return };
@@ -218,9 +339,18 @@ fn a_plan_names_both_receivers_and_what_is_for_one_is_refused() {
     for alias in ["sut", "sut2"] {
         assert!(text.contains(&format!("{alias}: net.core.somaxconn = 99 (for base)")), "{text}");
     }
+    let transactions =
+        "question = \"?\"\nload.protocol = \"tcp-rr\"\nload.rate = \"8k\"\nload.connections = 6\n";
+    let (code, text) = shown(transactions, &["--dry-run"]);
+    assert_eq!(code, Some(0), "{text}");
+    for line in [
+        "load.rate 8k = 2 senders x 2 receivers x 2k",
+        "load.connections 6 of each sender = 2 receivers x 3",
+    ] {
+        assert!(text.contains(&format!("base: {line}")), "{text}");
+    }
     for (scenario, what) in [
-        ("[serve]\nprotocol = \"tcp-rr\"\n", "protocol tcp-rr"),
-        ("[serve]\nprotocol = \"http\"\n", "protocol http"),
+        ("[serve]\nprotocol = \"http\"\n[observe]\nsteal = true\n", "observe.steal"),
         ("[observe]\nsteal = true\n", "observe.steal"),
         ("[observe]\ntrace = true\n", "observe.trace"),
     ] {

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::pair_rate::PairRate;
-use crate::ledger::{Ledger, Place};
+use crate::ledger::{Ledger, LedgerUnit, Place};
 use crate::manifest::{Grade, Manifest};
 
 /// A host's part in one trial.
@@ -97,6 +97,11 @@ impl Manifest {
             }
         }
         all
+    }
+
+    /// What the ledgers of these trials count.
+    pub fn ledger_unit(&self, variant: &str) -> LedgerUnit {
+        self.counted(variant).first().map_or(LedgerUnit::default(), |trial| trial.ledger.unit)
     }
 
     /// The worst grade of each host over these trials, with the first reason.

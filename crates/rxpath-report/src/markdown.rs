@@ -32,6 +32,7 @@ pub fn markdown(run: &Run) -> String {
     }
     variants(manifest, &mut out);
     pairs(manifest, &mut out);
+    pair_rates(manifest, &mut out);
     gains(manifest, &mut out);
     ledger(run, &mut out);
     stolen(run, &mut out);
@@ -108,6 +109,23 @@ fn pairs(manifest: &Manifest, out: &mut String) {
         let lost = lost.map_or_else(|| "–".into(), |ratio| number::percent(ratio, 1.0));
         let offered = number::count(pair.offered_packets);
         row(out, &[name, &pair.sender, &pair.receiver, &offered, &lost]);
+    }
+}
+
+/// What each sender got done with each receiver over TCP or HTTP, where there are several.
+fn pair_rates(manifest: &Manifest, out: &mut String) {
+    let of = |name: &String| (name.clone(), manifest.pair_rates(name));
+    let all: Vec<_> = manifest.variants.iter().map(|variant| of(&variant.name)).collect();
+    if all.iter().all(|(_, pairs)| pairs.is_empty()) {
+        return;
+    }
+    out.push('\n');
+    row(out, &["variant", "sender", "receiver", "rate", "p99"]);
+    row(out, &["---", "---", "---", "---:", "---:"]);
+    for (name, pair) in all.iter().flat_map(|(name, all)| all.iter().map(move |it| (name, it))) {
+        let p99 = pair.p99_us.map_or_else(|| "–".into(), |us| number::seconds(us / 1e6));
+        let rate = number::metric(&pair.metric, pair.value);
+        row(out, &[name, &pair.sender, &pair.receiver, &rate, &p99]);
     }
 }
 

@@ -13,6 +13,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
     let hosts = &run.manifest.hosts;
     let tables = [
         (pairs(run), "Datagrams by sender and receiver"),
+        (rates(run), "Rates by sender and receiver"),
         (losses(run), "Losses by receiver"),
         (grades(run), "Noise grades by host"),
     ];
@@ -57,13 +58,34 @@ fn pairs(run: &Run) -> Table {
     rows
 }
 
-/// Where the datagrams to each receiver were lost.
-fn losses(run: &Run) -> Table {
-    let mut rows = Table::new("variant | receiver | place | #datagrams lost");
+/// What each sender got done with each receiver over TCP or HTTP.
+fn rates(run: &Run) -> Table {
+    let mut rows = Table::new("variant | sender | receiver | #rate | #p99 | #errors");
     for variant in variants(run) {
+        rows.rows.extend(run.manifest.pair_rates(variant).into_iter().map(|pair| {
+            let p99 = pair.p99_us.map_or_else(|| "–".to_owned(), |us| number::seconds(us / 1e6));
+            vec![
+                variant.to_owned(),
+                pair.sender,
+                pair.receiver,
+                number::metric(&pair.metric, pair.value),
+                p99,
+                number::count(pair.errors_count),
+            ]
+        }));
+    }
+    rows
+}
+
+/// Where the datagrams or segments to each receiver were lost.
+fn losses(run: &Run) -> Table {
+    let mut rows = Table::new("variant | receiver | place | unit | #lost");
+    for variant in variants(run) {
+        let unit = run.manifest.ledger_unit(variant).word();
         let all = run.manifest.receiver_losses(variant).into_iter();
         rows.rows.extend(all.map(|((receiver, place), packets)| {
-            vec![variant.to_owned(), receiver, place.words().short.into(), number::count(packets)]
+            let place = place.words().short.into();
+            vec![variant.to_owned(), receiver, place, unit.to_owned(), number::count(packets)]
         }));
     }
     rows

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::number::grouped;
-use rxpath_record::hosts::PairPackets;
+use rxpath_record::hosts::{PairPackets, PairRate};
 use rxpath_record::manifest::{Grade, Manifest};
 
 use super::experiment::word;
@@ -14,10 +14,12 @@ const LISTED: usize = 16;
 /// The lines of a variant; none where one sender sent to one receiver and nothing disturbed them.
 pub fn text(manifest: &Manifest, variant: &str) -> String {
     let pairs = by_receiver(manifest.pairs(variant));
-    let pairs = pairs.iter().map(PairPackets::text);
+    let rates = rates_by_receiver(manifest.pair_rates(variant));
+    let pairs = pairs.iter().map(PairPackets::text).chain(rates.iter().map(PairRate::text));
+    let unit = manifest.ledger_unit(variant).word();
     let losses = manifest.receiver_losses(variant).into_iter();
     let losses = losses.filter(|(_, packets)| *packets > 0).map(|((alias, place), packets)| {
-        format!("{alias}: {} datagrams lost at {}", grouped(packets), word(place))
+        format!("{alias}: {} {unit} lost at {}", grouped(packets), word(place))
     });
     let shown = |line: String| format!("{variant}: {line}\n");
     pairs.chain(losses).chain(grades(manifest, variant)).map(shown).collect()
@@ -37,6 +39,25 @@ fn by_receiver(pairs: Vec<PairPackets>) -> Vec<PairPackets> {
                 sum.delivered_packets = both.map(|(a, b)| a + b);
             }
             None => sums.push(PairPackets { sender: "all senders".into(), ..pair }),
+        }
+    }
+    sums
+}
+
+/// The same of rates.
+fn rates_by_receiver(pairs: Vec<PairRate>) -> Vec<PairRate> {
+    if pairs.len() <= LISTED {
+        return pairs;
+    }
+    let mut sums: Vec<PairRate> = Vec::new();
+    for pair in pairs {
+        match sums.iter_mut().find(|sum| sum.receiver == pair.receiver) {
+            Some(sum) => {
+                sum.value += pair.value;
+                sum.errors_count += pair.errors_count;
+            }
+            // Quantiles do not add up.
+            None => sums.push(PairRate { sender: "all senders".into(), p99_us: None, ..pair }),
         }
     }
     sums
@@ -80,6 +101,7 @@ mod tests {
             noise: vec!["a busy CPU".into()],
             delivered_pps: None,
             ledger: None,
+            metrics: BTreeMap::new(),
         };
         let trial = Trial {
             variant: "base".into(),
@@ -108,5 +130,30 @@ mod tests {
             told.starts_with("base: all senders -> sut1: 900 datagrams offered, 10.00 % lost\n")
         );
         assert_eq!(told.lines().count(), 3, "{told}");
+    }
+
+    fn of_http(pair_rates: Vec<PairRate>) -> String {
+        let trial = Trial { variant: "base".into(), pair_rates, ..Trial::default() };
+        text(&Manifest { trials: vec![trial], ..Manifest::default() }, "base")
+    }
+
+    fn rate(sender: usize, receiver: usize) -> PairRate {
+        PairRate {
+            sender: format!("gen{sender}"),
+            receiver: format!("sut{receiver}"),
+            metric: "achieved_rps".into(),
+            value: 100.0,
+            p99_us: Some(310.0),
+            ..PairRate::default()
+        }
+    }
+
+    #[test]
+    fn pairs_over_http_are_told_with_their_latency_and_many_as_sums() {
+        assert_eq!(of_http(vec![rate(1, 2)]), "base: gen1 -> sut2: 100 requests/s, p99 310us\n");
+        let many = (1..10).flat_map(|sender| [rate(sender, 1), rate(sender, 2)]).collect();
+        let told = of_http(many);
+        assert!(told.starts_with("base: all senders -> sut1: 900 requests/s\n"), "{told}");
+        assert_eq!(told.lines().count(), 2, "{told}");
     }
 }
