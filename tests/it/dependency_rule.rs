@@ -25,8 +25,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "rxpath",
         &[
-            "lab", "live", "remote", "report", "export", "tune", "load", "bpf", "model", "diagnose",
-            "record", "host", "stats", "core",
+            "lab", "live", "remote", "report", "export", "tune", "load", "bpf", "model",
+            "diagnose", "record", "host", "stats", "core",
         ],
     ),
 ];

@@ -158,9 +158,8 @@ mod tests {
 
     #[test]
     fn the_first_words_are_those_before_an_option() {
-        let first = |line: &str| {
-            first_words(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
-        };
+        let first =
+            |line: &str| first_words(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
         assert_eq!(first("rxpath tune auto --live eth0"), "tune auto");
         assert_eq!(first("rxpath --color never run"), "");
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::Side;
+use rxpath_live::counted::packets_by_cpu;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::{Evidence, Spread};
 use rxpath_record::hosts::PairRate;
@@ -14,7 +15,7 @@ use super::{programs, spread, tcp};
 use crate::scenario::spec::{Protocol, Variant};
 use crate::testbed::Testbed;
 use crate::testbed::window::Windowed;
-use crate::trial::evidence::{EvidenceInput, gather, packets_by_cpu};
+use crate::trial::evidence::{EvidenceInput, gather};
 use crate::trial::result::WorkloadResult;
 use crate::trial::runner::{Measurements, SideMeasurements};
 use crate::trial::several;
@@ -204,7 +205,7 @@ mod tests {
 
     use super::*;
     use crate::trial::line::Line;
-    use crate::trial::observe::Between;
+    use rxpath_live::observe::Between;
 
     /// A program that did so much in each second of two.
     fn program(each_second: u64, result: WorkloadResult, times_ns: &[u64]) -> SideMeasurements {
