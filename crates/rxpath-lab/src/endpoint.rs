@@ -10,6 +10,7 @@ mod counting;
 mod faults;
 mod files;
 pub mod leftovers;
+pub mod links;
 pub mod observing;
 mod outlet;
 pub mod probe;

@@ -1,6 +1,7 @@
 //! Real hosts, connected and ready: who they are, by which devices and addresses they reach each other.
 
 mod connect;
+mod links;
 mod machines;
 pub mod observe;
 mod path;
@@ -25,6 +26,7 @@ use serde_json::Value;
 pub use self::connect::client;
 use crate::endpoint::client::{Client, PROMPT};
 use crate::endpoint::clock::ClockBounds;
+use crate::endpoint::links::LinkSpeed;
 use crate::endpoint::wire::{Ask, DeviceFacts, Hello};
 use crate::error::LabError;
 use crate::scenario::HostShape;
@@ -54,6 +56,8 @@ pub struct ConnectedHost {
     pub is_local: bool,
     /// What its device counts of losses and of frames on the wire.
     pub card: CardCounters,
+    /// How fast its device and those below it ran when the run began, the device first.
+    pub speeds: Vec<LinkSpeed>,
     /// Number of its machine: hosts in namespaces of one machine have one.
     pub machine: usize,
 }
@@ -114,6 +118,8 @@ impl Hosts {
         for host in hosts.senders.iter_mut().chain(&mut hosts.receivers) {
             let (device, driver) = (host.device.name.clone(), host.device.driver.clone());
             host.card = host.client.ask(Ask::Card { device, driver }, PROMPT)?;
+            let device = host.device.name.clone();
+            host.speeds = host.client.ask(Ask::LinkSpeeds { device }, PROMPT)?;
         }
         Ok(Self { coordinator, ..hosts })
     }

@@ -125,6 +125,7 @@ fn within(
     manifest.warnings.extend(unlocked);
     manifest.warnings.extend(shared_counters(resolved));
     manifest.warnings.extend(options.hosts.and_then(Hosts::one_machine));
+    manifest.warnings.extend(options.hosts.and_then(Hosts::unlike_links));
     let mut running = Running {
         resolved: resolved.clone(),
         options,

@@ -1,10 +1,12 @@
-//! Windows in which a link went away do not count.
+//! Windows in which a link went away or changed its speed do not count.
 
 use std::path::Path;
 use std::time::Duration;
 
+use super::relay::Trouble;
 use super::site::Site;
 use super::{site, until};
+use crate::skip::skip;
 
 /// Everything that the events of the one run in a directory hold.
 fn events(out: &str) -> String {
@@ -17,17 +19,46 @@ fn events(out: &str) -> String {
 #[test]
 fn a_link_that_goes_away_in_the_window_voids_the_trial_and_is_named() {
     let Some(site) = site() else { return };
-    goes_away(&site, &site.inventory, ("sut", "data"));
+    let what = "sut: data lost its carrier in the window";
+    is_void(&site, &site.inventory, &[what], || site.flap("sut", "data"));
 }
 
 #[test]
 fn a_link_that_goes_away_at_one_of_two_receivers_voids_the_trial_and_is_named() {
     let Some(mut site) = site() else { return };
     let inventory = site.add_receiver();
-    goes_away(&site, &inventory, ("sut2", "lan"));
+    let what = "sut2: lan lost its carrier in the window";
+    is_void(&site, &inventory, &[what], || site.flap("sut2", "lan"));
 }
 
-fn goes_away(site: &Site, inventory: &str, (alias, device): (&str, &str)) {
+/// The bond itself keeps its carrier by the other member.
+#[test]
+fn a_member_of_a_bond_that_goes_away_voids_the_trial_and_is_named() {
+    let Some(site) = site() else { return };
+    let inventory = match site.bond() {
+        Ok(inventory) => inventory,
+        Err(why) => return skip("bond", &why),
+    };
+    let what = "sut: member2 (below bond0) lost its carrier in the window";
+    is_void(&site, &inventory, &[what], || site.flap("sut", "member2"));
+}
+
+#[test]
+fn a_link_that_changes_its_speed_voids_the_trial_in_which_it_does_and_those_after_it() {
+    let Some(site) = site() else { return };
+    let (_relay, inventory) = site.wire_with(Trouble::default());
+    site.set_speed("sut", "wire", "speed=1000 duplex=full");
+    let whats = [
+        "sut: wire went from 1Gb/s to 100Mb/s half duplex in the window",
+        // The trial that repeats it.
+        "sut: wire runs at 100Mb/s half duplex, at 1Gb/s when the run began",
+    ];
+    let slower = || site.set_speed("sut", "wire", "speed=100 duplex=half");
+    is_void(&site, &inventory, &whats, slower);
+}
+
+/// Starts a run and does something to its hosts in the window of its first trial: the run's events must name it.
+fn is_void(site: &Site, inventory: &str, whats: &[&str], happen: impl FnOnce()) {
     let file = site.write(
         "s.toml",
         "question = \"?\"\n[load]\nrate = \"2k\"\n[trials]\nblocks = 1\nmax_blocks = 1\naa = false\n\
@@ -39,10 +70,10 @@ fn goes_away(site: &Site, inventory: &str, (alias, device): (&str, &str)) {
     until(Duration::from_secs(60), "the window", measures);
     // why: the window begins a moment after its instants were sent.
     std::thread::sleep(Duration::from_secs(1));
-    site.flap(alias, device);
-    let what = format!("{alias}: {device} lost its carrier in the window");
-    let is_void = || events(&out).contains(&what);
-    until(Duration::from_secs(60), "the end of the trial", is_void);
+    happen();
+    for what in whats {
+        until(Duration::from_secs(60), what, || events(&out).contains(what));
+    }
     run.interrupt();
     run.wait();
 }

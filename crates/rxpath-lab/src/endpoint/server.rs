@@ -12,6 +12,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getuid};
 use rxpath_host::awake::Awake;
+use rxpath_host::clock::Pace;
 use rxpath_host::lock::LabLock;
 use rxpath_host::netlink::netdev::QueueKind;
 use rxpath_host::netlink::{Netlink, QueueAsk};
@@ -23,9 +24,10 @@ use serde_json::Value;
 
 use super::background::HostBackground;
 use super::counting::Counting;
-use super::faults::Steady;
+use super::faults;
 use super::files;
 use super::leftovers::{self, Leftover};
+use super::links::CarryingLinks;
 use super::observing::HostObservers;
 use super::outlet::Outlet;
 use super::probe::HostProbes;
@@ -194,6 +196,7 @@ impl Host {
                 return now(&devices()?.into_iter().find(|device| device.name == name));
             }
             Ask::Card { device, driver } => return now(&Counting::open(&device)?.card(&driver)),
+            Ask::LinkSpeeds { device } => return now(&CarryingLinks::now(&device).speeds()),
             Ask::HasProgram { name } => return now(&installed::found(&name)),
             Ask::Counters { device } => return now(&Counting::open(&device)?.read()),
             Ask::SocketDrops { port } => {
@@ -327,6 +330,9 @@ fn window(
     outlet: &Outlet,
 ) -> Result<MeasuredWindow, LabError> {
     let mut counting = Counting::open(&ask.device)?;
+    // Not in the window: a driver may ask its firmware.
+    let links = CarryingLinks::now(&ask.device);
+    let missed = faults::missed("its window", ask.from_ns, monotonic_ns());
     let never = std::sync::atomic::AtomicBool::new(false);
     phase::until(monotonic_ns, ask.from_ns, &never, || Ok(false))?;
     outlet.hold();
@@ -335,7 +341,7 @@ fn window(
         ours.pids.push(*other);
         ours.pids.extend(task::family(&Root::host(), *other));
     }
-    let steady = Steady::now(&ask.device);
+    let pace = Pace::now();
     let from = Mark::take(&ours);
     let first = counting.read();
     let passed = phase::until(monotonic_ns, ask.to_ns, &never, || Ok(false));
@@ -343,9 +349,12 @@ fn window(
     // A process of its own since the window began, or none.
     ours.pids.extend(Some(victim.load(Ordering::Relaxed)).filter(|pid| *pid > 0));
     let between = Between::marks(&from, &Mark::take(&ours), &ours);
-    let faults = steady.faults(Steady::now(&ask.device), &ask.device);
+    let slewed = faults::slewed(pace, Pace::now());
     outlet.release();
     passed?;
+    let mut faults: Vec<String> = missed.into_iter().chain(slewed).collect();
+    faults.extend(links.unlike(&ask.speeds));
+    faults.extend(links.faults(&CarryingLinks::now(&ask.device)));
     Ok(MeasuredWindow { between, counters: [first, last], faults })
 }
 

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::background::BackgroundAsk;
 #[cfg(doc)]
 use super::leftovers::Leftover;
+use super::links::LinkSpeed;
 use super::observing::ObserveAsk;
 use super::probe::ProbeAsk;
 use super::programs::ProgramAsk;
@@ -143,6 +144,11 @@ pub enum Ask {
         device: String,
         /// Its driver, or the kind of a virtual device.
         driver: String,
+    },
+    /// How fast a device and those below it run: a list of [`LinkSpeed`], the device first.
+    LinkSpeeds {
+        /// Its name.
+        device: String,
     },
     /// Keeps idle CPUs from sleeping, or lets them sleep again.
     Awake {
@@ -281,6 +287,9 @@ pub struct WindowAsk {
     pub others: Vec<i32>,
     /// The device whose counters are wanted.
     pub device: String,
+    /// How fast the device and those below it are to run; empty where that is not known, or a setting changed it.
+    #[serde(default)]
+    pub speeds: Vec<LinkSpeed>,
 }
 
 /// What a window showed.
@@ -353,6 +362,7 @@ mod tests {
                 leaders: vec![7],
                 others: vec![],
                 device: "eth0".into(),
+                speeds: vec![LinkSpeed { device: "eth0".into(), mbps: Some(10), duplex: None }],
             }),
         ];
         for (id, ask) in (0..).zip(asks) {

@@ -99,6 +99,7 @@ fn one(
     let clock = client.clock()?;
     Ok(ConnectedHost {
         card: CardCounters::default(),
+        speeds: Vec::new(),
         client: client.into(),
         hello,
         clock,

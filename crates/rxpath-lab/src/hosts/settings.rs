@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rxpath_core::Side;
-use rxpath_host::Change as Made;
+use rxpath_host::{Change as Made, Group, Target};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -155,6 +155,8 @@ fn ask<T: DeserializeOwned>(
 pub struct TrialSettings {
     clients: Vec<Arc<Client>>,
     changes: Vec<Change>,
+    /// Aliases of the hosts whose link was set.
+    set_links: Vec<String>,
     is_undone: Cell<bool>,
 }
 
@@ -165,8 +167,12 @@ impl TrialSettings {
     /// [`LabError::OnHost`] with what the host says; nothing is left changed.
     pub fn apply(hosts: &Hosts, variant: &Variant, trials: &Trials) -> Result<Self, LabError> {
         let within_s = (whole(trials).as_duration() + AROUND).as_secs();
-        let mut done =
-            Self { clients: Vec::new(), changes: Vec::new(), is_undone: Cell::new(false) };
+        let mut done = Self {
+            clients: Vec::new(),
+            changes: Vec::new(),
+            set_links: Vec::new(),
+            is_undone: Cell::new(false),
+        };
         for (host, side, sets) in hosts.wanted(variant) {
             if sets.is_empty() {
                 continue;
@@ -174,6 +180,8 @@ impl TrialSettings {
             done.clients.push(Arc::clone(&host.client));
             let made: Vec<Made> =
                 ask(&host.client, SettingsAsk::Apply { sets, within_s }, APPLIED)?;
+            let sets_link = made.iter().any(|made| is_link(&made.target));
+            done.set_links.extend(sets_link.then(|| host.client.alias().to_owned()));
             done.changes.extend(made.into_iter().map(|made| Change {
                 side,
                 setting: made.target.to_string(),
@@ -188,6 +196,11 @@ impl TrialSettings {
     /// What was changed.
     pub fn changes(&self) -> &[Change] {
         &self.changes
+    }
+
+    /// Whether speed, duplex or modes of a host's link are among it.
+    pub fn sets_link_of(&self, alias: &str) -> bool {
+        self.set_links.iter().any(|set| set == alias)
     }
 
     /// Restores what was there before.
@@ -211,6 +224,10 @@ impl Drop for TrialSettings {
             }
         }
     }
+}
+
+fn is_link(target: &Target) -> bool {
+    matches!(target, Target::Group { group: Group::LinkModes, .. })
 }
 
 /// Waits until the device of a host has a carrier.

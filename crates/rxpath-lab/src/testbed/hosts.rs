@@ -37,6 +37,7 @@ use super::{Change, Seat, Started, Testbed};
 use crate::clock::{HostClock, monotonic_ns};
 use crate::endpoint::client::{Client, PROMPT, PendingAnswer};
 use crate::endpoint::clock::ClockBounds;
+use crate::endpoint::links::LinkSpeed;
 use crate::endpoint::wire::{Ask, Rested};
 use crate::error::LabError;
 use crate::hosts::settings::TrialSettings;
@@ -113,6 +114,12 @@ impl<'a> HostsTestbed<'a> {
         found.map(|(host, _, clock)| (host, clock)).ok_or_else(|| LabError::Internal {
             what: format!("there is no host {} of side {}", seat.index, seat.side),
         })
+    }
+
+    /// How fast the links of a host are to run: as when the run began, unless the variant sets that.
+    fn speeds_of(&self, host: &ConnectedHost) -> Vec<LinkSpeed> {
+        let is_set = self.settings.sets_link_of(host.client.alias());
+        if is_set { Vec::new() } else { host.speeds.clone() }
     }
 
     /// The receivers with their clocks.

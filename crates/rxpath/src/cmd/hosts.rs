@@ -58,10 +58,12 @@ impl CheckHosts {
         let hosts = connect(&read(&self.inventory)?, &self.binary)?;
         let port = ProbedPort { tcp: false, port: PORT };
         hosts.probe(&[port].into()).map_err(failure)?;
+        let warnings: Vec<_> = hosts.unlike_links().into_iter().collect();
         if self.format.is_json() {
             let settings = serde_json::json!({ "inventory": self.inventory });
-            json(&Envelope::new("hosts-check", settings, hosts.record(), Vec::new()))?;
+            json(&Envelope::new("hosts-check", settings, hosts.record(), warnings))?;
         } else {
+            warnings.iter().for_each(output::warning);
             output::text(&shown(&hosts))?;
         }
         Ok(Exit::Done)

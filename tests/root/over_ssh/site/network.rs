@@ -3,8 +3,8 @@
 use std::fs;
 use std::process::Command;
 
-use rxpath_host::Namespace;
 use rxpath_host::setter::{HostSetter, Setter};
+use rxpath_host::{Namespace, Target};
 
 use super::{Site, tool};
 use crate::over_ssh::relay::{Relay, Trouble, tap};
@@ -66,6 +66,33 @@ impl Site {
         (Relay::between(from, to, trouble), self.write("wire.toml", &hosts))
     }
 
+    /// Joins two links between the hosts: a bridge at `gen1`, at `sut` a bond of which one member is in use, `member1`. Gives
+    /// the inventory that uses it; or says why it can't.
+    pub fn bond(&self) -> Result<String, String> {
+        let words = "link add bond0 type bond mode active-backup miimon 100";
+        let made = move || Command::new("ip").args(words.split(' ')).output().unwrap();
+        let made = self.sut.run(move |_| made()).unwrap();
+        if !made.status.success() {
+            return Err(String::from_utf8_lossy(&made.stderr).into_owned());
+        }
+        self.gen1.run(|_| tool("ip", &["link", "add", "trunk", "type", "bridge"])).unwrap();
+        for (port, member) in [("trunk1", "member1"), ("trunk2", "member2")] {
+            self.gen1.veth_to(port, &self.sut, member, 1).unwrap();
+            self.gen1
+                .run(move |_| tool("ip", &["link", "set", port, "master", "trunk", "up"]))
+                .unwrap();
+            // It has to be down for that.
+            self.sut.run(move |_| tool("ip", &["link", "set", member, "master", "bond0"])).unwrap();
+        }
+        for (ns, dev, ip) in [(&self.gen1, "trunk", "10.78.8.1"), (&self.sut, "bond0", "10.78.8.2")]
+        {
+            ns.add_address(dev, ip.parse().unwrap(), 24).unwrap();
+            ns.set_up(dev, true).unwrap();
+        }
+        let hosts = self.read_inventory().replace("10.78.3.2", "10.78.8.2");
+        Ok(self.write("bond.toml", &hosts))
+    }
+
     /// Makes a VLAN of the wire at both ends and gives the inventory that uses it; or says why it can't.
     pub fn vlan_of_wire(&self) -> Result<String, String> {
         for (ns, address) in [(&self.gen1, "10.78.7.1"), (&self.sut, "10.78.7.2")] {
@@ -115,6 +142,13 @@ impl Site {
         for up in [false, true] {
             self.host(alias).set_up(device, up).unwrap();
         }
+    }
+
+    /// Sets speed and duplex of a TAP device of a host, as pairs: nothing but these numbers changes.
+    pub fn set_speed(&self, alias: &str, device: &str, pairs: &'static str) {
+        let link: Target = format!("{device}/link-modes").parse().unwrap();
+        let set = move |_: &mut _| HostSetter::default().write(&link, pairs);
+        self.host(alias).run(set).unwrap().unwrap();
     }
 
     /// Loads rules of nftables on a host.

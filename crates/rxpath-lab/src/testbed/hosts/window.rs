@@ -43,6 +43,7 @@ impl<'a> RemoteWindow<'a> {
                 leaders,
                 others: on_machine.map(|(_, pid)| *pid).collect(),
                 device: host.device.name.clone(),
+                speeds: testbed.speeds_of(host),
             };
             host.client.begin(Ask::Window(ask))
         };

@@ -1,0 +1,194 @@
+//! The links that carry an experiment's packets on a host: whether one lost its carrier, and how fast each of them runs.
+
+use rxpath_core::number::si;
+use rxpath_host::netlink::ethtool::Duplex;
+use rxpath_host::netlink::{Link, Netlink, ioctl};
+use serde::{Deserialize, Serialize};
+
+use crate::lowest::{below, is_over_others};
+
+/// How fast a link runs, as its two ends agreed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkSpeed {
+    /// The device.
+    pub device: String,
+    /// **Unit** Mb/s. `None` where the driver does not say, and without a carrier.
+    pub mbps: Option<u32>,
+    /// `None` where the driver does not say.
+    pub duplex: Option<Duplex>,
+}
+
+impl LinkSpeed {
+    /// Whether both are known and differ.
+    pub fn differs(&self, other: &Self) -> bool {
+        let differ = |a: Option<u32>, b: Option<u32>| a.zip(b).is_some_and(|(a, b)| a != b);
+        let by_duplex = self.duplex.zip(other.duplex).is_some_and(|(a, b)| a != b);
+        differ(self.mbps, other.mbps) || by_duplex
+    }
+
+    /// `10Gb/s`, with `half duplex` where it is that.
+    pub fn words(&self) -> String {
+        let speed = self.mbps.map_or_else(
+            || "an unknown speed".to_owned(),
+            |mbps| format!("{}b/s", si(f64::from(mbps) * 1e6)),
+        );
+        match self.duplex {
+            Some(Duplex::Half) => format!("{speed} half duplex"),
+            _ => speed,
+        }
+    }
+}
+
+/// A device and those below it that carry its packets: members of a bond, the device of a VLAN.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CarryingLinks {
+    device: String,
+    /// The device first.
+    all: Vec<CarryingLink>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct CarryingLink {
+    speed: LinkSpeed,
+    carrier_changes: Option<u32>,
+}
+
+impl CarryingLinks {
+    /// Reads them now; what cannot be read is left out.
+    ///
+    /// **Cost** three system calls for each device; some drivers ask their firmware.
+    pub fn now(device: &str) -> Self {
+        let links = devices(device).unwrap_or_default();
+        let mut generic = Netlink::generic().ok();
+        let all = links.into_iter().map(|link| read(link, generic.as_mut())).collect();
+        Self { device: device.to_owned(), all }
+    }
+
+    /// How fast they run, the device first.
+    pub fn speeds(self) -> Vec<LinkSpeed> {
+        self.all.into_iter().map(|link| link.speed).collect()
+    }
+
+    /// What happened to them up to `later`, in words.
+    pub fn faults(&self, later: &Self) -> Vec<String> {
+        let of = |link: &CarryingLink| {
+            let name = self.shown(&link.speed.device);
+            let Some(now) = later.named(&link.speed.device) else {
+                return vec![format!("{name} went away in the window")];
+            };
+            let carrier = (link.carrier_changes != now.carrier_changes)
+                .then(|| format!("{name} lost its carrier in the window"));
+            let speed = link.speed.differs(&now.speed).then(|| {
+                let (before, after) = (link.speed.words(), now.speed.words());
+                format!("{name} went from {before} to {after} in the window")
+            });
+            carrier.into_iter().chain(speed).collect()
+        };
+        self.all.iter().flat_map(of).collect()
+    }
+
+    /// Links that run at another speed than they did, in words.
+    pub fn unlike(&self, earlier: &[LinkSpeed]) -> Vec<String> {
+        let of = |before: &LinkSpeed| {
+            let now = &self.named(&before.device)?.speed;
+            let name = self.shown(&before.device);
+            let (before_words, now_words) = (before.words(), now.words());
+            before.differs(now).then(|| {
+                format!("{name} runs at {now_words}, at {before_words} when the run began")
+            })
+        };
+        earlier.iter().filter_map(of).collect()
+    }
+
+    fn named(&self, device: &str) -> Option<&CarryingLink> {
+        self.all.iter().find(|link| link.speed.device == device)
+    }
+
+    /// A device with the one that it carries: `ens1f1 (below bond0)`.
+    fn shown(&self, device: &str) -> String {
+        if device == self.device {
+            device.to_owned()
+        } else {
+            format!("{device} (below {})", self.device)
+        }
+    }
+}
+
+/// The device, then those below it.
+fn devices(device: &str) -> Option<Vec<Link>> {
+    let mut route = Netlink::route().ok()?;
+    let own = route.link(device).ok()?;
+    let mut all = vec![own];
+    if is_over_others(all[0].kind.as_deref()) {
+        let links = route.links().ok()?;
+        all.extend(below(&links, device).into_iter().cloned());
+    }
+    Some(all)
+}
+
+/// Kernels before 5.6 know link modes by ioctl only.
+fn read(link: Link, generic: Option<&mut Netlink>) -> CarryingLink {
+    let modes = generic.and_then(|generic| generic.link_modes(&link.name).ok());
+    let modes = modes.or_else(|| ioctl::link_modes(&link.name).ok()).unwrap_or_default();
+    let speed = LinkSpeed { device: link.name, mbps: modes.speed_mbps, duplex: modes.duplex };
+    CarryingLink { speed, carrier_changes: link.carrier_changes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn speed(device: &str, mbps: Option<u32>, duplex: Duplex) -> LinkSpeed {
+        LinkSpeed { device: device.into(), mbps, duplex: Some(duplex) }
+    }
+
+    fn link(device: &str, mbps: u32, carrier_changes: u32) -> CarryingLink {
+        let speed = speed(device, Some(mbps), Duplex::Full);
+        CarryingLink { speed, carrier_changes: Some(carrier_changes) }
+    }
+
+    fn bond(of: impl IntoIterator<Item = CarryingLink>) -> CarryingLinks {
+        let bond = link("bond0", 20_000, 2);
+        CarryingLinks { device: "bond0".into(), all: std::iter::once(bond).chain(of).collect() }
+    }
+
+    #[test]
+    fn a_member_of_a_bond_that_lost_its_carrier_is_named_with_the_bond() {
+        let before = bond([link("ens1", 10_000, 2), link("ens2", 10_000, 2)]);
+        assert_eq!(before.faults(&before.clone()), Vec::<String>::new());
+        // Down and up again; the bond itself kept its carrier by the other member.
+        let later = bond([link("ens1", 10_000, 2), link("ens2", 10_000, 4)]);
+        assert_eq!(before.faults(&later), ["ens2 (below bond0) lost its carrier in the window"]);
+        let removed = bond([link("ens1", 10_000, 2)]);
+        assert_eq!(before.faults(&removed), ["ens2 (below bond0) went away in the window"]);
+    }
+
+    #[test]
+    fn a_speed_or_a_duplex_that_changed_is_a_fault_and_an_unknown_one_is_none() {
+        let of = |speed| CarryingLinks {
+            device: "ens1".into(),
+            all: vec![CarryingLink { speed, carrier_changes: Some(2) }],
+        };
+        let fast = of(speed("ens1", Some(10_000), Duplex::Full));
+        let slow = of(speed("ens1", Some(1_000), Duplex::Full));
+        let half = of(speed("ens1", Some(10_000), Duplex::Half));
+        let unknown = of(LinkSpeed { device: "ens1".into(), mbps: None, duplex: None });
+        assert_eq!(fast.faults(&slow), ["ens1 went from 10Gb/s to 1Gb/s in the window"]);
+        assert_eq!(
+            fast.faults(&half),
+            ["ens1 went from 10Gb/s to 10Gb/s half duplex in the window"]
+        );
+        assert!(fast.faults(&unknown).is_empty() && unknown.faults(&slow).is_empty());
+        // Between two trials.
+        let first = fast.clone().speeds();
+        assert_eq!(slow.unlike(&first), ["ens1 runs at 1Gb/s, at 10Gb/s when the run began"]);
+        assert!(fast.unlike(&first).is_empty() && slow.unlike(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_device_of_this_host_is_steady() {
+        let before = CarryingLinks::now("lo");
+        assert_eq!(before.all.len(), 1);
+        assert_eq!(before.faults(&CarryingLinks::now("lo")), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,56 @@
+//! Links of the hosts that do not run at one speed.
+
+use rxpath_core::Warning;
+
+use super::{ConnectedHost, Hosts};
+use crate::endpoint::links::LinkSpeed;
+
+/// Kinds of devices whose speed says nothing: no wire is behind it.
+const NOMINAL: [&str; 3] = ["veth", "tun", "bridge"];
+
+impl Hosts {
+    /// A warning where the links of the hosts run at different speeds: a path has that of its slower end.
+    pub fn unlike_links(&self) -> Option<Warning> {
+        let of = |host: &'_ ConnectedHost| {
+            let has_wire = !NOMINAL.contains(&host.device.driver.as_str());
+            let speed = host.speeds.first().filter(|_| has_wire)?;
+            Some((host.client.alias().to_owned(), speed.clone()))
+        };
+        unlike(&self.all().filter_map(of).collect::<Vec<_>>())
+    }
+}
+
+fn unlike(links: &[(String, LinkSpeed)]) -> Option<Warning> {
+    let known: Vec<_> = links.iter().filter(|(_, link)| link.mbps.is_some()).collect();
+    let differ = known.windows(2).any(|pair| pair[0].1.differs(&pair[1].1));
+    let one = |(alias, link): &&(String, LinkSpeed)| {
+        format!("{alias} {} {}", link.device, link.words())
+    };
+    let each = known.iter().map(one).collect::<Vec<_>>().join(", ");
+    differ.then(|| {
+        Warning::new("unlike-links", format!("links run at different speeds: {each}"))
+            .because("a path is as fast as its slower end, and the rest is lost or waits there")
+            .cure("look at `ethtool DEV` on the slower host, if that was not planned")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(alias: &str, mbps: Option<u32>) -> (String, LinkSpeed) {
+        (alias.into(), LinkSpeed { device: "ens1".into(), mbps, duplex: None })
+    }
+
+    #[test]
+    fn links_of_different_speeds_are_shown_and_equal_or_unknown_ones_are_not() {
+        let (gen1, sut) = (link("gen1", Some(25_000)), link("sut", Some(25_000)));
+        assert_eq!(unlike(&[gen1.clone(), sut.clone()]), None);
+        assert_eq!(unlike(&[gen1.clone(), link("sut", None)]), None);
+        let warning = unlike(&[gen1, link("gen2", Some(1_000)), sut]).unwrap();
+        assert_eq!(
+            warning.text,
+            "links run at different speeds: gen1 ens1 25Gb/s, gen2 ens1 1Gb/s, sut ens1 25Gb/s"
+        );
+    }
+}
