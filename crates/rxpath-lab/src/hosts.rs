@@ -5,6 +5,7 @@ mod links;
 mod machines;
 pub mod observe;
 mod path;
+pub mod privilege;
 pub mod probe;
 pub mod settings;
 
@@ -23,7 +24,9 @@ use rxpath_remote::inventory::Network;
 use rxpath_remote::{Binaries, Inventory, Role};
 use serde_json::Value;
 
+use self::connect::HostTerms;
 pub use self::connect::client;
+use self::privilege::RootNeeds;
 use crate::endpoint::client::{Client, PROMPT};
 use crate::endpoint::clock::ClockBounds;
 use crate::endpoint::links::LinkSpeed;
@@ -97,21 +100,22 @@ pub struct Hosts {
 
 impl Hosts {
     /// Connects to the hosts of an inventory and finds the path between them. `binaries` are the files of this
-    /// program that are sent to hosts that do not have them.
+    /// program that are sent to hosts that do not have them; `needs` decides where `sudo = "if-needed"` is sudo.
     ///
     /// # Errors
     /// [`LabError::CannotRun`] with what is wrong with a host or with the path, and what to do about it.
     pub fn connect(
         inventory: &Inventory,
         binaries: &Binaries,
+        needs: &RootNeeds,
         note: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Self, LabError> {
         check_counts(inventory)?;
         let all: Vec<_> = inventory.of(Role::Sender).chain(inventory.of(Role::Receiver)).collect();
         let secret = format!("{:016x}", rand::rng().random::<u64>());
         let at_once = usize::from(inventory.network.connect_at_once);
-        let known = (secret.as_str(), inventory.network.hops);
-        let mut connected = connect::connect((&all, at_once), binaries, known, note)?;
+        let terms = HostTerms { secret: &secret, hops: inventory.network.hops, needs };
+        let mut connected = connect::connect((&all, at_once), binaries, terms, note)?;
         let coordinator = machines::tell_apart(&mut connected, &secret)?;
         let receivers = connected.split_off(inventory.of(Role::Sender).count());
         let mut hosts = path::between(connected, receivers, inventory)?;

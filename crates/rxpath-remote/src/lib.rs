@@ -16,4 +16,4 @@ pub use binaries::{ARCHITECTURES, Binaries, Binary, Given};
 pub use destination::{Destination, Directory};
 pub use inventory::{HostEntry, Inventory, Role, Sudo};
 pub use program::Program;
-pub use refusal::{Refusal, refusal};
+pub use refusal::{Refusal, RefusingHost, refusal};

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::scripts::NO_EXEC;
+
 /// A host that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{text}")]
@@ -12,22 +14,36 @@ pub struct Refusal {
     pub hint: String,
 }
 
-/// What is said for words of ssh or of a shell.
+/// What is known of the host apart from what was said.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RefusingHost<'a> {
+    /// Its name in this experiment.
+    pub alias: &'a str,
+    /// The destination as ssh takes it.
+    pub ssh: &'a str,
+    /// Where the copy of rxpath goes, if that is known.
+    pub dir: Option<&'a str>,
+    /// What needs root there, as `observe.steal needs root`; empty where nothing is known of it.
+    pub needs_root: &'a str,
+}
+
+/// What is said for words of ssh or of a shell. In `text` and `hint` these are replaced: `{why}` by the line in which the
+/// first of the words was found, `{alias}`, `{ssh}`, `{dir}` and `{root}` by what is known of the host.
 struct Known {
     /// All of these are in the words.
     words: &'static [&'static str],
-    /// `{why}` is the line in which the first of them was found.
     text: &'static str,
-    /// `{ssh}` is the destination.
     hint: &'static str,
 }
 
 /// For a host on which the binary of this machine does not start.
 const STATIC: &str = "make static, or --binary ARCH=FILE with a static build";
+/// For a host on which the copy has no place.
+const ELSEWHERE: &str = "another directory in the inventory: hosts.{alias}.dir = \"/opt/scratch\"";
 
 /// From the most to the least specific. **Source** OpenSSH 9: sshconnect.c, ssh_api.c, kex.c, readconf.c; sudo 1.9:
 /// plugins/sudoers; GNU libc: elf/dl-load.c.
-const KNOWN: [Known; 18] = [
+const KNOWN: [Known; 22] = [
     Known {
         words: &["REMOTE HOST IDENTIFICATION HAS CHANGED"],
         text: "the host key is not the one that ssh knows; nothing was sent",
@@ -45,22 +61,22 @@ const KNOWN: [Known; 18] = [
     },
     Known {
         words: &["sudo:", "password is required"],
-        text: "root is needed there, and sudo -n wants a password",
+        text: "{root} there, and sudo -n wants a password",
         hint: "allow rxpath without a password on that host, or leave out what needs root (sudo = \"never\")",
     },
     Known {
         words: &["sudo:", "tty"],
-        text: "root is needed there, and sudo wants a terminal (requiretty)",
+        text: "{root} there, and sudo wants a terminal (requiretty)",
         hint: "Defaults:USER !requiretty in sudoers on that host",
     },
     Known {
         words: &["sudo:", "not found"],
-        text: "root is needed there, and there is no sudo",
+        text: "{root} there, and there is no sudo",
         hint: "log in as root there, or sudo = \"never\"",
     },
     Known {
         words: &["sudo: not found"],
-        text: "root is needed there, and there is no sudo",
+        text: "{root} there, and there is no sudo",
         hint: "log in as root there, or sudo = \"never\"",
     },
     Known {
@@ -91,13 +107,33 @@ const KNOWN: [Known; 18] = [
     },
     Known {
         words: &["No space left on device"],
-        text: "no space is left where the copy of rxpath goes",
-        hint: "dir = \"/another/directory\" for that host",
+        text: "no space is left in {dir}, where the copy of rxpath goes",
+        hint: ELSEWHERE,
+    },
+    Known {
+        words: &["Disk quota exceeded"],
+        text: "your quota leaves no space in {dir}, where the copy of rxpath goes",
+        hint: ELSEWHERE,
+    },
+    Known {
+        words: &["Read-only file system"],
+        text: "{dir}, where the copy of rxpath goes, is mounted read-only",
+        hint: ELSEWHERE,
+    },
+    Known {
+        words: &[NO_EXEC],
+        text: "{dir} is mounted noexec, or that host lets no program run there",
+        hint: ELSEWHERE,
+    },
+    Known {
+        words: &["mkdir: ", "create directory"],
+        text: "the directory for the copy of rxpath cannot be made: {why}",
+        hint: ELSEWHERE,
     },
     Known {
         words: &["/rxpath", "Permission denied"],
         text: "the copy of rxpath may not run there; its directory may be mounted noexec",
-        hint: "dir = \"/another/directory\" for that host",
+        hint: ELSEWHERE,
     },
     Known {
         words: &["kex_exchange_identification"],
@@ -118,7 +154,8 @@ const KNOWN: [Known; 18] = [
 ];
 
 /// What the words of ssh or of the shell there mean.
-pub fn refusal(alias: &str, destination: &str, said: &str) -> Refusal {
+pub fn refusal(host: &RefusingHost<'_>, said: &str) -> Refusal {
+    let (alias, ssh) = (host.alias, host.ssh);
     let known = KNOWN.iter().find(|known| known.words.iter().all(|word| said.contains(word)));
     let Some(known) = known else {
         let said = if said.trim().is_empty() { "nothing" } else { said.trim() };
@@ -126,13 +163,20 @@ pub fn refusal(alias: &str, destination: &str, said: &str) -> Refusal {
             text: format!(
                 "{alias}: the endpoint did not start; ssh and the shell there said: {said}"
             ),
-            hint: format!("try: ssh {destination} true"),
+            hint: format!("try: ssh {ssh} true"),
         };
     };
     let found = |line: &&str| known.words.iter().any(|word| line.contains(word));
     let why = said.split(['\n', '|']).map(str::trim).find(found).unwrap_or_default();
-    let text = known.text.replace("{why}", why);
-    Refusal { text: format!("{alias}: {text}"), hint: known.hint.replace("{ssh}", destination) }
+    let root = if host.needs_root.is_empty() { "root is needed" } else { host.needs_root };
+    let filled = |text: &str| {
+        text.replace("{alias}", alias)
+            .replace("{ssh}", ssh)
+            .replace("{dir}", host.dir.unwrap_or("the directory"))
+            .replace("{root}", root)
+            .replace("{why}", why)
+    };
+    Refusal { text: format!("{alias}: {}", filled(known.text)), hint: filled(known.hint) }
 }
 
 #[cfg(test)]
@@ -142,7 +186,8 @@ mod tests {
     #[test]
     fn what_ssh_says_is_answered_with_what_to_do() {
         let told = |said: &str| {
-            let found = refusal("gen1", "me@gen1.lab", said);
+            let (alias, ssh) = ("gen1", "me@gen1.lab");
+            let found = refusal(&RefusingHost { alias, ssh, ..RefusingHost::default() }, said);
             (found.text, found.hint)
         };
         let (text, hint) = told("ssh: connect to host gen1.lab port 22: Connection timed out");
@@ -161,6 +206,10 @@ mod tests {
                 .0
                 .contains("noexec")
         );
+        let (alias, needs_root) = ("sut", "observe.steal needs root");
+        let host = RefusingHost { alias, needs_root, ..RefusingHost::default() };
+        let found = refusal(&host, "sudo: a password is required").text;
+        assert_eq!(found, "sut: observe.steal needs root there, and sudo -n wants a password");
         let loader =
             "/d/rxpath: /lib/libc.so.6: version `GLIBC_2.34' not found (required by /d/rxpath)";
         let (text, hint) = told(loader);
@@ -183,5 +232,20 @@ mod tests {
         let (text, _) = told("kex_exchange_identification: read: Connection reset by peer");
         assert!(text.contains("sshd refuses new connections"), "{text}");
         assert!(told("").0.ends_with("said: nothing"));
+    }
+
+    #[test]
+    fn a_place_that_takes_no_copy_is_named_with_the_key_of_another_one() {
+        let host = RefusingHost { alias: "sut", dir: Some("/mnt/lab"), ..RefusingHost::default() };
+        let told = |said: &str| refusal(&host, said);
+        let full = told("cat: write error: No space left on device");
+        assert_eq!(full.text, "sut: no space is left in /mnt/lab, where the copy of rxpath goes");
+        assert!(full.hint.ends_with("hosts.sut.dir = \"/opt/scratch\""), "{full:?}");
+        let noexec = told("rxpath: 1: /mnt/ab/.incoming.7: Permission denied | @@rxpath-noexec");
+        assert!(noexec.text.contains("/mnt/lab is mounted noexec"), "{noexec:?}");
+        let mkdir = "mkdir: cannot create directory '/opt/rxpath': Permission denied";
+        assert!(told(mkdir).text.ends_with(&format!("cannot be made: {mkdir}")));
+        assert!(told("sh: cannot create /d/t: Read-only file system").text.contains("read-only"));
+        assert!(told("cat: write error: Disk quota exceeded").text.contains("your quota"));
     }
 }

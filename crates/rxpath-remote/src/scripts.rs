@@ -3,7 +3,7 @@
 //! No user's word is in them; the words after them are checked where they are made. One line, no exclamation mark, no
 //! single quote and no backslash: sh, bash, zsh, fish and csh all pass the quoted line on unchanged.
 
-/// Starts the endpoint whose hash is `$1`, from directory `$2` (`-`: the cache), by sudo if `$3` is `sudo`, in network
+/// Starts the endpoint whose hash is `$1`, from directory `$2` (`-`: the cache), as root if `$3` is `sudo`, in network
 /// namespace `$4` (`-`: none); else an installed rxpath whose build id is `$5`; or prints what is missing.
 pub(crate) const START: &str = concat!(
     "d=$2; [ \"$d\" = - ] && d=${XDG_CACHE_HOME:-$HOME/.cache}/rxpath; f=$d/$1/rxpath; ",
@@ -12,22 +12,31 @@ pub(crate) const START: &str = concat!(
     "b=$(\"$i\" endpoint --identify </dev/null 2>/dev/null); [ \"$b\" = \"$5\" ] && f=$i; fi; ",
     "if [ -n \"$f\" ]; then u=$3; n=$4; set -- \"$f\" endpoint; ",
     "[ \"$n\" = - ] || set -- \"$@\" --netns \"$n\"; ",
-    "[ \"$u\" = sudo ] && set -- sudo -n -- \"$@\"; exec \"$@\"; fi; ",
+    "[ \"$u\" = sudo ] && { [ \"$(id -u)\" = 0 ] || set -- sudo -n -- \"$@\"; }; exec \"$@\"; fi; ",
     "echo \"@@rxpath-need $(uname -m)\"",
 );
 
-/// Stores standard input as the binary whose hash is `$1`, in directory `$2` (`-`: the cache).
+/// Stores standard input as the binary whose hash is `$1`, in directory `$2` (`-`: the cache). It first runs an empty file
+/// there: on a file system that lets no program run, nothing is sent. What failed leaves nothing but `$2`.
 pub(crate) const STORE: &str = concat!(
-    "umask 077; d=$2; [ \"$d\" = - ] && d=${XDG_CACHE_HOME:-$HOME/.cache}/rxpath; d=$d/$1; ",
-    "mkdir -p \"$d\" && t=$d/.incoming.$$ && if cat >\"$t\" && s=$(sha256sum <\"$t\") && ",
+    "umask 077; LC_ALL=C; export LC_ALL; d=$2; ",
+    "[ \"$d\" = - ] && d=${XDG_CACHE_HOME:-$HOME/.cache}/rxpath; d=$d/$1; t=$d/.incoming.$$; ",
+    "if mkdir -p \"$d\" && true >\"$t\" && chmod 700 \"$t\" && ",
+    "{ \"$t\" </dev/null || { echo @@rxpath-noexec >&2; false; }; } && ",
+    "cat >\"$t\" && s=$(sha256sum <\"$t\") && ",
     "[ \"${s%% *}\" = \"$1\" ] && chmod 500 \"$t\" && mv -f \"$t\" \"$d/rxpath\"; ",
-    "then echo @@rxpath-stored; else rm -f \"$t\"; fi",
+    "then echo @@rxpath-stored; else rm -f \"$t\"; rmdir \"$d\" 2>/dev/null; ",
+    "echo \"@@rxpath-not-stored ${d%/*}\"; fi",
 );
 
 /// What START prints if the binary is not there, before the machine's architecture.
 pub(crate) const NEED: &str = "@@rxpath-need ";
 /// What STORE prints if it succeeded.
 pub(crate) const STORED: &str = "@@rxpath-stored";
+/// What STORE prints if it failed, before the directory.
+pub(crate) const NOT_STORED: &str = "@@rxpath-not-stored ";
+/// What STORE says on its standard error where no program may run.
+pub(crate) const NO_EXEC: &str = "@@rxpath-noexec";
 
 /// A remote command line: the script and its words.
 pub(crate) fn line(script: &str, words: &[&str]) -> String {
@@ -78,7 +87,8 @@ mod tests {
         let program = b"#!/bin/sh\necho started \"$@\"\n";
         let hash = crate::ship::hash(program);
         assert!(run(START, &[&hash, at, "user", "-", BUILD], b"").starts_with(NEED));
-        assert_eq!(run(STORE, &[&hash, at], b"damaged"), "");
+        assert_eq!(run(STORE, &[&hash, at], b"damaged").trim(), format!("{NOT_STORED}{at}"));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing of it is left");
         assert!(run(START, &[&hash, at, "user", "-", BUILD], b"").starts_with(NEED));
         assert_eq!(run(STORE, &[&hash, at], program).trim(), STORED);
         assert_eq!(run(START, &[&hash, at, "user", "-", BUILD], b"").trim(), "started endpoint");
@@ -92,6 +102,44 @@ mod tests {
         assert!(run(START, &[&hash, at, "user", "-", BUILD], b"").starts_with(NEED));
         let left = std::fs::read_dir(dir.path().join(&hash)).unwrap().count();
         assert_eq!(left, 1, "nothing but the binary");
+    }
+
+    #[test]
+    fn root_needs_no_sudo_and_others_get_it_only_where_it_is_wanted() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().join("cache");
+        let at = at.to_str().unwrap();
+        let program = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        let endpoint = b"#!/bin/sh\necho started\n";
+        let hash = crate::ship::hash(endpoint);
+        run(STORE, &[&hash, at], endpoint);
+        program("sudo", "shift 2; echo by sudo; exec \"$@\"");
+        let start = |uid: &str, user: &str| {
+            program("id", &format!("echo {uid}"));
+            run_with(dir.path(), START, &[&hash, at, user, "-", BUILD], b"")
+        };
+        assert_eq!(start("1000", "sudo"), "by sudo\nstarted\n");
+        assert_eq!(start("0", "sudo"), "started\n");
+        assert_eq!(start("1000", "user"), "started\n");
+    }
+
+    #[test]
+    fn where_no_program_may_run_nothing_is_stored() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().join("cache");
+        let at = at.to_str().unwrap();
+        // Takes the right to run a file away, as a file system that is mounted noexec does.
+        let chmod = dir.path().join("chmod");
+        fs::write(&chmod, "#!/bin/sh\nexec /bin/chmod 600 \"$2\"\n").unwrap();
+        fs::set_permissions(&chmod, fs::Permissions::from_mode(0o755)).unwrap();
+        let hash = crate::ship::hash(b"program");
+        let said = run_with(dir.path(), STORE, &[&hash, at], b"");
+        assert_eq!(said.trim(), format!("{NOT_STORED}{at}"));
+        assert_eq!(fs::read_dir(at).unwrap().count(), 0);
     }
 
     #[test]

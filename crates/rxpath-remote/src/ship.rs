@@ -8,7 +8,7 @@ use std::process::Stdio;
 use sha2::{Digest, Sha256};
 
 use crate::destination::{Destination, Directory};
-use crate::refusal::{Refusal, refusal};
+use crate::refusal::{Refusal, RefusingHost, refusal};
 use crate::{scripts, ssh};
 
 /// SHA-256 in hexadecimal.
@@ -66,15 +66,15 @@ pub fn send(
     if printed.lines().any(|line| line.trim() == scripts::STORED) {
         return Ok(());
     }
+    let place = printed.lines().find_map(|line| line.strip_prefix(scripts::NOT_STORED));
     let said = String::from_utf8_lossy(&output.stderr);
     let said = match (said.trim(), copied) {
         ("", Some(Err(error))) => error.to_string(),
-        ("", _) => {
-            format!("the copy of rxpath did not arrive whole; the shell there said: {printed}")
-        }
+        ("", _) => "the copy of rxpath did not arrive whole".to_owned(),
         (said, _) => said.to_owned(),
     };
-    Err(refusal(alias, destination.as_str(), &said))
+    let ssh = destination.as_str();
+    Err(refusal(&RefusingHost { alias, ssh, dir: place, ..RefusingHost::default() }, &said))
 }
 
 #[cfg(test)]

@@ -257,6 +257,17 @@ impl Site {
         text.unwrap().trim().to_owned()
     }
 
+    /// Runs a command in the mount and network namespaces of a host, as its sshd sees them: what it printed.
+    pub fn inside(&self, alias: &str, words: &[&str]) -> String {
+        let at = self.aliases().iter().position(|known| *known == alias).unwrap();
+        let pid = self.daemons[at].id().to_string();
+        let mut command = Command::new("nsenter");
+        command.args(["--target", &pid, "--mount", "--net", "--"]).args(words);
+        let done = command.stdin(Stdio::null()).output().unwrap();
+        assert!(done.status.success(), "{words:?}: {done:?}");
+        String::from_utf8(done.stdout).unwrap()
+    }
+
     /// Processes on a host whose command line has these words.
     fn pids(&self, alias: &str, words: &str) -> Vec<i32> {
         let own = Path::new("/run/netns").join(self.host(alias).name());

@@ -9,9 +9,12 @@ use std::time::Duration;
 use rxpath_host::nic::losses::CardCounters;
 use rxpath_remote::inventory::{HostEntry, Reach};
 use rxpath_remote::ssh::{self, StartWords};
-use rxpath_remote::{ARCHITECTURES, Binaries, Destination, Refusal, Sudo, refusal, ship};
+use rxpath_remote::{
+    ARCHITECTURES, Binaries, Destination, Directory, Refusal, RefusingHost, refusal, ship,
+};
 
 use super::ConnectedHost;
+use super::privilege::RootNeeds;
 use crate::endpoint::client::{Client, NoStart, PROMPT};
 use crate::endpoint::programs::locked;
 use crate::endpoint::wire::{Ask, DeviceFacts, Hello};
@@ -26,21 +29,35 @@ const BACK_OFF: Duration = Duration::from_secs(1);
 /// The exit status of ssh for an error of its own.
 const OF_SSH: i32 = 255;
 
+/// What an experiment wants of all its hosts.
+#[derive(Clone, Copy)]
+pub struct HostTerms<'a> {
+    /// By which hosts on one machine see each other.
+    pub secret: &'a str,
+    /// Hops that packets may take.
+    pub hops: u8,
+    /// What of it needs root.
+    pub needs: &'a RootNeeds,
+}
+
 /// Whether a host is this machine.
 pub fn is_local(entry: &HostEntry) -> bool {
     entry.ssh == Reach::Local
 }
 
-/// Starts an endpoint on a host.
+/// Starts an endpoint on a host, as root if `needs` or the inventory says so.
 pub fn client(
     alias: &str,
     entry: &HostEntry,
     binaries: &Binaries,
+    needs: &RootNeeds,
     note: &mut dyn FnMut(&str),
 ) -> Result<Client, LabError> {
     match &entry.ssh {
         Reach::Local => local(alias, entry, binaries),
-        Reach::Ssh(destination) => over_ssh(alias, destination, entry, binaries, note),
+        Reach::Ssh(destination) => {
+            over_ssh((alias, entry), destination, binaries, needs.on(alias, entry), note)
+        }
     }
 }
 
@@ -48,7 +65,7 @@ pub fn client(
 pub fn connect(
     (hosts, at_once): (&[(&String, &HostEntry)], usize),
     binaries: &Binaries,
-    (secret, hops): (&str, u8),
+    terms: HostTerms<'_>,
     note: &mut (dyn FnMut(&str) + Send),
 ) -> Result<Vec<ConnectedHost>, LabError> {
     // Where all hosts are this machine, this process holds its lab lock.
@@ -61,7 +78,7 @@ pub fn connect(
             let start = |host: &(&'_ String, &'_ HostEntry)| {
                 let (alias, entry) = *host;
                 let mut say = |text: &str| locked(note)(text);
-                one((alias, entry), binaries, (shares_lock, secret, hops), &mut say)
+                one((alias, entry), binaries, (shares_lock, terms), &mut say)
             };
             let threads: Vec<_> =
                 some.iter().map(|host| scope.spawn(move || start(host))).collect();
@@ -83,12 +100,13 @@ fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, LabError>>) -> Result<T, Lab
 fn one(
     (alias, entry): (&String, &HostEntry),
     binaries: &Binaries,
-    (shares_lock, secret, hops): (bool, &str, u8),
+    (shares_lock, terms): (bool, HostTerms<'_>),
     note: &mut dyn FnMut(&str),
 ) -> Result<ConnectedHost, LabError> {
-    let client = client(alias, entry, binaries, note)?;
+    let client = client(alias, entry, binaries, terms.needs, note)?;
     let lock = !shares_lock && !is_local(entry);
-    let hello = Ask::Hello { lock, secret: secret.to_owned(), hops: Some(hops) };
+    let (secret, hops) = (terms.secret.to_owned(), Some(terms.hops));
+    let hello = Ask::Hello { lock, secret, hops };
     let hello: Hello = client.ask(hello, PROMPT)?;
     if let Some(why) = &hello.not_locked {
         return Err(LabError::CannotRun {
@@ -125,10 +143,10 @@ fn local(alias: &str, entry: &HostEntry, binaries: &Binaries) -> Result<Client, 
 }
 
 fn over_ssh(
-    alias: &str,
+    (alias, entry): (&str, &HostEntry),
     destination: &Destination,
-    entry: &HostEntry,
     binaries: &Binaries,
+    root: Option<String>,
     note: &mut dyn FnMut(&str),
 ) -> Result<Client, LabError> {
     let found = |arch: &str, note: &mut dyn FnMut(&str)| {
@@ -143,9 +161,7 @@ fn over_ssh(
         let words = StartWords {
             hash: &binary.hash,
             dir,
-            // Another network namespace is entered by root only.
-            as_root: entry.sudo == Sudo::Always
-                || (entry.netns.is_some() && entry.sudo != Sudo::Never),
+            as_root: root.is_some(),
             netns: entry.netns.as_deref(),
             build: binaries.build(),
         };
@@ -166,7 +182,15 @@ fn over_ssh(
                 // why: sshd drops connections beyond MaxStartups until others have logged in.
                 std::thread::sleep(BACK_OFF * attempt);
             }
-            _ => return Err(refused(refusal(alias, destination.as_str(), &words_of(&no_start)))),
+            _ => {
+                let host = RefusingHost {
+                    alias,
+                    ssh: destination.as_str(),
+                    dir: dir.map(Directory::as_str),
+                    needs_root: root.as_deref().unwrap_or_default(),
+                };
+                return Err(refused(refusal(&host, &words_of(&no_start))));
+            }
         }
     }
 }

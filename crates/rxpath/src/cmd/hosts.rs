@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use rxpath_core::Envelope;
+use rxpath_lab::hosts::privilege::RootNeeds;
 use rxpath_lab::hosts::probe::ProbedPort;
 use rxpath_lab::hosts::{ConnectedHost, Hosts};
 use rxpath_lab::scenario::PORT;
@@ -55,7 +56,7 @@ impl HostsCommand {
 
 impl CheckHosts {
     fn run(self) -> Outcome {
-        let hosts = connect(&read(&self.inventory)?, &self.binary)?;
+        let hosts = connect(&read(&self.inventory)?, &self.binary, &RootNeeds::default())?;
         let port = ProbedPort { tcp: false, port: PORT };
         hosts.probe(&[port].into()).map_err(failure)?;
         let warnings: Vec<_> = hosts.unlike_links().into_iter().collect();

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rxpath_lab::hosts::Hosts;
+use rxpath_lab::hosts::privilege::RootNeeds;
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_remote::Inventory;
 
@@ -30,8 +31,8 @@ pub struct HostsArgs {
 }
 
 impl HostsArgs {
-    /// Connects to them; nothing where none were given.
-    pub fn connect(&self) -> Result<Option<Hosts>, Failure> {
+    /// Connects to them, as root where `needs` says so; nothing where none were given.
+    pub fn connect(&self, needs: &RootNeeds) -> Result<Option<Hosts>, Failure> {
         let inventory = match (&self.hosts, &self.sender, &self.receiver) {
             (Some(file), ..) => read(file)?,
             (None, Some(sender), Some(receiver)) => {
@@ -43,7 +44,7 @@ impl HostsArgs {
             }
             _ => return Ok(None),
         };
-        connect(&inventory, &self.binary).map(Some)
+        connect(&inventory, &self.binary, needs).map(Some)
     }
 
     /// Whether any host was named.
@@ -106,11 +107,15 @@ pub fn read(file: &Path) -> Result<Inventory, Failure> {
     Inventory::parse(&text, &name).map_err(|bad| usage(bad.to_string()).hint(bad.right))
 }
 
-/// Connects to the hosts of an inventory.
-pub fn connect(inventory: &Inventory, binary: &BinaryArgs) -> Result<Hosts, Failure> {
+/// Connects to the hosts of an inventory, as root where `needs` says so.
+pub fn connect(
+    inventory: &Inventory,
+    binary: &BinaryArgs,
+    needs: &RootNeeds,
+) -> Result<Hosts, Failure> {
     let binaries = binary.binaries()?;
     let mut note = |text: &str| crate::note!("rxpath: {text}");
-    Hosts::connect(inventory, &binaries, &mut note).map_err(failure)
+    Hosts::connect(inventory, &binaries, needs, &mut note).map_err(failure)
 }
 
 fn usage(text: String) -> Failure {

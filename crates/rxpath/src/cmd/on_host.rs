@@ -8,6 +8,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use rxpath_lab::clock::HostClock;
 use rxpath_lab::hosts::client;
+use rxpath_lab::hosts::privilege::RootNeeds;
 use rxpath_lab::testbed::Started;
 use rxpath_remote::inventory::{HostEntry, Reach};
 use rxpath_remote::{Given, Role, Sudo};
@@ -55,7 +56,9 @@ impl OnHost {
         let binaries = binaries_of(&self.binary)?;
         let mut note = |text: &str| crate::note!("rxpath: {text}");
         let interrupt = Interrupt::catch()?;
-        let client = Arc::new(client(&host, &entry, &binaries, &mut note).map_err(failure)?);
+        let needs = RootNeeds::default();
+        let client = client(&host, &entry, &binaries, &needs, &mut note).map_err(failure)?;
+        let client = Arc::new(client);
         let started =
             client.launch(words, (String::new(), 0), HostClock::default()).map_err(failure)?;
         follow(started, &interrupt)

@@ -12,6 +12,7 @@ use rxpath_host::topology;
 use rxpath_host::{Root, thread};
 use rxpath_lab::LabError;
 use rxpath_lab::hosts::Hosts;
+use rxpath_lab::hosts::privilege::RootNeeds;
 use rxpath_lab::plan::plan;
 use rxpath_lab::run::progress::Progress;
 use rxpath_lab::run::{Finished, LOCK_PATIENCE, Model, Options, Predict, run};
@@ -101,7 +102,7 @@ impl RunCommand {
             let Self { scenario, hosts, lab, format, .. } = self;
             return SearchRun { scenario, sets, search, hosts, lab, format }.run();
         }
-        let hosts = self.hosts.connect()?;
+        let hosts = self.hosts.connect(&self.root_needs(&sets))?;
         let mut resolved = match &hosts {
             Some(hosts) => {
                 let may_change = self.hosts.may_change();
@@ -155,6 +156,14 @@ impl RunCommand {
             Exit::Done if self.check => Ok(gate::exit(gate::worst(words))),
             exit => Ok(exit),
         }
+    }
+
+    /// What of the scenario needs root on the hosts; nothing for the plan alone.
+    fn root_needs(&self, sets: &[String]) -> RootNeeds {
+        if self.dry_run || !self.hosts.is_given() {
+            return RootNeeds::default();
+        }
+        root_needs(&self.scenario, sets, self.hosts.may_change())
     }
 
     /// What the scenario searches, unless only the plan is asked for.
@@ -237,6 +246,16 @@ pub fn resolved_between(
     let usage = |error: ScenarioError| Failure::new(Exit::Usage, error);
     resolve_between(&load(scenario).map_err(usage)?, sets, hosts.shapes(), may_change)
         .map_err(usage)
+}
+
+/// What of a scenario needs root on hosts, before any of them is known. A scenario that is wrong needs nothing: it is refused
+/// once the hosts are there.
+pub fn root_needs(scenario: &str, sets: &[String], may_change: bool) -> RootNeeds {
+    // Which CPUs there are does not matter for it.
+    let shape = HostShape::flat(64);
+    let resolved = load(scenario)
+        .and_then(|file| resolve_between(&file, sets, [&shape, &shape], may_change));
+    resolved.map_or_else(|_| RootNeeds::default(), |made| RootNeeds::of(&made, may_change))
 }
 
 /// The user's options for the whole run.

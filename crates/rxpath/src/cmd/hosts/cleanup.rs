@@ -10,6 +10,7 @@ use rxpath_lab::endpoint::client::{Client, PROMPT};
 use rxpath_lab::endpoint::leftovers::Leftover;
 use rxpath_lab::endpoint::wire::Ask;
 use rxpath_lab::hosts::client;
+use rxpath_lab::hosts::privilege::RootNeeds;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -60,7 +61,8 @@ impl CleanupHosts {
             .hosts
             .iter()
             .map(|(alias, entry)| {
-                let connected = client(alias, entry, &binaries, &mut note);
+                let needs = RootNeeds::default();
+                let connected = client(alias, entry, &binaries, &needs, &mut note);
                 self.clean(alias, connected)
             })
             .collect();

@@ -20,7 +20,7 @@ use super::trials::Trials;
 use super::{AutoCommand, Keep, Written, check, product, wanted};
 use crate::cmd::model::calibrate::{default_path, load as load_calibration};
 use crate::cmd::report::write_report;
-use crate::cmd::run::{Ended as RunEnded, Ways, conduct_by, ending};
+use crate::cmd::run::{Ended as RunEnded, Ways, conduct_by, ending, root_needs};
 use crate::cmd::tune::plan::persist_kind;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::capacity::Steps as Shown;
@@ -37,11 +37,12 @@ const TIME_LIMIT: &str = "trials.time_limit=24h";
 impl AutoCommand {
     /// Searches over trials of a scenario, in the lab or between hosts.
     pub(super) fn run_scenario(&self, scenario: &str) -> Outcome {
-        let hosts = self.hosts.connect()?;
-        if hosts.is_some() && !self.hosts.may_change() {
+        if self.hosts.is_given() && !self.hosts.may_change() {
             return Err(Failure::usage("tune auto changes settings of the hosts")
                 .hint("--change-hosts allows it; each is undone after its trial"));
         }
+        let needs = root_needs(scenario, &self.sets, true).and_changes();
+        let hosts = self.hosts.connect(&needs)?;
         if hosts.as_ref().is_some_and(|hosts| hosts.receivers.len() > 1) {
             let text = "a search is for one receiver, and the inventory has several";
             return Err(Failure::usage(text).hint("leave one host with role = \"receiver\""));

@@ -1,0 +1,154 @@
+//! What of an experiment needs root on its hosts, by the keys that want it: `sudo = "if-needed"` runs an endpoint as root
+//! only for those.
+
+use std::collections::BTreeSet;
+
+use rxpath_core::{SchedClass, Side};
+use rxpath_remote::inventory::HostEntry;
+use rxpath_remote::{Role, Sudo};
+
+use crate::scenario::spec::{Resolved, Variant};
+
+/// Keys that need root on the hosts of each side.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RootNeeds {
+    senders: BTreeSet<&'static str>,
+    receivers: BTreeSet<&'static str>,
+}
+
+impl RootNeeds {
+    /// What a scenario needs, settings of hosts only where they may be changed.
+    pub fn of(resolved: &Resolved, may_change: bool) -> Self {
+        let mut needs = Self::default();
+        for variant in &resolved.variants {
+            for (side, key) in keys(variant) {
+                needs.add(side, key);
+            }
+            for (side, key) in tuned(variant).into_iter().filter(|_| may_change) {
+                needs.add(Some(side), key);
+            }
+        }
+        needs
+    }
+
+    /// The same, and that settings of the hosts are changed whatever the scenario says.
+    #[must_use]
+    pub fn and_changes(mut self) -> Self {
+        self.add(None, "--change-hosts");
+        self
+    }
+
+    /// Of a side, or of both.
+    fn add(&mut self, side: Option<Side>, key: &'static str) {
+        if side != Some(Side::Rx) {
+            self.senders.insert(key);
+        }
+        if side != Some(Side::Tx) {
+            self.receivers.insert(key);
+        }
+    }
+
+    /// Whether the endpoint of a host runs as root, and why, where a key wants it: `observe.steal needs root`.
+    pub(super) fn on(&self, alias: &str, entry: &HostEntry) -> Option<String> {
+        let keys = if entry.role == Role::Sender { &self.senders } else { &self.receivers };
+        // Another network namespace is entered by root only.
+        let netns = entry.netns.iter().map(|_| format!("hosts.{alias}.netns"));
+        let wanted: Vec<String> = netns.chain(keys.iter().map(|&key| key.to_owned())).collect();
+        match (entry.sudo, wanted.as_slice()) {
+            (Sudo::Never, _) | (Sudo::IfNeeded, []) => None,
+            (Sudo::Always, []) => Some(String::new()),
+            (_, [one]) => Some(format!("{one} needs root")),
+            (_, several) => Some(format!("{} need root", several.join(", "))),
+        }
+    }
+}
+
+/// Keys of a variant that need root: of a side, or of both.
+fn keys(variant: &Variant) -> Vec<(Option<Side>, &'static str)> {
+    let (observe, background) = (&variant.observe, &variant.background);
+    let serves = variant.serve.own().and_then(|own| own.options.engine.as_deref());
+    let sends = variant.load.own().and_then(|own| own.options.engine.as_deref());
+    let is_xdp = |engine: Option<&str>| engine.is_some_and(|engine| engine.starts_with("xdp"));
+    let is_real_time = matches!(background.sched, SchedClass::Fifo(_) | SchedClass::RoundRobin(_));
+    let (tx, rx) = (Some(Side::Tx), Some(Side::Rx));
+    let all = [
+        (observe.drops, None, "observe.drops"),
+        (observe.steal, rx, "observe.steal"),
+        (observe.trace, rx, "observe.trace"),
+        (variant.lab.awake, None, "lab.awake"),
+        (background.nice < 0, rx, "background.nice"),
+        (is_real_time, rx, "background.sched"),
+        (is_xdp(serves), rx, "serve.engine"),
+        (is_xdp(sends), tx, "load.engine"),
+    ];
+    all.into_iter().filter(|(is_set, ..)| *is_set).map(|(_, side, key)| (side, key)).collect()
+}
+
+/// Settings of hosts that a variant wants.
+fn tuned(variant: &Variant) -> Vec<(Side, &'static str)> {
+    let tune = &variant.tune;
+    let [tx, rx] = [(Side::Tx, "tune.sender"), (Side::Rx, "tune.receiver")];
+    let of = |is_empty: bool, key| (!is_empty).then_some(key);
+    let all = [of(tune.sender.is_empty(), tx), of(tune.receiver.is_empty(), rx)];
+    all.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_remote::Inventory;
+
+    use super::*;
+    use crate::scenario::{HostShape, parse, resolve_between};
+
+    fn needs(scenario: &str, may_change: bool) -> RootNeeds {
+        let file = parse(&format!("question = \"q\"\n{scenario}"), "t", "t").unwrap();
+        let shape = HostShape::flat(4);
+        let resolved = resolve_between(&file, &[], [&shape, &shape], may_change).unwrap();
+        RootNeeds::of(&resolved, may_change)
+    }
+
+    /// Why the sender and the receiver run as root.
+    fn why(needs: &RootNeeds, sudo: &str) -> [Option<String>; 2] {
+        let text = format!(
+            "[hosts.gen1]\nssh = \"a\"\nrole = \"sender\"\nsudo = \"{sudo}\"\n\
+             [hosts.sut]\nssh = \"b\"\nrole = \"receiver\"\nsudo = \"{sudo}\"\n"
+        );
+        let inventory = Inventory::parse(&text, "lab.toml").unwrap();
+        ["gen1", "sut"].map(|alias| needs.on(alias, &inventory.hosts[alias]))
+    }
+
+    #[test]
+    fn a_scenario_that_only_counts_needs_no_root() {
+        let plain = needs("[load]\nrate = \"1k\"", true);
+        assert_eq!(why(&plain, "if-needed"), [None, None]);
+        assert_eq!(why(&plain, "always"), [Some(String::new()), Some(String::new())]);
+    }
+
+    #[test]
+    fn keys_that_need_root_are_named_on_the_side_that_they_are_for() {
+        let receiver = |text: &str| [None, Some(text.to_owned())];
+        let both = |text: &str| [Some(text.to_owned()), Some(text.to_owned())];
+        let steal = needs("[observe]\nsteal = true", false);
+        assert_eq!(why(&steal, "if-needed"), receiver("observe.steal needs root"));
+        assert_eq!(why(&steal, "never"), [None, None]);
+        let drops = needs("[observe]\ndrops = true", false);
+        assert_eq!(why(&drops, "if-needed"), both("observe.drops needs root"));
+        let tune = "[tune.receiver]\n\"net.core.somaxconn\" = 4321\n[observe]\ntrace = true";
+        let text = "observe.trace, tune.receiver need root";
+        assert_eq!(why(&needs(tune, true), "if-needed"), receiver(text));
+        // It is refused anyway.
+        assert_eq!(why(&needs(tune, false), "if-needed"), receiver("observe.trace needs root"));
+        let search = RootNeeds::default().and_changes();
+        assert_eq!(why(&search, "if-needed"), both("--change-hosts needs root"));
+    }
+
+    #[test]
+    fn a_network_namespace_needs_root_whatever_the_scenario() {
+        let text = "[hosts.gen1]\nssh = \"a\"\nrole = \"sender\"\nnetns = \"lab\"\n\
+                    [hosts.sut]\nssh = \"b\"\nrole = \"receiver\"\n";
+        let inventory = Inventory::parse(text, "lab.toml").unwrap();
+        let on = |alias: &str| RootNeeds::default().on(alias, &inventory.hosts[alias]);
+        assert_eq!(on("gen1").as_deref(), Some("hosts.gen1.netns needs root"));
+        assert_eq!(on("sut"), None);
+    }
+}

@@ -1,0 +1,32 @@
+//! Hosts on which the copy of rxpath has no place: a full disk, a file system that lets no program run.
+
+use std::fs;
+use std::time::Duration;
+
+use super::site;
+
+#[test]
+fn a_directory_that_takes_no_copy_is_named_with_what_to_do_and_nothing_is_left_in_it() {
+    let Some(site) = site() else { return };
+    let dir = format!("{}-sut", site.path("cache"));
+    fs::create_dir(&dir).unwrap();
+    for (options, what) in [
+        ("size=64k", format!("sut: no space is left in {dir}, where the copy of rxpath goes")),
+        ("noexec", format!("sut: {dir} is mounted noexec")),
+        ("ro", format!("sut: {dir}, where the copy of rxpath goes, is mounted read-only")),
+    ] {
+        site.inside("sut", &["mount", "-t", "tmpfs", "-o", options, "tmpfs", &dir]);
+        let check = site.rxpath(&["hosts", "check", &site.inventory]);
+        assert_eq!(check.code, Some(3), "{check:?}");
+        assert!(check.errors.contains(&what), "{check:?}");
+        assert!(check.errors.contains("hosts.sut.dir = \"/opt/scratch\""), "{check:?}");
+        let naming = check.errors.lines().filter(|line| line.contains(&dir)).count();
+        assert_eq!(naming, 1, "one line says it: {check:?}");
+        let left = site.inside("sut", &["find", &dir, "-mindepth", "1"]);
+        assert_eq!(left, "", "{options}");
+        site.inside("sut", &["umount", &dir]);
+    }
+    let check = site.rxpath(&["hosts", "check", &site.inventory]);
+    assert_eq!(check.code, Some(0), "{check:?}");
+    site.holds_nothing(Duration::from_secs(10));
+}
