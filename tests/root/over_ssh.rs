@@ -1,6 +1,7 @@
 //! Experiments over real ssh: a coordinator and two hosts in namespaces of their own, each host with a real sshd.
 
 mod hosts_command;
+mod left_settings;
 mod no_place;
 mod paths;
 mod relay;

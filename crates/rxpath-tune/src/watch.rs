@@ -46,7 +46,8 @@ fn next(contents: &Contents) -> Result<Next, HostError> {
     let is_over = contents.reached.is_some() || contents.entries.iter().any(|entry| entry.undone);
     if !contents.is_open() {
         return match held {
-            Some(_) if is_held => Ok(Next::Wait),
+            // An applier that said that it is done changes nothing more.
+            Some(_) if is_held && contents.reached.is_none() => Ok(Next::Wait),
             None if !is_over => Ok(due(contents, true)?),
             _ => Ok(Next::Nothing(Ended::Finished)),
         };
@@ -116,6 +117,7 @@ mod tests {
 
     const HEAD: &str = "{\"step\":\"head\",\"v\":1,\"boot_id\":\"b\",\"netns\":1}\n";
     const CHANGE: &str = "{\"step\":\"begin\",\"n\":0,\"target\":\"net.core.rmem_max\",\"before\":\"1\",\"asked\":\"2\"}\n";
+    const REACHED: &str = "{\"step\":\"reached\",\"count\":1}\n";
     const UNDONE: &str = "{\"step\":\"undone\",\"n\":0}\n";
 
     fn contents(lines: &[&str], applier: ProcessId, while_alive: bool) -> Contents {
@@ -138,6 +140,11 @@ mod tests {
         assert!(matches!(after(&[CHANGE], gone, false), Next::Wait));
         // Between two switches nothing is in force, and more will come.
         assert!(matches!(after(&[CHANGE, UNDONE], here, true), Next::Wait));
+        // A plan that was carried out, for an experiment that goes on.
+        let undone = after(&[CHANGE, REACHED, UNDONE], here, true);
+        assert!(matches!(undone, Next::Nothing(Ended::Finished)));
+        assert!(matches!(after(&[CHANGE, REACHED], here, true), Next::Wait));
+        assert!(matches!(after(&[CHANGE, REACHED], gone, true), Next::TimeIsUp(_)));
         assert!(matches!(after(&[CHANGE, UNDONE], gone, true), Next::Nothing(Ended::Finished)));
         assert!(matches!(after(&[], gone, true), Next::Nothing(Ended::Finished)));
         assert!(matches!(after(&[CHANGE, UNDONE], here, false), Next::Nothing(Ended::Finished)));

@@ -31,6 +31,9 @@ pub enum Leftover {
     Settings {
         /// Number of the journal.
         journal: u64,
+        /// The endpoint that made them was killed: they are to be undone.
+        #[serde(default)]
+        is_of_killed_run: bool,
     },
 }
 

@@ -236,8 +236,11 @@ impl Host {
 
     fn leftovers(&self) -> Result<Vec<Leftover>, LabError> {
         let mut all = leftovers::copies(&self.endpoint.exe);
-        let open = self.settings.in_force()?.into_iter();
-        all.extend(open.map(|journal| Leftover::Settings { journal }));
+        let open = self.settings.open()?.into_iter();
+        all.extend(open.map(|open| Leftover::Settings {
+            journal: open.journal,
+            is_of_killed_run: open.is_orphaned(),
+        }));
         Ok(all)
     }
 
@@ -251,6 +254,8 @@ impl Host {
                 Err(error) => not_locked = Some(error.to_string()),
             }
         }
+        // Whoever holds the lock may have changed them.
+        let left = not_locked.is_none().then(|| self.settings.settle()).unwrap_or_default();
         Ok(Hello {
             version: self.endpoint.version.into(),
             pid: Pid::this().as_raw(),
@@ -261,6 +266,7 @@ impl Host {
             shape: shape.with_power(Power::read(&root)).with_offers(Offers::read(&root)),
             facts: environment::collect(&root),
             devices: devices()?,
+            left,
             not_locked,
         })
     }

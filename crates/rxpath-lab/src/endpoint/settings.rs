@@ -1,7 +1,7 @@
 //! Settings of a host for a trial: planned, journaled, read back and undone by `rxpath tune`, which this program is too.
 //!
 //! They are undone at the coordinator's request and when the endpoint's input ends. An endpoint that is killed cannot:
-//! then the watchdog of `tune apply --confirm-within` does it at its deadline.
+//! then the watchdog of `tune apply --confirm-within` does it at once, because they hold only while the endpoint lives.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -15,6 +15,10 @@ use serde_json::Value;
 
 use super::server::json;
 use crate::error::LabError;
+
+mod left;
+
+pub use left::{LeftSettings, OpenJournal};
 
 /// What a coordinator may want of a host's settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,6 +45,8 @@ pub enum SettingsAsk {
     },
     /// Undoes the changes, if there are any.
     Undo,
+    /// Undoes what killed runs left here: the numbers of these journals.
+    UndoLeft,
 }
 
 /// What a host would change.
@@ -99,11 +105,6 @@ struct LeftOut {
 }
 
 #[derive(Deserialize)]
-struct Open {
-    journal: u64,
-}
-
-#[derive(Deserialize)]
 struct Applied {
     journal: u64,
     changes: Vec<Change>,
@@ -122,6 +123,7 @@ impl HostSettings {
             SettingsAsk::Advise { device, goal } => json(&self.advice(&device, goal.as_deref())?),
             SettingsAsk::Apply { sets, within_s } => json(&self.apply(&sets, within_s)?),
             SettingsAsk::Undo => self.undo().map(|()| Value::Null),
+            SettingsAsk::UndoLeft => json(&self.undo_left()),
         }
     }
 
@@ -189,7 +191,9 @@ impl HostSettings {
         }
         let within = format!("{within_s}s");
         let words = ["apply", "/dev/stdin", "--json", "--on-failure", "undo", "--confirm-within"];
-        let words = words.into_iter().chain([within.as_str()]).map(str::to_owned);
+        let own = std::process::id().to_string();
+        let held = [within.as_str(), "--while-alive", own.as_str()];
+        let words = words.into_iter().chain(held).map(str::to_owned);
         let done = self.tune(&words.collect::<Vec<_>>(), &planned.file)?;
         let Ok(applied) = serde_json::from_str::<Printed<Applied>>(&done.stdout) else {
             return Err(failed(&done));
@@ -207,14 +211,6 @@ impl HostSettings {
         let Some(journal) = self.journal.take() else { return Ok(()) };
         let done = self.tune(&["undo".into(), journal.to_string(), "--json".into()], "")?;
         if done.is_success { Ok(()) } else { Err(failed(&done)) }
-    }
-
-    /// Journals whose changes may be in force.
-    pub fn in_force(&self) -> Result<Vec<u64>, LabError> {
-        let done = self.tune(&["status".into(), "--json".into()], "")?;
-        let printed: Printed<Vec<Open>> =
-            serde_json::from_str(&done.stdout).map_err(|_| failed(&done))?;
-        Ok(printed.result.into_iter().map(|open| open.journal).collect())
     }
 
     /// Runs `rxpath tune` with these words to its end: it never leaves a change without its journal.

@@ -17,7 +17,7 @@ use super::links::LinkSpeed;
 use super::observing::ObserveAsk;
 use super::probe::ProbeAsk;
 use super::programs::ProgramAsk;
-use super::settings::SettingsAsk;
+use super::settings::{LeftSettings, SettingsAsk};
 use crate::scenario::HostShape;
 
 /// What an endpoint prints first; what comes before it is the login shell's.
@@ -223,6 +223,9 @@ pub struct Hello {
     pub devices: Vec<DeviceFacts>,
     /// Why the host's lab lock was not taken, where it was asked for.
     pub not_locked: Option<String>,
+    /// What earlier runs left in force there.
+    #[serde(default)]
+    pub left: LeftSettings,
 }
 
 /// A network device as far as an experiment between hosts needs to know it.

@@ -15,13 +15,15 @@ use rxpath_remote::{
 
 use super::ConnectedHost;
 use super::privilege::RootNeeds;
-use crate::endpoint::client::{Client, NoStart, PROMPT};
+use crate::endpoint::client::{Client, NoStart};
 use crate::endpoint::programs::locked;
 use crate::endpoint::wire::{Ask, DeviceFacts, Hello};
 use crate::error::LabError;
 
 /// How long an endpoint may take to start: the connection, the login shell, the hash of the binary.
 const START_LIMIT: Duration = Duration::from_secs(30);
+/// How long a host may take to say who it is: it undoes what a killed run left, and a link may have to come up for that.
+const SETTLED: Duration = Duration::from_secs(60);
 /// Attempts where sshd refuses connections because it has too many unauthenticated ones.
 const ATTEMPTS: u32 = 3;
 /// Between two attempts.
@@ -107,12 +109,18 @@ fn one(
     let lock = !shares_lock && !is_local(entry);
     let (secret, hops) = (terms.secret.to_owned(), Some(terms.hops));
     let hello = Ask::Hello { lock, secret, hops };
-    let hello: Hello = client.ask(hello, PROMPT)?;
+    let hello: Hello = client.ask(hello, SETTLED)?;
     if let Some(why) = &hello.not_locked {
         return Err(LabError::CannotRun {
             what: format!("{alias}: {why}"),
             hint: "let that experiment end, and run this again".into(),
         });
+    }
+    for journal in &hello.left.undone {
+        note(&format!("{alias}: undid journal {journal} of a killed run"));
+    }
+    if let Some([what, hint]) = &hello.left.refused {
+        return Err(LabError::CannotRun { what: format!("{alias}: {what}"), hint: hint.clone() });
     }
     let clock = client.clock()?;
     Ok(ConnectedHost {

@@ -1,6 +1,7 @@
 //! `rxpath hosts cleanup`: what earlier experiments left on the hosts of an inventory.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use rxpath_core::Envelope;
@@ -8,6 +9,7 @@ use rxpath_core::number::si;
 use rxpath_lab::LabError;
 use rxpath_lab::endpoint::client::{Client, PROMPT};
 use rxpath_lab::endpoint::leftovers::Leftover;
+use rxpath_lab::endpoint::settings::SettingsAsk;
 use rxpath_lab::endpoint::wire::Ask;
 use rxpath_lab::hosts::client;
 use rxpath_lab::hosts::privilege::RootNeeds;
@@ -19,6 +21,9 @@ use crate::cmd::hosts_args::read;
 use crate::exit::{Exit, Outcome};
 use crate::output::format::FormatArgs;
 use crate::output::{self, json};
+
+/// How long a host may take to undo what killed runs left: a link may have to come up for that.
+const UNDONE: Duration = Duration::from_secs(60);
 
 /// Options of `rxpath hosts cleanup`.
 #[derive(Debug, Args)]
@@ -47,6 +52,8 @@ pub struct HostCleaned {
     in_use: Vec<String>,
     /// Numbers of the journals of `rxpath tune` whose changes are in force.
     journals: Vec<u64>,
+    /// Numbers of the journals of killed runs that were undone, or would be.
+    undone: Vec<u64>,
     /// Why it could not be looked at, or a copy not be removed.
     failure: Option<String>,
 }
@@ -85,13 +92,21 @@ impl CleanupHosts {
             copies_bytes: 0,
             in_use: Vec::new(),
             journals: Vec::new(),
+            undone: Vec::new(),
             failure: None,
         };
         let looked = connected.and_then(|client| {
+            if !self.dry_run {
+                let ask = Ask::Settings { what: SettingsAsk::UndoLeft };
+                host.undone = client.ask(ask, UNDONE)?;
+            }
             for left in client.ask::<Vec<Leftover>>(Ask::Leftovers, PROMPT)? {
                 match left {
                     Leftover::InUse { hash } => host.in_use.push(hash),
-                    Leftover::Settings { journal } => host.journals.push(journal),
+                    Leftover::Settings { journal, is_of_killed_run: true } if self.dry_run => {
+                        host.undone.push(journal);
+                    }
+                    Leftover::Settings { journal, .. } => host.journals.push(journal),
                     Leftover::Copy { hash, bytes } => {
                         if !self.dry_run {
                             let ask = Ask::RemoveCopy { hash: hash.clone() };
@@ -120,6 +135,10 @@ impl CleanupHosts {
         }
         for hash in &host.in_use {
             text += &format!("{alias}: the copy {hash:.12} is running: left alone\n");
+        }
+        for journal in &host.undone {
+            let what = if self.dry_run { "would undo" } else { "undid" };
+            text += &format!("{alias}: {what} journal {journal} of a killed run\n");
         }
         for journal in &host.journals {
             text += &format!(

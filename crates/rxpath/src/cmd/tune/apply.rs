@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use rxpath_core::{Envelope, Nanos};
 use rxpath_host::Root;
 use rxpath_host::journal::{Journal, Watch};
+use rxpath_host::owner::ProcessId;
 use rxpath_host::setter::HostSetter;
 use rxpath_tune::apply::{Applied, apply, ready};
 use rxpath_tune::effects::beside;
@@ -36,6 +37,9 @@ pub struct ApplyCommand {
     /// Undo automatically after this time, unless `rxpath tune confirm` is run first
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     confirm_within: Option<Nanos>,
+    /// Undo them too once this process has ended: the endpoint of an experiment
+    #[arg(long, hide = true, value_name = "PID", requires = "confirm_within")]
+    while_alive: Option<i32>,
     /// Take down the link of this ssh session, if the plan asks for it
     #[arg(long)]
     force: bool,
@@ -70,6 +74,7 @@ impl ApplyCommand {
     /// Checks the whole plan, then carries it out.
     pub fn run(self) -> Outcome {
         let within = self.confirm_within.map(within).transpose()?;
+        let holder = self.while_alive.map(ProcessId::of).transpose()?;
         let file = self.plan.display().to_string();
         let plan = Plan::parse(&text_of(&self.plan)?, &file).map_err(refused)?;
         plan.is_for(&HostMark::here()?, &file).map_err(refused)?;
@@ -87,7 +92,7 @@ impl ApplyCommand {
         // meanwhile.
         setter.link_patience = setter.link_patience.min(within.unwrap_or(Duration::MAX));
         ready(&mut setter, &plan.steps).map_err(refused)?;
-        let done = carry_out((&store, &plan), &mut setter, within, self.on_failure)?;
+        let done = carry_out((&store, &plan), &mut setter, (within, holder), self.on_failure)?;
         // Output may block on a terminal that was closed: the locks must not wait for it.
         drop((lock, shared));
         self.print(&done, within)?;
@@ -155,11 +160,12 @@ pub(super) fn within(time: Nanos) -> Result<Duration, Failure> {
     Err(Failure::usage(format!("--confirm-within {}s: expected 5s to 86400s", within.as_secs())))
 }
 
-/// Carries out a plan that was checked, under the locks that the caller holds.
+/// Carries out a plan that was checked, under the locks that the caller holds. The changes are undone after a time unless
+/// they are confirmed, or also once `holder` has ended.
 pub(super) fn carry_out(
     (store, plan): (&Store, &Plan),
     setter: &mut HostSetter,
-    within: Option<Duration>,
+    (within, holder): (Option<Duration>, Option<ProcessId>),
     on_failure: OnFailure,
 ) -> Result<Done, Failure> {
     let (id, mut journal) = store.begin()?;
@@ -176,6 +182,10 @@ pub(super) fn carry_out(
     let applied = apply(&mut journal, setter, (&plan.steps, &root), &mut renew);
     if journal.contents().is_open() {
         renew(&mut journal)?;
+        // Only now: until here the process that may hang is this one.
+        if let Some((applier, watch)) = holder.zip(journal.contents().watch) {
+            journal.watch(Watch { applier, while_alive: true, ..watch })?;
+        }
     }
     let mut undone = Vec::new();
     if !applied.is_whole() && on_failure == OnFailure::Undo {

@@ -50,12 +50,18 @@ enum Standing {
         /// **Unit** s.
         left_s: u64,
     },
-    /// Its changes hold while the search on real traffic that made them runs, and are undone with its end or after this time.
+    /// Its changes hold while the process that needs them runs (a search on real traffic, the endpoint of an experiment), and
+    /// are undone with its end or after this time.
     Searched {
-        /// The search.
+        /// That process.
         pid: i32,
         /// **Unit** s.
         left_s: u64,
+    },
+    /// The process that needed its changes was killed: they are to be undone.
+    Orphaned {
+        /// That process.
+        pid: i32,
     },
     /// Its changes were not confirmed, and the process that would undo them is dead.
     Unwatched,
@@ -211,6 +217,9 @@ fn standing(contents: &Contents) -> anyhow::Result<Standing> {
     let Some(watch) = contents.watch.filter(|_| !contents.confirmed) else {
         return Ok(Standing::InForce);
     };
+    if watch.while_alive && !watch.applier.is_alive() {
+        return Ok(Standing::Orphaned { pid: watch.applier.pid });
+    }
     let left_s = watch.deadline_ns.saturating_sub(boottime_ns()?) / 1_000_000_000;
     Ok(match watch.process.is_alive() {
         true if watch.while_alive => Standing::Searched { pid: watch.applier.pid, left_s },
@@ -224,7 +233,10 @@ fn words(standing: &Standing) -> String {
         Standing::InForce => "in force".into(),
         Standing::Waits { left_s } => format!("in force, undone in {left_s} s unless confirmed"),
         Standing::Searched { pid, left_s } => {
-            format!("in force while process {pid} searches, undone in {left_s} s at the latest")
+            format!("in force while process {pid} runs, undone in {left_s} s at the latest")
+        }
+        Standing::Orphaned { pid } => {
+            format!("in force after the end of process {pid}, which needed it: undo it by hand")
         }
         Standing::Unwatched => {
             "in force, not confirmed; the process that would undo it is dead: undo it by hand"

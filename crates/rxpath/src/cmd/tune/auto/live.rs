@@ -335,7 +335,8 @@ impl AutoCommand {
         if self.live.apply {
             let within = self.live.confirm_within.map(apply::within).transpose()?;
             let mut setter = HostSetter::default();
-            let done = apply::carry_out((store, &plan), &mut setter, within, OnFailure::Undo)?;
+            let done =
+                apply::carry_out((store, &plan), &mut setter, (within, None), OnFailure::Undo)?;
             answer.applied = Some(AppliedHere {
                 journal: done.id,
                 in_force: done.in_force && done.applied.is_whole(),

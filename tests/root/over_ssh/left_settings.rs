@@ -1,0 +1,97 @@
+//! Settings of a host that are in force when an experiment begins: a killed endpoint's are undone, others are a reason not to
+//! begin.
+
+use std::time::Duration;
+
+use super::site::Site;
+use super::{site, until};
+
+const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
+
+/// Changes the receiver's host for a long trial.
+const CHANGING: &str = r#"
+    question = "?"
+    [load]
+    rate = "2k"
+    [tune.receiver]
+    "net.core.somaxconn" = 4321
+    [trials]
+    blocks = 1
+    max_blocks = 1
+    aa = false
+    ramp = "100ms"
+    settle = "100ms"
+    measure = "60s"
+"#;
+
+/// Kills the endpoint of `sut` while the setting is in force, after `before` was done to its host.
+fn kill_endpoint(site: &Site, before: impl FnOnce()) {
+    let file = site.write("s.toml", CHANGING);
+    let out = site.path("runs");
+    let words = ["run", &file, "--hosts", &site.inventory, "--out", &out, "--change-hosts"];
+    let run = site.start(&words);
+    site.wait_for("sut", " tune watchdog ");
+    until(Duration::from_secs(60), "the setting", || site.sysctl("sut", SOMAXCONN) == "4321");
+    site.wait_for("gen1", " load udp ");
+    before();
+    site.kill_in("sut", "/rxpath endpoint");
+    let ended = run.wait();
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+}
+
+#[test]
+fn settings_of_a_killed_endpoint_are_undone_at_once() {
+    let Some(site) = site() else { return };
+    let before = site.sysctl("sut", SOMAXCONN);
+    kill_endpoint(&site, || ());
+    // Long before the end of the trial.
+    until(Duration::from_secs(5), "as before", || site.sysctl("sut", SOMAXCONN) == before);
+    site.holds_nothing(Duration::from_secs(10));
+}
+
+#[test]
+fn settings_that_a_killed_run_left_are_undone_by_the_next_endpoint_and_by_cleanup() {
+    let Some(site) = site() else { return };
+    let before = site.sysctl("sut", SOMAXCONN);
+    // The watchdog too: nobody is left to undo them.
+    kill_endpoint(&site, || site.kill_in("sut", " tune watchdog "));
+    assert_eq!(site.sysctl("sut", SOMAXCONN), "4321");
+    let check = site.rxpath(&["hosts", "check", &site.inventory]);
+    assert_eq!(check.code, Some(0), "{check:?}");
+    assert!(check.errors.contains("sut: undid journal 1 of a killed run"), "{check:?}");
+    assert_eq!(site.sysctl("sut", SOMAXCONN), before);
+    // Once more, for `hosts cleanup`.
+    kill_endpoint(&site, || site.kill_in("sut", " tune watchdog "));
+    let dry = site.rxpath(&["hosts", "cleanup", &site.inventory, "--dry-run"]);
+    assert!(dry.printed.contains("sut: would undo journal 2 of a killed run"), "{dry:?}");
+    assert_eq!(site.sysctl("sut", SOMAXCONN), "4321");
+    let cleaned = site.rxpath(&["hosts", "cleanup", &site.inventory]);
+    assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
+    assert!(cleaned.printed.contains("sut: undid journal 2 of a killed run"), "{cleaned:?}");
+    assert_eq!(site.sysctl("sut", SOMAXCONN), before);
+    site.holds_nothing(Duration::from_secs(10));
+}
+
+#[test]
+fn changes_that_nobody_confirmed_yet_are_a_reason_not_to_begin() {
+    let Some(site) = site() else { return };
+    let before = site.sysctl("sut", SOMAXCONN);
+    let (program, plan) = (site.path("rxpath"), site.path("plan.toml"));
+    let tune = |words: &[&str]| {
+        site.inside("sut", &[&[program.as_str(), "tune"][..], words].concat());
+    };
+    tune(&["plan", "--set", "net.core.somaxconn=4321", "-o", &plan]);
+    tune(&["apply", &plan, "--confirm-within", "600s"]);
+    let check = site.rxpath(&["hosts", "check", &site.inventory]);
+    assert_eq!(check.code, Some(3), "{check:?}");
+    assert!(check.errors.contains("sut: journal 1 is not confirmed"), "{check:?}");
+    assert!(check.errors.contains("rxpath tune confirm 1"), "{check:?}");
+    assert_eq!(site.sysctl("sut", SOMAXCONN), "4321");
+    // Confirmed, they are the user's own.
+    tune(&["confirm", "1"]);
+    let check = site.rxpath(&["hosts", "check", &site.inventory]);
+    assert_eq!(check.code, Some(0), "{check:?}");
+    tune(&["undo", "1"]);
+    assert_eq!(site.sysctl("sut", SOMAXCONN), before);
+    site.holds_nothing(Duration::from_secs(10));
+}
