@@ -4,10 +4,11 @@ use rxpath_core::units::si;
 use rxpath_record::capacity::Capacity;
 use rxpath_record::comparison::{Comparison, Outcome};
 use rxpath_record::ledger::Balances;
-use rxpath_record::manifest::{Manifest, Status};
+use rxpath_record::manifest::{Manifest, Status, Trial};
 use rxpath_record::metric::{self, is_share};
 
 use super::disturbed;
+use crate::trial::compose::SENDER_LIMIT;
 
 /// The headline: the largest decided difference and the limit of the variant it leads to.
 pub fn of(manifest: &Manifest) -> String {
@@ -19,6 +20,7 @@ pub fn of(manifest: &Manifest) -> String {
     if noisy > 0 {
         said.push(format!("Too noisy to conclude from: {noisy} of {all} trials are of grade D."));
     }
+    said.extend(sender_limit(manifest));
     match manifest.comparisons.iter().max_by(|a, b| weight(a).total_cmp(&weight(b))) {
         Some(largest) => said.push(difference(largest, manifest)),
         None if manifest.capacity.is_some() => {
@@ -56,6 +58,19 @@ pub fn of(manifest: &Manifest) -> String {
         }
     }
     said.join(" ")
+}
+
+/// That a sender was the limit, as its last trial says it: then nothing below is the receiver's.
+fn sender_limit(manifest: &Manifest) -> Option<String> {
+    let counted = || manifest.trials.iter().filter(|trial| trial.void.is_none());
+    let of = |trial: &'_ Trial| {
+        let limit = trial.warnings.iter().find(|warning| warning.code == SENDER_LIMIT)?;
+        Some((trial.variant.clone(), limit.text.clone()))
+    };
+    let short: Vec<_> = counted().filter_map(of).collect();
+    let (variant, text) = short.last()?;
+    let (some, all) = (short.len(), counted().count());
+    Some(format!("In {some} of {all} trials a sender is the limit; last, of `{variant}`: {text}."))
 }
 
 /// Decided differences come before undecided ones, larger before smaller.
@@ -101,5 +116,24 @@ fn number(metric: &str, value: f64) -> String {
         value if is_share(metric) => format!("{:.2} %", value * 100.0),
         value if value.abs() < 1.0 => format!("{value:.4}"),
         value => si(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_core::Warning;
+
+    use super::*;
+
+    #[test]
+    fn a_sender_that_was_the_limit_comes_before_any_difference() {
+        let text = "gen1 is the limit: target 5M/s, offered 2.1M/s, CPU 3 100 % busy";
+        let warning = Warning::new(SENDER_LIMIT, text);
+        let trial = |warnings| Trial { variant: "base".into(), warnings, ..Trial::default() };
+        let void = Trial { void: Some("noise".into()), ..trial(vec![warning.clone()]) };
+        let trials = vec![trial(vec![warning]), trial(Vec::new()), void];
+        let said = of(&Manifest { trials, ..Manifest::default() });
+        let wanted = format!("In 1 of 2 trials a sender is the limit; last, of `base`: {text}.");
+        assert!(said.starts_with(&wanted), "{said}");
     }
 }

@@ -6,6 +6,7 @@ mod http;
 mod paused;
 mod receivers;
 mod served;
+mod short;
 mod tcp;
 pub(super) mod udp;
 
@@ -26,6 +27,7 @@ use serde_json::Value;
 
 use self::grade::Grades;
 use self::receivers::Alone;
+pub(crate) use self::short::SENDER_LIMIT;
 use super::evidence::SideSeen;
 use super::result::Worker;
 use super::runner::{Measurements, SideMeasurements};
@@ -134,6 +136,7 @@ pub fn compose(
     warnings.extend(paused::warning(paused));
     warnings.extend(raw.window.faults.iter().map(|fault| Warning::new("unsteady-host", fault)));
     warnings.extend(tcp::left_out(&raw.load.result));
+    warnings.extend(short::of(testbed, &raw.load));
     warnings.extend(hooked);
     let counted = if raw.serve.lines.is_empty() { &raw.load.lines } else { &raw.serve.lines };
     warnings.extend(steadiness::drifted(counted, [from, to]));

@@ -1,0 +1,107 @@
+//! Senders on real hosts that were the limit: the target rate was not reached, because a sender's CPU was full or its send
+//! calls waited. What the trial shows of the receiver is then a lower bound.
+
+use rxpath_core::number::si;
+use rxpath_core::{Side, Warning};
+use rxpath_load::limit::{Limit, Who, busy_text};
+
+use crate::testbed::Testbed;
+use crate::trial::result::WorkloadResult;
+use crate::trial::runner::SideMeasurements;
+
+/// Code of the warning: the headline of a run looks for it.
+pub(crate) const SENDER_LIMIT: &str = "sender-limit";
+
+/// A warning for each sender that was the limit; nothing in the lab, where the verdict says it.
+pub(super) fn of(testbed: &dyn Testbed, load: &SideMeasurements) -> Vec<Warning> {
+    let hosts = testbed.hosts(Side::Tx);
+    let several = load.parts.iter().map(|(host, part)| (host, &part.result));
+    let alone = hosts.first().filter(|_| load.parts.is_empty()).map(|host| (host, &load.result));
+    several.chain(alone).filter_map(|(host, result)| said(host, result)).collect()
+}
+
+fn said(host: &str, result: &WorkloadResult) -> Option<Warning> {
+    let Rates { target, offered, unit, limit } = rates(result)?;
+    let evidence = match result {
+        // Without what is said of virtual links.
+        WorkloadResult::UdpLoad(load) if limit.who == Who::Sender => {
+            busy_text(&load.threads, load.duration_s)
+        }
+        _ => limit.evidence.clone(),
+    };
+    let remedy = match limit.who {
+        Who::Sender => "add a sender, load.threads on CPUs of their own, or load.gso",
+        Who::SendBuffer => "raise load.sndbuf",
+        Who::Path => "what comes after its send buffer is slower: compare with the speed of its link",
+        _ => return None,
+    };
+    let (target, offered) = (si(target), si(offered));
+    let text =
+        format!("{host} is the limit: target {target}{unit}, offered {offered}{unit}, {evidence}");
+    Some(Warning::new(SENDER_LIMIT, text).cure(remedy))
+}
+
+/// What a sender was to offer and what it offered, per second.
+struct Rates<'a> {
+    target: f64,
+    offered: f64,
+    unit: &'static str,
+    limit: &'a Limit,
+}
+
+/// Nothing without a target rate. A sender that kept its schedule says so in its limit.
+fn rates(result: &WorkloadResult) -> Option<Rates<'_>> {
+    let (target, offered, unit, limit) = match result {
+        WorkloadResult::UdpLoad(load) => {
+            let offered = load.offered_packets as f64 / load.duration_s.max(f64::EPSILON);
+            (load.target_pps?, offered, "/s", &load.limit)
+        }
+        WorkloadResult::Stream(load) => (load.target_bps?, load.sent_bps, "b/s", &load.limit),
+        WorkloadResult::Transactions(load) => {
+            (load.target_tps?, load.achieved_tps, "/s", &load.limit)
+        }
+        WorkloadResult::HttpLoad(load) => (load.target_rps?, load.achieved_rps, "/s", &load.limit),
+        _ => return None,
+    };
+    (offered < target).then_some(Rates { target, offered, unit, limit })
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_load::udp::result::{LoadResult, ThreadResult};
+    use rxpath_load::usage::ThreadUsage;
+
+    use super::*;
+
+    /// A sender of 5 M/s over two seconds.
+    fn sender(who: Who, offered_packets: u64) -> WorkloadResult {
+        let usage = ThreadUsage { seen_cpus: vec![3], cpu_system_s: 2.0, ..ThreadUsage::default() };
+        let limit = Limit { who, evidence: "blocked 40 % of the time on a full send buffer".into() };
+        WorkloadResult::UdpLoad(LoadResult {
+            duration_s: 2.0,
+            offered_packets,
+            target_pps: Some(5e6),
+            threads: vec![ThreadResult { usage, ..ThreadResult::default() }],
+            limit,
+            ..LoadResult::default()
+        })
+    }
+
+    #[test]
+    fn a_sender_that_has_no_time_left_is_named_with_what_it_offered() {
+        let warning = said("gen1", &sender(Who::Sender, 4_200_000)).unwrap();
+        let text = "gen1 is the limit: target 5M/s, offered 2.1M/s, CPU 3 100 % busy";
+        assert_eq!((warning.text.as_str(), warning.code.as_str()), (text, SENDER_LIMIT));
+        let blocked = said("gen1", &sender(Who::Path, 4_200_000)).unwrap();
+        assert!(blocked.text.ends_with("blocked 40 % of the time on a full send buffer"));
+    }
+
+    #[test]
+    fn a_sender_that_kept_its_schedule_or_had_none_is_no_limit() {
+        assert_eq!(said("gen1", &sender(Who::Schedule, 9_990_000)), None);
+        assert_eq!(said("gen1", &sender(Who::NotHere, 4_200_000)), None);
+        let WorkloadResult::UdpLoad(load) = sender(Who::Sender, 4_200_000) else { return };
+        let flat_out = LoadResult { target_pps: None, ..load };
+        assert_eq!(said("gen1", &WorkloadResult::UdpLoad(flat_out)), None);
+    }
+}
