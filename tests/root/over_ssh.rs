@@ -1,5 +1,6 @@
 //! Experiments over real ssh: a coordinator and two hosts in namespaces of their own, each host with a real sshd.
 
+mod armed;
 mod hosts_command;
 mod left_settings;
 mod no_place;

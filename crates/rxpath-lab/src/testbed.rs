@@ -202,6 +202,11 @@ pub trait Testbed {
         Duration::ZERO
     }
 
+    /// How long after the latest end of its window a load of datagrams ends without an order; nothing where orders arrive.
+    fn load_ends_after(&self) -> Option<Duration> {
+        None
+    }
+
     /// Begins the measured window: CPU time of the workloads and of the host, and the counters, now and at its end.
     fn window(&self, measured: &Measured) -> Result<Box<dyn Window + '_>, LabError> {
         Ok(Box::new(LocalWindow::open(measured, || self.snapshot())))

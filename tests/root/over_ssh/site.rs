@@ -56,6 +56,11 @@ impl Running {
         kill(Pid::from_raw(self.0.id() as i32), Signal::SIGINT).unwrap();
     }
 
+    /// Holds it: it lives and does nothing.
+    pub fn hold(&self) {
+        kill(Pid::from_raw(self.0.id() as i32), Signal::SIGSTOP).unwrap();
+    }
+
     pub fn wait(mut self) -> Ended {
         let (mut printed, mut errors) = (String::new(), String::new());
         self.0.stdout.take().unwrap().read_to_string(&mut printed).unwrap();

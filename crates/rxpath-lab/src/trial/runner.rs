@@ -84,6 +84,8 @@ struct Trial<'a> {
     observers: Box<dyn Observing>,
     observed: Observed,
     warnings: Vec<Warning>,
+    /// When a load of datagrams ends without an order, where it does.
+    load_end_ns: Option<u64>,
 }
 
 /// Runs one trial from quiescent counters to quiescent counters; `begin` gets the name of each phase.
@@ -120,6 +122,7 @@ pub fn run_trial(
         observers,
         observed: Observed::default(),
         warnings,
+        load_end_ns: None,
     };
     attached.look();
     let before = trial.rest("before the load", &|_| true)?;
@@ -233,6 +236,10 @@ impl Trial<'_> {
             serve.start(start_ns)?;
         }
         self.load.start(start_ns)?;
+        let is_of_datagrams = self.config.variant.load.datagrams().is_some();
+        let limit = start::load_limit(self.config.trials, self.testbed);
+        let limit = limit.filter(|_| is_of_datagrams);
+        self.load_end_ns = limit.map(|limit| start_ns + limit.as_nanos() as u64);
         Ok(start_ns + self.config.trials.ramp.0)
     }
 
@@ -312,14 +319,19 @@ impl Trial<'_> {
         if let Some(victim) = self.observers.victim_pid() {
             window.include(victim);
         }
-        self.pass(window.start_ns() + measured.length.0, "measure")?;
+        let end_ns = window.start_ns() + measured.length.0;
+        self.pass(end_ns, "measure")?;
         let testbed = self.testbed;
         self.observers.close(&|netns| testbed.side_of(netns), &mut self.observed)?;
         let probed = witness.map(|witness| {
             let (workloads, readers) = (measured.leaders(), measured.serves.concat());
             witness.end(&Traffic { workloads: &workloads, readers: &readers })
         });
-        Ok((window.close(self.testbed)?, probed))
+        let mut windowed = window.close(self.testbed)?;
+        let has_ended = self.load_end_ns.is_some_and(|load_end_ns| load_end_ns < end_ns);
+        let fault = "the window began so late that the senders had ended in it";
+        windowed.faults.extend(has_ended.then(|| fault.to_owned()));
+        Ok((windowed, probed))
     }
 
     /// The link's ring, where each datagram is one packet in it that IP has counted: GSO cuts packets below IP, and an

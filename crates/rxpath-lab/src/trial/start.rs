@@ -13,7 +13,9 @@ use super::program::Program;
 use super::runner::{TrialConfig, whole};
 use super::several::{self, Several};
 use crate::error::LabError;
-use crate::scenario::spec::{External as Foreign, LoadOptions, Options, Own, Protocol, Workload};
+use crate::scenario::spec::{
+    External as Foreign, LoadOptions, Options, Own, Protocol, Trials, Workload,
+};
 use crate::testbed::foreign::{ForeignProgram, piped};
 use crate::testbed::{Seat, Testbed};
 
@@ -180,6 +182,13 @@ pub fn words<O: Options>(own: &Own<O>, addresses: Vec<String>) -> Vec<String> {
     words
 }
 
+/// How long a load of datagrams lasts at most, on a testbed on which the order to stop may not arrive. It is told to the
+/// program ahead.
+pub fn load_limit(trials: &Trials, testbed: &dyn Testbed) -> Option<Duration> {
+    let length = whole(trials).as_duration() + testbed.window_lead();
+    testbed.load_ends_after().map(|more| length + more)
+}
+
 fn steered<O: Options>(
     config: &TrialConfig<'_>,
     own: &Own<O>,
@@ -190,6 +199,10 @@ fn steered<O: Options>(
     command.args(words(own, addresses));
     let interval = format!("{}us", interval(config.trials.measure).as_micros());
     command.args(["--control", "--json", "--interval", &interval]);
+    let sends_datagrams = O::SIDE == "load" && own.protocol == Protocol::Udp;
+    if let Some(limit) = load_limit(config.trials, testbed).filter(|_| sends_datagrams) {
+        command.args(["--duration", &format!("{}us", limit.as_micros())]);
+    }
     piped(&mut command);
     Program::adopt(O::SIDE, own.protocol, testbed.spawn(seat, command)?)
 }

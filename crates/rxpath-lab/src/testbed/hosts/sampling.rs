@@ -8,13 +8,21 @@ use serde_json::Value;
 
 use super::{AFTER_WINDOW, HostsTestbed};
 use crate::clock::HostClock;
-use crate::endpoint::client::{Client, PROMPT};
+use crate::endpoint::client::{Client, PendingAnswer};
 use crate::endpoint::wire::{Ask, SampleAsk, SampledQueues};
 use crate::error::LabError;
 use crate::trial::sampler::{Sampled, Sampling};
 
 /// A running sampler for each receiver that has counters of its own.
-pub(super) struct RemoteSamplers(Vec<(Arc<Client>, HostClock)>);
+pub(super) struct RemoteSamplers(Vec<RemoteSampler>);
+
+/// That of one receiver.
+struct RemoteSampler {
+    client: Arc<Client>,
+    clock: HostClock,
+    /// Nobody waits for it while the load runs: the link that is measured may carry it.
+    started: PendingAnswer,
+}
 
 impl RemoteSamplers {
     /// Starts them.
@@ -30,8 +38,8 @@ impl RemoteSamplers {
             let threads = of_host.flat_map(|(_, threads)| threads.clone()).collect();
             let (interval_ns, port, tcp, v6) = (*interval_ns, *port, *tcp, *v6);
             let ask = Ask::Sample(SampleAsk { interval_ns, port, tcp, v6, threads });
-            host.client.ask::<Value>(ask, PROMPT)?;
-            running.push((Arc::clone(&host.client), clock));
+            let started = host.client.begin(ask)?;
+            running.push(RemoteSampler { client: Arc::clone(&host.client), clock, started });
         }
         Ok(Self(running))
     }
@@ -40,8 +48,10 @@ impl RemoteSamplers {
 impl Sampling for RemoteSamplers {
     fn finish(self: Box<Self>) -> (Option<TrialSamples>, Option<Warning>) {
         let (mut all, mut said) = (None::<TrialSamples>, None);
-        for (client, clock) in self.0 {
-            let found = client.ask::<SampledQueues>(Ask::Sampled, AFTER_WINDOW);
+        for RemoteSampler { client, clock, started } in self.0 {
+            let started = started.wait::<Value>(AFTER_WINDOW);
+            let found =
+                started.and_then(|_| client.ask::<SampledQueues>(Ask::Sampled, AFTER_WINDOW));
             let SampledQueues { samples, warning } = found.unwrap_or_else(|error| {
                 let text = format!("queues over time are missing for this trial: {error}");
                 let warning = Some(Warning::new("no-samples", text));

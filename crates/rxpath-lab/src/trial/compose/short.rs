@@ -32,7 +32,7 @@ fn said(host: &str, result: &WorkloadResult) -> Option<Warning> {
     let remedy = match limit.who {
         Who::Sender => "add a sender, load.threads on CPUs of their own, or load.gso",
         Who::SendBuffer => "raise load.sndbuf",
-        Who::Path => "what comes after its send buffer is slower: compare with the speed of its link",
+        Who::Path => "its send buffer drains slower: compare the rate with the speed of its link",
         _ => return None,
     };
     let (target, offered) = (si(target), si(offered));
@@ -76,7 +76,7 @@ mod tests {
     /// A sender of 5 M/s over two seconds.
     fn sender(who: Who, offered_packets: u64) -> WorkloadResult {
         let usage = ThreadUsage { seen_cpus: vec![3], cpu_system_s: 2.0, ..ThreadUsage::default() };
-        let limit = Limit { who, evidence: "blocked 40 % of the time on a full send buffer".into() };
+        let limit = Limit { who, evidence: "blocked 40 % of the time".into() };
         WorkloadResult::UdpLoad(LoadResult {
             duration_s: 2.0,
             offered_packets,
@@ -93,7 +93,7 @@ mod tests {
         let text = "gen1 is the limit: target 5M/s, offered 2.1M/s, CPU 3 100 % busy";
         assert_eq!((warning.text.as_str(), warning.code.as_str()), (text, SENDER_LIMIT));
         let blocked = said("gen1", &sender(Who::Path, 4_200_000)).unwrap();
-        assert!(blocked.text.ends_with("blocked 40 % of the time on a full send buffer"));
+        assert!(blocked.text.ends_with("blocked 40 % of the time"), "{blocked}");
     }
 
     #[test]

@@ -1,0 +1,41 @@
+//! Instants that hosts got ahead: a load ends by itself, though nobody orders it to.
+
+use std::time::Duration;
+
+use super::site::Site;
+use super::{site, until};
+
+/// The counters of UDP of the sender.
+fn udp(site: &Site) -> Vec<String> {
+    let table = site.sysctl("gen1", "/proc/thread-self/net/snmp");
+    table.lines().filter(|line| line.starts_with("Udp:")).map(str::to_owned).collect()
+}
+
+/// Whether it sends.
+fn sends(site: &Site) -> bool {
+    let before = udp(site);
+    // why: at 2k/s two readings so far apart differ by hundreds of datagrams.
+    std::thread::sleep(Duration::from_millis(300));
+    before != udp(site)
+}
+
+#[test]
+fn a_load_ends_at_its_instant_though_its_coordinator_is_silent() {
+    let Some(site) = site() else { return };
+    let file = site.write(
+        "s.toml",
+        "question = \"?\"\n[load]\nrate = \"2k\"\n[trials]\nblocks = 1\nmax_blocks = 1\naa = false\n\
+         ramp = \"100ms\"\nsettle = \"100ms\"\nmeasure = \"2s\"\n",
+    );
+    let out = site.path("runs");
+    let run = site.start(&["run", &file, "--hosts", &site.inventory, "--out", &out]);
+    // Probes are sent before it is there.
+    site.wait_for("gen1", " load udp ");
+    until(Duration::from_secs(60), "the load", || sends(&site));
+    run.hold();
+    // Before the endpoint ends for want of a sign of life, after 20 s.
+    until(Duration::from_secs(12), "the end of the load", || !sends(&site));
+    site.wait_for("gen1", " load udp ");
+    run.kill();
+    site.holds_nothing(Duration::from_secs(30));
+}
