@@ -58,7 +58,8 @@ pub fn client(
     match &entry.ssh {
         Reach::Local => local(alias, entry, binaries),
         Reach::Ssh(destination) => {
-            over_ssh((alias, entry), destination, binaries, needs.on(alias, entry), note)
+            let root = needs.on(alias, entry);
+            over_ssh((alias, entry), destination, binaries, root.as_deref(), note)
         }
     }
 }
@@ -154,7 +155,7 @@ fn over_ssh(
     (alias, entry): (&str, &HostEntry),
     destination: &Destination,
     binaries: &Binaries,
-    root: Option<String>,
+    root: Option<&str>,
     note: &mut dyn FnMut(&str),
 ) -> Result<Client, LabError> {
     let found = |arch: &str, note: &mut dyn FnMut(&str)| {
@@ -195,7 +196,7 @@ fn over_ssh(
                     alias,
                     ssh: destination.as_str(),
                     dir: dir.map(Directory::as_str),
-                    needs_root: root.as_deref().unwrap_or_default(),
+                    needs_root: root.unwrap_or_default(),
                 };
                 return Err(refused(refusal(&host, &words_of(&no_start))));
             }

@@ -84,8 +84,6 @@ struct Trial<'a> {
     observers: Box<dyn Observing>,
     observed: Observed,
     warnings: Vec<Warning>,
-    /// When a load of datagrams ends without an order, where it does.
-    load_end_ns: Option<u64>,
 }
 
 /// Runs one trial from quiescent counters to quiescent counters; `begin` gets the name of each phase.
@@ -122,7 +120,6 @@ pub fn run_trial(
         observers,
         observed: Observed::default(),
         warnings,
-        load_end_ns: None,
     };
     attached.look();
     let before = trial.rest("before the load", &|_| true)?;
@@ -137,7 +134,7 @@ pub fn run_trial(
     trial.settle(ramp_end)?;
     begin("measure");
     let queues = trial.sampler(ring)?;
-    let (window, probed) = trial.measure(witness.as_mut())?;
+    let (window, probed) = trial.measure(witness.as_mut(), ramp_end)?;
     // Its programs go before the drain.
     drop(witness);
     let (samples, unread) = queues.map_or((None, None), Sampling::finish);
@@ -236,10 +233,6 @@ impl Trial<'_> {
             serve.start(start_ns)?;
         }
         self.load.start(start_ns)?;
-        let is_of_datagrams = self.config.variant.load.datagrams().is_some();
-        let limit = start::load_limit(self.config.trials, self.testbed);
-        let limit = limit.filter(|_| is_of_datagrams);
-        self.load_end_ns = limit.map(|limit| start_ns + limit.as_nanos() as u64);
         Ok(start_ns + self.config.trials.ramp.0)
     }
 
@@ -304,6 +297,7 @@ impl Trial<'_> {
     fn measure(
         &mut self,
         mut witness: Option<&mut Witness>,
+        ramp_end: u64,
     ) -> Result<(Windowed, Option<Probed>), LabError> {
         let measured = Measured {
             loads: self.load.leaders(),
@@ -328,10 +322,18 @@ impl Trial<'_> {
             witness.end(&Traffic { workloads: &workloads, readers: &readers })
         });
         let mut windowed = window.close(self.testbed)?;
-        let has_ended = self.load_end_ns.is_some_and(|load_end_ns| load_end_ns < end_ns);
+        let has_ended = self.load_end_ns(ramp_end).is_some_and(|load_end_ns| load_end_ns < end_ns);
         let fault = "the window began so late that the senders had ended in it";
         windowed.faults.extend(has_ended.then(|| fault.to_owned()));
         Ok((windowed, probed))
+    }
+
+    /// When a load of datagrams ends without an order, where it does.
+    fn load_end_ns(&self, ramp_end: u64) -> Option<u64> {
+        let limit = start::load_limit(self.config.trials, self.testbed)?;
+        let start_ns = ramp_end - self.config.trials.ramp.0;
+        let is_of_datagrams = self.config.variant.load.datagrams().is_some();
+        is_of_datagrams.then_some(start_ns + limit.as_nanos() as u64)
     }
 
     /// The link's ring, where each datagram is one packet in it that IP has counted: GSO cuts packets below IP, and an

@@ -182,8 +182,8 @@ pub fn words<O: Options>(own: &Own<O>, addresses: Vec<String>) -> Vec<String> {
     words
 }
 
-/// How long a load of datagrams lasts at most, on a testbed on which the order to stop may not arrive. It is told to the
-/// program ahead.
+/// How long a load of datagrams lasts at most, on a testbed on which the order to stop may not arrive. The program gets it
+/// ahead.
 pub fn load_limit(trials: &Trials, testbed: &dyn Testbed) -> Option<Duration> {
     let length = whole(trials).as_duration() + testbed.window_lead();
     testbed.load_ends_after().map(|more| length + more)

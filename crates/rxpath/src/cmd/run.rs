@@ -253,8 +253,8 @@ pub fn resolved_between(
 pub fn root_needs(scenario: &str, sets: &[String], may_change: bool) -> RootNeeds {
     // Which CPUs there are does not matter for it.
     let shape = HostShape::flat(64);
-    let resolved = load(scenario)
-        .and_then(|file| resolve_between(&file, sets, [&shape, &shape], may_change));
+    let resolved =
+        load(scenario).and_then(|file| resolve_between(&file, sets, [&shape, &shape], may_change));
     resolved.map_or_else(|_| RootNeeds::default(), |made| RootNeeds::of(&made, may_change))
 }
 

@@ -73,7 +73,10 @@ impl CleanupHosts {
                 self.clean(alias, connected)
             })
             .collect();
-        let is_clean = all.iter().all(|host| host.failure.is_none() && host.journals.is_empty());
+        let is_clean = all.iter().all(|host| {
+            let is_left = !host.journals.is_empty() || self.dry_run && !host.undone.is_empty();
+            host.failure.is_none() && !is_left
+        });
         if self.format.is_json() {
             let settings = serde_json::json!({
                 "inventory": self.inventory, "dry_run": self.dry_run,
