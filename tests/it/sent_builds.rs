@@ -219,6 +219,8 @@ fn a_host_that_refuses_connections_for_a_moment_is_tried_three_times() {
 #[test]
 fn root_that_is_not_given_is_named_with_what_to_do() {
     let site = Site::new();
+    // Root needs no sudo.
+    site.script("id", "echo 1000");
     for (said, what, hint) in [
         (
             "sudo: a password is required",
@@ -237,6 +239,41 @@ fn root_that_is_not_given_is_named_with_what_to_do() {
         assert_eq!(refused.status.code(), Some(3), "{text}");
         assert!(text.contains(what) && text.contains(hint), "{text}");
     }
+}
+
+#[test]
+fn root_is_asked_for_only_where_the_scenario_needs_it_and_the_key_is_named() {
+    let site = Site::new();
+    site.script("id", "echo 1000");
+    let asked = site.path("asked");
+    site.script(
+        "sudo",
+        &format!("echo x >> {}; echo 'sudo: a password is required' >&2; exit 1", asked.display()),
+    );
+    let lab = site.path("lab.toml");
+    let text = "[hosts.gen1]\nssh = \"gen1\"\nrole = \"sender\"\n\
+                [hosts.sut]\nssh = \"sut\"\nrole = \"receiver\"\n";
+    fs::write(&lab, text).unwrap();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let rxpath = |words: &[&str]| {
+        Command::new(site.path("rxpath"))
+            .args(words)
+            .args(["--hosts", lab.to_str().unwrap()])
+            .current_dir(site.dir.path())
+            .env("PATH", format!("{}:{path}", site.path("bin").display()))
+            .env("XDG_CACHE_HOME", site.path("cache"))
+            .output()
+            .unwrap()
+    };
+    // Whatever else this machine lacks as two hosts: a plan needs no root.
+    rxpath(&["run", "udp-pinning", "--set", "observe.drops=true", "--dry-run"]);
+    assert!(!asked.exists(), "a plan asked for root");
+    let refused = rxpath(&["run", "udp-pinning", "--set", "observe.drops=true"]);
+    let said = told(&refused);
+    assert_eq!(refused.status.code(), Some(3), "{said}");
+    let what = "gen1: observe.drops needs root there, and sudo -n wants a password";
+    assert!(said.contains(what), "{said}");
+    assert!(asked.exists());
 }
 
 #[test]
