@@ -22,6 +22,8 @@ use crate::handlers::catches;
 pub const AHEAD_S: u32 = 86_400;
 
 const SSHD: &str = "/usr/sbin/sshd";
+/// What a host has of its own.
+const HOST_SH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/host.sh");
 
 pub struct Site {
     bed: Bed,
@@ -167,10 +169,6 @@ impl Site {
 
     fn serve(&mut self) {
         let ahead = AHEAD_S.to_string();
-        // A /run of its own: its lab lock is that of the host. The same of what it keeps to undo.
-        let own = "mkdir -p /var/lib/rxpath\nmount -t tmpfs tmpfs /var/lib/rxpath\nmount -t tmpfs tmpfs /run\n\
-                   mkdir /run/sshd\nexec \"$@\"\n";
-        self.write("own", own);
         let clock = ["--time", "--fork", "--kill-child", "--monotonic", &ahead];
         self.daemons = vec![self.daemon(&self.gen1, &clock), self.daemon(&self.sut, &[])];
         self.wait_for_sshd("10.78.1.2:22");
@@ -179,8 +177,8 @@ impl Site {
 
     /// Starts sshd on a host, `unshare` with these words too.
     fn daemon(&self, ns: &Namespace, unshare: &[&str]) -> Child {
-        let (own, config) = (self.path("own"), self.path("sshd_config"));
-        let sshd = ["sh", "-e", &own, SSHD, "-D", "-e", "-f", &config];
+        let config = self.path("sshd_config");
+        let sshd = ["sh", HOST_SH, SSHD, "-D", "-e", "-f", &config];
         let words = [["--mount"].as_slice(), unshare, &sshd].concat();
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let child = ns.run(move |_| {
