@@ -4,7 +4,7 @@ export CARGO
 PROFILE_CI = --profile ci
 RXPATH = target/release/rxpath
 
-.PHONY: eco bench-eco hosts-demo static help setup demo test lint bench fuzz miri campaign causes install install-deb package package-test build schema rig stats stats-lab book
+.PHONY: eco bench-eco bench-hosts hosts-demo static help setup demo test lint bench fuzz miri campaign causes install install-deb package package-test build schema rig stats stats-lab book
 
 help:
 	@echo 'make demo     build, run the tutorial in a lab of two network namespaces, write a report'
@@ -26,6 +26,7 @@ help:
 	@echo 'make package-test  installs, upgrades, swaps and purges these .deb in fresh Debian systems, and the .rpm by rpm --root (root; SUITES="bookworm")'
 	@echo 'make eco      the Ansible collection on four hosts, the chart, the image, the SBOM, the page, a fleet (root; minutes; downloads their tools once)'
 	@echo 'make bench-eco  what rxpath export costs and whether its numbers are true (root, a quiet machine; 90 minutes; ROWS="cost steal")'
+	@echo 'make bench-hosts  whether experiments between hosts hold their bars: clocks, kills, 32 hosts, livelock (root, a quiet machine; 3 hours; ROWS="clocks kills" ROUNDS=20)'
 	@echo 'make schema   write schemas/ again from the types'
 	@echo 'make book     the documents as HTML in target/book (installs mdbook once)'
 
@@ -126,10 +127,17 @@ eco: build
 	@for goal in ansible kubernetes sbom exposition fleet; do tools/setup.sh $$goal || exit; done
 	tools/eco.sh $(RXPATH)
 
-ROWS = cost rate steal scrape memory verdict
+bench-eco: ROWS = cost rate steal scrape memory verdict
 bench-eco: build
 	$(CARGO) build --release -p rxpath-stats --example judge
 	tools/bench-eco.sh $(ROWS)
+
+bench-hosts: ROWS = clocks kills scale start livelock ratio size
+bench-hosts: build
+	@tools/setup.sh bench-hosts
+	$(CARGO) build --release -p rxpath-stats --example judge
+	$(if $(filter size,$(ROWS)),$(MAKE) static)
+	ROUNDS=$(ROUNDS) tools/bench-hosts.sh $(ROWS)
 
 SUITES = bookworm trixie sid
 package-test:

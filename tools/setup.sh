@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what a goal needs, or says exactly what to install and stops.
-# Usage: tools/setup.sh build|static|test|lint|bench|book|hosts|package|ansible|kubernetes|sbom|fleet|exposition
+# Usage: tools/setup.sh build|static|test|lint|bench|bench-hosts|book|hosts|package|ansible|kubernetes|sbom|fleet|exposition
 set -eu
 
 goal=${1:?goal}
@@ -40,6 +40,7 @@ packages() {
 	echo "nft nftables"
 	case $goal in
 	hosts) echo "sshd openssh-server"; echo "ip iproute2"; echo "unshare util-linux" ;;
+	bench-hosts) echo "sshd openssh-server"; echo "ip iproute2"; echo "unshare util-linux"; echo "ethtool ethtool"; echo "strip binutils"; echo "python3 python3" ;;
 	ansible) echo "sshd openssh-server"; echo "ssh-keyscan openssh-client"; echo "ip iproute2"; echo "unshare util-linux"; echo "python:ensurepip python3-venv" ;;
 	kubernetes) echo "go golang-go"; echo "setpriv util-linux"; echo "ip iproute2"; echo "python:ensurepip python3-venv" ;;
 	fleet) echo "python:ensurepip python3-venv" ;;

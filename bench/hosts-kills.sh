@@ -1,0 +1,352 @@
+#!/bin/sh
+# What is left on hosts when a part of a run between them is killed at a random time.
+#
+# A sender and a receiver, each with namespaces of every kind, and a scenario that changes settings of both. In each round one of
+# five is killed (SIGKILL): the coordinator, an endpoint, an ssh client, the load program, the serve program; each as often as the
+# others. The time is drawn from the whole of its life, which was measured in a run that nobody disturbed. Then it is waited
+# until the hosts are clean:
+# - no process is in the PID namespace of a host but its sshd, after 25 s (the watchdog of settings: 70 s);
+# - each setting is byte for byte as before, after 70 s: /proc/sys/net, the devices' files in /sys/class/net, `ethtool -k`, `-c`,
+#   `-g` and `-l`;
+# - the remote directory holds the one cached program, and nothing is in /tmp, /run/rxpath or /run/netns;
+# - no lock below /run or on the network namespace is held;
+# - `rxpath hosts cleanup --dry-run` finds nothing.
+# Printed: rounds, clean rounds, how often who was killed, and how long it took until all was clean.
+# Goal: every round is clean. The first one that is not ends the benchmark: what it left is printed and kept in a directory.
+# Usage: bench/hosts-kills.sh [RXPATH [ROUNDS]]    (root; 500 rounds, about two hours; SEED, KINDS="load serve"). Exit 1: a round was not clean.
+set -eu
+rxpath=${1:-target/release/rxpath}
+rounds=${2:-${ROUNDS:-500}}
+# shellcheck source=tools/hosts-common.sh
+. "$(dirname "$0")/../tools/hosts-common.sh"
+hosts_need ethtool nsenter
+hosts_pair "$rxpath"
+host_start_apart gen1
+gen1=$daemon
+host_start_apart sut
+sut=$daemon
+host_wait 10.78.1.2 10.78.2.2
+# From here on the program is there.
+hosts_rxpath hosts check "$hosts_dir/lab.toml" >/dev/null 2>"$hosts_dir/errors" || {
+	cat "$hosts_dir/errors" >&2
+	exit 3
+}
+cat >"$hosts_dir/changing.toml" <<'END'
+question = "What is left?"
+[load]
+rate = "2k"
+[tune.receiver]
+"net.core.somaxconn" = 4321
+"{dev}/features/rx-gro" = "on"
+"{dev}/queues/rx-0/rps_cpus" = "1"
+[tune.sender]
+"net.core.somaxconn" = 4322
+"{dev}/features/tx-tcp-segmentation" = "off"
+[observe]
+sample_interval = "0ms"
+[trials]
+blocks = 1
+max_blocks = 1
+aa = false
+paired = false
+ramp = "100ms"
+settle = "100ms"
+measure = "1s"
+END
+# What can be set in a namespace, as text.
+cat >"$hosts_dir/settings.py" <<'PYTHON'
+import glob
+import os
+import subprocess
+
+# Counts of what is there, which no setting changes.
+COUNTS = {"nf_conntrack_count"}
+QUEUES = "rps_cpus", "rps_flow_cnt", "xps_cpus", "xps_rxqs", "tx_maxrate", "byte_queue_limits/limit_min", "byte_queue_limits/limit_max"
+DEVICE = "mtu", "flags", "tx_queue_len", "gro_flush_timeout", "napi_defer_hard_irqs", "threaded", "address", "ifalias"
+files = [os.path.join(at, name) for at, _, names in os.walk("/proc/sys/net") for name in names if name not in COUNTS]
+for device in glob.glob("/sys/class/net/*"):
+    files += [f"{device}/{name}" for name in DEVICE]
+    files += [f"{queue}/{name}" for queue in glob.glob(f"{device}/queues/*") for name in QUEUES]
+for name in sorted(files):
+    try:
+        with open(name) as file:
+            print(f"{name} = {file.read()!r}")
+    except OSError as error:
+        print(f"{name}: {error.strerror}")
+for device in sorted(os.listdir("/sys/class/net")):
+    for option in "-k", "-c", "-g", "-l":
+        said = subprocess.run(["ethtool", option, device], capture_output=True, text=True)
+        print(f"ethtool {option} {device}: {said.stdout}{said.stderr}")
+PYTHON
+export hosts_dir hosts_id host_sh rounds
+python3 - gen1="$gen1" sut="$sut" <<'PYTHON'
+import contextlib
+import difflib
+import fcntl
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+here, rounds = os.environ["hosts_dir"], int(os.environ["rounds"])
+seed = int(os.environ.get("SEED", random.randrange(10**9)))
+draw = random.Random(seed)
+holders = dict(word.split("=") for word in sys.argv[1:])
+spaces = {os.stat(f"/proc/{pid}/ns/pid_for_children").st_ino: host for host, pid in holders.items()}
+KINDS = os.environ.get("KINDS", "coordinator endpoint ssh load serve").split()
+# The lease and a little, and the time until a watchdog undoes what a killed endpoint left. Seconds.
+PROCESSES, SETTINGS = 25, 70
+# No run takes longer. Seconds.
+LONGEST = 90
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+
+def coordinator(*words):
+    """The command line of rxpath on the coordinator, with locks of its own."""
+    enter = ["ip", "netns", "exec", os.environ["hosts_id"] + "-ctl", "unshare", "--mount", "sh", os.environ["host_sh"]]
+    return [*enter, f"{here}/rxpath", *words]
+
+
+RUN = coordinator("run", f"{here}/changing.toml", "--hosts", f"{here}/lab.toml", "--change-hosts", "--keep-noisy",
+                  "--out", f"{here}/runs")
+
+
+def read(pid, name):
+    with contextlib.suppress(OSError):
+        return open(f"/proc/{pid}/{name}").read()
+    return ""
+
+
+def processes():
+    """What runs on the hosts, but for their sshd: (host, pid, command line)."""
+    found = []
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        try:
+            host = spaces.get(os.stat(f"/proc/{pid}/ns/pid").st_ino)
+        except OSError:
+            continue  # It has ended.
+        status = dict(line.split(":", 1) for line in read(pid, "status").splitlines())
+        if host and status and status["NSpid"].split()[-1] != "1" and "Z" not in status["State"]:
+            found.append((host, pid, read(pid, "cmdline").replace("\0", " ").strip()))
+    return found
+
+
+def of_kind(kind, run):
+    """Pids of a kind that live now."""
+    if kind == "coordinator":
+        return [run.pid] if read(run.pid, "comm").strip() == "rxpath" else []
+    if kind == "ssh":
+        own = [pid for pid in filter(str.isdigit, os.listdir("/proc")) if read(pid, "comm").strip() == "ssh"]
+        return [int(pid) for pid in own if f"\nPPid:\t{run.pid}\n" in read(pid, "status")]
+    words = {"endpoint": "/rxpath endpoint", "load": "/rxpath load udp ", "serve": "/rxpath serve udp "}[kind]
+    return [pid for _, pid, line in processes() if words in line and "--guard" not in line and not line.startswith("/bin/sh")]
+
+
+def settings(host):
+    """All settings of a host."""
+    inside = ["nsenter", f"--net=/proc/{holders[host]}/ns/net", f"--mount=/proc/{holders[host]}/ns/mnt"]
+    said = subprocess.run([*inside, "python3", f"{here}/settings.py"], capture_output=True, text=True, check=True, timeout=60)
+    return said.stdout
+
+
+def changed(before):
+    """Lines of settings that are not as before."""
+    lines = []
+    for host, text in before.items():
+        now = settings(host)
+        if now != text:
+            lines += list(difflib.unified_diff(text.splitlines(), now.splitlines(), f"{host} before", f"{host} after", "", "", 0, ""))
+    return lines
+
+
+def root(host):
+    """The root directory of a host, as this process sees it."""
+    return f"/proc/{holders[host]}/root"
+
+
+def is_changed():
+    """Whether a setting of the receiver is in force: one that shows without entering its namespace."""
+    with contextlib.suppress(OSError):
+        return open(root("sut") + "/sys/class/net/data/queues/rx-0/rps_cpus").read().strip("0,\n") != ""
+    return False
+
+
+def below(path):
+    return sorted(os.path.join(at, name) for at, _, names in os.walk(path) for name in names)
+
+
+def files():
+    """Files that a host has and should not."""
+    found = []
+    for host in holders:
+        copies = below(f"{here}/copies/{host}")
+        if [os.path.basename(name) for name in copies] != ["rxpath"]:
+            found += [f"{host}: not one copy: {copies}"]
+        for place in "/tmp", "/run/rxpath", "/run/netns":
+            for at, directories, names in os.walk(root(host) + place):
+                found += [f"{host}: {place} has {name}" for name in directories + names]
+    return found
+
+
+def locks():
+    """Locks that are held on the hosts."""
+    held = []
+    for host in holders:
+        for name in [*below(root(host) + "/run"), f"/proc/{holders[host]}/ns/net"]:
+            try:
+                with open(name) as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                held.append(f"{host}: {name} is locked")
+            except OSError:
+                pass  # A socket, or removed meanwhile.
+    return held
+
+
+def left(began, before):
+    """What is left, waiting for as long as it may take; and the seconds until all was clean."""
+    while True:
+        passed = time.monotonic() - began
+        all_left = processes()
+        others = [row for row in all_left if " tune " not in row[2]]
+        wrong = [f"{host}: process {pid}: {line}" for host, pid, line in all_left]
+        wrong += [] if wrong else [*changed(before), *files(), *locks()]
+        if not wrong:
+            return [], passed
+        if passed > SETTINGS or (others and passed > PROCESSES):
+            # Settings are of interest whatever else is left.
+            return [*wrong, *changed(before)], passed
+        time.sleep(0.2)
+
+
+def cleanup():
+    """What `rxpath hosts cleanup` finds."""
+    said = subprocess.run(coordinator("hosts", "cleanup", f"{here}/lab.toml", "--dry-run", "--json"), capture_output=True,
+                          text=True, timeout=LONGEST)
+    if said.returncode == 0 and not any(host["copies"] or host["journals"] for host in json.loads(said.stdout)["result"]):
+        return []
+    return [f"hosts cleanup: status {said.returncode}: {said.stdout}{said.stderr}"]
+
+
+def keep(text, wrong, before):
+    """Keeps everything of a round; the directory."""
+    kept = tempfile.mkdtemp(prefix="rxpath-kills.", dir="/var/tmp")
+    with open(f"{kept}/round", "w") as out:
+        out.write("\n".join([text, f"seed {seed}", *wrong]) + "\n")
+    for name in "said", "errors", "runs", "changing.toml", "lab.toml":
+        if os.path.isdir(f"{here}/{name}"):
+            shutil.copytree(f"{here}/{name}", f"{kept}/{name}")
+        elif os.path.exists(f"{here}/{name}"):
+            shutil.copy(f"{here}/{name}", kept)
+    for host, was in before.items():
+        open(f"{kept}/{host}.before", "w").write(was)
+        open(f"{kept}/{host}.after", "w").write(settings(host))
+        subprocess.run(["tar", "-C", root(host), "-cf", f"{kept}/{host}.tar", "run", "var/lib/rxpath"], stderr=subprocess.DEVNULL)
+    return kept
+
+
+@contextlib.contextmanager
+def running():
+    """A run, which is over at the end."""
+    shutil.rmtree(f"{here}/runs", ignore_errors=True)
+    with open(f"{here}/said", "w") as said, open(f"{here}/errors", "w") as errors:
+        run = subprocess.Popen(RUN, stdin=subprocess.DEVNULL, stdout=said, stderr=errors)
+    try:
+        yield run
+    finally:
+        if run.poll() is None:
+            run.kill()
+        run.wait()
+
+
+def lives():
+    """Seconds that each kind lives in a run that nobody disturbs."""
+    seen = {}
+    with running() as run:
+        began = time.monotonic()
+        while run.poll() is None and time.monotonic() - began < LONGEST:
+            for kind in KINDS:
+                if of_kind(kind, run):
+                    now = time.monotonic()
+                    seen[kind] = (seen.get(kind, (now, now))[0], now)
+            time.sleep(0.01)
+        said = open(f"{here}/errors").read()
+    if run.returncode not in (0, 4) or set(seen) != set(KINDS):
+        sys.exit(f"hosts-kills: a run without kills ended with status {run.returncode}, and had {sorted(seen)}: {said}")
+    return {kind: last - first for kind, (first, last) in seen.items()}
+
+
+def strike(kind, life):
+    """A run in which one of a kind is killed: what was done and when; nothing if it was over before."""
+    delay = draw.uniform(0, life)
+    with running() as run:
+        limit = time.monotonic() + LONGEST
+        pids = []
+        while not pids and run.poll() is None and time.monotonic() < limit:
+            pids = of_kind(kind, run)
+            time.sleep(0.005)
+        if not pids:
+            return None
+        time.sleep(delay)
+        pids = of_kind(kind, run)
+        if not pids:
+            return None
+        pid = draw.choice(pids)
+        line, in_force = read(pid, "cmdline").replace("\0", " ").strip(), is_changed()
+        began = time.monotonic()
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            run.wait(LONGEST)
+        status = run.poll()
+        text = f"killed {kind} {delay:.3f} s after it started, settings {'' if in_force else 'not '}in force: {line}; " \
+               f"the run ended with status {status}"
+        # A run that does not end is no clean round.
+        return text, began, in_force, [] if status is not None else [f"the run goes on {LONGEST} s after the kill"]
+
+
+before = {host: settings(host) for host in holders}
+life = lives()
+print("lives in seconds: " + ", ".join(f"{kind} {life[kind]:.2f}" for kind in KINDS) + f"; seed {seed}", flush=True)
+# What such a run leaves is no matter of kills.
+wrong, _ = left(time.monotonic(), before)
+if wrong := [*wrong, *cleanup()]:
+    sys.exit("hosts-kills: a run without kills leaves: " + "\n".join(wrong))
+kinds = [KINDS[number % len(KINDS)] for number in range(rounds)]
+draw.shuffle(kinds)
+clean, missed, changes, took = 0, 0, 0, {kind: [] for kind in KINDS}
+while clean < rounds and missed < 5 * rounds:
+    kind = kinds[clean]
+    done = strike(kind, life[kind])
+    if done is None:
+        missed += 1
+        continue
+    text, began, in_force, wrong = done
+    remains, seconds = left(began, before)
+    wrong += remains
+    wrong += [] if wrong else cleanup()
+    if wrong:
+        print(f"round {clean + 1} is not clean after {seconds:.1f} s: {text}", *wrong[:40], sep="\n   ")
+        print(f"kept in {keep(text, wrong, before)}")
+        break
+    clean += 1
+    changes += in_force
+    took[kind].append(seconds)
+    if clean % 50 == 0:
+        print(f"{clean} rounds", flush=True)
+for kind, all_took in took.items():
+    if all_took:
+        print(f"{kind}: killed {len(all_took)} times, clean after {sorted(all_took)[len(all_took) // 2]:.2f} s in the median, "
+              f"{max(all_took):.2f} s at most")
+print(f"settings were in force at {changes} of these kills")
+print(f"{clean} of {rounds} rounds clean (goal: all); {missed} runs were over before the kill"
+      if clean == rounds else f"{clean} rounds clean before the first that was not, of {rounds} (goal: all)")
+sys.exit(clean < rounds)
+PYTHON

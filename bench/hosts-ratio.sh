@@ -1,0 +1,100 @@
+#!/bin/sh
+# Whether an experiment by endpoints (`ssh = "local"`) delivers the rate of the same experiment in the lab.
+#
+# Both run one scenario: a flood of small datagrams, sender on one CPU, reader on the other. The lab makes its two namespaces;
+# the hosts are two namespaces with a link like the lab's. Each block has one run between hosts and two in the lab, in random
+# order. Printed: the delivered rate between hosts relative to that of the lab, less one, with its 95 % interval over the
+# blocks, and the same of the two runs in the lab, which is the noise.
+# Goal: the ratio is within 0.98 to 1.02.
+# Usage: bench/hosts-ratio.sh [RXPATH [BLOCKS]]    (root; a quiet machine; 20 blocks of half a minute). Exit 1: the goal is missed.
+# Exit 4: the interval holds both sides of it, or the noise is not within 2 %.
+set -eu
+rxpath=$(realpath "${1:-target/release/rxpath}")
+blocks=${2:-${BLOCKS:-20}}
+judge=$(dirname "$rxpath")/examples/judge
+[ -x "$judge" ] || { echo "hosts-ratio: there is no $judge (make bench-hosts builds it)" >&2; exit 3; }
+# shellcheck source=tools/hosts-common.sh
+. "$(dirname "$0")/../tools/hosts-common.sh"
+hosts_need python3
+hosts_begin
+for name in tx rx; do
+	host $name
+	ip netns exec "$hosts_id-$name" sh -c 'echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6; echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6'
+done
+wire tx veth 10.78.3.1 rx veth 10.78.3.2
+cat >"$hosts_dir/lab.toml" <<END
+[hosts.tx]
+ssh = "local"
+role = "sender"
+netns = "$hosts_id-tx"
+[hosts.rx]
+ssh = "local"
+role = "receiver"
+netns = "$hosts_id-rx"
+END
+cat >"$hosts_dir/flood.toml" <<'END'
+question = "What does a flood deliver?"
+[serve]
+cpu = "@receiver"
+[load]
+cpu = "@sender"
+size = 32
+[observe]
+sample_interval = "0ms"
+[trials]
+blocks = 1
+max_blocks = 1
+aa = false
+paired = false
+ramp = "500ms"
+settle = "1s"
+measure = "2s"
+END
+# The rate of the trial that counts; nothing if other load disturbed each of them.
+run() { # kind
+	words=
+	[ "$1" != hosts ] || words="--hosts $hosts_dir/lab.toml"
+	now=0
+	# shellcheck disable=SC2086  # none or two words
+	timeout --foreground -k 30 120 "$rxpath" run "$hosts_dir/flood.toml" $words --wait --out "$hosts_dir/runs" \
+		>/dev/null 2>"$hosts_dir/errors" || now=$?
+	case $now in
+	0 | 4 | 5) ;;
+	*)
+		cat "$hosts_dir/errors" >&2
+		exit 3
+		;;
+	esac
+	python3 - "$hosts_dir"/runs/*/manifest.json <<'PYTHON'
+import json
+import sys
+
+trials = [trial for trial in json.load(open(sys.argv[1]))["trials"] if not trial["void"]]
+for trial in trials[:1]:
+    print(trial["metrics"]["delivered_pps"])
+PYTHON
+	rm -rf "$hosts_dir/runs"
+}
+for block in $(seq "$blocks"); do
+	for kind in $(printf '%s\n' lab again hosts | shuf); do
+		rate=$(run "$kind") || exit 3
+		[ -n "$rate" ] || { echo "block $block: other load disturbed $kind"; continue; }
+		echo "$block $kind $rate" >>"$hosts_dir/rates"
+	done
+done
+[ -s "$hosts_dir/rates" ] || exit 4
+relative() { # kind
+	awk -v kind="$1" '{ rate[$1, $2] = $3; if ($1 > blocks) blocks = $1 } END {
+		for (b = 1; b <= blocks; b++) if (rate[b, "lab"] > 0 && rate[b, kind] > 0) print rate[b, kind] / rate[b, "lab"] - 1
+	}' "$hosts_dir/rates"
+}
+awk '{ sum[$2] += $3; n[$2]++ } END { for (kind in n) printf "%s: %.0f datagrams/s in the mean of %d runs\n", kind, sum[kind] / n[kind], n[kind] }' \
+	"$hosts_dir/rates"
+noise=0
+said=$(relative again | "$judge" within 0.02) || noise=4
+echo "two runs in the lab, ratio less one: $said, goal: within 0.02"
+status=0
+said=$(relative hosts | "$judge" within 0.02) || status=$?
+echo "hosts and lab, ratio less one: $said, goal: within 0.02"
+[ $noise = 0 ] || status=$noise
+exit $status
