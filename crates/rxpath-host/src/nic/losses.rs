@@ -1,7 +1,8 @@
 //! Which counters say what a network card's ring lost, what it took from the wire and what it put there, by driver.
 //!
 //! Names are those of a snapshot without the device: `link.rx.missed_errors` (rtnetlink), `ethtool.rx_missed_errors` (the
-//! driver's own), `standard.mac.FramesReceivedOK` (IEEE 802.3). A `*` stands for the number of a queue.
+//! driver's own), `standard.mac.FramesReceivedOK` (IEEE 802.3), `queue.0.rx-hw-drop-overruns` (the netdev family). A `*`
+//! stands for the number of a queue.
 //!
 //! **Source** Linux 6.12, the functions that fill the counters:
 //!
@@ -17,6 +18,8 @@
 //! | tun, tap | none | frames that the program behind it read and wrote | `tun_net_xmit`, `tun_get_user` |
 //! | vmxnet3 | no buffer, for each queue; not in `rx_dropped` | unknown (hypervisor) | `vmxnet3_get_stats64`, `vmxnet3_rq_dev_stats` |
 //! | ena | what the device dropped, which it says once a second; in `rx_dropped` alone | unknown (hypervisor) | `ena_keep_alive_wd`, `ena_get_stats64` |
+//! | virtio_net | no buffer, for each queue, where the device counts it; never in `rx_dropped` | unknown (hypervisor) | `virtnet_get_queue_stats_rx` (drivers/net/virtio_net.c) |
+//! | gve | what the device dropped for each queue, which it reports every 20 s; never in `rx_dropped` | unknown (hypervisor) | `gve_get_ethtool_stats` (drivers/net/ethernet/google/gve/gve_ethtool.c) |
 //!
 //! Counters that the card has for other reasons are no losses: `rx_no_buffer_count` (RNBC) says that no descriptor was
 //! free when a frame came, and the FIFO may still take it; `rx_steer_missed_packets` is a filter.
@@ -201,7 +204,7 @@ struct Behind {
 
 /// Repeated names of a driver have a number behind them from the second one on: those of vmxnet3's queues are equal.
 const BEHIND_A_HYPERVISOR: [Behind; 6] = [
-    Behind { driver: "virtio_net", ring: &[], settle_ms: 0 },
+    Behind { driver: "virtio_net", ring: &[&["queue.*.rx-hw-drop-overruns"]], settle_ms: 0 },
     Behind {
         driver: "vmxnet3",
         ring: &[&["ethtool.  pkts rx OOB", "ethtool.  pkts rx OOB#*"]],
@@ -209,7 +212,8 @@ const BEHIND_A_HYPERVISOR: [Behind; 6] = [
     },
     // The kernel's own drops are in it too, which are taken off where it is read.
     Behind { driver: "ena", ring: &[&[FOLDED]], settle_ms: 1_100 },
-    Behind { driver: "gve", ring: &[], settle_ms: 0 },
+    // `GVE_STATS_REPORT_TIMER_PERIOD` (gve.h).
+    Behind { driver: "gve", ring: &[&["ethtool.rx_queue_drop_cnt[*]"]], settle_ms: 20_100 },
     Behind { driver: "hv_netvsc", ring: &[], settle_ms: 0 },
     Behind { driver: "xen_netfront", ring: &[], settle_ms: 0 },
 ];
@@ -397,6 +401,11 @@ mod tests {
         let card = counters("ena", &offered);
         assert_eq!((card.ring, card.settle_ms), (names(&["link.rx.dropped"]), 1_100));
         assert!(counters("virtio_net", &offered).ring.is_empty());
+        let of_queues = names(&["queue.0.rx-hw-drop-overruns", "queue.1.rx-hw-drop-overruns"]);
+        assert_eq!(counters("virtio_net", &of_queues).ring, of_queues);
+        let offered = names(&["ethtool.rx_queue_drop_cnt[0]", "ethtool.rx_no_buffers_posted[0]"]);
+        let card = counters("gve", &offered);
+        assert_eq!((card.ring.as_slice(), card.settle_ms), (&offered[..1], 20_100));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use rxpath_host::netlink::netdev::QueueStats;
 use rxpath_host::netlink::{Link, Netlink, ioctl};
 use rxpath_host::nic::losses::{self, CardCounters};
 use rxpath_host::snapshot::Reader;
@@ -74,7 +75,10 @@ impl Counting {
         let read = self.reader.read();
         let mut snapshot = Snapshot { values: read.values, gaps: read.gaps, t_ns: 0 };
         for device in self.below.iter().chain([&self.device]) {
-            read_link(&mut self.route, &device.name, &mut snapshot);
+            let index = read_link(&mut self.route, &device.name, &mut snapshot);
+            if let Some((generic, index)) = self.generic.as_mut().zip(index) {
+                read_queues(generic, (&device.name, index), &mut snapshot);
+            }
             // A device without driver counters has none to miss.
             let of_driver = ioctl::driver_stats(&device.name).unwrap_or_default();
             let name = |name| format!("ethtool.{}.{name}", device.name);
@@ -134,16 +138,27 @@ fn card_of(snapshot: &Snapshot, device: &str, driver: &str) -> CardCounters {
     card
 }
 
-fn read_link(route: &mut Netlink, device: &str, snapshot: &mut Snapshot) {
+/// The index of the device, if there is one.
+fn read_link(route: &mut Netlink, device: &str, snapshot: &mut Snapshot) -> Option<u32> {
     match route.link(device) {
         Ok(link) => {
             let name = |name: &str| format!("link.{device}.{name}");
             snapshot.values.extend(link.stats.iter().map(|(it, value)| (name(it), *value)));
+            Some(link.index)
         }
         Err(error) => {
             snapshot.gaps.insert("link".into(), error.to_string());
+            None
         }
     }
+}
+
+/// What the queues lost, where the driver counts it by the kernel's name; a driver without it has none to miss.
+fn read_queues(generic: &mut Netlink, (device, index): (&str, u32), snapshot: &mut Snapshot) {
+    let queues = generic.queue_stats(index).unwrap_or_default();
+    let lost = queues.iter().filter_map(QueueStats::overruns);
+    let name = |name: String| format!("queue.{device}.{name}");
+    snapshot.values.extend(lost.map(|(it, value)| (name(it), value)));
 }
 
 fn read_standard(generic: &mut Netlink, device: &str, snapshot: &mut Snapshot) {

@@ -19,6 +19,8 @@ const SCOPE: u16 = 4;
 const FIRST: u16 = 8;
 /// `NETDEV_QSTATS_SCOPE_QUEUE`.
 const SCOPE_QUEUE: u32 = 1;
+/// What a card dropped on a queue because the host had posted no buffer for it.
+const OVERRUNS: &str = "rx-hw-drop-overruns";
 
 /// Names from [`FIRST`] on (Documentation/netlink/specs/netdev.yaml, attribute set `qstats`).
 const NAMES: [&str; 27] = [
@@ -62,6 +64,15 @@ pub struct QueueStats {
     pub counters: BTreeMap<String, u64>,
 }
 
+impl QueueStats {
+    /// What the card dropped on this queue for want of a buffer, with its name in a snapshot, behind that of the device:
+    /// `0.rx-hw-drop-overruns`; `None` where the driver does not count it.
+    pub fn overruns(&self) -> Option<(String, u64)> {
+        let packets = *self.counters.get(OVERRUNS)?;
+        Some((format!("{}.{OVERRUNS}", self.index), packets))
+    }
+}
+
 impl Netlink {
     /// Statistics of each queue of a device by its index (6.9).
     ///
@@ -102,7 +113,10 @@ mod tests {
         let stats = parse_queue_stats(body.bytes()).unwrap().unwrap();
         assert_eq!((stats.kind, stats.index), (QueueKind::Rx, 5));
         assert_eq!((stats.counters["rx-packets"], stats.counters["rx-hw-drops"]), (1000, 3));
-        assert_eq!(stats.counters.len(), 2);
+        assert_eq!((stats.counters.len(), stats.overruns()), (2, None));
+        let more = body.u32(FIRST + 6, 7);
+        let stats = parse_queue_stats(more.bytes()).unwrap().unwrap();
+        assert_eq!(stats.overruns(), Some(("5.rx-hw-drop-overruns".into(), 7)));
         let whole = question(Question::QueueStats).u32(IFINDEX, 2).u32(FIRST, 1);
         assert_eq!(parse_queue_stats(whole.bytes()).unwrap(), None);
     }
