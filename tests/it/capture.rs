@@ -131,9 +131,31 @@ fn bad_flows_devices_and_intervals_are_one_line_and_status_2() {
     }
 }
 
+/// Of virtio_net the queue's drops are all that the device counts, of which its ring is a part.
+#[test]
+fn queues_of_guests_have_their_interrupts_packets_and_drops_by_each_driver_s_names() {
+    for (name, irqs, drops) in [
+        ("guest-gve", [29, 30], [37, 5]),
+        ("guest-vmxnet3", [27, 28], [37, 5]),
+        ("guest-virtio", [28, 30], [40, 5]),
+    ] {
+        let found = json(&["check", "--queues", "--sysroot", &host(name), "--json"]);
+        let rows = found["result"]["devices"][0]["rows"].as_array().unwrap();
+        assert_eq!(rows.len(), 2, "{name}: {found}");
+        for (queue, row) in rows.iter().enumerate() {
+            assert_eq!(row["irq"]["value"]["irq"], irqs[queue], "{name}: {row}");
+            assert_eq!(row["packets_total"]["value"], [300_000, 200_000][queue], "{name}: {row}");
+            assert_eq!(row["drops_total"]["value"], drops[queue], "{name}: {row}");
+        }
+    }
+}
+
 #[test]
 fn broken_trees_are_gaps_and_never_a_crash() {
-    for name in ["broken", "garbage", "old-4.18", "cloud-vm", "router", "vm-6.18", "vm-6.18-live"] {
+    let damaged = ["broken", "garbage"];
+    let whole = ["old-4.18", "cloud-vm", "router", "vm-6.18", "vm-6.18-live"];
+    let guests = ["guest-gve", "guest-vmxnet3", "guest-virtio"];
+    for name in damaged.into_iter().chain(whole).chain(guests) {
         let host = host(name);
         let output = rxpath(&["check", "--queues", "--sysroot", &host, "--json"]);
         let status = output.status.code();

@@ -3,6 +3,8 @@
 use rxpath_core::Fact;
 
 use crate::counter::{Step, Width};
+use crate::netlink::netdev::QueueStats;
+use crate::nic::{self, losses};
 use crate::procfs::{interrupts, softnet, stat, task};
 use crate::sysfs::device;
 use crate::topology::{self, Distance};
@@ -100,4 +102,30 @@ fn garbage_is_refused_with_its_place_and_never_read_as_numbers() {
     assert!(topology::read(&root).is_err());
     let facts = environment::collect(&root);
     assert!(facts["cpu.count"].gap().is_some() && facts["kernel.config.options"].gap().is_some());
+}
+
+#[test]
+fn rings_of_guests_are_known_by_what_their_drivers_count() {
+    let cases: [(&str, &str, &[&str]); 5] = [
+        ("cloud-vm", "ens5", &["link.rx.dropped"]),
+        ("guest-gve", "ens4", &["ethtool.rx_queue_drop_cnt[0]", "ethtool.rx_queue_drop_cnt[1]"]),
+        ("guest-vmxnet3", "ens192", &["ethtool.  pkts rx OOB", "ethtool.  pkts rx OOB#2"]),
+        ("guest-virtio", "eth0", &["queue.0.rx-hw-drop-overruns", "queue.1.rx-hw-drop-overruns"]),
+        // Its device does not offer statistics.
+        ("vm-6.18-live", "eth0", &[]),
+    ];
+    for (name, device, ring) in cases {
+        let nic = nic::load(&host(name), device).unwrap();
+        let driver = &nic.driver.value().unwrap().driver;
+        let of_driver = nic.driver_stats.value().unwrap().iter();
+        let of_queues = nic.queue_stats.value().into_iter().flatten();
+        let offered: Vec<String> = of_driver
+            .map(|(name, _)| format!("ethtool.{name}"))
+            .chain(of_queues.filter_map(QueueStats::overruns).map(|(it, _)| format!("queue.{it}")))
+            .chain(["link.rx.dropped".to_owned()])
+            .collect();
+        let card = losses::counters(driver, &offered);
+        assert_eq!(card.ring, ring, "{name}");
+        assert!(card.wire_unknown.unwrap().contains("hypervisor"), "{name}");
+    }
 }
