@@ -110,7 +110,7 @@ os.execvp(sys.argv[2], sys.argv[2:])
 '
 # host_start_apart NAME [AHEAD_NS]: the same with a namespace of every kind; the clock is ahead by AHEAD_NS (0).
 host_start_apart() {
-	HOST_NAME=$1 ip netns exec "$hosts_id-$1" python3 -c "$host_clock" "${2:-0}" \
+	RXPATH_HOST_NAME=$1 ip netns exec "$hosts_id-$1" python3 -c "$host_clock" "${2:-0}" \
 		unshare --mount --uts --ipc --pid --fork --kill-child \
 		sh "$host_sh" "$sshd" -D -e -f "$hosts_dir/sshd_config" &
 	daemon=$!
