@@ -5,7 +5,7 @@ use rxpath_host::netlink::ethtool::Duplex;
 use rxpath_host::netlink::{Link, Netlink, ioctl};
 use serde::{Deserialize, Serialize};
 
-use crate::lowest::{below, is_over_others};
+use rxpath_live::lowest::{below, is_over_others};
 
 /// How fast a link runs, as its two ends agreed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -23,9 +23,8 @@ impl Hosts {
 fn unlike(links: &[(String, LinkSpeed)]) -> Option<Warning> {
     let known: Vec<_> = links.iter().filter(|(_, link)| link.mbps.is_some()).collect();
     let differ = known.windows(2).any(|pair| pair[0].1.differs(&pair[1].1));
-    let one = |(alias, link): &&(String, LinkSpeed)| {
-        format!("{alias} {} {}", link.device, link.words())
-    };
+    let one =
+        |(alias, link): &&(String, LinkSpeed)| format!("{alias} {} {}", link.device, link.words());
     let each = known.iter().map(one).collect::<Vec<_>>().join(", ");
     differ.then(|| {
         Warning::new("unlike-links", format!("links run at different speeds: {each}"))

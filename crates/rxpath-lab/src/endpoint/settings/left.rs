@@ -111,9 +111,8 @@ mod tests {
     #[test]
     fn changes_that_may_go_meanwhile_are_refused_and_those_that_stay_are_not() {
         let of = |state: &str| {
-            let text = format!(
-                r#"{{"journal":12,"state":"{state}","pid":7,"left_s":40,"settings":[]}}"#
-            );
+            let text =
+                format!(r#"{{"journal":12,"state":"{state}","pid":7,"left_s":40,"settings":[]}}"#);
             serde_json::from_str::<OpenJournal>(&text).unwrap().refused()
         };
         let [what, hint] = of("orphaned").unwrap();
