@@ -11,9 +11,13 @@ mod batch;
 #[cfg(feature = "bpf")]
 mod choose;
 #[cfg(feature = "bpf")]
+mod iterate;
+#[cfg(feature = "bpf")]
 mod loaded;
 #[cfg(feature = "bpf")]
 mod log;
+#[cfg(feature = "bpf")]
+mod patient;
 #[cfg(feature = "bpf")]
 mod types;
 mod words;
@@ -30,7 +34,9 @@ pub(crate) use words::Words;
 #[cfg(not(feature = "bpf"))]
 pub use absent::{Loaded, enumerators, parameters, read_iterator};
 #[cfg(feature = "bpf")]
-pub use loaded::{Loaded, read_iterator};
+pub use iterate::read_iterator;
+#[cfg(feature = "bpf")]
+pub use loaded::Loaded;
 #[cfg(feature = "bpf")]
 pub use types::{enumerators, parameters};
 

@@ -10,6 +10,11 @@ pub trait Probe {
     /// The object, for its programs and its cost.
     fn loaded(&self) -> &Loaded;
 
+    /// The object's name.
+    fn name(&self) -> &'static str {
+        self.loaded().name()
+    }
+
     /// Everything since the start that found no room in one of its maps: where the object counts that in `lost`.
     ///
     /// **Errors** when a counter cannot be read: then nobody knows whether the maps have all records.

@@ -54,6 +54,7 @@ never! {
     is_attached(&self, _name: &str) -> bool;
     begin(&self) -> Result<(), HostError>;
     pause(&self) -> Result<(), HostError>;
+    name(&self) -> &'static str;
     programs(&self) -> &[ProgramState];
     links(&self) -> Result<Vec<(&'static str, OwnedFd)>, HostError>;
     run_on(&self, _program: &str, _cpu: u32) -> Result<u32, HostError>;

@@ -80,13 +80,17 @@ fn judged(what: &str, kind: ErrorKind, verdict: Option<String>, why: &str) -> Ho
     }
 }
 
-/// What this process or machine has too little of, in libbpf's words or the C library's: no other kernel would help.
+/// What this process or machine has too little of, or is too busy for, in libbpf's words or the C library's: no other kernel
+/// would help.
 fn lacks(why: &str) -> Option<i32> {
     let lacking = [
         // First, because its words begin with the next one's.
         (libc::ENFILE, "-ENFILE", "Too many open files in system"),
         (libc::EMFILE, "-EMFILE", "Too many open files"),
         (libc::ENOMEM, "-ENOMEM", "Cannot allocate memory"),
+        // A verifier that was interrupted, a program or map that somebody else is changing.
+        (libc::EAGAIN, "-EAGAIN", "Resource temporarily unavailable"),
+        (libc::EBUSY, "-EBUSY", "Device or resource busy"),
     ];
     let said = |(_, name, words): &&(i32, &str, &str)| why.contains(name) || why.contains(words);
     lacking.iter().find(said).map(|(errno, ..)| *errno)
@@ -120,7 +124,11 @@ mod tests {
         for why in ["map 'tasks': failed to create: -EMFILE", "Too many open files (os error 24)"] {
             let error = judged("load account", ErrorKind::Other, None, why).to_string();
             assert!(error.contains("Too many open files"), "{error}");
-            assert!(!error.contains("a kernel that takes it"), "{error}");
+            assert!(!error.contains("a kernel that accepts it"), "{error}");
+        }
+        for why in ["map 'tasks': failed to create: -ENOMEM", "failed to load: -EAGAIN"] {
+            let error = judged("load account", ErrorKind::Other, None, why);
+            assert!(error.is_passing(), "{error}");
         }
     }
 

@@ -1,8 +1,7 @@
 //! A loaded object.
 
 use std::collections::BTreeSet;
-use std::io::Read;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use libbpf_rs::{
     Link, MapCore, MapFlags, Object, Program, ProgramInput, ProgramMut, RingBufferBuilder,
@@ -11,6 +10,8 @@ use rxpath_core::Fact;
 use rxpath_host::HostError;
 
 use super::choose::{alone, open, refused, with_hooks};
+use super::iterate::read_iterator;
+use super::patient::patiently;
 use super::{
     Entry, ObjectSpec, PREFIX, ProgramSpec, ProgramState, Sizes, Words, batch, check_map, log,
 };
@@ -43,21 +44,32 @@ impl std::fmt::Debug for Loaded {
 
 impl Loaded {
     /// Loads the programs that this kernel accepts. `constants` becomes the object's read-only data, unless it is
-    /// empty, and `sizes` the sizes of maps.
+    /// empty, and `sizes` the sizes of maps. Where memory or descriptors are short, it tries again for a second.
     ///
     /// **Errors** when a required program can't be loaded, with the reason.
     pub fn load(spec: &ObjectSpec, constants: &[u8], sizes: Sizes<'_>) -> Result<Self, HostError> {
+        patiently(|| Self::load_once(spec, constants, sizes))
+    }
+
+    fn load_once(
+        spec: &ObjectSpec,
+        constants: &[u8],
+        sizes: Sizes<'_>,
+    ) -> Result<Self, HostError> {
         log::keep();
         let mut chosen = with_hooks(spec)?;
-        let object = if let Ok(object) = load_chosen(spec, &chosen, constants, sizes) {
-            object
-        } else {
-            // Some program is refused: loading each alone shows which.
-            for (program, state) in chosen.iter_mut().filter(|(_, s)| s.value().is_some()) {
-                *state = alone(spec, program);
+        let object = match load_chosen(spec, &chosen, constants, sizes) {
+            Ok(object) => object,
+            // No program is at fault: none must be left out.
+            Err(error) if error.is_passing() => return Err(error),
+            Err(_) => {
+                // Some program is refused: loading each alone shows which.
+                for (program, state) in chosen.iter_mut().filter(|(_, s)| s.value().is_some()) {
+                    *state = alone(spec, program);
+                }
+                check_required(spec, &chosen)?;
+                load_chosen(spec, &chosen, constants, sizes)?
             }
-            check_required(spec, &chosen)?;
-            load_chosen(spec, &chosen, constants, sizes)?
         };
         check_required(spec, &chosen)?;
         for map in object.maps() {
@@ -147,6 +159,11 @@ impl Loaded {
         let found = found.ok_or_else(|| self.no_such("variables"))?;
         let (first, value) = (0u32.to_ne_bytes(), u32::from(counts).to_ne_bytes());
         found.update(&first, &value, MapFlags::ANY).map_err(|e| refused("begin to count", &e))
+    }
+
+    /// The object's name.
+    pub fn name(&self) -> &'static str {
+        self.spec.name
     }
 
     /// What became of each program.
@@ -351,33 +368,6 @@ impl Loaded {
         HostError::Unsupported {
             what: format!("use {what} of the probe {}", self.spec.name),
             needs: "a kernel that loads it".into(),
-        }
-    }
-}
-
-/// Runs an attached iterator from end to end, over what is in the network namespace of the calling thread, and gives
-/// what it wrote.
-///
-/// **Source** kernel/bpf/bpf_iter.c `bpf_iter_new_fd`; fs/proc/proc_net.c `bpf_iter_init_seq_net`.
-pub fn read_iterator(link: BorrowedFd<'_>) -> Result<Vec<u8>, HostError> {
-    let what = "run an iterator over sockets";
-    let errno = |e: &std::io::Error| e.raw_os_error().unwrap_or(libc::EIO);
-    // SAFETY: takes a number, touches no memory of ours; the descriptor it gives has no other owner.
-    let fd = unsafe { libbpf_sys::bpf_iter_create(link.as_raw_fd()) };
-    if fd < 0 {
-        return Err(HostError::kernel(what, -fd));
-    }
-    // SAFETY: just opened, see above.
-    let mut walk = std::fs::File::from(unsafe { OwnedFd::from_raw_fd(fd) });
-    let mut written = Vec::new();
-    let mut part = [0; 4096];
-    loop {
-        match walk.read(&mut part) {
-            Ok(0) => return Ok(written),
-            Ok(count) => written.extend_from_slice(&part[..count]),
-            // A walk that takes long gives way now and then.
-            Err(e) if matches!(errno(&e), libc::EAGAIN | libc::EINTR) => {}
-            Err(e) => return Err(HostError::kernel(what, errno(&e))),
         }
     }
 }
