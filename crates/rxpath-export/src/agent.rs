@@ -1,10 +1,10 @@
 //! What the exporter says of itself: its cost, its budget, and what it leaves out to keep that.
 
-use rxpath_record::watch::{Frame, Sampled};
+use rxpath_record::watch::{Frame, Sampled, WindowTotals};
 
 use crate::families::{
-    AGENT_CPU, AGENT_LOST, AGENT_MEMORY, BUDGET, COLLECT_ERRORS, COST, COUNTED, Families, NOT_READ,
-    OBSERVED, PROBE_UP, SHED, STARTED,
+    AGENT_CPU, AGENT_LOST, AGENT_MEMORY, BUDGET, COLLECT_ERRORS, COST, COUNTED, Families,
+    NOT_LOADED, NOT_READ, OBSERVED, PROBE_UP, SHED, STARTED,
 };
 use crate::governor::{Governor, SHEDS};
 
@@ -30,6 +30,11 @@ impl Families {
     /// When counting began, Unix time.
     pub fn started(&self, at_unix_s: f64) {
         self.set(STARTED, &[], at_unix_s);
+    }
+
+    /// What is not measured for as long as this process lives, and what it needs.
+    pub fn not_loaded(&self, what: &str, needs: &str) {
+        self.set(NOT_LOADED, &[what, needs], 1.0);
     }
 
     /// Pages that could not be written since the last call, and connections that failed since the start.
@@ -59,9 +64,6 @@ impl Families {
                 cost.entry_cpu_ratio.unwrap_or(0.0) * frame.window_s,
             );
             self.set(AGENT_MEMORY, &["bpf_maps"], cost.map_bytes as f64);
-            self.add(AGENT_LOST, &[], cost.lost_count.saturating_sub(self.lost_before) as f64);
-            // It falls while a CPU that came later is away, and is as high again when that is back.
-            self.lost_before = self.lost_before.max(cost.lost_count);
         }
         self.clear(COUNTED);
         for sampled in &frame.sampled {
@@ -73,6 +75,16 @@ impl Families {
             gaps.partition(|what| what.starts_with(OF_DEVICE));
         for what in others.into_iter().chain(each).take(NOT_READ_MOST) {
             self.set(NOT_READ, &[what], 1.0);
+        }
+    }
+
+    /// What found no room in the maps of each probe.
+    pub(crate) fn lost(&mut self, totals: &WindowTotals) {
+        for (probe, count) in &totals.lost_count {
+            let before = self.lost_before.get(probe).copied().unwrap_or(0);
+            self.add(AGENT_LOST, &[probe], count.saturating_sub(before) as f64);
+            // It falls while a CPU that came later is away, and is as high again when that is back.
+            self.lost_before.insert(*probe, before.max(*count));
         }
     }
 
@@ -99,8 +111,6 @@ impl Families {
 mod tests {
     use std::collections::BTreeMap;
 
-    use rxpath_record::watch::ProbeShare;
-
     use super::*;
     use crate::governor::WindowCost;
 
@@ -110,6 +120,7 @@ mod tests {
         families.own_process(2.0, 7);
         families.own_process(2.5, 8);
         families.started(1e9);
+        families.not_loaded("drops by reason", "restart");
         for (textfile, http) in [(0, 2), (1, 5)] {
             families.collect_errors(textfile, http);
         }
@@ -124,6 +135,7 @@ mod tests {
             "rxpath_collect_errors_total{source=\"textfile\"} 1",
             "rxpath_collect_errors_total{source=\"http\"} 5",
             "rxpath_agent_shed{what=\"BPF probes\"} 0",
+            "rxpath_probe_not_loaded{needs=\"restart\",what=\"drops by reason\"} 1",
         ] {
             assert!(text.lines().any(|one| one == line), "{line} in {text}");
         }
@@ -151,13 +163,15 @@ mod tests {
     #[test]
     fn lost_records_that_are_told_again_count_once() {
         let mut families = Families::new("1", 1).unwrap();
-        for lost_count in [7, 3, 7, 9] {
-            let cost = ProbeShare { lost_count, ..ProbeShare::default() };
-            families.own(&Frame { probe_cost: Some(cost), ..Frame::default() });
+        for count in [7, 3, 7, 9] {
+            let lost_count = [("account", count), ("drops", 0)].into();
+            families.lost(&WindowTotals { lost_count, ..WindowTotals::default() });
         }
         let text = families.text().unwrap();
-        let lost = format!("{AGENT_LOST} 9");
-        assert!(text.lines().any(|line| line == lost), "{lost} in {text}");
+        for (probe, lost) in [("account", 9), ("drops", 0)] {
+            let line = format!("{AGENT_LOST}{{probe=\"{probe}\"}} {lost}");
+            assert!(text.lines().any(|one| one == line), "{line} in {text}");
+        }
     }
 
     #[test]

@@ -91,6 +91,7 @@ fn totals(round: u32) -> WindowTotals {
         deferred_s: [("napi", 0.1), ("ksoftirqd", 0.1)].into(),
         latencies: LATENCIES.map(|stage| (stage.to_owned(), latency.clone())).into(),
         polls: (0..MANY).map(|n| (name("d", n), sizes.clone())).collect(),
+        lost_count: ["account", "polls", "stages", "drops"].map(|probe| (probe, 1)).into(),
     }
 }
 
@@ -128,6 +129,9 @@ fn the_number_of_series_is_bounded_whatever_a_host_has() {
     families.own_process(1.0, 1);
     families.governed(&Governor::new(0.01));
     families.collect_errors(1, 1);
+    for what in ["drops by reason", "latency of stages"] {
+        families.not_loaded(what, "restart");
+    }
     let page = families.text().unwrap();
     let lines: Vec<&str> = page.lines().filter(|line| !line.starts_with('#')).collect();
     assert!(lines.len() <= MOST, "{} series", lines.len());

@@ -49,6 +49,7 @@ metrics! {
     COUNTED = Gauge "rxpath_counted_ratio" ["probe"], "share of the last window that these probes counted; their values are scaled to the whole window";
     OBSERVED = Counter "rxpath_observed_seconds_total" ["probe"], "time in which these probes counted, window by window; a sample that stands for a later window too counts once";
     PROBE_UP = Gauge "rxpath_probe_up" [], "1 while the BPF probes run, 0 with counters alone";
+    NOT_LOADED = Gauge "rxpath_probe_not_loaded" ["what", "needs"], "1 for what is not measured because a probe did not load at the start; it is not tried again. needs = restart (memory was short, the kernel was busy, or another exporter measures), privilege, kernel (its version or configuration, or this build)";
     NOT_READ = Gauge "rxpath_not_read" ["what"], "1 for each thing that could not be read in the last window; its series are missing or do not grow";
     AGENT_CPU = Counter "rxpath_agent_cpu_seconds_total" ["part"], "CPU time of this program: user = its threads, bpf = its BPF programs, bpf_entry = the entries of these, an estimate";
     BUDGET = Gauge "rxpath_agent_budget_ratio" [], "CPU time that this program may take with its BPF programs, in CPUs: 0.01 is a hundredth of one CPU";
@@ -59,7 +60,7 @@ metrics! {
     COLLECT_ERRORS = Counter "rxpath_collect_errors_total" ["source"], "pages that could not be written (textfile), connections that ended without an answer and requests that are not HTTP (http)";
     DISCARDED = Counter "rxpath_windows_discarded_total" ["why"], "windows that do not count, or not whole: late = more than three times as long as planned, cpu = a CPU went offline in it";
     LIMITED_SERIES = Counter "rxpath_series_limited_total" ["family"], "times that a program, victim, device, reason or finding was due for a series of its own and found no place";
-    AGENT_LOST = Counter "rxpath_agent_lost_total" [], "slices, polls and drops that found no room in the probes' maps";
+    AGENT_LOST = Counter "rxpath_agent_lost_total" ["probe"], "records that found no room in the maps of a probe: slices, polls and flows (account), polls (polls), packets (drops, stages)";
     PASSED = Counter "rxpath_stage_passed_total" ["stage", "unit"], "what passed a stage of this network namespace: packets, interrupts or datagrams read";
     LOST = Counter "rxpath_stage_lost_packets_total" ["stage"], "packets lost in a stage of this network namespace, each at one stage only";
     STAGE_CPU = Counter "rxpath_stage_cpu_seconds_total" ["stage"], "CPU time spent in a stage, all CPUs together";
@@ -80,6 +81,7 @@ metrics! {
     LATENCIES = Counter "rxpath_stage_latencies_total" ["stage"], "latencies measured";
     LIMITED = Gauge "rxpath_path_limited" ["stage"], "1 for the stage that limited reception in the last window, by the rules of rxpath diagnose";
     LIMITED_S = Counter "rxpath_path_limited_seconds_total" ["stage"], "time in which this stage was the verdict";
+    LIMITED_SURE_S = Counter "rxpath_path_limited_confident_seconds_total" ["stage"], "of that time: with fair or strong confidence";
     CONFIDENCE = Gauge "rxpath_path_verdict_confidence" [], "confidence of that verdict: 1 weak, 2 fair, 3 strong";
     VERDICT_AT = Gauge "rxpath_path_verdict_timestamp_seconds" [], "Unix time of that verdict: the end of its window";
     FINDINGS = Gauge "rxpath_check_findings" ["severity"], "findings of the last check of settings";
@@ -111,7 +113,7 @@ pub struct Families {
     pub(crate) victims: Top<VictimName>,
     pub(crate) devices: Top<String>,
     pub(crate) polled: Top<String>,
-    pub(crate) lost_before: u64,
+    pub(crate) lost_before: BTreeMap<&'static str, u64>,
     pub(crate) own_cpu_before_s: f64,
     pub(crate) http_errors_before: u64,
     /// In the last window a CPU was offline.
@@ -167,7 +169,7 @@ impl Families {
             victims: Top::new(VICTIMS),
             devices: Top::new(DEVICES),
             polled: Top::new(DEVICES),
-            lost_before: 0,
+            lost_before: BTreeMap::new(),
             own_cpu_before_s: 0.0,
             http_errors_before: 0,
             lacked_cpu: false,

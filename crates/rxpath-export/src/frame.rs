@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::families::{
     BUSIEST, BUSIEST_CPU, CONFIDENCE, DISCARDED, DROPPED, Families, LATENCIES, LATENCY,
-    LATENCY_P50, LATENCY_P99, LIMITED, LIMITED_S, LIMITED_SERIES, LOST, PASSED, SATURATED,
-    SOFTIRQ_CPU, SQUEEZED, STAGE_CPU, VERDICT_AT, WINDOWS,
+    LATENCY_P50, LATENCY_P99, LIMITED, LIMITED_S, LIMITED_SERIES, LIMITED_SURE_S, LOST, PASSED,
+    SATURATED, SOFTIRQ_CPU, SQUEEZED, STAGE_CPU, VERDICT_AT, WINDOWS,
 };
 
 /// A label for what has no series of its own.
@@ -54,6 +54,7 @@ impl Families {
             self.deferred(totals);
             self.polls(totals);
             self.latencies(totals);
+            self.lost(totals);
         }
         self.latency(frame);
         self.verdict(frame);
@@ -161,11 +162,13 @@ impl Families {
     /// Every stage has its series from the start, so that a rate can be taken of the first time that it limits.
     fn verdict(&self, frame: &Frame) {
         let Some(verdict) = &frame.verdict else { return };
+        let is_sure = f64::from(u8::from(verdict.confidence != Confidence::Weak));
         for stage in Stage::ALL {
             let is_it = f64::from(u8::from(stage == verdict.stage));
             let stage = word(stage);
             self.set(LIMITED, &[&stage], is_it);
             self.add(LIMITED_S, &[&stage], is_it * frame.window_s);
+            self.add(LIMITED_SURE_S, &[&stage], is_it * is_sure * frame.window_s);
         }
         let confidence = match verdict.confidence {
             Confidence::Weak => 1.0,
@@ -261,6 +264,7 @@ mod tests {
             deferred_s: [("napi", 0.25)].into(),
             latencies: [("socket-to-read".to_owned(), StageLatency::default())].into(),
             polls: [("eth0".to_owned(), sizes())].into(),
+            lost_count: [("drops", 3)].into(),
         }
     }
 
@@ -285,6 +289,8 @@ mod tests {
             ("rxpath_softirq_cpu_seconds_total", 1.5),
             ("rxpath_path_limited_seconds_total{stage=\"socket-queue\"}", 6.0),
             ("rxpath_path_limited_seconds_total{stage=\"ring\"}", 0.0),
+            ("rxpath_path_limited_confident_seconds_total{stage=\"socket-queue\"}", 6.0),
+            ("rxpath_agent_lost_total{probe=\"drops\"}", 3.0),
             ("rxpath_path_verdict_confidence", 2.0),
             ("rxpath_path_verdict_timestamp_seconds", 1e9),
             ("rxpath_softirq_busiest_cpu", 3.0),
@@ -332,6 +338,36 @@ mod tests {
             "what was not read is not 0"
         );
         assert!(!text.contains("stage_cpu_seconds_total{"), "{text}");
+    }
+
+    #[test]
+    fn a_weak_verdict_adds_no_confident_time() {
+        let mut families = Families::new("1", 4).unwrap();
+        for confidence in [Confidence::Weak, Confidence::Strong] {
+            let frame = Frame { verdict: Some(verdict(confidence)), ..window() };
+            families.frame(&frame, None, |_| None);
+        }
+        let text = families.text().unwrap();
+        let of = |family: &str| {
+            value(&text, &format!("rxpath_path_limited_{family}{{stage=\"socket-queue\"}}"))
+        };
+        let both = (of("seconds_total"), of("confident_seconds_total"));
+        assert_eq!(both, (Some(4.0), Some(2.0)), "{text}");
+    }
+
+    #[test]
+    fn drops_of_another_network_namespace_have_a_series_of_their_own() {
+        let mut families = Families::new("1", 4).unwrap();
+        let of = |netns| DropRow { netns, ..window().drops[0].clone() };
+        let frame = Frame { drops: vec![of(4), of(5), of(0)], ..window() };
+        (0..3).for_each(|_| families.frame(&frame, None, |_| None));
+        let text = families.text().unwrap();
+        let series = |netns: &str| {
+            let labels = format!("netns=\"{netns}\",protocol=\"\",reason=\"NO_SOCKET\"");
+            value(&text, &format!("rxpath_dropped_packets_total{{{labels}}}"))
+        };
+        // Of the third window: two windows before its admission went to the others.
+        assert_eq!((series("host"), series("other")), (Some(20.0), Some(10.0)), "{text}");
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod stages;
 mod tasks;
 mod totals;
 mod turning;
+mod unloaded;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -44,6 +45,7 @@ use sockets::{Looks, Sockets};
 use tasks::{Everybody, Used};
 
 pub use probes::ProbeLimit;
+pub use unloaded::Unloaded;
 
 /// Why there are no BPF probes where the user does not want them.
 pub const NOT_ASKED: &str = "BPF was not asked for";
@@ -56,6 +58,9 @@ pub struct Options {
     /// Only the sockets of these processes.
     pub only: Option<Only>,
 }
+
+/// The gap of a frame without any probe.
+const ALL_PROBES: &str = "BPF probes";
 
 /// Verdicts of `diagnose` that rest on what a frame does not hold.
 const NOT_JUDGED: &str = "tasks that pay, wrong ticks and waits for a socket's lock are no verdicts here: `rxpath diagnose` \
@@ -70,6 +75,8 @@ pub struct Watcher {
     diag: Netlink,
     /// Or why there are none.
     probes: Result<Probes, String>,
+    /// Of these the whole, when none could be loaded.
+    none_loaded: Option<Unloaded>,
     queues: Queues,
     links: Links,
     unseen: live::Unseen,
@@ -124,9 +131,13 @@ impl Watcher {
     /// instead.
     pub fn start(options: Options) -> Result<Self, HostError> {
         let root = Root::host();
+        let mut none_loaded = None;
         let probes = match options.counters_only {
             Some(why) => Err(why.to_owned()),
-            None => Probes::start().map_err(|error| error.to_string()),
+            None => Probes::start().map_err(|error| {
+                none_loaded = Some(Unloaded::of(ALL_PROBES, &error));
+                error.to_string()
+            }),
         };
         let mut counters = Reader::all(&root).with_energy(&root);
         let mut diag = Netlink::sock_diag()?;
@@ -145,6 +156,7 @@ impl Watcher {
             counters,
             diag,
             probes,
+            none_loaded,
             queues,
             links,
             unseen: live::Unseen::default(),
@@ -159,6 +171,12 @@ impl Watcher {
     /// Why there are no BPF probes; `None` when they run.
     pub fn without_probes(&self) -> Option<&str> {
         self.probes.as_ref().err().map(String::as_str)
+    }
+
+    /// What could not be loaded. Nobody tries again; what could only not be attached is tried again.
+    pub fn unloaded(&self) -> Vec<Unloaded> {
+        let some = self.probes.iter().flat_map(Probes::unloaded);
+        self.none_loaded.iter().chain(some).cloned().collect()
     }
 
     /// When [`Watcher::note`] is due; none without probes.
@@ -243,9 +261,10 @@ impl Watcher {
     pub fn totals(&mut self, frame: &Frame) -> Option<WindowTotals> {
         let probes = self.probes.as_mut().ok()?;
         let (latencies, polls) = (probes.latencies(), probes.polls());
+        let lost_count = probes.lost_count();
         let steal = probes.steal()?;
         let totals = totals::of(steal, frame.window_s, &self.root, &mut self.groups);
-        Some(WindowTotals { latencies, polls, ..totals })
+        Some(WindowTotals { latencies, polls, lost_count, ..totals })
     }
 
     /// Everything that is made from what was read.
@@ -281,7 +300,7 @@ impl Watcher {
         gaps.extend(window.links.gap.clone().map(|why| ("devices".to_owned(), why)));
         gaps.insert("verdict".to_owned(), NOT_JUDGED.to_owned());
         match window.seen {
-            Err(why) => drop(gaps.insert("BPF probes".to_owned(), why.to_owned())),
+            Err(why) => drop(gaps.insert(ALL_PROBES.to_owned(), why.to_owned())),
             Ok(seen) => gaps.extend(seen.gaps.clone()),
         }
         Frame {

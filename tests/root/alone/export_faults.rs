@@ -143,6 +143,25 @@ fn without_the_kernels_types_counters_go_on_and_the_reason_is_said_once() {
     assert!(page.contains("\nrxpath_not_read{what=\"BPF probes\"} 1\n"), "{page}");
     assert!(counters(&page)[WINDOWS] >= 0.2, "{page}");
     assert!(!page.contains("rxpath_cpu_stolen_seconds_total{"), "{page}");
+    let needs = "\nrxpath_probe_not_loaded{needs=\"kernel\",what=\"BPF probes\"} 1\n";
+    assert!(page.contains(needs), "{page}");
+}
+
+#[test]
+fn without_a_capability_counters_go_on_and_what_is_needed_is_said_once() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let output = Command::new("setpriv")
+        .args(["--bounding-set=-all", "--inh-caps=-all", env!("CARGO_BIN_EXE_rxpath"), "export"])
+        .args(["--once", "--interval", "200ms", "--check-every", "0s"])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert_eq!(told.matches("counters only").count(), 1, "{told}");
+    assert!(told.contains("CAP_BPF") && told.contains("start it again"), "{told}");
+    let page = String::from_utf8(output.stdout).unwrap();
+    let needs = "\nrxpath_probe_not_loaded{needs=\"privilege\",what=\"BPF probes\"} 1\n";
+    assert!(page.contains(needs) && counters(&page)[WINDOWS] >= 0.2, "{page}");
 }
 
 #[test]

@@ -51,11 +51,7 @@ impl Loaded {
         patiently(|| Self::load_once(spec, constants, sizes))
     }
 
-    fn load_once(
-        spec: &ObjectSpec,
-        constants: &[u8],
-        sizes: Sizes<'_>,
-    ) -> Result<Self, HostError> {
+    fn load_once(spec: &ObjectSpec, constants: &[u8], sizes: Sizes<'_>) -> Result<Self, HostError> {
         log::keep();
         let mut chosen = with_hooks(spec)?;
         let object = match load_chosen(spec, &chosen, constants, sizes) {

@@ -2,6 +2,7 @@
 
 mod again;
 mod budget;
+mod costing;
 mod dropping;
 mod latency;
 mod rows;
@@ -18,15 +19,16 @@ use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::cost::own_cpu;
 use rxpath_bpf::filter::Filter;
 use rxpath_bpf::polls::{Polls, PollsReading};
-use rxpath_bpf::probe::{Probe, lost};
+use rxpath_bpf::probe::Probe;
 use rxpath_bpf::stages::{Pace, Stages};
 use rxpath_bpf::steal::{Evidence, Steal, answer};
 use rxpath_bpf::turns::Step;
 use rxpath_host::HostError;
-use rxpath_record::watch::{PollSizes, ProbeShare, Sampled, StageLatency};
+use rxpath_record::watch::{PollSizes, Sampled, StageLatency};
 
-use super::cost::{GROUPS, Meter, Part};
+use super::cost::Meter;
 use super::turning::{Sample, Turning};
+use super::unloaded::Unloaded;
 use again::Again;
 use budget::{CPU_RATIO, READ_NS, SWITCHING};
 use dropping::Dropping;
@@ -46,6 +48,8 @@ pub struct Probes {
     stages: Option<Stages>,
     /// Probes that did not start, with the reason.
     missing: BTreeMap<String, String>,
+    /// The same for good: nobody tries again.
+    unloaded: Vec<Unloaded>,
     before: Reading,
     polled: PollsReading,
     latency: Latency,
@@ -85,6 +89,8 @@ const COUNTED: &str = Sampled::PROBES[0];
 const DROPPED: &str = Sampled::PROBES[1];
 /// What is missing without the probe of drops.
 const DROP_PROBE: &str = "drops by reason";
+/// And without that of stages.
+const LATENCY_PROBE: &str = "latency of stages";
 
 impl Probes {
     /// Starts every probe that this kernel takes.
@@ -92,9 +98,8 @@ impl Probes {
     /// **Errors** when the probes of CPU time or of softirqs can't run; the others leave a gap.
     pub fn start() -> Result<Self, HostError> {
         let all = Filter::default();
-        let mut missing = BTreeMap::new();
-        let mut keep =
-            |what: &str, error: HostError| drop(missing.insert(what.to_owned(), error.to_string()));
+        let mut unloaded = Vec::new();
+        let mut keep = |what, error: HostError| unloaded.push(Unloaded::of(what, &error));
         // Loading takes much longer than putting into place, and what is in its place runs for each packet.
         let mut polls = Polls::load(&all, false)?;
         let drops = Dropping::load(CPU_RATIO).map_err(|error| keep(DROP_PROBE, error)).ok();
@@ -103,14 +108,15 @@ impl Probes {
         polls.attach()?;
         polls.begin()?;
         let stages = stages.and_then(Stages::started);
-        let stages = stages.map_err(|error| keep("latency of stages", error)).ok();
+        let stages = stages.map_err(|error| keep(LATENCY_PROBE, error)).ok();
         let (before, polled) = (account.read()?, polls.read()?);
         let mut probes = Self {
             account,
             polls,
             drops: drops.unwrap_or_else(|| Dropping::none(CPU_RATIO)),
             stages,
-            missing,
+            missing: unloaded.iter().map(Unloaded::gap).collect(),
+            unloaded,
             before,
             polled,
             latency: Latency::default(),
@@ -130,7 +136,9 @@ impl Probes {
         let [rest_ns, drops_ns] = probes.spent_ns();
         probes.turns = Turning::new(budget::rest(CPU_RATIO), SWITCHING, rest_ns);
         if let Err(error) = probes.drops.count(CPU_RATIO, drops_ns) {
-            probes.missing.insert(DROP_PROBE.into(), error.to_string());
+            let unloaded = Unloaded::of(DROP_PROBE, &error);
+            probes.missing.extend([unloaded.gap()]);
+            probes.unloaded.push(unloaded);
         }
         // The first turn decides whether pauses follow: it must be no longer than it has to be.
         sleep(budget::rest(CPU_RATIO).shortest_turn);
@@ -306,39 +314,6 @@ impl Probes {
         }
     }
 
-    /// What all but the drops cost so far, and what these did.
-    fn spent_ns(&mut self) -> [f64; GROUPS] {
-        let mut meter = std::mem::take(&mut self.meter);
-        let spent_ns = meter.spent_ns(&self.parts());
-        self.meter = meter;
-        spent_ns
-    }
-
-    fn packets(&self) -> u64 {
-        let packets = self.stages.as_ref().and_then(|stages| stages.packets().ok());
-        packets.unwrap_or_default()
-    }
-
-    /// The objects that run.
-    fn parts(&self) -> Vec<Part<'_>> {
-        let mut parts =
-            vec![Part { probe: &self.account, group: 0 }, Part { probe: &self.polls, group: 0 }];
-        parts.extend(self.stages.iter().map(|probe| Part { probe, group: 0 }));
-        parts.extend(self.drops.probe().map(|probe| Part { probe: probe as &dyn Probe, group: 1 }));
-        parts
-    }
-
-    fn cost(&mut self, lost_count: u64) -> ProbeShare {
-        let mut meter = std::mem::take(&mut self.meter);
-        let cost = meter.until_now(&self.parts());
-        self.meter = meter;
-        ProbeShare { lost_count, ..cost }
-    }
-
-    fn all(&self) -> Vec<&dyn Probe> {
-        self.parts().into_iter().map(|part| part.probe).collect()
-    }
-
     /// Where CPU time went in the newest sample.
     pub fn steal(&self) -> Option<&Steal> {
         self.seen.steal.as_ref().filter(|_| !self.is_off && self.again.due().is_none())
@@ -373,7 +348,8 @@ impl Probes {
             self.drops.turns.sampled(DROPPED, drops.is_some()),
         ];
         self.seen.sampled = sampled.into_iter().flatten().collect();
-        let lost = lost(&self.all())?;
+        self.seen.lost_count = self.lost()?;
+        let lost: u64 = self.seen.lost_count.values().sum();
         if lost > 0 {
             let why = format!("{lost} found no room in a map of the probes since watching began");
             self.seen.gaps.insert("records of the probes".into(), why);
@@ -381,7 +357,7 @@ impl Probes {
         self.seen.gaps.extend(self.missing.clone());
         if self.without_latency {
             let why = "left out to keep the budget";
-            self.seen.gaps.insert("latency of stages".into(), why.into());
+            self.seen.gaps.insert(LATENCY_PROBE.into(), why.into());
         }
         self.seen.cost = Some(self.cost(lost));
         Ok(self.seen.clone())

@@ -70,6 +70,8 @@ pub struct WindowTotals {
     pub latencies: BTreeMap<String, StageLatency>,
     /// Polls that were counted, by device; not scaled to the window.
     pub polls: BTreeMap<String, PollSizes>,
+    /// Records that found no room in the maps of each probe, since it was loaded.
+    pub lost_count: BTreeMap<&'static str, u64>,
 }
 
 /// Packets of the polls of a device.

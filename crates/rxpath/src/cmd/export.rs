@@ -15,7 +15,7 @@ use rxpath_export::listen::{Address, Page, Port};
 use rxpath_export::reserved::Reserved;
 use rxpath_export::sole::Sole;
 use rxpath_host::{Root, caps, heap, inherited};
-use rxpath_live::watch::{NOT_ASKED, Options, Watcher};
+use rxpath_live::watch::{NOT_ASKED, Options, Unloaded, Watcher};
 use rxpath_record::watch::Settings;
 
 use crate::cmd::scope::ScopeArgs;
@@ -124,6 +124,7 @@ impl ExportCommand {
         let options = Options { counters_only, only: None };
         let watcher = Watcher::start(options).map_err(|error| Failure::new(Exit::Cannot, error))?;
         let _sole = sole.filter(|_| watcher.without_probes().is_none());
+        let unloaded = unloaded(&watcher, is_taken);
         // What loading took, most of it the kernel's types.
         heap::release();
         // Before any thread is started, and before anybody can connect.
@@ -137,9 +138,11 @@ impl ExportCommand {
             }
             None => None,
         };
-        self.begun(port.as_ref(), &watcher);
+        self.begun(port.as_ref(), &watcher, &unloaded);
         let live = Live::new(watcher, Settings::default(), self.interval.as_duration());
-        Exporter::new(live, page, Governor::new(self.budget))?.run(&self, &interrupt)
+        let exporter = Exporter::new(live, page, Governor::new(self.budget))?;
+        exporter.not_loaded(&unloaded);
+        exporter.run(&self, &interrupt)
     }
 
     /// The socket, on which nobody is answered yet.
@@ -184,11 +187,16 @@ impl ExportCommand {
         }
     }
 
-    /// Says where the page is, and what it will not have.
-    fn begun(&self, port: Option<&Port>, watcher: &Watcher) {
+    /// Says where the page is, and what it will not have: once, because nobody tries to load a probe again.
+    fn begun(&self, port: Option<&Port>, watcher: &Watcher, unloaded: &[Unloaded]) {
         if let Some(why) = watcher.without_probes().filter(|_| !self.no_bpf) {
-            let text = format!("counters only: {why}");
-            output::warning(&Warning::new("counters-only", text));
+            let warning = Warning::new("counters-only", format!("counters only: {why}"));
+            output::warning(&match unloaded.first() {
+                Some(all) => warning.cure(all.remedy()),
+                None => warning,
+            });
+        } else {
+            unloaded.iter().map(Unloaded::warning).for_each(|one| output::warning(&one));
         }
         if let Some(port) = port {
             crate::note!("rxpath: metrics on {}, the first after {}", port.address, self.interval);
@@ -207,6 +215,12 @@ fn sole() -> Result<Option<Sole>, Failure> {
             Err(Failure::new(Exit::Cannot, error))
         }
     }
+}
+
+/// What is not measured until another start; all of it where another exporter has the place.
+fn unloaded(watcher: &Watcher, is_taken: bool) -> Vec<Unloaded> {
+    let taken = is_taken.then(|| Unloaded::taken(TAKEN));
+    taken.into_iter().chain(watcher.unloaded()).collect()
 }
 
 fn refused(address: &Address, error: std::io::Error) -> Failure {

@@ -32,6 +32,8 @@ pub struct Seen {
     pub latency: Vec<LatencyRow>,
     /// What the probes can't tell.
     pub gaps: BTreeMap<String, String>,
+    /// What found no room in the maps of each probe so far.
+    pub lost_count: BTreeMap<&'static str, u64>,
     /// What they cost, as it was measured last.
     pub cost: Option<ProbeShare>,
 }

@@ -12,7 +12,7 @@ use rxpath_export::governor::{Course, Governor, WindowCost};
 use rxpath_export::listen::Page;
 use rxpath_export::{Checked, Families, Shown, textfile};
 use rxpath_host::{Root, heap};
-use rxpath_live::watch::ProbeLimit;
+use rxpath_live::watch::{ProbeLimit, Unloaded};
 use rxpath_record::watch::Frame;
 use rxpath_tune::store::STATE_DIR;
 use rxpath_tune::suppress::{self, Suppression};
@@ -79,6 +79,13 @@ impl Exporter {
             cpu_before: process_cpu(),
             planned: [Duration::ZERO; 2],
         })
+    }
+
+    /// What is not measured for as long as it runs.
+    pub(super) fn not_loaded(&self, unloaded: &[Unloaded]) {
+        for one in unloaded {
+            self.families.not_loaded(one.what, one.needs);
+        }
     }
 
     pub(super) fn run(mut self, command: &ExportCommand, interrupt: &Interrupt) -> Outcome {
