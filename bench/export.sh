@@ -1,12 +1,13 @@
 #!/bin/sh
-# The cost of `rxpath export`, by its own account and by the kernel's: threads by /proc/PID/stat, BPF programs by the
-# kernel's run-time statistics (kernel.bpf_stats_enabled, which costs each program two clock readings meanwhile).
+# The cost of `rxpath export`, by its own account and by the kernel's: threads by /proc/PID/task/TID/schedstat, in ns (ticks
+# of /proc/PID/stat are a twentieth of what a quiet phase takes), BPF programs by the kernel's run-time statistics
+# (kernel.bpf_stats_enabled, which costs each program two clock readings meanwhile, one of which it counts as the program's).
 #
 # One exporter runs all the time, with its default windows and budget, in the namespace that receives. The rates follow
 # each other in rounds, so that other work on the machine meets all of them. Only CPU time is compared.
 # Printed for each phase: packets/s that arrived, and in percent of one CPU: threads and programs by the kernel, both by
-# the exporter, the estimated entries of the programs, and the sum. Then the sum of each rate over all rounds, memory, and
-# the number of series.
+# the exporter, the estimated entries of the programs, and the sum. Then the sum of each rate over all rounds, the account of
+# threads and that of programs apart, memory, and the number of series.
 # Goals: each rate under 1 % of one CPU; the exporter's account within 20 % of the kernel's.
 # Usage: bench/export.sh [RXPATH [ROUNDS [SECONDS]]]. Exit 1: a goal is missed.
 set -eu
@@ -16,7 +17,6 @@ seconds=${3:-60}
 rates=${RATES:-"0 50000 350000"}
 id=rxpe$$
 work=$(mktemp -d)
-hertz=$(getconf CLK_TCK)
 stats=$(cat /proc/sys/kernel/bpf_stats_enabled)
 exporter=
 serve=
@@ -65,7 +65,7 @@ now() {
 		[ "$(metric rxpath_window_seconds_total)" = "$before" ] || break
 		sleep 0.02
 	done
-	threads=$(awk -v hz="$hertz" '{ sub(/.*\) /, ""); print ($12 + $13) / hz }' /proc/$exporter/stat)
+	threads=$(cat /proc/$exporter/task/*/schedstat | awk '{ ns += $1 } END { print ns / 1e9 }')
 	programs=$(cat /proc/$exporter/fdinfo/* 2>/dev/null | awk '/^run_time_ns:/ { ns += $2 } END { print ns / 1e9 }')
 	packets=$(ip netns exec $id-rx awk '/veth:/ { sub(/.*:/, ""); print $2 }' /proc/net/dev)
 	echo "$(metric rxpath_window_seconds_total) $packets $threads $programs" \
@@ -100,11 +100,13 @@ done
 echo
 awk '{
 	n[$2]++; pps[$2] += $3; kernel[$2] += $5 + $6; own[$2] += $8 + $9; sum[$2] += $12
+	kernel_threads[$2] += $5; own_threads[$2] += $8; kernel_programs[$2] += $6; own_programs[$2] += $9
 } END {
 	for (rate in n) {
 		ratio = own[rate] / kernel[rate]
-		printf "rate %d: %.0f packets/s arrived, %.3f %% of one CPU, own account %.2f of the kernel'\''s\n", rate,
-			pps[rate] / n[rate], sum[rate] / n[rate], ratio
+		printf "rate %d: %.0f packets/s arrived, %.3f %% of one CPU, own account %.2f of the kernel'\''s" \
+			" (threads %.2f, programs %.2f)\n", rate, pps[rate] / n[rate], sum[rate] / n[rate], ratio,
+			own_threads[rate] / kernel_threads[rate], own_programs[rate] / kernel_programs[rate]
 		if (sum[rate] / n[rate] >= 1 || ratio < 0.8 || ratio > 1.2) bad = 1
 	}
 	exit bad

@@ -6,7 +6,7 @@
 #ifndef RXPATH_COUNTING_H
 #define RXPATH_COUNTING_H
 
-/* The only variable of an object that can be written; the reader sets it once all is attached. */
+/* The only variable of an object that is 0 at first; the reader sets it once all is attached. */
 volatile __u32 counting;
 
 #endif

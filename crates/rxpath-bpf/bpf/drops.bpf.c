@@ -181,10 +181,12 @@ static __always_inline int on_drop(__u64 *ctx)
 SEC("tp_btf/kfree_skb")
 int rxpath_kfree_skb(__u64 *ctx)
 {
+	__u64 begun = cost_first();
 	struct cost_row *row = cost_of(0);
-	__u64 begun = cost_begun(row);
-	int answer = on_drop(ctx);
+	int answer;
 
+	begun = cost_begun(row, begun);
+	answer = on_drop(ctx);
 	cost_ended(row, begun);
 	return answer;
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::object::Loaded;
 
 pub(crate) use counted::COSTS;
-pub use counted::{CountedCost, ENTRY_NS};
+pub use counted::{CountedCost, ENTRY_NS, FEW, timed_of};
 
 /// The cost of a probe over its window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

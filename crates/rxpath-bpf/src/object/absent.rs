@@ -54,6 +54,7 @@ never! {
     is_attached(&self, _name: &str) -> bool;
     begin(&self) -> Result<(), HostError>;
     pause(&self) -> Result<(), HostError>;
+    time_one_of(&self, _runs: u32) -> Result<(), HostError>;
     name(&self) -> &'static str;
     programs(&self) -> &[ProgramState];
     links(&self) -> Result<Vec<(&'static str, OwnedFd)>, HostError>;

@@ -149,12 +149,20 @@ impl Loaded {
     }
 
     fn count(&self, counts: bool) -> Result<(), HostError> {
-        let is_variables =
-            |map: &libbpf_rs::Map<'_>| map.name().to_string_lossy().ends_with(".bss");
-        let found = self.object.maps().find(is_variables);
-        let found = found.ok_or_else(|| self.no_such("variables"))?;
-        let (first, value) = (0u32.to_ne_bytes(), u32::from(counts).to_ne_bytes());
-        found.update(&first, &value, MapFlags::ANY).map_err(|e| refused("begin to count", &e))
+        self.set(".bss", u32::from(counts), "begin to count")
+    }
+
+    /// Lets the programs time one of so many runs (`bpf/cost.h`): 1 or 64.
+    pub fn time_one_of(&self, runs: u32) -> Result<(), HostError> {
+        self.set(".data", runs, "time the programs")
+    }
+
+    /// Sets the only variable of a section.
+    fn set(&self, section: &str, value: u32, what: &str) -> Result<(), HostError> {
+        let is_it = |map: &libbpf_rs::Map<'_>| map.name().to_string_lossy().ends_with(section);
+        let found = self.object.maps().find(is_it).ok_or_else(|| self.no_such("variables"))?;
+        let (first, value) = (0u32.to_ne_bytes(), value.to_ne_bytes());
+        found.update(&first, &value, MapFlags::ANY).map_err(|e| refused(what, &e))
     }
 
     /// The object's name.

@@ -60,11 +60,16 @@ impl Meter {
         groups
     }
 
+    /// Runs of all programs, as of the last count.
+    pub(super) fn runs(&self) -> u64 {
+        self.costs.iter().map(|cost| cost.runs).sum()
+    }
+
     /// The cost of the window that ends now.
     pub(super) fn until_now(&mut self, parts: &[Part<'_>]) -> ProbeShare {
         self.spent_ns(parts);
         let now = Instant::now();
-        let runs: u64 = self.costs.iter().map(|cost| cost.runs).sum();
+        let runs = self.runs();
         let run_ns: f64 = self.costs.iter().map(|cost| cost.run_ns).sum();
         let entry_ns: f64 = self.costs.iter().map(CountedCost::entry_ns).sum();
         let (then, runs_then, ns_then) = std::mem::replace(&mut self.shown, (now, runs, run_ns));

@@ -31,6 +31,7 @@ use super::turning::{Sample, Turning};
 use super::unloaded::Unloaded;
 use again::Again;
 use budget::{CPU_RATIO, READ_NS, SWITCHING};
+use costing::Timing;
 use dropping::Dropping;
 use latency::Latency;
 use rows::{busiest, length, longest_s, napi_threads, napis, net_rx, with_gone};
@@ -55,6 +56,7 @@ pub struct Probes {
     latency: Latency,
     sizes: Sizes,
     meter: Meter,
+    timing: Timing,
     /// Of account, polls and stages.
     turns: Turning,
     /// For how long was counted, and packets that were looked at, when the turn before ended.
@@ -122,6 +124,7 @@ impl Probes {
             latency: Latency::default(),
             sizes: Sizes::default(),
             meter: Meter::default(),
+            timing: Timing::default(),
             turns: Turning::new(budget::rest(CPU_RATIO), SWITCHING, 0.0),
             counted: Duration::ZERO,
             received: 0,
@@ -244,6 +247,7 @@ impl Probes {
     fn end_turn(&mut self) {
         let ([cost_ns, _], packets) = (self.spent_ns(), self.packets());
         let counted = self.turns.counted();
+        self.time_runs(counted);
         if !self.turns.end(cost_ns) {
             return;
         }
