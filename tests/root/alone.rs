@@ -3,6 +3,7 @@
 
 mod attach_again;
 mod backlog;
+mod counted_cost;
 pub mod diagnose;
 mod export;
 mod export_faults;
