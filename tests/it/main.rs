@@ -11,6 +11,7 @@ mod check;
 mod check_faults;
 mod check_formats;
 mod check_summary;
+mod ci_jobs;
 mod commands;
 mod compare;
 mod corpus;
