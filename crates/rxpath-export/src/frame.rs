@@ -1,16 +1,14 @@
 //! What a frame of the live view adds to the metrics: rates times the window's length, so that each counter holds what was
 //! counted.
 
-use std::collections::BTreeMap;
-
 use rxpath_record::verdict::{Confidence, Stage};
-use rxpath_record::watch::{CpuRow, DropRow, Frame, StageRow, WindowTotals};
+use rxpath_record::watch::{CpuRow, Frame, StageRow, WindowTotals};
 use serde::Serialize;
 
 use crate::families::{
-    BUSIEST, BUSIEST_CPU, CONFIDENCE, DISCARDED, DROPPED, Families, LATENCIES, LATENCY,
-    LATENCY_P50, LATENCY_P99, LIMITED, LIMITED_S, LIMITED_SERIES, LIMITED_SURE_S, LOST, PASSED,
-    SATURATED, SOFTIRQ_CPU, SQUEEZED, STAGE_CPU, VERDICT_AT, WINDOWS,
+    BUSIEST, BUSIEST_CPU, CONFIDENCE, DISCARDED, Families, LATENCIES, LATENCY, LATENCY_P50,
+    LATENCY_P99, LIMITED, LIMITED_S, LIMITED_SURE_S, LOST, PASSED, SATURATED, SOFTIRQ_CPU,
+    SQUEEZED, STAGE_CPU, VERDICT_AT, WINDOWS,
 };
 
 /// A label for what has no series of its own.
@@ -92,33 +90,6 @@ impl Families {
         }
     }
 
-    fn drops(&mut self, rows: &[DropRow], window_s: f64) {
-        let mut amounts: BTreeMap<[String; 3], f64> = BTreeMap::new();
-        let is_known = |row: &&DropRow| row.reason != OTHER;
-        for row in rows.iter().filter(is_known) {
-            let reason = if row.reason.is_empty() { &row.place } else { &row.reason };
-            let protocol = if row.transport.is_empty() { &row.protocol } else { &row.transport };
-            let netns = if row.netns == 0 || row.netns == self.netns { "host" } else { OTHER };
-            let key = [reason.clone(), protocol.clone(), netns.to_owned()];
-            *amounts.entry(key).or_default() += row.packets_pps * window_s;
-        }
-        let turn = self.reasons.turn(amounts);
-        self.add(LIMITED_SERIES, &[DROPPED], turn.refused.into());
-        let labels = |key: &[String; 3]| key.clone();
-        for key in turn.removed.iter().map(labels) {
-            self.remove(DROPPED, &key.each_ref().map(String::as_str));
-        }
-        for key in turn.admitted.iter().map(labels) {
-            self.add(DROPPED, &key.each_ref().map(String::as_str), 0.0);
-        }
-        for (key, packets) in &turn.own {
-            self.add(DROPPED, &key.each_ref().map(String::as_str), *packets);
-        }
-        let unknown =
-            rows.iter().filter(|row| !is_known(row)).map(|row| row.packets_pps * window_s);
-        self.add(DROPPED, &[OTHER, OTHER, OTHER], turn.other + unknown.sum::<f64>());
-    }
-
     fn softirqs(&self, frame: &Frame) {
         let squeezed: f64 = frame.cpus.iter().map(|cpu| cpu.squeezed_per_s).sum();
         self.add(SQUEEZED, &[], squeezed * frame.window_s);
@@ -184,7 +155,7 @@ impl Families {
 mod tests {
     use rxpath_core::{Fact, Log2};
     use rxpath_record::watch::{
-        LatencyRow, PathStage, PollSizes, ProbeShare, StageLatency, TakenTime, TaskRow,
+        DropRow, LatencyRow, PathStage, PollSizes, ProbeShare, StageLatency, TakenTime, TaskRow,
     };
 
     use super::*;
@@ -356,21 +327,6 @@ mod tests {
     }
 
     #[test]
-    fn drops_of_another_network_namespace_have_a_series_of_their_own() {
-        let mut families = Families::new("1", 4).unwrap();
-        let of = |netns| DropRow { netns, ..window().drops[0].clone() };
-        let frame = Frame { drops: vec![of(4), of(5), of(0)], ..window() };
-        (0..3).for_each(|_| families.frame(&frame, None, |_| None));
-        let text = families.text().unwrap();
-        let series = |netns: &str| {
-            let labels = format!("netns=\"{netns}\",protocol=\"\",reason=\"NO_SOCKET\"");
-            value(&text, &format!("rxpath_dropped_packets_total{{{labels}}}"))
-        };
-        // Of the third window: two windows before its admission went to the others.
-        assert_eq!((series("host"), series("other")), (Some(20.0), Some(10.0)), "{text}");
-    }
-
-    #[test]
     fn a_hostile_name_adds_one_series_and_breaks_no_line() {
         let mut families = Families::new("1", 4).unwrap();
         for _ in 0..3 {
@@ -379,23 +335,6 @@ mod tests {
         }
         let text = families.text().unwrap();
         assert!(!text.lines().any(|line| line.starts_with("rxpath_evil")), "{text}");
-    }
-
-    #[test]
-    fn packets_without_a_known_reason_are_added_to_the_others_and_take_no_place() {
-        let mut families = Families::new("1", 4).unwrap();
-        let unknown = DropRow { reason: OTHER.into(), packets_pps: 7.0, ..DropRow::default() };
-        for _ in 0..3 {
-            let drops = [window().drops, vec![unknown.clone()]].concat();
-            families.frame(&Frame { drops, ..window() }, None, |_| None);
-        }
-        let text = families.text().unwrap();
-        let series = |line: &&str| line.starts_with("rxpath_dropped_packets_total{");
-        assert_eq!(text.lines().filter(series).count(), 2, "{text}");
-        // And the two windows before the other row was admitted.
-        let other =
-            "rxpath_dropped_packets_total{netns=\"other\",protocol=\"other\",reason=\"other\"}";
-        assert_eq!(value(&text, other), Some(3.0 * 14.0 + 20.0), "{text}");
     }
 
     #[test]

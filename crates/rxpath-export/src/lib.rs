@@ -6,6 +6,7 @@
 mod agent;
 #[cfg(test)]
 mod bounded;
+mod dropped;
 pub mod families;
 mod findings;
 mod frame;
