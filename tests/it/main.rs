@@ -20,6 +20,7 @@ mod diagnose;
 mod docs;
 mod export;
 mod export_faults;
+mod export_promises;
 mod export_service;
 mod fleet;
 mod forbidden;
