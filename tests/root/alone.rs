@@ -14,6 +14,7 @@ mod live_counting;
 pub mod live_limits;
 mod live_tcp;
 mod pairs;
+mod ports;
 mod probe_faults;
 pub mod probes;
 mod queues;

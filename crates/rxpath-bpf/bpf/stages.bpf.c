@@ -38,7 +38,9 @@ const volatile struct {
 	__u32 ifindex; /* only this device, unless 0 */
 	__u32 netns;
 	__u32 port; /* only this local port, unless 0 */
-	__u32 pad;
+	/* Local ports that the kernel chooses for connections of this host: they are counted together. */
+	__u16 chosen_from;
+	__u16 chosen_to;
 	struct owner owner;
 } config;
 
@@ -82,6 +84,13 @@ struct sample {
 	char comm[16];
 };
 
+/* Packets of a turn that became ready in sockets, by protocol and local port; port 0 has those of chosen ports. */
+struct port_key {
+	__u32 protocol;
+	__u32 port;
+};
+
+LAYOUT(struct port_key, 8);
 LAYOUT(struct sample_key, 16);
 LAYOUT(struct sample, 48);
 LAYOUT(struct followed, 48 + 16 * FOLLOWED);
@@ -94,6 +103,14 @@ MAP(cpus, ARRAY, 1, __u32, struct cpu_row);
 MAP(turn, ARRAY, 1, __u32, __u64);
 
 MAP(samples, HASH, 4096, struct sample_key, struct sample);
+
+/* What finds no room is missing here only: the reader knows how many were received. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct port_key);
+	__type(value, __u64);
+} ports SEC(".maps");
 
 static __always_inline struct cpu_row *here(void)
 {
@@ -149,6 +166,26 @@ __noinline int count_latency(struct took *took)
 	bpf_get_current_comm(sample.comm, sizeof(sample.comm));
 	if (bpf_map_update_elem(&samples, &key, &sample, BPF_ANY))
 		row->lost++;
+	return 0;
+}
+
+/* Counts the packet for its port. */
+__noinline int count_port(struct took *took)
+{
+	struct port_key key = {};
+	__u64 one = 1, *packets;
+
+	if (!took)
+		return 0;
+	key.protocol = took->protocol;
+	key.port = took->port;
+	if (key.port >= config.chosen_from && key.port <= config.chosen_to)
+		key.port = 0;
+	packets = bpf_map_lookup_elem(&ports, &key);
+	if (packets)
+		__sync_fetch_and_add(packets, 1);
+	else
+		bpf_map_update_elem(&ports, &key, &one, BPF_NOEXIST);
 	return 0;
 }
 
@@ -216,6 +253,7 @@ int BPF_PROG(rxpath_sk_data_ready, struct sock *sk)
 	ready = took.from;
 	ready.ns = took.now;
 	count_latency(&took);
+	count_port(&took);
 	if (follow(sk, &ready, *since) != IS_READ)
 		return 0;
 	took.stage = READY_TO_READ;

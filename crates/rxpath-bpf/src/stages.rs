@@ -1,5 +1,6 @@
 //! How long packets take from one stage to the next: receive path entry, socket, application.
 
+pub mod ports;
 mod read_hook;
 mod row;
 
@@ -16,6 +17,7 @@ use crate::object::{Loaded, MapSpec, ObjectSpec, ProgramSpec, WANTED, compiled, 
 use crate::probe::Probe;
 pub use crate::turns::Pace;
 use crate::turns::{Around, PacketHooks, Step};
+use ports::PortPackets;
 use read_hook::{ReadHook, Unread};
 pub use row::{Outlier, Stage, StageName};
 use row::{add_row, lost, outlier};
@@ -36,8 +38,9 @@ pub(crate) static SPEC_EVERY: ObjectSpec = ObjectSpec {
 };
 
 /// Those of an object that follows so many packets of a socket at a time, `FOLLOWED` of the program.
-const fn maps(followed: u32) -> [MapSpec; 7] {
+const fn maps(followed: u32) -> [MapSpec; 8] {
     [
+        ports::MAP,
         map("cpus", 4, 11648),
         map("turn", 4, 8),
         map("samples", 16, 48),
@@ -156,7 +159,8 @@ impl Stages {
     pub fn load(filter: &Filter, pace: Pace) -> Result<Self, HostError> {
         let root = Root::host();
         crate::can_run(&root).require("trace the latency of stages")?;
-        let words = [filter.ifindex, filter.netns, u32::from(filter.port), 0];
+        let chosen = ports::chosen(&root);
+        let words = [filter.ifindex, filter.netns, u32::from(filter.port), chosen];
         let mut constants: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         constants.extend(filter.owner());
         let spec = if pace == Pace::Every { &SPEC_EVERY } else { &SPEC };
@@ -240,6 +244,12 @@ impl Stages {
     /// Packets that were looked at.
     pub fn packets(&self) -> Result<u64, HostError> {
         Ok(received(&self.loaded, &self.cpus)?.iter().sum())
+    }
+
+    /// Packets that became ready while packets were looked at, by port, since the start.
+    pub fn ports(&self) -> Result<Vec<PortPackets>, HostError> {
+        let rows = self.loaded.entries(ports::MAP.name)?;
+        Ok(rows.iter().map(|(key, value)| ports::row(key, value)).collect())
     }
 
     fn take(&mut self, step: Step) {

@@ -88,6 +88,7 @@ fn totals(round: u32) -> WindowTotals {
     WindowTotals {
         victims: (0..MANY).map(|n| (("group", name("g", n)), one)).collect(),
         devices_s: (0..MANY).map(|n| (name("d", n), 0.1)).collect(),
+        flows_s: (0..MANY).map(|n| (("udp", (round * 7 + n) as u16), 0.01)).collect(),
         deferred_s: [("napi", 0.1), ("ksoftirqd", 0.1)].into(),
         latencies: LATENCIES.map(|stage| (stage.to_owned(), latency.clone())).into(),
         polls: (0..MANY).map(|n| (name("d", n), sizes.clone())).collect(),
@@ -146,6 +147,7 @@ fn the_number_of_series_is_bounded_whatever_a_host_has() {
         "task_cpu_stolen_seconds_total",
         "cpu_stolen_seconds_total",
         "device_cpu_stolen_seconds_total",
+        "flow_cpu_stolen_seconds_total",
         "dropped_packets_total",
         "poll_packets",
         "check_finding_info",

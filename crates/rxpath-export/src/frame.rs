@@ -49,6 +49,7 @@ impl Families {
             self.tasks(&frame.tasks, totals, (window_s, &name_of));
             self.victims(totals);
             self.devices(totals);
+            self.flows(totals);
             self.deferred(totals);
             self.polls(totals);
             self.latencies(totals);
@@ -232,6 +233,7 @@ mod tests {
             ]
             .into(),
             devices_s: [("eth0".to_owned(), 0.5)].into(),
+            flows_s: [(("udp", 53), 0.4)].into(),
             deferred_s: [("napi", 0.25)].into(),
             latencies: [("socket-to-read".to_owned(), StageLatency::default())].into(),
             polls: [("eth0".to_owned(), sizes())].into(),
@@ -285,6 +287,8 @@ mod tests {
             ),
             ("rxpath_device_cpu_stolen_seconds_total{device=\"eth0\"}", 0.5),
             ("rxpath_device_cpu_stolen_seconds_total{device=\"other\"}", 1.6),
+            ("rxpath_flow_cpu_stolen_seconds_total{port=\"53\",protocol=\"udp\"}", 0.4),
+            ("rxpath_flow_cpu_stolen_seconds_total{port=\"other\",protocol=\"other\"}", 1.7),
             ("rxpath_cpu_deferred_seconds_total{kind=\"napi\"}", 0.75),
             ("rxpath_cpu_deferred_seconds_total{kind=\"ksoftirqd\"}", 0.0),
             // As with programs.

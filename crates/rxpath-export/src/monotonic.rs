@@ -110,6 +110,7 @@ fn totals(made: &Made) -> WindowTotals {
     WindowTotals {
         victims: made.victims.iter().map(victim).collect(),
         devices_s: made.devices.iter().map(|(n, seconds)| (format!("d{n}"), *seconds)).collect(),
+        flows_s: made.devices.iter().map(|(n, s)| (("tcp", *n as u16), *s)).collect(),
         deferred_s: [("napi", made.rates[1])].into(),
         latencies: [("socket-to-read".to_owned(), latency)].into(),
         polls: made.devices.keys().map(polls).collect(),

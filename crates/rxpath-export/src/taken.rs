@@ -7,14 +7,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use rxpath_record::watch::{PollSizes, TakenTime, TaskRow, VictimName, WindowTotals};
 
 use crate::families::{
-    DEFERRED, DEVICE_STOLEN, Families, LIMITED_SERIES, POLLS, STOLEN, VICTIM_STOLEN,
+    DEFERRED, DEVICE_STOLEN, FLOW_STOLEN, Families, LIMITED_SERIES, POLLS, STOLEN, VICTIM_STOLEN,
 };
 use crate::frame::OTHER;
 
 /// Who had no series of their own.
 const NOBODY: &str = OTHER;
+/// Local ports that the kernel chose.
+const EPHEMERAL: &str = "ephemeral";
 /// Threads that networking runs in, as `steal` names them.
 const OWN_THREADS: [&str; 2] = ["ksoftirqd", "napi"];
+
+fn port_label(port: u16) -> String {
+    if port == 0 { EPHEMERAL.to_owned() } else { port.to_string() }
+}
 
 impl Families {
     /// The programs of a window of this length. What rows do not have, of all that was taken, is `other`.
@@ -105,6 +111,24 @@ impl Families {
         self.add(DEVICE_STOLEN, &[OTHER], rest_s);
     }
 
+    /// By protocol and local port. `other` has those without a series, and packets that reached no socket.
+    pub(crate) fn flows(&mut self, totals: &WindowTotals) {
+        let turn = self.ports.turn(totals.flows_s.clone());
+        self.add(LIMITED_SERIES, &[FLOW_STOLEN], turn.refused.into());
+        for (protocol, port) in &turn.removed {
+            self.remove(FLOW_STOLEN, &[protocol, &port_label(*port)]);
+        }
+        for (protocol, port) in &turn.admitted {
+            self.add(FLOW_STOLEN, &[protocol, &port_label(*port)], 0.0);
+        }
+        let mut rest_s = totals.taken().network_s;
+        for ((protocol, port), seconds) in &turn.own {
+            rest_s -= seconds;
+            self.add(FLOW_STOLEN, &[protocol, &port_label(*port)], *seconds);
+        }
+        self.add(FLOW_STOLEN, &[OTHER, NOBODY], rest_s);
+    }
+
     /// CPU time of networking's own threads.
     pub(crate) fn deferred(&self, totals: &WindowTotals) {
         for kind in OWN_THREADS {
@@ -161,18 +185,42 @@ mod tests {
         for _ in 0..3 {
             families.tasks(std::slice::from_ref(&row), &totals, (1.0, |_| Some(OTHER.to_owned())));
             families.devices(&totals);
+            families.flows(&totals);
             families.polls(&totals);
         }
         let text = families.text().unwrap();
         for line in [
             "rxpath_task_cpu_stolen_seconds_total{by=\"network\",task=\"other\"} 3",
             "rxpath_device_cpu_stolen_seconds_total{device=\"other\"} 3",
+            "rxpath_flow_cpu_stolen_seconds_total{port=\"other\",protocol=\"other\"} 3",
         ] {
             assert!(text.lines().any(|one| one == line), "{line} in {text}");
         }
         for top in [&mut families.tasks, &mut families.devices, &mut families.polled] {
             let turn = top.turn([(OTHER.to_owned(), 1.0)].into());
             assert!(turn.own.is_empty(), "{turn:?}");
+        }
+    }
+
+    #[test]
+    fn the_time_of_all_ports_is_that_of_all_victims() {
+        let mut families = Families::new("1", 1).unwrap();
+        let taken = TakenTime { network_s: 1.0, ..TakenTime::default() };
+        let totals = WindowTotals {
+            victims: [(("unit", "a.service".to_owned()), taken)].into(),
+            flows_s: [(("udp", 53), 0.5), (("tcp", 0), 0.25)].into(),
+            ..WindowTotals::default()
+        };
+        (0..3).for_each(|_| families.flows(&totals));
+        let text = families.text().unwrap();
+        // Two windows before their admission went to the others.
+        for (labels, seconds) in [
+            ("port=\"53\",protocol=\"udp\"", "0.5"),
+            ("port=\"ephemeral\",protocol=\"tcp\"", "0.25"),
+            ("port=\"other\",protocol=\"other\"", "2.25"),
+        ] {
+            let line = format!("rxpath_flow_cpu_stolen_seconds_total{{{labels}}} {seconds}");
+            assert!(text.lines().any(|one| one == line), "{line} in {text}");
         }
     }
 }

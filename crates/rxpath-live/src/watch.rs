@@ -261,10 +261,12 @@ impl Watcher {
     pub fn totals(&mut self, frame: &Frame) -> Option<WindowTotals> {
         let probes = self.probes.as_mut().ok()?;
         let (latencies, polls) = (probes.latencies(), probes.polls());
-        let lost_count = probes.lost_count();
+        let (lost_count, shares) = (probes.lost_count(), probes.port_shares());
         let steal = probes.steal()?;
         let totals = totals::of(steal, frame.window_s, &self.root, &mut self.groups);
-        Some(WindowTotals { latencies, polls, lost_count, ..totals })
+        let network_s = totals.taken().network_s;
+        let flows_s = shares.into_iter().map(|(port, share)| (port, share * network_s)).collect();
+        Some(WindowTotals { latencies, polls, lost_count, flows_s, ..totals })
     }
 
     /// Everything that is made from what was read.

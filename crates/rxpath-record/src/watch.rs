@@ -20,7 +20,7 @@ pub use packed::Packer;
 pub use recording::{Recorded, RecordingError, Settings, head_line, parse, tail_line};
 pub use rows::{CpuRow, DropRow, LatencyRow, ProbeShare, QueueRow, Sampled, SocketRow, TaskRow};
 pub use slice::Slice;
-pub use totals::{PollSizes, StageLatency, TakenTime, VictimName, WindowTotals};
+pub use totals::{PollSizes, PortName, StageLatency, TakenTime, VictimName, WindowTotals};
 
 use crate::verdict::{Stage, Verdict};
 

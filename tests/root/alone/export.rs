@@ -159,6 +159,8 @@ fn the_time_taken_from_a_service_is_its_own_and_all_rows_add_up() {
     let victims = sum("rxpath_cpu_stolen_seconds_total{", "by=\"network\"");
     let devices = sum("rxpath_device_cpu_stolen_seconds_total{", "");
     assert!((victims - devices).abs() <= 1e-6 + 0.01 * victims, "{victims} {devices}");
+    let ports = sum("rxpath_flow_cpu_stolen_seconds_total{", "");
+    assert!((victims - ports).abs() <= 1e-6 + 0.01 * victims, "{victims} {ports}");
 }
 
 /// Two would cost twice as much and measure each other.

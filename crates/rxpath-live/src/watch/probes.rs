@@ -5,6 +5,7 @@ mod budget;
 mod costing;
 mod dropping;
 mod latency;
+mod ports;
 mod rows;
 mod seen;
 mod sizes;
@@ -24,7 +25,7 @@ use rxpath_bpf::stages::{Pace, Stages};
 use rxpath_bpf::steal::{Evidence, Steal, answer};
 use rxpath_bpf::turns::Step;
 use rxpath_host::HostError;
-use rxpath_record::watch::{PollSizes, Sampled, StageLatency};
+use rxpath_record::watch::{PollSizes, PortName, Sampled, StageLatency};
 
 use super::cost::Meter;
 use super::turning::{Sample, Turning};
@@ -34,6 +35,7 @@ use budget::{CPU_RATIO, READ_NS, SWITCHING};
 use costing::Timing;
 use dropping::Dropping;
 use latency::Latency;
+use ports::Ports;
 use rows::{busiest, length, longest_s, napi_threads, napis, net_rx, with_gone};
 use sizes::Sizes;
 
@@ -54,6 +56,7 @@ pub struct Probes {
     before: Reading,
     polled: PollsReading,
     latency: Latency,
+    ports: Ports,
     sizes: Sizes,
     meter: Meter,
     timing: Timing,
@@ -122,6 +125,7 @@ impl Probes {
             before,
             polled,
             latency: Latency::default(),
+            ports: Ports::default(),
             sizes: Sizes::default(),
             meter: Meter::default(),
             timing: Timing::default(),
@@ -383,7 +387,10 @@ impl Probes {
         let most_s = longest_s([&self.before, &now], (counted_s, sample.whole.as_secs_f64()));
         steal.window_s = length(steal.cpus.iter().map(|cpu| cpu.window_s), most_s);
         let latency = match self.stages.as_ref().filter(|_| !self.without_latency) {
-            Some(probe) => self.latency.read(probe)?,
+            Some(probe) => {
+                self.ports.read(probe)?;
+                self.latency.read(probe)?
+            }
             None => Vec::new(),
         };
         let mut gaps = BTreeMap::new();
@@ -417,6 +424,12 @@ impl Probes {
     /// Latencies that were measured since they were asked for last.
     pub fn latencies(&mut self) -> BTreeMap<String, StageLatency> {
         self.latency.take_sums()
+    }
+
+    /// The share of each port in the packets that were received since they were asked for last.
+    pub fn port_shares(&mut self) -> BTreeMap<PortName, f64> {
+        // Of a time in which nobody looked nothing is known.
+        if self.without_latency { BTreeMap::new() } else { self.ports.take() }
     }
 
     /// Polls that were counted since they were asked for last.

@@ -57,6 +57,9 @@ impl std::ops::AddAssign for TakenTime {
 /// Who pays, by what it is: `unit`, `pod`, `container`, `user`, `group`, `kernel` or `other`; and its name.
 pub type VictimName = (&'static str, String);
 
+/// A protocol (`udp`, `tcp`, `other`) and a local port; port 0 has all that the kernel chose for connections of this host.
+pub type PortName = (&'static str, u16);
+
 /// CPU time that was taken in a window. Each kind of rows adds up to the same total.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WindowTotals {
@@ -64,6 +67,9 @@ pub struct WindowTotals {
     pub victims: BTreeMap<VictimName, TakenTime>,
     /// The network softirqs of all victims by the device that was polled; what was spent between polls is no device's.
     pub devices_s: BTreeMap<String, f64>,
+    /// The same by protocol and local port, divided by the packets that sockets got: an estimate. What reached no socket is
+    /// no port's.
+    pub flows_s: BTreeMap<PortName, f64>,
     /// CPU time of networking in threads of its own, by kind: `ksoftirqd`, `napi`.
     pub deferred_s: BTreeMap<&'static str, f64>,
     /// Latencies that were measured, by stage; not scaled to the window.
