@@ -44,7 +44,7 @@ macro_rules! metrics {
 
 #[rustfmt::skip]
 metrics! {
-    BUILD = Gauge "rxpath_build_info" ["version"], "1; the version of this program";
+    BUILD = Gauge "rxpath_build_info" ["version", "revision"], "1; the version of this program, and the hash of its sources that rxpath --version shows";
     WINDOWS = Counter "rxpath_window_seconds_total" [], "time that the other counters are about";
     COUNTED = Gauge "rxpath_counted_ratio" ["probe"], "share of the last window that these probes counted; their values are scaled to the whole window";
     OBSERVED = Counter "rxpath_observed_seconds_total" ["probe"], "time in which these probes counted, window by window; a sample that stands for a later window too counts once";
@@ -135,11 +135,11 @@ fn histograms_of(metric: &Metric) -> Result<Histograms, prometheus::Error> {
 }
 
 impl Families {
-    /// All metrics, of this version of the program and this network namespace.
+    /// All metrics, of this build of the program and this network namespace. The build is `VERSION-HASH`.
     ///
     /// # Errors
     /// When two metrics have one name, which a test rules out.
-    pub fn new(version: &str, netns: u32) -> Result<Self, prometheus::Error> {
+    pub fn new(build: &str, netns: u32) -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         let (mut counters, mut gauges) = (BTreeMap::new(), BTreeMap::new());
         let mut histograms = BTreeMap::new();
@@ -181,7 +181,8 @@ impl Families {
             lacked_cpu: false,
             netns,
         };
-        families.set(BUILD, &[version], 1.0);
+        let (version, revision) = build.rsplit_once('-').unwrap_or((build, ""));
+        families.set(BUILD, &[version, revision], 1.0);
         Ok(families)
     }
 
@@ -239,6 +240,19 @@ mod tests {
             assert!(metric.name.starts_with("rxpath_") && !metric.what.is_empty());
         }
         Families::new("1", 1).unwrap();
+    }
+
+    #[test]
+    fn a_build_is_its_version_and_its_revision() {
+        for (build, labels) in [
+            ("0.1.0-b5e1", "revision=\"b5e1\",version=\"0.1.0\""),
+            ("1.0.0-rc.1-b5e1", "revision=\"b5e1\",version=\"1.0.0-rc.1\""),
+            ("1", "revision=\"\",version=\"1\""),
+        ] {
+            let text = Families::new(build, 1).unwrap().text().unwrap();
+            let line = format!("rxpath_build_info{{{labels}}} 1");
+            assert!(text.lines().any(|one| one == line), "{line} in {text}");
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ use rxpath_tune::unjudged::Reason;
 use rxpath_tune::{Ask, HostFacts, Scope};
 
 use super::{ExportCommand, status, tuned};
+use crate::build_id;
 use crate::cmd::check::{self, CheckCommand};
 use crate::cmd::values::Wait;
 use crate::exit::{Exit, Failure, Outcome};
@@ -65,7 +66,7 @@ enum Written {
 
 impl Exporter {
     pub(super) fn new(live: Live, page: Page, governor: Governor) -> Result<Self, Failure> {
-        let families = Families::new(env!("CARGO_PKG_VERSION"), own_netns()).context("metrics")?;
+        let families = Families::new(build_id::id(), own_netns()).context("metrics")?;
         families.started(now_unix_s());
         Ok(Self {
             families,
