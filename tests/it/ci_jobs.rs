@@ -84,9 +84,9 @@ fn the_jobs_of_gitlab_are_yaml_and_call_what_is_there() {
 }
 
 /// Hosts as trees of files, behind a program in place of ssh.
-struct Fleet(tempfile::TempDir);
+struct FakeHosts(tempfile::TempDir);
 
-impl Fleet {
+impl FakeHosts {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let put = |path: &str, text: &str| {
@@ -139,7 +139,7 @@ fn a_job_over_a_fleet_fails_for_a_finding_and_for_a_host_without_a_report() {
         (&["down"], 5, 0),
         (&[], 2, 0),
     ] {
-        let fleet = Fleet::new();
+        let fleet = FakeHosts::new();
         let done = fleet.check(hosts);
         let told = String::from_utf8_lossy(&done.stdout) + String::from_utf8_lossy(&done.stderr);
         assert_eq!(done.status.code(), Some(status), "{hosts:?}: {told}");

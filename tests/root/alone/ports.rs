@@ -13,7 +13,7 @@ const UDP: u32 = 17;
 fn packets_are_counted_by_the_port_of_their_socket_and_chosen_ports_together() {
     let Some(bed) = Bed::with_bpf() else { return };
     let (tx, rx) = bed.pair(1);
-    let bound = |port| rx.run(move |_| UdpSocket::bind((RX_IP, port)).unwrap()).unwrap();
+    let bound = |port: u16| rx.run(move |_| UdpSocket::bind((RX_IP, port)).unwrap()).unwrap();
     let (_service, client) = (bound(4813), bound(0));
     let chosen = client.local_addr().unwrap().port();
     let stages = Stages::start(&Filter::default(), Pace::Every).unwrap();

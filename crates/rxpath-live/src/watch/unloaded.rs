@@ -26,8 +26,8 @@ impl Unloaded {
 
     pub(super) fn of(what: &'static str, error: &HostError) -> Self {
         let needs = match error {
-            HostError::Denied { .. } => Self::PRIVILEGE,
-            HostError::Kernel { errno: libc::EPERM | libc::EACCES, .. } => Self::PRIVILEGE,
+            HostError::Denied { .. }
+            | HostError::Kernel { errno: libc::EPERM | libc::EACCES, .. } => Self::PRIVILEGE,
             error if error.is_passing() => Self::RESTART,
             _ => Self::KERNEL,
         };

@@ -43,7 +43,7 @@ impl Ports {
         // A socket may take the datagrams of one aggregate singly.
         let all = packets.values().sum::<u64>().max(received);
         if all > 0 {
-            let share = |(name, packets)| (name, packets as f64 / all as f64);
+            let share = |(name, packets): (PortName, u64)| (name, packets as f64 / all as f64);
             let some = packets.into_iter().filter(|(_, packets)| *packets > 0);
             self.shares = some.map(share).collect();
         }
