@@ -80,6 +80,7 @@ mod tests {
         assert_eq!(ports.take(), right);
         // Datagrams of aggregates: more than were received.
         ports.add(&rows([50, 10, 40]), 110);
-        assert_eq!(ports.take(), [(("udp", 53), 0.75), (("tcp", 0), 0.25)].into());
+        let right: BTreeMap<PortName, f64> = [(("udp", 53), 0.75), (("tcp", 0), 0.25)].into();
+        assert_eq!(ports.take(), right);
     }
 }
