@@ -262,8 +262,6 @@ mod tests {
             ("rxpath_softirq_cpu_seconds_total", 1.5),
             ("rxpath_path_limited_seconds_total{stage=\"socket-queue\"}", 6.0),
             ("rxpath_path_limited_seconds_total{stage=\"ring\"}", 0.0),
-            ("rxpath_path_limited_confident_seconds_total{stage=\"socket-queue\"}", 6.0),
-            ("rxpath_agent_lost_total{probe=\"drops\"}", 3.0),
             ("rxpath_path_verdict_confidence", 2.0),
             ("rxpath_path_verdict_timestamp_seconds", 1e9),
             ("rxpath_softirq_busiest_cpu", 3.0),
@@ -287,8 +285,6 @@ mod tests {
             ),
             ("rxpath_device_cpu_stolen_seconds_total{device=\"eth0\"}", 0.5),
             ("rxpath_device_cpu_stolen_seconds_total{device=\"other\"}", 1.6),
-            ("rxpath_flow_cpu_stolen_seconds_total{port=\"53\",protocol=\"udp\"}", 0.4),
-            ("rxpath_flow_cpu_stolen_seconds_total{port=\"other\",protocol=\"other\"}", 1.7),
             ("rxpath_cpu_deferred_seconds_total{kind=\"napi\"}", 0.75),
             ("rxpath_cpu_deferred_seconds_total{kind=\"ksoftirqd\"}", 0.0),
             // As with programs.
@@ -313,6 +309,23 @@ mod tests {
             "what was not read is not 0"
         );
         assert!(!text.contains("stage_cpu_seconds_total{"), "{text}");
+    }
+
+    #[test]
+    fn a_window_adds_ports_and_what_its_probes_lost() {
+        let mut families = Families::new("1", 4).unwrap();
+        (0..3).for_each(|_| families.frame(&window(), Some(&totals()), |_| None));
+        let text = families.text().unwrap();
+        let flow = "rxpath_flow_cpu_stolen_seconds_total";
+        for (series, right) in [
+            (format!("{flow}{{port=\"53\",protocol=\"udp\"}}"), 0.4),
+            // Two windows before its admission went to the others.
+            (format!("{flow}{{port=\"other\",protocol=\"other\"}}"), 1.7),
+            ("rxpath_agent_lost_total{probe=\"drops\"}".to_owned(), 3.0),
+        ] {
+            let got = value(&text, &series).unwrap_or_else(|| panic!("{series} in {text}"));
+            assert!((got - right).abs() < 1e-9, "{series}: {got}");
+        }
     }
 
     #[test]
