@@ -91,8 +91,9 @@ miri:
 	@tools/setup.sh build
 	tools/miri.sh
 
-schema: build
-	$(RXPATH) schema --write schemas
+schema:
+	@tools/setup.sh build
+	RXPATH_WRITE_DOCS=1 $(CARGO) test $(PROFILE_CI) $$(tools/features.sh) -p rxpath --bin rxpath cmd::schema
 
 book:
 	@tools/setup.sh book

@@ -99,7 +99,7 @@ files() {
 	documents=$ROOT/usr/share/doc/$NAME
 	mkdir -p $documents/examples
 	cp README.md SECURITY.md $documents/
-	cp -r monitoring fleet $documents/examples/
+	cp -r monitoring fleet packaging/ci $documents/examples/
 	# The text of a licence is indented in Debian's format, and a blank line is a dot.
 	sed '/^$/s/^/./; s/^/ /' LICENSE-MIT | cat packaging/copyright - >$documents/copyright
 	gzip -9nc CHANGELOG.md >$documents/CHANGELOG.md.gz

@@ -1,9 +1,12 @@
-//! Names the sources of this build. Programs with one build id understand each other over a pipe.
+//! Names the sources of this build, and packs the schemas. Programs with one build id understand each other over a pipe.
 
-use std::fs;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 use sha2::{Digest, Sha256};
 
 /// What of a crate becomes a part of the program.
@@ -15,6 +18,9 @@ fn main() {
     match id() {
         Ok(id) => println!("cargo::rustc-env=RXPATH_BUILD={id}"),
         Err(error) => println!("cargo::error=cannot read the sources: {error}"),
+    }
+    if let Err(error) = pack_schemas() {
+        println!("cargo::error=cannot pack the schemas: {error}");
     }
     let which = if has("LAB") { "" } else { " (agent)" };
     println!("cargo::rustc-env=RXPATH_VERSION={}{which}", env!("CARGO_PKG_VERSION"));
@@ -43,6 +49,23 @@ fn id() -> io::Result<String> {
     let bpf = if has("BPF") { "" } else { "+nobpf" };
     let lab = if has("LAB") { "" } else { "+agent" };
     Ok(format!("{}-{hash}{bpf}{lab}", env!("CARGO_PKG_VERSION")))
+}
+
+/// Writes the files of `schemas/` as one compressed JSON object: a name and its text.
+fn pack_schemas() -> io::Result<()> {
+    let mut texts = BTreeMap::new();
+    println!("cargo::rerun-if-changed=../../schemas");
+    for entry in fs::read_dir("../../schemas")? {
+        let path = entry?.path();
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if let Some(name) = file.strip_suffix(".schema.json") {
+            texts.insert(name.to_owned(), fs::read_to_string(&path)?);
+        }
+    }
+    let to = Path::new(&std::env::var_os("OUT_DIR").unwrap_or_default()).join("schemas.json.z");
+    let mut packed = ZlibEncoder::new(File::create(to)?, Compression::best());
+    serde_json::to_writer(&mut packed, &texts)?;
+    packed.finish().map(drop)
 }
 
 /// Whether the program is built with this feature.

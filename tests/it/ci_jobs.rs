@@ -78,7 +78,8 @@ fn the_jobs_of_gitlab_are_yaml_and_call_what_is_there() {
     };
     let jobs: Vec<&Value> = jobs.as_object().unwrap().values().collect();
     let called: Vec<String> = jobs.iter().flat_map(|job| lines(job)).collect();
-    let script = called.iter().find_map(|line| line.split(' ').find(|word| word.ends_with(".sh")));
+    let script =
+        called.iter().find_map(|line| line.split(' ').find(|word| word.contains("check-fleet")));
     assert!(root().join(script.unwrap()).is_file(), "{called:?}");
     assert!(called.iter().any(|line| line.starts_with("rxpath check ")), "{called:?}");
 }

@@ -11,7 +11,8 @@ mod mark;
 #[cfg(feature = "lab")]
 mod palette;
 pub mod recorder;
-#[cfg(all(test, feature = "lab"))]
+#[cfg(feature = "lab")]
+#[cfg(test)]
 mod replay_tests;
 #[cfg_attr(not(feature = "lab"), path = "tui/no_screen.rs")]
 pub mod screen;

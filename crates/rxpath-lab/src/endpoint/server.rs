@@ -32,7 +32,7 @@ use super::observing::HostObservers;
 use super::outlet::Outlet;
 use super::probe::HostProbes;
 use super::programs::Programs;
-use super::settings::HostSettings;
+use super::settings::{HostSettings, LeftSettings};
 use super::strays;
 use super::token::{Token, is_seen};
 use super::wire::{
@@ -255,7 +255,10 @@ impl Host {
             }
         }
         // Whoever holds the lock may have changed them.
-        let left = not_locked.is_none().then(|| self.settings.settle()).unwrap_or_default();
+        let left = match not_locked {
+            None => self.settings.settle(),
+            Some(_) => LeftSettings::default(),
+        };
         Ok(Hello {
             version: self.endpoint.version.into(),
             pid: Pid::this().as_raw(),

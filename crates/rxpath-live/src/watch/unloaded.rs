@@ -55,7 +55,9 @@ impl Unloaded {
         match self.needs {
             Self::RESTART => "start it again later: it does not try again",
             Self::PRIVILEGE => "start it again with these rights: it does not try again",
-            _ => "this kernel, its configuration or this build does not have it: a restart alone does not help",
+            _ => {
+                "this kernel, its configuration or this build does not have it: a restart alone does not help"
+            }
         }
     }
 }

@@ -7,8 +7,10 @@ mod eval;
 pub mod predict;
 mod simulate;
 mod simulation;
+#[cfg(test)]
 pub use simulate::Simulated;
 mod validate;
+#[cfg(test)]
 pub use validate::Validation;
 pub mod what_if;
 

@@ -8,7 +8,7 @@ mod expected;
 mod plan;
 #[cfg_attr(not(feature = "lab"), path = "agent/predicted.rs")]
 mod predicted;
-#[cfg(feature = "lab")]
+#[cfg(all(test, feature = "lab"))]
 mod schemas;
 mod sessions;
 mod shown;
@@ -18,7 +18,7 @@ mod verify;
 mod watchdog;
 
 pub use plan::persist_kinds;
-#[cfg(feature = "lab")]
+#[cfg(all(test, feature = "lab"))]
 pub use schemas::schemas;
 
 use std::path::PathBuf;

@@ -210,7 +210,9 @@ mod tests {
     /// A program that did so much in each second of two.
     fn program(each_second: u64, result: WorkloadResult, times_ns: &[u64]) -> SideMeasurements {
         let mut times = Histogram::of_times();
-        times_ns.iter().for_each(|ns| times.record(*ns));
+        for ns in times_ns {
+            times.record(*ns);
+        }
         let line = |second: u64| Line {
             t_ns: second * 1_000_000_000,
             done: second * each_second,
