@@ -8,7 +8,7 @@ use rxpath_record::verdict::Stage;
 
 use crate::stages::{StageInfo, info};
 use crate::thresholds::FULL_RATIO;
-use crate::view::View;
+use crate::view::{Lead, View};
 use crate::wording::{percent, rate};
 
 /// Less demand than this says nothing about a limit: it is the cost of an idle receiver.
@@ -55,7 +55,7 @@ pub fn of(view: &View, limit: Stage) -> String {
 /// Each is divided by its datagrams: those offered, or those delivered.
 fn candidates(view: &View, limit: Stage) -> Vec<Candidate> {
     let mut all = Vec::new();
-    let on = |cpu: Option<u32>| cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}"));
+    let on = |lead: &Lead| lead.at().map_or_else(String::new, |at| format!(" on {at}"));
     let StageInfo { sends, reads, in_softirq, .. } = info(limit);
     let [sender, receiver] = match view.raw.ledger.unit {
         LedgerUnit::Datagram => ["sender", "receiver"],
@@ -64,7 +64,7 @@ fn candidates(view: &View, limit: Stage) -> Vec<Candidate> {
     let polls = |side: Side| view.raw.polling_sides.contains(&side);
     if view.sender.count > 0 && !sends && !polls(Side::Tx) {
         let lead = &view.sender.lead;
-        let who = format!("the {sender}'s thread{}", on(lead.cpu));
+        let who = format!("the {sender}'s thread{}", on(lead));
         all.push(Candidate { who, demand: lead.demand(), pps: view.offered_pps() });
     }
     // Threads of several processes, or of one with more threads than sockets: their time is not all for UDP.
@@ -73,7 +73,7 @@ fn candidates(view: &View, limit: Stage) -> Vec<Candidate> {
     let known = view.unsure.is_none() && pids.len() == 1;
     if view.reader.count > 0 && !reads && known && !polls(Side::Rx) {
         let lead = &view.reader.lead;
-        let who = format!("the {receiver}'s thread{}", on(lead.cpu));
+        let who = format!("the {receiver}'s thread{}", on(lead));
         all.push(Candidate { who, demand: lead.demand(), pps: view.delivered_pps() });
     }
     let shared = |cpu: u32| view.sender.cpus.contains(&cpu) || view.reader.cpus.contains(&cpu);

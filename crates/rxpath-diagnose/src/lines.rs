@@ -7,7 +7,7 @@ use rxpath_record::ledger::{Drop, Place};
 use rxpath_record::verdict::EvidenceLine;
 
 use crate::thresholds::{FOREIGN_RATIO, STEAL_RATIO};
-use crate::view::{Lead, Side, View, sound_rate, sound_ratio};
+use crate::view::{CpuAt, Lead, Side, View, sound_rate, sound_ratio};
 use crate::wording::{count, cpus, datagrams, percent, rate, span, threads};
 
 /// Services that are named in a line.
@@ -172,13 +172,13 @@ fn strays(view: &View) -> EvidenceLine {
 
 /// The busiest thread of a side: its run and wait time.
 pub fn lead(whose: &str, side: &Side) -> EvidenceLine {
-    let Lead { cpu, running, waiting, .. } = side.lead;
+    let Lead { running, waiting, .. } = side.lead;
     let which = if side.count > 1 {
         format!("the busiest of the {whose}'s {}", threads(side.count))
     } else {
         format!("the {whose}'s thread")
     };
-    let on = cpu.map(|cpu| format!(" on CPU {cpu}")).unwrap_or_default();
+    let on = side.lead.at().map(|at| format!(" on {at}")).unwrap_or_default();
     let text = format!(
         "{which} ran {} of the window{on} and waited for a CPU {} (running includes softirqs that interrupted it)",
         percent(running),
@@ -202,39 +202,42 @@ pub fn reader_cost(view: &View) -> Option<EvidenceLine> {
 }
 
 /// Other users of `cpu`, if significant.
-pub fn others_on(view: &View, cpu: Option<u32>) -> Vec<EvidenceLine> {
-    let Some(usage) = cpu.and_then(|cpu| view.cpu(cpu)) else { return Vec::new() };
+pub fn others_on<'a>(view: &View, cpu: Option<impl Into<CpuAt<'a>>>) -> Vec<EvidenceLine> {
+    let Some(at): Option<CpuAt<'_>> = cpu.map(Into::into) else { return Vec::new() };
+    let Some(usage) = view.cpu(at) else { return Vec::new() };
     let foreign = usage.foreign_ratio.map(sound_ratio).filter(|ratio| *ratio >= FOREIGN_RATIO);
     let steal = Some(sound_ratio(usage.steal_ratio)).filter(|ratio| *ratio >= STEAL_RATIO);
     let mut lines = Vec::new();
     if let Some(ratio) = foreign {
-        let text =
-            format!("threads outside the workload took {} of CPU {}", percent(ratio), usage.cpu);
+        let text = format!("threads outside the workload took {} of {at}", percent(ratio));
         lines.push(line(text, "/proc/PID/task/*/schedstat of the others"));
     }
     if let Some(ratio) = steal {
-        let text = format!("the hypervisor took {} of CPU {}", percent(ratio), usage.cpu);
-        lines.push(line(text, format!("/proc/stat cpu{} steal", usage.cpu)));
+        let text = format!("the hypervisor took {} of {at}", percent(ratio));
+        lines.push(line(text, format!("{} steal", at.stat())));
     }
     lines
 }
 
 /// How busy `cpu` was, and with what.
-pub fn cpu_use(view: &View, cpu: u32) -> Option<EvidenceLine> {
-    let usage = view.cpu(cpu)?;
+pub fn cpu_use<'a>(view: &View, cpu: impl Into<CpuAt<'a>>) -> Option<EvidenceLine> {
+    let at: CpuAt<'_> = cpu.into();
+    let usage = view.cpu(at)?;
     let share = |ratio: f64| percent(sound_ratio(ratio));
     let mut text = format!(
-        "CPU {cpu} was busy {} of the window; by ticks, which can be wrong by half or more: softirq {}, system {}, user {}",
-        percent(view.busy_ratio(cpu)?),
+        "{at} was busy {} of the window; by ticks, which can be wrong by half or more: softirq {}, system {}, user {}",
+        percent(view.busy_ratio(at)?),
         share(usage.softirq_ratio),
         share(usage.system_ratio),
         share(usage.user_ratio),
     );
-    let Some(probed) = view.probed_cpu(cpu) else {
-        return Some(line(text, format!("/proc/stat cpu{cpu}")));
+    // Tracepoints were watched on the receiver's machine alone.
+    let here = Some(at.cpu).filter(|_| at.host.is_empty());
+    let Some(probed) = here.and_then(|cpu| view.probed_cpu(cpu)) else {
+        return Some(line(text, at.stat()));
     };
     text += &format!("; measured: network softirqs {}", share(probed.net_softirq_ratio));
-    Some(line(text, format!("/proc/stat cpu{cpu}, irq:softirq_entry and softirq_exit")))
+    Some(line(text, format!("{}, irq:softirq_entry and softirq_exit", at.stat())))
 }
 
 /// How full the sockets' queues were.

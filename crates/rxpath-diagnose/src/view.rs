@@ -1,5 +1,6 @@
 //! The evidence as the rules see it: checked numbers, threads grouped by side, what is missing.
 
+mod cpu_at;
 mod gaps;
 mod service;
 mod side;
@@ -12,6 +13,7 @@ use crate::thresholds::{
     LOSS_RATIO, MOST_OF_SOFTIRQ_RATIO, ONE_CPU_RATIO, WATCHED_LOSS_PACKETS, WATCHED_LOSS_PPS,
 };
 
+pub use cpu_at::CpuAt;
 pub use gaps::Gap;
 pub use service::{Service, Unsure};
 pub use side::{Lead, Pace, Side, lead};
@@ -26,7 +28,7 @@ pub struct View<'a> {
     pub sender: Side<'a>,
     /// The receiving threads as one.
     pub reader: Side<'a>,
-    /// The CPUs, by number.
+    /// The CPUs of the receiver's machine, by number.
     pub cpus: Vec<&'a CpuUse>,
     /// The sockets, by index; on a watched host those of the service that dropped most, if any dropped.
     pub sockets: Vec<&'a SocketUse>,
@@ -67,8 +69,13 @@ impl<'a> View<'a> {
         softirq_cpus.sort_unstable();
         softirq_cpus.dedup();
         // Of the possible readers, the actual ones.
+        let possible = match softirq_cpus.as_slice() {
+            // Nothing but what comes in from the wire makes receive softirqs on a machine of its own.
+            [] if !evidence.sender_hosts.is_empty() => counted_cpus(evidence),
+            known => known.to_vec(),
+        };
         let took: Vec<u32> =
-            softirq_cpus.iter().copied().filter(|cpu| takes_packets(evidence, *cpu)).collect();
+            possible.into_iter().filter(|cpu| takes_packets(evidence, *cpu)).collect();
         if !took.is_empty() {
             softirq_cpus = took;
         }
@@ -208,14 +215,27 @@ impl<'a> View<'a> {
         self.is_loss(lost) || others.into_iter().any(|at| self.is_loss_at(at, self.lost_at(at)))
     }
 
-    /// The use of one CPU.
-    pub fn cpu(&self, cpu: u32) -> Option<&'a CpuUse> {
-        self.cpus.iter().copied().find(|c| c.cpu == cpu)
+    /// The use of one CPU; a number alone is one of the receiver's machine.
+    pub fn cpu<'c>(&self, at: impl Into<CpuAt<'c>>) -> Option<&'a CpuUse> {
+        let CpuAt { host, cpu }: CpuAt<'_> = at.into();
+        if host.is_empty() {
+            return self.cpus.iter().copied().find(|c| c.cpu == cpu);
+        }
+        self.cpus_of(host).iter().find(|c| c.cpu == cpu)
+    }
+
+    /// The CPUs of a sender's machine; of an empty name those of the receiver's.
+    pub fn cpus_of(&self, host: &str) -> &'a [CpuUse] {
+        if host.is_empty() {
+            return &self.raw.cpus;
+        }
+        let machine = self.raw.sender_hosts.iter().find(|machine| machine.name == host);
+        machine.map(|machine| machine.cpus.as_slice()).unwrap_or_default()
     }
 
     /// Busy share of one CPU (1 less idle).
-    pub fn busy_ratio(&self, cpu: u32) -> Option<f64> {
-        self.cpu(cpu).map(|c| 1.0 - sound_ratio(c.idle_ratio))
+    pub fn busy_ratio<'c>(&self, at: impl Into<CpuAt<'c>>) -> Option<f64> {
+        self.cpu(at).map(|c| 1.0 - sound_ratio(c.idle_ratio))
     }
 
     /// Softirq share of one CPU: measured between tracepoints where they were watched, else by ticks.
@@ -297,9 +317,10 @@ impl<'a> View<'a> {
     /// Whether the receive softirq, or a part of it, runs on the sender's time.
     ///
     /// True inside the sender's call, and for RPS or NAPI in softirq context on a CPU of the sender's; a
-    /// NAPI thread competes for the CPU instead and shows as waiting.
+    /// NAPI thread competes for the CPU instead and shows as waiting. Never on another machine than the receiver's.
     pub fn softirq_on_sender(&self) -> bool {
         match &self.raw.softirq {
+            _ if self.sends_from_elsewhere() => false,
             SoftirqPlace::SenderCall => true,
             SoftirqPlace::Rps { .. } => shared(&self.softirq_cpus, &self.sender.cpus).is_some(),
             SoftirqPlace::Napi { .. } => {
@@ -307,6 +328,19 @@ impl<'a> View<'a> {
                     || shared(&self.softirq_cpus, &self.sender.cpus).is_some()
             }
             SoftirqPlace::NapiThread { .. } => false,
+        }
+    }
+
+    /// Whether the sender with the least time left runs on another machine than the receiver.
+    pub fn sends_from_elsewhere(&self) -> bool {
+        !self.sender.lead.host.is_empty()
+    }
+
+    /// `sender`, with its name if it is another machine: `sender gen1`.
+    pub fn sender_name(&self) -> String {
+        match self.sender.lead.host {
+            "" => "sender".into(),
+            host => format!("sender {host}"),
         }
     }
 
@@ -342,6 +376,15 @@ impl<'a> View<'a> {
     pub fn gaps_in(&self, parts: &[Part]) -> impl Iterator<Item = &Gap> {
         self.gaps.iter().filter(move |gap| parts.contains(&gap.part))
     }
+}
+
+/// The CPUs whose softirqs were counted.
+fn counted_cpus(evidence: &Evidence) -> Vec<u32> {
+    let counted = evidence.spread.iter().flat_map(|spread| &spread.packets);
+    let mut cpus: Vec<u32> = counted.map(|c| c.cpu).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    cpus
 }
 
 /// Whether a CPU's softirq took a significant part of the packets, where counted.

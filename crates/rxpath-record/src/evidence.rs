@@ -36,7 +36,10 @@ pub struct Evidence {
     pub sender_threads: Vec<ThreadUse>,
     /// Receiving threads.
     pub receiver_threads: Vec<ThreadUse>,
-    /// Every online CPU over the window.
+    /// The senders' machines that are not the receiver's; empty = all run on one machine.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub sender_hosts: Vec<SenderHost>,
+    /// Every online CPU of the receiver's machine over the window.
     pub cpus: Vec<CpuUse>,
     /// Receiving sockets.
     pub sockets: Vec<SocketUse>,
@@ -270,6 +273,18 @@ pub struct ThreadUse {
     /// The CPU quota that stopped it for a part of the window.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub throttled: Option<Throttled>,
+    /// Its machine, by the name in [`Evidence::sender_hosts`]; empty = the receiver's.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub host: String,
+}
+
+/// A machine that sends and is not the receiver's: its CPU numbers are its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SenderHost {
+    /// Its alias.
+    pub name: String,
+    /// Every online CPU of it over the window.
+    pub cpus: Vec<CpuUse>,
 }
 
 /// Why a thread does not run at all.
@@ -379,4 +394,22 @@ pub enum SoftirqPlace {
         /// The CPUs it was seen on, when known.
         cpus: Vec<u32>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evidence_of_one_machine_is_written_as_before_there_were_hosts() {
+        let sender_threads = vec![ThreadUse { tid: 7, ..ThreadUse::default() }];
+        let one = Evidence { sender_threads, ..Evidence::default() };
+        let mut written = serde_json::to_value(&one).unwrap();
+        assert!(written.get("sender_hosts").is_none(), "{written}");
+        assert!(written["sender_threads"][0].get("host").is_none(), "{written}");
+        assert_eq!(serde_json::from_value::<Evidence>(written.clone()).unwrap(), one);
+        written["sender_threads"][0]["host"] = "gen1".into();
+        let apart: Evidence = serde_json::from_value(written).unwrap();
+        assert_eq!(apart.sender_threads[0].host, "gen1");
+    }
 }

@@ -21,6 +21,9 @@ pub fn judge(view: &View) -> Option<Claim> {
     if !is_blocked(view) {
         return None;
     }
+    if view.sends_from_elsewhere() {
+        return Some(at_its_device(view));
+    }
     let blocked = percent(view.blocked_ratio());
     let held = line(
         format!(
@@ -61,4 +64,30 @@ pub fn judge(view: &View) -> Option<Claim> {
             .because([lossless(view), lead("sender", &view.sender), rates(view)])
             .next(format!("the sender was blocked on its own send buffer {blocked} of its time")),
     )
+}
+
+/// Between machines a packet is charged to its sender until its own card has sent it.
+fn at_its_device(view: &View) -> Claim {
+    let blocked = percent(view.blocked_ratio());
+    let sender = view.sender_name();
+    let held = line(
+        format!(
+            "the sender was blocked on its own send buffer {blocked} of its time: a packet is charged to it until its network card has sent it"
+        ),
+        "the sender's blocked_s",
+    );
+    let sentence = format!(
+        "the {sender} is the limit: its packets waited for its network card, and it was blocked on its send buffer {blocked} of its time"
+    );
+    Claim::new(
+        Stage::Sender,
+        Confidence::Fair,
+        &[Part::Ledger, Part::Window, Part::Senders],
+        sentence,
+    )
+    .because([held, lossless(view), lead("sender", &view.sender), rates(view)])
+    .remedy("compare the offered rate with the speed of its link (`ethtool IF`), and look for a shaper there (`tc -s qdisc show dev IF`)")
+    .remedy("look for pause frames at its card (`ethtool -S IF`): with them the network or the receiver sets the pace")
+    .remedy("one more sender: a further host with `role = \"sender\"`")
+    .next(format!("the {sender} was blocked on its own send buffer {blocked} of its time"))
 }

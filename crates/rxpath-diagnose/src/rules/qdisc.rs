@@ -18,22 +18,27 @@ pub fn judge(view: &View) -> Option<Claim> {
         return None;
     }
     let share = percent(view.of_offered(lost));
+    // Of several senders the counters are added.
+    let of = match view.raw.sender_hosts.as_slice() {
+        [one] if view.sends_from_elsewhere() => format!("the sender {}'s", one.name),
+        _ => "the sender's".to_owned(),
+    };
     let (sentence, remedy) = match place {
         Place::Qdisc => (
             format!(
-                "the sender's queueing discipline is the limit: it dropped {share} of the offered datagrams"
+                "{of} queueing discipline is the limit: it dropped {share} of the offered datagrams"
             ),
             "raise the rate or the queue of the sender's qdisc (`tc qdisc show dev IF`), or replace it with `noqueue` or `fq`",
         ),
         Place::SendingDevice => (
             format!(
-                "the sender's network card is the limit: its driver dropped {share} of the offered datagrams"
+                "{of} network card is the limit: its driver dropped {share} of the offered datagrams"
             ),
             "a longer transmit ring (`ethtool -G IF tx N`) or more transmit queues (`ethtool -L IF tx N`) at the sender",
         ),
         _ => (
             format!(
-                "the sender's kernel is the limit: it refused {share} of the offered datagrams at the send call"
+                "{of} kernel is the limit: it refused {share} of the offered datagrams at the send call"
             ),
             "look at the sender's errno counts: EPERM = a netfilter OUTPUT rule, EMSGSIZE = --size over the MTU",
         ),

@@ -31,8 +31,8 @@ fn lost(view: &View) -> Option<Claim> {
 /// The thread of this side that has least time left, in words.
 fn busy(view: &View, side: &Side) -> String {
     let ran = format!("its busiest thread ran {} of the window", percent(side.lead.running));
-    match side.lead.cpu.and_then(|cpu| Some((cpu, view.busy_ratio(cpu)?))) {
-        Some((cpu, busy)) => format!("{ran}, and CPU {cpu} was {} busy", percent(busy)),
+    match side.lead.at().and_then(|at| Some((at, view.busy_ratio(at)?))) {
+        Some((at, busy)) => format!("{ran}, and {at} was {} busy", percent(busy)),
         None => ran,
     }
 }
@@ -90,7 +90,7 @@ fn full(view: &View, end: End, stage: Stage, needs: &'static [Part]) -> Option<C
         .into_iter()
         .filter(|other| *other != end)
         .all(|other| other.of(view).count > 0 && !is_full(view, other));
-    let cpu = side.lead.cpu;
+    let at = side.lead.at();
     let sentence = format!("the {who} is the limit: {}", busy(view, side));
     Some(
         Claim::new(
@@ -99,10 +99,10 @@ fn full(view: &View, end: End, stage: Stage, needs: &'static [Part]) -> Option<C
             needs,
             sentence,
         )
-        .on(cpu)
+        .on(side.lead.cpu_here())
         .because([lead(who, side)])
-        .because(cpu.and_then(|cpu| cpu_use(view, cpu)))
-        .because(others_on(view, cpu))
+        .because(at.and_then(|at| cpu_use(view, at)))
+        .because(others_on(view, at))
         .next(format!("the {who}: {}", busy(view, side))),
     )
 }

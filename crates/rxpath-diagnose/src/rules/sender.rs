@@ -18,9 +18,9 @@ pub fn judge(view: &View) -> Option<Claim> {
     if !view.loses() && view.softirq_on_sender() {
         return None;
     }
-    let cpu = sender.lead.cpu;
-    let cpu_busy = cpu.and_then(|cpu| view.busy_ratio(cpu));
-    let what = match (cpu, cpu_busy) {
+    let at = sender.lead.at();
+    let cpu_busy = at.and_then(|at| view.busy_ratio(at));
+    let what = match (sender.lead.cpu, cpu_busy) {
         (Some(cpu), Some(busy)) => format!("CPU {cpu} is {} busy", percent(busy)),
         _ => format!("its busiest thread ran {} of the window", percent(sender.lead.running)),
     };
@@ -29,12 +29,15 @@ pub fn judge(view: &View) -> Option<Claim> {
         Stage::Sender,
         if sure { Confidence::Strong } else { Confidence::Fair },
         &[Part::Ledger, Part::Window, Part::Cpus, Part::Senders],
-        format!("the sender is the limit: {what} and everything it offered was delivered"),
+        format!(
+            "the {} is the limit: {what} and everything it offered was delivered",
+            view.sender_name()
+        ),
     )
-    .on(cpu)
+    .on(sender.lead.cpu_here())
     .because([lossless(view), lead("sender", sender)])
-    .because(cpu.and_then(|cpu| cpu_use(view, cpu)))
-    .because(others_on(view, cpu));
+    .because(at.and_then(|at| cpu_use(view, at)))
+    .because(others_on(view, at));
     if view.reader.count > 0 {
         claim = claim.because([lead("receiver", &view.reader)]);
     }
@@ -42,11 +45,15 @@ pub fn judge(view: &View) -> Option<Claim> {
     if view.raw.segments_per_send.unwrap_or(1) <= 1 {
         claim = claim.remedy("more datagrams per system call: `load udp --gso 20` (UDP_SEGMENT)");
     }
-    if view.raw.cpus.len() > sender.count {
+    let own = view.raw.sender_threads.iter().filter(|it| it.host == sender.lead.host).count();
+    if view.cpus_of(sender.lead.host).len() > own {
         claim = claim.remedy(format!(
             "more sending threads on CPUs of their own: `load udp --threads {} --cpu LIST`",
-            sender.count + 1
+            own + 1
         ));
+    }
+    if view.sends_from_elsewhere() {
+        claim = claim.remedy("one more sender: a further host with `role = \"sender\"`");
     }
     Some(
         claim

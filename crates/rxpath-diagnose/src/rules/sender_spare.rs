@@ -45,14 +45,15 @@ pub fn judge(view: &View) -> Option<Claim> {
             confidence,
             &[Part::Ledger, Part::Window, Part::Cpus, Part::Senders],
             format!(
-                "the sender is the limit: it offered {}{asked}; {why}",
+                "the {} is the limit: it offered {}{asked}; {why}",
+                view.sender_name(),
                 rate(view.offered_pps())
             ),
         )
-        .on(lead_thread.cpu)
+        .on(lead_thread.cpu_here())
         .because([lossless(view), lead("sender", sender)])
-        .because(lead_thread.cpu.and_then(|cpu| cpu_use(view, cpu)))
-        .because(others_on(view, lead_thread.cpu))
+        .because(lead_thread.at().and_then(|at| cpu_use(view, at)))
+        .because(others_on(view, lead_thread.at()))
         .because([rates(view)])
         .remedy(remedy),
     )

@@ -132,7 +132,9 @@ fn senders(view: &View) -> Option<Gap> {
         let text = "the CPU on which a sending thread really ran".into();
         return Some(essential(Part::Senders, text, source));
     }
-    None
+    let elsewhere = side.lead.at().filter(|at| !at.host.is_empty());
+    let unread = elsewhere.filter(|at| view.cpu(*at).is_none())?;
+    Some(essential(Part::Senders, format!("CPU time of {unread}"), "/proc/stat of the sender"))
 }
 
 fn readers(view: &View) -> Option<Gap> {

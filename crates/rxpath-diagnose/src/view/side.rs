@@ -2,7 +2,7 @@
 
 use rxpath_record::evidence::{Halt, ThreadUse, Throttled};
 
-use super::sound_ratio;
+use super::{CpuAt, sound_ratio};
 use crate::thresholds::{FULL_RATIO, MOST_OF_LOSS_RATIO, WAITING_RATIO};
 
 /// One thread's time.
@@ -24,9 +24,21 @@ pub struct Lead<'a> {
     pub packets: u64,
     /// The CPU quota that stopped it, as a share of the window.
     pub throttled: Option<&'a Throttled>,
+    /// The sender's machine; empty = the receiver's.
+    pub host: &'a str,
 }
 
-impl Lead<'_> {
+impl<'a> Lead<'a> {
+    /// Its one CPU, with the machine.
+    pub fn at(&self) -> Option<CpuAt<'a>> {
+        self.cpu.map(|cpu| CpuAt { host: self.host, cpu })
+    }
+
+    /// Its one CPU, if that is one of the receiver's machine.
+    pub fn cpu_here(&self) -> Option<u32> {
+        self.cpu.filter(|_| self.host.is_empty())
+    }
+
     /// Running and waiting: the share of the window in which it had work.
     pub fn demand(&self) -> f64 {
         (self.running + self.waiting).min(1.0)
@@ -90,7 +102,7 @@ pub struct Side<'a> {
     pub running_sum: f64,
     /// Datagrams of all threads in the window.
     pub packets: u64,
-    /// CPUs on which they were seen, else the requested CPUs; by number.
+    /// CPUs of the receiver's machine on which they were seen, else the requested CPUs; by number.
     pub cpus: Vec<u32>,
     /// Whether every thread was seen on a CPU.
     pub seen: bool,
@@ -102,7 +114,8 @@ impl<'a> Side<'a> {
     /// Takes `threads` together.
     pub fn new(threads: &[&'a ThreadUse]) -> Self {
         let leads: Vec<Lead> = threads.iter().map(|thread| lead(thread)).collect();
-        let mut cpus: Vec<u32> = threads.iter().flat_map(|thread| cpus_of(thread)).collect();
+        let here = threads.iter().filter(|thread| thread.host.is_empty());
+        let mut cpus: Vec<u32> = here.flat_map(|thread| cpus_of(thread)).collect();
         cpus.sort_unstable();
         cpus.dedup();
         // A sorted sum: floating-point addition in another order may differ in the last bit.
@@ -157,6 +170,7 @@ pub fn lead(thread: &ThreadUse) -> Lead<'_> {
         waiting: sound_ratio(thread.waiting_ratio),
         packets: thread.packets,
         throttled: thread.throttled.as_ref(),
+        host: &thread.host,
     }
 }
 
@@ -168,4 +182,5 @@ fn least_time_left(a: &Lead, b: &Lead) -> std::cmp::Ordering {
         .then(b.cpu.cmp(&a.cpu))
         .then_with(|| b.cpus.cmp(&a.cpus))
         .then(b.name.cmp(a.name))
+        .then(b.host.cmp(a.host))
 }

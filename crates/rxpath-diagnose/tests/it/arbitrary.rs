@@ -12,6 +12,7 @@ use rxpath_record::evidence::{
 use rxpath_record::ledger::{CrossCheck, Drop, Ledger, Place};
 
 use crate::made::{scenes, scenes_of_segments};
+use crate::two_machines;
 
 fn number() -> impl Strategy<Value = f64> {
     prop_oneof![
@@ -72,6 +73,7 @@ fn threads() -> impl Strategy<Value = Vec<ThreadUse>> {
                     pid,
                     halted: held.0,
                     throttled: held.1,
+                    host: String::new(),
                 }
             },
         );
@@ -350,6 +352,7 @@ prop_compose! {
             narrowed: false,
             polling_sides: [vec![], vec![Side::Tx], vec![Side::Rx]][watch.2].clone(),
             watched, window_s, target_pps, offered_pps, delivered_pps, sender_blocked_s, sender_threads, receiver_threads,
+            sender_hosts: Vec::new(),
             cpus, sockets, softirq, backlog_limit_packets, segments_per_send, reader_stall_s, ledger,
             spread: probes.0, conntrack: probes.1, probed: probes.2,
             any_protocol: watch.0.into_iter().filter_map(|(ledger, of_packets)| {
@@ -370,7 +373,8 @@ prop_compose! {
 /// Evidence near a scene: the broken kind alone would hardly ever reach the deeper rules.
 pub fn near_a_scene() -> impl Strategy<Value = Evidence> {
     let scale = || 0.5..1.6f64;
-    let all = scenes().into_iter().chain(scenes_of_segments()).collect::<Vec<_>>();
+    let apart = two_machines::scenes().into_iter().map(|(_, e)| ("two machines", e));
+    let all = scenes().into_iter().chain(scenes_of_segments()).chain(apart).collect::<Vec<_>>();
     (prop::sample::select(all), vec(scale(), 8)).prop_map(|((_, mut e), by)| {
         e.window_s *= by[0];
         e.offered_pps *= by[1];

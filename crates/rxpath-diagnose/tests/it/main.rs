@@ -10,6 +10,7 @@ mod paired;
 mod properties;
 mod silence;
 mod tcp;
+mod two_machines;
 mod verdicts;
 mod watched;
 mod watched_readers;

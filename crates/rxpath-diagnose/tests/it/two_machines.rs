@@ -1,0 +1,142 @@
+//! Sender and receiver on machines of their own: CPU numbers of one say nothing of the other.
+
+use rxpath_diagnose::diagnose;
+use rxpath_record::evidence::{CpuPackets, CpuUse, Evidence, SenderHost, SoftirqPlace, Spread};
+use rxpath_record::ledger::{LedgerUnit, Place};
+use rxpath_record::verdict::{Confidence, Stage, Verdict};
+
+use crate::made::{cpu, lost, slow_reader, text, thread, trial};
+
+/// The same with the sender on a machine of its own, `gen1`, whose CPU 0 is full. Of the receiver's, CPU 0 has nothing to
+/// do and CPU 2 takes all packets.
+fn apart(mut evidence: Evidence) -> Evidence {
+    evidence.sender_threads.iter_mut().for_each(|thread| thread.host = "gen1".into());
+    evidence.sender_hosts =
+        vec![SenderHost { name: "gen1".into(), cpus: vec![cpu(0, 0.0, 0.01), cpu(1, 0.0, 1.0)] }];
+    evidence.softirq = SoftirqPlace::Napi { cpus: Vec::new() };
+    evidence.cpus = vec![cpu(0, 0.0, 1.0), evidence.cpus[1].clone(), cpu(2, 0.3, 0.7)];
+    let packets = evidence.ledger.offered_packets;
+    let packets = vec![CpuPackets { cpu: 2, packets, ..CpuPackets::default() }];
+    evidence.spread = Some(Spread { packets, flows: Some(1), ..Spread::default() });
+    evidence
+}
+
+fn full_sender() -> Evidence {
+    apart(trial(300_000, vec![]))
+}
+
+fn paused_sender() -> Evidence {
+    let mut e = apart(trial(150_000, vec![]));
+    e.sender_threads[0].running_ratio = 0.3;
+    e
+}
+
+fn blocked_sender() -> Evidence {
+    let mut e = apart(trial(150_000, vec![]));
+    e.sender_threads[0].running_ratio = 0.3;
+    e.sender_blocked_s = 0.6;
+    e
+}
+
+fn full_softirq() -> Evidence {
+    let drops = vec![lost(Place::Ring, "rx/ethtool.ens1.rx_missed_errors", 90_000)];
+    let mut e = apart(trial(300_000, drops));
+    e.cpus[2] = cpu(2, 0.97, 0.0);
+    e
+}
+
+fn of_segments() -> Evidence {
+    let mut e = full_sender();
+    e.ledger.unit = LedgerUnit::Segment;
+    e.sockets.clear();
+    e
+}
+
+/// Each with the stage that limits.
+pub fn scenes() -> Vec<(Stage, Evidence)> {
+    let network = "tx/ethtool.eth0.tx_packets - rx/ethtool.eth1.rx_packets";
+    let qdisc = "tx/qdisc.eth0.root.drops";
+    vec![
+        (Stage::Sender, full_sender()),
+        (Stage::Sender, paused_sender()),
+        (Stage::Sender, blocked_sender()),
+        (Stage::Sender, of_segments()),
+        (Stage::Sender, apart(trial(300_000, vec![lost(Place::Qdisc, qdisc, 90_000)]))),
+        (Stage::Network, apart(trial(300_000, vec![lost(Place::Network, network, 90_000)]))),
+        (Stage::Softirq, full_softirq()),
+        (Stage::Application, apart(slow_reader(0.99, 0.005))),
+        (Stage::SocketQueue, apart(slow_reader(0.4, 0.01))),
+    ]
+}
+
+fn said(evidence: &Evidence) -> (Verdict, String) {
+    let verdict = diagnose(evidence);
+    let text = text(&verdict);
+    (verdict, text)
+}
+
+#[test]
+fn each_cause_is_found_between_two_machines() {
+    for (stage, evidence) in scenes() {
+        let (verdict, text) = said(&evidence);
+        assert_eq!(verdict.stage, stage, "{text}");
+        assert_eq!(verdict.paired_trial, None, "no trial of the lab's link decides: {text}");
+        assert!(verdict.confidence > Confidence::Weak, "{text}");
+        assert!(!text.contains("missing: "), "{text}");
+    }
+}
+
+#[test]
+fn a_sender_that_is_the_limit_is_named_with_the_cpu_of_its_own_machine() {
+    let (verdict, text) = said(&full_sender());
+    assert_eq!((verdict.confidence, verdict.cpu), (Confidence::Strong, None), "{text}");
+    let sentence = "the sender gen1 is the limit: CPU 0 is 99 % busy";
+    assert!(verdict.sentence.starts_with(sentence), "{text}");
+    assert!(text.contains("[gen1: /proc/stat cpu0]"), "{text}");
+    for evidence in [paused_sender(), blocked_sender()] {
+        let (verdict, text) = said(&evidence);
+        assert!(verdict.sentence.starts_with("the sender gen1 is the limit: "), "{text}");
+    }
+    let (verdict, text) = said(&of_segments());
+    assert!(verdict.sentence.contains("CPU 0 of gen1 was 99 % busy"), "{text}");
+    let drops = vec![lost(Place::Qdisc, "tx/qdisc.eth0.root.drops", 9_000)];
+    let (verdict, text) = said(&apart(trial(300_000, drops)));
+    assert!(verdict.sentence.starts_with("the sender gen1's queueing discipline"), "{text}");
+}
+
+#[test]
+fn the_softirq_s_cpus_are_those_of_the_receiver_that_took_packets() {
+    let (verdict, text) = said(&full_softirq());
+    assert_eq!((verdict.cpu, verdict.confidence), (Some(2), Confidence::Strong), "{text}");
+    // The sender's CPU of that number says nothing of it.
+    let mut e = full_softirq();
+    e.sender_threads = vec![thread("load", 2, 0.99, 0.0, 300_000)];
+    e.sender_threads[0].host = "gen1".into();
+    e.sender_hosts[0].cpus.push(cpu(2, 0.0, 0.0));
+    assert_eq!(said(&e).0.stage, Stage::Softirq);
+}
+
+#[test]
+fn a_sender_with_the_number_of_the_reader_s_cpu_does_not_share_it() {
+    // Waits that nobody on the receiver's machine explains.
+    let mut e = slow_reader(0.5, 0.45);
+    e.receiver_threads[0].seen_cpus = vec![0];
+    e.receiver_threads[0].asked_cpu = Some(0);
+    let here = diagnose(&e);
+    assert_eq!((here.stage, here.confidence), (Stage::ApplicationDescheduled, Confidence::Strong));
+    let mut e = apart(e);
+    e.cpus[0] = CpuUse { foreign_ratio: Some(0.0), ..cpu(0, 0.0, 0.0) };
+    let (verdict, text) = said(&e);
+    assert_eq!(verdict.stage, Stage::ApplicationDescheduled, "{text}");
+    assert_eq!(verdict.confidence, Confidence::Fair, "{text}");
+    assert!(!text.contains("the sender runs on"), "{text}");
+}
+
+#[test]
+fn cpus_of_the_sender_s_machine_that_were_not_read_are_a_gap() {
+    let mut e = full_sender();
+    e.sender_hosts[0].cpus.clear();
+    let (verdict, text) = said(&e);
+    assert_eq!((verdict.stage, verdict.confidence), (Stage::Sender, Confidence::Weak), "{text}");
+    assert!(text.contains("missing: CPU time of CPU 0 of gen1"), "{text}");
+}
