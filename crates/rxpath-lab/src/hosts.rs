@@ -292,6 +292,18 @@ impl Hosts {
         machines.iter().position(|machine| machines.get(index) == Some(machine)) == Some(index)
     }
 
+    /// For each receiver the alias of each sender, where the two are different machines.
+    pub fn apart(&self) -> Vec<Vec<Option<String>>> {
+        let named = |sender: &ConnectedHost, receiver: &ConnectedHost| {
+            let is_apart = sender.machine != receiver.machine;
+            is_apart.then(|| sender.client.alias().to_owned())
+        };
+        let of = |receiver: &ConnectedHost| -> Vec<Option<String>> {
+            self.senders.iter().map(|sender| named(sender, receiver)).collect()
+        };
+        self.receivers.iter().map(of).collect()
+    }
+
     /// The senders, then the receivers.
     pub fn all(&self) -> impl Iterator<Item = &ConnectedHost> {
         self.senders.iter().chain(&self.receivers)

@@ -6,6 +6,7 @@ use rxpath_record::comparison::{Comparison, Outcome};
 use rxpath_record::ledger::Balances;
 use rxpath_record::manifest::{Manifest, Status, Trial};
 use rxpath_record::metric::{self, is_share};
+use rxpath_record::verdict::Stage;
 
 use super::disturbed;
 use crate::trial::compose::SENDER_LIMIT;
@@ -16,11 +17,11 @@ pub fn of(manifest: &Manifest) -> String {
     if manifest.status == Status::Interrupted {
         said.push("Interrupted; this is what was measured until then.".to_owned());
     }
+    said.extend(sender_was_the_limit(manifest).or_else(|| sender_limit(manifest)));
     let (noisy, all) = disturbed::noisy(manifest);
     if noisy > 0 {
         said.push(format!("Too noisy to conclude from: {noisy} of {all} trials are of grade D."));
     }
-    said.extend(sender_limit(manifest));
     match manifest.comparisons.iter().max_by(|a, b| weight(a).total_cmp(&weight(b))) {
         Some(largest) => said.push(difference(largest, manifest)),
         None if manifest.capacity.is_some() => {
@@ -73,6 +74,16 @@ fn sender_limit(manifest: &Manifest) -> Option<String> {
     Some(format!("In {some} of {all} trials a sender is the limit; last, of `{variant}`: {text}."))
 }
 
+/// Between hosts the most common mistake: the trials show nothing of the receiver but that it takes what was sent.
+fn sender_was_the_limit(manifest: &Manifest) -> Option<String> {
+    let verdicts = manifest.variants.iter().filter_map(|variant| variant.verdict.as_ref());
+    let mut of_senders = verdicts.filter(|verdict| verdict.stage == Stage::Sender);
+    let first = of_senders.next().filter(|_| !manifest.hosts.is_empty())?;
+    let (count, all) = (1 + of_senders.count(), manifest.variants.len());
+    let of = if all > 1 { format!("In {count} of {all} variants ") } else { String::new() };
+    Some(format!("{of}{}.", first.sentence))
+}
+
 /// Decided differences come before undecided ones, larger before smaller.
 fn weight(comparison: &Comparison) -> f64 {
     let effect = &comparison.effect;
@@ -121,9 +132,48 @@ fn number(metric: &str, value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_core::Warning;
+    use rxpath_core::{Side, Warning};
+    use rxpath_diagnose::diagnose;
+    use rxpath_record::evidence::Evidence;
+    use rxpath_record::manifest::{HostPart, VariantSummary};
+    use rxpath_record::verdict::Verdict;
 
     use super::*;
+
+    fn gen1() -> HostPart {
+        HostPart {
+            side: Side::Tx,
+            device: "eth0".into(),
+            driver: "igb".into(),
+            mtu_bytes: 1500,
+            cpus_count: 2,
+            clock_ahead_ns: 0,
+            clock_error_ns: 0,
+            round_trip_ns: 0,
+            has_own_namespace: false,
+        }
+    }
+
+    #[test]
+    fn a_sender_that_was_the_limit_between_hosts_is_said_first() {
+        let verdict = |stage, sentence: &str| {
+            let sentence = sentence.to_owned();
+            Some(Verdict { stage, sentence, ..diagnose(&Evidence::default()) })
+        };
+        let variant = |verdict| VariantSummary { verdict, ..VariantSummary::default() };
+        let sender = variant(verdict(Stage::Sender, "the sender gen1 is the limit: its CPU"));
+        let ring = variant(verdict(Stage::Ring, "the device ring is the limit"));
+        let mut manifest = Manifest { variants: vec![ring, sender.clone()], ..Manifest::default() };
+        assert_eq!(sender_was_the_limit(&manifest), None, "in the lab the verdict says it");
+        manifest.hosts = [("gen1".to_owned(), gen1())].into();
+        let said = of(&manifest);
+        let first = "In 1 of 2 variants the sender gen1 is the limit: its CPU. ";
+        assert!(format!("{said} ").starts_with(first), "{said}");
+        manifest.variants = vec![sender];
+        assert!(of(&manifest).starts_with("the sender gen1 is the limit: its CPU."));
+        manifest.variants.clear();
+        assert_eq!(sender_was_the_limit(&manifest), None);
+    }
 
     #[test]
     fn a_sender_that_was_the_limit_comes_before_any_difference() {

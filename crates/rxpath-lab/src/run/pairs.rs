@@ -15,7 +15,8 @@ impl Running<'_> {
     /// Pairs of trials for each variant whose verdict says that only they can decide.
     pub(super) fn paired_trials(&mut self) -> Result<(), LabError> {
         summary::update(&self.resolved, &mut self.manifest);
-        if !self.resolved.trials.paired {
+        // The settings of a pair are those of the lab's link: hosts would run the same trial twice.
+        if !self.resolved.trials.paired || self.options.hosts.is_some() {
             return Ok(());
         }
         for variant in self.resolved.variants.clone() {

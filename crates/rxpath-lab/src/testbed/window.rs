@@ -38,6 +38,8 @@ pub struct Windowed {
     pub distinct_receivers: Vec<usize>,
     /// CPU time of the senders' hosts, where they are others.
     pub of_senders: Vec<Between>,
+    /// For each receiver the name of each sender's host, if that is another machine than the receiver's.
+    pub apart: Vec<Vec<Option<String>>>,
     /// Counters of both sides.
     pub moved: Moved,
     /// What makes it worthless, whatever was measured: the host, and what happened there.
@@ -66,6 +68,17 @@ impl Windowed {
     /// CPU time of a receiver's host.
     pub fn of_receiver(&self, receiver: usize) -> &Between {
         self.of_receivers.get(receiver).unwrap_or(&self.between)
+    }
+
+    /// CPU time of the senders' hosts and of one receiver's.
+    #[must_use]
+    pub fn alone(&self, receiver: usize) -> Self {
+        Self {
+            between: self.of_receiver(receiver).clone(),
+            of_senders: self.of_senders.clone(),
+            apart: self.apart.get(receiver).cloned().into_iter().collect(),
+            ..Self::default()
+        }
     }
 }
 
@@ -144,5 +157,21 @@ mod tests {
         };
         assert_eq!((begins(&three), three.receivers().len()), (vec![1, 3], 3));
         assert_eq!(three.of_receiver(1).window_ns[0], 2);
+    }
+
+    #[test]
+    fn a_sender_may_be_on_the_machine_of_one_receiver_and_not_of_the_other() {
+        let at = |t_ns| Between { window_ns: [t_ns, t_ns + 9], ..Between::default() };
+        let window = Windowed {
+            of_receivers: vec![at(1), at(2)],
+            of_senders: vec![at(3)],
+            apart: vec![vec![None], vec![Some("gen1".into())]],
+            ..Windowed::default()
+        };
+        let second = window.alone(1);
+        assert_eq!((second.between.window_ns[0], second.of_senders.len()), (2, 1));
+        assert_eq!(second.apart, [[Some("gen1".to_owned())]]);
+        assert_eq!(window.alone(0).apart, [[None::<String>]]);
+        assert!(Windowed::default().alone(0).apart.is_empty(), "one machine for all");
     }
 }

@@ -6,7 +6,7 @@ use rxpath_core::Side;
 use rxpath_live::observe::Between;
 use rxpath_load::udp::result::ServeResult;
 use rxpath_record::evidence::{
-    ConntrackUse, Evidence, Probed, SocketUse, SoftirqPlace, Spread, ThreadUse,
+    ConntrackUse, Evidence, Probed, SenderHost, SocketUse, SoftirqPlace, Spread, ThreadUse,
 };
 use rxpath_record::ledger::Ledger;
 
@@ -64,7 +64,7 @@ pub fn gather(seen: &EvidenceInput<'_>) -> Evidence {
     let between = &seen.window.between;
     // Without hosts of their own the senders run on the receiver's.
     let of_senders = seen.window.of_senders.iter().chain(std::iter::repeat(between));
-    let sending = seen.loads.iter().zip(of_senders);
+    let sending = seen.loads.iter().zip(of_senders).zip(machines(seen.window));
     let reading = seen.serves.iter().enumerate();
     Evidence {
         watched: false,
@@ -73,10 +73,16 @@ pub fn gather(seen: &EvidenceInput<'_>) -> Evidence {
         offered_pps: seen.pps[0],
         delivered_pps: seen.pps[1],
         sender_blocked_s: seen.blocked_s,
-        sender_threads: sending.flat_map(|(load, host)| threads(host, load)).collect(),
+        sender_threads: sending
+            .flat_map(|((load, between), host)| {
+                let of_host = move |thread| ThreadUse { host: host.clone(), ..thread };
+                threads(between, load).into_iter().map(of_host)
+            })
+            .collect(),
         receiver_threads: reading
             .flat_map(|(index, serve)| threads(seen.window.of_receiver(index), serve))
             .collect(),
+        sender_hosts: sender_hosts(seen.window),
         cpus: between.cpus.clone(),
         polling_sides: seen.polling_sides.clone(),
         sockets: seen
@@ -92,6 +98,19 @@ pub fn gather(seen: &EvidenceInput<'_>) -> Evidence {
         ledger: seen.ledger.clone(),
         ..Evidence::default()
     }
+}
+
+/// For each sender the name of its machine; nothing for the receiver's own.
+fn machines(window: &Windowed) -> impl Iterator<Item = String> {
+    let apart = window.apart.first().into_iter().flatten();
+    apart.map(|name| name.clone().unwrap_or_default()).chain(std::iter::repeat(String::new()))
+}
+
+/// The senders' machines that are not the receiver's.
+fn sender_hosts(window: &Windowed) -> Vec<SenderHost> {
+    let all = machines(window).zip(&window.of_senders);
+    let others = all.filter(|(name, _)| !name.is_empty());
+    others.map(|(name, between)| SenderHost { name, cpus: between.cpus.clone() }).collect()
 }
 
 /// CPU time of a side's threads over the window.
@@ -151,4 +170,74 @@ fn sockets(between: &Between, result: &ServeResult, lines: &[Line]) -> Vec<Socke
         }
     };
     result.sockets.iter().enumerate().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_record::evidence::CpuUse;
+
+    use super::*;
+    use crate::trial::observe::ThreadTime;
+
+    /// A host with one busy CPU of this number, on which the program 7 ran.
+    fn host(cpu: u32) -> Between {
+        let time = ThreadTime {
+            name: "rx".into(),
+            last_cpu: cpu,
+            run_ns: 500,
+            wait_ns: 0,
+            leader: 7,
+            halted: None,
+        };
+        Between {
+            window_ns: [0, 1_000],
+            cpus: vec![CpuUse { cpu, ..CpuUse::default() }],
+            threads: [(7, time)].into(),
+            foreign: None,
+        }
+    }
+
+    #[test]
+    fn each_sender_s_threads_and_cpus_are_those_of_its_own_machine() {
+        let window = Windowed {
+            between: host(0),
+            of_senders: vec![host(1), host(2)],
+            // The first sender is a namespace of the receiver's machine.
+            apart: vec![vec![None, Some("gen2".into())]],
+            ..Windowed::default()
+        };
+        let span = Span::default();
+        let seen = || SideSeen { span: &span, threads: &[], pid: 7 };
+        let ledger = Ledger::default();
+        let input = EvidenceInput {
+            window: &window,
+            loads: vec![seen(), seen()],
+            serves: vec![seen()],
+            served: None,
+            blocked_s: 0.0,
+            target_pps: None,
+            segments_per_send: None,
+            pps: [0.0; 2],
+            polling_sides: Vec::new(),
+            softirq: SoftirqPlace::Napi { cpus: Vec::new() },
+            spread: Spread::default(),
+            backlog_limit_packets: None,
+            conntrack: None,
+            probed: None,
+            ledger: &ledger,
+        };
+        let evidence = gather(&input);
+        let senders = evidence.sender_threads.iter();
+        let senders: Vec<_> = senders.map(|it| (it.host.as_str(), it.seen_cpus.as_slice())).collect();
+        assert_eq!(senders, [("", [1].as_slice()), ("gen2", [2].as_slice())]);
+        assert_eq!(evidence.receiver_threads[0].host, "");
+        let [gen2] = evidence.sender_hosts.as_slice() else { panic!("{evidence:?}") };
+        assert_eq!((gen2.name.as_str(), gen2.cpus[0].cpu), ("gen2", 2));
+        assert_eq!(evidence.cpus[0].cpu, 0);
+        // One machine for all has no names.
+        let window = Windowed { between: host(0), ..Windowed::default() };
+        let evidence = gather(&EvidenceInput { window: &window, ..input });
+        assert!(evidence.sender_hosts.is_empty(), "{evidence:?}");
+        assert!(evidence.sender_threads.iter().all(|thread| thread.host.is_empty()));
+    }
 }

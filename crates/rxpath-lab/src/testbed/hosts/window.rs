@@ -83,6 +83,7 @@ impl Window for RemoteWindow<'_> {
         if hosts.share_a_clock {
             betweens.clear();
         }
+        let apart = if hosts.share_a_clock { Vec::new() } else { hosts.apart() };
         if hosts.share_a_clock || of_receivers.len() < 2 {
             of_receivers.clear();
         }
@@ -95,6 +96,7 @@ impl Window for RemoteWindow<'_> {
             of_receivers,
             distinct_receivers,
             of_senders,
+            apart,
             moved,
             faults,
             moved_s,

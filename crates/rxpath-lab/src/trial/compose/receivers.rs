@@ -12,7 +12,7 @@ use rxpath_record::counters::Moved;
 use rxpath_record::evidence::{Evidence, Spread};
 use rxpath_record::hosts::{HostTrial, PairPackets};
 use rxpath_record::ledger::{Ledger, Reasoned};
-use rxpath_record::verdict::Verdict;
+use rxpath_record::verdict::{Stage, Verdict};
 
 use super::{Spans, programs, spread, udp};
 use crate::scenario::spec::Variant;
@@ -162,11 +162,7 @@ fn evidence(whole: Whole<'_>, index: usize, ledger: &Ledger) -> Option<Evidence>
     let programs = programs(raw, spans);
     let (loads, serves) = programs.seen();
     let (_, _, span) = programs.serves.get(index)?;
-    let window = Windowed {
-        between: raw.window.of_receiver(index).clone(),
-        of_senders: raw.window.of_senders.clone(),
-        ..Windowed::default()
-    };
+    let window = raw.window.alone(index);
     let share = ledger.offered_packets as f64 / whole.ledger.offered_packets.max(1) as f64;
     let moved = raw.window.moved.of_receiver(name).unwrap_or_default();
     let spread_of_all = spread(testbed, raw);
@@ -218,6 +214,10 @@ pub(super) fn limiting(all: &[Alone]) -> Option<&Alone> {
 pub(super) fn verdict(all: &[Alone]) -> Option<Verdict> {
     let one = limiting(all)?;
     let verdict = rxpath_diagnose::diagnose(&one.evidence);
+    if verdict.stage == Stage::Sender {
+        // It names the sender, and no receiver is the limit.
+        return Some(verdict);
+    }
     Some(Verdict { sentence: format!("{}: {}", one.name, verdict.sentence), ..verdict })
 }
 
