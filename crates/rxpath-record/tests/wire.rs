@@ -176,3 +176,66 @@ fn what_the_sending_card_s_driver_dropped_has_its_place() {
     assert_eq!(ledger.lost_at(Place::SendingDevice), 5, "{ledger:#?}");
     assert_eq!(ledger.unaccounted_packets, Some(0), "{ledger:#?}");
 }
+
+/// What sequence numbers say is missing of 1,000 datagrams decides within the bounds.
+fn with_numbers(more: &[(&str, i64)]) -> Ledger {
+    let mut said = input();
+    said.receiver.sequence_lost_packets = Some(10);
+    Ledger::from_counters(&said, &moved(more))
+}
+
+#[test]
+fn frames_of_no_ip_that_only_the_receiver_got_are_not_taken_off_the_network_s_loss() {
+    // Three of ARP or LLDP from the switch.
+    let more = [("rx/ethtool.eth1.rx_packets", 3), ("rx/link.eth1.rx.packets", 3)];
+    let ledger = Ledger::from_counters(&input(), &moved(&more));
+    assert_eq!((ledger.lost_at(Place::Network), ledger.unaccounted_packets), (3, None));
+    assert!(!ledger.drops[0].exact, "{ledger:#?}");
+    let ledger = with_numbers(&more);
+    assert_eq!(by_place(&ledger), TRUTH, "{ledger:#?}");
+    assert_eq!(ledger.unaccounted_packets, Some(0), "{ledger:#?}");
+    // The card's filter rejected two, which the device has not.
+    assert_eq!(by_place(&with_numbers(&[("rx/ethtool.eth1.rx_packets", 2)])), TRUTH);
+}
+
+#[test]
+fn frames_of_no_ip_that_only_the_sender_s_switch_got_are_no_loss() {
+    let more = [("tx/ethtool.eth0.tx_packets", 4), ("tx/link.eth0.tx.packets", 4)];
+    let ledger = Ledger::from_counters(&input(), &moved(&more));
+    assert_eq!(by_place(&ledger), TRUTH, "{ledger:#?}");
+    assert!(!ledger.drops[0].exact, "{ledger:#?}");
+}
+
+#[test]
+fn packets_that_the_receiver_forwarded_are_not_taken_off_the_network_s_loss() {
+    let counters = [
+        "rx/Ip.ForwDatagrams",
+        "rx/Ip.InReceives",
+        "rx/IpExt.InNoECTPkts",
+        "rx/link.eth1.rx.packets",
+        "rx/ethtool.eth1.rx_packets",
+    ];
+    let more = counters.map(|counter| (counter, 40));
+    let ledger = with_numbers(&more);
+    assert_eq!(by_place(&ledger), TRUTH, "{ledger:#?}");
+    assert!(!ledger.drops[0].exact, "{ledger:#?}");
+}
+
+#[test]
+fn many_frames_between_a_card_and_its_device_are_no_loss_of_the_network() {
+    let ledger = with_numbers(&[("rx/ethtool.eth1.rx_packets", 500)]);
+    assert_eq!(ledger.lost_at(Place::Network), 0, "{ledger:#?}");
+    assert_eq!(ledger.unaccounted_packets, Some(6), "{ledger:#?}");
+    let why = "the receiver's card counted 500 frames that its device has not";
+    assert!(ledger.notes.iter().any(|note| note.contains(why)), "{:?}", ledger.notes);
+}
+
+#[test]
+fn the_other_vlans_of_a_card_make_bounds() {
+    let mut said = input();
+    said.path.rx_device = Some("eth1.5".into());
+    said.receiver.sequence_lost_packets = Some(10);
+    let more = [("rx/link.eth1.5.rx.packets", 993), ("rx/ethtool.eth1.rx_packets", 500)];
+    let ledger = Ledger::from_counters(&said, &moved(&more));
+    assert_eq!(by_place(&ledger), TRUTH, "{ledger:#?}");
+}

@@ -23,7 +23,7 @@ impl Ledger {
         let view = View { input, moved };
         let units = Units::of(view);
         let mut terms = sending::terms(view, &units);
-        terms.extend(wire::network(view));
+        terms.extend(wire::network(view, &units));
         terms.extend(bypass::terms(view));
         terms.extend(arriving::terms(view, &units));
         let mut notes = gaps(view);
@@ -43,7 +43,7 @@ impl Ledger {
         inexact.extend(fragments::offered(view));
         let within = inexact.is_empty() && within_bounds(&terms, unaccounted);
         if unaccounted != 0 && inexact.is_empty() && !within {
-            notes.extend(wire::unknown(&input.path.wire));
+            notes.extend(wire::unknown(view));
             notes.extend(flow::gaps(view, &units));
         }
         if within {

@@ -47,7 +47,8 @@ fn gap_to_ip(view: View<'_>, units: &Units) -> Option<i64> {
     }
 }
 
-fn gap_to_device(view: View<'_>, units: &Units) -> Option<i64> {
+/// Datagrams that were sent and that the device has not, less the packets of others that it has.
+pub(super) fn gap_to_device(view: View<'_>, units: &Units) -> Option<i64> {
     let (Unit::Each(queue), Unit::Each(device)) = (units.qdisc, units.device) else { return None };
     view.input.path.tx_device.as_ref()?;
     // Each datagram is several packets there.

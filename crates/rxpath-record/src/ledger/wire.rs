@@ -1,16 +1,17 @@
 //! What was lost between two network cards: the frames that one put on the wire less those that the other took from it.
 //!
 //! Cards count frames in hardware, behind segmentation and before GRO: a frame is a datagram, unless IP made fragments.
-//! They count everybody's. What else their hosts sent and received is known by the counters of the protocols, so the loss
-//! is an interval. Where a card does not count frames, the loss is not known and no remainder stands for it.
+//! They count everybody's. What else their hosts sent and received is known by the counters of the protocols and by the
+//! difference of device and IP, so the loss is an interval. Where a card does not count frames, the loss is not known and
+//! no remainder stands for it.
 
 use rxpath_core::Side;
 
-use super::Place;
 use super::fragments::Fragments;
 use super::term::Term;
-use super::units::Unit;
+use super::units::{Unit, Units};
 use super::view::View;
+use super::{Place, arriving, flow};
 use crate::counters::{Moved, name};
 
 /// Which counters (names in `Moved`) count the frames between two network cards.
@@ -79,59 +80,145 @@ fn sum(names: &[String], moved: &Moved) -> i64 {
     names.iter().map(|name| moved.get(name)).sum()
 }
 
+/// So much that an interval of this width is as good as a number.
+pub(super) fn narrow(view: View<'_>) -> i64 {
+    let offered = view.input.sender.offered_packets as f64;
+    NARROW_FRAMES.max((offered * NARROW_RATIO) as i64)
+}
+
 /// The loss of a trial's datagrams, where the cards tell it.
-pub(super) fn network(view: View<'_>) -> Option<Term> {
+pub(super) fn network(view: View<'_>, units: &Units) -> Option<Term> {
     let WireFacts::Counted(wire) = &view.input.path.wire else { return None };
     // A frame is a piece of a datagram there.
     if Fragments::read(view).is_some() {
         return None;
     }
     let way = &wire.forward;
+    if behind_card(view, way).is_some() {
+        return None;
+    }
     let (least, most) = way.lost(view.moved)?;
     // What only one of the two cards counted: sent to others, received from others.
-    let least = (least - foreign_out(view)).max(0);
-    let most = (most + foreign_in(view)).max(0);
+    let sent_to_others = foreign_out(view).max(beyond_workload(view, units, way));
+    let least = (least - sent_to_others).max(0);
+    let received = foreign_in(view, units, way);
+    let most = received.map(|frames| (most + frames).max(least));
     let mut term = Term::derived(Place::Network, way.formula(), least, Unit::Each(1), None);
-    term.most = Some(most);
-    term.exact = least == most;
-    let offered = view.input.sender.offered_packets as f64;
-    let narrow = NARROW_FRAMES.max((offered * NARROW_RATIO) as i64);
-    term.bound = (most - least > narrow).then(|| {
-        format!(
+    term.most = most;
+    term.exact = most == Some(least);
+    term.is_narrow = most.is_some_and(|most| most - least <= narrow(view));
+    term.bound = match most {
+        _ if term.is_narrow => None,
+        Some(most) => Some(format!(
             "between {least} and {most} datagrams were lost between the network cards: they count other traffic too"
-        )
-    });
-    term.is_narrow = most - least <= narrow;
+        )),
+        None => Some(format!(
+            "at least {least} datagrams were lost between the network cards: how many frames of others the receiver's \
+             card took is not known"
+        )),
+    };
     for counter in way.damaged.iter().filter(|counter| view.get(counter) != 0) {
         term.check(counter, view.get(counter), view.get(counter));
     }
     Some(term)
 }
 
-/// Frames that the sender's host sent in addition to the workload, at most.
-fn foreign_out(view: View<'_>) -> i64 {
-    let of = |group: &str, counter: &str| view.get(&name::snmp(Side::Tx, group, counter));
+/// Datagrams of other programs on the sender's host, at most.
+pub(super) fn foreign_datagrams_out(view: View<'_>) -> i64 {
+    let of = |group: &str| view.get(&name::snmp(Side::Tx, group, "OutDatagrams"));
     let sender = &view.input.sender;
     let sends = sender.sent_packets as i64 / i64::from(sender.segments_per_send.max(1));
     let ours = if sender.raw { 0 } else { sends };
-    let datagrams = of("Udp", "OutDatagrams") + of("Udp6", "OutDatagrams");
+    (of("Udp") + of("Udp6") - ours).max(0)
+}
+
+/// Packets that the sender's host sent in addition to the workload, at most, by the counters of the protocols.
+pub(super) fn foreign_out(view: View<'_>) -> i64 {
+    let of = |group: &str, counter: &str| view.get(&name::snmp(Side::Tx, group, counter));
     view.foreign_out(Side::Tx)
         + of("Tcp", "RetransSegs")
-        + (datagrams - ours).max(0)
+        + foreign_datagrams_out(view)
         + of("Ip", "ForwDatagrams")
         + of("Ip6", "OutForwDatagrams")
 }
 
-/// Frames that the receiver's host received in addition to the workload, at most.
-fn foreign_in(view: View<'_>) -> i64 {
+/// Frames that the sending card put on the wire and that are not the workload's: no protocol's counter has those of no IP.
+fn beyond_workload(view: View<'_>, units: &Units, way: &OneWay) -> i64 {
+    if units.qdisc != Unit::Each(1) || units.device != Unit::Each(1) {
+        return 0;
+    }
+    let Some(missing) = flow::gap_to_device(view, units) else { return 0 };
+    let ours = view.tx_link("tx.packets") - view.foreign_out(Side::Tx) + missing;
+    (sum(&way.sent, view.moved) - ours).max(0)
+}
+
+/// Frames that the receiver's host received in addition to the workload, at most; `None` where a counter for it was not read.
+///
+/// Frames of no IP (ARP, LLDP, spanning tree) have no counter: they are among what the device took and IP has not of the
+/// workload. IP counts all devices of the host, so that what the protocols had of others is taken off first.
+fn foreign_in(view: View<'_>, units: &Units, way: &OneWay) -> Option<i64> {
+    let (device, at_ip) = (view.rx_link_name("rx.packets")?, view.ip_name(Side::Rx, "InReceives"));
+    if !view.knows(&device) || !view.knows(&at_ip) {
+        return None;
+    }
+    let others = foreign_at_ip(view);
+    let backlog = arriving::backlog_behind_device(view);
+    let workload = match units.ip {
+        Unit::Each(n) => (view.get(&at_ip) - others + backlog) * n,
+        // As many as were read or refused: how many an aggregate holds is not known.
+        Unit::Mixed { .. } => {
+            let refused = view.udp(Side::Rx, "InErrors") + view.udp(Side::Rx, "NoPorts");
+            view.input.receiver.delivered_packets as i64 + refused + backlog
+        }
+    };
+    let by_device = view.get(&device) - view.taken_in_xdp() - workload;
+    let named = others + view.foreign_family(Side::Rx);
+    Some(named.max(by_device) + beyond_device(view, way).max(0))
+}
+
+/// Packets of others that entered IP of the workload's family, at most.
+fn foreign_at_ip(view: View<'_>) -> i64 {
     let read = view.udp(Side::Rx, "InDatagrams");
+    // The workload is unicast. For IPv6, multicasts that nobody wants are among the foreign ones already.
+    let to_groups = ["InMcastPkts", "InBcastPkts"].map(|c| name::snmp(Side::Rx, "IpExt", c));
+    let to_groups = if view.input.path.v6 { 0 } else { sum(&to_groups, view.moved) };
     view.foreign_at_ip(Side::Rx)
-        + view.foreign_family(Side::Rx)
+        + view.ip(Side::Rx, "ForwDatagrams")
+        + view.ip(Side::Rx, "OutForwDatagrams")
+        + to_groups
         + (read - view.input.receiver.delivered_packets as i64).max(0)
 }
 
-/// Why nothing is known of the network, where cards do not count its frames.
-pub(super) fn unknown(wire: &WireFacts) -> Option<String> {
-    let WireFacts::Unknown(why) = wire else { return None };
+/// Frames that the card took from the wire and the device did not: those of other VLANs, and those that the card's filter
+/// rejects after it has counted them.
+fn beyond_device(view: View<'_>, way: &OneWay) -> i64 {
+    let path = &view.input.path;
+    // Drivers differ in whether the device counts what an XDP program takes.
+    if view.input.receiver.bypass.is_some() {
+        return 0;
+    }
+    let device = path.rx_device.as_deref().unwrap_or_default();
+    // If the card does not count what its ring lost, the upper bound of the loss has that already.
+    let ring = view.moved.ring(Side::Rx, device, &path.ring).1;
+    sum(&way.received, view.moved) - ring - view.rx_link("rx.packets")
+}
+
+/// Frames between the card and its own device, if they are so many that they may be a loss that nothing counts.
+fn behind_card(view: View<'_>, way: &OneWay) -> Option<i64> {
+    let own = format!(".{}.", view.input.path.rx_device.as_deref()?);
+    let is_own = way.received.iter().all(|counter| counter.contains(&own));
+    Some(beyond_device(view, way)).filter(|frames| is_own && *frames > narrow(view))
+}
+
+/// Why nothing is known of the network, where the cards do not tell what it lost.
+pub(super) fn unknown(view: View<'_>) -> Option<String> {
+    let why = match &view.input.path.wire {
+        WireFacts::NoCards => return None,
+        WireFacts::Unknown(why) => why.clone(),
+        WireFacts::Counted(wire) => format!(
+            "the receiver's card counted {} frames that its device has not and that no counter of losses has",
+            behind_card(view, &wire.forward)?
+        ),
+    };
     Some(format!("what the network lost is not known: {why}"))
 }
