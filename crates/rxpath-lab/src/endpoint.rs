@@ -6,7 +6,7 @@
 pub mod background;
 pub mod client;
 pub mod clock;
-mod counting;
+pub(crate) mod counting;
 mod faults;
 mod files;
 pub mod leftovers;

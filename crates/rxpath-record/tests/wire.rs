@@ -239,3 +239,34 @@ fn the_other_vlans_of_a_card_make_bounds() {
     let ledger = Ledger::from_counters(&said, &moved(&more));
     assert_eq!(by_place(&ledger), TRUTH, "{ledger:#?}");
 }
+
+#[test]
+fn drops_of_the_sender_s_queue_are_exact_where_udp_was_told_of_all_of_them() {
+    let drops = "tx/qdisc.eth0.root.drops";
+    let mut said = input();
+    said.path.tx_qdisc = Some(drops.into());
+    said.sender.offered_packets += 5;
+    said.sender.sent_packets += 5;
+    // The counter has 32 bits. 20 segments of another program.
+    let more = [
+        (drops, 5 - (1 << 32)),
+        ("tx/Udp.SndbufErrors", 5),
+        ("tx/Tcp.OutSegs", 20),
+        ("tx/ethtool.eth0.tx_packets", 20),
+        ("tx/link.eth0.tx.packets", 20),
+    ];
+    let ledger = Ledger::from_counters(&said, &moved(&more));
+    let queue = ledger.drops.iter().find(|drop| drop.place == Place::Qdisc).unwrap();
+    assert_eq!((queue.packets, queue.exact, queue.counter.as_str()), (5, true, drops));
+    assert_eq!(ledger.unaccounted_packets, Some(0), "{ledger:#?}");
+    // Nobody was told: they may be the other program's.
+    let silent: Vec<(&str, i64)> = more.into_iter().filter(|it| it.0 != more[1].0).collect();
+    let ledger = Ledger::from_counters(&said, &moved(&silent));
+    assert_eq!((ledger.lost_at(Place::Qdisc), ledger.unaccounted_packets), (0, None));
+    // A queue that cannot be read is a gap.
+    let mut gone = moved(&more);
+    gone.values.remove(drops);
+    gone.gaps.insert("tx/qdisc.eth0".into(), "not permitted".into());
+    let ledger = Ledger::from_counters(&said, &gone);
+    assert!(ledger.notes.iter().any(|note| note.starts_with(drops)), "{:?}", ledger.notes);
+}

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rxpath_host::netlink::QdiscSpec;
 use rxpath_record::ledger::Place;
 use rxpath_record::manifest::Manifest;
 use rxpath_record::run::RunReader;
@@ -44,6 +45,26 @@ fn what_the_network_lost_is_a_place_of_its_own_and_equals_what_was_planted() {
     }
     let verdict = trials[0].verdict.as_ref().unwrap();
     assert_eq!(verdict.stage, Stage::Network, "{verdict:?}");
+}
+
+#[test]
+fn what_the_sender_s_queueing_discipline_dropped_is_found_there() {
+    let Some(site) = site() else { return };
+    // A third of the load: a datagram of 64 bytes is a frame of 106.
+    let spec = QdiscSpec::Tbf { rate_bps: 1_400_000, burst_bytes: 2_000, limit_bytes: 3_000 };
+    if let Err(why) = site.queue("gen1", "data", spec) {
+        return skip("qdisc_tbf", &why);
+    }
+    let trials = trial(&site, &site.inventory).trials;
+    for trial in &trials {
+        let ledger = &trial.ledger;
+        let lost = ledger.offered_packets - ledger.delivered_packets;
+        assert!(lost > 100, "{ledger:#?}");
+        assert_eq!(ledger.lost_at(Place::Qdisc), lost, "{ledger:#?}");
+        assert_eq!(ledger.unaccounted_packets, Some(0), "{ledger:#?}");
+    }
+    let verdict = trials[0].verdict.as_ref().unwrap();
+    assert_eq!(verdict.stage, Stage::Sender, "{verdict:?}");
 }
 
 /// The VLAN itself counts nothing of a wire.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rxpath_host::netlink::netdev::QueueStats;
-use rxpath_host::netlink::{Link, Netlink, ioctl};
+use rxpath_host::netlink::{Link, Netlink, Qdisc, ioctl};
 use rxpath_host::nic::losses::{self, CardCounters};
 use rxpath_host::snapshot::Reader;
 use rxpath_host::{HostError, Root};
@@ -12,6 +12,9 @@ use rxpath_record::counters::Snapshot;
 
 use super::wire::Rested;
 use crate::clock::monotonic_ns;
+
+/// What a host calls the drops of a device's root queueing disciplines, behind the device.
+pub const ROOT_DROPS: &str = "root.drops";
 
 /// Two readings this far apart must be equal for counters to count as stable.
 const APART: Duration = Duration::from_millis(30);
@@ -35,6 +38,9 @@ struct Device {
     driver: String,
     /// Whether it has statistics that the standards define.
     is_standard: bool,
+    /// Whether no device above it counts what its queueing discipline drops. A VLAN does (net/8021q/vlan_dev.c
+    /// `vlan_dev_hard_start_xmit`), a bond or team does not.
+    queues_alone: bool,
 }
 
 impl Counting {
@@ -44,16 +50,18 @@ impl Counting {
         let reader = Reader::all(&root).with_energy(&root);
         let mut route = Netlink::route()?;
         let mut generic = Netlink::generic().ok();
-        let mut of = |name: &str, driver: String| {
+        let mut of = |name: &str, driver: String, queues_alone: bool| {
             let standard = generic.as_mut().and_then(|it| it.standard_stats(name).ok());
             let is_standard = standard.is_some_and(|it| !it.is_empty());
-            Device { name: name.to_owned(), driver, is_standard }
+            Device { name: name.to_owned(), driver, is_standard, queues_alone }
         };
-        let (mut below, own) = (Vec::new(), of(device, String::new()));
+        let (mut below, own) = (Vec::new(), of(device, String::new(), true));
         if route.link(device).is_ok_and(|link| is_over_others(link.kind.as_deref())) {
             let links = route.links()?;
             let named = lowest::below(&links, device).into_iter();
-            below.extend(named.map(|link| of(&link.name, driver_of(link))));
+            below.extend(
+                named.map(|link| of(&link.name, driver_of(link), link.master.is_some())),
+            );
         }
         Ok(Self { reader, route, generic, device: own, below })
     }
@@ -74,11 +82,13 @@ impl Counting {
     pub fn read(&mut self) -> Snapshot {
         let read = self.reader.read();
         let mut snapshot = Snapshot { values: read.values, gaps: read.gaps, t_ns: 0 };
+        let mut queues = Vec::new();
         for device in self.below.iter().chain([&self.device]) {
             let index = read_link(&mut self.route, &device.name, &mut snapshot);
             if let Some((generic, index)) = self.generic.as_mut().zip(index) {
                 read_queues(generic, (&device.name, index), &mut snapshot);
             }
+            queues.extend(index.filter(|_| device.queues_alone));
             // A device without driver counters has none to miss.
             let of_driver = ioctl::driver_stats(&device.name).unwrap_or_default();
             let name = |name| format!("ethtool.{}.{name}", device.name);
@@ -87,6 +97,7 @@ impl Counting {
                 read_standard(generic, &device.name, &mut snapshot);
             }
         }
+        read_qdiscs(&mut self.route, (&self.device.name, &queues), &mut snapshot);
         snapshot.t_ns = monotonic_ns() as i64;
         snapshot
     }
@@ -161,6 +172,26 @@ fn read_queues(generic: &mut Netlink, (device, index): (&str, u32), snapshot: &m
     snapshot.values.extend(lost.map(|(it, value)| (name(it), value)));
 }
 
+/// Under the name of the device what its packets' queueing disciplines dropped: on it and on these devices.
+fn read_qdiscs(route: &mut Netlink, (device, queues): (&str, &[u32]), snapshot: &mut Snapshot) {
+    match route.qdiscs() {
+        Ok(all) => {
+            let name = format!("qdisc.{device}.{ROOT_DROPS}");
+            snapshot.values.insert(name, root_drops(&all, queues));
+        }
+        Err(error) => {
+            snapshot.gaps.insert(format!("qdisc.{device}"), error.to_string());
+        }
+    }
+}
+
+/// What the root queueing disciplines of these devices dropped. A root counts the drops of its children too
+/// (include/net/sch_generic.h `qdisc_qstats_drop`, net/sched/sch_mq.c `mq_dump`).
+fn root_drops(all: &[Qdisc], devices: &[u32]) -> u64 {
+    let is_root = |one: &&Qdisc| one.parent == u32::MAX && devices.contains(&one.index);
+    all.iter().filter(is_root).filter_map(|one| one.stat("drops")).sum()
+}
+
 fn read_standard(generic: &mut Netlink, device: &str, snapshot: &mut Snapshot) {
     let prefix = format!("standard.{device}");
     match generic.standard_stats(device) {
@@ -186,4 +217,30 @@ fn own<'a>(
         .values
         .iter()
         .filter(move |(name, _)| name.starts_with(&link) || name.starts_with("Udp"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_children_dropped_counts_once_and_other_devices_are_left_out() {
+        let qdisc = |index, parent, drops| Qdisc {
+            index,
+            parent,
+            stats: vec![("packets", 90), ("drops", drops)],
+            ..Qdisc::default()
+        };
+        let (root, ingress) = (u32::MAX, 0xFFFF_FFF1);
+        let all = [
+            qdisc(2, root, 7),
+            qdisc(2, 0x8001_0001, 7),
+            qdisc(2, ingress, 100),
+            qdisc(3, root, 5),
+            qdisc(4, root, 60),
+            Qdisc { index: 5, parent: root, ..Qdisc::default() },
+        ];
+        assert_eq!(root_drops(&all, &[2]), 7);
+        assert_eq!(root_drops(&all, &[2, 3, 5]), 12, "the members of a bond");
+    }
 }

@@ -37,6 +37,7 @@ use super::{Change, Seat, Started, Testbed};
 use crate::clock::{HostClock, monotonic_ns};
 use crate::endpoint::client::{Client, PROMPT, PendingAnswer};
 use crate::endpoint::clock::ClockBounds;
+use crate::endpoint::counting::ROOT_DROPS;
 use crate::endpoint::links::LinkSpeed;
 use crate::endpoint::wire::{Ask, Rested};
 use crate::error::LabError;
@@ -359,10 +360,13 @@ impl Testbed for HostsTestbed<'_> {
 
     fn path(&self) -> PathFacts {
         let is_veth = self.hosts.all().all(|host| host.device.driver == "veth");
+        // Counters of all hosts of a side stand under the first one's device.
+        let tx_device = self.hosts.senders.first().map(|host| host.device.name.clone());
         PathFacts {
-            // Counters of all hosts of a side stand under the first one's device.
-            tx_device: self.hosts.senders.first().map(|host| host.device.name.clone()),
-            tx_qdisc: None,
+            tx_qdisc: tx_device
+                .as_ref()
+                .map(|device| format!("{}/qdisc.{device}.{ROOT_DROPS}", Side::Tx)),
+            tx_device,
             rx_device: self.hosts.receivers.first().map(|host| host.device.name.clone()),
             v6: self.addresses.first().is_some_and(IpAddr::is_ipv6),
             link: if is_veth { Link::Veth } else { Link::Nic },

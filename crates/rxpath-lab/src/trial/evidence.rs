@@ -228,7 +228,8 @@ mod tests {
         };
         let evidence = gather(&input);
         let senders = evidence.sender_threads.iter();
-        let senders: Vec<_> = senders.map(|it| (it.host.as_str(), it.seen_cpus.as_slice())).collect();
+        let senders: Vec<_> =
+            senders.map(|it| (it.host.as_str(), it.seen_cpus.as_slice())).collect();
         assert_eq!(senders, [("", [1].as_slice()), ("gen2", [2].as_slice())]);
         assert_eq!(evidence.receiver_threads[0].host, "");
         let [gen2] = evidence.sender_hosts.as_slice() else { panic!("{evidence:?}") };

@@ -173,6 +173,7 @@ impl PathFacts {
         }
         if let Some(device) = &self.tx_device {
             names.extend(["tx.packets", "tx.dropped"].map(|c| name::link(Side::Tx, device, c)));
+            names.extend(self.tx_qdisc.clone());
         }
         if let Some(device) = &self.rx_device {
             names.extend(["rx.packets", "rx.dropped"].map(|c| name::link(Side::Rx, device, c)));

@@ -14,6 +14,7 @@ use rxpath_core::Side;
 use super::input::{Link, PathFacts};
 use super::term::Term;
 use super::units::Unit;
+use super::view::of_32_bits;
 use super::wire::WireFacts;
 use super::{Ledger, LedgerUnit, Place};
 use crate::counters::{Moved, name};
@@ -205,7 +206,8 @@ impl Way<'_> {
         if let Some(device) = self.device(self.from) {
             let prefix = format!("{}/qdisc.{device}.", self.from);
             // A parent counts its children's drops too: the largest is the whole.
-            let root = self.moved.like(&prefix, "drops").max_by_key(|(_, drops)| *drops);
+            let all = self.moved.like(&prefix, "drops");
+            let root = all.map(|(name, by)| (name, of_32_bits(by))).max_by_key(|(_, by)| *by);
             found.extend(root.map(|(name, drops)| (Place::Qdisc, name.to_owned(), drops)));
         }
         let path = &self.input.path;

@@ -169,19 +169,25 @@ impl<'a> View<'a> {
     /// root is not named, it is the one with the largest count; the others are cross-checks.
     pub fn qdisc(self) -> Option<(&'a str, i64)> {
         match &self.input.path.tx_qdisc {
-            Some(root) => Some((root, self.get(root))),
+            Some(root) => Some((root, of_32_bits(self.get(root)))),
             None => self.qdiscs().max_by_key(|(_, drops)| *drops),
         }
     }
 
     pub fn qdiscs(self) -> impl Iterator<Item = (&'a str, i64)> {
         let device = self.input.path.tx_device.as_deref();
-        self.moved.like("tx/qdisc.", "drops").filter(move |(name, _)| {
+        let own = self.moved.like("tx/qdisc.", "drops").filter(move |(name, _)| {
             device.is_some_and(|device| {
                 name.strip_prefix("tx/qdisc.")
                     .and_then(|rest| rest.strip_prefix(device))
                     .is_some_and(|rest| rest.starts_with('.'))
             })
-        })
+        });
+        own.map(|(name, drops)| (name, of_32_bits(drops)))
     }
+}
+
+/// The change of a counter of 32 bits, which may have wrapped on a host that has been up for long.
+pub(super) fn of_32_bits(change: i64) -> i64 {
+    if change < -(1 << 31) { change + (1 << 32) } else { change }
 }

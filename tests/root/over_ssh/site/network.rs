@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use rxpath_host::netlink::QdiscSpec;
 use rxpath_host::setter::{HostSetter, Setter};
 use rxpath_host::{Namespace, Target};
 
@@ -130,6 +131,11 @@ impl Site {
             });
             assert!(added.unwrap().success(), "{route}");
         }
+    }
+
+    /// Puts a queueing discipline on a device of a host, or says why this kernel can't.
+    pub fn queue(&self, alias: &str, device: &str, spec: QdiscSpec) -> Result<(), String> {
+        self.host(alias).set_qdisc(device, Some(spec)).map_err(|error| error.to_string())
     }
 
     /// Takes a device of a host down.

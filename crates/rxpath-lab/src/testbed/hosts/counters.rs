@@ -19,7 +19,7 @@ pub struct Reading {
 }
 
 /// Sources whose names go on with a device.
-const OF_DEVICES: [&str; 4] = ["link", "ethtool", "standard", "queue"];
+const OF_DEVICES: [&str; 5] = ["link", "ethtool", "standard", "queue", "qdisc"];
 
 /// Readings of hosts as those of two sides. Counters of a side's devices stand under the name of the first one's, as
 /// [`on_side`] says; softnet counters and energy of receivers are their machines': those on which packets arrive. Of several
@@ -181,6 +181,7 @@ mod tests {
         let of = |name| on_side(name, ("sut2", "eth1"), Some("eth0"));
         assert_eq!(of("standard.eth1"), "standard.eth0");
         assert_eq!(of("queue.eth1.0.rx-hw-drop-overruns"), "queue.eth0.0.rx-hw-drop-overruns");
+        assert_eq!(of("qdisc.eth1.root.drops"), "qdisc.eth0.root.drops");
         for other in ["link", "Udp.InErrors"] {
             assert_eq!(of(other), other);
         }
