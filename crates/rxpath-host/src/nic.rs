@@ -7,6 +7,7 @@
 pub mod losses;
 mod read;
 mod recorded;
+pub mod shared_port;
 
 pub use read::{Qdiscs, Reader};
 pub use recorded::{device_path, host_path, load, load_host, parse_device, parse_host};

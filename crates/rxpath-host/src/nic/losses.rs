@@ -64,6 +64,17 @@ impl CardCounters {
         all
     }
 
+    /// The same on a port that others share: what its MAC counts is theirs too, so that nothing of it is known.
+    #[must_use]
+    pub fn on_shared_port(mut self, why: Option<String>) -> Self {
+        let Some(why) = why else { return self };
+        // The buffer of the port, not the device's own queues.
+        self.ring.retain(|name| !name.ends_with("_phy"));
+        let shared = || format!("{why}, and the card counts their frames together");
+        let why = self.wire_unknown.unwrap_or_else(shared);
+        Self { ring: self.ring, settle_ms: self.settle_ms, ..unknown(why) }
+    }
+
     /// How long the counters may lag behind what the card did.
     pub fn settle(&self) -> Duration {
         Duration::from_millis(self.settle_ms)
@@ -382,6 +393,23 @@ mod tests {
         let one = CardCounters::joined([card("ens1", true), card("ens2", false)]);
         assert_eq!(one.wire_unknown.unwrap(), "ens2: it does not count");
         assert_eq!(one.ring.len(), 2, "what rings lost is known all the same");
+    }
+
+    #[test]
+    fn a_mac_that_several_functions_share_says_nothing_of_one_of_them() {
+        let offered = names(&[
+            "ethtool.rx_out_of_buffer",
+            "ethtool.rx_discards_phy",
+            "ethtool.rx_packets_phy",
+            "ethtool.tx_packets_phy",
+        ]);
+        let own = counters("mlx5_core", &offered);
+        assert_eq!(own.clone().on_shared_port(None), own);
+        let shared = own.on_shared_port(Some("8 virtual functions share its port".into()));
+        let why = "8 virtual functions share its port, and the card counts their frames together";
+        assert_eq!(shared.wire_unknown.as_deref(), Some(why));
+        assert!(shared.received.is_empty() && shared.sent.is_empty(), "{shared:?}");
+        assert_eq!(shared.ring, ["ethtool.rx_out_of_buffer"], "its own queues'");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use rxpath_host::netlink::netdev::QueueStats;
 use rxpath_host::netlink::{Link, Netlink, Qdisc, ioctl};
 use rxpath_host::nic::losses::{self, CardCounters};
+use rxpath_host::nic::shared_port;
 use rxpath_host::snapshot::Reader;
 use rxpath_host::{HostError, Root};
 use rxpath_live::lowest::{self, is_over_others};
@@ -69,12 +70,13 @@ impl Counting {
     /// Which counters say what the rings lost and what was on the wire: those of the device, or of the ones below it.
     pub fn card(&mut self, driver: &str) -> CardCounters {
         let snapshot = self.read();
-        if self.below.is_empty() {
-            return card_of(&snapshot, &self.device.name, driver);
-        }
-        let of = |device: &Device| {
-            (device.name.clone(), card_of(&snapshot, &device.name, &device.driver))
+        let card = |name: &str, driver: &str| {
+            card_of(&snapshot, name, driver).on_shared_port(shared_by(name))
         };
+        if self.below.is_empty() {
+            return card(&self.device.name, driver);
+        }
+        let of = |device: &Device| (device.name.clone(), card(&device.name, &device.driver));
         CardCounters::joined(self.below.iter().map(of))
     }
 
@@ -123,6 +125,12 @@ impl Counting {
 fn driver_of(link: &Link) -> String {
     let of_hardware = || ioctl::driver_info(&link.name).map(|info| info.driver);
     link.kind.clone().unwrap_or_else(|| of_hardware().unwrap_or_default())
+}
+
+/// Who shares the port of a device, in words.
+fn shared_by(device: &str) -> Option<String> {
+    let info = ioctl::driver_info(device).ok()?;
+    shared_port::why(&Root::host(), &info.bus)
 }
 
 /// The counters of one device in a snapshot that say what its ring lost and what was on the wire, by their names there.
