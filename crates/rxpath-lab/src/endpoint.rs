@@ -7,6 +7,7 @@ pub mod background;
 pub mod client;
 pub mod clock;
 pub(crate) mod counting;
+mod device_cpus;
 mod faults;
 mod files;
 pub mod leftovers;

@@ -144,6 +144,9 @@ pub struct Between {
     pub threads: BTreeMap<i32, ThreadTime>,
     /// Foreign share of wall time per CPU and the name of the thread that took most; `None` = not readable.
     pub foreign: Option<BTreeMap<u32, (f64, String)>>,
+    /// CPUs that work for the experiment's network card, by number; none where that is not looked at.
+    #[serde(default)]
+    pub device_cpus: Vec<u32>,
 }
 
 impl Between {
@@ -182,6 +185,7 @@ impl Between {
             cpus: cpus.into_iter().map(one).collect(),
             threads: threads.collect(),
             foreign,
+            device_cpus: Vec::new(),
         }
     }
 

@@ -46,6 +46,15 @@ pub fn of_device(root: &Root, name: &str) -> Result<Vec<u32>, HostError> {
     Ok(listed.iter().filter_map(|name| name.parse().ok()).collect())
 }
 
+/// Interrupts of the PCI device at this address, by their numbers: `/sys/class/net` shows one network namespace, the bus
+/// has the devices of all.
+///
+/// **Errors** as [`of_device`].
+pub fn of_bus(root: &Root, bus: &str) -> Result<Vec<u32>, HostError> {
+    let listed = root.list(&format!("/sys/bus/pci/devices/{bus}/msi_irqs"))?;
+    Ok(listed.iter().filter_map(|name| name.parse().ok()).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -80,6 +80,12 @@ impl Counting {
         CardCounters::joined(self.below.iter().map(of))
     }
 
+    /// The devices whose queues have the packets: those below the device, or itself.
+    pub fn lowest(&self) -> Vec<&str> {
+        let own = self.below.is_empty().then_some(&self.device);
+        self.below.iter().chain(own).map(|device| device.name.as_str()).collect()
+    }
+
     /// Reads all of them; what cannot be read is a gap.
     pub fn read(&mut self) -> Snapshot {
         let read = self.reader.read();

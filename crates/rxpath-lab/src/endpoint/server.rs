@@ -24,6 +24,7 @@ use serde_json::Value;
 
 use super::background::HostBackground;
 use super::counting::Counting;
+use super::device_cpus::Interrupted;
 use super::faults;
 use super::files;
 use super::leftovers::{self, Leftover};
@@ -351,6 +352,7 @@ fn window(
         ours.pids.extend(task::family(&Root::host(), *other));
     }
     let pace = Pace::now();
+    let before = Interrupted::now(&counting.lowest());
     let from = Mark::take(&ours);
     let first = counting.read();
     let passed = phase::until(monotonic_ns, ask.to_ns, &never, || Ok(false));
@@ -359,6 +361,9 @@ fn window(
     ours.pids.extend(Some(victim.load(Ordering::Relaxed)).filter(|pid| *pid > 0));
     let between = Between::marks(&from, &Mark::take(&ours), &ours);
     let slewed = faults::slewed(pace, Pace::now());
+    let after = Interrupted::now(&counting.lowest());
+    let device_cpus = after.cpus_since(&before, [&first, &last]);
+    let between = Between { device_cpus, ..between };
     outlet.release();
     passed?;
     let mut faults: Vec<String> = missed.into_iter().chain(slewed).collect();

@@ -193,7 +193,7 @@ mod tests {
             window_ns: [0, 1_000],
             cpus: vec![CpuUse { cpu, ..CpuUse::default() }],
             threads: [(7, time)].into(),
-            foreign: None,
+            ..Between::default()
         }
     }
 

@@ -188,7 +188,7 @@ mod tests {
         };
         let window_ns = [0, 1_000_000_000];
         let threads = threads.iter().map(one).collect();
-        Between { window_ns, cpus: Vec::new(), threads, foreign: None }
+        Between { window_ns, threads, ..Between::default() }
     }
 
     #[test]

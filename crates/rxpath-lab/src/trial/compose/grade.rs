@@ -24,13 +24,17 @@ pub(super) struct Grades {
     pub hosts: BTreeMap<String, HostTrial>,
 }
 
-/// Each host is judged by the CPUs of its own program; one machine for all by those of both.
+/// Each host is judged by the CPUs of its own program and those that work for its network card; one machine for all by
+/// those of both programs.
 pub(super) fn of(variant: &Variant, testbed: &dyn Testbed, raw: &Measurements) -> Grades {
     let (load, serve) = (variant.load.cpus(), variant.serve.cpus());
     // Threads that nobody pinned can be disturbed anywhere.
     let judged = |lists: &[&CpuList], between: &Between| {
         let anywhere = lists.iter().any(|list| list.is_empty());
-        let pinned = |cpu: u32| anywhere || lists.iter().any(|list| list.0.contains(&cpu));
+        let pinned = |cpu: u32| {
+            let works = between.device_cpus.contains(&cpu);
+            anywhere || works || lists.iter().any(|list| list.0.contains(&cpu))
+        };
         noise::grade(&disturbance(variant, between, pinned))
     };
     let window = &raw.window;
@@ -97,6 +101,32 @@ fn disturbance(variant: &Variant, between: &Between, pinned: impl Fn(u32) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::{HostShape, parse, resolve};
+    use crate::testbed::local::LocalTestbed;
+
+    #[test]
+    fn a_disturbed_cpu_that_takes_the_card_s_interrupts_lowers_the_grade() {
+        let file = parse("question = \"q\"\n[load]\ncpu = 0\n[serve]\ncpu = 1", "t", "t").unwrap();
+        let resolved = resolve(&file, &[], &HostShape::flat(4)).unwrap();
+        let variant = &resolved.variants[0];
+        let testbed = LocalTestbed::make(&variant.lab).unwrap();
+        let host = |device_cpus: &[u32]| Between {
+            foreign: Some([(3, (0.05, "node_exporter".to_owned()))].into()),
+            device_cpus: device_cpus.to_vec(),
+            ..Between::default()
+        };
+        let graded = |receiver: Between| {
+            let of_senders = vec![host(&[])];
+            let window = Windowed { between: receiver, of_senders, ..Windowed::default() };
+            let raw = Measurements { window, ..Measurements::default() };
+            let Grades { grade, noise, .. } = of(variant, &testbed, &raw);
+            (grade, noise)
+        };
+        assert_eq!(graded(host(&[])), (Grade::A, Vec::new()));
+        let (grade, noise) = graded(host(&[3]));
+        assert_eq!(grade, Grade::C);
+        assert_eq!(noise, ["receiver: other programs took 5.0 % of CPU 3 (most: node_exporter)"]);
+    }
 
     #[test]
     fn a_clock_or_a_link_that_was_not_steady_voids_a_quiet_trial() {
