@@ -241,7 +241,7 @@ fn the_other_vlans_of_a_card_make_bounds() {
 }
 
 #[test]
-fn drops_of_the_sender_s_queue_are_exact_where_udp_was_told_of_all_of_them() {
+fn drops_of_the_sender_s_queue_are_exact_where_udp_counted_all_of_them() {
     let drops = "tx/qdisc.eth0.root.drops";
     let mut said = input();
     said.path.tx_qdisc = Some(drops.into());
@@ -259,7 +259,7 @@ fn drops_of_the_sender_s_queue_are_exact_where_udp_was_told_of_all_of_them() {
     let queue = ledger.drops.iter().find(|drop| drop.place == Place::Qdisc).unwrap();
     assert_eq!((queue.packets, queue.exact, queue.counter.as_str()), (5, true, drops));
     assert_eq!(ledger.unaccounted_packets, Some(0), "{ledger:#?}");
-    // Nobody was told: they may be the other program's.
+    // UDP counted none: they may be the other program's.
     let silent: Vec<(&str, i64)> = more.into_iter().filter(|it| it.0 != more[1].0).collect();
     let ledger = Ledger::from_counters(&said, &moved(&silent));
     assert_eq!((ledger.lost_at(Place::Qdisc), ledger.unaccounted_packets), (0, None));

@@ -177,7 +177,7 @@ mod tests {
     use rxpath_record::evidence::CpuUse;
 
     use super::*;
-    use crate::trial::observe::ThreadTime;
+    use rxpath_live::observe::ThreadTime;
 
     /// A host with one busy CPU of this number, on which the program 7 ran.
     fn host(cpu: u32) -> Between {

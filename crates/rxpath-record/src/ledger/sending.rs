@@ -97,8 +97,8 @@ fn qdisc(view: View<'_>, units: &Units) -> Term {
     term
 }
 
-/// A host's queue takes the packets of all its programs. UDP was told of the drops of those that it handed over; what else
-/// was dropped may be of others, or of ours that the queue had taken before.
+/// A host's queue takes the packets of all its programs. UDP counts the drops of those that it handed over. What else was
+/// dropped may be of others, or of ours that the queue had taken before.
 fn may_be_of_others(view: View<'_>, units: &Units, term: &mut Term, drops: i64) {
     let all_udp = view.udp(Side::Tx, "SndbufErrors") == drops;
     let others = if all_udp { wire::foreign_datagrams_out(view) } else { wire::foreign_out(view) };

@@ -210,7 +210,7 @@ fn behind_card(view: View<'_>, way: &OneWay) -> Option<i64> {
     Some(beyond_device(view, way)).filter(|frames| is_own && *frames > narrow(view))
 }
 
-/// Why nothing is known of the network, where the cards do not tell what it lost.
+/// Why nothing is known of the network, where the cards do not show what it lost.
 pub(super) fn unknown(view: View<'_>) -> Option<String> {
     let why = match &view.input.path.wire {
         WireFacts::NoCards => return None,
