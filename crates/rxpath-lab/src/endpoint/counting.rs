@@ -60,9 +60,7 @@ impl Counting {
         if route.link(device).is_ok_and(|link| is_over_others(link.kind.as_deref())) {
             let links = route.links()?;
             let named = lowest::below(&links, device).into_iter();
-            below.extend(
-                named.map(|link| of(&link.name, driver_of(link), link.master.is_some())),
-            );
+            below.extend(named.map(|link| of(&link.name, driver_of(link), link.master.is_some())));
         }
         Ok(Self { reader, route, generic, device: own, below })
     }

@@ -362,10 +362,9 @@ impl Testbed for HostsTestbed<'_> {
         let is_veth = self.hosts.all().all(|host| host.device.driver == "veth");
         // Counters of all hosts of a side stand under the first one's device.
         let tx_device = self.hosts.senders.first().map(|host| host.device.name.clone());
+        let root = |device: &String| format!("{}/qdisc.{device}.{ROOT_DROPS}", Side::Tx);
         PathFacts {
-            tx_qdisc: tx_device
-                .as_ref()
-                .map(|device| format!("{}/qdisc.{device}.{ROOT_DROPS}", Side::Tx)),
+            tx_qdisc: tx_device.as_ref().map(root),
             tx_device,
             rx_device: self.hosts.receivers.first().map(|host| host.device.name.clone()),
             v6: self.addresses.first().is_some_and(IpAddr::is_ipv6),
