@@ -50,8 +50,8 @@ fn what_the_network_lost_is_a_place_of_its_own_and_equals_what_was_planted() {
 #[test]
 fn what_the_sender_s_queueing_discipline_dropped_is_found_there() {
     let Some(site) = site() else { return };
-    // A third of the load: a datagram of 64 bytes is a frame of 106.
-    let spec = QdiscSpec::Tbf { rate_bps: 1_400_000, burst_bytes: 2_000, limit_bytes: 3_000 };
+    // A third of the load: a datagram of 32 bytes is a frame of 74.
+    let spec = QdiscSpec::Tbf { rate_bps: 1_000_000, burst_bytes: 2_000, limit_bytes: 3_000 };
     if let Err(why) = site.queue("gen1", "data", spec) {
         return skip("qdisc_tbf", &why);
     }
