@@ -17,7 +17,7 @@ use crate::bed::until;
 
 const KEEPER: &str = r#"
 set -e
-mount -t tmpfs tmpfs /run
+mount -t tmpfs -o mode=755 tmpfs /run
 mkdir /run/netns "$1/small" "$1/read-only"
 mount -t tmpfs -o size=256k tmpfs "$1/small"
 mount -t tmpfs -o ro tmpfs "$1/read-only"

@@ -96,7 +96,8 @@ fn own_run() -> nix::Result<()> {
     let none = None::<&str>;
     unshare(CloneFlags::CLONE_NEWNS)?;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
-    mount(Some("tmpfs"), "/run", Some("tmpfs"), MsFlags::empty(), none)
+    // As on a host: only root may create a file in it.
+    mount(Some("tmpfs"), "/run", Some("tmpfs"), MsFlags::empty(), Some("mode=755"))
 }
 
 /// Runs the program where the kernel shows no types (BTF).

@@ -23,6 +23,7 @@ mod handlers;
 mod ioctl_groups;
 mod kept_apart;
 mod kills;
+mod lab_lock;
 mod live_causes;
 mod load_http;
 mod locks;

@@ -1,13 +1,16 @@
-//! One lab at a time on a machine: a lock file that says who holds it.
+//! One lab at a time on a machine: a lock file that says who holds it, and a name for those who may not create the file.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::procfs::FIRST_PID_NAMESPACE;
 use crate::{HostError, Root};
+
+mod name;
 
 /// The machine-wide lock of labs and benchmarks.
 pub(crate) const LAB_LOCK: &str = "/run/rxpath.lock";
@@ -35,23 +38,44 @@ impl std::fmt::Display for Holder {
 /// The held lock; dropping it, or the process's death, frees it.
 #[derive(Debug)]
 pub struct LabLock {
-    file: File,
+    /// `None` for a user who may not create it: the name alone is held.
+    file: Option<File>,
+    /// `None` for what is no lab.
+    _name: Option<UnixListener>,
 }
 
 impl LabLock {
-    /// Takes the machine's lab lock, waiting for at most `patience` (zero: not at all).
+    /// Takes the machine's lab lock, waiting for at most `patience` (zero: not at all). Needs no privilege.
     ///
     /// **Errors** `Kernel` with `EBUSY` that names the holder.
     pub fn take(patience: Duration) -> Result<Self, HostError> {
         Self::take_at(Path::new(LAB_LOCK), patience)
     }
 
-    /// As [`LabLock::take`], with another file.
-    pub(crate) fn take_at(path: &Path, patience: Duration) -> Result<Self, HostError> {
-        Self::take_for("lab", path, patience)
+    /// Who holds the machine's lab lock; `None` if nobody does.
+    pub fn holder() -> Option<Holder> {
+        name::holder(Path::new(LAB_LOCK))
     }
 
-    /// As [`LabLock::take`], for something else that only one process may do at a time.
+    /// As [`LabLock::take`], with another file.
+    pub(crate) fn take_at(path: &Path, patience: Duration) -> Result<Self, HostError> {
+        let deadline = Instant::now() + patience;
+        let file = match Self::take_for("lab", path, patience) {
+            Ok(mut lock) => lock.file.take(),
+            Err(HostError::Missing { .. } | HostError::Denied { .. }) => None,
+            // The file may be one that its holder can't sign.
+            Err(error @ HostError::Kernel { errno: libc::EBUSY, .. }) => {
+                return Err(name::holder(path).map_or(error, |holder| busy("lab", path, &holder)));
+            }
+            Err(error) => return Err(error),
+        };
+        // Dropped by an error: the file then names nobody.
+        let mut by_file = Self { file, _name: None };
+        let held = take_name(path, deadline)?;
+        Ok(Self { file: by_file.file.take(), _name: Some(held) })
+    }
+
+    /// As [`LabLock::take`], for something else that only one process may do at a time: by the file alone.
     pub fn take_for(what: &str, path: &Path, patience: Duration) -> Result<Self, HostError> {
         let io = |op| move |e| HostError::from_io(op, path, e);
         // The file is never removed: a lock on a name that others can replace is none.
@@ -65,32 +89,55 @@ impl LabLock {
                     // why: flock has no wait with a time limit; this one has the deadline above.
                     std::thread::sleep(LOOK_AGAIN.min(left));
                 }
-                Err(TryLockError::WouldBlock) => return Err(busy(what, path, &file)),
+                Err(TryLockError::WouldBlock) => return Err(busy(what, path, &signed_by(&file))),
                 Err(TryLockError::Error(e)) => return Err(io("lock")(e)),
             }
         }
-        let mut lock = Self { file };
-        match lock.sign() {
+        match sign(&file) {
             // Opened for reading only, because the file is another user's or a namespace: held, but not signed.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EBADF | libc::ESPIPE)) => {}
             signed => signed.map_err(io("write"))?,
         }
-        Ok(lock)
-    }
-
-    fn sign(&mut self) -> std::io::Result<()> {
-        let command: Vec<String> = std::env::args().collect();
-        let text = format!("{} {}\n", std::process::id(), command.join(" ").replace('\n', " "));
-        self.file.seek(SeekFrom::Start(0))?;
-        self.file.write_all(text.as_bytes())?;
-        self.file.set_len(text.len() as u64)
+        Ok(Self { file: Some(file), _name: None })
     }
 }
 
 impl Drop for LabLock {
     fn drop(&mut self) {
-        // Closing frees the lock too; the name in it would then be of one who is gone.
-        let _ = self.file.set_len(0);
+        // Closing frees the lock too; the text in it would then name one who is gone.
+        if let Some(file) = &self.file {
+            let _ = file.set_len(0);
+        }
+    }
+}
+
+/// Writes into a lock file who holds it.
+fn sign(mut file: &File) -> io::Result<()> {
+    let command: Vec<String> = std::env::args().collect();
+    let text = format!("{} {}\n", std::process::id(), command.join(" ").replace('\n', " "));
+    file.seek(SeekFrom::Start(0))?;
+    file.write_all(text.as_bytes())?;
+    file.set_len(text.len() as u64)
+}
+
+/// Binds the lab's name, which another holder may have.
+fn take_name(path: &Path, deadline: Instant) -> Result<UnixListener, HostError> {
+    loop {
+        match name::bind(path) {
+            Ok(held) => return Ok(held),
+            Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
+                return Err(HostError::from_io("bind the name of", path, error));
+            }
+            Err(_) if Instant::now() < deadline => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                // why: nothing says when an address is free; this wait has the deadline above.
+                std::thread::sleep(LOOK_AGAIN.min(left));
+            }
+            Err(_) => {
+                let unknown = || Holder { pid: None, command: String::new() };
+                return Err(busy("lab", path, &name::holder(path).unwrap_or_else(unknown)));
+            }
+        }
     }
 }
 
@@ -107,14 +154,19 @@ fn open(path: &Path) -> std::io::Result<File> {
     }
 }
 
-fn busy(what: &str, path: &Path, mut file: &File) -> HostError {
-    let mut text = String::new();
-    let _ = file.read_to_string(&mut text);
+fn busy(what: &str, path: &Path, holder: &Holder) -> HostError {
     HostError::Kernel {
         op: format!("take the {what} lock {}", path.display()),
         errno: libc::EBUSY,
-        extack: Some(format!("one {what} at a time; {} has it", holder(&text))),
+        extack: Some(format!("one {what} at a time; {holder} has it")),
     }
+}
+
+/// Who a lock file says holds it.
+fn signed_by(mut file: &File) -> Holder {
+    let mut text = String::new();
+    let _ = file.read_to_string(&mut text);
+    holder(&text)
 }
 
 fn holder(text: &str) -> Holder {
@@ -218,6 +270,28 @@ mod tests {
         });
         drop(first);
         assert!(waiter.join().unwrap());
+    }
+
+    /// As for an ordinary user on a freshly booted host: the directory is another's.
+    #[test]
+    fn who_may_not_create_the_file_holds_the_name_and_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let by_name_only = LabLock { file: None, _name: Some(name::bind(&path).unwrap()) };
+        let refused = LabLock::take_at(&path, Duration::ZERO).unwrap_err().to_string();
+        let first = format!("one lab at a time; process {} (", std::process::id());
+        assert!(refused.contains(&first), "{refused}");
+        drop(by_name_only);
+        let both = LabLock::take_at(&path, Duration::ZERO).unwrap();
+        let holder = name::holder(&path).unwrap();
+        assert_eq!(holder.pid, Some(std::process::id() as i32));
+        assert_eq!(name::bind(&path).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        drop(both);
+        assert_eq!(name::holder(&path), None);
+        // Another host of this machine has a directory of its own.
+        let other = tempfile::tempdir().unwrap();
+        let _first = LabLock::take_at(&path, Duration::ZERO).unwrap();
+        LabLock::take_at(&other.path().join("lock"), Duration::ZERO).unwrap();
     }
 
     #[test]

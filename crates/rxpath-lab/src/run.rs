@@ -106,11 +106,7 @@ fn within(
     let mut waiting = |text: &str| progress.found(text);
     // Hosts hold their own locks.
     let is_here = options.hosts.is_none_or(|hosts| hosts.is_here);
-    let (_lock, unlocked) = if is_here {
-        lock(needs_lab, options.stop, options.patience, &mut waiting)?
-    } else {
-        (None, None)
-    };
+    let _lock = is_here.then(|| lock(options.stop, options.patience, &mut waiting)).transpose()?;
     options.hosts.map_or(Ok(()), |hosts| hosts.probe(&probe::ports(resolved)))?;
     let random: u32 = rand::rng().random();
     let started = Timestamp::now();
@@ -122,7 +118,6 @@ fn within(
     };
     let writer = RunWriter::create(options.base, &id)?;
     let mut manifest = first_manifest(resolved, options, (id, started))?;
-    manifest.warnings.extend(unlocked);
     manifest.warnings.extend(shared_counters(resolved));
     manifest.warnings.extend(options.hosts.and_then(Hosts::one_machine));
     manifest.warnings.extend(options.hosts.and_then(Hosts::unlike_links));

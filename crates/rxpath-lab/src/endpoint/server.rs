@@ -50,6 +50,9 @@ use crate::testbed::socket_drops;
 use crate::trial::phase;
 use crate::trial::sampler::{Sampler, Sampling, Target};
 
+/// How long to wait for the lab lock: another endpoint of this run may be taking it.
+const LOCKED: Duration = Duration::from_millis(200);
+
 /// What an endpoint is started with.
 pub struct Endpoint {
     /// This program.
@@ -178,7 +181,7 @@ impl Host {
             Ask::Hello { lock, secret, hops } => {
                 self.programs.limit_hops(hops);
                 self.token = Some(Token::show(&secret)?);
-                return now(&self.hello(lock)?);
+                return now(&self.hello(lock.then_some(secret.as_str()))?);
             }
             Ask::IsOnMachineOf { pid, secret } => return now(&is_seen(pid, &secret)),
             Ask::Clock => return now(&ClockPair { got_ns, answered_ns: monotonic_ns() }),
@@ -245,16 +248,30 @@ impl Host {
         Ok(all)
     }
 
-    fn hello(&mut self, lock: bool) -> Result<Hello, LabError> {
-        let root = Root::host();
-        let shape = HostShape::of(&topology::read(&root)?, &thread::allowed_cpus()?);
-        let mut not_locked = None;
-        if lock && self.lock.is_none() {
-            match LabLock::take(Duration::ZERO) {
-                Ok(taken) => self.lock = Some(taken),
-                Err(error) => not_locked = Some(error.to_string()),
+    /// Takes the host's lab lock, unless another endpoint of this run has it: hosts may be logins of one machine. Says who
+    /// else has it.
+    fn lock(&mut self, secret: &str) -> Option<String> {
+        if self.lock.is_some() {
+            return None;
+        }
+        match LabLock::take(LOCKED) {
+            Ok(taken) => {
+                self.lock = Some(taken);
+                None
+            }
+            Err(error) => {
+                let holder = LabLock::holder().and_then(|holder| holder.pid);
+                let is_of_this_run = holder.is_some_and(|pid| is_seen(pid, secret));
+                (!is_of_this_run).then(|| error.to_string())
             }
         }
+    }
+
+    /// With the secret of its run the lab lock is taken.
+    fn hello(&mut self, to_lock: Option<&str>) -> Result<Hello, LabError> {
+        let root = Root::host();
+        let shape = HostShape::of(&topology::read(&root)?, &thread::allowed_cpus()?);
+        let not_locked = to_lock.and_then(|secret| self.lock(secret));
         // Whoever holds the lock may have changed them.
         let left = match not_locked {
             None => self.settings.settle(),

@@ -15,24 +15,19 @@ use crate::scenario::spec::{Resolved, Topology, Variant};
 /// How long to wait for another lab on this machine to end, unless told otherwise.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
-/// The machine's lab lock. Loopback goes without where it may not be opened, and says so.
+/// The machine's lab lock.
 pub(crate) fn lock(
-    needs_lab: bool,
     stop: &AtomicBool,
     patience: Duration,
     waiting: &mut dyn FnMut(&str),
-) -> Result<(Option<LabLock>, Option<Warning>), LabError> {
+) -> Result<LabLock, LabError> {
     let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
     let deadline_ns = monotonic_ns().saturating_add(patience_ns);
     let mut said = patience <= LOCK_PATIENCE;
     loop {
         // In slices, so that a signal ends the waiting.
         match LabLock::take(Duration::from_millis(100)) {
-            Ok(lock) => return Ok((Some(lock), None)),
-            Err(error @ HostError::Denied { .. }) if !needs_lab => {
-                let text = format!("{error}: another experiment may run at the same time");
-                return Ok((None, Some(Warning::new("no-lab-lock", text))));
-            }
+            Ok(lock) => return Ok(lock),
             Err(error) if !is_busy(&error) => return Err(error.into()),
             Err(_) if stop.load(Ordering::Relaxed) => return Err(LabError::Interrupted),
             Err(error) if monotonic_ns() >= deadline_ns => {

@@ -67,7 +67,7 @@ impl RuleCost {
     /// rule; `Host` without nft.
     pub fn measure(patience: Duration, waiting: &mut dyn FnMut(&str)) -> Result<Self, LabError> {
         admission::can_run(None)?;
-        let _lock = admission::lock(true, &AtomicBool::new(false), patience, waiting)?;
+        let _lock = admission::lock(&AtomicBool::new(false), patience, waiting)?;
         // A thread of its own: the namespace ends with it.
         let measured = thread::scope(|scope| scope.spawn(apart).join());
         let medians = measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
