@@ -2,6 +2,7 @@
 
 mod armed;
 mod hosts_command;
+mod lease;
 mod left_settings;
 mod no_place;
 mod paths;

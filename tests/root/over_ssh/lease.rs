@@ -1,0 +1,40 @@
+//! Settings of a host hold as long as the endpoint that made them.
+
+use std::time::Duration;
+
+use super::{site, until};
+
+const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
+
+/// A window that is longer than anybody waits for a setting.
+const LONG: &str = r#"
+    question = "?"
+    [load]
+    rate = "2k"
+    [tune.receiver]
+    "net.core.somaxconn" = 4321
+    [trials]
+    blocks = 1
+    max_blocks = 1
+    aa = false
+    ramp = "100ms"
+    settle = "100ms"
+    measure = "200s"
+"#;
+
+#[test]
+fn settings_of_an_endpoint_that_is_killed_while_it_makes_them_are_undone_at_once() {
+    let Some(site) = site() else { return };
+    let (file, out) = (site.write("s.toml", LONG), site.path("runs"));
+    let words = ["run", &file, "--hosts", &site.inventory, "--out", &out, "--change-hosts"];
+    let before = site.sysctl("sut", SOMAXCONN);
+    let is = |value: &str| site.sysctl("sut", SOMAXCONN) == value;
+    let run = site.start(&words);
+    // The program that makes the change may be at work still: it ends by itself.
+    until(Duration::from_secs(20), "the setting", || is("4321"));
+    site.kill_endpoint("sut");
+    until(Duration::from_secs(5), "the setting of before", || is(&before));
+    assert_eq!(run.wait().code, Some(5));
+    site.holds_nothing(Duration::from_secs(10));
+    assert!(is(&before), "it is undone for good");
+}
