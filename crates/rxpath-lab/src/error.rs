@@ -81,6 +81,22 @@ pub enum LabError {
         /// What its connection said last; it may name the host, so a run directory does not keep it.
         last_words: String,
     },
+    /// A host of the experiment did not answer any more in a trial, which ends the run.
+    #[error("{host} was lost in the {phase} phase ({why}); trial {trial} is void{undone}")]
+    LostInTrial {
+        /// Its alias.
+        host: String,
+        /// Phase of the trial.
+        phase: String,
+        /// How that is known.
+        why: String,
+        /// Number of the trial, from 1.
+        trial: u32,
+        /// On which hosts settings are undone, where there were some.
+        undone: String,
+        /// As for [`LabError::Lost`].
+        last_words: String,
+    },
     /// A signal asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -96,6 +112,18 @@ impl LabError {
     /// An I/O error with the operation that met it.
     pub fn io(op: impl Into<String>, source: std::io::Error) -> Self {
         Self::Io { op: op.into(), source }
+    }
+
+    /// The loss of a host with the trial that it ended, whose number is from 1; another error as it is.
+    #[must_use]
+    pub fn in_trial(self, phase: &str, trial: u32, undone: impl FnOnce() -> String) -> Self {
+        match self {
+            Self::Lost { host, why, last_words } => {
+                let (phase, undone) = (phase.to_owned(), undone());
+                Self::LostInTrial { host, phase, why, trial, undone, last_words }
+            }
+            other => other,
+        }
     }
 }
 

@@ -299,7 +299,9 @@ impl<'a> Running<'a> {
             block,
             variant: variant.name.clone(),
         })?;
-        let testbed = self.testbed(variant)?;
+        let at = number.trial + 1;
+        let testbed = self.testbed(variant);
+        let testbed = testbed.map_err(|error| error.in_trial("set-up", at, String::new))?;
         for Change { side, setting, old, new } in testbed.changes().to_vec() {
             self.tell(What::SettingChanged { side, setting, old, new })?;
         }
@@ -315,15 +317,17 @@ impl<'a> Running<'a> {
             stop: self.options.stop,
         };
         let (progress, writer) = (&mut *self.progress, &mut self.writer);
-        let mut unwritten = None;
+        let (mut unwritten, mut phase) = (None, "set-up".to_owned());
         // Told as they begin, so that a killed run says how far it came.
-        let raw = run_trial(&config, testbed.as_ref(), &mut |phase| {
-            progress.phase(phase);
-            let what = What::Phase { trial: number.trial, phase: phase.to_owned() };
+        let raw = run_trial(&config, testbed.as_ref(), &mut |now| {
+            progress.phase(now);
+            now.clone_into(&mut phase);
+            let what = What::Phase { trial: number.trial, phase: now.to_owned() };
             if let Err(error) = writer.event(&Event { t_ns: monotonic_ns() as i64, what }) {
                 unwritten.get_or_insert(error);
             }
-        })?;
+        });
+        let raw = raw.map_err(|error| error.in_trial(&phase, at, || testbed.give_up()))?;
         if let Some(error) = unwritten {
             return Err(error.into());
         }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{ConnectedHost, Hosts};
 use crate::endpoint::client::{Client, PROMPT};
 use crate::endpoint::settings::{PlannedSettings, SettingsAsk};
-use crate::endpoint::wire::{Ask, DeviceFacts};
+use crate::endpoint::wire::{Ask, DeviceFacts, LEASE_MS};
 use crate::error::LabError;
 use crate::scenario::spec::{Resolved, Trials, Variant};
 use crate::testbed::Change;
@@ -28,6 +28,10 @@ const LINK_UP: Duration = Duration::from_secs(20);
 const GLANCE: Duration = Duration::from_millis(50);
 /// What a trial takes at most beyond its load: its programs start and end, its counters come to rest.
 const AROUND: Duration = Duration::from_secs(60);
+
+/// When settings of a host that is lost are undone at the latest: its endpoint ends itself when it hears nothing for the
+/// lease, and the watchdog of the settings follows.
+const UNSEEN: Duration = Duration::from_millis(LEASE_MS + 10_000);
 
 /// Names of `rxpath tune` and values.
 type Sets = BTreeMap<String, String>;
@@ -213,6 +217,31 @@ impl TrialSettings {
             .iter()
             .try_for_each(|client| ask::<Value>(client, SettingsAsk::Undo, APPLIED).map(drop))
     }
+
+    /// Restores it where the host still answers, and says on which hosts; nothing where nothing was changed.
+    pub fn give_up(&self) -> String {
+        self.is_undone.set(true);
+        let (mut undone, mut left) = (Vec::new(), Vec::new());
+        for client in &self.clients {
+            let is_undone = ask::<Value>(client, SettingsAsk::Undo, APPLIED).is_ok();
+            let of_state = if is_undone { &mut undone } else { &mut left };
+            of_state.push(client.alias());
+        }
+        state(&undone, &left)
+    }
+}
+
+/// On which hosts settings are undone, and on which that cannot be seen.
+fn state(undone: &[&str], left: &[&str]) -> String {
+    let mut text = String::new();
+    if !undone.is_empty() {
+        text += &format!(", everything is undone on {}", undone.join(", "));
+    }
+    if !left.is_empty() {
+        let (left, within_s) = (left.join(", "), UNSEEN.as_secs());
+        text += &format!(", settings of {left} are undone there within {within_s} s");
+    }
+    text
 }
 
 impl Drop for TrialSettings {
@@ -251,5 +280,27 @@ fn wait_for_link(host: &ConnectedHost) -> Result<(), LabError> {
         }
         // why: a link comes up when its other end does; the host is asked again.
         std::thread::sleep(GLANCE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_host_is_said_with_its_phase_its_trial_and_what_is_undone() {
+        let lost = |undone: &[&str], left: &[&str]| {
+            let (host, why) = ("gen2".to_owned(), "its connection ended".to_owned());
+            let error = LabError::Lost { host, why, last_words: String::new() };
+            error.in_trial("measure", 9, || state(undone, left)).to_string()
+        };
+        let begin = "gen2 was lost in the measure phase (its connection ended); trial 9 is void";
+        assert_eq!(lost(&[], &[]), begin);
+        let done = ", everything is undone on gen1, sut";
+        assert_eq!(lost(&["gen1", "sut"], &[]), format!("{begin}{done}"));
+        let left = ", settings of gen2 are undone there within 30 s";
+        assert_eq!(lost(&["gen1", "sut"], &["gen2"]), format!("{begin}{done}{left}"));
+        let other = LabError::Interrupted.in_trial("measure", 9, || state(&["sut"], &[]));
+        assert_eq!(other.to_string(), "interrupted");
     }
 }

@@ -351,6 +351,10 @@ impl Testbed for HostsTestbed<'_> {
         self.settings.undo()
     }
 
+    fn give_up(&self) -> String {
+        self.settings.give_up()
+    }
+
     fn softirq(&self) -> SoftirqPlace {
         match self.rps_cpus.0.as_slice() {
             [] => SoftirqPlace::Napi { cpus: Vec::new() },

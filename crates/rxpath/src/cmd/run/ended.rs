@@ -65,7 +65,9 @@ pub fn ending(ended: &Ended) -> Outcome {
         let kept = format!("earlier measurements are kept in {directory}");
         let hint = match error {
             LabError::CannotRun { hint, .. } => format!("{hint}; {kept}"),
-            LabError::Lost { last_words, .. } if !last_words.is_empty() => {
+            LabError::Lost { last_words, .. } | LabError::LostInTrial { last_words, .. }
+                if !last_words.is_empty() =>
+            {
                 format!("its connection said: {last_words}; {kept}")
             }
             _ => kept,
