@@ -118,10 +118,38 @@ pub struct Finished<R> {
 }
 
 impl<R> Finished<R> {
-    /// Without empty histograms.
+    /// Without empty histograms, and with a warning for each that has times over its range: its encoded form does not say.
     #[must_use]
     pub fn with_samples(mut self) -> Self {
         self.histograms.retain(|(_, histogram)| histogram.count() > 0);
+        self.warnings.extend(self.histograms.iter().filter_map(clipped));
         self
+    }
+}
+
+/// Times over the histogram's range.
+fn clipped((name, times): &(&'static str, Histogram)) -> Option<Warning> {
+    let (count, name) = (times.clipped(), name.replace('_', " "));
+    let text = format!("{count} values of {name} were over 60 s and are counted as 60 s");
+    (count > 0).then(|| Warning::new("clipped", text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_over_a_histogram_s_range_are_said() {
+        let mut times = Histogram::of_times();
+        times.record(5);
+        let finished = |times: &Histogram| {
+            let histograms = vec![("response_time", times.clone())];
+            Finished { result: (), warnings: Vec::new(), histograms }.with_samples().warnings
+        };
+        assert!(finished(&times).is_empty());
+        times.record_n(u64::MAX, 3);
+        let said = finished(&times);
+        let text = "3 values of response time were over 60 s and are counted as 60 s";
+        assert_eq!((said.len(), said[0].code.as_str(), said[0].text.as_str()), (1, "clipped", text));
     }
 }

@@ -123,7 +123,7 @@ impl Histogram {
         self.hdr.count_between(low_ns, high_ns)
     }
 
-    /// The V2 encoding of the HdrHistogram project.
+    /// The V2 encoding of the HdrHistogram project. **Caveat** how many values were above the range is not in it.
     pub fn to_v2(&self) -> Result<Vec<u8>, HistogramError> {
         let mut bytes = Vec::new();
         V2Serializer::new()

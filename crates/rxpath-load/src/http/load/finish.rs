@@ -46,7 +46,6 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
     result.limit = warnings::limit(&result, &load.settings);
     let mut warnings = load.warnings.clone();
     warnings.extend(warnings::notice(&result, &load.settings));
-    warnings.extend(warnings::clipped(&times.response));
     let histograms = vec![
         ("service_time", times.service),
         ("response_time", times.response),

@@ -2,7 +2,6 @@
 
 use rxpath_core::Warning;
 use rxpath_host::{Root, kernel_config};
-use rxpath_stats::Histogram;
 
 use crate::http::load::options::LoadSettings;
 use crate::http::load::ports;
@@ -228,16 +227,6 @@ fn ports_exhausted(result: &LoadResult) -> Option<Warning> {
         .because(ports::why())
         .cure(ports::hint()),
     )
-}
-
-/// Times over the histogram's range.
-pub(super) fn clipped(response: &Histogram) -> Option<Warning> {
-    (response.clipped() > 0).then(|| {
-        Warning::new(
-            "clipped",
-            format!("{} response times were over 60 s and are counted as 60 s", response.clipped()),
-        )
-    })
 }
 
 #[cfg(test)]
