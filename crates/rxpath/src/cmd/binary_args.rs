@@ -1,7 +1,5 @@
 //! Which files are sent to other hosts: `--binary`.
 
-use std::path::Path;
-
 use rxpath_remote::{Binaries, Given};
 
 use crate::build_id;
@@ -19,11 +17,6 @@ impl BinaryArgs {
     /// Whether there are any.
     pub fn are_given(&self) -> bool {
         !self.given.is_empty()
-    }
-
-    /// Their paths.
-    pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.given.iter().map(|given| given.file.as_path())
     }
 
     /// The files that can be sent.

@@ -74,28 +74,39 @@ impl HostsArgs {
         }
         hosts.check_settings(resolved).map_err(failure)
     }
+}
 
-    /// A command line for the record: without names of hosts and paths of files.
-    pub fn hidden(&self, words: impl Iterator<Item = String>) -> Vec<String> {
-        let file = |path: &Path| {
-            let name = path.file_name().unwrap_or(path.as_os_str());
-            (path.display().to_string(), name.to_string_lossy().into_owned())
+/// A command line for the record: without names of hosts and paths of files.
+pub fn hidden(words: impl Iterator<Item = String>) -> Vec<String> {
+    let mut before = String::new();
+    let hide = |word: String| {
+        let shown = match word.split_once('=') {
+            Some((option, value)) if option.starts_with("--") => {
+                instead(option, value).map(|value| format!("{option}={value}"))
+            }
+            _ => instead(&before, &word),
         };
-        let known: Vec<(String, String)> = [
-            self.hosts.as_deref().map(file),
-            self.sender.clone().map(|name| (name, "sender".into())),
-            self.receiver.clone().map(|name| (name, "receiver".into())),
-        ]
-        .into_iter()
-        .flatten()
-        .chain(self.binary.files().map(file))
-        .collect();
-        let hide = |word: String| match known.iter().find(|(name, _)| word.contains(name.as_str()))
-        {
-            Some((name, shown)) => word.replace(name.as_str(), shown),
-            None => word,
-        };
-        words.map(hide).collect()
+        before.clone_from(&word);
+        shown.unwrap_or(word)
+    };
+    words.map(hide).collect()
+}
+
+/// What stands for the value of an option in a record; `None` for options that name no host and no file of one.
+fn instead(option: &str, value: &str) -> Option<String> {
+    let name = |file: &str| {
+        let path = Path::new(file);
+        path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+    };
+    match option {
+        "--sender" => Some("sender".into()),
+        "--receiver" => Some("receiver".into()),
+        "--hosts" => Some(name(value)),
+        "--binary" => {
+            let (arch, file) = value.split_once('=').unwrap_or(("", value));
+            Some(format!("{arch}={}", name(file)))
+        }
+        _ => None,
     }
 }
 
@@ -128,17 +139,18 @@ mod tests {
 
     #[test]
     fn a_record_names_no_host_and_no_directory() {
-        let args = HostsArgs {
-            sender: Some("me@gen1.lab".into()),
-            receiver: Some("sut".into()),
-            ..HostsArgs::default()
-        };
-        let words = ["rxpath", "run", "x", "--sender=me@gen1.lab", "--receiver", "sut"];
-        let hidden = args.hidden(words.into_iter().map(str::to_owned));
-        assert_eq!(hidden, ["rxpath", "run", "x", "--sender=sender", "--receiver", "receiver"]);
-        let args = HostsArgs { hosts: Some("/home/me/lab.toml".into()), ..HostsArgs::default() };
-        let words = ["rxpath", "run", "x", "--hosts", "/home/me/lab.toml"];
-        let hidden = args.hidden(words.into_iter().map(str::to_owned));
-        assert_eq!(hidden, ["rxpath", "run", "x", "--hosts", "lab.toml"]);
+        let hidden = |line: &str| hidden(line.split(' ').map(str::to_owned)).join(" ");
+        let of_two = hidden("rxpath run x --sender=me@gen1.lab --receiver sut");
+        assert_eq!(of_two, "rxpath run x --sender=sender --receiver receiver");
+        // A name that begins another one, and names that are words of the command line.
+        let other = hidden("rxpath run x --sender gen --receiver gen.secret.example");
+        assert_eq!(other, "rxpath run x --sender sender --receiver receiver");
+        let other = hidden("rxpath run run.toml --sender run --receiver x --set load.rate=1k");
+        let shown = "rxpath run run.toml --sender sender --receiver receiver --set load.rate=1k";
+        assert_eq!(other, shown);
+        let files = hidden("rxpath run x --hosts /home/me/lab.toml --binary aarch64=/home/me/f");
+        assert_eq!(files, "rxpath run x --hosts lab.toml --binary aarch64=f");
+        let files = hidden("rxpath run x --hosts=/home/me/lab.toml --binary=aarch64=/home/me/f");
+        assert_eq!(files, "rxpath run x --hosts=lab.toml --binary=aarch64=f");
     }
 }

@@ -23,7 +23,7 @@ use rxpath_lab::scenario::{HostShape, ScenarioError, load, resolve, resolve_betw
 
 pub use self::ended::{Ended, conclusion, ending, failure};
 use crate::cmd::gate::{self, FailOn};
-use crate::cmd::hosts_args::HostsArgs;
+use crate::cmd::hosts_args::{self, HostsArgs};
 use crate::cmd::lab_args::LabArgs;
 use crate::cmd::model::calibrate::{default_path, load as load_calibration};
 use crate::cmd::model::predict;
@@ -130,7 +130,7 @@ impl RunCommand {
             keep_noisy: self.keep_noisy,
             patience: self.lab.patience(),
             without_root: without_root(&self.scenario, &sets),
-            command: self.hosts.hidden(std::env::args()),
+            command: hosts_args::hidden(std::env::args()),
             hosts: hosts.as_ref(),
             ..Ways::default()
         };

@@ -18,6 +18,7 @@ use super::session::{Session, made_of};
 use super::shown::{AutoAnswer, AutoSettings};
 use super::trials::Trials;
 use super::{AutoCommand, Keep, Written, check, product, wanted};
+use crate::cmd::hosts_args;
 use crate::cmd::model::calibrate::{default_path, load as load_calibration};
 use crate::cmd::report::write_report;
 use crate::cmd::run::{Ended as RunEnded, Ways, conduct_by, ending, root_needs};
@@ -53,7 +54,7 @@ impl AutoCommand {
             keep_noisy: true,
             patience: self.lab.patience(),
             hosts: hosts.as_ref(),
-            command: self.hosts.hidden(std::env::args()),
+            command: hosts_args::hidden(std::env::args()),
             ..Ways::default()
         };
         let (mut answer, mut refused) = (AutoAnswer::default(), None);
