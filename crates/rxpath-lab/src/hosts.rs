@@ -57,6 +57,8 @@ pub struct ConnectedHost {
     pub has_own_namespace: bool,
     /// Whether it is this machine.
     pub is_local: bool,
+    /// The command that says what can be measured there. It has the host's name for ssh: for the terminal only.
+    pub doctor: String,
     /// What its device counts of losses and of frames on the wire.
     pub card: CardCounters,
     /// How fast its device and those below it ran when the run began, the device first.

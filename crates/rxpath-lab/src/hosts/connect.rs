@@ -134,8 +134,18 @@ fn one(
         addresses: Vec::new(),
         has_own_namespace: entry.netns.is_some(),
         is_local: is_local(entry),
+        doctor: doctor(entry),
         machine: usize::MAX,
     })
+}
+
+/// The command that says what can be measured on a host.
+fn doctor(entry: &HostEntry) -> String {
+    let sudo = if entry.sudo == Sudo::Always { " --host-sudo" } else { "" };
+    match &entry.ssh {
+        Reach::Local => "rxpath doctor".into(),
+        Reach::Ssh(destination) => format!("rxpath doctor --host {}{sudo}", destination.as_str()),
+    }
 }
 
 fn local(alias: &str, entry: &HostEntry, binaries: &Binaries) -> Result<Client, LabError> {
@@ -233,4 +243,21 @@ fn no_build(alias: &str, arch: &str, why: &str) -> LabError {
 
 fn refused(refusal: Refusal) -> LabError {
     LabError::CannotRun { what: refusal.text, hint: refusal.hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_remote::Inventory;
+
+    use super::*;
+
+    #[test]
+    fn what_a_host_lacks_is_asked_by_its_name_for_ssh() {
+        let inventory = Inventory::of_two("me@gen1.lab", "local").unwrap();
+        let sender = inventory.hosts["sender"].clone();
+        assert_eq!(doctor(&sender), "rxpath doctor --host me@gen1.lab");
+        let root = HostEntry { sudo: Sudo::Always, ..sender };
+        assert_eq!(doctor(&root), "rxpath doctor --host me@gen1.lab --host-sudo");
+        assert_eq!(doctor(&inventory.hosts["receiver"]), "rxpath doctor");
+    }
 }

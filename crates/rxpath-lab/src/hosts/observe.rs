@@ -62,9 +62,9 @@ fn try_there(host: &ConnectedHost, wanted: Observe) -> Result<(), LabError> {
     }
     let tried: Result<Value, _> = ask(&host.client, ObserveAsk::Try { wanted }, PROMPT);
     match tried {
-        Err(LabError::OnHost { host, text }) => Err(LabError::CannotRun {
-            hint: format!("rxpath doctor --host {host} says what is missing there"),
-            what: format!("{host}: {text}"),
+        Err(LabError::OnHost { host: alias, text }) => Err(LabError::CannotRun {
+            hint: format!("{} says what is missing there", host.doctor),
+            what: format!("{alias}: {text}"),
         }),
         other => other.map(drop),
     }
