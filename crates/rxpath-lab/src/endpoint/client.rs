@@ -240,6 +240,9 @@ impl Shared {
             from.by_ref().take(LONGEST_LINE as u64).read_until(b'\n', &mut bytes),
             Ok(1..)
         ) {
+            if is_ready && bytes.len() == LONGEST_LINE && !bytes.ends_with(b"\n") {
+                return self.lose("it sent a line of more than 16 MiB".into());
+            }
             let line = String::from_utf8_lossy(&bytes);
             let line = line.trim_end_matches(['\n', '\r']);
             if is_ready {
@@ -317,5 +320,24 @@ impl Shared {
 
     fn words(&self) -> String {
         locked(&self.last_words).iter().cloned().collect::<Vec<_>>().join(" | ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An endpoint that is a line of shell.
+    fn client(script: &str) -> Client {
+        let mut transport = Command::new("sh");
+        transport.args(["-c", &format!("echo '{MARKER}'\n{script}")]);
+        Client::start("gen1", transport, PROMPT).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_why_a_host_is_lost() {
+        let endless = client("read -r asked; head -c 17000000 /dev/zero | tr '\\0' x; cat");
+        let lost = endless.ask::<Value>(Ask::Clock, PROMPT).unwrap_err().to_string();
+        assert_eq!(lost, "gen1 was lost: it sent a line of more than 16 MiB");
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::server::json;
-use super::wire::Said;
+use super::wire::{LONGEST_LINE, Said};
 use crate::error::LabError;
 
 /// Where an endpoint writes its lines.
@@ -92,8 +92,46 @@ impl Inner {
 
     fn write(&mut self, said: &Said) {
         // A line that cannot be made is a defect of this program, and there is nobody else to report it to.
-        if let Ok(text) = serde_json::to_string(said) {
-            let _ = writeln!(self.to, "{text}").and_then(|()| self.to.flush());
+        let Ok(text) = serde_json::to_string(said) else { return };
+        match said {
+            // The other end reads no more of it, and would wait for the answer.
+            Said::Answer { id, .. } if text.len() >= LONGEST_LINE => {
+                let text = format!("the answer has {} bytes, more than 16 MiB", text.len());
+                self.write(&Said::Failure { id: *id, text });
+            }
+            _ => {
+                let _ = writeln!(self.to, "{text}").and_then(|()| self.to.flush());
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an outlet wrote.
+    #[derive(Clone, Default)]
+    struct SaidBytes(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for SaidBytes {
+        fn write(&mut self, more: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(more)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_too_long_is_a_failure_that_says_so() {
+        let bytes = SaidBytes::default();
+        let outlet = Outlet::new(Box::new(bytes.clone()));
+        outlet.answer(7, Ok(Value::String("x".repeat(LONGEST_LINE))));
+        let line = String::from_utf8(bytes.0.lock().unwrap().clone()).unwrap();
+        let said: Said = serde_json::from_str(&line).unwrap();
+        let Said::Failure { id: 7, text } = said else { panic!("{said:?}") };
+        assert!(text.ends_with(" bytes, more than 16 MiB"), "{text}");
     }
 }

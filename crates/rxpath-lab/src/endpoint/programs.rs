@@ -1,7 +1,7 @@
 //! The workloads that an endpoint runs.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command};
@@ -23,6 +23,12 @@ use crate::error::LabError;
 use crate::testbed::foreign::{ForeignProgram, piped};
 use crate::testbed::started::is_bound;
 use crate::trial::unreaped::{signal_group, wait_for_end};
+
+/// The longest line of a program that is passed on: as JSON it has at most six times as many bytes, which must be less than
+/// [`super::wire::LONGEST_LINE`].
+const LINE_BYTES: u64 = 2 << 20;
+/// The most that is passed on of each stream of a third-party program: it is kept in memory while a window is measured.
+const FOREIGN_BYTES: u64 = 16 << 20;
 
 /// What a coordinator may want of a workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -129,7 +135,7 @@ impl Programs {
         command.args(words).env(clock::HOST, host).env(clock::SENDER, sender.to_string());
         command.envs(self.hops.map(|hops| (hops::HOPS, hops.to_string())));
         piped(&mut command);
-        self.start(program, command, None)
+        self.start(program, command, (None, u64::MAX))
     }
 
     fn launch_foreign(&mut self, program: u32, foreign: &ForeignProgram) -> Result<u32, LabError> {
@@ -137,21 +143,22 @@ impl Programs {
         let dir = files.as_ref().map_or(Path::new(""), TempDir::path);
         let mut command = foreign.command(dir)?;
         strays::mark(&mut command);
-        self.start(program, command, files)
+        self.start(program, command, (files, FOREIGN_BYTES))
     }
 
+    /// Starts it with its files, and passes on so many bytes of each of its streams.
     fn start(
         &mut self,
         program: u32,
         mut command: Command,
-        files: Option<TempDir>,
+        (files, most_bytes): (Option<TempDir>, u64),
     ) -> Result<u32, LabError> {
         netns::die_with_parent(&mut command);
         let path = PathBuf::from(command.get_program());
         let mut child = command.spawn().map_err(|source| LabError::Start { path, source })?;
         let (stdin, pid) = (child.stdin.take(), child.id());
         let outlet = Arc::clone(&self.outlet);
-        let waiter = std::thread::spawn(move || follow(program, child, &outlet));
+        let waiter = std::thread::spawn(move || follow((program, child), &outlet, most_bytes));
         self.running.retain(|_, other| !other.waiter.is_finished());
         self.running.insert(program, Running { pid, stdin, _files: files, waiter });
         Ok(pid)
@@ -202,13 +209,12 @@ impl Drop for Programs {
     }
 }
 
-/// Passes on what a program prints, and how it ended.
-fn follow(program: u32, mut child: Child, outlet: &Arc<Outlet>) {
+/// Passes on what a program prints, at most so many bytes of each stream, and how it ended.
+fn follow((program, mut child): (u32, Child), outlet: &Arc<Outlet>, most_bytes: u64) {
     let reader =
         |outlet: Arc<Outlet>, pipe: Option<Box<dyn Read + Send>>, said: fn(u32, String) -> Said| {
-            pipe.map(|pipe| {
-                std::thread::spawn(move || lines(pipe, |line| outlet.say(said(program, line))))
-            })
+            let say = move |line| outlet.say(said(program, line));
+            pipe.map(|pipe| std::thread::spawn(move || lines(pipe, most_bytes, say)))
         };
     let stdout = child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
     let stderr = child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
@@ -219,23 +225,72 @@ fn follow(program: u32, mut child: Child, outlet: &Arc<Outlet>) {
     wait_for_end(child.id());
     // What it forked holds its pipes; its status is not taken yet, so its group is its own.
     signal_group(child.id(), Signal::SIGKILL);
+    let mut is_cut = false;
     for reader in readers.into_iter().flatten() {
-        let _ = reader.join();
+        is_cut |= reader.join().unwrap_or(false);
+    }
+    if is_cut {
+        outlet.say(Said::Err { program, line: CUT.to_owned() });
     }
     let status = child.wait().map_or(0, ExitStatusExt::into_raw);
     outlet.say(Said::Exit { program, status });
 }
 
-fn lines(pipe: impl Read, say: impl Fn(String)) {
+/// What stands for the rest of an output, on the program's standard error.
+const CUT: &str =
+    "rxpath: a line of more than 2 MiB or output beyond 16 MiB was left out of what it printed";
+
+/// Passes on the lines of a stream: of each at most [`LINE_BYTES`], and at most `most_bytes` of all. Reads the rest too, so
+/// that the program goes on; whether there was any.
+fn lines(pipe: impl Read, most_bytes: u64, say: impl Fn(String)) -> bool {
     let mut from = BufReader::new(pipe);
-    let mut bytes = Vec::new();
-    while matches!(from.read_until(b'\n', &mut bytes), Ok(1..)) {
+    let (mut left, mut bytes, mut is_cut) = (most_bytes, Vec::new(), false);
+    loop {
+        let most = left.min(LINE_BYTES);
+        if !matches!(from.by_ref().take(most).read_until(b'\n', &mut bytes), Ok(1..)) {
+            break;
+        }
+        left -= bytes.len() as u64;
+        if !bytes.ends_with(b"\n") && bytes.len() as u64 == most {
+            // Its last byte may be the end of the line.
+            is_cut |= from.skip_until(b'\n').is_ok_and(|skipped| skipped > 1);
+        }
         say(String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned());
         bytes.clear();
     }
+    is_cut | matches!(io::copy(&mut from, &mut io::sink()), Ok(1..))
 }
 
 /// Locks what only short sections hold.
 pub fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    /// The lengths of the lines that are passed on, and whether something was left out.
+    fn passed(printed: &str, most_bytes: u64) -> (Vec<usize>, bool) {
+        let said = RefCell::new(Vec::new());
+        let say = |line: String| said.borrow_mut().push(line.len());
+        let is_cut = lines(printed.as_bytes(), most_bytes, say);
+        (said.into_inner(), is_cut)
+    }
+
+    #[test]
+    fn output_without_an_end_is_cut_and_read_on() {
+        assert_eq!(passed("", 100), (vec![], false));
+        assert_eq!(passed("one\n\nthree", 100), (vec![3, 0, 5], false));
+        let longest = LINE_BYTES as usize;
+        let long = "x".repeat(longest);
+        assert_eq!(passed(&format!("{long}\nnext\n"), u64::MAX), (vec![longest, 4], false));
+        assert_eq!(passed(&format!("{long}xx\nnext\n"), u64::MAX), (vec![longest, 4], true));
+        // A line that is not whole, and nothing of the rest.
+        assert_eq!(passed("one\ntwo\nthree\n", 6), (vec![3, 2], true));
+        assert_eq!(passed("one\ntwo\n", 8), (vec![3, 3], false));
+        assert_eq!(passed("one\ntwo\nthree\n", 8), (vec![3, 3], true));
+    }
 }
