@@ -41,9 +41,13 @@ const STATIC: &str = "make static, or --binary ARCH=FILE with a static build";
 /// For a host on which the copy has no place.
 const ELSEWHERE: &str = "another directory in the inventory: hosts.{alias}.dir = \"/opt/scratch\"";
 
+/// For a host that ssh does not reach.
+const NO_ANSWER: &str = "no answer to ssh ({why})";
+const TRY: &str = "try: ssh {ssh} true";
+
 /// From the most to the least specific. **Source** OpenSSH 9: sshconnect.c, ssh_api.c, kex.c, readconf.c; sudo 1.9:
 /// plugins/sudoers; GNU libc: elf/dl-load.c.
-const KNOWN: [Known; 22] = [
+const KNOWN: [Known; 25] = [
     Known {
         words: &["REMOTE HOST IDENTIFICATION HAS CHANGED"],
         text: "the host key is not the one that ssh knows; nothing was sent",
@@ -143,14 +147,14 @@ const KNOWN: [Known; 22] = [
     Known {
         words: &["Could not resolve hostname"],
         text: "ssh does not know the host ({why})",
-        hint: "try: ssh {ssh} true",
+        hint: TRY,
     },
-    Known { words: &["onnection"], text: "no answer to ssh ({why})", hint: "try: ssh {ssh} true" },
-    Known {
-        words: &["No route to host"],
-        text: "no answer to ssh ({why})",
-        hint: "try: ssh {ssh} true",
-    },
+    // Each as ssh, or what a ProxyCommand runs, writes it: a login shell's greeting may speak of connections, too.
+    Known { words: &["ssh: connect to host"], text: NO_ANSWER, hint: TRY },
+    Known { words: &["Connection closed by"], text: NO_ANSWER, hint: TRY },
+    Known { words: &["Connection reset by"], text: NO_ANSWER, hint: TRY },
+    Known { words: &["Connection timed out"], text: NO_ANSWER, hint: TRY },
+    Known { words: &["Connection refused"], text: NO_ANSWER, hint: TRY },
 ];
 
 /// What the words of ssh or of the shell there mean.
@@ -232,6 +236,25 @@ mod tests {
         let (text, _) = told("kex_exchange_identification: read: Connection reset by peer");
         assert!(text.contains("sshd refuses new connections"), "{text}");
         assert!(told("").0.ends_with("said: nothing"));
+    }
+
+    #[test]
+    fn only_words_of_ssh_and_its_proxies_say_that_a_host_is_not_reached() {
+        let host = RefusingHost { alias: "gen1", ssh: "gen1.lab", ..RefusingHost::default() };
+        let told = |said: &str| refusal(&host, said).text;
+        for unreached in [
+            "ssh: connect to host gen1.lab port 22: No route to host",
+            "Connection closed by 192.0.2.1 port 22",
+            "Connection timed out during banner exchange",
+            "nc: connect to gen1.lab port 22 (tcp) failed: Connection refused",
+        ] {
+            let text = told(&format!("Welcome. | {unreached}"));
+            assert_eq!(text, format!("gen1: no answer to ssh ({unreached})"));
+        }
+        // The words of a greeting are not those of ssh.
+        let greeting = "NOTICE: All connections are monitored. Connection logs are kept.";
+        let what = "the endpoint did not start; ssh and the shell there said:";
+        assert_eq!(told(greeting), format!("gen1: {what} {greeting}"));
     }
 
     #[test]
