@@ -100,11 +100,12 @@ fn a_build_for_the_host_is_sent_before_the_program_itself() {
     let site = Site::new();
     // Nothing else is there: the program.
     let itself = site.doctor(&[]);
-    assert!(told(&itself).contains("rxpath: sut: sending rxpath\n"), "{}", told(&itself));
+    assert!(told(&itself).contains("rxpath: sut: sending rxpath, "), "{}", told(&itself));
     assert!(String::from_utf8_lossy(&itself.stdout).contains("\"rxpath/doctor/"), "{itself:?}");
     // In the same directory, and sent once.
     let built = site.build(&format!("rxpath-{ARCH}"), &build_id(), &build_id());
-    let sent = format!("sut: sending rxpath ({})", built.display());
+    let size_mb = fs::metadata(&built).unwrap().len() as f64 / 1e6;
+    let sent = format!("sut: sending rxpath ({}), {size_mb:.1} MB\n", built.display());
     let first = site.doctor(&[]);
     assert!(told(&first).contains(&sent), "{}", told(&first));
     assert!(String::from_utf8_lossy(&first.stdout).contains("\"rxpath/doctor/"), "{first:?}");

@@ -1,15 +1,19 @@
 //! The binary's way to a host: under its hash, checked before each start.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
 use crate::destination::{Destination, Directory};
 use crate::refusal::{Refusal, RefusingHost, refusal};
 use crate::{scripts, ssh};
+
+/// How often a slow transfer says how far it is.
+const SAY_EACH: Duration = Duration::from_secs(5);
 
 /// SHA-256 in hexadecimal.
 pub fn hash(bytes: &[u8]) -> String {
@@ -41,7 +45,7 @@ impl Write for Digesting<'_> {
     }
 }
 
-/// Stores a file on a host under its hash.
+/// Stores a file on a host under its hash; `sent` gets the number of bytes every few seconds.
 ///
 /// # Errors
 /// What ssh or the host said against it.
@@ -50,6 +54,7 @@ pub fn send(
     destination: &Destination,
     file: &Path,
     (hash, dir): (&str, Option<&Directory>),
+    sent: &mut dyn FnMut(u64),
 ) -> Result<(), Refusal> {
     let failed = |text: String| Refusal { text: format!("{alias}: {text}"), hint: String::new() };
     let mut command = ssh::store(destination, hash, dir);
@@ -58,7 +63,7 @@ pub fn send(
         command.spawn().map_err(|error| failed(format!("cannot start ssh: {error}")))?;
     let mut from = File::open(file)
         .map_err(|error| failed(format!("cannot read {}: {error}", file.display())))?;
-    let copied = child.stdin.take().map(|mut pipe| io::copy(&mut from, &mut pipe));
+    let copied = child.stdin.take().map(|mut pipe| copy(&mut from, &mut pipe, SAY_EACH, sent));
     let output = child
         .wait_with_output()
         .map_err(|error| failed(format!("cannot wait for ssh: {error}")))?;
@@ -77,9 +82,47 @@ pub fn send(
     Err(refusal(&RefusingHost { alias, ssh, dir: place, ..RefusingHost::default() }, &said))
 }
 
+/// Copies everything, and says each so often how many bytes that were.
+fn copy(
+    from: &mut impl Read,
+    to: &mut impl Write,
+    each: Duration,
+    said: &mut dyn FnMut(u64),
+) -> io::Result<()> {
+    let (mut buffer, mut copied, mut last) = (vec![0_u8; 64 << 10], 0, Instant::now());
+    loop {
+        let read = match from.read(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        if read == 0 {
+            return Ok(());
+        }
+        to.write_all(&buffer[..read])?;
+        copied += read as u64;
+        if last.elapsed() >= each {
+            said(copied);
+            last = Instant::now();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_transfer_that_takes_long_says_how_far_it_is() {
+        let bytes = vec![7_u8; 200_000];
+        let copied = |each: Duration| {
+            let (mut to, mut said) = (Vec::new(), Vec::new());
+            copy(&mut bytes.as_slice(), &mut to, each, &mut |sent| said.push(sent)).unwrap();
+            assert_eq!(to, bytes);
+            said
+        };
+        assert_eq!(copied(Duration::ZERO), [65_536, 131_072, 196_608, 200_000]);
+        assert!(copied(Duration::from_secs(3600)).is_empty());
+    }
 
     #[test]
     fn a_file_has_the_hash_of_its_bytes() {

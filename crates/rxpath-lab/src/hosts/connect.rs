@@ -10,7 +10,7 @@ use rxpath_host::nic::losses::CardCounters;
 use rxpath_remote::inventory::{HostEntry, Reach};
 use rxpath_remote::ssh::{self, StartWords};
 use rxpath_remote::{
-    ARCHITECTURES, Binaries, Destination, Directory, Refusal, RefusingHost, refusal, ship,
+    ARCHITECTURES, Binaries, Binary, Destination, Directory, Refusal, RefusingHost, refusal, ship,
 };
 
 use super::ConnectedHost;
@@ -28,6 +28,8 @@ const SETTLED: Duration = Duration::from_secs(60);
 const ATTEMPTS: u32 = 3;
 /// Between two attempts.
 const BACK_OFF: Duration = Duration::from_secs(1);
+/// A program with its debug information is larger.
+const LARGE_BYTES: u64 = 40_000_000;
 /// The exit status of ssh for an error of its own.
 const OF_SSH: i32 = 255;
 
@@ -134,14 +136,14 @@ fn one(
         addresses: Vec::new(),
         has_own_namespace: entry.netns.is_some(),
         is_local: is_local(entry),
-        doctor: doctor(entry),
+        doctor: doctor(entry, terms.needs.on(alias, entry).is_some()),
         machine: usize::MAX,
     })
 }
 
-/// The command that says what can be measured on a host.
-fn doctor(entry: &HostEntry) -> String {
-    let sudo = if entry.sudo == Sudo::Always { " --host-sudo" } else { "" };
+/// The command that says what can be measured on a host, as root or not.
+fn doctor(entry: &HostEntry, as_root: bool) -> String {
+    let sudo = if as_root { " --host-sudo" } else { "" };
     match &entry.ssh {
         Reach::Local => "rxpath doctor".into(),
         Reach::Ssh(destination) => format!("rxpath doctor --host {}{sudo}", destination.as_str()),
@@ -191,9 +193,8 @@ fn over_ssh(
         match ssh::needs_binary(&no_start.printed) {
             Some(arch) if arch != binary.arch && !is_sent => binary = found(arch, note)?,
             Some(_) if !is_sent => {
-                note(&sending(alias, &binary.path, binaries));
-                ship::send(alias, destination, &binary.path, (&binary.hash, dir))
-                    .map_err(refused)?;
+                let is_own = binary.path == binaries.own();
+                send((alias, destination), (&binary, is_own), dir, note)?;
                 is_sent = true;
             }
             None if is_throttled(&no_start) && attempt < ATTEMPTS => {
@@ -214,11 +215,34 @@ fn over_ssh(
     }
 }
 
+/// Sends a file, and says which, how large it is, and how far it is.
+fn send(
+    (alias, destination): (&str, &Destination),
+    (binary, is_own): (&Binary, bool),
+    dir: Option<&Directory>,
+    note: &mut dyn FnMut(&str),
+) -> Result<(), LabError> {
+    let bytes = binary.path.metadata().map_or(0, |file| file.len());
+    note(&sending(alias, (!is_own).then_some(binary.path.as_path()), bytes));
+    let mut sent = |sent: u64| note(&format!("{alias}: {} of {} sent", mb(sent), mb(bytes)));
+    ship::send(alias, destination, &binary.path, (&binary.hash, dir), &mut sent).map_err(refused)
+}
+
 /// What is sent: this program, or which other file.
-fn sending(alias: &str, path: &Path, binaries: &Binaries) -> String {
-    let file =
-        if path == binaries.own() { String::new() } else { format!(" ({})", path.display()) };
-    format!("{alias}: sending rxpath{file}")
+fn sending(alias: &str, other: Option<&Path>, bytes: u64) -> String {
+    let size = mb(bytes);
+    match other {
+        Some(path) => format!("{alias}: sending rxpath ({}), {size}", path.display()),
+        None if bytes > LARGE_BYTES => format!(
+            "{alias}: sending rxpath, {size}: `make static` makes a file of at most 16 MB, \
+             which is sent instead; `strip` makes this one smaller"
+        ),
+        None => format!("{alias}: sending rxpath, {size}"),
+    }
+}
+
+fn mb(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
 /// Everything that ssh and the shell there said.
@@ -252,12 +276,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_large_file_is_sent_with_a_word_on_how_to_make_it_smaller() {
+        let given = sending("sut", Some(Path::new("/opt/rxpath-x86_64")), 15_480_000);
+        assert_eq!(given, "sut: sending rxpath (/opt/rxpath-x86_64), 15.5 MB");
+        assert_eq!(sending("sut", None, 15_480_000), "sut: sending rxpath, 15.5 MB");
+        let large = sending("sut", None, 152_000_000);
+        assert!(large.starts_with("sut: sending rxpath, 152.0 MB: `make static`"), "{large}");
+    }
+
+    #[test]
     fn what_a_host_lacks_is_asked_by_its_name_for_ssh() {
         let inventory = Inventory::of_two("me@gen1.lab", "local").unwrap();
-        let sender = inventory.hosts["sender"].clone();
-        assert_eq!(doctor(&sender), "rxpath doctor --host me@gen1.lab");
-        let root = HostEntry { sudo: Sudo::Always, ..sender };
-        assert_eq!(doctor(&root), "rxpath doctor --host me@gen1.lab --host-sudo");
-        assert_eq!(doctor(&inventory.hosts["receiver"]), "rxpath doctor");
+        let [sender, receiver] = ["sender", "receiver"].map(|alias| &inventory.hosts[alias]);
+        assert_eq!(doctor(sender, false), "rxpath doctor --host me@gen1.lab");
+        assert_eq!(doctor(sender, true), "rxpath doctor --host me@gen1.lab --host-sudo");
+        assert_eq!(doctor(receiver, false), "rxpath doctor");
     }
 }
