@@ -5,6 +5,7 @@ mod hosts_command;
 mod lease;
 mod left_settings;
 mod no_place;
+mod ordinary_user;
 mod paths;
 mod relay;
 mod secrets;

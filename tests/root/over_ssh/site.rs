@@ -1,5 +1,6 @@
 //! A coordinator and two hosts: three network namespaces, real sshd in two of them, the sender's clock a day ahead.
 
+pub mod accounts;
 mod network;
 
 use std::fs;
@@ -14,6 +15,7 @@ use nix::unistd::Pid;
 use rxpath_host::Namespace;
 use tempfile::TempDir;
 
+use self::accounts::ACCOUNTS;
 use super::until;
 use crate::bed::Bed;
 use crate::handlers::catches;
@@ -169,6 +171,7 @@ impl Site {
 
     fn serve(&mut self) {
         let ahead = AHEAD_S.to_string();
+        self.write_accounts();
         let clock = ["--time", "--fork", "--kill-child", "--monotonic", &ahead];
         self.daemons = vec![self.daemon(&self.gen1, &clock), self.daemon(&self.sut, &[])];
         self.wait_for_sshd("10.78.1.2:22");
@@ -177,8 +180,8 @@ impl Site {
 
     /// Starts sshd on a host, `unshare` with these words too.
     fn daemon(&self, ns: &Namespace, unshare: &[&str]) -> Child {
-        let config = self.path("sshd_config");
-        let sshd = ["sh", HOST_SH, SSHD, "-D", "-e", "-f", &config];
+        let (accounts, config) = (self.path(ACCOUNTS), self.path("sshd_config"));
+        let sshd = ["sh", HOST_SH, "sh", "-e", &accounts, SSHD, "-D", "-e", "-f", &config];
         let words = [["--mount"].as_slice(), unshare, &sshd].concat();
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let child = ns.run(move |_| {

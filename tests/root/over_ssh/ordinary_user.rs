@@ -1,0 +1,104 @@
+//! Logins of an ordinary user, without root and with the real sudo.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rxpath_record::run::RunReader;
+
+use super::site::Site;
+use super::site::accounts::{OWN_NETNS, USER};
+use super::{QUICK, secrets, site};
+use crate::skip::skip;
+
+/// The site, where there is a sudo.
+fn site_with_sudo() -> Option<Site> {
+    if !Path::new("/usr/bin/sudo").exists() {
+        skip("sudo", "there is no sudo");
+        return None;
+    }
+    site()
+}
+
+/// The words of a run of one trial for each variant.
+fn words<'a>(inventory: &'a str, out: &'a str) -> Vec<&'a str> {
+    let run = ["run", "udp-pinning", "--hosts", inventory, "--out", out, "--trials", "1"];
+    let quick = QUICK.iter().flat_map(|set| ["--set", *set]);
+    run.into_iter().chain(["--keep-noisy"]).chain(quick).collect()
+}
+
+fn only_run(out: &str) -> PathBuf {
+    std::fs::read_dir(out).unwrap().next().unwrap().unwrap().path()
+}
+
+#[test]
+fn an_ordinary_user_measures_between_hosts_without_root() {
+    let Some(site) = site() else { return };
+    let inventory = site.of_user(["sudo = \"never\"", "sudo = \"never\""]);
+    let out = site.path("runs");
+    let all = words(&inventory, &out);
+    let run = site.rxpath(&all);
+    // 4: the machine was busy, which is no matter here.
+    assert!(matches!(run.code, Some(0 | 4)), "{run:?}");
+    let directory = only_run(&out);
+    for trial in &RunReader::open(&directory).unwrap().manifest.trials {
+        assert_eq!(trial.ledger.unaccounted_packets, Some(0), "{:?}", trial.ledger);
+        assert!(trial.ledger.offered_packets > 100, "{:?}", trial.ledger);
+    }
+    secrets::are_kept(&site, &directory, &[USER]);
+    site.holds_nothing(Duration::from_secs(10));
+    // What needs root is refused by name, with a command that ssh understands.
+    let observed = [&all[..], &["--set", "observe.drops=true"]].concat();
+    let refused = site.rxpath(&observed);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    let hint = format!("hint: rxpath doctor --host {USER}@sut.lab says what is missing there");
+    assert!(refused.errors.contains(&hint), "{refused:?}");
+}
+
+#[test]
+fn an_endpoint_by_sudo_ends_with_its_coordinator_and_with_sudo() {
+    let Some(site) = site_with_sudo() else { return };
+    let inventory = site.of_user(["sudo = \"always\"", "sudo = \"always\""]);
+    let out = site.path("runs");
+    let mut all = words(&inventory, &out);
+    all.extend(["--set", "trials.measure=60s", "--set", "trials.time_limit=5min"]);
+    let start = || {
+        let run = site.start(&all);
+        site.wait_for("gen1", " load udp ");
+        assert_eq!(site.are_of_root("gen1", " load udp "), [true]);
+        site.wait_for("sut", "sudo -n -- ");
+        run
+    };
+    // The end of the input passes through sudo.
+    start().kill();
+    site.holds_nothing(Duration::from_secs(10));
+    // Nobody is left between sshd and the endpoint.
+    let run = start();
+    site.kill_in("gen1", "sudo -n -- ");
+    let ended = run.wait();
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert!(ended.errors.contains("gen1 was lost in the "), "{ended:?}");
+    site.holds_nothing(Duration::from_secs(25));
+}
+
+#[test]
+fn a_network_namespace_is_entered_by_sudo_that_wants_no_password() {
+    let Some(site) = site_with_sudo() else { return };
+    let netns = format!("netns = \"{OWN_NETNS}\"");
+    let inventory = site.of_user(["", &netns]);
+    let out = site.path("runs");
+    let run = site.rxpath(&words(&inventory, &out));
+    assert!(matches!(run.code, Some(0 | 4)), "{run:?}");
+    let manifest = RunReader::open(&only_run(&out)).unwrap().manifest;
+    let has_own = ["gen1", "sut"].map(|alias| manifest.hosts[alias].has_own_namespace);
+    assert_eq!(has_own, [false, true], "{:?}", manifest.hosts);
+    for trial in &manifest.trials {
+        assert_eq!(trial.ledger.unaccounted_packets, Some(0), "{:?}", trial.ledger);
+    }
+    site.holds_nothing(Duration::from_secs(10));
+    // The words of the real sudo.
+    site.sudoers("");
+    let refused = site.rxpath(&["hosts", "check", &inventory]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    let what = "sut: hosts.sut.netns needs root there, and sudo -n wants a password";
+    assert!(refused.errors.contains(what), "{refused:?}");
+}
