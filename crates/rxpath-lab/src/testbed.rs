@@ -26,7 +26,7 @@ use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::scenario::spec::{self, Variant};
 use crate::testbed::foreign::ForeignProgram;
-use crate::testbed::hosts::delay::DelayError;
+use crate::testbed::hosts::delay::ClocksAfter;
 use crate::testbed::ring::Ring;
 use crate::testbed::window::{LocalWindow, Measured, Window};
 use crate::trial::background::{Alongside, Background};
@@ -137,12 +137,12 @@ pub trait Testbed {
         Ok(())
     }
 
-    /// How far the one-way delays of the trial that just ended are wrong. Nothing where sender and receiver have one clock.
+    /// What the clocks show after a trial. Nothing where sender and receiver have one clock.
     ///
     /// # Errors
-    /// Of a host that is lost, or whose clock jumped.
-    fn delay_error(&self) -> Result<DelayError, LabError> {
-        Ok(DelayError::default())
+    /// Of a host that is lost, or whose clock jumps again and again.
+    fn clocks_after(&self) -> Result<ClocksAfter, LabError> {
+        Ok(ClocksAfter::default())
     }
 
     /// Bytes that wait in the queueing discipline of the sender's end, with their Ethernet headers.

@@ -78,6 +78,18 @@ impl ClockBounds {
         Self { least_ns, most_ns, ..self }
     }
 
+    /// How far the clock jumped since an earlier comparison, if it is elsewhere than two clocks can be that NTP corrects.
+    /// **Unit** ns.
+    pub fn jump_since(self, before: Self) -> Option<i64> {
+        // Each of the two may run wrong by that much.
+        let apart_ns = self.at_ns.abs_diff(before.at_ns) * 2 * DRIFT_PPM / 1_000_000;
+        let apart_ns = i64::try_from(apart_ns).unwrap_or(i64::MAX);
+        let most_ns = before.most_ns.saturating_add(apart_ns);
+        let least_ns = before.least_ns.saturating_sub(apart_ns);
+        let has_jumped = self.least_ns > most_ns || self.most_ns < least_ns;
+        has_jumped.then(|| self.clock().ahead_ns - before.clock().ahead_ns)
+    }
+
     /// How far the middle may be wrong. **Unit** ns.
     pub fn error_ns(self) -> u64 {
         (self.most_ns - self.least_ns).unsigned_abs().div_ceil(2)
@@ -113,6 +125,24 @@ mod tests {
         let all = [exchange(0, 5_000_000, [10, 10, 10]), exchange(1_000, 9_000_000, [10, 10, 10])];
         assert_eq!(ClockBounds::of(&all), None);
         assert_eq!(ClockBounds::of(&[]), None);
+    }
+
+    #[test]
+    fn a_clock_that_is_elsewhere_than_drift_can_bring_it_has_jumped() {
+        let at = |at_ns: u64, ahead_ns: i64| ClockBounds {
+            least_ns: ahead_ns - 50_000,
+            most_ns: ahead_ns + 50_000,
+            round_trip_ns: 100_000,
+            at_ns,
+        };
+        let (second, day) = (1_000_000_000, 86_400_000_000_000);
+        let before = at(100 * second, day);
+        // Ten seconds at 1000 ppm are 10 ms.
+        assert_eq!(at(110 * second, day + 10_000_000).jump_since(before), None);
+        assert_eq!(at(110 * second, day - 10_000_000).jump_since(before), None);
+        assert_eq!(at(110 * second, day + 81_000_000).jump_since(before), Some(81_000_000));
+        assert_eq!(at(110 * second, day - 81_000_000).jump_since(before), Some(-81_000_000));
+        assert_eq!(before.jump_since(before), None);
     }
 
     proptest! {

@@ -2,17 +2,88 @@
 
 use std::time::Duration;
 
+use rxpath_core::Warning;
 use rxpath_host::clock::Pace;
 
 use super::clock::DRIFT_PPM;
 
-/// A clock that did not keep its pace from `begin` to `end`, in words.
-pub fn slewed(begin: Pace, end: Pace) -> Option<String> {
-    let slewed_ppm = end.ahead_ppm(begin);
-    (slewed_ppm.abs() > DRIFT_PPM as f64).then(|| {
-        let way = if slewed_ppm < 0.0 { "slowed down" } else { "sped up" };
-        format!("its clock was {way} by {:.0} ppm in the window", slewed_ppm.abs())
-    })
+/// Time from reading to reading of the clock's pace.
+const EACH: Duration = Duration::from_millis(100);
+/// From this unevenness on a clock is worth a warning. **Unit** ppm of the window.
+const NOTED_PPM: f64 = 100.0;
+
+/// The pace of this host's clock over a window, read ten times a second: a slew that reverts cannot be seen at the ends.
+pub struct Paces(Vec<Pace>);
+
+impl Paces {
+    /// The first reading.
+    pub fn begin() -> Self {
+        Self(vec![Pace::now()])
+    }
+
+    /// One more reading, if the last one is old enough.
+    pub fn note(&mut self) {
+        let now = Pace::now();
+        let last_ns = self.0.last().map_or(0, |last| last.raw_ns);
+        if now.raw_ns.saturating_sub(last_ns) >= EACH.as_nanos() as u64 {
+            self.0.push(now);
+        }
+    }
+
+    /// The last reading.
+    #[must_use]
+    pub fn end(mut self) -> Self {
+        self.0.push(Pace::now());
+        self
+    }
+
+    /// A clock that did not keep its pace, in words.
+    pub fn faults(&self) -> Vec<String> {
+        let ends = self.0.first().zip(self.0.last());
+        let slewed_ppm = ends.map_or(0.0, |(begin, end)| end.ahead_ppm(*begin));
+        let slewed = (slewed_ppm.abs() > DRIFT_PPM as f64).then(|| {
+            let way = if slewed_ppm < 0.0 { "slowed down" } else { "sped up" };
+            format!("its clock was {way} by {:.0} ppm in the window", slewed_ppm.abs())
+        });
+        let (off_ns, off_ppm) = self.unevenness();
+        let uneven = (off_ppm > DRIFT_PPM as f64).then(|| {
+            format!("its clock was up to {:.1} ms off an even pace in the window", off_ns / 1e6)
+        });
+        slewed.into_iter().chain(uneven).collect()
+    }
+
+    /// A clock that was slewed less than that.
+    pub fn warning(&self) -> Option<Warning> {
+        let (off_ns, off_ppm) = self.unevenness();
+        let text = format!(
+            "its clock was up to {:.2} ms off an even pace in the window, {off_ppm:.0} ppm of it",
+            off_ns / 1e6
+        );
+        (NOTED_PPM < off_ppm && off_ppm <= DRIFT_PPM as f64)
+            .then(|| Warning::new("clock-slewed", text).because("NTP corrects it"))
+    }
+
+    /// How far the clock was from an even pace at most: from the line between the two ends, less what the readings may be
+    /// wrong. In ns, and in parts per million of the window.
+    fn unevenness(&self) -> (f64, f64) {
+        let Some((first, last)) = self.0.first().zip(self.0.last()) else { return (0.0, 0.0) };
+        let raw = |pace: &Pace| pace.raw_ns.saturating_sub(first.raw_ns) as f64;
+        let ahead = |pace: &Pace| {
+            let ran = pace.monotonic_ns.wrapping_sub(first.monotonic_ns) as i64 as f64;
+            ran - raw(pace)
+        };
+        let span_ns = raw(last);
+        if span_ns <= 0.0 {
+            return (0.0, 0.0);
+        }
+        let off = |pace: &Pace| {
+            let within_ns = pace.within_ns + first.within_ns + last.within_ns;
+            let line = ahead(last) * raw(pace) / span_ns;
+            (ahead(pace) - line).abs() - within_ns as f64
+        };
+        let off_ns = self.0.iter().map(off).fold(0.0, f64::max);
+        (off_ns, off_ns / span_ns * 1e6)
+    }
 }
 
 /// An instant that had passed when the host was ready for it, in words.
@@ -26,20 +97,47 @@ pub fn missed(what: &str, at_ns: u64, ready_ns: u64) -> Option<String> {
 mod tests {
     use super::*;
 
+    /// Readings of a second, whose clock is ahead of an even pace by these times. **Unit** ns.
+    fn paces(ahead_ns: &[i64]) -> Paces {
+        let step_ns = 1_000_000_000 / (ahead_ns.len() as u64 - 1);
+        let at = |(step, ahead_ns): (u64, &i64)| Pace {
+            monotonic_ns: (9_000_000_000 + step * step_ns).saturating_add_signed(*ahead_ns),
+            raw_ns: 8_000_000_000 + step * step_ns,
+            within_ns: 0,
+        };
+        Paces((0..).zip(ahead_ns).map(at).collect())
+    }
+
     #[test]
     fn a_clock_that_is_slewed_is_a_fault() {
-        // Half a second later.
-        let after = |slew_ns: i64| {
-            let at = |monotonic_ns, raw_ns| Pace { monotonic_ns, raw_ns, within_ns: 0 };
-            let end = 9_500_000_000_u64.saturating_add_signed(slew_ns);
-            slewed(at(9_000_000_000, 8_000_000_000), at(end, 8_500_000_000))
-        };
         // 500 ppm is what the kernel gives a clock that runs wrong by itself.
-        assert_eq!((after(250_000), after(-250_000)), (None, None));
-        let sped_up = "its clock was sped up by 2100 ppm in the window";
-        assert_eq!(after(1_050_000).as_deref(), Some(sped_up));
-        let slowed_down = "its clock was slowed down by 2100 ppm in the window";
-        assert_eq!(after(-1_050_000).as_deref(), Some(slowed_down));
+        for even in [[0, 250_000, 500_000], [0, -250_000, -500_000]] {
+            assert!(paces(&even).faults().is_empty() && paces(&even).warning().is_none());
+        }
+        let sped_up = paces(&[0, 1_050_000, 2_100_000]).faults();
+        assert_eq!(sped_up, ["its clock was sped up by 2100 ppm in the window"]);
+        let slowed_down = paces(&[0, -1_050_000, -2_100_000]).faults();
+        assert_eq!(slowed_down, ["its clock was slowed down by 2100 ppm in the window"]);
+    }
+
+    #[test]
+    fn a_slew_that_reverts_in_the_window_is_seen() {
+        let back = paces(&[0, 1_000_000, 2_000_000, 1_000_000, 0]);
+        assert_eq!(back.faults(), ["its clock was up to 2.0 ms off an even pace in the window"]);
+        assert_eq!(back.warning(), None);
+        let less = paces(&[0, 0, 300_000, 0, 0]);
+        assert!(less.faults().is_empty());
+        let said = less.warning().unwrap();
+        let text = "its clock was up to 0.30 ms off an even pace in the window, 300 ppm of it";
+        assert_eq!((said.code.as_str(), said.text.as_str()), ("clock-slewed", text));
+        assert_eq!(paces(&[0, 0, 90_000, 0, 0]).warning(), None);
+    }
+
+    #[test]
+    fn the_clock_of_this_host_is_read_at_both_ends() {
+        let mut paces = Paces::begin();
+        paces.note();
+        assert!(paces.end().0.len() >= 2);
     }
 
     #[test]

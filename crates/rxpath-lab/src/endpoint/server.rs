@@ -12,7 +12,6 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getuid};
 use rxpath_host::awake::Awake;
-use rxpath_host::clock::Pace;
 use rxpath_host::lock::LabLock;
 use rxpath_host::netlink::netdev::QueueKind;
 use rxpath_host::netlink::{Netlink, QueueAsk};
@@ -25,7 +24,7 @@ use serde_json::Value;
 use super::background::HostBackground;
 use super::counting::Counting;
 use super::device_cpus::Interrupted;
-use super::faults;
+use super::faults::{self, Paces};
 use super::files;
 use super::leftovers::{self, Leftover};
 use super::links::CarryingLinks;
@@ -368,25 +367,29 @@ fn window(
         ours.pids.push(*other);
         ours.pids.extend(task::family(&Root::host(), *other));
     }
-    let pace = Pace::now();
+    let mut paces = Paces::begin();
     let before = Interrupted::now(&counting.lowest());
     let from = Mark::take(&ours);
     let first = counting.read();
-    let passed = phase::until(monotonic_ns, ask.to_ns, &never, || Ok(false));
+    let passed = phase::until(monotonic_ns, ask.to_ns, &never, || {
+        paces.note();
+        Ok(false)
+    });
     let last = counting.read();
     // A process of its own since the window began, or none.
     ours.pids.extend(Some(victim.load(Ordering::Relaxed)).filter(|pid| *pid > 0));
     let between = Between::marks(&from, &Mark::take(&ours), &ours);
-    let slewed = faults::slewed(pace, Pace::now());
+    let paces = paces.end();
     let after = Interrupted::now(&counting.lowest());
     let device_cpus = after.cpus_since(&before, [&first, &last]);
     let between = Between { device_cpus, ..between };
     outlet.release();
     passed?;
-    let mut faults: Vec<String> = missed.into_iter().chain(slewed).collect();
+    let mut faults: Vec<String> = missed.into_iter().chain(paces.faults()).collect();
     faults.extend(links.unlike(&ask.speeds));
     faults.extend(links.faults(&CarryingLinks::now(&ask.device)));
-    Ok(MeasuredWindow { between, counters: [first, last], faults })
+    let warnings = paces.warning().into_iter().collect();
+    Ok(MeasuredWindow { between, counters: [first, last], faults, warnings })
 }
 
 fn sampler(ask: SampleAsk) -> Result<Sampler, HostError> {

@@ -305,6 +305,9 @@ pub struct MeasuredWindow {
     /// What makes it worthless, in words.
     #[serde(default)]
     pub faults: Vec<String>,
+    /// What to know of it otherwise.
+    #[serde(default)]
+    pub warnings: Vec<rxpath_core::Warning>,
 }
 
 /// Queues and threads to be sampled.

@@ -24,9 +24,9 @@ use rxpath_record::ledger::{Link, PathFacts};
 use serde_json::Value;
 
 use self::background::RemoteBackground;
-use self::clocks::{compared, pairs};
+use self::clocks::{compared, jumps, pairs};
 use self::counters::Reading;
-use self::delay::DelayError;
+use self::delay::ClocksAfter;
 use self::observing::RemoteObservers;
 use self::sampling::RemoteSamplers;
 use self::window::RemoteWindow;
@@ -336,11 +336,13 @@ impl Testbed for HostsTestbed<'_> {
         self.hosts.receivers.iter().map(limit).min().flatten()
     }
 
-    fn delay_error(&self) -> Result<DelayError, LabError> {
+    fn clocks_after(&self) -> Result<ClocksAfter, LabError> {
         if self.lines.is_empty() {
-            return Ok(DelayError::default());
+            return Ok(ClocksAfter::default());
         }
-        Ok(delay::error(&self.lines, &pairs(self.hosts, &compared(self.hosts)?)))
+        let now = compared(self.hosts)?;
+        let delay = delay::error(&self.lines, &pairs(self.hosts, &now));
+        Ok(ClocksAfter { delay, jumps: jumps(self.hosts, &self.clocks, &now) })
     }
 
     fn changes(&self) -> &[Change] {

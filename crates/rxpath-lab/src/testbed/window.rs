@@ -1,6 +1,6 @@
 //! The measured window of a trial: CPU time and counters at both of its ends.
 
-use rxpath_core::Nanos;
+use rxpath_core::{Nanos, Warning};
 use rxpath_live::observe::{Between, Mark, Ours};
 use rxpath_record::counters::{Moved, Snapshot};
 
@@ -44,6 +44,10 @@ pub struct Windowed {
     pub moved: Moved,
     /// What makes it worthless, whatever was measured: the host, and what happened there.
     pub faults: Vec<String>,
+    /// Clocks that jumped in the trial, which makes it worthless too: the host, and by how much.
+    pub jumps: Vec<String>,
+    /// What to know of it otherwise.
+    pub warnings: Vec<Warning>,
     /// Time between the two readings of the first receiver's host, which lie inside the window. **Unit** s.
     pub moved_s: f64,
 }

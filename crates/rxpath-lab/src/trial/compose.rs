@@ -134,7 +134,7 @@ pub fn compose(
     warnings.extend(silent);
     let paused = paused::frames(&made.moved);
     warnings.extend(paused::warning(paused));
-    warnings.extend(raw.window.faults.iter().map(|fault| Warning::new("unsteady-host", fault)));
+    warnings.extend(grade::unsteady(&raw.window));
     warnings.extend(tcp::left_out(&raw.load.result));
     warnings.extend(short::of(testbed, &raw.load));
     warnings.extend(hooked);

@@ -29,6 +29,7 @@ use super::sampler::{Sampled, Sampling};
 use super::{phase, start, steadiness, waiting, window};
 use crate::error::LabError;
 use crate::scenario::spec::{Protocol, Trials, Variant};
+use crate::testbed::hosts::delay::ClocksAfter;
 use crate::testbed::ring::Ring;
 use crate::testbed::window::{Measured, Windowed};
 use crate::testbed::{Seat, Testbed};
@@ -156,9 +157,9 @@ pub fn run_trial(
     let conntrack = tracked.zip(testbed.conntrack()).map(|(before, after)| [before, after]);
     let queued_bytes = testbed.queued_bytes()?;
     trial.observers.end(&|netns| testbed.side_of(netns), &mut trial.observed)?;
-    let ended = trial.finish(load, serve)?;
+    let ended = trial.finish(load, serve, window)?;
     let counters = [before, after];
-    let ended = Measurements { counters, window, hooks, foreign_drops, conntrack, ..ended };
+    let ended = Measurements { counters, hooks, foreign_drops, conntrack, ..ended };
     Ok(Measurements { queued_bytes, flow_cpus, probed, samples, ..ended })
 }
 
@@ -416,6 +417,7 @@ impl Trial<'_> {
         mut self,
         load: WorkloadResult,
         serve: WorkloadResult,
+        mut window: Windowed,
     ) -> Result<Measurements, LabError> {
         let (kernel_tx, kernel_rx) = self.watcher.into_lines();
         let parts = self.load.parts();
@@ -430,7 +432,10 @@ impl Trial<'_> {
         self.warnings.extend(self.load.close()?);
         let (mut warnings, mut observed) = (self.warnings, self.observed);
         warnings.append(&mut observed.warnings);
-        let delay_error = self.testbed.delay_error()?;
-        Ok(Measurements { observed, load, serve, warnings, delay_error, ..Measurements::default() })
+        warnings.append(&mut window.warnings);
+        let ClocksAfter { delay: delay_error, jumps } = self.testbed.clocks_after()?;
+        window.jumps = jumps;
+        let ended = Measurements { observed, load, serve, warnings, ..Measurements::default() };
+        Ok(Measurements { window, delay_error, ..ended })
     }
 }

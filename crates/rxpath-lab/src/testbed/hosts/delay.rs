@@ -20,6 +20,15 @@ pub struct DelayError {
     pub bound_ns: u64,
 }
 
+/// What the comparison of the clocks after a trial shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClocksAfter {
+    /// How far one-way delays are wrong.
+    pub delay: DelayError,
+    /// Clocks that jumped in the trial: the host, and by how much.
+    pub jumps: Vec<String>,
+}
+
 /// The clocks of a sender and of the receiver, compared at one time.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair {

@@ -1,6 +1,6 @@
 //! All hosts get the instants of the measured window ahead, and each reads it by itself.
 
-use rxpath_core::{Nanos, Side};
+use rxpath_core::{Nanos, Side, Warning};
 use rxpath_live::observe::Between;
 
 use super::{AFTER_WINDOW, HostsTestbed};
@@ -62,12 +62,14 @@ impl Window for RemoteWindow<'_> {
 
     fn close(self: Box<Self>, _: &dyn Testbed) -> Result<Windowed, LabError> {
         let (mut betweens, mut first, mut last) = (Vec::new(), Vec::new(), Vec::new());
-        let mut faults = Vec::new();
+        let (mut faults, mut warnings) = (Vec::new(), Vec::new());
         for (answer, (host, _, clock)) in self.answers.into_iter().zip(self.testbed.seats()) {
             let measured: MeasuredWindow = answer.wait(AFTER_WINDOW)?;
             betweens.push(here(measured.between, clock));
             let alias = host.client.alias();
             faults.extend(measured.faults.iter().map(|fault| format!("{alias}: {fault}")));
+            let named = |said: Warning| Warning { text: format!("{alias}: {}", said.text), ..said };
+            warnings.extend(measured.warnings.into_iter().map(named));
             let [begin, end] = measured.counters;
             first.push(begin);
             last.push(end);
@@ -99,7 +101,9 @@ impl Window for RemoteWindow<'_> {
             apart,
             moved,
             faults,
+            warnings,
             moved_s,
+            ..Windowed::default()
         })
     }
 }

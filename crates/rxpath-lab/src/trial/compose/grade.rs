@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::{CpuList, Side};
+use rxpath_core::{CpuList, Side, Warning};
 use rxpath_live::observe::Between;
 use rxpath_record::hosts::HostTrial;
 use rxpath_record::manifest::Grade;
@@ -73,9 +73,16 @@ fn host(side: Side, grade: Grade, noise: Vec<String>) -> HostTrial {
     HostTrial { side, grade, noise, delivered_pps: None, ledger: None, metrics }
 }
 
+/// What makes a window worthless, as warnings: they stay if its trial is counted.
+pub(super) fn unsteady(window: &Windowed) -> impl Iterator<Item = Warning> {
+    let faults = window.faults.iter().map(|fault| Warning::new("unsteady-host", fault));
+    faults.chain(window.jumps.iter().map(|jump| Warning::new("clock-jump", jump)))
+}
+
 /// Why a trial does not count, if it does not.
 pub(super) fn void(window: &Windowed, grade: Grade, noise: &[String]) -> Option<String> {
-    let faults = &window.faults;
+    let faults: Vec<&str> =
+        window.faults.iter().chain(&window.jumps).map(String::as_str).collect();
     let unsteady = (!faults.is_empty()).then(|| faults.join("; "));
     unsteady.or_else(|| noise::void(grade, noise))
 }
@@ -134,6 +141,11 @@ mod tests {
         assert_eq!(void(&Windowed::default(), Grade::A, &[]), None);
         let why = void(&fault("sut: ens1f0 lost its carrier in the window"), Grade::A, &[]);
         assert_eq!(why.unwrap(), "sut: ens1f0 lost its carrier in the window");
+        let jump = "gen2: its clock jumped by 81.0 ms in the trial";
+        let jumped = Windowed { jumps: vec![jump.into()], ..Windowed::default() };
+        assert_eq!(void(&jumped, Grade::A, &[]).unwrap(), jump);
+        let codes: Vec<String> = unsteady(&jumped).map(|warning| warning.code).collect();
+        assert_eq!(codes, ["clock-jump"]);
         let noise = ["other programs took 50 % of CPU 1".to_owned()];
         assert!(void(&Windowed::default(), Grade::D, &noise).unwrap().contains("50 %"));
     }
