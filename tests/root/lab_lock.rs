@@ -111,7 +111,9 @@ fn two_hosts_of_one_run_may_be_one_machine() {
     let (same, other) = (ask("one-run"), ask("another"));
     assert!(first.has_lock() && same.has_lock(), "{:?}", same.not_locked);
     assert!(other.names(&first), "{:?}", other.not_locked);
-    [same, other, first].map(Locker::end);
+    for locker in [same, other, first] {
+        locker.end();
+    }
 }
 
 /// Abstract addresses are those of a network namespace: the lock is the machine's all the same.
