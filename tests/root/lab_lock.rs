@@ -52,7 +52,7 @@ impl Locker {
 /// An endpoint of this user; 0 is root.
 fn endpoint(program: &Path, user: u32) -> Command {
     let mut command = Command::new("setpriv");
-    command.args([&format!("--reuid={user}"), &format!("--regid={user}"), "--clear-groups"]);
+    command.args([format!("--reuid={user}"), format!("--regid={user}")]).arg("--clear-groups");
     command.arg(program).arg("endpoint");
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command

@@ -150,6 +150,7 @@ mod tests {
         times.record_n(u64::MAX, 3);
         let said = finished(&times);
         let text = "3 values of response time were over 60 s and are counted as 60 s";
-        assert_eq!((said.len(), said[0].code.as_str(), said[0].text.as_str()), (1, "clipped", text));
+        assert_eq!((said.len(), said[0].code.as_str()), (1, "clipped"));
+        assert_eq!(said[0].text, text);
     }
 }
