@@ -50,7 +50,7 @@ files >"$work/before"
 in_root -i --nodeps "$package" || fails "not installed"
 chroot "$root" rxpath --version
 chroot "$root" rxpath export --names | grep -q '^rxpath_build_info' || fails "no metrics"
-[ -s "$root/usr/lib/systemd/system/rxpath-export.service" ] || fails "no unit"
+for kind in service socket; do [ -s "$root/usr/lib/systemd/system/rxpath-export.$kind" ] || fails "no unit: $kind"; done
 [ ! -L "$enabled" ] || fails "the timer is enabled by the installation"
 in_root -V --nodeps rxpath || fails "files are not as in the package"
 chroot "$root" systemctl enable --quiet rxpath-check.timer

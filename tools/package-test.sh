@@ -58,7 +58,7 @@ rxpath check --json --window 0s >/tmp/report || fails "check: status $?"
 rxpath export --once --no-bpf --interval 200ms --check-every 0s | grep -q '^rxpath_build_info' || fails "no metrics"
 if ldd /usr/bin/rxpath | grep 'not found'; then fails "a library is missing"; fi
 test -s /usr/share/man/man1/rxpath-export.1.gz || test -f /etc/dpkg/dpkg.cfg.d/excludes || fails "no man page"
-for unit in rxpath-export.service rxpath-check.service rxpath-check.timer; do
+for unit in rxpath-export.service rxpath-export.socket rxpath-check.service rxpath-check.timer; do
 	systemd-analyze verify --man=no "/usr/lib/systemd/system/$unit" 2>&1 | grep -i rxpath && fails "systemd complains of $unit"
 done
 [ ! -e $enabled ] || fails "the timer is enabled by the installation"
@@ -110,6 +110,7 @@ exec >/root/log 2>&1
 metrics() { bash -c 'exec 3<>/dev/tcp/127.0.0.1/10077; printf "GET /metrics HTTP/1.0\r\n\r\n" >&3; cat <&3'; }
 try() {
 	systemctl is-system-running --wait || return 1
+	systemctl is-active --quiet rxpath-export.socket || return 1
 	systemctl start rxpath-check.service && grep -q fingerprint /var/lib/rxpath-check/report.ndjson || return 1
 	until metrics | grep -q '^rxpath_build_info'; do systemctl is-active --quiet rxpath-export || return 1; done
 	rxpath --version | grep -q '(agent)' || return 1
@@ -130,7 +131,7 @@ boots() {
 	printf '[Service]\nExecStart=/root/booted.sh\n' >"$1/etc/systemd/system/booted.service"
 	mkdir -p "$1/etc/systemd/system/multi-user.target.wants"
 	ln -s ../booted.service "$1/etc/systemd/system/multi-user.target.wants/"
-	chroot "$1" systemctl enable --quiet rxpath-export.service >/dev/null 2>&1
+	chroot "$1" systemctl enable --quiet rxpath-export.socket rxpath-export.service >/dev/null 2>&1
 	timeout 120 systemd-nspawn -q -D "$1" --register=no --keep-unit --private-network \
 		--capability=CAP_BPF,CAP_PERFMON --system-call-filter='bpf perf_event_open' -b >/dev/null 2>&1 || true
 	if [ ! -e "$1/root/log" ] && [ ! -e /sys/fs/cgroup/cgroup.controllers ]; then

@@ -8,7 +8,8 @@ case "${1:-} ${2:-}" in
 *) exit 0 ;;
 esac
 if command -v systemctl >/dev/null; then
-	for unit in rxpath-export.service rxpath-check.timer; do
+	# The socket first: a scrape would start the service again.
+	for unit in rxpath-export.socket rxpath-export.service rxpath-check.timer; do
 		systemctl disable --quiet "$unit"
 		[ ! -d /run/systemd/system ] || systemctl stop "$unit"
 	done

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const UNITS: [&str; 2] = ["rxpath-export.service", "rxpath-export.socket"];
@@ -60,36 +60,77 @@ fn page(address: std::net::SocketAddr, path: &str) -> String {
     text
 }
 
-#[test]
-fn a_passed_socket_is_served_with_the_metrics_and_the_status() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let script = "exec \"$0\" export --no-bpf --interval 100ms --check-every 0s --listen fd:3 3<&0 0</dev/null";
-    let mut child = Command::new("sh")
-        .args(["-c", script, env!("CARGO_BIN_EXE_rxpath")])
+/// A process that is killed when it is dropped.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts an exporter to which this listener is passed on, by what a shell puts before its `exec` and by these options. Gives the
+/// first line that it says, too.
+fn passed(listener: TcpListener, before: &str, options: &str) -> (Killed, String) {
+    let words = format!("export --no-bpf --interval 100ms --check-every 0s {options}");
+    let script = format!("{before} exec \"$0\" {words} 3<&0 0</dev/null");
+    let child = Command::new("sh")
+        .args(["-c", &script, env!("CARGO_BIN_EXE_rxpath")])
         .stdin(std::os::fd::OwnedFd::from(listener))
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
+    let mut child = Killed(child);
     let mut line = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.contains(&format!("http://{address}/metrics")), "{line}");
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let status = loop {
-        let text = page(address, "/status");
-        if let Some(body) =
-            text.strip_prefix("HTTP/1.1 200 OK").and_then(|t| t.split_once("\r\n\r\n"))
-        {
-            break body.1.to_owned();
-        }
-        assert!(text.starts_with("HTTP/1.1 503") && Instant::now() < deadline, "{text}");
-        // why: the pace of looking; the deadline above ends it.
-        std::thread::sleep(Duration::from_millis(10));
-    };
-    let metrics = page(address, "/metrics");
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let status = crate::schema::result("export-status", &status);
-    assert_eq!(status["not_measured"]["BPF probes"], "BPF was not asked for");
-    assert!(metrics.contains("rxpath_agent_budget_ratio 0.01\n"), "{metrics}");
+    BufReader::new(child.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    (child, line)
+}
+
+/// What systemd says of a socket that it passes on to the process which the shell becomes.
+const SAID: &str = "LISTEN_PID=$$ LISTEN_FDS=1";
+
+#[test]
+fn a_passed_socket_is_served_with_the_metrics_and_the_status() {
+    for (before, options) in [("", "--listen fd:3"), (SAID, ""), (SAID, "--listen fd:3")] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (_child, line) = passed(listener, before, options);
+        assert!(line.contains(&format!("http://{address}/metrics")), "{before} {options}: {line}");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let status = loop {
+            let text = page(address, "/status");
+            if let Some(body) =
+                text.strip_prefix("HTTP/1.1 200 OK").and_then(|t| t.split_once("\r\n\r\n"))
+            {
+                break body.1.to_owned();
+            }
+            assert!(text.starts_with("HTTP/1.1 503") && Instant::now() < deadline, "{text}");
+            // why: the pace of looking; the deadline above ends it.
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        let metrics = page(address, "/metrics");
+        let status = crate::schema::result("export-status", &status);
+        assert_eq!(status["not_measured"]["BPF probes"], "BPF was not asked for");
+        assert!(metrics.contains("rxpath_agent_budget_ratio 0.01\n"), "{metrics}");
+    }
+}
+
+#[test]
+fn more_sockets_than_one_are_refused_unless_one_is_named() {
+    let listener = || TcpListener::bind("127.0.0.1:0").unwrap();
+    let two = "LISTEN_PID=$$ LISTEN_FDS=2";
+    let (mut child, line) = passed(listener(), two, "");
+    assert_eq!(child.0.wait().unwrap().code(), Some(2), "{line}");
+    assert!(line.contains("systemd passed on 2 sockets"), "{line}");
+    let (_child, line) = passed(listener(), two, "--listen fd:3");
+    assert!(line.contains("metrics on http://"), "{line}");
+}
+
+/// An address that others reach is refused in the unit's own words too.
+#[test]
+fn a_passed_socket_that_others_reach_needs_allow_remote() {
+    let (mut child, line) = passed(TcpListener::bind("0.0.0.0:0").unwrap(), SAID, "");
+    assert_eq!(child.0.wait().unwrap().code(), Some(2), "{line}");
+    assert!(line.contains("anyone who reaches it"), "{line}");
 }

@@ -4,6 +4,23 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 use crate::HostError;
 
+/// The first of the sockets that systemd passes on. **Source** sd_listen_fds(3), `SD_LISTEN_FDS_START`.
+pub const FIRST_SOCKET: u16 = 3;
+
+/// How many sockets systemd passed on to this very process; 0 without a `.socket` unit.
+///
+/// **Source** sd_listen_fds(3): `LISTEN_PID` and `LISTEN_FDS`.
+pub fn sockets() -> u16 {
+    let text = |name| std::env::var(name).ok();
+    count(text("LISTEN_PID").as_deref(), text("LISTEN_FDS").as_deref(), std::process::id())
+}
+
+/// A program that inherits the variables from another one was passed nothing.
+fn count(pid: Option<&str>, sockets: Option<&str>, own: u32) -> u16 {
+    let is_own = pid.and_then(|pid| pid.parse().ok()) == Some(own);
+    sockets.filter(|_| is_own).and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
 /// A descriptor of its own for what was passed on with this number.
 ///
 /// **Errors** `Kernel` with `EBADF` when nothing was.
@@ -31,5 +48,20 @@ mod tests {
         let own = descriptor(number).unwrap();
         assert!(own.as_raw_fd() != file.as_raw_fd());
         assert!(descriptor(65_535).unwrap_err().to_string().contains("descriptor 65535"));
+    }
+
+    #[test]
+    fn sockets_for_another_process_and_nonsense_are_none() {
+        assert_eq!(count(Some("7"), Some("2"), 7), 2);
+        for (pid, sockets) in [
+            (Some("8"), Some("2")),
+            (None, Some("2")),
+            (Some("7"), None),
+            (Some("7"), Some("-1")),
+            (Some("7"), Some("x")),
+            (Some(""), Some("1")),
+        ] {
+            assert_eq!(count(pid, sockets, 7), 0, "{pid:?} {sockets:?}");
+        }
     }
 }

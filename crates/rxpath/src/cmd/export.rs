@@ -40,11 +40,11 @@ const LONGEST: Nanos = Nanos::from_secs(3600);
 /// `rxpath export`
 #[derive(Debug, clap::Args)]
 pub struct ExportCommand {
-    /// Where to answer: IP:PORT, unix:PATH, or fd:NUMBER for a socket that systemd passed on (default: 127.0.0.1:10077, with --textfile or --once nowhere)
+    /// Where to answer: IP:PORT, unix:PATH, or fd:NUMBER for a socket that systemd passed on (default: the socket that systemd passed on; else 127.0.0.1:10077, with --textfile or --once nowhere)
     #[arg(long, value_name = "ADDRESS", value_parser = listen)]
     listen: Option<Address>,
     /// Answer on an address that is not loopback: the page has no password and no encryption
-    #[arg(long, requires = "listen")]
+    #[arg(long)]
     allow_remote: bool,
     /// Write the page into this file as well, for node_exporter's textfile collector (its name should end with .prom)
     #[arg(long, value_name = "FILE")]
@@ -166,12 +166,29 @@ impl ExportCommand {
     }
 
     fn address(&self) -> Result<Option<Address>, Failure> {
-        let is_elsewhere = self.textfile.is_some() || self.once;
-        let Some(address) = &self.listen else {
-            return Ok(if is_elsewhere { None } else { listen(ADDRESS).ok() });
-        };
+        let Some(address) = &self.listen else { return self.default_address(inherited::sockets()) };
         self.check_reach(address)?;
         Ok(Some(address.clone()))
+    }
+
+    /// Where to answer when no option says it, with so many sockets of systemd.
+    fn default_address(&self, sockets: u16) -> Result<Option<Address>, Failure> {
+        match sockets {
+            0 if self.allow_remote => {
+                let what = "--allow-remote permits an address of --listen, or a socket of systemd";
+                Err(Failure::usage(what))
+            }
+            _ if self.once => Ok(None),
+            0 if self.textfile.is_some() => Ok(None),
+            0 => Ok(listen(ADDRESS).ok()),
+            1 => Ok(Some(Address::Inherited(inherited::FIRST_SOCKET))),
+            // Clients of the others would wait forever.
+            _ => {
+                let what = format!("systemd passed on {sockets} sockets, and one can be served");
+                let hint = "one ListenStream= in the .socket unit, or --listen fd:NUMBER";
+                Err(Failure::usage(what).hint(hint))
+            }
+        }
     }
 
     /// Refuses what anyone could reach, unless that is asked for.
