@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -34,6 +35,54 @@ fn systemd_accepts_the_units() {
     let of_these = told.lines().filter(|line| line.contains("rxpath"));
     assert_eq!(of_these.collect::<Vec<_>>(), Vec::<&str>::new());
     assert!(output.status.success(), "{told}");
+}
+
+/// The units with the most that their exposure may be, in tenths, as systemd-analyze adds it up.
+const EXPOSED: [(&str, u32); 2] = [("rxpath-export.service", 18), ("rxpath-check.service", 27)];
+
+#[test]
+fn the_services_are_no_more_exposed_than_they_need() {
+    // From 250 on it judges files.
+    let help = Command::new("systemd-analyze").arg("--help").output();
+    if !help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("--offline")) {
+        return crate::skip::skip("systemd", "no systemd-analyze here that judges files");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    for (name, most) in EXPOSED {
+        let file = dir.path().join(name);
+        let judged = |text: &str| {
+            fs::write(&file, text).unwrap();
+            Command::new("systemd-analyze")
+                .args(["security", "--no-pager", "--offline=true"])
+                .arg(format!("--threshold={most}"))
+                .arg(&file)
+                .output()
+                .unwrap()
+        };
+        let text = unit(name);
+        let output = judged(&text);
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{name}: above {most} tenths: {told}");
+        // A setting less is seen.
+        let worse = judged(&text.replace("RestrictNamespaces=yes\n", ""));
+        assert!(!worse.status.success(), "{name}: the threshold holds nothing");
+    }
+}
+
+#[test]
+fn a_service_manager_hears_that_the_page_can_be_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let before = format!("NOTIFY_SOCKET={} {SAID}", path.display());
+    let (_child, line) = passed(listener, &before, "");
+    let mut bytes = [0; 64];
+    let length = manager.recv(&mut bytes).unwrap_or_else(|why| panic!("{why}: {line}"));
+    assert_eq!(&bytes[..length], b"READY=1");
+    assert!(page(address, "/-/healthy").starts_with("HTTP/1.1 200"));
 }
 
 /// The command of the unit is one that this program takes.

@@ -29,6 +29,7 @@ pub mod netlink;
 pub mod netns;
 pub mod nft;
 pub mod nic;
+pub mod notify;
 pub mod only;
 pub mod optional;
 pub mod owner;

@@ -11,7 +11,7 @@ use rxpath_core::Warning;
 use rxpath_export::governor::{Course, Governor, WindowCost};
 use rxpath_export::listen::Page;
 use rxpath_export::{Checked, Families, Shown, textfile};
-use rxpath_host::{Root, heap};
+use rxpath_host::{Root, heap, notify};
 use rxpath_live::watch::{ProbeLimit, Unloaded};
 use rxpath_record::watch::Frame;
 use rxpath_tune::store::STATE_DIR;
@@ -94,6 +94,8 @@ impl Exporter {
         let root = Root::host();
         let name_of = |process: u32| root.value(&format!("/proc/{process}/comm")).ok();
         self.follow(command, self.governor.course());
+        // The port is open, and the capabilities are gone.
+        notify::ready().map_err(|error| Failure::new(Exit::Cannot, error))?;
         loop {
             wait.until_time(self.live.due())?;
             if let Some(signal) = wait.signal() {
