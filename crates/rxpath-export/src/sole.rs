@@ -1,44 +1,123 @@
 //! One exporter with probes in a network namespace: a second would cost the same again and measure the first.
+//!
+//! Who may write below `/run` has a lock there, which no other user can take. Everybody has a name of the network namespace,
+//! which any program can take: it decides only among exporters that cannot reach the lock.
 
-use std::io;
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind};
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::Path;
 
-/// A name of the network namespace, not of the file system: an exporter without root can take it, and the kernel gives it
-/// back with the process, however that ends.
+/// An abstract socket. The kernel gives it back with the process, however that ends, as it does the lock.
 const NAME: &str = "rxpath-export";
+/// Folder of the lock: root's, or of the user of `rxpath-export.service` (`RuntimeDirectory=`).
+const FOLDER: &str = "/run/rxpath-export";
 
 /// The place of the only exporter, held while this lives.
 #[derive(Debug)]
 pub struct Sole {
-    _socket: UnixDatagram,
+    _lock: Option<File>,
+    name: Option<UnixDatagram>,
 }
 
 impl Sole {
-    /// Takes the place in the network namespace of the calling thread.
+    /// Takes the place in the network namespace of the calling thread, whose inode is `namespace`.
     ///
     /// # Errors
-    /// `AddrInUse` while another exporter has it, or any other program: the name is nobody's own.
-    pub fn claim() -> io::Result<Self> {
-        Self::named(NAME)
+    /// `AddrInUse` while another exporter has it. For who cannot reach the lock: while any program has the name.
+    pub fn claim(namespace: u32) -> io::Result<Self> {
+        Self::at(Path::new(FOLDER), namespace, NAME)
     }
 
-    fn named(name: &str) -> io::Result<Self> {
-        let address = SocketAddr::from_abstract_name(name)?;
-        Ok(Self { _socket: UnixDatagram::bind_addr(&address)? })
+    /// Whether a program has the name that does not have the lock: an exporter in a container or of another user, or a stranger.
+    pub fn is_contested(&self) -> bool {
+        self.name.is_none()
+    }
+
+    fn at(folder: &Path, namespace: u32, name: &str) -> io::Result<Self> {
+        let lock = lock(folder, namespace)?;
+        let bound = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?);
+        match (lock, bound) {
+            (lock, Ok(socket)) => Ok(Self { _lock: lock, name: Some(socket) }),
+            (Some(lock), Err(error)) if error.kind() == ErrorKind::AddrInUse => {
+                Ok(Self { _lock: Some(lock), name: None })
+            }
+            (_, Err(error)) => Err(error),
+        }
+    }
+}
+
+/// The lock of a namespace; none where the folder cannot be reached.
+fn lock(folder: &Path, namespace: u32) -> io::Result<Option<File>> {
+    // It may be there already; whether it can be used is seen next. Reading would be enough for a lock: no other user may.
+    let _ = DirBuilder::new().mode(0o700).create(folder);
+    let path = folder.join(format!("probes-{namespace}.lock"));
+    // The file is never removed: a lock on a name that others can replace is none.
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
+    let Ok(file) = file else { return Ok(None) };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Err(ErrorKind::AddrInUse.into()),
+        Err(TryLockError::Error(_)) => Ok(None),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+
+    fn name(of: &str) -> String {
+        format!("rxpath-export-test-{of}-{}", std::process::id())
+    }
+
+    fn is_taken(claimed: io::Result<Sole>) -> bool {
+        claimed.is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
+    }
 
     #[test]
     fn the_place_is_taken_once_and_free_again_afterwards() {
-        let name = format!("rxpath-export-test-{}", std::process::id());
-        let first = Sole::named(&name).unwrap();
-        assert_eq!(Sole::named(&name).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, name) = (dir.path().join("run"), name("once"));
+        let first = Sole::at(&folder, 1, &name).unwrap();
+        assert!(!first.is_contested());
+        assert!(is_taken(Sole::at(&folder, 1, &name)));
         drop(first);
-        Sole::named(&name).unwrap();
+        Sole::at(&folder, 1, &name).unwrap();
+    }
+
+    #[test]
+    fn a_stranger_with_the_name_keeps_nobody_out_who_has_the_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, name) = (dir.path().join("run"), name("stranger"));
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let stranger = UnixDatagram::bind_addr(&address).unwrap();
+        let first = Sole::at(&folder, 1, &name).unwrap();
+        assert!(first.is_contested());
+        drop(stranger);
+        assert!(is_taken(Sole::at(&folder, 1, &name)), "the lock is held without the name");
+    }
+
+    #[test]
+    fn without_the_folder_the_name_decides() {
+        let name = name("name");
+        let folder = Path::new("/nonexistent/run");
+        let first = Sole::at(folder, 1, &name).unwrap();
+        assert!(is_taken(Sole::at(folder, 1, &name)));
+        drop(first);
+        Sole::at(folder, 1, &name).unwrap();
+    }
+
+    #[test]
+    fn a_namespace_has_a_lock_of_its_own_that_no_other_user_can_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("run");
+        let _first = lock(&folder, 1).unwrap().unwrap();
+        assert!(lock(&folder, 2).unwrap().is_some());
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o077;
+        assert_eq!((mode(&folder), mode(&folder.join("probes-1.lock"))), (0, 0));
     }
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::{Child, Command, Stdio};
 
 use crate::bed::{Bed, RX_IP, random_id, send, until};
@@ -186,6 +188,19 @@ fn a_second_exporter_goes_on_with_counters_only_and_says_why() {
     // The kernel gives the place back, also after a kill.
     drop(first);
     Running::start(Command::new(program)).goes_on();
+}
+
+/// Any local user can take the name: that must not switch off the probes.
+#[test]
+fn a_stranger_with_the_name_does_not_switch_off_the_probes() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let name = SocketAddr::from_abstract_name("rxpath-export").unwrap();
+    let _stranger = UnixDatagram::bind_addr(&name).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    command.arg("export");
+    let (running, told) = Running::told(command);
+    assert!(told.contains("@rxpath-export") && !told.contains("counters only"), "{told}");
+    running.goes_on();
 }
 
 const NONE: [&str; 4] = [

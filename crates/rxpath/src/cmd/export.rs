@@ -35,6 +35,9 @@ const LEAST_BUDGET: f64 = 0.001;
 /// Why a second exporter has no probes.
 const TAKEN: &str = "another exporter measures this network namespace with BPF probes, or a program has taken its name \
                      @rxpath-export; --no-bpf asks for counters only";
+/// The name is taken, and the lock is not.
+const NAME_TAKEN: &str = "a program without the lock in /run/rxpath-export has the name @rxpath-export: if it is an exporter (in a \
+                          container, or of another user), both measure";
 const LONGEST: Nanos = Nanos::from_secs(3600);
 
 /// `rxpath export`
@@ -221,11 +224,16 @@ impl ExportCommand {
     }
 }
 
-/// The place of the only exporter with probes in this network namespace; none when it is taken. Anybody can take it, and must
-/// not keep the exporter from counting.
+/// The place of the only exporter with probes in this network namespace; none when it is taken. Without root anybody can take it,
+/// and must not keep the exporter from counting.
 fn sole() -> Result<Option<Sole>, Failure> {
-    match Sole::claim() {
-        Ok(sole) => Ok(Some(sole)),
+    match Sole::claim(exporter::own_netns()) {
+        Ok(sole) => {
+            if sole.is_contested() {
+                output::warning(&Warning::new("name-taken", NAME_TAKEN));
+            }
+            Ok(Some(sole))
+        }
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Ok(None),
         Err(error) => {
             let error = anyhow::Error::new(error).context("claim the namespace");

@@ -211,7 +211,7 @@ fn now_unix_s() -> f64 {
 }
 
 /// Inode of the network namespace of this process; 0 where it cannot be read.
-fn own_netns() -> u32 {
+pub(super) fn own_netns() -> u32 {
     std::fs::metadata("/proc/self/ns/net").map_or(0, |meta| meta.ino() as u32)
 }
 
