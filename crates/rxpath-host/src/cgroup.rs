@@ -1,6 +1,7 @@
 //! What a process's control groups keep it from: CPU time beyond a quota, and running at all.
 
 mod named;
+mod tree;
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,11 @@
 //! Who a control group stands for: the service, pod, container or user that its path names.
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
+use super::tree;
 use crate::Root;
+use crate::procfs::is_first_pid_namespace;
 
 /// What a group stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -106,44 +109,70 @@ fn unit(parts: &[&str]) -> Option<String> {
     service.or_else(other).map(|unit| (*unit).to_owned())
 }
 
-/// Names of groups by their ids. A task that ended has no group to ask for: its group is known from another one.
+/// Names of groups by their ids. A task that ended has no group to ask for: its group is known from another one, or from the
+/// tree of groups.
 #[derive(Debug, Default)]
 pub struct GroupNames {
     known: HashMap<u64, Option<GroupName>>,
+    walked: Option<Instant>,
 }
 
 /// Groups that are remembered.
 const MOST: usize = 4096;
+/// The tree of groups is walked again after this time at the earliest.
+const WALK_AGAIN: Duration = Duration::from_secs(10);
 /// The root of the hierarchy (kernel/cgroup/cgroup.c, `CGRP_ROOT` has the first inode of its file system).
 const ROOT_ID: u64 = 1;
 
 impl GroupNames {
-    /// The name of this group, in which this process was when its task ran last; none for the root group, and where
-    /// the process has ended and no other one of the group was seen.
+    /// The name of this group, in which the process with this number of the host was when its task ran last. None for the
+    /// root group, and for one that is in no tree which is visible here.
     ///
-    /// **Source** `/proc/PID/cgroup`, once for each group.
+    /// **Source** `/proc/PID/cgroup`, once for each group; where the process has ended, or processes have other numbers
+    /// here, the inodes of `/sys/fs/cgroup`. **Cost** a walk of all groups for an unknown one, at most every ten seconds.
     pub fn name(&mut self, root: &Root, id: u64, pid: u32) -> Option<&GroupName> {
         if id <= ROOT_ID {
             return None;
         }
         if !self.known.contains_key(&id) {
-            let text = root.text(&format!("/proc/{pid}/cgroup")).ok()?;
-            let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
-            // It may have been moved since.
-            let is_another = root
-                .path(&format!("/sys/fs/cgroup{path}"))
-                .metadata()
-                .is_ok_and(|meta| std::os::unix::fs::MetadataExt::ino(&meta) != id);
-            if is_another {
-                return None;
+            match of_process(root, id, pid) {
+                Some(path) => self.keep(vec![(id, path)]),
+                None => self.walk(root),
             }
-            if self.known.len() >= MOST {
-                self.known.clear();
-            }
-            self.known.insert(id, GroupName::of(path));
         }
         self.known.get(&id)?.as_ref()
     }
+
+    fn walk(&mut self, root: &Root) {
+        if self.walked.is_none_or(|at| at.elapsed() >= WALK_AGAIN) {
+            self.walked = Some(Instant::now());
+            self.keep(tree::groups(root, MOST));
+        }
+    }
+
+    fn keep(&mut self, groups: Vec<(u64, String)>) {
+        if self.known.len() + groups.len() > MOST {
+            self.known.clear();
+        }
+        let named = groups.into_iter().map(|(id, path)| (id, GroupName::of(&path)));
+        self.known.extend(named);
+    }
+}
+
+/// The path of the group of a process, if that is the one with this id.
+fn of_process(root: &Root, id: u64, pid: u32) -> Option<String> {
+    // Another process may have that number here.
+    if !is_first_pid_namespace(root) {
+        return None;
+    }
+    let text = root.text(&format!("/proc/{pid}/cgroup")).ok()?;
+    let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
+    // It may have been moved since.
+    let is_another = root
+        .path(&format!("/sys/fs/cgroup{path}"))
+        .metadata()
+        .is_ok_and(|meta| std::os::unix::fs::MetadataExt::ino(&meta) != id);
+    (!is_another).then(|| path.to_owned())
 }
 
 #[cfg(test)]
@@ -198,6 +227,34 @@ mod tests {
         std::fs::write(process.join("cgroup"), "0::/a.service\n").unwrap();
         std::fs::create_dir_all(dir.path().join("sys/fs/cgroup/a.service")).unwrap();
         assert!(names.name(&root, u64::MAX, 7).is_none());
+    }
+
+    #[test]
+    fn where_processes_have_other_numbers_a_group_is_found_by_its_inode() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join("proc/self/ns");
+        std::fs::create_dir_all(&own).unwrap();
+        std::os::unix::fs::symlink("pid:[4026532001]", own.join("pid")).unwrap();
+        // The process with that number is one of this namespace.
+        std::fs::create_dir_all(dir.path().join("proc/7")).unwrap();
+        std::fs::write(dir.path().join("proc/7/cgroup"), "0::/a.service\n").unwrap();
+        let mount = dir.path().join("sys/fs/cgroup");
+        let uid = "6c1b4bd0-5a3c-4f0e-9d1a-0123456789ab";
+        let pod = mount.join(format!("kubepods/burstable/pod{uid}/container"));
+        std::fs::create_dir_all(&pod).unwrap();
+        std::fs::write(mount.join("cgroup.controllers"), "").unwrap();
+        let id = std::os::unix::fs::MetadataExt::ino(&pod.metadata().unwrap());
+        let root = Root::tree(dir.path()).unwrap();
+        let mut names = GroupNames::default();
+        let name = names.name(&root, id, 7).map(|name| (name.kind, name.name.clone()));
+        assert_eq!(name, Some((GroupKind::Pod, uid.to_owned())));
+        // An unknown group does not have the tree walked again at once.
+        let late = mount.join("late.service");
+        std::fs::create_dir(&late).unwrap();
+        let late = std::os::unix::fs::MetadataExt::ino(&late.metadata().unwrap());
+        assert!(names.name(&root, late, 7).is_none());
+        names.walked = None;
+        assert_eq!(names.name(&root, late, 7).map(|name| name.name.as_str()), Some("late.service"));
     }
 
     proptest! {

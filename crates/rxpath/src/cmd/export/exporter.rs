@@ -11,7 +11,7 @@ use rxpath_core::Warning;
 use rxpath_export::governor::{Course, Governor, WindowCost};
 use rxpath_export::listen::Page;
 use rxpath_export::{Checked, Families, Shown, textfile};
-use rxpath_host::{Root, heap, notify};
+use rxpath_host::{Root, heap, notify, procfs};
 use rxpath_live::watch::{ProbeLimit, Unloaded};
 use rxpath_record::watch::Frame;
 use rxpath_tune::store::STATE_DIR;
@@ -92,7 +92,10 @@ impl Exporter {
     pub(super) fn run(mut self, command: &ExportCommand, interrupt: &Interrupt) -> Outcome {
         let mut wait = Wait::new(interrupt);
         let root = Root::host();
-        let name_of = |process: u32| root.value(&format!("/proc/{process}/comm")).ok();
+        // Elsewhere another process may have that number; threads then go by their own names.
+        let sees_processes = procfs::is_first_pid_namespace(&root);
+        let comm = |process: u32| root.value(&format!("/proc/{process}/comm")).ok();
+        let name_of = |process: u32| if sees_processes { comm(process) } else { None };
         self.follow(command, self.governor.course());
         // The port is open, and the capabilities are gone.
         notify::ready().map_err(|error| Failure::new(Exit::Cannot, error))?;
