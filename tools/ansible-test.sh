@@ -1,6 +1,7 @@
 #!/bin/sh
 # The Ansible collection on four hosts that this machine makes: namespaces (network, mount, PID, UTS), each with a real
-# sshd. A play, the same again, check mode, undo, a change that cuts the host off, a host that is down, wrong values.
+# sshd. A play, the same again, check mode, undo, a change that cuts the host off, a host that is down, wrong values,
+# a setting that another program writes; the roles report and export, the latter over a systemctl that only keeps what it is asked.
 # Usage: tools/ansible-test.sh RXPATH    (root)
 set -eu
 cd "$(dirname "$0")/.."
@@ -63,7 +64,40 @@ END
 # What is a host's own: its name, its processes, its /run and the journals of its changes.
 mkdir -p /var/lib/rxpath
 # shellcheck disable=SC2016  # the inner shell expands it
-own='hostname "$0"; mount -t tmpfs tmpfs /run; mkdir /run/sshd; mount -t tmpfs tmpfs /var/lib/rxpath; exec "$@"'
+own='hostname "$0"; mount -t tmpfs tmpfs /run; mkdir /run/sshd; mount -t tmpfs tmpfs /var/lib/rxpath
+for one in /etc/default /etc/systemd/system; do [ ! -d $one ] || mount -t tmpfs tmpfs $one; done
+if [ -n "$SYSTEMCTL" ]; then mount --bind "$FAKE" "$SYSTEMCTL"; fi
+exec "$@"'
+# The hosts have no systemd. This one keeps in /run/units what was asked of it.
+SYSTEMCTL=$(command -v systemctl || true)
+[ -z "$SYSTEMCTL" ] || SYSTEMCTL=$(realpath "$SYSTEMCTL")
+FAKE=$dir/systemctl
+export SYSTEMCTL FAKE
+cat >"$FAKE" <<'END'
+#!/bin/sh
+verb='' unit=''
+for word; do
+	case $word in
+	-*) ;;
+	*) if [ -z "$verb" ]; then verb=$word; else unit=$word; fi ;;
+	esac
+done
+mkdir -p /run/units
+echo "$verb $unit" >>/run/units/log
+has() { [ -e "/run/units/$unit.$1" ]; }
+case $verb in
+show)
+	if has active; then state=active; else state=inactive; fi
+	printf 'Id=%s\nLoadState=loaded\nActiveState=%s\n' "$unit" "$state"
+	;;
+is-enabled) if has enabled; then echo enabled; else echo disabled; exit 1; fi ;;
+enable) touch "/run/units/$unit.enabled" ;;
+disable) rm -f "/run/units/$unit.enabled" ;;
+start | restart) touch "/run/units/$unit.active" ;;
+stop) rm -f "/run/units/$unit.active" ;;
+esac
+END
+chmod +x "$FAKE"
 for n in $hosts; do
 	ip netns exec "rxa-$id-$n" unshare --mount --uts --pid --fork --kill-child --mount-proc \
 		sh -c "$own" "host$n" "$sshd" -D -e -f "$dir/sshd_config" </dev/null >"$dir/sshd$n" 2>&1 &
@@ -186,3 +220,83 @@ echo 'ansible-test: what the kernel refuses fails, and the steps before it are u
 play check 0
 recap ok=2
 echo 'ansible-test: reports of four hosts'
+
+# Who writes settings again, without hosts: what tuned says has to be there on a host with a profile only.
+python3 -B - ansible/plugins/module_utils <<'PYTHON'
+import sys
+
+sys.path.insert(0, sys.argv[1])
+from rxpath import owners
+
+
+def said(*found):
+    return [{"id": id, "observed": text} for id, text in found]
+
+
+profile = said(("tuned-active", "tuned runs: throughput-performance"))
+others = said(("other-managers", "NetworkManager (MTU, ethtool settings of its connections), irqbalance (affinities of interrupts)"))
+assert owners(profile, ["eth0/rings/rx"]) == ["tuned may write eth0/rings/rx again"]
+assert owners(said(("tuned-active", "tuned runs: no profile is named")), ["net.core.rmem_max"]) == []
+assert owners(others, ["eth0/rings/rx", "net.core.rmem_max"]) == []
+assert owners(others, ["irq/41", "net.core.rmem_max"]) == ["irqbalance may write irq/41 again"]
+assert owners(said(("two-owners", "tuned runs: x")), ["irq/41"]) == []
+assert owners(profile + others, ["irq/1"]) == ["tuned may write irq/1 again", "irqbalance may write irq/1 again"]
+PYTHON
+# A program of that name is all that the check knows of it.
+cp "$(command -v sleep)" "$dir/bpftune"
+cat >"$dir/manage.yml" <<END
+- hosts: all
+  gather_facts: false
+  tasks:
+    - ansible.builtin.shell: "nohup $dir/bpftune 300 >/dev/null 2>&1 </dev/null &"
+END
+play manage 0 --limit host1
+play owned 2 --limit host1
+says 'bpftune may write net.core.somaxconn again'
+all_are 5000
+play owned 0 --limit host1 -e '{"allow_managed": true}'
+says 'bpftune may write net.core.somaxconn again'
+[ "$(value 1 core/somaxconn)" = 5002 ] || fails 'host1 is not changed although that was allowed'
+echo 'ansible-test: a setting that another program writes is changed only when that is allowed'
+
+play report 0 -e "report_file=/run/report.ndjson" -e "report_folder=$dir/reports"
+play report 0 -e "report_file=/run/report.ndjson" -e "report_folder=$dir/reports"
+recap changed=0
+python3 - "$dir/reports" <<'PYTHON' || fails 'the reports are not those of four hosts in one file'
+import json
+import pathlib
+import sys
+
+[file] = pathlib.Path(sys.argv[1]).glob("*.ndjson")
+hosts = sorted(json.loads(line)["host"] for line in file.read_text().splitlines())
+assert hosts == ["host1", "host2", "host3", "host4"], hosts
+PYTHON
+# A host without a report fails, and the others are collected.
+play report 2 -e "report_folder=$dir/others" -e '{"report_file": "/run/{{ (inventory_hostname == \"host2\") | ternary(\"none/x\", \"report\") }}.ndjson"}'
+[ "$(cat "$dir"/others/*.ndjson | wc -l)" = 3 ] || fails 'not three reports without host2'
+echo 'ansible-test: the role report collects one line of each host in one file, and a host without a report fails alone'
+
+if [ -z "$SYSTEMCTL" ]; then
+	echo 'ansible-test: skipped: role export: no systemctl here, in whose place the hosts have one'
+	exit 0
+fi
+# in_units N WORDS...: on host N, in its own mounts.
+in_units() { n=$1; shift; ANSIBLE_CONFIG=$dir/ansible.cfg ANSIBLE_HOME=$dir/home in_host ctl "$bin/ansible" -i "$dir/inventory" "host$n" -m ansible.builtin.command -a "$*" >"$dir/out" 2>&1 || fails "host$n: $*"; }
+play export 0 -e 'export_options="--budget 2%"'
+play export 0 -e 'export_options="--budget 2%"'
+recap changed=0
+in_units 1 cat /etc/default/rxpath-export
+says 'OPTIONS="--budget 2%"'
+in_units 1 ls /run/units
+for one in rxpath-export.service.enabled rxpath-export.service.active rxpath-check.timer.enabled rxpath-check.timer.active; do says $one; done
+play export 0 -e '{"export_options": "--listen 10.77.1.2:10077 --allow-remote", "export_allow_from": ["192.0.2.0/24", "10.77.0.0/16"]}'
+in_units 1 cat /etc/systemd/system/rxpath-export.service.d/allow.conf
+says 'IPAddressAllow=192.0.2.0/24 10.77.0.0/16'
+in_units 1 tail -n 1 /run/units/log
+says 'restart rxpath-export.service'
+play export 0 -e '{"export_enabled": false, "export_check_timer": false}'
+in_units 1 ls /run/units
+if grep -q 'active\|enabled' "$dir/out"; then fails 'units are left enabled or active'; fi
+in_units 1 ls /etc/systemd/system/rxpath-export.service.d
+if grep -q allow.conf "$dir/out"; then fails 'the drop-in is left'; fi
+echo 'ansible-test: the role export sets options, enables and starts units, restarts after a change, and removes what is not wanted'

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 # Exit statuses of rxpath.
 DONE = 0
@@ -22,6 +23,31 @@ def first_line(text):
     message = lines[0][len("rxpath: "):] if lines[0].startswith("rxpath: ") else lines[0]
     hints = [line for line in lines[1:] if line.startswith("hint: ")]
     return "%s (%s)" % (message, hints[0]) if hints else message
+
+SYSCTLS = r"(net|vm|kernel)\."
+CPUS = r"/sys/devices/system/cpu/"
+# Programs that write settings again at their own times: the words of their findings (tuned-active, other-managers), and which
+# settings. NetworkManager and systemd-networkd are not among them: most of their connections set nothing but the MTU.
+OWNERS = (
+    ("tuned", r"\btuned runs: (?!no profile)", r""),
+    ("bpftune", r"\bbpftune \(", SYSCTLS),
+    ("ktune", r"\bktune \(", SYSCTLS),
+    ("irqbalance", r"\birqbalance \(", r"irq/"),
+    ("thermald", r"\bthermald \(", CPUS),
+    ("power-profiles-daemon", r"\bpower-profiles- \(", CPUS),
+    ("cpupower", r"\bcpupower \(", CPUS),
+)
+
+
+def owners(findings, names):
+    """Which of these programs run, by the findings of `rxpath check`, and may write settings with these names again."""
+    said = [one["observed"] for one in findings if one["id"] in ("tuned-active", "other-managers")]
+    found = []
+    for program, words, settings in OWNERS:
+        its = [name for name in names if re.match(settings, name)]
+        if its and any(re.search(words, text) for text in said):
+            found.append("%s may write %s again" % (program, ", ".join(its)))
+    return found
 
 
 class Program:

@@ -76,6 +76,12 @@ options:
     description: Warn, rather than fail, if the kernel accepts a value and does not use it.
     type: bool
     default: false
+  allow_managed:
+    description:
+      - Warn, rather than fail, if tuned or another program that writes settings runs and may write these again.
+      - A finding C(tuned-active) or C(other-managers) that the host suppresses in C(/etc/rxpath/check.toml) is no reason to fail.
+    type: bool
+    default: false
   force:
     description: Apply a plan that takes down the link of this very connection.
     type: bool
@@ -139,7 +145,7 @@ import os
 import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.rxpath.rxpath.plugins.module_utils.rxpath import DONE, PARTIAL, USAGE, Program
+from ansible_collections.rxpath.rxpath.plugins.module_utils.rxpath import DONE, PARTIAL, USAGE, Program, owners
 
 # Outcomes of a step that did what was asked, or as much of it as the kernel does.
 GOOD = ("applied", "rounded", "pending")
@@ -157,6 +163,7 @@ def arguments():
         confirm_within=dict(type="str", default="60s"),
         on_failure=dict(type="str", choices=["keep", "undo"], default="undo"),
         allow_ignored=dict(type="bool", default=False),
+        allow_managed=dict(type="bool", default=False),
         force=dict(type="bool", default=False),
         journal=dict(type="int"),
         keep_foreign=dict(type="bool", default=False),
@@ -195,10 +202,22 @@ def plan(module, program, file):
     return result.get("step", []), left_out
 
 
+def refuse_owned(module, program, steps):
+    """Two programs that write one setting undo each other, and each reports success."""
+    words = ["check", "--format", "ndjson", "--window", "0s", "--goal", "benchmark"]
+    findings = program.run(words, accepted=(DONE, PARTIAL))[1]["result"]["findings"]
+    for text in owners(findings, [one["set"] for one in steps]):
+        if not module.params["allow_managed"]:
+            module.fail_json(msg="%s: stop it, set it there, or allow_managed: true" % text)
+        module.warn(text)
+
+
 def apply(module, program):
     handle, file = tempfile.mkstemp(prefix="rxpath-plan-", suffix=".toml", dir=module.tmpdir)
     os.close(handle)
     steps, left_out = plan(module, program, file)
+    if steps:
+        refuse_owned(module, program, steps)
     answer = dict(changed=bool(steps), left_out=left_out, waits=False)
     answer["changes"] = [dict(set=one["set"], before=one["old"], asked=one["new"]) for one in steps]
     answer["diff"] = dict(before=lines(steps, "old"), after=lines(steps, "new"),
