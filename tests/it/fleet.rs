@@ -108,3 +108,65 @@ fn the_queries_find_what_is_odd_and_what_changed() {
     let files = fs::read_dir(root().join("fleet/queries")).unwrap().count();
     assert_eq!(files, 6, "a query without a test");
 }
+
+/// A run of testdata as a host's, changed before it is written.
+fn run(of: &str, to: &Path, change: impl Fn(&mut Value, &mut Value)) {
+    let read = |file: &str| -> Value {
+        let path = root().join("testdata/runs").join(of).join(file);
+        serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+    };
+    let (mut manifest, mut environment) = (read("manifest.json"), read("environment.json"));
+    manifest["run_id"] = to.file_name().unwrap().to_str().unwrap().into();
+    change(&mut manifest, &mut environment);
+    fs::create_dir_all(to).unwrap();
+    fs::write(to.join("manifest.json"), manifest.to_string()).unwrap();
+    fs::write(to.join("environment.json"), environment.to_string()).unwrap();
+}
+
+#[test]
+fn the_queries_over_runs_find_rates_by_kernel_changes_and_disturbed_runs() {
+    let Some(program) = duckdb() else {
+        return crate::skip::skip("duckdb", "no duckdb on this machine");
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let runs = dir.path().join("runs");
+    run("million-pps", &runs.join("a/first"), |_, _| {});
+    run("million-pps", &runs.join("a/second"), |manifest, environment| {
+        manifest["started"] = "2026-11-23T00:00:00Z".into();
+        manifest["variants"][0]["metrics"]["delivered_pps"]["median"] = json!(100_000.0);
+        manifest["trials"][5]["grade"] = "D".into();
+        manifest["trials"][5]["void"] = Value::Null;
+        manifest["capacity"] = json!({"variant": "naive", "unit": "datagrams", "regular": false,
+            "lower_per_s": 90_000.0, "upper_per_s": null, "limited_by": {"stage": "one-cpu"}});
+        environment["hosts"]["local"]["kernel.release"]["value"] = "6.19.0".into();
+        environment["hosts"]["local"]["load.average"] = json!({"state": "ok", "value": "9 9 9"});
+    });
+    run("partial", &runs.join("b/third"), |_, _| {});
+    assert!(rows(&program, "runs.sql", dir.path()).is_empty());
+    let ask = |name: &str| rows(&program, &format!("runs/{name}.sql"), dir.path());
+
+    let rates = ask("rates");
+    let naive: Vec<&Value> = rates.iter().filter(|row| row["variant"] == "naive").collect();
+    let found = |at: usize, key: &str| naive[at][key].clone();
+    assert_eq!(naive.len(), 2, "of each kernel one, and none of a run that did not end: {rates:?}");
+    assert_eq!(
+        (found(0, "kernel"), found(0, "lower_per_s")),
+        (json!("6.18.5-made-up"), Value::Null)
+    );
+    assert_eq!((found(1, "kernel"), found(1, "median")), (json!("6.19.0"), json!(100_000.0)));
+    assert_eq!((found(1, "lower_per_s"), found(1, "worst_grade")), (json!(90_000.0), json!("D")));
+
+    let changed = ask("changed");
+    assert!(changed.iter().all(|row| row["host"] == "a"), "b has one run: {changed:?}");
+    assert_eq!(changed[0]["what"], "local: kernel.release", "{changed:?}");
+    assert!(changed[1]["what"].as_str().unwrap().ends_with(": delivered_pps"), "{changed:?}");
+    let naive = changed.iter().find(|row| row["what"] == "naive: delivered_pps").unwrap();
+    assert!((naive["ratio"].as_f64().unwrap() - 0.315).abs() < 0.001, "{naive}");
+
+    let grades = ask("grades");
+    let ids: Vec<&Value> = grades.iter().map(|row| &row["run_id"]).collect();
+    assert_eq!((ids[0], grades[0]["worst_grade"].as_str()), (&json!("second"), Some("D")));
+    assert!(ids.contains(&&json!("third")), "it did not end: {grades:?}");
+    let files = fs::read_dir(root().join("fleet/runs")).unwrap().count();
+    assert_eq!(files, 3, "a query without a test");
+}
