@@ -9,7 +9,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 tar=${1:?the archive of a system, of tools/package-test.sh}
-command -v rpm >/dev/null || { echo 'rpm: left out, it is not installed (apt-get install rpm)'; exit 0; }
+command -v rpm >/dev/null || { tools/not-run.sh rpm 'apt-get install rpm'; exit; }
 package=$(find target/packages -name 'rxpath-[0-9]*.x86_64.rpm')
 agent=$(find target/packages -name 'rxpath-agent-*.x86_64.rpm')
 { [ -n "$package" ] && [ -n "$agent" ]; } || { echo 'package-test: not both .rpm in target/packages; run tools/release.sh first' >&2; exit 2; }
@@ -42,7 +42,7 @@ if command -v rpmlint >/dev/null; then
 	if grep ' E: ' "$work/lint"; then fails "rpmlint has errors"; fi
 	echo 'rpmlint: no error'
 else
-	echo 'rpmlint: left out, it is not installed'
+	tools/not-run.sh rpmlint 'apt-get install rpmlint' || exit
 fi
 
 in_root --initdb

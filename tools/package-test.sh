@@ -36,7 +36,7 @@ if command -v lintian >/dev/null; then
 		status=1
 	fi
 else
-	echo 'lintian: left out, it is not installed'
+	tools/not-run.sh lintian 'apt-get install lintian' || status=1
 fi
 # The same package with a higher version.
 dpkg-deb -R "$deb" "$work/next"
@@ -156,6 +156,8 @@ for suite; do
 	echo "$suite: both installed, started, upgraded, swapped, removed, purged"
 	if command -v systemd-nspawn >/dev/null; then
 		boots "$root" "$suite"
+	else
+		tools/not-run.sh systemd-nspawn 'apt-get install systemd-container' || status=1
 	fi
 	rm -rf "$root"
 done

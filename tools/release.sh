@@ -145,3 +145,6 @@ for package in ${packages:-rxpath rxpath-agent}; do
 done
 (cd $out && sha256sum ./*.deb ./*.rpm ./*.cdx.json >SHA256SUMS)
 ls -l $out >&2
+# What a release could have and this one does not.
+echo 'release: not made: packages of symbols (-dbgsym, -debuginfo): keep the binary below target/, it has the line tables' >&2
+echo 'release: not run: cargo-auditable: the list of crates is in the .cdx.json only, not in the binary' >&2

@@ -149,3 +149,19 @@ fn all_of_it_is_installed_where_a_package_wants_it() {
     let size = |path: &Path| path.metadata().unwrap().len();
     assert!(size(&dir.path().join("usr/bin/rxpath")) < size(Path::new(RXPATH)), "not stripped");
 }
+
+/// Where packages are tested, lintian, rpmlint and others may be missing: that is said by name, and can be forbidden.
+#[test]
+fn a_check_without_its_program_is_skipped_by_name_and_fails_where_it_is_required() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/not-run.sh");
+    for (required, status) in [("", 0), ("rpmlint lint", 0), ("rpmlint lintian", 1)] {
+        let done = Command::new(&script)
+            .args(["lintian", "apt-get install lintian"])
+            .env("RXPATH_REQUIRE", required)
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&done.stdout);
+        assert_eq!(done.status.code(), Some(status), "{required}: {told}");
+        assert!(told.starts_with("skipped: lintian: it is not installed"), "{told}");
+    }
+}
