@@ -2,13 +2,15 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+
+pub(super) use crate::scraper::{Scraper, installed};
 
 fn rxpath(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output().unwrap()
@@ -147,56 +149,9 @@ fn a_scraper_sees_counters_that_grow_and_a_signal_ends_it() {
     assert_eq!(running.0.wait().unwrap().code(), Some(128 + 15));
 }
 
-/// A Prometheus that scrapes; killed when it is dropped.
-pub(super) struct Scraper {
-    running: Running,
-    port: u16,
-    _dir: tempfile::TempDir,
-}
-
-impl Scraper {
-    /// Scrapes `target` every second; `more` is added to its configuration.
-    pub(super) fn start(program: &Path, target: &str, more: &str) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let config = dir.path().join("prometheus.yml");
-        let text = format!(
-            "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\n{more}\nscrape_configs:\n- job_name: rxpath\n  static_configs: [{{targets: ['{target}']}}]\n"
-        );
-        fs::write(&config, text).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let child = Command::new(program)
-            .arg(format!("--config.file={}", config.display()))
-            .arg(format!("--storage.tsdb.path={}", dir.path().join("data").display()))
-            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        Self { running: Running(child), port, _dir: dir }
-    }
-
-    /// The value of the only series that answers a query.
-    fn ask(&self, query: &str) -> Option<f64> {
-        self.answer(query)?.pointer("/data/result/0/value/1")?.as_str()?.parse().ok()
-    }
-
-    /// What Prometheus says to a query.
-    pub(super) fn answer(&self, query: &str) -> Option<serde_json::Value> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
-        let escaped: Vec<String> = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
-        let escaped = escaped.concat();
-        let request = format!("GET /api/v1/query?query={escaped} HTTP/1.0\r\nHost: h\r\n\r\n");
-        stream.write_all(request.as_bytes()).ok()?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text).ok()?;
-        serde_json::from_str(text.split_once("\r\n\r\n")?.1).ok()
-    }
-}
-
-/// Where a program is, if it is installed.
-pub(super) fn installed(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|program| program.is_file())
+/// The value of the only series that answers a query.
+fn ask(scraper: &Scraper, query: &str) -> Option<f64> {
+    scraper.answer(query)?.pointer("/data/result/0/value/1")?.as_str()?.parse().ok()
 }
 
 #[test]
@@ -207,16 +162,16 @@ fn a_real_prometheus_scrapes_counters_that_grow() {
     let (_running, address) = start("127.0.0.1:0");
     let mut scraper = Scraper::start(&program, &target(&address), "");
     let deadline = Instant::now() + Duration::from_secs(60);
-    while scraper.ask("rxpath_window_seconds_total").is_none_or(|window| window < 1.0)
-        || scraper.ask("delta(rxpath_window_seconds_total[10s])").is_none_or(|grown| grown <= 0.0)
+    while ask(&scraper, "rxpath_window_seconds_total").is_none_or(|window| window < 1.0)
+        || ask(&scraper, "delta(rxpath_window_seconds_total[10s])").is_none_or(|grown| grown <= 0.0)
     {
-        assert!(Instant::now() < deadline, "{:?}", scraper.ask("up"));
-        assert!(scraper.running.0.try_wait().unwrap().is_none(), "Prometheus ended");
+        assert!(Instant::now() < deadline, "{:?}", ask(&scraper, "up"));
+        assert!(scraper.program.try_wait().unwrap().is_none(), "Prometheus ended");
         // why: the pace of looking; the deadline above ends it.
         std::thread::sleep(Duration::from_millis(100));
     }
-    assert_eq!(scraper.ask("up"), Some(1.0));
-    assert_eq!(scraper.ask("sum(rxpath_path_limited)"), Some(1.0), "one stage at a time");
+    assert_eq!(ask(&scraper, "up"), Some(1.0));
+    assert_eq!(ask(&scraper, "sum(rxpath_path_limited)"), Some(1.0), "one stage at a time");
 }
 
 #[test]

@@ -44,6 +44,8 @@ mod reproduce;
 #[path = "../support/schema.rs"]
 mod schema;
 mod schemas;
+#[path = "../support/scraper.rs"]
+mod scraper;
 mod sent_builds;
 mod serve_http;
 #[path = "../support/skip.rs"]

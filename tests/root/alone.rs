@@ -7,6 +7,7 @@ mod counted_cost;
 pub mod diagnose;
 mod export;
 mod export_faults;
+mod export_panels;
 mod export_verdict;
 mod hosts_of_one_machine;
 mod landing;

@@ -41,6 +41,8 @@ mod ring;
 #[path = "../support/schema.rs"]
 mod schema;
 mod scope;
+#[path = "../support/scraper.rs"]
+mod scraper;
 mod selftest;
 mod serve_http;
 mod service;

@@ -18,7 +18,7 @@ pub struct Service {
     dir: TempDir,
     programs: Vec<Child>,
     _bed: Bed,
-    tx: Namespace,
+    pub tx: Namespace,
 }
 
 impl Drop for Service {
@@ -49,7 +49,8 @@ impl Service {
         Some(Self { rx, dir, programs: Vec::new(), _bed: bed, tx })
     }
 
-    fn start(&mut self, ns: &str, words: &[&str]) {
+    /// Starts a program of this build in one of the namespaces; it ends with the service.
+    pub fn start(&mut self, ns: &str, words: &[&str]) {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", ns, env!("CARGO_BIN_EXE_rxpath")]).args(words);
         let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());

@@ -39,7 +39,10 @@ impl Running {
 
     /// And what it says before its address.
     fn told(mut command: Command) -> (Self, String) {
-        command.args(["--interval", "200ms", "--check-every", "0s"]);
+        command.args(["--interval", "200ms"]);
+        if !command.get_args().any(|word| word == "--check-every") {
+            command.args(["--check-every", "0s"]);
+        }
         let command = command.args(["--listen", "127.0.0.1:0"]).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (mut told, mut line) = (String::new(), String::new());
@@ -53,6 +56,11 @@ impl Running {
             told += &line;
         };
         (Self { child, target }, told)
+    }
+
+    /// Its host and port.
+    pub(super) fn target(&self) -> &str {
+        &self.target
     }
 
     pub(super) fn page(&self) -> String {
