@@ -38,7 +38,7 @@ mod tests {
         let path = dir.path().join("notify");
         let name = format!("rxpath-notify-test-{}", std::process::id());
         let sockets = [
-            (UnixDatagram::bind(&path).unwrap(), path.clone().into_os_string()),
+            (UnixDatagram::bind(&path).unwrap(), path.into_os_string()),
             (
                 UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap(),
                 format!("@{name}").into(),
