@@ -71,6 +71,9 @@ pub struct Watch {
     /// The changes hold only while the applier lives: its end is as good as the deadline.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub while_alive: bool,
+    /// Nothing more is changed after this order: once all is undone, nobody needs to wait.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_final: bool,
 }
 
 /// What a journal holds, apart from the file.

@@ -46,8 +46,8 @@ fn next(contents: &Contents) -> Result<Next, HostError> {
     let is_over = contents.reached.is_some() || contents.entries.iter().any(|entry| entry.undone);
     if !contents.is_open() {
         return match held {
-            // An applier that said that it is done changes nothing more.
-            Some(_) if is_held && contents.reached.is_none() => Ok(Next::Wait),
+            // Between two switches of a search.
+            Some(watch) if is_held && !watch.is_final => Ok(Next::Wait),
             None if !is_over => Ok(due(contents, true)?),
             _ => Ok(Next::Nothing(Ended::Finished)),
         };
@@ -123,7 +123,13 @@ mod tests {
     fn contents(lines: &[&str], applier: ProcessId, while_alive: bool) -> Contents {
         let text = format!("{HEAD}{}", lines.concat());
         let read = rxpath_host::journal::parse_any(text.as_bytes()).unwrap().unwrap();
-        let watch = Watch { process: applier, applier, deadline_ns: u64::MAX, while_alive };
+        let watch = Watch {
+            process: applier,
+            applier,
+            deadline_ns: u64::MAX,
+            while_alive,
+            is_final: false,
+        };
         Contents { watch: Some(watch), ..read }
     }
 
@@ -140,13 +146,24 @@ mod tests {
         assert!(matches!(after(&[CHANGE], gone, false), Next::Wait));
         // Between two switches nothing is in force, and more will come.
         assert!(matches!(after(&[CHANGE, UNDONE], here, true), Next::Wait));
-        // A plan that was carried out, for an experiment that goes on.
-        let undone = after(&[CHANGE, REACHED, UNDONE], here, true);
-        assert!(matches!(undone, Next::Nothing(Ended::Finished)));
+        // A search's switch is a plan that was carried out; the next one comes.
+        assert!(matches!(after(&[CHANGE, REACHED, UNDONE], here, true), Next::Wait));
         assert!(matches!(after(&[CHANGE, REACHED], here, true), Next::Wait));
         assert!(matches!(after(&[CHANGE, REACHED], gone, true), Next::TimeIsUp(_)));
         assert!(matches!(after(&[CHANGE, UNDONE], gone, true), Next::Nothing(Ended::Finished)));
         assert!(matches!(after(&[], gone, true), Next::Nothing(Ended::Finished)));
         assert!(matches!(after(&[CHANGE, UNDONE], here, false), Next::Nothing(Ended::Finished)));
+    }
+    #[test]
+    fn after_the_last_order_nobody_waits_for_more_changes() {
+        let here = ProcessId::own().unwrap();
+        let after = |lines: &[&str]| {
+            let mut contents = contents(lines, here, true);
+            contents.watch = contents.watch.map(|watch| Watch { is_final: true, ..watch });
+            next(&contents).unwrap()
+        };
+        assert!(matches!(after(&[CHANGE, REACHED]), Next::Wait));
+        let undone = after(&[CHANGE, REACHED, UNDONE]);
+        assert!(matches!(undone, Next::Nothing(Ended::Finished)));
     }
 }

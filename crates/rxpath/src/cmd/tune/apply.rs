@@ -184,7 +184,7 @@ pub(super) fn carry_out(
         renew(&mut journal)?;
         // Only now: until here the process that may hang is this one.
         if let Some((applier, watch)) = holder.zip(journal.contents().watch) {
-            journal.watch(Watch { applier, while_alive: true, ..watch })?;
+            journal.watch(Watch { applier, while_alive: true, is_final: true, ..watch })?;
         }
     }
     let mut undone = Vec::new();

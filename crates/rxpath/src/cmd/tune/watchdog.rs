@@ -83,6 +83,7 @@ pub fn start_watchdog(
         applier: ProcessId::own()?,
         deadline_ns: after(within)?,
         while_alive,
+        is_final: false,
     };
     journal.watch(watch)?;
     Ok(watch)
