@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::unistd::{getppid, getuid};
+use nix::unistd::getuid;
 use rxpath_host::Root;
 use rxpath_host::owner::ProcessId;
 use rxpath_host::procfs::task;
@@ -39,8 +39,11 @@ pub fn mark(command: &mut Command) {
 /// Starts the guard of this process. Without one, the next endpoint has its work.
 pub fn start_guard(exe: &Path) -> Option<Guard> {
     let mut command = Command::new(exe);
+    // Its identity, and not the guard's parent: that is another one if this process ends before the guard looks.
+    let own = own_id().ok()?;
+    command.args(["endpoint", GUARD, own.as_str()]);
     // A group of its own: what ends the endpoint's group must not end the guard.
-    command.args(["endpoint", GUARD]).process_group(0);
+    command.process_group(0);
     // Its output would keep the connection open that ends with the endpoint.
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().ok().map(|child| Guard { _child: child })
@@ -51,12 +54,13 @@ pub struct Guard {
     _child: Child,
 }
 
-/// The guard: waits for the end of its input and of the process that started it, and kills what that left.
-pub fn guard(mut input: impl Read) {
-    let endpoint = ProcessId::of(getppid().as_raw());
+/// The guard: waits for the end of its input and of the process that started it, and kills what that left. `endpoint` is that
+/// process, as [`mark`] names it.
+pub fn guard(endpoint: &str, mut input: impl Read) {
+    let endpoint = owner_of(endpoint);
     let _ = io::copy(&mut input, &mut io::sink());
     let deadline = Instant::now() + PATIENCE;
-    let is_there = || endpoint.as_ref().is_ok_and(ProcessId::is_alive);
+    let is_there = || endpoint.as_ref().is_some_and(ProcessId::is_alive);
     // A program that forks while it is killed is found by the next look.
     while Instant::now() < deadline && (is_there() || sweep() > 0) {
         // why: waits for the end of a process that is not this one's child, then for programs that fork.
@@ -137,5 +141,18 @@ mod tests {
         }
         assert!(living.is_alive() && strange.is_alive());
         assert!(living.kill().unwrap() && strange.kill().unwrap());
+    }
+
+    #[test]
+    fn a_guard_sweeps_although_its_endpoint_ended_before_it_looked() {
+        let gone = own_id().unwrap() + "2";
+        let left = daemon(|command| {
+            command.env(STARTED_BY, &gone);
+        });
+        guard(&gone, io::empty());
+        while left.is_alive() {
+            // It is killed, and its end takes a moment.
+            std::thread::yield_now();
+        }
     }
 }

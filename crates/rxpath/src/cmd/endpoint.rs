@@ -25,8 +25,8 @@ pub struct EndpointCommand {
     #[arg(long)]
     identify: bool,
     /// Wait for the end of the endpoint that started this, and end what it left, instead
-    #[arg(long)]
-    guard: bool,
+    #[arg(long, value_name = "ENDPOINT")]
+    guard: Option<String>,
 }
 
 impl EndpointCommand {
@@ -36,8 +36,8 @@ impl EndpointCommand {
             output::line(ID)?;
             return Ok(Exit::Done);
         }
-        if self.guard {
-            strays::guard(stdin().lock());
+        if let Some(endpoint) = &self.guard {
+            strays::guard(endpoint, stdin().lock());
             return Ok(Exit::Done);
         }
         ScopeArgs { netns: self.netns, ..ScopeArgs::default() }.enter()?;
