@@ -285,6 +285,39 @@ fn an_inventory_that_cannot_be_used_is_answered_with_the_place() {
     assert_eq!(output.status.code(), Some(2));
 }
 
+#[test]
+fn every_host_that_is_not_ready_is_named_at_once_and_the_others_are_ready() {
+    let dir = tempfile::tempdir().unwrap();
+    let more = "[hosts.gen2]\nssh = \"local\"\nrole = \"sender\"\ndev = \"nosuch0\"\n\
+                [hosts.sut2]\nssh = \"local\"\nrole = \"receiver\"\naddr = [\"192.0.2.77\"]\n";
+    let hosts = inventory(dir.path(), &format!("{INVENTORY}{more}"));
+    let faults = [
+        "gen2 would send to 127.0.0.1 by lo (route), not by nosuch0",
+        "sut2 does not have the address 192.0.2.77",
+    ];
+    let check = rxpath(&["hosts", "check", &hosts]);
+    let printed = String::from_utf8_lossy(&check.stdout);
+    assert_eq!(check.status.code(), Some(5), "{}", told(&check));
+    for fault in faults {
+        assert!(told(&check).contains(&format!("rxpath: {fault}")), "{}", told(&check));
+    }
+    let state = "ready: gen1 -> sut (127.0.0.1)\nnot ready: gen2, sut2\n";
+    assert!(printed.contains(state), "{printed}");
+    let check = rxpath(&["hosts", "check", &hosts, "--json"]);
+    let answer: serde_json::Value = serde_json::from_slice(&check.stdout).unwrap();
+    let warnings = answer["warnings"].as_array().unwrap();
+    let codes: Vec<&str> = warnings.iter().filter_map(|it| it["code"].as_str()).collect();
+    assert_eq!(codes, ["host-not-ready"; 2], "{answer}");
+    assert!(answer["result"]["gen1"].is_object() && answer["result"]["gen2"].is_null(), "{answer}");
+    let out = dir.path().join("runs");
+    let words = ["run", "udp-batching", "--hosts", &hosts, "--out", out.to_str().unwrap()];
+    let run = rxpath(&words);
+    assert_eq!(run.status.code(), Some(3), "{}", told(&run));
+    assert!(told(&run).contains("2 faults of hosts, and nothing was started"), "{}", told(&run));
+    assert!(faults.iter().all(|fault| told(&run).contains(fault)), "{}", told(&run));
+    assert!(!out.exists());
+}
+
 /// An endpoint that is asked by its input.
 fn endpoint() -> std::process::Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));

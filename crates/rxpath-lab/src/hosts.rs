@@ -7,13 +7,13 @@ pub mod observe;
 mod path;
 pub mod privilege;
 pub mod probe;
+pub mod ready;
 pub mod settings;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use rand::RngExt;
 use rxpath_core::Side;
 use rxpath_core::Warning;
 use rxpath_core::number::{counted, si};
@@ -24,9 +24,9 @@ use rxpath_remote::inventory::Network;
 use rxpath_remote::{Binaries, Inventory, Role};
 use serde_json::Value;
 
-use self::connect::HostTerms;
 pub use self::connect::client;
 use self::privilege::RootNeeds;
+use self::ready::Readiness;
 use crate::endpoint::client::{Client, PROMPT};
 use crate::endpoint::clock::ClockBounds;
 use crate::endpoint::links::LinkSpeed;
@@ -105,29 +105,17 @@ impl Hosts {
     /// program that are sent to hosts that do not have them; `needs` decides where `sudo = "if-needed"` is sudo.
     ///
     /// # Errors
-    /// [`LabError::CannotRun`] with what is wrong with a host or with the path, and what to do about it.
+    /// [`LabError::CannotRun`] with what is wrong with each host or its path, and what to do about it.
     pub fn connect(
         inventory: &Inventory,
         binaries: &Binaries,
         needs: &RootNeeds,
         note: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Self, LabError> {
-        check_counts(inventory)?;
-        let all: Vec<_> = inventory.of(Role::Sender).chain(inventory.of(Role::Receiver)).collect();
-        let secret = format!("{:016x}", rand::rng().random::<u64>());
-        let at_once = usize::from(inventory.network.connect_at_once);
-        let terms = HostTerms { secret: &secret, hops: inventory.network.hops, needs };
-        let mut connected = connect::connect((&all, at_once), binaries, terms, note)?;
-        let coordinator = machines::tell_apart(&mut connected, &secret)?;
-        let receivers = connected.split_off(inventory.of(Role::Sender).count());
-        let mut hosts = path::between(connected, receivers, inventory)?;
-        for host in hosts.senders.iter_mut().chain(&mut hosts.receivers) {
-            let (device, driver) = (host.device.name.clone(), host.device.driver.clone());
-            host.card = host.client.ask(Ask::Card { device, driver }, PROMPT)?;
-            let device = host.device.name.clone();
-            host.speeds = host.client.ask(Ask::LinkSpeeds { device }, PROMPT)?;
-        }
-        Ok(Self { coordinator, ..hosts })
+        let Readiness { hosts, faults } = Self::look(inventory, binaries, needs, note)?;
+        ready::refuse(faults)?;
+        // Every inventory has hosts of both sides.
+        hosts.ok_or_else(|| LabError::Internal { what: "an inventory of one side".into() })
     }
 
     /// The first receiver.

@@ -66,19 +66,19 @@ pub fn client(
     }
 }
 
-/// Connects to hosts, `at_once` at a time, and gives them in their order.
+/// Connects to hosts, `at_once` at a time, and gives them, or why they cannot be used, in their order.
 pub fn connect(
     (hosts, at_once): (&[(&String, &HostEntry)], usize),
     binaries: &Binaries,
     terms: HostTerms<'_>,
     note: &mut (dyn FnMut(&str) + Send),
-) -> Result<Vec<ConnectedHost>, LabError> {
+) -> Vec<Result<ConnectedHost, LabError>> {
     // Where all hosts are this machine, this process holds its lab lock.
     let shares_lock = hosts.iter().all(|(_, entry)| is_local(entry));
     let note = Mutex::new(note);
     let mut connected = Vec::new();
     for some in hosts.chunks(at_once.max(1)) {
-        let found: Vec<Result<ConnectedHost, LabError>> = std::thread::scope(|scope| {
+        let found: Vec<_> = std::thread::scope(|scope| {
             let note = &note;
             let start = |host: &(&'_ String, &'_ HostEntry)| {
                 let (alias, entry) = *host;
@@ -89,16 +89,15 @@ pub fn connect(
                 some.iter().map(|host| scope.spawn(move || start(host))).collect();
             threads.into_iter().map(joined).collect()
         });
-        for host in found {
-            connected.push(host?);
-        }
+        connected.extend(found);
     }
-    Ok(connected)
+    connected
 }
 
-fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, LabError>>) -> Result<T, LabError> {
+/// What a thread found that dealt with one host or pair.
+pub(super) fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, LabError>>) -> Result<T, LabError> {
     thread.join().unwrap_or_else(|_| {
-        Err(LabError::Internal { what: "connecting to a host panicked".into() })
+        Err(LabError::Internal { what: "a thread that dealt with a host panicked".into() })
     })
 }
 

@@ -6,36 +6,54 @@ use rxpath_remote::Inventory;
 use rxpath_remote::inventory::{HostEntry, Network};
 
 use super::connect::is_local;
+use super::ready::HostFault;
 use super::{ConnectedHost, Hosts, may_be_routed};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::wire::{Ask, DeviceFacts, Hello, RouteFacts};
 use crate::error::LabError;
 
-/// Finds the path from each sender to each receiver, or says what is wrong with one.
+/// Finds the path from each sender to each receiver. Hosts with a fault are left out; nothing if a side has no other, or if the
+/// receivers contradict each other.
 pub fn between(
     senders: Vec<ConnectedHost>,
     receivers: Vec<ConnectedHost>,
     inventory: &Inventory,
-) -> Result<Hosts, LabError> {
+    faults: &mut Vec<HostFault>,
+) -> Option<Hosts> {
     let mut to = Vec::new();
     for receiver in receivers {
-        let entry = entry(inventory, &receiver)?;
-        let (device, addresses) = receiving(receiver.client.alias(), &receiver.hello, entry)?;
-        to.push(ConnectedHost { device, addresses, ..receiver });
+        let alias = receiver.client.alias();
+        let found =
+            entry(inventory, &receiver).and_then(|entry| receiving(alias, &receiver.hello, entry));
+        match found {
+            Ok((device, addresses)) => to.push(ConnectedHost { device, addresses, ..receiver }),
+            Err(error) => faults.push(HostFault::of(alias, error)),
+        }
     }
     let addresses: Vec<(&str, &[IpAddr])> =
         to.iter().map(|host| (host.client.alias(), host.addresses.as_slice())).collect();
-    distinct(&addresses)?;
+    if let Err(error) = distinct(&addresses) {
+        faults.push(HostFault::of("", error));
+        return None;
+    }
+    if to.is_empty() {
+        return None;
+    }
     let mut from = Vec::new();
     for sender in senders {
-        let (device, addresses) =
-            sending_to_all(&sender, entry(inventory, &sender)?, &to, inventory)?;
-        from.push(ConnectedHost { device, addresses, ..sender });
+        let found = entry(inventory, &sender)
+            .and_then(|entry| sending_to_all(&sender, entry, &to, inventory));
+        match found {
+            Ok((device, addresses)) => from.push(ConnectedHost { device, addresses, ..sender }),
+            Err(error) => faults.push(HostFault::of(sender.client.alias(), error)),
+        }
     }
     let share_a_clock = inventory.hosts.values().all(is_local);
     let is_here = inventory.hosts.values().any(is_local);
     let hops = inventory.network.hops;
-    Ok(Hosts { senders: from, receivers: to, is_here, share_a_clock, coordinator: None, hops })
+    let hosts =
+        Hosts { senders: from, receivers: to, is_here, share_a_clock, coordinator: None, hops };
+    (!hosts.senders.is_empty()).then_some(hosts)
 }
 
 /// What the inventory says of a host.

@@ -13,6 +13,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use self::words::{Ends, Found, Hops, Reach, SMALL, refusal};
+use super::connect::joined;
+use super::ready::{HostFault, refuse};
 use super::{ConnectedHost, Hosts};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::probe::{HeardProbe, ProbeAsk, ProbeSend, SentProbes};
@@ -58,19 +60,70 @@ impl Hosts {
     /// Probes the path from each sender to each address and port of each receiver.
     ///
     /// # Errors
-    /// [`LabError::CannotRun`] with what is wrong with one; that of a host that no longer answers.
+    /// [`LabError::CannotRun`] with what is wrong with each; that of a host that no longer answers.
     pub fn probe(&self, ports: &BTreeSet<ProbedPort>) -> Result<(), LabError> {
+        refuse(self.probed(ports))
+    }
+
+    /// Does the same, and says what is wrong: of a pair the first fault. Pairs that have no host in common are probed at the
+    /// same time.
+    pub fn probed(&self, ports: &BTreeSet<ProbedPort>) -> Vec<HostFault> {
+        let mut failed = Vec::new();
+        for round in rounds(self.senders.len(), self.receivers.len()) {
+            let found: Vec<_> = std::thread::scope(|scope| {
+                let start = |pair: (usize, usize)| {
+                    (pair, scope.spawn(move || self.probe_pair(pair, ports)))
+                };
+                let threads: Vec<_> = round.into_iter().map(start).collect();
+                threads.into_iter().map(|(pair, thread)| (pair, joined(thread))).collect()
+            });
+            failed.extend(found.into_iter().filter_map(|(pair, one)| Some((pair, one.err()?))));
+        }
+        let pairs: Vec<(usize, usize)> = failed.iter().map(|(pair, _)| *pair).collect();
+        let mut faults: Vec<HostFault> = Vec::new();
+        for ((sender, receiver), error) in failed {
+            let host = if is_unreached(receiver, &pairs, self.senders.len()) {
+                &self.receivers[receiver]
+            } else {
+                &self.senders[sender]
+            };
+            let fault = HostFault::of(host.client.alias(), error);
+            // A port that cannot be opened is no path's fault: each sender meets it.
+            if !faults.iter().any(|known| known.text() == fault.text()) {
+                faults.push(fault);
+            }
+        }
+        faults
+    }
+
+    fn probe_pair(
+        &self,
+        (sender, receiver): (usize, usize),
+        ports: &BTreeSet<ProbedPort>,
+    ) -> Result<(), LabError> {
+        let (sender, receiver) = (&self.senders[sender], &self.receivers[receiver]);
         for port in ports {
-            for sender in &self.senders {
-                for receiver in &self.receivers {
-                    for to in &receiver.addresses {
-                        Path::new((sender, receiver), (*to, *port), self.hops).check()?;
-                    }
-                }
+            for to in &receiver.addresses {
+                Path::new((sender, receiver), (*to, *port), self.hops).check()?;
             }
         }
         Ok(())
     }
+}
+
+/// All pairs of a sender and a receiver, in rounds in which no host is in two pairs.
+fn rounds(senders: usize, receivers: usize) -> Vec<Vec<(usize, usize)>> {
+    let count = senders.max(receivers);
+    let round = |shift: usize| -> Vec<(usize, usize)> {
+        let pairs = (0..senders).map(|sender| (sender, (sender + shift) % count));
+        pairs.filter(|(_, receiver)| *receiver < receivers).collect()
+    };
+    (0..count).map(round).collect()
+}
+
+/// Whether no sender reaches a receiver: then the receiver is not ready. Else the sender is not that does not reach it.
+fn is_unreached(receiver: usize, failed: &[(usize, usize)], senders: usize) -> bool {
+    failed.iter().filter(|(_, other)| *other == receiver).count() == senders
 }
 
 /// From a sender to an address and port of a receiver.
@@ -239,6 +292,29 @@ fn not_opened(error: LabError) -> LabError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_sender_meets_each_receiver_once_and_no_host_is_in_two_pairs_of_a_round() {
+        for (senders, receivers) in [(1, 1), (4, 1), (1, 5), (3, 3), (2, 5), (32, 8)] {
+            let all = rounds(senders, receivers);
+            assert_eq!(all.len(), senders.max(receivers));
+            for round in &all {
+                let of: BTreeSet<usize> = round.iter().map(|pair| pair.0).collect();
+                let to: BTreeSet<usize> = round.iter().map(|pair| pair.1).collect();
+                assert_eq!((of.len(), to.len()), (round.len(), round.len()), "{round:?}");
+            }
+            let pairs: BTreeSet<(usize, usize)> = all.iter().flatten().copied().collect();
+            let count: usize = all.iter().map(Vec::len).sum();
+            assert_eq!((pairs.len(), count), (senders * receivers, senders * receivers));
+        }
+    }
+
+    #[test]
+    fn a_receiver_that_nobody_reaches_is_not_ready_and_else_the_sender_is_not() {
+        let failed = [(0, 1), (1, 1), (1, 0)];
+        assert!(is_unreached(1, &failed, 2));
+        assert!(!is_unreached(0, &failed, 2));
+    }
 
     #[test]
     fn a_burst_shows_how_far_it_got_although_a_few_other_packets_pass() {

@@ -2,18 +2,18 @@
 
 pub mod cleanup;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use rxpath_core::Envelope;
-use rxpath_lab::hosts::privilege::RootNeeds;
+use rxpath_core::{Envelope, Side};
 use rxpath_lab::hosts::probe::ProbedPort;
+use rxpath_lab::hosts::ready::{HostFault, Readiness};
 use rxpath_lab::hosts::{ConnectedHost, Hosts};
 use rxpath_lab::scenario::PORT;
 
 use crate::cmd::binary_args::BinaryArgs;
-use crate::cmd::hosts_args::{connect, read};
-use crate::cmd::run::failure;
+use crate::cmd::hosts_args::{look, read};
 use crate::exit::{Exit, Outcome};
 use crate::output::format::FormatArgs;
 use crate::output::{self, json};
@@ -56,30 +56,57 @@ impl HostsCommand {
 
 impl CheckHosts {
     fn run(self) -> Outcome {
-        let hosts = connect(&read(&self.inventory)?, &self.binary, &RootNeeds::default())?;
-        let port = ProbedPort { tcp: false, port: PORT };
-        hosts.probe(&[port].into()).map_err(failure)?;
-        let warnings: Vec<_> = hosts.unlike_links().into_iter().collect();
+        let Readiness { hosts, mut faults } = look(&read(&self.inventory)?, &self.binary)?;
+        let ports: BTreeSet<_> = [ProbedPort { tcp: false, port: PORT }].into();
+        faults.extend(hosts.iter().flat_map(|hosts| hosts.probed(&ports)));
+        let faulty: BTreeSet<&str> = faults.iter().map(|fault| fault.host.as_str()).collect();
+        let is_ready = |side: Side| {
+            let mut all = hosts.iter().flat_map(|hosts| hosts.of(side));
+            all.any(|host| !faulty.contains(host.client.alias()))
+        };
+        let some_are_ready = is_ready(Side::Tx) && is_ready(Side::Rx);
+        let mut warnings: Vec<_> = hosts.iter().filter_map(Hosts::unlike_links).collect();
         if self.format.is_json() {
             let settings = serde_json::json!({ "inventory": self.inventory });
-            json(&Envelope::new("hosts-check", settings, hosts.record(), warnings))?;
+            warnings.extend(faults.iter().map(HostFault::warning));
+            let record = hosts.as_ref().map(Hosts::record).unwrap_or_default();
+            json(&Envelope::new("hosts-check", settings, record, warnings))?;
         } else {
             warnings.iter().for_each(output::warning);
-            output::text(&shown(&hosts))?;
+            for fault in &faults {
+                crate::note!("rxpath: {}", fault.text());
+            }
+            output::text(&shown(hosts.as_ref(), &faulty))?;
         }
-        Ok(Exit::Done)
+        Ok(match (faults.is_empty(), some_are_ready) {
+            (true, _) => Exit::Done,
+            (false, true) => Exit::Partial,
+            (false, false) => Exit::Cannot,
+        })
     }
 }
 
-/// Each host on a line, then the path.
-fn shown(hosts: &Hosts) -> String {
-    let record = hosts.record();
-    let each = record
-        .iter()
-        .fold(String::new(), |text, (alias, part)| text + &format!("{alias}: {}\n", part.text()));
-    let senders: Vec<&str> = hosts.senders.iter().map(|host| host.client.alias()).collect();
-    let receivers: Vec<String> = hosts.receivers.iter().map(reached).collect();
-    format!("{each}ready: {} -> {}\n", senders.join(", "), receivers.join(", "))
+/// Each host on a line, then the paths between those that are ready, then those that are not.
+fn shown(hosts: Option<&Hosts>, faulty: &BTreeSet<&str>) -> String {
+    let mut text = String::new();
+    if let Some(hosts) = hosts {
+        for (alias, part) in hosts.record() {
+            text += &format!("{alias}: {}\n", part.text());
+        }
+        let is_ready = |host: &&ConnectedHost| !faulty.contains(host.client.alias());
+        let senders = hosts.senders.iter().filter(is_ready).map(|host| host.client.alias());
+        let senders: Vec<&str> = senders.collect();
+        let receivers: Vec<String> =
+            hosts.receivers.iter().filter(is_ready).map(reached).collect();
+        if !senders.is_empty() && !receivers.is_empty() {
+            text += &format!("ready: {} -> {}\n", senders.join(", "), receivers.join(", "));
+        }
+    }
+    let named: Vec<&str> = faulty.iter().copied().filter(|alias| !alias.is_empty()).collect();
+    if !named.is_empty() {
+        text += &format!("not ready: {}\n", named.join(", "));
+    }
+    text
 }
 
 /// A receiver with its addresses: `sut (192.0.2.1)`.

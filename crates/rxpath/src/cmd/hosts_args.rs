@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rxpath_lab::hosts::Hosts;
 use rxpath_lab::hosts::privilege::RootNeeds;
+use rxpath_lab::hosts::ready::Readiness;
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_remote::Inventory;
 
@@ -44,7 +45,8 @@ impl HostsArgs {
             }
             _ => return Ok(None),
         };
-        connect(&inventory, &self.binary, needs).map(Some)
+        let binaries = self.binary.binaries()?;
+        Hosts::connect(&inventory, &binaries, needs, &mut note).map(Some).map_err(failure)
     }
 
     /// Whether any host was named.
@@ -118,15 +120,15 @@ pub fn read(file: &Path) -> Result<Inventory, Failure> {
     Inventory::parse(&text, &name).map_err(|bad| usage(bad.to_string()).hint(bad.right))
 }
 
-/// Connects to the hosts of an inventory, as root where `needs` says so.
-pub fn connect(
-    inventory: &Inventory,
-    binary: &BinaryArgs,
-    needs: &RootNeeds,
-) -> Result<Hosts, Failure> {
+/// Looks at all hosts of an inventory, without root where it is not needed to connect.
+pub fn look(inventory: &Inventory, binary: &BinaryArgs) -> Result<Readiness, Failure> {
     let binaries = binary.binaries()?;
-    let mut note = |text: &str| crate::note!("rxpath: {text}");
-    Hosts::connect(inventory, &binaries, needs, &mut note).map_err(failure)
+    Hosts::look(inventory, &binaries, &RootNeeds::default(), &mut note).map_err(failure)
+}
+
+/// Shows what connecting does.
+fn note(text: &str) {
+    crate::note!("rxpath: {text}");
 }
 
 fn usage(text: String) -> Failure {
