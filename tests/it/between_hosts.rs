@@ -90,7 +90,12 @@ fn every_datagram_between_two_endpoints_is_accounted_for() {
     assert!(!trial.evidence.cpus.is_empty());
     assert_eq!(manifest.hosts.keys().collect::<Vec<_>>(), ["gen1", "sut"]);
     assert!(manifest.hosts["sut"].clock_error_ns < manifest.hosts["sut"].round_trip_ns.max(1) * 10);
+    let sut = &manifest.hosts["sut"];
+    assert_eq!(sut.hops_at_most, Some(1));
+    let drift = sut.drift.unwrap();
+    assert!(drift.ahead_ppm.abs() <= drift.error_ppm, "one clock does not drift: {drift:?}");
     let text = String::from_utf8_lossy(&kept);
+    assert!(text.contains("time.ntp"), "the fact is kept");
     assert!(!text.contains("127.0.0.1") && text.contains("sut:4321"), "addresses are hidden");
 }
 

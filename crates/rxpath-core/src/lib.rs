@@ -9,6 +9,7 @@ pub mod envelope;
 pub mod fact;
 pub mod log2;
 pub mod named;
+pub mod ntp;
 pub mod number;
 pub mod reported;
 pub mod sched_class;

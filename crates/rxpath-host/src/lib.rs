@@ -30,6 +30,7 @@ pub mod netns;
 pub mod nft;
 pub mod nic;
 pub mod notify;
+pub mod ntp;
 pub mod only;
 pub mod optional;
 pub mod owner;

@@ -3,6 +3,7 @@
 mod connect;
 mod links;
 mod machines;
+pub mod ntp;
 pub mod observe;
 mod path;
 pub mod privilege;
@@ -150,10 +151,24 @@ impl Hosts {
             clock_error_ns: host.clock.error_ns(),
             round_trip_ns: host.clock.round_trip_ns,
             has_own_namespace: host.has_own_namespace,
+            device_mbps: host.wire_speed().and_then(|speed| speed.mbps),
+            hops_at_most: Some(self.hops),
+            ntp: host.ntp(),
+            drift: None,
         };
         let all = [Side::Tx, Side::Rx].into_iter();
         let all = all.flat_map(|side| self.of(side).iter().map(move |host| (host, side)));
         all.map(|(host, side)| (host.client.alias().to_owned(), part(host, side))).collect()
+    }
+
+    /// Compares all clocks again and notes how much faster each ran since the run began. A host that no longer answers has none.
+    pub fn note_drift(&self, parts: &mut BTreeMap<String, HostPart>) {
+        for host in self.all() {
+            let drift = host.client.clock().ok().and_then(|now| host.clock.drift_until(now));
+            if let Some(part) = parts.get_mut(host.client.alias()) {
+                part.drift = drift;
+            }
+        }
     }
 
     /// The facts of all hosts by alias.

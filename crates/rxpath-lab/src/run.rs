@@ -121,6 +121,7 @@ fn within(
     manifest.warnings.extend(shared_counters(resolved));
     manifest.warnings.extend(options.hosts.and_then(Hosts::one_machine));
     manifest.warnings.extend(options.hosts.and_then(Hosts::unlike_links));
+    manifest.warnings.extend(options.hosts.and_then(Hosts::ntp_contradicted));
     let mut running = Running {
         resolved: resolved.clone(),
         options,
@@ -370,6 +371,10 @@ impl<'a> Running<'a> {
         };
         if !matches!(outcome, Ok(())) {
             summary::update(&self.resolved, &mut self.manifest);
+        }
+        // A run that ended early may have lost a host.
+        if let Some(hosts) = self.options.hosts.filter(|_| outcome.is_ok()) {
+            hosts.note_drift(&mut self.manifest.hosts);
         }
         self.manifest.status = status;
         self.manifest.ended = Some(Timestamp::now().to_string());

@@ -1,5 +1,6 @@
 //! A trial between real hosts: who sent how much to whom, and what each host did alone.
 
+mod clocks;
 mod pair_rate;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use rxpath_core::number::{percent, si};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::clocks::{ClockDrift, PairClocks, PathDelays};
 pub use self::pair_rate::PairRate;
 use crate::ledger::{Ledger, LedgerUnit, Place};
 use crate::manifest::{Grade, Manifest};

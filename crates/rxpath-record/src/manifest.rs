@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use rxpath_core::ntp::NtpState;
+use rxpath_core::number::si;
 use rxpath_core::{Nanos, Side, Warning};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +14,7 @@ use crate::capacity::Capacity;
 pub use crate::comparison::{Comparison, NoiseFloor, Outcome};
 use crate::counters::Moved;
 use crate::evidence::Evidence;
-use crate::hosts::{HostTrial, PairPackets, PairRate};
+use crate::hosts::{ClockDrift, HostTrial, PairPackets, PairRate};
 use crate::ledger::Ledger;
 use crate::prediction::Prediction;
 use crate::stolen::Stolen;
@@ -97,26 +99,48 @@ pub struct HostPart {
     pub round_trip_ns: u64,
     /// Whether the experiment had a network namespace of its own there: only then are the counters its own.
     pub has_own_namespace: bool,
+    /// Speed of the device; `None` if the driver does not report it. **Unit** Mb/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_mbps: Option<u32>,
+    /// Hops that packets to the other side may take: with 1 no router lies between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hops_at_most: Option<u8>,
+    /// What its kernel said of the discipline of its clock, when the run began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ntp: Option<NtpState>,
+    /// How much faster its clock ran than the coordinator's, if the run came to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<ClockDrift>,
 }
 
 impl HostPart {
-    /// What it does and how well its clock is known: `sends by eth0 (igb), MTU 1500, 8 CPUs; clock known to +-18us`.
+    /// What it does and how well its clock is known: `sends by eth0 (igb, 1Gb/s), MTU 1500, 8 CPUs; control round
+    /// trip 38us, clock known to +-18us`.
     pub fn text(&self) -> String {
         let does = if self.side == Side::Tx { "sends" } else { "receives" };
-        let driver = match self.driver.as_str() {
-            "" => String::new(),
-            driver => format!(" ({driver})"),
+        let speed = self.speed();
+        let card = [self.driver.as_str(), speed.as_str()];
+        let card: Vec<&str> = card.into_iter().filter(|it| !it.is_empty()).collect();
+        let card = match card.as_slice() {
+            [] => String::new(),
+            known => format!(" ({})", known.join(", ")),
         };
         let shared =
             if self.has_own_namespace { "" } else { "; its counters hold other traffic too" };
         format!(
-            "{does} by {}{driver}, MTU {}, {} CPUs; control round trip {}, clock known to +-{}{shared}",
+            "{does} by {}{card}, MTU {}, {} CPUs; control round trip {}, clock known to +-{}{shared}",
             self.device,
             self.mtu_bytes,
             self.cpus_count,
             Nanos(self.round_trip_ns),
             Nanos(self.clock_error_ns)
         )
+    }
+
+    /// Speed of its device: `25Gb/s`; empty if the driver does not report it.
+    pub fn speed(&self) -> String {
+        let words = |mbps| format!("{}b/s", si(f64::from(mbps) * 1e6));
+        self.device_mbps.map_or_else(String::new, words)
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::Facts;
 use crate::procfs::cpuinfo;
-use crate::{thread, topology};
+use crate::{ntp, thread, topology};
 
 const CPU: &str = "/sys/devices/system/cpu";
 
@@ -48,6 +48,7 @@ pub(super) fn collect(facts: &mut Facts<'_>) {
         "clock.available",
         "/sys/devices/system/clocksource/clocksource0/available_clocksource",
     );
+    facts.live(ntp::FACT, ntp::read);
     files(facts, "cpu.mitigations", &format!("{CPU}/vulnerabilities"));
     frequency(facts);
     idle(facts);

@@ -5,6 +5,8 @@
 //! exchanges intersect; the quickest one decides. An estimate from half the round trip would be wrong by half of the
 //! difference of the two directions, and could not know it.
 
+use rxpath_record::hosts::ClockDrift;
+
 use super::wire::ClockPair;
 use crate::clock::HostClock;
 
@@ -70,6 +72,17 @@ impl ClockBounds {
         HostClock { ahead_ns: self.least_ns + (self.most_ns - self.least_ns) / 2 }
     }
 
+    /// How much faster the host's clock ran from this comparison to a later one than the clock here; `None` if they were made
+    /// at one time.
+    pub fn drift_until(self, later: Self) -> Option<ClockDrift> {
+        let span_ns = later.at_ns.checked_sub(self.at_ns).filter(|span| *span > 0)?;
+        let ppm = |more_ns: i64| more_ns as f64 / span_ns as f64 * 1e6;
+        let least = ppm(later.least_ns.saturating_sub(self.most_ns));
+        let most = ppm(later.most_ns.saturating_sub(self.least_ns));
+        let (ahead_ppm, error_ppm) = (f64::midpoint(least, most), (most - least) / 2.0);
+        Some(ClockDrift { ahead_ppm, error_ppm, span_ns })
+    }
+
     /// How far this clock is ahead of another one that was compared at about the same time.
     #[must_use]
     pub fn ahead_of(self, other: Self) -> Self {
@@ -118,6 +131,23 @@ mod tests {
         assert_eq!((bounds.error_ns(), bounds.round_trip_ns), (3_000_000, 6_000_000));
         // The midpoint of the round trip would be wrong by 2 ms.
         assert_eq!(bounds.clock().ahead_ns, ahead - 2_000_000);
+    }
+
+    #[test]
+    fn a_drift_is_known_the_better_the_longer_the_time_between_two_comparisons() {
+        let bounds = |at_ns: u64, ahead_ns: i64| ClockBounds {
+            least_ns: ahead_ns - 10_000,
+            most_ns: ahead_ns + 10_000,
+            round_trip_ns: 20_000,
+            at_ns,
+        };
+        let first = bounds(1_000, 5_000_000);
+        // 3 ppm of 10 s are 30 us.
+        let drift = first.drift_until(bounds(10_000_001_000, 5_030_000)).unwrap();
+        assert_eq!(drift.text(), "3.0 +-2.0 ppm");
+        let drift = first.drift_until(bounds(100_000_001_000, 5_300_000)).unwrap();
+        assert_eq!(drift.text(), "3.0 +-0.2 ppm");
+        assert_eq!(first.drift_until(first), None);
     }
 
     #[test]

@@ -8,13 +8,19 @@ use crate::endpoint::links::LinkSpeed;
 /// Kinds of devices whose speed says nothing: no wire is behind it.
 const NOMINAL: [&str; 3] = ["veth", "tun", "bridge"];
 
+impl ConnectedHost {
+    /// How fast its device runs, if a wire is behind it.
+    pub(super) fn wire_speed(&self) -> Option<&LinkSpeed> {
+        let has_wire = !NOMINAL.contains(&self.device.driver.as_str());
+        self.speeds.first().filter(|_| has_wire)
+    }
+}
+
 impl Hosts {
     /// A warning where the links of the hosts run at different speeds: a path has that of its slower end.
     pub fn unlike_links(&self) -> Option<Warning> {
         let of = |host: &'_ ConnectedHost| {
-            let has_wire = !NOMINAL.contains(&host.device.driver.as_str());
-            let speed = host.speeds.first().filter(|_| has_wire)?;
-            Some((host.client.alias().to_owned(), speed.clone()))
+            Some((host.client.alias().to_owned(), host.wire_speed()?.clone()))
         };
         unlike(&self.all().filter_map(of).collect::<Vec<_>>())
     }

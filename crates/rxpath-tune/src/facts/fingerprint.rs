@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::{Device, HostFacts};
 
 /// Facts of the host that are no settings, by the beginning of their names.
-const MOVING: [&str; 12] = [
+const MOVING: [&str; 13] = [
     "boot.",
     "container.",
     "cgroup.",
@@ -24,6 +24,7 @@ const MOVING: [&str; 12] = [
     "process.",
     "cpu.frequency",
     "sysctl.net.netfilter.nf_conntrack_count",
+    "time.",
 ];
 
 /// The number and how many facts went into it.

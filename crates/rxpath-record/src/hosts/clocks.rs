@@ -1,0 +1,200 @@
+//! How the clocks of the hosts of a run compare, and the one-way delays that they allow.
+
+use rxpath_core::number::span;
+use rxpath_core::{Nanos, Side};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::manifest::{HostPart, Manifest, VariantSummary};
+
+/// How much faster one clock ran than another, from two comparisons.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClockDrift {
+    /// Middle of the interval that the comparisons allow. **Unit** parts per million.
+    pub ahead_ppm: f64,
+    /// Half of its width. **Unit** parts per million.
+    pub error_ppm: f64,
+    /// Time between the comparisons. **Unit** ns.
+    pub span_ns: u64,
+}
+
+impl ClockDrift {
+    /// For people: `1.2 +-0.3 ppm`.
+    pub fn text(&self) -> String {
+        format!("{:.1} +-{:.1} ppm", self.ahead_ppm, self.error_ppm)
+    }
+
+    /// How much faster this clock ran than another that was compared with the same third one.
+    #[must_use]
+    pub fn less(&self, other: &Self) -> Self {
+        Self {
+            ahead_ppm: self.ahead_ppm - other.ahead_ppm,
+            error_ppm: self.error_ppm + other.error_ppm,
+            span_ns: self.span_ns.min(other.span_ns),
+        }
+    }
+}
+
+/// The clocks of a sender and a receiver, by the comparison of each with the coordinator's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PairClocks {
+    /// The sender.
+    pub sender: String,
+    /// The receiver.
+    pub receiver: String,
+    /// How far the sender's clock was ahead when the run began. **Unit** ns.
+    pub ahead_ns: i64,
+    /// How far that may be wrong. **Unit** ns.
+    pub error_ns: u64,
+    /// How much faster the sender's clock ran.
+    pub drift: Option<ClockDrift>,
+}
+
+impl PairClocks {
+    fn of((sender, tx): (&String, &HostPart), (receiver, rx): (&String, &HostPart)) -> Self {
+        Self {
+            sender: sender.clone(),
+            receiver: receiver.clone(),
+            ahead_ns: tx.clock_ahead_ns.saturating_sub(rx.clock_ahead_ns),
+            error_ns: tx.clock_error_ns.saturating_add(rx.clock_error_ns),
+            drift: tx.drift.zip(rx.drift).map(|(tx, rx)| tx.less(&rx)),
+        }
+    }
+
+    /// For people: `gen1 -> sut known to +-88.9us, 1.2 +-0.3 ppm apart`.
+    pub fn text(&self) -> String {
+        let apart = self.drift.map(|drift| {
+            let drift = ClockDrift { ahead_ppm: drift.ahead_ppm.abs(), ..drift };
+            format!(", {} apart", drift.text())
+        });
+        let (error, apart) = (Nanos(self.error_ns), apart.unwrap_or_default());
+        format!("{} -> {} known to +-{error}{apart}", self.sender, self.receiver)
+    }
+}
+
+/// One-way delays of a variant between hosts: medians over its trials.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PathDelays {
+    /// Median and 99th percentile, where the clocks allow them. **Unit** us.
+    pub one_way_us: Option<[f64; 2]>,
+    /// How far these may be wrong; `None` where both hosts have one clock. **Unit** us.
+    pub bound_us: Option<f64>,
+    /// Median and 99th percentile above the least delay of each trial. **Unit** us.
+    pub above_least_us: Option<[f64; 2]>,
+}
+
+impl PathDelays {
+    /// For people: `one-way delay p50 212us, p99 1.9ms, each +-19us; above its least p50 171us, p99 1.86ms`.
+    pub fn text(&self) -> String {
+        let both = |[p50, p99]: [f64; 2]| format!("p50 {}, p99 {}", us(p50), us(p99));
+        let bound = self.bound_us.map(us);
+        let one_way = match (self.one_way_us, bound) {
+            (Some(found), Some(bound)) => format!("{}, each +-{bound}", both(found)),
+            (Some(found), None) => both(found),
+            (None, Some(bound)) => {
+                format!("not given: clocks known to +-{bound}, more than half of the median")
+            }
+            (None, None) => "not measured".into(),
+        };
+        let above = self.above_least_us.map(|found| format!("; above its least {}", both(found)));
+        format!("one-way delay {one_way}{}", above.unwrap_or_default())
+    }
+}
+
+fn us(value: f64) -> String {
+    span(value / 1e6)
+}
+
+impl Manifest {
+    /// The clocks of each sender with each receiver; nothing where the run was on one machine.
+    pub fn pair_clocks(&self) -> Vec<PairClocks> {
+        let of = |side| self.hosts.iter().filter(move |(_, part)| part.side == side);
+        of(Side::Tx)
+            .flat_map(|tx| of(Side::Rx).map(move |rx| PairClocks::of(tx, rx)))
+            .collect()
+    }
+}
+
+impl VariantSummary {
+    /// Its one-way delays, if any was measured.
+    pub fn delays(&self) -> Option<PathDelays> {
+        let median = |name: &str| self.metrics.get(name).map(|metric| metric.median);
+        let both = |name: &str| {
+            let of = |quantile: &str| median(&format!("{name}_{quantile}_us"));
+            Some([of("p50")?, of("p99")?])
+        };
+        let delays = PathDelays {
+            one_way_us: both("one_way_delay"),
+            bound_us: median("one_way_delay_bound_us"),
+            above_least_us: both("delay_above_least"),
+        };
+        (delays != PathDelays::default()).then_some(delays)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Metric;
+
+    fn part(side: Side, ahead_ns: i64, ahead_ppm: f64) -> HostPart {
+        HostPart {
+            side,
+            device: "eth0".into(),
+            driver: "igb".into(),
+            mtu_bytes: 1_500,
+            cpus_count: 4,
+            clock_ahead_ns: ahead_ns,
+            clock_error_ns: 40_000,
+            round_trip_ns: 80_000,
+            has_own_namespace: false,
+            device_mbps: None,
+            hops_at_most: None,
+            ntp: None,
+            drift: Some(ClockDrift { ahead_ppm, error_ppm: 0.2, span_ns: 9 }),
+        }
+    }
+
+    #[test]
+    fn the_clocks_of_a_pair_have_the_errors_of_both() {
+        let hosts = [
+            ("gen1".to_owned(), part(Side::Tx, 5_000, 3.0)),
+            ("gen2".to_owned(), HostPart { drift: None, ..part(Side::Tx, 0, 0.0) }),
+            ("sut".to_owned(), part(Side::Rx, 7_000, 1.5)),
+        ];
+        let manifest = Manifest { hosts: hosts.into(), ..Manifest::default() };
+        let all = manifest.pair_clocks();
+        assert_eq!((all[0].ahead_ns, all[0].error_ns), (-2_000, 80_000));
+        let texts: Vec<String> = all.iter().map(PairClocks::text).collect();
+        let wanted =
+            ["gen1 -> sut known to +-80us, 1.5 +-0.4 ppm apart", "gen2 -> sut known to +-80us"];
+        assert_eq!(texts, wanted);
+    }
+
+    #[test]
+    fn delays_are_given_with_their_bound_or_refused_with_it() {
+        let of = |values: &[(&str, f64)]| {
+            let metric = |median| Metric {
+                median,
+                min: median,
+                max: median,
+                interval: None,
+                values: vec![median],
+            };
+            let all = values.iter().map(|(name, value)| ((*name).to_owned(), metric(*value)));
+            let summary = VariantSummary { metrics: all.collect(), ..VariantSummary::default() };
+            summary.delays().map(|delays| delays.text())
+        };
+        let least = [("delay_above_least_p50_us", 171.0), ("delay_above_least_p99_us", 1_860.0)];
+        let above = "; above its least p50 171us, p99 1.86ms";
+        let mut all = vec![("one_way_delay_p50_us", 212.0), ("one_way_delay_p99_us", 1_900.0)];
+        assert_eq!(of(&all).unwrap(), "one-way delay p50 212us, p99 1.9ms");
+        all.push(("one_way_delay_bound_us", 19.0));
+        all.extend(least);
+        let given = format!("one-way delay p50 212us, p99 1.9ms, each +-19us{above}");
+        assert_eq!(of(&all).unwrap(), given);
+        let refused = "one-way delay not given: clocks known to +-19us, more than half of the median";
+        assert_eq!(of(&all[2..]).unwrap(), format!("{refused}{above}"));
+        assert_eq!(of(&[("delivered_pps", 1.0)]), None);
+    }
+}
