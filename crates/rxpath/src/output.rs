@@ -12,6 +12,8 @@ pub mod color;
 pub mod experiment;
 pub mod explain;
 pub mod format;
+#[cfg(feature = "lab")]
+pub mod host_lines;
 pub mod queues;
 #[cfg(feature = "lab")]
 pub mod rates;

@@ -9,8 +9,8 @@ use rxpath_record::ledger::{Balances, Place};
 use rxpath_record::manifest::{Comparison, Manifest, Trial, VariantSummary};
 use rxpath_record::metric;
 
-use super::between;
 use super::table::Grid;
+use super::{between, host_lines};
 
 /// The whole summary.
 pub fn summary(manifest: &Manifest) -> String {
@@ -22,6 +22,7 @@ pub fn summary(manifest: &Manifest) -> String {
     for (alias, part) in &manifest.hosts {
         out += &format!("{alias}: {}\n", part.text());
     }
+    out += &host_lines::clocks(manifest);
     out += &format!("{}\n\n{}\n", manifest.headline, table(manifest).shown());
     for variant in &manifest.variants {
         if let Some(verdict) = &variant.verdict {
@@ -29,6 +30,7 @@ pub fn summary(manifest: &Manifest) -> String {
         }
     }
     for variant in &manifest.variants {
+        out += &host_lines::of_variant(manifest, variant);
         out += &between::text(manifest, &variant.name);
         out += &pooled(variant).unwrap_or_default();
         out += &of_different_trials(manifest, variant).unwrap_or_default();

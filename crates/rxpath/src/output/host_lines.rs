@@ -1,0 +1,174 @@
+//! A run between hosts as text: how well their clocks are known, one-way delays, and where the packets of each variant went.
+
+use std::collections::BTreeMap;
+
+use rxpath_core::number::grouped;
+use rxpath_record::hosts::PairClocks;
+use rxpath_record::ledger::{Balances, Ledger, Place};
+use rxpath_record::manifest::{HostPart, Manifest, VariantSummary};
+
+/// Pairs that are listed; of more, the one whose clocks are known worst.
+const LISTED: usize = 16;
+
+/// The lines of the clocks; none where the run was on one machine.
+pub fn clocks(manifest: &Manifest) -> String {
+    let pairs = manifest.pair_clocks();
+    let Some(worst) = pairs.iter().max_by_key(|pair| pair.error_ns) else { return String::new() };
+    let known = if pairs.len() > LISTED {
+        format!("of {} pairs the worst: {}", pairs.len(), worst.text())
+    } else {
+        pairs.iter().map(PairClocks::text).collect::<Vec<_>>().join("; ")
+    };
+    let ntp = ntp(manifest).map_or_else(String::new, |words| format!("; NTP: {words}"));
+    format!("clocks: {known}{ntp}\n")
+}
+
+/// Which hosts say that their clock is synchronised: `synchronised on gen1, sut; not on gen2`.
+fn ntp(manifest: &Manifest) -> Option<String> {
+    let of = |wanted: Option<bool>| {
+        let state = |part: &HostPart| part.ntp.as_ref().map(|ntp| ntp.is_synchronised);
+        let all = manifest.hosts.iter().filter(|(_, part)| state(part) == wanted);
+        let names: Vec<&str> = all.map(|(alias, _)| alias.as_str()).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    };
+    let (yes, no) = (of(Some(true)), of(Some(false)));
+    if yes.is_none() && no.is_none() {
+        return None;
+    }
+    let parts = [
+        yes.map(|hosts| format!("synchronised on {hosts}")),
+        no.map(|hosts| format!("not synchronised on {hosts}")),
+        of(None).map(|hosts| format!("not known on {hosts}")),
+    ];
+    Some(parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
+}
+
+/// The lines of a variant: one-way delays with their bound, and the sum of its ledgers.
+pub fn of_variant(manifest: &Manifest, variant: &VariantSummary) -> String {
+    if manifest.hosts.is_empty() {
+        return String::new();
+    }
+    let delays = variant.delays().map(|delays| delays.text());
+    let lines = delays.into_iter().chain(ledger(manifest, &variant.name));
+    lines.map(|line| format!("{}: {line}\n", variant.name)).collect::<Vec<_>>().concat()
+}
+
+/// `ledger: 12,000 datagrams offered = 11,000 delivered + 1,000 at device ring (NAPI) [rx/ring]; 0 unaccounted`.
+fn ledger(manifest: &Manifest, variant: &str) -> Option<String> {
+    let trials = manifest.counted(variant);
+    let unit = trials.first()?.ledger.unit.word();
+    let ledgers: Vec<&Ledger> = trials.iter().map(|trial| &trial.ledger).collect();
+    let sum = |of: fn(&Ledger) -> u64| ledgers.iter().map(|one| of(one)).sum::<u64>();
+    let mut terms = vec![format!("{} delivered", grouped(sum(|one| one.delivered_packets)))];
+    terms.extend(lost(&ledgers));
+    let in_flight = sum(|one| one.in_flight_packets);
+    terms.extend((in_flight > 0).then(|| format!("{} in flight", grouped(in_flight))));
+    let all = Balances::of(ledgers.iter().copied());
+    let rest = if all.unknown > 0 {
+        format!("the remainder of {} of {} trials is not known", all.unknown, all.ledgers)
+    } else if all.excess_packets > 0 {
+        format!("{} more arrived than were sent", grouped(all.excess_packets))
+    } else {
+        format!("{} unaccounted", grouped(all.missing_packets))
+    };
+    let offered = grouped(sum(|one| one.offered_packets));
+    Some(format!("ledger: {offered} {unit} offered = {}; {rest}", terms.join(" + ")))
+}
+
+/// Losses by place, with their counters.
+fn lost(ledgers: &[&Ledger]) -> Vec<String> {
+    let mut places: BTreeMap<Place, (u64, bool, &str)> = BTreeMap::new();
+    for drop in ledgers.iter().flat_map(|ledger| &ledger.drops) {
+        let place = places.entry(drop.place).or_insert((0, true, drop.counter.as_str()));
+        place.0 += drop.packets;
+        place.1 &= drop.exact;
+    }
+    let is_shown = |(place, (packets, ..)): &(Place, (u64, bool, &str))| {
+        // Between hosts it is worth saying that nothing was lost there.
+        *packets > 0 || *place == Place::Network
+    };
+    let words = |(place, (packets, is_exact, counter)): (Place, (u64, bool, &str))| {
+        let least = if is_exact { "" } else { "at least " };
+        format!("{least}{} at {} [{counter}]", grouped(packets), place.words().short)
+    };
+    places.into_iter().filter(is_shown).map(words).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_core::Side;
+    use rxpath_core::ntp::NtpState;
+    use rxpath_record::ledger::Drop;
+    use rxpath_record::manifest::Trial;
+
+    use super::*;
+
+    fn part(side: Side, is_synchronised: Option<bool>) -> HostPart {
+        HostPart {
+            side,
+            device: "eth0".into(),
+            driver: "igb".into(),
+            mtu_bytes: 1_500,
+            cpus_count: 4,
+            clock_ahead_ns: 0,
+            clock_error_ns: 40_000,
+            round_trip_ns: 80_000,
+            has_own_namespace: true,
+            device_mbps: None,
+            hops_at_most: None,
+            ntp: is_synchronised
+                .map(|is_synchronised| NtpState { is_synchronised, ..NtpState::default() }),
+            drift: None,
+        }
+    }
+
+    fn manifest(senders: usize) -> Manifest {
+        let sender = |at: usize| (format!("gen{at}"), part(Side::Tx, Some(at == 1)));
+        let mut hosts: BTreeMap<_, _> = (1..=senders).map(sender).collect();
+        hosts.insert("sut".into(), part(Side::Rx, None));
+        Manifest { hosts, ..Manifest::default() }
+    }
+
+    #[test]
+    fn clocks_and_what_ntp_says_of_them_are_one_line() {
+        let wanted = "clocks: gen1 -> sut known to +-80us; gen2 -> sut known to +-80us; NTP: synchronised on gen1; \
+                      not synchronised on gen2; not known on sut\n";
+        assert_eq!(clocks(&manifest(2)), wanted);
+        let many = clocks(&manifest(20));
+        assert!(many.starts_with("clocks: of 20 pairs the worst: gen"), "{many}");
+        assert_eq!(clocks(&Manifest::default()), "");
+    }
+
+    fn lost_at(place: Place, packets: u64, exact: bool) -> Drop {
+        let counter = format!("rx/{}", place.words().part);
+        Drop { place, counter, packets, derived: false, exact, cross_checks: Vec::new() }
+    }
+
+    #[test]
+    fn the_ledger_of_a_variant_is_a_sum_with_its_counters() {
+        let ledger = Ledger {
+            offered_packets: 6_000,
+            delivered_packets: 5_490,
+            drops: vec![
+                lost_at(Place::Network, 0, true),
+                lost_at(Place::Ring, 500, true),
+                lost_at(Place::Ip, 0, true),
+                lost_at(Place::SocketBuffer, 10, false),
+            ],
+            ..Ledger::default()
+        };
+        let trial = || Trial {
+            variant: "base".into(),
+            block: 1,
+            ledger: ledger.clone(),
+            ..Trial::default()
+        };
+        let of_hosts = Manifest { trials: vec![trial(), trial()], ..manifest(1) };
+        let variant = VariantSummary { name: "base".into(), ..VariantSummary::default() };
+        let wanted = "base: ledger: 12,000 datagrams offered = 10,980 delivered + 0 at network [rx/network] + \
+                      1,000 at device ring (NAPI) [rx/device] + at least 20 at socket receive buffer [rx/socket]; 0 unaccounted\n";
+        assert_eq!(of_variant(&of_hosts, &variant), wanted);
+        let on_one_machine = Manifest { trials: vec![trial()], ..Manifest::default() };
+        assert_eq!(of_variant(&on_one_machine, &variant), "");
+    }
+}
