@@ -324,6 +324,7 @@ fn devices() -> Result<Vec<DeviceFacts>, HostError> {
                 addresses: of_device.map(|address| address.ip).collect(),
                 driver: link.kind.clone().unwrap_or_else(|| driver(&link.name)),
                 rx_queues: rx_queues(netdev.as_mut(), link.index),
+                numa_node: numa_node(&link.name),
                 name: link.name,
             }
         })
@@ -334,6 +335,12 @@ fn rx_queues(netdev: Option<&mut Netlink>, index: u32) -> u32 {
     let all = netdev.and_then(|netdev| netdev.device_queues(index).ok()).unwrap_or_default();
     let receiving = all.iter().filter(|queue| queue.kind == QueueKind::Rx);
     (receiving.count() as u32).max(1)
+}
+
+/// The kernel says -1 where there is none.
+fn numa_node(name: &str) -> Option<u32> {
+    let node = Root::host().number::<i32>(&format!("/sys/class/net/{name}/device/numa_node")).ok()?;
+    node.try_into().ok()
 }
 
 /// The driver of a device of hardware.

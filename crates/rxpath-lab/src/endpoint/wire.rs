@@ -246,6 +246,9 @@ pub struct DeviceFacts {
     /// Receive queues in use; 1 where the kernel does not say.
     #[serde(default)]
     pub rx_queues: u32,
+    /// Its NUMA node; `None` of virtual devices, and on a host with one node.
+    #[serde(default)]
+    pub numa_node: Option<u32>,
 }
 
 /// The route to an address.

@@ -157,7 +157,17 @@ fn ask_card(host: &mut ConnectedHost) -> Result<(), LabError> {
     host.card = host.client.ask(Ask::Card { device, driver }, PROMPT)?;
     let device = host.device.name.clone();
     host.speeds = host.client.ask(Ask::LinkSpeeds { device }, PROMPT)?;
+    host.hello.shape.card_node = card_node(host);
     Ok(())
+}
+
+/// The NUMA node of a host's device, or of the first one below it that has one.
+fn card_node(host: &ConnectedHost) -> Option<u32> {
+    let of = |name: &str| {
+        let mut all = host.hello.devices.iter();
+        all.find(|device| device.name == name).and_then(|device| device.numa_node)
+    };
+    of(&host.device.name).or_else(|| host.speeds.iter().find_map(|link| of(&link.device)))
 }
 
 #[cfg(test)]

@@ -16,6 +16,9 @@ pub struct HostShape {
     pub power: Power,
     /// What its kernel and tools lack.
     pub offers: Offers,
+    /// NUMA node of the network card that an experiment uses, where there is one and the kernel says it.
+    #[serde(default)]
+    pub card_node: Option<u32>,
 }
 
 /// One online CPU.

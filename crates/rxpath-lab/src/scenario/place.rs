@@ -1,6 +1,6 @@
 //! Which CPU of this host each role gets.
 //!
-//! The sender takes the first core; receiver and softirq the next two cores nearest to it (same cache,
+//! The sender takes the first core, with a network card the first one of the card's node; receiver and softirq the next two cores nearest to it (same cache,
 //! then same node, then elsewhere); further receivers and senders take turns with what is left. Cores
 //! come before their SMT siblings. Where CPUs run short the receivers keep apart from the sender as
 //! long as they can, extra senders share the sender's CPU, and a softirq without a CPU of its own is
@@ -15,7 +15,7 @@ use super::host_shape::{CpuShape, HostShape};
 /// Roles of one host.
 pub(super) struct Places<'a> {
     host: &'a HostShape,
-    /// Usable CPUs: one per core first, the nearest to the first core first.
+    /// Usable CPUs: one per core first, the nearest to the first core, which is near the card, first.
     pool: Vec<CpuShape>,
     /// The sender's host, where it is another one.
     sender: Option<Box<Places<'a>>>,
@@ -37,7 +37,8 @@ impl<'a> Places<'a> {
         let usable = host.cpus.iter().filter(|cpu| cpu.allowed);
         let mut pool: Vec<CpuShape> = usable.copied().collect();
         pool.sort_by_key(|cpu| cpu.cpu);
-        if let Some(first) = pool.first().copied() {
+        let is_near = |cpu: &&CpuShape| Some(cpu.node) == host.card_node;
+        if let Some(first) = pool.iter().find(is_near).or(pool.first()).copied() {
             let thread = |cpu: &CpuShape| {
                 pool.iter().filter(|other| other.core == cpu.core && other.cpu < cpu.cpu).count()
             };

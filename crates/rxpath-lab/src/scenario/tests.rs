@@ -206,6 +206,16 @@ fn roles_find_their_place_on_a_big_host() {
 }
 
 #[test]
+fn cores_of_the_card_s_node_come_first() {
+    let shape = HostShape { card_node: Some(1), ..big() };
+    for (text, expected) in [("@sender", "8"), ("@receiver:4", "9,11,13,15"), ("@softirq", "10")] {
+        let list = super::cpus::CpuExpr::parse(text).unwrap();
+        let cpus = super::place::Places::new(&shape).place(&list, &mut Vec::new()).unwrap();
+        assert_eq!(rxpath_core::CpuList(cpus).to_string(), expected, "{text}");
+    }
+}
+
+#[test]
 fn a_victim_never_shares_the_senders_cpu() {
     let text = "[load]\ncpu = \"@sender\"\n[serve]\ncpu = \"@next-to-victim\"\n[background]\nvictim = \"@victim\"\n";
     let two = resolved(text, &[], 2).unwrap();
