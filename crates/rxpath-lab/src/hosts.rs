@@ -6,6 +6,7 @@ mod machines;
 pub mod ntp;
 pub mod observe;
 mod path;
+pub mod planned;
 pub mod privilege;
 pub mod probe;
 pub mod ready;
@@ -21,7 +22,7 @@ use rxpath_core::number::{counted, si};
 use rxpath_host::environment::HostFacts;
 use rxpath_host::nic::losses::CardCounters;
 use rxpath_record::manifest::HostPart;
-use rxpath_remote::inventory::Network;
+use rxpath_remote::inventory::{HostEntry, Network};
 use rxpath_remote::{Binaries, Inventory, Role};
 use serde_json::Value;
 
@@ -64,6 +65,8 @@ pub struct ConnectedHost {
     pub card: CardCounters,
     /// How fast its device and those below it ran when the run began, the device first.
     pub speeds: Vec<LinkSpeed>,
+    /// What the inventory says of it.
+    pub entry: HostEntry,
     /// Number of its machine: hosts in namespaces of one machine have one.
     pub machine: usize,
 }

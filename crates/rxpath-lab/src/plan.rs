@@ -15,6 +15,7 @@ use serde::Serialize;
 use rxpath_stats::looks::{FIRST, MOST};
 use rxpath_stats::planning;
 
+use crate::hosts::planned::PlannedHost;
 use crate::scenario::spec::{Options, Protocol, Resolved, Search, Trials, Variant, Workload};
 use crate::trial::start::words;
 
@@ -37,6 +38,9 @@ pub struct Plan {
     pub expected: Nanos,
     /// Length with all blocks and the longest settling, or the time limit.
     pub at_most: Nanos,
+    /// What is done on each real host; nothing in the lab.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<PlannedHost>,
 }
 
 /// One trial to come.
@@ -80,7 +84,8 @@ pub fn block_order(resolved: &Resolved, block: u32) -> Vec<usize> {
 pub fn plan(resolved: &Resolved) -> Plan {
     if let Some(search) = &resolved.search {
         // Each trial depends on those before.
-        return Plan { trials: Vec::new(), expected: search.budget, at_most: search.budget };
+        let (trials, hosts) = (Vec::new(), Vec::new());
+        return Plan { trials, expected: search.budget, at_most: search.budget, hosts };
     }
     let mut trials = Vec::new();
     for block in 0..=resolved.trials.blocks {
@@ -99,7 +104,7 @@ pub fn plan(resolved: &Resolved) -> Plan {
     // The limit ends a run after the trial in progress.
     let longest = without_settling + times.settle.0;
     let at_most = ((count + more) * longest).min(times.time_limit.0 + longest);
-    Plan { trials, expected: Nanos(expected), at_most: Nanos(at_most) }
+    Plan { trials, expected: Nanos(expected), at_most: Nanos(at_most), hosts: Vec::new() }
 }
 
 impl Plan {

@@ -72,6 +72,9 @@ pub struct PlannedStep {
     /// The rules that ask for it.
     #[serde(default)]
     pub because: Vec<String>,
+    /// What it does in addition to its purpose: `link-bounce`.
+    #[serde(default)]
+    pub effects: Vec<String>,
 }
 
 /// The settings of an endpoint's host.

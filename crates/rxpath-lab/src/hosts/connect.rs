@@ -129,6 +129,7 @@ fn one(
         card: CardCounters::default(),
         speeds: Vec::new(),
         client: client.into(),
+        entry: entry.clone(),
         hello,
         clock,
         device: DeviceFacts::default(),

@@ -48,20 +48,10 @@ impl Hosts {
             .collect()
     }
 
-    /// What a run changes on its hosts: a line for each setting, with the variants that want it.
-    pub fn changes(&self, resolved: &Resolved) -> Vec<String> {
-        let mut all: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-        for variant in resolved.variants.iter().filter(|it| it.not_available.is_none()) {
-            for (host, _, sets) in self.wanted(variant) {
-                for (name, value) in sets {
-                    let line = format!("{}: {name} = {}", host.client.alias(), value.trim());
-                    all.entry(line).or_default().push(&variant.name);
-                }
-            }
-        }
-        let line =
-            |(line, variants): (String, Vec<&str>)| format!("{line} (for {})", variants.join(", "));
-        all.into_iter().map(line).collect()
+    /// Whether a run changes settings of its hosts.
+    pub fn are_changed(&self, resolved: &Resolved) -> bool {
+        let here = resolved.variants.iter().filter(|it| it.not_available.is_none());
+        here.flat_map(|variant| self.wanted(variant)).any(|(_, _, sets)| !sets.is_empty())
     }
 
     /// What the rules of `rxpath check` would change on the first receiver's host.
@@ -135,7 +125,7 @@ impl Hosts {
 }
 
 /// Names with the host's device and its receive queues in them.
-fn on_host(host: &ConnectedHost, names: &Sets) -> Sets {
+pub(super) fn on_host(host: &ConnectedHost, names: &Sets) -> Sets {
     let on_device = |name: &String| name.replace(DEVICE_WORD, &host.device.name);
     let each_queue = |name: String| -> Vec<String> {
         let queues = if name.contains('*') { host.device.rx_queues.max(1) } else { 1 };
@@ -147,7 +137,7 @@ fn on_host(host: &ConnectedHost, names: &Sets) -> Sets {
     all.collect()
 }
 
-fn ask<T: DeserializeOwned>(
+pub(super) fn ask<T: DeserializeOwned>(
     client: &Client,
     what: SettingsAsk,
     limit: Duration,

@@ -43,12 +43,13 @@ pub fn load<'a>(
             of_pairs(config, testbed, own)
         }
         Workload::Own(own) => {
-            let own = to_each_alike(own, testbed.hosts(Side::Rx).len());
             let hosts = testbed.hosts(Side::Tx);
+            let counts = [hosts.len(), testbed.hosts(Side::Rx).len()];
             let start = |index| {
                 let seat = Seat { side: Side::Tx, index };
-                let share = several::share(&own, index, hosts.len().max(1));
-                steered(config, &share, destinations(&own, testbed, 0), (testbed, seat))
+                // One, which is for all receivers.
+                let (_, share) = sender_programs(own, index, counts).swap_remove(0);
+                steered(config, &share, destinations(own, testbed, 0), (testbed, seat))
             };
             of_side(&hosts, start)
         }
@@ -117,21 +118,37 @@ fn of_pairs(
     own: &Own<LoadOptions>,
 ) -> Result<Box<dyn Peer>, LabError> {
     let [senders, receivers] = [Side::Tx, Side::Rx].map(|side| testbed.hosts(side));
-    let (count, pairs) = (receivers.len(), senders.len() * receivers.len());
+    let counts = [senders.len(), receivers.len()];
     let mut all = Vec::new();
     for (index, sender) in senders.iter().enumerate() {
         let seat = Seat { side: Side::Tx, index };
         let mut programs: Vec<(String, Box<dyn Peer>)> = Vec::new();
-        for (to, receiver) in receivers.iter().enumerate() {
-            let own = several::for_receiver(own, to, count);
-            let own = several::share(&own, index * count + to, pairs);
+        for (to, own) in sender_programs(own, index, counts) {
             let address = destinations(&own, testbed, to);
             let program = steered(config, &own, address, (testbed, seat))?;
-            programs.push((format!("{sender}->{receiver}"), Box::new(program)));
+            programs.push((format!("{sender}->{}", receivers[to]), Box::new(program)));
         }
         all.push((sender.clone(), Several::new(programs)));
     }
     Ok(Box::new(Several::of_several(all)))
+}
+
+/// The programs of a sender, each with the first receiver that it is for: one for all of them with datagrams, one for each
+/// over TCP. `counts` are those of senders and receivers.
+pub fn sender_programs(
+    own: &Own<LoadOptions>,
+    sender: usize,
+    [senders, receivers]: [usize; 2],
+) -> Vec<(usize, Own<LoadOptions>)> {
+    if !own.protocol.over_tcp() || receivers < 2 {
+        let own = to_each_alike(own, receivers);
+        return vec![(0, several::share(&own, sender, senders.max(1)))];
+    }
+    let program = |to: usize| {
+        let own = several::for_receiver(own, to, receivers);
+        (to, several::share(&own, sender * receivers + to, senders * receivers))
+    };
+    (0..receivers).map(program).collect()
 }
 
 /// The load towards several receivers: each thread has a flow to each, so that all get the same.
@@ -146,13 +163,23 @@ fn to_each_alike(own: &Own<LoadOptions>, receivers: usize) -> Own<LoadOptions> {
 
 /// Where our own load sends: every address with UDP, the first one of the receiver where connections are made.
 fn destinations(own: &Own<LoadOptions>, testbed: &dyn Testbed, receiver: usize) -> Vec<String> {
+    let all = testbed.addresses();
+    let first = all.iter().find(|it| testbed.receiver_at(**it) == Some(receiver));
+    destinations_of(own, all, first.copied())
+}
+
+/// The same, of all addresses and the first one of the receiver.
+pub fn destinations_of(
+    own: &Own<LoadOptions>,
+    all: &[IpAddr],
+    first: Option<IpAddr>,
+) -> Vec<String> {
     let at = |address: &IpAddr| SocketAddr::new(*address, own.port).to_string();
-    let all = || testbed.addresses().iter();
-    let first = || all().find(|it| testbed.receiver_at(**it) == Some(receiver)).map(at);
+    let first = first.as_ref().map(at).into_iter();
     match own.protocol {
-        Protocol::Udp => all().map(at).collect(),
-        Protocol::Http => first().map(|addr| format!("http://{addr}/")).into_iter().collect(),
-        _ => first().into_iter().collect(),
+        Protocol::Udp => all.iter().map(at).collect(),
+        Protocol::Http => first.map(|addr| format!("http://{addr}/")).collect(),
+        _ => first.collect(),
     }
 }
 

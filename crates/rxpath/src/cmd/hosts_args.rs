@@ -9,7 +9,7 @@ use rxpath_lab::scenario::spec::Resolved;
 use rxpath_remote::Inventory;
 
 use crate::cmd::binary_args::BinaryArgs;
-use crate::cmd::run::failure;
+use crate::cmd::run::{failure, host_plan};
 use crate::exit::{Exit, Failure};
 
 /// The hosts of an experiment.
@@ -64,12 +64,13 @@ impl HostsArgs {
     /// # Errors
     /// If settings of hosts would be changed and `--change-hosts` was not given.
     pub fn check_settings(&self, hosts: &Hosts, resolved: &mut Resolved) -> Result<(), Failure> {
-        let changes = hosts.changes(resolved);
-        if changes.is_empty() {
+        if !hosts.are_changed(resolved) {
             return Ok(());
         }
         if !self.change_hosts {
-            let text = format!("this run changes settings of hosts: {}", changes.join("; "));
+            let planned = hosts.planned(resolved, &RootNeeds::default()).map_err(failure)?;
+            let changes = host_plan::changes(&planned).join("; ");
+            let text = format!("this run changes settings of hosts: {changes}");
             return Err(
                 usage(text).hint("--change-hosts allows it; each is undone after its trial")
             );

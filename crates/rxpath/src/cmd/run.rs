@@ -1,6 +1,7 @@
 //! `rxpath run`: an experiment, in the two-namespace lab by default.
 
 mod ended;
+pub mod host_plan;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -114,7 +115,7 @@ impl RunCommand {
             if let (Some(search), Some(first)) = (&resolved.search, resolved.variants.first()) {
                 auto::check(search, first.main_metric())?;
             }
-            return self.show_plan(&resolved, hosts.as_ref());
+            return self.show_plan(&resolved, hosts.as_ref(), &sets);
         }
         if let Some(hosts) = &hosts {
             self.hosts.check_settings(hosts, &mut resolved)?;
@@ -177,18 +178,25 @@ impl RunCommand {
         Ok(file.search.filter(|_| !self.dry_run))
     }
 
-    fn show_plan(&self, resolved: &Resolved, hosts: Option<&Hosts>) -> Outcome {
-        hosts.map_or(Ok(()), |hosts| hosts.check_programs(resolved)).map_err(failure)?;
-        let plan = plan(resolved);
+    fn show_plan(
+        &self,
+        resolved: &Resolved,
+        hosts: Option<&Hosts>,
+        sets: &[String],
+    ) -> Outcome {
+        let mut plan = plan(resolved);
+        if let Some(hosts) = hosts {
+            hosts.check_programs(resolved).map_err(failure)?;
+            let needs = root_needs(&self.scenario, sets, self.hosts.may_change());
+            plan.hosts = hosts.planned(resolved, &needs).map_err(failure)?;
+        }
         if self.format.is_json() {
             json(&Envelope::new("run-plan", resolved, &plan, resolved.warnings.clone()))?;
         } else {
             output::text(&plan.to_text(resolved))?;
             if let Some(hosts) = hosts {
                 hosts.shares(resolved).iter().try_for_each(|share| output::line(share))?;
-                for change in hosts.changes(resolved) {
-                    output::line(&format!("changed for its trials only: {change}"))?;
-                }
+                output::text(&host_plan::text(&plan))?;
             }
         }
         Ok(Exit::Done)

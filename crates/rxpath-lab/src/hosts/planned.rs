@@ -1,0 +1,197 @@
+//! What a run does on each of its hosts, before it does it: programs with their CPUs, rights, settings with their side effects.
+
+use std::net::{IpAddr, SocketAddr};
+
+use rxpath_core::Side;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::privilege::RootNeeds;
+use super::settings::{ask, on_host};
+use super::{ConnectedHost, Hosts};
+use crate::endpoint::client::PROMPT;
+use crate::endpoint::settings::{PlannedSettings, PlannedStep, SettingsAsk};
+use crate::error::LabError;
+use crate::plan::command_line;
+use crate::scenario::spec::{Resolved, Variant, Workload};
+use crate::trial::start::{destinations_of, sender_programs, words};
+
+/// A host's part in a run to come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PlannedHost {
+    /// Its alias.
+    pub host: String,
+    /// What it does: `tx` sends, `rx` receives.
+    pub side: Side,
+    /// Its device.
+    pub device: String,
+    /// With which rights, and why.
+    pub rights: String,
+    /// Its programs, without the options by which the run controls them.
+    pub programs: Vec<PlannedProgram>,
+    /// Its settings that are changed, each for the trials of these variants.
+    pub changes: Vec<PlannedChange>,
+}
+
+/// A program to come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PlannedProgram {
+    /// The variant.
+    pub variant: String,
+    /// Its words.
+    pub command: String,
+}
+
+/// A setting to be changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PlannedChange {
+    /// Its name for `rxpath tune`.
+    pub name: String,
+    /// Its value then.
+    pub value: String,
+    /// Its value now; `None` if it would not change, or cannot be changed here.
+    pub now: Option<String>,
+    /// The variants that want it.
+    pub variants: Vec<String>,
+    /// Side effects, as `rxpath tune plan` calls them: `link-bounce`.
+    pub effects: Vec<String>,
+}
+
+impl Hosts {
+    /// What a run does on each host: the senders, then the receivers. Nothing is changed.
+    ///
+    /// # Errors
+    /// Of a host that no longer answers.
+    pub fn planned(
+        &self,
+        resolved: &Resolved,
+        needs: &RootNeeds,
+    ) -> Result<Vec<PlannedHost>, LabError> {
+        let sides = [Side::Tx, Side::Rx].into_iter();
+        let all = sides.flat_map(|side| {
+            self.of(side).iter().enumerate().map(move |(index, host)| (side, index, host))
+        });
+        all.map(|(side, index, host)| -> Result<PlannedHost, LabError> {
+            let here = || resolved.variants.iter().filter(|it| it.not_available.is_none());
+            let commands = |variant: &Variant| -> Vec<PlannedProgram> {
+                let commands = self.commands(side, index, variant).into_iter();
+                let name = &variant.name;
+                commands.map(|command| PlannedProgram { variant: name.clone(), command }).collect()
+            };
+            Ok(PlannedHost {
+                host: host.client.alias().to_owned(),
+                side,
+                device: host.device.name.clone(),
+                rights: rights(host, needs),
+                programs: here().flat_map(commands).collect(),
+                changes: changes(host, side, here())?,
+            })
+        })
+        .collect()
+    }
+
+    /// The programs that a variant runs on a host.
+    fn commands(&self, side: Side, index: usize, variant: &Variant) -> Vec<String> {
+        let own = |words: Vec<String>| format!("rxpath {}", words.join(" "));
+        match (side, &variant.load, &variant.serve) {
+            (Side::Tx, Workload::Own(load), _) => {
+                let counts = [self.senders.len(), self.receivers.len()];
+                let addresses = self.receivers.iter().flat_map(|host| &host.addresses);
+                let addresses: Vec<IpAddr> = addresses.copied().collect();
+                let to = |receiver: usize| {
+                    let first = self.receivers.get(receiver).and_then(|it| it.addresses.first());
+                    destinations_of(load, &addresses, first.copied())
+                };
+                let programs = sender_programs(load, index, counts).into_iter();
+                programs.map(|(receiver, load)| own(words(&load, to(receiver)))).collect()
+            }
+            (Side::Tx, load, _) => vec![command_line(load)],
+            (_, _, Workload::Own(serve)) if serve.absent => Vec::new(),
+            (_, _, Workload::Own(serve)) => {
+                let at = SocketAddr::new(self.receivers[index].listens_on(), serve.port);
+                vec![own(words(serve, vec![at.to_string()]))]
+            }
+            (_, _, serve) => vec![command_line(serve)],
+        }
+    }
+}
+
+/// With which rights a host's programs run.
+fn rights(host: &ConnectedHost, needs: &RootNeeds) -> String {
+    match needs.on(host.client.alias(), &host.entry) {
+        _ if host.is_local => "with the rights of this command".into(),
+        _ if host.hello.uid == 0 => "as root".into(),
+        None => "as the user of your login there".into(),
+        Some(why) if why.is_empty() => "as root by sudo".into(),
+        Some(why) => format!("as root by sudo: {why}"),
+    }
+}
+
+/// The settings of a host that these variants want, in the order of their names.
+fn changes<'a>(
+    host: &ConnectedHost,
+    side: Side,
+    variants: impl Iterator<Item = &'a Variant>,
+) -> Result<Vec<PlannedChange>, LabError> {
+    let mut all: Vec<PlannedChange> = Vec::new();
+    for variant in variants {
+        let tune = &variant.tune;
+        let sets = on_host(host, if side == Side::Tx { &tune.sender } else { &tune.receiver });
+        if sets.is_empty() {
+            continue;
+        }
+        let planned = SettingsAsk::Plan { sets: sets.clone() };
+        let steps = match ask::<PlannedSettings>(&host.client, planned, PROMPT) {
+            Ok(planned) => planned.steps,
+            // What the host refuses is said when the run begins.
+            Err(LabError::OnHost { .. }) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        for (name, value) in sets {
+            let value = value.trim().to_owned();
+            match all.iter_mut().find(|it| it.name == name && it.value == value) {
+                Some(known) => known.variants.push(variant.name.clone()),
+                None => all.push(change(name, value, &variant.name, &steps)),
+            }
+        }
+    }
+    all.sort_by(|one, other| (&one.name, &one.value).cmp(&(&other.name, &other.value)));
+    Ok(all)
+}
+
+fn change(name: String, value: String, variant: &str, steps: &[PlannedStep]) -> PlannedChange {
+    // Members of a group are one step: `eth0/rings` for `eth0/rings/rx`.
+    let is_it = |step: &&PlannedStep| {
+        name.strip_prefix(&step.set).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let step = steps.iter().find(is_it);
+    PlannedChange {
+        now: step.map(|step| step.old.clone()),
+        effects: step.map(|step| step.effects.clone()).unwrap_or_default(),
+        variants: vec![variant.to_owned()],
+        name,
+        value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_of_a_group_has_the_effects_of_its_step() {
+        let step = |set: &str, effects: &[&str]| PlannedStep {
+            set: set.into(),
+            old: "rx=512".into(),
+            new: "rx=4096".into(),
+            because: Vec::new(),
+            effects: effects.iter().map(|effect| (*effect).to_owned()).collect(),
+        };
+        let steps = [step("eth0/ring", &["power"]), step("eth0/rings", &["link-bounce"])];
+        let made = change("eth0/rings/rx".into(), "4096".into(), "large", &steps);
+        assert_eq!(made.now.as_deref(), Some("rx=512"));
+        assert_eq!(made.effects, ["link-bounce"]);
+        let so_already = change("net.core.somaxconn".into(), "99".into(), "large", &steps);
+        assert!(so_already.now.is_none() && so_already.effects.is_empty(), "{so_already:?}");
+    }
+}

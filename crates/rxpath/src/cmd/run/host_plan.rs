@@ -1,0 +1,123 @@
+//! What a run will do on each of its hosts, as text.
+
+use std::collections::BTreeSet;
+
+use rxpath_core::Side;
+use rxpath_core::number::counted;
+use rxpath_lab::hosts::planned::{PlannedChange, PlannedHost};
+use rxpath_lab::plan::Plan;
+use rxpath_tune::effects::Effect;
+use serde_json::Value;
+
+/// Each host with its device, its rights and its programs, then the settings that are changed.
+pub fn text(plan: &Plan) -> String {
+    let mut text = String::new();
+    for host in &plan.hosts {
+        let does = if host.side == Side::Tx { "sends" } else { "receives" };
+        text += &format!("{} {does} by {}, {}\n", host.host, host.device, host.rights);
+        for program in &host.programs {
+            text += &format!("  {}: $ {}\n", program.variant, program.command);
+        }
+    }
+    for change in changes(&plan.hosts) {
+        text += &format!("changed for its trials only: {change}\n");
+    }
+    text + &waits(plan).unwrap_or_default()
+}
+
+/// A line for each setting that is changed: `sut: eth0/rings/rx = 4096 (for large), now 512; the link is lost for up to some
+/// seconds`.
+pub fn changes(hosts: &[PlannedHost]) -> Vec<String> {
+    let all = hosts.iter().flat_map(|host| host.changes.iter().map(move |it| (&host.host, it)));
+    all.map(|(host, change)| line(host, change)).collect()
+}
+
+fn line(host: &str, change: &PlannedChange) -> String {
+    let PlannedChange { name, value, now, variants, effects } = change;
+    let mut text = format!("{host}: {name} = {value} (for {})", variants.join(", "));
+    if let Some(now) = now {
+        text += &format!(", now {now}");
+    }
+    for effect in effects.iter().filter_map(|code| known(code)) {
+        text += &format!("; {effect}");
+    }
+    text
+}
+
+/// The effect of this code; none that only a newer program knows.
+fn known(code: &str) -> Option<Effect> {
+    serde_json::from_value(Value::String(code.to_owned())).ok()
+}
+
+/// How many trials wait for a link that their settings take down.
+fn waits(plan: &Plan) -> Option<String> {
+    let changes = plan.hosts.iter().flat_map(|host| &host.changes);
+    let bounces = |code: &String| known(code) == Some(Effect::LinkBounce);
+    let waiting = changes.filter(|change| change.effects.iter().any(bounces));
+    let variants: BTreeSet<&str> =
+        waiting.flat_map(|change| &change.variants).map(String::as_str).collect();
+    let trials = plan.trials.iter().filter(|trial| variants.contains(trial.variant.as_str()));
+    let count = trials.count() as u64;
+    (count > 0).then(|| {
+        let trials = counted(count, "trial");
+        format!("{trials} wait for a link to come up again, before and after: some seconds each\n")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_core::Nanos;
+    use rxpath_lab::hosts::planned::PlannedProgram;
+    use rxpath_lab::plan::PlannedTrial;
+
+    use super::*;
+
+    fn change(name: &str, effects: &[&str]) -> PlannedChange {
+        PlannedChange {
+            name: name.into(),
+            value: "4096".into(),
+            now: (!effects.is_empty()).then(|| "512".into()),
+            variants: vec!["large".into()],
+            effects: effects.iter().map(|effect| (*effect).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn each_host_is_shown_with_its_programs_rights_and_side_effects() {
+        let host = |name: &str, side, changes| PlannedHost {
+            host: name.into(),
+            side,
+            device: "eth0".into(),
+            rights: "as the user of your login there".into(),
+            programs: vec![PlannedProgram { variant: "large".into(), command: "rxpath x".into() }],
+            changes,
+        };
+        let trial =
+            |trial, variant: &str| PlannedTrial { trial, block: 1, variant: variant.to_owned() };
+        let plan = Plan {
+            trials: vec![trial(0, "large"), trial(1, "plain"), trial(2, "large")],
+            expected: Nanos(1),
+            at_most: Nanos(2),
+            hosts: vec![
+                host("gen1", Side::Tx, Vec::new()),
+                host(
+                    "sut",
+                    Side::Rx,
+                    vec![
+                        change("eth0/rings/rx", &["link-bounce", "of-the-future"]),
+                        change("net.core.somaxconn", &[]),
+                    ],
+                ),
+            ],
+        };
+        let wanted = "gen1 sends by eth0, as the user of your login there\n\
+                      \x20 large: $ rxpath x\n\
+                      sut receives by eth0, as the user of your login there\n\
+                      \x20 large: $ rxpath x\n\
+                      changed for its trials only: sut: eth0/rings/rx = 4096 (for large), now 512; the link is lost for up \
+                      to some seconds\n\
+                      changed for its trials only: sut: net.core.somaxconn = 4096 (for large)\n\
+                      2 trials wait for a link to come up again, before and after: some seconds each\n";
+        assert_eq!(text(&plan), wanted);
+    }
+}
