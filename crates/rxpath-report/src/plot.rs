@@ -353,7 +353,8 @@ fn place(at: f64, (first, last): (f64, f64), (from, to): (f64, f64)) -> f64 {
     if span > 0.0 { from + (at - first) / span * (to - from) } else { from }
 }
 
-fn px(value: f64) -> String {
+/// A length in CSS pixels.
+pub(crate) fn px(value: f64) -> String {
     format!("{value:.1}")
 }
 

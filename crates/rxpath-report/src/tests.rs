@@ -5,8 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::{Run, html, markdown};
-use rxpath_core::{Division, Log2};
+use rxpath_core::ntp::NtpState;
+use rxpath_core::{Division, Log2, Side};
 use rxpath_record::comparison::Effect;
+use rxpath_record::hosts::{ClockDrift, PairPackets};
+use rxpath_record::manifest::HostPart;
 use rxpath_record::metric;
 use rxpath_record::run::RunReader;
 use rxpath_record::stolen::{CpuPaid, InterruptCost, Stolen, TakenBy, TaskPaid, Victim};
@@ -179,6 +182,65 @@ fn comparisons_whose_base_is_zero_are_in_page_and_text() {
         assert!(text.contains("+25.00 percentage points"), "{text}");
         assert!(text.contains("no ratio: the base is 0; +13 us"), "{text}");
         assert!(!text.contains("too few"), "{text}");
+    }
+}
+
+fn host(side: Side, device: &str, ahead_ns: i64) -> HostPart {
+    let ntp = NtpState { is_synchronised: true, max_error_us: 12_000, ..NtpState::default() };
+    HostPart {
+        side,
+        device: device.into(),
+        driver: "ice".into(),
+        mtu_bytes: 1_500,
+        cpus_count: 8,
+        clock_ahead_ns: ahead_ns,
+        clock_error_ns: 19_000,
+        round_trip_ns: 38_000,
+        has_own_namespace: true,
+        device_mbps: Some(25_000),
+        hops_at_most: Some(1),
+        ntp: Some(ntp),
+        drift: Some(ClockDrift { ahead_ppm: 1.3, error_ppm: 0.5, span_ns: 9 }),
+    }
+}
+
+#[test]
+fn hosts_are_a_picture_with_their_cards_rates_and_losses_and_their_clocks_a_table() {
+    let mut run = open(&fixture("million-pps"));
+    assert!(!html(&run).contains("Who sends to whom"));
+    run.manifest.hosts = [
+        ("gen1".to_owned(), host(Side::Tx, "ens1f0", -2_000_000)),
+        ("<b>sut".to_owned(), host(Side::Rx, "ens2", 0)),
+    ]
+    .into();
+    let page = html(&run);
+    for part in [
+        "Who sends to whom",
+        "gen1 to &lt;b&gt;sut",
+        "ens1f0 · ice · 25Gb/s",
+        "1 hop",
+        " offered</text>",
+        " lost</text>",
+        "\u{2212}2 ms",
+        "± 38 µs",
+        "1.3 +-0.5 ppm",
+        "synchronised, to +-12ms at most",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    let pair = |receiver: &str, delivered| PairPackets {
+        sender: "gen1".into(),
+        receiver: receiver.into(),
+        offered_packets: 1_000,
+        delivered_packets: Some(delivered),
+    };
+    for trial in &mut run.manifest.trials {
+        trial.pairs = vec![pair("<b>sut", 1_000), pair("sut2", 500)];
+    }
+    run.manifest.hosts.insert("sut2".into(), host(Side::Rx, "ens3", 0));
+    let page = html(&run);
+    for load in [" · 25.0 % lost</text>", " · 0 % lost</text>", " · 50.0 % lost</text>"] {
+        assert!(page.contains(load), "{load}");
     }
 }
 

@@ -1,6 +1,9 @@
 //! The real hosts of a run: who sends and who receives, by which devices, how well their clocks are known, and what each
 //! sent, got and suffered.
 
+mod clocks;
+mod topology;
+
 use maud::html;
 
 use super::Section;
@@ -12,6 +15,9 @@ use crate::source::Run;
 pub(super) fn section(run: &Run) -> Option<Section> {
     let hosts = &run.manifest.hosts;
     let tables = [
+        (clocks::of_hosts(run), "Clocks of the hosts"),
+        (clocks::of_pairs(run), "Clocks of senders and receivers"),
+        (clocks::delays(run), "One-way delays"),
         (pairs(run), "Datagrams by sender and receiver"),
         (rates(run), "Rates by sender and receiver"),
         (losses(run), "Losses by receiver"),
@@ -23,6 +29,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
         lead: "The hosts of the run. Each reads its own counters and CPU time, on its own clock; instants are brought to \
                one clock, and the error of that is shown.",
         body: html! {
+            (topology::figure(run))
             dl.method {
                 @for (alias, part) in hosts { dt { (alias) } dd { (part.text()) } }
             }

@@ -1,0 +1,73 @@
+//! How well the hosts' clocks are known, and the one-way delays that this allows.
+
+use rxpath_record::hosts::ClockDrift;
+
+use crate::number;
+use crate::page::part::Table;
+use crate::source::Run;
+
+/// How clocks are compared. Every host by the same means.
+const METHOD: &str = "exchanges over the control connection";
+
+/// Each host's clock with that of the machine that ran the experiment.
+pub(super) fn of_hosts(run: &Run) -> Table {
+    let mut rows =
+        Table::new("host | #ahead by | #bound | drift | #least round trip | method | NTP there");
+    rows.rows.extend(run.manifest.hosts.iter().map(|(alias, part)| {
+        let ntp = part.ntp.as_ref().map_or_else(|| "not known".to_owned(), |ntp| ntp.text());
+        vec![
+            alias.clone(),
+            signed(part.clock_ahead_ns),
+            bound(part.clock_error_ns),
+            drift(part.drift),
+            number::seconds(part.round_trip_ns as f64 / 1e9),
+            METHOD.to_owned(),
+            ntp,
+        ]
+    }));
+    rows
+}
+
+/// Each sender's clock with each receiver's.
+pub(super) fn of_pairs(run: &Run) -> Table {
+    let mut rows = Table::new("sender | receiver | #sender ahead by | #bound | drift");
+    rows.rows.extend(run.manifest.pair_clocks().into_iter().map(|pair| {
+        let (ahead, error) = (signed(pair.ahead_ns), bound(pair.error_ns));
+        vec![pair.sender, pair.receiver, ahead, error, drift(pair.drift)]
+    }));
+    rows
+}
+
+/// One-way delays of each variant.
+pub(super) fn delays(run: &Run) -> Table {
+    let heads = "variant | #one way, p50 | #p99 | #bound | #above the least, p50 | #p99";
+    let mut rows = Table::new(heads);
+    let measured = run.manifest.variants.iter().filter_map(|variant| {
+        let delays = variant.delays()?;
+        let us = |value: f64| number::seconds(value / 1e6);
+        let both = |found: Option<[f64; 2]>, missing: &str| match found {
+            Some([p50, p99]) => [us(p50), us(p99)],
+            None => [missing.to_owned(), missing.to_owned()],
+        };
+        let bound = delays.bound_us.map(|it| format!("± {}", us(it)));
+        let bound = bound.unwrap_or_else(|| "one clock".to_owned());
+        let [p50, p99] = both(delays.one_way_us, "clocks not known well enough");
+        let [above_p50, above_p99] = both(delays.above_least_us, "–");
+        Some(vec![variant.name.clone(), p50, p99, bound, above_p50, above_p99])
+    });
+    rows.rows.extend(measured);
+    rows
+}
+
+fn signed(ns: i64) -> String {
+    let sign = if ns < 0 { "\u{2212}" } else { "" };
+    format!("{sign}{}", number::seconds(ns.unsigned_abs() as f64 / 1e9))
+}
+
+fn bound(ns: u64) -> String {
+    format!("± {}", number::seconds(ns as f64 / 1e9))
+}
+
+fn drift(drift: Option<ClockDrift>) -> String {
+    drift.map_or_else(|| "–".to_owned(), |drift| drift.text())
+}
