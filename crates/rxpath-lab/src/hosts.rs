@@ -6,6 +6,7 @@ mod machines;
 pub mod ntp;
 pub mod observe;
 mod path;
+mod placed;
 pub mod planned;
 pub mod privilege;
 pub mod probe;

@@ -32,6 +32,7 @@ pub use error::ScenarioError;
 pub use file::{ScenarioFile, parse};
 pub use host_shape::{CpuShape, HostShape};
 pub use keys::reference;
+pub use place::cpus_on;
 pub use reader::PORT;
 pub use resolve::{resolve, resolve_between};
 

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rxpath_bpf::account::calibrate::Calibration;
-use rxpath_core::Side;
+use rxpath_core::{CpuList, Side};
 use rxpath_host::awake::Awake;
 use rxpath_host::netlink::netfilter::Conntrack;
 use rxpath_host::netlink::{Netlink, QueueAsk};
@@ -111,6 +111,14 @@ pub trait Testbed {
     /// The names of a side's hosts; nothing where it is this one.
     fn hosts(&self, _: Side) -> Vec<String> {
         Vec::new()
+    }
+
+    /// The CPUs of a variant's program on a host; empty = anywhere.
+    fn cpus(&self, seat: Seat, variant: &Variant) -> CpuList {
+        match seat.side {
+            Side::Tx => variant.load.cpus().clone(),
+            _ => variant.serve.cpus().clone(),
+        }
     }
 
     /// Starts a program on one side.

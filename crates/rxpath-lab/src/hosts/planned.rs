@@ -102,14 +102,18 @@ impl Hosts {
                     let first = self.receivers.get(receiver).and_then(|it| it.addresses.first());
                     destinations_of(load, &addresses, first.copied())
                 };
-                let programs = sender_programs(load, index, counts).into_iter();
+                let mut load = load.clone();
+                load.options.cpu = self.cpus_on(side, index, variant);
+                let programs = sender_programs(&load, index, counts).into_iter();
                 programs.map(|(receiver, load)| own(words(&load, to(receiver)))).collect()
             }
             (Side::Tx, load, _) => vec![command_line(load)],
             (_, _, Workload::Own(serve)) if serve.absent => Vec::new(),
             (_, _, Workload::Own(serve)) => {
                 let at = SocketAddr::new(self.receivers[index].listens_on(), serve.port);
-                vec![own(words(serve, vec![at.to_string()]))]
+                let mut serve = serve.clone();
+                serve.options.cpu = self.cpus_on(side, index, variant);
+                vec![own(words(&serve, vec![at.to_string()]))]
             }
             (_, _, serve) => vec![command_line(serve)],
         }

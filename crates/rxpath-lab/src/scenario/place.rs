@@ -7,7 +7,7 @@
 //! left on the sender's, where it runs on a veth without RPS. A victim takes the softirq's core or, where there are two
 //! cores, the one that is not the sender's; the receiver next to it then shares the sender's.
 
-use rxpath_core::Warning;
+use rxpath_core::{CpuList, Warning};
 
 use super::cpus::{CpuExpr, CpuItem, Relation, Role};
 use super::host_shape::{CpuShape, HostShape};
@@ -30,6 +30,12 @@ pub(super) enum Misplaced {
     NotAvailable(String),
     /// A number that cannot be used: (what is wrong, what would be right).
     Refused(String, String),
+}
+
+/// The CPUs of a list with roles on a host; nothing if it lacks one of them.
+pub fn cpus_on(shape: &HostShape, list: &str) -> Option<CpuList> {
+    let list = CpuExpr::parse(list).ok()?;
+    Places::new(shape).place(&list, &mut Vec::new()).ok().map(CpuList)
 }
 
 impl<'a> Places<'a> {
@@ -101,7 +107,7 @@ impl<'a> Places<'a> {
     fn usable(&self, cpu: u32) -> Result<u32, Misplaced> {
         let list = |allowed: bool| {
             let cpus = self.host.cpus.iter().filter(|cpu| cpu.allowed || !allowed);
-            rxpath_core::CpuList(cpus.map(|cpu| cpu.cpu).collect()).to_string()
+            CpuList(cpus.map(|cpu| cpu.cpu).collect()).to_string()
         };
         match self.host.cpus.iter().find(|known| known.cpu == cpu) {
             Some(known) if known.allowed => Ok(cpu),
@@ -160,7 +166,7 @@ impl<'a> Places<'a> {
 
     fn warn_short(&self, role: Role, wanted: usize, got: &[u32], warnings: &mut Vec<Warning>) {
         let word = if role == Role::NextToVictim { "receiver" } else { role.word() };
-        let cpus = rxpath_core::CpuList(got.to_vec());
+        let cpus = CpuList(got.to_vec());
         let have = format!("this host has {} usable CPU(s)", self.pool.len());
         let sender = self.pool.first().map_or(0, |cpu| cpu.cpu);
         let mut distinct = got.to_vec();

@@ -110,6 +110,8 @@ fn resolve_variant(
     let (serve, load) = reader.workloads()?;
     check::variant(&mut reader, topology, &lab)?;
     let settings = differences(base, &merged, &reader.settings, &made.over);
+    let written = |key: &'static str| Some((key, merged.get(key)?.value.as_str()?.to_owned()));
+    let written_cpus = ["load.cpu", "serve.cpu"].into_iter().filter_map(written).collect();
     let (not_available, more) = (reader.not_available, reader.warnings);
     for warning in more {
         if not_available.is_none() && !warnings.contains(&warning) {
@@ -129,6 +131,7 @@ fn resolve_variant(
         observe,
         serve,
         load,
+        written_cpus,
     })
 }
 

@@ -64,6 +64,9 @@ pub struct Variant {
     pub serve: Workload<ServeOptions>,
     /// The sending side.
     pub load: Workload<LoadOptions>,
+    /// The CPU lists of the two sides as they were written, with roles, by their keys: hosts differ.
+    #[serde(skip)]
+    pub written_cpus: BTreeMap<&'static str, String>,
 }
 
 impl Variant {

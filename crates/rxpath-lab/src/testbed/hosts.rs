@@ -208,6 +208,10 @@ impl Testbed for HostsTestbed<'_> {
         self.hosts.of(side).iter().map(|host| host.client.alias().to_owned()).collect()
     }
 
+    fn cpus(&self, seat: Seat, variant: &Variant) -> CpuList {
+        self.hosts.cpus_on(seat.side, seat.index, variant)
+    }
+
     fn spawn(&self, seat: Seat, command: Command) -> Result<Started, LabError> {
         let words = command.get_args().map(|word| word.to_string_lossy().into_owned());
         let words: Vec<String> = words.chain(self.clock_words(seat, &command)).collect();

@@ -47,9 +47,11 @@ pub fn load<'a>(
             let counts = [hosts.len(), testbed.hosts(Side::Rx).len()];
             let start = |index| {
                 let seat = Seat { side: Side::Tx, index };
+                let mut own = own.clone();
+                own.options.cpu = testbed.cpus(seat, config.variant);
                 // One, which is for all receivers.
-                let (_, share) = sender_programs(own, index, counts).swap_remove(0);
-                steered(config, &share, destinations(own, testbed, 0), (testbed, seat))
+                let (_, share) = sender_programs(&own, index, counts).swap_remove(0);
+                steered(config, &share, destinations(&own, testbed, 0), (testbed, seat))
             };
             of_side(&hosts, start)
         }
@@ -79,7 +81,10 @@ pub fn serve<'a>(
                 if let Some(device) = testbed.path().rx_device.filter(|_| of_frames) {
                     address.extend(["--dev".to_owned(), device]);
                 }
-                steered(config, own, address, (testbed, Seat { side: Side::Rx, index }))
+                let seat = Seat { side: Side::Rx, index };
+                let mut own = own.clone();
+                own.options.cpu = testbed.cpus(seat, config.variant);
+                steered(config, &own, address, (testbed, seat))
             };
             Ok(Some(of_side(&testbed.hosts(Side::Rx), start)?))
         }
@@ -123,7 +128,9 @@ fn of_pairs(
     for (index, sender) in senders.iter().enumerate() {
         let seat = Seat { side: Side::Tx, index };
         let mut programs: Vec<(String, Box<dyn Peer>)> = Vec::new();
-        for (to, own) in sender_programs(own, index, counts) {
+        let mut own = own.clone();
+        own.options.cpu = testbed.cpus(seat, config.variant);
+        for (to, own) in sender_programs(&own, index, counts) {
             let address = destinations(&own, testbed, to);
             let program = steered(config, &own, address, (testbed, seat))?;
             programs.push((format!("{sender}->{}", receivers[to]), Box::new(program)));

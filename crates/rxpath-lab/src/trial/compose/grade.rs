@@ -8,8 +8,8 @@ use rxpath_record::hosts::HostTrial;
 use rxpath_record::manifest::Grade;
 
 use crate::scenario::spec::Variant;
-use crate::testbed::Testbed;
 use crate::testbed::window::Windowed;
+use crate::testbed::{Seat, Testbed};
 use crate::trial::noise::{self, Disturbance};
 use crate::trial::runner::Measurements;
 
@@ -48,13 +48,14 @@ pub(super) fn of(variant: &Variant, testbed: &dyn Testbed, raw: &Measurements) -
     }
     let mut all = Grades::default();
     let sides = [
-        (Side::Tx, "sender", window.of_senders.as_slice(), load),
-        (Side::Rx, "receiver", window.receivers(), serve),
+        (Side::Tx, "sender", window.of_senders.as_slice()),
+        (Side::Rx, "receiver", window.receivers()),
     ];
-    for (side, word, betweens, cpus) in sides {
+    for (side, word, betweens) in sides {
         let names = testbed.hosts(side);
         for (index, between) in betweens.iter().enumerate() {
-            let (grade, noise) = judged(&[cpus], between);
+            let cpus = testbed.cpus(Seat { side, index }, variant);
+            let (grade, noise) = judged(&[&cpus], between);
             let name = names.get(index);
             let shown = match name.filter(|_| betweens.len() > 1) {
                 Some(name) => format!("{word} {name}"),
