@@ -87,13 +87,13 @@ pub enum LabError {
         /// Its alias.
         host: String,
         /// Phase of the trial.
-        phase: String,
+        phase: Box<str>,
         /// How that is known.
         why: String,
         /// Number of the trial, from 1.
         trial: u32,
         /// On which hosts settings are undone, where there were some.
-        undone: String,
+        undone: Box<str>,
         /// As for [`LabError::Lost`].
         last_words: String,
     },
@@ -119,7 +119,7 @@ impl LabError {
     pub fn in_trial(self, phase: &str, trial: u32, undone: impl FnOnce() -> String) -> Self {
         match self {
             Self::Lost { host, why, last_words } => {
-                let (phase, undone) = (phase.to_owned(), undone());
+                let (phase, undone) = (phase.into(), undone().into());
                 Self::LostInTrial { host, phase, why, trial, undone, last_words }
             }
             other => other,

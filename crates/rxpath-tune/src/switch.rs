@@ -139,13 +139,8 @@ mod tests {
 
     fn switch(dir: &std::path::Path) -> Switch<FakeHost> {
         let process = ProcessId::own().unwrap();
-        let watch = Watch {
-            process,
-            applier: process,
-            deadline_ns: 0,
-            while_alive: true,
-            is_final: false,
-        };
+        let watch =
+            Watch { process, applier: process, deadline_ns: 0, while_alive: true, is_final: false };
         let journal = Journal::open(&dir.join("journal")).unwrap();
         Switch::new(journal, FakeHost::new(), watch)
     }

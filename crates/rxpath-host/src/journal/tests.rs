@@ -317,17 +317,10 @@ fn watch_and_confirmation_are_kept() {
     let dir = tempfile::tempdir().unwrap();
     let (path, _, mut journal) = begun(dir.path());
     let process = ProcessId { pid: 7, start_ticks: 8 };
-    let watch = Watch {
-        process,
-        applier: process,
-        deadline_ns: 9,
-        while_alive: false,
-        is_final: false,
-    };
+    let watch =
+        Watch { process, applier: process, deadline_ns: 9, while_alive: false, is_final: false };
     journal.watch(watch).unwrap();
-    journal
-        .watch(Watch { deadline_ns: 10, ..watch })
-        .unwrap();
+    journal.watch(Watch { deadline_ns: 10, ..watch }).unwrap();
     let read = Contents::read(&path).unwrap().unwrap();
     assert_eq!(read.watch.map(|watch| watch.deadline_ns), Some(10));
     assert!(!read.confirmed);
@@ -422,13 +415,8 @@ fn a_journal_that_begins_again_forgets_what_was_undone_and_keeps_its_order() {
     let dir = tempfile::tempdir().unwrap();
     let (path, mut fake, mut journal) = begun(dir.path());
     let process = ProcessId { pid: 7, start_ticks: 8 };
-    let watch = Watch {
-        process,
-        applier: process,
-        deadline_ns: 9,
-        while_alive: true,
-        is_final: true,
-    };
+    let watch =
+        Watch { process, applier: process, deadline_ns: 9, while_alive: true, is_final: true };
     journal.watch(watch).unwrap();
     for round in 0..3 {
         journal.change(&mut fake, &target("a"), "7", &[]).unwrap();

@@ -38,7 +38,8 @@ mod tests {
 
     /// Two nodes of four cores each, the card on the second one.
     fn large() -> HostShape {
-        let cpu = |cpu| CpuShape { cpu, core: cpu, node: cpu / 4, l3: Some(cpu / 4), allowed: true };
+        let cpu =
+            |cpu| CpuShape { cpu, core: cpu, node: cpu / 4, l3: Some(cpu / 4), allowed: true };
         HostShape { cpus: (0..8).map(cpu).collect(), card_node: Some(1), ..HostShape::default() }
     }
 

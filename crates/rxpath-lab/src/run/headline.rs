@@ -151,6 +151,10 @@ mod tests {
             clock_error_ns: 0,
             round_trip_ns: 0,
             has_own_namespace: false,
+            device_mbps: None,
+            hops_at_most: None,
+            ntp: None,
+            drift: None,
         }
     }
 

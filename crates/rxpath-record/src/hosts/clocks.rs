@@ -109,9 +109,7 @@ impl Manifest {
     /// The clocks of each sender with each receiver; nothing where the run was on one machine.
     pub fn pair_clocks(&self) -> Vec<PairClocks> {
         let of = |side| self.hosts.iter().filter(move |(_, part)| part.side == side);
-        of(Side::Tx)
-            .flat_map(|tx| of(Side::Rx).map(move |rx| PairClocks::of(tx, rx)))
-            .collect()
+        of(Side::Tx).flat_map(|tx| of(Side::Rx).map(move |rx| PairClocks::of(tx, rx))).collect()
     }
 }
 
@@ -193,7 +191,8 @@ mod tests {
         all.extend(least);
         let given = format!("one-way delay p50 212us, p99 1.9ms, each +-19us{above}");
         assert_eq!(of(&all).unwrap(), given);
-        let refused = "one-way delay not given: clocks known to +-19us, more than half of the median";
+        let refused =
+            "one-way delay not given: clocks known to +-19us, more than half of the median";
         assert_eq!(of(&all[2..]).unwrap(), format!("{refused}{above}"));
         assert_eq!(of(&[("delivered_pps", 1.0)]), None);
     }

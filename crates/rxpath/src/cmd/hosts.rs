@@ -97,8 +97,7 @@ fn shown(hosts: Option<&Hosts>, faulty: &BTreeSet<&str>) -> String {
         let is_ready = |host: &&ConnectedHost| !faulty.contains(host.client.alias());
         let senders = hosts.senders.iter().filter(is_ready).map(|host| host.client.alias());
         let senders: Vec<&str> = senders.collect();
-        let receivers: Vec<String> =
-            hosts.receivers.iter().filter(is_ready).map(reached).collect();
+        let receivers: Vec<String> = hosts.receivers.iter().filter(is_ready).map(reached).collect();
         if !senders.is_empty() && !receivers.is_empty() {
             text += &format!("ready: {} -> {}\n", senders.join(", "), receivers.join(", "));
         }

@@ -178,12 +178,7 @@ impl RunCommand {
         Ok(file.search.filter(|_| !self.dry_run))
     }
 
-    fn show_plan(
-        &self,
-        resolved: &Resolved,
-        hosts: Option<&Hosts>,
-        sets: &[String],
-    ) -> Outcome {
+    fn show_plan(&self, resolved: &Resolved, hosts: Option<&Hosts>, sets: &[String]) -> Outcome {
         let mut plan = plan(resolved);
         if let Some(hosts) = hosts {
             hosts.check_programs(resolved).map_err(failure)?;

@@ -82,8 +82,7 @@ pub(super) fn unsteady(window: &Windowed) -> impl Iterator<Item = Warning> {
 
 /// Why a trial does not count, if it does not.
 pub(super) fn void(window: &Windowed, grade: Grade, noise: &[String]) -> Option<String> {
-    let faults: Vec<&str> =
-        window.faults.iter().chain(&window.jumps).map(String::as_str).collect();
+    let faults: Vec<&str> = window.faults.iter().chain(&window.jumps).map(String::as_str).collect();
     let unsteady = (!faults.is_empty()).then(|| faults.join("; "));
     unsteady.or_else(|| noise::void(grade, noise))
 }

@@ -17,7 +17,6 @@ use rxpath_record::verdict::{Stage, Verdict};
 use super::{Spans, programs, spread, udp};
 use crate::scenario::spec::Variant;
 use crate::testbed::Testbed;
-use crate::testbed::window::Windowed;
 use crate::trial::evidence::{EvidenceInput, gather};
 use crate::trial::result::WorkloadResult;
 use crate::trial::runner::{Measurements, SideMeasurements};

@@ -1,5 +1,6 @@
 //! How well the hosts' clocks are known, and the one-way delays that this allows.
 
+use rxpath_core::ntp::NtpState;
 use rxpath_record::hosts::ClockDrift;
 
 use crate::number;
@@ -14,7 +15,7 @@ pub(super) fn of_hosts(run: &Run) -> Table {
     let mut rows =
         Table::new("host | #ahead by | #bound | drift | #least round trip | method | NTP there");
     rows.rows.extend(run.manifest.hosts.iter().map(|(alias, part)| {
-        let ntp = part.ntp.as_ref().map_or_else(|| "not known".to_owned(), |ntp| ntp.text());
+        let ntp = part.ntp.as_ref().map_or_else(|| "not known".to_owned(), NtpState::text);
         vec![
             alias.clone(),
             signed(part.clock_ahead_ns),

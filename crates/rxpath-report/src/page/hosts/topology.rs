@@ -65,9 +65,8 @@ fn picture(manifest: &Manifest, variant: &VariantSummary, width: f64) -> Markup 
     let height = ROW * senders.len().max(receivers.len()) as f64;
     let (boxed, middle) = (width * 0.37, width * 0.14);
     let network = [(width - middle) / 2.0, f64::midpoint(width, middle)];
-    let names = |nodes: &[Node]| {
-        nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>().join(", ")
-    };
+    let names =
+        |nodes: &[Node]| nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>().join(", ");
     let alt = format!("{}: {} to {}", variant.name, names(&senders), names(&receivers));
     let sides = [
         (&senders, 0.0, [boxed, network[0]]),
@@ -165,18 +164,18 @@ fn of_datagrams<'a>(
         ..sum
     });
     let share = sum.offered_packets as f64 / all.max(1) as f64;
-    let rate = variant.metrics.get("offered_pps").map(|metric| {
-        format!("{} offered", number::metric("offered_pps", metric.median * share))
-    });
+    let rate = variant
+        .metrics
+        .get("offered_pps")
+        .map(|metric| format!("{} offered", number::metric("offered_pps", metric.median * share)));
     let lost = sum.lost_ratio().map(|lost| format!("{} lost", number::percent(lost, 1.0)));
     joined([rate.unwrap_or_default(), lost.unwrap_or_default()])
 }
 
 /// Of the only sender or the only receiver.
 fn of_the_only_one(variant: &VariantSummary, main: &str, side: Side) -> String {
-    let metric = |name: &str| {
-        variant.metrics.get(name).map(|metric| number::metric(name, metric.median))
-    };
+    let metric =
+        |name: &str| variant.metrics.get(name).map(|metric| number::metric(name, metric.median));
     let offered = metric("offered_pps").filter(|_| side == Side::Tx);
     if let Some(rate) = offered {
         return format!("{rate} offered");
