@@ -12,6 +12,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+mod between_hosts;
 mod exporting;
 mod lists;
 mod observing;

@@ -10,7 +10,7 @@ use super::readers;
 use super::{Machine, NICS, run, skip};
 
 /// The parts of an output that begin with a line `@@NAME`.
-fn part<'a>(out: &'a str, name: &str) -> &'a str {
+pub fn part<'a>(out: &'a str, name: &str) -> &'a str {
     let begin = format!("@@{name}\n");
     let (_, rest) = out.split_once(&begin).unwrap_or_else(|| panic!("no part {name}: {out}"));
     rest.split_once("\n@@").map_or(rest, |(part, _)| part)
