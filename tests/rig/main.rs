@@ -17,6 +17,7 @@ mod exporting;
 mod lists;
 mod observing;
 mod reading;
+mod searching;
 mod undoing;
 
 #[path = "../support/readers.rs"]
