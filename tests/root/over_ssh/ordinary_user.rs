@@ -76,7 +76,9 @@ fn an_endpoint_by_sudo_ends_with_its_coordinator_and_with_sudo() {
     site.kill_in("gen1", "sudo -n -- ");
     let ended = run.wait();
     assert_eq!(ended.code, Some(5), "{ended:?}");
-    assert!(ended.errors.contains("gen1 was lost in the "), "{ended:?}");
+    // sudo takes its programs with it: which end is heard of first is a race.
+    let known = ["gen1 was lost in the ", "load died during "];
+    assert!(known.iter().any(|how| ended.errors.contains(how)), "{ended:?}");
     site.holds_nothing(Duration::from_secs(25));
 }
 
