@@ -147,7 +147,7 @@ fn a_search_that_is_killed_or_interrupted_leaves_the_settings_as_they_were() {
         let told = service.rxpath(&["tune", "status"]).output().unwrap().stdout;
         let (said, search) = (String::from_utf8_lossy(&told), child.id());
         // Between two slices nothing is in force.
-        let is_told = said.contains(&format!("while process {search} searches"));
+        let is_told = said.contains(&format!("while process {search} runs"));
         assert!(is_told || said.starts_with("nothing is changed"), "{said}");
         kill(Pid::from_raw(child.id() as i32), signal).unwrap();
         let ended = child.wait_with_output().unwrap();
