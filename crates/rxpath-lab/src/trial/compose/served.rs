@@ -14,7 +14,6 @@ use super::receivers::{Alone, Reached, Whole};
 use super::{programs, spread, tcp};
 use crate::scenario::spec::{Protocol, Variant};
 use crate::testbed::Testbed;
-use crate::testbed::window::Windowed;
 use crate::trial::evidence::{EvidenceInput, gather};
 use crate::trial::result::WorkloadResult;
 use crate::trial::runner::{Measurements, SideMeasurements};
@@ -132,11 +131,7 @@ fn evidence(
     let (name, _) = raw.serve.parts.get(index)?;
     let programs = programs(raw, spans);
     let (loads, serves) = programs.seen();
-    let window = Windowed {
-        between: raw.window.of_receiver(index).clone(),
-        of_senders: raw.window.of_senders.clone(),
-        ..Windowed::default()
-    };
+    let window = raw.window.alone(index);
     let moved = raw.window.moved.of_receiver(name).unwrap_or_default();
     let seconds = window.between.seconds();
     let arrived_pps = if seconds > 0.0 { arrived(input, &moved) / seconds } else { 0.0 };
@@ -203,7 +198,11 @@ mod tests {
     use rxpath_record::run::hlog;
     use rxpath_stats::Histogram;
 
+    use super::super::Spans;
     use super::*;
+    use crate::scenario::{HostShape, parse, resolve};
+    use crate::testbed::local::LocalTestbed;
+    use crate::testbed::window::Windowed;
     use crate::trial::line::Line;
     use rxpath_live::observe::Between;
 
@@ -295,5 +294,35 @@ mod tests {
     #[test]
     fn a_receiver_has_the_targets_of_all_its_clients() {
         assert_eq!(metrics(Protocol::Http, &measurements(Some(500.0)), 1).1, Some(1_000.0));
+    }
+
+    #[test]
+    fn a_receiver_alone_knows_which_senders_are_other_machines() {
+        let file = parse("question = \"q\"\n[load]\ncpu = 0\n[serve]\ncpu = 1", "t", "t").unwrap();
+        let resolved = resolve(&file, &[], &HostShape::flat(4)).unwrap();
+        let variant = &resolved.variants[0];
+        let testbed = LocalTestbed::make(&variant.lab).unwrap();
+        let mut raw = measurements(None);
+        let [gen1, gen2] = ["gen1", "gen2"].map(|name| Some(name.to_owned()));
+        raw.window.of_senders = vec![Between::default(), Between::default()];
+        raw.window.apart = vec![vec![gen1.clone(), None], vec![gen1, gen2]];
+        let (moved, ledger) = (Moved::default(), Ledger::default());
+        let (spans, all) =
+            (Spans { load: Span::default(), serve: Span::default() }, Evidence::default());
+        let whole = Whole {
+            variant,
+            testbed: &testbed,
+            raw: &raw,
+            spans: &spans,
+            moved: &moved,
+            ledger: &ledger,
+            evidence: &all,
+        };
+        let machines = |receiver: usize| -> Vec<String> {
+            let one = evidence(whole, &SegmentInput::default(), (receiver, 0.5), &ledger).unwrap();
+            one.sender_hosts.into_iter().map(|host| host.name).collect()
+        };
+        assert_eq!(machines(0), ["gen1"]);
+        assert_eq!(machines(1), ["gen1", "gen2"]);
     }
 }
