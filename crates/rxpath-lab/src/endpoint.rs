@@ -10,6 +10,7 @@ pub(crate) mod counting;
 mod device_cpus;
 mod faults;
 mod files;
+mod lease;
 pub mod leftovers;
 pub mod links;
 pub mod observing;

@@ -6,10 +6,9 @@
 use std::io::{BufRead, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getuid};
 use rxpath_host::awake::Awake;
 use rxpath_host::lock::LabLock;
@@ -26,6 +25,7 @@ use super::counting::Counting;
 use super::device_cpus::Interrupted;
 use super::faults::{self, Paces};
 use super::files;
+use super::lease::Lease;
 use super::leftovers::{self, Leftover};
 use super::links::CarryingLinks;
 use super::observing::HostObservers;
@@ -36,8 +36,8 @@ use super::settings::{HostSettings, LeftSettings};
 use super::strays;
 use super::token::{Token, is_seen};
 use super::wire::{
-    Ask, ClockPair, DeviceFacts, Hello, LEASE_MS, LONGEST_LINE, MARKER, MeasuredWindow, Request,
-    RouteFacts, Said, SampleAsk, SampledQueues, TICK_MS, WindowAsk,
+    Ask, ClockPair, DeviceFacts, Hello, LONGEST_LINE, MARKER, MeasuredWindow, Request, RouteFacts,
+    Said, SampleAsk, SampledQueues, TICK_MS, WindowAsk,
 };
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
@@ -63,6 +63,7 @@ pub struct Endpoint {
 /// Whatever of an endpoint lives from request to request.
 struct Host {
     endpoint: Endpoint,
+    lease: Arc<Lease>,
     outlet: Arc<Outlet>,
     programs: Programs,
     settings: HostSettings,
@@ -92,13 +93,13 @@ impl Endpoint {
         files::sweep();
         let _guard = strays::start_guard(&self.exe);
         outlet.text(MARKER);
-        let heard_ns = Arc::new(AtomicU64::new(monotonic_ns()));
         show_life(Arc::clone(&outlet));
-        watch_lease(Arc::clone(&heard_ns));
+        let lease = Lease::begin();
         let programs = Programs::new(self.exe.clone(), Arc::clone(&outlet));
         let settings = HostSettings::new(self.exe.clone());
         let mut host = Host {
             endpoint: self,
+            lease: Arc::clone(&lease),
             outlet,
             programs,
             settings,
@@ -113,7 +114,7 @@ impl Endpoint {
         let mut input = input;
         while let Some(line) = read_line(&mut input)? {
             let got_ns = monotonic_ns();
-            heard_ns.store(got_ns, Ordering::Relaxed);
+            lease.renew(got_ns);
             host.take(&line, got_ns);
         }
         Ok(())
@@ -138,21 +139,6 @@ fn show_life(outlet: Arc<Outlet>) {
             // why: the pace of the signs of life.
             std::thread::sleep(Duration::from_millis(TICK_MS));
             outlet.say(Said::Tick);
-        }
-    });
-}
-
-/// Ends this process when nothing was heard for the lease: a connection may be cut without an end of the input.
-fn watch_lease(heard_ns: Arc<AtomicU64>) {
-    std::thread::spawn(move || {
-        loop {
-            // why: looks at the lease once a second.
-            std::thread::sleep(Duration::from_millis(TICK_MS));
-            let silent_ns = monotonic_ns().saturating_sub(heard_ns.load(Ordering::Relaxed));
-            if silent_ns > LEASE_MS * 1_000_000 {
-                // The main thread may wait for a pipe that nobody reads. Programs die with their parent.
-                let _ = kill(Pid::this(), Signal::SIGKILL);
-            }
         }
     });
 }
@@ -189,7 +175,9 @@ impl Host {
                 return self.programs.answer(program, &what).map(Reply::Now);
             }
             Ask::Background { what } => return self.background.answer(what).map(Reply::Now),
-            Ask::Settings { what } => return self.settings.answer(what).map(Reply::Now),
+            Ask::Settings { what } => {
+                return self.lease.pause(|| self.settings.answer(what)).map(Reply::Now);
+            }
             Ask::Leftovers => return now(&self.leftovers()?),
             Ask::RemoveCopy { hash } => {
                 leftovers::remove_copy(&self.endpoint.exe, &hash)?;
@@ -273,7 +261,7 @@ impl Host {
         let not_locked = to_lock.and_then(|secret| self.lock(secret));
         // Whoever holds the lock may have changed them.
         let left = match not_locked {
-            None => self.settings.settle(),
+            None => self.lease.pause(|| self.settings.settle()),
             Some(_) => LeftSettings::default(),
         };
         Ok(Hello {
