@@ -63,6 +63,12 @@ fn due(contents: &Contents, is_held: bool) -> Result<Next, HostError> {
     }
 }
 
+/// Whether the one who makes the changes may be what holds the lock beyond the deadline. Behind the last order it needs the
+/// changes and makes none: another process holds the lock.
+fn may_end(watch: &Watch) -> bool {
+    !watch.is_final
+}
+
 /// Whether the one who makes the changes died before it gave an order: it holds the lock until it is done, and changes
 /// nothing before the order is on the journal.
 fn is_abandoned(store: &Store, journal: &Path) -> Result<bool, HostError> {
@@ -82,13 +88,15 @@ pub fn stand_by<S: Setter>(store: &Store, id: u32, setter: &mut S) -> Result<End
             // why: the pace of looking at the journal; the deadline on it ends the waiting.
             Next::Wait => std::thread::sleep(LOOK_AGAIN),
             Next::Nothing(ended) => return Ok(ended),
-            Next::TimeIsUp(watch) => {
+            Next::TimeIsUp(_) => {
                 let Ok(lock) = store.lock(PATIENCE) else {
                     // A step that hangs, or a terminal that takes no more output: the journal is made for this. A
                     // holder that is not ours to end (another directory's applier) is waited for. More time may have
                     // come meanwhile.
                     let now = Contents::read(&path)?.map_or_else(Contents::begun, Ok)?;
-                    if matches!(next(&now)?, Next::TimeIsUp(_)) {
+                    if let Next::TimeIsUp(watch) = next(&now)?
+                        && may_end(&watch)
+                    {
                         let _ = watch.applier.kill();
                     }
                     continue;
@@ -154,6 +162,15 @@ mod tests {
         assert!(matches!(after(&[], gone, true), Next::Nothing(Ended::Finished)));
         assert!(matches!(after(&[CHANGE, UNDONE], here, false), Next::Nothing(Ended::Finished)));
     }
+
+    #[test]
+    fn only_one_who_makes_changes_is_ended_for_the_lock() {
+        let here = ProcessId::own().unwrap();
+        let watch = contents(&[CHANGE], here, true).watch.unwrap();
+        assert!(may_end(&watch));
+        assert!(!may_end(&Watch { is_final: true, ..watch }), "an endpoint holds no lock");
+    }
+
     #[test]
     fn after_the_last_order_nobody_waits_for_more_changes() {
         let here = ProcessId::own().unwrap();

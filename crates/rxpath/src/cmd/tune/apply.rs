@@ -182,14 +182,15 @@ pub(super) fn carry_out(
     let applied = apply(&mut journal, setter, (&plan.steps, &root), &mut renew);
     if journal.contents().is_open() {
         renew(&mut journal)?;
-        // Only now: until here the process that may hang is this one.
-        if let Some((applier, watch)) = holder.zip(journal.contents().watch) {
-            journal.watch(Watch { applier, while_alive: true, is_final: true, ..watch })?;
-        }
     }
     let mut undone = Vec::new();
     if !applied.is_whole() && on_failure == OnFailure::Undo {
         undone = journal.undo(setter)?.iter().map(|undo| ShownUndo::new(id, undo)).collect();
+    }
+    // Only now: until here the process that may hang is this one.
+    let watch = journal.contents().watch.filter(|_| journal.contents().is_open());
+    if let Some((applier, watch)) = holder.zip(watch) {
+        journal.watch(Watch { applier, while_alive: true, is_final: true, ..watch })?;
     }
     let not_tried = plan.steps.len() - applied.changes.len();
     let in_force = journal.contents().is_open();
