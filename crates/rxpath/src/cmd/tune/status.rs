@@ -62,6 +62,8 @@ enum Standing {
     Orphaned {
         /// That process.
         pid: i32,
+        /// The process that waited for that undoes them.
+        being_undone: bool,
     },
     /// Its changes were not confirmed, and the process that would undo them is dead.
     Unwatched,
@@ -218,7 +220,8 @@ fn standing(contents: &Contents) -> anyhow::Result<Standing> {
         return Ok(Standing::InForce);
     };
     if watch.while_alive && !watch.applier.is_alive() {
-        return Ok(Standing::Orphaned { pid: watch.applier.pid });
+        let being_undone = watch.process.is_alive();
+        return Ok(Standing::Orphaned { pid: watch.applier.pid, being_undone });
     }
     let left_s = watch.deadline_ns.saturating_sub(boottime_ns()?) / 1_000_000_000;
     Ok(match watch.process.is_alive() {
@@ -235,8 +238,9 @@ fn words(standing: &Standing) -> String {
         Standing::Searched { pid, left_s } => {
             format!("in force while process {pid} runs, undone in {left_s} s at the latest")
         }
-        Standing::Orphaned { pid } => {
-            format!("in force after the end of process {pid}, which needed it: undo it by hand")
+        Standing::Orphaned { pid, being_undone } => {
+            let next = if *being_undone { "being undone" } else { "undo it by hand" };
+            format!("in force after the end of process {pid}, which needed it: {next}")
         }
         Standing::Unwatched => {
             "in force, not confirmed; the process that would undo it is dead: undo it by hand"
@@ -245,5 +249,17 @@ fn words(standing: &Standing) -> String {
         Standing::Elsewhere { place } => format!("of {place}"),
         Standing::Finished => "finished".into(),
         Standing::Unreadable { why } => format!("can't be read: {why}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_of_a_killed_process_are_undone_by_hand_only_without_a_watchdog() {
+        let of = |being_undone| words(&Standing::Orphaned { pid: 7, being_undone });
+        assert!(of(true).ends_with("which needed it: being undone"), "{}", of(true));
+        assert!(of(false).ends_with("which needed it: undo it by hand"), "{}", of(false));
     }
 }
