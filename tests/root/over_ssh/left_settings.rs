@@ -95,3 +95,25 @@ fn changes_that_nobody_confirmed_yet_are_a_reason_not_to_begin() {
     assert_eq!(site.sysctl("sut", SOMAXCONN), before);
     site.holds_nothing(Duration::from_secs(10));
 }
+
+#[test]
+fn without_root_journals_that_cannot_be_read_are_said_and_are_no_changes() {
+    let Some(site) = site() else { return };
+    let (program, plan) = (site.path("rxpath"), site.path("plan.toml"));
+    let tune = |words: &[&str]| {
+        site.inside("sut", &[&[program.as_str(), "tune"][..], words].concat());
+    };
+    tune(&["plan", "--set", "net.core.somaxconn=4321", "-o", &plan]);
+    tune(&["apply", &plan]);
+    tune(&["undo", "1"]);
+    let inventory = site.of_user(["sudo = \"never\"", "sudo = \"never\""]);
+    let unread = "sut: 1 journal of `rxpath tune` cannot be read";
+    let check = site.rxpath(&["hosts", "check", &inventory]);
+    assert_eq!(check.code, Some(0), "{check:?}");
+    assert!(check.errors.contains(unread), "{check:?}");
+    let cleaned = site.rxpath(&["hosts", "cleanup", &inventory]);
+    assert_eq!(cleaned.code, Some(5), "{cleaned:?}");
+    assert!(cleaned.printed.contains(unread), "{cleaned:?}");
+    assert!(!cleaned.printed.contains("tune undo 1"), "{cleaned:?}");
+    site.holds_nothing(Duration::from_secs(10));
+}

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::settings::UnreadJournals;
 use crate::error::LabError;
 
 /// Length of a hash in hexadecimal: the name of a copy's directory.
@@ -35,6 +36,8 @@ pub enum Leftover {
         #[serde(default)]
         is_of_killed_run: bool,
     },
+    /// Journals of `rxpath tune` of which nothing is known.
+    Unread(UnreadJournals),
 }
 
 /// The copies next to this program's own, where it is one.

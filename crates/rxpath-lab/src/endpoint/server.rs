@@ -32,7 +32,7 @@ use super::observing::HostObservers;
 use super::outlet::Outlet;
 use super::probe::HostProbes;
 use super::programs::Programs;
-use super::settings::{HostSettings, LeftSettings};
+use super::settings::{HostSettings, LeftSettings, UnreadJournals};
 use super::strays;
 use super::token::{Token, is_seen};
 use super::wire::{
@@ -227,7 +227,9 @@ impl Host {
 
     fn leftovers(&self) -> Result<Vec<Leftover>, LabError> {
         let mut all = leftovers::copies(&self.endpoint.exe);
-        let open = self.settings.open()?.into_iter();
+        let open = self.settings.open()?;
+        all.extend(UnreadJournals::among(&open).map(Leftover::Unread));
+        let open = open.into_iter().filter(|open| !open.is_unread());
         all.extend(open.map(|open| Leftover::Settings {
             journal: open.journal,
             is_of_killed_run: open.is_orphaned(),

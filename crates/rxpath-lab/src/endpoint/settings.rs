@@ -18,7 +18,7 @@ use crate::error::LabError;
 
 mod left;
 
-pub use left::{LeftSettings, OpenJournal};
+pub use left::{LeftSettings, OpenJournal, UnreadJournals};
 
 /// What a coordinator may want of a host's settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -121,6 +121,9 @@ fn one(
     for journal in &hello.left.undone {
         note(&format!("{alias}: undid journal {journal} of a killed run"));
     }
+    if let Some(unread) = &hello.left.unread {
+        note(&format!("{alias}: {}", unread.text()));
+    }
     if let Some([what, hint]) = &hello.left.refused {
         return Err(LabError::CannotRun { what: format!("{alias}: {what}"), hint: hint.clone() });
     }

@@ -38,6 +38,13 @@ impl RootNeeds {
         self
     }
 
+    /// What `rxpath hosts cleanup` needs: only root reads the journals of `rxpath tune` and undoes what is on them.
+    pub fn of_cleanup() -> Self {
+        let mut needs = Self::default();
+        needs.add(None, "undoing changes of killed runs");
+        needs
+    }
+
     /// Of a side, or of both.
     fn add(&mut self, side: Option<Side>, key: &'static str) {
         if side != Some(Side::Rx) {
@@ -140,6 +147,9 @@ mod tests {
         assert_eq!(why(&needs(tune, false), "if-needed"), receiver("observe.trace needs root"));
         let search = RootNeeds::default().and_changes();
         assert_eq!(why(&search, "if-needed"), both("--change-hosts needs root"));
+        let cleanup = "undoing changes of killed runs needs root";
+        assert_eq!(why(&RootNeeds::of_cleanup(), "if-needed"), both(cleanup));
+        assert_eq!(why(&RootNeeds::of_cleanup(), "never"), [None, None]);
     }
 
     #[test]

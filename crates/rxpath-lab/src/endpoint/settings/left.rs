@@ -1,6 +1,9 @@
 //! Settings that are in force on this host when an experiment begins: a killed run's are undone, and others that may change
 //! meanwhile are a reason not to begin.
 
+use std::path::Path;
+
+use rxpath_core::number::counted;
 use serde::{Deserialize, Serialize};
 
 use super::{HostSettings, Printed, failed};
@@ -13,6 +16,36 @@ pub struct LeftSettings {
     pub undone: Vec<u64>,
     /// Why no experiment may begin, and what to do.
     pub refused: Option<[String; 2]>,
+    /// Journals of which nothing is known.
+    #[serde(default)]
+    pub unread: Option<UnreadJournals>,
+}
+
+/// Journals that the endpoint cannot read: their changes may be in force.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnreadJournals {
+    /// How many.
+    pub count: u64,
+    /// Why the first of them cannot be read.
+    pub why: String,
+}
+
+impl UnreadJournals {
+    /// Those of a list, if there are any.
+    pub fn among(all: &[OpenJournal]) -> Option<Self> {
+        let unread = || all.iter().filter(|open| open.is_unread());
+        let why = unread().next()?.why.clone();
+        Some(Self { count: unread().count() as u64, why })
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let journals = counted(self.count, "journal");
+        format!(
+            "{journals} of `rxpath tune` cannot be read, and it is not known whether changes are in force ({})",
+            self.why
+        )
+    }
 }
 
 /// An open journal as `rxpath tune status` shows it.
@@ -28,6 +61,9 @@ pub struct OpenJournal {
     /// Until they are undone. **Unit** s.
     #[serde(default)]
     left_s: u64,
+    /// Why it cannot be read, if it cannot.
+    #[serde(default)]
+    why: String,
 }
 
 impl OpenJournal {
@@ -36,21 +72,27 @@ impl OpenJournal {
         self.state == "orphaned"
     }
 
-    /// Why no experiment may begin, and what to do. Changes that stay are the user's own.
-    fn refused(&self) -> Option<[String; 2]> {
-        let Self { journal, state, pid, left_s } = self;
+    /// Whether nothing is known of its changes: only root reads journals.
+    pub fn is_unread(&self) -> bool {
+        self.state == "unreadable"
+    }
+
+    /// Why no experiment may begin, and what to do, with the program of that host. Changes that stay are the user's own.
+    fn refused(&self, exe: &Path) -> Option<[String; 2]> {
+        let Self { journal, state, pid, left_s, .. } = self;
+        let tune = format!("{} tune", exe.display());
         let (what, hint) = match state.as_str() {
             "orphaned" => (
                 format!("open journal {journal} of a killed run"),
-                format!("rxpath hosts cleanup FILE, or there: rxpath tune undo {journal}"),
+                format!("rxpath hosts cleanup FILE, or there: {tune} undo {journal}"),
             ),
             "waits" => (
                 format!("journal {journal} is not confirmed, its changes are undone in {left_s} s"),
-                format!("there: rxpath tune confirm {journal}, or rxpath tune undo {journal}"),
+                format!("there: {tune} confirm {journal}, or {tune} undo {journal}"),
             ),
             "unwatched" => (
                 format!("journal {journal} is not confirmed, and nothing would undo its changes"),
-                format!("there: rxpath tune undo {journal}"),
+                format!("there: {tune} undo {journal}"),
             ),
             "searched" => (
                 format!("process {pid} changes settings there (journal {journal})"),
@@ -65,11 +107,12 @@ impl OpenJournal {
 impl HostSettings {
     /// Undoes what killed runs left, and says whether an experiment may begin.
     ///
-    /// Nobody but root can read the journals: then nothing is known of them, and nothing of it is refused.
+    /// Nobody but root can read the journals: then nothing is known of them, which is said, and nothing of it is refused.
     pub fn settle(&self) -> LeftSettings {
         let undone = self.undo_left();
         let open = self.open().unwrap_or_default();
-        LeftSettings { undone, refused: open.iter().find_map(OpenJournal::refused) }
+        let refused = open.iter().find_map(|open| open.refused(&self.exe));
+        LeftSettings { undone, refused, unread: UnreadJournals::among(&open) }
     }
 
     /// Undoes what killed runs left, last first: the journals that are not open any more.
@@ -113,15 +156,28 @@ mod tests {
         let of = |state: &str| {
             let text =
                 format!(r#"{{"journal":12,"state":"{state}","pid":7,"left_s":40,"settings":[]}}"#);
-            serde_json::from_str::<OpenJournal>(&text).unwrap().refused()
+            serde_json::from_str::<OpenJournal>(&text).unwrap().refused(Path::new("/c/rxpath"))
         };
         let [what, hint] = of("orphaned").unwrap();
         assert_eq!(what, "open journal 12 of a killed run");
         assert!(hint.starts_with("rxpath hosts cleanup"), "{hint}");
         assert!(of("waits").unwrap()[0].contains("undone in 40 s"));
-        assert!(of("unwatched").unwrap()[1].contains("rxpath tune undo 12"));
+        assert_eq!(of("unwatched").unwrap()[1], "there: /c/rxpath tune undo 12");
         assert!(of("searched").unwrap()[0].starts_with("process 7 changes settings"));
         // Confirmed, or made without a watchdog; one that only root can read.
         assert_eq!((of("in-force"), of("unreadable")), (None, None));
+    }
+
+    #[test]
+    fn journals_that_only_root_reads_are_counted_and_not_taken_for_changes() {
+        let of = |journal: u64, state: &str| {
+            let why = "open /var/lib/rxpath/tune: permission denied".to_owned();
+            OpenJournal { journal, state: state.into(), why, ..OpenJournal::default() }
+        };
+        assert_eq!(UnreadJournals::among(&[of(1, "in-force")]), None);
+        let all = [of(1, "unreadable"), of(2, "in-force"), of(3, "unreadable")];
+        let text = UnreadJournals::among(&all).unwrap().text();
+        let begin = "2 journals of `rxpath tune` cannot be read, and it is not known whether changes";
+        assert!(text.starts_with(begin) && text.ends_with("permission denied)"), "{text}");
     }
 }

@@ -13,6 +13,8 @@ use rxpath_lab::endpoint::settings::SettingsAsk;
 use rxpath_lab::endpoint::wire::Ask;
 use rxpath_lab::hosts::client;
 use rxpath_lab::hosts::privilege::RootNeeds;
+use rxpath_remote::Binaries;
+use rxpath_remote::inventory::HostEntry;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -54,6 +56,8 @@ pub struct HostCleaned {
     journals: Vec<u64>,
     /// Numbers of the journals of killed runs that were undone, or would be.
     undone: Vec<u64>,
+    /// Journals that could not be read, whose changes may be in force.
+    unread: Option<String>,
     /// Why it could not be looked at, or a copy not be removed.
     failure: Option<String>,
 }
@@ -63,19 +67,14 @@ impl CleanupHosts {
     pub fn run(self) -> Outcome {
         let inventory = read(&self.inventory)?;
         let binaries = self.binary.binaries()?;
-        let mut note = |text: &str| crate::note!("rxpath: {text}");
         let all: Vec<HostCleaned> = inventory
             .hosts
             .iter()
-            .map(|(alias, entry)| {
-                let needs = RootNeeds::default();
-                let connected = client(alias, entry, &binaries, &needs, &mut note);
-                self.clean(alias, connected)
-            })
+            .map(|(alias, entry)| self.clean(alias, connected(alias, entry, &binaries)))
             .collect();
         let is_clean = all.iter().all(|host| {
             let is_left = !host.journals.is_empty() || self.dry_run && !host.undone.is_empty();
-            host.failure.is_none() && !is_left
+            host.failure.is_none() && host.unread.is_none() && !is_left
         });
         if self.format.is_json() {
             let settings = serde_json::json!({
@@ -96,6 +95,7 @@ impl CleanupHosts {
             in_use: Vec::new(),
             journals: Vec::new(),
             undone: Vec::new(),
+            unread: None,
             failure: None,
         };
         let looked = connected.and_then(|client| {
@@ -110,6 +110,7 @@ impl CleanupHosts {
                         host.undone.push(journal);
                     }
                     Leftover::Settings { journal, .. } => host.journals.push(journal),
+                    Leftover::Unread(unread) => host.unread = Some(unread.text()),
                     Leftover::Copy { hash, bytes } => {
                         if !self.dry_run {
                             let ask = Ask::RemoveCopy { hash: hash.clone() };
@@ -148,10 +149,49 @@ impl CleanupHosts {
                 "{alias}: changes of `rxpath tune` are in force; to undo them there: rxpath tune undo {journal}\n"
             );
         }
+        if let Some(unread) = &host.unread {
+            text += &format!("{alias}: {unread}\n");
+        }
         if let Some(why) = &host.failure {
             let why = why.strip_prefix(&format!("{alias}: ")).unwrap_or(why);
             text += &format!("{alias}: {why}\n");
         }
         if text.is_empty() { format!("{alias}: nothing was left\n") } else { text }
+    }
+}
+
+/// An endpoint as root, if the inventory lets it be: nobody else undoes changes. If sudo is refused, one that removes copies
+/// only.
+fn connected(alias: &str, entry: &HostEntry, binaries: &Binaries) -> Result<Client, LabError> {
+    let mut note = |text: &str| crate::note!("rxpath: {text}");
+    match client(alias, entry, binaries, &RootNeeds::of_cleanup(), &mut note) {
+        Err(error) if is_by_sudo(&error) => {
+            client(alias, entry, binaries, &RootNeeds::default(), &mut note)
+        }
+        other => other,
+    }
+}
+
+/// Whether a host refused to start an endpoint as root. Of a rule of sudoers that does not fit, sudo says `Sorry, user u is
+/// not allowed to execute`.
+fn is_by_sudo(error: &LabError) -> bool {
+    let words = ["sudo", "Sorry, user"];
+    let LabError::CannotRun { what, .. } = error else { return false };
+    words.iter().any(|word| what.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_host_that_refuses_sudo_is_tried_without_it() {
+        let of = |what: &str| {
+            is_by_sudo(&LabError::CannotRun { what: what.into(), hint: String::new() })
+        };
+        assert!(of("sut: observe.steal needs root there, and sudo -n wants a password"));
+        assert!(of("sut: the shell there said: Sorry, user u is not allowed to execute"));
+        assert!(!of("sut: no answer to ssh (Connection timed out)"));
+        assert!(!is_by_sudo(&LabError::Interrupted));
     }
 }
