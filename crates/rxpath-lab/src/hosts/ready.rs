@@ -54,7 +54,10 @@ impl HostFault {
     /// What is wrong, with the host's name.
     fn named(&self) -> String {
         let text = self.error.to_string();
-        if text.contains(&self.host) { text } else { format!("{}: {text}", self.host) }
+        // `sut: no answer`, `sut has no route`.
+        let rest = text.strip_prefix(&self.host);
+        let is_named = self.host.is_empty() || rest.is_some_and(|it| it.starts_with([':', ' ']));
+        if is_named { text } else { format!("{}: {text}", self.host) }
     }
 }
 
@@ -186,6 +189,11 @@ mod tests {
         assert_eq!(fault.warning().cure.as_deref(), Some("set up a key"));
         let fault = HostFault::of("sut", LabError::Internal { what: "a thread".into() });
         assert_eq!(fault.text(), "sut: internal: a thread");
+        let of = |host: &str, what: &str| HostFault::of(host, cannot(what, "")).text();
+        assert_eq!(of("a", "no answer to ssh"), "a: no answer to ssh", "a letter is no name");
+        assert_eq!(of("sut", "sut2 is one machine with it"), "sut: sut2 is one machine with it");
+        assert_eq!(of("sut", "sut has no route to 10.0.0.1"), "sut has no route to 10.0.0.1");
+        assert_eq!(of("", "the inventory is odd"), "the inventory is odd");
     }
 
     #[test]
