@@ -55,6 +55,8 @@ fn rates_by_receiver(pairs: Vec<PairRate>) -> Vec<PairRate> {
             Some(sum) => {
                 sum.value += pair.value;
                 sum.errors_count += pair.errors_count;
+                sum.timed_count += pair.timed_count;
+                sum.done_total = sum.done_total.zip(pair.done_total).map(|(a, b)| a + b);
             }
             // Quantiles do not add up.
             None => sums.push(PairRate { sender: "all senders".into(), p99_us: None, ..pair }),
@@ -155,5 +157,15 @@ mod tests {
         let told = of_http(many);
         assert!(told.starts_with("base: all senders -> sut1: 900 requests/s\n"), "{told}");
         assert_eq!(told.lines().count(), 2, "{told}");
+    }
+
+    #[test]
+    fn sums_of_many_pairs_are_whole() {
+        let of = |sender| PairRate { done_total: Some(10), timed_count: 3, ..rate(sender, 1) };
+        let sums = rates_by_receiver((1..=17).map(of).collect());
+        assert_eq!((sums[0].done_total, sums[0].timed_count), (Some(170), 51));
+        let unknown = |sender| PairRate { done_total: Some(10).filter(|_| sender < 9), ..of(sender) };
+        let sums = rates_by_receiver((1..=17).map(unknown).collect());
+        assert_eq!(sums[0].done_total, None, "one receiver did not report its bytes");
     }
 }
