@@ -19,6 +19,11 @@ fn sends(site: &Site) -> bool {
     before != udp(site)
 }
 
+/// Whether it stays quiet: a busy machine may starve a sender for one reading.
+fn is_quiet(site: &Site) -> bool {
+    (0..4).all(|_| !sends(site))
+}
+
 #[test]
 fn a_load_ends_at_its_instant_though_its_coordinator_is_silent() {
     let Some(site) = site() else { return };
@@ -34,7 +39,7 @@ fn a_load_ends_at_its_instant_though_its_coordinator_is_silent() {
     until(Duration::from_secs(60), "the load", || sends(&site));
     run.hold();
     // Before the endpoint ends for want of a sign of life, after 20 s.
-    until(Duration::from_secs(12), "the end of the load", || !sends(&site));
+    until(Duration::from_secs(12), "the end of the load", || is_quiet(&site));
     site.wait_for("gen1", " load udp ");
     run.kill();
     site.holds_nothing(Duration::from_secs(30));
