@@ -73,8 +73,11 @@ impl ClockBounds {
     }
 
     /// How much faster the host's clock ran from this comparison to a later one than the clock here; `None` if they were made
-    /// at one time.
+    /// at one time, or a clock jumped between them.
     pub fn drift_until(self, later: Self) -> Option<ClockDrift> {
+        if later.jump_since(self).is_some() {
+            return None;
+        }
         let span_ns = later.at_ns.checked_sub(self.at_ns).filter(|span| *span > 0)?;
         let ppm = |more_ns: i64| more_ns as f64 / span_ns as f64 * 1e6;
         let least = ppm(later.least_ns.saturating_sub(self.most_ns));
@@ -148,6 +151,8 @@ mod tests {
         let drift = first.drift_until(bounds(100_000_001_000, 5_300_000)).unwrap();
         assert_eq!(drift.text(), "3.0 +-0.2 ppm");
         assert_eq!(first.drift_until(first), None);
+        let jumped = bounds(100_000_001_000, 3_000_000_000);
+        assert_eq!(first.drift_until(jumped), None, "a jump is no drift");
     }
 
     #[test]
