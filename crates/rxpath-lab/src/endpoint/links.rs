@@ -1,6 +1,8 @@
 //! The links that carry an experiment's packets on a host: whether one lost its carrier, and how fast each of them runs.
 
+use nix::libc;
 use rxpath_core::number::si;
+use rxpath_host::HostError;
 use rxpath_host::netlink::ethtool::Duplex;
 use rxpath_host::netlink::{Link, Netlink, ioctl};
 use serde::{Deserialize, Serialize};
@@ -54,14 +56,17 @@ struct CarryingLink {
 }
 
 impl CarryingLinks {
-    /// Reads them now; what cannot be read is left out.
+    /// Reads them now; a speed that cannot be read is unknown. A device that is not there has no links.
     ///
     /// **Cost** three system calls for each device; some drivers ask their firmware.
-    pub fn now(device: &str) -> Self {
-        let links = devices(device).unwrap_or_default();
+    ///
+    /// # Errors
+    /// Of the kernel, which does not list them.
+    pub fn now(device: &str) -> Result<Self, HostError> {
+        let links = devices(device)?;
         let mut generic = Netlink::generic().ok();
         let all = links.into_iter().map(|link| read(link, generic.as_mut())).collect();
-        Self { device: device.to_owned(), all }
+        Ok(Self { device: device.to_owned(), all })
     }
 
     /// How fast they run, the device first.
@@ -114,16 +119,33 @@ impl CarryingLinks {
     }
 }
 
-/// The device, then those below it.
-fn devices(device: &str) -> Option<Vec<Link>> {
-    let mut route = Netlink::route().ok()?;
-    let own = route.link(device).ok()?;
+/// What the links of a window did between two readings, and since the run began, in words; that they could not be read too.
+pub fn window_faults(
+    readings: [Result<CarryingLinks, HostError>; 2],
+    at_begin: &[LinkSpeed],
+) -> Vec<String> {
+    match readings {
+        [Ok(first), Ok(last)] => [first.unlike(at_begin), first.faults(&last)].concat(),
+        [Err(error), _] | [_, Err(error)] => {
+            vec![format!("its links may have changed, they could not be read: {error}")]
+        }
+    }
+}
+
+/// The device, then those below it; nothing if it is not there.
+fn devices(device: &str) -> Result<Vec<Link>, HostError> {
+    let mut route = Netlink::route()?;
+    let own = match route.link(device) {
+        Ok(own) => own,
+        Err(HostError::Kernel { errno: libc::ENODEV, .. }) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
     let mut all = vec![own];
     if is_over_others(all[0].kind.as_deref()) {
-        let links = route.links().ok()?;
+        let links = route.links()?;
         all.extend(below(&links, device).into_iter().cloned());
     }
-    Some(all)
+    Ok(all)
 }
 
 /// Kernels before 5.6 know link modes by ioctl only.
@@ -187,8 +209,22 @@ mod tests {
 
     #[test]
     fn a_device_of_this_host_is_steady() {
-        let before = CarryingLinks::now("lo");
+        let before = CarryingLinks::now("lo").unwrap();
         assert_eq!(before.all.len(), 1);
-        assert_eq!(before.faults(&CarryingLinks::now("lo")), Vec::<String>::new());
+        assert_eq!(before.faults(&CarryingLinks::now("lo").unwrap()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn links_that_could_not_be_read_did_not_go_away() {
+        let steady = || Ok(bond([link("ens1", 10_000, 2)]));
+        assert!(window_faults([steady(), steady()], &[]).is_empty());
+        let failed = || Err(HostError::kernel("show link bond0", libc::ENOBUFS));
+        for readings in [[steady(), failed()], [failed(), steady()]] {
+            let [fault]: [String; 1] = window_faults(readings, &[]).try_into().unwrap();
+            assert!(fault.starts_with("its links may have changed"), "{fault}");
+        }
+        let gone = CarryingLinks::now("rxp-no-such").unwrap();
+        let faults = bond([]).faults(&gone);
+        assert_eq!(faults, ["bond0 went away in the window"]);
     }
 }

@@ -27,7 +27,7 @@ use super::faults::{self, Paces};
 use super::files;
 use super::lease::Lease;
 use super::leftovers::{self, Leftover};
-use super::links::CarryingLinks;
+use super::links::{CarryingLinks, window_faults};
 use super::observing::HostObservers;
 use super::outlet::Outlet;
 use super::probe::HostProbes;
@@ -187,7 +187,7 @@ impl Host {
                 return now(&devices()?.into_iter().find(|device| device.name == name));
             }
             Ask::Card { device, driver } => return now(&Counting::open(&device)?.card(&driver)),
-            Ask::LinkSpeeds { device } => return now(&CarryingLinks::now(&device).speeds()),
+            Ask::LinkSpeeds { device } => return now(&CarryingLinks::now(&device)?.speeds()),
             Ask::HasProgram { name } => return now(&installed::found(&name)),
             Ask::Counters { device } => return now(&Counting::open(&device)?.read()),
             Ask::SocketDrops { port } => {
@@ -384,8 +384,7 @@ fn window(
     outlet.release();
     passed?;
     let mut faults: Vec<String> = missed.into_iter().chain(paces.faults()).collect();
-    faults.extend(links.unlike(&ask.speeds));
-    faults.extend(links.faults(&CarryingLinks::now(&ask.device)));
+    faults.extend(window_faults([links, CarryingLinks::now(&ask.device)], &ask.speeds));
     let warnings = paces.warning().into_iter().collect();
     Ok(MeasuredWindow { between, counters: [first, last], faults, warnings })
 }
