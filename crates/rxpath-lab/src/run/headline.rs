@@ -1,5 +1,7 @@
 //! The one or two sentences at the top of a run.
 
+use std::collections::BTreeSet;
+
 use rxpath_core::units::si;
 use rxpath_record::capacity::Capacity;
 use rxpath_record::comparison::{Comparison, Outcome};
@@ -63,25 +65,42 @@ pub fn of(manifest: &Manifest) -> String {
 
 /// That a sender was the limit, as its last trial says it: then nothing below is the receiver's.
 fn sender_limit(manifest: &Manifest) -> Option<String> {
-    let counted = || manifest.trials.iter().filter(|trial| trial.void.is_none());
-    let of = |trial: &'_ Trial| {
+    let names: BTreeSet<&str> = manifest.trials.iter().map(|it| it.variant.as_str()).collect();
+    let mut counted: Vec<&Trial> =
+        names.into_iter().flat_map(|name| manifest.counted(name)).collect();
+    counted.sort_by_key(|trial| trial.trial);
+    let of = |trial: &&Trial| {
         let limit = trial.warnings.iter().find(|warning| warning.code == SENDER_LIMIT)?;
         Some((trial.variant.clone(), limit.text.clone()))
     };
-    let short: Vec<_> = counted().filter_map(of).collect();
+    let short: Vec<_> = counted.iter().filter_map(of).collect();
     let (variant, text) = short.last()?;
-    let (some, all) = (short.len(), counted().count());
+    let (some, all) = (short.len(), counted.len());
     Some(format!("In {some} of {all} trials a sender is the limit; last, of `{variant}`: {text}."))
 }
 
 /// Between hosts the most common mistake: the trials show nothing of the receiver but that it takes what was sent.
 fn sender_was_the_limit(manifest: &Manifest) -> Option<String> {
-    let verdicts = manifest.variants.iter().filter_map(|variant| variant.verdict.as_ref());
-    let mut of_senders = verdicts.filter(|verdict| verdict.stage == Stage::Sender);
-    let first = of_senders.next().filter(|_| !manifest.hosts.is_empty())?;
+    let verdicts = manifest.variants.iter().filter_map(|it| Some((&it.name, it.verdict.as_ref()?)));
+    let mut of_senders = verdicts.filter(|(_, verdict)| verdict.stage == Stage::Sender);
+    let (name, first) = of_senders.next().filter(|_| !manifest.hosts.is_empty())?;
     let (count, all) = (1 + of_senders.count(), manifest.variants.len());
-    let of = if all > 1 { format!("In {count} of {all} variants ") } else { String::new() };
-    Some(format!("{of}{}.", first.sentence))
+    if all == 1 {
+        return Some(format!("{}.", capitalized(&first.sentence)));
+    }
+    // Others may be limited by another sender, for another reason.
+    let which = if count > 1 { "first, " } else { "" };
+    let sentence = &first.sentence;
+    Some(format!(
+        "In {count} of {all} variants a sender is the limit; {which}of `{name}`: {sentence}."
+    ))
+}
+
+/// With a capital at its beginning.
+fn capitalized(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    let first = chars.next().map(|first| first.to_uppercase().to_string());
+    first.unwrap_or_default() + chars.as_str()
 }
 
 /// Decided differences come before undecided ones, larger before smaller.
@@ -164,17 +183,27 @@ mod tests {
             let sentence = sentence.to_owned();
             Some(Verdict { stage, sentence, ..diagnose(&Evidence::default()) })
         };
-        let variant = |verdict| VariantSummary { verdict, ..VariantSummary::default() };
+        let variant = |verdict| VariantSummary {
+            name: "base".into(),
+            verdict,
+            ..VariantSummary::default()
+        };
         let sender = variant(verdict(Stage::Sender, "the sender gen1 is the limit: its CPU"));
         let ring = variant(verdict(Stage::Ring, "the device ring is the limit"));
         let mut manifest = Manifest { variants: vec![ring, sender.clone()], ..Manifest::default() };
         assert_eq!(sender_was_the_limit(&manifest), None, "in the lab the verdict says it");
         manifest.hosts = [("gen1".to_owned(), gen1())].into();
         let said = of(&manifest);
-        let first = "In 1 of 2 variants the sender gen1 is the limit: its CPU. ";
+        let first = "In 1 of 2 variants a sender is the limit; of `base`: the sender gen1 is the limit: its CPU. ";
         assert!(format!("{said} ").starts_with(first), "{said}");
+        // The reason of one is not that of the other.
+        let sentence = "the sender gen2 is the limit: its link";
+        let other = variant(verdict(Stage::Sender, sentence));
+        manifest.variants = vec![sender.clone(), other];
+        let first = "In 2 of 2 variants a sender is the limit; first, of `base`: the sender gen1";
+        assert!(of(&manifest).starts_with(first), "{}", of(&manifest));
         manifest.variants = vec![sender];
-        assert!(of(&manifest).starts_with("the sender gen1 is the limit: its CPU."));
+        assert!(of(&manifest).starts_with("The sender gen1 is the limit: its CPU."));
         manifest.variants.clear();
         assert_eq!(sender_was_the_limit(&manifest), None);
     }
@@ -185,7 +214,10 @@ mod tests {
         let warning = Warning::new(SENDER_LIMIT, text);
         let trial = |warnings| Trial { variant: "base".into(), warnings, ..Trial::default() };
         let void = Trial { void: Some("noise".into()), ..trial(vec![warning.clone()]) };
-        let trials = vec![trial(vec![warning]), trial(Vec::new()), void];
+        let trials = vec![trial(vec![warning.clone()]), trial(Vec::new()), void];
+        // The A/A trial is no part of the figures.
+        let later = trials.into_iter().map(|trial| Trial { block: 1, ..trial });
+        let trials = [trial(vec![warning])].into_iter().chain(later).collect();
         let said = of(&Manifest { trials, ..Manifest::default() });
         let wanted = format!("In 1 of 2 trials a sender is the limit; last, of `base`: {text}.");
         assert!(said.starts_with(&wanted), "{said}");

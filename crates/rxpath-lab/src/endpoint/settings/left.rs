@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(UnreadJournals::among(&[of(1, "in-force")]), None);
         let all = [of(1, "unreadable"), of(2, "in-force"), of(3, "unreadable")];
         let text = UnreadJournals::among(&all).unwrap().text();
-        let begin = "2 journals of `rxpath tune` cannot be read, and it is not known whether changes";
+        let begin = "2 journals of `rxpath tune` cannot be read, and it is not known";
         assert!(text.starts_with(begin) && text.ends_with("permission denied)"), "{text}");
     }
 }
