@@ -1,5 +1,6 @@
 //! What a run does on each of its hosts, before it does it: programs with their CPUs, rights, settings with their side effects.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use rxpath_core::Side;
@@ -49,8 +50,11 @@ pub struct PlannedChange {
     pub name: String,
     /// Its value then.
     pub value: String,
-    /// Its value now; `None` if it would not change, or cannot be changed here.
+    /// Its value now; `None` if it is so already, or cannot be changed here.
     pub now: Option<String>,
+    /// Why it cannot be changed here, if it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
     /// The variants that want it.
     pub variants: Vec<String>,
     /// Side effects, as `rxpath tune plan` calls them: `link-bounce`.
@@ -144,33 +148,52 @@ fn changes<'a>(
         if sets.is_empty() {
             continue;
         }
-        let planned = SettingsAsk::Plan { sets: sets.clone() };
-        let steps = match ask::<PlannedSettings>(&host.client, planned, PROMPT) {
-            Ok(planned) => planned.steps,
-            // What the host refuses is said when the run begins.
-            Err(LabError::OnHost { .. }) => Vec::new(),
-            Err(error) => return Err(error),
-        };
+        let together = planned(host, sets.clone())?;
+        // Of several, each is asked for alone: a plan says of all together why some are refused.
+        let each_alone = !together.refused.is_empty() && sets.len() > 1;
         for (name, value) in sets {
             let value = value.trim().to_owned();
-            match all.iter_mut().find(|it| it.name == name && it.value == value) {
-                Some(known) => known.variants.push(variant.name.clone()),
-                None => all.push(change(name, value, &variant.name, &steps)),
+            if let Some(known) = all.iter_mut().find(|it| it.name == name && it.value == value) {
+                known.variants.push(variant.name.clone());
+                continue;
             }
+            let alone = BTreeMap::from([(name.clone(), value.clone())]);
+            let alone = each_alone.then(|| planned(host, alone)).transpose()?;
+            all.push(change(name, value, &variant.name, alone.as_ref().unwrap_or(&together)));
         }
     }
     all.sort_by(|one, other| (&one.name, &one.value).cmp(&(&other.name, &other.value)));
     Ok(all)
 }
 
-fn change(name: String, value: String, variant: &str, steps: &[PlannedStep]) -> PlannedChange {
+/// What a host would change, or why it cannot.
+fn planned(
+    host: &ConnectedHost,
+    sets: BTreeMap<String, String>,
+) -> Result<PlannedSettings, LabError> {
+    match ask(&host.client, SettingsAsk::Plan { sets }, PROMPT) {
+        Err(LabError::OnHost { text, .. }) => {
+            Ok(PlannedSettings { refused: text, ..PlannedSettings::default() })
+        }
+        other => other,
+    }
+}
+
+fn change(
+    name: String,
+    value: String,
+    variant: &str,
+    planned: &PlannedSettings,
+) -> PlannedChange {
     // Members of a group are one step: `eth0/rings` for `eth0/rings/rx`.
     let is_it = |step: &&PlannedStep| {
         name.strip_prefix(&step.set).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    let step = steps.iter().find(is_it);
+    let step = planned.steps.iter().find(is_it);
+    let refused = Some(&planned.refused).filter(|why| step.is_none() && !why.is_empty());
     PlannedChange {
         now: step.map(|step| step.old.clone()),
+        refused: refused.cloned(),
         effects: step.map(|step| step.effects.clone()).unwrap_or_default(),
         variants: vec![variant.to_owned()],
         name,
@@ -191,11 +214,18 @@ mod tests {
             because: Vec::new(),
             effects: effects.iter().map(|effect| (*effect).to_owned()).collect(),
         };
-        let steps = [step("eth0/ring", &["power"]), step("eth0/rings", &["link-bounce"])];
-        let made = change("eth0/rings/rx".into(), "4096".into(), "large", &steps);
+        let steps = vec![step("eth0/ring", &["power"]), step("eth0/rings", &["link-bounce"])];
+        let planned = PlannedSettings { steps, ..PlannedSettings::default() };
+        let made = change("eth0/rings/rx".into(), "4096".into(), "large", &planned);
         assert_eq!(made.now.as_deref(), Some("rx=512"));
         assert_eq!(made.effects, ["link-bounce"]);
-        let so_already = change("net.core.somaxconn".into(), "99".into(), "large", &steps);
+        let so_already = change("net.core.somaxconn".into(), "99".into(), "large", &planned);
         assert!(so_already.now.is_none() && so_already.effects.is_empty(), "{so_already:?}");
+        assert_eq!(so_already.refused, None);
+        let refusing = PlannedSettings { refused: "no such device".into(), ..planned };
+        let refused = change("eth9/rings/rx".into(), "99".into(), "large", &refusing);
+        assert_eq!(refused.refused.as_deref(), Some("no such device"));
+        let made = change("eth0/rings/rx".into(), "4096".into(), "large", &refusing);
+        assert_eq!(made.refused, None, "another one is refused");
     }
 }

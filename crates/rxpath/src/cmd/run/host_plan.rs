@@ -19,25 +19,32 @@ pub fn text(plan: &Plan) -> String {
             text += &format!("  {}: $ {}\n", program.variant, program.command);
         }
     }
-    for change in changes(&plan.hosts) {
-        text += &format!("changed for its trials only: {change}\n");
+    for (host, change) in all(&plan.hosts) {
+        let what = if change.now.is_some() { "changed for its trials only" } else { "not changed" };
+        text += &format!("{what}: {}\n", line(host, change));
     }
     text + &waits(plan).unwrap_or_default()
 }
 
-/// A line for each setting that is changed: `sut: eth0/rings/rx = 4096 (for large), now 512; the link is lost for up to some
+/// A line for each setting that is wanted: `sut: eth0/rings/rx = 4096 (for large), now 512; the link is lost for up to some
 /// seconds`.
 pub fn changes(hosts: &[PlannedHost]) -> Vec<String> {
-    let all = hosts.iter().flat_map(|host| host.changes.iter().map(move |it| (&host.host, it)));
-    all.map(|(host, change)| line(host, change)).collect()
+    all(hosts).map(|(host, change)| line(host, change)).collect()
+}
+
+/// The settings of each host, with its name.
+fn all(hosts: &[PlannedHost]) -> impl Iterator<Item = (&str, &PlannedChange)> {
+    hosts.iter().flat_map(|host| host.changes.iter().map(move |it| (host.host.as_str(), it)))
 }
 
 fn line(host: &str, change: &PlannedChange) -> String {
-    let PlannedChange { name, value, now, variants, effects } = change;
+    let PlannedChange { name, value, now, refused, variants, effects } = change;
     let mut text = format!("{host}: {name} = {value} (for {})", variants.join(", "));
-    if let Some(now) = now {
-        text += &format!(", now {now}");
-    }
+    text += &match (now, refused) {
+        (Some(now), _) => format!(", now {now}"),
+        (None, Some(why)) => format!(", cannot be set: {why}"),
+        (None, None) => ", is so already".to_owned(),
+    };
     for effect in effects.iter().filter_map(|code| known(code)) {
         text += &format!("; {effect}");
     }
@@ -77,6 +84,7 @@ mod tests {
             name: name.into(),
             value: "4096".into(),
             now: (!effects.is_empty()).then(|| "512".into()),
+            refused: None,
             variants: vec!["large".into()],
             effects: effects.iter().map(|effect| (*effect).to_owned()).collect(),
         }
@@ -106,6 +114,10 @@ mod tests {
                     vec![
                         change("eth0/rings/rx", &["link-bounce", "of-the-future"]),
                         change("net.core.somaxconn", &[]),
+                        PlannedChange {
+                            refused: Some("no such device".into()),
+                            ..change("eth9/rings/rx", &[])
+                        },
                     ],
                 ),
             ],
@@ -116,7 +128,8 @@ mod tests {
                       \x20 large: $ rxpath x\n\
                       changed for its trials only: sut: eth0/rings/rx = 4096 (for large), now 512; the link is lost for up \
                       to some seconds\n\
-                      changed for its trials only: sut: net.core.somaxconn = 4096 (for large)\n\
+                      not changed: sut: net.core.somaxconn = 4096 (for large), is so already\n\
+                      not changed: sut: eth9/rings/rx = 4096 (for large), cannot be set: no such device\n\
                       2 trials wait for a link to come up again, before and after: some seconds each\n";
         assert_eq!(text(&plan), wanted);
     }
