@@ -179,12 +179,7 @@ fn planned(
     }
 }
 
-fn change(
-    name: String,
-    value: String,
-    variant: &str,
-    planned: &PlannedSettings,
-) -> PlannedChange {
+fn change(name: String, value: String, variant: &str, planned: &PlannedSettings) -> PlannedChange {
     // Members of a group are one step: `eth0/rings` for `eth0/rings/rx`.
     let is_it = |step: &&PlannedStep| {
         name.strip_prefix(&step.set).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
