@@ -1,6 +1,7 @@
 //! Real hosts, connected and ready: who they are, by which devices and addresses they reach each other.
 
 mod connect;
+mod lag;
 mod links;
 mod machines;
 pub mod ntp;

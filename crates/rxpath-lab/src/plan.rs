@@ -5,6 +5,8 @@
 //! variants are shuffled: each variant stands once in each place, so what the place does to a trial cancels. Each
 //! square comes from the seed and its number alone, so that adding blocks never changes those already run.
 
+use std::time::Duration;
+
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -80,8 +82,13 @@ pub fn block_order(resolved: &Resolved, block: u32) -> Vec<usize> {
     order
 }
 
-/// The plan of a run.
+/// The plan of a run on this machine.
 pub fn plan(resolved: &Resolved) -> Plan {
+    plan_between(resolved, Duration::ZERO)
+}
+
+/// The plan of a run between hosts, each of whose trials waits that long for counters that lag.
+pub fn plan_between(resolved: &Resolved, rests: Duration) -> Plan {
     if let Some(search) = &resolved.search {
         // Each trial depends on those before.
         let (trials, hosts) = (Vec::new(), Vec::new());
@@ -96,7 +103,8 @@ pub fn plan(resolved: &Resolved) -> Plan {
         }
     }
     let times = &resolved.trials;
-    let without_settling = times.ramp.0 + times.measure.0 + AROUND.0;
+    let rests_ns = rests.as_nanos() as u64;
+    let without_settling = times.ramp.0 + times.measure.0 + AROUND.0 + rests_ns;
     let count = trials.len() as u64;
     let expected = count * (without_settling + times.settle.0 / SETTLE_SHARE);
     let per_block = block_order(resolved, 1).len() as u64;
@@ -335,6 +343,16 @@ mod tests {
             "the tutorial ends within a minute: {}",
             made.at_most
         );
+    }
+
+    #[test]
+    fn counters_that_lag_are_in_the_forecast() {
+        let scenario = resolved("demo", &["trials.time_limit=60min"]);
+        let (plain, rests) = (plan(&scenario), Duration::from_secs(60));
+        let slow = plan_between(&scenario, rests);
+        let more = rests.as_nanos() as u64 * plain.trials.len() as u64;
+        assert_eq!(slow.expected.0, plain.expected.0 + more);
+        assert!(slow.at_most.0 >= plain.at_most.0 + more, "{}", slow.at_most);
     }
 
     #[test]

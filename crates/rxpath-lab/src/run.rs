@@ -220,7 +220,9 @@ impl<'a> Running<'a> {
             self.writer.calibration(model.calibration)?;
         }
         self.writer.manifest(&self.manifest)?;
-        self.progress.planned(&plan::plan(&self.resolved), self.writer.directory());
+        let rests = self.options.hosts.map(Hosts::rests_take).unwrap_or_default();
+        let plan = plan::plan_between(&self.resolved, rests);
+        self.progress.planned(&plan, self.writer.directory());
         if observers::calibrates(&self.resolved) {
             let cpu = observers::victim_cpu(&self.resolved);
             let hosts = self.options.hosts;

@@ -160,7 +160,8 @@ impl TrialSettings {
     /// # Errors
     /// [`LabError::OnHost`] with what the host says; nothing is left changed.
     pub fn apply(hosts: &Hosts, variant: &Variant, trials: &Trials) -> Result<Self, LabError> {
-        let within_s = (whole(trials).as_duration() + AROUND).as_secs();
+        let within = whole(trials).as_duration() + AROUND + hosts.rests_take();
+        let within_s = within.as_secs();
         let mut done = Self {
             clients: Vec::new(),
             changes: Vec::new(),

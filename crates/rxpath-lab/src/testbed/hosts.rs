@@ -46,6 +46,7 @@ use crate::hosts::{ConnectedHost, Hosts};
 use crate::scenario::spec::{self, Trials, Variant};
 use crate::trial::background::Alongside;
 use crate::trial::observers::Observing;
+use crate::trial::phase;
 use crate::trial::sampler::{Sampled, Sampling};
 
 mod background;
@@ -284,8 +285,8 @@ impl Testbed for HostsTestbed<'_> {
         stop: &AtomicBool,
         empty: &dyn Fn(&Snapshot) -> bool,
     ) -> Result<Option<Snapshot>, LabError> {
-        // why: some cards show their counters only so late; there is nothing to see earlier.
-        std::thread::sleep(cards::settle(self.hosts));
+        // Some cards show their counters only so late; there is nothing to see earlier.
+        phase::pause(self.hosts.counters_lag(), stop)?;
         let deadline = Instant::now() + limit;
         loop {
             let limit_ms = REST_SLICE.as_millis() as u64;

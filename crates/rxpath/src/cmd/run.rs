@@ -14,7 +14,7 @@ use rxpath_host::{Root, thread};
 use rxpath_lab::LabError;
 use rxpath_lab::hosts::Hosts;
 use rxpath_lab::hosts::privilege::RootNeeds;
-use rxpath_lab::plan::plan;
+use rxpath_lab::plan::plan_between;
 use rxpath_lab::run::progress::Progress;
 use rxpath_lab::run::{Finished, LOCK_PATIENCE, Model, Options, Predict, run};
 use rxpath_lab::scenario::offers::Offers;
@@ -179,7 +179,8 @@ impl RunCommand {
     }
 
     fn show_plan(&self, resolved: &Resolved, hosts: Option<&Hosts>, sets: &[String]) -> Outcome {
-        let mut plan = plan(resolved);
+        let rests = hosts.map(Hosts::rests_take).unwrap_or_default();
+        let mut plan = plan_between(resolved, rests);
         if let Some(hosts) = hosts {
             hosts.check_programs(resolved).map_err(failure)?;
             let needs = root_needs(&self.scenario, sets, self.hosts.may_change());

@@ -1,7 +1,5 @@
 //! What the network cards of the hosts count, by the names of the two sides.
 
-use std::time::Duration;
-
 use rxpath_core::Side;
 use rxpath_host::nic::losses::CardCounters;
 use rxpath_record::ledger::{OneWay, WireCounters, WireFacts};
@@ -43,11 +41,6 @@ fn joined(side: Side, cards: &[(&str, &str, &[String])]) -> Vec<String> {
         }
     }
     all
-}
-
-/// How long the counters of the slowest card lag.
-pub fn settle(hosts: &Hosts) -> Duration {
-    hosts.all().map(|host| host.card.settle()).max().unwrap_or_default()
 }
 
 /// The counters of frames on the wire, or why there are none.
