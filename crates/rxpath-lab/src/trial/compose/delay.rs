@@ -31,10 +31,12 @@ pub(super) fn metrics(served: &ServeResult, error: DelayError, all: &mut BTreeMa
     if let Some((delay, median_us)) = given(served, error) {
         all.insert("one_way_delay_p50_us".into(), median_us);
         all.insert("one_way_delay_p99_us".into(), delay.p99 + shift_us(error));
+        if error.bound_ns > 0 {
+            all.insert("one_way_delay_bound_us".into(), bound_us(error));
+        }
     }
     // On one clock it is the delay less a constant.
     if let Some(delay) = served.one_way_delay_us.as_ref().filter(|_| error.bound_ns > 0) {
-        all.insert("one_way_delay_bound_us".into(), bound_us(error));
         all.insert("delay_above_least_p50_us".into(), delay.p50 - delay.min);
         all.insert("delay_above_least_p99_us".into(), delay.p99 - delay.min);
     }
@@ -94,6 +96,7 @@ mod tests {
         let (mut all, coarse) = (BTreeMap::new(), DelayError { shift_ns: 0, bound_ns: 60_000 });
         metrics(&served(100.0), coarse, &mut all);
         assert!(!all.contains_key("one_way_delay_p50_us"));
+        assert!(!all.contains_key("one_way_delay_bound_us"), "the bound of nothing");
         assert!((all["delay_above_least_p50_us"] - 10.0).abs() < 1e-9, "{all:?}");
         let text = refused(&served(100.0), coarse).unwrap().text;
         assert!(text.contains("+-60 us") && text.contains("median would be 100 us"), "{text}");

@@ -50,9 +50,12 @@ pub(super) fn delays(run: &Run) -> Table {
             Some([p50, p99]) => [us(p50), us(p99)],
             None => [missing.to_owned(), missing.to_owned()],
         };
-        let bound = delays.bound_us.map(|it| format!("± {}", us(it)));
-        let bound = bound.unwrap_or_else(|| "one clock".to_owned());
-        let [p50, p99] = both(delays.one_way_us, "clocks not known well enough");
+        let bound = match (delays.one_way_us, delays.bound_us) {
+            (None, _) => "–".to_owned(),
+            (Some(_), None) => "one clock".to_owned(),
+            (Some(_), Some(bound)) => format!("± {}", us(bound)),
+        };
+        let [p50, p99] = both(delays.one_way_us, "not given (no-one-way-delay)");
         let [above_p50, above_p99] = both(delays.above_least_us, "–");
         Some(vec![variant.name.clone(), p50, p99, bound, above_p50, above_p99])
     });
