@@ -146,6 +146,10 @@ impl Hosts {
 
     /// What the run directory keeps of them.
     pub fn record(&self) -> BTreeMap<String, HostPart> {
+        let clock = |host: &ConnectedHost| {
+            let first = self.all().position(|other| host.has_clock_of(other));
+            first.map(|first| first as u32)
+        };
         let part = |host: &ConnectedHost, side: Side| HostPart {
             side,
             device: host.device.name.clone(),
@@ -159,6 +163,7 @@ impl Hosts {
             device_mbps: host.wire_speed().and_then(|speed| speed.mbps),
             hops_at_most: Some(self.hops),
             ntp: host.ntp(),
+            clock: clock(host),
             drift: None,
         };
         let all = [Side::Tx, Side::Rx].into_iter();

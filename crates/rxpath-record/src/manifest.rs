@@ -108,6 +108,9 @@ pub struct HostPart {
     /// What its kernel said of the discipline of its clock, when the run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ntp: Option<NtpState>,
+    /// Hosts with the same number have one clock; `None` if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<u32>,
     /// How much faster its clock ran than the coordinator's, if the run came to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<ClockDrift>,

@@ -200,6 +200,7 @@ fn host(side: Side, device: &str, ahead_ns: i64) -> HostPart {
         device_mbps: Some(25_000),
         hops_at_most: Some(1),
         ntp: Some(ntp),
+        clock: None,
         drift: Some(ClockDrift { ahead_ppm: 1.3, error_ppm: 0.5, span_ns: 9 }),
     }
 }

@@ -173,6 +173,7 @@ mod tests {
             device_mbps: None,
             hops_at_most: None,
             ntp: None,
+            clock: None,
             drift: None,
         }
     }

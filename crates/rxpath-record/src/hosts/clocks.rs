@@ -48,21 +48,31 @@ pub struct PairClocks {
     pub error_ns: u64,
     /// How much faster the sender's clock ran.
     pub drift: Option<ClockDrift>,
+    /// Both hosts have one clock: there is nothing to compare.
+    pub is_one: bool,
 }
 
 impl PairClocks {
     fn of((sender, tx): (&String, &HostPart), (receiver, rx): (&String, &HostPart)) -> Self {
+        let (sender, receiver) = (sender.clone(), receiver.clone());
+        if tx.clock.is_some() && tx.clock == rx.clock {
+            return Self { sender, receiver, ahead_ns: 0, error_ns: 0, drift: None, is_one: true };
+        }
         Self {
-            sender: sender.clone(),
-            receiver: receiver.clone(),
+            sender,
+            receiver,
             ahead_ns: tx.clock_ahead_ns.saturating_sub(rx.clock_ahead_ns),
             error_ns: tx.clock_error_ns.saturating_add(rx.clock_error_ns),
             drift: tx.drift.zip(rx.drift).map(|(tx, rx)| tx.less(&rx)),
+            is_one: false,
         }
     }
 
     /// For people: `gen1 -> sut known to +-88.9us, 1.2 +-0.3 ppm apart`.
     pub fn text(&self) -> String {
+        if self.is_one {
+            return format!("{} -> {} one clock", self.sender, self.receiver);
+        }
         let apart = self.drift.map(|drift| {
             let drift = ClockDrift { ahead_ppm: drift.ahead_ppm.abs(), ..drift };
             format!(", {} apart", drift.text())
@@ -147,6 +157,7 @@ mod tests {
             device_mbps: None,
             hops_at_most: None,
             ntp: None,
+            clock: None,
             drift: Some(ClockDrift { ahead_ppm, error_ppm: 0.2, span_ns: 9 }),
         }
     }
@@ -165,6 +176,20 @@ mod tests {
         let wanted =
             ["gen1 -> sut known to +-80us, 1.5 +-0.4 ppm apart", "gen2 -> sut known to +-80us"];
         assert_eq!(texts, wanted);
+    }
+
+    #[test]
+    fn hosts_on_one_clock_have_nothing_to_compare() {
+        let on = |clock, side| HostPart { clock, ..part(side, 5_000, 3.0) };
+        let hosts = [
+            ("gen1".to_owned(), on(Some(0), Side::Tx)),
+            ("gen2".to_owned(), on(Some(1), Side::Tx)),
+            ("sut".to_owned(), on(Some(0), Side::Rx)),
+        ];
+        let manifest = Manifest { hosts: hosts.into(), ..Manifest::default() };
+        let all = manifest.pair_clocks();
+        assert_eq!((all[0].error_ns, all[0].text().as_str()), (0, "gen1 -> sut one clock"));
+        assert!(all[1].text().starts_with("gen2 -> sut known to"), "{:?}", all[1]);
     }
 
     #[test]

@@ -118,6 +118,7 @@ mod tests {
             hops_at_most: None,
             ntp: is_synchronised
                 .map(|is_synchronised| NtpState { is_synchronised, ..NtpState::default() }),
+            clock: None,
             drift: None,
         }
     }

@@ -33,7 +33,11 @@ pub(super) fn of_hosts(run: &Run) -> Table {
 pub(super) fn of_pairs(run: &Run) -> Table {
     let mut rows = Table::new("sender | receiver | #sender ahead by | #bound | drift");
     rows.rows.extend(run.manifest.pair_clocks().into_iter().map(|pair| {
-        let (ahead, error) = (signed(pair.ahead_ns), bound(pair.error_ns));
+        let (ahead, error) = if pair.is_one {
+            ("–".to_owned(), "one clock".to_owned())
+        } else {
+            (signed(pair.ahead_ns), bound(pair.error_ns))
+        };
         vec![pair.sender, pair.receiver, ahead, error, drift(pair.drift)]
     }));
     rows
