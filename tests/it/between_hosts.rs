@@ -92,6 +92,7 @@ fn every_datagram_between_two_endpoints_is_accounted_for() {
     assert!(manifest.hosts["sut"].clock_error_ns < manifest.hosts["sut"].round_trip_ns.max(1) * 10);
     let sut = &manifest.hosts["sut"];
     assert_eq!(sut.hops_at_most, Some(1));
+    assert_eq!(sut.clock, manifest.hosts["gen1"].clock, "one machine has one clock");
     let drift = sut.drift.unwrap();
     assert!(drift.ahead_ppm.abs() <= drift.error_ppm, "one clock does not drift: {drift:?}");
     let text = String::from_utf8_lossy(&kept);
