@@ -261,7 +261,7 @@ impl Host {
         let root = Root::host();
         let shape = HostShape::of(&topology::read(&root)?, &thread::allowed_cpus()?);
         let not_locked = to_lock.and_then(|secret| self.lock(secret));
-        // Whoever holds the lock may have changed them.
+        // The holder of the lock may have changed them.
         let left = match not_locked {
             None => self.lease.pause(|| self.settings.settle()),
             Some(_) => LeftSettings::default(),
