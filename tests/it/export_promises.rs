@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 
 #[rustfmt::skip]
-const ROWS: [(&str, &[&str]); 14] = [
+const ROWS: [(&str, &[&str]); 15] = [
     ("no BTF, a lockdown of the kernel, a verifier that refuses, no capability", &[
         "without_the_kernels_types_counters_go_on_and_the_reason_is_said_once",
         "without_a_capability_counters_go_on_and_what_is_needed_is_said_once",
@@ -18,6 +18,10 @@ const ROWS: [(&str, &[&str]); 14] = [
         "loading_is_tried_again_while_what_is_short_may_come",
         "probes_that_cannot_be_attached_again_show_nothing_old_and_come_back",
         "each_wait_is_twice_the_one_before_up_to_half_an_hour",
+    ]),
+    ("no list of UDP sockets (`udp_diag` cannot be loaded)", &[
+        "without_a_list_of_udp_sockets_an_exporter_and_a_diagnosis_go_on",
+        "a_kernel_without_a_list_of_udp_sockets_is_asked_once_and_leaves_a_gap",
     ]),
     ("a full map", &[
         "drops_at_two_thousand_ports_are_counted",

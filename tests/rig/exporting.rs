@@ -78,3 +78,16 @@ fn an_exporter_without_capabilities_counts_on_while_a_cpu_goes_and_comes() {
         assert!(taken(last) > taken(first), "{kernel}: nothing was counted later: {out}");
     }
 }
+
+#[test]
+fn without_a_list_of_udp_sockets_an_exporter_and_a_diagnosis_go_on() {
+    let script = "
+        rxpath export --once --no-bpf --interval 200ms --check-every 0s || exit 1
+        rxpath watch --once --no-bpf --interval 200ms >/dev/null || exit 1
+        rxpath diagnose -d 1s --no-bpf 2>&1";
+    let machine =
+        Machine { kernel: "6.12", nics: "e1000", modules: "tcp_diag", ..Machine::default() };
+    let Some(out) = run(machine, &["sh", "-c", script]) else { return };
+    assert!(out.contains("\nrxpath_not_read{what=\"UDP sockets\"} 1\n"), "{out}");
+    assert!(out.contains("UDP sockets was not read"), "{out}");
+}

@@ -54,6 +54,9 @@ use places::{Beside, of_any_protocol, of_asked, of_udp, sum};
 use probes::Probes;
 use reads::Readings;
 
+/// The gap of a window in which UDP's sockets could not be listed.
+pub const UDP_SOCKETS: &str = "UDP sockets";
+
 /// What was seen.
 #[derive(Debug)]
 pub struct Seen {
@@ -130,10 +133,10 @@ pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen,
     let before = snapshot(&mut counters);
     countable(&before)?;
     // Finding the owners took its time: sockets count from here on, inside the span of the counters.
-    looks.begin()?;
+    looks.begin();
     let window = Began { at: Timestamp::now(), after: called.elapsed() };
     begun();
-    looks.until(from.t_ns + ask.length.as_nanos() as u64, stop, &mut probes)?;
+    looks.until(from.t_ns + ask.length.as_nanos() as u64, stop, &mut probes);
     probes.close();
     let moved = snapshot(&mut counters).since(&before);
     looks.end();
@@ -170,7 +173,7 @@ pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen,
         owned_count: sockets.keys().filter(|inode| owners.contains_key(inode)).count(),
         owners_count,
         beside: evidence.tcp.iter().flat_map(|tcp| tcp.counters.clone()).collect(),
-        gaps: moved.gaps.clone(),
+        gaps: looks.gaps(&moved.gaps),
         probe_cost,
         began: window,
         evidence,

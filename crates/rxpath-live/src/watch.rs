@@ -127,8 +127,8 @@ impl Window<'_> {
 impl Watcher {
     /// Takes the first readings; the first frame is about the time from here on.
     ///
-    /// # Errors What keeps counters or sockets from being read at all; missing probes are reported in the frames
-    /// instead.
+    /// # Errors
+    /// Without a netlink socket for sockets; missing probes are reported in the frames instead.
     pub fn start(options: Options) -> Result<Self, HostError> {
         let root = Root::host();
         let mut none_loaded = None;
@@ -142,7 +142,7 @@ impl Watcher {
         let mut counters = Reader::all(&root).with_energy(&root);
         let mut diag = Netlink::sock_diag()?;
         let mut sockets = Sockets::of(options.only);
-        sockets.look(&mut diag)?;
+        sockets.look(&mut diag);
         sockets.look_at_tcp(&mut diag);
         let everybody = Everybody::start(&root, probes.is_ok());
         let queues = Queues::start(&root);
@@ -199,19 +199,13 @@ impl Watcher {
     }
 
     /// Looks at UDP's sockets: their largest filling of a window is the largest of all looks.
-    ///
-    /// # Errors
-    /// When the sockets can't be listed.
-    pub fn look(&mut self) -> Result<(), HostError> {
+    pub fn look(&mut self) {
         self.note();
-        self.sockets.look(&mut self.diag)
+        self.sockets.look(&mut self.diag);
     }
 
-    /// Ends the window here and begins the next.
-    ///
-    /// # Errors
-    /// When the sockets can't be listed; everything else leaves a gap in the frame.
-    pub fn frame(&mut self) -> Result<Frame, HostError> {
+    /// Ends the window here and begins the next. What cannot be read leaves a gap in the frame.
+    pub fn frame(&mut self) -> Frame {
         // Before that: a short turn would last as long as all of it.
         if let Ok(probes) = &mut self.probes {
             probes.rest();
@@ -220,7 +214,7 @@ impl Watcher {
         // them, one right behind the other.
         let used = self.everybody.until_now(&self.root);
         self.sockets.look_at_tcp(&mut self.diag);
-        self.sockets.look(&mut self.diag)?;
+        self.sockets.look(&mut self.diag);
         let looks = self.sockets.take();
         let seen = match &mut self.probes {
             Ok(probes) => probes.read().map_err(|error| error.to_string()),
@@ -254,7 +248,7 @@ impl Watcher {
         frame.queues = queues;
         frame.gaps.extend(gaps);
         self.begun = self.begin_with(ended);
-        Ok(frame)
+        frame
     }
 
     /// What the window of this frame, the last one, adds to totals; none without probes.
@@ -295,6 +289,7 @@ impl Watcher {
             // Most machines have no such counters, or only for root: nobody asked for them here.
             gaps.remove("energy");
         }
+        gaps.extend(looks.udp_gap.clone().map(|why| (live::UDP_SOCKETS.to_owned(), why)));
         gaps.extend(looks.gap.clone().map(|why| ("TCP sockets".to_owned(), why)));
         gaps.extend(window.used.gap.clone().map(|why| ("tasks".to_owned(), why)));
         gaps.extend(self.owners.capped().map(|why| ("threads of programs".to_owned(), why)));

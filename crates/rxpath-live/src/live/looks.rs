@@ -11,7 +11,7 @@ use rxpath_host::{HostError, Root};
 
 use super::probes::Probes;
 use super::sockets::look;
-use super::{Ask, Owners, Socket, TcpLooks};
+use super::{Ask, Owners, Socket, TcpLooks, UDP_SOCKETS};
 
 /// Time between two looks at the sockets.
 const LOOK: Duration = Duration::from_millis(20);
@@ -29,6 +29,10 @@ pub(super) struct Looks<'a> {
     due: Instant,
     /// UDP's sockets that were there before the window, by two samples: one alone may miss some.
     before: Option<BTreeSet<u32>>,
+    /// Why UDP's sockets are missing, in a part of the window at least.
+    pub(super) gap: Option<String>,
+    /// The kernel has no list of them: each further question would search for its module again.
+    no_udp: bool,
 }
 
 impl<'a> Looks<'a> {
@@ -36,48 +40,55 @@ impl<'a> Looks<'a> {
     pub(super) fn start(ask: &'a Ask) -> Result<Self, HostError> {
         let diag = Netlink::sock_diag()?;
         let (sockets, tcp, due) = (BTreeMap::new(), TcpLooks::default(), Instant::now());
-        let mut looks = Self { ask, diag, sockets, tcp, due, before: None };
-        looks.look()?;
+        let mut looks =
+            Self { ask, diag, sockets, tcp, due, before: None, gap: None, no_udp: false };
+        looks.look();
         looks.end();
         Ok(looks)
     }
 
     /// The window begins: what was seen until now does not count.
-    pub(super) fn begin(&mut self) -> Result<(), HostError> {
+    pub(super) fn begin(&mut self) {
         let mut before: BTreeSet<u32> = self.sockets.keys().copied().collect();
         self.sockets.clear();
         (self.tcp, self.due) = (TcpLooks::default(), Instant::now());
-        self.look()?;
+        if !self.no_udp {
+            self.gap = None;
+        }
+        self.look();
         before.extend(self.sockets.keys());
-        self.before = Some(before);
-        Ok(())
+        // Without a whole list an old socket would pass for one that came in the window.
+        self.before = self.gap.is_none().then_some(before);
     }
 
-    fn look(&mut self) -> Result<(), HostError> {
-        look(&mut self.diag, self.ask.port, self.before.as_ref(), &mut self.sockets)?;
+    fn look_at_udp(&mut self) {
+        let (ask, before) = (self.ask, self.before.as_ref());
+        if let Err(error) = look(&mut self.diag, ask.port, before, &mut self.sockets) {
+            self.no_udp = matches!(error, HostError::Unsupported { .. });
+            self.gap = Some(error.to_string());
+        }
+    }
+
+    fn look(&mut self) {
+        if !self.no_udp {
+            self.look_at_udp();
+        }
         let now = Instant::now();
         if now >= self.due {
             self.tcp.sample(&mut self.diag);
             self.due = now + TCP_LOOK.max(now.elapsed() * TCP_PAUSE);
         }
-        Ok(())
     }
 
     /// Samples them until the window's end, or until `stop`.
-    pub(super) fn until(
-        &mut self,
-        end_ns: u64,
-        stop: &AtomicBool,
-        probes: &mut Probes,
-    ) -> Result<(), HostError> {
+    pub(super) fn until(&mut self, end_ns: u64, stop: &AtomicBool, probes: &mut Probes) {
         while monotonic_ns() < end_ns && !stop.load(Ordering::Relaxed) {
             let left = Duration::from_nanos(end_ns.saturating_sub(monotonic_ns()));
             // why: the pacing of the samples of the sockets.
             std::thread::sleep(LOOK.min(left));
-            self.look()?;
+            self.look();
             probes.note();
         }
-        Ok(())
     }
 
     /// The window ends: a last sample of TCP's, and of all only what was asked for.
@@ -88,6 +99,12 @@ impl<'a> Looks<'a> {
             self.sockets.retain(|inode, _| inodes.contains(inode));
         }
         self.tcp.only(self.ask.covers());
+    }
+
+    /// These gaps of the window, and that of UDP's sockets.
+    pub(super) fn gaps(&self, others: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let own = self.gap.clone().map(|why| (UDP_SOCKETS.to_owned(), why));
+        others.clone().into_iter().chain(own).collect()
     }
 
     /// Who has the sockets that came in the window.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_host::HostError;
-use rxpath_host::netlink::{Netlink, SkMemInfo, TcpState};
+use rxpath_host::netlink::{Netlink, SkMemInfo, TcpState, UdpSocket};
 use rxpath_host::only::Only;
 use rxpath_record::watch::SocketRow;
 
@@ -34,6 +34,9 @@ pub struct Sockets {
     drops: BTreeMap<u32, u32>,
     tcp: TcpLooks,
     gap: Option<String>,
+    udp_gap: Option<String>,
+    /// The kernel has no list of UDP's sockets: each further question would search for its module again.
+    no_udp: bool,
     only: Option<Only>,
     /// Inodes of the sockets of those, as they were last asked for.
     wanted: Option<BTreeSet<u32>>,
@@ -49,6 +52,8 @@ pub struct Looks {
     pub tcp: TcpLooks,
     /// Why TCP's are missing.
     pub gap: Option<String>,
+    /// Why UDP's are missing, in a part of the window at least.
+    pub udp_gap: Option<String>,
 }
 
 impl Sockets {
@@ -59,14 +64,24 @@ impl Sockets {
     }
 
     /// Samples UDP's.
-    pub fn look(&mut self, diag: &mut Netlink) -> Result<(), HostError> {
-        for socket in diag.udp_sockets(None)? {
+    pub fn look(&mut self, diag: &mut Netlink) {
+        if !self.no_udp {
+            self.take_udp(diag.udp_sockets(None));
+        }
+    }
+
+    fn take_udp(&mut self, listed: Result<Vec<UdpSocket>, HostError>) {
+        let all = listed.unwrap_or_else(|error| {
+            self.no_udp = matches!(error, HostError::Unsupported { .. });
+            self.udp_gap = Some(error.to_string());
+            Vec::new()
+        });
+        for socket in all {
             let Some(memory) = socket.memory else { continue };
             let filled = (u64::from(memory.rmem), u64::from(memory.rcvbuf));
             let about = || ("udp", socket.local.to_string(), remote(&socket.remote));
             self.take_look(socket.inode, about, filled, &memory);
         }
-        Ok(())
     }
 
     /// Samples TCP's: the kernel walks the whole table of connections for it, however few there are
@@ -124,7 +139,11 @@ impl Sockets {
             tcp.only(|socket| wanted.contains(&socket.inode));
         }
         self.wanted = self.only.as_ref().map(Only::inodes);
-        Looks { tcp, ..Looks::of(seen, self.gap.clone()) }
+        let udp_gap = self.udp_gap.take();
+        if self.no_udp {
+            self.udp_gap.clone_from(&udp_gap);
+        }
+        Looks { tcp, udp_gap, ..Looks::of(seen, self.gap.clone()) }
     }
 }
 
@@ -134,7 +153,7 @@ fn remote(address: &std::net::SocketAddr) -> String {
 
 impl Looks {
     fn of(seen: BTreeMap<u32, Seen>, gap: Option<String>) -> Self {
-        let mut looks = Self { seen, shown: Vec::new(), tcp: TcpLooks::default(), gap };
+        let mut looks = Self { seen, gap, ..Self::default() };
         looks.shown = looks.ranked();
         looks
     }
@@ -215,5 +234,27 @@ impl Seen {
     /// The largest filling as a share of the limit.
     fn filled_ratio(&self) -> f64 {
         if self.limit == 0 { 0.0 } else { self.queued_max as f64 / self.limit as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::libc;
+
+    use super::*;
+
+    #[test]
+    fn a_kernel_without_a_list_of_udp_sockets_is_asked_once_and_leaves_a_gap() {
+        let mut sockets = Sockets::default();
+        let (what, needs) = ("list UDP sockets".into(), "module udp_diag".into());
+        sockets.take_udp(Err(HostError::Unsupported { what, needs }));
+        assert!(sockets.no_udp);
+        for _ in 0..2 {
+            assert!(sockets.take().udp_gap.unwrap().contains("udp_diag"));
+        }
+        let mut sockets = Sockets::default();
+        sockets.take_udp(Err(HostError::kernel("list UDP sockets", libc::ENOBUFS)));
+        assert!(!sockets.no_udp && sockets.take().udp_gap.is_some());
+        assert_eq!(sockets.take().udp_gap, None, "of another window");
     }
 }

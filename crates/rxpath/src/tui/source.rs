@@ -100,11 +100,11 @@ impl Source for Live {
             // A late window does not shorten the next ones.
             self.frame_at = (self.frame_at + self.interval).max(now + self.interval / 2);
             self.look_at = now + self.interval / LOOKS;
-            return self.watcher.frame().map(Some);
+            return Ok(Some(self.watcher.frame()));
         }
         if now >= self.look_at {
             self.look_at = now + self.interval / LOOKS;
-            self.watcher.look()?;
+            self.watcher.look();
         } else {
             self.watcher.note();
         }

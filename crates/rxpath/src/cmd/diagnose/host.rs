@@ -188,13 +188,13 @@ fn warnings(seen: &live::Seen, port: Option<u16>) -> Vec<Warning> {
         warnings
             .push(Warning::new("owners-capped", text).because("only measured readers are judged"));
     }
-    if seen.sockets_count == 0 {
+    if seen.sockets_count == 0 && !seen.gaps.contains_key(live::UDP_SOCKETS) {
         let which = port.map_or_else(String::new, |port| format!(" on port {port}"));
         warnings.push(Warning::new(
             "no-socket",
             format!("no UDP socket{which} was open in the window"),
         ));
-    } else if !quiet && seen.owned_count == 0 {
+    } else if !quiet && seen.sockets_count > 0 && seen.owned_count == 0 {
         warnings.push(
             Warning::new("readers-unknown", "the owners of these sockets could not be read")
                 .because("only root can read the descriptors of other users' processes")

@@ -70,7 +70,7 @@ impl<'a> Meter<'a> {
 
     /// What happened until now counts in no glance.
     pub fn begin(&mut self) -> Result<(), Stop> {
-        self.watcher.frame()?;
+        self.watcher.frame();
         let links = self.route.links()?;
         self.packets = packets(self.own(&links)?);
         Ok(())
@@ -88,7 +88,7 @@ impl<'a> Meter<'a> {
             }
             self.watcher.note();
         }
-        let frame = self.watcher.frame()?;
+        let frame = self.watcher.frame();
         let totals = self.watcher.totals(&frame);
         let links = self.route.links()?;
         let link = self.own(&links)?;
