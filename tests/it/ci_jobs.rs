@@ -136,7 +136,9 @@ fn a_job_over_a_fleet_fails_for_a_finding_and_for_a_host_without_a_report() {
     for (hosts, status, reports) in [
         (&["well"][..], 0, 1),
         (&["well", "full"], 1, 2),
-        (&["down", "full", "well"], 5, 2),
+        (&["down", "full", "well"], 1, 2),
+        (&["full", "down"], 1, 1),
+        (&["down", "well"], 5, 1),
         (&["down"], 5, 0),
         (&[], 2, 0),
     ] {
@@ -153,4 +155,12 @@ fn a_job_over_a_fleet_fails_for_a_finding_and_for_a_host_without_a_report() {
         assert!(fleet.file("reports/down.json").is_none());
         assert_eq!(fleet.file("summary.txt").is_some_and(|text| !text.is_empty()), reports > 0);
     }
+}
+
+#[test]
+fn a_job_over_a_fleet_keeps_no_report_of_the_run_before() {
+    let fleet = FakeHosts::new();
+    assert_eq!(fleet.check(&["well", "full"]).status.code(), Some(1));
+    assert_eq!(fleet.check(&["well"]).status.code(), Some(0));
+    assert!(fleet.file("reports/full.json").is_none() && fleet.file("reports/well.json").is_some());
 }
