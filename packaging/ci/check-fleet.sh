@@ -15,7 +15,7 @@ shift
 severity=${FAIL_ON:-fail}
 ssh=${SSH:-ssh -o BatchMode=yes --}
 mkdir -p "$dir/reports"
-rm -f "$dir"/reports/*.json
+rm -f "$dir"/reports/*.json "$dir/summary.txt"
 : >"$dir/reports.ndjson"
 worst=0
 for host in "$@"; do

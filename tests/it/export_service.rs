@@ -69,6 +69,17 @@ fn the_services_are_no_more_exposed_than_they_need() {
     }
 }
 
+/// The filter of a service does not cover the socket that is passed on to it.
+#[test]
+fn the_port_is_closed_to_other_hosts_whoever_opens_it() {
+    for name in UNITS {
+        let text = unit(name);
+        for line in ["IPAddressDeny=any", "IPAddressAllow=localhost"] {
+            assert!(text.lines().any(|own| own == line), "{name}: {line}");
+        }
+    }
+}
+
 #[test]
 fn a_service_manager_hears_that_the_page_can_be_asked_for() {
     let dir = tempfile::tempdir().unwrap();
