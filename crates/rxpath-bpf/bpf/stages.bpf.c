@@ -57,7 +57,7 @@ struct cpu_row {
 	__u64 sum_ns[STAGES];
 	__u64 max_ns[STAGES];
 	__u64 bucket[STAGES][BUCKETS];
-	__u64 lost; /* samples that did not fit */
+	__u64 lost; /* samples and ports that did not fit */
 	struct received_list list;
 } __attribute__((aligned(64)));
 
@@ -104,13 +104,8 @@ MAP(turn, ARRAY, 1, __u32, __u64);
 
 MAP(samples, HASH, 4096, struct sample_key, struct sample);
 
-/* What finds no room is missing here only: the reader knows how many were received. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1024);
-	__type(key, struct port_key);
-	__type(value, __u64);
-} ports SEC(".maps");
+/* A new port takes the place of one that got nothing for long. */
+MAP(ports, LRU_HASH, 1024, struct port_key, __u64);
 
 static __always_inline struct cpu_row *here(void)
 {
@@ -172,20 +167,27 @@ __noinline int count_latency(struct took *took)
 /* Counts the packet for its port. */
 __noinline int count_port(struct took *took)
 {
+	struct cpu_row *row = here();
 	struct port_key key = {};
 	__u64 one = 1, *packets;
 
-	if (!took)
+	if (!took || !row)
 		return 0;
 	key.protocol = took->protocol;
 	key.port = took->port;
 	if (key.port >= config.chosen_from && key.port <= config.chosen_to)
 		key.port = 0;
 	packets = bpf_map_lookup_elem(&ports, &key);
+	if (!packets) {
+		if (!bpf_map_update_elem(&ports, &key, &one, BPF_NOEXIST))
+			return 0;
+		/* Another CPU was first, or there is no room. */
+		packets = bpf_map_lookup_elem(&ports, &key);
+	}
 	if (packets)
 		__sync_fetch_and_add(packets, 1);
 	else
-		bpf_map_update_elem(&ports, &key, &one, BPF_NOEXIST);
+		row->lost++;
 	return 0;
 }
 

@@ -164,7 +164,8 @@ impl Stages {
         let mut constants: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         constants.extend(filter.owner());
         let spec = if pace == Pace::Every { &SPEC_EVERY } else { &SPEC };
-        let loaded = Loaded::load(spec, &constants, &[filter.room()])?;
+        let sizes = [filter.room(), (ports::MAP.name, ports::ROWS.here()?)];
+        let loaded = Loaded::load(spec, &constants, &sizes)?;
         filter.admit(&loaded)?;
         let mut cpus = root.cpus("/sys/devices/system/cpu/online")?.0;
         cpus.retain(|cpu| filter.cpus.is_empty() || filter.cpus.contains(cpu));

@@ -4,9 +4,13 @@ use rxpath_host::root::Root;
 
 use crate::bytes::Fields;
 use crate::object::{MapSpec, map};
+use crate::room::Room;
 
 /// `ports` of the program.
 pub(super) const MAP: MapSpec = map("ports", 8, 8);
+
+/// Each CPU may set 128 rows aside for itself (kernel/bpf/bpf_lru_list.c, `LOCAL_FREE_TARGET`).
+pub(super) const ROWS: Room = Room { each_cpu: 512, most: 32_768 };
 
 /// Where the kernel says which local ports it chooses.
 const RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
