@@ -10,6 +10,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 
+use nix::libc;
+
 /// An abstract socket. The kernel gives it back with the process, however that ends, as it does the lock.
 const NAME: &str = "rxpath-export";
 /// Folder of the lock: root's, or of the user of `rxpath-export.service` (`RuntimeDirectory=`).
@@ -23,12 +25,18 @@ pub struct Sole {
 }
 
 impl Sole {
-    /// Takes the place in the network namespace of the calling thread, whose inode is `namespace`.
+    /// Takes the place in the network namespace of the calling thread, whose inode is `namespace`. With `makes_folder` the
+    /// folder of the lock is made where it is missing: on the host. A container that does not share it would have a lock
+    /// that nobody else sees.
     ///
     /// # Errors
     /// `AddrInUse` while another exporter has it. For who cannot reach the lock: while any program has the name.
-    pub fn claim(namespace: u32) -> io::Result<Self> {
-        Self::at(Path::new(FOLDER), namespace, NAME)
+    pub fn claim(namespace: u32, makes_folder: bool) -> io::Result<Self> {
+        let folder = Path::new(FOLDER);
+        if makes_folder {
+            make(folder);
+        }
+        Self::at(folder, namespace, NAME)
     }
 
     /// Whether a program has the name that does not have the lock: an exporter in a container or of another user, or a stranger.
@@ -49,13 +57,20 @@ impl Sole {
     }
 }
 
+/// Reading would be enough for a lock: no other user may.
+fn make(folder: &Path) {
+    // It may be there already; whether it can be used is seen later.
+    let _ = DirBuilder::new().mode(0o700).create(folder);
+}
+
 /// The lock of a namespace; none where the folder cannot be reached.
 fn lock(folder: &Path, namespace: u32) -> io::Result<Option<File>> {
-    // It may be there already; whether it can be used is seen next. Reading would be enough for a lock: no other user may.
-    let _ = DirBuilder::new().mode(0o700).create(folder);
     let path = folder.join(format!("probes-{namespace}.lock"));
     // The file is never removed: a lock on a name that others can replace is none.
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    // The folder may be another user's: no link of that user leads elsewhere, and no pipe is waited for.
+    let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
     let Ok(file) = file else { return Ok(None) };
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
@@ -70,6 +85,14 @@ mod tests {
 
     use super::*;
 
+    /// A folder for locks, and what holds it.
+    fn place() -> (tempfile::TempDir, std::path::PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("run");
+        make(&folder);
+        (dir, folder)
+    }
+
     fn name(of: &str) -> String {
         format!("rxpath-export-test-{of}-{}", std::process::id())
     }
@@ -80,8 +103,8 @@ mod tests {
 
     #[test]
     fn the_place_is_taken_once_and_free_again_afterwards() {
-        let dir = tempfile::tempdir().unwrap();
-        let (folder, name) = (dir.path().join("run"), name("once"));
+        let (_dir, folder) = place();
+        let name = name("once");
         let first = Sole::at(&folder, 1, &name).unwrap();
         assert!(!first.is_contested());
         assert!(is_taken(Sole::at(&folder, 1, &name)));
@@ -91,8 +114,8 @@ mod tests {
 
     #[test]
     fn a_stranger_with_the_name_keeps_nobody_out_who_has_the_lock() {
-        let dir = tempfile::tempdir().unwrap();
-        let (folder, name) = (dir.path().join("run"), name("stranger"));
+        let (_dir, folder) = place();
+        let name = name("stranger");
         let address = SocketAddr::from_abstract_name(&name).unwrap();
         let stranger = UnixDatagram::bind_addr(&address).unwrap();
         let first = Sole::at(&folder, 1, &name).unwrap();
@@ -113,11 +136,27 @@ mod tests {
 
     #[test]
     fn a_namespace_has_a_lock_of_its_own_that_no_other_user_can_open() {
-        let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path().join("run");
+        let (_dir, folder) = place();
         let _first = lock(&folder, 1).unwrap().unwrap();
         assert!(lock(&folder, 2).unwrap().is_some());
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o077;
         assert_eq!((mode(&folder), mode(&folder.join("probes-1.lock"))), (0, 0));
+    }
+
+    #[test]
+    fn a_lock_that_is_a_link_leads_nowhere() {
+        let (dir, folder) = place();
+        let target = dir.path().join("target");
+        std::os::unix::fs::symlink(&target, folder.join("probes-1.lock")).unwrap();
+        assert!(lock(&folder, 1).unwrap().is_none());
+        assert!(!target.exists());
+    }
+
+    #[test]
+    fn a_lock_makes_no_folder_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("run");
+        assert!(lock(&folder, 1).unwrap().is_none());
+        assert!(!folder.exists());
     }
 }

@@ -14,7 +14,7 @@ use rxpath_export::governor::Governor;
 use rxpath_export::listen::{Address, Page, Port};
 use rxpath_export::reserved::Reserved;
 use rxpath_export::sole::Sole;
-use rxpath_host::{Root, caps, heap, inherited};
+use rxpath_host::{Root, caps, heap, inherited, procfs};
 use rxpath_live::watch::{NOT_ASKED, Options, Unloaded, Watcher};
 use rxpath_record::watch::Settings;
 
@@ -227,7 +227,8 @@ impl ExportCommand {
 /// The place of the only exporter with probes in this network namespace; none when it is taken. Without root anybody can take it,
 /// and must not keep the exporter from counting.
 fn sole() -> Result<Option<Sole>, Failure> {
-    match Sole::claim(exporter::own_netns()) {
+    let is_on_host = procfs::is_first_pid_namespace(&Root::host());
+    match Sole::claim(exporter::own_netns(), is_on_host) {
         Ok(sole) => {
             if sole.is_contested() {
                 output::warning(&Warning::new("name-taken", NAME_TAKEN));
