@@ -60,7 +60,7 @@ fn refuse(error: &clap::Error) -> Exit {
     let words: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into()).collect();
     let negative = (error.kind() == ErrorKind::UnknownArgument).then(|| negative_value(&words));
-    let left_out = || left_out::refusal(&bare_tree(), &first_words(&words));
+    let left_out = || left_out::refusal(&bare_tree(), &first_words(&words), &words);
     let own = || in_our_words(&error.render().to_string(), &page_of(&words));
     let text = negative.flatten().or_else(left_out).unwrap_or_else(own);
     eprint!("{text}");
@@ -82,14 +82,19 @@ fn negative_value(words: &[String]) -> Option<String> {
     ))
 }
 
-/// The words of a command line before its first option, without the program: `load udp`.
+/// The words of a command line before the first option of a command, without the program: `load udp`.
 fn first_words(words: &[String]) -> String {
-    let first: Vec<&str> = words
-        .iter()
-        .skip(1)
-        .map(String::as_str)
-        .take_while(|word| !word.starts_with('-'))
-        .collect();
+    let mut first = Vec::new();
+    let mut rest = words.iter().skip(1).map(String::as_str);
+    while let Some(word) = rest.next() {
+        if word == "--color" {
+            rest.next();
+        } else if !word.starts_with('-') {
+            first.push(word);
+        } else if !word.starts_with("--color=") {
+            break;
+        }
+    }
     first.join(" ")
 }
 
@@ -161,7 +166,9 @@ mod tests {
         let first =
             |line: &str| first_words(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
         assert_eq!(first("rxpath tune auto --live eth0"), "tune auto");
-        assert_eq!(first("rxpath --color never run"), "");
+        assert_eq!(first("rxpath --color never run"), "run");
+        assert_eq!(first("rxpath --color=never load udp --rate 1"), "load udp");
+        assert_eq!(first("rxpath --bogus run"), "");
     }
 
     #[test]

@@ -1,6 +1,10 @@
 //! Examples of each command, for its help and its man page: `examples.txt`, by the words of the command.
 
+use std::sync::LazyLock;
+
 use clap::Command;
+
+use super::left_out;
 
 /// A command line and what it is for.
 pub type Example = (&'static str, &'static str);
@@ -16,7 +20,19 @@ pub fn of(path: &str, command: &Command) -> Vec<Example> {
         .take_while(|line| !line.starts_with('['))
         .filter_map(|line| line.split_once("  # "))
         .filter(|(line, _)| is_known(line, path, command))
+        .filter(|(line, _)| is_taken(line, &LEFT_OUT, cfg!(feature = "lab")))
         .collect()
+}
+
+/// Commands that this build leaves out.
+static LEFT_OUT: LazyLock<Vec<&str>> = LazyLock::new(|| left_out::commands(&super::bare_tree()));
+
+/// Whether a build without these commands takes an example, and without a screen.
+fn is_taken(line: &str, left_out: &[&str], has_screen: bool) -> bool {
+    let Some(words) = line.strip_prefix("rxpath ") else { return true };
+    let is_view = words == "watch" || words.starts_with("watch --replay ");
+    let named = words.strip_prefix("man ").unwrap_or(words);
+    (has_screen || !is_view) && !left_out.iter().any(|name| left_out::begins(named, name))
 }
 
 /// Whether this build has the options of an example; one of another command is taken as it is.
@@ -62,6 +78,20 @@ mod tests {
         assert!(known("rxpath capture --host web1"), "of another command");
         let tree = Command::new("rxpath").subcommand(check.clone());
         assert!(is_known("rxpath check --json", "", &tree));
+    }
+
+    #[test]
+    fn an_example_of_a_command_that_a_build_lacks_is_left_out() {
+        let agent = |line| is_taken(line, &["load", "tune auto"], false);
+        for line in ["rxpath load udp h:9", "rxpath man load udp", "rxpath tune auto --live e"] {
+            assert!(!agent(line) && is_taken(line, &[], true), "{line}");
+        }
+        for view in ["rxpath watch", "rxpath watch --replay r.jsonl"] {
+            assert!(!agent(view) && is_taken(view, &[], true), "{view}");
+        }
+        for line in ["rxpath", "rxpath watch --once", "rxpath tune plan", "rxpath man --out man1"] {
+            assert!(agent(line), "{line}");
+        }
     }
 
     #[test]
