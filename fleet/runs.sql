@@ -1,10 +1,10 @@
 -- Run directories of `rxpath run` and `rxpath capacity`, in runs/HOST/RUN/, into three Parquet files that the queries read:
 -- runs.parquet has a row per run, results.parquet a row per metric of a variant, facts.parquet a row per fact of the environment.
--- HOST is the name of a folder: a run of a lab does not name its host.
+-- HOST and RUN are the names of folders: a run of a lab does not name its host, and a copy has the id of its original.
 CREATE TEMP TABLE manifests AS
-SELECT *, parse_path(filename)[-3] AS host
+SELECT *, parse_path(filename)[-3] AS host, parse_path(filename)[-2] AS run_id
 FROM read_json('runs/*/*/manifest.json', filename = true, maximum_object_size = 33554432, columns = {
-    run_id: 'VARCHAR', status: 'VARCHAR', version: 'VARCHAR', scenario: 'VARCHAR', started: 'TIMESTAMP', main_metric: 'VARCHAR',
+    status: 'VARCHAR', version: 'VARCHAR', scenario: 'VARCHAR', started: 'TIMESTAMP', main_metric: 'VARCHAR',
     headline: 'VARCHAR', hosts: 'MAP(VARCHAR, STRUCT(side VARCHAR))',
     trials: 'STRUCT(grade VARCHAR, "void" VARCHAR)[]',
     variants: 'STRUCT("name" VARCHAR, verdict STRUCT(stage VARCHAR, confidence VARCHAR),

@@ -44,17 +44,21 @@ def ask(path):
     return json.loads(done.stdout) if done.stdout.strip() else []
 
 
-# Run directories of ten hosts.
+# Run directories of ten hosts, copies under other names. In the newest run of each host one variant delivers twice as much.
 recorded = fleet.parent / "testdata/runs/recorded-demo"
 for number in range(100):
     folder = work / f"runs/host{number % 10}/run{number}"
     folder.mkdir(parents=True)
-    for name in "manifest.json", "environment.json":
-        (folder / name).write_bytes((recorded / name).read_bytes())
+    (folder / "environment.json").write_bytes((recorded / "environment.json").read_bytes())
+    manifest = json.loads((recorded / "manifest.json").read_text())
+    if number >= 90:
+        manifest["variants"][0]["metrics"]["delivered_pps"]["median"] *= 2
+    (folder / "manifest.json").write_text(json.dumps(manifest))
 ask(fleet / "runs.sql")
 runs = {path.stem: ask(path) for path in sorted((fleet / "runs").glob("*.sql"))}
-# Of each host and variant one row; equal runs differ in nothing but ratios of 1.
-if len(runs["rates"]) != 20 or len(runs["grades"]) != 100 or any(row["ratio"] != 1 for row in runs["changed"]):
+# Of each host and variant one row; no fact differs.
+ratios = sorted(row["ratio"] for row in runs["changed"])
+if len(runs["rates"]) != 20 or len(runs["grades"]) != 100 or ratios != [1] * 10 + [2] * 10:
     sys.exit(f"runs: {({name: len(rows) for name, rows in runs.items()})}")
 of_runs = resource.getrusage(resource.RUSAGE_CHILDREN)
 of_runs = of_runs.ru_utime + of_runs.ru_stime
