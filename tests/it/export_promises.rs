@@ -1,10 +1,12 @@
-//! What `rxpath export` does when something fails, by the table of its page: each row has tests, under these names.
+//! What `rxpath export` does when something fails, by the table of its page: each row has tests, under these names, and metrics
+//! that show it.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
+use rxpath_export::METRICS;
 
 #[rustfmt::skip]
 const ROWS: [(&str, &[&str]); 15] = [
@@ -92,13 +94,36 @@ fn sources(dir: &Path, into: &mut String) {
     }
 }
 
-#[test]
-fn each_fault_of_the_table_has_tests_under_these_names() {
-    let page = fs::read_to_string(root().join("docs/reference/export.md")).unwrap();
+/// The rows of the table, by their columns.
+fn rows(page: &str) -> Vec<Vec<&str>> {
     let table = page.split("## When something fails").nth(1).unwrap();
     let table = table.split("\n## ").next().unwrap();
     let rows = table.lines().filter_map(|line| line.strip_prefix("| "));
-    let events: Vec<&str> = rows.skip(1).filter_map(|row| row.split(" | ").next()).collect();
+    rows.skip(1).map(|row| row.trim_end_matches(" |").split(" | ").collect()).collect()
+}
+
+#[test]
+fn each_fault_of_the_table_is_shown_by_metrics_that_exist() {
+    let page = fs::read_to_string(root().join("docs/reference/export.md")).unwrap();
+    let named = Regex::new(r#"`(rxpath_\w+)(?:\{(\w+)=)?"#).unwrap();
+    let mut count = 0;
+    for row in rows(&page) {
+        let [event, _, shown] = row.as_slice() else { panic!("{row:?}") };
+        for found in named.captures_iter(shown) {
+            let metric = METRICS.iter().find(|metric| metric.name == &found[1]);
+            let metric = metric.unwrap_or_else(|| panic!("{event}: no metric {}", &found[1]));
+            let label = found.get(2).map(|label| label.as_str());
+            assert!(label.is_none_or(|label| metric.labels.contains(&label)), "{event}: {shown}");
+            count += 1;
+        }
+    }
+    assert!(count >= ROWS.len(), "{count}");
+}
+
+#[test]
+fn each_fault_of_the_table_has_tests_under_these_names() {
+    let page = fs::read_to_string(root().join("docs/reference/export.md")).unwrap();
+    let events: Vec<&str> = rows(&page).into_iter().map(|row| row[0]).collect();
     assert_eq!(events, ROWS.map(|(event, _)| event));
     let mut all = String::new();
     for dir in ["crates", "tests"] {

@@ -73,7 +73,7 @@ metrics! {
     STOLEN = Counter "rxpath_task_cpu_stolen_seconds_total" ["task", "by"], "CPU time taken from a program while it was on a CPU, by network softirqs or by others (interrupts, other softirqs, the hypervisor)";
     VICTIM_STOLEN = Counter "rxpath_cpu_stolen_seconds_total" ["victim_kind", "victim", "by"], "the same CPU time by the unit, pod, container, user or control group that it was taken from; by = hardirq, network (softirqs), softirq (other softirqs), hypervisor";
     DEVICE_STOLEN = Counter "rxpath_device_cpu_stolen_seconds_total" ["device"], "of the part that network softirqs took: by the device that was polled; other has also the time between polls";
-    FLOW_STOLEN = Counter "rxpath_flow_cpu_stolen_seconds_total" ["protocol", "port"], "the same part, divided by the packets that sockets got: by protocol and local port, ephemeral for those that the kernel chose; other has what reached no socket. An estimate";
+    FLOW_STOLEN = Counter "rxpath_flow_cpu_stolen_seconds_total" ["protocol", "port"], "the same part, divided by the packets that sockets got: by protocol and local port, ephemeral for ports in net.ipv4.ip_local_port_range, also where a service listens there; other has what reached no socket. An estimate";
     DEFERRED = Counter "rxpath_cpu_deferred_seconds_total" ["kind"], "CPU time of networking in threads of its own, taken from nobody: ksoftirqd, napi (NAPI threads)";
     POLLS = Histogram "rxpath_poll_packets" ["device"], "packets of a poll, of the polls that were counted; a full poll of 64 is in the bucket above 63";
     LATENCY_P50 = Gauge "rxpath_stage_latency_p50_seconds" ["stage"], "median latency between two stages in the last window, upper end of a power-of-two bucket";
