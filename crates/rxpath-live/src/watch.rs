@@ -173,7 +173,7 @@ impl Watcher {
         self.probes.as_ref().err().map(String::as_str)
     }
 
-    /// What could not be loaded. Nobody tries again; what could only not be attached is tried again.
+    /// What could not be loaded or attached at the start. Nobody tries again; what was attached once is tried again.
     pub fn unloaded(&self) -> Vec<Unloaded> {
         let some = self.probes.iter().flat_map(Probes::unloaded);
         self.none_loaded.iter().chain(some).cloned().collect()

@@ -44,7 +44,7 @@ impl std::fmt::Debug for Loaded {
 
 impl Loaded {
     /// Loads the programs that this kernel accepts. `constants` becomes the object's read-only data, unless it is
-    /// empty, and `sizes` the sizes of maps. Where memory or descriptors are short, it tries again for a second.
+    /// empty, and `sizes` the sizes of maps. It tries four times within 0.7 s where memory or descriptors are short.
     ///
     /// **Errors** when a required program can't be loaded, with the reason.
     pub fn load(spec: &ObjectSpec, constants: &[u8], sizes: Sizes<'_>) -> Result<Self, HostError> {
@@ -80,7 +80,7 @@ impl Loaded {
         Ok(Self { states, links: Vec::new(), spec: *spec, object, attached_before })
     }
 
-    /// Attaches each program that has a hook; one that is refused is named and left out.
+    /// Attaches each program that has a hook, at first as patiently as it loads; one that is refused is named and left out.
     ///
     /// **Errors** when one is refused that is required, or that this kernel took before.
     pub fn attach(&mut self) -> Result<(), HostError> {
@@ -121,14 +121,18 @@ impl Loaded {
         }
         log::keep();
         let Some(loaded) = named(&self.object, program.name) else { return Ok(()) };
-        match loaded.attach() {
+        let what = format!("attach {}", program.name);
+        let attach = || loaded.attach().map_err(|error| refused(&what, &error));
+        // Later the caller decides when to try again, and must not be kept waiting here.
+        let is_first = !self.attached_before.contains(program.name);
+        let attached = if is_first { patiently(attach) } else { attach() };
+        match attached {
             Ok(link) => {
                 self.links.push((program.name, link));
                 self.attached_before.insert(program.name);
             }
             Err(error) => {
-                let error = refused(&format!("attach {}", program.name), &error);
-                if program.required || self.attached_before.contains(program.name) {
+                if program.required || !is_first {
                     return Err(error);
                 }
                 state.id = error.into_gap();

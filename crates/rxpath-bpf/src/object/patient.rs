@@ -1,4 +1,4 @@
-//! Loading again a moment later. Memory and descriptors may be short for a moment only, and a program that gave up its
+//! Loading and attaching again a moment later. Memory and descriptors may be short for a moment only, and a program that gave up its
 //! capabilities after the start cannot load anything later.
 
 use std::thread::sleep;
@@ -10,7 +10,7 @@ use rxpath_host::HostError;
 const WAITS: [Duration; 3] =
     [Duration::from_millis(100), Duration::from_millis(200), Duration::from_millis(400)];
 
-/// Loads; again after each wait, as long as the failure is one that may pass.
+/// Loads; again after each wait, as long as the failure is one that may pass: four times within 0.7 s.
 ///
 /// **Errors** that of the last attempt.
 pub fn patiently<T>(load: impl FnMut() -> Result<T, HostError>) -> Result<T, HostError> {
