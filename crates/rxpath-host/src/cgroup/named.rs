@@ -1,6 +1,6 @@
 //! Who a control group stands for: the service, pod, container or user that its path names.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use super::tree;
@@ -114,13 +114,19 @@ fn unit(parts: &[&str]) -> Option<String> {
 #[derive(Debug, Default)]
 pub struct GroupNames {
     known: HashMap<u64, Option<GroupName>>,
+    /// Groups that were not in the tree when it was walked for them: they ended, or are outside what is visible here.
+    absent: HashSet<u64>,
     walked: Option<Instant>,
+    /// Until the next walk, from the last one on.
+    pause: Duration,
 }
 
 /// Groups that are remembered.
 const MOST: usize = 4096;
 /// The tree of groups is walked again after this time at the earliest.
 const WALK_AGAIN: Duration = Duration::from_secs(10);
+/// And after this time at the latest, however many walks found nothing new.
+const LONGEST_PAUSE: Duration = Duration::from_secs(160);
 /// The root of the hierarchy (kernel/cgroup/cgroup.c, `CGRP_ROOT` has the first inode of its file system).
 const ROOT_ID: u64 = 1;
 
@@ -129,7 +135,8 @@ impl GroupNames {
     /// root group, and for one that is in no tree which is visible here.
     ///
     /// **Source** `/proc/PID/cgroup`, once for each group; where the process has ended, or processes have other numbers
-    /// here, the inodes of `/sys/fs/cgroup`. **Cost** a walk of all groups for an unknown one, at most every ten seconds.
+    /// here, the inodes of `/sys/fs/cgroup`. **Cost** a walk of all groups for an unknown one, once for each, at most
+    /// every ten seconds. The pause is twice as long after a walk that found nothing new.
     pub fn name(&mut self, root: &Root, id: u64, pid: u32) -> Option<&GroupName> {
         if id <= ROOT_ID {
             return None;
@@ -137,16 +144,28 @@ impl GroupNames {
         if !self.known.contains_key(&id) {
             match of_process(root, id, pid) {
                 Some(path) => self.keep(vec![(id, path)]),
-                None => self.walk(root),
+                None => self.walk(root, id),
             }
         }
         self.known.get(&id)?.as_ref()
     }
 
-    fn walk(&mut self, root: &Root) {
-        if self.walked.is_none_or(|at| at.elapsed() >= WALK_AGAIN) {
-            self.walked = Some(Instant::now());
-            self.keep(tree::groups(root, MOST));
+    fn walk(&mut self, root: &Root, id: u64) {
+        let is_due = self.walked.is_none_or(|at| at.elapsed() >= self.pause);
+        if !is_due || self.absent.contains(&id) {
+            return;
+        }
+        self.walked = Some(Instant::now());
+        let groups = tree::groups(root, MOST);
+        let has_new = groups.iter().any(|(id, _)| !self.known.contains_key(id));
+        let pause = if has_new { WALK_AGAIN } else { self.pause * 2 };
+        self.pause = pause.clamp(WALK_AGAIN, LONGEST_PAUSE);
+        self.keep(groups);
+        if !self.known.contains_key(&id) {
+            if self.absent.len() >= MOST {
+                self.absent.clear();
+            }
+            self.absent.insert(id);
         }
     }
 
@@ -255,6 +274,23 @@ mod tests {
         assert!(names.name(&root, late, 7).is_none());
         names.walked = None;
         assert_eq!(names.name(&root, late, 7).map(|name| name.name.as_str()), Some("late.service"));
+    }
+
+    #[test]
+    fn the_tree_is_walked_once_for_an_absent_group_and_seldom_where_nothing_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::tree(dir.path()).unwrap();
+        let mut names = GroupNames::default();
+        let mut is_walked_for = |id| {
+            names.walked = None;
+            assert!(names.name(&root, id, 7).is_none());
+            (names.walked.is_some(), names.pause)
+        };
+        assert_eq!(is_walked_for(5), (true, WALK_AGAIN));
+        assert_eq!(is_walked_for(5), (false, WALK_AGAIN));
+        assert_eq!(is_walked_for(6), (true, WALK_AGAIN * 2));
+        let last = (7..20).map(&mut is_walked_for).last();
+        assert_eq!(last, Some((true, LONGEST_PAUSE)));
     }
 
     proptest! {
