@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs, starts, upgrades, removes and purges the .deb in fresh Debian systems: rxpath, then rxpath-agent and from it to rxpath.
+# Installs, starts, upgrades, removes and purges the .deb in fresh Debian systems: rxpath, then rxpath-agent, from it to rxpath and
+# back.
 # Needs root and mmdebstrap; the archives of the systems are kept in target/roots. With systemd-nspawn (Debian: systemd-container)
 # each is booted too, with the units. First the sizes of the .deb and of the program in it: 5 MB and 18 MB for rxpath, 3 MB and
 # 9 MB for rxpath-agent. With lintian its errors are failures too. At the end the .rpm, where rpm is installed, in the first of
@@ -78,7 +79,7 @@ dpkg -P rxpath >/dev/null 2>&1 || fails "not purged"
 [ -e /var/lib/rxpath/tune/journal ] || fails "the purge took the journals of tune"
 rm -r /var/lib/rxpath
 
-# The agent, and from it to the full program.
+# The agent, from it to the full program, and back.
 apt-get install -y -qq /tmp/agent.deb >/tmp/apt 2>&1 || { cat /tmp/apt >&2; fails "the agent: not installed"; }
 rxpath --version
 rxpath --version | grep -q '(agent)' || fails "the agent does not say that it is one"
@@ -97,7 +98,12 @@ rxpath list >/dev/null || fails "the full program is not there"
 dpkg -P rxpath-agent >/dev/null 2>&1 || fails "the agent is not purged"
 grep -q 'changed by the site' /etc/rxpath/check.toml || fails "the swap took the site's configuration"
 [ -x /usr/bin/rxpath ] && [ -e $enabled ] && [ -e /var/lib/rxpath-check/report.ndjson ] || fails "the purge of the agent took what is not its own"
+dpkg -i /tmp/agent.deb >/tmp/apt 2>&1 || { cat /tmp/apt >&2; fails "the agent is not put in the place of the full program"; }
+rxpath --version | grep -q '(agent)' || fails "the agent is not there again"
 dpkg -P rxpath >/dev/null 2>&1 || fails "not purged after the swap"
+grep -q 'changed by the site' /etc/rxpath/check.toml || fails "the swap back took the site's configuration"
+[ -x /usr/bin/rxpath ] && [ -e $enabled ] && [ -e /var/lib/rxpath-check/report.ndjson ] || fails "the purge took what is the agent's"
+dpkg -P rxpath-agent >/dev/null 2>&1 || fails "the agent is not purged after the swap back"
 files >/tmp/after
 # Packages that the installation brought with it are none here: libc6 is there.
 diff /tmp/before /tmp/after || fails "the purge left something"
@@ -116,7 +122,9 @@ try() {
 	rxpath --version | grep -q '(agent)' || return 1
 	dpkg -i /tmp/rxpath.deb && systemctl is-active rxpath-export || return 1
 	dpkg -i /tmp/next.deb && systemctl is-active rxpath-export || return 1
-	dpkg -P rxpath && [ "$(systemctl is-active rxpath-export)" = inactive ] || return 1
+	dpkg -i /tmp/agent.deb && systemctl is-active rxpath-export || return 1
+	dpkg -P rxpath && systemctl is-active rxpath-export || return 1
+	dpkg -P rxpath-agent && [ "$(systemctl is-active rxpath-export)" = inactive ] || return 1
 }
 try && echo works >/root/result
 systemctl --force poweroff
@@ -125,7 +133,7 @@ chmod +x "$work/booted.sh"
 # Each second one window, so that the first page comes soon.
 boots() {
 	DEBIAN_FRONTEND=noninteractive chroot "$1" apt-get install -y -qq /tmp/agent.deb >/dev/null 2>&1
-	mkdir -p "$1/root/keep" && cp "$1/tmp/next.deb" "$1/tmp/rxpath.deb" "$1/root/keep/"
+	mkdir -p "$1/root/keep" && cp "$1/tmp/next.deb" "$1/tmp/rxpath.deb" "$1/tmp/agent.deb" "$1/root/keep/"
 	sed -i 's#/tmp/#/root/keep/#g' "$1/tmp/booted.sh" && cp "$1/tmp/booted.sh" "$1/root/"
 	echo 'OPTIONS="--interval 1s"' >"$1/etc/default/rxpath-export"
 	printf '[Service]\nExecStart=/root/booted.sh\n' >"$1/etc/systemd/system/booted.service"

@@ -1,5 +1,6 @@
 //! What a package ships beside the binary: man pages, completions, where they are installed.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -163,5 +164,28 @@ fn a_check_without_its_program_is_skipped_by_name_and_fails_where_it_is_required
         let told = String::from_utf8_lossy(&done.stdout);
         assert_eq!(done.status.code(), Some(status), "{required}: {told}");
         assert!(told.starts_with("skipped: lintian: it is not installed"), "{told}");
+    }
+}
+
+#[test]
+fn services_stay_where_one_package_takes_the_place_of_the_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let (said, systemctl) = (dir.path().join("said"), dir.path().join("systemctl"));
+    std::fs::write(&systemctl, format!("#!/bin/sh\necho \"$@\" >>{}\n", said.display())).unwrap();
+    std::fs::set_permissions(&systemctl, PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap());
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/scripts/preremove.sh");
+    for (words, is_ended) in [
+        (&["remove", "in-favour", "rxpath", "0.1.0-1"][..], false),
+        (&["remove", "in-favour", "rxpath-agent", "0.1.0-1"], false),
+        (&["upgrade", "0.2.0-1"], false),
+        (&["1"], false),
+        (&["remove"], true),
+        (&["0"], true),
+    ] {
+        let _ = std::fs::remove_file(&said);
+        let done = Command::new("sh").arg(script).args(words).env("PATH", &path).status().unwrap();
+        assert!(done.success(), "{words:?}");
+        assert_eq!(said.exists(), is_ended, "{words:?}");
     }
 }

@@ -289,8 +289,8 @@ mod tests {
         assert_eq!(is_walked_for(5), (true, WALK_AGAIN));
         assert_eq!(is_walked_for(5), (false, WALK_AGAIN));
         assert_eq!(is_walked_for(6), (true, WALK_AGAIN * 2));
-        let last = (7..20).map(&mut is_walked_for).last();
-        assert_eq!(last, Some((true, LONGEST_PAUSE)));
+        let last = (7..20).fold((false, WALK_AGAIN), |_, id| is_walked_for(id));
+        assert_eq!(last, (true, LONGEST_PAUSE));
     }
 
     proptest! {
