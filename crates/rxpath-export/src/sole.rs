@@ -57,7 +57,7 @@ impl Sole {
     }
 }
 
-/// Reading would be enough for a lock: no other user may.
+/// Makes the folder for its user alone: who may read a file may lock it.
 fn make(folder: &Path) {
     // It may be there already; whether it can be used is seen later.
     let _ = DirBuilder::new().mode(0o700).create(folder);

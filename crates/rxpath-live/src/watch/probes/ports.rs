@@ -97,11 +97,12 @@ mod tests {
         let mut ports = Ports::default();
         ports.add(&rows([50, 10, 40]), 100);
         ports.take();
+        let half: BTreeMap<PortName, f64> = [(("udp", 53), 0.5)].into();
         ports.add(&rows([5, 10, 40]), 110);
-        assert_eq!(ports.take(), [(("udp", 53), 0.5)].into());
+        assert_eq!(ports.take(), half);
         // It came again only after a reading without it, and has more than it had.
         ports.add(&rows([5, 10, 40])[1..], 110);
         ports.add(&rows([8, 10, 40]), 126);
-        assert_eq!(ports.take(), [(("udp", 53), 0.5)].into());
+        assert_eq!(ports.take(), half);
     }
 }
