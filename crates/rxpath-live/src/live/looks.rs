@@ -30,7 +30,7 @@ pub(super) struct Looks<'a> {
     /// UDP's sockets that were there before the window, by two samples: one alone may miss some.
     before: Option<BTreeSet<u32>>,
     /// Why UDP's sockets are missing, in a part of the window at least.
-    pub(super) gap: Option<String>,
+    gap: Option<String>,
     /// The kernel has no list of them: each further question would search for its module again.
     no_udp: bool,
 }
