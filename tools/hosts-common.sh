@@ -121,6 +121,10 @@ host_start_apart() {
 host_stop() {
 	kill -9 "$2" 2>/dev/null || true
 	wait "$2" 2>/dev/null || true
+	# From here on another process may get this pid: hosts_end must not kill it.
+	others=
+	for pid in $hosts_daemons; do [ "$pid" = "$2" ] || others="$others $pid"; done
+	hosts_daemons=$others
 	left=100
 	while [ -n "$(ip netns pids "$hosts_id-$1")" ]; do
 		left=$((left - 1))
@@ -128,7 +132,7 @@ host_stop() {
 			echo "$hosts_name: processes of $1 are left" >&2
 			exit 3
 		}
-		sleep 0.05 # between two looks for its processes
+		sleep 0.05 # between two scans
 	done
 }
 
@@ -157,8 +161,9 @@ inventory() {
 # on_ctl COMMAND...: on the coordinator.
 on_ctl() { ip netns exec "$hosts_id-ctl" "$@"; }
 
-# hosts_pair RXPATH: for benchmarks: $hosts_dir/rxpath is the program without symbols, a tenth of what would be sent; gen1 and
-# sut with a wire for data between them and one for control to each, and $hosts_dir/lab.toml. No sshd runs yet.
+# hosts_pair RXPATH: for benchmarks: $hosts_dir/rxpath is the program without symbols, about three quarters of the size of a
+# release build; gen1 and sut with a wire for data between them and one for control to each, and $hosts_dir/lab.toml. No sshd
+# runs yet.
 hosts_pair() {
 	hosts_need strip python3
 	hosts_begin
