@@ -1,6 +1,7 @@
 #!/bin/sh
 # What `rxpath export` costs and whether its numbers are true, one benchmark after the other: one and a half hours on a quiet machine.
-# Usage: tools/bench-eco.sh [cost|rate|steal|scrape|memory|verdict ...]    (root). The worst exit status is that of the whole.
+# Usage: tools/bench-eco.sh [cost|rate|steal|scrape|memory|verdict ...]    (root).
+# Exit 1: a goal was missed, whatever the others did. Exit 4: some were inconclusive, all others reached.
 set -eu
 cd "$(dirname "$0")/.."
 rxpath=${RXPATH:-target/release/rxpath}
@@ -8,21 +9,13 @@ rxpath=${RXPATH:-target/release/rxpath}
 for program in ip curl python3 awk; do
 	command -v $program >/dev/null || { echo "bench-eco: $program is missing" >&2; exit 3; }
 done
-status=0
+# shellcheck source=tools/bench-rows.sh
+. tools/bench-rows.sh
 for row; do
 	case $row in
 	cost) bench=bench/export.sh ;;
 	*) bench=bench/export-$row.sh ;;
 	esac
-	[ -x "$bench" ] || { echo "bench-eco: no $bench" >&2; exit 2; }
-	echo "== $bench"
-	now=0
-	"$bench" "$rxpath" || now=$?
-	case $now in
-	0) echo "$row: reached" ;;
-	4) echo "$row: inconclusive" ;;
-	*) echo "$row: not reached (exit status $now)" ;;
-	esac
-	[ $now -le $status ] || status=$now
+	bench_row "$row" "$bench" "$rxpath"
 done
-exit $status
+exit "$status"

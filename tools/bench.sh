@@ -1,5 +1,5 @@
 #!/bin/sh
-# Speed against real peers, interleaved in one run of the lab each. Exit 4 on a machine too noisy to tell.
+# Speed against real peers, interleaved in one run of the lab each. Exit 1: a goal was missed. Exit 4: the machine is too noisy to tell.
 # Usage: tools/bench.sh [udp|frames|http|stall|outside|tcp|check|steal|observe|watch|selftest|model ...] [-- options of rxpath run]
 set -eu
 cd "$(dirname "$0")/.."
@@ -21,15 +21,16 @@ done
 echo "peers: $(iperf3 --version | head -n 1), $(trafgen --version 2>/dev/null | head -n 1)," \
 	"$(nginx -v 2>&1), $(wrk --version 2>&1 | head -n 1), $(oha --version), $(sockperf --version 2>&1 | head -n 1)"
 
-status=0
+# shellcheck source=tools/bench-rows.sh
+. tools/bench-rows.sh
 for bench in $which; do
 	if [ -x "bench/$bench.sh" ]; then
 		echo "== bench/$bench.sh"
-		"bench/$bench.sh" || { now=$?; [ $now -gt $status ] && status=$now; }
+		"bench/$bench.sh" || worst $?
 		continue
 	fi
 	echo "== bench/$bench.toml"
-	# Each runs to its end; the worst exit status is that of the whole.
-	target/release/rxpath run "bench/$bench.toml" "$@" || { now=$?; [ $now -gt $status ] && status=$now; }
+	# Each runs to its end.
+	target/release/rxpath run "bench/$bench.toml" "$@" || worst $?
 done
-exit $status
+exit "$status"

@@ -3,6 +3,7 @@
 // Helpers beside the test functions may unwrap too: a panic is how a test fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod bench_rows;
 mod between_hosts;
 mod capacity;
 mod capture;
