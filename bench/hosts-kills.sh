@@ -9,7 +9,7 @@
 # - each setting is byte for byte as before, after 70 s: /proc/sys/net, the devices' files in /sys/class/net, `ethtool -k`, `-c`,
 #   `-g` and `-l`;
 # - the remote directory holds the one cached program, and nothing is in /tmp, /run/rxpath or /run/netns;
-# - no lock below /run or on the network namespace is held;
+# - no lock below /run or on the network namespace is held, and no name of a lab's lock is bound;
 # - `rxpath hosts cleanup --dry-run` finds nothing.
 # Printed: rounds, clean rounds, how often who was killed, and how long it took until all was clean.
 # Goal: every round is clean. The first one that is not ends the benchmark: what it left is printed and kept in a directory.
@@ -42,17 +42,8 @@ rate = "2k"
 [tune.sender]
 "net.core.somaxconn" = 4322
 "{dev}/features/tx-tcp-segmentation" = "off"
-[observe]
-sample_interval = "0ms"
-[trials]
-blocks = 1
-max_blocks = 1
-aa = false
-paired = false
-ramp = "100ms"
-settle = "100ms"
-measure = "1s"
 END
+hosts_trials 100ms 100ms 1s >>"$hosts_dir/changing.toml"
 # What can be set in a namespace, as text.
 cat >"$hosts_dir/settings.py" <<'PYTHON'
 import glob
@@ -86,6 +77,7 @@ import fcntl
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -205,6 +197,9 @@ def locks():
                 held.append(f"{host}: {name} is locked")
             except OSError:
                 pass  # A socket, or removed meanwhile.
+        # The name that goes with the lock of the lab: an abstract socket of the host's namespace.
+        names = re.findall(r"@rxpath-lab-\S*", read(holders[host], "net/unix"))
+        held += [f"{host}: {name} is bound" for name in sorted(set(names))]
     return held
 
 

@@ -48,17 +48,8 @@ rcvbuf = "4MiB"
 size = 32
 gso = 64
 batch = 16
-[observe]
-sample_interval = "0ms"
-[trials]
-blocks = 1
-max_blocks = 1
-aa = false
-paired = false
-ramp = "300ms"
-settle = "1s"
-measure = "3s"
 END
+hosts_trials 300ms 1s 3s >>"$hosts_dir/livelock.toml"
 export hosts_dir hosts_id host_sh receiver runs
 # shellcheck disable=SC2154  # set by name above
 python3 - "$gen1" "$sut" <<'PYTHON'

@@ -39,17 +39,8 @@ cpu = "@receiver"
 [load]
 cpu = "@sender"
 size = 32
-[observe]
-sample_interval = "0ms"
-[trials]
-blocks = 1
-max_blocks = 1
-aa = false
-paired = false
-ramp = "500ms"
-settle = "1s"
-measure = "2s"
 END
+hosts_trials 500ms 1s 2s >>"$hosts_dir/flood.toml"
 # The rate of the trial that counts; nothing if other load disturbed each of them.
 run() { # kind
 	words=
@@ -65,7 +56,7 @@ run() { # kind
 		exit 3
 		;;
 	esac
-	python3 - "$hosts_dir"/runs/*/manifest.json <<'PYTHON'
+	python3 - "$hosts_dir"/runs/*/manifest.json <<'PYTHON' || exit 3
 import json
 import sys
 

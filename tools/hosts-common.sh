@@ -208,8 +208,41 @@ hosts_many() {
 	host_wait $addresses
 }
 
+# hosts_trials RAMP SETTLE MEASURE [BLOCKS]: the end of a scenario of BLOCKS (1) trials, without comparison or samples.
+hosts_trials() {
+	cat <<-END
+		[observe]
+		sample_interval = "0ms"
+		[trials]
+		blocks = ${4:-1}
+		max_blocks = ${4:-1}
+		aa = false
+		paired = false
+		ramp = "$1"
+		settle = "$2"
+		measure = "$3"
+	END
+}
+
 # hosts_rxpath WORDS...: that program on the coordinator, with locks and records of its own, for hosts_limit (120) s at most.
 hosts_rxpath() {
 	timeout --foreground -k 30 "${hosts_limit:-120}" ip netns exec "$hosts_id-ctl" unshare --mount \
 		sh "$host_sh" "$hosts_dir/rxpath" "$@"
+}
+
+# hosts_run WORDS...: `rxpath run WORDS` between the hosts, into $hosts_dir/runs. Exit 1 unless it ends with 0, or with 4: one
+# variant is not enough to compare, and foreign load counts, because hosts with PID namespaces of their own do not know that they
+# are one machine.
+hosts_run() {
+	now=0
+	hosts_rxpath run "$@" --hosts "$hosts_dir/lab.toml" --out "$hosts_dir/runs" --keep-noisy \
+		>"$hosts_dir/said" 2>"$hosts_dir/errors" || now=$?
+	case $now in
+	0 | 4) ;;
+	*)
+		cat "$hosts_dir/errors" >&2
+		echo "the run ended with exit status $now"
+		exit 1
+		;;
+	esac
 }

@@ -62,7 +62,7 @@ said quiet
 
 # Each other second the sender's frames have an address that no card has: they are lost on the wire.
 run astray & run=$!
-until ps | grep -q '[l]oad udp'; do usleep 50000; done
+until ps | grep -q '[l]oad udp'; do kill -0 $run 2>/dev/null || break; usleep 50000; done
 while kill -0 $run 2>/dev/null; do
 	sleep 1
 	to 02:00:00:00:00:99
