@@ -9,6 +9,8 @@ use crate::rule::{Check, Kind, Rule};
 /// The texts of some rules, and a check for each of them.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleFile {
+    /// Its path below `src/rules`.
+    pub name: &'static str,
     /// TOML: one `[[rule]]` for each rule, whose keys are the fields of [`Rule`].
     pub text: &'static str,
     /// The check of each rule, by its id.
@@ -120,7 +122,7 @@ sources = ["DOC"]
         text: &'static str,
         checks: &'static [(&'static str, Check)],
     ) -> Result<Vec<Rule>, String> {
-        RuleFile { text, checks }.rules()
+        RuleFile { name: "", text, checks }.rules()
     }
 
     #[test]

@@ -77,7 +77,8 @@ static ALL: LazyLock<Vec<Rule>> = LazyLock::new(read);
 
 #[expect(clippy::panic, reason = "the files are part of the program; the tests read them all")]
 fn read() -> Vec<Rule> {
-    let rules = |file: &RuleFile| file.rules().unwrap_or_else(|why| panic!("{why}"));
+    let rules =
+        |file: &RuleFile| file.rules().unwrap_or_else(|why| panic!("{}: {why}", file.name));
     FILES.iter().flat_map(rules).collect()
 }
 
@@ -137,6 +138,41 @@ mod tests {
             }
         }
         assert!(files >= FILES.len(), "{files} files");
+    }
+
+    #[test]
+    fn a_file_of_rules_has_the_name_of_its_text() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/rules");
+        for file in FILES {
+            let text = std::fs::read_to_string(folder.join(file.name)).unwrap();
+            assert!(text == file.text, "{}", file.name);
+        }
+    }
+
+    /// A misspelt name of a shared text (`VALUE_BAK`) is no text.
+    #[test]
+    fn no_name_of_a_shared_text_is_left_in_a_rule() {
+        let is_name = |text: &str| {
+            text.len() > 1
+                && text.starts_with(|first: char| first.is_ascii_uppercase())
+                && text.bytes().all(|b| matches!(b, b'A'..=b'Z' | b'0'..=b'9' | b'_'))
+        };
+        assert!(is_name("VALUE_BAK") && !is_name("No IRQ.") && !is_name("any"));
+        for rule in all() {
+            let texts = [
+                rule.figure_from,
+                rule.not_when,
+                rule.side_effects,
+                rule.set_now,
+                rule.persist,
+                rule.undo,
+                rule.verify,
+                rule.since,
+            ];
+            for text in texts.iter().chain(&rule.sources).copied() {
+                assert!(!is_name(text), "{}: no text is named {text}", rule.id);
+            }
+        }
     }
 
     #[test]

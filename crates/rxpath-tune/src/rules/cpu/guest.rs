@@ -10,6 +10,7 @@ const DEFAULT_NS: u64 = 200_000;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
+    name: "cpu/guest.toml",
     text: include_str!("guest.toml"),
     checks: &[("guest-halt-poll", Check::Host(halt_poll))],
 };

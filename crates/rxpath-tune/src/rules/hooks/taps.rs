@@ -9,6 +9,7 @@ use crate::prelude::*;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
+    name: "hooks/taps.toml",
     text: include_str!("taps.toml"),
     checks: &[
         ("packet-taps", Check::Host(taps)),

@@ -6,6 +6,7 @@ use crate::prelude::*;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
+    name: "interrupts/lines.toml",
     text: include_str!("lines.toml"),
     checks: &[
         ("irqbalance-running", Check::Host(irqbalance)),

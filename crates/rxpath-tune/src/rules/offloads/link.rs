@@ -14,6 +14,7 @@ const LEGACY_GRO_BYTES: u32 = 65_536;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
+    name: "offloads/link.toml",
     text: include_str!("link.toml"),
     checks: &[
         ("gro-max-size", Check::Nic(gro_max)),

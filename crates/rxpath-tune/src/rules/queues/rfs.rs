@@ -4,6 +4,7 @@ use crate::prelude::*;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
+    name: "queues/rfs.toml",
     text: include_str!("rfs.toml"),
     checks: &[("rfs-flow-entries", Check::Host(halves))],
 };

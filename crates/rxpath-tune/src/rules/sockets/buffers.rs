@@ -11,6 +11,7 @@ const WANTED_BYTES: i64 = 7_500_000;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
+    name: "sockets/buffers.toml",
     text: include_str!("buffers.toml"),
     checks: &[
         ("socket-rcvbuf-actual", Check::Host(lost)),

@@ -53,6 +53,7 @@ const FLOORS: [Floor; 12] = [
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
+    name: "sockets/floors.toml",
     text: include_str!("floors.toml"),
     checks: &[("starving-settings", Check::Host(floors))],
 };

@@ -4,6 +4,7 @@ use crate::prelude::*;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
+    name: "sockets/lookup.toml",
     text: include_str!("lookup.toml"),
     checks: &[
         ("tcp-early-demux", Check::Host(tcp_demux)),

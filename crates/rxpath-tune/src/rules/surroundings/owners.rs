@@ -36,6 +36,7 @@ const OWNED: [Owned; 3] = [
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
+    name: "surroundings/owners.toml",
     text: include_str!("owners.toml"),
     checks: &[("two-owners", Check::Host(owners)), ("env-fingerprint", Check::Host(fingerprint))],
 };
