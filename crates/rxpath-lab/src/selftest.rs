@@ -147,10 +147,13 @@ fn variant(
     random: &mut ChaCha8Rng,
     cost: Option<&RuleCost>,
 ) -> Result<(String, Vec<String>), ScenarioError> {
+    let (what, templates) = (case.what.to_owned(), case.templates());
     let (datagram_ns, mut settings) = match case.draw() {
-        Draw::Lines(lines) => return Ok((case.what.to_owned(), cases::drawn(random, &[lines]))),
-        Draw::Plain(draw) => return Ok((case.what.to_owned(), draw(random))),
-        Draw::Busy(share, lines) => cases::busy(random, share, &[lines]),
+        Draw::Lines => return Ok((what, cases::drawn(random, &templates))),
+        Draw::Plain(draw) => {
+            return Ok((what, [draw(random), cases::drawn(random, &templates)].concat()));
+        }
+        Draw::Busy(share) => cases::busy(random, share, &templates),
         Draw::Timed(draw) => draw(random),
     };
     let cost = cost.ok_or_else(|| ScenarioError::Malformed {
@@ -159,7 +162,7 @@ fn variant(
         right: "it is measured before a timed case is drawn".into(),
     })?;
     settings.push(cases::in_the_way(cost.rules_for(datagram_ns)));
-    Ok((format!("{}; {:.1} us each", case.what, datagram_ns / 1e3), settings))
+    Ok((format!("{what}; {:.1} us each", datagram_ns / 1e3), settings))
 }
 
 /// The cases that are asked for and can be made here; and those that can't, with the reason.

@@ -1,17 +1,11 @@
-//! How the settings of the cases are drawn, with parameters that vary where the limit does not depend on them.
+//! How the settings of the cases are drawn, with parameters that vary where the limit does not depend on them. The
+//! function of a case adds to the settings that `cases.toml` has for it.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rxpath_host::{Root, kernel_config};
 
 use crate::selftest::rule_cost::rules;
-
-/// A small load of datagrams of any size.
-const SMALL: &str = "load.rate = {5000..20000}; load.size = {16..1400}";
-
-/// A reader that is too slow.
-const APPLICATION: &str =
-    r#"load.rate = {30000..50000}; serve.work = "{50..200}us"; serve.rcvbuf = "{128..1024}KiB""#;
 
 /// The settings of templates, one a line or between `;`. `{2..8}` is a number drawn from 2 to 8.
 pub(in crate::selftest) fn drawn(random: &mut ChaCha8Rng, templates: &[&str]) -> Vec<String> {
@@ -71,13 +65,11 @@ pub(super) fn filter(random: &mut ChaCha8Rng) -> Vec<String> {
         _ => ("inet", "input"),
     };
     let chain = format!("type filter hook {hook} priority 0; policy accept; {rule}");
-    [vec![table(family, &chain)], drawn(random, &[SMALL])].concat()
+    vec![table(family, &chain)]
 }
 
 pub(super) fn no_listener(random: &mut ChaCha8Rng) -> Vec<String> {
-    let mut settings = drawn(random, &[SMALL, "serve.absent = true"]);
-    settings.push(format!("load.unconnected = {}", random.random_bool(0.5)));
-    settings
+    vec![format!("load.unconnected = {}", random.random_bool(0.5))]
 }
 
 /// Room for 64 to 128 datagrams, 2 to 6 ms.
@@ -117,9 +109,7 @@ pub(super) fn two_limits(random: &mut ChaCha8Rng) -> Vec<String> {
     let each = random.random_range(2..=6);
     let rule = format!("udp dport 4321 numgen inc mod {each} 0 counter drop");
     let chain = format!("type filter hook input priority 0; policy accept; {rule}");
-    let mut settings = drawn(random, &[APPLICATION]);
-    settings.push(table("inet", &chain));
-    settings
+    vec![table("inet", &chain)]
 }
 
 /// The table takes a part of the flows and no more.
@@ -129,7 +119,7 @@ pub(super) fn conntrack_full(random: &mut ChaCha8Rng) -> Vec<String> {
         "type filter hook prerouting priority 0; policy accept; ct state new counter accept";
     let room = format!("lab.conntrack_room = {{0..{}}}", flows / 2);
     let flows = format!("load.unconnected = true; load.flows = {flows}");
-    [vec![table("inet", chain)], drawn(random, &[&room, &flows, SMALL])].concat()
+    [vec![table("inet", chain)], drawn(random, &[&room, &flows])].concat()
 }
 
 /// A burst each tick, from the tick on and over before the next one: no tick sees what it takes.
