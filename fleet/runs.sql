@@ -55,11 +55,12 @@ COPY (
     )
 ) TO 'results.parquet' (FORMAT parquet);
 
--- Without counters of devices and what moves by itself.
+-- Without what changes by itself (rxpath-core, moving.rs): facts, and counts of processes and traffic within facts.
 COPY (
     SELECT host, run_id, place, fact, CASE
         WHEN state <> 'ok' THEN state
-        WHEN json_type(value) = 'OBJECT' THEN json_merge_patch(value, '{"statistics": null}')::VARCHAR
+        WHEN json_type(value) = 'OBJECT'
+            THEN json_merge_patch(value, '{"processes_seen_count": null, "statistics": null}')::VARCHAR
         ELSE value::VARCHAR END AS value
     FROM facts
     WHERE fact NOT IN ('boot.id', 'boot.uptime_s', 'load.average', 'memory.available_bytes',

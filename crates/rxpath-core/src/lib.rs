@@ -8,6 +8,7 @@ pub mod division;
 pub mod envelope;
 pub mod fact;
 pub mod log2;
+pub mod moving;
 pub mod named;
 pub mod ntp;
 pub mod number;

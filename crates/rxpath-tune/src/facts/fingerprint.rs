@@ -1,8 +1,10 @@
 //! One number for all settings: two hosts or two moments with the same number are set alike.
 //!
 //! Facts go in by name, sorted, with their values as JSON; gaps do not, so that more privilege changes nothing but by
-//! what it shows. Left out is what moves by itself: [`MOVING`], statistics, and numbers that each boot draws again.
+//! what it shows. Left out is what moves by itself ([`moving`], statistics, numbers that each boot draws again), and what
+//! is no setting.
 
+use rxpath_core::moving;
 use rxpath_host::Root;
 use rxpath_host::environment;
 use serde_json::Value;
@@ -10,21 +12,16 @@ use sha2::{Digest, Sha256};
 
 use super::{Device, HostFacts};
 
-/// Facts of the host that are no settings, by the beginning of their names.
-const MOVING: [&str; 13] = [
-    "boot.",
+/// Other facts that are no settings, by the beginning of their names.
+const NO_SETTINGS: [&str; 8] = [
     "container.",
     "cgroup.",
     "daemons.",
     "device",
-    "load.",
-    "memory.available",
     "namespace.",
     "net.packet_taps",
     "process.",
     "cpu.frequency",
-    "sysctl.net.netfilter.nf_conntrack_count",
-    "time.",
 ];
 
 /// The number and how many facts went into it.
@@ -76,8 +73,10 @@ impl HostFacts {
 
 /// What of a run's environment stays as it is while nobody changes a setting.
 fn surroundings(root: &Root) -> Vec<(String, Value)> {
-    let is_moving = |name: &str| MOVING.iter().any(|moving| name.starts_with(moving));
-    let all = environment::collect(root).into_iter().filter(|(name, _)| !is_moving(name));
+    let is_setting = |name: &str| {
+        !moving::is_moving(name) && !NO_SETTINGS.iter().any(|other| name.starts_with(other))
+    };
+    let all = environment::collect(root).into_iter().filter(|(name, _)| is_setting(name));
     all.filter_map(|(name, fact)| Some((name, fact.into_value()?))).collect()
 }
 

@@ -2,16 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use rxpath_core::Fact;
+use rxpath_core::{Fact, moving};
 use rxpath_record::environment::{Environment, HostFacts};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Facts that differ in every run and mean nothing: momentary counts and times.
-const MOMENTARY: [&str; 5] = ["uptime", "load.average", "boot_id", "available_bytes", "time."];
-/// Members of a fact that are such counts: of processes, of traffic.
-const MOMENTARY_MEMBERS: [&str; 2] = ["processes_seen_count", "statistics"];
 /// Longer values are cut in text and JSON: the run directories have the full values.
 const LONGEST: usize = 120;
 
@@ -41,7 +37,7 @@ pub fn changed(base: Option<&Environment>, other: Option<&Environment>) -> Vec<C
 
 fn facts(host: &str, base: &HostFacts, other: &HostFacts) -> Vec<Changed> {
     let names: BTreeSet<&String> = base.keys().chain(other.keys()).collect();
-    let lasting = |name: &&&String| !MOMENTARY.iter().any(|word| name.contains(word));
+    let lasting = |name: &&&String| !moving::is_moving(name);
     names
         .iter()
         .filter(lasting)
@@ -109,7 +105,7 @@ fn shown(value: Option<&Value>) -> String {
 fn lasting_part(fact: Option<&Fact<Value>>) -> Option<Fact<Value>> {
     let without = |mut value: Value| {
         if let Some(members) = value.as_object_mut() {
-            members.retain(|name, _| !MOMENTARY_MEMBERS.contains(&name.as_str()));
+            members.retain(|name, _| !moving::MEMBERS.contains(&name.as_str()));
         }
         value
     };
@@ -168,13 +164,15 @@ mod tests {
             ("kernel.release", Fact::ok("6.1".into())),
             ("cpu.count", Fact::ok(2.into())),
             ("cpu.turbo", Fact::absent("no cpufreq")),
-            ("uptime_s", Fact::ok(5.into())),
+            ("boot.id", Fact::ok("a1".into())),
+            ("boot.uptime_s", Fact::ok(5.into())),
             ("daemons", Fact::ok(serde_json::json!({"found": [], "processes_seen_count": 5}))),
         ]);
         let other = environment(&[
             ("kernel.release", Fact::ok("6.18".into())),
             ("cpu.count", Fact::ok(2.into())),
-            ("uptime_s", Fact::ok(9.into())),
+            ("boot.id", Fact::ok("b2".into())),
+            ("boot.uptime_s", Fact::ok(9.into())),
             ("daemons", Fact::ok(serde_json::json!({"found": [], "processes_seen_count": 6}))),
         ]);
         let found = changed(Some(&base), Some(&other));
