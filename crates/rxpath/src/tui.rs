@@ -24,4 +24,4 @@ pub mod text;
 #[cfg(feature = "lab")]
 mod view;
 
-pub use explain::ways_out;
+pub use explain::remedies;

@@ -9,7 +9,7 @@ mod tasks;
 
 use rxpath_record::watch::Frame;
 
-pub use drops::ways_out;
+pub use drops::remedies;
 
 use super::sheet::Tab;
 
@@ -87,7 +87,7 @@ mod tests {
             include_str!("explain/queues.rs"),
             include_str!("explain/sockets.rs"),
             include_str!("explain/tasks.rs"),
-            include_str!("explain/ways_out.txt"),
+            include_str!("explain/remedies.txt"),
         ];
         let named = regex::Regex::new("rxpath explain ([a-z-]+)").unwrap();
         let sources = sources.concat();

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{experiments, settings, written};
 use crate::exit::Exit;
-use crate::tui::ways_out;
+use crate::tui::remedies;
 
 /// The kind of a topic.
 #[derive(
@@ -109,8 +109,8 @@ pub fn all() -> anyhow::Result<Vec<Topic>> {
     let mut topics = written::terms()?;
     topics.push(stage_in_general());
     topics.extend(rules::all().map(rule));
-    topics.extend(written::counters()?.into_iter().map(with_way_out));
-    topics.extend(written::reasons()?.into_iter().map(with_way_out));
+    topics.extend(written::counters()?.into_iter().map(with_remedy));
+    topics.extend(written::reasons()?.into_iter().map(with_remedy));
     topics.extend(stages());
     topics.extend(places());
     topics.extend(metrics());
@@ -135,9 +135,9 @@ fn rule(rule: &'static Rule) -> Topic {
 }
 
 /// Adds the remedy that the live view has for this name.
-fn with_way_out(topic: Topic) -> Topic {
+fn with_remedy(topic: Topic) -> Topic {
     let last = topic.name.rsplit('.').next().unwrap_or_default().to_owned();
-    match ways_out().find(|(name, _)| *name == last) {
+    match remedies().find(|(name, _)| *name == last) {
         Some((_, remedy)) => topic.part("What to do", remedy),
         None => topic,
     }

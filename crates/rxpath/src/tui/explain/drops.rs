@@ -5,7 +5,7 @@ use rxpath_record::watch::DropRow;
 
 pub(super) fn words(drop: &DropRow) -> Vec<String> {
     let named = [&drop.reason, &drop.place, &drop.source];
-    let known = ways_out().find(|(word, _)| named.iter().any(|name| name.contains(word)));
+    let known = remedies().find(|(word, _)| named.iter().any(|name| name.contains(word)));
     let mut words = vec![counted(drop)];
     words.push(known.map_or_else(
         || "No remedy is known under this name: see the function in the kernel's source for when it drops.".into(),
@@ -37,8 +37,8 @@ fn counted(drop: &DropRow) -> String {
 }
 
 /// Frequent reasons and counters, each with the remedy: `WORDS: REMEDY`. The first match is shown.
-pub fn ways_out() -> impl Iterator<Item = (&'static str, &'static str)> {
-    include_str!("ways_out.txt").lines().filter_map(|line| line.split_once(": "))
+pub fn remedies() -> impl Iterator<Item = (&'static str, &'static str)> {
+    include_str!("remedies.txt").lines().filter_map(|line| line.split_once(": "))
 }
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn each_line_names_a_reason_and_its_remedy() {
-        assert_eq!(ways_out().count(), include_str!("ways_out.txt").lines().count());
-        assert!(ways_out().all(|(words, remedy)| !words.is_empty() && remedy.ends_with('.')));
+        assert_eq!(remedies().count(), include_str!("remedies.txt").lines().count());
+        assert!(remedies().all(|(words, remedy)| !words.is_empty() && remedy.ends_with('.')));
     }
 }

@@ -11,7 +11,7 @@ const FULL: f64 = 0.5;
 
 pub(super) fn words(socket: &SocketRow, frame: &Frame) -> Vec<String> {
     let mut words = vec![filled(socket), owners(socket, frame)];
-    words.extend(way_out(socket, frame));
+    words.extend(remedy(socket, frame));
     words
 }
 
@@ -82,7 +82,7 @@ fn owners(socket: &SocketRow, frame: &Frame) -> String {
     words
 }
 
-fn way_out(socket: &SocketRow, frame: &Frame) -> Option<String> {
+fn remedy(socket: &SocketRow, frame: &Frame) -> Option<String> {
     let loses = socket.drops_pps > 0.0;
     if socket.protocol == "tcp-listen" {
         let full = socket.queued_max >= socket.limit && socket.limit > 0;
