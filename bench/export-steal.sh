@@ -58,8 +58,8 @@ for rate in ${RATES:-50000 100000 200000}; do
 		found = ($9 + $10 - $2 - $3) / ($8 - $1)
 		error = found / truth - 1
 		victims = $11 - $4; tasks = $12 - $5; network = $13 - $6; devices = $14 - $7
-		printf "%d packets/s: %.4f s/s lost, %.4f s/s reported (%+.1f %%), counted %s of the time\n", rate, truth, found,
-			error * 100, counted > 0 ? counted : "all"
+		printf("%d packets/s: %.4f s/s lost, %.4f s/s reported (%+.1f %%), counted %s of the time\n", rate, truth, found,
+			error * 100, counted)
 		printf "   sums: victims %.3f s, programs %.3f s; network by victim %.3f s, by device %.3f s\n", victims, tasks, network, devices
 		far = error > 0.1 || error < -0.1
 		uneven = tasks > 1.01 * victims || tasks < 0.99 * victims || devices > 1.01 * network || devices < 0.99 * network

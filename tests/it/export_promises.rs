@@ -105,7 +105,7 @@ fn rows(page: &str) -> Vec<Vec<&str>> {
 #[test]
 fn each_fault_of_the_table_is_shown_by_metrics_that_exist() {
     let page = fs::read_to_string(root().join("docs/reference/export.md")).unwrap();
-    let named = Regex::new(r#"`(rxpath_\w+)(?:\{(\w+)=)?"#).unwrap();
+    let named = Regex::new(r"`(rxpath_\w+)(?:\{(\w+)=)?").unwrap();
     let mut count = 0;
     for row in rows(&page) {
         let [event, _, shown] = row.as_slice() else { panic!("{row:?}") };

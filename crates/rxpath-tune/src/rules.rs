@@ -77,8 +77,7 @@ static ALL: LazyLock<Vec<Rule>> = LazyLock::new(read);
 
 #[expect(clippy::panic, reason = "the files are part of the program; the tests read them all")]
 fn read() -> Vec<Rule> {
-    let rules =
-        |file: &RuleFile| file.rules().unwrap_or_else(|why| panic!("{}: {why}", file.name));
+    let rules = |file: &RuleFile| file.rules().unwrap_or_else(|why| panic!("{}: {why}", file.name));
     FILES.iter().flat_map(rules).collect()
 }
 

@@ -213,9 +213,7 @@ impl Host {
                 return Ok(Reply::Now(Value::Null));
             }
             Ask::Sampled => {
-                let running = self.sampler.take().map(Box::new);
-                let (samples, warning) = running.map_or((None, None), Sampling::finish);
-                return now(&SampledQueues { samples, warning });
+                return now(&sampled(self.sampler.take()));
             }
             Ask::Awake { on } => {
                 self.awake = on.then(Awake::hold).transpose()?;
@@ -387,6 +385,11 @@ fn window(
     faults.extend(window_faults([links, CarryingLinks::now(&ask.device)], &ask.speeds));
     let warnings = paces.warning().into_iter().collect();
     Ok(MeasuredWindow { between, counters: [first, last], faults, warnings })
+}
+
+fn sampled(running: Option<Sampler>) -> SampledQueues {
+    let (samples, warning) = running.map(Box::new).map_or((None, None), Sampling::finish);
+    SampledQueues { samples, warning }
 }
 
 fn sampler(ask: SampleAsk) -> Result<Sampler, HostError> {

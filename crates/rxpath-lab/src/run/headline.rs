@@ -184,11 +184,8 @@ mod tests {
             let sentence = sentence.to_owned();
             Some(Verdict { stage, sentence, ..diagnose(&Evidence::default()) })
         };
-        let variant = |verdict| VariantSummary {
-            name: "base".into(),
-            verdict,
-            ..VariantSummary::default()
-        };
+        let variant =
+            |verdict| VariantSummary { name: "base".into(), verdict, ..VariantSummary::default() };
         let sender = variant(verdict(Stage::Sender, "the sender gen1 is the limit: its CPU"));
         let ring = variant(verdict(Stage::Ring, "the device ring is the limit"));
         let mut manifest = Manifest { variants: vec![ring, sender.clone()], ..Manifest::default() };
