@@ -279,6 +279,7 @@ mod tests {
     #[test]
     fn the_tree_is_walked_once_for_an_absent_group_and_seldom_where_nothing_is_found() {
         let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("proc")).unwrap();
         let root = Root::tree(dir.path()).unwrap();
         let mut names = GroupNames::default();
         let mut is_walked_for = |id| {

@@ -160,11 +160,13 @@ fn reached(whole: Whole<'_>) -> Vec<Reached> {
     let metric = variant.protocol().main_metric();
     let parts = 0..raw.serve.parts.len();
     let all: Vec<_> = parts.map(|index| metrics(variant.protocol(), raw, index)).collect();
-    let of = |metrics: &BTreeMap<String, f64>| metrics.get(metric).copied().unwrap_or(0.0);
-    let highest = all.iter().map(|(metrics, _)| of(metrics)).fold(0.0, f64::max);
+    let highest =
+        all.iter().filter_map(|(metrics, _)| metrics.get(metric).copied()).fold(0.0, f64::max);
     let one = |(metrics, target): (BTreeMap<String, f64>, Option<f64>)| {
         let target = target.filter(|target| *target > 0.0).unwrap_or(highest);
-        let ratio = if target > 0.0 { (of(&metrics) / target).min(1.0) } else { 0.0 };
+        // A receiver whose rate is not known, in a window with fewer than two of its lines, is not the one that limits.
+        let rate = metrics.get(metric).copied().unwrap_or(target);
+        let ratio = if target > 0.0 { (rate / target).min(1.0) } else { 0.0 };
         let p99_us = P99.iter().find_map(|name| metrics.get(*name).copied()).unwrap_or(0.0);
         Reached { metrics, ratio, p99_us }
     };
