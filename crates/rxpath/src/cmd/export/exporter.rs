@@ -128,6 +128,9 @@ impl Exporter {
             let interval_s = command.interval.as_duration().as_secs_f64();
             let status = status::page(&frame, &self.governor, interval_s).context("status")?;
             self.page.set(Shown { metrics: text, status });
+            // A window on a host with many short tasks takes some MB, which would stay with the C library in pieces.
+            drop((frame, totals));
+            heap::release();
         }
     }
 
@@ -204,8 +207,6 @@ impl Exporter {
             fingerprint: facts.fingerprint().digest,
             at_unix_s: now_unix_s(),
         });
-        drop((facts, report));
-        heap::release();
     }
 }
 
