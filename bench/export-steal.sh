@@ -31,7 +31,7 @@ value() { sed -n "/\"victim\": {/,\$s/^ *\"$1\": \([0-9.e-]*\).*/\1/p" "$work/tr
 
 status=0
 for rate in ${RATES:-50000 100000 200000}; do
-	export_start --interval 2s
+	export_start --interval 2s --budget "${BUDGET:-1%}"
 	ip netns exec $id-tx "$rxpath" load udp 10.77.9.2:4800 --rate "$rate" --size 64 --cpu "$sender" -d 3600s >/dev/null 2>&1 &
 	load=$!
 	"$work/rxvictim" steal --probe --cpu "$victim" -d "${seconds}s" --json >"$work/truth" 2>/dev/null &
