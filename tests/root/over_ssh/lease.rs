@@ -2,30 +2,13 @@
 
 use std::time::Duration;
 
+use super::left_settings::{CHANGING, SOMAXCONN};
 use super::{site, until};
-
-const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
-
-/// A window that is longer than anybody waits for a setting.
-const LONG: &str = r#"
-    question = "?"
-    [load]
-    rate = "2k"
-    [tune.receiver]
-    "net.core.somaxconn" = 4321
-    [trials]
-    blocks = 1
-    max_blocks = 1
-    aa = false
-    ramp = "100ms"
-    settle = "100ms"
-    measure = "60s"
-"#;
 
 #[test]
 fn settings_of_an_endpoint_that_is_killed_while_it_makes_them_are_undone_at_once() {
     let Some(site) = site() else { return };
-    let (file, out) = (site.write("s.toml", LONG), site.path("runs"));
+    let (file, out) = (site.write("s.toml", CHANGING), site.path("runs"));
     let words = ["run", &file, "--hosts", &site.inventory, "--out", &out, "--change-hosts"];
     let before = site.sysctl("sut", SOMAXCONN);
     let is = |value: &str| site.sysctl("sut", SOMAXCONN) == value;
@@ -42,7 +25,7 @@ fn settings_of_an_endpoint_that_is_killed_while_it_makes_them_are_undone_at_once
 #[test]
 fn when_a_host_is_lost_the_others_are_undone_and_named() {
     let Some(site) = site() else { return };
-    let (file, out) = (site.write("s.toml", LONG), site.path("runs"));
+    let (file, out) = (site.write("s.toml", CHANGING), site.path("runs"));
     let words = ["run", &file, "--hosts", &site.inventory, "--out", &out, "--change-hosts"];
     let before = site.sysctl("sut", SOMAXCONN);
     let lost = |alias: &str| {

@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::site::Site;
 use super::{site, until};
 
-const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
+pub(super) const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
 
-/// Changes the receiver's host for a long trial.
-const CHANGING: &str = r#"
+/// Changes the receiver's host for a trial that is longer than anybody waits for a setting.
+pub(super) const CHANGING: &str = r#"
     question = "?"
     [load]
     rate = "2k"
