@@ -16,6 +16,8 @@ mod name;
 pub(crate) const LAB_LOCK: &str = "/run/rxpath.lock";
 /// How often a waiter looks again; nobody measures while waiting.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// How long one who takes a lock waits for those who only ask about it: each of them has it for microseconds.
+const ASKERS_LEAVE: Duration = Duration::from_millis(500);
 
 /// Who holds the lock, in its own words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,10 +82,16 @@ impl LabLock {
         let io = |op| move |e| HostError::from_io(op, path, e);
         // The file is never removed: a lock on a name that others can replace is none.
         let file = open(path).map_err(io("open"))?;
-        let deadline = Instant::now() + patience;
+        let begin = Instant::now();
+        let deadline = begin + patience;
         loop {
             match file.try_lock() {
                 Ok(()) => break,
+                Err(TryLockError::WouldBlock)
+                    if begin.elapsed() < ASKERS_LEAVE && only_askers_have(&file) =>
+                {
+                    std::thread::yield_now();
+                }
                 Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
                     let left = deadline.saturating_duration_since(Instant::now());
                     // why: flock has no wait with a time limit; this one has the deadline above.
@@ -109,6 +117,11 @@ impl Drop for LabLock {
             let _ = file.set_len(0);
         }
     }
+}
+
+/// Whether a lock that can't be taken is only shared, as [`is_held`] has it while it looks.
+fn only_askers_have(file: &File) -> bool {
+    file.try_lock_shared().is_ok() && file.unlock().is_ok()
 }
 
 /// Writes into a lock file who holds it.
@@ -176,7 +189,8 @@ fn holder(text: &str) -> Holder {
 
 /// Whether somebody holds a lock now; one that can't be looked at counts as free.
 ///
-/// Nothing is locked to find out: one who takes the lock at that moment would be refused, and told of a holder who is gone.
+/// Nothing is locked to find out, unless `/proc/locks` hides the holder: then by a shared lock for a moment, for whose end
+/// [`LabLock::take`] waits.
 pub fn is_held(path: &Path) -> bool {
     let Ok(metadata) = fs::metadata(path) else { return false };
     let root = Root::host();
@@ -242,6 +256,21 @@ mod tests {
             refused
         });
         assert_eq!(refused, 0);
+    }
+
+    #[test]
+    fn one_who_only_asks_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let asker = File::create(&path).unwrap();
+        asker.lock_shared().unwrap();
+        std::thread::scope(|scope| {
+            let taken = scope.spawn(|| LabLock::take_at(&path, Duration::ZERO));
+            // why: the one who takes the lock has to meet the asker; nothing says that it did.
+            std::thread::sleep(Duration::from_millis(20));
+            drop(asker);
+            taken.join().unwrap().unwrap();
+        });
     }
 
     #[test]
