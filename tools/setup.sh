@@ -50,7 +50,7 @@ packages() {
 	# The commands that rules print are tried with the programs themselves.
 	test) echo "iptables iptables"; echo "ethtool ethtool"; echo "ip iproute2"; echo "sysctl procps"; echo "taskset util-linux"; echo "chromium chromium"; echo "iperf3 iperf3"; echo "xmllint libxml2-utils"; echo "prometheus prometheus"; echo "sshd openssh-server"; echo "sudo sudo"; echo "systemd-analyze systemd"; echo "strip binutils"; echo "python:ensurepip python3-venv"; echo "python:yaml python3-yaml" ;;
 	# libelf and zlib are built from source; zig and the packager come from PyPI.
-	package) for one in autoconf automake autopoint flex bison gawk; do echo "$one $one"; done; echo "envsubst gettext-base"; echo "objdump binutils"; echo "python:ensurepip python3-venv" ;;
+	package) for one in autoconf automake autopoint flex bison gawk; do echo "$one $one"; done; echo "envsubst gettext-base"; echo "objdump binutils"; echo "llvm-strip llvm"; echo "python:ensurepip python3-venv" ;;
 	bench) echo "iperf3 iperf3"; echo "trafgen netsniff-ng"; echo "nginx nginx"; echo "wrk wrk"; echo "sockperf sockperf"; echo "perf linux-perf"; echo "bpftrace bpftrace" ;;
 	esac
 }

@@ -35,11 +35,13 @@ fn compile_all() -> Result<(), String> {
     let folders = [(var("CARGO_MANIFEST_DIR")?, "rxpath-bpf"), (include.clone(), "libbpf")]
         .map(|(folder, name)| format!("-ffile-prefix-map={folder}={name}"));
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
+    let strip = of_clang(&clang, "llvm-strip");
     let files = std::fs::read_dir("bpf").map_err(|e| format!("bpf: {e}"))?;
     let paths = files.map(|file| file.map(|file| file.path())).collect::<Result<Vec<_>, _>>();
     for source in paths.map_err(|e| format!("bpf: {e}"))? {
         let Some(name) = source.file_name().and_then(|name| name.to_str()) else { continue };
         let Some(probe) = name.strip_suffix(".bpf.c") else { continue };
+        let object = out.join(format!("{probe}.bpf.o"));
         let done = Command::new(&clang)
             .args(["-g", "-O2", "-target", "bpf", "-mcpu=v3"])
             .args(WARNINGS)
@@ -47,7 +49,7 @@ fn compile_all() -> Result<(), String> {
             .args([&format!("-D__TARGET_ARCH_{arch}"), "-I", "bpf", "-isystem", &include, "-c"])
             .arg(&source)
             .arg("-o")
-            .arg(out.join(format!("{probe}.bpf.o")))
+            .arg(&object)
             .status()
             .map_err(|e| {
                 format!(
@@ -58,6 +60,16 @@ fn compile_all() -> Result<(), String> {
         if !done.success() {
             return Err(format!("{clang} cannot compile {}", source.display()));
         }
+        // libbpf needs BTF, and nobody reads the DWARF: a third of the bytes. Where the program is missing, they stay.
+        let _ = Command::new(&strip).arg("--strip-debug").arg(&object).status();
     }
     Ok(())
+}
+
+/// The path of a program of clang's own LLVM, or its name where clang does not know it.
+fn of_clang(clang: &str, program: &str) -> String {
+    let said = Command::new(clang).arg(format!("--print-prog-name={program}")).output();
+    said.ok()
+        .and_then(|said| String::from_utf8(said.stdout).ok())
+        .map_or_else(|| program.into(), |path| path.trim().to_owned())
 }
