@@ -158,6 +158,9 @@ pub struct ProgramState {
 /// Key and value of a map's entry.
 pub type Entry = (Vec<u8>, Vec<u8>);
 
+/// What takes the entries of a map, key and value, one after the other.
+pub type Give<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Result<(), HostError>;
+
 /// Maps that are to have another size than the object says: name and number of entries (bytes of a ring buffer).
 pub type Sizes<'a> = &'a [(&'a str, u32)];
 

@@ -6,29 +6,45 @@
 use std::os::fd::{AsFd, AsRawFd};
 
 use libbpf_rs::MapCore;
+use rxpath_host::HostError;
 
-use super::Entry;
+use super::{Entry, Give};
 
-/// Entries that one call asks for.
-const ASKED: u32 = 4096;
+/// Entries that one call asks for: 0.2 MB of the largest map.
+const ASKED: u32 = 1024;
 
 /// Reads them; an entry that is added or removed meanwhile may be missed.
 ///
-/// **Errors** the kernel's errno.
-pub fn entries(map: &libbpf_rs::Map<'_>) -> Result<Vec<Entry>, i32> {
+/// **Errors** as [`each`].
+pub fn entries(map: &libbpf_rs::Map<'_>) -> Result<Vec<Entry>, HostError> {
+    let mut entries = Vec::new();
+    each(map, &mut |key, value| {
+        entries.push((key.to_vec(), value.to_vec()));
+        Ok(())
+    })?;
+    Ok(entries)
+}
+
+/// Gives them to `give`, which may remove them: a bucket that was given is not read again. An entry that is added or
+/// removed meanwhile may be missed.
+///
+/// **Errors** the kernel's, and the first of `give`.
+pub fn each(map: &libbpf_rs::Map<'_>, give: Give<'_>) -> Result<(), HostError> {
     let (key, value) = (map.key_size() as usize, map.value_size() as usize);
     let mut batch = Batch::new(map.as_fd().as_raw_fd(), key, value);
-    let mut entries = Vec::new();
     loop {
         let errno = batch.read();
         match errno {
-            0 | libc::ENOENT => batch.give(key, value, &mut entries),
+            0 | libc::ENOENT => batch.give(key, value, give)?,
             // One bucket holds more than was asked for.
             libc::ENOSPC => batch.grow(key, value),
-            other => return Err(other),
+            other => {
+                let what = format!("read the map {}", map.name().to_string_lossy());
+                return Err(HostError::kernel(what, other));
+            }
         }
         if errno == libc::ENOENT {
-            return Ok(entries);
+            return Ok(());
         }
     }
 }
@@ -76,10 +92,10 @@ impl Batch {
         -rc
     }
 
-    fn give(&self, key: usize, value: usize, entries: &mut Vec<Entry>) {
+    fn give(&self, key: usize, value: usize, give: Give<'_>) -> Result<(), HostError> {
         let keys = self.keys.chunks_exact(key);
-        let both = keys.zip(self.values.chunks_exact(value)).take(self.got as usize);
-        entries.extend(both.map(|(key, value)| (key.to_vec(), value.to_vec())));
+        let mut both = keys.zip(self.values.chunks_exact(value)).take(self.got as usize);
+        both.try_for_each(|(key, value)| give(key, value))
     }
 
     fn grow(&mut self, key: usize, value: usize) {

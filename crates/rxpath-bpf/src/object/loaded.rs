@@ -13,7 +13,7 @@ use super::choose::{alone, open, refused, with_hooks};
 use super::iterate::read_iterator;
 use super::patient::patiently;
 use super::{
-    Entry, ObjectSpec, PREFIX, ProgramSpec, ProgramState, Sizes, Words, batch, check_map, log,
+    Entry, Give, ObjectSpec, PREFIX, ProgramSpec, ProgramState, Sizes, Words, batch, check_map, log,
 };
 use crate::cost::CostMeter;
 
@@ -144,16 +144,12 @@ impl Loaded {
 
     /// Lets the programs count, where they wait for it (`bpf/counting.h`): for once all are attached.
     pub fn begin(&self) -> Result<(), HostError> {
-        self.count(true)
+        self.set(".bss", 1, "begin to count")
     }
 
     /// Lets them count no longer, until they begin again.
     pub fn pause(&self) -> Result<(), HostError> {
-        self.count(false)
-    }
-
-    fn count(&self, counts: bool) -> Result<(), HostError> {
-        self.set(".bss", u32::from(counts), "begin to count")
+        self.set(".bss", 0, "pause the count")
     }
 
     /// Lets the programs time one of so many runs (`bpf/cost.h`): 1 or 64.
@@ -264,10 +260,14 @@ impl Loaded {
         read_iterator(link.as_fd())
     }
 
+    /// Gives every key and value of a hash map to `give`, which may remove what it was given.
+    pub fn each(&self, map: &str, give: Give<'_>) -> Result<(), HostError> {
+        batch::each(&self.map(map)?, give)
+    }
+
     /// Every key and value of a hash map.
     pub fn entries(&self, map: &str) -> Result<Vec<Entry>, HostError> {
-        let what = |errno| HostError::kernel(format!("read the map {map}"), errno);
-        batch::entries(&self.map(map)?).map_err(what)
+        batch::entries(&self.map(map)?)
     }
 
     /// Writes an entry of a hash map.
