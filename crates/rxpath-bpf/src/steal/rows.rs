@@ -7,7 +7,7 @@ use rxpath_core::Division;
 
 use crate::account::Reading;
 use crate::account::calibrate::Calibration;
-use crate::account::row::{PF_KTHREAD, TaskRow};
+use crate::account::row::{PF_KTHREAD, TaskKey, TaskRow};
 use crate::names::transport_name;
 
 /// What the rows are made from.
@@ -149,16 +149,18 @@ impl<'a> Rows<'a> {
 
     /// Each task, summed over CPUs, by what was taken from it; then by its time.
     pub fn tasks(&self) -> Vec<TaskTime> {
-        let mut found: HashMap<(u32, u64), Vec<&TaskRow>> = HashMap::new();
-        for row in &self.window.tasks {
-            found.entry((row.key.pid, row.key.start_ns)).or_default().push(row);
-        }
-        let rows = found.iter().filter_map(|(key, rows)| Some((*key, self.task(rows)?)));
-        let mut tasks: HashMap<(u32, u64), TaskTime> = rows.collect();
+        let of = |key: &TaskKey| (key.pid, key.start_ns);
+        let mut rows: Vec<&TaskRow> = self.window.tasks.iter().collect();
+        rows.sort_by_key(|row| (of(&row.key), row.key.cpu));
+        let each = rows.chunk_by(|a, b| of(&a.key) == of(&b.key));
+        // In the order of their pids: a table of thousands of tasks would take twice their memory.
+        let mut tasks: Vec<TaskTime> = each.filter_map(|rows| self.task(rows)).collect();
+        let place = |tasks: &[TaskTime], victim: &TaskKey| {
+            tasks.binary_search_by_key(&of(victim), |task| (task.pid, task.start_ns)).ok()
+        };
         for culprit in &self.window.culprits {
-            let victim = &culprit.key.victim;
-            let Some(task) = tasks.get_mut(&(victim.pid, victim.start_ns)) else { continue };
-            task.taken_by.push(TakenBy {
+            let Some(at) = place(&tasks, &culprit.key.victim) else { continue };
+            tasks[at].taken_by.push(TakenBy {
                 dev: if culprit.key.ifindex == 0 { "backlog".into() } else { culprit.dev.clone() },
                 ifindex: culprit.key.ifindex,
                 netns: culprit.key.netns,
@@ -170,9 +172,8 @@ impl<'a> Rows<'a> {
             });
         }
         for flow in &self.window.flows {
-            let victim = &flow.key.victim;
-            if let Some(task) = tasks.get_mut(&(victim.pid, victim.start_ns)) {
-                task.taken_for.push(TakenFor {
+            if let Some(at) = place(&tasks, &flow.key.victim) {
+                tasks[at].taken_for.push(TakenFor {
                     dev: flow.dev.clone(),
                     ifindex: flow.key.ifindex,
                     netns: flow.key.netns,
@@ -184,7 +185,6 @@ impl<'a> Rows<'a> {
                 });
             }
         }
-        let mut tasks: Vec<TaskTime> = tasks.into_values().collect();
         for task in &mut tasks {
             merge(&mut task.taken_by);
             merge_flows(&mut task.taken_for, &task.time);

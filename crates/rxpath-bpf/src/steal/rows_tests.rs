@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::account::row::{Charge, CpuWindow, TaskKey};
+use crate::account::row::{Charge, CpuWindow, Culprit, CulpritKey, TaskKey};
 
 fn row(pid: u32, cpu: u32, comm: &str, flags: u32, charge: Charge) -> TaskRow {
     let key = TaskKey { start_ns: u64::from(pid) * 10, pid, cpu };
@@ -98,6 +98,36 @@ fn a_family_is_found_through_its_parents() {
     let mut found = family(&rows.tasks(), 10);
     found.sort_unstable();
     assert_eq!(found, [10, 11, 12]);
+}
+
+#[test]
+fn polls_are_charged_to_the_task_that_they_interrupted_on_whichever_cpu() {
+    let charge = Charge { on_cpu_ns: SECOND, ..Charge::default() };
+    let places = [(9, 0), (5, 1), (70, 0), (5, 0), (2, 1)];
+    let tasks = places.map(|(pid, cpu)| row(pid, cpu, "t", 0, charge)).to_vec();
+    let culprit = |pid: u32, cpu| Culprit {
+        key: CulpritKey {
+            victim: TaskKey { start_ns: u64::from(pid) * 10, pid, cpu },
+            napi_id: 1,
+            ifindex: 2,
+            netns: 3,
+        },
+        dev: "eth0".into(),
+        ns: SECOND / 4,
+        polls: 1,
+        packets: u64::from(pid),
+    };
+    // Of task 6 no slice was seen.
+    let culprits = vec![culprit(70, 0), culprit(5, 1), culprit(5, 0), culprit(6, 0)];
+    let reading =
+        Reading { culprits, ..reading(vec![window(0, SECOND), window(1, SECOND)], tasks) };
+    let rows = Rows::new(&reading, &[], &Calibration::none("not asked for"));
+    let mut found: Vec<(u32, Vec<u32>, u64)> = (rows.tasks().into_iter())
+        .map(|task| (task.pid, task.cpus, task.taken_by.iter().map(|by| by.packets).sum()))
+        .collect();
+    found.sort_unstable();
+    let right = [(2, vec![1], 0), (5, vec![0, 1], 10), (9, vec![0], 0), (70, vec![0], 70)];
+    assert_eq!(found, right);
 }
 
 prop_compose! {

@@ -53,15 +53,9 @@ fn gap(why: &str) -> Used {
 /// The rows, those that lost most first.
 pub(super) fn rows(window: &Window<'_>) -> Vec<TaskRow> {
     let steal = window.seen.ok().and_then(|seen| seen.steal.as_ref());
-    let mut rows: Vec<TaskRow> = match steal {
-        Some(steal) => {
-            let tasks = steal.tasks.iter().filter(|task| task.kind != Kind::Idle);
-            tasks.map(|task| measured(task, steal.window_s.max(1e-3))).collect()
-        }
-        None => by_scheduler(window),
-    };
-    rows.truncate(ROWS);
-    rows
+    let Some(steal) = steal else { return by_scheduler(window) };
+    let tasks = steal.tasks.iter().filter(|task| task.kind != Kind::Idle).take(ROWS);
+    tasks.map(|task| measured(task, steal.window_s.max(1e-3))).collect()
 }
 
 fn measured(task: &TaskTime, window_s: f64) -> TaskRow {
@@ -105,5 +99,5 @@ fn by_scheduler(window: &Window<'_>) -> Vec<TaskRow> {
         hypervisor_ratio: Fact::absent(why),
         ..TaskRow::default()
     };
-    usage.threads.iter().map(row).collect()
+    usage.threads.iter().take(ROWS).map(row).collect()
 }
