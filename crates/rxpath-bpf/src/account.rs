@@ -16,8 +16,8 @@ mod spec;
 pub mod spin;
 
 use std::cell::RefCell;
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use rxpath_core::{CpuList, Warning};
@@ -69,6 +69,8 @@ pub struct Account {
     left: Vec<Warning>,
     /// Rows of culprits at which those of tasks that are gone are removed.
     culprits_crowd: usize,
+    /// Whether a reading has the tasks since the one before alone.
+    is_live: bool,
     /// Those of the network that other softirqs run.
     functions: Functions,
 }
@@ -82,10 +84,10 @@ struct LookedAt {
     taken: u64,
 }
 
-/// Rows of all readings, and each CPU's last window.
+/// Rows of all readings, and each CPU's last window. Of a live view those that no reading has yet.
 #[derive(Debug, Default)]
 struct Taken {
-    tasks: HashMap<TaskKey, TaskRow>,
+    tasks: BTreeMap<TaskKey, TaskRow>,
     windows: HashMap<u32, CpuWindow>,
     /// Rows of tasks at which those that are gone are looked for.
     crowd: usize,
@@ -126,7 +128,8 @@ impl Account {
         Self::of(&Root::host().cpus(ONLINE)?, ROOM)
     }
 
-    /// The same for a view that stays: with less room, and without flows.
+    /// The same for a view that stays: with less room, and without flows. A reading has the tasks that ran since the one
+    /// before it, see [`Reading::take_since`]: where processes are short, those of all time are many more.
     ///
     /// **Errors** as [`Account::start`].
     pub fn live() -> Result<Self, HostError> {
@@ -138,7 +141,7 @@ impl Account {
             (FLOW_MAPS[1], 1),
         ];
         let account = Self::sized(&Root::host().cpus(ONLINE)?, &sizes)?;
-        Ok(Self { culprits_crowd: culprits as usize / 2, ..account })
+        Ok(Self { culprits_crowd: culprits as usize / 2, is_live: true, ..account })
     }
 
     /// The same for these CPUs only, with room for this many rows, pairs of task and CPU.
@@ -171,6 +174,7 @@ impl Account {
             is_counting: true,
             left: Vec::new(),
             culprits_crowd: CULPRITS,
+            is_live: false,
             functions,
         };
         account.begin_turn();
@@ -289,7 +293,11 @@ impl Account {
         flows.extend(self.loaded.entries(FLOW_MAPS[1])?);
         let flows = flows.iter().map(|(key, value)| flow::flow(key, value));
         reading.flows = taken.flows.with(flows);
-        reading.tasks = taken.tasks.values().cloned().collect();
+        reading.tasks = if self.is_live {
+            std::mem::take(&mut taken.tasks).into_values().collect()
+        } else {
+            taken.tasks.values().cloned().collect()
+        };
         // What has just been read stays in this reading: it is the next one that does without.
         if taken.tasks.len() > taken.crowd.max(CROWD) || entries.len() > self.culprits_crowd {
             self.forget_the_gone(&mut taken.tasks, &ran, &entries)?;
@@ -332,32 +340,33 @@ impl Account {
     fn take_tasks(
         &self,
         charged: Option<&HashMap<u32, u32>>,
-        tasks: &mut HashMap<TaskKey, TaskRow>,
+        tasks: &mut BTreeMap<TaskKey, TaskRow>,
     ) -> Result<HashSet<TaskKey>, HostError> {
         let mut ran = HashSet::new();
-        for (key, value) in self.loaded.entries("tasks")? {
-            let (half, row) = row::task(&key, &value);
+        self.loaded.each("tasks", &mut |key, value| {
+            let (half, row) = row::task(key, value);
             // The rows of a CPU that is offline wait until it can be asked.
             let is_open = |charged: &HashMap<u32, u32>| {
                 charged.get(&row.key.cpu).is_none_or(|charged| *charged == half)
             };
             if charged.is_some_and(is_open) {
-                continue;
+                return Ok(());
             }
-            self.loaded.remove("tasks", &key)?;
+            self.loaded.remove("tasks", key)?;
             ran.insert(row.key);
             match tasks.entry(row.key) {
                 Entry::Occupied(mut before) => before.get_mut().join(row),
                 Entry::Vacant(place) => drop(place.insert(row)),
             }
-        }
+            Ok(())
+        })?;
         Ok(ran)
     }
 
     /// Drops the rows of tasks that did not run in this window and are gone: they will never run again.
     fn forget_the_gone(
         &self,
-        tasks: &mut HashMap<TaskKey, TaskRow>,
+        tasks: &mut BTreeMap<TaskKey, TaskRow>,
         ran: &HashSet<TaskKey>,
         culprits: &[(Vec<u8>, Vec<u8>)],
     ) -> Result<(), HostError> {

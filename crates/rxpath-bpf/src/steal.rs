@@ -223,10 +223,14 @@ pub struct Evidence<'a> {
 
 /// Makes the answer, and what to know before trusting it.
 pub fn answer(evidence: Evidence<'_>) -> (Steal, Vec<Warning>) {
-    let window = evidence.after.since(evidence.before);
-    let ticks = counted(tick_seconds(evidence.before, evidence.after), &window);
+    answer_of(&evidence.after.since(evidence.before), evidence)
+}
+
+/// The same for the window between the two readings.
+pub fn answer_of(window: &Reading, evidence: Evidence<'_>) -> (Steal, Vec<Warning>) {
+    let ticks = counted(tick_seconds(evidence.before, evidence.after), window);
     let mut calibration = evidence.calibration;
-    let rows = rows::Rows::new(&window, &ticks, &calibration);
+    let rows = rows::Rows::new(window, &ticks, &calibration);
     let (cpus, tasks) = (rows.cpus(), rows.tasks());
     let interrupts: f64 = cpus.iter().map(|cpu| cpu.interrupts_per_s).sum();
     // The value that stands for all: the mean over interrupts.
@@ -238,7 +242,7 @@ pub fn answer(evidence: Evidence<'_>) -> (Steal, Vec<Warning>) {
     let cost = ProbeCost { lost_count: evidence.cost.lost_count + window.lost(), ..evidence.cost };
     let mut warnings = window.warnings.clone();
     warnings.extend(told(&calibration, evidence.probes));
-    warnings.extend(missed(&window));
+    warnings.extend(missed(window));
     let longest_ns = window.cpus.iter().map(CpuWindow::span_ns).max().unwrap_or(0);
     let window_s = longest_ns as f64 / 1e9;
     let probes = evidence.probes.to_vec();

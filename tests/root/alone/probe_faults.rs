@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::cost::programs_in_kernel;
-use rxpath_bpf::steal::{Evidence, Steal, answer};
+use rxpath_bpf::steal::{Evidence, Steal, answer, answer_of};
 use rxpath_bpf::{Probe, ProbeCost};
 use rxpath_core::{CpuList, Warning};
 use rxpath_host::thread;
@@ -79,6 +79,33 @@ fn a_process_that_ends_while_it_is_counted_keeps_its_row() {
     adds_up(&steal);
     let row = steal.tasks.iter().find(|task| task.pid == pid).unwrap();
     assert!(row.time.on_cpu_s >= 0.001 && row.comm == "sh", "{row:?}");
+}
+
+/// What stays for days must not keep every process that ever ran.
+#[test]
+fn a_live_reading_has_the_tasks_that_ran_since_the_one_before_alone() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let account = Account::live().unwrap();
+    let before = account.read().unwrap();
+    let pid = work_and_end(busy());
+    let mut after = account.read().unwrap();
+    let window = after.take_since(&before);
+    let (steal, _) = answer_of(
+        &window,
+        Evidence {
+            before: &before,
+            after: &after,
+            calibration: Calibration::given(1.0),
+            cost: ProbeCost::default(),
+            probes: account.programs(),
+            flows_looked: Duration::ZERO,
+        },
+    );
+    adds_up(&steal);
+    let row = steal.tasks.iter().find(|task| task.pid == pid).unwrap();
+    assert!(row.time.on_cpu_s >= 0.001, "{row:?}");
+    let later = account.read().unwrap();
+    assert!(later.tasks.iter().all(|task| task.key.pid != pid), "{later:?}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::row::{Charge, CpuWindow, Culprit, CulpritKey, TaskKey, TaskRow};
 pub struct Reading {
     /// Each CPU's window; that of a CPU that is offline ends at the reading before.
     pub cpus: Vec<CpuWindow>,
-    /// Each task on each CPU.
+    /// Each task on each CPU; of a live view those that ran since the reading before.
     pub tasks: Vec<TaskRow>,
     /// Which device's polls took time from which task.
     pub culprits: Vec<Culprit>,
@@ -62,6 +62,15 @@ impl Reading {
         }
     }
 
+    /// The same for a reading of [`Account::live`](super::Account::live), the tasks of which ran in between. They are moved:
+    /// where thousands ran, a copy takes some MB. This reading is then the beginning of the next window.
+    #[must_use]
+    pub fn take_since(&mut self, earlier: &Self) -> Self {
+        let mut tasks = std::mem::take(&mut self.tasks);
+        tasks.retain(|task| task.charge.on_cpu_ns > 0);
+        Self { tasks, ..self.since(earlier) }
+    }
+
     /// Slices, polls and packets of flows that did not fit in a map.
     pub fn lost(&self) -> u64 {
         self.cpus.iter().map(CpuWindow::lost).sum()
@@ -70,5 +79,40 @@ impl Reading {
     /// Exits without their entry, and slices of tasks whose switch-in was missed.
     pub fn unmatched(&self) -> u64 {
         self.cpus.iter().map(|cpu| cpu.unmatched).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A reading of a live view: each of these tasks ran for 5 ns since the reading before.
+    fn reading(pids: &[u32]) -> Reading {
+        let row = |pid: &u32| TaskRow {
+            key: TaskKey { start_ns: 1, pid: *pid, cpu: 0 },
+            charge: Charge { on_cpu_ns: 5, ..Charge::default() },
+            first_ns: 0,
+            last_ns: 0,
+            tgid: *pid,
+            parent: 1,
+            flags: 0,
+            comm: "sh".into(),
+            cgroup: 0,
+        };
+        Reading { tasks: pids.iter().map(row).collect(), ..Reading::default() }
+    }
+
+    #[test]
+    fn a_live_window_has_all_time_of_its_own_tasks_and_keeps_none_of_them() {
+        let mut before = reading(&[7, 8]);
+        for short in 100..200 {
+            let mut now = reading(&[7, short]);
+            let window = now.take_since(&before);
+            let ran: Vec<_> =
+                window.tasks.iter().map(|t| (t.key.pid, t.charge.on_cpu_ns)).collect();
+            assert_eq!(ran, [(7, 5), (short, 5)]);
+            assert!(now.tasks.is_empty(), "{now:?}");
+            before = now;
+        }
     }
 }

@@ -11,6 +11,7 @@ mod seen;
 mod sizes;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,7 @@ use rxpath_bpf::filter::Filter;
 use rxpath_bpf::polls::{Polls, PollsReading};
 use rxpath_bpf::probe::Probe;
 use rxpath_bpf::stages::{Pace, Stages};
-use rxpath_bpf::steal::{Evidence, Steal, answer};
+use rxpath_bpf::steal::{Evidence, Steal, answer_of};
 use rxpath_bpf::turns::Step;
 use rxpath_host::HostError;
 use rxpath_record::watch::{PollSizes, PortName, Sampled, StageLatency};
@@ -324,7 +325,7 @@ impl Probes {
 
     /// Where CPU time went in the newest sample.
     pub fn steal(&self) -> Option<&Steal> {
-        self.seen.steal.as_ref().filter(|_| !self.is_off && self.again.due().is_none())
+        self.seen.steal.as_deref().filter(|_| !self.is_off && self.again.due().is_none())
     }
 
     /// What happened since the sample before; of that one again, where not enough was counted since.
@@ -373,19 +374,7 @@ impl Probes {
 
     /// Everything but drops.
     fn look(&mut self, sample: Sample) -> Result<(), HostError> {
-        let (now, polled) = (self.account.read()?, self.polls.read()?);
-        let (mut steal, _) = answer(Evidence {
-            before: &self.before,
-            after: &now,
-            calibration: Calibration::none("a live view does not stop to calibrate"),
-            // A frame has it next to this answer.
-            cost: ProbeCost::default(),
-            probes: self.account.programs(),
-            flows_looked: Duration::ZERO,
-        });
-        let counted_s = sample.counted.as_secs_f64();
-        let most_s = longest_s([&self.before, &now], (counted_s, sample.whole.as_secs_f64()));
-        steal.window_s = length(steal.cpus.iter().map(|cpu| cpu.window_s), most_s);
+        let polled = self.polls.read()?;
         let latency = match self.stages.as_ref().filter(|_| !self.without_latency) {
             Some(probe) => {
                 self.ports.read(probe)?;
@@ -393,11 +382,28 @@ impl Probes {
             }
             None => Vec::new(),
         };
+        // Last of what can fail: the tasks of a window are in one reading only.
+        let mut now = self.account.read()?;
+        let window = now.take_since(&self.before);
+        // Where thousands of tasks run, their rows take some MB: those of two samples are not needed at the same time.
+        self.seen.steal = None;
+        let evidence = Evidence {
+            before: &self.before,
+            after: &now,
+            calibration: Calibration::none("a live view does not stop to calibrate"),
+            // A frame has it next to this answer.
+            cost: ProbeCost::default(),
+            probes: self.account.programs(),
+            flows_looked: Duration::ZERO,
+        };
+        let (mut steal, _) = answer_of(&window, evidence);
+        let counted_s = sample.counted.as_secs_f64();
+        let most_s = longest_s([&self.before, &now], (counted_s, sample.whole.as_secs_f64()));
+        steal.window_s = length(steal.cpus.iter().map(|cpu| cpu.window_s), most_s);
         let mut gaps = BTreeMap::new();
         let why = "not estimated here: `rxpath steal` calibrates it";
         gaps.insert("entry and exit of interrupts".into(), why.into());
         gaps.extend(now.warnings.iter().map(|warning| (warning.code.clone(), warning.to_string())));
-        let window = now.since(&self.before);
         if window.lost() > 0 {
             let why =
                 format!("{} slices or polls found no room in the kernel's table", window.lost());
@@ -412,7 +418,7 @@ impl Probes {
             net_rx: net_rx(&polled.cpus, &self.polled.cpus),
             napis: polls,
             latency,
-            steal: Some(steal),
+            steal: Some(Arc::new(steal)),
             gaps,
             ..std::mem::take(&mut self.seen)
         };

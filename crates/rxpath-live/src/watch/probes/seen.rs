@@ -1,6 +1,7 @@
 //! What the probes saw.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rxpath_bpf::drops::Drop;
 use rxpath_bpf::polls::NapiPolls;
@@ -16,8 +17,8 @@ pub struct Seen {
     pub drops_counted_s: f64,
     /// What was counted for a part of the time only.
     pub sampled: Vec<Sampled>,
-    /// Whose time it was.
-    pub steal: Option<Steal>,
+    /// Whose time it was; one copy for all frames.
+    pub steal: Option<Arc<Steal>>,
     /// The task that used most of each CPU.
     pub busiest: BTreeMap<u32, String>,
     /// NET_RX of each CPU: runs, ns in them.
