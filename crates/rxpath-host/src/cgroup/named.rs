@@ -294,6 +294,15 @@ mod tests {
         assert_eq!(last, (true, LONGEST_PAUSE));
     }
 
+    #[test]
+    fn of_groups_that_come_and_go_a_bounded_number_is_remembered() {
+        let mut names = GroupNames::default();
+        for id in 2..3 * MOST as u64 {
+            names.keep(vec![(id, format!("/system.slice/{id}.service"))]);
+            assert!(names.known.len() <= MOST && names.known.contains_key(&id));
+        }
+    }
+
     proptest! {
         #[test]
         fn any_path_has_a_bounded_name(path in "(/|\\.\\.|pod|-pod|user-|\\.slice|\\.service|\\PC|[0-9a-f]{60,70}|\\n){0,40}") {
