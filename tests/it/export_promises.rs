@@ -23,7 +23,7 @@ const ROWS: [(&str, &[&str]); 15] = [
     ]),
     ("no list of UDP sockets (`udp_diag` cannot be loaded)", &[
         "without_a_list_of_udp_sockets_an_exporter_and_a_diagnosis_go_on",
-        "a_kernel_without_a_list_of_udp_sockets_is_asked_once_and_leaves_a_gap",
+        "a_list_that_the_kernel_does_not_have_is_asked_for_once_a_minute_and_leaves_a_gap",
     ]),
     ("a full map", &[
         "drops_at_two_thousand_ports_are_counted",

@@ -1,9 +1,10 @@
 //! The sockets of this namespace over a window: how full they became and what they dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use rxpath_host::HostError;
-use rxpath_host::netlink::{Netlink, SkMemInfo, TcpState, UdpSocket};
+use rxpath_host::netlink::{Netlink, SkMemInfo, TcpSocket, TcpState, UdpSocket};
 use rxpath_host::only::Only;
 use rxpath_record::watch::SocketRow;
 
@@ -12,6 +13,10 @@ use crate::live::{Socket, TcpLooks};
 
 /// Rows of a frame at most: a server may have a hundred thousand connections.
 const ROWS: usize = 200;
+
+/// From one question for a list that the kernel does not have to the next: each has it search for the module of the list, which
+/// somebody may load.
+const ASK_AGAIN: Duration = Duration::from_secs(60);
 
 /// One socket and where it leads.
 #[derive(Clone, Debug, Default)]
@@ -35,8 +40,9 @@ pub struct Sockets {
     tcp: TcpLooks,
     gap: Option<String>,
     udp_gap: Option<String>,
-    /// The kernel has no list of UDP's sockets: each further question would search for its module again.
-    no_udp: bool,
+    /// When lists that the kernel did not have are asked for again.
+    udp_again: Option<Instant>,
+    tcp_again: Option<Instant>,
     only: Option<Only>,
     /// Inodes of the sockets of those, as they were last asked for.
     wanted: Option<BTreeSet<u32>>,
@@ -65,14 +71,14 @@ impl Sockets {
 
     /// Samples UDP's.
     pub fn look(&mut self, diag: &mut Netlink) {
-        if !self.no_udp {
+        if is_due(self.udp_again) {
             self.take_udp(diag.udp_sockets(None));
         }
     }
 
     fn take_udp(&mut self, listed: Result<Vec<UdpSocket>, HostError>) {
+        self.udp_again = again(&listed);
         let all = listed.unwrap_or_else(|error| {
-            self.no_udp = matches!(error, HostError::Unsupported { .. });
             self.udp_gap = Some(error.to_string());
             Vec::new()
         });
@@ -87,7 +93,14 @@ impl Sockets {
     /// Samples TCP's: the kernel walks the whole table of connections for it, however few there are
     /// (net/ipv4/tcp_diag.c), so it is taken once in a window.
     pub fn look_at_tcp(&mut self, diag: &mut Netlink) {
-        match diag.tcp_sockets() {
+        if is_due(self.tcp_again) {
+            self.take_tcp(diag.tcp_sockets());
+        }
+    }
+
+    fn take_tcp(&mut self, listed: Result<Vec<TcpSocket>, HostError>) {
+        self.tcp_again = again(&listed);
+        match listed {
             Ok(all) => {
                 self.gap = None;
                 self.tcp.look(&all);
@@ -140,11 +153,21 @@ impl Sockets {
         }
         self.wanted = self.only.as_ref().map(Only::inodes);
         let udp_gap = self.udp_gap.take();
-        if self.no_udp {
+        if self.udp_again.is_some() {
             self.udp_gap.clone_from(&udp_gap);
         }
         Looks { tcp, udp_gap, ..Looks::of(seen, self.gap.clone()) }
     }
+}
+
+fn is_due(again: Option<Instant>) -> bool {
+    again.is_none_or(|again| Instant::now() >= again)
+}
+
+/// When a list is asked for again; none unless the kernel does not have it.
+fn again<T>(listed: &Result<T, HostError>) -> Option<Instant> {
+    let is_missing = matches!(listed, Err(HostError::Unsupported { .. }));
+    is_missing.then(|| Instant::now() + ASK_AGAIN)
 }
 
 fn remote(address: &std::net::SocketAddr) -> String {
@@ -244,17 +267,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kernel_without_a_list_of_udp_sockets_is_asked_once_and_leaves_a_gap() {
+    fn a_list_that_the_kernel_does_not_have_is_asked_for_once_a_minute_and_leaves_a_gap() {
+        let missing = |module: &str| HostError::Unsupported {
+            what: "list sockets".into(),
+            needs: format!("module {module}"),
+        };
         let mut sockets = Sockets::default();
-        let (what, needs) = ("list UDP sockets".into(), "module udp_diag".into());
-        sockets.take_udp(Err(HostError::Unsupported { what, needs }));
-        assert!(sockets.no_udp);
+        assert!(is_due(sockets.udp_again) && is_due(sockets.tcp_again));
+        sockets.take_udp(Err(missing("udp_diag")));
+        sockets.take_tcp(Err(missing("tcp_diag")));
         for _ in 0..2 {
-            assert!(sockets.take().udp_gap.unwrap().contains("udp_diag"));
+            assert!(!is_due(sockets.udp_again) && !is_due(sockets.tcp_again));
+            let looks = sockets.take();
+            assert!(looks.udp_gap.unwrap().contains("udp_diag"));
+            assert!(looks.gap.unwrap().contains("tcp_diag"));
         }
+        assert!(sockets.udp_again.is_some_and(|again| again <= Instant::now() + ASK_AGAIN));
+        // Somebody loaded the modules.
+        sockets.take_udp(Ok(Vec::new()));
+        sockets.take_tcp(Ok(Vec::new()));
+        assert!(is_due(sockets.udp_again) && is_due(sockets.tcp_again));
+        assert!(sockets.take().udp_gap.is_some(), "in a part of this window");
+        let looks = sockets.take();
+        assert_eq!((looks.udp_gap, looks.gap), (None, None));
+    }
+
+    #[test]
+    fn a_list_that_failed_once_is_a_gap_of_that_window() {
         let mut sockets = Sockets::default();
         sockets.take_udp(Err(HostError::kernel("list UDP sockets", libc::ENOBUFS)));
-        assert!(!sockets.no_udp && sockets.take().udp_gap.is_some());
+        assert!(is_due(sockets.udp_again) && sockets.take().udp_gap.is_some());
         assert_eq!(sockets.take().udp_gap, None, "of another window");
     }
 }
