@@ -9,42 +9,68 @@
 //! (13 ms per second at 250 ticks/s, partly unreported hypervisor time), so the time taken is interpolated, not `k`.
 //! Interrupts that do nothing cannot replace packets: they leave the cache warm, and gave a `k` 20 % too small at
 //! 20,000 packets/s and 40 % too large at 200,000 packets/s.
+//!
+//! A program that stays cannot take two CPUs for seconds: [`measure_briefly`] takes each of them for 4 ms at a time.
 
 mod interrupts;
 mod packets;
+mod spins;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rxpath_host::cputime::user_hz;
+use rxpath_core::CpuList;
+use rxpath_host::procfs::stat::Ticks;
 use rxpath_host::{HostError, thread};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::spin::{Gaps, Prepared};
-use super::{Account, Reading};
+use super::Account;
+use spins::{Arrivals, Spins};
 
-/// How long a rate is measured at a time.
-const SPIN: Duration = Duration::from_millis(200);
+/// How rates are measured.
+#[derive(Clone, Copy, Debug)]
+struct SpinPlan {
+    /// How long at a time.
+    spin: Duration,
+    /// How often each; odd, so that one in the middle is there.
+    rounds: usize,
+    /// Before each of them.
+    pause: Duration,
+    /// Packets a second that are sent.
+    packet_rates: &'static [f64],
+    /// Ahead of other tasks, and with what arrives anyway as one more rate: that takes long spins.
+    is_thorough: bool,
+}
 
-/// How often; odd, so that one in the middle is there.
-const ROUNDS: usize = 7;
+const THOROUGH: SpinPlan = SpinPlan {
+    spin: Duration::from_millis(200),
+    rounds: 7,
+    pause: Duration::ZERO,
+    packet_rates: &PACKET_RATES,
+    is_thorough: true,
+};
+
+/// Within the 20 ms of each 100 ms that the unit of `rxpath export` permits (`CPUQuota=`): the kernel hands these out to CPUs
+/// in slices of 5 ms.
+const BRIEF: SpinPlan = SpinPlan {
+    spin: Duration::from_millis(4),
+    packet_rates: &[20_000.0, 80_000.0],
+    is_thorough: false,
+    ..THOROUGH
+};
 
 /// About how long all of it takes.
 pub const TAKES: Duration = Duration::from_secs(6);
+
+/// Sources of a calibration.
+const WITH_PACKETS: &str = "measured with packets";
+const GIVEN: &str = "given";
 
 /// Packets a second that are sent at the points; of the highest as many as one CPU can send.
 const PACKET_RATES: [f64; 3] = [20_000.0, 80_000.0, 250_000.0];
 
 /// Interrupts a second at the points where no packets can be sent.
 const INTERRUPT_RATES: [f64; 2] = [10_000.0, 60_000.0];
-
-/// The least number of interrupts for a spin: half of those of a 250 Hz tick. Hypervisor time is known only in ticks of
-/// 10 ms: the spin that such a tick falls on is far off, and the median ignores it.
-const LEAST_INTERRUPTS: u64 = 25;
-
-/// The least share of its time that the loop must have its CPU.
-const LEAST_ON_CPU: f64 = 0.5;
 
 /// One measured point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -80,13 +106,23 @@ impl Calibration {
             interval_us: [irq_entry_us; 2],
             points: vec![Point { rate_per_s: 0.0, irq_entry_us }],
             cpu: None,
-            source: "given".into(),
+            source: GIVEN.into(),
         }
     }
 
     /// No estimate, and why.
     pub fn none(why: impl Into<String>) -> Self {
         Self { source: why.into(), ..Self::default() }
+    }
+
+    /// What it was measured with, in a word: `packets`, `interrupts` that do nothing, `given`; none without an estimate.
+    pub fn kind(&self) -> Option<&'static str> {
+        let kind = match self.source.as_str() {
+            WITH_PACKETS => "packets",
+            GIVEN => "given",
+            _ => "interrupts",
+        };
+        (!self.points.is_empty()).then_some(kind)
     }
 
     /// Microseconds per interrupt at this rate.
@@ -109,43 +145,53 @@ impl Calibration {
     }
 }
 
-/// Interrupts at the loop's CPU during the measurement.
-#[derive(Clone, Copy, Debug)]
-enum Arrivals {
-    /// Only those that arrive anyway.
-    Ambient,
-    /// Packets of a namespace of its own, steered there.
-    Packets(f64),
-    /// Interrupts that do nothing.
-    Interrupts(f64),
-}
-
-impl Arrivals {
-    /// Makes them arrive at `cpu`, from `other`, until a stop request.
-    fn send(self, cpu: u32, other: u32, stop: &AtomicBool) -> Result<(), HostError> {
-        match self {
-            Self::Ambient => Ok(()),
-            Self::Packets(rate) => packets::send_at(rate, (cpu, other), stop),
-            Self::Interrupts(rate) => interrupts::send_at(rate, other, stop),
-        }
-    }
-}
-
 /// Measures `k` on one CPU with the running probe; takes that CPU for [`TAKES`], and another one, which sends, for
 /// three quarters of it.
 ///
 /// **Errors** when there is no second CPU to send from, or a CPU can't be had.
 pub fn measure(account: &Account, cpu: u32) -> Result<Calibration, HostError> {
     let other = thread::allowed_cpus()?.0.into_iter().find(|other| *other != cpu);
-    let other = other.ok_or_else(|| HostError::Unsupported {
+    by_plan(account, (cpu, other.ok_or_else(no_second_cpu)?), &THOROUGH)
+}
+
+/// Measures `k` on the CPU that was idle the longest, for a program that must disturb nobody: without priority, in 14 spins of
+/// 4 ms on each of two CPUs, with a pause before each. Below the lower rate (20,000/s) `k` is that of this rate, which is too
+/// little, and above the higher one (80,000/s) that of the higher one.
+///
+/// **Errors** as [`measure`].
+pub fn measure_briefly(account: &Account, pause: Duration) -> Result<Calibration, HostError> {
+    let cpus = idlest(&account.read()?.ticks.cpus, &thread::affinity(0)?);
+    by_plan(account, cpus.ok_or_else(no_second_cpu)?, &SpinPlan { pause, ..BRIEF })
+}
+
+/// The two CPUs that were idle the longest since boot, of these: those of a thread that nobody pinned are not kept free for
+/// single tasks (`isolcpus`).
+fn idlest(cpus: &[(u32, Ticks)], of: &CpuList) -> Option<(u32, u32)> {
+    let idle = |(cpu, ticks): &(u32, Ticks)| (ticks.idle + ticks.iowait, *cpu);
+    let mut idle: Vec<(u64, u32)> =
+        cpus.iter().filter(|(cpu, _)| of.0.contains(cpu)).map(idle).collect();
+    idle.sort_unstable();
+    match idle[..] {
+        [.., (_, other), (_, cpu)] => Some((cpu, other)),
+        _ => None,
+    }
+}
+
+fn no_second_cpu() -> HostError {
+    HostError::Unsupported {
         what: "calibrate the cost of an interrupt".into(),
         needs: "a second CPU to send the interrupts from".into(),
-    })?;
-    let cpus = (cpu, other);
-    let (points, source) = match points(account, cpus, &PACKET_RATES.map(Arrivals::Packets)) {
-        Ok(points) => (points, "measured with packets".to_owned()),
+    }
+}
+
+fn by_plan(account: &Account, cpus: (u32, u32), plan: &SpinPlan) -> Result<Calibration, HostError> {
+    let cpu = cpus.0;
+    let packets: Vec<Arrivals> =
+        plan.packet_rates.iter().map(|rate| Arrivals::Packets(*rate)).collect();
+    let (points, source) = match points(account, cpus, plan, &packets) {
+        Ok(points) => (points, WITH_PACKETS.to_owned()),
         Err(error) => {
-            let points = points(account, cpus, &INTERRUPT_RATES.map(Arrivals::Interrupts))?;
+            let points = points(account, cpus, plan, &INTERRUPT_RATES.map(Arrivals::Interrupts))?;
             let source =
                 format!("measured with interrupts that do nothing (error: 20 % or more): {error}");
             (points, source)
@@ -167,104 +213,49 @@ pub fn measure(account: &Account, cpu: u32) -> Result<Calibration, HostError> {
     })
 }
 
-/// Interrupts that arrive anyway and sent ones, alternating; by rate. The first kind alone is not a calibration.
-fn points(account: &Account, cpus: (u32, u32), sent: &[Arrivals]) -> Result<Vec<Point>, HostError> {
+/// A spin at each rate in turn, in rounds; by rate. Interrupts that arrive anyway alone are not a calibration.
+fn points(
+    account: &Account,
+    cpus: (u32, u32),
+    plan: &SpinPlan,
+    sent: &[Arrivals],
+) -> Result<Vec<Point>, HostError> {
     let mut ambient = Vec::new();
-    let mut spins = vec![Vec::new(); sent.len()];
-    for _ in 0..ROUNDS {
-        ambient.extend(spin(account, cpus, Arrivals::Ambient)?);
-        for (arrivals, spins) in sent.iter().zip(&mut spins) {
-            spins.extend(spin(account, cpus, *arrivals)?);
+    let mut at_rates = vec![Vec::new(); sent.len()];
+    let mut spins = Spins::start(account, cpus, plan)?;
+    for _ in 0..plan.rounds {
+        if plan.is_thorough {
+            ambient.extend(spins.spin(Arrivals::Ambient)?);
+        }
+        for (arrivals, of_rate) in sent.iter().zip(&mut at_rates) {
+            of_rate.extend(spins.spin(*arrivals)?);
         }
     }
-    let mut points: Vec<Point> = spins.iter().filter_map(|spins| middle(spins)).collect();
+    let mut points: Vec<Point> =
+        at_rates.iter().filter_map(|of_rate| middle(of_rate, plan.rounds)).collect();
     if !points.is_empty() {
-        points.extend(middle(&ambient));
+        points.extend(middle(&ambient, plan.rounds));
     }
     points.sort_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
     Ok(points)
 }
 
-/// The median of the spins at one rate, when most of them count.
-fn middle(spins: &[Point]) -> Option<Point> {
+/// The median of the spins at one rate, when most of so many count.
+fn middle(spins: &[Point], rounds: usize) -> Option<Point> {
     let median = |value: fn(&Point) -> f64| {
         let mut values: Vec<f64> = spins.iter().map(value).collect();
         values.sort_by(f64::total_cmp);
         values[values.len() / 2]
     };
-    (spins.len() > ROUNDS / 2).then(|| Point {
+    (spins.len() > rounds / 2).then(|| Point {
         rate_per_s: median(|point| point.rate_per_s),
         irq_entry_us: median(|point| point.irq_entry_us),
-    })
-}
-
-fn spin(
-    account: &Account,
-    (cpu, other): (u32, u32),
-    arrivals: Arrivals,
-) -> Result<Option<Point>, HostError> {
-    let prepared = std::thread::scope(|scope| {
-        let prepare = scope.spawn(|| thread::pin(cpu).map(|()| Prepared::new(SPIN, 0)));
-        prepare.join()
-    });
-    let lost = || HostError::kernel("run the threads of the calibration", libc::EAGAIN);
-    let prepared = prepared.map_err(|_| lost())??;
-    let before = account.read()?;
-    let stop = AtomicBool::new(false);
-    let looked = std::thread::scope(|scope| {
-        let sender = scope.spawn(|| arrivals.send(cpu, other, &stop));
-        let looking = scope.spawn(|| {
-            thread::pin(cpu)?;
-            // Fewer switches to other tasks are better; without the privilege there are more.
-            let _ = thread::set_nice(0, -20);
-            Ok::<_, HostError>((thread::current_tid(), prepared.look()))
-        });
-        let looked = looking.join();
-        stop.store(true, Ordering::SeqCst);
-        (looked, sender.join())
-    });
-    let (Ok(looked), Ok(sent)) = looked else { return Err(lost()) };
-    sent?;
-    let (tid, gaps) = looked?;
-    let after = account.read()?;
-    let hypervisor_ns = hypervisor_ns(&before, &after, cpu);
-    Ok(hidden(&after.since(&before), (tid as u32, cpu), &gaps, hypervisor_ns))
-}
-
-/// Time that the hypervisor had a CPU, in steps of a tick of `/proc/stat` (10 ms).
-fn hypervisor_ns(before: &Reading, after: &Reading, cpu: u32) -> f64 {
-    let ticks = |reading: &Reading| {
-        reading.ticks.cpus.iter().find(|(other, _)| *other == cpu).map_or(0, |(_, t)| t.steal)
-    };
-    ticks(after).saturating_sub(ticks(before)) as f64 * 1e9 / user_hz() as f64
-}
-
-/// The time per interrupt that the loop lost and that nothing else explains.
-fn hidden(
-    during: &Reading,
-    (tid, cpu): (u32, u32),
-    gaps: &Gaps,
-    hypervisor_ns: f64,
-) -> Option<Point> {
-    let row = during.tasks.iter().find(|t| t.key.pid == tid && t.key.cpu == cpu)?;
-    let charge = &row.charge;
-    let on_cpu_ns = charge.on_cpu_ns as f64;
-    if charge.interrupts < LEAST_INTERRUPTS || on_cpu_ns < gaps.wall_ns * LEAST_ON_CPU {
-        return None;
-    }
-    let others_ns = (gaps.wall_ns - on_cpu_ns).max(0.0);
-    let seen_ns = charge.interrupted_ns() as f64;
-    let hidden_ns = (gaps.gaps_ns - others_ns - hypervisor_ns - seen_ns).max(0.0);
-    Some(Point {
-        rate_per_s: charge.interrupts as f64 / (gaps.wall_ns / 1e9),
-        irq_entry_us: hidden_ns / charge.interrupts as f64 / 1e3,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::row::{Charge, TaskKey, TaskRow};
 
     #[test]
     fn between_points_it_is_interpolated_and_beyond_them_held() {
@@ -292,46 +283,25 @@ mod tests {
     fn a_spin_that_was_disturbed_does_not_move_the_point() {
         let point = |irq_entry_us| Point { rate_per_s: 20_000.0, irq_entry_us };
         let spins = [7.0, 6.9, 9.5, 7.1, 0.0, 7.2, 7.0].map(point);
-        assert_eq!(middle(&spins), Some(point(7.0)));
-        assert_eq!(middle(&spins[..4]), Some(point(7.1)));
-        assert_eq!(middle(&spins[..3]), None, "most of them did not count");
+        assert_eq!(middle(&spins, 7), Some(point(7.0)));
+        assert_eq!(middle(&spins[..4], 7), Some(point(7.1)));
+        assert_eq!(middle(&spins[..3], 7), None, "most of them did not count");
     }
 
     #[test]
-    fn what_is_accounted_for_is_not_hidden() {
-        let key = TaskKey { start_ns: 1, pid: 7, cpu: 1 };
-        let charge = Charge {
-            on_cpu_ns: 900_000_000,
-            hardirq_ns: 50_000_000,
-            net_rx_ns: 150_000_000,
-            interrupts: 20_000,
-            ..Charge::default()
-        };
-        let during = |charge| Reading {
-            tasks: vec![TaskRow {
-                key,
-                charge,
-                first_ns: 1,
-                last_ns: 2,
-                tgid: 7,
-                parent: 1,
-                flags: 0,
-                comm: "loop".into(),
-                cgroup: 0,
-            }],
-            ..Reading::default()
-        };
-        // 100 ms were other tasks', 200 ms are seen: 100 ms of the gaps are left for 20,000 interrupts.
-        let gaps = Gaps { wall_ns: 1e9, gaps_ns: 400e6, ..Gaps::default() };
-        let point = hidden(&during(charge), (7, 1), &gaps, 0.0).unwrap();
-        assert!((point.irq_entry_us - 5.0).abs() < 1e-9, "{point:?}");
-        assert!((point.rate_per_s - 20_000.0).abs() < 1e-6, "{point:?}");
-        let seldom = Charge { interrupts: 24, ..charge };
-        assert_eq!(hidden(&during(seldom), (7, 1), &gaps, 0.0), None);
-        let away = Charge { on_cpu_ns: 400_000_000, ..charge };
-        assert_eq!(hidden(&during(away), (7, 1), &gaps, 0.0), None);
-        let stolen = hidden(&during(charge), (7, 1), &gaps, 60e6).unwrap();
-        assert!((stolen.irq_entry_us - 2.0).abs() < 1e-9, "{stolen:?}");
-        assert_eq!(hidden(&during(charge), (8, 1), &gaps, 0.0), None, "another task");
+    fn the_idlest_of_the_allowed_cpus_is_measured_and_the_next_sends() {
+        let cpu = |cpu: u32, idle: u64| (cpu, Ticks { idle, iowait: 1, ..Ticks::default() });
+        let cpus = [cpu(0, 7), cpu(1, 9), cpu(2, 99), cpu(3, 8)];
+        assert_eq!(idlest(&cpus, &CpuList(vec![0, 1, 3])), Some((1, 3)));
+        assert_eq!(idlest(&cpus, &CpuList(vec![2])), None);
+    }
+
+    #[test]
+    fn a_calibration_says_what_it_was_measured_with() {
+        assert_eq!(Calibration::given(3.5).kind(), Some("given"));
+        assert_eq!(Calibration::none("one CPU").kind(), None);
+        let of = |source: &str| Calibration { source: source.into(), ..Calibration::given(3.5) };
+        assert_eq!(of(WITH_PACKETS).kind(), Some("packets"));
+        assert_eq!(of("measured with interrupts that do nothing").kind(), Some("interrupts"));
     }
 }

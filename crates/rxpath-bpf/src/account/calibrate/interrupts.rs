@@ -3,18 +3,17 @@
 //! They are those of membarrier(2) (kernel/sched/membarrier.c, `membarrier_private_expedited`): it interrupts each CPU
 //! that runs a thread of the caller's process, and nothing else.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
-
 use rxpath_host::{HostError, thread};
 
-/// Interrupts the other threads of this process, from `cpu`, until told to stop.
-pub(super) fn send_at(rate: f64, cpu: u32, stop: &AtomicBool) -> Result<(), HostError> {
+use super::spins::Sending;
+
+/// Interrupts the other threads of this process, from `cpu`, until the loop has ended.
+pub(super) fn send_at(rate: f64, cpu: u32, sending: &Sending<'_>) -> Result<(), HostError> {
     thread::pin(cpu)?;
     membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)?;
-    let begun = Instant::now();
+    let begun = sending.begin();
     let mut sent = 0u64;
-    while !stop.load(Ordering::Relaxed) {
+    while !sending.is_over() {
         let due = (begun.elapsed().as_secs_f64() * rate) as u64;
         if sent < due {
             membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)?;
