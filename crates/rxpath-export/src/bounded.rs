@@ -55,6 +55,7 @@ fn frame(round: u32) -> Frame {
         process: round * 7 + n,
         taken_ratio: Fact::ok(0.2),
         taken_net_ratio: Fact::ok(0.1),
+        irq_entry_ratio: Fact::ok(0.05),
         ..TaskRow::default()
     };
     let dropped = |n: u32| DropRow {
@@ -90,6 +91,7 @@ fn totals(round: u32) -> WindowTotals {
         devices_s: (0..MANY).map(|n| (name("d", n), 0.1)).collect(),
         flows_s: (0..MANY).map(|n| (("udp", (round * 7 + n) as u16), 0.01)).collect(),
         deferred_s: [("napi", 0.1), ("ksoftirqd", 0.1)].into(),
+        irq_entry: Some(("packets", 5e-6)),
         latencies: LATENCIES.map(|stage| (stage.to_owned(), latency.clone())).into(),
         polls: (0..MANY).map(|n| (name("d", n), sizes.clone())).collect(),
         lost_count: ["account", "polls", "stages", "drops"].map(|probe| (probe, 1)).into(),

@@ -6,9 +6,9 @@ use rxpath_record::watch::{CpuRow, Frame, StageRow, WindowTotals};
 use serde::Serialize;
 
 use crate::families::{
-    BUSIEST, BUSIEST_CPU, CONFIDENCE, DISCARDED, Families, LATENCIES, LATENCY, LATENCY_P50,
-    LATENCY_P99, LIMITED, LIMITED_S, LIMITED_SURE_S, LOST, PASSED, SATURATED, SOFTIRQ_CPU,
-    SQUEEZED, STAGE_CPU, VERDICT_AT, WINDOWS,
+    BUSIEST, BUSIEST_CPU, CONFIDENCE, DISCARDED, Families, IRQ_ENTRY, LATENCIES, LATENCY,
+    LATENCY_P50, LATENCY_P99, LIMITED, LIMITED_S, LIMITED_SURE_S, LOST, PASSED, SATURATED,
+    SOFTIRQ_CPU, SQUEEZED, STAGE_CPU, VERDICT_AT, WINDOWS,
 };
 
 /// A label for what has no series of its own.
@@ -55,6 +55,7 @@ impl Families {
             self.latencies(totals);
             self.lost(totals);
         }
+        self.irq_entry(totals);
         self.latency(frame);
         self.verdict(frame);
         self.observed(frame);
@@ -75,6 +76,13 @@ impl Families {
     pub fn late(&mut self, frame: &Frame) {
         self.add(DISCARDED, &[LATE], 1.0);
         self.own(frame);
+    }
+
+    fn irq_entry(&self, totals: Option<&WindowTotals>) {
+        self.clear(IRQ_ENTRY);
+        if let Some((source, seconds)) = totals.and_then(|totals| totals.irq_entry) {
+            self.set(IRQ_ENTRY, &[source], seconds);
+        }
     }
 
     /// A value that could not be read makes no series: 0 would say that nothing was there.
@@ -235,6 +243,7 @@ mod tests {
             devices_s: [("eth0".to_owned(), 0.5)].into(),
             flows_s: [(("udp", 53), 0.4)].into(),
             deferred_s: [("napi", 0.25)].into(),
+            irq_entry: Some(("packets", 5e-6)),
             latencies: [("socket-to-read".to_owned(), StageLatency::default())].into(),
             polls: [("eth0".to_owned(), sizes())].into(),
             lost_count: [("drops", 3)].into(),
@@ -285,6 +294,7 @@ mod tests {
             ),
             ("rxpath_device_cpu_stolen_seconds_total{device=\"eth0\"}", 0.5),
             ("rxpath_device_cpu_stolen_seconds_total{device=\"other\"}", 1.6),
+            ("rxpath_irq_entry_estimated_seconds{source=\"packets\"}", 5e-6),
             ("rxpath_cpu_deferred_seconds_total{kind=\"napi\"}", 0.75),
             ("rxpath_cpu_deferred_seconds_total{kind=\"ksoftirqd\"}", 0.0),
             // As with programs.

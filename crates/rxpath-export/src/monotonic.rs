@@ -71,6 +71,7 @@ fn frame(made: &Made) -> Frame {
         process: *process,
         taken_ratio: Fact::ok(*taken),
         taken_net_ratio: Fact::ok(taken / 2.0),
+        irq_entry_ratio: Fact::ok(taken / 4.0),
         ..TaskRow::default()
     };
     let dropped = |(reason, pps): (&u32, &f64)| DropRow {
@@ -94,8 +95,12 @@ fn frame(made: &Made) -> Frame {
 
 fn totals(made: &Made) -> WindowTotals {
     let victim = |(number, seconds): (&u32, &f64)| {
-        let taken =
-            TakenTime { network_s: *seconds, hardirq_s: seconds / 3.0, ..TakenTime::default() };
+        let taken = TakenTime {
+            network_s: *seconds,
+            hardirq_s: seconds / 3.0,
+            irq_entry_s: seconds / 4.0,
+            ..TakenTime::default()
+        };
         (("unit", format!("v{number}.service")), taken)
     };
     let mut counts = [0u64; 40];
@@ -112,6 +117,7 @@ fn totals(made: &Made) -> WindowTotals {
         devices_s: made.devices.iter().map(|(n, seconds)| (format!("d{n}"), *seconds)).collect(),
         flows_s: made.devices.iter().map(|(n, s)| (("tcp", *n as u16), *s)).collect(),
         deferred_s: [("napi", made.rates[1])].into(),
+        irq_entry: Some(("given", made.rates[1])),
         latencies: [("socket-to-read".to_owned(), latency)].into(),
         polls: made.devices.keys().map(polls).collect(),
         lost_count: [("drops", made.lost_count)].into(),

@@ -17,6 +17,8 @@ const NOBODY: &str = OTHER;
 const EPHEMERAL: &str = "ephemeral";
 /// Threads that networking runs in, as `steal` names them.
 const OWN_THREADS: [&str; 2] = ["ksoftirqd", "napi"];
+/// Who takes time from a program.
+const TAKERS: [&str; 3] = ["network", "irq_entry", OTHER];
 
 fn port_label(port: u16) -> String {
     if port == 0 { EPHEMERAL.to_owned() } else { port.to_string() }
@@ -31,7 +33,8 @@ impl Families {
         (window_s, name_of): (f64, impl Fn(u32) -> Option<String>),
     ) {
         let mut network: BTreeMap<String, f64> = BTreeMap::new();
-        let mut others: BTreeMap<String, f64> = BTreeMap::new();
+        // Entry and exit of interrupts, and what is neither that nor network.
+        let mut others: BTreeMap<String, [f64; 2]> = BTreeMap::new();
         for row in rows {
             let (Some(taken), Some(by_network)) =
                 (row.taken_ratio.value(), row.taken_net_ratio.value())
@@ -40,30 +43,36 @@ impl Families {
             };
             let name = name_of(row.process).unwrap_or_else(|| row.comm.clone());
             *network.entry(name.clone()).or_default() += by_network * window_s;
-            *others.entry(name).or_default() += (taken - by_network).max(0.0) * window_s;
+            let by_entry = row.irq_entry_ratio.value().copied().unwrap_or(0.0);
+            let others = others.entry(name).or_default();
+            others[0] += by_entry * window_s;
+            others[1] += (taken - by_network - by_entry).max(0.0) * window_s;
         }
         let taken = totals.taken();
-        let (mut rest_s, mut rest_other_s) = (taken.network_s, taken.sum_s() - taken.network_s);
+        let (network_s, entry_s) = (taken.network_s, taken.irq_entry_s);
+        let mut rest_s = [network_s, entry_s, taken.sum_s() - network_s - entry_s];
         // A series of that name is the rest, which must not end with a program.
         network.remove(OTHER);
         let turn = self.tasks.turn(network);
         self.add(LIMITED_SERIES, &[STOLEN], turn.refused.into());
-        let both = |name: &str, network_s: f64, others_s: f64| {
-            self.add(STOLEN, &[name, "network"], network_s);
-            self.add(STOLEN, &[name, OTHER], others_s);
+        let parts = |name: &str, seconds: [f64; 3]| {
+            for (by, seconds) in TAKERS.into_iter().zip(seconds) {
+                self.add(STOLEN, &[name, by], seconds);
+            }
         };
         for name in &turn.removed {
-            for by in ["network", OTHER] {
+            for by in TAKERS {
                 self.remove(STOLEN, &[name, by]);
             }
         }
-        turn.admitted.iter().for_each(|name| both(name, 0.0, 0.0));
+        turn.admitted.iter().for_each(|name| parts(name, [0.0; 3]));
         for (name, network_s) in &turn.own {
-            let others_s = others.get(name).copied().unwrap_or(0.0);
-            (rest_s, rest_other_s) = (rest_s - network_s, rest_other_s - others_s);
-            both(name, *network_s, others_s);
+            let [entry_s, others_s] = others.get(name).copied().unwrap_or_default();
+            let own_s = [*network_s, entry_s, others_s];
+            rest_s.iter_mut().zip(own_s).for_each(|(rest, own)| *rest -= own);
+            parts(name, own_s);
         }
-        both(NOBODY, rest_s, rest_other_s);
+        parts(NOBODY, rest_s);
     }
 
     /// By service, pod, container or user.
@@ -199,6 +208,47 @@ mod tests {
         for top in [&mut families.tasks, &mut families.devices, &mut families.polled] {
             let turn = top.turn([(OTHER.to_owned(), 1.0)].into());
             assert!(turn.own.is_empty(), "{turn:?}");
+        }
+    }
+
+    #[test]
+    fn the_entry_of_interrupts_is_a_part_of_its_own_in_both_sums() {
+        let mut families = Families::new("1", 1).unwrap();
+        let row = TaskRow {
+            comm: "sh".into(),
+            taken_ratio: Fact::ok(0.875),
+            taken_net_ratio: Fact::ok(0.5),
+            irq_entry_ratio: Fact::ok(0.25),
+            ..TaskRow::default()
+        };
+        let taken =
+            TakenTime { network_s: 1.0, irq_entry_s: 0.5, hardirq_s: 0.25, ..TakenTime::default() };
+        let totals = WindowTotals {
+            victims: [(("unit", "a.service".to_owned()), taken)].into(),
+            ..WindowTotals::default()
+        };
+        for _ in 0..3 {
+            families.tasks(std::slice::from_ref(&row), &totals, (2.0, |_| None));
+            families.victims(&totals);
+        }
+        let text = families.text().unwrap();
+        // Two windows before their admission went to the others.
+        for (series, seconds) in [
+            ("task_cpu_stolen_seconds_total{by=\"irq_entry\",task=\"sh\"}", "0.5"),
+            ("task_cpu_stolen_seconds_total{by=\"irq_entry\",task=\"other\"}", "1"),
+            ("task_cpu_stolen_seconds_total{by=\"other\",task=\"sh\"}", "0.25"),
+            ("task_cpu_stolen_seconds_total{by=\"other\",task=\"other\"}", "0.5"),
+            (
+                "cpu_stolen_seconds_total{by=\"irq_entry\",victim=\"a.service\",victim_kind=\"unit\"}",
+                "0.5",
+            ),
+            (
+                "cpu_stolen_seconds_total{by=\"irq_entry\",victim=\"other\",victim_kind=\"other\"}",
+                "1",
+            ),
+        ] {
+            let line = format!("rxpath_{series} {seconds}");
+            assert!(text.lines().any(|one| one == line), "{line} in {text}");
         }
     }
 

@@ -1,13 +1,15 @@
 //! The live path: one frame after another from counters, socket tables and, where they may run, BPF probes.
 //!
-//! The question it answers: *what moves through which stage of this host now, what is lost, and who pays?* It sends
-//! nothing and changes nothing. Rates are those of this network namespace; softirqs, CPUs and tasks are the machine's.
+//! The question it answers: *what moves through which stage of this host now, what is lost, and who pays?* It changes
+//! nothing, and sends nothing but the packets of a short calibration ([`EntryCost::Measured`]) in a network namespace of its
+//! own. Rates are those of this network namespace; softirqs, CPUs and tasks are the machine's.
 //! Without root or BPF it says in every frame what is not known for that reason.
 
 mod cost;
 mod counters;
 mod cpus;
 mod drops;
+mod entry;
 mod links;
 mod owners;
 mod probes;
@@ -44,6 +46,7 @@ use queues::Queues;
 use sockets::{Looks, Sockets};
 use tasks::{Everybody, Used};
 
+pub use entry::EntryCost;
 pub use probes::ProbeLimit;
 pub use unloaded::Unloaded;
 
@@ -57,6 +60,8 @@ pub struct Options {
     pub counters_only: Option<&'static str>,
     /// Only the sockets of these processes.
     pub only: Option<Only>,
+    /// What entering and leaving an interrupt costs.
+    pub irq_entry: EntryCost,
 }
 
 /// The gap of a frame without any probe.
@@ -134,7 +139,7 @@ impl Watcher {
         let mut none_loaded = None;
         let probes = match options.counters_only {
             Some(why) => Err(why.to_owned()),
-            None => Probes::start().map_err(|error| {
+            None => Probes::start(options.irq_entry).map_err(|error| {
                 none_loaded = Some(Unloaded::of(ALL_PROBES, &error));
                 error.to_string()
             }),

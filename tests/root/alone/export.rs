@@ -11,6 +11,9 @@ use std::process::{Child, Command, Stdio};
 
 use crate::bed::{Bed, RX_IP, random_id, send, until};
 
+/// What says that there is no estimate.
+const ENTRIES_NOT_READ: &str = "rxpath_not_read{what=\"entry and exit of interrupts\"} 1";
+
 /// An exporter that runs; killed when it is dropped.
 pub(super) struct Running {
     pub(super) child: Child,
@@ -171,6 +174,47 @@ fn the_time_taken_from_a_service_is_its_own_and_all_rows_add_up() {
     assert!((victims - devices).abs() <= 1e-6 + 0.01 * victims, "{victims} {devices}");
     let ports = sum("rxpath_flow_cpu_stolen_seconds_total{", "");
     assert!((victims - ports).abs() <= 1e-6 + 0.01 * victims, "{victims} {ports}");
+}
+
+/// How close it comes is in `bench/export-steal.sh`.
+#[test]
+fn the_entry_of_interrupts_is_an_estimate_of_its_own_and_says_from_what() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let group = Group::of_a_busy_process();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    command.args(["export", "--irq-entry", "5us"]);
+    let running = Running::of(command);
+    let series = format!(
+        "rxpath_cpu_stolen_seconds_total{{by=\"irq_entry\",victim=\"{}\",victim_kind=\"unit\"}}",
+        group.name
+    );
+    until("the entries of timer interrupts count", || running.value(&series) > Some(0.0));
+    let page = running.page();
+    let cost = running.value("rxpath_irq_entry_estimated_seconds{source=\"given\"}");
+    assert!(cost.is_some_and(|cost| (cost - 5e-6).abs() < 1e-9), "{page}");
+    assert!(!page.contains(ENTRIES_NOT_READ), "{page}");
+}
+
+#[test]
+fn an_exporter_measures_what_an_interrupt_costs_or_says_that_it_does_not_know() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let running = Running::start(Command::new(env!("CARGO_BIN_EXE_rxpath")));
+    until("a window with probes", || running.value("rxpath_softirq_cpu_seconds_total").is_some());
+    let page = running.page();
+    let measured = page.lines().filter_map(|line| {
+        let source = line.strip_prefix("rxpath_irq_entry_estimated_seconds{source=\"")?;
+        let (source, cost) = source.split_once("\"} ")?;
+        Some((source, cost.parse::<f64>().unwrap()))
+    });
+    let measured: Vec<(&str, f64)> = measured.collect();
+    // With one CPU, or with two that are busy, there is none.
+    if page.contains(ENTRIES_NOT_READ) {
+        assert!(measured.is_empty(), "{page}");
+    } else {
+        let [(source, cost)] = measured[..] else { panic!("{page}") };
+        assert!(["packets", "interrupts"].contains(&source), "{page}");
+        assert!((0.0..1e-3).contains(&cost), "{page}");
+    }
 }
 
 /// Two would cost twice as much and measure each other.

@@ -18,11 +18,12 @@ use crate::service::Service;
 use crate::skip::skip;
 
 /// Metrics without a series on a host on which nothing is wrong, and why.
-const MAY_BE_EMPTY: [(&str, &str); 4] = [
+const MAY_BE_EMPTY: [(&str, &str); 5] = [
     ("rxpath_probe_not_loaded", "every probe loads here"),
     ("rxpath_not_read", "root may read everything"),
     ("rxpath_counted_ratio", "within this budget the probes count all of the time"),
     ("rxpath_check_finding_info", "a host may have no finding"),
+    ("rxpath_irq_entry_estimated_seconds", "one CPU, or a busy one, is not calibrated"),
 ];
 /// Ports of the receiver: one that is read, one whose queue is full, and one without a socket.
 const READ: u16 = 4811;

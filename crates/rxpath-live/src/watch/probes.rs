@@ -29,6 +29,7 @@ use rxpath_host::HostError;
 use rxpath_record::watch::{PollSizes, PortName, Sampled, StageLatency};
 
 use super::cost::Meter;
+use super::entry::EntryCost;
 use super::turning::{Sample, Turning};
 use super::unloaded::Unloaded;
 use again::Again;
@@ -63,6 +64,8 @@ pub struct Probes {
     timing: Timing,
     /// Of account, polls and stages.
     turns: Turning,
+    /// Of entering and leaving an interrupt.
+    irq_entry: Calibration,
     /// For how long was counted, and packets that were looked at, when the turn before ended.
     counted: Duration,
     received: u64,
@@ -102,7 +105,7 @@ impl Probes {
     /// Starts every probe that this kernel takes.
     ///
     /// **Errors** when the probes of CPU time or of softirqs can't run; the others leave a gap.
-    pub fn start() -> Result<Self, HostError> {
+    pub fn start(irq_entry: EntryCost) -> Result<Self, HostError> {
         let all = Filter::default();
         let mut unloaded = Vec::new();
         let mut keep = |what, error: HostError| unloaded.push(Unloaded::of(what, &error));
@@ -111,6 +114,8 @@ impl Probes {
         let drops = Dropping::load(CPU_RATIO).map_err(|error| keep(DROP_PROBE, error)).ok();
         let stages = Stages::load(&all, Pace::OnCall);
         let account = Account::live()?;
+        // Without the others' programs in its interrupts.
+        let irq_entry = irq_entry.calibration(&account);
         polls.attach()?;
         polls.begin()?;
         let stages = stages.and_then(Stages::started);
@@ -131,6 +136,7 @@ impl Probes {
             meter: Meter::default(),
             timing: Timing::default(),
             turns: Turning::new(budget::rest(CPU_RATIO), SWITCHING, 0.0),
+            irq_entry,
             counted: Duration::ZERO,
             received: 0,
             reads_until: None,
@@ -390,7 +396,7 @@ impl Probes {
         let evidence = Evidence {
             before: &self.before,
             after: &now,
-            calibration: Calibration::none("a live view does not stop to calibrate"),
+            calibration: self.irq_entry.clone(),
             // A frame has it next to this answer.
             cost: ProbeCost::default(),
             probes: self.account.programs(),
@@ -401,8 +407,10 @@ impl Probes {
         let most_s = longest_s([&self.before, &now], (counted_s, sample.whole.as_secs_f64()));
         steal.window_s = length(steal.cpus.iter().map(|cpu| cpu.window_s), most_s);
         let mut gaps = BTreeMap::new();
-        let why = "not estimated here: `rxpath steal` calibrates it";
-        gaps.insert("entry and exit of interrupts".into(), why.into());
+        if self.irq_entry.kind().is_none() {
+            let why = format!("not estimated: {}", self.irq_entry.source);
+            gaps.insert("entry and exit of interrupts".into(), why);
+        }
         gaps.extend(now.warnings.iter().map(|warning| (warning.code.clone(), warning.to_string())));
         if window.lost() > 0 {
             let why =

@@ -1,6 +1,6 @@
 //! The tasks of a window: measured with what was taken from them where BPF runs, else by the scheduler's times alone.
 
-use rxpath_bpf::steal::{Kind, TaskTime};
+use rxpath_bpf::steal::{Kind, Steal, TaskTime};
 use rxpath_core::Fact;
 use rxpath_host::Root;
 use rxpath_host::thread::usage::{Sample, Usage};
@@ -55,11 +55,11 @@ pub(super) fn rows(window: &Window<'_>) -> Vec<TaskRow> {
     let steal = window.seen.ok().and_then(|seen| seen.steal.as_ref());
     let Some(steal) = steal else { return by_scheduler(window) };
     let tasks = steal.tasks.iter().filter(|task| task.kind != Kind::Idle).take(ROWS);
-    tasks.map(|task| measured(task, steal.window_s.max(1e-3))).collect()
+    tasks.map(|task| measured(task, steal)).collect()
 }
 
-fn measured(task: &TaskTime, window_s: f64) -> TaskRow {
-    let time = &task.time;
+fn measured(task: &TaskTime, steal: &Steal) -> TaskRow {
+    let (time, window_s) = (&task.time, steal.window_s.max(1e-3));
     let of = |seconds: f64| Fact::ok(seconds / window_s);
     let most = task.taken_by.iter().max_by(|a, b| a.net_s.total_cmp(&b.net_s));
     TaskRow {
@@ -73,6 +73,10 @@ fn measured(task: &TaskTime, window_s: f64) -> TaskRow {
         own_ratio: of(time.own_s),
         taken_ratio: of(time.taken_s()),
         taken_net_ratio: of(time.net_rx_s + time.net_tx_s + time.mixed_softirq_s),
+        irq_entry_ratio: match steal.calibration.kind() {
+            Some(_) => of(time.irq_entry_estimated_s),
+            None => Fact::absent(steal.calibration.source.clone()),
+        },
         own_softirq_ratio: of(time.own_softirq_s),
         hypervisor_ratio: of(time.hypervisor_steal_s),
         taken_by: most.map_or_else(String::new, |by| {
@@ -95,6 +99,7 @@ fn by_scheduler(window: &Window<'_>) -> Vec<TaskRow> {
         own_ratio: Fact::absent(why),
         taken_ratio: Fact::absent(why),
         taken_net_ratio: Fact::absent(why),
+        irq_entry_ratio: Fact::absent(why),
         own_softirq_ratio: Fact::absent(why),
         hypervisor_ratio: Fact::absent(why),
         ..TaskRow::default()

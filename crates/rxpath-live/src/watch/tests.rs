@@ -13,7 +13,7 @@ fn a_socket_that_nobody_reads_shows_on_the_path_without_bpf() {
     let to = receiver.local_addr().unwrap();
     let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut watcher =
-        Watcher::start(Options { counters_only: Some(NOT_ASKED), only: None }).unwrap();
+        Watcher::start(Options { counters_only: Some(NOT_ASKED), ..Options::default() }).unwrap();
     assert_eq!(watcher.without_probes(), Some(NOT_ASKED));
     let deadline = Instant::now() + Duration::from_secs(60);
     let (frame, row) = loop {
@@ -48,7 +48,7 @@ fn a_socket_that_nobody_reads_shows_on_the_path_without_bpf() {
 #[test]
 fn frames_are_numbered_and_their_windows_do_not_overlap() {
     let mut watcher =
-        Watcher::start(Options { counters_only: Some(NOT_ASKED), only: None }).unwrap();
+        Watcher::start(Options { counters_only: Some(NOT_ASKED), ..Options::default() }).unwrap();
     let (first, second) = (watcher.frame(), watcher.frame());
     assert_eq!((first.number, second.number), (1, 2));
     assert!(second.at_unix_s >= first.at_unix_s);

@@ -14,7 +14,9 @@ pub(super) fn of(
     groups: &mut GroupNames,
 ) -> WindowTotals {
     let factor = window_s / steal.window_s.max(1e-3);
-    let mut totals = WindowTotals::default();
+    let estimate = &steal.calibration;
+    let irq_entry = estimate.kind().map(|kind| (kind, estimate.irq_entry_us / 1e6));
+    let mut totals = WindowTotals { irq_entry, ..WindowTotals::default() };
     let mut ran_s = 0.0;
     // What is taken from the idle task is taken from nobody.
     for task in steal.tasks.iter().filter(|task| task.kind != Kind::Idle) {
@@ -54,7 +56,8 @@ fn nobody() -> VictimName {
 
 fn taken(time: &Division, factor: f64) -> TakenTime {
     TakenTime {
-        hardirq_s: (time.hardirq_s + time.irq_entry_estimated_s) * factor,
+        hardirq_s: time.hardirq_s * factor,
+        irq_entry_s: time.irq_entry_estimated_s * factor,
         network_s: (time.net_rx_s + time.net_tx_s + time.mixed_softirq_s) * factor,
         softirq_s: time.other_softirq_s * factor,
         hypervisor_s: time.hypervisor_steal_s * factor,
@@ -83,10 +86,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_entry_of_interrupts_is_no_part_of_their_measured_time() {
+        let time = Division { hardirq_s: 0.1, irq_entry_estimated_s: 0.3, ..Division::default() };
+        let right = TakenTime { hardirq_s: 0.2, irq_entry_s: 0.6, ..TakenTime::default() };
+        assert_eq!(taken(&time, 2.0), right);
+        assert!((right.sum_s() - 2.0 * time.taken_s()).abs() < 1e-12);
+    }
+
+    #[test]
     fn from_slices_without_a_row_as_much_was_taken_as_from_others() {
-        let taken = TakenTime { network_s: 0.4, hardirq_s: 0.1, ..TakenTime::default() };
+        let taken = TakenTime { network_s: 0.4, irq_entry_s: 0.1, ..TakenTime::default() };
         let half = of_lost(taken, 1.0, 2.0);
-        assert_eq!(half, TakenTime { network_s: 0.2, hardirq_s: 0.05, ..TakenTime::default() });
+        assert_eq!(half, TakenTime { network_s: 0.2, irq_entry_s: 0.05, ..TakenTime::default() });
         assert_eq!(of_lost(taken, 1.0, 0.0), TakenTime::default());
     }
 }

@@ -122,6 +122,8 @@ pub struct TaskRow {
     pub taken_ratio: Fact<f64>,
     /// Of that, network softirqs.
     pub taken_net_ratio: Fact<f64>,
+    /// Of `taken_ratio`, the entry and exit of interrupts: an estimate, not in old recordings.
+    pub irq_entry_ratio: Fact<f64>,
     /// Softirqs that its own calls started.
     pub own_softirq_ratio: Fact<f64>,
     /// Of what was taken, the hypervisor's: the CPU's steal time, divided among its tasks by their time on it.

@@ -7,8 +7,10 @@ use rxpath_core::Log2;
 /// CPU time in seconds of a window, by who took it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TakenTime {
-    /// Hard interrupts.
+    /// Hard interrupts, between their tracepoints.
     pub hardirq_s: f64,
+    /// Estimated: their entry and exit, outside all tracepoints.
+    pub irq_entry_s: f64,
     /// Network softirqs.
     pub network_s: f64,
     /// Other softirqs.
@@ -19,9 +21,10 @@ pub struct TakenTime {
 
 impl TakenTime {
     /// Each part with its name.
-    pub fn parts(&self) -> [(&'static str, f64); 4] {
+    pub fn parts(&self) -> [(&'static str, f64); 5] {
         [
             ("hardirq", self.hardirq_s),
+            ("irq_entry", self.irq_entry_s),
             ("network", self.network_s),
             ("softirq", self.softirq_s),
             ("hypervisor", self.hypervisor_s),
@@ -33,6 +36,7 @@ impl TakenTime {
     pub fn times(self, factor: f64) -> Self {
         Self {
             hardirq_s: self.hardirq_s * factor,
+            irq_entry_s: self.irq_entry_s * factor,
             network_s: self.network_s * factor,
             softirq_s: self.softirq_s * factor,
             hypervisor_s: self.hypervisor_s * factor,
@@ -48,6 +52,7 @@ impl TakenTime {
 impl std::ops::AddAssign for TakenTime {
     fn add_assign(&mut self, other: Self) {
         self.hardirq_s += other.hardirq_s;
+        self.irq_entry_s += other.irq_entry_s;
         self.network_s += other.network_s;
         self.softirq_s += other.softirq_s;
         self.hypervisor_s += other.hypervisor_s;
@@ -72,6 +77,9 @@ pub struct WindowTotals {
     pub flows_s: BTreeMap<PortName, f64>,
     /// CPU time of networking in threads of its own, by kind: `ksoftirqd`, `napi`.
     pub deferred_s: BTreeMap<&'static str, f64>,
+    /// What the estimate of `irq_entry_s` rests on: what an interrupt was measured with (`packets`, `interrupts` that do nothing,
+    /// `given`), and its entry and exit in seconds at the mean rate of this window; none without an estimate.
+    pub irq_entry: Option<(&'static str, f64)>,
     /// Latencies that were measured, by stage; not scaled to the window.
     pub latencies: BTreeMap<String, StageLatency>,
     /// Polls that were counted, by device; not scaled to the window.

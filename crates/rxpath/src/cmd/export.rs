@@ -6,6 +6,7 @@ mod tuned;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rxpath_bpf::can::can_time_softirqs;
 use rxpath_core::{Nanos, Warning};
@@ -15,9 +16,10 @@ use rxpath_export::listen::{Address, Page, Port};
 use rxpath_export::reserved::Reserved;
 use rxpath_export::sole::Sole;
 use rxpath_host::{Root, caps, heap, inherited, procfs};
-use rxpath_live::watch::{NOT_ASKED, Options, Unloaded, Watcher};
+use rxpath_live::watch::{EntryCost, NOT_ASKED, Options, Unloaded, Watcher};
 use rxpath_record::watch::Settings;
 
+use crate::cmd::micros::irq_entry;
 use crate::cmd::scope::ScopeArgs;
 use crate::cmd::values::seconds;
 use crate::exit::{Exit, Failure, Outcome};
@@ -32,6 +34,8 @@ const ADDRESS: &str = "127.0.0.1:10077";
 const SHORTEST: Nanos = Nanos::from_millis(100);
 /// Counters alone, seldom read, cost about that.
 const LEAST_BUDGET: f64 = 0.001;
+/// So that the unit's CPUQuota= is kept in each of its periods of 100 ms.
+const BETWEEN_SPINS: Duration = Duration::from_millis(100);
 /// Why a second exporter has no probes.
 const TAKEN: &str = "another exporter measures this network namespace with BPF probes, or a program has taken its name \
                      @rxpath-export; --no-bpf asks for counters only";
@@ -62,6 +66,10 @@ pub struct ExportCommand {
     /// is measured
     #[arg(long, value_name = "RATIO", default_value = "1%", value_parser = budget)]
     budget: f64,
+    /// Cost of entering and leaving an interrupt, in us or with a unit (500ns), as `rxpath steal` shows it; otherwise it is
+    /// measured at the start, in spins of 4 ms on two CPUs
+    #[arg(long, value_name = "US", value_parser = irq_entry)]
+    irq_entry: Option<f64>,
     /// The path of this network namespace: a name of `ip netns`, a path, or a process id. The port stays in the namespace
     /// that the program was started in
     #[arg(long, value_name = "NAME")]
@@ -124,7 +132,9 @@ impl ExportCommand {
         let sole = if may_probe { sole()? } else { None };
         let is_taken = may_probe && sole.is_none();
         let counters_only = if self.no_bpf { Some(NOT_ASKED) } else { is_taken.then_some(TAKEN) };
-        let options = Options { counters_only, only: None };
+        let measured = EntryCost::Measured { pause: BETWEEN_SPINS };
+        let irq_entry = self.irq_entry.map_or(measured, |us| EntryCost::Given { us });
+        let options = Options { counters_only, only: None, irq_entry };
         let watcher = Watcher::start(options).map_err(|error| Failure::new(Exit::Cannot, error))?;
         let _sole = sole.filter(|_| watcher.without_probes().is_none());
         let unloaded = unloaded(&watcher, is_taken);

@@ -13,6 +13,14 @@ pub fn microseconds(text: &str) -> Result<f64, String> {
     }
 }
 
+/// The cost of entering and leaving an interrupt: none takes a millisecond.
+pub fn irq_entry(text: &str) -> Result<f64, String> {
+    match microseconds(text)? {
+        us if us < 1000.0 => Ok(us),
+        us => Err(format!("{us} us: expected less than 1000 us")),
+    }
+}
+
 /// The same for a setting that the kernel stores in whole microseconds.
 pub fn whole_microseconds(text: &str) -> Result<u64, String> {
     /// More than a quarter of an hour is not coalescing.
@@ -40,6 +48,8 @@ mod tests {
         for text in ["-1", "nan", "5 parsecs", "", "inf"] {
             assert!(microseconds(text).is_err(), "{text}");
         }
+        assert_eq!(irq_entry("5us"), Ok(5.0));
+        assert!(irq_entry("1ms").is_err());
         assert_eq!(whole_microseconds("50us"), Ok(50));
         assert_eq!(whole_microseconds("50"), Ok(50));
         assert!(whole_microseconds("1500ns").is_err() && whole_microseconds("1h").is_err());

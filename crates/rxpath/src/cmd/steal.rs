@@ -15,7 +15,7 @@ use rxpath_core::{CpuList, Envelope, Nanos, Warning};
 use rxpath_host::{HostError, Root, installed, procfs, thread};
 use serde::Serialize;
 
-use crate::cmd::micros::microseconds;
+use crate::cmd::micros::irq_entry;
 use crate::cmd::on_host::OnHost;
 use crate::cmd::scope::ScopeArgs;
 use crate::cmd::values::{Wait, seconds};
@@ -110,14 +110,6 @@ impl<'a> Counting<'a> {
         let by_turns = |program: &str| Account::is_by_turns(program);
         let cost = cost.scaled(|program| if by_turns(program) { in_turns } else { always });
         ProbeCost { map_bytes: self.account.loaded().map_bytes(), ..cost }
-    }
-}
-
-/// The cost of an interrupt: no interrupt takes longer.
-fn irq_entry(text: &str) -> Result<f64, String> {
-    match microseconds(text)? {
-        us if us < 1000.0 => Ok(us),
-        us => Err(format!("{us} us: expected less than 1000 us")),
     }
 }
 

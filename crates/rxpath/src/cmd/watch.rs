@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use rxpath_core::{Envelope, Nanos, Warning};
 use rxpath_host::Root;
-use rxpath_live::watch::{NOT_ASKED, Options, Watcher};
+use rxpath_live::watch::{EntryCost, NOT_ASKED, Options, Watcher};
 use rxpath_record::watch::{Frame, Recorded, Settings, head_line, parse, tail_line};
 
 use crate::cmd::on_host::OnHost;
@@ -96,7 +96,11 @@ impl WatchCommand {
         // Before other threads exist.
         let only = self.scope.enter()?.only;
         let interrupt = Interrupt::catch()?;
-        let options = Options { counters_only: self.no_bpf.then_some(NOT_ASKED), only };
+        let options = Options {
+            counters_only: self.no_bpf.then_some(NOT_ASKED),
+            only,
+            irq_entry: EntryCost::Measured { pause: Duration::ZERO },
+        };
         let watcher = Watcher::start(options).map_err(|error| Failure::new(Exit::Cannot, error))?;
         let settings = self.settings(&watcher);
         let recorder = match &self.record {

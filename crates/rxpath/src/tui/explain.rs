@@ -175,8 +175,11 @@ mod tests {
     fn a_task_says_what_was_taken_and_by_whom() {
         let mut task = busy_frame(2).tasks[0].clone();
         (task.taken_net_ratio, task.hypervisor_ratio) = (Fact::ok(0.2), Fact::ok(0.01));
+        task.irq_entry_ratio = Fact::ok(0.03);
         let words = told(Tab::Tasks, &Frame { tasks: vec![task], ..Frame::default() });
-        for word in ["iperf3 (812)", "21.0 %", "eth0 (20.1 %)", "hypervisor 1.0 %", "interrupts"] {
+        for word in
+            ["iperf3 (812)", "21.0 %", "eth0 (20.1 %)", "hypervisor 1.0 %", "estimated 3.0 %"]
+        {
             assert!(words.contains(word), "{word} in {words}");
         }
         let gap = TaskRow {

@@ -42,6 +42,7 @@ fn taken(task: &TaskRow) -> String {
     };
     let parts: Vec<String> = [
         part(&task.taken_net_ratio, "network softirqs"),
+        part(&task.irq_entry_ratio, "entry and exit of interrupts, estimated"),
         part(&task.hypervisor_ratio, "hypervisor"),
     ]
     .into_iter()
