@@ -20,10 +20,11 @@ ip netns exec $id-rx "$rxpath" serve udp 10.77.9.2:4800 --cpu "$sender" >/dev/nu
 serve=$!
 ln -s "$rxpath" "$work/rxvictim"
 series() { metric "rxpath_task_cpu_stolen_seconds_total{by=\"$1\",task=\"rxvictim\"}"; }
+rest() { echo "$(series irq_entry) $(series other)" | awk '{ printf "%.9f", $1 + $2 }'; }
 # Windows so far, what was taken from the victim, and from all: by victim, by program; by the network, by victim and by device.
 now() {
 	next_window
-	echo "$(metric rxpath_window_seconds_total) $(series network) $(series other)" \
+	echo "$(metric rxpath_window_seconds_total) $(series network) $(rest)" \
 		"$(sum 'rxpath_cpu_stolen_seconds_total{') $(sum 'rxpath_task_cpu_stolen_seconds_total{')" \
 		"$(sum 'rxpath_cpu_stolen_seconds_total{' 'by="network"') $(sum 'rxpath_device_cpu_stolen_seconds_total{')"
 }
