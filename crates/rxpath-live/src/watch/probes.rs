@@ -41,6 +41,7 @@ use ports::Ports;
 use rows::{busiest, length, longest_s, napi_threads, napis, net_rx, with_gone};
 use sizes::Sizes;
 
+pub use budget::ProbeLimit;
 pub(super) use rows::NAPI_THREAD;
 pub(super) use seen::Seen;
 
@@ -80,17 +81,6 @@ pub struct Probes {
     again: Again,
     /// What was seen last, for frames without a new sample.
     seen: Seen,
-}
-
-/// What the probes may cost.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ProbeLimit {
-    /// What they take of one CPU, all together.
-    pub cpu_ratio: f64,
-    /// With the latency of stages, the hooks of which run for each packet.
-    pub with_latency: bool,
-    /// With any of them.
-    pub with_any: bool,
 }
 
 /// What the probes see, in words.

@@ -4,6 +4,17 @@ use std::time::Duration;
 
 use rxpath_bpf::turns::Rhythm;
 
+/// What the probes may cost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProbeLimit {
+    /// What they take of one CPU, all together.
+    pub cpu_ratio: f64,
+    /// With the latency of stages, the hooks of which run for each packet.
+    pub with_latency: bool,
+    /// With any of them.
+    pub with_any: bool,
+}
+
 /// What all take of one CPU, unless something else is asked for.
 pub(in crate::watch) const CPU_RATIO: f64 = 0.0075;
 
