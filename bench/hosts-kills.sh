@@ -3,23 +3,75 @@
 #
 # A sender and a receiver, each with namespaces of every kind, and a scenario that changes settings of both. In each round one of
 # five is killed (SIGKILL): the coordinator, an endpoint, an ssh client, the load program, the serve program; each as often as the
-# others. The time is drawn from the whole of its life, which was measured in a run that nobody disturbed. Then it is waited
-# until the hosts are clean:
+# others. The time is uniform over the whole of its life: it is drawn from a span that is longer than its life in runs that nobody
+# disturbed, and a round whose run was over earlier is made again. Then it is waited until the hosts are clean:
 # - no process is in the PID namespace of a host but its sshd, after 25 s (the watchdog of settings: 70 s);
 # - each setting is byte for byte as before, after 70 s: /proc/sys/net, the devices' files in /sys/class/net, `ethtool -k`, `-c`,
-#   `-g` and `-l`;
+#   `-g` and `-l`, queueing disciplines with their options;
 # - the remote directory holds the one cached program, and nothing is in /tmp, /run/rxpath or /run/netns;
 # - no lock below /run or on the network namespace is held, and no name of a lab's lock is bound;
 # - `rxpath hosts cleanup --dry-run` finds nothing.
-# Printed: rounds, clean rounds, how often who was killed, and how long it took until all was clean.
+# PARALLEL groups of two hosts and a coordinator run at the same time, each with namespaces, /run and a directory of its own: most
+# of a round is waiting. Printed: the lives, clean rounds, how often who was killed and at which part of its life, and how long it
+# took until all was clean.
 # Goal: every round is clean. The first one that is not ends the benchmark: what it left is printed and kept in a directory.
-# Usage: bench/hosts-kills.sh [RXPATH [ROUNDS]]    (root; 500 rounds, about two hours; SEED, KINDS="load serve"). Exit 1: a round was not clean.
+# Usage: bench/hosts-kills.sh [RXPATH [ROUNDS]]    (root; 500 rounds; PARALLEL=4, SEED, KINDS="load serve"). Exit 1: a round was not clean.
 set -eu
 rxpath=${1:-target/release/rxpath}
 rounds=${2:-${ROUNDS:-500}}
+# One group: this file again, which is told its number. Without a number: all groups, and what they showed together.
+[ -n "${KILLS_GROUP:-}" ] || exec python3 - "$0" "$rxpath" "$rounds" <<'PYTHON'
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+script, rxpath, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
+groups = max(1, min(int(os.environ.get("PARALLEL", 4)), rounds))
+seed = int(os.environ.get("SEED", random.randrange(10**9)))
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+print(f"{groups} groups, seed {seed}", flush=True)
+shared = tempfile.TemporaryDirectory(prefix="rxpath-kills.", dir="/var/tmp")
+workers = []
+try:
+    for number in range(groups):
+        env = {**os.environ, "KILLS_GROUP": str(number), "KILLS_GROUPS": str(groups), "KILLS_DIR": shared.name, "SEED": str(seed)}
+        workers.append(subprocess.Popen(["sh", script, rxpath, str(rounds)], env=env, start_new_session=True))
+    while None in (statuses := [worker.poll() for worker in workers]):
+        if any(statuses):
+            # A round was not clean, or a group has no hosts: the others end after their round.
+            open(f"{shared.name}/ended", "w").close()
+        time.sleep(0.1)  # between two looks at the groups
+finally:
+    # Interrupted: each group removes its own.
+    for worker in workers:
+        if worker.poll() is None:
+            os.killpg(worker.pid, signal.SIGTERM)
+    for worker in workers:
+        worker.wait()
+if cannot := [status for status in statuses if status not in (0, 1)]:
+    sys.exit(cannot[0])
+found = [f"{shared.name}/{number}.json" for number in range(groups)]
+all_groups = [json.load(open(name)) for name in found if os.path.exists(name)]
+kinds = all_groups[0]["took"] if all_groups else {}
+for kind in kinds:
+    took = sorted(second for group in all_groups for second in group["took"][kind])
+    parts = [sum(column) for column in zip(*(group["parts"][kind] for group in all_groups))]
+    if took:
+        print(f"{kind}: killed {len(took)} times (in the quarters of its life, and later: {', '.join(map(str, parts))}), clean after "
+              f"{took[len(took) // 2]:.2f} s in the median, {took[-1]:.2f} s at most")
+clean, missed, changes = (sum(group[name] for group in all_groups) for name in ("clean", "missed", "changes"))
+print(f"settings were in force at {changes} of these kills")
+print(f"{clean} of {rounds} rounds clean (goal: all); {missed} runs were over before the kill")
+sys.exit(clean < rounds)
+PYTHON
 # shellcheck source=tools/hosts-common.sh
 . "$(dirname "$0")/../tools/hosts-common.sh"
-hosts_need ethtool nsenter
+hosts_need ethtool nsenter tc
 hosts_pair "$rxpath"
 host_start_apart gen1
 gen1=$daemon
@@ -43,11 +95,12 @@ rate = "2k"
 "net.core.somaxconn" = 4322
 "{dev}/features/tx-tcp-segmentation" = "off"
 END
-hosts_trials 100ms 100ms 1s >>"$hosts_dir/changing.toml"
+hosts_trials 100ms 100ms 400ms >>"$hosts_dir/changing.toml"
 # What can be set in a namespace, as text.
 cat >"$hosts_dir/settings.py" <<'PYTHON'
 import glob
 import os
+import re
 import subprocess
 
 # Counts of what is there, which no setting changes.
@@ -68,6 +121,8 @@ for device in sorted(os.listdir("/sys/class/net")):
     for option in "-k", "-c", "-g", "-l":
         said = subprocess.run(["ethtool", option, device], capture_output=True, text=True)
         print(f"ethtool {option} {device}: {said.stdout}{said.stderr}")
+said = subprocess.run(["tc", "qdisc", "show"], capture_output=True, text=True)
+print("tc qdisc: " + re.sub(r" refcnt \d+", "", said.stdout + said.stderr))
 PYTHON
 export hosts_dir hosts_id host_sh rounds
 python3 - gen1="$gen1" sut="$sut" <<'PYTHON'
@@ -85,9 +140,10 @@ import sys
 import tempfile
 import time
 
-here, rounds = os.environ["hosts_dir"], int(os.environ["rounds"])
-seed = int(os.environ.get("SEED", random.randrange(10**9)))
-draw = random.Random(seed)
+here, shared = os.environ["hosts_dir"], os.environ["KILLS_DIR"]
+group, groups, rounds = (int(os.environ[name]) for name in ("KILLS_GROUP", "KILLS_GROUPS", "rounds"))
+seed = int(os.environ["SEED"])
+draw = random.Random(f"{seed} {group}")
 holders = dict(word.split("=") for word in sys.argv[1:])
 spaces = {os.stat(f"/proc/{pid}/ns/pid_for_children").st_ino: host for host, pid in holders.items()}
 KINDS = os.environ.get("KINDS", "coordinator endpoint ssh load serve").split()
@@ -95,6 +151,8 @@ KINDS = os.environ.get("KINDS", "coordinator endpoint ssh load serve").split()
 PROCESSES, SETTINGS = 25, 70
 # No run takes longer. Seconds.
 LONGEST = 90
+# Kill times are drawn from this many lives: a run may last longer than those that were measured.
+BEYOND = 1.25
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
@@ -114,45 +172,59 @@ def read(pid, name):
     return ""
 
 
-def processes():
-    """What runs on the hosts, but for their sshd: (host, pid, command line)."""
+def processes(others=()):
+    """What runs on the hosts, but for their sshd: (host, pid, command line). `others` gets the pids that run elsewhere: a process
+    stays in its PID namespace, so that a scan from time to time need not look at them again."""
     found = []
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        if pid in others:
+            continue
         try:
             host = spaces.get(os.stat(f"/proc/{pid}/ns/pid").st_ino)
         except OSError:
             continue  # It has ended.
+        if not host:
+            if isinstance(others, set):
+                others.add(pid)
+            continue
         status = dict(line.split(":", 1) for line in read(pid, "status").splitlines())
-        if host and status and status["NSpid"].split()[-1] != "1" and "Z" not in status["State"]:
+        if status and status["NSpid"].split()[-1] != "1" and "Z" not in status["State"]:
             found.append((host, pid, read(pid, "cmdline").replace("\0", " ").strip()))
     return found
 
 
-def of_kind(kind, run):
-    """Pids of a kind that live now."""
+def of_kind(kind, run, others):
+    """Pids of a kind that live now, none of them among `others`, which gets those that never will be of it."""
     if kind == "coordinator":
         return [run.pid] if read(run.pid, "comm").strip() == "rxpath" else []
     if kind == "ssh":
-        own = [pid for pid in filter(str.isdigit, os.listdir("/proc")) if read(pid, "comm").strip() == "ssh"]
-        return [int(pid) for pid in own if f"\nPPid:\t{run.pid}\n" in read(pid, "status")]
+        every = {int(pid) for pid in os.listdir("/proc") if pid.isdigit()} - others
+        own = {pid for pid in every if f"\nPPid:\t{run.pid}\n" in read(pid, "status")}
+        others |= every - own
+        return [pid for pid in own if read(pid, "comm").strip() == "ssh"]
     words = {"endpoint": "/rxpath endpoint", "load": "/rxpath load udp ", "serve": "/rxpath serve udp "}[kind]
-    return [pid for _, pid, line in processes() if words in line and "--guard" not in line and not line.startswith("/bin/sh")]
+    return [pid for _, pid, line in processes(others) if words in line and "--guard" not in line and not line.startswith("/bin/sh")]
 
 
-def settings(host):
-    """All settings of a host."""
-    inside = ["nsenter", f"--net=/proc/{holders[host]}/ns/net", f"--mount=/proc/{holders[host]}/ns/mnt"]
-    said = subprocess.run([*inside, "python3", f"{here}/settings.py"], capture_output=True, text=True, check=True, timeout=60)
-    return said.stdout
+def settings():
+    """All settings of each host, as text."""
+    def begin(host):
+        inside = ["nsenter", f"--net=/proc/{holders[host]}/ns/net", f"--mount=/proc/{holders[host]}/ns/mnt"]
+        return subprocess.Popen([*inside, "python3", f"{here}/settings.py"], stdout=subprocess.PIPE, text=True)
+
+    reading = {host: begin(host) for host in holders}
+    found = {host: process.communicate(timeout=60)[0] for host, process in reading.items()}
+    if failed := [host for host, process in reading.items() if process.returncode]:
+        sys.exit(f"hosts-kills: the settings of {failed} cannot be read")
+    return found
 
 
 def changed(before):
     """Lines of settings that are not as before."""
-    lines = []
-    for host, text in before.items():
-        now = settings(host)
-        if now != text:
-            lines += list(difflib.unified_diff(text.splitlines(), now.splitlines(), f"{host} before", f"{host} after", "", "", 0, ""))
+    lines, now = [], settings()
+    for host, was in before.items():
+        if now[host] != was:
+            lines += list(difflib.unified_diff(was.splitlines(), now[host].splitlines(), f"{host} before", f"{host} after", "", "", 0, ""))
     return lines
 
 
@@ -238,9 +310,10 @@ def keep(text, wrong, before):
             shutil.copytree(f"{here}/{name}", f"{kept}/{name}")
         elif os.path.exists(f"{here}/{name}"):
             shutil.copy(f"{here}/{name}", kept)
+    after = settings()
     for host, was in before.items():
         open(f"{kept}/{host}.before", "w").write(was)
-        open(f"{kept}/{host}.after", "w").write(settings(host))
+        open(f"{kept}/{host}.after", "w").write(after[host])
         subprocess.run(["tar", "-C", root(host), "-cf", f"{kept}/{host}.tar", "run", "var/lib/rxpath"], stderr=subprocess.DEVNULL)
     return kept
 
@@ -260,13 +333,13 @@ def running():
 
 
 def lives():
-    """Seconds that each kind lives in a run that nobody disturbs."""
-    seen = {}
+    """Seconds that each kind lives in a run that nobody kills."""
+    seen, others = {}, {kind: set() for kind in KINDS}
     with running() as run:
         began = time.monotonic()
         while run.poll() is None and time.monotonic() - began < LONGEST:
             for kind in KINDS:
-                if of_kind(kind, run):
+                if of_kind(kind, run, others[kind]):
                     now = time.monotonic()
                     seen[kind] = (seen.get(kind, (now, now))[0], now)
             time.sleep(0.01)
@@ -278,17 +351,18 @@ def lives():
 
 def strike(kind, life):
     """A run in which one of a kind is killed: what was done and when; nothing if it was over before."""
-    delay = draw.uniform(0, life)
+    delay, others = draw.uniform(0, BEYOND * life), set()
     with running() as run:
         limit = time.monotonic() + LONGEST
         pids = []
         while not pids and run.poll() is None and time.monotonic() < limit:
-            pids = of_kind(kind, run)
+            pids = of_kind(kind, run, others)
             time.sleep(0.005)
         if not pids:
             return None
-        time.sleep(delay)
-        pids = of_kind(kind, run)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            run.wait(delay)
+        pids = of_kind(kind, run, others)
         if not pids:
             return None
         pid = draw.choice(pids)
@@ -304,44 +378,59 @@ def strike(kind, life):
         text = f"killed {kind} {delay:.3f} s after it started, settings {'' if in_force else 'not '}in force: {line}; " \
                f"the run ended with status {status}"
         # A run that does not end is no clean round.
-        return text, began, in_force, [] if status is not None else [f"the run goes on {LONGEST} s after the kill"]
+        part = min(int(4 * delay / life), 4)
+        return text, began, in_force, part, [] if status is not None else [f"the run goes on {LONGEST} s after the kill"]
 
 
-before = {host: settings(host) for host in holders}
+def wait_for_groups():
+    """Waits until all groups are there: lives are measured under the load of the others."""
+    open(f"{shared}/{group}.ready", "w").close()
+    limit = time.monotonic() + 120
+    while len(ready := [name for name in os.listdir(shared) if name.endswith(".ready")]) < groups:
+        if has_ended() or time.monotonic() > limit:
+            sys.exit(f"hosts-kills: of {groups} groups only {len(ready)} are ready")
+        time.sleep(0.05)
+
+
+def has_ended():
+    """Whether a group failed."""
+    return os.path.exists(f"{shared}/ended")
+
+
+before = settings()
+wait_for_groups()
 life = lives()
-print("lives in seconds: " + ", ".join(f"{kind} {life[kind]:.2f}" for kind in KINDS) + f"; seed {seed}", flush=True)
+print(f"group {group}: lives in seconds: " + ", ".join(f"{kind} {life[kind]:.2f}" for kind in KINDS), flush=True)
 # What such a run leaves is no matter of kills.
 wrong, _ = left(time.monotonic(), before)
 if wrong := [*wrong, *cleanup()]:
     sys.exit("hosts-kills: a run without kills leaves: " + "\n".join(wrong))
-kinds = [KINDS[number % len(KINDS)] for number in range(rounds)]
+own = range(group, rounds, groups)
+kinds = [KINDS[number % len(KINDS)] for number in own]
 draw.shuffle(kinds)
-clean, missed, changes, took = 0, 0, 0, {kind: [] for kind in KINDS}
-while clean < rounds and missed < 5 * rounds:
+clean, missed, changes = 0, 0, 0
+took, parts = {kind: [] for kind in KINDS}, {kind: [0] * 5 for kind in KINDS}
+while clean < len(own) and missed < 5 * len(own) and not has_ended():
     kind = kinds[clean]
     done = strike(kind, life[kind])
     if done is None:
         missed += 1
         continue
-    text, began, in_force, wrong = done
+    text, began, in_force, part, wrong = done
     remains, seconds = left(began, before)
     wrong += remains
     wrong += [] if wrong else cleanup()
     if wrong:
-        print(f"round {clean + 1} is not clean after {seconds:.1f} s: {text}", *wrong[:40], sep="\n   ")
+        print(f"group {group}: round {clean + 1} is not clean after {seconds:.1f} s: {text}", *wrong[:40], sep="\n   ")
         print(f"kept in {keep(text, wrong, before)}")
         break
     clean += 1
     changes += in_force
     took[kind].append(seconds)
-    if clean % 50 == 0:
-        print(f"{clean} rounds", flush=True)
-for kind, all_took in took.items():
-    if all_took:
-        print(f"{kind}: killed {len(all_took)} times, clean after {sorted(all_took)[len(all_took) // 2]:.2f} s in the median, "
-              f"{max(all_took):.2f} s at most")
-print(f"settings were in force at {changes} of these kills")
-print(f"{clean} of {rounds} rounds clean (goal: all); {missed} runs were over before the kill"
-      if clean == rounds else f"{clean} rounds clean before the first that was not, of {rounds} (goal: all)")
-sys.exit(clean < rounds)
+    parts[kind][part] += 1
+    if clean % 25 == 0:
+        print(f"group {group}: {clean} rounds", flush=True)
+with open(f"{shared}/{group}.json", "w") as out:
+    json.dump({"clean": clean, "missed": missed, "changes": changes, "took": took, "parts": parts}, out)
+sys.exit(clean < len(own))
 PYTHON
