@@ -19,7 +19,7 @@
 set -eu
 rxpath=${1:-target/release/rxpath}
 rounds=${2:-${ROUNDS:-500}}
-# One group: this file again, which is told its number. Without a number: all groups, and what they showed together.
+# One group: this file again, which gets its number. Without a number: all groups, and what they showed together.
 [ -n "${KILLS_GROUP:-}" ] || exec python3 - "$0" "$rxpath" "$rounds" <<'PYTHON'
 import json
 import os

@@ -1,9 +1,10 @@
-//! Workloads of several threads that cannot start: one clear line, and no thread is waited for that never ran.
+//! How workloads start: several threads that cannot are refused in one clear line; an order to start may have the end.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::libc;
+use rxpath_host::clock::monotonic_ns;
 
 use crate::forbidden::{Capability, without, without_calls};
 use crate::steered::Steered;
@@ -130,4 +131,35 @@ fn without_io_uring_the_engine_is_refused() {
         }
     }
     http_server.stop();
+}
+
+/// Nobody orders it to stop: the link that is measured may carry the orders.
+#[test]
+fn a_load_ends_at_the_instant_of_its_order_to_start() {
+    let servers = ["udp", "tcp", "http"].map(server);
+    let [udp, tcp, http] = [0, 1, 2].map(|at: usize| servers[at].1.as_str());
+    let url = format!("http://{http}/");
+    let loads = [
+        &["udp", udp, "--rate", "1k"][..],
+        &["tcp", "stream", tcp],
+        &["tcp", "rr", tcp],
+        &["tcp", "crr", tcp],
+        &["http", &url],
+    ];
+    for words in loads {
+        let mut load = Steered::start(&[&["load"], words].concat());
+        load.next("ready");
+        let start_ns = monotonic_ns();
+        let end_ns = start_ns + 300_000_000;
+        load.order(&format!("start {start_ns} until {end_ns}"));
+        load.next("result");
+        assert!(monotonic_ns() >= end_ns, "{words:?}");
+        // The order that comes too late does no harm.
+        load.order("stop");
+        load.order("close");
+        assert_eq!(load.child.wait().unwrap().code(), Some(0), "{words:?}");
+    }
+    for (server, _) in servers {
+        server.stop();
+    }
 }

@@ -210,7 +210,7 @@ pub trait Testbed {
         Duration::ZERO
     }
 
-    /// How long after the latest end of its window a load of datagrams ends without an order; nothing where orders arrive.
+    /// How long after the latest end of its window a load ends without an order; nothing where orders arrive.
     fn load_ends_after(&self) -> Option<Duration> {
         None
     }

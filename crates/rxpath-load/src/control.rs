@@ -1,7 +1,8 @@
 //! How a parent process (the lab) controls a workload: lines on standard input, JSON Lines on standard output.
 //!
 //! With `--control` a workload sets up, prints its settings and `ready`, and waits.
-//! `start T` starts it at that instant of `CLOCK_MONOTONIC`; `stop` ends it: a sender stops sending, a receiver
+//! `start T` starts it at that instant of `CLOCK_MONOTONIC`; with `start T until U` it ends at the instant U if no order
+//! ends it earlier, because the link that is measured may carry the orders. `stop` ends it: a sender stops sending, a receiver
 //! drains to EAGAIN, reads its sockets' memory counters, prints its result and waits for `close`.
 //! End of input means that the parent has exited: stop at once and exit.
 
@@ -12,8 +13,13 @@ use thiserror::Error;
 /// A command from the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Start at this instant of `CLOCK_MONOTONIC` (ns).
-    Start(u64),
+    /// Start at an instant of `CLOCK_MONOTONIC`.
+    Start {
+        /// The instant. **Unit** ns.
+        at_ns: u64,
+        /// The instant at which it ends without another order. **Unit** ns.
+        until_ns: Option<u64>,
+    },
     /// Stop, drain, report.
     Stop,
     /// Close the sockets and exit.
@@ -22,28 +28,37 @@ pub enum Order {
 
 /// A line that is not a command.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` is not a command; expected `start NANOSECONDS`, `stop` or `close`")]
+#[error(
+    "`{0}` is not a command; expected `start NANOSECONDS [until NANOSECONDS]`, `stop` or `close`"
+)]
 pub struct BadOrder(pub String);
 
 impl FromStr for Order {
     type Err = BadOrder;
 
     fn from_str(line: &str) -> Result<Self, Self::Err> {
-        let mut words = line.split_whitespace();
-        let order = match (words.next(), words.next()) {
-            (Some("start"), Some(t)) => t.parse().ok().map(Self::Start),
-            (Some("stop"), None) => Some(Self::Stop),
-            (Some("close"), None) => Some(Self::Close),
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let instant = |word: &str| word.parse::<u64>().ok();
+        let order = match words.as_slice() {
+            ["start", at] => instant(at).map(|at_ns| Self::Start { at_ns, until_ns: None }),
+            ["start", at, "until", end] => instant(at)
+                .zip(instant(end))
+                .map(|(at_ns, end_ns)| Self::Start { at_ns, until_ns: Some(end_ns) }),
+            ["stop"] => Some(Self::Stop),
+            ["close"] => Some(Self::Close),
             _ => None,
         };
-        order.filter(|_| words.next().is_none()).ok_or_else(|| BadOrder(line.trim().into()))
+        order.ok_or_else(|| BadOrder(line.trim().into()))
     }
 }
 
 impl std::fmt::Display for Order {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Start(t) => write!(f, "start {t}"),
+            Self::Start { at_ns, until_ns: None } => write!(f, "start {at_ns}"),
+            Self::Start { at_ns, until_ns: Some(end_ns) } => {
+                write!(f, "start {at_ns} until {end_ns}")
+            }
             Self::Stop => f.write_str("stop"),
             Self::Close => f.write_str("close"),
         }
@@ -56,14 +71,25 @@ mod tests {
 
     #[test]
     fn orders_read_back() {
-        for order in [Order::Start(17), Order::Stop, Order::Close] {
+        let start = |until_ns| Order::Start { at_ns: 17, until_ns };
+        for order in [start(None), start(Some(19)), Order::Stop, Order::Close] {
             assert_eq!(order.to_string().parse::<Order>().unwrap(), order);
         }
     }
 
     #[test]
     fn other_lines_are_refused() {
-        for line in ["", "start", "start x", "stop 1", "start 1 2", "STOP"] {
+        for line in [
+            "",
+            "start",
+            "start x",
+            "stop 1",
+            "start 1 2",
+            "start 1 until",
+            "start 1 until x",
+            "start 1 until 2 3",
+            "STOP",
+        ] {
             assert!(line.parse::<Order>().is_err(), "{line}");
         }
     }

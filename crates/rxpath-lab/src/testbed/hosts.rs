@@ -62,7 +62,7 @@ mod window;
 const LEAD: Duration = Duration::from_millis(200);
 /// Round trips that an order may take until then.
 const LEAD_ROUND_TRIPS: u64 = 4;
-/// How long a load of datagrams goes on at most if the order to stop does not arrive: the link that is measured may carry it.
+/// How long a load goes on at most if the order to stop does not arrive: the link that is measured may carry it.
 const FLOOD_LIMIT: Duration = Duration::from_secs(5);
 /// How long a reading after a window may take to arrive: the link that was measured may carry it.
 const AFTER_WINDOW: Duration = Duration::from_secs(30);

@@ -180,7 +180,7 @@ impl Peer for External<'_> {
         })
     }
 
-    fn start(&mut self, at_ns: u64) -> Result<(), LabError> {
+    fn start(&mut self, at_ns: u64, _: Option<u64>) -> Result<(), LabError> {
         if self.early {
             return Ok(());
         }

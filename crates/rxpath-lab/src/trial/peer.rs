@@ -18,8 +18,9 @@ pub trait Peer {
     /// Waits until it is set up.
     fn wait_ready(&mut self, limit: Duration, stop: &AtomicBool) -> Result<(), LabError>;
 
-    /// Makes it start at this instant of the monotonic clock.
-    fn start(&mut self, at_ns: u64) -> Result<(), LabError>;
+    /// Makes it start at an instant of the testbed's clock. A program of ours ends at the other one, if there is one and no
+    /// order ends it earlier.
+    fn start(&mut self, at_ns: u64, until_ns: Option<u64>) -> Result<(), LabError>;
 
     /// Fails when it has ended without an order.
     fn check_alive(&mut self, phase: &'static str) -> Result<(), LabError>;
@@ -82,8 +83,8 @@ impl Peer for Program {
         Program::wait_ready(self, limit, stop)
     }
 
-    fn start(&mut self, at_ns: u64) -> Result<(), LabError> {
-        Program::start(self, at_ns)
+    fn start(&mut self, at_ns: u64, until_ns: Option<u64>) -> Result<(), LabError> {
+        Program::start(self, at_ns, until_ns)
     }
 
     fn check_alive(&mut self, phase: &'static str) -> Result<(), LabError> {

@@ -223,9 +223,11 @@ impl Program {
         }
     }
 
-    /// Makes it start at this instant of the testbed's clock.
-    pub fn start(&mut self, at_ns: u64) -> Result<(), LabError> {
-        self.order(Order::Start(self.child.clock.to_host_ns(at_ns)))
+    /// Makes it start at an instant of the testbed's clock, and end at another one if no order ends it earlier.
+    pub fn start(&mut self, at_ns: u64, until_ns: Option<u64>) -> Result<(), LabError> {
+        let clock = self.child.clock;
+        let until_ns = until_ns.map(|at| clock.to_host_ns(at));
+        self.order(Order::Start { at_ns: clock.to_host_ns(at_ns), until_ns })
     }
 
     /// Sends an order.
@@ -358,6 +360,7 @@ fn describe(status: ExitStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::HostClock;
     use std::process::{Command, Stdio};
 
     fn shell(script: &str) -> Program {
@@ -388,6 +391,18 @@ mod tests {
         assert_eq!(program.wait_result(LONG, &never).unwrap()["order"], "stop");
         assert_eq!(program.intervals().len(), 1);
         program.finish(LONG).unwrap();
+    }
+
+    #[test]
+    fn start_and_end_are_instants_of_the_program_s_own_clock() {
+        let never = AtomicBool::new(false);
+        let script = r#"read order; echo "{\"type\":\"result\",\"order\":\"$order\"}""#;
+        for (until_ns, wanted) in [(Some(20), "start 1010 until 1020"), (None, "start 1010")] {
+            let mut program = shell(script);
+            program.child.clock = HostClock { ahead_ns: 1_000 };
+            program.start(10, until_ns).unwrap();
+            assert_eq!(program.wait_result(LONG, &never).unwrap()["order"], wanted);
+        }
     }
 
     #[test]

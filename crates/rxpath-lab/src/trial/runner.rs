@@ -231,9 +231,10 @@ impl Trial<'_> {
         let earliest_ns = self.testbed.clock_ns() + lead.as_nanos() as u64;
         let start_ns = earliest_ns.next_multiple_of(self.config.variant.start_multiple.0.max(1));
         if let Some(serve) = &mut self.serve {
-            serve.start(start_ns)?;
+            serve.start(start_ns, None)?;
         }
-        self.load.start(start_ns)?;
+        let end_ns = self.load_end_ns(start_ns);
+        self.load.start(start_ns, end_ns)?;
         Ok(start_ns + self.config.trials.ramp.0)
     }
 
@@ -323,18 +324,18 @@ impl Trial<'_> {
             witness.end(&Traffic { workloads: &workloads, readers: &readers })
         });
         let mut windowed = window.close(self.testbed)?;
-        let has_ended = self.load_end_ns(ramp_end).is_some_and(|load_end_ns| load_end_ns < end_ns);
+        let load_end_ns = self.load_end_ns(ramp_end - self.config.trials.ramp.0);
+        let has_ended = load_end_ns.is_some_and(|load_end_ns| load_end_ns < end_ns);
         let fault = "the window began so late that the senders had ended in it";
         windowed.faults.extend(has_ended.then(|| fault.to_owned()));
         Ok((windowed, probed))
     }
 
-    /// When a load of datagrams ends without an order, where it does.
-    fn load_end_ns(&self, ramp_end: u64) -> Option<u64> {
+    /// When a load that began at an instant ends without an order, where it does.
+    fn load_end_ns(&self, start_ns: u64) -> Option<u64> {
         let limit = start::load_limit(self.config.trials, self.testbed)?;
-        let start_ns = ramp_end - self.config.trials.ramp.0;
-        let is_of_datagrams = self.config.variant.load.datagrams().is_some();
-        is_of_datagrams.then_some(start_ns + limit.as_nanos() as u64)
+        let is_own = self.config.variant.load.own().is_some();
+        is_own.then_some(start_ns + limit.as_nanos() as u64)
     }
 
     /// The link's ring, where each datagram is one packet in it that IP has counted: GSO cuts packets below IP, and an

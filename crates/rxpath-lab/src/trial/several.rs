@@ -72,8 +72,8 @@ impl Peer for Several {
         self.each(|program| program.wait_ready(limit, stop)).map(drop)
     }
 
-    fn start(&mut self, at_ns: u64) -> Result<(), LabError> {
-        self.each(|program| program.start(at_ns)).map(drop)
+    fn start(&mut self, at_ns: u64, until_ns: Option<u64>) -> Result<(), LabError> {
+        self.each(|program| program.start(at_ns, until_ns)).map(drop)
     }
 
     fn check_alive(&mut self, phase: &'static str) -> Result<(), LabError> {

@@ -216,8 +216,7 @@ pub fn words<O: Options>(own: &Own<O>, addresses: Vec<String>) -> Vec<String> {
     words
 }
 
-/// How long a load of datagrams lasts at most, on a testbed on which the order to stop may not arrive. The program gets it
-/// ahead.
+/// How long a load lasts at most, on a testbed on which the order to stop may not arrive. The program gets its end ahead.
 pub fn load_limit(trials: &Trials, testbed: &dyn Testbed) -> Option<Duration> {
     let length = whole(trials).as_duration() + testbed.window_lead();
     testbed.load_ends_after().map(|more| length + more)
@@ -233,10 +232,6 @@ fn steered<O: Options>(
     command.args(words(own, addresses));
     let interval = format!("{}us", interval(config.trials.measure).as_micros());
     command.args(["--control", "--json", "--interval", &interval]);
-    let sends_datagrams = O::SIDE == "load" && own.protocol == Protocol::Udp;
-    if let Some(limit) = load_limit(config.trials, testbed).filter(|_| sends_datagrams) {
-        command.args(["--duration", &format!("{}us", limit.as_micros())]);
-    }
     piped(&mut command);
     Program::adopt(O::SIDE, own.protocol, testbed.spawn(seat, command)?)
 }

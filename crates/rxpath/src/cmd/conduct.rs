@@ -39,7 +39,7 @@ pub struct ConductArgs {
     /// Also print the rates of each thread and socket
     #[arg(long)]
     pub split: bool,
-    /// Take `start T`, `stop` and `close` from standard input; implies JSON Lines
+    /// Take `start T [until U]`, `stop` and `close` from standard input; implies JSON Lines
     #[arg(long)]
     pub control: bool,
     /// Output format.
@@ -66,6 +66,7 @@ impl ConductArgs {
             // A parent process gives the start and the end.
             waits: end.wait || self.control,
             idle_ns: end.idle_exit.map(|idle| idle.0),
+            until_ns: None,
         }
     }
 }
@@ -95,6 +96,8 @@ pub struct Ends {
     pub waits: bool,
     /// After this long without a datagram.
     pub idle_ns: Option<u64>,
+    /// At this instant of `CLOCK_MONOTONIC`, as the order to start says.
+    pub until_ns: Option<u64>,
 }
 
 /// A rejection by the workload, as an exit status with its hint.
@@ -205,7 +208,10 @@ impl<'a, W: Shown> Conductor<'a, W> {
             if self.args.control {
                 while let Some(order) = self.orders.next()? {
                     match order {
-                        Order::Start(t_ns) => self.workload.start(t_ns),
+                        Order::Start { at_ns, until_ns } => {
+                            self.ends.until_ns = until_ns;
+                            self.workload.start(at_ns);
+                        }
                         Order::Stop => return Ok(Why::Order),
                         Order::Close => return Ok(Why::Orphaned),
                     }
@@ -248,8 +254,10 @@ impl<'a, W: Shown> Conductor<'a, W> {
     /// The time at which the run ends, where it is known.
     fn end_ns(&self) -> Option<u64> {
         let begun = (!self.ends.waits).then_some(self.begun_ns);
-        let from = self.workload.first_ns().or(begun)?;
-        Some(from.saturating_add(self.ends.after_first_ns?))
+        let from = self.workload.first_ns().or(begun);
+        let own = from.zip(self.ends.after_first_ns);
+        let own = own.map(|(from, length)| from.saturating_add(length));
+        own.into_iter().chain(self.ends.until_ns).min()
     }
 
     fn is_over(&mut self) -> bool {

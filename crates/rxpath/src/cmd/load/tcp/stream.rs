@@ -54,6 +54,7 @@ impl LoadStream {
             after_first_ns: args.duration.map(|duration| duration.0),
             waits: args.control,
             idle_ns: None,
+            until_ns: None,
         };
         let stream = Stream::open(self.options()?).map_err(refuse)?;
         conduct(stream, &args, ends)

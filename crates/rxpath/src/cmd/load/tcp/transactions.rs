@@ -56,6 +56,7 @@ impl LoadTransactions {
             after_first_ns: args.duration.map(|duration| duration.0),
             waits: args.control,
             idle_ns: None,
+            until_ns: None,
         };
         (args, ends)
     }
