@@ -79,7 +79,7 @@ pub struct Manifest {
 }
 
 /// A real host's part in a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostPart {
     /// What it does.
     pub side: Side,

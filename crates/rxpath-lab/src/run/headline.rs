@@ -151,32 +151,13 @@ fn number(metric: &str, value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_core::{Side, Warning};
+    use rxpath_core::Warning;
     use rxpath_diagnose::diagnose;
     use rxpath_record::evidence::Evidence;
     use rxpath_record::manifest::{HostPart, VariantSummary};
     use rxpath_record::verdict::Verdict;
 
     use super::*;
-
-    fn gen1() -> HostPart {
-        HostPart {
-            side: Side::Tx,
-            device: "eth0".into(),
-            driver: "igb".into(),
-            mtu_bytes: 1500,
-            cpus_count: 2,
-            clock_ahead_ns: 0,
-            clock_error_ns: 0,
-            round_trip_ns: 0,
-            has_own_namespace: false,
-            device_mbps: None,
-            hops_at_most: None,
-            ntp: None,
-            clock: None,
-            drift: None,
-        }
-    }
 
     #[test]
     fn a_sender_that_was_the_limit_between_hosts_is_said_first() {
@@ -190,7 +171,7 @@ mod tests {
         let ring = variant(verdict(Stage::Ring, "the device ring is the limit"));
         let mut manifest = Manifest { variants: vec![ring, sender.clone()], ..Manifest::default() };
         assert_eq!(sender_was_the_limit(&manifest), None, "in the lab the verdict says it");
-        manifest.hosts = [("gen1".to_owned(), gen1())].into();
+        manifest.hosts = [("gen1".to_owned(), HostPart::default())].into();
         let said = of(&manifest);
         let first = "In 1 of 2 variants a sender is the limit; of `base`: the sender gen1 is the limit: its CPU. ";
         assert!(format!("{said} ").starts_with(first), "{said}");

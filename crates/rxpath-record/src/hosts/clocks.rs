@@ -146,19 +146,10 @@ mod tests {
     fn part(side: Side, ahead_ns: i64, ahead_ppm: f64) -> HostPart {
         HostPart {
             side,
-            device: "eth0".into(),
-            driver: "igb".into(),
-            mtu_bytes: 1_500,
-            cpus_count: 4,
             clock_ahead_ns: ahead_ns,
             clock_error_ns: 40_000,
-            round_trip_ns: 80_000,
-            has_own_namespace: false,
-            device_mbps: None,
-            hops_at_most: None,
-            ntp: None,
-            clock: None,
             drift: Some(ClockDrift { ahead_ppm, error_ppm: 0.2, span_ns: 9 }),
+            ..HostPart::default()
         }
     }
 
