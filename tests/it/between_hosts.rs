@@ -95,6 +95,10 @@ fn every_datagram_between_two_endpoints_is_accounted_for() {
     assert_eq!(sut.clock, manifest.hosts["gen1"].clock, "one machine has one clock");
     let drift = sut.drift.unwrap();
     assert!(drift.ahead_ppm.abs() <= drift.error_ppm, "one clock does not drift: {drift:?}");
+    for alias in ["gen1", "sut"] {
+        let cost = trial.hosts[alias].control.unwrap();
+        assert!(cost.cpu_ns > 0 && cost.span_ns > 0, "{cost:?}");
+    }
     let text = String::from_utf8_lossy(&kept);
     assert!(text.contains("time.ntp"), "the fact is kept");
     assert!(!text.contains("127.0.0.1") && text.contains("sut:4321"), "addresses are hidden");

@@ -6,6 +6,7 @@
 pub mod background;
 pub mod client;
 pub mod clock;
+mod cost;
 pub(crate) mod counting;
 mod device_cpus;
 mod faults;

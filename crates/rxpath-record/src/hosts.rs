@@ -1,6 +1,7 @@
 //! A trial between real hosts: who sent how much to whom, and what each host did alone.
 
 mod clocks;
+mod control;
 mod pair_rate;
 
 use std::collections::BTreeMap;
@@ -11,12 +12,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::clocks::{ClockDrift, PairClocks, PathDelays};
+pub use self::control::ControlCost;
 pub use self::pair_rate::PairRate;
 use crate::ledger::{Ledger, LedgerUnit, Place};
 use crate::manifest::{Grade, Manifest};
 
 /// A host's part in one trial.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostTrial {
     /// What it did: `tx` sent, `rx` received.
     pub side: Side,
@@ -24,6 +26,9 @@ pub struct HostTrial {
     pub grade: Grade,
     /// The basis of the grade, as text with numbers.
     pub noise: Vec<String>,
+    /// What its endpoint cost in the window; `None` in runs of versions that did not measure it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub control: Option<ControlCost>,
     /// Datagrams that it read per second of the window, if it is one of several receivers.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub delivered_pps: Option<f64>,
@@ -152,9 +157,8 @@ mod tests {
             side: Side::Rx,
             grade,
             noise: vec![why.into()],
-            delivered_pps: None,
             ledger: Some(Ledger { drops: vec![lost_in_ring(3)], ..Ledger::default() }),
-            metrics: BTreeMap::new(),
+            ..HostTrial::default()
         };
         let trial = |void: Option<&str>, lost: u64, grade| Trial {
             variant: "base".into(),

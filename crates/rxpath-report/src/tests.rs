@@ -8,7 +8,7 @@ use crate::{Run, html, markdown};
 use rxpath_core::ntp::NtpState;
 use rxpath_core::{Division, Log2, Side};
 use rxpath_record::comparison::Effect;
-use rxpath_record::hosts::{ClockDrift, PairPackets};
+use rxpath_record::hosts::{ClockDrift, ControlCost, HostTrial, PairPackets};
 use rxpath_record::manifest::HostPart;
 use rxpath_record::metric;
 use rxpath_record::run::RunReader;
@@ -191,17 +191,13 @@ fn host(side: Side, device: &str, ahead_ns: i64) -> HostPart {
         side,
         device: device.into(),
         driver: "ice".into(),
-        mtu_bytes: 1_500,
-        cpus_count: 8,
         clock_ahead_ns: ahead_ns,
         clock_error_ns: 19_000,
-        round_trip_ns: 38_000,
-        has_own_namespace: true,
         device_mbps: Some(25_000),
         hops_at_most: Some(1),
         ntp: Some(ntp),
-        clock: None,
         drift: Some(ClockDrift { ahead_ppm: 1.3, error_ppm: 0.5, span_ns: 9 }),
+        ..HostPart::default()
     }
 }
 
@@ -235,14 +231,18 @@ fn hosts_are_a_picture_with_their_cards_rates_and_losses_and_their_clocks_a_tabl
         offered_packets: 1_000,
         delivered_packets: Some(delivered),
     };
+    let cost = ControlCost { span_ns: 1_000_000_000, cpu_ns: 4_000_000, control_bytes: 120 };
     for trial in &mut run.manifest.trials {
         trial.pairs = vec![pair("<b>sut", 1_000), pair("sut2", 500)];
+        let host = HostTrial { control: Some(cost), ..HostTrial::default() };
+        trial.hosts.insert("gen1".to_owned(), host);
     }
     run.manifest.hosts.insert("sut2".into(), host(Side::Rx, "ens3", 0));
     let page = html(&run);
     for load in [" · 25.0 % lost</text>", " · 0 % lost</text>", " · 50.0 % lost</text>"] {
         assert!(page.contains(load), "{load}");
     }
+    assert!(page.contains("What measuring cost the hosts") && page.contains("120 B/s"), "{page}");
 }
 
 fn who_paid() -> Stolen {

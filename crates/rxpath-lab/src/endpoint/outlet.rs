@@ -1,6 +1,7 @@
 //! The endpoint's standard output: one line at a time, and quiet while a window is measured.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
@@ -15,18 +16,31 @@ use crate::error::LabError;
 /// A failed write means that the coordinator is gone; the end of the input says so too, and ends the endpoint.
 pub struct Outlet {
     inner: Mutex<Inner>,
+    read_bytes: AtomicU64,
 }
 
 struct Inner {
     to: Box<dyn Write + Send>,
     /// Lines of programs in a window: the link that is measured may be the one that carries them.
     held: Option<Vec<Said>>,
+    written_bytes: u64,
 }
 
 impl Outlet {
     /// An outlet.
     pub fn new(to: Box<dyn Write + Send>) -> Self {
-        Self { inner: Mutex::new(Inner { to, held: None }) }
+        let inner = Inner { to, held: None, written_bytes: 0 };
+        Self { inner: Mutex::new(inner), read_bytes: AtomicU64::new(0) }
+    }
+
+    /// Counts what was read from the pipe whose other direction this is. **Unit** bytes.
+    pub fn count_read(&self, bytes: usize) {
+        self.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes over the pipe in both directions so far.
+    pub fn bytes(&self) -> u64 {
+        self.locked().written_bytes + self.read_bytes.load(Ordering::Relaxed)
     }
 
     fn locked(&self) -> MutexGuard<'_, Inner> {
@@ -35,8 +49,7 @@ impl Outlet {
 
     /// Writes a line of text.
     pub fn text(&self, line: &str) {
-        let mut inner = self.locked();
-        let _ = writeln!(inner.to, "{line}").and_then(|()| inner.to.flush());
+        self.locked().line(line);
     }
 
     /// Writes a line, or keeps it if it is of a program and a window is measured.
@@ -99,10 +112,13 @@ impl Inner {
                 let text = format!("the answer has {} bytes, more than 16 MiB", text.len());
                 self.write(&Said::Failure { id: *id, text });
             }
-            _ => {
-                let _ = writeln!(self.to, "{text}").and_then(|()| self.to.flush());
-            }
+            _ => self.line(&text),
         }
+    }
+
+    fn line(&mut self, text: &str) {
+        self.written_bytes += text.len() as u64 + 1;
+        let _ = writeln!(self.to, "{text}").and_then(|()| self.to.flush());
     }
 }
 

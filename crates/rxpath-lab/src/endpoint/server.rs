@@ -21,6 +21,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::background::HostBackground;
+use super::cost::CostMark;
 use super::counting::Counting;
 use super::device_cpus::Interrupted;
 use super::faults::{self, Paces};
@@ -115,6 +116,7 @@ impl Endpoint {
         while let Some(line) = read_line(&mut input)? {
             let got_ns = monotonic_ns();
             lease.renew(got_ns);
+            host.outlet.count_read(line.len());
             host.take(&line, got_ns);
         }
         Ok(())
@@ -366,12 +368,14 @@ fn window(
     let mut paces = Paces::begin();
     let before = Interrupted::now(&counting.lowest());
     let from = Mark::take(&ours);
+    let cost = CostMark::take(outlet);
     let first = counting.read();
     let passed = phase::until(monotonic_ns, ask.to_ns, &never, || {
         paces.note();
         Ok(false)
     });
     let last = counting.read();
+    let cost = cost.zip(CostMark::take(outlet)).map(|(from, to)| from.until(&to));
     // A process of its own since the window began, or none.
     ours.pids.extend(Some(victim.load(Ordering::Relaxed)).filter(|pid| *pid > 0));
     let between = Between::marks(&from, &Mark::take(&ours), &ours);
@@ -384,7 +388,7 @@ fn window(
     let mut faults: Vec<String> = missed.into_iter().chain(paces.faults()).collect();
     faults.extend(window_faults([links, CarryingLinks::now(&ask.device)], &ask.speeds));
     let warnings = paces.warning().into_iter().collect();
-    Ok(MeasuredWindow { between, counters: [first, last], faults, warnings })
+    Ok(MeasuredWindow { between, counters: [first, last], cost, faults, warnings })
 }
 
 fn sampled(running: Option<Sampler>) -> SampledQueues {

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use rxpath_host::environment::HostFacts;
 use rxpath_live::observe::Between;
 use rxpath_record::counters::Snapshot;
+use rxpath_record::hosts::ControlCost;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -305,6 +306,9 @@ pub struct MeasuredWindow {
     pub between: Between,
     /// Counters at its begin and at its end.
     pub counters: [Snapshot; 2],
+    /// What the endpoint cost meanwhile.
+    #[serde(default)]
+    pub cost: Option<ControlCost>,
     /// What makes it worthless, in words.
     #[serde(default)]
     pub faults: Vec<String>,

@@ -1,8 +1,11 @@
 //! The measured window of a trial: CPU time and counters at both of its ends.
 
+use std::collections::BTreeMap;
+
 use rxpath_core::{Nanos, Warning};
 use rxpath_live::observe::{Between, Mark, Ours};
 use rxpath_record::counters::{Moved, Snapshot};
+use rxpath_record::hosts::ControlCost;
 
 use super::Testbed;
 use crate::error::LabError;
@@ -40,6 +43,8 @@ pub struct Windowed {
     pub of_senders: Vec<Between>,
     /// For each receiver the name of each sender's host, if that is another machine than the receiver's.
     pub apart: Vec<Vec<Option<String>>>,
+    /// What measuring cost each host, by its name.
+    pub costs: BTreeMap<String, ControlCost>,
     /// Counters of both sides.
     pub moved: Moved,
     /// What makes it worthless, whatever was measured: the host, and what happened there.

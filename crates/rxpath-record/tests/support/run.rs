@@ -12,7 +12,7 @@ use rxpath_record::comparison::{
 use rxpath_record::environment::{Environment, HostFacts};
 use rxpath_record::event::{Event, What};
 use rxpath_record::evidence::{CpuUse, Evidence, SocketUse, SoftirqPlace, ThreadUse};
-use rxpath_record::hosts::{HostTrial, PairPackets, PairRate};
+use rxpath_record::hosts::{ControlCost, HostTrial, PairPackets, PairRate};
 use rxpath_record::ledger::{CrossCheck, Drop, Ledger, LedgerUnit, Place};
 use rxpath_record::manifest::{Grade, LoopKind, Manifest, Metric, Status, Trial, VariantSummary};
 use rxpath_record::prediction::{Predicted, Prediction};
@@ -104,6 +104,7 @@ pub fn trial(number: u32) -> Trial {
                 side: Side::Rx,
                 grade: Grade::B,
                 noise: vec!["other programs took 1.2 % of CPU 1".into()],
+                control: Some(ControlCost { span_ns: 1_000, cpu_ns: 4, control_bytes: 210 }),
                 delivered_pps: Some(900.0),
                 ledger: Some(ledger()),
                 metrics: BTreeMap::from([("achieved_rps".into(), 900.0)]),

@@ -22,6 +22,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
         (rates(run), "Rates by sender and receiver"),
         (losses(run), "Losses by receiver"),
         (grades(run), "Noise grades by host"),
+        (costs(run), "What measuring cost the hosts"),
     ];
     (!hosts.is_empty()).then(|| Section {
         id: "hosts",
@@ -109,5 +110,15 @@ fn grades(run: &Run) -> Table {
             }),
         );
     }
+    rows
+}
+
+/// What the endpoint of each host cost in the windows.
+fn costs(run: &Run) -> Table {
+    let mut rows = Table::new("host | #endpoint, of one CPU | #control connection");
+    rows.rows.extend(run.manifest.control_costs().into_iter().map(|(host, cost)| {
+        let cpu = number::percent(cost.cpu_ratio(), 1.0);
+        vec![host, cpu, format!("{}/s", number::bytes(cost.bytes_per_s()))]
+    }));
     rows
 }

@@ -101,9 +101,7 @@ mod tests {
             side,
             grade: Grade::C,
             noise: vec!["a busy CPU".into()],
-            delivered_pps: None,
-            ledger: None,
-            metrics: BTreeMap::new(),
+            ..HostTrial::default()
         };
         let trial = Trial {
             variant: "base".into(),

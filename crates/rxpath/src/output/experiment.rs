@@ -23,6 +23,7 @@ pub fn summary(manifest: &Manifest) -> String {
         out += &format!("{alias}: {}\n", part.text());
     }
     out += &host_lines::clocks(manifest);
+    out += &host_lines::control(manifest);
     out += &format!("{}\n\n{}\n", manifest.headline, table(manifest).shown());
     for variant in &manifest.variants {
         if let Some(verdict) = &variant.verdict {

@@ -1,13 +1,14 @@
-//! A run between hosts as text: how well their clocks are known, one-way delays, and where the packets of each variant went.
+//! A run between hosts as text: how well their clocks are known, what measuring cost them, one-way delays, and where the packets
+//! of each variant went.
 
 use std::collections::BTreeMap;
 
 use rxpath_core::number::grouped;
-use rxpath_record::hosts::PairClocks;
+use rxpath_record::hosts::{ControlCost, PairClocks};
 use rxpath_record::ledger::{Balances, Ledger, Place};
 use rxpath_record::manifest::{HostPart, Manifest, VariantSummary};
 
-/// Pairs that are listed; of more, the one whose clocks are known worst.
+/// Pairs and hosts that are listed; of more, the pair whose clocks are known worst, and the host whose endpoint took most.
 const LISTED: usize = 16;
 
 /// The lines of the clocks; none where the run was on one machine.
@@ -21,6 +22,21 @@ pub fn clocks(manifest: &Manifest) -> String {
     };
     let ntp = ntp(manifest).map_or_else(String::new, |words| format!("; NTP: {words}"));
     format!("clocks: {known}{ntp}\n")
+}
+
+/// The line of what measuring cost each host in the windows; of many hosts the one whose endpoint took most CPU time. None
+/// where the run was on one machine.
+pub fn control(manifest: &Manifest) -> String {
+    let costs = manifest.control_costs();
+    let cost = |(alias, cost): (&String, &ControlCost)| format!("{alias} {}", cost.text());
+    let most = costs.iter().max_by(|a, b| a.1.cpu_ratio().total_cmp(&b.1.cpu_ratio()));
+    let Some(most) = most else { return String::new() };
+    let shown = if costs.len() > LISTED {
+        format!("of {} hosts the most on {}", costs.len(), cost(most))
+    } else {
+        costs.iter().map(cost).collect::<Vec<_>>().join("; ")
+    };
+    format!("endpoints in the windows (CPU time, control connection): {shown}\n")
 }
 
 /// Which hosts say that their clock is synchronised: `synchronised on gen1, sut; not on gen2`.
@@ -98,6 +114,7 @@ fn lost(ledgers: &[&Ledger]) -> Vec<String> {
 mod tests {
     use rxpath_core::Side;
     use rxpath_core::ntp::NtpState;
+    use rxpath_record::hosts::HostTrial;
     use rxpath_record::ledger::Drop;
     use rxpath_record::manifest::Trial;
 
@@ -106,20 +123,10 @@ mod tests {
     fn part(side: Side, is_synchronised: Option<bool>) -> HostPart {
         HostPart {
             side,
-            device: "eth0".into(),
-            driver: "igb".into(),
-            mtu_bytes: 1_500,
-            cpus_count: 4,
-            clock_ahead_ns: 0,
             clock_error_ns: 40_000,
-            round_trip_ns: 80_000,
-            has_own_namespace: true,
-            device_mbps: None,
-            hops_at_most: None,
             ntp: is_synchronised
                 .map(|is_synchronised| NtpState { is_synchronised, ..NtpState::default() }),
-            clock: None,
-            drift: None,
+            ..HostPart::default()
         }
     }
 
@@ -138,6 +145,25 @@ mod tests {
         let many = clocks(&manifest(20));
         assert!(many.starts_with("clocks: of 20 pairs the worst: gen"), "{many}");
         assert_eq!(clocks(&Manifest::default()), "");
+    }
+
+    #[test]
+    fn what_measuring_cost_each_host_is_one_line() {
+        let of = |hosts: usize| {
+            let cost = |at: usize| {
+                let cpu_ns = 1_000_000 * at as u64;
+                ControlCost { span_ns: 1_000_000_000, cpu_ns, control_bytes: 120 }
+            };
+            let host = |at| HostTrial { control: Some(cost(at)), ..HostTrial::default() };
+            let hosts = (1..=hosts).map(|at| (format!("gen{at}"), host(at))).collect();
+            let trials = vec![Trial { hosts, ..Trial::default() }];
+            control(&Manifest { trials, ..Manifest::default() })
+        };
+        let wanted = "endpoints in the windows (CPU time, control connection): \
+                      gen1 0.1 % of a CPU, 120B/s; gen2 0.2 % of a CPU, 120B/s\n";
+        assert_eq!(of(2), wanted);
+        assert!(of(17).ends_with("of 17 hosts the most on gen17 1.7 % of a CPU, 120B/s\n"));
+        assert_eq!(of(0), "");
     }
 
     fn lost_at(place: Place, packets: u64, exact: bool) -> Drop {

@@ -1,5 +1,7 @@
 //! All hosts get the instants of the measured window ahead, and each reads it by itself.
 
+use std::collections::BTreeMap;
+
 use rxpath_core::{Nanos, Side, Warning};
 use rxpath_live::observe::Between;
 
@@ -62,11 +64,12 @@ impl Window for RemoteWindow<'_> {
 
     fn close(self: Box<Self>, _: &dyn Testbed) -> Result<Windowed, LabError> {
         let (mut betweens, mut first, mut last) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut faults, mut warnings) = (Vec::new(), Vec::new());
+        let (mut faults, mut warnings, mut costs) = (Vec::new(), Vec::new(), BTreeMap::new());
         for (answer, (host, _, clock)) in self.answers.into_iter().zip(self.testbed.seats()) {
             let measured: MeasuredWindow = answer.wait(AFTER_WINDOW)?;
             betweens.push(here(measured.between, clock));
             let alias = host.client.alias();
+            costs.extend(measured.cost.map(|cost| (alias.to_owned(), cost)));
             faults.extend(measured.faults.iter().map(|fault| format!("{alias}: {fault}")));
             let named = |said: Warning| Warning { text: format!("{alias}: {}", said.text), ..said };
             warnings.extend(measured.warnings.into_iter().map(named));
@@ -99,6 +102,7 @@ impl Window for RemoteWindow<'_> {
             distinct_receivers,
             of_senders,
             apart,
+            costs,
             moved,
             faults,
             warnings,

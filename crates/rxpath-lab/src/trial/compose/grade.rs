@@ -43,7 +43,8 @@ pub(super) fn of(variant: &Variant, testbed: &dyn Testbed, raw: &Measurements) -
         let sides = [Side::Tx, Side::Rx].into_iter();
         let named =
             sides.flat_map(|side| testbed.hosts(side).into_iter().map(move |it| (it, side)));
-        let hosts = named.map(|(name, side)| (name, host(side, grade, noise.clone()))).collect();
+        let part = |(name, side)| host(window, name, side, (grade, noise.clone()));
+        let hosts = named.map(part).collect();
         return Grades { grade, noise, hosts };
     }
     let mut all = Grades::default();
@@ -63,15 +64,22 @@ pub(super) fn of(variant: &Variant, testbed: &dyn Testbed, raw: &Measurements) -
             };
             all.grade = all.grade.max(grade);
             all.noise.extend(noise.iter().map(|reason| format!("{shown}: {reason}")));
-            all.hosts.extend(name.map(|name| (name.clone(), host(side, grade, noise))));
+            let graded = (grade, noise);
+            all.hosts.extend(name.map(|name| host(window, name.clone(), side, graded)));
         }
     }
     all
 }
 
-fn host(side: Side, grade: Grade, noise: Vec<String>) -> HostTrial {
-    let metrics = BTreeMap::new();
-    HostTrial { side, grade, noise, delivered_pps: None, ledger: None, metrics }
+/// A host by its name, with its grade and what measuring cost it.
+fn host(
+    window: &Windowed,
+    name: String,
+    side: Side,
+    (grade, noise): (Grade, Vec<String>),
+) -> (String, HostTrial) {
+    let control = window.costs.get(&name).copied();
+    (name, HostTrial { side, grade, noise, control, ..HostTrial::default() })
 }
 
 /// What makes a window worthless, as warnings: they stay if its trial is counted.
@@ -107,6 +115,8 @@ fn disturbance(variant: &Variant, between: &Between, pinned: impl Fn(u32) -> boo
 
 #[cfg(test)]
 mod tests {
+    use rxpath_record::hosts::ControlCost;
+
     use super::*;
     use crate::scenario::{HostShape, parse, resolve};
     use crate::testbed::local::LocalTestbed;
@@ -133,6 +143,15 @@ mod tests {
         let (grade, noise) = graded(host(&[3]));
         assert_eq!(grade, Grade::C);
         assert_eq!(noise, ["receiver: other programs took 5.0 % of CPU 3 (most: node_exporter)"]);
+    }
+
+    #[test]
+    fn what_measuring_cost_a_host_is_in_its_part() {
+        let cost = ControlCost { span_ns: 1_000, cpu_ns: 4, control_bytes: 0 };
+        let window = Windowed { costs: [("sut".to_owned(), cost)].into(), ..Windowed::default() };
+        let part = |name: &str| host(&window, name.into(), Side::Rx, (Grade::A, Vec::new())).1;
+        assert_eq!(part("sut").control, Some(cost));
+        assert_eq!(part("gen1").control, None);
     }
 
     #[test]
