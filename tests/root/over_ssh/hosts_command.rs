@@ -22,11 +22,14 @@ fn copies_of_other_builds_are_removed_and_the_one_in_use_is_not() {
     let mut user = std::process::Command::new(&program).arg("1000").spawn().unwrap();
     let named = site.rxpath(&["hosts", "cleanup", &site.inventory, "--dry-run"]);
     assert!(named.printed.contains("sut: would remove 1 copy of other builds"), "{named:?}");
+    assert!(named.printed.contains(&format!(": {idle}/rxpath\n")), "{named:?}");
     assert!(Path::new(&idle).exists());
     let cleaned = site.rxpath(&["hosts", "cleanup", &site.inventory]);
     assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
     assert!(cleaned.printed.contains("gen1: nothing was left"), "{cleaned:?}");
-    assert!(cleaned.printed.contains("sut: the copy bbbbbbbbbbbb is running"), "{cleaned:?}");
+    let kept = format!("sut: kept {program}: a copy of another build, which is running\n");
+    assert!(cleaned.printed.contains(&kept), "{cleaned:?}");
+    assert!(cleaned.printed.contains("/rxpath: the copy of this build\n"), "{cleaned:?}");
     assert!(!Path::new(&idle).exists() && Path::new(&running).exists());
     user.kill().unwrap();
     user.wait().unwrap();

@@ -16,6 +16,13 @@ const HASH_LENGTH: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Leftover {
+    /// The copy of this build, which stays; copies of other builds are in the same directory.
+    Own {
+        /// Directory of the copies: each is `DIR/HASH/rxpath`.
+        dir: PathBuf,
+        /// Its hash.
+        hash: String,
+    },
     /// The copy of another build that nobody runs.
     Copy {
         /// Its hash.
@@ -40,11 +47,12 @@ pub enum Leftover {
     Unread(UnreadJournals),
 }
 
-/// The copies next to this program's own, where it is one.
+/// This program's own copy, where it is one, then those next to it.
 pub fn copies(exe: &Path) -> Vec<Leftover> {
     let Some(own) = exe.parent().filter(|dir| is_copy(dir)) else { return Vec::new() };
+    let (Some(dir), Some(hash)) = (own.parent(), own.file_name()) else { return Vec::new() };
     let running = running();
-    let siblings = own.parent().map(fs::read_dir).into_iter().flatten().flatten().flatten();
+    let siblings = fs::read_dir(dir).into_iter().flatten().flatten();
     let others = siblings.map(|entry| entry.path()).filter(|dir| is_copy(dir) && dir != own);
     let mut found: Vec<Leftover> = others
         .filter_map(|dir| {
@@ -56,6 +64,8 @@ pub fn copies(exe: &Path) -> Vec<Leftover> {
         })
         .collect();
     found.sort_by_key(|one| format!("{one:?}"));
+    let hash = hash.to_string_lossy().into_owned();
+    found.insert(0, Leftover::Own { dir: dir.to_owned(), hash });
     found
 }
 
@@ -98,10 +108,12 @@ mod tests {
             fs::write(dir.path().join(name).join("rxpath"), "program").unwrap();
         }
         let exe = dir.path().join(&own).join("rxpath");
-        assert_eq!(copies(&exe), [Leftover::Copy { hash: other.clone(), bytes: 7 }]);
+        let kept = Leftover::Own { dir: dir.path().to_owned(), hash: own.clone() };
+        let copy = Leftover::Copy { hash: other.clone(), bytes: 7 };
+        assert_eq!(copies(&exe), [kept.clone(), copy]);
         assert!(remove_copy(&exe, "../notes").is_err() && remove_copy(&exe, "notes").is_err());
         remove_copy(&exe, &other).unwrap();
-        assert!(copies(&exe).is_empty() && exe.exists());
+        assert!(copies(&exe) == [kept] && exe.exists());
         // A program that was installed has no copies next to it.
         assert!(copies(&dir.path().join("notes/rxpath")).is_empty());
     }

@@ -1,6 +1,6 @@
 //! `rxpath hosts cleanup`: what earlier experiments left on the hosts of an inventory.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -42,10 +42,14 @@ pub struct CleanupHosts {
 }
 
 /// What became of a host.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct HostCleaned {
     /// Its alias.
     host: String,
+    /// Directory of the copies of rxpath: each is `DIR/HASH/rxpath`. None if an installed program was used.
+    dir: Option<PathBuf>,
+    /// Hash of the copy of this build, which stays.
+    kept: Option<String>,
     /// Copies of other builds that were removed, or would be: their hashes.
     copies: Vec<String>,
     /// Size of these copies. **Unit** bytes.
@@ -82,22 +86,13 @@ impl CleanupHosts {
             });
             json(&Envelope::new("hosts-cleanup", settings, all, Vec::new()))?;
         } else {
-            output::text(&all.iter().map(|host| self.shown(host)).collect::<String>())?;
+            output::text(&all.iter().map(|host| host.shown(self.dry_run)).collect::<String>())?;
         }
         Ok(if is_clean { Exit::Done } else { Exit::Partial })
     }
 
     fn clean(&self, alias: &str, connected: Result<Client, LabError>) -> HostCleaned {
-        let mut host = HostCleaned {
-            host: alias.to_owned(),
-            copies: Vec::new(),
-            copies_bytes: 0,
-            in_use: Vec::new(),
-            journals: Vec::new(),
-            undone: Vec::new(),
-            unread: None,
-            failure: None,
-        };
+        let mut host = HostCleaned { host: alias.to_owned(), ..HostCleaned::default() };
         let looked = connected.and_then(|client| {
             if !self.dry_run {
                 let ask = Ask::Settings { what: SettingsAsk::UndoLeft };
@@ -105,6 +100,9 @@ impl CleanupHosts {
             }
             for left in client.ask::<Vec<Leftover>>(Ask::Leftovers, PROMPT)? {
                 match left {
+                    Leftover::Own { dir, hash } => {
+                        (host.dir, host.kept) = (Some(dir), Some(hash));
+                    }
                     Leftover::InUse { hash } => host.in_use.push(hash),
                     Leftover::Settings { journal, is_of_killed_run: true } if self.dry_run => {
                         host.undone.push(journal);
@@ -126,37 +124,55 @@ impl CleanupHosts {
         host.failure = looked.err().map(|error| error.to_string());
         host
     }
+}
 
-    fn shown(&self, host: &HostCleaned) -> String {
-        let alias = &host.host;
+impl HostCleaned {
+    /// The program of a copy, as a path on its host.
+    fn path(&self, hash: &str) -> String {
+        let dir = self.dir.as_deref().unwrap_or(Path::new(""));
+        dir.join(hash).join("rxpath").display().to_string()
+    }
+
+    fn shown(&self, is_dry_run: bool) -> String {
+        let alias = &self.host;
         let mut text = String::new();
-        if !host.copies.is_empty() {
-            let count = host.copies.len();
-            let what = if self.dry_run { "would remove" } else { "removed" };
+        if !self.copies.is_empty() {
+            let count = self.copies.len();
+            let what = if is_dry_run { "would remove" } else { "removed" };
             let noun = if count == 1 { "copy" } else { "copies" };
-            let size = si(host.copies_bytes as f64);
-            text += &format!("{alias}: {what} {count} {noun} of other builds, {size} bytes\n");
+            let size = si(self.copies_bytes as f64);
+            let paths: Vec<String> = self.copies.iter().map(|hash| self.path(hash)).collect();
+            let paths = paths.join(", ");
+            text +=
+                &format!("{alias}: {what} {count} {noun} of other builds, {size} bytes: {paths}\n");
         }
-        for hash in &host.in_use {
-            text += &format!("{alias}: the copy {hash:.12} is running: left alone\n");
+        for hash in &self.in_use {
+            let path = self.path(hash);
+            text += &format!("{alias}: kept {path}: a copy of another build, which is running\n");
         }
-        for journal in &host.undone {
-            let what = if self.dry_run { "would undo" } else { "undid" };
+        for journal in &self.undone {
+            let what = if is_dry_run { "would undo" } else { "undid" };
             text += &format!("{alias}: {what} journal {journal} of a killed run\n");
         }
-        for journal in &host.journals {
+        for journal in &self.journals {
             text += &format!(
                 "{alias}: changes of `rxpath tune` are in force; to undo them there: rxpath tune undo {journal}\n"
             );
         }
-        if let Some(unread) = &host.unread {
+        if let Some(unread) = &self.unread {
             text += &format!("{alias}: {unread}\n");
         }
-        if let Some(why) = &host.failure {
+        if let Some(why) = &self.failure {
             let why = why.strip_prefix(&format!("{alias}: ")).unwrap_or(why);
             text += &format!("{alias}: {why}\n");
         }
-        if text.is_empty() { format!("{alias}: nothing was left\n") } else { text }
+        if text.is_empty() {
+            text = format!("{alias}: nothing was left\n");
+        }
+        if let Some(hash) = &self.kept {
+            text += &format!("{alias}: kept {}: the copy of this build\n", self.path(hash));
+        }
+        text
     }
 }
 
@@ -183,6 +199,24 @@ fn is_by_sudo(error: &LabError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_programs_that_go_and_stay_are_named_by_their_paths() {
+        let mut host = HostCleaned {
+            host: "sut".into(),
+            dir: Some("/home/u/.cache/rxpath".into()),
+            kept: Some("cc".into()),
+            ..HostCleaned::default()
+        };
+        let kept = "sut: kept /home/u/.cache/rxpath/cc/rxpath: the copy of this build\n";
+        assert_eq!(host.shown(false), format!("sut: nothing was left\n{kept}"));
+        host.copies = vec!["aa".into()];
+        host.copies_bytes = 4_000_000;
+        host.in_use = vec!["bb".into()];
+        let wanted = "sut: would remove 1 copy of other builds, 4M bytes: /home/u/.cache/rxpath/aa/rxpath\n\
+                      sut: kept /home/u/.cache/rxpath/bb/rxpath: a copy of another build, which is running\n";
+        assert_eq!(host.shown(true), format!("{wanted}{kept}"));
+    }
 
     #[test]
     fn only_a_host_that_refuses_sudo_is_tried_without_it() {
