@@ -1,6 +1,7 @@
 //! Experiments over real ssh: a coordinator and two hosts in namespaces of their own, each host with a real sshd.
 
 mod armed;
+mod deaths;
 mod hosts_command;
 mod lease;
 mod left_settings;

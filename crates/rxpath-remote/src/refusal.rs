@@ -239,6 +239,37 @@ mod tests {
     }
 
     #[test]
+    fn a_host_without_sudo_or_a_tool_is_named_with_what_it_lacks() {
+        let (alias, needs_root) = ("sut", "observe.steal needs root");
+        let host = RefusingHost { alias, needs_root, ..RefusingHost::default() };
+        for (said, text, hint) in [
+            (
+                "sudo: sorry, you must have a tty to run sudo",
+                "sut: observe.steal needs root there, and sudo wants a terminal (requiretty)",
+                "!requiretty",
+            ),
+            (
+                "rxpath: 1: exec: sudo: not found",
+                "sut: observe.steal needs root there, and there is no sudo",
+                "log in as root",
+            ),
+            (
+                "rxpath: 1: sha256sum: not found",
+                "sut: there is no sha256sum, by which the copy of rxpath is checked",
+                "coreutils",
+            ),
+            (
+                "ssh: Could not resolve hostname sut: Name or service not known",
+                "sut: ssh does not know the host (ssh: Could not resolve hostname sut: Name or service not known)",
+                "try: ssh",
+            ),
+        ] {
+            let found = refusal(&host, said);
+            assert!(found.text == text && found.hint.contains(hint), "{found:?}");
+        }
+    }
+
+    #[test]
     fn only_words_of_ssh_and_its_proxies_say_that_a_host_is_not_reached() {
         let host = RefusingHost { alias: "gen1", ssh: "gen1.lab", ..RefusingHost::default() };
         let told = |said: &str| refusal(&host, said).text;

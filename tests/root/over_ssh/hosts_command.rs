@@ -55,6 +55,11 @@ fn hosts_that_cannot_be_used_are_named_with_what_to_do() {
         "connect once by hand: ssh unknown.lab",
     );
     refused(
+        &good.replace("ssh = \"gen1.lab\"", "ssh = \"changed.lab\""),
+        "gen1: the host key is not the one that ssh knows; nothing was sent",
+        "find out why before you trust it: ssh changed.lab",
+    );
+    refused(
         &good.replace("ssh = \"gen1.lab\"", "ssh = \"nokey.lab\""),
         "gen1: ssh wants a password",
         "ControlMaster",

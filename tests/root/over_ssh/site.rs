@@ -60,6 +60,19 @@ impl Running {
         kill(Pid::from_raw(self.0.id() as i32), Signal::SIGINT).unwrap();
     }
 
+    /// Kills its ssh client to a host.
+    pub fn kill_ssh(&self, host: &str) {
+        let (own, host) = (format!("\nPPid:\t{}\n", self.0.id()), format!(" -- {host} "));
+        for entry in fs::read_dir("/proc").unwrap().flatten() {
+            let read = |name: &str| fs::read(entry.path().join(name)).unwrap_or_default();
+            let text = |name: &str| String::from_utf8_lossy(&read(name)).replace('\0', " ");
+            if text("status").contains(&own) && text("cmdline").contains(&host) {
+                let pid = entry.file_name().to_str().unwrap().parse().unwrap();
+                kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+            }
+        }
+    }
+
     /// Holds it: it lives and does nothing.
     pub fn hold(&self) {
         kill(Pid::from_raw(self.0.id() as i32), Signal::SIGSTOP).unwrap();
@@ -131,6 +144,8 @@ impl Site {
         let of = |address: &str| format!("{address} {public}");
         self.write("known_hosts", &["10.78.1.2", "10.78.2.2", "10.78.6.2"].map(of).concat());
         self.write("none", "");
+        let other = fs::read_to_string(self.path("other_key.pub")).unwrap();
+        self.write("changed_hosts", &format!("10.78.1.2 {other}"));
         let host = |name: &str, address: &str, key: &str, known: &str| {
             let (key, known) = (self.path(key), self.path(known));
             format!(
@@ -141,6 +156,7 @@ impl Site {
         config += &host("sut.lab", "10.78.2.2", "id_ed25519", "known_hosts");
         config += &host("sut2.lab", "10.78.6.2", "id_ed25519", "known_hosts");
         config += &host("unknown.lab", "10.78.1.2", "id_ed25519", "none");
+        config += &host("changed.lab", "10.78.1.2", "id_ed25519", "changed_hosts");
         config += &host("nokey.lab", "10.78.1.2", "other_key", "known_hosts");
         config += &host("silent.lab", "10.78.1.3", "id_ed25519", "known_hosts");
         config += "Host *\nUser root\nIdentitiesOnly yes\nIdentityAgent none\nStrictHostKeyChecking yes\n\

@@ -368,6 +368,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_login_shell_prints_is_skipped_before_the_marker_and_shown_without_it() {
+        let start = |script: &str| {
+            let mut transport = Command::new("sh");
+            transport.args(["-c", script]);
+            Client::start("sut", transport, PROMPT).unwrap()
+        };
+        assert!(start(&format!("echo Welcome; echo '{MARKER}'; cat")).is_ok());
+        let said = start("echo Welcome; echo 'no such program' >&2; exit 3").err().unwrap();
+        let last_words = "no such program".to_owned();
+        assert_eq!(said, NoStart { printed: "Welcome".into(), last_words, status: Some(3) });
+    }
+
+    #[test]
     fn a_line_that_is_too_long_is_why_a_host_is_lost() {
         let endless = client("read -r asked; head -c 17000000 /dev/zero | tr '\\0' x; cat");
         let lost = endless.ask::<Value>(Ask::Clock, PROMPT).unwrap_err().to_string();

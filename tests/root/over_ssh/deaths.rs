@@ -1,0 +1,52 @@
+//! Whatever of a connection dies, the run ends, the hosts are as before, and nothing of it is left on them.
+
+use std::time::Duration;
+
+use super::left_settings::{CHANGING, SOMAXCONN};
+use super::site::{Running, Site};
+use super::{site, until};
+
+/// Starts a run that changes a setting of `sut`, lets something happen to it while the load runs, and waits until nothing is
+/// left on the hosts: its exit status and its errors.
+fn after(site: &Site, happen: impl FnOnce(&Running), limit: Duration) -> (Option<i32>, String) {
+    let (file, out) = (site.write("s.toml", CHANGING), site.path("runs"));
+    let words = ["run", &file, "--hosts", &site.inventory, "--out", &out, "--change-hosts"];
+    let before = site.sysctl("sut", SOMAXCONN);
+    let run = site.start(&words);
+    site.wait_for("gen1", " load udp ");
+    assert_eq!(site.sysctl("sut", SOMAXCONN), "4321");
+    happen(&run);
+    let ended = run.wait();
+    until(limit, "the setting of before", || site.sysctl("sut", SOMAXCONN) == before);
+    site.holds_nothing(limit);
+    (ended.code, ended.errors)
+}
+
+const SHORT: Duration = Duration::from_secs(10);
+
+#[test]
+fn an_ssh_client_or_a_session_of_sshd_that_is_killed_ends_the_run() {
+    let Some(site) = site() else { return };
+    let (code, errors) = after(&site, |run| run.kill_ssh("sut.lab"), SHORT);
+    assert!(code == Some(5) && errors.contains("sut was lost in the "), "{errors}");
+    // sshd calls a session without a terminal so.
+    let (code, errors) = after(&site, |_| site.kill_in("gen1", "root@notty"), SHORT);
+    assert!(code == Some(5) && errors.contains("gen1 was lost in the "), "{errors}");
+}
+
+#[test]
+fn an_interrupted_run_undoes_the_settings_of_its_hosts() {
+    let Some(site) = site() else { return };
+    let (code, errors) = after(&site, Running::interrupt, SHORT);
+    assert_eq!(code, Some(130), "{errors}");
+}
+
+/// No end of a connection is seen at either side.
+#[test]
+fn a_host_whose_control_link_falls_silent_ends_by_itself_and_so_does_the_run() {
+    let Some(site) = site() else { return };
+    let cut = |_: &Running| drop(site.inside("sut", &["ip", "link", "set", "mgmt", "down"]));
+    // The lease is 20 s.
+    let (code, errors) = after(&site, cut, Duration::from_secs(40));
+    assert!(code == Some(5) && errors.contains("sut was lost in the "), "{errors}");
+}
