@@ -2,18 +2,13 @@
 
 use std::net::IpAddr;
 
+use libc::{IFA_ADDRESS, IFA_F_NODAD, IFA_FLAGS, IFA_LOCAL, RTM_GETADDR, RTM_NEWADDR};
+
 use super::socket::{CREATE, Netlink};
 use super::wire::{Attrs, Body, word32};
 use crate::HostError;
 
-const RTM_NEWADDR: u16 = 20;
-const RTM_GETADDR: u16 = 22;
 const IFADDRMSG: usize = 8;
-// linux/if_addr.h
-const IFA_ADDRESS: u16 = 1;
-const IFA_LOCAL: u16 = 2;
-const IFA_FLAGS: u16 = 8;
-const IFA_F_NODAD: u32 = 0x02;
 
 /// One address of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,6 +2,13 @@
 
 mod change;
 
+use libc::{
+    IFLA_ADDRESS, IFLA_ALLMULTI, IFLA_CARRIER, IFLA_CARRIER_CHANGES, IFLA_GRO_MAX_SIZE,
+    IFLA_GSO_MAX_SEGS, IFLA_GSO_MAX_SIZE, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINK,
+    IFLA_LINK_NETNSID, IFLA_LINKINFO, IFLA_MASTER, IFLA_MAX_MTU, IFLA_MIN_MTU, IFLA_MTU,
+    IFLA_NUM_RX_QUEUES, IFLA_NUM_TX_QUEUES, IFLA_PROMISCUITY, IFLA_QDISC, IFLA_STATS64,
+    IFLA_TARGET_NETNSID, IFLA_TSO_MAX_SIZE, IFLA_TXQLEN, IFLA_XDP, RTM_GETLINK, RTM_NEWLINK,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,35 +18,9 @@ use crate::HostError;
 
 pub use change::VethSpec;
 
-pub(super) const RTM_NEWLINK: u16 = 16;
-pub(super) const RTM_GETLINK: u16 = 18;
 pub(super) const IFINFOMSG: usize = 16;
 
-// linux/if_link.h
-pub(super) const IFLA_ADDRESS: u16 = 1;
-pub(super) const IFLA_IFNAME: u16 = 3;
-pub(super) const IFLA_MTU: u16 = 4;
-pub(super) const IFLA_LINK: u16 = 5;
-const IFLA_QDISC: u16 = 6;
-pub(super) const IFLA_TXQLEN: u16 = 13;
-pub(super) const IFLA_MASTER: u16 = 10;
-pub(super) const IFLA_LINKINFO: u16 = 18;
-const IFLA_STATS64: u16 = 23;
-const IFLA_PROMISCUITY: u16 = 30;
-const IFLA_NUM_TX_QUEUES: u16 = 31;
-const IFLA_NUM_RX_QUEUES: u16 = 32;
-const IFLA_CARRIER: u16 = 33;
-const IFLA_CARRIER_CHANGES: u16 = 35;
-const IFLA_LINK_NETNSID: u16 = 37;
-const IFLA_TARGET_NETNSID: u16 = 46;
-pub(super) const IFLA_GSO_MAX_SEGS: u16 = 40;
-pub(super) const IFLA_GSO_MAX_SIZE: u16 = 41;
-const IFLA_XDP: u16 = 43;
-pub(super) const IFLA_MIN_MTU: u16 = 50;
-pub(super) const IFLA_MAX_MTU: u16 = 51;
-pub(super) const IFLA_GRO_MAX_SIZE: u16 = 58;
-const IFLA_TSO_MAX_SIZE: u16 = 59;
-const IFLA_ALLMULTI: u16 = 61;
+// linux/if_link.h, as far as libc lacks them
 pub(super) const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
 pub(super) const IFLA_GRO_IPV4_MAX_SIZE: u16 = 64;
 const IFLA_XDP_ATTACHED: u16 = 2;
@@ -47,8 +28,6 @@ const IFLA_XDP_PROG_ID: u16 = 4;
 const IFLA_XDP_DRV_PROG_ID: u16 = 5;
 const IFLA_XDP_SKB_PROG_ID: u16 = 6;
 const IFLA_XDP_HW_PROG_ID: u16 = 7;
-pub(super) const IFLA_INFO_KIND: u16 = 1;
-pub(super) const IFLA_INFO_DATA: u16 = 2;
 const IFLA_VLAN_ID: u16 = 1;
 
 /// The longest device name (`IFNAMSIZ` less the NUL).

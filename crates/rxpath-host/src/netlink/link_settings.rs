@@ -1,9 +1,9 @@
 //! What rtnetlink lets be set on a link and the receive path depends on, as pairs.
 
+use libc::{IFLA_IFNAME, IFLA_MAX_MTU, IFLA_MIN_MTU, RTM_GETLINK, RTM_NEWLINK};
+
 use super::ethtool::field::{Answer, request};
-use super::link::{
-    IFINFOMSG, IFLA_IFNAME, IFLA_MAX_MTU, IFLA_MIN_MTU, RTM_GETLINK, RTM_NEWLINK, checked, header,
-};
+use super::link::{IFINFOMSG, checked, header};
 use super::socket::Netlink;
 use super::wire::{Attrs, Body};
 use crate::pairs::Pairs;

@@ -3,6 +3,10 @@
 
 use std::net::IpAddr;
 
+use libc::{
+    NDA_DST, NDA_LLADDR, NTF_USE, NUD_PERMANENT, RTM_GETNEIGH, RTM_GETNEIGHTBL, RTM_NEWNEIGH,
+    RTM_NEWNEIGHTBL,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,10 +15,6 @@ use super::socket::{CREATE_OR_KEEP, Netlink, REPLACE};
 use super::wire::{Attrs, Body, word32, word64};
 use crate::HostError;
 
-const RTM_NEWNEIGH: u16 = 28;
-const RTM_GETNEIGH: u16 = 30;
-const RTM_NEWNEIGHTBL: u16 = 64;
-const RTM_GETNEIGHTBL: u16 = 66;
 /// `struct ndmsg`.
 const NDMSG: usize = 12;
 /// `struct ndtmsg`.
@@ -29,14 +29,8 @@ const ENTRIES_WORD: usize = 1;
 /// Words of `struct ndt_stats`, of 64 bits.
 const FORCED_GC_WORD: usize = 9;
 const TABLE_FULLS_WORD: usize = 10;
-// linux/neighbour.h
-const NDA_DST: u16 = 1;
-const NDA_LLADDR: u16 = 2;
-const NUD_PERMANENT: u16 = 0x80;
 /// States in which the address may be used: REACHABLE, STALE, DELAY, PROBE, NOARP, PERMANENT (`NUD_VALID`).
 const NUD_VALID: u16 = 0xde;
-/// Resolve it, as a packet to it would.
-const NTF_USE: u8 = 1;
 
 /// A table of neighbours. It is one for all network namespaces.
 ///

@@ -1,5 +1,6 @@
 //! Queueing disciplines: statistics of each, and the few that a lab installs.
 
+use libc::{RTM_DELQDISC, RTM_GETQDISC, RTM_NEWQDISC, TCA_KIND, TCA_OPTIONS, TCA_STATS2};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -7,14 +8,8 @@ use super::socket::{Netlink, REPLACE};
 use super::wire::{Attrs, Body, word32, word64};
 use crate::HostError;
 
-const RTM_NEWQDISC: u16 = 36;
-const RTM_DELQDISC: u16 = 37;
-const RTM_GETQDISC: u16 = 38;
 const TCMSG: usize = 20;
-// linux/rtnetlink.h, linux/gen_stats.h
-const TCA_KIND: u16 = 1;
-const TCA_OPTIONS: u16 = 2;
-const TCA_STATS2: u16 = 7;
+// linux/gen_stats.h
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
 const TCA_STATS_PKT64: u16 = 8;

@@ -2,20 +2,16 @@
 
 use std::net::IpAddr;
 
+use libc::{RTA_DST, RTA_GATEWAY, RTA_OIF, RTA_PREFSRC, RTM_GETROUTE, RTM_NEWROUTE};
+
 use super::addr::{family, ip, octets};
 use super::socket::Netlink;
 use super::wire::{Attrs, Body};
 use crate::HostError;
 
-const RTM_NEWROUTE: u16 = 24;
-const RTM_GETROUTE: u16 = 26;
 /// `struct rtmsg`.
 const RTMSG: usize = 12;
-// linux/rtnetlink.h
-const RTA_DST: u16 = 1;
-const RTA_OIF: u16 = 4;
-const RTA_GATEWAY: u16 = 5;
-const RTA_PREFSRC: u16 = 7;
+// linux/rtnetlink.h; libc has it for glibc only
 const RTA_VIA: u16 = 18;
 /// `struct rtvia`: the family in front of the address.
 const VIA_FAMILY: usize = 2;

@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsRawFd;
 
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST,
+    NLMSG_DONE, NLMSG_ERROR,
+};
 use netlink_sys::{Socket, SocketAddr};
 
 use super::genl::Known;
-use super::wire::{Frame, NLMSG_DONE, NLMSG_ERROR, frames, message, verdict};
+use super::wire::{Frame, frames, message, verdict};
 use crate::HostError;
 
-const NLM_F_REQUEST: u16 = 1;
-const NLM_F_ACK: u16 = 4;
-const NLM_F_DUMP: u16 = 0x300;
-const NLM_F_DUMP_INTR: u16 = 0x10;
-/// `NLM_F_CREATE | NLM_F_EXCL`: make it, refuse when it is there.
-pub(crate) const CREATE: u16 = 0x400 | 0x200;
-/// `NLM_F_CREATE | NLM_F_REPLACE`: make it, or change what is there.
-pub(crate) const REPLACE: u16 = 0x400 | 0x100;
-/// `NLM_F_CREATE`: make it where it is not there.
-pub(crate) const CREATE_OR_KEEP: u16 = 0x400;
+/// Make it, refuse when it is there.
+pub(crate) const CREATE: u16 = NLM_F_CREATE | NLM_F_EXCL;
+/// Make it, or change what is there.
+pub(crate) const REPLACE: u16 = NLM_F_CREATE | NLM_F_REPLACE;
+/// Make it where it is not there.
+pub(crate) const CREATE_OR_KEEP: u16 = NLM_F_CREATE;
 
 /// Longest wait for the kernel's answer. It answers inside `sendmsg`, except for a dump's later parts.
 const ANSWER_TIMEOUT_S: libc::time_t = 5;

@@ -1,9 +1,11 @@
 //! Devices over another one: a bridge with one port, a macvlan, an ipvlan.
 
-use super::link::{
+use libc::{
     IFLA_ADDRESS, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINK, IFLA_LINKINFO,
-    IFLA_MASTER, RTM_NEWLINK, checked, header,
+    IFLA_MASTER, RTM_NEWLINK,
 };
+
+use super::link::{checked, header};
 use super::socket::{CREATE, Netlink};
 use super::wire::Body;
 use crate::HostError;

@@ -4,17 +4,14 @@
 //! this one. Attribute tables are our own so that one attribute that a newer kernel made longer or
 //! shorter costs that attribute and never the whole message.
 
-use netlink_packet_core::{DefaultNla, Emitable, NLA_F_NESTED, NetlinkBuffer, NlasIterator};
+use netlink_packet_core::{
+    DefaultNla, Emitable, NLA_F_NESTED, NLM_F_ACK_TLVS, NLM_F_CAPPED, NLMSG_DONE, NLMSG_ERROR,
+    NetlinkBuffer, NlasIterator,
+};
 
 use crate::HostError;
 
-/// `NLMSG_ERROR` (linux/netlink.h).
-pub(crate) const NLMSG_ERROR: u16 = 2;
-/// `NLMSG_DONE`.
-pub(crate) const NLMSG_DONE: u16 = 3;
 const NLMSG_HEADER: usize = 16;
-const NLM_F_CAPPED: u16 = 0x100;
-const NLM_F_ACK_TLVS: u16 = 0x200;
 const NLMSGERR_ATTR_MSG: u16 = 1;
 
 /// One message of a datagram.

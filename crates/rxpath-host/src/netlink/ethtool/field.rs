@@ -118,11 +118,11 @@ const EEE: &[Field] =
 
 /// `IFLA_*`. The IPv4 limits follow the others when these get small, so they are written last.
 const LINK: &[Field] = &[
-    number("mtu", link::IFLA_MTU, 0),
-    number("txqueuelen", link::IFLA_TXQLEN, 0),
-    number("gso-max-segs", link::IFLA_GSO_MAX_SEGS, 0),
-    number("gso-max-size", link::IFLA_GSO_MAX_SIZE, 0),
-    number("gro-max-size", link::IFLA_GRO_MAX_SIZE, 0),
+    number("mtu", libc::IFLA_MTU, 0),
+    number("txqueuelen", libc::IFLA_TXQLEN, 0),
+    number("gso-max-segs", libc::IFLA_GSO_MAX_SEGS, 0),
+    number("gso-max-size", libc::IFLA_GSO_MAX_SIZE, 0),
+    number("gro-max-size", libc::IFLA_GRO_MAX_SIZE, 0),
     number("gso-ipv4-max-size", link::IFLA_GSO_IPV4_MAX_SIZE, 0),
     number("gro-ipv4-max-size", link::IFLA_GRO_IPV4_MAX_SIZE, 0),
 ];

@@ -2,18 +2,16 @@
 
 use std::os::fd::RawFd;
 
-use super::{
+use libc::{
     IFLA_ADDRESS, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU,
-    IFLA_NUM_RX_QUEUES, IFLA_NUM_TX_QUEUES, RTM_NEWLINK, checked, header,
+    IFLA_NET_NS_FD, IFLA_NUM_RX_QUEUES, IFLA_NUM_TX_QUEUES, RTM_DELLINK, RTM_NEWLINK,
 };
+
+use super::{checked, header};
 use crate::HostError;
 use crate::netlink::socket::{CREATE, Netlink};
 use crate::netlink::wire::Body;
 
-const RTM_DELLINK: u16 = 17;
-
-// linux/if_link.h
-const IFLA_NET_NS_FD: u16 = 28;
 // linux/veth.h
 const VETH_INFO_PEER: u16 = 1;
 
