@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::HostError;
 use crate::error::fact;
-use crate::kernel_config;
 use crate::root::Root;
+use crate::{kernel_config, listed};
 
 mod cpu;
 mod kernel;
@@ -31,6 +31,11 @@ pub(crate) use surroundings::is_known_program;
 
 /// Facts by probe name: `kernel.release`, `cpu.online`, `sysctl.net.core.rmem_max`, `device.eth0`.
 pub type HostFacts = BTreeMap<String, Fact<Value>>;
+
+/// The names of a section of `names.txt`, which says what each is.
+fn names(section: &str) -> impl Iterator<Item = &'static str> {
+    listed::section(include_str!("environment/names.txt"), section)
+}
 
 /// Reads every fact.
 ///

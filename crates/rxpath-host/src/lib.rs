@@ -24,6 +24,7 @@ pub mod inherited;
 pub mod installed;
 pub mod journal;
 pub mod kernel_config;
+mod listed;
 pub mod lock;
 pub mod netlink;
 pub mod netns;

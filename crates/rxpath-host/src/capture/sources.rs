@@ -5,9 +5,9 @@
 
 use std::borrow::Cow;
 
-use crate::glob;
 use crate::root::Root;
 use crate::startup::{SCRIPTS, UDEV};
+use crate::{glob, listed};
 
 /// How a source is read and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,10 +86,9 @@ const SECTIONS: [(&str, Sort); 6] = [
 
 /// The sources of `sources.txt`.
 fn listed() -> Vec<Source> {
-    let lines = include_str!("sources.txt").lines();
     let mut sort = Sort::File;
     let mut all = Vec::new();
-    for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+    for line in listed::lines(include_str!("sources.txt")) {
         match SECTIONS.iter().find(|(section, _)| *section == line) {
             Some((_, of_section)) => sort = *of_section,
             None => all.push(Source { pattern: Cow::Borrowed(line), sort }),

@@ -3,18 +3,10 @@
 use rxpath_core::Fact;
 use serde_json::{Map, Value, json};
 
-use super::{Facts, chosen};
+use super::{Facts, chosen, names};
 use crate::HostError;
 use crate::kernel_config::{self, KernelConfig};
 use crate::procfs;
-
-/// The names of a section of `kernel.txt`: `[options]` are build options, `[parameters]` are boot parameters that a capture
-/// keeps.
-fn names(section: &str) -> impl Iterator<Item = &'static str> {
-    let lines = include_str!("kernel.txt").lines().skip_while(move |line| *line != section);
-    let lines = lines.skip(1).take_while(|line| !line.starts_with('['));
-    lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
-}
 
 pub(super) fn collect(facts: &mut Facts<'_>, config: &Result<KernelConfig, HostError>) {
     facts.text("kernel.release", "/proc/sys/kernel/osrelease");

@@ -3,41 +3,19 @@
 use rxpath_core::Fact;
 use serde_json::{Value, json};
 
-use super::Facts;
+use super::{Facts, names};
 use crate::HostError;
 use crate::parse::{self, ParseError};
 use crate::procfs::{self, task};
 use crate::root::Root;
-
-/// Programs that set what a measurement depends on, or tap every packet, by `comm` (cut to 15 bytes).
-const DAEMONS: [&str; 19] = [
-    "irqbalance",
-    "tuned",
-    "bpftune",
-    "ktune",
-    "power-profiles-",
-    "thermald",
-    "cpupower",
-    "NetworkManager",
-    "systemd-network",
-    "networkd-dispat",
-    "dhclient",
-    "dhcpcd",
-    "lldpd",
-    "tcpdump",
-    "dumpcap",
-    "suricata",
-    "keepalived",
-    "dockerd",
-    "kubelet",
-];
 
 /// Kernel threads of the receive path, by the beginning of their `comm`.
 const THREADS: [&str; 4] = ["ksoftirqd/", "irq/", "napi/", "backlog_napi/"];
 
 /// Whether a program or kernel thread matters to the receive path.
 pub(crate) fn is_known_program(comm: &str) -> bool {
-    DAEMONS.contains(&comm) || THREADS.iter().any(|thread| comm.starts_with(thread))
+    names("[daemons]").any(|name| name == comm)
+        || THREADS.iter().any(|thread| comm.starts_with(thread))
 }
 
 /// Inode numbers of the first namespaces (include/uapi/linux/nsfs.h, formerly `include/linux/proc_ns.h`).
@@ -141,14 +119,15 @@ fn daemons(root: &Root) -> Fact<Value> {
         Ok(pids) => pids,
         Err(error) => return error.into_gap(),
     };
+    let searched: Vec<&str> = names("[daemons]").collect();
     let mut found: Vec<String> = pids
         .iter()
         .filter_map(|pid| root.value(&format!("/proc/{pid}/comm")).ok())
-        .filter(|comm| DAEMONS.contains(&comm.as_str()))
+        .filter(|comm| searched.contains(&comm.as_str()))
         .collect();
     found.sort_unstable();
     found.dedup();
-    Fact::ok(json!({"found": found, "searched": DAEMONS, "processes_seen_count": pids.len()}))
+    Fact::ok(json!({"found": found, "searched": searched, "processes_seen_count": pids.len()}))
 }
 
 #[cfg(test)]
@@ -164,6 +143,6 @@ mod tests {
 
     #[test]
     fn comm_names_fit_in_comm() {
-        assert!(DAEMONS.iter().all(|name| name.len() <= crate::thread::MAX_NAME_BYTES));
+        assert!(names("[daemons]").all(|name| name.len() <= crate::thread::MAX_NAME_BYTES));
     }
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::socket::{Netlink, Reply};
 use super::wire::{Attrs, Body, word32, word64};
-use crate::HostError;
+use crate::{HostError, listed};
 
 pub use change::VethSpec;
 
@@ -32,35 +32,6 @@ const IFLA_VLAN_ID: u16 = 1;
 
 /// The longest device name (`IFNAMSIZ` less the NUL).
 pub(crate) const NAME_MAX: usize = 15;
-
-/// Names of `struct rtnl_link_stats64` (`linux/if_link.h`) in its order, as the ledger writes them.
-const STATS: [&str; 25] = [
-    "rx.packets",
-    "tx.packets",
-    "rx.bytes",
-    "tx.bytes",
-    "rx.errors",
-    "tx.errors",
-    "rx.dropped",
-    "tx.dropped",
-    "rx.multicast",
-    "tx.collisions",
-    "rx.length_errors",
-    "rx.over_errors",
-    "rx.crc_errors",
-    "rx.frame_errors",
-    "rx.fifo_errors",
-    "rx.missed_errors",
-    "tx.aborted_errors",
-    "tx.carrier_errors",
-    "tx.fifo_errors",
-    "tx.heartbeat_errors",
-    "tx.window_errors",
-    "rx.compressed",
-    "tx.compressed",
-    "rx.nohandler",
-    "rx.otherhost_dropped",
-];
 
 /// One network device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -220,7 +191,8 @@ impl Link {
 }
 
 fn stats(bytes: &[u8]) -> Vec<(&'static str, u64)> {
-    STATS.iter().enumerate().map_while(|(n, name)| Some((*name, word64(bytes, n)?))).collect()
+    let names = listed::lines(include_str!("link_stats.txt"));
+    names.enumerate().map_while(|(n, name)| Some((name, word64(bytes, n)?))).collect()
 }
 
 pub(super) fn header(index: u32, flags: u32, change: u32) -> Vec<u8> {

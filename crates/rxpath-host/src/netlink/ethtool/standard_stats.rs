@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::bitset;
 use super::command::{Command, ETHTOOL, device};
-use crate::HostError;
 use crate::netlink::genl;
 use crate::netlink::socket::Netlink;
 use crate::netlink::wire::Attrs;
+use crate::{HostError, listed};
 
 /// `ETHTOOL_A_STATS_*`.
 pub(crate) mod attr {
@@ -17,44 +17,8 @@ pub(crate) mod attr {
     pub(crate) const GRP_STAT: u16 = 4;
 }
 
-/// Names by group and number (linux/ethtool_netlink.h, `ETHTOOL_A_STATS_ETH_MAC_*` and the like), in their order.
-const GROUPS: [(u32, &str, &[&str]); 4] = [
-    (0, "phy", &["SymbolErrorDuringCarrier"]),
-    (
-        1,
-        "mac",
-        &[
-            "FramesTransmittedOK",
-            "SingleCollisionFrames",
-            "MultipleCollisionFrames",
-            "FramesReceivedOK",
-            "FrameCheckSequenceErrors",
-            "AlignmentErrors",
-            "OctetsTransmittedOK",
-            "FramesWithDeferredXmissions",
-            "LateCollisions",
-            "FramesAbortedDueToXSColls",
-            "FramesLostDueToIntMACXmitError",
-            "CarrierSenseErrors",
-            "OctetsReceivedOK",
-            "FramesLostDueToIntMACRcvError",
-            "MulticastFramesXmittedOK",
-            "BroadcastFramesXmittedOK",
-            "FramesWithExcessiveDeferral",
-            "MulticastFramesReceivedOK",
-            "BroadcastFramesReceivedOK",
-            "InRangeLengthErrors",
-            "OutOfRangeLengthField",
-            "FrameTooLongErrors",
-        ],
-    ),
-    (
-        2,
-        "ctrl",
-        &["MACControlFramesTransmitted", "MACControlFramesReceived", "UnsupportedOpcodesReceived"],
-    ),
-    (3, "rmon", &["undersize_pkts", "oversize_pkts", "fragments", "jabbers"]),
-];
+/// Groups by number, as they stand before the names in `standard_stats.txt`.
+const GROUPS: [&str; 4] = ["phy.", "mac.", "ctrl.", "rmon."];
 
 /// Statistics by `group.name`: `mac.FramesReceivedOK`. Those that the driver lacks are left out.
 pub type StandardStats = BTreeMap<String, u64>;
@@ -62,7 +26,7 @@ pub type StandardStats = BTreeMap<String, u64>;
 impl Netlink {
     /// The standard statistics of a device; empty for drivers that have none.
     pub fn standard_stats(&mut self, dev: &str) -> Result<StandardStats, HostError> {
-        let groups: Vec<u32> = GROUPS.iter().map(|(number, _, _)| *number).collect();
+        let groups: Vec<u32> = (0..GROUPS.len() as u32).collect();
         let body = device(Command::StatsGet, dev).nest(attr::GROUPS, &bitset::numbered(&groups));
         let op = format!("read standard statistics of {dev}");
         parse_standard_stats(&self.family_get(&op, ETHTOOL, &body)?)
@@ -75,19 +39,16 @@ pub fn parse_standard_stats(payload: &[u8]) -> Result<StandardStats, HostError> 
     let mut found = StandardStats::new();
     for (_, bytes) in attrs.iter().filter(|(kind, _)| *kind == attr::GRP) {
         let group = Attrs::parse(bytes)?;
-        let number = group.u32(attr::GRP_ID);
-        let Some((_, name, stats)) = GROUPS.iter().find(|(known, _, _)| Some(*known) == number)
-        else {
-            continue;
-        };
+        let number = group.u32(attr::GRP_ID).unwrap_or(u32::MAX);
+        let Some(prefix) = GROUPS.get(number as usize) else { continue };
+        let names = listed::lines(include_str!("standard_stats.txt"));
+        let names: Vec<&str> = names.filter(|name| name.starts_with(prefix)).collect();
         for (_, bytes) in group.iter().filter(|(kind, _)| *kind == attr::GRP_STAT) {
             // Each statistic is a nest with one number, whose type is the statistic's own.
             let stat = Attrs::parse(bytes)?;
             for (kind, _) in stat.iter() {
-                if let (Some(stat_name), Some(value)) =
-                    (stats.get(usize::from(kind)), stat.uint(kind))
-                {
-                    found.insert(format!("{name}.{stat_name}"), value);
+                if let (Some(name), Some(value)) = (names.get(usize::from(kind)), stat.uint(kind)) {
+                    found.insert((*name).to_owned(), value);
                 }
             }
         }

@@ -6,52 +6,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Question, QueueKind, all, question};
-use crate::HostError;
 use crate::netlink::genl;
 use crate::netlink::socket::Netlink;
 use crate::netlink::wire::Attrs;
+use crate::{HostError, listed};
 
 // NETDEV_A_QSTATS_*
 const IFINDEX: u16 = 1;
 const QUEUE_TYPE: u16 = 2;
 const QUEUE_ID: u16 = 3;
 const SCOPE: u16 = 4;
+/// The first of those in `queue_stats.txt`.
 const FIRST: u16 = 8;
 /// `NETDEV_QSTATS_SCOPE_QUEUE`.
 const SCOPE_QUEUE: u32 = 1;
 /// What a card dropped on a queue because the host had posted no buffer for it.
 const OVERRUNS: &str = "rx-hw-drop-overruns";
-
-/// Names from [`FIRST`] on (Documentation/netlink/specs/netdev.yaml, attribute set `qstats`).
-const NAMES: [&str; 27] = [
-    "rx-packets",
-    "rx-bytes",
-    "tx-packets",
-    "tx-bytes",
-    "rx-alloc-fail",
-    "rx-hw-drops",
-    "rx-hw-drop-overruns",
-    "rx-csum-complete",
-    "rx-csum-unnecessary",
-    "rx-csum-none",
-    "rx-csum-bad",
-    "rx-hw-gro-packets",
-    "rx-hw-gro-bytes",
-    "rx-hw-gro-wire-packets",
-    "rx-hw-gro-wire-bytes",
-    "rx-hw-drop-ratelimits",
-    "tx-hw-drops",
-    "tx-hw-drop-errors",
-    "tx-csum-none",
-    "tx-needs-csum",
-    "tx-hw-gso-packets",
-    "tx-hw-gso-bytes",
-    "tx-hw-gso-wire-packets",
-    "tx-hw-gso-wire-bytes",
-    "tx-hw-drop-ratelimits",
-    "tx-stop",
-    "tx-wake",
-];
 
 /// Statistics of one queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -89,12 +59,9 @@ pub fn parse_queue_stats(payload: &[u8]) -> Result<Option<QueueStats>, HostError
     let attrs = Attrs::after(payload, genl::HEADER)?;
     let kind = attrs.uint(QUEUE_TYPE).and_then(QueueKind::read);
     let (Some(kind), Some(index)) = (kind, attrs.u32(QUEUE_ID)) else { return Ok(None) };
-    let counters = NAMES
-        .iter()
-        .zip(FIRST..)
-        .filter_map(|(name, number)| Some(((*name).to_owned(), attrs.uint(number)?)))
-        .collect();
-    Ok(Some(QueueStats { kind, index, counters }))
+    let names = listed::lines(include_str!("queue_stats.txt")).zip(FIRST..);
+    let counters = names.filter_map(|(name, number)| Some((name.to_owned(), attrs.uint(number)?)));
+    Ok(Some(QueueStats { kind, index, counters: counters.collect() }))
 }
 
 #[cfg(test)]
