@@ -271,14 +271,7 @@ impl Journal {
             && after.as_ref().is_some_and(|after| self.is_as_before(after));
         fault::at(Point::BeforeEnd);
         let outcome = change.outcome.clone();
-        let end =
-            Line::End { n, after: after.clone(), unchanged, taken: Some(taken.clone()), outcome };
-        self.append(&end)?;
-        if let Some(entry) = self.contents.entries.last_mut() {
-            entry.end = Some((after, change.outcome.clone()));
-            entry.taken = Some(taken);
-            entry.unchanged = unchanged;
-        }
+        self.note(Line::End { n, after, unchanged, taken: Some(taken), outcome })?;
         fault::at(Point::AfterEnd);
         Ok(change)
     }
@@ -303,16 +296,12 @@ impl Journal {
 
     /// Records the planned changes before the first one, so that unreached changes can be reported afterwards.
     pub fn plan(&mut self, steps: Vec<(Target, String)>) -> Result<(), HostError> {
-        self.append(&Line::Planned { steps: steps.clone() })?;
-        self.contents.planned = steps;
-        Ok(())
+        self.note(Line::Planned { steps })
     }
 
     /// Says how many of the planned changes were tried: the writer is done.
     pub fn reached(&mut self, count: usize) -> Result<(), HostError> {
-        self.append(&Line::Reached { count })?;
-        self.contents.reached = Some(count);
-        Ok(())
+        self.note(Line::Reached { count })
     }
 
     fn begin<S: Setter>(
@@ -334,42 +323,25 @@ impl Journal {
                 Err(_) => {}
             }
         }
-        let entry = Entry {
-            n,
-            target: target.clone(),
-            beside: also,
-            identity: setter.identify(target)?,
-            before: before.into(),
-            asked: asked.into(),
-            end: None,
-            taken: None,
-            unchanged: false,
-            undone: false,
-        };
-        self.append(&Line::begin(&entry))?;
-        self.contents.entries.push(entry);
+        let (target, identity) = (target.clone(), setter.identify(target)?);
+        let (before, asked) = (before.into(), asked.into());
+        self.note(Line::Begin { n, target, identity, before, asked, beside: also })?;
         Ok(n)
     }
 
     /// Orders that the changes are undone at a moment unless they are confirmed before; a later order replaces it.
     pub fn watch(&mut self, watch: Watch) -> Result<(), HostError> {
-        self.append(&Line::Watch(watch))?;
-        self.contents.watch = Some(watch);
-        Ok(())
+        self.note(Line::Watch(watch))
     }
 
     /// Confirms the changes: they stay until somebody asks to undo them.
     pub fn confirm(&mut self) -> Result<(), HostError> {
-        self.append(&Line::Confirmed)?;
-        self.contents.confirmed = true;
-        Ok(())
+        self.note(Line::Confirmed)
     }
 
     /// Gives up what could not be restored: the journal is not open any more.
     pub fn forget(&mut self) -> Result<(), HostError> {
-        self.append(&Line::Forgotten)?;
-        self.contents.forgotten = true;
-        Ok(())
+        self.note(Line::Forgotten)
     }
 
     /// Begins again, once nothing on it is in force any more: what was changed and undone is forgotten. The order to undo
@@ -388,6 +360,12 @@ impl Journal {
     /// Takes the journal away, once nothing on it is in force any more.
     pub fn remove(self) -> Result<(), HostError> {
         fs::remove_file(&self.path).map_err(|e| HostError::from_io("remove", &self.path, e))
+    }
+
+    /// Writes a line, and takes it as one who reads the journal later does.
+    fn note(&mut self, line: Line) -> Result<(), HostError> {
+        self.append(&line)?;
+        self.contents.take(line).map_err(|why| HostError::malformed(&self.path, 0, why))
     }
 
     fn append(&mut self, line: &Line) -> Result<(), HostError> {

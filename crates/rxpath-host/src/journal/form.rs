@@ -70,17 +70,6 @@ impl Line {
             Self::Forgotten => Point::TornForgotten,
         }
     }
-
-    pub(super) fn begin(entry: &Entry) -> Self {
-        Self::Begin {
-            n: entry.n,
-            target: entry.target.clone(),
-            identity: entry.identity.clone(),
-            before: entry.before.clone(),
-            asked: entry.asked.clone(),
-            beside: entry.beside.clone(),
-        }
-    }
 }
 
 /// Reads whole lines; `None` for an empty journal.
@@ -111,7 +100,7 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Option<Contents>, HostE
 }
 
 impl Contents {
-    fn take(&mut self, line: Line) -> Result<(), String> {
+    pub(super) fn take(&mut self, line: Line) -> Result<(), String> {
         match line {
             Line::Head { .. } => return Err("a second head".into()),
             Line::Watch(watch) => self.watch = Some(watch),

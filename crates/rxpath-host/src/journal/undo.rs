@@ -143,8 +143,7 @@ impl Journal {
         let all: Vec<usize> = later.filter(|at| superseded(&self.contents.entries[*at])).collect();
         for at in all {
             let n = self.contents.entries[at].n;
-            self.append(&Line::Undone { n })?;
-            self.contents.entries[at].undone = true;
+            self.note(Line::Undone { n })?;
         }
         Ok(())
     }
