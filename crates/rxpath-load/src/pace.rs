@@ -43,6 +43,13 @@ pub(crate) struct Share {
     pub(crate) threads: u64,
 }
 
+impl Share {
+    /// That of one thread of so many.
+    pub(crate) fn of(rate_per_s: u64, each: usize, (thread, threads): (usize, usize)) -> Self {
+        Self { rate_per_s, each: each as u64, thread: thread as u64, threads: threads as u64 }
+    }
+}
+
 /// The schedule of one thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {

@@ -75,12 +75,7 @@ fn settle(
     (to, resolved): (SocketAddr, Vec<SocketAddr>),
     descriptors_limit: u64,
 ) -> LoadSettings {
-    let share = pace::Share {
-        rate_per_s: options.rate_rps.unwrap_or(1),
-        each: 1,
-        thread: 0,
-        threads: options.threads.count as u64,
-    };
+    let share = pace::Share::of(options.rate_rps.unwrap_or(1), 1, (0, options.threads.count));
     LoadSettings {
         url: options.url.to_string(),
         to,

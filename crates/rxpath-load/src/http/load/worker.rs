@@ -95,13 +95,8 @@ fn drive<'a, W: Wire>(
     let mut client = client(plan, start, wire);
     let started = start.ready_and_wait();
     if let Some(start_ns) = started {
-        let share = Share {
-            rate_per_s: options.rate_rps.unwrap_or(0),
-            each: 1,
-            thread: start.index as u64,
-            threads: options.threads.count as u64,
-        };
-        let pace = options.rate_rps.map(|_| Pace::new(start_ns, share, options.pacing));
+        let share = |rate_rps| Share::of(rate_rps, 1, (start.index, options.threads.count));
+        let pace = options.rate_rps.map(|rate| Pace::new(start_ns, share(rate), options.pacing));
         let end_ns = options.duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
         client.meter.usage.restart();
         client.start(start_ns, end_ns, pace);

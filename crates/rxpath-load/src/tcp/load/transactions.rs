@@ -139,12 +139,7 @@ fn settle<const SINGLE: bool>(
     warnings: &mut Vec<Warning>,
 ) -> Result<TransactionSettings, LoadError> {
     let common = &options.common;
-    let share = Share {
-        rate_per_s: options.rate_tps.unwrap_or(1),
-        each: 1,
-        thread: 0,
-        threads: common.threads.count as u64,
-    };
+    let share = Share::of(options.rate_tps.unwrap_or(1), 1, (0, common.threads.count));
     let blocking = common.connections == common.threads.count;
     Ok(TransactionSettings {
         common: begin::settle(common, session, probe, warnings)?,

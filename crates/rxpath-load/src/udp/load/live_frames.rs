@@ -108,12 +108,7 @@ fn batch(options: &LoadOptions) -> u32 {
 }
 
 fn pace(options: &LoadOptions, start: &Start<'_>, start_ns: u64) -> Option<Pace> {
-    let share = |rate_per_s| Share {
-        rate_per_s,
-        each: 1,
-        thread: start.index as u64,
-        threads: options.threads.count as u64,
-    };
+    let share = |rate_pps| Share::of(rate_pps, 1, (start.index, options.threads.count));
     options.rate_pps.map(|rate| Pace::new(start_ns, share(rate), options.pacing))
 }
 

@@ -132,12 +132,8 @@ fn settle<F: Flow>(
     let sndbuf_bytes = memory.map(|memory| memory.sndbuf_bytes);
     warnings.extend(sndbuf_bytes.and_then(|got| buffers::capped(Buffer::Send, asked, got)));
     let (mtu, fragments) = check::mtu(options, warnings)?;
-    let share = pace::Share {
-        rate_per_s: options.rate_pps.unwrap_or(1),
-        each: options.segments() as u64,
-        thread: 0,
-        threads: options.threads.count as u64,
-    };
+    let rate_pps = options.rate_pps.unwrap_or(1);
+    let share = pace::Share::of(rate_pps, options.segments(), (0, options.threads.count));
     let bypasses_udp = options.engine.bypasses_udp();
     Ok(LoadSettings {
         to: options.to.clone(),

@@ -110,13 +110,10 @@ impl<'a, T: Transmit> Sender<'a, T> {
         let options = &self.options;
         let end_ns = options.duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
         self.give_up_ns = end_ns.saturating_add(PATIENCE_NS);
-        let share = Share {
-            rate_per_s: options.rate_pps.unwrap_or(0),
-            each: options.segments() as u64,
-            thread: self.start.index as u64,
-            threads: options.threads.count as u64,
-        };
-        let mut pace = options.rate_pps.map(|_| Pace::new(start_ns, share, options.pacing));
+        let of = (self.start.index, options.threads.count);
+        let share = |rate_pps| Share::of(rate_pps, options.segments(), of);
+        let mut pace =
+            options.rate_pps.map(|rate| Pace::new(start_ns, share(rate), options.pacing));
         let mut now_ns = clock::now_ns();
         let mut flow = 0;
         while now_ns < end_ns && self.sent_messages < self.messages {

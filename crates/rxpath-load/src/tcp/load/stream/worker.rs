@@ -109,15 +109,9 @@ impl<'a> Worker<'a> {
         let options = &self.plan.options;
         let duration_ns = options.common.duration_ns;
         self.end_ns = duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
-        self.pace = options.bitrate_bps.map(|bps| {
-            let share = Share {
-                rate_per_s: (bps / 8).max(1),
-                each: options.common.buffer_bytes as u64,
-                thread: self.start.index as u64,
-                threads: options.common.threads.count as u64,
-            };
-            Pace::new(start_ns, share, Pacing::Auto)
-        });
+        let (each, threads) = (options.common.buffer_bytes, options.common.threads.count);
+        let share = |bps: u64| Share::of((bps / 8).max(1), each, (self.start.index, threads));
+        self.pace = options.bitrate_bps.map(|bps| Pace::new(start_ns, share(bps), Pacing::Auto));
         if is_blocking(&self.plan.options) {
             self.block()?;
         } else {

@@ -65,11 +65,9 @@ pub(super) fn run(plan: Plan, single: bool, start: &Start) -> Result<Report, Loa
     if let Some(start_ns) = start.ready_and_wait() {
         client_thread.end_ns =
             common.duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
-        client_thread.pace = rate_tps.map(|rate_per_s| {
-            let (thread, threads) = (start.index as u64, common.threads.count as u64);
-            let share = Share { rate_per_s, each: 1, thread, threads };
-            Pace::new(start_ns, share, Pacing::Auto)
-        });
+        let share = |rate_tps| Share::of(rate_tps, 1, (start.index, common.threads.count));
+        client_thread.pace =
+            rate_tps.map(|rate_tps| Pace::new(start_ns, share(rate_tps), Pacing::Auto));
         client_thread.usage.restart();
         let ended = match (single, blocking) {
             (false, true) => persistent.block(&mut client_thread),
