@@ -110,17 +110,11 @@ impl Default for HostSetter {
 
 impl HostSetter {
     fn route(&mut self) -> Result<&mut Netlink, HostError> {
-        match &mut self.route {
-            Some(open) => Ok(open),
-            empty => Ok(empty.insert(Netlink::route()?)),
-        }
+        Netlink::opened(&mut self.route, Netlink::route)
     }
 
     fn generic(&mut self) -> Result<&mut Netlink, HostError> {
-        match &mut self.generic {
-            Some(open) => Ok(open),
-            empty => Ok(empty.insert(Netlink::generic()?)),
-        }
+        Netlink::opened(&mut self.generic, Netlink::generic)
     }
 
     fn pairs(&mut self, dev: &str, group: Group) -> Result<Pairs, HostError> {

@@ -87,6 +87,17 @@ impl Netlink {
         Self::open(netlink_sys::protocols::NETLINK_GENERIC)
     }
 
+    /// What is open, or is opened now, by this thread: a netlink socket belongs to its opener's namespace for ever.
+    pub(crate) fn opened(
+        slot: &mut Option<Self>,
+        open: fn() -> Result<Self, HostError>,
+    ) -> Result<&mut Self, HostError> {
+        match slot {
+            Some(open) => Ok(open),
+            empty => Ok(empty.insert(open()?)),
+        }
+    }
+
     pub(super) fn open(protocol: isize) -> Result<Self, HostError> {
         let socket = connect(protocol).map_err(|e| {
             HostError::kernel("open a netlink socket", e.raw_os_error().unwrap_or(libc::EIO))

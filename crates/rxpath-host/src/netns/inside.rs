@@ -20,17 +20,6 @@ pub struct Inside {
     generic: Option<Netlink>,
 }
 
-fn opened(
-    slot: &mut Option<Netlink>,
-    open: fn() -> Result<Netlink, HostError>,
-) -> Result<&mut Netlink, HostError> {
-    // Opened here, in the thread: a netlink socket belongs to its opener's namespace for ever.
-    match slot {
-        Some(open) => Ok(open),
-        empty => Ok(empty.insert(open()?)),
-    }
-}
-
 impl Inside {
     pub(super) fn new(name: &str, owner: Owner) -> Self {
         Self { name: name.into(), owner, route: None, generic: None }
@@ -48,12 +37,12 @@ impl Inside {
 
     /// Links, addresses, routes, neighbours, qdiscs.
     pub fn route(&mut self) -> Result<&mut Netlink, HostError> {
-        opened(&mut self.route, Netlink::route)
+        Netlink::opened(&mut self.route, Netlink::route)
     }
 
     /// ethtool features, channels, rings.
     pub fn generic(&mut self) -> Result<&mut Netlink, HostError> {
-        opened(&mut self.generic, Netlink::generic)
+        Netlink::opened(&mut self.generic, Netlink::generic)
     }
 
     /// Counters of links, qdiscs and drivers, by the ledger's names:
