@@ -15,7 +15,7 @@ use crate::account::spin::{self, Gaps, Prepared};
 const ROUNDS: u32 = 800;
 
 /// The CPU time that a victim asked for and the time it got.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Victim {
     /// `built-in` or the command.
     pub what: String,
@@ -115,20 +115,7 @@ impl Victim {
         let mut taken_for: Vec<TakenFor> =
             tasks.iter().flat_map(|task| task.taken_for.iter().cloned()).collect();
         super::rows::merge_flows(&mut taken_for, &time);
-        Self {
-            what: what.into(),
-            tgid,
-            asked_s,
-            got_by_work_s: None,
-            gaps_s: None,
-            turn_ns: None,
-            claims: Vec::new(),
-            exit_code: None,
-            ended_by_signal: None,
-            time,
-            taken_by,
-            taken_for,
-        }
+        Self { what: what.into(), tgid, asked_s, time, taken_by, taken_for, ..Self::default() }
     }
 
     /// Time taken from the victim while it was on the CPU, measured by its own loop, in seconds.

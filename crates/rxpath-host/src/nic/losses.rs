@@ -104,19 +104,11 @@ enum Holds {
 const MISSED: &str = "ethtool.rx_missed_errors";
 
 /// Drivers refresh their counters when these are read, unless the row says something else.
-const ROWS: [Row; 8] = [
+const ROWS: [Row; 7] = [
     Row {
-        drivers: &["igb", "igc"],
+        // Those of e1000 do not count by queue.
+        drivers: &["igb", "igc", "e1000e", "e1000"],
         ring: &[&[MISSED, "ethtool.rx_queue_*_drops"]],
-        received: &["ethtool.rx_packets"],
-        holds_ring: Holds::AllBut(&[MISSED]),
-        sent: &["ethtool.tx_packets"],
-        damaged: &["ethtool.rx_crc_errors"],
-        settle_ms: 0,
-    },
-    Row {
-        drivers: &["e1000e", "e1000"],
-        ring: &[&[MISSED]],
         received: &["ethtool.rx_packets"],
         holds_ring: Holds::AllBut(&[MISSED]),
         sent: &["ethtool.tx_packets"],

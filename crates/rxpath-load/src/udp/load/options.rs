@@ -49,7 +49,7 @@ impl Engine {
 }
 
 /// What is asked for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct LoadOptions {
     /// Destinations.
     pub to: Vec<SocketAddr>,
@@ -94,31 +94,10 @@ impl LoadOptions {
     pub fn clock(&self) -> u16 {
         self.clock_id.unwrap_or_else(crate::engine::clock::identity)
     }
-}
 
-impl LoadOptions {
     /// One thread, one flow, 32 bytes, as fast as possible, without end.
     pub fn new(to: Vec<SocketAddr>) -> Self {
-        Self {
-            to,
-            source: None,
-            source_port: None,
-            size: 32,
-            threads: Threads::default(),
-            flows: None,
-            rate_pps: None,
-            pacing: Pacing::Auto,
-            gso: None,
-            batch: 64,
-            sndbuf: None,
-            unconnected: false,
-            engine: Engine::Socket,
-            xdp: XdpOptions::default(),
-            permitted: Vec::new(),
-            count: None,
-            duration_ns: None,
-            clock_id: None,
-        }
+        Self { to, size: 32, batch: 64, ..Self::default() }
     }
 
     /// Datagrams per send.
