@@ -12,6 +12,7 @@
 #include "counting.h"
 #include "cpus.h"
 #include "layout.h"
+#include "lost.h"
 #include "owner.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -54,18 +55,6 @@ MAP(drops, HASH, 8192, struct drop_key, struct drop_row);
 
 /* Drops that did not fit there, without socket and port: a sender chooses the port, and must not hide the reasons. */
 MAP(folded, HASH, 2048, struct drop_key, struct drop_row);
-
-/* Drops that did not fit in either. */
-MAP(lost, ARRAY, 1, __u32, __u64);
-
-static __always_inline void count_lost(void)
-{
-	__u32 zero = 0;
-	__u64 *count = bpf_map_lookup_elem(&lost, &zero);
-
-	if (count)
-		__sync_fetch_and_add(count, 1);
-}
 
 /* The row of this key in one of the maps, made when it is not there and there is room. */
 static __always_inline struct drop_row *row_of(void *map, const struct drop_key *key, struct net_device *dev, __u64 now)

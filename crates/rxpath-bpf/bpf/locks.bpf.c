@@ -8,6 +8,7 @@
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 #include "layout.h"
+#include "lost.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -48,18 +49,6 @@ MAP(begun, HASH, 4096, struct waiting_key, __u64);
 MAP(waits, HASH, 16384, struct wait_key, struct wait_row);
 
 MAP(sockets, HASH, 8192, __u64, struct socket_row);
-
-/* Waits and reads of sockets that did not fit. */
-MAP(lost, ARRAY, 1, __u32, __u64);
-
-static __always_inline void count_lost(void)
-{
-	__u32 zero = 0;
-	__u64 *count = bpf_map_lookup_elem(&lost, &zero);
-
-	if (count)
-		__sync_fetch_and_add(count, 1);
-}
 
 SEC("tp_btf/contention_begin")
 int BPF_PROG(rxpath_contention_begin, void *lock, unsigned int flags)

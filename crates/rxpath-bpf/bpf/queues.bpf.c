@@ -9,6 +9,7 @@
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 #include "layout.h"
+#include "lost.h"
 #include "owner.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -37,9 +38,6 @@ LAYOUT(struct queue_row, 48);
 /* By the cookie of the socket: inodes vanish when it is closed, and addresses are reused. */
 MAP(queues, HASH, 16384, __u64, struct queue_row);
 
-/* Sockets that did not fit. */
-MAP(lost, ARRAY, 1, __u32, __u64);
-
 /* include/net/udp.h and net/ipv4/tcp_ipv4.c; members are 8 bytes apart on every machine (__bpf_md_ptr). */
 struct bpf_iter__udp {
 	__u64 meta;
@@ -67,8 +65,6 @@ static __always_inline int look(struct sock *sk, __u16 protocol)
 	row = bpf_map_lookup_elem(&queues, &key);
 	if (!row) {
 		struct queue_row fresh = {};
-		__u32 zero = 0;
-		__u64 *missed;
 
 		if (!queued)
 			return 0;
@@ -77,9 +73,7 @@ static __always_inline int look(struct sock *sk, __u16 protocol)
 		fresh.port = port;
 		fresh.limit = BPF_CORE_READ(sk, sk_rcvbuf);
 		if (bpf_map_update_elem(&queues, &key, &fresh, BPF_NOEXIST)) {
-			missed = bpf_map_lookup_elem(&lost, &zero);
-			if (missed)
-				(*missed)++;
+			count_lost();
 			return 0;
 		}
 		row = bpf_map_lookup_elem(&queues, &key);

@@ -7,6 +7,7 @@
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 #include "layout.h"
+#include "lost.h"
 #include "socket.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -34,16 +35,12 @@ struct {
 	__type(value, __u64);
 } reads SEC(".maps");
 
-/* Reads that did not fit. */
-MAP(lost, ARRAY, 1, __u32, __u64);
-
 /* Once for each datagram, also of a recvmmsg. */
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(rxpath_sock_recv_length, struct sock *sk, int ret, int flags)
 {
 	struct read_key key = {};
 	__u64 task, one = 1, *count;
-	__u32 zero = 0;
 
 	if (ret < 0 || flags & (MSG_PEEK | MSG_ERRQUEUE))
 		return 0;
@@ -61,10 +58,7 @@ int BPF_PROG(rxpath_sock_recv_length, struct sock *sk, int ret, int flags)
 		++*count;
 		return 0;
 	}
-	if (!bpf_map_update_elem(&reads, &key, &one, BPF_NOEXIST))
-		return 0;
-	count = bpf_map_lookup_elem(&lost, &zero);
-	if (count)
-		__sync_fetch_and_add(count, 1);
+	if (bpf_map_update_elem(&reads, &key, &one, BPF_NOEXIST))
+		count_lost();
 	return 0;
 }

@@ -42,6 +42,14 @@ pub(super) struct Pass {
     packet_ns: u64,
 }
 
+impl Pass {
+    /// One that has polled nothing yet.
+    fn new(by: By, restarts: u64, end: u64, napi: u16) -> Self {
+        let (budget, limit, done, quota, packet_ns) = (0, 0, 0, 0, 0);
+        Self { by, restarts, end, budget, limit, napi, done, quota, packet_ns }
+    }
+}
+
 /// A receive queue's interrupt and NAPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Napi {
@@ -145,17 +153,7 @@ impl World<'_> {
     pub(super) fn begin_softirq(&mut self, c: usize, by: By) {
         self.account(c);
         let end = self.jiffies() + SOFTIRQ_NS.div_ceil(self.p.jiffy);
-        self.cpus[c].pass = Some(Pass {
-            by,
-            restarts: self.p.restarts,
-            end,
-            budget: 0,
-            limit: 0,
-            napi: 0,
-            done: 0,
-            quota: 0,
-            packet_ns: 0,
-        });
+        self.cpus[c].pass = Some(Pass::new(by, self.p.restarts, end, 0));
         self.cpus[c].level = Level::Soft;
         self.begin_pass(c);
     }
@@ -396,17 +394,7 @@ impl World<'_> {
     /// A NAPI thread polls its queue once.
     pub(super) fn begin_thread_poll(&mut self, c: usize, q: u16) {
         self.account(c);
-        self.cpus[c].pass = Some(Pass {
-            by: By::Thread,
-            restarts: 1,
-            end: 0,
-            budget: 0,
-            limit: 0,
-            napi: q,
-            done: 0,
-            quota: 0,
-            packet_ns: 0,
-        });
+        self.cpus[c].pass = Some(Pass::new(By::Thread, 1, 0, q));
         self.cpus[c].level = Level::Soft;
         self.tally.passes += 1;
         self.begin_poll(c, q);

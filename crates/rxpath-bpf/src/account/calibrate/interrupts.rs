@@ -11,18 +11,7 @@ use super::spins::Sending;
 pub(super) fn send_at(rate: f64, cpu: u32, sending: &Sending<'_>) -> Result<(), HostError> {
     thread::pin(cpu)?;
     membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)?;
-    let begun = sending.begin();
-    let mut sent = 0u64;
-    while !sending.is_over() {
-        let due = (begun.elapsed().as_secs_f64() * rate) as u64;
-        if sent < due {
-            membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)?;
-            sent += 1;
-        } else {
-            std::hint::spin_loop();
-        }
-    }
-    Ok(())
+    sending.at_rate(rate, |_| membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED))
 }
 
 fn membarrier(command: i32) -> Result<(), HostError> {

@@ -37,21 +37,13 @@ pub(super) fn send_at(
     let to = sink.local_addr().map_err(|e| failed("name", &e))?;
     sender.connect(to).map_err(|e| failed("connect", &e))?;
     sink.set_nonblocking(true).map_err(|e| failed("read", &e))?;
-    let begun = sending.begin();
-    let mut sent = 0u64;
-    while !sending.is_over() {
-        let due = (begun.elapsed().as_secs_f64() * rate) as u64;
-        if sent < due {
-            sender.send(&PAYLOAD).map_err(|e| failed("send on", &e))?;
-            sent += 1;
-            if sent.is_multiple_of(READ_EVERY) {
-                while sink.recv(&mut [0; PAYLOAD.len()]).is_ok() {}
-            }
-        } else {
-            std::hint::spin_loop();
+    sending.at_rate(rate, |nth| {
+        sender.send(&PAYLOAD).map_err(|e| failed("send on", &e))?;
+        if nth.is_multiple_of(READ_EVERY) {
+            while sink.recv(&mut [0; PAYLOAD.len()]).is_ok() {}
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 fn failed(what: &str, error: &std::io::Error) -> HostError {

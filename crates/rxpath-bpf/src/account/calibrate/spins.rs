@@ -52,16 +52,30 @@ pub(super) struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    /// Everything is ready, and the first one is sent now: the loop starts.
-    pub(super) fn begin(&self) -> Instant {
+    /// Everything is ready: the loop starts.
+    fn begin(&self) {
         // Nobody waits for it once the measurement has ended.
         let _ = self.begun.send(());
-        Instant::now()
     }
 
-    /// Whether the loop has ended.
-    pub(super) fn is_over(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+    /// Lets the loop start, and sends at a rate per second until it has ended. `send` gets the number of each, from 1.
+    pub(super) fn at_rate(
+        &self,
+        rate: f64,
+        mut send: impl FnMut(u64) -> Result<(), HostError>,
+    ) -> Result<(), HostError> {
+        self.begin();
+        let begun = Instant::now();
+        let mut sent = 0u64;
+        while !self.stop.load(Ordering::Relaxed) {
+            if sent < (begun.elapsed().as_secs_f64() * rate) as u64 {
+                sent += 1;
+                send(sent)?;
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+        Ok(())
     }
 }
 
