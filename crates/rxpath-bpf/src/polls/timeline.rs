@@ -243,5 +243,4 @@ pub struct ChromeArgs {
 }
 
 #[cfg(test)]
-#[path = "timeline_tests.rs"]
 mod tests;

@@ -305,5 +305,4 @@ pub fn family(tasks: &[TaskTime], root: u32) -> Vec<u32> {
 }
 
 #[cfg(test)]
-#[path = "rows_tests.rs"]
 mod tests;

@@ -13,8 +13,6 @@ mod features;
 mod fec;
 pub(crate) mod field;
 pub mod group;
-#[cfg(test)]
-mod header_test;
 mod link_modes;
 pub(crate) mod link_request;
 mod pause;
@@ -68,3 +66,6 @@ fn switch(attrs: &Attrs<'_>, kind: u16) -> Option<bool> {
 fn counters(bytes: &[u8]) -> Vec<u64> {
     bytes.as_chunks().0.iter().map(|chunk| u64::from_ne_bytes(*chunk)).collect()
 }
+
+#[cfg(test)]
+mod tests;
