@@ -125,10 +125,7 @@ pub fn of(sysfs: &Steering, nic: &Nic, lines: &Lines<'_>, name: &str) -> DeviceQ
         let at = rx.index as usize;
         let total = |pick: fn(&counters::Counted) -> Option<u64>| {
             counted.get(&rx.index).and_then(pick).map_or_else(
-                || match &source {
-                    Fact::Ok { value } => Fact::absent(format!("not among the {value}")),
-                    gap => gap.clone().map(|_| 0),
-                },
+                || source.as_ref().and_then(|of| Fact::absent(format!("not among the {of}"))),
                 Fact::ok,
             )
         };
@@ -167,7 +164,6 @@ fn table_shares(nic: &Nic, queues: usize) -> Result<Vec<f64>, Fact<f64>> {
             Ok(shares.into_iter().map(|share| share as f64 / entries).collect())
         }
         Fact::Ok { .. } => Err(Fact::absent("the driver shows no indirection table")),
-        Fact::Absent { why } => Err(Fact::absent(why.clone())),
-        Fact::Denied { needs } => Err(Fact::denied(needs.clone())),
+        gap => Err(gap.clone().map(|_| 0.0)),
     }
 }

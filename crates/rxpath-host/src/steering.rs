@@ -157,10 +157,7 @@ impl<'a> Hasher<'a> {
 
 fn irq_cpus(queue: &Fact<u32>, row: Option<&Row>) -> Fact<CpuList> {
     match (queue, row) {
-        (_, Some(row)) => match &row.irq {
-            Fact::Ok { value } => value.effective_cpus.clone(),
-            gap => gap.clone().map(|_| CpuList::default()),
-        },
+        (_, Some(row)) => row.irq.as_ref().and_then(|irq| irq.effective_cpus.clone()),
         (Fact::Ok { value }, None) => {
             Fact::absent(format!("the table leads to queue {value}, which is not there"))
         }

@@ -67,24 +67,25 @@ pub fn set_affinity(tid: i32, cpus: &CpuList) -> Result<CpuList, HostError> {
         })?;
         *word |= 1 << (cpu % 64);
     }
-    // SAFETY: the pointer and the size describe `mask`, which the kernel only reads.
-    let result = unsafe {
-        libc::sched_setaffinity(tid, size_of::<Mask>(), (&raw const mask).cast::<libc::cpu_set_t>())
-    };
-    if result == 0 {
-        return affinity(tid);
-    }
-    let error = HostError::last_os(what());
-    match error {
-        HostError::Kernel { errno: libc::EINVAL, .. } => {
+    match set_mask(tid, &mask, &what()) {
+        Ok(()) => affinity(tid),
+        Err(HostError::Kernel { errno: libc::EINVAL, .. }) => {
             let needs = match allowed_cpus() {
                 Ok(allowed) => format!("an online CPU inside this process's cpuset: {allowed}"),
                 Err(_) => "an online CPU inside this process's cpuset".into(),
             };
             Err(HostError::Unsupported { what: what(), needs })
         }
-        other => Err(other),
+        Err(other) => Err(other),
     }
+}
+
+/// Lets a thread run on the CPUs of a mask.
+fn set_mask(tid: i32, mask: &Mask, what: &str) -> Result<(), HostError> {
+    // SAFETY: the pointer and the size describe `mask`, which the kernel only reads.
+    let result =
+        unsafe { libc::sched_setaffinity(tid, size_of::<Mask>(), std::ptr::from_ref(mask).cast()) };
+    if result == 0 { Ok(()) } else { Err(HostError::last_os(what)) }
 }
 
 /// Pins the caller to one CPU and makes sure that it runs there.
@@ -108,16 +109,9 @@ pub fn pin(cpu: u32) -> Result<(), HostError> {
 /// **Errors** [`HostError::Kernel`] when no thread can be made or a sandbox refuses the call.
 pub fn allowed_cpus() -> Result<CpuList, HostError> {
     let probe = std::thread::Builder::new().name("rxpath-cpus".into()).spawn(|| {
-        let mask: Mask = [u64::MAX; WORDS];
-        // SAFETY: as in `set_affinity`; it changes this short-lived thread only.
-        let result = unsafe {
-            libc::sched_setaffinity(
-                0,
-                size_of::<Mask>(),
-                (&raw const mask).cast::<libc::cpu_set_t>(),
-            )
-        };
-        if result == 0 { affinity(0) } else { Err(HostError::last_os("ask for the allowed CPUs")) }
+        // It changes this short-lived thread only.
+        set_mask(0, &[u64::MAX; WORDS], "ask for the allowed CPUs")?;
+        affinity(0)
     });
     let failed = |errno| HostError::kernel("start a thread that asks for the allowed CPUs", errno);
     probe
@@ -163,14 +157,16 @@ pub fn set_nice(tid: i32, nice: i32) -> Result<i32, HostError> {
     let what = format!("set nice {nice} of thread {tid}");
     // SAFETY: no pointers.
     let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, tid as libc::id_t, nice) };
-    if result == 0 {
-        return nice_of(tid);
-    }
+    if result == 0 { nice_of(tid) } else { Err(refused(what)) }
+}
+
+/// Why the last call of the scheduler failed.
+fn refused(what: String) -> HostError {
     match HostError::last_os(what.clone()) {
         HostError::Kernel { errno: libc::EACCES | libc::EPERM, .. } => {
-            Err(HostError::Denied { what, capability: "CAP_SYS_NICE".into() })
+            HostError::Denied { what, capability: "CAP_SYS_NICE".into() }
         }
-        other => Err(other),
+        other => other,
     }
 }
 
@@ -189,15 +185,7 @@ pub fn set_class(tid: i32, class: SchedClass) -> Result<(), HostError> {
     let param = libc::sched_param { sched_priority: priority.into() };
     // SAFETY: `param` lives across the call, which only reads it.
     let result = unsafe { libc::sched_setscheduler(tid, policy, &raw const param) };
-    if result == 0 {
-        return Ok(());
-    }
-    match HostError::last_os(what.clone()) {
-        HostError::Kernel { errno: libc::EPERM, .. } => {
-            Err(HostError::Denied { what, capability: "CAP_SYS_NICE".into() })
-        }
-        other => Err(other),
-    }
+    if result == 0 { Ok(()) } else { Err(refused(what)) }
 }
 
 /// The nice value of thread `tid`; 0 is the caller.

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::AsRawFd;
 
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST,
     NLMSG_DONE, NLMSG_ERROR,
 };
 use netlink_sys::{Socket, SocketAddr};
+use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::time::TimeVal;
 
 use super::genl::Known;
 use super::wire::{Frame, frames, message, verdict};
@@ -316,18 +317,8 @@ fn connect(protocol: isize) -> io::Result<Socket> {
     let _ = socket.set_cap_ack(true);
     // Old dumps ignore the request's filter unless strict checking is on (4.20).
     let _ = socket.set_netlink_get_strict_chk(true);
-    let timeout = libc::timeval { tv_sec: ANSWER_TIMEOUT_S, tv_usec: 0 };
-    // SAFETY: the descriptor is open, the pointer and length describe one live timeval.
-    let rc = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_RCVTIMEO,
-            (&raw const timeout).cast(),
-            size_of::<libc::timeval>() as libc::socklen_t,
-        )
-    };
-    if rc == 0 { Ok(socket) } else { Err(io::Error::last_os_error()) }
+    setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::new(ANSWER_TIMEOUT_S, 0))?;
+    Ok(socket)
 }
 
 fn conclude(op: &str, frame: &Frame<'_>, interrupted: bool) -> Result<(), Failure> {
@@ -368,18 +359,7 @@ mod tests {
     /// A receive buffer of the smallest size holds one answer; the kernel throws the next away and says so at the next
     /// read (net/netlink/af_netlink.c `netlink_overrun`).
     fn overrun(netlink: &mut Netlink) {
-        let size: libc::c_int = 1;
-        // SAFETY: the descriptor is open, the pointer and length describe one live int.
-        let rc = unsafe {
-            libc::setsockopt(
-                netlink.socket.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_RCVBUF,
-                (&raw const size).cast(),
-                size_of::<libc::c_int>() as libc::socklen_t,
-            )
-        };
-        assert_eq!(rc, 0);
+        setsockopt(&netlink.socket, sockopt::RcvBuf, &1).unwrap();
         for sequence in 0..64 {
             let request = message(RTM_GETLINK, NLM_F_REQUEST, 1000 + sequence, &lo());
             netlink.socket.send(&request, 0).unwrap();

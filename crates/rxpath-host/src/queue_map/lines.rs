@@ -55,27 +55,18 @@ impl Shared {
     ///
     /// A gap when it has none or the table could not be read.
     pub fn of_device(&self, root: &Root, name: &str) -> Fact<Vec<(u32, &Interrupt)>> {
-        let table = match &self.interrupts {
-            Fact::Ok { value } => value,
-            Fact::Absent { why } => return Fact::absent(why.clone()),
-            Fact::Denied { needs } => return Fact::denied(needs.clone()),
-        };
         let listed: Option<BTreeSet<u32>> =
             irq::of_device(root, name).ok().map(|numbers| numbers.into_iter().collect());
-        let own: Vec<(u32, &Interrupt)> = self
-            .by_number
-            .iter()
-            .map(|(number, at)| (*number, &table.rows[*at]))
-            .filter(|(number, row)| match &listed {
-                Some(listed) => listed.contains(number),
-                None => vector::is_named(&row.about, name),
-            })
-            .collect();
-        if own.is_empty() {
-            Fact::absent(format!("no interrupt of {name} in /proc/interrupts"))
-        } else {
-            Fact::ok(own)
-        }
+        let is_own = |(number, row): &(u32, &Interrupt)| match &listed {
+            Some(listed) => listed.contains(number),
+            None => vector::is_named(&row.about, name),
+        };
+        self.interrupts.as_ref().and_then(|table| {
+            let all = self.by_number.iter().map(|(number, at)| (*number, &table.rows[*at]));
+            let own: Vec<(u32, &Interrupt)> = all.filter(is_own).collect();
+            let why = || format!("no interrupt of {name} in /proc/interrupts");
+            if own.is_empty() { Fact::absent(why()) } else { Fact::ok(own) }
+        })
     }
 }
 
@@ -120,13 +111,8 @@ impl<'a> Lines<'a> {
 
     /// The NAPI instance of a queue.
     pub fn napi(&self, queue: u32) -> Fact<u32> {
-        match &self.napis {
-            Fact::Ok { value } => value.get(&queue).map_or_else(
-                || Fact::absent("the driver did not link queue and NAPI"),
-                |id| Fact::ok(*id),
-            ),
-            gap => gap.clone().map(|_| 0),
-        }
+        let why = "the driver did not link queue and NAPI";
+        self.napis.as_ref().and_then(|ids| Fact::of(ids.get(&queue).copied(), why))
     }
 
     /// The interrupt of a queue, of so many that are in use.
@@ -135,18 +121,13 @@ impl<'a> Lines<'a> {
         if let Some(number) = linked {
             return Fact::ok(self.one(*number, IrqSource::Netdev));
         }
-        let named = match &self.named {
-            Fact::Ok { value } => value,
-            Fact::Absent { why } => return Fact::absent(why.clone()),
-            Fact::Denied { needs } => return Fact::denied(needs.clone()),
-        };
-        match (named.get(&queue), self.only) {
+        self.named.as_ref().and_then(|named| match (named.get(&queue), self.only) {
             (Some(number), _) => Fact::ok(self.one(*number, IrqSource::Name)),
             (None, Some(only)) if queues == 1 => Fact::ok(self.one(only, IrqSource::Only)),
             (None, _) => {
                 Fact::absent("no interrupt of the device has a name that tells this queue")
             }
-        }
+        })
     }
 
     fn one(&self, number: u32, source: IrqSource) -> QueueIrq {

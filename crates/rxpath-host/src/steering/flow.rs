@@ -1,12 +1,13 @@
 //! A flow: from where to where, and by what protocol.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::netlink::addr::octets;
 use crate::netlink::ioctl::FlowKind;
 use crate::parse::{ParseError, shorten};
 
@@ -79,13 +80,6 @@ impl Flow {
             bytes.extend(second);
         }
         Ok(bytes)
-    }
-}
-
-pub(super) fn octets(address: IpAddr) -> Vec<u8> {
-    match address {
-        IpAddr::V4(v4) => v4.octets().to_vec(),
-        IpAddr::V6(v6) => v6.octets().to_vec(),
     }
 }
 
