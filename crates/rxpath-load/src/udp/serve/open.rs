@@ -119,29 +119,19 @@ fn settle(
     }
     let buffer_bytes = if options.gro { GRO_BUFFER_BYTES } else { options.size.max(BUFFER_BYTES) };
     Ok(ServeSettings {
-        addr: listen::local(&sockets[0])?,
-        threads: options.threads.clone(),
-        batch: options.batch,
         call: if options.batch == 1 { "recv" } else { "recvmmsg(MSG_WAITFORONE)" }.into(),
-        sockets: options.sockets,
         steer: (sockets.len() > 1).then_some(options.steer),
         gro: options.gro,
         busy_poll: options.busy_poll,
         rcvbuf_asked_bytes: options.rcvbuf,
         rcvbuf_bytes: memory.rcvbuf_bytes,
         rcvbuf_forced,
-        size_bytes: options.size,
         truesize_probe_bytes: truesize,
         capacity_packets: truesize.map(|size| memory.rcvbuf_bytes / size),
         buffer_bytes,
-        work_ns: options.work_ns,
         nap_ns: options.nap_ns,
-        stall: options.stall,
         stamps: options.stamps,
-        one_way_delay: one_way_delay(options),
-        engine: options.engine,
-        xdp_program: None,
-        xdp: None,
+        ..xdp::settle(options, listen::local(&sockets[0])?)
     })
 }
 

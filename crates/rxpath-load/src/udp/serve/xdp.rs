@@ -186,7 +186,8 @@ fn device(options: &ServeOptions) -> Result<(Link, Option<u16>), LoadError> {
     Ok((below, link.vlan_id))
 }
 
-fn settle(options: &ServeOptions, addr: SocketAddr) -> ServeSettings {
+/// What is in force without a socket of the kernel's UDP; one that has sockets says what differs.
+pub(super) fn settle(options: &ServeOptions, addr: SocketAddr) -> ServeSettings {
     let is_read = options.engine == ServeEngine::Xdp;
     ServeSettings {
         addr,
