@@ -184,6 +184,18 @@ impl PartMeter {
     }
 }
 
+/// Ids of all BPF programs that are in the kernel now, of any owner; empty without the privilege to list them.
+pub fn programs_in_kernel() -> Vec<u32> {
+    #[cfg(feature = "bpf")]
+    {
+        libbpf_rs::query::ProgInfoIter::default().map(|program| program.id).collect()
+    }
+    #[cfg(not(feature = "bpf"))]
+    {
+        Vec::new()
+    }
+}
+
 /// CPU time of the calling thread so far, up to this moment: getrusage(2) knows that of the last tick.
 /// **Source** clock_gettime(2), `CLOCK_THREAD_CPUTIME_ID`.
 pub fn own_cpu() -> Duration {

@@ -58,11 +58,11 @@ impl Sending<'_> {
         let _ = self.begun.send(());
     }
 
-    /// Lets the loop start, and sends at a rate per second until it has ended. `send` gets the number of each, from 1.
+    /// Lets the loop start, and sends at a rate per second until it has ended. `act` sends one and gets its number, from 1.
     pub(super) fn at_rate(
         &self,
         rate: f64,
-        mut send: impl FnMut(u64) -> Result<(), HostError>,
+        mut act: impl FnMut(u64) -> Result<(), HostError>,
     ) -> Result<(), HostError> {
         self.begin();
         let begun = Instant::now();
@@ -70,7 +70,7 @@ impl Sending<'_> {
         while !self.stop.load(Ordering::Relaxed) {
             if sent < (begun.elapsed().as_secs_f64() * rate) as u64 {
                 sent += 1;
-                send(sent)?;
+                act(sent)?;
             } else {
                 std::hint::spin_loop();
             }
