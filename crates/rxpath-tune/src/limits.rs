@@ -8,10 +8,14 @@ use rxpath_core::CpuList;
 use rxpath_host::netlink::{ethtool, napi};
 use rxpath_host::pairs::Pairs;
 use rxpath_host::setter::{Bounds, rss, stamps};
-use rxpath_host::sysfs::device::parse_mask;
 use rxpath_host::{Group, Target};
 
+use self::table::{OwnFile, SETTINGS};
+use self::takes::{Takes, bits, number};
+
 pub mod sysctl;
+mod table;
+mod takes;
 #[cfg(test)]
 mod tests;
 
@@ -31,80 +35,6 @@ const GUARDS: &[&str] = &[
 
 /// Below it a device has no IPv6 (include/uapi/linux/in6.h `IPV6_MIN_MTU`, net/ipv6/addrconf.c `addrconf_notify`).
 const IPV6_MIN_MTU: u32 = 1280;
-
-/// Files that are ours to change: where they begin, how they end, and what they take.
-const FILES: &[(&str, &str, Takes)] = &[
-    ("/sys/devices/system/cpu/", "/scaling_governor", Takes::Word),
-    ("/sys/devices/system/cpu/", "/energy_performance_preference", Takes::Word),
-    // kHz; the file beside it says what this CPU can do.
-    ("/sys/devices/system/cpu/", "/scaling_min_freq", Takes::UpTo(100_000_000)),
-    ("/sys/devices/system/cpu/", "/scaling_max_freq", Takes::UpTo(100_000_000)),
-    ("/sys/devices/system/cpu/", "/cpufreq/boost", Takes::UpTo(1)),
-    ("/sys/devices/system/cpu/intel_pstate/", "/no_turbo", Takes::UpTo(1)),
-    ("/sys/devices/system/cpu/intel_pstate/", "/min_perf_pct", Takes::UpTo(100)),
-    // kernel/cpu.c `control_store`: these words, or since 6.6 a number of threads.
-    ("/sys/devices/system/cpu/", "/smt/control", Takes::OneOf(&["on", "off", "forceoff"])),
-    ("/sys/devices/system/cpu/cpu", "/disable", Takes::UpTo(1)),
-    // us; drivers/base/power/sysfs.c `pm_qos_resume_latency_us_store` takes `n/a` for no demand too.
-    ("/sys/devices/system/cpu/cpu", "/power/pm_qos_resume_latency_us", Takes::Latency),
-    ("/sys/devices/system/clocksource/", "/current_clocksource", Takes::Word),
-    ("/sys/module/pcie_aspm/parameters/", "/policy", Takes::Word),
-    ("/sys/module/nf_conntrack/parameters/", "/hashsize", Takes::From(1, 1 << 28)),
-    // ns, an unsigned int (drivers/cpuidle/governors/haltpoll.c); more than a second is no waiting for a packet.
-    ("/sys/module/haltpoll/parameters/", "/guest_halt_poll_ns", Takes::UpTo(1_000_000_000)),
-    ("/sys/kernel/mm/transparent_hugepage/", "/enabled", Takes::Word),
-    // mm/ksm.c `run_store`: stop, run, stop and unmerge.
-    ("/sys/kernel/mm/ksm/", "/run", Takes::UpTo(2)),
-    ("/sys/kernel/tracing/", "/current_tracer", Takes::Word),
-];
-
-/// What an attribute or file takes.
-#[derive(Clone, Copy)]
-enum Takes {
-    UpTo(i64),
-    From(i64, i64),
-    /// Bits of CPUs or queues.
-    Mask,
-    /// One of these.
-    OneOf(&'static [&'static str]),
-    /// A word, of those that the host offers.
-    Word,
-    /// A number of us, or `n/a`.
-    Latency,
-}
-
-impl Takes {
-    fn check(self, value: &str) -> Result<(), String> {
-        let is_word = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-        match self {
-            Self::UpTo(max) => number(value, 0, max),
-            Self::From(min, max) => number(value, min, max),
-            Self::Mask => mask(value),
-            Self::OneOf(words) if words.contains(&value) => Ok(()),
-            Self::OneOf(words) => Err(format!("`{value}`: expected {}", words.join(", "))),
-            Self::Word if !value.is_empty() && value.chars().all(is_word) => Ok(()),
-            Self::Word => Err(format!("`{value}`: expected one word")),
-            Self::Latency if value == "n/a" => Ok(()),
-            Self::Latency => number(value, 0, i64::from(i32::MAX)),
-        }
-    }
-}
-
-/// Attributes of a device.
-const ATTRIBUTES: &[(&str, Takes)] = &[
-    ("napi_defer_hard_irqs", Takes::UpTo(10_000)),
-    ("gro_flush_timeout", Takes::UpTo(1_000_000_000)),
-    ("threaded", Takes::UpTo(2)),
-    ("rps_cpus", Takes::Mask),
-    ("rps_flow_cnt", Takes::UpTo(1 << 29)),
-    ("xps_cpus", Takes::Mask),
-    ("xps_rxqs", Takes::Mask),
-    // Sleep states of its PCIe link (drivers/pci/pcie/aspm.c `aspm_ctrl_attrs`).
-    ("l0s_aspm", Takes::UpTo(1)),
-    ("l1_aspm", Takes::UpTo(1)),
-    ("l1_1_aspm", Takes::UpTo(1)),
-    ("l1_2_aspm", Takes::UpTo(1)),
-];
 
 /// Whether a setting is ours to change.
 ///
@@ -148,7 +78,7 @@ pub(crate) fn may_change(target: &Target) -> Result<(), String> {
         }
         Target::Attr { attr, .. } if attribute(attr).is_some() => Ok(()),
         Target::Attr { .. } => {
-            let names: Vec<&str> = ATTRIBUTES.iter().map(|(name, _)| *name).collect();
+            let names: Vec<&str> = SETTINGS.attributes.keys().map(String::as_str).collect();
             Err(format!("expected one of {}", names.join(", ")))
         }
         Target::Group { .. }
@@ -159,14 +89,13 @@ pub(crate) fn may_change(target: &Target) -> Result<(), String> {
 }
 
 /// What a file takes, when it is ours.
-fn file(path: &str) -> Option<Takes> {
-    let ours =
-        |(begin, end, _): &&(&str, &str, Takes)| path.starts_with(begin) && path.ends_with(end);
-    FILES.iter().find(ours).map(|(.., takes)| *takes)
+fn file(path: &str) -> Option<&'static Takes> {
+    let ours = |file: &&OwnFile| path.starts_with(&file.begin) && path.ends_with(&file.end);
+    SETTINGS.file.iter().find(ours).map(|file| &file.takes)
 }
 
 /// What an attribute takes, when it stands where the kernel has it.
-fn attribute(attr: &str) -> Option<Takes> {
+fn attribute(attr: &str) -> Option<&'static Takes> {
     let parts: Vec<&str> = attr.split('/').collect();
     let (is_queue, name) = match parts.as_slice() {
         [name] if !name.ends_with("_aspm") => (None, *name),
@@ -180,7 +109,7 @@ fn attribute(attr: &str) -> Option<Takes> {
         "xps_cpus" | "xps_rxqs" => number("tx-").is_some(),
         _ => is_queue.is_none(),
     };
-    ATTRIBUTES.iter().find(|(known, _)| place && *known == name).map(|(_, takes)| *takes)
+    SETTINGS.attributes.get(name).filter(|_| place)
 }
 
 /// Whether a value is one line: the least that any value is, also one that is only compared.
@@ -234,23 +163,6 @@ fn of_group(group: Group, pairs: &Pairs) -> Result<(), String> {
 
 fn has_no_ipv6(asked: &Pairs) -> bool {
     asked.get("mtu").and_then(|mtu| mtu.parse().ok()).is_some_and(|mtu: u32| mtu < IPV6_MIN_MTU)
-}
-
-fn mask(value: &str) -> Result<(), String> {
-    bits(value)
-        .map(drop)
-        .ok_or_else(|| format!("`{value}` is no mask: expected hexadecimal like 3 or 00000003"))
-}
-
-fn bits(value: &str) -> Option<CpuList> {
-    parse_mask(value).ok()
-}
-
-fn number(value: &str, min: i64, max: i64) -> Result<(), String> {
-    match value.trim().parse::<i64>() {
-        Ok(number) if (min..=max).contains(&number) => Ok(()),
-        _ => Err(format!("`{value}`: expected a number from {min} to {max}")),
-    }
 }
 
 fn cpus(value: &str) -> Result<(), String> {

@@ -3,8 +3,15 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::rule::{Check, Kind, Rule};
+
+/// A table that is part of the program: `text` is what the file `name` says, as TOML.
+#[expect(clippy::panic, reason = "the files are part of the program; the tests read them all")]
+pub(crate) fn table<T: DeserializeOwned>(name: &str, text: &str) -> T {
+    toml::from_str(text).unwrap_or_else(|why| panic!("{name}: {why}"))
+}
 
 /// The texts of some rules, and a check for each of them.
 #[derive(Clone, Copy, Debug)]
