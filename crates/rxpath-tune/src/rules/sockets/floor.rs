@@ -1,79 +1,63 @@
-//! Settings with a minimum below which something breaks.
+//! Settings with a minimum below which something breaks: `least.toml`.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 use crate::facts::HostFacts;
 use crate::prelude::*;
+use crate::rule_file::table;
 
 /// A setting, its minimum, and the kernel's default if it is the same on all hosts.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Floor {
-    key: &'static str,
+    pub key: String,
     /// Which of its numbers.
+    #[serde(default)]
     part: usize,
-    least: i64,
-    default: Option<u64>,
+    pub least: i64,
+    pub default: Option<u64>,
     /// What happens below.
-    below: &'static str,
+    pub below: String,
     /// The first kernel on which it has no effect.
     until: Option<(u32, u32)>,
     /// Whether a protocol does not work at all below it.
+    #[serde(default)]
     is_deadly: bool,
     /// Whether a negative value means no limit.
+    #[serde(default)]
     may_be_unlimited: bool,
 }
 
-pub const fn floor(
-    key: &'static str,
-    least: i64,
-    default: Option<u64>,
-    below: &'static str,
-) -> Floor {
-    Floor {
-        key,
-        part: 0,
-        least,
-        default,
-        below,
-        until: None,
-        is_deadly: false,
-        may_be_unlimited: false,
-    }
+/// The file of all of them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Floors {
+    pub starving: Vec<Floor>,
+    pub limit: Vec<Floor>,
+    /// Of each family and device.
+    pub neighbour: Vec<Floor>,
 }
 
+pub static FLOORS: LazyLock<Floors> =
+    LazyLock::new(|| table("sockets/least.toml", include_str!("least.toml")));
+
 impl Floor {
-    /// One of several numbers, counted from 0.
-    pub const fn part(mut self, part: usize) -> Self {
-        self.part = part;
-        self
-    }
-
-    pub const fn until(mut self, major: u32, minor: u32) -> Self {
-        self.until = Some((major, minor));
-        self
-    }
-
-    pub(crate) const fn deadly(mut self) -> Self {
-        self.is_deadly = true;
-        self
-    }
-
-    pub(crate) const fn may_be_unlimited(mut self) -> Self {
-        self.may_be_unlimited = true;
-        self
-    }
-
     /// If the version is not known, the setting may have no effect.
     fn counts(&self, facts: &HostFacts) -> bool {
         self.until.is_none_or(|(major, minor)| facts.kernel.is_before(major, minor))
     }
 
-    fn read(&self, facts: &HostFacts) -> Reading {
-        let now = *facts.sysctl_numbers(self.key).into_value()?.get(self.part)?;
+    fn read(&'static self, facts: &HostFacts) -> Reading {
+        let now = *facts.sysctl_numbers(&self.key).into_value()?.get(self.part)?;
         let is_low = now < self.least && !(self.may_be_unlimited && now < 0);
         Some(is_low.then(|| Low {
             told: format!("{} is {now}", self.key),
             least: format!("{} at least {}", self.key, self.least),
-            below: self.below,
-            key: self.key.into(),
-            set: self.default.map(|value| Set::new(Knob::sysctl(self.key), value)),
+            below: &self.below,
+            key: self.key.clone(),
+            set: self.default.map(|value| Set::new(Knob::sysctl(&self.key), value)),
             is_deadly: self.is_deadly,
         }))
     }
@@ -117,7 +101,7 @@ pub fn judge(read: Vec<Reading>, fine: impl Fn(usize) -> String) -> Checked {
 }
 
 /// The [`Floor`]s judged on this host; settings of other kernels are left out.
-pub fn read(facts: &HostFacts, floors: &[Floor]) -> Vec<Reading> {
+pub fn read(facts: &HostFacts, floors: &'static [Floor]) -> Vec<Reading> {
     let here = floors.iter().filter(|floor| floor.counts(facts));
     here.map(|floor| floor.read(facts)).collect()
 }

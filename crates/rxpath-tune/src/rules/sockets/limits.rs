@@ -1,55 +1,7 @@
 //! Protocol limits so low that they break the protocol.
 
-use super::floor::{Floor, Low, Reading, floor, judge, read};
+use super::floor::{FLOORS, Floor, Low, Reading, judge, read};
 use crate::prelude::*;
-
-/// **Source** of the defaults: net/ipv4/ip_fragment.c, net/ipv6/reassembly.c, net/ipv4/tcp_ipv4.c `tcp_sk_init`,
-/// include/net/ip.h `IPDEFTTL`.
-const FLOORS: [Floor; 11] = [
-    floor(
-        "net.ipv4.ipfrag_high_thresh",
-        262_144,
-        Some(4_194_304),
-        "fragments are dropped while they wait for the others",
-    ),
-    floor(
-        "net.ipv6.ip6frag_high_thresh",
-        262_144,
-        Some(4_194_304),
-        "IPv6 fragments are dropped while they wait for the others",
-    ),
-    floor("net.ipv4.ipfrag_time", 1, Some(30), "fragments do not wait for the others"),
-    floor(
-        "net.ipv4.tcp_limit_output_bytes",
-        16_384,
-        Some(1_048_576),
-        "a sender waits for each packet to leave before it sends the next",
-    ),
-    floor(
-        "net.ipv4.tcp_notsent_lowat",
-        4096,
-        Some(4_294_967_295),
-        "a sender is woken for each few bytes",
-    )
-    // Old kernels show what is unlimited as -1.
-    .may_be_unlimited(),
-    floor("net.ipv4.tcp_pacing_ca_ratio", 100, Some(120), "TCP paces below what its window allows"),
-    floor(
-        "net.ipv4.tcp_pacing_ss_ratio",
-        100,
-        Some(200),
-        "TCP cannot grow its window at the start",
-    ),
-    floor("net.ipv4.tcp_reordering", 3, Some(3), "TCP treats each reordered packet as lost"),
-    floor("net.ipv4.tcp_retries2", 3, Some(15), "connections end after a second without an answer"),
-    floor("net.ipv4.ip_default_ttl", 32, Some(64), "packets end on the way to peers that are far"),
-    floor(
-        "net.ipv6.conf.all.hop_limit",
-        32,
-        Some(64),
-        "IPv6 packets end on the way to peers that are far",
-    ),
-];
 
 const PORTS: &str = "net.ipv4.ip_local_port_range";
 /// A smaller port range for outgoing connections is a mistake; the kernel's default range has 28,232 ports.
@@ -71,7 +23,7 @@ pub const RULES: RuleFile = RuleFile {
 };
 
 fn limits(ask: &Ask<'_>) -> Checked {
-    let mut all = read(ask.facts, &FLOORS);
+    let mut all = read(ask.facts, &FLOORS.limit);
     all.extend([ports(ask), base_mss(ask)]);
     judge(all, |count| format!("{count} limits are high enough"))
 }
@@ -108,31 +60,20 @@ fn base_mss(ask: &Ask<'_>) -> Reading {
 /// `IFF_NOARP`, linux/if.h.
 const NO_ARP: u32 = 0x80;
 
-const NEIGHBOURS: [(&str, i64, u64, &str); 3] = [
-    (
-        "unres_qlen_bytes",
-        4096,
-        212_992,
-        "packets are dropped while the neighbour's address is resolved",
-    ),
-    ("base_reachable_time_ms", 1000, 30_000, "each neighbour is resolved again all the time"),
-    ("mcast_solicit", 1, 3, "nobody is asked for a neighbour's address"),
-];
-
 fn neighbours(ask: &Ask<'_>, device: &Device) -> Checked {
     if device.flags.value().is_some_and(|flags| flags & NO_ARP != 0) {
         return Answer::silent("the device does not resolve neighbours");
     }
     let mut all = Vec::new();
     for family in ["ipv4", "ipv6"] {
-        for (name, least, default, below) in NEIGHBOURS {
+        for Floor { key: name, least, default, below, .. } in &FLOORS.neighbour {
             let key = format!("net/{family}/neigh/{}/{name}", device.name);
             all.push(ask.facts.sysctl_number(&key).into_value().map(|now| {
-                (now < least).then(|| Low {
+                (now < *least).then(|| Low {
                     told: format!("{name} of {family} is {now}"),
                     least: format!("at least {least}"),
                     below,
-                    set: Some(Set::new(Knob::sysctl(&key), default)),
+                    set: default.map(|default| Set::new(Knob::sysctl(&key), default)),
                     key,
                     is_deadly: false,
                 })
