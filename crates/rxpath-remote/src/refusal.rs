@@ -1,8 +1,9 @@
 //! Why a host cannot be used, from what ssh and the shell there said, and what to do about it.
 
-use thiserror::Error;
+use std::sync::LazyLock;
 
-use crate::scripts::NO_EXEC;
+use serde::Deserialize;
+use thiserror::Error;
 
 /// A host that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -27,140 +28,36 @@ pub struct RefusingHost<'a> {
     pub needs_root: &'a str,
 }
 
-/// What is said for words of ssh or of a shell. In `text` and `hint` these are replaced: `{why}` by the line in which the
-/// first of the words was found, `{alias}`, `{ssh}`, `{dir}` and `{root}` by what is known of the host.
+/// What is said for words of ssh or of a shell.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Known {
     /// All of these are in the words.
-    words: &'static [&'static str],
-    text: &'static str,
-    hint: &'static str,
+    words: Vec<String>,
+    text: String,
+    hint: String,
 }
 
-/// For a host on which the binary of this machine does not start.
-const STATIC: &str = "make static, or --binary ARCH=FILE with a static build";
-/// For a host on which the copy has no place.
-const ELSEWHERE: &str = "another directory in the inventory: hosts.{alias}.dir = \"/opt/scratch\"";
+/// All of them: `refusals.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Refusals {
+    known: Vec<Known>,
+}
 
-/// For a host that ssh does not reach.
-const NO_ANSWER: &str = "no answer to ssh ({why})";
-const TRY: &str = "try: ssh {ssh} true";
+static REFUSALS: LazyLock<Refusals> = LazyLock::new(read);
 
-/// From the most to the least specific. **Source** OpenSSH 9: sshconnect.c, ssh_api.c, kex.c, readconf.c; sudo 1.9:
-/// plugins/sudoers; GNU libc: elf/dl-load.c.
-const KNOWN: [Known; 25] = [
-    Known {
-        words: &["REMOTE HOST IDENTIFICATION HAS CHANGED"],
-        text: "the host key is not the one that ssh knows; nothing was sent",
-        hint: "find out why before you trust it: ssh {ssh}",
-    },
-    Known {
-        words: &["Host key verification failed"],
-        text: "ssh does not know this host's key",
-        hint: "connect once by hand: ssh {ssh}",
-    },
-    Known {
-        words: &["Permission denied ("],
-        text: "ssh wants a password, and rxpath gives none (BatchMode)",
-        hint: "set up a key or an agent; a ControlMaster that you opened is used",
-    },
-    Known {
-        words: &["sudo:", "password is required"],
-        text: "{root} there, and sudo -n wants a password",
-        hint: "allow rxpath without a password on that host, or leave out what needs root (sudo = \"never\")",
-    },
-    Known {
-        words: &["sudo:", "tty"],
-        text: "{root} there, and sudo wants a terminal (requiretty)",
-        hint: "Defaults:USER !requiretty in sudoers on that host",
-    },
-    Known {
-        words: &["sudo:", "not found"],
-        text: "{root} there, and there is no sudo",
-        hint: "log in as root there, or sudo = \"never\"",
-    },
-    Known {
-        words: &["sudo: not found"],
-        text: "{root} there, and there is no sudo",
-        hint: "log in as root there, or sudo = \"never\"",
-    },
-    Known {
-        words: &["sha256sum", "not found"],
-        text: "there is no sha256sum, by which the copy of rxpath is checked",
-        hint: "install coreutils on that host",
-    },
-    Known {
-        words: &["GLIBC_"],
-        text: "its C library is older than the one this binary was built with: {why}",
-        hint: STATIC,
-    },
-    Known {
-        words: &["error while loading shared libraries"],
-        text: "a library that this binary needs is missing there: {why}",
-        hint: STATIC,
-    },
-    // No such loader: another C library. The words of dash and busybox, then those of bash and sudo.
-    Known {
-        words: &["/rxpath: not found"],
-        text: "this binary does not start there, as if for another C library: {why}",
-        hint: STATIC,
-    },
-    Known {
-        words: &["/rxpath: ", "required file not found"],
-        text: "this binary does not start there, as if for another C library: {why}",
-        hint: STATIC,
-    },
-    Known {
-        words: &["No space left on device"],
-        text: "no space is left in {dir}, where the copy of rxpath goes",
-        hint: ELSEWHERE,
-    },
-    Known {
-        words: &["Disk quota exceeded"],
-        text: "your quota leaves no space in {dir}, where the copy of rxpath goes",
-        hint: ELSEWHERE,
-    },
-    Known {
-        words: &["Read-only file system"],
-        text: "{dir}, where the copy of rxpath goes, is mounted read-only",
-        hint: ELSEWHERE,
-    },
-    Known {
-        words: &[NO_EXEC],
-        text: "{dir} is mounted noexec, or that host lets no program run there",
-        hint: ELSEWHERE,
-    },
-    Known {
-        words: &["mkdir: ", "create directory"],
-        text: "the directory for the copy of rxpath cannot be made: {why}",
-        hint: ELSEWHERE,
-    },
-    Known {
-        words: &["/rxpath", "Permission denied"],
-        text: "the copy of rxpath may not run there; its directory may be mounted noexec",
-        hint: ELSEWHERE,
-    },
-    Known {
-        words: &["kex_exchange_identification"],
-        text: "sshd refuses new connections, tried 3 times ({why})",
-        hint: "MaxStartups of that sshd, or of a jump host, is too low: raise it, or network.connect_at_once = 4",
-    },
-    Known {
-        words: &["Could not resolve hostname"],
-        text: "ssh does not know the host ({why})",
-        hint: TRY,
-    },
-    // Each as ssh, or what a ProxyCommand runs, writes it: a login shell's greeting may speak of connections, too.
-    Known { words: &["ssh: connect to host"], text: NO_ANSWER, hint: TRY },
-    Known { words: &["Connection closed by"], text: NO_ANSWER, hint: TRY },
-    Known { words: &["Connection reset by"], text: NO_ANSWER, hint: TRY },
-    Known { words: &["Connection timed out"], text: NO_ANSWER, hint: TRY },
-    Known { words: &["Connection refused"], text: NO_ANSWER, hint: TRY },
-];
+#[expect(clippy::panic, reason = "the file is part of the program; the tests read it")]
+fn read() -> Refusals {
+    let read = toml::from_str(include_str!("refusals.toml"));
+    read.unwrap_or_else(|why| panic!("refusals.toml: {why}"))
+}
 
 /// What the words of ssh or of the shell there mean.
 pub fn refusal(host: &RefusingHost<'_>, said: &str) -> Refusal {
     let (alias, ssh) = (host.alias, host.ssh);
-    let known = KNOWN.iter().find(|known| known.words.iter().all(|word| said.contains(word)));
+    let fits = |known: &&Known| known.words.iter().all(|word| said.contains(word));
+    let known = REFUSALS.known.iter().find(fits);
     let Some(known) = known else {
         let said = if said.trim().is_empty() { "nothing" } else { said.trim() };
         return Refusal {
@@ -180,7 +77,7 @@ pub fn refusal(host: &RefusingHost<'_>, said: &str) -> Refusal {
             .replace("{root}", root)
             .replace("{why}", why)
     };
-    Refusal { text: format!("{alias}: {}", filled(known.text)), hint: filled(known.hint) }
+    Refusal { text: format!("{alias}: {}", filled(&known.text)), hint: filled(&known.hint) }
 }
 
 #[cfg(test)]

@@ -35,8 +35,6 @@ pub(crate) const NEED: &str = "@@rxpath-need ";
 pub(crate) const STORED: &str = "@@rxpath-stored";
 /// What STORE prints if it failed, before the directory.
 pub(crate) const NOT_STORED: &str = "@@rxpath-not-stored ";
-/// What STORE says on its standard error where no program may run.
-pub(crate) const NO_EXEC: &str = "@@rxpath-noexec";
 
 /// A remote command line: the script and its words.
 pub(crate) fn line(script: &str, words: &[&str]) -> String {
