@@ -198,14 +198,15 @@ fn finding(
 ) -> Finding {
     let severity = found.severity.unwrap_or(weight);
     let size = found.size.or(rule.weight.size(goal)).unwrap_or(rule.size);
+    let or = |own: String, usual: &str| if own.is_empty() { usual.to_owned() } else { own };
     Finding {
         id: rule.id.into(),
         device: device.map(str::to_owned),
         area: rule.area,
         severity: found.at_most.map_or(severity, |most| severity.min(most)),
         observed: found.observed,
-        expected: found.expected,
-        why: found.why,
+        expected: or(found.expected, rule.expected),
+        why: or(found.why, rule.because),
         effect_size: size,
         effect: rule.effect(),
         changes: found.changes,

@@ -246,6 +246,11 @@ impl Answer {
         Ok(Self::Found(Box::new(Found { observed, expected, why, ..Found::default() })))
     }
 
+    /// This is wrong, and the rule's file says what is expected and why: [`Rule::expected`], [`Rule::because`].
+    pub fn observed(observed: impl Into<String>) -> Checked {
+        Self::found(observed, "", "")
+    }
+
     /// Does not apply, because of `why`.
     pub fn silent(why: impl Into<String>) -> Checked {
         Ok(Self::Silent(why.into()))
@@ -300,6 +305,12 @@ pub struct Rule {
     /// The question in code.
     #[serde(skip, default = "no_check")]
     pub check: Check,
+    /// What a finding expects instead; empty where its check says so.
+    #[serde(default)]
+    pub expected: &'static str,
+    /// Why a finding is one, in one line; empty where its check says so.
+    #[serde(default)]
+    pub because: &'static str,
     /// Why it matters, in a sentence or two.
     pub why: &'static str,
     /// What the kernel does: function, file, since which version.

@@ -80,6 +80,8 @@ fn answers(report: &Report, id: &str) -> Vec<(Expect, String)> {
     let unjudged = report.unjudged.iter().filter(|one| one.id == id);
     all.extend(unjudged.map(|one| (Expect::Unjudged, one.text.clone())));
     for finding in report.findings.iter().filter(|finding| finding.id == id) {
+        let texts = [&finding.observed, &finding.expected, &finding.why];
+        assert!(texts.iter().all(|text| !text.is_empty()), "{finding:?}: a text is missing");
         let advice = finding.advice.as_deref().unwrap_or("");
         all.push((
             Expect::Found,

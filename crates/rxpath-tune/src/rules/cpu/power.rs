@@ -56,12 +56,7 @@ fn governor(ask: &Ask<'_>) -> Checked {
         return Answer::fine(format!("performance on {} policies", policies.len()));
     }
     let seen = format!("{} on {} of {} policies", names.join(", "), slow.len(), policies.len());
-    Answer::found(
-        seen,
-        "performance",
-        "the frequency follows the load, so the first packets of a burst run on a slow CPU",
-    )
-    .changes(slow)
+    Answer::observed(seen).changes(slow)
 }
 
 fn turbo(ask: &Ask<'_>) -> Checked {
@@ -93,12 +88,8 @@ fn smt(ask: &Ask<'_>) -> Checked {
     if active == 0 {
         return Answer::fine("no hyper-threads are in use");
     }
-    Answer::found(
-        "two threads share each core",
-        "off, or no load on the second threads",
-        "load on one changes the other's speed",
-    )
-    .change(Set::new(Knob::path(&format!("{CPU}/smt/control")), "off"))
+    Answer::observed("two threads share each core")
+        .change(Set::new(Knob::path(&format!("{CPU}/smt/control")), "off"))
 }
 
 fn cstates(ask: &Ask<'_>) -> Checked {

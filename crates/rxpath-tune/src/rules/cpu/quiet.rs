@@ -25,20 +25,15 @@ fn numa(ask: &Ask<'_>) -> Checked {
     if ask.facts.sysctl_number("kernel.numa_balancing").known()? == 0 {
         return Answer::fine("off");
     }
-    Answer::found("on", "off", "it causes page faults in programs that are already bound")
-        .change(Set::new(Knob::sysctl("kernel.numa_balancing"), 0))
+    Answer::observed("on").change(Set::new(Knob::sysctl("kernel.numa_balancing"), 0))
 }
 
 fn watchdog(ask: &Ask<'_>) -> Checked {
     if ask.facts.sysctl_number("kernel.nmi_watchdog").known()? == 0 {
         return Answer::fine("off");
     }
-    Answer::found(
-        "the NMI watchdog is on",
-        "off while measuring",
-        "it takes a performance counter and interrupts each CPU",
-    )
-    .change(Set::new(Knob::sysctl("kernel.nmi_watchdog"), 0))
+    Answer::observed("the NMI watchdog is on")
+        .change(Set::new(Knob::sysctl("kernel.nmi_watchdog"), 0))
 }
 
 fn timers(ask: &Ask<'_>) -> Checked {
@@ -72,12 +67,7 @@ fn memory(ask: &Ask<'_>) -> Checked {
         }
         return Answer::fine("neither huge pages for everything nor KSM");
     }
-    Answer::found(
-        found.join(", "),
-        "madvise, and KSM off",
-        "the kernel moves memory of running programs",
-    )
-    .changes(sets)
+    Answer::observed(found.join(", ")).changes(sets)
 }
 
 const TRACING: &str = "/sys/kernel/tracing";

@@ -110,12 +110,9 @@ fn throttle(ask: &Ask<'_>) -> Checked {
         let told = watched.tell(stopped, "stops", "the groups were made");
         observed += &format!("; {told}");
     }
-    let found = Answer::found(
-        observed,
-        "max, or a limit that is never reached",
-        "a group over its quota is throttled",
-    )
-    .advice("change the limit where it was set: CPUQuota= of the unit, or the container's limit");
+    let found = Answer::observed(observed).advice(
+        "change the limit where it was set: CPUQuota= of the unit, or the container's limit",
+    );
     // A limit that was never reached has cost nothing so far.
     if stopped.total > 0 {
         found.rests_on(stopped, watched)

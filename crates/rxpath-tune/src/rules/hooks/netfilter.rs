@@ -39,12 +39,8 @@ fn active(ask: &Ask<'_>) -> Checked {
             "a host that forwards: NAT, firewall and flow tables need the state",
         );
     }
-    Answer::found(
-        format!("{count} flows are tracked"),
-        "exempt the fast or measured flows, if no rule needs their state",
-        "each packet is looked up before it reaches a socket",
-    )
-    .advice("add a notrack rule yourself; firewall rules are never changed by rxpath")
+    Answer::observed(format!("{count} flows are tracked"))
+        .advice("add a notrack rule yourself; firewall rules are never changed by rxpath")
 }
 
 /// Losses because the table was full.
@@ -137,15 +133,11 @@ fn legacy(ask: &Ask<'_>) -> Checked {
     if new.is_empty() {
         return Answer::fine(format!("legacy iptables only: {}", tables.join(", ")));
     }
-    Answer::found(
-        format!(
+    Answer::observed(format!(
             "legacy iptables tables ({}) in addition to nftables tables ({})",
             tables.join(", "),
             new.join(", ")
-        ),
-        "one of the two",
-        "packets pass both, and each tool shows only its own half",
-    )
+        ))
     .advice("compare iptables-legacy-save with nft list ruleset; firewall rules are never changed by rxpath")
 }
 
@@ -174,12 +166,8 @@ fn bridge(ask: &Ask<'_>) -> Checked {
         return Answer::silent("on, and a container runtime that may depend on it runs here");
     }
     let list = on.iter().map(|key| format!("sysctl -w {key}=0")).collect::<Vec<_>>().join("; ");
-    Answer::found(
-        format!("{} on", on.join(", ")),
-        "0, where no container runtime or policy needs it",
-        "each bridged frame passes the IP firewall",
-    )
-    .advice(format!("{list}: this changes the firewall, so rxpath never does it"))
+    Answer::observed(format!("{} on", on.join(", ")))
+        .advice(format!("{list}: this changes the firewall, so rxpath never does it"))
 }
 
 fn hooks(ask: &Ask<'_>) -> Checked {

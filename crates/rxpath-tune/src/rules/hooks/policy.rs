@@ -58,23 +58,19 @@ fn rp_filter(ask: &Ask<'_>) -> Checked {
     // A share of all that comes is no stray sender: this host loses what it should receive.
     let is_much = dropped.evidence() == Evidence::Now
         && dropped.ratio_of(received).is_some_and(|ratio| ratio >= MUCH_RATIO);
-    Answer::found(
-        format!(
-            "{}; {}",
-            watched.tell(
-                dropped,
-                "packets dropped by reverse-path filtering",
-                ask.facts.protocols_began()
-            ),
-            if strict.is_empty() {
-                "which devices are strict could not be read, or none is any more".to_owned()
-            } else {
-                format!("strict on: {}", strict.join(", "))
-            }
+    Answer::observed(format!(
+        "{}; {}",
+        watched.tell(
+            dropped,
+            "packets dropped by reverse-path filtering",
+            ask.facts.protocols_began()
         ),
-        "none, or a count that no longer rises",
-        "their answer would leave by another device, or they are forged",
-    )
+        if strict.is_empty() {
+            "which devices are strict could not be read, or none is any more".to_owned()
+        } else {
+            format!("strict on: {}", strict.join(", "))
+        }
+    ))
     .advice("loose mode (2) on the device where the other uplink's packets come in")
     .severity(if is_much { Fail } else { Info })
     .rests_on(dropped, watched)
@@ -96,11 +92,7 @@ fn forward(ask: &Ask<'_>) -> Checked {
     if others.count() > 1 {
         return Answer::silent("forwards, and has devices to forward between");
     }
-    Answer::found(
-        "ip_forward is 1, no packet was ever forwarded, and there is one device",
-        "0 on a host that is no gateway",
-        "LRO is off on every device for nothing",
-    )
+    Answer::observed("ip_forward is 1, no packet was ever forwarded, and there is one device")
     .advice("find out who set it: an IPsec gateway forwards with one device, and what runs containers sets it early")
 }
 
@@ -108,10 +100,6 @@ fn jit(ask: &Ask<'_>) -> Checked {
     if ask.facts.sysctl_number("net.core.bpf_jit_enable").known()? > 0 {
         return Answer::fine("on");
     }
-    Answer::found(
-        "net.core.bpf_jit_enable is 0",
-        "1",
-        "filters and programs are interpreted for each packet",
-    )
-    .change(Set::new(Knob::sysctl("net.core.bpf_jit_enable"), 1))
+    Answer::observed("net.core.bpf_jit_enable is 0")
+        .change(Set::new(Knob::sysctl("net.core.bpf_jit_enable"), 1))
 }

@@ -55,12 +55,8 @@ fn taps(ask: &Ask<'_>) -> Checked {
     } else {
         format!("; such programs here: {}", running.join(", "))
     };
-    Answer::found(
-        format!("{count} packet sockets for all protocols{who}"),
-        "none during a measurement",
-        "each is offered every packet",
-    )
-    .advice("ss -0 -p names their programs")
+    Answer::observed(format!("{count} packet sockets for all protocols{who}"))
+        .advice("ss -0 -p names their programs")
 }
 
 fn xdp(_: &Ask<'_>, device: &Device) -> Checked {
@@ -70,12 +66,8 @@ fn xdp(_: &Ask<'_>, device: &Device) -> Checked {
     let programs = &(&device.nic.link).known()?.xdp_programs;
     match programs.first().map(|program| program.mode) {
         None => Answer::silent("no XDP program"),
-        Some(XdpMode::Generic) => Answer::found(
-            "an XDP program in generic mode",
-            "native mode, where the driver has it",
-            "packets are allocated and copied first",
-        )
-        .advice("the program may be the host's firewall: it is never detached by this program"),
+        Some(XdpMode::Generic) => Answer::observed("an XDP program in generic mode")
+            .advice("the program may be the host's firewall: it is never detached by this program"),
         Some(mode) => Answer::fine(format!("an XDP program in {mode:?} mode").to_lowercase()),
     }
 }

@@ -108,7 +108,7 @@ fn undelivered(ask: &Ask<'_>) -> Checked {
         } else {
             format!("on the path: {}", suspects.join(", "))
         };
-        return Answer::found(format!("{told}; {hooks}"), "few, unless this host is flooded", "something between IP and the sockets drops them")
+        return Answer::observed(format!("{told}; {hooks}"))
             .advice("check the named chains, and `ip route show table all type blackhole`; firewall rules are never \
                      changed by rxpath");
     }

@@ -65,12 +65,7 @@ fn rx_frames(_: &Ask<'_>, device: &Device) -> Checked {
         return Answer::fine(format!("rx-frames is {frames} with rx-usecs {usecs}"));
     }
     let knob = Knob::part(&device.name, Group::Coalesce, "rx-frames");
-    Answer::found(
-        format!("rx-frames is 1 with rx-usecs {usecs}"),
-        "32 or more, or 0 where the driver takes it as no limit",
-        "the frame limit ends the delay with the first packet",
-    )
-    .change(Set::new(knob, 32))
+    Answer::observed(format!("rx-frames is 1 with rx-usecs {usecs}")).change(Set::new(knob, 32))
 }
 
 fn adaptive(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -82,13 +77,9 @@ fn adaptive(ask: &Ask<'_>, device: &Device) -> Checked {
     // The stored delay replaces the driver's choice, and may be longer than the driver ever chose.
     let is_long = coalesce.rx_usecs.is_some_and(|usecs| usecs > LATENCY_USECS);
     let delay = (is_long && ask.goal == Some(Latency)).then(|| Set::new(knob("rx-usecs"), 0));
-    Answer::found(
-        "adaptive-rx is on",
-        "off, with a fixed rx-usecs",
-        "the delay depends on earlier traffic",
-    )
-    .change(Set::switch(knob("adaptive-rx"), false))
-    .changes(delay)
+    Answer::observed("adaptive-rx is on")
+        .change(Set::switch(knob("adaptive-rx"), false))
+        .changes(delay)
 }
 
 fn tx_usecs(_: &Ask<'_>, device: &Device) -> Checked {
@@ -105,12 +96,7 @@ fn tx_usecs(_: &Ask<'_>, device: &Device) -> Checked {
         return Answer::fine(format!("tx-usecs is {usecs}"));
     }
     let knob = Knob::part(&device.name, Group::Coalesce, "tx-usecs");
-    Answer::found(
-        format!("tx-usecs is {usecs} on combined channels"),
-        "64 or less",
-        "sent packets wait for their completion, and so do the packets queued behind them",
-    )
-    .change(Set::new(knob, 8))
+    Answer::observed(format!("tx-usecs is {usecs} on combined channels")).change(Set::new(knob, 8))
 }
 
 fn cqe_mode(_: &Ask<'_>, device: &Device) -> Checked {
@@ -119,8 +105,7 @@ fn cqe_mode(_: &Ask<'_>, device: &Device) -> Checked {
         return Answer::fine("the timer runs per event");
     }
     let knob = Knob::part(&device.name, Group::Coalesce, "cqe-mode-rx");
-    Answer::found("cqe-mode-rx is on", "off", "each further packet postpones the interrupt")
-        .change(Set::switch(knob, false))
+    Answer::observed("cqe-mode-rx is on").change(Set::switch(knob, false))
 }
 
 fn per_queue(_: &Ask<'_>, device: &Device) -> Checked {
@@ -135,10 +120,6 @@ fn per_queue(_: &Ask<'_>, device: &Device) -> Checked {
     if least == most {
         return Answer::fine(format!("rx-usecs is {least} on each of {} queues", delays.len()));
     }
-    Answer::found(
-        format!("rx-usecs is between {least} and {most} by queue"),
-        "the same on all, unless a queue serves a dedicated application",
-        "a flow's latency depends on its queue",
-    )
-    .advice(format!("ethtool -Q {} --show-coalesce shows each", device.name))
+    Answer::observed(format!("rx-usecs is between {least} and {most} by queue"))
+        .advice(format!("ethtool -Q {} --show-coalesce shows each", device.name))
 }

@@ -22,12 +22,7 @@ fn irqbalance(ask: &Ask<'_>) -> Checked {
         processes.complete()?;
         return Answer::fine("irqbalance does not run");
     };
-    Answer::found(
-        format!("irqbalance runs (pid {pid})"),
-        "stopped, or banned from the NIC's interrupts and the measured CPUs",
-        "it moves interrupts by load every ten seconds",
-    )
-    .advice(
+    Answer::observed(format!("irqbalance runs (pid {pid})")).advice(
         "systemctl stop irqbalance, after noting every smp_affinity_list: it does not restore them",
     )
 }
@@ -40,12 +35,8 @@ fn threaded(ask: &Ask<'_>) -> Checked {
     if ask.facts.kernel.parameter("threadirqs").is_none() {
         return Answer::fine("interrupts are not threaded");
     }
-    Answer::found(
-        "threadirqs is on the kernel command line",
-        "without it, unless this is a real-time host",
-        "one more wake-up between the interrupt and the softirq",
-    )
-    .advice("remove threadirqs from the boot loader's configuration")
+    Answer::observed("threadirqs is on the kernel command line")
+        .advice("remove threadirqs from the boot loader's configuration")
 }
 
 fn vectors(_: &Ask<'_>, device: &Device) -> Checked {
@@ -86,12 +77,8 @@ fn eee(_: &Ask<'_>, device: &Device) -> Checked {
         (Some(true), Some(false)) => {
             Answer::fine("enabled, but the link partner does not support it")
         }
-        (Some(true), _) => Answer::found(
-            "EEE is on",
-            "off",
-            "the first packet after a pause waits for the link to wake",
-        )
-        .change(Set::switch(Knob::part(&device.name, Group::Eee, "enabled"), false)),
+        (Some(true), _) => Answer::observed("EEE is on")
+            .change(Set::switch(Knob::part(&device.name, Group::Eee, "enabled"), false)),
         (Some(false), _) => Answer::fine("off"),
         (None, _) => Answer::silent("the driver does not say whether it is on"),
     }

@@ -47,12 +47,7 @@ fn busy(ask: &Ask<'_>) -> Checked {
     }
     let set = [("net.core.busy_read", read), ("net.core.busy_poll", poll)];
     let off = set.into_iter().filter(|(_, now)| *now != 0);
-    Answer::found(
-        observed,
-        "0, and the option on the sockets that need it",
-        "every waiting thread of the host uses its CPU for polling",
-    )
-    .changes(off.map(|(key, _)| Set::new(Knob::sysctl(key), 0)))
+    Answer::observed(observed).changes(off.map(|(key, _)| Set::new(Knob::sysctl(key), 0)))
 }
 
 fn polled(ask: &Ask<'_>) -> Checked {
@@ -88,12 +83,8 @@ fn threaded(ask: &Ask<'_>, device: &Device) -> Checked {
     if wandering == 0 {
         return Answer::fine(format!("{} threads, all bound", pids.len()));
     }
-    Answer::found(
-        format!("{wandering} of {} NAPI threads may run on every CPU", pids.len()),
-        "each bound to a CPU of the device's node",
-        "a thread that migrates loses its caches",
-    )
-    .advice(format!("taskset -pc CPU PID for the threads napi/{}-*", device.name))
+    Answer::observed(format!("{wandering} of {} NAPI threads may run on every CPU", pids.len()))
+        .advice(format!("taskset -pc CPU PID for the threads napi/{}-*", device.name))
 }
 
 fn always(_: &Ask<'_>, device: &Device) -> Checked {
@@ -130,12 +121,9 @@ fn ksoftirqd(ask: &Ask<'_>) -> Checked {
         let TaskStat { nice, rt_priority, policy, .. } = stat;
         if policy != 0 || nice != 0 {
             let seen = format!("{name}: policy {policy}, priority {rt_priority}, nice {nice}");
-            return Answer::found(
-                seen,
-                "SCHED_OTHER, nice 0",
-                "all deferred receiving runs at this priority",
-            )
-            .advice("find what set it before you restore it: an RT tuning profile or a script");
+            return Answer::observed(seen).advice(
+                "find what set it before you restore it: an RT tuning profile or a script",
+            );
         }
     }
     Answer::fine(format!("{} threads, SCHED_OTHER, nice 0", own.len()))
@@ -177,11 +165,9 @@ fn recycle(ask: &Ask<'_>) -> Checked {
     }
     let watched = &ask.facts.watched;
     let told = watched.tell(slow, "buffers from the page allocator", "the pools were made");
-    Answer::found(
-        format!("{told}: {:.0} % of all", ratio * 100.0),
-        "less than 10 %",
-        "buffers are not recycled to their pool",
-    )
-    .advice("look for readers that hold buffers: zero copy, packet taps, sockets with long queues")
-    .rests_on(slow, watched)
+    Answer::observed(format!("{told}: {:.0} % of all", ratio * 100.0))
+        .advice(
+            "look for readers that hold buffers: zero copy, packet taps, sockets with long queues",
+        )
+        .rests_on(slow, watched)
 }

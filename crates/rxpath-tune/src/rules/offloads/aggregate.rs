@@ -63,11 +63,7 @@ fn lro(ask: &Ask<'_>, device: &Device) -> Checked {
     if !forwards(ask, device) {
         return Answer::silent("on, and this host neither forwards nor bridges it");
     }
-    let found = Answer::found(
-        "rx-lro is on and this host forwards or bridges its packets",
-        "off",
-        "packets merged by LRO cannot be restored for forwarding",
-    );
+    let found = Answer::observed("rx-lro is on and this host forwards or bridges its packets");
     if changeable {
         let knob = Knob::part(&device.name, Group::Features, "rx-lro");
         return found.change(Set::switch(knob, false));

@@ -102,12 +102,8 @@ fn alike(ask: &Ask<'_>, device: &Device) -> Checked {
             return Answer::fine(format!("{} ports, alike in {known} respects", ports.len()));
         }
     }
-    let found = Answer::found(
-        differ.join("; "),
-        "ports that are alike",
-        "the hash chooses a flow's port, fast or slow",
-    )
-    .advice("set the differing port like the others; the bond does not do it");
+    let found = Answer::observed(differ.join("; "))
+        .advice("set the differing port like the others; the bond does not do it");
     if has_speeds { found.severity(Warn).size(Multiple) } else { found }
 }
 
@@ -127,10 +123,6 @@ fn policy(ask: &Ask<'_>, device: &Device) -> Checked {
     if is_switched(ask, device) {
         return Answer::silent("layer2, for the many addresses behind a bridge");
     }
-    Answer::found(
-        format!("xmit_hash_policy is layer2, over {} ports", ports.len()),
-        "layer3+4, or layer2+3 where fragments must stay in order",
-        "all packets to one gateway leave by one port",
-    )
-    .advice(format!("ip link set {} type bond xmit_hash_policy layer3+4", device.name))
+    Answer::observed(format!("xmit_hash_policy is layer2, over {} ports", ports.len()))
+        .advice(format!("ip link set {} type bond xmit_hash_policy layer3+4", device.name))
 }

@@ -37,12 +37,7 @@ fn gro_max(_: &Ask<'_>, device: &Device) -> Checked {
         return Answer::fine(format!("gro_max_size is {bytes} bytes"));
     }
     let knob = Knob::part(&device.name, Group::Link, "gro-max-size");
-    Answer::found(
-        format!("gro_max_size is {bytes} bytes"),
-        "more, up to 185000 and measured",
-        "64 KiB last 5 us here",
-    )
-    .change(Set::new(knob, 185_000))
+    Answer::observed(format!("gro_max_size is {bytes} bytes")).change(Set::new(knob, 185_000))
 }
 
 fn mtu(_: &Ask<'_>, device: &Device) -> Checked {
@@ -94,13 +89,9 @@ fn fec(ask: &Ask<'_>, device: &Device) -> Checked {
     }
     let watched = &ask.facts.watched;
     let told = watched.tell(count, "uncorrectable blocks", "the driver was loaded");
-    Answer::found(
-        format!("{told}, in mode {mode}"),
-        "none",
-        "the wire has more errors than FEC can correct",
-    )
-    .advice("clean or replace cable and transceiver")
-    .rests_on(count, watched)
+    Answer::observed(format!("{told}, in mode {mode}"))
+        .advice("clean or replace cable and transceiver")
+        .rests_on(count, watched)
 }
 
 fn fec_mode(_: &Ask<'_>, device: &Device) -> Checked {
@@ -168,11 +159,7 @@ fn promiscuous(ask: &Ask<'_>, device: &Device) -> Checked {
     if !device.is_nic() && flags & PROMISCUOUS == 0 {
         return Answer::silent(format!("{}, of a virtual device", on.join(", ")));
     }
-    let found = Answer::found(
-        on.join(", "),
-        "off, unless a capture or virtual machine needs it",
-        "packets for other hosts cost CPU time here",
-    );
+    let found = Answer::observed(on.join(", "));
     if flags & PROMISCUOUS != 0 {
         return found.advice(format!(
             "find the program that needs it; if none does: ip link set {} promisc off",

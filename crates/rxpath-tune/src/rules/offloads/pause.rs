@@ -62,8 +62,7 @@ fn pause(ask: &Ask<'_>, device: &Device) -> Checked {
         observed += &format!(", {} since the driver was loaded", counted.join(", "));
     }
     let set = |which: &str| Set::switch(Knob::part(&device.name, Group::Pause, which), false);
-    let found =
-        Answer::found(observed, "off", "the sender is stopped, where loss would show the limit");
+    let found = Answer::observed(observed);
     let found = if pause.autoneg == Some(true) { found.change(set("autoneg")) } else { found };
     found.changes(on.into_iter().map(set))
 }

@@ -43,12 +43,8 @@ fn link(ask: &Ask<'_>, device: &Device) -> Checked {
     if !below {
         return Answer::fine(observed.join(", "));
     }
-    Answer::found(
-        observed.join(", "),
-        "both at their maximum",
-        "the slot, the card's seat or firmware settings",
-    )
-    .advice("not changeable at runtime: another slot, or reseat the card")
+    Answer::observed(observed.join(", "))
+        .advice("not changeable at runtime: another slot, or reseat the card")
 }
 
 /// PCI Express capability id.
@@ -106,12 +102,7 @@ fn aspm(ask: &Ask<'_>, device: &Device) -> Checked {
     let changes = on
         .iter()
         .map(|name| Set::new(Knob::path(&device.path(&format!("device/link/{name}"))), "0"));
-    Answer::found(
-        on.join(", ") + " on",
-        "off",
-        "the first transfer after a pause waits for the link to wake",
-    )
-    .changes(changes)
+    Answer::observed(on.join(", ") + " on").changes(changes)
 }
 
 fn node(ask: &Ask<'_>, device: &Device) -> Checked {

@@ -39,7 +39,7 @@ fn drops(ask: &Ask<'_>, device: &Device) -> Checked {
     if !much {
         return Answer::fine(observed);
     }
-    Answer::found(observed, "less than 1 %", "no protocol, no buffer space or no reader")
+    Answer::observed(observed)
         .advice("`rxpath trace` names the function that drops, and the reason")
 }
 
@@ -60,11 +60,11 @@ fn damaged(ask: &Ask<'_>, device: &Device) -> Checked {
     if most < DAMAGED || ratio < DAMAGED_RATIO {
         return Answer::fine(format!("{most} of {received} frames {span}"));
     }
-    Answer::found(
-        format!("{} next to {} frames received {span}", told.join(", "), grouped(received)),
-        "none",
-        "the wire, its ends or their settings damage frames",
-    )
+    Answer::observed(format!(
+        "{} next to {} frames received {span}",
+        told.join(", "),
+        grouped(received)
+    ))
     .advice("clean or replace cable and transceiver, and compare speed and duplex of both ends")
     .severity(if ratio > 0.001 { Fail } else { Warn })
 }

@@ -120,16 +120,12 @@ fn losses(ask: &Ask<'_>, device: &Device) -> Checked {
     }
     let watched = &ask.facts.watched;
     let told = watched.tell(it.lost, "packets lost", "the driver was loaded");
-    Answer::found(
-        format!(
-            "{} next to {} received: {:.4} % of what came; {told}",
-            it.words,
-            it.received.total,
-            ratio * 100.0
-        ),
-        "none",
-        "the NIC had no free descriptor: a burst larger than the ring, or a late softirq",
-    )
+    Answer::observed(format!(
+        "{} next to {} received: {:.4} % of what came; {told}",
+        it.words,
+        it.received.total,
+        ratio * 100.0
+    ))
     .advice("see irq-affinity, channels-combined and ring-rx")
     .severity(if ratio >= MUCH_RATIO { Fail } else { Warn })
     .rests_on(it.lost, watched)

@@ -107,12 +107,8 @@ fn udp4(_: &Ask<'_>, device: &Device) -> Checked {
         return Answer::fine(format!("{fields}: addresses and ports"));
     }
     let knob = Knob::part(&device.name, Group::FlowHash, "udp4");
-    Answer::found(
-        format!("UDP over IPv4 is hashed by `{fields}`"),
-        "sdfn: addresses and ports",
-        "all UDP flows between two hosts go to one queue",
-    )
-    .change(Set::new(knob, "sdfn"))
+    Answer::observed(format!("UDP over IPv4 is hashed by `{fields}`"))
+        .change(Set::new(knob, "sdfn"))
 }
 
 fn contexts(_: &Ask<'_>, device: &Device) -> Checked {

@@ -21,12 +21,8 @@ pub const RULES: RuleFile = RuleFile {
 fn flow_rules(_: &Ask<'_>, device: &Device) -> Checked {
     match (&device.nic.flow_rules).known()?.rules_count {
         0 => Answer::fine("no flow rules"),
-        count => Answer::found(
-            format!("{count} flow rules"),
-            "none, or only your own rules",
-            "they send packets to queues whatever the RSS table says",
-        )
-        .advice(format!("list them: ethtool -n {}", device.name)),
+        count => Answer::observed(format!("{count} flow rules"))
+            .advice(format!("list them: ethtool -n {}", device.name)),
     }
 }
 
@@ -51,12 +47,7 @@ fn ntuple(ask: &Ask<'_>, device: &Device) -> Checked {
         return Answer::silent("the NIC has no flow steering that could be switched on");
     }
     let knob = Knob::part(&device.name, Group::Features, "rx-ntuple-filter");
-    Answer::found(
-        "RFS steers in software, ntuple is off",
-        "on",
-        "the NIC could put the flow into its reader's queue",
-    )
-    .change(Set::switch(knob, true))
+    Answer::observed("RFS steers in software, ntuple is off").change(Set::switch(knob, true))
 }
 
 fn arfs(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -69,12 +60,8 @@ fn arfs(ask: &Ask<'_>, device: &Device) -> Checked {
     if ask.facts.option("RFS_ACCEL").known()? == "y" {
         return Answer::fine("filter bit, flow tables and kernel support are present");
     }
-    Answer::found(
-        "ntuple and RFS are on, the kernel is built without CONFIG_RFS_ACCEL",
-        "a kernel with it, or deliberate software RFS",
-        "flows are steered in software only",
-    )
-    .advice("not changeable at runtime")
+    Answer::observed("ntuple and RFS are on, the kernel is built without CONFIG_RFS_ACCEL")
+        .advice("not changeable at runtime")
 }
 
 fn flow_limit(ask: &Ask<'_>) -> Checked {
@@ -92,13 +79,9 @@ fn flow_limit(ask: &Ask<'_>) -> Checked {
         return Answer::fine(format!("on for CPUs {mask}"));
     }
     let all = CpuList(host_wide((&ask.facts.topology).known()?)?).to_mask();
-    Answer::found(
-        format!("{told}; the flow limit is off"),
-        "on for the CPUs that RPS or virtual devices use",
-        "the largest flow takes the whole backlog from all others",
-    )
-    .change(Set::new(Knob::sysctl("net.core.flow_limit_cpu_bitmap"), all))
-    .rests_on(dropped, watched)
+    Answer::observed(format!("{told}; the flow limit is off"))
+        .change(Set::new(Knob::sysctl("net.core.flow_limit_cpu_bitmap"), all))
+        .rests_on(dropped, watched)
 }
 
 fn xps(_: &Ask<'_>, device: &Device) -> Checked {
@@ -118,11 +101,7 @@ fn xps(_: &Ask<'_>, device: &Device) -> Checked {
     if mapped > 0 {
         return Answer::fine(format!("{mapped} of {} transmit queues have a map", maps.len()));
     }
-    Answer::found(
-        format!("none of {used} transmit queues has a map of CPUs"),
-        "one queue for each CPU, where the driver does not choose by itself",
-        "replies of one CPU share queues, and their locks, with other CPUs",
-    )
+    Answer::observed(format!("none of {used} transmit queues has a map of CPUs"))
     .advice(
         "see set now of `rxpath explain xps`; drivers that choose the queue themselves ignore the maps",
     )

@@ -43,11 +43,7 @@ fn lost(ask: &Ask<'_>) -> Checked {
     let place = ask.facts.worst_udp_socket().map_or_else(String::new, |(port, drops)| {
         format!("; the socket of port {port} alone {drops} since it was opened")
     });
-    Answer::found(
-        format!("{told} ({} of {of}){place}", percent(ratio)),
-        "none, or a count that no longer rises",
-        "the reader was stopped or too slow for longer than its buffer lasts",
-    )
+    Answer::observed(format!("{told} ({} of {of}){place}", percent(ratio)))
     .advice("`rxpath diagnose` and `rxpath model bounds` show which of the two; counts of closed sockets are lost")
     .severity(if ratio > 0.01 { Fail } else { Warn })
     .rests_on(lost, watched)

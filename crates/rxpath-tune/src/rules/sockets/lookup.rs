@@ -131,10 +131,5 @@ fn stale(ask: &Ask<'_>) -> Checked {
         }
         return Answer::fine("none of the known ones");
     }
-    Answer::found(
-        found.join("; "),
-        "no such lines",
-        "they have no effect, and hide the effective settings",
-    )
-    .advice("remove the lines from the settings files")
+    Answer::observed(found.join("; ")).advice("remove the lines from the settings files")
 }

@@ -81,11 +81,7 @@ fn tcp_losses(ask: &Ask<'_>) -> Checked {
     if most < FEW || ratio < 1e-4 {
         return Answer::fine(format!("{most} of {received} segments {}", ask.facts.watched.span()));
     }
-    Answer::found(
-        format!("{} of {} segments received {}", listed(&lost), grouped(received), ask.facts.watched.span()),
-        "none",
-        "the reader or its buffer does not keep up, and the peer retransmits",
-    )
+    Answer::observed(format!("{} of {} segments received {}", listed(&lost), grouped(received), ask.facts.watched.span()))
     .advice("ss -tmn shows the connection with a full Recv-Q, and its memory; `rxpath diagnose` names its reader")
     .severity(if ratio > 0.01 { Fail } else { Warn })
 }
@@ -104,11 +100,7 @@ fn retransmits(ask: &Ask<'_>) -> Checked {
     if again < SOME || ratio < 0.02 {
         return Answer::fine(told);
     }
-    Answer::found(
-        told,
-        "less than 2 %",
-        "packets or their acknowledgements are lost between here and the peers",
-    )
+    Answer::observed(told)
     .advice(
         "ss -ti names the connections that retransmit; then check each queue and link on the path",
     )
@@ -169,12 +161,7 @@ fn no_ports(ask: &Ask<'_>) -> Checked {
     if lost < SOME || ratio < 0.1 {
         return Answer::fine(told);
     }
-    Answer::found(
-        told,
-        "none, or few",
-        "the program ended or listens elsewhere, or the sender has the wrong host",
-    )
-    .advice("compare their ports with the listeners: ss -ulnp")
+    Answer::observed(told).advice("compare their ports with the listeners: ss -ulnp")
 }
 
 const IP_ERRORS: [(&str, &str); 8] = [
@@ -199,10 +186,6 @@ fn ip_errors(ask: &Ask<'_>) -> Checked {
             "{received} packets {span}, less than 1 % of them dropped by IP"
         ));
     }
-    Answer::found(
-        format!("{} of {} packets {}", listed(&wrong), grouped(received), ask.facts.watched.span()),
-        "less than 1 %",
-        "each counter names the place and the reason",
-    )
+    Answer::observed(format!("{} of {} packets {}", listed(&wrong), grouped(received), ask.facts.watched.span()))
     .advice("compare addresses, routes and MTU with those of the senders; `rxpath trace` names the function")
 }

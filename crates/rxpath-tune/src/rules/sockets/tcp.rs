@@ -121,12 +121,8 @@ fn accept_queue(ask: &Ask<'_>) -> Checked {
         "connections found their listener's queue full",
         ask.facts.protocols_began(),
     );
-    let found = Answer::found(
-        format!("{told}; somaxconn is {max}"),
-        "none, or a count that no longer rises",
-        "clients wait a second and retry",
-    )
-    .advice("a larger backlog in the program's listen(), and a faster accept loop");
+    let found = Answer::observed(format!("{told}; somaxconn is {max}"))
+        .advice("a larger backlog in the program's listen(), and a faster accept loop");
     let set = (max < 4096).then(|| Set::new(Knob::sysctl("net.core.somaxconn"), 4096));
     found.changes(set).rests_on(overflows, watched)
 }
@@ -139,11 +135,7 @@ fn syn_backlog(ask: &Ask<'_>) -> Checked {
     }
     let watched = &ask.facts.watched;
     let told = watched.tell(dropped, "connection requests dropped", ask.facts.protocols_began());
-    let found = Answer::found(
-        format!("{told}; tcp_syncookies is {cookies}"),
-        "none, or a count that no longer rises; tcp_syncookies 1",
-        "a listener's queue of open handshakes was full, and no cookie was sent instead",
-    );
+    let found = Answer::observed(format!("{told}; tcp_syncookies is {cookies}"));
     let longer = "a larger backlog in the program's listen(): that is the length of the queue";
     let advice = match cookies {
         0 => format!(

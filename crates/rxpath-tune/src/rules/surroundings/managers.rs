@@ -38,12 +38,8 @@ fn tuned(ask: &Ask<'_>) -> Checked {
         Err(Gap::Denied(needs)) => format!("its profile cannot be read: {needs}"),
         _ => "no profile is named".into(),
     };
-    Answer::found(
-        format!("tuned runs: {profile}"),
-        "one owner of each setting",
-        "it writes its profile again at its next start",
-    )
-    .advice("put changes into a profile, or turn tuned off while measuring")
+    Answer::observed(format!("tuned runs: {profile}"))
+        .advice("put changes into a profile, or turn tuned off while measuring")
 }
 
 fn others(ask: &Ask<'_>) -> Checked {
@@ -57,12 +53,7 @@ fn others(ask: &Ask<'_>) -> Checked {
         processes.complete()?;
         return Answer::fine("none of the known ones runs");
     }
-    Answer::found(
-        found.join(", "),
-        "one owner of each setting",
-        "they overwrite your settings at their own times",
-    )
-    .advice("set it there, or stop them while measuring")
+    Answer::observed(found.join(", ")).advice("set it there, or stop them while measuring")
 }
 
 fn qdisc(_: &Ask<'_>, device: &Device) -> Checked {

@@ -42,11 +42,7 @@ fn function(ask: &Ask<'_>, device: &Device) -> Checked {
     if vf.is_up() {
         return carried(ask, device, vf);
     }
-    Answer::found(
-        format!("its virtual function {} ({}) is down", vf.name, vf.driver()),
-        "up: accelerated networking is there and not used",
-        "every packet takes the slow path through the hypervisor",
-    )
+    Answer::observed(format!("its virtual function {} ({}) is down", vf.name, vf.driver()))
     .advice(format!(
         "ip link set {} up; find out why it is down: a network manager that treats it as a separate NIC, or its \
          driver (dmesg)",

@@ -65,12 +65,7 @@ fn limit(_: &Ask<'_>, device: &Device) -> Checked {
         let kinds: Vec<&str> = egress(device)?.map(|qdisc| qdisc.kind.as_str()).collect();
         return Answer::fine(if kinds.is_empty() { "no qdisc".into() } else { kinds.join(", ") });
     }
-    Answer::found(
-        short.join("; "),
-        "room for a burst: 1000 packets are usual",
-        "all but the first packet of a burst are dropped",
-    )
-    .advice(format!(
+    Answer::observed(short.join("; ")).advice(format!(
         "tc qdisc show dev {}, then the same kind with a larger limit, or none",
         device.name
     ))
@@ -106,8 +101,7 @@ fn drops(ask: &Ask<'_>, device: &Device) -> Checked {
     if dropped < ENOUGH || ratio < MUCH_RATIO {
         return Answer::fine(told);
     }
-    Answer::found(told, "less than 5 %", "the host sends more than the device or the shaper allows")
-        .advice(format!("tc -s qdisc show dev {} names the queue", device.name))
+    Answer::observed(told).advice(format!("tc -s qdisc show dev {} names the queue", device.name))
 }
 
 fn shaper(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -127,12 +121,8 @@ fn shaper(ask: &Ask<'_>, device: &Device) -> Checked {
     if held < ENOUGH {
         return Answer::fine(told);
     }
-    Answer::found(
-        told,
-        "no shaper, or one that is known",
-        "the measurement shows the shaper's rate",
-    )
-    .advice("find the program that made it; a container's or machine's limits may be intended")
+    Answer::observed(told)
+        .advice("find the program that made it; a container's or machine's limits may be intended")
 }
 
 fn ifb(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -148,10 +138,6 @@ fn ifb(ask: &Ask<'_>, device: &Device) -> Checked {
     if passed < ENOUGH {
         return Answer::fine(told);
     }
-    Answer::found(
-        told,
-        "no detour, where the input need not be shaped",
-        "each packet passes a second queue and a second softirq",
-    )
-    .advice("tc filter show dev DEV ingress, on the device that receives, shows what redirects")
+    Answer::observed(told)
+        .advice("tc filter show dev DEV ingress, on the device that receives, shows what redirects")
 }

@@ -159,13 +159,9 @@ fn cloud(ask: &Ask<'_>, device: &Device) -> Checked {
     let all = Count::sum(known.into_iter().map(|(_, count)| count));
     let watched = &ask.facts.watched;
     let told = watched.tell(all, "packets above an allowance", "the driver was loaded");
-    Answer::found(
-        format!("{}: {told}", used.join(", ")),
-        "0",
-        "packets above the allowance are lost outside the host",
-    )
-    .advice("a larger instance, or fewer packets; nothing on the host helps")
-    .rests_on(all, watched)
+    Answer::observed(format!("{}: {told}", used.join(", ")))
+        .advice("a larger instance, or fewer packets; nothing on the host helps")
+        .rests_on(all, watched)
 }
 
 /// A statistic of a driver by its name.
