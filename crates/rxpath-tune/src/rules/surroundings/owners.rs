@@ -1,38 +1,28 @@
 //! Settings with two owners, and the fingerprint of all settings.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use rxpath_host::startup::Line;
+use serde::Deserialize;
 
 use super::persistent;
 use crate::facts::{Fits, LinkFile};
 use crate::persist::LINK_KEYS;
 use crate::prelude::*;
 use crate::rule::Severity;
+use crate::rule_file::table;
 
-/// A group of settings and the programs that write it, by `comm` (cut to 15 bytes).
+/// Groups of settings and the programs that write them.
+static OWNED: LazyLock<BTreeMap<String, Owned>> =
+    LazyLock::new(|| table("owned.toml", include_str!("owned.toml")));
+
+/// The programs that write a group of settings, by `comm` (cut to 15 bytes).
+#[derive(Deserialize)]
 struct Owned {
-    what: &'static str,
-    owners: &'static [&'static str],
+    owners: Vec<String>,
     severity: Severity,
 }
-
-const OWNED: [Owned; 3] = [
-    Owned {
-        what: "sysctls of buffers, backlog and budget",
-        owners: &["tuned", "bpftune", "ktune"],
-        severity: Warn,
-    },
-    Owned {
-        what: "governor and energy preference",
-        owners: &["tuned", "power-profiles-", "thermald"],
-        severity: Warn,
-    },
-    // Each may be configured to ignore the other's links, and often is.
-    Owned {
-        what: "MTU and ethtool settings of links",
-        owners: &["NetworkManager", "systemd-network"],
-        severity: Info,
-    },
-];
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
@@ -49,13 +39,13 @@ fn owners(ask: &Ask<'_>) -> Checked {
         Err(gap) => return Err(gap),
     };
     let mut any = !twice.is_empty();
-    for owned in &OWNED {
-        let run: Vec<&str> =
-            owned.owners.iter().copied().filter(|name| processes.runs(name)).collect();
+    for (what, owned) in OWNED.iter() {
+        let owners = owned.owners.iter().map(String::as_str);
+        let run: Vec<&str> = owners.filter(|name| processes.runs(name)).collect();
         any |= !run.is_empty();
         if run.len() > 1 {
             worst = worst.max(owned.severity);
-            twice.push(format!("{}: {}", owned.what, run.join(" and ")));
+            twice.push(format!("{what}: {}", run.join(" and ")));
         }
     }
     if processes.runs("irqbalance") {

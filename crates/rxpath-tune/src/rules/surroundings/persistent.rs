@@ -2,12 +2,14 @@
 //! setting that a udev rule or rc.local mentions is not compared: what they set is not read.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use rxpath_host::procfs::sysctl;
 use rxpath_host::startup::DEVICE_FILES;
 
 use crate::facts::Kept;
 use crate::prelude::*;
+use crate::rule_file::table;
 
 /// Settings outside `net` that the receive path depends on.
 const BESIDE_NET: [&str; 8] = [
@@ -23,53 +25,12 @@ const BESIDE_NET: [&str; 8] = [
 
 const CPU: &str = "/sys/devices/system/cpu";
 
-/// How a file of sysfs shows its value.
-#[derive(Clone, Copy)]
-enum Shown {
-    /// As it is.
-    Plain,
-    /// Among the others, in brackets or parentheses: `always [madvise] never`.
-    Chosen,
-}
-
-/// Command line parameters that a running kernel shows and accepts: name, file, form.
+/// Command line parameters that a running kernel shows and accepts: name, file.
 ///
 /// **Source** Documentation/admin-guide/kernel-parameters.txt; parameters of modules are those of
 /// `/sys/module/NAME/parameters` with mode 0644.
-const PARAMETERS: [(&str, &str, Shown); 12] = [
-    ("transparent_hugepage", "/sys/kernel/mm/transparent_hugepage/enabled", Shown::Chosen),
-    (
-        "clocksource",
-        "/sys/devices/system/clocksource/clocksource0/current_clocksource",
-        Shown::Plain,
-    ),
-    ("preempt", "/sys/kernel/debug/sched/preempt", Shown::Chosen),
-    ("cpuidle.governor", "/sys/devices/system/cpu/cpuidle/current_governor", Shown::Plain),
-    ("intel_pstate", "/sys/devices/system/cpu/intel_pstate/status", Shown::Plain),
-    ("amd_pstate", "/sys/devices/system/cpu/amd_pstate/status", Shown::Plain),
-    ("pcie_aspm.policy", "/sys/module/pcie_aspm/parameters/policy", Shown::Chosen),
-    ("nosmt", "/sys/devices/system/cpu/smt/control", Shown::Plain),
-    (
-        "haltpoll.guest_halt_poll_ns",
-        "/sys/module/haltpoll/parameters/guest_halt_poll_ns",
-        Shown::Plain,
-    ),
-    (
-        "haltpoll.guest_halt_poll_grow",
-        "/sys/module/haltpoll/parameters/guest_halt_poll_grow",
-        Shown::Plain,
-    ),
-    (
-        "haltpoll.guest_halt_poll_grow_start",
-        "/sys/module/haltpoll/parameters/guest_halt_poll_grow_start",
-        Shown::Plain,
-    ),
-    (
-        "haltpoll.guest_halt_poll_shrink",
-        "/sys/module/haltpoll/parameters/guest_halt_poll_shrink",
-        Shown::Plain,
-    ),
-];
+static PARAMETERS: LazyLock<BTreeMap<String, String>> =
+    LazyLock::new(|| table("parameters.toml", include_str!("parameters.toml")));
 
 /// A value that the next boot sets.
 struct Wanted {
@@ -77,7 +38,6 @@ struct Wanted {
     source: String,
     /// The value, as the live file shows it.
     value: String,
-    shown: Shown,
 }
 
 /// The places of start-up files that mention a setting.
@@ -89,7 +49,7 @@ pub(super) fn mentions(ask: &Ask<'_>, path: &str) -> Vec<String> {
 /// Lines of start-up files that mention settings that neither sysctl.d nor the command line sets.
 fn other_files(ask: &Ask<'_>) -> Vec<String> {
     let mut all = Vec::new();
-    for (name, path, _) in PARAMETERS {
+    for (name, path) in PARAMETERS.iter() {
         let is_compared = ask.facts.kernel.parameter(name).is_some();
         let places = mentions(ask, path).into_iter().filter(|_| !is_compared);
         all.extend(places.map(|place| format!("{place} mentions {path}")));
@@ -159,15 +119,15 @@ fn acted(name: &str, value: &str) -> Option<String> {
 fn parameters(ask: &Ask<'_>) -> BTreeMap<String, Wanted> {
     let kernel = &ask.facts.kernel;
     let mut all = BTreeMap::new();
-    let mut add = |path: String, name: &str, value: &str, shown| {
+    let mut add = |path: String, name: &str, value: &str| {
         let Some(acts) = acted(name, value) else { return };
         let word = if value.is_empty() { name.to_owned() } else { format!("{name}={value}") };
         let source = format!("the command line ({word})");
-        all.insert(path, Wanted { source, value: acts, shown });
+        all.insert(path, Wanted { source, value: acts });
     };
-    for (name, path, shown) in PARAMETERS {
+    for (name, path) in PARAMETERS.iter() {
         if let Some(value) = kernel.parameter(name) {
-            add(path.to_owned(), name, value, shown);
+            add(path.clone(), name, value);
         }
     }
     let governor = "cpufreq.default_governor";
@@ -175,7 +135,7 @@ fn parameters(ask: &Ask<'_>) -> BTreeMap<String, Wanted> {
         let policies = ask.facts.list(&format!("{CPU}/cpufreq")).into_value().unwrap_or_default();
         for policy in policies.iter().filter(|name| name.starts_with("policy")) {
             let path = format!("{CPU}/cpufreq/{policy}/scaling_governor");
-            add(path, governor, value, Shown::Plain);
+            add(path, governor, value);
         }
     }
     all
@@ -187,13 +147,13 @@ fn wanted(ask: &Ask<'_>) -> Result<BTreeMap<String, Wanted>, Gap> {
     let mut all = parameters(ask);
     let sysctls = booted(words).into_iter().map(|(path, (word, value))| {
         let source = format!("the command line ({word})");
-        (path, Wanted { source, value, shown: Shown::Plain })
+        (path, Wanted { source, value })
     });
     all.extend(sysctls.filter(|(path, _)| is_ours(ask, path)));
     // Files are applied after the kernel has started, and the last one wins.
     all.extend(in_files(ask).into_iter().map(|(path, line)| {
         let (source, value) = (line.file.clone(), line.value.clone());
-        (path, Wanted { source, value, shown: Shown::Plain })
+        (path, Wanted { source, value })
     }));
     Ok(all)
 }
@@ -203,15 +163,11 @@ fn words(text: &str) -> Vec<&str> {
     text.split_whitespace().collect()
 }
 
-/// The value that is in force, in a file's words.
-fn in_force(text: &str, shown: Shown) -> &str {
-    match shown {
-        Shown::Plain => text,
-        Shown::Chosen => text
-            .split_once(['[', '('])
-            .and_then(|(_, rest)| rest.split_once([']', ')']))
-            .map_or(text, |(chosen, _)| chosen),
-    }
+/// The value that is in force, in a file's words. Some files show it among the others, in brackets or parentheses:
+/// `always [madvise] never`.
+fn in_force(text: &str) -> &str {
+    let rest = text.split_once(['[', '(']).map(|(_, rest)| rest);
+    rest.and_then(|rest| rest.split_once([']', ')'])).map_or(text, |(chosen, _)| chosen)
 }
 
 /// A setting's name as people write it: sysctls with dots, others by their path.
@@ -237,14 +193,14 @@ pub(super) fn kept(ask: &Ask<'_>) -> Checked {
                 continue;
             }
         };
-        let live = in_force(&live, wanted.shown);
+        let live = in_force(&live);
         // A processor without siblings has nothing to turn off.
         if live.starts_with("not") && path.ends_with("/smt/control") {
             continue;
         }
         compared += 1;
         if words(live) != words(&wanted.value) {
-            let Wanted { source, value, .. } = wanted;
+            let Wanted { source, value } = wanted;
             differ.push(format!("{} is {live}, {source} says {value}", called(&path)));
         }
     }
@@ -284,10 +240,10 @@ mod tests {
 
     #[test]
     fn the_value_in_force_is_found_among_the_others() {
-        assert_eq!(in_force("always [madvise] never", Shown::Chosen), "madvise");
-        assert_eq!(in_force("none voluntary (full) lazy", Shown::Chosen), "full");
-        assert_eq!(in_force("tsc", Shown::Plain), "tsc");
-        assert_eq!(in_force("broken [", Shown::Chosen), "broken [");
+        assert_eq!(in_force("always [madvise] never"), "madvise");
+        assert_eq!(in_force("none voluntary (full) lazy"), "full");
+        assert_eq!(in_force("tsc"), "tsc");
+        assert_eq!(in_force("broken ["), "broken [");
     }
 
     #[test]
