@@ -47,12 +47,20 @@ pub struct Number {
     pub block: u32,
 }
 
-/// How the load could be spread over CPUs, and how it was.
-fn spread(testbed: &dyn Testbed, raw: &Measurements) -> Spread {
+/// What a trial's evidence says of every receiver alike: where the softirq runs, how the load could be spread over CPUs
+/// and how it was.
+fn known(testbed: &dyn Testbed, raw: &Measurements, spans: &Spans) -> Evidence {
     let (queues, rps_cpus) = testbed.queues().unzip();
     let settings = LoadSettings::deserialize(&raw.load.settings);
     let flows = settings.ok().map(|settings| settings.flows_count as u64);
-    Spread { queues, rps_cpus, flows, packets: packets_by_cpu(&raw.window.moved) }
+    let packets = packets_by_cpu(&raw.window.moved);
+    Evidence {
+        sender_blocked_s: spans.load.blocked_s,
+        softirq: testbed.softirq(),
+        spread: Some(Spread { queues, rps_cpus, flows, packets }),
+        backlog_limit_packets: testbed.backlog_limit_packets(),
+        ..Evidence::default()
+    }
 }
 
 /// What the ledger must know about the way, with what the trial's programs put into it.

@@ -2,13 +2,9 @@
 //!
 //! Facts only: no scenario name, no variant name.
 
-use rxpath_core::Side;
 use rxpath_live::observe::Between;
 use rxpath_load::udp::result::ServeResult;
-use rxpath_record::evidence::{
-    ConntrackUse, Evidence, Probed, SenderHost, SocketUse, SoftirqPlace, Spread, ThreadUse,
-};
-use rxpath_record::ledger::Ledger;
+use rxpath_record::evidence::{Evidence, SenderHost, SocketUse, ThreadUse};
 
 use super::line::Line;
 use super::result::Worker;
@@ -25,54 +21,22 @@ pub struct SideSeen<'a> {
     pub pid: u32,
 }
 
-/// All that evidence is made of.
-pub struct EvidenceInput<'a> {
-    /// The hosts over the window.
-    pub window: &'a Windowed,
-    /// The sending programs.
-    pub loads: Vec<SideSeen<'a>>,
-    /// The receiving programs, one of each receiver.
-    pub serves: Vec<SideSeen<'a>>,
-    /// The receiver's result and its interval lines, when it is ours.
-    pub served: Option<(&'a ServeResult, &'a [Line])>,
-    /// Time that the senders' threads waited for room in their send buffers. **Unit** s.
-    pub blocked_s: f64,
-    /// Asked rate.
-    pub target_pps: Option<f64>,
-    /// Datagrams per send, when the sender tells.
-    pub segments_per_send: Option<u32>,
-    /// Offered and delivered packets per second of the window.
-    pub pps: [f64; 2],
-    /// Sides whose threads never sleep.
-    pub polling_sides: Vec<Side>,
-    /// Where the receive softirq runs.
-    pub softirq: SoftirqPlace,
-    /// How the load could be spread, and how it was.
-    pub spread: Spread,
-    /// `net.core.netdev_max_backlog`.
-    pub backlog_limit_packets: Option<u64>,
-    /// Connection tracking, when it was read.
-    pub conntrack: Option<ConntrackUse>,
-    /// What tracepoints measured.
-    pub probed: Option<Probed>,
-    /// The trial's ledger.
-    pub ledger: &'a Ledger,
-}
-
-/// Puts the evidence of one trial together.
-pub fn gather(seen: &EvidenceInput<'_>) -> Evidence {
-    let between = &seen.window.between;
+/// Puts the evidence of one trial together: what the programs, those that send and one of each receiver, and their hosts
+/// showed in the window, and what is known without it. `served` is the receiver's result and its interval lines, when it
+/// is ours.
+pub fn gather(
+    window: &Windowed,
+    (loads, serves): (Vec<SideSeen<'_>>, Vec<SideSeen<'_>>),
+    served: Option<(&ServeResult, &[Line])>,
+    known: Evidence,
+) -> Evidence {
+    let between = &window.between;
     // Without hosts of their own the senders run on the receiver's.
-    let of_senders = seen.window.of_senders.iter().chain(std::iter::repeat(between));
-    let sending = seen.loads.iter().zip(of_senders).zip(machines(seen.window));
-    let reading = seen.serves.iter().enumerate();
+    let of_senders = window.of_senders.iter().chain(std::iter::repeat(between));
+    let sending = loads.iter().zip(of_senders).zip(machines(window));
+    let reading = serves.iter().enumerate();
     Evidence {
-        watched: false,
         window_s: between.seconds(),
-        target_pps: seen.target_pps,
-        offered_pps: seen.pps[0],
-        delivered_pps: seen.pps[1],
-        sender_blocked_s: seen.blocked_s,
         sender_threads: sending
             .flat_map(|((load, between), host)| {
                 let of_host = move |thread| ThreadUse { host: host.clone(), ..thread };
@@ -80,23 +44,13 @@ pub fn gather(seen: &EvidenceInput<'_>) -> Evidence {
             })
             .collect(),
         receiver_threads: reading
-            .flat_map(|(index, serve)| threads(seen.window.of_receiver(index), serve))
+            .flat_map(|(index, serve)| threads(window.of_receiver(index), serve))
             .collect(),
-        sender_hosts: sender_hosts(seen.window),
+        sender_hosts: sender_hosts(window),
         cpus: between.cpus.clone(),
-        polling_sides: seen.polling_sides.clone(),
-        sockets: seen
-            .served
-            .map_or_else(Vec::new, |(result, lines)| sockets(between, result, lines)),
-        softirq: seen.softirq.clone(),
-        backlog_limit_packets: seen.backlog_limit_packets,
-        segments_per_send: seen.segments_per_send,
-        reader_stall_s: seen.served.and_then(|(result, lines)| stall_s(between, result, lines)),
-        spread: Some(seen.spread.clone()),
-        conntrack: seen.conntrack,
-        probed: seen.probed.clone(),
-        ledger: seen.ledger.clone(),
-        ..Evidence::default()
+        sockets: served.map_or_else(Vec::new, |(result, lines)| sockets(between, result, lines)),
+        reader_stall_s: served.and_then(|(result, lines)| stall_s(between, result, lines)),
+        ..known
     }
 }
 
@@ -208,25 +162,11 @@ mod tests {
         };
         let span = Span::default();
         let seen = || SideSeen { span: &span, threads: &[], pid: 7 };
-        let ledger = Ledger::default();
-        let input = EvidenceInput {
-            window: &window,
-            loads: vec![seen(), seen()],
-            serves: vec![seen()],
-            served: None,
-            blocked_s: 0.0,
-            target_pps: None,
-            segments_per_send: None,
-            pps: [0.0; 2],
-            polling_sides: Vec::new(),
-            softirq: SoftirqPlace::Napi { cpus: Vec::new() },
-            spread: Spread::default(),
-            backlog_limit_packets: None,
-            conntrack: None,
-            probed: None,
-            ledger: &ledger,
+        let gather = |window: &Windowed| {
+            let both = (vec![seen(), seen()], vec![seen()]);
+            super::gather(window, both, None, Evidence::default())
         };
-        let evidence = gather(&input);
+        let evidence = gather(&window);
         let senders = evidence.sender_threads.iter();
         let senders: Vec<_> =
             senders.map(|it| (it.host.as_str(), it.seen_cpus.as_slice())).collect();
@@ -237,7 +177,7 @@ mod tests {
         assert_eq!(evidence.cpus[0].cpu, 0);
         // One machine for all has no names.
         let window = Windowed { between: host(0), ..Windowed::default() };
-        let evidence = gather(&EvidenceInput { window: &window, ..input });
+        let evidence = gather(&window);
         assert!(evidence.sender_hosts.is_empty(), "{evidence:?}");
         assert!(evidence.sender_threads.iter().all(|thread| thread.host.is_empty()));
     }

@@ -14,10 +14,10 @@ use rxpath_record::hosts::{HostTrial, PairPackets};
 use rxpath_record::ledger::{Ledger, Reasoned};
 use rxpath_record::verdict::{Stage, Verdict};
 
-use super::{Spans, programs, spread, udp};
+use super::{Spans, known, programs, udp};
 use crate::scenario::spec::Variant;
 use crate::testbed::Testbed;
-use crate::trial::evidence::{EvidenceInput, gather};
+use crate::trial::evidence::gather;
 use crate::trial::result::WorkloadResult;
 use crate::trial::runner::{Measurements, SideMeasurements};
 
@@ -164,26 +164,25 @@ fn evidence(whole: Whole<'_>, index: usize, ledger: &Ledger) -> Option<Evidence>
     let window = raw.window.alone(index);
     let share = ledger.offered_packets as f64 / whole.ledger.offered_packets.max(1) as f64;
     let moved = raw.window.moved.of_receiver(name).unwrap_or_default();
-    let spread_of_all = spread(testbed, raw);
-    // A sender's flows take the receivers in turn.
-    let flows = spread_of_all.flows.map(|flows| flows / raw.serve.parts.len() as u64);
-    Some(gather(&EvidenceInput {
-        window: &window,
-        loads,
-        serves: serves.into_iter().skip(index).take(1).collect(),
-        blocked_s: spans.load.blocked_s,
-        served: part.result.udp_serve().map(|serve| (serve, part.lines.as_slice())),
+    let known = known(testbed, raw, spans);
+    let spread = known.spread.clone().map(|all| Spread {
+        // A sender's flows take the receivers in turn.
+        flows: all.flows.map(|flows| flows / raw.serve.parts.len() as u64),
+        packets: packets_by_cpu(&moved),
+        ..all
+    });
+    let known = Evidence {
         target_pps: whole.evidence.target_pps.map(|all| all * share),
         segments_per_send: whole.evidence.segments_per_send,
-        pps: [whole.evidence.offered_pps * share, span.per_second(span.done)],
-        polling_sides: Vec::new(),
-        softirq: testbed.softirq(),
-        spread: Spread { flows, packets: packets_by_cpu(&moved), ..spread_of_all },
-        backlog_limit_packets: testbed.backlog_limit_packets(),
-        conntrack: None,
-        probed: None,
-        ledger,
-    }))
+        offered_pps: whole.evidence.offered_pps * share,
+        delivered_pps: span.per_second(span.done),
+        spread,
+        ledger: ledger.clone(),
+        ..known
+    };
+    let served = part.result.udp_serve().map(|serve| (serve, part.lines.as_slice()));
+    let serves = serves.into_iter().skip(index).take(1).collect();
+    Some(gather(&window, (loads, serves), served, known))
 }
 
 /// The receiver that limits the trial. Of datagrams: the one that lost the largest share. Over TCP, which waits where UDP

@@ -11,10 +11,10 @@ use rxpath_record::ledger::{Ledger, SegmentInput, segments_between};
 use rxpath_stats::quantile::needed_values;
 
 use super::receivers::{Alone, Reached, Whole};
-use super::{programs, spread, tcp};
+use super::{known, programs, tcp};
 use crate::scenario::spec::{Protocol, Variant};
 use crate::testbed::Testbed;
-use crate::trial::evidence::{EvidenceInput, gather};
+use crate::trial::evidence::gather;
 use crate::trial::result::WorkloadResult;
 use crate::trial::runner::{Measurements, SideMeasurements};
 use crate::trial::several;
@@ -135,23 +135,18 @@ fn evidence(
     let moved = raw.window.moved.of_receiver(name).unwrap_or_default();
     let seconds = window.between.seconds();
     let arrived_pps = if seconds > 0.0 { arrived(input, &moved) / seconds } else { 0.0 };
-    Some(gather(&EvidenceInput {
-        window: &window,
-        loads,
-        serves: serves.into_iter().skip(index).take(1).collect(),
-        blocked_s: spans.load.blocked_s,
-        served: None,
-        target_pps: None,
-        segments_per_send: None,
-        pps: [whole.evidence.offered_pps * share, arrived_pps],
+    let known = known(testbed, raw, spans);
+    let packets = packets_by_cpu(&moved);
+    let known = Evidence {
+        offered_pps: whole.evidence.offered_pps * share,
+        delivered_pps: arrived_pps,
         polling_sides: tcp::polling(variant),
-        softirq: testbed.softirq(),
-        spread: Spread { packets: packets_by_cpu(&moved), ..spread(testbed, raw) },
-        backlog_limit_packets: testbed.backlog_limit_packets(),
-        conntrack: None,
-        probed: None,
-        ledger,
-    }))
+        spread: known.spread.clone().map(|all| Spread { packets, ..all }),
+        ledger: ledger.clone(),
+        ..known
+    };
+    let serves = serves.into_iter().skip(index).take(1).collect();
+    Some(gather(&window, (loads, serves), None, known))
 }
 
 /// How far each receiver came.

@@ -9,10 +9,10 @@ use rxpath_record::ledger::{Ledger, SegmentInput, segments_between};
 use rxpath_stats::quantile::needed_values;
 
 use super::receivers::{self, Whole};
-use super::{Composed, Spans, programs, running, served, spread};
+use super::{Composed, Spans, known, programs, running, served};
 use crate::scenario::spec::{Protocol, Variant};
 use crate::testbed::Testbed;
-use crate::trial::evidence::{EvidenceInput, gather};
+use crate::trial::evidence::gather;
 use crate::trial::result::WorkloadResult;
 use crate::trial::runner::Measurements;
 
@@ -35,25 +35,15 @@ pub(super) fn compose(
         nobody_listens: variant.serve.own().is_some_and(|own| own.absent),
     };
     let ledger = Ledger::of_segments(&input, &moved);
-    let programs = programs(raw, spans);
-    let (loads, serves) = programs.seen();
-    let evidence = gather(&EvidenceInput {
-        window: &raw.window,
-        loads,
-        serves,
-        blocked_s: spans.load.blocked_s,
-        served: None,
-        target_pps: None,
-        segments_per_send: None,
-        pps: rates(&input, raw),
+    let [offered_pps, delivered_pps] = rates(&input, raw);
+    let known = Evidence {
+        offered_pps,
+        delivered_pps,
         polling_sides: polling(variant),
-        softirq: testbed.softirq(),
-        spread: spread(testbed, raw),
-        backlog_limit_packets: testbed.backlog_limit_packets(),
-        conntrack: None,
-        probed: None,
-        ledger: &ledger,
-    });
+        ledger: ledger.clone(),
+        ..known(testbed, raw, spans)
+    };
+    let evidence = gather(&raw.window, programs(raw, spans).seen(), None, known);
     let warnings = retransmitted(&moved).filter(|ratio| *ratio > MANY).map(|ratio| {
         let text = format!("{:.1} % of the segments were sent again", ratio * 100.0);
         Warning::new("retransmissions", text).because("segments were lost, or thought lost")

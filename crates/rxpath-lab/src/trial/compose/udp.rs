@@ -16,10 +16,10 @@ use serde::Deserialize;
 
 use super::delay;
 use super::receivers::{self, Whole};
-use super::{Composed, Spans, programs, spread};
+use super::{Composed, Spans, known, programs};
 use crate::scenario::spec::{Variant, Workload};
 use crate::testbed::Testbed;
-use crate::trial::evidence::{EvidenceInput, gather};
+use crate::trial::evidence::gather;
 use crate::trial::runner::Measurements;
 use crate::trial::window::Span;
 use crate::trial::{kernel_lines, waiting};
@@ -40,25 +40,19 @@ pub(super) fn compose(
     }
     input.reasoned = reasoned(variant, raw);
     let ledger = Ledger::from_counters(&input, &moved);
-    let programs = programs(raw, spans);
-    let (senders, readers) = programs.seen();
-    let evidence = gather(&EvidenceInput {
-        window: &raw.window,
-        loads: senders,
-        serves: readers,
-        blocked_s: spans.load.blocked_s,
-        served: served.map(|serve| (serve, raw.serve.lines.as_slice())),
+    let [offered_pps, delivered_pps] = rates(&input, &ledger, spans);
+    let known = Evidence {
         target_pps: sent.and_then(|load| load.target_pps),
         segments_per_send: sent.map(|load| load.segments_per_send),
-        pps: rates(&input, &ledger, spans),
-        polling_sides: Vec::new(),
-        softirq: testbed.softirq(),
-        spread: spread(testbed, raw),
-        backlog_limit_packets: testbed.backlog_limit_packets(),
+        offered_pps,
+        delivered_pps,
         conntrack: raw.conntrack.map(|[before, after]| conntrack(&before, &after)),
         probed: raw.probed.clone(),
-        ledger: &ledger,
-    });
+        ledger: ledger.clone(),
+        ..known(testbed, raw, spans)
+    };
+    let by_receiver = served.map(|serve| (serve, raw.serve.lines.as_slice()));
+    let evidence = gather(&raw.window, programs(raw, spans).seen(), by_receiver, known);
     let blocked = sent.is_some_and(|load| load.blocked_s > 0.0);
     let pairs = receivers::pairs(testbed, raw);
     let whole =
