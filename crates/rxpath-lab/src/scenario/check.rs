@@ -1,5 +1,6 @@
 //! Settings that are right alone and wrong together.
 
+mod bonds;
 mod engines;
 
 use rxpath_core::{CpuList, Warning};
@@ -19,15 +20,6 @@ const IPV6_UDP: u64 = 40 + 8;
 /// Most payload bytes of one UDP send.
 const MAX_UDP_PAYLOAD: u64 = 65_507;
 
-/// Keys that say nothing without another.
-const PAIRS: [(&str, &str); 5] = [
-    ("serve.sleep", "serve.every"),
-    ("serve.every", "serve.sleep"),
-    ("serve.prefer_busy_poll", "serve.busy_poll"),
-    ("serve.busy_poll_budget", "serve.busy_poll"),
-    ("load.pacing", "load.rate"),
-];
-
 /// Everything that needs more than one key. Errors point at the line of the key that can be changed.
 pub(super) fn variant(
     reader: &mut Reader<'_>,
@@ -42,10 +34,9 @@ pub(super) fn variant(
         napi(reader, lab)?;
     }
     engines::path(reader, topology, lab)?;
-    receiver(reader)?;
-    background(reader)?;
+    engines::known(reader)?;
+    bonds::kept(reader)?;
     for side in ["serve", "load"] {
-        program(reader, side)?;
         threads(reader, side)?;
     }
     sender(reader)?;
@@ -157,54 +148,6 @@ fn napi(reader: &mut Reader<'_>, lab: &Lab) -> Result<(), FileError> {
     Ok(())
 }
 
-fn receiver(reader: &Reader<'_>) -> Result<(), FileError> {
-    if reader.get("serve.steer").is_some() && reader.text("serve.sockets") != Some("reuseport") {
-        let wrong = "`serve.steer` chooses among SO_REUSEPORT sockets and there are none".into();
-        return Err(error(reader, "serve.steer", wrong, "set serve.sockets = \"reuseport\""));
-    }
-    for (key, other) in PAIRS {
-        if reader.get(key).is_some() && reader.get(other).is_none() {
-            let wrong = format!("`{key}` says nothing without `{other}`");
-            return Err(error(reader, key, wrong, format!("set {other} too")));
-        }
-    }
-    Ok(())
-}
-
-/// Each of these needs something that runs next to the workload.
-fn background(reader: &Reader<'_>) -> Result<(), FileError> {
-    let any = ["background.hogs", "background.command"].iter().any(|key| reader.get(key).is_some());
-    for key in ["background.cpus", "background.nice", "background.sched"] {
-        if reader.get(key).is_some() && !any {
-            let wrong = format!("`{key}` is about background load and there is none");
-            return Err(error(reader, key, wrong, "set background.hogs or background.command"));
-        }
-    }
-    let key = "background.victim_command";
-    if reader.get(key).is_some() && reader.get("background.victim").is_none() {
-        let wrong = format!("`{key}` runs on the victim's CPU and there is none");
-        return Err(error(
-            reader,
-            key,
-            wrong,
-            "set background.victim to a CPU such as \"@victim\"",
-        ));
-    }
-    Ok(())
-}
-
-fn program(reader: &Reader<'_>, side: &str) -> Result<(), FileError> {
-    let command = format!("{side}.command");
-    for name in ["parser", "files", "ready"] {
-        let key = format!("{side}.{name}");
-        if reader.get(&key).is_some() && reader.get(&command).is_none() {
-            let wrong = format!("`{key}` is about another program and `{command}` names none");
-            return Err(error(reader, &key, wrong, format!("set {command}")));
-        }
-    }
-    Ok(())
-}
-
 fn threads(reader: &Reader<'_>, side: &str) -> Result<(), FileError> {
     let key = format!("{side}.threads");
     let Some(threads) = reader.number(&key) else { return Ok(()) };
@@ -226,31 +169,12 @@ fn sender(reader: &Reader<'_>) -> Result<(), FileError> {
         let right = format!("start at {} or below", u64::from(u16::MAX) - flows + 1);
         return Err(error(reader, "load.source_port", wrong, right));
     }
-    if reader.get("load.capacity_ratio").is_some() {
-        for key in ["load.rate", "load.command", "serve.absent"] {
-            if reader.get(key).is_some() {
-                let wrong =
-                    format!("`{key}` leaves no capacity that load.capacity_ratio is a share of");
-                return Err(error(reader, key, wrong, "leave one of the two out"));
-            }
-        }
-    }
-    capacity_slo(reader)?;
-    engines::options(reader)?;
-    if reader.text("load.corrupt").is_some() && reader.get("load.gso").is_some() {
-        let wrong = "`load.corrupt` writes each datagram itself and cannot send GSO batches".into();
-        return Err(error(reader, "load.corrupt", wrong, "leave load.gso out"));
-    }
-    Ok(())
+    capacity_slo(reader)
 }
 
 fn capacity_slo(reader: &Reader<'_>) -> Result<(), FileError> {
     let key = "load.capacity_slo";
     let Some(text) = reader.text(key) else { return Ok(()) };
-    if reader.get("load.capacity_ratio").is_none() {
-        let wrong = format!("`{key}` says nothing without `load.capacity_ratio`");
-        return Err(error(reader, key, wrong, "set load.capacity_ratio too"));
-    }
     let is_read = Objectives::read(text, reader.protocol());
     is_read
         .map(|_| ())
