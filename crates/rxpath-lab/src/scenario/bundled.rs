@@ -5,52 +5,24 @@ use std::path::Path;
 use super::error::{ScenarioError, nearest};
 use super::file::{ScenarioFile, parse};
 
-/// Name and text of every bundled scenario, in the order of `rxpath list`. A new one is a file and a line.
-const BUNDLED: &[(&str, &str)] = &[
-    ("million-pps", include_str!("../../scenarios/million-pps.toml")),
-    ("udp-pinning", include_str!("../../scenarios/udp-pinning.toml")),
-    ("udp-two-senders", include_str!("../../scenarios/udp-two-senders.toml")),
-    ("udp-many-addresses", include_str!("../../scenarios/udp-many-addresses.toml")),
-    ("udp-shared-socket", include_str!("../../scenarios/udp-shared-socket.toml")),
-    ("udp-reuseport", include_str!("../../scenarios/udp-reuseport.toml")),
-    ("udp-placement", include_str!("../../scenarios/udp-placement.toml")),
-    ("udp-firewall", include_str!("../../scenarios/udp-firewall.toml")),
-    ("udp-bypass", include_str!("../../scenarios/udp-bypass.toml")),
-    ("udp-batching", include_str!("../../scenarios/udp-batching.toml")),
-    ("udp-livelock", include_str!("../../scenarios/udp-livelock.toml")),
-    ("udp-queue", include_str!("../../scenarios/udp-queue.toml")),
-    ("ring", include_str!("../../scenarios/ring.toml")),
-    ("tcp-queues", include_str!("../../scenarios/tcp-queues.toml")),
-    ("tcp-nice", include_str!("../../scenarios/tcp-nice.toml")),
-    ("tcp-iperf3", include_str!("../../scenarios/tcp-iperf3.toml")),
-    ("http-blocking", include_str!("../../scenarios/http-blocking.toml")),
-    ("http-busy-poll", include_str!("../../scenarios/http-busy-poll.toml")),
-    ("http-connections", include_str!("../../scenarios/http-connections.toml")),
-    ("http-threads", include_str!("../../scenarios/http-threads.toml")),
-    ("http-placement", include_str!("../../scenarios/http-placement.toml")),
-    ("http-netfilter", include_str!("../../scenarios/http-netfilter.toml")),
-    ("http-offloads", include_str!("../../scenarios/http-offloads.toml")),
-    ("http-coalescing", include_str!("../../scenarios/http-coalescing.toml")),
-    ("http-cpu", include_str!("../../scenarios/http-cpu.toml")),
-    ("http-nginx", include_str!("../../scenarios/http-nginx.toml")),
-    ("http-wrk", include_str!("../../scenarios/http-wrk.toml")),
-    ("steal-idle", include_str!("../../scenarios/steal-idle.toml")),
-    ("steal-streams", include_str!("../../scenarios/steal-streams.toml")),
-    ("steal-openssl", include_str!("../../scenarios/steal-openssl.toml")),
-    ("steal-isolation", include_str!("../../scenarios/steal-isolation.toml")),
-    ("steal-compare", include_str!("../../scenarios/steal-compare.toml")),
-    ("steal-iperf3", include_str!("../../scenarios/steal-iperf3.toml")),
-    ("model-socket-overload", include_str!("../../scenarios/model-socket-overload.toml")),
-    ("model-stalling-reader", include_str!("../../scenarios/model-stalling-reader.toml")),
-    ("model-ring", include_str!("../../scenarios/model-ring.toml")),
-    ("model-livelock", include_str!("../../scenarios/model-livelock.toml")),
-    ("model-knee", include_str!("../../scenarios/model-knee.toml")),
-    ("model-calibration", include_str!("../../scenarios/model-calibration.toml")),
-    ("capacity-udp", include_str!("../../scenarios/capacity-udp.toml")),
-    ("capacity-tcp-rr", include_str!("../../scenarios/capacity-tcp-rr.toml")),
-    ("capacity-http", include_str!("../../scenarios/capacity-http.toml")),
-    ("demo", include_str!("../../scenarios/demo.toml")),
-];
+/// Name and text of each of these scenarios.
+macro_rules! scenarios {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!(concat!("../../scenarios/", $name, ".toml")))),*]
+    };
+}
+
+/// Every bundled scenario, in the order of `rxpath list`. A new one is a file and a name.
+const BUNDLED: &[(&str, &str)] = scenarios!(
+    "million-pps" "udp-pinning" "udp-two-senders" "udp-many-addresses" "udp-shared-socket"
+    "udp-reuseport" "udp-placement" "udp-firewall" "udp-bypass" "udp-batching" "udp-livelock"
+    "udp-queue" "ring" "tcp-queues" "tcp-nice" "tcp-iperf3" "http-blocking" "http-busy-poll"
+    "http-connections" "http-threads" "http-placement" "http-netfilter" "http-offloads"
+    "http-coalescing" "http-cpu" "http-nginx" "http-wrk" "steal-idle" "steal-streams"
+    "steal-openssl" "steal-isolation" "steal-compare" "steal-iperf3" "model-socket-overload"
+    "model-stalling-reader" "model-ring" "model-livelock" "model-knee" "model-calibration"
+    "capacity-udp" "capacity-tcp-rr" "capacity-http" "demo"
+);
 
 /// Every bundled scenario, the hidden ones too.
 pub fn bundled() -> Result<Vec<ScenarioFile>, ScenarioError> {
