@@ -4,11 +4,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rxpath_core::Warning;
-use rxpath_load::control::Order;
 use serde_json::Value;
 
 use super::line::Line;
-use super::program::{Program, SliceOfTimes};
+use super::program::SliceOfTimes;
 use super::result::WorkloadResult;
 use super::runner::SideMeasurements;
 use crate::error::LabError;
@@ -72,61 +71,5 @@ pub trait Peer {
     /// The same in slices, when it tells them.
     fn slices(&self) -> &[SliceOfTimes] {
         &[]
-    }
-}
-
-/// How long a program may take to end after the order to close.
-const CLOSE_LIMIT: Duration = Duration::from_secs(5);
-
-impl Peer for Program {
-    fn wait_ready(&mut self, limit: Duration, stop: &AtomicBool) -> Result<(), LabError> {
-        Program::wait_ready(self, limit, stop)
-    }
-
-    fn start(&mut self, at_ns: u64, until_ns: Option<u64>) -> Result<(), LabError> {
-        Program::start(self, at_ns, until_ns)
-    }
-
-    fn check_alive(&mut self, phase: &'static str) -> Result<(), LabError> {
-        Program::check_alive(self, phase)
-    }
-
-    fn begin_stop(&mut self) -> Result<(), LabError> {
-        if !self.is_stopping {
-            self.is_stopping = true;
-            self.order(Order::Stop)?;
-        }
-        Ok(())
-    }
-
-    fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<WorkloadResult, LabError> {
-        self.begin_stop()?;
-        let printed = self.wait_result(limit, stop)?;
-        WorkloadResult::decode(self.protocol, self.name == "serve", printed)
-    }
-
-    fn close(mut self: Box<Self>) -> Result<Vec<Warning>, LabError> {
-        self.order(Order::Close)?;
-        self.finish(CLOSE_LIMIT)
-    }
-
-    fn ids(&self) -> (u32, &[i32]) {
-        (self.pid, &self.tids)
-    }
-
-    fn intervals(&self) -> Vec<Line> {
-        Program::intervals(self)
-    }
-
-    fn settings(&self) -> &Value {
-        &self.settings
-    }
-
-    fn histograms(&self) -> &[(String, String)] {
-        &self.histograms
-    }
-
-    fn slices(&self) -> &[SliceOfTimes] {
-        &self.slices
     }
 }

@@ -19,6 +19,8 @@ use rxpath_load::control::Order;
 use serde_json::Value;
 
 use super::line;
+use super::peer::Peer;
+use super::result::WorkloadResult;
 use crate::error::LabError;
 use crate::scenario::spec::Protocol;
 use crate::testbed::Started;
@@ -27,6 +29,8 @@ use crate::testbed::Started;
 const LAST_WORDS: usize = 20;
 /// How often a wait looks at the stop flag.
 const GLANCE: Duration = Duration::from_millis(20);
+/// How long a program may take to end after the order to close.
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
 /// What a program reports once.
 enum Message {
@@ -151,11 +155,6 @@ impl Program {
         })
     }
 
-    /// Waits for `ready`.
-    pub fn wait_ready(&mut self, limit: Duration, stop: &AtomicBool) -> Result<(), LabError> {
-        self.wait("set-up", limit, stop, |said| matches!(said, Message::Ready { .. })).map(|_| ())
-    }
-
     /// Waits for the result object.
     pub fn wait_result(&mut self, limit: Duration, stop: &AtomicBool) -> Result<Value, LabError> {
         match self.wait("its result", limit, stop, |said| matches!(said, Message::Result(_)))? {
@@ -215,21 +214,6 @@ impl Program {
         }
     }
 
-    /// Fails when the program has ended without an order.
-    pub fn check_alive(&mut self, phase: &'static str) -> Result<(), LabError> {
-        match self.child.process.try_wait() {
-            Ok(None) => Ok(()),
-            _ => Err(self.died(phase)),
-        }
-    }
-
-    /// Makes it start at an instant of the testbed's clock, and end at another one if no order ends it earlier.
-    pub fn start(&mut self, at_ns: u64, until_ns: Option<u64>) -> Result<(), LabError> {
-        let clock = self.child.clock;
-        let until_ns = until_ns.map(|at| clock.to_host_ns(at));
-        self.order(Order::Start { at_ns: clock.to_host_ns(at_ns), until_ns })
-    }
-
     /// Sends an order.
     pub fn order(&mut self, order: Order) -> Result<(), LabError> {
         let sent =
@@ -238,11 +222,6 @@ impl Program {
             Some(Ok(())) => Ok(()),
             _ => Err(self.died("an order")),
         }
-    }
-
-    /// Every interval line so far.
-    pub fn intervals(&self) -> Vec<line::Line> {
-        locked(&self.intervals).clone()
     }
 
     /// Lets the program end by itself: closes its input and waits; kills it after `limit`.
@@ -291,6 +270,64 @@ impl Program {
             std::thread::sleep(Duration::from_millis(2));
         }
         LabError::Died { program: self.name, phase, how, code, last_words: self.last_words() }
+    }
+}
+
+impl Peer for Program {
+    fn wait_ready(&mut self, limit: Duration, stop: &AtomicBool) -> Result<(), LabError> {
+        self.wait("set-up", limit, stop, |said| matches!(said, Message::Ready { .. })).map(|_| ())
+    }
+
+    fn start(&mut self, at_ns: u64, until_ns: Option<u64>) -> Result<(), LabError> {
+        let clock = self.child.clock;
+        let until_ns = until_ns.map(|at| clock.to_host_ns(at));
+        self.order(Order::Start { at_ns: clock.to_host_ns(at_ns), until_ns })
+    }
+
+    fn check_alive(&mut self, phase: &'static str) -> Result<(), LabError> {
+        match self.child.process.try_wait() {
+            Ok(None) => Ok(()),
+            _ => Err(self.died(phase)),
+        }
+    }
+
+    fn begin_stop(&mut self) -> Result<(), LabError> {
+        if !self.is_stopping {
+            self.is_stopping = true;
+            self.order(Order::Stop)?;
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<WorkloadResult, LabError> {
+        self.begin_stop()?;
+        let printed = self.wait_result(limit, stop)?;
+        WorkloadResult::decode(self.protocol, self.name == "serve", printed)
+    }
+
+    fn close(mut self: Box<Self>) -> Result<Vec<Warning>, LabError> {
+        self.order(Order::Close)?;
+        self.finish(CLOSE_LIMIT)
+    }
+
+    fn ids(&self) -> (u32, &[i32]) {
+        (self.pid, &self.tids)
+    }
+
+    fn intervals(&self) -> Vec<line::Line> {
+        locked(&self.intervals).clone()
+    }
+
+    fn settings(&self) -> &Value {
+        &self.settings
+    }
+
+    fn histograms(&self) -> &[(String, String)] {
+        &self.histograms
+    }
+
+    fn slices(&self) -> &[SliceOfTimes] {
+        &self.slices
     }
 }
 
