@@ -38,22 +38,18 @@ pub enum Effect {
     HostWide,
 }
 
-impl Effect {
+rxpath_core::named! {
     /// What it means, in a few words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::LinkBounce => "the link is lost for up to some seconds",
-            Self::QueuesRebuilt => {
-                "queues are recreated: interrupts, affinities and counters change"
-            }
-            Self::MovesOthers => "other settings of the group may change with it",
-            Self::NextInterrupt => "takes effect at the next interrupt",
-            Self::Reorders => "packets of a flow may be reordered for a moment",
-            Self::Security => "weakens a protection",
-            Self::Power => "draws more power",
-            Self::BurnsCpu => "uses CPU time for polling",
-            Self::HostWide => "applies to the whole host or network namespace",
-        }
+    words of Effect {
+        LinkBounce => "the link is lost for up to some seconds",
+        QueuesRebuilt => "queues are recreated: interrupts, affinities and counters change",
+        MovesOthers => "other settings of the group may change with it",
+        NextInterrupt => "takes effect at the next interrupt",
+        Reorders => "packets of a flow may be reordered for a moment",
+        Security => "weakens a protection",
+        Power => "draws more power",
+        BurnsCpu => "uses CPU time for polling",
+        HostWide => "applies to the whole host or network namespace",
     }
 }
 

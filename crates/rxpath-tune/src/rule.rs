@@ -27,18 +27,13 @@ pub enum Goal {
     Benchmark,
 }
 
-impl Goal {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Latency, Self::Throughput, Self::Fairness, Self::Benchmark];
-
+rxpath_core::named! {
     /// The word of the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Latency => "latency",
-            Self::Throughput => "throughput",
-            Self::Fairness => "fairness",
-            Self::Benchmark => "benchmark",
-        }
+    as_str of Goal {
+        Latency => "latency",
+        Throughput => "throughput",
+        Fairness => "fairness",
+        Benchmark => "benchmark",
     }
 }
 
@@ -62,14 +57,12 @@ pub enum Severity {
     Fail,
 }
 
-impl Severity {
+rxpath_core::named! {
     /// The word of the command line and of results.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Warn => "warn",
-            Self::Fail => "fail",
-        }
+    as_str of Severity {
+        Info => "info",
+        Warn => "warn",
+        Fail => "fail",
     }
 }
 

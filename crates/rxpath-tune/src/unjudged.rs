@@ -47,19 +47,6 @@ impl Reason {
         }
     }
 
-    /// All.
-    pub const ALL: [Self; 4] = [Self::NotThere, Self::NotTold, Self::Unreadable, Self::Privilege];
-
-    /// Its name, as in JSON.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::NotThere => "not-there",
-            Self::NotTold => "not-told",
-            Self::Unreadable => "unreadable",
-            Self::Privilege => "privilege",
-        }
-    }
-
     /// Words behind a number of rules.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -68,6 +55,16 @@ impl Reason {
             Self::Unreadable => "have a source that cannot be read",
             Self::Privilege => "need more privilege",
         }
+    }
+}
+
+rxpath_core::named! {
+    /// Its name, as in JSON.
+    word of Reason {
+        NotThere => "not-there",
+        NotTold => "not-told",
+        Unreadable => "unreadable",
+        Privilege => "privilege",
     }
 }
 

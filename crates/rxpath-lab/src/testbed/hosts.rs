@@ -380,12 +380,9 @@ impl Testbed for HostsTestbed<'_> {
             rx_device: self.hosts.receivers.first().map(|host| host.device.name.clone()),
             v6: self.addresses.first().is_some_and(IpAddr::is_ipv6),
             link: if is_veth { Link::Veth } else { Link::Nic },
-            egress_rules: None,
-            input_rules: None,
-            ingress_rules: None,
-            output_rules: None,
             ring: cards::ring(self.hosts),
             wire: cards::wire(self.hosts),
+            ..PathFacts::default()
         }
     }
 

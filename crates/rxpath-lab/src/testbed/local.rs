@@ -128,14 +128,9 @@ impl Testbed for LocalTestbed {
     fn path(&self) -> PathFacts {
         PathFacts {
             tx_device: Some(DEVICE.into()),
-            tx_qdisc: None,
             rx_device: Some(DEVICE.into()),
             v6: self.v6,
             link: Link::Loopback,
-            egress_rules: None,
-            input_rules: None,
-            ingress_rules: None,
-            output_rules: None,
             ..PathFacts::default()
         }
     }

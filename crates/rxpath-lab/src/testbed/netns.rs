@@ -315,7 +315,6 @@ impl Testbed for NetnsTestbed {
         let [tx, rx] = &self.droppers;
         PathFacts {
             tx_device: Some(DEVICE.into()),
-            tx_qdisc: None,
             rx_device: Some(DEVICE.into()),
             v6: self.lab.ipv6,
             link: if self.has_napi() { Link::VethNapi } else { Link::VethPlain },

@@ -80,7 +80,9 @@ fn counted(window: &Window<'_>, first: &Snapshot, now: &Snapshot) -> Vec<DropRow
         .filter_map(|(place, names)| counter(window, (first, now), &format!("{place:?}"), names))
         .collect();
     // Only those that own their losses: others count the same ones once more.
-    rows.extend(TCP_LOST.iter().filter_map(|name| counter(window, (first, now), name, &[name])));
+    rows.extend(
+        TCP_LOST.iter().filter_map(|(name, _)| counter(window, (first, now), name, &[name])),
+    );
     let cpus: Vec<String> =
         window.between.cpus.iter().map(|cpu| format!("softnet.cpu{}.dropped", cpu.cpu)).collect();
     let names: Vec<&str> = cpus.iter().map(String::as_str).collect();

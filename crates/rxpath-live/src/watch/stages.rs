@@ -20,17 +20,8 @@ const UDP_LOST: [Place; 4] =
     [Place::SocketBuffer, Place::UdpMemory, Place::NoListener, Place::Checksum];
 /// Of TCP's counters those of which none counts another's drops once more. `ListenOverflows` is part of `ListenDrops`;
 /// `RcvPruned` moves with `TCPRcvQDrop`, `OfoPruned` with `TCPOFODrop` (net/ipv4/tcp_input.c `tcp_prune_queue`,
-/// `tcp_data_queue`).
-pub(super) const TCP_LOST: [&str; 6] = [
-    "TcpExt.ListenDrops",
-    "TcpExt.TCPBacklogDrop",
-    "TcpExt.TCPRcvQDrop",
-    "TcpExt.TCPOFODrop",
-    "TcpExt.TCPZeroWindowDrop",
-    "Tcp.InErrs",
-];
-/// What they are about, in a word or two.
-const TCP_WORDS: [(&str, &str); 6] = [
+/// `tcp_data_queue`). Each with what it is about, in a word or two.
+pub(super) const TCP_LOST: [(&str, &str); 6] = [
     ("TcpExt.ListenDrops", "listen queue full"),
     ("TcpExt.TCPBacklogDrop", "TCP socket backlog full"),
     ("TcpExt.TCPRcvQDrop", "TCP receive queue full"),
@@ -233,7 +224,7 @@ fn socket(window: &Window<'_>, evidence: &Evidence) -> StageRow {
     let refused = reasoned::at_sockets(window);
     notes.extend(Some(reasoned::note(&refused)).filter(|note| !note.is_empty()));
     // What TCP lost is named by its counters, whatever the verdict is about.
-    for (name, words) in TCP_WORDS {
+    for (name, words) in TCP_LOST {
         let rate = window.rates.per_s(&[name]).into_value().unwrap_or(0.0);
         if rate > 0.0 {
             notes.insert(0, format!("{words} {}/s", si(rate)));
@@ -244,7 +235,7 @@ fn socket(window: &Window<'_>, evidence: &Evidence) -> StageRow {
         rate_source: "Ip.InDelivers + Ip6.InDelivers".into(),
         drops_pps: window
             .rates
-            .per_s(&[&owning(&UDP_LOST)[..], &TCP_LOST].concat())
+            .per_s(&[&owning(&UDP_LOST)[..], &TCP_LOST.map(|(name, _)| name)].concat())
             .map(|counted| counted + refused.iter().map(|(_, pps)| pps).sum::<f64>()),
         drops_source:
             "UDP: RcvbufErrors, MemErrors, NoPorts, InCsumErrors; TCP: ListenDrops, BacklogDrop, \
@@ -301,11 +292,7 @@ mod tests {
             ..Snapshot::default()
         };
         let (before, now) = (of(1), of(6));
-        assert_eq!(Rates::new(&before, &now, 1.0).per_s(&TCP_LOST), Fact::ok(10.0));
-    }
-
-    #[test]
-    fn every_counter_of_a_loss_has_its_words() {
-        assert_eq!(TCP_WORDS.map(|(name, _)| name), TCP_LOST);
+        let names = TCP_LOST.map(|(name, _)| name);
+        assert_eq!(Rates::new(&before, &now, 1.0).per_s(&names), Fact::ok(10.0));
     }
 }
