@@ -2,6 +2,31 @@
 //!
 //! A sender of datagrams has one program for all receivers. Over TCP it has one for each, and these are one in the same way.
 
+/// The results of several programs as one, by what is done with a field: the sum, the sum where all have it, the sum of each
+/// name, whether any says so, all that is listed. Fields that are made in another way stand behind.
+macro_rules! as_one {
+    ($of:ident of $parts:ident {
+        sum: $($sum:ident)*;
+        $(whole: $($whole:ident)*;)?
+        $(by_name: $($named:ident)*;)?
+        $(any: $($any:ident)*;)?
+        $(lists: $($list:ident)*;)?
+    } { $($others:tt)* }) => {
+        $of {
+            duration_s: $parts.iter().map(|it| it.duration_s).fold(0.0, f64::max),
+            cpu_user_s: $parts.iter().map(|it| it.cpu_user_s).sum(),
+            cpu_system_s: $parts.iter().map(|it| it.cpu_system_s).sum(),
+            threads: $parts.iter().flat_map(|it| it.threads.clone()).collect(),
+            $($sum: $parts.iter().map(|it| it.$sum).sum(),)*
+            $($($whole: super::whole($parts.iter().map(|it| it.$whole)),)*)?
+            $($($named: super::added($parts.iter().map(|it| &it.$named)),)*)?
+            $($($any: $parts.iter().any(|it| it.$any),)*)?
+            $($($list: $parts.iter().flat_map(|it| it.$list.clone()).collect(),)*)?
+            $($others)*
+        }
+    };
+}
+
 mod http;
 pub(super) mod lines;
 mod shares;

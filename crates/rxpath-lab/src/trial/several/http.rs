@@ -3,56 +3,36 @@
 use rxpath_load::http::load::result::LoadResult;
 use rxpath_load::http::serve::result::{Connections, ServeResult};
 
-use super::{Times, added, busiest, limit, whole};
+use super::{Times, added, busiest, limit};
 
 /// All together; quantiles are those of all times. Lateness is that of the client that was latest; wrk's summary, whose
 /// deviations do not add up, stays with each client.
 pub fn load(parts: &[&LoadResult], times: &Times) -> LoadResult {
-    let sum = |of: fn(&LoadResult) -> u64| parts.iter().map(|part| of(part)).sum::<u64>();
-    let seconds = |of: fn(&LoadResult) -> f64| parts.iter().map(|part| of(part)).sum::<f64>();
     let latest = parts.iter().filter_map(|part| part.lateness_us.as_ref());
-    LoadResult {
-        duration_s: parts.iter().map(|part| part.duration_s).fold(0.0, f64::max),
-        target_requests_total: sum(|it| it.target_requests_total),
-        sent_requests_total: sum(|it| it.sent_requests_total),
-        requests_total: sum(|it| it.requests_total),
-        in_flight_requests_total: sum(|it| it.in_flight_requests_total),
-        lost_requests_total: sum(|it| it.lost_requests_total),
-        unsent_requests_total: sum(|it| it.unsent_requests_total),
-        gave_up: parts.iter().any(|it| it.gave_up),
-        resent_requests_total: sum(|it| it.resent_requests_total),
-        achieved_rps: seconds(|it| it.achieved_rps),
-        target_rps: whole(parts.iter().map(|it| it.target_rps)),
-        errors_total: added(parts.iter().map(|it| &it.errors_total)),
-        error_causes_total: added(parts.iter().map(|it| &it.error_causes_total)),
+    as_one!(LoadResult of parts {
+        sum: target_requests_total sent_requests_total requests_total in_flight_requests_total
+            lost_requests_total unsent_requests_total resent_requests_total achieved_rps
+            sent_bytes received_bytes received_bps connections_opened_total system_calls_total;
+        whole: target_rps;
+        by_name: errors_total error_causes_total;
+        any: gave_up;
+    } {
         service_time_us: times.quantiles("service_time"),
         response_time_us: times.quantiles("response_time"),
         connect_time_us: times.quantiles("connect_time"),
         lateness_us: latest.max_by(|a, b| a.p99.total_cmp(&b.p99)).cloned(),
-        sent_bytes: sum(|it| it.sent_bytes),
-        received_bytes: sum(|it| it.received_bytes),
-        received_bps: seconds(|it| it.received_bps),
-        connections_opened_total: sum(|it| it.connections_opened_total),
-        cpu_user_s: seconds(|it| it.cpu_user_s),
-        cpu_system_s: seconds(|it| it.cpu_system_s),
-        system_calls_total: sum(|it| it.system_calls_total),
         limit: limit(parts.iter().map(|it| &it.limit)),
-        threads: parts.iter().flat_map(|it| it.threads.clone()).collect(),
         ..LoadResult::default()
-    }
+    })
 }
 
 /// Servers together; quantiles are those of all times. What became of busy polling stays with each server.
 pub fn serve(parts: &[&ServeResult], times: &Times) -> ServeResult {
     let sum = |of: fn(&ServeResult) -> u64| parts.iter().map(|part| of(part)).sum::<u64>();
-    let seconds = |of: fn(&ServeResult) -> f64| parts.iter().map(|part| of(part)).sum::<f64>();
-    ServeResult {
-        duration_s: parts.iter().map(|part| part.duration_s).fold(0.0, f64::max),
-        requests_total: sum(|it| it.requests_total),
-        achieved_rps: seconds(|it| it.achieved_rps),
-        replies_total: added(parts.iter().map(|it| &it.replies_total)),
-        received_bytes: sum(|it| it.received_bytes),
-        sent_bytes: sum(|it| it.sent_bytes),
+    as_one!(ServeResult of parts {
+        sum: requests_total achieved_rps received_bytes sent_bytes calls_total;
+        by_name: replies_total;
+    } {
         read_to_reply_us: times.quantiles("read_to_reply"),
         connections: Connections {
             accepted_total: sum(|it| it.connections.accepted_total),
@@ -62,13 +42,9 @@ pub fn serve(parts: &[&ServeResult], times: &Times) -> ServeResult {
             pauses_total: added(parts.iter().map(|it| &it.connections.pauses_total)),
             accept_errors_total: added(parts.iter().map(|it| &it.connections.accept_errors_total)),
         },
-        calls_total: sum(|it| it.calls_total),
         busy_poll: None,
-        cpu_user_s: seconds(|it| it.cpu_user_s),
-        cpu_system_s: seconds(|it| it.cpu_system_s),
         limit: busiest(parts.iter().map(|it| &it.limit)),
-        threads: parts.iter().flat_map(|it| it.threads.clone()).collect(),
-    }
+    })
 }
 
 #[cfg(test)]

@@ -6,39 +6,28 @@ use rxpath_load::udp::result::{
     DestinationResult, FramesLedger, LoadResult, SenderPackets, Sequence, ServeResult, SocketResult,
 };
 
-use super::{Times, added, busiest, limit, whole};
+use super::{Times, busiest, limit};
 
 /// All together. Lateness is that of the sender that was latest.
 pub fn load(parts: &[&LoadResult]) -> LoadResult {
-    let sum = |of: fn(&LoadResult) -> u64| parts.iter().map(|part| of(part)).sum();
-    let seconds = |of: fn(&LoadResult) -> f64| parts.iter().map(|part| of(part)).sum();
     let latest = parts.iter().filter_map(|part| part.lateness_us.as_ref());
-    LoadResult {
-        duration_s: parts.iter().map(|part| part.duration_s).fold(0.0, f64::max),
-        target_packets: sum(|it| it.target_packets),
-        offered_packets: sum(|it| it.offered_packets),
-        sent_packets: sum(|it| it.sent_packets),
-        sent_pps: seconds(|it| it.sent_pps),
-        send_errors_packets: sum(|it| it.send_errors_packets),
-        send_errors: added(parts.iter().map(|it| &it.send_errors)),
-        refused_count: sum(|it| it.refused_count),
-        bypasses_udp: parts.iter().any(|it| it.bypasses_udp),
+    as_one!(LoadResult of parts {
+        sum: target_packets offered_packets sent_packets sent_pps send_errors_packets
+            refused_count hidden_errors_count blocked_s;
+        whole: target_pps;
+        by_name: send_errors;
+        any: bypasses_udp;
+    } {
         frames: parts.iter().filter_map(|it| it.frames).reduce(FramesLedger::and),
-        hidden_errors_count: sum(|it| it.hidden_errors_count),
-        target_pps: whole(parts.iter().map(|it| it.target_pps)),
         lateness_us: latest.max_by(|a, b| a.p99.total_cmp(&b.p99)).cloned(),
-        blocked_s: seconds(|it| it.blocked_s),
         segments_per_send: parts.iter().map(|it| it.segments_per_send).max().unwrap_or(1),
-        cpu_user_s: seconds(|it| it.cpu_user_s),
-        cpu_system_s: seconds(|it| it.cpu_system_s),
         limit: limit(parts.iter().map(|it| &it.limit)),
-        threads: parts.iter().flat_map(|it| it.threads.clone()).collect(),
         xdp: parts.iter().filter_map(|it| it.xdp).reduce(|mut a, b| {
             a += b;
             a
         }),
         destinations: destinations(parts),
-    }
+    })
 }
 
 /// What all offered to each destination: they send to the same ones.
@@ -55,30 +44,20 @@ fn destinations(parts: &[&LoadResult]) -> Vec<DestinationResult> {
 
 /// Receivers together; quantiles are those of all times. Sockets are numbered in the receivers' order.
 pub fn serve(parts: &[&ServeResult], times: &Times) -> ServeResult {
-    let sum = |of: fn(&ServeResult) -> u64| parts.iter().map(|part| of(part)).sum::<u64>();
-    let seconds = |of: fn(&ServeResult) -> f64| parts.iter().map(|part| of(part)).sum::<f64>();
     let sockets = parts.iter().flat_map(|it| it.sockets.clone());
     let numbered = |(index, socket)| SocketResult { index, ..socket };
-    ServeResult {
-        duration_s: parts.iter().map(|part| part.duration_s).fold(0.0, f64::max),
-        delivered_packets: sum(|it| it.delivered_packets),
-        delivered_pps: seconds(|it| it.delivered_pps),
-        delivered_bytes: sum(|it| it.delivered_bytes),
-        socket_drops_packets: sum(|it| it.socket_drops_packets),
-        in_flight_bytes: sum(|it| it.in_flight_bytes),
-        truncated_packets: sum(|it| it.truncated_packets),
+    as_one!(ServeResult of parts {
+        sum: delivered_packets delivered_pps delivered_bytes socket_drops_packets in_flight_bytes
+            truncated_packets early_packets;
+        whole: dropped_in_xdp_packets;
+    } {
         sequence: sequence(parts),
         one_way_delay_us: times.quantiles("one_way_delay"),
-        early_packets: sum(|it| it.early_packets),
         socket_wait_us: times.quantiles("socket_wait"),
-        cpu_user_s: seconds(|it| it.cpu_user_s),
-        cpu_system_s: seconds(|it| it.cpu_system_s),
         limit: busiest(parts.iter().map(|it| &it.limit)),
-        threads: parts.iter().flat_map(|it| it.threads.clone()).collect(),
         sockets: (0..).zip(sockets).map(numbered).collect(),
-        dropped_in_xdp_packets: whole(parts.iter().map(|it| it.dropped_in_xdp_packets)),
         xdp: None,
-    }
+    })
 }
 
 /// What sequence numbers show of all receivers. A stream ends at one of them.
