@@ -16,8 +16,6 @@ pub(crate) fn table<T: DeserializeOwned>(name: &str, text: &str) -> T {
 /// The texts of some rules, and a check for each of them.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleFile {
-    /// Its path below `src/rules`.
-    pub name: &'static str,
     /// TOML: one `[[rule]]` for each rule, whose keys are the fields of [`Rule`].
     pub text: &'static str,
     /// The check of each rule, by its id.
@@ -129,7 +127,7 @@ sources = ["DOC"]
         text: &'static str,
         checks: &'static [(&'static str, Check)],
     ) -> Result<Vec<Rule>, String> {
-        RuleFile { name: "", text, checks }.rules()
+        RuleFile { text, checks }.rules()
     }
 
     #[test]

@@ -77,7 +77,7 @@ static ALL: LazyLock<Vec<Rule>> = LazyLock::new(read);
 
 #[expect(clippy::panic, reason = "the files are part of the program; the tests read them all")]
 fn read() -> Vec<Rule> {
-    let rules = |file: &RuleFile| file.rules().unwrap_or_else(|why| panic!("{}: {why}", file.name));
+    let rules = |file: &RuleFile| file.rules().unwrap_or_else(|why| panic!("rules: {why}"));
     FILES.iter().flat_map(rules).collect()
 }
 
@@ -95,7 +95,7 @@ pub fn find(id: &str) -> Option<&'static Rule> {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     #[test]
     fn ids_are_stable_words_and_unique() {
@@ -111,41 +111,52 @@ mod tests {
         }
     }
 
-    /// What a rule says, and what its check may say: the files are read, because advice is made of what was found.
-    #[test]
-    fn no_rule_speaks_of_the_workloads_of_a_trial() {
+    /// Path and text of each file below `src/rules`.
+    fn sources() -> Vec<(PathBuf, String)> {
         let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src/rules")];
-        let mut files = 0;
+        let mut files = Vec::new();
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(&folder).unwrap() {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
                     folders.push(path);
-                    continue;
-                }
-                files += 1;
-                let text = std::fs::read_to_string(&path).unwrap();
-                for verb in ["serve", "load"] {
-                    for what in ["udp", "tcp", "http"] {
-                        let workload = format!("{verb} {what}");
-                        assert!(!text.contains(&workload), "{}: {workload}", path.display());
-                    }
-                }
-                for option in ["--rcvbuf", "--threads", "--work", "--rate", "`--cpu`"] {
-                    assert!(!text.contains(option), "{}: {option}", path.display());
+                } else {
+                    files.push((path.clone(), std::fs::read_to_string(path).unwrap()));
                 }
             }
         }
-        assert!(files >= FILES.len(), "{files} files");
+        files
+    }
+
+    /// What a rule says, and what its check may say: the files are read, because advice is made of what was found.
+    #[test]
+    fn no_rule_speaks_of_the_workloads_of_a_trial() {
+        let files = sources();
+        for (path, text) in &files {
+            for verb in ["serve", "load"] {
+                for what in ["udp", "tcp", "http"] {
+                    let workload = format!("{verb} {what}");
+                    assert!(!text.contains(&workload), "{}: {workload}", path.display());
+                }
+            }
+            for option in ["--rcvbuf", "--threads", "--work", "--rate", "`--cpu`"] {
+                assert!(!text.contains(option), "{}: {option}", path.display());
+            }
+        }
+        assert!(files.len() >= FILES.len(), "{} files", files.len());
     }
 
     #[test]
-    fn a_file_of_rules_has_the_name_of_its_text() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/rules");
-        for file in FILES {
-            let text = std::fs::read_to_string(folder.join(file.name)).unwrap();
-            assert!(text == file.text, "{}", file.name);
+    fn every_file_of_rules_is_read_once() {
+        let has_rules = |(path, text): &(PathBuf, String)| {
+            path.extension().is_some_and(|ending| ending == "toml") && text.contains("[[rule]]")
+        };
+        let files: Vec<_> = sources().into_iter().filter(has_rules).collect();
+        for (path, text) in &files {
+            let readers = FILES.iter().filter(|file| file.text == text).count();
+            assert_eq!(readers, 1, "{}", path.display());
         }
+        assert_eq!(files.len(), FILES.len());
     }
 
     /// A misspelt name of a shared text (`VALUE_BAK`) is no text.

@@ -4,11 +4,8 @@ use super::power::{CPU, numbered};
 use crate::prelude::*;
 
 /// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    name: "cpu/clocks.toml",
-    text: include_str!("clocks.toml"),
-    checks: &[("cpu-min-freq", Check::Host(range))],
-};
+pub const RULES: RuleFile =
+    RuleFile { text: include_str!("clocks.toml"), checks: &[("cpu-min-freq", Check::Host(range))] };
 
 /// One policy's limits, in kHz.
 struct Range {

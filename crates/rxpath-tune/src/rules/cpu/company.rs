@@ -11,7 +11,6 @@ const CROWDED_PERCENT: f64 = 5.0;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "cpu/company.toml",
     text: include_str!("company.toml"),
     checks: &[("rcu-nocbs", Check::Host(callbacks)), ("other-load", Check::Host(load))],
 };

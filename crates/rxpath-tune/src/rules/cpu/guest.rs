@@ -10,7 +10,6 @@ const DEFAULT_NS: u64 = 200_000;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "cpu/guest.toml",
     text: include_str!("guest.toml"),
     checks: &[("guest-halt-poll", Check::Host(halt_poll))],
 };

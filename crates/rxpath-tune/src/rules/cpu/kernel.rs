@@ -22,7 +22,6 @@ const CLEARED: [(&str, &str); 2] =
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "cpu/kernel.toml",
     text: include_str!("kernel.toml"),
     checks: &[
         ("cpu-mitigations", Check::Host(mitigations)),

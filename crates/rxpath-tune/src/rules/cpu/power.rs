@@ -12,7 +12,6 @@ const DEEP_US: u64 = 20;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "cpu/power.toml",
     text: include_str!("power.toml"),
     checks: &[
         ("cpu-governor", Check::Host(governor)),

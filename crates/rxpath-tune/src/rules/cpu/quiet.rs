@@ -4,7 +4,6 @@ use crate::prelude::*;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "cpu/quiet.toml",
     text: include_str!("quiet.toml"),
     checks: &[
         ("numa-balancing", Check::Host(numa)),

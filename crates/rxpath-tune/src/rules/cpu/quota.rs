@@ -7,7 +7,6 @@ use crate::prelude::*;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "cpu/quota.toml",
     text: include_str!("quota.toml"),
     checks: &[("cgroup-throttle", Check::Host(throttle))],
 };

@@ -19,7 +19,6 @@ const LONG: u32 = 200;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "hooks/dropping.toml",
     text: include_str!("dropping.toml"),
     checks: &[("ingress-drops", Check::Active(ingress)), ("firewall-length", Check::Host(length))],
 };

@@ -7,7 +7,6 @@ use crate::prelude::*;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "hooks/netfilter.toml",
     text: include_str!("netfilter.toml"),
     checks: &[
         ("conntrack-active", Check::Host(active)),

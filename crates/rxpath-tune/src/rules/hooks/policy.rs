@@ -5,7 +5,6 @@ use crate::prelude::*;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "hooks/policy.toml",
     text: include_str!("policy.toml"),
     checks: &[
         ("socket-bpf-lsm", Check::Host(lsm)),

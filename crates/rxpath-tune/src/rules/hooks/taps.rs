@@ -9,7 +9,6 @@ use crate::prelude::*;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "hooks/taps.toml",
     text: include_str!("taps.toml"),
     checks: &[
         ("packet-taps", Check::Host(taps)),

@@ -12,7 +12,6 @@ const MUCH_RATIO: f64 = 0.5;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "hooks/undelivered.toml",
     text: include_str!("undelivered.toml"),
     checks: &[("ip-undelivered", Check::Host(undelivered))],
 };

@@ -8,7 +8,6 @@ use rxpath_core::{CpuList, Fact};
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "interrupts/affinity.toml",
     text: include_str!("affinity.toml"),
     checks: &[
         ("irq-affinity", Check::Nic(one_cpu)),

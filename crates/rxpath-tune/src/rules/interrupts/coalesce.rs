@@ -11,7 +11,6 @@ const FAST_MBPS: i64 = 10_000;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "interrupts/coalesce.toml",
     text: include_str!("coalesce.toml"),
     checks: &[
         ("irq-coalesce-rx-usecs", Check::Nic(rx_usecs)),

@@ -6,7 +6,6 @@ use crate::prelude::*;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "interrupts/lines.toml",
     text: include_str!("lines.toml"),
     checks: &[
         ("irqbalance-running", Check::Host(irqbalance)),

@@ -8,7 +8,6 @@ const WANTED: i64 = 4000;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "napi/backlog.toml",
     text: include_str!("backlog.toml"),
     checks: &[
         ("backlog-max", Check::Host(backlog)),

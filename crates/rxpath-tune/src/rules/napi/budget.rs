@@ -12,7 +12,6 @@ const SQUEEZE_RATIO: f64 = 1e-4;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "napi/budget.toml",
     text: include_str!("budget.toml"),
     checks: &[("napi-budget", Check::Host(budget)), ("napi-budget-usecs", Check::Host(usecs))],
 };

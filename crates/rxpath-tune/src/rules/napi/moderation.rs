@@ -7,7 +7,6 @@ const LONG_NS: u64 = 200_000;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "napi/moderation.toml",
     text: include_str!("moderation.toml"),
     checks: &[
         ("napi-defer-hard-irqs", Check::Device(defer)),

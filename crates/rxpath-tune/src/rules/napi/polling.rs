@@ -11,7 +11,6 @@ const SLOW_RATIO: f64 = 0.1;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "napi/polling.toml",
     text: include_str!("polling.toml"),
     checks: &[
         ("busy-poll-sysctl", Check::Host(busy)),

@@ -6,7 +6,6 @@ use crate::prelude::*;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "offloads/aggregate.toml",
     text: include_str!("aggregate.toml"),
     checks: &[
         ("offload-gro", Check::Device(gro)),

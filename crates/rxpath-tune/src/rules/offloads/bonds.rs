@@ -10,7 +10,6 @@ const OFFLOADS: [&str; 4] = ["rx-gro", "rx-lro", "rx-checksum", "rx-hashing"];
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "offloads/bonds.toml",
     text: include_str!("bonds.toml"),
     checks: &[
         ("bond-ports-differ", Check::Device(alike)),

@@ -17,7 +17,6 @@ const SMALL_BYTES: u32 = 16_384;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "offloads/fit.toml",
     text: include_str!("fit.toml"),
     checks: &[("mtu-fit", Check::Active(mtu)), ("joined-size", Check::Active(joined))],
 };

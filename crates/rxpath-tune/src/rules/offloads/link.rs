@@ -14,7 +14,6 @@ const LEGACY_GRO_BYTES: u32 = 65_536;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "offloads/link.toml",
     text: include_str!("link.toml"),
     checks: &[
         ("gro-max-size", Check::Nic(gro_max)),

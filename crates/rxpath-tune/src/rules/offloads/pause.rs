@@ -7,7 +7,6 @@ use crate::prelude::*;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "offloads/pause.toml",
     text: include_str!("pause.toml"),
     checks: &[("flow-control-pause", Check::Nic(pause))],
 };

@@ -4,7 +4,6 @@ use crate::prelude::*;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "offloads/pcie.toml",
     text: include_str!("pcie.toml"),
     checks: &[
         ("pcie-link", Check::Nic(link)),

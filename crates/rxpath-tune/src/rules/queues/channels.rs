@@ -5,7 +5,6 @@ use crate::prelude::*;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "queues/channels.toml",
     text: include_str!("channels.toml"),
     checks: &[
         ("channels-combined", Check::Nic(combined)),

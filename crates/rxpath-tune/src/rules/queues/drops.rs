@@ -14,7 +14,6 @@ const DAMAGED_RATIO: f64 = 1e-5;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "queues/drops.toml",
     text: include_str!("drops.toml"),
     checks: &[("device-drops", Check::Active(drops)), ("wire-errors", Check::Nic(damaged))],
 };

@@ -4,7 +4,6 @@ use crate::prelude::*;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "queues/rfs.toml",
     text: include_str!("rfs.toml"),
     checks: &[("rfs-flow-entries", Check::Host(halves))],
 };

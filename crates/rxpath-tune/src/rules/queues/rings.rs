@@ -28,7 +28,6 @@ const DRIVERS_LOSSES: [&str; 6] = [
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "queues/rings.toml",
     text: include_str!("rings.toml"),
     checks: &[
         ("nic-stats-drop-counters", Check::Nic(losses)),

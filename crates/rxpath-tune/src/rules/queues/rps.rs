@@ -14,7 +14,6 @@ const BEHIND_RPS: [&str; 3] = ["bond", "team", "vlan"];
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "queues/rps.toml",
     text: include_str!("rps.toml"),
     checks: &[("rps-cpus", Check::Nic(rps)), ("rps-mask", Check::Device(masks))],
 };

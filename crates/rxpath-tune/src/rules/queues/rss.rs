@@ -13,7 +13,6 @@ const UNEVEN: usize = 2;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "queues/rss.toml",
     text: include_str!("rss.toml"),
     checks: &[
         ("rss-indirection", Check::Nic(table)),

@@ -6,7 +6,6 @@ use rxpath_core::CpuList;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "queues/steering.toml",
     text: include_str!("steering.toml"),
     checks: &[
         ("ntuple-rules", Check::Device(flow_rules)),

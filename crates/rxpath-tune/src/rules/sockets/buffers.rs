@@ -11,7 +11,6 @@ const WANTED_BYTES: i64 = 7_500_000;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "sockets/buffers.toml",
     text: include_str!("buffers.toml"),
     checks: &[
         ("socket-rcvbuf-actual", Check::Host(lost)),

@@ -5,7 +5,6 @@ use crate::prelude::*;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "sockets/floors.toml",
     text: include_str!("floors.toml"),
     checks: &[("starving-settings", Check::Host(floors))],
 };

@@ -14,7 +14,6 @@ const LEAST_MSS: i64 = 512;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "sockets/limits.toml",
     text: include_str!("limits.toml"),
     checks: &[
         ("protocol-limits", Check::Host(limits)),

@@ -4,7 +4,6 @@ use crate::prelude::*;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "sockets/lookup.toml",
     text: include_str!("lookup.toml"),
     checks: &[
         ("tcp-early-demux", Check::Host(tcp_demux)),

@@ -11,7 +11,6 @@ const SOME: u64 = 20;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "sockets/losses.toml",
     text: include_str!("losses.toml"),
     checks: &[
         ("tcp-receive-losses", Check::Host(tcp_losses)),

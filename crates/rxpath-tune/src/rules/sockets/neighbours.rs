@@ -8,7 +8,6 @@ use crate::prelude::*;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "sockets/neighbours.toml",
     text: include_str!("neighbours.toml"),
     checks: &[("neighbour-table", Check::Host(tables))],
 };

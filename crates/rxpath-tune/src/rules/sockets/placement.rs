@@ -14,7 +14,6 @@ const NAMED: usize = 4;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "sockets/placement.toml",
     text: include_str!("placement.toml"),
     checks: &[("reader-placement", Check::Host(placement))],
 };

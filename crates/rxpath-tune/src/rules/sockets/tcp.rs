@@ -15,7 +15,6 @@ fn default_rmem_max(ask: &Ask<'_>) -> Result<i64, Gap> {
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "sockets/tcp.toml",
     text: include_str!("tcp.toml"),
     checks: &[
         ("tcp-rmem", Check::Host(tcp_rmem)),

@@ -7,11 +7,8 @@ use crate::persist::LINK_KEYS;
 use crate::prelude::*;
 
 /// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    name: "surroundings/link_files.toml",
-    text: include_str!("link_files.toml"),
-    checks: &[("link-files", Check::Nic(file))],
-};
+pub const RULES: RuleFile =
+    RuleFile { text: include_str!("link_files.toml"), checks: &[("link-files", Check::Nic(file))] };
 
 /// A key's value in the same words as the device's value.
 fn wanted((group, name): (Group, &str), value: &str, max: Option<u64>) -> Option<String> {

@@ -16,7 +16,6 @@ const MANAGERS: [(&str, &str); 8] = [
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "surroundings/managers.toml",
     text: include_str!("managers.toml"),
     checks: &[
         ("tuned-active", Check::Host(tuned)),

@@ -12,7 +12,6 @@ const USED_RATIO: f64 = 0.5;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "surroundings/netvsc.toml",
     text: include_str!("netvsc.toml"),
     checks: &[("netvsc-vf", Check::Device(function))],
 };

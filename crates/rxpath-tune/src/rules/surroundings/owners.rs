@@ -26,7 +26,6 @@ struct Owned {
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "surroundings/owners.toml",
     text: include_str!("owners.toml"),
     checks: &[("two-owners", Check::Host(owners)), ("env-fingerprint", Check::Host(fingerprint))],
 };

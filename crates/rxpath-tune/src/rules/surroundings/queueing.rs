@@ -19,7 +19,6 @@ const SHAPERS: [&str; 5] = ["tbf", "htb", "hfsc", "cake", "cbq"];
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "surroundings/queueing.toml",
     text: include_str!("queueing.toml"),
     checks: &[
         ("qdisc-limit", Check::Active(limit)),

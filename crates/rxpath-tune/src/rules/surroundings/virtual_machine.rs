@@ -23,7 +23,6 @@ const STEAL_RATIO: f64 = 0.005;
 
 /// Rules of this file.
 pub const RULES: RuleFile = RuleFile {
-    name: "surroundings/virtual_machine.toml",
     text: include_str!("virtual_machine.toml"),
     checks: &[
         ("hypervisor", Check::Host(hypervisor)),
