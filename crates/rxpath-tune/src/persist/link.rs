@@ -1,49 +1,23 @@
 //! systemd.link(5): which key holds which value.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use rxpath_host::{Group, Target};
 
 use super::{Draft, Matching, NOTE, left, pairs};
 use crate::plan::{LeftOut, Plan, Step};
+use crate::rule_file::table;
 
-/// Keys of the `[Link]` section by group and value.
-pub(crate) const KEYS: &[(Group, &str, &str)] = &[
-    (Group::Rings, "rx", "RxBufferSize"),
-    (Group::Rings, "rx-mini", "RxMiniBufferSize"),
-    (Group::Rings, "rx-jumbo", "RxJumboBufferSize"),
-    (Group::Rings, "tx", "TxBufferSize"),
-    (Group::Channels, "rx", "RxChannels"),
-    (Group::Channels, "tx", "TxChannels"),
-    (Group::Channels, "other", "OtherChannels"),
-    (Group::Channels, "combined", "CombinedChannels"),
-    (Group::Coalesce, "rx-usecs", "RxCoalesceSec"),
-    (Group::Coalesce, "rx-frames", "RxMaxCoalescedFrames"),
-    (Group::Coalesce, "tx-usecs", "TxCoalesceSec"),
-    (Group::Coalesce, "tx-frames", "TxMaxCoalescedFrames"),
-    (Group::Coalesce, "adaptive-rx", "UseAdaptiveRxCoalesce"),
-    (Group::Coalesce, "adaptive-tx", "UseAdaptiveTxCoalesce"),
-    (Group::Pause, "rx", "RxFlowControl"),
-    (Group::Pause, "tx", "TxFlowControl"),
-    (Group::Pause, "autoneg", "AutoNegotiationFlowControl"),
-    (Group::LinkModes, "autoneg", "AutoNegotiation"),
-    (Group::LinkModes, "speed", "BitsPerSecond"),
-    (Group::LinkModes, "duplex", "Duplex"),
-    (Group::Link, "mtu", "MTUBytes"),
-    (Group::Link, "txqueuelen", "TransmitQueueLength"),
-    (Group::Link, "gso-max-size", "GenericSegmentOffloadMaxBytes"),
-    (Group::Link, "gso-max-segs", "GenericSegmentOffloadMaxSegments"),
-    (Group::Features, "rx-gro", "GenericReceiveOffload"),
-    (Group::Features, "rx-gro-hw", "GenericReceiveOffloadHardware"),
-    (Group::Features, "rx-lro", "LargeReceiveOffload"),
-    (Group::Features, "rx-checksum", "ReceiveChecksumOffload"),
-    (Group::Features, "tx-generic-segmentation", "GenericSegmentationOffload"),
-    (Group::Features, "tx-tcp-segmentation", "TCPSegmentationOffload"),
-    (Group::Features, "tx-tcp6-segmentation", "TCP6SegmentationOffload"),
-    (Group::Features, "rx-ntuple-filter", "NTupleFilter"),
-    (Group::Features, "rx-vlan-hw-parse", "ReceiveVLANCTAGHardwareAcceleration"),
-    (Group::Features, "rx-vlan-filter", "ReceiveVLANCTAGFilter"),
-];
+/// Keys of the `[Link]` section by group and name.
+pub(crate) static KEYS: LazyLock<Vec<(Group, String, String)>> = LazyLock::new(|| {
+    let all: BTreeMap<String, Vec<[String; 3]>> = table("link.toml", TEXT);
+    let of = |name: &str| Group::all().find(|group| group.name() == name);
+    let keys = all.into_values().flatten();
+    keys.filter_map(|[group, name, key]| Some((of(&group)?, name, key))).collect()
+});
+
+const TEXT: &str = include_str!("link.toml");
 
 /// A value as systemd writes it.
 fn value(name: &str, value: &str) -> String {
@@ -105,7 +79,7 @@ pub(super) fn drafts(plan: &Plan, matching: &Matching) -> (Vec<Draft>, Vec<LeftO
 
 #[cfg(test)]
 mod tests {
-    use super::KEYS;
+    use super::{KEYS, TEXT};
     use crate::rules;
 
     /// A key that a rule tells people to write is one that a plan writes and a check reads.
@@ -117,5 +91,9 @@ mod tests {
         let unknown: Vec<&&str> =
             named.iter().filter(|name| KEYS.iter().all(|(_, _, key)| key != *name)).collect();
         assert!(named.len() > 12 && unknown.is_empty(), "{unknown:?} of {}", named.len());
+    }
+    #[test]
+    fn each_row_names_a_group() {
+        assert_eq!(KEYS.len(), TEXT.lines().filter(|line| line.starts_with("    [")).count());
     }
 }

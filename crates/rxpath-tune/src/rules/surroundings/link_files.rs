@@ -82,10 +82,10 @@ fn live(device: &Device, group: Group, name: &str) -> Option<(String, Option<u64
 /// Values of the file that are known here and differ, and how many were compared.
 fn compare(ask: &Ask<'_>, file: &LinkFile, device: &Device) -> (Vec<String>, usize) {
     let (mut differ, mut compared) = steered(ask, file, device);
-    for (group, name, key) in LINK_KEYS {
-        let Some(value) = file.settings.get(*key) else { continue };
+    for (group, name, key) in LINK_KEYS.iter() {
+        let Some(value) = file.settings.get(key) else { continue };
         let Some((now, max)) = live(device, *group, name) else { continue };
-        let Some(wanted) = wanted((*group, name), value, max) else { continue };
+        let Some(wanted) = wanted((*group, name.as_str()), value, max) else { continue };
         compared += 1;
         // Adaptive moderation sets the delay again all the time.
         let adapts = *name == "rx-usecs"

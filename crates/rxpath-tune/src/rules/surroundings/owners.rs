@@ -115,7 +115,7 @@ fn links(ask: &Ask<'_>) -> Vec<String> {
     for (device, file) in devices.filter_map(|device| Some((device, link_file(ask, device)?))) {
         for group in Group::all() {
             let options = group.ethtool_options();
-            let keys = LINK_KEYS.iter().filter(|(of, ..)| *of == group).map(|(.., key)| *key);
+            let keys = LINK_KEYS.iter().filter(|(of, ..)| *of == group).map(|(.., key)| key);
             let Some(key) = keys.into_iter().find(|key| file.settings.contains_key(*key)) else {
                 continue;
             };
