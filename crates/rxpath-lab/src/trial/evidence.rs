@@ -22,12 +22,12 @@ pub struct SideSeen<'a> {
 }
 
 /// Puts the evidence of one trial together: what the programs, those that send and one of each receiver, and their hosts
-/// showed in the window, and what is known without it. `served` is the receiver's result and its interval lines, when it
-/// is ours.
+/// showed in the window, and what is known without it. `datagrams` is the result of our own receiver of them and its
+/// interval lines.
 pub fn gather(
     window: &Windowed,
     (loads, serves): (Vec<SideSeen<'_>>, Vec<SideSeen<'_>>),
-    served: Option<(&ServeResult, &[Line])>,
+    datagrams: Option<(&ServeResult, &[Line])>,
     known: Evidence,
 ) -> Evidence {
     let between = &window.between;
@@ -48,8 +48,8 @@ pub fn gather(
             .collect(),
         sender_hosts: sender_hosts(window),
         cpus: between.cpus.clone(),
-        sockets: served.map_or_else(Vec::new, |(result, lines)| sockets(between, result, lines)),
-        reader_stall_s: served.and_then(|(result, lines)| stall_s(between, result, lines)),
+        sockets: datagrams.map_or_else(Vec::new, |(result, lines)| sockets(between, result, lines)),
+        reader_stall_s: datagrams.and_then(|(result, lines)| stall_s(between, result, lines)),
         ..known
     }
 }

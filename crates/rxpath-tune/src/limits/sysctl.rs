@@ -148,7 +148,7 @@ mod tests {
         #[test]
         fn any_text_is_judged(row: Index, text in ".{0,40}") {
             let all: Vec<_> = SETTINGS.others.keys().collect();
-            let _ = (check(row.get(&all), &text), like("net.ipv4.x", &text, &text));
+            let _ = (check(all[row.index(all.len())], &text), like("net.ipv4.x", &text, &text));
         }
     }
 }

@@ -180,9 +180,9 @@ fn evidence(whole: Whole<'_>, index: usize, ledger: &Ledger) -> Option<Evidence>
         ledger: ledger.clone(),
         ..known
     };
-    let served = part.result.udp_serve().map(|serve| (serve, part.lines.as_slice()));
-    let serves = serves.into_iter().skip(index).take(1).collect();
-    Some(gather(&window, (loads, serves), served, known))
+    let datagrams = part.result.udp_serve().map(|serve| (serve, part.lines.as_slice()));
+    let own = serves.into_iter().skip(index).take(1).collect();
+    Some(gather(&window, (loads, own), datagrams, known))
 }
 
 /// The receiver that limits the trial. Of datagrams: the one that lost the largest share. Over TCP, which waits where UDP

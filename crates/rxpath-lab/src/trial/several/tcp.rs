@@ -3,7 +3,7 @@
 use rxpath_load::tcp::connection::TcpSummary;
 use rxpath_load::tcp::result::{Direction, ServeResult, StreamResult, TransactionsResult};
 
-use super::{Times, added, busiest, limit, whole};
+use super::{Times, busiest, limit, whole};
 
 /// Connections that a result lists.
 const LISTED: usize = 64;
