@@ -26,14 +26,13 @@ pub fn drops(view: &View, place: Place) -> Vec<EvidenceLine> {
 }
 
 fn drop_line(view: &View, drop: &Drop) -> EvidenceLine {
-    let bound = if drop.exact { "" } else { "at least " };
+    let lost = drop.range().around(drop.packets, view.offered_packets());
     let of = match view.of_any_protocol(drop.place) {
         Some(all) => format!("{} packets of any protocol", count(all)),
         None => format!("{} offered", count(view.offered_packets())),
     };
     let mut text = format!(
-        "{bound}{} of {of} ({}) lost at {}",
-        count(drop.packets),
+        "{lost} of {of} ({}) lost at {}",
         percent(view.share_at(drop.place, drop.packets)),
         drop.place.words().noun,
     );

@@ -147,6 +147,7 @@ mod tests {
             packets,
             derived: false,
             exact: true,
+            bounds: None,
             cross_checks: Vec::new(),
         }
     }

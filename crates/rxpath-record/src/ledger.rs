@@ -10,9 +10,11 @@ mod close;
 mod flow;
 mod fragments;
 pub mod input;
+mod interval;
 mod receiver;
 mod segments;
 mod sending;
+mod shared;
 mod term;
 mod udp;
 mod units;
@@ -22,6 +24,7 @@ mod words;
 
 pub use flow::waiting_packets;
 pub use input::{Bypass, LedgerInput, Link, PathFacts, Reasoned, ReceiverSaid, SenderSaid};
+pub use interval::{PacketBounds, RemainderBounds};
 pub use segments::{SegmentInput, segments_between};
 pub use wire::{OneWay, WireCounters, WireFacts};
 pub use words::PlaceWords;
@@ -140,12 +143,16 @@ pub struct Drop {
     pub place: Place,
     /// The owning counter, or the formula when `derived`.
     pub counter: String,
-    /// Datagrams lost here.
+    /// Datagrams lost here; within `bounds`, where there are any.
     pub packets: u64,
     /// Computed from several counters, not read from one.
     pub derived: bool,
-    /// `false` if aggregates could not be converted to datagrams: then `packets` is a lower bound.
+    /// `false` if the counter counts aggregates of unknown size, or the packets of other programs too: then `packets` is the
+    /// lower bound, or what sequence numbers leave for this place.
     pub exact: bool,
+    /// What surely was lost here, and what may have been. None where `exact`, and where only the lower bound is known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bounds: Option<PacketBounds>,
     /// Counters that changed with it.
     pub cross_checks: Vec<CrossCheck>,
 }
@@ -223,6 +230,9 @@ pub struct Ledger {
     /// than were sent. `null` if a term of the sum has only bounds.
     #[serde(default)]
     pub unaccounted_packets: Option<i64>,
+    /// What `unaccounted_packets` may be, where terms of the sum have bounds and nothing decides within them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unaccounted_bounds: Option<RemainderBounds>,
     /// Ends for which the kernel's counters are not exact.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub inexact: Vec<Inexact>,
@@ -246,6 +256,7 @@ impl Default for Ledger {
             in_flight_packets: 0,
             foreign_packets: 0,
             unaccounted_packets: Some(0),
+            unaccounted_bounds: None,
             inexact: Vec::new(),
             notes: Vec::new(),
             reasons: Vec::new(),
@@ -258,7 +269,9 @@ impl Default for Ledger {
 pub enum Balance {
     /// Zero: the ledger closes.
     Closed,
-    /// This many are in no counter.
+    /// Zero lies within the bounds: all may be accounted for, and at most this many are in no counter.
+    Within(u64),
+    /// This many are in no counter, or more.
     Missing(u64),
     /// This many more arrived than were sent.
     Excess(u64),
@@ -269,11 +282,15 @@ pub enum Balance {
 impl Ledger {
     /// The remainder of the sum.
     pub fn balance(&self) -> Balance {
-        match self.unaccounted_packets {
-            None => Balance::Unknown,
-            Some(0) => Balance::Closed,
-            Some(left @ 1..) => Balance::Missing(left.unsigned_abs()),
-            Some(more) => Balance::Excess(more.unsigned_abs()),
+        match (self.unaccounted_packets, self.unaccounted_bounds) {
+            (None, None) => Balance::Unknown,
+            (None, Some(rest)) if rest.least_packets <= 0 => {
+                Balance::Within(rest.most_packets.max(0).unsigned_abs())
+            }
+            (None, Some(rest)) => Balance::Missing(rest.least_packets.unsigned_abs()),
+            (Some(0), _) => Balance::Closed,
+            (Some(left @ 1..), _) => Balance::Missing(left.unsigned_abs()),
+            (Some(more), _) => Balance::Excess(more.unsigned_abs()),
         }
     }
 }
@@ -283,8 +300,12 @@ impl Ledger {
 pub struct Balances {
     /// Ledgers.
     pub ledgers: usize,
-    /// Those that close.
+    /// Those that close, exactly or within the bounds of their terms.
     pub closed: usize,
+    /// Those of them that close within bounds.
+    pub within: usize,
+    /// What may be in no counter of these, at most.
+    pub within_packets: u64,
     /// Those for which it is unknown whether they close.
     pub unknown: usize,
     /// In no counter.
@@ -300,6 +321,11 @@ impl Balances {
             all.ledgers += 1;
             match ledger.balance() {
                 Balance::Closed => all.closed += 1,
+                Balance::Within(most) => {
+                    all.closed += 1;
+                    all.within += 1;
+                    all.within_packets += most;
+                }
                 Balance::Missing(packets) => all.missing_packets += packets,
                 Balance::Excess(packets) => all.excess_packets += packets,
                 Balance::Unknown => all.unknown += 1,

@@ -1,5 +1,8 @@
 //! The ledger between two network cards: what the wire lost, what the cards lost, and what is not known.
 
+#[path = "wire/shared.rs"]
+mod shared;
+
 use std::collections::BTreeMap;
 
 use rxpath_record::counters::Moved;

@@ -173,12 +173,18 @@ fn ledger(run: &Run, out: &mut String) {
         line("offered", ledger.offered_packets as i64);
         for drop in ledger.drops.iter().filter(|drop| drop.packets > 0) {
             let place = drop.place.words().short;
-            line(&format!("dropped: {place} ({})", drop.counter), drop.packets as i64);
+            let between = drop.range().between(ledger.offered_packets);
+            let between = between.map_or_else(String::new, |between| format!(", {between}"));
+            line(&format!("dropped: {place} ({}){between}", drop.counter), drop.packets as i64);
         }
         line("in flight", ledger.in_flight_packets as i64);
         line("delivered", ledger.delivered_packets as i64);
         match ledger.balance() {
             Balance::Closed => line("unaccounted", 0),
+            Balance::Within(most) => {
+                let most = format!("0 (at most {})", number::count(most));
+                row(out, &[&name, "unaccounted", &most, "–"]);
+            }
             Balance::Missing(lost) => line("unaccounted", lost as i64),
             Balance::Excess(more) => line("more than were sent", more as i64),
             Balance::Unknown => row(out, &[&name, "unaccounted", "not known", "–"]),

@@ -73,6 +73,15 @@ fn ledger(view: &View) -> Option<Gap> {
     };
     match ledger.balance() {
         Balance::Closed => {}
+        Balance::Within(packets) => {
+            let text = format!(
+                "the ledger closes within the bounds of its counters: at most {} datagrams unaccounted for, {} of the offered \
+                 ones",
+                count(packets),
+                percent(view.of_offered(packets))
+            );
+            return gap(packets, text);
+        }
         Balance::Missing(packets) => {
             let share = percent(view.of_offered(packets));
             let text = format!(

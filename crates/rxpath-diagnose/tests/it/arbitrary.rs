@@ -174,6 +174,7 @@ fn ledger() -> impl Strategy<Value = Ledger> {
             packets,
             derived,
             exact,
+            bounds: None,
             cross_checks: vec![CrossCheck { counter: "check".into(), packets, agrees }],
         },
     );

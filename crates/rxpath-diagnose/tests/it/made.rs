@@ -60,6 +60,7 @@ pub fn lost(place: Place, counter: &str, packets: u64) -> Drop {
         packets,
         derived: matches!(place, Place::Netfilter | Place::IngressHook),
         exact: true,
+        bounds: None,
         cross_checks: vec![CrossCheck { counter: "second".into(), packets, agrees: true }],
     }
 }

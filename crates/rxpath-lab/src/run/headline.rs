@@ -43,7 +43,10 @@ pub fn of(manifest: &Manifest) -> String {
     let all_packets: u64 = manifest.trials.iter().map(|trial| trial.ledger.offered_packets).sum();
     if all_packets > 0 {
         if left.all_closed() {
-            said.push(format!("All {all_packets} {unit} of all trials are accounted for."));
+            let within = (left.within > 0)
+                .then(|| format!(", in {} of {} within bounds", left.within, left.ledgers));
+            let within = within.unwrap_or_default();
+            said.push(format!("All {all_packets} {unit} of all trials are accounted for{within}."));
         }
         if left.missing_packets > 0 {
             let lost = left.missing_packets;

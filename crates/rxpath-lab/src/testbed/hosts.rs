@@ -382,6 +382,7 @@ impl Testbed for HostsTestbed<'_> {
             link: if is_veth { Link::Veth } else { Link::Nic },
             ring: cards::ring(self.hosts),
             wire: cards::wire(self.hosts),
+            is_shared: self.shared_with_others(),
             ..PathFacts::default()
         }
     }

@@ -75,6 +75,7 @@ pub(crate) fn carried(before: &[Link], now: &[Link]) -> Carried {
             packets,
             derived: false,
             exact: true,
+            bounds: None,
             cross_checks: Vec::new(),
         },
         of_packets: took + packets,

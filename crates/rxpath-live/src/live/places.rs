@@ -92,7 +92,15 @@ fn lost(moved: &Moved, place: Place, names: &[&str]) -> Option<Drop> {
 }
 
 fn plain(place: Place, counter: String, packets: u64) -> Drop {
-    Drop { place, counter, packets, derived: false, exact: true, cross_checks: Vec::new() }
+    Drop {
+        place,
+        counter,
+        packets,
+        derived: false,
+        exact: true,
+        bounds: None,
+        cross_checks: Vec::new(),
+    }
 }
 
 /// What UDP lost in all, however.

@@ -6,7 +6,10 @@ use super::input::LedgerInput;
 use super::term::Term;
 use super::units::Units;
 use super::view::View;
-use super::{Ledger, Place, aggregates, arriving, bypass, flow, fragments, sending, udp, wire};
+use super::{
+    Balance, Ledger, Place, aggregates, arriving, bypass, flow, fragments, interval, sending,
+    shared, udp, wire,
+};
 use crate::counters::Moved;
 
 impl Ledger {
@@ -29,11 +32,12 @@ impl Ledger {
         let mut notes = gaps(view);
         fragments::in_datagrams(view, &mut terms, &mut notes);
         terms.extend(udp::terms(view, &units));
+        shared::bound(view, &units, &mut terms);
         let base = input.sender.offered_packets as i64
             - input.receiver.delivered_packets as i64
             - in_flight(input) as i64;
         notes.extend(bypass::contradictions(view));
-        by_sequence(input, &mut terms, &mut notes);
+        interval::decide(view, base, &mut terms, &mut notes);
         contradictions(&mut terms, base, &mut notes);
         notes.extend(routing_unwatched(view, &terms));
         let unaccounted = base - credited(&terms);
@@ -41,33 +45,34 @@ impl Ledger {
             disagreements(term, &mut notes);
         }
         inexact.extend(fragments::offered(view));
-        let within = inexact.is_empty() && within_bounds(&terms, unaccounted);
-        if unaccounted != 0 && inexact.is_empty() && !within {
-            notes.extend(wire::unknown(view));
-            notes.extend(flow::gaps(view, &units));
+        let mut ledger = Self::default();
+        if inexact.is_empty() {
+            ledger.leave_over(unaccounted, interval::room(terms.iter().map(Term::room)));
+        } else {
+            ledger.unaccounted_packets = None;
         }
-        if within {
-            notes.push(format!(
-                "{unaccounted} datagrams lie within the bounds of what the places lost: whether all are accounted for is \
-                 not known"
-            ));
+        match ledger.balance() {
+            Balance::Missing(_) | Balance::Excess(_) => {
+                notes.extend(wire::unknown(view));
+                notes.extend(flow::gaps(view, &units));
+            }
+            Balance::Within(_) | Balance::Unknown if inexact.is_empty() => {
+                notes.push(within(unaccounted, ledger.unaccounted_bounds.is_some()));
+            }
+            _ => {}
         }
-        let known = inexact.is_empty() && !within;
         let mut drops: Vec<_> = terms.into_iter().filter_map(Term::into_drop).collect();
         drops.sort_by_key(|drop| drop.place);
         Self {
-            unit: super::LedgerUnit::Datagram,
             offered_packets: input.sender.offered_packets,
             sent_packets: input.sender.sent_packets,
             delivered_packets: input.receiver.delivered_packets,
             drops,
             in_flight_packets: in_flight(input),
             foreign_packets: foreign(view),
-            unaccounted_packets: known.then_some(unaccounted),
             inexact,
             notes,
-            // The observer's, entered when there was one.
-            reasons: Vec::new(),
+            ..ledger
         }
     }
 
@@ -86,23 +91,25 @@ fn in_flight(input: &LedgerInput) -> u64 {
     input.receiver.in_flight_packets + input.sender.queued_packets
 }
 
-/// Whether a gap may be nothing but what terms with bounds leave open.
-fn within_bounds(terms: &[Term], gap: i64) -> bool {
-    let mut open = terms.iter().filter(|term| !term.exact);
-    // Without an upper bound it may be anything.
-    let more = open.try_fold(0i64, |sum, term| {
-        let more = (term.most? - term.credited()).max(0);
-        Some(sum.saturating_add(more))
-    });
-    gap > 0 && more.is_none_or(|more| gap <= more)
+/// What is said of a gap that may be nothing but what terms with bounds leave open.
+fn within(gap: i64, is_bounded: bool) -> String {
+    let whether = if is_bounded {
+        "the ledger closes within them"
+    } else {
+        "whether all are accounted for is not known"
+    };
+    format!("{gap} datagrams lie within the bounds of what the places lost: {whether}")
 }
 
 fn credited(terms: &[Term]) -> i64 {
     terms.iter().map(Term::credited).sum()
 }
 
-/// What the lab's links carried that the workload did not send.
+/// What the links, or hosts that others use too, carried that the workload did not send.
 fn foreign(view: View<'_>) -> u64 {
+    if view.is_shared() {
+        return wire::foreign_at_both_ends(view).max(0).unsigned_abs();
+    }
     let at = |side| view.foreign_at_ip(side) + view.foreign_family(side);
     (at(Side::Rx) + at(Side::Tx)).max(0).unsigned_abs()
 }
@@ -119,34 +126,6 @@ fn gaps(view: View<'_>) -> Vec<String> {
         .collect();
     notes.dedup();
     notes
-}
-
-/// Sequence numbers decide a loss that counters can only bound, when it is the only such.
-fn by_sequence(input: &LedgerInput, terms: &mut [Term], notes: &mut Vec<String>) {
-    let exact: i64 = terms.iter().filter(|term| term.exact).map(Term::credited).sum();
-    let open = terms.iter().filter(|term| !term.exact).count();
-    for term in terms.iter_mut().filter(|term| !term.exact) {
-        let least = term.datagrams;
-        let most = term.most;
-        if let (1, Some(lost)) = (open, input.receiver.sequence_lost_packets) {
-            let missing = lost as i64 - exact;
-            term.datagrams = missing.clamp(least, most.unwrap_or(i64::MAX).max(least));
-        }
-        if let Some(bound) = term.bound.take() {
-            let decided = if term.datagrams == least { "" } else { "; sequence numbers decide" };
-            notes.push(bound + decided);
-            continue;
-        }
-        if term.is_narrow {
-            continue;
-        }
-        let most = most.map_or_else(|| "an unknown number of".into(), |most| most.to_string());
-        notes.push(format!(
-            "{}: counts aggregates of unknown size: at least {least} and at most {most} datagrams; {}",
-            term.counter,
-            if term.datagrams == least { "the least is shown" } else { "sequence numbers decide" }
-        ));
-    }
 }
 
 fn contradictions(terms: &mut [Term], base: i64, notes: &mut Vec<String>) {

@@ -136,6 +136,8 @@ pub struct PathFacts {
     pub ring: Vec<String>,
     /// What the two cards count of the frames between them.
     pub wire: WireFacts,
+    /// Other programs' packets are in the counters of the hosts, too. Only of network cards.
+    pub is_shared: bool,
 }
 
 /// The kind of link: it decides what the device counters mean.

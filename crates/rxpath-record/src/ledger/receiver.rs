@@ -6,7 +6,7 @@
 use super::input::LedgerInput;
 use super::segments::{self, SegmentInput};
 use super::wire::WireFacts;
-use super::{Drop, Ledger, Place};
+use super::{Drop, Ledger, Place, interval};
 use crate::counters::Moved;
 
 impl Ledger {
@@ -22,7 +22,7 @@ impl Ledger {
             - own.delivered_packets as i64
             - own.in_flight_packets as i64;
         let mut drops: Vec<Drop> = own.drops.into_iter().filter(is_of_receiver).collect();
-        let is_exact = own.inexact.is_empty() && drops.iter().all(|drop| drop.exact);
+        let room = interval::room(drops.iter().map(Drop::room)).filter(|_| own.inexact.is_empty());
         let rest = missing - drops.iter().map(|drop| drop.packets as i64).sum::<i64>();
         let shared: Vec<&Drop> = self.drops.iter().filter(|drop| !is_of_receiver(drop)).collect();
         let before: u64 = shared.iter().map(|drop| drop.packets).sum();
@@ -35,19 +35,19 @@ impl Ledger {
             _ => None,
         };
         let note = "losses at the senders and in the network are not counted per receiver: each has a share by what is missing there";
-        Self {
-            unit: own.unit,
-            offered_packets: own.offered_packets,
-            sent_packets: own.sent_packets,
-            delivered_packets: own.delivered_packets,
+        let notes = (before > 0).then(|| note.to_owned()).into_iter().collect();
+        let mut part = Self {
             drops,
-            in_flight_packets: own.in_flight_packets,
-            foreign_packets: own.foreign_packets,
-            unaccounted_packets: unaccounted.filter(|_| is_exact),
-            inexact: own.inexact,
-            notes: (before > 0).then(|| note.to_owned()).into_iter().collect(),
+            unaccounted_packets: None,
+            unaccounted_bounds: None,
+            notes,
             reasons: Vec::new(),
+            ..own
+        };
+        if let Some((gap, room)) = unaccounted.zip(room) {
+            part.leave_over(gap, Some(room));
         }
+        part
     }
 
     /// The part of one receiver in the ledger of the segments of all: those from the senders that arrived at its host, by
@@ -93,6 +93,7 @@ fn shares(losses: &[&Drop], packets: u64) -> Vec<Drop> {
             packets: own,
             derived: true,
             exact: false,
+            bounds: None,
             cross_checks: Vec::new(),
             ..Drop::clone(loss)
         }
@@ -112,6 +113,7 @@ mod tests {
             packets,
             derived: false,
             exact: true,
+            bounds: None,
             cross_checks: Vec::new(),
         }
     }

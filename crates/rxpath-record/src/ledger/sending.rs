@@ -7,12 +7,11 @@
 
 use rxpath_core::Side;
 
-use super::Place;
 use super::input::{Link, SenderSaid};
 use super::term::Term;
 use super::units::{Unit, Units};
 use super::view::View;
-use super::wire;
+use super::{Place, shared, wire};
 use crate::counters::name;
 
 /// Errors of a full queue: the packet died further down, where a counter owns it.
@@ -91,30 +90,12 @@ fn qdisc(view: View<'_>, units: &Units) -> Term {
     if drops > 0 && whole {
         check_sender(view, &mut term);
     }
-    if view.link() == Link::Nic {
-        may_be_of_others(view, units, &mut term, drops);
-    }
-    term
-}
-
-/// A host's queue takes the packets of all its programs. UDP counts the drops of those that it handed over. What else was
-/// dropped may be of others, or of ours that the queue had taken before.
-fn may_be_of_others(view: View<'_>, units: &Units, term: &mut Term, drops: i64) {
+    // A host's queue takes the packets of all its programs. UDP counts the drops of those that it handed over. What else was
+    // dropped may be of others, or of ours that the queue had taken before.
     let all_udp = view.udp(Side::Tx, "SndbufErrors") == drops;
     let others = if all_udp { wire::foreign_datagrams_out(view) } else { wire::foreign_out(view) };
-    let others = others.clamp(0, drops.max(0));
-    if others == 0 {
-        return;
-    }
-    term.datagrams = units.qdisc.least(drops - others).0;
-    term.exact = false;
-    term.is_narrow = others <= wire::narrow(view);
-    term.bound = (!term.is_narrow).then(|| {
-        format!(
-            "{}: {drops} packets were dropped, of which {others} may be of other programs",
-            term.counter
-        )
-    });
+    shared::may_be_of_others(view, &mut term, others * shared::each(units.qdisc));
+    term
 }
 
 /// What a network card's driver dropped. Of a veth it is the receiver's ring or backlog.

@@ -1,15 +1,18 @@
 //! One place's loss while the ledger is being made.
 
 use super::units::Unit;
-use super::{CrossCheck, Drop, Place};
+use super::{CrossCheck, Drop, PacketBounds, Place};
 
 /// A loss, with what its derivation rests on.
 #[derive(Clone, Debug)]
 pub(super) struct Term {
     pub place: Place,
     pub counter: String,
-    /// Datagrams. Below zero, a derived term is a contradiction between its counters.
+    /// Datagrams. Below zero, a derived term is a contradiction between its counters. Of a term that is not exact, the least
+    /// until [`super::interval::decide`].
     pub datagrams: i64,
+    /// Lower bound, from [`super::interval::decide`] on.
+    pub least: i64,
     /// Upper bound when `datagrams` is only the least.
     pub most: Option<i64>,
     pub derived: bool,
@@ -35,6 +38,7 @@ impl Term {
             place,
             counter,
             datagrams,
+            least: datagrams,
             most: unit.most(packets),
             derived: false,
             exact,
@@ -79,15 +83,23 @@ impl Term {
         self.datagrams.max(0)
     }
 
+    /// How much more than what it adds to the sum may have been lost; `None` without an upper bound.
+    pub fn room(&self) -> Option<i64> {
+        if self.exact { Some(0) } else { Some((self.most? - self.credited()).max(0)) }
+    }
+
     /// The term as it is shown, when there is something to show.
     pub fn into_drop(self) -> Option<Drop> {
         let packets = self.credited().unsigned_abs();
-        (packets > 0).then_some(Drop {
+        let may_be_more = !self.exact && self.room() != Some(0);
+        (packets > 0 || may_be_more).then_some(Drop {
             place: self.place,
             counter: self.counter,
             packets,
             derived: self.derived,
             exact: self.exact,
+            bounds: (!self.exact)
+                .then(|| PacketBounds::of(self.least.min(self.datagrams), self.most)),
             cross_checks: self.checks,
         })
     }

@@ -4,7 +4,8 @@
 //! at the socket lookup up to 76 bytes of UDP length (`CHECKSUM_BREAK`, `include/linux/skbuff.h`): then no
 //! socket's drops move. Longer datagrams are verified when the reader reaches them: `InCsumErrors` and the
 //! socket's drops move together, and until then they take up receive buffer. Socket drops therefore own
-//! nothing: they say which socket lost, and uncover what `InErrors` misses.
+//! nothing: they say which socket lost, and uncover what `InErrors` misses. On a host that others use too they show which
+//! part of the counters is the workload's.
 
 use rxpath_core::Side;
 
@@ -40,6 +41,8 @@ struct Udp {
     checksum: i64,
     /// Drops of all sockets less the checksum errors that are among them.
     sockets: Option<i64>,
+    /// Drops of all sockets, where the counters have those of other programs too.
+    own: Option<i64>,
     /// Whether checksums are verified by the reader.
     late: bool,
 }
@@ -57,18 +60,37 @@ impl Udp {
             None => sum.is_some_and(|sum| checksum > 0 && sum > named),
         };
         let among = if late { checksum } else { 0 };
-        Self {
+        let udp = Self {
             errors: of("InErrors"),
             rcvbuf: of("RcvbufErrors"),
             memory: of("MemErrors"),
             checksum,
             sockets: sum.map(|sum| (sum - among).max(0)),
+            own: None,
             late,
-        }
+        };
+        let others = |own: &i64| view.is_shared() && *own < udp.at_sockets() + among;
+        Self { own: sum.filter(others), ..udp }
     }
 
     fn named(&self) -> i64 {
         self.rcvbuf + self.memory + self.checksum
+    }
+
+    /// Leaves a term what the workload's sockets can have of its counter; `other` is what else of their drops may be.
+    fn of_own(&self, term: &mut Term, other: i64, unit: Unit) {
+        let Some(own) = self.own.filter(|_| term.datagrams > 0) else { return };
+        let counted = if term.place == Place::SocketBuffer { self.rcvbuf } else { self.memory };
+        let late = if self.late { self.checksum } else { 0 };
+        let (least, most) = ((own - other - late).clamp(0, counted), own.min(counted));
+        let (datagrams, exact) = unit.least(least);
+        term.counter = format!("SO_MEMINFO drops of the workload, within {}", term.counter);
+        (term.datagrams, term.most, term.exact) =
+            (datagrams, unit.most(most), exact && least == most);
+        let why = "other programs' sockets dropped datagrams too";
+        term.bound = (!term.exact).then(|| {
+            format!("{}: between {least} and {most} packets were dropped: {why}", term.counter)
+        });
     }
 
     /// Errors that happened at a socket, by the better of the two ways to count them.
@@ -96,12 +118,14 @@ fn checksum(view: View<'_>, udp: &Udp) -> Term {
 fn socket_buffer(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
     let name = view.udp_name(Side::Rx, "RcvbufErrors");
     let mut term = Term::owned(Place::SocketBuffer, name, udp.rcvbuf, unit);
+    udp.of_own(&mut term, udp.memory, unit);
     check_errors(view, &mut term, udp);
     if let Some(drops) = &view.input.receiver.socket_drops {
         let sum = drops.iter().sum::<u64>() as i64;
         let late = if udp.late { udp.checksum } else { 0 };
-        // Drops above these are a place of their own.
-        term.check("SO_MEMINFO drops", sum, sum.max(udp.at_sockets() + late));
+        // Drops above these are a place of their own, drops below them are other programs'.
+        let least = if udp.own.is_some() { 0 } else { udp.at_sockets() + late };
+        term.check("SO_MEMINFO drops", sum, sum.max(least));
     }
     check_reason(view, &mut term, "SOCKET_RCVBUFF", udp.rcvbuf);
     term
@@ -110,6 +134,7 @@ fn socket_buffer(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
 fn memory(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
     let name = view.udp_name(Side::Rx, "MemErrors");
     let mut term = Term::owned(Place::UdpMemory, name, udp.memory, unit);
+    udp.of_own(&mut term, udp.rcvbuf, unit);
     check_errors(view, &mut term, udp);
     check_reason(view, &mut term, "PROTO_MEM", udp.memory);
     term
@@ -147,7 +172,9 @@ fn other(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
     let witness = (!view.input.receiver.may_refuse).then_some(0);
     // Parts above the whole are left to the parts: they own their drops.
     let rest = (udp.errors - udp.named()).max(0);
-    let mut term = Term::derived(Place::UdpOther, formula, rest, unit, witness);
+    // A socket of another program may refuse datagrams.
+    let own = if view.is_shared() && witness.is_some() { 0 } else { rest };
+    let mut term = Term::derived(Place::UdpOther, formula, own, unit, witness);
     check_reason(view, &mut term, "SOCKET_FILTER", rest);
     term
 }
@@ -155,11 +182,9 @@ fn other(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
 fn check_errors(view: View<'_>, term: &mut Term, udp: &Udp) {
     let errors = view.udp_name(Side::Rx, "InErrors");
     if udp.errors != 0 || term.datagrams != 0 {
-        let expected = if view.input.receiver.may_refuse && udp.errors > udp.named() {
-            udp.errors
-        } else {
-            udp.named()
-        };
+        let may_refuse = view.input.receiver.may_refuse || view.is_shared();
+        let expected =
+            if may_refuse && udp.errors > udp.named() { udp.errors } else { udp.named() };
         term.check(errors, udp.errors, expected);
     }
 }

@@ -120,6 +120,11 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Whether other programs' packets may be in the counters of losses.
+    pub fn is_shared(self) -> bool {
+        self.input.path.is_shared && self.link() == Link::Nic
+    }
+
     /// Losses at a place that only the kernel's reasons tell.
     pub fn reasoned(self, place: Place) -> impl Iterator<Item = &'a Reasoned> {
         let all = self.input.reasoned.iter().flatten();

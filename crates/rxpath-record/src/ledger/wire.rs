@@ -11,7 +11,7 @@ use super::fragments::Fragments;
 use super::term::Term;
 use super::units::{Unit, Units};
 use super::view::View;
-use super::{Place, arriving, flow};
+use super::{Place, arriving, flow, shared};
 use crate::counters::{Moved, name};
 
 /// Which counters (names in `Moved`) count the frames between two network cards.
@@ -82,8 +82,11 @@ fn sum(names: &[String], moved: &Moved) -> i64 {
 
 /// So much that an interval of this width is as good as a number.
 pub(super) fn narrow(view: View<'_>) -> i64 {
-    let offered = view.input.sender.offered_packets as f64;
-    NARROW_FRAMES.max((offered * NARROW_RATIO) as i64)
+    narrow_packets(view.input.sender.offered_packets)
+}
+
+pub(super) fn narrow_packets(offered_packets: u64) -> i64 {
+    NARROW_FRAMES.max((offered_packets as f64 * NARROW_RATIO) as i64)
 }
 
 /// The loss of a trial's datagrams, where the cards tell it.
@@ -101,7 +104,9 @@ pub(super) fn network(view: View<'_>, units: &Units) -> Option<Term> {
     // What only one of the two cards counted: sent to others, received from others.
     let sent_to_others = foreign_out(view).max(beyond_workload(view, units, way));
     let least = (least - sent_to_others).max(0);
+    // The receiving card counts those of others that its ring lost, too.
     let received = foreign_in(view, units, way);
+    let received = received.map(|frames| frames + shared::others_in_ring(view, units));
     let most = received.map(|frames| (most + frames).max(least));
     let mut term = Term::derived(Place::Network, way.formula(), least, Unit::Each(1), None);
     term.most = most;
@@ -157,6 +162,35 @@ fn beyond_workload(view: View<'_>, units: &Units, way: &OneWay) -> i64 {
 /// Frames of no IP (ARP, LLDP, spanning tree) have no counter: they are among what the device took and IP has not of the
 /// workload. IP counts all devices of the host, so that what the protocols had of others is taken off first.
 fn foreign_in(view: View<'_>, units: &Units, way: &OneWay) -> Option<i64> {
+    let frames = beyond_ip(view, units)?.max(foreign_by_protocol(view));
+    Some(frames + beyond_device(view, way).max(0))
+}
+
+/// Packets that the receiver's card passed on in addition to the workload, at most, as far as counters show them.
+pub(super) fn foreign_received(view: View<'_>, units: &Units) -> i64 {
+    let beyond = match &view.input.path.wire {
+        WireFacts::Counted(wire) if behind_card(view, &wire.forward).is_none() => {
+            beyond_device(view, &wire.forward).max(0)
+        }
+        _ => 0,
+    };
+    beyond_ip(view, units).unwrap_or(0).max(foreign_by_protocol(view)) + beyond
+}
+
+/// Packets at both ends that are not the workload's, as far as counters of the protocols show them.
+pub(super) fn foreign_at_both_ends(view: View<'_>) -> i64 {
+    let into_sender = view.foreign_at_ip(Side::Tx) + view.foreign_family(Side::Tx);
+    named_at_ip(view) + view.foreign_family(Side::Rx) + into_sender + foreign_out(view)
+}
+
+/// Packets that the protocols of the receiver's host counted in addition to the workload, at most.
+fn foreign_by_protocol(view: View<'_>) -> i64 {
+    foreign_at_ip(view) + view.foreign_family(Side::Rx)
+}
+
+/// Packets that the receiver's device has and IP has not of the workload, at most; `None` where a counter for it was not
+/// read.
+fn beyond_ip(view: View<'_>, units: &Units) -> Option<i64> {
     let (device, at_ip) = (view.rx_link_name("rx.packets")?, view.ip_name(Side::Rx, "InReceives"));
     if !view.knows(&device) || !view.knows(&at_ip) {
         return None;
@@ -171,13 +205,23 @@ fn foreign_in(view: View<'_>, units: &Units, way: &OneWay) -> Option<i64> {
             view.input.receiver.delivered_packets as i64 + refused + backlog
         }
     };
-    let by_device = view.get(&device) - view.taken_in_xdp() - workload;
-    let named = others + view.foreign_family(Side::Rx);
-    Some(named.max(by_device) + beyond_device(view, way).max(0))
+    Some(view.get(&device) - view.taken_in_xdp() - workload)
 }
 
-/// Packets of others that entered IP of the workload's family, at most.
+/// Packets of others that entered IP of the workload's family, at most: on a host that others use all that were neither read
+/// nor lost at the workload's sockets.
 fn foreign_at_ip(view: View<'_>) -> i64 {
+    let receiver = &view.input.receiver;
+    let Some(drops) = receiver.socket_drops.as_ref().filter(|_| view.is_shared()) else {
+        return named_at_ip(view);
+    };
+    let read = receiver.delivered_packets as i64 - view.taken_in_xdp();
+    let ours = read.max(0) + drops.iter().sum::<u64>() as i64 + receiver.in_flight_packets as i64;
+    named_at_ip(view).max(view.segments_at_ip() - ours)
+}
+
+/// Those of them that a counter names.
+fn named_at_ip(view: View<'_>) -> i64 {
     let read = view.udp(Side::Rx, "InDatagrams");
     // The workload is unicast. For IPv6, multicasts that nobody wants are among the foreign ones already.
     let to_groups = ["InMcastPkts", "InBcastPkts"].map(|c| name::snmp(Side::Rx, "IpExt", c));

@@ -34,6 +34,7 @@ fn ledger() -> Ledger {
             packets: 100,
             derived: false,
             exact: true,
+            bounds: None,
             cross_checks: vec![CrossCheck {
                 counter: "rx/Udp.InErrors".into(),
                 packets: 100,

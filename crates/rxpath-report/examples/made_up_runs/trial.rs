@@ -67,6 +67,7 @@ fn ledger_of(kind: &Kind, offered: u64, delivered: u64) -> Ledger {
             packets: lost - at_socket,
             derived: false,
             exact: true,
+            bounds: None,
             cross_checks: vec![CrossCheck {
                 counter: "tx/Udp.SndbufErrors".into(),
                 packets: lost - at_socket,
@@ -80,6 +81,7 @@ fn ledger_of(kind: &Kind, offered: u64, delivered: u64) -> Ledger {
         packets: at_socket,
         derived: false,
         exact: true,
+        bounds: None,
         cross_checks: vec![CrossCheck {
             counter: "rx/sock.drops".into(),
             packets: at_socket,

@@ -1,7 +1,7 @@
 //! The ledger section: for each variant a flow picture, the sum, and the counters behind it.
 
 use maud::{Markup, html};
-use rxpath_record::ledger::{Balance, Balances, Figure, Ledger, LedgerUnit};
+use rxpath_record::ledger::{Balance, Balances, Drop, Figure, Ledger, LedgerUnit};
 use rxpath_record::manifest::Trial;
 use rxpath_record::metric::verb;
 
@@ -70,6 +70,10 @@ fn balance(run: &Run) -> Markup {
                 " All " (number::count(offered)) " " (run.unit()) " offered in " (ledgers.len())
                 @if ledgers.len() == 1 { " valid trial" } @else { " valid trials" }
                 " are accounted for, each drop by one owning counter."
+                @if left.within > 0 {
+                    " In " (left.within) " of them within bounds: counters have other packets too, and up to "
+                    (number::count(left.within_packets)) " " (run.unit()) " may be in none."
+                }
             } @else if open > 0 {
                 b { "The ledger does not close." }
                 @if left.missing_packets > 0 {
@@ -98,9 +102,10 @@ fn closes(ledger: &Ledger) -> Markup {
             span { "= " (least(ledger, Figure::Delivered)) (number::count(ledger.delivered_packets)) " delivered" }
             span { "+ " (number::count(dropped)) " dropped" }
             span { "+ " (number::count(ledger.in_flight_packets)) " in flight" }
-            span.missing[ledger.balance() != Balance::Closed] {
+            span.missing[!matches!(ledger.balance(), Balance::Closed | Balance::Within(_))] {
                 @match ledger.balance() {
                     Balance::Closed => { "+ 0 unaccounted" }
+                    Balance::Within(most) => { "+ 0 unaccounted (at most " (number::count(most)) ")" }
                     Balance::Missing(lost) => { "+ " (number::count(lost)) " unaccounted" }
                     Balance::Excess(more) => { (number::count(more)) " more arrived than were sent" }
                     Balance::Unknown => { "the remainder is not known" }
@@ -113,6 +118,11 @@ fn closes(ledger: &Ledger) -> Markup {
 /// The mark before a figure that has only bounds.
 fn least(ledger: &Ledger, figure: Figure) -> &'static str {
     if ledger.inexact.iter().any(|inexact| inexact.figure == figure) { "≥ " } else { "" }
+}
+
+/// A loss with its bounds, where it has some.
+fn bounded(drop: &Drop, ledger: &Ledger) -> String {
+    drop.range().around(drop.packets, ledger.offered_packets)
 }
 
 fn counters(trial: &Trial) -> Markup {
@@ -129,13 +139,13 @@ fn counters(trial: &Trial) -> Markup {
         let read = match (drop.derived, drop.exact) {
             (false, true) => "exact",
             (true, true) => "derived, exact",
-            (false, false) => "at least",
-            (true, false) => "derived, at least",
+            (false, false) => "with bounds",
+            (true, false) => "derived, with bounds",
         };
         drops.rows.push(vec![
             drop.place.words().short.into(),
             drop.counter.clone(),
-            number::count(drop.packets),
+            bounded(drop, ledger),
             number::percent(drop.packets as f64, ledger.offered_packets as f64),
             read.into(),
             checks.collect::<Vec<_>>().join(", "),
@@ -148,7 +158,7 @@ fn counters(trial: &Trial) -> Markup {
     moved.rows.extend(gaps.map(|(name, why)| vec![name.clone(), format!("not read: {why}")]));
     html! {
         @if drops.rows.is_empty() { p { "No losses." } } @else { (table(&drops, "Drops by place")) }
-        p { "Foreign packets on the lab's links: " (number::count(ledger.foreign_packets)) "." }
+        p { "Packets of other traffic: " (number::count(ledger.foreign_packets)) "." }
         @for bounds in &ledger.inexact { p { (bounds.to_string()) } }
         @for note in &ledger.notes { p { (note) } }
         @if !moved.rows.is_empty() { h4 { "All counters that changed" } (table(&moved, "Counters that changed")) }

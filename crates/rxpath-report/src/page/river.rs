@@ -58,7 +58,7 @@ fn rows(ledger: &Ledger) -> Vec<Row<'_>> {
         .chain(match ledger.balance() {
             Balance::Missing(lost) => Some((Kind::Unaccounted(lost), lost as f64)),
             Balance::Excess(more) => Some((Kind::Excess(more), 0.0)),
-            Balance::Closed | Balance::Unknown => None,
+            Balance::Closed | Balance::Within(_) | Balance::Unknown => None,
         })
         .chain([(Kind::Delivered(ledger.delivered_packets), 0.0)]);
     let mut left = ledger.offered_packets as f64;
@@ -142,8 +142,8 @@ fn amount(kind: &Kind, ledger: &Ledger) -> Markup {
         Kind::Sent(packets) | Kind::Delivered(packets) | Kind::InFlight(packets) => flow(*packets),
         Kind::Unaccounted(packets) | Kind::Excess(packets) => flow(*packets),
         Kind::Lost(drop) => html! {
-            b { @if !drop.exact { "≥ " } "\u{2212}" (number::count(drop.packets)) }
-            span { (number::percent(drop.packets as f64, base)) }
+            b { @if drop.range().most_packets.is_none() { "≥ " } "\u{2212}" (number::count(drop.packets)) }
+            span { (number::percent(drop.packets as f64, base)) @if let Some(between) = drop.range().between(ledger.offered_packets) { ", " (between) } }
         },
     }
 }

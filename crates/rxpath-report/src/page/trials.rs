@@ -2,6 +2,7 @@
 
 use maud::html;
 use rxpath_record::event::What;
+use rxpath_record::ledger::{Balance, Ledger};
 use rxpath_record::manifest::Trial;
 
 use super::Section;
@@ -60,13 +61,22 @@ fn from_manifest(run: &Run, trials: &[Trial]) -> Table {
             number::count(ledger.delivered_packets),
             number::count(dropped),
             number::count(ledger.in_flight_packets),
-            ledger.unaccounted_packets.map_or("not known".into(), number::signed),
+            unaccounted(ledger),
             words::loop_kind(trial.loop_kind).into(),
             format!("{:?}", trial.grade),
             trial.void.clone().unwrap_or_default(),
         ]);
     }
     table
+}
+
+fn unaccounted(ledger: &Ledger) -> String {
+    match (ledger.unaccounted_packets, ledger.balance()) {
+        (Some(left), _) => number::signed(left),
+        (None, Balance::Within(most)) => format!("0 (at most {})", number::count(most)),
+        (None, Balance::Missing(least)) => format!("at least {}", number::count(least)),
+        (None, _) => "not known".into(),
+    }
 }
 
 /// The number of a trial, counted from 1.

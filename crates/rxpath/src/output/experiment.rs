@@ -265,6 +265,10 @@ pub fn accounted(manifest: &Manifest) -> String {
     if all.excess_packets > 0 {
         text += &format!(", {} more arrived than were sent", all.excess_packets);
     }
+    if all.within > 0 {
+        let (trials, most) = (all.within, all.within_packets);
+        text += &format!("; within the bounds of its counters in {trials} of them: at most {most}");
+    }
     if all.unknown > 0 {
         text += &format!("; not known for {}: one of their counts has only bounds", all.unknown);
     }

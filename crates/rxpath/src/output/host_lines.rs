@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use rxpath_core::number::grouped;
 use rxpath_record::hosts::{ControlCost, PairClocks};
-use rxpath_record::ledger::{Balances, Ledger, Place};
+use rxpath_record::ledger::{Balances, Ledger, PacketBounds, Place};
 use rxpath_record::manifest::{HostPart, Manifest, VariantSummary};
 
 /// Pairs and hosts that are listed; of more, the pair whose clocks are known worst, and the host whose endpoint took most.
@@ -69,14 +69,16 @@ pub fn of_variant(manifest: &Manifest, variant: &VariantSummary) -> String {
     lines.map(|line| format!("{}: {line}\n", variant.name)).collect::<Vec<_>>().concat()
 }
 
-/// `ledger: 12,000 datagrams offered = 11,000 delivered + 1,000 at device ring (NAPI) [rx/ring]; 0 unaccounted`.
+/// `ledger: 12,000 datagrams offered = 11,000 delivered + 1,000 at device ring (NAPI) [rx/ring]; 0 unaccounted`, and other
+/// traffic in the same counters.
 fn ledger(manifest: &Manifest, variant: &str) -> Option<String> {
     let trials = manifest.counted(variant);
     let unit = trials.first()?.ledger.unit.word();
     let ledgers: Vec<&Ledger> = trials.iter().map(|trial| &trial.ledger).collect();
     let sum = |of: fn(&Ledger) -> u64| ledgers.iter().map(|one| of(one)).sum::<u64>();
     let mut terms = vec![format!("{} delivered", grouped(sum(|one| one.delivered_packets)))];
-    terms.extend(lost(&ledgers));
+    let all_offered = sum(|one| one.offered_packets);
+    terms.extend(lost(&ledgers, all_offered));
     let in_flight = sum(|one| one.in_flight_packets);
     terms.extend((in_flight > 0).then(|| format!("{} in flight", grouped(in_flight))));
     let all = Balances::of(ledgers.iter().copied());
@@ -87,25 +89,31 @@ fn ledger(manifest: &Manifest, variant: &str) -> Option<String> {
     } else {
         format!("{} unaccounted", grouped(all.missing_packets))
     };
-    let offered = grouped(sum(|one| one.offered_packets));
-    Some(format!("ledger: {offered} {unit} offered = {}; {rest}", terms.join(" + ")))
+    let most = all.missing_packets + all.within_packets;
+    let most = (all.within > 0).then(|| format!(" (at most {})", grouped(most)));
+    let foreign = sum(|one| one.foreign_packets);
+    let foreign = (foreign > 0).then(|| format!("; {} packets of other traffic", grouped(foreign)));
+    let (offered, terms) = (grouped(all_offered), terms.join(" + "));
+    let ends = [most, foreign].into_iter().flatten().collect::<String>();
+    Some(format!("ledger: {offered} {unit} offered = {terms}; {rest}{ends}"))
 }
 
 /// Losses by place, with their counters.
-fn lost(ledgers: &[&Ledger]) -> Vec<String> {
-    let mut places: BTreeMap<Place, (u64, bool, &str)> = BTreeMap::new();
+fn lost(ledgers: &[&Ledger], offered: u64) -> Vec<String> {
+    let mut places: BTreeMap<Place, (u64, PacketBounds, &str)> = BTreeMap::new();
     for drop in ledgers.iter().flat_map(|ledger| &ledger.drops) {
-        let place = places.entry(drop.place).or_insert((0, true, drop.counter.as_str()));
+        let none = PacketBounds { least_packets: 0, most_packets: Some(0) };
+        let place = places.entry(drop.place).or_insert((0, none, drop.counter.as_str()));
         place.0 += drop.packets;
-        place.1 &= drop.exact;
+        place.1 = place.1.plus(drop.range());
     }
-    let is_shown = |(place, (packets, ..)): &(Place, (u64, bool, &str))| {
+    let is_shown = |(place, (packets, bounds, _)): &(Place, (u64, PacketBounds, &str))| {
         // Between hosts it is worth saying that nothing was lost there.
-        *packets > 0 || *place == Place::Network
+        *packets > 0 || bounds.most_packets != Some(0) || *place == Place::Network
     };
-    let words = |(place, (packets, is_exact, counter)): (Place, (u64, bool, &str))| {
-        let least = if is_exact { "" } else { "at least " };
-        format!("{least}{} at {} [{counter}]", grouped(packets), place.words().short)
+    let words = |(place, (packets, bounds, counter)): (Place, (u64, PacketBounds, &str))| {
+        let lost = bounds.around(packets, offered);
+        format!("{lost} at {} [{counter}]", place.words().short)
     };
     places.into_iter().filter(is_shown).map(words).collect()
 }
@@ -115,7 +123,7 @@ mod tests {
     use rxpath_core::Side;
     use rxpath_core::ntp::NtpState;
     use rxpath_record::hosts::HostTrial;
-    use rxpath_record::ledger::Drop;
+    use rxpath_record::ledger::{Drop, RemainderBounds};
     use rxpath_record::manifest::Trial;
 
     use super::*;
@@ -168,7 +176,15 @@ mod tests {
 
     fn lost_at(place: Place, packets: u64, exact: bool) -> Drop {
         let counter = format!("rx/{}", place.words().part);
-        Drop { place, counter, packets, derived: false, exact, cross_checks: Vec::new() }
+        Drop {
+            place,
+            counter,
+            packets,
+            derived: false,
+            exact,
+            bounds: None,
+            cross_checks: Vec::new(),
+        }
     }
 
     #[test]
@@ -195,6 +211,22 @@ mod tests {
         let wanted = "base: ledger: 12,000 datagrams offered = 10,980 delivered + 0 at network [rx/network] + \
                       1,000 at device ring (NAPI) [rx/device] + at least 20 at socket receive buffer [rx/socket]; 0 unaccounted\n";
         assert_eq!(of_variant(&of_hosts, &variant), wanted);
+        let mut shared = ledger.clone();
+        shared.drops[1] = Drop {
+            bounds: Some(PacketBounds { least_packets: 400, most_packets: Some(600) }),
+            ..lost_at(Place::Ring, 500, false)
+        };
+        shared.foreign_packets = 3_000;
+        shared.unaccounted_packets = None;
+        shared.unaccounted_bounds = Some(RemainderBounds { least_packets: -90, most_packets: 10 });
+        let of_shared = Trial { ledger: shared, ..trial() };
+        let of_hosts = Manifest { trials: vec![of_shared], ..manifest(1) };
+        let text = of_variant(&of_hosts, &variant);
+        assert!(text.contains("500 (between 400 and 600) at device ring (NAPI)"), "{text}");
+        assert!(
+            text.ends_with("; 0 unaccounted (at most 10); 3,000 packets of other traffic\n"),
+            "{text}"
+        );
         let on_one_machine = Manifest { trials: vec![trial()], ..Manifest::default() };
         assert_eq!(of_variant(&on_one_machine, &variant), "");
     }

@@ -1,0 +1,182 @@
+//! Terms and remainders that are only known to lie between two values.
+//!
+//! Sequence numbers show how many datagrams were lost in all. Where every place has a term, that narrows the bounds of each:
+//! no place can have lost more than the others leave, nor less than the others can't hold. A place without a term may have lost
+//! the rest; then only the upper bounds get narrower.
+
+use rxpath_core::number::grouped;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::input::Link;
+use super::term::Term;
+use super::view::View;
+use super::{Drop, Ledger, Place, wire};
+
+/// The least and the most that a number of packets can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PacketBounds {
+    /// Surely so many.
+    pub least_packets: u64,
+    /// No more than these; `null` if nothing limits them.
+    pub most_packets: Option<u64>,
+}
+
+/// The least and the most that a ledger's remainder can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RemainderBounds {
+    /// If each place lost the most that it can have lost.
+    pub least_packets: i64,
+    /// If each place lost the least.
+    pub most_packets: i64,
+}
+
+impl PacketBounds {
+    pub(super) fn of(least: i64, most: Option<i64>) -> Self {
+        let least_packets = least.max(0).unsigned_abs();
+        let most_packets = most.map(|most| most.max(0).unsigned_abs().max(least_packets));
+        Self { least_packets, most_packets }
+    }
+
+    /// Both added; without a limit if one has none.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let most = self.most_packets.zip(other.most_packets);
+        Self {
+            least_packets: self.least_packets.saturating_add(other.least_packets),
+            most_packets: most.map(|(one, other)| one.saturating_add(other)),
+        }
+    }
+
+    /// A loss for people, next to what is shown of it: `12`, `12 (between 3 and 41)`, `at least 12`. Bounds that are narrow for
+    /// what was offered are one number.
+    pub fn around(self, packets: u64, offered_packets: u64) -> String {
+        let shown = grouped(packets);
+        match self.between(offered_packets) {
+            Some(between) => format!("{shown} ({between})"),
+            None if self.most_packets.is_none() => format!("at least {shown}"),
+            None => shown,
+        }
+    }
+
+    /// `between 3 and 41`, where both are known and one number is not as good.
+    pub fn between(self, offered_packets: u64) -> Option<String> {
+        let most = self.most_packets.filter(|_| !self.is_narrow(offered_packets))?;
+        Some(format!("between {} and {}", grouped(self.least_packets), grouped(most)))
+    }
+
+    /// Whether the bounds of a loss are so close that one number is as good; `offered_packets` is what was offered.
+    pub fn is_narrow(self, offered_packets: u64) -> bool {
+        let width = self.most_packets.map(|most| most - self.least_packets.min(most));
+        width.is_some_and(|width| width <= wire::narrow_packets(offered_packets).unsigned_abs())
+    }
+}
+
+impl Drop {
+    /// What surely was lost here, and what may have been.
+    pub fn range(&self) -> PacketBounds {
+        let most_packets = self.exact.then_some(self.packets);
+        self.bounds.unwrap_or(PacketBounds { least_packets: self.packets, most_packets })
+    }
+
+    /// How much more than `packets` may have been lost; `None` if nothing limits it.
+    pub(super) fn room(&self) -> Option<i64> {
+        let more = self.range().most_packets?.saturating_sub(self.packets);
+        Some(i64::try_from(more).unwrap_or(i64::MAX))
+    }
+}
+
+/// How much more than what these add to the sum may have been lost; `None` if nothing limits it.
+pub(super) fn room(each: impl IntoIterator<Item = Option<i64>>) -> Option<i64> {
+    each.into_iter().try_fold(0i64, |sum, more| Some(sum.saturating_add(more?)))
+}
+
+impl Ledger {
+    /// Enters what the sum leaves over, of which `room` may be more losses of its terms.
+    pub(super) fn leave_over(&mut self, gap: i64, room: Option<i64>) {
+        self.unaccounted_packets = (gap <= 0 || room == Some(0)).then_some(gap);
+        self.unaccounted_bounds = room.filter(|_| self.unaccounted_packets.is_none()).map(|room| {
+            RemainderBounds { least_packets: gap.saturating_sub(room), most_packets: gap }
+        });
+    }
+}
+
+/// Settles the bounds of terms and what is shown of each; `base` is what was lost in all by the programs' own counts.
+pub(super) fn decide(view: View<'_>, base: i64, terms: &mut [Term], notes: &mut Vec<String>) {
+    for term in terms.iter_mut() {
+        term.least = term.datagrams;
+    }
+    let exact: i64 = terms.iter().filter(|term| term.exact).map(Term::credited).sum();
+    // What network cards leave out, the wire between them, has a term only where they count it.
+    let is_whole =
+        view.link() != Link::Nic || terms.iter().any(|term| term.place == Place::Network);
+    let mut open: Vec<&mut Term> = terms.iter_mut().filter(|term| !term.exact).collect();
+    let bounds: Vec<(i64, Option<i64>)> =
+        open.iter().map(|term| (term.datagrams, term.most)).collect();
+    if let Some(lost) = view.input.receiver.sequence_lost_packets {
+        // Datagrams at the end of a stream have no later one that shows their loss.
+        let lost = [lost as i64, base.max(lost as i64)].map(|lost| lost - exact);
+        narrow(&mut open, lost, is_whole);
+    }
+    for (term, bounds) in open.into_iter().zip(bounds) {
+        notes.extend(said(term, bounds));
+    }
+}
+
+/// Narrows the bounds of terms that lost `least` to `most` together, and divides `least` among those of a whole path.
+fn narrow(open: &mut [&mut Term], [least, most]: [i64; 2], is_whole: bool) {
+    let leasts: Vec<i64> = open.iter().map(|term| term.credited()).collect();
+    let rooms: Vec<Option<i64>> = open.iter().map(|term| term.room()).collect();
+    let all_least: i64 = leasts.iter().sum();
+    for (at, term) in open.iter_mut().enumerate() {
+        let limit = (most - (all_least - leasts[at])).max(leasts[at]);
+        term.most = Some(term.most.map_or(limit, |most| most.min(limit)));
+        let others = rooms.iter().enumerate().filter(|(other, _)| *other != at);
+        let others = room(others.map(|(_, room)| *room));
+        if let Some(others) = others.filter(|_| is_whole) {
+            let of_others = (all_least - leasts[at]).saturating_add(others);
+            let highest = term.most.unwrap_or(i64::MAX).max(term.least);
+            term.least = term.least.max(least.saturating_sub(of_others)).min(highest);
+            term.datagrams = term.least;
+        }
+    }
+    if is_whole {
+        // A counter of its own is the better reason to believe a place's loss.
+        let more = least - open.iter().map(|term| term.credited()).sum::<i64>();
+        let more = raise(open, false, more.max(0));
+        raise(open, true, more);
+    }
+}
+
+/// Divides what more was lost in proportion to the room of each term that is derived, or of each that is not; what is left
+/// then.
+fn raise(open: &mut [&mut Term], derived: bool, more: i64) -> i64 {
+    let mut left = more;
+    let terms = open.iter().filter(|term| term.derived == derived);
+    let mut rooms = room(terms.map(|term| term.room())).unwrap_or(i64::MAX);
+    for term in open.iter_mut().filter(|term| term.derived == derived) {
+        let own = term.room().unwrap_or(i64::MAX);
+        let part = i128::from(left.min(rooms)) * i128::from(own) / i128::from(rooms.max(1));
+        let part = i64::try_from(part).unwrap_or(left).min(left);
+        term.datagrams = term.credited() + part;
+        (left, rooms) = (left - part, rooms.saturating_sub(own));
+    }
+    left
+}
+
+/// What is said of a term that is not exact, with the bounds that its counters have.
+fn said(term: &mut Term, (least, most): (i64, Option<i64>)) -> Option<String> {
+    let is_least = term.datagrams == least;
+    if let Some(bound) = term.bound.take() {
+        return Some(bound + if is_least { "" } else { "; sequence numbers decide" });
+    }
+    if term.is_narrow {
+        return None;
+    }
+    let most = most.map_or_else(|| "an unknown number of".into(), |most| most.to_string());
+    Some(format!(
+        "{}: counts aggregates of unknown size: at least {least} and at most {most} datagrams; {}",
+        term.counter,
+        if is_least { "the least is shown" } else { "sequence numbers decide" }
+    ))
+}

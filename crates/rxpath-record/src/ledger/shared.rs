@@ -1,0 +1,90 @@
+//! What of a host's losses is the workload's, where the host has other traffic.
+//!
+//! The counters of cards, queues, IP and UDP count the packets of all programs. A loss there is an interval: less what may be
+//! of others at least, all of it at most. What others sent and received is known by the counters of the protocols. The
+//! workload's sockets count for themselves.
+//!
+//! A packet that the ring or the backlog lost is in no protocol's counter. Others are taken to have lost no more there than
+//! they received, or where the loss is a multiple of what passed, the same multiple of that.
+
+use rxpath_core::Side;
+
+use super::input::Link;
+use super::term::Term;
+use super::units::{Unit, Units};
+use super::view::View;
+use super::{Place, wire};
+
+/// Makes intervals of the losses in counters that other traffic may have moved.
+pub(super) fn bound(view: View<'_>, units: &Units, terms: &mut [Term]) {
+    if !view.is_shared() {
+        return;
+    }
+    let received = wire::foreign_received(view, units);
+    for term in terms {
+        let lost = term.credited();
+        let others = match term.place {
+            Place::SendingDevice => wire::foreign_out(view) * each(units.device),
+            Place::Ring => others_in_ring(view, units),
+            Place::Backlog => {
+                received * each(units.ip) * times(lost, view.ip(Side::Rx, "InReceives"))
+            }
+            // Whose packets these are has no trace elsewhere.
+            Place::Ip
+            | Place::ReversePath
+            | Place::Routing
+            | Place::Netfilter
+            | Place::NoListener
+            | Place::Checksum
+                if received > 0 =>
+            {
+                lost
+            }
+            _ => 0,
+        };
+        may_be_of_others(view, term, others);
+    }
+}
+
+/// Frames of others that the receiver's ring lost, at most.
+pub(super) fn others_in_ring(view: View<'_>, units: &Units) -> i64 {
+    if !view.is_shared() {
+        return 0;
+    }
+    let device = view.input.path.rx_device.as_deref().unwrap_or_default();
+    let (_, lost) = view.moved.ring(Side::Rx, device, &view.input.path.ring);
+    let others = wire::foreign_received(view, units) * times(lost, view.rx_link("rx.packets"));
+    others.clamp(0, lost.max(0))
+}
+
+/// Takes what may be of others off the least of a loss.
+pub(super) fn may_be_of_others(view: View<'_>, term: &mut Term, others: i64) {
+    let lost = term.credited();
+    let others = others.clamp(0, lost);
+    if others == 0 || view.link() != Link::Nic {
+        return;
+    }
+    term.most = if term.exact { Some(lost) } else { term.most };
+    term.datagrams = lost - others;
+    term.exact = false;
+    term.is_narrow = others <= wire::narrow(view);
+    term.bound = (!term.is_narrow).then(|| {
+        format!(
+            "{}: {lost} packets were dropped, of which {others} may be of other programs",
+            term.counter
+        )
+    });
+}
+
+/// Datagrams of one packet, at least.
+pub(super) fn each(unit: Unit) -> i64 {
+    match unit {
+        Unit::Each(n) => n,
+        Unit::Mixed { .. } => 1,
+    }
+}
+
+/// How many times what passed was lost, at least once.
+fn times(lost: i64, passed: i64) -> i64 {
+    (lost / passed.max(1)).saturating_add(1).min(1 << 20)
+}
