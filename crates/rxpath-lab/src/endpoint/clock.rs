@@ -6,6 +6,7 @@
 //! difference of the two directions, and could not know it.
 
 use rxpath_record::hosts::ClockDrift;
+use serde::{Deserialize, Serialize};
 
 use super::wire::ClockPair;
 use crate::clock::HostClock;
@@ -17,7 +18,7 @@ pub const EXCHANGES: u32 = 64;
 pub(super) const DRIFT_PPM: u64 = 600;
 
 /// One exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exchange {
     /// When the question was sent, of the clock here. **Unit** ns.
     pub asked_ns: u64,
@@ -94,12 +95,25 @@ impl ClockBounds {
         Self { least_ns, most_ns, ..self }
     }
 
+    /// How far the clock here is ahead of the host's.
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        Self { least_ns: -self.most_ns, most_ns: -self.least_ns, ..self }
+    }
+
+    /// What another comparison of the same two clocks, made at another time, leaves of this one; `None` if they contradict
+    /// each other.
+    pub fn within(self, other: Self) -> Option<Self> {
+        let apart_ns = drift_ns(self.at_ns.abs_diff(other.at_ns));
+        let least_ns = self.least_ns.max(other.least_ns.saturating_sub(apart_ns));
+        let most_ns = self.most_ns.min(other.most_ns.saturating_add(apart_ns));
+        (least_ns <= most_ns).then_some(Self { least_ns, most_ns, ..self })
+    }
+
     /// How far the clock jumped since an earlier comparison, if it is elsewhere than two clocks can be that NTP corrects.
     /// **Unit** ns.
     pub fn jump_since(self, before: Self) -> Option<i64> {
-        // Each of the two may run wrong by that much.
-        let apart_ns = self.at_ns.abs_diff(before.at_ns) * 2 * DRIFT_PPM / 1_000_000;
-        let apart_ns = i64::try_from(apart_ns).unwrap_or(i64::MAX);
+        let apart_ns = drift_ns(self.at_ns.abs_diff(before.at_ns));
         let most_ns = before.most_ns.saturating_add(apart_ns);
         let least_ns = before.least_ns.saturating_sub(apart_ns);
         let has_jumped = self.least_ns > most_ns || self.most_ns < least_ns;
@@ -110,6 +124,11 @@ impl ClockBounds {
     pub fn error_ns(self) -> u64 {
         (self.most_ns - self.least_ns).unsigned_abs().div_ceil(2)
     }
+}
+
+/// How far two clocks can come apart in a time, as each of them may run wrong by [`DRIFT_PPM`].
+fn drift_ns(time_ns: u64) -> i64 {
+    i64::try_from(time_ns * 2 * DRIFT_PPM / 1_000_000).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -178,6 +197,22 @@ mod tests {
         assert_eq!(at(110 * second, day + 81_000_000).jump_since(before), Some(81_000_000));
         assert_eq!(at(110 * second, day - 81_000_000).jump_since(before), Some(-81_000_000));
         assert_eq!(before.jump_since(before), None);
+    }
+
+    #[test]
+    fn comparisons_that_contradict_each_other_leave_nothing() {
+        let at = |at_ns: u64, least_ns: i64, most_ns: i64| ClockBounds {
+            least_ns,
+            most_ns,
+            round_trip_ns: 0,
+            at_ns,
+        };
+        let one = at(0, -10, 50);
+        assert_eq!(one.within(at(0, 20, 90)), Some(at(0, 20, 50)));
+        assert_eq!(one.within(at(0, 60, 90)), None);
+        // In 10 us two clocks come 12 ns apart.
+        assert_eq!(one.within(at(10_000, 60, 90)), Some(at(0, 48, 50)));
+        assert_eq!(one.reversed(), at(0, -50, 10));
     }
 
     proptest! {

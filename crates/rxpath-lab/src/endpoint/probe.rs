@@ -14,8 +14,11 @@ use rxpath_host::probe::{Arrival, ProbeSocket, connect_from, limit_hops};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::clock::Exchange;
 use super::outlet::Outlet;
 use super::server::json;
+use super::wire::ClockPair;
+use crate::clock::monotonic_ns;
 use crate::error::LabError;
 
 /// How long an answer may take: more than any network that is worth measuring in.
@@ -28,6 +31,10 @@ const ATTEMPTS: u32 = 3;
 const GLANCE: Duration = Duration::from_millis(20);
 /// The longest datagram.
 const LONGEST: usize = 1 << 16;
+/// An instant in a probe. **Unit** bytes.
+const STAMP: usize = 8;
+/// How long the clocks are compared: over a long path with fewer exchanges.
+const COMPARED: Duration = Duration::from_secs(1);
 /// Probes that are remembered.
 const MOST_HEARD: usize = 1_000;
 
@@ -50,6 +57,9 @@ pub enum ProbeAsk {
     Heard,
     /// Sends probes: a [`SentProbes`].
     Send(ProbeSend),
+    /// Sends as many probes as there are sizes, one after the other until one is not answered, and compares the clocks: a
+    /// list of [`Exchange`].
+    Compare(ProbeSend),
 }
 
 /// Probes to be sent.
@@ -122,6 +132,10 @@ impl HostProbes {
                 );
                 Ok(None)
             }
+            ProbeAsk::Compare(ask) => {
+                outlet.later(id, move |_| exchanges(&ask));
+                Ok(None)
+            }
         }
     }
 
@@ -158,7 +172,7 @@ impl Listening {
     }
 }
 
-/// An answer: the secret, and the size of what is answered.
+/// An answer begins with the secret and the size of what is answered.
 fn answer_to(nonce: &[u8], bytes: u32) -> Vec<u8> {
     [nonce, &bytes.to_be_bytes()].concat()
 }
@@ -168,16 +182,21 @@ fn answer_datagrams(socket: &ProbeSocket, nonce: &[u8], stop: &AtomicBool) -> Ve
     let mut bytes = vec![0; LONGEST];
     while !stop.load(Ordering::Relaxed) {
         let Ok(arrival) = socket.receive(&mut bytes, GLANCE) else { return heard };
+        let got_ns = monotonic_ns();
         let Some(Arrival { bytes: length, from, device, hops_left }) = arrival else { continue };
         if !bytes[..length].starts_with(nonce) {
             continue;
         }
+        let asked = bytes[..length].get(nonce.len()..nonce.len() + STAMP);
+        let asked = asked.map(<[u8]>::to_vec).unwrap_or_default();
         let length = length as u32;
         if heard.len() < MOST_HEARD {
             heard.push(HeardProbe { bytes: length, device, hops_left });
         }
         // An answer that cannot be sent is one that does not come.
-        let _ = socket.send(&answer_to(nonce, length), from);
+        let mut answer = [answer_to(nonce, length), asked, got_ns.to_be_bytes().to_vec()].concat();
+        answer.extend(monotonic_ns().to_be_bytes());
+        let _ = socket.send(&answer, from);
     }
     heard
 }
@@ -217,10 +236,44 @@ fn answer_connection(mut connection: TcpStream, nonce: &[u8]) -> std::io::Result
     Ok(true)
 }
 
-fn datagrams(ask: &ProbeSend) -> Result<SentProbes, LabError> {
+fn sending(ask: &ProbeSend) -> Result<ProbeSocket, LabError> {
     let failed = |error| LabError::io("send probes", error);
     let socket = ProbeSocket::bind(SocketAddr::new(ask.from, 0)).map_err(failed)?;
     socket.limit(ask.hops).map_err(failed)?;
+    Ok(socket)
+}
+
+/// The clock here and the answering host's, by datagrams on the path between them.
+fn exchanges(ask: &ProbeSend) -> Result<Vec<Exchange>, LabError> {
+    let socket = sending(ask)?;
+    let nonce = ask.nonce.as_bytes();
+    let until = Instant::now() + COMPARED;
+    let mut made = Vec::with_capacity(ask.sizes.len());
+    while made.len() < ask.sizes.len() && Instant::now() < until {
+        let asked_ns = monotonic_ns();
+        let probe = [nonce, &asked_ns.to_be_bytes()].concat();
+        if socket.send(&probe, ask.to).is_err() {
+            break;
+        }
+        // The instant in it shows that the answer is to this one.
+        let begin = [answer_to(nonce, probe.len() as u32), probe[nonce.len()..].to_vec()].concat();
+        let Some(stamps) = answered(&socket, &begin) else { break };
+        let back_ns = monotonic_ns();
+        let Some(there) = clock_pair(&stamps) else { break };
+        made.push(Exchange { asked_ns, there, back_ns });
+    }
+    Ok(made)
+}
+
+/// The two instants at the end of an answer.
+fn clock_pair(stamps: &[u8]) -> Option<ClockPair> {
+    let (got, answered) = stamps.split_at_checked(STAMP)?;
+    let of = |bytes: &[u8]| bytes.try_into().map(u64::from_be_bytes).ok();
+    Some(ClockPair { got_ns: of(got)?, answered_ns: of(answered)? })
+}
+
+fn datagrams(ask: &ProbeSend) -> Result<SentProbes, LabError> {
+    let socket = sending(ask)?;
     let nonce = ask.nonce.as_bytes();
     let mut sent = SentProbes::default();
     for size in &ask.sizes {
@@ -230,7 +283,8 @@ fn datagrams(ask: &ProbeSend) -> Result<SentProbes, LabError> {
             if let Err(error) = socket.send(&datagram, ask.to) {
                 sent.refused.get_or_insert(error.to_string());
             }
-            if ask.waits && is_answered(&socket, &answer_to(nonce, datagram.len() as u32)) {
+            let answer = answer_to(nonce, datagram.len() as u32);
+            if ask.waits && answered(&socket, &answer).is_some() {
                 sent.answered.push(*size);
                 break;
             }
@@ -239,18 +293,19 @@ fn datagrams(ask: &ProbeSend) -> Result<SentProbes, LabError> {
     Ok(sent)
 }
 
-fn is_answered(socket: &ProbeSocket, answer: &[u8]) -> bool {
+/// The rest of the answer that begins so, if it comes.
+fn answered(socket: &ProbeSocket, begin: &[u8]) -> Option<Vec<u8>> {
     let deadline = Instant::now() + ANSWER_LIMIT;
     let mut bytes = [0; 256];
     while let Some(left) = deadline.checked_duration_since(Instant::now()) {
         // A late answer to an earlier probe is passed over, and so is the refusal that a host sent back.
         if let Ok(Some(arrival)) = socket.receive(&mut bytes, left)
-            && bytes[..arrival.bytes] == *answer
+            && let Some(rest) = bytes[..arrival.bytes].strip_prefix(begin)
         {
-            return true;
+            return Some(rest.to_vec());
         }
     }
-    false
+    None
 }
 
 fn connection(ask: &ProbeSend) -> SentProbes {
@@ -316,6 +371,22 @@ mod tests {
         assert!(heard.iter().all(|probe| probe.hops_left == Some(1) && probe.device.is_some()));
         // The port is free again.
         drop(ProbeSocket::bind(at).unwrap());
+    }
+
+    #[test]
+    fn clocks_are_compared_by_the_answers_to_datagrams() {
+        let at = free(false);
+        let mut probes = HostProbes(Some(Listening::start(at, (false, 1), NONCE.into()).unwrap()));
+        let made = exchanges(&ProbeSend { sizes: vec![0; 20], ..ask(at, false, NONCE) }).unwrap();
+        assert_eq!(made.len(), 20);
+        for exchange in made {
+            let Exchange { asked_ns, there, back_ns } = exchange;
+            // Both ends have one clock.
+            assert!(asked_ns <= there.got_ns && there.answered_ns <= back_ns, "{exchange:?}");
+            assert!(there.got_ns <= there.answered_ns, "{exchange:?}");
+        }
+        probes.end();
+        assert!(exchanges(&ask(at, false, NONCE)).unwrap().is_empty(), "nobody answers");
     }
 
     #[test]

@@ -17,6 +17,7 @@ use super::connect::joined;
 use super::ready::{HostFault, refuse};
 use super::{ConnectedHost, Hosts};
 use crate::endpoint::client::PROMPT;
+use crate::endpoint::clock::{ClockBounds, EXCHANGES, Exchange};
 use crate::endpoint::probe::{HeardProbe, ProbeAsk, ProbeSend, SentProbes};
 use crate::endpoint::wire::Ask;
 use crate::error::LabError;
@@ -94,6 +95,42 @@ impl Hosts {
             }
         }
         faults
+    }
+
+    /// Compares the clocks of each sender and each receiver by datagrams on the path between them, over a port that is free:
+    /// for each receiver, how far each sender's clock is ahead, at an instant of the sender's. `None` where nothing came back,
+    /// and where the two have one clock.
+    pub fn clocks_over_path(&self, port: u16) -> Vec<Option<ClockBounds>> {
+        let port = ProbedPort { tcp: false, port };
+        let (senders, receivers) = (self.senders.len(), self.receivers.len());
+        let mut all = vec![None; senders * receivers];
+        for round in rounds(senders, receivers) {
+            std::thread::scope(|scope| {
+                let start = |pair: (usize, usize)| {
+                    (pair, scope.spawn(move || self.clock_over_path(pair, port)))
+                };
+                let threads: Vec<_> = round.into_iter().map(start).collect();
+                for ((sender, receiver), thread) in threads {
+                    all[receiver * senders + sender] = thread.join().ok().flatten();
+                }
+            });
+        }
+        all
+    }
+
+    fn clock_over_path(
+        &self,
+        (sender, receiver): (usize, usize),
+        port: ProbedPort,
+    ) -> Option<ClockBounds> {
+        let (sender, receiver) = (&self.senders[sender], &self.receivers[receiver]);
+        if sender.has_clock_of(receiver) {
+            return None;
+        }
+        let to = *receiver.addresses.first()?;
+        // A port that others have, or a path that lost them all, leaves what the control connection shows.
+        let made = Path::new((sender, receiver), (to, port), self.hops).compare().ok()?;
+        ClockBounds::of(&made).map(ClockBounds::reversed)
     }
 
     fn probe_pair(
@@ -202,21 +239,38 @@ impl<'a> Path<'a> {
 
     /// Sends probes of these sizes over at most so many hops.
     fn exchange(&self, hops: u8, sizes: &[u32]) -> Result<Found, LabError> {
+        let nonce = self.listen(hops)?;
+        let probes = self.probes((nonce, hops), sizes.to_vec(), true);
+        let sent = ask(self.sender, ProbeAsk::Send(probes));
+        let heard = ask(self.receiver, ProbeAsk::Heard)?;
+        Ok(Found { sent: sent?, heard, ..Found::default() })
+    }
+
+    /// Compares the clocks.
+    fn compare(&self) -> Result<Vec<Exchange>, LabError> {
+        let hops = self.ends.hops;
+        let nonce = self.listen(hops)?;
+        let probes = self.probes((nonce, hops), vec![SMALL; EXCHANGES as usize], true);
+        let made = ask(self.sender, ProbeAsk::Compare(probes));
+        let _: Vec<HeardProbe> = ask(self.receiver, ProbeAsk::Heard)?;
+        made
+    }
+
+    /// Lets the receiver answer probes with a secret.
+    fn listen(&self, hops: u8) -> Result<String, LabError> {
         let nonce = format!("{:016x}", rand::rng().random::<u64>());
         let ProbedPort { tcp, port } = self.ends.port;
         // Not any address: the answer must come from the one that was asked.
         let at = SocketAddr::new(self.ends.to, port);
         let listen = ProbeAsk::Listen { at, tcp, nonce: nonce.clone(), hops };
         ask::<Value>(self.receiver, listen).map_err(not_opened)?;
-        let sent = ask(self.sender, self.send((nonce, hops), sizes.to_vec(), true));
-        let heard = ask(self.receiver, ProbeAsk::Heard)?;
-        Ok(Found { sent: sent?, heard, ..Found::default() })
+        Ok(nonce)
     }
 
-    fn send(&self, (nonce, hops): (String, u8), sizes: Vec<u32>, waits: bool) -> ProbeAsk {
+    fn probes(&self, (nonce, hops): (String, u8), sizes: Vec<u32>, waits: bool) -> ProbeSend {
         let ProbedPort { tcp, port } = self.ends.port;
         let to = self.ends.to;
-        ProbeAsk::Send(ProbeSend {
+        ProbeSend {
             // As the workload: the route has the source address.
             from: any_of(&[to]),
             to: SocketAddr::new(to, port),
@@ -225,7 +279,7 @@ impl<'a> Path<'a> {
             hops,
             sizes,
             waits,
-        })
+        }
     }
 
     /// How large datagrams may be: the size that failed, and the largest that passed.
@@ -253,8 +307,9 @@ impl<'a> Path<'a> {
         // why: counts what else passes in the time that the probes will take.
         std::thread::sleep(BURST_TIME);
         let idle = counted()?;
-        let burst = self.send((String::new(), self.ends.hops), vec![SMALL; BURST as usize], false);
-        let _: SentProbes = ask(self.sender, burst)?;
+        let sizes = vec![SMALL; BURST as usize];
+        let burst = self.probes((String::new(), self.ends.hops), sizes, false);
+        let _: SentProbes = ask(self.sender, ProbeAsk::Send(burst))?;
         // why: the probes need time to pass, and drivers to count them.
         std::thread::sleep(BURST_TIME);
         let after = counted()?;

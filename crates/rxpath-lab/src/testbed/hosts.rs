@@ -24,7 +24,7 @@ use rxpath_record::ledger::{Link, PathFacts};
 use serde_json::Value;
 
 use self::background::RemoteBackground;
-use self::clocks::{compared, jumps, pairs};
+use self::clocks::{ClocksNow, jumps, pairs};
 use self::counters::Reading;
 use self::delay::ClocksAfter;
 use self::observing::RemoteObservers;
@@ -78,6 +78,10 @@ pub struct HostsTestbed<'a> {
     clocks: Vec<ClockBounds>,
     /// For each receiver the senders' clocks as it gets them; none where all hosts have one clock.
     lines: Vec<SenderClock>,
+    /// Port of datagrams over which the clocks are compared on the measured path.
+    port: Option<u16>,
+    /// Pairs whose clocks were elsewhere by the path than by the control connections when the trial began.
+    contradictions: Vec<String>,
     settings: TrialSettings,
     /// The RPS mask that the variant gives the receivers' devices.
     rps_cpus: CpuList,
@@ -90,9 +94,13 @@ impl<'a> HostsTestbed<'a> {
     /// If a host is lost, a setting is refused, or a clock jumped.
     pub fn make(hosts: &'a Hosts, variant: &Variant, trials: &Trials) -> Result<Self, LabError> {
         let settings = TrialSettings::apply(hosts, variant, trials)?;
-        let clocks = compared(hosts)?;
+        let over_tcp = hosts.share_a_clock || variant.protocol().over_tcp();
+        let port = (!over_tcp).then(|| variant.serve.port());
+        let now = ClocksNow::compare(hosts, port)?;
+        let contradictions = now.contradictions(hosts);
         let first: Vec<ClockBounds> = hosts.all().map(|host| host.clock).collect();
-        let pairs = pairs(hosts, &first).into_iter().zip(pairs(hosts, &clocks));
+        let pairs = pairs(hosts, &first, &[]).into_iter().zip(now.pairs);
+        let clocks = now.clocks;
         // A sender has one number for all receivers.
         let ids = (1..=hosts.senders.len() as u16).cycle();
         let lines = ids.zip(pairs).map(|(id, (first, now))| delay::line(id, first, now));
@@ -100,7 +108,7 @@ impl<'a> HostsTestbed<'a> {
         let addresses = hosts.receivers.iter().flat_map(|host| host.addresses.clone()).collect();
         let mask = variant.tune.receiver.get(RPS_OF_EACH_QUEUE);
         let rps_cpus = mask.and_then(|mask| parse_mask(mask).ok()).unwrap_or_default();
-        Ok(Self { hosts, addresses, clocks, lines, settings, rps_cpus })
+        Ok(Self { hosts, addresses, clocks, lines, port, contradictions, settings, rps_cpus })
     }
 
     /// Each host with its seat and its clock: the senders, then the receivers.
@@ -345,9 +353,11 @@ impl Testbed for HostsTestbed<'_> {
         if self.lines.is_empty() {
             return Ok(ClocksAfter::default());
         }
-        let now = compared(self.hosts)?;
-        let delay = delay::error(&self.lines, &pairs(self.hosts, &now));
-        Ok(ClocksAfter { delay, jumps: jumps(self.hosts, &self.clocks, &now) })
+        let now = ClocksNow::compare(self.hosts, self.port)?;
+        let delay = delay::error(&self.lines, &now.pairs);
+        let mut jumps = jumps(self.hosts, &self.clocks, &now.clocks);
+        jumps.extend(self.contradictions.iter().cloned().chain(now.contradictions(self.hosts)));
+        Ok(ClocksAfter { delay, jumps })
     }
 
     fn changes(&self) -> &[Change] {

@@ -6,7 +6,7 @@ use crate::error::LabError;
 use crate::hosts::{ConnectedHost, Hosts};
 
 /// The clocks of all hosts now: the senders', then the receivers'.
-pub(super) fn compared(hosts: &Hosts) -> Result<Vec<ClockBounds>, LabError> {
+fn compared(hosts: &Hosts) -> Result<Vec<ClockBounds>, LabError> {
     hosts.all().map(|host| host.client.clock()).collect()
 }
 
@@ -19,8 +19,46 @@ pub(super) fn jumps(hosts: &Hosts, before: &[ClockBounds], now: &[ClockBounds]) 
     hosts.all().zip(before).zip(now).filter_map(jump).collect()
 }
 
-/// For each receiver, each sender's clock with the receiver's; no difference where they are one.
-pub(super) fn pairs(hosts: &Hosts, clocks: &[ClockBounds]) -> Vec<Pair> {
+/// The clocks of all hosts, and those of each pair by datagrams over the path to a port, if there is one.
+pub(super) struct ClocksNow {
+    /// The senders', then the receivers'.
+    pub clocks: Vec<ClockBounds>,
+    /// For each receiver, each sender's clock with the receiver's.
+    pub pairs: Vec<Pair>,
+}
+
+impl ClocksNow {
+    /// Compares them now.
+    pub fn compare(hosts: &Hosts, port: Option<u16>) -> Result<Self, LabError> {
+        let clocks = compared(hosts)?;
+        let paths = port.map(|port| hosts.clocks_over_path(port)).unwrap_or_default();
+        let pairs = pairs(hosts, &clocks, &paths);
+        Ok(Self { clocks, pairs })
+    }
+
+    /// Pairs whose clocks are elsewhere by the path than by the control connections: a clock jumped meanwhile.
+    pub fn contradictions(&self, hosts: &Hosts) -> Vec<String> {
+        let names = hosts.receivers.iter().flat_map(|receiver| {
+            hosts.senders.iter().map(move |sender| [sender, receiver].map(|it| it.client.alias()))
+        });
+        let named = |([sender, receiver], pair): ([&str; 2], &Pair)| {
+            let apart_us = pair.contradiction_ns()? as f64 / 1e3;
+            Some(format!(
+                "{sender} -> {receiver}: their clocks differ by {apart_us:.0} us more over the measured path than over the \
+                 control connections"
+            ))
+        };
+        names.zip(&self.pairs).filter_map(named).collect()
+    }
+}
+
+/// For each receiver, each sender's clock with the receiver's; no difference where they are one. `paths` are those that were
+/// compared over the measured path, in the same order.
+pub(super) fn pairs(
+    hosts: &Hosts,
+    clocks: &[ClockBounds],
+    paths: &[Option<ClockBounds>],
+) -> Vec<Pair> {
     let (of_senders, of_receivers) = clocks.split_at(hosts.senders.len());
     let mut all = Vec::new();
     for (receiver, own) in hosts.receivers.iter().zip(of_receivers) {
@@ -28,9 +66,16 @@ pub(super) fn pairs(hosts: &Hosts, clocks: &[ClockBounds]) -> Vec<Pair> {
             let exact = sender.has_clock_of(receiver);
             let one = ClockBounds { most_ns: own.least_ns, ..*own };
             let (sender, receiver) = if exact { (one, one) } else { (*clock, *own) };
-            Pair { sender, receiver }
+            Pair { sender, receiver, path: None }
         };
         all.extend(hosts.senders.iter().zip(of_senders).map(of));
+    }
+    for (pair, path) in all.iter_mut().zip(paths) {
+        let here = |path: ClockBounds| ClockBounds {
+            at_ns: pair.sender.clock().from_host_ns(path.at_ns),
+            ..path
+        };
+        pair.path = path.map(here);
     }
     all
 }

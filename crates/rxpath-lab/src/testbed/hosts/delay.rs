@@ -1,6 +1,7 @@
 //! One-way delays between hosts: the senders' clocks as the receiver gets them, and how far its delays may be wrong.
 //!
-//! The clocks are compared before and after a trial. During it the receiver goes by a line: the difference before the trial,
+//! The clocks are compared before and after a trial, over the control connections and by datagrams on the measured path. What
+//! both allow is the interval; the path's is mostly the narrower one. During the trial the receiver goes by a line: the difference before the trial,
 //! and the rate since the first comparison of the run. Afterwards it is known how far the line was off at its end, and
 //! the middle of that is taken off the delays.
 
@@ -36,30 +37,47 @@ pub struct Pair {
     pub sender: ClockBounds,
     /// Of the receiver, against the clock here.
     pub receiver: ClockBounds,
+    /// Of the sender, against the receiver's, over the measured path; its instant is one of the clock here.
+    pub path: Option<ClockBounds>,
 }
 
 impl Pair {
-    fn ahead(self) -> ClockBounds {
+    /// By the control connections.
+    fn by_control(self) -> ClockBounds {
         self.sender.ahead_of(self.receiver)
     }
 
-    /// Its instant on the receiver's clock.
-    fn at_ns(self) -> u64 {
-        self.sender.at_ns.wrapping_add_signed(self.receiver.clock().ahead_ns)
+    /// By all that is known; where the path contradicts the control connections, by those.
+    fn ahead(self) -> ClockBounds {
+        let control = self.by_control();
+        self.path.and_then(|path| path.within(control)).unwrap_or(control)
+    }
+
+    /// How far apart the path and the control connections are if they contradict each other. **Unit** ns.
+    pub fn contradiction_ns(self) -> Option<u64> {
+        let control = self.by_control();
+        let path = self.path.filter(|path| path.within(control).is_none())?;
+        Some(path.clock().ahead_ns.abs_diff(control.clock().ahead_ns))
+    }
+
+    /// An instant of the clock here on the receiver's clock.
+    fn at_receiver_ns(self, here_ns: u64) -> u64 {
+        here_ns.wrapping_add_signed(self.receiver.clock().ahead_ns)
     }
 }
 
 /// The line that the receiver gets; `first` is the run's first comparison.
 pub fn line(id: u16, first: Pair, now: Pair) -> SenderClock {
-    let (before, ahead) = (first.ahead(), now.ahead());
-    let span_ns = now.sender.at_ns.saturating_sub(first.sender.at_ns);
-    let moved_ns = ahead.clock().ahead_ns - before.clock().ahead_ns;
+    // The middles of two kinds of comparisons differ without any drift.
+    let (before, later, ahead) = (first.by_control(), now.by_control(), now.ahead());
+    let span_ns = later.at_ns.saturating_sub(before.at_ns);
+    let moved_ns = later.clock().ahead_ns - before.clock().ahead_ns;
     let rate = i128::from(moved_ns) * 1_000_000_000 / i128::from(span_ns.max(1));
     let rate_ppb = if span_ns < RATE_FROM_NS { 0 } else { i64::try_from(rate).unwrap_or(0) };
     SenderClock {
         id,
         ahead_ns: ahead.clock().ahead_ns,
-        at_ns: now.at_ns(),
+        at_ns: now.at_receiver_ns(ahead.at_ns),
         rate_ppb,
         error_ns: ahead.error_ns(),
     }
@@ -69,9 +87,9 @@ pub fn line(id: u16, first: Pair, now: Pair) -> SenderClock {
 pub fn error(lines: &[SenderClock], after: &[Pair]) -> DelayError {
     let (mut least, mut most) = (i64::MAX, i64::MIN);
     for (line, pair) in lines.iter().zip(after) {
-        let at_ns = pair.at_ns();
-        let assumed = line.there(at_ns).wrapping_sub(at_ns) as i64;
         let ahead = pair.ahead();
+        let at_ns = pair.at_receiver_ns(ahead.at_ns);
+        let assumed = line.there(at_ns).wrapping_sub(at_ns) as i64;
         let start = line.error_ns as i64;
         least = least.min(-start).min(ahead.least_ns - assumed);
         most = most.max(start).max(ahead.most_ns - assumed);
@@ -104,14 +122,20 @@ mod tests {
             receiver in -1_000_000_000_000i64..1_000_000_000_000,
             ppm in -200i64..200,
             errors in proptest::array::uniform3(1_000i64..200_000),
-            offs in proptest::array::uniform3(-100i64..=100),
+            offs in proptest::array::uniform3(-99i64..=99),
+            paths in proptest::array::uniform3(proptest::option::of((1_000i64..200_000, -99i64..=99))),
+            later_ns in 0u64..100_000_000,
             age_s in 0u64..100,
             at in 0.0f64..1.0,
         ) {
             let first_ns = 5_000 * SECOND;
             let (start_ns, length_ns) = (first_ns + age_s * SECOND, 4 * SECOND);
             let drift = |t_ns: u64| (t_ns - first_ns) as i64 * ppm / 1_000_000;
+            let path = |t_ns: u64, (error, off): (i64, i64)| {
+                bounds(t_ns, ahead + drift(t_ns), error, error * off / 100)
+            };
             let pair = |t_ns: u64, which: usize| Pair {
+                path: paths[which].map(|found| path(t_ns + later_ns, found)),
                 sender: bounds(
                     t_ns,
                     ahead + receiver + drift(t_ns),
@@ -122,9 +146,19 @@ mod tests {
             };
             let line = line(1, pair(first_ns, 0), pair(start_ns, 1));
             let end_ns = start_ns + length_ns;
+            for (at_ns, which) in [(start_ns, 1), (end_ns, 2)] {
+                let pair = pair(at_ns, which);
+                let (both, control) = (pair.ahead(), pair.by_control());
+                prop_assert_eq!(pair.contradiction_ns(), None);
+                let truth = ahead + drift(both.at_ns);
+                prop_assert!(both.least_ns <= truth && truth <= both.most_ns, "{both:?} {truth}");
+                let apart_ns = (both.at_ns - control.at_ns) as i64 * 1_200 / 1_000_000;
+                prop_assert!(both.error_ns() as i64 <= control.error_ns() as i64 + apart_ns);
+            }
             let error = error(&[line], &[pair(end_ns, 2)]);
             // A datagram that was read in the trial, on the clocks of the two.
-            let read_ns = start_ns + (length_ns as f64 * at) as u64;
+            let begin_ns = start_ns + later_ns;
+            let read_ns = begin_ns + ((length_ns - later_ns) as f64 * at) as u64;
             let read_there = read_ns.wrapping_add_signed(receiver);
             let true_there = read_ns.wrapping_add_signed(ahead + receiver + drift(read_ns));
             let off = true_there.wrapping_sub(line.there(read_there)) as i64;
@@ -134,9 +168,21 @@ mod tests {
     }
 
     #[test]
+    fn a_path_that_contradicts_the_control_connections_is_named_and_not_used() {
+        let control = bounds(9, 5_000, 1_000, 0);
+        let of = |path| Pair { sender: control, receiver: bounds(9, 0, 0, 0), path: Some(path) };
+        let narrower = of(bounds(9, 5_500, 100, 0));
+        assert_eq!((narrower.ahead().error_ns(), narrower.contradiction_ns()), (100, None));
+        let wider = of(bounds(9, 5_000, 90_000, 0));
+        assert_eq!((wider.ahead(), wider.contradiction_ns()), (control, None));
+        let other = of(bounds(9, 90_000, 100, 0));
+        assert_eq!((other.ahead(), other.contradiction_ns()), (control, Some(85_000)));
+    }
+
+    #[test]
     fn one_clock_has_no_error() {
         let own = bounds(9, 0, 0, 0);
-        let pair = Pair { sender: own, receiver: own };
+        let pair = Pair { sender: own, receiver: own, path: None };
         let line = line(3, pair, pair);
         assert_eq!((line.margin_ns(), error(&[line], &[pair])), (0, DelayError::default()));
     }
