@@ -87,11 +87,12 @@ impl ClockBounds {
         Some(ClockDrift { ahead_ppm, error_ppm, span_ns })
     }
 
-    /// How far this clock is ahead of another one that was compared at about the same time.
+    /// How far this clock is ahead of another one, which may have drifted from it between the two comparisons.
     #[must_use]
     pub fn ahead_of(self, other: Self) -> Self {
-        let least_ns = self.least_ns - other.most_ns;
-        let most_ns = self.most_ns - other.least_ns;
+        let apart_ns = drift_ns(self.at_ns.abs_diff(other.at_ns));
+        let least_ns = (self.least_ns - other.most_ns).saturating_sub(apart_ns);
+        let most_ns = (self.most_ns - other.least_ns).saturating_add(apart_ns);
         Self { least_ns, most_ns, ..self }
     }
 
@@ -213,6 +214,8 @@ mod tests {
         // In 10 us two clocks come 12 ns apart.
         assert_eq!(one.within(at(10_000, 60, 90)), Some(at(0, 48, 50)));
         assert_eq!(one.reversed(), at(0, -50, 10));
+        // Compared one after the other.
+        assert_eq!(one.ahead_of(at(10_000, 20, 90)), at(0, -112, 42));
     }
 
     proptest! {

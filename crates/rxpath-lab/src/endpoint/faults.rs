@@ -63,6 +63,11 @@ impl Paces {
             .then(|| Warning::new("clock-slewed", text).because("NTP corrects it"))
     }
 
+    /// How far the clock was from an even pace at most. **Unit** ns.
+    pub fn uneven_ns(&self) -> u64 {
+        self.unevenness().0 as u64
+    }
+
     /// How far the clock was from an even pace at most: from the line between the two ends, less what the readings may be
     /// wrong. In ns, and in parts per million of the window.
     fn unevenness(&self) -> (f64, f64) {
@@ -127,6 +132,7 @@ mod tests {
         assert_eq!(back.warning(), None);
         let less = paces(&[0, 0, 300_000, 0, 0]);
         assert!(less.faults().is_empty());
+        assert_eq!(less.uneven_ns(), 300_000);
         let said = less.warning().unwrap();
         let text = "its clock was up to 0.30 ms off an even pace in the window, 300 ppm of it";
         assert_eq!((said.code.as_str(), said.text.as_str()), ("clock-slewed", text));

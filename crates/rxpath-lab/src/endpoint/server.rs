@@ -388,7 +388,8 @@ fn window(
     let mut faults: Vec<String> = missed.into_iter().chain(paces.faults()).collect();
     faults.extend(window_faults([links, CarryingLinks::now(&ask.device)], &ask.speeds));
     let warnings = paces.warning().into_iter().collect();
-    Ok(MeasuredWindow { between, counters: [first, last], cost, faults, warnings })
+    let uneven_ns = paces.uneven_ns();
+    Ok(MeasuredWindow { between, counters: [first, last], cost, faults, warnings, uneven_ns })
 }
 
 fn sampled(running: Option<Sampler>) -> SampledQueues {

@@ -315,6 +315,9 @@ pub struct MeasuredWindow {
     /// What to know of it otherwise.
     #[serde(default)]
     pub warnings: Vec<rxpath_core::Warning>,
+    /// How far its clock was from an even pace at most.
+    #[serde(default)]
+    pub uneven_ns: u64,
 }
 
 /// Queues and threads to be sampled.

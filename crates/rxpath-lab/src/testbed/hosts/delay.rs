@@ -21,6 +21,16 @@ pub struct DelayError {
     pub bound_ns: u64,
 }
 
+impl DelayError {
+    /// With clocks of senders and receivers that were so far from an even pace: the line between two comparisons is not theirs.
+    /// Where both are one clock there is no error.
+    #[must_use]
+    pub fn with_uneven(self, uneven_ns: [u64; 2]) -> Self {
+        let more_ns: u64 = if self.bound_ns > 0 { uneven_ns.iter().sum() } else { 0 };
+        Self { bound_ns: self.bound_ns + more_ns, ..self }
+    }
+}
+
 /// What the comparison of the clocks after a trial shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClocksAfter {
@@ -185,5 +195,8 @@ mod tests {
         let pair = Pair { sender: own, receiver: own, path: None };
         let line = line(3, pair, pair);
         assert_eq!((line.margin_ns(), error(&[line], &[pair])), (0, DelayError::default()));
+        assert_eq!(DelayError::default().with_uneven([7, 9]), DelayError::default());
+        let known = DelayError { shift_ns: 5, bound_ns: 100 };
+        assert_eq!(known.with_uneven([7, 9]), DelayError { shift_ns: 5, bound_ns: 116 });
     }
 }

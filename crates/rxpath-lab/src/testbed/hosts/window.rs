@@ -65,9 +65,12 @@ impl Window for RemoteWindow<'_> {
     fn close(self: Box<Self>, _: &dyn Testbed) -> Result<Windowed, LabError> {
         let (mut betweens, mut first, mut last) = (Vec::new(), Vec::new(), Vec::new());
         let (mut faults, mut warnings, mut costs) = (Vec::new(), Vec::new(), BTreeMap::new());
-        for (answer, (host, _, clock)) in self.answers.into_iter().zip(self.testbed.seats()) {
+        let mut uneven_ns = [0; 2];
+        for (answer, (host, seat, clock)) in self.answers.into_iter().zip(self.testbed.seats()) {
             let measured: MeasuredWindow = answer.wait(AFTER_WINDOW)?;
             betweens.push(here(measured.between, clock));
+            let worst = &mut uneven_ns[usize::from(seat.side == Side::Rx)];
+            *worst = measured.uneven_ns.max(*worst);
             let alias = host.client.alias();
             costs.extend(measured.cost.map(|cost| (alias.to_owned(), cost)));
             faults.extend(measured.faults.iter().map(|fault| format!("{alias}: {fault}")));
@@ -106,6 +109,7 @@ impl Window for RemoteWindow<'_> {
             moved,
             faults,
             warnings,
+            uneven_ns,
             moved_s,
             ..Windowed::default()
         })
