@@ -1,8 +1,8 @@
 //! Terms and remainders that are only known to lie between two values.
 //!
 //! Sequence numbers show how many datagrams were lost in all. Where every place has a term, that narrows the bounds of each:
-//! no place can have lost more than the others leave, nor less than the others can't hold. A place without a term may have lost
-//! the rest; then only the upper bounds get narrower.
+//! no place can have lost more than the others leave, and each has lost at least what the others cannot have lost. A place
+//! without a term may have lost the rest; then only the upper bounds get narrower.
 
 use rxpath_core::number::grouped;
 use schemars::JsonSchema;
@@ -148,8 +148,8 @@ fn narrow(open: &mut [&mut Term], [least, most]: [i64; 2], is_whole: bool) {
     }
 }
 
-/// Divides what more was lost in proportion to the room of each term that is derived, or of each that is not; what is left
-/// then.
+/// Divides what more was lost among the terms that are derived, or among the others, in proportion to what more each may have
+/// lost; what is left then.
 fn raise(open: &mut [&mut Term], derived: bool, more: i64) -> i64 {
     let mut left = more;
     let terms = open.iter().filter(|term| term.derived == derived);
