@@ -77,8 +77,13 @@ impl Failure {
     }
 
     /// A usage error with its causes.
-    pub fn usage_of(error: anyhow::Error) -> Self {
+    pub fn usage_of(error: impl Into<anyhow::Error>) -> Self {
         Self::new(Exit::Usage, error)
+    }
+
+    /// What cannot be measured or done here, in one line.
+    pub fn cannot(what: impl fmt::Display) -> Self {
+        Self::new(Exit::Cannot, anyhow::anyhow!("{what}"))
     }
 
     /// Adds the hint.
@@ -86,6 +91,12 @@ impl Failure {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Adds the hint where there is one.
+    #[must_use]
+    pub fn maybe_hint(self, hint: Option<impl Into<String>>) -> Self {
+        Self { hint: hint.map(Into::into), ..self }
     }
 
     /// The causes in one line.
@@ -110,6 +121,21 @@ impl Failure {
             crate::note!("hint: {hint}");
         }
         self.exit
+    }
+}
+
+/// For results whose error is that of the user's words or files.
+pub trait OrUsage<T> {
+    /// The error as a usage error, with these words before its causes.
+    fn or_usage(self, what: impl FnOnce() -> String) -> Result<T, Failure>;
+}
+
+impl<T, E: Into<anyhow::Error>> OrUsage<T> for Result<T, E> {
+    fn or_usage(self, what: impl FnOnce() -> String) -> Result<T, Failure> {
+        self.map_err(|error| {
+            let error: anyhow::Error = error.into();
+            Failure::usage_of(error.context(what()))
+        })
     }
 }
 

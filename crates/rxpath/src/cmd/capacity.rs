@@ -222,8 +222,7 @@ impl CapacityCommand {
         };
         match &found.not_available {
             Some(why) => {
-                let why = format!("variant {} cannot run here: {why}", found.name);
-                Err(Failure::new(Exit::Cannot, anyhow::anyhow!(why)))
+                Err(Failure::cannot(format!("variant {} cannot run here: {why}", found.name)))
             }
             None => Ok(found.clone()),
         }

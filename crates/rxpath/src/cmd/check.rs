@@ -6,7 +6,6 @@ pub mod summarize;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use rxpath_core::{Envelope, Nanos, Warning};
 use rxpath_host::Root;
 use rxpath_host::counter::SHORT_WINDOW;
@@ -18,7 +17,7 @@ use serde::Serialize;
 
 use crate::cmd::on_host::OnHost;
 use crate::cmd::scope::ScopeArgs;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::output;
 use crate::output::check::ndjson::{self, Identity};
 use crate::output::check::{Form, junit, lines, markdown, sarif, table};
@@ -193,10 +192,8 @@ impl CheckCommand {
             self.print(settings, report, warnings)?;
         }
         if let Some(unjudged) = nothing {
-            let error = anyhow::anyhow!("nothing of this host could be judged: {unjudged}");
-            return Err(
-                Failure::new(Exit::Cannot, error).hint("rxpath check --all says why, rule by rule")
-            );
+            let what = format!("nothing of this host could be judged: {unjudged}");
+            return Err(Failure::cannot(what).hint("rxpath check --all says why, rule by rule"));
         }
         Ok(exit)
     }
@@ -249,15 +246,11 @@ impl CheckCommand {
             None if self.sysroot.is_none() && Path::new(CONFIG).exists() => PathBuf::from(CONFIG),
             None => return Ok(Vec::new()),
         };
-        let text = std::fs::read_to_string(&path)
-            .with_context(|| format!("read {}", path.display()))
-            .map_err(Failure::usage_of)?;
-        let read = suppress::parse(&text).with_context(|| path.display().to_string());
-        read.map_err(|error| {
-            Failure::usage_of(error).hint(
-                "each [[suppress]] has id, reason, until = \"YYYY-MM-DD\", and may have device",
-            )
-        })
+        let text =
+            std::fs::read_to_string(&path).or_usage(|| format!("read {}", path.display()))?;
+        let hint = "each [[suppress]] has id, reason, until = \"YYYY-MM-DD\", and may have device";
+        let read = suppress::parse(&text).or_usage(|| path.display().to_string());
+        read.map_err(|failure| failure.hint(hint))
     }
 
     fn form(&self) -> Form {

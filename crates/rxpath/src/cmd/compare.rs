@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cmd::gate::{self, FailOn};
-use crate::exit::{Exit, Failure, Outcome as Ended};
+use crate::exit::{Failure, Outcome as Ended};
 use crate::output::format::FormatArgs;
 use crate::output::{self, json};
 use hosts::Changed;
@@ -106,7 +106,7 @@ impl CompareCommand {
             ))
             .hint("0.03 calls ratios from 0.97 to 1.03 the same"));
         }
-        let open = |path: &Path| RunReader::open(path).map_err(|e| Failure::new(Exit::Usage, e));
+        let open = |path: &Path| RunReader::open(path).map_err(Failure::usage_of);
         let (base, other) = (open(&self.base)?, open(&self.other)?);
         let history: Vec<RunReader> =
             self.history.iter().map(|path| open(path)).collect::<Result<_, _>>()?;

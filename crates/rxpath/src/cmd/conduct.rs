@@ -104,11 +104,7 @@ pub struct Ends {
 pub fn refuse(error: LoadError) -> Failure {
     let exit = if error.is_usage() { Exit::Usage } else { Exit::Cannot };
     let hint = error.hint();
-    let failure = Failure::new(exit, error);
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+    Failure::new(exit, error).maybe_hint(hint)
 }
 
 /// Runs an opened workload to its end and prints its output.

@@ -22,7 +22,7 @@ use rxpath_record::watch::Settings;
 use crate::cmd::micros::irq_entry;
 use crate::cmd::scope::ScopeArgs;
 use crate::cmd::values::seconds;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::output::table::hanging;
@@ -163,13 +163,10 @@ impl ExportCommand {
         let Some(address) = self.address()? else { return Ok(None) };
         let reserved = match &address {
             Address::Inherited(number) => {
-                let socket = inherited::descriptor(*number).map_err(|error| {
-                    Failure::usage_of(
-                        anyhow::Error::new(error).context(format!("--listen {address}")),
-                    )
-                    .hint("systemd passes sockets on to a service that has a .socket unit")
-                })?;
-                Reserved::inherited(socket)
+                let hint = "systemd passes sockets on to a service that has a .socket unit";
+                let socket =
+                    inherited::descriptor(*number).or_usage(|| format!("--listen {address}"));
+                Reserved::inherited(socket.map_err(|failure| failure.hint(hint))?)
             }
             address => Reserved::new(address),
         };
@@ -261,13 +258,9 @@ fn unloaded(watcher: &Watcher, is_taken: bool) -> Vec<Unloaded> {
 
 fn refused(address: &Address, error: std::io::Error) -> Failure {
     let taken = error.kind() == std::io::ErrorKind::AddrInUse;
-    let failure =
-        Failure::usage_of(anyhow::Error::new(error).context(format!("listen on {address}")));
-    if taken {
-        failure.hint("another exporter runs there: --listen names another address")
-    } else {
-        failure
-    }
+    let hint = "another exporter runs there: --listen names another address";
+    let error = anyhow::Error::new(error).context(format!("listen on {address}"));
+    Failure::usage_of(error).maybe_hint(taken.then_some(hint))
 }
 
 fn names() -> String {

@@ -10,7 +10,7 @@ use rxpath_remote::Inventory;
 
 use crate::cmd::binary_args::BinaryArgs;
 use crate::cmd::run::{failure, host_plan};
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 
 /// The hosts of an experiment.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -37,11 +37,13 @@ impl HostsArgs {
         let inventory = match (&self.hosts, &self.sender, &self.receiver) {
             (Some(file), ..) => read(file)?,
             (None, Some(sender), Some(receiver)) => {
-                Inventory::of_two(sender, receiver).map_err(usage)?
+                Inventory::of_two(sender, receiver).map_err(Failure::usage)?
             }
             _ if self.change_hosts || self.binary.are_given() => {
                 let option = if self.change_hosts { "--change-hosts" } else { "--binary" };
-                return Err(usage(format!("{option} is for --hosts, or --sender and --receiver")));
+                return Err(Failure::usage(format!(
+                    "{option} is for --hosts, or --sender and --receiver"
+                )));
             }
             _ => return Ok(None),
         };
@@ -71,9 +73,8 @@ impl HostsArgs {
             let planned = hosts.planned(resolved, &RootNeeds::default()).map_err(failure)?;
             let changes = host_plan::changes(&planned).join("; ");
             let text = format!("this run changes settings of hosts: {changes}");
-            return Err(
-                usage(text).hint("--change-hosts allows it; each is undone after its trial")
-            );
+            return Err(Failure::usage(text)
+                .hint("--change-hosts allows it; each is undone after its trial"));
         }
         hosts.check_settings(resolved).map_err(failure)
     }
@@ -117,8 +118,8 @@ fn instead(option: &str, value: &str) -> Option<String> {
 pub fn read(file: &Path) -> Result<Inventory, Failure> {
     let name = file.display().to_string();
     let text = std::fs::read_to_string(file)
-        .map_err(|error| usage(format!("cannot read {name}: {error}")))?;
-    Inventory::parse(&text, &name).map_err(|bad| usage(bad.to_string()).hint(bad.right))
+        .map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
+    Inventory::parse(&text, &name).map_err(|bad| Failure::usage(bad.to_string()).hint(bad.right))
 }
 
 /// Looks at all hosts of an inventory, without root where it is not needed to connect.
@@ -130,10 +131,6 @@ pub fn look(inventory: &Inventory, binary: &BinaryArgs) -> Result<Readiness, Fai
 /// Shows what connecting does.
 fn note(text: &str) {
     crate::note!("rxpath: {text}");
-}
-
-fn usage(text: String) -> Failure {
-    Failure::new(Exit::Usage, anyhow::anyhow!(text))
 }
 
 #[cfg(test)]

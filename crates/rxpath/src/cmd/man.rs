@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::{Args, Command};
 use clap_mangen::Man;
 
 use crate::cli::{self, examples};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::output;
 
 /// Date of the last change to the pages.
@@ -61,11 +60,11 @@ impl ManCommand {
         tree.build();
         if let Some(directory) = self.out {
             let cannot = || format!("cannot write man pages into {}", directory.display());
-            std::fs::create_dir_all(&directory).with_context(cannot).map_err(Failure::usage_of)?;
+            std::fs::create_dir_all(&directory).or_usage(cannot)?;
             for (path, command) in visible(&tree) {
                 let file = directory.join(format!("{}.1", title(&path)));
                 let text = page(&path, command)?;
-                std::fs::write(&file, text).with_context(cannot).map_err(Failure::usage_of)?;
+                std::fs::write(&file, text).or_usage(cannot)?;
             }
             return Ok(Exit::Done);
         }

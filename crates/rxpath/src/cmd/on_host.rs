@@ -42,7 +42,7 @@ impl OnHost {
     pub fn run(&self) -> Outcome {
         let words = remote_words(std::env::args().skip(1));
         let host = self.host.clone().unwrap_or_default();
-        let ssh = Reach::try_from(host.clone()).map_err(usage)?;
+        let ssh = Reach::try_from(host.clone()).map_err(Failure::usage)?;
         let sudo = if self.host_sudo { Sudo::Always } else { Sudo::Never };
         let entry = HostEntry {
             ssh,
@@ -83,10 +83,6 @@ fn remote_words(all: impl Iterator<Item = String>) -> Vec<String> {
         }
     }
     kept
-}
-
-fn usage(text: String) -> Failure {
-    Failure::new(Exit::Usage, anyhow::anyhow!(text))
 }
 
 /// Prints what the program prints until it ends, and ends as it does.

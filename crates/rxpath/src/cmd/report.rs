@@ -12,7 +12,7 @@ use rxpath_report::Run;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::output;
 
 /// Options of `rxpath report`.
@@ -76,7 +76,7 @@ impl ReportCommand {
         }
         let mut reports = Vec::new();
         for path in &self.runs {
-            let reader = RunReader::open(path).map_err(|error| Failure::new(Exit::Usage, error))?;
+            let reader = RunReader::open(path).map_err(Failure::usage_of)?;
             reports.push(self.write(path, reader)?);
         }
         if self.json {
@@ -101,9 +101,7 @@ impl ReportCommand {
         };
         match &place {
             Some(place) => {
-                replace(place, &text)
-                    .with_context(|| format!("cannot write {}", place.display()))
-                    .map_err(Failure::usage_of)?;
+                replace(place, &text).or_usage(|| format!("cannot write {}", place.display()))?;
                 if !self.json {
                     output::line(&place.display().to_string())?;
                 }

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use clap::Args;
 use rxpath_core::{Envelope, Nanos};
 use rxpath_lab::plan::plan;
@@ -21,7 +20,7 @@ use crate::cmd::lab_args::LabArgs;
 use crate::cmd::report::{replace, write_report};
 use crate::cmd::run::{Ways, available, conduct, ending, resolved};
 use crate::cmd::values::duration;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::output::bars::Bars;
 use crate::output::format::FormatArgs;
 use crate::output::{self, json};
@@ -94,8 +93,7 @@ impl ReproduceCommand {
         let base = self.lab.out.join(FOLDER);
         let end = self.time.map(|time| Instant::now() + Duration::from_nanos(time.0));
         std::fs::create_dir_all(&base)
-            .with_context(|| format!("{}: cannot be made", base.display()))
-            .map_err(Failure::usage_of)?;
+            .or_usage(|| format!("{}: cannot be made", base.display()))?;
         let mut done: Vec<Done> = Vec::new();
         let mut refused = None;
         let all = files.len();
@@ -141,12 +139,11 @@ impl ReproduceCommand {
 
     /// The experiments with something to compare, or those that were named, each with its name or path.
     fn files(&self) -> Result<Vec<(String, ScenarioFile)>, Failure> {
-        let usage = |error| Failure::new(Exit::Usage, error);
         if !self.only.is_empty() {
-            let named = |word: &String| Ok((word.clone(), load(word).map_err(usage)?));
+            let named = |word: &String| Ok((word.clone(), load(word).map_err(Failure::usage_of)?));
             return self.only.iter().map(named).collect();
         }
-        let all = bundled().map_err(usage)?.into_iter();
+        let all = bundled().map_err(Failure::usage_of)?.into_iter();
         let compared = all.filter(|file| !file.hidden && file.expects());
         Ok(compared.map(|file| (file.name.clone(), file)).collect())
     }
@@ -256,9 +253,7 @@ fn write(base: &Path, done: &[Done]) -> Result<[PathBuf; 2], Failure> {
     let places = [base.join("book.html"), base.join("book.md")];
     let texts = [rxpath_report::book(&chapters), rxpath_report::book_markdown(&chapters)];
     for (place, text) in places.iter().zip(texts) {
-        replace(place, &text)
-            .with_context(|| format!("{}: cannot write the book", place.display()))
-            .map_err(Failure::usage_of)?;
+        replace(place, &text).or_usage(|| format!("{}: cannot write the book", place.display()))?;
     }
     Ok(places)
 }

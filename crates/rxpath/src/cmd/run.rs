@@ -20,7 +20,7 @@ use rxpath_lab::run::{Finished, LOCK_PATIENCE, Model, Options, Predict, run};
 use rxpath_lab::scenario::offers::Offers;
 use rxpath_lab::scenario::power::Power;
 use rxpath_lab::scenario::spec::{Resolved, Search};
-use rxpath_lab::scenario::{HostShape, ScenarioError, load, resolve, resolve_between};
+use rxpath_lab::scenario::{HostShape, load, resolve, resolve_between};
 
 pub use self::ended::{Ended, conclusion, ending, failure};
 use crate::cmd::gate::{self, FailOn};
@@ -169,7 +169,7 @@ impl RunCommand {
 
     /// What the scenario searches, unless only the plan is asked for.
     fn search(&self) -> Result<Option<Search>, Failure> {
-        let file = load(&self.scenario).map_err(|error| Failure::new(Exit::Usage, error))?;
+        let file = load(&self.scenario).map_err(Failure::usage_of)?;
         if file.search.is_some() && (self.trials.is_some() || self.check) {
             let text =
                 format!("{} has a [search], which has no blocks to count or check", file.name);
@@ -223,22 +223,19 @@ pub fn available(resolved: &Resolved) -> Result<Option<String>, Failure> {
     let text = format!("{missing} of {all} variants not available: {reasons}");
     if missing == all || resolved.compare.is_empty() {
         let text = format!("{text}: nothing is left to compare");
-        return Err(Failure::new(Exit::Cannot, anyhow::anyhow!(text)).hint(format!(
-            "rxpath run {} --dry-run shows what each variant needs",
-            resolved.name
-        )));
+        let hint = format!("rxpath run {} --dry-run shows what each variant needs", resolved.name);
+        return Err(Failure::cannot(text).hint(hint));
     }
     Ok(Some(text))
 }
 
 /// The scenario of that name or file, with `sets`, for this host.
 pub fn resolved(scenario: &str, sets: &[String]) -> Result<Resolved, Failure> {
-    let usage = |error: ScenarioError| Failure::new(Exit::Usage, error);
-    let file = load(scenario).map_err(usage)?;
+    let file = load(scenario).map_err(Failure::usage_of)?;
     let root = Root::host();
     let shape = HostShape::of(&topology::read(&root)?, &thread::allowed_cpus()?);
     let shape = shape.with_power(Power::read(&root)).with_offers(Offers::read(&root));
-    resolve(&file, sets, &shape).map_err(usage)
+    resolve(&file, sets, &shape).map_err(Failure::usage_of)
 }
 
 /// The scenario of that name or file, with `sets`, between hosts that may be changed or not.
@@ -247,9 +244,8 @@ pub fn resolved_between(
     sets: &[String],
     (hosts, may_change): (&Hosts, bool),
 ) -> Result<Resolved, Failure> {
-    let usage = |error: ScenarioError| Failure::new(Exit::Usage, error);
-    resolve_between(&load(scenario).map_err(usage)?, sets, hosts.shapes(), may_change)
-        .map_err(usage)
+    let file = load(scenario).map_err(Failure::usage_of)?;
+    resolve_between(&file, sets, hosts.shapes(), may_change).map_err(Failure::usage_of)
 }
 
 /// What of a scenario needs root on hosts, before any of them is known. A scenario that is wrong needs nothing: it is refused

@@ -9,11 +9,10 @@ mod types;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args;
 use flate2::read::ZlibDecoder;
 
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::output::line;
 
 /// The text of each schema by its name.
@@ -46,8 +45,7 @@ impl SchemaCommand {
             for (name, schema) in &all {
                 let path = directory.join(format!("{name}.schema.json"));
                 std::fs::write(&path, schema)
-                    .with_context(|| format!("cannot write {}", path.display()))
-                    .map_err(Failure::usage_of)?;
+                    .or_usage(|| format!("cannot write {}", path.display()))?;
             }
             return Ok(Exit::Done);
         }

@@ -11,7 +11,7 @@ use rxpath_host::owner::ProcessId;
 use rxpath_host::{HostError, Root, netns};
 use serde::Serialize;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, OrUsage};
 
 /// Which network namespace, and whose sockets.
 #[derive(Clone, Debug, Default, clap::Args, Serialize)]
@@ -56,7 +56,7 @@ impl ScopeArgs {
         }
         if let Some(cgroup) = &self.cgroup {
             let found = Cgroup::find(&Root::host(), cgroup);
-            filter.cgroup = Some(found.map_err(|error| of_cgroup(cgroup, error))?);
+            filter.cgroup = Some(found.or_usage(|| format!("--cgroup {}", cgroup.display()))?);
         }
         Ok(())
     }
@@ -97,7 +97,8 @@ impl ScopeArgs {
             }
             (None, Some(cgroup)) => {
                 let found = Cgroup::directory(&Root::host(), cgroup);
-                Ok(Some(Only::Cgroup(found.map_err(|error| of_cgroup(cgroup, error))?)))
+                let found = found.or_usage(|| format!("--cgroup {}", cgroup.display()))?;
+                Ok(Some(Only::Cgroup(found)))
             }
             (None, None) => Ok(None),
         }
@@ -138,11 +139,6 @@ fn check_process(pid: u32) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::usage(format!("--pid {pid}: there is no such process")))
-}
-
-fn of_cgroup(cgroup: &Path, error: HostError) -> Failure {
-    let named = format!("--cgroup {}", cgroup.display());
-    Failure::usage_of(anyhow::Error::new(error).context(named))
 }
 
 /// The one namespace of these processes.
@@ -188,19 +184,14 @@ fn namespace(name: &str) -> PathBuf {
 
 /// Its inode.
 fn inode(name: &str, path: &Path) -> Result<u32, Failure> {
-    let about = std::fs::metadata(path).map_err(|error| {
-        let named = format!("--netns {name}: {} is not a network namespace", path.display());
-        Failure::usage_of(anyhow::Error::new(error).context(named))
-    })?;
+    let named = || format!("--netns {name}: {} is not a network namespace", path.display());
+    let about = std::fs::metadata(path).or_usage(named)?;
     let entered = path.to_owned();
     // On a thread of its own: this thread stays in its namespace.
     let tried = std::thread::spawn(move || netns::enter(&entered)).join();
     if let Ok(Err(HostError::Kernel { errno: nix::libc::EINVAL, .. })) = tried {
-        return Err(Failure::usage(format!(
-            "--netns {name}: {} is not a network namespace",
-            path.display()
-        ))
-        .hint("use a name below /run/netns, a file such as /proc/PID/ns/net, or a pid"));
+        return Err(Failure::usage(named())
+            .hint("use a name below /run/netns, a file such as /proc/PID/ns/net, or a pid"));
     }
     Ok(about.ino() as u32)
 }

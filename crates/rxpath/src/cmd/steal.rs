@@ -19,7 +19,7 @@ use crate::cmd::micros::irq_entry;
 use crate::cmd::on_host::OnHost;
 use crate::cmd::scope::ScopeArgs;
 use crate::cmd::values::{Wait, seconds};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::output::format::FormatArgs;
@@ -124,9 +124,7 @@ impl StealCommand {
             return Err(Failure::usage("--duration must be at least 10ms"));
         }
         if let Some(cpu) = self.cpu {
-            thread::check_cpus(&CpuList(vec![cpu])).map_err(|e| {
-                Failure::usage_of(anyhow::Error::new(e).context(format!("--cpu {cpu}")))
-            })?;
+            thread::check_cpus(&CpuList(vec![cpu])).or_usage(|| format!("--cpu {cpu}"))?;
         }
         if let Some(program) = self.command.first()
             && !installed::found(program)
@@ -148,7 +146,7 @@ impl StealCommand {
         {
             let why =
                 "the probes identify the victim by its host pid, but this is another pid namespace";
-            return Err(Failure::new(Exit::Cannot, anyhow::anyhow!("{why}"))
+            return Err(Failure::cannot(why)
                 .hint("run rxpath outside the container, or without a victim to count all tasks"));
         }
         let interrupt = Interrupt::catch()?;

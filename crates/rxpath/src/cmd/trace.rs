@@ -20,7 +20,7 @@ use serde::Serialize;
 use crate::cmd::on_host::OnHost;
 use crate::cmd::scope::{ScopeArgs, gone};
 use crate::cmd::values::{Wait, seconds};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::output::format::FormatArgs;
@@ -128,11 +128,7 @@ impl TraceCommand {
         let process = filter.process.map(|pid| ProcessId::of(pid as i32)).transpose()?;
         // A file that can't be written is reported before the window, not after it.
         if let Some(path) = &self.perfetto {
-            std::fs::write(path, "").map_err(|e| {
-                Failure::usage_of(
-                    anyhow::Error::new(e).context(format!("cannot write {}", path.display())),
-                )
-            })?;
+            std::fs::write(path, "").or_usage(|| format!("cannot write {}", path.display()))?;
         }
         let interrupt = Interrupt::catch()?;
         let wanted = self.timeline || self.perfetto.is_some();
@@ -173,9 +169,7 @@ impl TraceCommand {
             return Err(Failure::usage("--port 0 is no port"));
         }
         if let Some(cpus) = &self.cpu {
-            thread::check_cpus(cpus).map_err(|e| {
-                Failure::usage_of(anyhow::Error::new(e).context(format!("--cpu {cpus}")))
-            })?;
+            thread::check_cpus(cpus).or_usage(|| format!("--cpu {cpus}"))?;
             filter.cpus.clone_from(&cpus.0);
         }
         if let Some(dev) = &self.dev {

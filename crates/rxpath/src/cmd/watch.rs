@@ -12,7 +12,7 @@ use rxpath_record::watch::{Frame, Recorded, Settings, head_line, parse, tail_lin
 use crate::cmd::on_host::OnHost;
 use crate::cmd::scope::ScopeArgs;
 use crate::cmd::values::{Wait, seconds};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output::color::{Stream, is_on};
 use crate::output::format::FormatArgs;
@@ -109,12 +109,8 @@ impl WatchCommand {
                     .chain()
                     .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
                     .any(|cause| cause.kind() == std::io::ErrorKind::AlreadyExists);
-                let failure = Failure::usage_of(error);
-                if is_there {
-                    failure.hint("an existing recording is not overwritten: choose another name")
-                } else {
-                    failure
-                }
+                let hint = "an existing recording is not overwritten: choose another name";
+                Failure::usage_of(error).maybe_hint(is_there.then_some(hint))
             })?),
             None => None,
         };
@@ -227,9 +223,8 @@ fn told(recorder: Option<Recorder>) {
 }
 
 fn read(path: &Path) -> Result<Recorded, Failure> {
-    let usage = |error: anyhow::Error| Failure::usage_of(error);
     let named = || format!("--replay {}", path.display());
-    let about = std::fs::metadata(path).with_context(named).map_err(usage)?;
+    let about = std::fs::metadata(path).or_usage(named)?;
     if !about.is_file() {
         return Err(Failure::usage(format!("{}: no regular file", named())));
     }
@@ -240,8 +235,8 @@ fn read(path: &Path) -> Result<Recorded, Failure> {
             about.len()
         )));
     }
-    let bytes = std::fs::read(path).with_context(named).map_err(usage)?;
-    parse(&bytes).with_context(named).map_err(usage)
+    let bytes = std::fs::read(path).or_usage(named)?;
+    parse(&bytes).or_usage(named)
 }
 
 /// A source that ends after a time.

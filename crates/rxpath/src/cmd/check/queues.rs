@@ -71,10 +71,8 @@ fn chosen(
     let mut nics = nics(ask.root, names)?;
     let over = if ask.devices.is_empty() { split(ask.root, &mut nics) } else { Vec::new() };
     if nics.is_empty() {
-        let what = anyhow::anyhow!("no network device here has receive queues of its own");
-        return Err(
-            Failure::new(Exit::Cannot, what).hint(format!("--dev shows {}", over.join(", ")))
-        );
+        return Err(Failure::cannot("no network device here has receive queues of its own")
+            .hint(format!("--dev shows {}", over.join(", "))));
     }
     Ok((nics, over))
 }
@@ -104,7 +102,7 @@ pub fn names(ask: &Ask<'_>) -> Result<Vec<String>, Failure> {
     };
     let names: Vec<String> = all.into_iter().filter(wanted).collect();
     if names.is_empty() {
-        return Err(Failure::new(Exit::Cannot, anyhow::anyhow!("no network device but loopback"))
+        return Err(Failure::cannot("no network device but loopback")
             .hint("--dev lo shows the loopback device"));
     }
     Ok(names)

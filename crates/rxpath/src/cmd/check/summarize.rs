@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::output;
 use crate::output::check::summary as print;
 
@@ -79,11 +79,7 @@ fn files(dir: &Path) -> Result<(Vec<PathBuf>, Fleet), Failure> {
         let entries = match fs::read_dir(&at) {
             Ok(entries) => entries,
             Err(error) if depth == 0 => {
-                let what = Err::<(), _>(error).context(format!("--summarize {}", dir.display()));
-                return Err(what
-                    .map_err(Failure::usage_of)
-                    .err()
-                    .unwrap_or_else(|| no_report(dir, "")));
+                return Err(error).or_usage(|| format!("--summarize {}", dir.display()));
             }
             Err(error) => {
                 odd.bad(&name(dir, &at), error.to_string());

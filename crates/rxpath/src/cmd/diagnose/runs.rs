@@ -89,7 +89,7 @@ fn status(runs: &[Judged]) -> Exit {
 
 /// One run, and what it says against its own figures.
 fn judged(path: &Path) -> Result<(Judged, Vec<Warning>), Failure> {
-    let reader = RunReader::open(path).map_err(|error| Failure::new(Exit::Usage, error))?;
+    let reader = RunReader::open(path).map_err(Failure::usage_of)?;
     let manifest = &reader.manifest;
     let names = manifest.variants.iter().map(|variant| variant.name.as_str());
     let variants = names.filter_map(|name| of_variant(manifest, name)).collect();

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
 use rand::RngExt;
 use rxpath_core::{Envelope, Nanos};
 use rxpath_host::{Root, thread, topology};
@@ -17,7 +16,7 @@ use crate::cmd::lab_args::{BASE, WaitArgs};
 use crate::cmd::report::write_report;
 use crate::cmd::run;
 use crate::cmd::values::seconds;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::output::bars::Bars;
 use crate::output::format::FormatArgs;
 use crate::output::table::Grid;
@@ -139,20 +138,15 @@ impl SelftestArgs {
         let (chosen, left_out) = selftest::chosen(&ask);
         if chosen.is_empty() {
             let why = left_out.first().map_or("", |(_, why)| why);
-            return Err(Failure::new(
-                Exit::Cannot,
-                anyhow::anyhow!("no case can be made here: {why}"),
-            ));
+            return Err(Failure::cannot(format!("no case can be made here: {why}")));
         }
         let patience = self.wait.patience();
         ask.rule_cost = rule_cost(&chosen, patience)?;
-        let resolved =
-            selftest::scenario(&ask, &shape).map_err(|error| Failure::new(Exit::Usage, error))?;
+        let resolved = selftest::scenario(&ask, &shape).map_err(Failure::usage_of)?;
         let base = self.out.clone().unwrap_or_else(|| BASE.into());
         if let Some(out) = &self.out {
             std::fs::create_dir_all(out)
-                .with_context(|| format!("--out {}: cannot make the directory", out.display()))
-                .map_err(Failure::usage_of)?;
+                .or_usage(|| format!("--out {}: cannot make the directory", out.display()))?;
         }
         crate::note!("selftest: seed {seed}, {draws} draws of {} cases", chosen.len());
         if let Some(cost) = &ask.rule_cost {

@@ -23,7 +23,7 @@ use super::{ExportCommand, status, tuned};
 use crate::build_id;
 use crate::cmd::check::{self, CheckCommand};
 use crate::cmd::values::Wait;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::tui::source::{Live, Source};
@@ -171,7 +171,7 @@ impl Exporter {
         let what = format!("cannot write {}", path.display());
         match self.file {
             Written::Never => {
-                return Err(Failure::usage_of(anyhow::Error::new(error).context(what)));
+                return Err(error).or_usage(|| what);
             }
             Written::Well => {
                 let text = format!("{what}: {error}; the old page stays");

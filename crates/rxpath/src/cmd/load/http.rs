@@ -5,7 +5,6 @@ mod summary;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use anyhow::Context;
 use rxpath_core::{Count, Nanos, Rate};
 use rxpath_load::http::load::Load;
 use rxpath_load::http::load::options::{Engine, LoadOptions, Loop, Pacing};
@@ -16,7 +15,7 @@ use rxpath_load::workload::Workload;
 use crate::cmd::conduct::{ConductArgs, Ends, Shown, block, conduct, refuse};
 use crate::cmd::values::{seconds, value_name};
 use crate::cmd::workload_args::{ThreadArgs, placed};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::output::rates::{Rows, grouped};
 
 /// Default duration of a load. **Source** wrk.
@@ -89,11 +88,9 @@ impl LoadHttp {
         })?;
         let body = match (self.body, self.body_file) {
             (Some(text), _) => Some(text.into_bytes()),
-            (None, Some(path)) => Some(
-                std::fs::read(&path)
-                    .with_context(|| format!("--body-file {}", path.display()))
-                    .map_err(Failure::usage_of)?,
-            ),
+            (None, Some(path)) => {
+                Some(std::fs::read(&path).or_usage(|| format!("--body-file {}", path.display()))?)
+            }
             (None, None) => None,
         };
         let method = if body.is_some() { "POST" } else { "GET" };

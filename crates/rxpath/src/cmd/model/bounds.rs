@@ -146,9 +146,9 @@ struct DeviceFlags {
 impl BoundsCommand {
     /// Runs it.
     pub fn run(self) -> Outcome {
-        let mut parameters = self.parameters().map_err(|error| Failure::new(Exit::Usage, error))?;
+        let mut parameters = self.parameters().map_err(Failure::usage_of)?;
         let told = self.calibrate(&mut parameters)?;
-        let got = bounds(&parameters).map_err(|error| Failure::new(Exit::Usage, error))?;
+        let got = bounds(&parameters).map_err(Failure::usage_of)?;
         if got.bounds.is_empty() {
             let needs: Vec<String> = got
                 .not_computed

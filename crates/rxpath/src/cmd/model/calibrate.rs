@@ -1,19 +1,19 @@
 //! `rxpath model calibrate`: measures the cost of each step of the receive path on this host.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use jiff::Timestamp;
 use rxpath_core::{Envelope, Warning};
 use rxpath_host::{Root, environment};
 use rxpath_model::calibration::fit::TooNoisy;
-use rxpath_model::calibration::{Calibration, CalibrationError, Host};
+use rxpath_model::calibration::{Calibration, Host};
 use rxpath_record::run::CALIBRATION;
 use serde::Serialize;
 
 use crate::cmd::lab_args::{BASE, WaitArgs};
 use crate::cmd::run::{Ways, conduct, ending, resolved};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
 
@@ -116,17 +116,11 @@ pub fn default_path() -> PathBuf {
 /// comes with a warning.
 pub fn load(path: &Path, foreign: bool) -> Result<(Calibration, Vec<Warning>), Failure> {
     let name = || path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        let is_missing = error.kind() == std::io::ErrorKind::NotFound;
-        let failure = Failure::usage_of(anyhow::Error::new(error).context(name()));
-        if is_missing {
-            failure.hint("calibrate this host first: rxpath model calibrate")
-        } else {
-            failure
-        }
-    })?;
-    let read: Result<Calibration, CalibrationError> = Calibration::from_json(&text);
-    let calibration = read.with_context(name).map_err(Failure::usage_of)?;
+    let read = std::fs::read_to_string(path);
+    let is_missing = read.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    let hint = is_missing.then_some("calibrate this host first: rxpath model calibrate");
+    let text = read.or_usage(name).map_err(|failure| failure.maybe_hint(hint))?;
+    let calibration = Calibration::from_json(&text).or_usage(name)?;
     let Some(difference) = calibration.differs_from(&this_host()) else {
         return Ok((calibration, Vec::new()));
     };
@@ -179,9 +173,7 @@ fn writable(path: &Path) -> Result<(), Failure> {
     let was_there = path.exists();
     let opened =
         made.and_then(|()| std::fs::OpenOptions::new().append(true).create(true).open(path));
-    opened
-        .with_context(|| format!("--out {}: cannot write", path.display()))
-        .map_err(Failure::usage_of)?;
+    opened.or_usage(|| format!("--out {}: cannot write", path.display()))?;
     if !was_there {
         let _ = std::fs::remove_file(path);
     }
@@ -192,8 +184,7 @@ fn write(path: &Path, calibration: &Calibration) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(calibration)? + "\n";
     let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
     made.and_then(|()| std::fs::write(path, text))
-        .with_context(|| format!("{}: cannot write", path.display()))
-        .map_err(Failure::usage_of)
+        .or_usage(|| format!("{}: cannot write", path.display()))
 }
 
 fn table(calibration: &Calibration) -> String {

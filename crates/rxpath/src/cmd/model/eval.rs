@@ -36,10 +36,10 @@ struct Settings {
 impl EvalCommand {
     /// Runs it.
     pub fn run(self) -> Outcome {
-        let text = read(&self.file).map_err(|error| Failure::new(Exit::Usage, error))?;
+        let text = read(&self.file).map_err(Failure::usage_of)?;
         let evaluated = evaluate(&text)
             .with_context(|| self.file.display().to_string())
-            .map_err(|error| Failure::new(Exit::Usage, error))?;
+            .map_err(Failure::usage_of)?;
         let warnings = warnings(&evaluated);
         let exit = if warnings.is_empty() { Exit::Done } else { Exit::Partial };
         let answer = Envelope::new("model-eval", Settings { file: self.file }, evaluated, warnings);

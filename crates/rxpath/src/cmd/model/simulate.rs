@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
 use nix::time::{ClockId, clock_gettime};
 use rxpath_core::{Count, Envelope, Nanos, Warning};
 use rxpath_model::sim::outcome::Figures;
@@ -15,7 +14,7 @@ use serde::Serialize;
 
 use super::calibrate::{load, load_for};
 use super::simulation;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
 
@@ -137,7 +136,7 @@ impl SimulateCommand {
         }
         let (calibration, told) = load(from, self.foreign)?;
         warnings.extend(told);
-        calibration.apply(&mut values).map_err(|error| Failure::new(Exit::Usage, error))?;
+        calibration.apply(&mut values).map_err(Failure::usage_of)?;
         Ok(values)
     }
 
@@ -147,7 +146,7 @@ impl SimulateCommand {
             self.duration.map(|Nanos(ns)| format!("duration={ns}")),
         ];
         for set in self.sets.iter().cloned().chain(given.into_iter().flatten()) {
-            values.set(&set).map_err(|error| Failure::new(Exit::Usage, error))?;
+            values.set(&set).map_err(Failure::usage_of)?;
         }
         Ok(values)
     }
@@ -175,15 +174,13 @@ pub(super) fn read(what: &str) -> Result<Values, Failure> {
             return Err(Failure::usage(format!("there is no bundled set and no file `{what}`"))
                 .hint(format!("bundled: {}", names.join(", "))));
         }
-        None => std::fs::read_to_string(what)
-            .with_context(|| what.to_owned())
-            .map_err(Failure::usage_of)?,
+        None => std::fs::read_to_string(what).or_usage(|| what.to_owned())?,
     };
-    Values::from_toml(&text).with_context(|| what.to_owned()).map_err(Failure::usage_of)
+    Values::from_toml(&text).or_usage(|| what.to_owned())
 }
 
 fn parameters(values: &Values) -> Result<Parameters, Failure> {
-    Parameters::new(values).map_err(|error| Failure::new(Exit::Usage, error))
+    Parameters::new(values).map_err(Failure::usage_of)
 }
 
 fn simulate(parameters: &Parameters) -> Result<Simulation, Failure> {

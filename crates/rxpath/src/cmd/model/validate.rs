@@ -119,7 +119,7 @@ impl ValidateCommand {
     fn runs(&self) -> Result<Vec<(Resolved, PathBuf, Manifest)>, Failure> {
         if !self.run.is_empty() {
             let read = |path: &PathBuf| {
-                let reader = RunReader::open(path).map_err(|e| Failure::new(Exit::Usage, e))?;
+                let reader = RunReader::open(path).map_err(Failure::usage_of)?;
                 Ok((again::scenario(&reader.manifest)?, path.clone(), reader.manifest))
             };
             return self.run.iter().map(read).collect();

@@ -43,11 +43,7 @@ pub fn failure(error: LabError) -> Failure {
         LabError::CannotRun { hint, .. } => Some(hint.clone()),
         _ => None,
     };
-    let failure = Failure::new(status(&error), error);
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+    Failure::new(status(&error), error).maybe_hint(hint)
 }
 
 /// Prints why a run ended early and turns its end into an exit status.

@@ -16,7 +16,7 @@ use rxpath_bpf::steal::probe::Victim;
 use rxpath_core::CpuList;
 use rxpath_host::thread;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Failure, OrUsage};
 
 /// Output that is kept for reading; the rest is only passed on.
 const KEPT: usize = 1 << 20;
@@ -65,12 +65,7 @@ impl Child {
             .process_group(0)
             .spawn();
         thread::set_affinity(0, &before)?;
-        let mut child = started.map_err(|e| {
-            Failure::new(
-                Exit::Usage,
-                anyhow::Error::new(e).context(format!("cannot start {program}")),
-            )
-        })?;
+        let mut child = started.or_usage(|| format!("cannot start {program}"))?;
         let said = Arc::new(Mutex::new(Vec::new()));
         let pipes: [Option<Box<dyn Read + Send>>; 2] = [
             child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),

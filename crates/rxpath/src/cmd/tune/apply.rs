@@ -5,7 +5,6 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::{Args, ValueEnum};
 use rxpath_core::{Envelope, Nanos};
 use rxpath_host::Root;
@@ -22,7 +21,7 @@ use super::shown::{ApplyResult, ShownUndo, change_line};
 use super::watchdog::{after, start_watchdog};
 use super::{PATIENCE, StateArgs, sessions, taken};
 use crate::cmd::values::seconds;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
 
@@ -202,8 +201,7 @@ fn text_of(path: &Path) -> Result<String, Failure> {
     let mut text = String::new();
     File::open(path)
         .and_then(|file| file.take(MAX_BYTES as u64 + 1).read_to_string(&mut text))
-        .with_context(|| format!("cannot read the plan {}", path.display()))
-        .map_err(Failure::usage_of)?;
+        .or_usage(|| format!("cannot read the plan {}", path.display()))?;
     Ok(text)
 }
 

@@ -33,7 +33,7 @@ use crate::cmd::check::GoalArg;
 use crate::cmd::hosts_args::HostsArgs;
 use crate::cmd::lab_args::LabArgs;
 use crate::cmd::values::duration;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
 
@@ -198,8 +198,7 @@ impl AutoCommand {
     fn publish(&self, written: Written) -> Outcome {
         let Written { mut settings, answer, warnings, persist, report } = written;
         std::fs::create_dir_all(&settings.run)
-            .with_context(|| format!("cannot create {}", settings.run.display()))
-            .map_err(Failure::usage_of)?;
+            .or_usage(|| format!("cannot create {}", settings.run.display()))?;
         let mut drafts = Vec::new();
         if let Some(plan) = &answer.plan {
             let file = settings.run.join("plan.toml");
@@ -258,9 +257,7 @@ fn status(found: Option<&AutoResult>, dry_run: bool) -> Exit {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text)
-        .with_context(|| format!("cannot write {}", path.display()))
-        .map_err(Failure::usage_of)
+    std::fs::write(path, text).or_usage(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]

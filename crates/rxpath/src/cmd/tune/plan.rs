@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use clap::{Args, ValueEnum};
 use rxpath_core::{Envelope, Nanos};
 use rxpath_host::Root;
@@ -19,7 +18,7 @@ use super::expected::Planned;
 use super::predicted::{PredictArgs, expected};
 use super::shown::plan_lines;
 use crate::cmd::check::{GoalArg, known_devices, watch};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
 
@@ -117,8 +116,7 @@ impl PlanCommand {
         plan.left_out.append(&mut left_out);
         if let Some(path) = &self.out {
             std::fs::write(path, plan.to_toml()?)
-                .with_context(|| format!("cannot write {}", path.display()))
-                .map_err(Failure::usage_of)?;
+                .or_usage(|| format!("cannot write {}", path.display()))?;
         }
         let written = match persist {
             Some((home, dir)) => persist_to(&plan, (home, &dir), self.match_by.into())?,
@@ -197,15 +195,12 @@ pub(super) fn persist_to(
     let devices = plan.steps.iter().filter_map(|step| step.set.device());
     let matching = Matching::of(&Root::host(), match_by, devices);
     let (drafts, left) = drafts(plan, home, &matching);
-    std::fs::create_dir_all(dir)
-        .with_context(|| format!("cannot create {}", dir.display()))
-        .map_err(Failure::usage_of)?;
+    std::fs::create_dir_all(dir).or_usage(|| format!("cannot create {}", dir.display()))?;
     let mut lines = Vec::new();
     for draft in drafts {
         let path = dir.join(&draft.name);
         std::fs::write(&path, &draft.text)
-            .with_context(|| format!("cannot write {}", path.display()))
-            .map_err(Failure::usage_of)?;
+            .or_usage(|| format!("cannot write {}", path.display()))?;
         lines.push(format!(
             "draft written: {}; review it, then install it as {}",
             path.display(),

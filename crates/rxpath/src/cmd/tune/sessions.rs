@@ -5,7 +5,7 @@ use rxpath_host::{Root, session};
 use rxpath_tune::effects::{Effect, effects};
 use rxpath_tune::plan::{Plan, Step};
 
-use crate::exit::Failure;
+use crate::exit::{Failure, OrUsage};
 
 /// From the plan, or from this host: a plan may have been edited.
 fn bounces(step: &Step) -> bool {
@@ -21,12 +21,10 @@ pub fn guard(plan: &Plan, force: bool) -> Result<(), Failure> {
     if bouncing.is_empty() || force {
         return Ok(());
     }
-    let session = session::current(&Root::host()).map_err(|error| {
-        Failure::usage_of(anyhow::Error::new(error).context(
-            "the plan takes a link down, and rxpath cannot see whether an ssh session runs over this link",
-        ))
-        .hint("use --force to apply the plan anyway")
-    })?;
+    let unseen = "the plan takes a link down, and rxpath cannot see whether an ssh session runs over this link";
+    let session = session::current(&Root::host()).or_usage(|| unseen.to_owned());
+    let session =
+        session.map_err(|failure| failure.hint("use --force to apply the plan anyway"))?;
     let Some(session) = session else { return Ok(()) };
     match bouncing.iter().find(|dev| session.devices.contains(**dev)) {
         None => Ok(()),

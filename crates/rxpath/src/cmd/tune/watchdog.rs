@@ -75,7 +75,7 @@ pub fn start_watchdog(
     if !matches!(said, Some(Ok(_))) || line != "ready\n" {
         let _ = child.kill();
         let _ = child.wait();
-        return Err(Failure::new(Exit::Cannot, anyhow::anyhow!("the watchdog did not start"))
+        return Err(Failure::cannot("the watchdog did not start")
             .hint(format!("nothing was changed; see {}", store.log(id).display())));
     }
     let watch = Watch {

@@ -9,7 +9,7 @@ use rxpath_record::manifest::Trial;
 use rxpath_record::run::RunReader;
 
 use super::super::{again, predict};
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 
 /// The parameters of a variant of the run in `directory`.
 pub(in crate::cmd::model) fn values(
@@ -17,7 +17,7 @@ pub(in crate::cmd::model) fn values(
     wanted: Option<&str>,
     calibration: &Calibration,
 ) -> Result<Values, Failure> {
-    let reader = RunReader::open(directory).map_err(|error| Failure::new(Exit::Usage, error))?;
+    let reader = RunReader::open(directory).map_err(Failure::usage_of)?;
     let manifest = reader.manifest;
     let shown = directory.display();
     let scenario = again::scenario(&manifest)?;
@@ -31,7 +31,7 @@ pub(in crate::cmd::model) fn values(
             Ok(mut values) => {
                 values
                     .put("name", format!("{}/{}", manifest.scenario, variant.name))
-                    .map_err(|error| Failure::new(Exit::Usage, error))?;
+                    .map_err(Failure::usage_of)?;
                 return Ok(values);
             }
             Err(why) => reasons.push(format!("{}: {why}", variant.name)),

@@ -7,7 +7,7 @@ use rxpath_stats::Scale;
 use rxpath_stats::scale::Good;
 use rxpath_tune::auto::{Guard, Limit};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 
 /// The least value that still has a logarithm: of a trial that delivered nothing.
 const NOTHING: f64 = 1e-9;
@@ -141,8 +141,7 @@ pub fn measured(
     let Some((option, metric)) = missing else { return Ok(()) };
     let names: Vec<&str> = metrics.keys().map(String::as_str).collect();
     let why = format!("{option} {metric}: {where_} does not measure it here");
-    let failure = Failure::new(Exit::Cannot, anyhow::anyhow!(why));
-    Err(failure.hint(format!("it measures {}", names.join(", "))))
+    Err(Failure::cannot(why).hint(format!("it measures {}", names.join(", "))))
 }
 
 /// What can't hold together.

@@ -368,10 +368,8 @@ impl Search<'_> {
                 self.device,
                 self.times.slice.as_secs_f64()
             );
-            let failure = Failure::new(Exit::Cannot, anyhow::anyhow!(text));
-            return Err(failure
-                .hint("`rxpath watch` shows what comes; --scenario brings its own traffic")
-                .into());
+            let hint = "`rxpath watch` shows what comes; --scenario brings its own traffic";
+            return Err(Failure::cannot(text).hint(hint).into());
         }
         Ok(start)
     }
@@ -387,11 +385,9 @@ impl Search<'_> {
         if let Some(why) = without_probes.filter(|_| !metrics.contains_key(&self.objective.metric))
         {
             let what = format!("{} can't be measured here: {why}", self.objective.metric);
-            let failure = Failure::new(Exit::Cannot, anyhow::anyhow!(what));
             let names: Vec<&str> = metrics.keys().map(String::as_str).collect();
-            return Err(failure
-                .hint(format!("without BPF it measures {}", names.join(", ")))
-                .into());
+            let hint = format!("without BPF it measures {}", names.join(", "));
+            return Err(Failure::cannot(what).hint(hint).into());
         }
         if is_default {
             let own = &self.objective.metric;

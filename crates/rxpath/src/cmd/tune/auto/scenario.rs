@@ -91,7 +91,7 @@ impl AutoCommand {
         scenario: &str,
         hosts: Option<&'a Hosts>,
     ) -> Result<Session<'a>, Failure> {
-        let file = load(scenario).map_err(|error| Failure::new(Exit::Usage, error))?;
+        let file = load(scenario).map_err(Failure::usage_of)?;
         // Times of a scenario that is made for a search hold.
         let is_open = |set: &&&str| {
             let key = set.split('=').next().unwrap_or_default();
@@ -153,8 +153,7 @@ impl AutoCommand {
         })?;
         match &found.not_available {
             Some(why) => {
-                let why = format!("variant {} cannot run here: {why}", found.name);
-                Err(Failure::new(Exit::Cannot, anyhow::anyhow!(why)))
+                Err(Failure::cannot(format!("variant {} cannot run here: {why}", found.name)))
             }
             None => Ok(found.clone()),
         }
