@@ -127,9 +127,11 @@ commands! {
         List(list::ListCommand),
         /// Receive over UDP, TCP or HTTP: count what arrives and report where the receiver's limit is
         #[cfg(feature = "lab")]
+        #[command(subcommand)]
         Serve(serve::ServeCommand),
         /// Send over UDP, TCP or HTTP, by schedule or without pause, and report where the sender's limit is
         #[cfg(feature = "lab")]
+        #[command(subcommand)]
         Load(load::LoadCommand),
         /// What can be measured on this host, what cannot, and why
         Doctor(doctor::DoctorCommand),
@@ -143,11 +145,14 @@ commands! {
         Export(export::ExportCommand),
         /// Predict what the receive path can carry: fluid bounds, queueing formulas, simulation
         #[cfg(feature = "lab")]
+        #[command(subcommand)]
         Model(model::ModelCommand),
         /// Change the host's settings: plan, apply, verify, undo
+        #[command(subcommand)]
         Tune(tune::TuneCommand),
         /// Are the real hosts of an inventory ready for experiments?
         #[cfg(feature = "lab")]
+        #[command(subcommand)]
         Hosts(hosts::HostsCommand),
         /// One host of an experiment between hosts; started over ssh
         #[cfg(feature = "lab")]

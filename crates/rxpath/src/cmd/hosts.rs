@@ -5,7 +5,7 @@ pub mod cleanup;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use rxpath_core::{Envelope, Side};
 use rxpath_lab::hosts::probe::ProbedPort;
 use rxpath_lab::hosts::ready::{HostFault, Readiness};
@@ -13,45 +13,31 @@ use rxpath_lab::hosts::{ConnectedHost, Hosts};
 use rxpath_lab::scenario::PORT;
 
 use crate::cmd::binary_args::BinaryArgs;
+use crate::cmd::commands;
 use crate::cmd::hosts_args::{look, read};
 use crate::exit::{Exit, Outcome};
 use crate::output::format::FormatArgs;
 use crate::output::{self, json};
 
-/// Options of `rxpath hosts`.
-#[derive(Debug, Args)]
-pub struct HostsCommand {
-    #[command(subcommand)]
-    what: What,
-}
-
-#[derive(Debug, Subcommand)]
-enum What {
-    /// Connect to every host of an inventory, test the path between them, compare their clocks; change nothing
-    Check(CheckHosts),
-    /// Remove copies of other builds from the hosts of an inventory, and name settings that are still in force
-    Cleanup(cleanup::CleanupHosts),
+commands! {
+    /// `rxpath hosts …`
+    pub enum HostsCommand {
+        /// Connect to every host of an inventory, test the path between them, compare their clocks; change nothing
+        Check(CheckHosts),
+        /// Remove copies of other builds from the hosts of an inventory, and name settings that are still in force
+        Cleanup(cleanup::CleanupHosts),
+    }
 }
 
 /// Options of `rxpath hosts check`.
 #[derive(Debug, Args)]
-struct CheckHosts {
+pub struct CheckHosts {
     /// The inventory
     inventory: PathBuf,
     #[command(flatten)]
     binary: BinaryArgs,
     #[command(flatten)]
     format: FormatArgs,
-}
-
-impl HostsCommand {
-    /// Does what was asked.
-    pub fn run(self) -> Outcome {
-        match self.what {
-            What::Check(check) => check.run(),
-            What::Cleanup(cleanup) => cleanup.run(),
-        }
-    }
 }
 
 impl CheckHosts {

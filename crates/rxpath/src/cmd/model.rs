@@ -14,39 +14,20 @@ mod validate;
 pub use validate::Validation;
 pub mod what_if;
 
-use crate::exit::Outcome;
+use crate::cmd::commands;
 
-/// `rxpath model`
-#[derive(Debug, clap::Args)]
-pub struct ModelCommand {
-    #[command(subcommand)]
-    what: Model,
-}
-
-/// The model commands.
-#[derive(Debug, clap::Subcommand)]
-enum Model {
-    /// Report what each stage can carry, what it loses and how large its buffer must be
-    Bounds(Box<bounds::BoundsCommand>),
-    /// Measure the cost of each step of the receive path on this host
-    Calibrate(calibrate::CalibrateCommand),
-    /// Compute the outputs of every case of a file of queueing problems
-    Eval(eval::EvalCommand),
-    /// Compare the simulator's predictions with measurements
-    Validate(Box<validate::ValidateCommand>),
-    /// Simulate the receive path packet by packet, from parameters
-    Simulate(Box<simulate::SimulateCommand>),
-}
-
-impl ModelCommand {
-    /// Runs it.
-    pub fn run(self) -> Outcome {
-        match self.what {
-            Model::Bounds(bounds) => bounds.run(),
-            Model::Calibrate(calibrate) => calibrate.run(),
-            Model::Eval(eval) => eval.run(),
-            Model::Validate(validate) => validate.run(),
-            Model::Simulate(simulate) => simulate.run(),
-        }
+commands! {
+    /// `rxpath model …`
+    pub enum ModelCommand {
+        /// Report what each stage can carry, what it loses and how large its buffer must be
+        Bounds(Box<bounds::BoundsCommand>),
+        /// Measure the cost of each step of the receive path on this host
+        Calibrate(calibrate::CalibrateCommand),
+        /// Compute the outputs of every case of a file of queueing problems
+        Eval(eval::EvalCommand),
+        /// Compare the simulator's predictions with measurements
+        Validate(Box<validate::ValidateCommand>),
+        /// Simulate the receive path packet by packet, from parameters
+        Simulate(Box<simulate::SimulateCommand>),
     }
 }

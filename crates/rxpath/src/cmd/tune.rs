@@ -29,20 +29,14 @@ use rxpath_host::HostError;
 use rxpath_tune::store::{STATE_DIR, Store, TuneLock};
 
 use crate::cmd::commands;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure};
 
 /// How long a command waits for another command that changes the host.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Options of `rxpath tune`.
-#[derive(Debug, Args)]
-pub struct TuneCommand {
-    #[command(subcommand)]
-    what: What,
-}
-
 commands! {
-    enum What {
+    /// `rxpath tune …`
+    pub enum TuneCommand {
         /// Show what would be changed, old and new value, and the cost
         Plan(plan::PlanCommand),
         /// Carry out a plan: journaled, read back, can be undone
@@ -60,13 +54,6 @@ commands! {
         Status(status::StatusCommand),
         #[command(hide = true)]
         Watchdog(watchdog::WatchdogCommand),
-    }
-}
-
-impl TuneCommand {
-    /// Runs it.
-    pub fn run(self) -> Outcome {
-        self.what.run()
     }
 }
 

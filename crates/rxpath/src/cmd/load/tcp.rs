@@ -11,37 +11,22 @@ use rxpath_load::tcp::result::{Mismatch, ServerReport};
 use rxpath_load::tcp::socket::SocketOptions;
 
 use crate::cmd::address::address;
+use crate::cmd::commands;
 use crate::cmd::conduct::ConductArgs;
 use crate::cmd::values::small_size;
 use crate::cmd::workload_args::{BufferArgs, ThreadArgs, placed};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure};
 use crate::output::tcp::socket_text;
 
-/// `rxpath load tcp …`
-#[derive(Debug, clap::Args)]
-pub struct LoadTcp {
-    #[command(subcommand)]
-    kind: Kind,
-}
-
-#[derive(Debug, clap::Subcommand)]
-enum Kind {
-    /// Move bytes, in one direction or both, at full speed or by a schedule
-    Stream(Box<stream::LoadStream>),
-    /// Request and response in turn, on persistent connections
-    Rr(Box<transactions::LoadTransactions>),
-    /// Connect, request, response, close, repeat
-    Crr(Box<transactions::LoadSingles>),
-}
-
-impl LoadTcp {
-    /// Runs it.
-    pub fn run(self) -> Outcome {
-        match self.kind {
-            Kind::Stream(args) => args.run(),
-            Kind::Rr(args) => args.run(),
-            Kind::Crr(args) => args.run(),
-        }
+commands! {
+    /// `rxpath load tcp …`
+    pub enum LoadTcp {
+        /// Move bytes, in one direction or both, at full speed or by a schedule
+        Stream(Box<stream::LoadStream>),
+        /// Request and response in turn, on persistent connections
+        Rr(Box<transactions::LoadTransactions>),
+        /// Connect, request, response, close, repeat
+        Crr(Box<transactions::LoadSingles>),
     }
 }
 
