@@ -23,14 +23,15 @@ use crate::stages::{Pace, Stage, Stages};
 const ASK_AGAIN: Duration = Duration::from_millis(200);
 
 /// What is traced in addition to softirqs and polls.
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
-    /// Why the kernel drops packets: one hook for each drop.
+    /// Why and where packets are dropped: one hook per drop.
     Drops,
-    /// The latency of stages: three hooks for each packet, one for each read.
+    /// Stage latencies: two hooks per packet, one per poll and one per read; duty-cycled at high packet rates.
     Stages,
-    /// Receive queues of sockets: no hook, but a periodic scan of all sockets.
+    /// Data that waits in sockets: all sockets are scanned from time to time.
     Sockets,
 }
 

@@ -15,9 +15,11 @@ pub(crate) use link::KEYS as LINK_KEYS;
 pub use matching::{MatchBy, Matching};
 
 /// A kind of file.
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
     /// sysctl.d(5).
+    #[cfg_attr(feature = "clap", value(name = "sysctl.d"))]
     Sysctl,
     /// systemd.link(5), one file a device.
     Link,

@@ -12,18 +12,19 @@ use crate::finding::Found;
 use crate::prelude::{idle, quiet};
 
 /// What the host is set up for.
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Goal {
-    /// Short and steady times from the wire to the application.
+    /// Short, predictable time from wire to application.
     Latency,
-    /// Many packets or bytes a second.
+    /// Many packets or bytes per second.
     Throughput,
-    /// Networking takes little time from other work, and what it takes is seen.
+    /// Little CPU time taken from other work.
     Fairness,
-    /// Numbers that another run gives again.
+    /// Measurements that repeat from run to run.
     Benchmark,
 }
 
@@ -44,16 +45,20 @@ impl fmt::Display for Goal {
 }
 
 /// How bad a finding is.
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// Could be better; many hosts are well with it.
+    #[cfg_attr(feature = "clap", value(skip))]
     Info,
     /// Costs something for the goal.
+    #[cfg_attr(feature = "clap", value(help = "Warnings and failures"))]
     Warn,
     /// Loses packets, contradicts itself or makes the goal impossible.
+    #[cfg_attr(feature = "clap", value(help = "Failures only"))]
     Fail,
 }
 

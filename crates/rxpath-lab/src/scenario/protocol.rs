@@ -2,18 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the two programs of a trial speak.
+/// What the two programs of a trial speak. On the command line: what has a rate to search.
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// Datagrams one way.
     #[default]
     Udp,
-    /// Bytes one way over TCP.
+    /// Bytes one way over TCP. The command line refuses it with the reason.
+    #[cfg_attr(feature = "clap", value(hide = true))]
     TcpStream,
-    /// Requests and replies over standing TCP connections.
+    /// Requests and replies over TCP connections.
     TcpRr,
     /// A TCP connection for each request and reply.
+    #[cfg_attr(feature = "clap", value(skip))]
     TcpCrr,
     /// HTTP/1.1.
     Http,

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use rxpath_host::Root;
 
 /// What stays the same over boots.
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MatchBy {
     /// The slot that the device is plugged into (`Path=`).

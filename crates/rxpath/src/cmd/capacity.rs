@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use rxpath_core::{Envelope, Nanos, Rate};
 use rxpath_lab::run::capacity::{self, Ask};
 use rxpath_lab::scenario::spec::{Protocol, Resolved, Variant};
@@ -28,7 +28,7 @@ const LONG_TIME: Nanos = Nanos::from_secs(2 * 3600);
 #[derive(Debug, Args)]
 pub struct CapacityCommand {
     /// What both sides speak
-    protocol: Speaks,
+    protocol: Protocol,
     /// The experiment or scenario file whose lab, server and client are used; default: a plain one of the protocol
     #[arg(long, value_name = "SCENARIO")]
     scenario: Option<String>,
@@ -61,31 +61,6 @@ pub struct CapacityCommand {
     lab: LabArgs,
     #[command(flatten)]
     format: FormatArgs,
-}
-
-/// The protocols of the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Speaks {
-    /// Datagrams one way
-    Udp,
-    /// Requests and replies over TCP connections
-    TcpRr,
-    /// HTTP/1.1
-    Http,
-    /// Refused with the reason.
-    #[value(hide = true)]
-    TcpStream,
-}
-
-impl Speaks {
-    fn protocol(self) -> Protocol {
-        match self {
-            Self::Udp => Protocol::Udp,
-            Self::TcpRr => Protocol::TcpRr,
-            Self::Http => Protocol::Http,
-            Self::TcpStream => Protocol::TcpStream,
-        }
-    }
 }
 
 /// The `settings` object.
@@ -146,13 +121,13 @@ impl CapacityCommand {
             _ => Ask::default(),
         };
         for text in &self.slo {
-            let added = ask.objectives.add(text, self.protocol.protocol());
+            let added = ask.objectives.add(text, self.protocol);
             added.map_err(|why| Failure::usage(format!("--slo {why}")))?;
         }
         if let Some(text) = &self.width {
             ask.goal.width_ratio = width(text).map_err(Failure::usage)?;
         }
-        let [_, lowest, _] = capacity::range(self.protocol.protocol());
+        let [_, lowest, _] = capacity::range(self.protocol);
         if let Some(Rate(most)) = self.max.filter(|max| (max.0 as f64) < lowest) {
             let why = format!("--max {most}: the search begins no lower than {lowest}/s");
             return Err(Failure::usage(why).hint("`rxpath run` measures one rate: --set load.rate"));
@@ -165,7 +140,7 @@ impl CapacityCommand {
     /// The scenario with the one variant that is loaded.
     fn scenario(&self) -> Result<Resolved, Failure> {
         let name = self.base();
-        if self.protocol == Speaks::TcpStream {
+        if self.protocol == Protocol::TcpStream {
             return Err(own_rate("a TCP stream"));
         }
         let mut scenario = resolved(&name, &self.sets)?;
@@ -174,8 +149,8 @@ impl CapacityCommand {
         if matches!(spoken, Protocol::TcpStream) {
             return Err(own_rate(&format!("{name} runs a TCP stream:")));
         }
-        if spoken != self.protocol.protocol() {
-            let asked = self.protocol.protocol().word();
+        if spoken != self.protocol {
+            let asked = self.protocol.word();
             let why =
                 format!("{name}, variant {}, speaks {}, not {asked}", variant.name, spoken.word());
             return Err(Failure::usage(why));
@@ -230,14 +205,14 @@ impl CapacityCommand {
 
     /// The scenario's name or file.
     fn base(&self) -> String {
-        let plain = || format!("capacity-{}", self.protocol.protocol().word());
+        let plain = || format!("capacity-{}", self.protocol.word());
         self.scenario.clone().unwrap_or_else(plain)
     }
 
     /// The command that does the same on loopback, if the scenario can run there.
     fn without_root(&self) -> Option<String> {
         without_root(&self.base(), &self.sets)?;
-        let word = self.protocol.protocol().word();
+        let word = self.protocol.word();
         let scenario = self.scenario.as_ref().map(|name| format!(" --scenario {name}"));
         let sets = self.sets.iter().map(String::as_str).chain(["topology.kind=local"]);
         let sets: Vec<String> = sets.map(|set| format!(" --set {set}")).collect();

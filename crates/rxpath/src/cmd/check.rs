@@ -30,7 +30,7 @@ const CONFIG: &str = "/etc/rxpath/check.toml";
 pub struct CheckCommand {
     /// Workload goal of the host; without it, only settings that are wrong for any goal count
     #[arg(long, value_enum)]
-    goal: Option<GoalArg>,
+    goal: Option<Goal>,
     /// Check only this device; repeatable
     #[arg(long, value_name = "IF")]
     dev: Vec<String>,
@@ -43,7 +43,7 @@ pub struct CheckCommand {
     all: bool,
     /// Exit with status 1 when a finding is at least this severe
     #[arg(long, value_enum, value_name = "SEVERITY")]
-    fail_on: Option<FailOn>,
+    fail_on: Option<Severity>,
     /// File of suppressions, instead of /etc/rxpath/check.toml
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -81,48 +81,6 @@ struct Way {
     /// others of their kind
     #[arg(long, value_name = "DIR", conflicts_with_all = ["queues", "flow", "goal", "dev", "sysroot", "fail_on", "config"])]
     summarize: Option<PathBuf>,
-}
-
-/// The goals on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum GoalArg {
-    /// Short, predictable time from wire to application
-    Latency,
-    /// Many packets or bytes per second
-    Throughput,
-    /// Little CPU time taken from other work
-    Fairness,
-    /// Measurements that repeat from run to run
-    Benchmark,
-}
-
-impl From<GoalArg> for Goal {
-    fn from(goal: GoalArg) -> Self {
-        match goal {
-            GoalArg::Latency => Self::Latency,
-            GoalArg::Throughput => Self::Throughput,
-            GoalArg::Fairness => Self::Fairness,
-            GoalArg::Benchmark => Self::Benchmark,
-        }
-    }
-}
-
-/// The least severity that makes the verdict negative.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum FailOn {
-    /// Warnings and failures
-    Warn,
-    /// Failures only
-    Fail,
-}
-
-impl From<FailOn> for Severity {
-    fn from(limit: FailOn) -> Self {
-        match limit {
-            FailOn::Warn => Self::Warn,
-            FailOn::Fail => Self::Fail,
-        }
-    }
 }
 
 /// The options in force.
@@ -167,7 +125,7 @@ impl CheckCommand {
         let mut facts = HostFacts::collect(&root, &scope);
         known_devices(&self.dev, &facts)?;
         watch(&mut facts, self.window);
-        let goal = self.goal.map(Goal::from);
+        let goal = self.goal;
         let mut report = check(&Ask { facts: &facts, goal });
         let mut warnings = warnings(&facts);
         let today = jiff::Zoned::now().date();
@@ -230,7 +188,7 @@ impl CheckCommand {
             Form::Jsonl => output::text(&lines::render(&report, &settings)?),
             Form::Md => output::text(&markdown::render(&report, goal, settings.kernel.as_deref())),
             Form::Junit => {
-                let limit = self.fail_on.map_or(Severity::Warn, Severity::from);
+                let limit = self.fail_on.unwrap_or(Severity::Warn);
                 output::text(&junit::render(&report, limit))
             }
             Form::Sarif => output::json(&sarif::log(&report)),
@@ -279,7 +237,7 @@ impl CheckCommand {
     }
 
     fn verdict(&self, report: &Report) -> Exit {
-        let Some(limit) = self.fail_on.map(Severity::from) else { return Exit::Done };
+        let Some(limit) = self.fail_on else { return Exit::Done };
         if report.worst().is_some_and(|worst| worst >= limit) { Exit::Negative } else { Exit::Done }
     }
 }

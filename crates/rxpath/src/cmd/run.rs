@@ -30,6 +30,7 @@ use crate::cmd::model::calibrate::{default_path, load as load_calibration};
 use crate::cmd::model::predict;
 use crate::cmd::report::write_report;
 use crate::cmd::tune::auto::{self, SearchRun};
+use crate::cmd::values::value_name;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output::bars::Bars;
@@ -74,7 +75,7 @@ pub struct RunCommand {
     format: FormatArgs,
 }
 
-/// What can be observed in addition to the counters.
+/// What can be observed in addition to the counters: keys of the section `observe`.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Watched {
     Drops,
@@ -82,23 +83,12 @@ enum Watched {
     Trace,
 }
 
-impl Watched {
-    /// Its key in the section `observe`.
-    fn key(self) -> &'static str {
-        match self {
-            Self::Drops => "drops",
-            Self::Steal => "steal",
-            Self::Trace => "trace",
-        }
-    }
-}
-
 impl RunCommand {
     /// Plans, runs, reports.
     pub fn run(self) -> Outcome {
         let mut sets = self.sets.clone();
         sets.extend(self.trials.map(|blocks| format!("trials.blocks={blocks}")));
-        sets.extend(self.observe.iter().map(|what| format!("observe.{}=true", what.key())));
+        sets.extend(self.observe.iter().map(|what| format!("observe.{}=true", value_name(what))));
         if let Some(search) = self.search()? {
             let Self { scenario, hosts, lab, format, .. } = self;
             return SearchRun { scenario, sets, search, hosts, lab, format }.run();

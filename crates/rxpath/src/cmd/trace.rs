@@ -25,27 +25,6 @@ use crate::interrupt::Interrupt;
 use crate::output;
 use crate::output::format::FormatArgs;
 
-/// Parts that can be left out, because they cost CPU time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum LeftOut {
-    /// Why and where packets are dropped: one hook per drop
-    Drops,
-    /// Stage latencies: two hooks per packet, one per poll and one per read; duty-cycled at high packet rates
-    Stages,
-    /// Data that waits in sockets: all sockets are scanned from time to time
-    Sockets,
-}
-
-impl LeftOut {
-    fn part(self) -> Part {
-        match self {
-            Self::Drops => Part::Drops,
-            Self::Stages => Part::Stages,
-            Self::Sockets => Part::Sockets,
-        }
-    }
-}
-
 /// `rxpath trace`
 #[derive(Debug, clap::Args)]
 pub struct TraceCommand {
@@ -65,7 +44,7 @@ pub struct TraceCommand {
     scope: ScopeArgs,
     /// Leave parts out, to cost less; may be repeated or a list
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
-    without: Vec<LeftOut>,
+    without: Vec<Part>,
     /// Trace the stages of every packet, at any cost; otherwise tracing is duty-cycled at high packet rates
     #[arg(long)]
     every_packet: bool,
@@ -132,11 +111,12 @@ impl TraceCommand {
         }
         let interrupt = Interrupt::catch()?;
         let wanted = self.timeline || self.perfetto.is_some();
-        let without: Vec<Part> = self.without.iter().map(|what| what.part()).collect();
         let pace = if self.every_packet { Pace::Every } else { Pace::ByTurns };
-        let mut trace = Trace::start(&filter, wanted, &without, pace, window).map_err(|error| {
-            Failure::new(Exit::Cannot, error).hint("rxpath doctor says what can be measured here")
-        })?;
+        let mut trace =
+            Trace::start(&filter, wanted, &self.without, pace, window).map_err(|error| {
+                Failure::new(Exit::Cannot, error)
+                    .hint("rxpath doctor says what can be measured here")
+            })?;
         let mut events = Events { wanted, kept: Vec::new(), room: self.events.0 as usize, lost: 0 };
         crate::note!("tracing for {}", self.duration);
         let mut wait = Wait::new(&interrupt);

@@ -22,6 +22,7 @@ use anyhow::Context;
 use clap::{ArgGroup, Args};
 use rxpath_core::{Envelope, Nanos, Warning};
 use rxpath_lab::scenario::spec::Search;
+use rxpath_tune::Goal;
 use rxpath_tune::auto::{AutoResult, Ended, Guard};
 use rxpath_tune::persist::{Home, MatchBy};
 
@@ -29,7 +30,6 @@ use self::ask::Objective;
 use self::live::LiveArgs;
 use self::shown::{AutoAnswer, AutoSettings, lines};
 use super::plan::persist_to;
-use crate::cmd::check::GoalArg;
 use crate::cmd::hosts_args::HostsArgs;
 use crate::cmd::lab_args::LabArgs;
 use crate::cmd::values::duration;
@@ -69,7 +69,7 @@ pub struct AutoCommand {
     settings: Vec<String>,
     /// Workload goal for which the rules of `rxpath check` are asked
     #[arg(long, value_enum)]
-    goal: Option<GoalArg>,
+    goal: Option<Goal>,
     /// Also keep what is likely but not proven alone, if all of it together is better
     #[arg(long, value_enum, default_value_t)]
     keep: Keep,

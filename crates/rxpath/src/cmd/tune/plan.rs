@@ -17,7 +17,8 @@ use serde_json::json;
 use super::expected::Planned;
 use super::predicted::{PredictArgs, expected};
 use super::shown::plan_lines;
-use crate::cmd::check::{GoalArg, known_devices, watch};
+use crate::cmd::check::{known_devices, watch};
+use crate::cmd::values::value_name;
 use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
@@ -29,7 +30,7 @@ pub struct PlanCommand {
     ids: Vec<String>,
     /// Workload goal of the host
     #[arg(long, value_enum)]
-    goal: Option<GoalArg>,
+    goal: Option<Goal>,
     /// Check only this device; repeatable
     #[arg(long, value_name = "IF")]
     dev: Vec<String>,
@@ -48,59 +49,16 @@ pub struct PlanCommand {
     persist: Option<Vec<String>>,
     /// How a `.link` draft identifies its device: by its slot, its own hardware address, or the kernel's name for it
     #[arg(long = "match", value_enum, default_value_t, requires = "persist")]
-    match_by: Match,
+    match_by: MatchBy,
     #[command(flatten)]
     predict: PredictArgs,
     #[command(flatten)]
     format: FormatArgs,
 }
 
-/// The kinds of `--persist`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    #[value(name = "sysctl.d")]
-    Sysctl,
-    Link,
-    Udev,
-    Cmdline,
-    Ansible,
-}
-
-/// The values of `--match`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Match {
-    #[default]
-    Path,
-    Mac,
-    Name,
-}
-
-impl From<Match> for MatchBy {
-    fn from(word: Match) -> Self {
-        match word {
-            Match::Path => Self::Path,
-            Match::Mac => Self::Mac,
-            Match::Name => Self::Name,
-        }
-    }
-}
-
 /// The values of `--persist`, for shell completion.
 pub fn persist_kinds() -> Vec<String> {
-    let word = |kind: &Kind| kind.to_possible_value().map(|value| value.get_name().to_owned());
-    Kind::value_variants().iter().filter_map(word).collect()
-}
-
-impl From<Kind> for Home {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Sysctl => Self::Sysctl,
-            Kind::Link => Self::Link,
-            Kind::Udev => Self::Udev,
-            Kind::Cmdline => Self::Cmdline,
-            Kind::Ansible => Self::Ansible,
-        }
-    }
+    Home::value_variants().iter().map(value_name).collect()
 }
 
 impl PlanCommand {
@@ -119,12 +77,12 @@ impl PlanCommand {
                 .or_usage(|| format!("cannot write {}", path.display()))?;
         }
         let written = match persist {
-            Some((home, dir)) => persist_to(&plan, (home, &dir), self.match_by.into())?,
+            Some((home, dir)) => persist_to(&plan, (home, &dir), self.match_by)?,
             None => Vec::new(),
         };
         let predictions = base.map(|base| expected(&plan, &base));
         if self.format.is_json() {
-            let settings = json!({ "ids": self.ids, "goal": self.goal.map(Goal::from), "sets": self.sets, "out": self.out, "persist": self.persist, "predict": self.predict.asked() });
+            let settings = json!({ "ids": self.ids, "goal": self.goal, "sets": self.sets, "out": self.out, "persist": self.persist, "predict": self.predict.asked() });
             let planned = Planned { plan, predictions };
             output::json(&Envelope::new("tune-plan", settings, &planned, warnings))?;
         } else {
@@ -148,7 +106,7 @@ impl PlanCommand {
         let mut facts = HostFacts::collect(&Root::host(), &Scope::devices(&self.dev));
         known_devices(&self.dev, &facts)?;
         watch(&mut facts, self.window);
-        let mut settled = settle(&facts, self.goal.map(Goal::from), &self.ids);
+        let mut settled = settle(&facts, self.goal, &self.ids);
         let (mut requests, mut left_out) = from_findings::requests(&settled.findings, &self.ids);
         left_out.append(&mut settled.left_out);
         let found = |id: &&String| settled.findings.iter().any(|finding| finding.id == **id);
@@ -227,9 +185,9 @@ fn verdict(requests: &[Request], plan: &Plan) -> Exit {
 /// The kind and the directory of `--persist`.
 pub(super) fn persist_kind(words: &[String]) -> Result<(Home, PathBuf), Failure> {
     let [kind, dir] = words else { return Err(Failure::usage("--persist takes KIND and DIR")) };
-    let kind = Kind::from_str(kind, false).map_err(|_| {
+    let home = Home::from_str(kind, false).map_err(|_| {
         Failure::usage(format!("--persist {kind}: no such kind of file"))
             .hint("one of sysctl.d, link, udev, cmdline, ansible")
     })?;
-    Ok((kind.into(), dir.into()))
+    Ok((home, dir.into()))
 }

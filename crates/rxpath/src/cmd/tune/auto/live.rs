@@ -215,7 +215,7 @@ impl AutoCommand {
         host: &Host<'_>,
         start: &Start,
     ) -> Result<AutoAnswer, Stop> {
-        let (advice, left_out) = host.advice(self.goal.map(Into::into));
+        let (advice, left_out) = host.advice(self.goal);
         // What is named by hand is tried whatever else is left out.
         let named = self.live.tries.iter().filter(|_| !self.settings.is_empty());
         let only: Vec<String> = self.settings.iter().chain(named).cloned().collect();

@@ -9,7 +9,7 @@ use rxpath_lab::hosts::Hosts;
 use rxpath_lab::run::steps::{self, Steps};
 use rxpath_lab::scenario::load;
 use rxpath_lab::scenario::spec::{Resolved, Topology, Variant};
-use rxpath_tune::Goal;
+
 use rxpath_tune::auto::{self, Failed, Plan};
 use rxpath_tune::persist::Home;
 
@@ -131,7 +131,7 @@ impl AutoCommand {
                 |hosts| Ok(hosts.cpus()),
             )?,
             calibration: calibration.and_then(Result::ok).map(|(known, _)| known),
-            goal: self.goal.map(Goal::from),
+            goal: self.goal,
             axes: self.axes.clone(),
         })
     }

@@ -1,7 +1,5 @@
 //! Options of the search on real traffic.
 
-use std::fmt;
-
 use rxpath_core::Nanos;
 use rxpath_tune::auto::Risk;
 
@@ -72,15 +70,5 @@ impl Allow {
             Self::Queues => "queues are made again",
             Self::Link => "the link may be lost for a moment",
         }
-    }
-}
-
-impl fmt::Display for Allow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Host => "host",
-            Self::Queues => "queues",
-            Self::Link => "link",
-        })
     }
 }

@@ -18,6 +18,7 @@ use crate::cmd::tune::auto::candidates::Available;
 use crate::cmd::tune::auto::catalogue::{Entry, of_host};
 use crate::cmd::tune::auto::ground::Advice;
 use crate::cmd::tune::sessions;
+use crate::cmd::values::value_name;
 use crate::exit::Failure;
 
 /// This host, of which a device's path is searched.
@@ -74,7 +75,8 @@ impl<'a> Host<'a> {
         let effects: Vec<_> = plan.steps.iter().flat_map(|step| step.effects.clone()).collect();
         let risk = Risk::of(&effects).ok_or("it weakens a protection")?.max(entry.risk);
         if let Some(needed) = Allow::needed(risk).filter(|needed| !self.allow.contains(needed)) {
-            return Err(format!("--allow {needed} permits it: {}", needed.words()));
+            let name = value_name(&needed);
+            return Err(format!("--allow {name} permits it: {}", needed.words()));
         }
         // No --force here: nobody watches a search of half an hour.
         sessions::guard(&plan, false).map_err(|failure| failure.line())?;
