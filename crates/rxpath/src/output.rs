@@ -94,6 +94,11 @@ fn colour_length(text: &str) -> usize {
     end.filter(|end| codes[*end..].starts_with('m')).map_or(0, |end| end + 3)
 }
 
+/// The name of a value in results.
+pub fn word(value: &impl Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
 /// Writes one JSON value on one line and flushes it.
 pub fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
     line(&serde_json::to_string(value)?)

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use clap::Args;
 use rxpath_core::{Envelope, Nanos, Rate};
 use rxpath_lab::run::capacity::{self, Ask};
-use rxpath_lab::scenario::spec::{Protocol, Resolved, Variant};
+use rxpath_lab::scenario::spec::{Protocol, Resolved};
 use rxpath_record::capacity::{Capacity, SearchEnd};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::lab_args::LabArgs;
 use super::report::write_report;
-use super::run::{Ended, Ways, conduct_by, ending, resolved, without_root};
+use super::run::{Ended, Ways, chosen, conduct_by, ending, resolved, without_root};
 use super::values::duration;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::capacity::{Steps, summary};
@@ -144,7 +144,7 @@ impl CapacityCommand {
             return Err(own_rate("a TCP stream"));
         }
         let mut scenario = resolved(&name, &self.sets)?;
-        let variant = self.chosen(&scenario)?;
+        let variant = chosen(&scenario, self.variant.as_deref())?;
         let spoken = variant.protocol();
         if matches!(spoken, Protocol::TcpStream) {
             return Err(own_rate(&format!("{name} runs a TCP stream:")));
@@ -179,28 +179,6 @@ impl CapacityCommand {
         scenario.variants = vec![variant];
         scenario.compare.clear();
         Ok(scenario)
-    }
-
-    fn chosen(&self, scenario: &Resolved) -> Result<Variant, Failure> {
-        let all = &scenario.variants;
-        let found = match &self.variant {
-            Some(name) => all.iter().find(|variant| variant.name == *name).ok_or_else(|| {
-                let names: Vec<&str> = all.iter().map(|variant| variant.name.as_str()).collect();
-                let has = names.join(", ");
-                Failure::usage(format!("{} has no variant `{name}`; it has {has}", scenario.name))
-            })?,
-            None => all
-                .iter()
-                .find(|variant| variant.not_available.is_none())
-                .or(all.first())
-                .ok_or_else(|| Failure::usage(format!("{} has no variant", scenario.name)))?,
-        };
-        match &found.not_available {
-            Some(why) => {
-                Err(Failure::cannot(format!("variant {} cannot run here: {why}", found.name)))
-            }
-            None => Ok(found.clone()),
-        }
     }
 
     /// The scenario's name or file.

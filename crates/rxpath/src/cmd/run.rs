@@ -19,7 +19,7 @@ use rxpath_lab::run::progress::Progress;
 use rxpath_lab::run::{Finished, LOCK_PATIENCE, Model, Options, Predict, run};
 use rxpath_lab::scenario::offers::Offers;
 use rxpath_lab::scenario::power::Power;
-use rxpath_lab::scenario::spec::{Resolved, Search};
+use rxpath_lab::scenario::spec::{Resolved, Search, Variant};
 use rxpath_lab::scenario::{HostShape, load, resolve, resolve_between};
 
 pub use self::ended::{Ended, conclusion, ending, failure};
@@ -195,6 +195,27 @@ pub fn without_root(scenario: &str, sets: &[String]) -> Option<String> {
     let local: Vec<String> = sets.iter().cloned().chain([LOCAL.to_owned()]).collect();
     resolved(scenario, &local).ok()?;
     Some(format!("rxpath run {scenario} --set {}", local.join(" --set ")))
+}
+
+/// The variant of this name; without a name the first that can run here.
+pub fn chosen(scenario: &Resolved, name: Option<&str>) -> Result<Variant, Failure> {
+    let all = &scenario.variants;
+    let found = match name {
+        Some(name) => all.iter().find(|variant| variant.name == name).ok_or_else(|| {
+            let names: Vec<&str> = all.iter().map(|variant| variant.name.as_str()).collect();
+            let has = names.join(", ");
+            Failure::usage(format!("{} has no variant `{name}`; it has {has}", scenario.name))
+        })?,
+        None => {
+            let available = all.iter().find(|variant| variant.not_available.is_none());
+            let none = || Failure::usage(format!("{} has no variant", scenario.name));
+            available.or(all.first()).ok_or_else(none)?
+        }
+    };
+    match &found.not_available {
+        Some(why) => Err(Failure::cannot(format!("variant {} cannot run here: {why}", found.name))),
+        None => Ok(found.clone()),
+    }
 }
 
 /// The message before the first trial about variants that cannot run here; nothing if all can.

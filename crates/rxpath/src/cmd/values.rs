@@ -94,11 +94,7 @@ impl<'a> Wait<'a> {
     /// Calls `over` every 10 ms, with the elapsed time, until it returns true or a signal arrives.
     pub fn until(&mut self, mut over: impl FnMut(Duration) -> bool) -> io::Result<()> {
         while !over(self.begun.elapsed()) && self.signal().is_none() {
-            let mut signal = [PollFd::new(self.interrupt.as_fd(), PollFlags::POLLIN)];
-            match poll(&mut signal, PollTimeout::from(10u8)) {
-                Ok(_) | Err(Errno::EINTR) => {}
-                Err(errno) => return Err(errno.into()),
-            }
+            self.pause(10)?;
         }
         Ok(())
     }
@@ -110,15 +106,19 @@ impl<'a> Wait<'a> {
             if left.is_zero() {
                 break;
             }
-            let mut signal = [PollFd::new(self.interrupt.as_fd(), PollFlags::POLLIN)];
             // Rounded up: what is left of a millisecond would be polled for.
-            let left_ms = left.as_micros().div_ceil(1000).min(60_000) as u16;
-            match poll(&mut signal, PollTimeout::from(left_ms)) {
-                Ok(_) | Err(Errno::EINTR) => {}
-                Err(errno) => return Err(errno.into()),
-            }
+            self.pause(left.as_micros().div_ceil(1000).min(60_000) as u16)?;
         }
         Ok(())
+    }
+
+    /// Sleeps for this long, or until a signal arrives.
+    fn pause(&self, ms: u16) -> io::Result<()> {
+        let mut signal = [PollFd::new(self.interrupt.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut signal, PollTimeout::from(ms)) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     /// The signal that ended it.

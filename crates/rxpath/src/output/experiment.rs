@@ -242,10 +242,7 @@ pub fn where_lost(manifest: &Manifest, variant: &str) -> String {
 /// A place in words.
 pub fn word(place: Place) -> String {
     // Names in results are kebab case; the text has spaces instead.
-    serde_json::to_value(place)
-        .ok()
-        .and_then(|v| v.as_str().map(|s| s.replace('-', " ")))
-        .unwrap_or_default()
+    super::word(&place).replace('-', " ")
 }
 
 /// The sum of all ledgers in one sentence.

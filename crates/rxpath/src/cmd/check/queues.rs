@@ -1,10 +1,8 @@
 //! `rxpath check --queues`: which CPU serves which queue, and how many packets arrive.
 
 use std::collections::BTreeMap;
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rxpath_core::envelope::schema_id;
 use rxpath_core::{Envelope, Warning};
 use rxpath_host::nic::{self, Nic};
@@ -14,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::cmd::values::Wait;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -177,9 +176,10 @@ fn again(ask: &Ask<'_>, names: &[String], interval: Duration) -> Outcome {
         output::text(&print::passed_over(&passed_over))?;
     }
     warnings.iter().for_each(output::warning);
-    let mut due = before.at + interval;
+    let (mut due, mut wait) = (before.at + interval, Wait::new(&interrupt));
     loop {
-        if let Some(signal) = wait(&interrupt, due)? {
+        wait.until_time(due)?;
+        if let Some(signal) = wait.signal() {
             return Ok(Exit::Signal(signal));
         }
         due += interval;
@@ -196,24 +196,5 @@ fn again(ask: &Ask<'_>, names: &[String], interval: Duration) -> Outcome {
         }
         warnings.iter().for_each(output::warning);
         before = now;
-    }
-}
-
-/// Waits until `due` or a signal, whichever comes first.
-fn wait(interrupt: &Interrupt, due: Instant) -> anyhow::Result<Option<i32>> {
-    loop {
-        if let Some(signal) = interrupt.caught() {
-            return Ok(Some(signal));
-        }
-        let left = due.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(None);
-        }
-        let mut fds = [PollFd::new(interrupt.as_fd(), PollFlags::POLLIN)];
-        let millis = u16::try_from(left.as_millis().max(1)).unwrap_or(u16::MAX);
-        match poll(&mut fds, PollTimeout::from(millis)) {
-            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
     }
 }

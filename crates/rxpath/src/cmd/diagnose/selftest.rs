@@ -20,7 +20,7 @@ use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::output::bars::Bars;
 use crate::output::format::FormatArgs;
 use crate::output::table::Grid;
-use crate::output::{self, json};
+use crate::output::{self, json, word};
 
 /// Default draws of each case: enough for a first check, too few for a published table.
 const DRAWS: u32 = 3;
@@ -232,9 +232,4 @@ fn table(rows: &[Row]) -> String {
 /// The interval of a share, in words.
 fn percent([low, high]: [f64; 2]) -> String {
     format!("95 % interval {:.0} to {:.0} %", low * 100.0, high * 100.0)
-}
-
-/// A name as in JSON.
-fn word(stage: &impl Serialize) -> String {
-    serde_json::to_value(stage).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
 }

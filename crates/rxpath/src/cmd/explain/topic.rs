@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{experiments, settings, written};
 use crate::exit::Exit;
+use crate::output::word;
 use crate::tui::remedies;
 
 /// The kind of a topic.
@@ -212,11 +213,6 @@ pub(super) fn exported() -> Vec<Topic> {
         Topic { also: series, ..page }
     };
     rxpath_export::METRICS.iter().map(one).collect()
-}
-
-/// The name of a value in results.
-fn word(value: &impl Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// The variants of an enum with their descriptions, from its schema: the type's doc comments are the text.

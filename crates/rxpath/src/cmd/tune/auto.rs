@@ -23,7 +23,7 @@ use clap::{ArgGroup, Args};
 use rxpath_core::{Envelope, Nanos, Warning};
 use rxpath_lab::scenario::spec::Search;
 use rxpath_tune::Goal;
-use rxpath_tune::auto::{AutoResult, Ended, Guard};
+use rxpath_tune::auto::{self, AutoResult, Candidate, Ended, Guard};
 use rxpath_tune::persist::{Home, MatchBy};
 
 use self::ask::Objective;
@@ -175,6 +175,36 @@ impl AutoCommand {
             (Some(scenario), _) => self.run_scenario(scenario),
             (None, Some(device)) => self.run_live(device),
             (None, None) => Err(Failure::usage("tune auto: --scenario or --live is missing")),
+        }
+    }
+
+    /// What is searched for, on any traffic.
+    fn search_plan<'a>(
+        &self,
+        candidates: &'a [Candidate],
+        (objective, guards): (&Objective, &'a [Guard]),
+    ) -> auto::Plan<'a> {
+        let (sign, bundle) = (objective.sign(), self.keep == Keep::Bundle);
+        auto::Plan { candidates, guards, sign, error: 0.05, bundle, seed: self.seed }
+    }
+
+    /// The settings of the answer that each search has.
+    fn settings_for(
+        &self,
+        (objective, guards): (&Objective, &[Guard]),
+        run: PathBuf,
+    ) -> AutoSettings {
+        AutoSettings {
+            scenario: None,
+            variant: None,
+            live: None,
+            objective: objective.metric.clone(),
+            guards: guards.iter().map(|guard| guard.text.clone()).collect(),
+            between_hosts: false,
+            budget_s: self.budget.0 as f64 / 1e9,
+            seed: self.seed,
+            run,
+            plan_file: None,
         }
     }
 

@@ -20,7 +20,7 @@ use rxpath_host::setter::HostSetter;
 use rxpath_record::run::run_id;
 use rxpath_record::verdict::{Stage, Verdict};
 use rxpath_record::watch::Slice;
-use rxpath_tune::auto::{self, Candidate, Failed, Guard, Plan};
+use rxpath_tune::auto::{self, Candidate, Failed, Guard};
 use rxpath_tune::persist::Home;
 use rxpath_tune::plan::LeftOut;
 use rxpath_tune::store::Store;
@@ -35,7 +35,7 @@ use super::ask::{self, Objective};
 use super::candidates::Source;
 use super::cost;
 use super::shown::{AutoAnswer, AutoSettings, lines};
-use super::{AutoCommand, Keep, Written};
+use super::{AutoCommand, Written};
 use crate::cmd::tune::apply::OnFailure;
 use crate::cmd::tune::plan::persist_kind;
 use crate::cmd::tune::watchdog::start_watchdog;
@@ -245,20 +245,12 @@ impl AutoCommand {
     fn settings_of(&self, search: &Search<'_>) -> AutoSettings {
         let id = run_id(jiff::Timestamp::now(), "tune-auto-live", std::process::id());
         AutoSettings {
-            scenario: None,
-            variant: None,
             live: Some(LiveSettings {
                 device: search.device.to_owned(),
                 slice_s: search.times.slice.as_secs_f64(),
                 settle_s: search.times.settle.as_secs_f64(),
             }),
-            objective: search.objective.metric.clone(),
-            guards: search.guards.iter().map(|guard| guard.text.clone()).collect(),
-            between_hosts: false,
-            budget_s: self.budget.0 as f64 / 1e9,
-            seed: self.seed,
-            run: self.lab.out.join(id),
-            plan_file: None,
+            ..self.settings_for((&search.objective, &search.guards), self.lab.out.join(id))
         }
     }
 
@@ -294,14 +286,7 @@ impl AutoCommand {
             limits: Limits::new(search.watched()),
             answer: LiveAnswer::default(),
         };
-        let plan = Plan {
-            candidates: &candidates,
-            guards: &search.guards,
-            sign: search.objective.sign(),
-            error: 0.05,
-            bundle: self.keep == Keep::Bundle,
-            seed: self.seed,
-        };
+        let plan = self.search_plan(&candidates, (&search.objective, &search.guards));
         let found = auto::search(&mut slices, &plan).map_err(|failed| match failed {
             Failed::Measure(stop, known) => {
                 answer.found = Some(*known);

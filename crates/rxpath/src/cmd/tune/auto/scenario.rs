@@ -8,20 +8,20 @@ use rxpath_lab::LabError;
 use rxpath_lab::hosts::Hosts;
 use rxpath_lab::run::steps::{self, Steps};
 use rxpath_lab::scenario::load;
-use rxpath_lab::scenario::spec::{Resolved, Topology, Variant};
+use rxpath_lab::scenario::spec::Topology;
 
-use rxpath_tune::auto::{self, Failed, Plan};
+use rxpath_tune::auto::{self, Failed};
 use rxpath_tune::persist::Home;
 
 use super::ask;
 use super::session::{Session, made_of};
 use super::shown::{AutoAnswer, AutoSettings};
 use super::trials::Trials;
-use super::{AutoCommand, Keep, Written, check, product, wanted};
+use super::{AutoCommand, Written, check, product, wanted};
 use crate::cmd::hosts_args;
 use crate::cmd::model::calibrate::{default_path, load as load_calibration};
 use crate::cmd::report::write_report;
-use crate::cmd::run::{Ended as RunEnded, Ways, conduct_by, ending, root_needs};
+use crate::cmd::run::{Ended as RunEnded, Ways, chosen, conduct_by, ending, root_needs};
 use crate::cmd::tune::plan::persist_kind;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::capacity::Steps as Shown;
@@ -101,7 +101,7 @@ impl AutoCommand {
         let times = times.map(|set| (*set).to_owned());
         let sets: Vec<String> = times.chain(self.sets.iter().cloned()).collect();
         let mut resolved = made_of(scenario, &sets, hosts)?;
-        let variant = self.chosen(&resolved)?;
+        let variant = chosen(&resolved, self.variant.as_deref())?;
         if variant.topology == Topology::Local {
             return Err(Failure::usage("on loopback there are no settings of its own to try")
                 .hint("leave out topology.kind=local"));
@@ -136,29 +136,6 @@ impl AutoCommand {
         })
     }
 
-    fn chosen(&self, scenario: &Resolved) -> Result<Variant, Failure> {
-        let all = &scenario.variants;
-        let found = match &self.variant {
-            Some(name) => all.iter().find(|variant| variant.name == *name),
-            None => all.iter().find(|variant| variant.not_available.is_none()).or(all.first()),
-        };
-        let found = found.ok_or_else(|| {
-            let names: Vec<&str> = all.iter().map(|variant| variant.name.as_str()).collect();
-            let asked = self.variant.as_deref().unwrap_or_default();
-            Failure::usage(format!(
-                "{} has no variant `{asked}`; it has {}",
-                scenario.name,
-                names.join(", ")
-            ))
-        })?;
-        match &found.not_available {
-            Some(why) => {
-                Err(Failure::cannot(format!("variant {} cannot run here: {why}", found.name)))
-            }
-            None => Ok(found.clone()),
-        }
-    }
-
     /// One trial of the start, the candidates, the search.
     fn search(
         &self,
@@ -187,14 +164,7 @@ impl AutoCommand {
             return Ok(());
         }
         let candidates = answer.candidates.clone();
-        let plan = Plan {
-            candidates: &candidates,
-            guards: &session.guards,
-            sign: session.objective.sign(),
-            error: 0.05,
-            bundle: self.keep == Keep::Bundle,
-            seed: self.seed,
-        };
+        let plan = self.search_plan(&candidates, (&session.objective, &session.guards));
         let asked = (&session.objective, session.guards.as_slice());
         let times = (measure, full);
         let mut trials = Trials::new((steps, &with), &candidates, asked, times, deadline);
@@ -230,17 +200,12 @@ impl AutoCommand {
             });
         }
         answer.compared.clone_from(&ended.manifest.comparisons);
+        let run = ended.directory.clone();
         let settings = AutoSettings {
             scenario: Some(session.name.clone()),
             variant: Some(session.variant.name.clone()),
-            live: None,
-            objective: session.objective.metric.clone(),
-            guards: session.guards.iter().map(|guard| guard.text.clone()).collect(),
             between_hosts: session.hosts.is_some(),
-            budget_s: self.budget.0 as f64 / 1e9,
-            seed: self.seed,
-            run: ended.directory.clone(),
-            plan_file: None,
+            ..self.settings_for((&session.objective, &session.guards), run)
         };
         let warnings = ended.manifest.warnings.clone();
         let written = Written { settings, answer, warnings, persist, report: Some(report) };
