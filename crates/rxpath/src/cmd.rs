@@ -40,6 +40,7 @@ mod micros;
 mod model;
 #[cfg_attr(not(feature = "lab"), path = "cmd/agent/on_host.rs")]
 mod on_host;
+mod prelude;
 #[cfg(feature = "lab")]
 pub mod report;
 #[cfg(feature = "lab")]

@@ -1,23 +1,17 @@
 //! `rxpath capacity`: the highest rate that holds, as a lower and an upper bound.
 
-use std::path::PathBuf;
-
-use clap::Args;
-use rxpath_core::{Envelope, Nanos, Rate};
+use rxpath_core::Rate;
 use rxpath_lab::run::capacity::{self, Ask};
 use rxpath_lab::scenario::spec::{Protocol, Resolved};
 use rxpath_record::capacity::{Capacity, SearchEnd};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::lab_args::LabArgs;
 use super::report::write_report;
 use super::run::{Ended, Ways, chosen, conduct_by, ending, resolved, without_root};
 use super::values::duration;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::cmd::prelude::*;
 use crate::output::capacity::{Steps, summary};
-use crate::output::format::FormatArgs;
-use crate::output::{self, json};
+use crate::output::json;
 
 /// Time after which a search ends, unless `--time` says another.
 const TIME: Nanos = Nanos::from_secs(10 * 60);

@@ -1,16 +1,10 @@
 //! `rxpath capture`: this host's files and kernel answers as a tree for `--sysroot`.
 
-use std::path::PathBuf;
-
 use rxpath_core::number::si;
-use rxpath_core::{Envelope, Warning};
 use rxpath_host::HostError;
 use rxpath_host::capture::{Captured, LeftOut, capture};
-use serde::Serialize;
 
-use crate::exit::{Exit, Failure, Outcome};
-use crate::output;
-use crate::output::format::FormatArgs;
+use crate::cmd::prelude::*;
 
 /// Options of `rxpath capture`
 #[derive(Debug, clap::Args)]

@@ -4,21 +4,16 @@ pub mod flow;
 pub mod queues;
 pub mod summarize;
 
-use std::path::{Path, PathBuf};
-
-use rxpath_core::{Envelope, Nanos, Warning};
 use rxpath_host::Root;
 use rxpath_host::counter::SHORT_WINDOW;
 use rxpath_host::only::Only;
 use rxpath_tune::check::warnings;
 use rxpath_tune::suppress::{self, Suppression};
 use rxpath_tune::{Ask, Goal, HostFacts, Report, Scope, Severity, check};
-use serde::Serialize;
 
 use crate::cmd::on_host::OnHost;
+use crate::cmd::prelude::*;
 use crate::cmd::scope::ScopeArgs;
-use crate::exit::{Exit, Failure, OrUsage, Outcome};
-use crate::output;
 use crate::output::check::ndjson::{self, Identity};
 use crate::output::check::{Form, junit, lines, markdown, sarif, table};
 

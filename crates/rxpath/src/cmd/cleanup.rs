@@ -1,15 +1,9 @@
 //! `rxpath cleanup`: removes what killed runs left, and nothing else.
 
-use clap::Args;
-use rxpath_core::{Envelope, Warning};
 use rxpath_host::owner::{Removed, cleanup};
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::json;
 
-use crate::exit::{Exit, Failure, Outcome};
-use crate::output::format::FormatArgs;
-use crate::output::{self, line};
+use crate::cmd::prelude::*;
+use crate::output::line;
 
 /// Options of `rxpath cleanup`.
 #[derive(Debug, Args)]

@@ -3,10 +3,6 @@
 mod conditions;
 mod hosts;
 
-use std::path::{Path, PathBuf};
-
-use clap::Args;
-use rxpath_core::{Envelope, Warning};
 use rxpath_record::comparison::{Effect, Outcome};
 use rxpath_record::doubts::doubts;
 use rxpath_record::manifest::{Manifest, VariantSummary};
@@ -14,13 +10,11 @@ use rxpath_record::metric;
 use rxpath_record::run::RunReader;
 use rxpath_stats::difference::{self, between};
 use rxpath_stats::welch::run_scatter;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::cmd::gate::{self, FailOn};
-use crate::exit::{Failure, Outcome as Ended};
-use crate::output::format::FormatArgs;
-use crate::output::{self, json};
+use crate::cmd::prelude::*;
+use crate::exit::Outcome as Ended;
+use crate::output::json;
 use hosts::Changed;
 
 /// Host differences that the text shows at most; `--json` has them all.

@@ -1,11 +1,9 @@
 //! `rxpath completions`: a shell's completion script.
 
-use clap::Args;
 use clap_complete::Shell;
 
 use crate::cli::complete;
-use crate::exit::{Exit, Outcome};
-use crate::output;
+use crate::cmd::prelude::*;
 
 /// Options of `rxpath completions`.
 #[derive(Debug, Args)]

@@ -2,22 +2,17 @@
 
 use std::os::fd::AsFd;
 
-use anyhow::Context;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rxpath_core::envelope::{Envelope, Line, line_schema_id};
-use rxpath_core::{Nanos, Warning};
 use rxpath_load::LoadError;
 use rxpath_load::control::Order;
 use rxpath_load::engine::clock;
 use rxpath_load::workload::{Finished, Progress, Workload};
 
+use crate::cmd::prelude::*;
 use crate::cmd::values::duration;
-use crate::exit::{Exit, Failure, Outcome};
-use crate::interrupt::Interrupt;
-use crate::output;
-use crate::output::format::FormatArgs;
 use crate::output::rates::Rows;
 
 /// Length of a slice of times: short against what disturbs a machine, long against a request.

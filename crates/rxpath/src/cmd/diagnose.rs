@@ -5,16 +5,12 @@ pub mod runs;
 #[cfg_attr(not(feature = "lab"), path = "agent/selftest.rs")]
 pub mod selftest;
 
-use std::path::PathBuf;
-
-use rxpath_core::Nanos;
 use rxpath_record::verdict::Verdict;
 
 use crate::cmd::on_host::OnHost;
+use crate::cmd::prelude::*;
 use crate::cmd::scope::ScopeArgs;
 use crate::cmd::values::seconds;
-use crate::exit::{Failure, Outcome};
-use crate::output::format::FormatArgs;
 use crate::output::table::hanging;
 use crate::output::width;
 

@@ -1,15 +1,12 @@
 //! `rxpath doctor`: what can be measured on this host, what cannot, and why.
 
 use rxpath_bpf::doctor::{Diagnosis, examine};
-use rxpath_core::{Envelope, Fact};
+use rxpath_core::Fact;
 use rxpath_host::Root;
-use serde_json::json;
 
 use crate::cmd::on_host::OnHost;
-use crate::exit::{Exit, Outcome};
-use crate::output;
+use crate::cmd::prelude::*;
 use crate::output::color::{Paint, Stream, paint};
-use crate::output::format::FormatArgs;
 
 /// `rxpath doctor`
 #[derive(Debug, clap::Args)]

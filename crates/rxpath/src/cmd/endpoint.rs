@@ -2,15 +2,13 @@
 
 use std::io::{stdin, stdout};
 
-use clap::Args;
 use rxpath_lab::endpoint::server::Endpoint;
 use rxpath_lab::endpoint::strays;
 use rxpath_lab::trial::kernel_lines::follow;
 
 use crate::build_id::ID;
+use crate::cmd::prelude::*;
 use crate::cmd::scope::ScopeArgs;
-use crate::exit::{Exit, Outcome};
-use crate::output;
 
 /// Options of `rxpath endpoint`.
 #[derive(Debug, Args)]

@@ -11,14 +11,9 @@ mod written;
 
 pub use topic::{Kind, Topic, all as topics};
 
-use rxpath_core::Envelope;
-use serde::Serialize;
-
 use self::search::{Fit, find, near};
-use crate::exit::{Exit, Failure, Outcome};
-use crate::output;
+use crate::cmd::prelude::*;
 use crate::output::explain as print;
-use crate::output::format::FormatArgs;
 
 /// Most hits in a list; more are only counted.
 const MOST: usize = 20;

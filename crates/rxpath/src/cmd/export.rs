@@ -5,11 +5,8 @@ pub mod status;
 mod tuned;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::time::Duration;
 
 use rxpath_bpf::can::can_time_softirqs;
-use rxpath_core::{Nanos, Warning};
 use rxpath_export::METRICS;
 use rxpath_export::governor::Governor;
 use rxpath_export::listen::{Address, Page, Port};
@@ -20,11 +17,9 @@ use rxpath_live::watch::{EntryCost, NOT_ASKED, Options, Unloaded, Watcher};
 use rxpath_record::watch::Settings;
 
 use crate::cmd::micros::irq_entry;
+use crate::cmd::prelude::*;
 use crate::cmd::scope::ScopeArgs;
 use crate::cmd::values::seconds;
-use crate::exit::{Exit, Failure, OrUsage, Outcome};
-use crate::interrupt::Interrupt;
-use crate::output;
 use crate::output::table::hanging;
 use crate::tui::source::Live;
 use exporter::Exporter;

@@ -3,10 +3,8 @@
 pub mod cleanup;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
-use clap::Args;
-use rxpath_core::{Envelope, Side};
+use rxpath_core::Side;
 use rxpath_lab::hosts::probe::ProbedPort;
 use rxpath_lab::hosts::ready::{HostFault, Readiness};
 use rxpath_lab::hosts::{ConnectedHost, Hosts};
@@ -15,9 +13,8 @@ use rxpath_lab::scenario::PORT;
 use crate::cmd::binary_args::BinaryArgs;
 use crate::cmd::commands;
 use crate::cmd::hosts_args::{look, read};
-use crate::exit::{Exit, Outcome};
-use crate::output::format::FormatArgs;
-use crate::output::{self, json};
+use crate::cmd::prelude::*;
+use crate::output::json;
 
 commands! {
     /// `rxpath hosts …`

@@ -1,7 +1,5 @@
 //! Between which hosts an experiment runs: `--hosts`, or `--sender` and `--receiver`.
 
-use std::path::{Path, PathBuf};
-
 use rxpath_lab::hosts::Hosts;
 use rxpath_lab::hosts::privilege::RootNeeds;
 use rxpath_lab::hosts::ready::Readiness;
@@ -9,8 +7,8 @@ use rxpath_lab::scenario::spec::Resolved;
 use rxpath_remote::Inventory;
 
 use crate::cmd::binary_args::BinaryArgs;
+use crate::cmd::prelude::*;
 use crate::cmd::run::{failure, host_plan};
-use crate::exit::Failure;
 
 /// The hosts of an experiment.
 #[derive(Clone, Debug, Default, clap::Args)]

@@ -1,11 +1,8 @@
 //! Options that commands share which make a run of the lab.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
-use rxpath_core::Nanos;
 use rxpath_lab::run::LOCK_PATIENCE;
 
+use crate::cmd::prelude::*;
 use crate::cmd::values::seconds;
 
 /// Default directory for run directories.

@@ -1,14 +1,9 @@
 //! `rxpath list`: the bundled experiments, each with its question.
 
-use rxpath_core::Envelope;
 use rxpath_lab::scenario::{self, ScenarioFile};
-use schemars::JsonSchema;
-use serde::Serialize;
 
-use crate::exit::{Exit, Outcome};
-use crate::output;
+use crate::cmd::prelude::*;
 use crate::output::color::{Paint, Stream, paint};
-use crate::output::format::FormatArgs;
 use crate::output::table::hanging;
 
 /// `rxpath list`

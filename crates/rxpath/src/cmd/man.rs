@@ -1,13 +1,10 @@
 //! `rxpath man`: the man pages, one for each command.
 
-use std::path::PathBuf;
-
-use clap::{Args, Command};
+use clap::Command;
 use clap_mangen::Man;
 
 use crate::cli::{self, examples};
-use crate::exit::{Exit, Failure, OrUsage, Outcome};
-use crate::output;
+use crate::cmd::prelude::*;
 
 /// Date of the last change to the pages.
 const DATE: &str = "2026-11-23";

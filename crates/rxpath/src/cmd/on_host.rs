@@ -3,7 +3,6 @@
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
-use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use rxpath_lab::clock::HostClock;
@@ -14,9 +13,8 @@ use rxpath_remote::inventory::{HostEntry, Reach};
 use rxpath_remote::{Given, Role, Sudo};
 
 use crate::cmd::binary_args::binaries_of;
+use crate::cmd::prelude::*;
 use crate::cmd::run::failure;
-use crate::exit::{Exit, Failure, Outcome};
-use crate::interrupt::Interrupt;
 
 /// The other host of a command.
 #[derive(Clone, Debug, Default, clap::Args)]

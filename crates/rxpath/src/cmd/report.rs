@@ -2,18 +2,12 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use clap::ValueEnum;
-use rxpath_core::{Envelope, Warning};
 use rxpath_record::run::{REPORT, RunReader};
 use rxpath_report::Run;
-use schemars::JsonSchema;
-use serde::Serialize;
 
-use crate::exit::{Exit, Failure, OrUsage, Outcome};
-use crate::output;
+use crate::cmd::prelude::*;
 
 /// Options of `rxpath report`.
 #[derive(Debug, clap::Args)]

@@ -1,10 +1,7 @@
 //! `rxpath reproduce`: the published experiments that this host can run, in one book.
 
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use clap::Args;
-use rxpath_core::{Envelope, Nanos};
 use rxpath_lab::plan::plan;
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_lab::scenario::{ScenarioFile, bundled, load};
@@ -12,18 +9,15 @@ use rxpath_record::comparison::Expectation;
 use rxpath_record::manifest::Status;
 use rxpath_record::run::{REPORT, RunReader};
 use rxpath_report::Chapter;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::cmd::gate::{self, FailOn};
 use crate::cmd::lab_args::LabArgs;
+use crate::cmd::prelude::*;
 use crate::cmd::report::{replace, write_report};
 use crate::cmd::run::{Ways, available, conduct, ending, resolved};
 use crate::cmd::values::duration;
-use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::output::bars::Bars;
-use crate::output::format::FormatArgs;
-use crate::output::{self, json};
+use crate::output::json;
 
 /// Below the directory of runs: a complete run here is not repeated.
 const FOLDER: &str = "reproduce";

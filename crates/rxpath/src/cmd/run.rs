@@ -4,11 +4,7 @@ mod ended;
 pub mod host_plan;
 
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::time::Duration;
 
-use clap::Args;
-use rxpath_core::{Envelope, Warning};
 use rxpath_host::topology;
 use rxpath_host::{Root, thread};
 use rxpath_lab::LabError;
@@ -28,15 +24,13 @@ use crate::cmd::hosts_args::{self, HostsArgs};
 use crate::cmd::lab_args::LabArgs;
 use crate::cmd::model::calibrate::{default_path, load as load_calibration};
 use crate::cmd::model::predict;
+use crate::cmd::prelude::*;
 use crate::cmd::report::write_report;
 use crate::cmd::tune::auto::{self, SearchRun};
 use crate::cmd::values::value_name;
-use crate::exit::{Exit, Failure, Outcome};
-use crate::interrupt::Interrupt;
 use crate::output::bars::Bars;
 use crate::output::experiment;
-use crate::output::format::FormatArgs;
-use crate::output::{self, json};
+use crate::output::json;
 
 /// Options of `rxpath run`.
 #[derive(Debug, Args)]

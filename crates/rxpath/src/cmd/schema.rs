@@ -7,12 +7,10 @@
 mod types;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
-use clap::Args;
 use flate2::read::ZlibDecoder;
 
-use crate::exit::{Exit, Failure, OrUsage, Outcome};
+use crate::cmd::prelude::*;
 use crate::output::line;
 
 /// The text of each schema by its name.

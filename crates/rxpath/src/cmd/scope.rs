@@ -2,16 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 
 use rxpath_bpf::filter::{Cgroup, Filter};
-use rxpath_core::Warning;
 use rxpath_host::only::Only;
 use rxpath_host::owner::ProcessId;
 use rxpath_host::{HostError, Root, netns};
-use serde::Serialize;
 
-use crate::exit::{Exit, Failure, OrUsage};
+use crate::cmd::prelude::*;
 
 /// Which network namespace, and whose sockets.
 #[derive(Clone, Debug, Default, clap::Args, Serialize)]

@@ -3,7 +3,7 @@
 mod command;
 mod wanted;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rxpath_bpf::Probe;
 use rxpath_bpf::ProbeCost;
@@ -11,18 +11,14 @@ use rxpath_bpf::account::Account;
 use rxpath_bpf::account::calibrate::{self, Calibration};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::steal::{Evidence, Steal, answer, probe};
-use rxpath_core::{CpuList, Envelope, Nanos, Warning};
+use rxpath_core::CpuList;
 use rxpath_host::{HostError, Root, installed, procfs, thread};
-use serde::Serialize;
 
 use crate::cmd::micros::irq_entry;
 use crate::cmd::on_host::OnHost;
+use crate::cmd::prelude::*;
 use crate::cmd::scope::ScopeArgs;
 use crate::cmd::values::{Wait, seconds};
-use crate::exit::{Exit, Failure, OrUsage, Outcome};
-use crate::interrupt::Interrupt;
-use crate::output;
-use crate::output::format::FormatArgs;
 
 use wanted::Wanted;
 

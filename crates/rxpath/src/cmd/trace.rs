@@ -1,29 +1,20 @@
 //! `rxpath trace`: softirqs, NAPI polls, interrupts, drops and stage latencies, for a while.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
-use anyhow::Context;
 use nix::net::if_::if_nametoindex;
 use rxpath_bpf::filter::Filter;
 use rxpath_bpf::polls::timeline::{Event, chrome_trace};
 use rxpath_bpf::probe::lost_warning;
 use rxpath_bpf::stages::Pace;
 use rxpath_bpf::trace::{Part, Trace, Traced};
-use rxpath_core::{Count, CpuList, Envelope, Nanos, Warning};
+use rxpath_core::{Count, CpuList};
 use rxpath_host::HostError;
 use rxpath_host::owner::ProcessId;
 use rxpath_host::thread;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::cmd::on_host::OnHost;
+use crate::cmd::prelude::*;
 use crate::cmd::scope::{ScopeArgs, gone};
 use crate::cmd::values::{Wait, seconds};
-use crate::exit::{Exit, Failure, OrUsage, Outcome};
-use crate::interrupt::Interrupt;
-use crate::output;
-use crate::output::format::FormatArgs;
 
 /// `rxpath trace`
 #[derive(Debug, clap::Args)]

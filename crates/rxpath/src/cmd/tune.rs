@@ -21,15 +21,11 @@ pub use plan::persist_kinds;
 #[cfg(all(test, feature = "lab"))]
 pub use schemas::schemas;
 
-use std::path::PathBuf;
-use std::time::Duration;
-
-use clap::Args;
 use rxpath_host::HostError;
 use rxpath_tune::store::{STATE_DIR, Store, TuneLock};
 
 use crate::cmd::commands;
-use crate::exit::{Exit, Failure};
+use crate::cmd::prelude::*;
 
 /// How long a command waits for another command that changes the host.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -1,22 +1,17 @@
 //! `rxpath watch`: the live path in a terminal, as text, as JSON Lines, from this host or from a recording.
 
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use anyhow::Context;
-use rxpath_core::{Envelope, Nanos, Warning};
 use rxpath_host::Root;
 use rxpath_live::watch::{EntryCost, NOT_ASKED, Options, Watcher};
 use rxpath_record::watch::{Frame, Recorded, Settings, head_line, parse, tail_line};
 
 use crate::cmd::on_host::OnHost;
+use crate::cmd::prelude::*;
 use crate::cmd::scope::ScopeArgs;
 use crate::cmd::values::{Wait, seconds};
-use crate::exit::{Exit, Failure, OrUsage, Outcome};
-use crate::interrupt::Interrupt;
 use crate::output::color::{Stream, is_on};
-use crate::output::format::FormatArgs;
-use crate::output::{self, json, line};
+use crate::output::{json, line};
 use crate::tui::recorder::Recorder;
 use crate::tui::source::{Live, Replay, Source};
 use crate::tui::{screen, text};

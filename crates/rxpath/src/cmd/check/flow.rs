@@ -1,18 +1,15 @@
 //! `rxpath check --flow`: the queue, CPU and socket on which a flow lands.
 
 use rxpath_bpf::reuseport;
-use rxpath_core::{Envelope, Fact};
+use rxpath_core::Fact;
 use rxpath_host::queue_map::Shared;
 use rxpath_host::steering::group::{Choice, choose};
 use rxpath_host::steering::{Flow, Landing, Spread, land, spread};
 use rxpath_host::{HostError, netlink::Netlink};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::Deserialize;
 
 use super::queues::{Ask, names, nics, read};
-use crate::exit::{Exit, Failure, Outcome};
-use crate::output;
+use crate::cmd::prelude::*;
 use crate::output::queues as print;
 
 /// The result of `check --flow`.

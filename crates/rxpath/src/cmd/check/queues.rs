@@ -1,21 +1,16 @@
 //! `rxpath check --queues`: which CPU serves which queue, and how many packets arrive.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rxpath_core::envelope::schema_id;
-use rxpath_core::{Envelope, Warning};
 use rxpath_host::nic::{self, Nic};
 use rxpath_host::queue_map::{self, DeviceQueues, Shared};
 use rxpath_host::{Root, sysfs};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::Deserialize;
 
+use crate::cmd::prelude::*;
 use crate::cmd::values::Wait;
-use crate::exit::{Exit, Failure, Outcome};
-use crate::interrupt::Interrupt;
-use crate::output;
 use crate::output::queues as print;
 
 /// The devices to show and the interval.

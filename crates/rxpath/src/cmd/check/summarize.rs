@@ -2,20 +2,15 @@
 
 use std::fs::{self, File};
 use std::io::Read;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use anyhow::{Context, anyhow};
-use rxpath_core::{Envelope, Warning};
+use anyhow::anyhow;
 use rxpath_tune::fleet::{Fleet, Summary};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::Deserialize;
 
-use crate::exit::{Exit, Failure, OrUsage, Outcome};
-use crate::output;
+use crate::cmd::prelude::*;
 use crate::output::check::summary as print;
 
 /// A report of 200 findings has about 150 kB; a file larger than this is not a report.

@@ -1,22 +1,17 @@
 //! Watches this host for some seconds.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use rxpath_bpf::ProbeCost;
-use rxpath_core::{Envelope, Nanos, Warning};
 use rxpath_diagnose::diagnose;
 use rxpath_live::live;
 use rxpath_record::evidence::Evidence;
 use rxpath_record::verdict::Verdict;
-use serde::Serialize;
 
+use crate::cmd::prelude::*;
 use crate::cmd::scope::ScopeArgs;
-use crate::exit::{Exit, Failure, Outcome};
-use crate::interrupt::Interrupt;
-use crate::output::format::FormatArgs;
+use crate::output::json;
 use crate::output::table::sentences;
-use crate::output::{self, json};
 
 /// A shorter window says nothing about queues.
 const SHORTEST: Nanos = Nanos::from_millis(100);

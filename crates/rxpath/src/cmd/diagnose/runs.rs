@@ -1,20 +1,15 @@
 //! Judges earlier runs by the current rules.
 
-use std::path::{Path, PathBuf};
-
-use rxpath_core::{Envelope, Warning};
 use rxpath_diagnose::diagnose;
 use rxpath_record::agreement::{Agreement, agreed};
 use rxpath_record::doubts::doubts;
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::run::RunReader;
 use rxpath_record::verdict::Verdict;
-use serde::Serialize;
 
-use crate::exit::{Exit, Failure, Outcome};
-use crate::output::format::FormatArgs;
+use crate::cmd::prelude::*;
+use crate::output::json;
 use crate::output::table::sentences;
-use crate::output::{self, json};
 
 #[derive(Serialize)]
 struct Settings<'a> {

@@ -1,26 +1,20 @@
 //! `rxpath diagnose --selftest`: makes limits on purpose and counts which are recognised.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
 use rand::RngExt;
-use rxpath_core::{Envelope, Nanos};
 use rxpath_host::{Root, thread, topology};
 use rxpath_lab::scenario::HostShape;
 use rxpath_lab::selftest::{self, Ask, CASES, Case, Row, RuleCost, Sureness};
 use rxpath_record::manifest::Manifest;
 use rxpath_stats::proportion;
-use serde::Serialize;
 
 use crate::cmd::lab_args::{BASE, WaitArgs};
+use crate::cmd::prelude::*;
 use crate::cmd::report::write_report;
 use crate::cmd::run;
 use crate::cmd::values::seconds;
-use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::output::bars::Bars;
-use crate::output::format::FormatArgs;
 use crate::output::table::Grid;
-use crate::output::{self, json, word};
+use crate::output::{json, word};
 
 /// Default draws of each case: enough for a first check, too few for a published table.
 const DRAWS: u32 = 3;

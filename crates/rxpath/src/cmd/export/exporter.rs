@@ -1,13 +1,10 @@
 //! The exporter at work: a window, its pages, and what the next one may cost.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use anyhow::Context;
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{SysconfVar, sysconf};
-use rxpath_core::Warning;
 use rxpath_export::governor::{Course, Governor, WindowCost};
 use rxpath_export::listen::Page;
 use rxpath_export::{Checked, Families, Shown, textfile};
@@ -22,10 +19,8 @@ use rxpath_tune::{Ask, HostFacts, Scope};
 use super::{ExportCommand, status, tuned};
 use crate::build_id;
 use crate::cmd::check::{self, CheckCommand};
+use crate::cmd::prelude::*;
 use crate::cmd::values::Wait;
-use crate::exit::{Exit, Failure, OrUsage, Outcome};
-use crate::interrupt::Interrupt;
-use crate::output;
 use crate::tui::source::{Live, Source};
 
 /// The exporter.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Envelope;
 use rxpath_export::governor::Governor;
 use rxpath_record::verdict::Verdict;
 use rxpath_record::watch::{Frame, Sampled};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::cmd::prelude::*;
 
 /// The exporter and its last window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,10 +1,5 @@
 //! `rxpath hosts cleanup`: what earlier experiments left on the hosts of an inventory.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use clap::Args;
-use rxpath_core::Envelope;
 use rxpath_core::number::si;
 use rxpath_lab::LabError;
 use rxpath_lab::endpoint::client::{Client, PROMPT};
@@ -15,14 +10,11 @@ use rxpath_lab::hosts::client;
 use rxpath_lab::hosts::privilege::RootNeeds;
 use rxpath_remote::Binaries;
 use rxpath_remote::inventory::HostEntry;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::cmd::binary_args::BinaryArgs;
 use crate::cmd::hosts_args::read;
-use crate::exit::{Exit, Outcome};
-use crate::output::format::FormatArgs;
-use crate::output::{self, json};
+use crate::cmd::prelude::*;
+use crate::output::json;
 
 /// How long a host may take to undo what killed runs left: a link may have to come up for that.
 const UNDONE: Duration = Duration::from_secs(60);

@@ -3,9 +3,8 @@
 mod summary;
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 
-use rxpath_core::{Count, Nanos, Rate};
+use rxpath_core::{Count, Rate};
 use rxpath_load::http::load::Load;
 use rxpath_load::http::load::options::{Engine, LoadOptions, Loop, Pacing};
 use rxpath_load::http::load::result::{Interval, LoadResult};
@@ -13,9 +12,9 @@ use rxpath_load::http::load::url::Url;
 use rxpath_load::workload::Workload;
 
 use crate::cmd::conduct::{ConductArgs, Ends, Shown, block, conduct, refuse};
+use crate::cmd::prelude::*;
 use crate::cmd::values::{seconds, value_name};
 use crate::cmd::workload_args::{ThreadArgs, placed};
-use crate::exit::{Exit, Failure, OrUsage, Outcome};
 use crate::output::rates::{Rows, grouped};
 
 /// Default duration of a load. **Source** wrk.

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use rxpath_core::{Bytes, Count, Nanos, Rate};
+use rxpath_core::{Bytes, Count, Rate};
 use rxpath_load::udp::load::options::{Engine, LoadOptions, Pacing};
 use rxpath_load::udp::load::{Load, dry_loop_ns};
 use rxpath_load::udp::result::{Interval, LoadResult};
@@ -11,10 +11,9 @@ use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, Ends, Shown, block, conduct, refuse};
+use crate::cmd::prelude::*;
 use crate::cmd::values::{cpu_time, quantiles};
 use crate::cmd::workload_args::{ThreadArgs, placed, xdp_text};
-use crate::exit::{Exit, Failure, Outcome};
-use crate::output;
 use crate::output::rates::{Rows, grouped};
 use crate::output::udp::udp_rows;
 

@@ -1,17 +1,12 @@
 //! `rxpath model bounds`: bounds from a fluid model of the receive path, in sentences.
 
-use std::path::PathBuf;
-
-use anyhow::Context;
-use rxpath_core::{Bytes, Count, Envelope, Nanos, Rate, Warning};
+use rxpath_core::{Bytes, Count, Rate};
 use rxpath_model::bounds::{Bounds, Parameters, bounds};
 
 use super::calibrate::{default_path, load};
 use crate::cmd::micros::whole_microseconds;
+use crate::cmd::prelude::*;
 use crate::cmd::values::nanoseconds;
-use crate::exit::{Exit, Failure, Outcome};
-use crate::output;
-use crate::output::format::FormatArgs;
 
 /// `rxpath model bounds`
 #[derive(Debug, clap::Args)]

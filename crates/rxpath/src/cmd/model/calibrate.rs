@@ -1,21 +1,16 @@
 //! `rxpath model calibrate`: measures the cost of each step of the receive path on this host.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use rxpath_core::{Envelope, Warning};
 use rxpath_host::{Root, environment};
 use rxpath_model::calibration::fit::TooNoisy;
 use rxpath_model::calibration::{Calibration, Host};
 use rxpath_record::run::CALIBRATION;
-use serde::Serialize;
 
 use crate::cmd::lab_args::{BASE, WaitArgs};
+use crate::cmd::prelude::*;
 use crate::cmd::run::{Ways, conduct, ending, resolved};
-use crate::exit::{Exit, Failure, OrUsage, Outcome};
-use crate::output;
-use crate::output::format::FormatArgs;
 
 mod gather;
 mod watch;

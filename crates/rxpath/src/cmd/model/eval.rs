@@ -1,17 +1,11 @@
 //! `rxpath model eval`: the queueing formulas, case by case.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-use rxpath_core::{Envelope, Warning};
 use rxpath_model::{Evaluated, evaluate};
-use serde::Serialize;
 use serde_json::Value;
 
-use crate::exit::{Exit, Failure, Outcome};
-use crate::output;
-use crate::output::format::FormatArgs;
+use crate::cmd::prelude::*;
 
 /// `rxpath model eval`
 #[derive(Debug, clap::Args)]

@@ -1,22 +1,15 @@
 //! `rxpath model simulate`: the receive path packet by packet, from parameters.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
 use nix::time::{ClockId, clock_gettime};
-use rxpath_core::{Count, Envelope, Nanos, Warning};
+use rxpath_core::Count;
 use rxpath_model::sim::outcome::Figures;
 use rxpath_model::sim::{self, Outcome as Simulation, Parameters, Values};
 use rxpath_record::ledger::Ledger;
 use rxpath_record::verdict::Verdict;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::calibrate::{load, load_for};
 use super::simulation;
-use crate::exit::{Exit, Failure, OrUsage, Outcome};
-use crate::output;
-use crate::output::format::FormatArgs;
+use crate::cmd::prelude::*;
 
 mod directory;
 pub(super) mod from_run;

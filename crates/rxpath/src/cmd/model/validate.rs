@@ -1,22 +1,15 @@
 //! `rxpath model validate`: compares predictions of the simulator with measurements and with two naive baselines.
 
-use std::path::PathBuf;
-
-use rxpath_core::{Envelope, Warning};
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::run::RunReader;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::calibrate::{default_path, load};
 use super::{again, predict};
 use crate::cmd::lab_args::{BASE, WaitArgs};
+use crate::cmd::prelude::*;
 use crate::cmd::run::{Ways, conduct, ending, resolved};
-use crate::exit::{Exit, Failure, Outcome};
-use crate::output;
 use crate::output::bars::Bars;
-use crate::output::format::FormatArgs;
 
 mod compare;
 mod fit;

@@ -1,14 +1,11 @@
 //! Base parameters for a "what if": a measured run, a parameter file, or a bundled set.
 
-use std::path::Path;
-
-use rxpath_core::Warning;
 use rxpath_model::sim::{Parameters, Values};
 
 use super::calibrate::load_for;
 use super::predict;
 use super::simulate::{from_run, read};
-use crate::exit::Failure;
+use crate::cmd::prelude::*;
 
 /// The base of a change, and its results without the change.
 #[derive(Debug)]

@@ -1,9 +1,6 @@
 //! The schemas of the types; those beside the sources, which are built in, are compared with them.
 
-use std::path::Path;
-
 use rxpath_core::envelope::Line;
-use rxpath_core::{Envelope, Warning};
 use rxpath_load::tcp::result as tcp;
 use rxpath_load::udp::result::{self as udp, LoadResult, ServeResult};
 use rxpath_load::{http::load::result as http_load, http::serve::result as http_serve};
@@ -11,6 +8,7 @@ use schemars::{Schema, schema_for};
 use serde_json::Value;
 
 use super::built_in;
+use crate::cmd::prelude::*;
 
 /// Name and schema; a new kind of output adds one line.
 fn all() -> Vec<(&'static str, Schema)> {

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use rxpath_core::{Bytes, Nanos};
+use rxpath_core::Bytes;
 use rxpath_load::udp::result::{Interval, ServeResult, XdpReceiveLedger};
 use rxpath_load::udp::sender_clock::SenderClock;
 use rxpath_load::udp::serve::options::{
@@ -14,10 +14,9 @@ use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct, refuse};
+use crate::cmd::prelude::*;
 use crate::cmd::values::{cpu_time, quantiles, value_name};
 use crate::cmd::workload_args::{BusyPollArgs, SlowArgs, ThreadArgs, placed, xdp_text};
-use crate::exit::{Exit, Failure, Outcome};
-use crate::output;
 use crate::output::rates::{Rows, grouped};
 use crate::output::udp::udp_rows;
 

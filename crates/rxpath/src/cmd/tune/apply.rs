@@ -2,11 +2,8 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use clap::{Args, ValueEnum};
-use rxpath_core::{Envelope, Nanos};
+use clap::ValueEnum;
 use rxpath_host::Root;
 use rxpath_host::journal::{Journal, Watch};
 use rxpath_host::owner::ProcessId;
@@ -15,15 +12,12 @@ use rxpath_tune::apply::{Applied, apply, ready};
 use rxpath_tune::effects::beside;
 use rxpath_tune::plan::{HostMark, MAX_BYTES, Plan, PlanError};
 use rxpath_tune::store::{Conflict, Store, Unknown};
-use serde_json::json;
 
 use super::shown::{ApplyResult, ShownUndo, change_line};
 use super::watchdog::{after, start_watchdog};
 use super::{PATIENCE, StateArgs, sessions, taken};
+use crate::cmd::prelude::*;
 use crate::cmd::values::seconds;
-use crate::exit::{Exit, Failure, OrUsage, Outcome};
-use crate::output;
-use crate::output::format::FormatArgs;
 
 /// With less time nobody could confirm; with more, the watchdog would be useless.
 const WITHIN: std::ops::RangeInclusive<u64> = 5..=86_400;

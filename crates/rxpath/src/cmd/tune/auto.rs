@@ -15,12 +15,7 @@ mod session;
 pub mod shown;
 mod trials;
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use anyhow::Context;
-use clap::{ArgGroup, Args};
-use rxpath_core::{Envelope, Nanos, Warning};
+use clap::ArgGroup;
 use rxpath_lab::scenario::spec::Search;
 use rxpath_tune::Goal;
 use rxpath_tune::auto::{self, AutoResult, Candidate, Ended, Guard};
@@ -32,10 +27,8 @@ use self::shown::{AutoAnswer, AutoSettings, lines};
 use super::plan::persist_to;
 use crate::cmd::hosts_args::HostsArgs;
 use crate::cmd::lab_args::LabArgs;
+use crate::cmd::prelude::*;
 use crate::cmd::values::duration;
-use crate::exit::{Exit, Failure, OrUsage, Outcome};
-use crate::output;
-use crate::output::format::FormatArgs;
 
 /// What chance depends on, unless something else is asked for.
 const SEED: u64 = 1;

@@ -1,17 +1,10 @@
 //! `rxpath tune confirm`.
 
-use clap::Args;
-use rxpath_core::Envelope;
 use rxpath_host::journal::{Contents, Journal};
 use rxpath_tune::store::{Listed, Store};
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::json;
 
 use super::{StateArgs, no_journal};
-use crate::exit::{Exit, Failure, Outcome};
-use crate::output;
-use crate::output::format::FormatArgs;
+use crate::cmd::prelude::*;
 
 /// Options of `rxpath tune confirm`.
 #[derive(Debug, Args)]

@@ -1,9 +1,6 @@
 //! `rxpath tune plan`.
 
-use std::path::{Path, PathBuf};
-
-use clap::{Args, ValueEnum};
-use rxpath_core::{Envelope, Nanos};
+use clap::ValueEnum;
 use rxpath_host::Root;
 use rxpath_host::netlink::ioctl::driver_info;
 use rxpath_host::setter::HostSetter;
@@ -12,16 +9,13 @@ use rxpath_tune::plan::make::{ALREADY, ASKED_FOR, Request, make};
 use rxpath_tune::plan::settle::settle;
 use rxpath_tune::plan::{HostMark, LeftOut, Plan, from_findings};
 use rxpath_tune::{Goal, HostFacts, Scope, rules};
-use serde_json::json;
 
 use super::expected::Planned;
 use super::predicted::{PredictArgs, expected};
 use super::shown::plan_lines;
 use crate::cmd::check::{known_devices, watch};
+use crate::cmd::prelude::*;
 use crate::cmd::values::value_name;
-use crate::exit::{Exit, Failure, OrUsage, Outcome};
-use crate::output;
-use crate::output::format::FormatArgs;
 
 /// Options of `rxpath tune plan`.
 #[derive(Debug, Args)]

@@ -5,10 +5,8 @@
 //! this host's calibration, or a parameter file. If the simulator lacks a step's setting, the step says so.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::str::FromStr;
 
-use rxpath_core::Warning;
 use rxpath_host::pairs::Pairs;
 use rxpath_host::sysfs::device::parse_mask;
 use rxpath_host::{Group, Target};
@@ -22,7 +20,7 @@ use rxpath_tune::rules;
 use super::expected::{Expected, Moved};
 use crate::cmd::model::predict;
 use crate::cmd::model::what_if::Base;
-use crate::exit::Failure;
+use crate::cmd::prelude::*;
 
 /// Options about predictions.
 #[derive(Debug, clap::Args)]

@@ -1,20 +1,13 @@
 //! `rxpath tune status`.
 
-use clap::Args;
-use rxpath_core::Envelope;
 use rxpath_host::detached::boottime_ns;
 use rxpath_host::journal::{Contents, Entry};
 use rxpath_host::{Change, Target};
 use rxpath_tune::store::Listed;
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::json;
 
 use super::StateArgs;
 use super::shown::{change_line, short};
-use crate::exit::{Exit, Outcome};
-use crate::output;
-use crate::output::format::FormatArgs;
+use crate::cmd::prelude::*;
 
 /// Options of `rxpath tune status`.
 #[derive(Debug, Args)]

@@ -1,18 +1,13 @@
 //! `rxpath tune undo`.
 
-use clap::Args;
-use rxpath_core::Envelope;
 use rxpath_host::HostError;
 use rxpath_host::journal::{Journal, Manner};
 use rxpath_host::setter::HostSetter;
 use rxpath_tune::store::Store;
-use serde_json::json;
 
 use super::shown::ShownUndo;
 use super::{PATIENCE, StateArgs, no_journal, unreadable};
-use crate::exit::{Exit, Failure, Outcome};
-use crate::output;
-use crate::output::format::FormatArgs;
+use crate::cmd::prelude::*;
 
 /// Options of `rxpath tune undo`.
 #[derive(Debug, Args)]

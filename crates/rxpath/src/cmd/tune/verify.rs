@@ -1,16 +1,11 @@
 //! `rxpath tune verify`.
 
-use clap::Args;
-use rxpath_core::{Envelope, Warning};
 use rxpath_host::setter::HostSetter;
 use rxpath_tune::verify::{Standing, Verified, verify};
-use serde_json::json;
 
 use super::shown::short;
 use super::{StateArgs, no_journal, unreadable};
-use crate::exit::{Exit, Outcome};
-use crate::output;
-use crate::output::format::FormatArgs;
+use crate::cmd::prelude::*;
 
 /// Options of `rxpath tune verify`.
 #[derive(Debug, Args)]

@@ -2,12 +2,8 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
-use anyhow::Context;
-use clap::Args;
 use rxpath_host::HostError;
 use rxpath_host::detached::{self, boottime_ns};
 use rxpath_host::journal::{Journal, Watch};
@@ -18,8 +14,7 @@ use rxpath_tune::watch::{Ended, stand_by};
 
 use super::StateArgs;
 use super::shown::ShownUndo;
-use crate::exit::{Exit, Failure, Outcome};
-use crate::output;
+use crate::cmd::prelude::*;
 
 /// Options of the watchdog.
 #[derive(Debug, Args)]

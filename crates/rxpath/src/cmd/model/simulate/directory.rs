@@ -1,22 +1,20 @@
 //! A simulation saved as a run directory: readers of real runs can read it, and every page says that it is simulated.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
-use rxpath_core::{Fact, Warning};
+use rxpath_core::Fact;
 use rxpath_model::sim::{Outcome as Simulation, Parameters};
 use rxpath_record::environment::{Environment, HostFacts};
 use rxpath_record::event::{Event, What};
 use rxpath_record::manifest::{Manifest, Metric, Status, Trial, VariantSummary};
 use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA, RunError, RunWriter, hlog, run_id};
 use rxpath_record::samples::TrialSamples;
-use serde_json::json;
 
-use crate::exit::{Exit, Failure};
+use crate::cmd::prelude::*;
 
 /// The name of the one variant.
 const VARIANT: &str = "simulated";

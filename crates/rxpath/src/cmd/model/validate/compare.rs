@@ -1,18 +1,16 @@
 //! Predicted, measured, error: per variant, compared with the baselines, and the goals.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_model::calibration::Calibration;
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::prediction::{Predicted, Prediction};
 use rxpath_stats::quantile;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::super::predict::{self, LOSS};
 use super::fit::{self, Fitted, PREFIX};
+use crate::cmd::prelude::*;
 
 /// A rate with at least this loss counts as not carried: the knee is the highest rate below it.
 const KNEE_LOSS: f64 = 0.01;

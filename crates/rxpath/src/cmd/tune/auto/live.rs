@@ -11,10 +11,8 @@ mod stop;
 pub use answer::{AppliedHere, LiveAnswer, LiveSettings, SliceOf};
 pub use args::LiveArgs;
 
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use rxpath_core::{Nanos, Warning};
 use rxpath_host::journal::Contents;
 use rxpath_host::setter::HostSetter;
 use rxpath_record::run::run_id;
@@ -36,13 +34,11 @@ use super::candidates::Source;
 use super::cost;
 use super::shown::{AutoAnswer, AutoSettings, lines};
 use super::{AutoCommand, Written};
+use crate::cmd::prelude::*;
 use crate::cmd::tune::apply::OnFailure;
 use crate::cmd::tune::plan::persist_kind;
 use crate::cmd::tune::watchdog::start_watchdog;
 use crate::cmd::tune::{PATIENCE, apply, taken};
-use crate::exit::{Exit, Failure, Outcome};
-use crate::interrupt::Interrupt;
-use crate::output;
 
 /// What is made better unless the user says otherwise.
 const OBJECTIVE: &str = "network_cpu_us_per_packet";

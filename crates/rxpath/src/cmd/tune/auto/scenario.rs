@@ -1,7 +1,6 @@
 //! The search over trials of a scenario, in the lab or between hosts.
 
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rxpath_host::thread;
 use rxpath_lab::LabError;
@@ -20,10 +19,10 @@ use super::trials::Trials;
 use super::{AutoCommand, Written, check, product, wanted};
 use crate::cmd::hosts_args;
 use crate::cmd::model::calibrate::{default_path, load as load_calibration};
+use crate::cmd::prelude::*;
 use crate::cmd::report::write_report;
 use crate::cmd::run::{Ended as RunEnded, Ways, chosen, conduct_by, ending, root_needs};
 use crate::cmd::tune::plan::persist_kind;
-use crate::exit::{Exit, Failure, Outcome};
 use crate::output::capacity::Steps as Shown;
 
 /// A trial's times unless `--set` gives others: the search needs many short trials rather than few long ones.

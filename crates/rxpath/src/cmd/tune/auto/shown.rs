@@ -1,19 +1,16 @@
 //! The result of a search as JSON and as text, which is Markdown too.
 
-use std::path::PathBuf;
-
 use rxpath_core::units::si;
 use rxpath_record::comparison::Comparison;
 use rxpath_record::metric::unit;
 use rxpath_tune::auto::report::{Dropped, GuardShown, Kept, PathStep, Ratio};
 use rxpath_tune::auto::{AutoResult, Candidate, Ended};
 use rxpath_tune::plan::{LeftOut, Plan};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::cost;
 use super::live::{AppliedHere, LiveAnswer, LiveSettings};
 use super::trials::TrialOf;
+use crate::cmd::prelude::*;
 use crate::cmd::tune::shown::change_line;
 
 /// The `settings` object of `rxpath tune auto`.

@@ -1,19 +1,17 @@
 //! Trials of the lab as the search asks for them.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use rxpath_core::Nanos;
 use rxpath_lab::LabError;
 use rxpath_lab::run::steps::Steps;
 use rxpath_lab::scenario::spec::Variant;
 use rxpath_record::manifest::Trial;
 use rxpath_tune::auto::{Candidate, Guard, Measure, Phase, Reading};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::ask::Objective;
 use super::cost::Made;
+use crate::cmd::prelude::*;
 
 /// A candidate alone is measured over this share of a full window.
 const SHORT: u64 = 2;
