@@ -14,6 +14,7 @@ mod nobody_reads;
 mod not_run;
 mod nothing;
 mod one_cpu;
+mod prelude;
 mod protocol;
 mod qdisc;
 mod ring;

@@ -1,17 +1,6 @@
 //! The reading application is busy all the time and still too slow.
 
-use rxpath_record::ledger::Place;
-use rxpath_record::verdict::{Confidence, EvidenceLine, Stage};
-
-use crate::claim::{Claim, Part};
-use crate::lines::{
-    cpu_use, drops, lead, others_on, queues, rates, reader_cost, services, softirq_beside_reader,
-};
-use crate::reader::{Cause, cause};
-use crate::remedy::Remedy;
-use crate::thresholds::{FULL_RATIO, WAITING_RATIO};
-use crate::view::View;
-use crate::wording::percent;
+use crate::rules::prelude::*;
 
 /// What claims about a full reader rest on.
 pub const NEEDS: &[Part] = &[Part::Ledger, Part::Window, Part::Cpus, Part::Readers, Part::Sockets];

@@ -1,14 +1,7 @@
 //! The RPS backlog overflows although its CPU is not filled by softirqs.
 
-use rxpath_record::ledger::Place;
-use rxpath_record::verdict::{Confidence, Stage};
-
 use super::softirq::saturated;
-use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, drops, line, rates, whose};
-use crate::remedy::Remedy;
-use crate::view::View;
-use crate::wording::{count, percent, span};
+use crate::rules::prelude::*;
 
 pub fn judge(view: &View) -> Option<Claim> {
     let lost = view.lost_at(Place::Backlog);

@@ -1,14 +1,7 @@
 //! The sender was blocked on its own send buffer: the path set its pace, and nothing was lost.
 
-use rxpath_record::evidence::SoftirqPlace;
-use rxpath_record::verdict::{Confidence, Stage};
-
 use super::softirq::saturated;
-use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, lead, line, lossless, others_on, rates};
-use crate::thresholds::BLOCKED_RATIO;
-use crate::view::View;
-use crate::wording::percent;
+use crate::rules::prelude::*;
 
 const NEEDS: &[Part] = &[Part::Ledger, Part::Window, Part::Cpus, Part::Senders];
 

@@ -1,12 +1,6 @@
 //! The connection tracking table is full: each packet of a new flow is dropped.
 
-use rxpath_record::ledger::Place;
-use rxpath_record::verdict::{Confidence, Stage};
-
-use crate::claim::{Claim, Part};
-use crate::lines::{drops, line, rates, whose};
-use crate::view::View;
-use crate::wording::{count, percent};
+use crate::rules::prelude::*;
 
 pub fn judge(view: &View) -> Option<Claim> {
     let conntrack = view.raw.conntrack?;

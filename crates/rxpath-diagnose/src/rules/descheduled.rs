@@ -1,17 +1,6 @@
 //! The reader has datagrams waiting but does not get its CPU.
 
-use rxpath_record::ledger::Place;
-use rxpath_record::verdict::{Confidence, Stage};
-
-use crate::claim::{Claim, Part};
-use crate::lines::{
-    cpu_use, drops, lead, line, others_on, queues, rates, services, softirq_beside_reader,
-};
-use crate::reader::{Cause, cause};
-use crate::remedy::Remedy;
-use crate::thresholds::{FOREIGN_RATIO, WAITING_MUCH_RATIO};
-use crate::view::View;
-use crate::wording::percent;
+use crate::rules::prelude::*;
 
 pub fn judge(view: &View) -> Option<Claim> {
     if cause(view)? != Cause::Descheduled {

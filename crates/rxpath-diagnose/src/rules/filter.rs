@@ -1,12 +1,6 @@
 //! Something drops on purpose: netfilter, an ingress hook, the reverse path filter.
 
-use rxpath_record::ledger::Place;
-use rxpath_record::verdict::{Confidence, Stage};
-
-use crate::claim::{Claim, Part};
-use crate::lines::{drops, line, rates, whose};
-use crate::view::View;
-use crate::wording::{count, percent};
+use crate::rules::prelude::*;
 
 const FILTERS: [Place; 6] = [
     Place::EgressHook,

@@ -1,15 +1,6 @@
 //! Receive livelock: softirqs fill the reader's CPU, and the packets they deliver are dropped at the socket.
 
-use rxpath_record::ledger::Place;
-use rxpath_record::verdict::{Confidence, Stage};
-
-use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, drops, lead, line, rates, services, softirq_beside_reader};
-use crate::reader::{Cause, cause};
-use crate::remedy::Remedy;
-use crate::thresholds::SOFTIRQ_MOST_RATIO;
-use crate::view::View;
-use crate::wording::{percent, rate};
+use crate::rules::prelude::*;
 
 pub fn judge(view: &View) -> Option<Claim> {
     let Some(Cause::Livelock { cpu }) = cause(view) else { return None };

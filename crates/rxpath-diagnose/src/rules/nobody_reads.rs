@@ -1,14 +1,7 @@
 //! A socket overflows that no thread reads: its program forgot it, was replaced but still has it, or is stuck.
 
-use rxpath_record::ledger::Place;
-use rxpath_record::verdict::{Confidence, Stage};
-
 use super::application::{NEEDS, evidence};
-use crate::claim::Claim;
-use crate::lines::line;
-use crate::reader::{Cause, cause};
-use crate::view::View;
-use crate::wording::{count, percent};
+use crate::rules::prelude::*;
 
 pub fn judge(view: &View) -> Option<Claim> {
     if cause(view)? != Cause::NobodyReads {

@@ -1,15 +1,9 @@
 //! The reader may not run, although a CPU is free: it is stopped, frozen, or has used up its control group's CPU quota.
 
 use rxpath_record::evidence::Halt;
-use rxpath_record::ledger::Place;
-use rxpath_record::verdict::{Confidence, Stage};
 
 use super::application::NEEDS;
-use crate::claim::Claim;
-use crate::lines::{cpu_use, drops, lead, line, queues, rates, services};
-use crate::reader::{Cause, cause};
-use crate::view::View;
-use crate::wording::percent;
+use crate::rules::prelude::*;
 
 pub fn halted(view: &View) -> Option<Claim> {
     let Cause::Halted(halted) = cause(view)? else { return None };

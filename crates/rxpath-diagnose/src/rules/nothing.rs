@@ -1,14 +1,7 @@
 //! The target rate was reached and nothing significant was lost.
 
-use rxpath_record::verdict::{Confidence, Stage};
-
-use crate::claim::{Claim, Part};
 use crate::lines::tcp::in_short;
-use crate::lines::{counted_by, lead, line, traffic};
-use crate::remedy::Remedy;
-use crate::thresholds::RATE_REACHED_RATIO;
-use crate::view::View;
-use crate::wording::{datagrams, rate, span};
+use crate::rules::prelude::*;
 
 /// Whether the sender offered what it was asked for. On a watched host what comes is what was wanted.
 pub fn reached(view: &View) -> bool {

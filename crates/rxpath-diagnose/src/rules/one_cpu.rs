@@ -1,18 +1,9 @@
 //! One CPU has all of the receive work and is full, while another has time: the load is not spread.
 
-use rxpath_record::evidence::SoftirqPlace;
-use rxpath_record::ledger::Place;
-use rxpath_record::verdict::{Confidence, EvidenceLine, Stage};
-
 use super::blocked::is_blocked;
 use super::nothing::reached;
 use super::softirq::saturated;
-use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, drops, line, lossless, rates};
-use crate::remedy::Remedy;
-use crate::thresholds::{ONE_CPU_RATIO, SPARE_CPU_RATIO};
-use crate::view::View;
-use crate::wording::{count, cpus, percent};
+use crate::rules::prelude::*;
 
 /// A load that is not spread.
 pub struct Packed {

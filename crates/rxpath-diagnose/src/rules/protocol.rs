@@ -1,12 +1,6 @@
 //! The device, IP or UDP refuses packets that no filter was meant to drop: length, header, route, fragments.
 
-use rxpath_record::ledger::Place;
-use rxpath_record::verdict::{Confidence, Stage};
-
-use crate::claim::{Claim, Part};
-use crate::lines::{drops, rates, whose};
-use crate::view::View;
-use crate::wording::percent;
+use crate::rules::prelude::*;
 
 /// Each place, how sure it is that its counter means a loss, and where to look.
 const REFUSING: [(Place, Confidence, &str); 6] = [

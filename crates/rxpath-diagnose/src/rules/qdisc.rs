@@ -1,13 +1,6 @@
 //! The sender's own host refuses or drops: its queueing discipline, its card's driver, or the send call itself.
 
-use rxpath_record::ledger::Place;
-use rxpath_record::verdict::{Confidence, Stage};
-
-use crate::claim::{Claim, Part};
-use crate::lines::{drops, rates};
-use crate::remedy::Remedy;
-use crate::view::View;
-use crate::wording::percent;
+use crate::rules::prelude::*;
 
 pub fn judge(view: &View) -> Option<Claim> {
     let (place, lost) = [Place::Qdisc, Place::SendingDevice, Place::SendCall]

@@ -1,16 +1,7 @@
 //! The device ring overflows although its softirq's CPU is not filled by softirqs.
 
-use rxpath_record::evidence::SoftirqPlace;
-use rxpath_record::ledger::Place;
-use rxpath_record::verdict::{Confidence, Stage};
-
 use super::softirq::saturated;
-use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, drops, others_on, rates, whose};
-use crate::remedy::Remedy;
-use crate::thresholds::FULL_RATIO;
-use crate::view::View;
-use crate::wording::percent;
+use crate::rules::prelude::*;
 
 pub fn judge(view: &View) -> Option<Claim> {
     let lost = view.lost_at(Place::Ring);

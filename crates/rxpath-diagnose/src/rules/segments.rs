@@ -1,12 +1,7 @@
 //! Trials over TCP. TCP waits where UDP loses, so most limits are a thread or a CPU without time left.
 
-use rxpath_record::verdict::{Confidence, Stage};
-
 use super::softirq::saturated;
-use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, drops, lead, line, others_on};
-use crate::view::{Pace, Side, View, sound_ratio};
-use crate::wording::{count, percent};
+use crate::rules::prelude::*;
 
 /// The rules of a trial over TCP, in the order of [`super::ALL`].
 pub const ALL: &[super::Rule] = &[lost, server, server_waits, client, softirq];

@@ -1,14 +1,8 @@
 //! The load generator is the limit: its threads have no time left, and the receive path is not in it.
 
-use rxpath_record::verdict::{Confidence, Stage};
-
 use super::blocked::is_blocked;
 use super::nothing::reached;
-use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, lead, lossless, others_on, rates};
-use crate::thresholds::FULL_RATIO;
-use crate::view::View;
-use crate::wording::{percent, rate, threads};
+use crate::rules::prelude::*;
 
 pub fn judge(view: &View) -> Option<Claim> {
     let sender = &view.sender;

@@ -1,14 +1,10 @@
 //! The sender's CPU is full, and the receive softirq runs on its time: ticks cannot distinguish the two.
 
-use rxpath_record::evidence::SoftirqPlace;
-use rxpath_record::verdict::{Confidence, PairedTrial, Stage};
+use rxpath_record::verdict::PairedTrial;
 
 use super::blocked::is_blocked;
 use super::nothing::reached;
-use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, lead, line, lossless, others_on, rates};
-use crate::view::View;
-use crate::wording::{cpus, percent};
+use crate::rules::prelude::*;
 
 pub fn judge(view: &View) -> Option<Claim> {
     let full = view.sender.count > 0 && view.sender.lead.is_full();

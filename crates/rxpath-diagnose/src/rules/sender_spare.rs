@@ -1,13 +1,8 @@
 //! The sender offered less than asked or than it could, with time left: it was kept from its CPU, or it paused.
 
-use rxpath_record::verdict::{Confidence, Stage};
-
 use super::blocked::is_blocked;
 use super::nothing::reached;
-use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, lead, lossless, others_on, rates};
-use crate::view::View;
-use crate::wording::{percent, rate};
+use crate::rules::prelude::*;
 
 pub fn judge(view: &View) -> Option<Claim> {
     let sender = &view.sender;

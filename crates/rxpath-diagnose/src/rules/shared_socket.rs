@@ -1,15 +1,8 @@
 //! Several threads are full on one socket: they take turns at its queue's lock.
 
-use rxpath_record::ledger::Place;
-use rxpath_record::verdict::{Confidence, Stage};
-
 use super::application::{NEEDS, confidence, evidence};
-use crate::claim::Claim;
-use crate::lines::line;
-use crate::reader::{Cause, cause, lock_wait};
-use crate::remedy::Remedy;
-use crate::view::View;
-use crate::wording::{count, cpus, percent, threads};
+use crate::reader::lock_wait;
+use crate::rules::prelude::*;
 
 pub fn judge(view: &View) -> Option<Claim> {
     if cause(view)? != Cause::SharedSocket {

@@ -1,16 +1,8 @@
 //! The socket's buffer overflows although the reader has time left: bursts, or a reader that stalls.
 
 use rxpath_record::evidence::SocketUse;
-use rxpath_record::ledger::Place;
-use rxpath_record::verdict::{Confidence, EvidenceLine, Stage};
 
-use crate::claim::{Claim, Part};
-use crate::lines::{drops, lead, line, queues, rates, services};
-use crate::reader::{Cause, cause};
-use crate::remedy::Remedy;
-use crate::thresholds::SPARE_RATIO;
-use crate::view::{View, sound_rate};
-use crate::wording::{count, datagrams, percent, rate, size_option, span};
+use crate::rules::prelude::*;
 
 /// The socket that lost most, in terms of time.
 struct Queue<'a> {

@@ -1,15 +1,7 @@
 //! Packets are lost in front of a softirq whose CPU has no time left.
 
-use rxpath_record::ledger::Place;
-use rxpath_record::verdict::{Confidence, Stage};
-
 use super::one_cpu::packed;
-use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, drops, others_on, rates, whose};
-use crate::remedy::Remedy;
-use crate::thresholds::{FULL_RATIO, SOFTIRQ_OF_BUSY_RATIO};
-use crate::view::View;
-use crate::wording::percent;
+use crate::rules::prelude::*;
 
 /// The saturated CPU of the receive softirq, when the softirq itself fills it.
 pub fn saturated(view: &View) -> Option<u32> {

@@ -1,13 +1,7 @@
 //! The path is fine, but `top` shows a wrong CPU use: ticks and measured time disagree.
 
-use rxpath_record::verdict::{Confidence, Stage};
-
 use super::nothing::reached;
-use crate::claim::{Claim, Part};
-use crate::lines::{line, traffic};
-use crate::thresholds::{HIDDEN_PER_INTERRUPT_S, TICK_ERROR_RATIO};
-use crate::view::{View, sound_ratio};
-use crate::wording::{count, percent};
+use crate::rules::prelude::*;
 
 /// A CPU whose ticks err.
 struct Wrong {

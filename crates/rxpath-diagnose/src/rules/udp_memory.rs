@@ -1,13 +1,6 @@
 //! The machine-wide UDP memory limit.
 
-use rxpath_record::ledger::Place;
-use rxpath_record::verdict::{Confidence, Stage};
-
-use crate::claim::{Claim, Part};
-use crate::lines::{drops, queues, rates};
-use crate::remedy::Remedy;
-use crate::view::View;
-use crate::wording::percent;
+use crate::rules::prelude::*;
 
 pub fn judge(view: &View) -> Option<Claim> {
     let places = [Place::UdpMemory, Place::UdpMemoryUncounted];

@@ -1,15 +1,8 @@
 //! One socket of a `SO_REUSEPORT` group gets more than its reader can take while others have time.
 
-use rxpath_record::ledger::Place;
-use rxpath_record::verdict::Stage;
-
 use super::application::{NEEDS, confidence, evidence};
-use crate::claim::Claim;
-use crate::lines::line;
-use crate::reader::{Cause, cause, uneven};
-use crate::remedy::Remedy;
-use crate::view::View;
-use crate::wording::{count, percent};
+use crate::reader::uneven;
+use crate::rules::prelude::*;
 
 pub fn judge(view: &View) -> Option<Claim> {
     if cause(view)? != Cause::Uneven {

@@ -1,14 +1,8 @@
 //! The cases that no other rule knows: names what is missing. The one rule that always claims, after all others.
 
-use rxpath_record::ledger::{Balance, Place};
-use rxpath_record::verdict::{Confidence, Stage};
+use rxpath_record::ledger::Balance;
 
-use crate::claim::{Claim, Part};
-use crate::lines::{drops, lossless, named, rates, services, traffic};
-use crate::reader::{Cause, cause};
-use crate::remedy::Remedy;
-use crate::view::View;
-use crate::wording::{count, percent, span};
+use crate::rules::prelude::*;
 
 const EVERYTHING: &[Part] =
     &[Part::Ledger, Part::Window, Part::Cpus, Part::Senders, Part::Readers, Part::Sockets];

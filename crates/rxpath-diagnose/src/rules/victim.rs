@@ -1,14 +1,9 @@
 //! The path is fine, but a task outside the path loses CPU time: softirqs run on its time.
 
 use rxpath_record::evidence::ProbedTask;
-use rxpath_record::verdict::{Confidence, Stage};
 
 use super::nothing::reached;
-use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, line, traffic};
-use crate::thresholds::{VICTIM_RATIO, WANTS_CPU_RATIO};
-use crate::view::{View, sound_ratio};
-use crate::wording::percent;
+use crate::rules::prelude::*;
 
 /// Share of a task's time on its CPU that network softirqs took.
 fn taken(task: &ProbedTask) -> f64 {

@@ -1,13 +1,7 @@
 //! A socket overflows, but it is unknown which thread of its process reads it: the remedies differ.
 
-use rxpath_record::ledger::Place;
-use rxpath_record::verdict::{Confidence, Stage};
-
 use super::application::{NEEDS, evidence};
-use crate::claim::Claim;
-use crate::reader::{Cause, cause};
-use crate::view::View;
-use crate::wording::percent;
+use crate::rules::prelude::*;
 
 pub fn judge(view: &View) -> Option<Claim> {
     if cause(view)? != Cause::WhoReads {

@@ -1,15 +1,7 @@
 //! The AF_XDP socket of a receiver that bypasses the stack has no room: its thread is full, or pauses.
 
-use rxpath_record::ledger::Place;
-use rxpath_record::verdict::{Confidence, Stage};
-
 use super::application;
-use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, drops, lead, others_on, rates, softirq_beside_reader};
-use crate::remedy::Remedy;
-use crate::thresholds::FULL_RATIO;
-use crate::view::View;
-use crate::wording::percent;
+use crate::rules::prelude::*;
 
 const NEEDS: &[Part] = &[Part::Ledger, Part::Window, Part::Cpus, Part::Readers];
 

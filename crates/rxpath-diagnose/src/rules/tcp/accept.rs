@@ -1,15 +1,10 @@
 //! Connections are made faster than they are accepted, or their handshakes find no room.
 
 use rxpath_record::evidence::{Listener, TcpUse};
-use rxpath_record::verdict::{Confidence, EvidenceLine, Stage};
 
 use super::noteworthy;
-use crate::claim::{Claim, Part};
-use crate::lines::line;
 use crate::lines::tcp::{LISTEN_DROPS, LISTEN_OVERFLOWS, at, counters, moved, sum};
-use crate::thresholds::REQUESTS_LOST_COUNT;
-use crate::view::View;
-use crate::wording::count;
+use crate::rules::prelude::*;
 
 /// Queues of handshakes that were full, with and without a drop.
 const LISTENING: [&str; 5] = [

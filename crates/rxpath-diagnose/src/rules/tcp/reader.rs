@@ -1,17 +1,11 @@
 //! A program does not read what waits in its connections: their windows close, and the far end has to stop.
 
 use rxpath_record::evidence::{TcpConnection, TcpService, TcpUse};
-use rxpath_record::verdict::{Confidence, EvidenceLine, Stage};
 
 use super::noteworthy;
-use crate::claim::{Claim, Part};
 use crate::lines::tcp::{CLOSED, DROPPING, PRESSED, busiest, counters, service, sum};
-use crate::lines::{cpu_use, line, others_on};
-use crate::thresholds::{
-    TCP_CLOSED_COUNT, TCP_CLOSED_RATIO, TCP_FULL_SHARE, TCP_SAMPLES, TCP_SAMPLES_SURE,
-};
-use crate::view::{Lead, Pace, View, lead, sound_ratio};
-use crate::wording::{count, percent};
+use crate::rules::prelude::*;
+use crate::view::{Lead, lead};
 
 const SOURCE: &str = "sock_diag: Recv-Q, tcpi_rcv_wnd and tcpi_bytes_received of the connections";
 

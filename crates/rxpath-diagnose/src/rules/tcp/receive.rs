@@ -1,16 +1,11 @@
 //! Segments for which no receive buffer or socket backlog has room.
 
 use rxpath_record::evidence::TcpUse;
-use rxpath_record::verdict::{Confidence, Stage};
 
 use super::noteworthy;
 use super::reader::full;
-use crate::claim::{Claim, Part};
-use crate::lines::line;
 use crate::lines::tcp::{DROPPING, PRESSED, counters, moved, service, sum};
-use crate::thresholds::REQUESTS_LOST_COUNT;
-use crate::view::View;
-use crate::wording::count;
+use crate::rules::prelude::*;
 
 const BACKLOG: &str = "TcpExt.TCPBacklogDrop";
 

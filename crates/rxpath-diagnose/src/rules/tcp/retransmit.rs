@@ -1,15 +1,9 @@
 //! Segments are lost or overtaken on the network: in which direction, and whose connections.
 
 use rxpath_record::evidence::{TcpService, TcpUse};
-use rxpath_record::ledger::Place;
-use rxpath_record::verdict::{Confidence, Stage};
 
-use crate::claim::{Claim, Part};
-use crate::lines::line;
 use crate::lines::tcp::{SENT_AGAIN, counters, moved, service, sum};
-use crate::thresholds::TCP_AGAIN_RATIO;
-use crate::view::View;
-use crate::wording::{count, percent};
+use crate::rules::prelude::*;
 
 /// Segments that arrived ahead of a gap (net/ipv4/tcp_input.c `tcp_data_queue_ofo`).
 const GAPS: &str = "TcpExt.TCPOFOQueue";

@@ -1,15 +1,8 @@
 //! TCP's senders slow down before anything is lost: a CPU that its softirqs fill is the limit all the same.
 
-use rxpath_record::verdict::{Confidence, Stage};
-
-use crate::claim::{Claim, Part};
 use crate::lines::tcp::summary;
-use crate::lines::{cpu_use, line, others_on};
-use crate::remedy::Remedy;
+use crate::rules::prelude::*;
 use crate::rules::softirq::saturated;
-use crate::thresholds::MOST_OF_SOFTIRQ_RATIO;
-use crate::view::View;
-use crate::wording::{count, percent};
 
 pub fn judge(view: &View) -> Option<Claim> {
     let tcp = view.raw.tcp.as_ref()?;
