@@ -26,6 +26,16 @@ pub enum Part {
     Places,
 }
 
+impl Part {
+    /// What a claim about CPUs of the path rests on.
+    pub const PATH: &'static [Self] = &[Self::Ledger, Self::Window, Self::Cpus];
+    /// What a claim about the sender rests on.
+    pub const SENDING: &'static [Self] = &[Self::Ledger, Self::Window, Self::Cpus, Self::Senders];
+    /// What a claim about the reader rests on.
+    pub const READING: &'static [Self] =
+        &[Self::Ledger, Self::Window, Self::Cpus, Self::Readers, Self::Sockets];
+}
+
 /// One rule's answer.
 #[derive(Clone, Debug)]
 pub struct Claim {

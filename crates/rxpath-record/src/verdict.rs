@@ -116,6 +116,13 @@ pub enum Confidence {
     Strong,
 }
 
+impl Confidence {
+    /// Strong if this holds, else fair.
+    pub fn strong_if(sure: bool) -> Self {
+        if sure { Self::Strong } else { Self::Fair }
+    }
+}
+
 /// One number behind a verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EvidenceLine {

@@ -2,9 +2,6 @@
 
 use crate::rules::prelude::*;
 
-/// What claims about a full reader rest on.
-pub const NEEDS: &[Part] = &[Part::Ledger, Part::Window, Part::Cpus, Part::Readers, Part::Sockets];
-
 /// How sure a full reader is the limit: its own time, its CPU and the counter are three witnesses.
 ///
 /// A CPU that softirqs share with the reader takes one away: running time includes them.
@@ -58,7 +55,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         String::new()
     };
     let sentence = format!("the receiving application is the limit: {what}{with}{both}");
-    let mut claim = Claim::new(Stage::Application, confidence(view), NEEDS, sentence)
+    let mut claim = Claim::new(Stage::Application, confidence(view), Part::READING, sentence)
         .on(cpu)
         .losing_at(view, Place::SocketBuffer, lost)
         .because(evidence(view));

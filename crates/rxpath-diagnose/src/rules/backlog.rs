@@ -34,13 +34,12 @@ pub fn judge(view: &View) -> Option<Claim> {
         );
         line(text, "sysctl net.core.netdev_max_backlog")
     });
+    let sentence = format!(
+        "the RPS backlog is the limit: it lost {share} of {}{busy}",
+        whose(view, Place::Backlog)
+    );
     Some(
-        Claim::new(
-            Stage::Backlog,
-            if cpu.is_some() { Confidence::Strong } else { Confidence::Fair },
-            &[Part::Ledger, Part::Window, Part::Cpus],
-            format!("the RPS backlog is the limit: it lost {share} of {}{busy}", whose(view, Place::Backlog)),
-        )
+        Claim::new(Stage::Backlog, Confidence::strong_if(cpu.is_some()), Part::PATH, sentence)
         .on(cpu.map(|(cpu, _)| cpu))
         .losing_at(view, Place::Backlog, lost)
         .because(drops(view, Place::Backlog))

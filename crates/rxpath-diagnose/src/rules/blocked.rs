@@ -3,8 +3,6 @@
 use super::softirq::saturated;
 use crate::rules::prelude::*;
 
-const NEEDS: &[Part] = &[Part::Ledger, Part::Window, Part::Cpus, Part::Senders];
-
 /// Whether the path slowed the sender.
 pub fn is_blocked(view: &View) -> bool {
     view.blocked_ratio() >= BLOCKED_RATIO
@@ -31,7 +29,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         Some(cpu) => Claim::new(
             Stage::Softirq,
             Confidence::Strong,
-            NEEDS,
+            Part::SENDING,
             format!(
                 "receive softirq processing on CPU {cpu} is the limit: CPU {cpu} is {} busy and the sender waited for it {blocked} of its time",
                 view.busy_ratio(cpu).map_or_else(String::new, percent)
@@ -43,7 +41,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         None => Claim::new(
             Stage::Unknown,
             Confidence::Weak,
-            NEEDS,
+            Part::SENDING,
             format!("the path set the pace, but the place that held the packets is not known: the sender was blocked {blocked} of its time and no CPU of the receive softirq is full"),
         )
         .remedy("look for a shaper on the sender's device (`tc -s qdisc show dev IF`: backlog, overlimits)")

@@ -42,7 +42,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         Claim::new(
             Stage::ConntrackFull,
             // Entries can expire between the drops and the reading: then the counter alone tells.
-            if full.is_some() { Confidence::Strong } else { Confidence::Fair },
+            Confidence::strong_if(full.is_some()),
             &[Part::Ledger],
             sentence,
         )

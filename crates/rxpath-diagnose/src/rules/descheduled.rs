@@ -22,14 +22,15 @@ pub fn judge(view: &View) -> Option<Claim> {
             "CPUs seen",
         )
     });
+    let sentence = format!(
+        "the receiving application is kept off its CPU: it waited for {of} {} of the window while its socket overflowed",
+        percent(reader.waiting)
+    );
     let mut claim = Claim::new(
         Stage::ApplicationDescheduled,
-        if sure { Confidence::Strong } else { Confidence::Fair },
-        &[Part::Ledger, Part::Window, Part::Cpus, Part::Readers, Part::Sockets],
-        format!(
-            "the receiving application is kept off its CPU: it waited for {of} {} of the window while its socket overflowed",
-            percent(reader.waiting)
-        ),
+        Confidence::strong_if(sure),
+        Part::READING,
+        sentence,
     )
     .on(cpu)
     .losing_at(view, Place::SocketBuffer, lost)

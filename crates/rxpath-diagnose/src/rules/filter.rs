@@ -54,22 +54,18 @@ pub fn judge(view: &View) -> Option<Claim> {
             "find the rule by its counter (`nft list ruleset`, `iptables-save -c`) and accept this traffic before it; a rule that hands packets to a program (`queue`, NFQUEUE) drops all of them while no program reads (`cat /proc/net/netfilter/nfnetlink_queue`)"
         }
     };
+    let sentence = format!(
+        "a filter is the limit: {} of {} were dropped at {}",
+        percent(view.share_at(most, lost)),
+        whose(view, most),
+        most.words().noun
+    );
     Some(
-        Claim::new(
-            Stage::Filter,
-            if sure { Confidence::Strong } else { Confidence::Fair },
-            &[Part::Ledger],
-            format!(
-                "a filter is the limit: {} of {} were dropped at {}",
-                percent(view.share_at(most, lost)),
-                whose(view, most),
-                most.words().noun
-            ),
-        )
-        .losing_at(view, most, lost)
-        .because(lines)
-        .because(derived)
-        .because([rates(view)])
-        .remedy(remedy),
+        Claim::new(Stage::Filter, Confidence::strong_if(sure), &[Part::Ledger], sentence)
+            .losing_at(view, most, lost)
+            .because(lines)
+            .because(derived)
+            .because([rates(view)])
+            .remedy(remedy),
     )
 }

@@ -16,18 +16,14 @@ pub fn judge(view: &View) -> Option<Claim> {
         ),
         "/proc/PID/task/TID/schedstat",
     );
+    let sentence = format!(
+        "receive livelock: softirqs take {} of CPU {cpu}, the reader's, which reads {} of the {} offered",
+        percent(softirq),
+        rate(view.delivered_pps()),
+        rate(view.offered_pps()),
+    );
     Some(
-        Claim::new(
-            Stage::Livelock,
-            if sure { Confidence::Strong } else { Confidence::Fair },
-            &[Part::Ledger, Part::Window, Part::Cpus, Part::Readers, Part::Sockets],
-            format!(
-                "receive livelock: softirqs take {} of CPU {cpu}, the reader's, which reads {} of the {} offered",
-                percent(softirq),
-                rate(view.delivered_pps()),
-                rate(view.offered_pps()),
-            ),
-        )
+        Claim::new(Stage::Livelock, Confidence::strong_if(sure), Part::READING, sentence)
         .on(Some(cpu))
         .losing_at(view, Place::SocketBuffer, lost)
         .because(drops(view, Place::SocketBuffer))

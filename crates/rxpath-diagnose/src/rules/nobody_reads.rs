@@ -1,6 +1,6 @@
 //! A socket overflows that no thread reads: its program forgot it, was replaced but still has it, or is stuck.
 
-use super::application::{NEEDS, evidence};
+use super::application::evidence;
 use crate::rules::prelude::*;
 
 pub fn judge(view: &View) -> Option<Claim> {
@@ -36,7 +36,7 @@ pub fn judge(view: &View) -> Option<Claim> {
             "SO_MEMINFO drops, /proc/PID/task/TID/schedstat"
         },
     );
-    let mut claim = Claim::new(Stage::Application, Confidence::Strong, NEEDS, sentence)
+    let mut claim = Claim::new(Stage::Application, Confidence::Strong, Part::READING, sentence)
         .on(view.reader.lead.cpu)
         .losing_at(view, Place::SocketBuffer, lost)
         .because([share])

@@ -2,7 +2,6 @@
 
 use rxpath_record::evidence::Halt;
 
-use super::application::NEEDS;
 use crate::rules::prelude::*;
 
 pub fn halted(view: &View) -> Option<Claim> {
@@ -69,7 +68,7 @@ pub fn throttled(view: &View) -> Option<Claim> {
 }
 
 fn claim(view: &View, sure: Confidence, sentence: String) -> Claim {
-    let claim = Claim::new(Stage::ApplicationDescheduled, sure, NEEDS, sentence);
+    let claim = Claim::new(Stage::ApplicationDescheduled, sure, Part::READING, sentence);
     claim.losing_at(view, Place::SocketBuffer, view.lost_at(Place::SocketBuffer))
 }
 

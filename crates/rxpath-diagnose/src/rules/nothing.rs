@@ -60,7 +60,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     Some(
         Claim::new(
             Stage::Nothing,
-            if sure { Confidence::Strong } else { Confidence::Fair },
+            Confidence::strong_if(sure),
             &[Part::Ledger, Part::Window, Part::Places],
             said(view)?,
         )

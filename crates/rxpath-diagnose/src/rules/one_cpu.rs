@@ -87,7 +87,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     }
     let lost = if slowed { 0 } else { lost };
     let flows = view.raw.spread.as_ref().and_then(|spread| spread.flows);
-    let sure = if flows.is_some() { Confidence::Strong } else { Confidence::Fair };
+    let sure = Confidence::strong_if(flows.is_some());
     let cpu = packed.cpu;
     let what = match packed.stage {
         Stage::RpsPointless => "one flow on one CPU is the limit",
@@ -100,12 +100,11 @@ pub fn judge(view: &View) -> Option<Claim> {
         percent(packed.spare.1),
         why(view, &packed)
     );
-    let mut claim =
-        Claim::new(packed.stage, sure, &[Part::Ledger, Part::Window, Part::Cpus], sentence)
-            .on(Some(cpu))
-            .because(drops(view, place))
-            .because([spread_line(view, &packed)])
-            .because(cpu_use(view, cpu));
+    let mut claim = Claim::new(packed.stage, sure, Part::PATH, sentence)
+        .on(Some(cpu))
+        .because(drops(view, place))
+        .because([spread_line(view, &packed)])
+        .because(cpu_use(view, cpu));
     if lost == 0 {
         claim = claim.because([lossless(view)]);
     } else {

@@ -22,21 +22,18 @@ pub fn judge(view: &View) -> Option<Claim> {
         None => "it was not emptied in time".into(),
     };
     let thread = matches!(view.raw.softirq, SoftirqPlace::NapiThread { .. });
-    let mut claim = Claim::new(
-        Stage::Ring,
-        if cpu.is_some() { Confidence::Strong } else { Confidence::Fair },
-        &[Part::Ledger, Part::Window, Part::Cpus],
-        format!(
-            "the device ring is the limit: it lost {share} of {}; {why}",
-            whose(view, Place::Ring)
-        ),
-    )
-    .on(cpu.map(|(cpu, _)| cpu))
-    .losing_at(view, Place::Ring, lost)
-    .because(drops(view, Place::Ring))
-    .because(cpu.and_then(|(cpu, _)| cpu_use(view, cpu)))
-    .because(others_on(view, cpu.map(|(cpu, _)| cpu)))
-    .because([rates(view)]);
+    let sentence = format!(
+        "the device ring is the limit: it lost {share} of {}; {why}",
+        whose(view, Place::Ring)
+    );
+    let mut claim =
+        Claim::new(Stage::Ring, Confidence::strong_if(cpu.is_some()), Part::PATH, sentence)
+            .on(cpu.map(|(cpu, _)| cpu))
+            .losing_at(view, Place::Ring, lost)
+            .because(drops(view, Place::Ring))
+            .because(cpu.and_then(|(cpu, _)| cpu_use(view, cpu)))
+            .because(others_on(view, cpu.map(|(cpu, _)| cpu)))
+            .because([rates(view)]);
     if thread {
         claim = claim.remedy("give the NAPI thread (`napi/IF-N`) a CPU of its own (taskset) or a better priority than other tasks on its CPU (chrt, renice)");
     } else if starved {

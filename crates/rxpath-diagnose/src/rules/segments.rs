@@ -88,17 +88,12 @@ fn full(view: &View, end: End, stage: Stage, needs: &'static [Part]) -> Option<C
     let at = side.lead.at();
     let sentence = format!("the {who} is the limit: {}", busy(view, side));
     Some(
-        Claim::new(
-            stage,
-            if alone { Confidence::Strong } else { Confidence::Fair },
-            needs,
-            sentence,
-        )
-        .on(side.lead.cpu_here())
-        .because([lead(who, side)])
-        .because(at.and_then(|at| cpu_use(view, at)))
-        .because(others_on(view, at))
-        .next(format!("the {who}: {}", busy(view, side))),
+        Claim::new(stage, Confidence::strong_if(alone), needs, sentence)
+            .on(side.lead.cpu_here())
+            .because([lead(who, side)])
+            .because(at.and_then(|at| cpu_use(view, at)))
+            .because(others_on(view, at))
+            .next(format!("the {who}: {}", busy(view, side))),
     )
 }
 

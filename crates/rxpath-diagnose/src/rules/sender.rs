@@ -19,19 +19,15 @@ pub fn judge(view: &View) -> Option<Claim> {
         _ => format!("its busiest thread ran {} of the window", percent(sender.lead.running)),
     };
     let sure = sender.lead.running >= FULL_RATIO && cpu_busy.is_none_or(|b| b >= FULL_RATIO);
-    let mut claim = Claim::new(
-        Stage::Sender,
-        if sure { Confidence::Strong } else { Confidence::Fair },
-        &[Part::Ledger, Part::Window, Part::Cpus, Part::Senders],
-        format!(
-            "the {} is the limit: {what} and everything it offered was delivered",
-            view.sender_name()
-        ),
-    )
-    .on(sender.lead.cpu_here())
-    .because([lossless(view), lead("sender", sender)])
-    .because(at.and_then(|at| cpu_use(view, at)))
-    .because(others_on(view, at));
+    let sentence = format!(
+        "the {} is the limit: {what} and everything it offered was delivered",
+        view.sender_name()
+    );
+    let mut claim = Claim::new(Stage::Sender, Confidence::strong_if(sure), Part::SENDING, sentence)
+        .on(sender.lead.cpu_here())
+        .because([lossless(view), lead("sender", sender)])
+        .because(at.and_then(|at| cpu_use(view, at)))
+        .because(others_on(view, at));
     if view.reader.count > 0 {
         claim = claim.because([lead("receiver", &view.reader)]);
     }

@@ -38,23 +38,19 @@ pub fn judge(view: &View) -> Option<Claim> {
             "decide by a paired trial with the receive softirq in a NAPI thread on another CPU (`echo 1 > /sys/class/net/IF/threaded`)"
         }
     };
-    let mut claim = Claim::new(
-        Stage::SenderOrSoftirq,
-        Confidence::Weak,
-        &[Part::Ledger, Part::Window, Part::Cpus, Part::Senders],
-        format!(
-            "the sender or the receive softirq is the limit: both run on {on}, {} busy; only a paired trial shows which",
-            percent(cpu.and_then(|cpu| view.busy_ratio(cpu)).unwrap_or(view.sender.lead.running))
-        ),
-    )
-    .on(cpu)
-    .because([
-        lossless(view),
-        lead("sender", &view.sender),
-        line(where_it_runs, "where the receive softirq runs in this topology"),
-    ])
-    .because(cpu.and_then(|cpu| cpu_use(view, cpu)))
-    .because(others_on(view, cpu));
+    let sentence = format!(
+        "the sender or the receive softirq is the limit: both run on {on}, {} busy; only a paired trial shows which",
+        percent(cpu.and_then(|cpu| view.busy_ratio(cpu)).unwrap_or(view.sender.lead.running))
+    );
+    let mut claim = Claim::new(Stage::SenderOrSoftirq, Confidence::Weak, Part::SENDING, sentence)
+        .on(cpu)
+        .because([
+            lossless(view),
+            lead("sender", &view.sender),
+            line(where_it_runs, "where the receive softirq runs in this topology"),
+        ])
+        .because(cpu.and_then(|cpu| cpu_use(view, cpu)))
+        .because(others_on(view, cpu));
     if view.reader.count > 0 {
         claim = claim.because([lead("receiver", &view.reader)]);
     }

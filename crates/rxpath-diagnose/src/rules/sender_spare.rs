@@ -34,22 +34,18 @@ pub fn judge(view: &View) -> Option<Claim> {
     let asked = view
         .target_pps()
         .map_or_else(String::new, |pps| format!(" of the target rate of {}", rate(pps)));
+    let sentence = format!(
+        "the {} is the limit: it offered {}{asked}; {why}",
+        view.sender_name(),
+        rate(view.offered_pps())
+    );
     Some(
-        Claim::new(
-            Stage::Sender,
-            confidence,
-            &[Part::Ledger, Part::Window, Part::Cpus, Part::Senders],
-            format!(
-                "the {} is the limit: it offered {}{asked}; {why}",
-                view.sender_name(),
-                rate(view.offered_pps())
-            ),
-        )
-        .on(lead_thread.cpu_here())
-        .because([lossless(view), lead("sender", sender)])
-        .because(lead_thread.at().and_then(|at| cpu_use(view, at)))
-        .because(others_on(view, lead_thread.at()))
-        .because([rates(view)])
-        .remedy(remedy),
+        Claim::new(Stage::Sender, confidence, Part::SENDING, sentence)
+            .on(lead_thread.cpu_here())
+            .because([lossless(view), lead("sender", sender)])
+            .because(lead_thread.at().and_then(|at| cpu_use(view, at)))
+            .because(others_on(view, lead_thread.at()))
+            .because([rates(view)])
+            .remedy(remedy),
     )
 }

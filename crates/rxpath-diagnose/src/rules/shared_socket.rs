@@ -1,6 +1,6 @@
 //! Several threads are full on one socket: they take turns at its queue's lock.
 
-use super::application::{NEEDS, confidence, evidence};
+use super::application::{confidence, evidence};
 use crate::reader::lock_wait;
 use crate::rules::prelude::*;
 
@@ -50,7 +50,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         ),
     };
     Some(
-        Claim::new(stage, sure, NEEDS, sentence)
+        Claim::new(stage, sure, Part::READING, sentence)
             .on(reader.lead.cpu)
             .losing_at(view, Place::SocketBuffer, lost)
             .because([share])

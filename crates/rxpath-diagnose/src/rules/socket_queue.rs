@@ -80,21 +80,18 @@ pub fn judge(view: &View) -> Option<Claim> {
     let lost = view.lost_at(Place::SocketBuffer);
     let left = 1.0 - view.reader.lead.demand();
     let sure = view.reader.lead.demand() < SPARE_RATIO;
-    let mut claim = Claim::new(
-        Stage::SocketQueue,
-        if sure { Confidence::Strong } else { Confidence::Fair },
-        &[Part::Ledger, Part::Window, Part::Cpus, Part::Readers, Part::Sockets],
-        format!(
-            "the socket's receive buffer is the limit: it lost {} of the offered datagrams in bursts or stalls, while the reader had {} of its time left",
-            percent(view.of_offered(lost)),
-            percent(left)
-        ),
-    )
-    .on(view.reader.lead.cpu)
-    .losing_at(view, Place::SocketBuffer, lost)
-    .because(drops(view, Place::SocketBuffer))
-    .because(services(view))
-    .because([lead("receiver", &view.reader)]);
+    let sentence = format!(
+        "the socket's receive buffer is the limit: it lost {} of the offered datagrams in bursts or stalls, while the reader had {} of its time left",
+        percent(view.of_offered(lost)),
+        percent(left)
+    );
+    let mut claim =
+        Claim::new(Stage::SocketQueue, Confidence::strong_if(sure), Part::READING, sentence)
+            .on(view.reader.lead.cpu)
+            .losing_at(view, Place::SocketBuffer, lost)
+            .because(drops(view, Place::SocketBuffer))
+            .because(services(view))
+            .because([lead("receiver", &view.reader)]);
     if let Some(queue) = queue(view) {
         let need = need(view, &queue);
         let option = size_option(need.packets * queue.truesize_bytes);

@@ -28,20 +28,15 @@ pub fn judge(view: &View) -> Option<Claim> {
     );
     // The counters are exact, and idle time is; only the split of the busy time is by ticks.
     Some(
-        Claim::new(
-            Stage::Softirq,
-            Confidence::Strong,
-            &[Part::Ledger, Part::Window, Part::Cpus],
-            sentence,
-        )
-        .on(Some(cpu))
-        .losing_at(view, place, lost)
-        .because(drops(view, place))
-        .because(cpu_use(view, cpu))
-        .because(others_on(view, Some(cpu)))
-        .because([rates(view)])
-        .remedy(Remedy::SPREAD_FLOWS)
-        .remedy(Remedy::lighter_softirq(cpu))
-        .remedy(Remedy::SHARE_COST),
+        Claim::new(Stage::Softirq, Confidence::Strong, Part::PATH, sentence)
+            .on(Some(cpu))
+            .losing_at(view, place, lost)
+            .because(drops(view, place))
+            .because(cpu_use(view, cpu))
+            .because(others_on(view, Some(cpu)))
+            .because([rates(view)])
+            .remedy(Remedy::SPREAD_FLOWS)
+            .remedy(Remedy::lighter_softirq(cpu))
+            .remedy(Remedy::SHARE_COST),
     )
 }

@@ -1,6 +1,6 @@
 //! One socket of a `SO_REUSEPORT` group gets more than its reader can take while others have time.
 
-use super::application::{NEEDS, confidence, evidence};
+use super::application::{confidence, evidence};
 use crate::reader::uneven;
 use crate::rules::prelude::*;
 
@@ -33,7 +33,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         percent(share)
     );
     Some(
-        Claim::new(Stage::ReuseportImbalance, confidence(view), NEEDS, sentence)
+        Claim::new(Stage::ReuseportImbalance, confidence(view), Part::READING, sentence)
             .on(view.reader.lead.cpu)
             .losing_at(view, Place::SocketBuffer, lost)
             .because([

@@ -1,6 +1,6 @@
 //! The reader has time left but its queue is always full: between reads it waits for something other than a CPU.
 
-use super::application::{NEEDS, evidence};
+use super::application::evidence;
 use crate::rules::prelude::*;
 
 pub fn judge(view: &View) -> Option<Claim> {
@@ -13,7 +13,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         percent(view.reader.lead.demand())
     );
     Some(
-        Claim::new(Stage::Application, Confidence::Fair, NEEDS, sentence)
+        Claim::new(Stage::Application, Confidence::Fair, Part::READING, sentence)
             .on(view.reader.lead.cpu)
             .losing_at(view, Place::SocketBuffer, lost)
             .because(evidence(view))

@@ -1,6 +1,6 @@
 //! A socket overflows, but it is unknown which thread of its process reads it: the remedies differ.
 
-use super::application::{NEEDS, evidence};
+use super::application::evidence;
 use crate::rules::prelude::*;
 
 pub fn judge(view: &View) -> Option<Claim> {
@@ -13,7 +13,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         percent(view.share_at(Place::SocketBuffer, lost))
     );
     Some(
-        Claim::new(Stage::Unknown, Confidence::Weak, NEEDS, sentence)
+        Claim::new(Stage::Unknown, Confidence::Weak, Part::READING, sentence)
             .losing_at(view, Place::SocketBuffer, lost)
             .because(evidence(view))
             .remedy("find the thread that reads: `strace -f -c -e trace=recvfrom,recvmsg,recvmmsg,read -p PID`, or the program's own names for its threads")

@@ -37,18 +37,14 @@ pub fn judge(view: &View) -> Option<Claim> {
     let thread = busiest(one).map(lead);
     let cpu = thread.as_ref().and_then(|thread| thread.cpu);
     let pace = thread.as_ref().map(Lead::pace);
-    let mut claim = Claim::new(
-        Stage::TcpReader,
-        if sure { Confidence::Strong } else { Confidence::Fair },
-        &[Part::Window],
-        sentence,
-    )
-    .on(cpu.filter(|_| pace != Some(Pace::HasTime)))
-    .losing(noteworthy(sum(tcp, &DROPPING)))
-    .because([queue(one, fullest)])
-    .because(ran(one))
-    .because(counters(tcp, &[&CLOSED[..], &DROPPING, &PRESSED].concat()))
-    .next(format!("TCP: {name} does not read what arrives"));
+    let mut claim =
+        Claim::new(Stage::TcpReader, Confidence::strong_if(sure), &[Part::Window], sentence)
+            .on(cpu.filter(|_| pace != Some(Pace::HasTime)))
+            .losing(noteworthy(sum(tcp, &DROPPING)))
+            .because([queue(one, fullest)])
+            .because(ran(one))
+            .because(counters(tcp, &[&CLOSED[..], &DROPPING, &PRESSED].concat()))
+            .next(format!("TCP: {name} does not read what arrives"));
     if pace.is_some_and(|pace| pace != Pace::HasTime) {
         claim = claim.because(cpu.and_then(|cpu| cpu_use(view, cpu))).because(others_on(view, cpu));
     }
