@@ -76,6 +76,11 @@ impl From<BusyPollArgs> for Option<BusyPoll> {
     }
 }
 
+/// A stalling reader, for people.
+pub fn stalls(stall: Stall) -> String {
+    format!("sleeps {} every {}", Nanos(stall.sleep_ns), Nanos(stall.every_ns))
+}
+
 /// What is in force, for people.
 pub fn xdp_text(settings: &XdpSettings) -> String {
     let queues: Vec<String> = settings.queues.iter().map(ToString::to_string).collect();

@@ -146,35 +146,19 @@ impl Shown for Load {
     fn settings_text(&self) -> String {
         let s = self.settings();
         let to: Vec<String> = s.to.iter().map(ToString::to_string).collect();
+        let connected = if s.connected || s.engine.bypasses_udp() { "" } else { ", not connected" };
+        let rate = s.target_pps.map(|pps| format!("{} datagrams/s", grouped(pps)));
         let mut rows = vec![
             ("threads", placed(&s.threads)),
-            (
-                "flows",
-                format!(
-                    "{}{}",
-                    s.flows_count,
-                    if s.connected || s.engine.bypasses_udp() { "" } else { ", not connected" }
-                ),
-            ),
+            ("flows", format!("{}{connected}", s.flows_count)),
             ("payload", format!("{} bytes; header: {}", s.size_bytes, s.header)),
             ("call", format!("{}, batch {}", s.call, s.batch)),
-            (
-                "rate",
-                s.target_pps.map_or("as fast as possible".into(), |pps| {
-                    format!("{} datagrams/s", grouped(pps))
-                }),
-            ),
+            ("rate", rate.unwrap_or_else(|| "as fast as possible".into())),
             ("pacing", s.pacing.clone()),
         ];
-        if let Some(xdp) = &s.xdp {
-            rows.push(("AF_XDP", xdp_text(xdp)));
-        }
-        if let Some(bytes) = s.sndbuf_bytes {
-            rows.push(("send buffer", format!("{bytes} bytes")));
-        }
-        if let Some(segments) = s.gso_segments {
-            rows.push(("UDP_SEGMENT", format!("{segments} datagrams a send")));
-        }
+        rows.extend(s.xdp.as_ref().map(|xdp| ("AF_XDP", xdp_text(xdp))));
+        rows.extend(s.sndbuf_bytes.map(|bytes| ("send buffer", format!("{bytes} bytes"))));
+        rows.extend(s.gso_segments.map(|n| ("UDP_SEGMENT", format!("{n} datagrams a send"))));
         if s.corrupt_checksum {
             rows.push(("damaged", "UDP checksum".into()));
         }
@@ -198,16 +182,13 @@ impl Shown for Load {
         }
         rows.push(("blocked", format!("{:.3} s", r.blocked_s)));
         if let Some(xdp) = &r.xdp {
-            rows.push((
-                "AF_XDP",
-                format!(
-                    "{} handed over, {} completed, {} not valid, {} wake-ups",
-                    grouped(xdp.handed_over_packets),
-                    grouped(xdp.completed_packets),
-                    grouped(xdp.invalid_packets),
-                    grouped(xdp.wakeups_count)
-                ),
-            ));
+            let packets = [xdp.handed_over_packets, xdp.completed_packets, xdp.invalid_packets];
+            let ([over, completed, invalid], woken) =
+                (packets.map(grouped), grouped(xdp.wakeups_count));
+            let text = format!(
+                "{over} handed over, {completed} completed, {invalid} not valid, {woken} wake-ups"
+            );
+            rows.push(("AF_XDP", text));
         }
         rows.push(("CPU time", cpu_time(r.cpu_user_s, r.cpu_system_s)));
         rows.push(("limit", r.limit.to_string()));

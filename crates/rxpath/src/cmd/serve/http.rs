@@ -118,31 +118,19 @@ impl Shown for Serve {
             Some(trigger) => format!("epoll, {} triggered", value_name(&trigger)),
             None => "io_uring, multishot accept and receive".into(),
         };
+        let idle = match s.idle_timeout_ns {
+            0 => "idle connections stay open".into(),
+            ns => format!("closed after {} idle", Nanos(ns)),
+        };
+        let (head, body) = (Bytes(s.max_request_bytes as u64), Bytes(s.max_body_bytes));
+        let [most, limit] = [s.max_connections_count, s.descriptors_limit_count].map(grouped);
         let mut rows = vec![
             ("threads", placed(&s.threads)),
             ("engine", format!("{engine}, up to {} events a wait, {wait}", s.events)),
             ("listeners", value_name(&s.sockets)),
             ("reply", format!("{} bytes of TCP payload, body {}", s.reply_bytes, s.body_bytes)),
-            (
-                "requests",
-                format!(
-                    "head up to {}, body up to {}",
-                    Bytes(s.max_request_bytes as u64),
-                    Bytes(s.max_body_bytes)
-                ),
-            ),
-            (
-                "connections",
-                format!(
-                    "up to {}, RLIMIT_NOFILE is {}; {}",
-                    grouped(s.max_connections_count),
-                    grouped(s.descriptors_limit_count),
-                    match s.idle_timeout_ns {
-                        0 => "idle connections stay open".into(),
-                        ns => format!("closed after {} idle", Nanos(ns)),
-                    }
-                ),
-            ),
+            ("requests", format!("head up to {head}, body up to {body}")),
+            ("connections", format!("up to {most}, RLIMIT_NOFILE is {limit}; {idle}")),
         ];
         if let Some(poll) = &s.busy_poll {
             let waits = match &poll.waits {
@@ -162,31 +150,26 @@ impl Shown for Serve {
     }
 
     fn result_text(&self, r: &ServeResult) -> String {
+        let [read, written] = [r.received_bytes, r.sent_bytes].map(grouped);
+        let of = &r.connections;
+        let [accepted, most, open] =
+            [of.accepted_total, of.open_max_count, of.open_count].map(grouped);
+        let closed = counts(&of.closed_total);
         let mut rows = vec![
             ("requests", format!("{} in {:.3} s", grouped(r.requests_total), r.duration_s)),
             ("rate", format!("{} requests/s", grouped(r.achieved_rps.round() as u64))),
             ("replies", counts(&r.replies_total)),
-            (
-                "bytes",
-                format!("{} read, {} written", grouped(r.received_bytes), grouped(r.sent_bytes)),
-            ),
+            ("bytes", format!("{read} read, {written} written")),
             (
                 "connections",
                 format!(
-                    "{} accepted, at most {} at a time, {} open; closed: {}",
-                    grouped(r.connections.accepted_total),
-                    grouped(r.connections.open_max_count),
-                    grouped(r.connections.open_count),
-                    counts(&r.connections.closed_total)
+                    "{accepted} accepted, at most {most} at a time, {open} open; closed: {closed}"
                 ),
             ),
         ];
-        if let Some(times) = &r.read_to_reply_us {
-            rows.push(("read to reply", quantiles(times.p50, times.p99, times.max)));
-        }
-        for thread in &r.threads {
-            rows.push(("waits", waits(thread)));
-        }
+        let times = r.read_to_reply_us.as_ref();
+        rows.extend(times.map(|it| ("read to reply", quantiles(it.p50, it.p99, it.max))));
+        rows.extend(r.threads.iter().map(|thread| ("waits", waits(thread))));
         // Without requests, nothing can be divided by their number.
         let per_request = |count: f64, unit: &str| match r.requests_total {
             0 => String::new(),
@@ -196,9 +179,7 @@ impl Shown for Serve {
         rows.push(("system calls", format!("{}{calls}", grouped(r.calls_total))));
         let cpu = per_request((r.cpu_user_s + r.cpu_system_s) * 1e6, " us");
         rows.push(("CPU time", cpu_time(r.cpu_user_s, r.cpu_system_s) + &cpu));
-        if let Some(poll) = &r.busy_poll {
-            rows.push(("busy poll", polled(poll)));
-        }
+        rows.extend(r.busy_poll.as_ref().map(|poll| ("busy poll", polled(poll))));
         rows.push(("limit", r.limit.to_string()));
         block("result", &rows)
     }
@@ -246,11 +227,8 @@ fn waits(thread: &ThreadResult) -> String {
     });
     let asleep = thread.blocked_s.map_or(String::new(), |s| format!(", asleep {s:.3} s"));
     let cpus = CpuList(thread.usage.seen_cpus.clone());
-    format!(
-        "CPU {cpus}: {} ({} empty), {events}{asleep}",
-        grouped(thread.waits_total),
-        grouped(thread.empty_waits_total)
-    )
+    let [all, empty] = [thread.waits_total, thread.empty_waits_total].map(grouped);
+    format!("CPU {cpus}: {all} ({empty} empty), {events}{asleep}")
 }
 
 fn polled(poll: &BusyPollResult) -> String {

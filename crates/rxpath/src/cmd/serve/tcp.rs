@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
+use rxpath_core::Bytes;
 use rxpath_core::number::si;
-use rxpath_core::{Bytes, Nanos};
 use rxpath_load::tcp::result::{Interval, ServeResult};
 use rxpath_load::tcp::serve::Serve;
 use rxpath_load::tcp::serve::options::{ReceiveMethod, ServeOptions};
@@ -14,7 +14,7 @@ use rxpath_load::workload::Workload;
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct, refuse};
 use crate::cmd::values::{cpu_time, value_name};
-use crate::cmd::workload_args::{BufferArgs, BusyPollArgs, SlowArgs, ThreadArgs, placed};
+use crate::cmd::workload_args::{BufferArgs, BusyPollArgs, SlowArgs, ThreadArgs, placed, stalls};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::rates::Rows;
 use crate::output::tcp::{connection_rows, kinds, socket_text, tcp_rows, tcp_text};
@@ -88,13 +88,11 @@ impl ServeTcp {
 impl Shown for Serve {
     fn settings_text(&self) -> String {
         let s = Workload::settings(self);
+        let buffer = Bytes(s.buffer_bytes as u64);
         let mut rows = vec![
             ("threads", placed(&s.threads)),
             ("listeners", value_name(&s.sockets)),
-            (
-                "receive",
-                format!("{}, {} a call", value_name(&s.receive), Bytes(s.buffer_bytes as u64)),
-            ),
+            ("receive", format!("{}, {buffer} a call", value_name(&s.receive))),
             ("call", s.call.clone()),
             ("sockets", socket_text(&s.socket)),
             ("preamble", format!("version {}", s.preamble_version)),
@@ -105,24 +103,14 @@ impl Shown for Serve {
         if s.work_ns > 0 {
             rows.push(("work", format!("{} ns a read or transaction", s.work_ns)));
         }
-        if let Some(stall) = s.stall {
-            let text = format!("sleeps {} every {}", Nanos(stall.sleep_ns), Nanos(stall.every_ns));
-            rows.push(("stall", text));
-        }
+        rows.extend(s.stall.map(|stall| ("stall", stalls(stall))));
         block(&format!("serve tcp {}", s.addr), &rows)
     }
 
     fn result_text(&self, r: &ServeResult) -> String {
+        let (delivered, rate) = (grouped(r.delivered_bytes), si(r.delivered_bps));
         let mut rows = vec![
-            (
-                "delivered",
-                format!(
-                    "{} bytes in {:.3} s, {}b/s",
-                    grouped(r.delivered_bytes),
-                    r.duration_s,
-                    si(r.delivered_bps)
-                ),
-            ),
+            ("delivered", format!("{delivered} bytes in {:.3} s, {rate}b/s", r.duration_s)),
             ("sent", format!("{} bytes, {}b/s", grouped(r.sent_bytes), si(r.sent_bps))),
         ];
         if r.transactions_total > 0 {

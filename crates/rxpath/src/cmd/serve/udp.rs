@@ -16,7 +16,7 @@ use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct, refuse};
 use crate::cmd::prelude::*;
 use crate::cmd::values::{cpu_time, quantiles, value_name};
-use crate::cmd::workload_args::{BusyPollArgs, SlowArgs, ThreadArgs, placed, xdp_text};
+use crate::cmd::workload_args::{BusyPollArgs, SlowArgs, ThreadArgs, placed, stalls, xdp_text};
 use crate::output::rates::{Rows, grouped};
 use crate::output::udp::udp_rows;
 
@@ -132,9 +132,7 @@ impl Shown for Serve {
         if let Some(program) = &s.xdp_program {
             rows = xdp_rows(s, program);
         }
-        if let Some(steer) = s.steer {
-            rows.push(("steer", value_name(&steer)));
-        }
+        rows.extend(s.steer.map(|steer| ("steer", value_name(&steer))));
         if s.gro {
             rows.push(("UDP_GRO", "on; datagrams counted by segment".into()));
         }
@@ -147,19 +145,14 @@ impl Shown for Serve {
         if let Some(nap_ns) = s.nap_ns {
             rows.push(("nap", format!("{} after emptying the socket", Nanos(nap_ns))));
         }
-        if let Some(stall) = s.stall {
-            let text = format!("sleeps {} every {}", Nanos(stall.sleep_ns), Nanos(stall.every_ns));
-            rows.push(("stall", text));
-        }
+        rows.extend(s.stall.map(|stall| ("stall", stalls(stall))));
         block(&format!("serve udp {}", s.addr), &rows)
     }
 
     fn result_text(&self, r: &ServeResult) -> String {
+        let delivered = grouped(r.delivered_packets);
         let mut rows = vec![
-            (
-                "delivered",
-                format!("{} datagrams in {:.3} s", grouped(r.delivered_packets), r.duration_s),
-            ),
+            ("delivered", format!("{delivered} datagrams in {:.3} s", r.duration_s)),
             ("rate", format!("{} datagrams/s", grouped(r.delivered_pps.round() as u64))),
             ("socket drops", grouped(r.socket_drops_packets)),
         ];
@@ -168,30 +161,22 @@ impl Shown for Serve {
         }
         if r.sequence.checked {
             let s = &r.sequence;
-            rows.push((
-                "sequence",
-                format!(
-                    "{} lost, {} duplicate, {} reordered in {} streams",
-                    grouped(s.lost_packets),
-                    grouped(s.duplicate_packets),
-                    grouped(s.reordered_packets),
-                    s.streams_count
-                ),
-            ));
+            let [lost, twice, reordered] =
+                [s.lost_packets, s.duplicate_packets, s.reordered_packets].map(grouped);
+            let text = format!("{lost} lost, {twice} duplicate, {reordered} reordered");
+            rows.push(("sequence", format!("{text} in {} streams", s.streams_count)));
         }
-        if let Some(delay) = &r.one_way_delay_us {
-            rows.push(("send to read", quantiles(delay.p50, delay.p99, delay.max)));
-        }
-        if let Some(wait) = &r.socket_wait_us {
-            rows.push(("stamp to read", quantiles(wait.p50, wait.p99, wait.max)));
+        for (key, times) in
+            [("send to read", &r.one_way_delay_us), ("stamp to read", &r.socket_wait_us)]
+        {
+            rows.extend(times.iter().map(|it| (key, quantiles(it.p50, it.p99, it.max))));
         }
         rows.push(("CPU time", cpu_time(r.cpu_user_s, r.cpu_system_s)));
         for socket in &r.sockets {
             if let (Some(size), Some(capacity)) = (socket.truesize_bytes, socket.capacity_packets) {
-                rows.push((
-                    "socket memory",
-                    format!("{size} bytes a datagram: socket {} holds {capacity}", socket.index),
-                ));
+                let text =
+                    format!("{size} bytes a datagram: socket {} holds {capacity}", socket.index);
+                rows.push(("socket memory", text));
             }
         }
         rows.push(("limit", r.limit.to_string()));
@@ -210,17 +195,10 @@ impl Shown for Serve {
 /// The first rows of the settings of a receiver with XDP.
 fn xdp_rows(s: &ServeSettings, program: &XdpProgramSettings) -> Vec<(&'static str, String)> {
     let tag = program.vlan_id.map_or(String::new(), |tag| format!(", frames with tag {tag}"));
+    let mode = rxpath_bpf::xdp_receive::word(program.mode);
     let mut rows = vec![
         ("threads", placed(&s.threads)),
-        (
-            "XDP program",
-            format!(
-                "{} on {}, id {}{tag}",
-                rxpath_bpf::xdp_receive::word(program.mode),
-                program.device,
-                program.program_id
-            ),
-        ),
+        ("XDP program", format!("{mode} on {}, id {}{tag}", program.device, program.program_id)),
         ("call", format!("{}, batch {}", s.call, s.batch)),
     ];
     rows.extend(s.xdp.as_ref().map(|xdp| ("AF_XDP", xdp_text(xdp))));
@@ -233,27 +211,21 @@ fn ledger_rows(r: &ServeResult, xdp: &XdpReceiveLedger) -> Vec<(&'static str, St
     if let Some(dropped) = r.dropped_in_xdp_packets {
         rows.push(("dropped in XDP", format!("{} datagrams", grouped(dropped))));
     }
-    rows.push((
-        "XDP program",
-        format!(
-            "{} matched, {} redirected, {} dropped, {} passed; {} unread in the socket",
-            grouped(xdp.matched_packets),
-            grouped(xdp.redirected_packets),
-            grouped(xdp.dropped_packets),
-            grouped(xdp.passed_packets),
-            grouped(xdp.unread_packets)
-        ),
-    ));
+    let [matched, redirected, dropped] =
+        [xdp.matched_packets, xdp.redirected_packets, xdp.dropped_packets].map(grouped);
+    let [passed, unread] = [xdp.passed_packets, xdp.unread_packets].map(grouped);
+    let text = format!(
+        "{matched} matched, {redirected} redirected, {dropped} dropped, {passed} passed; {unread} unread in the socket"
+    );
+    rows.push(("XDP program", text));
     if r.dropped_in_xdp_packets.is_none() {
-        rows.push((
-            "AF_XDP drops",
-            format!(
-                "{} by the socket, {} for a full ring; {} times no frame to receive into",
-                grouped(xdp.socket_dropped_packets),
-                grouped(xdp.ring_full_packets),
-                grouped(xdp.fill_ring_empty_count)
-            ),
-        ));
+        let [socket, full, starved] =
+            [xdp.socket_dropped_packets, xdp.ring_full_packets, xdp.fill_ring_empty_count]
+                .map(grouped);
+        let text = format!(
+            "{socket} by the socket, {full} for a full ring; {starved} times no frame to receive into"
+        );
+        rows.push(("AF_XDP drops", text));
     }
     rows
 }

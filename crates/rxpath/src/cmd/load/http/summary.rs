@@ -5,7 +5,7 @@ use rxpath_load::http::load::result::{Interval, LoadResult, Spread};
 use rxpath_load::quantiles::Quantiles;
 
 use crate::cmd::conduct::block;
-use crate::cmd::values::quantiles;
+use crate::cmd::values::{cpu_time, quantiles};
 use crate::output::rates::{Between, Rows, grouped, rows};
 
 /// A number in three digits with the largest unit that fits, as wrk prints it.
@@ -55,12 +55,8 @@ pub fn summary(r: &LoadResult, s: &LoadSettings) -> String {
     text += "  Thread Stats   Avg      Stdev     Max   +/- Stdev\n";
     text += &spread("Latency", &r.summary.response_time_us, time);
     text += &spread("Req/Sec", &r.summary.thread_rps, count);
-    text += &format!(
-        "  {} requests in {:.2}s, {} read\n",
-        r.requests_total,
-        r.duration_s,
-        bytes(r.received_bytes as f64)
-    );
+    let read = bytes(r.received_bytes as f64);
+    text += &format!("  {} requests in {:.2}s, {read} read\n", r.requests_total, r.duration_s);
     text += &errors(r);
     text += &format!("Requests/sec: {:>10.2}\n", r.achieved_rps);
     text += &format!("Transfer/sec: {:>10}\n\n", bytes(r.received_bps / 8.0));
@@ -73,20 +69,16 @@ fn errors(r: &LoadResult) -> String {
     let of = |kind: &str| r.errors_total.get(kind).copied().unwrap_or(0);
     let mut text = String::new();
     let sockets = ["connect", "read", "write", "timeout"];
-    if sockets.iter().any(|kind| of(kind) > 0) || of("malformed") > 0 {
-        text += &format!(
-            "  Socket errors: connect {}, read {}, write {}, timeout {}\n",
-            of("connect"),
-            of("read"),
-            of("write"),
-            of("timeout")
-        );
+    let (malformed, status) = (of("malformed"), of("status"));
+    if sockets.iter().any(|kind| of(kind) > 0) || malformed > 0 {
+        let each = sockets.map(|kind| format!("{kind} {}", of(kind))).join(", ");
+        text += &format!("  Socket errors: {each}\n");
     }
-    if of("malformed") > 0 {
-        text += &format!("  Malformed replies: {}\n", of("malformed"));
+    if malformed > 0 {
+        text += &format!("  Malformed replies: {malformed}\n");
     }
-    if of("status") > 0 {
-        text += &format!("  Replies with status 400 and above: {}\n", of("status"));
+    if status > 0 {
+        text += &format!("  Replies with status 400 and above: {status}\n");
     }
     text
 }
@@ -120,47 +112,24 @@ fn times(r: &LoadResult, s: &LoadSettings) -> String {
 
 fn rest(r: &LoadResult) -> Vec<(&'static str, String)> {
     let per_request = |n: f64| n / r.requests_total.max(1) as f64;
-    let mut rows = vec![(
-        "sent",
-        format!(
-            "{} requests: {} answered; in no percentile: {} lost, {} in flight at the end",
-            grouped(r.sent_requests_total),
-            grouped(r.requests_total),
-            grouped(r.lost_requests_total),
-            grouped(r.in_flight_requests_total)
-        ),
-    )];
+    let [sent, answered] = [r.sent_requests_total, r.requests_total].map(grouped);
+    let [lost, in_flight] = [r.lost_requests_total, r.in_flight_requests_total].map(grouped);
+    let text = format!(
+        "{sent} requests: {answered} answered; in no percentile: {lost} lost, {in_flight} in flight at the end"
+    );
+    let mut rows = vec![("sent", text)];
     if let Some(target) = r.target_rps {
-        rows.push((
-            "schedule",
-            format!(
-                "{} requests at {target}/s, {} never sent",
-                grouped(r.target_requests_total),
-                grouped(r.unsent_requests_total)
-            ),
-        ));
+        let [all, unsent] = [r.target_requests_total, r.unsent_requests_total].map(grouped);
+        rows.push(("schedule", format!("{all} requests at {target}/s, {unsent} never sent")));
     }
-    if let Some(late) = &r.lateness_us {
-        rows.push(("lateness", quantiles(late.p50, late.p99, late.max)));
-    }
+    let late = r.lateness_us.as_ref();
+    rows.extend(late.map(|it| ("lateness", quantiles(it.p50, it.p99, it.max))));
     rows.push(("opened", format!("{} connections", grouped(r.connections_opened_total))));
-    rows.push((
-        "CPU time",
-        format!(
-            "{:.3} s user, {:.3} s system: {:.2} us a request",
-            r.cpu_user_s,
-            r.cpu_system_s,
-            per_request((r.cpu_user_s + r.cpu_system_s) * 1e6)
-        ),
-    ));
-    rows.push((
-        "system calls",
-        format!(
-            "{}, {:.2} a request",
-            grouped(r.system_calls_total),
-            per_request(r.system_calls_total as f64)
-        ),
-    ));
+    let each_us = per_request((r.cpu_user_s + r.cpu_system_s) * 1e6);
+    let cpu = cpu_time(r.cpu_user_s, r.cpu_system_s);
+    rows.push(("CPU time", format!("{cpu}: {each_us:.2} us a request")));
+    let (calls, each) = (r.system_calls_total, per_request(r.system_calls_total as f64));
+    rows.push(("system calls", format!("{}, {each:.2} a request", grouped(calls))));
     rows.push(("limit", r.limit.to_string()));
     rows
 }

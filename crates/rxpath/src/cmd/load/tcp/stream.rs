@@ -9,7 +9,7 @@ use rxpath_load::tcp::result::{Direction, Interval, StreamResult};
 use rxpath_load::workload::Workload;
 
 use crate::cmd::conduct::{Ends, Shown, block, conduct, refuse};
-use crate::cmd::load::tcp::{CommonArgs, common_rows, exit};
+use crate::cmd::load::tcp::{CommonArgs, checked, common_rows, exit};
 use crate::cmd::values::{cpu_time, value_name};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::rates::Rows;
@@ -88,15 +88,10 @@ impl Shown for Stream {
         let s = Workload::settings(self);
         let mut rows = common_rows(&s.common);
         rows.push(("direction", value_name(&s.direction)));
-        rows.push((
-            "send",
-            format!("{}, {} a call, {}", value_name(&s.send), Bytes(s.buffer_bytes as u64), s.call),
-        ));
-        rows.push((
-            "rate",
-            s.target_bps
-                .map_or("as fast as it goes".into(), |bps| format!("{}b/s", si(bps as f64))),
-        ));
+        let (send, each) = (value_name(&s.send), Bytes(s.buffer_bytes as u64));
+        rows.push(("send", format!("{send}, {each} a call, {}", s.call)));
+        let rate = s.target_bps.map(|bps| format!("{}b/s", si(bps as f64)));
+        rows.push(("rate", rate.unwrap_or_else(|| "as fast as it goes".into())));
         block(&format!("load tcp stream {}", s.common.to), &rows)
     }
 
@@ -116,14 +111,9 @@ impl Shown for Stream {
             );
             rows.push(("zero-copy", text));
         }
-        if let Some(ratio) = r.mapped_ratio {
-            rows.push(("mapped", format!("{:.1} % of the bytes", 100.0 * ratio)));
-        }
-        if r.verified {
-            let wrong =
-                r.mismatches.len() + r.server.as_ref().map_or(0, |server| server.mismatches.len());
-            rows.push(("check", format!("{wrong} connections with wrong data")));
-        }
+        let mapped = |ratio: f64| ("mapped", format!("{:.1} % of the bytes", 100.0 * ratio));
+        rows.extend(r.mapped_ratio.map(mapped));
+        rows.extend(r.verified.then(|| checked(&r.mismatches, r.server.as_ref())));
         rows.push(("CPU time", cpu_time(r.cpu_user_s, r.cpu_system_s)));
         rows.extend(r.tcp.iter().map(|tcp| ("TCP_INFO here", tcp_text(tcp))));
         let there = r.server.as_ref().and_then(|server| server.tcp.as_ref());

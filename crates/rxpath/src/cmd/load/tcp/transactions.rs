@@ -8,7 +8,7 @@ use rxpath_load::tcp::result::{Interval, TransactionsResult};
 use rxpath_load::workload::Workload;
 
 use crate::cmd::conduct::{Ends, Shown, block, conduct, refuse};
-use crate::cmd::load::tcp::{CommonArgs, common_rows, exit};
+use crate::cmd::load::tcp::{CommonArgs, checked, common_rows, exit};
 use crate::cmd::values::{cpu_time, value_name};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::rates::Rows;
@@ -98,15 +98,9 @@ impl<const SINGLE: bool> Shown for Transactions<SINGLE> {
             "transaction",
             format!("{} bytes there, {} bytes back, {}", s.request_bytes, s.response_bytes, s.call),
         ));
-        rows.push((
-            "rate",
-            s.target_tps.map_or("as fast as responses come".into(), |tps| {
-                format!("{} transactions/s; {}", grouped(tps), s.pacing)
-            }),
-        ));
-        if let Some(close_by) = s.close {
-            rows.push(("closed by", value_name(&close_by)));
-        }
+        let rate = s.target_tps.map(|tps| format!("{} transactions/s; {}", grouped(tps), s.pacing));
+        rows.push(("rate", rate.unwrap_or_else(|| "as fast as responses come".into())));
+        rows.extend(s.close.map(|close_by| ("closed by", value_name(&close_by))));
         let kind = if SINGLE { "crr" } else { "rr" };
         block(&format!("load tcp {kind} {}", s.common.to), &rows)
     }
@@ -117,21 +111,14 @@ impl<const SINGLE: bool> Shown for Transactions<SINGLE> {
             ("rate", format!("{} transactions/s", grouped(r.achieved_tps.round() as u64))),
         ];
         if let Some(target_tps) = r.target_tps {
-            let (target, unsent) = (r.target_transactions_total, r.unsent_transactions_total);
-            let text = format!(
-                "{} due at {target_tps}/s, {} never sent",
-                grouped(target),
-                grouped(unsent)
-            );
-            rows.push(("schedule", text));
+            let [due, unsent] =
+                [r.target_transactions_total, r.unsent_transactions_total].map(grouped);
+            rows.push(("schedule", format!("{due} due at {target_tps}/s, {unsent} never sent")));
         }
         let (lost, in_flight) = (r.lost_transactions_total, r.in_flight_transactions_total);
         if lost + in_flight > 0 {
-            let text = format!(
-                "{} lost, {} in flight at the end: in no percentile",
-                grouped(lost),
-                grouped(in_flight)
-            );
+            let [lost, in_flight] = [lost, in_flight].map(grouped);
+            let text = format!("{lost} lost, {in_flight} in flight at the end: in no percentile");
             rows.push(("not completed", text));
         }
         for (key, quantiles) in [
@@ -144,11 +131,7 @@ impl<const SINGLE: bool> Shown for Transactions<SINGLE> {
         if !r.errors_total.is_empty() {
             rows.push(("errors", kinds(&r.errors_total)));
         }
-        if r.verified {
-            let wrong =
-                r.mismatches.len() + r.server.as_ref().map_or(0, |server| server.mismatches.len());
-            rows.push(("check", format!("{wrong} connections with wrong data")));
-        }
+        rows.extend(r.verified.then(|| checked(&r.mismatches, r.server.as_ref())));
         rows.push(("CPU time", cpu_time(r.cpu_user_s, r.cpu_system_s)));
         rows.extend(r.tcp.iter().map(|tcp| ("TCP_INFO", tcp_text(tcp))));
         rows.push(("limit", r.limit.to_string()));
