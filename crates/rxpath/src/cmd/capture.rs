@@ -61,23 +61,15 @@ fn refused(error: HostError) -> Failure {
 fn warnings(captured: &Captured) -> Vec<Warning> {
     let denied: Vec<&LeftOut> = captured.left_out.iter().filter(|left| left.is_denied).collect();
     let Some(first) = denied.first() else { return Vec::new() };
-    let what = format!(
-        "{} file(s) could not be read, the first is {} ({})",
-        denied.len(),
-        first.path,
-        first.why
-    );
+    let (count, LeftOut { path, why, .. }) = (denied.len(), first);
+    let what = format!("{count} file(s) could not be read, the first is {path} ({why})");
     vec![Warning::new("capture-denied", what).cure("run as root to capture the whole host")]
 }
 
 fn text(captured: &Captured, dir: &std::path::Path) -> String {
-    let mut out = format!(
-        "{} files and {} links ({}B) in {}\n",
-        captured.files_count,
-        captured.links_count,
-        si(captured.total_bytes as f64),
-        dir.display()
-    );
+    let (files, links) = (captured.files_count, captured.links_count);
+    let (size, dir) = (si(captured.total_bytes as f64), dir.display());
+    let mut out = format!("{files} files and {links} links ({size}B) in {dir}\n");
     out += &format!("devices: {}\n", captured.devices.join(", "));
     if captured.is_scrubbed {
         let r = captured.replaced;

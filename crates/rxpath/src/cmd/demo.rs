@@ -110,12 +110,8 @@ fn gain(manifest: &Manifest) -> String {
 fn sentence(found: &Comparison) -> String {
     let (name, effect) = (found.metric.as_str(), &found.effect);
     let what = metric::metric(name).map_or(name, |known| known.what);
-    format!(
-        "{what}: {} ({}): {}\n",
-        effect.amount(name),
-        found.sureness(),
-        effect.verdict("blocks")
-    )
+    let (amount, sure) = (effect.amount(name), found.sureness());
+    format!("{what}: {amount} ({sure}): {}\n", effect.verdict("blocks"))
 }
 
 #[cfg(test)]

@@ -55,20 +55,15 @@ fn told(diagnosis: &Diagnosis) -> String {
     out += &format!("{}\n", paint(Paint::Bold, Stream::Out, "probes"));
     for probe in &diagnosis.probes {
         let name = format!("{} (rxpath {})", probe.probe, probe.used_by);
+        let mark = mark(&probe.programs);
         let Some(programs) = probe.programs.value() else {
-            out += &format!(
-                "  {}  {name:<28} {}\n",
-                mark(&probe.programs),
-                probe.programs.gap().unwrap_or_default()
-            );
+            let gap = probe.programs.gap().unwrap_or_default();
+            out += &format!("  {mark}  {name:<28} {gap}\n");
             continue;
         };
         let loaded = programs.iter().filter(|program| program.id.value().is_some()).count();
-        out += &format!(
-            "  {}  {name:<28} {loaded} of {} programs load\n",
-            mark(&probe.programs),
-            programs.len()
-        );
+        let all = programs.len();
+        out += &format!("  {mark}  {name:<28} {loaded} of {all} programs load\n");
         for program in programs {
             if let (Some(gap), Some(loses)) = (program.id.gap(), &program.lost_knowledge) {
                 out += &format!("      {}: {gap}\n      without it: {loses}\n", program.program);

@@ -35,9 +35,8 @@ pub fn summary(found: &Capacity) -> String {
     if let Some(limit) = found.limit() {
         out += &format!("{limit}\n");
     }
-    if let Some(rate) = found.conditional_throughput_per_s {
-        out +=
-            &format!("conditional throughput at the lower bound: {} {}/s\n", si(rate), found.unit);
+    if let Some(rate) = found.conditional_throughput_per_s.map(si) {
+        out += &format!("conditional throughput at the lower bound: {rate} {}/s\n", found.unit);
     }
     out += &format!(
         "{} trials in {:.0} s, {} of them repeated because other load disturbed them\n",

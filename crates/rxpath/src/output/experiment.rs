@@ -214,11 +214,8 @@ pub fn rates(variant: &VariantSummary) -> String {
 
 /// Where the datagrams of a variant's trials were lost, one line per place.
 pub fn where_lost(manifest: &Manifest, variant: &str) -> String {
-    let trials: Vec<&Trial> = manifest
-        .trials
-        .iter()
-        .filter(|trial| trial.variant == variant && trial.void.is_none())
-        .collect();
+    let counts = |trial: &&Trial| trial.variant == variant && trial.void.is_none();
+    let trials: Vec<&Trial> = manifest.trials.iter().filter(counts).collect();
     let mut places: BTreeMap<Place, (u64, String)> = BTreeMap::new();
     for drop in trials.iter().flat_map(|trial| &trial.ledger.drops) {
         let entry = places.entry(drop.place).or_default();
@@ -230,10 +227,9 @@ pub fn where_lost(manifest: &Manifest, variant: &str) -> String {
     let unit = trials.first().map_or("datagrams", |trial| trial.ledger.unit.word());
     let line = |(place, (packets, counter)): (&Place, &(u64, String))| {
         let share = if offered > 0 { *packets as f64 / offered as f64 } else { 0.0 };
+        let (at, share) = (word(*place), percent(share));
         format!(
-            "  lost at {}: {packets} {unit}, {} of all offered in {count} trials [{counter}]\n",
-            word(*place),
-            percent(share)
+            "  lost at {at}: {packets} {unit}, {share} of all offered in {count} trials [{counter}]\n"
         )
     };
     places.iter().filter(|(_, (packets, _))| *packets > 0).map(line).collect()

@@ -31,14 +31,11 @@ pub fn text(steal: &Steal, top: usize) -> String {
         .iter()
         .map(|p| format!("{:.2} us at {}/s", p.irq_entry_us, grouped(p.rate_per_s.round() as u64)))
         .collect();
-    out += &match k.cpu {
-        Some(cpu) => format!(
-            "interrupt entry and exit: {:.2} us each, measured on CPU {cpu} ({})\n",
-            k.irq_entry_us,
-            points.join(", ")
-        ),
-        None => format!("interrupt entry and exit: {:.2} us each ({})\n", k.irq_entry_us, k.source),
+    let how = match k.cpu {
+        Some(cpu) => format!(", measured on CPU {cpu} ({})", points.join(", ")),
+        None => format!(" ({})", k.source),
     };
+    out += &format!("interrupt entry and exit: {:.2} us each{how}\n", k.irq_entry_us);
     out + &cost(&steal.probe_cost)
 }
 
@@ -154,27 +151,14 @@ fn victim(victim: &Victim) -> String {
     let time = &victim.time;
     let share = |part: f64| if victim.asked_s > 0.0 { 100.0 * part / victim.asked_s } else { 0.0 };
     let mut rows = vec![("asked", victim.asked_s, String::new())];
-    if let Some(work) = victim.got_by_work_s {
-        rows.push((
-            "got, by its work",
-            work,
-            "turns done times the length of an undisturbed turn".into(),
-        ));
-    }
+    let turns = "turns done times the length of an undisturbed turn";
+    rows.extend(victim.got_by_work_s.map(|work| ("got, by its work", work, turns.into())));
     rows.push(("own, by the probe", time.own_s + time.own_softirq_s, "own softirqs in it".into()));
     rows.push(("top shows", time.tick_view_s, String::new()));
-    rows.push((
-        "taken",
-        time.taken_s(),
-        format!("{:.3} s of it estimated", time.irq_entry_estimated_s + time.hypervisor_steal_s),
-    ));
-    if let Some(truth) = victim.truly_taken_s() {
-        rows.push((
-            "taken, by its gaps",
-            truth,
-            "gaps in its loop, minus other tasks' time slices".into(),
-        ));
-    }
+    let estimated_s = time.irq_entry_estimated_s + time.hypervisor_steal_s;
+    rows.push(("taken", time.taken_s(), format!("{estimated_s:.3} s of it estimated")));
+    let gaps = "gaps in its loop, minus other tasks' time slices";
+    rows.extend(victim.truly_taken_s().map(|truth| ("taken, by its gaps", truth, gaps.into())));
     rows.push(("other tasks ran", (victim.asked_s - time.on_cpu_s).max(0.0), "or it slept".into()));
     let mut out = format!("victim: {}\n", victim.what);
     for (what, seconds, note) in rows {
@@ -196,13 +180,8 @@ fn victim(victim: &Victim) -> String {
         );
     }
     for by in victim.taken_by.iter().take(4) {
-        out += &format!(
-            "  by {}: {:.3} s, {} packets in {} polls\n",
-            culprit(by),
-            by.net_s,
-            grouped(by.packets),
-            grouped(by.polls_count)
-        );
+        let (who, [packets, polls]) = (culprit(by), [by.packets, by.polls_count].map(grouped));
+        out += &format!("  by {who}: {:.3} s, {packets} packets in {polls} polls\n", by.net_s);
     }
     out + &receivers(victim) + "\n"
 }
@@ -212,12 +191,11 @@ fn receivers(victim: &Victim) -> String {
     let mut out = String::new();
     let seen: u64 = victim.taken_for.iter().map(|flow| flow.packets_seen_count).sum();
     for flow in victim.taken_for.iter().take(4) {
+        let percent = 100.0 * flow.packets_seen_count as f64 / seen.max(1) as f64;
+        let (to, all) = (addressee(flow), grouped(seen));
         out += &format!(
-            "  for {} through {}: {:.1} % of {} packets looked at\n",
-            addressee(flow),
-            flow.dev,
-            100.0 * flow.packets_seen_count as f64 / seen.max(1) as f64,
-            grouped(seen)
+            "  for {to} through {}: {percent:.1} % of {all} packets looked at\n",
+            flow.dev
         );
     }
     out

@@ -21,12 +21,8 @@ pub fn text(traced: &Traced, top: usize) -> String {
     out += &cpus(&traced.cpus, seconds);
     out += &section("devices", &devices(&traced.devices, top), traced.devices.len(), top);
     out += &section("NAPI polls", &napis(&traced.napis, top), traced.napis.len(), top);
-    out += &section(
-        "interrupts of devices",
-        &irqs(&traced.irqs, seconds, top),
-        traced.irqs.len(),
-        top,
-    );
+    let lines = irqs(&traced.irqs, seconds, top);
+    out += &section("interrupts of devices", &lines, traced.irqs.len(), top);
     let part = |part, name: &str, shown: &dyn Fn() -> String| {
         if traced.left_out.contains(&part) {
             format!("\n{name}: not traced (--without)\n")
@@ -166,16 +162,13 @@ fn drops(traced: &Traced, top: usize) -> Grid {
     let head = ["reason", "place", "packets", "device", "protocol", "port", "process"];
     let mut table = Grid::new(2, head).text(&[3, 4, 6]);
     for drop in traced.drops.iter().take(top) {
-        let protocol = drop
-            .transport
-            .as_ref()
-            .map_or_else(|| drop.protocol.clone(), |t| format!("{} {t}", drop.protocol));
+        let transport = drop.transport.as_ref().map(|t| format!(" {t}"));
         table.row([
             drop.reason.clone(),
             drop.place.clone(),
             grouped(drop.packets),
             drop.dev.clone().unwrap_or_else(|| "-".into()),
-            protocol,
+            drop.protocol.clone() + &transport.unwrap_or_default(),
             match drop.port {
                 _ if drop.folded => "many".into(),
                 0 => "-".into(),
@@ -191,6 +184,7 @@ fn sockets(traced: &Traced, top: usize) -> Grid {
     let head = ["protocol", "port", "process", "most", "of its limit", "mean", "waited in"];
     let mut table = Grid::new(3, head);
     for socket in traced.sockets.iter().take(top) {
+        let waited = percent(socket.waiting_count, socket.looks_count as f64);
         table.row([
             socket.protocol.clone(),
             socket.port.to_string(),
@@ -198,11 +192,7 @@ fn sockets(traced: &Traced, top: usize) -> Grid {
             Bytes(socket.max_bytes).to_string(),
             percent(socket.max_bytes, socket.limit_bytes as f64),
             Bytes(socket.mean_bytes as u64).to_string(),
-            format!(
-                "{} of {} samples",
-                percent(socket.waiting_count, socket.looks_count as f64),
-                grouped(socket.looks_count)
-            ),
+            format!("{waited} of {} samples", grouped(socket.looks_count)),
         ]);
     }
     table
@@ -246,20 +236,12 @@ fn stages(traced: &Traced) -> String {
             );
         }
         if stage.unread_count > 0 {
-            out += &format!(
-                "  not read at the end: {} packets, the oldest for {}\n",
-                grouped(stage.unread_count),
-                Nanos(stage.longest_unread_ns)
-            );
+            let (unread, oldest) = (grouped(stage.unread_count), Nanos(stage.longest_unread_ns));
+            out += &format!("  not read at the end: {unread} packets, the oldest for {oldest}\n");
         }
-        for outlier in stage.outliers.iter().take(3) {
-            out += &format!(
-                "  outlier: {} on CPU {}, port {}, {}\n",
-                Nanos(outlier.latency_ns),
-                outlier.cpu,
-                outlier.port,
-                outlier.task
-            );
+        for it in stage.outliers.iter().take(3) {
+            let (latency, at) = (Nanos(it.latency_ns), format!("CPU {}, port {}", it.cpu, it.port));
+            out += &format!("  outlier: {latency} on {at}, {}\n", it.task);
         }
     }
     out

@@ -33,12 +33,8 @@ pub fn render(report: &Report, goal: Option<Goal>, kernel: Option<&str>) -> Stri
         out.push('\n');
     }
     for one in &report.suppressed {
-        out += &format!(
-            "Suppressed until {}: {} ({})\n\n",
-            one.until,
-            one.finding.id,
-            escaped(&one.reason)
-        );
+        let (id, reason) = (&one.finding.id, escaped(&one.reason));
+        out += &format!("Suppressed until {}: {id} ({reason})\n\n", one.until);
     }
     let unjudged = report.unjudged_rules();
     let unjudged = if unjudged.total() == 0 { String::new() } else { format!(" {unjudged}.") };
@@ -51,24 +47,15 @@ pub fn render(report: &Report, goal: Option<Goal>, kernel: Option<&str>) -> Stri
 }
 
 fn row(finding: &Finding) -> String {
-    format!(
-        "| {} | {} | {} | {} | {} |\n",
-        finding.severity.as_str(),
-        finding.id,
-        finding.device.as_deref().unwrap_or(""),
-        escaped(&finding.observed),
-        escaped(&finding.expected)
-    )
+    let (severity, device) = (finding.severity.as_str(), finding.device.as_deref().unwrap_or(""));
+    let [observed, expected] = [&finding.observed, &finding.expected].map(|text| escaped(text));
+    format!("| {severity} | {} | {device} | {observed} | {expected} |\n", finding.id)
 }
 
 fn full(finding: &Finding) -> String {
     let device = finding.device.as_ref().map_or_else(String::new, |dev| format!(" ({dev})"));
-    let mut out = format!(
-        "## {}{device}\n\n{}. Effect: {}.\n\n",
-        finding.id,
-        escaped(&finding.why),
-        escaped(&finding.effect)
-    );
+    let [why, effect] = [&finding.why, &finding.effect].map(|text| escaped(text));
+    let mut out = format!("## {}{device}\n\n{why}. Effect: {effect}.\n\n", finding.id);
     for change in finding.changes_in_lines() {
         out += &format!("- `{change}`\n");
     }

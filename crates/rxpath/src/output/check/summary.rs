@@ -61,12 +61,10 @@ fn findings(summary: &Summary, shown: usize) -> String {
     let mut out = format!("{title}\n");
     let line = |one: &Common| {
         let share = one.hosts_count as f64 / summary.hosts_count.max(1) as f64 * 100.0;
+        let [hosts, findings] = [one.hosts_count, one.findings_count].map(grouped);
+        let (id, severity) = (&one.id, one.severity.as_str());
         format!(
-            "  {:<widest$}  {}  {:>9} hosts {share:>5.1} %  {:>10} findings\n",
-            one.id,
-            one.severity.as_str(),
-            grouped(one.hosts_count),
-            grouped(one.findings_count)
+            "  {id:<widest$}  {severity}  {hosts:>9} hosts {share:>5.1} %  {findings:>10} findings\n"
         )
     };
     out.extend(summary.findings.iter().take(shown).map(line));
@@ -93,11 +91,8 @@ fn group(group: &Group, all: bool) -> String {
         1 => "1 host".to_owned(),
         2 => "2 hosts, too few to say which one differs".to_owned(),
         hosts => {
-            format!(
-                "{} hosts, {} differ from the others",
-                grouped(hosts),
-                grouped(group.odd_hosts_count)
-            )
+            let [hosts, odd] = [hosts, group.odd_hosts_count].map(grouped);
+            format!("{hosts} hosts, {odd} differ from the others")
         }
     };
     let mut out = format!("{}: {odd}\n", paint(Paint::Bold, Stream::Out, &name));
@@ -133,12 +128,9 @@ fn versions(driver: &Driver) -> String {
         let words: Vec<String> = list
             .iter()
             .map(|one| {
-                let hosts = if one.hosts.is_empty() {
-                    String::new()
-                } else {
-                    format!(" ({})", one.hosts.join(", "))
-                };
-                format!("{} on {}{hosts}", told(&one.version), grouped(one.hosts_count))
+                let named = (!one.hosts.is_empty()).then(|| format!(" ({})", one.hosts.join(", ")));
+                let (version, hosts) = (told(&one.version), grouped(one.hosts_count));
+                format!("{version} on {hosts}{}", named.unwrap_or_default())
             })
             .collect();
         out += &format!("{} hosts differ in {what}: {}\n", driver.driver, words.join("; "));

@@ -88,10 +88,9 @@ fn section(title: &str, notes: &[Note]) -> String {
 }
 
 fn unjudged(all: &[Unjudged]) -> String {
-    let note = |one: &Unjudged| Note {
-        id: one.id.clone(),
-        device: one.device.clone(),
-        text: one.text.clone(),
+    let note = |one: &Unjudged| {
+        let (id, device, text) = (one.id.clone(), one.device.clone(), one.text.clone());
+        Note { id, device, text }
     };
     section("Could not be judged", &all.iter().map(note).collect::<Vec<_>>())
 }

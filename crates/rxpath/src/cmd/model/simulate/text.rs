@@ -12,11 +12,8 @@ use super::Simulated;
 /// The speed of the simulation.
 pub(super) fn speed(packets: u64, cpu: Duration) -> String {
     let seconds = cpu.as_secs_f64().max(1e-9);
-    format!(
-        "simulated {} packets in {seconds:.2} s of CPU time: {:.2} M packets/s",
-        grouped(packets),
-        packets as f64 / seconds / 1e6
-    )
+    let (all, rate) = (grouped(packets), packets as f64 / seconds / 1e6);
+    format!("simulated {all} packets in {seconds:.2} s of CPU time: {rate:.2} M packets/s")
 }
 
 /// The whole answer.
@@ -52,15 +49,14 @@ pub(super) fn result(p: &Parameters, result: &Simulated) -> String {
         text.push('\n');
     }
     text += &cpus(&figures.cpus);
+    let [interrupts, passes, polls] =
+        [figures.interrupts_total, figures.passes_total, figures.polls_total].map(grouped);
+    let [squeezed, woken, slept] =
+        [figures.time_squeeze_total, figures.ksoftirqd_wakeups_total, figures.sleeps_total]
+            .map(grouped);
     text += &format!(
-        "\n{} interrupts, {} passes, {} polls of {:.1} packets, time_squeeze {}, ksoftirqd woken {}, readers slept {}\n",
-        grouped(figures.interrupts_total),
-        grouped(figures.passes_total),
-        grouped(figures.polls_total),
+        "\n{interrupts} interrupts, {passes} passes, {polls} polls of {:.1} packets, time_squeeze {squeezed}, ksoftirqd woken {woken}, readers slept {slept}\n",
         figures.batch_mean_packets,
-        grouped(figures.time_squeeze_total),
-        grouped(figures.ksoftirqd_wakeups_total),
-        grouped(figures.sleeps_total),
     );
     if let Some(run) = &result.run {
         text += &format!("run: {}\n", run.display());
