@@ -11,6 +11,7 @@ mod flow;
 mod fragments;
 pub mod input;
 mod interval;
+mod prelude;
 mod receiver;
 mod segments;
 mod sending;

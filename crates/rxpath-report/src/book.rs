@@ -1,15 +1,14 @@
 //! A book of several experiments: what others have published next to what was measured, in one table.
 
-use maud::{Markup, html};
 use rxpath_record::axes::Axes;
 use rxpath_record::comparison::NoiseFloor;
 use rxpath_record::ledger::Balances;
 
 use crate::figures;
-use crate::page::part::{self, Table};
+use crate::markdown;
+use crate::page::part;
 use crate::page::{frame, section};
-use crate::source::Run;
-use crate::{markdown, number, words};
+use crate::prelude::*;
 
 /// One experiment of a book.
 #[derive(Clone, Debug)]

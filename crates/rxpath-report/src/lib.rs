@@ -10,6 +10,7 @@ mod markdown;
 mod number;
 mod page;
 mod plot;
+mod prelude;
 mod series;
 mod sheet;
 mod source;

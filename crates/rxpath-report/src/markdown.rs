@@ -5,9 +5,7 @@ use std::fmt::Write as _;
 use rxpath_record::ledger::Balance;
 use rxpath_record::manifest::Manifest;
 
-use crate::page::part::Table;
-use crate::source::Run;
-use crate::{number, words};
+use crate::prelude::*;
 
 /// Headline, variants, gains and ledger as Markdown tables.
 pub fn markdown(run: &Run) -> String {

@@ -16,13 +16,11 @@ mod traced;
 mod trials;
 mod verdict;
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{DOCTYPE, PreEscaped};
 use rxpath_core::Warning;
 
 use crate::figures;
-use crate::number;
-use crate::source::Run;
-use crate::words;
+use crate::prelude::*;
 
 pub(crate) use reproduce::shell;
 

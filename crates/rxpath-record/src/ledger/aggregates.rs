@@ -4,13 +4,7 @@
 //! The ECN counters of IP at the receiver show the wire: they add `gso_segs`. They count the datagrams that arrived. If
 //! no packet was lost before them, they also count the offered datagrams.
 
-use rxpath_core::Side;
-
-use super::input::{LedgerInput, Link};
-use super::units::Units;
-use super::view::View;
-use super::{Figure, Inexact};
-use crate::counters::{Moved, name};
+use super::prelude::*;
 
 /// Datagrams of one aggregate at most (`UDP_MAX_SEGMENTS`, include/linux/udp.h, since 6.9; 64 before).
 const MOST: u64 = 128;

@@ -5,15 +5,8 @@
 //! between both differences (the ECN counters end the first, `InReceives` begins the second), so that a wrong
 //! one can't cancel itself out.
 
-use rxpath_core::Side;
-
-use super::Place;
 use super::fragments::{self, Fragments};
-use super::input::Link;
-use super::term::Term;
-use super::units::{Unit, Units};
-use super::view::View;
-use crate::counters::name;
+use super::prelude::*;
 
 /// What IP refuses by name. `InReceives` counts first (`ip_rcv_core`, `ip6_rcv_core`).
 const REFUSED_V4: [&str; 3] = ["InHdrErrors", "InAddrErrors", "InDiscards"];

@@ -4,13 +4,7 @@
 //! short frame `rx_dropped`. The redirect then fails, and a veth counts the frame in the receiving device's `rx_dropped`
 //! too (drivers/net/veth.c, `veth_xdp_rcv_one`: `rx_drops`).
 
-use rxpath_core::Side;
-
-use super::Place;
-use super::term::Term;
-use super::units::Unit;
-use super::view::View;
-use crate::counters::name;
+use super::prelude::*;
 
 pub(super) fn terms(view: View<'_>) -> Vec<Term> {
     let Some(bypass) = view.input.receiver.bypass else { return Vec::new() };

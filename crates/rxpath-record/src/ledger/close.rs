@@ -1,16 +1,10 @@
 //! Puts the terms together: contradictions, bounds, the sum, the notes.
 
-use rxpath_core::Side;
-
-use super::input::LedgerInput;
-use super::term::Term;
-use super::units::Units;
-use super::view::View;
+use super::prelude::*;
 use super::{
-    Balance, Ledger, Place, aggregates, arriving, bypass, flow, fragments, interval, sending,
-    shared, udp, wire,
+    Balance, Ledger, aggregates, arriving, bypass, flow, fragments, interval, sending, shared, udp,
+    wire,
 };
-use crate::counters::Moved;
 
 impl Ledger {
     /// Where every datagram of a trial went.

@@ -2,13 +2,8 @@
 //!
 //! For a ledger that does not close, and for the wait until it can. Nothing here is a term.
 
-use rxpath_core::Side;
-
 use super::fragments::Fragments;
-use super::input::{LedgerInput, Link};
-use super::units::{Unit, Units};
-use super::view::View;
-use crate::counters::Moved;
+use super::prelude::*;
 
 /// Notes on each pair of neighbouring counters that differ.
 pub(super) fn gaps(view: View<'_>, units: &Units) -> Vec<String> {

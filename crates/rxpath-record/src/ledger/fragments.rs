@@ -7,13 +7,7 @@
 //! one per fragment that found no memory. If the sender's queue rejects a fragment, its datagram ends there
 //! (`FragFails`, and `SndbufErrors`), so the sender's side of the link still counts datagrams.
 
-use rxpath_core::Side;
-
-use super::input::Link;
-use super::term::Term;
-use super::units::Unit;
-use super::view::View;
-use super::{Figure, Inexact, Place};
+use super::prelude::*;
 
 /// The counters of fragments of one trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

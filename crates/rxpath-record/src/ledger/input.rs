@@ -2,11 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Side;
-
-use super::Place;
-use super::wire::WireFacts;
-use crate::counters::name;
+use super::prelude::*;
 
 /// Everything known about a trial that is not a kernel counter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

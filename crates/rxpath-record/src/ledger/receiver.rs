@@ -3,11 +3,9 @@
 //! Its own counters show what was lost on its host. What the senders and the network lost is counted for all receivers
 //! together: each gets a share of it by what is missing there.
 
-use super::input::LedgerInput;
+use super::prelude::*;
 use super::segments::{self, SegmentInput};
-use super::wire::WireFacts;
-use super::{Drop, Ledger, Place, interval};
-use crate::counters::Moved;
+use super::{Drop, Ledger, interval};
 
 impl Ledger {
     /// The part of one receiver in the ledger of all. `input` has what was offered to it and what its program said, `moved`

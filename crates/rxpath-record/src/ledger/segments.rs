@@ -9,15 +9,10 @@
 //! Behind IP, TCP counts buffers again. What it refuses is a loss; what it takes and has no use for (a copy of data
 //! that it has, a bare acknowledgement) is delivered: TCP consumed it.
 
-use rxpath_core::Side;
-
-use super::input::{Link, PathFacts};
-use super::term::Term;
-use super::units::Unit;
+use super::input::PathFacts;
+use super::prelude::*;
 use super::view::of_32_bits;
-use super::wire::WireFacts;
-use super::{Ledger, LedgerUnit, Place};
-use crate::counters::{Moved, name};
+use super::{Ledger, LedgerUnit};
 
 /// The input of a TCP trial's ledger, in addition to the counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

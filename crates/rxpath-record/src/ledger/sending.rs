@@ -5,14 +5,9 @@
 //! success and counts `SndbufErrors` (`net/ipv4/udp.c`, `udp_send_skb`; with `IP_RECVERR` the caller sees the
 //! error). So `SndbufErrors` owns nothing: it is the cross-check of all four.
 
-use rxpath_core::Side;
-
-use super::input::{Link, SenderSaid};
-use super::term::Term;
-use super::units::{Unit, Units};
-use super::view::View;
-use super::{Place, shared, wire};
-use crate::counters::name;
+use super::input::SenderSaid;
+use super::prelude::*;
+use super::{shared, wire};
 
 /// Errors of a full queue: the packet died further down, where a counter owns it.
 const FULL_QUEUE: &str = "ENOBUFS";

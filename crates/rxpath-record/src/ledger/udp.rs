@@ -7,13 +7,8 @@
 //! nothing: they say which socket lost, and uncover what `InErrors` misses. On a host that others use too they show which
 //! part of the counters is the workload's.
 
-use rxpath_core::Side;
-
-use super::Place;
 use super::arriving::check_reason;
-use super::term::Term;
-use super::units::{Unit, Units};
-use super::view::View;
+use super::prelude::*;
 
 /// UDP header.
 const HEADER_BYTES: u32 = 8;

@@ -8,10 +8,7 @@
 //! device its packets; the ECN counters of IP know datagrams, `InReceives` packets. When no whole number of
 //! datagrams fits, the unit is [`Unit::Mixed`] and a loss has only bounds.
 
-use rxpath_core::Side;
-
-use super::input::Link;
-use super::view::View;
+use super::prelude::*;
 
 /// Datagrams per counted packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,7 @@
 //! The counters of a trial by the role they play, for IPv4 and IPv6 alike.
 
-use rxpath_core::Side;
-
-use super::Place;
-use super::input::{LedgerInput, Link, Reasoned};
-use crate::counters::{Moved, name};
+use super::input::Reasoned;
+use super::prelude::*;
 
 /// Counters and facts of one trial.
 #[derive(Clone, Copy)]

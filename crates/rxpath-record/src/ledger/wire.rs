@@ -5,14 +5,9 @@
 //! difference of device and IP, so the loss is an interval. Where a card does not count frames, the loss is not known and
 //! no remainder stands for it.
 
-use rxpath_core::Side;
-
 use super::fragments::Fragments;
-use super::term::Term;
-use super::units::{Unit, Units};
-use super::view::View;
-use super::{Place, arriving, flow, shared};
-use crate::counters::{Moved, name};
+use super::prelude::*;
+use super::{arriving, flow, shared};
 
 /// Which counters (names in `Moved`) count the frames between two network cards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,10 +3,8 @@
 use rxpath_record::capacity::{Capacity, LoadClass, TriedLoad};
 
 use super::roof;
-use crate::number;
-use crate::page::part::{Figure, Key, Panel, Table};
 use crate::plot::{Axis, COLOURS, Chart, DASHES, Dots, Form, INK, Mark};
-use crate::source::Run;
+use crate::prelude::*;
 
 /// Height of a picture, in CSS pixels.
 const HEIGHT: f64 = 240.0;

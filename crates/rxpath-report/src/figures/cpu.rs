@@ -3,10 +3,8 @@
 use rxpath_record::evidence::CpuUse;
 
 use super::per_variant::names;
-use crate::number;
-use crate::page::part::{Figure, Key, Panel, Table, cut};
 use crate::plot::{Axis, COLOURS, Chart, Curve};
-use crate::source::Run;
+use crate::prelude::*;
 
 /// What a bar is made of, from the left: name and colour.
 const PARTS: [(&str, &str); 5] = [

@@ -3,11 +3,9 @@
 use rxpath_record::manifest::{Trial, VariantSummary};
 
 use super::roof;
-use crate::number;
-use crate::page::part::{Figure, Key, Panel, Table};
 use crate::plot::{Axis, COLOURS, Curve, DASHES, INK, MUTED, Mark};
+use crate::prelude::*;
 use crate::series::{Samples, Series};
-use crate::source::Run;
 
 /// One variant's curves with what belongs to them.
 struct Shown<'a> {

@@ -4,10 +4,8 @@ use rxpath_record::manifest::{Comparison, Manifest, Metric, VariantSummary};
 use rxpath_record::metric;
 
 use super::roof;
-use crate::page::part::{Figure, Key, Panel, Table, cut};
 use crate::plot::{Axis, COLOURS, Chart, Curve, Dots, Form, INK, MUTED, Mark};
-use crate::source::Run;
-use crate::{number, words};
+use crate::prelude::*;
 
 const DELIVERED: &str = COLOURS[0];
 const INTERVAL: &str = "var(--interval)";

@@ -6,10 +6,8 @@ use rxpath_record::samples::TrialSamples;
 
 use super::roof;
 use super::sampled::{POINTS, of_variants, series};
-use crate::number;
-use crate::page::part::{Figure, Key, Panel, Table};
 use crate::plot::{Axis, COLOURS, Curve, DASHES};
-use crate::source::Run;
+use crate::prelude::*;
 
 /// One variant's ring.
 struct Ring {

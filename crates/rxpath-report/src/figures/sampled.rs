@@ -4,10 +4,8 @@ use rxpath_core::Side;
 use rxpath_record::samples::{SampleSeries, TrialSamples};
 
 use super::roof;
-use crate::number;
-use crate::page::part::{Figure, Key, Panel, Table};
 use crate::plot::{Axis, COLOURS, Curve, DASHES};
-use crate::source::Run;
+use crate::prelude::*;
 
 /// Points of a curve that fit in a small picture. Each is the largest value of its stretch.
 pub(super) const POINTS: usize = 240;

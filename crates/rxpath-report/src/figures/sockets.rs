@@ -4,10 +4,8 @@ use rxpath_record::evidence::SocketUse;
 
 use super::per_variant::names;
 use super::roof;
-use crate::number;
-use crate::page::part::{Figure, Key, Panel, Table};
 use crate::plot::{Axis, COLOURS, Chart, Curve};
-use crate::source::Run;
+use crate::prelude::*;
 
 struct Row<'a> {
     name: String,

@@ -4,10 +4,8 @@ use rxpath_record::manifest::{Metric, VariantSummary};
 use rxpath_record::metric;
 
 use super::roof;
-use crate::page::part::{Figure, Key, Panel, Table};
 use crate::plot::{Axis, COLOURS, Chart, Curve, Dots, Form, INK, Steps};
-use crate::source::Run;
-use crate::{number, words};
+use crate::prelude::*;
 
 /// Fewer are no curve.
 const FEWEST: usize = 3;

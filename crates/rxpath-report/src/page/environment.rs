@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use maud::{Markup, html};
 use rxpath_core::Fact;
 use rxpath_record::environment::HostFacts;
 
-use super::Section;
 use super::settings::plain;
-use crate::source::Run;
+use crate::prelude::*;
 
 /// The section, or nothing when the environment could not be read (the top of the page says so).
 pub(super) fn section(run: &Run) -> Option<Section> {

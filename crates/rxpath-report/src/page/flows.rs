@@ -2,13 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use maud::html;
 use rxpath_record::manifest::{FlowCpu, Trial};
 
-use super::Section;
-use super::part::{Table, fold, table};
-use crate::number;
-use crate::source::Run;
+use crate::prelude::*;
 
 /// The section: nothing when no trial knows the CPUs of its flows.
 pub(super) fn section(run: &Run) -> Option<Section> {

@@ -4,12 +4,7 @@
 mod clocks;
 mod topology;
 
-use maud::html;
-
-use super::Section;
-use super::part::{Table, table};
-use crate::number;
-use crate::source::Run;
+use crate::prelude::*;
 
 /// The section, or nothing where the run was on one machine.
 pub(super) fn section(run: &Run) -> Option<Section> {

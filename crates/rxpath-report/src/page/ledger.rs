@@ -1,14 +1,10 @@
 //! The ledger section: for each variant a flow picture, the sum, and the counters behind it.
 
-use maud::{Markup, html};
 use rxpath_record::ledger::{Balance, Balances, Drop, Figure, Ledger, LedgerUnit};
 use rxpath_record::manifest::Trial;
 use rxpath_record::metric::verb;
 
-use super::Section;
-use super::part::{Table, fold, table};
-use crate::source::Run;
-use crate::{number, words};
+use crate::prelude::*;
 
 /// The section, or nothing without a valid trial.
 pub(super) fn section(run: &Run) -> Option<Section> {

@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use maud::{Markup, html};
 use rxpath_record::manifest::{Grade, LoopKind, Manifest, NoiseFloor, Trial};
 
-use super::Section;
-use crate::source::Run;
-use crate::words;
+use crate::prelude::*;
 
 /// The section, or nothing when no trial is known.
 pub(super) fn section(run: &Run) -> Option<Section> {

@@ -2,10 +2,7 @@
 
 use rxpath_record::prediction::Predicted;
 
-use super::Section;
-use super::part::{Table, table};
-use crate::number;
-use crate::source::Run;
+use crate::prelude::*;
 
 /// The section, or nothing when nothing was predicted.
 pub(super) fn section(run: &Run) -> Option<Section> {

@@ -2,13 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use maud::html;
 use rxpath_core::number::grouped;
 use rxpath_record::ledger::DropReason;
 
-use super::Section;
-use super::part::{Table, table};
-use crate::source::Run;
+use crate::prelude::*;
 
 /// The section: nothing when no trial was watched.
 pub(super) fn section(run: &Run) -> Option<Section> {

@@ -1,10 +1,6 @@
 //! How to run it again.
 
-use maud::{Markup, html};
-
-use super::Section;
-use super::part::{Table, fold, table};
-use crate::source::Run;
+use crate::prelude::*;
 
 /// The section, or nothing when the command is not known.
 pub(super) fn section(run: &Run) -> Option<Section> {

@@ -3,10 +3,9 @@
 //! Widths are exact shares of the offered datagrams (a loss too small to see has the smallest visible width); all text
 //! is next to the picture.
 
-use maud::{Markup, html};
 use rxpath_record::ledger::{Balance, Drop, Ledger, Place};
 
-use crate::number;
+use crate::prelude::*;
 
 /// One row of the picture.
 struct Row<'a> {

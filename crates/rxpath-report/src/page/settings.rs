@@ -2,13 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use maud::html;
 use rxpath_record::event::What;
 use serde_json::{Map, Value};
 
-use super::Section;
-use super::part::{Table, fold, table};
-use crate::source::Run;
+use crate::prelude::*;
 
 /// The section, or nothing when there is at most one variant and it changes nothing.
 pub(super) fn section(run: &Run) -> Option<Section> {

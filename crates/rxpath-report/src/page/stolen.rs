@@ -1,15 +1,11 @@
 //! The cost of networking: what the victim got, what was taken from it and by what, and the cost of the traffic.
 
-use maud::{Markup, html};
 use rxpath_core::number::grouped;
 use rxpath_core::{Division, ReportedTime};
 use rxpath_record::manifest::VariantSummary;
 use rxpath_record::stolen::{Stolen, TakenBy, Victim};
 
-use super::Section;
-use super::part::{Table, fold, table};
-use crate::number;
-use crate::source::Run;
+use crate::prelude::*;
 
 /// A variant with the stolen time of its typical trial.
 type Row<'r> = (&'r VariantSummary, &'r Stolen);

@@ -1,15 +1,11 @@
 //! The receive side in the window: softirqs, polls with their packets, latency from stage to stage.
 
-use maud::html;
 use rxpath_core::number::grouped;
 use rxpath_core::{CpuList, Log2, Nanos};
 use rxpath_record::manifest::VariantSummary;
 use rxpath_record::traced::{StageTraced, Traced};
 
-use super::Section;
-use super::part::{Table, fold, table};
-use crate::number;
-use crate::source::Run;
+use crate::prelude::*;
 
 /// A variant with what was traced of its typical trial.
 type Row<'r> = (&'r VariantSummary, &'r Traced);

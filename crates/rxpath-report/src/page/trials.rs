@@ -1,14 +1,10 @@
 //! The raw table: every trial, void ones too.
 
-use maud::html;
 use rxpath_record::event::What;
 use rxpath_record::ledger::{Balance, Ledger};
 use rxpath_record::manifest::Trial;
 
-use super::Section;
-use super::part::{Table, table};
-use crate::source::Run;
-use crate::{number, words};
+use crate::prelude::*;
 
 /// The section: from the manifest, or from the events when it lists none.
 pub(super) fn section(run: &Run) -> Option<Section> {

@@ -1,14 +1,11 @@
 //! The first section: each variant with its delivered rate, its gain and its limit.
 
-use maud::{Markup, html};
 use rxpath_record::agreement::Agreement;
 use rxpath_record::manifest::{Comparison, Outcome, PooledQuantile, Trial, VariantSummary};
 use rxpath_record::metric::verb;
 use rxpath_record::verdict::{PairedTrial, Verdict};
 
-use super::Section;
-use crate::source::Run;
-use crate::{number, words};
+use crate::prelude::*;
 
 /// The section, or nothing without variants.
 pub(super) fn section(run: &Run) -> Option<Section> {

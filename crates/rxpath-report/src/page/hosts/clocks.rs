@@ -3,9 +3,7 @@
 use rxpath_core::ntp::NtpState;
 use rxpath_record::hosts::ClockDrift;
 
-use crate::number;
-use crate::page::part::Table;
-use crate::source::Run;
+use crate::prelude::*;
 
 /// How clocks are compared. Every host by the same means.
 const METHOD: &str = "exchanges over the control connection";

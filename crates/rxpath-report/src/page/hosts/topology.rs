@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use maud::{Markup, html};
 use rxpath_core::Side;
 use rxpath_record::hosts::{PairPackets, PairRate};
 use rxpath_record::manifest::{HostPart, Manifest, VariantSummary};
 
-use crate::number;
-use crate::page::part::cut;
 use crate::plot::px;
-use crate::source::Run;
+use crate::prelude::*;
 
 /// Width of the picture on a wide page, in CSS pixels.
 const WIDE: f64 = 760.0;

@@ -1,0 +1,8 @@
+//! What every section and figure needs: markup, the run, the parts of a page, numbers and words.
+
+pub use maud::{Markup, html};
+
+pub(crate) use crate::page::Section;
+pub(crate) use crate::page::part::{Figure, Key, Panel, Table, cut, fold, table};
+pub use crate::source::Run;
+pub(crate) use crate::{number, words};
