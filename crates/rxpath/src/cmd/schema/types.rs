@@ -1,4 +1,4 @@
-//! The schemas of the types; those beside the sources, which are built in, are compared with them.
+//! The schemas of the types; those next to the sources, which are built in, are compared with them.
 
 use rxpath_core::envelope::Line;
 use rxpath_load::tcp::result as tcp;
