@@ -1,4 +1,4 @@
-//! What can be measured on this host and what cannot, with the reason: tier by tier, each item tried or looked up.
+//! What can be measured on this host and what cannot, with the reason: each item tried or looked up.
 
 use caps::Capability;
 use rxpath_core::Fact;
@@ -15,7 +15,7 @@ use crate::{account, drops, locks, polls, queues, reads, reuseport, stages};
 /// One checked item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// `privilege`, `kernel`, `T0`, `T1`, `T2`, `hardware`, `lab`.
+    /// `privilege`, `kernel`, `hardware`, `lab`.
     pub area: String,
     /// What.
     pub what: String,
@@ -49,7 +49,7 @@ pub struct ProbeState {
 pub fn examine(root: &Root) -> Diagnosis {
     let mut findings = privileges();
     findings.extend(kernel(root));
-    findings.extend(tiers(root));
+    findings.extend(mechanisms(root));
     findings.push(lab_finding(&lab()));
     Diagnosis { findings, probes: probes(root) }
 }
@@ -127,7 +127,7 @@ fn kernel(root: &Root) -> Vec<Finding> {
     ]
 }
 
-fn tiers(root: &Root) -> Vec<Finding> {
+fn mechanisms(root: &Root) -> Vec<Finding> {
     let counters = match rxpath_host::procfs::softnet::read(root) {
         Ok(lines) => Fact::ok(format!("softnet_stat of {} CPUs", lines.len())),
         Err(error) => error.into_gap(),
@@ -154,9 +154,9 @@ fn tiers(root: &Root) -> Vec<Finding> {
         Err(error) => error.into_gap(),
     };
     vec![
-        finding("T0", "counters of /proc", counters, "drops by counter, squeezes: everything"),
-        finding("T1", "tracepoints by BPF", tracepoints, "trace, steal"),
-        finding("T2", "kprobes", kprobe, "nothing yet: no probe of rxpath needs them"),
+        finding("kernel", "counters of /proc", counters, "drops by counter, squeezes: everything"),
+        finding("kernel", "tracepoints by BPF", tracepoints, "trace, steal"),
+        finding("kernel", "kprobes", kprobe, "nothing yet: no probe of rxpath needs them"),
         finding(
             "hardware",
             "performance counters (PMU)",
@@ -222,9 +222,9 @@ mod tests {
 
     #[test]
     fn what_is_there_costs_nothing() {
-        let there = finding("T0", "x", Fact::ok("yes".into()), "everything");
+        let there = finding("kernel", "x", Fact::ok("yes".into()), "everything");
         assert_eq!(there.without_it, "");
-        let gone = finding("T0", "x", Fact::absent("no"), "everything");
+        let gone = finding("kernel", "x", Fact::absent("no"), "everything");
         assert_eq!(gone.without_it, "everything");
     }
 
@@ -233,7 +233,7 @@ mod tests {
         let tree = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(tree.path().join("proc")).unwrap();
         let root = Root::tree(tree.path()).unwrap();
-        let found: Vec<Finding> = kernel(&root).into_iter().chain(tiers(&root)).collect();
+        let found: Vec<Finding> = kernel(&root).into_iter().chain(mechanisms(&root)).collect();
         for what in ["types (BTF)", "counters of /proc", "kprobes", "performance counters (PMU)"] {
             let of = found.iter().find(|f| f.what == what).unwrap();
             assert!(of.state.value().is_none() && !of.without_it.is_empty(), "{of:?}");

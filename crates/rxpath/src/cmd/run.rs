@@ -40,7 +40,8 @@ pub struct RunCommand {
     /// Set a key of the scenario, for example `load.rate=100k` or `variant.gso.load.gso=32`; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// Blocks of trials: each variant runs once per block (same as `--set trials.blocks=N`)
+    /// Blocks of trials at least, each variant once per block (same as `--set trials.blocks=N`); more follow, up to
+    /// `trials.max_blocks`, until the comparisons are decided
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     trials: Option<u32>,
     #[command(flatten)]

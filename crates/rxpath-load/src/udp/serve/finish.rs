@@ -103,7 +103,7 @@ fn limit(result: &ServeResult) -> Limit {
         drops + result.xdp.map_or(0, |xdp| xdp.socket_dropped_packets + xdp.ring_full_packets);
     if drops > 0 {
         let evidence = format!(
-            "{drops} datagrams dropped at the socket although {busy}: bursts or stalls longer than the \
+            "{drops} datagrams dropped at the socket with {busy}: bursts or stalls longer than the \
              receive buffer holds, or another task on its CPU"
         );
         return Limit { who: Who::Receiver, evidence };
