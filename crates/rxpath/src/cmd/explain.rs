@@ -123,7 +123,7 @@ fn unknown(topics: &[Topic], query: &str) -> Failure {
         "`rxpath explain` lists all rules; a sysctl, a counter or a word of the rule's text also finds them"
             .to_owned()
     } else {
-        format!("did you mean {}?", near.join(" or "))
+        format!("did you mean `{}`?", near.join("` or `"))
     };
     Failure::usage(format!("explain {query}: no topic has this name")).hint(hint)
 }
