@@ -78,7 +78,7 @@ fn judge(
     if lockdown == Some("confidentiality") {
         lacks("a kernel lockdown below `confidentiality`", "read kernel memory from BPF programs");
     }
-    let instead = "`rxpath serve` and `rxpath load` use counters of sockets and /proc";
+    let instead = "`rxpath diagnose` and `rxpath watch --once` use the kernel's counters";
     CanRun { missing, instead: instead.into() }
 }
 

@@ -163,8 +163,8 @@ fn warnings(seen: &live::Seen, port: Option<u16>) -> Vec<Warning> {
     let blind = seen.evidence.probed.iter().flat_map(|probed| &probed.gaps);
     warnings.extend(by_reason(blind).into_iter().map(|gap| {
         Warning::new("not-measured", gap)
-            .because("without all of them waits for a socket's lock, tasks that pay, wrong ticks or what the kernel says of its drops are not seen")
-            .cure("run as root on a kernel with BTF, in a build with BPF; `--no-bpf` says that it is not wanted")
+            .because("a limit that only these show is not found: waits for a socket's lock, stolen CPU time, wrong tick accounting, drops without a counter")
+            .cure("run as root on a kernel with BTF, in a build with BPF; `--no-bpf` turns this warning off")
     }));
     let quiet = seen.evidence.ledger.offered_packets == 0;
     if let Some(port) = port {
