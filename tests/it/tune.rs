@@ -75,7 +75,7 @@ fn what_this_host_lacks_is_left_out_with_its_reason() {
     assert_eq!(said.code, Some(2), "{}", said.err);
     assert!(said.out.contains("lo/rings/rx=512: this driver does not have it"), "{}", said.out);
     assert!(said.out.contains("no-such-dev/rings/rx=1:"), "{}", said.out);
-    assert!(said.out.contains("lo/features/rx-gro=on: it is so already"), "{}", said.out);
+    assert!(said.out.contains("lo/features/rx-gro=on: already set"), "{}", said.out);
 }
 
 /// The same plan, of a machine with another id, or with one where this has none.
@@ -255,7 +255,7 @@ fn a_setting_that_is_not_here_is_no_success() {
     assert_eq!(said.code, Some(5), "{}{}", said.out, said.err);
     let mtu = std::fs::read_to_string("/sys/class/net/lo/mtu").unwrap();
     let same = format!("lo/link/mtu={}", mtu.trim());
-    assert_eq!(rxpath(&["tune", "plan", "--set", &same]).code, Some(0), "it is so already");
+    assert_eq!(rxpath(&["tune", "plan", "--set", &same]).code, Some(0), "already set");
 }
 
 #[test]

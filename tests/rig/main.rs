@@ -109,7 +109,7 @@ fn told(said: &Said, change: &Value) -> String {
             ("does not have it", "absent"),
             ("this driver has no", "absent"),
             ("not here", "absent"),
-            ("it is so already", "already"),
+            ("already set", "already"),
         ];
         let word = known.iter().find(|(words, _)| why.contains(words));
         return word.map_or(format!("left out: {why}"), |(_, word)| (*word).into());
@@ -134,7 +134,7 @@ fn assert_consistent(name: &(String, String), said: &Said) {
     let steps = said["plan"].1["result"]["step"].as_array().map_or(0, Vec::len);
     // What is asked for and left out makes the request a partial one, or a wrong one where nothing else is in it.
     let left_out = said["plan"].1["result"]["left_out"].as_array().cloned().unwrap_or_default();
-    let is_so = |left: &Value| left.to_string().contains("it is so already");
+    let is_so = |left: &Value| left.to_string().contains("already set");
     // What rules want and a plan leaves out was not asked for.
     let is_whole = name.0 == "host" || left_out.iter().all(is_so);
     let status = match (is_whole, steps) {

@@ -17,7 +17,7 @@ in_peer rxpath load udp 10.9.0.2:4736 -d 3000s --rate 500 >/tmp/load 2>&1 &
 # A second in which something came.
 until grep -qE '^ +[0-9.]+ +[1-9]' /tmp/serve; do usleep 100000; done
 
-is_on() { rxpath tune plan --set $rx/$1 2>&1 | grep -q 'it is so already'; }
+is_on() { rxpath tune plan --set $rx/$1 2>&1 | grep -q 'already set'; }
 is_undone() { ! is_on $1 && rxpath tune status --state-dir /tmp/state | grep -q 'nothing is changed'; }
 # In the shell's own place: a kill of the shell's process is one of the search.
 search() { # the setting, the time

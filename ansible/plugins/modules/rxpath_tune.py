@@ -196,7 +196,7 @@ def plan(module, program, file):
     left_out = result.get("left_out", [])
     if status != DONE:
         # What is set already is no error, and the program says so in words only.
-        errors = [one for one in left_out if one["why"] != "it is so already"]
+        errors = [one for one in left_out if one["why"] != "already set"]
         why = "; ".join("%s: %s" % (one["what"], one["why"]) for one in errors)
         module.fail_json(msg=why or "rxpath tune plan ended with status %d" % status, rc=status, left_out=left_out)
     return result.get("step", []), left_out

@@ -26,7 +26,7 @@ pub struct Request {
 /// The reason of a request given by hand.
 pub const ASKED_FOR: &str = "asked for";
 /// Why a request for the current value makes no step.
-pub const ALREADY: &str = "it is so already";
+pub const ALREADY: &str = "already set";
 /// `EOPNOTSUPP`: the driver lacks the operation.
 const EOPNOTSUPP: i32 = 95;
 

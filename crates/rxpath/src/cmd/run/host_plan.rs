@@ -43,7 +43,7 @@ fn line(host: &str, change: &PlannedChange) -> String {
     text += &match (now, refused) {
         (Some(now), _) => format!(", now {now}"),
         (None, Some(why)) => format!(", cannot be set: {why}"),
-        (None, None) => ", is so already".to_owned(),
+        (None, None) => ", already set".to_owned(),
     };
     for effect in effects.iter().filter_map(|code| known(code)) {
         text += &format!("; {effect}");
@@ -128,7 +128,7 @@ mod tests {
                       \x20 large: $ rxpath x\n\
                       changed for its trials only: sut: eth0/rings/rx = 4096 (for large), now 512; the link is lost for up \
                       to some seconds\n\
-                      not changed: sut: net.core.somaxconn = 4096 (for large), is so already\n\
+                      not changed: sut: net.core.somaxconn = 4096 (for large), already set\n\
                       not changed: sut: eth9/rings/rx = 4096 (for large), cannot be set: no such device\n\
                       2 trials wait for a link to come up again, before and after: some seconds each\n";
         assert_eq!(text(&plan), wanted);

@@ -104,7 +104,7 @@ impl Ground for Hosts {
 }
 
 /// Why a candidate that changes nothing is none.
-pub const ALREADY: &str = "it is so already";
+pub const ALREADY: &str = "already set";
 
 /// A setting of the receiver as a key of the scenario.
 fn receiver(name: &str, device: &str, value: &str) -> String {
