@@ -1,10 +1,11 @@
 #!/bin/sh
-# Makes the .deb, the .rpm and their SBOM in target/packages, with their SHA-256: of the full program (rxpath) and of that without
-# senders and labs (rxpath-agent). The binaries run on every x86-64 distribution with glibc 2.28 or newer (Debian 10, Ubuntu
-# 20.04, RHEL 8): libbpf, libelf and zlib are part of them.
+# Makes the .deb, the .rpm, their packages of symbols and their SBOM in target/packages, with their SHA-256: of the full program
+# (rxpath) and of that without senders and labs (rxpath-agent). The binaries run on every x86-64 distribution with glibc 2.28 or
+# newer (Debian 10, Ubuntu 20.04, RHEL 8): libbpf, libelf and zlib are part of them, and so is the list of their crates.
 # Usage: tools/release.sh [--native] [rxpath] [rxpath-agent]
 #   --native  for this distribution only: what cargo build makes, linked to the libraries that are here
-# RXPATH_BINARY=FILE packs that binary as rxpath instead of building one, RXPATH_AGENT_BINARY=FILE as rxpath-agent.
+# RXPATH_BINARY=FILE packs that binary as rxpath instead of building one, RXPATH_AGENT_BINARY=FILE as rxpath-agent. A binary
+# without line tables (--native, profile release) has no package of symbols.
 set -eu
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
@@ -27,11 +28,34 @@ done
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
 tools/setup.sh package
+# Before the flags, which are not for its tools.
+tools/setup.sh sbom
 tools=target/package-tools/bin
+rm -rf $out
+mkdir -p $out
 
-# Not the folders of this machine.
+# Whether the linker of the packages knows an option.
+takes() {
+	if [ -n "$native" ]; then
+		echo 'fn main() {}' | rustc -C link-arg="$1" -o $out/probe -
+	else
+		echo 'int main(void) { return 0; }' | $tools/python-zig cc -target x86_64-linux-gnu.$glibc "$1" -x c - -o $out/probe
+	fi 2>/dev/null
+}
+# Not the folders of this machine. The build id is how a debugger finds the symbols; equal functions once.
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
-export RUSTFLAGS="--remap-path-prefix=$cargo_home/registry/src=/cargo --remap-path-prefix=$PWD=/rxpath"
+flags="--remap-path-prefix=$cargo_home/registry/src=/cargo --remap-path-prefix=$PWD=/rxpath"
+for option in -Wl,--build-id=sha1 -Wl,--icf=all; do
+	if takes $option; then flags="$flags -C link-arg=$option"; else echo "release: not used: $option: the linker does not know it" >&2; fi
+done
+rm -f $out/probe
+
+# With the list of crates in the binary, as `cargo auditable` does it. That command names its wrapper by the full path, which
+# cargo hashes into each symbol: another folder, other bytes.
+auditable() {
+	PATH=$PWD/$tools:$PATH RUSTFLAGS=$flags RUSTC_WORKSPACE_WRAPPER=cargo-auditable \
+		CARGO_AUDITABLE_ORIG_ARGS='{"offline":false,"locked":true,"frozen":false,"config":[]}' "$cargo" "$@" --locked
+}
 
 # The binary of a package: sets `binary`.
 build() {
@@ -42,14 +66,14 @@ build() {
 	[ -z "$binary" ] || return 0
 	# shellcheck disable=SC2086  # one option or none
 	if [ -n "$native" ]; then
-		"$cargo" build --locked --profile $here -p rxpath --bin rxpath $features --features bpf
+		auditable build --profile $here -p rxpath --bin rxpath $features --features bpf
 		binary=target/$here/rxpath
 	else
 		# zig links to the symbols of the older glibc; the C of libelf is compiled by it too.
-		PATH=$PWD/$tools:$PATH "$cargo" zigbuild --locked --profile $profile $features --features vendored -p rxpath \
-			--bin rxpath --target $target.$glibc
+		auditable zigbuild --profile $profile $features --features vendored -p rxpath --bin rxpath --target $target.$glibc
 		binary=target/$target/$profile/rxpath
 	fi
+	readelf -SW "$binary" | grep -q ' \.dep-v0 ' || { echo "release: $binary has no list of crates" >&2; exit 1; }
 }
 
 # What the binary needs at run time, as Debian and RPM name it.
@@ -96,7 +120,7 @@ describe() {
 files() {
 	make -s install-files PREFIX=/usr RXPATH="$binary" DESTDIR=$ROOT
 	find $ROOT/usr/share/man -type f -exec gzip -9n {} +
-	documents=$ROOT/usr/share/doc/$NAME
+	documents=$ROOT/documents/doc/$NAME
 	mkdir -p $documents/examples
 	cp README.md SECURITY.md $documents/
 	cp -r monitoring fleet packaging/ci $documents/examples/
@@ -110,8 +134,48 @@ $NAME ($VERSION-1) unstable; urgency=medium
 
  -- The rxpath authors <authors@rxpath.invalid>  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
 EOF
+	# RPM marks each as a document, man pages too.
+	mv $ROOT/usr/share/man $ROOT/documents/
+	RPM_DOCUMENTS=$(cd $ROOT/documents && {
+		find . -type f -printf "  - {src: $ROOT/documents/%P, dst: /usr/share/%P, type: doc, packager: rpm}\n"
+		find doc/* -type d -printf "  - {dst: /usr/share/%p, type: dir, packager: rpm}\n"
+	} | sort)
+}
+
+# wrap KIND NAME DESCRIPTION: the package of what is below ROOT.
+wrap() {
 	chmod -R u=rwX,go=rX $ROOT
 	find $ROOT -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+	# nfpm does not put variables into lists.
+	envsubst <"$3" >$out/nfpm.yaml
+	$tools/nfpm package -f $out/nfpm.yaml -p "$1" -t $out/ >&2
+	rm $out/nfpm.yaml
+	[ "$1" = deb ] || return 0
+	# dpkg's own xz packs a third smaller than that of nfpm.
+	deb=$(echo "$out/$2"_*.deb)
+	dpkg-deb -R "$deb" $out/deb
+	dpkg-deb -Zxz --root-owner-group -b $out/deb "$deb" >/dev/null
+	rm -r $out/deb
+}
+
+# The line tables of the binary, where debuggers look for them: by the build id.
+symbols() {
+	if ! readelf -SW "$binary" | grep -q ' \.debug_line '; then
+		echo "release: not made: symbols of $NAME: $binary has no line tables" >&2
+		return 0
+	fi
+	BUILD_ID=$(readelf -n "$binary" | sed -n 's/^ *Build ID: //p')
+	[ -n "$BUILD_ID" ] || { echo "release: $binary has no build id" >&2; exit 1; }
+	rest=${BUILD_ID#??}
+	file=$ROOT/usr/lib/debug/.build-id/${BUILD_ID%"$rest"}/$rest.debug
+	mkdir -p "$(dirname "$file")"
+	objcopy --only-keep-debug --compress-debug-sections=zlib "$binary" "$file"
+	chmod -x "$file"
+	for kind in deb:dbgsym rpm:debuginfo; do
+		SYMBOLS=$NAME-${kind#*:}
+		wrap ${kind%:*} "$SYMBOLS" packaging/nfpm-symbols.yaml
+	done
+	rm -r $ROOT
 }
 
 pack() {
@@ -119,32 +183,20 @@ pack() {
 	dependencies
 	describe "$NAME"
 	files
-	# nfpm does not put variables into lists.
-	envsubst <packaging/nfpm.yaml >$out/nfpm.yaml
-	for kind in deb rpm; do
-		$tools/nfpm package -f $out/nfpm.yaml -p $kind -t $out/ >&2
-	done
-	# dpkg's own xz packs a third smaller than that of nfpm.
-	deb=$(echo "$out/$NAME"_*.deb)
-	dpkg-deb -R "$deb" $out/deb
-	dpkg-deb -Zxz --root-owner-group -b $out/deb "$deb" >/dev/null
+	for kind in deb rpm; do wrap $kind "$NAME" packaging/nfpm.yaml; done
+	rm -r $ROOT
+	symbols
 	# shellcheck disable=SC2086  # one option or none
 	tools/sbom.sh "$out/$NAME.cdx.json" $features
-	rm -r $ROOT $out/deb $out/nfpm.yaml
 }
 
-rm -rf $out
-mkdir -p $out
 ROOT=$out/root
 VERSION=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 MTIME=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
-export ROOT VERSION MTIME NAME SUMMARY SCOPE OTHER PROVIDES DEB_DEPENDS RPM_DEPENDS
+export ROOT VERSION MTIME NAME SUMMARY SCOPE OTHER PROVIDES DEB_DEPENDS RPM_DEPENDS RPM_DOCUMENTS SYMBOLS BUILD_ID
 for package in ${packages:-rxpath rxpath-agent}; do
 	build "$package"
 	pack "$package"
 done
 (cd $out && sha256sum ./*.deb ./*.rpm ./*.cdx.json >SHA256SUMS)
 ls -l $out >&2
-# What a release could have and this one does not.
-echo 'release: not made: packages of symbols (-dbgsym, -debuginfo): keep the binary below target/, it has the line tables' >&2
-echo 'release: not run: cargo-auditable: the list of crates is in the .cdx.json only, not in the binary' >&2

