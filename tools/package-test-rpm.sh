@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 tar=${1:?the archive of a system, of tools/package-test.sh}
 command -v rpm >/dev/null || { tools/not-run.sh rpm 'apt-get install rpm'; exit; }
 package=$(find target/packages -name 'rxpath-[0-9]*.x86_64.rpm')
-agent=$(find target/packages -name 'rxpath-agent-*.x86_64.rpm')
+agent=$(find target/packages -name 'rxpath-agent-[0-9]*.x86_64.rpm')
 { [ -n "$package" ] && [ -n "$agent" ]; } || { echo 'package-test: not both .rpm in target/packages; run tools/release.sh first' >&2; exit 2; }
 fails() { echo "package-test: rpm: $*" >&2; exit 1; }
 
@@ -38,13 +38,15 @@ rpm -qp --conflicts "$agent" | grep -qx rxpath || fails "rxpath-agent does not c
 # An upgrade must not swap the one for the other.
 [ -z "$(rpm -qp --obsoletes "$package" "$agent")" ] || fails "one obsoletes the other"
 if command -v rpmlint >/dev/null; then
-	rpmlint "$package" "$agent" >"$work/lint" 2>&1 || true
+	rpmlint -c packaging/rpmlint.toml target/packages/*.rpm >"$work/lint" 2>&1 || true
 	if grep ' E: ' "$work/lint"; then fails "rpmlint has errors"; fi
 	echo 'rpmlint: no error'
 else
 	tools/not-run.sh rpmlint 'apt-get install rpmlint' || exit
 fi
 
+# A system with RPM has these of its package filesystem: nfpm gives them to no package.
+mkdir -p "$root/usr/lib/debug" "$root/usr/share/fish/vendor_completions.d" "$root/usr/share/zsh/site-functions"
 in_root --initdb
 files >"$work/before"
 in_root -i --nodeps "$package" || fails "not installed"
@@ -73,8 +75,14 @@ rm -r "$root/etc/rxpath/check.toml.rpmsave" "$root/var/lib/rxpath"
 in_root -i --nodeps "$agent" || fails "rxpath-agent is not installed"
 chroot "$root" rxpath --version | grep -q '(agent)' || fails "rxpath-agent does not say that it is one"
 chroot "$root" rxpath export --names | grep -q '^rxpath_build_info' || fails "rxpath-agent: no metrics"
+for symbols in target/packages/rxpath-agent-debuginfo-*.rpm; do
+	in_root -i --nodeps "$symbols" || fails "rxpath-agent-debuginfo is not installed"
+	id=$(readelf -n "$root/usr/bin/rxpath" | sed -n 's/^ *Build ID: //p')
+	[ -s "$root/usr/lib/debug/.build-id/$(echo "$id" | sed 's#^..#&/#').debug" ] || fails "no symbols of the build id $id"
+	in_root -e rxpath-agent-debuginfo || fails "rxpath-agent-debuginfo is not erased"
+done
 in_root -e rxpath-agent || fails "rxpath-agent is not erased"
 rmdir "$root/etc/rxpath" 2>/dev/null || true
 files >"$work/after"
 diff "$work/before" "$work/after" || fails "it left something"
-echo 'rpm: both installed and erased, rxpath also installed again'
+echo 'rpm: both installed and erased, rxpath also installed again, symbols are found by the build id'

@@ -2,9 +2,9 @@
 # Installs, starts, upgrades, removes and purges the .deb in fresh Debian systems: rxpath, then rxpath-agent, from it to rxpath and
 # back.
 # Needs root and mmdebstrap; the archives of the systems are kept in target/roots. With systemd-nspawn (Debian: systemd-container)
-# each is booted too, with the units. First the sizes of the .deb and of the program in it: 5 MB and 18 MB for rxpath, 3 MB and
-# 9 MB for rxpath-agent. With lintian its errors are failures too. At the end the .rpm, where rpm is installed, in the first of
-# the systems.
+# each is booted too, with the units. First the sizes of the .deb and of the program in it (5 MB and 18 MB for rxpath, 3 MB and
+# 9 MB for rxpath-agent), and the list of crates in the program. With lintian its errors are failures too. In the first system
+# also the packages of symbols, and the .rpm where rpm is installed.
 # Usage: tools/package-test.sh [SUITE...]    (bookworm trixie sid)
 set -eu
 cd "$(dirname "$0")/.."
@@ -24,13 +24,14 @@ sizes() {
 		printf "%s: package %.1f MB (at most %d), program %.1f MB (at most %d)\n", name, $1 / 1e6, $2, $3 / 1e6, $4
 		exit $1 > $2 * 1e6 || $3 > $4 * 1e6
 	}' || { echo 'package-test: too large' >&2; status=1; }
+	python3 tools/crates.py "$work/files/usr/bin/rxpath" "target/packages/$(dpkg-deb -f "$1" Package).cdx.json" || status=1
 	rm -r "$work/files"
 }
 sizes "$deb" 5 18
 sizes "$agent" 3 9
 if command -v lintian >/dev/null; then
 	# The address of a maintainer that nobody has; libraries that are part of the program by design (the SBOM names them).
-	if lintian --allow-root --fail-on error --suppress-tags bogus-mail-host,embedded-library "$deb" "$agent"; then
+	if lintian --allow-root --fail-on error --suppress-tags bogus-mail-host,embedded-library target/packages/*.deb; then
 		echo 'lintian: no error'
 	else
 		echo 'package-test: lintian has errors' >&2
@@ -130,8 +131,13 @@ try && echo works >/root/result
 systemctl --force poweroff
 BOOTED
 chmod +x "$work/booted.sh"
-# Each second one window, so that the first page comes soon.
+# boots ROOT SUITE. Each second one window, so that the first page comes soon.
 boots() {
+	version=$(chroot "$1" systemctl --version | awk 'NR == 1 { print $2 + 0 }')
+	if [ "$version" -ge 258 ] && [ ! -e /sys/fs/cgroup/cgroup.controllers ]; then
+		echo "$2: not booted: systemd $version needs version 2 of control groups, which this machine does not have"
+		return 0
+	fi
 	DEBIAN_FRONTEND=noninteractive chroot "$1" apt-get install -y -qq /tmp/agent.deb >/dev/null 2>&1
 	mkdir -p "$1/root/keep" && cp "$1/tmp/next.deb" "$1/tmp/rxpath.deb" "$1/tmp/agent.deb" "$1/root/keep/"
 	sed -i 's#/tmp/#/root/keep/#g' "$1/tmp/booted.sh" && cp "$1/tmp/booted.sh" "$1/root/"
@@ -141,13 +147,28 @@ boots() {
 	ln -s ../booted.service "$1/etc/systemd/system/multi-user.target.wants/"
 	chroot "$1" systemctl enable --quiet rxpath-export.socket rxpath-export.service >/dev/null 2>&1
 	timeout 120 systemd-nspawn -q -D "$1" --register=no --keep-unit --private-network \
-		--capability=CAP_BPF,CAP_PERFMON --system-call-filter='bpf perf_event_open' -b >/dev/null 2>&1 || true
-	if [ ! -e "$1/root/log" ] && [ ! -e /sys/fs/cgroup/cgroup.controllers ]; then
-		echo "$2: not booted: systemd since 258 needs version 2 of control groups, which this machine does not have"
-		return 0
-	fi
+		--capability=CAP_BPF,CAP_PERFMON --system-call-filter='bpf perf_event_open' -b >"$work/console" 2>&1 </dev/null || true
+	[ -e "$1/root/log" ] || { tail -n 20 "$work/console" >&2; echo "package-test: $2: systemd $version did not boot" >&2; return 1; }
 	[ -e "$1/root/result" ] || { cat "$1/root/log" >&2; return 1; }
 	echo "$2: booted; the units run, live through the swap and an upgrade, and end with a purge"
+}
+
+# symbols ROOT PACKAGE: addr2line finds the line of a function by the build id of the program, and only with the symbols.
+symbols() {
+	dbgsym=$(find target/packages -name "$2-dbgsym_*_amd64.deb")
+	[ -n "$dbgsym" ] || { echo "package-test: no symbols of $2" >&2; return 1; }
+	cp "$(find target/packages -name "${2}_*_amd64.deb")" "$1/tmp/program.deb"
+	cp "$dbgsym" "$1/tmp/symbols.deb"
+	chroot "$1" dpkg -i /tmp/program.deb /tmp/symbols.deb >/dev/null 2>&1 || { echo "package-test: $2: symbols are not installed" >&2; return 1; }
+	address=0x$(nm "$(find "$1/usr/lib/debug/.build-id" -name '*.debug')" | awk '/ [tT] .*rxpath/ { print $1; exit }')
+	# It looks for .build-id/ in /usr/lib/debug, and in the folder where it runs.
+	with=$(cd "$1/usr/lib/debug" && addr2line -e "$1/usr/bin/rxpath" "$address")
+	without=$(cd / && addr2line -e "$1/usr/bin/rxpath" "$address")
+	chroot "$1" dpkg -P "$2-dbgsym" "$2" >/dev/null 2>&1
+	case "$with $without" in
+	*.rs:[1-9]*' ??:'*) echo "$2: symbols are found by the build id: $with" ;;
+	*) echo "package-test: $2: with symbols $address is $with, without $without" >&2; return 1 ;;
+	esac
 }
 
 mkdir -p target/roots
@@ -162,8 +183,11 @@ for suite; do
 	cp "$work/next.deb" "$work/inside.sh" "$work/booted.sh" "$root/tmp/"
 	unshare --mount --pid --fork sh -eu -c 'mount -t proc proc "$1/proc"; mount --rbind /sys "$1/sys"; chroot "$1" sh /tmp/inside.sh' sh "$root"
 	echo "$suite: both installed, started, upgraded, swapped, removed, purged"
+	if [ "$suite" = "$1" ]; then
+		for package in rxpath rxpath-agent; do symbols "$root" $package || status=1; done
+	fi
 	if command -v systemd-nspawn >/dev/null; then
-		boots "$root" "$suite"
+		boots "$root" "$suite" || status=1
 	else
 		tools/not-run.sh systemd-nspawn 'apt-get install systemd-container' || status=1
 	fi
