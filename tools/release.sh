@@ -63,6 +63,7 @@ build() {
 	rxpath) binary=${RXPATH_BINARY:-} profile=dist features='' here=release ;;
 	rxpath-agent) binary=${RXPATH_AGENT_BINARY:-} profile=agent features='--no-default-features' here=agent ;;
 	esac
+	lines=
 	[ -z "$binary" ] || return 0
 	# shellcheck disable=SC2086  # one option or none
 	if [ -n "$native" ]; then
@@ -71,9 +72,12 @@ build() {
 	else
 		# zig links to the symbols of the older glibc; the C of libelf is compiled by it too.
 		auditable zigbuild --profile $profile $features --features vendored -p rxpath --bin rxpath --target $target.$glibc
-		binary=target/$target/$profile/rxpath
+		binary=target/$target/$profile/rxpath lines=.debug_line
 	fi
-	readelf -SW "$binary" | grep -q ' \.dep-v0 ' || { echo "release: $binary has no list of crates" >&2; exit 1; }
+	# The list of crates and, but for the profile release, line tables.
+	for section in .dep-v0 $lines; do
+		readelf -SW "$binary" | grep -q " \\$section " || { echo "release: $binary has no section $section" >&2; exit 1; }
+	done
 }
 
 # What the binary needs at run time, as Debian and RPM name it.
