@@ -22,7 +22,7 @@ help:
 	@echo 'make bench    speed against iperf3 and trafgen, interleaved; needs root and a quiet machine'
 	@echo 'make install  rxpath, man pages and completions below PREFIX (default /usr/local; DESTDIR for packages)'
 	@echo 'make install-deb  the same as a Debian package for this machine, with systemd units (root)'
-	@echo 'make package  a .deb and a .rpm of rxpath and of rxpath-agent, for every distribution with glibc 2.28 or newer, in target/packages'
+	@echo 'make package  a .deb and a .rpm of rxpath and of rxpath-agent with their symbols, for every distribution with glibc 2.28 or newer, in target/packages'
 	@echo 'make package-test  installs, upgrades, swaps and purges these .deb in fresh Debian systems, and the .rpm by rpm --root (root; SUITES="bookworm")'
 	@echo 'make eco      the Ansible collection on four hosts, the chart, the image, the SBOM, the page, a fleet, the workflows (root; minutes; downloads their tools once)'
 	@echo 'make bench-eco  what rxpath export costs and whether its numbers are true (root, a quiet machine; 90 minutes; ROWS="cost steal")'
@@ -120,6 +120,7 @@ package:
 	tools/release.sh
 
 install-deb:
+	@command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || { echo 'install-deb: this is not Debian or Ubuntu (no apt-get, dpkg-deb): use make install' >&2; exit 3; }
 	@tools/setup.sh build
 	tools/release.sh --native rxpath
 	apt-get install -y ./target/packages/rxpath_*.deb
