@@ -159,6 +159,7 @@ pub(crate) fn losses(
             packets: *packets,
             derived: false,
             exact: true,
+            bounds: None,
             cross_checks: Vec::new(),
         };
         all.push(AnyProtocol { drop, of_packets });

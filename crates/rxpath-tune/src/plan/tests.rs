@@ -211,7 +211,7 @@ fn bad_plans_are_refused_in_one_line() {
         ("rxpath/plan/1.0", "rxpath/udp/1.0", "expected rxpath/plan/1.0"),
         ("new = \"600\"", "new = \"600000\"", "from 1 to 10000"),
         ("rx=512", "rx=many", "expected a number"),
-        ("eth0/rings", "eth0/ringz", "expected one of napi_defer_hard_irqs"),
+        ("eth0/rings", "eth0/ringz", "expected one of gro_flush_timeout"),
         ("net.core.netdev_budget", "kernel.modprobe", "not a sysctl of the receive path"),
         ("net.core.netdev_budget", "net.netfilter.nf_conntrack_max", "never changed"),
         ("net.core.netdev_budget", "/etc/passwd", "not a setting"),

@@ -195,17 +195,16 @@ pub fn without_root(scenario: &str, sets: &[String]) -> Option<String> {
 /// The variant of this name; without a name the first that can run here.
 pub fn chosen(scenario: &Resolved, name: Option<&str>) -> Result<Variant, Failure> {
     let all = &scenario.variants;
-    let found = match name {
-        Some(name) => all.iter().find(|variant| variant.name == name).ok_or_else(|| {
+    let found = if let Some(name) = name {
+        all.iter().find(|variant| variant.name == name).ok_or_else(|| {
             let names: Vec<&str> = all.iter().map(|variant| variant.name.as_str()).collect();
             let has = names.join(", ");
             Failure::usage(format!("{} has no variant `{name}`; it has {has}", scenario.name))
-        })?,
-        None => {
-            let available = all.iter().find(|variant| variant.not_available.is_none());
-            let none = || Failure::usage(format!("{} has no variant", scenario.name));
-            available.or(all.first()).ok_or_else(none)?
-        }
+        })?
+    } else {
+        let available = all.iter().find(|variant| variant.not_available.is_none());
+        let none = || Failure::usage(format!("{} has no variant", scenario.name));
+        available.or(all.first()).ok_or_else(none)?
     };
     match &found.not_available {
         Some(why) => Err(Failure::cannot(format!("variant {} cannot run here: {why}", found.name))),

@@ -41,14 +41,14 @@ impl ClocksNow {
         let names = hosts.receivers.iter().flat_map(|receiver| {
             hosts.senders.iter().map(move |sender| [sender, receiver].map(|it| it.client.alias()))
         });
-        let named = |([sender, receiver], pair): ([&str; 2], &Pair)| {
+        let told = |([sender, receiver], pair): ([&str; 2], &Pair)| {
             let apart_us = pair.contradiction_ns()? as f64 / 1e3;
             Some(format!(
                 "{sender} -> {receiver}: their clocks differ by {apart_us:.0} us more over the measured path than over the \
                  control connections"
             ))
         };
-        names.zip(&self.pairs).filter_map(named).collect()
+        names.zip(&self.pairs).filter_map(told).collect()
     }
 }
 

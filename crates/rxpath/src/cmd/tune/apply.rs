@@ -226,8 +226,8 @@ fn refused(error: PlanError) -> Failure {
             "make a new plan on this host: rxpath tune plan -o FILE"
         }
         PlanError::Bad { .. } => "see `rxpath schema tune-plan`",
-        PlanError::Step { .. } => return Failure::usage_of(error.into()),
+        PlanError::Step { .. } => return Failure::usage_of(error),
         PlanError::Unread { .. } | PlanError::Host(_) => return Failure::new(Exit::Cannot, error),
     };
-    Failure::usage_of(error.into()).hint(hint)
+    Failure::usage_of(error).hint(hint)
 }
