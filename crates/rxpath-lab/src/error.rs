@@ -82,7 +82,7 @@ pub enum LabError {
         last_words: String,
     },
     /// A host of the experiment did not answer any more in a trial, which ends the run.
-    #[error("{host} was lost in the {phase} phase ({why}); trial {trial} is void{undone}")]
+    #[error("{host} {became} in the {phase} phase ({why}); trial {trial} is void{undone}")]
     LostInTrial {
         /// Its alias.
         host: String,
@@ -92,6 +92,8 @@ pub enum LabError {
         why: String,
         /// Number of the trial, from 1.
         trial: u32,
+        /// `was lost`, or `restarted` if that is known.
+        became: &'static str,
         /// On which hosts settings are undone, where there were some.
         undone: Box<str>,
         /// As for [`LabError::Lost`].
@@ -114,17 +116,29 @@ impl LabError {
         Self::Io { op: op.into(), source }
     }
 
-    /// The loss of a host with the trial that it ended, whose number is from 1; another error as it is.
+    /// The loss of a host with the trial that it ended, whose number is from 1, and with what `after` finds for its alias;
+    /// another error as it is.
     #[must_use]
-    pub fn in_trial(self, phase: &str, trial: u32, undone: impl FnOnce() -> String) -> Self {
+    pub fn in_trial(self, phase: &str, trial: u32, after: impl FnOnce(&str) -> AfterLoss) -> Self {
         match self {
             Self::Lost { host, why, last_words } => {
-                let (phase, undone) = (phase.into(), undone().into());
-                Self::LostInTrial { host, phase, why, trial, undone, last_words }
+                let AfterLoss { has_restarted, undone } = after(&host);
+                let (phase, undone) = (phase.into(), undone.into());
+                let became = if has_restarted { "restarted" } else { "was lost" };
+                Self::LostInTrial { host, phase, why, trial, became, undone, last_words }
             }
             other => other,
         }
     }
+}
+
+/// What is known after a host was lost in a trial.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AfterLoss {
+    /// It answers again, and is of another boot.
+    pub has_restarted: bool,
+    /// On which hosts settings are undone, in words that follow a sentence; empty where there were none.
+    pub undone: String,
 }
 
 fn quoted(words: &str) -> String {

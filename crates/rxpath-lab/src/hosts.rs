@@ -1,5 +1,6 @@
 //! Real hosts, connected and ready: who they are, by which devices and addresses they reach each other.
 
+pub mod again;
 mod connect;
 mod lag;
 mod links;

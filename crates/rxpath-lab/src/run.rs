@@ -36,7 +36,7 @@ pub use self::options::{Model, Options, Predict};
 use self::progress::Progress;
 use self::times::Times;
 use crate::clock::{epoch_offset_ns, monotonic_ns};
-use crate::error::LabError;
+use crate::error::{AfterLoss, LabError};
 use crate::hosts::{Hosts, probe};
 use crate::installed;
 use crate::plan;
@@ -303,8 +303,8 @@ impl<'a> Running<'a> {
             variant: variant.name.clone(),
         })?;
         let at = number.trial + 1;
-        let testbed = self.testbed(variant);
-        let testbed = testbed.map_err(|error| error.in_trial("set-up", at, String::new))?;
+        let testbed =
+            self.testbed(variant).map_err(|error| self.lost(error, "set-up", at, None))?;
         for Change { side, setting, old, new } in testbed.changes().to_vec() {
             self.tell(What::SettingChanged { side, setting, old, new })?;
         }
@@ -330,7 +330,7 @@ impl<'a> Running<'a> {
                 unwritten.get_or_insert(error);
             }
         });
-        let raw = raw.map_err(|error| error.in_trial(&phase, at, || testbed.give_up()))?;
+        let raw = raw.map_err(|error| self.lost(error, &phase, at, Some(testbed.as_ref())))?;
         if let Some(error) = unwritten {
             return Err(error.into());
         }
@@ -351,6 +351,27 @@ impl<'a> Running<'a> {
             trial.workloads.values_mut().for_each(|workload| hosts.hide_addresses(workload));
         }
         Ok(trial)
+    }
+
+    /// The end of a trial, with what became of the host that was lost, if it was that. A trial may have no testbed yet.
+    fn lost(
+        &mut self,
+        error: LabError,
+        phase: &str,
+        trial: u32,
+        testbed: Option<&dyn Testbed>,
+    ) -> LabError {
+        error.in_trial(phase, trial, |host| {
+            let hosts = self.options.hosts.filter(|hosts| hosts.remote(host).is_some());
+            if hosts.is_some() {
+                self.progress.found(&format!("{host} does not answer: connecting to it again"));
+            }
+            match (testbed, hosts) {
+                (Some(testbed), _) => testbed.give_up(host, self.options.stop),
+                (None, Some(hosts)) => hosts.after_loss(host, self.options.stop),
+                (None, None) => AfterLoss::default(),
+            }
+        })
     }
 
     fn testbed(&self, variant: &Variant) -> Result<Box<dyn Testbed + 'a>, LabError> {

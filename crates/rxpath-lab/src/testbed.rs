@@ -23,7 +23,7 @@ use rxpath_record::ledger::PathFacts;
 use rxpath_record::manifest::FlowCpu;
 
 use crate::clock::monotonic_ns;
-use crate::error::LabError;
+use crate::error::{AfterLoss, LabError};
 use crate::scenario::spec::{self, Variant};
 use crate::testbed::foreign::ForeignProgram;
 use crate::testbed::hosts::delay::ClocksAfter;
@@ -283,9 +283,10 @@ pub trait Testbed {
         Ok(())
     }
 
-    /// Restores what can be restored after a host was lost, and says on which hosts; nothing where nothing was changed.
-    fn give_up(&self) -> String {
-        String::new()
+    /// Restores what can be restored after the host of this alias was lost, and finds out what became of it. `stop` ends a
+    /// wait for it.
+    fn give_up(&self, _lost: &str, _stop: &AtomicBool) -> AfterLoss {
+        AfterLoss::default()
     }
 
     /// Connection tracking of the receiver's side, where rules may use it and it can be read.

@@ -41,6 +41,35 @@ fn an_interrupted_run_undoes_the_settings_of_its_hosts() {
     assert_eq!(code, Some(130), "{errors}");
 }
 
+#[test]
+fn a_host_that_restarts_ends_the_run_by_name_and_its_settings_are_no_changes_any_more() {
+    let Some(site) = site() else { return };
+    let before = site.sysctl("sut", SOMAXCONN);
+    let restart = |_: &Running| {
+        site.restart("sut");
+        site.inside("sut", &["sh", "-c", &format!("echo {before} >{SOMAXCONN}")]);
+    };
+    let (code, errors) = after(&site, restart, SHORT);
+    assert_eq!(code, Some(5), "{errors}");
+    let what = "trial 1 is void, settings of sut ended with its restart\n";
+    assert!(errors.contains("sut restarted in the ") && errors.contains(what), "{errors}");
+    // The journal is of the boot before.
+    let check = site.rxpath(&["hosts", "check", &site.inventory]);
+    assert_eq!(check.code, Some(0), "{check:?}");
+    assert!(!check.errors.contains("journal"), "{check:?}");
+}
+
+#[test]
+fn a_run_whose_endpoint_and_watchdog_are_killed_connects_again_and_undoes_the_settings() {
+    let Some(site) = site() else { return };
+    let before = site.sysctl("sut", SOMAXCONN);
+    let (code, errors) = after(&site, |_| site.kill_all("sut"), SHORT);
+    assert_eq!(code, Some(5), "{errors}");
+    let what = "trial 1 is void, everything is undone on sut\n";
+    assert!(errors.contains("sut was lost in the ") && errors.contains(what), "{errors}");
+    assert_eq!(site.sysctl("sut", SOMAXCONN), before);
+}
+
 /// No end of a connection is seen at either side.
 #[test]
 fn a_host_whose_control_link_falls_silent_ends_by_itself_and_so_does_the_run() {

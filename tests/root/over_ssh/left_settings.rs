@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::site::Site;
+use super::site::{Running, Site};
 use super::{site, until};
 
 pub(super) const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
@@ -24,8 +24,8 @@ pub(super) const CHANGING: &str = r#"
     measure = "60s"
 "#;
 
-/// Kills the endpoint of `sut` while the setting is in force, after `before` was done to its host.
-fn kill_endpoint(site: &Site, before: impl FnOnce()) {
+/// A run whose setting is in force on `sut`.
+fn run_with_setting(site: &Site) -> Running {
     let file = site.write("s.toml", CHANGING);
     let out = site.path("runs");
     let words = ["run", &file, "--hosts", &site.inventory, "--out", &out, "--change-hosts"];
@@ -33,35 +33,41 @@ fn kill_endpoint(site: &Site, before: impl FnOnce()) {
     site.wait_for("sut", " tune watchdog ");
     until(Duration::from_secs(60), "the setting", || site.sysctl("sut", SOMAXCONN) == "4321");
     site.wait_for("gen1", " load udp ");
-    before();
-    site.kill_in("sut", "/rxpath endpoint");
-    let ended = run.wait();
-    assert_eq!(ended.code, Some(5), "{ended:?}");
+    run
 }
 
 #[test]
 fn settings_of_a_killed_endpoint_are_undone_at_once() {
     let Some(site) = site() else { return };
     let before = site.sysctl("sut", SOMAXCONN);
-    kill_endpoint(&site, || ());
+    let run = run_with_setting(&site);
+    // By their watchdog: the run would connect again and undo them, too.
+    run.hold();
+    site.kill_in("sut", "/rxpath endpoint");
     // Long before the end of the trial.
     until(Duration::from_secs(5), "as before", || site.sysctl("sut", SOMAXCONN) == before);
+    run.kill();
     site.holds_nothing(Duration::from_secs(10));
+}
+
+/// A run is killed, and all of rxpath on `sut`: nobody is left to undo its setting.
+fn leave_setting(site: &Site) {
+    let run = run_with_setting(site);
+    site.kill_with(run, "sut");
+    assert_eq!(site.sysctl("sut", SOMAXCONN), "4321");
 }
 
 #[test]
 fn settings_that_a_killed_run_left_are_undone_by_the_next_endpoint_and_by_cleanup() {
     let Some(site) = site() else { return };
     let before = site.sysctl("sut", SOMAXCONN);
-    // The watchdog too: nobody is left to undo them.
-    kill_endpoint(&site, || site.kill_in("sut", " tune watchdog "));
-    assert_eq!(site.sysctl("sut", SOMAXCONN), "4321");
+    leave_setting(&site);
     let check = site.rxpath(&["hosts", "check", &site.inventory]);
     assert_eq!(check.code, Some(0), "{check:?}");
     assert!(check.errors.contains("sut: undid journal 1 of a killed run"), "{check:?}");
     assert_eq!(site.sysctl("sut", SOMAXCONN), before);
     // Once more, for `hosts cleanup`.
-    kill_endpoint(&site, || site.kill_in("sut", " tune watchdog "));
+    leave_setting(&site);
     let dry = site.rxpath(&["hosts", "cleanup", &site.inventory, "--dry-run"]);
     assert!(dry.printed.contains("sut: would undo journal 2 of a killed run"), "{dry:?}");
     assert_eq!(site.sysctl("sut", SOMAXCONN), "4321");

@@ -326,6 +326,29 @@ impl Site {
         }
     }
 
+    /// Does to a host what a restart does: another boot id, and no process of rxpath that was there before.
+    pub fn restart(&self, alias: &str) {
+        let id = self.write("boot_id", "6c1f3a52-0d5e-4b0c-9a6b-2f1d8e7c4b3a\n");
+        self.inside(alias, &["mount", "--bind", &id, "/proc/sys/kernel/random/boot_id"]);
+        self.kill_all(alias);
+    }
+
+    /// Kills all of rxpath on a host, so that nobody there undoes anything.
+    pub fn kill_all(&self, alias: &str) {
+        // It acts when the endpoint ends.
+        self.kill_in(alias, " tune watchdog ");
+        self.kill_in(alias, "/rxpath ");
+    }
+
+    /// Kills a run and all of rxpath on a host, and waits until nothing is left of it on the others.
+    pub fn kill_with(&self, run: Running, alias: &str) {
+        // It must not connect to the host again.
+        run.hold();
+        self.kill_all(alias);
+        run.kill();
+        self.aliases().iter().for_each(|alias| self.wait_for_none(alias, "/rxpath "));
+    }
+
     /// Kills the endpoint on a host, and not its guard.
     pub fn kill_endpoint(&self, alias: &str) {
         let guards = self.pids(alias, " endpoint --guard");

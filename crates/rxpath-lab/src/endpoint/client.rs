@@ -1,6 +1,7 @@
 //! The coordinator's end of an endpoint's pipe: requests, their answers, and the programs that run there.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, PipeWriter, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -35,6 +36,8 @@ const LAST_WORDS: usize = 20;
 /// A connected endpoint. Dropping it ends the endpoint and what runs there.
 pub struct Client {
     shared: Arc<Shared>,
+    /// The words that started the transport.
+    words: Vec<OsString>,
     transport: Mutex<Child>,
     next_request: AtomicU64,
     next_program: AtomicU32,
@@ -82,6 +85,8 @@ impl Client {
     ) -> Result<Result<Self, NoStart>, LabError> {
         transport.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let path = transport.get_program().into();
+        let words = [transport.get_program()].into_iter().chain(transport.get_args());
+        let words = words.map(OsString::from).collect();
         let mut child = transport.spawn().map_err(|source| LabError::Start { path, source })?;
         let shared = Arc::new(Shared {
             alias: alias.to_owned(),
@@ -104,6 +109,7 @@ impl Client {
         });
         let client = Self {
             shared,
+            words,
             transport: Mutex::new(child),
             next_request: AtomicU64::new(1),
             next_program: AtomicU32::new(1),
@@ -118,6 +124,14 @@ impl Client {
         }
         let printed = locked(&client.shared.noise).trim().to_owned();
         Ok(Err(NoStart { printed, last_words: client.shared.words(), status }))
+    }
+
+    /// Starts another endpoint on the same host, by the words that started this one; nothing if it does not start.
+    pub fn again(&self, limit: Duration) -> Option<Self> {
+        let (program, words) = self.words.split_first()?;
+        let mut transport = Command::new(program);
+        transport.args(words);
+        Self::start(self.alias(), transport, limit).ok()?.ok()
     }
 
     /// The host's name in this experiment.
@@ -378,6 +392,20 @@ mod tests {
         let said = start("echo Welcome; echo 'no such program' >&2; exit 3").err().unwrap();
         let last_words = "no such program".to_owned();
         assert_eq!(said, NoStart { printed: "Welcome".into(), last_words, status: Some(3) });
+    }
+
+    #[test]
+    fn another_endpoint_starts_by_the_words_of_the_one_that_was_lost() {
+        let script = r#"while IFS= read -r asked; do
+            case $asked in *clock*) ;; *) continue ;; esac
+            id=${asked#*:}; id=${id%%,*}
+            echo "{\"answer\":{\"id\":$id,\"ok\":7}}"
+        done"#;
+        let first = client(script);
+        first.shared.lose("its connection ended".into());
+        assert!(first.ask::<u32>(Ask::Clock, PROMPT).is_err());
+        let again = first.again(PROMPT).unwrap();
+        assert_eq!((again.alias(), again.ask::<u32>(Ask::Clock, PROMPT).unwrap()), ("gen1", 7));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use rxpath_host::{Change as Made, Group, Target};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::again::Again;
 use super::{ConnectedHost, Hosts};
 use crate::endpoint::client::{Client, PROMPT};
 use crate::endpoint::settings::{PlannedSettings, SettingsAsk};
@@ -31,7 +32,7 @@ const AROUND: Duration = Duration::from_secs(60);
 
 /// When settings of a host that is lost are undone at the latest: its endpoint ends itself when it hears nothing for the
 /// lease, and the watchdog of the settings follows.
-const UNSEEN: Duration = Duration::from_millis(LEASE_MS + 10_000);
+pub(super) const UNSEEN: Duration = Duration::from_millis(LEASE_MS + 10_000);
 
 /// Names of `rxpath tune` and values.
 type Sets = BTreeMap<String, String>;
@@ -209,30 +210,51 @@ impl TrialSettings {
             .try_for_each(|client| ask::<Value>(client, SettingsAsk::Undo, APPLIED).map(drop))
     }
 
-    /// Restores it where the host still answers, and says on which hosts; nothing where nothing was changed.
-    pub fn give_up(&self) -> String {
+    /// Restores it where the host still answers.
+    pub fn give_up(&self) -> GivenUp {
         self.is_undone.set(true);
-        let (mut undone, mut left) = (Vec::new(), Vec::new());
+        let mut all = GivenUp::default();
         for client in &self.clients {
             let is_undone = ask::<Value>(client, SettingsAsk::Undo, APPLIED).is_ok();
-            let of_state = if is_undone { &mut undone } else { &mut left };
-            of_state.push(client.alias());
+            let of_state = if is_undone { &mut all.undone } else { &mut all.left };
+            of_state.push(client.alias().to_owned());
         }
-        state(&undone, &left)
+        all
     }
 }
 
-/// On which hosts settings are undone, and on which that cannot be seen.
-fn state(undone: &[&str], left: &[&str]) -> String {
-    let mut text = String::new();
-    if !undone.is_empty() {
-        text += &format!(", everything is undone on {}", undone.join(", "));
+/// Hosts with settings for a trial that a lost host ended.
+#[derive(Clone, Debug, Default)]
+pub struct GivenUp {
+    /// They are undone.
+    undone: Vec<String>,
+    /// The host did not answer.
+    left: Vec<String>,
+}
+
+impl GivenUp {
+    /// On which hosts settings are undone, and on which that cannot be seen, after the host `lost` was connected to again.
+    pub fn text(mut self, lost: &str, again: Again) -> String {
+        let mut restarted = String::new();
+        if again != Again::Unseen && self.left.iter().any(|alias| alias == lost) {
+            self.left.retain(|alias| alias != lost);
+            if again == Again::Restarted {
+                restarted = format!(", settings of {lost} ended with its restart");
+            } else {
+                self.undone.push(lost.to_owned());
+            }
+        }
+        let mut text = String::new();
+        if !self.undone.is_empty() {
+            text += &format!(", everything is undone on {}", self.undone.join(", "));
+        }
+        text += &restarted;
+        if !self.left.is_empty() {
+            let (left, within_s) = (self.left.join(", "), UNSEEN.as_secs());
+            text += &format!(", settings of {left} are undone there within {within_s} s");
+        }
+        text
     }
-    if !left.is_empty() {
-        let (left, within_s) = (left.join(", "), UNSEEN.as_secs());
-        text += &format!(", settings of {left} are undone there within {within_s} s");
-    }
-    text
 }
 
 impl Drop for TrialSettings {
@@ -277,21 +299,40 @@ fn wait_for_link(host: &ConnectedHost) -> Result<(), LabError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::AfterLoss;
 
     #[test]
     fn a_lost_host_is_said_with_its_phase_its_trial_and_what_is_undone() {
-        let lost = |undone: &[&str], left: &[&str]| {
+        let error = |undone: &[&str], left: &[&str], again: Again| {
             let (host, why) = ("gen2".to_owned(), "its connection ended".to_owned());
             let error = LabError::Lost { host, why, last_words: String::new() };
-            error.in_trial("measure", 9, || state(undone, left)).to_string()
+            let named = |all: &[&str]| all.iter().map(|alias| (*alias).to_owned()).collect();
+            let settings = GivenUp { undone: named(undone), left: named(left) };
+            let after = |lost: &str| AfterLoss {
+                has_restarted: again == Again::Restarted,
+                undone: settings.text(lost, again),
+            };
+            error.in_trial("measure", 9, after).to_string()
         };
+        let unseen = |undone: &[&str], left: &[&str]| error(undone, left, Again::Unseen);
         let begin = "gen2 was lost in the measure phase (its connection ended); trial 9 is void";
-        assert_eq!(lost(&[], &[]), begin);
+        assert_eq!(unseen(&[], &[]), begin);
         let done = ", everything is undone on gen1, sut";
-        assert_eq!(lost(&["gen1", "sut"], &[]), format!("{begin}{done}"));
+        assert_eq!(unseen(&["gen1", "sut"], &[]), format!("{begin}{done}"));
         let left = ", settings of gen2 are undone there within 30 s";
-        assert_eq!(lost(&["gen1", "sut"], &["gen2"]), format!("{begin}{done}{left}"));
-        let other = LabError::Interrupted.in_trial("measure", 9, || state(&["sut"], &[]));
+        assert_eq!(unseen(&["gen1", "sut"], &["gen2"]), format!("{begin}{done}{left}"));
+        // It answers again, and nothing of a killed run is in force there.
+        assert_eq!(
+            error(&["gen1"], &[], Again::Clean),
+            format!("{begin}, everything is undone on gen1")
+        );
+        let both = format!("{begin}, everything is undone on gen1, gen2");
+        assert_eq!(error(&["gen1"], &["gen2"], Again::Clean), both);
+        let begin = "gen2 restarted in the measure phase (its connection ended); trial 9 is void";
+        assert_eq!(error(&[], &[], Again::Restarted), begin);
+        let ended = ", everything is undone on gen1, settings of gen2 ended with its restart";
+        assert_eq!(error(&["gen1"], &["gen2"], Again::Restarted), format!("{begin}{ended}"));
+        let other = LabError::Interrupted.in_trial("measure", 9, |_| AfterLoss::default());
         assert_eq!(other.to_string(), "interrupted");
     }
 }

@@ -40,7 +40,8 @@ use crate::endpoint::clock::ClockBounds;
 use crate::endpoint::counting::ROOT_DROPS;
 use crate::endpoint::links::LinkSpeed;
 use crate::endpoint::wire::{Ask, Rested};
-use crate::error::LabError;
+use crate::error::{AfterLoss, LabError};
+use crate::hosts::again::Again;
 use crate::hosts::settings::TrialSettings;
 use crate::hosts::{ConnectedHost, Hosts};
 use crate::scenario::spec::{self, Trials, Variant};
@@ -368,8 +369,11 @@ impl Testbed for HostsTestbed<'_> {
         self.settings.undo()
     }
 
-    fn give_up(&self) -> String {
-        self.settings.give_up()
+    fn give_up(&self, lost: &str, stop: &AtomicBool) -> AfterLoss {
+        // The others first: they wait for nothing.
+        let settings = self.settings.give_up();
+        let again = self.hosts.look_again(lost, stop);
+        AfterLoss { has_restarted: again == Again::Restarted, undone: settings.text(lost, again) }
     }
 
     fn softirq(&self) -> SoftirqPlace {

@@ -1,0 +1,98 @@
+//! A host that was lost in a trial is connected to again, for a limited time. This shows whether it restarted. If it did not, its
+//! new endpoint undoes what the killed one left, so that the run can say so.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rand::RngExt;
+
+use super::settings::UNSEEN;
+use super::{ConnectedHost, Hosts};
+use crate::endpoint::client::Client;
+use crate::endpoint::wire::{Ask, Hello};
+use crate::error::AfterLoss;
+use crate::trial::phase;
+
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What another connection to a lost host showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// There was none in time, or changes of a killed endpoint are still in force there.
+    Unseen,
+    /// The boot is the same, and no setting of a killed endpoint is in force.
+    Clean,
+    /// The boot is another one: nothing of the old one is there.
+    Restarted,
+}
+
+impl Hosts {
+    /// The host of this alias, unless it is this machine, which did not restart.
+    pub fn remote(&self, alias: &str) -> Option<&ConnectedHost> {
+        self.all().find(|host| host.client.alias() == alias && !host.is_local)
+    }
+
+    /// Connects to a lost host again, as long as its settings may take to be undone there at most.
+    ///
+    /// **Cost** up to 30 s, if the host does not answer. A signal ends it between two attempts.
+    pub fn look_again(&self, alias: &str, stop: &AtomicBool) -> Again {
+        let Some(lost) = self.remote(alias) else { return Again::Unseen };
+        let deadline = Instant::now() + UNSEEN;
+        while !stop.load(Ordering::Relaxed) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if let Some(found) = lost.again(left) {
+                return found;
+            }
+            if deadline <= Instant::now() + PAUSE || phase::pause(PAUSE, stop).is_err() {
+                break;
+            }
+        }
+        Again::Unseen
+    }
+
+    /// The same for a trial that has not begun: the settings of other hosts were undone.
+    pub fn after_loss(&self, alias: &str, stop: &AtomicBool) -> AfterLoss {
+        let has_restarted = self.look_again(alias, stop) == Again::Restarted;
+        AfterLoss { has_restarted, ..AfterLoss::default() }
+    }
+}
+
+impl ConnectedHost {
+    /// One attempt; nothing if the host does not answer, or is not clean yet.
+    fn again(&self, limit: Duration) -> Option<Again> {
+        let began = Instant::now();
+        let client: Client = self.client.again(limit)?;
+        // A secret of its own: an endpoint of the run that has not ended there is then another experiment's.
+        let secret = format!("{:016x}", rand::rng().random::<u64>());
+        let ask = Ask::Hello { lock: true, secret, hops: None };
+        let hello: Hello = client.ask(ask, limit.saturating_sub(began.elapsed())).ok()?;
+        found(&self.hello.boot_id, &hello)
+    }
+}
+
+/// What a host says of itself, compared with its boot before; nothing if that may change in a moment.
+fn found(boot_id: &str, hello: &Hello) -> Option<Again> {
+    if hello.boot_id != boot_id {
+        return Some(Again::Restarted);
+    }
+    (hello.not_locked.is_none() && hello.left.refused.is_none()).then_some(Again::Clean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::settings::LeftSettings;
+
+    #[test]
+    fn another_boot_is_a_restart_and_the_same_one_is_clean_once_nothing_is_in_force() {
+        let hello = |boot_id: &str| Hello { boot_id: boot_id.into(), ..Hello::default() };
+        assert_eq!(found("a", &hello("b")), Some(Again::Restarted));
+        assert_eq!(found("a", &hello("a")), Some(Again::Clean));
+        let ending = Hello { not_locked: Some("one lab at a time".into()), ..hello("a") };
+        assert_eq!(found("a", &ending), None);
+        let refused = Some(["open journal 1 of a killed run".to_owned(), String::new()]);
+        let left = LeftSettings { refused, ..LeftSettings::default() };
+        assert_eq!(found("a", &Hello { left, ..hello("a") }), None);
+    }
+}
