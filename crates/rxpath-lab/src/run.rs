@@ -120,6 +120,7 @@ fn within(
     let mut manifest = first_manifest(resolved, options, (id, started))?;
     manifest.warnings.extend(shared_counters(resolved));
     manifest.warnings.extend(options.hosts.and_then(Hosts::one_machine));
+    manifest.warnings.extend(options.hosts.and_then(Hosts::one_boot));
     manifest.warnings.extend(options.hosts.and_then(Hosts::unlike_links));
     manifest.warnings.extend(options.hosts.and_then(Hosts::ntp_contradicted));
     let mut running = Running {

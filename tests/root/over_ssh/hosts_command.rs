@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::site;
+use super::site::Site;
 
 #[test]
 fn copies_of_other_builds_are_removed_and_the_one_in_use_is_not() {
@@ -98,4 +99,18 @@ fn the_clock_of_a_host_a_day_ahead_is_known_to_less_than_its_round_trip() {
     assert!((ahead - truth).abs() <= error, "{ahead} +-{error}, not {truth}");
     let sut = answer["result"]["sut"]["clock_ahead_ns"].as_i64().unwrap();
     assert!(sut.abs() <= answer["result"]["sut"]["clock_error_ns"].as_i64().unwrap(), "{answer}");
+}
+
+#[test]
+fn hosts_of_one_boot_id_that_do_not_see_each_other_are_taken_for_two_clocks_with_a_warning() {
+    let Some(mut site) = site() else { return };
+    let check = |site: &Site| site.rxpath(&["hosts", "check", &site.inventory]);
+    let one_machine = check(&site);
+    assert_eq!(one_machine.code, Some(0), "{one_machine:?}");
+    assert!(!one_machine.errors.contains("boot id"), "{one_machine:?}");
+    site.make_sut_a_clone();
+    let clones = check(&site);
+    assert_eq!(clones.code, Some(0), "{clones:?}");
+    let what = "gen1 and sut have one boot id: taken for two clocks";
+    assert!(clones.errors.contains(what), "{clones:?}");
 }

@@ -189,16 +189,17 @@ impl Site {
         let ahead = AHEAD_S.to_string();
         self.write_accounts();
         let clock = ["--time", "--fork", "--kill-child", "--monotonic", &ahead];
-        self.daemons = vec![self.daemon(&self.gen1, &clock), self.daemon(&self.sut, &[])];
+        let gen1 = self.daemon(&self.gen1, &clock, &[]);
+        self.daemons = vec![gen1, self.daemon(&self.sut, &[], &[])];
         self.wait_for_sshd("10.78.1.2:22");
         self.wait_for_sshd("10.78.2.2:22");
     }
 
-    /// Starts sshd on a host, `unshare` with these words too.
-    fn daemon(&self, ns: &Namespace, unshare: &[&str]) -> Child {
+    /// Starts sshd on a host, `unshare` with these words too, in what these words start.
+    fn daemon(&self, ns: &Namespace, unshare: &[&str], within: &[&str]) -> Child {
         let (accounts, config) = (self.path(ACCOUNTS), self.path("sshd_config"));
-        let sshd = ["sh", HOST_SH, "sh", "-e", &accounts, SSHD, "-D", "-e", "-f", &config];
-        let words = [["--mount"].as_slice(), unshare, &sshd].concat();
+        let sshd = ["sh", "-e", &accounts, SSHD, "-D", "-e", "-f", &config];
+        let words = [["--mount"].as_slice(), unshare, &["sh", HOST_SH], within, &sshd].concat();
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let child = ns.run(move |_| {
             let mut command = Command::new("unshare");

@@ -49,6 +49,7 @@ impl CheckHosts {
         };
         let some_are_ready = is_ready(Side::Tx) && is_ready(Side::Rx);
         let mut warnings: Vec<_> = hosts.iter().filter_map(Hosts::unlike_links).collect();
+        warnings.extend(hosts.iter().filter_map(Hosts::one_boot));
         warnings.extend(hosts.iter().filter_map(Hosts::ntp_contradicted));
         if self.format.is_json() {
             let settings = serde_json::json!({ "inventory": self.inventory });

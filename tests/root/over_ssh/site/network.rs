@@ -33,7 +33,7 @@ impl Site {
             ns.add_address(dev, ip.parse().unwrap(), 24).unwrap();
             ns.set_up(dev, true).unwrap();
         }
-        let daemon = self.daemon(&sut2, &[]);
+        let daemon = self.daemon(&sut2, &[], &[]);
         self.daemons.push(daemon);
         self.wait_for_sshd("10.78.6.2:22");
         self.sut2 = Some(sut2);
@@ -47,6 +47,16 @@ impl Site {
         let sender = hosts.split("[hosts.sut]").next().unwrap();
         let all = [sender, &of("sut", "10.78.5.2"), &of("sut2", "10.78.5.3")].concat();
         self.write("three.toml", &all)
+    }
+
+    /// Starts sshd of `sut` again, with process ids of its own: as of a clone of a virtual machine its boot id is that of `gen1`,
+    /// and neither sees a process of the other.
+    pub fn make_sut_a_clone(&mut self) {
+        self.daemons[1].kill().unwrap();
+        self.daemons[1].wait().unwrap();
+        let own = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+        self.daemons[1] = self.daemon(&self.sut, &[], &own);
+        self.wait_for_sshd("10.78.2.2:22");
     }
 
     /// Lays a wire of TAP devices with trouble on the way to the receiver, and gives the inventory that uses it.
