@@ -334,11 +334,12 @@ impl Site {
         self.kill_all(alias);
     }
 
-    /// Kills all of rxpath on a host, so that nobody there undoes anything.
+    /// Kills all of rxpath on a host, so that nobody there undoes or ends anything.
     pub fn kill_all(&self, alias: &str) {
-        // It acts when the endpoint ends.
-        self.kill_in(alias, " tune watchdog ");
-        self.kill_in(alias, "/rxpath ");
+        // The first two act when the endpoint ends.
+        for words in [" tune watchdog ", " endpoint --guard ", "/rxpath "] {
+            self.kill_in(alias, words);
+        }
     }
 
     /// Kills a run and all of rxpath on a host, and waits until nothing is left of it on the others.

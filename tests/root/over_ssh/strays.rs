@@ -43,3 +43,26 @@ fn a_program_that_left_its_group_ends_with_its_endpoint_or_with_the_next_one() {
     assert_eq!(check.code, Some(0), "{check:?}");
     site.wait_for_none("sut", "sleep 5555");
 }
+
+#[test]
+fn cleanup_names_a_program_that_a_killed_run_left_and_ends_it() {
+    let Some(site) = site() else { return };
+    let file = site.write("s.toml", LEAVING);
+    let out = site.path("runs");
+    let run = site.start(&["run", &file, "--hosts", &site.inventory, "--out", &out]);
+    site.wait_for("sut", "sleep 5555");
+    site.kill_with(run, "sut");
+    let dry = site.rxpath(&["hosts", "cleanup", &site.inventory, "--dry-run"]);
+    assert_eq!(dry.code, Some(5), "{dry:?}");
+    assert!(dry.printed.contains("sut: would end process "), "{dry:?}");
+    assert!(dry.printed.contains(" of a killed run: sleep 5555\n"), "{dry:?}");
+    site.wait_for("sut", "sleep 5555");
+    let cleaned = site.rxpath(&["hosts", "cleanup", &site.inventory, "--json"]);
+    assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
+    let result = crate::schema::result("hosts-cleanup", &cleaned.printed);
+    assert_eq!(result[0]["programs"], serde_json::json!([]), "{result}");
+    let program = &result[1]["programs"][0];
+    assert_eq!(program["command"], "sleep 5555", "{result}");
+    assert!(program["pid"].as_i64().is_some_and(|pid| pid > 1), "{result}");
+    site.wait_for_none("sut", "sleep 5555");
+}

@@ -33,7 +33,7 @@ use super::observing::HostObservers;
 use super::outlet::Outlet;
 use super::probe::HostProbes;
 use super::programs::Programs;
-use super::settings::{HostSettings, LeftSettings, UnreadJournals};
+use super::settings::{HostSettings, LeftSettings, SettingsAsk, UnreadJournals};
 use super::strays;
 use super::token::{Token, is_seen};
 use super::wire::{
@@ -75,6 +75,7 @@ struct Host {
     probes: HostProbes,
     lock: Option<LabLock>,
     token: Option<Token>,
+    is_swept: bool,
 }
 
 /// An answer now, or one that a thread gives later.
@@ -90,8 +91,6 @@ impl Endpoint {
     /// If the input cannot be read, or holds a line that is too long.
     pub fn serve(self, input: impl BufRead, output: Box<dyn Write + Send>) -> Result<(), LabError> {
         let outlet = Arc::new(Outlet::new(output));
-        strays::sweep();
-        files::sweep();
         let _guard = strays::start_guard(&self.exe);
         outlet.text(MARKER);
         show_life(Arc::clone(&outlet));
@@ -111,6 +110,7 @@ impl Endpoint {
             probes: HostProbes::default(),
             lock: None,
             token: None,
+            is_swept: false,
         };
         let mut input = input;
         while let Some(line) = read_line(&mut input)? {
@@ -149,7 +149,10 @@ impl Host {
     fn take(&mut self, line: &str, got_ns: u64) {
         let (id, answer) = match serde_json::from_str::<Request>(line) {
             Ok(Request { ask: Ask::Tick, .. }) => return,
-            Ok(Request { id, ask }) => (id, self.answer(id, ask, got_ns)),
+            Ok(Request { id, ask }) => {
+                self.sweep_before(&ask);
+                (id, self.answer(id, ask, got_ns))
+            }
             Err(error) => {
                 let text = format!("the request is not understood: {error}");
                 return self.outlet.say(Said::Failure { id: id_in(line), text });
@@ -159,6 +162,19 @@ impl Host {
             Ok(Reply::Later) => {}
             Ok(Reply::Now(ok)) => self.outlet.answer(id, Ok(ok)),
             Err(error) => self.outlet.answer(id, Err(error)),
+        }
+    }
+
+    /// Ends what killed endpoints left, once, unless it is asked for by name: a dry run ends nothing.
+    fn sweep_before(&mut self, ask: &Ask) {
+        let is_of_cleanup = match ask {
+            Ask::Leftovers | Ask::Strays { .. } | Ask::RemoveCopy { .. } => true,
+            Ask::Settings { what } => *what == SettingsAsk::UndoLeft,
+            _ => false,
+        };
+        if !is_of_cleanup && !std::mem::replace(&mut self.is_swept, true) {
+            strays::sweep();
+            files::sweep();
         }
     }
 
@@ -181,6 +197,7 @@ impl Host {
                 return self.lease.pause(|| self.settings.answer(what)).map(Reply::Now);
             }
             Ask::Leftovers => return now(&self.leftovers()?),
+            Ask::Strays { end } => return now(&strays::left(end)),
             Ask::RemoveCopy { hash } => {
                 leftovers::remove_copy(&self.endpoint.exe, &hash)?;
                 return Ok(Reply::Now(Value::Null));
@@ -214,9 +231,7 @@ impl Host {
                 self.sampler = Some(sampler(ask)?);
                 return Ok(Reply::Now(Value::Null));
             }
-            Ask::Sampled => {
-                return now(&sampled(self.sampler.take()));
-            }
+            Ask::Sampled => return now(&sampled(self.sampler.take())),
             Ask::Awake { on } => {
                 self.awake = on.then(Awake::hold).transpose()?;
                 return Ok(Reply::Now(Value::Null));

@@ -2,7 +2,7 @@
 //!
 //! A third-party program may fork and become a daemon: no signal to a group and no death of a parent reaches it then. It
 //! still has its environment, and in it the endpoint that started it. A guard waits next to each endpoint for its end,
-//! however that comes, and kills those that it left. An endpoint that starts does the same, for guards that were killed too.
+//! however that comes, and kills those that it left. The next endpoint does the same, for guards that were killed too.
 
 use std::fs;
 use std::io::{self, Read};
@@ -16,8 +16,10 @@ use nix::unistd::getuid;
 use rxpath_host::Root;
 use rxpath_host::owner::ProcessId;
 use rxpath_host::procfs::task;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::files::{own_id, owner_of};
+use super::files::{self, own_id, owner_of};
 
 /// The variable that names who started a program.
 const STARTED_BY: &str = "RXPATH_STARTED_BY";
@@ -27,6 +29,17 @@ const GUARD: &str = "--guard";
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Time from look to look.
 const GLANCE: Duration = Duration::from_millis(50);
+/// Of a command line so many characters are shown.
+const SHOWN_CHARS: usize = 200;
+
+/// A program that outlived the endpoint that started it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StrayProgram {
+    /// Its process id on the host.
+    pub pid: i32,
+    /// Its command line, up to 200 characters.
+    pub command: String,
+}
 
 /// Notes in a program's environment who starts it, so that it ends with this process wherever it goes.
 pub fn mark(command: &mut Command) {
@@ -62,16 +75,56 @@ pub fn guard(endpoint: &str, mut input: impl Read) {
     let deadline = Instant::now() + PATIENCE;
     let is_there = || endpoint.as_ref().is_some_and(ProcessId::is_alive);
     // A program that forks while it is killed is found by the next look.
-    while Instant::now() < deadline && (is_there() || sweep() > 0) {
+    while Instant::now() < deadline && (is_there() || !sweep().is_empty()) {
         // why: waits for the end of a process that is not this one's child, then for programs that fork.
         std::thread::sleep(GLANCE);
     }
 }
 
-/// Kills programs of this user whose endpoint is no more; how many there were.
-pub fn sweep() -> usize {
+/// Kills programs of this user whose endpoint is no more; those that there were.
+pub fn sweep() -> Vec<StrayProgram> {
+    let ended = strays().filter(|(process, _)| process.kill().is_ok_and(|was| was));
+    ended.map(|(_, program)| program).collect()
+}
+
+/// Programs of this user whose endpoint is no more; with `end` they are killed, and what killed endpoints left of files is
+/// removed.
+pub fn left(end: bool) -> Vec<StrayProgram> {
+    if !end {
+        return strays().map(|(_, program)| program).collect();
+    }
+    files::sweep();
+    let deadline = Instant::now() + PATIENCE;
+    let mut all = Vec::new();
+    loop {
+        let ended = sweep();
+        if ended.is_empty() || Instant::now() >= deadline {
+            return all;
+        }
+        for program in ended {
+            if !all.contains(&program) {
+                all.push(program);
+            }
+        }
+        // why: a program that forks while it is killed is found by the next look.
+        std::thread::sleep(GLANCE);
+    }
+}
+
+fn strays() -> impl Iterator<Item = (ProcessId, StrayProgram)> {
     let all = task::processes(&Root::host()).unwrap_or_default();
-    all.into_iter().filter_map(stray).filter(|stray| stray.kill().is_ok_and(|was| was)).count()
+    all.into_iter().filter_map(|pid| {
+        let process = stray(pid)?;
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        Some((process, StrayProgram { pid, command: shown(&line) }))
+    })
+}
+
+/// A command line for people: nothing in it may act on a terminal. **Source** proc(5): words end with a zero byte.
+fn shown(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line);
+    let plain = text.trim_end_matches('\0').chars().take(SHOWN_CHARS);
+    plain.map(|char| if char.is_control() { ' ' } else { char }).collect()
 }
 
 /// The process with this pid, if what started it is no more.
@@ -108,6 +161,13 @@ mod tests {
         assert_eq!(started_by(b""), None);
     }
 
+    #[test]
+    fn a_command_line_is_shown_as_words_without_what_acts_on_a_terminal() {
+        assert_eq!(shown(b"sh\0-c\0sleep 5\0"), "sh -c sleep 5");
+        assert_eq!(shown(b"a\x1b[2Jb\0"), "a [2Jb");
+        assert_eq!(shown(&[b'x'; 999]).len(), SHOWN_CHARS);
+    }
+
     /// A program that leaves its group and its parent, started with this environment; waits until it runs.
     fn daemon(prepare: impl FnOnce(&mut Command)) -> ProcessId {
         let mut command = Command::new("sh");
@@ -134,9 +194,11 @@ mod tests {
         let left = daemon(|command| {
             command.env(STARTED_BY, gone);
         });
+        // Another test may end it at any time.
+        let named = super::left(false).into_iter().find(|program| program.pid == left.pid);
+        assert!(named.is_none_or(|program| program.command == "sleep 1000"));
         while left.is_alive() {
-            // Another test may have swept it.
-            sweep();
+            super::left(true);
             std::thread::yield_now();
         }
         assert!(living.is_alive() && strange.is_alive());

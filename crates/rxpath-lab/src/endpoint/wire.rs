@@ -19,6 +19,8 @@ use super::observing::ObserveAsk;
 use super::probe::ProbeAsk;
 use super::programs::ProgramAsk;
 use super::settings::{LeftSettings, SettingsAsk};
+#[cfg(doc)]
+use super::strays::StrayProgram;
 use crate::scenario::HostShape;
 
 /// What an endpoint prints first; what comes before it is the login shell's.
@@ -128,6 +130,11 @@ pub enum Ask {
     },
     /// What earlier experiments left here: a list of [`Leftover`].
     Leftovers,
+    /// Programs that outlived a killed endpoint: a list of [`StrayProgram`].
+    Strays {
+        /// Whether to end them.
+        end: bool,
+    },
     /// Removes the copy of another build.
     RemoveCopy {
         /// Its hash.

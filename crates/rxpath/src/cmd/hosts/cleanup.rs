@@ -5,6 +5,7 @@ use rxpath_lab::LabError;
 use rxpath_lab::endpoint::client::{Client, PROMPT};
 use rxpath_lab::endpoint::leftovers::Leftover;
 use rxpath_lab::endpoint::settings::SettingsAsk;
+use rxpath_lab::endpoint::strays::StrayProgram;
 use rxpath_lab::endpoint::wire::Ask;
 use rxpath_lab::hosts::client;
 use rxpath_lab::hosts::privilege::RootNeeds;
@@ -16,7 +17,7 @@ use crate::cmd::hosts_args::read;
 use crate::cmd::prelude::*;
 use crate::output::json;
 
-/// How long a host may take to undo what killed runs left: a link may have to come up for that.
+/// How long a host may take to end or undo what killed runs left: a link may have to come up for that.
 const UNDONE: Duration = Duration::from_secs(60);
 
 /// Options of `rxpath hosts cleanup`.
@@ -48,6 +49,8 @@ pub struct HostCleaned {
     copies_bytes: u64,
     /// Copies that are running.
     in_use: Vec<String>,
+    /// Programs of killed runs that were ended, or would be.
+    programs: Vec<StrayProgram>,
     /// Numbers of the journals of `rxpath tune` whose changes are in force.
     journals: Vec<u64>,
     /// Numbers of the journals of killed runs that were undone, or would be.
@@ -69,7 +72,8 @@ impl CleanupHosts {
             .map(|(alias, entry)| self.clean(alias, connected(alias, entry, &binaries)))
             .collect();
         let is_clean = all.iter().all(|host| {
-            let is_left = !host.journals.is_empty() || self.dry_run && !host.undone.is_empty();
+            let would_end = !host.undone.is_empty() || !host.programs.is_empty();
+            let is_left = !host.journals.is_empty() || self.dry_run && would_end;
             host.failure.is_none() && host.unread.is_none() && !is_left
         });
         if self.format.is_json() {
@@ -86,6 +90,7 @@ impl CleanupHosts {
     fn clean(&self, alias: &str, connected: Result<Client, LabError>) -> HostCleaned {
         let mut host = HostCleaned { host: alias.to_owned(), ..HostCleaned::default() };
         let looked = connected.and_then(|client| {
+            host.programs = client.ask(Ask::Strays { end: !self.dry_run }, UNDONE)?;
             if !self.dry_run {
                 let ask = Ask::Settings { what: SettingsAsk::UndoLeft };
                 host.undone = client.ask(ask, UNDONE)?;
@@ -141,6 +146,10 @@ impl HostCleaned {
         for hash in &self.in_use {
             let path = self.path(hash);
             text += &format!("{alias}: kept {path}: a copy of another build, which is running\n");
+        }
+        for StrayProgram { pid, command } in &self.programs {
+            let what = if is_dry_run { "would end" } else { "ended" };
+            text += &format!("{alias}: {what} process {pid} of a killed run: {command}\n");
         }
         for journal in &self.undone {
             let what = if is_dry_run { "would undo" } else { "undid" };
@@ -208,6 +217,15 @@ mod tests {
         let wanted = "sut: would remove 1 copy of other builds, 4M bytes: /home/u/.cache/rxpath/aa/rxpath\n\
                       sut: kept /home/u/.cache/rxpath/bb/rxpath: a copy of another build, which is running\n";
         assert_eq!(host.shown(true), format!("{wanted}{kept}"));
+    }
+
+    #[test]
+    fn programs_of_killed_runs_are_named_with_their_process_ids() {
+        let programs = vec![StrayProgram { pid: 4711, command: "iperf3 -s -D".into() }];
+        let host = HostCleaned { host: "sut".into(), programs, ..HostCleaned::default() };
+        let what = "process 4711 of a killed run: iperf3 -s -D\n";
+        assert_eq!(host.shown(true), format!("sut: would end {what}"));
+        assert_eq!(host.shown(false), format!("sut: ended {what}"));
     }
 
     #[test]
