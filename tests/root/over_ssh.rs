@@ -57,6 +57,8 @@ fn a_scenario_runs_between_two_hosts_over_ssh_and_leaves_nothing_of_them_in_its_
     assert_eq!(check.code, Some(0), "{check:?}");
     assert!(check.errors.contains("gen1: sending rxpath"), "{check:?}");
     assert!(check.printed.contains("ready: gen1 -> sut (10.78.3.2)"), "{check:?}");
+    let control = "control over mgmt, not the measured link, round trip ";
+    assert_eq!(check.printed.matches(control).count(), 2, "{check:?}");
     let out = site.path("runs");
     let mut words = vec![
         "run",
@@ -79,6 +81,9 @@ fn a_scenario_runs_between_two_hosts_over_ssh_and_leaves_nothing_of_them_in_its_
     for trial in &reader.manifest.trials {
         assert_eq!(trial.ledger.unaccounted_packets, Some(0), "{:?}", trial.ledger);
         assert!(trial.ledger.offered_packets > 100, "{:?}", trial.ledger);
+        for host in trial.hosts.values() {
+            assert!(!host.control.as_ref().unwrap().cpus.is_empty(), "{host:?}");
+        }
     }
     // The sender's clock is a day ahead: rates and windows are right only if every instant was brought to one clock.
     // On a busy machine the sender of one trial may get no CPU in its window.

@@ -19,6 +19,7 @@ mod outlet;
 pub mod probe;
 pub mod programs;
 pub mod server;
+mod session;
 pub mod settings;
 pub mod strays;
 pub mod token;

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::clocks::{ClockDrift, PairClocks, PathDelays};
-pub use self::control::ControlCost;
+pub use self::control::{ControlCost, ControlPath};
 pub use self::pair_rate::PairRate;
 use crate::ledger::{Ledger, LedgerUnit, Place};
 use crate::manifest::{Grade, Manifest};

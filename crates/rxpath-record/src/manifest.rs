@@ -14,7 +14,7 @@ use crate::capacity::Capacity;
 pub use crate::comparison::{Comparison, NoiseFloor, Outcome};
 use crate::counters::Moved;
 use crate::evidence::Evidence;
-use crate::hosts::{ClockDrift, HostTrial, PairPackets, PairRate};
+use crate::hosts::{ClockDrift, ControlPath, HostTrial, PairPackets, PairRate};
 use crate::ledger::Ledger;
 use crate::prediction::Prediction;
 use crate::stolen::Stolen;
@@ -114,6 +114,10 @@ pub struct HostPart {
     /// How much faster its clock ran than the coordinator's, if the run came to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<ClockDrift>,
+    /// By which device ssh came; `None` without ssh, if the experiment had a network namespace of its own, and if it is not
+    /// known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<ControlPath>,
 }
 
 impl HostPart {
@@ -130,8 +134,10 @@ impl HostPart {
         };
         let shared =
             if self.has_own_namespace { "" } else { "; its counters hold other traffic too" };
+        let over = |control: &ControlPath| format!("{},", control.text());
+        let control = self.control.as_ref().map_or_else(|| "control".to_owned(), over);
         format!(
-            "{does} by {}{card}, MTU {}, {} CPUs; control round trip {}, clock known to +-{}{shared}",
+            "{does} by {}{card}, MTU {}, {} CPUs; {control} round trip {}, clock known to +-{}{shared}",
             self.device,
             self.mtu_bytes,
             self.cpus_count,

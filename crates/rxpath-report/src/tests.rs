@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{Run, html, markdown};
 use rxpath_core::ntp::NtpState;
-use rxpath_core::{Division, Log2, Side};
+use rxpath_core::{CpuList, Division, Log2, Side};
 use rxpath_record::comparison::Effect;
 use rxpath_record::hosts::{ClockDrift, ControlCost, HostTrial, PairPackets};
 use rxpath_record::manifest::HostPart;
@@ -231,10 +231,15 @@ fn hosts_are_a_picture_with_their_cards_rates_and_losses_and_their_clocks_a_tabl
         offered_packets: 1_000,
         delivered_packets: Some(delivered),
     };
-    let cost = ControlCost { span_ns: 1_000_000_000, cpu_ns: 4_000_000, control_bytes: 120 };
+    let cost = ControlCost {
+        span_ns: 1_000_000_000,
+        cpu_ns: 4_000_000,
+        control_bytes: 120,
+        cpus: CpuList((5..=9).collect()),
+    };
     for trial in &mut run.manifest.trials {
         trial.pairs = vec![pair("<b>sut", 1_000), pair("sut2", 500)];
-        let host = HostTrial { control: Some(cost), ..HostTrial::default() };
+        let host = HostTrial { control: Some(cost.clone()), ..HostTrial::default() };
         trial.hosts.insert("gen1".to_owned(), host);
     }
     run.manifest.hosts.insert("sut2".into(), host(Side::Rx, "ens3", 0));
@@ -242,7 +247,9 @@ fn hosts_are_a_picture_with_their_cards_rates_and_losses_and_their_clocks_a_tabl
     for load in [" · 25.0 % lost</text>", " · 0 % lost</text>", " · 50.0 % lost</text>"] {
         assert!(page.contains(load), "{load}");
     }
-    assert!(page.contains("What measuring cost the hosts") && page.contains("120 B/s"), "{page}");
+    for part in ["What measuring cost the hosts", "120 B/s", "5-9"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
 }
 
 fn who_paid() -> Stolen {

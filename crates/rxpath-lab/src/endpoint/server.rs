@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::background::HostBackground;
-use super::cost::CostMark;
+use super::cost::EndpointCost;
 use super::counting::Counting;
 use super::device_cpus::Interrupted;
 use super::faults::{self, Paces};
@@ -33,6 +33,7 @@ use super::observing::HostObservers;
 use super::outlet::Outlet;
 use super::probe::HostProbes;
 use super::programs::Programs;
+use super::session::control_devices;
 use super::settings::{HostSettings, LeftSettings, SettingsAsk, UnreadJournals};
 use super::strays;
 use super::token::{Token, is_seen};
@@ -291,6 +292,7 @@ impl Host {
             shape: shape.with_power(Power::read(&root)).with_offers(Offers::read(&root)),
             facts: environment::collect(&root),
             devices: devices()?,
+            control_devices: control_devices(),
             left,
             not_locked,
         })
@@ -355,7 +357,7 @@ fn driver(name: &str) -> String {
         .map_or_else(|_| String::new(), |info| info.driver)
 }
 
-fn route(to: std::net::IpAddr) -> Result<Option<RouteFacts>, HostError> {
+pub(super) fn route(to: std::net::IpAddr) -> Result<Option<RouteFacts>, HostError> {
     let mut netlink = Netlink::route()?;
     let Some(route) = netlink.route_to(to, 0)? else { return Ok(None) };
     let device = netlink.link_at(route.device)?.name;
@@ -383,14 +385,15 @@ fn window(
     let mut paces = Paces::begin();
     let before = Interrupted::now(&counting.lowest());
     let from = Mark::take(&ours);
-    let cost = CostMark::take(outlet);
+    let mut cost = EndpointCost::begin(outlet);
     let first = counting.read();
     let passed = phase::until(monotonic_ns, ask.to_ns, &never, || {
         paces.note();
+        cost.note();
         Ok(false)
     });
     let last = counting.read();
-    let cost = cost.zip(CostMark::take(outlet)).map(|(from, to)| from.until(&to));
+    let cost = cost.end(outlet);
     // A process of its own since the window began, or none.
     ours.pids.extend(Some(victim.load(Ordering::Relaxed)).filter(|pid| *pid > 0));
     let between = Between::marks(&from, &Mark::take(&ours), &ours);

@@ -229,6 +229,9 @@ pub struct Hello {
     pub facts: HostFacts,
     /// Its network devices.
     pub devices: Vec<DeviceFacts>,
+    /// The device by which the endpoint's ssh session comes, then those below it; none where that is not known.
+    #[serde(default)]
+    pub control_devices: Vec<String>,
     /// Why the host's lab lock was not taken, where it was asked for.
     pub not_locked: Option<String>,
     /// What earlier runs left in force there.

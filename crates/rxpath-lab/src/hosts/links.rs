@@ -1,6 +1,7 @@
 //! Links of the hosts that do not run at one speed.
 
 use rxpath_core::Warning;
+use rxpath_record::hosts::ControlPath;
 
 use super::{ConnectedHost, Hosts};
 use crate::endpoint::links::LinkSpeed;
@@ -14,6 +15,13 @@ impl ConnectedHost {
         let has_wire = !NOMINAL.contains(&self.device.driver.as_str());
         self.speeds.first().filter(|_| has_wire)
     }
+
+    /// By which device its control connection comes, if that is in the network namespace of the experiment.
+    pub(super) fn control(&self) -> Option<ControlPath> {
+        let is_known = !self.is_local && !self.has_own_namespace;
+        let measured: Vec<&str> = self.speeds.iter().map(|link| link.device.as_str()).collect();
+        control(&self.hello.control_devices, &measured).filter(|_| is_known)
+    }
 }
 
 impl Hosts {
@@ -24,6 +32,12 @@ impl Hosts {
         };
         unlike(&self.all().filter_map(of).collect::<Vec<_>>())
     }
+}
+
+/// Two VLANs of a card share its link.
+fn control(devices: &[String], measured: &[&str]) -> Option<ControlPath> {
+    let is_measured = devices.iter().any(|device| measured.contains(&device.as_str()));
+    devices.first().map(|device| ControlPath { device: device.clone(), is_measured })
 }
 
 fn unlike(links: &[(String, LinkSpeed)]) -> Option<Warning> {
@@ -57,5 +71,17 @@ mod tests {
             warning.text,
             "links run at different speeds: gen1 ens1 25Gb/s, gen2 ens1 1Gb/s, sut ens1 25Gb/s"
         );
+    }
+
+    #[test]
+    fn control_is_on_the_measured_link_if_both_are_on_one_card() {
+        let of = |devices: &[&str]| {
+            let devices: Vec<String> = devices.iter().map(|device| (*device).to_owned()).collect();
+            control(&devices, &["ens1.5", "ens1"]).map(|it| (it.device, it.is_measured))
+        };
+        assert_eq!(of(&["eno1"]), Some(("eno1".to_owned(), false)));
+        assert_eq!(of(&["ens1"]), Some(("ens1".to_owned(), true)));
+        assert_eq!(of(&["ens1.9", "ens1"]), Some(("ens1.9".to_owned(), true)));
+        assert_eq!(of(&[]), None);
     }
 }

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_core::CpuList;
 use rxpath_core::number::{percent, si};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::Manifest;
 
-/// CPU time of an endpoint, and bytes over its control connection, in the window of a trial.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// CPU time of an endpoint, its CPUs, and bytes over its control connection, in the window of a trial.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ControlCost {
     /// Time over which both were counted. **Unit** ns.
     pub span_ns: u64,
@@ -17,6 +18,27 @@ pub struct ControlCost {
     pub cpu_ns: u64,
     /// Bytes in both directions, before ssh encrypts them. **Unit** bytes.
     pub control_bytes: u64,
+    /// CPUs on which threads of the endpoint were seen that had run, at most once a second; empty if the kernel has no
+    /// scheduler statistics, and in runs of versions that did not look.
+    #[serde(default, skip_serializing_if = "CpuList::is_empty")]
+    pub cpus: CpuList,
+}
+
+/// By which device of a host its control connection comes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ControlPath {
+    /// The device.
+    pub device: String,
+    /// It is the measured device, or both are on one device.
+    pub is_measured: bool,
+}
+
+impl ControlPath {
+    /// For people: `control over eno1, not the measured link`.
+    pub fn text(&self) -> String {
+        let is = if self.is_measured { "the measured link" } else { "not the measured link" };
+        format!("control over {}, {is}", self.device)
+    }
 }
 
 impl ControlCost {
@@ -30,10 +52,15 @@ impl ControlCost {
         self.per_ns(self.control_bytes) * 1e9
     }
 
-    /// For people: `0.4 % of a CPU, 210B/s`.
+    /// For people: `0.4 % of a CPU (CPUs 2-4), 210B/s`.
     pub fn text(&self) -> String {
         let cpu = percent(self.cpu_ratio(), 1);
-        format!("{cpu} of a CPU, {}B/s", si(self.bytes_per_s().round()))
+        let cpus = match self.cpus.as_slice() {
+            [] => String::new(),
+            [one] => format!(" (CPU {one})"),
+            _ => format!(" (CPUs {})", self.cpus),
+        };
+        format!("{cpu} of a CPU{cpus}, {}B/s", si(self.bytes_per_s().round()))
     }
 
     fn per_ns(&self, value: u64) -> f64 {
@@ -44,6 +71,10 @@ impl ControlCost {
         self.span_ns += more.span_ns;
         self.cpu_ns += more.cpu_ns;
         self.control_bytes += more.control_bytes;
+        let CpuList(cpus) = &mut self.cpus;
+        cpus.extend(more.cpus.as_slice());
+        cpus.sort_unstable();
+        cpus.dedup();
     }
 }
 
@@ -65,23 +96,37 @@ impl Manifest {
 mod tests {
     use super::*;
     use crate::hosts::HostTrial;
-    use crate::manifest::Trial;
+    use crate::manifest::{HostPart, Trial};
 
     #[test]
     fn what_measuring_cost_a_host_is_the_sum_of_the_windows_that_are_not_void() {
-        let trial = |void: Option<&str>, cpu_ns| {
-            let cost = ControlCost { span_ns: 1_000_000_000, cpu_ns, control_bytes: 210 };
+        let trial = |void: Option<&str>, cpu_ns, cpu| {
+            let cpus = CpuList(vec![cpu]);
+            let cost = ControlCost { span_ns: 1_000_000_000, cpu_ns, control_bytes: 210, cpus };
             let host = HostTrial { control: Some(cost), ..HostTrial::default() };
             // An earlier version did not measure it.
             let hosts = [("gen1".to_owned(), HostTrial::default()), ("sut".to_owned(), host)];
             let void = void.map(str::to_owned);
             Trial { void, hosts: hosts.into(), ..Trial::default() }
         };
-        let trials =
-            vec![trial(None, 3_000_000), trial(Some("noise"), 900), trial(None, 5_000_000)];
+        let void = trial(Some("noise"), 900, 0);
+        let trials = vec![trial(None, 3_000_000, 3), void, trial(None, 5_000_000, 2)];
         let costs = Manifest { trials, ..Manifest::default() }.control_costs();
         assert_eq!(costs.keys().collect::<Vec<_>>(), ["sut"]);
-        assert_eq!(costs["sut"].text(), "0.4 % of a CPU, 210B/s");
+        assert_eq!(costs["sut"].text(), "0.4 % of a CPU (CPUs 2,3), 210B/s");
+        let one = ControlCost { cpus: CpuList(vec![7]), ..ControlCost::default() };
+        assert_eq!(one.text(), "0.0 % of a CPU (CPU 7), 0B/s");
         assert_eq!(ControlCost::default().text(), "0.0 % of a CPU, 0B/s");
+    }
+
+    #[test]
+    fn a_host_says_whether_its_control_connection_is_on_the_measured_link() {
+        let of = |is_measured| {
+            let control = Some(ControlPath { device: "eno1".into(), is_measured });
+            HostPart { control, ..HostPart::default() }.text()
+        };
+        assert!(of(false).contains("; control over eno1, not the measured link, round trip "));
+        assert!(of(true).contains("; control over eno1, the measured link, round trip "));
+        assert!(HostPart::default().text().contains("; control round trip "));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::{Fact, Side, Warning};
+use rxpath_core::{CpuList, Fact, Side, Warning};
 use rxpath_record::capacity::{
     Capacity, CapacityGoal, FreshTrials, LoadClass, SearchEnd, TriedLoad,
 };
@@ -105,7 +105,12 @@ pub fn trial(number: u32) -> Trial {
                 side: Side::Rx,
                 grade: Grade::B,
                 noise: vec!["other programs took 1.2 % of CPU 1".into()],
-                control: Some(ControlCost { span_ns: 1_000, cpu_ns: 4, control_bytes: 210 }),
+                control: Some(ControlCost {
+                    span_ns: 1_000,
+                    cpu_ns: 4,
+                    control_bytes: 210,
+                    cpus: CpuList(vec![2, 3]),
+                }),
                 delivered_pps: Some(900.0),
                 ledger: Some(ledger()),
                 metrics: BTreeMap::from([("achieved_rps".into(), 900.0)]),

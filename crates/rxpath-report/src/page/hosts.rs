@@ -110,10 +110,11 @@ fn grades(run: &Run) -> Table {
 
 /// What the endpoint of each host cost in the windows.
 fn costs(run: &Run) -> Table {
-    let mut rows = Table::new("host | #endpoint, of one CPU | #control connection");
+    let mut rows = Table::new("host | #endpoint, of one CPU | its CPUs | #control connection");
     rows.rows.extend(run.manifest.control_costs().into_iter().map(|(host, cost)| {
         let cpu = number::percent(cost.cpu_ratio(), 1.0);
-        vec![host, cpu, format!("{}/s", number::bytes(cost.bytes_per_s()))]
+        let cpus = if cost.cpus.is_empty() { "–".to_owned() } else { cost.cpus.to_string() };
+        vec![host, cpu, cpus, format!("{}/s", number::bytes(cost.bytes_per_s()))]
     }));
     rows
 }

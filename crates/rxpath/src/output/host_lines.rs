@@ -120,8 +120,8 @@ fn lost(ledgers: &[&Ledger], offered: u64) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_core::Side;
     use rxpath_core::ntp::NtpState;
+    use rxpath_core::{CpuList, Side};
     use rxpath_record::hosts::HostTrial;
     use rxpath_record::ledger::{Drop, RemainderBounds};
     use rxpath_record::manifest::Trial;
@@ -160,7 +160,8 @@ mod tests {
         let of = |hosts: usize| {
             let cost = |at: usize| {
                 let cpu_ns = 1_000_000 * at as u64;
-                ControlCost { span_ns: 1_000_000_000, cpu_ns, control_bytes: 120 }
+                let cpus = if at == 1 { CpuList(vec![3]) } else { CpuList::default() };
+                ControlCost { span_ns: 1_000_000_000, cpu_ns, control_bytes: 120, cpus }
             };
             let host = |at| HostTrial { control: Some(cost(at)), ..HostTrial::default() };
             let hosts = (1..=hosts).map(|at| (format!("gen{at}"), host(at))).collect();
@@ -168,7 +169,7 @@ mod tests {
             control(&Manifest { trials, ..Manifest::default() })
         };
         let wanted = "endpoints in the windows (CPU time, control connection): \
-                      gen1 0.1 % of a CPU, 120B/s; gen2 0.2 % of a CPU, 120B/s\n";
+                      gen1 0.1 % of a CPU (CPU 3), 120B/s; gen2 0.2 % of a CPU, 120B/s\n";
         assert_eq!(of(2), wanted);
         assert!(of(17).ends_with("of 17 hosts the most on gen17 1.7 % of a CPU, 120B/s\n"));
         assert_eq!(of(0), "");

@@ -78,7 +78,7 @@ fn host(
     side: Side,
     (grade, noise): (Grade, Vec<String>),
 ) -> (String, HostTrial) {
-    let control = window.costs.get(&name).copied();
+    let control = window.costs.get(&name).cloned();
     (name, HostTrial { side, grade, noise, control, ..HostTrial::default() })
 }
 
@@ -147,8 +147,9 @@ mod tests {
 
     #[test]
     fn what_measuring_cost_a_host_is_in_its_part() {
-        let cost = ControlCost { span_ns: 1_000, cpu_ns: 4, control_bytes: 0 };
-        let window = Windowed { costs: [("sut".to_owned(), cost)].into(), ..Windowed::default() };
+        let cost = ControlCost { span_ns: 1_000, cpu_ns: 4, ..ControlCost::default() };
+        let costs = [("sut".to_owned(), cost.clone())].into();
+        let window = Windowed { costs, ..Windowed::default() };
         let part = |name: &str| host(&window, name.into(), Side::Rx, (Grade::A, Vec::new())).1;
         assert_eq!(part("sut").control, Some(cost));
         assert_eq!(part("gen1").control, None);
