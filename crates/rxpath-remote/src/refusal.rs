@@ -92,7 +92,7 @@ mod tests {
             (found.text, found.hint)
         };
         let (text, hint) = told("ssh: connect to host gen1.lab port 22: Connection timed out");
-        assert!(text.starts_with("gen1: no answer to ssh (ssh: connect to host"), "{text}");
+        assert!(text.starts_with("gen1: no answer to ssh in 10s (ssh: connect to host"), "{text}");
         assert_eq!(hint, "try: ssh me@gen1.lab true");
         let (text, _) = told("me@gen1.lab: Permission denied (publickey,password).");
         assert_eq!(text, "gen1: ssh wants a password, and rxpath gives none (BatchMode)");
@@ -173,12 +173,13 @@ mod tests {
         for unreached in [
             "ssh: connect to host gen1.lab port 22: No route to host",
             "Connection closed by 192.0.2.1 port 22",
-            "Connection timed out during banner exchange",
             "nc: connect to gen1.lab port 22 (tcp) failed: Connection refused",
         ] {
             let text = told(&format!("Welcome. | {unreached}"));
             assert_eq!(text, format!("gen1: no answer to ssh ({unreached})"));
         }
+        let silent = "Connection timed out during banner exchange";
+        assert_eq!(told(silent), format!("gen1: no answer to ssh in 10s ({silent})"));
         // The words of a greeting are not those of ssh.
         let greeting = "NOTICE: All connections are monitored. Connection logs are kept.";
         let what = "the endpoint did not start; ssh and the shell there said:";
