@@ -77,6 +77,16 @@ fn of_two_receivers_the_one_that_is_not_reached_is_named() {
     assert!(check.printed.contains("not ready: sut2\n"), "{check:?}");
 }
 
+/// The receiver answers for all its addresses on each of its devices, as Linux does by default.
+#[test]
+fn a_route_by_another_device_of_the_receiver_is_found_by_where_probes_arrive() {
+    let Some(site) = site() else { return };
+    site.add_second_path();
+    let check =
+        refused(&site, &site.inventory, "probes from gen1 arrive at sut by other, not by data");
+    assert!(check.errors.contains("10.78.3.2 is on data"), "{check:?}");
+}
+
 #[test]
 fn a_link_with_a_smaller_mtu_is_found_by_the_datagrams_that_pass() {
     let Some(site) = site() else { return };

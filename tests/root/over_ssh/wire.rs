@@ -20,9 +20,14 @@ fn over_wire(site: &Site, trouble: Trouble) -> (Relay, Manifest) {
 }
 
 fn trial(site: &Site, inventory: &str) -> Manifest {
+    trial_of(site, inventory, "rate = \"5k\"")
+}
+
+/// One trial of a load with these keys.
+fn trial_of(site: &Site, inventory: &str, load: &str) -> Manifest {
     let out = site.path("runs");
-    let file = site
-        .write("s.toml", "question = \"?\"\n[serve]\nrcvbuf = \"8MiB\"\n[load]\nrate = \"5k\"\n");
+    let text = format!("question = \"?\"\n[serve]\nrcvbuf = \"8MiB\"\n[load]\n{load}\n");
+    let file = site.write("s.toml", &text);
     let words =
         ["run", &file, "--hosts", inventory, "--out", &out, "--keep-noisy", "--trials", "1"];
     let sets = QUICK[1..].iter().flat_map(|set| ["--set", set]);
@@ -65,6 +70,22 @@ fn what_the_sender_s_queueing_discipline_dropped_is_found_there() {
     }
     let verdict = trials[0].verdict.as_ref().unwrap();
     assert_eq!(verdict.stage, Stage::Sender, "{verdict:?}");
+}
+
+#[test]
+fn a_sender_whose_link_is_too_slow_is_named_as_the_limit() {
+    let Some(site) = site() else { return };
+    // A frame of 1,042 bytes: 960 a second, and whoever sends more waits.
+    let spec = QdiscSpec::Tbf { rate_bps: 8_000_000, burst_bytes: 5_000, limit_bytes: 1_000_000 };
+    if let Err(why) = site.queue("gen1", "data", spec) {
+        return skip("qdisc_tbf", &why);
+    }
+    let load = "rate = \"5k\"\nsize = 1000\nsndbuf = \"16KiB\"";
+    let manifest = trial_of(&site, &site.inventory, load);
+    let trial = &manifest.trials[0];
+    let limit = trial.warnings.iter().find(|warning| warning.code == "sender-limit");
+    let limit = limit.unwrap_or_else(|| panic!("{:?}: {:?}", trial.warnings, trial.metrics));
+    assert!(limit.text.starts_with("gen1 is the limit: target 5k/s, offered "), "{limit:?}");
 }
 
 /// The VLAN itself counts nothing of a wire.

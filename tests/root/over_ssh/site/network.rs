@@ -120,6 +120,21 @@ impl Site {
         Ok(self.write("vlan.toml", &hosts))
     }
 
+    /// Lays a second wire from `gen1` to `sut`, between devices `other`, by which `gen1` sends to the address of `data` of `sut`.
+    pub fn add_second_path(&self) {
+        self.gen1.veth_to("other", &self.sut, "other", 1).unwrap();
+        for ns in [&self.gen1, &self.sut] {
+            ns.set_up("other", true).unwrap();
+            // Answers come by another device than the one that packets leave by.
+            for device in ["all", "data", "other"] {
+                let path = format!("/proc/sys/net/ipv4/conf/{device}/rp_filter");
+                ns.run(move |_| fs::write(path, "0").unwrap()).unwrap();
+            }
+        }
+        let route = ["route", "add", "10.78.3.2/32", "dev", "other", "src", "10.78.3.1"];
+        self.gen1.run(move |_| tool("ip", &route)).unwrap();
+    }
+
     /// Lays a second path from `gen1` to the address of `sut` towards the coordinator: by the coordinator, which forwards
     /// and answers for it, so that no route shows a router.
     pub fn hide_a_router(&self) {
