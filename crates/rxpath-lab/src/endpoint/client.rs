@@ -126,8 +126,10 @@ impl Client {
         Ok(Err(NoStart { printed, last_words: client.shared.words(), status }))
     }
 
-    /// Starts another endpoint on the same host, by the words that started this one; nothing if it does not start.
+    /// Starts another endpoint on the same host, by the words that started this one; nothing if it does not start. This one
+    /// ends, if it only did not answer.
     pub fn again(&self, limit: Duration) -> Option<Self> {
+        self.shared.lose("another one takes its place".into());
         let (program, words) = self.words.split_first()?;
         let mut transport = Command::new(program);
         transport.args(words);
@@ -402,9 +404,9 @@ mod tests {
             echo "{\"answer\":{\"id\":$id,\"ok\":7}}"
         done"#;
         let first = client(script);
-        first.shared.lose("its connection ended".into());
-        assert!(first.ask::<u32>(Ask::Clock, PROMPT).is_err());
+        assert_eq!(first.ask::<u32>(Ask::Clock, PROMPT).unwrap(), 7);
         let again = first.again(PROMPT).unwrap();
+        assert!(first.ask::<u32>(Ask::Clock, PROMPT).is_err());
         assert_eq!((again.alias(), again.ask::<u32>(Ask::Clock, PROMPT).unwrap()), ("gen1", 7));
     }
 

@@ -54,7 +54,7 @@ fn one_boot<'a>(hosts: impl Iterator<Item = (&'a str, &'a str, usize)>) -> Optio
     let words = |machines: &BTreeMap<usize, &str>| {
         let mut names: Vec<&str> = machines.values().copied().collect();
         let last = names.pop().filter(|_| !names.is_empty())?;
-        let clocks = if names.len() == 1 { "two".into() } else { machines.len().to_string() };
+        let clocks = if names.len() == 1 { "two".to_owned() } else { machines.len().to_string() };
         let first = names.join(", ");
         Some(format!("{first} and {last} have one boot id: taken for {clocks} clocks"))
     };
