@@ -72,10 +72,12 @@ pub struct Guard {
 pub fn guard(endpoint: &str, mut input: impl Read) {
     let endpoint = owner_of(endpoint);
     let _ = io::copy(&mut input, &mut io::sink());
+    let Some(endpoint) = endpoint else { return };
     let deadline = Instant::now() + PATIENCE;
-    let is_there = || endpoint.as_ref().is_some_and(ProcessId::is_alive);
+    // Not what others left: `hosts cleanup --dry-run` has a guard, too.
+    let left = move || strays().filter(move |stray| stray.owner == endpoint);
     // A program that forks while it is killed is found by the next look.
-    while Instant::now() < deadline && (is_there() || !sweep().is_empty()) {
+    while Instant::now() < deadline && (endpoint.is_alive() || !end(left()).is_empty()) {
         // why: waits for the end of a process that is not this one's child, then for programs that fork.
         std::thread::sleep(GLANCE);
     }
@@ -83,15 +85,27 @@ pub fn guard(endpoint: &str, mut input: impl Read) {
 
 /// Kills programs of this user whose endpoint is no more; those that there were.
 pub fn sweep() -> Vec<StrayProgram> {
-    let ended = strays().filter(|(process, _)| process.kill().is_ok_and(|was| was));
-    ended.map(|(_, program)| program).collect()
+    end(strays())
+}
+
+fn end(strays: impl Iterator<Item = Stray>) -> Vec<StrayProgram> {
+    let ended = strays.filter(|stray| stray.process.kill().is_ok_and(|was| was));
+    ended.map(|stray| stray.program).collect()
+}
+
+/// A program whose endpoint is no more.
+struct Stray {
+    process: ProcessId,
+    /// The endpoint that started it.
+    owner: ProcessId,
+    program: StrayProgram,
 }
 
 /// Programs of this user whose endpoint is no more; with `end` they are killed, and what killed endpoints left of files is
 /// removed.
 pub fn left(end: bool) -> Vec<StrayProgram> {
     if !end {
-        return strays().map(|(_, program)| program).collect();
+        return strays().map(|stray| stray.program).collect();
     }
     files::sweep();
     let deadline = Instant::now() + PATIENCE;
@@ -111,13 +125,9 @@ pub fn left(end: bool) -> Vec<StrayProgram> {
     }
 }
 
-fn strays() -> impl Iterator<Item = (ProcessId, StrayProgram)> {
+fn strays() -> impl Iterator<Item = Stray> {
     let all = task::processes(&Root::host()).unwrap_or_default();
-    all.into_iter().filter_map(|pid| {
-        let process = stray(pid)?;
-        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        Some((process, StrayProgram { pid, command: shown(&line) }))
-    })
+    all.into_iter().filter_map(stray)
 }
 
 /// A command line for people: nothing in it may act on a terminal. **Source** proc(5): words end with a zero byte.
@@ -128,7 +138,7 @@ fn shown(line: &[u8]) -> String {
 }
 
 /// The process with this pid, if what started it is no more.
-fn stray(pid: i32) -> Option<ProcessId> {
+fn stray(pid: i32) -> Option<Stray> {
     let uid = fs::metadata(format!("/proc/{pid}")).ok()?.uid();
     // Root ends those that changed their user, too.
     if !getuid().is_root() && uid != getuid().as_raw() {
@@ -138,7 +148,12 @@ fn stray(pid: i32) -> Option<ProcessId> {
     let process = ProcessId::of(pid).ok()?;
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let owner = owner_of(started_by(&environment)?)?;
-    (!owner.is_alive()).then_some(process)
+    if owner.is_alive() {
+        return None;
+    }
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let program = StrayProgram { pid, command: shown(&line) };
+    Some(Stray { process, owner, program })
 }
 
 /// Who started a program with this environment. **Source** proc(5): variables end with a zero byte.
