@@ -82,7 +82,7 @@ pub enum LabError {
         last_words: String,
     },
     /// A host of the experiment did not answer any more in a trial, which ends the run.
-    #[error("{host} {became} in the {phase} phase ({why}); trial {trial} is void{undone}")]
+    #[error("{host} {} in the {phase} phase ({why}); trial {trial} is void{undone}", became(*has_restarted))]
     LostInTrial {
         /// Its alias.
         host: String,
@@ -92,8 +92,8 @@ pub enum LabError {
         why: String,
         /// Number of the trial, from 1.
         trial: u32,
-        /// `was lost`, or `restarted` if that is known.
-        became: &'static str,
+        /// It answers again, and is of another boot.
+        has_restarted: bool,
         /// On which hosts settings are undone, where there were some.
         undone: Box<str>,
         /// As for [`LabError::Lost`].
@@ -124,8 +124,7 @@ impl LabError {
             Self::Lost { host, why, last_words } => {
                 let AfterLoss { has_restarted, undone } = after(&host);
                 let (phase, undone) = (phase.into(), undone.into());
-                let became = if has_restarted { "restarted" } else { "was lost" };
-                Self::LostInTrial { host, phase, why, trial, became, undone, last_words }
+                Self::LostInTrial { host, phase, why, trial, has_restarted, undone, last_words }
             }
             other => other,
         }
@@ -139,6 +138,10 @@ pub struct AfterLoss {
     pub has_restarted: bool,
     /// On which hosts settings are undone, in words that follow a sentence; empty where there were none.
     pub undone: String,
+}
+
+fn became(has_restarted: bool) -> &'static str {
+    if has_restarted { "restarted" } else { "was lost" }
 }
 
 fn quoted(words: &str) -> String {
