@@ -182,7 +182,7 @@ impl Drops {
         let entries = self.loaded.entries("drops")?;
         let folded = self.loaded.entries("folded")?;
         let mut places = self.places.borrow_mut();
-        places.learn(&Root::host(), entries.iter().chain(&folded).map(|(key, _)| location(key)))?;
+        places.learn(entries.iter().chain(&folded).map(|(key, _)| location(key)))?;
         let mut owners = self.owners.borrow_mut();
         let inodes: BTreeSet<u64> =
             entries.iter().map(|(key, _)| inode(key)).filter(|inode| *inode != 0).collect();

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek};
+use std::path::Path;
 
 use rxpath_host::HostError;
 use rxpath_host::procfs::{socket_owner, task};
@@ -33,26 +34,22 @@ impl Places {
 
     /// Looks up the names of new addresses.
     ///
-    /// **Source** `/proc/kallsyms`, read through once for all that are new. **Caveat** without CAP_SYSLOG all addresses
-    /// there are 0, and places have no names.
-    pub fn learn(
-        &mut self,
-        root: &Root,
-        addresses: impl IntoIterator<Item = u64>,
-    ) -> Result<(), HostError> {
+    /// **Source** `/proc/kallsyms`, read through once for all that are new. **Caveat** places have no names where it could not
+    /// be opened (a unit with `ProtectKernelTunables=`), and without CAP_SYSLOG, when all addresses there are 0.
+    pub fn learn(&mut self, addresses: impl IntoIterator<Item = u64>) -> Result<(), HostError> {
+        let Some(table) = &mut self.table else { return Ok(()) };
         let new: BTreeSet<u64> =
             addresses.into_iter().filter(|address| !self.names.contains_key(address)).collect();
-        if !new.is_empty() {
-            let failed = |e| HostError::from_io("read", &root.path(TABLE), e);
-            let mut table = match self.table.take() {
-                Some(table) => table,
-                None => root.open(TABLE)?,
-            };
-            table.rewind().map_err(failed)?;
-            let found = names_of(&new, BufReader::with_capacity(64 * 1024, &table));
-            self.names.extend(found.map_err(failed)?);
-            self.table = Some(table);
+        if new.is_empty() {
+            return Ok(());
         }
+        let failed = |e| HostError::from_io("read", Path::new(TABLE), e);
+        table.rewind().map_err(failed)?;
+        let mut found =
+            names_of(&new, BufReader::with_capacity(64 * 1024, &*table)).map_err(failed)?;
+        // Also those without a name: the table would be read for them again and again.
+        let mut name = |address: u64| found.remove(&address).unwrap_or_else(|| UNNAMED.to_owned());
+        self.names.extend(new.into_iter().map(|address| (address, name(address))));
         Ok(())
     }
 
@@ -190,9 +187,16 @@ mod tests {
     fn a_place_that_no_function_holds_shows_no_address() {
         let mut places = Places::open(&Root::host());
         for address in [0x10, 0x11] {
-            places.learn(&Root::host(), [address]).unwrap();
+            places.learn([address]).unwrap();
             assert_eq!(places.name(address), UNNAMED);
         }
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_opened_costs_the_names_only() {
+        let mut places = Places::open(&Root::tree(env!("CARGO_MANIFEST_DIR")).unwrap());
+        places.learn([u64::MAX]).unwrap();
+        assert_eq!(places.name(u64::MAX), UNNAMED);
     }
 
     #[test]
