@@ -147,8 +147,9 @@ impl ExportCommand {
             None => None,
         };
         self.begun(port.as_ref(), &watcher, &unloaded);
+        let has_probes = watcher.without_probes().is_none();
         let live = Live::new(watcher, Settings::default(), self.interval.as_duration());
-        let exporter = Exporter::new(live, page, Governor::new(self.budget))?;
+        let exporter = Exporter::new(live, page, Governor::new(self.budget), has_probes)?;
         exporter.not_loaded(&unloaded);
         exporter.run(&self, &interrupt)
     }

@@ -39,6 +39,8 @@ pub(super) struct Exporter {
     cpu_before: Duration,
     /// The longest that a window may have been planned to last: that of now, or of the one before.
     planned: [Duration; 2],
+    /// Whether the last window had BPF probes; at first, whether they were loaded.
+    has_probes: bool,
 }
 
 /// A window of this many times its planned length is thrown away: the machine was stopped, or has no time for this.
@@ -51,6 +53,13 @@ fn is_late(window_s: f64, planned: [Duration; 2]) -> bool {
     window_s > LATE * longest.as_secs_f64()
 }
 
+/// Why a window has no BPF probes, when the one before had them.
+fn lost_probes<'a>(had_probes: &mut bool, frame: &'a Frame) -> Option<&'a str> {
+    let why = frame.gaps.get("BPF probes").map(String::as_str);
+    let had_probes = std::mem::replace(had_probes, why.is_none());
+    why.filter(|_| had_probes)
+}
+
 /// How the textfile was written the last time.
 #[derive(Clone, Copy, Debug)]
 enum Written {
@@ -60,7 +69,12 @@ enum Written {
 }
 
 impl Exporter {
-    pub(super) fn new(live: Live, page: Page, governor: Governor) -> Result<Self, Failure> {
+    pub(super) fn new(
+        live: Live,
+        page: Page,
+        governor: Governor,
+        has_probes: bool,
+    ) -> Result<Self, Failure> {
         let families = Families::new(build_id::id(), own_netns()).context("metrics")?;
         families.started(now_unix_s());
         Ok(Self {
@@ -74,6 +88,7 @@ impl Exporter {
             governor,
             cpu_before: process_cpu(),
             planned: [Duration::ZERO; 2],
+            has_probes,
         })
     }
 
@@ -100,6 +115,10 @@ impl Exporter {
                 return Ok(Exit::Signal(signal));
             }
             let Some(frame) = self.live.advance()? else { continue };
+            if let Some(why) = lost_probes(&mut self.has_probes, &frame) {
+                let text = format!("counters only: {why}");
+                output::warning(&Warning::new("counters-only", text));
+            }
             // Taken from the probes in any case: they begin the next window.
             let totals = self.live.totals(&frame);
             // A page that is made once has nothing else to show.
@@ -230,6 +249,23 @@ fn process_cpu() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn probes_that_fail_are_said_once_each_time() {
+        let window = |why: Option<&str>| Frame {
+            gaps: why.map(|why| ("BPF probes".to_owned(), why.to_owned())).into_iter().collect(),
+            ..Frame::default()
+        };
+        let (good, bad) = (window(None), window(Some("no table")));
+        let mut had_probes = true;
+        for (frame, said) in
+            [(&bad, Some("no table")), (&bad, None), (&good, None), (&bad, Some("no table"))]
+        {
+            assert_eq!(lost_probes(&mut had_probes, frame), said);
+        }
+        // What did not load was said at the start.
+        assert_eq!(lost_probes(&mut false, &bad), None);
+    }
 
     #[test]
     fn a_window_is_late_after_three_times_the_longest_that_was_planned() {
