@@ -4,10 +4,12 @@
 #
 # Usage: tools/rig.sh setup [--kernel 6.12|6.1|built]
 #        tools/rig.sh run [--kernel 6.12|6.1|built] [--nics "igb e1000e"] [--modules "nf_tables"] [--memory 512]
-#                         [--wire] [--add FILE[:PATH]]... -- COMMAND [ARGUMENT]...
-# With --wire the NICs reach each other, as on one switch, and nobody else. The command runs as root inside, its output is ours, its exit status too. FILE is copied in, with the libraries that a
-# program needs. The kernel "built" is made here, of Debian's source and tests/rig/kernel.config, for what Debian's own
-# kernels leave out; that takes minutes, once. Everything is kept in target/rig. Exit 3: it can't be had here, and why.
+#                         [--wire] [--root TAR] [--add FILE[:PATH]]... -- COMMAND [ARGUMENT]...
+# With --wire the NICs reach each other, as on one switch, and nobody else. The command runs as root inside, its output is ours,
+# its exit status too. FILE is copied in, with the libraries that a program needs. With --root the command runs in the system that
+# TAR holds, with its systemd as process 1; FILE is not in it. The kernel "built" is made here, of Debian's source and
+# tests/rig/kernel.config, for what Debian's own kernels leave out; that takes minutes, once. Everything is kept in target/rig.
+# Exit 3: it can't be had here, and why.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -19,6 +21,7 @@ nics=
 modules=
 memory=512
 wire=
+root=
 adds=
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -27,6 +30,7 @@ while [ $# -gt 0 ]; do
 	--modules) modules=$2; shift 2 ;;
 	--memory) memory=$2; shift 2 ;;
 	--wire) wire=yes; shift ;;
+	--root) root=$2; shift 2 ;;
 	--add) adds="$adds $2"; shift 2 ;;
 	--) shift; break ;;
 	*) echo "rig: unknown option $1; see the head of tools/rig.sh" >&2; exit 2 ;;
@@ -49,7 +53,7 @@ lists() {
 		cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null | grep -E "^deb .* $codename " |
 			sed "p; s/ $codename / $codename-backports /" || true
 	} >"$cache/apt/rig.list"
-	# Paragraphs: those that name the release, with the backports beside it.
+	# Paragraphs: those that name the release, with the backports.
 	cat /etc/apt/sources.list.d/*.sources 2>/dev/null | awk -v name="$codename" 'BEGIN { RS = ""; ORS = "\n\n" }
 		$0 ~ "Suites:[^\n]*(^|[ \t])" name "([ \t\n]|$)" {
 			sub("Suites:[^\n]*", "Suites: " name " " name "-updates " name "-backports"); gsub("(^|\n)#[^\n]*", ""); print
@@ -143,11 +147,11 @@ build_kernel() {
 		make -s tinyconfig
 		scripts/kconfig/merge_config.sh -m .config "$config"
 		make -s olddefconfig
-		for wish in $(grep -o '^CONFIG_[A-Z0-9_]*' "$config"); do
-			grep -q "^$wish=y" .config || { echo "this source has no $wish"; exit 1; }
+		for option in $(grep -o '^CONFIG_[A-Z0-9_]*' "$config"); do
+			grep -q "^$option=y" .config || { echo "this source has no $option"; exit 1; }
 		done
-		for wish in $(sed -n 's/^# \(CONFIG_[A-Z0-9_]*\) is not set$/\1/p' "$config"); do
-			! grep -q "^$wish=" .config || { echo "this source does not do without $wish"; exit 1; }
+		for option in $(sed -n 's/^# \(CONFIG_[A-Z0-9_]*\) is not set$/\1/p' "$config"); do
+			! grep -q "^$option=" .config || { echo "this source does not do without $option"; exit 1; }
 		done
 		make -s -j "$(nproc)" bzImage
 	) >"$cache/build.log" 2>&1 || cannot "the kernel can't be built: $(tail -n 1 "$cache/build.log")"
@@ -261,6 +265,7 @@ for nic in $nics; do
 done
 for module in $modules; do load "$module"; done
 for file in $adds; do add "$file"; done
+[ -z "$root" ] || cp "$root" "$tree/root.tar"
 quote() { printf "'%s' " "$(printf %s "$1" | sed "s/'/'\\\\''/g")"; }
 for word in "$@"; do quote "$word"; done >"$tree/command"
 
@@ -278,12 +283,39 @@ mount -t debugfs debug /sys/kernel/debug 2>/dev/null
 while read -r module; do insmod "/modules/$module.ko" || echo "rig: $module is not loaded"; done </modules/order
 for dev in /sys/class/net/*; do ip link set "${dev##*/}" up; done
 stty -onlcr 2>/dev/null </dev/console
+[ ! -e /root.tar ] || exec sh /systemd
 echo
 echo @@rig-begin
 sh /command </dev/null
 echo "@@rig-end $?"
 poweroff -f
 INIT
+cat >"$tree/systemd" <<'SYSTEMD'
+# Not in the initramfs itself: systemd moves the root of a unit with a sandbox, and that one can't be moved.
+mkdir /system
+mount -t tmpfs -o mode=755,size=100% system /system
+tar -xf /root.tar -C /system
+cp /command /system/
+cat >/system/command.sh <<'END'
+echo
+echo @@rig-begin
+sh /command
+echo "@@rig-end $?"
+systemctl --force --force poweroff
+END
+cat >/system/etc/systemd/system/command.service <<'END'
+[Service]
+ExecStart=/bin/sh /command.sh
+StandardOutput=tty
+TTYPath=/dev/console
+Environment=TERM=dumb
+END
+mkdir -p /system/etc/systemd/system/multi-user.target.wants
+ln -s ../command.service /system/etc/systemd/system/multi-user.target.wants/
+# Nobody else writes to the console.
+ln -s /dev/null /system/etc/systemd/system/serial-getty@ttyS0.service
+exec switch_root /system /lib/systemd/systemd
+SYSTEMD
 chmod +x "$tree/init"
 (cd "$tree" && find . | cpio -o -H newc --quiet | gzip -1) >"$work/initrd.gz"
 
