@@ -121,7 +121,6 @@ package:
 
 install-deb:
 	@command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || { echo 'install-deb: this is not Debian or Ubuntu (no apt-get, dpkg-deb): use make install' >&2; exit 3; }
-	@tools/setup.sh build
 	tools/release.sh --native rxpath
 	apt-get install -y ./target/packages/rxpath_*.deb
 

@@ -14,7 +14,7 @@ for copy in one another-name; do
 	if [ -d target/package-tools ]; then cp -a target/package-tools "$work/$copy/target/"; fi
 	(cd "$work/$copy" && tools/release.sh "$@" >&2)
 	packages=$work/$copy/target/packages
-	# release.sh fails if a kind of file is missing; each file is compared.
+	# release.sh fails if it cannot make a file; a native rxpath has no symbols. Each file is compared.
 	[ "$(wc -l <"$packages/SHA256SUMS")" -eq "$(find "$packages" -type f ! -name SHA256SUMS | wc -l)" ] ||
 		{ echo 'release-twice: SHA256SUMS does not name all files' >&2; exit 1; }
 	mv "$packages/SHA256SUMS" "$work/$copy.sums"

@@ -3,9 +3,10 @@
 # (rxpath) and of that without senders and labs (rxpath-agent). The binaries run on every x86-64 distribution with glibc 2.28 or
 # newer (Debian 10, Ubuntu 20.04, RHEL 8): libbpf, libelf and zlib are part of them, and so is the list of their crates.
 # Usage: tools/release.sh [--native] [rxpath] [rxpath-agent]
-#   --native  for this distribution only: what cargo build makes, linked to the libraries that are here
+#   --native  for this distribution only: what cargo build makes, linked to the libraries that are here, without list of crates
+#             and SBOM
 # RXPATH_BINARY=FILE packs that binary as rxpath instead of building one, RXPATH_AGENT_BINARY=FILE as rxpath-agent. A binary
-# without line tables (--native, profile release) has no package of symbols.
+# without line tables (--native rxpath) has no package of symbols.
 set -eu
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
@@ -27,9 +28,9 @@ done
 # The date of the source, in all that is packed: the same source gives the same bytes.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
-tools/setup.sh package
-# Before the flags, which are not for its tools.
-tools/setup.sh sbom
+tools/setup.sh package${native:+-native}
+# What sbom.sh needs, before half an hour of building.
+[ -n "$native" ] || tools/setup.sh sbom
 tools=target/package-tools/bin
 rm -rf $out
 mkdir -p $out
@@ -60,22 +61,21 @@ auditable() {
 # The binary of a package: sets `binary`.
 build() {
 	case $1 in
-	rxpath) binary=${RXPATH_BINARY:-} profile=dist features='' here=release ;;
-	rxpath-agent) binary=${RXPATH_AGENT_BINARY:-} profile=agent features='--no-default-features' here=agent ;;
+	rxpath) binary=${RXPATH_BINARY:-} profile=dist features='' here=release sections='' ;;
+	rxpath-agent) binary=${RXPATH_AGENT_BINARY:-} profile=agent features='--no-default-features' here=agent sections=.debug_line ;;
 	esac
-	lines=
 	[ -z "$binary" ] || return 0
 	# shellcheck disable=SC2086  # one option or none
 	if [ -n "$native" ]; then
-		auditable build --profile $here -p rxpath --bin rxpath $features --features bpf
+		RUSTFLAGS=$flags "$cargo" build --locked --profile $here -p rxpath --bin rxpath $features --features bpf
 		binary=target/$here/rxpath
 	else
 		# zig links to the symbols of the older glibc; the C of libelf is compiled by it too.
 		auditable zigbuild --profile $profile $features --features vendored -p rxpath --bin rxpath --target $target.$glibc
-		binary=target/$target/$profile/rxpath lines=.debug_line
+		binary=target/$target/$profile/rxpath sections='.dep-v0 .debug_line'
 	fi
-	# The list of crates and, but for the profile release, line tables.
-	for section in .dep-v0 $lines; do
+	# The list of crates and line tables. A native build has no list, and the profile release has no line tables.
+	for section in $sections; do
 		readelf -SW "$binary" | grep -q " \\$section " || { echo "release: $binary has no section $section" >&2; exit 1; }
 	done
 }
@@ -191,7 +191,7 @@ pack() {
 	rm -r $ROOT
 	symbols
 	# shellcheck disable=SC2086  # one option or none
-	tools/sbom.sh "$out/$NAME.cdx.json" $features
+	[ -n "$native" ] || tools/sbom.sh "$out/$NAME.cdx.json" $features
 }
 
 ROOT=$out/root
@@ -202,5 +202,5 @@ for package in ${packages:-rxpath rxpath-agent}; do
 	build "$package"
 	pack "$package"
 done
-(cd $out && sha256sum ./*.deb ./*.rpm ./*.cdx.json >SHA256SUMS)
+(cd $out && sha256sum ./*.* >SHA256SUMS)
 ls -l $out >&2

