@@ -23,6 +23,15 @@ tar -C "$root" -xf "$tar"
 in_root() { rpm --root "$root" --dbpath /var/lib/rpm "$@"; }
 # Files of the system, without those of the database.
 files() { (cd "$root" && find etc usr var/lib -path var/lib/rpm -prune -o -print | sort); }
+# symbols PACKAGE: with its symbols addr2line finds the line of a function, by the build id of the program that is installed.
+symbols() {
+	in_root -i --nodeps "$(find target/packages -name "$1-debuginfo-[0-9]*.rpm")" || fails "$1-debuginfo is not installed"
+	address=0x$(nm "$(find "$root/usr/lib/debug/.build-id" -name '*.debug')" | awk '/ [tT] .*rxpath/ { print $1; exit }')
+	# It looks for .build-id/ in the folder where it runs.
+	line=$(cd "$root/usr/lib/debug" && addr2line -e "$root/usr/bin/rxpath" "$address")
+	case $line in *.rs:[1-9]*) ;; *) fails "$1: with symbols $address is $line" ;; esac
+	in_root -e "$1-debuginfo" || fails "$1-debuginfo is not erased"
+}
 # A link into the system: seen from here it points to nothing.
 enabled=$root/etc/systemd/system/timers.target.wants/rxpath-check.timer
 
@@ -55,6 +64,7 @@ chroot "$root" rxpath export --names | grep -q '^rxpath_build_info' || fails "no
 for kind in service socket; do [ -s "$root/usr/lib/systemd/system/rxpath-export.$kind" ] || fails "no unit: $kind"; done
 [ ! -L "$enabled" ] || fails "the timer is enabled by the installation"
 in_root -V --nodeps rxpath || fails "files are not as in the package"
+symbols rxpath
 chroot "$root" systemctl enable --quiet rxpath-check.timer
 
 # The same package again is what an upgrade is to its files and scripts.
@@ -75,12 +85,7 @@ rm -r "$root/etc/rxpath/check.toml.rpmsave" "$root/var/lib/rxpath"
 in_root -i --nodeps "$agent" || fails "rxpath-agent is not installed"
 chroot "$root" rxpath --version | grep -q '(agent)' || fails "rxpath-agent does not say that it is one"
 chroot "$root" rxpath export --names | grep -q '^rxpath_build_info' || fails "rxpath-agent: no metrics"
-for symbols in target/packages/rxpath-agent-debuginfo-*.rpm; do
-	in_root -i --nodeps "$symbols" || fails "rxpath-agent-debuginfo is not installed"
-	id=$(readelf -n "$root/usr/bin/rxpath" | sed -n 's/^ *Build ID: //p')
-	[ -s "$root/usr/lib/debug/.build-id/$(echo "$id" | sed 's#^..#&/#').debug" ] || fails "no symbols of the build id $id"
-	in_root -e rxpath-agent-debuginfo || fails "rxpath-agent-debuginfo is not erased"
-done
+symbols rxpath-agent
 in_root -e rxpath-agent || fails "rxpath-agent is not erased"
 rmdir "$root/etc/rxpath" 2>/dev/null || true
 files >"$work/after"
