@@ -96,7 +96,10 @@ impl Failure {
     /// Adds the hint where there is one.
     #[must_use]
     pub fn maybe_hint(self, hint: Option<impl Into<String>>) -> Self {
-        Self { hint: hint.map(Into::into), ..self }
+        match hint {
+            Some(hint) => self.hint(hint),
+            None => self,
+        }
     }
 
     /// The causes in one line.
@@ -174,5 +177,12 @@ mod tests {
             .context("serve udp")
             .unwrap_err();
         assert_eq!(chain(&error), "serve udp: bind 127.0.0.1:9: address in use");
+    }
+
+    #[test]
+    fn no_hint_leaves_the_one_that_is_there() {
+        let failure = || Failure::usage("no").hint("first");
+        assert_eq!(failure().maybe_hint(None::<String>).hint.as_deref(), Some("first"));
+        assert_eq!(failure().maybe_hint(Some("second")).hint.as_deref(), Some("second"));
     }
 }
