@@ -1,4 +1,4 @@
-//! The schemas beside the sources are those of the types.
+//! The schemas next to the sources are those of the types.
 
 use std::collections::BTreeSet;
 use std::io::BufRead;

@@ -40,7 +40,7 @@ pub const METRICS: &[Metric] = &[
     Metric::new("receiver_cpu_ns_per_packet", "ns/datagram", Down, "receiver CPU time per delivered datagram", "time of the receiving threads on a CPU per datagram read, including softirqs that interrupt them"),
     Metric::new("sender_cpu_ns_per_packet", "ns/datagram", Down, "sender CPU time per sent datagram", "time of the sending threads on a CPU per datagram offered, softirqs inside their calls included"),
     Metric::new("blocked_ratio", "of the window", Down, "", "time that the sender waited for send buffer, as a share of the window and its threads"),
-    Metric::new("achieved_ratio", "of asked", Up, "", "offered rate as a share of the target rate"),
+    Metric::new("achieved_ratio", "of target", Up, "", "offered rate as a share of the target rate"),
     Metric::new("one_way_delay_p50_us", "us", Down, "one-way delay, median", "from the sender's stamp in a datagram to its read by the receiver, median of the whole trial"),
     Metric::new("one_way_delay_p99_us", "us", Down, "one-way delay, 99th percentile", "from the sender's stamp in a datagram to its read by the receiver, 99th percentile of the whole trial"),
     Metric::new("one_way_delay_bound_us", "us", Down, "bound of the one-way delay", "how far the one-way delays may be wrong, because the clocks of two hosts are known within bounds"),

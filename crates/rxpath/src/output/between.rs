@@ -6,7 +6,7 @@ use rxpath_core::number::grouped;
 use rxpath_record::hosts::{PairPackets, PairRate};
 use rxpath_record::manifest::{Grade, Manifest};
 
-use super::experiment::word;
+use super::experiment::place_words;
 
 /// Pairs that are listed; of more, what each receiver got of all senders.
 const LISTED: usize = 16;
@@ -19,7 +19,7 @@ pub fn text(manifest: &Manifest, variant: &str) -> String {
     let unit = manifest.ledger_unit(variant).word();
     let losses = manifest.receiver_losses(variant).into_iter();
     let losses = losses.filter(|(_, packets)| *packets > 0).map(|((alias, place), packets)| {
-        format!("{alias}: {} {unit} lost at {}", grouped(packets), word(place))
+        format!("{alias}: {} {unit} lost at {}", grouped(packets), place_words(place))
     });
     let shown = |line: String| format!("{variant}: {line}\n");
     pairs.chain(losses).chain(grades(manifest, variant)).map(shown).collect()

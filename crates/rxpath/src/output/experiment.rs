@@ -227,7 +227,7 @@ pub fn where_lost(manifest: &Manifest, variant: &str) -> String {
     let unit = trials.first().map_or("datagrams", |trial| trial.ledger.unit.word());
     let line = |(place, (packets, counter)): (&Place, &(u64, String))| {
         let share = if offered > 0 { *packets as f64 / offered as f64 } else { 0.0 };
-        let (at, share) = (word(*place), percent(share));
+        let (at, share) = (place_words(*place), percent(share));
         format!(
             "  lost at {at}: {packets} {unit}, {share} of all offered in {count} trials [{counter}]\n"
         )
@@ -236,7 +236,7 @@ pub fn where_lost(manifest: &Manifest, variant: &str) -> String {
 }
 
 /// A place in words.
-pub fn word(place: Place) -> String {
+pub fn place_words(place: Place) -> String {
     // Names in results are kebab case; the text has spaces instead.
     super::word(&place).replace('-', " ")
 }

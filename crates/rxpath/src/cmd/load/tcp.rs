@@ -80,13 +80,13 @@ impl CommonArgs {
     }
 }
 
-/// Settings that all kinds print.
 /// The row about connections whose data was checked at both ends.
 fn checked(own: &[Mismatch], server: Option<&ServerReport>) -> (&'static str, String) {
     let wrong = own.len() + server.map_or(0, |server| server.mismatches.len());
     ("check", format!("{wrong} connections with wrong data"))
 }
 
+/// Settings that all kinds print.
 fn common_rows(s: &CommonSettings) -> Vec<(&'static str, String)> {
     let mut rows = vec![
         ("server", format!("rxpath {}, {} threads", s.server_program, s.server_threads_count)),
