@@ -104,15 +104,14 @@ fn outcome(said: &Said) -> String {
 fn told(said: &Said, change: &Value) -> String {
     let result = |command: &str| &said[command].1["result"];
     let Some(step) = result("plan")["step"].get(0) else {
-        let why = result("plan")["left_out"][0]["why"].as_str().unwrap_or("no plan").to_owned();
-        let known = [
-            ("does not have it", "absent"),
-            ("this driver has no", "absent"),
-            ("not here", "absent"),
-            ("already set", "already"),
-        ];
-        let word = known.iter().find(|(words, _)| why.contains(words));
-        return word.map_or(format!("left out: {why}"), |(_, word)| (*word).into());
+        let left = &result("plan")["left_out"][0];
+        if left["is_set"] == true {
+            return "already".into();
+        }
+        let why = left["why"].as_str().unwrap_or("no plan");
+        let absent = ["does not have it", "this driver has no", "not here"];
+        let is_absent = absent.iter().any(|words| why.contains(words));
+        return if is_absent { "absent".into() } else { format!("left out: {why}") };
     };
     let after = change["after"].as_str().unwrap_or("");
     let also = match change["also"].as_str() {
@@ -134,7 +133,7 @@ fn assert_consistent(name: &(String, String), said: &Said) {
     let steps = said["plan"].1["result"]["step"].as_array().map_or(0, Vec::len);
     // What is asked for and left out makes the request a partial one, or a wrong one where nothing else is in it.
     let left_out = said["plan"].1["result"]["left_out"].as_array().cloned().unwrap_or_default();
-    let is_so = |left: &Value| left.to_string().contains("already set");
+    let is_so = |left: &Value| left["is_set"] == true;
     // What rules want and a plan leaves out was not asked for.
     let is_whole = name.0 == "host" || left_out.iter().all(is_so);
     let status = match (is_whole, steps) {

@@ -135,7 +135,7 @@ waits:
   returned: on O(state=applied)
   type: bool
 left_out:
-  description: What could not be a step of the plan, with the reason.
+  description: What is no step of the plan, with the reason; C(is_set) if the host has the value already.
   returned: on O(state=applied)
   type: list
   elements: dict
@@ -195,8 +195,8 @@ def plan(module, program, file):
     result = answer["result"]
     left_out = result.get("left_out", [])
     if status != DONE:
-        # What is set already is no error, and the program says so in words only.
-        errors = [one for one in left_out if one["why"] != "already set"]
+        # What is set already is no error.
+        errors = [one for one in left_out if not one.get("is_set")]
         why = "; ".join("%s: %s" % (one["what"], one["why"]) for one in errors)
         module.fail_json(msg=why or "rxpath tune plan ended with status %d" % status, rc=status, left_out=left_out)
     return result.get("step", []), left_out

@@ -72,7 +72,7 @@ pub fn homes(plan: &Plan) -> Vec<(&'static str, usize)> {
 }
 
 fn left(step: &Step, why: &str) -> LeftOut {
-    LeftOut { what: format!("{} {}", step.set, step.new), why: why.into() }
+    LeftOut::new(format!("{} {}", step.set, step.new), why)
 }
 
 fn sysctl(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {

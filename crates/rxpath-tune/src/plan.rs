@@ -88,8 +88,19 @@ impl Step {
 pub struct LeftOut {
     /// The knob, or the rule.
     pub what: String,
-    /// Why, and what to do instead.
+    /// Why, and what to do instead; `already set` if that is why.
     pub why: String,
+    /// Whether it has this value already: nothing went wrong.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_set: bool,
+}
+
+impl LeftOut {
+    /// The knob or the rule, and why it is no step.
+    pub fn new(what: impl Into<String>, why: impl Into<String>) -> Self {
+        let (what, why) = (what.into(), why.into());
+        Self { is_set: why == make::ALREADY, what, why }
+    }
 }
 
 /// Why a plan can't be used.

@@ -54,7 +54,7 @@ pub enum SettingsAsk {
 pub struct PlannedSettings {
     /// The changes.
     pub steps: Vec<PlannedStep>,
-    /// Why some of the settings cannot be made here; empty if all can, or are so already.
+    /// Why some of the settings cannot be made here; empty if all can, or have this value already.
     pub refused: String,
     /// The plan as `rxpath tune apply` takes it.
     pub file: String,
@@ -161,7 +161,7 @@ impl HostSettings {
         Ok((plan, done.is_success))
     }
 
-    /// Why settings cannot be made. What is so already is left out of a plan too, but makes no plan fail.
+    /// Why settings cannot be made. What has this value already is left out of a plan too, but makes no plan fail.
     fn refused(
         &self,
         sets: &BTreeMap<String, String>,

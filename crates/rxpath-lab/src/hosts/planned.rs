@@ -50,7 +50,7 @@ pub struct PlannedChange {
     pub name: String,
     /// Its value then.
     pub value: String,
-    /// Its value now; `None` if it is so already, or cannot be changed here.
+    /// Its value now; `None` if it has this value already, or cannot be changed here.
     pub now: Option<String>,
     /// Why it cannot be changed here, if it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]

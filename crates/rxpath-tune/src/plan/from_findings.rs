@@ -17,7 +17,7 @@ pub fn requests(findings: &[Finding], ids: &[String]) -> (Vec<Request>, Vec<Left
             };
             let why = finding.advice.clone();
             let why = why.unwrap_or_else(|| "nothing that can be changed at runtime".into());
-            left.push(LeftOut { what, why });
+            left.push(LeftOut::new(what, why));
         }
         requests.extend(finding.changes.iter().map(|set| Request {
             knob: set.knob.clone(),

@@ -99,7 +99,7 @@ pub fn make<S: Setter>(
         } else {
             request.because.clone() + ": "
         };
-        plan.left_out.push(LeftOut { what: format!("{by}{request}"), why });
+        plan.left_out.push(LeftOut::new(format!("{by}{request}"), why));
     }
     for step in &mut plan.steps {
         let driver = step.set.device().and_then(driver);

@@ -66,9 +66,9 @@ pub fn settle(facts: &HostFacts, goal: Option<Goal>, ids: &[String]) -> Settled 
         done.insert(place(&next));
         let (agreed, against): (Vec<Set>, Vec<Set>) =
             next.changes.drain(..).partition(|set| !made.contains_key(&set.knob));
-        settled.left_out.extend(against.iter().map(|set| LeftOut {
-            what: format!("{}: {set}", in_words(&place(&next))),
-            why: format!("{} sets another value", made[&set.knob]),
+        settled.left_out.extend(against.iter().map(|set| {
+            let what = format!("{}: {set}", in_words(&place(&next)));
+            LeftOut::new(what, format!("{} sets another value", made[&set.knob]))
         }));
         if agreed.is_empty() {
             continue;
@@ -81,9 +81,9 @@ pub fn settle(facts: &HostFacts, goal: Option<Goal>, ids: &[String]) -> Settled 
     }
     let news =
         found.iter().filter(|one| !known.contains(&place(one)) && !done.contains(&place(one)));
-    settled.left_out.extend(news.map(|one| LeftOut {
-        what: in_words(&place(one)),
-        why: format!("found once the plan is applied: {}", one.observed),
+    settled.left_out.extend(news.map(|one| {
+        let why = format!("found once the plan is applied: {}", one.observed);
+        LeftOut::new(in_words(&place(one)), why)
     }));
     settled.findings.extend(first.into_iter().filter(|one| one.changes.is_empty()));
     settled

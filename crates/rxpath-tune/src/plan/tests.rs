@@ -176,6 +176,8 @@ fn what_cannot_be_is_left_out_with_its_reason() {
     assert_eq!(why[0], "rx=9999: the device takes at most 4096");
     assert_eq!(why[1], "this driver has no rx-mini; it has rx, tx");
     assert_eq!(why[2], "already set");
+    let is_set: Vec<bool> = plan.left_out.iter().map(|left| left.is_set).collect();
+    assert_eq!(is_set, [false, false, true, false, false]);
     assert!(why[3].contains("eth1/rings"), "{why:?}");
     assert_eq!(why[4], "two values are requested: 1000 (asked for) and 2000");
     assert_eq!(plan.steps.len(), 1);

@@ -7,6 +7,7 @@ use rxpath_core::number::counted;
 use rxpath_lab::hosts::planned::{PlannedChange, PlannedHost};
 use rxpath_lab::plan::Plan;
 use rxpath_tune::effects::Effect;
+use rxpath_tune::plan::make::ALREADY;
 use serde_json::Value;
 
 /// Each host with its device, its rights and its programs, then the settings that are changed.
@@ -43,7 +44,7 @@ fn line(host: &str, change: &PlannedChange) -> String {
     text += &match (now, refused) {
         (Some(now), _) => format!(", now {now}"),
         (None, Some(why)) => format!(", cannot be set: {why}"),
-        (None, None) => ", already set".to_owned(),
+        (None, None) => format!(", {ALREADY}"),
     };
     for effect in effects.iter().filter_map(|code| known(code)) {
         text += &format!("; {effect}");

@@ -5,7 +5,7 @@ use rxpath_host::Root;
 use rxpath_host::netlink::ioctl::driver_info;
 use rxpath_host::setter::HostSetter;
 use rxpath_tune::persist::{Home, MatchBy, Matching, drafts};
-use rxpath_tune::plan::make::{ALREADY, ASKED_FOR, Request, make};
+use rxpath_tune::plan::make::{ASKED_FOR, Request, make};
 use rxpath_tune::plan::settle::settle;
 use rxpath_tune::plan::{HostMark, LeftOut, Plan, from_findings};
 use rxpath_tune::{Goal, HostFacts, Scope, rules};
@@ -104,10 +104,8 @@ impl PlanCommand {
         let (mut requests, mut left_out) = from_findings::requests(&settled.findings, &self.ids);
         left_out.append(&mut settled.left_out);
         let found = |id: &&String| settled.findings.iter().any(|finding| finding.id == **id);
-        left_out.extend(self.ids.iter().filter(|id| !found(id)).map(|id| LeftOut {
-            what: id.clone(),
-            why: "finds nothing wrong on this host".into(),
-        }));
+        let none = self.ids.iter().filter(|id| !found(id));
+        left_out.extend(none.map(|id| LeftOut::new(id, "finds nothing wrong on this host")));
         requests.append(&mut by_hand);
         Ok((requests, left_out))
     }
@@ -168,7 +166,7 @@ pub(super) fn persist_to(
 fn verdict(requests: &[Request], plan: &Plan) -> Exit {
     let by_hand = requests.iter().filter(|request| request.because == ASKED_FOR);
     let names: Vec<String> = by_hand.map(Request::to_string).collect();
-    let mut refused = plan.left_out.iter().filter(|left| left.why != ALREADY);
+    let mut refused = plan.left_out.iter().filter(|left| !left.is_set);
     match (refused.any(|left| names.contains(&left.what)), plan.steps.is_empty()) {
         (false, _) => Exit::Done,
         (true, true) => Exit::Usage,

@@ -32,7 +32,7 @@ pub fn candidates(
                     risk,
                     repairs: false,
                 }),
-                Err(why) => chosen.left_out.push(LeftOut { what: name, why }),
+                Err(why) => chosen.left_out.push(LeftOut::new(name, why)),
             }
         }
     }

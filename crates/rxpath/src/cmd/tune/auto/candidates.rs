@@ -70,7 +70,7 @@ impl Source<'_> {
             let name = idea.entry.name.clone();
             match (self.available)(&idea.entry)? {
                 Ok((sets, risk)) => chosen.candidates.push(self.candidate(idea, sets, risk)),
-                Err(why) => chosen.left_out.push(LeftOut { what: name, why }),
+                Err(why) => chosen.left_out.push(LeftOut::new(name, why)),
             }
         }
         chosen.candidates.sort_by(|a, b| b.prior.weight().total_cmp(&a.prior.weight()));
@@ -142,7 +142,7 @@ impl Chosen {
                     continue;
                 }
             };
-            self.left_out.push(LeftOut { what: candidate.name, why });
+            self.left_out.push(LeftOut::new(candidate.name, why));
         }
         self.candidates = kept;
     }

@@ -1,7 +1,7 @@
 //! Changes that may help a receive path: settings of the lab or of a host, and options of the service.
 //!
-//! A change whose parts only work together is one entry. Values depend on what is now; an entry that is so already is
-//! none. The names are keys of a scenario.
+//! A change whose parts only work together is one entry. Values depend on what is now; an entry that has its values already
+//! is none. The names are keys of a scenario.
 
 mod service;
 

@@ -16,8 +16,8 @@ use rxpath_tune::{Goal, HostFacts, Scope};
 /// Rules with what they ask for, as `KEY=VALUE` of a scenario.
 pub type Advice = Vec<(String, String)>;
 
-/// What a setting came to: the change, or why it can't be made.
-pub type Tried = Result<Change, String>;
+/// What a setting came to: the change, none if it has this value already, or why it can't be made.
+pub type Tried = Result<Option<Change>, String>;
 
 /// A place where settings can be tried.
 pub trait Ground {
@@ -55,7 +55,7 @@ impl Ground for InLab<'_> {
                 advice.push((request.because, set));
             } else {
                 let why = format!("{} holds for the whole host", request.knob);
-                left_out.push(LeftOut { what: request.because, why });
+                left_out.push(LeftOut::new(request.because, why));
             }
         }
         Ok((advice, left_out))
@@ -65,6 +65,7 @@ impl Ground for InLab<'_> {
         let lab = (self.0)()?;
         let tried = settings.iter().map(|(side, name, value)| {
             tuned::set(lab.namespace(*side), name, value)
+                .map(Some)
                 .map_err(|error| format!("{name} is not here: {error}"))
         });
         Ok(tried.collect())
@@ -89,9 +90,8 @@ impl Ground for Hosts {
     fn attempt(&self, settings: &[(Side, &str, &str)]) -> Result<Vec<Tried>, LabError> {
         let one = |(side, name, value): &(Side, &str, &str)| -> Result<Tried, LabError> {
             let made = Hosts::attempt(self, *side, name, value)?;
-            // Without a change it is so already, on the first queue at least.
-            let first = |made: Vec<Change>| made.into_iter().next();
-            Ok(made.and_then(|made| first(made).ok_or_else(|| ALREADY.to_owned())))
+            // Of several queues the first.
+            Ok(made.map(|made| made.into_iter().next()))
         };
         settings.iter().map(one).collect()
     }
@@ -102,9 +102,6 @@ impl Ground for Hosts {
         Risk::of(&effects(&change.target, None, (before, after)))
     }
 }
-
-/// Why a candidate that changes nothing is none.
-pub const ALREADY: &str = "already set";
 
 /// A setting of the receiver as a key of the scenario.
 fn receiver(name: &str, device: &str, value: &str) -> String {

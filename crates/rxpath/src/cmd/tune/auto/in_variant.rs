@@ -5,10 +5,11 @@ use rxpath_host::Outcome;
 use rxpath_host::pairs::Pairs;
 use rxpath_lab::LabError;
 use rxpath_lab::scenario::spec::Variant;
+use rxpath_tune::plan::make::ALREADY;
 
 use super::candidates::{Available, tuned_name};
 use super::catalogue::Entry;
-use super::ground::{ALREADY, Ground};
+use super::ground::Ground;
 
 /// A variant, and where it runs.
 pub struct InVariant<'a> {
@@ -37,14 +38,13 @@ impl InVariant<'_> {
                 continue;
             };
             let change = match tried.next() {
-                Some(Ok(change)) => change,
-                Some(Err(why)) if why == ALREADY => continue,
+                Some(Ok(Some(change))) => change,
                 Some(Err(why)) => return Ok(Err(why)),
-                None => continue,
+                Some(Ok(None)) | None => continue,
             };
             let after = change.after.clone().unwrap_or_default();
             match change.outcome {
-                // One of several that is so already contradicts no other candidate.
+                // One of several that has this value already contradicts no other candidate.
                 Outcome::Applied if change.before == change.after => {}
                 Outcome::Applied | Outcome::Pending { .. } => sets.push(set.clone()),
                 Outcome::Rounded => {

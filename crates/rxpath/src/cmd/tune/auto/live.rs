@@ -225,7 +225,7 @@ impl AutoCommand {
         };
         let chosen = source.choose().map_err(|error| Stop::Refused(error.into()))?;
         let missing = chosen.left_out.iter().find(|left| self.live.tries.contains(&left.what));
-        if let Some(LeftOut { what, why }) = missing {
+        if let Some(LeftOut { what, why, .. }) = missing {
             return Err(Failure::usage(format!("--try {what}: {why}")).into());
         }
         Ok(AutoAnswer {

@@ -30,7 +30,7 @@ pub fn plan(kept: &[Kept], dev: Option<&str>) -> Result<Plan, Failure> {
     for set in kept.iter().flat_map(|kept| &kept.sets) {
         match request(set, dev) {
             Ok(request) => requests.push(request),
-            Err(why) => left_out.push(LeftOut { what: set.clone(), why }),
+            Err(why) => left_out.push(LeftOut::new(set, why)),
         }
     }
     let driver = |dev: &str| driver_info(dev).ok().map(|info| info.driver);
@@ -48,8 +48,8 @@ pub fn plan_on(hosts: &Hosts, kept: &[Kept]) -> Result<Plan, Failure> {
     for set in kept.iter().flat_map(|kept| &kept.sets) {
         match tuned_name(set) {
             Some((Side::Rx, name, value)) => drop(sets.insert(name.to_owned(), value.to_owned())),
-            Some(_) => left_out.push(LeftOut { what: set.clone(), why: OF_SENDER.into() }),
-            None => left_out.push(LeftOut { what: set.clone(), why: OF_SERVICE.into() }),
+            Some(_) => left_out.push(LeftOut::new(set, OF_SENDER)),
+            None => left_out.push(LeftOut::new(set, OF_SERVICE)),
         }
     }
     let planned = hosts.plan(&sets).map_err(failure)?;

@@ -66,7 +66,7 @@ impl<'a> Host<'a> {
     /// The settings of an entry with what they risk here, or why they can't be tried.
     pub fn available(&self, entry: &Entry) -> Available {
         let plan = self.plan(&entry.sets)?;
-        if let Some(left) = plan.left_out.iter().find(|left| left.why != ALREADY) {
+        if let Some(left) = plan.left_out.iter().find(|left| !left.is_set) {
             return Err(left.why.clone());
         }
         if plan.steps.is_empty() {
