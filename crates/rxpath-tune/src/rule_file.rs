@@ -42,7 +42,8 @@ const COMMON: [(&str, &str); 3] = [
 impl RuleFile {
     /// The rules in the order of the file. An error names the rule without a check, or the check without a rule.
     pub(crate) fn rules(&self) -> Result<Vec<Rule>, String> {
-        let Texts { mut short, rule } = toml::from_str(self.text).map_err(|e| e.to_string())?;
+        let Texts { mut short, rule } = toml::from_str(self.text)
+            .map_err(|why| format!("the file of {}: {why}", self.first()))?;
         short.extend(COMMON);
         let mut checks: BTreeMap<&str, Check> = self.checks.iter().copied().collect();
         let mut rules = Vec::new();
@@ -54,6 +55,11 @@ impl RuleFile {
             None => Ok(rules),
             Some(id) => Err(format!("{id}: a check without a rule")),
         }
+    }
+
+    /// The id of its first rule, which names the file in an error.
+    fn first(&self) -> &str {
+        self.text.lines().find_map(|line| line.strip_prefix("id = ")).unwrap_or("no rule")
     }
 }
 
@@ -153,6 +159,7 @@ sources = ["DOC"]
         assert_eq!(read(TEXT, &[ONE]).unwrap_err(), "two: no check");
         assert_eq!(read(TEXT, &[ONE, TWO, THREE]).unwrap_err(), "three: a check without a rule");
         let misspelt = "[[rule]]\nid = \"one\"\nwhy_not = \"it\"\n";
-        assert!(read(misspelt, &[ONE]).unwrap_err().contains("why_not"));
+        let why = read(misspelt, &[ONE]).unwrap_err();
+        assert!(why.starts_with("the file of \"one\": ") && why.contains("why_not"), "{why}");
     }
 }
