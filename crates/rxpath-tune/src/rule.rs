@@ -244,7 +244,7 @@ impl Answer {
         Ok(Self::Found(Box::new(Found { observed, expected, why, ..Found::default() })))
     }
 
-    /// This is wrong, and the rule's file says what is expected and why: [`Rule::expected`], [`Rule::because`].
+    /// This is wrong, and the rule's file says what is expected and why: [`Rule::finding_expected`], [`Rule::finding_why`].
     pub fn observed(observed: impl Into<String>) -> Checked {
         Self::found(observed, "", "")
     }
@@ -305,10 +305,10 @@ pub struct Rule {
     pub check: Check,
     /// What a finding expects instead; empty where its check says so.
     #[serde(default)]
-    pub expected: &'static str,
+    pub finding_expected: &'static str,
     /// Why a finding is one, in one line; empty where its check says so.
     #[serde(default)]
-    pub because: &'static str,
+    pub finding_why: &'static str,
     /// Why it matters, in a sentence or two.
     pub why: &'static str,
     /// What the kernel does: function, file, since which version.
