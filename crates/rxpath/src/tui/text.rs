@@ -13,11 +13,8 @@ pub const QUIET: &str = "no traffic in this window";
 
 /// Traffic of other namespaces.
 pub fn elsewhere(frame: &Frame) -> Option<String> {
-    let pps = frame.elsewhere_pps?;
-    Some(format!(
-        "{} packets/s went to other network namespaces (--netns NAME, --pid PID)",
-        si(pps.round())
-    ))
+    let pps = si(frame.elsewhere_pps?.round());
+    Some(format!("{pps} packets/s went to other network namespaces (--netns NAME, --pid PID)"))
 }
 
 /// Everything: the whole path, and this many rows of each table.

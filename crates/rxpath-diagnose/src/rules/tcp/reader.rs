@@ -63,16 +63,12 @@ fn unnamed(tcp: &TcpUse, closed: u64) -> Claim {
 }
 
 fn queue(one: &TcpService, fullest: &TcpConnection) -> EvidenceLine {
+    let TcpConnection { remote, local, .. } = fullest;
+    let (full, all) = (count(one.full_count), count(one.connections_count));
+    let (waited, read) = (count(fullest.unread_max_bytes), count(fullest.read_bytes));
+    let (mean, samples) = (percent(sound_ratio(fullest.filled_mean_ratio)), count(fullest.samples));
     let text = format!(
-        "{} of {} connections had half of their window or more taken by unread bytes; the fullest, from {} to {}: {} bytes waited at most, {} of its window on average over {} samples, and the program read {} bytes of it",
-        count(one.full_count),
-        count(one.connections_count),
-        fullest.remote,
-        fullest.local,
-        count(fullest.unread_max_bytes),
-        percent(sound_ratio(fullest.filled_mean_ratio)),
-        count(fullest.samples),
-        count(fullest.read_bytes),
+        "{full} of {all} connections had half of their window or more taken by unread bytes; the fullest, from {remote} to {local}: {waited} bytes waited at most, {mean} of its window on average over {samples} samples, and the program read {read} bytes of it"
     );
     line(text, SOURCE)
 }

@@ -40,39 +40,28 @@ fn rp_filter(ask: &Ask<'_>) -> Checked {
     if dropped.total == 0 {
         return Answer::fine("none dropped");
     }
-    let strict: Vec<String> = ask
-        .facts
-        .devices
-        .iter()
-        .map(|device| device.name.as_str())
-        .chain(["all"])
-        .filter(|name| {
-            let key = format!("net/ipv4/conf/{name}/rp_filter");
-            ask.facts.sysctl_number(&key).value() == Some(&1)
-        })
-        .map(str::to_owned)
-        .collect();
+    let names = ask.facts.devices.iter().map(|device| device.name.as_str()).chain(["all"]);
+    let is_strict = |name: &&str| {
+        let key = format!("net/ipv4/conf/{name}/rp_filter");
+        ask.facts.sysctl_number(&key).value() == Some(&1)
+    };
+    let strict = names.filter(is_strict).collect::<Vec<_>>().join(", ");
+    let strict = if strict.is_empty() {
+        "which devices are strict could not be read, or none is any more".to_owned()
+    } else {
+        format!("strict on: {strict}")
+    };
     let watched = &ask.facts.watched;
     let received = ask.facts.count("Ip.InReceives").known()?;
     // A share of all that comes is no stray sender: this host loses what it should receive.
     let is_much = dropped.evidence() == Evidence::Now
         && dropped.ratio_of(received).is_some_and(|ratio| ratio >= MUCH_RATIO);
-    Answer::observed(format!(
-        "{}; {}",
-        watched.tell(
-            dropped,
-            "packets dropped by reverse-path filtering",
-            ask.facts.protocols_began()
-        ),
-        if strict.is_empty() {
-            "which devices are strict could not be read, or none is any more".to_owned()
-        } else {
-            format!("strict on: {}", strict.join(", "))
-        }
-    ))
-    .advice("loose mode (2) on the device where the other uplink's packets come in")
-    .severity(if is_much { Fail } else { Info })
-    .rests_on(dropped, watched)
+    let what = "packets dropped by reverse-path filtering";
+    let told = watched.tell(dropped, what, ask.facts.protocols_began());
+    Answer::observed(format!("{told}; {strict}"))
+        .advice("loose mode (2) on the device where the other uplink's packets come in")
+        .severity(if is_much { Fail } else { Info })
+        .rests_on(dropped, watched)
 }
 
 /// It never carries a change: a host that routes for others cuts them off with it, and what it routes for may come later.

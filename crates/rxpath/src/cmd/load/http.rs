@@ -119,22 +119,13 @@ impl LoadHttp {
 impl Shown for Load {
     fn settings_text(&self) -> String {
         let s = self.settings();
+        let each = if s.keepalive { "" } else { ", one for each request" };
+        let pipeline =
+            if s.pipeline > 1 { format!(", pipeline {}", s.pipeline) } else { String::new() };
         let mut rows = vec![
             ("address", address(s)),
             ("threads", placed(&s.threads)),
-            (
-                "connections",
-                format!(
-                    "{}{}{}",
-                    s.connections_count,
-                    if s.keepalive { "" } else { ", one for each request" },
-                    if s.pipeline > 1 {
-                        format!(", pipeline {}", s.pipeline)
-                    } else {
-                        String::new()
-                    }
-                ),
-            ),
+            ("connections", format!("{}{each}{pipeline}", s.connections_count)),
             (
                 "loop",
                 match (s.r#loop, s.target_rps) {

@@ -145,13 +145,8 @@ impl BoundsCommand {
         let told = self.calibrate(&mut parameters)?;
         let got = bounds(&parameters).map_err(Failure::usage_of)?;
         if got.bounds.is_empty() {
-            let needs: Vec<String> = got
-                .not_computed
-                .iter()
-                .map(|m| format!("{} ({})", m.bound, m.needs.join(", ")))
-                .collect();
             return Err(Failure::usage("no bound follows from these parameters")
-                .hint(format!("each bound still needs: {}", needs.join("; "))));
+                .hint(format!("each bound still needs: {}", missing(&got))));
         }
         let warnings = [told, warnings(&got)].concat();
         let answer = Envelope::new("model-bounds", parameters, got, warnings);
@@ -242,13 +237,14 @@ fn sentences(got: &Bounds) -> String {
         text += &format!("{name}: {}\n", said("sentence"));
         text += &format!("    by {}\n    if {}\n", said("formula"), said("assumes"));
     }
-    let more: Vec<String> = got
-        .not_computed
-        .iter()
-        .map(|missing| format!("{} ({})", missing.bound, missing.needs.join(", ")))
-        .collect();
-    if !more.is_empty() {
-        text += &format!("\nnot computed, because these are missing: {}\n", more.join("; "));
+    if !got.not_computed.is_empty() {
+        text += &format!("\nnot computed, because these are missing: {}\n", missing(got));
     }
     text
+}
+
+/// The bounds that were not computed, each with what it needs.
+fn missing(got: &Bounds) -> String {
+    let each = got.not_computed.iter().map(|it| format!("{} ({})", it.bound, it.needs.join(", ")));
+    each.collect::<Vec<_>>().join("; ")
 }
