@@ -175,9 +175,7 @@ fn what_cannot_be_is_left_out_with_its_reason() {
     let why: Vec<&str> = plan.left_out.iter().map(|left| left.why.as_str()).collect();
     assert_eq!(why[0], "rx=9999: the device takes at most 4096");
     assert_eq!(why[1], "this driver has no rx-mini; it has rx, tx");
-    assert_eq!(why[2], "already set");
-    let is_set: Vec<bool> = plan.left_out.iter().map(|left| left.is_set).collect();
-    assert_eq!(is_set, [false, false, true, false, false]);
+    assert_eq!(plan.left_out.iter().position(|left| left.is_set), Some(2), "{why:?}");
     assert!(why[3].contains("eth1/rings"), "{why:?}");
     assert_eq!(why[4], "two values are requested: 1000 (asked for) and 2000");
     assert_eq!(plan.steps.len(), 1);
