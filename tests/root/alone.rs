@@ -22,6 +22,7 @@ mod queues;
 mod real_traffic;
 mod search_between_hosts;
 mod shares_of_capacity;
+mod strays;
 mod timeline;
 mod turns;
 mod victim_command;

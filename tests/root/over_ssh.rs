@@ -13,7 +13,6 @@ mod secrets;
 mod sent_builds;
 pub mod site;
 mod steady;
-mod strays;
 mod two_receivers;
 mod wire;
 
