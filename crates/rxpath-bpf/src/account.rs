@@ -89,6 +89,8 @@ struct LookedAt {
 struct Taken {
     tasks: BTreeMap<TaskKey, TaskRow>,
     windows: HashMap<u32, CpuWindow>,
+    /// Whether a reading ended windows, and failed before it had taken all of their rows.
+    is_torn: bool,
     /// Rows of tasks at which those that are gone are looked for.
     crowd: usize,
     flows: Flows,
@@ -272,7 +274,10 @@ impl Account {
     ///
     /// **Cost** an interrupt for each CPU, and about 1 µs for each task that ran.
     pub fn read(&self) -> Result<Reading, HostError> {
-        let mut reading = Reading::default();
+        // Before windows end: their rows must be taken then.
+        let ticks = self.root.parsed(stat::PATH, stat::parse)?;
+        let mut reading = Reading { ticks, ..Reading::default() };
+        let was_torn = std::mem::replace(&mut self.taken.borrow_mut().is_torn, true);
         // By CPU: the half that its slices are charged to from here on; none in a pause.
         let mut charged = None;
         if self.is_counting {
@@ -285,8 +290,10 @@ impl Account {
         reading.warnings.extend(self.came_online());
         reading.warnings.extend(self.functions.not_separable());
         reading.cpus = self.cpus.iter().filter_map(|cpu| taken.windows.get(cpu)).copied().collect();
-        reading.ticks = self.root.parsed(stat::PATH, stat::parse)?;
-        let ran = self.take_tasks(charged.as_ref(), &mut taken.tasks)?;
+        // What a failed reading left is in the half that is charged now: once, both are taken.
+        let charged = charged.as_ref().filter(|_| !was_torn);
+        let ran = self.take_tasks(charged, &mut taken.tasks)?;
+        taken.is_torn = false;
         let entries = self.loaded.entries("culprits")?;
         reading.culprits = entries.iter().map(|(key, value)| row::culprit(key, value)).collect();
         let mut flows = self.loaded.entries(FLOW_MAPS[0])?;
@@ -300,7 +307,11 @@ impl Account {
         };
         // What has just been read stays in this reading: it is the next one that does without.
         if taken.tasks.len() > taken.crowd.max(CROWD) || entries.len() > self.culprits_crowd {
-            self.forget_the_gone(&mut taken.tasks, &ran, &entries)?;
+            // The reading has the only copy of its rows: it does not fail any more.
+            if let Err(error) = self.forget_the_gone(&mut taken.tasks, &ran, &entries) {
+                let text = format!("rows of tasks that are gone stay in a map: {error}");
+                reading.warnings.push(Warning::new("rows-not-removed", text));
+            }
             taken.crowd = 2 * taken.tasks.len();
         }
         Ok(reading)
