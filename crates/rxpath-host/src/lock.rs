@@ -83,23 +83,10 @@ impl LabLock {
         // The file is never removed: a lock on a name that others can replace is none.
         let file = open(path).map_err(io("open"))?;
         let begin = Instant::now();
-        let deadline = begin + patience;
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::WouldBlock)
-                    if begin.elapsed() < ASKERS_LEAVE && only_askers_have(&file) =>
-                {
-                    std::thread::yield_now();
-                }
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    // why: flock has no wait with a time limit; this one has the deadline above.
-                    std::thread::sleep(LOOK_AGAIN.min(left));
-                }
-                Err(TryLockError::WouldBlock) => return Err(busy(what, path, &signed_by(&file))),
-                Err(TryLockError::Error(e)) => return Err(io("lock")(e)),
-            }
+        match lock(&file, patience, || begin.elapsed() < ASKERS_LEAVE) {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(busy(what, path, &signed_by(&file))),
+            Err(TryLockError::Error(e)) => return Err(io("lock")(e)),
         }
         match sign(&file) {
             // Opened for reading only, because the file is another user's or a namespace: held, but not signed.
@@ -115,6 +102,29 @@ impl Drop for LabLock {
         // Closing frees the lock too; the text in it would then name one who is gone.
         if let Some(file) = &self.file {
             let _ = file.set_len(0);
+        }
+    }
+}
+
+/// Locks a file, waiting for at most `patience`, and for those who only ask about it while `waits_for_askers` says so.
+fn lock(
+    file: &File,
+    patience: Duration,
+    mut waits_for_askers: impl FnMut() -> bool,
+) -> Result<(), TryLockError> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if waits_for_askers() && only_askers_have(file) => {
+                // why: an asker has the lock for microseconds, and nothing says when it ends; the caller limits this wait.
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                // why: flock has no wait with a time limit; this one has the deadline above.
+                std::thread::sleep(LOOK_AGAIN.min(left));
+            }
+            done => return done,
         }
     }
 }
@@ -210,14 +220,16 @@ pub fn is_held(path: &Path) -> bool {
     }
 }
 
-/// Whether `/proc/locks` has a flock(2) on a file: `1: FLOCK  ADVISORY  WRITE 812 00:1a:1289 0 EOF` (fs/locks.c
-/// lock_get_status: device in hexadecimal, inode in decimal). Waiters have an arrow behind the number.
+/// Whether `/proc/locks` has an exclusive flock(2) on a file: `1: FLOCK  ADVISORY  WRITE 812 00:1a:1289 0 EOF` (fs/locks.c
+/// lock_get_status: device in hexadecimal, inode in decimal). Waiters have an arrow behind the number. A shared one is
+/// that of a process that asks.
 fn lists(locks: &str, file: &fs::Metadata) -> bool {
     let (major, minor) = (libc::major(file.dev()), libc::minor(file.dev()));
     let place = format!("{major:02x}:{minor:02x}:{}", file.ino());
     locks.lines().any(|line| {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        words.get(1) == Some(&"FLOCK") && words.get(5) == Some(&place.as_str())
+        let has = |at, word| words.get(at) == Some(&word);
+        has(1, "FLOCK") && has(3, "WRITE") && has(5, place.as_str())
     })
 }
 
@@ -262,15 +274,20 @@ mod tests {
     fn one_who_only_asks_is_waited_for() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
-        let asker = File::create(&path).unwrap();
-        asker.lock_shared().unwrap();
-        std::thread::scope(|scope| {
-            let taken = scope.spawn(|| LabLock::take_at(&path, Duration::ZERO));
-            // why: the one who takes the lock has to meet the asker; nothing says that it did.
-            std::thread::sleep(Duration::from_millis(20));
-            drop(asker);
-            taken.join().unwrap().unwrap();
+        let mut asker = Some(File::create(&path).unwrap());
+        asker.as_ref().unwrap().lock_shared().unwrap();
+        let file = File::open(&path).unwrap();
+        let refused = lock(&file, Duration::ZERO, || false);
+        assert!(matches!(refused, Err(TryLockError::WouldBlock)), "{refused:?}");
+        let mut met = 0;
+        let taken = lock(&file, Duration::ZERO, || {
+            met += 1;
+            // It is still there when it is met for the first time.
+            drop(asker.take_if(|_| met == 2));
+            true
         });
+        taken.unwrap();
+        assert_eq!(met, 2);
     }
 
     #[test]
@@ -286,6 +303,8 @@ mod tests {
         assert!(!lists(&line("FLOCK", metadata.ino() + 1), &metadata));
         let waiter = line("FLOCK", metadata.ino()).replace("1:", "1: ->");
         assert!(!lists(&waiter, &metadata), "one who waits holds nothing");
+        let asker = line("FLOCK", metadata.ino()).replace("WRITE", "READ ");
+        assert!(!lists(&asker, &metadata), "one who asks holds nothing");
     }
 
     #[test]
