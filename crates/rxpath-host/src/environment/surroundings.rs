@@ -142,6 +142,13 @@ mod tests {
     }
 
     #[test]
+    fn no_section_of_names_that_is_read_is_empty() {
+        for section in ["[options]", "[parameters]", "[sysctls]", "[core]", "[daemons]"] {
+            assert!(names(section).next().is_some(), "{section}");
+        }
+    }
+
+    #[test]
     fn comm_names_fit_in_comm() {
         assert!(names("[daemons]").all(|name| name.len() <= crate::thread::MAX_NAME_BYTES));
     }
