@@ -2,7 +2,8 @@
 //!
 //! libbpf's own headers come from the crate that builds libbpf, so that the two agree.
 
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A tracepoint's parameters are counted by their place: those in front of one that is used have to be there.
@@ -60,10 +61,20 @@ fn compile_all() -> Result<(), String> {
         if !done.success() {
             return Err(format!("{clang} cannot compile {}", source.display()));
         }
-        // libbpf needs BTF, and nobody reads the DWARF: a third of the bytes. Where the program is missing, they stay.
-        let _ = Command::new(&strip).arg("--strip-debug").arg(&object).status();
+        strip_debug(&strip, &object);
     }
     Ok(())
+}
+
+/// libbpf needs BTF, and nobody reads the DWARF: a third of the bytes. Where the program is missing, they stay.
+fn strip_debug(strip: &str, object: &Path) {
+    let why = match Command::new(strip).arg("--strip-debug").arg(object).status() {
+        Ok(done) if done.success() => return,
+        Err(error) if error.kind() == ErrorKind::NotFound => return,
+        Ok(done) => done.to_string(),
+        Err(error) => error.to_string(),
+    };
+    println!("cargo::warning={strip} cannot strip {}: {why}", object.display());
 }
 
 /// The path of a program of clang's own LLVM, or its name where clang does not know it.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What found no room in the maps of an object. Its reader sums them (object.rs `lost`).
+ * Records that did not fit in the maps of an object. Its reader sums them (object.rs `lost`).
  */
 #ifndef RXPATH_LOST_H
 #define RXPATH_LOST_H
