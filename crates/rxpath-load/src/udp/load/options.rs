@@ -49,7 +49,7 @@ impl Engine {
 }
 
 /// What is asked for.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct LoadOptions {
     /// Destinations.
     pub to: Vec<SocketAddr>,
@@ -89,6 +89,13 @@ pub struct LoadOptions {
     pub clock_id: Option<u16>,
 }
 
+impl Default for LoadOptions {
+    /// As [`LoadOptions::new`], to no destination.
+    fn default() -> Self {
+        Self::new(Vec::new())
+    }
+}
+
 impl LoadOptions {
     /// The clock as the headers name it.
     pub fn clock(&self) -> u16 {
@@ -97,7 +104,26 @@ impl LoadOptions {
 
     /// One thread, one flow, 32 bytes, as fast as possible, without end.
     pub fn new(to: Vec<SocketAddr>) -> Self {
-        Self { to, size: 32, batch: 64, ..Self::default() }
+        Self {
+            to,
+            source: None,
+            source_port: None,
+            size: 32,
+            threads: Threads::default(),
+            flows: None,
+            rate_pps: None,
+            pacing: Pacing::default(),
+            gso: None,
+            batch: 64,
+            sndbuf: None,
+            unconnected: false,
+            engine: Engine::default(),
+            xdp: XdpOptions::default(),
+            permitted: Vec::new(),
+            count: None,
+            duration_ns: None,
+            clock_id: None,
+        }
     }
 
     /// Datagrams per send.
