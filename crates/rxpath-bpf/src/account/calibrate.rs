@@ -14,18 +14,24 @@
 
 mod interrupts;
 mod packets;
+mod sender;
 mod spins;
+mod threads;
 
 use std::time::Duration;
 
 use rxpath_core::CpuList;
 use rxpath_host::procfs::stat::Ticks;
+use rxpath_host::root::Root;
+use rxpath_host::topology::{self, Distance};
 use rxpath_host::{HostError, thread};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Account;
-use spins::{Arrivals, Spins};
+use crate::object::ProgramState;
+use sender::Prepare;
+use spins::Spins;
 
 /// How rates are measured.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +40,7 @@ struct SpinPlan {
     spin: Duration,
     /// How often each; odd, so that one in the middle is there.
     rounds: usize,
-    /// Before each of them.
+    /// Before each of them. Nothing is counted in it.
     pause: Duration,
     /// Packets a second that are sent.
     packet_rates: &'static [f64],
@@ -62,10 +68,6 @@ const BRIEF: SpinPlan = SpinPlan {
 /// About how long all of it takes.
 pub const TAKES: Duration = Duration::from_secs(6);
 
-/// Sources of a calibration.
-const WITH_PACKETS: &str = "measured with packets";
-const GIVEN: &str = "given";
-
 /// Packets a second that are sent at the points; of the highest as many as one CPU can send.
 const PACKET_RATES: [f64; 3] = [20_000.0, 80_000.0, 250_000.0];
 
@@ -81,6 +83,29 @@ pub struct Point {
     pub irq_entry_us: f64,
 }
 
+/// What a calibration was measured with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CalibrationKind {
+    /// Packets, with all that a receive interrupt brings.
+    Packets,
+    /// Interrupts that do nothing: wrong by 20 % or more.
+    Interrupts,
+    /// Nothing: the user gave the value.
+    Given,
+}
+
+impl CalibrationKind {
+    /// As the label of a metric has it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Packets => "packets",
+            Self::Interrupts => "interrupts",
+            Self::Given => "given",
+        }
+    }
+}
+
 /// The calibration of a host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calibration {
@@ -94,6 +119,9 @@ pub struct Calibration {
     /// CPU that was measured; the others are assumed to be the same.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cpu: Option<u32>,
+    /// What it was measured with; none without an estimate, and in results of versions that did not say it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub kind: Option<CalibrationKind>,
     /// Source of the value: `measured with packets`, `given`, another measurement, or why there is none.
     pub source: String,
 }
@@ -106,23 +134,14 @@ impl Calibration {
             interval_us: [irq_entry_us; 2],
             points: vec![Point { rate_per_s: 0.0, irq_entry_us }],
             cpu: None,
-            source: GIVEN.into(),
+            kind: Some(CalibrationKind::Given),
+            source: "given".into(),
         }
     }
 
     /// No estimate, and why.
     pub fn none(why: impl Into<String>) -> Self {
         Self { source: why.into(), ..Self::default() }
-    }
-
-    /// What it was measured with, in a word: `packets`, `interrupts` that do nothing, `given`; none without an estimate.
-    pub fn kind(&self) -> Option<&'static str> {
-        let kind = match self.source.as_str() {
-            WITH_PACKETS => "packets",
-            GIVEN => "given",
-            _ => "interrupts",
-        };
-        (!self.points.is_empty()).then_some(kind)
     }
 
     /// Microseconds per interrupt at this rate.
@@ -148,55 +167,97 @@ impl Calibration {
 /// Measures `k` on one CPU with the running probe; takes that CPU for [`TAKES`], and another one, which sends, for
 /// three quarters of it.
 ///
-/// **Errors** when there is no second CPU to send from, or a CPU can't be had.
-pub fn measure(account: &Account, cpu: u32) -> Result<Calibration, HostError> {
-    let other = thread::allowed_cpus()?.0.into_iter().find(|other| *other != cpu);
-    by_plan(account, (cpu, other.ok_or_else(no_second_cpu)?), &THOROUGH)
+/// **Errors** `Unsupported` when there is no second CPU to send from, or the probe cannot see what is sent; others when a CPU
+/// can't be had.
+pub fn measure(account: &mut Account, cpu: u32) -> Result<Calibration, HostError> {
+    let others = thread::allowed_cpus()?.0.into_iter().filter(|other| *other != cpu);
+    let other = sender(cpu, others, &shared_cores(&account.root)).ok_or_else(no_second_cpu)?;
+    by_plan(account, (cpu, other), &THOROUGH)
 }
 
 /// Measures `k` on the CPU that was idle the longest, for a program that must disturb nobody: without priority, in 14 spins of
-/// 4 ms on each of two CPUs, with a pause before each. Below the lower rate (20,000/s) `k` is that of this rate, which is too
-/// little, and above the higher one (80,000/s) that of the higher one.
+/// 4 ms on each of two CPUs, with a pause before each. Below the lowest rate of the plan `k` is that of this rate, which is too
+/// little, and above the highest one that of the highest one.
+///
+/// **Cost** without a pause 0.1 s. In the pauses the programs of the account return at once, and they stay in their places.
 ///
 /// **Errors** as [`measure`].
-pub fn measure_briefly(account: &Account, pause: Duration) -> Result<Calibration, HostError> {
-    let cpus = idlest(&account.read()?.ticks.cpus, &thread::affinity(0)?);
+pub fn measure_briefly(account: &mut Account, pause: Duration) -> Result<Calibration, HostError> {
+    let (ticks, allowed) = (account.read()?.ticks.cpus, thread::affinity(0)?);
+    let cpus = idlest(&ticks, &allowed, &shared_cores(&account.root));
     by_plan(account, cpus.ok_or_else(no_second_cpu)?, &SpinPlan { pause, ..BRIEF })
+}
+
+/// Whether two CPUs share a core, where the host says it.
+fn shared_cores(root: &Root) -> impl Fn(u32, u32) -> bool {
+    let topology = topology::read(root).ok();
+    move |a, b| topology.as_ref().and_then(|all| all.distance(a, b)) == Some(Distance::Sibling)
 }
 
 /// The two CPUs that were idle the longest since boot, of these: those of a thread that nobody pinned are not kept free for
 /// single tasks (`isolcpus`).
-fn idlest(cpus: &[(u32, Ticks)], of: &CpuList) -> Option<(u32, u32)> {
+fn idlest(
+    cpus: &[(u32, Ticks)],
+    of: &CpuList,
+    share_core: &impl Fn(u32, u32) -> bool,
+) -> Option<(u32, u32)> {
     let idle = |(cpu, ticks): &(u32, Ticks)| (ticks.idle + ticks.iowait, *cpu);
     let mut idle: Vec<(u64, u32)> =
         cpus.iter().filter(|(cpu, _)| of.0.contains(cpu)).map(idle).collect();
     idle.sort_unstable();
-    match idle[..] {
-        [.., (_, other), (_, cpu)] => Some((cpu, other)),
-        _ => None,
-    }
+    let mut by_idleness = idle.iter().rev().map(|(_, cpu)| *cpu);
+    let cpu = by_idleness.next()?;
+    Some((cpu, sender(cpu, by_idleness, share_core)?))
+}
+
+/// The first that shares no core with this CPU, whose loop it would slow down; else the first.
+fn sender(
+    cpu: u32,
+    mut others: impl Iterator<Item = u32> + Clone,
+    share_core: &impl Fn(u32, u32) -> bool,
+) -> Option<u32> {
+    others.clone().find(|other| !share_core(cpu, *other)).or_else(|| others.next())
 }
 
 fn no_second_cpu() -> HostError {
-    HostError::Unsupported {
-        what: "calibrate the cost of an interrupt".into(),
-        needs: "a second CPU to send the interrupts from".into(),
-    }
+    unsupported("a second CPU to send the interrupts from")
 }
 
-fn by_plan(account: &Account, cpus: (u32, u32), plan: &SpinPlan) -> Result<Calibration, HostError> {
-    let cpu = cpus.0;
-    let packets: Vec<Arrivals> =
-        plan.packet_rates.iter().map(|rate| Arrivals::Packets(*rate)).collect();
-    let (points, source) = match points(account, cpus, plan, &packets) {
-        Ok(points) => (points, WITH_PACKETS.to_owned()),
-        Err(error) => {
-            let points = points(account, cpus, plan, &INTERRUPT_RATES.map(Arrivals::Interrupts))?;
-            let source =
-                format!("measured with interrupts that do nothing (error: 20 % or more): {error}");
-            (points, source)
-        }
+fn unsupported(needs: &str) -> HostError {
+    let what = "calibrate the cost of an interrupt".into();
+    HostError::Unsupported { what, needs: needs.into() }
+}
+
+/// Whether the probe counts what is sent: packets (by RPS) and interrupts that do nothing (of membarrier) are both
+/// inter-processor interrupts.
+fn sees_sent(programs: &[ProgramState]) -> Result<(), HostError> {
+    let runs = |name: &&str| {
+        programs.iter().any(|state| state.program == *name && state.id.value().is_some())
     };
+    if ["call_function_single_entry", "call_function_single_exit"].iter().all(runs) {
+        return Ok(());
+    }
+    Err(unsupported("the tracepoints of inter-processor interrupts, which only x86 has"))
+}
+
+fn by_plan(
+    account: &mut Account,
+    cpus: (u32, u32),
+    plan: &SpinPlan,
+) -> Result<Calibration, HostError> {
+    sees_sent(account.loaded.programs())?;
+    let cpu = cpus.0;
+    let (points, kind, source) =
+        match points(account, cpus, plan, plan.packet_rates, packets::prepare) {
+            Ok(points) => (points, CalibrationKind::Packets, "measured with packets".to_owned()),
+            Err(error) => {
+                let points = points(account, cpus, plan, &INTERRUPT_RATES, interrupts::prepare)?;
+                let source = format!(
+                    "measured with interrupts that do nothing (error: 20 % or more): {error}"
+                );
+                (points, CalibrationKind::Interrupts, source)
+            }
+        };
     if points.is_empty() {
         let why =
             format!("CPU {cpu} was too busy: too few interrupts hit the loop that measures them");
@@ -209,26 +270,28 @@ fn by_plan(account: &Account, cpus: (u32, u32), plan: &SpinPlan) -> Result<Calib
         interval_us: [low, high],
         points,
         cpu: Some(cpu),
+        kind: Some(kind),
         source,
     })
 }
 
 /// A spin at each rate in turn, in rounds; by rate. Interrupts that arrive anyway alone are not a calibration.
 fn points(
-    account: &Account,
+    account: &mut Account,
     cpus: (u32, u32),
     plan: &SpinPlan,
-    sent: &[Arrivals],
+    rates: &[f64],
+    prepare: Prepare,
 ) -> Result<Vec<Point>, HostError> {
     let mut ambient = Vec::new();
-    let mut at_rates = vec![Vec::new(); sent.len()];
-    let mut spins = Spins::start(account, cpus, plan)?;
+    let mut at_rates = vec![Vec::new(); rates.len()];
+    let mut spins = Spins::start(account, cpus, plan, prepare)?;
     for _ in 0..plan.rounds {
         if plan.is_thorough {
-            ambient.extend(spins.spin(Arrivals::Ambient)?);
+            ambient.extend(spins.spin(None)?);
         }
-        for (arrivals, of_rate) in sent.iter().zip(&mut at_rates) {
-            of_rate.extend(spins.spin(*arrivals)?);
+        for (rate, of_rate) in rates.iter().zip(&mut at_rates) {
+            of_rate.extend(spins.spin(Some(*rate))?);
         }
     }
     let mut points: Vec<Point> =
@@ -255,6 +318,8 @@ fn middle(spins: &[Point], rounds: usize) -> Option<Point> {
 
 #[cfg(test)]
 mod tests {
+    use rxpath_core::Fact;
+
     use super::*;
 
     #[test]
@@ -289,19 +354,43 @@ mod tests {
     }
 
     #[test]
-    fn the_idlest_of_the_allowed_cpus_is_measured_and_the_next_sends() {
+    fn the_idlest_of_the_allowed_cpus_is_measured_and_the_next_of_another_core_sends() {
         let cpu = |cpu: u32, idle: u64| (cpu, Ticks { idle, iowait: 1, ..Ticks::default() });
         let cpus = [cpu(0, 7), cpu(1, 9), cpu(2, 99), cpu(3, 8)];
-        assert_eq!(idlest(&cpus, &CpuList(vec![0, 1, 3])), Some((1, 3)));
-        assert_eq!(idlest(&cpus, &CpuList(vec![2])), None);
+        let no_smt = |_: u32, _: u32| false;
+        assert_eq!(idlest(&cpus, &CpuList(vec![0, 1, 3]), &no_smt), Some((1, 3)));
+        assert_eq!(idlest(&cpus, &CpuList(vec![2]), &no_smt), None);
+        let of_pairs = |a: u32, b: u32| a % 2 == b % 2;
+        assert_eq!(idlest(&cpus, &CpuList(vec![0, 1, 3]), &of_pairs), Some((1, 0)));
+        assert_eq!(idlest(&cpus, &CpuList(vec![1, 3]), &of_pairs), Some((1, 3)), "one core only");
+    }
+
+    #[test]
+    fn what_the_probe_does_not_see_is_no_calibration() {
+        let state = |program: &str, id| ProgramState {
+            program: program.into(),
+            hook: None,
+            id,
+            lost_knowledge: None,
+        };
+        let entry = state("call_function_single_entry", Fact::ok(7));
+        let seen = [entry.clone(), state("call_function_single_exit", Fact::ok(8))];
+        sees_sent(&seen).unwrap();
+        let not_there = state("call_function_single_exit", Fact::absent("no such tracepoint"));
+        let why = sees_sent(&[entry, not_there]).unwrap_err().to_string();
+        assert!(why.contains("inter-processor"), "{why}");
     }
 
     #[test]
     fn a_calibration_says_what_it_was_measured_with() {
-        assert_eq!(Calibration::given(3.5).kind(), Some("given"));
-        assert_eq!(Calibration::none("one CPU").kind(), None);
-        let of = |source: &str| Calibration { source: source.into(), ..Calibration::given(3.5) };
-        assert_eq!(of(WITH_PACKETS).kind(), Some("packets"));
-        assert_eq!(of("measured with interrupts that do nothing").kind(), Some("interrupts"));
+        assert_eq!(Calibration::given(3.5).kind, Some(CalibrationKind::Given));
+        assert_eq!(Calibration::none("one CPU").kind, None);
+        for kind in [CalibrationKind::Packets, CalibrationKind::Interrupts, CalibrationKind::Given]
+        {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.word());
+        }
+        let old =
+            r#"{"irq_entry_us": 1.0, "interval_us": [1.0, 1.0], "points": [], "source": "given"}"#;
+        assert_eq!(serde_json::from_str::<Calibration>(old).unwrap().kind, None);
     }
 }

@@ -8,7 +8,8 @@ use rxpath_host::procfs::stat;
 use super::flow::{FlowKey, FlowRow};
 use super::row::{Charge, CpuWindow, Culprit, CulpritKey, TaskKey, TaskRow};
 
-/// Everything up to one moment, since the probe started. Times are cumulative.
+/// Everything up to one moment, since the probe started: times are cumulative. Of a live view (`Account::live`) the tasks are an
+/// exception: theirs are those since the reading before.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     /// Each CPU's window; that of a CPU that is offline ends at the reading before.
@@ -27,6 +28,9 @@ pub struct Reading {
 
 impl Reading {
     /// What happened from `earlier` to this reading. Tasks that did not run in between are left out.
+    ///
+    /// **Caveat** not for two readings of a live view, where it would subtract the tasks of another window:
+    /// [`Reading::take_since`].
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let tasks: HashMap<TaskKey, &TaskRow> = earlier.tasks.iter().map(|t| (t.key, t)).collect();

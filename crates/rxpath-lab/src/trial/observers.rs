@@ -213,8 +213,8 @@ fn knows_pids() -> Result<(), HostError> {
 pub fn calibrate(cpu: Option<u32>) -> Result<Calibration, LabError> {
     let last = || Ok::<_, HostError>(thread::allowed_cpus()?.0.last().copied().unwrap_or(0));
     let cpu = cpu.map_or_else(last, Ok)?;
-    let account = Account::start()?;
-    match calibrate::measure(&account, cpu) {
+    let mut account = Account::start()?;
+    match calibrate::measure(&mut account, cpu) {
         Ok(calibration) => Ok(calibration),
         Err(error @ HostError::Unsupported { .. }) => Ok(Calibration::none(error.to_string())),
         Err(error) => Err(error.into()),

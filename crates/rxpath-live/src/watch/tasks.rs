@@ -73,7 +73,7 @@ fn measured(task: &TaskTime, steal: &Steal) -> TaskRow {
         own_ratio: of(time.own_s),
         taken_ratio: of(time.taken_s()),
         taken_net_ratio: of(time.net_rx_s + time.net_tx_s + time.mixed_softirq_s),
-        irq_entry_ratio: match steal.calibration.kind() {
+        irq_entry_ratio: match steal.calibration.kind {
             Some(_) => of(time.irq_entry_estimated_s),
             None => Fact::absent(steal.calibration.source.clone()),
         },

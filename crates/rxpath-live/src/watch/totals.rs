@@ -15,7 +15,7 @@ pub(super) fn of(
 ) -> WindowTotals {
     let factor = window_s / steal.window_s.max(1e-3);
     let estimate = &steal.calibration;
-    let irq_entry = estimate.kind().map(|kind| (kind, estimate.irq_entry_us / 1e6));
+    let irq_entry = estimate.kind.map(|kind| (kind.word(), estimate.irq_entry_us / 1e6));
     let mut totals = WindowTotals { irq_entry, ..WindowTotals::default() };
     let mut ran_s = 0.0;
     // What is taken from the idle task is taken from nobody.

@@ -170,7 +170,7 @@ impl StealCommand {
         }
     }
 
-    fn calibrate(&self, account: &Account) -> Result<Calibration, HostError> {
+    fn calibrate(&self, account: &mut Account) -> Result<Calibration, HostError> {
         if let Some(us) = self.irq_entry {
             return Ok(Calibration::given(us));
         }

@@ -5,13 +5,13 @@
 
 use rxpath_host::{HostError, thread};
 
-use super::spins::Sending;
+use super::sender::Act;
 
-/// Interrupts the other threads of this process, from `cpu`, until the loop has ended.
-pub(super) fn send_at(rate: f64, cpu: u32, sending: &Sending<'_>) -> Result<(), HostError> {
-    thread::pin(cpu)?;
+/// Interrupts the other threads of this process, from `other`.
+pub(super) fn prepare((_, other): (u32, u32)) -> Result<Act, HostError> {
+    thread::pin(other)?;
     membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)?;
-    sending.at_rate(rate, |_| membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+    Ok(Box::new(|_| membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)))
 }
 
 fn membarrier(command: i32) -> Result<(), HostError> {

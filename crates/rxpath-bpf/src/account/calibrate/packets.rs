@@ -12,7 +12,7 @@ use rxpath_core::CpuList;
 use rxpath_host::setter::{HostSetter, Setter};
 use rxpath_host::{HostError, Target, netns, thread};
 
-use super::spins::Sending;
+use super::sender::Act;
 
 /// A packet of many measurements: 32 bytes of payload.
 const PAYLOAD: [u8; 32] = [0; 32];
@@ -20,14 +20,10 @@ const PAYLOAD: [u8; 32] = [0; 32];
 /// The sender reads after so many.
 const READ_EVERY: u64 = 16;
 
-/// Sends to `cpu` from `other`, until the loop has ended.
+/// Sends to `cpu` from `other`, in a namespace that the calling thread moves into.
 ///
 /// **Errors** `Denied` without the right to make a namespace, `Missing` on a kernel without RPS.
-pub(super) fn send_at(
-    rate: f64,
-    (cpu, other): (u32, u32),
-    sending: &Sending<'_>,
-) -> Result<(), HostError> {
+pub(super) fn prepare((cpu, other): (u32, u32)) -> Result<Act, HostError> {
     thread::pin(other)?;
     netns::move_apart()?;
     let steer = Target::Attr { dev: "lo".into(), attr: "queues/rx-0/rps_cpus".into() };
@@ -37,13 +33,13 @@ pub(super) fn send_at(
     let to = sink.local_addr().map_err(|e| failed("name", &e))?;
     sender.connect(to).map_err(|e| failed("connect", &e))?;
     sink.set_nonblocking(true).map_err(|e| failed("read", &e))?;
-    sending.at_rate(rate, |nth| {
+    Ok(Box::new(move |nth: u64| {
         sender.send(&PAYLOAD).map_err(|e| failed("send on", &e))?;
         if nth.is_multiple_of(READ_EVERY) {
             while sink.recv(&mut [0; PAYLOAD.len()]).is_ok() {}
         }
         Ok(())
-    })
+    }))
 }
 
 fn failed(what: &str, error: &std::io::Error) -> HostError {

@@ -1,148 +1,94 @@
 //! Spins of the loop on one CPU, while interrupts arrive there: what they cost outside all tracepoints.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Sender};
 use std::thread::sleep;
-use std::time::Instant;
 
 use rxpath_host::cputime::user_hz;
 use rxpath_host::{HostError, thread};
 
-use super::{Point, SpinPlan, interrupts, packets};
+use super::sender::{InterruptSender, Prepare};
+use super::threads::on_cpu;
+use super::{Point, SpinPlan};
 use crate::account::spin::{Gaps, Prepared};
 use crate::account::{Account, Reading};
 
-/// The least number of interrupts for a spin: half of those of a 250 Hz tick. Hypervisor time is known only in ticks of
-/// 10 ms: the spin that such a tick falls on is far off, and the median ignores it.
+/// The least number of interrupts for a spin: half of those of a 250 Hz tick.
 const LEAST_INTERRUPTS: u64 = 25;
 
 /// The least share of its time that the loop must have its CPU.
 const LEAST_ON_CPU: f64 = 0.5;
 
-/// Interrupts at the loop's CPU during the measurement.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Arrivals {
-    /// Only those that arrive anyway.
-    Ambient,
-    /// Packets of a namespace of its own, steered there.
-    Packets(f64),
-    /// Interrupts that do nothing.
-    Interrupts(f64),
-}
-
-impl Arrivals {
-    /// Makes them arrive at `cpu`, from `other`.
-    fn send(self, (cpu, other): (u32, u32), sending: &Sending<'_>) -> Result<(), HostError> {
-        match self {
-            Self::Ambient => {
-                sending.begin();
-                Ok(())
-            }
-            Self::Packets(rate) => packets::send_at(rate, (cpu, other), sending),
-            Self::Interrupts(rate) => interrupts::send_at(rate, other, sending),
-        }
-    }
-}
-
-/// What a sender shares with the one that it sends for.
-#[derive(Debug)]
-pub(super) struct Sending<'a> {
-    begun: Sender<()>,
-    stop: &'a AtomicBool,
-}
-
-impl Sending<'_> {
-    /// Everything is ready: the loop starts.
-    fn begin(&self) {
-        // Nobody waits for it once the measurement has ended.
-        let _ = self.begun.send(());
-    }
-
-    /// Lets the loop start, and sends at a rate per second until it has ended. `act` sends one and gets its number, from 1.
-    pub(super) fn at_rate(
-        &self,
-        rate: f64,
-        mut act: impl FnMut(u64) -> Result<(), HostError>,
-    ) -> Result<(), HostError> {
-        self.begin();
-        let begun = Instant::now();
-        let mut sent = 0u64;
-        while !self.stop.load(Ordering::Relaxed) {
-            if sent < (begun.elapsed().as_secs_f64() * rate) as u64 {
-                sent += 1;
-                act(sent)?;
-            } else {
-                std::hint::spin_loop();
-            }
-        }
-        Ok(())
-    }
-}
+/// A sender whose loop does not get its CPU sends for so many times the length of a spin.
+const LONGEST_SPINS: u32 = 50;
 
 /// Spins one after the other.
 #[derive(Debug)]
 pub(super) struct Spins<'a> {
-    account: &'a Account,
-    cpus: (u32, u32),
+    account: &'a mut Account,
+    cpu: u32,
     plan: &'a SpinPlan,
     prepared: Prepared,
-    /// With which the spin before ended.
-    before: Reading,
+    sender: InterruptSender,
 }
 
 impl<'a> Spins<'a> {
     /// Of the loop on the first CPU, with a sender on the second.
     pub(super) fn start(
-        account: &'a Account,
+        account: &'a mut Account,
         cpus: (u32, u32),
         plan: &'a SpinPlan,
+        prepare: Prepare,
     ) -> Result<Self, HostError> {
-        let prepared = std::thread::scope(|scope| {
-            let prepare = scope.spawn(|| thread::pin(cpus.0).map(|()| Prepared::new(plan.spin, 0)));
-            prepare.join()
-        });
-        let prepared = prepared.map_err(|_| lost())??;
-        Ok(Self { account, cpus, plan, prepared, before: account.read()? })
+        let (cpu, spin) = (cpus.0, plan.spin);
+        let prepared = on_cpu(cpu, move || Prepared::new(spin, 0))?;
+        let sender = InterruptSender::start(prepare, cpus, LONGEST_SPINS * spin)?;
+        Ok(Self { account, cpu, plan, prepared, sender })
     }
 
-    /// One spin; none where too little of it counts.
-    pub(super) fn spin(&mut self, arrivals: Arrivals) -> Result<Option<Point>, HostError> {
+    /// One spin while interrupts are sent at this rate per second, or only those arrive that arrive anyway; none where too
+    /// little of it counts.
+    pub(super) fn spin(&mut self, rate: Option<f64>) -> Result<Option<Point>, HostError> {
+        self.pause()?;
+        // Not that of the spin before: the hypervisor's time in the pause is not the loop's.
+        let before = self.account.read()?;
+        if let Some(rate) = rate {
+            self.sender.begin(rate)?;
+        }
+        let sampled = self.sample();
+        if rate.is_some() {
+            self.sender.end()?;
+        }
+        let (tid, gaps) = sampled?;
+        let mut after = self.account.read()?;
+        let hypervisor_ns = hypervisor_ns(&before, &after, self.cpu);
+        let during =
+            if self.account.is_live { after.take_since(&before) } else { after.since(&before) };
+        Ok(hidden(&during, (tid, self.cpu), &gaps, hypervisor_ns))
+    }
+
+    /// In a pause the programs stay in their places and count nothing: taking them away and attaching them again takes longer
+    /// than a spin.
+    fn pause(&mut self) -> Result<(), HostError> {
+        if self.plan.pause.is_zero() {
+            return Ok(());
+        }
+        let ended = self.account.end_turn();
         // why: a limit of CPU time (CPUQuota=) holds for each 100 ms, and must not stop the loop in its middle.
         sleep(self.plan.pause);
-        let cpus = self.cpus;
-        let (prepared, is_thorough) = (self.prepared, self.plan.is_thorough);
-        let stop = AtomicBool::new(false);
-        let (looked, sent) = std::thread::scope(|scope| {
-            let (begun, waiting) = mpsc::channel();
-            let sending = Sending { begun, stop: &stop };
-            let sender = scope.spawn(move || arrivals.send(cpus, &sending));
-            // One that failed ends without a beginning.
-            let looked = waiting.recv().map(|()| {
-                let looking = scope.spawn(move || {
-                    thread::pin(cpus.0)?;
-                    if is_thorough {
-                        // Fewer switches to other tasks are better; without the privilege there are more.
-                        let _ = thread::set_nice(0, -20);
-                    }
-                    Ok::<_, HostError>((thread::current_tid(), prepared.look()))
-                });
-                looking.join()
-            });
-            stop.store(true, Ordering::SeqCst);
-            (looked, sender.join())
-        });
-        sent.map_err(|_| lost())??;
-        let (tid, gaps) = looked.map_err(|_| lost())?.map_err(|_| lost())??;
-        let after = self.account.read()?;
-        let hypervisor_ns = hypervisor_ns(&self.before, &after, cpus.0);
-        let during = after.since(&self.before);
-        self.before = after;
-        Ok(hidden(&during, (tid as u32, cpus.0), &gaps, hypervisor_ns))
+        self.account.begin_turn();
+        ended
     }
-}
 
-fn lost() -> HostError {
-    HostError::kernel("run the threads of the calibration", libc::EAGAIN)
+    /// The loop, on a thread that does nothing else, and the id of this thread.
+    fn sample(&self) -> Result<(u32, Gaps), HostError> {
+        let (prepared, is_thorough) = (self.prepared, self.plan.is_thorough);
+        on_cpu(self.cpu, move || {
+            if is_thorough {
+                // Fewer switches to other tasks are better; without the privilege there are more.
+                let _ = thread::set_nice(0, -20);
+            }
+            (thread::current_tid() as u32, prepared.look())
+        })
+    }
 }
 
 /// Time that the hypervisor had a CPU, in steps of a tick of `/proc/stat` (10 ms).
@@ -153,7 +99,8 @@ fn hypervisor_ns(before: &Reading, after: &Reading, cpu: u32) -> f64 {
     ticks(after).saturating_sub(ticks(before)) as f64 * 1e9 / user_hz() as f64
 }
 
-/// The time per interrupt that the loop lost and that nothing else explains.
+/// The time per interrupt that the loop lost and that nothing else explains; none where that is not known: hypervisor time is
+/// counted in ticks of 10 ms, and a tick that is longer than all gaps lies outside the spin for the most part.
 fn hidden(
     during: &Reading,
     (tid, cpu): (u32, u32),
@@ -164,6 +111,9 @@ fn hidden(
     let charge = &row.charge;
     let on_cpu_ns = charge.on_cpu_ns as f64;
     if charge.interrupts < LEAST_INTERRUPTS || on_cpu_ns < gaps.wall_ns * LEAST_ON_CPU {
+        return None;
+    }
+    if hypervisor_ns >= gaps.gaps_ns {
         return None;
     }
     let others_ns = (gaps.wall_ns - on_cpu_ns).max(0.0);
@@ -218,6 +168,9 @@ mod tests {
         assert_eq!(hidden(&during(away), (7, 1), &gaps, 0.0), None);
         let stolen = hidden(&during(charge), (7, 1), &gaps, 60e6).unwrap();
         assert!((stolen.irq_entry_us - 2.0).abs() < 1e-9, "{stolen:?}");
+        // A spin of 4 ms, on which a tick of the hypervisor falls.
+        let short = Gaps { wall_ns: 1e9, gaps_ns: 2e6, ..Gaps::default() };
+        assert_eq!(hidden(&during(charge), (7, 1), &short, 10e6), None, "not 0 us");
         assert_eq!(hidden(&during(charge), (8, 1), &gaps, 0.0), None, "another task");
         // A tenth of its time on the CPU was before the loop, with a tenth of the interrupts.
         let early = Charge { on_cpu_ns: 1_000_000_000, ..charge };
