@@ -8,8 +8,9 @@ use crate::families::{
 };
 use crate::governor::{Governor, SHEDS};
 
-/// A gap that is there by design: what the verdict of a frame does not judge.
-const BY_DESIGN: &str = "verdict";
+/// Gaps of things that are read: what the verdict of a frame does not judge, and an estimate that is wrong by much, which the
+/// source of its series says.
+const BY_DESIGN: [&str; 2] = ["verdict", "estimate of interrupt entry and exit"];
 /// The gap of a frame without any probe.
 const ALL: &str = "BPF probes";
 /// Gaps with a series of their own: a host may have any number of devices.
@@ -70,7 +71,7 @@ impl Families {
             self.set(COUNTED, &[&sampled.what], sampled.ratio);
         }
         self.clear(NOT_READ);
-        let gaps = frame.gaps.keys().filter(|what| *what != BY_DESIGN);
+        let gaps = frame.gaps.keys().filter(|what| !BY_DESIGN.contains(&what.as_str()));
         let (each, others): (Vec<&String>, Vec<&String>) =
             gaps.partition(|what| what.starts_with(OF_DEVICE));
         for what in others.into_iter().chain(each).take(NOT_READ_MOST) {
@@ -153,11 +154,14 @@ mod tests {
         let mut gaps: BTreeMap<String, String> =
             (0..1000).map(|n| (format!("queues of veth{n}"), "no".into())).collect();
         gaps.insert("tasks".into(), "no".into());
+        gaps.extend(BY_DESIGN.map(|what| (what.to_owned(), "no".to_owned())));
         families.own(&Frame { gaps, ..Frame::default() });
         let text = families.text().unwrap();
         let series = text.lines().filter(|line| line.starts_with("rxpath_not_read{"));
         assert_eq!(series.count(), NOT_READ_MOST, "{text}");
         assert!(text.contains("rxpath_not_read{what=\"tasks\"} 1"), "{text}");
+        let is_shown = |what: &&str| text.contains(&format!("{{what=\"{what}\"}}"));
+        assert!(!BY_DESIGN.iter().any(is_shown), "{text}");
     }
 
     #[test]

@@ -3,7 +3,12 @@
 use std::time::Duration;
 
 use rxpath_bpf::account::Account;
-use rxpath_bpf::account::calibrate::{Calibration, measure_briefly};
+use rxpath_bpf::account::calibrate::{Calibration, CalibrationKind, measure_briefly};
+
+/// The gap of a frame without an estimate.
+const NOT_ESTIMATED: &str = "entry and exit of interrupts";
+/// That of a frame whose estimate is wrong by 20 % or more.
+const ESTIMATED: &str = "estimate of interrupt entry and exit";
 
 /// Where a live view has this cost from.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -25,12 +30,38 @@ pub enum EntryCost {
 
 impl EntryCost {
     /// The estimate, or why there is none.
-    pub(super) fn calibration(self, account: &Account) -> Calibration {
+    pub(super) fn calibration(self, account: &mut Account) -> Calibration {
         match self {
-            Self::Unknown => Calibration::none("nobody asked for it"),
+            Self::Unknown => Calibration::none("not requested"),
             Self::Measured { pause } => measure_briefly(account, pause)
                 .unwrap_or_else(|error| Calibration::none(error.to_string())),
             Self::Given { us } => Calibration::given(us),
         }
+    }
+}
+
+/// What a frame says of an estimate that is missing, or that is wrong by much: its gap, and why.
+pub(super) fn entry_gap(estimate: &Calibration) -> Option<(String, String)> {
+    let source = &estimate.source;
+    match estimate.kind {
+        None => Some((NOT_ESTIMATED.to_owned(), format!("not estimated: {source}"))),
+        Some(CalibrationKind::Interrupts) => Some((ESTIMATED.to_owned(), source.clone())),
+        Some(CalibrationKind::Packets | CalibrationKind::Given) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_estimate_that_is_missing_or_wrong_by_much_is_a_gap_of_its_own() {
+        let of = |kind| entry_gap(&Calibration { kind, ..Calibration::given(1.0) });
+        assert_eq!(of(Some(CalibrationKind::Given)), None);
+        assert_eq!(of(Some(CalibrationKind::Packets)), None);
+        let (what, _) = of(Some(CalibrationKind::Interrupts)).unwrap();
+        assert_eq!(what, ESTIMATED);
+        let (what, why) = entry_gap(&Calibration::none("one CPU")).unwrap();
+        assert_eq!((what.as_str(), why.as_str()), (NOT_ESTIMATED, "not estimated: one CPU"));
     }
 }

@@ -29,7 +29,7 @@ use rxpath_host::HostError;
 use rxpath_record::watch::{PollSizes, PortName, Sampled, StageLatency};
 
 use super::cost::Meter;
-use super::entry::EntryCost;
+use super::entry::{EntryCost, entry_gap};
 use super::turning::{Sample, Turning};
 use super::unloaded::Unloaded;
 use again::Again;
@@ -103,9 +103,9 @@ impl Probes {
         let mut polls = Polls::load(&all, false)?;
         let drops = Dropping::load(CPU_RATIO).map_err(|error| keep(DROP_PROBE, error)).ok();
         let stages = Stages::load(&all, Pace::OnCall);
-        let account = Account::live()?;
+        let mut account = Account::live()?;
         // Without the others' programs in its interrupts.
-        let irq_entry = irq_entry.calibration(&account);
+        let irq_entry = irq_entry.calibration(&mut account);
         polls.attach()?;
         polls.begin()?;
         let stages = stages.and_then(Stages::started);
@@ -339,6 +339,12 @@ impl Probes {
                 needs: format!("its programs in their places, which is tried again: {why}"),
             });
         }
+        let read = self.read_samples();
+        self.seen.once_read(read)
+    }
+
+    /// Puts what is new into what was seen last.
+    fn read_samples(&mut self) -> Result<(), HostError> {
         // First: the caller has just read what the sockets say of the same packets.
         let drops = self.drops.turns.take();
         if let Some(sample) = drops {
@@ -365,7 +371,7 @@ impl Probes {
             self.seen.gaps.insert(LATENCY_PROBE.into(), why.into());
         }
         self.seen.cost = Some(self.cost(lost));
-        Ok(self.seen.clone())
+        Ok(())
     }
 
     /// Everything but drops.
@@ -396,11 +402,7 @@ impl Probes {
         let counted_s = sample.counted.as_secs_f64();
         let most_s = longest_s([&self.before, &now], (counted_s, sample.whole.as_secs_f64()));
         steal.window_s = length(steal.cpus.iter().map(|cpu| cpu.window_s), most_s);
-        let mut gaps = BTreeMap::new();
-        if self.irq_entry.kind().is_none() {
-            let why = format!("not estimated: {}", self.irq_entry.source);
-            gaps.insert("entry and exit of interrupts".into(), why);
-        }
+        let mut gaps: BTreeMap<String, String> = entry_gap(&self.irq_entry).into_iter().collect();
         gaps.extend(now.warnings.iter().map(|warning| (warning.code.clone(), warning.to_string())));
         if window.lost() > 0 {
             let why =

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rxpath_bpf::drops::Drop;
 use rxpath_bpf::polls::NapiPolls;
 use rxpath_bpf::steal::Steal;
+use rxpath_host::HostError;
 use rxpath_record::watch::{LatencyRow, ProbeShare, Sampled};
 
 /// A window, or the time of it that was counted.
@@ -43,5 +44,47 @@ impl Seen {
     /// What counts of all but drops are divided by.
     pub fn per_s(&self) -> f64 {
         self.counted_s.max(1e-3)
+    }
+
+    /// A copy for the frame. After a failed reading the samples are dropped: they are those of an earlier window, to which they
+    /// were added already.
+    pub(super) fn once_read(&mut self, read: Result<(), HostError>) -> Result<Self, HostError> {
+        if read.is_err() {
+            self.steal = None;
+            (self.drops, self.drops_counted_s) = (Vec::new(), 0.0);
+        }
+        read.map(|()| self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_bpf::ProbeCost;
+    use rxpath_bpf::account::calibrate::Calibration;
+
+    use super::*;
+
+    #[test]
+    fn a_sample_is_not_added_to_a_window_that_could_not_be_read() {
+        let steal = Steal {
+            window_s: 1.0,
+            tasks: Vec::new(),
+            cpus: Vec::new(),
+            flows_looked_s: 0.0,
+            calibration: Calibration::none("a test"),
+            probe_cost: ProbeCost::default(),
+            probes: Vec::new(),
+            victim: None,
+        };
+        let mut seen = Seen {
+            steal: Some(Arc::new(steal)),
+            drops: vec![(Drop::default(), 3)],
+            drops_counted_s: 1.0,
+            ..Seen::default()
+        };
+        let read = seen.once_read(Ok(())).unwrap();
+        assert!(read.steal.is_some() && seen.steal.is_some());
+        assert!(seen.once_read(Err(HostError::kernel("read a map", 12))).is_err());
+        assert!(seen.steal.is_none() && seen.drops.is_empty() && seen.drops_counted_s < 1e-9);
     }
 }
