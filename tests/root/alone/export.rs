@@ -8,6 +8,9 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rxpath_host::thread::affinity;
 
 use crate::bed::{Bed, RX_IP, random_id, send, until};
 
@@ -198,23 +201,35 @@ fn the_entry_of_interrupts_is_an_estimate_of_its_own_and_says_from_what() {
 #[test]
 fn an_exporter_measures_what_an_interrupt_costs_or_says_that_it_does_not_know() {
     let Some(_bed) = Bed::with_bpf() else { return };
-    let running = Running::start(Command::new(env!("CARGO_BIN_EXE_rxpath")));
-    until("a window with probes", || running.value("rxpath_softirq_cpu_seconds_total").is_some());
-    let page = running.page();
+    // A start on CPUs that others keep busy has no estimate; one of several has.
+    let mut page = page_of_a_start();
+    let can_be_measured = cfg!(target_arch = "x86_64") && affinity(0).unwrap().0.len() > 1;
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while can_be_measured && page.contains(ENTRIES_NOT_READ) && Instant::now() < deadline {
+        page = page_of_a_start();
+    }
     let measured = page.lines().filter_map(|line| {
         let source = line.strip_prefix("rxpath_irq_entry_estimated_seconds{source=\"")?;
         let (source, cost) = source.split_once("\"} ")?;
         Some((source, cost.parse::<f64>().unwrap()))
     });
     let measured: Vec<(&str, f64)> = measured.collect();
-    // With one CPU, or with two that are busy, there is none.
-    if page.contains(ENTRIES_NOT_READ) {
-        assert!(measured.is_empty(), "{page}");
-    } else {
+    if can_be_measured {
         let [(source, cost)] = measured[..] else { panic!("{page}") };
-        assert!(["packets", "interrupts"].contains(&source), "{page}");
-        assert!((0.0..1e-3).contains(&cost), "{page}");
+        // Root may create a network namespace.
+        assert_eq!(source, "packets", "{page}");
+        assert!(cost > 0.0 && cost < 1e-3, "{page}");
+        assert!(!page.contains(ENTRIES_NOT_READ), "{page}");
+    } else {
+        assert!(measured.is_empty() && page.contains(ENTRIES_NOT_READ), "{page}");
     }
+}
+
+/// The page of an exporter that has just started, once it has a window with probes.
+fn page_of_a_start() -> String {
+    let running = Running::start(Command::new(env!("CARGO_BIN_EXE_rxpath")));
+    until("a window with probes", || running.value("rxpath_softirq_cpu_seconds_total").is_some());
+    running.page()
 }
 
 /// Two would cost twice as much and measure each other.

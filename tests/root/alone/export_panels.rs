@@ -18,12 +18,11 @@ use crate::service::Service;
 use crate::skip::skip;
 
 /// Metrics without a series on a host on which nothing is wrong, and why.
-const MAY_BE_EMPTY: [(&str, &str); 5] = [
+const MAY_BE_EMPTY: [(&str, &str); 4] = [
     ("rxpath_probe_not_loaded", "every probe loads here"),
     ("rxpath_not_read", "root may read everything"),
     ("rxpath_counted_ratio", "within this budget the probes count all of the time"),
     ("rxpath_check_finding_info", "a host may have no finding"),
-    ("rxpath_irq_entry_estimated_seconds", "one CPU, or a busy one, is not calibrated"),
 ];
 /// Ports of the receiver: one that is read, one whose queue is full, and one without a socket.
 const READ: u16 = 4811;
@@ -89,6 +88,8 @@ fn every_panel_and_rule_has_data_on_a_host_with_load_and_probes() {
     service.start(&tx, &["load", "udp", &to, "--rate", "5k", "-d", "600s"]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     command.args(["export", "--netns", &rx, "--budget", "100%", "--check-every", "1h"]);
+    // Under this load a calibration may find no CPU that is idle enough.
+    command.args(["--irq-entry", "5us"]);
     let exporter = Running::of(command);
     let rules = format!("rule_files: ['{}/rules.yml']", folder().display());
     let scraper = Scraper::start(&program, exporter.target(), &rules);

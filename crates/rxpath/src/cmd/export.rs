@@ -29,7 +29,7 @@ const ADDRESS: &str = "127.0.0.1:10077";
 const SHORTEST: Nanos = Nanos::from_millis(100);
 /// Counters alone, seldom read, cost about that.
 const LEAST_BUDGET: f64 = 0.001;
-/// So that the unit's CPUQuota= is kept in each of its periods of 100 ms.
+/// So that the unit's CPUQuota= is kept in each of its periods of 100 ms. One window has no such unit.
 const BETWEEN_SPINS: Duration = Duration::from_millis(100);
 /// Why a second exporter has no probes.
 const TAKEN: &str = "another exporter measures this network namespace with BPF probes, or a program has taken its name \
@@ -51,7 +51,8 @@ pub struct ExportCommand {
     /// Write the page into this file as well, for node_exporter's textfile collector (its name should end with .prom)
     #[arg(long, value_name = "FILE")]
     textfile: Option<PathBuf>,
-    /// One window, then write the page (to standard output without --textfile) and end
+    /// One window, then write the page (to standard output without --textfile) and end. The calibration at the
+    /// start does not pause to keep a limit of CPU time (CPUQuota=)
     #[arg(long, conflicts_with = "listen")]
     once: bool,
     /// Length of a window
@@ -127,7 +128,8 @@ impl ExportCommand {
         let sole = if may_probe { sole()? } else { None };
         let is_taken = may_probe && sole.is_none();
         let counters_only = if self.no_bpf { Some(NOT_ASKED) } else { is_taken.then_some(TAKEN) };
-        let measured = EntryCost::Measured { pause: BETWEEN_SPINS };
+        let pause = if self.once { Duration::ZERO } else { BETWEEN_SPINS };
+        let measured = EntryCost::Measured { pause };
         let irq_entry = self.irq_entry.map_or(measured, |us| EntryCost::Given { us });
         let options = Options { counters_only, only: None, irq_entry };
         let watcher = Watcher::start(options).map_err(|error| Failure::new(Exit::Cannot, error))?;

@@ -30,7 +30,7 @@ fn row(task: &TaskRow) -> Told {
         ("own work", share(&task.own_ratio)),
         ("taken from it", share(&task.taken_ratio)),
         ("of that network softirqs", share(&task.taken_net_ratio)),
-        ("of that entry of interrupts", share(&task.irq_entry_ratio)),
+        ("of that interrupt entry and exit (estimated)", share(&task.irq_entry_ratio)),
         ("of that the hypervisor", share(&task.hypervisor_ratio)),
         ("softirqs of its own calls", share(&task.own_softirq_ratio)),
         ("waited for a CPU", share(&task.waiting_ratio)),
