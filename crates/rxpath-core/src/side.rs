@@ -5,23 +5,11 @@ use serde::{Deserialize, Serialize};
 
 /// The end of the path that a counter, a sample or a setting belongs to.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
     /// The sender's namespace or host.
-    #[default]
     Tx,
     /// The receiver's namespace or host.
     Rx,

@@ -18,7 +18,7 @@ use crate::ledger::{Ledger, LedgerUnit, Place};
 use crate::manifest::{Grade, Manifest};
 
 /// A host's part in one trial.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostTrial {
     /// What it did: `tx` sent, `rx` received.
     pub side: Side,
@@ -40,6 +40,21 @@ pub struct HostTrial {
     /// own count, times are those of all its clients.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub metrics: BTreeMap<String, f64>,
+}
+
+impl HostTrial {
+    /// A host of a quiet machine on this side, of which nothing else is known.
+    pub fn of(side: Side) -> Self {
+        Self {
+            side,
+            grade: Grade::default(),
+            noise: Vec::new(),
+            control: None,
+            delivered_pps: None,
+            ledger: None,
+            metrics: BTreeMap::new(),
+        }
+    }
 }
 
 /// What one sender sent to one receiver.
@@ -155,11 +170,10 @@ mod tests {
     #[test]
     fn pairs_and_grades_are_those_of_the_counted_trials() {
         let host = |grade, why: &str| HostTrial {
-            side: Side::Rx,
             grade,
             noise: vec![why.into()],
             ledger: Some(Ledger { drops: vec![lost_in_ring(3)], ..Ledger::default() }),
-            ..HostTrial::default()
+            ..HostTrial::of(Side::Rx)
         };
         let trial = |void: Option<&str>, lost: u64, grade| Trial {
             variant: "base".into(),

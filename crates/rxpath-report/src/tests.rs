@@ -188,7 +188,6 @@ fn comparisons_whose_base_is_zero_are_in_page_and_text() {
 fn host(side: Side, device: &str, ahead_ns: i64) -> HostPart {
     let ntp = NtpState { is_synchronised: true, max_error_us: 12_000, ..NtpState::default() };
     HostPart {
-        side,
         device: device.into(),
         driver: "ice".into(),
         clock_ahead_ns: ahead_ns,
@@ -197,7 +196,7 @@ fn host(side: Side, device: &str, ahead_ns: i64) -> HostPart {
         hops_at_most: Some(1),
         ntp: Some(ntp),
         drift: Some(ClockDrift { ahead_ppm: 1.3, error_ppm: 0.5, span_ns: 9 }),
-        ..HostPart::default()
+        ..HostPart::of(side)
     }
 }
 
@@ -239,7 +238,7 @@ fn hosts_are_a_picture_with_their_cards_rates_and_losses_and_their_clocks_a_tabl
     };
     for trial in &mut run.manifest.trials {
         trial.pairs = vec![pair("<b>sut", 1_000), pair("sut2", 500)];
-        let host = HostTrial { control: Some(cost.clone()), ..HostTrial::default() };
+        let host = HostTrial { control: Some(cost.clone()), ..HostTrial::of(Side::Tx) };
         trial.hosts.insert("gen1".to_owned(), host);
     }
     run.manifest.hosts.insert("sut2".into(), host(Side::Rx, "ens3", 0));

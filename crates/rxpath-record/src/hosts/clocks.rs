@@ -145,11 +145,10 @@ mod tests {
 
     fn part(side: Side, ahead_ns: i64, ahead_ppm: f64) -> HostPart {
         HostPart {
-            side,
             clock_ahead_ns: ahead_ns,
             clock_error_ns: 40_000,
             drift: Some(ClockDrift { ahead_ppm, error_ppm: 0.2, span_ns: 9 }),
-            ..HostPart::default()
+            ..HostPart::of(side)
         }
     }
 

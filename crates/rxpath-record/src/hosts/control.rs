@@ -94,6 +94,8 @@ impl Manifest {
 
 #[cfg(test)]
 mod tests {
+    use rxpath_core::Side;
+
     use super::*;
     use crate::hosts::HostTrial;
     use crate::manifest::{HostPart, Trial};
@@ -103,9 +105,9 @@ mod tests {
         let trial = |void: Option<&str>, cpu_ns, cpu| {
             let cpus = CpuList(vec![cpu]);
             let cost = ControlCost { span_ns: 1_000_000_000, cpu_ns, control_bytes: 210, cpus };
-            let host = HostTrial { control: Some(cost), ..HostTrial::default() };
+            let host = HostTrial { control: Some(cost), ..HostTrial::of(Side::Tx) };
             // An earlier version did not measure it.
-            let hosts = [("gen1".to_owned(), HostTrial::default()), ("sut".to_owned(), host)];
+            let hosts = [("gen1".to_owned(), HostTrial::of(Side::Tx)), ("sut".to_owned(), host)];
             let void = void.map(str::to_owned);
             Trial { void, hosts: hosts.into(), ..Trial::default() }
         };
@@ -123,10 +125,10 @@ mod tests {
     fn a_host_says_whether_its_control_connection_is_on_the_measured_link() {
         let of = |is_measured| {
             let control = Some(ControlPath { device: "eno1".into(), is_measured });
-            HostPart { control, ..HostPart::default() }.text()
+            HostPart { control, ..HostPart::of(Side::Tx) }.text()
         };
         assert!(of(false).contains("; control over eno1, not the measured link, round trip "));
         assert!(of(true).contains("; control over eno1, the measured link, round trip "));
-        assert!(HostPart::default().text().contains("; control round trip "));
+        assert!(HostPart::of(Side::Tx).text().contains("; control round trip "));
     }
 }

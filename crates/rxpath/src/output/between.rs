@@ -98,10 +98,9 @@ mod tests {
 
     fn manifest(pairs: Vec<PairPackets>) -> Manifest {
         let host = |side| HostTrial {
-            side,
             grade: Grade::C,
             noise: vec!["a busy CPU".into()],
-            ..HostTrial::default()
+            ..HostTrial::of(side)
         };
         let trial = Trial {
             variant: "base".into(),

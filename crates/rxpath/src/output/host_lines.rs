@@ -130,11 +130,10 @@ mod tests {
 
     fn part(side: Side, is_synchronised: Option<bool>) -> HostPart {
         HostPart {
-            side,
             clock_error_ns: 40_000,
             ntp: is_synchronised
                 .map(|is_synchronised| NtpState { is_synchronised, ..NtpState::default() }),
-            ..HostPart::default()
+            ..HostPart::of(side)
         }
     }
 
@@ -163,7 +162,7 @@ mod tests {
                 let cpus = if at == 1 { CpuList(vec![3]) } else { CpuList::default() };
                 ControlCost { span_ns: 1_000_000_000, cpu_ns, control_bytes: 120, cpus }
             };
-            let host = |at| HostTrial { control: Some(cost(at)), ..HostTrial::default() };
+            let host = |at| HostTrial { control: Some(cost(at)), ..HostTrial::of(Side::Tx) };
             let hosts = (1..=hosts).map(|at| (format!("gen{at}"), host(at))).collect();
             let trials = vec![Trial { hosts, ..Trial::default() }];
             control(&Manifest { trials, ..Manifest::default() })

@@ -79,7 +79,7 @@ fn host(
     (grade, noise): (Grade, Vec<String>),
 ) -> (String, HostTrial) {
     let control = window.costs.get(&name).cloned();
-    (name, HostTrial { side, grade, noise, control, ..HostTrial::default() })
+    (name, HostTrial { grade, noise, control, ..HostTrial::of(side) })
 }
 
 /// What makes a window worthless, as warnings: they stay if its trial is counted.
