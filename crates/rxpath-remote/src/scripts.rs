@@ -47,9 +47,10 @@ mod tests {
     use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
-    use std::process::{Command, Stdio};
+    use std::process::{Command, Output, Stdio};
 
     use super::*;
+    use crate::refusal::{RefusingHost, refusal};
 
     #[test]
     fn no_shell_takes_a_part_of_a_script_for_its_own() {
@@ -66,16 +67,21 @@ mod tests {
 
     /// With one more directory of programs.
     fn run_with(programs: &Path, script: &str, words: &[&str], input: &[u8]) -> String {
+        String::from_utf8(output(programs, script, words, input).stdout).unwrap()
+    }
+
+    fn output(programs: &Path, script: &str, words: &[&str], input: &[u8]) -> Output {
         let line = line(script, words);
         let mut child = Command::new("sh")
             .args(["-c", &line])
             .env("PATH", format!("{}:/usr/bin:/bin", programs.display()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         child.stdin.take().unwrap().write_all(input).unwrap();
-        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+        child.wait_with_output().unwrap()
     }
 
     #[test]
@@ -135,9 +141,13 @@ mod tests {
         fs::write(&chmod, "#!/bin/sh\nexec /bin/chmod 600 \"$2\"\n").unwrap();
         fs::set_permissions(&chmod, fs::Permissions::from_mode(0o755)).unwrap();
         let hash = crate::ship::hash(b"program");
-        let said = run_with(dir.path(), STORE, &[&hash, at], b"");
-        assert_eq!(said.trim(), format!("{NOT_STORED}{at}"));
+        let said = output(dir.path(), STORE, &[&hash, at], b"");
+        let [printed, errors] = [said.stdout, said.stderr].map(|it| String::from_utf8(it).unwrap());
+        assert_eq!(printed.trim(), format!("{NOT_STORED}{at}"));
         assert_eq!(fs::read_dir(at).unwrap().count(), 0);
+        let host = RefusingHost { alias: "sut", dir: Some("/mnt/lab"), ..RefusingHost::default() };
+        let text = refusal(&host, &errors).text;
+        assert!(text.starts_with("sut: /mnt/lab is mounted noexec"), "{text}: {errors}");
     }
 
     #[test]
