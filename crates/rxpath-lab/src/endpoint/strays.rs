@@ -27,7 +27,7 @@ const STARTED_BY: &str = "RXPATH_STARTED_BY";
 const GUARD: &str = "--guard";
 /// How long the guard waits for an endpoint whose input has ended, and for programs that go on forking.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Time from look to look.
+/// Time between two scans.
 const GLANCE: Duration = Duration::from_millis(50);
 /// Of a command line so many characters are shown.
 const SHOWN_CHARS: usize = 200;
@@ -76,7 +76,7 @@ pub fn guard(endpoint: &str, mut input: impl Read) {
     let deadline = Instant::now() + PATIENCE;
     // Not what others left: `hosts cleanup --dry-run` has a guard, too.
     let left = move || strays().filter(move |stray| stray.owner == endpoint);
-    // A program that forks while it is killed is found by the next look.
+    // A program that forks while it is killed is found by the next scan.
     while Instant::now() < deadline && (endpoint.is_alive() || !end(left()).is_empty()) {
         // why: waits for the end of a process that is not this one's child, then for programs that fork.
         std::thread::sleep(GLANCE);
@@ -108,10 +108,15 @@ pub fn left(end: bool) -> Vec<StrayProgram> {
         return strays().map(|stray| stray.program).collect();
     }
     files::sweep();
+    end_all(|_| true)
+}
+
+/// Kills those that are meant, until a scan finds none.
+fn end_all(is_meant: impl Fn(&Stray) -> bool) -> Vec<StrayProgram> {
     let deadline = Instant::now() + PATIENCE;
     let mut all = Vec::new();
     loop {
-        let ended = sweep();
+        let ended = end(strays().filter(&is_meant));
         if ended.is_empty() || Instant::now() >= deadline {
             return all;
         }
@@ -120,7 +125,7 @@ pub fn left(end: bool) -> Vec<StrayProgram> {
                 all.push(program);
             }
         }
-        // why: a program that forks while it is killed is found by the next look.
+        // why: a program that forks while it is killed is found by the next scan.
         std::thread::sleep(GLANCE);
     }
 }
@@ -194,10 +199,16 @@ mod tests {
             let line = fs::read_to_string(format!("/proc/{pid}/cmdline"));
             line.is_ok_and(|line| line.starts_with("sleep"))
         };
-        while !is_sleep() {
+        until("the program runs", is_sleep);
+        ProcessId::of(pid).unwrap()
+    }
+
+    fn until(what: &str, holds: impl Fn() -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !holds() {
+            assert!(Instant::now() < deadline, "not in time: {what}");
             std::thread::yield_now();
         }
-        ProcessId::of(pid).unwrap()
     }
 
     #[test]
@@ -207,15 +218,15 @@ mod tests {
         // The number of a process, and a start at which it did not begin.
         let gone = own_id().unwrap() + "1";
         let left = daemon(|command| {
-            command.env(STARTED_BY, gone);
+            command.env(STARTED_BY, &gone);
         });
-        // Another test may end it at any time.
+        // An endpoint on this machine may end it at any time.
         let named = super::left(false).into_iter().find(|program| program.pid == left.pid);
         assert!(named.is_none_or(|program| program.command == "sleep 1000"));
-        while left.is_alive() {
-            super::left(true);
-            std::thread::yield_now();
-        }
+        // What other tests left is theirs.
+        let owner = owner_of(&gone).unwrap();
+        end_all(|stray| stray.owner == owner);
+        until("the program is ended", || !left.is_alive());
         assert!(living.is_alive() && strange.is_alive());
         assert!(living.kill().unwrap() && strange.kill().unwrap());
     }
@@ -227,9 +238,7 @@ mod tests {
             command.env(STARTED_BY, &gone);
         });
         guard(&gone, io::empty());
-        while left.is_alive() {
-            // It is killed, and its end takes a moment.
-            std::thread::yield_now();
-        }
+        // It is killed, and its end takes a moment.
+        until("the program is ended", || !left.is_alive());
     }
 }
