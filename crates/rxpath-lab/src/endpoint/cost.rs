@@ -12,7 +12,7 @@ use rxpath_record::hosts::ControlCost;
 use super::outlet::Outlet;
 use crate::clock::monotonic_ns;
 
-/// Time from look to look at the threads: each reads a file per thread, and the cost of that is part of the result.
+/// Time between two scans of the threads. A scan reads a file per thread, and its cost is part of the result.
 const EACH: Duration = Duration::from_secs(1);
 
 /// An endpoint in a window.
@@ -27,7 +27,7 @@ impl EndpointCost {
         Self { cpus: UsedCpus::begin(), from: CostMark::take(outlet) }
     }
 
-    /// Looks at the threads, if the last look is old enough.
+    /// Scans the threads, if the last scan is old enough.
     pub fn note(&mut self) {
         if self.cpus.looked.elapsed() >= EACH {
             self.cpus.look();
@@ -69,7 +69,7 @@ impl CostMark {
 ///
 /// **Source** `/proc/PID/task/TID/schedstat`: whether a thread ran; of those that did, `processor` of `stat`.
 struct UsedCpus {
-    /// The CPU time of each thread at the last look.
+    /// The CPU time of each thread at the last scan.
     ran_ns: BTreeMap<i32, u64>,
     cpus: BTreeSet<u32>,
     looked: Instant,
@@ -86,14 +86,19 @@ impl UsedCpus {
     }
 
     fn look(&mut self) {
-        let (root, pid) = (Root::host(), std::process::id().cast_signed());
+        let pid = std::process::id().cast_signed();
         self.looked = Instant::now();
-        for tid in task::threads(&root, pid).unwrap_or_default() {
-            let Ok(now) = schedstat::read(&root, pid, tid) else { continue };
-            if self.ran_ns.insert(tid, now.run_ns) != Some(now.run_ns) {
-                let cpu = task::read(&root, pid, Some(tid)).map(|thread| thread.processor);
-                self.cpus.extend(cpu.ok());
-            }
+        for tid in task::threads(&Root::host(), pid).unwrap_or_default() {
+            self.look_at(pid, tid);
+        }
+    }
+
+    fn look_at(&mut self, pid: i32, tid: i32) {
+        let root = Root::host();
+        let Ok(now) = schedstat::read(&root, pid, tid) else { return };
+        if self.ran_ns.insert(tid, now.run_ns) != Some(now.run_ns) {
+            let cpu = task::read(&root, pid, Some(tid)).map(|thread| thread.processor);
+            self.cpus.extend(cpu.ok());
         }
     }
 }
@@ -101,6 +106,8 @@ impl UsedCpus {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
+
+    use rxpath_host::thread;
 
     use super::*;
     use crate::endpoint::wire::Said;
@@ -130,7 +137,9 @@ mod tests {
     fn the_cpu_of_a_thread_counts_once_it_runs() {
         let (wake, woken) = channel::<()>();
         let (say, said) = channel();
-        let thread = std::thread::spawn(move || {
+        let cpu = *thread::allowed_cpus().unwrap().0.last().unwrap();
+        let pinned = std::thread::spawn(move || {
+            thread::pin(cpu).unwrap();
             say.send(nix::unistd::gettid().as_raw()).unwrap();
             woken.recv().unwrap();
             say.send(0).unwrap();
@@ -147,10 +156,11 @@ mod tests {
         while used.ran_ns[&tid] == before {
             assert!(Instant::now() < deadline, "the thread ran");
             std::thread::yield_now();
-            used.look();
+            // Other threads of this process run on other CPUs.
+            used.look_at(std::process::id().cast_signed(), tid);
         }
-        assert!(!used.cpus.is_empty());
+        assert_eq!(used.cpus, BTreeSet::from([cpu]));
         drop(wake);
-        thread.join().unwrap();
+        pinned.join().unwrap();
     }
 }
