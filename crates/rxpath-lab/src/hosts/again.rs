@@ -39,9 +39,11 @@ impl Hosts {
     pub fn look_again(&self, alias: &str, stop: &AtomicBool) -> Again {
         let Some(lost) = self.remote(alias) else { return Again::Unseen };
         let deadline = Instant::now() + UNSEEN;
+        let machines = self.all().map(|host| (host.client.alias(), host.machine));
+        let lock = is_alone((alias, lost.machine), machines);
         while !stop.load(Ordering::Relaxed) {
             let left = deadline.saturating_duration_since(Instant::now());
-            if let Some(found) = lost.again(left) {
+            if let Some(found) = lost.again(left, lock) {
                 return found;
             }
             if deadline <= Instant::now() + PAUSE || phase::pause(PAUSE, stop).is_err() {
@@ -59,16 +61,22 @@ impl Hosts {
 }
 
 impl ConnectedHost {
-    /// One attempt; nothing if the host does not answer, or is not clean yet.
-    fn again(&self, limit: Duration) -> Option<Again> {
+    /// One attempt, with the lab lock or without; nothing if the host does not answer, or is not clean yet.
+    fn again(&self, limit: Duration, lock: bool) -> Option<Again> {
         let began = Instant::now();
         let client: Client = self.client.again(limit)?;
         // A secret of its own: an endpoint of the run that has not ended there is then another experiment's.
         let secret = format!("{:016x}", rand::rng().random::<u64>());
-        let ask = Ask::Hello { lock: true, secret, hops: None };
+        let ask = Ask::Hello { lock, secret, hops: None };
         let hello: Hello = client.ask(ask, limit.saturating_sub(began.elapsed())).ok()?;
         found(&self.hello.boot_id, &hello)
     }
+}
+
+/// Whether no other host of the run is on the machine of this one. The endpoint of another one holds the lab lock there, and
+/// an endpoint that asks for the lock and does not get it looks at no settings.
+fn is_alone<'a>(host: (&str, usize), mut all: impl Iterator<Item = (&'a str, usize)>) -> bool {
+    !all.any(|(alias, machine)| machine == host.1 && alias != host.0)
 }
 
 /// What a host says of itself, compared with its boot before; nothing if that may change in a moment.
@@ -94,5 +102,12 @@ mod tests {
         let refused = Some(["open journal 1 of a killed run".to_owned(), String::new()]);
         let left = LeftSettings { refused, ..LeftSettings::default() };
         assert_eq!(found("a", &Hello { left, ..hello("a") }), None);
+    }
+
+    #[test]
+    fn a_host_that_shares_its_machine_does_not_ask_for_the_lock_that_the_other_one_holds() {
+        let all = [("gen1", 0), ("gen2", 1), ("sut", 0)];
+        assert!(!is_alone(("sut", 0), all.into_iter()));
+        assert!(is_alone(("gen2", 1), all.into_iter()));
     }
 }
