@@ -63,14 +63,22 @@ impl Paces {
             .then(|| Warning::new("clock-slewed", text).because("NTP corrects it"))
     }
 
-    /// How far the clock was from an even pace at most. **Unit** ns.
+    /// How far the clock may have been from an even pace at a reading, with what the readings may be wrong: for a bound.
+    /// **Unit** ns.
     pub fn uneven_ns(&self) -> u64 {
-        self.unevenness().0 as u64
+        self.farthest(1.0).0.ceil() as u64
     }
 
-    /// How far the clock was from an even pace at most: from the line between the two ends, less what the readings may be
-    /// wrong. In ns, and in parts per million of the window.
+    /// How far the clock was from an even pace for certain: less what the readings may be wrong. In ns, and in parts per
+    /// million of the window.
     fn unevenness(&self) -> (f64, f64) {
+        let (off_ns, span_ns) = self.farthest(-1.0);
+        (off_ns, if span_ns > 0.0 { off_ns / span_ns * 1e6 } else { 0.0 })
+    }
+
+    /// The largest distance from the line between the two ends, with so many times what the readings may be wrong; and the
+    /// time between the ends. **Unit** ns.
+    fn farthest(&self, errors: f64) -> (f64, f64) {
         let Some((first, last)) = self.0.first().zip(self.0.last()) else { return (0.0, 0.0) };
         let raw = |pace: &Pace| pace.raw_ns.saturating_sub(first.raw_ns) as f64;
         let ahead = |pace: &Pace| {
@@ -84,10 +92,9 @@ impl Paces {
         let off = |pace: &Pace| {
             let within_ns = pace.within_ns + first.within_ns + last.within_ns;
             let line = ahead(last) * raw(pace) / span_ns;
-            (ahead(pace) - line).abs() - within_ns as f64
+            (ahead(pace) - line).abs() + errors * within_ns as f64
         };
-        let off_ns = self.0.iter().map(off).fold(0.0, f64::max);
-        (off_ns, off_ns / span_ns * 1e6)
+        (self.0.iter().map(off).fold(0.0, f64::max), span_ns)
     }
 }
 
@@ -137,6 +144,15 @@ mod tests {
         let text = "its clock was up to 0.30 ms off an even pace in the window, 300 ppm of it";
         assert_eq!((said.code.as_str(), said.text.as_str()), ("clock-slewed", text));
         assert_eq!(paces(&[0, 0, 90_000, 0, 0]).warning(), None);
+    }
+
+    #[test]
+    fn what_readings_may_be_wrong_is_in_the_bound_and_not_in_the_fault() {
+        let mut coarse = paces(&[0, 0, 601_000, 0, 0]);
+        assert_eq!(coarse.faults().len(), 1);
+        coarse.0.iter_mut().for_each(|pace| pace.within_ns = 1_000);
+        assert!(coarse.faults().is_empty());
+        assert_eq!(coarse.uneven_ns(), 604_000);
     }
 
     #[test]

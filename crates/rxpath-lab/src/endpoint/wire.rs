@@ -325,7 +325,7 @@ pub struct MeasuredWindow {
     /// What to know of it otherwise.
     #[serde(default)]
     pub warnings: Vec<rxpath_core::Warning>,
-    /// How far its clock was from an even pace at most.
+    /// How far its clock may have been from an even pace, with the errors of the readings. **Unit** ns.
     #[serde(default)]
     pub uneven_ns: u64,
 }

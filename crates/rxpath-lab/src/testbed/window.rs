@@ -53,7 +53,7 @@ pub struct Windowed {
     pub jumps: Vec<String>,
     /// What to know of it otherwise.
     pub warnings: Vec<Warning>,
-    /// How far the clocks of senders and of receivers were from an even pace, the worst of each. **Unit** ns.
+    /// How far the clocks of senders and of receivers may have been from an even pace, the worst of each. **Unit** ns.
     pub uneven_ns: [u64; 2],
     /// Time between the two readings of the first receiver's host, which lie inside the window. **Unit** s.
     pub moved_s: f64,
