@@ -48,6 +48,18 @@ impl fmt::Display for ProbedPort {
     }
 }
 
+/// How far a sender's clock is ahead of a receiver's by datagrams on their path; nothing where the two have one clock.
+pub type PathClock = Result<Option<ClockBounds>, PathFault>;
+
+/// Why datagrams on a path do not show how far two clocks are apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathFault {
+    /// A clock jumped between the first datagram and the last one.
+    Jumped,
+    /// None was answered, or none could be sent: why.
+    Missing(String),
+}
+
 /// The ports on which the variants listen that can run here.
 pub fn ports(resolved: &Resolved) -> BTreeSet<ProbedPort> {
     let here = resolved.variants.iter().filter(|variant| variant.not_available.is_none());
@@ -98,12 +110,11 @@ impl Hosts {
     }
 
     /// Compares the clocks of each sender and each receiver by datagrams on the path between them, over a port that is free:
-    /// for each receiver, how far each sender's clock is ahead, at an instant of the sender's. `None` where nothing came back,
-    /// and where the two have one clock.
-    pub fn clocks_over_path(&self, port: u16) -> Vec<Option<ClockBounds>> {
+    /// for each receiver, how far each sender's clock is ahead, at an instant of the sender's.
+    pub fn clocks_over_path(&self, port: u16) -> Vec<PathClock> {
         let port = ProbedPort { tcp: false, port };
         let (senders, receivers) = (self.senders.len(), self.receivers.len());
-        let mut all = vec![None; senders * receivers];
+        let mut all = vec![Ok(None); senders * receivers];
         for round in rounds(senders, receivers) {
             std::thread::scope(|scope| {
                 let start = |pair: (usize, usize)| {
@@ -111,26 +122,21 @@ impl Hosts {
                 };
                 let threads: Vec<_> = round.into_iter().map(start).collect();
                 for ((sender, receiver), thread) in threads {
-                    all[receiver * senders + sender] = thread.join().ok().flatten();
+                    let panicked = |_| Err(PathFault::Missing("its thread panicked".into()));
+                    all[receiver * senders + sender] = thread.join().unwrap_or_else(panicked);
                 }
             });
         }
         all
     }
 
-    fn clock_over_path(
-        &self,
-        (sender, receiver): (usize, usize),
-        port: ProbedPort,
-    ) -> Option<ClockBounds> {
+    fn clock_over_path(&self, (sender, receiver): (usize, usize), port: ProbedPort) -> PathClock {
         let (sender, receiver) = (&self.senders[sender], &self.receivers[receiver]);
         if sender.has_clock_of(receiver) {
-            return None;
+            return Ok(None);
         }
-        let to = *receiver.addresses.first()?;
-        // A port that others have, or a path that lost them all, leaves what the control connection shows.
-        let made = Path::new((sender, receiver), (to, port), self.hops).compare().ok()?;
-        ClockBounds::of(&made).map(ClockBounds::reversed)
+        let Some(to) = receiver.addresses.first() else { return Ok(None) };
+        path_clock(Path::new((sender, receiver), (*to, port), self.hops).compare())
     }
 
     fn probe_pair(
@@ -146,6 +152,17 @@ impl Hosts {
         }
         Ok(())
     }
+}
+
+/// The sender's clock by exchanges of datagrams. A port that others have, or a path that loses all datagrams, leaves what the
+/// control connections show.
+fn path_clock(made: Result<Vec<Exchange>, LabError>) -> PathClock {
+    let made = made.map_err(|error| PathFault::Missing(error.to_string()))?;
+    if made.is_empty() {
+        return Err(PathFault::Missing("no datagram was answered".into()));
+    }
+    let bounds = ClockBounds::of(&made).ok_or(PathFault::Jumped)?;
+    Ok(Some(bounds.reversed()))
 }
 
 /// All pairs of a sender and a receiver, in rounds in which no host is in two pairs.
@@ -347,6 +364,7 @@ fn not_opened(error: LabError) -> LabError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoint::wire::ClockPair;
 
     #[test]
     fn each_sender_meets_each_receiver_once_and_no_host_is_in_two_pairs_of_a_round() {
@@ -362,6 +380,23 @@ mod tests {
             let count: usize = all.iter().map(Vec::len).sum();
             assert_eq!((pairs.len(), count), (senders * receivers, senders * receivers));
         }
+    }
+
+    #[test]
+    fn a_clock_that_jumps_between_datagrams_is_no_path_that_loses_them() {
+        let exchange = |asked_ns: u64, there_ns: u64| {
+            let there = ClockPair { got_ns: there_ns, answered_ns: there_ns };
+            Exchange { asked_ns, there, back_ns: asked_ns + 10 }
+        };
+        let steady = [exchange(100, 1_105), exchange(200, 1_205)];
+        let found = path_clock(Ok(steady.to_vec())).unwrap().unwrap();
+        assert_eq!((found.least_ns, found.most_ns), (-1_005, -995));
+        let jumped = [exchange(100, 1_105), exchange(200, 9_205)];
+        assert_eq!(path_clock(Ok(jumped.to_vec())), Err(PathFault::Jumped));
+        let missing = |why: &str| -> PathClock { Err(PathFault::Missing(why.into())) };
+        assert_eq!(path_clock(Ok(Vec::new())), missing("no datagram was answered"));
+        let taken = LabError::OnHost { host: "sut".into(), text: "the port is taken".into() };
+        assert_eq!(path_clock(Err(taken)), missing("sut: the port is taken"));
     }
 
     #[test]

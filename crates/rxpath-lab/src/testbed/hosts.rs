@@ -24,7 +24,7 @@ use rxpath_record::ledger::{Link, PathFacts};
 use serde_json::Value;
 
 use self::background::RemoteBackground;
-use self::clocks::{ClocksNow, jumps, pairs};
+use self::clocks::{ClocksNow, PathNotes, jumps, pairs};
 use self::counters::Reading;
 use self::delay::ClocksAfter;
 use self::observing::RemoteObservers;
@@ -81,8 +81,8 @@ pub struct HostsTestbed<'a> {
     lines: Vec<SenderClock>,
     /// Port of datagrams over which the clocks are compared on the measured path.
     port: Option<u16>,
-    /// Pairs whose clocks were elsewhere by the path than by the control connections when the trial began.
-    contradictions: Vec<String>,
+    /// What the measured path showed of the clocks when the trial began.
+    path_notes: PathNotes,
     settings: TrialSettings,
     /// The RPS mask that the variant gives the receivers' devices.
     rps_cpus: CpuList,
@@ -98,7 +98,7 @@ impl<'a> HostsTestbed<'a> {
         let over_tcp = hosts.share_a_clock || variant.protocol().over_tcp();
         let port = (!over_tcp).then(|| variant.serve.port());
         let now = ClocksNow::compare(hosts, port)?;
-        let contradictions = now.contradictions(hosts);
+        let path_notes = now.notes(hosts);
         let first: Vec<ClockBounds> = hosts.all().map(|host| host.clock).collect();
         let pairs = pairs(hosts, &first, &[]).into_iter().zip(now.pairs);
         let clocks = now.clocks;
@@ -109,7 +109,7 @@ impl<'a> HostsTestbed<'a> {
         let addresses = hosts.receivers.iter().flat_map(|host| host.addresses.clone()).collect();
         let mask = variant.tune.receiver.get(RPS_OF_EACH_QUEUE);
         let rps_cpus = mask.and_then(|mask| parse_mask(mask).ok()).unwrap_or_default();
-        Ok(Self { hosts, addresses, clocks, lines, port, contradictions, settings, rps_cpus })
+        Ok(Self { hosts, addresses, clocks, lines, port, path_notes, settings, rps_cpus })
     }
 
     /// Each host with its seat and its clock: the senders, then the receivers.
@@ -357,8 +357,10 @@ impl Testbed for HostsTestbed<'_> {
         let now = ClocksNow::compare(self.hosts, self.port)?;
         let delay = delay::error(&self.lines, &now.pairs);
         let mut jumps = jumps(self.hosts, &self.clocks, &now.clocks);
-        jumps.extend(self.contradictions.iter().cloned().chain(now.contradictions(self.hosts)));
-        Ok(ClocksAfter { delay, jumps })
+        let notes = now.notes(self.hosts);
+        let warning = notes.warning(&self.path_notes);
+        jumps.extend(self.path_notes.jumps.iter().cloned().chain(notes.jumps));
+        Ok(ClocksAfter { delay, jumps, warning })
     }
 
     fn changes(&self) -> &[Change] {

@@ -434,8 +434,9 @@ impl Trial<'_> {
         let (mut warnings, mut observed) = (self.warnings, self.observed);
         warnings.append(&mut observed.warnings);
         warnings.append(&mut window.warnings);
-        let ClocksAfter { delay, jumps } = self.testbed.clocks_after()?;
+        let ClocksAfter { delay, jumps, warning } = self.testbed.clocks_after()?;
         window.jumps = jumps;
+        warnings.extend(warning);
         let delay_error = delay.with_uneven(window.uneven_ns);
         let ended = Measurements { observed, load, serve, warnings, ..Measurements::default() };
         Ok(Measurements { window, delay_error, ..ended })

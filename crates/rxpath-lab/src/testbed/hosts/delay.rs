@@ -5,6 +5,7 @@
 //! and the rate since the first comparison of the run. Afterwards it is known how far the line was off at its end, and
 //! the middle of that is taken off the delays.
 
+use rxpath_core::Warning;
 use rxpath_load::udp::sender_clock::SenderClock;
 
 use crate::endpoint::clock::ClockBounds;
@@ -38,6 +39,8 @@ pub struct ClocksAfter {
     pub delay: DelayError,
     /// Clocks that jumped in the trial: the host, and by how much.
     pub jumps: Vec<String>,
+    /// Pairs whose clocks were not compared over the measured path.
+    pub warning: Option<Warning>,
 }
 
 /// The clocks of a sender and of the receiver, compared at one time.
