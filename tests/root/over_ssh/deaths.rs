@@ -1,4 +1,4 @@
-//! Whatever of a connection dies, the run ends, the hosts are as before, and nothing of it is left on them.
+//! If any part of a connection dies, the run ends, the hosts are as before, and nothing of the run is left on them.
 
 use std::time::Duration;
 

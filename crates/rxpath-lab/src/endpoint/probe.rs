@@ -27,7 +27,7 @@ const ANSWER_LIMIT: Duration = Duration::from_millis(300);
 const CONNECT_LIMIT: Duration = Duration::from_millis(2_500);
 /// A probe is sent again if it is not answered: the first one may wait for the neighbour's address.
 const ATTEMPTS: u32 = 3;
-/// Time from look to look at the order to end.
+/// Time between two checks for the order to end.
 const GLANCE: Duration = Duration::from_millis(20);
 /// The longest datagram.
 const LONGEST: usize = 1 << 16;

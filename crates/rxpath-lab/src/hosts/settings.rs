@@ -25,7 +25,7 @@ use crate::trial::runner::whole;
 const APPLIED: Duration = Duration::from_secs(60);
 /// How long a link may take to have a carrier again.
 const LINK_UP: Duration = Duration::from_secs(20);
-/// Time from look to look at a link.
+/// Time between two readings of a link.
 const GLANCE: Duration = Duration::from_millis(50);
 /// What a trial takes at most beyond its load: its programs start and end, its counters come to rest.
 const AROUND: Duration = Duration::from_secs(60);

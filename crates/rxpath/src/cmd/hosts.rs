@@ -19,9 +19,9 @@ use crate::output::json;
 commands! {
     /// `rxpath hosts …`
     pub enum HostsCommand {
-        /// Connect to every host of an inventory, test the path between them, compare their clocks; change nothing
+        /// Connect to every host of an inventory, test the path between them, compare their clocks; undo only what killed runs left
         Check(CheckHosts),
-        /// Remove copies of other builds from the hosts of an inventory, and name settings that are still in force
+        /// End programs and undo settings of killed runs, remove copies of other builds, and name settings in force
         Cleanup(cleanup::CleanupHosts),
     }
 }

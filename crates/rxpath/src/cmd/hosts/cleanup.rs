@@ -25,7 +25,7 @@ const UNDONE: Duration = Duration::from_secs(60);
 pub struct CleanupHosts {
     /// The inventory
     inventory: PathBuf,
-    /// Name what is there and remove nothing
+    /// Name what is there; end, undo and remove nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
