@@ -96,7 +96,7 @@ fn every_datagram_between_two_endpoints_is_accounted_for() {
     let drift = sut.drift.unwrap();
     assert!(drift.ahead_ppm.abs() <= drift.error_ppm, "one clock does not drift: {drift:?}");
     for alias in ["gen1", "sut"] {
-        let cost = trial.hosts[alias].control.as_ref().unwrap();
+        let cost = trial.hosts[alias].endpoint_cost.as_ref().unwrap();
         assert!(cost.cpu_ns > 0 && cost.span_ns > 0, "{cost:?}");
     }
     let text = String::from_utf8_lossy(&kept);

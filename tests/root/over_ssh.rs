@@ -81,7 +81,7 @@ fn a_scenario_runs_between_two_hosts_over_ssh_and_leaves_nothing_of_them_in_its_
         assert_eq!(trial.ledger.unaccounted_packets, Some(0), "{:?}", trial.ledger);
         assert!(trial.ledger.offered_packets > 100, "{:?}", trial.ledger);
         for host in trial.hosts.values() {
-            assert!(!host.control.as_ref().unwrap().cpus.is_empty(), "{host:?}");
+            assert!(!host.endpoint_cost.as_ref().unwrap().cpus.is_empty(), "{host:?}");
         }
     }
     // The sender's clock is a day ahead: rates and windows are right only if every instant was brought to one clock.

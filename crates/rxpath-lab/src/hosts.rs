@@ -166,7 +166,7 @@ impl Hosts {
             ntp: host.ntp(),
             clock: clock(host),
             drift: None,
-            control: host.control(),
+            control_path: host.control(),
         };
         let all = [Side::Tx, Side::Rx].into_iter();
         let all = all.flat_map(|side| self.of(side).iter().map(move |host| (host, side)));

@@ -28,7 +28,7 @@ pub struct HostTrial {
     pub noise: Vec<String>,
     /// What its endpoint cost in the window; `None` in runs of versions that did not measure it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub control: Option<ControlCost>,
+    pub endpoint_cost: Option<ControlCost>,
     /// Datagrams that it read per second of the window, if it is one of several receivers.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub delivered_pps: Option<f64>,

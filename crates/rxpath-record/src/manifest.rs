@@ -117,7 +117,7 @@ pub struct HostPart {
     /// By which device ssh came; `None` without ssh, if the experiment had a network namespace of its own, and if it is not
     /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub control: Option<ControlPath>,
+    pub control_path: Option<ControlPath>,
 }
 
 impl HostPart {
@@ -156,7 +156,7 @@ impl HostPart {
         let shared =
             if self.has_own_namespace { "" } else { "; its counters hold other traffic too" };
         let over = |control: &ControlPath| format!("{},", control.text());
-        let control = self.control.as_ref().map_or_else(|| "control".to_owned(), over);
+        let control = self.control_path.as_ref().map_or_else(|| "control".to_owned(), over);
         format!(
             "{does} by {}{card}, MTU {}, {} CPUs; {control} round trip {}, clock known to +-{}{shared}",
             self.device,

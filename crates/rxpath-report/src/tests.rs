@@ -238,7 +238,7 @@ fn hosts_are_a_picture_with_their_cards_rates_and_losses_and_their_clocks_a_tabl
     };
     for trial in &mut run.manifest.trials {
         trial.pairs = vec![pair("<b>sut", 1_000), pair("sut2", 500)];
-        let host = HostTrial { control: Some(cost.clone()), ..HostTrial::of(Side::Tx) };
+        let host = HostTrial { endpoint_cost: Some(cost.clone()), ..HostTrial::of(Side::Tx) };
         trial.hosts.insert("gen1".to_owned(), host);
     }
     run.manifest.hosts.insert("sut2".into(), host(Side::Rx, "ens3", 0));
@@ -246,7 +246,7 @@ fn hosts_are_a_picture_with_their_cards_rates_and_losses_and_their_clocks_a_tabl
     for load in [" · 25.0 % lost</text>", " · 0 % lost</text>", " · 50.0 % lost</text>"] {
         assert!(page.contains(load), "{load}");
     }
-    for part in ["What measuring cost the hosts", "120 B/s", "5-9"] {
+    for part in ["Cost of measuring", "120 B/s", "5-9"] {
         assert!(page.contains(part), "{part}: {page}");
     }
 }

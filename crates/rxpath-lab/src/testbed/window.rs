@@ -43,7 +43,7 @@ pub struct Windowed {
     pub of_senders: Vec<Between>,
     /// For each receiver the name of each sender's host, if that is another machine than the receiver's.
     pub apart: Vec<Vec<Option<String>>>,
-    /// What measuring cost each host, by its name.
+    /// The cost of measuring on each host, by its name.
     pub costs: BTreeMap<String, ControlCost>,
     /// Counters of both sides.
     pub moved: Moved,

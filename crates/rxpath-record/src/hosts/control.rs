@@ -1,4 +1,4 @@
-//! What measuring costs a host: its endpoint, and the connection that controls the endpoint.
+//! The cost of measuring on a host: its endpoint, and the connection that controls the endpoint.
 
 use std::collections::BTreeMap;
 
@@ -79,12 +79,12 @@ impl ControlCost {
 }
 
 impl Manifest {
-    /// What measuring cost each host, by alias: the sum over the windows of all trials that are not void.
+    /// The cost of measuring on each host, by alias: the sum over the windows of all trials that are not void.
     pub fn control_costs(&self) -> BTreeMap<String, ControlCost> {
         let mut all: BTreeMap<String, ControlCost> = BTreeMap::new();
         let trials = self.trials.iter().filter(|trial| trial.void.is_none());
         for (alias, host) in trials.flat_map(|trial| &trial.hosts) {
-            if let Some(cost) = &host.control {
+            if let Some(cost) = &host.endpoint_cost {
                 all.entry(alias.clone()).or_default().add(cost);
             }
         }
@@ -105,7 +105,7 @@ mod tests {
         let trial = |void: Option<&str>, cpu_ns, cpu| {
             let cpus = CpuList(vec![cpu]);
             let cost = ControlCost { span_ns: 1_000_000_000, cpu_ns, control_bytes: 210, cpus };
-            let host = HostTrial { control: Some(cost), ..HostTrial::of(Side::Tx) };
+            let host = HostTrial { endpoint_cost: Some(cost), ..HostTrial::of(Side::Tx) };
             // An earlier version did not measure it.
             let hosts = [("gen1".to_owned(), HostTrial::of(Side::Tx)), ("sut".to_owned(), host)];
             let void = void.map(str::to_owned);
@@ -124,8 +124,8 @@ mod tests {
     #[test]
     fn a_host_says_whether_its_control_connection_is_on_the_measured_link() {
         let of = |is_measured| {
-            let control = Some(ControlPath { device: "eno1".into(), is_measured });
-            HostPart { control, ..HostPart::of(Side::Tx) }.text()
+            let control_path = Some(ControlPath { device: "eno1".into(), is_measured });
+            HostPart { control_path, ..HostPart::of(Side::Tx) }.text()
         };
         assert!(of(false).contains("; control over eno1, not the measured link, round trip "));
         assert!(of(true).contains("; control over eno1, the measured link, round trip "));

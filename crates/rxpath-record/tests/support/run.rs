@@ -105,7 +105,7 @@ pub fn trial(number: u32) -> Trial {
                 side: Side::Rx,
                 grade: Grade::B,
                 noise: vec!["other programs took 1.2 % of CPU 1".into()],
-                control: Some(ControlCost {
+                endpoint_cost: Some(ControlCost {
                     span_ns: 1_000,
                     cpu_ns: 4,
                     control_bytes: 210,

@@ -17,7 +17,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
         (rates(run), "Rates by sender and receiver"),
         (losses(run), "Losses by receiver"),
         (grades(run), "Noise grades by host"),
-        (costs(run), "What measuring cost the hosts"),
+        (costs(run), "Cost of measuring"),
     ];
     (!hosts.is_empty()).then(|| Section {
         id: "hosts",

@@ -1,4 +1,4 @@
-//! A run between hosts as text: how well their clocks are known, what measuring cost them, one-way delays, and where the packets
+//! A run between hosts as text: how well their clocks are known, the cost of measuring, one-way delays, and where the packets
 //! of each variant went.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub fn clocks(manifest: &Manifest) -> String {
     format!("clocks: {known}{ntp}\n")
 }
 
-/// The line of what measuring cost each host in the windows; of many hosts the one whose endpoint took most CPU time. None
+/// The line of the cost of measuring on each host in the windows; of many hosts the one whose endpoint took most CPU time. None
 /// where the run was on one machine.
 pub fn control(manifest: &Manifest) -> String {
     let costs = manifest.control_costs();
@@ -162,7 +162,7 @@ mod tests {
                 let cpus = if at == 1 { CpuList(vec![3]) } else { CpuList::default() };
                 ControlCost { span_ns: 1_000_000_000, cpu_ns, control_bytes: 120, cpus }
             };
-            let host = |at| HostTrial { control: Some(cost(at)), ..HostTrial::of(Side::Tx) };
+            let host = |at| HostTrial { endpoint_cost: Some(cost(at)), ..HostTrial::of(Side::Tx) };
             let hosts = (1..=hosts).map(|at| (format!("gen{at}"), host(at))).collect();
             let trials = vec![Trial { hosts, ..Trial::default() }];
             control(&Manifest { trials, ..Manifest::default() })

@@ -71,15 +71,15 @@ pub(super) fn of(variant: &Variant, testbed: &dyn Testbed, raw: &Measurements) -
     all
 }
 
-/// A host by its name, with its grade and what measuring cost it.
+/// A host by its name, with its grade and the cost of measuring.
 fn host(
     window: &Windowed,
     name: String,
     side: Side,
     (grade, noise): (Grade, Vec<String>),
 ) -> (String, HostTrial) {
-    let control = window.costs.get(&name).cloned();
-    (name, HostTrial { grade, noise, control, ..HostTrial::of(side) })
+    let endpoint_cost = window.costs.get(&name).cloned();
+    (name, HostTrial { grade, noise, endpoint_cost, ..HostTrial::of(side) })
 }
 
 /// What makes a window worthless, as warnings: they stay if its trial is counted.
@@ -151,8 +151,8 @@ mod tests {
         let costs = [("sut".to_owned(), cost.clone())].into();
         let window = Windowed { costs, ..Windowed::default() };
         let part = |name: &str| host(&window, name.into(), Side::Rx, (Grade::A, Vec::new())).1;
-        assert_eq!(part("sut").control, Some(cost));
-        assert_eq!(part("gen1").control, None);
+        assert_eq!(part("sut").endpoint_cost, Some(cost));
+        assert_eq!(part("gen1").endpoint_cost, None);
     }
 
     #[test]
