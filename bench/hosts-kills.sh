@@ -16,6 +16,7 @@
 # took until all was clean.
 # Goal: every round is clean. The first one that is not ends the benchmark: what it left is printed and kept in a directory.
 # Usage: bench/hosts-kills.sh [RXPATH [ROUNDS]]    (root; 500 rounds; PARALLEL=4, SEED, KINDS="load serve"). Exit 1: a round was not clean.
+# Exit 4: too many runs were over before the kill.
 set -eu
 rxpath=${1:-target/release/rxpath}
 rounds=${2:-${ROUNDS:-500}}
@@ -53,7 +54,7 @@ finally:
             os.killpg(worker.pid, signal.SIGTERM)
     for worker in workers:
         worker.wait()
-if cannot := [status for status in statuses if status not in (0, 1)]:
+if cannot := [status for status in statuses if status not in (0, 1, 4)]:
     sys.exit(cannot[0])
 found = [f"{shared.name}/{number}.json" for number in range(groups)]
 all_groups = [json.load(open(name)) for name in found if os.path.exists(name)]
@@ -67,7 +68,7 @@ for kind in kinds:
 clean, missed, changes = (sum(group[name] for group in all_groups) for name in ("clean", "missed", "changes"))
 print(f"settings were in force at {changes} of these kills")
 print(f"{clean} of {rounds} rounds clean (goal: all); {missed} runs were over before the kill")
-sys.exit(clean < rounds)
+sys.exit(1 if 1 in statuses else 4 if clean < rounds else 0)
 PYTHON
 # shellcheck source=tools/hosts-common.sh
 . "$(dirname "$0")/../tools/hosts-common.sh"
@@ -172,20 +173,23 @@ def read(pid, name):
     return ""
 
 
-def processes(others=()):
+def all_pids():
+    return set(map(int, filter(str.isdigit, os.listdir("/proc"))))
+
+
+def processes(others=None):
     """What runs on the hosts, but for their sshd: (host, pid, command line). `others` gets the pids that run elsewhere: a process
-    stays in its PID namespace, so that a scan from time to time need not look at them again."""
-    found = []
-    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
-        if pid in others:
-            continue
+    stays in its PID namespace, so that the next scan need not read them again. A pid that has ended leaves it: the kernel
+    gives the number to another process later."""
+    found, others, pids = [], set() if others is None else others, all_pids()
+    others &= pids
+    for pid in pids - others:
         try:
             host = spaces.get(os.stat(f"/proc/{pid}/ns/pid").st_ino)
         except OSError:
             continue  # It has ended.
         if not host:
-            if isinstance(others, set):
-                others.add(pid)
+            others.add(pid)
             continue
         status = dict(line.split(":", 1) for line in read(pid, "status").splitlines())
         if status and status["NSpid"].split()[-1] != "1" and "Z" not in status["State"]:
@@ -198,8 +202,9 @@ def of_kind(kind, run, others):
     if kind == "coordinator":
         return [run.pid] if read(run.pid, "comm").strip() == "rxpath" else []
     if kind == "ssh":
-        every = {int(pid) for pid in os.listdir("/proc") if pid.isdigit()} - others
-        own = {pid for pid in every if f"\nPPid:\t{run.pid}\n" in read(pid, "status")}
+        every = all_pids()
+        others &= every
+        own = {pid for pid in every - others if f"\nPPid:\t{run.pid}\n" in read(pid, "status")}
         others |= every - own
         return [pid for pid in own if read(pid, "comm").strip() == "ssh"]
     words = {"endpoint": "/rxpath endpoint", "load": "/rxpath load udp ", "serve": "/rxpath serve udp "}[kind]
@@ -408,7 +413,7 @@ if wrong := [*wrong, *cleanup()]:
 own = range(group, rounds, groups)
 kinds = [KINDS[number % len(KINDS)] for number in own]
 draw.shuffle(kinds)
-clean, missed, changes = 0, 0, 0
+clean, missed, changes, wrong = 0, 0, 0, []
 took, parts = {kind: [] for kind in KINDS}, {kind: [0] * 5 for kind in KINDS}
 while clean < len(own) and missed < 5 * len(own) and not has_ended():
     kind = kinds[clean]
@@ -430,7 +435,9 @@ while clean < len(own) and missed < 5 * len(own) and not has_ended():
     parts[kind][part] += 1
     if clean % 25 == 0:
         print(f"group {group}: {clean} rounds", flush=True)
+if missed == 5 * len(own):
+    print(f"group {group}: {missed} runs were over before the kill, for {clean} kills")
 with open(f"{shared}/{group}.json", "w") as out:
     json.dump({"clean": clean, "missed": missed, "changes": changes, "took": took, "parts": parts}, out)
-sys.exit(clean < len(own))
+sys.exit(1 if wrong else 4 if clean < len(own) else 0)
 PYTHON
