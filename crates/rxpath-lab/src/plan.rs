@@ -11,6 +11,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rxpath_core::Nanos;
+use rxpath_core::number::counted;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -36,6 +37,9 @@ const SHOWN: usize = 6;
 pub struct Plan {
     /// Trials of the blocks that are run in any case, in order.
     pub trials: Vec<PlannedTrial>,
+    /// Trials if all blocks are run: more than the minimum are run until the comparisons are decided. Repeats of void trials are
+    /// not counted.
+    pub trials_at_most: u64,
     /// Length of these trials when rates settle as soon as they usually do.
     pub expected: Nanos,
     /// Length with all blocks and the longest settling, or the time limit.
@@ -92,7 +96,8 @@ pub fn plan_between(resolved: &Resolved, rests: Duration) -> Plan {
     if let Some(search) = &resolved.search {
         // Each trial depends on those before.
         let (trials, hosts) = (Vec::new(), Vec::new());
-        return Plan { trials, expected: search.budget, at_most: search.budget, hosts };
+        let (expected, at_most) = (search.budget, search.budget);
+        return Plan { trials, trials_at_most: 0, expected, at_most, hosts };
     }
     let mut trials = Vec::new();
     for block in 0..=resolved.trials.blocks {
@@ -108,11 +113,13 @@ pub fn plan_between(resolved: &Resolved, rests: Duration) -> Plan {
     let count = trials.len() as u64;
     let expected = count * (without_settling + times.settle.0 / SETTLE_SHARE);
     let per_block = block_order(resolved, 1).len() as u64;
-    let more = u64::from(times.max_blocks.saturating_sub(times.blocks)) * per_block;
+    // Without a comparison nothing is left to decide.
+    let most = if resolved.compare.is_empty() { times.blocks } else { times.max_blocks };
+    let trials_at_most = count + u64::from(most.saturating_sub(times.blocks)) * per_block;
     // The limit ends a run after the trial in progress.
     let longest = without_settling + times.settle.0;
-    let at_most = ((count + more) * longest).min(times.time_limit.0 + longest);
-    Plan { trials, expected: Nanos(expected), at_most: Nanos(at_most), hosts: Vec::new() }
+    let at_most = Nanos((trials_at_most * longest).min(times.time_limit.0 + longest));
+    Plan { trials, trials_at_most, expected: Nanos(expected), at_most, hosts: Vec::new() }
 }
 
 impl Plan {
@@ -154,14 +161,23 @@ impl Plan {
         ));
         out.push(power(times));
         out.push(format!(
-            "{} trials, seed {}, about {}, at most {} (time limit {})",
-            self.trials.len(),
-            times.seed,
-            self.expected,
-            self.at_most,
-            times.time_limit
+            "{} (time limit {}), seed {}",
+            self.length(),
+            times.time_limit,
+            times.seed
         ));
         out.join("\n") + "\n"
+    }
+
+    /// How many trials it has and how long they take: `at least 8 trials, about 44.8s; at most 62 trials, 900s`.
+    pub fn length(&self) -> String {
+        let (least, most) = (self.trials.len() as u64, self.trials_at_most);
+        let (trials, expected, at_most) = (counted(least, "trial"), self.expected, self.at_most);
+        if most > least {
+            format!("at least {trials}, about {expected}; at most {most} trials, {at_most}")
+        } else {
+            format!("{trials}, about {expected}, at most {at_most}")
+        }
     }
 
     /// One line per block.
@@ -343,6 +359,19 @@ mod tests {
             "the tutorial ends within a minute: {}",
             made.at_most
         );
+    }
+
+    #[test]
+    fn a_plan_says_that_blocks_are_added_where_there_is_something_to_decide() {
+        let open = plan(&resolved("demo", &["trials.blocks=2", "trials.max_blocks=20"]));
+        assert_eq!(open.trials_at_most, 2 + 20 * 2);
+        assert!(open.length().starts_with("at least 6 trials, about "), "{}", open.length());
+        assert!(open.length().contains("; at most 42 trials, "), "{}", open.length());
+        let fixed = plan(&resolved("demo", &["trials.blocks=2", "trials.max_blocks=2"]));
+        assert!(fixed.length().starts_with("6 trials, about "), "{}", fixed.length());
+        let mut alone = resolved("demo", &["trials.blocks=2", "trials.max_blocks=20"]);
+        alone.compare.clear();
+        assert_eq!(plan(&alone).trials_at_most, 6);
     }
 
     #[test]

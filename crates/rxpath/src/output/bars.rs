@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rxpath_core::number::si;
+use rxpath_core::number::{counted, si};
 use rxpath_lab::plan::Plan;
 use rxpath_lab::run::progress::Progress;
 use rxpath_record::manifest::Trial;
@@ -15,6 +15,10 @@ pub struct Bars {
     /// Whether stderr is a terminal.
     draws: bool,
     planned: usize,
+    /// Trials if all blocks are run.
+    most: usize,
+    /// How long the run may take at most.
+    limit: Duration,
     done: usize,
     /// Void trials that were or will be repeated.
     repeats: usize,
@@ -27,7 +31,16 @@ impl Bars {
     /// Chooses the form by the type of stderr.
     pub fn new() -> Self {
         let draws = io::stderr().is_terminal();
-        Self { draws, planned: 0, done: 0, repeats: 0, started: None, variant: String::new() }
+        Self {
+            draws,
+            planned: 0,
+            most: 0,
+            limit: Duration::ZERO,
+            done: 0,
+            repeats: 0,
+            started: None,
+            variant: String::new(),
+        }
     }
 
     fn say(&self, text: &str) {
@@ -76,12 +89,9 @@ fn write(text: &str) {
 
 impl Progress for Bars {
     fn planned(&mut self, plan: &Plan, directory: &Path) {
-        self.planned = plan.trials.len();
-        let (trials, expected) = (self.planned, plan.expected);
-        self.say(&format!(
-            "{trials} trials, about {expected}; run directory: {}",
-            directory.display()
-        ));
+        (self.planned, self.most) = (plan.trials.len(), plan.trials_at_most as usize);
+        self.limit = Duration::from_nanos(plan.at_most.0);
+        self.say(&format!("{}; run directory: {}", plan.length(), directory.display()));
     }
 
     fn trial_started(&mut self, trial: u32, block: u32, variant: &str) {
@@ -106,28 +116,58 @@ impl Progress for Bars {
         };
         self.repeats += usize::from(trial.void.is_some());
         self.done = trial.trial as usize + 1;
-        let (done, of) = (self.done, self.of());
+        let extent = Extent {
+            done: self.done,
+            least: self.planned + self.repeats,
+            most: self.most + self.repeats,
+        };
         self.say(&format!(
-            "trial {done}/{of} block {} {}: {end}{}",
+            "trial {} block {} {}: {end}{}",
+            extent.text(),
             trial.block,
             trial.variant,
-            outlook((done, of), self.repeats, self.spent())
+            extent.outlook(self.repeats, self.spent(), self.limit)
         ));
         self.draw(&trial.variant);
     }
 }
 
-/// `; 2 repeats, about 12 s left`: from the trials so far.
-fn outlook((done, of): (usize, usize), repeats: usize, spent: Duration) -> String {
-    let mut parts = Vec::new();
-    if repeats > 0 {
-        parts.push(format!("{repeats} {}", if repeats == 1 { "repeat" } else { "repeats" }));
+/// How far a run is: blocks are added to the least number of trials until the comparisons are decided.
+#[derive(Clone, Copy)]
+struct Extent {
+    done: usize,
+    least: usize,
+    most: usize,
+}
+
+impl Extent {
+    /// `3/8`, `3 of at least 8`, `9 of at most 62`.
+    fn text(self) -> String {
+        let Self { done, least, most } = self;
+        match (done <= least, most > least) {
+            (true, true) => format!("{done} of at least {least}"),
+            (false, _) if most > done => format!("{done} of at most {most}"),
+            _ => format!("{done}/{}", least.max(done)),
+        }
     }
-    if of > done {
-        let left = spent.as_secs_f64() / done.max(1) as f64 * (of - done) as f64;
-        parts.push(format!("about {left:.0} s left"));
+
+    /// `; 2 repeats, about 12 s left`: from the trials so far, which took `spent`. A run takes `limit` at most.
+    fn outlook(self, repeats: usize, spent: Duration, limit: Duration) -> String {
+        let Self { done, least, most } = self;
+        let left = |of: usize| spent.as_secs_f64() / done.max(1) as f64 * (of - done) as f64;
+        let mut parts = Vec::new();
+        if repeats > 0 {
+            parts.push(counted(repeats as u64, "repeat"));
+        }
+        if least > done {
+            let how = if most > least { "at least" } else { "about" };
+            parts.push(format!("{how} {:.0} s left", left(least)));
+        } else if most > done {
+            let left = left(most).min(limit.saturating_sub(spent).as_secs_f64());
+            parts.push(format!("at most {left:.0} s left"));
+        }
+        if parts.is_empty() { String::new() } else { format!("; {}", parts.join(", ")) }
     }
-    if parts.is_empty() { String::new() } else { format!("; {}", parts.join(", ")) }
 }
 
 /// The basis of the grade.
@@ -157,10 +197,23 @@ mod tests {
 
     #[test]
     fn progress_says_the_time_left_and_why_the_total_grew() {
-        let spent = Duration::from_secs(20);
-        assert_eq!(outlook((5, 10), 0, spent), "; about 20 s left");
-        assert_eq!(outlook((5, 10), 1, spent), "; 1 repeat, about 20 s left");
-        assert_eq!(outlook((10, 10), 2, spent), "; 2 repeats");
-        assert_eq!(outlook((10, 10), 0, spent), "");
+        let told = |done, [least, most]: [usize; 2], repeats| {
+            let extent = Extent { done, least, most };
+            let (spent, limit) = (Duration::from_secs(20), Duration::from_secs(60));
+            extent.text() + &extent.outlook(repeats, spent, limit)
+        };
+        assert_eq!(told(5, [10, 10], 0), "5/10; about 20 s left");
+        assert_eq!(told(5, [10, 10], 1), "5/10; 1 repeat, about 20 s left");
+        assert_eq!(told(10, [10, 10], 2), "10/10; 2 repeats");
+        assert_eq!(told(10, [10, 10], 0), "10/10");
+        // Blocks may be added.
+        assert_eq!(told(5, [10, 12], 0), "5 of at least 10; at least 20 s left");
+        assert_eq!(told(10, [10, 12], 0), "10 of at least 10; at most 4 s left");
+        assert_eq!(told(11, [10, 12], 0), "11 of at most 12; at most 2 s left");
+        assert_eq!(told(12, [10, 12], 0), "12/12");
+        // The time limit ends it.
+        assert_eq!(told(10, [8, 500], 0), "10 of at most 500; at most 40 s left");
+        // Pairs of trials are not in the plan.
+        assert_eq!(told(13, [10, 12], 0), "13/13");
     }
 }

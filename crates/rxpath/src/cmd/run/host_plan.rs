@@ -105,6 +105,7 @@ mod tests {
             |trial, variant: &str| PlannedTrial { trial, block: 1, variant: variant.to_owned() };
         let plan = Plan {
             trials: vec![trial(0, "large"), trial(1, "plain"), trial(2, "large")],
+            trials_at_most: 3,
             expected: Nanos(1),
             at_most: Nanos(2),
             hosts: vec![
