@@ -57,7 +57,7 @@ pub struct Drop {
     pub ifindex: u32,
     /// Inode of the network namespace.
     pub netns: u32,
-    /// Network protocol: `ip`, `ipv6`, `arp` or its EtherType.
+    /// Network protocol: `ip`, `ipv6`, `arp` or its EtherType; `none` if the packet has none.
     pub protocol: String,
     /// Transport protocol: `udp`, `tcp`, `icmp` or its number; none where the packet has none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -222,6 +222,17 @@ fn last_ns(value: &[u8]) -> u64 {
     Fields::of(value).array::<4>()[3]
 }
 
+/// An EtherType. **Source** include/uapi/linux/if_ether.h; a packet that the kernel made may have none.
+fn protocol_name(ether_type: u16) -> String {
+    match ether_type {
+        0 => "none".into(),
+        0x0800 => "ip".into(),
+        0x86dd => "ipv6".into(),
+        0x0806 => "arp".into(),
+        other => format!("{other:#06x}"),
+    }
+}
+
 /// `struct drop_key` and `struct drop_row`.
 fn row(key: &[u8], value: &[u8], places: &Places, reasons: &Reasons) -> Drop {
     let mut k = Fields::of(key);
@@ -237,12 +248,7 @@ fn row(key: &[u8], value: &[u8], places: &Places, reasons: &Reasons) -> Drop {
         dev: Some(dev).filter(|dev| !dev.is_empty()),
         ifindex,
         netns,
-        protocol: match protocol {
-            0x0800 => "ip".into(),
-            0x86dd => "ipv6".into(),
-            0x0806 => "arp".into(),
-            other => format!("{other:#06x}"),
-        },
+        protocol: protocol_name(protocol),
         transport: transport_name(transport),
         port,
         socket_inode,
@@ -278,5 +284,11 @@ mod tests {
         assert_eq!((drop.protocol.as_str(), drop.transport.as_deref()), ("ip", Some("udp")));
         assert_eq!((drop.dev.as_deref(), drop.dropped_in.as_str()), (Some("veth0"), "victim (42)"));
         assert_eq!((inode(&key), last_ns(&value)), (77, 200));
+    }
+
+    #[test]
+    fn a_packet_without_a_protocol_has_no_number_for_it() {
+        let named = [0, 0x0800, 0x88cc].map(protocol_name);
+        assert_eq!(named, ["none", "ip", "0x88cc"]);
     }
 }

@@ -153,6 +153,7 @@ impl Watched {
             (Some(n), None) => format!("{} of them between two readings", grouped(n)),
             _ => "read once: how old the count is, is unknown".into(),
         };
+        let what = if count.total == 1 { of_one(what) } else { what.to_owned() };
         format!("{total} {what} since {since}{up}, {recent}")
     }
 
@@ -173,6 +174,19 @@ impl Watched {
             uptime_s: self.uptime.map(|uptime| uptime.as_secs_f64()),
         }
     }
+}
+
+/// Words for several things, for one of them: the first plural loses its s.
+fn of_one(what: &str) -> String {
+    let mut words: Vec<&str> = what.split(' ').collect();
+    for word in &mut words {
+        let several = *word;
+        if let Some(one) = several.strip_suffix('s') {
+            *word = one;
+            break;
+        }
+    }
+    words.join(" ")
 }
 
 /// `1 h 07 min`, `3 d 4 h`, `12 s`.
@@ -277,6 +291,17 @@ mod tests {
             watched.tell(count(9, Some(2)), "packets", "the driver was loaded"),
             "9 packets since the driver was loaded (the host is up 1 h 07 min), 2 of them in the last 250 ms"
         );
+        for (several, one) in [
+            (
+                "connections found a listener's queue full",
+                "1 connection found a listener's queue full",
+            ),
+            ("new neighbours refused", "1 new neighbour refused"),
+            ("times out of budget", "1 time out of budget"),
+        ] {
+            let told = Watched::default().tell(count(1, None), several, "boot");
+            assert!(told.starts_with(&format!("{one} since boot")), "{told}");
+        }
         let once = Watched::default().tell(count(9, None), "packets", "boot");
         assert_eq!(once, "9 packets since boot, read once: how old the count is, is unknown");
         assert_eq!(long(Duration::from_secs(59)), "59 s");

@@ -170,8 +170,12 @@ fn unavailable(error: &HostError) -> String {
         HostError::Kernel { errno: EOPNOTSUPP, .. } => {
             format!("this driver does not have it ({})", error.reason())
         }
+        // Of a driver there is no more to say.
+        HostError::Unsupported { needs, .. } if needs.starts_with("a driver that has") => {
+            "this driver does not have it".into()
+        }
         HostError::Unsupported { needs, .. } => {
-            format!("this driver does not have it (needs {needs})")
+            format!("this kernel or driver does not have it (needs {needs})")
         }
         HostError::Missing { path } => format!("not here: there is no {}", path.display()),
         other => other.to_string(),

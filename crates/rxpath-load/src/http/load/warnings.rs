@@ -1,6 +1,7 @@
 //! Checks of a result: which side was the limit, and whether something other than the network stack was measured.
 
 use rxpath_core::Warning;
+use rxpath_core::number::counted;
 use rxpath_host::{Root, kernel_config};
 
 use crate::http::load::options::LoadSettings;
@@ -222,7 +223,7 @@ fn ports_exhausted(result: &LoadResult) -> Option<Warning> {
     Some(
         Warning::new(
             "ports-exhausted",
-            format!("{count} connections found no free local port (EADDRNOTAVAIL)"),
+            format!("{} found no free local port (EADDRNOTAVAIL)", counted(*count, "connection")),
         )
         .because(ports::why())
         .cure(ports::hint()),

@@ -117,7 +117,7 @@ fn accept_queue(ask: &Ask<'_>) -> Checked {
     let watched = &ask.facts.watched;
     let told = watched.tell(
         overflows,
-        "connections found their listener's queue full",
+        "connections found a listener's queue full",
         ask.facts.protocols_began(),
     );
     let found = Answer::observed(format!("{told}; somaxconn is {max}"))
