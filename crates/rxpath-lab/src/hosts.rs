@@ -8,6 +8,7 @@ mod machines;
 pub mod ntp;
 pub mod observe;
 mod path;
+mod path_clocks;
 mod placed;
 pub mod planned;
 pub mod privilege;
@@ -167,6 +168,7 @@ impl Hosts {
             clock: clock(host),
             drift: None,
             control_path: host.control(),
+            path_clocks: BTreeMap::new(),
         };
         let all = [Side::Tx, Side::Rx].into_iter();
         let all = all.flat_map(|side| self.of(side).iter().map(move |host| (host, side)));

@@ -11,7 +11,7 @@ use rxpath_core::number::{percent, si};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use self::clocks::{ClockDrift, PairClocks, PathDelays};
+pub use self::clocks::{ClockDrift, PairClocks, PathDelays, PathOffset};
 pub use self::control::{ControlCost, ControlPath};
 pub use self::pair_rate::PairRate;
 use crate::ledger::{Ledger, LedgerUnit, Place};

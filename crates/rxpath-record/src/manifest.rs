@@ -14,7 +14,7 @@ use crate::capacity::Capacity;
 pub use crate::comparison::{Comparison, NoiseFloor, Outcome};
 use crate::counters::Moved;
 use crate::evidence::Evidence;
-use crate::hosts::{ClockDrift, ControlPath, HostTrial, PairPackets, PairRate};
+use crate::hosts::{ClockDrift, ControlPath, HostTrial, PairPackets, PairRate, PathOffset};
 use crate::ledger::Ledger;
 use crate::prediction::Prediction;
 use crate::stolen::Stolen;
@@ -118,6 +118,10 @@ pub struct HostPart {
     /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_path: Option<ControlPath>,
+    /// Of a sender: how far its clock was ahead of each receiver's when the run ended, by the alias of the receiver. None for
+    /// loads of TCP, where both have one clock, and where the path lost the datagrams.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub path_clocks: BTreeMap<String, PathOffset>,
 }
 
 impl HostPart {

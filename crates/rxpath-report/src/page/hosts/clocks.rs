@@ -5,7 +5,7 @@ use rxpath_record::hosts::ClockDrift;
 
 use crate::prelude::*;
 
-/// How clocks are compared. Every host by the same means.
+/// How the clocks of hosts are compared with that of the coordinator.
 const METHOD: &str = "exchanges over the control connection";
 
 /// Each host's clock with that of the machine that ran the experiment.
@@ -29,14 +29,19 @@ pub(super) fn of_hosts(run: &Run) -> Table {
 
 /// Each sender's clock with each receiver's.
 pub(super) fn of_pairs(run: &Run) -> Table {
-    let mut rows = Table::new("sender | receiver | #sender ahead by | #bound | drift");
+    let mut rows = Table::new("sender | receiver | #sender ahead by | #bound | method | drift");
     rows.rows.extend(run.manifest.pair_clocks().into_iter().map(|pair| {
         let (ahead, error) = if pair.is_one {
             ("–".to_owned(), "one clock".to_owned())
         } else {
             (signed(pair.ahead_ns), bound(pair.error_ns))
         };
-        vec![pair.sender, pair.receiver, ahead, error, drift(pair.drift)]
+        let method = match (pair.is_one, pair.is_by_path) {
+            (true, _) => "–",
+            (false, true) => "datagrams on the measured path",
+            (false, false) => METHOD,
+        };
+        vec![pair.sender, pair.receiver, ahead, error, method.to_owned(), drift(pair.drift)]
     }));
     rows
 }
