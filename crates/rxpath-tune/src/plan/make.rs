@@ -170,12 +170,12 @@ fn unavailable(error: &HostError) -> String {
         HostError::Kernel { errno: EOPNOTSUPP, .. } => {
             format!("this driver does not have it ({})", error.reason())
         }
-        // Of a driver there is no more to say.
-        HostError::Unsupported { needs, .. } if needs.starts_with("a driver that has") => {
-            "this driver does not have it".into()
-        }
         HostError::Unsupported { needs, .. } => {
-            format!("this kernel or driver does not have it (needs {needs})")
+            let who = if needs.starts_with("a driver") { "driver" } else { "kernel or driver" };
+            // `a driver that has it` says no more.
+            let is_known = needs.contains("driver that ha");
+            let more = if is_known { String::new() } else { format!(" (needs {needs})") };
+            format!("this {who} does not have it{more}")
         }
         HostError::Missing { path } => format!("not here: there is no {}", path.display()),
         other => other.to_string(),
@@ -219,5 +219,22 @@ fn rank(target: &Target, channels_shrink: bool) -> u8 {
         Target::Irq { .. } => 90,
         Target::Sysfs { .. } => 95,
         Target::Sysctl { .. } => 96,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_that_lacks_a_setting_is_said_once_and_a_kernel_with_what_it_needs() {
+        let of = |needs: &str| {
+            let (what, needs) = ("read rings".into(), needs.into());
+            unavailable(&HostError::Unsupported { what, needs })
+        };
+        assert_eq!(of("a driver that has it"), "this driver does not have it");
+        assert_eq!(of("a kernel or driver that has it"), "this kernel or driver does not have it");
+        let newer = "this kernel or driver does not have it (needs a newer kernel)";
+        assert_eq!(of("a newer kernel"), newer);
     }
 }
