@@ -49,7 +49,7 @@ impl HostTrial {
             side,
             grade: Grade::default(),
             noise: Vec::new(),
-            control: None,
+            endpoint_cost: None,
             delivered_pps: None,
             ledger: None,
             metrics: BTreeMap::new(),

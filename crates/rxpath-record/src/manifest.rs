@@ -142,7 +142,8 @@ impl HostPart {
             ntp: None,
             clock: None,
             drift: None,
-            control: None,
+            control_path: None,
+            path_clocks: BTreeMap::new(),
         }
     }
 
