@@ -15,11 +15,11 @@ impl Hosts {
     ///
     /// **Cost** some ms for each round of pairs; 0.3 s if the path loses the datagrams.
     pub fn note_path_clocks(&self, parts: &mut BTreeMap<String, HostPart>, resolved: &Resolved) {
-        let Some(port) = ports(resolved).into_iter().find(|port| !port.tcp) else { return };
+        let Some(udp) = ports(resolved).into_iter().find(|port| !port.tcp) else { return };
         let pairs = self.receivers.iter().flat_map(|receiver| {
             self.senders.iter().map(move |sender| [sender, receiver].map(|it| it.client.alias()))
         });
-        for ([sender, receiver], found) in pairs.zip(self.clocks_over_path(port.port)) {
+        for ([sender, receiver], found) in pairs.zip(self.clocks_over_path(udp.port)) {
             let (Ok(Some(bounds)), Some(part)) = (found, parts.get_mut(sender)) else { continue };
             let (ahead_ns, error_ns) = (bounds.clock().ahead_ns, bounds.error_ns());
             part.path_clocks.insert(receiver.to_owned(), PathOffset { ahead_ns, error_ns });
