@@ -13,6 +13,7 @@ pub mod input;
 mod interval;
 mod prelude;
 mod receiver;
+mod remainder;
 mod segments;
 mod sending;
 mod shared;
@@ -26,6 +27,7 @@ mod words;
 pub use flow::waiting_packets;
 pub use input::{Bypass, LedgerInput, Link, PathFacts, Reasoned, ReceiverSaid, SenderSaid};
 pub use interval::{PacketBounds, RemainderBounds};
+pub use remainder::{Balance, Balances};
 pub use segments::{SegmentInput, segments_between};
 pub use wire::{OneWay, WireCounters, WireFacts};
 pub use words::PlaceWords;
@@ -178,7 +180,8 @@ impl Figure {
     }
 }
 
-/// An end of the sum that is only known to lie between two values; the ledger shows the lower one.
+/// An end of the sum that is only known to lie between two values. The ledger shows the lower one, or what a counter has of all
+/// programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Inexact {
     /// Which.
@@ -262,82 +265,6 @@ impl Default for Ledger {
             notes: Vec::new(),
             reasons: Vec::new(),
         }
-    }
-}
-
-/// The remainder of a ledger's sum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Balance {
-    /// Zero: the ledger closes.
-    Closed,
-    /// Zero lies within the bounds: all may be accounted for, and at most this many are in no counter.
-    Within(u64),
-    /// This many are in no counter, or more.
-    Missing(u64),
-    /// This many more arrived than were sent.
-    Excess(u64),
-    /// A term of the sum has only bounds.
-    Unknown,
-}
-
-impl Ledger {
-    /// The remainder of the sum.
-    pub fn balance(&self) -> Balance {
-        match (self.unaccounted_packets, self.unaccounted_bounds) {
-            (None, None) => Balance::Unknown,
-            (None, Some(rest)) if rest.least_packets <= 0 => {
-                Balance::Within(rest.most_packets.max(0).unsigned_abs())
-            }
-            (None, Some(rest)) => Balance::Missing(rest.least_packets.unsigned_abs()),
-            (Some(0), _) => Balance::Closed,
-            (Some(left @ 1..), _) => Balance::Missing(left.unsigned_abs()),
-            (Some(more), _) => Balance::Excess(more.unsigned_abs()),
-        }
-    }
-}
-
-/// The remainders of several ledgers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Balances {
-    /// Ledgers.
-    pub ledgers: usize,
-    /// Those that close, exactly or within the bounds of their terms.
-    pub closed: usize,
-    /// Those of them that close within bounds.
-    pub within: usize,
-    /// What may be in no counter of these, at most.
-    pub within_packets: u64,
-    /// Those for which it is unknown whether they close.
-    pub unknown: usize,
-    /// In no counter.
-    pub missing_packets: u64,
-    /// Arrived in addition to those sent.
-    pub excess_packets: u64,
-}
-
-impl Balances {
-    /// Sums over all of these.
-    pub fn of<'a>(ledgers: impl IntoIterator<Item = &'a Ledger>) -> Self {
-        ledgers.into_iter().fold(Self::default(), |mut all, ledger| {
-            all.ledgers += 1;
-            match ledger.balance() {
-                Balance::Closed => all.closed += 1,
-                Balance::Within(most) => {
-                    all.closed += 1;
-                    all.within += 1;
-                    all.within_packets += most;
-                }
-                Balance::Missing(packets) => all.missing_packets += packets,
-                Balance::Excess(packets) => all.excess_packets += packets,
-                Balance::Unknown => all.unknown += 1,
-            }
-            all
-        })
-    }
-
-    /// Whether all close.
-    pub fn all_closed(&self) -> bool {
-        self.closed == self.ledgers
     }
 }
 

@@ -93,7 +93,7 @@ fn answer(chapter: &Chapter) -> String {
 fn ledger(chapter: &Chapter) -> String {
     let Some(run) = &chapter.run else { return "–".into() };
     let all = Balances::of(run.manifest.trials.iter().map(|trial| &trial.ledger));
-    format!("{} {} unaccounted", all.missing_packets, run.unit())
+    format!("{} {} unaccounted", all.unaccounted(), run.unit())
 }
 
 fn noise(chapter: &Chapter) -> String {

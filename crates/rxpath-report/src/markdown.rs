@@ -164,28 +164,29 @@ fn ledger(run: &Run, out: &mut String) {
         let ledger = &trial.ledger;
         let offered = ledger.offered_packets as f64;
         let name = format!("{} ({})", variant.name, trial.number());
-        let mut line = |place: &str, packets: i64| {
-            let share = number::percent(packets.unsigned_abs() as f64, offered);
-            row(out, &[&name, place, &number::signed(packets), &share]);
+        let mut line = |place: &str, packets: u64, shown: Option<String>| {
+            let share = number::percent(packets as f64, offered);
+            let shown = shown.unwrap_or_else(|| number::count(packets));
+            row(out, &[&name, place, &shown, &share]);
         };
-        line("offered", ledger.offered_packets as i64);
-        for drop in ledger.drops.iter().filter(|drop| drop.packets > 0) {
-            let place = drop.place.words().short;
-            let between = drop.range().between(ledger.offered_packets);
-            let between = between.map_or_else(String::new, |between| format!(", {between}"));
-            line(&format!("dropped: {place} ({}){between}", drop.counter), drop.packets as i64);
-        }
-        line("in flight", ledger.in_flight_packets as i64);
-        line("delivered", ledger.delivered_packets as i64);
-        match ledger.balance() {
-            Balance::Closed => line("unaccounted", 0),
-            Balance::Within(most) => {
-                let most = format!("0 (at most {})", number::count(most));
-                row(out, &[&name, "unaccounted", &most, "–"]);
+        line("offered", ledger.offered_packets, None);
+        for drop in &ledger.drops {
+            let range = drop.range();
+            if range.most_packets != Some(0) {
+                let place = format!("dropped: {} ({})", drop.place.words().short, drop.counter);
+                let shown = range.around(drop.packets, ledger.offered_packets);
+                line(&place, drop.packets, Some(shown));
             }
-            Balance::Missing(lost) => line("unaccounted", lost as i64),
-            Balance::Excess(more) => line("more than were sent", more as i64),
-            Balance::Unknown => row(out, &[&name, "unaccounted", "not known", "–"]),
+        }
+        line("in flight", ledger.in_flight_packets, None);
+        line("delivered", ledger.delivered_packets, None);
+        match ledger.balance() {
+            Balance::Closed => line("unaccounted", 0, None),
+            Balance::Missing(lost) => line("unaccounted", lost, Some(ledger.unaccounted())),
+            Balance::Excess(more) => line("more than were sent", more, None),
+            Balance::Within(_) | Balance::Unknown => {
+                row(out, &[&name, "unaccounted", &ledger.unaccounted(), "–"]);
+            }
         }
     }
 }

@@ -86,7 +86,7 @@ fn ledger(view: &View) -> Option<Gap> {
             let share = percent(view.of_offered(packets));
             let text = format!(
                 "the ledger does not close: {} datagrams unaccounted for, {share} of the offered ones",
-                count(packets)
+                ledger.unaccounted()
             );
             return gap(packets, text);
         }

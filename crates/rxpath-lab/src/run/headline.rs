@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use rxpath_core::number::grouped;
 use rxpath_core::units::si;
 use rxpath_record::capacity::Capacity;
 use rxpath_record::comparison::{Comparison, Outcome};
@@ -43,14 +44,16 @@ pub fn of(manifest: &Manifest) -> String {
     let all_packets: u64 = manifest.trials.iter().map(|trial| trial.ledger.offered_packets).sum();
     if all_packets > 0 {
         if left.all_closed() {
-            let within = (left.within > 0)
-                .then(|| format!(", in {} of {} within bounds", left.within, left.ledgers));
+            let within = (left.within > 0).then(|| {
+                let (some, all, most) = (left.within, left.ledgers, grouped(left.most_packets));
+                format!(", in {some} of {all} within bounds (at most {most} are not)")
+            });
             let within = within.unwrap_or_default();
             said.push(format!("All {all_packets} {unit} of all trials are accounted for{within}."));
         }
         if left.missing_packets > 0 {
-            let lost = left.missing_packets;
-            said.push(format!("{lost} of {all_packets} {unit} are not accounted for."));
+            let (lost, all) = (left.unaccounted(), grouped(all_packets));
+            said.push(capitalized(&format!("{lost} of {all} {unit} are not accounted for.")));
         }
         if left.excess_packets > 0 {
             let more = left.excess_packets;

@@ -68,12 +68,12 @@ fn balance(run: &Run) -> Markup {
                 " are accounted for, each drop by one owning counter."
                 @if left.within > 0 {
                     " In " (left.within) " of them within bounds: counters have other packets too, and up to "
-                    (number::count(left.within_packets)) " " (run.unit()) " may be in none."
+                    (number::count(left.most_packets)) " " (run.unit()) " may be in none."
                 }
             } @else if open > 0 {
                 b { "The ledger does not close." }
                 @if left.missing_packets > 0 {
-                    " In " (open) " of " (ledgers.len()) " valid trials " (number::count(left.missing_packets))
+                    " In " (open) " of " (ledgers.len()) " valid trials " (left.unaccounted())
                     " " (run.unit()) " are not accounted for, "
                     (number::percent(left.missing_packets as f64, offered as f64))
                     " of " (number::count(offered)) " offered."
@@ -100,9 +100,9 @@ fn closes(ledger: &Ledger) -> Markup {
             span { "+ " (number::count(ledger.in_flight_packets)) " in flight" }
             span.missing[!matches!(ledger.balance(), Balance::Closed | Balance::Within(_))] {
                 @match ledger.balance() {
-                    Balance::Closed => { "+ 0 unaccounted" }
-                    Balance::Within(most) => { "+ 0 unaccounted (at most " (number::count(most)) ")" }
-                    Balance::Missing(lost) => { "+ " (number::count(lost)) " unaccounted" }
+                    Balance::Closed | Balance::Within(_) | Balance::Missing(_) => {
+                        "+ " (ledger.unaccounted()) " unaccounted"
+                    }
                     Balance::Excess(more) => { (number::count(more)) " more arrived than were sent" }
                     Balance::Unknown => { "the remainder is not known" }
                 }
@@ -113,7 +113,14 @@ fn closes(ledger: &Ledger) -> Markup {
 
 /// The mark before a figure that has only bounds.
 fn least(ledger: &Ledger, figure: Figure) -> &'static str {
-    if ledger.inexact.iter().any(|inexact| inexact.figure == figure) { "≥ " } else { "" }
+    let is_exact = ledger.inexact.iter().all(|inexact| inexact.figure != figure);
+    if is_exact {
+        ""
+    } else if ledger.is_most(figure) {
+        "≤ "
+    } else {
+        "≥ "
+    }
 }
 
 /// A loss with its bounds, where it has some.

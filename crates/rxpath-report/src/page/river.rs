@@ -139,7 +139,10 @@ fn amount(kind: &Kind, ledger: &Ledger) -> Markup {
     match kind {
         Kind::Offered => html! { b { (number::count(ledger.offered_packets)) } span { "100 %" } },
         Kind::Sent(packets) | Kind::Delivered(packets) | Kind::InFlight(packets) => flow(*packets),
-        Kind::Unaccounted(packets) | Kind::Excess(packets) => flow(*packets),
+        Kind::Excess(packets) => flow(*packets),
+        Kind::Unaccounted(packets) => {
+            html! { b { (ledger.unaccounted()) } span { (number::percent(*packets as f64, base)) } }
+        }
         Kind::Lost(drop) => html! {
             b { @if drop.range().most_packets.is_none() { "≥ " } "\u{2212}" (number::count(drop.packets)) }
             span { (number::percent(drop.packets as f64, base)) @if let Some(between) = drop.range().between(ledger.offered_packets) { ", " (between) } }

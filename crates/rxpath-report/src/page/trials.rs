@@ -1,7 +1,7 @@
 //! The raw table: every trial, void ones too.
 
 use rxpath_record::event::What;
-use rxpath_record::ledger::{Balance, Ledger};
+use rxpath_record::ledger::Ledger;
 use rxpath_record::manifest::Trial;
 
 use crate::prelude::*;
@@ -67,12 +67,8 @@ fn from_manifest(run: &Run, trials: &[Trial]) -> Table {
 }
 
 fn unaccounted(ledger: &Ledger) -> String {
-    match (ledger.unaccounted_packets, ledger.balance()) {
-        (Some(left), _) => number::signed(left),
-        (None, Balance::Within(most)) => format!("0 (at most {})", number::count(most)),
-        (None, Balance::Missing(least)) => format!("at least {}", number::count(least)),
-        (None, _) => "not known".into(),
-    }
+    let excess = ledger.unaccounted_packets.filter(|left| *left < 0);
+    excess.map_or_else(|| ledger.unaccounted(), number::signed)
 }
 
 /// The number of a trial, counted from 1.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rxpath_core::number::{self, si};
 use rxpath_record::agreement::median_trial;
 use rxpath_record::doubts::COUNTED;
-use rxpath_record::ledger::{Balances, Place};
+use rxpath_record::ledger::{Balances, Figure, PacketBounds, Place};
 use rxpath_record::manifest::{Comparison, Manifest, Trial, VariantSummary};
 use rxpath_record::metric;
 
@@ -216,23 +216,26 @@ pub fn rates(variant: &VariantSummary) -> String {
 pub fn where_lost(manifest: &Manifest, variant: &str) -> String {
     let counts = |trial: &&Trial| trial.variant == variant && trial.void.is_none();
     let trials: Vec<&Trial> = manifest.trials.iter().filter(counts).collect();
-    let mut places: BTreeMap<Place, (u64, String)> = BTreeMap::new();
+    let none = PacketBounds { least_packets: 0, most_packets: Some(0) };
+    let mut places: BTreeMap<Place, (u64, PacketBounds, &str)> = BTreeMap::new();
     for drop in trials.iter().flat_map(|trial| &trial.ledger.drops) {
-        let entry = places.entry(drop.place).or_default();
-        entry.0 += drop.packets;
-        entry.1.clone_from(&drop.counter);
+        let entry = places.entry(drop.place).or_insert((0, none, ""));
+        *entry = (entry.0 + drop.packets, entry.1.plus(drop.range()), drop.counter.as_str());
     }
     let offered: u64 = trials.iter().map(|trial| trial.ledger.offered_packets).sum();
     let count = trials.len();
     let unit = trials.first().map_or("datagrams", |trial| trial.ledger.unit.word());
-    let line = |(place, (packets, counter)): (&Place, &(u64, String))| {
-        let share = if offered > 0 { *packets as f64 / offered as f64 } else { 0.0 };
-        let (at, share) = (place_words(*place), percent(share));
+    let line = |(place, (packets, bounds, counter)): (Place, (u64, PacketBounds, &str))| {
+        let share = if offered > 0 { packets as f64 / offered as f64 } else { 0.0 };
+        let (at, share) = (place_words(place), percent(share));
+        let packets = bounds.around(packets, offered);
         format!(
             "  lost at {at}: {packets} {unit}, {share} of all offered in {count} trials [{counter}]\n"
         )
     };
-    places.iter().filter(|(_, (packets, _))| *packets > 0).map(line).collect()
+    let may_have_lost =
+        |(_, (_, bounds, _)): &(Place, (u64, PacketBounds, &str))| bounds.most_packets != Some(0);
+    places.into_iter().filter(may_have_lost).map(line).collect()
 }
 
 /// A place in words.
@@ -246,21 +249,22 @@ pub fn accounted(manifest: &Manifest) -> String {
     let offered: u64 = manifest.trials.iter().map(|trial| trial.ledger.offered_packets).sum();
     let all = Balances::of(manifest.trials.iter().map(|trial| &trial.ledger));
     let unit = manifest.trials.first().map_or("datagrams", |trial| trial.ledger.unit.word());
-    let least = manifest.trials.iter().any(|trial| !trial.ledger.inexact.is_empty());
-    let mut text = format!(
-        "ledger: {}{offered} {unit} offered in {} trials",
-        if least { "at least " } else { "" },
-        manifest.trials.len()
-    );
-    if all.missing_packets > 0 || all.unknown < all.ledgers || all.ledgers == 0 {
-        text += &format!(", {} unaccounted", all.missing_packets);
+    let mut bounds = manifest.trials.iter().filter(|trial| !trial.ledger.inexact.is_empty());
+    let bound = match bounds.next() {
+        Some(trial) if trial.ledger.is_most(Figure::Offered) => "at most ",
+        Some(_) => "at least ",
+        None => "",
+    };
+    let trials = manifest.trials.len();
+    let mut text = format!("ledger: {bound}{offered} {unit} offered in {trials} trials");
+    if all.unknown < all.ledgers || all.ledgers == 0 {
+        text += &format!(", {} unaccounted", all.unaccounted());
     }
     if all.excess_packets > 0 {
         text += &format!(", {} more arrived than were sent", all.excess_packets);
     }
     if all.within > 0 {
-        let (trials, most) = (all.within, all.within_packets);
-        text += &format!("; within the bounds of its counters in {trials} of them: at most {most}");
+        text += &format!("; in {} of them within the bounds of its counters", all.within);
     }
     if all.unknown > 0 {
         text += &format!("; not known for {}: one of their counts has only bounds", all.unknown);
@@ -273,6 +277,7 @@ mod tests {
     use std::path::Path;
 
     use rxpath_core::Warning;
+    use rxpath_record::ledger::{Drop, RemainderBounds};
     use rxpath_record::run::RunReader;
 
     use super::*;
@@ -280,6 +285,29 @@ mod tests {
     fn kept() -> Manifest {
         let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/runs/recorded-demo");
         RunReader::open(&kept).unwrap().manifest
+    }
+
+    #[test]
+    fn a_remainder_and_a_loss_with_bounds_say_so() {
+        let mut manifest = kept();
+        assert!(accounted(&manifest).contains(", 0 unaccounted"), "{}", accounted(&manifest));
+        let variant = manifest.trials[0].variant.clone();
+        let ledger = &mut manifest.trials[0].ledger;
+        ledger.unaccounted_packets = None;
+        ledger.unaccounted_bounds =
+            Some(RemainderBounds { least_packets: 1_000, most_packets: 9_000 });
+        ledger.drops = vec![Drop {
+            place: Place::Network,
+            counter: "tx - rx".into(),
+            packets: 0,
+            derived: true,
+            exact: false,
+            bounds: Some(PacketBounds { least_packets: 0, most_packets: Some(900_000) }),
+            cross_checks: Vec::new(),
+        }];
+        assert!(accounted(&manifest).contains(", at least 1,000 unaccounted"));
+        let text = where_lost(&manifest, &variant);
+        assert!(text.contains("lost at network: 0 (between 0 and 900,000) "), "{text}");
     }
 
     #[test]

@@ -81,21 +81,24 @@ fn ledger(manifest: &Manifest, variant: &str) -> Option<String> {
     terms.extend(lost(&ledgers, all_offered));
     let in_flight = sum(|one| one.in_flight_packets);
     terms.extend((in_flight > 0).then(|| format!("{} in flight", grouped(in_flight))));
-    let all = Balances::of(ledgers.iter().copied());
-    let rest = if all.unknown > 0 {
-        format!("the remainder of {} of {} trials is not known", all.unknown, all.ledgers)
-    } else if all.excess_packets > 0 {
-        format!("{} more arrived than were sent", grouped(all.excess_packets))
-    } else {
-        format!("{} unaccounted", grouped(all.missing_packets))
-    };
-    let most = all.missing_packets + all.within_packets;
-    let most = (all.within > 0).then(|| format!(" (at most {})", grouped(most)));
+    let rest = remainder(&Balances::of(ledgers.iter().copied()));
     let foreign = sum(|one| one.foreign_packets);
     let foreign = (foreign > 0).then(|| format!("; {} packets of other traffic", grouped(foreign)));
     let (offered, terms) = (grouped(all_offered), terms.join(" + "));
-    let ends = [most, foreign].into_iter().flatten().collect::<String>();
-    Some(format!("ledger: {offered} {unit} offered = {terms}; {rest}{ends}"))
+    let foreign = foreign.unwrap_or_default();
+    Some(format!("ledger: {offered} {unit} offered = {terms}; {rest}{foreign}"))
+}
+
+/// `0 (at most 41) unaccounted`, more than were sent, and trials of which nothing is known.
+fn remainder(all: &Balances) -> String {
+    let is_shown = all.closed > 0 || all.missing_packets > 0;
+    let known = is_shown.then(|| format!("{} unaccounted", all.unaccounted()));
+    let unknown = (all.unknown > 0).then(|| {
+        format!("the remainder of {} of {} trials is not known", all.unknown, all.ledgers)
+    });
+    let excess = grouped(all.excess_packets);
+    let excess = (all.excess_packets > 0).then(|| format!("{excess} more arrived than were sent"));
+    [known, excess, unknown].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// Losses by place, with their counters.
@@ -224,9 +227,18 @@ mod tests {
         let text = of_variant(&of_hosts, &variant);
         assert!(text.contains("500 (between 400 and 600) at device ring (NAPI)"), "{text}");
         assert!(
-            text.ends_with("; 0 unaccounted (at most 10); 3,000 packets of other traffic\n"),
+            text.ends_with("; 0 (at most 10) unaccounted; 3,000 packets of other traffic\n"),
             "{text}"
         );
+        // The bounds of one trial are not those of another whose remainder is not known.
+        let of_unknown = Ledger { unaccounted_packets: None, ..ledger.clone() };
+        let unknown = Trial { ledger: of_unknown, ..trial() };
+        let of_hosts =
+            Manifest { trials: vec![of_hosts.trials[0].clone(), unknown], ..manifest(1) };
+        let text = of_variant(&of_hosts, &variant);
+        let rest =
+            "; 0 (at most 10) unaccounted; the remainder of 1 of 2 trials is not known; 3,000";
+        assert!(text.contains(rest), "{text}");
         let on_one_machine = Manifest { trials: vec![trial()], ..Manifest::default() };
         assert_eq!(of_variant(&on_one_machine, &variant), "");
     }

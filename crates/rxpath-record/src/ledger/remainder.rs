@@ -1,0 +1,161 @@
+//! What a ledger's sum leaves over, of one ledger and of several, as values and as text.
+
+use rxpath_core::number::grouped;
+
+use super::{Figure, Ledger};
+
+/// The remainder of a ledger's sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Balance {
+    /// Zero: the ledger closes.
+    Closed,
+    /// Zero lies within the bounds: all may be accounted for, and at most this many are in no counter.
+    Within(u64),
+    /// This many are in no counter; or more, if [`Ledger::unaccounted_packets`] is `None`.
+    Missing(u64),
+    /// This many more arrived than were sent.
+    Excess(u64),
+    /// A term of the sum has only bounds.
+    Unknown,
+}
+
+impl Ledger {
+    /// The remainder of the sum.
+    pub fn balance(&self) -> Balance {
+        match (self.unaccounted_packets, self.unaccounted_bounds) {
+            (None, None) => Balance::Unknown,
+            (None, Some(rest)) if rest.most_packets < 0 => {
+                Balance::Excess(rest.most_packets.unsigned_abs())
+            }
+            (None, Some(rest)) if rest.least_packets <= 0 => {
+                Balance::Within(rest.most_packets.unsigned_abs())
+            }
+            (None, Some(rest)) => Balance::Missing(rest.least_packets.unsigned_abs()),
+            (Some(0), _) => Balance::Closed,
+            (Some(left @ 1..), _) => Balance::Missing(left.unsigned_abs()),
+            (Some(more), _) => Balance::Excess(more.unsigned_abs()),
+        }
+    }
+
+    /// What is in no counter, for people: `7`, `0 (at most 41)`, `at least 7`, `not known`. `0` if more arrived than were sent.
+    pub fn unaccounted(&self) -> String {
+        Balances::of([self]).unaccounted()
+    }
+
+    /// Whether the figure that is shown of an end is its upper bound, of which a part may be of others.
+    pub fn is_most(&self, figure: Figure) -> bool {
+        let shown = match figure {
+            Figure::Offered => self.offered_packets,
+            Figure::Delivered => self.delivered_packets,
+        };
+        let mut bounds = self.inexact.iter().filter(|it| it.figure == figure);
+        bounds.any(|it| it.least_packets < shown && it.most_packets == Some(shown))
+    }
+}
+
+/// The remainders of several ledgers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Balances {
+    /// Ledgers.
+    pub ledgers: usize,
+    /// Those that close, exactly or within the bounds of their terms.
+    pub closed: usize,
+    /// Those of them that close within bounds.
+    pub within: usize,
+    /// Those for which it is unknown whether they close.
+    pub unknown: usize,
+    /// In no counter, at least.
+    pub missing_packets: u64,
+    /// In no counter, at most; those of unknown remainders left out.
+    pub most_packets: u64,
+    /// Arrived in addition to those sent.
+    pub excess_packets: u64,
+}
+
+impl Balances {
+    /// Sums over all of these.
+    pub fn of<'a>(ledgers: impl IntoIterator<Item = &'a Ledger>) -> Self {
+        ledgers.into_iter().fold(Self::default(), |mut all, ledger| {
+            all.ledgers += 1;
+            match ledger.balance() {
+                Balance::Closed => all.closed += 1,
+                Balance::Within(most) => {
+                    all.closed += 1;
+                    all.within += 1;
+                    all.most_packets += most;
+                }
+                Balance::Missing(packets) => {
+                    all.missing_packets += packets;
+                    let most = ledger.unaccounted_bounds.map_or(0, |rest| rest.most_packets);
+                    all.most_packets += packets.max(most.max(0).unsigned_abs());
+                }
+                Balance::Excess(packets) => all.excess_packets += packets,
+                Balance::Unknown => all.unknown += 1,
+            }
+            all
+        })
+    }
+
+    /// What is in no counter of those whose remainder is known, for people: `7`, `0 (at most 41)`, `at least 7`; `not known` if
+    /// none of them is.
+    pub fn unaccounted(&self) -> String {
+        let (least, most) = (self.missing_packets, self.most_packets);
+        match least {
+            _ if self.unknown > 0 && self.unknown == self.ledgers => "not known".into(),
+            _ if least == most => grouped(least),
+            0 => format!("0 (at most {})", grouped(most)),
+            _ => format!("at least {}", grouped(least)),
+        }
+    }
+
+    /// Whether all close.
+    pub fn all_closed(&self) -> bool {
+        self.closed == self.ledgers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::RemainderBounds;
+
+    fn exact(left: i64) -> Ledger {
+        Ledger { unaccounted_packets: Some(left), ..Ledger::default() }
+    }
+
+    fn within(least_packets: i64, most_packets: i64) -> Ledger {
+        let bounds = RemainderBounds { least_packets, most_packets };
+        Ledger { unaccounted_packets: None, unaccounted_bounds: Some(bounds), ..Ledger::default() }
+    }
+
+    fn unknown() -> Ledger {
+        Ledger { unaccounted_packets: None, ..Ledger::default() }
+    }
+
+    #[test]
+    fn a_remainder_says_whether_its_number_is_exact() {
+        let cases = [
+            (exact(0), "0"),
+            (exact(1_700), "1,700"),
+            (exact(-5), "0"),
+            (within(-90, 41), "0 (at most 41)"),
+            (within(7, 41), "at least 7"),
+            (unknown(), "not known"),
+        ];
+        for (ledger, text) in cases {
+            assert_eq!(ledger.unaccounted(), text, "{ledger:?}");
+        }
+        assert_eq!(within(-9, -2).balance(), Balance::Excess(2));
+    }
+
+    #[test]
+    fn remainders_add_up_with_their_bounds() {
+        let of = |all: &[Ledger]| Balances::of(all).unaccounted();
+        assert_eq!(of(&[exact(3), exact(4)]), "7");
+        assert_eq!(of(&[exact(0), within(-1, 5), within(0, 6)]), "0 (at most 11)");
+        assert_eq!(of(&[exact(3), within(-1, 5)]), "at least 3");
+        assert_eq!(of(&[exact(3), unknown()]), "3", "of those that are known");
+        assert_eq!(of(&[unknown(), unknown()]), "not known");
+        assert_eq!(of(&[]), "0");
+    }
+}
