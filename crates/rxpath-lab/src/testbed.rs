@@ -190,9 +190,9 @@ pub trait Testbed {
         Ok(Box::new(Sampler::start(Target { interval_ns, sockets, threads, ring })))
     }
 
-    /// Drops of each UDP socket that is bound to `port` on the receiver's side; `None` when there is no such socket.
-    fn socket_drops(&self, port: u16) -> Result<Option<Vec<u64>>, LabError> {
-        Ok(socket_drops(&mut self.sock_diag(Side::Rx)?, port)?)
+    /// For each receiver the drops of each UDP socket that is bound to `port`; `None` when there is no such socket.
+    fn socket_drops(&self, port: u16) -> Result<Vec<Option<Vec<u64>>>, LabError> {
+        Ok(vec![socket_drops(&mut self.sock_diag(Side::Rx)?, port)?])
     }
 
     /// `CLOCK_MONOTONIC` of the host on which the sides run. Starts and windows are instants of this clock.

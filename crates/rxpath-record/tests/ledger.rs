@@ -241,6 +241,29 @@ fn other_devices_of_the_namespace_are_no_loss_on_loopback() {
     }
 }
 
+#[test]
+fn frames_of_no_ip_are_no_loss_of_a_hook_whose_rules_are_unknown() {
+    let case = cases().into_iter().find(|case| case.name == "none").unwrap();
+    let mut input = case.input(false);
+    let mut moved = case.moved();
+    // Two of ARP.
+    *moved.values.get_mut("rx/link.veth.rx.packets").unwrap() += 2;
+    assert_eq!(Ledger::from_counters(&input, &moved).lost_at(Place::IngressHook), 2);
+    input.path.has_other_frames = true;
+    let ledger = Ledger::from_counters(&input, &moved);
+    assert_eq!((ledger.unaccounted_packets, ledger.lost_packets()), (Some(0), 0), "{ledger:#?}");
+    input.receiver.sequence_lost_packets = Some(0);
+    let ledger = Ledger::from_counters(&input, &moved);
+    assert_eq!((ledger.unaccounted_packets, ledger.drops), (Some(0), vec![]));
+    // Where datagrams are missing, the hook took these.
+    input.sender.offered_packets += 2;
+    input.sender.sent_packets += 2;
+    input.receiver.sequence_lost_packets = Some(2);
+    let ledger = Ledger::from_counters(&input, &moved);
+    assert_eq!(ledger.lost_at(Place::IngressHook), 2, "{ledger:#?}");
+    assert_eq!(ledger.unaccounted_packets, Some(0), "{ledger:#?}");
+}
+
 /// A measured trial without GSO, with its sending device counter's name.
 fn plain_case() -> (Case, String) {
     let plain = |case: &Case| {

@@ -2,6 +2,8 @@
 
 #[path = "wire/shared.rs"]
 mod shared;
+#[path = "wire/worlds.rs"]
+mod worlds;
 
 use std::collections::BTreeMap;
 

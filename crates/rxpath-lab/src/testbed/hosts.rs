@@ -258,15 +258,9 @@ impl Testbed for HostsTestbed<'_> {
         Ok(Box::new(RemoteSamplers::start(self, &sampled)?))
     }
 
-    fn socket_drops(&self, port: u16) -> Result<Option<Vec<u64>>, LabError> {
-        let mut all: Option<Vec<u64>> = None;
-        for host in &self.hosts.receivers {
-            let found: Option<Vec<u64>> = host.client.ask(Ask::SocketDrops { port }, PROMPT)?;
-            if let Some(found) = found {
-                all.get_or_insert_default().extend(found);
-            }
-        }
-        Ok(all)
+    fn socket_drops(&self, port: u16) -> Result<Vec<Option<Vec<u64>>>, LabError> {
+        let ask = |host: &ConnectedHost| host.client.ask(Ask::SocketDrops { port }, PROMPT);
+        self.hosts.receivers.iter().map(ask).collect()
     }
 
     /// They go out one after the other.
@@ -394,11 +388,14 @@ impl Testbed for HostsTestbed<'_> {
             tx_qdisc: tx_device.as_ref().map(root),
             tx_device,
             rx_device: self.hosts.receivers.first().map(|host| host.device.name.clone()),
+            mtu_bytes: Some(self.hosts.mtu_bytes()).filter(|bytes| *bytes > 0),
             v6: self.addresses.first().is_some_and(IpAddr::is_ipv6),
             link: if is_veth { Link::Veth } else { Link::Nic },
             ring: cards::ring(self.hosts),
             wire: cards::wire(self.hosts),
             is_shared: self.shared_with_others(),
+            // Nobody makes their neighbours permanent.
+            has_other_frames: true,
             ..PathFacts::default()
         }
     }

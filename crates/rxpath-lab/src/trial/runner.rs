@@ -375,10 +375,10 @@ impl Trial<'_> {
 
     /// The drops of a foreign receiver's sockets: it does not tell them, and the memory limit of its control group counts
     /// nowhere else.
-    fn foreign_drops(&self) -> Result<Option<Vec<u64>>, LabError> {
+    fn foreign_drops(&self) -> Result<Vec<Option<Vec<u64>>>, LabError> {
         let variant = self.config.variant;
         if !variant.serve.is_external() || variant.protocol().over_tcp() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         self.testbed.socket_drops(variant.serve.port())
     }

@@ -7,6 +7,7 @@
 
 use super::fragments::{self, Fragments};
 use super::prelude::*;
+use super::wire;
 
 /// What IP refuses by name. `InReceives` counts first (`ip_rcv_core`, `ip6_rcv_core`).
 const REFUSED_V4: [&str; 3] = ["InHdrErrors", "InAddrErrors", "InDiscards"];
@@ -55,6 +56,16 @@ pub(super) fn lost_before_ip(view: View<'_>, units: &Units) -> Option<i64> {
     Some(device * unit - at_ip)
 }
 
+/// Datagrams that may have been lost between a network card's device and IP, where no term has them: hooks without a known
+/// rule, and generic XDP. Frames of no IP are among them. `None` if the counters cannot show it.
+pub(super) fn unseen(view: View<'_>, units: &Units) -> Option<i64> {
+    let ends = [view.rx_link_name("rx.packets")?, view.ip_name(Side::Rx, "InReceives")];
+    if !ends.iter().all(|end| view.knows(end)) {
+        return None;
+    }
+    Some((lost_before_ip(view, units)? - backlog_behind_device(view)).max(0))
+}
+
 /// What an ingress hook took: only where a rule is there, or where rules are not known.
 ///
 /// Without a rule, more packets at the device than at IP are other protocols' (ARP has no counter), not losses.
@@ -78,6 +89,9 @@ fn ingress_hook(view: View<'_>, units: &Units) -> Option<Term> {
         let formula = format!("{device} - {receives}");
         Term::derived(Place::IngressHook, formula, lost, units.device, counted)
     });
+    if rules.is_none() && view.input.path.has_other_frames {
+        may_be_other_frames(view, &mut term);
+    }
     for rule in rules.into_iter().flatten() {
         // One rule has to account for the whole loss; of several, only their sum.
         let agrees = rules.is_some_and(|rules| rules.len() > 1) || !term.contradicted();
@@ -85,6 +99,17 @@ fn ingress_hook(view: View<'_>, units: &Units) -> Option<Term> {
         term.check(rule, moved, if agrees { moved } else { term.datagrams });
     }
     Some(term)
+}
+
+/// Takes off a loss what may be ARP and other frames of no IP: few, because nobody else uses the link.
+fn may_be_other_frames(view: View<'_>, term: &mut Term) {
+    let lost = term.credited();
+    let others = lost.min(wire::narrow(view));
+    if others == 0 || !term.exact {
+        return;
+    }
+    (term.datagrams, term.most, term.exact, term.is_narrow) =
+        (lost - others, Some(lost), false, true);
 }
 
 /// The loss by the segments that IP counted; `None` where the device's packets have no known size.
@@ -164,8 +189,8 @@ fn netfilter(view: View<'_>, units: &Units) -> Vec<Term> {
     if fragments.is_some_and(|fragments| fragments.joined_unseen(view)) {
         return Vec::new();
     }
-    if let Some(fragments) = fragments {
-        packets -= fragments.came - fragments.made;
+    if let Some(all) = Fragments::of_all(view) {
+        packets -= all.came - all.made;
         formula.push_str(" - (fragments that became part of a datagram)");
     }
     let foreign = view.foreign_delivered(Side::Rx);

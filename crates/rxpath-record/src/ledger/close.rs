@@ -31,7 +31,7 @@ impl Ledger {
             - input.receiver.delivered_packets as i64
             - in_flight(input) as i64;
         notes.extend(bypass::contradictions(view));
-        interval::decide(view, base, &mut terms, &mut notes);
+        interval::decide(view, &units, base, &mut terms, &mut notes);
         contradictions(&mut terms, base, &mut notes);
         notes.extend(routing_unwatched(view, &terms));
         let unaccounted = base - credited(&terms);
@@ -39,9 +39,12 @@ impl Ledger {
             disagreements(term, &mut notes);
         }
         inexact.extend(fragments::offered(view));
+        inexact.extend(wire::ends_of_all(view));
         let mut ledger = Self::default();
+        let raised = interval::raised(input, terms.iter().map(Term::raised));
         if inexact.is_empty() {
-            ledger.leave_over(unaccounted, interval::room(terms.iter().map(Term::room)));
+            let room = interval::room(terms.iter().map(Term::room));
+            ledger.leave_over(unaccounted, room, raised);
         } else {
             ledger.unaccounted_packets = None;
         }
@@ -51,7 +54,7 @@ impl Ledger {
                 notes.extend(flow::gaps(view, &units));
             }
             Balance::Within(_) | Balance::Unknown if inexact.is_empty() => {
-                notes.push(within(unaccounted, ledger.unaccounted_bounds.is_some()));
+                notes.push(within(unaccounted + raised, ledger.unaccounted_bounds.is_some()));
             }
             _ => {}
         }

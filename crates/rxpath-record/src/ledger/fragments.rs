@@ -9,6 +9,12 @@
 
 use super::prelude::*;
 
+/// Headers of IP and UDP.
+const HEADERS_V4_BYTES: u32 = 28;
+const HEADERS_V6_BYTES: u32 = 48;
+/// What a path takes whose MTU is not known (RFC 8200: the least MTU of a link with IPv6).
+const LEAST_MTU_BYTES: u32 = 1280;
+
 /// The counters of fragments of one trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fragments {
@@ -25,8 +31,14 @@ pub(super) struct Fragments {
 }
 
 impl Fragments {
-    /// `None` where nothing was cut and no piece came.
+    /// `None` where nothing was cut and no piece came. Of a host that others use also where the workload's datagrams cannot
+    /// be cut: all fragments are of other programs then.
     pub fn read(view: View<'_>) -> Option<Self> {
+        Self::of_all(view).filter(|_| !view.is_shared() || may_be_cut(view))
+    }
+
+    /// Those of all programs; `None` where there are none.
+    pub fn of_all(view: View<'_>) -> Option<Self> {
         let ip = |side, counter: &str| view.ip(side, counter);
         let cut = ip(Side::Tx, "FragOKs");
         let came = ip(Side::Rx, "ReasmReqds");
@@ -55,6 +67,14 @@ impl Fragments {
     fn never_whole(&self) -> i64 {
         self.cut - self.made
     }
+}
+
+/// Whether IP may cut the workload's datagrams.
+fn may_be_cut(view: View<'_>) -> bool {
+    let path = &view.input.path;
+    let headers = if path.v6 { HEADERS_V6_BYTES } else { HEADERS_V4_BYTES };
+    let payload = view.input.receiver.payload_bytes;
+    payload.is_none_or(|bytes| bytes + headers > path.mtu_bytes.unwrap_or(LEAST_MTU_BYTES))
 }
 
 /// How many datagrams were offered, where the sender made the fragments itself: its counters count those.

@@ -77,6 +77,8 @@ pub struct ReceiverSaid {
     pub in_flight_packets: u64,
     /// `SKMEMINFO_DROPS` of each socket, read before close; `None` when nobody listened or it was not read.
     pub socket_drops: Option<Vec<u64>>,
+    /// They are those of the last sample, because the sockets were closed before the end: there may be more.
+    pub drops_are_sampled: bool,
     /// The sockets have `UDP_GRO`: their error counters count aggregates.
     pub gro: bool,
     /// The sockets may refuse datagrams on their own (a socket filter, an unknown external server).
@@ -113,6 +115,8 @@ pub struct PathFacts {
     pub tx_qdisc: Option<String>,
     /// The receiver's device.
     pub rx_device: Option<String>,
+    /// The largest packet that the devices of all hosts take; `None` if not known.
+    pub mtu_bytes: Option<u32>,
     /// IPv6.
     pub v6: bool,
     /// What kind of link it is.
@@ -134,6 +138,8 @@ pub struct PathFacts {
     pub wire: WireFacts,
     /// Other programs' packets are in the counters of the hosts, too. Only of network cards.
     pub is_shared: bool,
+    /// The link carries frames of no IP, such as ARP: devices count them, and no protocol does.
+    pub has_other_frames: bool,
 }
 
 /// The kind of link: it decides what the device counters mean.

@@ -2,16 +2,20 @@
 //!
 //! Sequence numbers show how many datagrams were lost in all. Where every place has a term, that narrows the bounds of each:
 //! no place can have lost more than the others leave, and each has lost at least what the others cannot have lost. A place
-//! without a term may have lost the rest; then only the upper bounds get narrower.
+//! without a term may have lost the rest; then only the upper bounds get narrower. What two counters show of such a place
+//! limits its loss: this much is left out of the lower bounds.
+//!
+//! What is shown of places beyond their lower bounds makes the sum close by itself. So the remainder is then no number.
 
 use rxpath_core::number::grouped;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::input::Link;
+use super::input::{LedgerInput, Link};
 use super::term::Term;
+use super::units::Units;
 use super::view::View;
-use super::{Drop, Ledger, Place, wire};
+use super::{Drop, Ledger, Place, arriving, wire};
 
 /// The least and the most that a number of packets can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -54,7 +58,9 @@ impl PacketBounds {
         let shown = grouped(packets);
         match self.between(offered_packets) {
             Some(between) => format!("{shown} ({between})"),
-            None if self.most_packets.is_none() => format!("at least {shown}"),
+            None if self.most_packets.is_none() => {
+                format!("at least {}", grouped(self.least_packets))
+            }
             None => shown,
         }
     }
@@ -84,6 +90,12 @@ impl Drop {
         let more = self.range().most_packets?.saturating_sub(self.packets);
         Some(i64::try_from(more).unwrap_or(i64::MAX))
     }
+
+    /// How much of `packets` only what is missing in all shows.
+    pub(super) fn raised(&self) -> i64 {
+        let raised = self.packets.saturating_sub(self.range().least_packets);
+        i64::try_from(raised).unwrap_or(i64::MAX)
+    }
 }
 
 /// How much more than what these add to the sum may have been lost; `None` if nothing limits it.
@@ -91,40 +103,67 @@ pub(super) fn room(each: impl IntoIterator<Item = Option<i64>>) -> Option<i64> {
     each.into_iter().try_fold(0i64, |sum, more| Some(sum.saturating_add(more?)))
 }
 
+/// What is shown of these beyond their lower bounds, in all; zero if so few make no difference to a number. In a lab only the
+/// size of aggregates makes bounds, and no packets of others: there the numbers of datagrams decide.
+pub(super) fn raised(input: &LedgerInput, each: impl IntoIterator<Item = i64>) -> i64 {
+    let sum = each.into_iter().fold(0, i64::saturating_add);
+    let few = wire::narrow_packets(input.sender.offered_packets);
+    if input.path.link == Link::Nic && sum > few { sum } else { 0 }
+}
+
 impl Ledger {
-    /// Enters what the sum leaves over, of which `room` may be more losses of its terms.
-    pub(super) fn leave_over(&mut self, gap: i64, room: Option<i64>) {
-        self.unaccounted_packets = (gap <= 0 || room == Some(0)).then_some(gap);
-        self.unaccounted_bounds = room.filter(|_| self.unaccounted_packets.is_none()).map(|room| {
-            RemainderBounds { least_packets: gap.saturating_sub(room), most_packets: gap }
+    /// Enters what the sum leaves over. `room` of it may be more losses of its terms; the terms may have lost less than
+    /// shown, by `raised`.
+    pub(super) fn leave_over(&mut self, gap: i64, room: Option<i64>, raised: i64) {
+        let is_exact = raised == 0 && (gap <= 0 || room == Some(0));
+        self.unaccounted_packets = is_exact.then_some(gap);
+        self.unaccounted_bounds = room.filter(|_| !is_exact).map(|room| RemainderBounds {
+            least_packets: gap.saturating_sub(room),
+            most_packets: gap.saturating_add(raised),
         });
     }
 }
 
 /// Settles the bounds of terms and what is shown of each; `base` is what was lost in all by the programs' own counts.
-pub(super) fn decide(view: View<'_>, base: i64, terms: &mut [Term], notes: &mut Vec<String>) {
+pub(super) fn decide(
+    view: View<'_>,
+    units: &Units,
+    base: i64,
+    terms: &mut [Term],
+    notes: &mut Vec<String>,
+) {
     for term in terms.iter_mut() {
         term.least = term.datagrams;
     }
     let exact: i64 = terms.iter().filter(|term| term.exact).map(Term::credited).sum();
-    // What network cards leave out, the wire between them, has a term only where they count it.
-    let is_whole =
-        view.link() != Link::Nic || terms.iter().any(|term| term.place == Place::Network);
+    let unseen = unseen(view, units, terms);
     let mut open: Vec<&mut Term> = terms.iter_mut().filter(|term| !term.exact).collect();
     let bounds: Vec<(i64, Option<i64>)> =
         open.iter().map(|term| (term.datagrams, term.most)).collect();
     if let Some(lost) = view.input.receiver.sequence_lost_packets {
         // Datagrams at the end of a stream have no later one that shows their loss.
         let lost = [lost as i64, base.max(lost as i64)].map(|lost| lost - exact);
-        narrow(&mut open, lost, is_whole);
+        narrow(&mut open, lost, unseen, wire::narrow(view));
     }
     for (term, bounds) in open.into_iter().zip(bounds) {
         notes.extend(said(term, bounds));
     }
 }
 
-/// Narrows the bounds of terms that lost `least` to `most` together, and divides `least` among those of a whole path.
-fn narrow(open: &mut [&mut Term], [least, most]: [i64; 2], is_whole: bool) {
+/// Datagrams that may have been lost at places without a term; `None` if nothing limits them. What network cards leave out, the
+/// wire between them, has a term only where they count it.
+fn unseen(view: View<'_>, units: &Units, terms: &[Term]) -> Option<i64> {
+    let has = |place| terms.iter().any(|term| term.place == place);
+    match view.link() {
+        Link::Nic if !has(Place::Network) => None,
+        Link::Nic if !has(Place::IngressHook) => arriving::unseen(view, units),
+        _ => Some(0),
+    }
+}
+
+/// Narrows the bounds of terms that lost `least` to `most` together, and divides `least` among those of a whole path. Of these,
+/// `unseen` may have been lost elsewhere; up to `few` of that make no difference to a number.
+fn narrow(open: &mut [&mut Term], [least, most]: [i64; 2], unseen: Option<i64>, few: i64) {
     let leasts: Vec<i64> = open.iter().map(|term| term.credited()).collect();
     let rooms: Vec<Option<i64>> = open.iter().map(|term| term.room()).collect();
     let all_least: i64 = leasts.iter().sum();
@@ -133,16 +172,17 @@ fn narrow(open: &mut [&mut Term], [least, most]: [i64; 2], is_whole: bool) {
         term.most = Some(term.most.map_or(limit, |most| most.min(limit)));
         let others = rooms.iter().enumerate().filter(|(other, _)| *other != at);
         let others = room(others.map(|(_, room)| *room));
-        if let Some(others) = others.filter(|_| is_whole) {
-            let of_others = (all_least - leasts[at]).saturating_add(others);
+        if let Some((others, unseen)) = others.zip(unseen) {
+            let of_others = (all_least - leasts[at]).saturating_add(others).saturating_add(unseen);
             let highest = term.most.unwrap_or(i64::MAX).max(term.least);
             term.least = term.least.max(least.saturating_sub(of_others)).min(highest);
             term.datagrams = term.least;
         }
     }
-    if is_whole {
+    if let Some(unseen) = unseen {
+        let elsewhere = if unseen > few { unseen } else { 0 };
         // A counter of its own is the better reason to believe a place's loss.
-        let more = least - open.iter().map(|term| term.credited()).sum::<i64>();
+        let more = least - elsewhere - open.iter().map(|term| term.credited()).sum::<i64>();
         let more = raise(open, false, more.max(0));
         raise(open, true, more);
     }

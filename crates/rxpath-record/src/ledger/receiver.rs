@@ -5,7 +5,7 @@
 
 use super::prelude::*;
 use super::segments::{self, SegmentInput};
-use super::{Drop, Ledger, interval};
+use super::{Drop, Ledger, PacketBounds, interval};
 
 impl Ledger {
     /// The part of one receiver in the ledger of all. `input` has what was offered to it and what its program said, `moved`
@@ -21,19 +21,24 @@ impl Ledger {
             - own.in_flight_packets as i64;
         let mut drops: Vec<Drop> = own.drops.into_iter().filter(is_of_receiver).collect();
         let room = interval::room(drops.iter().map(Drop::room)).filter(|_| own.inexact.is_empty());
+        let raised = interval::raised(&input, drops.iter().map(Drop::raised));
         let rest = missing - drops.iter().map(|drop| drop.packets as i64).sum::<i64>();
         let shared: Vec<&Drop> = self.drops.iter().filter(|drop| !is_of_receiver(drop)).collect();
-        let before: u64 = shared.iter().map(|drop| drop.packets).sum();
-        drops.extend(shares(&shared, rest.clamp(0, before as i64) as u64));
+        let before: i64 = shared.iter().map(|drop| drop.packets as i64).sum();
+        let more = interval::room(shared.iter().map(|drop| drop.room()));
+        let limit = rest.max(0).unsigned_abs();
+        drops.extend(shares(&shared, limit.min(before.unsigned_abs()), Some(limit)));
         drops.sort_by_key(|drop| drop.place);
-        // Within what was lost before, nothing tells whose it was.
-        let unaccounted = match rest {
-            rest if rest < 0 || before == 0 => Some(rest),
-            rest if rest as u64 > before => Some(rest - before as i64),
+        // Within what may have been lost before, nothing tells whose it was.
+        let open = match more {
+            _ if rest <= 0 => room.map(|room| (rest, room)),
+            Some(more) if before + more == 0 || rest > before + more => {
+                room.map(|room| (rest - before, room.saturating_add(more)))
+            }
             _ => None,
         };
         let note = "losses at the senders and in the network are not counted per receiver: each has a share by what is missing there";
-        let notes = (before > 0).then(|| note.to_owned()).into_iter().collect();
+        let notes = (more != Some(0) || before > 0).then(|| note.to_owned()).into_iter().collect();
         let mut part = Self {
             drops,
             unaccounted_packets: None,
@@ -42,8 +47,8 @@ impl Ledger {
             reasons: Vec::new(),
             ..own
         };
-        if let Some((gap, room)) = unaccounted.zip(room) {
-            part.leave_over(gap, Some(room));
+        if let Some((gap, room)) = open {
+            part.leave_over(gap, Some(room), raised);
         }
         part
     }
@@ -62,7 +67,7 @@ impl Ledger {
         let share = (elsewhere as f64 * share_ratio.clamp(0.0, 1.0)).round() as u64;
         own.offered_packets += share;
         own.sent_packets += share;
-        own.drops.extend(shares(&shared, share));
+        own.drops.extend(shares(&shared, share, None));
         own.drops.sort_by_key(|drop| drop.place);
         if elsewhere > 0 {
             let note = "segments lost elsewhere are not counted per receiver: each has a share of them by what arrived there";
@@ -78,8 +83,8 @@ fn is_of_receiver(drop: &Drop) -> bool {
     drop.place > Place::Network && !drop.counter.starts_with("tx/")
 }
 
-/// `packets` divided as the losses are.
-fn shares(losses: &[&Drop], packets: u64) -> Vec<Drop> {
+/// `packets` divided as the losses are. Each is an estimate: between none and all of the loss, and no more than `limit`.
+fn shares(losses: &[&Drop], packets: u64, limit: Option<u64>) -> Vec<Drop> {
     let (mut left, mut of) = (packets, losses.iter().map(|drop| drop.packets).sum::<u64>());
     let share = |loss: &&Drop| {
         // No more than the loss; the last one takes what is left.
@@ -87,22 +92,23 @@ fn shares(losses: &[&Drop], packets: u64) -> Vec<Drop> {
         let own = u64::try_from(own).unwrap_or(left).min(left);
         left -= own;
         of -= loss.packets;
+        let most_packets = [loss.range().most_packets, limit].into_iter().flatten().min();
         Drop {
             packets: own,
             derived: true,
             exact: false,
-            bounds: None,
+            bounds: Some(PacketBounds { least_packets: 0, most_packets }),
             cross_checks: Vec::new(),
             ..Drop::clone(loss)
         }
     };
-    losses.iter().map(share).filter(|drop| drop.packets > 0).collect()
+    losses.iter().map(share).filter(|drop| drop.range().most_packets != Some(0)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::{Link, PathFacts, ReceiverSaid, SenderSaid};
+    use crate::ledger::{Balance, Link, PathFacts, ReceiverSaid, SenderSaid};
 
     fn drop_at(place: Place, counter: &str, packets: u64) -> Drop {
         Drop {
@@ -172,8 +178,34 @@ mod tests {
         let ledger = part(&of_all, 70);
         assert_eq!((ledger.lost_at(Place::Qdisc), ledger.lost_at(Place::Ring)), (15, 5));
         assert_eq!((ledger.lost_packets(), ledger.unaccounted_packets), (30, None));
+        let most = |drop: &Drop| (drop.place, drop.range().most_packets);
+        let estimates = [(Place::Qdisc, Some(20)), (Place::Ring, Some(10))];
+        assert_eq!(ledger.drops.iter().take(2).map(most).collect::<Vec<_>>(), estimates);
         // More is missing than was lost before.
         assert_eq!(part(&of_all, 40).unaccounted_packets, Some(10));
+    }
+
+    #[test]
+    fn within_the_bounds_of_what_was_lost_before_the_receivers_nothing_is_surely_unaccounted() {
+        let network = Drop {
+            exact: false,
+            bounds: Some(PacketBounds { least_packets: 0, most_packets: Some(56) }),
+            ..drop_at(Place::Network, "tx/ethtool.eth0.tx_packets", 0)
+        };
+        let of_all = [network, drop_at(Place::Qdisc, "tx/qdisc.eth0.drops", 10)];
+        // 20 are missing.
+        let ledger = part(&of_all, 70);
+        assert_eq!((ledger.unaccounted_packets, ledger.unaccounted_bounds), (None, None));
+        let bounds = |place| {
+            let drop = ledger.drops.iter().find(|drop| drop.place == place);
+            drop.and_then(|drop| drop.bounds).and_then(|bounds| bounds.most_packets)
+        };
+        assert_eq!((bounds(Place::Qdisc), bounds(Place::Network)), (Some(10), Some(20)));
+        // 80 are missing, of which no more than 66 were lost before.
+        let ledger = part(&of_all, 10);
+        assert_eq!(ledger.balance(), Balance::Missing(14), "{ledger:?}");
+        assert_eq!(ledger.unaccounted(), "at least 14");
+        assert_eq!(part(&of_all, 90).unaccounted_packets, Some(0));
     }
 
     /// 100 segments that came to a receiver, of which TCP refused six.

@@ -33,10 +33,17 @@ pub(super) fn bound(view: View<'_>, units: &Units, terms: &mut [Term]) {
             Place::Ip
             | Place::ReversePath
             | Place::Routing
+            | Place::Fragments
             | Place::Netfilter
             | Place::NoListener
             | Place::Checksum
                 if received > 0 =>
+            {
+                lost
+            }
+            // Only the drops of the workload's own sockets tell.
+            Place::SocketBuffer | Place::UdpMemory | Place::UdpOther
+                if received > 0 && view.input.receiver.socket_drops.is_none() =>
             {
                 lost
             }
@@ -57,6 +64,17 @@ pub(super) fn others_in_ring(view: View<'_>, units: &Units) -> i64 {
     others.clamp(0, lost.max(0))
 }
 
+/// Packets of others that the receiver's backlog dropped, at most.
+pub(super) fn others_in_backlog(view: View<'_>, units: &Units) -> i64 {
+    if !view.is_shared() {
+        return 0;
+    }
+    let (_, lost) = view.backlog();
+    let passed = view.ip(Side::Rx, "InReceives");
+    let others = wire::foreign_received(view, units) * times(lost, passed);
+    others.clamp(0, lost.max(0))
+}
+
 /// Takes what may be of others off the least of a loss.
 pub(super) fn may_be_of_others(view: View<'_>, term: &mut Term, others: i64) {
     let lost = term.credited();
@@ -64,9 +82,12 @@ pub(super) fn may_be_of_others(view: View<'_>, term: &mut Term, others: i64) {
     if others == 0 || view.link() != Link::Nic {
         return;
     }
-    term.most = if term.exact { Some(lost) } else { term.most };
     term.datagrams = lost - others;
-    term.exact = false;
+    if !term.exact {
+        // It has bounds already, and its own note on them.
+        return;
+    }
+    (term.exact, term.most) = (false, Some(lost));
     term.is_narrow = others <= wire::narrow(view);
     term.bound = (!term.is_narrow).then(|| {
         format!(

@@ -88,6 +88,11 @@ impl Term {
         if self.exact { Some(0) } else { Some((self.most? - self.credited()).max(0)) }
     }
 
+    /// How much of what it adds to the sum only what is missing in all shows.
+    pub fn raised(&self) -> i64 {
+        if self.exact { 0 } else { (self.credited() - self.least.max(0)).max(0) }
+    }
+
     /// The term as it is shown, when there is something to show.
     pub fn into_drop(self) -> Option<Drop> {
         let packets = self.credited().unsigned_abs();

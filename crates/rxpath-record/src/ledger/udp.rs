@@ -38,6 +38,8 @@ struct Udp {
     sockets: Option<i64>,
     /// Drops of all sockets, where the counters have those of other programs too.
     own: Option<i64>,
+    /// Whether the sockets may have dropped more.
+    is_sampled: bool,
     /// Whether checksums are verified by the reader.
     late: bool,
 }
@@ -62,6 +64,7 @@ impl Udp {
             checksum,
             sockets: sum.map(|sum| (sum - among).max(0)),
             own: None,
+            is_sampled: receiver.drops_are_sampled,
             late,
         };
         let others = |own: &i64| view.is_shared() && *own < udp.at_sockets() + among;
@@ -72,12 +75,22 @@ impl Udp {
         self.rcvbuf + self.memory + self.checksum
     }
 
+    /// Errors that no counter names. Parts above the whole are left to the parts: they own their drops.
+    fn unnamed(&self) -> i64 {
+        (self.errors - self.named()).max(0)
+    }
+
     /// Leaves a term what the workload's sockets can have of its counter; `other` is what else of their drops may be.
     fn of_own(&self, term: &mut Term, other: i64, unit: Unit) {
         let Some(own) = self.own.filter(|_| term.datagrams > 0) else { return };
-        let counted = if term.place == Place::SocketBuffer { self.rcvbuf } else { self.memory };
+        let counted = match term.place {
+            Place::SocketBuffer => self.rcvbuf,
+            Place::UdpMemory => self.memory,
+            _ => self.unnamed(),
+        };
         let late = if self.late { self.checksum } else { 0 };
-        let (least, most) = ((own - other - late).clamp(0, counted), own.min(counted));
+        let least = (own - other - late).clamp(0, counted);
+        let most = if self.is_sampled { counted } else { own.min(counted) };
         let (datagrams, exact) = unit.least(least);
         term.counter = format!("SO_MEMINFO drops of the workload, within {}", term.counter);
         (term.datagrams, term.most, term.exact) =
@@ -119,7 +132,8 @@ fn socket_buffer(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
         let sum = drops.iter().sum::<u64>() as i64;
         let late = if udp.late { udp.checksum } else { 0 };
         // Drops above these are a place of their own, drops below them are other programs'.
-        let least = if udp.own.is_some() { 0 } else { udp.at_sockets() + late };
+        let is_part = udp.own.is_some() || udp.is_sampled;
+        let least = if is_part { 0 } else { udp.at_sockets() + late };
         term.check("SO_MEMINFO drops", sum, sum.max(least));
     }
     check_reason(view, &mut term, "SOCKET_RCVBUFF", udp.rcvbuf);
@@ -165,11 +179,11 @@ fn other(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
         name("InCsumErrors")
     );
     let witness = (!view.input.receiver.may_refuse).then_some(0);
-    // Parts above the whole are left to the parts: they own their drops.
-    let rest = (udp.errors - udp.named()).max(0);
+    let rest = udp.unnamed();
     // A socket of another program may refuse datagrams.
     let own = if view.is_shared() && witness.is_some() { 0 } else { rest };
     let mut term = Term::derived(Place::UdpOther, formula, own, unit, witness);
+    udp.of_own(&mut term, udp.rcvbuf + udp.memory, unit);
     check_reason(view, &mut term, "SOCKET_FILTER", rest);
     term
 }

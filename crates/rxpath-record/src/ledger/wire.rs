@@ -7,7 +7,7 @@
 
 use super::fragments::Fragments;
 use super::prelude::*;
-use super::{arriving, flow, shared};
+use super::{arriving, flow, sending, shared};
 
 /// Which counters (names in `Moved`) count the frames between two network cards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,10 +98,13 @@ pub(super) fn network(view: View<'_>, units: &Units) -> Option<Term> {
     let (least, most) = way.lost(view.moved)?;
     // What only one of the two cards counted: sent to others, received from others.
     let sent_to_others = foreign_out(view).max(beyond_workload(view, units, way));
-    let least = (least - sent_to_others).max(0);
-    // The receiving card counts those of others that its ring lost, too.
-    let received = foreign_in(view, units, way);
-    let received = received.map(|frames| frames + shared::others_in_ring(view, units));
+    // How many of its host's datagrams a foreign program sent is not known: all may have gone elsewhere.
+    let is_ours = !(view.is_shared() && view.input.sender.by_kernel);
+    let least = if is_ours { (least - sent_to_others).max(0) } else { 0 };
+    // The receiving card counts those of others that its ring and the backlog lost, too.
+    let lost_of_others =
+        shared::others_in_ring(view, units) + shared::others_in_backlog(view, units);
+    let received = foreign_in(view, units, way).map(|frames| frames + lost_of_others);
     let most = received.map(|frames| (most + frames).max(least));
     let mut term = Term::derived(Place::Network, way.formula(), least, Unit::Each(1), None);
     term.most = most;
@@ -123,13 +126,40 @@ pub(super) fn network(view: View<'_>, units: &Units) -> Option<Term> {
     Some(term)
 }
 
-/// Datagrams of other programs on the sender's host, at most.
+/// The ends of the sum that UDP counted for a foreign program on a host that others use: their datagrams are among them.
+pub(super) fn ends_of_all(view: View<'_>) -> Vec<Inexact> {
+    let (sender, receiver) = (&view.input.sender, &view.input.receiver);
+    let read = if receiver.by_kernel { 0 } else { receiver.delivered_packets };
+    let offered = Inexact {
+        figure: Figure::Offered,
+        least_packets: read.min(sender.offered_packets),
+        most_packets: Some(sender.offered_packets),
+        why: "the sender is a foreign program, and its host's counters have the datagrams of all programs"
+            .into(),
+    };
+    let delivered = Inexact {
+        figure: Figure::Delivered,
+        least_packets: 0,
+        most_packets: Some(receiver.delivered_packets),
+        why: "the receiver is a foreign program, and its host's counters have the datagrams of all programs"
+            .into(),
+    };
+    let ends = [(sender.by_kernel, offered), (receiver.by_kernel, delivered)];
+    ends.into_iter()
+        .filter(|(by_kernel, _)| *by_kernel && view.is_shared())
+        .map(|(_, end)| end)
+        .collect()
+}
+
+/// Datagrams that other programs on the sender's host handed over, at most. One that dies below the call is counted in
+/// `SndbufErrors` and not in `OutDatagrams`.
 pub(super) fn foreign_datagrams_out(view: View<'_>) -> i64 {
-    let of = |group: &str| view.get(&name::snmp(Side::Tx, group, "OutDatagrams"));
+    let of = |group: &str, counter: &str| view.get(&name::snmp(Side::Tx, group, counter));
     let sender = &view.input.sender;
-    let sends = sender.sent_packets as i64 / i64::from(sender.segments_per_send.max(1));
-    let ours = if sender.raw { 0 } else { sends };
-    (of("Udp") + of("Udp6") - ours).max(0)
+    let handed = (sender.sent_packets + sending::full_queue(sender)) as i64;
+    let ours = if sender.raw { 0 } else { handed / i64::from(sender.segments_per_send.max(1)) };
+    let all = ["Udp", "Udp6"].map(|group| of(group, "OutDatagrams") + of(group, "SndbufErrors"));
+    (all.into_iter().sum::<i64>() - ours).max(0)
 }
 
 /// Packets that the sender's host sent in addition to the workload, at most, by the counters of the protocols.

@@ -99,7 +99,7 @@ impl Case {
                 payload_bytes: Some(self.payload_bytes),
                 sequence_lost_packets: None,
                 by_kernel: self.foreign_receiver,
-                bypass: None,
+                ..ReceiverSaid::default()
             },
             path: PathFacts {
                 tx_device: Some(self.device.clone()),

@@ -141,6 +141,9 @@ fn alone(whole: Whole<'_>, index: usize, pairs: &[PairPackets]) -> Option<Alone>
     input.sender.offered_packets = offered;
     input.sender.sent_packets = offered;
     input.sender.send_errors.clear();
+    if input.receiver.by_kernel {
+        input.receiver.socket_drops = raw.foreign_drops.get(index).cloned().flatten();
+    }
     input.reasoned = reasoned(variant, raw, index);
     let ledger = whole.ledger.of_receiver(&input, &moved);
     let evidence = evidence(whole, index, &ledger)?;

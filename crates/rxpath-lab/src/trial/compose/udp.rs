@@ -36,7 +36,7 @@ pub(super) fn compose(
     let mut input = ledger_input(variant, path(testbed, raw), (sent, served), &moved);
     input.sender.queued_packets = waiting::datagrams(raw.queued_bytes, variant);
     if input.receiver.by_kernel {
-        input.receiver.socket_drops = raw.foreign_drops.clone().or_else(|| sampled_drops(raw));
+        foreign_drops(&mut input.receiver, raw);
     }
     input.reasoned = reasoned(variant, raw);
     let ledger = Ledger::from_counters(&input, &moved);
@@ -139,6 +139,16 @@ pub(super) fn metrics(
     }
 }
 
+/// What the sockets of foreign receivers dropped.
+fn foreign_drops(receiver: &mut ReceiverSaid, raw: &Measurements) {
+    let read: Option<Vec<Vec<u64>>> = raw.foreign_drops.iter().cloned().collect();
+    receiver.socket_drops = read.filter(|all| !all.is_empty()).map(|all| all.concat());
+    if receiver.socket_drops.is_none() {
+        receiver.socket_drops = sampled_drops(raw);
+        receiver.drops_are_sampled = receiver.socket_drops.is_some();
+    }
+}
+
 /// The drops of a foreign receiver's sockets as they were sampled last: it closed them before the load had ended.
 fn sampled_drops(raw: &Measurements) -> Option<Vec<u64>> {
     let series = raw.samples.iter().flat_map(|samples| &samples.series);
@@ -156,9 +166,10 @@ fn reasoned(variant: &Variant, raw: &Measurements) -> Option<Vec<Reasoned>> {
 
 /// What a foreign receiver leaves unread when it closes its socket is in no counter of the kernel.
 fn unread_at_close(variant: &Variant, ledger: &Ledger) -> Option<Warning> {
-    let Balance::Missing(left) = ledger.balance() else { return None };
+    let Balance::Missing(_) = ledger.balance() else { return None };
     variant.serve.is_external().then(|| {
-        let text = format!("{left} datagrams of {} are not accounted for", variant.name);
+        let (left, name) = (ledger.unaccounted(), &variant.name);
+        let text = format!("{left} datagrams of {name} are not accounted for");
         Warning::new("unread-at-close", text)
             .because(
                 "the receiver is a foreign program that closed its socket with datagrams still in it, and \
@@ -200,6 +211,7 @@ pub(super) fn ledger_input(
             in_flight_packets: serve.sockets.iter().map(in_flight).sum::<u64>()
                 + serve.xdp.map_or(0, |xdp| xdp.unread_packets),
             socket_drops: Some(serve.sockets.iter().map(|socket| socket.drops_packets).collect()),
+            drops_are_sampled: false,
             gro: variant.serve.datagrams().is_some_and(|datagrams| datagrams.gro),
             may_refuse: false,
             payload_bytes,
@@ -264,5 +276,36 @@ fn in_flight(socket: &SocketResult) -> u64 {
     match socket.truesize_bytes {
         Some(truesize @ 1..) => socket.rmem_bytes / truesize,
         _ => u64::from(socket.rmem_bytes > 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_record::samples::{SampleSeries, TrialSamples};
+
+    use super::*;
+
+    #[test]
+    fn drops_of_foreign_sockets_are_sampled_ones_where_one_receiver_had_closed_its_own() {
+        let series = SampleSeries {
+            side: Side::Rx,
+            entity: "socket0".into(),
+            metric: "drops_packets".into(),
+            counter: true,
+            values: vec![Some(3), Some(9), None],
+        };
+        let samples = Some(TrialSamples { series: vec![series], ..TrialSamples::default() });
+        let mut raw = Measurements { samples, ..Measurements::default() };
+        let of = |raw: &Measurements| {
+            let mut receiver = ReceiverSaid::default();
+            foreign_drops(&mut receiver, raw);
+            (receiver.socket_drops, receiver.drops_are_sampled)
+        };
+        assert_eq!(of(&raw), (Some(vec![9]), true));
+        raw.foreign_drops = vec![Some(vec![1]), None];
+        assert_eq!(of(&raw), (Some(vec![9]), true), "one was closed");
+        raw.foreign_drops = vec![Some(vec![1]), Some(vec![2, 3])];
+        assert_eq!(of(&raw), (Some(vec![1, 2, 3]), false));
+        assert_eq!(of(&Measurements::default()), (None, false));
     }
 }

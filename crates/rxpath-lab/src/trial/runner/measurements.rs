@@ -31,8 +31,9 @@ pub struct Measurements {
     pub observed: Observed,
     /// Hooks in front of IP that the trial's programs attached: the testbed does not know of them.
     pub hooks: Vec<String>,
-    /// What each socket of a foreign receiver of datagrams dropped, where they were open when the load had ended.
-    pub foreign_drops: Option<Vec<u64>>,
+    /// Of each receiver of datagrams, where they are foreign programs: what each of its sockets dropped; `None` if they were
+    /// closed when the load had ended.
+    pub foreign_drops: Vec<Option<Vec<u64>>>,
     /// Connection tracking before and after, with quiescent counters, where the testbed has rules.
     pub conntrack: Option<[Conntrack; 2]>,
     /// What tracepoints measured in the window, when they were watched.
