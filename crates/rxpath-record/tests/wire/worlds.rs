@@ -177,7 +177,7 @@ proptest! {
             prop_assert!(inside, "{place:?} {lost}: {world:?} {ledger:#?}");
         }
         // Up to a ten-thousandth is no difference to a number.
-        let few = 10.max(world.offered() / 10_000);
+        let few = 10i64.max(world.offered() / 10_000);
         let holds = match (ledger.unaccounted_packets, ledger.unaccounted_bounds) {
             (Some(left), _) => left >= 0 && (left - world.uncounted).abs() <= few,
             (None, Some(rest)) => {
