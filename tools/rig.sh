@@ -2,13 +2,18 @@
 # A small machine with emulated NICs: Debian's own kernel, busybox and a command, under QEMU. It shows what real drivers
 # do with a setting; it says nothing about speed.
 #
-# Usage: tools/rig.sh setup [--kernel 6.12|6.1|built]
+# Usage: tools/rig.sh setup [--kernel 6.12|6.1|built] [--outside]
 #        tools/rig.sh run [--kernel 6.12|6.1|built] [--nics "igb e1000e"] [--modules "nf_tables"] [--memory 512]
 #                         [--wire] [--root TAR] [--add FILE[:PATH]]... -- COMMAND [ARGUMENT]...
+#        tools/rig.sh run --outside [--drift PPM] [--kernel ..] [--nics ..] [--modules ..] [--memory 2048] -- COMMAND [ARGUMENT]...
 # With --wire the NICs reach each other, as on one switch, and nobody else. The command runs as root inside, its output is ours,
 # its exit status too. FILE is copied in, with the libraries that a program needs. With --root the command runs in the system that
 # TAR holds, with its systemd as process 1; FILE is not in it. The kernel "built" is made here, of Debian's source and
 # tests/rig/kernel.config, for what Debian's own kernels leave out; that takes minutes, once. Everything is kept in target/rig.
+# With --outside the machine is a host with systemd and sshd, of this distribution's packages, and the command runs here while it
+# is up: as root in a network namespace in which tap1 (10.79.1.1/24) is the other end of the first NIC (10.79.1.2), tap2
+# (10.79.2.1/24) that of the second, and so on. `ssh guest1.lab`, `ssh guest2.lab`.. log in as root. With --drift the clock of the
+# machine runs so many ppm fast.
 # Exit 3: it can't be had here, and why.
 set -eu
 cd "$(dirname "$0")/.."
@@ -23,6 +28,8 @@ memory=512
 wire=
 root=
 adds=
+outside=
+drift=0
 while [ $# -gt 0 ]; do
 	case $1 in
 	--kernel) kernel=$2; shift 2 ;;
@@ -31,6 +38,8 @@ while [ $# -gt 0 ]; do
 	--memory) memory=$2; shift 2 ;;
 	--wire) wire=yes; shift ;;
 	--root) root=$2; shift 2 ;;
+	--outside) outside=yes; shift ;;
+	--drift) drift=$2; shift 2 ;;
 	--add) adds="$adds $2"; shift 2 ;;
 	--) shift; break ;;
 	*) echo "rig: unknown option $1; see the head of tools/rig.sh" >&2; exit 2 ;;
@@ -177,6 +186,23 @@ get_kernel() {
 	get_package busybox-static "$cache/busybox"
 }
 
+# The system of a host: what ssh needs, and rxpath.
+get_system() {
+	[ "$(id -u)" = 0 ] || cannot "needs root for network namespaces"
+	[ -e /dev/net/tun ] || cannot "needs /dev/net/tun"
+	for program in ssh ssh-keygen; do have $program || cannot "needs $program"; done
+	[ -s "$cache/system.tar" ] && return
+	install mmdebstrap mmdebstrap
+	say "making a system with sshd"
+	# shellcheck disable=SC1091
+	codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+	mmdebstrap --quiet --variant=essential --include=systemd,openssh-server,iproute2,libelf1,zlib1g \
+		--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
+		--dpkgopt='path-exclude=/usr/share/locale/*' "$codename" "$cache/system.new.tar" >"$cache/system.log" 2>&1 ||
+		cannot "the system can't be made: $(tail -n 1 "$cache/system.log")"
+	mv "$cache/system.new.tar" "$cache/system.tar"
+}
+
 setup() {
 	[ "$(uname -m)" = x86_64 ] || cannot "needs an x86-64 host"
 	mkdir -p "$cache"
@@ -185,6 +211,7 @@ setup() {
 	flock 9
 	get_qemu
 	get_kernel
+	[ -z "$outside" ] || get_system
 	have xz || cannot "needs xz"
 	have cpio || { [ "$(id -u)" = 0 ] && lists && apt install -y -qq cpio >"$cache/apt/log" 2>&1; } || cannot "needs cpio"
 	exec 9>&-
@@ -231,7 +258,15 @@ esac
 
 setup
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+machine=
+boot=
+ended() {
+	[ -z "$machine" ] || { kill "$machine" 2>/dev/null && wait "$machine" || true; }
+	rm -rf "$work"
+}
+trap ended EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 tree=$work/tree
 mkdir -p "$tree/bin" "$tree/modules" "$tree/proc" "$tree/sys" "$tree/dev" "$tree/run" "$tree/tmp" "$tree/etc" "$tree/var"
 cp "$(find "$cache/busybox" -path "*bin/busybox" -type f | head -n 1)" "$tree/bin/busybox"
@@ -241,33 +276,37 @@ devices=
 number=0
 for nic in $nics; do
 	number=$((number + 1))
-	case $wire$nic in
-	yesvirtio_net)
-		load virtio_pci
-		devices="$devices -netdev hubport,id=n$number,hubid=0 -device virtio-net-pci,netdev=n$number"
-		;;
-	yesigb | yese1000e | yese1000 | yesvmxnet3)
-		devices="$devices -netdev hubport,id=n$number,hubid=0 -device $nic,netdev=n$number"
-		;;
+	backend=user,restrict=on model=$nic
+	[ -z "$outside" ] || backend=tap,ifname=tap$number,script=no,downscript=no
+	[ -z "$wire" ] || backend=hubport,hubid=0
+	case $nic in
 	virtio_net)
 		load virtio_pci
-		devices="$devices -netdev tap,id=n$number,queues=4,script=no,downscript=no,vhost=off"
-		devices="$devices -device virtio-net-pci,netdev=n$number,mq=on,vectors=10,rss=on,hash=on,rx_queue_size=1024"
+		model=virtio-net-pci
+		[ -n "$wire" ] || {
+			backend=tap,ifname=tap$number,queues=4,script=no,downscript=no,vhost=off
+			model=$model,mq=on,vectors=10,rss=on,hash=on,rx_queue_size=1024
+		}
 		;;
-	igb | e1000e | e1000 | vmxnet3)
-		devices="$devices -netdev user,id=n$number,restrict=on -device $nic,netdev=n$number"
-		;;
+	igb | e1000e | e1000 | vmxnet3) ;;
 	*) echo "rig: no NIC is called $nic: igb, e1000e, e1000, virtio_net, vmxnet3" >&2; exit 2 ;;
 	esac
+	devices="$devices -netdev $backend,id=n$number -device $model,netdev=n$number"
 	# igb finds its helpers only when they are there before it.
 	[ "$nic" != igb ] || for helper in pps_core ptp dca i2c-algo-bit; do load "$helper"; done
 	load "$nic"
 done
 for module in $modules; do load "$module"; done
 for file in $adds; do add "$file"; done
+[ -z "$outside" ] || root=$cache/system.tar
 [ -z "$root" ] || cp "$root" "$tree/root.tar"
 quote() { printf "'%s' " "$(printf %s "$1" | sed "s/'/'\\\\''/g")"; }
 for word in "$@"; do quote "$word"; done >"$tree/command"
+if [ -n "$outside" ]; then
+	# shellcheck source=tools/rig-outside.sh
+	. tools/rig-outside.sh
+	outside_prepare
+fi
 
 cat >"$tree/init" <<'INIT'
 #!/bin/busybox sh
@@ -282,6 +321,7 @@ mount -t bpf bpf /sys/fs/bpf 2>/dev/null
 mount -t debugfs debug /sys/kernel/debug 2>/dev/null
 while read -r module; do insmod "/modules/$module.ko" || echo "rig: $module is not loaded"; done </modules/order
 for dev in /sys/class/net/*; do ip link set "${dev##*/}" up; done
+[ ! -e /prepare ] || . /prepare
 stty -onlcr 2>/dev/null </dev/console
 [ ! -e /root.tar ] || exec sh /systemd
 echo
@@ -296,6 +336,7 @@ mkdir /system
 mount -t tmpfs -o mode=755,size=100% system /system
 tar -xf /root.tar -C /system
 cp /command /system/
+[ ! -e /files ] || cp -a /files/. /system/
 cat >/system/command.sh <<'END'
 echo
 echo @@rig-begin
@@ -322,11 +363,22 @@ chmod +x "$tree/init"
 image=$(find "$cache/kernel-$kernel/boot" -name 'vmlinuz-*' | head -n 1)
 # A namespace of its own: taps and user networks leave no trace on the host.
 if [ "$(id -u)" = 0 ]; then apart="unshare -n"; else apart="unshare -rn"; fi
-# shellcheck disable=SC2086  # words
-$apart timeout "${RIG_TIMEOUT_S:-3600}" qemu-system-x86_64 -machine q35 -accel "${RIG_ACCEL:-tcg,thread=single}" -cpu max \
-	-smp 2 -m "$memory" -nographic -no-reboot -nodefaults -serial stdio -monitor none $devices \
-	-kernel "$image" -initrd "$work/initrd.gz" \
-	-append "console=ttyS0 quiet loglevel=1 panic=-1 no_timer_check" </dev/null >"$work/console" 2>"$work/qemu.err" || true
+emulate() {
+	# shellcheck disable=SC2086  # words
+	exec $apart timeout "${RIG_TIMEOUT_S:-3600}" qemu-system-x86_64 -machine q35 -accel "${RIG_ACCEL:-tcg,thread=single}" \
+		-cpu max -smp 2 -m "$memory" -nographic -no-reboot -nodefaults -serial stdio -monitor none $devices \
+		-kernel "$image" -initrd "$work/initrd.gz" \
+		-append "console=ttyS0 quiet loglevel=1 panic=-1 no_timer_check $boot" </dev/null >"$work/console" 2>"$work/qemu.err"
+}
+emulate &
+machine=$!
+if [ -n "$outside" ]; then
+	status=0
+	outside_run "$@" || status=$?
+	exit "$status"
+fi
+wait "$machine" || true
+machine=
 tr -d '\r' <"$work/console" >"$work/text"
 if ! grep -aq '^@@rig-begin' "$work/text"; then
 	tail -n 20 "$work/text" "$work/qemu.err" >&2
