@@ -1,6 +1,6 @@
 # A machine that is a host: for `tools/rig.sh run --outside`, which reads this file and has its variables.
 # shellcheck shell=sh
-# shellcheck disable=SC2154  # variables of rig.sh
+# shellcheck disable=SC2034,SC2154  # variables of rig.sh
 
 # Keys, addresses and the clock of the machine. Its command only says that all units were started.
 outside_prepare() {

@@ -6,6 +6,16 @@ use serde_json::Value;
 use crate::reading::{json, part};
 use crate::{Machine, root, run};
 
+/// All of these commands ended well.
+pub fn assert_done(out: &str, names: &[&str]) {
+    for name in names {
+        let errors = part(out, &format!("{name} errors"));
+        // 4: the machine was busy, which is no matter here.
+        let is_done = ["status 0", "status 4"].iter().any(|end| errors.trim_end().ends_with(end));
+        assert!(is_done, "{name}: {errors}");
+    }
+}
+
 /// What is said from an `e1000e` to a card of this driver.
 fn to(driver: &str, kernel: &str) -> Option<String> {
     let script =
@@ -14,12 +24,7 @@ fn to(driver: &str, kernel: &str) -> Option<String> {
     let machine =
         Machine { kernel, nics: &nics, modules: "udp_diag tcp_diag", adds: &[&script], wire: true };
     let out = run(machine, &["sh", "/between_hosts.sh", driver])?;
-    for name in ["check", "quiet", "astray"] {
-        let errors = part(&out, &format!("{name} errors"));
-        // 4: the machine was busy, which is no matter here.
-        let is_done = ["status 0", "status 4"].iter().any(|end| errors.trim_end().ends_with(end));
-        assert!(is_done, "{name}: {errors}");
-    }
+    assert_done(&out, &["check", "quiet", "astray"]);
     // Which device has which driver, by the check and by the runs.
     let devices = part(&out, "devices").trim().to_owned();
     let (sender, receiver) = devices.split_once(' ').unwrap();
@@ -35,7 +40,7 @@ fn to(driver: &str, kernel: &str) -> Option<String> {
 }
 
 /// A run's trial, and how many datagrams it did not deliver. A busy machine may void one, which is repeated.
-fn trial(out: &str, name: &str) -> (Value, u64) {
+pub fn trial(out: &str, name: &str) -> (Value, u64) {
     let document = json(out, name);
     let trials = document["result"]["trials"].as_array().unwrap();
     let trial = trials.iter().rfind(|trial| trial["void"].is_null());

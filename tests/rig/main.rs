@@ -14,6 +14,7 @@ use serde_json::Value;
 
 mod between_hosts;
 mod exporting;
+mod guest_hosts;
 mod lists;
 mod observing;
 mod reading;
@@ -52,12 +53,29 @@ struct Machine<'a> {
     adds: &'a [&'a str],
 }
 
-/// What a command says inside the machine; `None`, and the test is named as skipped, where the machine can't be had.
-fn run(machine: Machine<'_>, command: &[&str]) -> Option<String> {
-    let setup = rig(&["setup", "--kernel", machine.kernel]);
-    if setup.status.code() == Some(3) {
+/// Whether this setup can be had here; if not, the test is named as skipped.
+fn is_there(words: &[&str]) -> bool {
+    let setup = rig(words);
+    let is_there = setup.status.code() != Some(3);
+    if !is_there {
         let why = String::from_utf8_lossy(&setup.stderr).lines().last().unwrap_or("").to_owned();
         skip::skip("rig", &why);
+    }
+    is_there
+}
+
+/// What `tools/rig.sh` says with these words.
+fn output(words: &[&str]) -> String {
+    let done = rig(words);
+    let out = String::from_utf8(done.stdout).unwrap();
+    let err = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{err}{}", &out[out.len().saturating_sub(2000)..]);
+    out
+}
+
+/// What a command says inside the machine; `None`, and the test is named as skipped, where the machine can't be had.
+fn run(machine: Machine<'_>, command: &[&str]) -> Option<String> {
+    if !is_there(&["setup", "--kernel", machine.kernel]) {
         return None;
     }
     let mut words = vec!["run", "--kernel", machine.kernel, "--nics", machine.nics];
@@ -66,11 +84,7 @@ fn run(machine: Machine<'_>, command: &[&str]) -> Option<String> {
     words.extend(machine.adds.iter().flat_map(|file| ["--add", file]));
     words.push("--");
     words.extend(command);
-    let done = rig(&words);
-    let out = String::from_utf8(done.stdout).unwrap();
-    let err = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{err}{}", &out[out.len().saturating_sub(2000)..]);
-    Some(out)
+    Some(output(&words))
 }
 
 /// Tries by driver and wish.
