@@ -129,7 +129,7 @@ mod tests {
         let refused = judge(false, |_| false, false, Some("confidentiality"));
         let text = refused.require("trace").unwrap_err().to_string();
         for part in
-            ["CAP_BPF", "CAP_PERFMON", "BTF", "lockdown", "a build with BPF", "diagnose --no-bpf"]
+            ["CAP_BPF", "CAP_PERFMON", "BTF", "lockdown", "a build with BPF", "rxpath diagnose"]
         {
             assert!(text.contains(part), "{part} in {text}");
         }
