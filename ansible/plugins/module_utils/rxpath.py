@@ -24,6 +24,7 @@ def first_line(text):
     hints = [line for line in lines[1:] if line.startswith("hint: ")]
     return "%s (%s)" % (message, hints[0]) if hints else message
 
+
 SYSCTLS = r"(net|vm|kernel)\."
 CPUS = r"/sys/devices/system/cpu/"
 # Programs that write settings again at their own times: the words of their findings (tuned-active, other-managers), and which
