@@ -59,6 +59,8 @@ fn read(scenario: &OsStr, sets: &[&str], words: &[&str]) -> RunReader {
     command.args(sets.iter().flat_map(|set| ["--set", set]));
     let output = command.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
+    // Why a run has no trials: shown where its test fails.
+    eprintln!("{errors}");
     // Whether the machine was quiet, or has CPUs for every variant, is nothing to this test: counts are counts.
     assert!(matches!(output.status.code(), Some(0 | 4 | 5)), "{}: {errors}", output.status);
     let envelope: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
