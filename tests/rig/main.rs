@@ -168,7 +168,7 @@ fn assert_consistent(name: &(String, String), said: &Said) {
     for undo in said["undo"].1["result"].as_array().unwrap() {
         let state = undo["state"].as_str().unwrap();
         assert!(matches!(state, "restored" | "already"), "{name:?}: {undo}");
-        assert!(undo.get("beside").is_none(), "{name:?}: {undo}");
+        assert!(undo.get("coupled").is_none(), "{name:?}: {undo}");
     }
     assert_eq!(said["undo"].0, 0, "{name:?}");
     // The plan that is made afterwards finds what the first one found. Rules look at counters too, and at no device

@@ -41,10 +41,10 @@ pub struct Entry {
     /// The value asked for.
     pub asked: String,
     /// Other settings that the change may take along, with their values before.
-    pub beside: Vec<(Target, String)>,
+    pub coupled: Vec<(Target, String)>,
     /// The value read back and what that means; `None` when the writer died in between.
     pub end: Option<(Option<String>, Outcome)>,
-    /// Those of `beside` that the change took along, with their values afterwards; `None` where nobody looked.
+    /// Those of `coupled` that the change took along, with their values afterwards; `None` where nobody looked.
     pub taken: Option<Vec<(Target, Option<String>)>>,
     /// Nothing came of it: the setting, and what it may take along, read afterwards as before.
     pub unchanged: bool,
@@ -118,7 +118,7 @@ impl Contents {
     /// Whether undoing it may write this setting, as its own or as one that was taken along.
     pub fn may_restore(&self, target: &Target) -> bool {
         self.entries.iter().filter(|entry| entry.is_open()).any(|entry| {
-            entry.target == *target || entry.beside.iter().any(|(beside, _)| beside == target)
+            entry.target == *target || entry.coupled.iter().any(|(coupled, _)| coupled == target)
         })
     }
 
@@ -218,7 +218,7 @@ impl Journal {
 
     /// Makes a change: first the old and the requested value go to disk, then the write, then its outcome.
     ///
-    /// `beside` are settings that the change may take along; they are restored with it. What has the
+    /// `coupled` are settings that the change may take along; they are restored with it. What has the
     /// value already is neither written nor journaled.
     ///
     /// **Errors** when the old value can't be read or the journal can't be written: nothing was changed then,
@@ -228,7 +228,7 @@ impl Journal {
         setter: &mut S,
         target: &Target,
         value: &str,
-        beside: &[Target],
+        coupled: &[Target],
     ) -> Result<Change, HostError> {
         let asked = setter.spell_out(target, value)?;
         let before = setter.read(target)?.ok_or_else(|| HostError::Unsupported {
@@ -241,7 +241,7 @@ impl Journal {
             return Ok(already);
         }
         fault::at(Point::BeforeBegin);
-        let n = self.begin(setter, target, (&before, &asked), beside)?;
+        let n = self.begin(setter, target, (&before, &asked), coupled)?;
         fault::at(Point::AfterBegin);
         let had_carrier = setter.has_carrier(target);
         let written = setter.write(target, value);
@@ -283,9 +283,9 @@ impl Journal {
 
     /// What the last change took along, with the values that it left.
     fn taken_along<S: Setter>(&self, setter: &mut S) -> Vec<(Target, Option<String>)> {
-        let beside = self.entries().last().map_or(&[][..], |entry| &entry.beside);
+        let coupled = self.entries().last().map_or(&[][..], |entry| &entry.coupled);
         let mut taken = Vec::new();
-        for (target, was) in beside {
+        for (target, was) in coupled {
             let now = setter.read(target).ok().flatten();
             if !now.as_ref().is_some_and(|now| same_of(target, was, now)) {
                 taken.push((target.clone(), now));
@@ -309,11 +309,11 @@ impl Journal {
         setter: &mut S,
         target: &Target,
         (before, asked): (&str, &str),
-        beside: &[Target],
+        coupled: &[Target],
     ) -> Result<u32, HostError> {
         let n = self.entries().last().map_or(0, |entry| entry.n + 1);
         let mut also = Vec::new();
-        for target in beside {
+        for target in coupled {
             match setter.read(target) {
                 Ok(Some(value)) => also.push((target.clone(), value)),
                 Ok(None) => {}
@@ -325,7 +325,7 @@ impl Journal {
         }
         let (target, identity) = (target.clone(), setter.identify(target)?);
         let (before, asked) = (before.into(), asked.into());
-        self.note(Line::Begin { n, target, identity, before, asked, beside: also })?;
+        self.note(Line::Begin { n, target, identity, before, asked, coupled: also })?;
         Ok(n)
     }
 

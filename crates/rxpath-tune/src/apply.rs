@@ -8,7 +8,7 @@ use rxpath_host::journal::Journal;
 use rxpath_host::setter::Setter;
 use rxpath_host::{Change, HostError, Outcome, Root};
 
-use crate::effects::beside;
+use crate::effects::coupled;
 use crate::limits;
 use crate::plan::{PlanError, Step};
 
@@ -71,7 +71,7 @@ pub fn apply<S: Setter>(
     }
     for step in steps {
         let change = before_each(journal)
-            .and_then(|()| journal.change(setter, &step.set, &step.new, &beside(&step.set, root)));
+            .and_then(|()| journal.change(setter, &step.set, &step.new, &coupled(&step.set, root)));
         match change {
             Ok(change) => {
                 let refused = matches!(change.outcome, Outcome::Refused { .. });

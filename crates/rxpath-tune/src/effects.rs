@@ -166,7 +166,7 @@ fn of_file(path: &str, new: &str) -> Vec<Effect> {
 }
 
 /// Settings that a write of this target may take along, so that undo can restore them with it.
-pub fn beside(target: &Target, root: &Root) -> Vec<Target> {
+pub fn coupled(target: &Target, root: &Root) -> Vec<Target> {
     match target {
         Target::Group { dev, group: Group::Channels | Group::Rings } => {
             let mut all = vec![Target::Group { dev: dev.clone(), group: Group::Rss }];
@@ -313,7 +313,7 @@ mod tests {
         }
         let root = Root::tree(dir.path()).unwrap();
         let names = |name: &str| {
-            let all = beside(&name.parse().unwrap(), &root);
+            let all = coupled(&name.parse().unwrap(), &root);
             all.iter().map(Target::to_string).collect::<Vec<_>>()
         };
         assert_eq!(

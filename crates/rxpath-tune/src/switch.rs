@@ -113,8 +113,8 @@ impl<S: Setter> Switch<S> {
             if let Some(why) = undo.restored.why() {
                 return Err(SwitchError::NotRestored { set, value: undo.value, why: why.into() });
             }
-            if let Some((beside, why)) = undo.beside.into_iter().next() {
-                let set = beside.to_string();
+            if let Some((coupled, why)) = undo.coupled.into_iter().next() {
+                let set = coupled.to_string();
                 return Err(SwitchError::NotRestored { set, value: "its old value".into(), why });
             }
         }

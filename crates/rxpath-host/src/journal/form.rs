@@ -34,8 +34,9 @@ pub(super) enum Line {
         identity: Option<Identity>,
         before: String,
         asked: String,
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        beside: Vec<(Target, String)>,
+        // With the name in journals of earlier builds, which are undone all the same.
+        #[serde(default, alias = "beside", skip_serializing_if = "Vec::is_empty")]
+        coupled: Vec<(Target, String)>,
     },
     End {
         n: u32,
@@ -106,7 +107,7 @@ impl Contents {
             Line::Watch(watch) => self.watch = Some(watch),
             Line::Confirmed => self.confirmed = true,
             Line::Forgotten => self.forgotten = true,
-            Line::Begin { n, target, identity, before, asked, beside } => {
+            Line::Begin { n, target, identity, before, asked, coupled } => {
                 let (end, taken, unchanged, undone) = (None, None, false, false);
                 self.entries.push(Entry {
                     n,
@@ -114,7 +115,7 @@ impl Contents {
                     identity,
                     before,
                     asked,
-                    beside,
+                    coupled,
                     end,
                     taken,
                     unchanged,
@@ -143,4 +144,19 @@ impl Contents {
 /// Reads a journal's bytes; for tests of any bytes.
 pub fn parse_any(bytes: &[u8]) -> Result<Option<Contents>, HostError> {
     parse(Path::new("journal"), bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_any;
+
+    #[test]
+    fn a_journal_of_an_earlier_build_is_read() {
+        let now = include_str!("../../../../fuzz/corpus/journal/good");
+        let then = now.replace("coupled", "beside");
+        let coupled = [now, &then]
+            .map(|text| parse_any(text.as_bytes()).unwrap().unwrap().entries[0].coupled.clone());
+        assert_eq!(coupled[0].len(), 1);
+        assert_eq!(coupled[0], coupled[1]);
+    }
 }

@@ -407,7 +407,7 @@ fn a_side_effect_that_cannot_be_read_stops_the_change() {
     // A device without the setting has nothing to take along.
     fake.unreadable = Some((target("b"), libc::EOPNOTSUPP));
     journal.begin(&mut fake, &target("a"), ("1", "5"), &[target("b")]).unwrap();
-    assert!(journal.entries()[0].beside.is_empty());
+    assert!(journal.entries()[0].coupled.is_empty());
 }
 
 #[test]

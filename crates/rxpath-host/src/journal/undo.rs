@@ -68,16 +68,16 @@ pub struct Undo {
     /// Somebody else had changed it since; this is what they had made it. Of a group, only values that the change had
     /// altered.
     pub foreign: Option<String>,
-    /// Of `beside`, the values that others set since.
-    pub foreign_beside: Vec<(Target, String)>,
+    /// Of `coupled`, the values that others set since.
+    pub foreign_coupled: Vec<(Target, String)>,
     /// Settings that the change had taken along and that could not be restored, with the reason.
-    pub beside: Vec<(Target, String)>,
+    pub coupled: Vec<(Target, String)>,
 }
 
 impl Undo {
     /// Whether all is as it was before the change.
     pub fn is_whole(&self) -> bool {
-        self.restored.why().is_none() && self.beside.is_empty()
+        self.restored.why().is_none() && self.coupled.is_empty()
     }
 }
 
@@ -205,8 +205,8 @@ fn restore<S: Setter>(setter: &mut S, entry: &Entry, manner: Manner) -> Undo {
         restored: Restored::Already,
         found: None,
         foreign: None,
-        foreign_beside: Vec::new(),
-        beside: Vec::new(),
+        foreign_coupled: Vec::new(),
+        coupled: Vec::new(),
     };
     match located(setter, entry) {
         Ok(target) => undo.target = target,
@@ -215,7 +215,7 @@ fn restore<S: Setter>(setter: &mut S, entry: &Entry, manner: Manner) -> Undo {
             return undo;
         }
     }
-    let beside = Beside::read(setter, entry, &undo.target);
+    let coupled = Coupled::read(setter, entry, &undo.target);
     let now = setter.read(&undo.target).ok().flatten();
     undo.foreign = now
         .as_deref()
@@ -238,7 +238,7 @@ fn restore<S: Setter>(setter: &mut S, entry: &Entry, manner: Manner) -> Undo {
             Err(why) => Restored::No { why },
         }
     };
-    for one in beside {
+    for one in coupled {
         one.put_back(setter, manner, &mut undo);
     }
     undo
@@ -269,17 +269,17 @@ enum Left {
 }
 
 /// A setting that a change may take along, and its undoing with it, under its present name.
-struct Beside {
+struct Coupled {
     target: Target,
     before: String,
     left: Left,
     now: Option<String>,
 }
 
-impl Beside {
+impl Coupled {
     fn read<S: Setter>(setter: &mut S, entry: &Entry, owner: &Target) -> Vec<Self> {
         let mut all = Vec::new();
-        for (target, before) in &entry.beside {
+        for (target, before) in &entry.coupled {
             let left = match &entry.taken {
                 None => Left::Unknown,
                 Some(taken) => match taken.iter().find(|(of, _)| of == target) {
@@ -311,7 +311,7 @@ impl Beside {
     fn put_back<S: Setter>(self, setter: &mut S, manner: Manner, undo: &mut Undo) {
         let foreign = self.foreign().cloned();
         if let Some(value) = &foreign {
-            undo.foreign_beside.push((self.target.clone(), value.clone()));
+            undo.foreign_coupled.push((self.target.clone(), value.clone()));
         }
         let value = match (self.left, self.now) {
             (Left::Alone, None) => return,
@@ -320,7 +320,7 @@ impl Beside {
             _ => self.before,
         };
         if let Err(why) = put_back(setter, &self.target, &value) {
-            undo.beside.push((self.target, why));
+            undo.coupled.push((self.target, why));
         }
     }
 }

@@ -76,7 +76,7 @@ mod tests {
         let (begun, mut found) = (Instant::now(), None);
         while found.is_none() && begun.elapsed() < Duration::from_secs(20) {
             found = sockets(&Root::host(), pid, tid);
-            // why: the thread is on its way into the call.
+            // why: the thread has not entered the call yet, and nothing says when it has.
             std::thread::sleep(Duration::from_millis(1));
         }
         UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"x", to).unwrap();

@@ -128,12 +128,12 @@ impl Store {
                 if !contents.is_open() || contents.boot_id != boot {
                     continue;
                 }
-                let is_theirs = |target: &Target, beside: &[Target]| {
+                let is_theirs = |target: &Target, coupled: &[Target]| {
                     (contents.netns == netns || !is_of_namespace(target))
                         && (contents.may_restore(target)
-                            || beside.iter().any(|beside| contents.changes(beside)))
+                            || coupled.iter().any(|coupled| contents.changes(coupled)))
                 };
-                if let Some((target, _)) = ours.iter().find(|(t, beside)| is_theirs(t, beside)) {
+                if let Some((target, _)) = ours.iter().find(|(t, coupled)| is_theirs(t, coupled)) {
                     let conflict = Conflict { dir, id: one.id, target: target.clone() };
                     return Ok((Some(conflict), unknown));
                 }
@@ -174,9 +174,9 @@ mod tests {
         fs::write(store.path(id), head + &begin + end).unwrap();
     }
 
-    fn found(store: &Store, name: &str, beside: &[&str]) -> Option<Conflict> {
-        let beside = beside.iter().map(|name| target(name)).collect();
-        let (conflict, unknown) = store.conflict(&[(target(name), beside)]).unwrap();
+    fn found(store: &Store, name: &str, coupled: &[&str]) -> Option<Conflict> {
+        let coupled = coupled.iter().map(|name| target(name)).collect();
+        let (conflict, unknown) = store.conflict(&[(target(name), coupled)]).unwrap();
         assert!(unknown.is_empty(), "{unknown:?}");
         conflict
     }

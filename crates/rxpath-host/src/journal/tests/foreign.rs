@@ -51,7 +51,7 @@ fn values_that_the_change_left_alone_stay_as_others_made_them() {
     case.by_others(&left, "2");
     let undone = case.undo(Manner::default());
     assert_eq!((undone.value.as_str(), undone.foreign), ("mtu=1500", None));
-    assert!(undone.foreign_beside.is_empty());
+    assert!(undone.foreign_coupled.is_empty());
     assert_eq!(case.now(&link), "mtu=1500 txqueuelen=4242 gso=1");
     assert_eq!((case.now(&case.taken), case.now(&left)), ("3", "2"));
     assert!(!case.journal.contents().is_open());
@@ -75,7 +75,7 @@ fn what_others_made_of_the_change_is_named_and_undone() {
     case.by_others(&taken, "c");
     let undone = case.undo(Manner::default());
     assert_eq!(undone.foreign.as_deref(), Some("mtu=1300"));
-    assert_eq!(undone.foreign_beside, [(taken.clone(), "c".to_owned())]);
+    assert_eq!(undone.foreign_coupled, [(taken.clone(), "c".to_owned())]);
     assert_eq!(case.now(&link), "mtu=1500 txqueuelen=7 gso=65536");
     assert_eq!(case.now(&taken), "3");
 }
@@ -114,7 +114,7 @@ fn a_rehearsal_tells_all_and_writes_nothing() {
     let before = case.fake.values.clone();
     let told = case.undo(Manner { is_rehearsal: true, ..Manner::default() });
     assert_eq!((told.restored, told.value.as_str()), (Restored::Yes, "mtu=1500"));
-    assert_eq!(told.foreign_beside, [(taken, "c".to_owned())]);
+    assert_eq!(told.foreign_coupled, [(taken, "c".to_owned())]);
     assert_eq!(case.fake.values, before);
     assert!(case.journal.contents().is_open());
     case.undo(Manner::default());

@@ -9,7 +9,7 @@ use rxpath_host::journal::{Journal, Watch};
 use rxpath_host::owner::ProcessId;
 use rxpath_host::setter::HostSetter;
 use rxpath_tune::apply::{Applied, apply, ready};
-use rxpath_tune::effects::beside;
+use rxpath_tune::effects::coupled;
 use rxpath_tune::plan::{HostMark, MAX_BYTES, Plan, PlanError};
 use rxpath_tune::store::{Conflict, Store, Unknown};
 
@@ -204,7 +204,7 @@ fn text_of(path: &Path) -> Result<String, Failure> {
 pub(super) fn alone(store: &Store, plan: &Plan) -> Result<(), Failure> {
     let root = Root::host();
     let ours: Vec<_> =
-        plan.steps.iter().map(|step| (step.set.clone(), beside(&step.set, &root))).collect();
+        plan.steps.iter().map(|step| (step.set.clone(), coupled(&step.set, &root))).collect();
     let (conflict, unknown) = store.conflict(&ours)?;
     for Unknown { dir, why } in unknown {
         let dir = dir.display();

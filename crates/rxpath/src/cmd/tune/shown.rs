@@ -53,10 +53,10 @@ pub struct ShownUndo {
     pub foreign: Option<String>,
     /// Settings that changed along with this one, with the values that another program had set in between.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub foreign_beside: Vec<(String, String)>,
+    pub foreign_coupled: Vec<(String, String)>,
     /// Settings that changed along and could not be restored, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<(String, String)>,
+    pub coupled: Vec<(String, String)>,
 }
 
 impl ShownUndo {
@@ -77,8 +77,8 @@ impl ShownUndo {
             state: state.into(),
             why,
             foreign: undo.foreign.clone(),
-            foreign_beside: words(&undo.foreign_beside),
-            beside: words(&undo.beside),
+            foreign_coupled: words(&undo.foreign_coupled),
+            coupled: words(&undo.coupled),
         }
     }
 
@@ -98,12 +98,12 @@ impl ShownUndo {
         if let Some(foreign) = &self.foreign {
             lines.push(format!("  another program had set {} in between", short(foreign)));
         }
-        for (set, value) in &self.foreign_beside {
+        for (set, value) in &self.foreign_coupled {
             let value = short(value);
             lines
                 .push(format!("  {set}, which had changed along: another program had set {value}"));
         }
-        for (set, why) in &self.beside {
+        for (set, why) in &self.coupled {
             lines.push(format!("  {set}, which had changed along, is not restored: {why}"));
         }
         lines

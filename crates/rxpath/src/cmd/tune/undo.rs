@@ -68,7 +68,7 @@ impl UndoCommand {
         };
         let failed: Vec<String> = failed.iter().map(words).collect();
         self.print(&undone, &failed)?;
-        let whole = undone.iter().all(|undo| undo.why.is_none() && undo.beside.is_empty());
+        let whole = undone.iter().all(|undo| undo.why.is_none() && undo.coupled.is_empty());
         if !is_readable {
             crate::note!(
                 "hint: undo it with the rxpath that wrote it, or set it aside with --forget"
