@@ -16,8 +16,9 @@ mod name;
 pub(crate) const LAB_LOCK: &str = "/run/rxpath.lock";
 /// How often a waiter looks again; nobody measures while waiting.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// How long one who takes a lock waits for those who only ask about it: each of them has it for microseconds.
-const ASKERS_LEAVE: Duration = Duration::from_millis(500);
+/// How long one who takes a lock waits for those who have it for a moment only: who asks about it, and a child between its
+/// fork and its exec, which has a copy of every open file.
+const MOMENT: Duration = Duration::from_millis(500);
 
 /// Who holds the lock, in its own words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +62,7 @@ impl LabLock {
 
     /// As [`LabLock::take`], with another file.
     pub(crate) fn take_at(path: &Path, patience: Duration) -> Result<Self, HostError> {
-        let deadline = Instant::now() + patience;
+        let begin = Instant::now();
         let file = match Self::take_for("lab", path, patience) {
             Ok(mut lock) => lock.file.take(),
             Err(HostError::Missing { .. } | HostError::Denied { .. }) => None,
@@ -73,7 +74,7 @@ impl LabLock {
         };
         // Dropped by an error: the file then names nobody.
         let mut by_file = Self { file, _name: None };
-        let held = take_name(path, deadline)?;
+        let held = take_name(path, begin + patience.max(MOMENT))?;
         Ok(Self { file: by_file.file.take(), _name: Some(held) })
     }
 
@@ -83,7 +84,7 @@ impl LabLock {
         // The file is never removed: a lock on a name that others can replace is none.
         let file = open(path).map_err(io("open"))?;
         let begin = Instant::now();
-        match lock(&file, patience, || begin.elapsed() < ASKERS_LEAVE) {
+        match lock(&file, patience, || begin.elapsed() < MOMENT) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(busy(what, path, &signed_by(&file))),
             Err(TryLockError::Error(e)) => return Err(io("lock")(e)),
@@ -99,9 +100,11 @@ impl LabLock {
 
 impl Drop for LabLock {
     fn drop(&mut self) {
-        // Closing frees the lock too; the text in it would then name one who is gone.
         if let Some(file) = &self.file {
+            // The text would name one who is gone.
             let _ = file.set_len(0);
+            // Closing does not free the lock while a child has a copy of the file.
+            let _ = file.unlock();
         }
     }
 }
@@ -153,7 +156,7 @@ fn take_name(path: &Path, deadline: Instant) -> Result<UnixListener, HostError> 
             }
             Err(_) if Instant::now() < deadline => {
                 let left = deadline.saturating_duration_since(Instant::now());
-                // why: nothing says when an address is free; this wait has the deadline above.
+                // why: nothing says when an address is free; this wait has the deadline of its caller.
                 std::thread::sleep(LOOK_AGAIN.min(left));
             }
             Err(_) => {
@@ -268,6 +271,32 @@ mod tests {
             refused
         });
         assert_eq!(refused, 0);
+    }
+
+    #[test]
+    fn a_copy_of_the_file_in_a_child_holds_no_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let lock = LabLock::take_for("lab", &path, Duration::ZERO).unwrap();
+        let copy = lock.file.as_ref().unwrap().try_clone().unwrap();
+        drop(lock);
+        LabLock::take_for("lab", &path, Duration::ZERO).unwrap();
+        drop(copy);
+    }
+
+    #[test]
+    fn a_name_that_is_freed_in_a_moment_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let mut named = Some(name::bind(&path).unwrap());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // why: the taker shall meet the name; how late it is freed decides nothing.
+                std::thread::sleep(Duration::from_millis(20));
+                drop(named.take());
+            });
+            LabLock::take_at(&path, Duration::ZERO).unwrap();
+        });
     }
 
     #[test]

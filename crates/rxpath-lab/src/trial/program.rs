@@ -220,7 +220,12 @@ impl Program {
             self.stdin.as_mut().map(|pipe| writeln!(pipe, "{order}").and_then(|()| pipe.flush()));
         match sent {
             Some(Ok(())) => Ok(()),
-            _ => Err(self.died("an order")),
+            Some(Err(error)) => Err(match error.downcast() {
+                // Of the program nothing is known.
+                Ok(lost @ LabError::Lost { .. }) => lost,
+                _ => self.died("an order"),
+            }),
+            None => Err(self.died("an order")),
         }
     }
 

@@ -60,3 +60,25 @@ fn silence_has_a_limit_and_an_interrupt_cuts_it_short() {
     let told = program.wait_ready(LONG, &AtomicBool::new(true)).unwrap_err();
     assert!(matches!(told, LabError::Interrupted), "{told}");
 }
+
+/// Standard input of a program on a host that does not answer.
+struct Unanswered;
+
+impl Write for Unanswered {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        let (host, why) = ("sut".into(), "no answer within 10 s".into());
+        Err(std::io::Error::other(LabError::Lost { host, why, last_words: String::new() }))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn an_order_that_a_host_does_not_answer_is_the_loss_of_the_host() {
+    let mut program = shell("read x");
+    program.stdin = Some(Box::new(Unanswered));
+    let told = program.order(Order::Stop).unwrap_err();
+    assert!(matches!(told, LabError::Lost { .. }), "{told}");
+}
