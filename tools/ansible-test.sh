@@ -68,7 +68,7 @@ own='hostname "$0"; mount -t tmpfs tmpfs /run; mkdir /run/sshd; mount -t tmpfs t
 for one in /etc/default /etc/systemd/system; do [ ! -d $one ] || mount -t tmpfs tmpfs $one; done
 if [ -n "$SYSTEMCTL" ]; then mount --bind "$FAKE" "$SYSTEMCTL"; fi
 exec "$@"'
-# The hosts have no systemd. This one keeps in /run/units what was asked of it.
+# The hosts have no systemd. This one keeps in /run/units what was asked of it, and refuses a sixth start as the unit does.
 SYSTEMCTL=$(command -v systemctl || true)
 [ -z "$SYSTEMCTL" ] || SYSTEMCTL=$(realpath "$SYSTEMCTL")
 FAKE=$dir/systemctl
@@ -93,7 +93,13 @@ show)
 is-enabled) if has enabled; then echo enabled; else echo disabled; exit 1; fi ;;
 enable) touch "/run/units/$unit.enabled" ;;
 disable) rm -f "/run/units/$unit.enabled" ;;
-start | restart) touch "/run/units/$unit.active" ;;
+start | restart)
+	echo >>"/run/units/$unit.starts"
+	[ "$(wc -l <"/run/units/$unit.starts")" -le 5 ] || { echo "$unit: Start request repeated too quickly." >&2; exit 1; }
+	touch "/run/units/$unit.active"
+	;;
+# The unit is a pattern.
+reset-failed) rm -f /run/units/$unit.starts ;;
 stop) rm -f "/run/units/$unit.active" ;;
 esac
 END
@@ -294,9 +300,17 @@ in_units 1 cat /etc/systemd/system/rxpath-export.service.d/allow.conf
 says 'IPAddressAllow=192.0.2.0/24 10.77.0.0/16'
 in_units 1 tail -n 1 /run/units/log
 says 'restart rxpath-export.service'
+# One that systemd gave up: neither the start nor the restart after a change is refused.
+in_units 1 systemctl reset-failed 'rxpath-export.*'
+for _ in 1 2 3 4 5; do in_units 1 systemctl start rxpath-export.service; done
+in_units 1 rm /run/units/rxpath-export.service.active
+play export 0 -e 'export_options="--budget 3%"'
+in_units 1 tail -n 1 /run/units/log
+says 'restart rxpath-export.service'
+in_units 1 ls /run/units/rxpath-export.service.active
 play export 0 -e '{"export_enabled": false, "export_check_timer": false}'
 in_units 1 ls /run/units
 if grep -q 'active\|enabled' "$dir/out"; then fails 'units are left enabled or active'; fi
 in_units 1 ls /etc/systemd/system/rxpath-export.service.d
 if grep -q allow.conf "$dir/out"; then fails 'the drop-in is left'; fi
-echo 'ansible-test: the role export sets options, enables and starts units, restarts after a change, and removes what is not wanted'
+echo 'ansible-test: the role export sets options, enables and starts units, restarts after a change, also of a unit that systemd gave up, and removes what is not wanted'

@@ -50,11 +50,17 @@ cat >"$work/inside.sh" <<'INSIDE'
 set -eu
 files() { find /etc /usr /var/lib -path /var/lib/dpkg -prune -o -path /var/lib/apt -prune -o -print | sort; }
 fails() { echo "package-test: $*" >&2; exit 1; }
+# quietly WHY COMMAND...: what it says is shown only if it fails.
+quietly() {
+	why=$1
+	shift
+	"$@" >/tmp/said 2>&1 || { cat /tmp/said >&2; fails "$why"; }
+}
 export DEBIAN_FRONTEND=noninteractive
 enabled=/etc/systemd/system/timers.target.wants/rxpath-check.timer
 files >/tmp/before
 
-apt-get install -y -qq /tmp/rxpath.deb >/tmp/apt 2>&1 || { cat /tmp/apt >&2; fails "not installed"; }
+quietly "not installed" apt-get install -y -qq /tmp/rxpath.deb
 rxpath --version
 rxpath check --json --window 0s >/tmp/report || fails "check: status $?"
 rxpath export --once --no-bpf --interval 200ms --check-every 0s | grep -q '^rxpath_build_info' || fails "no metrics"
@@ -67,21 +73,21 @@ done
 systemctl enable --quiet rxpath-check.timer
 
 echo '# changed by the site' >>/etc/rxpath/check.toml
-dpkg -i /tmp/next.deb >/tmp/apt 2>&1 || { cat /tmp/apt >&2; fails "not upgraded"; }
+quietly "not upgraded" dpkg -i /tmp/next.deb
 grep -q 'changed by the site' /etc/rxpath/check.toml || fails "the upgrade took the site's configuration"
 [ -e $enabled ] || fails "the upgrade disabled the timer"
 
 mkdir -p /var/lib/rxpath/tune /var/lib/rxpath-check
 touch /var/lib/rxpath/tune/journal /var/lib/rxpath-check/report.ndjson
-dpkg -r rxpath >/dev/null 2>&1 || fails "not removed"
+quietly "not removed" dpkg -r rxpath
 [ ! -e /usr/bin/rxpath ] && [ ! -e $enabled ] && [ -e /etc/rxpath/check.toml ] || fails "removed too much or too little"
 [ -e /var/lib/rxpath-check/report.ndjson ] || fails "reports were removed without a purge"
-dpkg -P rxpath >/dev/null 2>&1 || fails "not purged"
+quietly "not purged" dpkg -P rxpath
 [ -e /var/lib/rxpath/tune/journal ] || fails "the purge took the journals of tune"
 rm -r /var/lib/rxpath
 
 # The agent, from it to the full program, and back.
-apt-get install -y -qq /tmp/agent.deb >/tmp/apt 2>&1 || { cat /tmp/apt >&2; fails "the agent: not installed"; }
+quietly "the agent: not installed" apt-get install -y -qq /tmp/agent.deb
 rxpath --version
 rxpath --version | grep -q '(agent)' || fails "the agent does not say that it is one"
 rxpath check --json --window 0s >/tmp/report || fails "the agent: check: status $?"
@@ -93,18 +99,18 @@ systemctl enable --quiet rxpath-check.timer
 echo '# changed by the site' >>/etc/rxpath/check.toml
 mkdir -p /var/lib/rxpath-check
 touch /var/lib/rxpath-check/report.ndjson
-dpkg -i /tmp/rxpath.deb >/tmp/apt 2>&1 || { cat /tmp/apt >&2; fails "not put in the place of the agent"; }
+quietly "not put in the place of the agent" dpkg -i /tmp/rxpath.deb
 rxpath list >/dev/null || fails "the full program is not there"
 # What is left of the agent is its name: all else is the full package's.
-dpkg -P rxpath-agent >/dev/null 2>&1 || fails "the agent is not purged"
+quietly "the agent is not purged" dpkg -P rxpath-agent
 grep -q 'changed by the site' /etc/rxpath/check.toml || fails "the swap took the site's configuration"
 [ -x /usr/bin/rxpath ] && [ -e $enabled ] && [ -e /var/lib/rxpath-check/report.ndjson ] || fails "the purge of the agent took what is not its own"
-dpkg -i /tmp/agent.deb >/tmp/apt 2>&1 || { cat /tmp/apt >&2; fails "the agent is not put in the place of the full program"; }
+quietly "the agent is not put in the place of the full program" dpkg -i /tmp/agent.deb
 rxpath --version | grep -q '(agent)' || fails "the agent is not there again"
-dpkg -P rxpath >/dev/null 2>&1 || fails "not purged after the swap"
+quietly "not purged after the swap" dpkg -P rxpath
 grep -q 'changed by the site' /etc/rxpath/check.toml || fails "the swap back took the site's configuration"
 [ -x /usr/bin/rxpath ] && [ -e $enabled ] && [ -e /var/lib/rxpath-check/report.ndjson ] || fails "the purge took what is the agent's"
-dpkg -P rxpath-agent >/dev/null 2>&1 || fails "the agent is not purged after the swap back"
+quietly "the agent is not purged after the swap back" dpkg -P rxpath-agent
 files >/tmp/after
 # Packages that the installation brought with it are none here: libc6 is there.
 diff /tmp/before /tmp/after || fails "the purge left something"
@@ -117,6 +123,12 @@ fails() {
 	echo "package-test: booted: $*" >&2
 	journalctl --no-pager -n 40 -u 'rxpath*' >&2
 	exit 1
+}
+# quietly WHY COMMAND...: what it says is shown only if it fails.
+quietly() {
+	why=$1
+	shift
+	"$@" >/tmp/said 2>&1 || { cat /tmp/said >&2; fails "$why"; }
 }
 ask() { timeout 60 bash -c 'exec 3<>/dev/tcp/127.0.0.1/10077; printf "GET $0 HTTP/1.0\r\n\r\n" >&3; cat <&3' "$1"; }
 pid() { systemctl show -p MainPID --value rxpath-export; }
@@ -135,7 +147,7 @@ window() {
 }
 # No capability, no root, and the probes count.
 works() {
-	systemctl is-active --quiet rxpath-export || fails "the exporter does not run $1"
+	for unit in rxpath-export.service rxpath-export.socket; do systemctl is-active --quiet $unit || fails "$unit does not run $1"; done
 	grep -E '^Cap(Inh|Prm|Eff|Amb):' /proc/"$(pid)"/task/*/status | grep -v '0000000000000000$' && fails "capabilities $1"
 	grep -Eq '^Uid:.*[[:space:]]0([[:space:]]|$)' /proc/"$(pid)"/status && fails "root $1"
 	grep -Eq '^NoNewPrivs:[[:space:]]1$' /proc/"$(pid)"/status || fails "privileges can come back $1"
@@ -144,9 +156,22 @@ works() {
 # installs PACKAGE: what runs is the new program, and still is.
 installs() {
 	before=$(pid)
-	dpkg -i "/root/keep/$1.deb" >/tmp/said 2>&1 || { cat /tmp/said >&2; fails "$1 is not installed"; }
+	quietly "$1 is not installed" dpkg -i "/root/keep/$1.deb"
+	for _ in $(seq 300); do
+		! systemctl is-active --quiet rxpath-export || break
+		# why: one that was given up starts in the background
+		sleep 1
+	done
 	[ "$(pid)" != "$before" ] || fails "the old program runs after $1"
 	works "after $1"
+}
+# It ends at once, as after a wrong change of its options, until systemd starts it no more.
+gives_up() {
+	mv /etc/default/rxpath-export /root/keep/options
+	echo 'OPTIONS="--no-such-option"' >/etc/default/rxpath-export
+	for _ in $(seq 6); do ! systemctl restart rxpath-export 2>/dev/null || fails "it starts with a wrong option"; done
+	[ "$(systemctl show -p Result --value rxpath-export)" = start-limit-hit ] || fails "it is started again and again"
+	mv /root/keep/options /etc/default/rxpath-export
 }
 
 # Units of others may fail: modules are not there to load.
@@ -159,20 +184,23 @@ systemctl start rxpath-check.service || fails "the check does not run"
 grep -q fingerprint /var/lib/rxpath-check/report.ndjson || fails "the check left no report"
 installs rxpath
 installs next
+gives_up
 installs agent
-dpkg -P rxpath >/dev/null 2>&1
+# Only its name is left; what it had is the agent's now.
+quietly "the name of the other package is not purged" dpkg -P rxpath
 works 'after the purge of the other package'
-dpkg -P rxpath-agent >/dev/null 2>&1 || fails "not purged"
+quietly "not purged" dpkg -P rxpath-agent
 left=$(systemctl list-units --all --plain --no-legend 'rxpath*')
 [ -z "$left" ] || fails "the purge left units: $left"
-left=$(find / /run -xdev -name '*rxpath*' ! -path '/root/keep/*')
+left=$(find / /run -ignore_readdir_race -xdev -name '*rxpath*' ! -path '/root/keep/*') || fails "not all files were searched"
 [ -z "$left" ] || fails "the purge left: $left"
 echo "Linux $(uname -r), $(systemctl --version | head -n 1)"
 BOOTED
 # boots ROOT SUITE: under QEMU, so that it has systemd as process 1 and a kernel with control groups of version 2 wherever this runs.
 boots() {
-	DEBIAN_FRONTEND=noninteractive chroot "$1" apt-get install -y -qq /tmp/agent.deb >/dev/null 2>&1
-	chroot "$1" systemctl enable --quiet rxpath-export.socket rxpath-export.service rxpath-check.timer >/dev/null 2>&1
+	# Each failure is named: `set -e` does not hold in what `boots … || …` calls.
+	DEBIAN_FRONTEND=noninteractive chroot "$1" apt-get install -y -qq /tmp/agent.deb >"$work/said" 2>&1 || { cat "$work/said" >&2; return 1; }
+	chroot "$1" systemctl enable rxpath-export.socket rxpath-export.service rxpath-check.timer >"$work/said" 2>&1 || { cat "$work/said" >&2; return 1; }
 	# A machine without KVM is slow: with the default budget its probes pause for most of the time.
 	echo 'OPTIONS="--interval 2s --budget 90%"' >"$1/etc/default/rxpath-export"
 	# /tmp is emptied at the boot.
@@ -183,10 +211,10 @@ boots() {
 	# Debian 12 with its own kernel.
 	case $2 in bookworm) kernel=6.1 ;; *) kernel=6.12 ;; esac
 	began=$(date +%s) code=0
-	RIG_TIMEOUT_S=900 tools/rig.sh run --kernel $kernel --memory 2048 --root "$work/system.tar" -- sh /root/keep/booted.sh >"$work/said" || code=$?
+	RIG_TIMEOUT_S=${RIG_TIMEOUT_S:-1800} tools/rig.sh run --kernel $kernel --memory 2048 --root "$work/system.tar" -- sh /root/keep/booted.sh >"$work/said" || code=$?
 	case $code in
 	0) echo "$2: booted ($(tail -n 1 "$work/said"), $(($(date +%s) - began)) s); the units run, live through the swaps and an upgrade, and end with a purge" ;;
-	3) tools/not-run.sh qemu-system-x86_64 'tools/rig.sh setup' || status=1 ;;
+	125) tools/not-run.sh qemu-system-x86_64 'tools/rig.sh setup' || status=1 ;;
 	*) cat "$work/said" >&2; return 1 ;;
 	esac
 }
@@ -202,7 +230,7 @@ symbols() {
 	# It looks for .build-id/ in /usr/lib/debug, and in the folder where it runs.
 	with=$(cd "$1/usr/lib/debug" && addr2line -e "$1/usr/bin/rxpath" "$address")
 	without=$(cd / && addr2line -e "$1/usr/bin/rxpath" "$address")
-	chroot "$1" dpkg -P "$2-dbgsym" "$2" >/dev/null 2>&1
+	chroot "$1" dpkg -P "$2-dbgsym" "$2" >"$work/said" 2>&1 || { cat "$work/said" >&2; return 1; }
 	case "$with $without" in
 	*.rs:[1-9]*' ??:'*) echo "$2: symbols are found by the build id: $with" ;;
 	*) echo "package-test: $2: with symbols $address is $with, without $without" >&2; return 1 ;;

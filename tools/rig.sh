@@ -14,7 +14,8 @@
 # is up: as root in a network namespace in which tap1 (10.79.1.1/24) is the other end of the first NIC (10.79.1.2), tap2
 # (10.79.2.1/24) that of the second, and so on. `ssh guest1.lab`, `ssh guest2.lab`.. log in as root. With --drift the clock of the
 # machine runs so many ppm fast.
-# Exit 3: it can't be had here, and why.
+# Exit 125: the machine can't be had here, and why; every other status may be the command's. RIG_TIMEOUT_S: seconds after which
+# the machine is ended (3600). RIG_ACCEL=kvm: with KVM.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -46,7 +47,7 @@ while [ $# -gt 0 ]; do
 	esac
 done
 
-cannot() { echo "rig: $*" >&2; exit 3; }
+cannot() { echo "rig: $*" >&2; exit 125; }
 have() { command -v "$1" >/dev/null 2>&1; }
 say() { echo "rig: $*" >&2; }
 

@@ -9,7 +9,7 @@ use regex::Regex;
 use rxpath_export::METRICS;
 
 #[rustfmt::skip]
-const ROWS: [(&str, &[&str]); 15] = [
+const ROWS: [(&str, &[&str]); 16] = [
     ("no BTF, a lockdown of the kernel, a verifier that refuses, no capability", &[
         "without_the_kernels_types_counters_go_on_and_the_reason_is_said_once",
         "without_a_capability_counters_go_on_and_what_is_needed_is_said_once",
@@ -66,6 +66,10 @@ const ROWS: [(&str, &[&str]); 15] = [
     ]),
     ("the exporter is killed", &[
         "a_killed_exporter_leaves_no_program_in_the_kernel",
+    ]),
+    ("the exporter ends again and again", &[
+        "the_unit_is_given_up_after_starts_that_an_installation_and_a_play_forget",
+        "an_installation_starts_what_was_given_up_and_no_more",
     ]),
     ("many scrapes, slow or silent clients", &[
         "a_scraper_is_served_while_a_thousand_connections_say_nothing",

@@ -96,6 +96,58 @@ fn a_service_manager_hears_that_the_page_can_be_asked_for() {
     assert!(page(address, "/-/healthy").starts_with("HTTP/1.1 200"));
 }
 
+/// The text of a file of this source tree.
+fn source(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)).unwrap()
+}
+
+#[test]
+fn the_unit_is_given_up_after_starts_that_an_installation_and_a_play_forget() {
+    let text = unit(UNITS[0]);
+    for line in ["StartLimitBurst=5", "StartLimitIntervalSec=10min"] {
+        assert!(text.lines().any(|own| own == line), "{line}");
+    }
+    let page = source("docs/reference/export.md");
+    assert!(page.contains("at most five times within ten minutes"));
+    // A start that is refused ends a play. Handlers run after all tasks.
+    let tasks = source("ansible/roles/export/tasks/main.yml");
+    let place = |words: &str| tasks.find(words).unwrap_or_else(|| panic!("no {words}"));
+    let forgotten = place("systemctl reset-failed rxpath-export.*");
+    assert!(forgotten < place("- name: Start the exporter"), "{tasks}");
+}
+
+/// What `postinstall.sh` asks of a systemctl of which these units failed.
+fn asked_by_an_installation(failed: &str) -> Vec<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    let systemctl = format!(
+        "#!/bin/sh\necho \"$*\" >>{}\n[ \"$1\" != is-failed ] || case ' {failed} ' in *\" $3 \"*) ;; *) exit 1 ;; esac\n",
+        log.display()
+    );
+    let script = source("packaging/scripts/postinstall.sh")
+        .replace("/run/systemd/system", &dir.path().display().to_string());
+    // A shell reads both: a file that was just written may still be open in a process that another test starts.
+    let whole =
+        format!("systemctl() {{ sh {0}/systemctl \"$@\"; }}\n{script}", dir.path().display());
+    fs::write(dir.path().join("systemctl"), systemctl).unwrap();
+    let output = Command::new("sh").args(["-c", &whole]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let asked = fs::read_to_string(log).unwrap();
+    asked.lines().filter(|line| !line.starts_with("is-failed")).map(str::to_owned).collect()
+}
+
+#[test]
+fn an_installation_starts_what_was_given_up_and_no_more() {
+    let always =
+        ["daemon-reload", "reset-failed rxpath-export.*", "try-restart rxpath-export.service"];
+    assert_eq!(asked_by_an_installation(""), always);
+    let both = asked_by_an_installation("rxpath-export.service rxpath-export.socket");
+    assert_eq!(both[..3], always);
+    assert_eq!(both[3..], ["--no-block start rxpath-export.socket rxpath-export.service"]);
+    let one = asked_by_an_installation("rxpath-export.service");
+    assert_eq!(one[3..], ["--no-block start rxpath-export.service"]);
+}
+
 /// The command of the unit is one that this program takes.
 #[test]
 fn the_command_of_the_unit_is_accepted() {

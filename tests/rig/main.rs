@@ -37,6 +37,9 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// Exit status of `tools/rig.sh` where the machine can't be had: no command in it ends with it.
+const NOT_HERE: i32 = 125;
+
 fn rig(words: &[&str]) -> Output {
     Command::new(root().join("tools/rig.sh")).args(words).output().unwrap()
 }
@@ -56,7 +59,7 @@ struct Machine<'a> {
 /// Whether this setup can be had here; if not, the test is named as skipped.
 fn is_there(words: &[&str]) -> bool {
     let setup = rig(words);
-    let is_there = setup.status.code() != Some(3);
+    let is_there = setup.status.code() != Some(NOT_HERE);
     if !is_there {
         let why = String::from_utf8_lossy(&setup.stderr).lines().last().unwrap_or("").to_owned();
         skip::skip("rig", &why);
