@@ -33,6 +33,7 @@ const ROWS: [(&str, &[&str]); 16] = [
     ("the budget is exceeded, a flood", &[
         "what_the_cheapest_level_can_keep_is_kept",
         "longer_windows_come_first_then_latency_and_the_probes_last",
+        "what_the_budget_costs_and_gives_again_is_said_once_each",
         "a_flood_is_watched_for_a_hundredth_of_a_cpu_and_seen_as_it_is",
     ]),
     ("a CPU goes offline", &[

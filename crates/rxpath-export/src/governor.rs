@@ -49,8 +49,8 @@ const LEVELS: [(u32, bool, bool); 6] = [
     (6, false, false),
 ];
 
-/// What can be left out, as a metric names it.
-pub(crate) const SHEDS: [&str; 3] = ["short windows", "latency of stages", "BPF probes"];
+/// What can be left out, as a metric names it, the first to go first.
+pub const SHEDS: [&str; 3] = ["short windows", "latency of stages", "BPF probes"];
 
 /// The cost of a window.
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,7 +96,7 @@ impl Governor {
     }
 
     /// Which of [`SHEDS`] is left out now.
-    pub(crate) fn shed(&self) -> [bool; 3] {
+    pub fn shed(&self) -> [bool; SHEDS.len()] {
         let course = self.course();
         [course.stretch > 1, !course.with_latency, !course.with_probes]
     }

@@ -1,6 +1,7 @@
 //! `rxpath export`: metrics of the live receive path for Prometheus, on a port or as a file.
 
 mod exporter;
+mod shed;
 pub mod status;
 mod tuned;
 

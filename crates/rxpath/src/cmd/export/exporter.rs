@@ -16,6 +16,7 @@ use rxpath_tune::suppress::{self, Suppression};
 use rxpath_tune::unjudged::Reason;
 use rxpath_tune::{Ask, HostFacts, Scope};
 
+use super::shed::Shed;
 use super::{ExportCommand, status, tuned};
 use crate::build_id;
 use crate::cmd::check::{self, CheckCommand};
@@ -35,6 +36,7 @@ pub(super) struct Exporter {
     /// Pages that could not be written and are not counted yet.
     unwritten: u64,
     governor: Governor,
+    shed: Shed,
     /// CPU time of this process at the end of the last window, or of the start.
     cpu_before: Duration,
     /// The longest that a window may have been planned to last: that of now, or of the one before.
@@ -86,6 +88,7 @@ impl Exporter {
             file: Written::Never,
             unwritten: 0,
             governor,
+            shed: Shed::default(),
             cpu_before: process_cpu(),
             planned: [Duration::ZERO; 2],
             has_probes,
@@ -115,10 +118,7 @@ impl Exporter {
                 return Ok(Exit::Signal(signal));
             }
             let Some(frame) = self.live.advance()? else { continue };
-            if let Some(why) = lost_probes(&mut self.has_probes, &frame) {
-                let text = format!("counters only: {why}");
-                output::warning(&Warning::new("counters-only", text));
-            }
+            self.warn_of_lost_probes(&frame);
             // Taken from the probes in any case: they begin the next window.
             let totals = self.live.totals(&frame);
             // A page that is made once has nothing else to show.
@@ -148,6 +148,17 @@ impl Exporter {
         }
     }
 
+    /// Not of probes that the governor leaves out: those are said by `Shed`.
+    fn warn_of_lost_probes(&mut self, frame: &Frame) {
+        if !self.governor.course().with_probes {
+            return;
+        }
+        if let Some(why) = lost_probes(&mut self.has_probes, frame) {
+            let text = format!("counters only: {why}");
+            output::warning(&Warning::new("counters-only", text));
+        }
+    }
+
     /// What the window cost, and what follows from that.
     fn govern(&mut self, command: &ExportCommand, frame: &Frame, root: &Root) {
         let cpu = process_cpu();
@@ -162,6 +173,7 @@ impl Exporter {
         self.cpu_before = cpu;
         self.families.own_process(cpu.as_secs_f64(), rss_bytes(root));
         self.families.governed(&self.governor);
+        self.shed.change(&self.governor).say(self.governor.budget());
         self.follow(command, self.governor.course());
     }
 
