@@ -95,11 +95,29 @@ pub struct LeftOut {
     pub is_set: bool,
 }
 
+/// Why a request makes no step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoStep {
+    /// The setting has this value.
+    Already,
+    /// In words.
+    Because(String),
+}
+
+impl<T: Into<String>> From<T> for NoStep {
+    fn from(words: T) -> Self {
+        Self::Because(words.into())
+    }
+}
+
 impl LeftOut {
     /// The knob or the rule, and why it is no step.
-    pub fn new(what: impl Into<String>, why: impl Into<String>) -> Self {
-        let (what, why) = (what.into(), why.into());
-        Self { is_set: why == make::ALREADY, what, why }
+    pub fn new(what: impl Into<String>, why: impl Into<NoStep>) -> Self {
+        let (why, is_set) = match why.into() {
+            NoStep::Already => (make::ALREADY.to_owned(), true),
+            NoStep::Because(why) => (why, false),
+        };
+        Self { what: what.into(), why, is_set }
     }
 }
 

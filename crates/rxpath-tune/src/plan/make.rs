@@ -8,7 +8,7 @@ use rxpath_host::pairs::Pairs;
 use rxpath_host::setter::Setter;
 use rxpath_host::{Change, Group, HostError, Knob, Outcome, Target};
 
-use super::{LeftOut, Plan, Step};
+use super::{LeftOut, NoStep, Plan, Step};
 use crate::effects::effects;
 use crate::limits;
 
@@ -25,7 +25,7 @@ pub struct Request {
 
 /// The reason of a request given by hand.
 pub const ASKED_FOR: &str = "asked for";
-/// Why a request for the current value makes no step.
+/// [`NoStep::Already`] in words.
 pub const ALREADY: &str = "already set";
 /// `EOPNOTSUPP`: the driver lacks the operation.
 const EOPNOTSUPP: i32 = 95;
@@ -67,20 +67,6 @@ impl Request {
     }
 }
 
-/// Why a request makes no step.
-enum No {
-    /// It is fulfilled.
-    Already,
-    /// In words.
-    Because(String),
-}
-
-impl<T: Into<String>> From<T> for No {
-    fn from(words: T) -> Self {
-        Self::Because(words.into())
-    }
-}
-
 /// Adds steps for these requests to an empty plan, in the order of writing.
 pub fn make<S: Setter>(
     setter: &mut S,
@@ -89,11 +75,7 @@ pub fn make<S: Setter>(
     mut plan: Plan,
 ) -> Plan {
     for request in requests {
-        let why = match add(setter, request, &mut plan) {
-            Ok(()) => continue,
-            Err(No::Already) => ALREADY.into(),
-            Err(No::Because(why)) => why,
-        };
+        let Err(why) = add(setter, request, &mut plan) else { continue };
         let by = if request.because == ASKED_FOR {
             String::new()
         } else {
@@ -111,7 +93,7 @@ pub fn make<S: Setter>(
 }
 
 /// Adds one request.
-fn add<S: Setter>(setter: &mut S, request: &Request, plan: &mut Plan) -> Result<(), No> {
+fn add<S: Setter>(setter: &mut S, request: &Request, plan: &mut Plan) -> Result<(), NoStep> {
     let (target, new) = (&request.knob.target, request.text());
     limits::may_change(target)?;
     limits::well_formed(target, &new)?;
@@ -127,7 +109,7 @@ fn add<S: Setter>(setter: &mut S, request: &Request, plan: &mut Plan) -> Result<
     let asked = setter.spell_out(target, &new).map_err(|error| error.reason())?;
     let now = Change::judge(target.clone(), Some(whole.clone()), &asked, Some(whole));
     if now.outcome == Outcome::Applied {
-        return Err(No::Already);
+        return Err(NoStep::Already);
     }
     let because = vec![request.because.clone()];
     let Some(step) = plan.steps.iter_mut().find(|step| step.set == *target) else {

@@ -52,6 +52,7 @@ fn entry(axis: &SearchAxis, sets: &[String]) -> Entry {
 #[cfg(test)]
 mod tests {
     use rxpath_tune::auto::Risk;
+    use rxpath_tune::plan::NoStep;
 
     use super::*;
 
@@ -74,7 +75,7 @@ mod tests {
         let here = |entry: &Entry| {
             let can = entry.name != "lab.queues=9";
             let tried = can.then(|| (entry.sets.clone(), Risk::None));
-            Ok(tried.ok_or_else(|| "not here".to_owned()))
+            Ok(tried.ok_or(NoStep::Already))
         };
         let chosen = candidates(&search, &here).unwrap();
         let names: Vec<_> =
@@ -82,6 +83,10 @@ mod tests {
         let batch = Some("serve.batch");
         assert_eq!(names, [("serve.batch=1", batch), ("serve.batch=64", batch), ("both", None)]);
         let why: Vec<&str> = chosen.left_out.iter().map(|left| left.why.as_str()).collect();
-        assert_eq!(why, ["not here", "both gives the same setting another value and is likelier"]);
+        let likelier = "both gives the same setting another value and is likelier";
+        assert_eq!(why, ["already set", likelier]);
+        let is_set: Vec<bool> = chosen.left_out.iter().map(|left| left.is_set).collect();
+        assert_eq!(is_set, [true, false]);
+        assert!(!LeftOut::new("x", "already set").is_set, "words do not decide it");
     }
 }

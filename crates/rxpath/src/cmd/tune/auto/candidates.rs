@@ -7,13 +7,13 @@ use rxpath_core::Side;
 use rxpath_lab::LabError;
 use rxpath_record::verdict::Stage;
 use rxpath_tune::auto::{Candidate, Prior, Risk, array};
-use rxpath_tune::plan::LeftOut;
+use rxpath_tune::plan::{LeftOut, NoStep};
 
 use super::catalogue::Entry;
 use super::ground::Advice;
 
 /// The settings of a change as they would be made, with what they risk; or why it can't be tried.
-pub type Available = Result<(Vec<String>, Risk), String>;
+pub type Available = Result<(Vec<String>, Risk), NoStep>;
 
 /// How a candidate comes about.
 pub struct Source<'a> {

@@ -5,7 +5,7 @@ use rxpath_host::Outcome;
 use rxpath_host::pairs::Pairs;
 use rxpath_lab::LabError;
 use rxpath_lab::scenario::spec::Variant;
-use rxpath_tune::plan::make::ALREADY;
+use rxpath_tune::plan::NoStep;
 
 use super::candidates::{Available, tuned_name};
 use super::catalogue::Entry;
@@ -39,7 +39,7 @@ impl InVariant<'_> {
             };
             let change = match tried.next() {
                 Some(Ok(Some(change))) => change,
-                Some(Err(why)) => return Ok(Err(why)),
+                Some(Err(why)) => return Ok(Err(why.into())),
                 Some(Ok(None)) | None => continue,
             };
             let after = change.after.clone().unwrap_or_default();
@@ -52,12 +52,11 @@ impl InVariant<'_> {
                     sets.push(format!("{key}={}", value_of(&after)));
                 }
                 Outcome::Ignored => {
-                    return Ok(Err(format!(
-                        "the kernel accepts {name}={value} and leaves {after}"
-                    )));
+                    let why = format!("the kernel accepts {name}={value} and leaves {after}");
+                    return Ok(Err(why.into()));
                 }
                 Outcome::Refused { why } => {
-                    return Ok(Err(format!("{name}={value} is refused: {why}")));
+                    return Ok(Err(format!("{name}={value} is refused: {why}").into()));
                 }
             }
             match self.ground.risk(&change) {
@@ -67,15 +66,15 @@ impl InVariant<'_> {
             changes |= change.before != change.after;
         }
         if !changes {
-            return Ok(Err(ALREADY.into()));
+            return Ok(Err(NoStep::Already));
         }
         Ok(match (self.with)(&sets) {
             Ok(variant) => match &variant.not_available {
-                Some(why) => Err(why.clone()),
-                None if variant == *self.variant => Err(ALREADY.into()),
+                Some(why) => Err(why.clone().into()),
+                None if variant == *self.variant => Err(NoStep::Already),
                 None => Ok((sets, risk)),
             },
-            Err(why) => Err(why),
+            Err(why) => Err(why.into()),
         })
     }
 }

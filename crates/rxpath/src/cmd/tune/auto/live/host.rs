@@ -5,9 +5,9 @@ use rxpath_host::netlink::ioctl::driver_info;
 use rxpath_host::setter::{HostSetter, Setter};
 use rxpath_host::{Root, Target, sysfs, thread};
 use rxpath_tune::auto::{Candidate, Risk};
-use rxpath_tune::plan::make::{ALREADY, Request, make};
+use rxpath_tune::plan::make::{Request, make};
 use rxpath_tune::plan::settle::settle;
-use rxpath_tune::plan::{HostMark, LeftOut, Plan, Step, from_findings};
+use rxpath_tune::plan::{HostMark, LeftOut, NoStep, Plan, Step, from_findings};
 use rxpath_tune::switch::SwitchError;
 use rxpath_tune::{Goal, HostFacts, Scope};
 
@@ -67,16 +67,16 @@ impl<'a> Host<'a> {
     pub fn available(&self, entry: &Entry) -> Available {
         let plan = self.plan(&entry.sets)?;
         if let Some(left) = plan.left_out.iter().find(|left| !left.is_set) {
-            return Err(left.why.clone());
+            return Err(left.why.clone().into());
         }
         if plan.steps.is_empty() {
-            return Err(ALREADY.into());
+            return Err(NoStep::Already);
         }
         let effects: Vec<_> = plan.steps.iter().flat_map(|step| step.effects.clone()).collect();
         let risk = Risk::of(&effects).ok_or("it weakens a protection")?.max(entry.risk);
         if let Some(needed) = Allow::needed(risk).filter(|needed| !self.allow.contains(needed)) {
             let name = value_name(&needed);
-            return Err(format!("--allow {name} permits it: {}", needed.words()));
+            return Err(format!("--allow {name} permits it: {}", needed.words()).into());
         }
         // No --force here: nobody watches a search of half an hour.
         sessions::guard(&plan, false).map_err(|failure| failure.line())?;
