@@ -3,10 +3,12 @@
 //! A reader never invents: a missing source is a recorded gap, never a zero.
 
 use schemars::JsonSchema;
+use serde::de::{DeserializeOwned, Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// One requested fact.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "lowercase")]
 pub enum Fact<T> {
     /// It was read.
@@ -24,6 +26,29 @@ pub enum Fact<T> {
         /// The capability or permission that would show it.
         needs: String,
     },
+}
+
+/// A fact as it is written, its value not yet read.
+#[derive(Deserialize)]
+#[serde(tag = "state", rename_all = "lowercase", expecting = "internally tagged enum Fact")]
+enum Written {
+    Ok { value: Value },
+    Absent { why: String },
+    Denied { needs: String },
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Fact<T> {
+    /// The value is read from [`Value`], whatever the fact is read from: a derived reader would be compiled for each pair
+    /// of a type and a format.
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Ok(match Written::deserialize(from)? {
+            Written::Ok { value } => {
+                Self::ok(serde_json::from_value(value).map_err(D::Error::custom)?)
+            }
+            Written::Absent { why } => Self::Absent { why },
+            Written::Denied { needs } => Self::Denied { needs },
+        })
+    }
 }
 
 impl<T> Default for Fact<T> {
@@ -121,5 +146,31 @@ mod tests {
             serde_json::to_string(&Fact::<u64>::denied("CAP_NET_ADMIN")).unwrap(),
             r#"{"state":"denied","needs":"CAP_NET_ADMIN"}"#
         );
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for fact in [Fact::ok(vec![1, 2]), Fact::absent("no such device"), Fact::denied("root")] {
+            let text = serde_json::to_string(&fact).unwrap();
+            assert_eq!(serde_json::from_str::<Fact<Vec<u32>>>(&text).unwrap(), fact, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_fact_is_refused_with_its_place() {
+        for (text, why) in [
+            ("7", "invalid type: integer `7`, expected internally tagged enum Fact"),
+            (r#"{"value":1}"#, "missing field `state`"),
+            (r#"{"state":"ok"}"#, "missing field `value`"),
+            (
+                r#"{"state":"lost"}"#,
+                "unknown variant `lost`, expected one of `ok`, `absent`, `denied`",
+            ),
+            (r#"{"state":"ok","value":"x"}"#, "invalid type: string \"x\", expected u32"),
+        ] {
+            let error = serde_json::from_str::<Vec<Fact<u32>>>(&format!("[{text}]")).unwrap_err();
+            assert!(error.to_string().starts_with(why), "{error}");
+            assert_eq!(error.line(), 1, "{error}");
+        }
     }
 }
