@@ -14,13 +14,9 @@ use crate::manifest::{Manifest, Status};
 
 /// The manifest in `text`; fields and list entries that can't be read are left out, each with a problem.
 pub(super) fn manifest(text: &str, events: &[Event], problems: &mut Vec<Problem>) -> Manifest {
-    let manifest = match serde_json::from_str::<Manifest>(text) {
-        Ok(manifest) => manifest,
-        Err(_) => match object(MANIFEST, text, problems) {
-            Some(object) => readable(text, object, from_events(events), problems),
-            None => return from_events(events),
-        },
-    };
+    let Some(object) = object(MANIFEST, text, problems) else { return from_events(events) };
+    let manifest = serde_json::from_value(object.clone().into())
+        .unwrap_or_else(|_| readable(text, object, from_events(events), problems));
     check_schema(MANIFEST, "run", &manifest.schema, problems);
     manifest
 }
@@ -114,11 +110,11 @@ pub(super) fn from_events(events: &[Event]) -> Manifest {
 
 /// The host facts in `text`, probe by probe.
 pub(super) fn environment(text: &str, problems: &mut Vec<Problem>) -> Option<Environment> {
-    if let Ok(environment) = serde_json::from_str::<Environment>(text) {
+    let object = object(ENVIRONMENT, text, problems)?;
+    if let Ok(environment) = serde_json::from_value::<Environment>(object.clone().into()) {
         check_schema(ENVIRONMENT, "environment", &environment.schema, problems);
         return Some(environment);
     }
-    let object = object(ENVIRONMENT, text, problems)?;
     let mut problem = |at: &str, why: String| {
         problems.push(Problem::new(ENVIRONMENT, line_of(text, at), why));
     };

@@ -78,18 +78,6 @@ struct Tail<'a> {
     frame: &'a Frame,
 }
 
-#[derive(Deserialize)]
-struct Kind {
-    #[serde(rename = "type")]
-    kind: String,
-}
-
-/// A frame by what changed.
-#[derive(Deserialize)]
-struct Changed {
-    change: Value,
-}
-
 /// The first line, without its end.
 ///
 /// # Errors
@@ -167,35 +155,29 @@ fn head(line: &[u8]) -> Result<Settings, RecordingError> {
 
 /// Reads frames, each from its line and the frame before.
 #[derive(Default)]
-struct Frames<'a> {
-    /// The line of the last whole frame, until a change needs it.
-    whole: Option<&'a [u8]>,
+struct Frames {
     before: Option<Value>,
 }
 
-impl<'a> Frames<'a> {
+impl Frames {
     /// The frame of a line; none where the line is about something else.
-    fn next(&mut self, line: &'a [u8]) -> Result<Option<Frame>, String> {
+    fn next(&mut self, line: &[u8]) -> Result<Option<Frame>, String> {
         let said = |error: serde_json::Error| error.to_string();
-        let kind: Kind = serde_json::from_slice(line).map_err(said)?;
-        match kind.kind.as_str() {
-            "interval" => {
-                (self.whole, self.before) = (Some(line), None);
-                serde_json::from_slice(line).map(Some).map_err(said)
-            }
-            "change" => {
-                if let Some(whole) = self.whole.take() {
-                    self.before = Some(serde_json::from_slice(whole).map_err(said)?);
-                }
+        let mut line: Value = serde_json::from_slice(line).map_err(said)?;
+        let now = match line.get("type").and_then(Value::as_str) {
+            Some("interval") => line,
+            Some("change") => {
                 let before = self.before.take().ok_or("a change, and no frame before it")?;
-                let changed: Changed = serde_json::from_slice(line).map_err(said)?;
-                let now = change::apply(before, changed.change)?;
-                let frame = Frame::deserialize(&now).map_err(said)?;
-                self.before = Some(now);
-                Ok(Some(frame))
+                let change = line.get_mut("change").ok_or("missing field `change`")?;
+                change::apply(before, change.take())?
             }
-            _ => Ok(None),
-        }
+            Some(_) => return Ok(None),
+            None => return Err("missing field `type`".into()),
+        };
+        // Whole frames too are read from JSON values: one reader is compiled for a frame, not two.
+        let frame = Frame::deserialize(&now).map_err(said)?;
+        self.before = Some(now);
+        Ok(Some(frame))
     }
 }
 
@@ -233,6 +215,20 @@ mod tests {
         assert_eq!(read.frames.len(), 3);
         assert_eq!(read.frames[2].stages[0].rate_per_s, Fact::ok(12.5));
         assert_eq!(read.cut, None);
+    }
+
+    #[test]
+    fn a_line_that_is_no_frame_ends_the_recording_with_its_reason() {
+        for (line, why) in [
+            (r#"{"frame":1}"#, "missing field `type`"),
+            (r#"{"type":"change"}"#, "missing field `change`"),
+            (r#"{"type":"interval","cpus":7}"#, "invalid type: integer `7`"),
+        ] {
+            let read = parse(format!("{}{line}\n", whole()).as_bytes()).unwrap();
+            assert_eq!(read.frames.len(), 3);
+            let (at, said) = read.cut.unwrap();
+            assert!(at == 5 && said.contains(why), "{at}: {said}");
+        }
     }
 
     #[test]
