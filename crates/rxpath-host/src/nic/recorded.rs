@@ -71,13 +71,13 @@ fn parse<T: DeserializeOwned + Default>(bytes: &[u8]) -> Result<T, HostError> {
         HostError::malformed("captured answers", e.line(), why)
     };
     let mut answers: Value = serde_json::from_slice(bytes).map_err(bad)?;
-    if let Ok(whole) = T::deserialize(&answers) {
+    if let Ok(whole) = T::deserialize(answers.clone()) {
         return Ok(whole);
     }
     if let Value::Object(fields) = &mut answers {
         keep_readable::<T>(fields);
     }
-    T::deserialize(&answers).map_err(bad)
+    T::deserialize(answers).map_err(bad)
 }
 
 /// Makes a gap of each field that cannot be read, with the reason: it costs itself and not its file.
