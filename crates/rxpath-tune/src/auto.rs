@@ -13,6 +13,7 @@ pub mod array;
 pub mod candidate;
 mod finish;
 pub mod guard;
+mod keeping;
 pub mod level;
 pub mod measure;
 mod pairs;

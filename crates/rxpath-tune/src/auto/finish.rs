@@ -6,8 +6,9 @@ use rxpath_stats::paired::{Estimate, Paired};
 use rxpath_stats::student::two_sided;
 
 use super::candidate::Candidate;
+use super::keeping::Unmade;
 use super::level::level;
-use super::measure::{Broke, Measure, Phase};
+use super::measure::{Broke, Phase};
 use super::pairs::{Ask, Pairs, Shown, estimate};
 use super::report::{AutoResult, Dropped, Ended, Gain, GuardShown, Kept, Ratio, Why};
 use super::search::{Searching, State};
@@ -39,8 +40,8 @@ pub(super) struct Found {
     contributions: Vec<(usize, Estimate)>,
 }
 
-impl<M: Measure> Searching<'_, M> {
-    pub(super) fn finish(&mut self) -> Result<Ended, M::Error> {
+impl Searching<'_> {
+    pub(super) fn finish(&mut self) -> Result<Ended, Unmade> {
         self.slow()?;
         let repaired = self.repairs()?;
         if self.has_stopped() {
@@ -72,7 +73,7 @@ impl<M: Measure> Searching<'_, M> {
     }
 
     /// Candidates that recreate queues or lose the link, each by pairs against what is proven.
-    fn slow(&mut self) -> Result<(), M::Error> {
+    fn slow(&mut self) -> Result<(), Unmade> {
         let slow = |at: &usize| self.plan.candidates[*at].risk.is_slow();
         let mut slow: Vec<usize> = self.in_state(&State::Open).into_iter().filter(slow).collect();
         slow.sort_by(|a, b| {
@@ -100,7 +101,7 @@ impl<M: Measure> Searching<'_, M> {
     }
 
     /// What is likely together, if it is better than what is proven alone.
-    fn bundle(&mut self) -> Result<(), M::Error> {
+    fn bundle(&mut self) -> Result<(), Unmade> {
         let likely = |at: &usize| {
             self.objective.effect(*at).is_some_and(|effect| {
                 let (mean, spread) =
@@ -133,7 +134,7 @@ impl<M: Measure> Searching<'_, M> {
     }
 
     /// The same, without the repairs where they do not go with what is proven: each was better alone.
-    fn confirm_with(&mut self, repaired: Vec<usize>) -> Result<Shown, M::Error> {
+    fn confirm_with(&mut self, repaired: Vec<usize>) -> Result<Shown, Unmade> {
         let shown = self.confirm()?;
         let are_alone = self.on().len() == repaired.len();
         let may_go_on = self.pairs_left(MOST_PAIRS) >= FEWEST_PAIRS && !self.has_stopped();
@@ -147,7 +148,7 @@ impl<M: Measure> Searching<'_, M> {
     }
 
     /// Fresh pairs of the start and everything that is on.
-    fn confirm(&mut self) -> Result<Shown, M::Error> {
+    fn confirm(&mut self) -> Result<Shown, Unmade> {
         let ask = Ask { phase: Phase::Confirm, most: self.pairs_left(MOST_PAIRS), error: 0.05 };
         let on = self.on();
         let (shown, pairs) = self.pairs(&[], &on, ask)?;
@@ -166,7 +167,7 @@ impl<M: Measure> Searching<'_, M> {
 
     /// Leaves each kept setting out in turn. One that is shown to contribute nothing is taken off, if the rest is
     /// confirmed without it. No more than one: two may each be redundant only while the other is on.
-    fn contributions(&mut self) -> Result<(), M::Error> {
+    fn contributions(&mut self) -> Result<(), Unmade> {
         let on = self.on();
         if on.len() < 2 {
             return Ok(());
@@ -219,7 +220,7 @@ impl<M: Measure> Searching<'_, M> {
     }
 
     /// Takes one setting off, if the rest is confirmed without it.
-    fn without(&mut self, candidate: usize) -> Result<(), M::Error> {
+    fn without(&mut self, candidate: usize) -> Result<(), Unmade> {
         if self.pairs_left(MOST_PAIRS) < FEWEST_PAIRS {
             return Ok(());
         }

@@ -4,7 +4,8 @@ use rxpath_stats::Looks;
 use rxpath_stats::paired::{Estimate, Paired};
 use rxpath_stats::student::{normal_cdf, two_sided};
 
-use super::measure::{Broke, Measure, Phase};
+use super::keeping::Unmade;
+use super::measure::{Broke, Phase};
 use super::search::Searching;
 
 /// Pairs before which nothing is called hopeless.
@@ -43,14 +44,14 @@ pub(super) struct Pairs {
     pub guards: Vec<Vec<f64>>,
 }
 
-impl<M: Measure> Searching<'_, M> {
+impl Searching<'_> {
     /// Makes pairs until they decide; the order within a pair alternates.
     pub fn pairs(
         &mut self,
         without: &[usize],
         with: &[usize],
         ask: Ask,
-    ) -> Result<(Shown, Pairs), M::Error> {
+    ) -> Result<(Shown, Pairs), Unmade> {
         let guards = self.plan.guards.len();
         let mut pairs = Pairs { guards: vec![Vec::new(); guards], ..Pairs::default() };
         let mut shown = Shown::NotBetter;

@@ -4,7 +4,8 @@
 //! another candidate is on that makes up for it: RPS to the reader's CPU costs half of the rate, and nothing more where
 //! interrupts are deferred. Who searches wants to know what is wrong at the start, so these few are compared with it.
 
-use super::measure::{Measure, Phase};
+use super::keeping::Unmade;
+use super::measure::Phase;
 use super::pairs::{Ask, Pairs, Shown};
 use super::report::Why;
 use super::search::{LEAST_GAIN, Searching, State};
@@ -18,9 +19,9 @@ const ERROR: f64 = 0.02;
 /// Trials that the confirmation needs after them, where nothing else is proven.
 const CONFIRMATION: usize = 40;
 
-impl<M: Measure> Searching<'_, M> {
+impl Searching<'_> {
     /// Tries those whose effect may be a gain, the likeliest first. Gives those that are proven.
-    pub(super) fn repairs(&mut self) -> Result<Vec<usize>, M::Error> {
+    pub(super) fn repairs(&mut self) -> Result<Vec<usize>, Unmade> {
         let mut all: Vec<usize> = (0..self.state.len()).filter(|at| self.may_repair(*at)).collect();
         let weight = |at: &usize| self.plan.candidates[*at].prior.weight();
         all.sort_by(|a, b| weight(b).total_cmp(&weight(a)));

@@ -9,6 +9,7 @@ use thiserror::Error;
 use super::array::{self, Block};
 use super::candidate::Candidate;
 use super::guard::Guard;
+use super::keeping::{Keeping, Unmade};
 use super::level::level;
 use super::measure::{Broke, Measure, Phase, Reading};
 use super::report::{AutoResult, Ended, PathStep, Why};
@@ -92,15 +93,29 @@ pub fn search<M: Measure>(
     measure: &mut M,
     plan: &Plan<'_>,
 ) -> Result<AutoResult, Failed<M::Error>> {
+    let mut error = None;
+    let found = found(&mut Keeping { measure, error: &mut error }, plan);
+    let found = found.map_err(Failed::TooShort)?;
+    match error {
+        None => Ok(found),
+        Some(error) => Err(Failed::Measure(error, Box::new(found))),
+    }
+}
+
+/// What a search finds; what it knows by then where a trial could not be made.
+fn found(
+    measure: &mut dyn Measure<Error = Unmade>,
+    plan: &Plan<'_>,
+) -> Result<AutoResult, TooShort> {
     let (have, needed) = (measure.left(), fewest_trials(plan.candidates));
     if have < needed {
-        return Err(Failed::TooShort(TooShort { have, needed }));
+        return Err(TooShort { have, needed });
     }
     let mut searching = Searching::new(measure, plan, (have as f64 * RESERVE) as usize);
-    match searching.all() {
-        Ok(ended) => Ok(searching.into_result(ended)),
-        Err(error) => Err(Failed::Measure(error, Box::new(searching.cut_short()))),
-    }
+    Ok(match searching.all() {
+        Ok(ended) => searching.into_result(ended),
+        Err(Unmade) => searching.cut_short(),
+    })
 }
 
 /// Where a candidate stands.
@@ -112,8 +127,8 @@ pub(super) enum State {
     Out(Why),
 }
 
-pub(super) struct Searching<'a, M> {
-    pub measure: &'a mut M,
+pub(super) struct Searching<'a> {
+    pub measure: &'a mut dyn Measure<Error = Unmade>,
     pub plan: &'a Plan<'a>,
     pub state: Vec<State>,
     pub objective: Tally,
@@ -133,8 +148,12 @@ pub(super) struct Searching<'a, M> {
     stopped: usize,
 }
 
-impl<'a, M: Measure> Searching<'a, M> {
-    fn new(measure: &'a mut M, plan: &'a Plan<'a>, reserve: usize) -> Self {
+impl<'a> Searching<'a> {
+    fn new(
+        measure: &'a mut dyn Measure<Error = Unmade>,
+        plan: &'a Plan<'a>,
+        reserve: usize,
+    ) -> Self {
         let count = plan.candidates.len();
         Self {
             measure,
@@ -155,7 +174,7 @@ impl<'a, M: Measure> Searching<'a, M> {
         }
     }
 
-    fn all(&mut self) -> Result<Ended, M::Error> {
+    fn all(&mut self) -> Result<Ended, Unmade> {
         self.start()?;
         self.each_alone()?;
         self.choose_values()?;
@@ -191,7 +210,7 @@ impl<'a, M: Measure> Searching<'a, M> {
         (0..self.state.len()).filter(is_on).collect()
     }
 
-    pub fn trial(&mut self, on: &[usize], phase: Phase, block: usize) -> Result<Reading, M::Error> {
+    pub fn trial(&mut self, on: &[usize], phase: Phase, block: usize) -> Result<Reading, Unmade> {
         let reading = self.measure.trial(on, phase, block)?;
         self.trials += 1;
         let is_start = matches!(phase, Phase::Start | Phase::Alone);
@@ -205,7 +224,7 @@ impl<'a, M: Measure> Searching<'a, M> {
         Ok(reading)
     }
 
-    fn start(&mut self) -> Result<(), M::Error> {
+    fn start(&mut self) -> Result<(), Unmade> {
         let mut readings = Vec::new();
         for number in 0..START_TRIALS {
             readings.push(self.trial(&[], Phase::Start, number)?);
@@ -226,7 +245,7 @@ impl<'a, M: Measure> Searching<'a, M> {
     }
 
     /// A candidate with which almost nothing gets through must not spoil the arrays.
-    fn each_alone(&mut self) -> Result<(), M::Error> {
+    fn each_alone(&mut self) -> Result<(), Unmade> {
         // One of several values has trials of its own behind this, however slow it is.
         let is_next = |at: &usize| {
             let candidate = &self.plan.candidates[*at];
@@ -247,7 +266,7 @@ impl<'a, M: Measure> Searching<'a, M> {
 
     /// Why a candidate is out after trials with it alone. Of too little that gets through a second trial must agree,
     /// because one may be disturbed; a broken limit was compared with what holds without it already.
-    fn alone(&mut self, candidate: usize) -> Result<Option<Why>, M::Error> {
+    fn alone(&mut self, candidate: usize) -> Result<Option<Why>, Unmade> {
         for number in 0..2 {
             let reading = self.trial(&[candidate], Phase::Alone, number)?;
             if let Some(broke) = reading.broke {
@@ -265,7 +284,7 @@ impl<'a, M: Measure> Searching<'a, M> {
         self.measure.left().saturating_sub(self.reserve)
     }
 
-    fn arrays(&mut self) -> Result<(), M::Error> {
+    fn arrays(&mut self) -> Result<(), Unmade> {
         let mut blocks = 0;
         loop {
             let fast = |at: &usize| !self.plan.candidates[*at].risk.is_slow();
@@ -290,7 +309,7 @@ impl<'a, M: Measure> Searching<'a, M> {
         }
     }
 
-    fn one_block(&mut self, open: &[usize], number: usize) -> Result<(), M::Error> {
+    fn one_block(&mut self, open: &[usize], number: usize) -> Result<(), Unmade> {
         let block = array::block(open.len(), &mut self.dice);
         let always = self.on();
         let mut readings = Vec::new();

@@ -8,7 +8,8 @@ use rand::seq::SliceRandom;
 use rxpath_stats::quantile::median;
 
 use super::candidate::Candidate;
-use super::measure::{Measure, Phase, Reading};
+use super::keeping::Unmade;
+use super::measure::{Phase, Reading};
 use super::report::Why;
 use super::search::{Searching, State};
 
@@ -37,9 +38,9 @@ pub(super) fn cost(candidates: &[Candidate]) -> (usize, usize) {
     (ROUNDS * values, fast - rivals.iter().map(more).sum::<usize>())
 }
 
-impl<M: Measure> Searching<'_, M> {
+impl Searching<'_> {
     /// Leaves one value of each axis open: the one with the best objective among those that break no guard.
-    pub(super) fn choose_values(&mut self) -> Result<(), M::Error> {
+    pub(super) fn choose_values(&mut self) -> Result<(), Unmade> {
         let rivals = rivals(self.plan.candidates, |at| self.state[at] == State::Open);
         let mut order: Vec<usize> = rivals.iter().flatten().copied().collect();
         let mut readings: BTreeMap<usize, Vec<Reading>> = BTreeMap::new();
