@@ -147,21 +147,31 @@ impl Netlink {
     /// **Source** `net/ipv4/udp_diag.c`. **Cost** walks the UDP hash table, about 1 us a socket.
     /// **Errors** `Unsupported` when the kernel was built without `CONFIG_INET_UDP_DIAG`.
     pub fn udp_sockets(&mut self, port: Option<u16>) -> Result<Vec<UdpSocket>, HostError> {
+        let ask = |family| request(family, libc::IPPROTO_UDP, ALL_STATES, port.unwrap_or(0));
+        self.sockets("UDP", ask, |answer| UdpSocket::parse(answer).map(Some))
+    }
+
+    /// The sockets of a protocol: what `parse` makes of the answers to `ask`, the request for a family.
+    fn sockets<T>(
+        &mut self,
+        protocol: &str,
+        ask: impl Fn(i32) -> [u8; 56],
+        parse: impl Fn(&[u8]) -> Result<Option<T>, HostError>,
+    ) -> Result<Vec<T>, HostError> {
+        let op = format!("list {protocol} sockets");
         let mut sockets = Vec::new();
         for family in [libc::AF_INET, libc::AF_INET6] {
-            let body = request(family, libc::IPPROTO_UDP, ALL_STATES, port.unwrap_or(0));
-            let replies = match self.dump("list UDP sockets", SOCK_DIAG_BY_FAMILY, &body) {
+            let replies = match self.dump(&op, SOCK_DIAG_BY_FAMILY, &ask(family)) {
                 // inet_diag_handler: no module for this protocol.
                 Err(HostError::Kernel { errno: libc::ENOENT, .. }) => {
-                    return Err(HostError::Unsupported {
-                        what: "list UDP sockets".into(),
-                        needs: "CONFIG_INET_UDP_DIAG (module udp_diag)".into(),
-                    });
+                    let module = format!("{}_diag", protocol.to_lowercase());
+                    let needs = format!("CONFIG_INET_{protocol}_DIAG (module {module})");
+                    return Err(HostError::Unsupported { what: op, needs });
                 }
                 other => other?,
             };
             for reply in replies.iter().filter(|reply| reply.kind == SOCK_DIAG_BY_FAMILY) {
-                sockets.push(UdpSocket::parse(&reply.payload)?);
+                sockets.extend(parse(&reply.payload)?);
             }
         }
         Ok(sockets)

@@ -50,12 +50,8 @@ impl Netlink {
         self.change(&op, RTM_NEWLINK, CREATE, body.bytes()).map(drop)
     }
 
-    fn set_link(&mut self, op: &str, name: &str, change: &LinkChange<'_>) -> Result<(), HostError> {
-        let body = match change {
-            LinkChange::Flags { flags, mask } => Body::new(&header(0, *flags, *mask)),
-            LinkChange::Attr { kind, value } => Body::new(&header(0, 0, 0)).raw(*kind, value),
-        };
-        let body = body.text(IFLA_IFNAME, checked(name)?);
+    fn set_link(&mut self, op: &str, name: &str, change: Body) -> Result<(), HostError> {
+        let body = change.text(IFLA_IFNAME, checked(name)?);
         self.change(&format!("{op} {name}"), RTM_NEWLINK, 0, body.bytes()).map(drop)
     }
 
@@ -63,20 +59,19 @@ impl Netlink {
     pub fn set_up(&mut self, name: &str, up: bool) -> Result<(), HostError> {
         let mask = libc::IFF_UP as u32;
         let op = if up { "set up" } else { "set down" };
-        self.set_link(op, name, &LinkChange::Flags { flags: if up { mask } else { 0 }, mask })
+        self.set_link(op, name, Body::new(&header(0, if up { mask } else { 0 }, mask)))
     }
 
     /// Sets the MTU. **Unit** bytes.
     pub fn set_mtu(&mut self, name: &str, mtu: u32) -> Result<(), HostError> {
-        let value = mtu.to_ne_bytes();
-        let op = format!("set mtu {mtu} on");
-        self.set_link(&op, name, &LinkChange::Attr { kind: IFLA_MTU, value: &value })
+        let change = Body::new(&header(0, 0, 0)).u32(IFLA_MTU, mtu);
+        self.set_link(&format!("set mtu {mtu} on"), name, change)
     }
 
     /// Sets the hardware address.
     pub fn set_mac(&mut self, name: &str, mac: [u8; 6]) -> Result<(), HostError> {
-        let change = LinkChange::Attr { kind: IFLA_ADDRESS, value: &mac };
-        self.set_link("set the MAC address of", name, &change)
+        let change = Body::new(&header(0, 0, 0)).raw(IFLA_ADDRESS, &mac);
+        self.set_link("set the MAC address of", name, change)
     }
 
     /// Deletes a device (with its veth peer).
@@ -84,9 +79,4 @@ impl Netlink {
         let body = Body::new(&header(0, 0, 0)).text(IFLA_IFNAME, checked(name)?);
         self.change(&format!("delete link {name}"), RTM_DELLINK, 0, body.bytes()).map(drop)
     }
-}
-
-enum LinkChange<'a> {
-    Flags { flags: u32, mask: u32 },
-    Attr { kind: u16, value: &'a [u8] },
 }

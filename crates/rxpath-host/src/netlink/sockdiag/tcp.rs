@@ -2,10 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::{
-    INET_DIAG_INFO, INET_DIAG_MSG, INET_DIAG_SKMEMINFO, SOCK_DIAG_BY_FAMILY, SkMemInfo, addresses,
-    request,
-};
+use super::{INET_DIAG_INFO, INET_DIAG_MSG, INET_DIAG_SKMEMINFO, SkMemInfo, addresses, request};
 use crate::HostError;
 use crate::netlink::socket::Netlink;
 use crate::netlink::wire::{Attrs, word32};
@@ -120,24 +117,12 @@ impl Netlink {
 
     fn tcp_in(&mut self, states: &[(u8, TcpState)]) -> Result<Vec<TcpSocket>, HostError> {
         let states = states.iter().fold(0, |mask, (number, _)| mask | 1 << number);
-        let mut sockets = Vec::new();
-        for family in [libc::AF_INET, libc::AF_INET6] {
+        let ask = |family| {
             let mut body = request(family, libc::IPPROTO_TCP, states, 0);
             body[2] |= 1 << (INET_DIAG_INFO - 1);
-            let replies = match self.dump("list TCP sockets", SOCK_DIAG_BY_FAMILY, &body) {
-                Err(HostError::Kernel { errno: libc::ENOENT, .. }) => {
-                    return Err(HostError::Unsupported {
-                        what: "list TCP sockets".into(),
-                        needs: "CONFIG_INET_TCP_DIAG (module tcp_diag)".into(),
-                    });
-                }
-                other => other?,
-            };
-            for reply in replies.iter().filter(|reply| reply.kind == SOCK_DIAG_BY_FAMILY) {
-                sockets.extend(TcpSocket::parse(&reply.payload)?);
-            }
-        }
-        Ok(sockets)
+            body
+        };
+        self.sockets("TCP", ask, TcpSocket::parse)
     }
 }
 
