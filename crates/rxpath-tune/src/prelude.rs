@@ -29,11 +29,14 @@ pub fn idle(device: &Device) -> Option<Checked> {
 
 /// Answers for devices that are no hardware or carry nothing: the usual reason to stay silent.
 pub fn quiet(device: &Device) -> Option<Checked> {
-    if !device.is_nic() {
-        Some(Answer::silent("no hardware behind this device"))
-    } else if !device.is_up() {
-        Some(Answer::silent("the device is down"))
+    if device.is_nic() {
+        idle(device)
     } else {
-        None
+        Some(Answer::silent("no hardware behind this device"))
     }
+}
+
+/// The value of a sysctl that rules only record.
+pub fn recorded(ask: &Ask<'_>, key: &str, unit: &str) -> Checked {
+    Answer::recorded(format!("{}{unit}", ask.facts.sysctl_number(key).known()?))
 }

@@ -8,8 +8,8 @@ pub const RULES: RuleFile = RuleFile {
     checks: &[
         ("numa-balancing", Check::Host(numa)),
         ("watchdogs", Check::Host(watchdog)),
-        ("timer-migration", Check::Host(timers)),
-        ("vm-stat-interval", Check::Host(vm_stat)),
+        ("timer-migration", Check::Host(|ask| recorded(ask, "kernel.timer_migration", ""))),
+        ("vm-stat-interval", Check::Host(|ask| recorded(ask, "vm.stat_interval", " s"))),
         ("thp-ksm-swap", Check::Host(memory)),
         ("tracing-active", Check::Host(tracing)),
         ("rt-throttle", Check::Host(rt)),
@@ -33,14 +33,6 @@ fn watchdog(ask: &Ask<'_>) -> Checked {
     }
     Answer::observed("the NMI watchdog is on")
         .change(Set::new(Knob::sysctl("kernel.nmi_watchdog"), 0))
-}
-
-fn timers(ask: &Ask<'_>) -> Checked {
-    Answer::recorded(ask.facts.sysctl_number("kernel.timer_migration").known()?.to_string())
-}
-
-fn vm_stat(ask: &Ask<'_>) -> Checked {
-    Answer::recorded(format!("{} s", ask.facts.sysctl_number("vm.stat_interval").known()?))
 }
 
 fn memory(ask: &Ask<'_>) -> Checked {

@@ -42,7 +42,7 @@ fn moves(serving: &Serving, placed: &[(Irq, Vec<u32>)]) -> Vec<Set> {
     moved
         .map(|((irq, _), cpu)| {
             let path = format!("/proc/irq/{}/smp_affinity_list", irq.number);
-            Set::new(Knob::path(&path), cpu.to_string())
+            Set::new(Knob::path(&path), cpu)
         })
         .collect()
 }
@@ -51,14 +51,9 @@ fn moves(serving: &Serving, placed: &[(Irq, Vec<u32>)]) -> Vec<Set> {
 fn in_words(serving: &Serving) -> String {
     let mut cpus = serving.cpus.clone();
     cpus.sort_unstable();
-    match (serving.node, serving.kept_free.is_empty()) {
-        (Some(node), true) => format!("CPUs {} of node {node}", CpuList(cpus)),
-        (Some(node), false) => {
-            format!("CPUs {} of node {node}, which are not isolated", CpuList(cpus))
-        }
-        (None, true) => format!("CPUs {}", CpuList(cpus)),
-        (None, false) => format!("CPUs {}, which are not isolated", CpuList(cpus)),
-    }
+    let node = serving.node.map_or_else(String::new, |node| format!(" of node {node}"));
+    let others = if serving.kept_free.is_empty() { "" } else { ", which are not isolated" };
+    format!("CPUs {}{node}{others}", CpuList(cpus))
 }
 
 fn one_cpu(ask: &Ask<'_>, device: &Device) -> Checked {

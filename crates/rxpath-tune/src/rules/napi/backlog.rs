@@ -12,7 +12,7 @@ pub const RULES: RuleFile = RuleFile {
     checks: &[
         ("backlog-max", Check::Host(backlog)),
         ("dev-weight", Check::Host(weight)),
-        ("skb-defer", Check::Host(defer)),
+        ("skb-defer", Check::Host(|ask| recorded(ask, "net.core.skb_defer_max", ""))),
         ("tstamp-prequeue", Check::Host(prequeue)),
     ],
 };
@@ -66,10 +66,6 @@ fn weight(ask: &Ask<'_>) -> Checked {
         );
     }
     Answer::observed(now.to_string()).change(Set::new(Knob::sysctl("net.core.dev_weight"), 64))
-}
-
-fn defer(ask: &Ask<'_>) -> Checked {
-    Answer::recorded(ask.facts.sysctl_number("net.core.skb_defer_max").known()?.to_string())
 }
 
 fn prequeue(ask: &Ask<'_>) -> Checked {

@@ -18,7 +18,7 @@ pub const RULES: RuleFile = RuleFile {
         ("rmem-default", Check::Host(default)),
         ("tcp-mem", Check::Host(tcp_mem)),
         ("udp-mem", Check::Host(udp_mem)),
-        ("udp-rmem-min", Check::Host(udp_min)),
+        ("udp-rmem-min", Check::Host(|ask| recorded(ask, "net.ipv4.udp_rmem_min", " bytes"))),
     ],
 };
 
@@ -145,8 +145,4 @@ fn udp_mem(ask: &Ask<'_>) -> Checked {
         ));
     }
     Answer::fine(format!("{max} of {pages} pages, none refused"))
-}
-
-fn udp_min(ask: &Ask<'_>) -> Checked {
-    Answer::recorded(format!("{} bytes", ask.facts.sysctl_number("net.ipv4.udp_rmem_min").known()?))
 }

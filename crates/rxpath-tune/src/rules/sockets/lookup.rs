@@ -6,8 +6,8 @@ use crate::prelude::*;
 pub const RULES: RuleFile = RuleFile {
     text: include_str!("lookup.toml"),
     checks: &[
-        ("tcp-early-demux", Check::Host(tcp_demux)),
-        ("udp-early-demux", Check::Host(udp_demux)),
+        ("tcp-early-demux", Check::Host(|ask| demux(ask, "net.ipv4.tcp_early_demux"))),
+        ("udp-early-demux", Check::Host(|ask| demux(ask, "net.ipv4.udp_early_demux"))),
         ("udp-hash-entries", Check::Host(udp_hash)),
         ("reuseport-incoming-cpu", Check::Host(groups)),
         ("numa-of-receiver", Check::Host(receivers)),
@@ -36,14 +36,6 @@ fn demux(ask: &Ask<'_>, key: &str) -> Checked {
         ),
         (_, false) => Answer::fine("1 on a host that does not forward"),
     }
-}
-
-fn tcp_demux(ask: &Ask<'_>) -> Checked {
-    demux(ask, "net.ipv4.tcp_early_demux")
-}
-
-fn udp_demux(ask: &Ask<'_>) -> Checked {
-    demux(ask, "net.ipv4.udp_early_demux")
 }
 
 fn udp_hash(ask: &Ask<'_>) -> Checked {

@@ -22,7 +22,10 @@ pub const RULES: RuleFile = RuleFile {
         ("tcp-moderate-rcvbuf", Check::Host(moderate)),
         ("tcp-timestamps", Check::Host(timestamps)),
         ("tcp-sack", Check::Host(sack)),
-        ("tcp-backlog-ack-defer", Check::Host(ack_defer)),
+        (
+            "tcp-backlog-ack-defer",
+            Check::Host(|ask| recorded(ask, "net.ipv4.tcp_backlog_ack_defer", "")),
+        ),
         ("tcp-comp-sack", Check::Host(comp_sack)),
         ("somaxconn", Check::Host(accept_queue)),
         ("syn-backlog", Check::Host(syn_backlog)),
@@ -96,10 +99,6 @@ fn timestamps(ask: &Ask<'_>) -> Checked {
 
 fn sack(ask: &Ask<'_>) -> Checked {
     switch(ask, "net.ipv4.tcp_sack", "each loss in a window costs a separate round trip")
-}
-
-fn ack_defer(ask: &Ask<'_>) -> Checked {
-    Answer::recorded(ask.facts.sysctl_number("net.ipv4.tcp_backlog_ack_defer").known()?.to_string())
 }
 
 fn comp_sack(ask: &Ask<'_>) -> Checked {
