@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_core::IntoMap;
 use rxpath_host::HostError;
 use rxpath_host::root::Root;
 
@@ -110,7 +111,7 @@ impl Locks {
     pub fn read(&self) -> Result<Vec<Waits>, HostError> {
         let sockets: BTreeMap<u64, Layout> = (self.loaded.entries("sockets")?.iter())
             .map(|(key, value)| (Fields::of(key).u64(), Layout::read(value)))
-            .collect();
+            .into_map();
         let entries = self.loaded.entries("waits")?;
         let mut all: Vec<Waits> =
             entries.iter().filter_map(|(key, value)| waits(key, value, &sockets)).collect();

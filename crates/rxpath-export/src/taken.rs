@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rxpath_core::IntoMap;
 use rxpath_record::watch::{PollSizes, TakenTime, TaskRow, VictimName, WindowTotals};
 
 use crate::families::{
@@ -79,7 +80,7 @@ impl Families {
     pub(crate) fn victims(&mut self, totals: &WindowTotals) {
         let named = totals.victims.iter().filter(|((kind, _), _)| *kind != OTHER);
         let turn =
-            self.victims.turn(named.map(|(name, time)| (name.clone(), time.sum_s())).collect());
+            self.victims.turn(named.map(|(name, time)| (name.clone(), time.sum_s())).into_map());
         self.add(LIMITED_SERIES, &[VICTIM_STOLEN], turn.refused.into());
         let parts = |(kind, name): &VictimName, time: TakenTime| {
             for (by, seconds) in time.parts() {
@@ -104,7 +105,7 @@ impl Families {
     pub(crate) fn devices(&mut self, totals: &WindowTotals) {
         let named = totals.devices_s.iter().filter(|(device, _)| *device != OTHER);
         let named = named.map(|(device, seconds)| (device.clone(), *seconds));
-        let turn = self.devices.turn(named.collect());
+        let turn = self.devices.turn(named.into_map());
         self.add(LIMITED_SERIES, &[DEVICE_STOLEN], turn.refused.into());
         for device in &turn.removed {
             self.remove(DEVICE_STOLEN, &[device]);
@@ -151,7 +152,7 @@ impl Families {
         let count = |sizes: &PollSizes| sizes.packets_per_poll.count() as f64;
         let named = totals.polls.iter().filter(|(device, _)| *device != OTHER);
         let counts = named.map(|(device, sizes)| (device.clone(), count(sizes)));
-        let turn = self.polled.turn(counts.collect());
+        let turn = self.polled.turn(counts.into_map());
         self.add(LIMITED_SERIES, &[POLLS], turn.refused.into());
         let Some(family) = self.histograms.get(POLLS) else { return };
         for device in &turn.removed {

@@ -14,7 +14,7 @@ pub use recorded::{device_path, host_path, load, load_host, parse_device, parse_
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Fact;
+use rxpath_core::{Fact, IntoMap};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -230,7 +230,7 @@ pub fn all(root: &Root) -> Result<BTreeMap<String, Nic>, HostError> {
         };
         (name, nic)
     });
-    Ok(found.collect())
+    Ok(found.into_map())
 }
 
 /// What netlink reports of the whole namespace, asked or recorded as in [`all`].

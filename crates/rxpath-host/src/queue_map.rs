@@ -11,7 +11,7 @@ pub mod vector;
 
 use std::collections::BTreeMap;
 
-use rxpath_core::{CpuList, Fact};
+use rxpath_core::{CpuList, Fact, IntoMap};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -120,7 +120,7 @@ pub fn of(sysfs: &Steering, nic: &Nic, lines: &Lines<'_>, name: &str) -> DeviceQ
     let queues = active.map_or(sysfs.rx_queues.len(), |n| (n as usize).min(sysfs.rx_queues.len()));
     let rss_shares = table_shares(nic, queues);
     let xps: BTreeMap<u32, &Fact<CpuList>> =
-        sysfs.tx_queues.iter().map(|tx| (tx.index, &tx.xps_cpus)).collect();
+        sysfs.tx_queues.iter().map(|tx| (tx.index, &tx.xps_cpus)).into_map();
     let rows = sysfs.rx_queues.iter().take(queues).map(|rx| {
         let at = rx.index as usize;
         let total = |pick: fn(&counters::Counted) -> Option<u64>| {

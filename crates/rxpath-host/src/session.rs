@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
+use rxpath_core::IntoMap;
+
 use crate::netlink::{Link, Netlink, QueueAsk};
 use crate::procfs::task;
 use crate::{HostError, Root};
@@ -95,7 +97,7 @@ pub fn current(root: &Root) -> Result<Option<Session>, HostError> {
     let links = netlink.links()?;
     let Ends { client, server, zone } = ends;
     let names: BTreeMap<u32, &str> =
-        links.iter().map(|link| (link.index, link.name.as_str())).collect();
+        links.iter().map(|link| (link.index, link.name.as_str())).into_map();
     let mut devices = BTreeSet::new();
     // A route lookup without the zone takes any device for a link-local address.
     let zone = zone.as_deref().and_then(|zone| by_zone(zone, &names)).map(str::to_owned);

@@ -12,7 +12,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use rxpath_core::Fact;
+use rxpath_core::{Fact, IntoMap};
 
 use crate::optional::Optional;
 use crate::procfs::sysctl;
@@ -132,7 +132,7 @@ pub fn parse_startup(text: &str, devices: &[String]) -> BTreeMap<usize, Vec<Stri
         let named = words.iter().any(|word| is_name(word));
         named.then(|| (at + 1, words.iter().filter_map(keep).collect()))
     });
-    words.collect()
+    words.into_map()
 }
 
 fn is_name(word: &str) -> bool {

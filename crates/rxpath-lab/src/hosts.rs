@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use rxpath_core::Side;
 use rxpath_core::Warning;
 use rxpath_core::number::{counted, si};
+use rxpath_core::{IntoMap, Side};
 use rxpath_host::environment::HostFacts;
 use rxpath_host::nic::losses::CardCounters;
 use rxpath_record::manifest::HostPart;
@@ -172,7 +172,7 @@ impl Hosts {
         };
         let all = [Side::Tx, Side::Rx].into_iter();
         let all = all.flat_map(|side| self.of(side).iter().map(move |host| (host, side)));
-        all.map(|(host, side)| (host.client.alias().to_owned(), part(host, side))).collect()
+        all.map(|(host, side)| (host.client.alias().to_owned(), part(host, side))).into_map()
     }
 
     /// Compares all clocks again and notes how much faster each ran since the run began. A host that no longer answers has none.
@@ -188,7 +188,7 @@ impl Hosts {
     /// The facts of all hosts by alias.
     pub fn facts(&self) -> BTreeMap<String, HostFacts> {
         let one = |host: &ConnectedHost| (host.client.alias().to_owned(), host.hello.facts.clone());
-        self.all().map(one).collect()
+        self.all().map(one).into_map()
     }
 
     /// Replaces the hosts' addresses in what their programs printed: a run directory knows them by their aliases only.

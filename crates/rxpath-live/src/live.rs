@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use rxpath_bpf::ProbeCost;
-use rxpath_core::Side;
+use rxpath_core::{IntoMap, Side};
 use rxpath_host::clock::monotonic_ns;
 use rxpath_host::netlink::netfilter::Conntrack;
 use rxpath_host::netlink::{Link, Netlink, TcpSocket};
@@ -172,7 +172,7 @@ pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen,
         sockets_count: sockets.len(),
         owned_count: sockets.keys().filter(|inode| owners.contains_key(inode)).count(),
         owners_count,
-        beside: evidence.tcp.iter().flat_map(|tcp| tcp.counters.clone()).collect(),
+        beside: evidence.tcp.iter().flat_map(|tcp| tcp.counters.clone()).into_map(),
         gaps: looks.gaps(&moved.gaps),
         probe_cost,
         began: window,
@@ -230,7 +230,7 @@ pub(crate) fn snapshot(reader: &mut Reader) -> Snapshot {
     let named = |name: &str| format!("{}/{name}", Side::Machine);
     Snapshot {
         t_ns: monotonic_ns() as i64,
-        values: read.values.into_iter().map(|(name, value)| (named(&name), value)).collect(),
+        values: read.values.into_iter().map(|(name, value)| (named(&name), value)).into_map(),
         gaps: read.gaps,
     }
 }

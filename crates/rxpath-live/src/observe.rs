@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_core::IntoMap;
 use rxpath_host::Root;
 use rxpath_host::clock::monotonic_ns;
 use rxpath_host::cputime::{CpuShares, CpuTimes};
@@ -35,7 +36,7 @@ impl Ours {
             .map(|leader| (*leader, task::family(&root, *leader)));
         let children: BTreeMap<i32, i32> = families
             .flat_map(|(leader, pids)| pids.into_iter().map(move |pid| (pid, leader)))
-            .collect();
+            .into_map();
         let mut pids = vec![own];
         pids.extend(leaders.iter().filter(|leader| !children.contains_key(leader)));
         pids.extend(children.keys().copied());
@@ -183,7 +184,7 @@ impl Between {
         Self {
             window_ns: [from.t_ns, to.t_ns],
             cpus: cpus.into_iter().map(one).collect(),
-            threads: threads.collect(),
+            threads: threads.into_map(),
             foreign,
             device_cpus: Vec::new(),
         }

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rxpath_bpf::cost::own_cpu;
-use rxpath_core::Fact;
+use rxpath_core::{Fact, IntoMap};
 use rxpath_host::cgroup::GroupNames;
 use rxpath_host::netlink::Netlink;
 use rxpath_host::only::Only;
@@ -345,7 +345,7 @@ impl Begun {
 /// NUMA node of each CPU, where it is known.
 fn nodes(root: &Root) -> BTreeMap<u32, u32> {
     let cpus = topology::read(root).map_or_else(|_| Vec::new(), |topology| topology.cpus);
-    cpus.iter().filter_map(|cpu| Some((cpu.cpu, *cpu.node.value()?))).collect()
+    cpus.iter().filter_map(|cpu| Some((cpu.cpu, *cpu.node.value()?))).into_map()
 }
 
 fn unix_s() -> f64 {

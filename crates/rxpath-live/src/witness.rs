@@ -9,6 +9,7 @@ use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::locks::{Locks, Waits};
 use rxpath_bpf::object::Loaded;
 use rxpath_bpf::probe::{Probe, lost};
+use rxpath_core::IntoMap;
 use rxpath_host::clock::monotonic_ns;
 use rxpath_host::procfs::task;
 use rxpath_host::{HostError, Root};
@@ -123,7 +124,7 @@ impl Witness {
 fn waits_since(begun: Option<&[Waits]>, now: Vec<Waits>) -> Result<Vec<Waits>, String> {
     let begun = begun.ok_or("their first reading failed")?;
     let key = |wait: &Waits| (wait.socket, wait.lock, wait.tid);
-    let before: BTreeMap<_, &Waits> = begun.iter().map(|wait| (key(wait), wait)).collect();
+    let before: BTreeMap<_, &Waits> = begun.iter().map(|wait| (key(wait), wait)).into_map();
     let since = |wait: Waits| {
         let (waits, ns) = before.get(&key(&wait)).map_or((0, 0), |old| (old.waits, old.ns));
         Waits { waits: wait.waits.saturating_sub(waits), ns: wait.ns.saturating_sub(ns), ..wait }

@@ -8,7 +8,7 @@ pub mod name;
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Side;
+use rxpath_core::{IntoMap, Side};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -123,7 +123,7 @@ impl Moved {
         };
         let values = self.values.iter().filter_map(|(name, by)| Some((own(name)?, *by)));
         let gaps = self.gaps.iter().filter_map(|(name, why)| Some((own(name)?, why.clone())));
-        let alone = Self { values: values.collect(), gaps: gaps.collect() };
+        let alone = Self { values: values.into_map(), gaps: gaps.into_map() };
         (!alone.values.is_empty() || !alone.gaps.is_empty()).then_some(alone)
     }
 

@@ -4,7 +4,7 @@
 //! it is given away, and written by hand. What a file does not hold is a gap ("not recorded"); what it holds
 //! beyond these types is left alone, so that trees of older and newer versions can be read.
 
-use rxpath_core::Fact;
+use rxpath_core::{Fact, IntoMap};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
@@ -112,7 +112,7 @@ pub(super) fn all_gaps<T: Serialize + DeserializeOwned + Default>(why: &str) -> 
 impl Nic {
     /// A device of which nothing can be said, and why.
     pub fn all_gaps(why: &str) -> Self {
-        let flow_hash = FlowKind::ALL.into_iter().map(|kind| (kind, Fact::absent(why))).collect();
+        let flow_hash = FlowKind::ALL.into_iter().map(|kind| (kind, Fact::absent(why))).into_map();
         Self { flow_hash, ..all_gaps(why) }
     }
 }

@@ -25,7 +25,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Fact;
+use rxpath_core::{Fact, IntoMap};
 
 use crate::netlink::netdev::QueueKind;
 use crate::nic::Nic;
@@ -127,7 +127,7 @@ fn from_netdev(nic: &Nic) -> Option<BTreeMap<u32, (Counted, u64)>> {
             };
             (one.index, (counted, least))
         })
-        .collect();
+        .into_map();
     found.values().any(|(one, _)| one.packets_total.is_some()).then_some(found)
 }
 
@@ -141,7 +141,7 @@ fn with_drops(queues: BTreeMap<u32, (Counted, u64)>, nic: &Nic) -> (Fact<String>
         let drops_total = counted.drops_total.or(theirs).or(Some(least).filter(|least| *least > 0));
         (queue, Counted { drops_total, ..counted })
     });
-    let found: ByQueue = found.collect();
+    let found: ByQueue = found.into_map();
     let drops = if used { ", drops: driver's statistics" } else { "" };
     (Fact::ok(format!("kernel's queue statistics{drops}")), found)
 }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rxpath_core::{CpuList, Fact};
+use rxpath_core::{CpuList, Fact, IntoMap};
 
 use super::{IrqSource, QueueIrq, vector};
 use crate::Root;
@@ -36,7 +36,7 @@ impl Shared {
     pub fn new(interrupts: Fact<Interrupts>, topology: Fact<Topology>) -> Self {
         let rows = interrupts.value().map_or(&[][..], |table| &table.rows);
         let by_number =
-            rows.iter().enumerate().filter_map(|(at, row)| Some((row.number()?, at))).collect();
+            rows.iter().enumerate().filter_map(|(at, row)| Some((row.number()?, at))).into_map();
         Self { interrupts, topology, by_number }
     }
 
@@ -98,14 +98,14 @@ impl<'a> Lines<'a> {
             let blocks = own.iter().filter(|(_, row)| vector::is_gve_block(&row.about)).count();
             let queue = |row: &Interrupt| vector::receive_queue(&row.about, blocks);
             // The first of two interrupts with one name.
-            own.iter().rev().filter_map(|(number, row)| Some((queue(row)?, *number))).collect()
+            own.iter().rev().filter_map(|(number, row)| Some((queue(row)?, *number))).into_map()
         });
         let receiving = nic.queues.clone().map(|all| {
             let receiving = all.into_iter().filter(|one| one.kind == QueueKind::Rx);
-            receiving.filter_map(|one| Some((one.index, one.napi_id?))).collect()
+            receiving.filter_map(|one| Some((one.index, one.napi_id?))).into_map()
         });
         let napis = nic.napis.value().map_or(&[][..], Vec::as_slice);
-        let linked = napis.iter().filter_map(|napi| Some((napi.id, napi.irq?))).collect();
+        let linked = napis.iter().filter_map(|napi| Some((napi.id, napi.irq?))).into_map();
         Self { root, shared, napis: receiving, linked, named, only }
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::{CpuList, Fact};
+use rxpath_core::{CpuList, Fact, IntoMap};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -220,7 +220,7 @@ fn statistics(root: &Root, base: &str) -> BTreeMap<String, u64> {
             let value = root.number(&format!("{base}/statistics/{name}")).ok()?;
             Some((name, value))
         })
-        .collect()
+        .into_map()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rxpath_core::Side;
+use rxpath_core::{IntoMap, Side};
 use rxpath_host::{Change as Made, Group, Target};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -135,7 +135,7 @@ pub(super) fn on_host(host: &ConnectedHost, names: &Sets) -> Sets {
     let all = names.iter().flat_map(|(name, value)| {
         each_queue(on_device(name)).into_iter().map(move |name| (name, value.clone()))
     });
-    all.collect()
+    all.into_map()
 }
 
 pub(super) fn ask<T: DeserializeOwned>(

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rxpath_core::IntoMap;
 use rxpath_diagnose::{Pair, combine};
 use rxpath_record::agreement::agreed;
 use rxpath_record::comparison::{Comparison, Effect, NoiseFloor, Outcome, Reason};
@@ -22,7 +23,7 @@ pub fn update(resolved: &Resolved, manifest: &mut Manifest) {
         .iter()
         .filter_map(|variant| Some((variant.name.clone(), variant.verdict.clone()?)))
         .filter(|(_, verdict)| verdict.paired_trial.is_none())
-        .collect();
+        .into_map();
     manifest.variants =
         resolved.variants.iter().map(|variant| summary(variant, manifest, resolved)).collect();
     for variant in &mut manifest.variants {
@@ -73,7 +74,7 @@ fn summary(variant: &Variant, manifest: &Manifest, resolved: &Resolved) -> Varia
         settings: variant.settings.clone(),
         not_available: variant.not_available.clone(),
         trials_count: trials.len() as u32,
-        metrics: metrics.collect(),
+        metrics: metrics.into_map(),
         verdict,
         agreement,
         pooled_quantiles: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Warning;
+use rxpath_core::{IntoMap, Warning};
 use serde_json::Value as Json;
 
 use super::between::{self, BetweenHosts};
@@ -111,7 +111,7 @@ fn resolve_variant(
     check::variant(&mut reader, topology, &lab)?;
     let settings = differences(base, &merged, &reader.settings, &made.over);
     let written = |key: &'static str| Some((key, merged.get(key)?.value.as_str()?.to_owned()));
-    let written_cpus = ["load.cpu", "serve.cpu"].into_iter().filter_map(written).collect();
+    let written_cpus = ["load.cpu", "serve.cpu"].into_iter().filter_map(written).into_map();
     let (not_available, more) = (reader.not_available, reader.warnings);
     for warning in more {
         if not_available.is_none() && !warnings.contains(&warning) {
@@ -155,7 +155,7 @@ fn differences(
     let value =
         |overlay: &Overlay, key: &str| overlay.get(key).map(|setting| setting.value.clone());
     let differs = over.keys().filter(|key| value(base, key) != value(merged, key));
-    differs.map(|key| ((*key).to_owned(), shown(key))).collect()
+    differs.map(|key| ((*key).to_owned(), shown(key))).into_map()
 }
 
 /// Every variant, sweeps expanded: each variant with every combination of the swept values.

@@ -12,7 +12,7 @@ pub(super) mod udp;
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Warning;
+use rxpath_core::{IntoMap, Warning};
 use rxpath_live::counted::packets_by_cpu;
 use rxpath_live::observe::Between;
 use rxpath_load::udp::load::options::LoadSettings;
@@ -181,7 +181,7 @@ fn workloads(load: &SideMeasurements, serve: &SideMeasurements) -> BTreeMap<Stri
     let each = [("load", load), ("serve", serve)].into_iter().flat_map(|(name, side)| {
         side.parts.iter().map(move |(host, part)| (format!("{name}@{host}"), part))
     });
-    together.into_iter().chain(each).map(|(name, side)| (name, with_settings(side))).collect()
+    together.into_iter().chain(each).map(|(name, side)| (name, with_settings(side))).into_map()
 }
 
 /// Own programs without two lines in the window: their rates are unknown.

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use rxpath_core::Side;
+use rxpath_core::{IntoMap, Side};
 use rxpath_host::Root;
 use rxpath_host::snapshot::Reader;
 use rxpath_record::counters::Snapshot;
@@ -125,7 +125,7 @@ pub fn follow(mut to: impl Write) -> Result<(), LabError> {
     let mut reader = Reader::all(&Root::host());
     loop {
         let read = reader.read();
-        let values = read.values.into_iter().filter(|(name, _)| is_used(name)).collect();
+        let values = read.values.into_iter().filter(|(name, _)| is_used(name)).into_map();
         let snapshot = Snapshot { values, t_ns: monotonic_ns() as i64, ..Snapshot::default() };
         let text = serde_json::to_string(&snapshot).map_err(|error| LabError::Internal {
             what: format!("counters cannot be written as JSON: {error}"),
@@ -147,7 +147,7 @@ fn is_used(name: &str) -> bool {
 /// A line from a host's own names of its counters.
 fn of_host(side: Side, read: Snapshot) -> Line {
     let values = read.values.into_iter().map(|(name, value)| (format!("{side}/{name}"), value));
-    let snapshot = Snapshot { values: values.collect(), ..read };
+    let snapshot = Snapshot { values: values.into_map(), ..read };
     if side == Side::Tx { sent(&snapshot) } else { received(&snapshot) }
 }
 

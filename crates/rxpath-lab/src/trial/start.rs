@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::process::Command;
 use std::time::Duration;
 
-use rxpath_core::{Nanos, Side};
+use rxpath_core::{IntoMap, Nanos, Side};
 use serde_json::Value;
 
 use super::external::{External, Ready, Starter};
@@ -258,7 +258,7 @@ fn foreign<'a>(
             words.splice(0..0, ["taskset".to_owned(), "-c".into(), external.cpus.to_string()]);
         }
         let files = external.files.iter().map(|(name, text)| (name.clone(), fill(text)));
-        let program = ForeignProgram { words, files: files.collect() };
+        let program = ForeignProgram { words, files: files.into_map() };
         testbed.spawn_foreign(side.into(), &program, &config.files.join(name))
     })
 }

@@ -8,7 +8,7 @@ use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::steal::{self, Evidence, Kind, Steal, TaskTime};
 use rxpath_bpf::{Probe, ProbeCost, steal::TakenBy as Polls};
-use rxpath_core::{Nanos, ReportedTime, Warning};
+use rxpath_core::{IntoMap, Nanos, ReportedTime, Warning};
 use rxpath_host::procfs::softnet;
 use rxpath_host::{HostError, Owner, Root};
 use rxpath_record::stolen::{
@@ -108,7 +108,7 @@ impl StolenTime {
 /// Packets that each CPU's softirqs have handled; empty where it can't be read.
 fn handled() -> BTreeMap<u32, u32> {
     let lines = softnet::read(&Root::host()).unwrap_or_default();
-    lines.into_iter().map(|(cpu, line)| (cpu, line.processed)).collect()
+    lines.into_iter().map(|(cpu, line)| (cpu, line.processed)).into_map()
 }
 
 fn record(steal: &Steal) -> Stolen {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_core::IntoMap;
 use rxpath_host::Root;
 use rxpath_host::netlink::Link;
 use rxpath_host::sysfs::device;
@@ -49,7 +50,7 @@ impl Carried {
 pub(crate) fn carried(before: &[Link], now: &[Link]) -> Carried {
     let lowest = lowest(now);
     let lowest: Vec<&Link> = now.iter().filter(|link| lowest.contains(&link.index)).collect();
-    let old: BTreeMap<u32, &Link> = before.iter().map(|link| (link.index, link)).collect();
+    let old: BTreeMap<u32, &Link> = before.iter().map(|link| (link.index, link)).into_map();
     let moved = |link: &Link, name: &str| {
         let then = old.get(&link.index).and_then(|old| old.stat(name));
         // A driver that was reset counts from 0 again.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_core::IntoMap;
 use rxpath_host::Root;
 use rxpath_host::cgroup::{self, GroupState};
 use rxpath_record::evidence::{Halt, Throttled};
@@ -12,7 +13,7 @@ pub(super) type States = BTreeMap<i32, GroupState>;
 /// Reads the groups of these processes.
 pub(super) fn read(pids: &[i32]) -> States {
     let root = Root::host();
-    pids.iter().map(|pid| (*pid, cgroup::read(&root, *pid))).collect()
+    pids.iter().map(|pid| (*pid, cgroup::read(&root, *pid))).into_map()
 }
 
 /// The groups of the processes that may read at both ends of a window.

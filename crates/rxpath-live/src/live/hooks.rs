@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use nix::errno::Errno;
+use rxpath_core::IntoMap;
 use rxpath_host::netlink::ioctl::driver_stats;
 use rxpath_host::netlink::netfilter::Family;
 use rxpath_host::netlink::nft_tables::is_loaded;
@@ -69,7 +70,7 @@ pub(super) fn xdp_drops(links: &[Link]) -> BTreeMap<String, u64> {
         let add = |list: Vec<&(String, u64)>| list.into_iter().map(|(_, count)| count).sum::<u64>();
         Some((link.name.clone(), add(parts).max(add(sums))))
     })
-    .collect()
+    .into_map()
 }
 
 /// What XDP programs dropped between two readings of that, by device.

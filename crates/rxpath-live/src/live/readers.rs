@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rxpath_core::IntoMap;
 use rxpath_host::Root;
 use rxpath_host::procfs::{task, waits};
 use rxpath_record::evidence::{Owner, ThreadUse};
@@ -159,7 +160,7 @@ pub(super) fn of_closed(
         let pids = Some(readers(inode)).filter(|pids| !pids.is_empty());
         Some((*inode, pids.or_else(|| by_address.get(socket.local.as_str()).cloned())?))
     };
-    sockets.iter().filter(|(inode, _)| !known(inode)).filter_map(who).collect()
+    sockets.iter().filter(|(inode, _)| !known(inode)).filter_map(who).into_map()
 }
 
 /// Processes that have TCP's sockets open, those first in whose connections most waits; so many at most.

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use rxpath_bpf::Probe;
 use rxpath_bpf::object::Loaded;
 use rxpath_bpf::reads::{ReadBy, Reads};
+use rxpath_core::IntoMap;
 
 /// Datagrams by thread, by the inode of each socket that was read.
 pub(crate) type Readings = BTreeMap<u32, BTreeMap<i32, u64>>;
@@ -57,7 +58,7 @@ impl Reading {
 fn since(begun: Option<&[ReadBy]>, now: &[ReadBy]) -> Result<Readings, String> {
     let begun = begun.ok_or("its first reading failed")?;
     let before: BTreeMap<(u64, i32, i32), u64> =
-        begun.iter().map(|read| ((read.inode, read.tid, read.pid), read.datagrams)).collect();
+        begun.iter().map(|read| ((read.inode, read.tid, read.pid), read.datagrams)).into_map();
     let mut all = Readings::new();
     for read in now {
         let old = before.get(&(read.inode, read.tid, read.pid)).copied().unwrap_or(0);

@@ -5,6 +5,7 @@ mod services;
 
 use std::collections::BTreeMap;
 
+use rxpath_core::IntoMap;
 use rxpath_host::netlink::{Netlink, TcpSocket};
 use rxpath_record::evidence::{Listener, TcpUse};
 
@@ -58,7 +59,7 @@ pub(super) fn used(read: &Read<'_>) -> Option<TcpUse> {
     let counters: BTreeMap<String, u64> = names
         .filter_map(|name| Some(((*name).to_owned(), sum(read.moved, &[name])?)))
         .filter(|(_, count)| *count > 0)
-        .collect();
+        .into_map();
     let received_segments = sum(read.moved, &["Tcp.InSegs"]).unwrap_or(0);
     let (services, listeners) = (services::of(read), full_listeners(read));
     let still = counters.is_empty() && received_segments == 0;
@@ -80,7 +81,7 @@ pub(super) fn used(read: &Read<'_>) -> Option<TcpUse> {
 fn full_listeners(read: &Read<'_>) -> Vec<Listener> {
     let drops = |socket: &TcpSocket| socket.memory.map_or(0, |memory| memory.drops);
     let before: BTreeMap<u32, u32> =
-        read.around[0].listeners.iter().map(|it| (it.inode, drops(it))).collect();
+        read.around[0].listeners.iter().map(|it| (it.inode, drops(it))).into_map();
     let one = |socket: &TcpSocket| Listener {
         local: socket.local.to_string(),
         owners: owners_of(socket.inode, read.owners),

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_core::IntoMap;
 use rxpath_host::Root;
 use rxpath_host::netlink::{Link, Netlink};
 
@@ -28,7 +29,7 @@ pub(crate) struct Unseen {
 impl Unseen {
     /// What may have been lost unseen between `before` and `now`; `reasons` when the kernel's drop reasons are watched.
     pub(crate) fn between(&mut self, before: &[Link], now: &[Link], reasons: bool) -> Vec<String> {
-        let devices = now.iter().map(|link| (link.index, link.is_up())).collect();
+        let devices = now.iter().map(|link| (link.index, link.is_up())).into_map();
         if self.left == 0 || devices != self.devices {
             self.hooks = hooks::unseen(&Root::host(), now, reasons);
             self.polled = polled(now);
@@ -41,7 +42,7 @@ impl Unseen {
     /// Rings of veth pairs that are polled: what a full one drops is counted at the other end, as `tx.dropped`.
     fn rings(&self, before: &[Link], now: &[Link]) -> Option<String> {
         let old: BTreeMap<u32, Option<u64>> =
-            before.iter().map(|link| (link.index, link.stat("rx.packets"))).collect();
+            before.iter().map(|link| (link.index, link.stat("rx.packets"))).into_map();
         let took = |link: &&Link| {
             self.polled.contains(&link.index)
                 && old.get(&link.index).is_some_and(|was| *was != link.stat("rx.packets"))

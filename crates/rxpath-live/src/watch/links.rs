@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+use rxpath_core::IntoMap;
 use rxpath_host::netlink::Link;
 use rxpath_record::counters::name;
 
@@ -95,7 +96,7 @@ impl Links {
     pub fn start(around: &Around) -> Self {
         let counts = |link: &Link| (link.index, Counts::of(link));
         let before: BTreeMap<u32, Counts> =
-            of(around).map_or_else(|_| BTreeMap::new(), |all| all.map(counts).collect());
+            of(around).map_or_else(|_| BTreeMap::new(), |all| all.map(counts).into_map());
         Self { first: before.clone(), before, at: around.at }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use rxpath_core::IntoMap;
 use rxpath_host::HostError;
 use rxpath_host::netlink::{Netlink, SkMemInfo, TcpSocket, TcpState, UdpSocket};
 use rxpath_host::only::Only;
@@ -146,7 +147,7 @@ impl Sockets {
     /// Ends the window: its sockets, and an empty one that begins with their drops.
     pub fn take(&mut self) -> Looks {
         let seen = std::mem::take(&mut self.seen);
-        self.drops = seen.iter().map(|(inode, socket)| (*inode, socket.memory.drops[1])).collect();
+        self.drops = seen.iter().map(|(inode, socket)| (*inode, socket.memory.drops[1])).into_map();
         let mut tcp = self.tcp.take();
         if let Some(wanted) = &self.wanted {
             tcp.only(|socket| wanted.contains(&socket.inode));
@@ -199,7 +200,7 @@ impl Looks {
     pub fn udp(&self) -> BTreeMap<u32, Socket> {
         let udp = self.seen.iter().filter(|(_, socket)| socket.protocol == "udp");
         let one = |socket: &Seen| Socket { local: socket.local.clone(), ..socket.memory.clone() };
-        udp.map(|(inode, socket)| (*inode, one(socket))).collect()
+        udp.map(|(inode, socket)| (*inode, one(socket))).into_map()
     }
 
     /// All of UDP, listeners, and connections in which something waited or was dropped.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::{Fact, Log2};
+use rxpath_core::{Fact, IntoMap, Log2};
 
 use super::{Frame, PathStage, WindowTotals};
 
@@ -136,7 +136,7 @@ impl Slice {
             ("power_w", Some(self.energy_j / self.energy_window_s)),
         ];
         let known = all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        known.filter(|(_, value)| value.is_finite()).collect()
+        known.filter(|(_, value)| value.is_finite()).into_map()
     }
 }
 

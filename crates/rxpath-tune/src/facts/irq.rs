@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Fact;
+use rxpath_core::{Fact, IntoMap};
 use rxpath_host::queue_map::{DeviceQueues, Shared};
 use rxpath_host::root::Root;
 use rxpath_host::sysfs::irq::{self, Masks};
@@ -34,7 +34,7 @@ pub(super) fn of(
         .iter()
         .rev()
         .filter_map(|row| Some((row.irq.value()?.irq, row.queue)))
-        .collect();
+        .into_map();
     shared.of_device(root, name).map(|rows| {
         let one = |(number, row): (u32, &rxpath_host::procfs::interrupts::Interrupt)| Irq {
             number,

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use rxpath_core::IntoMap;
 use rxpath_host::capture::sources::{SYSCTL_CONF, SYSCTL_DIRS};
 use rxpath_host::glob;
 use rxpath_host::optional::Optional;
@@ -39,7 +40,7 @@ pub(super) fn in_force(
     let is_pattern = |line: &&Kept| glob::is_pattern(&line.key);
     let path = |line: &Kept| sysctl::path(&line.key);
     let named: BTreeMap<String, &Kept> =
-        kept.iter().filter(|line| !is_pattern(line)).map(|line| (path(line), line)).collect();
+        kept.iter().filter(|line| !is_pattern(line)).map(|line| (path(line), line)).into_map();
     let mut all = BTreeMap::new();
     for line in kept.iter().filter(is_pattern) {
         for path in glob::expand(&path(line), &list) {

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rxpath_core::{CpuList, Fact};
+use rxpath_core::{CpuList, Fact, IntoMap};
 use rxpath_host::topology::Topology;
 
 use super::{Device, HostFacts, Irq, Known};
@@ -94,7 +94,7 @@ impl Serving {
     /// interrupts of one device want the same.
     pub fn spread(&self, goes: &[(Irq, Vec<u32>)]) -> Vec<u32> {
         let fair = self.fair(goes.len());
-        let mut taken: BTreeMap<u32, usize> = self.cpus.iter().map(|cpu| (*cpu, 0)).collect();
+        let mut taken: BTreeMap<u32, usize> = self.cpus.iter().map(|cpu| (*cpu, 0)).into_map();
         let mut take = |cpu: u32, most: usize| {
             let count = taken.get_mut(&cpu).filter(|count| **count < most)?;
             *count += 1;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rxpath_core::Fact;
+use rxpath_core::{Fact, IntoMap};
 use rxpath_host::counter::Width;
 use rxpath_host::error::fact;
 use rxpath_host::nic::{self, HostAnswers, Nic};
@@ -46,7 +46,7 @@ impl HostFacts {
         let start = Instant::now();
         thread::sleep(window);
         let files = paths.into_iter().map(|path| (path.clone(), fact(self.root.value(&path))));
-        let files = files.collect();
+        let files = files.into_map();
         let (devices, answers) = self.asked_again();
         self.later = Some(Later {
             counters: snapshot::read(&self.root),
@@ -83,7 +83,7 @@ impl HostFacts {
             let nic = Nic { qdiscs: qdiscs.of(&device.nic), ..nic };
             (device.name.clone(), LaterDevice { statistics, nic })
         });
-        (devices.collect(), reader.host_counted())
+        (devices.into_map(), reader.host_counted())
     }
 
     /// A protocol counter by its name (`TcpExt.ListenOverflows`).
@@ -177,7 +177,7 @@ pub(super) fn of_tree(root: &Root, devices: &[Device]) -> (Option<Later>, Watche
         counters: snapshot::read(&tree),
         softnet: fact(softnet::read(&tree)),
         answers: nic::load_host(&tree).unwrap_or_default(),
-        devices: devices.iter().filter(|device| !device.is_loopback()).map(device).collect(),
+        devices: devices.iter().filter(|device| !device.is_loopback()).map(device).into_map(),
         files: BTreeMap::new(),
         tree: Some(tree),
     };

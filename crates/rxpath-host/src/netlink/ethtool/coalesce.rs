@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_core::IntoMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -133,7 +134,7 @@ impl From<&Answer> for Coalesce {
             cqe_mode_rx: answer.is_on("cqe-mode-rx"),
             cqe_mode_tx: answer.is_on("cqe-mode-tx"),
             rx_profile: Vec::new(),
-            rare: rare.collect(),
+            rare: rare.into_map(),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Offload features and private flags for kernels that don't report them over netlink (before 5.7): bits, and their names
 //! in sets of strings.
 
+use rxpath_core::IntoMap;
+
 use super::settings::words;
 use super::{ETHTOOL_GSTRINGS, STATS_MAX, STRING, call, put};
 use crate::HostError;
@@ -39,7 +41,7 @@ pub fn private_flags(dev: &str) -> Result<PrivateFlags, HostError> {
     let flags = word32(&flags, 1).unwrap_or_default();
     let names = string_set(dev, ETH_SS_PRIV_FLAGS)?;
     let bits = names.into_iter().take(32).enumerate().filter(|(_, name)| !name.is_empty());
-    Ok(bits.map(|(bit, name)| (name, flags & 1 << bit != 0)).collect())
+    Ok(bits.map(|(bit, name)| (name, flags & 1 << bit != 0)).into_map())
 }
 
 /// Reads an answered `struct ethtool_gfeatures`; bits without a name are reserved, those that were not answered are left
@@ -54,7 +56,7 @@ pub fn parse_feature_blocks(names: &[String], buffer: &[u8]) -> Features {
         let feature = Feature { changeable: of(0)? && !of(3)?, wanted: of(1)?, active: of(2)? };
         Some((name.clone(), feature))
     });
-    found.collect()
+    found.into_map()
 }
 
 /// The strings of a set; their places are the numbers of bits.

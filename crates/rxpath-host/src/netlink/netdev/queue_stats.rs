@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_core::IntoMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +62,7 @@ pub fn parse_queue_stats(payload: &[u8]) -> Result<Option<QueueStats>, HostError
     let (Some(kind), Some(index)) = (kind, attrs.u32(QUEUE_ID)) else { return Ok(None) };
     let names = listed::lines(include_str!("queue_stats.txt")).zip(FIRST..);
     let counters = names.filter_map(|(name, number)| Some((name.to_owned(), attrs.uint(number)?)));
-    Ok(Some(QueueStats { kind, index, counters: counters.collect() }))
+    Ok(Some(QueueStats { kind, index, counters: counters.into_map() }))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::{CpuList, Side, Warning};
+use rxpath_core::{CpuList, IntoMap, Side, Warning};
 use rxpath_live::observe::Between;
 use rxpath_record::hosts::HostTrial;
 use rxpath_record::manifest::Grade;
@@ -44,7 +44,7 @@ pub(super) fn of(variant: &Variant, testbed: &dyn Testbed, raw: &Measurements) -
         let named =
             sides.flat_map(|side| testbed.hosts(side).into_iter().map(move |it| (it, side)));
         let part = |(name, side)| host(window, name, side, (grade, noise.clone()));
-        let hosts = named.map(part).collect();
+        let hosts = named.map(part).into_map();
         return Grades { grade, noise, hosts };
     }
     let mut all = Grades::default();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rxpath_bpf::stages::Stages;
 use rxpath_bpf::stages::ports::PortPackets;
+use rxpath_core::IntoMap;
 use rxpath_host::HostError;
 use rxpath_record::watch::PortName;
 
@@ -51,7 +52,7 @@ impl Ports {
         if std::mem::take(&mut self.is_sampled) {
             let share = |(name, packets): (PortName, u64)| (name, packets as f64 / all as f64);
             let some = packets.into_iter().filter(|(_, packets)| *packets > 0);
-            self.shares = some.map(share).collect();
+            self.shares = some.map(share).into_map();
         }
         self.shares.clone()
     }

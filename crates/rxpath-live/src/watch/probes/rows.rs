@@ -6,7 +6,7 @@ use rxpath_bpf::account::Reading;
 use rxpath_bpf::account::row::PF_KTHREAD;
 use rxpath_bpf::drops::Drop;
 use rxpath_bpf::polls::{CpuPolls, NapiPolls, PollsReading};
-use rxpath_core::Log2;
+use rxpath_core::{IntoMap, Log2};
 
 use crate::watch::drops::MOST_ROWS;
 
@@ -158,7 +158,7 @@ pub(super) fn busiest(window: &Reading) -> BTreeMap<u32, String> {
             *found = (row.charge.on_cpu_ns, format!("{} ({})", row.comm, row.key.pid));
         }
     }
-    most.into_iter().map(|(cpu, (_, name))| (cpu, name)).collect()
+    most.into_iter().map(|(cpu, (_, name))| (cpu, name)).into_map()
 }
 
 /// A NAPI that polls in a thread of its own (`napi/DEV-ID`, net/core/dev.c `napi_kthread_create`) is in no softirq.
@@ -181,7 +181,7 @@ pub(super) fn net_rx(now: &[CpuPolls], before: &[CpuPolls]) -> BTreeMap<u32, (u6
         let ((runs, ns), (runs_before, ns_before)) = (cpu.net_rx(), earlier(cpu.cpu));
         (cpu.cpu, (runs.saturating_sub(runs_before), ns.saturating_sub(ns_before)))
     };
-    now.iter().map(one).collect()
+    now.iter().map(one).into_map()
 }
 
 /// What makes two rows of polls the same: NAPI, device, network namespace and CPU.

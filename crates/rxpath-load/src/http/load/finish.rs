@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use nix::errno::Errno;
+use rxpath_core::IntoMap;
 use rxpath_stats::Histogram;
 
 use crate::LoadError;
@@ -93,7 +94,7 @@ fn counted(load: &Load, reports: &[Report]) -> LoadResult {
         errors_total: Kind::ALL
             .iter()
             .map(|kind| (kind.name().to_owned(), errors(live, *kind)))
-            .collect(),
+            .into_map(),
         error_causes_total: causes(reports),
         sent_bytes: shared.sum(|t| &t.sent_bytes),
         received_bytes: bytes,

@@ -1,8 +1,6 @@
 //! Adding up what a server's threads did.
 
-use std::collections::BTreeMap;
-
-use rxpath_core::Warning;
+use rxpath_core::{IntoMap, Warning};
 
 use crate::LoadError;
 use crate::busy_poll;
@@ -33,7 +31,7 @@ pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadErr
         transactions_total,
         achieved_tps: per_s(transactions_total),
         connections_total: past.connections_total,
-        refused_total: past.refused.iter().map(owned).collect::<BTreeMap<_, _>>(),
+        refused_total: past.refused.iter().map(owned).into_map(),
         connection_errors_total: past.errors.clone(),
         accept_errors_total: past.accept_errors.clone(),
         mismatches: past.mismatches.clone(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use rxpath_core::Warning;
+use rxpath_core::{IntoMap, Warning};
 
 use crate::LoadError;
 use crate::limit::{Limit, Who, any_busy, busy_text};
@@ -54,7 +54,7 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
     result.send_errors = errors
         .into_iter()
         .map(|(number, count)| (format!("{:?}", nix::errno::Errno::from_raw(number)), count))
-        .collect();
+        .into_map();
     result.target_pps = load.options.rate_pps.map(|rate| rate as f64);
     result.lateness_us = Lateness::of(&lateness);
     result.bypasses_udp = load.options.engine.bypasses_udp();

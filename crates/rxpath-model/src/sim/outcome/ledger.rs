@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Side;
+use rxpath_core::{IntoMap, Side};
 use rxpath_record::counters::{Moved, name};
 use rxpath_record::ledger::{
     Ledger, LedgerInput, LedgerUnit, Link, PathFacts, ReceiverSaid, SenderSaid,
@@ -78,7 +78,7 @@ impl World<'_> {
             values.insert(name::softnet(cpu as u32, "dropped"), of.backlog_drops);
         }
         values.retain(|_, value| *value > 0);
-        let values = values.into_iter().map(|(name, value)| (name, value as i64)).collect();
+        let values = values.into_iter().map(|(name, value)| (name, value as i64)).into_map();
         Moved { values, gaps: BTreeMap::new() }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Side;
+use rxpath_core::{IntoMap, Side};
 use rxpath_record::hosts::{PairPackets, PairRate};
 use rxpath_record::manifest::{HostPart, Manifest, VariantSummary};
 
@@ -145,7 +145,7 @@ fn loads<'a>(manifest: &'a Manifest, variant: &VariantSummary) -> BTreeMap<&'a s
             of_the_only_one(variant, &manifest.main_metric, side)
         }
     };
-    manifest.hosts.iter().map(|(alias, part)| (alias.as_str(), load(alias, part.side))).collect()
+    manifest.hosts.iter().map(|(alias, part)| (alias.as_str(), load(alias, part.side))).into_map()
 }
 
 /// Of some of the pairs, which offered `all` datagrams together.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use rxpath_core::IntoMap;
 use rxpath_core::envelope::schema_id;
 use rxpath_host::nic::{self, Nic};
 use rxpath_host::queue_map::{self, DeviceQueues, Shared};
@@ -129,7 +130,7 @@ pub fn nics(root: &Root, names: &[String]) -> Result<BTreeMap<String, Nic>, Fail
         };
         (name.clone(), nic)
     });
-    Ok(answers.collect())
+    Ok(answers.into_map())
 }
 
 fn once(ask: &Ask<'_>, names: &[String]) -> Outcome {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use rxpath_core::IntoMap;
 use rxpath_host::HostError;
 use rxpath_host::journal::Contents;
 use rxpath_host::setter::HostSetter;
@@ -13,7 +14,7 @@ use rxpath_tune::verify::{Standing, UNREAD, verify};
 /// only root can, counts as a change.
 pub(super) fn standings(dir: &Path) -> Vec<(&'static str, usize)> {
     let mut counts: BTreeMap<&'static str, usize> =
-        Standing::WORDS.into_iter().map(|word| (word, 0)).collect();
+        Standing::WORDS.into_iter().map(|word| (word, 0)).into_map();
     for word in words(&Store::at(dir)) {
         *counts.entry(word).or_default() += 1;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::SchedClass;
+use rxpath_core::{IntoMap, SchedClass};
 use rxpath_lab::scenario::spec::{Protocol, Resolved, Variant};
 use rxpath_lab::trial::result::UdpServer;
 use rxpath_load::udp::serve::options::ServeEngine;
@@ -59,7 +59,7 @@ pub fn predicted(variant: &Variant, trials: &[&Trial], made: Result<Values, Stri
             // A polling reader is simulated as one that is woken: its losses are right, its delays are not.
             let known = |name: &String| !naps(variant) || !name.starts_with("one_way_delay_");
             let metrics =
-                said.into_iter().filter(|(name, _)| known(name)).filter_map(beside).collect();
+                said.into_iter().filter(|(name, _)| known(name)).filter_map(beside).into_map();
             Prediction { variant: name, metrics, not_predicted: None }
         }
         Err(why) => {

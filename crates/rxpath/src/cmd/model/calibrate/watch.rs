@@ -7,6 +7,7 @@ use rxpath_bpf::Probe;
 use rxpath_bpf::cost::CostMeter;
 use rxpath_bpf::filter::Filter;
 use rxpath_bpf::polls::{Passes, Polls};
+use rxpath_core::IntoMap;
 use rxpath_lab::meter::{Beside, Meter, Reading};
 use rxpath_lab::plan::Plan;
 use rxpath_lab::run::progress::Progress;
@@ -60,7 +61,7 @@ impl Watch {
             let cpu = variant.lab.rps_cpus.0.first().copied().or(variant.lab.napi_cpu)?;
             Some((variant.name.clone(), cpu))
         };
-        let cpus: BTreeMap<String, u32> = resolved.variants.iter().filter_map(cpu).collect();
+        let cpus: BTreeMap<String, u32> = resolved.variants.iter().filter_map(cpu).into_map();
         Self {
             bars: Bars::new(),
             cpu: cpus.values().next().copied(),

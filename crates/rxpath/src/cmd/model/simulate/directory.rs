@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
-use rxpath_core::Fact;
+use rxpath_core::{Fact, IntoMap};
 use rxpath_model::sim::{Outcome as Simulation, Parameters};
 use rxpath_record::environment::{Environment, HostFacts};
 use rxpath_record::event::{Event, What};
@@ -105,7 +105,7 @@ fn manifest(p: &Parameters, simulation: &Simulation, warnings: &[Warning]) -> Ma
             name: VARIANT.into(),
             what: "the parameters as given".into(),
             trials_count: 1,
-            metrics: metrics.iter().map(|(name, value)| (name.clone(), one(*value))).collect(),
+            metrics: metrics.iter().map(|(name, value)| (name.clone(), one(*value))).into_map(),
             verdict: Some(verdict.clone()),
             ..VariantSummary::default()
         }],

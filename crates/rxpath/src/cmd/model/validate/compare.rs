@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_core::IntoMap;
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_model::calibration::Calibration;
 use rxpath_record::manifest::{Manifest, Trial};
@@ -99,7 +100,7 @@ pub(super) fn validated(
     Validated {
         scenario: scenario.name.clone(),
         run: run.to_owned(),
-        fitted: fitted.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+        fitted: fitted.into_iter().map(|(key, value)| (key.to_owned(), value)).into_map(),
         goodput_nrmse: nrmse(&variants),
         variants,
         knee,
@@ -137,7 +138,7 @@ fn rows(
             best_goodput_loss: 0.0,
             last_rate_loss: 0.0,
             stages: stages(&said),
-            delay_log_ratio: ["p50", "p90", "p99"].into_iter().filter_map(ratio).collect(),
+            delay_log_ratio: ["p50", "p90", "p99"].into_iter().filter_map(ratio).into_map(),
             goodput: of("delivered_pps").map_or([0.0; 2], |both| [both.predicted, both.measured]),
             not_predicted: said.not_predicted,
         });
@@ -150,7 +151,7 @@ fn stages(said: &Prediction) -> BTreeMap<String, Predicted> {
         let stage = metric.strip_suffix(predict::STAGE_LOSS).filter(|_| metric.as_str() != LOSS)?;
         Some((stage.to_owned(), *both))
     };
-    said.metrics.iter().filter_map(stage).collect()
+    said.metrics.iter().filter_map(stage).into_map()
 }
 
 fn losses(trials: &[&Trial]) -> Option<[f64; 3]> {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_core::IntoMap;
 use rxpath_lab::scenario::spec::{Resolved, Variant};
 use rxpath_lab::trial::result::UdpServer;
 use rxpath_model::calibration::Calibration;
@@ -118,7 +119,7 @@ impl Search<'_> {
         let cost = |((key, otherwise), power): (&(&'static str, f64), &f64)| {
             (*key, self.calibration.value(key).unwrap_or(*otherwise) * power.exp2())
         };
-        self.keys.iter().zip(powers).map(cost).collect()
+        self.keys.iter().zip(powers).map(cost).into_map()
     }
 
     fn point(&self, powers: Vec<f64>) -> Option<Point> {
