@@ -229,12 +229,17 @@ impl Drop for Client {
 impl PendingAnswer {
     /// Waits for the answer.
     pub fn wait<T: DeserializeOwned>(self, limit: Duration) -> Result<T, LabError> {
+        serde_json::from_value(self.value(limit)?).map_err(|error| LabError::OnHost {
+            host: self.shared.alias.clone(),
+            text: format!("its answer is not understood: {error}"),
+        })
+    }
+
+    /// The answer, not yet read.
+    fn value(&self, limit: Duration) -> Result<Value, LabError> {
         let host = || self.shared.alias.clone();
         match self.answer.recv_timeout(limit) {
-            Ok(Ok(value)) => serde_json::from_value(value).map_err(|error| LabError::OnHost {
-                host: host(),
-                text: format!("its answer is not understood: {error}"),
-            }),
+            Ok(Ok(value)) => Ok(value),
             Ok(Err(text)) => Err(LabError::OnHost { host: host(), text }),
             Err(RecvTimeoutError::Disconnected) => Err(self.shared.lost_error()),
             Err(RecvTimeoutError::Timeout) => Err(LabError::Lost {

@@ -62,7 +62,7 @@ pub struct UdpServer {
 impl UdpServer {
     /// Reads it from the record of a trial; `None` when the receiver was another program.
     pub fn recorded(trial: &Trial) -> Option<Self> {
-        Self::deserialize(trial.workloads.get("serve")?).ok()
+        Self::deserialize(trial.workloads.get("serve")?.clone()).ok()
     }
 }
 

@@ -73,7 +73,7 @@ pub(super) fn compose(
 
 /// Facts of the way. What the receiver's own XDP program takes is counted, unlike what other hooks take.
 pub(super) fn path(testbed: &dyn Testbed, raw: &Measurements) -> PathFacts {
-    let settings = ServeSettings::deserialize(&raw.serve.settings).ok();
+    let settings = ServeSettings::deserialize(raw.serve.settings.clone()).ok();
     let Some(own) = settings.and_then(|settings| settings.xdp_program) else {
         return super::path(testbed, &raw.hooks);
     };
