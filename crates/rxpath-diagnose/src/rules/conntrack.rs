@@ -11,7 +11,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     let full = conntrack.entries_max.filter(|max| conntrack.entries_count >= *max);
     let table = match conntrack.entries_max {
         Some(max) => format!(
-            "the table holds {} entries of {} at most; {} were evicted to make space",
+            "the table holds {} entries of {} at most; evicted to make space: {}",
             count(conntrack.entries_count),
             count(max),
             count(conntrack.early_drops_count)

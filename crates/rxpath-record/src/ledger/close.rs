@@ -151,7 +151,7 @@ fn routing_unwatched(view: View<'_>, terms: &[Term]) -> Option<String> {
     };
     let term = terms.iter().find(unexplained).filter(|_| view.input.reasoned.is_none())?;
     Some(format!(
-        "{} packets came to IP and were dropped by no rule: routing refuses a martian source, or a group that nobody joined, \
+        "packets that came to IP and were dropped by no rule: {}; routing refuses a martian source, or a group that nobody joined, \
          without a counter; with --observe drops the kernel's reasons tell",
         term.vanished - term.witness.unwrap_or(0)
     ))

@@ -91,7 +91,7 @@ pub(super) fn may_be_of_others(view: View<'_>, term: &mut Term, others: i64) {
     term.is_narrow = others <= wire::narrow(view);
     term.bound = (!term.is_narrow).then(|| {
         format!(
-            "{}: {lost} packets were dropped, of which {others} may be of other programs",
+            "{}: of the packets dropped ({lost}), {others} may be of other programs",
             term.counter
         )
     });

@@ -54,7 +54,7 @@ fn no_room(ask: &Ask<'_>, count: i64, max: i64) -> Option<Checked> {
         return None;
     }
     let watched = &ask.facts.watched;
-    let what = "packets dropped and connections evicted because the table was full";
+    let what = "times a packet was dropped or a connection evicted because the table was full";
     let told = watched.tell(both, what, "the namespace was made");
     let found = Answer::found(
         format!("{told}; now {count} of at most {max} entries"),

@@ -1,6 +1,6 @@
 //! Queueing disciplines that lose or delay what a device sends, and devices that packets are redirected through.
 
-use rxpath_core::number::grouped;
+use rxpath_core::number::{self, grouped};
 use rxpath_host::counter::Width;
 use rxpath_host::netlink::qdisc::QdiscLimit;
 use rxpath_host::nic::QdiscFacts;
@@ -130,8 +130,8 @@ fn ifb(ask: &Ask<'_>, device: &Device) -> Checked {
     }
     let passed = ask.facts.device_count(device, "rx_packets").known()?.in_window()?;
     let told = format!(
-        "{} packets were redirected through it {}",
-        grouped(passed),
+        "{} redirected through it {}",
+        number::counted(passed, "packet"),
         ask.facts.watched.span()
     );
     if passed < ENOUGH {

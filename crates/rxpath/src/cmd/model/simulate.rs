@@ -2,6 +2,7 @@
 
 use nix::time::{ClockId, clock_gettime};
 use rxpath_core::Count;
+use rxpath_core::number::counted;
 use rxpath_model::sim::outcome::Figures;
 use rxpath_model::sim::{self, Outcome as Simulation, Parameters, Values};
 use rxpath_record::ledger::Ledger;
@@ -190,8 +191,8 @@ fn warnings(parameters: &Parameters, simulation: &Simulation) -> Vec<Warning> {
     }
     if simulation.ledger.in_flight_packets > 0 {
         let text = format!(
-            "{} packets were still in flight when the drain time ended",
-            simulation.ledger.in_flight_packets
+            "{} still in flight when the drain time ended",
+            counted(simulation.ledger.in_flight_packets, "packet")
         );
         warnings.push(
             Warning::new("not-drained", text).cure("use a longer `drain` if these packets matter"),
