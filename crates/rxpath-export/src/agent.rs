@@ -10,9 +10,7 @@ use crate::governor::{Governor, SHEDS};
 
 /// Gaps of things that are read: what the verdict of a frame does not judge, and an estimate that is wrong by much, which the
 /// source of its series says.
-const BY_DESIGN: [&str; 2] = ["verdict", "estimate of interrupt entry and exit"];
-/// The gap of a frame without any probe.
-const ALL: &str = "BPF probes";
+const BY_DESIGN: [&str; 2] = [Frame::VERDICT, Frame::EXACT_ENTRY];
 /// Gaps with a series of their own: a host may have any number of devices.
 const NOT_READ_MOST: usize = 32;
 /// How gaps begin of which each device may have one: they come last.
@@ -56,7 +54,7 @@ impl Families {
 
     /// What looking cost, and what it could not see.
     pub(crate) fn own(&mut self, frame: &Frame) {
-        self.set(PROBE_UP, &[], f64::from(u8::from(!frame.gaps.contains_key(ALL))));
+        self.set(PROBE_UP, &[], f64::from(u8::from(!frame.gaps.contains_key(Frame::ALL_PROBES))));
         if let Some(cost) = &frame.probe_cost {
             self.add(AGENT_CPU, &["bpf"], cost.cpu_ratio * frame.window_s);
             self.add(
@@ -91,7 +89,7 @@ impl Families {
 
     /// For how long probes counted in this window: all of it, or the time of a new sample.
     pub(crate) fn observed(&self, frame: &Frame) {
-        if frame.gaps.contains_key(ALL) {
+        if frame.gaps.contains_key(Frame::ALL_PROBES) {
             return;
         }
         let [rest, drops] = Sampled::PROBES;
@@ -193,7 +191,7 @@ mod tests {
             ..Frame::default()
         };
         let without = |gap: &str| Frame { gaps: [(gap.into(), "no".into())].into(), ..of(None) };
-        families.observed(&without(ALL));
+        families.observed(&without(Frame::ALL_PROBES));
         assert!(!families.text().unwrap().contains("rxpath_observed"), "nobody counted");
         // All the time; a part of it; and that sample again, for want of a new one.
         for frame in [of(None), of(Some(sampled(0.5, 0.0))), of(Some(sampled(0.5, 10.0)))] {

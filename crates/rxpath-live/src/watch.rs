@@ -64,9 +64,6 @@ pub struct Options {
     pub irq_entry: EntryCost,
 }
 
-/// The gap of a frame without any probe.
-const ALL_PROBES: &str = "BPF probes";
-
 /// Verdicts of `diagnose` that rest on what a frame does not hold.
 const NOT_JUDGED: &str = "tasks that pay, wrong ticks and waits for a socket's lock are no verdicts here: `rxpath diagnose` \
                           measures them";
@@ -140,7 +137,7 @@ impl Watcher {
         let probes = match options.counters_only {
             Some(why) => Err(why.to_owned()),
             None => Probes::start(options.irq_entry).map_err(|error| {
-                none_loaded = Some(Unloaded::of(ALL_PROBES, &error));
+                none_loaded = Some(Unloaded::of(Frame::ALL_PROBES, &error));
                 error.to_string()
             }),
         };
@@ -300,9 +297,9 @@ impl Watcher {
         gaps.extend(self.owners.capped().map(|why| ("threads of programs".to_owned(), why)));
         gaps.extend(self.owners.hidden().map(|why| ("owners of sockets".to_owned(), why)));
         gaps.extend(window.links.gap.clone().map(|why| ("devices".to_owned(), why)));
-        gaps.insert("verdict".to_owned(), NOT_JUDGED.to_owned());
+        gaps.insert(Frame::VERDICT.to_owned(), NOT_JUDGED.to_owned());
         match window.seen {
-            Err(why) => drop(gaps.insert(ALL_PROBES.to_owned(), why.to_owned())),
+            Err(why) => drop(gaps.insert(Frame::ALL_PROBES.to_owned(), why.to_owned())),
             Ok(seen) => gaps.extend(seen.gaps.clone()),
         }
         Frame {

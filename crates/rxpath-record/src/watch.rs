@@ -155,6 +155,15 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// The gap of a frame without any BPF probe.
+    pub const ALL_PROBES: &'static str = "BPF probes";
+    /// That of a frame without an estimate of what entering and leaving an interrupt costs.
+    pub const ENTRY: &'static str = "entry and exit of interrupts";
+    /// That of a frame whose estimate of this cost is wrong by 20 % or more.
+    pub const EXACT_ENTRY: &'static str = "estimate of interrupt entry and exit";
+    /// That of verdicts which rest on what no frame has.
+    pub const VERDICT: &'static str = "verdict";
+
     /// The stage that limits, where the verdict names one.
     pub fn limit(&self) -> Option<PathStage> {
         PathStage::of(self.verdict.as_ref()?.stage)

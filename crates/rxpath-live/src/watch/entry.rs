@@ -4,11 +4,7 @@ use std::time::Duration;
 
 use rxpath_bpf::account::Account;
 use rxpath_bpf::account::calibrate::{Calibration, CalibrationKind, measure_briefly};
-
-/// The gap of a frame without an estimate.
-const NOT_ESTIMATED: &str = "entry and exit of interrupts";
-/// That of a frame whose estimate is wrong by 20 % or more.
-const ESTIMATED: &str = "estimate of interrupt entry and exit";
+use rxpath_record::watch::Frame;
 
 /// Where a live view has this cost from.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -44,8 +40,8 @@ impl EntryCost {
 pub(super) fn entry_gap(estimate: &Calibration) -> Option<(String, String)> {
     let source = &estimate.source;
     match estimate.kind {
-        None => Some((NOT_ESTIMATED.to_owned(), format!("not estimated: {source}"))),
-        Some(CalibrationKind::Interrupts) => Some((ESTIMATED.to_owned(), source.clone())),
+        None => Some((Frame::ENTRY.to_owned(), format!("not estimated: {source}"))),
+        Some(CalibrationKind::Interrupts) => Some((Frame::EXACT_ENTRY.to_owned(), source.clone())),
         Some(CalibrationKind::Packets | CalibrationKind::Given) => None,
     }
 }
@@ -60,8 +56,8 @@ mod tests {
         assert_eq!(of(Some(CalibrationKind::Given)), None);
         assert_eq!(of(Some(CalibrationKind::Packets)), None);
         let (what, _) = of(Some(CalibrationKind::Interrupts)).unwrap();
-        assert_eq!(what, ESTIMATED);
+        assert_eq!(what, Frame::EXACT_ENTRY);
         let (what, why) = entry_gap(&Calibration::none("one CPU")).unwrap();
-        assert_eq!((what.as_str(), why.as_str()), (NOT_ESTIMATED, "not estimated: one CPU"));
+        assert_eq!((what.as_str(), why.as_str()), (Frame::ENTRY, "not estimated: one CPU"));
     }
 }

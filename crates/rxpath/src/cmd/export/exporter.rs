@@ -57,7 +57,7 @@ fn is_late(window_s: f64, planned: [Duration; 2]) -> bool {
 
 /// Why a window has no BPF probes, when the one before had them.
 fn lost_probes<'a>(had_probes: &mut bool, frame: &'a Frame) -> Option<&'a str> {
-    let why = frame.gaps.get("BPF probes").map(String::as_str);
+    let why = frame.gaps.get(Frame::ALL_PROBES).map(String::as_str);
     let had_probes = std::mem::replace(had_probes, why.is_none());
     why.filter(|_| had_probes)
 }
@@ -265,7 +265,10 @@ mod tests {
     #[test]
     fn probes_that_fail_are_said_once_each_time() {
         let window = |why: Option<&str>| Frame {
-            gaps: why.map(|why| ("BPF probes".to_owned(), why.to_owned())).into_iter().collect(),
+            gaps: why
+                .map(|why| (Frame::ALL_PROBES.to_owned(), why.to_owned()))
+                .into_iter()
+                .collect(),
             ..Frame::default()
         };
         let (good, bad) = (window(None), window(Some("no table")));

@@ -65,7 +65,7 @@ pub fn page(frame: &Frame, governor: &Governor, interval_s: f64) -> serde_json::
         window_number: frame.number,
         window_at_unix_s: frame.at_unix_s,
         window_s: frame.window_s,
-        has_probes: !frame.gaps.contains_key("BPF probes"),
+        has_probes: !frame.gaps.contains_key(Frame::ALL_PROBES),
         sampled: frame.sampled.clone(),
         not_measured,
         budget: ExportBudget {
