@@ -57,6 +57,14 @@ pub(super) fn egress_packets(view: View<'_>) -> i64 {
     (view.udp(Side::Tx, "SndbufErrors") - queue - view.tx_link("tx.dropped")).max(0)
 }
 
+/// Packets that died under the sender's call, at most; `None` if a counter for it was not read.
+pub(super) fn below_call(view: View<'_>) -> Option<i64> {
+    let dropped = view.tx_link_name("tx.dropped")?;
+    let (root, queue) = view.qdisc()?;
+    let is_known = view.knows(root) && view.knows(&dropped);
+    is_known.then(|| queue + view.get(&dropped) + egress_packets(view))
+}
+
 fn egress_hook(view: View<'_>, units: &Units) -> Option<Term> {
     let rules = view.input.path.egress_rules.as_ref().filter(|rules| !rules.is_empty())?;
     let counted: i64 = rules.iter().map(|rule| view.get(rule)).sum();
@@ -88,8 +96,14 @@ fn qdisc(view: View<'_>, units: &Units) -> Term {
     // A host's queue takes the packets of all its programs. UDP counts the drops of those that it handed over. What else was
     // dropped may be of others, or of ours that the queue had taken before.
     let all_udp = view.udp(Side::Tx, "SndbufErrors") == drops;
-    let others = if all_udp { wire::foreign_datagrams_out(view) } else { wire::foreign_out(view) };
-    shared::may_be_of_others(view, &mut term, others * shared::each(units.qdisc));
+    let others = if view.counts_all_senders() {
+        term.credited()
+    } else if all_udp {
+        wire::foreign_datagrams_out(view) * shared::each(units.qdisc)
+    } else {
+        wire::foreign_out(view) * shared::each(units.qdisc)
+    };
+    shared::may_be_of_others(view, &mut term, others);
     term
 }
 

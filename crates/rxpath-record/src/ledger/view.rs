@@ -122,6 +122,16 @@ impl<'a> View<'a> {
         self.input.path.is_shared && self.link() == Link::Nic
     }
 
+    /// Whether what was offered is what UDP counted for all programs of the sender's host: any of it may be of others.
+    pub fn counts_all_senders(self) -> bool {
+        self.is_shared() && self.input.sender.by_kernel
+    }
+
+    /// Whether what was delivered is what UDP counted for all programs of the receiver's host: any of it may be of others.
+    pub fn counts_all_receivers(self) -> bool {
+        self.is_shared() && self.input.receiver.by_kernel
+    }
+
     /// Losses at a place that only the kernel's reasons tell.
     pub fn reasoned(self, place: Place) -> impl Iterator<Item = &'a Reasoned> {
         let all = self.input.reasoned.iter().flatten();

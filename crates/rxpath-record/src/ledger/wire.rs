@@ -99,8 +99,7 @@ pub(super) fn network(view: View<'_>, units: &Units) -> Option<Term> {
     // What only one of the two cards counted: sent to others, received from others.
     let sent_to_others = foreign_out(view).max(beyond_workload(view, units, way));
     // How many of its host's datagrams a foreign program sent is not known: all may have gone elsewhere.
-    let is_ours = !(view.is_shared() && view.input.sender.by_kernel);
-    let least = if is_ours { (least - sent_to_others).max(0) } else { 0 };
+    let least = if view.counts_all_senders() { 0 } else { (least - sent_to_others).max(0) };
     // The receiving card counts those of others that its ring and the backlog lost, too.
     let lost_of_others =
         shared::others_in_ring(view, units) + shared::others_in_backlog(view, units);
@@ -144,22 +143,21 @@ pub(super) fn ends_of_all(view: View<'_>) -> Vec<Inexact> {
         why: "the receiver is a foreign program, and its host's counters have the datagrams of all programs"
             .into(),
     };
-    let ends = [(sender.by_kernel, offered), (receiver.by_kernel, delivered)];
-    ends.into_iter()
-        .filter(|(by_kernel, _)| *by_kernel && view.is_shared())
-        .map(|(_, end)| end)
-        .collect()
+    let ends = [(view.counts_all_senders(), offered), (view.counts_all_receivers(), delivered)];
+    ends.into_iter().filter_map(|(is_of_all, end)| is_of_all.then_some(end)).collect()
 }
 
 /// Datagrams that other programs on the sender's host handed over, at most. One that dies below the call is counted in
-/// `SndbufErrors` and not in `OutDatagrams`.
+/// `SndbufErrors` and not in `OutDatagrams`. A call that finds the send buffer full (`EAGAIN`) is counted there too, and no
+/// datagram died (`net/ipv4/udp.c`, `udp_sendmsg`).
 pub(super) fn foreign_datagrams_out(view: View<'_>) -> i64 {
     let of = |group: &str, counter: &str| view.get(&name::snmp(Side::Tx, group, counter));
     let sender = &view.input.sender;
     let handed = (sender.sent_packets + sending::full_queue(sender)) as i64;
     let ours = if sender.raw { 0 } else { handed / i64::from(sender.segments_per_send.max(1)) };
-    let all = ["Udp", "Udp6"].map(|group| of(group, "OutDatagrams") + of(group, "SndbufErrors"));
-    (all.into_iter().sum::<i64>() - ours).max(0)
+    let sum = |counter: &str| of("Udp", counter) + of("Udp6", counter);
+    let died = sum("SndbufErrors").min(sending::below_call(view).unwrap_or(i64::MAX));
+    (sum("OutDatagrams") + died - ours).max(0)
 }
 
 /// Packets that the sender's host sent in addition to the workload, at most, by the counters of the protocols.
@@ -224,6 +222,7 @@ fn beyond_ip(view: View<'_>, units: &Units) -> Option<i64> {
     let backlog = arriving::backlog_behind_device(view);
     let workload = match units.ip {
         Unit::Each(n) => (view.get(&at_ip) - others + backlog) * n,
+        Unit::Mixed { .. } if view.counts_all_receivers() => 0,
         // As many as were read or refused: how many an aggregate holds is not known.
         Unit::Mixed { .. } => {
             let refused = view.udp(Side::Rx, "InErrors") + view.udp(Side::Rx, "NoPorts");
@@ -234,14 +233,17 @@ fn beyond_ip(view: View<'_>, units: &Units) -> Option<i64> {
 }
 
 /// Packets of others that entered IP of the workload's family, at most: on a host that others use all that were neither read
-/// nor lost at the workload's sockets.
-fn foreign_at_ip(view: View<'_>) -> i64 {
+/// nor lost at the workload's sockets. What a foreign receiver read may be of others, too.
+pub(super) fn foreign_at_ip(view: View<'_>) -> i64 {
     let receiver = &view.input.receiver;
-    let Some(drops) = receiver.socket_drops.as_ref().filter(|_| view.is_shared()) else {
+    let is_of_all = view.counts_all_receivers();
+    if !view.is_shared() || (receiver.socket_drops.is_none() && !is_of_all) {
         return named_at_ip(view);
-    };
+    }
     let read = receiver.delivered_packets as i64 - view.taken_in_xdp();
-    let ours = read.max(0) + drops.iter().sum::<u64>() as i64 + receiver.in_flight_packets as i64;
+    let read = if is_of_all { 0 } else { read.max(0) };
+    let dropped = receiver.socket_drops.iter().flatten().sum::<u64>() as i64;
+    let ours = read + dropped + receiver.in_flight_packets as i64;
     named_at_ip(view).max(view.segments_at_ip() - ours)
 }
 

@@ -7,6 +7,8 @@ use rxpath_record::ledger::{
 
 use super::{TRUTH, by_place, input, moved};
 
+pub const QDISC: &str = "tx/qdisc.eth0.root.drops";
+
 pub fn shared_input() -> LedgerInput {
     let mut said = input();
     said.path.is_shared = true;
@@ -133,15 +135,14 @@ fn a_wire_that_nobody_counts_leaves_the_ring_its_bounds_and_the_rest_unaccounted
 #[test]
 fn what_others_lost_in_the_sender_s_queue_is_not_surely_the_workload_s() {
     // We sent 1,000, of which 200 died. Another program sent 300, of which 100 died. UDP counts them in SndbufErrors alone.
-    let drops = "tx/qdisc.eth0.root.drops";
     let mut said = shared_input();
-    said.path.tx_qdisc = Some(drops.into());
+    said.path.tx_qdisc = Some(QDISC.into());
     said.receiver.delivered_packets = 790;
     said.receiver.sequence_lost_packets = Some(210);
     let less = ["rx/link.eth1.rx.packets", "rx/Ip.InReceives", "rx/Ip.InDelivers"];
     let less = less.into_iter().chain(["rx/IpExt.InNoECTPkts", "rx/Udp.InDatagrams"]);
     let mut more: Vec<(&str, i64)> = less.map(|counter| (counter, -200)).collect();
-    more.extend([(drops, 300), ("tx/Udp.SndbufErrors", 300), ("rx/ethtool.eth1.rx_packets", -200)]);
+    more.extend([(QDISC, 300), ("tx/Udp.SndbufErrors", 300), ("rx/ethtool.eth1.rx_packets", -200)]);
     let ledger = Ledger::from_counters(&said, &moved(&more));
     let bounds = drop_at(&ledger, Place::Qdisc).unwrap().range();
     assert!(bounds.least_packets <= 200 && bounds.most_packets >= Some(200), "{ledger:#?}");
@@ -267,13 +268,87 @@ fn what_a_foreign_program_sent_from_a_host_of_others_is_known_within_bounds_only
 }
 
 #[test]
-fn a_loss_of_aggregates_keeps_the_note_that_their_size_is_unknown() {
-    let drops = "tx/qdisc.eth0.root.drops";
+fn calls_that_found_the_send_buffer_full_are_no_packets_of_others() {
     let mut said = shared_input();
-    said.path.tx_qdisc = Some(drops.into());
+    said.path.tx_qdisc = Some(QDISC.into());
+    let full = ("tx/Udp.SndbufErrors", 400);
+    let ledger = Ledger::from_counters(&said, &moved(&[full]));
+    assert_eq!(by_place(&ledger), TRUTH, "{ledger:#?}");
+    assert_eq!((ledger.foreign_packets, ledger.balance()), (0, Balance::Closed), "{ledger:#?}");
+    // 30 died in the queue. They may be of others: as many as the workload sent left the host.
+    let others = [full, (QDISC, 30)];
+    let ledger = Ledger::from_counters(&said, &moved(&others));
+    assert_eq!(drop_at(&ledger, Place::Qdisc).map(Drop::range), Some(between(0, 30)));
+    assert_eq!(ledger.foreign_packets, 30, "{ledger:#?}");
+    // Where the queue cannot be read, all errors may be datagrams of others.
+    let mut unread = moved(&[full]);
+    unread.gaps.insert("tx/qdisc.eth0".into(), "not permitted".into());
+    assert_eq!(Ledger::from_counters(&said, &unread).foreign_packets, 400);
+}
+
+#[test]
+fn what_the_host_of_a_foreign_receiver_lost_may_be_of_others() {
+    // Other programs read 500 datagrams, which UDP counts as those of the workload. The ring lost 20, the backlog 30.
+    let counters = [
+        "rx/Udp.InDatagrams",
+        "rx/Ip.InReceives",
+        "rx/Ip.InDelivers",
+        "rx/IpExt.InNoECTPkts",
+        "rx/link.eth1.rx.packets",
+        "rx/ethtool.eth1.rx_packets",
+    ];
+    let mut more = counters.map(|counter| (counter, 500)).to_vec();
+    more.extend([
+        ("rx/ethtool.eth1.rx_missed_errors", 19),
+        ("rx/link.eth1.rx.packets", 30),
+        ("rx/ethtool.eth1.rx_packets", 30),
+        ("rx/link.eth1.rx.dropped", 30),
+        ("machine/softnet.cpu0.dropped", 30),
+    ]);
+    let mut said = shared_input();
+    said.receiver.by_kernel = true;
+    said.receiver.delivered_packets = 1_490;
+    for socket_drops in [Some(vec![3]), None] {
+        said.receiver.socket_drops = socket_drops;
+        let ledger = Ledger::from_counters(&said, &moved(&more));
+        let range = |place| drop_at(&ledger, place).map(Drop::range);
+        assert_eq!(range(Place::Ring), Some(between(0, 20)), "{ledger:#?}");
+        assert_eq!(range(Place::Backlog), Some(between(0, 30)), "{ledger:#?}");
+        // 1,000 were sent, 1,543 arrived: all that were sent may be lost.
+        let network = range(Place::Network).unwrap();
+        assert_eq!(network.least_packets, 0, "{ledger:#?}");
+        assert!(network.most_packets >= Some(990), "{ledger:#?}");
+        assert_eq!(ledger.balance(), Balance::Unknown, "{ledger:#?}");
+    }
+    // Alone on its host, the counters are its own.
+    said.path.is_shared = false;
+    let ledger = Ledger::from_counters(&said, &moved(&more));
+    assert!(drop_at(&ledger, Place::Ring).unwrap().exact, "{ledger:#?}");
+}
+
+#[test]
+fn what_the_host_of_a_foreign_sender_dropped_may_be_of_others() {
+    let mut said = shared_input();
+    said.path.tx_qdisc = Some(QDISC.into());
+    said.sender.by_kernel = true;
+    (said.sender.offered_packets, said.sender.sent_packets) = (1_040, 1_040);
+    let more = [(QDISC, 40), ("tx/Udp.SndbufErrors", 40), ("tx/link.eth0.tx.dropped", 25)];
+    let ledger = Ledger::from_counters(&said, &moved(&more));
+    let range = |ledger: &Ledger, place| drop_at(ledger, place).map(Drop::range);
+    assert_eq!(range(&ledger, Place::Qdisc), Some(between(0, 40)), "{ledger:#?}");
+    assert_eq!(range(&ledger, Place::SendingDevice), Some(between(0, 25)), "{ledger:#?}");
+    said.path.is_shared = false;
+    let ledger = Ledger::from_counters(&said, &moved(&more));
+    assert_eq!(range(&ledger, Place::Qdisc), Some(between(40, 40)), "{ledger:#?}");
+}
+
+#[test]
+fn a_loss_of_aggregates_keeps_the_note_that_their_size_is_unknown() {
+    let mut said = shared_input();
+    said.path.tx_qdisc = Some(QDISC.into());
     said.sender.segments_per_send = 2;
     said.sender.full_batches = false;
-    let ledger = Ledger::from_counters(&said, &moved(&[(drops, 5), ("tx/Tcp.OutSegs", 20)]));
+    let ledger = Ledger::from_counters(&said, &moved(&[(QDISC, 5), ("tx/Tcp.OutSegs", 20)]));
     assert_eq!(drop_at(&ledger, Place::Qdisc).map(Drop::range), Some(between(0, 10)));
     let note = "counts aggregates of unknown size: at least 0 and at most 10 datagrams";
     assert!(ledger.notes.iter().any(|it| it.contains(note)), "{:?}", ledger.notes);

@@ -4,9 +4,7 @@ use proptest::prelude::*;
 use rxpath_record::counters::Moved;
 use rxpath_record::ledger::{Balance, Drop, Ledger, LedgerInput, Place};
 
-use super::shared::{drop_at, shared_input};
-
-const QDISC: &str = "tx/qdisc.eth0.root.drops";
+use super::shared::{QDISC, drop_at, shared_input};
 
 /// What the workload lost, and what others did, on two hosts.
 #[derive(Clone, Debug)]
@@ -31,6 +29,8 @@ struct World {
     arp: i64,
     /// Of the other IP version.
     other_family: i64,
+    /// Calls of the workload that found the send buffer full, and were repeated.
+    full: i64,
 }
 
 impl World {
@@ -68,7 +68,7 @@ impl World {
             (QDISC, qdisc + self.others_in_qdisc),
             // What died below the call is in SndbufErrors alone.
             ("tx/Udp.OutDatagrams", handed + datagrams + cut),
-            ("tx/Udp.SndbufErrors", qdisc + self.others_in_qdisc),
+            ("tx/Udp.SndbufErrors", qdisc + self.others_in_qdisc + self.full),
             ("tx/Ip.FragOKs", cut),
             ("tx/Ip.FragCreates", 3 * cut),
             ("tx/Tcp.OutSegs", segments),
@@ -133,11 +133,11 @@ fn world() -> impl Strategy<Value = World> {
         prop::array::uniform5(count()),
         prop::array::uniform2(0.0f64..=1.0),
         prop::array::uniform3(count()),
-        prop::array::uniform3(count()),
+        prop::array::uniform4(count()),
     );
     (ours, others).prop_map(|(ours, (others, shares, others_out, more))| {
         let (delivered, sending, receiving, uncounted, tail) = ours;
-        let [others_in_qdisc, arp, other_family] = more;
+        let [others_in_qdisc, arp, other_family, full] = more;
         // The assumption: ring and backlog lost no more of others than they passed.
         let passed = others.iter().sum::<i64>() as f64;
         let [others_in_ring, others_in_backlog] = shares.map(|share| (passed * share) as i64);
@@ -154,6 +154,7 @@ fn world() -> impl Strategy<Value = World> {
             others_out,
             arp,
             other_family,
+            full,
         };
         World { tail: (world.lost() as f64 * tail) as i64, ..world }
     })
