@@ -1,4 +1,4 @@
-//! The counters of this host as one side of an experiment: protocols, softnet and one device.
+//! The counters of this host as one side of an experiment: protocols, softnet, one device, and what the others received.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use rxpath_host::nic::shared_port;
 use rxpath_host::snapshot::Reader;
 use rxpath_host::{HostError, Root};
 use rxpath_live::lowest::{self, is_over_others};
-use rxpath_record::counters::Snapshot;
+use rxpath_record::counters::{Snapshot, name};
 
 use super::wire::Rested;
 use crate::clock::monotonic_ns;
@@ -104,6 +104,9 @@ impl Counting {
             }
         }
         read_qdiscs(&mut self.route, (&self.device.name, &queues), &mut snapshot);
+        let own: Vec<&str> =
+            self.below.iter().chain([&self.device]).map(|it| it.name.as_str()).collect();
+        read_others(&mut self.route, &own, &mut snapshot);
         snapshot.t_ns = monotonic_ns() as i64;
         snapshot
     }
@@ -204,6 +207,25 @@ fn root_drops(all: &[Qdisc], devices: &[u32]) -> u64 {
     all.iter().filter(is_root).filter_map(|one| one.stat("drops")).sum()
 }
 
+/// What all devices but these received: IP counts their packets too.
+fn read_others(route: &mut Netlink, own: &[&str], snapshot: &mut Snapshot) {
+    match route.links() {
+        Ok(links) => snapshot.values.extend(received_by_others(&links, own)),
+        Err(error) => {
+            snapshot.gaps.insert(name::OTHER_DEVICES.into(), error.to_string());
+        }
+    }
+}
+
+fn received_by_others(links: &[Link], own: &[&str]) -> Vec<(String, u64)> {
+    let others = links.iter().filter(|link| !own.contains(&link.name.as_str()));
+    let received = others.filter_map(|link| {
+        let name = format!("{}.{}.rx.packets", name::OTHER_DEVICES, link.name);
+        Some((name, link.stat("rx.packets")?))
+    });
+    received.collect()
+}
+
 fn read_standard(generic: &mut Netlink, device: &str, snapshot: &mut Snapshot) {
     let prefix = format!("standard.{device}");
     match generic.standard_stats(device) {
@@ -234,6 +256,19 @@ fn own<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_other_devices_received_stands_under_their_names() {
+        let link = |name: &str, packets| Link {
+            name: name.into(),
+            stats: vec![("rx.packets", packets), ("tx.packets", 9)],
+            ..Link::default()
+        };
+        let all = [link("lo", 5), link("bond0", 70), link("ens1", 70), link("eno1", 3)];
+        let wanted = [("lo", 5u64), ("eno1", 3)];
+        let wanted = wanted.map(|(it, by)| (format!("other-devices.{it}.rx.packets"), by));
+        assert_eq!(received_by_others(&all, &["ens1", "bond0"]), wanted);
+    }
 
     #[test]
     fn what_children_dropped_counts_once_and_other_devices_are_left_out() {

@@ -33,6 +33,9 @@ pub fn link(side: Side, device: &str, counter: &str) -> String {
 /// of the three names for it, some the same number under two: the largest is meant.
 pub const RING: [&str; 3] = ["rx.missed_errors", "rx.fifo_errors", "rx.over_errors"];
 
+/// Source of what devices received that are neither the measured one nor below it: `rx/other-devices.eno1.rx.packets`.
+pub const OTHER_DEVICES: &str = "other-devices";
+
 /// A driver counter (`ETHTOOL_GSTATS`): `rx/ethtool.veth.rx_queue_0_xdp_packets`.
 pub fn ethtool(side: Side, device: &str, counter: &str) -> String {
     format!("{side}/ethtool.{device}.{counter}")

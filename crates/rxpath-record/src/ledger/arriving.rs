@@ -56,14 +56,36 @@ pub(super) fn lost_before_ip(view: View<'_>, units: &Units) -> Option<i64> {
     Some(device * unit - at_ip)
 }
 
-/// Datagrams that may have been lost between a network card's device and IP, where no term has them: hooks without a known
-/// rule, and generic XDP. Frames of no IP are among them. `None` if the counters cannot show it.
+/// Datagrams that may have been lost between a network card's device and IP, where no term has them, at most: hooks without a
+/// known rule, and generic XDP. Frames of no IP are among them. `None` if the counters cannot show it.
 pub(super) fn unseen(view: View<'_>, units: &Units) -> Option<i64> {
     let ends = [view.rx_link_name("rx.packets")?, view.ip_name(Side::Rx, "InReceives")];
     if !ends.iter().all(|end| view.knows(end)) {
         return None;
     }
-    Some((lost_before_ip(view, units)? - backlog_behind_device(view)).max(0))
+    let lost = lost_before_ip(view, units)? - backlog_behind_device(view);
+    Some((lost + over_other_devices(view)).max(0))
+}
+
+/// Packets of others that came to IP over other devices of a shared host, at most. IP counts all devices, so as many packets of
+/// the measured one may be missing there.
+fn over_other_devices(view: View<'_>) -> i64 {
+    if !view.is_shared() {
+        return 0;
+    }
+    let others = wire::foreign_at_ip(view) + view.foreign_family(Side::Rx);
+    let source = format!("{}/{}", Side::Rx, name::OTHER_DEVICES);
+    // A device that came or went in between is a gap of its own.
+    if view.moved.gaps.keys().any(|gap| gap.starts_with(&source)) {
+        return others;
+    }
+    let received: i64 = view.moved.like(&source, ".rx.packets").map(|(_, by)| by.max(0)).sum();
+    if received == 0 {
+        return 0;
+    }
+    // A device may count an aggregate once, of which IP counts the segments.
+    let merged = view.segments_at_ip() - view.ip(Side::Rx, "InReceives");
+    others.min(received + merged.max(0))
 }
 
 /// What an ingress hook took: only where a rule is there, or where rules are not known.

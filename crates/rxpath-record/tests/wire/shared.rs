@@ -171,9 +171,8 @@ fn fragments_of_other_programs_are_not_the_workload_s() {
     assert!(drop_at(&ledger, Place::Network).is_none(), "{ledger:#?}");
 }
 
-#[test]
-fn a_loss_between_device_and_ip_is_not_put_on_other_places() {
-    // Offered 1,000, delivered 600: a tc filter dropped 100, the ring 300. 50 segments of others came.
+/// Offered 1,000, delivered 600: a tc filter dropped 100, the ring 300. 50 segments of others came over the device.
+fn lost_between_device_and_ip(elsewhere: i64) -> (LedgerInput, Moved) {
     let mut said = shared_input();
     said.receiver = ReceiverSaid {
         delivered_packets: 600,
@@ -189,19 +188,42 @@ fn a_loss_between_device_and_ip_is_not_put_on_other_places() {
         ("rx/ethtool.eth1.rx_packets", 750),
         ("rx/ethtool.eth1.rx_missed_errors", 300),
         ("rx/link.eth1.rx.packets", 750),
-        ("rx/Ip.InReceives", 650),
-        ("rx/Ip.InDelivers", 650),
-        ("rx/IpExt.InNoECTPkts", 650),
-        ("rx/Tcp.InSegs", 50),
+        ("rx/other-devices.eno1.rx.packets", elsewhere),
+        ("rx/Ip.InReceives", 650 + elsewhere),
+        ("rx/Ip.InDelivers", 650 + elsewhere),
+        ("rx/IpExt.InNoECTPkts", 650 + elsewhere),
+        ("rx/Tcp.InSegs", 50 + elsewhere),
         ("rx/Udp.InDatagrams", 600),
     ];
     let values = values.into_iter().map(|(name, by)| (name.to_owned(), by)).collect();
-    let ledger = Ledger::from_counters(&said, &Moved { values, ..Moved::default() });
+    (said, Moved { values, ..Moved::default() })
+}
+
+fn is_left_between_device_and_ip(said: &LedgerInput, moved: &Moved) {
+    let ledger = Ledger::from_counters(said, moved);
     let least = |place| drop_at(&ledger, place).map_or(0, |drop| drop.range().least_packets);
     assert_eq!(least(Place::Network), 0, "{ledger:#?}");
     assert!(least(Place::Ring) <= 300, "{ledger:#?}");
     let Balance::Within(most) = ledger.balance() else { panic!("{ledger:#?}") };
     assert!(most >= 100, "{ledger:#?}");
+}
+
+#[test]
+fn a_loss_between_device_and_ip_is_not_put_on_other_places() {
+    let (said, moved) = lost_between_device_and_ip(0);
+    is_left_between_device_and_ip(&said, &moved);
+}
+
+#[test]
+fn packets_over_other_devices_do_not_hide_a_loss_between_device_and_ip() {
+    // As many as the filter dropped.
+    let (said, mut moved) = lost_between_device_and_ip(100);
+    is_left_between_device_and_ip(&said, &moved);
+    // A device that was removed took its count with it.
+    let counter = "rx/other-devices.eno1.rx.packets";
+    moved.values.remove(counter);
+    moved.gaps.insert(counter.into(), "not there after the trial".into());
+    is_left_between_device_and_ip(&said, &moved);
 }
 
 /// 400 datagrams of the workload are missing, and nothing but that tells how many of them the ring lost.

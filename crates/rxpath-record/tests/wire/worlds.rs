@@ -31,6 +31,8 @@ struct World {
     other_family: i64,
     /// Calls of the workload that found the send buffer full, and were repeated.
     full: i64,
+    /// Segments that others received over another device.
+    elsewhere: i64,
 }
 
 impl World {
@@ -78,12 +80,13 @@ impl World {
         ]
     }
 
-    fn came(&self) -> [(&str, i64); 15] {
+    fn came(&self) -> [(&str, i64); 16] {
         let [ring, backlog, refused, socket] = self.receiving;
         let [tcp, others_refused, read, dropped, closed] = self.others;
-        let at_ip = self.delivered + refused + socket + self.others.iter().sum::<i64>();
+        let over_device = self.delivered + refused + socket + self.others.iter().sum::<i64>();
+        let at_ip = over_device + self.elsewhere;
         let backlog = backlog + self.others_in_backlog;
-        let at_device = at_ip + backlog + self.uncounted + self.arp + self.other_family;
+        let at_device = over_device + backlog + self.uncounted + self.arp + self.other_family;
         [
             ("rx/ethtool.eth1.rx_packets", at_device),
             ("rx/ethtool.eth1.rx_missed_errors", ring + self.others_in_ring),
@@ -95,7 +98,8 @@ impl World {
             ("rx/IpExt.InNoECTPkts", at_ip),
             ("rx/Ip.InAddrErrors", refused + others_refused),
             ("rx/Ip.InDelivers", at_ip - refused - others_refused),
-            ("rx/Tcp.InSegs", tcp),
+            ("rx/Tcp.InSegs", tcp + self.elsewhere),
+            ("rx/other-devices.eno1.rx.packets", self.elsewhere),
             ("rx/Udp.InDatagrams", self.delivered + read),
             ("rx/Udp.InErrors", socket + dropped),
             ("rx/Udp.RcvbufErrors", socket + dropped),
@@ -133,11 +137,11 @@ fn world() -> impl Strategy<Value = World> {
         prop::array::uniform5(count()),
         prop::array::uniform2(0.0f64..=1.0),
         prop::array::uniform3(count()),
-        prop::array::uniform4(count()),
+        prop::array::uniform5(count()),
     );
     (ours, others).prop_map(|(ours, (others, shares, others_out, more))| {
         let (delivered, sending, receiving, uncounted, tail) = ours;
-        let [others_in_qdisc, arp, other_family, full] = more;
+        let [others_in_qdisc, arp, other_family, full, elsewhere] = more;
         // The assumption: ring and backlog lost no more of others than they passed.
         let passed = others.iter().sum::<i64>() as f64;
         let [others_in_ring, others_in_backlog] = shares.map(|share| (passed * share) as i64);
@@ -155,6 +159,7 @@ fn world() -> impl Strategy<Value = World> {
             arp,
             other_family,
             full,
+            elsewhere,
         };
         World { tail: (world.lost() as f64 * tail) as i64, ..world }
     })

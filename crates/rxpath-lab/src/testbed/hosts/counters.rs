@@ -2,7 +2,7 @@
 
 use rxpath_core::Side;
 use rxpath_record::counters::Snapshot;
-use rxpath_record::counters::name::{of_host, side_on_receiver};
+use rxpath_record::counters::name::{self, of_host, side_on_receiver};
 
 /// What one host counted.
 pub struct Reading {
@@ -19,7 +19,8 @@ pub struct Reading {
 }
 
 /// Sources whose names go on with a device.
-const OF_DEVICES: [&str; 5] = ["link", "ethtool", "standard", "queue", "qdisc"];
+const OF_DEVICES: [&str; 6] =
+    ["link", "ethtool", "standard", "queue", "qdisc", name::OTHER_DEVICES];
 
 /// Readings of hosts as those of two sides. Counters of a side's devices stand under the name of the first one's, as
 /// [`on_side`] says; softnet counters and energy of receivers are their machines': those on which packets arrive. Of several
@@ -182,6 +183,7 @@ mod tests {
         assert_eq!(of("standard.eth1"), "standard.eth0");
         assert_eq!(of("queue.eth1.0.rx-hw-drop-overruns"), "queue.eth0.0.rx-hw-drop-overruns");
         assert_eq!(of("qdisc.eth1.root.drops"), "qdisc.eth0.root.drops");
+        assert_eq!(of("other-devices.eno1.rx.packets"), "other-devices.sut2:eno1.rx.packets");
         for other in ["link", "Udp.InErrors"] {
             assert_eq!(of(other), other);
         }
