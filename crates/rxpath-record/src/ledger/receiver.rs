@@ -29,11 +29,11 @@ impl Ledger {
         let limit = rest.max(0).unsigned_abs();
         drops.extend(shares(&shared, limit.min(before.unsigned_abs()), Some(limit)));
         drops.sort_by_key(|drop| drop.place);
-        // Within what may have been lost before, nothing tells whose it was.
+        // Within what may have been lost before, nothing tells whose it was. Its shares may be those of other receivers.
         let open = match more {
-            _ if rest <= 0 => room.map(|room| (rest, room)),
+            _ if rest <= 0 => room.map(|room| (rest, room, raised)),
             Some(more) if before + more == 0 || rest > before + more => {
-                room.map(|room| (rest - before, room.saturating_add(more)))
+                room.map(|room| (rest - before, room.saturating_add(more), raised + before))
             }
             _ => None,
         };
@@ -47,7 +47,7 @@ impl Ledger {
             reasons: Vec::new(),
             ..own
         };
-        if let Some((gap, room)) = open {
+        if let Some((gap, room, raised)) = open {
             part.leave_over(gap, Some(room), raised);
         }
         part
@@ -108,7 +108,7 @@ fn shares(losses: &[&Drop], packets: u64, limit: Option<u64>) -> Vec<Drop> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::{Balance, Link, PathFacts, ReceiverSaid, SenderSaid};
+    use crate::ledger::{Balance, Link, PathFacts, ReceiverSaid, RemainderBounds, SenderSaid};
 
     fn drop_at(place: Place, counter: &str, packets: u64) -> Drop {
         Drop {
@@ -181,8 +181,11 @@ mod tests {
         let most = |drop: &Drop| (drop.place, drop.range().most_packets);
         let estimates = [(Place::Qdisc, Some(20)), (Place::Ring, Some(10))];
         assert_eq!(ledger.drops.iter().take(2).map(most).collect::<Vec<_>>(), estimates);
-        // More is missing than was lost before.
-        assert_eq!(part(&of_all, 40).unaccounted_packets, Some(10));
+        // 50 are missing, more than the 40 that were lost before: other receivers may have lost those.
+        let ledger = part(&of_all, 40);
+        let rest = RemainderBounds { least_packets: 10, most_packets: 50 };
+        assert_eq!((ledger.unaccounted_packets, ledger.unaccounted_bounds), (None, Some(rest)));
+        assert_eq!(ledger.unaccounted(), "at least 10");
     }
 
     #[test]
