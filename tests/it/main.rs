@@ -35,6 +35,7 @@ mod model;
 mod monitoring;
 mod packaged;
 mod parsers;
+mod processes;
 #[path = "../support/readers.rs"]
 mod readers;
 mod reading;

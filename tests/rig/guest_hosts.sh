@@ -69,7 +69,7 @@ astray() {
 	to() { ip neigh replace "$peer" dev "$tap" lladdr "$1" nud permanent; }
 	ran "$1" few "$2" >"$1.said" &
 	run=$!
-	until pgrep -x rxpath -a | grep -q ' load udp'; do
+	until pgrep --ns $$ --nslist net -x rxpath -a | grep -q ' load udp'; do
 		kill -0 $run 2>/dev/null || break
 		# why: the sender is not started yet
 		sleep 0.1
