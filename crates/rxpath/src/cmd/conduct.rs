@@ -43,7 +43,7 @@ pub struct ConductArgs {
 }
 
 /// Options of the receiving side: when it ends.
-#[derive(Clone, Copy, Debug, clap::Args)]
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct EndArgs {
     /// End after this long without traffic
     #[arg(long, value_name = "TIME")]
@@ -54,7 +54,7 @@ pub struct EndArgs {
 }
 
 impl ConductArgs {
-    /// When a receiving side ends.
+    /// When a workload ends; a client has no [`EndArgs`] of its own.
     pub fn ends(&self, end: EndArgs) -> Ends {
         Ends {
             after_first_ns: self.duration.map(|duration| duration.0),

@@ -26,7 +26,7 @@ use crate::cmd::model::calibrate::{default_path, load as load_calibration};
 use crate::cmd::model::predict;
 use crate::cmd::prelude::*;
 use crate::cmd::report::write_report;
-use crate::cmd::tune::auto::{self, SearchRun};
+use crate::cmd::tune::auto::{self, AutoCommand};
 use crate::cmd::values::value_name;
 use crate::output::bars::Bars;
 use crate::output::experiment;
@@ -86,7 +86,7 @@ impl RunCommand {
         sets.extend(self.observe.iter().map(|what| format!("observe.{}=true", value_name(what))));
         if let Some(search) = self.search()? {
             let Self { scenario, hosts, lab, format, .. } = self;
-            return SearchRun { scenario, sets, search, hosts, lab, format }.run();
+            return AutoCommand::of_search(scenario, sets, search, (hosts, lab, format)).run();
         }
         let hosts = self.hosts.connect(&self.root_needs(&sets))?;
         let mut resolved = match &hosts {

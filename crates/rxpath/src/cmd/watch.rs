@@ -1,7 +1,5 @@
 //! `rxpath watch`: the live path in a terminal, as text, as JSON Lines, from this host or from a recording.
 
-use std::time::Instant;
-
 use rxpath_host::Root;
 use rxpath_live::watch::{EntryCost, NOT_ASKED, Options, Watcher};
 use rxpath_record::watch::{Frame, Recorded, Settings, head_line, parse, tail_line};
@@ -109,13 +107,12 @@ impl WatchCommand {
             })?),
             None => None,
         };
-        let interval = Duration::from_nanos(self.interval.0);
-        let source = Live::new(watcher, settings, interval);
+        let source = Live::new(watcher, settings, self.interval.as_duration())
+            .for_at_most(self.duration.map(Nanos::as_duration));
         if headless {
             return self.printed(source, recorder, &interrupt);
         }
-        let source = Box::new(Ending::of(source, self.duration));
-        screen::show(source, recorder, &interrupt, is_on(Stream::Out))
+        screen::show(Box::new(source), recorder, &interrupt, is_on(Stream::Out))
     }
 
     fn settings(&self, watcher: &Watcher) -> Settings {
@@ -143,7 +140,6 @@ impl WatchCommand {
         if self.format.is_json() && !self.once {
             line(&head_line(&settings)?)?;
         }
-        let end = self.duration.map(|time| Instant::now() + Duration::from_nanos(time.0));
         let mut wait = Wait::new(interrupt);
         loop {
             let due = source.due();
@@ -163,7 +159,7 @@ impl WatchCommand {
                     line(&tail_line(&frame)?)?;
                 }
             }
-            if end.is_some_and(|end| Instant::now() >= end) {
+            if source.ends_view() {
                 told(recorder);
                 return Ok(Exit::Done);
             }
@@ -232,34 +228,4 @@ fn read(path: &Path) -> Result<Recorded, Failure> {
     }
     let bytes = std::fs::read(path).or_usage(named)?;
     parse(&bytes).or_usage(named)
-}
-
-/// A source that ends after a time.
-struct Ending {
-    source: Live,
-    end: Option<Instant>,
-}
-
-impl Ending {
-    fn of(source: Live, duration: Option<Nanos>) -> Self {
-        Self { source, end: duration.map(|time| Instant::now() + Duration::from_nanos(time.0)) }
-    }
-}
-
-impl Source for Ending {
-    fn settings(&self) -> &Settings {
-        self.source.settings()
-    }
-
-    fn due(&self) -> Instant {
-        self.source.due()
-    }
-
-    fn advance(&mut self) -> Result<Option<Frame>, rxpath_host::HostError> {
-        self.source.advance()
-    }
-
-    fn ends_view(&self) -> bool {
-        self.end.is_some_and(|end| Instant::now() >= end)
-    }
 }

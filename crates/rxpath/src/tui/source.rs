@@ -29,7 +29,7 @@ pub trait Source {
     fn step(&mut self, _by: i64) -> Option<Frame> {
         None
     }
-    /// The view is to be closed.
+    /// The time to show it is over.
     fn ends_view(&self) -> bool {
         false
     }
@@ -51,6 +51,7 @@ pub struct Live {
     interval: Duration,
     look_at: Instant,
     frame_at: Instant,
+    end: Option<Instant>,
 }
 
 impl Live {
@@ -63,11 +64,16 @@ impl Live {
             interval,
             look_at: now + interval / LOOKS,
             frame_at: now + interval,
+            end: None,
         }
     }
-}
 
-impl Live {
+    /// Ends this long from now, where a time is given.
+    #[must_use]
+    pub fn for_at_most(self, duration: Option<Duration>) -> Self {
+        Self { end: duration.map(|time| Instant::now() + time), ..self }
+    }
+
     /// The length of the windows after this one.
     pub fn set_interval(&mut self, interval: Duration) {
         self.interval = interval;
@@ -109,6 +115,10 @@ impl Source for Live {
             self.watcher.note();
         }
         Ok(None)
+    }
+
+    fn ends_view(&self) -> bool {
+        self.end.is_some_and(|end| Instant::now() >= end)
     }
 }
 

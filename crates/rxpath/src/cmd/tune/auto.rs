@@ -91,17 +91,6 @@ pub struct AutoCommand {
     axes: Option<Search>,
 }
 
-/// A run of a scenario with a `[search]`.
-pub struct SearchRun {
-    /// Name or file.
-    pub scenario: String,
-    pub sets: Vec<String>,
-    pub search: Search,
-    pub hosts: HostsArgs,
-    pub lab: LabArgs,
-    pub format: FormatArgs,
-}
-
 /// Whether objective and guards of a `[search]` can be read and hold together.
 ///
 /// # Errors
@@ -118,16 +107,14 @@ fn wanted(objective: &str, guards: &[String]) -> Result<(Objective, Vec<Guard>),
     Ok((objective, guards))
 }
 
-impl SearchRun {
-    /// Searches, prints what helps, writes the plan.
-    pub fn run(self) -> Outcome {
-        AutoCommand::from(self).run()
-    }
-}
-
-impl From<SearchRun> for AutoCommand {
-    fn from(run: SearchRun) -> Self {
-        let SearchRun { scenario, sets, search, hosts, lab, format } = run;
+impl AutoCommand {
+    /// A run of a scenario, by its name or file, with a `[search]`.
+    pub fn of_search(
+        scenario: String,
+        sets: Vec<String>,
+        search: Search,
+        (hosts, lab, format): (HostsArgs, LabArgs, FormatArgs),
+    ) -> Self {
         Self {
             scenario: Some(scenario),
             variant: search.variant.clone(),
@@ -188,16 +175,12 @@ impl AutoCommand {
         run: PathBuf,
     ) -> AutoSettings {
         AutoSettings {
-            scenario: None,
-            variant: None,
-            live: None,
             objective: objective.metric.clone(),
             guards: guards.iter().map(|guard| guard.text.clone()).collect(),
-            between_hosts: false,
             budget_s: self.budget.0 as f64 / 1e9,
             seed: self.seed,
             run,
-            plan_file: None,
+            ..AutoSettings::default()
         }
     }
 

@@ -7,7 +7,7 @@ use rxpath_load::tcp::load::transactions::{ConnectRequestResponse, RequestRespon
 use rxpath_load::tcp::result::{Interval, TransactionsResult};
 use rxpath_load::workload::Workload;
 
-use crate::cmd::conduct::{Ends, Shown, block, conduct, refuse};
+use crate::cmd::conduct::{EndArgs, Shown, block, conduct, refuse};
 use crate::cmd::load::tcp::{CommonArgs, checked, common_rows, exit};
 use crate::cmd::values::{cpu_time, value_name};
 use crate::exit::{Exit, Failure, Outcome};
@@ -44,21 +44,11 @@ pub struct LoadSingles {
 impl LoadTransactions {
     /// Runs it.
     pub fn run(self) -> Outcome {
-        let (args, ends) = self.ends();
-        let client = RequestResponse::open(self.options(CloseBy::Server)?).map_err(refuse)?;
-        conduct(client, &args, ends)
-    }
-
-    fn ends(&self) -> (crate::cmd::conduct::ConductArgs, Ends) {
         let args = self.common.conduct.clone();
         // A blocked receive does not see its time: the conductor does.
-        let ends = Ends {
-            after_first_ns: args.duration.map(|duration| duration.0),
-            waits: args.control,
-            idle_ns: None,
-            until_ns: None,
-        };
-        (args, ends)
+        let ends = args.ends(EndArgs::default());
+        let client = RequestResponse::open(self.options(CloseBy::Server)?).map_err(refuse)?;
+        conduct(client, &args, ends)
     }
 
     fn options(&self, close_by: CloseBy) -> Result<TransactionOptions, Failure> {
@@ -76,10 +66,10 @@ impl LoadTransactions {
 impl LoadSingles {
     /// Runs it.
     pub fn run(self) -> Outcome {
-        let (args, ends) = self.transactions.ends();
+        let args = self.transactions.common.conduct.clone();
         let options = self.transactions.options(self.close)?;
         let client = ConnectRequestResponse::open(options).map_err(refuse)?;
-        conduct(client, &args, ends)
+        conduct(client, &args, args.ends(EndArgs::default()))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::cmd::prelude::*;
 use crate::cmd::tune::shown::change_line;
 
 /// The `settings` object of `rxpath tune auto`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct AutoSettings {
     /// The scenario; none on real traffic.
     pub scenario: Option<String>,
