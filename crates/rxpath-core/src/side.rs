@@ -5,7 +5,18 @@ use serde::{Deserialize, Serialize};
 
 /// The end of the path that a counter, a sample or a setting belongs to.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
@@ -14,6 +25,7 @@ pub enum Side {
     /// The receiver's namespace or host.
     Rx,
     /// The whole machine: values that are not per namespace, such as `softnet_stat` and CPU time.
+    #[default]
     Machine,
 }
 

@@ -18,7 +18,7 @@ use crate::ledger::{Ledger, LedgerUnit, Place};
 use crate::manifest::{Grade, Manifest};
 
 /// A host's part in one trial.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostTrial {
     /// What it did: `tx` sent, `rx` received.
     pub side: Side,
@@ -45,15 +45,7 @@ pub struct HostTrial {
 impl HostTrial {
     /// A host of a quiet machine on this side, of which nothing else is known.
     pub fn of(side: Side) -> Self {
-        Self {
-            side,
-            grade: Grade::default(),
-            noise: Vec::new(),
-            endpoint_cost: None,
-            delivered_pps: None,
-            ledger: None,
-            metrics: BTreeMap::new(),
-        }
+        Self { side, ..Self::default() }
     }
 }
 

@@ -79,7 +79,7 @@ pub struct Manifest {
 }
 
 /// A real host's part in a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostPart {
     /// What it does.
     pub side: Side,
@@ -127,24 +127,7 @@ pub struct HostPart {
 impl HostPart {
     /// A host on this side, of which nothing else is known.
     pub fn of(side: Side) -> Self {
-        Self {
-            side,
-            device: String::new(),
-            driver: String::new(),
-            mtu_bytes: 0,
-            cpus_count: 0,
-            clock_ahead_ns: 0,
-            clock_error_ns: 0,
-            round_trip_ns: 0,
-            has_own_namespace: false,
-            device_mbps: None,
-            hops_at_most: None,
-            ntp: None,
-            clock: None,
-            drift: None,
-            control_path: None,
-            path_clocks: BTreeMap::new(),
-        }
+        Self { side, ..Self::default() }
     }
 
     /// What it does and how well its clock is known: `sends by eth0 (igb, 1Gb/s), MTU 1500, 8 CPUs; control round

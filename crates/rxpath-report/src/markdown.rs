@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use rxpath_record::ledger::Balance;
 use rxpath_record::manifest::Manifest;
 
+use crate::page::hosts;
 use crate::prelude::*;
 
 /// Headline, variants, gains and ledger as Markdown tables.
@@ -28,12 +29,16 @@ pub fn markdown(run: &Run) -> String {
     if !manifest.warnings.is_empty() || !manifest.hosts.is_empty() {
         out.push('\n');
     }
-    variants(manifest, &mut out);
-    pairs(manifest, &mut out);
-    pair_rates(manifest, &mut out);
-    gains(manifest, &mut out);
-    ledger(run, &mut out);
-    stolen(run, &mut out);
+    let tables = [
+        variants(manifest),
+        hosts::pairs(run),
+        hosts::rates(run),
+        gains(manifest),
+        ledger(run),
+        stolen(run),
+    ];
+    let tables: Vec<String> = tables.iter().filter(|it| !it.rows.is_empty()).map(table).collect();
+    out += &tables.join("\n");
     let _ = writeln!(
         out,
         "\nRun {}, {}, started {}, rxpath {}, seed {}. Reproduce: {}",
@@ -53,17 +58,15 @@ fn problems(run: &Run, out: &mut String) {
     }
 }
 
-fn variants(manifest: &Manifest, out: &mut String) {
-    if manifest.variants.is_empty() {
-        return;
-    }
+fn variants(manifest: &Manifest) -> Table {
     let main = manifest.main_metric.as_str();
     let heading = match main {
-        "delivered_pps" => "delivered, median".to_owned(),
-        other => format!("{}, median", words::metric(other)),
+        "delivered_pps" => "delivered".to_owned(),
+        other => words::metric(other),
     };
-    row(out, &["variant", &heading, "95 % interval", "loss, of offered", "trials", "limit"]);
-    row(out, &["---", "---:", "---:", "---:", "---:", "---"]);
+    let mut table = Table::new(&format!(
+        "variant | #{heading}, median | #95 % interval | #loss, of offered | #trials | limit"
+    ));
     for variant in &manifest.variants {
         let metric = |name: &str| {
             variant.metrics.get(name).map_or("–".into(), |m| number::metric(name, m.median))
@@ -87,87 +90,40 @@ fn variants(manifest: &Manifest, out: &mut String) {
         };
         let trials = variant.trials_count.to_string();
         let (delivered, loss) = (metric(main), metric("loss_ratio"));
-        row(out, &[&variant.name, &delivered, &interval, &loss, &trials, &limit]);
+        table.rows.push(vec![variant.name.clone(), delivered, interval, loss, trials, limit]);
     }
+    table
 }
 
-/// What each sender sent to each receiver, where there are several.
-fn pairs(manifest: &Manifest, out: &mut String) {
-    let of = |name: &String| (name.clone(), manifest.pairs(name));
-    let all = manifest.variants.iter().map(|variant| of(&variant.name));
-    let all: Vec<_> = all.filter(|(_, pairs)| !pairs.is_empty()).collect();
-    if all.is_empty() {
-        return;
-    }
-    out.push('\n');
-    row(out, &["variant", "sender", "receiver", "offered", "lost, of offered"]);
-    row(out, &["---", "---", "---", "---:", "---:"]);
-    for (name, pair) in all.iter().flat_map(|(name, all)| all.iter().map(move |it| (name, it))) {
-        let lost = pair.lost_ratio();
-        let lost = lost.map_or_else(|| "–".into(), |ratio| number::percent(ratio, 1.0));
-        let offered = number::count(pair.offered_packets);
-        row(out, &[name, &pair.sender, &pair.receiver, &offered, &lost]);
-    }
-}
-
-/// What each sender got done with each receiver over TCP or HTTP, where there are several.
-fn pair_rates(manifest: &Manifest, out: &mut String) {
-    let of = |name: &String| (name.clone(), manifest.pair_rates(name));
-    let all: Vec<_> = manifest.variants.iter().map(|variant| of(&variant.name)).collect();
-    if all.iter().all(|(_, pairs)| pairs.is_empty()) {
-        return;
-    }
-    out.push('\n');
-    row(out, &["variant", "sender", "receiver", "rate", "p99"]);
-    row(out, &["---", "---", "---", "---:", "---:"]);
-    for (name, pair) in all.iter().flat_map(|(name, all)| all.iter().map(move |it| (name, it))) {
-        let p99 = pair.p99_us.map_or_else(|| "–".into(), |us| number::seconds(us / 1e6));
-        let rate = number::metric(&pair.metric, pair.value);
-        row(out, &[name, &pair.sender, &pair.receiver, &rate, &p99]);
-    }
-}
-
-fn gains(manifest: &Manifest, out: &mut String) {
-    if manifest.comparisons.is_empty() {
-        return;
-    }
-    out.push('\n');
-    row(out, &["step", "metric", "change", "95 % interval", "outcome", "expected"]);
-    row(out, &["---", "---", "---:", "---:", "---", "---"]);
-    for comparison in &manifest.comparisons {
+fn gains(manifest: &Manifest) -> Table {
+    let mut table = Table::new("step | metric | #change | #95 % interval | outcome | expected");
+    table.rows.extend(manifest.comparisons.iter().map(|comparison| {
         let (metric, effect) = (&comparison.metric, &comparison.effect);
         let [interval, _] = effect.spans(metric);
-        row(
-            out,
-            &[
-                &format!("{} → {}", comparison.base, comparison.variant),
-                &words::metric(metric),
-                &effect.amount(metric),
-                &interval.unwrap_or_else(|| "–".into()),
-                &effect.verdict("blocks"),
-                &words::expected(comparison),
-            ],
-        );
-    }
+        vec![
+            format!("{} → {}", comparison.base, comparison.variant),
+            words::metric(metric),
+            effect.amount(metric),
+            interval.unwrap_or_else(|| "–".into()),
+            effect.verdict("blocks"),
+            words::expected(comparison),
+        ]
+    }));
+    table
 }
 
 /// The median trial of each variant: where its datagrams went.
-fn ledger(run: &Run, out: &mut String) {
-    let shown = run.shown();
-    if shown.is_empty() {
-        return;
-    }
-    out.push('\n');
-    row(out, &["variant (median trial)", "place", run.unit(), "of offered"]);
-    row(out, &["---", "---", "---:", "---:"]);
-    for (variant, trial) in shown {
+fn ledger(run: &Run) -> Table {
+    let unit = run.unit();
+    let mut table = Table::new(&format!("variant (median trial) | place | #{unit} | #of offered"));
+    for (variant, trial) in run.shown() {
         let ledger = &trial.ledger;
         let offered = ledger.offered_packets as f64;
         let name = format!("{} ({})", variant.name, trial.number());
         let mut line = |place: &str, packets: u64, shown: Option<String>| {
             let share = number::percent(packets as f64, offered);
             let shown = shown.unwrap_or_else(|| number::count(packets));
-            row(out, &[&name, place, &shown, &share]);
+            table.rows.push(vec![name.clone(), place.to_owned(), shown, share]);
         };
         line("offered", ledger.offered_packets, None);
         for drop in &ledger.drops {
@@ -185,49 +141,30 @@ fn ledger(run: &Run, out: &mut String) {
             Balance::Missing(lost) => line("unaccounted", lost, Some(ledger.unaccounted())),
             Balance::Excess(more) => line("more than were sent", more, None),
             Balance::Within(_) | Balance::Unknown => {
-                row(out, &[&name, "unaccounted", &ledger.unaccounted(), "–"]);
+                let left = ledger.unaccounted();
+                table.rows.push(vec![name, "unaccounted".into(), left, "–".into()]);
             }
         }
     }
+    table
 }
 
 /// The CPU time that the victims asked for and got.
-fn stolen(run: &Run, out: &mut String) {
+fn stolen(run: &Run) -> Table {
     let shown = run.shown().into_iter();
     let rows: Vec<_> =
         shown.filter_map(|(variant, trial)| Some((variant, trial.stolen.as_ref()?))).collect();
-    let table = crate::page::stolen::victims(&rows);
-    if table.rows.is_empty() {
-        return;
-    }
-    out.push('\n');
-    let heads: Vec<&str> = table.head.iter().map(|(head, _)| head.as_str()).collect();
-    row(out, &heads);
-    let rule = |number: &bool| if *number { "---:" } else { "---" };
-    row(out, &table.head.iter().map(|(_, number)| rule(number)).collect::<Vec<_>>());
-    for cells in &table.rows {
-        row(out, &cells.iter().map(String::as_str).collect::<Vec<_>>());
-    }
+    crate::page::stolen::victims(&rows)
 }
 
 /// A table of the page as Markdown.
 pub(crate) fn table(table: &Table) -> String {
-    let mut out = String::new();
-    let heads: Vec<&str> = table.head.iter().map(|(head, _)| head.as_str()).collect();
-    row(&mut out, &heads);
-    row(&mut out, &vec!["---"; heads.len()]);
-    for cells in &table.rows {
-        row(&mut out, &cells.iter().map(String::as_str).collect::<Vec<_>>());
-    }
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let rule = |(_, number): &(String, bool)| String::from(if *number { "---:" } else { "---" });
+    let mut out = line(table.head.iter().map(|(head, _)| text(head)).collect());
+    out += &line(table.head.iter().map(rule).collect());
+    out.extend(table.rows.iter().map(|cells| line(cells.iter().map(|cell| text(cell)).collect())));
     out
-}
-
-fn row(out: &mut String, cells: &[&str]) {
-    let cells: Vec<String> = cells
-        .iter()
-        .map(|cell| if cell.starts_with("---") { (*cell).to_owned() } else { text(cell) })
-        .collect();
-    let _ = writeln!(out, "| {} |", cells.join(" | "));
 }
 
 /// Text in which nothing is Markdown or HTML.

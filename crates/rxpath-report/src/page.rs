@@ -2,7 +2,7 @@
 
 mod environment;
 mod flows;
-mod hosts;
+pub(crate) mod hosts;
 mod ledger;
 mod method;
 pub(crate) mod part;

@@ -41,7 +41,7 @@ fn variants(run: &Run) -> impl Iterator<Item = &str> {
 }
 
 /// What each sender sent to each receiver, over the trials that count.
-fn pairs(run: &Run) -> Table {
+pub(crate) fn pairs(run: &Run) -> Table {
     let mut rows =
         Table::new("variant | sender | receiver | #offered | #delivered | #lost, of offered");
     for variant in variants(run) {
@@ -62,7 +62,7 @@ fn pairs(run: &Run) -> Table {
 }
 
 /// What each sender got done with each receiver over TCP or HTTP.
-fn rates(run: &Run) -> Table {
+pub(crate) fn rates(run: &Run) -> Table {
     let mut rows = Table::new("variant | sender | receiver | #rate | #p99 | #errors");
     for variant in variants(run) {
         rows.rows.extend(run.manifest.pair_rates(variant).into_iter().map(|pair| {

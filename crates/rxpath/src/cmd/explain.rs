@@ -34,12 +34,6 @@ pub struct ExplainCommand {
     format: FormatArgs,
 }
 
-/// The options in force.
-#[derive(Debug, Serialize)]
-struct Settings {
-    query: Option<String>,
-}
-
 /// What a question found.
 struct Answer<'a> {
     /// The page shown.
@@ -112,7 +106,8 @@ impl ExplainCommand {
 
 fn json(query: Option<String>, shown: &[&Topic]) -> Outcome {
     let result: Vec<print::Explained> = shown.iter().map(|topic| print::of(topic)).collect();
-    output::json(&Envelope::new("explain", Settings { query }, result, Vec::new()))?;
+    let settings = serde_json::json!({ "query": query });
+    output::json(&Envelope::new("explain", settings, result, Vec::new()))?;
     Ok(Exit::Done)
 }
 

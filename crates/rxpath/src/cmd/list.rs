@@ -19,13 +19,6 @@ pub struct ListCommand {
     format: FormatArgs,
 }
 
-/// The options in force.
-#[derive(Debug, Serialize)]
-struct Settings {
-    all: bool,
-    keys: bool,
-}
-
 /// One bundled scenario.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Listed {
@@ -62,7 +55,7 @@ impl ListCommand {
     pub fn run(self) -> Outcome {
         let answer =
             if self.keys { Answer::Keys(keys()) } else { Answer::Scenarios(self.scenarios()?) };
-        let settings = Settings { all: self.all, keys: self.keys };
+        let settings = json!({ "all": self.all, "keys": self.keys });
         let answer = Envelope::new("list", settings, answer, Vec::new());
         output::answer(self.format.is_json(), &answer, Answer::to_text)?;
         Ok(Exit::Done)

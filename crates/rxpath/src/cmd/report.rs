@@ -8,6 +8,7 @@ use rxpath_record::run::{REPORT, RunReader};
 use rxpath_report::Run;
 
 use crate::cmd::prelude::*;
+use crate::cmd::values::value_name;
 
 /// Options of `rxpath report`.
 #[derive(Debug, clap::Args)]
@@ -26,18 +27,12 @@ pub struct ReportCommand {
     json: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// One self-contained page
     Html,
     /// Headline and tables as Markdown
     Md,
-}
-
-#[derive(Serialize)]
-struct Settings {
-    format: Format,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -75,7 +70,7 @@ impl ReportCommand {
         }
         if self.json {
             let warnings = reports.iter().flat_map(warnings).collect();
-            let settings = Settings { format: self.format };
+            let settings = json!({ "format": value_name(&self.format) });
             output::json(&Envelope::new("report", settings, Reports { reports }, warnings))?;
         }
         Ok(Exit::Done)

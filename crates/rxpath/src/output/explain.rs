@@ -247,17 +247,6 @@ fn page_width() -> usize {
 
 /// Wraps text to the width of a page, indented by two.
 fn wrapped(text: &str) -> String {
-    let most = page_width();
-    let mut lines = vec![String::from(" ")];
-    for word in text.split_whitespace() {
-        let line = lines.last().map_or(0, |line| line.chars().count());
-        if line + 1 + word.chars().count() > most && line > 1 {
-            lines.push(String::from(" "));
-        }
-        if let Some(line) = lines.last_mut() {
-            line.push(' ');
-            line.push_str(word);
-        }
-    }
-    lines.join("\n") + "\n"
+    let words: Vec<&str> = text.split_whitespace().collect();
+    hanging("", 2, &words.join(" "), Some(page_width()))
 }

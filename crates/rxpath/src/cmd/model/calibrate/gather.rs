@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_lab::meter::Reading;
 use rxpath_lab::testbed::ring;
 use rxpath_lab::trial::result::UdpServer;
 use rxpath_model::calibration::fit::{self, Stolen, TooNoisy};
@@ -216,8 +217,8 @@ impl Measured<'_> {
         fit::rough_mean(&all, "ns", how)
     }
 
-    /// The meter's loads of the variants with this prefix.
-    fn stolen(&self, prefix: &str) -> Vec<Stolen> {
+    /// The meter's loads of the variants with this prefix, by what interrupted its loop.
+    fn stolen(&self, prefix: &str, interrupts: fn(&Reading) -> Option<u64>) -> Vec<Stolen> {
         let valid =
             self.trials.iter().filter(|t| t.variant.starts_with(prefix) && t.void.is_none());
         let load = |trial: &Trial| {
@@ -225,7 +226,7 @@ impl Measured<'_> {
             Some(Stolen {
                 stolen_ratio: reading.stolen_ratio(),
                 packets_pps: reading.per_second(reading.packets),
-                interrupts_per_s: reading.per_second(reading.rps_interrupts_count?),
+                interrupts_per_s: reading.per_second(interrupts(reading)?),
             })
         };
         valid.filter_map(load).collect()
@@ -249,17 +250,7 @@ impl Measured<'_> {
     /// ns of a NAPI thread per wake-up with its poll, and per datagram. Each time that the thread has the CPU is one
     /// gap of the meter.
     fn napi(&self) -> Result<[Estimate; 2], TooNoisy> {
-        let loads: Vec<Stolen> = self
-            .trials
-            .iter()
-            .filter(|trial| trial.variant.starts_with("napi-") && trial.void.is_none())
-            .filter_map(|trial| self.watch.readings.get(&trial.trial))
-            .map(|reading| Stolen {
-                stolen_ratio: reading.stolen_ratio(),
-                packets_pps: reading.per_second(reading.packets),
-                interrupts_per_s: reading.per_second(reading.gaps_count),
-            })
-            .collect();
+        let loads = self.stolen("napi-", |reading| Some(reading.gaps_count));
         let costs = fit::softirq(&loads)?;
         let how = "stolen-time meter on the CPU of a NAPI thread, regression over loads";
         Ok([costs.interrupt, costs.packet].map(|cost| Estimate { how: how.into(), ..cost }))
@@ -268,7 +259,7 @@ impl Measured<'_> {
     /// The softirq's costs: pass and packet by tracepoints if available, the rest of an interrupt by the meter; and
     /// which costs are less certain.
     fn softirq(&self) -> Result<Softirq, TooNoisy> {
-        let loads = self.stolen("stolen-");
+        let loads = self.stolen("stolen-", |reading| reading.rps_interrupts_count);
         let (estimates, unexplained, why) = match self.passes() {
             Ok(Some(traced)) => {
                 let costs = fit::interrupts(&loads, &traced.packet)?;
