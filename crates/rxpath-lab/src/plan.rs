@@ -19,6 +19,7 @@ use rxpath_stats::looks::{FIRST, MOST};
 use rxpath_stats::planning;
 
 use crate::hosts::planned::PlannedHost;
+use crate::run::{REPLACEMENTS, pairs};
 use crate::scenario::spec::{Options, Protocol, Resolved, Search, Trials, Variant, Workload};
 use crate::trial::start::words;
 
@@ -37,12 +38,12 @@ const SHOWN: usize = 6;
 pub struct Plan {
     /// Trials of the blocks that are run in any case, in order.
     pub trials: Vec<PlannedTrial>,
-    /// Trials if all blocks are run: more than the minimum are run until the comparisons are decided. Repeats of void trials are
-    /// not counted.
+    /// Trials if all blocks are run and every verdict needs its pairs of trials: blocks are added until the comparisons are decided.
+    /// Repeats of void trials are not counted. 0 for a search.
     pub trials_at_most: u64,
     /// Length of these trials when rates settle as soon as they usually do.
     pub expected: Nanos,
-    /// Length with all blocks and the longest settling, or the time limit.
+    /// Length with all of them, all repeats and the longest settling, or the time limit.
     pub at_most: Nanos,
     /// What is done on each real host; nothing in the lab.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -88,11 +89,11 @@ pub fn block_order(resolved: &Resolved, block: u32) -> Vec<usize> {
 
 /// The plan of a run on this machine.
 pub fn plan(resolved: &Resolved) -> Plan {
-    plan_between(resolved, Duration::ZERO)
+    plan_between(resolved, None)
 }
 
-/// The plan of a run between hosts, each of whose trials waits that long for counters that lag.
-pub fn plan_between(resolved: &Resolved, rests: Duration) -> Plan {
+/// The plan of a run on this machine, or between hosts, where each trial waits so long for counters that lag.
+pub fn plan_between(resolved: &Resolved, rests: Option<Duration>) -> Plan {
     if let Some(search) = &resolved.search {
         // Each trial depends on those before.
         let (trials, hosts) = (Vec::new(), Vec::new());
@@ -108,17 +109,21 @@ pub fn plan_between(resolved: &Resolved, rests: Duration) -> Plan {
         }
     }
     let times = &resolved.trials;
-    let rests_ns = rests.as_nanos() as u64;
+    let rests_ns = rests.unwrap_or_default().as_nanos() as u64;
     let without_settling = times.ramp.0 + times.measure.0 + AROUND.0 + rests_ns;
     let count = trials.len() as u64;
     let expected = count * (without_settling + times.settle.0 / SETTLE_SHARE);
     let per_block = block_order(resolved, 1).len() as u64;
     // Without a comparison nothing is left to decide.
     let most = if resolved.compare.is_empty() { times.blocks } else { times.max_blocks };
-    let trials_at_most = count + u64::from(most.saturating_sub(times.blocks)) * per_block;
-    // The limit ends a run after the trial in progress.
+    let in_blocks = count + u64::from(most.saturating_sub(times.blocks)) * per_block;
+    let in_pairs = pairs::most(resolved, rests.is_some());
+    let trials_at_most = in_blocks + in_pairs;
+    let with_repeats = in_blocks * u64::from(1 + REPLACEMENTS) + in_pairs;
+    // The limit ends a run after the trial or the pair in progress.
     let longest = without_settling + times.settle.0;
-    let at_most = Nanos((trials_at_most * longest).min(times.time_limit.0 + longest));
+    let last = if in_pairs > 0 { 2 } else { 1 };
+    let at_most = Nanos((with_repeats * longest).min(times.time_limit.0 + last * longest));
     Plan { trials, trials_at_most, expected: Nanos(expected), at_most, hosts: Vec::new() }
 }
 
@@ -169,12 +174,17 @@ impl Plan {
         out.join("\n") + "\n"
     }
 
-    /// How many trials it has and how long they take: `at least 8 trials, about 44.8s; at most 62 trials, 900s`.
+    /// How many trials it has and how long they take: `at least 8 trials, about 44.8s; at most 74 trials without repeats, 915s`; of
+    /// a search, by what it is limited.
     pub fn length(&self) -> String {
         let (least, most) = (self.trials.len() as u64, self.trials_at_most);
         let (trials, expected, at_most) = (counted(least, "trial"), self.expected, self.at_most);
-        if most > least {
-            format!("at least {trials}, about {expected}; at most {most} trials, {at_most}")
+        if most == 0 {
+            format!("trials until the search is over, limited by {at_most}")
+        } else if most > least {
+            format!(
+                "at least {trials}, about {expected}; at most {most} trials without repeats, {at_most}"
+            )
         } else {
             format!("{trials}, about {expected}, at most {at_most}")
         }
@@ -364,21 +374,55 @@ mod tests {
     #[test]
     fn a_plan_says_that_blocks_are_added_where_there_is_something_to_decide() {
         let open = plan(&resolved("demo", &["trials.blocks=2", "trials.max_blocks=20"]));
-        assert_eq!(open.trials_at_most, 2 + 20 * 2);
+        let pairs = 2 * 3 * 2;
+        assert_eq!(open.trials_at_most, 2 + 20 * 2 + pairs);
         assert!(open.length().starts_with("at least 6 trials, about "), "{}", open.length());
-        assert!(open.length().contains("; at most 42 trials, "), "{}", open.length());
-        let fixed = plan(&resolved("demo", &["trials.blocks=2", "trials.max_blocks=2"]));
+        assert!(
+            open.length().contains("; at most 54 trials without repeats, "),
+            "{}",
+            open.length()
+        );
+        let two = ["trials.blocks=2", "trials.max_blocks=2", "trials.paired=false"];
+        let (both, fixed) = (plan(&resolved("demo", &two[..2])), plan(&resolved("demo", &two)));
+        assert_eq!((both.trials_at_most, fixed.trials_at_most), (6 + pairs, 6));
         assert!(fixed.length().starts_with("6 trials, about "), "{}", fixed.length());
+        // Hosts have no pairs.
+        let between = plan_between(&resolved("demo", &two[..2]), Some(Duration::ZERO));
+        assert_eq!(between.trials_at_most, 6);
         let mut alone = resolved("demo", &["trials.blocks=2", "trials.max_blocks=20"]);
         alone.compare.clear();
-        assert_eq!(plan(&alone).trials_at_most, 6);
+        assert_eq!(plan(&alone).trials_at_most, 6 + pairs);
+    }
+
+    #[test]
+    fn the_longest_time_has_every_repeat_and_the_pair_in_progress() {
+        let sets = ["trials.blocks=1", "trials.max_blocks=1", "trials.aa=false"];
+        let of = |more: &[&str]| plan(&resolved("demo", &[&sets[..], more].concat()));
+        let alone = of(&["trials.paired=false", "trials.time_limit=60min"]);
+        // Ramp, settling, measuring, and what a trial takes around them.
+        let longest = Nanos::from_millis(300 + 1_000 + 1_000).0 + AROUND.0;
+        assert_eq!(alone.at_most.0, 2 * u64::from(1 + REPLACEMENTS) * longest);
+        let paired = of(&["trials.time_limit=60min"]);
+        assert_eq!(paired.at_most.0, alone.at_most.0 + 12 * longest);
+        let short = of(&["trials.time_limit=10s"]);
+        assert_eq!(short.at_most.0, 10_000_000_000 + 2 * longest);
+    }
+
+    #[test]
+    fn the_length_of_a_search_is_what_limits_it() {
+        let none = Plan { trials: Vec::new(), trials_at_most: 0, ..plan(&resolved("demo", &[])) };
+        let plan = Plan { at_most: Nanos::from_secs(600), ..none };
+        assert_eq!(
+            plan.length(),
+            format!("trials until the search is over, limited by {}", plan.at_most)
+        );
     }
 
     #[test]
     fn counters_that_lag_are_in_the_forecast() {
         let scenario = resolved("demo", &["trials.time_limit=60min"]);
         let (plain, rests) = (plan(&scenario), Duration::from_secs(60));
-        let slow = plan_between(&scenario, rests);
+        let slow = plan_between(&scenario, Some(rests));
         let more = rests.as_nanos() as u64 * plain.trials.len() as u64;
         assert_eq!(slow.expected.0, plain.expected.0 + more);
         assert!(slow.at_most.0 >= plain.at_most.0 + more, "{}", slow.at_most);

@@ -8,7 +8,7 @@ pub mod capacity;
 mod disturbed;
 pub mod headline;
 mod options;
-mod pairs;
+pub(crate) mod pairs;
 pub mod progress;
 pub mod series;
 mod steadiness;
@@ -50,7 +50,7 @@ use crate::trial::observers;
 use crate::trial::runner::{TrialConfig, run_trial};
 
 /// Trials that replace void ones, at most, for each planned trial.
-const REPLACEMENTS: u32 = 3;
+pub(crate) const REPLACEMENTS: u32 = 3;
 
 /// A run that has ended, one way or another, with its directory written.
 #[derive(Debug)]
@@ -221,7 +221,7 @@ impl<'a> Running<'a> {
             self.writer.calibration(model.calibration)?;
         }
         self.writer.manifest(&self.manifest)?;
-        let rests = self.options.hosts.map(Hosts::rests_take).unwrap_or_default();
+        let rests = self.options.hosts.map(Hosts::rests_take);
         let plan = plan::plan_between(&self.resolved, rests);
         self.progress.planned(&plan, self.writer.directory());
         if observers::calibrates(&self.resolved) {

@@ -9,14 +9,23 @@ use rxpath_record::verdict::PairedTrial;
 use super::{Running, summary};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
-use crate::scenario::spec::Variant;
+use crate::scenario::spec::{Resolved, Variant};
+
+/// Trials of the pairs of a run, if every variant's verdict needs them.
+pub(crate) fn most(resolved: &Resolved, between_hosts: bool) -> u64 {
+    // The settings of a pair are those of the lab's link: hosts would run the same trial twice.
+    if !resolved.trials.paired || between_hosts {
+        return 0;
+    }
+    let here = resolved.variants.iter().filter(|variant| variant.not_available.is_none());
+    2 * (rxpath_diagnose::PAIRS * here.count()) as u64
+}
 
 impl Running<'_> {
     /// Pairs of trials for each variant whose verdict says that only they can decide.
     pub(super) fn paired_trials(&mut self) -> Result<(), LabError> {
         summary::update(&self.resolved, &mut self.manifest);
-        // The settings of a pair are those of the lab's link: hosts would run the same trial twice.
-        if !self.resolved.trials.paired || self.options.hosts.is_some() {
+        if most(&self.resolved, self.options.hosts.is_some()) == 0 {
             return Ok(());
         }
         for variant in self.resolved.variants.clone() {

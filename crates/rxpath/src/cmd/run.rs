@@ -164,7 +164,7 @@ impl RunCommand {
     }
 
     fn show_plan(&self, resolved: &Resolved, hosts: Option<&Hosts>, sets: &[String]) -> Outcome {
-        let rests = hosts.map(Hosts::rests_take).unwrap_or_default();
+        let rests = hosts.map(Hosts::rests_take);
         let mut plan = plan_between(resolved, rests);
         if let Some(hosts) = hosts {
             hosts.check_programs(resolved).map_err(failure)?;

@@ -15,14 +15,15 @@ pub struct Bars {
     /// Whether stderr is a terminal.
     draws: bool,
     planned: usize,
-    /// Trials if all blocks are run.
+    /// Trials if all blocks and pairs are run.
     most: usize,
     /// How long the run may take at most.
     limit: Duration,
+    /// Trials of the plan, and repeats, that have ended. Those of a search for a capacity are neither.
     done: usize,
     /// Void trials that were or will be repeated.
     repeats: usize,
-    /// When the first trial began.
+    /// When the first of these began.
     started: Option<Instant>,
     variant: String,
 }
@@ -94,10 +95,12 @@ impl Progress for Bars {
         self.say(&format!("{}; run directory: {}", plan.length(), directory.display()));
     }
 
-    fn trial_started(&mut self, trial: u32, block: u32, variant: &str) {
+    fn trial_started(&mut self, _: u32, block: u32, variant: &str) {
         self.variant = variant.into();
-        self.started.get_or_insert_with(Instant::now);
-        self.done = trial as usize;
+        // Trials of a search come before, and do not end here.
+        if self.done == 0 {
+            self.started = Some(Instant::now());
+        }
         self.draw(&format!("block {block}: {variant}"));
     }
 
@@ -115,7 +118,7 @@ impl Progress for Bars {
             None => format!("{}, grade {:?} ({})", main(trial), trial.grade, disturbed(trial)),
         };
         self.repeats += usize::from(trial.void.is_some());
-        self.done = trial.trial as usize + 1;
+        self.done += 1;
         let extent = Extent {
             done: self.done,
             least: self.planned + self.repeats,
@@ -154,17 +157,22 @@ impl Extent {
     /// `; 2 repeats, about 12 s left`: from the trials so far, which took `spent`. A run takes `limit` at most.
     fn outlook(self, repeats: usize, spent: Duration, limit: Duration) -> String {
         let Self { done, least, most } = self;
-        let left = |of: usize| spent.as_secs_f64() / done.max(1) as f64 * (of - done) as f64;
+        let left =
+            |of: usize| spent.as_secs_f64() / done.max(1) as f64 * of.saturating_sub(done) as f64;
         let mut parts = Vec::new();
         if repeats > 0 {
             parts.push(counted(repeats as u64, "repeat"));
         }
-        if least > done {
-            let how = if most > least { "at least" } else { "about" };
-            parts.push(format!("{how} {:.0} s left", left(least)));
-        } else if most > done {
-            let left = left(most).min(limit.saturating_sub(spent).as_secs_f64());
-            parts.push(format!("at most {left:.0} s left"));
+        let (how, left_s) = match (least > done, most > least) {
+            (true, true) => ("at least", left(least)),
+            (true, false) => ("about", left(least)),
+            (false, _) => ("at most", left(most)),
+        };
+        let limit_s = limit.saturating_sub(spent).as_secs_f64();
+        if least.max(most) > done && limit_s < left_s {
+            parts.push(format!("limited by time: at most {limit_s:.0} s left"));
+        } else if least.max(most) > done {
+            parts.push(format!("{how} {left_s:.0} s left"));
         }
         if parts.is_empty() { String::new() } else { format!("; {}", parts.join(", ")) }
     }
@@ -212,8 +220,21 @@ mod tests {
         assert_eq!(told(11, [10, 12], 0), "11 of at most 12; at most 2 s left");
         assert_eq!(told(12, [10, 12], 0), "12/12");
         // The time limit ends it.
-        assert_eq!(told(10, [8, 500], 0), "10 of at most 500; at most 40 s left");
-        // Pairs of trials are not in the plan.
+        assert_eq!(told(10, [8, 500], 0), "10 of at most 500; limited by time: at most 40 s left");
+        assert_eq!(told(5, [90, 90], 0), "5/90; limited by time: at most 40 s left");
+        // Trials without a plan.
         assert_eq!(told(13, [10, 12], 0), "13/13");
+    }
+
+    #[test]
+    fn trials_of_a_search_before_the_blocks_are_not_counted() {
+        let mut bars = Bars::new();
+        (bars.planned, bars.most) = (2, 2);
+        for number in 0..20 {
+            bars.trial_started(number, 1, "a");
+        }
+        assert_eq!((bars.done, bars.of()), (0, 2));
+        bars.trial_ended(&Trial { trial: 19, ..Trial::default() });
+        assert_eq!((bars.done, bars.of()), (1, 2));
     }
 }
