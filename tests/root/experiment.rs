@@ -7,8 +7,13 @@ use std::process::Command;
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::run::RunReader;
 
+use crate::bundled::SMALLEST;
+
 /// A trial that has ended.
 pub type Ended = Trial;
+
+/// What scenarios for tests have in common: one short block.
+const SHORT: [&str; 2] = ["trials.measure=200ms", "trials.time_limit=60s"];
 
 /// The trials of `tests/data/scenarios/NAME.toml`, each variant once, with `--set` for each of `sets`.
 pub fn run(name: &str, sets: &[&str]) -> Vec<Ended> {
@@ -17,10 +22,17 @@ pub fn run(name: &str, sets: &[&str]) -> Vec<Ended> {
 
 /// The same, with everything that the run directory holds.
 pub fn kept(name: &str, sets: &[&str]) -> RunReader {
+    of_tests(name, sets, &[])
+}
+
+/// A scenario for tests: with [`SHORT`] trials unless it has a `[trials]` of its own. Of two values the last holds.
+fn of_tests(name: &str, sets: &[&str], words: &[&str]) -> RunReader {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../tests/data/scenarios")
         .join(format!("{name}.toml"));
-    read(file.as_os_str(), sets, &[])
+    let has_own = std::fs::read_to_string(&file).unwrap().contains("\n[trials]\n");
+    let shared = if has_own { Vec::new() } else { [&SMALLEST[..], &SHORT].concat() };
+    read(file.as_os_str(), &[&shared[..], sets].concat(), words)
 }
 
 /// Any file.
@@ -35,10 +47,7 @@ pub fn observed_file(file: &Path, what: &str) -> Manifest {
 
 /// The same with `--observe WHAT`.
 pub fn observed(name: &str, what: &str) -> RunReader {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/data/scenarios")
-        .join(format!("{name}.toml"));
-    read(file.as_os_str(), &[], &["--observe", what])
+    of_tests(name, &[], &["--observe", what])
 }
 
 /// A bundled scenario, each variant once, with `--set` for each of `sets`.
