@@ -9,6 +9,7 @@ use rxpath_core::ntp::NtpState;
 use rxpath_core::{CpuList, Division, Log2, Side};
 use rxpath_record::comparison::Effect;
 use rxpath_record::hosts::{ClockDrift, ControlCost, HostTrial, PairPackets};
+use rxpath_record::ledger::RemainderBounds;
 use rxpath_record::manifest::HostPart;
 use rxpath_record::metric;
 use rxpath_record::run::RunReader;
@@ -251,6 +252,24 @@ fn hosts_are_a_picture_with_their_cards_rates_and_losses_and_their_clocks_a_tabl
     for part in ["Cost of measuring", "120 B/s", "5-9"] {
         assert!(page.contains(part), "{part}: {page}");
     }
+}
+
+#[test]
+fn a_ledger_within_bounds_does_not_account_for_all() {
+    let mut run = open(&fixture("recorded-demo"));
+    // It says the same in words of its own.
+    run.manifest.headline.clear();
+    let closed = "are accounted for.";
+    assert!(html(&run).contains(closed));
+    for trial in &mut run.manifest.trials {
+        trial.ledger.unaccounted_packets = None;
+        trial.ledger.unaccounted_bounds =
+            Some(RemainderBounds { least_packets: -90, most_packets: 41 });
+    }
+    let page = html(&run);
+    assert!(page.contains("The ledger closes within bounds."), "{page}");
+    assert!(page.contains("may be accounted for: "), "{page}");
+    assert!(!page.contains(closed), "{page}");
 }
 
 fn who_paid() -> Stolen {

@@ -44,12 +44,8 @@ pub fn of(manifest: &Manifest) -> String {
     let all_packets: u64 = manifest.trials.iter().map(|trial| trial.ledger.offered_packets).sum();
     if all_packets > 0 {
         if left.all_closed() {
-            let within = (left.within > 0).then(|| {
-                let (some, all, most) = (left.within, left.ledgers, grouped(left.most_packets));
-                format!(", in {some} of {all} within bounds (at most {most} are not)")
-            });
-            let within = within.unwrap_or_default();
-            said.push(format!("All {all_packets} {unit} of all trials are accounted for{within}."));
+            let accounted = left.accounted(unit);
+            said.push(format!("All {all_packets} {unit} of all trials {accounted}."));
         }
         if left.missing_packets > 0 {
             let (lost, all) = (left.unaccounted(), grouped(all_packets));
@@ -160,6 +156,7 @@ mod tests {
     use rxpath_core::{Side, Warning};
     use rxpath_diagnose::diagnose;
     use rxpath_record::evidence::Evidence;
+    use rxpath_record::ledger::{Ledger, RemainderBounds};
     use rxpath_record::manifest::{HostPart, VariantSummary};
     use rxpath_record::verdict::Verdict;
 
@@ -191,6 +188,25 @@ mod tests {
         assert!(of(&manifest).starts_with("The sender gen1 is the limit: its CPU."));
         manifest.variants.clear();
         assert_eq!(sender_was_the_limit(&manifest), None);
+    }
+
+    #[test]
+    fn a_ledger_within_bounds_is_one_sentence_that_can_be_true() {
+        let trial = |most_packets| {
+            let bounds = RemainderBounds { least_packets: -5, most_packets };
+            let ledger = Ledger {
+                offered_packets: 100,
+                unaccounted_packets: None,
+                unaccounted_bounds: Some(bounds),
+                ..Ledger::default()
+            };
+            Trial { variant: "base".into(), ledger, ..Trial::default() }
+        };
+        let said = |most| of(&Manifest { trials: vec![trial(most)], ..Manifest::default() });
+        let wanted = "All 100 datagrams of all trials may be accounted for: 1 of 1 ledgers close within bounds only, and up to \
+                      41 datagrams may be in no counter.";
+        assert!(said(41).ends_with(wanted), "{}", said(41));
+        assert!(said(0).ends_with("trials are accounted for."), "{}", said(0));
     }
 
     #[test]

@@ -108,6 +108,20 @@ impl Balances {
         }
     }
 
+    /// What is true of the packets of ledgers that all close: `are accounted for`, or with bounds `may be accounted for: 3 of 5
+    /// ledgers close within bounds only, and up to 41 datagrams may be in no counter`. `unit` is the plural.
+    pub fn accounted(&self, unit: &str) -> String {
+        if self.most_packets == 0 {
+            return "are accounted for".into();
+        }
+        format!(
+            "may be accounted for: {} of {} ledgers close within bounds only, and up to {} {unit} may be in no counter",
+            self.within,
+            self.ledgers,
+            grouped(self.most_packets)
+        )
+    }
+
     /// Whether all close.
     pub fn all_closed(&self) -> bool {
         self.closed == self.ledgers
@@ -146,6 +160,17 @@ mod tests {
             assert_eq!(ledger.unaccounted(), text, "{ledger:?}");
         }
         assert_eq!(within(-9, -2).balance(), Balance::Excess(2));
+    }
+
+    #[test]
+    fn what_may_be_in_no_counter_is_not_said_to_be_accounted_for() {
+        let of = |all: &[Ledger]| Balances::of(all).accounted("datagrams");
+        assert_eq!(of(&[exact(0), exact(0)]), "are accounted for");
+        // No more than nothing is missing.
+        assert_eq!(of(&[exact(0), within(-9, 0)]), "are accounted for");
+        let bounds = "may be accounted for: 2 of 3 ledgers close within bounds only, and up to 1,041 datagrams may be in no \
+                      counter";
+        assert_eq!(of(&[exact(0), within(-90, 41), within(0, 1_000)]), bounds);
     }
 
     #[test]

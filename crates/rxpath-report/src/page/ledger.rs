@@ -62,14 +62,10 @@ fn balance(run: &Run) -> Markup {
     html! {
         p.balance.open[!left.all_closed()] {
             @if left.all_closed() {
-                b { "The ledger closes." }
+                b { @if left.most_packets > 0 { "The ledger closes within bounds." } @else { "The ledger closes." } }
                 " All " (number::count(offered)) " " (run.unit()) " offered in " (ledgers.len())
                 @if ledgers.len() == 1 { " valid trial" } @else { " valid trials" }
-                " are accounted for, each drop by one owning counter."
-                @if left.within > 0 {
-                    " In " (left.within) " of them within bounds: counters have other packets too, and up to "
-                    (number::count(left.most_packets)) " " (run.unit()) " may be in none."
-                }
+                " " (left.accounted(run.unit())) "."
             } @else if open > 0 {
                 b { "The ledger does not close." }
                 @if left.missing_packets > 0 {
