@@ -26,16 +26,19 @@ pub fn drops(view: &View, place: Place) -> Vec<EvidenceLine> {
 }
 
 fn drop_line(view: &View, drop: &Drop) -> EvidenceLine {
-    let lost = drop.range().around(drop.packets, view.offered_packets());
+    let (range, offered) = (drop.range(), view.offered_packets());
+    let lost = range.around(drop.packets, offered);
     let of = match view.of_any_protocol(drop.place) {
         Some(all) => format!("{} packets of any protocol", count(all)),
-        None => format!("{} offered", count(view.offered_packets())),
+        None => format!("{} offered", count(offered)),
     };
-    let mut text = format!(
-        "{lost} of {of} ({}) lost at {}",
-        percent(view.share_at(drop.place, drop.packets)),
-        drop.place.words().noun,
-    );
+    // A share would be one number.
+    let share = if range.between(offered).is_some() {
+        String::new()
+    } else {
+        format!(" ({})", percent(view.share_at(drop.place, drop.packets)))
+    };
+    let mut text = format!("{lost} of {of}{share} lost at {}", drop.place.words().noun);
     let disagree: Vec<&str> =
         drop.cross_checks.iter().filter(|c| !c.agrees).map(|c| c.counter.as_str()).collect();
     if !disagree.is_empty() {

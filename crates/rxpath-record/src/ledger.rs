@@ -194,8 +194,18 @@ pub struct Inexact {
     pub why: String,
 }
 
+impl Inexact {
+    /// Whether the bounds leave one value.
+    pub fn is_exact(&self) -> bool {
+        self.most_packets == Some(self.least_packets)
+    }
+}
+
 impl std::fmt::Display for Inexact {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.is_exact() {
+            return write!(f, "{} is {}: {}", self.figure.word(), self.least_packets, self.why);
+        }
         write!(
             f,
             "{} is known within bounds only: at least {}",

@@ -120,30 +120,24 @@ fn ledger(run: &Run) -> Table {
         let ledger = &trial.ledger;
         let offered = ledger.offered_packets as f64;
         let name = format!("{} ({})", variant.name, trial.number());
-        let mut line = |place: &str, packets: u64, shown: Option<String>| {
-            let share = number::percent(packets as f64, offered);
-            let shown = shown.unwrap_or_else(|| number::count(packets));
-            table.rows.push(vec![name.clone(), place.to_owned(), shown, share]);
+        let share = |packets: u64| number::percent(packets as f64, offered);
+        let exact = |packets: u64| (number::count(packets), share(packets));
+        let mut line = |place: &str, (packets, share): (String, String)| {
+            table.rows.push(vec![name.clone(), place.to_owned(), packets, share]);
         };
-        line("offered", ledger.offered_packets, None);
-        for drop in &ledger.drops {
-            let range = drop.range();
-            if range.most_packets != Some(0) {
-                let place = format!("dropped: {} ({})", drop.place.words().short, drop.counter);
-                let shown = range.around(drop.packets, ledger.offered_packets);
-                line(&place, drop.packets, Some(shown));
-            }
+        line("offered", exact(ledger.offered_packets));
+        for drop in ledger.drops.iter().filter(|drop| drop.range().most_packets != Some(0)) {
+            let place = format!("dropped: {} ({})", drop.place.words().short, drop.counter);
+            line(&place, number::loss(drop, ledger.offered_packets));
         }
-        line("in flight", ledger.in_flight_packets, None);
-        line("delivered", ledger.delivered_packets, None);
-        match ledger.balance() {
-            Balance::Closed => line("unaccounted", 0, None),
-            Balance::Missing(lost) => line("unaccounted", lost, Some(ledger.unaccounted())),
-            Balance::Excess(more) => line("more than were sent", more, None),
-            Balance::Within(_) | Balance::Unknown => {
-                let left = ledger.unaccounted();
-                table.rows.push(vec![name, "unaccounted".into(), left, "–".into()]);
-            }
+        line("in flight", exact(ledger.in_flight_packets));
+        line("delivered", exact(ledger.delivered_packets));
+        let left = ledger.unaccounted();
+        match (ledger.balance(), ledger.unaccounted_packets) {
+            (Balance::Closed, _) => line("unaccounted", exact(0)),
+            (Balance::Missing(lost), Some(_)) => line("unaccounted", (left, share(lost))),
+            (Balance::Excess(more), _) => line("more than were sent", exact(more)),
+            _ => line("unaccounted", (left, "–".into())),
         }
     }
     table

@@ -1,6 +1,7 @@
 //! Numbers for a report: few digits, a unit, and a base for every percentage.
 
 pub(crate) use rxpath_core::number::{grouped as count, plain};
+use rxpath_record::ledger::Drop;
 use rxpath_record::metric::unit;
 
 /// A point in time to the second: an RFC 3339 text without its fraction.
@@ -53,6 +54,14 @@ pub(crate) fn percent(part: f64, base: f64) -> String {
         let is_fine = value < 1.0 || value > 99.0 && value < 100.0;
         rxpath_core::number::percent(part / base, if is_fine { 2 } else { 1 })
     }
+}
+
+/// A loss with its bounds, and as a share of what was offered: `–` where the bounds are not as good as one number.
+pub(crate) fn loss(drop: &Drop, offered_packets: u64) -> (String, String) {
+    let range = drop.range();
+    let share = range.share_ratio(drop.packets, offered_packets);
+    let share = share.map_or_else(|| "–".into(), |ratio| percent(ratio, 1.0));
+    (range.around(drop.packets, offered_packets), share)
 }
 
 /// A metric, with the unit from the end of its name.

@@ -9,7 +9,7 @@ use rxpath_core::ntp::NtpState;
 use rxpath_core::{CpuList, Division, Log2, Side};
 use rxpath_record::comparison::Effect;
 use rxpath_record::hosts::{ClockDrift, ControlCost, HostTrial, PairPackets};
-use rxpath_record::ledger::RemainderBounds;
+use rxpath_record::ledger::{Drop, PacketBounds, Place, RemainderBounds};
 use rxpath_record::manifest::HostPart;
 use rxpath_record::metric;
 use rxpath_record::run::RunReader;
@@ -270,6 +270,26 @@ fn a_ledger_within_bounds_does_not_account_for_all() {
     assert!(page.contains("The ledger closes within bounds."), "{page}");
     assert!(page.contains("may be accounted for: "), "{page}");
     assert!(!page.contains(closed), "{page}");
+}
+
+#[test]
+fn a_loss_within_bounds_is_no_share_of_one_number() {
+    let mut run = open(&fixture("recorded-demo"));
+    for trial in &mut run.manifest.trials {
+        trial.ledger.drops = vec![Drop {
+            place: Place::Network,
+            counter: "tx - rx".into(),
+            packets: 7_000,
+            derived: true,
+            exact: false,
+            bounds: Some(PacketBounds { least_packets: 5, most_packets: Some(90_000) }),
+            cross_checks: Vec::new(),
+        }];
+    }
+    let text = markdown(&run);
+    assert!(text.contains("| 7,000 (between 5 and 90,000) | – |"), "{text}");
+    let page = html(&run);
+    assert!(page.contains("<span>between 5 and 90,000</span>"), "{page}");
 }
 
 fn who_paid() -> Stolen {

@@ -2,7 +2,7 @@
 
 use rxpath_diagnose::diagnose;
 use rxpath_record::evidence::{CpuPackets, CpuUse, Evidence, SenderHost, SoftirqPlace, Spread};
-use rxpath_record::ledger::{LedgerUnit, Place};
+use rxpath_record::ledger::{Drop, LedgerUnit, PacketBounds, Place};
 use rxpath_record::verdict::{Confidence, Stage, Verdict};
 
 use crate::made::{cpu, lost, slow_reader, text, thread, trial};
@@ -139,4 +139,16 @@ fn cpus_of_the_sender_s_machine_that_were_not_read_are_a_gap() {
     let (verdict, text) = said(&e);
     assert_eq!((verdict.stage, verdict.confidence), (Stage::Sender, Confidence::Weak), "{text}");
     assert!(text.contains("missing: CPU time of CPU 0 of gen1"), "{text}");
+}
+
+#[test]
+fn a_loss_within_bounds_is_shown_without_a_share() {
+    let bounds = Some(PacketBounds { least_packets: 10_000, most_packets: Some(90_000) });
+    let network = lost(Place::Network, "tx - rx", 50_000);
+    let (_, text) =
+        said(&apart(trial(300_000, vec![Drop { exact: false, bounds, ..network.clone() }])));
+    let wanted = "50,000 (between 10,000 and 90,000) of 300,000 offered lost at ";
+    assert!(text.contains(wanted), "{text}");
+    let (_, text) = said(&apart(trial(300_000, vec![network])));
+    assert!(text.contains("50,000 of 300,000 offered (17 %) lost at "), "{text}");
 }

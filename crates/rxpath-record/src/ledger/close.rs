@@ -40,6 +40,7 @@ impl Ledger {
         }
         inexact.extend(fragments::offered(view));
         inexact.extend(wire::ends_of_all(view));
+        inexact.retain(|end| !end.is_exact());
         let mut ledger = Self::default();
         let raised = interval::raised(input, terms.iter().map(Term::raised));
         if inexact.is_empty() {

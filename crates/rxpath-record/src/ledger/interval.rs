@@ -71,6 +71,13 @@ impl PacketBounds {
         Some(format!("between {} and {}", grouped(self.least_packets), grouped(most)))
     }
 
+    /// A loss as a share of what was offered; `None` where its bounds are not as good as one number, and where nothing was
+    /// offered.
+    pub fn share_ratio(self, packets: u64, offered_packets: u64) -> Option<f64> {
+        let is_number = offered_packets > 0 && self.is_narrow(offered_packets);
+        is_number.then(|| packets as f64 / offered_packets as f64)
+    }
+
     /// Whether the bounds of a loss are so close that one number is as good; `offered_packets` is what was offered.
     pub fn is_narrow(self, offered_packets: u64) -> bool {
         let width = self.most_packets.map(|most| most - self.least_packets.min(most));

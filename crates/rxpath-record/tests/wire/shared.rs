@@ -2,7 +2,8 @@
 
 use rxpath_record::counters::Moved;
 use rxpath_record::ledger::{
-    Balance, Drop, Ledger, LedgerInput, PacketBounds, Place, ReceiverSaid, WireFacts,
+    Balance, Drop, Figure, Inexact, Ledger, LedgerInput, PacketBounds, Place, ReceiverSaid,
+    WireFacts,
 };
 
 use super::{TRUTH, by_place, input, moved};
@@ -286,6 +287,43 @@ fn what_a_foreign_program_sent_from_a_host_of_others_is_known_within_bounds_only
     said.path.is_shared = false;
     let ledger = Ledger::from_counters(&said, &moved(&[]));
     assert_eq!(by_place(&ledger), TRUTH, "alone on its host: {ledger:#?}");
+}
+
+#[test]
+fn an_end_whose_bounds_are_equal_is_exact() {
+    // Nothing was lost, and all that UDP counted at the sender was read.
+    let arrived = ["rx/link.eth1.rx.packets", "rx/ethtool.eth1.rx_packets", "rx/Ip.InReceives"];
+    let arrived = arrived.into_iter().chain(["rx/Ip.InDelivers", "rx/IpExt.InNoECTPkts"]);
+    let arrived = arrived.chain(["rx/Udp.InErrors", "rx/Udp.RcvbufErrors"]);
+    let sent = ["tx/Udp.OutDatagrams", "tx/link.eth0.tx.packets", "tx/ethtool.eth0.tx_packets"];
+    let mut more: Vec<(&str, i64)> = arrived.map(|counter| (counter, -3)).collect();
+    more.extend(sent.map(|counter| (counter, -10)));
+    more.push(("rx/ethtool.eth1.rx_missed_errors", -1));
+    let mut said = shared_input();
+    said.sender.by_kernel = true;
+    (said.sender.offered_packets, said.sender.sent_packets) = (990, 990);
+    said.receiver.socket_drops = Some(vec![0]);
+    let ledger = Ledger::from_counters(&said, &moved(&more));
+    assert_eq!((ledger.inexact.len(), ledger.balance()), (0, Balance::Closed), "{ledger:#?}");
+    let of = |most_packets| Inexact {
+        figure: Figure::Offered,
+        least_packets: 990,
+        most_packets,
+        why: "UDP counted them".into(),
+    };
+    assert_eq!(of(Some(990)).to_string(), "offered is 990: UDP counted them");
+    let bounds = "offered is known within bounds only: at least 990, at most 991: UDP counted them";
+    assert_eq!(of(Some(991)).to_string(), bounds);
+}
+
+#[test]
+fn a_share_of_a_loss_is_a_number_only_where_the_loss_is_one() {
+    assert_eq!(between(50, 50).share_ratio(50, 1_000), Some(0.05));
+    assert_eq!(between(45, 50).share_ratio(50, 1_000), Some(0.05), "narrow");
+    assert_eq!(between(3, 50).share_ratio(50, 1_000), None);
+    let least = PacketBounds { least_packets: 50, most_packets: None };
+    assert_eq!(least.share_ratio(50, 1_000), None);
+    assert_eq!(between(0, 0).share_ratio(0, 0), None);
 }
 
 #[test]

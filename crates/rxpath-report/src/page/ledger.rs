@@ -1,6 +1,6 @@
 //! The ledger section: for each variant a flow picture, the sum, and the counters behind it.
 
-use rxpath_record::ledger::{Balance, Balances, Drop, Figure, Ledger, LedgerUnit};
+use rxpath_record::ledger::{Balance, Balances, Figure, Ledger, LedgerUnit};
 use rxpath_record::manifest::Trial;
 use rxpath_record::metric::verb;
 
@@ -119,11 +119,6 @@ fn least(ledger: &Ledger, figure: Figure) -> &'static str {
     }
 }
 
-/// A loss with its bounds, where it has some.
-fn bounded(drop: &Drop, ledger: &Ledger) -> String {
-    drop.range().around(drop.packets, ledger.offered_packets)
-}
-
 fn counters(trial: &Trial) -> Markup {
     let ledger = &trial.ledger;
     let mut drops = Table::new(&format!(
@@ -141,11 +136,12 @@ fn counters(trial: &Trial) -> Markup {
             (false, false) => "with bounds",
             (true, false) => "derived, with bounds",
         };
+        let (packets, share) = number::loss(drop, ledger.offered_packets);
         drops.rows.push(vec![
             drop.place.words().short.into(),
             drop.counter.clone(),
-            bounded(drop, ledger),
-            number::percent(drop.packets as f64, ledger.offered_packets as f64),
+            packets,
+            share,
             read.into(),
             checks.collect::<Vec<_>>().join(", "),
         ]);

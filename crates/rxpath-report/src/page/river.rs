@@ -141,11 +141,17 @@ fn amount(kind: &Kind, ledger: &Ledger) -> Markup {
         Kind::Sent(packets) | Kind::Delivered(packets) | Kind::InFlight(packets) => flow(*packets),
         Kind::Excess(packets) => flow(*packets),
         Kind::Unaccounted(packets) => {
-            html! { b { (ledger.unaccounted()) } span { (number::percent(*packets as f64, base)) } }
+            html! {
+                b { (ledger.unaccounted()) }
+                @if ledger.unaccounted_packets.is_some() { span { (number::percent(*packets as f64, base)) } }
+            }
         }
         Kind::Lost(drop) => html! {
             b { @if drop.range().most_packets.is_none() { "≥ " } "\u{2212}" (number::count(drop.packets)) }
-            span { (number::percent(drop.packets as f64, base)) @if let Some(between) = drop.range().between(ledger.offered_packets) { ", " (between) } }
+            span {
+                @if let Some(between) = drop.range().between(ledger.offered_packets) { (between) }
+                @else { (number::loss(drop, ledger.offered_packets).1) }
+            }
         },
     }
 }

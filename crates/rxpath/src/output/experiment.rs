@@ -226,12 +226,11 @@ pub fn where_lost(manifest: &Manifest, variant: &str) -> String {
     let count = trials.len();
     let unit = trials.first().map_or("datagrams", |trial| trial.ledger.unit.word());
     let line = |(place, (packets, bounds, counter)): (Place, (u64, PacketBounds, &str))| {
-        let share = if offered > 0 { packets as f64 / offered as f64 } else { 0.0 };
-        let (at, share) = (place_words(place), percent(share));
+        let share = bounds.share_ratio(packets, offered);
+        let share = share.map(|ratio| format!(", {} of all offered", percent(ratio)));
+        let (at, share) = (place_words(place), share.unwrap_or_default());
         let packets = bounds.around(packets, offered);
-        format!(
-            "  lost at {at}: {packets} {unit}, {share} of all offered in {count} trials [{counter}]\n"
-        )
+        format!("  lost at {at}: {packets} {unit}{share} in {count} trials [{counter}]\n")
     };
     let may_have_lost =
         |(_, (_, bounds, _)): &(Place, (u64, PacketBounds, &str))| bounds.most_packets != Some(0);
@@ -307,7 +306,8 @@ mod tests {
         }];
         assert!(accounted(&manifest).contains(", at least 1,000 unaccounted"));
         let text = where_lost(&manifest, &variant);
-        assert!(text.contains("lost at network: 0 (between 0 and 900,000) "), "{text}");
+        let lost = "lost at network: 0 (between 0 and 900,000) datagrams in ";
+        assert!(text.contains(lost), "a share would be one number: {text}");
     }
 
     #[test]

@@ -120,11 +120,13 @@ fn window_loss(evidence: &Evidence) -> Option<f64> {
 }
 
 /// The window's loss at one place. The window's counters give only the amount; the ledger of the whole trial gives the
-/// place.
+/// place. `None` where it has the losses within bounds that are not as good as one number.
 fn stage_loss(trial: &Trial, place: Place) -> Option<f64> {
-    let drops = &trial.ledger.drops;
-    let lost: u64 = drops.iter().map(|drop| drop.packets).sum();
-    let here: u64 = drops.iter().filter(|drop| drop.place == place).map(|drop| drop.packets).sum();
+    let ledger = &trial.ledger;
+    if !ledger.drops.iter().all(|drop| drop.range().is_narrow(ledger.offered_packets)) {
+        return None;
+    }
+    let (here, lost) = (ledger.lost_at(place), ledger.lost_packets());
     Some(window_loss(&trial.evidence)? * here as f64 / lost.max(1) as f64)
 }
 
@@ -312,6 +314,8 @@ fn sessions_are_groups() -> bool {
 mod tests {
     use std::io::Write;
 
+    use rxpath_record::ledger::{Drop, Ledger, PacketBounds};
+
     use super::*;
 
     #[test]
@@ -331,6 +335,32 @@ mod tests {
         drop(trace);
         let gone = figures(&values).unwrap_err();
         assert!(format!("{gone:#}").contains("No such file"), "{gone:#}");
+    }
+
+    #[test]
+    fn a_stage_s_part_of_a_loss_is_known_where_the_losses_are_numbers() {
+        let lost = |place, packets, bounds: Option<PacketBounds>| Drop {
+            place,
+            counter: "counter".into(),
+            packets,
+            derived: false,
+            exact: bounds.is_none(),
+            bounds,
+            cross_checks: Vec::new(),
+        };
+        let of = |bounds| {
+            let drops = vec![lost(Place::Ring, 300, bounds), lost(Place::SocketBuffer, 100, None)];
+            let ledger = Ledger { offered_packets: 1_000, drops, ..Ledger::default() };
+            let evidence =
+                Evidence { offered_pps: 1_000.0, delivered_pps: 600.0, ..Evidence::default() };
+            let trial = Trial { ledger, evidence, ..Trial::default() };
+            measured("socket_loss_ratio", &[&trial])
+        };
+        let share = of(None).unwrap();
+        assert!((share - 0.1).abs() < 1e-9, "{share}");
+        let bounds = |most| PacketBounds { least_packets: 295, most_packets: Some(most) };
+        assert!(of(Some(bounds(300))).is_some(), "as good as one number");
+        assert_eq!(of(Some(bounds(400))), None);
     }
 
     #[test]
