@@ -13,6 +13,12 @@ const SO_MAX_PACING_RATE: libc::c_int = 47;
 /// Where the kernel lists the congestion controls that it can use at once.
 pub const CONGESTION_LIST: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
+/// Errors after which the same call is made again: a signal, no room, nothing there.
+#[inline]
+pub fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock)
+}
+
 impl Socket {
     /// A non-blocking TCP socket that is ready for [`Socket::begin_connect`]; it sends small requests at once
     /// (`TCP_NODELAY`).

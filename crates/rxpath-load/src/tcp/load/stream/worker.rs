@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::LoadError;
 use crate::engine::epoll::{Epoll, Event, Flags};
+use crate::engine::tcp::is_passing;
 use crate::engine::{clock, thread};
 use crate::pace::{Pace, Pacing, Share};
 use crate::pool::Start;
@@ -373,9 +374,4 @@ fn wanted_of(conn: &StreamConn) -> Flags {
     let sends = conn.feed.is_some() && conn.due_bytes > 0 && !conn.is_ended;
     flags.set(Flags::EPOLLOUT, sends);
     flags
-}
-
-/// Errors after which it goes on: a signal, no room, nothing there.
-fn is_passing(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock)
 }

@@ -204,9 +204,3 @@ pub(super) fn is_local(error: &io::Error) -> bool {
         Some(libc::EADDRNOTAVAIL | libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
     )
 }
-
-/// Errors after which the same call is made again.
-#[inline]
-pub(super) fn is_passing(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock)
-}

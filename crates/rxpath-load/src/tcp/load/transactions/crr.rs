@@ -6,11 +6,10 @@ use std::sync::Arc;
 use crate::engine::clock;
 use crate::engine::epoll::{Epoll, Event, Flags};
 use crate::engine::socket::Socket;
+use crate::engine::tcp::is_passing;
 use crate::tcp::flow::{Feed, Sink};
 use crate::tcp::load::options::CloseBy;
-use crate::tcp::load::transactions::client_thread::{
-    ClientThread, Transaction, is_local, is_passing,
-};
+use crate::tcp::load::transactions::client_thread::{ClientThread, Transaction, is_local};
 use crate::tcp::load::transactions::persistent::name;
 use crate::tcp::load::transactions::worker::Plan;
 use crate::tcp::preamble::{PREAMBLE_BYTES, SendMethod};

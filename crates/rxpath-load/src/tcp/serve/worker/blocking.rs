@@ -3,11 +3,12 @@
 //! That spares it a wait for events per transaction: a sixth of the cost of a transaction over loopback. After some dozens of them, and as soon as a request is late, the
 //! thread looks after everything else again: new connections wait for some milliseconds at most.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::time::Duration;
 
 use crate::engine::clock;
 use crate::engine::epoll::Event;
+use crate::engine::tcp::is_passing;
 use crate::tcp::serve::connection::{Connection, Step};
 use crate::tcp::serve::worker::Worker;
 
@@ -63,12 +64,7 @@ impl Worker<'_> {
             let mut is_late = false;
             self.turn(key, false, clock::now_ns(), |connection, lent| {
                 match connection.readable(lent) {
-                    Err(error)
-                        if matches!(
-                            error.kind(),
-                            ErrorKind::WouldBlock | ErrorKind::Interrupted
-                        ) =>
-                    {
+                    Err(error) if is_passing(&error) => {
                         is_late = true;
                         Ok(Step::Idle)
                     }

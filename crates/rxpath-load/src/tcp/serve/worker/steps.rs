@@ -1,8 +1,9 @@
 //! What a connection does in its turn.
 
-use std::io::{self, ErrorKind};
+use std::io;
 
 use crate::engine::epoll::Flags;
+use crate::engine::tcp::is_passing;
 use crate::tcp::serve::connection::{Connection, Lent, Step};
 
 /// Reads from, or writes to, one connection in a row.
@@ -51,11 +52,7 @@ impl Steps {
             let before = (lent.delivered + lent.sent, lent.transactions);
             let came = match step(lent) {
                 Ok(came) => came,
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
-                {
-                    return Ok(last);
-                }
+                Err(error) if is_passing(&error) => return Ok(last),
                 Err(error) => return Err(error),
             };
             let got = lent.delivered + lent.sent - before.0;
