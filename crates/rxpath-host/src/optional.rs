@@ -1,5 +1,6 @@
 //! Files and directories that need not be there: only a missing or a masked one is empty.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use rxpath_core::Fact;
@@ -22,6 +23,21 @@ impl<'a> Optional<'a> {
     pub fn list(&mut self, dir: &str) -> Vec<String> {
         let read = self.root.list(dir);
         self.noted(read)
+    }
+
+    /// The files of directories with an extension, in the order of their names; a directory hides those of the same name
+    /// in the ones after it.
+    pub fn files(&mut self, dirs: &[&str], extension: &str) -> Vec<String> {
+        let mut files = BTreeMap::new();
+        for dir in dirs {
+            for name in self.list(dir) {
+                if Path::new(&name).extension().is_some_and(|own| own == extension) {
+                    let path = format!("{dir}/{name}");
+                    files.entry(name).or_insert(path);
+                }
+            }
+        }
+        files.into_values().collect()
     }
 
     /// A file; bytes that are not UTF-8 become U+FFFD.

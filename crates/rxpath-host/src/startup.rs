@@ -153,19 +153,10 @@ fn last(word: &str) -> &str {
 /// The lines of all files in the order in which they act, and whether all of them could be read.
 pub fn read(root: &Root) -> (Vec<Line>, Fact<()>) {
     let mut reads = Optional::below(root);
-    let mut rules: BTreeMap<String, String> = BTreeMap::new();
-    for dir in UDEV {
-        for name in reads.list(dir) {
-            if Path::new(&name).extension().is_some_and(|extension| extension == "rules") {
-                let path = format!("{dir}/{name}");
-                rules.entry(name).or_insert(path);
-            }
-        }
-    }
     let devices = device::names(root).unwrap_or_default();
     let scripts = SCRIPTS.iter().filter(|path| is_run(root, path)).map(|path| (*path).to_owned());
     let mut all = Vec::new();
-    for path in rules.into_values().chain(scripts) {
+    for path in reads.files(&UDEV, "rules").into_iter().chain(scripts) {
         let lines = parse_startup(&reads.text(&path), &devices).into_iter();
         all.extend(lines.map(|(line, words)| Line { place: format!("{path}:{line}"), words }));
     }

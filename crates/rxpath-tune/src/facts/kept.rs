@@ -4,7 +4,6 @@
 //! order of their names, and the last line for a key wins.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use rxpath_core::IntoMap;
 use rxpath_host::capture::sources::{SYSCTL_CONF, SYSCTL_DIRS};
@@ -58,18 +57,10 @@ pub(super) fn in_force(
 /// systemd-sysctl reads the directories alone; `/etc/sysctl.conf` counts where a link of a directory leads to it, and on
 /// hosts that another init starts, whose procps reads it last.
 pub(super) fn read(root: &Root) -> (Vec<Kept>, Option<Gap>) {
-    let mut files: BTreeMap<String, String> = BTreeMap::new();
     let mut reads = Optional::below(root);
-    for dir in SYSCTL_DIRS {
-        for name in reads.list(dir) {
-            if Path::new(&name).extension().is_some_and(|extension| extension == "conf") {
-                let path = format!("{dir}/{name}");
-                files.entry(name).or_insert(path);
-            }
-        }
-    }
     let is_systemd = root.value("/proc/1/comm").is_ok_and(|comm| comm == "systemd");
-    let paths = files.into_values().chain((!is_systemd).then(|| SYSCTL_CONF.to_owned()));
+    let mut paths = reads.files(&SYSCTL_DIRS, "conf");
+    paths.extend((!is_systemd).then(|| SYSCTL_CONF.to_owned()));
     let mut kept = Vec::new();
     for path in paths {
         kept.extend(parse_kept(&path, &reads.text(&path)));
