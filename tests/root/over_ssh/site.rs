@@ -2,14 +2,13 @@
 
 pub mod accounts;
 mod network;
+mod running;
 
 use std::fs;
-use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -17,6 +16,7 @@ use rxpath_host::Namespace;
 use tempfile::TempDir;
 
 use self::accounts::ACCOUNTS;
+pub use self::running::{Ended, Running};
 use super::until;
 use crate::bed::Bed;
 use crate::handlers::catches;
@@ -24,10 +24,6 @@ use crate::handlers::catches;
 /// How far the clock of `gen1` is ahead. **Unit** s.
 pub const AHEAD_S: u32 = 86_400;
 
-/// No run of the tests takes as long.
-const LONGEST: Duration = Duration::from_secs(300);
-/// From the end of a run to that of its outputs.
-const CLOSED: Duration = Duration::from_secs(60);
 const SSHD: &str = "/usr/sbin/sshd";
 /// What a host has of its own.
 const HOST_SH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/host.sh");
@@ -44,76 +40,6 @@ pub struct Site {
     program: PathBuf,
     /// Path of the inventory.
     pub inventory: String,
-}
-
-#[derive(Debug)]
-pub struct Ended {
-    pub code: Option<i32>,
-    pub printed: String,
-    pub errors: String,
-}
-
-pub struct Running(Child);
-
-impl Running {
-    pub fn kill(mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-
-    pub fn interrupt(&self) {
-        kill(Pid::from_raw(self.0.id() as i32), Signal::SIGINT).unwrap();
-    }
-
-    /// Kills its ssh client to a host.
-    pub fn kill_ssh(&self, host: &str) {
-        let (own, host) = (format!("\nPPid:\t{}\n", self.0.id()), format!(" -- {host} "));
-        for entry in fs::read_dir("/proc").unwrap().flatten() {
-            let read = |name: &str| fs::read(entry.path().join(name)).unwrap_or_default();
-            let text = |name: &str| String::from_utf8_lossy(&read(name)).replace('\0', " ");
-            if text("status").contains(&own) && text("cmdline").contains(&host) {
-                let pid = entry.file_name().to_str().unwrap().parse().unwrap();
-                kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
-            }
-        }
-    }
-
-    /// Holds it: it lives and does nothing.
-    pub fn hold(&self) {
-        kill(Pid::from_raw(self.0.id() as i32), Signal::SIGSTOP).unwrap();
-    }
-
-    /// Waits until it ends. One that goes on is killed, and what it printed is shown.
-    pub fn wait(mut self) -> Ended {
-        let printed = text_of(self.0.stdout.take().unwrap());
-        let errors = text_of(self.0.stderr.take().unwrap());
-        let deadline = Instant::now() + LONGEST;
-        while self.0.try_wait().unwrap().is_none() && Instant::now() < deadline {
-            // why: no descriptor says that a child ended.
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        let is_over = self.0.try_wait().unwrap().is_some();
-        if !is_over {
-            self.0.kill().unwrap();
-        }
-        // What it started may have its outputs.
-        let text = |said: Receiver<String>| said.recv_timeout(CLOSED).unwrap();
-        let (printed, errors) = (text(printed), text(errors));
-        let ended = Ended { code: self.0.wait().unwrap().code(), printed, errors };
-        assert!(is_over, "it went on for {LONGEST:?}: {ended:?}");
-        ended
-    }
-}
-
-/// All that comes out of a pipe, once it is closed.
-fn text_of(mut pipe: impl Read + Send + 'static) -> Receiver<String> {
-    let (say, said) = channel();
-    std::thread::spawn(move || {
-        let mut text = String::new();
-        pipe.read_to_string(&mut text).unwrap();
-        let _ = say.send(text);
-    });
-    said
 }
 
 fn tool(program: &str, words: &[&str]) {
