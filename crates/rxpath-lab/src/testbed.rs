@@ -200,6 +200,14 @@ pub trait Testbed {
         monotonic_ns()
     }
 
+    /// Called before the orders to start: the pace of the hosts' clocks counts from now on.
+    ///
+    /// # Errors
+    /// Of a host that is lost.
+    fn arm(&self) -> Result<(), LabError> {
+        Ok(())
+    }
+
     /// How long orders to all hosts may take to arrive.
     fn orders_take(&self) -> Duration {
         Duration::ZERO

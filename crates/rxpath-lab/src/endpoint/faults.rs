@@ -1,5 +1,8 @@
-//! What makes a window worthless whatever it measured: a clock that was slewed in it, an instant that was missed.
+//! What makes a window worthless whatever it measured: a clock that was slewed in it or just before, an instant that was missed.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rxpath_core::Warning;
@@ -9,92 +12,164 @@ use super::clock::DRIFT_PPM;
 
 /// Time from reading to reading of the clock's pace.
 const EACH: Duration = Duration::from_millis(100);
-/// From this unevenness on a clock is worth a warning. **Unit** ppm of the window.
+/// From this unevenness on a clock is worth a warning. **Unit** ppm of the part of the trial.
 const NOTED_PPM: f64 = 100.0;
 
-/// The pace of this host's clock over a window, read ten times a second: a slew that reverts cannot be seen at the ends.
-pub struct Paces(Vec<Pace>);
+/// The pace of this host's clock from the order to start to the end of the window, read ten times a second: a slew that reverts
+/// cannot be seen at the ends.
+pub struct Paces {
+    readings: Vec<Pace>,
+    /// Index of the first one in the window.
+    window: usize,
+}
 
 impl Paces {
     /// The first reading.
     pub fn begin() -> Self {
-        Self(vec![Pace::now()])
+        Self { readings: vec![Pace::now()], window: 0 }
+    }
+
+    /// One more reading.
+    pub fn read(&mut self) {
+        self.readings.push(Pace::now());
     }
 
     /// One more reading, if the last one is old enough.
     pub fn note(&mut self) {
         let now = Pace::now();
-        let last_ns = self.0.last().map_or(0, |last| last.raw_ns);
+        let last_ns = self.readings.last().map_or(0, |last| last.raw_ns);
         if now.raw_ns.saturating_sub(last_ns) >= EACH.as_nanos() as u64 {
-            self.0.push(now);
+            self.readings.push(now);
         }
+    }
+
+    /// With the first reading of the window: what was read before is of ramp and settle.
+    #[must_use]
+    pub fn begin_window(mut self) -> Self {
+        self.window = self.readings.len();
+        self.read();
+        self
     }
 
     /// The last reading.
     #[must_use]
     pub fn end(mut self) -> Self {
-        self.0.push(Pace::now());
+        self.read();
         self
+    }
+
+    /// The readings of each part of the trial, and its name. The first one of the window ends ramp and settle.
+    fn parts(&self) -> [(&[Pace], &'static str); 2] {
+        let ramp = self.readings.get(..=self.window).unwrap_or_default();
+        let window = self.readings.get(self.window..).unwrap_or_default();
+        [(ramp, "in ramp and settle"), (window, "in the window")]
     }
 
     /// A clock that did not keep its pace, in words.
     pub fn faults(&self) -> Vec<String> {
-        let ends = self.0.first().zip(self.0.last());
-        let slewed_ppm = ends.map_or(0.0, |(begin, end)| end.ahead_ppm(*begin));
-        let slewed = (slewed_ppm.abs() > DRIFT_PPM as f64).then(|| {
-            let way = if slewed_ppm < 0.0 { "slowed down" } else { "sped up" };
-            format!("its clock was {way} by {:.0} ppm in the window", slewed_ppm.abs())
-        });
-        let (off_ns, off_ppm) = self.unevenness();
-        let uneven = (off_ppm > DRIFT_PPM as f64).then(|| {
-            format!("its clock was up to {:.1} ms off an even pace in the window", off_ns / 1e6)
-        });
-        slewed.into_iter().chain(uneven).collect()
+        self.parts().into_iter().flat_map(|(readings, when)| faults_of(readings, when)).collect()
     }
 
-    /// A clock that was slewed less than that.
-    pub fn warning(&self) -> Option<Warning> {
-        let (off_ns, off_ppm) = self.unevenness();
-        let text = format!(
-            "its clock was up to {:.2} ms off an even pace in the window, {off_ppm:.0} ppm of it",
-            off_ns / 1e6
-        );
-        (NOTED_PPM < off_ppm && off_ppm <= DRIFT_PPM as f64)
-            .then(|| Warning::new("clock-slewed", text).because("NTP corrects it"))
+    /// A clock that was slewed less than that: of each part.
+    pub fn warnings(&self) -> Vec<Warning> {
+        let warning = |(readings, when): (&[Pace], &str)| {
+            let (off_ns, off_ppm) = unevenness(readings);
+            let text = format!(
+                "its clock was up to {:.2} ms off an even pace {when}, {off_ppm:.0} ppm of it",
+                off_ns / 1e6
+            );
+            (NOTED_PPM < off_ppm && off_ppm <= DRIFT_PPM as f64)
+                .then(|| Warning::new("clock-slewed", text).because("NTP corrects it"))
+        };
+        self.parts().into_iter().filter_map(warning).collect()
     }
 
     /// How far the clock may have been from an even pace at a reading, with what the readings may be wrong: for a bound.
     /// **Unit** ns.
     pub fn uneven_ns(&self) -> u64 {
-        self.farthest(1.0).0.ceil() as u64
+        farthest(&self.readings, 1.0).0.ceil() as u64
+    }
+}
+
+/// What a clock did in a part of the trial, if it did not keep its pace.
+fn faults_of(readings: &[Pace], when: &str) -> Vec<String> {
+    let ends = readings.first().zip(readings.last());
+    let slewed_ppm = ends.map_or(0.0, |(begin, end)| end.ahead_ppm(*begin));
+    let slewed = (slewed_ppm.abs() > DRIFT_PPM as f64).then(|| {
+        let way = if slewed_ppm < 0.0 { "slowed down" } else { "sped up" };
+        format!("its clock was {way} by {:.0} ppm {when}", slewed_ppm.abs())
+    });
+    let (off_ns, off_ppm) = unevenness(readings);
+    let uneven = (off_ppm > DRIFT_PPM as f64)
+        .then(|| format!("its clock was up to {:.1} ms off an even pace {when}", off_ns / 1e6));
+    slewed.into_iter().chain(uneven).collect()
+}
+
+/// How far the clock was from an even pace for certain: less what the readings may be wrong. In ns, and in parts per million of
+/// the time between the ends.
+fn unevenness(readings: &[Pace]) -> (f64, f64) {
+    let (off_ns, span_ns) = farthest(readings, -1.0);
+    (off_ns, if span_ns > 0.0 { off_ns / span_ns * 1e6 } else { 0.0 })
+}
+
+/// The largest distance from the line between the two ends, with so many times what the readings may be wrong; and the time
+/// between the ends. **Unit** ns.
+fn farthest(readings: &[Pace], errors: f64) -> (f64, f64) {
+    let Some((first, last)) = readings.first().zip(readings.last()) else { return (0.0, 0.0) };
+    let raw = |pace: &Pace| pace.raw_ns.saturating_sub(first.raw_ns) as f64;
+    let ahead = |pace: &Pace| {
+        let ran = pace.monotonic_ns.wrapping_sub(first.monotonic_ns) as i64 as f64;
+        ran - raw(pace)
+    };
+    let span_ns = raw(last);
+    if span_ns <= 0.0 {
+        return (0.0, 0.0);
+    }
+    let off = |pace: &Pace| {
+        let within_ns = pace.within_ns + first.within_ns + last.within_ns;
+        let line = ahead(last) * raw(pace) / span_ns;
+        (ahead(pace) - line).abs() + errors * within_ns as f64
+    };
+    (readings.iter().map(off).fold(0.0, f64::max), span_ns)
+}
+
+/// Reads the pace of this host's clock from the order to start on, until the window begins.
+pub struct PaceReader {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Paces>>,
+}
+
+impl PaceReader {
+    /// With the first reading.
+    pub fn start() -> Self {
+        let stop = Arc::<AtomicBool>::default();
+        let (until, mut paces) = (Arc::clone(&stop), Paces::begin());
+        let thread = std::thread::spawn(move || {
+            while !until.load(Ordering::Relaxed) {
+                std::thread::park_timeout(EACH);
+                paces.read();
+            }
+            paces
+        });
+        Self { stop, thread: Some(thread) }
     }
 
-    /// How far the clock was from an even pace for certain: less what the readings may be wrong. In ns, and in parts per
-    /// million of the window.
-    fn unevenness(&self) -> (f64, f64) {
-        let (off_ns, span_ns) = self.farthest(-1.0);
-        (off_ns, if span_ns > 0.0 { off_ns / span_ns * 1e6 } else { 0.0 })
+    /// What it read, and the first reading of the window.
+    pub fn into_window(mut self) -> Paces {
+        self.end().unwrap_or_else(Paces::begin).begin_window()
     }
 
-    /// The largest distance from the line between the two ends, with so many times what the readings may be wrong; and the
-    /// time between the ends. **Unit** ns.
-    fn farthest(&self, errors: f64) -> (f64, f64) {
-        let Some((first, last)) = self.0.first().zip(self.0.last()) else { return (0.0, 0.0) };
-        let raw = |pace: &Pace| pace.raw_ns.saturating_sub(first.raw_ns) as f64;
-        let ahead = |pace: &Pace| {
-            let ran = pace.monotonic_ns.wrapping_sub(first.monotonic_ns) as i64 as f64;
-            ran - raw(pace)
-        };
-        let span_ns = raw(last);
-        if span_ns <= 0.0 {
-            return (0.0, 0.0);
-        }
-        let off = |pace: &Pace| {
-            let within_ns = pace.within_ns + first.within_ns + last.within_ns;
-            let line = ahead(last) * raw(pace) / span_ns;
-            (ahead(pace) - line).abs() + errors * within_ns as f64
-        };
-        (self.0.iter().map(off).fold(0.0, f64::max), span_ns)
+    fn end(&mut self) -> Option<Paces> {
+        self.stop.store(true, Ordering::Relaxed);
+        let thread = self.thread.take()?;
+        thread.thread().unpark();
+        thread.join().ok()
+    }
+}
+
+impl Drop for PaceReader {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -117,14 +192,14 @@ mod tests {
             raw_ns: 8_000_000_000 + step * step_ns,
             within_ns: 0,
         };
-        Paces((0..).zip(ahead_ns).map(at).collect())
+        Paces { readings: (0..).zip(ahead_ns).map(at).collect(), window: 0 }
     }
 
     #[test]
     fn a_clock_that_is_slewed_is_a_fault() {
         // 500 ppm is what the kernel gives a clock that runs wrong by itself.
         for even in [[0, 250_000, 500_000], [0, -250_000, -500_000]] {
-            assert!(paces(&even).faults().is_empty() && paces(&even).warning().is_none());
+            assert!(paces(&even).faults().is_empty() && paces(&even).warnings().is_empty());
         }
         let sped_up = paces(&[0, 1_050_000, 2_100_000]).faults();
         assert_eq!(sped_up, ["its clock was sped up by 2100 ppm in the window"]);
@@ -136,30 +211,53 @@ mod tests {
     fn a_slew_that_reverts_in_the_window_is_seen() {
         let back = paces(&[0, 1_000_000, 2_000_000, 1_000_000, 0]);
         assert_eq!(back.faults(), ["its clock was up to 2.0 ms off an even pace in the window"]);
-        assert_eq!(back.warning(), None);
+        assert!(back.warnings().is_empty());
         let less = paces(&[0, 0, 300_000, 0, 0]);
         assert!(less.faults().is_empty());
         assert_eq!(less.uneven_ns(), 300_000);
-        let said = less.warning().unwrap();
+        let said = less.warnings().remove(0);
         let text = "its clock was up to 0.30 ms off an even pace in the window, 300 ppm of it";
         assert_eq!((said.code.as_str(), said.text.as_str()), ("clock-slewed", text));
-        assert_eq!(paces(&[0, 0, 90_000, 0, 0]).warning(), None);
+        assert!(paces(&[0, 0, 90_000, 0, 0]).warnings().is_empty());
     }
 
     #[test]
     fn what_readings_may_be_wrong_is_in_the_bound_and_not_in_the_fault() {
         let mut coarse = paces(&[0, 0, 601_000, 0, 0]);
         assert_eq!(coarse.faults().len(), 1);
-        coarse.0.iter_mut().for_each(|pace| pace.within_ns = 1_000);
+        coarse.readings.iter_mut().for_each(|pace| pace.within_ns = 1_000);
         assert!(coarse.faults().is_empty());
         assert_eq!(coarse.uneven_ns(), 604_000);
     }
 
     #[test]
-    fn the_clock_of_this_host_is_read_at_both_ends() {
-        let mut paces = Paces::begin();
+    fn a_slew_before_the_window_is_a_fault_of_ramp_and_settle() {
+        let in_window = |window, ahead_ns: &[i64]| Paces { window, ..paces(ahead_ns) };
+        let sped_up = in_window(2, &[0, 1_000_000, 2_000_000, 2_000_000, 2_000_000]);
+        assert_eq!(sped_up.faults(), ["its clock was sped up by 4000 ppm in ramp and settle"]);
+        let reverted = in_window(2, &[0, 500_000, 0, 0, 0]);
+        let off = "its clock was up to 0.5 ms off an even pace in ramp and settle";
+        assert_eq!(reverted.faults(), [off]);
+        assert_eq!(reverted.uneven_ns(), 500_000, "delays go by one line from before the ramp on");
+        let less = in_window(2, &[0, 100_000, 0, 0, 0]);
+        let text = "its clock was up to 0.10 ms off an even pace in ramp and settle, 200 ppm of it";
+        assert!(less.faults().is_empty());
+        assert_eq!(less.warnings()[0].text, text);
+        // One that begins with the window is the window's alone.
+        let later = in_window(2, &[0, 0, 0, 1_000_000, 2_000_000]);
+        assert_eq!(later.faults(), ["its clock was sped up by 4000 ppm in the window"]);
+    }
+
+    #[test]
+    fn the_clock_of_this_host_is_read_from_the_order_to_start_to_the_end_of_the_window() {
+        let reader = PaceReader::start();
+        let armed_ns = Pace::now().raw_ns;
+        let mut paces = reader.into_window();
         paces.note();
-        assert!(paces.end().0.len() >= 2);
+        let paces = paces.end();
+        let of_ramp = &paces.readings[..paces.window];
+        assert!(of_ramp.first().is_some_and(|first| first.raw_ns <= armed_ns), "{of_ramp:?}");
+        assert!(paces.readings.len() >= paces.window + 2, "{:?}", paces.readings);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use super::background::HostBackground;
 use super::cost::EndpointCost;
 use super::counting::Counting;
 use super::device_cpus::Interrupted;
-use super::faults::{self, Paces};
+use super::faults::{self, PaceReader, Paces};
 use super::files;
 use super::lease::Lease;
 use super::leftovers::{self, Leftover};
@@ -74,6 +74,8 @@ struct Host {
     background: HostBackground,
     observers: HostObservers,
     probes: HostProbes,
+    /// Reads the pace of the clock for the next window.
+    paces: Option<PaceReader>,
     lock: Option<LabLock>,
     token: Option<Token>,
     is_swept: bool,
@@ -109,6 +111,7 @@ impl Endpoint {
             background: HostBackground::default(),
             observers: HostObservers::default(),
             probes: HostProbes::default(),
+            paces: None,
             lock: None,
             token: None,
             is_swept: false,
@@ -223,11 +226,11 @@ impl Host {
                 let limit = Duration::from_millis(limit_ms);
                 self.outlet.later(id, move |_| Ok(counting.rest(limit)));
             }
-            Ask::Window(mut ask) => {
-                ask.others.extend(self.programs.pids());
-                let victim = self.observers.victim();
-                self.outlet.later(id, move |outlet| window(&ask, &victim, outlet));
+            Ask::Pace => {
+                self.paces = Some(PaceReader::start());
+                return Ok(Reply::Now(Value::Null));
             }
+            Ask::Window(ask) => self.measure(id, ask),
             Ask::Sample(ask) => {
                 self.sampler = Some(sampler(ask)?);
                 return Ok(Reply::Now(Value::Null));
@@ -239,6 +242,13 @@ impl Host {
             }
         }
         Ok(Reply::Later)
+    }
+
+    /// Measures a window, in a thread of its own.
+    fn measure(&mut self, id: u64, mut ask: WindowAsk) {
+        ask.others.extend(self.programs.pids());
+        let (victim, paces) = (self.observers.victim(), self.paces.take());
+        self.outlet.later(id, move |outlet| window(&ask, paces, &victim, outlet));
     }
 
     fn leftovers(&self) -> Result<Vec<Leftover>, LabError> {
@@ -367,6 +377,7 @@ pub(super) fn route(to: std::net::IpAddr) -> Result<Option<RouteFacts>, HostErro
 /// Waits for the window's begin, reads, waits for its end, reads again.
 fn window(
     ask: &WindowAsk,
+    paces: Option<PaceReader>,
     victim: &AtomicI32,
     outlet: &Outlet,
 ) -> Result<MeasuredWindow, LabError> {
@@ -382,7 +393,7 @@ fn window(
         ours.pids.push(*other);
         ours.pids.extend(task::family(&Root::host(), *other));
     }
-    let mut paces = Paces::begin();
+    let mut paces = paces.map_or_else(Paces::begin, PaceReader::into_window);
     let before = Interrupted::now(&counting.lowest());
     let from = Mark::take(&ours);
     let mut cost = EndpointCost::begin(outlet);
@@ -405,8 +416,7 @@ fn window(
     passed?;
     let mut faults: Vec<String> = missed.into_iter().chain(paces.faults()).collect();
     faults.extend(window_faults([links, CarryingLinks::now(&ask.device)], &ask.speeds));
-    let warnings = paces.warning().into_iter().collect();
-    let uneven_ns = paces.uneven_ns();
+    let (warnings, uneven_ns) = (paces.warnings(), paces.uneven_ns());
     Ok(MeasuredWindow { between, counters: [first, last], cost, faults, warnings, uneven_ns })
 }
 

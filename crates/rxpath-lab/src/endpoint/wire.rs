@@ -92,6 +92,8 @@ pub enum Ask {
         /// The longest wait.
         limit_ms: u64,
     },
+    /// Reads the pace of its clock from now on, for the next window.
+    Pace,
     /// Measures a window that lies ahead: a [`MeasuredWindow`], once it is over.
     Window(WindowAsk),
     /// Starts the sampler of queues and threads.
@@ -325,7 +327,7 @@ pub struct MeasuredWindow {
     /// What to know of it otherwise.
     #[serde(default)]
     pub warnings: Vec<rxpath_core::Warning>,
-    /// How far its clock may have been from an even pace, with the errors of the readings. **Unit** ns.
+    /// How far its clock may have been from an even pace since [`Ask::Pace`], with the errors of the readings. **Unit** ns.
     #[serde(default)]
     pub uneven_ns: u64,
 }

@@ -263,6 +263,10 @@ impl Testbed for HostsTestbed<'_> {
         self.hosts.receivers.iter().map(ask).collect()
     }
 
+    fn arm(&self) -> Result<(), LabError> {
+        self.all::<Value>(|_| Ask::Pace, PROMPT).map(drop)
+    }
+
     /// They go out one after the other.
     fn orders_take(&self) -> Duration {
         let round_trip_ns = self.clocks.iter().map(|clock| clock.round_trip_ns).max().unwrap_or(0);

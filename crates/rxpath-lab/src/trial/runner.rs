@@ -227,6 +227,7 @@ fn threads(side: Side, peer: &dyn Peer) -> Vec<(Seat, Vec<(i32, i32)>)> {
 impl Trial<'_> {
     /// Orders both sides to start and returns the end of the ramp.
     fn start(&mut self) -> Result<u64, LabError> {
+        self.testbed.arm()?;
         let lead = START_LEAD + self.testbed.orders_take();
         let earliest_ns = self.testbed.clock_ns() + lead.as_nanos() as u64;
         let start_ns = earliest_ns.next_multiple_of(self.config.variant.start_multiple.0.max(1));
