@@ -196,7 +196,7 @@ fn host(side: Side, device: &str, ahead_ns: i64) -> HostPart {
         device_mbps: Some(25_000),
         hops_at_most: Some(1),
         ntp: Some(ntp),
-        drift: Some(ClockDrift { ahead_ppm: 1.3, error_ppm: 0.5, span_ns: 9 }),
+        drift: Some(ClockDrift { ahead_ppm: 1.3, error_ppm: 0.5, span_ns: 9_000_000_000 }),
         ..HostPart::of(side)
     }
 }
@@ -220,7 +220,9 @@ fn hosts_are_a_picture_with_their_cards_rates_and_losses_and_their_clocks_a_tabl
         " lost</text>",
         "\u{2212}2 ms",
         "± 38 µs",
-        "1.3 +-0.5 ppm",
+        "1.3 +-0.5 ppm over 9s",
+        "ahead at the start",
+        "<td>at the start</td>",
         "synchronised, to +-12ms at most",
     ] {
         assert!(page.contains(part), "{part}");

@@ -167,9 +167,9 @@ mod tests {
         let first = bounds(1_000, 5_000_000);
         // 3 ppm of 10 s are 30 us.
         let drift = first.drift_until(bounds(10_000_001_000, 5_030_000)).unwrap();
-        assert_eq!(drift.text(), "3.0 +-2.0 ppm");
+        assert_eq!(drift.text(), "3.0 +-2.0 ppm over 10s");
         let drift = first.drift_until(bounds(100_000_001_000, 5_300_000)).unwrap();
-        assert_eq!(drift.text(), "3.0 +-0.2 ppm");
+        assert_eq!(drift.text(), "3.0 +-0.2 ppm over 100s");
         assert_eq!(first.drift_until(first), None);
         let jumped = bounds(100_000_001_000, 3_000_000_000);
         assert_eq!(first.drift_until(jumped), None, "a jump is no drift");

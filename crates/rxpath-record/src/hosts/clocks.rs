@@ -19,9 +19,10 @@ pub struct ClockDrift {
 }
 
 impl ClockDrift {
-    /// For people: `1.2 +-0.3 ppm`.
+    /// For people: `1.2 +-0.3 ppm over 15s`.
     pub fn text(&self) -> String {
-        format!("{:.1} +-{:.1} ppm", self.ahead_ppm, self.error_ppm)
+        let span = Nanos(self.span_ns);
+        format!("{:.1} +-{:.1} ppm over {span}", self.ahead_ppm, self.error_ppm)
     }
 
     /// How much faster this clock ran than another that was compared with the same third one.
@@ -85,18 +86,24 @@ impl PairClocks {
         }
     }
 
-    /// For people: `gen1 -> sut known to +-8.9us on the measured path, 1.2 +-0.3 ppm apart`.
+    /// When in the run the clocks were ahead by that: a comparison over the measured path is made once the load is over.
+    pub fn when(&self) -> &'static str {
+        if self.is_by_path { "at the end" } else { "at the start" }
+    }
+
+    /// For people: `gen1 -> sut known to +-8.9us at the end on the measured path, apart by 1.2 +-0.3 ppm over 15s`.
     pub fn text(&self) -> String {
         if self.is_one {
             return format!("{} -> {} one clock", self.sender, self.receiver);
         }
         let apart = self.drift.map(|drift| {
             let drift = ClockDrift { ahead_ppm: drift.ahead_ppm.abs(), ..drift };
-            format!(", {} apart", drift.text())
+            format!(", apart by {}", drift.text())
         });
         let by = if self.is_by_path { " on the measured path" } else { "" };
         let (error, apart) = (Nanos(self.error_ns), apart.unwrap_or_default());
-        format!("{} -> {} known to +-{error}{by}{apart}", self.sender, self.receiver)
+        let when = self.when();
+        format!("{} -> {} known to +-{error} {when}{by}{apart}", self.sender, self.receiver)
     }
 }
 
@@ -161,11 +168,14 @@ mod tests {
     use super::*;
     use crate::manifest::Metric;
 
+    /// What the control connections show of two such hosts.
+    const AT_START: &str = "known to +-80us at the start, apart by 1.5 +-0.4 ppm over 9s";
+
     fn part(side: Side, ahead_ns: i64, ahead_ppm: f64) -> HostPart {
         HostPart {
             clock_ahead_ns: ahead_ns,
             clock_error_ns: 40_000,
-            drift: Some(ClockDrift { ahead_ppm, error_ppm: 0.2, span_ns: 9 }),
+            drift: Some(ClockDrift { ahead_ppm, error_ppm: 0.2, span_ns: 9_000_000_000 }),
             ..HostPart::of(side)
         }
     }
@@ -182,7 +192,7 @@ mod tests {
         assert_eq!((all[0].ahead_ns, all[0].error_ns), (-2_000, 80_000));
         let texts: Vec<String> = all.iter().map(PairClocks::text).collect();
         let wanted =
-            ["gen1 -> sut known to +-80us, 1.5 +-0.4 ppm apart", "gen2 -> sut known to +-80us"];
+            [format!("gen1 -> sut {AT_START}"), "gen2 -> sut known to +-80us at the start".into()];
         assert_eq!(texts, wanted);
     }
 
@@ -196,9 +206,9 @@ mod tests {
             let all = Manifest { hosts: hosts.into(), ..Manifest::default() }.pair_clocks();
             (all[0].ahead_ns, all[0].text())
         };
-        let text = "gen1 -> sut known to +-8us on the measured path, 1.5 +-0.4 ppm apart";
+        let text = "gen1 -> sut known to +-8us at the end on the measured path, apart by 1.5 +-0.4 ppm over 9s";
         assert_eq!(of(8_000), (-2_500, text.to_owned()));
-        assert_eq!(of(80_000), (-2_000, "gen1 -> sut known to +-80us, 1.5 +-0.4 ppm apart".into()));
+        assert_eq!(of(80_000), (-2_000, format!("gen1 -> sut {AT_START}")));
     }
 
     #[test]

@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn clocks_and_what_ntp_says_of_them_are_one_line() {
-        let wanted = "clocks: gen1 -> sut known to +-80us; gen2 -> sut known to +-80us; NTP: synchronised on gen1; \
+        let wanted = "clocks: gen1 -> sut known to +-80us at the start; gen2 -> sut known to +-80us at the start; NTP: synchronised on gen1; \
                       not synchronised on gen2; not known on sut\n";
         assert_eq!(clocks(&manifest(2)), wanted);
         let many = clocks(&manifest(20));

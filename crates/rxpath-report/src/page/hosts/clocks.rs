@@ -10,8 +10,9 @@ const METHOD: &str = "exchanges over the control connection";
 
 /// Each host's clock with that of the machine that ran the experiment.
 pub(super) fn of_hosts(run: &Run) -> Table {
-    let mut rows =
-        Table::new("host | #ahead by | #bound | drift | #least round trip | method | NTP there");
+    let mut rows = Table::new(
+        "host | #ahead at the start | #bound | drift | #least round trip | method | NTP there",
+    );
     rows.rows.extend(run.manifest.hosts.iter().map(|(alias, part)| {
         let ntp = part.ntp.as_ref().map_or_else(|| "not known".to_owned(), NtpState::text);
         vec![
@@ -29,19 +30,21 @@ pub(super) fn of_hosts(run: &Run) -> Table {
 
 /// Each sender's clock with each receiver's.
 pub(super) fn of_pairs(run: &Run) -> Table {
-    let mut rows = Table::new("sender | receiver | #sender ahead by | #bound | method | drift");
+    let heads = "sender | receiver | #sender ahead by | #bound | when | method | drift";
+    let mut rows = Table::new(heads);
     rows.rows.extend(run.manifest.pair_clocks().into_iter().map(|pair| {
         let (ahead, error) = if pair.is_one {
             ("–".to_owned(), "one clock".to_owned())
         } else {
             (signed(pair.ahead_ns), bound(pair.error_ns))
         };
-        let method = match (pair.is_one, pair.is_by_path) {
-            (true, _) => "–",
-            (false, true) => "datagrams on the measured path",
-            (false, false) => METHOD,
+        let (when, method) = match (pair.is_one, pair.is_by_path) {
+            (true, _) => ("–", "–"),
+            (false, true) => (pair.when(), "datagrams on the measured path"),
+            (false, false) => (pair.when(), METHOD),
         };
-        vec![pair.sender, pair.receiver, ahead, error, method.to_owned(), drift(pair.drift)]
+        let (when, method) = (when.to_owned(), method.to_owned());
+        vec![pair.sender, pair.receiver, ahead, error, when, method, drift(pair.drift)]
     }));
     rows
 }
