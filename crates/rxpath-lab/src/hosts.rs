@@ -8,7 +8,7 @@ mod machines;
 pub mod ntp;
 pub mod observe;
 mod path;
-mod path_clocks;
+pub mod path_clocks;
 mod placed;
 pub mod planned;
 pub mod privilege;

@@ -399,7 +399,8 @@ impl<'a> Running<'a> {
         // A run that ended early may have lost a host.
         if let Some(hosts) = self.options.hosts.filter(|_| outcome.is_ok()) {
             hosts.note_drift(&mut self.manifest.hosts);
-            hosts.note_path_clocks(&mut self.manifest.hosts, &self.resolved);
+            let warning = hosts.note_path_clocks(&mut self.manifest.hosts, &self.resolved);
+            self.manifest.warnings.extend(warning);
         }
         self.manifest.status = status;
         self.manifest.ended = Some(Timestamp::now().to_string());

@@ -119,7 +119,7 @@ pub struct HostPart {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_path: Option<ControlPath>,
     /// Of a sender: how far its clock was ahead of each receiver's when the run ended, by the alias of the receiver. None for
-    /// loads of TCP, where both have one clock, and where the path lost the datagrams.
+    /// loads of TCP, where both have one clock, and where the path shows nothing: the warning `no-path-clock` says why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub path_clocks: BTreeMap<String, PathOffset>,
 }

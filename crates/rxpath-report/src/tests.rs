@@ -222,7 +222,7 @@ fn hosts_are_a_picture_with_their_cards_rates_and_losses_and_their_clocks_a_tabl
         "± 38 µs",
         "1.3 +-0.5 ppm over 9s",
         "ahead at the start",
-        "<td>at the start</td>",
+        ">at the start</td>",
         "synchronised, to +-12ms at most",
     ] {
         assert!(page.contains(part), "{part}");

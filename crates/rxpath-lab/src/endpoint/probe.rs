@@ -3,7 +3,7 @@
 //! They use the workload's own port before the workload does. Only probes with the secret of the moment are answered, and
 //! the port is open only until the coordinator has what it wanted to know.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,8 +57,8 @@ pub enum ProbeAsk {
     Heard,
     /// Sends probes: a [`SentProbes`].
     Send(ProbeSend),
-    /// Sends as many probes as there are sizes, one after the other until one is not answered, and compares the clocks: a
-    /// list of [`Exchange`].
+    /// Sends as many probes as there are sizes, one after the other, and compares the clocks: a list of [`Exchange`], of those
+    /// that were answered.
     Compare(ProbeSend),
 }
 
@@ -222,7 +222,7 @@ fn answer_connections(listener: &TcpListener, nonce: &[u8], stop: &AtomicBool) -
 }
 
 /// Whether it began with the secret.
-fn answer_connection(mut connection: TcpStream, nonce: &[u8]) -> std::io::Result<bool> {
+fn answer_connection(mut connection: TcpStream, nonce: &[u8]) -> io::Result<bool> {
     connection.set_nonblocking(false)?;
     connection.set_read_timeout(Some(ANSWER_LIMIT))?;
     let mut said = vec![0; nonce.len()];
@@ -243,26 +243,41 @@ fn sending(ask: &ProbeSend) -> Result<ProbeSocket, LabError> {
     Ok(socket)
 }
 
-/// The clock here and the answering host's, by datagrams on the path between them.
+/// The clock here and the answering host's, by datagrams on the path between them. One that is not answered is left out; after
+/// some of them it ends.
 fn exchanges(ask: &ProbeSend) -> Result<Vec<Exchange>, LabError> {
     let socket = sending(ask)?;
-    let nonce = ask.nonce.as_bytes();
     let until = Instant::now() + COMPARED;
     let mut made = Vec::with_capacity(ask.sizes.len());
-    while made.len() < ask.sizes.len() && Instant::now() < until {
-        let asked_ns = monotonic_ns();
-        let probe = [nonce, &asked_ns.to_be_bytes()].concat();
-        if socket.send(&probe, ask.to).is_err() {
-            break;
+    let (mut missing, mut refused) = (0, None);
+    while made.len() < ask.sizes.len() && missing < ATTEMPTS && Instant::now() < until {
+        match exchange(&socket, ask) {
+            Ok(Some(one)) => made.push(one),
+            Ok(None) => missing += 1,
+            Err(error) => {
+                missing += 1;
+                refused = Some(error);
+            }
         }
-        // The instant in it shows that the answer is to this one.
-        let begin = [answer_to(nonce, probe.len() as u32), probe[nonce.len()..].to_vec()].concat();
-        let Some(stamps) = answered(&socket, &begin) else { break };
-        let back_ns = monotonic_ns();
-        let Some(there) = clock_pair(&stamps) else { break };
-        made.push(Exchange { asked_ns, there, back_ns });
     }
-    Ok(made)
+    match refused.filter(|_| made.is_empty()) {
+        Some(error) => Err(LabError::io("send probes", error)),
+        None => Ok(made),
+    }
+}
+
+/// One of them; `None` without an answer.
+fn exchange(socket: &ProbeSocket, ask: &ProbeSend) -> io::Result<Option<Exchange>> {
+    let nonce = ask.nonce.as_bytes();
+    let asked_ns = monotonic_ns();
+    let probe = [nonce, &asked_ns.to_be_bytes()].concat();
+    socket.send(&probe, ask.to)?;
+    // The instant in it shows that the answer is to this one.
+    let begin = [answer_to(nonce, probe.len() as u32), probe[nonce.len()..].to_vec()].concat();
+    let stamps = answered(socket, &begin);
+    let back_ns = monotonic_ns();
+    let there = stamps.and_then(|stamps| clock_pair(&stamps));
+    Ok(there.map(|there| Exchange { asked_ns, there, back_ns }))
 }
 
 /// The two instants at the end of an answer.
@@ -327,95 +342,4 @@ fn connection(ask: &ProbeSend) -> SentProbes {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    const NONCE: &str = "0123456789abcdef";
-
-    /// A port that nobody has.
-    fn free(tcp: bool) -> SocketAddr {
-        let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
-        if tcp {
-            TcpListener::bind(any).unwrap().local_addr().unwrap()
-        } else {
-            ProbeSocket::bind(any).unwrap().local().unwrap()
-        }
-    }
-
-    fn ask(to: SocketAddr, tcp: bool, nonce: &str) -> ProbeSend {
-        ProbeSend {
-            from: "127.0.0.1".parse().unwrap(),
-            to,
-            tcp,
-            nonce: nonce.into(),
-            hops: 1,
-            sizes: vec![64, 1_400],
-            waits: true,
-        }
-    }
-
-    #[test]
-    fn datagrams_with_the_secret_are_answered_and_others_are_not() {
-        let at = free(false);
-        let mut probes = HostProbes(Some(Listening::start(at, (false, 1), NONCE.into()).unwrap()));
-        let sent = datagrams(&ask(at, false, NONCE)).unwrap();
-        assert_eq!((sent.answered, sent.refused), (vec![64, 1_400], None));
-        let other = datagrams(&ask(at, false, "fedcba9876543210")).unwrap();
-        assert_eq!(other.answered, Vec::<u32>::new());
-        let heard = probes.end();
-        // One that is answered late is sent again.
-        let sizes: BTreeSet<u32> = heard.iter().map(|probe| probe.bytes).collect();
-        assert_eq!(sizes, [64, 1_400].into(), "{heard:?}");
-        assert!(heard.iter().all(|probe| probe.hops_left == Some(1) && probe.device.is_some()));
-        // The port is free again.
-        drop(ProbeSocket::bind(at).unwrap());
-    }
-
-    #[test]
-    fn clocks_are_compared_by_the_answers_to_datagrams() {
-        let at = free(false);
-        let mut probes = HostProbes(Some(Listening::start(at, (false, 1), NONCE.into()).unwrap()));
-        let made = exchanges(&ProbeSend { sizes: vec![0; 20], ..ask(at, false, NONCE) }).unwrap();
-        assert_eq!(made.len(), 20);
-        for exchange in made {
-            let Exchange { asked_ns, there, back_ns } = exchange;
-            // Both ends have one clock.
-            assert!(asked_ns <= there.got_ns && there.answered_ns <= back_ns, "{exchange:?}");
-            assert!(there.got_ns <= there.answered_ns, "{exchange:?}");
-        }
-        probes.end();
-        assert!(exchanges(&ask(at, false, NONCE)).unwrap().is_empty(), "nobody answers");
-    }
-
-    #[test]
-    fn many_at_once_are_sent_without_a_wait() {
-        let at = free(false);
-        let mut probes = HostProbes(Some(Listening::start(at, (false, 1), NONCE.into()).unwrap()));
-        let burst = ProbeSend { sizes: vec![64; 50], waits: false, ..ask(at, false, NONCE) };
-        assert_eq!(datagrams(&burst).unwrap(), SentProbes::default());
-        // Behind them in the queue of the same socket.
-        datagrams(&ask(at, false, NONCE)).unwrap();
-        assert!(probes.end().len() >= 52);
-    }
-
-    #[test]
-    fn a_connection_with_the_secret_is_answered_and_the_port_can_be_taken_at_once() {
-        let at = free(true);
-        let mut probes = HostProbes(Some(Listening::start(at, (true, 1), NONCE.into()).unwrap()));
-        assert_eq!(connection(&ask(at, true, NONCE)).answered, [64, 1_400]);
-        let other = connection(&ask(at, true, "fedcba9876543210"));
-        assert!(other.answered.is_empty() && other.refused.is_some(), "{other:?}");
-        assert_eq!(probes.end().len(), 1);
-        let nobody = connection(&ask(at, true, NONCE));
-        assert!(nobody.refused.unwrap().contains("refused"));
-        let taken = TcpListener::bind(at).unwrap();
-        let error = Listening::start(at, (true, 1), NONCE.into()).err().unwrap().to_string();
-        assert!(
-            error.starts_with(&format!("cannot open tcp/{} for probes: ", at.port())),
-            "{error}"
-        );
-        drop(taken);
-    }
-}
+mod tests;

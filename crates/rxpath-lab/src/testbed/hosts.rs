@@ -24,7 +24,7 @@ use rxpath_record::ledger::{Link, PathFacts};
 use serde_json::Value;
 
 use self::background::RemoteBackground;
-use self::clocks::{ClocksNow, PathNotes, jumps, pairs};
+use self::clocks::{ClocksNow, jumps, pairs};
 use self::counters::Reading;
 use self::delay::ClocksAfter;
 use self::observing::RemoteObservers;
@@ -42,6 +42,7 @@ use crate::endpoint::links::LinkSpeed;
 use crate::endpoint::wire::{Ask, Rested};
 use crate::error::{AfterLoss, LabError};
 use crate::hosts::again::Again;
+use crate::hosts::path_clocks::PathNotes;
 use crate::hosts::settings::TrialSettings;
 use crate::hosts::{ConnectedHost, Hosts};
 use crate::scenario::spec::{self, Trials, Variant};

@@ -1,10 +1,9 @@
 //! The clocks of all hosts, compared, and those of each sender with each receiver.
 
-use rxpath_core::Warning;
-
 use super::delay::Pair;
 use crate::endpoint::clock::ClockBounds;
 use crate::error::LabError;
+use crate::hosts::path_clocks::PathNotes;
 use crate::hosts::probe::PathFault;
 use crate::hosts::{ConnectedHost, Hosts};
 
@@ -45,63 +44,12 @@ impl ClocksNow {
 
     /// What else the path showed.
     pub fn notes(&self, hosts: &Hosts) -> PathNotes {
-        let names = hosts.receivers.iter().flat_map(|receiver| {
-            hosts.senders.iter().map(move |sender| [sender, receiver].map(|it| it.client.alias()))
-        });
         let mut notes = PathNotes::default();
-        for (at, (names, pair)) in names.zip(&self.pairs).enumerate() {
+        for (at, (names, pair)) in hosts.pair_names().zip(&self.pairs).enumerate() {
             let fault = self.faults.get(at).and_then(Option::as_ref);
             notes.add(names, pair.contradiction_ns(), fault);
         }
         notes
-    }
-}
-
-/// What comparisons over the measured path showed, except where the clocks are.
-#[derive(Default)]
-pub(super) struct PathNotes {
-    /// Clocks that jumped: the pair, and how that was seen.
-    pub jumps: Vec<String>,
-    /// Pairs whose clocks were compared over the control connections only, and why.
-    missing: Vec<String>,
-}
-
-impl PathNotes {
-    /// Of a pair: how far the path contradicts the control connections, and why there is no comparison.
-    fn add(
-        &mut self,
-        [sender, receiver]: [&str; 2],
-        contradiction_ns: Option<u64>,
-        fault: Option<&PathFault>,
-    ) {
-        let pair = format!("{sender} -> {receiver}");
-        self.jumps.extend(contradiction_ns.map(|apart_ns| {
-            let apart_us = apart_ns as f64 / 1e3;
-            format!(
-                "{pair}: their clocks differ by {apart_us:.0} us more over the measured path than over the control connections"
-            )
-        }));
-        match fault {
-            None => {}
-            Some(PathFault::Jumped) => {
-                self.jumps
-                    .push(format!("{pair}: a clock jumped between datagrams on the measured path"));
-            }
-            Some(PathFault::Missing(why)) => self.missing.push(format!("{pair} ({why})")),
-        }
-    }
-
-    /// A warning that names the pairs whose clocks were not compared over the path, here or in an earlier comparison.
-    pub fn warning(&self, before: &Self) -> Option<Warning> {
-        let later = self.missing.iter().filter(|pair| !before.missing.contains(pair));
-        let pairs: Vec<&str> = before.missing.iter().chain(later).map(String::as_str).collect();
-        let text =
-            format!("clocks compared over the control connections only: {}", pairs.join(", "));
-        (!pairs.is_empty()).then(|| {
-            Warning::new("no-path-clock", text).because(
-                "without datagrams on the measured path the bound of one-way delays is larger",
-            )
-        })
     }
 }
 
@@ -131,30 +79,4 @@ pub(super) fn pairs(
         pair.path = path.map(here);
     }
     all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn jumps_on_the_path_are_jumps_and_paths_without_a_comparison_are_one_warning() {
-        let mut before = PathNotes::default();
-        let missing = |why: &str| PathFault::Missing(why.into());
-        before.add(["gen1", "sut"], Some(85_000), None);
-        before.add(["gen2", "sut"], None, Some(&PathFault::Jumped));
-        let jumps = [
-            "gen1 -> sut: their clocks differ by 85 us more over the measured path than over the control connections",
-            "gen2 -> sut: a clock jumped between datagrams on the measured path",
-        ];
-        assert_eq!(before.jumps, jumps);
-        assert_eq!(before.warning(&PathNotes::default()), None);
-        before.add(["gen3", "sut"], None, Some(&missing("no datagram was answered")));
-        let mut after = PathNotes::default();
-        after.add(["gen3", "sut"], None, Some(&missing("no datagram was answered")));
-        after.add(["gen4", "sut"], None, Some(&missing("the port is taken")));
-        let text = "clocks compared over the control connections only: \
-                    gen3 -> sut (no datagram was answered), gen4 -> sut (the port is taken)";
-        assert_eq!(after.warning(&before).unwrap().text, text);
-    }
 }

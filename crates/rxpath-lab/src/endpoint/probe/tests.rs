@@ -1,0 +1,111 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+const NONCE: &str = "0123456789abcdef";
+
+/// A port that nobody has.
+fn free(tcp: bool) -> SocketAddr {
+    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    if tcp {
+        TcpListener::bind(any).unwrap().local_addr().unwrap()
+    } else {
+        ProbeSocket::bind(any).unwrap().local().unwrap()
+    }
+}
+
+fn ask(to: SocketAddr, tcp: bool, nonce: &str) -> ProbeSend {
+    ProbeSend {
+        from: "127.0.0.1".parse().unwrap(),
+        to,
+        tcp,
+        nonce: nonce.into(),
+        hops: 1,
+        sizes: vec![64, 1_400],
+        waits: true,
+    }
+}
+
+#[test]
+fn datagrams_with_the_secret_are_answered_and_others_are_not() {
+    let at = free(false);
+    let mut probes = HostProbes(Some(Listening::start(at, (false, 1), NONCE.into()).unwrap()));
+    let sent = datagrams(&ask(at, false, NONCE)).unwrap();
+    assert_eq!((sent.answered, sent.refused), (vec![64, 1_400], None));
+    let other = datagrams(&ask(at, false, "fedcba9876543210")).unwrap();
+    assert_eq!(other.answered, Vec::<u32>::new());
+    let heard = probes.end();
+    // One that is answered late is sent again.
+    let sizes: BTreeSet<u32> = heard.iter().map(|probe| probe.bytes).collect();
+    assert_eq!(sizes, [64, 1_400].into(), "{heard:?}");
+    assert!(heard.iter().all(|probe| probe.hops_left == Some(1) && probe.device.is_some()));
+    // The port is free again.
+    drop(ProbeSocket::bind(at).unwrap());
+}
+
+#[test]
+fn clocks_are_compared_by_the_answers_to_datagrams() {
+    let at = free(false);
+    let mut probes = HostProbes(Some(Listening::start(at, (false, 1), NONCE.into()).unwrap()));
+    let made = exchanges(&ProbeSend { sizes: vec![0; 20], ..ask(at, false, NONCE) }).unwrap();
+    assert_eq!(made.len(), 20);
+    for exchange in made {
+        let Exchange { asked_ns, there, back_ns } = exchange;
+        // Both ends have one clock.
+        assert!(asked_ns <= there.got_ns && there.answered_ns <= back_ns, "{exchange:?}");
+        assert!(there.got_ns <= there.answered_ns, "{exchange:?}");
+    }
+    probes.end();
+    assert!(exchanges(&ask(at, false, NONCE)).unwrap().is_empty(), "nobody answers");
+}
+
+#[test]
+fn a_datagram_that_is_not_answered_does_not_end_the_comparison() {
+    let at = free(false);
+    let socket = ProbeSocket::bind(at).unwrap();
+    let stop = Arc::<AtomicBool>::default();
+    let until = Arc::clone(&stop);
+    let answering = std::thread::spawn(move || {
+        let lost = socket.receive(&mut [0; 256], CONNECT_LIMIT).unwrap();
+        answer_datagrams(&socket, NONCE.as_bytes(), &until);
+        lost.is_some()
+    });
+    let made = exchanges(&ProbeSend { sizes: vec![0; 5], ..ask(at, false, NONCE) }).unwrap();
+    stop.store(true, Ordering::Relaxed);
+    assert!(answering.join().unwrap(), "the first one came");
+    assert!(!made.is_empty(), "{made:?}");
+}
+
+#[test]
+fn why_no_datagram_could_be_sent_is_kept() {
+    // No port 0 takes a datagram (net/ipv4/udp.c `udp_sendmsg`).
+    let refused = exchanges(&ask("127.0.0.1:0".parse().unwrap(), false, NONCE)).unwrap_err();
+    assert!(refused.to_string().contains("send probes"), "{refused}");
+}
+
+#[test]
+fn many_at_once_are_sent_without_a_wait() {
+    let at = free(false);
+    let mut probes = HostProbes(Some(Listening::start(at, (false, 1), NONCE.into()).unwrap()));
+    let burst = ProbeSend { sizes: vec![64; 50], waits: false, ..ask(at, false, NONCE) };
+    assert_eq!(datagrams(&burst).unwrap(), SentProbes::default());
+    // Behind them in the queue of the same socket.
+    datagrams(&ask(at, false, NONCE)).unwrap();
+    assert!(probes.end().len() >= 52);
+}
+
+#[test]
+fn a_connection_with_the_secret_is_answered_and_the_port_can_be_taken_at_once() {
+    let at = free(true);
+    let mut probes = HostProbes(Some(Listening::start(at, (true, 1), NONCE.into()).unwrap()));
+    assert_eq!(connection(&ask(at, true, NONCE)).answered, [64, 1_400]);
+    let other = connection(&ask(at, true, "fedcba9876543210"));
+    assert!(other.answered.is_empty() && other.refused.is_some(), "{other:?}");
+    assert_eq!(probes.end().len(), 1);
+    let nobody = connection(&ask(at, true, NONCE));
+    assert!(nobody.refused.unwrap().contains("refused"));
+    let taken = TcpListener::bind(at).unwrap();
+    let error = Listening::start(at, (true, 1), NONCE.into()).err().unwrap().to_string();
+    assert!(error.starts_with(&format!("cannot open tcp/{} for probes: ", at.port())), "{error}");
+    drop(taken);
+}
