@@ -89,6 +89,43 @@ fn the_network_s_loss_is_what_one_card_sent_and_the_other_did_not_receive() {
     assert!(network.derived && network.exact, "{network:?}");
 }
 
+/// Ten more were dropped by a filter of tc behind IP, which counts five that it dropped before IP, too.
+const FILTERED: [(&str, i64); 2] = [("tx/tc.eth0.clsact.drops", 15), ("tx/Udp.SndbufErrors", 10)];
+
+fn filtered_input() -> LedgerInput {
+    let mut said = input();
+    said.path.tx_filters = Some(FILTERED[0].0.into());
+    said.sender.offered_packets = 1_010;
+    said.sender.sent_packets = 1_010;
+    said
+}
+
+#[test]
+fn what_a_filter_at_the_sender_s_egress_dropped_is_a_place_of_its_own() {
+    let ledger = Ledger::from_counters(&filtered_input(), &moved(&FILTERED));
+    let hook = [(Place::EgressHook, 10)];
+    assert_eq!(by_place(&ledger), [&hook[..], &TRUTH].concat(), "{ledger:#?}");
+    assert_eq!(ledger.unaccounted_packets, Some(0), "{ledger:#?}");
+    // A call that waited for a full send buffer lost nothing.
+    let mut said = input();
+    said.path.tx_filters = Some(FILTERED[0].0.into());
+    let ledger = Ledger::from_counters(&said, &moved(&[("tx/Udp.SndbufErrors", 10)]));
+    assert_eq!(ledger.lost_at(Place::EgressHook), 0, "{ledger:#?}");
+}
+
+#[test]
+fn a_filter_of_a_host_that_others_use_may_have_dropped_theirs() {
+    let mut said = filtered_input();
+    said.path.is_shared = true;
+    // Four of another program passed.
+    let passed = ["tx/Udp.OutDatagrams", "tx/link.eth0.tx.packets", "tx/ethtool.eth0.tx_packets"];
+    let more = passed.map(|name| (name, 4));
+    let ledger = Ledger::from_counters(&said, &moved(&[&FILTERED[..], &more].concat()));
+    let hook = ledger.drops.iter().find(|drop| drop.place == Place::EgressHook).unwrap();
+    let bounds = hook.bounds.unwrap();
+    assert_eq!((bounds.least_packets, bounds.most_packets), (6, Some(10)), "{hook:?}");
+}
+
 #[test]
 fn other_traffic_of_the_cards_makes_the_loss_an_interval_that_sequence_numbers_narrow() {
     // 500 segments to other hosts, 50 from others.

@@ -17,6 +17,9 @@ use crate::clock::monotonic_ns;
 /// What a host calls the drops of a device's root queueing disciplines, behind the device.
 pub const ROOT_DROPS: &str = "root.drops";
 
+/// What filters of tc dropped at a device, in both directions, behind `tc.` and the device.
+pub const FILTER_DROPS: &str = "clsact.drops";
+
 /// Two readings this far apart must be equal for counters to count as stable.
 const APART: Duration = Duration::from_millis(30);
 
@@ -88,13 +91,15 @@ impl Counting {
     pub fn read(&mut self) -> Snapshot {
         let read = self.reader.read();
         let mut snapshot = Snapshot { values: read.values, gaps: read.gaps, t_ns: 0 };
-        let mut queues = Vec::new();
+        let (mut queues, mut own) = (Vec::new(), None);
+        // The device is the last one.
         for device in self.below.iter().chain([&self.device]) {
             let index = read_link(&mut self.route, &device.name, &mut snapshot);
             if let Some((generic, index)) = self.generic.as_mut().zip(index) {
                 read_queues(generic, (&device.name, index), &mut snapshot);
             }
             queues.extend(index.filter(|_| device.queues_alone));
+            own = index;
             // A device without driver counters has none to miss.
             let of_driver = ioctl::driver_stats(&device.name).unwrap_or_default();
             let name = |name| format!("ethtool.{}.{name}", device.name);
@@ -103,10 +108,10 @@ impl Counting {
                 read_standard(generic, &device.name, &mut snapshot);
             }
         }
-        read_qdiscs(&mut self.route, (&self.device.name, &queues), &mut snapshot);
-        let own: Vec<&str> =
+        read_qdiscs(&mut self.route, (&self.device.name, own), &queues, &mut snapshot);
+        let measured: Vec<&str> =
             self.below.iter().chain([&self.device]).map(|it| it.name.as_str()).collect();
-        read_others(&mut self.route, &own, &mut snapshot);
+        read_others(&mut self.route, &measured, &mut snapshot);
         snapshot.t_ns = monotonic_ns() as i64;
         snapshot
     }
@@ -187,17 +192,34 @@ fn read_queues(generic: &mut Netlink, (device, index): (&str, u32), snapshot: &m
     snapshot.values.extend(lost.map(|(it, value)| (name(it), value)));
 }
 
-/// Under the name of the device what its packets' queueing disciplines dropped: on it and on these devices.
-fn read_qdiscs(route: &mut Netlink, (device, queues): (&str, &[u32]), snapshot: &mut Snapshot) {
+/// Under the name of the device what its filters dropped, and what its packets' queueing disciplines did: on it and on these
+/// devices.
+fn read_qdiscs(
+    route: &mut Netlink,
+    (device, index): (&str, Option<u32>),
+    queues: &[u32],
+    snapshot: &mut Snapshot,
+) {
     match route.qdiscs() {
         Ok(all) => {
-            let name = format!("qdisc.{device}.{ROOT_DROPS}");
-            snapshot.values.insert(name, root_drops(&all, queues));
+            let dropped = [
+                (format!("qdisc.{device}.{ROOT_DROPS}"), root_drops(&all, queues)),
+                (format!("tc.{device}.{FILTER_DROPS}"), filter_drops(&all, index)),
+            ];
+            snapshot.values.extend(dropped);
         }
         Err(error) => {
-            snapshot.gaps.insert(format!("qdisc.{device}"), error.to_string());
+            let sources = ["qdisc", "tc"].map(|source| format!("{source}.{device}"));
+            snapshot.gaps.extend(sources.map(|source| (source, error.to_string())));
         }
     }
+}
+
+/// What filters of a device's `clsact` dropped, also programs of BPF there (net/core/dev.c `tc_run`). What programs of tcx drop
+/// has no counter.
+fn filter_drops(all: &[Qdisc], device: Option<u32>) -> u64 {
+    let is_own = |one: &&Qdisc| one.kind == "clsact" && Some(one.index) == device;
+    all.iter().filter(is_own).filter_map(|one| one.stat("drops")).sum()
 }
 
 /// What the root queueing disciplines of these devices dropped. A root counts the drops of its children too
@@ -289,5 +311,18 @@ mod tests {
         ];
         assert_eq!(root_drops(&all, &[2]), 7);
         assert_eq!(root_drops(&all, &[2, 3, 5]), 12, "the members of a bond");
+    }
+
+    #[test]
+    fn what_filters_dropped_is_that_of_the_device_alone() {
+        let qdisc = |index, kind: &str, drops| Qdisc {
+            index,
+            kind: kind.into(),
+            stats: vec![("drops", drops)],
+            ..Qdisc::default()
+        };
+        let all = [qdisc(2, "fq", 7), qdisc(2, "clsact", 100), qdisc(3, "clsact", 5)];
+        assert_eq!(filter_drops(&all, Some(2)), 100);
+        assert_eq!((filter_drops(&all, Some(4)), filter_drops(&all, None)), (0, 0));
     }
 }

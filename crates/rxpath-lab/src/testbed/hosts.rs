@@ -37,7 +37,7 @@ use super::{Change, Seat, Started, Testbed};
 use crate::clock::{HostClock, monotonic_ns};
 use crate::endpoint::client::{Client, PROMPT, PendingAnswer};
 use crate::endpoint::clock::ClockBounds;
-use crate::endpoint::counting::ROOT_DROPS;
+use crate::endpoint::counting::{FILTER_DROPS, ROOT_DROPS};
 use crate::endpoint::links::LinkSpeed;
 use crate::endpoint::wire::{Ask, Rested};
 use crate::error::{AfterLoss, LabError};
@@ -389,8 +389,10 @@ impl Testbed for HostsTestbed<'_> {
         // Counters of all hosts of a side stand under the first one's device.
         let tx_device = self.hosts.senders.first().map(|host| host.device.name.clone());
         let root = |device: &String| format!("{}/qdisc.{device}.{ROOT_DROPS}", Side::Tx);
+        let filters = |device: &String| format!("{}/tc.{device}.{FILTER_DROPS}", Side::Tx);
         PathFacts {
             tx_qdisc: tx_device.as_ref().map(root),
+            tx_filters: tx_device.as_ref().map(filters),
             tx_device,
             rx_device: self.hosts.receivers.first().map(|host| host.device.name.clone()),
             mtu_bytes: Some(self.hosts.mtu_bytes()).filter(|bytes| *bytes > 0),

@@ -129,6 +129,8 @@ pub struct PathFacts {
     pub ingress_rules: Option<Vec<String>>,
     /// The same for egress hooks of the sender's device. A loss there is only known with them.
     pub egress_rules: Option<Vec<String>>,
+    /// The counter of what filters of tc dropped at the sender's device, in both directions: the drops of its `clsact`.
+    pub tx_filters: Option<String>,
     /// The same for OUTPUT and POSTROUTING of both sides: a datagram's send call fails there, a segment is lost.
     pub output_rules: Option<Vec<String>>,
     /// Counters whose sum is what the receiving card's ring lost. Of none, the largest of
@@ -178,6 +180,7 @@ impl PathFacts {
         if let Some(device) = &self.tx_device {
             names.extend(["tx.packets", "tx.dropped"].map(|c| name::link(Side::Tx, device, c)));
             names.extend(self.tx_qdisc.clone());
+            names.extend(self.tx_filters.clone());
         }
         if let Some(device) = &self.rx_device {
             names.extend(["rx.packets", "rx.dropped"].map(|c| name::link(Side::Rx, device, c)));

@@ -7,6 +7,7 @@
 
 use super::input::SenderSaid;
 use super::prelude::*;
+use super::view::of_32_bits;
 use super::{shared, wire};
 
 /// Errors of a full queue: the packet died further down, where a counter owns it.
@@ -47,8 +48,11 @@ fn send_call(view: View<'_>, units: &Units) -> Term {
 /// Packets that died under the sender's call and that no queue counts: what is left to an egress hook.
 ///
 /// Only when the trial has such a rule. Without one, `SndbufErrors` above its parts is a contradiction, and a
-/// term made of it would hide a wrong queue counter.
+/// term made of it would hide a wrong queue counter. Filters of tc have a counter.
 pub(super) fn egress_packets(view: View<'_>) -> i64 {
+    if let Some(counter) = &view.input.path.tx_filters {
+        return filtered(view, counter);
+    }
     let has_rules = view.input.path.egress_rules.as_ref().is_some_and(|rules| !rules.is_empty());
     if !has_rules || view.input.sender.raw {
         return 0;
@@ -65,7 +69,26 @@ pub(super) fn below_call(view: View<'_>) -> Option<i64> {
     is_known.then(|| queue + view.get(&dropped) + egress_packets(view))
 }
 
+/// What filters of tc dropped at the egress of the sender's device. `clsact` counts what they dropped at its ingress too, and
+/// `SndbufErrors` also calls that waited for a full send buffer (net/ipv4/udp.c `udp_sendmsg`): no more than the lesser.
+fn filtered(view: View<'_>, counter: &str) -> i64 {
+    let dropped = of_32_bits(view.get(counter)).max(0);
+    if view.input.sender.raw {
+        return dropped;
+    }
+    let queue = view.qdisc().map_or(0, |(_, drops)| drops);
+    // Of a card its driver's drops are not under the call.
+    let device = if view.link() == Link::Nic { 0 } else { view.tx_link("tx.dropped") };
+    dropped.min((view.udp(Side::Tx, "SndbufErrors") - queue - device).max(0))
+}
+
 fn egress_hook(view: View<'_>, units: &Units) -> Option<Term> {
+    if let Some(counter) = &view.input.path.tx_filters {
+        let name = view.udp_name(Side::Tx, "SndbufErrors");
+        let formula = format!("the lesser of {counter} and {name} - qdisc drops");
+        let packets = egress_packets(view);
+        return Some(Term::derived(Place::EgressHook, formula, packets, units.qdisc, None));
+    }
     let rules = view.input.path.egress_rules.as_ref().filter(|rules| !rules.is_empty())?;
     let counted: i64 = rules.iter().map(|rule| view.get(rule)).sum();
     let formula = format!(
@@ -95,7 +118,7 @@ fn qdisc(view: View<'_>, units: &Units) -> Term {
     }
     // A host's queue takes the packets of all its programs. UDP counts the drops of those that it handed over. What else was
     // dropped may be of others, or of ours that the queue had taken before.
-    let all_udp = view.udp(Side::Tx, "SndbufErrors") == drops;
+    let all_udp = view.udp(Side::Tx, "SndbufErrors") == drops + egress_packets(view);
     let others = if view.counts_all_senders() {
         term.credited()
     } else if all_udp {

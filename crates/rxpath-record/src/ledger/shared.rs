@@ -24,7 +24,8 @@ pub(super) fn bound(view: View<'_>, units: &Units, terms: &mut [Term]) {
     for term in terms {
         let lost = term.credited();
         let others = match term.place {
-            Place::SendingDevice if view.counts_all_senders() => lost,
+            Place::EgressHook | Place::SendingDevice if view.counts_all_senders() => lost,
+            Place::EgressHook => wire::foreign_out(view) * each(units.qdisc),
             Place::SendingDevice => wire::foreign_out(view) * each(units.device),
             Place::Ring => others_in_ring(view, units),
             Place::Backlog => {

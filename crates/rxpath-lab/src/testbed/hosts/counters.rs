@@ -19,8 +19,8 @@ pub struct Reading {
 }
 
 /// Sources whose names go on with a device.
-const OF_DEVICES: [&str; 6] =
-    ["link", "ethtool", "standard", "queue", "qdisc", name::OTHER_DEVICES];
+const OF_DEVICES: [&str; 7] =
+    ["link", "ethtool", "standard", "queue", "qdisc", "tc", name::OTHER_DEVICES];
 
 /// Readings of hosts as those of two sides. Counters of a side's devices stand under the name of the first one's, as
 /// [`on_side`] says; softnet counters and energy of receivers are their machines': those on which packets arrive. Of several
