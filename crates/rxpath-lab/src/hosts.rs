@@ -5,6 +5,7 @@ mod connect;
 mod lag;
 mod links;
 mod machines;
+mod network_counters;
 pub mod ntp;
 pub mod observe;
 mod path;
@@ -106,6 +107,8 @@ pub struct Hosts {
     pub coordinator: Option<usize>,
     /// Routers between a sender and a receiver, plus one, at most.
     pub hops: u8,
+    /// The command that prints the counters of the network between them; none without one.
+    pub network_counters: Vec<String>,
 }
 
 impl Hosts {

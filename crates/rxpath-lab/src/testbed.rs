@@ -239,6 +239,9 @@ pub trait Testbed {
         phase::at_rest(|| self.snapshot(), limit, stop, empty)
     }
 
+    /// Reads counters of the network between the hosts into a reading of theirs, if there is a command for them.
+    fn read_network_counters(&self, _into: &mut Snapshot) {}
+
     /// Starts the BPF observers that the variant asks for.
     fn observers(
         &self,

@@ -95,11 +95,13 @@ pub struct Network {
     pub hops: u8,
     /// Hosts that are connected to at once: sshd and jump hosts drop new connections beyond MaxStartups, ten by default.
     pub connect_at_once: u8,
+    /// A command and its arguments, run on this machine, that prints the counters of the network between the hosts.
+    pub counters: Vec<String>,
 }
 
 impl Default for Network {
     fn default() -> Self {
-        Self { hops: 1, connect_at_once: 8 }
+        Self { hops: 1, connect_at_once: 8, counters: Vec::new() }
     }
 }
 
@@ -158,6 +160,10 @@ impl Inventory {
         }
         if inventory.network.connect_at_once == 0 {
             return Err(bad("network.connect_at_once: 0".into(), "1 is one host after the other"));
+        }
+        if inventory.network.counters.first().is_some_and(|program| program.trim().is_empty()) {
+            let right = "write a command and its arguments: [\"switch-counters\", \"--json\"]";
+            return Err(bad("network.counters: it begins with no program".into(), right));
         }
         Ok(inventory)
     }
@@ -237,6 +243,7 @@ mod tests {
         [network]
         hops = 2
         connect_at_once = 4
+        counters = ["switch-counters", "--json"]
     "#;
 
     #[test]
@@ -246,6 +253,7 @@ mod tests {
         assert_eq!((&sut.ssh, sut.role, sut.sudo), (&Reach::Local, Role::Receiver, Sudo::Never));
         assert_eq!((sut.addr.len(), inventory.network.hops), (2, 2));
         assert_eq!((inventory.network.connect_at_once, Network::default().connect_at_once), (4, 8));
+        assert_eq!(inventory.network.counters, ["switch-counters", "--json"]);
         assert_eq!(inventory.of(Role::Sender).count(), 1);
     }
 
@@ -259,6 +267,10 @@ mod tests {
         assert_eq!(wrong("hops = 2", "hops = 0"), "lab.toml: network.hops: 0");
         let told = wrong("connect_at_once = 4", "connect_at_once = 0");
         assert_eq!(told, "lab.toml: network.connect_at_once: 0");
+        let told = wrong("[\"switch-counters\", ", "[\"\", ");
+        assert_eq!(told, "lab.toml: network.counters: it begins with no program");
+        let told = wrong("[\"switch-counters\", \"--json\"]", "\"switch-counters\"");
+        assert!(told.starts_with("lab.toml: line 16: ") && told.contains("sequence"), "{told}");
         assert_eq!(wrong("enp3s0f0", "a b"), "lab.toml: hosts.sut.dev: not a name");
         let told = wrong("role = \"sender\"", "rule = \"sender\"");
         assert!(told.starts_with("lab.toml: line 4: unknown field `rule`"), "{told}");
@@ -279,6 +291,7 @@ mod tests {
         assert_eq!(right("\"receiver\"", "\"reciever\""), "did you mean `receiver`?");
         assert_eq!(right("role = \"sender\"", "rule = \"sender\""), "did you mean `role`?");
         assert_eq!(right("hops = 2", "hop = 2"), "did you mean `hops`?");
+        assert_eq!(right("counters =", "counter ="), "did you mean `counters`?");
         let right = right("\"receiver\"", "\"switch\"");
         assert!(right.starts_with("a host has ssh, role"), "{right}");
     }

@@ -50,9 +50,16 @@ pub fn between(
     }
     let share_a_clock = inventory.hosts.values().all(is_local);
     let is_here = inventory.hosts.values().any(is_local);
-    let hops = inventory.network.hops;
-    let hosts =
-        Hosts { senders: from, receivers: to, is_here, share_a_clock, coordinator: None, hops };
+    let Network { hops, counters, .. } = inventory.network.clone();
+    let hosts = Hosts {
+        senders: from,
+        receivers: to,
+        is_here,
+        share_a_clock,
+        coordinator: None,
+        hops,
+        network_counters: counters,
+    };
     (!hosts.senders.is_empty()).then_some(hosts)
 }
 

@@ -317,6 +317,10 @@ impl Testbed for HostsTestbed<'_> {
         }
     }
 
+    fn read_network_counters(&self, into: &mut Snapshot) {
+        self.hosts.read_network_counters(into);
+    }
+
     fn background(
         &self,
         load: &spec::Background,

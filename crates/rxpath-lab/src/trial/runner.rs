@@ -399,10 +399,8 @@ impl Trial<'_> {
         when: &str,
         empty: &dyn Fn(&Snapshot) -> bool,
     ) -> Result<Snapshot, LabError> {
-        if let Some(snapshot) = self.testbed.rest(REST_LIMIT, self.config.stop, empty)? {
-            return Ok(snapshot);
-        }
-        if !self.testbed.shared_with_others() {
+        let rested = self.testbed.rest(REST_LIMIT, self.config.stop, empty)?;
+        if rested.is_none() && !self.testbed.shared_with_others() {
             let text = format!(
                 "counters still moved or packets still waited {} s {when}",
                 REST_LIMIT.as_secs()
@@ -412,7 +410,9 @@ impl Trial<'_> {
                 warning.because("a queue did not run empty, or something in the lab went on"),
             );
         }
-        Ok(self.testbed.snapshot())
+        let mut counters = rested.unwrap_or_else(|| self.testbed.snapshot());
+        self.testbed.read_network_counters(&mut counters);
+        Ok(counters)
     }
 
     fn finish(

@@ -63,6 +63,9 @@ pub fn softnet(cpu: u32, counter: &str) -> String {
 /// Energy of all processor packages and their memory: `machine/energy.package-0.uj` and its like. **Unit** uJ.
 pub const ENERGY: [&str; 2] = ["machine/energy.", ".uj"];
 
+/// Begin of the names of counters that the network between hosts has, by a command of the user.
+pub const OF_NETWORK: &str = "network/";
+
 /// Sources that count for the whole machine.
 const OF_MACHINE: [&str; 2] = ["softnet", "energy"];
 

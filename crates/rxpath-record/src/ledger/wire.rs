@@ -122,7 +122,23 @@ pub(super) fn network(view: View<'_>, units: &Units) -> Option<Term> {
     for counter in way.damaged.iter().filter(|counter| view.get(counter) != 0) {
         term.check(counter, view.get(counter), view.get(counter));
     }
+    // Switches count everybody's frames: shown, and compared with nothing.
+    for (counter, change) in view.moved.like(name::OF_NETWORK, "") {
+        term.check(counter, change, change);
+    }
     Some(term)
+}
+
+/// What the network's own counters show if no loss at the network shows them, or why they are not known.
+pub(super) fn counted_there(moved: &Moved, drops: &[super::Drop]) -> Option<String> {
+    if let Some(why) = moved.gaps.get(name::OF_NETWORK) {
+        return Some(format!("the network's own counters are not known: {why}"));
+    }
+    let is_shown = drops.iter().any(|drop| drop.place == Place::Network);
+    let changed = moved.like(name::OF_NETWORK, "").filter(|_| !is_shown);
+    let changed: Vec<String> = changed.map(|(counter, by)| format!("{counter} by {by}")).collect();
+    (!changed.is_empty())
+        .then(|| format!("the network's own counters changed: {}", changed.join(", ")))
 }
 
 /// The ends of the sum that UDP counted for a foreign program on a host that others use: their datagrams are among them.

@@ -176,7 +176,8 @@ impl RunCommand {
         } else {
             output::text(&plan.to_text(resolved))?;
             if let Some(hosts) = hosts {
-                hosts.shares(resolved).iter().try_for_each(|share| output::line(share))?;
+                let mut lines = hosts.shares(resolved).into_iter().chain(hosts.network_command());
+                lines.try_for_each(|line| output::line(&line))?;
                 output::text(&host_plan::text(&plan))?;
             }
         }
