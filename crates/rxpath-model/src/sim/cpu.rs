@@ -6,6 +6,8 @@
 use std::collections::VecDeque;
 
 use rand::RngExt;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::parameters::Parameters;
 use super::slots::NEVER;
@@ -15,8 +17,9 @@ use super::thread::Role;
 use super::world::World;
 
 /// What a CPU is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Level {
+    #[default]
     Idle,
     Thread,
     Soft,
@@ -32,47 +35,50 @@ pub(super) enum Irq {
     Tick,
 }
 
-/// Where a CPU's time went, in ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CpuTime {
+/// Where a CPU's time went in the measured window; the parts add up to the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CpuSplit {
+    /// The CPU.
+    pub cpu: u32,
     /// Hard interrupts.
-    pub irq: u64,
+    pub irq_ns: u64,
     /// Softirqs on top of whatever ran.
-    pub softirq: u64,
-    /// Softirqs run by ksoftirqd.
-    pub ksoftirqd: u64,
+    pub softirq_ns: u64,
+    /// ksoftirqd.
+    pub ksoftirqd_ns: u64,
     /// NAPI threads.
-    pub napi: u64,
-    /// The readers.
-    pub reader: u64,
+    pub napi_ns: u64,
+    /// Readers.
+    pub reader_ns: u64,
     /// Background threads.
-    pub background: u64,
-    /// Nothing.
-    pub idle: u64,
+    pub background_ns: u64,
+    /// Idle.
+    pub idle_ns: u64,
 }
 
-impl CpuTime {
-    /// What went by since `before`.
+impl CpuSplit {
+    /// What went by since `before`, on the same CPU.
     #[must_use]
-    pub fn since(&self, before: &Self) -> Self {
+    pub(super) fn since(&self, before: &Self) -> Self {
         Self {
-            irq: self.irq - before.irq,
-            softirq: self.softirq - before.softirq,
-            ksoftirqd: self.ksoftirqd - before.ksoftirqd,
-            napi: self.napi - before.napi,
-            reader: self.reader - before.reader,
-            background: self.background - before.background,
-            idle: self.idle - before.idle,
+            cpu: self.cpu,
+            irq_ns: self.irq_ns - before.irq_ns,
+            softirq_ns: self.softirq_ns - before.softirq_ns,
+            ksoftirqd_ns: self.ksoftirqd_ns - before.ksoftirqd_ns,
+            napi_ns: self.napi_ns - before.napi_ns,
+            reader_ns: self.reader_ns - before.reader_ns,
+            background_ns: self.background_ns - before.background_ns,
+            idle_ns: self.idle_ns - before.idle_ns,
         }
     }
 }
 
 /// One CPU.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Cpu {
     pub level: Level,
     since: u64,
-    pub used: CpuTime,
+    pub used: CpuSplit,
     irqs: VecDeque<Irq>,
     /// What the softirq's present step still needs, while an interrupt is above it.
     pub soft_left: u64,
@@ -103,26 +109,16 @@ impl Cpu {
     pub(super) fn new(p: &Parameters, cpu: usize) -> Self {
         let places = if p.rps_cpus.is_empty() { 0 } else { p.backlog + p.weight };
         Self {
-            level: Level::Idle,
-            since: 0,
-            used: CpuTime::default(),
+            used: CpuSplit { cpu: cpu as u32, ..CpuSplit::default() },
             irqs: VecDeque::with_capacity(8),
-            soft_left: 0,
-            pass: None,
             poll_list: VecDeque::with_capacity(8),
             list: VecDeque::with_capacity(8),
             repoll: VecDeque::with_capacity(8),
-            ipis: 0,
             backlog: Fifo::new(places),
-            processing: 0,
-            backlog_scheduled: false,
-            backlog_drops: 0,
-            threads: Vec::new(),
-            current: None,
-            need_resched: false,
             slice_end: NEVER,
             step_end: NEVER,
             ksoftirqd: super::thread::Thread::ksoftirqd_of(p, cpu),
+            ..Self::default()
         }
     }
 
@@ -151,19 +147,19 @@ impl World<'_> {
         let spent = self.now - cpu.since;
         cpu.since = self.now;
         let account = match cpu.level {
-            Level::Irq => &mut cpu.used.irq,
+            Level::Irq => &mut cpu.used.irq_ns,
             Level::Soft => match cpu.pass.as_ref().map(|pass| pass.by) {
-                Some(By::Ksoftirqd) => &mut cpu.used.ksoftirqd,
-                Some(By::Thread) => &mut cpu.used.napi,
-                _ => &mut cpu.used.softirq,
+                Some(By::Ksoftirqd) => &mut cpu.used.ksoftirqd_ns,
+                Some(By::Thread) => &mut cpu.used.napi_ns,
+                _ => &mut cpu.used.softirq_ns,
             },
             Level::Thread => match cpu.current.map(|thread| threads[thread].role) {
-                Some(Role::Reader { .. }) => &mut cpu.used.reader,
-                Some(Role::Ksoftirqd) => &mut cpu.used.ksoftirqd,
-                Some(Role::Napi(_)) => &mut cpu.used.napi,
-                _ => &mut cpu.used.background,
+                Some(Role::Reader { .. }) => &mut cpu.used.reader_ns,
+                Some(Role::Ksoftirqd) => &mut cpu.used.ksoftirqd_ns,
+                Some(Role::Napi(_)) => &mut cpu.used.napi_ns,
+                _ => &mut cpu.used.background_ns,
             },
-            Level::Idle => &mut cpu.used.idle,
+            Level::Idle => &mut cpu.used.idle_ns,
         };
         *account += spent;
     }

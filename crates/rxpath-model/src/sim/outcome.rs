@@ -7,9 +7,10 @@ use rxpath_stats::{Buckets, Histogram};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::cpu::CpuTime;
 use super::stage::{Fifo, Gauge};
 use super::world::World;
+
+pub use super::cpu::CpuSplit;
 
 mod evidence;
 mod ledger;
@@ -72,27 +73,6 @@ pub struct Times {
     pub p999_ns: u64,
     /// The longest.
     pub max_ns: u64,
-}
-
-/// Where a CPU's time went in the measured window; the parts add up to the window.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct CpuSplit {
-    /// The CPU.
-    pub cpu: u32,
-    /// Hard interrupts.
-    pub irq_ns: u64,
-    /// Softirqs on top of whatever ran.
-    pub softirq_ns: u64,
-    /// ksoftirqd.
-    pub ksoftirqd_ns: u64,
-    /// NAPI threads.
-    pub napi_ns: u64,
-    /// Readers.
-    pub reader_ns: u64,
-    /// Background threads.
-    pub background_ns: u64,
-    /// Idle.
-    pub idle_ns: u64,
 }
 
 /// The figures of a simulation. Rates are of the measured window, counts of the whole.
@@ -226,22 +206,10 @@ impl World<'_> {
         all
     }
 
+    /// The time of each CPU in the measured window.
     fn cpu_split(&self) -> Vec<CpuSplit> {
         let (from, to) = self.window();
-        let each = |(cpu, (from, to)): (usize, (&CpuTime, &CpuTime))| {
-            let used = to.since(from);
-            CpuSplit {
-                cpu: cpu as u32,
-                irq_ns: used.irq,
-                softirq_ns: used.softirq,
-                ksoftirqd_ns: used.ksoftirqd,
-                napi_ns: used.napi,
-                reader_ns: used.reader,
-                background_ns: used.background,
-                idle_ns: used.idle,
-            }
-        };
-        from.cpus.iter().zip(&to.cpus).enumerate().map(each).collect()
+        from.cpus.iter().zip(&to.cpus).map(|(from, to)| to.since(from)).collect()
     }
 }
 

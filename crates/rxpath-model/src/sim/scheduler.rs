@@ -20,7 +20,7 @@ const MOST_SLEEP: u64 = 1_000_000_000;
 const BONUSES: u64 = 10;
 
 /// What the schedulers keep of a thread.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Fair {
     weight: u64,
     /// Virtual runtime and deadline: ns at nice 0.
@@ -42,15 +42,12 @@ impl Fair {
         let weight = weight(nice).unwrap_or(1024.0) as u64;
         Self {
             weight,
-            runtime: 0,
             deadline: p.slice * 1024 / weight,
-            since: 0,
             slice_left: slice_ms(nice) * 1_000_000,
             active: true,
             // A reader has waited for its stream since long before.
             sleep: if slept { MOST_SLEEP } else { 0 },
-            asleep_since: 0,
-            turn: 0,
+            ..Self::default()
         }
     }
 

@@ -9,7 +9,7 @@ use super::stage::{Fifo, Packet};
 use super::world::World;
 
 /// A receiving socket.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Socket {
     pub queue: Fifo,
     /// Packets at the head of the queue that the reader has spliced.
@@ -29,13 +29,8 @@ impl Socket {
     pub(super) fn new(p: &Parameters, socket: usize) -> Self {
         Self {
             queue: Fifo::new(p.places()),
-            readers_own: 0,
-            rmem: 0,
-            deficit: 0,
-            unread: 0,
-            drops: 0,
             readers: (0..p.readers).filter(|reader| reader % p.sockets == socket).collect(),
-            asleep: 0,
+            ..Self::default()
         }
     }
 

@@ -51,9 +51,10 @@ impl Pass {
 }
 
 /// A receive queue's interrupt and NAPI.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Napi {
     /// Its interrupt is enabled and nothing waits.
+    #[default]
     Idle,
     /// The coalescing timer runs.
     Armed,
@@ -62,7 +63,7 @@ enum Napi {
 }
 
 /// A receive queue.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Queue {
     pub ring: Fifo,
     napi: Napi,
@@ -80,12 +81,9 @@ impl Queue {
     pub(super) fn new(p: &Parameters, queue: usize) -> Self {
         Self {
             ring: Fifo::new(p.ring),
-            napi: Napi::Idle,
             cpu: p.nic_cpus[queue % p.nic_cpus.len()] as usize,
-            frames: 0,
-            unfilled: 0,
-            drops: 0,
             thread: super::thread::Thread::napi_of(p, queue),
+            ..Self::default()
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use rxpath_stats::Buckets;
 
-use super::cpu::CpuTime;
+use super::cpu::CpuSplit;
 use super::parameters::Parameters;
 use super::thread::ThreadTime;
 use super::world::{World, times};
@@ -31,7 +31,6 @@ pub(super) struct Tally {
     pub socket_times: Buckets,
     /// From the NIC until the reader is done with it.
     pub total_times: Buckets,
-    pub socket_spent_ns: u128,
     pub marks: Vec<Mark>,
     pub samples: Samples,
     /// Costs with the reader's share in them.
@@ -48,7 +47,7 @@ pub(super) struct Mark {
     pub delivered: u64,
     /// Dropped in front of ring, backlog and socket.
     pub drops: [u64; 3],
-    pub cpus: Vec<CpuTime>,
+    pub cpus: Vec<CpuSplit>,
     pub threads: Vec<ThreadTime>,
 }
 
@@ -91,7 +90,6 @@ impl Tally {
             backlog_times: times(p),
             socket_times: times(p),
             total_times: times(p),
-            socket_spent_ns: 0,
             marks: Vec::with_capacity(2),
             samples: Samples {
                 rmem: rows(p.sockets),

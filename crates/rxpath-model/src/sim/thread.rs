@@ -8,11 +8,12 @@ use super::stage::Packet;
 use super::world::World;
 
 /// What a thread is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Role {
     Reader {
         socket: usize,
     },
+    #[default]
     Background,
     Ksoftirqd,
     /// It polls this queue.
@@ -20,8 +21,9 @@ pub(super) enum Role {
 }
 
 /// Whether a thread wants a CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
+    #[default]
     Blocked,
     /// Woken; it becomes ready when the wake-up has taken its time.
     Waking,
@@ -30,7 +32,7 @@ pub(super) enum State {
 }
 
 /// One thread.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Thread {
     pub role: Role,
     pub cpu: usize,
@@ -74,24 +76,8 @@ impl Thread {
         } else {
             State::Blocked
         };
-        Self {
-            role,
-            cpu,
-            state,
-            frozen: false,
-            nice,
-            realtime: p.realtime && reader,
-            hand: None,
-            left: 0,
-            in_call: 0,
-            extra: 0,
-            delivered: 0,
-            sleeps: 0,
-            on_cpu: 0,
-            waited: 0,
-            stamp: 0,
-            fair: super::scheduler::Fair::new(p, nice, reader),
-        }
+        let (realtime, fair) = (p.realtime && reader, super::scheduler::Fair::new(p, nice, reader));
+        Self { role, cpu, state, nice, realtime, fair, ..Self::default() }
     }
 
     /// The threads of the machine: readers, competitors on each of their CPUs, one ksoftirqd a CPU, NAPI threads.
@@ -265,7 +251,6 @@ impl World<'_> {
         self.tally.delivered += 1;
         self.tally.socket_times.record(now - packet.entered);
         self.tally.total_times.record(now - packet.arrived);
-        self.tally.socket_spent_ns += u128::from(now - packet.entered);
         if let Some(stream) = self.source.stream() {
             stream.read(now);
             self.listen();

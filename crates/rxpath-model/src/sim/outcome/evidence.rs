@@ -12,17 +12,17 @@ impl World<'_> {
         let window_ns = (to.at - from.at) as f64;
         let ratio = |ns: u64| ns as f64 / window_ns;
         let rate = |packets: u64| packets as f64 * 1e9 / window_ns;
-        let cpus = from.cpus.iter().zip(&to.cpus).enumerate().map(|(cpu, (from, to))| {
+        let cpus = from.cpus.iter().zip(&to.cpus).map(|(from, to)| {
             let used = to.since(from);
             CpuUse {
-                cpu: cpu as u32,
-                user_ratio: ratio(used.background),
-                system_ratio: ratio(used.reader),
-                irq_ratio: ratio(used.irq),
-                softirq_ratio: ratio(used.softirq + used.ksoftirqd + used.napi),
+                cpu: used.cpu,
+                user_ratio: ratio(used.background_ns),
+                system_ratio: ratio(used.reader_ns),
+                irq_ratio: ratio(used.irq_ns),
+                softirq_ratio: ratio(used.softirq_ns + used.ksoftirqd_ns + used.napi_ns),
                 steal_ratio: 0.0,
-                idle_ratio: ratio(used.idle),
-                foreign_ratio: Some(ratio(used.background)),
+                idle_ratio: ratio(used.idle_ns),
+                foreign_ratio: Some(ratio(used.background_ns)),
             }
         });
         let receivers = (0..self.p.readers).filter_map(|reader| {
