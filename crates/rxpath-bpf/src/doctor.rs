@@ -3,6 +3,7 @@
 use caps::Capability;
 use rxpath_core::Fact;
 use rxpath_host::caps::{CanRun, has, lab};
+use rxpath_host::error::fact;
 use rxpath_host::root::Root;
 use rxpath_host::{kernel_config, thread};
 use schemars::JsonSchema;
@@ -89,11 +90,10 @@ fn kernel(root: &Root) -> Vec<Finding> {
     let there = |path: &str, why: &str| {
         if root.exists(path) { Fact::ok(path.to_owned()) } else { Fact::absent(why.to_owned()) }
     };
-    let built = if BUILT {
-        Fact::ok("with BPF programs".into())
-    } else {
-        Fact::absent("built with --no-default-features: clang was missing")
-    };
+    let built = Fact::of(
+        BUILT.then(|| "with BPF programs".into()),
+        "built with --no-default-features: clang was missing",
+    );
     let locked = match lockdown(root).as_deref() {
         Some("confidentiality") => Fact::denied("a lockdown below `confidentiality`"),
         Some(mode) => Fact::ok(mode.to_owned()),
@@ -104,10 +104,7 @@ fn kernel(root: &Root) -> Vec<Finding> {
     } else {
         Fact::ok("no".into())
     };
-    let config = match kernel_config::read(root) {
-        Ok(config) => Fact::ok(format!("{} options", config.len())),
-        Err(error) => error.into_gap(),
-    };
+    let config = fact(kernel_config::read(root)).map(|it| format!("{} options", it.len()));
     vec![
         finding("kernel", "this build of rxpath", built, "trace, steal"),
         finding(
@@ -128,31 +125,22 @@ fn kernel(root: &Root) -> Vec<Finding> {
 }
 
 fn mechanisms(root: &Root) -> Vec<Finding> {
-    let counters = match rxpath_host::procfs::softnet::read(root) {
-        Ok(lines) => Fact::ok(format!("softnet_stat of {} CPUs", lines.len())),
-        Err(error) => error.into_gap(),
-    };
-    let kprobe = if root.exists("/sys/bus/event_source/devices/kprobe/type") {
-        Fact::ok("kprobes".into())
-    } else {
-        Fact::absent("the kernel has no CONFIG_KPROBES")
-    };
+    let counters = fact(rxpath_host::procfs::softnet::read(root))
+        .map(|lines| format!("softnet_stat of {} CPUs", lines.len()));
+    let kprobe = root.exists("/sys/bus/event_source/devices/kprobe/type");
+    let kprobe = Fact::of(kprobe.then(|| "kprobes".into()), "the kernel has no CONFIG_KPROBES");
     let pmu = ["cpu", "cpu_core", "cpu_atom", "armv8_pmuv3_0", "armv8_pmuv3"]
         .into_iter()
         .find(|name| root.exists(&format!("/sys/bus/event_source/devices/{name}/type")));
-    let pmu = match pmu {
-        Some(name) => Fact::ok(name.into()),
-        None => Fact::absent("no processor PMU in /sys/bus/event_source/devices (usual in a VM)"),
-    };
+    let no_pmu = "no processor PMU in /sys/bus/event_source/devices (usual in a VM)";
+    let pmu = Fact::of(pmu.map(str::to_owned), no_pmu);
     let second = match thread::allowed_cpus() {
         Ok(cpus) if cpus.0.len() > 1 => Fact::ok(format!("CPUs {cpus}")),
         Ok(cpus) => Fact::absent(format!("this process may use CPU {cpus} only")),
         Err(error) => error.into_gap(),
     };
-    let tracepoints = match can_run(root).require("load BPF programs") {
-        Ok(()) => Fact::ok("see the probes below".into()),
-        Err(error) => error.into_gap(),
-    };
+    let tracepoints =
+        fact(can_run(root).require("load BPF programs")).map(|()| "see the probes below".into());
     vec![
         finding("kernel", "counters of /proc", counters, "drops by counter, squeezes: everything"),
         finding("kernel", "tracepoints by BPF", tracepoints, "trace, steal"),
@@ -201,10 +189,7 @@ fn probes(root: &Root) -> Vec<ProbeState> {
             Ok(()) if times_softirqs(spec.name) && is_realtime(root) => {
                 Fact::denied("a kernel without PREEMPT_RT")
             }
-            Ok(()) => match crate::Loaded::load(spec, &[], &[]) {
-                Ok(loaded) => Fact::ok(loaded.programs().to_vec()),
-                Err(error) => error.into_gap(),
-            },
+            Ok(()) => fact(crate::Loaded::load(spec, &[], &[])).map(|it| it.programs().to_vec()),
         };
         ProbeState { probe: spec.name.into(), used_by: used_by.into(), programs }
     })

@@ -160,13 +160,11 @@ impl Queues {
             ended?;
         }
         // Before the rows: a scan that ends meanwhile must not make a row appear old.
-        let begun = Begun {
-            udp_ns: self.shared.udp.begun_ns.load(Ordering::Relaxed),
-            tcp_ns: self.shared.tcp.begun_ns.load(Ordering::Relaxed),
-        };
+        let begun_ns = [&self.shared.udp, &self.shared.tcp]
+            .map(|looks| looks.begun_ns.load(Ordering::Relaxed));
         let entries = self.loaded.entries("queues")?;
         let mut sockets: Vec<SocketQueue> =
-            entries.iter().map(|(_, value)| row(value, &self.shared, &begun)).collect();
+            entries.iter().map(|(_, value)| row(value, &self.shared, begun_ns)).collect();
         let inodes: Vec<u64> = sockets.iter().map(|socket| socket.inode).collect();
         if !inodes.is_empty() {
             let mut owners = socket_owners(&Root::host(), &inodes);
@@ -234,21 +232,15 @@ fn look(
     Ok(())
 }
 
-/// When the last scan of each protocol's sockets began.
-struct Begun {
-    udp_ns: u64,
-    tcp_ns: u64,
-}
-
-/// `struct queue_row`.
-fn row(value: &[u8], shared: &Shared, begun: &Begun) -> SocketQueue {
+/// `struct queue_row`; with it, when the last scans of UDP and TCP sockets began.
+fn row(value: &[u8], shared: &Shared, [udp_ns, tcp_ns]: [u64; 2]) -> SocketQueue {
     let mut f = Fields::of(value);
     let [inode, seen_ns, waiting_count, sum] = f.array::<4>();
     let (now, most, limit) = (f.u32(), f.u32(), f.u32());
     let (protocol, port) = (f.u16(), f.u16());
     let (protocol, looks, begun_ns) = match protocol {
-        6 => ("tcp", &shared.tcp, begun.tcp_ns),
-        _ => ("udp", &shared.udp, begun.udp_ns),
+        6 => ("tcp", &shared.tcp, tcp_ns),
+        _ => ("udp", &shared.udp, udp_ns),
     };
     let is_there = seen_ns >= begun_ns;
     SocketQueue {
@@ -277,12 +269,12 @@ mod tests {
         value.extend([17u16, 4321].iter().flat_map(|n| n.to_ne_bytes()));
         let shared = Shared::default();
         shared.udp.count.store(10, Ordering::Relaxed);
-        let queue = row(&value, &shared, &Begun { udp_ns: 900, tcp_ns: 950 });
+        let queue = row(&value, &shared, [900, 950]);
         assert_eq!((queue.protocol.as_str(), queue.port, queue.inode), ("udp", 4321, 77));
         assert_eq!((queue.now_bytes, queue.max_bytes, queue.limit_bytes), (30, 400, 212_992));
         assert!((queue.mean_bytes - 100.0).abs() < 1e-9);
         assert_eq!((queue.waiting_count, queue.looks_count), (5, 10));
-        let later = Begun { udp_ns: 901, tcp_ns: 0 };
-        assert_eq!(row(&value, &shared, &later).now_bytes, 0, "the last look did not find it");
+        let later = row(&value, &shared, [901, 0]);
+        assert_eq!(later.now_bytes, 0, "the last look did not find it");
     }
 }

@@ -313,7 +313,7 @@ impl Stages {
     /// Both stages since the start, all CPUs together.
     pub fn read(&self) -> Result<Vec<Stage>, HostError> {
         let names = [StageName::ReceiveToSocket, StageName::SocketToRead];
-        let mut stages = names.map(Stage::new);
+        let mut stages = names.map(|stage| Stage { stage, ..Stage::default() });
         let mut sums = [0u64; 2];
         for cpu in &self.cpus {
             add_row(&mut stages, &mut sums, &self.loaded.value("cpus", *cpu)?);

@@ -171,14 +171,10 @@ impl Trace {
             if self.process.is_none() {
                 return;
             }
-            let objects = [
-                running(self.drops.as_ref()).map(Probe::loaded),
-                running(self.stages.as_ref()).map(Probe::loaded),
-                running(self.queues.as_ref()).map(Probe::loaded),
-            ];
-            for loaded in objects.into_iter().flatten() {
+            // The polls select no sockets.
+            for part in self.parts().into_iter().skip(1) {
                 // A process that ended opens no more sockets; its earlier sockets stay selected.
-                let _ = self.filter.admit(loaded);
+                let _ = self.filter.admit(part.loaded());
             }
         }
     }

@@ -11,21 +11,30 @@ const BUCKETS: usize = 592;
 const STEP_BITS: u32 = 4;
 
 /// From where to where.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StageName {
     /// From netif_receive_skb to sk_data_ready, in one poll of one CPU: protocol processing. Where the driver delivers
     /// a list, processing of the packets before it in the list is included.
+    #[default]
     ReceiveToSocket,
     /// From sk_data_ready to the end of the read that took the packet (for a datagram it can be one read short). Where
     /// more than 16 packets wait in a socket, a sample is followed: at least one in each quarter of the queue.
     SocketToRead,
 }
 
+impl StageName {
+    /// As JSON has it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::ReceiveToSocket => "receive-to-socket",
+            Self::SocketToRead => "socket-to-read",
+        }
+    }
+}
+
 /// One stage.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stage {
     /// Which.
     pub stage: StageName,
@@ -72,22 +81,6 @@ pub struct Outlier {
     pub task: String,
 }
 
-impl Stage {
-    pub(super) fn new(stage: StageName) -> Self {
-        Self {
-            stage,
-            latencies_count: 0,
-            untimed_count: 0,
-            unread_count: 0,
-            longest_unread_ns: 0,
-            mean_ns: 0.0,
-            max_ns: 0,
-            latency_ns: Log2::default(),
-            outliers: Vec::new(),
-        }
-    }
-}
-
 /// `struct cpu_row`.
 pub(super) fn add_row(stages: &mut [Stage; 2], sums: &mut [u64; 2], value: &[u8]) {
     let mut f = Fields::of(value);
@@ -130,8 +123,7 @@ mod tests {
     #[test]
     fn rows_of_cpus_are_added() {
         let numbers: Vec<u8> = (1..=1193u64).flat_map(u64::to_ne_bytes).collect();
-        let mut stages =
-            [Stage::new(StageName::ReceiveToSocket), Stage::new(StageName::SocketToRead)];
+        let mut stages = [Stage::default(), Stage::default()];
         let mut sums = [0; 2];
         add_row(&mut stages, &mut sums, &numbers);
         add_row(&mut stages, &mut sums, &numbers);

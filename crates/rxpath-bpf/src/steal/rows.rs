@@ -143,8 +143,20 @@ impl<'a> Rows<'a> {
         let parent = rows.iter().min_by_key(|row| row.first_ns)?.parent;
         let mut cpus: Vec<u32> = rows.iter().map(|row| row.key.cpu).collect();
         cpus.sort_unstable();
-        let time = rows.iter().map(|row| self.divide(row)).sum();
-        Some(TaskTime { parent, cpus, time, ..blank(newest) })
+        let kind = kind(newest);
+        Some(TaskTime {
+            pid: newest.key.pid,
+            tgid: newest.tgid,
+            parent,
+            start_ns: newest.key.start_ns,
+            comm: if kind == Kind::Idle { "idle".into() } else { newest.comm.clone() },
+            kind,
+            cgroup: newest.cgroup,
+            cpus,
+            time: rows.iter().map(|row| self.divide(row)).sum(),
+            taken_by: Vec::new(),
+            taken_for: Vec::new(),
+        })
     }
 
     /// Each task, summed over CPUs, by what was taken from it; then by its time.
@@ -240,23 +252,6 @@ pub fn merge_flows(flows: &mut Vec<TakenFor>, time: &Division) {
         b.packets_seen_count.cmp(&a.packets_seen_count).then((a.to, a.port).cmp(&(b.to, b.port)))
     });
     *flows = merged;
-}
-
-fn blank(row: &TaskRow) -> TaskTime {
-    let idle = row.key.pid == 0;
-    TaskTime {
-        pid: row.key.pid,
-        tgid: row.tgid,
-        parent: row.parent,
-        start_ns: row.key.start_ns,
-        comm: if idle { "idle".into() } else { row.comm.clone() },
-        kind: kind(row),
-        cgroup: row.cgroup,
-        cpus: Vec::new(),
-        time: Division::default(),
-        taken_by: Vec::new(),
-        taken_for: Vec::new(),
-    }
 }
 
 /// What a task is, by its flags and name.

@@ -8,7 +8,7 @@ use rxpath_bpf::filter::Filter;
 use rxpath_bpf::polls::{CpuPolls, IrqLine, NapiPolls, Polls};
 use rxpath_bpf::probe::{Probe, lost, lost_warning, missing, programs};
 use rxpath_bpf::squeezed::Squeezed;
-use rxpath_bpf::stages::{Outlier, Pace, Stage, StageName, Stages};
+use rxpath_bpf::stages::{Outlier, Pace, Stage, Stages};
 use rxpath_core::{Nanos, Warning};
 use rxpath_host::HostError;
 use rxpath_record::traced::{
@@ -217,11 +217,7 @@ fn stage(of: Stage) -> StageTraced {
         task: of.task,
     };
     StageTraced {
-        stage: match of.stage {
-            StageName::ReceiveToSocket => "receive-to-socket",
-            StageName::SocketToRead => "socket-to-read",
-        }
-        .into(),
+        stage: of.stage.word().into(),
         latencies_count: of.latencies_count,
         untimed_count: of.untimed_count,
         unread_count: of.unread_count,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_bpf::stages::{Stage, StageName, Stages};
+use rxpath_bpf::stages::{Stage, Stages};
 use rxpath_host::HostError;
 use rxpath_record::watch::{LatencyRow, StageLatency};
 
@@ -30,10 +30,7 @@ impl Latency {
             let before = self.before.iter().find(|old| old.stage == stage.stage);
             let histogram = since(&stage.latency_ns, before.map(|old| &old.latency_ns));
             let upper = |q: f64| histogram.quantile(q).map_or(0, |(_, high)| high);
-            let name = match stage.stage {
-                StageName::ReceiveToSocket => "receive-to-socket",
-                StageName::SocketToRead => "socket-to-read",
-            };
+            let name = stage.stage.word();
             rows.push(LatencyRow {
                 stage: name.into(),
                 count: histogram.count(),
