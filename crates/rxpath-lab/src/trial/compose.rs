@@ -21,7 +21,6 @@ use rxpath_record::evidence::{Evidence, Spread, ThreadUse};
 use rxpath_record::hosts::{PairPackets, PairRate};
 use rxpath_record::ledger::{Ledger, Link, PathFacts, Place};
 use rxpath_record::manifest::{LoopKind, Trial};
-use rxpath_record::verdict::Verdict;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -113,7 +112,6 @@ struct Composed {
     moved: Moved,
     /// Whether the sender was ever slowed by the path.
     blocked: bool,
-    verdict: Option<Verdict>,
     warnings: Vec<Warning>,
 }
 
@@ -150,6 +148,8 @@ pub fn compose(
     warnings.extend(steadiness::drifted(counted, [from, to]));
     warnings.extend(affinity(&made.evidence, variant));
     let limiting = receivers::limiting(&made.receivers).map(|one| one.evidence.clone());
+    let verdict = receivers::verdict(&made.receivers)
+        .or_else(|| Some(rxpath_diagnose::diagnose(&made.evidence)));
     Trial {
         trial: number.trial,
         block: number.block,
@@ -160,7 +160,7 @@ pub fn compose(
         noise,
         window_ns: [from as i64, to as i64],
         metrics,
-        verdict: made.verdict,
+        verdict,
         evidence: limiting.unwrap_or(made.evidence),
         ledger: made.ledger,
         moved: made.moved,
@@ -238,6 +238,20 @@ fn seen(programs: &[Program]) -> Vec<SideSeen<'_>> {
 fn running(evidence: &Evidence) -> [f64; 2] {
     let sum = |threads: &[ThreadUse]| threads.iter().map(|thread| thread.running_ratio).sum();
     [sum(&evidence.sender_threads), sum(&evidence.receiver_threads)]
+}
+
+/// CPU time of the sides' threads per unit: `scale` says in which part of a second, `rate` the units per second.
+fn per_unit(
+    names: [&str; 2],
+    evidence: &Evidence,
+    (scale, rate): (f64, f64),
+    all: &mut BTreeMap<String, f64>,
+) {
+    for (name, running) in names.into_iter().zip(running(evidence)) {
+        if rate > 0.0 && running > 0.0 {
+            all.insert(name.into(), running * scale / rate);
+        }
+    }
 }
 
 fn metrics(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rxpath_record::evidence::Evidence;
 
 use super::tcp::{foreign_times, per_second_of_the_client, times};
-use super::{Spans, running};
+use super::{Spans, per_unit};
 use crate::trial::result::WorkloadResult;
 use crate::trial::runner::Measurements;
 
@@ -22,14 +22,8 @@ pub(super) fn metrics(
     all.insert("achieved_rps".into(), rps);
     times(&raw.load.result, all);
     foreign_times(all);
-    let [client, server] = running(evidence);
-    for (name, running) in
-        [("client_cpu_us_per_request", client), ("server_cpu_us_per_request", server)]
-    {
-        if rps > 0.0 && running > 0.0 {
-            all.insert(name.into(), running * 1e6 / rps);
-        }
-    }
+    let names = ["client_cpu_us_per_request", "server_cpu_us_per_request"];
+    per_unit(names, evidence, (1e6, rps), all);
     let WorkloadResult::HttpLoad(result) = &raw.load.result else { return };
     if let Some(asked) = result.target_rps.filter(|asked| *asked > 0.0) {
         all.insert("achieved_ratio".into(), rps / asked);

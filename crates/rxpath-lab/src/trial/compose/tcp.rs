@@ -8,8 +8,8 @@ use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::{Ledger, SegmentInput, segments_between};
 use rxpath_stats::quantile::needed_values;
 
-use super::receivers::{self, Whole};
-use super::{Composed, Spans, known, programs, running, served};
+use super::receivers::Whole;
+use super::{Composed, Spans, known, per_unit, programs, served};
 use crate::scenario::spec::{Protocol, Variant};
 use crate::testbed::Testbed;
 use crate::trial::evidence::gather;
@@ -51,8 +51,6 @@ pub(super) fn compose(
     let whole =
         Whole { variant, testbed, raw, spans, moved: &moved, ledger: &ledger, evidence: &evidence };
     let receivers = served::each(whole, &input);
-    let verdict = receivers::verdict(&receivers);
-    let verdict = verdict.or_else(|| Some(rxpath_diagnose::diagnose(&evidence)));
     Composed {
         ledger,
         evidence,
@@ -61,7 +59,6 @@ pub(super) fn compose(
         pair_rates: served::pairs(variant, testbed, raw),
         moved,
         blocked: closed(variant),
-        verdict,
         warnings: warnings.into_iter().collect(),
     }
 }
@@ -180,14 +177,8 @@ fn stream(evidence: &Evidence, raw: &Measurements, spans: &Spans, all: &mut BTre
     let theirs = ["serve.delivered_bps", "load.delivered_bps"];
     let Some(bps) = own.or(theirs.iter().find_map(|name| all.get(*name).copied())) else { return };
     all.insert("delivered_bps".into(), bps);
-    let [sender, receiver] = running(evidence);
-    for (name, running) in
-        [("sender_cpu_ns_per_kib", sender), ("receiver_cpu_ns_per_kib", receiver)]
-    {
-        if bps > 0.0 && running > 0.0 {
-            all.insert(name.into(), running * 1e9 / (bps / 8.0 / 1024.0));
-        }
-    }
+    let names = ["sender_cpu_ns_per_kib", "receiver_cpu_ns_per_kib"];
+    per_unit(names, evidence, (1e9, bps / 8.0 / 1024.0), all);
 }
 
 fn transactions(
@@ -201,14 +192,8 @@ fn transactions(
     let foreign = all.get("load.mean_tps").copied();
     let Some(tps) = per_second_of_the_client(raw, spans).or(foreign) else { return };
     all.insert("achieved_tps".into(), tps);
-    let [client, server] = running(evidence);
-    for (name, running) in
-        [("client_cpu_us_per_transaction", client), ("server_cpu_us_per_transaction", server)]
-    {
-        if tps > 0.0 && running > 0.0 {
-            all.insert(name.into(), running * 1e6 / tps);
-        }
-    }
+    let names = ["client_cpu_us_per_transaction", "server_cpu_us_per_transaction"];
+    per_unit(names, evidence, (1e6, tps), all);
 }
 
 #[cfg(test)]

@@ -58,8 +58,6 @@ pub(super) fn compose(
     let whole =
         Whole { variant, testbed, raw, spans, moved: &moved, ledger: &ledger, evidence: &evidence };
     let receivers = receivers::each(whole, &pairs);
-    let verdict = receivers::verdict(&receivers);
-    let verdict = verdict.or_else(|| Some(rxpath_diagnose::diagnose(&evidence)));
     let mut warnings = warnings(served);
     warnings.extend(served.and_then(|served| delay::refused(served, raw.delay_error)));
     warnings.extend(unread_at_close(variant, &ledger));
@@ -68,7 +66,7 @@ pub(super) fn compose(
         Warning::new("ledger-bounds", bounds.to_string()).cure(cure)
     }));
     let pair_rates = Vec::new();
-    Composed { ledger, evidence, receivers, pairs, pair_rates, moved, blocked, verdict, warnings }
+    Composed { ledger, evidence, receivers, pairs, pair_rates, moved, blocked, warnings }
 }
 
 /// Facts of the way. What the receiver's own XDP program takes is counted, unlike what other hooks take.

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use nix::time::{ClockId, clock_gettime};
+use rxpath_bpf::cost::own_cpu;
 use rxpath_core::Side;
 use rxpath_host::netlink::Queues;
 use rxpath_host::procfs::{schedstat, softnet, stat};
@@ -95,7 +95,7 @@ impl Work {
     }
 
     pub(super) fn run(mut self, shared: &Shared) -> TrialSamples {
-        let cpu_from = own_cpu_ns();
+        let cpu_from = own_cpu();
         let start_ns = monotonic_ns();
         let (mut next_ns, mut missed) = (start_ns, 0);
         while !shared.stop.load(Ordering::Relaxed) {
@@ -111,7 +111,7 @@ impl Work {
             shared.samples_count.fetch_add(1, Ordering::Release);
         }
         let cost = SamplerCost {
-            cpu_s: (own_cpu_ns() - cpu_from) as f64 / 1e9,
+            cpu_s: own_cpu().saturating_sub(cpu_from).as_secs_f64(),
             span_s: (monotonic_ns() - start_ns) as f64 / 1e9,
             samples_count: self.t_ns.len() as u64,
             missed_count: missed,
@@ -273,10 +273,4 @@ fn read_schedstat(file: &File) -> Option<schedstat::SchedStat> {
     let mut text = [0u8; 128];
     let length = file.read_at(&mut text, 0).ok()?;
     schedstat::parse(str::from_utf8(&text[..length]).ok()?).ok()
-}
-
-/// CPU time of the calling thread.
-fn own_cpu_ns() -> u64 {
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
-        .map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
