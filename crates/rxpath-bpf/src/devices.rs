@@ -1,9 +1,9 @@
 //! The receive queue of each NAPI, and the polls of each device.
 
 use std::collections::{BTreeMap, HashMap};
-use std::os::unix::fs::MetadataExt;
 
 use rxpath_core::Log2;
+use rxpath_host::identity::network_namespace;
 use rxpath_host::netlink::Netlink;
 use rxpath_host::netlink::netdev::QueueKind;
 use schemars::JsonSchema;
@@ -79,11 +79,10 @@ pub struct Napi {
 
 /// Adds the receive queue to each NAPI of this network namespace, where the kernel reports it (6.8).
 pub fn name_queues<'a>(napis: impl Iterator<Item = (Napi, &'a mut Option<u32>)>) {
-    let Ok(here) = std::fs::metadata("/proc/thread-self/ns/net") else { return };
-    let here = here.ino() as u32;
+    let Ok(here) = network_namespace() else { return };
     let Ok(mut netlink) = Netlink::generic() else { return };
     let mut queues: HashMap<u32, HashMap<u32, u32>> = HashMap::new();
-    for (napi, queue) in napis.filter(|(napi, _)| napi.netns == here && napi.id != 0) {
+    for (napi, queue) in napis.filter(|(napi, _)| u64::from(napi.netns) == here && napi.id != 0) {
         let of_device = queues.entry(napi.ifindex).or_insert_with(|| {
             let found = netlink.device_queues(napi.ifindex).unwrap_or_default();
             let receiving = found.into_iter().filter(|queue| queue.kind == QueueKind::Rx);

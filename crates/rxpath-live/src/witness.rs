@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use rxpath_bpf::account::row::{Charge, TaskRow};
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::locks::{Locks, Waits};
-use rxpath_bpf::object::Loaded;
 use rxpath_bpf::probe::{Probe, lost};
 use rxpath_core::IntoMap;
 use rxpath_host::clock::monotonic_ns;
@@ -56,17 +55,8 @@ impl Witness {
         }
     }
 
-    /// The objects that run, for their cost.
-    pub fn objects(&self) -> Vec<&Loaded> {
-        self.parts().into_iter().map(Probe::loaded).collect()
-    }
-
-    /// Slices, polls and waits that found no room since the start.
-    pub fn lost(&self) -> Result<u64, String> {
-        lost(&self.parts()).map_err(told)
-    }
-
-    fn parts(&self) -> Vec<&dyn Probe> {
+    /// Those that run.
+    pub(crate) fn parts(&self) -> Vec<&dyn Probe> {
         let account = self.account.as_ref().ok().map(|account| account as &dyn Probe);
         account
             .into_iter()
@@ -96,7 +86,8 @@ impl Witness {
             }
             Err(why) => probed.gaps.push(format!("waits for locks: {why}")),
         }
-        match self.lost() {
+        // Since the start.
+        match lost(&self.parts()) {
             Ok(0) => {}
             Ok(lost) => probed
                 .gaps

@@ -8,8 +8,9 @@ use rxpath_host::netlink::Link;
 use rxpath_host::sysfs::device;
 use rxpath_record::counters::{Moved, name};
 use rxpath_record::evidence::{AnyProtocol, Spread};
-use rxpath_record::ledger::{Drop, Place};
+use rxpath_record::ledger::Place;
 
+use super::places::plain;
 use crate::counted::packets_by_cpu;
 use crate::lowest::lowest;
 
@@ -66,20 +67,13 @@ pub(crate) fn carried(before: &[Link], now: &[Link]) -> Carried {
     let losing: Vec<&str> =
         lowest.iter().filter(|link| lost(link) > 0).map(|link| link.name.as_str()).collect();
     let packets: u64 = lowest.iter().map(|link| lost(link)).sum();
-    let ring = (packets > 0).then(|| AnyProtocol {
-        drop: Drop {
-            place: Place::Ring,
-            counter: format!(
-                "rtnetlink stats64, the largest of rx_missed_errors, rx_fifo_errors and rx_over_errors, of {}",
-                losing.join(", ")
-            ),
-            packets,
-            derived: false,
-            exact: true,
-            bounds: None,
-            cross_checks: Vec::new(),
-        },
-        of_packets: took + packets,
+    let ring = (packets > 0).then(|| {
+        let counter = format!(
+            "rtnetlink stats64, the largest of rx_missed_errors, rx_fifo_errors and rx_over_errors, of {}",
+            losing.join(", ")
+        );
+        let drop = plain(Place::Ring, counter, packets);
+        AnyProtocol { drop, of_packets: took + packets }
     });
     let refused: Vec<&&Link> = lowest.iter().filter(|link| moved(link, "rx.dropped") > 0).collect();
     let refused = (

@@ -91,7 +91,8 @@ fn lost(moved: &Moved, place: Place, names: &[&str]) -> Option<Drop> {
     Some(plain(place, names.join(" + "), packets))
 }
 
-fn plain(place: Place, counter: String, packets: u64) -> Drop {
+/// What one counter read exactly.
+pub(super) fn plain(place: Place, counter: String, packets: u64) -> Drop {
     Drop {
         place,
         counter,
@@ -270,7 +271,9 @@ fn refused(beside: &Beside<'_>, received: u64, backlog: u64) -> Option<AnyProtoc
     let (names, dropped) = &beside.carried.refused;
     // A packet that the backlog has no room for counts at its device, too (net/core/dev.c `enqueue_to_backlog`).
     let rows = beside.reasons?;
-    let unwanted = reasoned::unhandled(rows) + backlog.max(reasoned::of_backlog(rows));
+    // Frames of protocols that no handler takes are in `rx_dropped`, too, and are not losses of anybody's.
+    let unhandled = reasoned::packets(rows, "UNHANDLED_PROTO");
+    let unwanted = unhandled + backlog.max(reasoned::packets(rows, "CPU_BACKLOG"));
     // The device's counter and the reasons are read at two moments: on a busy machine hundreds of milliseconds apart.
     let packets = dropped.saturating_sub(unwanted);
     let packets = if packets < *dropped / REFUSED_SKEW { 0 } else { packets };

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use rxpath_bpf::ProbeCost;
 use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::object::Loaded;
+use rxpath_bpf::{Probe, ProbeCost, probe};
 use rxpath_host::HostError;
 use rxpath_record::evidence::Probed;
 use rxpath_record::ledger::DropReason;
@@ -124,7 +124,7 @@ impl Parts {
         if let Ok(reads) = &mut self.reads {
             reads.begin();
         }
-        let objects = self.objects();
+        let objects: Vec<&Loaded> = self.probes().into_iter().map(Probe::loaded).collect();
         let meter = (!objects.is_empty()).then(|| PartMeter::start(&objects, length));
         (self.meter, self.begun) = (meter, Instant::now());
     }
@@ -138,22 +138,20 @@ impl Parts {
             None => unknown("no BPF program runs".into()),
         };
         let factor = window_s / part.measured_s.max(1e-9);
-        let map_bytes = self.objects().into_iter().map(Loaded::map_bytes).sum();
+        let map_bytes = probe::map_bytes(&self.probes());
         ProbeCost { map_bytes, ..part.scaled(|_| factor) }
     }
 
-    fn objects(&self) -> Vec<&Loaded> {
-        let mut objects = self.witness.objects();
-        objects.extend(self.reasons.as_ref().ok().map(Reasons::loaded));
-        objects.extend(self.reads.as_ref().ok().map(Reading::loaded));
-        objects
+    fn probes(&self) -> Vec<&dyn Probe> {
+        let mut probes = self.witness.parts();
+        probes.extend(self.reasons.as_ref().ok().map(|it| &it.probe as &dyn Probe));
+        probes.extend(self.reads.as_ref().ok().map(|it| &it.probe as &dyn Probe));
+        probes
     }
 
     /// What found no room in a map since the start.
     fn lost(&self) -> Result<u64, String> {
-        let reasons = self.reasons.as_ref().map_or(Ok(0), Reasons::lost)?;
-        let reads = self.reads.as_ref().map_or(Ok(0), Reading::lost)?;
-        Ok(self.witness.lost()? + reasons + reads)
+        probe::lost(&self.probes()).map_err(|error| error.to_string())
     }
 
     fn end(self, sockets: &BTreeMap<u32, Socket>, owners: &Owners) -> Probed {

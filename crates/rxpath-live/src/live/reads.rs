@@ -1,12 +1,11 @@
 //! Which threads read which of this namespace's UDP sockets in the window, as far as the kernel was asked.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
 
 use rxpath_bpf::Probe;
-use rxpath_bpf::object::Loaded;
 use rxpath_bpf::reads::{ReadBy, Reads};
 use rxpath_core::IntoMap;
+use rxpath_host::identity::network_namespace;
 
 /// Datagrams by thread, by the inode of each socket that was read.
 pub(crate) type Readings = BTreeMap<u32, BTreeMap<i32, u64>>;
@@ -14,7 +13,7 @@ pub(crate) type Readings = BTreeMap<u32, BTreeMap<i32, u64>>;
 /// The running probe.
 #[derive(Debug)]
 pub(super) struct Reading {
-    probe: Reads,
+    pub(super) probe: Reads,
     /// What was read by the window's beginning, where that is known.
     begun: Option<Vec<ReadBy>>,
 }
@@ -22,20 +21,10 @@ pub(super) struct Reading {
 impl Reading {
     /// Watches this network namespace; the reason where it can't.
     pub(super) fn start() -> Result<Self, String> {
-        let own =
-            std::fs::metadata("/proc/thread-self/ns/net").map_err(|error| error.to_string())?;
-        let probe = Reads::start(own.ino() as u32).map_err(|error| error.to_string())?;
+        let probe = network_namespace()
+            .and_then(|own| Reads::start(own as u32))
+            .map_err(|error| error.to_string())?;
         Ok(Self { probe, begun: None })
-    }
-
-    /// The object, for its cost.
-    pub(super) fn loaded(&self) -> &Loaded {
-        self.probe.loaded()
-    }
-
-    /// Reads that found no room.
-    pub(super) fn lost(&self) -> Result<u64, String> {
-        self.probe.lost().map_err(|error| error.to_string())
     }
 
     /// The window begins.
@@ -47,7 +36,7 @@ impl Reading {
     /// read.
     pub(super) fn end(&self) -> Result<Readings, String> {
         let now = self.probe.read().map_err(|error| error.to_string())?;
-        match self.lost()? {
+        match self.probe.lost().map_err(|error| error.to_string())? {
             0 => since(self.begun.as_deref(), &now),
             lost => Err(format!("{lost} reads found no room in the map")),
         }

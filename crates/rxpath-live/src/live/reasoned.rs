@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use rxpath_record::evidence::AnyProtocol;
-use rxpath_record::ledger::{Drop, DropReason, Place, Reasoned};
+use rxpath_record::ledger::{DropReason, Place, Reasoned};
 
 pub(crate) use super::places::NETFILTER_DROP;
+use super::places::plain;
 
 /// What a reason says of a packet of the receive path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,15 +154,7 @@ pub(crate) fn losses(
         let here = at(*place);
         let of_packets =
             if *place == Place::IngressHook { received + here } else { received.max(here) };
-        let drop = Drop {
-            place: *place,
-            counter: counter.clone(),
-            packets: *packets,
-            derived: false,
-            exact: true,
-            bounds: None,
-            cross_checks: Vec::new(),
-        };
+        let drop = plain(*place, counter.clone(), *packets);
         all.push(AnyProtocol { drop, of_packets });
     }
     all
@@ -188,17 +181,8 @@ pub(super) fn is_xdp(row: &DropReason, dev: &str) -> bool {
     row.device == dev && (row.reason == "XDP" || function(row).contains("xdp"))
 }
 
-/// Frames of protocols that no handler takes: they are in `rx_dropped`, too, and are not losses of anybody's.
-pub(super) fn unhandled(rows: &[DropReason]) -> u64 {
-    of(rows, "UNHANDLED_PROTO")
-}
-
-/// Packets for which a backlog had no room: their device counts them as well.
-pub(super) fn of_backlog(rows: &[DropReason]) -> u64 {
-    of(rows, "CPU_BACKLOG")
-}
-
-fn of(rows: &[DropReason], reason: &str) -> u64 {
+/// Packets that were dropped for this reason.
+pub(super) fn packets(rows: &[DropReason], reason: &str) -> u64 {
     rows.iter().filter(|row| row.reason == reason).map(|row| row.packets).sum()
 }
 

@@ -1,13 +1,11 @@
 //! What the kernel said when it dropped packets of this network namespace in the window: in addition to the counters.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
 
-use rxpath_bpf::Probe;
 use rxpath_bpf::drops::{Drop, Drops};
 use rxpath_bpf::filter::Filter;
-use rxpath_bpf::object::Loaded;
 use rxpath_core::Side;
+use rxpath_host::identity::network_namespace;
 use rxpath_record::ledger::DropReason;
 
 /// Reason, place, device, port.
@@ -16,7 +14,7 @@ type Key = (String, String, String, u16);
 /// The running probe.
 #[derive(Debug)]
 pub(crate) struct Reasons {
-    probe: Drops,
+    pub(super) probe: Drops,
     /// Counts at the window's beginning, where they could be read.
     begun: Option<Counts>,
 }
@@ -35,21 +33,10 @@ fn counts(drops: Vec<Drop>) -> Counts {
 impl Reasons {
     /// Watches the drops of this network namespace; the reason where it can't.
     pub(crate) fn start() -> Result<Self, String> {
-        let own =
-            std::fs::metadata("/proc/thread-self/ns/net").map_err(|error| error.to_string())?;
-        let filter = Filter { netns: own.ino() as u32, ..Filter::default() };
-        let probe = Drops::start(&filter).map_err(|error| error.to_string())?;
+        let probe = network_namespace()
+            .and_then(|own| Drops::start(&Filter { netns: own as u32, ..Filter::default() }))
+            .map_err(|error| error.to_string())?;
         Ok(Self { probe, begun: None })
-    }
-
-    /// The object, for its cost.
-    pub(super) fn loaded(&self) -> &Loaded {
-        self.probe.loaded()
-    }
-
-    /// Drops that found no room.
-    pub(super) fn lost(&self) -> Result<u64, String> {
-        self.probe.lost().map_err(|error| error.to_string())
     }
 
     /// The window begins.

@@ -135,9 +135,9 @@ fn irq(window: &Window<'_>) -> StageRow {
 
 /// What the tracepoints show of the polls; the packets of a poll.
 fn polled(seen: &super::Seen, row: &mut StageRow) -> Option<String> {
-    let devices = || seen.napis.iter().filter(|napi| napi.ifindex != 0);
-    let polls: u64 = devices().map(|napi| napi.polls_count).sum();
-    let packets: u64 = devices().map(|napi| napi.packets).sum();
+    let devices = seen.napis.iter().filter(|napi| napi.ifindex != 0);
+    let polls: u64 = devices.map(|napi| napi.polls_count).sum();
+    let packets = packets(seen, false);
     let ns: u64 = seen.net_rx.values().map(|(_, ns)| ns).sum();
     row.rate_per_s = Fact::ok(packets as f64 / seen.per_s());
     row.rate_source = "packets of the devices' NAPI polls (tracepoint napi:napi_poll)".into();
@@ -152,6 +152,12 @@ fn scheduled_napi_threads(window: &Window<'_>) -> f64 {
     threads.map(|thread| thread.run_ns).sum::<u64>() as f64 / usage.span_ns.max(1) as f64
 }
 
+/// Packets of the polls of devices, or of those of backlogs.
+fn packets(seen: &super::Seen, of_backlogs: bool) -> u64 {
+    let own = seen.napis.iter().filter(|napi| (napi.ifindex == 0) == of_backlogs);
+    own.map(|napi| napi.packets).sum()
+}
+
 fn backlog_ns(seen: &super::Seen) -> u64 {
     seen.napis.iter().filter(|napi| napi.ifindex == 0).map(|napi| napi.poll_ns).sum()
 }
@@ -159,11 +165,7 @@ fn backlog_ns(seen: &super::Seen) -> u64 {
 fn gro(window: &Window<'_>) -> StageRow {
     let processed = window.rates.softnet_per_s("processed", cpus(window));
     let after = processed.value().copied().unwrap_or(0.0);
-    let polled = window.seen.ok().map(|seen| {
-        seen.napis.iter().filter(|napi| napi.ifindex != 0).map(|napi| napi.packets).sum::<u64>()
-            as f64
-            / seen.per_s()
-    });
+    let polled = window.seen.ok().map(|seen| packets(seen, false) as f64 / seen.per_s());
     let merged = polled.filter(|polled| *polled > after && after > 0.0);
     StageRow {
         rate_per_s: processed,
@@ -177,12 +179,8 @@ fn gro(window: &Window<'_>) -> StageRow {
 }
 
 fn backlog(window: &Window<'_>) -> StageRow {
-    let packets = |seen: &super::Seen| {
-        seen.napis.iter().filter(|napi| napi.ifindex == 0).map(|napi| napi.packets).sum::<u64>()
-            as f64
-    };
     StageRow {
-        rate_per_s: window.probed(packets),
+        rate_per_s: window.probed(|seen| packets(seen, true) as f64),
         rate_source: "packets of the backlogs' polls (tracepoint napi:napi_poll)".into(),
         drops_pps: window.rates.softnet_per_s("dropped", cpus(window)),
         drops_source: "softnet_stat dropped".into(),
