@@ -168,7 +168,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::bounded::verdict;
+    use crate::tests::bounded::verdict;
 
     fn stage(stage: PathStage, rate: Fact<f64>, drops: f64) -> StageRow {
         StageRow {

@@ -4,8 +4,6 @@
 //! a file.
 
 mod agent;
-#[cfg(test)]
-mod bounded;
 mod dropped;
 pub mod families;
 mod findings;
@@ -13,8 +11,6 @@ mod frame;
 pub mod governor;
 mod histogram;
 pub mod listen;
-#[cfg(test)]
-mod monotonic;
 mod request;
 pub mod reserved;
 pub mod sole;
@@ -25,3 +21,6 @@ mod top;
 pub use families::{Families, METRICS, Metric};
 pub use findings::Checked;
 pub use request::{Answer, Shown, answer};
+
+#[cfg(test)]
+mod tests;

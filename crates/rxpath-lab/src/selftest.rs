@@ -89,7 +89,7 @@ pub fn lacking(root: &Root, cpus: usize) -> Vec<(Needs, String)> {
 }
 
 /// One row of the table.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
     /// The case.
     pub case: &'static str,
@@ -221,11 +221,7 @@ pub fn table(manifest: &Manifest) -> Vec<Row> {
             case: case.id,
             what: case.what,
             expected: case.expected.clone(),
-            made_count: 0,
-            recognised_count: 0,
-            recognised_interval: [0.0, 1.0],
-            said: BTreeMap::new(),
-            missed: Vec::new(),
+            ..Row::default()
         };
         let of_case = |name: &str| {
             name.strip_prefix(case.id).is_some_and(|rest| {

@@ -55,16 +55,18 @@ impl Power {
     }
 }
 
+fn switched(what: &str, state: &str, value: &str, path: &str) -> String {
+    format!(
+        "{what} is {state} and a run does not switch it for the whole machine: echo {value} > {path}"
+    )
+}
+
 fn turbo(root: &Root) -> Switch {
     // intel_pstate turns its meaning round.
     for (file, on, off) in [("intel_pstate/no_turbo", "0", "1"), ("cpufreq/boost", "1", "0")] {
         let path = format!("{CPUS}/{file}");
         let Ok(text) = root.text(&path) else { continue };
-        let hint = |state: &str, value: &str| {
-            format!(
-                "turbo is {state} and a run does not switch it for the whole machine: echo {value} > {path}"
-            )
-        };
+        let hint = |state: &str, value: &str| switched("turbo", state, value, &path);
         return if text.trim() == on {
             Switch::On(hint("on", off))
         } else {
@@ -81,11 +83,7 @@ fn smt(root: &Root) -> Switch {
     let Ok(text) = root.text(&path) else {
         return Switch::Absent("this kernel does not report SMT: no smt/control".into());
     };
-    let hint = |state: &str, value: &str| {
-        format!(
-            "SMT is {state} and a run does not switch it for the whole machine: echo {value} > {path}"
-        )
-    };
+    let hint = |state: &str, value: &str| switched("SMT", state, value, &path);
     match text.trim() {
         "on" => Switch::On(hint("on", "off")),
         "off" => Switch::Off(hint("off", "on")),

@@ -1,7 +1,5 @@
 //! Firewall rules of a testbed, in the language of the tool that owns it, and their counters.
 
-use std::collections::BTreeMap;
-
 use rxpath_host::netlink::Netlink;
 use rxpath_host::nft::Droppers;
 use rxpath_host::{HostError, Namespace};
@@ -58,9 +56,4 @@ pub fn fill_connections(ns: &Namespace, room: u64) -> Result<(), LabError> {
 /// Whether the receiver's side has rules.
 pub fn on_receiver(lab: &Lab) -> bool {
     lab.nft_rx.is_some() || !lab.iptables_rx.is_empty()
-}
-
-/// Packets that each rule with a counter has matched.
-pub fn counters(ns: &Namespace) -> Result<BTreeMap<String, u64>, HostError> {
-    ns.nft_counters()
 }

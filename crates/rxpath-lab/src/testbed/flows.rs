@@ -20,19 +20,13 @@ pub fn landing(
     rx: &Namespace,
     flows: &[(SocketAddr, SocketAddr)],
 ) -> Result<Vec<FlowCpu>, LabError> {
-    flows.iter().map(|(from, to)| one(tx, rx, *from, *to)).collect()
-}
-
-fn one(
-    tx: &Namespace,
-    rx: &Namespace,
-    from: SocketAddr,
-    to: SocketAddr,
-) -> Result<FlowCpu, LabError> {
-    let flow = Flow { source: from, destination: to, protocol: Protocol::Udp };
-    // A socket belongs to the namespace of the thread that opened it, wherever it is used then.
-    let receiver = rx.run(move |_| end(to))??;
-    let sender = tx.run(move |_| end(from))??;
-    let cpu = cpu_of(flow, &sender, &receiver)?;
-    Ok(FlowCpu { from, to, cpu })
+    let one = |&(from, to): &(SocketAddr, SocketAddr)| {
+        let flow = Flow { source: from, destination: to, protocol: Protocol::Udp };
+        // A socket belongs to the namespace of the thread that opened it, wherever it is used then.
+        let receiver = rx.run(move |_| end(to))??;
+        let sender = tx.run(move |_| end(from))??;
+        let cpu = cpu_of(flow, &sender, &receiver)?;
+        Ok(FlowCpu { from, to, cpu })
+    };
+    flows.iter().map(one).collect()
 }

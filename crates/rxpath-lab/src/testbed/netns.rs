@@ -217,10 +217,10 @@ impl Testbed for NetnsTestbed {
         put(&mut snapshot, Side::Tx, "link", self.tx.counters());
         put(&mut snapshot, Side::Rx, "link", self.rx.counters());
         if self.lab.nft_tx.is_some() {
-            put(&mut snapshot, Side::Tx, "nft", filters::counters(&self.tx));
+            put(&mut snapshot, Side::Tx, "nft", self.tx.nft_counters());
         }
         if filters::on_receiver(&self.lab) {
-            put(&mut snapshot, Side::Rx, "nft", filters::counters(&self.rx));
+            put(&mut snapshot, Side::Rx, "nft", self.rx.nft_counters());
             // It drops like a rule where the table has no room.
             if let Some(conntrack) = self.conntrack() {
                 let dropped = [(filters::CONNTRACK_DROP.to_owned(), conntrack.drop_total)];

@@ -1,0 +1,4 @@
+//! What holds for the whole page, whatever the frames are.
+
+pub mod bounded;
+mod monotonic;
