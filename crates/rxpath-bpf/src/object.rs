@@ -68,8 +68,8 @@ pub const fn program(hook: &'static str, loses: &'static str, required: bool) ->
 pub struct ObjectSpec {
     /// Its name, for messages.
     pub name: &'static str,
-    /// The compiled object; empty in a build without BPF.
-    pub bytes: &'static [u8],
+    /// The compiled object, compressed by zlib; empty in a build without BPF.
+    pub packed: &'static [u8],
     /// Its programs.
     pub programs: &'static [ProgramSpec],
     /// The map that has one entry for each possible CPU, when there is one.
@@ -82,10 +82,10 @@ pub struct ObjectSpec {
 macro_rules! compiled {
     ($name:literal) => {{
         #[cfg(feature = "bpf")]
-        let bytes: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o"));
+        let packed: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o.z"));
         #[cfg(not(feature = "bpf"))]
-        let bytes: &[u8] = &[];
-        ObjectSpec { name: $name, bytes, programs: &[], per_cpu_map: None, maps: &[] }
+        let packed: &[u8] = &[];
+        ObjectSpec { name: $name, packed, programs: &[], per_cpu_map: None, maps: &[] }
     }};
 }
 pub(crate) use compiled;
@@ -173,7 +173,7 @@ mod tests {
 
     fn spec() -> ObjectSpec {
         let maps = &[MapSpec { name: "rows", key: 8, value: 24 }];
-        ObjectSpec { name: "some", bytes: &[], programs: &[], per_cpu_map: None, maps }
+        ObjectSpec { name: "some", packed: &[], programs: &[], per_cpu_map: None, maps }
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Which programs of an object this kernel accepts, each checked separately.
 
+use std::io::Read;
+
+use flate2::read::ZlibDecoder;
 use libbpf_rs::{ErrorKind, ObjectBuilder, OpenObject};
 use rxpath_core::Fact;
 use rxpath_host::HostError;
@@ -8,9 +11,15 @@ use super::{ObjectSpec, PREFIX, ProgramSpec, log, types};
 
 /// Opens the object, and leaves only the wanted programs to load.
 pub fn open(spec: &ObjectSpec, wanted: &dyn Fn(&str) -> bool) -> Result<OpenObject, HostError> {
+    let mut bytes = Vec::new();
+    #[expect(
+        clippy::expect_used,
+        reason = "the build script wrote it, and each test with BPF reads it"
+    )]
+    ZlibDecoder::new(spec.packed).read_to_end(&mut bytes).expect("built-in object");
     let mut object = ObjectBuilder::default()
         .name(spec.name)
-        .and_then(|builder| builder.open_memory(spec.bytes))
+        .and_then(|builder| builder.open_memory(&bytes))
         .map_err(|e| refused(&format!("open the BPF object {}", spec.name), &e))?;
     for mut program in object.progs_mut() {
         let name = program.name().to_str().and_then(|name| name.strip_prefix(PREFIX));
