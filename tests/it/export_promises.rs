@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use regex::Regex;
+use regex_lite::Regex;
 use rxpath_export::METRICS;
 
 #[rustfmt::skip]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use regex::Regex;
+use regex_lite::Regex;
 use serde_json::Value;
 
 use crate::export::{Scraper, installed, start_with, target};

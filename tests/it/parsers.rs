@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use regex::Regex;
+use regex_lite::Regex;
 
 /// Parsers that need no target of their own: file, name, and why.
 const EXCEPTIONS: [(&str, &str, &str); 7] = [

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use regex::Regex;
+use regex_lite::Regex;
 
 use crate::commands::{files, literals, sources};
 use crate::docs;

@@ -1,6 +1,6 @@
 //! Any program that prints text: a metric per named group of the first match.
 
-use regex::Regex;
+use regex_lite::Regex;
 
 use super::{Metrics, OutputError, form};
 
@@ -31,8 +31,5 @@ pub(super) fn names(pattern: &str) -> Vec<String> {
 }
 
 fn compile(text: &str, pattern: &str) -> Result<Regex, OutputError> {
-    Regex::new(pattern).map_err(|error| {
-        let reason = error.to_string();
-        form("regex", reason.lines().last().unwrap_or_default().trim(), text)
-    })
+    Regex::new(pattern).map_err(|error| form("regex", error.to_string(), text))
 }

@@ -2,7 +2,7 @@
 //!
 //! **Source** `print_stats` and `format_time_us` of wrk 4.1 (src/wrk.c, src/units.c).
 
-use regex::Regex;
+use regex_lite::Regex;
 
 use super::{Metrics, OutputError, form};
 

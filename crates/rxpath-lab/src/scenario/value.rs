@@ -284,9 +284,8 @@ fn parser(value: &Value) -> Result<Value, Why> {
             }
         }
         Parser::Regex(pattern) => {
-            let regex = regex::Regex::new(&pattern).map_err(|error| {
-                Why::because((last_line(&error.to_string()), "repair the pattern".into()))
-            })?;
+            let regex = regex_lite::Regex::new(&pattern)
+                .map_err(|error| Why::because((error.to_string(), "repair the pattern".into())))?;
             if regex.capture_names().flatten().next().is_none() {
                 return Err(Why::new(": the pattern names no group".into()));
             }
@@ -294,9 +293,4 @@ fn parser(value: &Value) -> Result<Value, Why> {
         Parser::Iperf3 | Parser::Wrk | Parser::None => {}
     }
     Ok(value.clone())
-}
-
-/// The last line of a regex error is the reason; those above draw the place.
-fn last_line(error: &str) -> String {
-    error.lines().last().unwrap_or(error).trim().trim_start_matches("error: ").into()
 }

@@ -89,7 +89,7 @@ mod tests {
             include_str!("explain/tasks.rs"),
             include_str!("explain/remedies.txt"),
         ];
-        let named = regex::Regex::new("rxpath explain ([a-z-]+)").unwrap();
+        let named = regex_lite::Regex::new("rxpath explain ([a-z-]+)").unwrap();
         let sources = sources.concat();
         let ids: Vec<&str> =
             named.captures_iter(&sources).map(|found| found.extract::<1>().1[0]).collect();

@@ -84,7 +84,7 @@ fn each_error_names_its_line_and_what_would_be_right() {
         ),
         (
             "[load]\ncommand = \"x\"\nparser = { regex = \"(\" }",
-            "t.toml:4: `load.parser`: unclosed group; repair the pattern",
+            "t.toml:4: `load.parser`: found open group without closing ')'; repair the pattern",
         ),
         (
             "[load]\nsize = 1500\ngso = 4",

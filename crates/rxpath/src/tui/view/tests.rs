@@ -183,7 +183,7 @@ fn look(app: &App, size: (u16, u16)) -> String {
         }
     }
     // The clock is the time zone's.
-    regex::Regex::new(r"\d\d:\d\d:\d\d").unwrap().replace_all(&out, "HH:MM:SS").into_owned()
+    regex_lite::Regex::new(r"\d\d:\d\d:\d\d").unwrap().replace_all(&out, "HH:MM:SS").into_owned()
 }
 
 /// A letter for each cell, line by line.
