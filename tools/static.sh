@@ -70,7 +70,7 @@ build() {
 	RUSTFLAGS="$is_static$flags -C force-unwind-tables=no --remap-path-prefix=$cargo_home/registry/src=/cargo --remap-path-prefix=$PWD=/rxpath"
 	export RUSTFLAGS
 	set --
-	! takes "-Wl,-T,$PWD/tools/static.ld" || set -- -C "link-arg=-Wl,-T,$PWD/tools/static.ld"
+	! takes -Wl,-T,tools/no-unwind.ld || set -- -C link-arg=-Wl,-T,tools/no-unwind.ld
 	"$cargo" rustc --locked --profile static -p rxpath --bin rxpath --features static --target "$target" -- "$@"
 	built=target/$target/static/rxpath
 }
