@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+mod counting;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use rxpath_load::engine::clock;
@@ -14,36 +13,7 @@ use rxpath_load::http::load::Load;
 use rxpath_load::http::load::options::{Engine, LoadOptions};
 use rxpath_load::workload::Workload;
 
-struct Counting;
-
-static WORKERS_ALLOCATED: AtomicU64 = AtomicU64::new(0);
-
-thread_local! {
-    static IS_OTHER: Cell<bool> = const { Cell::new(false) };
-}
-
-fn note() {
-    if !IS_OTHER.try_with(Cell::get).unwrap_or(true) {
-        WORKERS_ALLOCATED.fetch_add(1, SeqCst);
-    }
-}
-
-// SAFETY: every call goes to the system's allocator unchanged; counting allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note();
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use counting::{allocations, exempt_this_thread};
 
 /// Heads that equal the last one and heads that do not, with and without a length, alone and cut in two.
 const REPLIES: [&str; 4] = [
@@ -77,7 +47,7 @@ fn server(closes: bool) -> SocketAddr {
     let addr = listener.local_addr().unwrap();
     let spawn = |run: Box<dyn FnOnce() + Send>| {
         std::thread::spawn(|| {
-            IS_OTHER.with(|other| other.set(true));
+            exempt_this_thread();
             run();
         })
     };
@@ -114,15 +84,15 @@ fn allocations(change: impl FnOnce(&mut LoadOptions)) -> u64 {
     load.start(clock::now_ns());
     // Heads that come in pieces make a buffer for each connection, once.
     until(&load, 1000);
-    let before = WORKERS_ALLOCATED.load(SeqCst);
+    let before = allocations();
     until(&load, 5000);
-    WORKERS_ALLOCATED.load(SeqCst) - before
+    allocations() - before
 }
 
 // One test: the other threads of a test binary would count as workers.
 #[test]
 fn the_loops_allocate_nothing() {
-    IS_OTHER.with(|other| other.set(true));
+    exempt_this_thread();
     for engine in [Engine::Epoll, Engine::Uring] {
         let closed = |options: &mut LoadOptions| options.engine = engine;
         assert_eq!(allocations(closed), 0, "{engine:?}, closed loop");
@@ -136,5 +106,5 @@ fn the_loops_allocate_nothing() {
             |options: &mut LoadOptions| (options.engine, options.keepalive) = (engine, false);
         assert_eq!(allocations(short), 0, "{engine:?}, a connection for each request");
     }
-    assert!(WORKERS_ALLOCATED.load(SeqCst) > 0, "the allocator counts");
+    assert!(allocations() > 0, "the allocator counts");
 }

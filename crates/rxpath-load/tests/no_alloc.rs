@@ -2,9 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+mod counting;
+
 use std::time::{Duration, Instant};
 
 use rxpath_load::engine::clock;
@@ -14,36 +13,7 @@ use rxpath_load::udp::serve::Serve;
 use rxpath_load::udp::serve::options::ServeOptions;
 use rxpath_load::workload::Workload;
 
-struct Counting;
-
-static WORKERS_ALLOCATED: AtomicU64 = AtomicU64::new(0);
-
-thread_local! {
-    static IS_CONDUCTOR: Cell<bool> = const { Cell::new(false) };
-}
-
-fn note() {
-    if !IS_CONDUCTOR.try_with(Cell::get).unwrap_or(true) {
-        WORKERS_ALLOCATED.fetch_add(1, SeqCst);
-    }
-}
-
-// SAFETY: every call goes to the system's allocator unchanged; counting allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note();
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use counting::{allocations, exempt_this_thread};
 
 /// Waits until the receiver has read this many.
 fn until(serve: &Serve, packets: u64) {
@@ -63,15 +33,15 @@ fn allocations_between(serve: ServeOptions, load: impl FnOnce(&mut LoadOptions))
     sender.start(clock::now_ns());
     // The first datagrams make the streams known and learn the truesize.
     until(&serve, 2_000);
-    let before = WORKERS_ALLOCATED.load(SeqCst);
+    let before = allocations();
     until(&serve, 20_000);
-    WORKERS_ALLOCATED.load(SeqCst) - before
+    allocations() - before
 }
 
 // One test: the other threads of a test binary would count as workers.
 #[test]
 fn the_loops_allocate_nothing() {
-    IS_CONDUCTOR.with(|conductor| conductor.set(true));
+    exempt_this_thread();
     let addr = "127.0.0.1:0".parse().unwrap();
     assert_eq!(allocations_between(ServeOptions::new(addr), |_| {}), 0, "plain");
     let mut aggregates = ServeOptions::new(addr);
@@ -79,5 +49,5 @@ fn the_loops_allocate_nothing() {
     assert_eq!(allocations_between(aggregates, |load| load.gso = Some(64)), 0, "GSO, GRO, stamps");
     let paced = |load: &mut LoadOptions| (load.rate_pps, load.flows) = (Some(50_000), Some(16));
     assert_eq!(allocations_between(ServeOptions::new(addr), paced), 0, "paced, 16 flows");
-    assert!(WORKERS_ALLOCATED.load(SeqCst) > 0, "the allocator counts");
+    assert!(allocations() > 0, "the allocator counts");
 }

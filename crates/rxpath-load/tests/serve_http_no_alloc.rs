@@ -2,45 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+mod counting;
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use rxpath_load::http::serve::Serve;
 use rxpath_load::http::serve::options::{Engine, ServeOptions, Trigger};
 
-struct Counting;
-
-static WORKERS_ALLOCATED: AtomicU64 = AtomicU64::new(0);
-
-thread_local! {
-    static IS_CLIENT: Cell<bool> = const { Cell::new(false) };
-}
-
-fn note() {
-    if !IS_CLIENT.try_with(Cell::get).unwrap_or(true) {
-        WORKERS_ALLOCATED.fetch_add(1, SeqCst);
-    }
-}
-
-// SAFETY: every call goes to the system's allocator unchanged; counting allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note();
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use counting::{allocations, exempt_this_thread};
 
 /// What clients say: alone, pipelined, another one, with bodies.
 const TALK: [&str; 4] = [
@@ -81,17 +51,17 @@ fn allocations(change: impl FnOnce(&mut ServeOptions)) -> u64 {
     }
     // The first requests make the buffers that are used again and again.
     talk(&mut streams, 60, false);
-    let before = WORKERS_ALLOCATED.load(SeqCst);
+    let before = allocations();
     talk(&mut streams, 600, true);
-    WORKERS_ALLOCATED.load(SeqCst) - before
+    allocations() - before
 }
 
 // One test: the other threads of a test binary would count as workers.
 #[test]
 fn the_loops_allocate_nothing() {
-    IS_CLIENT.with(|client| client.set(true));
+    exempt_this_thread();
     assert_eq!(allocations(|_| {}), 0, "epoll, edge");
     assert_eq!(allocations(|options| options.trigger = Trigger::Level), 0, "epoll, level");
     assert_eq!(allocations(|options| options.engine = Engine::Uring), 0, "io_uring");
-    assert!(WORKERS_ALLOCATED.load(SeqCst) > 0, "the allocator counts");
+    assert!(allocations() > 0, "the allocator counts");
 }

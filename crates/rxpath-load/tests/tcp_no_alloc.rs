@@ -2,9 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+mod counting;
+
 use std::time::{Duration, Instant};
 
 use rxpath_load::engine::clock;
@@ -16,36 +15,7 @@ use rxpath_load::tcp::serve::Serve;
 use rxpath_load::tcp::serve::options::{ReceiveMethod, ServeOptions};
 use rxpath_load::workload::Workload;
 
-struct Counting;
-
-static WORKERS_ALLOCATED: AtomicU64 = AtomicU64::new(0);
-
-thread_local! {
-    static IS_CONDUCTOR: Cell<bool> = const { Cell::new(false) };
-}
-
-fn note() {
-    if !IS_CONDUCTOR.try_with(Cell::get).unwrap_or(true) {
-        WORKERS_ALLOCATED.fetch_add(1, SeqCst);
-    }
-}
-
-// SAFETY: every call goes to the system's allocator unchanged; counting allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note();
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use counting::{allocations, exempt_this_thread};
 
 /// What a client has done, in the unit that is waited for.
 type Done<W> = fn(&<W as Workload>::Interval) -> u64;
@@ -63,16 +33,16 @@ fn until<W: Workload>(client: &W, of: Done<W>, done: u64) {
 fn between<W: Workload>(mut client: W, of: Done<W>, [from, to]: [u64; 2]) -> u64 {
     client.start(clock::now_ns());
     until(&client, of, from);
-    let before = WORKERS_ALLOCATED.load(SeqCst);
+    let before = allocations();
     until(&client, of, to);
-    WORKERS_ALLOCATED.load(SeqCst) - before
+    allocations() - before
 }
 
 // One test: the other threads of a test binary would count as workers.
 #[test]
 fn the_loops_allocate_nothing() {
     const MIB: u64 = 1 << 20;
-    IS_CONDUCTOR.with(|conductor| conductor.set(true));
+    exempt_this_thread();
     for receive in [ReceiveMethod::Read, ReceiveMethod::Zerocopy] {
         let mut options = ServeOptions::new("127.0.0.1:0".parse().unwrap());
         options.receive = receive;
@@ -110,5 +80,5 @@ fn the_loops_allocate_nothing() {
         let made = between(ConnectRequestResponse::open(options).unwrap(), done, counts);
         assert_eq!(made, 0, "crr {connections} {rate_tps:?}");
     }
-    assert!(WORKERS_ALLOCATED.load(SeqCst) > 0, "the allocator counts");
+    assert!(allocations() > 0, "the allocator counts");
 }
