@@ -3,9 +3,9 @@
 
 use std::time::Instant;
 
+use chacha20::ChaCha8Rng;
 use nix::sys::signal::Signal;
 use rand::{Rng, RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use rxpath_record::manifest::Status;
 use rxpath_record::run::RunReader;
 

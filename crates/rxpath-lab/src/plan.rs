@@ -7,9 +7,9 @@
 
 use std::time::Duration;
 
+use chacha20::ChaCha8Rng;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
 use rxpath_core::Nanos;
 use rxpath_core::number::counted;
 use schemars::JsonSchema;

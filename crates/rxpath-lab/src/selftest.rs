@@ -9,8 +9,8 @@ mod rule_cost;
 
 use std::collections::BTreeMap;
 
+use chacha20::ChaCha8Rng;
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
 use rxpath_core::Nanos;
 use rxpath_host::Root;
 use rxpath_record::manifest::{Grade, Manifest, Trial};

@@ -6,8 +6,8 @@
 
 use std::collections::VecDeque;
 
+use chacha20::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 #[path = "support/formula.rs"]

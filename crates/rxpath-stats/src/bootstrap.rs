@@ -4,8 +4,8 @@
 //! interval is in Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13. Trials are resampled,
 //! never the samples inside a trial. Differences have intervals of another kind: [`crate::difference`].
 
+use chacha20::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

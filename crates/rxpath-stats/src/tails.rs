@@ -4,8 +4,8 @@
 //! requests. So trials are drawn again, and in each drawn trial its slices of time: the hierarchical bootstrap. The
 //! interval is of the percentile kind. A verdict on a difference rests on the quantiles of single trials instead.
 
+use chacha20::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 use crate::Histogram;
 use crate::bootstrap::{FEWEST, Interval, tails};

@@ -7,8 +7,8 @@
 // Helpers beside the test functions may unwrap too: a panic is how a test fails.
 #![allow(clippy::unwrap_used)]
 
+use chacha20::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use rxpath_stats::load_class::Goal;
 use rxpath_stats::load_search::{End, Outcome, Plan, Search, Turn};
@@ -27,7 +27,6 @@ fn runs() -> usize {
 }
 
 /// A receiver whose capacity is near 1 and differs from trial to trial.
-#[derive(Clone)]
 struct Receiver {
     /// Standard deviation of the logarithm of a trial's capacity.
     sd: f64,
@@ -70,7 +69,7 @@ impl Receiver {
 
     /// The highest load at which each of many trials is good, sorted.
     fn holds(&self, loss: f64) -> Vec<f64> {
-        let mut other = Self { dice: ChaCha8Rng::seed_from_u64(7), ..self.clone() };
+        let mut other = Self::new(self.sd, self.thefts, 7);
         let mut all: Vec<f64> = (0..20_000).map(|_| other.takes() / (1.0 - loss)).collect();
         all.sort_by(f64::total_cmp);
         all

@@ -6,8 +6,8 @@
 // Helpers beside the test functions may unwrap too: a panic is how a test fails.
 #![allow(clippy::unwrap_used)]
 
+use chacha20::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use rxpath_stats::difference::{Difference, Settled, Word, difference, family};
 use rxpath_stats::scale::Good;

@@ -1,7 +1,7 @@
 //! Sources of packets: random processes, a file, or a stream that waits for its window.
 
+use chacha20::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 use super::parameters::{Law, Parameters};
 use super::slots::NEVER;

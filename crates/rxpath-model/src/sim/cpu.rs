@@ -78,6 +78,7 @@ impl CpuSplit {
 pub(super) struct Cpu {
     pub level: Level,
     since: u64,
+    /// Since the start.
     pub used: CpuSplit,
     irqs: VecDeque<Irq>,
     /// What the softirq's present step still needs, while an interrupt is above it.

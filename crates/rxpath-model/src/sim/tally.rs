@@ -47,6 +47,7 @@ pub(super) struct Mark {
     pub delivered: u64,
     /// Dropped in front of ring, backlog and socket.
     pub drops: [u64; 3],
+    /// Since the start.
     pub cpus: Vec<CpuSplit>,
     pub threads: Vec<ThreadTime>,
 }

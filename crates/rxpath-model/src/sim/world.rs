@@ -1,7 +1,7 @@
 //! The machine: its state, and the loop that goes from event to event.
 
+use chacha20::ChaCha8Rng;
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
 use rxpath_stats::{Buckets, Histogram};
 
 use super::arrivals::{Arrival, Source, Trace};

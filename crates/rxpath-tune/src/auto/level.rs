@@ -33,8 +33,8 @@ pub fn level(blocks: usize, error: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use chacha20::ChaCha8Rng;
     use rand::{RngExt, SeedableRng};
-    use rand_chacha::ChaCha8Rng;
     use rxpath_stats::student::two_sided;
 
     use super::*;

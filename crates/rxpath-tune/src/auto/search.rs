@@ -1,7 +1,7 @@
 //! The search: each candidate alone for safety, then arrays until nothing more can be proven.
 
+use chacha20::ChaCha8Rng;
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
 use rxpath_stats::quantile::median;
 use rxpath_stats::student::{normal_cdf, two_sided};
 use thiserror::Error;

@@ -1,8 +1,8 @@
 //! How the settings of the cases are drawn, with parameters that vary where the limit does not depend on them. The
 //! function of a case adds to the settings that `cases.toml` has for it.
 
+use chacha20::ChaCha8Rng;
 use rand::RngExt;
-use rand_chacha::ChaCha8Rng;
 use rxpath_host::{Root, kernel_config};
 
 use crate::selftest::rule_cost::rules;

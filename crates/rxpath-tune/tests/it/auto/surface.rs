@@ -4,8 +4,8 @@
 //! add up with some pairwise terms; on the second they widen one of five stages, of which the narrowest limits, so that
 //! most settings hide each other.
 
+use chacha20::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1, StandardNormal};
 use rxpath_tune::auto::{Broke, Candidate, Measure, Phase, Prior, Reading, Risk};
 
