@@ -75,7 +75,7 @@ fn until(load: &Load, requests: u64) {
     }
 }
 
-fn allocations(change: impl FnOnce(&mut LoadOptions)) -> u64 {
+fn allocations_of(change: impl FnOnce(&mut LoadOptions)) -> u64 {
     let mut options = LoadOptions::new("http://h/".parse().unwrap());
     change(&mut options);
     let addr = server(!options.keepalive);
@@ -95,16 +95,16 @@ fn the_loops_allocate_nothing() {
     exempt_this_thread();
     for engine in [Engine::Epoll, Engine::Uring] {
         let closed = |options: &mut LoadOptions| options.engine = engine;
-        assert_eq!(allocations(closed), 0, "{engine:?}, closed loop");
+        assert_eq!(allocations_of(closed), 0, "{engine:?}, closed loop");
         let open = |options: &mut LoadOptions| {
             (options.engine, options.rate_rps) = (engine, Some(20_000));
         };
-        assert_eq!(allocations(open), 0, "{engine:?}, open loop");
+        assert_eq!(allocations_of(open), 0, "{engine:?}, open loop");
         let deep = |options: &mut LoadOptions| (options.engine, options.pipeline) = (engine, 4);
-        assert_eq!(allocations(deep), 0, "{engine:?}, pipelined");
+        assert_eq!(allocations_of(deep), 0, "{engine:?}, pipelined");
         let short =
             |options: &mut LoadOptions| (options.engine, options.keepalive) = (engine, false);
-        assert_eq!(allocations(short), 0, "{engine:?}, a connection for each request");
+        assert_eq!(allocations_of(short), 0, "{engine:?}, a connection for each request");
     }
     assert!(allocations() > 0, "the allocator counts");
 }

@@ -40,7 +40,7 @@ fn talk(streams: &mut [TcpStream], rounds: usize, pieces: bool) {
     }
 }
 
-fn allocations(change: impl FnOnce(&mut ServeOptions)) -> u64 {
+fn allocations_of(change: impl FnOnce(&mut ServeOptions)) -> u64 {
     let mut options = ServeOptions::new("127.0.0.1:0".parse().unwrap());
     change(&mut options);
     let serve = Serve::open(options).unwrap();
@@ -60,8 +60,8 @@ fn allocations(change: impl FnOnce(&mut ServeOptions)) -> u64 {
 #[test]
 fn the_loops_allocate_nothing() {
     exempt_this_thread();
-    assert_eq!(allocations(|_| {}), 0, "epoll, edge");
-    assert_eq!(allocations(|options| options.trigger = Trigger::Level), 0, "epoll, level");
-    assert_eq!(allocations(|options| options.engine = Engine::Uring), 0, "io_uring");
+    assert_eq!(allocations_of(|_| {}), 0, "epoll, edge");
+    assert_eq!(allocations_of(|options| options.trigger = Trigger::Level), 0, "epoll, level");
+    assert_eq!(allocations_of(|options| options.engine = Engine::Uring), 0, "io_uring");
     assert!(allocations() > 0, "the allocator counts");
 }
