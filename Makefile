@@ -32,7 +32,7 @@ help:
 
 build:
 	@tools/setup.sh build
-	@[ -x $(RXPATH) ] || echo 'building rxpath: 5 to 7 minutes on two CPUs the first time'
+	@[ -x $(RXPATH) ] || echo 'building rxpath: about 6 minutes on two CPUs the first time'
 	$(CARGO) build --release $$(tools/features.sh)
 
 demo: build
