@@ -47,8 +47,9 @@ takes() {
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
 flags="--remap-path-prefix=$cargo_home/registry/src=/cargo --remap-path-prefix=$PWD=/rxpath"
 set -- -Wl,--build-id=sha1 -Wl,--icf=all
-# A native build has these flags for its macros too, and they unwind. The path is relative: it is a part of the hashes.
-[ -n "$native" ] || { flags="$flags -C force-unwind-tables=no"; set -- "$@" -Wl,-T,tools/no-unwind.ld; }
+# A native build has these flags for its macros too, and they unwind. gdb and perf follow the frame pointers. The path is
+# relative: it is a part of the hashes.
+[ -n "$native" ] || { flags="$flags -C force-unwind-tables=no -C force-frame-pointers=yes"; set -- "$@" -Wl,-T,tools/no-unwind.ld; }
 for option; do
 	if takes $option; then flags="$flags -C link-arg=$option"; else echo "release: not used: $option: the linker does not know it" >&2; fi
 done
