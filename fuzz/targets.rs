@@ -26,6 +26,7 @@ use rxpath_host::steering::Flow;
 use rxpath_host::sysfs::device;
 use rxpath_host::{Group, Knob, session, target};
 use rxpath_lab::endpoint::wire as lines;
+use rxpath_lab::hosts::network_counters;
 use rxpath_lab::run::capacity::Objective;
 use rxpath_lab::scenario;
 use rxpath_load::control::Order;
@@ -111,6 +112,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("netlink_tcp", |bytes| drop(TcpSocket::parse(bytes))),
     ("netlink_udp", |bytes| drop(UdpSocket::parse(bytes))),
     ("netlink_objects", netlink_objects),
+    ("network_counters", |bytes| text(bytes, |t| drop(network_counters::parse(t)))),
     ("nft_droppers", |bytes| drop(nft::parse_droppers(bytes))),
     ("nft_list", |bytes| drop(nft::parse_counters(bytes))),
     ("openssl_speed", |bytes| text(bytes, |t| drop(openssl::claims(t)))),

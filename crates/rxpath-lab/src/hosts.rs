@@ -5,7 +5,7 @@ mod connect;
 mod lag;
 mod links;
 mod machines;
-mod network_counters;
+pub mod network_counters;
 pub mod ntp;
 pub mod observe;
 mod path;

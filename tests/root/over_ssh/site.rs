@@ -238,13 +238,18 @@ impl Site {
 
     /// Runs a command in the mount and network namespaces of a host, as its sshd sees them: what it printed.
     pub fn inside(&self, alias: &str, words: &[&str]) -> String {
+        self.try_inside(alias, words).unwrap_or_else(|why| panic!("{words:?}: {why}"))
+    }
+
+    /// The same, or what it said when it failed.
+    pub fn try_inside(&self, alias: &str, words: &[&str]) -> Result<String, String> {
         let at = self.aliases().iter().position(|known| *known == alias).unwrap();
         let pid = self.daemons[at].id().to_string();
         let mut command = Command::new("nsenter");
         command.args(["--target", &pid, "--mount", "--net", "--"]).args(words);
         let done = command.stdin(Stdio::null()).output().unwrap();
-        assert!(done.status.success(), "{words:?}: {done:?}");
-        String::from_utf8(done.stdout).unwrap()
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        if done.status.success() { Ok(text(&done.stdout)) } else { Err(text(&done.stderr)) }
     }
 
     /// Processes on a host whose command line has these words.

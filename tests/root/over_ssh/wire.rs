@@ -72,6 +72,53 @@ fn what_the_sender_s_queueing_discipline_dropped_is_found_there() {
     assert_eq!(verdict.stage, Stage::Sender, "{verdict:?}");
 }
 
+/// Classic BPF that tc takes as text: of the workload's datagrams, which are frames of 74 bytes, one in four is dropped.
+const ONE_IN_FOUR: &str =
+    "7,128 0 0 0,21 0 4 74,32 0 0 4294963256,84 0 0 3,21 0 1 0,6 0 0 2,6 0 0 4294967295";
+
+#[test]
+fn what_a_filter_of_tc_dropped_at_the_sender_s_egress_is_found_there() {
+    let Some(site) = site() else { return };
+    let filter = ["tc", "filter", "add", "dev", "data", "egress", "bpf", "da", "bytecode"];
+    for words in [
+        &["tc", "qdisc", "add", "dev", "data", "clsact"][..],
+        &[&filter[..], &[ONE_IN_FOUR]].concat(),
+    ] {
+        if let Err(why) = site.try_inside("gen1", words) {
+            return skip("tc_filter", &why);
+        }
+    }
+    for trial in trial(&site, &site.inventory).trials {
+        let ledger = &trial.ledger;
+        let lost = ledger.offered_packets - ledger.delivered_packets;
+        assert!(lost > 100, "{ledger:#?}");
+        assert_eq!(ledger.lost_at(Place::EgressHook), lost, "{ledger:#?}");
+        assert_eq!(ledger.unaccounted_packets, Some(0), "{ledger:#?}");
+    }
+}
+
+#[test]
+fn counters_of_the_network_that_a_command_prints_are_in_a_note_of_the_ledger() {
+    let Some(site) = site() else { return };
+    let (relay, inventory) = site.wire_with(Trouble { drop_each: Some(20), ..Trouble::default() });
+    // A switch that counts seven more at each reading.
+    let count = site.write("count", "0");
+    let counters = site.write(
+        "counters.sh",
+        &format!(
+            "n=$(($(cat {count}) + 7)); echo $n >{count}; echo \"{{\\\"sw1.drops\\\": $n}}\"\n"
+        ),
+    );
+    let text = std::fs::read_to_string(&inventory).unwrap();
+    let network = format!("[network]\ncounters = [\"sh\", \"{counters}\"]\n");
+    let manifest = trial(&site, &site.write("counted.toml", &(text + &network)));
+    let ledger = &manifest.trials[0].ledger;
+    assert_eq!(ledger.lost_at(Place::Network), relay.dropped(), "{ledger:#?}");
+    let note = "the network's own counters changed: network/sw1.drops by 7";
+    assert!(ledger.notes.iter().any(|it| it == note), "{ledger:#?}");
+    assert_eq!(ledger.unaccounted_packets, Some(0), "{ledger:#?}");
+}
+
 #[test]
 fn a_sender_whose_link_is_too_slow_is_named_as_the_limit() {
     let Some(site) = site() else { return };

@@ -47,7 +47,7 @@ impl Hosts {
 
 fn read(command: &[String], limit: Duration, into: &mut Snapshot) {
     let Some((program, words)) = command.split_first() else { return };
-    match run(program, words, limit).and_then(|printed| values(&printed)) {
+    match run(program, words, limit).and_then(|printed| parse(&printed)) {
         Ok(found) => into.values.extend(found),
         Err(why) => {
             // Without its path: that is the user's.
@@ -79,8 +79,8 @@ fn printed(child: &mut Child, limit: Duration) -> Result<String, String> {
     let (say, said) = channel();
     let stdout = child.stdout.take();
     std::thread::spawn(move || {
-        let mut text = String::new();
-        let read = stdout.map_or(Ok(0), |out| out.take(MOST_BYTES + 1).read_to_string(&mut text));
+        let mut text = Vec::new();
+        let read = stdout.map_or(Ok(0), |out| out.take(MOST_BYTES + 1).read_to_end(&mut text));
         // Nobody listens any more after the limit.
         let _ = say.send(read.map(|_| text));
     });
@@ -89,6 +89,7 @@ fn printed(child: &mut Child, limit: Duration) -> Result<String, String> {
     if text.len() as u64 > MOST_BYTES {
         return Err(format!("printed more than {MOST_BYTES} bytes"));
     }
+    let text = String::from_utf8(text).map_err(|_| "did not print UTF-8".to_owned())?;
     while matches!(child.try_wait(), Ok(None)) {
         if Instant::now() >= deadline {
             return Err(late());
@@ -100,7 +101,9 @@ fn printed(child: &mut Child, limit: Duration) -> Result<String, String> {
 }
 
 /// The counters in what it printed: a JSON object of names and whole numbers.
-fn values(printed: &str) -> Result<BTreeMap<String, u64>, String> {
+///
+/// **Errors** in words that go on after the name of the command's key.
+pub fn parse(printed: &str) -> Result<BTreeMap<String, u64>, String> {
     let wanted = "a JSON object of names and whole numbers";
     let Ok(Value::Object(all)) = serde_json::from_str(printed) else {
         return Err(format!("did not print {wanted}"));
@@ -125,16 +128,16 @@ mod tests {
 
     use super::*;
 
-    fn of(script: &str) -> Snapshot {
+    fn of(script: &str, limit: Duration) -> Snapshot {
         let command = ["sh", "-c", script].map(str::to_owned);
         let mut counters = Snapshot::default();
-        read(&command, Duration::from_secs(2), &mut counters);
+        read(&command, limit, &mut counters);
         counters
     }
 
     #[test]
     fn what_the_command_prints_are_counters_of_the_network() {
-        let counters = of(r#"echo '{"sw1.eth4.drops": 812, "sw1.eth4.tx": 5}'"#);
+        let counters = of(r#"echo '{"sw1.eth4.drops": 812, "sw1.eth4.tx": 5}'"#, LIMIT);
         assert_eq!(counters.values["network/sw1.eth4.drops"], 812);
         assert_eq!((counters.values.len(), counters.gaps.len()), (2, 0));
         let mut none = Snapshot::default();
@@ -144,14 +147,16 @@ mod tests {
 
     #[test]
     fn a_command_that_fails_is_a_gap_with_its_reason() {
-        let why = |script: &str| {
-            let counters = of(script);
+        let within = |script: &str, limit| {
+            let counters = of(script, limit);
             assert!(counters.values.is_empty(), "{counters:?}");
             counters.gaps["network/"].clone()
         };
+        let why = |script| within(script, LIMIT);
+        let soon = |script| within(script, Duration::from_millis(300));
         assert_eq!(why("exit 3"), "network.counters failed (exit status: 3)");
-        assert_eq!(why("exec sleep 60"), "network.counters did not end within 2s");
-        assert_eq!(why("exec >&-; exec sleep 60"), "network.counters did not end within 2s");
+        assert_eq!(soon("exec sleep 60"), "network.counters did not end within 300ms");
+        assert_eq!(soon("exec >&-; exec sleep 60"), "network.counters did not end within 300ms");
         let wanted = "network.counters did not print a JSON object of names and whole numbers";
         assert_eq!(why("echo '[1]'"), wanted);
         assert_eq!(why("true"), wanted);
@@ -167,7 +172,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_output_makes_it_panic(text in ".{0,200}") {
-            let _ = values(&text);
+            let _ = parse(&text);
         }
     }
 }

@@ -123,7 +123,8 @@ pub fn run_trial(
         warnings,
     };
     attached.look();
-    let before = trial.rest("before the load", &|_| true)?;
+    let mut before = trial.rest("before the load", &|_| true)?;
+    testbed.read_network_counters(&mut before);
     let tracked = testbed.conntrack();
     let mut witness = config.witness.then(|| testbed.witness());
     let ring = trial.ring()?;
@@ -153,7 +154,8 @@ pub fn run_trial(
     let foreign_drops = trial.foreign_drops()?;
     let serve = trial.stop_server()?;
     begin("read");
-    let after = trial.rest("after draining", &|_| true)?;
+    let mut after = trial.rest("after draining", &|_| true)?;
+    testbed.read_network_counters(&mut after);
     let conntrack = tracked.zip(testbed.conntrack()).map(|(before, after)| [before, after]);
     let queued_bytes = testbed.queued_bytes()?;
     trial.observers.end(&|netns| testbed.side_of(netns), &mut trial.observed)?;
@@ -410,9 +412,7 @@ impl Trial<'_> {
                 warning.because("a queue did not run empty, or something in the lab went on"),
             );
         }
-        let mut counters = rested.unwrap_or_else(|| self.testbed.snapshot());
-        self.testbed.read_network_counters(&mut counters);
-        Ok(counters)
+        Ok(rested.unwrap_or_else(|| self.testbed.snapshot()))
     }
 
     fn finish(

@@ -61,7 +61,7 @@ impl Ledger {
         }
         let mut drops: Vec<_> = terms.into_iter().filter_map(Term::into_drop).collect();
         drops.sort_by_key(|drop| drop.place);
-        notes.extend(wire::counted_there(moved, &drops));
+        notes.extend(wire::counted_there(moved));
         Self {
             offered_packets: input.sender.offered_packets,
             sent_packets: input.sender.sent_packets,

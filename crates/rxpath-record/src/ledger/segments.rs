@@ -87,7 +87,7 @@ impl Ledger {
         }
         ledger.notes.extend(gaps(input, moved));
         ledger.notes.extend(bounds(&terms));
-        ledger.notes.extend(super::wire::counted_there(moved, &[]));
+        ledger.notes.extend(super::wire::counted_there(moved));
         ledger.offered_packets = offered.max(0).unsigned_abs();
         ledger.sent_packets = ledger.offered_packets;
         ledger.delivered_packets = reached.max(0).unsigned_abs();

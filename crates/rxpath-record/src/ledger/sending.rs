@@ -85,7 +85,13 @@ fn filtered(view: View<'_>, counter: &str) -> i64 {
 fn egress_hook(view: View<'_>, units: &Units) -> Option<Term> {
     if let Some(counter) = &view.input.path.tx_filters {
         let name = view.udp_name(Side::Tx, "SndbufErrors");
-        let formula = format!("the lesser of {counter} and {name} - qdisc drops");
+        let device = view.tx_link_name("tx.dropped").filter(|_| view.link() != Link::Nic);
+        let device = device.map_or_else(String::new, |name| format!(" - {name}"));
+        let formula = if view.input.sender.raw {
+            counter.clone()
+        } else {
+            format!("the lesser of {counter} and {name} - qdisc drops{device}")
+        };
         let packets = egress_packets(view);
         return Some(Term::derived(Place::EgressHook, formula, packets, units.qdisc, None));
     }

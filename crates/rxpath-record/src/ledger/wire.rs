@@ -122,23 +122,21 @@ pub(super) fn network(view: View<'_>, units: &Units) -> Option<Term> {
     for counter in way.damaged.iter().filter(|counter| view.get(counter) != 0) {
         term.check(counter, view.get(counter), view.get(counter));
     }
-    // Switches count everybody's frames: shown, and compared with nothing.
-    for (counter, change) in view.moved.like(name::OF_NETWORK, "") {
-        term.check(counter, change, change);
-    }
     Some(term)
 }
 
-/// What the network's own counters show if no loss at the network shows them, or why they are not known.
-pub(super) fn counted_there(moved: &Moved, drops: &[super::Drop]) -> Option<String> {
-    if let Some(why) = moved.gaps.get(name::OF_NETWORK) {
-        return Some(format!("the network's own counters are not known: {why}"));
-    }
-    let is_shown = drops.iter().any(|drop| drop.place == Place::Network);
-    let changed = moved.like(name::OF_NETWORK, "").filter(|_| !is_shown);
+/// What the network's own counters show, and which of them are not known. A switch counts everybody's frames: no check of a term.
+pub(super) fn counted_there(moved: &Moved) -> Vec<String> {
+    let changed = moved.like(name::OF_NETWORK, "");
     let changed: Vec<String> = changed.map(|(counter, by)| format!("{counter} by {by}")).collect();
-    (!changed.is_empty())
-        .then(|| format!("the network's own counters changed: {}", changed.join(", ")))
+    let changed = (!changed.is_empty())
+        .then(|| format!("the network's own counters changed: {}", changed.join(", ")));
+    let gaps = moved.gaps.iter().filter(|(counter, _)| counter.starts_with(name::OF_NETWORK));
+    let unknown = gaps.map(|(counter, why)| match counter.as_str() {
+        name::OF_NETWORK => format!("the network's own counters are not known: {why}"),
+        counter => format!("{counter} is not known: {why}"),
+    });
+    changed.into_iter().chain(unknown).collect()
 }
 
 /// The ends of the sum that UDP counted for a foreign program on a host that others use: their datagrams are among them.
