@@ -123,8 +123,7 @@ pub fn run_trial(
         warnings,
     };
     attached.look();
-    let mut before = trial.rest("before the load", &|_| true)?;
-    testbed.read_network_counters(&mut before);
+    let before = trial.counters("before the load")?;
     let tracked = testbed.conntrack();
     let mut witness = config.witness.then(|| testbed.witness());
     let ring = trial.ring()?;
@@ -154,8 +153,7 @@ pub fn run_trial(
     let foreign_drops = trial.foreign_drops()?;
     let serve = trial.stop_server()?;
     begin("read");
-    let mut after = trial.rest("after draining", &|_| true)?;
-    testbed.read_network_counters(&mut after);
+    let after = trial.counters("after draining")?;
     let conntrack = tracked.zip(testbed.conntrack()).map(|(before, after)| [before, after]);
     let queued_bytes = testbed.queued_bytes()?;
     trial.observers.end(&|netns| testbed.side_of(netns), &mut trial.observed)?;
@@ -394,6 +392,13 @@ impl Trial<'_> {
         let readers = serve.leaders().concat();
         self.warnings.extend(self.background.warnings(&variant.background, &readers, nice)?);
         Ok(())
+    }
+
+    /// The counters of the machines and of the network between them, at an end of the trial.
+    fn counters(&mut self, when: &str) -> Result<Snapshot, LabError> {
+        let mut counters = self.rest(when, &|_| true)?;
+        self.testbed.read_network_counters(&mut counters);
+        Ok(counters)
     }
 
     fn rest(
