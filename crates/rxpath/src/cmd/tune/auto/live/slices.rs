@@ -108,7 +108,7 @@ impl Slices<'_> {
             undone_after_s,
             by_settings,
         });
-        // Whoever is cut off can end nothing any more: nothing is set again.
+        // A search that is cut off can end nothing any more: nothing is set again.
         if is_cut && !on.is_empty() {
             return Err(Stop::Cut(broken.limit));
         }
