@@ -163,7 +163,7 @@ impl Inventory {
         }
         if inventory.network.counters.first().is_some_and(|program| program.trim().is_empty()) {
             let right = "write a command and its arguments: [\"switch-counters\", \"--json\"]";
-            return Err(bad("network.counters: it begins with no program".into(), right));
+            return Err(bad("network.counters: the name of the program is empty".into(), right));
         }
         Ok(inventory)
     }
@@ -268,7 +268,7 @@ mod tests {
         let told = wrong("connect_at_once = 4", "connect_at_once = 0");
         assert_eq!(told, "lab.toml: network.connect_at_once: 0");
         let told = wrong("[\"switch-counters\", ", "[\"\", ");
-        assert_eq!(told, "lab.toml: network.counters: it begins with no program");
+        assert_eq!(told, "lab.toml: network.counters: the name of the program is empty");
         let told = wrong("[\"switch-counters\", \"--json\"]", "\"switch-counters\"");
         assert!(told.starts_with("lab.toml: line 16: ") && told.contains("sequence"), "{told}");
         assert_eq!(wrong("enp3s0f0", "a b"), "lab.toml: hosts.sut.dev: not a name");

@@ -1,5 +1,7 @@
 //! If any part of a connection dies, the run ends, the hosts are as before, and nothing of the run is left on them.
 
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use super::left_settings::{CHANGING, SOMAXCONN};
@@ -32,6 +34,25 @@ fn an_ssh_client_or_a_session_of_sshd_that_is_killed_ends_the_run() {
     // sshd calls a session without a terminal so.
     let (code, errors) = after(&site, |_| site.kill_in("gen1", "root@notty"), SHORT);
     assert!(code == Some(5) && errors.contains("gen1 was lost in the "), "{errors}");
+}
+
+#[test]
+fn the_command_for_counters_of_the_network_dies_with_the_run() {
+    let Some(site) = site() else { return };
+    let file = site.write("s.toml", CHANGING);
+    let pid = site.path("pid");
+    let counters =
+        format!("[network]\ncounters = [\"sh\", \"-c\", \"echo $$ >{pid}; exec sleep 60\"]\n");
+    let inventory = site.write("counted.toml", &(site.read_inventory() + &counters));
+    let (out, is_there) = (site.path("runs"), |pid: &str| Path::new("/proc").join(pid).exists());
+    let run = site.start(&["run", &file, "--hosts", &inventory, "--out", &out, "--change-hosts"]);
+    let written = || fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n'));
+    until(Duration::from_secs(60), "the command runs", written);
+    let command = fs::read_to_string(&pid).unwrap();
+    assert!(is_there(command.trim()));
+    run.kill();
+    until(SHORT, "the end of the command", || !is_there(command.trim()));
+    site.holds_nothing(SHORT);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Counters of the network between the hosts, as a command of the user shows them: switches, routers.
 //!
-//! They are cross-checks of the ledger, never terms: what a switch counts, it counts of everybody.
+//! A note of the ledger shows them, and they are no term: a switch counts the frames of everybody.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -10,6 +10,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use rxpath_host::netns;
 use rxpath_record::counters::{Snapshot, name};
 use serde_json::Value;
 
@@ -61,7 +62,9 @@ fn run(program: &str, words: &[String], limit: Duration) -> Result<String, Strin
     let mut command = Command::new(program);
     // A group of its own: Ctrl-C is for the run.
     command.args(words).process_group(0).stdin(Stdio::null());
-    let started = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    netns::die_with_parent(&mut command);
+    let started = command.spawn();
     let mut child = started.map_err(|error| format!("did not start: {error}"))?;
     let printed = printed(&mut child, limit);
     if printed.is_err() {
