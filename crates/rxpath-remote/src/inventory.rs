@@ -1,15 +1,21 @@
 //! The hosts of an experiment, as the user wrote them into a file.
 
+mod pairs;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde::Deserialize;
 use thiserror::Error;
 
+pub use self::pairs::ChosenPairs;
 use crate::destination::{Destination, Directory};
 
 /// Stands for this machine in `ssh`: a pipe without ssh.
 const LOCAL: &str = "local";
+/// What would be right where a key is wrong.
+const KEYS: &str =
+    "a host has ssh, role, dev, addr, netns, sudo and dir; see the reference of hosts";
 /// The longest alias.
 const ALIAS_LENGTH: usize = 16;
 
@@ -97,11 +103,13 @@ pub struct Network {
     pub connect_at_once: u8,
     /// A command and its arguments, run on this machine, that prints the counters of the network between the hosts.
     pub counters: Vec<String>,
+    /// Which sender sends to which receiver.
+    pub pairs: ChosenPairs,
 }
 
 impl Default for Network {
     fn default() -> Self {
-        Self { hops: 1, connect_at_once: 8, counters: Vec::new() }
+        Self { hops: 1, connect_at_once: 8, counters: Vec::new(), pairs: ChosenPairs::All }
     }
 }
 
@@ -129,12 +137,8 @@ impl Inventory {
             let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count());
             let at = line.map_or_else(String::new, |line| format!("line {}: ", line.max(1)));
             let meant = meant(error.message());
-            bad(
-                format!("{at}{}", error.message()),
-                meant.as_deref().unwrap_or(
-                    "a host has ssh, role, dev, addr, netns, sudo and dir; see the reference of hosts",
-                ),
-            )
+            let right = if error.message().starts_with(pairs::KEY) { pairs::RIGHT } else { KEYS };
+            bad(format!("{at}{}", error.message()), meant.as_deref().unwrap_or(right))
         })?;
         for (alias, host) in &inventory.hosts {
             let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -164,6 +168,9 @@ impl Inventory {
         if inventory.network.counters.first().is_some_and(|program| program.trim().is_empty()) {
             let right = "write a command and its arguments: [\"switch-counters\", \"--json\"]";
             return Err(bad("network.counters: the name of the program is empty".into(), right));
+        }
+        if let Some((wrong, right)) = pairs::fault(&inventory) {
+            return Err(bad(wrong, &right));
         }
         Ok(inventory)
     }
@@ -244,6 +251,7 @@ mod tests {
         hops = 2
         connect_at_once = 4
         counters = ["switch-counters", "--json"]
+        pairs = "all"
     "#;
 
     #[test]
@@ -292,6 +300,7 @@ mod tests {
         assert_eq!(right("role = \"sender\"", "rule = \"sender\""), "did you mean `role`?");
         assert_eq!(right("hops = 2", "hop = 2"), "did you mean `hops`?");
         assert_eq!(right("counters =", "counter ="), "did you mean `counters`?");
+        assert_eq!(right("pairs =", "pair ="), "did you mean `pairs`?");
         let right = right("\"receiver\"", "\"switch\"");
         assert!(right.starts_with("a host has ssh, role"), "{right}");
     }
