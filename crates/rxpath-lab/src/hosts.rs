@@ -8,6 +8,7 @@ mod machines;
 pub mod network_counters;
 pub mod ntp;
 pub mod observe;
+pub mod pairs;
 mod path;
 pub mod path_clocks;
 mod placed;
@@ -16,13 +17,13 @@ pub mod privilege;
 pub mod probe;
 pub mod ready;
 pub mod settings;
+mod shares;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use rxpath_core::Warning;
-use rxpath_core::number::{counted, si};
 use rxpath_core::{IntoMap, Side};
 use rxpath_host::environment::HostFacts;
 use rxpath_host::nic::losses::CardCounters;
@@ -32,6 +33,7 @@ use rxpath_remote::{Binaries, Inventory, Role};
 use serde_json::Value;
 
 pub use self::connect::client;
+use self::pairs::Pairs;
 use self::privilege::RootNeeds;
 use self::ready::Readiness;
 use crate::endpoint::client::{Client, PROMPT};
@@ -45,7 +47,7 @@ use crate::testbed::any_of;
 
 /// Hosts of a side, at most: five bits of a stream's number tell senders apart.
 const MOST_OF_A_SIDE: usize = 32;
-/// Pairs of a sender and a receiver, at most: each sender has a flow to each receiver.
+/// Pairs of a sender and a receiver, at most: each has a flow of its own.
 const MOST_PAIRS: usize = 256;
 
 /// One host of an experiment.
@@ -99,6 +101,8 @@ pub struct Hosts {
     pub senders: Vec<ConnectedHost>,
     /// Receive; at least one.
     pub receivers: Vec<ConnectedHost>,
+    /// Who sends to whom.
+    pub pairs: Pairs,
     /// One of them is this machine.
     pub is_here: bool,
     /// All are this machine.
@@ -172,10 +176,18 @@ impl Hosts {
             drift: None,
             control_path: host.control(),
             path_clocks: BTreeMap::new(),
+            sends_to: if side == Side::Tx { self.chosen_for(host) } else { Vec::new() },
         };
         let all = [Side::Tx, Side::Rx].into_iter();
         let all = all.flat_map(|side| self.of(side).iter().map(move |host| (host, side)));
         all.map(|(host, side)| (host.client.alias().to_owned(), part(host, side))).into_map()
+    }
+
+    /// The receivers of a sender; nothing if each sender sends to each.
+    fn chosen_for(&self, sender: &ConnectedHost) -> Vec<String> {
+        let alias = sender.client.alias();
+        let own = self.pair_names().filter(|[from, _]| !self.pairs.are_all() && *from == alias);
+        own.map(|[_, to]| to.to_owned()).collect()
     }
 
     /// Compares all clocks again and notes how much faster each ran since the run began. A host that no longer answers has none.
@@ -258,37 +270,6 @@ impl Hosts {
         let (one, other) = (all[one].client.alias(), all[other].client.alias());
         let text = format!("{one} and {other} are one machine: they take CPU time from each other");
         (!self.share_a_clock).then(|| Warning::new("one-machine", text))
-    }
-
-    /// How the pairs of hosts share the rate and the connections of each variant, a line for each; nothing for one sender
-    /// and one receiver.
-    pub fn shares(&self, resolved: &Resolved) -> Vec<String> {
-        let (senders, receivers) = (self.senders.len() as u64, self.receivers.len() as u64);
-        let each_of = match receivers {
-            1 => counted(senders, "sender"),
-            _ => format!("{} x {}", counted(senders, "sender"), counted(receivers, "receiver")),
-        };
-        let rate = |variant: &Variant| {
-            let options = &variant.load.own()?.options;
-            let (key, total) = match (options.rate, options.bitrate) {
-                (Some(rate), _) => ("load.rate", rate),
-                (None, rate) => ("load.bitrate", rate?),
-            };
-            let count = (senders * receivers) as f64;
-            let (total, each) = (si(total as f64), si(total as f64 / count));
-            Some(format!("{}: {key} {total} = {each_of} x {each}", variant.name))
-        };
-        let connections = |variant: &Variant| {
-            let total = variant.load.own()?.options.connections.filter(|_| receivers > 1)?;
-            let (of, each) = (counted(receivers, "receiver"), si(total as f64 / receivers as f64));
-            let name = &variant.name;
-            Some(format!("{name}: load.connections {total} of each sender = {of} x {each}"))
-        };
-        if senders * receivers < 2 {
-            return Vec::new();
-        }
-        let lines = |variant: &Variant| [rate(variant), connections(variant)];
-        resolved.variants.iter().flat_map(lines).flatten().collect()
     }
 
     /// Whether this host's counters are those of an earlier one of its side: two of one machine may be in one namespace.
@@ -387,12 +368,15 @@ fn check_counts(inventory: &Inventory) -> Result<(), LabError> {
             });
         }
     }
-    let pairs = senders * receivers;
+    let all = inventory.of(Role::Sender).flat_map(|(sender, _)| {
+        inventory.of(Role::Receiver).map(move |(receiver, _)| (sender, receiver))
+    });
+    let pairs = all.filter(|(sender, receiver)| inventory.are_paired(sender, receiver)).count();
     if pairs > MOST_PAIRS {
         return Err(LabError::CannotRun {
             what: format!("{senders} senders and {receivers} receivers are {pairs} pairs"),
             hint: format!(
-                "an experiment has at most {MOST_PAIRS}: each sender sends to each receiver"
+                "an experiment has at most {MOST_PAIRS}; network.pairs chooses who sends to whom"
             ),
         });
     }

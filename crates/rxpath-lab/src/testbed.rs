@@ -24,6 +24,7 @@ use rxpath_record::manifest::FlowCpu;
 
 use crate::clock::monotonic_ns;
 use crate::error::{AfterLoss, LabError};
+use crate::hosts::pairs::Pairs;
 use crate::scenario::spec::{self, Variant};
 use crate::testbed::foreign::ForeignProgram;
 use crate::testbed::hosts::delay::ClocksAfter;
@@ -97,12 +98,17 @@ impl From<Side> for Seat {
 
 /// Two sides joined by a link, made for one trial.
 pub trait Testbed {
-    /// Addresses of the receiving side, of all its hosts; the sender spreads over them.
+    /// Addresses of the receiving side, of all its hosts; a sender spreads over those of its receivers.
     fn addresses(&self) -> &[IpAddr];
 
     /// The receiver that has an address of [`Testbed::addresses`].
     fn receiver_at(&self, _: IpAddr) -> Option<usize> {
         Some(0)
+    }
+
+    /// Which of its hosts send to which.
+    fn pairs(&self) -> Pairs {
+        Pairs::all(1, 1)
     }
 
     /// Every counter of both sides and of the machine.

@@ -122,12 +122,20 @@ pub struct HostPart {
     /// loads of TCP, where both have one clock, and where the path shows nothing: the warning `no-path-clock` says why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub path_clocks: BTreeMap<String, PathOffset>,
+    /// Of a sender: the receivers that it sent to, if the inventory chose them. None where each sender sent to each receiver.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sends_to: Vec<String>,
 }
 
 impl HostPart {
     /// A host on this side, of which nothing else is known.
     pub fn of(side: Side) -> Self {
         Self { side, ..Self::default() }
+    }
+
+    /// Whether this sender sent to a receiver.
+    pub fn is_paired_with(&self, receiver: &String) -> bool {
+        self.sends_to.is_empty() || self.sends_to.contains(receiver)
     }
 
     /// What it does and how well its clock is known: `sends by eth0 (igb, 1Gb/s), MTU 1500, 8 CPUs; control round

@@ -6,13 +6,14 @@ use rxpath_remote::Inventory;
 use rxpath_remote::inventory::{HostEntry, Network};
 
 use super::connect::is_local;
+use super::pairs::Pairs;
 use super::ready::HostFault;
 use super::{ConnectedHost, Hosts, may_be_routed};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::wire::{Ask, DeviceFacts, Hello, RouteFacts};
 use crate::error::LabError;
 
-/// Finds the path from each sender to each receiver. Hosts with a fault are left out; nothing if a side has no other, or if the
+/// Finds the path from each sender to its receivers. Hosts with a fault are left out; nothing if a side has no other, or if the
 /// receivers contradict each other.
 pub fn between(
     senders: Vec<ConnectedHost>,
@@ -41,8 +42,11 @@ pub fn between(
     }
     let mut from = Vec::new();
     for sender in senders {
+        let alias = sender.client.alias();
+        let own = |receiver: &&ConnectedHost| inventory.are_paired(alias, receiver.client.alias());
+        let own: Vec<&ConnectedHost> = to.iter().filter(own).collect();
         let found = entry(inventory, &sender)
-            .and_then(|entry| sending_to_all(&sender, entry, &to, inventory));
+            .and_then(|entry| sending_to_all(&sender, entry, &own, inventory));
         match found {
             Ok((device, addresses)) => from.push(ConnectedHost { device, addresses, ..sender }),
             Err(error) => faults.push(HostFault::of(sender.client.alias(), error)),
@@ -54,6 +58,8 @@ pub fn between(
     let hosts = Hosts {
         senders: from,
         receivers: to,
+        // Who sends to whom is known once all faults are.
+        pairs: Pairs::default(),
         is_here,
         share_a_clock,
         coordinator: None,
@@ -105,11 +111,11 @@ fn distinct(receivers: &[(&str, &[IpAddr])]) -> Result<(), LabError> {
     Ok(())
 }
 
-/// The sender's device and its source addresses, by its routes to the receivers: one device for all.
+/// The sender's device and its source addresses, by its routes to its receivers: one device for all.
 fn sending_to_all(
     sender: &ConnectedHost,
     entry: &HostEntry,
-    receivers: &[ConnectedHost],
+    receivers: &[&ConnectedHost],
     inventory: &Inventory,
 ) -> Result<(DeviceFacts, Vec<IpAddr>), LabError> {
     let mut found: Option<(DeviceFacts, Vec<IpAddr>)> = None;
@@ -132,7 +138,10 @@ fn sending_to_all(
             sources.push(source);
         }
     }
-    found.ok_or_else(|| LabError::Internal { what: "an inventory without a receiver".into() })
+    found.ok_or_else(|| {
+        let alias = sender.client.alias();
+        cannot(format!("{alias} sends to no receiver that is ready"), "see what is wrong with them")
+    })
 }
 
 fn cannot(what: String, hint: impl Into<String>) -> LabError {

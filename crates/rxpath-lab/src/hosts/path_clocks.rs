@@ -11,14 +11,15 @@ use super::probe::{PathFault, ports};
 use crate::scenario::spec::Resolved;
 
 impl Hosts {
-    /// The aliases of each sender and each receiver: for each receiver all senders.
+    /// The aliases of the sender and the receiver of each pair.
     pub fn pair_names(&self) -> impl Iterator<Item = [&str; 2]> {
-        self.receivers.iter().flat_map(move |receiver| {
-            self.senders.iter().map(move |sender| [sender, receiver].map(|it| it.client.alias()))
-        })
+        let pair = move |(sender, receiver): (usize, usize)| {
+            [&self.senders[sender], &self.receivers[receiver]].map(|host| host.client.alias())
+        };
+        self.pairs.each().map(pair)
     }
 
-    /// Notes for each sender how far its clock is ahead of each receiver's, once a run is over, if a variant sends datagrams.
+    /// Notes for each sender how far its clock is ahead of that of each of its receivers, once a run is over, if a variant sends datagrams.
     /// Pairs that have one clock have none. A warning says of which pairs the path shows nothing, and why.
     ///
     /// **Cost** some ms for each round of pairs; 1 s if the path loses the datagrams.

@@ -14,7 +14,7 @@ use crate::endpoint::client::PROMPT;
 use crate::endpoint::settings::{PlannedSettings, PlannedStep, SettingsAsk};
 use crate::error::LabError;
 use crate::plan::command_line;
-use crate::scenario::spec::{Resolved, Variant, Workload};
+use crate::scenario::spec::{LoadOptions, Own, Resolved, Variant, Workload};
 use crate::trial::start::{destinations_of, sender_programs, words};
 
 /// A host's part in a run to come.
@@ -99,17 +99,15 @@ impl Hosts {
         let own = |words: Vec<String>| format!("rxpath {}", words.join(" "));
         match (side, &variant.load, &variant.serve) {
             (Side::Tx, Workload::Own(load), _) => {
-                let counts = [self.senders.len(), self.receivers.len()];
-                let addresses = self.receivers.iter().flat_map(|host| &host.addresses);
-                let addresses: Vec<IpAddr> = addresses.copied().collect();
-                let to = |receiver: usize| {
-                    let first = self.receivers.get(receiver).and_then(|it| it.addresses.first());
-                    destinations_of(load, &addresses, first.copied())
-                };
                 let mut load = load.clone();
                 load.options.cpu = self.cpus_on(side, index, variant);
-                let programs = sender_programs(&load, index, counts).into_iter();
-                programs.map(|(receiver, load)| own(words(&load, to(receiver)))).collect()
+                let programs = sender_programs(&load, index, &self.pairs).into_iter();
+                let program = |(receivers, load): (Vec<usize>, Own<LoadOptions>)| {
+                    let of = |receiver: usize| self.receivers[receiver].addresses.clone();
+                    let addresses: Vec<IpAddr> = receivers.into_iter().flat_map(of).collect();
+                    own(words(&load, destinations_of(&load, &addresses)))
+                };
+                programs.map(program).collect()
             }
             (Side::Tx, load, _) => vec![command_line(load)],
             (_, _, Workload::Own(serve)) if serve.absent => Vec::new(),

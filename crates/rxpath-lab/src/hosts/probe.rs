@@ -1,7 +1,7 @@
 //! Probes of the path before anything is measured on it: whether each receiver's port is open, on which device packets come,
 //! over how many hops, and how large they may be.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use self::words::{Ends, Found, Hops, Reach, SMALL, refusal};
 use super::connect::joined;
+use super::pairs::Pairs;
 use super::ready::{HostFault, refuse};
 use super::{ConnectedHost, Hosts};
 use crate::endpoint::client::PROMPT;
@@ -70,7 +71,7 @@ pub fn ports(resolved: &Resolved) -> BTreeSet<ProbedPort> {
 }
 
 impl Hosts {
-    /// Probes the path from each sender to each address and port of each receiver.
+    /// Probes the path from each sender to each address and port of its receivers.
     ///
     /// # Errors
     /// [`LabError::CannotRun`] with what is wrong with each; that of a host that no longer answers.
@@ -82,7 +83,7 @@ impl Hosts {
     /// same time.
     pub fn probed(&self, ports: &BTreeSet<ProbedPort>) -> Vec<HostFault> {
         let mut failed = Vec::new();
-        for round in rounds(self.senders.len(), self.receivers.len()) {
+        for round in rounds(&self.pairs) {
             let found: Vec<_> = std::thread::scope(|scope| {
                 let start = |pair: (usize, usize)| {
                     (pair, scope.spawn(move || self.probe_pair(pair, ports)))
@@ -95,7 +96,8 @@ impl Hosts {
         let pairs: Vec<(usize, usize)> = failed.iter().map(|(pair, _)| *pair).collect();
         let mut faults: Vec<HostFault> = Vec::new();
         for ((sender, receiver), error) in failed {
-            let host = if is_unreached(receiver, &pairs, self.senders.len()) {
+            let senders = self.pairs.senders_of(receiver).len();
+            let host = if is_unreached(receiver, &pairs, senders) {
                 &self.receivers[receiver]
             } else {
                 &self.senders[sender]
@@ -109,25 +111,25 @@ impl Hosts {
         faults
     }
 
-    /// Compares the clocks of each sender and each receiver by datagrams on the path between them, over a port that is free:
-    /// for each receiver, how far each sender's clock is ahead, at an instant of the sender's.
+    /// Compares the clocks of each pair by datagrams on the path between them, over a port that is free: how far the sender's
+    /// clock is ahead, at an instant of the sender's.
     pub fn clocks_over_path(&self, port: u16) -> Vec<PathClock> {
         let port = ProbedPort { tcp: false, port };
-        let (senders, receivers) = (self.senders.len(), self.receivers.len());
-        let mut all = vec![Ok(None); senders * receivers];
-        for round in rounds(senders, receivers) {
+        // In the order of the pairs.
+        let mut all = BTreeMap::new();
+        for round in rounds(&self.pairs) {
             std::thread::scope(|scope| {
                 let start = |pair: (usize, usize)| {
                     (pair, scope.spawn(move || self.clock_over_path(pair, port)))
                 };
                 let threads: Vec<_> = round.into_iter().map(start).collect();
-                for ((sender, receiver), thread) in threads {
+                for (pair, thread) in threads {
                     let panicked = |_| Err(PathFault::Missing("its thread panicked".into()));
-                    all[receiver * senders + sender] = thread.join().unwrap_or_else(panicked);
+                    all.insert(pair, thread.join().unwrap_or_else(panicked));
                 }
             });
         }
-        all
+        all.into_values().collect()
     }
 
     fn clock_over_path(&self, (sender, receiver): (usize, usize), port: ProbedPort) -> PathClock {
@@ -165,17 +167,18 @@ fn path_clock(made: Result<Vec<Exchange>, LabError>) -> PathClock {
     Ok(Some(bounds.reversed()))
 }
 
-/// All pairs of a sender and a receiver, in rounds in which no host is in two pairs.
-fn rounds(senders: usize, receivers: usize) -> Vec<Vec<(usize, usize)>> {
+/// All pairs, in rounds in which no host is in two of them.
+fn rounds(pairs: &Pairs) -> Vec<Vec<(usize, usize)>> {
+    let [senders, receivers] = pairs.hosts();
     let count = senders.max(receivers);
     let round = |shift: usize| -> Vec<(usize, usize)> {
-        let pairs = (0..senders).map(|sender| (sender, (sender + shift) % count));
-        pairs.filter(|(_, receiver)| *receiver < receivers).collect()
+        let is_in = |(sender, receiver): &(usize, usize)| (sender + shift) % count == *receiver;
+        pairs.each().filter(is_in).collect()
     };
-    (0..count).map(round).collect()
+    (0..count).map(round).filter(|round| !round.is_empty()).collect()
 }
 
-/// Whether no sender reaches a receiver: then the receiver is not ready. Else the sender is not that does not reach it.
+/// Whether none of its senders reaches a receiver: then the receiver is not ready. Else the sender is not that does not reach it.
 fn is_unreached(receiver: usize, failed: &[(usize, usize)], senders: usize) -> bool {
     failed.iter().filter(|(_, other)| *other == receiver).count() == senders
 }
@@ -369,7 +372,7 @@ mod tests {
     #[test]
     fn each_sender_meets_each_receiver_once_and_no_host_is_in_two_pairs_of_a_round() {
         for (senders, receivers) in [(1, 1), (4, 1), (1, 5), (3, 3), (2, 5), (32, 8)] {
-            let all = rounds(senders, receivers);
+            let all = rounds(&Pairs::all(senders, receivers));
             assert_eq!(all.len(), senders.max(receivers));
             for round in &all {
                 let of: BTreeSet<usize> = round.iter().map(|pair| pair.0).collect();
@@ -380,6 +383,16 @@ mod tests {
             let count: usize = all.iter().map(Vec::len).sum();
             assert_eq!((pairs.len(), count), (senders * receivers, senders * receivers));
         }
+    }
+
+    #[test]
+    fn chosen_pairs_alone_are_in_rounds() {
+        let diagonal = Pairs::of(2, 2, |sender, receiver| sender == receiver);
+        assert_eq!(rounds(&diagonal), [[(0, 0), (1, 1)]]);
+        let chosen = Pairs::of(2, 3, |sender, receiver| sender == 0 || receiver == 0);
+        let mut all = rounds(&chosen).concat();
+        all.sort_unstable();
+        assert_eq!(all, [(0, 0), (0, 1), (0, 2), (1, 0)]);
     }
 
     #[test]

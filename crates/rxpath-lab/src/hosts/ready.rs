@@ -6,6 +6,7 @@ use rxpath_core::Warning;
 use rxpath_remote::{Binaries, Inventory, Role};
 
 use super::connect::{self, HostTerms};
+use super::pairs::Pairs;
 use super::privilege::RootNeeds;
 use super::{ConnectedHost, Hosts, check_counts, machines, path};
 use crate::endpoint::client::PROMPT;
@@ -22,7 +23,7 @@ pub struct HostFault {
 
 /// What was found of the hosts of an inventory.
 pub struct Readiness {
-    /// Those without a fault; nothing if a side has none.
+    /// Those without a fault; nothing if no sender has a receiver among them.
     pub hosts: Option<Hosts>,
     /// What is wrong with the others, in the order in which it was found.
     pub faults: Vec<HostFault>,
@@ -139,8 +140,11 @@ fn ready(
     let hosts = path::between(senders, receivers, inventory, faults)?;
     let senders = with_cards(hosts.senders, faults);
     let receivers = with_cards(hosts.receivers, faults);
-    let is_whole = !senders.is_empty() && !receivers.is_empty();
-    is_whole.then_some(Hosts { coordinator, senders, receivers, ..hosts })
+    let pairs = Pairs::of(senders.len(), receivers.len(), |sender, receiver| {
+        let [from, to] = [&senders[sender], &receivers[receiver]].map(|host| host.client.alias());
+        inventory.are_paired(from, to)
+    });
+    (pairs.count() > 0).then_some(Hosts { coordinator, senders, receivers, pairs, ..hosts })
 }
 
 /// Asks each host what its device counts and how fast it runs.

@@ -42,6 +42,7 @@ use crate::endpoint::links::LinkSpeed;
 use crate::endpoint::wire::{Ask, Rested};
 use crate::error::{AfterLoss, LabError};
 use crate::hosts::again::Again;
+use crate::hosts::pairs::Pairs;
 use crate::hosts::path_clocks::PathNotes;
 use crate::hosts::settings::TrialSettings;
 use crate::hosts::{ConnectedHost, Hosts};
@@ -78,7 +79,7 @@ pub struct HostsTestbed<'a> {
     addresses: Vec<IpAddr>,
     /// The senders', then the receivers'. Compared again for each trial: clocks drift.
     clocks: Vec<ClockBounds>,
-    /// For each receiver the senders' clocks as it gets them; none where all hosts have one clock.
+    /// Of each pair the sender's clock as the receiver gets it; none where all hosts have one clock.
     lines: Vec<SenderClock>,
     /// Port of datagrams over which the clocks are compared on the measured path.
     port: Option<u16>,
@@ -104,7 +105,7 @@ impl<'a> HostsTestbed<'a> {
         let pairs = pairs(hosts, &first, &[]).into_iter().zip(now.pairs);
         let clocks = now.clocks;
         // A sender has one number for all receivers.
-        let ids = (1..=hosts.senders.len() as u16).cycle();
+        let ids = hosts.pairs.each().map(|(sender, _)| sender as u16 + 1);
         let lines = ids.zip(pairs).map(|(id, (first, now))| delay::line(id, first, now));
         let lines = if hosts.share_a_clock { Vec::new() } else { lines.collect() };
         let addresses = hosts.receivers.iter().flat_map(|host| host.addresses.clone()).collect();
@@ -142,9 +143,13 @@ impl<'a> HostsTestbed<'a> {
         of_side.map(|(host, _, clock)| (host, clock))
     }
 
-    /// The senders' clocks as a receiver gets them.
-    fn lines_of(&self, receiver: usize) -> &[SenderClock] {
-        self.lines.chunks(self.hosts.senders.len()).nth(receiver).unwrap_or_default()
+    /// The senders' clocks of the pairs that have the host of a seat.
+    fn lines_of(&self, seat: Seat) -> impl Iterator<Item = &SenderClock> {
+        let is_its = move |(sender, receiver): (usize, usize)| {
+            seat.index == if seat.side == Side::Tx { sender } else { receiver }
+        };
+        let all = self.hosts.pairs.each().zip(&self.lines);
+        all.filter(move |(pair, _)| is_its(*pair)).map(|(_, line)| line)
     }
 
     /// Options by which a program of datagrams gets the clocks.
@@ -154,8 +159,8 @@ impl<'a> HostsTestbed<'a> {
         let words: Vec<&OsStr> = command.get_args().take(2).collect();
         match (words.as_slice(), seat.side) {
             ([_, protocol], _) if *protocol != "udp" => Vec::new(),
-            (_, Side::Tx) => self.lines.get(seat.index).into_iter().flat_map(id).collect(),
-            _ => self.lines_of(seat.index).iter().flat_map(line).collect(),
+            (_, Side::Tx) => self.lines_of(seat).take(1).flat_map(id).collect(),
+            _ => self.lines_of(seat).flat_map(line).collect(),
         }
     }
 
@@ -213,6 +218,10 @@ impl Testbed for HostsTestbed<'_> {
         let ask = |host: &ConnectedHost| Ask::Counters { device: host.device.name.clone() };
         self.all(ask, PROMPT)
             .map_or_else(|error| gap(&error), |all| self.named(all, monotonic_ns()))
+    }
+
+    fn pairs(&self) -> Pairs {
+        self.hosts.pairs.clone()
     }
 
     fn hosts(&self, side: Side) -> Vec<String> {

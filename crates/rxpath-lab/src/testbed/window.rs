@@ -81,16 +81,22 @@ impl Windowed {
         self.of_receivers.get(receiver).unwrap_or(&self.between)
     }
 
-    /// CPU time of the senders' hosts and of one receiver's.
+    /// CPU time of one receiver's host and of those of these senders.
     #[must_use]
-    pub fn alone(&self, receiver: usize) -> Self {
+    pub fn alone(&self, receiver: usize, senders: &[usize]) -> Self {
+        let apart = self.apart.get(receiver).map(|all| picked(all, senders));
         Self {
             between: self.of_receiver(receiver).clone(),
-            of_senders: self.of_senders.clone(),
-            apart: self.apart.get(receiver).cloned().into_iter().collect(),
+            of_senders: picked(&self.of_senders, senders),
+            apart: apart.into_iter().collect(),
             ..Self::default()
         }
     }
+}
+
+/// Those at these places, as far as they are there.
+fn picked<T: Clone>(all: &[T], places: &[usize]) -> Vec<T> {
+    places.iter().filter_map(|at| all.get(*at).cloned()).collect()
 }
 
 /// A window that has begun.
@@ -179,10 +185,25 @@ mod tests {
             apart: vec![vec![None], vec![Some("gen1".into())]],
             ..Windowed::default()
         };
-        let second = window.alone(1);
+        let second = window.alone(1, &[0]);
         assert_eq!((second.between.window_ns[0], second.of_senders.len()), (2, 1));
         assert_eq!(second.apart, [[Some("gen1".to_owned())]]);
-        assert_eq!(window.alone(0).apart, [[None::<String>]]);
-        assert!(Windowed::default().alone(0).apart.is_empty(), "one machine for all");
+        assert_eq!(window.alone(0, &[0]).apart, [[None::<String>]]);
+        assert!(Windowed::default().alone(0, &[0]).apart.is_empty(), "one machine for all");
+    }
+
+    #[test]
+    fn a_receiver_alone_has_the_hosts_of_its_senders_only() {
+        let at = |t_ns| Between { window_ns: [t_ns, t_ns + 9], ..Between::default() };
+        let names = || ["gen1", "gen2"].map(|name| Some(name.to_owned())).to_vec();
+        let window = Windowed {
+            of_receivers: vec![at(1), at(2)],
+            of_senders: vec![at(3), at(4)],
+            apart: vec![names(), names()],
+            ..Windowed::default()
+        };
+        let second = window.alone(1, &[1]);
+        assert_eq!(second.of_senders.iter().map(|it| it.window_ns[0]).collect::<Vec<_>>(), [4]);
+        assert_eq!(second.apart, [[Some("gen2".to_owned())]]);
     }
 }

@@ -13,6 +13,7 @@ use super::program::Program;
 use super::runner::{TrialConfig, whole};
 use super::several::{self, Several};
 use crate::error::LabError;
+use crate::hosts::pairs::Pairs;
 use crate::scenario::spec::{
     External as Foreign, LoadOptions, Options, Own, Protocol, Trials, Workload,
 };
@@ -44,14 +45,14 @@ pub fn load<'a>(
         }
         Workload::Own(own) => {
             let hosts = testbed.hosts(Side::Tx);
-            let counts = [hosts.len(), testbed.hosts(Side::Rx).len()];
+            let pairs = testbed.pairs();
             let start = |index| {
                 let seat = Seat { side: Side::Tx, index };
                 let mut own = own.clone();
                 own.options.cpu = testbed.cpus(seat, config.variant);
-                // One, which is for all receivers.
-                let (_, share) = sender_programs(&own, index, counts).swap_remove(0);
-                steered(config, &share, destinations(&own, testbed, 0), (testbed, seat))
+                // One, which is for all its receivers.
+                let (to, share) = sender_programs(&own, index, &pairs).swap_remove(0);
+                steered(config, &share, destinations(&own, testbed, &to), (testbed, seat))
             };
             of_side(&hosts, start)
         }
@@ -116,46 +117,49 @@ fn of_side(
 }
 
 /// Load over connections towards several receivers: a program connects to one address, so that each sender has one for
-/// each receiver.
+/// each of its receivers.
 fn of_pairs(
     config: &TrialConfig<'_>,
     testbed: &dyn Testbed,
     own: &Own<LoadOptions>,
 ) -> Result<Box<dyn Peer>, LabError> {
     let [senders, receivers] = [Side::Tx, Side::Rx].map(|side| testbed.hosts(side));
-    let counts = [senders.len(), receivers.len()];
+    let pairs = testbed.pairs();
     let mut all = Vec::new();
     for (index, sender) in senders.iter().enumerate() {
         let seat = Seat { side: Side::Tx, index };
         let mut programs: Vec<(String, Box<dyn Peer>)> = Vec::new();
         let mut own = own.clone();
         own.options.cpu = testbed.cpus(seat, config.variant);
-        for (to, own) in sender_programs(&own, index, counts) {
-            let address = destinations(&own, testbed, to);
+        for (to, own) in sender_programs(&own, index, &pairs) {
+            let address = destinations(&own, testbed, &to);
             let program = steered(config, &own, address, (testbed, seat))?;
-            programs.push((format!("{sender}->{}", receivers[to]), Box::new(program)));
+            let to: Vec<&str> = to.into_iter().map(|it| receivers[it].as_str()).collect();
+            programs.push((format!("{sender}->{}", to.join(",")), Box::new(program)));
         }
         all.push((sender.clone(), Several::new(programs)));
     }
     Ok(Box::new(Several::of_several(all)))
 }
 
-/// The programs of a sender, each with the first receiver that it is for: one for all of them with datagrams, one for each
-/// over TCP. `counts` are those of senders and receivers.
+/// The programs of a sender, each with the receivers that it is for: one for all of the sender's with datagrams, one for each
+/// over TCP.
 pub fn sender_programs(
     own: &Own<LoadOptions>,
     sender: usize,
-    [senders, receivers]: [usize; 2],
-) -> Vec<(usize, Own<LoadOptions>)> {
-    if !own.protocol.over_tcp() || receivers < 2 {
-        let own = to_each_alike(own, receivers);
-        return vec![(0, several::share(&own, sender, senders.max(1)))];
+    pairs: &Pairs,
+) -> Vec<(Vec<usize>, Own<LoadOptions>)> {
+    let (receivers, numbers) = (pairs.receivers_of(sender), pairs.numbers_of(sender));
+    if !own.protocol.over_tcp() || receivers.len() < 2 {
+        let own = to_each_alike(own, receivers.len());
+        return vec![(receivers.to_vec(), several::share(&own, numbers, pairs.count()))];
     }
-    let program = |to: usize| {
-        let own = several::for_receiver(own, to, receivers);
-        (to, several::share(&own, sender * receivers + to, senders * receivers))
+    let program = |(at, to): (usize, &usize)| {
+        let own = several::for_receiver(own, at, receivers.len());
+        let number = numbers[0] + at;
+        (vec![*to], several::share(&own, [number, number + 1], pairs.count()))
     };
-    (0..receivers).map(program).collect()
+    receivers.iter().enumerate().map(program).collect()
 }
 
 /// The load towards several receivers: each thread has a flow to each, so that all get the same.
@@ -168,21 +172,19 @@ fn to_each_alike(own: &Own<LoadOptions>, receivers: usize) -> Own<LoadOptions> {
     own
 }
 
-/// Where our own load sends: every address with UDP, the first one of the receiver where connections are made.
-fn destinations(own: &Own<LoadOptions>, testbed: &dyn Testbed, receiver: usize) -> Vec<String> {
-    let all = testbed.addresses();
-    let first = all.iter().find(|it| testbed.receiver_at(**it) == Some(receiver));
-    destinations_of(own, all, first.copied())
+/// Where our own load for these receivers sends.
+fn destinations(own: &Own<LoadOptions>, testbed: &dyn Testbed, receivers: &[usize]) -> Vec<String> {
+    let is_theirs = |address: &&IpAddr| {
+        testbed.receiver_at(**address).is_some_and(|receiver| receivers.contains(&receiver))
+    };
+    let theirs: Vec<IpAddr> = testbed.addresses().iter().filter(is_theirs).copied().collect();
+    destinations_of(own, &theirs)
 }
 
-/// The same, of all addresses and the first one of the receiver.
-pub fn destinations_of(
-    own: &Own<LoadOptions>,
-    all: &[IpAddr],
-    first: Option<IpAddr>,
-) -> Vec<String> {
+/// The same, of the addresses of these receivers: every one with UDP, the first one where connections are made.
+pub fn destinations_of(own: &Own<LoadOptions>, all: &[IpAddr]) -> Vec<String> {
     let at = |address: &IpAddr| SocketAddr::new(*address, own.port).to_string();
-    let first = first.as_ref().map(at).into_iter();
+    let first = all.first().map(at).into_iter();
     match own.protocol {
         Protocol::Udp => all.iter().map(at).collect(),
         Protocol::Http => first.map(|addr| format!("http://{addr}/")).collect(),
@@ -280,5 +282,38 @@ mod tests {
         assert_eq!(flows("", 2), Some(1));
         assert_eq!(flows("threads = 3\nflows = 5", 2), Some(5), "as the scenario wants it");
         assert_eq!(flows("threads = 3", 1), None);
+    }
+
+    /// Of each sender: where its programs send, with which rates and connections.
+    fn shares(scenario: &str, pairs: &Pairs) -> Vec<Vec<(Vec<String>, Option<u64>, Option<u64>)>> {
+        let file = parse(&format!("question = \"q\"\n{scenario}"), "t", "t").unwrap();
+        let resolved = resolve(&file, &[], &HostShape::flat(4)).unwrap();
+        let own = resolved.variants[0].load.own().unwrap();
+        let address = |receiver: usize| IpAddr::from([192, 0, 2, receiver as u8]);
+        let program = |(to, own): (Vec<usize>, Own<LoadOptions>)| {
+            let all: Vec<IpAddr> = to.into_iter().map(address).collect();
+            (destinations_of(&own, &all), own.options.rate, own.options.connections)
+        };
+        let of_sender = |sender| sender_programs(own, sender, pairs).into_iter().map(program);
+        (0..pairs.hosts()[0]).map(|sender| of_sender(sender).collect()).collect()
+    }
+
+    #[test]
+    fn a_sender_sends_to_its_own_receivers_with_a_share_for_each() {
+        let to = |last: &[u8]| -> Vec<String> {
+            last.iter().map(|last| format!("192.0.2.{last}:4321")).collect()
+        };
+        let apart = Pairs::of(2, 2, |sender, receiver| sender == receiver);
+        let udp = "load.rate = 6000\nserve.port = 4321\nload.port = 4321";
+        let each = [vec![(to(&[0]), Some(3_000), None)], vec![(to(&[1]), Some(3_000), None)]];
+        assert_eq!(shares(udp, &apart), each);
+        // The first one sends to both.
+        let uneven = Pairs::of(2, 2, |sender, receiver| sender <= receiver);
+        let both = [vec![(to(&[0, 1]), Some(4_000), None)], vec![(to(&[1]), Some(2_000), None)]];
+        assert_eq!(shares(udp, &uneven), both);
+        let tcp = format!("load.protocol = \"tcp-rr\"\nload.connections = 4\n{udp}");
+        let first = vec![(to(&[0]), Some(2_000), Some(2)), (to(&[1]), Some(2_000), Some(2))];
+        let second = vec![(to(&[1]), Some(2_000), Some(4))];
+        assert_eq!(shares(&tcp, &uneven), [first, second]);
     }
 }

@@ -139,10 +139,14 @@ fn us(value: f64) -> String {
 }
 
 impl Manifest {
-    /// The clocks of each sender with each receiver; nothing where the run was on one machine.
+    /// The clocks of each sender with each of its receivers; nothing where the run was on one machine.
     pub fn pair_clocks(&self) -> Vec<PairClocks> {
         let of = |side| self.hosts.iter().filter(move |(_, part)| part.side == side);
-        of(Side::Tx).flat_map(|tx| of(Side::Rx).map(move |rx| PairClocks::of(tx, rx))).collect()
+        let pairs = of(Side::Tx).flat_map(|tx| {
+            let own = of(Side::Rx).filter(|(receiver, _)| tx.1.is_paired_with(receiver));
+            own.map(|rx| PairClocks::of(tx, rx)).collect::<Vec<_>>()
+        });
+        pairs.collect()
     }
 }
 
@@ -194,6 +198,21 @@ mod tests {
         let wanted =
             [format!("gen1 -> sut {AT_START}"), "gen2 -> sut known to +-80us at the start".into()];
         assert_eq!(texts, wanted);
+    }
+
+    #[test]
+    fn clocks_are_those_of_chosen_pairs_only() {
+        let sender = |to: &str| HostPart { sends_to: vec![to.into()], ..HostPart::of(Side::Tx) };
+        let hosts = [
+            ("gen1".to_owned(), sender("sut2")),
+            ("gen2".to_owned(), sender("sut")),
+            ("sut".to_owned(), HostPart::of(Side::Rx)),
+            ("sut2".to_owned(), HostPart::of(Side::Rx)),
+        ];
+        let all = Manifest { hosts: hosts.into(), ..Manifest::default() }.pair_clocks();
+        let names: Vec<[&str; 2]> =
+            all.iter().map(|pair| [pair.sender.as_str(), pair.receiver.as_str()]).collect();
+        assert_eq!(names, [["gen1", "sut2"], ["gen2", "sut"]]);
     }
 
     #[test]

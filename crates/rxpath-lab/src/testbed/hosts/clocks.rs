@@ -1,4 +1,4 @@
-//! The clocks of all hosts, compared, and those of each sender with each receiver.
+//! The clocks of all hosts, compared, and those of each sender with its receivers.
 
 use super::delay::Pair;
 use crate::endpoint::clock::ClockBounds;
@@ -25,7 +25,7 @@ pub(super) fn jumps(hosts: &Hosts, before: &[ClockBounds], now: &[ClockBounds]) 
 pub(super) struct ClocksNow {
     /// The senders', then the receivers'.
     pub clocks: Vec<ClockBounds>,
-    /// For each receiver, each sender's clock with the receiver's.
+    /// Of each pair the sender's clock with the receiver's.
     pub pairs: Vec<Pair>,
     /// Of each pair why the path shows nothing; none without a port.
     faults: Vec<Option<PathFault>>,
@@ -53,24 +53,22 @@ impl ClocksNow {
     }
 }
 
-/// For each receiver, each sender's clock with the receiver's; no difference where they are one. `paths` are those that were
-/// compared over the measured path, in the same order.
+/// Of each pair the sender's clock with the receiver's; no difference where they are one. `paths` are those that were compared
+/// over the measured path, in the same order.
 pub(super) fn pairs(
     hosts: &Hosts,
     clocks: &[ClockBounds],
     paths: &[Option<ClockBounds>],
 ) -> Vec<Pair> {
     let (of_senders, of_receivers) = clocks.split_at(hosts.senders.len());
-    let mut all = Vec::new();
-    for (receiver, own) in hosts.receivers.iter().zip(of_receivers) {
-        let of = |(sender, clock): (&ConnectedHost, &ClockBounds)| {
-            let exact = sender.has_clock_of(receiver);
-            let one = ClockBounds { most_ns: own.least_ns, ..*own };
-            let (sender, receiver) = if exact { (one, one) } else { (*clock, *own) };
-            Pair { sender, receiver, path: None }
-        };
-        all.extend(hosts.senders.iter().zip(of_senders).map(of));
-    }
+    let of = |(sender, receiver): (usize, usize)| {
+        let (clock, own) = (of_senders[sender], of_receivers[receiver]);
+        let exact = hosts.senders[sender].has_clock_of(&hosts.receivers[receiver]);
+        let one = ClockBounds { most_ns: own.least_ns, ..own };
+        let (sender, receiver) = if exact { (one, one) } else { (clock, own) };
+        Pair { sender, receiver, path: None }
+    };
+    let mut all: Vec<Pair> = hosts.pairs.each().map(of).collect();
     for (pair, path) in all.iter_mut().zip(paths) {
         let here = |path: ClockBounds| ClockBounds {
             at_ns: pair.sender.clock().from_host_ns(path.at_ns),

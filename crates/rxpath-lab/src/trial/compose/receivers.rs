@@ -15,9 +15,10 @@ use rxpath_record::ledger::{Ledger, Reasoned};
 use rxpath_record::verdict::{Stage, Verdict};
 
 use super::{Spans, known, programs, udp};
+use crate::hosts::pairs::Pairs;
 use crate::scenario::spec::Variant;
 use crate::testbed::Testbed;
-use crate::trial::evidence::gather;
+use crate::trial::evidence::{SideSeen, gather};
 use crate::trial::result::WorkloadResult;
 use crate::trial::runner::{Measurements, SideMeasurements};
 
@@ -51,6 +52,8 @@ pub(super) struct Whole<'a> {
     pub testbed: &'a dyn Testbed,
     pub raw: &'a Measurements,
     pub spans: &'a Spans,
+    /// Who sends to whom.
+    pub pairs: &'a Pairs,
     /// The counters over the whole trial.
     pub moved: &'a Moved,
     /// Of all receivers.
@@ -59,29 +62,28 @@ pub(super) struct Whole<'a> {
     pub evidence: &'a Evidence,
 }
 
-/// What each sender sent to each receiver, where there are several of either.
+/// What each sender sent to each of its receivers, where there are several of either.
 pub(super) fn pairs(testbed: &dyn Testbed, raw: &Measurements) -> Vec<PairPackets> {
-    let [senders, receivers] = [Side::Tx, Side::Rx].map(|side| testbed.hosts(side));
-    if senders.len() * receivers.len() < 2 {
+    let pairs = testbed.pairs();
+    if pairs.count() < 2 {
         return Vec::new();
     }
-    let serves = results(&raw.serve);
-    let mut all = Vec::new();
-    for (sender, result) in results(&raw.load).into_iter().enumerate() {
-        let (Some(load), Some(name)) = (result.udp_load(), senders.get(sender)) else { continue };
-        for (receiver, to) in receivers.iter().enumerate() {
-            let serve = serves.get(receiver).or(serves.first());
-            all.push(PairPackets {
-                sender: name.clone(),
-                receiver: to.clone(),
-                offered_packets: offered(load, |address| {
-                    testbed.receiver_at(address) == Some(receiver)
-                }),
-                delivered_packets: serve.and_then(|it| delivered(it, sender, senders.len())),
-            });
-        }
-    }
-    all
+    let [senders, receivers] = [Side::Tx, Side::Rx].map(|side| testbed.hosts(side));
+    let (loads, serves) = (results(&raw.load), results(&raw.serve));
+    let pair = |(sender, receiver): (usize, usize)| {
+        let load = loads.get(sender)?.udp_load()?;
+        let serve = serves.get(receiver).or(serves.first());
+        let of_it = pairs.senders_of(receiver).len();
+        Some(PairPackets {
+            sender: senders.get(sender)?.clone(),
+            receiver: receivers.get(receiver)?.clone(),
+            offered_packets: offered(load, |address| {
+                testbed.receiver_at(address) == Some(receiver)
+            }),
+            delivered_packets: serve.and_then(|it| delivered(it, sender, of_it)),
+        })
+    };
+    pairs.each().filter_map(pair).collect()
 }
 
 /// The results of a side's programs.
@@ -92,7 +94,7 @@ fn results(side: &SideMeasurements) -> Vec<&WorkloadResult> {
     side.parts.iter().map(|(_, part)| &part.result).collect()
 }
 
-/// What a sender offered to the addresses of a receiver; with one address there is one receiver.
+/// What a sender offered to the addresses of one of its receivers; with one address it has one receiver.
 fn offered(load: &LoadResult, is_it: impl Fn(std::net::IpAddr) -> bool) -> u64 {
     if load.destinations.is_empty() {
         return load.offered_packets;
@@ -101,7 +103,8 @@ fn offered(load: &LoadResult, is_it: impl Fn(std::net::IpAddr) -> bool) -> u64 {
     own.map(|destination| destination.offered_packets).sum()
 }
 
-/// What a receiver read of a sender; `None` if it is another program, or datagrams are too short for a number.
+/// What a receiver read of one of so many senders that it has; `None` if it is another program, or datagrams are too short for
+/// a number.
 fn delivered(serve: &WorkloadResult, sender: usize, senders: usize) -> Option<u64> {
     let result: &ServeResult = match serve {
         WorkloadResult::None => return Some(0),
@@ -164,13 +167,14 @@ fn evidence(whole: Whole<'_>, index: usize, ledger: &Ledger) -> Option<Evidence>
     let programs = programs(raw, spans);
     let (loads, serves) = programs.seen();
     let (_, _, span) = programs.serves.get(index)?;
-    let window = raw.window.alone(index);
+    let senders = whole.pairs.senders_of(index);
+    let window = raw.window.alone(index, &senders);
     let share = ledger.offered_packets as f64 / whole.ledger.offered_packets.max(1) as f64;
     let moved = raw.window.moved.of_receiver(name).unwrap_or_default();
     let known = known(testbed, raw, spans);
     let spread = known.spread.clone().map(|all| Spread {
-        // A sender's flows take the receivers in turn.
-        flows: all.flows.map(|flows| flows / raw.serve.parts.len() as u64),
+        // A sender's flows take its receivers in turn. Those that are known are the first sender's.
+        flows: all.flows.map(|flows| flows / whole.pairs.receivers_of(0).len().max(1) as u64),
         packets: packets_by_cpu(&moved),
         ..all
     });
@@ -185,7 +189,13 @@ fn evidence(whole: Whole<'_>, index: usize, ledger: &Ledger) -> Option<Evidence>
     };
     let datagrams = part.result.udp_serve().map(|serve| (serve, part.lines.as_slice()));
     let own = serves.into_iter().skip(index).take(1).collect();
-    Some(gather(&window, (loads, own), datagrams, known))
+    Some(gather(&window, (of_senders(loads, &senders), own), datagrams, known))
+}
+
+/// The programs of these senders.
+pub(super) fn of_senders<'a>(loads: Vec<SideSeen<'a>>, senders: &[usize]) -> Vec<SideSeen<'a>> {
+    let all = loads.into_iter().enumerate();
+    all.filter(|(sender, _)| senders.contains(sender)).map(|(_, load)| load).collect()
 }
 
 /// The receiver that limits the trial. Of datagrams: the one that lost the largest share. Over TCP, which waits where UDP

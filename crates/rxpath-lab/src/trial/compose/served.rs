@@ -10,8 +10,9 @@ use rxpath_record::hosts::PairRate;
 use rxpath_record::ledger::{Ledger, SegmentInput, segments_between};
 use rxpath_stats::quantile::needed_values;
 
-use super::receivers::{Alone, Reached, Whole};
+use super::receivers::{Alone, Reached, Whole, of_senders};
 use super::{known, programs, tcp};
+use crate::hosts::pairs::Pairs;
 use crate::scenario::spec::{Protocol, Variant};
 use crate::testbed::Testbed;
 use crate::trial::evidence::gather;
@@ -23,28 +24,30 @@ use crate::trial::window::{self, Span};
 /// The latency of a receiver: that of its schedule, else that of its replies.
 const P99: [&str; 2] = ["response_time_p99_us", "service_time_p99_us"];
 
-/// What each sender got done with each receiver, where there are several of either.
+/// What each sender got done with each of its receivers, where there are several of either.
 pub(super) fn pairs(variant: &Variant, testbed: &dyn Testbed, raw: &Measurements) -> Vec<PairRate> {
+    let pairs = testbed.pairs();
     let [senders, receivers] = [Side::Tx, Side::Rx].map(|side| testbed.hosts(side));
-    let mut all = Vec::new();
-    for (from, sender) in senders.iter().enumerate() {
-        for (to, receiver) in receivers.iter().enumerate() {
-            let found = client(&raw.load, from, to);
-            let row = found.and_then(|client| pair(variant.protocol(), client, raw));
-            let names = (sender.clone(), receiver.clone());
-            all.extend(row.map(|row| PairRate { sender: names.0, receiver: names.1, ..row }));
-        }
-    }
-    all
+    let row = |(from, to): (usize, usize)| {
+        let row = pair(variant.protocol(), client(&raw.load, &pairs, (from, to))?, raw)?;
+        let (sender, receiver) = (senders.get(from)?.clone(), receivers.get(to)?.clone());
+        Some(PairRate { sender, receiver, ..row })
+    };
+    pairs.each().filter_map(row).collect()
 }
 
-/// What a sender's program for a receiver left; nothing where there is one of both.
-fn client(load: &SideMeasurements, sender: usize, receiver: usize) -> Option<&SideMeasurements> {
+/// What a sender's program for one of its receivers left; nothing where there is one of both.
+fn client<'a>(
+    load: &'a SideMeasurements,
+    pairs: &Pairs,
+    (sender, receiver): (usize, usize),
+) -> Option<&'a SideMeasurements> {
     let (_, own) = load.parts.get(sender)?;
+    let at = pairs.place(sender, receiver)?;
     if own.parts.is_empty() {
-        return (receiver == 0).then_some(own);
+        return (at == 0).then_some(own);
     }
-    own.parts.get(receiver).map(|(_, part)| part)
+    own.parts.get(at).map(|(_, part)| part)
 }
 
 /// What a client of ours got done; its names are not filled in.
@@ -131,7 +134,8 @@ fn evidence(
     let (name, _) = raw.serve.parts.get(index)?;
     let programs = programs(raw, spans);
     let (loads, serves) = programs.seen();
-    let window = raw.window.alone(index);
+    let senders = whole.pairs.senders_of(index);
+    let window = raw.window.alone(index, &senders);
     let moved = raw.window.moved.of_receiver(name).unwrap_or_default();
     let seconds = window.between.seconds();
     let arrived_pps = if seconds > 0.0 { arrived(input, &moved) / seconds } else { 0.0 };
@@ -146,7 +150,7 @@ fn evidence(
         ..known
     };
     let serves = serves.into_iter().skip(index).take(1).collect();
-    Some(gather(&window, (loads, serves), None, known))
+    Some(gather(&window, (of_senders(loads, &senders), serves), None, known))
 }
 
 /// How far each receiver came.
@@ -154,7 +158,8 @@ fn reached(whole: Whole<'_>) -> Vec<Reached> {
     let Whole { variant, raw, .. } = whole;
     let metric = variant.protocol().main_metric();
     let parts = 0..raw.serve.parts.len();
-    let all: Vec<_> = parts.map(|index| metrics(variant.protocol(), raw, index)).collect();
+    let of_receiver = |index| metrics(variant.protocol(), raw, (whole.pairs, index));
+    let all: Vec<_> = parts.map(of_receiver).collect();
     let highest =
         all.iter().filter_map(|(metrics, _)| metrics.get(metric).copied()).fold(0.0, f64::max);
     let one = |(metrics, target): (BTreeMap<String, f64>, Option<f64>)| {
@@ -173,11 +178,11 @@ fn reached(whole: Whole<'_>) -> Vec<Reached> {
 fn metrics(
     protocol: Protocol,
     raw: &Measurements,
-    receiver: usize,
+    (pairs, receiver): (&Pairs, usize),
 ) -> (BTreeMap<String, f64>, Option<f64>) {
     let senders = 0..raw.load.parts.len();
     let clients: Vec<&SideMeasurements> =
-        senders.filter_map(|sender| client(&raw.load, sender, receiver)).collect();
+        senders.filter_map(|sender| client(&raw.load, pairs, (sender, receiver))).collect();
     let result = several::result_of(&clients);
     let mut all = BTreeMap::new();
     tcp::times(&result, &mut all);
@@ -254,19 +259,37 @@ mod tests {
 
     #[test]
     fn a_pair_is_what_the_sender_s_program_for_the_receiver_did() {
-        let raw = measurements(None);
-        let of = |from, to| pair(Protocol::Http, client(&raw.load, from, to)?, &raw);
+        let (raw, pairs) = (measurements(None), Pairs::all(2, 2));
+        let of = |from, to| pair(Protocol::Http, client(&raw.load, &pairs, (from, to))?, &raw);
         let slow = of(1, 1).unwrap();
         assert_eq!((slow.value, slow.done_total, slow.errors_count), (300.0, Some(600), 2));
         assert_eq!(slow.metric, "achieved_rps");
         assert_eq!(of(0, 2), None, "there are two receivers");
         let one = Measurements::default();
-        assert!(client(&one.load, 0, 0).is_none(), "one of both is no matrix");
+        assert!(client(&one.load, &pairs, (0, 0)).is_none(), "one of both is no matrix");
         let senders = SideMeasurements {
             parts: vec![("gen1".into(), program(7, http(14, None), &[]))],
             ..SideMeasurements::default()
         };
-        assert!(client(&senders, 0, 0).is_some() && client(&senders, 0, 1).is_none());
+        let of = |to| client(&senders, &pairs, (0, to)).is_some();
+        assert!(of(0) && !of(1));
+    }
+
+    #[test]
+    fn programs_of_a_sender_are_those_of_its_own_receivers() {
+        let mut raw = measurements(None);
+        // Each sender has one program, for the receiver that it is paired with.
+        raw.load.parts[0].1.parts.truncate(1);
+        raw.load.parts[1].1.parts.remove(0);
+        let pairs = Pairs::of(2, 2, |sender, receiver| sender == receiver);
+        let done = |from, to| {
+            let client = client(&raw.load, &pairs, (from, to))?;
+            pair(Protocol::Http, client, &raw)?.done_total
+        };
+        assert_eq!([done(0, 0), done(0, 1)], [Some(1_000), None]);
+        assert_eq!([done(1, 0), done(1, 1)], [None, Some(600)]);
+        let (metrics, target) = metrics(Protocol::Http, &raw, (&pairs, 1));
+        assert_eq!((metrics["errors_count"], target), (2.0, None), "of one client");
     }
 
     #[test]
@@ -280,8 +303,9 @@ mod tests {
     #[test]
     fn a_receiver_s_times_are_those_of_all_its_clients() {
         let raw = measurements(None);
-        let (fast, target) = metrics(Protocol::Http, &raw, 0);
-        let (slow, _) = metrics(Protocol::Http, &raw, 1);
+        let pairs = Pairs::all(2, 2);
+        let (fast, target) = metrics(Protocol::Http, &raw, (&pairs, 0));
+        let (slow, _) = metrics(Protocol::Http, &raw, (&pairs, 1));
         assert_eq!((fast["achieved_rps"], slow["achieved_rps"], target), (1_000.0, 600.0, None));
         assert_eq!((fast["errors_count"], slow["errors_count"]), (4.0, 4.0));
         let p99 = |of: &BTreeMap<String, f64>| of["response_time_p99_us"];
@@ -290,7 +314,8 @@ mod tests {
 
     #[test]
     fn a_receiver_has_the_targets_of_all_its_clients() {
-        assert_eq!(metrics(Protocol::Http, &measurements(Some(500.0)), 1).1, Some(1_000.0));
+        let (raw, pairs) = (measurements(Some(500.0)), Pairs::all(2, 2));
+        assert_eq!(metrics(Protocol::Http, &raw, (&pairs, 1)).1, Some(1_000.0));
     }
 
     #[test]
@@ -303,7 +328,7 @@ mod tests {
         let [gen1, gen2] = ["gen1", "gen2"].map(|name| Some(name.to_owned()));
         raw.window.of_senders = vec![Between::default(), Between::default()];
         raw.window.apart = vec![vec![gen1.clone(), None], vec![gen1, gen2]];
-        let (moved, ledger) = (Moved::default(), Ledger::default());
+        let (moved, ledger, pairs) = (Moved::default(), Ledger::default(), Pairs::all(2, 2));
         let (spans, all) =
             (Spans { load: Span::default(), serve: Span::default() }, Evidence::default());
         let whole = Whole {
@@ -311,6 +336,7 @@ mod tests {
             testbed: &testbed,
             raw: &raw,
             spans: &spans,
+            pairs: &pairs,
             moved: &moved,
             ledger: &ledger,
             evidence: &all,

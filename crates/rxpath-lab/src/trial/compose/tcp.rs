@@ -48,8 +48,17 @@ pub(super) fn compose(
         let text = format!("{:.1} % of the segments were sent again", ratio * 100.0);
         Warning::new("retransmissions", text).because("segments were lost, or thought lost")
     });
-    let whole =
-        Whole { variant, testbed, raw, spans, moved: &moved, ledger: &ledger, evidence: &evidence };
+    let pairs = testbed.pairs();
+    let whole = Whole {
+        variant,
+        testbed,
+        raw,
+        spans,
+        pairs: &pairs,
+        moved: &moved,
+        ledger: &ledger,
+        evidence: &evidence,
+    };
     let receivers = served::each(whole, &input);
     Composed {
         ledger,

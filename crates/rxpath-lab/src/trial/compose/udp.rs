@@ -55,8 +55,16 @@ pub(super) fn compose(
     let evidence = gather(&raw.window, programs(raw, spans).seen(), by_receiver, known);
     let blocked = sent.is_some_and(|load| load.blocked_s > 0.0);
     let pairs = receivers::pairs(testbed, raw);
-    let whole =
-        Whole { variant, testbed, raw, spans, moved: &moved, ledger: &ledger, evidence: &evidence };
+    let whole = Whole {
+        variant,
+        testbed,
+        raw,
+        spans,
+        pairs: &testbed.pairs(),
+        moved: &moved,
+        ledger: &ledger,
+        evidence: &evidence,
+    };
     let receivers = receivers::each(whole, &pairs);
     let mut warnings = warnings(served);
     warnings.extend(served.and_then(|served| delay::refused(served, raw.delay_error)));

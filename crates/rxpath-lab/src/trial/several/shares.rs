@@ -4,17 +4,21 @@ use rxpath_core::CpuList;
 
 use crate::scenario::spec::{LoadOptions, Own};
 
-/// The part of a total that has this index among so many, without a rest; at least one.
-fn part(total: u64, index: usize, count: usize) -> u64 {
-    let (index, count) = (index as u64, count as u64);
-    (total / count + u64::from(index < total % count)).max(1)
+/// The part of a total for the shares from one number up to another of so many equal ones; all parts together are the total.
+/// At least one.
+fn part(total: u64, [from, to]: [usize; 2], count: usize) -> u64 {
+    let until = |number: usize| {
+        let all = u128::from(total) * number as u128;
+        all.div_ceil(count.max(1) as u128) as u64
+    };
+    (until(to) - until(from)).max(1)
 }
 
-/// The options of one of so many programs that share the rate: one of each sender, or of each pair.
-pub fn share(own: &Own<LoadOptions>, index: usize, count: usize) -> Own<LoadOptions> {
+/// The options of a program that has the pairs with these numbers, of so many pairs that share the rate evenly.
+pub fn share(own: &Own<LoadOptions>, numbers: [usize; 2], count: usize) -> Own<LoadOptions> {
     let mut own = own.clone();
-    own.options.rate = own.options.rate.map(|total| part(total, index, count));
-    own.options.bitrate = own.options.bitrate.map(|total| part(total, index, count));
+    own.options.rate = own.options.rate.map(|total| part(total, numbers, count));
+    own.options.bitrate = own.options.bitrate.map(|total| part(total, numbers, count));
     own
 }
 
@@ -22,9 +26,9 @@ pub fn share(own: &Own<LoadOptions>, index: usize, count: usize) -> Own<LoadOpti
 /// threads, so that all receivers get the same. Programs take turns on the CPUs where there are fewer CPUs than receivers.
 pub fn for_receiver(own: &Own<LoadOptions>, receiver: usize, receivers: usize) -> Own<LoadOptions> {
     let mut own = own.clone();
-    let options = &mut own.options;
-    options.connections = options.connections.map(|all| part(all, receiver, receivers));
-    options.requests = options.requests.map(|all| part(all, receiver, receivers));
+    let (options, numbers) = (&mut own.options, [receiver, receiver + 1]);
+    options.connections = options.connections.map(|all| part(all, numbers, receivers));
+    options.requests = options.requests.map(|all| part(all, numbers, receivers));
     let cpus = std::mem::take(&mut options.cpu.0);
     let threads = options.threads.map_or(cpus.len(), |threads| threads as usize);
     let each = (threads / receivers).max(1);
@@ -51,13 +55,22 @@ mod tests {
     fn a_rate_is_shared_without_a_rest() {
         let rates = |text: &str| -> Vec<Option<u64>> {
             let own = load(text);
-            (0..3).map(|index| share(&own, index, 3).options.rate).collect()
+            (0..3).map(|index| share(&own, [index, index + 1], 3).options.rate).collect()
         };
         assert_eq!(rates("[load]\nrate = 10"), [Some(4), Some(3), Some(3)]);
         assert_eq!(rates(""), [None; 3]);
         let stream = load("[serve]\nprotocol = \"tcp-stream\"\n[load]\nbitrate = \"10M\"");
-        let all: u64 = (0..3).filter_map(|it| share(&stream, it, 3).options.bitrate).sum();
+        let bitrate = |it| share(&stream, [it, it + 1], 3).options.bitrate;
+        let all: u64 = (0..3).filter_map(bitrate).sum();
         assert_eq!(all, 10_000_000);
+    }
+
+    #[test]
+    fn a_program_of_several_pairs_has_a_share_for_each() {
+        let own = load("[load]\nrate = 12");
+        let rates = [[0, 1], [1, 3], [3, 4]].map(|numbers| share(&own, numbers, 4).options.rate);
+        assert_eq!(rates, [Some(3), Some(6), Some(3)]);
+        assert_eq!(part(u64::MAX, [128, 256], 256), u64::MAX / 2, "no product overflows");
     }
 
     #[test]

@@ -30,8 +30,11 @@ pub fn load(parts: &[&LoadResult]) -> LoadResult {
     })
 }
 
-/// What all offered to each destination: they send to the same ones.
+/// What all offered to each destination; nothing if one of them has a single one, which it does not list.
 fn destinations(parts: &[&LoadResult]) -> Vec<DestinationResult> {
+    if parts.iter().any(|part| part.destinations.is_empty()) {
+        return Vec::new();
+    }
     let mut all: Vec<DestinationResult> = Vec::new();
     for one in parts.iter().flat_map(|part| &part.destinations) {
         match all.iter_mut().find(|it| it.to == one.to) {
@@ -127,5 +130,7 @@ mod tests {
         let (one, two) = (of(1, 2), of(10, 20));
         let all = load(&[&one, &two]).destinations;
         assert_eq!(all, [to("192.0.2.1:9", 11), to("192.0.2.2:9", 22)]);
+        let alone = LoadResult { offered_packets: 7, ..LoadResult::default() };
+        assert_eq!(load(&[&one, &alone]).destinations, [], "where its 7 went is not listed");
     }
 }

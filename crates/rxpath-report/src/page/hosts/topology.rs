@@ -69,6 +69,11 @@ fn picture(manifest: &Manifest, variant: &VariantSummary, width: f64) -> Markup 
         (&senders, 0.0, [boxed, network[0]]),
         (&receivers, width - boxed, [network[1], width - boxed]),
     ];
+    let middles = |nodes: &[Node]| -> Vec<f64> {
+        let row = height / nodes.len().max(1) as f64;
+        (0..nodes.len()).map(|at| row * (at as f64 + 0.5)).collect()
+    };
+    let crossings = crossings(manifest, [middles(&senders), middles(&receivers)]);
     html! {
         svg class="plot" role="img" viewBox=(format!("0 0 {width} {height}")) style=(format!("max-width:{width}px"))
             font-size="11" {
@@ -80,9 +85,30 @@ fn picture(manifest: &Manifest, variant: &VariantSummary, width: f64) -> Markup 
             }
             rect x=(px(network[0])) y="5" width=(px(middle)) height=(px(height - 10.0)) rx="3"
                 fill="var(--window)" stroke="var(--axis)" {}
+            @for [from, to] in &crossings {
+                line x1=(px(network[0])) y1=(px(*from)) x2=(px(network[1])) y2=(px(*to)) stroke="var(--water)" {}
+            }
             text x=(px(width / 2.0)) y=(px(height / 2.0 + 4.0)) text-anchor="middle" { (hops(manifest)) }
         }
     }
+}
+
+/// From which height to which each chosen pair crosses the network; nothing where each sender sends to each receiver. Hosts
+/// that are not drawn stand together in the last place of their side.
+fn crossings(manifest: &Manifest, [senders, receivers]: [Vec<f64>; 2]) -> Vec<[f64; 2]> {
+    let of = |side: Side, at: &Vec<f64>| -> Vec<(&String, &HostPart, f64)> {
+        let hosts = manifest.hosts.iter().filter(|(_, part)| part.side == side);
+        let last = at.last().copied().unwrap_or_default();
+        let places = at.iter().copied().chain(std::iter::repeat(last));
+        hosts.zip(places).map(|((alias, part), y)| (alias, part, y)).collect()
+    };
+    let (senders, receivers) = (of(Side::Tx, &senders), of(Side::Rx, &receivers));
+    let mut all = Vec::new();
+    for (_, sender, from) in senders.iter().filter(|(_, part, _)| !part.sends_to.is_empty()) {
+        let own = receivers.iter().filter(|(alias, ..)| sender.is_paired_with(alias));
+        all.extend(own.map(|(_, _, to)| [*from, *to]));
+    }
+    all
 }
 
 /// A host's box and its wire to the network.
