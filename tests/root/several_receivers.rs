@@ -89,6 +89,12 @@ impl Lan {
         command.args(words).args(["--hosts", &self.inventory]).output().unwrap()
     }
 
+    /// Chooses who sends to whom.
+    fn choose(&self, pairs: &str) {
+        let hosts = fs::read_to_string(&self.inventory).unwrap();
+        fs::write(&self.inventory, format!("{hosts}[network]\npairs = {pairs}\n")).unwrap();
+    }
+
     /// A run of one scenario: its record, what it printed, and its page.
     fn run(&self, scenario: &str) -> (Manifest, String, String) {
         let (file, out) = (self.write(scenario), self.dir.path().join("runs"));
@@ -309,6 +315,33 @@ fn each_receiver_stands_alone(trial: &Trial, metric: &str) {
 }
 
 #[test]
+fn over_tcp_a_sender_connects_to_the_receivers_that_it_is_paired_with() {
+    let Some(lan) = Lan::new() else { return };
+    // gen1 has two programs, gen2 one.
+    lan.choose("[[\"gen1\", \"sut\"], [\"gen1\", \"sut2\"], [\"gen2\", \"sut2\"]]");
+    let (manifest, ..) = lan.run(&format!(
+        "question = \"?\"\n[serve]\nprotocol = \"tcp-rr\"\n[load]\nrate = \"1500\"\nconnections = 4\n{}",
+        // Two lines of each program at least, also on a busy machine.
+        TRIALS.replace("500ms", "2s")
+    ));
+    let trial = &manifest.trials[0];
+    let names: Vec<String> =
+        trial.pair_rates.iter().map(|it| format!("{} {}", it.sender, it.receiver)).collect();
+    assert_eq!(names, ["gen1 sut", "gen1 sut2", "gen2 sut2"]);
+    for pair in &trial.pair_rates {
+        assert!(pair.done_total.unwrap() > 0, "{pair:?}");
+    }
+    assert_eq!(trial.ledger.unaccounted_packets, Some(0), "{:?}", trial.ledger);
+    let accepted = |alias: &str| count(trial, &format!("serve@{alias}"), "transactions_total");
+    let done = |at: usize| trial.pair_rates[at].done_total.unwrap();
+    let open = count(trial, "load", "in_flight_transactions_total");
+    // A server may have answered what its client did not wait for.
+    assert!((done(0)..=done(0) + open).contains(&accepted("sut")), "{:?}", trial.pair_rates);
+    let both = done(1) + done(2);
+    assert!((both..=both + open).contains(&accepted("sut2")), "{:?}", trial.pair_rates);
+}
+
+#[test]
 fn background_load_runs_beside_each_receiver() {
     let Some(lan) = Lan::new() else { return };
     let pids = lan.dir.path().join("pids");
@@ -350,6 +383,18 @@ fn a_plan_names_both_receivers_and_what_is_for_one_is_refused() {
         "load.connections 6 of each sender = 2 receivers x 3",
     ] {
         assert!(text.contains(&format!("base: {line}")), "{text}");
+    }
+    lan.choose("[[\"gen1\", \"sut\"], [\"gen2\", \"sut2\"], [\"gen2\", \"sut\"]]");
+    let (code, text) = shown("question = \"?\"\n[load]\nrate = \"6k\"\n", &["--dry-run"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("base: load.rate 6k = 3 pairs x 2k"), "{text}");
+    for words in [
+        "load udp 10.79.0.3:4321 ",
+        "--rate 2000",
+        "load udp 10.79.0.3:4321 10.79.0.4:4321 ",
+        "--rate 4000",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
     }
     for (scenario, what) in [
         ("[serve]\nprotocol = \"http\"\n[observe]\nsteal = true\n", "observe.steal"),

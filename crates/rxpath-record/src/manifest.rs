@@ -134,8 +134,8 @@ impl HostPart {
     }
 
     /// Whether this sender sent to a receiver.
-    pub fn is_paired_with(&self, receiver: &String) -> bool {
-        self.sends_to.is_empty() || self.sends_to.contains(receiver)
+    pub fn is_paired_with(&self, receiver: &str) -> bool {
+        self.sends_to.is_empty() || self.sends_to.iter().any(|to| to == receiver)
     }
 
     /// What it does and how well its clock is known: `sends by eth0 (igb, 1Gb/s), MTU 1500, 8 CPUs; control round

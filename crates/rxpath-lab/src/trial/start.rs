@@ -304,7 +304,7 @@ mod tests {
             last.iter().map(|last| format!("192.0.2.{last}:4321")).collect()
         };
         let apart = Pairs::of(2, 2, |sender, receiver| sender == receiver);
-        let udp = "load.rate = 6000\nserve.port = 4321\nload.port = 4321";
+        let udp = "load.rate = 6000";
         let each = [vec![(to(&[0]), Some(3_000), None)], vec![(to(&[1]), Some(3_000), None)]];
         assert_eq!(shares(udp, &apart), each);
         // The first one sends to both.

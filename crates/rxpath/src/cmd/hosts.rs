@@ -2,9 +2,8 @@
 
 pub mod cleanup;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use rxpath_core::Side;
 use rxpath_lab::hosts::probe::ProbedPort;
 use rxpath_lab::hosts::ready::{HostFault, Readiness};
 use rxpath_lab::hosts::{ConnectedHost, Hosts};
@@ -43,11 +42,8 @@ impl CheckHosts {
         let ports: BTreeSet<_> = [ProbedPort { tcp: false, port: PORT }].into();
         faults.extend(hosts.iter().flat_map(|hosts| hosts.probed(&ports)));
         let faulty: BTreeSet<&str> = faults.iter().map(|fault| fault.host.as_str()).collect();
-        let is_ready = |side: Side| {
-            let mut all = hosts.iter().flat_map(|hosts| hosts.of(side));
-            all.any(|host| !faulty.contains(host.client.alias()))
-        };
-        let some_are_ready = is_ready(Side::Tx) && is_ready(Side::Rx);
+        let is_ready = |pair: &[&str; 2]| pair.iter().all(|alias| !faulty.contains(alias));
+        let some_are_ready = hosts.iter().flat_map(Hosts::pair_names).any(|pair| is_ready(&pair));
         let mut warnings: Vec<_> = hosts.iter().filter_map(Hosts::unlike_links).collect();
         warnings.extend(hosts.iter().filter_map(Hosts::one_boot));
         warnings.extend(hosts.iter().filter_map(Hosts::ntp_contradicted));
@@ -79,11 +75,17 @@ fn shown(hosts: Option<&Hosts>, faulty: &BTreeSet<&str>) -> String {
             text += &format!("{alias}: {}\n", part.text());
         }
         let is_ready = |host: &&ConnectedHost| !faulty.contains(host.client.alias());
-        let senders = hosts.senders.iter().filter(is_ready).map(|host| host.client.alias());
-        let senders: Vec<&str> = senders.collect();
-        let receivers: Vec<String> = hosts.receivers.iter().filter(is_ready).map(reached).collect();
-        if !senders.is_empty() && !receivers.is_empty() {
-            text += &format!("ready: {} -> {}\n", senders.join(", "), receivers.join(", "));
+        // Senders with the same receivers are on one line.
+        let mut ready: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for (at, sender) in hosts.senders.iter().enumerate().filter(|(_, it)| is_ready(it)) {
+            let own = hosts.pairs.receivers_of(at).iter().map(|to| &hosts.receivers[*to]);
+            let own: Vec<String> = own.filter(is_ready).map(reached).collect();
+            if !own.is_empty() {
+                ready.entry(own.join(", ")).or_default().push(sender.client.alias());
+            }
+        }
+        for (receivers, senders) in ready {
+            text += &format!("ready: {} -> {receivers}\n", senders.join(", "));
         }
     }
     let named: Vec<&str> = faulty.iter().copied().filter(|alias| !alias.is_empty()).collect();

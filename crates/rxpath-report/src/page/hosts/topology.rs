@@ -211,3 +211,27 @@ fn of_the_only_one(variant: &VariantSummary, main: &str, side: Side) -> String {
 fn joined<const N: usize>(parts: [String; N]) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chosen_pairs_cross_the_network_and_all_pairs_do_not() {
+        let sender = |to: &str| HostPart { sends_to: vec![to.into()], ..HostPart::of(Side::Tx) };
+        let hosts = [
+            ("gen1".to_owned(), sender("sut2")),
+            ("gen2".to_owned(), sender("sut")),
+            ("sut".to_owned(), HostPart::of(Side::Rx)),
+            ("sut2".to_owned(), HostPart::of(Side::Rx)),
+        ];
+        let mut manifest = Manifest { hosts: hosts.into(), ..Manifest::default() };
+        let drawn = |manifest: &Manifest, receivers: &[f64]| {
+            crossings(manifest, [vec![1.0, 2.0], receivers.to_vec()])
+        };
+        assert_eq!(drawn(&manifest, &[3.0, 4.0]), vec![[1.0, 4.0], [2.0, 3.0]]);
+        assert_eq!(drawn(&manifest, &[3.0]), vec![[1.0, 3.0], [2.0, 3.0]], "drawn together");
+        manifest.hosts.values_mut().for_each(|part| part.sends_to.clear());
+        assert!(drawn(&manifest, &[3.0, 4.0]).is_empty());
+    }
+}
