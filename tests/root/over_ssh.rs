@@ -7,6 +7,7 @@ mod lease;
 mod left_settings;
 mod no_place;
 mod ordinary_user;
+mod pairs;
 mod paths;
 mod relay;
 mod secrets;

@@ -320,7 +320,7 @@ fn over_tcp_a_sender_connects_to_the_receivers_that_it_is_paired_with() {
     // gen1 has two programs, gen2 one.
     lan.choose("[[\"gen1\", \"sut\"], [\"gen1\", \"sut2\"], [\"gen2\", \"sut2\"]]");
     let (manifest, ..) = lan.run(&format!(
-        "question = \"?\"\n[serve]\nprotocol = \"tcp-rr\"\n[load]\nrate = \"1500\"\nconnections = 4\n{}",
+        "question = \"?\"\n[serve]\nprotocol = \"tcp-rr\"\n[load]\nrate = 1500\nconnections = 4\n{}",
         // Two lines of each program at least, also on a busy machine.
         TRIALS.replace("500ms", "2s")
     ));
@@ -389,9 +389,9 @@ fn a_plan_names_both_receivers_and_what_is_for_one_is_refused() {
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("base: load.rate 6k = 3 pairs x 2k"), "{text}");
     for words in [
-        "load udp 10.79.0.3:4321 ",
+        "load udp 10.79.0.3:4321 --",
         "--rate 2000",
-        "load udp 10.79.0.3:4321 10.79.0.4:4321 ",
+        "load udp 10.79.0.3:4321 10.79.0.4:4321 --",
         "--rate 4000",
     ] {
         assert!(text.contains(words), "{words}: {text}");

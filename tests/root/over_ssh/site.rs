@@ -35,6 +35,8 @@ pub struct Site {
     sut: Namespace,
     /// A second receiver, once there is one.
     sut2: Option<Namespace>,
+    /// A second sender, once there is one.
+    gen2: Option<Namespace>,
     daemons: Vec<Child>,
     dir: TempDir,
     program: PathBuf,
@@ -82,6 +84,7 @@ impl Site {
             gen1,
             sut,
             sut2: None,
+            gen2: None,
             daemons: Vec::new(),
             program,
             dir,
@@ -98,7 +101,10 @@ impl Site {
         }
         let public = fs::read_to_string(self.path("host_key.pub")).unwrap();
         let of = |address: &str| format!("{address} {public}");
-        self.write("known_hosts", &["10.78.1.2", "10.78.2.2", "10.78.6.2"].map(of).concat());
+        self.write(
+            "known_hosts",
+            &["10.78.1.2", "10.78.2.2", "10.78.6.2", "10.78.9.2"].map(of).concat(),
+        );
         self.write("none", "");
         let other = fs::read_to_string(self.path("other_key.pub")).unwrap();
         self.write("changed_hosts", &format!("10.78.1.2 {other}"));
@@ -111,6 +117,7 @@ impl Site {
         let mut config = host("gen1.lab", "10.78.1.2", "id_ed25519", "known_hosts");
         config += &host("sut.lab", "10.78.2.2", "id_ed25519", "known_hosts");
         config += &host("sut2.lab", "10.78.6.2", "id_ed25519", "known_hosts");
+        config += &host("gen2.lab", "10.78.9.2", "id_ed25519", "known_hosts");
         config += &host("unknown.lab", "10.78.1.2", "id_ed25519", "none");
         config += &host("changed.lab", "10.78.1.2", "id_ed25519", "changed_hosts");
         config += &host("nokey.lab", "10.78.1.2", "other_key", "known_hosts");
@@ -222,12 +229,15 @@ impl Site {
         match alias {
             "gen1" => &self.gen1,
             "sut2" => self.sut2.as_ref().unwrap(),
+            "gen2" => self.gen2.as_ref().unwrap(),
             _ => &self.sut,
         }
     }
 
+    /// In the order in which their daemons were started.
     fn aliases(&self) -> Vec<&'static str> {
-        ["gen1", "sut"].into_iter().chain(self.sut2.as_ref().map(|_| "sut2")).collect()
+        let later = [self.sut2.as_ref().map(|_| "sut2"), self.gen2.as_ref().map(|_| "gen2")];
+        ["gen1", "sut"].into_iter().chain(later.into_iter().flatten()).collect()
     }
 
     /// A setting of the host's network namespace.

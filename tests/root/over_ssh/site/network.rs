@@ -49,6 +49,34 @@ impl Site {
         self.write("three.toml", &all)
     }
 
+    /// Adds a second receiver, and a second sender on the same bridge, `gen2`: the inventory of the four.
+    pub fn add_receiver_and_sender(&mut self) -> String {
+        let three = self.add_receiver();
+        let gen2 = Namespace::create(&self.bed.owner, "gen2").unwrap();
+        gen2.disable_ipv6().unwrap();
+        self.coordinator.veth_to("gen2", &gen2, "mgmt", 1).unwrap();
+        self.gen1.veth_to("lan3", &gen2, "lan", 1).unwrap();
+        let join = ["link", "set", "lan3", "master", "lan", "up"];
+        self.gen1.run(move |_| tool("ip", &join)).unwrap();
+        for (ns, dev, ip) in [
+            (&self.coordinator, "gen2", "10.78.9.1"),
+            (&gen2, "mgmt", "10.78.9.2"),
+            (&gen2, "lan", "10.78.5.4"),
+        ] {
+            ns.add_address(dev, ip.parse().unwrap(), 24).unwrap();
+            ns.set_up(dev, true).unwrap();
+        }
+        let daemon = self.daemon(&gen2, &[], &[]);
+        self.daemons.push(daemon);
+        self.wait_for_sshd("10.78.9.2:22");
+        self.gen2 = Some(gen2);
+        let (hosts, cache) = (fs::read_to_string(three).unwrap(), self.path("cache"));
+        let own = format!(
+            "[hosts.gen2]\nssh = \"gen2.lab\"\nrole = \"sender\"\ndir = \"{cache}-gen2\"\n"
+        );
+        self.write("four.toml", &(hosts + &own))
+    }
+
     /// Starts sshd of `sut` again, with process ids of its own: as of a clone of a virtual machine its boot id is that of `gen1`,
     /// and neither sees a process of the other.
     pub fn make_sut_a_clone(&mut self) {
