@@ -131,7 +131,7 @@ fn sending_to_all(
             let (by, by_other) = (&first.name, &device.name);
             return Err(cannot(
                 format!("{alias} would send to {one} by {by} and to {other} by {by_other}"),
-                "a sender has one device: give all receivers addresses of its network",
+                "a sender has one device: give all its receivers addresses of its network",
             ));
         }
         if !sources.contains(&source) {
