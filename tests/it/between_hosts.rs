@@ -303,6 +303,32 @@ fn an_inventory_that_cannot_be_used_is_answered_with_the_place() {
 }
 
 #[test]
+fn a_sender_is_ready_only_with_a_receiver_that_it_is_paired_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let more = "[hosts.gen2]\nssh = \"local\"\nrole = \"sender\"\n\
+                [hosts.sut2]\nssh = \"local\"\nrole = \"receiver\"\naddr = [\"192.0.2.77\"]\n";
+    let check = |pairs: &str| {
+        let text = format!("{INVENTORY}{more}[network]\npairs = {pairs}\n");
+        let output = rxpath(&["hosts", "check", &inventory(dir.path(), &text)]);
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.code(), told(&output), printed)
+    };
+    let (code, text, printed) = check(r#"[["gen1", "sut"], ["gen2", "sut2"]]"#);
+    assert_eq!(code, Some(5), "{text}");
+    for fault in
+        ["sut2 does not have the address 192.0.2.77", "gen2 sends to no receiver that is ready"]
+    {
+        assert!(text.contains(&format!("rxpath: {fault}")), "{text}");
+    }
+    let state = "ready: gen1 -> sut (127.0.0.1)\nnot ready: gen2, sut2\n";
+    assert!(printed.contains(state), "{printed}");
+    let (code, text, _) = check(r#"[["gen1", "sut"], ["gen1", "sut2"]]"#);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("network.pairs: the sender gen2 is in no pair"), "{text}");
+    assert!(text.contains("add [\"gen2\", \"RECEIVER\"], or take gen2 out of"), "{text}");
+}
+
+#[test]
 fn every_host_that_is_not_ready_is_named_at_once_and_the_others_are_ready() {
     let dir = tempfile::tempdir().unwrap();
     let more = "[hosts.gen2]\nssh = \"local\"\nrole = \"sender\"\ndev = \"nosuch0\"\n\

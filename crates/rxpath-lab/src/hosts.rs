@@ -393,6 +393,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_chosen_pairs_count_for_the_limit() {
+        let host = |role: &str, at: usize| {
+            format!("[hosts.{role}{at}]\nssh = \"local\"\nrole = \"{role}\"\n")
+        };
+        let hosts: String = (0..20).map(|at| host("sender", at) + &host("receiver", at)).collect();
+        let told = |text: &str| check_counts(&Inventory::parse(text, "lab.toml").unwrap());
+        let all = told(&hosts).unwrap_err().to_string();
+        assert!(all.contains("20 senders and 20 receivers are 400 pairs"), "{all}");
+        let pair = |at: usize| format!("[\"sender{at}\", \"receiver{at}\"]");
+        let pairs = (0..20).map(pair).collect::<Vec<_>>().join(", ");
+        assert!(told(&format!("{hosts}[network]\npairs = [{pairs}]\n")).is_ok());
+    }
+
+    #[test]
     fn an_address_that_begins_with_another_keeps_its_own_name() {
         let mut printed = serde_json::json!({ "to": ["192.0.2.10:4321", "192.0.2.1:4321", 7] });
         // As they are ordered: long ones first.
