@@ -249,6 +249,11 @@ fn hosts_are_a_picture_with_their_cards_rates_and_losses_and_their_clocks_a_tabl
     for load in [" · 25.0 % lost</text>", " · 0 % lost</text>", " · 50.0 % lost</text>"] {
         assert!(page.contains(load), "{load}");
     }
+    let chosen = "the pairs that the inventory chose";
+    assert!(!page.contains(chosen));
+    let sender = run.manifest.hosts.get_mut("gen1").unwrap();
+    sender.sends_to = vec!["<b>sut".into(), "sut2".into()];
+    assert!(html(&run).contains(chosen));
     let heads = "| variant | sender | receiver | offered | delivered | lost, of offered |\n| --- | --- | --- | ---: |";
     assert!(markdown(&run).contains(heads), "{}", markdown(&run));
     for part in ["Cost of measuring", "120 B/s", "5-9"] {

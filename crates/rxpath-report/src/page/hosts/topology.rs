@@ -32,6 +32,7 @@ struct Node {
 /// A picture for each variant that was run; nothing without a valid trial.
 pub(super) fn figure(run: &Run) -> Markup {
     let shown = run.shown();
+    let are_chosen = run.manifest.hosts.values().any(|part| !part.sends_to.is_empty());
     html! {
         @if !shown.is_empty() {
             figure {
@@ -40,6 +41,7 @@ pub(super) fn figure(run: &Run) -> Markup {
                     p {
                         "Senders left, receivers right. Rates are medians over the trials of a variant, divided by what \
                          each host sent or was sent; losses are shares of offered."
+                        @if are_chosen { " Lines through the network are the pairs that the inventory chose." }
                     }
                 }
                 div.panels {
