@@ -28,7 +28,7 @@ impl Families {
             let key = [reason.clone(), protocol.clone(), netns.to_owned()];
             *amounts.entry(key).or_default() += row.packets_pps * window_s;
         }
-        let turn = self.reasons.turn(amounts);
+        let turn = self.reasons.turn(amounts, window_s);
         self.add(LIMITED_SERIES, &[DROPPED], turn.refused.into());
         let labels = |key: &[String; 3]| key.clone();
         for key in turn.removed.iter().map(labels) {

@@ -47,11 +47,11 @@ impl Families {
         self.softirqs(frame);
         if let Some(totals) = totals {
             self.tasks(&frame.tasks, totals, (window_s, &name_of));
-            self.victims(totals);
-            self.devices(totals);
-            self.flows(totals);
+            self.victims(totals, window_s);
+            self.devices(totals, window_s);
+            self.flows(totals, window_s);
             self.deferred(totals);
-            self.polls(totals);
+            self.polls(totals, window_s);
             self.latencies(totals);
             self.lost(totals);
         }

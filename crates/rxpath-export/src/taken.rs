@@ -54,7 +54,7 @@ impl Families {
         let mut rest_s = [network_s, entry_s, taken.sum_s() - network_s - entry_s];
         // A series of that name is the rest, which must not end with a program.
         network.remove(OTHER);
-        let turn = self.tasks.turn(network);
+        let turn = self.tasks.turn(network, window_s);
         self.add(LIMITED_SERIES, &[STOLEN], turn.refused.into());
         let parts = |name: &str, seconds: [f64; 3]| {
             for (by, seconds) in TAKERS.into_iter().zip(seconds) {
@@ -77,10 +77,10 @@ impl Families {
     }
 
     /// By service, pod, container or user.
-    pub(crate) fn victims(&mut self, totals: &WindowTotals) {
+    pub(crate) fn victims(&mut self, totals: &WindowTotals, window_s: f64) {
         let named = totals.victims.iter().filter(|((kind, _), _)| *kind != OTHER);
-        let turn =
-            self.victims.turn(named.map(|(name, time)| (name.clone(), time.sum_s())).into_map());
+        let amounts = named.map(|(name, time)| (name.clone(), time.sum_s())).into_map();
+        let turn = self.victims.turn(amounts, window_s);
         self.add(LIMITED_SERIES, &[VICTIM_STOLEN], turn.refused.into());
         let parts = |(kind, name): &VictimName, time: TakenTime| {
             for (by, seconds) in time.parts() {
@@ -102,10 +102,10 @@ impl Families {
     }
 
     /// By device. `other` has those without a series, and what softirqs spent between polls.
-    pub(crate) fn devices(&mut self, totals: &WindowTotals) {
+    pub(crate) fn devices(&mut self, totals: &WindowTotals, window_s: f64) {
         let named = totals.devices_s.iter().filter(|(device, _)| *device != OTHER);
         let named = named.map(|(device, seconds)| (device.clone(), *seconds));
-        let turn = self.devices.turn(named.into_map());
+        let turn = self.devices.turn(named.into_map(), window_s);
         self.add(LIMITED_SERIES, &[DEVICE_STOLEN], turn.refused.into());
         for device in &turn.removed {
             self.remove(DEVICE_STOLEN, &[device]);
@@ -122,8 +122,8 @@ impl Families {
     }
 
     /// By protocol and local port. `other` has those without a series, and packets that reached no socket.
-    pub(crate) fn flows(&mut self, totals: &WindowTotals) {
-        let turn = self.ports.turn(totals.flows_s.clone());
+    pub(crate) fn flows(&mut self, totals: &WindowTotals, window_s: f64) {
+        let turn = self.ports.turn(totals.flows_s.clone(), window_s);
         self.add(LIMITED_SERIES, &[FLOW_STOLEN], turn.refused.into());
         for (protocol, port) in &turn.removed {
             self.remove(FLOW_STOLEN, &[protocol, &port_label(*port)]);
@@ -148,11 +148,11 @@ impl Families {
     }
 
     /// Packets of polls by device; `other` has the devices without a series.
-    pub(crate) fn polls(&mut self, totals: &WindowTotals) {
+    pub(crate) fn polls(&mut self, totals: &WindowTotals, window_s: f64) {
         let count = |sizes: &PollSizes| sizes.packets_per_poll.count() as f64;
         let named = totals.polls.iter().filter(|(device, _)| *device != OTHER);
         let counts = named.map(|(device, sizes)| (device.clone(), count(sizes)));
-        let turn = self.polled.turn(counts.into_map());
+        let turn = self.polled.turn(counts.into_map(), window_s);
         self.add(LIMITED_SERIES, &[POLLS], turn.refused.into());
         let Some(family) = self.histograms.get(POLLS) else { return };
         for device in &turn.removed {
@@ -194,9 +194,9 @@ mod tests {
         };
         for _ in 0..3 {
             families.tasks(std::slice::from_ref(&row), &totals, (1.0, |_| Some(OTHER.to_owned())));
-            families.devices(&totals);
-            families.flows(&totals);
-            families.polls(&totals);
+            families.devices(&totals, 1.0);
+            families.flows(&totals, 1.0);
+            families.polls(&totals, 1.0);
         }
         let text = families.text().unwrap();
         for line in [
@@ -207,7 +207,7 @@ mod tests {
             assert!(text.lines().any(|one| one == line), "{line} in {text}");
         }
         for top in [&mut families.tasks, &mut families.devices, &mut families.polled] {
-            let turn = top.turn([(OTHER.to_owned(), 1.0)].into());
+            let turn = top.turn([(OTHER.to_owned(), 1.0)].into(), 1.0);
             assert!(turn.own.is_empty(), "{turn:?}");
         }
     }
@@ -230,7 +230,7 @@ mod tests {
         };
         for _ in 0..3 {
             families.tasks(std::slice::from_ref(&row), &totals, (2.0, |_| None));
-            families.victims(&totals);
+            families.victims(&totals, 2.0);
         }
         let text = families.text().unwrap();
         // Two windows before their admission went to the others.
@@ -262,7 +262,7 @@ mod tests {
             flows_s: [(("udp", 53), 0.5), (("tcp", 0), 0.25)].into(),
             ..WindowTotals::default()
         };
-        (0..3).for_each(|_| families.flows(&totals));
+        (0..3).for_each(|_| families.flows(&totals, 1.0));
         let text = families.text().unwrap();
         // Two windows before their admission went to the others.
         for (labels, seconds) in [
