@@ -181,6 +181,11 @@ impl Watcher {
         self.none_loaded.iter().chain(some).cloned().collect()
     }
 
+    /// In how many windows a device of this namespace came, went, or changed its name or state.
+    pub fn link_changes(&self) -> u64 {
+        self.links.changes()
+    }
+
     /// When [`Watcher::note`] is due; none without probes.
     pub fn due(&self) -> Option<Instant> {
         self.probes.as_ref().ok().and_then(Probes::due)

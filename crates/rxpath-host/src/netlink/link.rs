@@ -144,6 +144,14 @@ impl Link {
         self.flags & libc::IFF_UP as u32 != 0
     }
 
+    /// Of its flags those of its state: administratively up, operational, with a carrier, dormant.
+    ///
+    /// **Source** net/core/dev.c `dev_get_flags`; RFC 2863.
+    pub fn state(&self) -> u32 {
+        let of_state = libc::IFF_UP | libc::IFF_RUNNING | libc::IFF_LOWER_UP | libc::IFF_DORMANT;
+        self.flags & of_state as u32
+    }
+
     /// One statistic by its name: `rx.dropped`.
     pub fn stat(&self, name: &str) -> Option<u64> {
         self.stats.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)

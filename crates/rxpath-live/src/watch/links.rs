@@ -44,9 +44,45 @@ impl Counts {
     }
 }
 
+/// Which devices there are and how they stand: settings are judged by that.
+#[derive(Debug, Default)]
+struct Standing {
+    devices: BTreeMap<u32, Device>,
+    /// How often that changed.
+    changes: u64,
+}
+
+/// How a device stands.
+#[derive(Debug, PartialEq, Eq)]
+struct Device {
+    name: String,
+    /// See [`Link::state`].
+    state: u32,
+    /// A carrier that was lost and is back may have another speed.
+    carrier_changes: Option<u32>,
+}
+
+impl Standing {
+    fn of<'a>(links: impl Iterator<Item = &'a Link>) -> Self {
+        let device = |link: &Link| Device {
+            name: link.name.clone(),
+            state: link.state(),
+            carrier_changes: link.carrier_changes,
+        };
+        Self { devices: links.map(|link| (link.index, device(link))).into_map(), changes: 0 }
+    }
+
+    /// The devices as they are now.
+    fn becomes(&mut self, now: Self) {
+        self.changes += u64::from(self.devices != now.devices);
+        self.devices = now.devices;
+    }
+}
+
 /// The devices at the beginning of a window.
 #[derive(Debug)]
 pub struct Links {
+    standing: Standing,
     before: BTreeMap<u32, Counts>,
     /// When each device was first seen, for totals.
     first: BTreeMap<u32, Counts>,
@@ -97,7 +133,13 @@ impl Links {
         let counts = |link: &Link| (link.index, Counts::of(link));
         let before: BTreeMap<u32, Counts> =
             of(around).map_or_else(|_| BTreeMap::new(), |all| all.map(counts).into_map());
-        Self { first: before.clone(), before, at: around.at }
+        let standing = of(around).map(Standing::of).unwrap_or_default();
+        Self { standing, first: before.clone(), before, at: around.at }
+    }
+
+    /// In how many windows a device came, went, or changed its name or state.
+    pub fn changes(&self) -> u64 {
+        self.standing.changes
     }
 
     /// The rates of the window that ends now; a device that came or was reset in it counts from the next on.
@@ -108,6 +150,7 @@ impl Links {
         };
         let span_s = around.at.duration_since(self.at).as_secs_f64().max(1e-3);
         self.at = around.at;
+        self.standing.becomes(of(around).map(Standing::of).unwrap_or_default());
         let lowest = lowest(around.links.as_deref().unwrap_or_default());
         let mut rates = LinkRates::default();
         let mut counted = BTreeMap::new();
@@ -170,6 +213,33 @@ impl LinkRates {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn devices_that_come_go_or_change_their_state_are_counted_by_window() {
+        const UP: u32 = 1;
+        const RUNNING: u32 = 1 << 6;
+        const PROMISCUOUS: u32 = 1 << 8;
+        let link = |index, flags, carriers| Link {
+            index,
+            flags,
+            name: format!("eth{index}"),
+            carrier_changes: Some(carriers),
+            ..Link::default()
+        };
+        let mut standing = Standing::of([link(2, UP, 0)].iter());
+        for (links, changes, what) in [
+            (vec![link(2, UP, 0)], 0, "as before"),
+            (vec![link(2, UP | PROMISCUOUS, 0)], 0, "tcpdump changes no setting"),
+            (vec![link(2, UP | RUNNING, 0)], 1, "it is operational"),
+            (vec![link(2, UP | RUNNING, 2)], 2, "the carrier was away within a window"),
+            (vec![link(2, UP | RUNNING, 2), link(3, 0, 0), link(4, 0, 0)], 3, "two came"),
+            (vec![link(2, UP | RUNNING, 2)], 4, "they went"),
+            (vec![Link { name: "lan0".into(), ..link(2, UP | RUNNING, 2) }], 5, "another name"),
+        ] {
+            standing.becomes(Standing::of(links.iter()));
+            assert_eq!(standing.changes, changes, "{what}");
+        }
+    }
 
     #[test]
     fn one_loss_under_two_names_counts_once_and_what_no_protocol_wanted_is_no_ring_loss() {

@@ -1,6 +1,7 @@
 //! `rxpath export`: metrics of the live receive path for Prometheus, on a port or as a file.
 
 mod exporter;
+mod recheck;
 mod shed;
 pub mod status;
 mod tuned;
@@ -71,7 +72,8 @@ pub struct ExportCommand {
     /// that the program was started in
     #[arg(long, value_name = "NAME")]
     netns: Option<String>,
-    /// Time between two checks of the settings (as rxpath check); 0s = none
+    /// Time between two checks of the settings (as rxpath check); 0s = none. They are also checked when a device comes, goes
+    /// or changes its state, at most once a minute
     #[arg(long, value_name = "TIME", default_value = "1h")]
     check_every: Nanos,
     /// Use counters only, even if BPF is available

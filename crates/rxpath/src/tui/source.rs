@@ -84,6 +84,11 @@ impl Live {
         self.watcher.limit(limit);
     }
 
+    /// In how many windows a device came, went, or changed its name or state.
+    pub fn link_changes(&self) -> u64 {
+        self.watcher.link_changes()
+    }
+
     /// What this frame, the last one, adds to totals; none without probes.
     pub fn totals(&mut self, frame: &Frame) -> Option<WindowTotals> {
         self.watcher.totals(frame)

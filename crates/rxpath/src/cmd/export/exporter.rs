@@ -16,6 +16,7 @@ use rxpath_tune::suppress::{self, Suppression};
 use rxpath_tune::unjudged::Reason;
 use rxpath_tune::{Ask, HostFacts, Scope};
 
+use super::recheck::Recheck;
 use super::shed::Shed;
 use super::{ExportCommand, status, tuned};
 use crate::build_id;
@@ -31,7 +32,7 @@ pub(super) struct Exporter {
     live: Live,
     page: Page,
     suppressions: Vec<Suppression>,
-    checked_at: Option<Instant>,
+    recheck: Recheck,
     file: Written,
     /// Pages that could not be written and are not counted yet.
     unwritten: u64,
@@ -84,7 +85,7 @@ impl Exporter {
             live,
             page,
             suppressions: CheckCommand::default().suppressions()?,
-            checked_at: None,
+            recheck: Recheck::default(),
             file: Written::Never,
             unwritten: 0,
             governor,
@@ -212,11 +213,9 @@ impl Exporter {
 
     /// Judges the settings when it is time for that. It reads some hundred files.
     fn check(&mut self, every: Duration, root: &Root) {
-        let is_due = self.checked_at.is_none_or(|at| at.elapsed() >= every);
-        if every.is_zero() || !is_due {
+        if !self.recheck.is_due(Instant::now(), every, self.live.link_changes()) {
             return;
         }
-        self.checked_at = Some(Instant::now());
         let mut facts = HostFacts::collect(root, &Scope::default());
         check::watch(&mut facts, None);
         let mut report = rxpath_tune::check(&Ask { facts: &facts, goal: None });
