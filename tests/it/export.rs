@@ -192,6 +192,33 @@ fn the_page_passes_the_checks_of_promtool() {
 }
 
 #[test]
+fn a_page_that_others_reach_is_warned_of_once() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_rxpath"))
+        .args(["export", "--no-bpf", "--interval", "100ms", "--check-every", "0s"])
+        .args(["--listen", "0.0.0.0:0", "--allow-remote"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    let running = Running(child);
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    let rest = line.split_once("metrics on ").unwrap_or_else(|| panic!("{line}")).1;
+    let address = rest.split(',').next().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while value(&get(address), "rxpath_window_seconds_total").is_none_or(|window| window < 0.3) {
+        assert!(Instant::now() < deadline, "{address}");
+        // why: the pace of looking; the deadline above ends it.
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(running);
+    let mut said = String::new();
+    lines.read_to_string(&mut said).unwrap();
+    let warnings: Vec<&str> = said.lines().filter(|line| line.contains("TLS")).collect();
+    assert!(warnings.len() == 1 && warnings[0].contains(&target(address)), "{said}");
+}
+
+#[test]
 fn a_socket_file_goes_with_its_exporter() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("export.sock");

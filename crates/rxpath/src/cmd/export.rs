@@ -204,14 +204,12 @@ impl ExportCommand {
 
     /// Refuses what anyone could reach, unless that is asked for.
     fn check_reach(&self, address: &Address) -> Result<(), Failure> {
-        match address {
-            Address::Tcp(tcp) if !tcp.ip().is_loopback() && !self.allow_remote => {
-                Err(Failure::usage(format!(
-                    "--listen {tcp}: anyone who reaches it can read the page"
-                ))
-                .hint("--allow-remote permits it; a proxy with TLS in front of loopback is safer"))
-            }
-            _ => Ok(()),
+        match remote(address).filter(|_| !self.allow_remote) {
+            Some(tcp) => Err(Failure::usage(format!(
+                "--listen {tcp}: anyone who reaches it can read the page"
+            ))
+            .hint("--allow-remote permits it; a proxy with TLS in front of loopback is safer")),
+            None => Ok(()),
         }
     }
 
@@ -228,8 +226,28 @@ impl ExportCommand {
         }
         if let Some(port) = port {
             crate::note!("rxpath: metrics on {}, the first after {}", port.address, self.interval);
+            exposed(&port.address).iter().for_each(output::warning);
         }
     }
+}
+
+/// The address at which other hosts may reach the page.
+fn remote(address: &Address) -> Option<SocketAddr> {
+    match address {
+        Address::Tcp(tcp) if !tcp.ip().is_loopback() => Some(*tcp),
+        _ => None,
+    }
+}
+
+/// What others get to know there.
+fn exposed(address: &Address) -> Option<Warning> {
+    let tcp = remote(address)?;
+    let text = format!(
+        "anyone who reaches {tcp} can read the page: it names programs, units and users of this host, without a password and \
+         without TLS"
+    );
+    let cure = "docs/how-to/export-to-prometheus.md has safer ways";
+    Some(Warning::new("remote-page", text).cure(cure))
 }
 
 /// The place of the only exporter with probes in this network namespace; none when it is taken. Without root anybody can take it,
@@ -297,6 +315,19 @@ mod tests {
         assert!(listen("[::1]:1").is_ok());
         for wrong in ["fd:", "fd:2", "fd:x", "fd:-1", "unix:", "80", "localhost:80"] {
             assert!(listen(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn only_an_address_that_others_reach_is_warned_of() {
+        for harmless in ["127.0.0.1:1", "127.3.2.1:1", "[::1]:1", "unix:/a", "fd:3"] {
+            assert_eq!(exposed(&listen(harmless).unwrap()), None, "{harmless}");
+        }
+        for open in ["0.0.0.0:1", "192.0.2.7:1", "[::]:1"] {
+            let text = exposed(&listen(open).unwrap()).unwrap().to_string();
+            for part in [open, "programs, units", "TLS", "docs/how-to/export-to-prometheus.md"] {
+                assert!(text.contains(part), "{part}: {text}");
+            }
         }
     }
 }
