@@ -191,6 +191,28 @@ fn the_page_passes_the_checks_of_promtool() {
     assert!(output.status.success() && output.stderr.is_empty(), "{}", told(&output));
 }
 
+/// Hosts that start together do not end their windows together, and each keeps its own instant.
+#[test]
+fn the_first_window_is_longer_by_a_part_that_is_the_same_at_each_start() {
+    let first = || {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_rxpath"))
+            .args(["export", "--no-bpf", "--interval", "1000s", "--listen", "127.0.0.1:0"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut lines = BufReader::new(child.stderr.take().unwrap());
+        let _running = Running(child);
+        lines.read_line(&mut line).unwrap();
+        let time =
+            line.trim_end().rsplit_once("the first after ").unwrap_or_else(|| panic!("{line}"));
+        time.1.strip_suffix('s').unwrap().parse::<f64>().unwrap()
+    };
+    let first_s = first();
+    assert!(first_s > 1000.0 && first_s <= 2000.0, "{first_s}");
+    assert!((first_s - first()).abs() < 1e-9, "{first_s}");
+}
+
 #[test]
 fn a_page_that_others_reach_is_warned_of_once() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_rxpath"))

@@ -1,6 +1,7 @@
 //! `rxpath export`: metrics of the live receive path for Prometheus, on a port or as a file.
 
 mod exporter;
+mod phase;
 mod recheck;
 mod shed;
 pub mod status;
@@ -57,7 +58,8 @@ pub struct ExportCommand {
     /// start does not pause to keep a limit of CPU time (CPUQuota=)
     #[arg(long, conflicts_with = "listen")]
     once: bool,
-    /// Length of a window
+    /// Length of a window. The first is up to twice as long, by the machine's id: hosts that start together do not end
+    /// their windows together
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "10s")]
     interval: Nanos,
     /// CPU time that it may take together with its BPF programs, of one CPU: 1% or 0.01. Above it windows get longer, and less
@@ -151,9 +153,12 @@ impl ExportCommand {
             }
             None => None,
         };
-        self.begun(port.as_ref(), &watcher, &unloaded);
+        let window = self.interval.as_duration();
+        // A timer that starts `--once` has a random delay of its own.
+        let delay = if self.once { Duration::ZERO } else { phase::delay(window) };
+        self.begun(port.as_ref(), &watcher, &unloaded, window + delay);
         let has_probes = watcher.without_probes().is_none();
-        let live = Live::new(watcher, Settings::default(), self.interval.as_duration());
+        let live = Live::new(watcher, Settings::default(), window).longer_at_first(delay);
         let exporter = Exporter::new(live, page, Governor::new(self.budget), has_probes)?;
         exporter.not_loaded(&unloaded);
         exporter.run(&self, &interrupt)
@@ -214,7 +219,13 @@ impl ExportCommand {
     }
 
     /// Says where the page is, and what it will not have: once, because nobody tries to load a probe again.
-    fn begun(&self, port: Option<&Port>, watcher: &Watcher, unloaded: &[Unloaded]) {
+    fn begun(
+        &self,
+        port: Option<&Port>,
+        watcher: &Watcher,
+        unloaded: &[Unloaded],
+        first: Duration,
+    ) {
         if let Some(why) = watcher.without_probes().filter(|_| !self.no_bpf) {
             let warning = Warning::new("counters-only", format!("counters only: {why}"));
             output::warning(&match unloaded.first() {
@@ -225,7 +236,8 @@ impl ExportCommand {
             unloaded.iter().map(Unloaded::warning).for_each(|one| output::warning(&one));
         }
         if let Some(port) = port {
-            crate::note!("rxpath: metrics on {}, the first after {}", port.address, self.interval);
+            let first = Nanos::from_millis(first.as_millis() as u64);
+            crate::note!("rxpath: metrics on {}, the first after {first}", port.address);
             exposed(&port.address).iter().for_each(output::warning);
         }
     }

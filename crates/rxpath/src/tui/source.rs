@@ -74,6 +74,12 @@ impl Live {
         Self { end: duration.map(|time| Instant::now() + time), ..self }
     }
 
+    /// The first window is this much longer.
+    #[must_use]
+    pub fn longer_at_first(self, by: Duration) -> Self {
+        Self { frame_at: self.frame_at + by, ..self }
+    }
+
     /// The length of the windows after this one.
     pub fn set_interval(&mut self, interval: Duration) {
         self.interval = interval;
