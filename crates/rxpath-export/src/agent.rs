@@ -14,7 +14,7 @@ const BY_DESIGN: [&str; 2] = [Frame::VERDICT, Frame::EXACT_ENTRY];
 /// Gaps with a series of their own: a host may have any number of devices.
 const NOT_READ_MOST: usize = 32;
 /// How gaps begin of which each device may have one: they come last.
-const OF_DEVICE: &str = "queues of ";
+pub(crate) const OF_DEVICE: &str = "queues of ";
 /// The gap of a frame without the probe of drops.
 const DROPS: &str = "drops by reason";
 
@@ -44,7 +44,8 @@ impl Families {
     }
 
     /// What the governor decided.
-    pub fn governed(&self, governor: &Governor) {
+    pub fn governed(&mut self, governor: &Governor) {
+        self.failures.without_probes = !governor.course().with_probes;
         self.set(BUDGET, &[], governor.budget());
         self.set(COST, &[], governor.cost());
         for (what, is_shed) in SHEDS.iter().zip(governor.shed()) {
@@ -68,6 +69,7 @@ impl Families {
         for sampled in &frame.sampled {
             self.set(COUNTED, &[&sampled.what], sampled.ratio);
         }
+        self.failed_readers(frame);
         self.clear(NOT_READ);
         let gaps = frame.gaps.keys().filter(|what| !BY_DESIGN.contains(&what.as_str()));
         let (each, others): (Vec<&String>, Vec<&String>) =

@@ -6,6 +6,7 @@ use prometheus::core::Collector;
 use prometheus::{CounterVec, GaugeVec, Opts, Registry, TextEncoder};
 use rxpath_record::watch::{PortName, VictimName};
 
+use crate::failures::Failures;
 use crate::histogram::{Histograms, PACKETS, SECONDS};
 use crate::top::Top;
 
@@ -57,7 +58,7 @@ metrics! {
     SHED = Gauge "rxpath_agent_shed" ["what"], "1 for what it leaves out now to keep the budget";
     AGENT_MEMORY = Gauge "rxpath_agent_memory_bytes" ["kind"], "memory of this program: rss, and the maps of its BPF programs";
     STARTED = Gauge "rxpath_agent_start_time_seconds" [], "Unix time when this program began to count; all counters were 0 then";
-    COLLECT_ERRORS = Counter "rxpath_collect_errors_total" ["source"], "pages that could not be written (textfile), connections that ended without an answer and requests that are not HTTP (http)";
+    COLLECT_ERRORS = Counter "rxpath_collect_errors_total" ["source"], "pages that could not be written (textfile), connections that ended without an answer and requests that are not HTTP (http); windows in which a reader failed that had worked before: counters (files in /proc/net, energy), devices, sockets, queues, tasks, probes";
     DISCARDED = Counter "rxpath_windows_discarded_total" ["why"], "windows that do not count, or not whole: late = more than three times as long as planned, cpu = a CPU went offline in it";
     LIMITED_SERIES = Counter "rxpath_series_limited_total" ["family"], "times that a program, victim, device, reason or finding was due for a series of its own and found no place";
     AGENT_LOST = Counter "rxpath_agent_lost_total" ["probe"], "records that found no room in the maps of a probe: slices, polls and flows (account), polls (polls), packets (drops, stages)";
@@ -122,6 +123,7 @@ pub struct Families {
     pub(crate) lost_before: BTreeMap<&'static str, u64>,
     pub(crate) own_cpu_before_s: f64,
     pub(crate) http_errors_before: u64,
+    pub(crate) failures: Failures,
     /// In the last window a CPU was offline.
     pub(crate) lacked_cpu: bool,
     /// Inode of the network namespace that is `host`.
@@ -179,6 +181,7 @@ impl Families {
             lost_before: BTreeMap::new(),
             own_cpu_before_s: 0.0,
             http_errors_before: 0,
+            failures: Failures::default(),
             lacked_cpu: false,
             netns,
         };

@@ -5,6 +5,7 @@
 
 mod agent;
 mod dropped;
+mod failures;
 pub mod families;
 mod findings;
 mod frame;

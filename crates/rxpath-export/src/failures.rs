@@ -1,0 +1,121 @@
+//! Readers that fail, counted by what they read: a scraper may come when all is read again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rxpath_record::watch::Frame;
+
+use crate::agent::OF_DEVICE;
+use crate::families::{COLLECT_ERRORS, Families};
+
+const PROBES: &str = "probes";
+/// The readers of a window.
+const READERS: [&str; 6] = ["counters", "devices", PROBES, "queues", "sockets", "tasks"];
+
+/// Which of them left this gap. None for what was read: estimates, records without room, what is left out to keep the budget.
+fn reader(gap: &str) -> Option<&'static str> {
+    match gap {
+        "snmp" | "netstat" | "snmp6" | "softnet" | "energy" => Some("counters"),
+        "devices" => Some("devices"),
+        "UDP sockets" | "TCP sockets" => Some("sockets"),
+        "tasks" => Some("tasks"),
+        "queues" => Some("queues"),
+        Frame::ALL_PROBES => Some(PROBES),
+        gap => gap.starts_with(OF_DEVICE).then_some("queues"),
+    }
+}
+
+/// What is no failure although it leaves a gap.
+#[derive(Debug, Default)]
+pub(crate) struct Failures {
+    /// What was read in no window so far: this host does not have it, or does not show it to this user. None before the first.
+    never_read: Option<BTreeSet<String>>,
+    /// The probes are left out to keep the budget.
+    pub(crate) without_probes: bool,
+}
+
+impl Failures {
+    /// The readers that failed in a window with these gaps.
+    fn of(&mut self, gaps: &BTreeMap<String, String>) -> BTreeSet<&'static str> {
+        let never_read = self.never_read.get_or_insert_with(|| gaps.keys().cloned().collect());
+        never_read.retain(|what| gaps.contains_key(what));
+        let failed = gaps.keys().filter(|what| !never_read.contains(*what));
+        let mut readers: BTreeSet<&'static str> = failed.filter_map(|what| reader(what)).collect();
+        if self.without_probes {
+            readers.remove(PROBES);
+        }
+        readers
+    }
+}
+
+impl Families {
+    /// The readers that failed in this window, each once.
+    pub(crate) fn failed_readers(&mut self, frame: &Frame) {
+        let failed = self.failures.of(&frame.gaps);
+        for reader in READERS {
+            self.add(COLLECT_ERRORS, &[reader], f64::from(u8::from(failed.contains(reader))));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::governor::{Governor, WindowCost};
+
+    fn frame(gaps: &[&str]) -> Frame {
+        let gaps = gaps.iter().map(|what| ((*what).to_owned(), "no".to_owned())).collect();
+        Frame { gaps, ..Frame::default() }
+    }
+
+    fn count(families: &Families, source: &str) -> Option<f64> {
+        let series = format!("rxpath_collect_errors_total{{source=\"{source}\"}} ");
+        let text = families.text().unwrap();
+        text.lines().find_map(|line| line.strip_prefix(&series)?.parse().ok())
+    }
+
+    #[test]
+    fn a_reader_that_worked_and_fails_counts_once_a_window() {
+        let mut families = Families::new("1", 1).unwrap();
+        // A host without IPv6, and an exporter that may not list TCP's sockets at first.
+        families.own(&frame(&["snmp6", "TCP sockets"]));
+        for reader in READERS {
+            assert_eq!(count(&families, reader), Some(0.0), "{reader}");
+        }
+        for gaps in [
+            ["snmp6", "verdict", "queues of eth0", "queues of eth1"].as_slice(),
+            &["snmp6", "devices", "TCP sockets", "UDP sockets", "tasks"],
+            &["snmp6", "devices", "softnet", "owners of sockets"],
+        ] {
+            families.own(&frame(gaps));
+        }
+        for (reader, failures) in
+            [("counters", 1.0), ("devices", 2.0), ("sockets", 1.0), ("tasks", 1.0), ("queues", 1.0)]
+        {
+            assert_eq!(count(&families, reader), Some(failures), "{reader}");
+        }
+        assert_eq!(count(&families, PROBES), Some(0.0));
+    }
+
+    #[test]
+    fn probes_that_are_lost_count_and_those_that_the_budget_forbids_do_not() {
+        let (mut families, mut governor) = (Families::new("1", 1).unwrap(), Governor::new(0.01));
+        families.governed(&governor);
+        families.own(&frame(&[]));
+        families.own(&frame(&[Frame::ALL_PROBES]));
+        assert_eq!(count(&families, PROBES), Some(1.0));
+        let dear = WindowCost { window_s: 60.0, threads_s: 9.0, programs_s: 0.0 };
+        while governor.course().with_probes {
+            governor.window(dear);
+        }
+        families.governed(&governor);
+        families.own(&frame(&[Frame::ALL_PROBES]));
+        assert_eq!(count(&families, PROBES), Some(1.0));
+    }
+
+    #[test]
+    fn what_was_never_read_is_no_failure() {
+        let mut families = Families::new("1", 1).unwrap();
+        (0..3).for_each(|_| families.own(&frame(&[Frame::ALL_PROBES])));
+        assert_eq!(count(&families, PROBES), Some(0.0));
+    }
+}
