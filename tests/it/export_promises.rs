@@ -80,6 +80,7 @@ const ROWS: [(&str, &[&str]); 16] = [
     ("thousands of short pods", &[
         "the_number_of_series_is_bounded_whatever_a_host_has",
         "a_key_gets_its_place_after_two_windows_and_keeps_it",
+        "a_late_heavy_key_gets_a_place_though_light_ones_always_have_something",
     ]),
 ];
 
