@@ -182,6 +182,18 @@ works 'after the boot'
 window "$seen"
 systemctl start rxpath-check.service || fails "the check does not run"
 grep -q fingerprint /var/lib/rxpath-check/report.ndjson || fails "the check left no report"
+# A change that somebody else sets back: the exporter cannot read the journal and shows what the check saw.
+quietly "no plan" rxpath tune plan --set net.core.netdev_max_backlog=2345 -o /root/keep/plan.toml
+quietly "the plan is not applied" rxpath tune apply /root/keep/plan.toml
+echo 1234 >/proc/sys/net/core/netdev_max_backlog
+for wanted in unread drifted; do
+	[ $wanted = unread ] || systemctl start rxpath-check.service || fails "the check does not run again"
+	systemctl restart rxpath-export
+	works "to show a change that is $wanted"
+	[ "$(value "rxpath_tune_settings{state=\"$wanted\"}")" = 1 ] || { grep tune_settings /tmp/page >&2; fails "no change is $wanted"; }
+done
+# A purge keeps journals.
+rm -rf /var/lib/rxpath /run/rxpath
 installs rxpath
 installs next
 gives_up

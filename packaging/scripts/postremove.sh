@@ -1,8 +1,9 @@
 #!/bin/sh
 # Reports go with a purge. The journals of `rxpath tune` stay: without them its changes could not be undone. Where the program
 # is still there the other package has it (rxpath, rxpath-agent), and the reports are its own. So are the timer's stamp and the
-# exporter's lock, which systemd keeps.
+# exporter's lock, and what the check says of `rxpath tune`, which systemd keeps.
 set -e
 [ ! -d /run/systemd/system ] || systemctl daemon-reload
 [ "${1:-}" != purge ] || [ -e /usr/bin/rxpath ] ||
-	rm -rf /var/lib/rxpath-check /var/lib/systemd/timers/stamp-rxpath-check.timer /run/rxpath-export /run/private/rxpath-export
+	rm -rf /var/lib/rxpath-check /var/lib/systemd/timers/stamp-rxpath-check.timer /run/rxpath-check /run/rxpath-export \
+		/run/private/rxpath-export

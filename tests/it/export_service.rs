@@ -69,6 +69,33 @@ fn the_services_are_no_more_exposed_than_they_need() {
     }
 }
 
+/// The exporter is not root, and only root can read the journals of `rxpath tune`.
+#[test]
+fn the_check_leaves_what_tune_verify_says_where_the_exporter_looks_for_it() {
+    let text = unit("rxpath-check.service");
+    // The folder is root's (no User=, no mode for others), and a boot empties it.
+    for line in ["RuntimeDirectory=rxpath-check", "RuntimeDirectoryPreserve=yes"] {
+        assert!(text.lines().any(|own| own == line), "{line}");
+    }
+    assert!(!text.contains("User=") && !text.contains("RuntimeDirectoryMode="), "{text}");
+    let path = "/run/rxpath-check/tune-verify.json";
+    assert!(source("crates/rxpath/src/cmd/export/tuned.rs").contains(path));
+    assert!(source("packaging/scripts/postremove.sh").contains(" /run/rxpath-check "));
+    let command = text.lines().find_map(|line| line.strip_prefix("ExecStartPost=/bin/sh -c '"));
+    let command = command.unwrap().trim_end_matches('\'');
+    let dir = tempfile::tempdir().unwrap();
+    let output = Command::new("sh")
+        .args(["-c", &command.replace("/usr/bin/rxpath", env!("CARGO_BIN_EXE_rxpath"))])
+        .env("RUNTIME_DIRECTORY", dir.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let left = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(left.collect::<Vec<_>>(), ["tune-verify.json"]);
+    let answer = fs::read_to_string(dir.path().join("tune-verify.json")).unwrap();
+    assert!(crate::schema::result("tune-verify", &answer).is_array(), "{answer}");
+}
+
 /// The filter of a service does not cover the socket that is passed on to it.
 #[test]
 fn the_port_is_closed_to_other_hosts_whoever_opens_it() {

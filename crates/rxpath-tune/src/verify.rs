@@ -57,6 +57,8 @@ impl Standing {
 
 /// The name of what can't be read, a change or a whole journal.
 pub const UNREAD: &str = "unread";
+/// The code of the warning of `rxpath tune verify` about a journal that can't be read.
+pub const UNREADABLE: &str = "unreadable";
 
 /// One change, and the value now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

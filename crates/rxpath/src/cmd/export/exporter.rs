@@ -228,7 +228,7 @@ impl Exporter {
         self.families.check(&Checked {
             findings: report.findings.iter().map(finding).collect(),
             unjudged: Reason::ALL.map(|why| (why.word(), unjudged.of_reason(why))).into(),
-            tuned: tuned::standings(Path::new(STATE_DIR)),
+            tuned: tuned::standings(Path::new(STATE_DIR), Path::new(tuned::SEEN_BY_ROOT)),
             fingerprint: facts.fingerprint().digest,
             at_unix_s: now_unix_s(),
         });

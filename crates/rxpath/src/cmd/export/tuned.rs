@@ -1,24 +1,58 @@
 //! How the changes stand that `rxpath tune` made on this host: the counts of `rxpath tune verify`.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
-use rxpath_core::IntoMap;
+use rxpath_core::{Envelope, IntoMap};
 use rxpath_host::HostError;
 use rxpath_host::journal::Contents;
 use rxpath_host::setter::HostSetter;
 use rxpath_tune::store::{Listed, Store};
-use rxpath_tune::verify::{Standing, UNREAD, verify};
+use rxpath_tune::verify::{Standing, UNREAD, UNREADABLE, Verified, verify};
+use serde::de::IgnoredAny;
 
-/// How many changes stand in which way, by the names of all ways. Journals lie in this folder; one that can't be read, which
-/// only root can, counts as a change.
-pub(super) fn standings(dir: &Path) -> Vec<(&'static str, usize)> {
+/// Where `rxpath-check.service`, which is root, puts the answer of `rxpath tune verify --json`. The folder is root's, and a
+/// boot empties it.
+pub(super) const SEEN_BY_ROOT: &str = "/run/rxpath-check/tune-verify.json";
+/// An older answer is not used: the service runs once a day, at most an hour late.
+const MOST_AGE: Duration = Duration::from_secs(26 * 3600);
+
+/// How many changes stand in which way, by the names of all ways. Journals lie in this folder, and only root can read them:
+/// for others this file has the counts. Without either a journal counts as a change.
+pub(super) fn standings(dir: &Path, seen_by_root: &Path) -> Vec<(&'static str, usize)> {
+    let store = Store::at(dir);
+    let mut all = words(&store);
+    if all.contains(&UNREAD) {
+        all = answered(&store, seen_by_root).unwrap_or(all);
+    }
     let mut counts: BTreeMap<&'static str, usize> =
         Standing::WORDS.into_iter().map(|word| (word, 0)).into_map();
-    for word in words(&Store::at(dir)) {
+    for word in all {
         *counts.entry(word).or_default() += 1;
     }
     counts.into_iter().collect()
+}
+
+/// The names in an answer of `rxpath tune verify --json`; `None` if it is old, or a journal was written after it.
+fn answered(store: &Store, file: &Path) -> Option<Vec<&'static str>> {
+    let at = modified(file)?;
+    let is_recent = at.elapsed().is_ok_and(|age| age <= MOST_AGE);
+    let is_before =
+        |one: &Listed| modified(&store.path(one.id)).is_some_and(|written| written < at);
+    if !is_recent || !store.list().ok()?.iter().all(is_before) {
+        return None;
+    }
+    let text = fs::read(file).ok()?;
+    let answer: Envelope<IgnoredAny, Vec<Verified>> = serde_json::from_slice(&text).ok()?;
+    let unread = answer.warnings.iter().filter(|warning| warning.code == UNREADABLE);
+    let changes = answer.result.iter().map(|one| one.standing.word());
+    Some(changes.chain(unread.map(|_| UNREAD)).collect())
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).ok()?.modified().ok()
 }
 
 /// The name of each change's standing.
@@ -46,24 +80,24 @@ fn of(
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use rxpath_host::Root;
     use rxpath_host::identity::network_namespace;
     use rxpath_host::owner::boot_id;
+    use serde_json::json;
 
     use super::*;
 
     const SETTING: &str = "net.ipv4.udp_rmem_min";
 
     fn count(dir: &Path, word: &str) -> usize {
-        standings(dir).iter().find(|(of, _)| *of == word).unwrap().1
+        let all = standings(dir, &dir.join("seen"));
+        all.iter().find(|(of, _)| *of == word).unwrap().1
     }
 
     #[test]
     fn each_change_counts_as_it_stands_and_a_journal_that_cannot_be_read_as_unread() {
         let dir = tempfile::tempdir().unwrap();
-        let none = standings(&dir.path().join("none"));
+        let none = standings(&dir.path().join("none"), &dir.path().join("seen"));
         assert_eq!(none.len(), Standing::WORDS.len());
         assert!(none.iter().all(|(_, count)| *count == 0), "{none:?}");
         let boot_id = boot_id().unwrap();
@@ -83,5 +117,46 @@ mod tests {
         assert_eq!((count(dir.path(), "holds"), count(dir.path(), "drifted")), (1, 1));
         fs::write(Store::at(dir.path()).path(3), "garbage\n").unwrap();
         assert_eq!(count(dir.path(), UNREAD), 1);
+    }
+
+    fn set_age(path: &Path, hours: u64) {
+        let at = SystemTime::now() - Duration::from_secs(hours * 3600);
+        fs::File::options().write(true).open(path).unwrap().set_modified(at).unwrap();
+    }
+
+    #[test]
+    fn what_root_saw_counts_where_a_journal_cannot_be_read_unless_it_is_old_or_from_before_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (journal, seen) = (Store::at(dir.path()).path(1), dir.path().join("seen"));
+        let counts = || ["drifted", "holds", UNREAD].map(|word| count(dir.path(), word));
+        let changed = |standing: Standing| Verified {
+            target: SETTING.into(),
+            asked: "1".into(),
+            now: None,
+            standing,
+        };
+        let result = [Standing::Drifted, Standing::Drifted, Standing::Holds].map(changed);
+        let warnings =
+            [UNREADABLE, "being-applied"].map(|code| rxpath_core::Warning::new(code, ""));
+        let answer = Envelope::new("tune-verify", json!({"id": null}), result, warnings.into());
+        fs::write(&seen, serde_json::to_string(&answer).unwrap()).unwrap();
+        assert_eq!(counts(), [0, 0, 0], "no journal, no change");
+        fs::write(&journal, "garbage\n").unwrap();
+        for (ages, wanted) in [
+            // Hours since the journal was written, and since root looked.
+            ((30, 25), [2, 1, 1]),
+            ((30, 27), [0, 0, 1]),
+            ((2, 3), [0, 0, 1]),
+            ((3, 2), [2, 1, 1]),
+        ] {
+            set_age(&journal, ages.0);
+            set_age(&seen, ages.1);
+            assert_eq!(counts(), wanted, "{ages:?}");
+        }
+        fs::write(&seen, "{\"schema\":").unwrap();
+        set_age(&seen, 1);
+        assert_eq!(counts(), [0, 0, 1], "an answer that is cut off");
+        fs::remove_file(&seen).unwrap();
+        assert_eq!(counts(), [0, 0, 1], "no answer");
     }
 }

@@ -1,7 +1,7 @@
 //! `rxpath tune verify`.
 
 use rxpath_host::setter::HostSetter;
-use rxpath_tune::verify::{Standing, Verified, verify};
+use rxpath_tune::verify::{Standing, UNREADABLE, Verified, verify};
 
 use super::shown::short;
 use super::{StateArgs, no_journal, unreadable};
@@ -35,7 +35,7 @@ impl VerifyCommand {
             let contents = match one.contents {
                 Ok(contents) => contents,
                 Err(error) => {
-                    warnings.push(Warning::new("unreadable", unreadable(one.id, &error)));
+                    warnings.push(Warning::new(UNREADABLE, unreadable(one.id, &error)));
                     is_readable = false;
                     continue;
                 }
