@@ -2,7 +2,7 @@
 # Makes a container image as an OCI archive: one program and the libraries of glibc that it is linked to, nothing else: no
 # shell, no package manager. Needs no daemon and no base image. The same binary gives the same bytes.
 # Usage: deploy/image/build.sh NAME:TAG [RXPATH]
-#   RXPATH  the program (default: that of the package in target/packages)
+#   RXPATH  the program (default: that of the package rxpath-agent in target/packages, which has no traffic generator)
 # The archive is target/packages/rxpath-image.tar, or $RXPATH_IMAGE; push it with
 #   skopeo copy oci-archive:target/packages/rxpath-image.tar docker://NAME:TAG
 set -eu
@@ -21,8 +21,8 @@ mkdir -p "$root/usr/bin" "$out"
 if [ -n "${2:-}" ]; then
 	strip -o "$root/usr/bin/rxpath" "$2"
 else
-	deb=$(find $out -name 'rxpath_*_amd64.deb')
-	[ -n "$deb" ] || { echo 'image: no package in target/packages; run tools/release.sh first, or name a program' >&2; exit 2; }
+	deb=$(find $out -name 'rxpath-agent_*_amd64.deb')
+	[ -n "$deb" ] || { echo 'image: no package rxpath-agent in target/packages; run tools/release.sh first, or name a program' >&2; exit 2; }
 	dpkg-deb -x "$deb" "$work/deb"
 	cp "$work/deb/usr/bin/rxpath" "$root/usr/bin/rxpath"
 fi

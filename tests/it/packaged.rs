@@ -189,3 +189,58 @@ fn services_stay_where_one_package_takes_the_place_of_the_other() {
         assert_eq!(said.exists(), is_ended, "{words:?}");
     }
 }
+
+/// The image of `deploy/image/build.sh` from packages of these names: its status, what it said, and its program.
+fn image(packages: &[(&str, &str)]) -> (Option<i32>, String, Vec<u8>) {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |path: &str| dir.path().join(path);
+    for folder in ["deploy/image", "target/packages", "bin", "out"] {
+        std::fs::create_dir_all(at(folder)).unwrap();
+    }
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for file in ["deploy/image/build.sh", "Cargo.toml"] {
+        std::fs::copy(source.join(file), at(file)).unwrap();
+    }
+    // A package here is its program.
+    for (package, program) in packages {
+        let file = at(&format!("target/packages/{package}_0.1.0-1_amd64.deb"));
+        std::fs::copy(program, file).unwrap();
+    }
+    let unpack = "#!/bin/sh\nmkdir -p \"$3/usr/bin\" && cp \"$2\" \"$3/usr/bin/rxpath\"\n";
+    std::fs::write(at("bin/dpkg-deb"), unpack).unwrap();
+    std::fs::set_permissions(at("bin/dpkg-deb"), PermissionsExt::from_mode(0o755)).unwrap();
+    let script = "PATH=$PWD/bin:$PATH deploy/image/build.sh rxpath:test || exit
+        tar -C out -xf target/packages/rxpath-image.tar
+        for blob in out/blobs/sha256/*; do
+            if gzip -t \"$blob\" 2>/dev/null; then tar -C out -xzf \"$blob\"; fi
+        done";
+    let done = Command::new("sh")
+        .args(["-c", script])
+        .current_dir(dir.path())
+        .env("SOURCE_DATE_EPOCH", "1")
+        .env_remove("RXPATH_IMAGE")
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    (done.status.code(), told, std::fs::read(at("out/usr/bin/rxpath")).unwrap_or_default())
+}
+
+#[test]
+fn the_image_has_the_program_without_a_traffic_generator() {
+    let (full, agent) = ("/bin/false", "/bin/true");
+    let (status, told, program) = image(&[("rxpath", full), ("rxpath-agent", agent)]);
+    assert_eq!(status, Some(0), "{told}");
+    assert!(program == std::fs::read(agent).unwrap(), "another program");
+    let (status, told, _) = image(&[("rxpath", full)]);
+    assert_eq!(status, Some(2), "{told}");
+    assert!(told.contains("no package rxpath-agent"), "{told}");
+}
+
+#[test]
+fn plays_install_the_package_for_production() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = std::fs::read_to_string(root.join("docs/how-to/use-ansible.md")).unwrap();
+    let installed: Vec<&str> = text.lines().filter(|one| one.contains("export_package:")).collect();
+    assert!(!installed.is_empty());
+    assert!(installed.iter().all(|line| line.contains("/rxpath-agent_")), "{installed:?}");
+}
