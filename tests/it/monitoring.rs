@@ -191,6 +191,10 @@ fn every_alert_has_three_hosts_in_its_cases_one_on_which_it_fires_and_one_on_whi
             !firings.is_empty() && firings.len() < hosts.len(),
             "{alert}: {firings:?} {hosts:?}"
         );
+        let is_its = |test: &&str| test.contains(&format!("alertname: {alert}\n"));
+        let mut tests = cases.split("\n  - interval:").filter(is_its);
+        let has_gap = |test: &str| !found(r"values: '.*( _x\d+ )[\d.]", test).is_empty();
+        assert!(tests.any(has_gap), "{alert}: no case with scrapes after a gap");
     }
 }
 
