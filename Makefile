@@ -142,4 +142,5 @@ bench-hosts: build
 
 SUITES = bookworm trixie sid
 package-test:
+	@tools/setup.sh package-test
 	tools/package-test.sh $(SUITES)

@@ -32,6 +32,9 @@ sbom() {
 	tools/sbom.sh $logs/one.json && tools/sbom.sh $logs/two.json && cmp $logs/one.json $logs/two.json || return 1
 	# Each library that is linked in, and a crate.
 	for library in libbpf libelf zlib serde_json; do grep -q "\"name\": \"$library\"" $logs/one.json || { echo "no $library"; return 1; }; done
+	# And the source of libelf.
+	version=$(grep -A 1 '^name = "libbpf-sys"$' Cargo.lock | sed -n 's/^version = "\(.*\)"$/\1/p')
+	grep -q "/libbpf-sys-$version.crate\"" $logs/one.json || { echo 'no source of libelf'; return 1; }
 	echo "$(grep -c '"bom-ref"' $logs/one.json) components, twice the same"
 }
 check ansible tools/ansible-test.sh "$rxpath"

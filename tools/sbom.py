@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Adds to an SBOM of cargo-cyclonedx what is linked in and is no crate: libbpf, libelf and zlib, at their versions.
 
-Usage: sbom.py FILE FOLDER-OF-LIBBPF-SYS CLANG-VERSION    (writes the SBOM to standard output)
+Usage: sbom.py FILE FOLDER-OF-LIBBPF-SYS CLANG-VERSION    (writes the SBOM to standard output; in the folder of Cargo.lock)
 """
 
 import json
@@ -15,6 +15,19 @@ def found(path, pattern):
     if not match:
         sys.exit(f"sbom: no version in {path}")
     return match.group(1)
+
+
+def source_of_all():
+    """Where the source of all three is, with its hash: LGPL asks for that of libelf. None where Cargo.lock has another one."""
+    crate = r'name = "libbpf-sys"\nversion = "([^"]+)"\nsource = "registry[^"]+"\nchecksum = "([^"]+)"'
+    return [
+        {
+            "type": "distribution",
+            "url": f"https://static.crates.io/crates/libbpf-sys/libbpf-sys-{version}.crate",
+            "hashes": [{"alg": "SHA-256", "content": checksum}],
+        }
+        for version, checksum in re.findall(crate, Path("Cargo.lock").read_text())
+    ]
 
 
 def main():
@@ -31,6 +44,7 @@ def main():
         sbom["components"].append({
             "type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl,
             "licenses": [{"expression": licence}], "scope": "required",
+            "externalReferences": source_of_all(),
         })
         for one in sbom.get("dependencies", []):
             if "libbpf-sys" in one["ref"]:

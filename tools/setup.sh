@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what a goal needs, or says exactly what to install and stops.
-# Usage: tools/setup.sh build|static|test|lint|bench|bench-hosts|book|hosts|package|package-native|ansible|kubernetes|sbom|fleet|workflows|exposition
+# Usage: tools/setup.sh build|static|test|lint|bench|bench-hosts|book|hosts|package|package-native|package-test|ansible|kubernetes|sbom|fleet|workflows|exposition
 set -eu
 
 goal=${1:?goal}
@@ -50,12 +50,13 @@ packages() {
 	lint) echo "shellcheck shellcheck" ;;
 	# The commands that rules print are tried with the programs themselves.
 	test) echo "iptables iptables"; echo "ethtool ethtool"; echo "ip iproute2"; echo "sysctl procps"; echo "taskset util-linux"; echo "chromium chromium"; echo "iperf3 iperf3"; echo "xmllint libxml2-utils"; echo "prometheus prometheus"; echo "sshd openssh-server"; echo "sudo sudo"; echo "systemd-analyze systemd"; echo "strip binutils"; echo "python:ensurepip python3-venv"; echo "python:yaml python3-yaml" ;;
+	package-test) for one in mmdebstrap lintian rpm rpmlint python3; do echo "$one $one"; done; echo "addr2line binutils" ;;
 	# libelf and zlib are built from source.
 	package) for one in autoconf automake autopoint flex bison gawk; do echo "$one $one"; done; echo "llvm-strip llvm" ;;
 	bench) echo "iperf3 iperf3"; echo "trafgen netsniff-ng"; echo "nginx nginx"; echo "wrk wrk"; echo "sockperf sockperf"; echo "perf linux-perf"; echo "bpftrace bpftrace" ;;
 	esac
 	# The packager comes from PyPI, and for other distributions zig.
-	case $goal in package*) echo "envsubst gettext-base"; echo "objdump binutils"; echo "python:ensurepip python3-venv" ;; esac
+	case $goal in package | package-native) echo "envsubst gettext-base"; echo "objdump binutils"; echo "python:ensurepip python3-venv" ;; esac
 }
 
 missing=$(packages | while read -r program package; do have "$program" || echo "$package"; done | tr '\n' ' ')

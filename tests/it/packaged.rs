@@ -151,19 +151,19 @@ fn all_of_it_is_installed_where_a_package_wants_it() {
     assert!(size(&dir.path().join("usr/bin/rxpath")) < size(Path::new(RXPATH)), "not stripped");
 }
 
-/// Where packages are tested, lintian, rpmlint and others may be missing: that is said by name, and can be forbidden.
+/// Where packages are tested, QEMU may be missing: that is said by name, and can be forbidden.
 #[test]
 fn a_check_without_its_program_is_skipped_by_name_and_fails_where_it_is_required() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/not-run.sh");
-    for (required, status) in [("", 0), ("rpmlint lint", 0), ("rpmlint lintian", 1)] {
+    for (required, status) in [("", 0), ("other qemu", 0), ("other qemu-system-x86_64", 1)] {
         let done = Command::new(&script)
-            .args(["lintian", "apt-get install lintian"])
+            .args(["qemu-system-x86_64", "tools/rig.sh setup"])
             .env("RXPATH_REQUIRE", required)
             .output()
             .unwrap();
         let told = String::from_utf8_lossy(&done.stdout);
         assert_eq!(done.status.code(), Some(status), "{required}: {told}");
-        assert!(told.starts_with("skipped: lintian: it is not installed"), "{told}");
+        assert!(told.starts_with("skipped: qemu-system-x86_64: it is not installed"), "{told}");
     }
 }
 
@@ -243,4 +243,38 @@ fn plays_install_the_package_for_production() {
     let installed: Vec<&str> = text.lines().filter(|one| one.contains("export_package:")).collect();
     assert!(!installed.is_empty());
     assert!(installed.iter().all(|line| line.contains("/rxpath-agent_")), "{installed:?}");
+}
+
+/// The licence of libelf, which is linked in, asks for it.
+#[test]
+fn the_copyright_names_the_source_of_libelf_that_is_linked_in() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
+    let (lock, copyright) = (text("Cargo.lock"), text("packaging/copyright"));
+    let package = lock.split("[[package]]").find(|one| one.contains("name = \"libbpf-sys\""));
+    let value = |key: &str| {
+        let line = package.unwrap().lines().find_map(|line| line.strip_prefix(key));
+        line.unwrap().trim_matches(['=', ' ', '"']).to_owned()
+    };
+    let file = format!("libbpf-sys-{}", value("version"));
+    assert_eq!(copyright.matches("libbpf-sys-").count(), copyright.matches(&file).count());
+    assert!(copyright.contains(&format!("{file}.crate")), "{file}");
+    assert!(copyright.contains(&value("checksum")), "{file}");
+}
+
+#[test]
+fn the_test_of_packages_does_not_pass_without_its_programs() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/package-test.sh");
+    let programs = ["mmdebstrap", "lintian", "rpm", "rpmlint"];
+    for missing in programs {
+        let dir = tempfile::tempdir().unwrap();
+        for program in programs.into_iter().filter(|one| *one != missing) {
+            std::os::unix::fs::symlink("/bin/true", dir.path().join(program)).unwrap();
+        }
+        std::os::unix::fs::symlink("/usr/bin/dirname", dir.path().join("dirname")).unwrap();
+        let done = Command::new("/bin/sh").arg(script).env("PATH", dir.path()).output().unwrap();
+        let told = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(3), "{told}");
+        assert!(told.contains(&format!("{missing} is missing")), "{told}");
+    }
 }
