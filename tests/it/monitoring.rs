@@ -146,7 +146,12 @@ fn every_alert_has_a_runbook_that_explain_answers_and_a_case_in_which_it_fires()
     let names = found(r"- alert: (\w+)", &alerts);
     let runbooks = found(r#"runbook: "rxpath explain (.+)""#, &alerts);
     assert!(names.len() > 10 && names.len() == runbooks.len(), "{names:?} {runbooks:?}");
+    let table = text("../docs/how-to/alert-with-prometheus.md");
     for name in &names {
+        assert!(
+            table.contains(&format!("| `{name}` |")),
+            "{name}: not in the table of the documents"
+        );
         let fires = format!("alertname: {name}\n        exp_alerts:\n          - exp_labels:");
         assert!(cases.contains(&fires), "{name}: no case of rules_test.yml has it firing");
     }
