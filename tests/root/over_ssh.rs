@@ -94,7 +94,7 @@ fn a_scenario_runs_between_two_hosts_over_ssh_and_leaves_nothing_of_them_in_its_
     assert!(trials.iter().any(|trial| rate(trial) > 0.0), "{trials:#?}");
     let offered: u64 = trials.iter().map(|trial| trial.ledger.offered_packets).sum();
     assert!(offered > 100, "{trials:#?}");
-    secrets::are_kept(&site, &directory, &[]);
+    secrets::are_kept(&site, &directory);
     site.holds_nothing(Duration::from_secs(10));
 }
 
@@ -269,15 +269,15 @@ fn settings_of_hosts_hold_for_a_trial_only_where_they_were_allowed() {
     site.holds_nothing(Duration::from_secs(10));
 }
 
-/// A server with a file of its own, and a generator.
+/// A server with a file of its own that prints what names its host, and a generator.
 const FOREIGN: &str = r#"
     question = "?"
     [serve]
     protocol = "udp"
     command = ["sh", "{dir}/serve.sh"]
-    files = { "serve.sh" = "exec iperf3 -s -1 -p {port}" }
+    files = { "serve.sh" = "cat /proc/sys/kernel/hostname /etc/passwd; ip address; exec iperf3 -s -1 -p {port}" }
     [load]
-    command = ["iperf3", "-u", "-c", "{addr}", "-p", "{port}", "-b", "8M", "-l", "200", "-t", "{duration_s}"]
+    command = ["iperf3", "-u", "-J", "-c", "{addr}", "-p", "{port}", "-b", "8M", "-l", "200", "-t", "{duration_s}"]
     [trials]
     blocks = 1
     max_blocks = 1
@@ -309,6 +309,10 @@ fn programs_of_others_run_on_both_hosts_and_go_with_the_trial() {
     // By the kernel's counters of each host, told by lines of its own.
     assert!((4_000.0..6_000.0).contains(&trial.metrics["delivered_pps"]), "{:?}", trial.metrics);
     assert!((4_000.0..6_000.0).contains(&trial.metrics["offered_pps"]), "{:?}", trial.metrics);
+    let printed = |side: &str| trial.workloads[side]["result"]["stdout"].to_string();
+    assert!(printed("serve").starts_with("\"sut\\n"), "{:?}", trial.workloads["serve"]);
+    assert!(printed("load").contains("system_info"), "{:?}", trial.workloads["load"]);
+    secrets::are_kept(&site, &directory);
     site.holds_nothing(Duration::from_secs(10));
     let words = [&words[..], &["--set", "trials.measure=60s"]].concat();
     let run = site.start(&words);

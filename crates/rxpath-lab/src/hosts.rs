@@ -5,6 +5,7 @@ mod connect;
 mod lag;
 mod links;
 mod machines;
+pub mod names;
 pub mod network_counters;
 pub mod ntp;
 pub mod observe;
@@ -30,7 +31,6 @@ use rxpath_host::nic::losses::CardCounters;
 use rxpath_record::manifest::HostPart;
 use rxpath_remote::inventory::{HostEntry, Network};
 use rxpath_remote::{Binaries, Inventory, Role};
-use serde_json::Value;
 
 pub use self::connect::client;
 use self::pairs::Pairs;
@@ -206,20 +206,6 @@ impl Hosts {
         self.all().map(one).into_map()
     }
 
-    /// Replaces the hosts' addresses in what their programs printed: a run directory knows them by their aliases only.
-    pub fn hide_addresses(&self, printed: &mut Value) {
-        // On one machine both sides have the same: what is printed is mostly where a receiver listens.
-        let all = self.receivers.iter().chain(&self.senders);
-        let mut names: Vec<(String, &str)> = all
-            .flat_map(|host| {
-                host.addresses.iter().map(move |it| (it.to_string(), host.client.alias()))
-            })
-            .collect();
-        // A long address may begin with a shorter one.
-        names.sort_by_key(|(address, _)| std::cmp::Reverse(address.len()));
-        hide(printed, &names);
-    }
-
     /// The first host of a side that does not have a program.
     ///
     /// # Errors
@@ -318,20 +304,6 @@ impl Hosts {
     }
 }
 
-/// Replaces each first by its second, wherever it is printed.
-fn hide(printed: &mut Value, names: &[(String, &str)]) {
-    match printed {
-        Value::String(text) => {
-            for (address, alias) in names {
-                *text = text.replace(address.as_str(), alias);
-            }
-        }
-        Value::Array(all) => all.iter_mut().for_each(|one| hide(one, names)),
-        Value::Object(all) => all.values_mut().for_each(|one| hide(one, names)),
-        _ => {}
-    }
-}
-
 /// What of a variant only runs with one receiver.
 fn for_one_receiver(variant: &Variant) -> Option<&'static str> {
     let observe = &variant.observe;
@@ -404,13 +376,5 @@ mod tests {
         let pair = |at: usize| format!("[\"sender{at}\", \"receiver{at}\"]");
         let pairs = (0..20).map(pair).collect::<Vec<_>>().join(", ");
         assert!(told(&format!("{hosts}[network]\npairs = [{pairs}]\n")).is_ok());
-    }
-
-    #[test]
-    fn an_address_that_begins_with_another_keeps_its_own_name() {
-        let mut printed = serde_json::json!({ "to": ["192.0.2.10:4321", "192.0.2.1:4321", 7] });
-        // As they are ordered: long ones first.
-        hide(&mut printed, &[("192.0.2.10".into(), "sut2"), ("192.0.2.1".into(), "sut")]);
-        assert_eq!(printed, serde_json::json!({ "to": ["sut2:4321", "sut:4321", 7] }));
     }
 }

@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use rand::RngExt;
 use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_core::Warning;
+use rxpath_host::capture::scrub::Scrubber;
 use rxpath_host::{Owner, Root, environment, owner};
 use rxpath_record::environment::Environment;
 use rxpath_record::event::{Event, What};
@@ -37,7 +38,7 @@ use self::progress::Progress;
 use self::times::Times;
 use crate::clock::{epoch_offset_ns, monotonic_ns};
 use crate::error::{AfterLoss, LabError};
-use crate::hosts::{Hosts, probe};
+use crate::hosts::{Hosts, names, probe};
 use crate::installed;
 use crate::plan;
 use crate::scenario::spec::{Resolved, Topology, Variant};
@@ -134,6 +135,7 @@ fn within(
         next_trial: 0,
         calibration: None,
         times: Times::default(),
+        scrubber: options.hosts.map(Hosts::scrubber),
         early: None,
     };
     let outcome = running.begin().and_then(|()| work(&mut running));
@@ -191,6 +193,8 @@ struct Running<'a> {
     /// What an interrupt costs here, when a variant wants to know who paid.
     calibration: Option<Calibration>,
     times: Times,
+    /// Replaces what names the hosts in what third-party programs print.
+    scrubber: Option<Scrubber>,
     /// Why it ends before everything planned was run: as the last event says it.
     early: Option<&'static str>,
 }
@@ -348,8 +352,8 @@ impl<'a> Running<'a> {
         }
         let mut trial = compose(number, variant, testbed.as_ref(), raw);
         testbed.restore()?;
-        if let Some(hosts) = self.options.hosts {
-            trial.workloads.values_mut().for_each(|workload| hosts.hide_addresses(workload));
+        if let Some(scrubber) = &mut self.scrubber {
+            trial.workloads.values_mut().for_each(|record| names::hide(scrubber, record));
         }
         Ok(trial)
     }
@@ -414,7 +418,13 @@ impl<'a> Running<'a> {
             self.manifest.predictions = (model.predict)(&self.resolved, &self.manifest);
         }
         if let Err(error) = &outcome {
-            self.manifest.warnings.push(Warning::new(how, error.to_string()));
+            // It may quote a third-party program.
+            let text = error.to_string();
+            let text = match &mut self.scrubber {
+                Some(scrubber) => scrubber.text(&text),
+                None => text,
+            };
+            self.manifest.warnings.push(Warning::new(how, text));
         }
         self.tell(What::RunEnded { how: how.into() })?;
         let manifest = self.manifest;

@@ -44,7 +44,7 @@ fn an_ordinary_user_measures_between_hosts_without_root() {
         assert_eq!(trial.ledger.unaccounted_packets, Some(0), "{:?}", trial.ledger);
         assert!(trial.ledger.offered_packets > 100, "{:?}", trial.ledger);
     }
-    secrets::are_kept(&site, &directory, &[USER]);
+    secrets::are_kept(&site, &directory);
     site.holds_nothing(Duration::from_secs(10));
     // What needs root is refused by name, with a command that ssh understands.
     let observed = [&all[..], &["--set", "observe.drops=true"]].concat();

@@ -4,12 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::site::Site;
+use super::site::accounts::{HOST_NAME, USER};
 
-/// No file of a run directory has a name, an address or a key of the hosts, nor what else is `secret`.
-pub fn are_kept(site: &Site, directory: &Path, secret: &[&str]) {
-    let mut all: Vec<String> = secret.iter().map(|one| (*one).to_owned()).collect();
+/// No file of a run directory has a name, an address or a key of the hosts, nor the name of a user.
+pub fn are_kept(site: &Site, directory: &Path) {
     let known = ["10.78.", "gen1.lab", "sut.lab", "id_ed25519", "ssh_config", "known_hosts"];
-    all.extend(known.map(str::to_owned));
+    let mut all: Vec<String> =
+        [HOST_NAME, USER].iter().chain(&known).map(|it| (*it).to_owned()).collect();
     for device in ["/sys/class/net/mgmt/address", "/sys/class/net/data/address"] {
         all.extend(["gen1", "sut"].map(|alias| site.sysctl(alias, device)));
     }

@@ -162,7 +162,7 @@ impl Site {
     fn daemon(&self, ns: &Namespace, unshare: &[&str], within: &[&str]) -> Child {
         let (accounts, config) = (self.path(ACCOUNTS), self.path("sshd_config"));
         let sshd = ["sh", "-e", &accounts, SSHD, "-D", "-e", "-f", &config];
-        let words = [["--mount"].as_slice(), unshare, &["sh", HOST_SH], within, &sshd].concat();
+        let words = [["--mount", "--uts"].as_slice(), unshare, &["sh", HOST_SH], within, &sshd].concat();
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let child = ns.run(move |_| {
             let mut command = Command::new("unshare");

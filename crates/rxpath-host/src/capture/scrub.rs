@@ -7,8 +7,10 @@
 //! three parts.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
 
+use rxpath_core::IntoMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +18,39 @@ use crate::root::Root;
 
 /// Names shorter than this are too likely to be other words: they are left.
 const SHORTEST_NAME: usize = 4;
+/// A name may stand behind one of these in a word, or at its begin.
+const BEFORE: &[char] = &['-', '_', ':'];
+/// And before one of these, or at its end: `granite01.example.org`.
+const BEHIND: &[char] = &['-', '_', ':', '.'];
+
+/// Names of a host and of the people who use it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostNames {
+    /// Its name, whole and up to the first dot.
+    pub hosts: Vec<String>,
+    /// Its users.
+    pub users: Vec<String>,
+}
+
+impl HostNames {
+    /// Those of the host with this root.
+    ///
+    /// Users are those whom people are: numbers from 1000 on (login.defs(5), `UID_MIN`), without `nobody`.
+    pub fn of(root: &Root) -> Self {
+        let name = root.value("/proc/sys/kernel/hostname").unwrap_or_default();
+        let short = name.split('.').next().unwrap_or_default().to_owned();
+        let passwd = root.text("/etc/passwd").unwrap_or_default();
+        let users = passwd.lines().filter_map(|line| {
+            let mut fields = line.split(':');
+            let name = fields.next()?;
+            let number: u32 = fields.nth(1)?.parse().ok()?;
+            ((1000..65_534).contains(&number)).then(|| name.to_owned())
+        });
+        let known = |name: &String| name != "localhost" && name != "nobody";
+        let hosts = [name, short].into_iter().filter(known).collect();
+        Self { hosts, users: users.filter(known).collect() }
+    }
+}
 
 /// How many different things of each kind were replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -36,8 +71,10 @@ pub struct Replaced {
 #[derive(Debug, Default)]
 pub struct Scrubber {
     is_off: bool,
-    hosts: Vec<String>,
-    users: Vec<String>,
+    /// Names and what replaces each.
+    known: BTreeMap<String, String>,
+    /// Addresses that something else than the next free one replaces.
+    addresses: BTreeMap<IpAddr, String>,
     macs: BTreeMap<String, usize>,
     ipv4: BTreeMap<Ipv4Addr, usize>,
     ipv6: BTreeMap<Ipv6Addr, usize>,
@@ -53,28 +90,25 @@ impl Scrubber {
 
     /// One that knows these names.
     pub fn new(hosts: Vec<String>, users: Vec<String>) -> Self {
-        let long = |names: Vec<String>| {
-            names.into_iter().filter(|name| name.len() >= SHORTEST_NAME).collect()
-        };
-        Self { hosts: long(hosts), users: long(users), ..Self::default() }
+        let hosts = hosts.into_iter().map(|name| (name, "host".to_owned()));
+        let users = users.into_iter().map(|name| (name, "user".to_owned()));
+        // A name of both is the host's.
+        Self::of_known(users.chain(hosts).into_map(), BTreeMap::new())
+    }
+
+    /// One that replaces each of these names and addresses by what is said there, and other addresses as ever.
+    pub fn of_known(
+        mut names: BTreeMap<String, String>,
+        addresses: BTreeMap<IpAddr, String>,
+    ) -> Self {
+        names.retain(|name, _| name.len() >= SHORTEST_NAME);
+        Self { known: names, addresses, ..Self::default() }
     }
 
     /// One that knows the names of a host and of its users.
-    ///
-    /// Users are those whom people are: numbers from 1000 on (login.defs(5), `UID_MIN`), without `nobody`.
     pub(crate) fn of_host(root: &Root) -> Self {
-        let name = root.value("/proc/sys/kernel/hostname").unwrap_or_default();
-        let short = name.split('.').next().unwrap_or_default().to_owned();
-        let passwd = root.text("/etc/passwd").unwrap_or_default();
-        let users = passwd.lines().filter_map(|line| {
-            let mut fields = line.split(':');
-            let name = fields.next()?;
-            let number: u32 = fields.nth(1)?.parse().ok()?;
-            ((1000..65_534).contains(&number)).then(|| name.to_owned())
-        });
-        let known = |name: &String| name != "localhost" && name != "nobody";
-        let hosts = [name, short].into_iter().filter(known).collect();
-        Self::new(hosts, users.filter(known).collect())
+        let HostNames { hosts, users } = HostNames::of(root);
+        Self::new(hosts, users)
     }
 
     /// What was replaced so far.
@@ -125,9 +159,20 @@ impl Scrubber {
         let body = word.trim_end_matches(['.', ':']);
         let body = if body.len() < word.len() && word.ends_with("::") { word } else { body };
         let tail = &word[body.len()..];
-        let whole = self.address(body).or_else(|| with_names.then(|| self.known(body)).flatten());
-        if let Some(replaced) = whole {
+        if let Some(replaced) = self.address(body) {
             return replaced + tail;
+        }
+        // An address with a port behind a dot, as tcpdump writes it.
+        if let Some((address, port)) = body.rsplit_once('.')
+            && let Some(replaced) = self.address(address)
+        {
+            return format!("{replaced}.{port}{tail}");
+        }
+        if with_names && let Some((at, stand_in)) = self.named(body) {
+            let [before, behind] = [&body[..at.start], &body[at.end..]];
+            let [before, behind] = [before, behind].map(|part| self.word(part, true));
+            self.names.insert(body[at].to_owned());
+            return before + &stand_in + &behind + tail;
         }
         // An address with a port, a device's name with its address, an interrupt's name: part by part.
         let mut out = String::with_capacity(word.len());
@@ -135,7 +180,7 @@ impl Scrubber {
         for (at, c) in body.char_indices().chain([(body.len(), '-')]) {
             if matches!(c, '-' | '_' | ':') && at >= from {
                 let part = &body[from..at];
-                let part = self.part(part, with_names).unwrap_or_else(|| part.to_owned());
+                let part = self.part(part).unwrap_or_else(|| part.to_owned());
                 out += &part;
                 if at < body.len() {
                     out.push(c);
@@ -146,12 +191,12 @@ impl Scrubber {
         out + tail
     }
 
-    fn part(&mut self, part: &str, with_names: bool) -> Option<String> {
+    fn part(&mut self, part: &str) -> Option<String> {
         if let Some(mac) = part.strip_prefix("enx").filter(|mac| is_hex(mac, 12)) {
             let number = number(&mut self.macs, mac.to_ascii_lowercase());
             return Some(format!("enx0200{:08x}", number as u32));
         }
-        self.ipv4(part).or_else(|| with_names.then(|| self.known(part)).flatten())
+        self.ipv4(part)
     }
 
     fn address(&mut self, word: &str) -> Option<String> {
@@ -193,6 +238,9 @@ impl Scrubber {
 
     fn ipv4(&mut self, word: &str) -> Option<String> {
         let address: Ipv4Addr = word.parse().ok()?;
+        if let Some(known) = self.addresses.get(&IpAddr::V4(address)) {
+            return Some(known.clone());
+        }
         // Net masks name nobody; what begins with 0 is as often a version as an address.
         let mask = u32::from(address).leading_ones() + u32::from(address).trailing_zeros() >= 32;
         if address.octets()[0] == 0 || address.is_loopback() || mask {
@@ -204,6 +252,9 @@ impl Scrubber {
 
     fn ipv6(&mut self, word: &str) -> Option<String> {
         let address: Ipv6Addr = word.parse().ok()?;
+        if let Some(known) = self.addresses.get(&address.to_canonical()) {
+            return Some(known.clone());
+        }
         if address.is_unspecified() || address.is_loopback() {
             return None;
         }
@@ -211,16 +262,18 @@ impl Scrubber {
         Some(Ipv6Addr::from((0x2001_0db8_u128 << 96) + n).to_string())
     }
 
-    fn known(&mut self, word: &str) -> Option<String> {
-        let stand_in = if self.hosts.iter().any(|name| name == word) {
-            "host"
-        } else if self.users.iter().any(|name| name == word) {
-            "user"
-        } else {
-            return None;
+    /// The longest name in a word, and what replaces it.
+    fn named(&self, word: &str) -> Option<(Range<usize>, String)> {
+        let places = self.known.iter().flat_map(|(name, stand_in)| {
+            word.match_indices(name.as_str()).map(move |(at, name)| (at..at + name.len(), stand_in))
+        });
+        let is_whole = |(place, _): &(Range<usize>, &String)| {
+            let before = word[..place.start].chars().next_back();
+            let behind = word[place.end..].chars().next();
+            before.is_none_or(|c| BEFORE.contains(&c)) && behind.is_none_or(|c| BEHIND.contains(&c))
         };
-        self.names.insert(word.to_owned());
-        Some(stand_in.to_owned())
+        let longest = places.filter(is_whole).max_by_key(|(place, _)| place.len());
+        longest.map(|(place, stand_in)| (place, stand_in.clone()))
     }
 }
 
@@ -260,6 +313,11 @@ mod tests {
                 "root=UUID=00000000-0000-0000-0000-000000000001",
             ),
             ("granite01 annabel@granite01.", "host user@host."),
+            (
+                "granite01.example.org granite01-data:22 to-granite01",
+                "host.example.org host-data:22 to-host",
+            ),
+            ("10.1.2.3.80 > fd12::7.443:", "192.0.2.1.80 > 2001:db8::1.443:"),
         ] {
             assert_eq!(scrubber.text(text), expected, "{text}");
         }
@@ -275,7 +333,7 @@ mod tests {
             "6.18.44 00:00:00:00:00:00 ff:ff:ff:ff:ff:ff 127.0.0.1 0.0.0.0 255.255.255.0 ::1 ::",
             "mlx5_comp0@pci:0000:81:00.0",
             "12:34:56 rx_queue_0_packets cpu0-1,3 00000000,00000003",
-            "vm.stat_interval",
+            "vm.stat_interval granite010 xgranite01 net.granite01",
             "Cpus_allowed_list:\t0-3",
             "deadbeef cafe:",
         ] {
@@ -283,6 +341,27 @@ mod tests {
         }
         assert_eq!(scrubber().name("/proc/sys/granite01"), "/proc/sys/granite01");
         assert_eq!(Scrubber::none().text("10.1.2.3"), "10.1.2.3");
+    }
+
+    #[test]
+    fn known_names_and_addresses_are_replaced_by_what_was_said() {
+        let names = [("gen-1.lab", "gen1"), ("sut", "short")];
+        let names = names.map(|(name, alias)| (name.to_owned(), alias.to_owned()));
+        let addresses = [("10.1.2.3", "gen1"), ("10.1.2.30", "sut"), ("fd12::7", "sut")];
+        let addresses = addresses.map(|(it, alias)| (it.parse().unwrap(), alias.to_owned()));
+        let (names, addresses) = (names.into_iter().into_map(), addresses.into_iter().into_map());
+        let mut scrubber = Scrubber::of_known(names, addresses);
+        for (text, expected) in [
+            ("Linux gen-1.lab 6.1.0 #1", "Linux gen1 6.1.0 #1"),
+            ("gen-1.lab:22 x-gen-1.lab", "gen1:22 x-gen1"),
+            ("10.1.2.30:4321 10.1.2.3:4321 10.1.2.4", "sut:4321 gen1:4321 192.0.2.1"),
+            ("[FD12:0::7]:80 ::ffff:10.1.2.3", "[sut]:80 gen1"),
+            // Too short, and part of another word.
+            ("sut xgen-1.labs", "sut xgen-1.labs"),
+        ] {
+            assert_eq!(scrubber.text(text), expected, "{text}");
+        }
+        assert_eq!(scrubber.name("gen-1.lab 10.1.2.3"), "gen-1.lab gen1");
     }
 
     proptest! {

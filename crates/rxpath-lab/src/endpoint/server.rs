@@ -43,6 +43,7 @@ use super::wire::{
 };
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
+use crate::hosts::names;
 use crate::installed;
 use crate::scenario::HostShape;
 use crate::scenario::offers::Offers;
@@ -303,6 +304,7 @@ impl Host {
             facts: environment::collect(&root),
             devices: devices()?,
             control_devices: control_devices(),
+            names: names::own(),
             left,
             not_locked,
         })

@@ -4,6 +4,7 @@
 
 use std::net::IpAddr;
 
+use rxpath_host::capture::scrub::HostNames;
 use rxpath_host::environment::HostFacts;
 use rxpath_live::observe::Between;
 use rxpath_record::counters::Snapshot;
@@ -234,6 +235,9 @@ pub struct Hello {
     /// The device by which the endpoint's ssh session comes, then those below it; none where that is not known.
     #[serde(default)]
     pub control_devices: Vec<String>,
+    /// What names it and its users: a run directory has none of it.
+    #[serde(default)]
+    pub names: HostNames,
     /// Why the host's lab lock was not taken, where it was asked for.
     pub not_locked: Option<String>,
     /// What earlier runs left in force there.

@@ -9,6 +9,8 @@ use super::Site;
 pub(super) const ACCOUNTS: &str = "accounts";
 /// The user's name.
 pub const USER: &str = "rxplain";
+/// The name of both hosts, which nothing of a run may keep.
+pub const HOST_NAME: &str = "granite01.example";
 /// The user's and the group's number.
 const ID: u32 = 41_234;
 /// A network namespace that the user can enter by sudo only. It is the host's own one.
@@ -33,6 +35,10 @@ impl Site {
             let path = self.write(file, &format!("{}\n{line}\n", all.trim_end()));
             lines += &format!("mount --bind {path} /etc/{file}\n");
         }
+        // sudo looks for the host's name, and nobody answers for it.
+        let hosts = self.write("hosts", &format!("127.0.0.1 localhost {HOST_NAME}\n"));
+        lines += &format!("[ ! -e /etc/hosts ] || mount --bind {hosts} /etc/hosts\n");
+        lines += &format!("echo {HOST_NAME} >/proc/sys/kernel/hostname\n");
         let sudoers = self.sudoers(&format!("{USER} ALL=(ALL) NOPASSWD: ALL"));
         lines += &format!("[ ! -e /etc/sudoers ] || mount --bind {sudoers} /etc/sudoers\n");
         let netns = format!("/run/netns/{OWN_NETNS}");
