@@ -9,6 +9,7 @@ mod no_place;
 mod ordinary_user;
 mod pairs;
 mod paths;
+mod refused_settings;
 mod relay;
 mod secrets;
 mod sent_builds;

@@ -71,6 +71,12 @@ pub enum LabError {
         /// What it reports.
         text: String,
     },
+    /// The hosts cannot run a variant; nothing of it is left on them, and others may run.
+    #[error("{why}")]
+    NotAvailable {
+        /// The host, and what it refuses or what is wrong with the path.
+        why: String,
+    },
     /// A host of the experiment does not answer any more.
     #[error("{host} was lost: {why}")]
     Lost {

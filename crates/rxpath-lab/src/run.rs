@@ -4,6 +4,7 @@
 //! nothing behind but its directory, however it ends.
 
 pub(crate) mod admission;
+mod available;
 pub mod capacity;
 mod disturbed;
 pub mod headline;
@@ -33,6 +34,7 @@ use rxpath_record::samples::TrialSamples;
 
 pub use self::admission::LOCK_PATIENCE;
 use self::admission::{can_run, lock, shared_counters};
+pub use self::available::left_out;
 pub use self::options::{Model, Options, Predict};
 use self::progress::Progress;
 use self::times::Times;
@@ -262,6 +264,9 @@ impl<'a> Running<'a> {
                     return self.warn(Warning::new("time-limit", text));
                 }
                 let variant = self.resolved.variants[index].clone();
+                if variant.not_available.is_some() {
+                    continue;
+                }
                 self.trial_with_replacements(&variant, block)?;
                 if self.early.is_some() {
                     return Ok(());
@@ -276,7 +281,10 @@ impl<'a> Running<'a> {
     /// A void trial is run again, at most [`REPLACEMENTS`] times.
     fn trial_with_replacements(&mut self, variant: &Variant, block: u32) -> Result<(), LabError> {
         for _ in 0..=REPLACEMENTS {
-            let mut trial = self.trial(variant, block)?;
+            let mut trial = match self.trial(variant, block) {
+                Err(LabError::NotAvailable { why }) => return self.leave_out(variant, why),
+                made => made?,
+            };
             if self.options.keep_noisy {
                 trial.void = None;
             }

@@ -25,6 +25,7 @@ use crate::error::LabError;
 use crate::scenario::spec::Resolved;
 use crate::testbed::any_of;
 
+mod again;
 mod words;
 
 /// MTUs of links that are common on a path, least first. **Unit** bytes.
@@ -201,6 +202,7 @@ impl<'a> Path<'a> {
             receiver: receiver.client.alias(),
             devices: [&sender.device.name, &receiver.device.name],
             mtus: [sender.device.mtu_bytes, receiver.device.mtu_bytes],
+            payload: None,
             port,
             to,
             hops,

@@ -116,8 +116,7 @@ impl Hosts {
                     Err(error) => return Err(error),
                 };
                 if !refused.is_empty() {
-                    let alias = host.client.alias();
-                    variant.not_available = Some(format!("cannot be set on {alias}: {refused}"));
+                    variant.not_available = Some(cannot_be_set(host.client.alias(), &refused));
                 }
             }
         }
@@ -156,37 +155,58 @@ pub struct TrialSettings {
 }
 
 impl TrialSettings {
-    /// Changes what the variant wants, and waits until all devices are up.
+    /// Changes what the variant wants, waits until all devices are up, and probes the path again if anything was set.
     ///
     /// # Errors
-    /// [`LabError::OnHost`] with what the host says; nothing is left changed.
+    /// [`LabError::NotAvailable`] with what a host refuses, or what is wrong with the path then; nothing is left changed.
     pub fn apply(hosts: &Hosts, variant: &Variant, trials: &Trials) -> Result<Self, LabError> {
         let within = whole(trials).as_duration() + AROUND + hosts.rests_take();
-        let within_s = within.as_secs();
         let mut done = Self {
             clients: Vec::new(),
             changes: Vec::new(),
             set_links: Vec::new(),
             is_undone: Cell::new(false),
         };
+        let made = done.make(hosts, variant, within.as_secs());
+        if matches!(made, Err(LabError::NotAvailable { .. })) {
+            // The run goes on: it must be known that nothing of this variant is left.
+            done.undo()?;
+        }
+        made.map(|()| done)
+    }
+
+    fn make(&mut self, hosts: &Hosts, variant: &Variant, within_s: u64) -> Result<(), LabError> {
         for (host, side, sets) in hosts.wanted(variant) {
             if sets.is_empty() {
                 continue;
             }
-            done.clients.push(Arc::clone(&host.client));
-            let made: Vec<Made> =
-                ask(&host.client, SettingsAsk::Apply { sets, within_s }, APPLIED)?;
+            self.clients.push(Arc::clone(&host.client));
+            let made = ask(&host.client, SettingsAsk::Apply { sets, within_s }, APPLIED);
+            let made: Vec<Made> = made.map_err(|error| match error {
+                LabError::OnHost { host, text } => {
+                    LabError::NotAvailable { why: cannot_be_set(&host, &text) }
+                }
+                other => other,
+            })?;
             let sets_link = made.iter().any(|made| is_link(&made.target));
-            done.set_links.extend(sets_link.then(|| host.client.alias().to_owned()));
-            done.changes.extend(made.into_iter().map(|made| Change {
+            self.set_links.extend(sets_link.then(|| host.client.alias().to_owned()));
+            self.changes.extend(made.into_iter().map(|made| Change {
                 side,
                 setting: made.target.to_string(),
                 old: made.before.unwrap_or_default(),
                 new: made.after.unwrap_or_default(),
             }));
         }
-        hosts.all().try_for_each(wait_for_link)?;
-        Ok(done)
+        let devices: Result<Vec<DeviceFacts>, LabError> = hosts.all().map(wait_for_link).collect();
+        if self.clients.is_empty() {
+            return devices.map(drop);
+        }
+        devices.and_then(|now| hosts.probe_again(variant, &now)).map_err(|error| match error {
+            error @ (LabError::OnHost { .. } | LabError::CannotRun { .. }) => {
+                LabError::NotAvailable { why: format!("with its settings, {error}") }
+            }
+            other => other,
+        })
     }
 
     /// What was changed.
@@ -272,14 +292,18 @@ fn is_link(target: &Target) -> bool {
     matches!(target, Target::Group { group: Group::LinkModes, .. })
 }
 
-/// Waits until the device of a host has a carrier.
-fn wait_for_link(host: &ConnectedHost) -> Result<(), LabError> {
+fn cannot_be_set(alias: &str, why: &str) -> String {
+    format!("cannot be set on {alias}: {why}")
+}
+
+/// Waits until the device of a host has a carrier: the device as it is then.
+fn wait_for_link(host: &ConnectedHost) -> Result<DeviceFacts, LabError> {
     let deadline = Instant::now() + LINK_UP;
     loop {
         let ask = Ask::Device { name: host.device.name.clone() };
         let now: Option<DeviceFacts> = host.client.ask(ask, PROMPT)?;
-        if now.is_some_and(|device| device.is_up) {
-            return Ok(());
+        if let Some(device) = now.filter(|device| device.is_up) {
+            return Ok(device);
         }
         if Instant::now() >= deadline {
             return Err(LabError::OnHost {

@@ -94,7 +94,7 @@ impl<'a> HostsTestbed<'a> {
     /// Makes the settings that the variant wants, and compares the clocks.
     ///
     /// # Errors
-    /// If a host is lost, a setting is refused, or a clock jumped.
+    /// If a host is lost, a setting is refused, the path does not work with it, or a clock jumped.
     pub fn make(hosts: &'a Hosts, variant: &Variant, trials: &Trials) -> Result<Self, LabError> {
         let settings = TrialSettings::apply(hosts, variant, trials)?;
         let over_tcp = hosts.share_a_clock || variant.protocol().over_tcp();

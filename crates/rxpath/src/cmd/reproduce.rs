@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use rxpath_lab::plan::plan;
+use rxpath_lab::run::left_out;
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_lab::scenario::{ScenarioFile, bundled, load};
 use rxpath_record::comparison::Expectation;
@@ -14,7 +15,7 @@ use crate::cmd::gate::{self, FailOn};
 use crate::cmd::lab_args::LabArgs;
 use crate::cmd::prelude::*;
 use crate::cmd::report::{replace, write_report};
-use crate::cmd::run::{Ways, available, conduct, ending, resolved};
+use crate::cmd::run::{Ways, conduct, ending, failure, resolved};
 use crate::cmd::values::duration;
 use crate::output::bars::Bars;
 use crate::output::json;
@@ -148,7 +149,7 @@ impl ReproduceCommand {
             .into_iter()
             .collect();
         let scenario: Resolved = resolved(name, &sets)?;
-        let missing = available(&scenario)?;
+        let missing = left_out(&scenario).map_err(failure)?;
         crate::note!("rxpath: {}, about {}", scenario.question, plan(&scenario).expected);
         let ways = Ways { patience: self.lab.patience(), ..Ways::default() };
         let ended = conduct(&scenario, base, ways, &mut Bars::new())?;

@@ -3,8 +3,6 @@
 mod ended;
 pub mod host_plan;
 
-use std::collections::BTreeSet;
-
 use rxpath_host::topology;
 use rxpath_host::{Root, thread};
 use rxpath_lab::LabError;
@@ -12,7 +10,7 @@ use rxpath_lab::hosts::Hosts;
 use rxpath_lab::hosts::privilege::RootNeeds;
 use rxpath_lab::plan::plan_between;
 use rxpath_lab::run::progress::Progress;
-use rxpath_lab::run::{Finished, LOCK_PATIENCE, Model, Options, Predict, run};
+use rxpath_lab::run::{Finished, LOCK_PATIENCE, Model, Options, Predict, left_out, run};
 use rxpath_lab::scenario::offers::Offers;
 use rxpath_lab::scenario::power::Power;
 use rxpath_lab::scenario::spec::{Resolved, Search, Variant};
@@ -108,8 +106,7 @@ impl RunCommand {
         for warning in &resolved.warnings {
             output::warning(warning);
         }
-        let missing = available(&resolved)?;
-        if let Some(missing) = &missing {
+        if let Some(missing) = left_out(&resolved).map_err(failure)? {
             crate::note!("rxpath: {missing}");
         }
         let ways = Ways {
@@ -137,8 +134,10 @@ impl RunCommand {
         }
         let words =
             finished.manifest.comparisons.iter().map(|one| gate::expected(one, self.fail_on));
+        // Before the run, or since a host refused what one sets.
+        let are_all_there = finished.manifest.variants.iter().all(|it| it.not_available.is_none());
         match conclusion(&finished)? {
-            Exit::Done if missing.is_some() => Ok(Exit::Partial),
+            Exit::Done if !are_all_there => Ok(Exit::Partial),
             Exit::Done if self.check => Ok(gate::exit(gate::worst(words))),
             exit => Ok(exit),
         }
@@ -211,28 +210,6 @@ pub fn chosen(scenario: &Resolved, name: Option<&str>) -> Result<Variant, Failur
         Some(why) => Err(Failure::cannot(format!("variant {} cannot run here: {why}", found.name))),
         None => Ok(found.clone()),
     }
-}
-
-/// The message before the first trial about variants that cannot run here; nothing if all can.
-///
-/// # Errors
-/// If too few variants remain to compare anything.
-pub fn available(resolved: &Resolved) -> Result<Option<String>, Failure> {
-    let reasons: BTreeSet<&str> =
-        resolved.variants.iter().filter_map(|it| it.not_available.as_deref()).collect();
-    if reasons.is_empty() {
-        return Ok(None);
-    }
-    let all = resolved.variants.len();
-    let missing = resolved.variants.iter().filter(|it| it.not_available.is_some()).count();
-    let reasons = reasons.into_iter().collect::<Vec<_>>().join("; ");
-    let text = format!("{missing} of {all} variants not available: {reasons}");
-    if missing == all || resolved.compare.is_empty() {
-        let text = format!("{text}: nothing is left to compare");
-        let hint = format!("rxpath run {} --dry-run shows what each variant needs", resolved.name);
-        return Err(Failure::cannot(text).hint(hint));
-    }
-    Ok(Some(text))
 }
 
 /// The scenario of that name or file, with `sets`, for this host.
@@ -366,34 +343,7 @@ fn predictor() -> Option<Predictor> {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_lab::scenario::parse;
-
     use super::*;
-
-    fn three(here: &[&str]) -> Resolved {
-        let variants =
-            ["a", "b", "c"].map(|name| format!("[[variant]]\nname = \"{name}\"\nwhat = \"?\"\n"));
-        let text = format!("question = \"?\"\n{}", variants.concat());
-        let mut made = resolve(&parse(&text, "t", "t").unwrap(), &[], &HostShape::flat(2)).unwrap();
-        for variant in &mut made.variants {
-            if !here.contains(&variant.name.as_str()) {
-                variant.not_available = Some("nft is not installed (Debian: nftables)".into());
-            }
-        }
-        let is_here = |name: &String| here.contains(&name.as_str());
-        made.compare.retain(|pair| is_here(&pair.base) && is_here(&pair.variant));
-        made
-    }
-
-    #[test]
-    fn variants_that_cannot_run_here_are_told_before_the_first_trial() {
-        assert_eq!(available(&three(&["a", "b", "c"])).unwrap(), None);
-        let some = available(&three(&["a", "b"])).unwrap().unwrap();
-        assert_eq!(some, "1 of 3 variants not available: nft is not installed (Debian: nftables)");
-        let refused = available(&three(&["a"])).unwrap_err();
-        assert!(refused.line().contains("2 of 3 variants not available"), "{}", refused.line());
-        assert!(refused.line().ends_with("nothing is left to compare"), "{}", refused.line());
-    }
 
     #[test]
     fn a_way_without_root_is_named_only_where_there_is_one() {

@@ -52,6 +52,8 @@ pub(super) struct Ends<'a> {
     /// Devices of the two.
     pub devices: [&'a str; 2],
     pub mtus: [u32; 2],
+    /// The payload that must pass; without it the largest one that both devices take. **Unit** bytes.
+    pub payload: Option<u32>,
     pub port: ProbedPort,
     pub to: IpAddr,
     /// Hops that the experiment allows.
@@ -63,10 +65,11 @@ impl Ends<'_> {
         if self.to.is_ipv6() { HEADERS_V6 } else { HEADERS }
     }
 
-    /// The largest payload that both devices take.
+    /// The largest payload that must pass.
     pub fn full(&self) -> u32 {
         let mtu = self.mtus[0].min(self.mtus[1]);
-        mtu.saturating_sub(self.headers()).min(LONGEST)
+        let fits = mtu.saturating_sub(self.headers());
+        self.payload.unwrap_or(fits).min(LONGEST)
     }
 
     pub fn sizes(&self) -> Vec<u32> {
@@ -163,6 +166,7 @@ mod tests {
             receiver: "sut",
             devices: ["enp3s0f0", "ens1f0"],
             mtus: [9_000, 9_000],
+            payload: None,
             port: ProbedPort { tcp: false, port: 4321 },
             to: "192.0.2.10".parse().unwrap(),
             hops: 1,

@@ -24,7 +24,10 @@ impl std::ops::Deref for Ended {
 /// The exit status of an error of the lab.
 fn status(error: &LabError) -> Exit {
     match error {
-        LabError::CannotRun { .. } | LabError::Host(_) | LabError::Start { .. } => Exit::Cannot,
+        LabError::CannotRun { .. }
+        | LabError::NotAvailable { .. }
+        | LabError::Host(_)
+        | LabError::Start { .. } => Exit::Cannot,
         LabError::Record(
             RunError::ReadOnly { .. } | RunError::Exists { .. } | RunError::NoDirectory { .. },
         ) => Exit::Usage,

@@ -155,9 +155,12 @@ impl Measure for Trials<'_, '_, '_> {
         let begun = Instant::now();
         let trial = match self.told(&variant, number, measure) {
             // A setting with which the programs can't even start lets nothing through.
-            Err(LabError::Died { .. } | LabError::Silent { .. } | LabError::Host(_))
-                if phase == Phase::Alone =>
-            {
+            Err(
+                LabError::Died { .. }
+                | LabError::Silent { .. }
+                | LabError::NotAvailable { .. }
+                | LabError::Host(_),
+            ) if phase == Phase::Alone => {
                 return Ok(Reading::default());
             }
             other => other?,
