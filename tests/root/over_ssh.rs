@@ -295,10 +295,6 @@ fn programs_of_others_run_on_both_hosts_and_go_with_the_trial() {
         return;
     }
     let Some(site) = site() else { return };
-    let left = || {
-        let all = std::fs::read_dir("/tmp").unwrap().flatten();
-        all.filter(|it| it.file_name().to_string_lossy().starts_with("rxpath-files-")).count()
-    };
     let file = site.write("s.toml", FOREIGN);
     let out = site.path("runs");
     let words = ["run", &file, "--hosts", &site.inventory, "--out", &out, "--keep-noisy"];
@@ -318,18 +314,18 @@ fn programs_of_others_run_on_both_hosts_and_go_with_the_trial() {
     let words = [&words[..], &["--set", "trials.measure=60s"]].concat();
     let run = site.start(&words);
     site.wait_for("gen1", "iperf3 -u");
-    assert!(left() > 0, "the server's file is there");
+    assert!(site.has_files(), "the server's file is there");
     run.kill();
     site.wait_for_none("sut", "iperf3");
     site.wait_for_none("gen1", "iperf3");
-    until(Duration::from_secs(10), "no directory of a program", || left() == 0);
+    until(Duration::from_secs(10), "no directory of a program", || !site.has_files());
     // What a killed endpoint leaves is removed by the next one.
     let run = site.start(&words);
     site.wait_for("gen1", "iperf3 -u");
     site.kill_in("sut", " endpoint");
     assert_eq!(run.wait().code, Some(5));
     let check = site.rxpath(&["hosts", "check", &site.inventory]);
-    assert_eq!((check.code, left()), (Some(0), 0), "{check:?}");
+    assert_eq!((check.code, site.has_files()), (Some(0), false), "{check:?}");
     site.wait_for_none("sut", "iperf3");
 }
 

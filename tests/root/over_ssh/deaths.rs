@@ -100,3 +100,30 @@ fn a_host_whose_control_link_falls_silent_ends_by_itself_and_so_does_the_run() {
     let (code, errors) = after(&site, cut, Duration::from_secs(40));
     assert!(code == Some(5) && errors.contains("sut was lost in the "), "{errors}");
 }
+
+/// A server that never listens: its file is there meanwhile.
+const FILED: &str = r#"
+    question = "?"
+    [serve]
+    protocol = "udp"
+    command = ["sh", "{dir}/serve.sh"]
+    files = { "serve.sh" = "exec sleep 7777" }
+    [load]
+    rate = "2k"
+"#;
+
+#[test]
+fn an_endpoint_that_is_killed_leaves_no_files_of_its_programs_although_none_follows() {
+    let Some(site) = site() else { return };
+    let (file, out) = (site.write("s.toml", FILED), site.path("runs"));
+    let run = site.start(&["run", &file, "--hosts", &site.inventory, "--out", &out]);
+    site.wait_for("sut", "sleep 7777");
+    assert!(site.has_files());
+    // The run must not connect again: the next endpoint would remove them. The end of a lease is such a death.
+    run.hold();
+    site.kill_endpoint("sut");
+    until(SHORT, "no directory of a program", || !site.has_files());
+    site.wait_for_none("sut", "sleep 7777");
+    run.kill();
+    site.holds_nothing(SHORT);
+}

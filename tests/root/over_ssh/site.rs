@@ -24,6 +24,8 @@ use crate::handlers::catches;
 /// How far the clock of `gen1` is ahead. **Unit** s.
 pub const AHEAD_S: u32 = 86_400;
 
+/// Where logins have their temporary files: other tests have theirs.
+const TMP: &str = "tmp";
 const SSHD: &str = "/usr/sbin/sshd";
 /// What a host has of its own.
 const HOST_SH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/host.sh");
@@ -132,11 +134,14 @@ impl Site {
         fs::set_permissions(wrapper, fs::Permissions::from_mode(0o755)).unwrap();
         let sshd = format!(
             "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nPasswordAuthentication no\n\
-             PermitRootLogin yes\nLogLevel ERROR\nSetEnv XDG_CACHE_HOME={}\n",
+             PermitRootLogin yes\nLogLevel ERROR\nSetEnv XDG_CACHE_HOME={} TMPDIR={}\n",
             self.path("host_key"),
             self.path("id_ed25519.pub"),
-            self.path("login-cache")
+            self.path("login-cache"),
+            self.path(TMP)
         );
+        fs::create_dir(self.path(TMP)).unwrap();
+        fs::set_permissions(self.path(TMP), fs::Permissions::from_mode(0o1777)).unwrap();
         self.write("sshd_config", &sshd);
         let cache = self.path("cache");
         self.inventory = self.write(
@@ -162,7 +167,8 @@ impl Site {
     fn daemon(&self, ns: &Namespace, unshare: &[&str], within: &[&str]) -> Child {
         let (accounts, config) = (self.path(ACCOUNTS), self.path("sshd_config"));
         let sshd = ["sh", "-e", &accounts, SSHD, "-D", "-e", "-f", &config];
-        let words = [["--mount", "--uts"].as_slice(), unshare, &["sh", HOST_SH], within, &sshd].concat();
+        let words =
+            [["--mount", "--uts"].as_slice(), unshare, &["sh", HOST_SH], within, &sshd].concat();
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let child = ns.run(move |_| {
             let mut command = Command::new("unshare");
@@ -223,6 +229,12 @@ impl Site {
     /// Runs the program on the coordinator.
     pub fn rxpath(&self, words: &[&str]) -> Ended {
         self.start(words).wait()
+    }
+
+    /// Whether a directory of a third-party program's files is on a host.
+    pub fn has_files(&self) -> bool {
+        let mut all = fs::read_dir(self.path(TMP)).unwrap().flatten();
+        all.any(|it| it.file_name().to_string_lossy().starts_with("rxpath-files-"))
     }
 
     fn host(&self, alias: &str) -> &Namespace {

@@ -1,5 +1,5 @@
 //! The directory of a third-party program on an endpoint's host. It goes with the program; what a killed endpoint left is
-//! removed by the next one of the same user.
+//! removed by its guard, or by the next endpoint of the same user.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -30,17 +30,22 @@ pub fn make() -> Result<TempDir, LabError> {
 
 /// Removes directories of endpoints of this user that are no more.
 pub fn sweep() {
-    sweep_in(&std::env::temp_dir());
+    sweep_in(&std::env::temp_dir(), |_| true);
 }
 
-fn sweep_in(parent: &Path) {
+/// Removes those of one endpoint, if it is no more.
+pub fn sweep_of(endpoint: ProcessId) {
+    sweep_in(&std::env::temp_dir(), |owner| owner == endpoint);
+}
+
+fn sweep_in(parent: &Path, is_meant: impl Fn(ProcessId) -> bool) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let id = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
         let Some(owner) = id.and_then(owner_of) else { continue };
         // Not followed: a link of another user's is no directory of ours.
         let is_ours = entry.metadata().is_ok_and(|it| it.is_dir() && it.uid() == getuid().as_raw());
-        if is_ours && !owner.is_alive() {
+        if is_ours && is_meant(owner) && !owner.is_alive() {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -87,7 +92,9 @@ mod tests {
         for name in [&live, &dead, &elsewhere, "rxpath-files-x", "other"] {
             fs::create_dir(parent.path().join(name)).unwrap();
         }
-        sweep_in(parent.path());
+        sweep_in(parent.path(), |owner| owner == here);
+        assert!(parent.path().join(&dead).exists(), "it is another's");
+        sweep_in(parent.path(), |_| true);
         let there = |name: &str| parent.path().join(name).exists();
         assert!(there(&live) && there(&elsewhere) && there("rxpath-files-x") && there("other"));
         assert!(!there(&dead));

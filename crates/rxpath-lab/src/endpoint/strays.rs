@@ -2,7 +2,8 @@
 //!
 //! A third-party program may fork and become a daemon: no signal to a group and no death of a parent reaches it then. It
 //! still has its environment, and in it the endpoint that started it. A guard waits next to each endpoint for its end,
-//! however that comes, and kills those that it left. The next endpoint does the same, for guards that were killed too.
+//! however that comes, kills those that it left and removes their files. The next endpoint does the same, for guards that were
+//! killed too.
 
 use std::fs;
 use std::io::{self, Read};
@@ -67,8 +68,8 @@ pub struct Guard {
     _child: Child,
 }
 
-/// The guard: waits for the end of its input and of the process that started it, and kills what that left. `endpoint` is that
-/// process, as [`mark`] names it.
+/// The guard: waits for the end of its input and of the process that started it, kills what that left, and removes its files.
+/// `endpoint` is that process, as [`mark`] names it.
 pub fn guard(endpoint: &str, mut input: impl Read) {
     let endpoint = owner_of(endpoint);
     let _ = io::copy(&mut input, &mut io::sink());
@@ -81,6 +82,8 @@ pub fn guard(endpoint: &str, mut input: impl Read) {
         // why: waits for the end of a process that is not this one's child, then for programs that fork.
         std::thread::sleep(GLANCE);
     }
+    // No program is left that would write into them.
+    files::sweep_of(endpoint);
 }
 
 /// Kills programs of this user whose endpoint is no more; those that there were.
@@ -237,7 +240,10 @@ mod tests {
         let left = daemon(|command| {
             command.env(STARTED_BY, &gone);
         });
+        let files = std::env::temp_dir().join(format!("rxpath-files-{gone}-x"));
+        fs::create_dir(&files).unwrap();
         guard(&gone, io::empty());
+        assert!(!files.exists());
         // It is killed, and its end takes a moment.
         until("the program is ended", || !left.is_alive());
     }
