@@ -101,7 +101,9 @@ mod tests {
         let changed =
             "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @ | Host key verification failed.";
         assert!(told(changed).0.contains("not the one that ssh knows"));
-        assert!(told("sudo: a password is required").0.contains("sudo -n wants a password"));
+        let (text, hint) = told("sudo: a password is required");
+        assert!(text.contains("sudo -n wants a password"), "{text}");
+        assert!(hint.contains("starts rxpath as root is root, whatever its path"), "{hint}");
         assert!(
             told("rxpath: 1: exec: /home/u/.cache/rxpath/ab/rxpath: Permission denied")
                 .0

@@ -103,7 +103,7 @@ fn a_device_without_a_carrier_and_a_host_that_is_busy_are_named() {
     let out = site.path("runs");
     let run = site.start(&["run", &file, "--hosts", &site.inventory, "--out", &out]);
     site.wait_for("gen1", " load udp ");
-    let check = refused(&site, &site.inventory, "one lab at a time; process ");
+    let check = refused(&site, &site.inventory, ": another experiment runs there (pid ");
     assert!(check.errors.contains("let that experiment end"), "{check:?}");
     run.kill();
     site.holds_nothing(Duration::from_secs(10));

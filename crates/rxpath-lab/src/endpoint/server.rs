@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use nix::unistd::{Pid, getuid};
 use rxpath_host::awake::Awake;
-use rxpath_host::lock::LabLock;
+use rxpath_host::lock::{Holder, LabLock};
 use rxpath_host::netlink::netdev::QueueKind;
 use rxpath_host::netlink::{Netlink, QueueAsk};
 use rxpath_host::procfs::task;
@@ -276,9 +276,10 @@ impl Host {
                 None
             }
             Err(error) => {
-                let holder = LabLock::holder().and_then(|holder| holder.pid);
-                let is_of_this_run = holder.is_some_and(|pid| is_seen(pid, secret));
-                (!is_of_this_run).then(|| error.to_string())
+                let holder = LabLock::holder();
+                let pid = holder.as_ref().and_then(|holder| holder.pid);
+                let is_of_this_run = pid.is_some_and(|pid| is_seen(pid, secret));
+                (!is_of_this_run).then(|| busy(holder).unwrap_or_else(|| error.to_string()))
             }
         }
     }
@@ -309,6 +310,12 @@ impl Host {
             not_locked,
         })
     }
+}
+
+/// Whose experiment runs here, if that is known.
+fn busy(holder: Option<Holder>) -> Option<String> {
+    let Holder { pid, command } = holder?;
+    Some(format!("another experiment runs there (pid {}, {command})", pid?))
 }
 
 fn now(found: &impl Serialize) -> Result<Reply, LabError> {
