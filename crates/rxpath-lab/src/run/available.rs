@@ -44,6 +44,16 @@ impl Running<'_> {
         self.manifest.resolved = as_json(&self.resolved)?;
         left_out(&self.resolved).map(drop)
     }
+
+    /// Leaves out the variant whose capacity was searched, and searches that of the next one.
+    ///
+    /// # Errors
+    /// As [`left_out`], and those of the search.
+    pub(super) fn find_without(&mut self, variant: &Variant, why: String) -> Result<(), LabError> {
+        self.manifest.capacity = None;
+        self.leave_out(variant, why)?;
+        self.find_capacity()
+    }
 }
 
 fn without(resolved: &mut Resolved, name: &str, why: &str) {

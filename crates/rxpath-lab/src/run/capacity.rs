@@ -136,7 +136,10 @@ impl Running<'_> {
         }
         let found = self.searched(&variant, &ask, false);
         self.resolved.trials = all;
-        let found = found?;
+        let found = match found {
+            Err(LabError::NotAvailable { why }) => return self.find_without(&variant, why),
+            found => found?,
+        };
         if self.early.is_some() {
             return Ok(());
         }
