@@ -35,7 +35,7 @@ impl Hosts {
             }
             Ok(())
         };
-        for round in rounds(senders, self.receivers.len()) {
+        for round in rounds(&self.pairs) {
             std::thread::scope(|scope| {
                 let one = &one;
                 let start = |pair: (usize, usize)| scope.spawn(move || one(pair));
