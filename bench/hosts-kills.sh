@@ -148,8 +148,8 @@ draw = random.Random(f"{seed} {group}")
 holders = dict(word.split("=") for word in sys.argv[1:])
 spaces = {os.stat(f"/proc/{pid}/ns/pid_for_children").st_ino: host for host, pid in holders.items()}
 KINDS = os.environ.get("KINDS", "coordinator endpoint ssh load serve").split()
-# The lease and a little, and the time until a watchdog undoes what a killed endpoint left. Seconds.
-PROCESSES, SETTINGS = 25, 70
+# The latest end of a load, the lease and a little; the time until a watchdog undoes what a killed endpoint left. Seconds.
+PROCESSES, SETTINGS = 32, 70
 # No run takes longer. Seconds.
 LONGEST = 90
 # Kill times are drawn from this many lives: a run may last longer than those that were measured.

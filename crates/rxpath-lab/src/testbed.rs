@@ -206,17 +206,26 @@ pub trait Testbed {
         monotonic_ns()
     }
 
-    /// Called before the orders to start: the pace of the hosts' clocks counts from now on.
+    /// Called before the orders to start: the pace of the hosts' clocks counts from now on. A load that may starve the way of
+    /// orders is over at the latest at this instant.
     ///
     /// # Errors
     /// Of a host that is lost.
-    fn arm(&self) -> Result<(), LabError> {
+    fn arm(&self, _load_until_ns: Option<u64>) -> Result<(), LabError> {
         Ok(())
     }
 
-    /// How long orders to all hosts may take to arrive.
-    fn orders_take(&self) -> Duration {
-        Duration::ZERO
+    /// Called when that load is over.
+    ///
+    /// # Errors
+    /// Of a host that is lost.
+    fn disarm(&self) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    /// Time from the order to start to the common instant of the start.
+    fn start_lead(&self) -> Duration {
+        Duration::from_millis(30)
     }
 
     /// Time from the order to measure a window to its begin.

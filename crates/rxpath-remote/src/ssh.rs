@@ -6,16 +6,14 @@ use crate::destination::{Destination, Directory};
 use crate::scripts;
 
 /// Options that make a session what an endpoint needs: no password prompt, no terminal, no forwarding, no command of the
-/// configuration, an end when the network is silent. A master connection that the user opened is used; none is made.
+/// configuration. A master connection that the user opened is used; none is made.
 /// Nothing is said about host keys: that is the user's policy.
 ///
 /// **Source** ssh_config(5). The first option keeps clients before OpenSSH 8.7 from refusing the words that they lack.
-const OPTIONS: [&str; 15] = [
+const OPTIONS: [&str; 13] = [
     "IgnoreUnknown=SessionType,StdinNull,ForkAfterAuthentication,RemoteCommand",
     "BatchMode=yes",
     "ConnectTimeout=10",
-    "ServerAliveInterval=5",
-    "ServerAliveCountMax=3",
     "ClearAllForwardings=yes",
     "ForwardAgent=no",
     "ForwardX11=no",
@@ -27,6 +25,11 @@ const OPTIONS: [&str; 15] = [
     "ControlMaster=no",
     "LogLevel=ERROR",
 ];
+/// Coordinator and endpoint show each other that they live, and know when a load runs that may starve the connection; ssh would
+/// end it meanwhile.
+const ENDPOINT: [&str; 1] = ["ServerAliveInterval=0"];
+/// The sending of a file ends when the network is silent.
+const STORE: [&str; 2] = ["ServerAliveInterval=5", "ServerAliveCountMax=3"];
 
 /// How an endpoint is started on a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,11 +46,11 @@ pub struct StartWords<'a> {
     pub build: &'a str,
 }
 
-/// A command that runs `line` on the host.
-fn command(destination: &Destination, line: &str) -> Command {
+/// A command that runs `line` on the host, with further options.
+fn command(destination: &Destination, options: &[&str], line: &str) -> Command {
     let mut ssh = Command::new("ssh");
-    for option in OPTIONS {
-        ssh.args(["-o", option]);
+    for option in OPTIONS.iter().chain(options) {
+        ssh.args(["-o", *option]);
     }
     ssh.args(["-T", "--", destination.as_str(), line]);
     ssh
@@ -58,16 +61,32 @@ pub fn start(destination: &Destination, words: &StartWords<'_>) -> Command {
     let dir = words.dir.map_or("-", Directory::as_str);
     let user = if words.as_root { "sudo" } else { "user" };
     let words = [words.hash, dir, user, words.netns.unwrap_or("-"), words.build];
-    command(destination, &scripts::line(scripts::START, &words))
+    command(destination, &ENDPOINT, &scripts::line(scripts::START, &words))
 }
 
 /// A command that stores its standard input on the host as the binary with this hash.
 pub(crate) fn store(destination: &Destination, hash: &str, dir: Option<&Directory>) -> Command {
     let words = [hash, dir.map_or("-", Directory::as_str)];
-    command(destination, &scripts::line(scripts::STORE, &words))
+    command(destination, &STORE, &scripts::line(scripts::STORE, &words))
 }
 
 /// The architecture of a host that has no such binary, if that is what START printed.
 pub fn needs_binary(printed: &str) -> Option<&str> {
     printed.lines().find_map(|line| line.strip_prefix(scripts::NEED)).map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ssh_itself_ends_no_silent_endpoint_and_a_silent_upload() {
+        let destination = "sut.lab".parse().unwrap();
+        let words = StartWords { hash: "5e", dir: None, as_root: false, netns: None, build: "b" };
+        let has = |command: &Command, option: &str| command.get_args().any(|word| word == option);
+        let endpoint = start(&destination, &words);
+        assert!(has(&endpoint, "ServerAliveInterval=0") && has(&endpoint, "BatchMode=yes"));
+        let upload = store(&destination, "5e", None);
+        assert!(has(&upload, "ServerAliveInterval=5") && has(&upload, "BatchMode=yes"));
+    }
 }

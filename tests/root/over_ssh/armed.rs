@@ -38,7 +38,7 @@ fn a_load_ends_at_its_instant_though_its_coordinator_is_silent() {
     site.wait_for("gen1", " load udp ");
     until(Duration::from_secs(60), "the load", || sends(&site));
     run.hold();
-    // Before the endpoint ends for want of a sign of life, after 20 s.
+    // Long before the endpoint ends for want of a sign of life: its lease begins with the latest end of the load.
     until(Duration::from_secs(12), "the end of the load", || is_quiet(&site));
     site.wait_for("gen1", " load udp ");
     // Nor does anybody end the endpoints: their lease does.

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
+
 use super::left_settings::{CHANGING, SOMAXCONN};
 use super::site::{Running, Site};
 use super::{site, until};
@@ -11,7 +13,17 @@ use super::{site, until};
 /// Starts a run that changes a setting of `sut`, lets something happen to it while the load runs, and waits until nothing is
 /// left on the hosts: its exit status and its errors.
 fn after(site: &Site, happen: impl FnOnce(&Running), limit: Duration) -> (Option<i32>, String) {
-    let (file, out) = (site.write("s.toml", CHANGING), site.path("runs"));
+    after_in(site, CHANGING, happen, limit)
+}
+
+/// The same in a run of this scenario.
+fn after_in(
+    site: &Site,
+    scenario: &str,
+    happen: impl FnOnce(&Running),
+    limit: Duration,
+) -> (Option<i32>, String) {
+    let (file, out) = (site.write("s.toml", scenario), site.path("runs"));
     let words = ["run", &file, "--hosts", &site.inventory, "--out", &out, "--change-hosts"];
     let before = site.sysctl("sut", SOMAXCONN);
     let run = site.start(&words);
@@ -29,7 +41,7 @@ const SHORT: Duration = Duration::from_secs(10);
 #[test]
 fn an_ssh_client_or_a_session_of_sshd_that_is_killed_ends_the_run() {
     let Some(site) = site() else { return };
-    let (code, errors) = after(&site, |run| run.kill_ssh("sut.lab"), SHORT);
+    let (code, errors) = after(&site, |run| run.signal_ssh("sut.lab", Signal::SIGKILL), SHORT);
     assert!(code == Some(5) && errors.contains("sut was lost in the "), "{errors}");
     // sshd calls a session without a terminal so.
     let (code, errors) = after(&site, |_| site.kill_in("gen1", "root@notty"), SHORT);
@@ -96,8 +108,9 @@ fn a_run_whose_endpoint_and_watchdog_are_killed_connects_again_and_undoes_the_se
 fn a_host_whose_control_link_falls_silent_ends_by_itself_and_so_does_the_run() {
     let Some(site) = site() else { return };
     let cut = |_: &Running| drop(site.inside("sut", &["ip", "link", "set", "mgmt", "down"]));
-    // The lease is 20 s.
-    let (code, errors) = after(&site, cut, Duration::from_secs(40));
+    // The lease is 20 s, which begin with the latest end of the load.
+    let short = CHANGING.replace("60s", "5s");
+    let (code, errors) = after_in(&site, &short, cut, Duration::from_secs(40));
     assert!(code == Some(5) && errors.contains("sut was lost in the "), "{errors}");
 }
 

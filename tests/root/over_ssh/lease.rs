@@ -1,8 +1,11 @@
-//! Settings of a host hold as long as the endpoint that made them.
+//! Settings of a host hold as long as the endpoint that made them, and that lives on while a load starves its connection.
 
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
+
 use super::left_settings::{CHANGING, SOMAXCONN};
+use super::steady::events;
 use super::{site, until};
 
 #[test]
@@ -44,5 +47,35 @@ fn when_a_host_is_lost_the_others_are_undone_and_named() {
     // The run connects to it again, and sees that its watchdog has undone them.
     let what = "trial 1 is void, everything is undone on sut\n";
     assert!(errors.contains(what), "{errors}");
+    site.holds_nothing(Duration::from_secs(10));
+}
+
+/// Longer than the lease of 20 s.
+const STARVED: Duration = Duration::from_secs(23);
+
+#[test]
+fn connections_that_are_silent_for_longer_than_the_lease_while_load_runs_are_no_loss() {
+    let Some(site) = site() else { return };
+    let file = site.write(
+        "s.toml",
+        "question = \"?\"\n[load]\nrate = \"2k\"\n[trials]\nblocks = 1\nmax_blocks = 1\naa = false\n\
+         ramp = \"100ms\"\nsettle = \"100ms\"\nmeasure = \"25s\"\n",
+    );
+    let (out, mgmt) = (site.path("runs"), |state| ["ip", "link", "set", "mgmt", state]);
+    let words = ["run", &file, "--hosts", &site.inventory, "--out", &out, "--keep-noisy"];
+    let run = site.start(&words);
+    until(Duration::from_secs(60), "the window", || events(&out).contains("\"measure\""));
+    // why: the window begins a moment after its instants were sent.
+    std::thread::sleep(Duration::from_secs(1));
+    // One host's client does nothing, the other one's packets are lost.
+    run.signal_ssh("sut.lab", Signal::SIGSTOP);
+    site.inside("gen1", &mgmt("down"));
+    // why: the silence is what is tested; it ends before the load does.
+    std::thread::sleep(STARVED);
+    site.inside("gen1", &mgmt("up"));
+    run.signal_ssh("sut.lab", Signal::SIGCONT);
+    let ended = run.wait();
+    // 4: the machine was busy, which is no matter here.
+    assert!(matches!(ended.code, Some(0 | 4)), "{ended:?}");
     site.holds_nothing(Duration::from_secs(10));
 }

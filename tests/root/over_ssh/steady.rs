@@ -9,7 +9,7 @@ use super::{site, until};
 use crate::skip::skip;
 
 /// Everything that the events of the one run in a directory hold.
-fn events(out: &str) -> String {
+pub(super) fn events(out: &str) -> String {
     let Some(run) = std::fs::read_dir(Path::new(out)).ok().and_then(|mut all| all.next()) else {
         return String::new();
     };

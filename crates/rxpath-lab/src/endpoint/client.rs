@@ -15,11 +15,13 @@ use serde_json::Value;
 
 use self::program::{Ending, Remote};
 use super::clock::{ClockBounds, EXCHANGES, Exchange};
+use super::lease::Lease;
 use super::programs::locked;
-use super::wire::{Ask, ClockPair, LEASE_MS, LONGEST_LINE, MARKER, Request, Said, TICK_MS};
+use super::wire::{Ask, ClockPair, LONGEST_LINE, MARKER, Request, Said, TICK_MS};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 
+mod load;
 mod program;
 
 /// How long a request may take that only reads or starts something.
@@ -48,7 +50,8 @@ struct Shared {
     stdin: Mutex<Option<ChildStdin>>,
     waiting: Mutex<BTreeMap<u64, SyncSender<Result<Value, String>>>>,
     programs: Mutex<BTreeMap<u32, Remote>>,
-    heard_ns: AtomicU64,
+    /// Of the host: when it was heard, and how long it may be silent.
+    lease: Lease,
     /// Why the host is lost, once it is.
     lost: Mutex<Option<String>>,
     /// What came before the marker, and what the transport said on its standard error.
@@ -93,7 +96,7 @@ impl Client {
             stdin: Mutex::new(child.stdin.take()),
             waiting: Mutex::default(),
             programs: Mutex::default(),
-            heard_ns: AtomicU64::new(monotonic_ns()),
+            lease: Lease::since(monotonic_ns()),
             lost: Mutex::default(),
             noise: Mutex::default(),
             last_words: Mutex::default(),
@@ -149,11 +152,10 @@ impl Client {
                 // why: the pace of the signs of life.
                 std::thread::sleep(Duration::from_millis(TICK_MS));
                 let Some(shared) = shared.upgrade() else { return };
-                let silent_ns =
-                    monotonic_ns().saturating_sub(shared.heard_ns.load(Ordering::Relaxed));
-                if silent_ns > LEASE_MS * 1_000_000 {
-                    let text = format!("it showed no sign of life for {} s", LEASE_MS / 1_000);
-                    return shared.lose(text);
+                let now_ns = monotonic_ns();
+                if shared.lease.is_over(now_ns) {
+                    let silent_s = shared.lease.silent_ns(now_ns) / 1_000_000_000;
+                    return shared.lose(format!("it showed no sign of life for {silent_s} s"));
                 }
                 if shared.send(&Request { id: 0, ask: Ask::Tick }).is_err() {
                     return;
@@ -278,7 +280,7 @@ impl Shared {
             let line = String::from_utf8_lossy(&bytes);
             let line = line.trim_end_matches(['\n', '\r']);
             if is_ready {
-                self.heard_ns.store(monotonic_ns(), Ordering::Relaxed);
+                self.lease.renew(monotonic_ns());
                 self.hear(line);
             } else if line == MARKER {
                 is_ready = true;

@@ -231,6 +231,10 @@ impl Host {
                 self.paces = Some(PaceReader::start());
                 return Ok(Reply::Now(Value::Null));
             }
+            Ask::Load { until_ns } => {
+                self.lease.expect_load(until_ns);
+                return Ok(Reply::Now(Value::Null));
+            }
             Ask::Window(ask) => self.measure(id, ask),
             Ask::Sample(ask) => {
                 self.sampler = Some(sampler(ask)?);

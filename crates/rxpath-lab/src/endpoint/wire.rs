@@ -31,7 +31,7 @@ pub const LONGEST_LINE: usize = 16 << 20;
 /// How often each end shows that it is alive. **Unit** ms.
 pub const TICK_MS: u64 = 1_000;
 /// How long an endpoint acts without hearing from its coordinator, and how long the coordinator waits for a sign of it.
-/// **Unit** ms.
+/// While load runs, it begins with the latest end of that. **Unit** ms.
 pub const LEASE_MS: u64 = 20_000;
 
 /// A line to the endpoint.
@@ -95,6 +95,11 @@ pub enum Ask {
     },
     /// Reads the pace of its clock from now on, for the next window.
     Pace,
+    /// A load is about to run, which may starve this connection; it ends without an order.
+    Load {
+        /// Its latest end, of the host's clock; none: it is over.
+        until_ns: Option<u64>,
+    },
     /// Measures a window that lies ahead: a [`MeasuredWindow`], once it is over.
     Window(WindowAsk),
     /// Starts the sampler of queues and threads.
@@ -379,6 +384,8 @@ mod tests {
             },
             Ask::Program { program: 3, what: ProgramAsk::HangUp },
             Ask::Background { what: BackgroundAsk::Pids },
+            Ask::Load { until_ns: Some(7) },
+            Ask::Load { until_ns: None },
             Ask::Probe {
                 what: ProbeAsk::Listen {
                     at: "192.0.2.1:4321".parse().unwrap(),

@@ -30,9 +30,11 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// What a trial takes at most beyond its load: its programs start and end, its counters come to rest.
 const AROUND: Duration = Duration::from_secs(60);
 
-/// When settings of a host that is lost are undone at the latest: its endpoint ends itself when it hears nothing for the
-/// lease, and the watchdog of the settings follows.
-pub(super) const UNSEEN: Duration = Duration::from_millis(LEASE_MS + 10_000);
+/// How long the watchdog of the settings takes at most to undo them, once their endpoint has ended.
+const WATCHDOG: Duration = Duration::from_secs(10);
+/// When settings of a host that is lost are undone at the latest, unless a load ran: its endpoint ends itself when it hears
+/// nothing for the lease, and the watchdog follows.
+pub(super) const UNSEEN: Duration = Duration::from_millis(LEASE_MS).saturating_add(WATCHDOG);
 
 /// Names of `rxpath tune` and values.
 type Sets = BTreeMap<String, String>;
@@ -238,6 +240,9 @@ impl TrialSettings {
             let is_undone = ask::<Value>(client, SettingsAsk::Undo, APPLIED).is_ok();
             let of_state = if is_undone { &mut all.undone } else { &mut all.left };
             of_state.push(client.alias().to_owned());
+            if !is_undone {
+                all.within = all.within.max(client.acts_unheard() + WATCHDOG);
+            }
         }
         all
     }
@@ -250,6 +255,8 @@ pub struct GivenUp {
     undone: Vec<String>,
     /// The host did not answer.
     left: Vec<String>,
+    /// When those are undone at the latest.
+    within: Duration,
 }
 
 impl GivenUp {
@@ -270,7 +277,7 @@ impl GivenUp {
         }
         text += &restarted;
         if !self.left.is_empty() {
-            let (left, within_s) = (self.left.join(", "), UNSEEN.as_secs());
+            let (left, within_s) = (self.left.join(", "), self.within.as_millis().div_ceil(1_000));
             text += &format!(", settings of {left} are undone there within {within_s} s");
         }
         text
@@ -331,7 +338,7 @@ mod tests {
             let (host, why) = ("gen2".to_owned(), "its connection ended".to_owned());
             let error = LabError::Lost { host, why, last_words: String::new() };
             let named = |all: &[&str]| all.iter().map(|alias| (*alias).to_owned()).collect();
-            let settings = GivenUp { undone: named(undone), left: named(left) };
+            let settings = GivenUp { undone: named(undone), left: named(left), within: UNSEEN };
             let after = |lost: &str| AfterLoss {
                 has_restarted: again == Again::Restarted,
                 undone: settings.text(lost, again),

@@ -59,12 +59,9 @@ mod counters;
 pub mod delay;
 mod observing;
 mod sampling;
+mod start;
 mod window;
 
-/// The least time from an order to its instant.
-const LEAD: Duration = Duration::from_millis(200);
-/// Round trips that an order may take until then.
-const LEAD_ROUND_TRIPS: u64 = 4;
 /// How long a load goes on at most if the order to stop does not arrive: the link that is measured may carry it.
 const FLOOD_LIMIT: Duration = Duration::from_secs(5);
 /// How long a reading after a window may take to arrive: the link that was measured may carry it.
@@ -273,19 +270,23 @@ impl Testbed for HostsTestbed<'_> {
         self.hosts.receivers.iter().map(ask).collect()
     }
 
-    fn arm(&self) -> Result<(), LabError> {
-        self.all::<Value>(|_| Ask::Pace, PROMPT).map(drop)
+    fn arm(&self, load_until_ns: Option<u64>) -> Result<(), LabError> {
+        let known = self.expect_load(load_until_ns)?;
+        self.all::<Value>(|_| Ask::Pace, PROMPT)?;
+        known.into_iter().try_for_each(|answer| answer.wait::<Value>(PROMPT).map(drop))
     }
 
-    /// They go out one after the other.
-    fn orders_take(&self) -> Duration {
-        let round_trip_ns = self.clocks.iter().map(|clock| clock.round_trip_ns).max().unwrap_or(0);
-        let hosts = self.hosts.senders.len() + self.hosts.receivers.len();
-        Duration::from_nanos((LEAD_ROUND_TRIPS + hosts as u64) * round_trip_ns)
+    fn disarm(&self) -> Result<(), LabError> {
+        // Nobody waits for it: at the next request the lease has begun again anyway.
+        self.expect_load(None).map(drop)
+    }
+
+    fn start_lead(&self) -> Duration {
+        self.lead()
     }
 
     fn window_lead(&self) -> Duration {
-        LEAD.max(self.orders_take())
+        self.lead()
     }
 
     fn load_ends_after(&self) -> Option<Duration> {

@@ -1,5 +1,6 @@
 //! The phases of one trial in their order, and what each leaves for the next.
 
+mod armed;
 mod measurements;
 
 use std::any::Any;
@@ -40,8 +41,6 @@ const REST_LIMIT: Duration = Duration::from_secs(10);
 const READY_LIMIT: Duration = Duration::from_secs(10);
 /// A workload must report within this time after the order to stop.
 const RESULT_LIMIT: Duration = Duration::from_secs(15);
-/// From the order to the common start instant.
-const START_LEAD: Duration = Duration::from_millis(30);
 /// A rate is watched at least this long before it counts as settled.
 const SETTLE_SPAN_S: f64 = 0.4;
 
@@ -143,6 +142,7 @@ pub fn run_trial(
     trial.say_background()?;
     begin("drain");
     let load = trial.load.stop(RESULT_LIMIT + own_length(config), config.stop)?;
+    trial.testbed.disarm()?;
     // What starves queues would keep them from running empty.
     trial.background = Box::new(Background::default());
     trial.testbed.calm()?;
@@ -225,20 +225,6 @@ fn threads(side: Side, peer: &dyn Peer) -> Vec<(Seat, Vec<(i32, i32)>)> {
 }
 
 impl Trial<'_> {
-    /// Orders both sides to start and returns the end of the ramp.
-    fn start(&mut self) -> Result<u64, LabError> {
-        self.testbed.arm()?;
-        let lead = START_LEAD + self.testbed.orders_take();
-        let earliest_ns = self.testbed.clock_ns() + lead.as_nanos() as u64;
-        let start_ns = earliest_ns.next_multiple_of(self.config.variant.start_multiple.0.max(1));
-        if let Some(serve) = &mut self.serve {
-            serve.start(start_ns, None)?;
-        }
-        let end_ns = self.load_end_ns(start_ns);
-        self.load.start(start_ns, end_ns)?;
-        Ok(start_ns + self.config.trials.ramp.0)
-    }
-
     fn look(&mut self, phase: &'static str) -> Result<(), LabError> {
         if let Some(serve) = &mut self.serve {
             serve.check_alive(phase)?;
@@ -330,13 +316,6 @@ impl Trial<'_> {
         let fault = "the window began so late that the senders had ended in it";
         windowed.faults.extend(has_ended.then(|| fault.to_owned()));
         Ok((windowed, probed))
-    }
-
-    /// When a load that began at an instant ends without an order, where it does.
-    fn load_end_ns(&self, start_ns: u64) -> Option<u64> {
-        let limit = start::load_limit(self.config.trials, self.testbed)?;
-        let is_own = self.config.variant.load.own().is_some();
-        is_own.then_some(start_ns + limit.as_nanos() as u64)
     }
 
     /// The link's ring, where each datagram is one packet in it that IP has counted: GSO cuts packets below IP, and an

@@ -34,15 +34,15 @@ impl Running {
         kill(Pid::from_raw(self.0.id() as i32), Signal::SIGINT).unwrap();
     }
 
-    /// Kills its ssh client to a host.
-    pub fn kill_ssh(&self, host: &str) {
+    /// Sends a signal to its ssh client to a host.
+    pub fn signal_ssh(&self, host: &str, signal: Signal) {
         let (own, host) = (format!("\nPPid:\t{}\n", self.0.id()), format!(" -- {host} "));
         for entry in fs::read_dir("/proc").unwrap().flatten() {
             let read = |name: &str| fs::read(entry.path().join(name)).unwrap_or_default();
             let text = |name: &str| String::from_utf8_lossy(&read(name)).replace('\0', " ");
             if text("status").contains(&own) && text("cmdline").contains(&host) {
                 let pid = entry.file_name().to_str().unwrap().parse().unwrap();
-                kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+                kill(Pid::from_raw(pid), signal).unwrap();
             }
         }
     }
