@@ -32,6 +32,10 @@ fn orders_run_a_whole_trial() {
     let ready = load.next("ready");
     assert_eq!(ready["tids"].as_array().unwrap().len(), 1);
     load.order("start 1");
+    // By the time since the boot.
+    let started = load.next("started");
+    let [t_ns, late_ns] = ["t_ns", "late_ns"].map(|key| started[key].as_u64().unwrap());
+    assert_eq!(late_ns, t_ns - 1);
     let sent = load.next("result");
     assert_eq!(sent["sent_packets"], 3000);
     assert!(serve.next("interval")["t_ns"].as_u64().unwrap() > 0);
@@ -44,6 +48,20 @@ fn orders_run_a_whole_trial() {
         workload.order("close");
         assert_eq!(workload.child.wait().unwrap().code(), Some(0));
     }
+}
+
+#[test]
+fn a_start_in_time_is_at_its_instant_or_later_by_what_it_says() {
+    let (serve, addr) = receiver(&[]);
+    let mut load = Steered::start(&["load", "udp", &addr, "--count", "10", "--rate", "10k"]);
+    load.next("ready");
+    let at_ns = rxpath_host::clock::monotonic_ns() + 200_000_000;
+    load.order(&format!("start {at_ns}"));
+    let started = load.next("started");
+    let [t_ns, late_ns] = ["t_ns", "late_ns"].map(|key| started[key].as_u64().unwrap());
+    assert_eq!((t_ns >= at_ns, t_ns - at_ns), (true, late_ns));
+    load.stop();
+    serve.stop();
 }
 
 #[test]

@@ -56,6 +56,13 @@ pub enum Line<S, I, R> {
         /// Thread ids of its workers, in the order of `--cpu`.
         tids: Vec<i32>,
     },
+    /// A client began its work, for a parent process that ordered the start.
+    Started {
+        /// When the first worker began, of `CLOCK_MONOTONIC`.
+        t_ns: u64,
+        /// How much later than ordered that was.
+        late_ns: u64,
+    },
     /// Events up to now (cumulative) and since the previous line.
     Interval(I),
     /// The end.

@@ -19,6 +19,7 @@ pub mod probe;
 pub mod ready;
 pub mod settings;
 mod shares;
+pub mod start_lead;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -36,6 +37,7 @@ pub use self::connect::client;
 use self::pairs::Pairs;
 use self::privilege::RootNeeds;
 use self::ready::Readiness;
+use self::start_lead::StartLead;
 use crate::endpoint::client::{Client, PROMPT};
 use crate::endpoint::clock::ClockBounds;
 use crate::endpoint::links::LinkSpeed;
@@ -113,6 +115,8 @@ pub struct Hosts {
     pub hops: u8,
     /// The command that prints the counters of the network between them; none without one.
     pub network_counters: Vec<String>,
+    /// Time from the order to start to its instant.
+    pub start_lead: StartLead,
 }
 
 impl Hosts {

@@ -28,10 +28,12 @@ use crate::hosts::pairs::Pairs;
 use crate::scenario::spec::{self, Variant};
 use crate::testbed::foreign::ForeignProgram;
 use crate::testbed::hosts::delay::ClocksAfter;
+use crate::testbed::hosts::start::Starts;
 use crate::testbed::ring::Ring;
 use crate::testbed::window::{LocalWindow, Measured, Window};
 use crate::trial::background::{Alongside, Background};
 use crate::trial::observers::{Observers, Observing};
+use crate::trial::peer::Began;
 use crate::trial::phase;
 use crate::trial::sampler::{Sampled, Sampler, Sampling, Target};
 
@@ -226,6 +228,11 @@ pub trait Testbed {
     /// Time from the order to start to the common instant of the start.
     fn start_lead(&self) -> Duration {
         Duration::from_millis(30)
+    }
+
+    /// Judges when the programs of each sender began. Nothing where orders cannot come late.
+    fn starts(&self, _: &[Vec<Began>]) -> Starts {
+        Starts::default()
     }
 
     /// Time from the order to measure a window to its begin.

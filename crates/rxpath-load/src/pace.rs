@@ -186,6 +186,7 @@ pub(crate) fn wait_for_start(shared: &Shared) -> Option<u64> {
         } else if start > now {
             std::hint::spin_loop();
         } else {
+            shared.begin(now);
             // A past instant means now: the schedule must not begin with a burst.
             return Some(if now - start > 1_000_000 { now } else { start });
         }
@@ -233,6 +234,22 @@ mod tests {
             }
             prop_assert_eq!(due, listed);
         }
+    }
+
+    #[test]
+    fn the_first_worker_that_passes_the_start_says_when() {
+        let shared = Shared::new(2);
+        let before = clock::now_ns();
+        shared.start(before + 2_000_000);
+        assert_eq!(shared.began_ns(), None);
+        assert!(wait_for_start(&shared).is_some());
+        let began = shared.began_ns().unwrap();
+        assert!(began >= before + 2_000_000, "{began} {before}");
+        assert!(wait_for_start(&shared).is_some());
+        assert_eq!(shared.began_ns(), Some(began), "the second one does not change it");
+        let stopped = Shared::new(1);
+        stopped.stop();
+        assert_eq!((wait_for_start(&stopped), stopped.began_ns()), (None, None));
     }
 
     #[test]

@@ -114,6 +114,8 @@ pub struct Shared {
     stop: AtomicBool,
     /// Instant at which to start; 0 = not known yet.
     pub start_ns: AtomicU64,
+    /// When the first worker began; 0 = none has.
+    began_ns: AtomicU64,
     /// One per worker.
     pub tallies: Vec<Tally>,
     /// CPU time of the process from which on the result counts.
@@ -127,8 +129,13 @@ impl Shared {
         for tally in &tallies {
             tally.cpu.store(u32::MAX, Relaxed);
         }
-        let (stop, start_ns) = (AtomicBool::new(false), AtomicU64::new(0));
-        Self { stop, start_ns, tallies, cpu_before: Mutex::new(process_cpu_time()) }
+        Self {
+            stop: AtomicBool::new(false),
+            start_ns: AtomicU64::new(0),
+            began_ns: AtomicU64::new(0),
+            tallies,
+            cpu_before: Mutex::new(process_cpu_time()),
+        }
     }
 
     /// Counts the CPU time of the process from here on.
@@ -146,6 +153,17 @@ impl Shared {
     pub fn start(&self, t_ns: u64) {
         self.count_cpu_time();
         self.start_ns.store(t_ns.max(1), SeqCst);
+    }
+
+    /// A worker begins now.
+    pub fn begin(&self, now_ns: u64) {
+        // Only the first one changes it.
+        let _ = self.began_ns.compare_exchange(0, now_ns, SeqCst, SeqCst);
+    }
+
+    /// When the first worker began; `None` before it.
+    pub fn began_ns(&self) -> Option<u64> {
+        Some(self.began_ns.load(SeqCst)).filter(|t| *t > 0)
     }
 
     /// Tells the workers to stop.

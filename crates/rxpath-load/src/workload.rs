@@ -54,6 +54,10 @@ pub trait Workload {
     fn seen(&self) -> u64 {
         self.done()
     }
+    /// When the first worker began after the order to start; a server serves from its opening on, and never says so.
+    fn began_ns(&self) -> Option<u64> {
+        self.shared().began_ns()
+    }
     /// The instant of the first datagram, request or byte, when there was one.
     fn first_ns(&self) -> Option<u64> {
         self.shared().first_ns()

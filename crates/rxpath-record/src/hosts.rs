@@ -3,6 +3,7 @@
 mod clocks;
 mod control;
 mod pair_rate;
+mod starts;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use self::clocks::{ClockDrift, PairClocks, PathDelays, PathOffset};
 pub use self::control::{ControlCost, ControlPath};
 pub use self::pair_rate::PairRate;
+pub use self::starts::{HostStart, StartSpread};
 use crate::ledger::{Ledger, LedgerUnit, Place};
 use crate::manifest::{Grade, Manifest};
 
@@ -29,6 +31,9 @@ pub struct HostTrial {
     /// What its endpoint cost in the window; `None` in runs of versions that did not measure it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub endpoint_cost: Option<ControlCost>,
+    /// When it began its load; `None` of a receiver, and of a program that does not say it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub start: Option<HostStart>,
     /// Datagrams that it read per second of the window, if it is one of several receivers.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub delivered_pps: Option<f64>,

@@ -8,7 +8,7 @@ use crate::{Run, html, markdown};
 use rxpath_core::ntp::NtpState;
 use rxpath_core::{CpuList, Division, Log2, Side};
 use rxpath_record::comparison::Effect;
-use rxpath_record::hosts::{ClockDrift, ControlCost, HostTrial, PairPackets};
+use rxpath_record::hosts::{ClockDrift, ControlCost, HostStart, HostTrial, PairPackets};
 use rxpath_record::ledger::{Drop, PacketBounds, Place, RemainderBounds};
 use rxpath_record::manifest::HostPart;
 use rxpath_record::metric;
@@ -241,8 +241,13 @@ fn hosts_are_a_picture_with_their_cards_rates_and_losses_and_their_clocks_a_tabl
     };
     for trial in &mut run.manifest.trials {
         trial.pairs = vec![pair("<b>sut", 1_000), pair("sut2", 500)];
-        let host = HostTrial { endpoint_cost: Some(cost.clone()), ..HostTrial::of(Side::Tx) };
-        trial.hosts.insert("gen1".to_owned(), host);
+        let host = |at_ns| HostTrial {
+            endpoint_cost: Some(cost.clone()),
+            start: Some(HostStart { at_ns, error_ns: 25_000, late_ns: 0 }),
+            ..HostTrial::of(Side::Tx)
+        };
+        trial.hosts.insert("gen1".to_owned(), host(0));
+        trial.hosts.insert("gen2".to_owned(), host(310_000));
     }
     run.manifest.hosts.insert("sut2".into(), host(Side::Rx, "ens3", 0));
     let page = html(&run);
@@ -256,7 +261,8 @@ fn hosts_are_a_picture_with_their_cards_rates_and_losses_and_their_clocks_a_tabl
     assert!(html(&run).contains(chosen));
     let heads = "| variant | sender | receiver | offered | delivered | lost, of offered |\n| --- | --- | --- | ---: |";
     assert!(markdown(&run).contains(heads), "{}", markdown(&run));
-    for part in ["Cost of measuring", "120 B/s", "5-9"] {
+    for part in ["Cost of measuring", "120 B/s", "5-9", "Starts of the senders", "0.31ms +-0.05ms"]
+    {
         assert!(page.contains(part), "{part}: {page}");
     }
 }

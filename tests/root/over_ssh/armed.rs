@@ -1,8 +1,12 @@
-//! Instants that hosts got ahead: a load ends by itself, though nobody orders it to, and later its endpoint does.
+//! Instants that hosts got ahead: a load ends by itself, though nobody orders it to, and later its endpoint does. A start that
+//! comes too late is noticed.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
 
 use super::site::Site;
+use super::steady::events;
 use super::{site, until};
 
 /// The counters of UDP of the sender.
@@ -44,4 +48,31 @@ fn a_load_ends_at_its_instant_though_its_coordinator_is_silent() {
     // Nor does anybody end the endpoints: their lease does.
     site.holds_nothing(Duration::from_secs(40));
     run.kill();
+}
+
+#[test]
+fn a_start_that_an_order_missed_voids_the_trial_and_names_the_host() {
+    let Some(site) = site() else { return };
+    let file = site.write(
+        "s.toml",
+        "question = \"?\"\n[load]\nrate = \"2k\"\n[trials]\nblocks = 90\nmax_blocks = 90\naa = false\n\
+         ramp = \"100ms\"\nsettle = \"0s\"\nmeasure = \"200ms\"\n",
+    );
+    let out = site.path("runs");
+    let run = site.start(&["run", &file, "--hosts", &site.inventory, "--out", &out]);
+    until(Duration::from_secs(60), "a trial", || events(&out).contains("\"measure\""));
+    let deadline = Instant::now() + Duration::from_secs(120);
+    let mut on_ms = 20;
+    while !events(&out).contains("start missed by gen1: ") {
+        assert!(Instant::now() < deadline, "{}", events(&out));
+        run.signal_ssh("gen1.lab", Signal::SIGSTOP);
+        // why: longer than the time from an order to its instant, which is 200 ms.
+        std::thread::sleep(Duration::from_millis(600));
+        run.signal_ssh("gen1.lab", Signal::SIGCONT);
+        // why: of other lengths each time, so that an order comes at any time of this.
+        std::thread::sleep(Duration::from_millis(on_ms));
+        on_ms = 20 + (on_ms + 37) % 200;
+    }
+    run.interrupt();
+    run.wait();
 }

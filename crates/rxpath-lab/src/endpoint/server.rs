@@ -231,10 +231,7 @@ impl Host {
                 self.paces = Some(PaceReader::start());
                 return Ok(Reply::Now(Value::Null));
             }
-            Ask::Load { until_ns } => {
-                self.lease.expect_load(until_ns);
-                return Ok(Reply::Now(Value::Null));
-            }
+            Ask::Load { until_ns } => return Ok(self.expect_load(until_ns)),
             Ask::Window(ask) => self.measure(id, ask),
             Ask::Sample(ask) => {
                 self.sampler = Some(sampler(ask)?);
@@ -247,6 +244,11 @@ impl Host {
             }
         }
         Ok(Reply::Later)
+    }
+
+    fn expect_load(&self, until_ns: Option<u64>) -> Reply {
+        self.lease.expect_load(until_ns);
+        Reply::Now(Value::Null)
     }
 
     /// Measures a window, in a thread of its own.

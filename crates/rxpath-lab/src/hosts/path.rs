@@ -8,6 +8,7 @@ use rxpath_remote::inventory::{HostEntry, Network};
 use super::connect::is_local;
 use super::pairs::Pairs;
 use super::ready::HostFault;
+use super::start_lead::StartLead;
 use super::{ConnectedHost, Hosts, may_be_routed};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::wire::{Ask, DeviceFacts, Hello, RouteFacts};
@@ -65,6 +66,7 @@ pub fn between(
         coordinator: None,
         hops,
         network_counters: counters,
+        start_lead: StartLead::default(),
     };
     (!hosts.senders.is_empty()).then_some(hosts)
 }

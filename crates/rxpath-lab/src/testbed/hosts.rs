@@ -29,6 +29,7 @@ use self::counters::Reading;
 use self::delay::ClocksAfter;
 use self::observing::RemoteObservers;
 use self::sampling::RemoteSamplers;
+use self::start::Starts;
 use self::window::RemoteWindow;
 use super::foreign::ForeignProgram;
 use super::tuned::RPS_OF_EACH_QUEUE;
@@ -49,6 +50,7 @@ use crate::hosts::{ConnectedHost, Hosts};
 use crate::scenario::spec::{self, Trials, Variant};
 use crate::trial::background::Alongside;
 use crate::trial::observers::Observing;
+use crate::trial::peer::Began;
 use crate::trial::phase;
 use crate::trial::sampler::{Sampled, Sampling};
 
@@ -59,7 +61,7 @@ mod counters;
 pub mod delay;
 mod observing;
 mod sampling;
-mod start;
+pub mod start;
 mod window;
 
 /// How long a load goes on at most if the order to stop does not arrive: the link that is measured may carry it.
@@ -282,7 +284,11 @@ impl Testbed for HostsTestbed<'_> {
     }
 
     fn start_lead(&self) -> Duration {
-        self.lead()
+        self.hosts.start_lead.of(self.lead())
+    }
+
+    fn starts(&self, began: &[Vec<Began>]) -> Starts {
+        self.judge_starts(began)
     }
 
     fn window_lead(&self) -> Duration {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rxpath_core::{Nanos, Warning};
 use rxpath_live::observe::{Between, Mark, Ours};
 use rxpath_record::counters::{Moved, Snapshot};
-use rxpath_record::hosts::ControlCost;
+use rxpath_record::hosts::{ControlCost, HostStart};
 
 use super::Testbed;
 use crate::error::LabError;
@@ -47,6 +47,8 @@ pub struct Windowed {
     pub costs: BTreeMap<String, ControlCost>,
     /// Counters of both sides.
     pub moved: Moved,
+    /// When each sender began, by its name; those that said it.
+    pub starts: BTreeMap<String, HostStart>,
     /// What makes it worthless, whatever was measured: the host, and what happened there.
     pub faults: Vec<String>,
     /// Clocks that jumped in the trial, which makes it worthless too: the host, and by how much.

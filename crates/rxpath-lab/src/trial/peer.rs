@@ -12,6 +12,15 @@ use super::result::WorkloadResult;
 use super::runner::SideMeasurements;
 use crate::error::LabError;
 
+/// When a program of ours began its load, as it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Began {
+    /// On the testbed's clock. **Unit** ns.
+    pub at_ns: u64,
+    /// How much later than ordered. **Unit** ns.
+    pub late_ns: u64,
+}
+
 /// A program on one side of a trial.
 pub trait Peer {
     /// Waits until it is set up.
@@ -52,6 +61,11 @@ pub trait Peer {
     /// What each of its programs left once it has stopped, by host, where there are several.
     fn parts(&mut self) -> Vec<(String, SideMeasurements)> {
         Vec::new()
+    }
+
+    /// When each of its programs began, of each host; nothing of those that did not say it.
+    fn began(&self) -> Vec<Vec<Began>> {
+        vec![Vec::new()]
     }
 
     /// Process and worker threads; no threads when they are not known.

@@ -19,7 +19,7 @@ use rxpath_load::control::Order;
 use serde_json::Value;
 
 use super::line;
-use super::peer::Peer;
+use super::peer::{Began, Peer};
 use super::result::WorkloadResult;
 use crate::error::LabError;
 use crate::scenario::spec::Protocol;
@@ -39,6 +39,8 @@ enum Message {
         pid: u32,
         tids: Vec<i32>,
     },
+    /// On its own clock.
+    Began(Began),
     Result(Value),
     Warning(Warning),
     /// Name and HdrHistogram V2 in base64.
@@ -75,6 +77,8 @@ pub struct Program {
     pub pid: u32,
     /// Worker thread ids in the order of `--cpu`.
     pub tids: Vec<i32>,
+    /// When it began its load, once it said so.
+    began: Option<Began>,
     /// Times behind its quantiles: name and HdrHistogram V2 in base64.
     pub histograms: Vec<(String, String)>,
     /// Times in slices, in the order of time.
@@ -147,6 +151,7 @@ impl Program {
             readers,
             pid,
             tids: Vec::new(),
+            began: None,
             histograms: Vec::new(),
             slices: Vec::new(),
             settings: Value::Null,
@@ -204,6 +209,10 @@ impl Program {
         match said {
             Message::Settings(value) => self.settings = value.clone(),
             Message::Ready { pid, tids } => (self.pid, self.tids) = (*pid, tids.clone()),
+            Message::Began(began) => {
+                let at_ns = self.child.clock.from_host_ns(began.at_ns);
+                self.began = Some(Began { at_ns, ..*began });
+            }
             Message::Warning(warning) => self.warnings.push(warning.clone()),
             Message::Histogram(name, v2) => self.histograms.push((name.clone(), v2.clone())),
             Message::Slice(slice) => {
@@ -319,6 +328,10 @@ impl Peer for Program {
         (self.pid, &self.tids)
     }
 
+    fn began(&self) -> Vec<Vec<Began>> {
+        vec![self.began.into_iter().collect()]
+    }
+
     fn intervals(&self) -> Vec<line::Line> {
         locked(&self.intervals).clone()
     }
@@ -364,6 +377,7 @@ fn read_lines(
             }
             Ok(Line::Settings { settings, .. }) => Message::Settings(settings),
             Ok(Line::Ready { pid, tids }) => Message::Ready { pid, tids },
+            Ok(Line::Started { t_ns: at_ns, late_ns }) => Message::Began(Began { at_ns, late_ns }),
             Ok(Line::Result(value)) => Message::Result(value),
             Ok(Line::Warning(warning)) => Message::Warning(warning),
             Ok(Line::Histogram { name, hdr_v2_base64 }) => Message::Histogram(name, hdr_v2_base64),

@@ -31,6 +31,7 @@ use super::{phase, start, steadiness, waiting, window};
 use crate::error::LabError;
 use crate::scenario::spec::{Protocol, Trials, Variant};
 use crate::testbed::hosts::delay::ClocksAfter;
+use crate::testbed::hosts::start::Starts;
 use crate::testbed::ring::Ring;
 use crate::testbed::window::{Measured, Windowed};
 use crate::testbed::{Seat, Testbed};
@@ -83,6 +84,7 @@ struct Trial<'a> {
     background: Box<dyn Alongside>,
     observers: Box<dyn Observing>,
     observed: Observed,
+    starts: Starts,
     warnings: Vec<Warning>,
 }
 
@@ -119,6 +121,7 @@ pub fn run_trial(
         background: Box::new(Background::default()),
         observers,
         observed: Observed::default(),
+        starts: Starts::default(),
         warnings,
     };
     attached.look();
@@ -141,11 +144,7 @@ pub fn run_trial(
     trial.warnings.extend(unread);
     trial.say_background()?;
     begin("drain");
-    let load = trial.load.stop(RESULT_LIMIT + own_length(config), config.stop)?;
-    trial.testbed.disarm()?;
-    // What starves queues would keep them from running empty.
-    trial.background = Box::new(Background::default());
-    trial.testbed.calm()?;
+    let load = trial.stop_load()?;
     let hooks = attached.look();
     let empty =
         |now: &Snapshot| waiting::nothing(config.variant, (testbed, &hooks), &load, [&before, now]);
@@ -421,6 +420,8 @@ impl Trial<'_> {
         warnings.append(&mut window.warnings);
         let ClocksAfter { delay, jumps, warning } = self.testbed.clocks_after()?;
         window.jumps = jumps;
+        window.faults.extend(self.starts.faults);
+        window.starts = self.starts.hosts;
         warnings.extend(warning);
         let delay_error = delay.with_uneven(window.uneven_ns);
         let ended = Measurements { observed, load, serve, warnings, ..Measurements::default() };

@@ -46,7 +46,7 @@ use serde_json::Value;
 
 pub use self::shares::{for_receiver, share};
 use super::line::Line;
-use super::peer::Peer;
+use super::peer::{Began, Peer};
 use super::result::WorkloadResult;
 use super::runner::{SideMeasurements, side};
 use crate::error::LabError;
@@ -132,6 +132,10 @@ impl Peer for Several {
 
     fn threads(&self) -> Vec<Vec<(u32, Vec<i32>)>> {
         self.programs.iter().map(|(_, program)| program.threads().concat()).collect()
+    }
+
+    fn began(&self) -> Vec<Vec<Began>> {
+        self.programs.iter().map(|(_, program)| program.began().concat()).collect()
     }
 
     fn parts(&mut self) -> Vec<(String, SideMeasurements)> {

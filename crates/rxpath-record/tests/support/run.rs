@@ -12,7 +12,7 @@ use rxpath_record::comparison::{
 use rxpath_record::environment::{Environment, HostFacts};
 use rxpath_record::event::{Event, What};
 use rxpath_record::evidence::{CpuUse, Evidence, SocketUse, SoftirqPlace, ThreadUse};
-use rxpath_record::hosts::{ControlCost, HostTrial, PairPackets, PairRate};
+use rxpath_record::hosts::{ControlCost, HostStart, HostTrial, PairPackets, PairRate};
 use rxpath_record::ledger::{CrossCheck, Drop, Ledger, LedgerUnit, Place};
 use rxpath_record::manifest::{Grade, LoopKind, Manifest, Metric, Status, Trial, VariantSummary};
 use rxpath_record::prediction::{Predicted, Prediction};
@@ -111,6 +111,7 @@ pub fn trial(number: u32) -> Trial {
                     control_bytes: 210,
                     cpus: CpuList(vec![2, 3]),
                 }),
+                start: Some(HostStart { at_ns: 5_000, error_ns: 40, late_ns: 7 }),
                 delivered_pps: Some(900.0),
                 ledger: Some(ledger()),
                 metrics: BTreeMap::from([("achieved_rps".into(), 900.0)]),

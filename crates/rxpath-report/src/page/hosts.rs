@@ -12,6 +12,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
     let tables = [
         (clocks::of_hosts(run), "Clocks of the hosts"),
         (clocks::of_pairs(run), "Clocks of senders and receivers"),
+        (starts(run), "Starts of the senders"),
         (clocks::delays(run), "One-way delays"),
         (pairs(run), "Datagrams by sender and receiver"),
         (rates(run), "Rates by sender and receiver"),
@@ -38,6 +39,16 @@ pub(super) fn section(run: &Run) -> Option<Section> {
 
 fn variants(run: &Run) -> impl Iterator<Item = &str> {
     run.manifest.variants.iter().map(|variant| variant.name.as_str())
+}
+
+/// How far apart the senders started, in the counted trial in which it was most.
+fn starts(run: &Run) -> Table {
+    let mut rows = Table::new("variant | #senders started within");
+    for variant in variants(run) {
+        let spread = run.manifest.start_spread(variant);
+        rows.rows.extend(spread.map(|spread| vec![variant.to_owned(), spread.text()]));
+    }
+    rows
 }
 
 /// What each sender sent to each receiver, over the trials that count.

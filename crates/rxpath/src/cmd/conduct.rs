@@ -142,6 +142,8 @@ struct Conductor<'a, W: Workload> {
     slice_ns: u64,
     last: (u64, u64),
     warm: Option<(u64, u64)>,
+    /// The instant of an order to start, until the parent knows when the work began.
+    ordered_ns: Option<u64>,
 }
 
 type Done<W> = Finished<<W as Workload>::Result>;
@@ -163,6 +165,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
             slice_ns: now,
             last: (now, 0),
             warm: None,
+            ordered_ns: None,
         }
     }
 
@@ -201,6 +204,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
                     match order {
                         Order::Start { at_ns, until_ns } => {
                             self.ends.until_ns = until_ns;
+                            self.ordered_ns = Some(at_ns);
                             self.workload.start(at_ns);
                         }
                         Order::Stop => return Ok(Why::Order),
@@ -211,6 +215,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
                     return Ok(Why::Orphaned);
                 }
             }
+            self.say_began()?;
             if self.workload.is_done() || self.is_over() {
                 return Ok(if self.args.control { Why::Order } else { Why::Itself });
             }
@@ -221,6 +226,15 @@ impl<'a, W: Shown> Conductor<'a, W> {
                 self.slice()?;
             }
         }
+    }
+
+    /// Tells a parent once when the work began: its order may have come late.
+    fn say_began(&mut self) -> anyhow::Result<()> {
+        let Some((at_ns, t_ns)) = self.ordered_ns.zip(self.workload.began_ns()) else {
+            return Ok(());
+        };
+        self.ordered_ns = None;
+        Self::line(&Line::Started { t_ns, late_ns: t_ns.saturating_sub(at_ns) })
     }
 
     /// Sleeps until something may have happened.
@@ -303,6 +317,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
     }
 
     fn finish(&mut self) -> Result<Done<W>, Failure> {
+        self.say_began()?;
         let mut finished = self.workload.finish().map_err(refuse)?;
         let Some(warmup) = self.args.warmup else { return Ok(finished) };
         match self.warm.and_then(|warm| self.rate_since(warm)) {

@@ -59,13 +59,15 @@ fn ntp(manifest: &Manifest) -> Option<String> {
     Some(parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
 }
 
-/// The lines of a variant: one-way delays with their bound, and the sum of its ledgers.
+/// The lines of a variant: how far apart its senders started at most, one-way delays with their bound, and the sum of its ledgers.
 pub fn of_variant(manifest: &Manifest, variant: &VariantSummary) -> String {
     if manifest.hosts.is_empty() {
         return String::new();
     }
+    let starts = manifest.start_spread(&variant.name);
+    let starts = starts.map(|spread| format!("senders started within {}", spread.text()));
     let delays = variant.delays().map(|delays| delays.text());
-    let lines = delays.into_iter().chain(ledger(manifest, &variant.name));
+    let lines = starts.into_iter().chain(delays).chain(ledger(manifest, &variant.name));
     lines.map(|line| format!("{}: {line}\n", variant.name)).collect::<Vec<_>>().concat()
 }
 
@@ -125,7 +127,7 @@ fn lost(ledgers: &[&Ledger], offered: u64) -> Vec<String> {
 mod tests {
     use rxpath_core::ntp::NtpState;
     use rxpath_core::{CpuList, Side};
-    use rxpath_record::hosts::HostTrial;
+    use rxpath_record::hosts::{HostStart, HostTrial};
     use rxpath_record::ledger::{Drop, RemainderBounds};
     use rxpath_record::manifest::Trial;
 
@@ -214,6 +216,17 @@ mod tests {
         let wanted = "base: ledger: 12,000 datagrams offered = 10,980 delivered + 0 at network [rx/network] + \
                       1,000 at device ring (NAPI) [rx/device] + at least 20 at socket receive buffer [rx/socket]; 0 unaccounted\n";
         assert_eq!(of_variant(&of_hosts, &variant), wanted);
+        let started = |at_ns| HostTrial {
+            start: Some(HostStart { at_ns, error_ns: 25_000, late_ns: 0 }),
+            ..HostTrial::of(Side::Tx)
+        };
+        let hosts = [("gen1".to_owned(), started(0)), ("gen2".to_owned(), started(310_000))];
+        let of_two = Trial { hosts: hosts.into(), ..trial() };
+        let text = of_variant(&Manifest { trials: vec![of_two], ..manifest(1) }, &variant);
+        assert!(
+            text.starts_with("base: senders started within 0.31ms +-0.05ms\nbase: ledger: "),
+            "{text}"
+        );
         let mut shared = ledger.clone();
         shared.drops[1] = Drop {
             bounds: Some(PacketBounds { least_packets: 400, most_packets: Some(600) }),

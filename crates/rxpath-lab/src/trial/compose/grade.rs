@@ -79,7 +79,8 @@ fn host(
     (grade, noise): (Grade, Vec<String>),
 ) -> (String, HostTrial) {
     let endpoint_cost = window.costs.get(&name).cloned();
-    (name, HostTrial { grade, noise, endpoint_cost, ..HostTrial::of(side) })
+    let start = window.starts.get(&name).copied();
+    (name, HostTrial { grade, noise, endpoint_cost, start, ..HostTrial::of(side) })
 }
 
 /// What makes a window worthless, as warnings: they stay if its trial is counted.

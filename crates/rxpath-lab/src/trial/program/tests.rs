@@ -1,5 +1,6 @@
 use super::*;
 use crate::clock::HostClock;
+use crate::trial::several::Several;
 use std::process::{Command, Stdio};
 
 fn shell(script: &str) -> Program {
@@ -42,6 +43,25 @@ fn start_and_end_are_instants_of_the_program_s_own_clock() {
         program.start(10, until_ns).unwrap();
         assert_eq!(program.wait_result(LONG, &never).unwrap()["order"], wanted);
     }
+}
+
+#[test]
+fn a_program_says_on_its_own_clock_when_it_began_and_several_say_it_by_host() {
+    let never = AtomicBool::new(false);
+    let program = |t_ns: u64, late_ns: u64| {
+        let mut program = shell(&format!(
+            r#"echo '{{"type":"started","t_ns":{t_ns},"late_ns":{late_ns}}}'; echo '{{"type":"result"}}'; read x"#
+        ));
+        program.child.clock = HostClock { ahead_ns: 1_000 };
+        program.wait_result(LONG, &never).unwrap();
+        Box::new(program) as Box<dyn Peer>
+    };
+    let several =
+        Several::new(vec![("gen1".into(), program(1_007, 0)), ("gen2".into(), program(1_040, 31))]);
+    let of = |at_ns, late_ns| vec![Began { at_ns, late_ns }];
+    assert_eq!(several.began(), [of(7, 0), of(40, 31)]);
+    let silent = shell("read x");
+    assert_eq!(silent.began(), [Vec::<Began>::new()]);
 }
 
 #[test]

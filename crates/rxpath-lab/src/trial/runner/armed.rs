@@ -1,7 +1,9 @@
 //! The start of a trial's load and its latest end: instants that all hosts get ahead.
 
-use super::Trial;
+use super::{RESULT_LIMIT, Trial, own_length};
 use crate::error::LabError;
+use crate::trial::background::Background;
+use crate::trial::result::WorkloadResult;
 use crate::trial::start;
 
 impl Trial<'_> {
@@ -16,6 +18,17 @@ impl Trial<'_> {
         let end_ns = self.load_end_ns(start_ns);
         self.load.start(start_ns, end_ns)?;
         Ok(start_ns + self.config.trials.ramp.0)
+    }
+
+    /// Ends the load, and what starves queues on purpose: that would keep them from running empty.
+    pub(super) fn stop_load(&mut self) -> Result<WorkloadResult, LabError> {
+        let (config, testbed) = (self.config, self.testbed);
+        let load = self.load.stop(RESULT_LIMIT + own_length(config), config.stop)?;
+        testbed.disarm()?;
+        self.starts = testbed.starts(&self.load.began());
+        self.background = Box::new(Background::default());
+        testbed.calm()?;
+        Ok(load)
     }
 
     /// When a load that began at an instant ends without an order, where it does.

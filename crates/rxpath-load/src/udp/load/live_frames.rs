@@ -117,8 +117,12 @@ fn known_start(start: &Start<'_>) -> Option<u64> {
     while !start.shared.is_stopped() {
         match start.shared.start_ns.load(Relaxed) {
             0 => clock::sleep_until(clock::now_ns() + 200_000),
-            at if at < clock::now_ns() + SET_UP_NS => return Some(at + SET_UP_NS),
-            at => return Some(at),
+            at => {
+                let now = clock::now_ns();
+                let begins = if at < now + SET_UP_NS { at + SET_UP_NS } else { at };
+                start.shared.begin(begins.max(now));
+                return Some(begins);
+            }
         }
     }
     None
