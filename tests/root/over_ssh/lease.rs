@@ -50,17 +50,18 @@ fn when_a_host_is_lost_the_others_are_undone_and_named() {
     site.holds_nothing(Duration::from_secs(10));
 }
 
-/// Longer than the lease of 20 s.
-const STARVED: Duration = Duration::from_secs(23);
+/// One trial of these lengths.
+fn trial(ramp: &str, measure: &str) -> String {
+    format!(
+        "question = \"?\"\n[load]\nrate = \"2k\"\n[trials]\nblocks = 1\nmax_blocks = 1\naa = false\n\
+         ramp = \"{ramp}\"\nsettle = \"100ms\"\nmeasure = \"{measure}\"\n"
+    )
+}
 
 #[test]
 fn connections_that_are_silent_for_longer_than_the_lease_while_load_runs_are_no_loss() {
     let Some(site) = site() else { return };
-    let file = site.write(
-        "s.toml",
-        "question = \"?\"\n[load]\nrate = \"2k\"\n[trials]\nblocks = 1\nmax_blocks = 1\naa = false\n\
-         ramp = \"100ms\"\nsettle = \"100ms\"\nmeasure = \"25s\"\n",
-    );
+    let file = site.write("s.toml", &trial("100ms", "25s"));
     let (out, mgmt) = (site.path("runs"), |state| ["ip", "link", "set", "mgmt", state]);
     let words = ["run", &file, "--hosts", &site.inventory, "--out", &out, "--keep-noisy"];
     let run = site.start(&words);
@@ -70,12 +71,34 @@ fn connections_that_are_silent_for_longer_than_the_lease_while_load_runs_are_no_
     // One host's client does nothing, the other one's packets are lost.
     run.signal_ssh("sut.lab", Signal::SIGSTOP);
     site.inside("gen1", &mgmt("down"));
-    // why: the silence is what is tested; it ends before the load does.
-    std::thread::sleep(STARVED);
+    // why: the silence is what is tested: longer than the lease of 20 s, shorter than the load.
+    std::thread::sleep(Duration::from_secs(23));
     site.inside("gen1", &mgmt("up"));
     run.signal_ssh("sut.lab", Signal::SIGCONT);
     let ended = run.wait();
     // 4: the machine was busy, which is no matter here.
     assert!(matches!(ended.code, Some(0 | 4)), "{ended:?}");
+    site.holds_nothing(Duration::from_secs(10));
+}
+
+#[test]
+fn a_connection_that_is_silent_from_ramp_to_window_voids_the_trial_and_loses_no_host() {
+    let Some(site) = site() else { return };
+    // What runs alongside is known before the load.
+    let background = "[background]\nhogs = 1\ncommand = [\"sleep\", \"3333\"]\n";
+    let file = site.write("s.toml", &(trial("15s", "20s") + background));
+    let out = site.path("runs");
+    let run = site.start(&["run", &file, "--hosts", &site.inventory, "--out", &out]);
+    until(Duration::from_secs(60), "the ramp", || events(&out).contains("\"ramp\""));
+    // why: the orders to start are answered within a moment.
+    std::thread::sleep(Duration::from_secs(1));
+    run.signal_ssh("sut.lab", Signal::SIGSTOP);
+    // why: the silence is what is tested: from the ramp on, until a request would have waited for more than 10 s.
+    std::thread::sleep(Duration::from_secs(28));
+    run.signal_ssh("sut.lab", Signal::SIGCONT);
+    let what = "sut: it missed the begin of its window by ";
+    until(Duration::from_secs(60), what, || events(&out).contains(what));
+    run.interrupt();
+    run.wait();
     site.holds_nothing(Duration::from_secs(10));
 }

@@ -12,13 +12,11 @@ use crate::trial::background::{Alongside, Background};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackgroundAsk {
-    /// Starts it.
+    /// Starts it: a list of its process ids. What these start later is found when a window begins.
     Start {
         /// What it is.
         load: Spec,
     },
-    /// Its processes: a list of process ids.
-    Pids,
     /// What is to be said about it: a list of [`rxpath_core::Warning`].
     Warnings {
         /// The receiving program's process.
@@ -40,13 +38,9 @@ impl HostBackground {
         match ask {
             BackgroundAsk::Start { load } => {
                 let running = Background::start(&load, None)?;
+                let pids: Vec<i32> = running.pids().into_iter().map(|(_, pid)| pid).collect();
                 self.0 = Some((load, running));
-                Ok(Value::Null)
-            }
-            BackgroundAsk::Pids => {
-                let pids = self.0.as_ref().map(|(_, running)| running.pids()).transpose()?;
-                let pids = pids.into_iter().flatten().map(|(_, pid)| pid);
-                json(&pids.collect::<Vec<i32>>())
+                json(&pids)
             }
             BackgroundAsk::Warnings { reader, nice } => {
                 let of = |(load, running): &mut (Spec, Background)| {

@@ -383,7 +383,7 @@ mod tests {
                 },
             },
             Ask::Program { program: 3, what: ProgramAsk::HangUp },
-            Ask::Background { what: BackgroundAsk::Pids },
+            Ask::Background { what: BackgroundAsk::End },
             Ask::Load { until_ns: Some(7) },
             Ask::Load { until_ns: None },
             Ask::Probe {

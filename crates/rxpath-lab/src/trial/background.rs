@@ -26,10 +26,7 @@ use crate::trial::unreaped::{Life, life, signal_group};
 /// What runs alongside a trial, wherever that is; dropping it ends all of it.
 pub trait Alongside {
     /// Processes of the commands, those that they started among them, each with the receiver on whose host it runs.
-    ///
-    /// # Errors
-    /// Of a host that no longer answers.
-    fn pids(&self) -> Result<Vec<(usize, i32)>, LabError>;
+    fn pids(&self) -> Vec<(usize, i32)>;
 
     /// What is to be said about it: that some of it is not running, and whether nice acts between it and the reader.
     /// `readers` are the processes of the receiving programs.
@@ -156,8 +153,8 @@ impl Background {
 }
 
 impl Alongside for Background {
-    fn pids(&self) -> Result<Vec<(usize, i32)>, LabError> {
-        Ok(self.family().into_iter().map(|pid| (0, pid)).collect())
+    fn pids(&self) -> Vec<(usize, i32)> {
+        self.family().into_iter().map(|pid| (0, pid)).collect()
     }
 
     fn warnings(

@@ -290,7 +290,7 @@ impl Trial<'_> {
         let measured = Measured {
             loads: self.load.leaders(),
             serves: self.serve.as_ref().map_or_else(Vec::new, |serve| serve.leaders()),
-            others: self.background.pids()?,
+            others: self.background.pids(),
             length: self.config.trials.measure,
         };
         let mut window = self.testbed.window(&measured)?;

@@ -18,6 +18,8 @@ use crate::trial::background::{Alongside, Background};
 pub struct RemoteBackground {
     /// Of the receivers.
     clients: Vec<Arc<Client>>,
+    /// The processes as they started, each with its receiver: nobody asks for them while the load runs.
+    pids: Vec<(usize, i32)>,
 }
 
 impl RemoteBackground {
@@ -30,10 +32,11 @@ impl RemoteBackground {
             return Ok(Box::new(Background::default()));
         }
         // Ended by its drop from now on.
-        let mut remote = Self { clients: Vec::new() };
-        for host in receivers {
+        let mut remote = Self { clients: Vec::new(), pids: Vec::new() };
+        for (receiver, host) in receivers.iter().enumerate() {
             remote.clients.push(Arc::clone(&host.client));
-            ask::<Value>(&host.client, BackgroundAsk::Start { load: load.clone() })?;
+            let pids: Vec<i32> = ask(&host.client, BackgroundAsk::Start { load: load.clone() })?;
+            remote.pids.extend(pids.into_iter().map(|pid| (receiver, pid)));
         }
         Ok(Box::new(remote))
     }
@@ -54,13 +57,8 @@ fn ask<T: DeserializeOwned>(client: &Client, what: BackgroundAsk) -> Result<T, L
 }
 
 impl Alongside for RemoteBackground {
-    fn pids(&self) -> Result<Vec<(usize, i32)>, LabError> {
-        let mut all = Vec::new();
-        for (receiver, client) in self.clients.iter().enumerate() {
-            let pids: Vec<i32> = ask(client, BackgroundAsk::Pids)?;
-            all.extend(pids.into_iter().map(|pid| (receiver, pid)));
-        }
-        Ok(all)
+    fn pids(&self) -> Vec<(usize, i32)> {
+        self.pids.clone()
     }
 
     fn warnings(
