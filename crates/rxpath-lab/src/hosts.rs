@@ -1,6 +1,7 @@
 //! Real hosts, connected and ready: who they are, by which devices and addresses they reach each other.
 
 pub mod again;
+mod chosen;
 mod connect;
 mod lag;
 mod links;

@@ -71,11 +71,6 @@ fn hosts_that_cannot_be_used_are_named_with_what_to_do() {
         "try: ssh silent.lab true",
     );
     refused(
-        &good.replace("addr = [\"10.78.3.2\"]", ""),
-        "sut has several addresses",
-        "hosts.sut.addr = [",
-    );
-    refused(
         &good.replace("10.78.3.2", "10.78.2.2"),
         "gen1 has no route to 10.78.2.2",
         "give both hosts addresses of one network",

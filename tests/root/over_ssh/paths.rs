@@ -22,6 +22,31 @@ fn refused(site: &Site, inventory: &str, what: &str) -> Ended {
 }
 
 #[test]
+fn without_an_address_the_routes_of_both_sides_decide() {
+    let Some(site) = site() else { return };
+    let by_route = site.read_inventory().replace("addr = [\"10.78.3.2\"]\n", "");
+    let file = site.write("by_route.toml", &by_route);
+    let check = site.rxpath(&["hosts", "check", &file, "--json"]);
+    assert_eq!(check.code, Some(0), "{check:?}");
+    let answer: serde_json::Value = serde_json::from_str(&check.printed).unwrap();
+    assert_eq!(answer["result"]["sut"]["device"], "data", "not the one of ssh: {answer}");
+    let scenario = site.write("s.toml", "question = \"?\"\n");
+    let hosts = ["--sender", "gen1.lab", "--receiver", "sut.lab"];
+    let plan = site.rxpath(&[&["run", &scenario, "--dry-run"], &hosts[..]].concat());
+    assert_eq!(plan.code, Some(0), "{plan:?}");
+    assert!(plan.printed.contains("10.78.3.2"), "{plan:?}");
+    site.add_network();
+    let both = "sut is reached at several addresses: 10.78.3.2 (data) from 10.78.3.1 (data), \
+                10.78.9.2 (more) from 10.78.9.1 (more)";
+    let check = refused(&site, &file, both);
+    assert!(check.errors.contains("hosts.sut.dev = \"data\""), "{check:?}");
+    let role = "role = \"receiver\"\n";
+    let file = site.write("more.toml", &by_route.replace(role, &format!("{role}dev = \"more\"\n")));
+    let check = site.rxpath(&["hosts", "check", &file]);
+    assert_eq!(check.code, Some(0), "{check:?}");
+}
+
+#[test]
 fn a_router_that_no_route_shows_is_found_by_the_hops_that_probes_take() {
     let Some(site) = site() else { return };
     site.hide_a_router();

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use rxpath_remote::Inventory;
 use rxpath_remote::inventory::{HostEntry, Network};
 
+use super::chosen::{self, End};
 use super::connect::is_local;
 use super::pairs::Pairs;
 use super::ready::HostFault;
@@ -22,16 +23,7 @@ pub fn between(
     inventory: &Inventory,
     faults: &mut Vec<HostFault>,
 ) -> Option<Hosts> {
-    let mut to = Vec::new();
-    for receiver in receivers {
-        let alias = receiver.client.alias();
-        let found =
-            entry(inventory, &receiver).and_then(|entry| receiving(alias, &receiver.hello, entry));
-        match found {
-            Ok((device, addresses)) => to.push(ConnectedHost { device, addresses, ..receiver }),
-            Err(error) => faults.push(HostFault::of(alias, error)),
-        }
-    }
+    let to = receiving_all(receivers, &senders, inventory, faults);
     let addresses: Vec<(&str, &[IpAddr])> =
         to.iter().map(|host| (host.client.alias(), host.addresses.as_slice())).collect();
     if let Err(error) = distinct(&addresses) {
@@ -69,6 +61,29 @@ pub fn between(
         start_lead: StartLead::default(),
     };
     (!hosts.senders.is_empty()).then_some(hosts)
+}
+
+/// The receivers with their devices and addresses.
+fn receiving_all(
+    receivers: Vec<ConnectedHost>,
+    senders: &[ConnectedHost],
+    inventory: &Inventory,
+    faults: &mut Vec<HostFault>,
+) -> Vec<ConnectedHost> {
+    let senders: Vec<End<'_>> = senders.iter().map(End::of).collect();
+    let mut to = Vec::new();
+    for receiver in receivers {
+        let alias = receiver.client.alias();
+        let found = entry(inventory, &receiver).and_then(|entry| match entry.addr.first() {
+            Some(first) => receiving(alias, &receiver.hello, entry, *first),
+            None => chosen::address(&End::of(&receiver), &senders, &inventory.network),
+        });
+        match found {
+            Ok((device, addresses)) => to.push(ConnectedHost { device, addresses, ..receiver }),
+            Err(error) => faults.push(HostFault::of(alias, error)),
+        }
+    }
+    to
 }
 
 /// What the inventory says of a host.
@@ -146,69 +161,42 @@ fn sending_to_all(
     })
 }
 
-fn cannot(what: String, hint: impl Into<String>) -> LabError {
+pub(super) fn cannot(what: String, hint: impl Into<String>) -> LabError {
     LabError::CannotRun { what, hint: hint.into() }
 }
 
-/// The receiver's device and addresses: those of the inventory, else the only ones that there are.
+/// The receiver's device and addresses as the inventory names them; `first` is the first of them.
 fn receiving(
     alias: &str,
     hello: &Hello,
     entry: &HostEntry,
+    first: IpAddr,
 ) -> Result<(DeviceFacts, Vec<IpAddr>), LabError> {
-    if let Some(first) = entry.addr.first() {
-        let device = holder(alias, hello, *first)?;
-        for address in &entry.addr {
-            if holder(alias, hello, *address)?.index != device.index {
-                return Err(cannot(
-                    format!("{alias}: {first} and {address} are on different devices"),
-                    format!("give addresses of one device as hosts.{alias}.addr"),
-                ));
-            }
-        }
-        if let Some(wanted) = entry.dev.as_ref().filter(|wanted| **wanted != device.name) {
+    let device = holder(alias, hello, first)?;
+    for address in &entry.addr {
+        if holder(alias, hello, *address)?.index != device.index {
             return Err(cannot(
-                format!("{alias}: {first} is on {}, not on {wanted}", device.name),
-                format!("change hosts.{alias}.dev or hosts.{alias}.addr"),
+                format!("{alias}: {first} and {address} are on different devices"),
+                format!("give addresses of one device as hosts.{alias}.addr"),
             ));
         }
-        return up(alias, &device).map(|device| (device, entry.addr.clone()));
     }
-    let usable = |device: &&DeviceFacts| match &entry.dev {
-        Some(wanted) => device.name == *wanted,
-        None => device.is_up && !device.addresses.iter().any(IpAddr::is_loopback),
-    };
-    let all: Vec<(&DeviceFacts, IpAddr)> = hello
-        .devices
-        .iter()
-        .filter(usable)
-        .flat_map(|device| device.addresses.iter().map(move |address| (device, *address)))
-        .filter(|(_, address)| address.is_ipv4())
-        .collect();
-    match all.as_slice() {
-        [(device, address)] => up(alias, device).map(|device| (device, vec![*address])),
-        [] => Err(cannot(
-            format!("{alias} has no IPv4 address{}", on(entry)),
-            format!("hosts.{alias}.addr = [\"ADDRESS\"]; it has {}", listed(hello)),
-        )),
-        _ => Err(cannot(
-            format!("{alias} has several addresses{}: {}", on(entry), listed(hello)),
-            format!("choose one in an inventory: hosts.{alias}.addr = [\"{}\"]", all[0].1),
-        )),
+    if let Some(wanted) = entry.dev.as_ref().filter(|wanted| **wanted != device.name) {
+        return Err(cannot(
+            format!("{alias}: {first} is on {}, not on {wanted}", device.name),
+            format!("change hosts.{alias}.dev or hosts.{alias}.addr"),
+        ));
     }
-}
-
-fn on(entry: &HostEntry) -> String {
-    entry.dev.as_ref().map_or_else(String::new, |dev| format!(" on {dev}"))
+    up(alias, &device).map(|device| (device, entry.addr.clone()))
 }
 
 /// Every device with its addresses.
-fn listed(hello: &Hello) -> String {
+pub(super) fn listed(devices: &[DeviceFacts]) -> String {
     let one = |device: &DeviceFacts| {
         let addresses: Vec<String> = device.addresses.iter().map(IpAddr::to_string).collect();
         format!("{} ({})", addresses.join(", "), device.name)
     };
-    let with = hello.devices.iter().filter(|device| !device.addresses.is_empty());
+    let with = devices.iter().filter(|device| !device.addresses.is_empty());
     with.map(one).collect::<Vec<_>>().join(", ")
 }
 
@@ -218,12 +206,12 @@ fn holder(alias: &str, hello: &Hello, address: IpAddr) -> Result<DeviceFacts, La
     found.cloned().ok_or_else(|| {
         cannot(
             format!("{alias} does not have the address {address}"),
-            format!("it has {}", listed(hello)),
+            format!("it has {}", listed(&hello.devices)),
         )
     })
 }
 
-fn up(alias: &str, device: &DeviceFacts) -> Result<DeviceFacts, LabError> {
+pub(super) fn up(alias: &str, device: &DeviceFacts) -> Result<DeviceFacts, LabError> {
     if device.is_up {
         return Ok(device.clone());
     }
@@ -248,7 +236,7 @@ fn sending(
             format!("{alias} has no route to {to}, the address of {other}"),
             format!(
                 "give both hosts addresses of one network; {alias} has {}",
-                listed(&sender.hello)
+                listed(&sender.hello.devices)
             ),
         )
     })?;

@@ -163,6 +163,15 @@ impl Site {
         self.gen1.run(move |_| tool("ip", &route)).unwrap();
     }
 
+    /// Joins `gen1` and `sut` by a second network, between devices `more`.
+    pub fn add_network(&self) {
+        self.gen1.veth_to("more", &self.sut, "more", 1).unwrap();
+        for (ns, ip) in [(&self.gen1, "10.78.9.1"), (&self.sut, "10.78.9.2")] {
+            ns.add_address("more", ip.parse().unwrap(), 24).unwrap();
+            ns.set_up("more", true).unwrap();
+        }
+    }
+
     /// Lays a second path from `gen1` to the address of `sut` towards the coordinator: by the coordinator, which forwards
     /// and answers for it, so that no route shows a router.
     pub fn hide_a_router(&self) {
