@@ -329,6 +329,27 @@ fn a_sender_is_ready_only_with_a_receiver_that_it_is_paired_with() {
 }
 
 #[test]
+fn the_network_is_set_in_the_command_and_checked_as_in_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let hosts = inventory(dir.path(), INVENTORY);
+    let run = |hosts: &[&str], set: &str| {
+        let output = rxpath(
+            &[["run", "udp-batching", "--dry-run", "--set", set].as_slice(), hosts].concat(),
+        );
+        (output.status.code(), told(&output))
+    };
+    let (code, text) = run(&["--hosts", &hosts], "network.hops=3");
+    assert_eq!(code, Some(0), "{text}");
+    let (code, text) = run(&["--hosts", &hosts], "network.hops=0");
+    assert!(code == Some(2) && text.contains("--set network.hops: 0"), "{text}");
+    let (code, text) = run(&["--sender", "local", "--receiver", "local"], "network.hop=2");
+    assert!(code == Some(2) && text.contains("did you mean `hops`?"), "{text}");
+    let (code, text) = run(&[], "network.hops=2");
+    let nobody = "--set network.hops is for --hosts, or --sender and --receiver";
+    assert!(code == Some(2) && text.contains(nobody), "{text}");
+}
+
+#[test]
 fn every_host_that_is_not_ready_is_named_at_once_and_the_others_are_ready() {
     let dir = tempfile::tempdir().unwrap();
     let more = "[hosts.gen2]\nssh = \"local\"\nrole = \"sender\"\ndev = \"nosuch0\"\n\

@@ -1,6 +1,7 @@
 //! The hosts of an experiment, as the user wrote them into a file.
 
 mod pairs;
+mod set;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -128,11 +129,7 @@ pub struct BadInventory {
 impl Inventory {
     /// Reads an inventory; `file` is its name for messages.
     pub fn parse(text: &str, file: &str) -> Result<Self, BadInventory> {
-        let bad = |wrong: String, right: &str| BadInventory {
-            file: file.to_owned(),
-            wrong,
-            right: right.to_owned(),
-        };
+        let bad = bad(file);
         let inventory: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count());
             let at = line.map_or_else(String::new, |line| format!("line {}: ", line.max(1)));
@@ -140,6 +137,12 @@ impl Inventory {
             let right = if error.message().starts_with(pairs::KEY) { pairs::RIGHT } else { KEYS };
             bad(format!("{at}{}", error.message()), meant.as_deref().unwrap_or(right))
         })?;
+        inventory.checked(file)
+    }
+
+    /// What it is, if what it says holds together.
+    fn checked(self, file: &str) -> Result<Self, BadInventory> {
+        let (inventory, bad) = (self, bad(file));
         for (alias, host) in &inventory.hosts {
             let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
             if alias.is_empty() || alias.len() > ALIAS_LENGTH || !alias.chars().all(allowed) {
@@ -208,6 +211,11 @@ impl Role {
             Self::Receiver => "receiver",
         }
     }
+}
+
+/// What is wrong in a file and what would be right, as an error.
+fn bad(file: &str) -> impl Fn(String, &str) -> BadInventory {
+    move |wrong, right| BadInventory { file: file.to_owned(), wrong, right: right.to_owned() }
 }
 
 /// `did you mean X?` for an unknown word, of the words that the message lists.

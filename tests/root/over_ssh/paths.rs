@@ -32,7 +32,7 @@ fn without_an_address_the_routes_of_both_sides_decide() {
     assert_eq!(answer["result"]["sut"]["device"], "data", "not the one of ssh: {answer}");
     let scenario = site.write("s.toml", "question = \"?\"\n");
     let hosts = ["--sender", "gen1.lab", "--receiver", "sut.lab"];
-    let plan = site.rxpath(&[&["run", &scenario, "--dry-run"], &hosts[..]].concat());
+    let plan = site.rxpath(&[["run", &scenario, "--dry-run"].as_slice(), &hosts].concat());
     assert_eq!(plan.code, Some(0), "{plan:?}");
     assert!(plan.printed.contains("10.78.3.2"), "{plan:?}");
     site.add_network();

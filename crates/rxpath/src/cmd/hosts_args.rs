@@ -5,6 +5,7 @@ use rxpath_lab::hosts::privilege::RootNeeds;
 use rxpath_lab::hosts::ready::Readiness;
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_remote::Inventory;
+use rxpath_remote::inventory::BadInventory;
 
 use crate::cmd::binary_args::BinaryArgs;
 use crate::cmd::prelude::*;
@@ -27,26 +28,49 @@ pub struct HostsArgs {
     change_hosts: bool,
     #[command(flatten)]
     binary: BinaryArgs,
+    /// Settings of the network between them, from `--set`.
+    #[arg(skip)]
+    network: Vec<String>,
 }
 
+/// What a setting of the network between hosts begins with.
+const NETWORK: &str = "network.";
+
 impl HostsArgs {
+    /// Takes the settings of the network between the hosts from among all.
+    pub fn take_network(&mut self, sets: &mut Vec<String>) {
+        let (network, others): (Vec<String>, Vec<String>) =
+            std::mem::take(sets).into_iter().partition(|set| set.trim().starts_with(NETWORK));
+        self.network.extend(network);
+        *sets = others;
+    }
+
     /// Connects to them, as root where `needs` says so; nothing where none were given.
     pub fn connect(&self, needs: &RootNeeds) -> Result<Option<Hosts>, Failure> {
         let inventory = match (&self.hosts, &self.sender, &self.receiver) {
-            (Some(file), ..) => read(file)?,
+            (Some(file), ..) => read_with(file, &self.network)?,
             (None, Some(sender), Some(receiver)) => {
-                Inventory::of_two(sender, receiver).map_err(Failure::usage)?
+                let two = Inventory::of_two(sender, receiver).map_err(Failure::usage)?;
+                two.with("", &self.network).map_err(unusable)?
             }
-            _ if self.change_hosts || self.binary.are_given() => {
-                let option = if self.change_hosts { "--change-hosts" } else { "--binary" };
-                return Err(Failure::usage(format!(
-                    "{option} is for --hosts, or --sender and --receiver"
-                )));
-            }
-            _ => return Ok(None),
+            _ => return self.only_for_hosts().map_or(Ok(None), Err),
         };
         let binaries = self.binary.binaries()?;
         Hosts::connect(&inventory, &binaries, needs, &mut note).map(Some).map_err(failure)
+    }
+
+    /// What is refused where no host was named.
+    fn only_for_hosts(&self) -> Option<Failure> {
+        let set = || {
+            let set = self.network.first()?;
+            Some(format!("--set {}", set.split('=').next().unwrap_or(set).trim()))
+        };
+        let option = match (self.change_hosts, self.binary.are_given()) {
+            (true, _) => "--change-hosts".to_owned(),
+            (false, true) => "--binary".to_owned(),
+            (false, false) => set()?,
+        };
+        Some(Failure::usage(format!("{option} is for --hosts, or --sender and --receiver")))
     }
 
     /// Whether any host was named.
@@ -104,6 +128,10 @@ fn instead(option: &str, value: &str) -> Option<String> {
         "--sender" => Some("sender".into()),
         "--receiver" => Some("receiver".into()),
         "--hosts" => Some(name(value)),
+        // It may name a switch and how to log in there.
+        "--set" if value.starts_with("network.counters=") => {
+            Some("network.counters=COMMAND".into())
+        }
         "--binary" => {
             let (arch, file) = value.split_once('=').unwrap_or(("", value));
             Some(format!("{arch}={}", name(file)))
@@ -114,10 +142,20 @@ fn instead(option: &str, value: &str) -> Option<String> {
 
 /// The inventory in a file.
 pub fn read(file: &Path) -> Result<Inventory, Failure> {
+    read_with(file, &[])
+}
+
+/// The same with settings of its network.
+fn read_with(file: &Path, network: &[String]) -> Result<Inventory, Failure> {
     let name = file.display().to_string();
     let text = std::fs::read_to_string(file)
         .map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
-    Inventory::parse(&text, &name).map_err(|bad| Failure::usage(bad.to_string()).hint(bad.right))
+    let inventory = Inventory::parse(&text, &name);
+    inventory.and_then(|inventory| inventory.with(&text, network)).map_err(unusable)
+}
+
+fn unusable(bad: BadInventory) -> Failure {
+    Failure::usage(bad.to_string()).hint(bad.right)
 }
 
 /// Looks at all hosts of an inventory, without root where it is not needed to connect.
@@ -150,5 +188,8 @@ mod tests {
         assert_eq!(files, "rxpath run x --hosts lab.toml --binary aarch64=f");
         let files = hidden("rxpath run x --hosts=/home/me/lab.toml --binary=aarch64=/home/me/f");
         assert_eq!(files, "rxpath run x --hosts=lab.toml --binary=aarch64=f");
+        let set =
+            hidden("rxpath run x --set network.counters=[\"ssh\",\"me@sw1\"] --set=network.hops=2");
+        assert_eq!(set, "rxpath run x --set network.counters=COMMAND --set=network.hops=2");
     }
 }

@@ -35,7 +35,8 @@ use crate::output::json;
 pub struct RunCommand {
     /// A bundled experiment (see `rxpath list`) or a scenario file
     scenario: String,
-    /// Set a key of the scenario, for example `load.rate=100k` or `variant.gso.load.gso=32`; repeatable
+    /// Set a key of the scenario, for example `load.rate=100k` or `variant.gso.load.gso=32`, or of the network between
+    /// hosts, `network.hops=2`; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     /// Blocks of trials at least, each variant once per block (same as `--set trials.blocks=N`); more follow, up to
@@ -78,8 +79,9 @@ enum Watched {
 
 impl RunCommand {
     /// Plans, runs, reports.
-    pub fn run(self) -> Outcome {
+    pub fn run(mut self) -> Outcome {
         let mut sets = self.sets.clone();
+        self.hosts.take_network(&mut sets);
         sets.extend(self.trials.map(|blocks| format!("trials.blocks={blocks}")));
         sets.extend(self.observe.iter().map(|what| format!("observe.{}=true", value_name(what))));
         if let Some(search) = self.search()? {

@@ -150,7 +150,8 @@ enum Keep {
 
 impl AutoCommand {
     /// Searches, prints what helps, writes the plan.
-    pub fn run(self) -> Outcome {
+    pub fn run(mut self) -> Outcome {
+        self.hosts.take_network(&mut self.sets);
         match (&self.scenario, &self.live.device) {
             (Some(scenario), _) => self.run_scenario(scenario),
             (None, Some(device)) => self.run_live(device),
