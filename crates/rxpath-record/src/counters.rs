@@ -82,16 +82,19 @@ impl Moved {
     /// if the driver is known.
     pub fn ring(&self, side: Side, device: &str, owners: &[String]) -> (String, i64) {
         if !owners.is_empty() {
-            let lost = owners.iter().map(|name| self.get(name)).sum::<i64>();
+            let sum = |folded: bool| -> i64 {
+                let those = owners.iter().filter(|owner| is_folded(owner) == folded);
+                those.map(|name| self.get(name)).sum()
+            };
             let name = owners.join(" + ");
-            // The kernel counts a full backlog there too.
-            if owners.iter().any(|owner| owner.ends_with(".rx.dropped")) {
-                let dropped = self.like("machine/softnet.", ".dropped");
-                let backlog = dropped.map(|(_, packets)| packets).sum::<i64>();
-                let rest = lost.saturating_sub(backlog).max(0);
-                return (format!("{name} - machine/softnet.*.dropped"), rest);
+            if !owners.iter().any(|owner| is_folded(owner)) {
+                return (name, sum(false));
             }
-            return (name, lost);
+            // The kernel counts a full backlog there too.
+            let dropped = self.like("machine/softnet.", ".dropped");
+            let backlog = dropped.map(|(_, packets)| packets).sum::<i64>();
+            let rest = sum(true).saturating_sub(backlog).max(0);
+            return (format!("{name} - machine/softnet.*.dropped"), sum(false) + rest);
         }
         let each = name::RING.map(|counter| name::link(side, device, counter));
         let counted = each.into_iter().map(|name| (self.get(&name), name));
@@ -146,6 +149,11 @@ impl Moved {
     }
 }
 
+/// Whether a counter of a ring has what the kernel dropped, too.
+fn is_folded(owner: &str) -> bool {
+    owner.ends_with(".rx.dropped")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,6 +178,11 @@ mod tests {
         let counted =
             [("rx/ethtool.ens5.rx_missed_errors", 7), ("machine/softnet.cpu1.dropped", 2)];
         assert_eq!(moved(&counted).ring(Side::Rx, "ens5", &owners).1, 7);
+        // Of cards of two drivers, one folds it in.
+        let owners = ["rx/link.sut:eth0.rx.dropped", "rx/ethtool.sut2:eth0.rx_missed_errors"];
+        let counted = [(owners[0], 30), (owners[1], 7), ("machine/softnet.cpu1.dropped", 40)];
+        let owners = owners.map(str::to_owned);
+        assert_eq!(moved(&counted).ring(Side::Rx, "eth0", &owners).1, 7);
     }
 
     fn snapshot(values: &[(&str, u64)]) -> Snapshot {

@@ -186,6 +186,7 @@ impl<'a> HostsTestbed<'a> {
                 side: seat.side,
                 alias: host.client.alias().to_owned(),
                 device: host.device.name.clone(),
+                driver: host.device.driver.clone(),
                 counts_machine: hosts.is_first_on_machine(seat.side, seat.index),
                 snapshot,
             };

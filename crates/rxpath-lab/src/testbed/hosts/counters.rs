@@ -12,6 +12,8 @@ pub struct Reading {
     pub alias: String,
     /// Its device.
     pub device: String,
+    /// The driver of that.
+    pub driver: String,
     /// No earlier host of the side is on its machine, whose softnet counters and energy it reads.
     pub counts_machine: bool,
     /// The counters.
@@ -22,6 +24,18 @@ pub struct Reading {
 const OF_DEVICES: [&str; 7] =
     ["link", "ethtool", "standard", "queue", "qdisc", "tc", name::OTHER_DEVICES];
 
+/// Sources of which the driver decides what a name means.
+const OF_DRIVERS: [&str; 3] = ["ethtool", "standard", "queue"];
+
+/// Under which device the counters of a side stand that has several hosts.
+#[derive(Clone, Copy)]
+pub struct Shown<'a> {
+    /// The first one's.
+    device: &'a str,
+    /// Whether the devices of all hosts have one driver.
+    has_one_driver: bool,
+}
+
 /// Readings of hosts as those of two sides. Counters of a side's devices stand under the name of the first one's, as
 /// [`on_side`] says; softnet counters and energy of receivers are their machines': those on which packets arrive. Of several
 /// receivers each also stands alone, as [`of_host`] names it.
@@ -29,26 +43,30 @@ pub fn of_sides(readings: &[Reading], t_ns: u64) -> Snapshot {
     let mut all = Snapshot { t_ns: t_ns as i64, ..Snapshot::default() };
     for side in [Side::Tx, Side::Rx] {
         let of_side = readings.iter().filter(|it| it.side == side);
-        let shown = shown(of_side.clone().map(|it| it.device.as_str()));
+        let shown = shown(of_side.clone().map(|it| (it.device.as_str(), it.driver.as_str())));
         of_side.for_each(|reading| add(&mut all, reading, shown));
     }
     all
 }
 
-fn add(all: &mut Snapshot, reading: &Reading, shown: Option<&str>) {
+fn add(all: &mut Snapshot, reading: &Reading, shown: Option<Shown<'_>>) {
     let host = (reading.alias.as_str(), reading.device.as_str());
     let is_apart = reading.side == Side::Rx && shown.is_some();
     let side_of =
         |name: &str| if reading.side == Side::Rx { side_on_receiver(name) } else { reading.side };
     let counts = |side: Side| side != Side::Machine || reading.counts_machine;
     for (name, value) in &reading.snapshot.values {
-        let (side, name) = (side_of(name), on_side(name, host, shown));
-        if is_apart {
-            all.values.insert(of_host(side, &reading.alias, &name), *value);
-        }
-        if counts(side) {
-            let sum = all.values.entry(format!("{side}/{name}")).or_default();
-            *sum = sum.wrapping_add(*value);
+        let side = side_of(name);
+        let (of_side, of_card) = (on_side(name, host, shown), of_card(name, host, shown));
+        let of_card = (of_card != of_side).then_some(of_card);
+        for name in [of_side].into_iter().chain(of_card) {
+            if is_apart {
+                all.values.insert(of_host(side, &reading.alias, &name), *value);
+            }
+            if counts(side) {
+                let sum = all.values.entry(format!("{side}/{name}")).or_default();
+                *sum = sum.wrapping_add(*value);
+            }
         }
     }
     for (source, why) in &reading.snapshot.gaps {
@@ -63,24 +81,34 @@ fn add(all: &mut Snapshot, reading: &Reading, shown: Option<&str>) {
     }
 }
 
-/// The device under whose name the counters of a side's devices stand, where it has several hosts.
-pub fn shown<'a>(mut devices: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let first = devices.next()?;
-    devices.next().map(|_| first)
+/// How the counters of a side's devices are named, of which each is given with its driver; `None` of a single one.
+pub fn shown<'a>(mut devices: impl Iterator<Item = (&'a str, &'a str)>) -> Option<Shown<'a>> {
+    let (device, driver) = devices.next()?;
+    let others: Vec<bool> = devices.map(|(_, other)| other == driver).collect();
+    let has_one_driver = others.iter().all(|is_same| *is_same);
+    (!others.is_empty()).then_some(Shown { device, has_one_driver })
 }
 
 /// The name of a host's counter among those of its side: `link.eth1.rx.packets` of its device eth1 as
 /// `link.eth0.rx.packets`, if that is the device that is `shown`. A device below is this host's alone, whatever others call
-/// theirs: `link.sut2:ens1.rx.packets`.
-pub fn on_side(name: &str, (alias, device): (&str, &str), shown: Option<&str>) -> String {
+/// theirs: `link.sut2:ens1.rx.packets`. So are the counters of drivers, if they differ: `ethtool.sut2:eth1.rx_packets`.
+pub fn on_side(name: &str, (alias, device): (&str, &str), shown: Option<Shown<'_>>) -> String {
     let parts = name.split_once('.').filter(|(source, _)| OF_DEVICES.contains(source));
     let Some((shown, (source, rest))) = shown.zip(parts) else { return name.to_owned() };
+    let is_added = shown.has_one_driver || !OF_DRIVERS.contains(&source);
     match rest.strip_prefix(device) {
-        Some(counter) if counter.is_empty() || counter.starts_with('.') => {
-            format!("{source}.{shown}{counter}")
+        Some(counter) if is_added && (counter.is_empty() || counter.starts_with('.')) => {
+            format!("{source}.{}{counter}", shown.device)
         }
         _ => format!("{source}.{alias}:{rest}"),
     }
+}
+
+/// The same of a counter that the row of its card's driver names: where drivers differ, also the kernel's counters of a device
+/// stand alone a second time, because another row does not count them.
+pub fn of_card(name: &str, host: (&str, &str), shown: Option<Shown<'_>>) -> String {
+    let rest = name.strip_prefix("link.").filter(|_| shown.is_some_and(|it| !it.has_one_driver));
+    rest.map_or_else(|| on_side(name, host, shown), |rest| format!("link.{}:{rest}", host.0))
 }
 
 #[cfg(test)]
@@ -93,6 +121,7 @@ mod tests {
             side,
             alias: alias.into(),
             device: device.into(),
+            driver: "igb".into(),
             counts_machine: true,
             snapshot: Snapshot { values, ..Snapshot::default() },
         }
@@ -179,7 +208,8 @@ mod tests {
         let alone = of_sides(&[bond("sut", "ens1")], 0).values;
         assert_eq!(alone["rx/ethtool.ens1.rx_missed_errors"], 2);
         // What could not be read of a device is a gap of the name that it has there.
-        let of = |name| on_side(name, ("sut2", "eth1"), Some("eth0"));
+        let shown = Shown { device: "eth0", has_one_driver: true };
+        let of = |name| on_side(name, ("sut2", "eth1"), Some(shown));
         assert_eq!(of("standard.eth1"), "standard.eth0");
         assert_eq!(of("queue.eth1.0.rx-hw-drop-overruns"), "queue.eth0.0.rx-hw-drop-overruns");
         assert_eq!(of("qdisc.eth1.root.drops"), "qdisc.eth0.root.drops");
