@@ -72,6 +72,15 @@ fn checksums_are_sha256() {
 }
 
 #[test]
+fn the_name_of_a_histogram_may_have_a_host_and_is_one_file() {
+    let base = TempDir::new().unwrap();
+    let writer = RunWriter::create(base.path(), RUN_ID).unwrap();
+    writer.histogram("trial0-serve@sut-a b/c", |to| to.write_all(b"abc")).unwrap();
+    let run = RunReader::open(&writer.finish(manifest()).unwrap()).unwrap();
+    assert!(run.manifest.files.contains_key("histograms/trial0-serve@sut-a-b-c.hlog"));
+}
+
+#[test]
 fn nothing_temporary_stays_and_no_run_is_written_twice() {
     let (base, directory) = finished();
     let hidden = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with('.');

@@ -10,7 +10,7 @@ use rxpath_stats::tails::{Slice, together};
 
 use crate::error::LabError;
 use crate::trial::program::SliceOfTimes;
-use crate::trial::runner::Measurements;
+use crate::trial::runner::{Measurements, SideMeasurements};
 
 /// Quantiles of all trials together.
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
@@ -29,24 +29,13 @@ impl Times {
         raw: &Measurements,
     ) -> Result<Vec<Warning>, LabError> {
         let mut warnings = Vec::new();
-        for (side, program) in [("load", &raw.load), ("serve", &raw.serve)] {
-            for (name, hdr_v2_base64) in &program.histograms {
-                let file = format!("trial{trial}-{side}-{name}");
-                let slices: Vec<([u64; 2], &str)> = program
-                    .slices
-                    .iter()
-                    .filter(|slice| slice.name == *name)
-                    .map(|slice| (slice.span_ns, slice.hdr_v2_base64.as_str()))
-                    .collect();
-                let whole = [(raw.window.between.window_ns, hdr_v2_base64.as_str())];
-                let spans = if slices.is_empty() { whole.to_vec() } else { slices };
-                match hlog::text(&file, spans) {
-                    Ok(log) => writer.histogram(&file, |out| out.write_all(log.as_bytes()))?,
-                    Err(why) => {
-                        let text =
-                            format!("histogram {file} cannot be read and is not kept: {why}");
-                        warnings.push(Warning::new("histogram-unreadable", text));
-                    }
+        let window = raw.window.between.window_ns;
+        for (file, log) in logs(trial, [("load", &raw.load), ("serve", &raw.serve)], window) {
+            match log {
+                Ok(log) => writer.histogram(&file, |out| out.write_all(log.as_bytes()))?,
+                Err(why) => {
+                    let text = format!("histogram {file} cannot be read and is not kept: {why}");
+                    warnings.push(Warning::new("histogram-unreadable", text));
                 }
             }
         }
@@ -89,6 +78,33 @@ impl Times {
     }
 }
 
+/// Each log by its name, or why there is none: those of both sides, and where a side has several hosts, of each.
+fn logs(
+    trial: u32,
+    sides: [(&str, &SideMeasurements); 2],
+    window_ns: [u64; 2],
+) -> Vec<(String, Result<String, String>)> {
+    let mut all = Vec::new();
+    for (side, together) in sides {
+        let parts = together.parts.iter().map(|(host, part)| (format!("{side}@{host}"), part));
+        for (of, program) in [(side.to_owned(), together)].into_iter().chain(parts) {
+            for (name, hdr_v2_base64) in &program.histograms {
+                let file = format!("trial{trial}-{of}-{name}");
+                let slices: Vec<([u64; 2], &str)> = program
+                    .slices
+                    .iter()
+                    .filter(|slice| slice.name == *name)
+                    .map(|slice| (slice.span_ns, slice.hdr_v2_base64.as_str()))
+                    .collect();
+                let whole = vec![(window_ns, hdr_v2_base64.as_str())];
+                let log = hlog::text(&file, if slices.is_empty() { whole } else { slices });
+                all.push((file, log));
+            }
+        }
+    }
+    all
+}
+
 /// What was timed, and its slices that lie in the window; `None` without any.
 fn in_window(slices: &[SliceOfTimes], [from, to]: [u64; 2]) -> Option<(String, Vec<Slice>)> {
     let inside = |slice: &&SliceOfTimes| from <= slice.span_ns[0] && slice.span_ns[1] <= to;
@@ -103,6 +119,32 @@ fn in_window(slices: &[SliceOfTimes], [from, to]: [u64; 2]) -> Option<(String, V
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_of_several_hosts_has_a_log_in_addition_to_that_of_all() {
+        let told = |ns: &[u64]| {
+            let mut times = Histogram::of_times();
+            ns.iter().for_each(|ns| times.record(*ns));
+            vec![("one_way_delay".to_owned(), hlog::encoded(&times).unwrap())]
+        };
+        let of =
+            |ns: &[u64]| SideMeasurements { histograms: told(ns), ..SideMeasurements::default() };
+        let parts = vec![("sut".to_owned(), of(&[1_000])), ("sut2".to_owned(), of(&[9_000_000]))];
+        let serve = SideMeasurements { parts, ..of(&[1_000, 9_000_000]) };
+        let mut load = of(&[5]);
+        load.histograms[0].1 = "HISTFAAA".into();
+        let logs = logs(3, [("load", &load), ("serve", &serve)], [0, 2_000_000_000]);
+        let names: Vec<&str> = logs.iter().map(|(file, _)| file.as_str()).collect();
+        let wanted = ["load", "serve", "serve@sut", "serve@sut2"];
+        assert_eq!(names, wanted.map(|of| format!("trial3-{of}-one_way_delay")));
+        assert!(logs[0].1.is_err());
+        // The largest one, in ms.
+        let most = |at: usize| -> f64 {
+            let line = logs[at].1.as_ref().unwrap().lines().last().unwrap();
+            line.split(',').nth(3).unwrap().parse().unwrap()
+        };
+        assert!(most(1) > 8.9 && most(2) < 0.1 && most(3) > 8.9);
+    }
 
     #[test]
     fn only_slices_within_the_window_count() {

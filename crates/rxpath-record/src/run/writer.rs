@@ -109,14 +109,14 @@ impl RunWriter {
 
     /// Makes `histograms/<name>.hlog` with what `write` puts into it.
     ///
-    /// The name becomes one path component: what is not a letter, digit, `-`, `_` or `.` is replaced by `-`.
+    /// The name becomes one path component: what is not a letter, digit, `-`, `_`, `.` or `@` is replaced by `-`.
     pub fn histogram(
         &self,
         name: &str,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), RunError> {
         let directory = self.directory.join(HISTOGRAMS);
-        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.@".contains(c) { c } else { '-' };
         let name: String = name.chars().map(plain).collect();
         let path = directory.join(format!("{}.hlog", name.trim_start_matches('.')));
         let made = fs::create_dir_all(&directory)
