@@ -28,6 +28,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(test)]
+mod tests;
+
 /// Counters of one card, by their names in a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CardCounters {
@@ -75,11 +78,25 @@ impl CardCounters {
         Self { ring: self.ring, settle_ms: self.settle_ms, ..unknown(why) }
     }
 
+    /// The same of a card that writes its counters into memory every so many microseconds, where it says how often.
+    ///
+    /// **Source** tools/testing/selftests/drivers/net/lib/py/env.py `wait_hw_stats_settle`: that time and 25 ms.
+    #[must_use]
+    pub fn written_every(mut self, usecs: Option<u32>) -> Self {
+        if let Some(usecs) = usecs.filter(|usecs| *usecs > 0 && self.settle_ms > 0) {
+            self.settle_ms = u64::from(usecs.div_ceil(1_000)) + WRITTEN_MS;
+        }
+        self
+    }
+
     /// How long the counters may lag behind what the card did.
     pub fn settle(&self) -> Duration {
         Duration::from_millis(self.settle_ms)
     }
 }
+
+/// How long a card may take to write its counters when their time has come.
+const WRITTEN_MS: u64 = 25;
 
 struct Row {
     drivers: &'static [&'static str],
@@ -171,7 +188,7 @@ const ROWS: [Row; 7] = [
         holds_ring: Holds::NotKnown,
         sent: &["ethtool.tx_good_frames"],
         damaged: &["ethtool.rx_fcs_err_frames"],
-        // The card writes them once a second (`BNXT_DEF_STATS_COAL_TICKS`).
+        // The card writes them once a second (`BNXT_DEF_STATS_COAL_TICKS`), unless `stats-block-usecs` says otherwise.
         settle_ms: 1_100,
     },
     Row {
@@ -304,135 +321,5 @@ fn matches(pattern: &str, name: &str) -> bool {
                 |number| !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit()),
             )
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn names(all: &[&str]) -> Vec<String> {
-        all.iter().map(|name| (*name).to_owned()).collect()
-    }
-
-    #[test]
-    fn frames_that_the_fifo_missed_were_on_the_wire_but_not_in_the_card_s_good_packets() {
-        let offered = names(&[
-            "ethtool.rx_packets",
-            "ethtool.tx_packets",
-            "ethtool.rx_missed_errors",
-            "ethtool.rx_no_buffer_count",
-            "ethtool.rx_queue_0_drops",
-            "ethtool.rx_queue_1_drops",
-            "ethtool.rx_queue_x_drops",
-        ]);
-        let card = counters("igb", &offered);
-        assert_eq!(
-            card.ring,
-            ["ethtool.rx_missed_errors", "ethtool.rx_queue_0_drops", "ethtool.rx_queue_1_drops"]
-        );
-        assert_eq!(card.received, ["ethtool.rx_packets", "ethtool.rx_missed_errors"]);
-        assert_eq!(card.sent, ["ethtool.tx_packets"]);
-        assert!(card.perhaps_received.is_empty() && card.wire_unknown.is_none());
-    }
-
-    #[test]
-    fn an_older_name_stands_in_for_a_newer_one() {
-        let port = ["unicast", "multicast", "broadcast"];
-        let mut offered: Vec<String> = ["rx", "tx"]
-            .iter()
-            .flat_map(|way| port.map(|kind| format!("ethtool.port.{way}_{kind}")))
-            .collect();
-        offered.push("ethtool.port.rx_dropped".into());
-        let card = counters("i40e", &offered);
-        assert_eq!(card.ring, ["ethtool.port.rx_dropped"]);
-        assert_eq!(card.perhaps_received, card.ring);
-        offered.push("ethtool.port.rx_discards".into());
-        assert_eq!(counters("i40e", &offered).ring, ["ethtool.port.rx_discards"]);
-    }
-
-    #[test]
-    fn what_a_card_does_not_count_is_not_made_up() {
-        let link = names(&["link.rx.packets", "link.tx.packets"]);
-        for (driver, word) in [
-            ("virtio_net", "hypervisor"),
-            ("veth", "software"),
-            ("igb", "does not count frames"),
-            ("", "the driver does not count frames"),
-        ] {
-            let card = counters(driver, &link);
-            let why = card.wire_unknown.unwrap();
-            assert!(why.contains(word) && card.received.is_empty(), "{driver}: {why}");
-            assert_eq!(card.settle_ms, 0, "{driver}");
-        }
-        assert_eq!(counters("tun", &link).received, ["link.rx.packets"]);
-    }
-
-    #[test]
-    fn cards_below_one_device_are_added_and_one_that_is_not_known_makes_all_unknown() {
-        let card = |device: &str, known: bool| {
-            let name = |counter: &str| vec![format!("ethtool.{device}.{counter}")];
-            let wire_unknown = (!known).then(|| "it does not count".to_owned());
-            let (ring, sent) = (name("rx_missed_errors"), name("tx_packets"));
-            (
-                device.to_owned(),
-                CardCounters { ring, sent, wire_unknown, ..CardCounters::default() },
-            )
-        };
-        let both = CardCounters::joined([card("ens1", true), card("ens2", true)]);
-        assert_eq!(both.ring, ["ethtool.ens1.rx_missed_errors", "ethtool.ens2.rx_missed_errors"]);
-        assert_eq!((both.sent.len(), both.wire_unknown), (2, None));
-        let one = CardCounters::joined([card("ens1", true), card("ens2", false)]);
-        assert_eq!(one.wire_unknown.unwrap(), "ens2: it does not count");
-        assert_eq!(one.ring.len(), 2, "what rings lost is known all the same");
-    }
-
-    #[test]
-    fn a_mac_that_several_functions_share_says_nothing_of_one_of_them() {
-        let offered = names(&[
-            "ethtool.rx_out_of_buffer",
-            "ethtool.rx_discards_phy",
-            "ethtool.rx_packets_phy",
-            "ethtool.tx_packets_phy",
-        ]);
-        let own = counters("mlx5_core", &offered);
-        assert_eq!(own.clone().on_shared_port(None), own);
-        let shared = own.on_shared_port(Some("8 virtual functions share its port".into()));
-        let why = "8 virtual functions share its port, and the card counts their frames together";
-        assert_eq!(shared.wire_unknown.as_deref(), Some(why));
-        assert!(shared.received.is_empty() && shared.sent.is_empty(), "{shared:?}");
-        assert_eq!(shared.ring, ["ethtool.rx_out_of_buffer"], "its own queues'");
-    }
-
-    #[test]
-    fn rings_of_virtual_machines_are_read_where_their_wire_is_not() {
-        let offered = names(&[
-            "link.rx.dropped",
-            "ethtool.Rx Queue#",
-            "ethtool.  pkts rx OOB",
-            "ethtool.  pkts rx err",
-            "ethtool.  drv dropped rx total",
-            "ethtool.Rx Queue##2",
-            "ethtool.  pkts rx OOB#2",
-        ]);
-        let card = counters("vmxnet3", &offered);
-        assert_eq!(card.ring, ["ethtool.  pkts rx OOB", "ethtool.  pkts rx OOB#2"]);
-        assert!(card.wire_unknown.unwrap().contains("hypervisor") && card.received.is_empty());
-        let card = counters("ena", &offered);
-        assert_eq!((card.ring, card.settle_ms), (names(&["link.rx.dropped"]), 1_100));
-        assert!(counters("virtio_net", &offered).ring.is_empty());
-        let of_queues = names(&["queue.0.rx-hw-drop-overruns", "queue.1.rx-hw-drop-overruns"]);
-        assert_eq!(counters("virtio_net", &of_queues).ring, of_queues);
-        let offered = names(&["ethtool.rx_queue_drop_cnt[0]", "ethtool.rx_no_buffers_posted[0]"]);
-        let card = counters("gve", &offered);
-        assert_eq!((card.ring.as_slice(), card.settle_ms), (&offered[..1], 20_100));
-    }
-
-    #[test]
-    fn a_card_that_nobody_listed_is_read_by_the_standard() {
-        let offered = names(&["standard.mac.FramesReceivedOK", "standard.mac.FramesTransmittedOK"]);
-        let card = counters("stmmac", &offered);
-        assert_eq!(card.sent, ["standard.mac.FramesTransmittedOK"]);
-        assert_eq!((card.wire_unknown, card.settle_ms), (None, 2_100));
     }
 }

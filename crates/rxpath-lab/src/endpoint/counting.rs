@@ -71,8 +71,10 @@ impl Counting {
     /// Which counters say what the rings lost and what was on the wire: those of the device, or of the ones below it.
     pub fn card(&mut self, driver: &str) -> CardCounters {
         let snapshot = self.read();
-        let card = |name: &str, driver: &str| {
-            card_of(&snapshot, name, driver).on_shared_port(shared_by(name))
+        let generic = &mut self.generic;
+        let mut card = |name: &str, driver: &str| {
+            let written = generic.as_mut().and_then(|generic| stats_block_usecs(generic, name));
+            card_of(&snapshot, name, driver).written_every(written).on_shared_port(shared_by(name))
         };
         if self.below.is_empty() {
             return card(&self.device.name, driver);
@@ -137,6 +139,11 @@ impl Counting {
 fn driver_of(link: &Link) -> String {
     let of_hardware = || ioctl::driver_info(&link.name).map(|info| info.driver);
     link.kind.clone().unwrap_or_else(|| of_hardware().unwrap_or_default())
+}
+
+/// How often a card writes its counters into memory, if it says so.
+fn stats_block_usecs(generic: &mut Netlink, device: &str) -> Option<u32> {
+    generic.coalesce(device).ok()?.rare.get("stats-block-usecs").copied()
 }
 
 /// Who shares the port of a device, in words.
