@@ -135,3 +135,121 @@ fn a_card_that_nobody_listed_is_read_by_the_standard() {
     assert_eq!(card.sent, ["standard.mac.FramesTransmittedOK"]);
     assert_eq!((card.wire_unknown, card.settle_ms), (None, 2_100));
 }
+
+/// What a card of a driver counts, and which of it is meant.
+struct Made {
+    driver: &'static str,
+    ring: &'static [&'static str],
+    received: &'static [&'static str],
+    sent: &'static [&'static str],
+    damaged: &'static str,
+    /// Neighbours in the driver's list that are not meant.
+    others: &'static [&'static str],
+}
+
+/// Made up: no host with these cards was captured with the counters of its port. The names are those of Linux 6.12.
+///
+/// **Source** drivers/net/ethernet/intel: `igb_gstrings_stats`, `igc_gstrings_stats`, `e1000_gstrings_stats` (e1000e),
+/// `ixgbe_gstrings_stats`, `i40e_gstrings_stats`, `ice_gstrings_pf_stats`; mellanox/mlx5/core/en_stats.c `q_stats_desc`,
+/// `pport_802_3_stats_desc`, `pport_phy_statistical_stats_desc`; broadcom/bnxt/bnxt_ethtool.c `bnxt_ring_rx_stats_str`,
+/// `bnxt_port_stats_arr`.
+const MADE: [Made; 8] = [
+    Made {
+        driver: "igb",
+        ring: &["rx_missed_errors", "rx_queue_0_drops", "rx_queue_1_drops"],
+        received: &["rx_packets", "rx_missed_errors"],
+        sent: &["tx_packets"],
+        damaged: "rx_crc_errors",
+        others: &[
+            "rx_no_buffer_count",
+            "rx_fifo_errors",
+            "rx_queue_0_packets",
+            "tx_queue_0_packets",
+        ],
+    },
+    Made {
+        driver: "igc",
+        ring: &["rx_missed_errors", "rx_queue_0_drops"],
+        received: &["rx_packets", "rx_missed_errors"],
+        sent: &["tx_packets"],
+        damaged: "rx_crc_errors",
+        others: &["rx_no_buffer_count", "rx_queue_0_packets"],
+    },
+    Made {
+        driver: "e1000e",
+        ring: &["rx_missed_errors"],
+        received: &["rx_packets", "rx_missed_errors"],
+        sent: &["tx_packets"],
+        damaged: "rx_crc_errors",
+        others: &["rx_no_buffer_count", "rx_over_errors"],
+    },
+    Made {
+        driver: "ixgbe",
+        ring: &["rx_missed_errors", "rx_no_dma_resources"],
+        received: &["rx_pkts_nic", "rx_missed_errors"],
+        sent: &["tx_pkts_nic"],
+        damaged: "rx_crc_errors",
+        others: &["rx_packets", "tx_packets", "rx_no_buffer_count", "alloc_rx_page_failed"],
+    },
+    Made {
+        driver: "i40e",
+        ring: &["port.rx_discards"],
+        received: &["port.rx_unicast", "port.rx_multicast", "port.rx_broadcast"],
+        sent: &["port.tx_unicast", "port.tx_multicast", "port.tx_broadcast"],
+        damaged: "port.rx_crc_errors",
+        others: &["rx_dropped", "rx_unicast", "tx_unicast", "port.rx_length_errors"],
+    },
+    Made {
+        driver: "ice",
+        ring: &["rx_dropped.nic"],
+        received: &["rx_unicast.nic", "rx_multicast.nic", "rx_broadcast.nic"],
+        sent: &["tx_unicast.nic", "tx_multicast.nic", "tx_broadcast.nic"],
+        damaged: "rx_crc_errors.nic",
+        others: &["rx_dropped", "rx_unicast", "tx_unicast", "rx_oversize.nic"],
+    },
+    Made {
+        driver: "mlx5_core",
+        ring: &["rx_out_of_buffer", "rx_discards_phy"],
+        received: &["rx_packets_phy"],
+        sent: &["tx_packets_phy"],
+        damaged: "rx_crc_errors_phy",
+        others: &["rx_steer_missed_packets", "rx_packets", "tx_packets", "tx_discards_phy"],
+    },
+    Made {
+        driver: "bnxt_en",
+        ring: &["[0]: rx_discards", "[11]: rx_discards"],
+        received: &["rx_good_frames"],
+        sent: &["tx_good_frames"],
+        damaged: "rx_fcs_err_frames",
+        others: &["rx_total_discard_pkts", "[0]: rx_errors", "[0]: rx_ucast_packets"],
+    },
+];
+
+#[test]
+fn each_row_means_what_its_driver_counts_by_that_name_and_nothing_next_to_it() {
+    let on_device =
+        |all: &[&str]| -> Vec<String> { all.iter().map(|it| format!("ethtool.{it}")).collect() };
+    for Made { driver, ring, received, sent, damaged, others } in &MADE {
+        let all = [*ring, *received, *sent, &[*damaged], *others].concat();
+        let mut offered = on_device(&all);
+        // In a snapshot each name is there once, in another order.
+        offered.sort();
+        offered.dedup();
+        let card = counters(driver, &offered);
+        let sorted = |mut all: Vec<String>| {
+            all.sort();
+            all
+        };
+        assert_eq!(card.wire_unknown, None, "{driver}");
+        assert_eq!(sorted(card.ring), sorted(on_device(ring)), "{driver}");
+        assert_eq!(sorted(card.received), sorted(on_device(received)), "{driver}");
+        assert_eq!(sorted(card.sent), sorted(on_device(sent)), "{driver}");
+        assert_eq!(card.damaged, on_device(&[*damaged]), "{driver}");
+    }
+    // A row without a made-up card is that of a device of software, which has no names of its own.
+    let is_made =
+        |row: &&Row| row.drivers.iter().any(|it| MADE.iter().any(|made| made.driver == *it));
+    let left: Vec<&str> =
+        ROWS.iter().filter(|row| !is_made(row)).flat_map(|row| row.drivers).copied().collect();
+    assert_eq!(left, ["tun"]);
+}
