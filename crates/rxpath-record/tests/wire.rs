@@ -202,6 +202,27 @@ fn a_wire_that_nobody_counts_is_named_and_not_made_of_the_remainder() {
 }
 
 #[test]
+fn limits_of_a_cloud_that_were_exceeded_stand_where_the_network_is_not_known() {
+    let mut said = input();
+    let exceeded = [
+        ("tx/ethtool.eth0.pps_allowance_exceeded", 812),
+        ("tx/ethtool.eth0.bw_out_allowance_exceeded", 0),
+        ("rx/ethtool.eth1.bw_in_allowance_exceeded", 5),
+        ("rx@sut/ethtool.eth1.bw_in_allowance_exceeded", 5),
+        ("rx/ethtool.eth1.conntrack_allowance_available", -7),
+    ];
+    let known = Ledger::from_counters(&said, &moved(&exceeded));
+    assert!(known.notes.iter().all(|note| !note.contains("limits")), "{:?}", known.notes);
+    said.path.wire = WireFacts::Unknown("sut: ena does not see it".into());
+    let ledger = Ledger::from_counters(&said, &moved(&exceeded));
+    let why = "what the network lost is not known: sut: ena does not see it; the cloud held packets back or \
+               dropped them above its limits: tx/ethtool.eth0.pps_allowance_exceeded by 812, \
+               rx/ethtool.eth1.bw_in_allowance_exceeded by 5";
+    assert!(ledger.notes.iter().any(|note| note == why), "{:?}", ledger.notes);
+    assert_eq!(ledger.unaccounted_packets, Some(6), "a witness is no term: {ledger:#?}");
+}
+
+#[test]
 fn a_counter_of_a_card_that_was_not_read_is_no_zero() {
     let mut gone = moved(&[]);
     let name = "rx/ethtool.eth1.rx_missed_errors";

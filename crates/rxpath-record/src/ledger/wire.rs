@@ -305,5 +305,19 @@ pub(super) fn unknown(view: View<'_>) -> Option<String> {
             behind_card(view, &wire.forward)?
         ),
     };
-    Some(format!("what the network lost is not known: {why}"))
+    Some(format!("what the network lost is not known: {why}{}", limited(view.moved)))
+}
+
+/// Packets above the limits of a cloud, by the counters of its cards (ena): they waited or were dropped, which nobody tells.
+///
+/// **Source** Linux 6.12, drivers/net/ethernet/amazon/ena/ena_admin_defs.h `ena_admin_eni_stats`.
+fn limited(moved: &Moved) -> String {
+    let sides = ["tx/ethtool.", "rx/ethtool."].into_iter();
+    let all = sides.flat_map(|side| moved.like(side, "_allowance_exceeded"));
+    let all: Vec<String> =
+        all.filter(|(_, by)| *by > 0).map(|(counter, by)| format!("{counter} by {by}")).collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    format!("; the cloud held packets back or dropped them above its limits: {}", all.join(", "))
 }
