@@ -261,7 +261,7 @@ mod tests {
     }
 
     fn end<'a>(alias: &'a str, host: &'a Host) -> End<'a> {
-        let route = move |to: IpAddr| {
+        let route = move |to: IpAddr| -> Result<Option<RouteFacts>, LabError> {
             let found = host.routes.iter().find(|(known, ..)| ip(known) == to);
             Ok(found.map(|(_, device, source)| RouteFacts {
                 device: device.trim_end_matches('!').to_owned(),

@@ -37,12 +37,12 @@ pub struct HostsArgs {
 const NETWORK: &str = "network.";
 
 impl HostsArgs {
-    /// Takes the settings of the network between the hosts from among all.
-    pub fn take_network(&mut self, sets: &mut Vec<String>) {
+    /// Takes the settings of the network between the hosts, and leaves the others.
+    pub fn take_network(&mut self, sets: Vec<String>) -> Vec<String> {
         let (network, others): (Vec<String>, Vec<String>) =
-            std::mem::take(sets).into_iter().partition(|set| set.trim().starts_with(NETWORK));
+            sets.into_iter().partition(|set| set.trim().starts_with(NETWORK));
         self.network.extend(network);
-        *sets = others;
+        others
     }
 
     /// Connects to them, as root where `needs` says so; nothing where none were given.
@@ -129,8 +129,9 @@ fn instead(option: &str, value: &str) -> Option<String> {
         "--receiver" => Some("receiver".into()),
         "--hosts" => Some(name(value)),
         // It may name a switch and how to log in there.
-        "--set" if value.starts_with("network.counters=") => {
-            Some("network.counters=COMMAND".into())
+        "--set" => {
+            let (key, _) = value.split_once('=')?;
+            (key.trim() == "network.counters").then(|| format!("{key}=COMMAND"))
         }
         "--binary" => {
             let (arch, file) = value.split_once('=').unwrap_or(("", value));

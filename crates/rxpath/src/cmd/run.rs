@@ -80,8 +80,7 @@ enum Watched {
 impl RunCommand {
     /// Plans, runs, reports.
     pub fn run(mut self) -> Outcome {
-        let mut sets = self.sets.clone();
-        self.hosts.take_network(&mut sets);
+        let mut sets = self.hosts.take_network(self.sets.clone());
         sets.extend(self.trials.map(|blocks| format!("trials.blocks={blocks}")));
         sets.extend(self.observe.iter().map(|what| format!("observe.{}=true", value_name(what))));
         if let Some(search) = self.search()? {

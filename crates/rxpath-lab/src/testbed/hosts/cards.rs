@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn senders_of_two_drivers_are_added_each_by_its_own_counters() {
-        let ice: Vec<(&str, u64)> = vec![
+        let ice = [
             ("ethtool.tx_unicast.nic", 1_000),
             ("ethtool.tx_multicast.nic", 20),
             ("ethtool.tx_broadcast.nic", 3),
@@ -179,13 +179,13 @@ mod tests {
             // Software's, which is in no row.
             ("ethtool.tx_packets", 999),
         ];
-        let mlx5 = vec![
+        let mlx5 = [
             ("ethtool.tx_packets_phy", 50_000),
             ("ethtool.rx_packets_phy", 7),
             ("ethtool.tx_packets", 49_000),
         ];
         // Its row has a name that is software's of the other ones.
-        let igb = vec![("ethtool.tx_packets", 600_000), ("ethtool.rx_packets", 7)];
+        let igb = [("ethtool.tx_packets", 600_000), ("ethtool.rx_packets", 7)];
         let hosts = vec![
             host(Side::Tx, "gen1", "ice", &ice),
             host(Side::Tx, "gen2", "mlx5_core", &mlx5),
@@ -201,8 +201,8 @@ mod tests {
     fn rings_of_two_drivers_are_added_and_the_kernel_s_own_counter_of_one_card_is_not_the_other_s()
     {
         // ena folds what its ring lost into what the kernel drops, which igb does not.
-        let ena = vec![("link.rx.dropped", 4), ("link.rx.packets", 100)];
-        let igb = vec![("ethtool.rx_missed_errors", 30), ("link.rx.dropped", 900)];
+        let ena = [("link.rx.dropped", 4), ("link.rx.packets", 100)];
+        let igb = [("ethtool.rx_missed_errors", 30), ("link.rx.dropped", 900)];
         let hosts = vec![host(Side::Rx, "sut", "ena", &ena), host(Side::Rx, "sut2", "igb", &igb)];
         let (lost, names) = summed(Side::Rx, hosts, |card| &card.ring);
         let wanted = ["rx/link.sut:eth0.rx.dropped", "rx/ethtool.sut2:eth0.rx_missed_errors"];

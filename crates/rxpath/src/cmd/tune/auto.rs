@@ -151,7 +151,7 @@ enum Keep {
 impl AutoCommand {
     /// Searches, prints what helps, writes the plan.
     pub fn run(mut self) -> Outcome {
-        self.hosts.take_network(&mut self.sets);
+        self.sets = self.hosts.take_network(std::mem::take(&mut self.sets));
         match (&self.scenario, &self.live.device) {
             (Some(scenario), _) => self.run_scenario(scenario),
             (None, Some(device)) => self.run_live(device),
