@@ -29,12 +29,15 @@ impl<'a> End<'a> {
         // In another namespace the session's device is another one of that name.
         let is_known = !host.is_local && !host.has_own_namespace;
         let control = if is_known { host.hello.control_devices.as_slice() } else { &[] };
+        let route = move |to: IpAddr| -> Result<Option<RouteFacts>, LabError> {
+            host.client.ask(Ask::Route { to }, PROMPT)
+        };
         Self {
             alias: host.client.alias(),
             entry: &host.entry,
             devices: &host.hello.devices,
             control,
-            route: Box::new(|to| host.client.ask(Ask::Route { to }, PROMPT)),
+            route: Box::new(route),
         }
     }
 
