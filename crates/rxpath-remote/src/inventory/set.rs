@@ -64,6 +64,8 @@ fn value_of(text: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const TEXT: &str = "[hosts.gen1]\nssh = \"local\"\nrole = \"sender\"\n\
@@ -100,5 +102,12 @@ mod tests {
         assert_eq!(told("network.hops").to_string(), "--set network.hops: there is no `=`");
         let empty = "--set network.counters: the name of the program is empty";
         assert_eq!(told("network.counters=[\"\"]").to_string(), empty);
+    }
+
+    proptest! {
+        #[test]
+        fn no_setting_makes_it_panic(set in "(network\\.)?.{0,60}") {
+            let _ = with(&[set.as_str()]);
+        }
     }
 }
