@@ -70,13 +70,17 @@ fn receiving_all(
     inventory: &Inventory,
     faults: &mut Vec<HostFault>,
 ) -> Vec<ConnectedHost> {
-    let senders: Vec<End<'_>> = senders.iter().map(End::of).collect();
     let mut to = Vec::new();
     for receiver in receivers {
         let alias = receiver.client.alias();
         let found = entry(inventory, &receiver).and_then(|entry| match entry.addr.first() {
             Some(first) => receiving(alias, &receiver.hello, entry, *first),
-            None => chosen::address(&End::of(&receiver), &senders, &inventory.network),
+            None => {
+                let own =
+                    |sender: &&ConnectedHost| inventory.are_paired(sender.client.alias(), alias);
+                let own: Vec<End<'_>> = senders.iter().filter(own).map(End::of).collect();
+                chosen::address(&End::of(&receiver), &own, &inventory.network)
+            }
         });
         match found {
             Ok((device, addresses)) => to.push(ConnectedHost { device, addresses, ..receiver }),

@@ -2,6 +2,7 @@
 
 use toml::{Table, Value};
 
+use super::pairs::RIGHT;
 use super::{BadInventory, Inventory, bad, meant};
 
 /// The section of which keys can be set.
@@ -40,7 +41,9 @@ impl Inventory {
         let read: Result<_, toml::de::Error> = network.clone().try_into();
         self.network = read.map_err(|error| {
             let right = meant(error.message());
-            let right = right.as_deref().unwrap_or("see [network] in the reference of hosts");
+            let other =
+                if key == "pairs" { RIGHT } else { "see [network] in the reference of hosts" };
+            let right = right.as_deref().unwrap_or(other);
             bad(&place)(without(path, error.message()), right)
         })?;
         let checked = self.checked(&place);
