@@ -2,6 +2,7 @@
 
 mod armed;
 mod deaths;
+mod hostile_words;
 mod hosts_command;
 mod lease;
 mod left_settings;
