@@ -5,6 +5,7 @@
 # shellcheck disable=SC2034  # variables for those who read this
 sshd=$(command -v sshd || echo /usr/sbin/sshd)
 host_sh=$(realpath "$(dirname "$0")/../tools/host.sh")
+hosts_relay_py=$(dirname "$host_sh")/hosts-relay.py
 hosts_name=$(basename "$0" .sh)
 hosts_id=rxh$$
 hosts_all=
@@ -87,6 +88,32 @@ wire_end() {
 	ip -n "$hosts_id-$1" link set "$2" up
 }
 
+# relay HOST DEVICE ADDRESS HOST DEVICE ADDRESS [WORDS]: the same by tools/hosts-relay.py with these words. Sets daemon to its pid;
+# daemon_stop removes the wire.
+relay() {
+	relay_from="$1 $2 $3"
+	relay_to="$4 $5 $6"
+	near=$hosts_id-$1 near_device=$2 far=$hosts_id-$4 far_device=$5
+	shift 6
+	python3 "$hosts_relay_py" "$near" "$near_device" "$far" "$far_device" "$@" &
+	daemon=$!
+	hosts_daemons="$hosts_daemons $daemon"
+	until ip -n "$far" link show "$far_device" >/dev/null 2>&1; do
+		kill -0 "$daemon" 2>/dev/null || {
+			echo "$hosts_name: no relay between $near and $far" >&2
+			exit 3
+		}
+		sleep 0.05 # until it has made its second device
+	done
+	# Only the relay may lose a frame, however long it waits for a CPU.
+	ip -n "$near" link set "$near_device" txqueuelen 20000
+	ip -n "$far" link set "$far_device" txqueuelen 20000
+	# shellcheck disable=SC2086  # three words each
+	wire_end $relay_from
+	# shellcheck disable=SC2086
+	wire_end $relay_to
+}
+
 # host_start NAME [UNSHARE'S WORDS]: sshd, in a mount namespace and what the words say. Sets daemon to the pid of `unshare`.
 host_start() {
 	host=$1
@@ -117,14 +144,19 @@ host_start_apart() {
 	hosts_daemons="$hosts_daemons $daemon"
 }
 
-# host_stop NAME PID: cuts the power; returns when no process is left.
-host_stop() {
-	kill -9 "$2" 2>/dev/null || true
-	wait "$2" 2>/dev/null || true
+# daemon_stop PID: kills one of hosts_daemons.
+daemon_stop() {
+	kill -9 "$1" 2>/dev/null || true
+	wait "$1" 2>/dev/null || true
 	# From here on another process may get this pid: hosts_end must not kill it.
 	others=
-	for pid in $hosts_daemons; do [ "$pid" = "$2" ] || others="$others $pid"; done
+	for pid in $hosts_daemons; do [ "$pid" = "$1" ] || others="$others $pid"; done
 	hosts_daemons=$others
+}
+
+# host_stop NAME PID: cuts the power; returns when no process is left.
+host_stop() {
+	daemon_stop "$2"
 	left=100
 	while [ -n "$(ip netns pids "$hosts_id-$1")" ]; do
 		left=$((left - 1))
