@@ -26,7 +26,7 @@ help:
 	@echo 'make package-test  installs, upgrades, swaps and purges these .deb in fresh Debian systems, and the .rpm by rpm --root (root; SUITES="bookworm")'
 	@echo 'make eco      the Ansible collection on four hosts, the chart, the image, the SBOM, the page, a fleet, the workflows (root; minutes; downloads their tools once)'
 	@echo 'make bench-eco  what rxpath export costs and whether its numbers are true (root, a quiet machine; 90 minutes; ROWS="cost steal")'
-	@echo 'make bench-hosts  whether experiments between hosts reach their goals: clocks, kills, 32 hosts, livelock (root, a quiet machine; 1.5 hours; ROWS="clocks kills" ROUNDS=20)'
+	@echo 'make bench-hosts  whether experiments between hosts reach their goals: clocks, kills, planted losses, 32 hosts, livelock (root, a quiet machine; 2 hours; ROWS="clocks kills" ROUNDS=20)'
 	@echo 'make schema   write schemas/ again from the types'
 	@echo 'make book     the documents as HTML in target/book (installs mdbook once)'
 
@@ -133,7 +133,7 @@ bench-eco: build
 	$(CARGO) build --release -p rxpath-stats --example judge
 	tools/bench-eco.sh $(ROWS)
 
-bench-hosts: ROWS = clocks kills scale start livelock ratio size
+bench-hosts: ROWS = clocks kills planted scale start livelock ratio size
 bench-hosts: build
 	@tools/setup.sh bench-hosts
 	$(CARGO) build --release -p rxpath-stats --example judge

@@ -42,7 +42,7 @@ packages() {
 	echo "nft nftables"
 	case $goal in
 	hosts) echo "sshd openssh-server"; echo "ip iproute2"; echo "unshare util-linux" ;;
-	bench-hosts) echo "sshd openssh-server"; echo "ip iproute2"; echo "unshare util-linux"; echo "ethtool ethtool"; echo "strip binutils"; echo "python3 python3" ;;
+	bench-hosts) echo "sshd openssh-server"; echo "ip iproute2"; echo "unshare util-linux"; echo "ethtool ethtool"; echo "strip binutils"; echo "python3 python3"; echo "iperf3 iperf3"; echo "sudo sudo" ;;
 	ansible) echo "sshd openssh-server"; echo "ssh-keyscan openssh-client"; echo "ip iproute2"; echo "unshare util-linux"; echo "python:ensurepip python3-venv" ;;
 	kubernetes) echo "go golang-go"; echo "setpriv util-linux"; echo "ip iproute2"; echo "python:ensurepip python3-venv" ;;
 	fleet | workflows) echo "python:ensurepip python3-venv" ;;
