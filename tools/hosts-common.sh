@@ -11,6 +11,8 @@ hosts_id=rxh$$
 hosts_all=
 hosts_daemons=
 hosts_dir=
+# Words that put the accounts of a host in place before it runs sshd; none without hosts_user.
+hosts_accounts=
 
 # Root and the programs that hosts need, and these.
 hosts_need() {
@@ -137,9 +139,10 @@ os.execvp(sys.argv[2], sys.argv[2:])
 '
 # host_start_apart NAME [AHEAD_NS]: the same with a namespace of every kind; the clock is ahead by AHEAD_NS (0).
 host_start_apart() {
+	# shellcheck disable=SC2086  # no accounts or three words
 	RXPATH_HOST_NAME=$1 ip netns exec "$hosts_id-$1" python3 -c "$host_clock" "${2:-0}" \
 		unshare --mount --uts --ipc --pid --fork --kill-child \
-		sh "$host_sh" "$sshd" -D -e -f "$hosts_dir/sshd_config" &
+		sh "$host_sh" $hosts_accounts "$sshd" -D -e -f "$hosts_dir/sshd_config" &
 	daemon=$!
 	hosts_daemons="$hosts_daemons $daemon"
 }
@@ -210,6 +213,30 @@ hosts_pair() {
 		inventory sut receiver 'addr = ["10.78.3.2"]'
 	} >"$hosts_dir/lab.toml"
 }
+
+# hosts_user: after hosts_pair and before a host is started apart: hosts know the user rxplain too, who may become root by sudo
+# without a password. $hosts_dir/by-sudo.toml is lab.toml by the logins of this user, with directories for copies of the user's.
+hosts_user() {
+	user=rxplain number=41234
+	# Copies are started from it, and sshd reads the key there, as the user.
+	chmod 755 "$hosts_dir"
+	install -d -o $number -g $number "$hosts_dir/home" "$hosts_dir/copies-by-sudo/gen1" "$hosts_dir/copies-by-sudo/sut"
+	{ cat /etc/passwd && echo "$user:x:$number:$number::$hosts_dir/home:/bin/sh"; } >"$hosts_dir/passwd"
+	{ cat /etc/group && echo "$user:x:$number:"; } >"$hosts_dir/group"
+	# sudo asks for the address of its own host.
+	{ cat /etc/hosts && echo '127.0.0.1 gen1 sut'; } >"$hosts_dir/hosts"
+	# No password, which is not the same as a locked account.
+	(umask 077 && { cat /etc/shadow && echo "$user:*:20000:0:99999:7:::"; } >"$hosts_dir/shadow")
+	(umask 227 && printf '%s\n' 'Defaults use_pty' 'root ALL=(ALL:ALL) ALL' "$user ALL=(ALL) NOPASSWD: ALL" >"$hosts_dir/sudoers")
+	{
+		for file in passwd group hosts shadow sudoers; do echo "mount --bind $hosts_dir/$file /etc/$file"; done
+		# shellcheck disable=SC2016  # the words of that script
+		echo 'exec "$@"'
+	} >"$hosts_dir/accounts"
+	hosts_accounts="sh -e $hosts_dir/accounts"
+	sed "s/^ssh = \"/&$user@/; s/^role = /sudo = \"always\"\n&/; s#/copies/#/copies-by-sudo/#" "$hosts_dir/lab.toml" >"$hosts_dir/by-sudo.toml"
+}
+
 # hosts_many RXPATH COUNT: the same for a receiver `sut` and COUNT - 1 senders gen1, gen2.. with a namespace of every kind, on one
 # bridge for control and one for data. Their clocks are hours apart, and sshd runs.
 hosts_many() {
