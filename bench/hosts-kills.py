@@ -26,7 +26,7 @@ KINDS = os.environ["KINDS"].split()
 # The lease and a little, and the time until a watchdog undoes what a killed endpoint left. Seconds.
 PROCESSES, SETTINGS = 25, 70
 # No run takes longer. Seconds.
-LONGEST = 90
+LONGEST = 150
 # A host that a new sshd runs on answers within this. Seconds.
 STARTED = 10
 # Kill times are drawn from this many lives: a run may last longer than those that were measured.
@@ -307,11 +307,13 @@ def judge(kind, done, before):
     _, began, _, _, wrong, host, silent = done
     if wrong:
         return wrong, 0
-    wrong, seconds = left(began, before)
+    # A run that lost a host may wait for it, and the other host is in use until then.
+    since = time.monotonic() if host else began
+    wrong, seconds = left(since, before)
     if kind == "host":
         restart(host)
         wrong += [] if wrong else left(time.monotonic(), before)[0]
-    return wrong or cleanup(kind), silent or seconds
+    return wrong or cleanup(kind), silent or since - began + seconds
 
 
 def wait_for_groups():

@@ -19,7 +19,8 @@
 # - no lock below /run or on the network namespace is held, and no name of a lab's lock is bound;
 # - `rxpath hosts cleanup --dry-run` finds nothing.
 # A cut host has until then no process but sessions of sshd, which has no limit of its own; its settings are read when the link is up
-# again. Of a killed host only the other one must be clean. If a cut or a killed host fails the run, the run must name that host, and
+# again. Of a killed host only the other one must be clean. Where a host was lost, these times of the other one begin with the end of
+# the run, which may wait for the lost one. If a cut or a killed host fails the run, the run must name that host, and
 # its manifest must not say complete.
 # PARALLEL groups of two hosts and a coordinator run at the same time, each with namespaces, /run and a directory of its own: most
 # of a round is waiting. Printed: the lives, clean rounds, and a table: how often each kind was killed and at which part of its life,
