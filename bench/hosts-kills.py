@@ -23,8 +23,8 @@ group, groups, rounds = (int(os.environ[name]) for name in ("KILLS_GROUP", "KILL
 seed = int(os.environ["SEED"])
 draw = random.Random(f"{seed} {group}")
 KINDS = os.environ["KINDS"].split()
-# The lease and a little, and the time until a watchdog undoes what a killed endpoint left. Seconds.
-PROCESSES, SETTINGS = 25, 70
+# The latest end of a load, the lease and a little; the time until a watchdog undoes what a killed endpoint left. Seconds.
+PROCESSES, SETTINGS = 32, 70
 # No run takes longer. Seconds.
 LONGEST = 150
 # A host that a new sshd runs on answers within this. Seconds.
