@@ -23,6 +23,7 @@ use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::{Link, PathFacts};
 use serde_json::Value;
 
+use self::awake::KeptAwake;
 use self::background::RemoteBackground;
 use self::clocks::{ClocksNow, jumps, pairs};
 use self::counters::Reading;
@@ -36,7 +37,7 @@ use super::tuned::RPS_OF_EACH_QUEUE;
 use super::window::{Measured, Window};
 use super::{Change, Seat, Started, Testbed};
 use crate::clock::{HostClock, monotonic_ns};
-use crate::endpoint::client::{Client, PROMPT, PendingAnswer};
+use crate::endpoint::client::{PROMPT, PendingAnswer};
 use crate::endpoint::clock::ClockBounds;
 use crate::endpoint::counting::{FILTER_DROPS, ROOT_DROPS};
 use crate::endpoint::links::LinkSpeed;
@@ -54,6 +55,7 @@ use crate::trial::peer::Began;
 use crate::trial::phase;
 use crate::trial::sampler::{Sampled, Sampling};
 
+mod awake;
 mod background;
 mod cards;
 mod clocks;
@@ -438,19 +440,5 @@ impl Testbed for HostsTestbed<'_> {
 
     fn shared_with_others(&self) -> bool {
         !self.hosts.all().all(|host| host.has_own_namespace)
-    }
-}
-
-/// Holds the CPUs of all hosts awake.
-struct KeptAwake {
-    clients: Vec<Arc<Client>>,
-}
-
-impl Drop for KeptAwake {
-    fn drop(&mut self) {
-        for client in &self.clients {
-            // A host that is lost lets its CPUs sleep by itself.
-            let _ = client.ask::<Value>(Ask::Awake { on: false }, PROMPT);
-        }
     }
 }
