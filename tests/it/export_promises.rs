@@ -25,6 +25,10 @@ const ROWS: [(&str, &[&str]); 16] = [
         "without_a_list_of_udp_sockets_an_exporter_and_a_diagnosis_go_on",
         "a_list_that_the_kernel_does_not_have_is_asked_for_once_a_minute_and_leaves_a_gap",
     ]),
+    (
+        "a list of sockets that takes more than 20 ms of CPU time (some 20,000 sockets), UDP's and TCP's each by itself",
+        &["a_list_that_took_long_is_read_once_in_five_minutes_and_leaves_a_gap"],
+    ),
     ("a full map", &[
         "drops_at_two_thousand_ports_are_counted",
         "lost_records_that_are_told_again_count_once",

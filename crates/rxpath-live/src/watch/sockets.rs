@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use rxpath_bpf::cost::own_cpu;
 use rxpath_core::IntoMap;
 use rxpath_host::HostError;
 use rxpath_host::netlink::{Netlink, SkMemInfo, TcpSocket, TcpState, UdpSocket};
@@ -19,6 +20,12 @@ const ROWS: usize = 200;
 /// somebody may load.
 const ASK_AGAIN: Duration = Duration::from_secs(60);
 
+/// A list that took more CPU time is dear: the kernel walks its tables in the time of the thread that asks, about 1 us a socket
+/// (net/ipv4/inet_diag.c), and ten such lists in a window of 10 s are twice the exporter's budget of 1 %.
+const DEAR: Duration = Duration::from_millis(20);
+/// From one dear list to the next. One of a second, of a million sockets, then takes 0.3 % of a CPU.
+const DEAR_AGAIN: Duration = Duration::from_secs(300);
+
 /// One socket and where it leads.
 #[derive(Clone, Debug, Default)]
 struct Seen {
@@ -32,6 +39,43 @@ struct Seen {
     memory: Socket,
 }
 
+/// When the kernel is asked for one protocol's list, and why it is missing in a window.
+#[derive(Debug, Default)]
+struct Listing {
+    /// Not before this moment, for this reason.
+    wait: Option<(Instant, String)>,
+    /// Of this window.
+    gap: Option<String>,
+}
+
+impl Listing {
+    /// Whether the kernel is asked now. A window with a wait has a gap: its begin or a part of it was not seen.
+    fn is_due(&mut self) -> bool {
+        let Some((until, why)) = &self.wait else { return true };
+        self.gap = Some(why.clone());
+        Instant::now() >= *until
+    }
+
+    /// What the kernel gave, for so much CPU time.
+    fn listed<T>(&mut self, listed: Result<Vec<T>, HostError>, took: Duration) -> Option<Vec<T>> {
+        let wait = match &listed {
+            Err(error @ HostError::Unsupported { .. }) => Some((ASK_AGAIN, error.to_string())),
+            _ if took > DEAR => Some((DEAR_AGAIN, dear(took))),
+            _ => None,
+        };
+        self.wait = wait.map(|(wait, why)| (Instant::now() + wait, why));
+        listed.inspect_err(|error| self.gap = Some(error.to_string())).ok()
+    }
+}
+
+fn dear(took: Duration) -> String {
+    format!(
+        "read once in {} minutes: the last list took {} ms of CPU time",
+        DEAR_AGAIN.as_secs() / 60,
+        took.as_millis()
+    )
+}
+
 /// The looks of the running window, by inode.
 #[derive(Debug, Default)]
 pub struct Sockets {
@@ -39,11 +83,8 @@ pub struct Sockets {
     /// Drops of each socket at the window's begin.
     drops: BTreeMap<u32, u32>,
     tcp: TcpLooks,
-    gap: Option<String>,
-    udp_gap: Option<String>,
-    /// When lists that the kernel did not have are asked for again.
-    udp_again: Option<Instant>,
-    tcp_again: Option<Instant>,
+    udp_list: Listing,
+    tcp_list: Listing,
     only: Option<Only>,
     /// Inodes of the sockets of those, as they were last asked for.
     wanted: Option<BTreeSet<u32>>,
@@ -57,7 +98,7 @@ pub struct Looks {
     shown: Vec<u32>,
     /// TCP's, for the diagnosis.
     pub tcp: TcpLooks,
-    /// Why TCP's are missing.
+    /// Why TCP's are missing, in a part of the window at least.
     pub gap: Option<String>,
     /// Why UDP's are missing, in a part of the window at least.
     pub udp_gap: Option<String>,
@@ -72,18 +113,15 @@ impl Sockets {
 
     /// Samples UDP's.
     pub fn look(&mut self, diag: &mut Netlink) {
-        if is_due(self.udp_again) {
-            self.take_udp(diag.udp_sockets(None));
+        if self.udp_list.is_due() {
+            let before = own_cpu();
+            let listed = diag.udp_sockets(None);
+            self.take_udp(listed, own_cpu().saturating_sub(before));
         }
     }
 
-    fn take_udp(&mut self, listed: Result<Vec<UdpSocket>, HostError>) {
-        self.udp_again = again(&listed);
-        let all = listed.unwrap_or_else(|error| {
-            self.udp_gap = Some(error.to_string());
-            Vec::new()
-        });
-        for socket in all {
+    fn take_udp(&mut self, listed: Result<Vec<UdpSocket>, HostError>, took: Duration) {
+        for socket in self.udp_list.listed(listed, took).unwrap_or_default() {
             let Some(memory) = socket.memory else { continue };
             let filled = (u64::from(memory.rmem), u64::from(memory.rcvbuf));
             let about = || ("udp", socket.local.to_string(), remote(&socket.remote));
@@ -94,31 +132,30 @@ impl Sockets {
     /// Samples TCP's: the kernel walks the whole table of connections for it, however few there are
     /// (net/ipv4/tcp_diag.c), so it is taken once in a window.
     pub fn look_at_tcp(&mut self, diag: &mut Netlink) {
-        if is_due(self.tcp_again) {
-            self.take_tcp(diag.tcp_sockets());
+        if self.tcp_list.is_due() {
+            let before = own_cpu();
+            let listed = diag.tcp_sockets();
+            self.take_tcp(listed, own_cpu().saturating_sub(before));
+        } else {
+            // What is known is of another window: what grew since then did not grow in this one.
+            self.tcp = TcpLooks::default();
         }
     }
 
-    fn take_tcp(&mut self, listed: Result<Vec<TcpSocket>, HostError>) {
-        self.tcp_again = again(&listed);
-        match listed {
-            Ok(all) => {
-                self.gap = None;
-                self.tcp.look(&all);
-                for socket in all {
-                    let memory = socket.memory.unwrap_or_default();
-                    let listens = socket.state == TcpState::Listen;
-                    let filled = if listens {
-                        (u64::from(socket.receive_queue), u64::from(socket.send_queue))
-                    } else {
-                        (u64::from(memory.rmem), u64::from(memory.rcvbuf))
-                    };
-                    let protocol = if listens { "tcp-listen" } else { "tcp" };
-                    let about = || (protocol, socket.local.to_string(), remote(&socket.remote));
-                    self.take_look(socket.inode, about, filled, &memory);
-                }
-            }
-            Err(error) => self.gap = Some(error.to_string()),
+    fn take_tcp(&mut self, listed: Result<Vec<TcpSocket>, HostError>, took: Duration) {
+        let Some(all) = self.tcp_list.listed(listed, took) else { return };
+        self.tcp.look(&all);
+        for socket in all {
+            let memory = socket.memory.unwrap_or_default();
+            let listens = socket.state == TcpState::Listen;
+            let filled = if listens {
+                (u64::from(socket.receive_queue), u64::from(socket.send_queue))
+            } else {
+                (u64::from(memory.rmem), u64::from(memory.rcvbuf))
+            };
+            let protocol = if listens { "tcp-listen" } else { "tcp" };
+            let about = || (protocol, socket.local.to_string(), remote(&socket.remote));
+            self.take_look(socket.inode, about, filled, &memory);
         }
     }
 
@@ -153,22 +190,9 @@ impl Sockets {
             tcp.only(|socket| wanted.contains(&socket.inode));
         }
         self.wanted = self.only.as_ref().map(Only::inodes);
-        let udp_gap = self.udp_gap.take();
-        if self.udp_again.is_some() {
-            self.udp_gap.clone_from(&udp_gap);
-        }
-        Looks { tcp, udp_gap, ..Looks::of(seen, self.gap.clone()) }
+        let udp_gap = self.udp_list.gap.take();
+        Looks { tcp, udp_gap, ..Looks::of(seen, self.tcp_list.gap.take()) }
     }
-}
-
-fn is_due(again: Option<Instant>) -> bool {
-    again.is_none_or(|again| Instant::now() >= again)
-}
-
-/// When a list is asked for again; none unless the kernel does not have it.
-fn again<T>(listed: &Result<T, HostError>) -> Option<Instant> {
-    let is_missing = matches!(listed, Err(HostError::Unsupported { .. }));
-    is_missing.then(|| Instant::now() + ASK_AGAIN)
 }
 
 fn remote(address: &std::net::SocketAddr) -> String {
@@ -274,21 +298,24 @@ mod tests {
             needs: format!("module {module}"),
         };
         let mut sockets = Sockets::default();
-        assert!(is_due(sockets.udp_again) && is_due(sockets.tcp_again));
-        sockets.take_udp(Err(missing("udp_diag")));
-        sockets.take_tcp(Err(missing("tcp_diag")));
+        assert_eq!(due(&mut sockets), [true; 2]);
+        sockets.take_udp(Err(missing("udp_diag")), Duration::ZERO);
+        sockets.take_tcp(Err(missing("tcp_diag")), Duration::ZERO);
         for _ in 0..2 {
-            assert!(!is_due(sockets.udp_again) && !is_due(sockets.tcp_again));
+            assert_eq!(due(&mut sockets), [false; 2]);
             let looks = sockets.take();
             assert!(looks.udp_gap.unwrap().contains("udp_diag"));
             assert!(looks.gap.unwrap().contains("tcp_diag"));
         }
-        assert!(sockets.udp_again.is_some_and(|again| again <= Instant::now() + ASK_AGAIN));
+        let until = sockets.udp_list.wait.as_ref().unwrap().0;
+        assert!(until <= Instant::now() + ASK_AGAIN);
         // Somebody loaded the modules.
-        sockets.take_udp(Ok(Vec::new()));
-        sockets.take_tcp(Ok(Vec::new()));
-        assert!(is_due(sockets.udp_again) && is_due(sockets.tcp_again));
+        is_over(&mut sockets);
+        assert_eq!(due(&mut sockets), [true; 2]);
+        sockets.take_udp(Ok(Vec::new()), Duration::ZERO);
+        sockets.take_tcp(Ok(Vec::new()), Duration::ZERO);
         assert!(sockets.take().udp_gap.is_some(), "in a part of this window");
+        assert_eq!(due(&mut sockets), [true; 2]);
         let looks = sockets.take();
         assert_eq!((looks.udp_gap, looks.gap), (None, None));
     }
@@ -296,8 +323,46 @@ mod tests {
     #[test]
     fn a_list_that_failed_once_is_a_gap_of_that_window() {
         let mut sockets = Sockets::default();
-        sockets.take_udp(Err(HostError::kernel("list UDP sockets", libc::ENOBUFS)));
-        assert!(is_due(sockets.udp_again) && sockets.take().udp_gap.is_some());
+        let failed = HostError::kernel("list UDP sockets", libc::ENOBUFS);
+        sockets.take_udp(Err(failed), Duration::ZERO);
+        assert_eq!(due(&mut sockets), [true; 2]);
+        assert!(sockets.take().udp_gap.is_some());
         assert_eq!(sockets.take().udp_gap, None, "of another window");
+    }
+
+    #[test]
+    fn a_list_that_took_long_is_read_once_in_five_minutes_and_leaves_a_gap() {
+        let mut sockets = Sockets::default();
+        sockets.take_udp(Ok(Vec::new()), DEAR);
+        sockets.take_tcp(Ok(Vec::new()), 2 * DEAR);
+        let looks = sockets.take();
+        assert_eq!((looks.udp_gap, looks.gap), (None, None), "all was read");
+        assert_eq!(due(&mut sockets), [true, false], "each protocol by itself");
+        let until = sockets.tcp_list.wait.as_ref().unwrap().0;
+        assert!(until > Instant::now() + DEAR_AGAIN / 2 && until <= Instant::now() + DEAR_AGAIN);
+        let looks = sockets.take();
+        assert_eq!(looks.udp_gap, None);
+        assert_eq!(
+            looks.gap.unwrap(),
+            "read once in 5 minutes: the last list took 40 ms of CPU time"
+        );
+        // Five minutes later there are few: what was there at the begin of that window is not known.
+        is_over(&mut sockets);
+        assert_eq!(due(&mut sockets), [true; 2]);
+        sockets.take_tcp(Ok(Vec::new()), Duration::ZERO);
+        assert!(sockets.take().gap.is_some());
+        assert_eq!((due(&mut sockets), sockets.take().gap), ([true; 2], None));
+    }
+
+    /// Whether UDP's and TCP's lists are due.
+    fn due(sockets: &mut Sockets) -> [bool; 2] {
+        [sockets.udp_list.is_due(), sockets.tcp_list.is_due()]
+    }
+
+    /// The waits for both are over now.
+    fn is_over(sockets: &mut Sockets) {
+        for list in [&mut sockets.udp_list, &mut sockets.tcp_list] {
+            list.wait.iter_mut().for_each(|(until, _)| *until = Instant::now());
+        }
     }
 }

@@ -103,10 +103,12 @@ impl TcpLooks {
         (self.last, self.begun, self.gap) = (sockets.to_vec(), true, None);
     }
 
-    /// Ends the window: its samples. The last one is the first of the next window.
+    /// Ends the window: its samples. The last one is the first of the next window; without one, that has none yet.
     pub(crate) fn take(&mut self) -> Self {
         let ended = std::mem::take(self);
-        self.look(&ended.last);
+        if ended.begun {
+            self.look(&ended.last);
+        }
         self.gap.clone_from(&ended.gap);
         ended
     }
@@ -200,5 +202,14 @@ pub(super) mod tests {
         let grown: Vec<u64> = looks.connections().map(|one| one.grew(received)).collect();
         assert_eq!(grown, [0, 0]);
         assert!(looks.connections().all(|one| one.samples == 1));
+    }
+
+    #[test]
+    fn after_a_window_without_a_sample_nothing_grew_before_the_next() {
+        let mut looks = TcpLooks::default();
+        looks.take();
+        looks.look(&[connection(80, 1, 0, 64_000)]);
+        let received = |socket: &TcpSocket| socket.info.unwrap().received_bytes.unwrap();
+        assert!(looks.connections().all(|one| one.grew(received) == 0));
     }
 }
