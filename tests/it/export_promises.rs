@@ -36,6 +36,9 @@ const ROWS: [(&str, &[&str]); 16] = [
     ]),
     ("the budget is exceeded, a flood", &[
         "what_the_cheapest_level_can_keep_is_kept",
+        "a_turn_that_a_pause_pays_for_sheds_nothing",
+        "a_turn_that_takes_more_than_five_minutes_allow_is_shed_and_tried_again_seldom",
+        "pauses_keep_the_share_on_a_hundred_busy_cpus_and_samples_are_never_older_than_five_minutes",
         "longer_windows_come_first_then_latency_and_the_probes_last",
         "what_the_budget_costs_and_gives_again_is_said_once_each",
         "a_flood_is_watched_for_a_hundredth_of_a_cpu_and_seen_as_it_is",

@@ -34,6 +34,10 @@ pub(super) const SWITCHING: Duration = Duration::from_millis(2);
 /// What the hook of reads takes for each read, in ns.
 pub(super) const READ_NS: f64 = 100.0;
 
+/// A turn that costs much is paid for by a pause of this length at most: the exporter's budget holds over this time, and samples
+/// are no older. At a share of 0.5 % it pays for 1.5 s of CPU time, so for turns of 10 ms on more than 100 CPUs.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
 /// All but the drops.
 pub(super) fn rest(cpu_ratio: f64) -> Rhythm {
     Rhythm {
@@ -41,21 +45,44 @@ pub(super) fn rest(cpu_ratio: f64) -> Rhythm {
         shortest_turn: Duration::from_millis(10),
         longest_turn: Duration::from_millis(100),
         cycle: Duration::from_secs(2),
-        longest_pause: Duration::from_secs(30),
+        longest_pause: LONGEST_PAUSE,
     }
 }
 
 /// Drops.
 pub(super) fn drops(cpu_ratio: f64) -> Rhythm {
-    Rhythm {
-        share: DROPS * cpu_ratio,
-        cycle: Duration::from_secs(1),
-        longest_pause: Duration::from_secs(10),
-        ..rest(cpu_ratio)
-    }
+    Rhythm { share: DROPS * cpu_ratio, cycle: Duration::from_secs(1), ..rest(cpu_ratio) }
 }
 
 /// The hook of reads.
 pub(super) fn reads(cpu_ratio: f64) -> f64 {
     READS * cpu_ratio
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_bpf::turns::{Spent, Turns};
+
+    use super::*;
+
+    /// From the begin of a turn of 10 ms, in which programs took so much, to the next one, in s.
+    fn cycle_s(rhythm: Rhythm, programs: Duration) -> f64 {
+        let mut turns = Turns::new(rhythm);
+        assert!(turns.end(Duration::from_millis(10), Spent { programs, ..Spent::default() }));
+        turns.due().as_secs_f64()
+    }
+
+    #[test]
+    fn pauses_keep_the_share_on_a_hundred_busy_cpus_and_samples_are_never_older_than_five_minutes()
+    {
+        let (rest, drops) = (rest(CPU_RATIO), drops(CPU_RATIO));
+        // 140 CPUs that do nothing but run the programs; 80 million drops a second of 0.5 us.
+        for (rhythm, taken) in
+            [(rest, Duration::from_millis(1_400)), (drops, Duration::from_millis(400))]
+        {
+            let cpus = taken.as_secs_f64() / cycle_s(rhythm, taken);
+            assert!(cpus <= rhythm.share * (1.0 + 1e-6), "{cpus} {rhythm:?}");
+            assert!(cycle_s(rhythm, 100 * taken) < LONGEST_PAUSE.as_secs_f64() + 1.0);
+        }
+    }
 }
