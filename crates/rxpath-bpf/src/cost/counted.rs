@@ -29,7 +29,8 @@ pub fn timed_of(now: u32, runs_per_s: f64) -> u32 {
     if runs_per_s < most { 1 } else { FEW }
 }
 
-/// CPU time from the event to the program and back, for each run: no program can measure it. 60 ns by an empty program on a
+/// CPU time from the event to the program and back, for each run: no program can measure it, nor does `BPF_PROG_TEST_RUN`, which
+/// calls the program directly and gives no time (`bpf_prog_test_run_raw_tp`, net/bpf/test_run.c). 60 ns by an empty program on a
 /// small virtual machine (`bench/observe.sh`).
 pub const ENTRY_NS: f64 = 60.0;
 
