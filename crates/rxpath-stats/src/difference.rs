@@ -9,17 +9,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bootstrap::Interval;
-use crate::looks::Looks;
+use crate::looks::{ERROR, Looks, SAME_ERROR};
 use crate::paired::{Estimate, Paired};
 use crate::quantile::{median, range};
 use crate::scale::{Good, Scale};
 use crate::welch::Apart;
 use crate::{planning, student};
 
-/// Error over all looks of a run that a difference is found where there is none.
-pub const ERROR: f64 = 0.05;
-/// The same for each side of `same`, as the two-sided level that both sides make.
-pub const SAME_ERROR: f64 = 0.10;
 /// A run goes on only while a decision is at least this likely.
 const HOPE: f64 = 0.05;
 /// Blocks before which nothing is called hopeless.

@@ -1,8 +1,7 @@
 //! Was a benchmark's goal reached? Only if the whole interval lies on the goal's side: a noisy machine reaches nothing.
 
 use crate::bootstrap::Interval;
-use crate::difference::ERROR;
-use crate::looks::Looks;
+use crate::looks::{ERROR, Looks};
 use crate::paired::{Estimate, Paired};
 
 /// Whether a goal was reached.

@@ -12,6 +12,10 @@
 pub const FIRST: usize = 5;
 /// Most blocks that the table covers.
 pub const MOST: usize = 100;
+/// Error over all looks of a run that a difference is found where there is none.
+pub const ERROR: f64 = 0.05;
+/// The same for each side of `same`, as the two-sided level that both sides make.
+pub const SAME_ERROR: f64 = 0.10;
 
 /// One column: most blocks, the level of an analysis for 5 % and for 10 % over all analyses, and the exponent that gives the level
 /// for a smaller error: `level_05 * (error / 0.05) ^ exponent`.

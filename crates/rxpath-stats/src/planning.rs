@@ -1,7 +1,6 @@
 //! How many blocks a verdict needs, given the noise seen so far.
 
-use crate::difference::{ERROR, SAME_ERROR};
-use crate::looks::{FIRST, Looks, MOST};
+use crate::looks::{ERROR, FIRST, Looks, MOST, SAME_ERROR};
 use crate::student;
 
 /// Quantile of the normal distribution for a power of 80 %.
