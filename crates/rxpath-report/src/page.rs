@@ -78,15 +78,6 @@ pub(crate) fn frame(title: &str, body: &Markup) -> String {
     page.into_string()
 }
 
-/// One numbered part of the page.
-pub(crate) struct Section {
-    id: &'static str,
-    title: &'static str,
-    /// What the part shows and how to read it, one or two sentences.
-    lead: &'static str,
-    body: Markup,
-}
-
 fn sections(run: &Run) -> Vec<Section> {
     let all = [
         verdict::section(run),

@@ -2,7 +2,6 @@
 
 pub use maud::{Markup, html};
 
-pub(crate) use crate::page::Section;
-pub(crate) use crate::page::part::{Figure, Key, Panel, Table, cut, fold, table};
+pub(crate) use crate::page::part::{Figure, Key, Panel, Section, Table, cut, fold, table};
 pub use crate::source::Run;
 pub(crate) use crate::{number, words};

@@ -11,6 +11,15 @@ const NARROW: f64 = 350.0;
 /// Width and height of one of several small pictures.
 const SMALL: (f64, f64) = (384.0, 180.0);
 
+/// One numbered part of the page.
+pub(crate) struct Section {
+    pub id: &'static str,
+    pub title: &'static str,
+    /// What the part shows and how to read it, one or two sentences.
+    pub lead: &'static str,
+    pub body: Markup,
+}
+
 /// A table of text; columns marked as numbers are set flush right in tabular figures.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
