@@ -2,9 +2,10 @@
 
 use rxpath_record::verdict::{Confidence, EvidenceLine, Stage, Verdict};
 
-use crate::claim::{Claim, Part};
+use crate::claim::Claim;
 use crate::headroom;
 use crate::lines::{elsewhere, line, rates, tcp};
+use crate::part::Part;
 use crate::remedy::Remedy;
 use crate::stages::{Protocol, check_rules, info};
 use crate::view::View;

@@ -12,6 +12,7 @@ mod claim;
 mod combine;
 mod headroom;
 mod lines;
+mod part;
 mod reader;
 mod remedy;
 mod rules;

@@ -8,9 +8,10 @@ mod side;
 use rxpath_record::evidence::{CpuUse, Evidence, ProbedCpu, SocketUse, SoftirqPlace};
 use rxpath_record::ledger::{Drop, Place};
 
-use crate::claim::Part;
+use crate::part::Part;
 use crate::thresholds::{
-    LOSS_RATIO, MOST_OF_SOFTIRQ_RATIO, ONE_CPU_RATIO, WATCHED_LOSS_PACKETS, WATCHED_LOSS_PPS,
+    FULL_RATIO, LOSS_RATIO, MOST_OF_SOFTIRQ_RATIO, ONE_CPU_RATIO, SOFTIRQ_OF_BUSY_RATIO,
+    WATCHED_LOSS_PACKETS, WATCHED_LOSS_PPS,
 };
 
 pub use cpu_at::CpuAt;
@@ -275,6 +276,12 @@ impl<'a> View<'a> {
             Some(known.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?.0)
         })?;
         Some((cpu, self.busy_ratio(cpu)?))
+    }
+
+    /// The CPU of the receive softirq, when it is full and the softirq itself fills it.
+    pub fn saturated_softirq(&self) -> Option<u32> {
+        let (cpu, busy) = self.softirq_cpu().filter(|(_, busy)| *busy >= FULL_RATIO)?;
+        (self.softirq_load(cpu)? >= SOFTIRQ_OF_BUSY_RATIO * busy).then_some(cpu)
     }
 
     /// The CPU whose backlog dropped most, if most of the losses before softirqs are in the backlog.

@@ -1,11 +1,10 @@
 //! The RPS backlog overflows although its CPU is not filled by softirqs.
 
-use super::softirq::saturated;
 use crate::rules::prelude::*;
 
 pub fn judge(view: &View) -> Option<Claim> {
     let lost = view.lost_at(Place::Backlog);
-    let softirq_has_it = saturated(view).is_some() && lost >= view.lost_at(Place::Ring);
+    let softirq_has_it = view.saturated_softirq().is_some() && lost >= view.lost_at(Place::Ring);
     if !view.is_loss_at(Place::Backlog, lost) || softirq_has_it {
         return None;
     }

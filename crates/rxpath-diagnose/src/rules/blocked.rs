@@ -1,6 +1,5 @@
 //! The sender was blocked on its own send buffer: the path set its pace, and nothing was lost.
 
-use super::softirq::saturated;
 use crate::rules::prelude::*;
 
 /// Whether the path slowed the sender.
@@ -23,7 +22,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         "the sender's blocked_s",
     );
     let in_call = matches!(view.raw.softirq, SoftirqPlace::SenderCall);
-    let cpu = if in_call { None } else { saturated(view) };
+    let cpu = if in_call { None } else { view.saturated_softirq() };
     let near = cpu.or_else(|| view.softirq_cpu().map(|(cpu, _)| cpu));
     let claim = match cpu {
         Some(cpu) => Claim::new(

@@ -2,7 +2,6 @@
 
 use super::blocked::is_blocked;
 use super::nothing::reached;
-use super::softirq::saturated;
 use crate::rules::prelude::*;
 
 /// A load that is not spread.
@@ -19,7 +18,7 @@ pub struct Packed {
 /// The load, if one full CPU has all of it, and distributing it is possible or was tried without effect.
 pub fn packed(view: &View) -> Option<Packed> {
     let spread = view.raw.spread.as_ref()?;
-    let cpu = saturated(view)?;
+    let cpu = view.saturated_softirq()?;
     let all = spread.packets.iter().fold(0u64, |sum, c| sum.saturating_add(c.packets));
     let here = spread.packets.iter().find(|c| c.cpu == cpu)?.packets;
     let part = here as f64 / all as f64;

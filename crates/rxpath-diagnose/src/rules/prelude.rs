@@ -4,11 +4,12 @@ pub use rxpath_record::evidence::SoftirqPlace;
 pub use rxpath_record::ledger::Place;
 pub use rxpath_record::verdict::{Confidence, EvidenceLine, Stage};
 
-pub use crate::claim::{Claim, Part};
+pub use crate::claim::Claim;
 pub use crate::lines::{
     counted_by, cpu_use, drops, lead, line, lossless, named, others_on, queues, rates, reader_cost,
     services, softirq_beside_reader, traffic, whose,
 };
+pub use crate::part::Part;
 pub use crate::reader::{Cause, cause};
 pub use crate::remedy::Remedy;
 pub use crate::thresholds::*;

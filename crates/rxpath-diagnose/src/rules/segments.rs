@@ -1,6 +1,5 @@
 //! Trials over TCP. TCP waits where UDP loses, so most limits are a thread or a CPU without time left.
 
-use super::softirq::saturated;
 use crate::rules::prelude::*;
 
 /// The rules of a trial over TCP, in the order of [`super::ALL`].
@@ -157,7 +156,7 @@ fn client(view: &View) -> Option<Claim> {
 }
 
 fn softirq(view: &View) -> Option<Claim> {
-    let cpu = saturated(view)?;
+    let cpu = view.saturated_softirq()?;
     let sentence = format!(
         "receive softirq processing on CPU {cpu} is the limit: CPU {cpu} is {} busy, most of it in softirqs",
         percent(view.busy_ratio(cpu)?)

@@ -3,12 +3,6 @@
 use super::one_cpu::packed;
 use crate::rules::prelude::*;
 
-/// The saturated CPU of the receive softirq, when the softirq itself fills it.
-pub fn saturated(view: &View) -> Option<u32> {
-    let (cpu, busy) = view.softirq_cpu().filter(|(_, busy)| *busy >= FULL_RATIO)?;
-    (view.softirq_load(cpu)? >= SOFTIRQ_OF_BUSY_RATIO * busy).then_some(cpu)
-}
-
 pub fn judge(view: &View) -> Option<Claim> {
     let (backlog, ring) = (view.lost_at(Place::Backlog), view.lost_at(Place::Ring));
     let (place, lost) =
@@ -16,7 +10,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     if !view.is_loss_at(place, lost) {
         return None;
     }
-    let cpu = saturated(view)?;
+    let cpu = view.saturated_softirq()?;
     if packed(view).is_some() {
         return None;
     }

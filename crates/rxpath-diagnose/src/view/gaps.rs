@@ -5,7 +5,7 @@ use rxpath_record::ledger::{Balance, Place};
 use rxpath_record::verdict::Confidence;
 
 use super::View;
-use crate::claim::Part;
+use crate::part::Part;
 use crate::thresholds::{COVERED_RATIO, UNACCOUNTED_RATIO, WINDOW_SHORT_S, WINDOW_TOO_SHORT_S};
 use crate::wording::{count, percent, span};
 

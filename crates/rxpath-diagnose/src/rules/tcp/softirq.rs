@@ -2,7 +2,6 @@
 
 use crate::lines::tcp::summary;
 use crate::rules::prelude::*;
-use crate::rules::softirq::saturated;
 
 pub fn judge(view: &View) -> Option<Claim> {
     let tcp = view.raw.tcp.as_ref()?;
@@ -12,7 +11,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     if view.loses() || all == 0 || !most {
         return None;
     }
-    let cpu = saturated(view)?;
+    let cpu = view.saturated_softirq()?;
     let here = spread.packets.iter().find(|one| one.cpu == cpu)?;
     let text = format!(
         "CPU {cpu} took {} of the {} packets of all CPUs, and {} rounds of its softirq ended with work left",
