@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::socket::{Netlink, Reply};
+use super::socket::{Known, Netlink, Reply};
 use super::wire::{Attrs, Body};
 use crate::HostError;
 
@@ -23,15 +23,6 @@ pub(crate) struct Family {
     pub name: &'static str,
     /// Kernel version and option.
     pub needs: &'static str,
-}
-
-/// What the running kernel says of a family.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Known {
-    /// Its number.
-    pub number: u16,
-    /// The commands that it takes; those of later kernels are not among them.
-    pub commands: BTreeSet<u8>,
 }
 
 /// `struct genlmsghdr` of a command; both families here are at version 1.

@@ -132,6 +132,14 @@ fn issue(
     Err(HostError::last_os(format!("{op} {dev}")))
 }
 
+/// The answer to a command that fills a structure of so many words.
+fn words(what: &str, dev: &str, command: u32, count: usize) -> Result<Vec<u8>, HostError> {
+    let mut buffer = vec![0; count * 4];
+    put(&mut buffer, &[command]);
+    call(&format!("read {what} of"), dev, &mut buffer)?;
+    Ok(buffer)
+}
+
 /// Writes 32-bit words at the beginning of a buffer.
 fn put(buffer: &mut [u8], words: &[u32]) {
     for (at, word) in buffer.as_chunks_mut().0.iter_mut().zip(words) {

@@ -1,6 +1,6 @@
 //! A netlink socket that asks one question at a time and waits for the whole answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use netlink_packet_core::{
@@ -11,7 +11,6 @@ use netlink_sys::{Socket, SocketAddr};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::sys::time::TimeVal;
 
-use super::genl::Known;
 use super::wire::{Frame, frames, message, verdict};
 use crate::HostError;
 
@@ -41,6 +40,15 @@ pub struct Reply {
     pub kind: u16,
     /// What follows the header.
     pub payload: Vec<u8>,
+}
+
+/// What the running kernel says of a family of generic netlink.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    /// Its number.
+    pub number: u16,
+    /// The commands that it takes; those of later kernels are not among them.
+    pub commands: BTreeSet<u8>,
 }
 
 /// A connection to one netlink family, in the network namespace of the thread that opened it.

@@ -156,12 +156,26 @@ pub(crate) fn commands(group: Group) -> Option<(Command, Command)> {
     })
 }
 
+/// `on` or `off`.
+pub(crate) fn on_off(text: &str) -> Option<bool> {
+    match text {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    }
+}
+
+/// A switch in words.
+pub(crate) fn switch_word(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
 impl Field {
     /// A value in words as its number; `None` for words of another kind.
     pub(crate) fn parse(&self, text: &str) -> Option<u32> {
         match self.kind {
             Kind::Number => text.parse().ok(),
-            Kind::Switch => super::group::on_off(text).map(u32::from),
+            Kind::Switch => on_off(text).map(u32::from),
             Kind::Word(words) => words.iter().position(|word| *word == text).map(|at| at as u32),
         }
     }
@@ -169,7 +183,7 @@ impl Field {
     /// A number in words.
     fn shown(&self, number: u32) -> String {
         match self.kind {
-            Kind::Switch => super::group::switch_word(number != 0).to_owned(),
+            Kind::Switch => switch_word(number != 0).to_owned(),
             Kind::Word(words) if (number as usize) < words.len() => words[number as usize].into(),
             Kind::Number | Kind::Word(_) => number.to_string(),
         }

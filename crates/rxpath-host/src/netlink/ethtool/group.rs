@@ -5,7 +5,7 @@
 use super::bitset::named;
 use super::command::device;
 use super::features::Features;
-use super::field::{Answer, commands, fields, request, requested};
+use super::field::{Answer, commands, fields, on_off, request, requested, switch_word};
 use super::link_request::{check_link, fec_pairs, fec_request, link_pairs};
 use super::private_flags;
 use crate::netlink::socket::Netlink;
@@ -24,15 +24,6 @@ pub fn parse(group: Group, payload: &[u8]) -> Result<Pairs, HostError> {
 /// Reads the largest values out of the same answer.
 pub fn parse_limits(group: Group, payload: &[u8]) -> Result<Pairs, HostError> {
     Answer::of_attributes(group, payload).map(|answer| answer.limits())
-}
-
-/// `on` or `off`.
-pub(crate) fn on_off(text: &str) -> Option<bool> {
-    match text {
-        "on" => Some(true),
-        "off" => Some(false),
-        _ => None,
-    }
 }
 
 pub(crate) fn switches(group: Group, asked: &Pairs) -> Result<Vec<(String, bool)>, HostError> {
@@ -79,11 +70,6 @@ pub(crate) fn switch_pairs(switches: impl IntoIterator<Item = (String, bool)>) -
         pairs.push(&name, switch_word(on));
     }
     pairs
-}
-
-/// A switch in words.
-pub(crate) fn switch_word(on: bool) -> &'static str {
-    if on { "on" } else { "off" }
 }
 
 impl Netlink {

@@ -5,7 +5,7 @@
 
 use super::bitset::named;
 use super::command::{Command, device};
-use super::group::{on_off, switch_word};
+use super::field::{on_off, switch_word};
 use super::{Duplex, Fec, LinkModes, fec, link_modes};
 use crate::netlink::socket::Netlink;
 use crate::netlink::wire::Body;

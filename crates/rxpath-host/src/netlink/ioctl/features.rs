@@ -3,8 +3,7 @@
 
 use rxpath_core::IntoMap;
 
-use super::settings::words;
-use super::{ETHTOOL_GSTRINGS, STATS_MAX, STRING, call, put};
+use super::{ETHTOOL_GSTRINGS, STATS_MAX, STRING, call, put, words};
 use crate::HostError;
 use crate::netlink::ethtool::{Feature, Features, PrivateFlags};
 use crate::netlink::wire::{text, word32};

@@ -1,8 +1,7 @@
 //! The link and EEE for kernels that don't report them over netlink (before 5.6 and 5.7).
 
 use super::link_mode::names;
-use super::settings::{filled, words};
-use super::{call, put};
+use super::{call, put, words};
 use crate::netlink::ethtool::field::Answer;
 use crate::netlink::ethtool::{Duplex, Eee, LinkModes, LinkState, Port};
 use crate::netlink::wire::word32;
@@ -12,6 +11,9 @@ use crate::{Group, HostError};
 pub(super) const ETHTOOL_GLINK: u32 = 0x0a;
 pub(super) const ETHTOOL_GEEE: u32 = 0x44;
 pub(super) const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
+
+/// Words of `struct ethtool_eee`.
+pub(super) const EEE: usize = 10;
 
 /// Bytes of `struct ethtool_link_settings` before its masks.
 const HEAD: usize = 48;
@@ -47,7 +49,7 @@ pub fn link_state(dev: &str) -> Result<LinkState, HostError> {
 ///
 /// **Caveat** the old structure has room for the first 32 link modes.
 pub fn eee(dev: &str) -> Result<Eee, HostError> {
-    filled(dev, Group::Eee).map(|buffer| parse_eee_words(&buffer))
+    words(Group::Eee.name(), dev, ETHTOOL_GEEE, EEE).map(|buffer| parse_eee_words(&buffer))
 }
 
 fn link_settings(dev: &str) -> Result<Vec<u8>, HostError> {

@@ -3,8 +3,8 @@
 //! ethtool netlink came with 5.6, these topics with 5.7 and FEC with 5.13; the ioctl has them since long before. The
 //! facts are those of the netlink readers, less what the old structures have no place for.
 
-use super::link::{ETHTOOL_GEEE, link_modes};
-use super::{call, features, private_flags, put};
+use super::link::{EEE, ETHTOOL_GEEE, link_modes};
+use super::{features, private_flags, words};
 use crate::netlink::ethtool::field::Answer;
 use crate::netlink::ethtool::group::{feature_pairs, switch_pairs};
 use crate::netlink::ethtool::link_request::{fec_pairs, link_pairs};
@@ -37,20 +37,16 @@ fn structure(group: Group) -> Option<(u32, usize)> {
         Group::Channels => (ETHTOOL_GCHANNELS, 9),
         Group::Coalesce => (ETHTOOL_GCOALESCE, COALESCE),
         Group::Pause => (ETHTOOL_GPAUSEPARAM, 4),
-        Group::Eee => (ETHTOOL_GEEE, 10),
+        Group::Eee => (ETHTOOL_GEEE, EEE),
         _ => return None,
     })
 }
 
 fn answer(dev: &str, group: Group) -> Result<Answer, HostError> {
-    filled(dev, group).map(|buffer| Answer::of_words(group, &buffer))
-}
-
-/// The structure of a group as the kernel fills it.
-pub(super) fn filled(dev: &str, group: Group) -> Result<Vec<u8>, HostError> {
     let (command, count) = structure(group)
         .ok_or_else(|| HostError::malformed(group.name(), 0, "not a group of ethtool's ioctl"))?;
-    words(group.name(), dev, command, count)
+    let buffer = words(group.name(), dev, command, count)?;
+    Ok(Answer::of_words(group, &buffer))
 }
 
 /// All values of a group, as far as the device has them.
@@ -74,19 +70,6 @@ pub fn group_limits(dev: &str, group: Group) -> Result<Pairs, HostError> {
         Some(_) => answer(dev, group).map(|answer| answer.limits()),
         None => Ok(Pairs::default()),
     }
-}
-
-/// The answer to a command that fills a structure of so many words.
-pub(super) fn words(
-    what: &str,
-    dev: &str,
-    command: u32,
-    count: usize,
-) -> Result<Vec<u8>, HostError> {
-    let mut buffer = vec![0; count * 4];
-    put(&mut buffer, &[command]);
-    call(&format!("read {what} of"), dev, &mut buffer)?;
-    Ok(buffer)
 }
 
 /// Ring sizes of a device.
