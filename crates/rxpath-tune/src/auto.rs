@@ -20,6 +20,7 @@ mod pairs;
 mod repairs;
 pub mod report;
 mod search;
+mod searching;
 mod tally;
 mod values;
 
@@ -28,4 +29,5 @@ pub use finish::MOST_PAIRS;
 pub use guard::{Guard, Limit};
 pub use measure::{Broke, Measure, Phase, Reading};
 pub use report::{AutoResult, Ended};
-pub use search::{Failed, Plan, TooShort, fewest_trials, search};
+pub use search::{Failed, TooShort, fewest_trials, search};
+pub use searching::Plan;

@@ -4,21 +4,13 @@ use rxpath_core::Warning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{self, Device, HostFacts};
-use crate::finding::{Finding, Found};
-use crate::rule::{Answer, Check, Checked, Gap, Goal, Rule, Severity};
+use crate::answer::{Answer, Checked, Found};
+use crate::facts::{self, Device, Gap, HostFacts};
+use crate::finding::{Finding, Suppressed};
+use crate::rule::{Ask, Check, Rule};
 use crate::rules;
-use crate::suppress::Suppressed;
 use crate::unjudged::{Counts, Unjudged};
-
-/// What a rule is asked about.
-#[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
-    /// The host.
-    pub facts: &'a HostFacts,
-    /// What the host should be good for; `None` asks for what is wrong whatever it is for.
-    pub goal: Option<Goal>,
-}
+use crate::weight::{Goal, Severity};
 
 /// An answer that is no finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -91,7 +83,8 @@ impl Report {
             .chain(self.findings.iter().map(|finding| finding.id.as_str()))
             .chain(self.suppressed.iter().map(|one| one.finding.id.as_str()))
             .collect();
-        Counts::of(&self.unjudged, &self.unseen, &answered)
+        let unseen = self.unseen.iter().map(|note| note.id.as_str());
+        Counts::of(&self.unjudged, unseen, &answered)
     }
 }
 

@@ -26,8 +26,6 @@ use rxpath_host::startup::{self, Line};
 use rxpath_host::topology::Topology;
 use serde_json::Value;
 
-use crate::rule::Gap;
-
 mod cgroups;
 mod counted;
 mod device;
@@ -52,7 +50,7 @@ pub use fingerprint::Fingerprint;
 pub use irq::Irq;
 pub use kept::{Kept, parse_kept};
 pub use kernel::{Kernel, Version};
-pub use known::{Known, OrGap};
+pub use known::{Gap, Known, OrGap};
 pub use link_files::{Fits, LinkFile, parse_link_file};
 pub use processes::Processes;
 pub use readers::{Reader, Readers};

@@ -1,99 +1,13 @@
-//! What a rule found, and what is printed of it.
+//! A finding as it is printed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{Count, Counted, Evidence, Watched};
+use crate::facts::Counted;
 use crate::knob::Set;
 use crate::ranges::{self, Range};
-use crate::rule::{Answer, Area, Checked, Magnitude, Severity};
-
-/// What a rule found, before it is known for which goal it was asked.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
-    /// What is, with its numbers.
-    pub observed: String,
-    /// What should be.
-    pub expected: String,
-    /// Why, in one line.
-    pub why: String,
-    /// What to change at runtime, in order.
-    pub changes: Vec<Set>,
-    /// What to do where no setting does it, or in addition to it.
-    pub advice: Option<String>,
-    /// This case is more or less severe than the rule's weight says.
-    pub severity: Option<Severity>,
-    /// This case has a larger or smaller effect than the rule's.
-    pub size: Option<Magnitude>,
-    /// No more severe than this, whatever the goal.
-    pub at_most: Option<Severity>,
-    /// The counter that it rests on.
-    pub counted: Option<Counted>,
-}
-
-impl Found {
-    /// Only a counter that rose between two readings asks for a change. What is known to be old is no more than
-    /// `info`, and what was read once no more than `warn`.
-    fn rest_on(&mut self, count: Count, watched: &Watched) {
-        self.counted = Some(watched.counted(count));
-        let evidence = count.evidence();
-        self.at_most = match evidence {
-            Evidence::Now => return,
-            Evidence::Unknown => Some(Severity::Warn),
-            Evidence::Old | Evidence::Never => Some(Severity::Info),
-        };
-        self.changes.clear();
-        self.advice = evidence.remedy();
-        if evidence == Evidence::Old {
-            self.size = Some(Magnitude::Unmeasured);
-        }
-    }
-}
-
-/// What a finding says in addition. Other answers and gaps stay as they are.
-pub(crate) trait Details: Sized {
-    /// Alters the finding.
-    fn with(self, alter: impl FnOnce(&mut Found)) -> Self;
-
-    /// Adds a change.
-    fn change(self, set: Set) -> Self {
-        self.with(|found| found.changes.push(set))
-    }
-
-    /// Adds changes.
-    fn changes(self, sets: impl IntoIterator<Item = Set>) -> Self {
-        self.with(|found| found.changes.extend(sets))
-    }
-
-    /// Says what to do where no knob does it.
-    fn advice(self, text: impl Into<String>) -> Self {
-        self.with(|found| found.advice = Some(text.into()))
-    }
-
-    /// Sets the severity of this case.
-    fn severity(self, severity: Severity) -> Self {
-        self.with(|found| found.severity = Some(severity))
-    }
-
-    /// Sets the size of the effect in this case.
-    fn size(self, size: Magnitude) -> Self {
-        self.with(|found| found.size = Some(size))
-    }
-
-    /// Says that the finding rests on this counter.
-    fn rests_on(self, count: Count, watched: &Watched) -> Self {
-        self.with(|found| found.rest_on(count, watched))
-    }
-}
-
-impl Details for Checked {
-    fn with(mut self, alter: impl FnOnce(&mut Found)) -> Self {
-        if let Ok(Answer::Found(found)) = &mut self {
-            alter(found);
-        }
-        self
-    }
-}
+use crate::rule::Area;
+use crate::weight::{Magnitude, Severity};
 
 /// A finding as it is printed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -141,4 +55,15 @@ impl Finding {
         };
         ranges::ranges(&names).into_iter().map(one).collect()
     }
+}
+
+/// A finding that is suppressed, as it is printed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Suppressed {
+    /// What would have been reported.
+    pub finding: Finding,
+    /// Why it is not.
+    pub reason: String,
+    /// Until when, as `YYYY-MM-DD`.
+    pub until: String,
 }

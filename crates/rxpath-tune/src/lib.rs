@@ -5,6 +5,7 @@
 //! as a [`knob`], and never changes it. [`fleet`] sums up the reports of many hosts. This crate must not measure, and
 //! rules must not read the host but through the facts.
 
+pub mod answer;
 pub mod apply;
 pub mod auto;
 pub mod check;
@@ -27,9 +28,11 @@ pub mod switch;
 pub mod unjudged;
 pub mod verify;
 pub mod watch;
+pub mod weight;
 
-pub use check::{Ask, Report, check};
+pub use check::{Report, check};
 pub use facts::{Device, HostFacts, Scope};
 pub use finding::Finding;
 pub use knob::Set;
-pub use rule::{Goal, Rule, Severity};
+pub use rule::{Ask, Rule};
+pub use weight::{Goal, Severity};

@@ -1,133 +1,11 @@
-//! A rule: what it looks at, when it judges, how much that matters for which goal, and all that `explain` says.
-
-use std::collections::BTreeMap;
-use std::fmt;
+//! A rule: what it looks at, when it judges, and all that `explain` says.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::check::Ask;
-use crate::facts::Device;
-use crate::finding::Found;
-use crate::prelude::{idle, quiet};
-
-/// What the host is set up for.
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Goal {
-    /// Short, predictable time from wire to application.
-    Latency,
-    /// Many packets or bytes per second.
-    Throughput,
-    /// Little CPU time taken from other work.
-    Fairness,
-    /// Measurements that repeat from run to run.
-    Benchmark,
-}
-
-rxpath_core::named! {
-    /// The word of the command line.
-    as_str of Goal {
-        Latency => "latency",
-        Throughput => "throughput",
-        Fairness => "fairness",
-        Benchmark => "benchmark",
-    }
-}
-
-impl fmt::Display for Goal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// How bad a finding is.
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// Could be better; many hosts are well with it.
-    #[cfg_attr(feature = "clap", value(skip))]
-    Info,
-    /// Costs something for the goal.
-    #[cfg_attr(feature = "clap", value(help = "Warnings and failures"))]
-    Warn,
-    /// Loses packets, contradicts itself or makes the goal impossible.
-    #[cfg_attr(feature = "clap", value(help = "Failures only"))]
-    Fail,
-}
-
-rxpath_core::named! {
-    /// The word of the command line and of results.
-    as_str of Severity {
-        Info => "info",
-        Warn => "warn",
-        Fail => "fail",
-    }
-}
-
-/// How much a rule's finding matters, by goal.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Weight {
-    /// Whatever the host is for; `None` if the rule judges only for the goals below.
-    any: Option<Severity>,
-    /// The remedy's effect on a goal, where it is not the rule's own figure.
-    #[serde(default)]
-    sizes: BTreeMap<Goal, Magnitude>,
-    #[serde(flatten)]
-    goals: BTreeMap<Goal, Severity>,
-}
-
-impl Default for Weight {
-    /// `info` for every goal.
-    fn default() -> Self {
-        Self { any: Some(Severity::Info), sizes: BTreeMap::new(), goals: BTreeMap::new() }
-    }
-}
-
-impl Weight {
-    /// How large the effect on what was asked for is; `None` where the rule's own figure is for it.
-    pub fn size(&self, goal: Option<Goal>) -> Option<Magnitude> {
-        goal.and_then(|goal| self.sizes.get(&goal).copied())
-    }
-
-    /// The severity for what was asked; `None` when the rule has nothing to say about it.
-    pub fn of(&self, goal: Option<Goal>) -> Option<Severity> {
-        goal.and_then(|goal| self.goals.get(&goal).copied()).or(self.any)
-    }
-
-    /// Goals that the rule judges for; empty when it judges for any.
-    pub fn goals(&self) -> Vec<Goal> {
-        if self.any.is_some() {
-            return Vec::new();
-        }
-        self.goals.keys().copied().collect()
-    }
-}
-
-/// How large the effect of a remedy is expected to be; findings of one severity are ordered by it, the largest first.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Magnitude {
-    /// No public figure: measure it.
-    #[default]
-    Unmeasured,
-    /// A few percent.
-    Percents,
-    /// Tens of percent.
-    Tens,
-    /// A factor of two or more.
-    Multiple,
-    /// Packets are lost, or nothing works as it is set.
-    Loss,
-}
+use crate::answer::{Answer, Checked};
+use crate::facts::{Device, Gap, HostFacts};
+use crate::weight::{Goal, Magnitude, Weight};
 
 /// The part of the receive path that a rule is about.
 #[derive(
@@ -180,6 +58,15 @@ pub enum Kind {
     Honesty,
 }
 
+/// What a rule is asked about.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// The host.
+    pub facts: &'a HostFacts,
+    /// What the host should be good for; `None` asks for what is wrong whatever it is for.
+    pub goal: Option<Goal>,
+}
+
 /// How a rule is asked.
 #[derive(Clone, Copy, Debug)]
 pub enum Check {
@@ -206,67 +93,23 @@ impl Check {
     }
 }
 
-/// A rule's answer, or the fact that it would have needed.
-pub type Checked = Result<Answer, Gap>;
-
-/// A fact that a rule needs and does not have: it is then not judged, and counted with its reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Gap {
-    /// The host does not have it.
-    Absent(String),
-    /// The host has it and did not show it; what would.
-    Denied(String),
+/// Answers for the loopback device and for devices that carry nothing: rules that are for virtual devices too.
+pub fn idle(device: &Device) -> Option<Checked> {
+    if device.is_loopback() {
+        Some(Answer::silent("the loopback device"))
+    } else if !device.is_up() {
+        Some(Answer::silent("the device is down"))
+    } else {
+        None
+    }
 }
 
-/// What a rule says.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
-    /// It does not apply here, and why.
-    Silent(String),
-    /// It applies, and all is well: what was observed.
-    Fine(String),
-    /// It applies, and this is wrong.
-    Found(Box<Found>),
-    /// What was recorded, without a judgement.
-    Recorded(String),
-    /// What makes numbers taken here mislead.
-    Caution(String),
-}
-
-impl Answer {
-    /// This is wrong: observed, expected, and why in one line.
-    pub fn found(
-        observed: impl Into<String>,
-        expected: impl Into<String>,
-        why: impl Into<String>,
-    ) -> Checked {
-        let (observed, expected, why) = (observed.into(), expected.into(), why.into());
-        Ok(Self::Found(Box::new(Found { observed, expected, why, ..Found::default() })))
-    }
-
-    /// This is wrong, and the rule's file says what is expected and why: [`Rule::finding_expected`], [`Rule::finding_why`].
-    pub fn observed(observed: impl Into<String>) -> Checked {
-        Self::found(observed, "", "")
-    }
-
-    /// Does not apply, because of `why`.
-    pub fn silent(why: impl Into<String>) -> Checked {
-        Ok(Self::Silent(why.into()))
-    }
-
-    /// All is well.
-    pub fn fine(observed: impl Into<String>) -> Checked {
-        Ok(Self::Fine(observed.into()))
-    }
-
-    /// Recorded.
-    pub fn recorded(value: impl Into<String>) -> Checked {
-        Ok(Self::Recorded(value.into()))
-    }
-
-    /// A warning about numbers that are taken here.
-    pub fn caution(text: impl Into<String>) -> Checked {
-        Ok(Self::Caution(text.into()))
+/// Answers for devices that are no hardware or carry nothing: the usual reason to stay silent.
+pub fn quiet(device: &Device) -> Option<Checked> {
+    if device.is_nic() {
+        idle(device)
+    } else {
+        Some(Answer::silent("no hardware behind this device"))
     }
 }
 
@@ -350,33 +193,5 @@ impl Rule {
             (text, "") => format!("{text}; no public figure: measure"),
             (text, source) => format!("{text} ({source})"),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> Weight {
-        toml::from_str(text).unwrap()
-    }
-
-    #[test]
-    fn a_goal_has_its_own_weight_and_falls_back_to_any() {
-        let weight = read("any = 'info'\nlatency = 'fail'");
-        assert_eq!(weight.of(None), Some(Severity::Info));
-        assert_eq!(weight.of(Some(Goal::Latency)), Some(Severity::Fail));
-        assert_eq!(weight.of(Some(Goal::Fairness)), Some(Severity::Info));
-        let weight = read("benchmark = 'warn'\nsizes = { benchmark = 'percents' }");
-        assert_eq!((weight.of(None), weight.of(Some(Goal::Latency))), (None, None));
-        assert_eq!(weight.goals(), [Goal::Benchmark]);
-        assert_eq!(weight.size(Some(Goal::Benchmark)), Some(Magnitude::Percents));
-        assert_eq!((weight.size(Some(Goal::Latency)), weight.size(None)), (None, None));
-    }
-
-    #[test]
-    fn what_loses_packets_comes_first() {
-        assert!(Magnitude::Loss > Magnitude::Multiple && Magnitude::Tens > Magnitude::Percents);
-        assert!(Magnitude::Unmeasured < Magnitude::Percents);
     }
 }

@@ -92,7 +92,8 @@ fn complete(mut rule: Rule, short: &BTreeMap<&str, &'static str>) -> Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rule::{Answer, Severity};
+    use crate::answer::Answer;
+    use crate::weight::Severity;
 
     const TEXT: &str = r#"
 [short]

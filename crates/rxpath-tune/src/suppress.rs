@@ -15,12 +15,11 @@
 
 use jiff::civil::Date;
 use rxpath_core::Warning;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use thiserror::Error;
 
 use crate::check::Report;
-use crate::finding::Finding;
+use crate::finding::Suppressed;
 use crate::rules;
 
 /// A file of suppressions that is not what it should be.
@@ -61,17 +60,6 @@ pub struct Suppression {
     pub reason: String,
     /// The last day on which it holds.
     pub until: Date,
-}
-
-/// A finding that is suppressed, as it is printed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Suppressed {
-    /// What would have been reported.
-    pub finding: Finding,
-    /// Why it is not.
-    pub reason: String,
-    /// Until when, as `YYYY-MM-DD`.
-    pub until: String,
 }
 
 #[derive(Deserialize)]
@@ -151,7 +139,9 @@ pub fn apply(report: &mut Report, all: &[Suppression], today: Date) -> Vec<Warni
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rule::{Area, Magnitude, Severity};
+    use crate::finding::Finding;
+    use crate::rule::Area;
+    use crate::weight::{Magnitude, Severity};
     use jiff::civil::date;
     use proptest::prelude::*;
 

@@ -9,8 +9,6 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::check::Note;
-
 /// Why a rule could not be judged.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -94,10 +92,15 @@ impl Unjudged {
 pub struct Counts(BTreeMap<Reason, usize>);
 
 impl Counts {
-    /// Counts each rule once, by its first reason; those that answered elsewhere are not counted.
-    pub fn of(unjudged: &[Unjudged], unseen: &[Note], answered: &BTreeSet<&str>) -> Self {
+    /// Counts each rule once, by its first reason; those that answered elsewhere are not counted. `unseen` are the rules
+    /// that need more privilege.
+    pub fn of<'a>(
+        unjudged: &'a [Unjudged],
+        unseen: impl Iterator<Item = &'a str>,
+        answered: &BTreeSet<&str>,
+    ) -> Self {
         let mut first: BTreeMap<&str, Reason> = BTreeMap::new();
-        let denied = unseen.iter().map(|note| (note.id.as_str(), Reason::Privilege));
+        let denied = unseen.map(|id| (id, Reason::Privilege));
         for (id, reason) in denied.chain(unjudged.iter().map(|one| (one.id.as_str(), one.reason))) {
             if !answered.contains(id) {
                 first.entry(id).or_insert(reason);
@@ -176,8 +179,8 @@ mod tests {
             one("b", "eth1", "cannot read /y: I/O error"),
             one("c", "eth0", "/z: no such file or object"),
         ];
-        let unseen = [Note { id: "d".into(), device: None, text: "needs root".into() }];
-        let counts = Counts::of(&unjudged, &unseen, &BTreeSet::from(["c"]));
+        let unseen = std::iter::once("d");
+        let counts = Counts::of(&unjudged, unseen, &BTreeSet::from(["c"]));
         assert_eq!(
             counts.to_string(),
             "3 rules could not be judged: 1 have no source here, 1 have a source that cannot be read, 1 need more privilege"

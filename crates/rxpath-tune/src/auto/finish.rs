@@ -9,9 +9,9 @@ use super::candidate::Candidate;
 use super::keeping::Unmade;
 use super::level::level;
 use super::measure::{Broke, Phase};
-use super::pairs::{Ask, Pairs, Shown, estimate};
+use super::pairs::{Ask, Shown, estimate};
 use super::report::{AutoResult, Dropped, Ended, Gain, GuardShown, Kept, Ratio, Why};
-use super::search::{Searching, State};
+use super::searching::{Searching, State};
 use super::tally::Effect;
 
 /// Pairs of the confirmation, at most.
@@ -32,13 +32,6 @@ const REDUNDANT: f64 = 0.005;
 const LIKELY: (f64, f64) = (0.8, 0.005);
 /// Quantile of the normal distribution for a power of 80 %.
 const POWER: f64 = 0.84;
-
-/// What was found after the arrays.
-#[derive(Default)]
-pub(super) struct Found {
-    confirmed: Option<(Ask, Pairs)>,
-    contributions: Vec<(usize, Estimate)>,
-}
 
 impl Searching<'_> {
     pub(super) fn finish(&mut self) -> Result<Ended, Unmade> {

@@ -4,9 +4,7 @@ use rxpath_stats::Looks;
 use rxpath_stats::paired::{Estimate, Paired};
 use rxpath_stats::student::{normal_cdf, two_sided};
 
-use super::keeping::Unmade;
 use super::measure::{Broke, Phase};
-use super::search::Searching;
 
 /// Pairs before which nothing is called hopeless.
 const HOPE_FROM: usize = 6;
@@ -44,46 +42,6 @@ pub(super) struct Pairs {
     pub guards: Vec<Vec<f64>>,
 }
 
-impl Searching<'_> {
-    /// Makes pairs until they decide; the order within a pair alternates.
-    pub fn pairs(
-        &mut self,
-        without: &[usize],
-        with: &[usize],
-        ask: Ask,
-    ) -> Result<(Shown, Pairs), Unmade> {
-        let guards = self.plan.guards.len();
-        let mut pairs = Pairs { guards: vec![Vec::new(); guards], ..Pairs::default() };
-        let mut shown = Shown::NotBetter;
-        // One candidate must make no guard worse; what the start breaks, all that is kept must mend.
-        let of_one = matches!(ask.phase, Phase::Slow | Phase::Repair);
-        let margin = |margin: &f64| if of_one { margin.max(0.0) } else { *margin };
-        let margins: Vec<f64> = self.margins.iter().map(margin).collect();
-        for number in 0..ask.most {
-            let trials = if number % 2 == 0 { [without, with] } else { [with, without] };
-            let first = self.trial(trials[0], ask.phase, number)?;
-            let second = self.trial(trials[1], ask.phase, number)?;
-            let (base, variant) = if number % 2 == 0 { (first, second) } else { (second, first) };
-            if let Some(broke) = variant.broke {
-                return Ok((Shown::Broke(broke), pairs));
-            }
-            pairs.objective.push(variant.objective - base.objective);
-            for (at, all) in pairs.guards.iter_mut().enumerate() {
-                let both = (base.guards.get(at), variant.guards.get(at));
-                if let (Some(Some(base)), Some(Some(variant))) = both {
-                    all.push(variant - base);
-                }
-            }
-            let over;
-            (shown, over) = pairs.judge(ask, &margins);
-            if over {
-                break;
-            }
-        }
-        Ok((shown, pairs))
-    }
-}
-
 impl Pairs {
     /// The effect on the objective at the level of one analysis.
     pub fn gain(&self, ask: Ask) -> Option<Estimate> {
@@ -91,7 +49,7 @@ impl Pairs {
     }
 
     /// What the pairs show so far, and whether that is all they will show.
-    fn judge(&self, ask: Ask, margins: &[f64]) -> (Shown, bool) {
+    pub fn judge(&self, ask: Ask, margins: &[f64]) -> (Shown, bool) {
         let Some(gain) = self.gain(ask) else { return (Shown::NotBetter, false) };
         let is_better = gain.interval.low > 0.0;
         let mut open = None;

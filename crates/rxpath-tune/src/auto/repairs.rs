@@ -8,7 +8,8 @@ use super::keeping::Unmade;
 use super::measure::Phase;
 use super::pairs::{Ask, Pairs, Shown};
 use super::report::Why;
-use super::search::{LEAST_GAIN, Searching, State};
+use super::search::LEAST_GAIN;
+use super::searching::{Searching, State};
 
 /// Candidates that are tried, at most, and pairs of each.
 const MOST: usize = 3;

@@ -1,18 +1,16 @@
 //! The search: each candidate alone for safety, then arrays until nothing more can be proven.
 
-use chacha20::ChaCha8Rng;
-use rand::SeedableRng;
 use rxpath_stats::quantile::median;
 use rxpath_stats::student::{normal_cdf, two_sided};
 use thiserror::Error;
 
 use super::array::{self, Block};
 use super::candidate::Candidate;
-use super::guard::Guard;
 use super::keeping::{Keeping, Unmade};
 use super::level::level;
-use super::measure::{Broke, Measure, Phase, Reading};
-use super::report::{AutoResult, Ended, PathStep, Why};
+use super::measure::{Measure, Phase, Reading};
+use super::report::{AutoResult, Ended, Why};
+use super::searching::{Plan, Searching, State};
 use super::tally::Tally;
 use super::values;
 
@@ -24,11 +22,6 @@ const RESERVE: f64 = 0.2;
 const FEWEST_PAIRS: usize = 5;
 /// With less of the events of the start's worst trial, alone, a candidate is harmful.
 const LEAST_ALONE: f64 = 0.85;
-/// A trial with less of them counts as stopped. Other programs can take half of a trial's events; a setting that stops
-/// traffic takes nearly all.
-const LEAST: f64 = 0.1;
-/// So many trials in which traffic stopped, or several settings together broke a guard, end the search.
-const MOST_STOPPED: usize = 3;
 /// A gain up to this is none: a candidate that probably has no more is dropped.
 const NO_GAIN: f64 = 0.01;
 /// A gain under this is not kept, however sure it is: where nothing is lost, trials agree so well that a difference
@@ -38,23 +31,6 @@ pub(super) const LEAST_GAIN: f64 = 0.005;
 const HOPE: f64 = 0.05;
 /// Blocks before which the arrays do not end for lack of hope.
 const HOPE_FROM: usize = 3;
-
-/// What is searched, and how.
-#[derive(Clone, Debug)]
-pub struct Plan<'a> {
-    /// The candidates, at most [`array::MOST`] of them without those that are slow.
-    pub candidates: &'a [Candidate],
-    /// What must not become worse.
-    pub guards: &'a [Guard],
-    /// -1 where less of the objective is better: results are ratios of the metric itself.
-    pub sign: f64,
-    /// The probability that any useless candidate is proven.
-    pub error: f64,
-    /// Also keep what is likely but not proven, if all of it together is better.
-    pub bundle: bool,
-    /// Seed of arrays and orders.
-    pub seed: u64,
-}
 
 /// The budget does not suffice for any proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -118,62 +94,7 @@ fn found(
     })
 }
 
-/// Where a candidate stands.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum State {
-    Open,
-    Proven,
-    Bundled,
-    Out(Why),
-}
-
-pub(super) struct Searching<'a> {
-    pub measure: &'a mut dyn Measure<Error = Unmade>,
-    pub plan: &'a Plan<'a>,
-    pub state: Vec<State>,
-    pub objective: Tally,
-    pub guards: Vec<Tally>,
-    /// How much worse each guard's metric may become.
-    pub margins: Vec<f64>,
-    /// Each guard's metric at the start, where a trial told it.
-    pub start_guards: Vec<Option<f64>>,
-    pub dice: ChaCha8Rng,
-    pub trials: usize,
-    pub path: Vec<PathStep>,
-    pub found: super::finish::Found,
-    /// Blocks of the arrays when they ended, and those that would have fit.
-    pub blocks: (usize, usize),
-    flow: f64,
-    pub reserve: usize,
-    stopped: usize,
-}
-
-impl<'a> Searching<'a> {
-    fn new(
-        measure: &'a mut dyn Measure<Error = Unmade>,
-        plan: &'a Plan<'a>,
-        reserve: usize,
-    ) -> Self {
-        let count = plan.candidates.len();
-        Self {
-            measure,
-            plan,
-            state: vec![State::Open; count],
-            objective: Tally::new(count),
-            guards: vec![Tally::new(count); plan.guards.len()],
-            margins: vec![0.0; plan.guards.len()],
-            start_guards: vec![None; plan.guards.len()],
-            dice: ChaCha8Rng::seed_from_u64(plan.seed),
-            trials: 0,
-            path: Vec::new(),
-            found: super::finish::Found::default(),
-            blocks: (0, 0),
-            flow: 0.0,
-            reserve,
-            stopped: 0,
-        }
-    }
-
+impl Searching<'_> {
     fn all(&mut self) -> Result<Ended, Unmade> {
         self.start()?;
         self.each_alone()?;
@@ -183,45 +104,6 @@ impl<'a> Searching<'a> {
             return Ok(self.undo(Ended::Unsafe));
         }
         self.finish()
-    }
-
-    pub fn step(&mut self, phase: Phase, what: String) {
-        self.measure.step(&what);
-        self.path.push(PathStep { trials_count: self.trials, phase, what });
-    }
-
-    pub fn name(&self, candidate: usize) -> &str {
-        &self.plan.candidates[candidate].name
-    }
-
-    /// Candidates in this state.
-    pub fn in_state(&self, wanted: &State) -> Vec<usize> {
-        (0..self.state.len()).filter(|at| self.state[*at] == *wanted).collect()
-    }
-
-    /// Whether the search ends: in too many trials traffic stopped, or several settings together broke a guard.
-    pub fn has_stopped(&self) -> bool {
-        self.stopped >= MOST_STOPPED
-    }
-
-    /// What is on for good.
-    pub fn on(&self) -> Vec<usize> {
-        let is_on = |at: &usize| matches!(self.state[*at], State::Proven | State::Bundled);
-        (0..self.state.len()).filter(is_on).collect()
-    }
-
-    pub fn trial(&mut self, on: &[usize], phase: Phase, block: usize) -> Result<Reading, Unmade> {
-        let reading = self.measure.trial(on, phase, block)?;
-        self.trials += 1;
-        let is_start = matches!(phase, Phase::Start | Phase::Alone);
-        let counts = match reading.broke {
-            Some(Broke::Stopped(_)) => true,
-            // Of one alone it is what its trial is for: the candidate is out.
-            Some(Broke::Limit(_)) => on.len() > 1,
-            Some(Broke::Refused(_)) | None => !is_start && reading.flow < LEAST * self.flow,
-        };
-        self.stopped += usize::from(counts);
-        Ok(reading)
     }
 
     fn start(&mut self) -> Result<(), Unmade> {

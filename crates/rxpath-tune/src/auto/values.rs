@@ -11,7 +11,7 @@ use super::candidate::Candidate;
 use super::keeping::Unmade;
 use super::measure::{Phase, Reading};
 use super::report::Why;
-use super::search::{Searching, State};
+use super::searching::{Searching, State};
 
 /// Trials of each value.
 const ROUNDS: usize = 3;

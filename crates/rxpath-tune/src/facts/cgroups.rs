@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{HostFacts, Known};
-use crate::rule::Gap;
+use super::{Gap, HostFacts, Known};
 
 /// Where the one hierarchy of version 2 is mounted.
 pub const MOUNT: &str = "/sys/fs/cgroup";

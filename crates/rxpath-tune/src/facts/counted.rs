@@ -17,7 +17,7 @@ use rxpath_host::snapshot::Counters;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::rule::Gap;
+use super::Gap;
 
 /// Less than this share of all packets is an accident, whatever the setting is.
 pub const RARE_RATIO: f64 = 1e-6;

@@ -12,8 +12,7 @@ use rxpath_host::optional::Optional;
 use rxpath_host::procfs::sysctl;
 use rxpath_host::root::Root;
 
-use super::Known;
-use crate::rule::Gap;
+use super::{Gap, Known};
 
 /// A line of a file of settings.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,14 @@
 
 use rxpath_core::Fact;
 
-use crate::rule::Gap;
+/// A fact that a rule needs and does not have: it is then not judged, and counted with its reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gap {
+    /// The host does not have it.
+    Absent(String),
+    /// The host has it and did not show it; what would.
+    Denied(String),
+}
 
 /// A fact whose value a rule cannot do without.
 pub trait Known {

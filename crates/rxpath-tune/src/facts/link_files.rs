@@ -11,8 +11,7 @@ use rxpath_host::glob;
 use rxpath_host::optional::Optional;
 use rxpath_host::root::Root;
 
-use super::{Device, HostFacts};
-use crate::rule::Gap;
+use super::{Device, Gap, HostFacts};
 
 /// `ARPHRD_ETHER`, linux/if_arp.h.
 const ETHER: u32 = 1;

@@ -4,7 +4,7 @@ use rxpath_core::Fact;
 use rxpath_host::procfs::task;
 use rxpath_host::root::Root;
 
-use crate::rule::Gap;
+use super::Gap;
 
 /// Programs that run, by `comm` (cut to 15 bytes by the kernel).
 #[derive(Clone, Debug, Default)]

@@ -12,8 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rxpath_core::{CpuList, Fact, IntoMap};
 use rxpath_host::topology::Topology;
 
-use super::{Device, HostFacts, Irq, Known};
-use crate::rule::Gap;
+use super::{Device, Gap, HostFacts, Irq, Known};
 
 /// The CPUs that may serve a device.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use serde_json::error::Category;
 use thiserror::Error;
 
-use crate::rule::{Magnitude, Severity};
+use crate::weight::{Magnitude, Severity};
 
 /// The schema that is read here, and its major version.
 const SCHEMA: &str = "rxpath/check/";

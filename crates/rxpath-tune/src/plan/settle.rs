@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use rxpath_host::{Group, Knob, Target};
 
 use super::LeftOut;
-use crate::check::{Ask, check};
+use crate::check::check;
 use crate::facts::HostFacts;
 use crate::finding::Finding;
 use crate::knob::Set;
-use crate::rule::Goal;
+use crate::rule::Ask;
+use crate::weight::Goal;
 
 /// More rounds than a host has findings with changes: a bound for rules that would never end.
 const MAX_ROUNDS: usize = 500;

@@ -1,7 +1,7 @@
 //! Findings come by what they cost the goal: the worst first, then the largest effect on that goal.
 
 use rxpath_host::Root;
-use rxpath_tune::rule::Magnitude;
+use rxpath_tune::weight::Magnitude;
 use rxpath_tune::{Ask, Finding, Goal, HostFacts, Scope, check};
 
 use crate::fixture::dir;

@@ -10,8 +10,8 @@ use super::persistent;
 use crate::facts::{Fits, LinkFile};
 use crate::persist::LINK_KEYS;
 use crate::prelude::*;
-use crate::rule::Severity;
 use crate::rule_file::table;
+use crate::weight::Severity;
 
 /// Groups of settings and the programs that write them.
 static OWNED: LazyLock<BTreeMap<String, Owned>> =

@@ -7,11 +7,11 @@ use rxpath_lab::hosts::Hosts;
 use rxpath_lab::testbed::netns::{DEVICE, NetnsTestbed};
 use rxpath_lab::testbed::tuned;
 use rxpath_tune::auto::Risk;
-use rxpath_tune::check::{Ask, check};
+use rxpath_tune::check::check;
 use rxpath_tune::effects::effects;
 use rxpath_tune::plan::LeftOut;
 use rxpath_tune::plan::from_findings::requests;
-use rxpath_tune::{Goal, HostFacts, Scope};
+use rxpath_tune::{Ask, Goal, HostFacts, Scope};
 
 /// Rules with what they ask for, as `KEY=VALUE` of a scenario.
 pub type Advice = Vec<(String, String)>;
