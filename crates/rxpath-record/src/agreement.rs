@@ -3,50 +3,9 @@
 use std::collections::BTreeMap;
 
 use rxpath_stats::quantile;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::manifest::Trial;
-use crate::verdict::{Confidence, Stage, Verdict};
-
-/// What the trials of a variant say of its limit.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Agreement {
-    /// Trials with a verdict.
-    pub trials_count: u32,
-    /// Of these, the trials that name the stage of the variant's verdict.
-    pub same_count: u32,
-    /// The trial that speaks for them: of those that name this stage, the one whose main metric is nearest to the median
-    /// of all.
-    pub trial: u32,
-    /// The other stages that trials name, with the number of trials.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub others: BTreeMap<Stage, u32>,
-}
-
-impl Agreement {
-    /// How sure a verdict may be: `strong` needs four of five trials, `fair` more than half. One trial is not doubted.
-    pub fn limit(&self, confidence: Confidence) -> Confidence {
-        let most = if self.same_count * 5 >= self.trials_count * 4 {
-            Confidence::Strong
-        } else if self.same_count * 2 > self.trials_count {
-            Confidence::Fair
-        } else {
-            Confidence::Weak
-        };
-        confidence.min(most)
-    }
-
-    /// In words: `4 of 5 trials; 1: device ring`.
-    pub fn text(&self) -> String {
-        let mut text = format!("{} of {} trials", self.same_count, self.trials_count);
-        for (at, (stage, count)) in self.others.iter().enumerate() {
-            let separator = if at == 0 { "; " } else { ", " };
-            text += &format!("{separator}{count}: {}", stage.words());
-        }
-        text
-    }
-}
+use crate::verdict::{Agreement, Stage, Verdict};
 
 /// The verdict that most trials have, and how many. Of equally many, the one of the trial nearest to the median.
 pub fn agreed(judged: &[(&Trial, Verdict)], main: &str) -> Option<(Verdict, Agreement)> {
@@ -91,6 +50,7 @@ fn value(trial: &Trial, metric: &str) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verdict::Confidence;
 
     /// Trials with these rates and stages, each with strong evidence.
     fn judged(of: &[(f64, Stage)]) -> (Vec<Trial>, Vec<Verdict>) {

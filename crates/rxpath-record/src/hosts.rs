@@ -2,6 +2,7 @@
 
 mod clocks;
 mod control;
+mod of_run;
 mod pair_rate;
 mod starts;
 
@@ -16,8 +17,8 @@ pub use self::clocks::{ClockDrift, PairClocks, PathDelays, PathOffset};
 pub use self::control::{ControlCost, ControlPath};
 pub use self::pair_rate::PairRate;
 pub use self::starts::{HostStart, StartSpread};
-use crate::ledger::{Ledger, LedgerUnit, Place};
-use crate::manifest::{Grade, Manifest};
+use crate::grade::Grade;
+use crate::ledger::Ledger;
 
 /// A host's part in one trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -82,125 +83,5 @@ impl PairPackets {
         );
         let offered = si(self.offered_packets as f64);
         format!("{} -> {}: {offered} datagrams offered, {lost}", self.sender, self.receiver)
-    }
-}
-
-impl Manifest {
-    /// What each sender sent to each receiver in the trials of a variant that its figures are made of; nothing if there is
-    /// only one of each.
-    pub fn pairs(&self, variant: &str) -> Vec<PairPackets> {
-        let mut all: Vec<PairPackets> = Vec::new();
-        for pair in self.counted(variant).into_iter().flat_map(|trial| &trial.pairs) {
-            let is_it = |it: &&mut PairPackets| {
-                (&it.sender, &it.receiver) == (&pair.sender, &pair.receiver)
-            };
-            match all.iter_mut().find(is_it) {
-                Some(sum) => {
-                    sum.offered_packets += pair.offered_packets;
-                    let both = sum.delivered_packets.zip(pair.delivered_packets);
-                    sum.delivered_packets = both.map(|(a, b)| a + b);
-                }
-                None => all.push(pair.clone()),
-            }
-        }
-        all
-    }
-
-    /// What each of several receivers lost in these trials, by place, with its share of what was lost before the receivers.
-    pub fn receiver_losses(&self, variant: &str) -> BTreeMap<(String, Place), u64> {
-        let trials = self.counted(variant).into_iter();
-        let mut all: BTreeMap<(String, Place), u64> = BTreeMap::new();
-        for (alias, host) in trials.flat_map(|trial| &trial.hosts) {
-            for drop in host.ledger.iter().flat_map(|ledger| &ledger.drops) {
-                *all.entry((alias.clone(), drop.place)).or_default() += drop.packets;
-            }
-        }
-        all
-    }
-
-    /// What the ledgers of these trials count.
-    pub fn ledger_unit(&self, variant: &str) -> LedgerUnit {
-        self.counted(variant).first().map_or(LedgerUnit::default(), |trial| trial.ledger.unit)
-    }
-
-    /// The worst grade of each host over these trials, with the first reason.
-    pub fn host_grades(&self, variant: &str) -> BTreeMap<String, (Grade, String)> {
-        let trials = self.counted(variant).into_iter();
-        let mut worst: BTreeMap<String, (Grade, String)> = BTreeMap::new();
-        for (alias, host) in trials.flat_map(|trial| &trial.hosts) {
-            let own = worst.entry(alias.clone()).or_default();
-            if host.grade > own.0 {
-                *own = (host.grade, host.noise.first().cloned().unwrap_or_default());
-            }
-        }
-        worst
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ledger::Drop;
-    use crate::manifest::Trial;
-
-    fn pair(receiver: &str, offered: u64, delivered: Option<u64>) -> PairPackets {
-        PairPackets {
-            sender: "gen1".into(),
-            receiver: receiver.into(),
-            offered_packets: offered,
-            delivered_packets: delivered,
-        }
-    }
-
-    fn lost_in_ring(packets: u64) -> Drop {
-        Drop {
-            place: Place::Ring,
-            counter: "rx/ring".into(),
-            packets,
-            derived: false,
-            exact: true,
-            bounds: None,
-            cross_checks: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn pairs_and_grades_are_those_of_the_counted_trials() {
-        let host = |grade, why: &str| HostTrial {
-            grade,
-            noise: vec![why.into()],
-            ledger: Some(Ledger { drops: vec![lost_in_ring(3)], ..Ledger::default() }),
-            ..HostTrial::of(Side::Rx)
-        };
-        let trial = |void: Option<&str>, lost: u64, grade| Trial {
-            variant: "base".into(),
-            block: 1,
-            void: void.map(str::to_owned),
-            pairs: vec![pair("sut", 100, Some(100 - lost)), pair("sut2", 50, None)],
-            hosts: [("sut".to_owned(), host(grade, "busy"))].into(),
-            ..Trial::default()
-        };
-        let manifest = Manifest {
-            trials: vec![
-                trial(None, 1, Grade::A),
-                trial(Some("noise"), 90, Grade::D),
-                trial(None, 3, Grade::C),
-            ],
-            ..Manifest::default()
-        };
-        let all = manifest.pairs("base");
-        assert_eq!(all, [pair("sut", 200, Some(196)), pair("sut2", 100, None)]);
-        assert_eq!(all[0].text(), "gen1 -> sut: 200 datagrams offered, 2.00 % lost");
-        assert_eq!(all[1].lost_ratio(), None);
-        let grades = manifest.host_grades("base");
-        assert_eq!(grades["sut"], (Grade::C, "busy".to_owned()));
-        let losses = manifest.receiver_losses("base");
-        assert_eq!(losses, BTreeMap::from([(("sut".to_owned(), Place::Ring), 6)]));
-    }
-
-    #[test]
-    fn more_read_than_offered_is_no_negative_loss() {
-        assert_eq!(pair("sut", 10, Some(12)).lost_ratio(), Some(0.0));
-        assert_eq!(pair("sut", 0, Some(0)).lost_ratio(), None);
     }
 }

@@ -6,8 +6,11 @@
 mod aggregates;
 mod arriving;
 mod bypass;
+mod call;
+mod cards;
 mod close;
 mod flow;
+mod foreign;
 mod fragments;
 pub mod input;
 mod interval;
@@ -24,12 +27,12 @@ mod view;
 mod wire;
 mod words;
 
+pub use cards::{OneWay, WireCounters, WireFacts};
 pub use flow::waiting_packets;
 pub use input::{Bypass, LedgerInput, Link, PathFacts, Reasoned, ReceiverSaid, SenderSaid};
 pub use interval::{PacketBounds, RemainderBounds};
 pub use remainder::{Balance, Balances};
 pub use segments::{SegmentInput, segments_between};
-pub use wire::{OneWay, WireCounters, WireFacts};
 pub use words::PlaceWords;
 
 use schemars::JsonSchema;

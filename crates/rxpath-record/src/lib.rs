@@ -12,6 +12,7 @@ pub mod doubts;
 pub mod environment;
 pub mod event;
 pub mod evidence;
+pub mod grade;
 pub mod hosts;
 pub mod ledger;
 pub mod manifest;

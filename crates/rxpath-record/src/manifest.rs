@@ -9,17 +9,17 @@ use rxpath_core::{Nanos, Side, Warning};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::agreement::Agreement;
 use crate::capacity::Capacity;
 pub use crate::comparison::{Comparison, NoiseFloor, Outcome};
 use crate::counters::Moved;
 use crate::evidence::Evidence;
+pub use crate::grade::Grade;
 use crate::hosts::{ClockDrift, ControlPath, HostTrial, PairPackets, PairRate, PathOffset};
 use crate::ledger::Ledger;
 use crate::prediction::Prediction;
 use crate::stolen::Stolen;
 use crate::traced::Traced;
-use crate::verdict::Verdict;
+use crate::verdict::{Agreement, Verdict};
 
 /// The whole manifest. Written at the start with `status: running`, replaced (by rename) after each trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -353,20 +353,4 @@ pub enum LoopKind {
     Open,
     /// The sender's socket blocked: the path set the pace.
     Closed,
-}
-
-/// How quiet the machine was.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-pub enum Grade {
-    /// Quiet.
-    #[default]
-    A,
-    /// Small disturbances.
-    B,
-    /// Disturbed; ratios are still meaningful.
-    C,
-    /// Too noisy to conclude.
-    D,
 }

@@ -4,6 +4,7 @@
 //! cumulative counters over [`Frame::window_s`]; what could not be read is a gap with its reason.
 
 mod change;
+mod line;
 mod packed;
 mod recording;
 mod rows;
@@ -16,8 +17,9 @@ use rxpath_core::Fact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use line::{Settings, head_line, tail_line};
 pub use packed::Packer;
-pub use recording::{Recorded, RecordingError, Settings, head_line, parse, tail_line};
+pub use recording::{Recorded, RecordingError, parse};
 pub use rows::{CpuRow, DropRow, LatencyRow, ProbeShare, QueueRow, Sampled, SocketRow, TaskRow};
 pub use slice::Slice;
 pub use totals::{PollSizes, PortName, StageLatency, TakenTime, VictimName, WindowTotals};

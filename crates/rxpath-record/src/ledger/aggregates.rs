@@ -118,12 +118,12 @@ const STRAYS: i64 = 16;
 /// Packets that were lost where no counter knows how many datagrams they were.
 fn lost_on_the_way(view: View<'_>) -> i64 {
     let queue = view.qdisc().map_or(0, |(_, drops)| drops);
-    let behind = super::arriving::backlog_behind_device(view);
+    let behind = view.backlog_behind_device();
     let rules = view.input.path.ingress_rules.iter().flatten();
     let hook: i64 = rules.map(|rule| view.get(rule)).sum();
     queue
         + view.tx_link("tx.dropped")
-        + super::sending::egress_packets(view)
+        + super::call::egress_packets(view)
         + behind
         + hook
         + view.ip(Side::Rx, "InHdrErrors")

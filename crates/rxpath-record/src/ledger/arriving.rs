@@ -5,9 +5,9 @@
 //! between both differences (the ECN counters end the first, `InReceives` begins the second), so that a wrong
 //! one can't cancel itself out.
 
+use super::foreign::{foreign_at_ip, narrow};
 use super::fragments::{self, Fragments};
 use super::prelude::*;
-use super::wire;
 
 /// What IP refuses by name. `InReceives` counts first (`ip_rcv_core`, `ip6_rcv_core`).
 const REFUSED_V4: [&str; 3] = ["InHdrErrors", "InAddrErrors", "InDiscards"];
@@ -63,7 +63,7 @@ pub(super) fn unseen(view: View<'_>, units: &Units) -> Option<i64> {
     if !ends.iter().all(|end| view.knows(end)) {
         return None;
     }
-    let lost = lost_before_ip(view, units)? - backlog_behind_device(view);
+    let lost = lost_before_ip(view, units)? - view.backlog_behind_device();
     Some((lost + over_other_devices(view)).max(0))
 }
 
@@ -73,7 +73,7 @@ fn over_other_devices(view: View<'_>) -> i64 {
     if !view.is_shared() {
         return 0;
     }
-    let others = wire::foreign_at_ip(view) + view.foreign_family(Side::Rx);
+    let others = foreign_at_ip(view) + view.foreign_family(Side::Rx);
     let source = format!("{}/{}", Side::Rx, name::OTHER_DEVICES);
     // A device that came or went in between is a gap of its own.
     if view.moved.gaps.keys().any(|gap| gap.starts_with(&source)) {
@@ -107,7 +107,7 @@ fn ingress_hook(view: View<'_>, units: &Units) -> Option<Term> {
             - view.taken_in_xdp()
             - view.foreign_family(Side::Rx)
             - view.get(&receives)
-            - backlog_behind_device(view);
+            - view.backlog_behind_device();
         let formula = format!("{device} - {receives}");
         Term::derived(Place::IngressHook, formula, lost, units.device, counted)
     });
@@ -126,7 +126,7 @@ fn ingress_hook(view: View<'_>, units: &Units) -> Option<Term> {
 /// Takes off a loss what may be ARP and other frames of no IP: few, because nobody else uses the link.
 fn may_be_other_frames(view: View<'_>, term: &mut Term) {
     let lost = term.credited();
-    let others = lost.min(wire::narrow(view));
+    let others = lost.min(narrow(view));
     if others == 0 || !term.exact {
         return;
     }
@@ -137,7 +137,7 @@ fn may_be_other_frames(view: View<'_>, term: &mut Term) {
 /// The loss by the segments that IP counted; `None` where the device's packets have no known size.
 fn ingress_in_datagrams(view: View<'_>, units: &Units, counted: Option<i64>) -> Option<Term> {
     let Unit::Each(unit) = units.device else { return None };
-    let behind = match (backlog_behind_device(view), units.ip) {
+    let behind = match (view.backlog_behind_device(), units.ip) {
         (0, _) => 0,
         (backlog, Unit::Each(of_ip)) => backlog * of_ip,
         (_, Unit::Mixed { .. }) => return None,
@@ -148,12 +148,6 @@ fn ingress_in_datagrams(view: View<'_>, units: &Units, counted: Option<i64>) -> 
     let mut term = Term::derived(Place::IngressHook, formula, lost, Unit::Each(1), None);
     term.witness = counted.map(|packets| packets * unit);
     Some(term)
-}
-
-/// Backlog drops among the packets that a device counted: a NAPI device counts before its backlog drops.
-pub(super) fn backlog_behind_device(view: View<'_>) -> i64 {
-    let behind = matches!(view.link(), Link::VethNapi | Link::Nic);
-    if behind { view.backlog().1 } else { 0 }
 }
 
 fn refused(view: View<'_>) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! Puts the terms together: contradictions, bounds, the sum, the notes.
 
+use super::foreign::foreign_at_both_ends;
 use super::prelude::*;
 use super::{
     Balance, Ledger, aggregates, arriving, bypass, flow, fragments, interval, sending, shared, udp,
@@ -107,7 +108,7 @@ fn credited(terms: &[Term]) -> i64 {
 /// What the links, or hosts that others use too, carried that the workload did not send.
 fn foreign(view: View<'_>) -> u64 {
     if view.is_shared() {
-        return wire::foreign_at_both_ends(view).max(0).unsigned_abs();
+        return foreign_at_both_ends(view).max(0).unsigned_abs();
     }
     let at = |side| view.foreign_at_ip(side) + view.foreign_family(side);
     (at(Side::Rx) + at(Side::Tx)).max(0).unsigned_abs()

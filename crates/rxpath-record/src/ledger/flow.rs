@@ -30,7 +30,7 @@ pub fn waiting_packets(input: &LedgerInput, moved: &Moved) -> u64 {
 fn gap_to_ip(view: View<'_>, units: &Units) -> Option<i64> {
     let rules = view.input.path.ingress_rules.as_ref()?;
     let hook: i64 = rules.iter().map(|rule| view.get(rule)).sum();
-    let backlog = super::arriving::backlog_behind_device(view);
+    let backlog = view.backlog_behind_device();
     let (Unit::Each(device), lost) = (units.device, super::arriving::lost_before_ip(view, units)?)
     else {
         return None;
@@ -51,10 +51,10 @@ pub(super) fn gap_to_device(view: View<'_>, units: &Units) -> Option<i64> {
         return None;
     }
     let sender = &view.input.sender;
-    let entered = (sender.sent_packets + super::sending::full_queue(sender)) as i64;
+    let entered = (sender.sent_packets + super::call::full_queue(sender)) as i64;
     let packets =
         view.tx_link("tx.packets") + view.tx_link("tx.dropped") - view.foreign_out(Side::Tx);
-    let drops = view.qdisc().map_or(0, |(_, drops)| drops) + super::sending::egress_packets(view);
+    let drops = view.qdisc().map_or(0, |(_, drops)| drops) + super::call::egress_packets(view);
     Some(entered - drops * queue - packets * device - sender.queued_packets as i64)
 }
 

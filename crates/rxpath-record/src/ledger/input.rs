@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::prelude::*;
+use rxpath_core::Side;
+
+use super::Place;
+use super::cards::WireFacts;
+use crate::counters::name;
 
 /// Everything known about a trial that is not a kernel counter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

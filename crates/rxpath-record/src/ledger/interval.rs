@@ -15,7 +15,7 @@ use super::input::{LedgerInput, Link};
 use super::term::Term;
 use super::units::Units;
 use super::view::View;
-use super::{Drop, Ledger, Place, arriving, wire};
+use super::{Drop, Ledger, Place, arriving, foreign};
 
 /// The least and the most that a number of packets can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -81,7 +81,7 @@ impl PacketBounds {
     /// Whether the bounds of a loss are so close that one number is as good; `offered_packets` is what was offered.
     pub fn is_narrow(self, offered_packets: u64) -> bool {
         let width = self.most_packets.map(|most| most - self.least_packets.min(most));
-        width.is_some_and(|width| width <= wire::narrow_packets(offered_packets).unsigned_abs())
+        width.is_some_and(|width| width <= foreign::narrow_packets(offered_packets).unsigned_abs())
     }
 }
 
@@ -114,7 +114,7 @@ pub(super) fn room(each: impl IntoIterator<Item = Option<i64>>) -> Option<i64> {
 /// size of aggregates makes bounds, and no packets of others: there the numbers of datagrams decide.
 pub(super) fn raised(input: &LedgerInput, each: impl IntoIterator<Item = i64>) -> i64 {
     let sum = each.into_iter().fold(0, i64::saturating_add);
-    let few = wire::narrow_packets(input.sender.offered_packets);
+    let few = foreign::narrow_packets(input.sender.offered_packets);
     if input.path.link == Link::Nic && sum > few { sum } else { 0 }
 }
 
@@ -150,7 +150,7 @@ pub(super) fn decide(
     if let Some(lost) = view.input.receiver.sequence_lost_packets {
         // Datagrams at the end of a stream have no later one that shows their loss.
         let lost = [lost as i64, base.max(lost as i64)].map(|lost| lost - exact);
-        narrow(&mut open, lost, unseen, wire::narrow(view));
+        narrow(&mut open, lost, unseen, foreign::narrow(view));
     }
     for (term, bounds) in open.into_iter().zip(bounds) {
         notes.extend(said(term, bounds));

@@ -2,10 +2,10 @@
 
 pub(super) use rxpath_core::Side;
 
+pub(super) use super::cards::WireFacts;
 pub(super) use super::input::{LedgerInput, Link};
 pub(super) use super::term::Term;
 pub(super) use super::units::{Unit, Units};
 pub(super) use super::view::View;
-pub(super) use super::wire::WireFacts;
 pub(super) use super::{Figure, Inexact, Place};
 pub(super) use crate::counters::{Moved, name};

@@ -5,18 +5,10 @@
 //! success and counts `SndbufErrors` (`net/ipv4/udp.c`, `udp_send_skb`; with `IP_RECVERR` the caller sees the
 //! error). So `SndbufErrors` owns nothing: it is the cross-check of all four.
 
-use super::input::SenderSaid;
+use super::call::{FULL_QUEUE, egress_packets};
+use super::foreign::{foreign_datagrams_out, foreign_out};
 use super::prelude::*;
-use super::view::of_32_bits;
-use super::{shared, wire};
-
-/// Errors of a full queue: the packet died further down, where a counter owns it.
-const FULL_QUEUE: &str = "ENOBUFS";
-
-/// Datagrams whose call failed because a queue below was full.
-pub(super) fn full_queue(sender: &SenderSaid) -> u64 {
-    sender.send_errors.get(FULL_QUEUE).copied().unwrap_or(0)
-}
+use super::shared;
 
 pub(super) fn terms(view: View<'_>, units: &Units) -> Vec<Term> {
     let mut terms = vec![send_call(view, units)];
@@ -43,43 +35,6 @@ fn send_call(view: View<'_>, units: &Units) -> Term {
         term.check(&name, view.get(&name), sum as i64 / unit);
     }
     term
-}
-
-/// Packets that died under the sender's call and that no queue counts: what is left to an egress hook.
-///
-/// Only when the trial has such a rule. Without one, `SndbufErrors` above its parts is a contradiction, and a
-/// term made of it would hide a wrong queue counter. Filters of tc have a counter.
-pub(super) fn egress_packets(view: View<'_>) -> i64 {
-    if let Some(counter) = &view.input.path.tx_filters {
-        return filtered(view, counter);
-    }
-    let has_rules = view.input.path.egress_rules.as_ref().is_some_and(|rules| !rules.is_empty());
-    if !has_rules || view.input.sender.raw {
-        return 0;
-    }
-    let queue = view.qdisc().map_or(0, |(_, drops)| drops);
-    (view.udp(Side::Tx, "SndbufErrors") - queue - view.tx_link("tx.dropped")).max(0)
-}
-
-/// Packets that died under the sender's call, at most; `None` if a counter for it was not read.
-pub(super) fn below_call(view: View<'_>) -> Option<i64> {
-    let dropped = view.tx_link_name("tx.dropped")?;
-    let (root, queue) = view.qdisc()?;
-    let is_known = view.knows(root) && view.knows(&dropped);
-    is_known.then(|| queue + view.get(&dropped) + egress_packets(view))
-}
-
-/// What filters of tc dropped at the egress of the sender's device. `clsact` counts what they dropped at its ingress too, and
-/// `SndbufErrors` also calls that waited for a full send buffer (net/ipv4/udp.c `udp_sendmsg`): no more than the lesser.
-fn filtered(view: View<'_>, counter: &str) -> i64 {
-    let dropped = of_32_bits(view.get(counter)).max(0);
-    if view.input.sender.raw {
-        return dropped;
-    }
-    let queue = view.qdisc().map_or(0, |(_, drops)| drops);
-    // Of a card its driver's drops are not under the call.
-    let device = if view.link() == Link::Nic { 0 } else { view.tx_link("tx.dropped") };
-    dropped.min((view.udp(Side::Tx, "SndbufErrors") - queue - device).max(0))
 }
 
 fn egress_hook(view: View<'_>, units: &Units) -> Option<Term> {
@@ -128,9 +83,9 @@ fn qdisc(view: View<'_>, units: &Units) -> Term {
     let others = if view.counts_all_senders() {
         term.credited()
     } else if all_udp {
-        wire::foreign_datagrams_out(view) * shared::each(units.qdisc)
+        foreign_datagrams_out(view) * shared::each(units.qdisc)
     } else {
-        wire::foreign_out(view) * shared::each(units.qdisc)
+        foreign_out(view) * shared::each(units.qdisc)
     };
     shared::may_be_of_others(view, &mut term, others);
     term

@@ -9,24 +9,25 @@
 
 use rxpath_core::Side;
 
+use super::Place;
+use super::foreign::{foreign_out, foreign_received, narrow};
 use super::input::Link;
 use super::term::Term;
 use super::units::{Unit, Units};
 use super::view::View;
-use super::{Place, wire};
 
 /// Makes intervals of the losses in counters that other traffic may have moved.
 pub(super) fn bound(view: View<'_>, units: &Units, terms: &mut [Term]) {
     if !view.is_shared() {
         return;
     }
-    let received = wire::foreign_received(view, units);
+    let received = foreign_received(view, units);
     for term in terms {
         let lost = term.credited();
         let others = match term.place {
             Place::EgressHook | Place::SendingDevice if view.counts_all_senders() => lost,
-            Place::EgressHook => wire::foreign_out(view) * each(units.qdisc),
-            Place::SendingDevice => wire::foreign_out(view) * each(units.device),
+            Place::EgressHook => foreign_out(view) * each(units.qdisc),
+            Place::SendingDevice => foreign_out(view) * each(units.device),
             Place::Ring => others_in_ring(view, units),
             Place::Backlog => {
                 received * each(units.ip) * times(lost, view.ip(Side::Rx, "InReceives"))
@@ -62,7 +63,7 @@ pub(super) fn others_in_ring(view: View<'_>, units: &Units) -> i64 {
     }
     let device = view.input.path.rx_device.as_deref().unwrap_or_default();
     let (_, lost) = view.moved.ring(Side::Rx, device, &view.input.path.ring);
-    let others = wire::foreign_received(view, units) * times(lost, view.rx_link("rx.packets"));
+    let others = foreign_received(view, units) * times(lost, view.rx_link("rx.packets"));
     others.clamp(0, lost.max(0))
 }
 
@@ -73,7 +74,7 @@ pub(super) fn others_in_backlog(view: View<'_>, units: &Units) -> i64 {
     }
     let (_, lost) = view.backlog();
     let passed = view.ip(Side::Rx, "InReceives");
-    let others = wire::foreign_received(view, units) * times(lost, passed);
+    let others = foreign_received(view, units) * times(lost, passed);
     others.clamp(0, lost.max(0))
 }
 
@@ -90,7 +91,7 @@ pub(super) fn may_be_of_others(view: View<'_>, term: &mut Term, others: i64) {
         return;
     }
     (term.exact, term.most) = (false, Some(lost));
-    term.is_narrow = others <= wire::narrow(view);
+    term.is_narrow = others <= narrow(view);
     term.bound = (!term.is_narrow).then(|| {
         format!(
             "{}: of the packets dropped ({lost}), {others} may be of other programs",

@@ -8,7 +8,11 @@
 //! device its packets; the ECN counters of IP know datagrams, `InReceives` packets. When no whole number of
 //! datagrams fits, the unit is [`Unit::Mixed`] and a loss has only bounds.
 
-use super::prelude::*;
+use rxpath_core::Side;
+
+use super::call::{egress_packets, full_queue};
+use super::input::Link;
+use super::view::View;
 
 /// Datagrams per counted packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,11 +74,11 @@ fn sending(view: View<'_>, n: i64) -> (i64, i64) {
         return (n, n);
     }
     let sender = &view.input.sender;
-    let entered = (sender.sent_packets + super::sending::full_queue(sender)) as i64;
+    let entered = (sender.sent_packets + full_queue(sender)) as i64;
     let queue = view.qdisc().map_or(0, |(_, drops)| drops);
     let device =
         view.tx_link("tx.packets") + view.tx_link("tx.dropped") - view.foreign_out(Side::Tx);
-    let hook = super::sending::egress_packets(view) * n;
+    let hook = egress_packets(view) * n;
     let miss = |(of_queue, of_device): (i64, i64)| {
         let passed = queue * of_queue + device * of_device + sender.queued_packets as i64;
         (entered - hook - passed).abs()

@@ -1,7 +1,10 @@
 //! The counters of a trial by the role they play, for IPv4 and IPv6 alike.
 
-use super::input::Reasoned;
-use super::prelude::*;
+use rxpath_core::Side;
+
+use super::Place;
+use super::input::{LedgerInput, Link, Reasoned};
+use crate::counters::{Moved, name};
 
 /// Counters and facts of one trial.
 #[derive(Clone, Copy)]
@@ -79,6 +82,12 @@ impl<'a> View<'a> {
             return ("machine/softnet.*.dropped".into(), softnet);
         }
         (name, packets)
+    }
+
+    /// Backlog drops among the packets that a device counted: a NAPI device counts before its backlog drops.
+    pub fn backlog_behind_device(self) -> i64 {
+        let behind = matches!(self.link(), Link::VethNapi | Link::Nic);
+        if behind { self.backlog().1 } else { 0 }
     }
 
     fn backlog_of_device(self) -> (String, i64) {

@@ -5,11 +5,10 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
-use rxpath_core::envelope::schema_id;
 
 use super::problem::{Problem, RunError};
 use super::writer::sha256;
-use super::{ENVIRONMENT, EVENTS, MAJOR, MANIFEST, SAMPLES, salvage};
+use super::{ENVIRONMENT, EVENTS, MANIFEST, SAMPLES, salvage};
 use crate::environment::Environment;
 use crate::event::{Event, What};
 use crate::manifest::{Manifest, Status};
@@ -255,26 +254,6 @@ fn environment(directory: &Path, problems: &mut Vec<Problem>) -> Option<Environm
         return None;
     };
     salvage::environment(&text, problems)
-}
-
-/// Says when `schema` is of another kind or of a newer major version than this program's.
-pub(super) fn check_schema(file: &str, name: &str, schema: &str, problems: &mut Vec<Problem>) {
-    let version = schema.strip_prefix("rxpath/").and_then(|rest| rest.split_once('/'));
-    let ours = schema_id(name);
-    let text = match version {
-        Some((kind, version)) if kind == name => {
-            match version.split('.').next().and_then(|major| major.parse::<u64>().ok()) {
-                Some(major) if major <= MAJOR => return,
-                Some(_) => format!(
-                    "was written by a newer rxpath (`{schema}`, this one reads `{ours}`): what it does not \
-                     know is left out"
-                ),
-                None => format!("schema `{schema}` has no version; read as `{ours}`"),
-            }
-        }
-        _ => format!("schema `{schema}` is not `{ours}`; read as that"),
-    };
-    problems.push(Problem::new(file, None, text));
 }
 
 fn events(directory: &Path, problems: &mut Vec<Problem>) -> Vec<Event> {

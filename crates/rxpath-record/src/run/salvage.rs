@@ -1,13 +1,13 @@
 //! Recovers the readable parts of a manifest that cannot be read as a whole.
 
 use rxpath_core::Fact;
+use rxpath_core::envelope::schema_id;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::problem::Problem;
-use super::reader::check_schema;
-use super::{ENVIRONMENT, ENVIRONMENT_SCHEMA, MANIFEST, MANIFEST_SCHEMA};
+use super::{ENVIRONMENT, ENVIRONMENT_SCHEMA, MAJOR, MANIFEST, MANIFEST_SCHEMA};
 use crate::environment::{Environment, HostFacts};
 use crate::event::{Event, What};
 use crate::manifest::{Manifest, Status};
@@ -19,6 +19,26 @@ pub(super) fn manifest(text: &str, events: &[Event], problems: &mut Vec<Problem>
         .unwrap_or_else(|_| readable(text, object, from_events(events), problems));
     check_schema(MANIFEST, "run", &manifest.schema, problems);
     manifest
+}
+
+/// Says when `schema` is of another kind or of a newer major version than this program's.
+fn check_schema(file: &str, name: &str, schema: &str, problems: &mut Vec<Problem>) {
+    let version = schema.strip_prefix("rxpath/").and_then(|rest| rest.split_once('/'));
+    let ours = schema_id(name);
+    let text = match version {
+        Some((kind, version)) if kind == name => {
+            match version.split('.').next().and_then(|major| major.parse::<u64>().ok()) {
+                Some(major) if major <= MAJOR => return,
+                Some(_) => format!(
+                    "was written by a newer rxpath (`{schema}`, this one reads `{ours}`): what it does not \
+                     know is left out"
+                ),
+                None => format!("schema `{schema}` has no version; read as `{ours}`"),
+            }
+        }
+        _ => format!("schema `{schema}` is not `{ours}`; read as that"),
+    };
+    problems.push(Problem::new(file, None, text));
 }
 
 /// The JSON object in `text`.

@@ -11,8 +11,8 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde_json::{Number, Value, json};
 
-use super::recording::head_line;
-use super::{Frame, Settings, change};
+use super::line::{Settings, head_line};
+use super::{Frame, change};
 
 /// What a file of this kind begins with (RFC 1952).
 pub const MAGIC: [u8; 2] = [0x1f, 0x8b];

@@ -3,30 +3,13 @@
 //!
 //! It is read up to the point where it was cut: a killed recorder or a full disk leaves half a line at the end.
 
-use rxpath_core::envelope::line_schema_id;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
+use super::line::{Head, Settings};
 use super::packed::MAGIC;
 use super::{Frame, change, packed};
-
-/// What the recording is about.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Settings {
-    /// Name of the host that was watched.
-    pub host: String,
-    /// Its kernel.
-    pub kernel: String,
-    /// Version of rxpath.
-    pub rxpath: String,
-    /// Time between two looks.
-    pub interval_s: f64,
-    /// Which probes ran: `counters and BPF`, or `counters only: WHY`.
-    pub probes: String,
-}
 
 /// A recording that was read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,40 +42,6 @@ pub enum RecordingError {
         /// What is wrong with it.
         why: String,
     },
-}
-
-#[derive(Serialize, Deserialize)]
-struct Head {
-    #[serde(rename = "type")]
-    kind: String,
-    schema: String,
-    #[serde(flatten)]
-    settings: Settings,
-}
-
-#[derive(Serialize)]
-struct Tail<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    #[serde(flatten)]
-    frame: &'a Frame,
-}
-
-/// The first line, without its end.
-///
-/// # Errors
-/// None with these types; a serializer's are passed on.
-pub fn head_line(settings: &Settings) -> serde_json::Result<String> {
-    let (kind, schema) = ("settings".to_owned(), line_schema_id("watch"));
-    serde_json::to_string(&Head { kind, schema, settings: settings.clone() })
-}
-
-/// A frame's line, without its end.
-///
-/// # Errors
-/// None with these types; a serializer's are passed on.
-pub fn tail_line(frame: &Frame) -> serde_json::Result<String> {
-    serde_json::to_string(&Tail { kind: "interval", frame })
 }
 
 /// Reads a recording, up to where it was cut. Lines of other types (warnings) are passed over.
@@ -184,7 +133,7 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::{CpuRow, PathStage, StageRow};
+    use crate::watch::{CpuRow, PathStage, StageRow, head_line, tail_line};
     use proptest::prelude::*;
     use rxpath_core::Fact;
 

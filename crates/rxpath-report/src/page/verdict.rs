@@ -1,9 +1,8 @@
 //! The first section: each variant with its delivered rate, its gain and its limit.
 
-use rxpath_record::agreement::Agreement;
 use rxpath_record::manifest::{Comparison, Outcome, PooledQuantile, Trial, VariantSummary};
 use rxpath_record::metric::verb;
-use rxpath_record::verdict::{PairedTrial, Verdict};
+use rxpath_record::verdict::{Agreement, PairedTrial, Verdict};
 
 use crate::prelude::*;
 

@@ -1,11 +1,11 @@
 //! Judges earlier runs by the current rules.
 
 use rxpath_diagnose::diagnose;
-use rxpath_record::agreement::{Agreement, agreed};
+use rxpath_record::agreement::agreed;
 use rxpath_record::doubts::doubts;
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::run::RunReader;
-use rxpath_record::verdict::Verdict;
+use rxpath_record::verdict::{Agreement, Verdict};
 
 use crate::cmd::prelude::*;
 use crate::output::json;
