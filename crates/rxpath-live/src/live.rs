@@ -10,6 +10,7 @@ mod groups;
 pub mod hooks;
 mod looks;
 mod namespace;
+mod owners;
 mod places;
 mod probes;
 mod readers;
@@ -42,8 +43,9 @@ use crate::counted::conntrack;
 use crate::observe::{Between, Mark};
 
 pub(crate) use groups::ReaderGroups;
-pub(crate) use places::PLACES;
-pub(crate) use readers::{OWNERS, Owners, Waiters};
+pub(crate) use owners::{Owners, Waiters};
+pub(crate) use places::{PLACES, RECEIVED};
+pub(crate) use readers::OWNERS;
 pub(crate) use sockets::Socket;
 pub(crate) use tcp::TcpLooks;
 pub(crate) use unseen::Unseen;
@@ -274,7 +276,7 @@ pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
     let [before, now] = read.around;
     let links = before.links.as_deref().ok().zip(now.links.as_deref().ok());
     let mut carried = links.map(|(before, now)| devices::carried(before, now)).unwrap_or_default();
-    let by_ip = sum(moved, &places::RECEIVED).unwrap_or(0);
+    let by_ip = sum(moved, &RECEIVED).unwrap_or(0);
     carried.xdp = hooks::dropped([&before.xdp_drops, &now.xdp_drops]);
     let spread = devices::spread(&Root::host(), &carried.names, moved);
     let processed = spread.packets.iter().map(|cpu| cpu.packets).fold(0, u64::saturating_add);

@@ -163,6 +163,14 @@ pub struct Drop {
     pub cross_checks: Vec<CrossCheck>,
 }
 
+impl Drop {
+    /// What one counter read exactly.
+    pub fn counted(place: Place, counter: String, packets: u64) -> Self {
+        let (derived, exact, bounds, cross_checks) = (false, true, None, Vec::new());
+        Self { place, counter, packets, derived, exact, bounds, cross_checks }
+    }
+}
+
 /// One end of the sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

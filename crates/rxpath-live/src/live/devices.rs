@@ -8,9 +8,8 @@ use rxpath_host::netlink::Link;
 use rxpath_host::sysfs::device;
 use rxpath_record::counters::{Moved, name};
 use rxpath_record::evidence::{AnyProtocol, Spread};
-use rxpath_record::ledger::Place;
+use rxpath_record::ledger::{Drop, Place};
 
-use super::places::plain;
 use crate::counted::packets_by_cpu;
 use crate::lowest::lowest;
 
@@ -72,7 +71,7 @@ pub(crate) fn carried(before: &[Link], now: &[Link]) -> Carried {
             "rtnetlink stats64, the largest of rx_missed_errors, rx_fifo_errors and rx_over_errors, of {}",
             losing.join(", ")
         );
-        let drop = plain(Place::Ring, counter, packets);
+        let drop = Drop::counted(Place::Ring, counter, packets);
         AnyProtocol { drop, of_packets: took + packets }
     });
     let refused: Vec<&&Link> = lowest.iter().filter(|link| moved(link, "rx.dropped") > 0).collect();

@@ -6,7 +6,7 @@ use rxpath_record::evidence::{AnyProtocol, ConntrackUse};
 use rxpath_record::ledger::{CrossCheck, Drop, DropReason, Place};
 
 use super::devices::Carried;
-use super::reasoned;
+use super::reasoned::{self, NETFILTER_DROP};
 
 #[cfg(test)]
 mod tests;
@@ -41,7 +41,7 @@ pub(crate) const PLACES: [(Place, &[&str]); 8] = [
 const ANY_PROTOCOL: [Place; 4] = [Place::Ip, Place::Routing, Place::ReversePath, Place::Fragments];
 
 /// What IP took in.
-pub(super) const RECEIVED: [&str; 2] = ["Ip.InReceives", "Ip6.InReceives"];
+pub(crate) const RECEIVED: [&str; 2] = ["Ip.InReceives", "Ip6.InReceives"];
 /// Where what IP took in goes to when no filter drops it: up, on to another host, into a whole packet, or into a counter
 /// of IP's own. A fragment ends where it is taken up, and the whole packet goes on in its stead.
 ///
@@ -76,8 +76,6 @@ const SKEW: u64 = 1_000;
 /// What devices refused beyond its known reasons is a loss where it is this part of it or more: bursts into the backlog lose
 /// hundreds of packets between two readings.
 const REFUSED_SKEW: u64 = 2;
-/// The kernel's reason for what a netfilter hook drops (include/net/dropreason-core.h).
-pub(crate) const NETFILTER_DROP: &str = "NETFILTER_DROP";
 
 /// How far these counters moved together; `None` when none of them moved.
 pub(crate) fn sum(moved: &Moved, names: &[&str]) -> Option<u64> {
@@ -88,20 +86,7 @@ pub(crate) fn sum(moved: &Moved, names: &[&str]) -> Option<u64> {
 
 fn lost(moved: &Moved, place: Place, names: &[&str]) -> Option<Drop> {
     let packets = sum(moved, names).filter(|packets| *packets > 0)?;
-    Some(plain(place, names.join(" + "), packets))
-}
-
-/// What one counter read exactly.
-pub(super) fn plain(place: Place, counter: String, packets: u64) -> Drop {
-    Drop {
-        place,
-        counter,
-        packets,
-        derived: false,
-        exact: true,
-        bounds: None,
-        cross_checks: Vec::new(),
-    }
+    Some(Drop::counted(place, names.join(" + "), packets))
 }
 
 /// What UDP lost in all, however.
@@ -124,7 +109,7 @@ pub(super) fn of_udp(moved: &Moved, at_sockets: u64, reasons: Option<&[DropReaso
     drops.extend(other(errors.saturating_sub(named), reasons));
     if uncounted > 0 {
         let formula = "SO_MEMINFO drops - Udp.InErrors - Udp6.InErrors".to_owned();
-        let drop = plain(Place::UdpMemoryUncounted, formula, uncounted);
+        let drop = Drop::counted(Place::UdpMemoryUncounted, formula, uncounted);
         drops.push(Drop { derived: true, exact: false, ..drop });
     }
     drops
@@ -154,7 +139,7 @@ pub(super) fn of_asked(
         own.extend((packets > 0).then(|| Drop {
             derived: drop.derived || !is_all,
             exact: drop.exact && is_all,
-            ..plain(drop.place, counter, packets)
+            ..Drop::counted(drop.place, counter, packets)
         }));
     }
     own
@@ -175,7 +160,7 @@ fn closed(
     // A segment of TCP may have the same reason and port.
     let packets = rows.map(|row| row.packets).sum::<u64>().min(all.packets);
     let counter = format!("skb:kfree_skb NO_SOCKET of port {port}, within {}", all.counter);
-    (packets > 0).then(|| plain(Place::NoListener, counter, packets))
+    (packets > 0).then(|| Drop::counted(Place::NoListener, counter, packets))
 }
 
 /// `InErrors` less its named parts, divided by the kernel's reasons where there are some.
@@ -188,13 +173,14 @@ fn other(mut errors: u64, reasons: Option<&[DropReason]>) -> Vec<Drop> {
         if packets > 0 {
             errors -= packets;
             let counter = format!("skb:kfree_skb {reason}, within Udp.InErrors + Udp6.InErrors");
-            drops.push(plain(place, counter, packets));
+            drops.push(Drop::counted(place, counter, packets));
         }
     }
     if errors > 0 {
         let formula =
             "Udp.InErrors - RcvbufErrors - MemErrors - InCsumErrors, and the same of Udp6";
-        drops.push(Drop { derived: true, ..plain(Place::UdpOther, formula.into(), errors) });
+        drops
+            .push(Drop { derived: true, ..Drop::counted(Place::UdpOther, formula.into(), errors) });
     }
     drops
 }
@@ -222,7 +208,7 @@ pub(super) fn of_any_protocol(moved: &Moved, beside: &Beside<'_>) -> Vec<AnyProt
     let by_xdp: u64 = beside.carried.xdp.iter().map(|(_, packets)| packets).sum();
     all.extend(beside.carried.xdp.iter().map(|(dev, packets)| {
         let counter = format!("ethtool -S {dev}, drops of XDP");
-        let drop = plain(Place::IngressHook, counter, *packets);
+        let drop = Drop::counted(Place::IngressHook, counter, *packets);
         AnyProtocol { drop, of_packets: received + by_xdp }
     }));
     let sums = beside.by_cpu.iter().fold((0, 0), |(processed, dropped), cpu| {
@@ -231,7 +217,7 @@ pub(super) fn of_any_protocol(moved: &Moved, beside: &Beside<'_>) -> Vec<AnyProt
     all.extend(refused(beside, received, sums.1));
     if sums.1 > 0 {
         let counter = "softnet dropped, all CPUs and network namespaces".to_owned();
-        let drop = plain(Place::Backlog, counter, sums.1);
+        let drop = Drop::counted(Place::Backlog, counter, sums.1);
         all.push(AnyProtocol { drop, of_packets: sums.0 + sums.1 });
     }
     let own = PLACES.iter().filter(|(place, _)| ANY_PROTOCOL.contains(place));
@@ -278,7 +264,7 @@ fn refused(beside: &Beside<'_>, received: u64, backlog: u64) -> Option<AnyProtoc
     let packets = dropped.saturating_sub(unwanted);
     let packets = if packets < *dropped / REFUSED_SKEW { 0 } else { packets };
     let counter = format!("rtnetlink stats64 rx_dropped of {}", names.join(", "));
-    let drop = plain(Place::DeviceRefused, counter, packets);
+    let drop = Drop::counted(Place::DeviceRefused, counter, packets);
     (packets > 0).then(|| AnyProtocol { drop, of_packets: received + packets })
 }
 
@@ -310,11 +296,11 @@ fn filtered(moved: &Moved, beside: &Beside<'_>) -> Option<Drop> {
         });
     }
     if tracked >= gone {
-        let drop = plain(Place::Netfilter, "nf_conntrack drop".into(), tracked);
+        let drop = Drop::counted(Place::Netfilter, "nf_conntrack drop".into(), tracked);
         return Some(Drop { cross_checks, ..drop });
     }
     let counter =
         "Ip.InReceives - Ip.InDelivers - ForwDatagrams - IP's own discards, and the same of Ip6";
-    let drop = plain(Place::Netfilter, counter.into(), gone);
+    let drop = Drop::counted(Place::Netfilter, counter.into(), gone);
     Some(Drop { derived: true, cross_checks, ..drop })
 }

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_core::IntoMap;
 use rxpath_host::Root;
-use rxpath_host::procfs::{task, waits};
-use rxpath_record::evidence::{Owner, ThreadUse};
+use rxpath_host::procfs::waits;
+use rxpath_record::evidence::ThreadUse;
 
 use super::groups::ReaderGroups;
+use super::owners::{Owners, Waiters};
 use super::reads::Readings;
 use super::sockets::{Socket, busy};
 use crate::observe::{Between, Ours, ThreadTime};
@@ -20,12 +21,6 @@ pub(crate) const OWNERS: usize = 64;
 
 /// Threads that are asked what they wait for, at most.
 const ASKED: usize = 512;
-
-/// Processes by the inode of each socket that they have open.
-pub(crate) type Owners = BTreeMap<u32, BTreeSet<i32>>;
-
-/// Threads that wait for a socket, by its inode.
-pub(crate) type Waiters = BTreeMap<u32, BTreeSet<i32>>;
 
 /// Who waits now for the sockets that got nothing while others of their address and port drop: their readers have time.
 pub(super) fn waiters(
@@ -68,27 +63,6 @@ pub(super) fn measured(sockets: &BTreeMap<u32, Socket>, owners: &Owners) -> (Our
 
 fn of_pids(pids: impl Iterator<Item = i32>) -> Ours {
     Ours { pids: pids.collect(), ..Ours::default() }
-}
-
-/// Processes that are named of many sockets, at most.
-const NAMED: usize = 4;
-
-/// Who has a socket open, with names.
-pub(super) fn owners_of(inode: u32, owners: &Owners) -> Vec<Owner> {
-    named(owners.get(&inode).into_iter().flatten().copied())
-}
-
-/// Who has any of these sockets open, with names: the first few.
-pub(super) fn owners_of_all(inodes: &BTreeSet<u32>, owners: &Owners) -> Vec<Owner> {
-    let pids: BTreeSet<i32> =
-        inodes.iter().filter_map(|inode| owners.get(inode)).flatten().copied().collect();
-    named(pids.into_iter().take(NAMED))
-}
-
-fn named(pids: impl Iterator<Item = i32>) -> Vec<Owner> {
-    let root = Root::host();
-    let name = |pid: i32| task::read(&root, pid, None).map_or_else(|_| "?".into(), |it| it.comm);
-    pids.map(|pid| Owner { pid, name: name(pid) }).collect()
 }
 
 /// Threads that are known to have read these sockets, or to wait for one of their groups.

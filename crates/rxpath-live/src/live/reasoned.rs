@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use rxpath_record::evidence::AnyProtocol;
-use rxpath_record::ledger::{DropReason, Place, Reasoned};
+use rxpath_record::ledger::{Drop, DropReason, Place, Reasoned};
 
-pub(crate) use super::places::NETFILTER_DROP;
-use super::places::plain;
+/// The kernel's reason for what a netfilter hook drops (include/net/dropreason-core.h).
+pub(crate) const NETFILTER_DROP: &str = "NETFILTER_DROP";
 
 /// What a reason says of a packet of the receive path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +154,7 @@ pub(crate) fn losses(
         let here = at(*place);
         let of_packets =
             if *place == Place::IngressHook { received + here } else { received.max(here) };
-        let drop = plain(*place, counter.clone(), *packets);
+        let drop = Drop::counted(*place, counter.clone(), *packets);
         all.push(AnyProtocol { drop, of_packets });
     }
     all

@@ -6,7 +6,7 @@ use rxpath_host::HostError;
 use rxpath_host::netlink::{Netlink, SkMemInfo};
 use rxpath_record::evidence::SocketUse;
 
-use super::readers::{Owners, Waiters, owners_of};
+use super::owners::{Owners, Waiters, owners_of};
 use super::reads::Readings;
 
 /// A UDP socket over the time.

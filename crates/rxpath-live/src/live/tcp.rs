@@ -9,8 +9,8 @@ use rxpath_core::IntoMap;
 use rxpath_host::netlink::{Netlink, TcpSocket};
 use rxpath_record::evidence::{Listener, TcpUse};
 
+use super::owners::owners_of;
 use super::places::sum;
-use super::readers::owners_of;
 use super::{Ask, Read};
 
 pub(crate) use looks::TcpLooks;

@@ -12,6 +12,7 @@ use rxpath_record::evidence::{AnyProtocol, Evidence};
 use rxpath_record::ledger::{DropReason, Place};
 
 use super::Window;
+use crate::live::RECEIVED;
 use crate::live::reasoned::{NETFILTER_DROP, losses, reason_only};
 
 /// Reasons for which a socket's datagrams and segments are refused and no counter of the stage moves.
@@ -91,7 +92,7 @@ pub(super) fn claims(window: &Window<'_>, evidence: &Evidence) -> Vec<AnyProtoco
         rows.iter().filter(|row| row.reason == NETFILTER_DROP).map(|row| row.packets).sum();
     // As good as all of it has a counter behind IP: the rest is the sample's.
     let all = filtered as f64 >= SAMPLED * reasoned as f64;
-    let received = window.rates.per_s(&super::stages::IP_RECEIVED).into_value().unwrap_or(0.0);
+    let received = window.rates.per_s(&RECEIVED).into_value().unwrap_or(0.0);
     let received = (received * window.window_s).round() as u64;
     losses(&rows, received, if all { u64::MAX } else { filtered }, &[])
 }

@@ -1,5 +1,7 @@
 //! The sockets of this namespace over a window: how full they became and what they dropped.
 
+mod rows;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -8,9 +10,7 @@ use rxpath_core::IntoMap;
 use rxpath_host::HostError;
 use rxpath_host::netlink::{Netlink, SkMemInfo, TcpSocket, TcpState, UdpSocket};
 use rxpath_host::only::Only;
-use rxpath_record::watch::SocketRow;
 
-use super::owners::Owners;
 use crate::live::{Socket, TcpLooks};
 
 /// Rows of a frame at most: a server may have a hundred thousand connections.
@@ -242,24 +242,6 @@ impl Looks {
             b.dropped().cmp(&a.dropped()).then(fuller).then(inode_a.cmp(inode_b))
         });
         ranked.into_iter().take(ROWS).map(|(inode, _)| *inode).collect()
-    }
-
-    /// The rows, in this order.
-    pub fn rows(&self, window_s: f64, owners: &Owners) -> Vec<SocketRow> {
-        let row = |(inode, socket): (&u32, &Seen)| SocketRow {
-            protocol: socket.protocol.into(),
-            local: socket.local.clone(),
-            remote: socket.remote.clone(),
-            inode: *inode,
-            queued: socket.queued,
-            queued_max: socket.queued_max,
-            limit: socket.limit,
-            drops_pps: f64::from(socket.dropped()) / window_s,
-            drops_total: socket.memory.drops[1].into(),
-            processes: owners.named(*inode),
-            processes_gap: owners.gap(*inode),
-        };
-        self.shown.iter().filter_map(|inode| self.seen.get_key_value(inode)).map(row).collect()
     }
 
     /// Sockets of which only the inode and what they dropped in the window are known.

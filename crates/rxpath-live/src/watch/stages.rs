@@ -11,9 +11,8 @@ use rxpath_record::watch::{PathStage, StageRow};
 
 use super::probes::NAPI_THREAD;
 use super::{Window, reasoned};
-use crate::live::PLACES;
+use crate::live::{PLACES, RECEIVED};
 
-pub(super) const IP_RECEIVED: [&str; 2] = ["Ip.InReceives", "Ip6.InReceives"];
 const IP_LOST: [Place; 3] = [Place::Ip, Place::ReversePath, Place::Fragments];
 const IP_DELIVERED: [&str; 2] = ["Ip.InDelivers", "Ip6.InDelivers"];
 const UDP_LOST: [Place; 4] =
@@ -199,7 +198,7 @@ fn ip(window: &Window<'_>, evidence: &Evidence) -> StageRow {
     let reasoned = reasoned::at_ip(window, evidence);
     let sum: f64 = reasoned.iter().map(|(_, pps)| pps).sum();
     StageRow {
-        rate_per_s: window.rates.per_s(&IP_RECEIVED),
+        rate_per_s: window.rates.per_s(&RECEIVED),
         rate_source: "Ip.InReceives + Ip6.InReceives".into(),
         drops_pps: window.rates.per_s(&owning(&IP_LOST)).map(|counted| counted + sum),
         drops_source: if reasoned::watched(window) {

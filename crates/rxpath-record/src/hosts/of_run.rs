@@ -77,24 +77,15 @@ mod tests {
         }
     }
 
-    fn lost_in_ring(packets: u64) -> Drop {
-        Drop {
-            place: Place::Ring,
-            counter: "rx/ring".into(),
-            packets,
-            derived: false,
-            exact: true,
-            bounds: None,
-            cross_checks: Vec::new(),
-        }
-    }
-
     #[test]
     fn pairs_and_grades_are_those_of_the_counted_trials() {
         let host = |grade, why: &str| HostTrial {
             grade,
             noise: vec![why.into()],
-            ledger: Some(Ledger { drops: vec![lost_in_ring(3)], ..Ledger::default() }),
+            ledger: Some(Ledger {
+                drops: vec![Drop::counted(Place::Ring, "rx/ring".into(), 3)],
+                ..Ledger::default()
+            }),
             ..HostTrial::of(Side::Rx)
         };
         let trial = |void: Option<&str>, lost: u64, grade| Trial {

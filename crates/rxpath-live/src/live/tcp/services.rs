@@ -7,7 +7,8 @@ use rxpath_record::evidence::{TcpConnection, TcpService};
 
 use super::looks::Connection;
 use crate::live::Read;
-use crate::live::readers::{owners_of_all, readers};
+use crate::live::owners::owners_of_all;
+use crate::live::readers::readers;
 
 /// Services that are named, at most.
 const SERVICES: usize = 8;
