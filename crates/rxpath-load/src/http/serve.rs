@@ -13,6 +13,7 @@ pub mod options;
 pub mod reply;
 pub mod result;
 mod worker;
+mod worker_state;
 
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ pub struct Serve {
     settings: ServeSettings,
     warnings: Vec<Warning>,
     listeners: Vec<Arc<Socket>>,
-    pool: Pool<worker::Report>,
+    pool: Pool<worker_state::Report>,
     /// Holds the connections open after the end.
     open: Vec<Slab<connection::Conn>>,
     polled_before: Fact<u64>,

@@ -4,6 +4,7 @@ mod connection;
 mod finish;
 mod open;
 pub mod options;
+mod runs;
 mod server;
 mod worker;
 
@@ -50,7 +51,7 @@ impl Workload for Serve {
     fn start(&mut self, _t_ns: u64) {}
 
     fn interval(&self) -> Interval {
-        Interval { tcp: self.server.sample(), ..Interval::of(&self.pool.shared) }
+        Interval { tcp: self.server.runs.sample(), ..Interval::of(&self.pool.shared) }
     }
 
     fn done(&self) -> u64 {

@@ -17,7 +17,7 @@ use crate::http::serve::count::{Counts, Why};
 use crate::http::serve::dialogue::Next;
 use crate::http::serve::options::Trigger;
 use crate::http::serve::reply::{Kind, MAX_SLICES, Queue, ReplyTable};
-use crate::http::serve::worker::{Overdue, WorkerState};
+use crate::http::serve::worker_state::{Overdue, WorkerState};
 
 /// The listener's token: no connection has this number.
 const LISTENER: Token = u64::MAX;

@@ -15,7 +15,7 @@ use crate::http::serve::connection::{Conn, End, Pending, Token};
 use crate::http::serve::count::Why;
 use crate::http::serve::dialogue::Next;
 use crate::http::serve::reply::Kind;
-use crate::http::serve::worker::{Overdue, WorkerState};
+use crate::http::serve::worker_state::{Overdue, WorkerState};
 
 /// Submissions, buffers and their bytes: a request fits one buffer, and a burst of 1000 fits all of them.
 const SHAPE: Shape = Shape { entries: 2048, buffers: 1024, buffer_bytes: 4096 };

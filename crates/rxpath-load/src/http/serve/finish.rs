@@ -12,7 +12,7 @@ use crate::http::serve::Serve;
 use crate::http::serve::options::Engine;
 use crate::http::serve::reply::ALL;
 use crate::http::serve::result::{BusyPollResult, Connections, ServeResult};
-use crate::http::serve::worker::Report;
+use crate::http::serve::worker_state::Report;
 use crate::limit::{BUSY_RATIO, Limit, Who, busy_text};
 use crate::quantiles::{Quantiles, merged};
 use crate::workload::Finished;

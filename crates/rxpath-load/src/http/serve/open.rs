@@ -15,6 +15,7 @@ use crate::http::serve::options::{
     BusyPoll, BusyPollSettings, Engine, ServeOptions, ServeSettings, Sockets,
 };
 use crate::http::serve::reply::{Kind, ReplyTable};
+use crate::http::serve::worker_state::Plan;
 use crate::http::serve::{Serve, finish, worker};
 use crate::pool::Pool;
 use crate::{buffers, busy_poll};
@@ -225,7 +226,7 @@ fn start_workers(
 ) -> Result<(), LoadError> {
     let open = Arc::new(AtomicU64::new(0));
     for (index, epoll) in epolls.into_iter().enumerate() {
-        let plan = worker::Plan {
+        let plan = Plan {
             listener: Arc::clone(&serve.listeners[index % serve.listeners.len()]),
             epoll,
             reply_table: Arc::clone(reply_table),

@@ -4,6 +4,7 @@ mod client_thread;
 mod crr;
 mod finish;
 mod persistent;
+mod plan;
 mod worker;
 
 use std::sync::Arc;
@@ -85,7 +86,7 @@ impl<const SINGLE: bool> Transactions<SINGLE> {
         };
         for (index, (listed, sockets)) in lots.into_iter().enumerate() {
             let common = &client.options.common;
-            let plan = worker::Plan {
+            let plan = plan::Plan {
                 listed,
                 sockets,
                 slots: common.threads.share(common.connections as u64, index) as usize,

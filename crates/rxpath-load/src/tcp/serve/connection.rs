@@ -12,7 +12,7 @@ use crate::tcp::open_connections::Listed;
 use crate::tcp::pattern::Pattern;
 use crate::tcp::preamble::{Kind, PREAMBLE_BYTES, Preamble, Refusal};
 use crate::tcp::serve::options::ReceiveMethod;
-use crate::tcp::serve::server::{Moved, Run, ServerState};
+use crate::tcp::serve::runs::{Moved, Run, Runs};
 
 /// Bytes that a control connection may leave unread by its client before it is closed.
 const CONTROL_BACKLOG: usize = 4 << 20;
@@ -84,7 +84,7 @@ pub(super) enum Step {
 
 /// What a thread lends to its connections.
 pub(super) struct Lent<'a> {
-    pub(super) server: &'a ServerState,
+    pub(super) runs: &'a Runs,
     pub(super) pattern: &'a Arc<Pattern>,
     pub(super) buffer: &'a mut [u8],
     pub(super) receive: ReceiveMethod,
@@ -250,7 +250,7 @@ impl Connection {
         if self.first_ns == 0 {
             self.first_ns = now_ns;
             if let Some(run) = &self.run {
-                lent.server.begun(run);
+                lent.runs.begun(run);
             }
         }
         self.last_ns = now_ns;
@@ -312,7 +312,7 @@ impl Connection {
         lent: &mut Lent,
     ) -> io::Result<Step> {
         self.order = order;
-        self.run = Some(lent.server.run(order.run));
+        self.run = Some(lent.runs.run(order.run));
         if order.nodelay {
             self.socket.set(libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
         }
@@ -321,7 +321,7 @@ impl Connection {
                 let hello = Answer::Hello(crate::tcp::frame::Hello {
                     program: env!("CARGO_PKG_VERSION").into(),
                     receive: lent.receive,
-                    threads_count: lent.server.shared.tallies.len(),
+                    threads_count: lent.runs.shared.tallies.len(),
                 });
                 self.phase = Phase::Control { unsent: hello.to_bytes() };
                 return Ok(Step::Moved);
@@ -343,7 +343,7 @@ impl Connection {
         }
         if order.kind != Kind::Single {
             self.is_long_lived = true;
-            self.listed = Some(lent.server.enter(&self.socket));
+            self.listed = Some(lent.runs.enter(&self.socket));
         }
         let began = if rest.is_empty() { Step::Moved } else { self.begin_with(rest, lent)? };
         Ok(if order.kind == Kind::Single { began } else { Step::Settled })
@@ -439,7 +439,7 @@ impl Connection {
             if *byte != ASK_REPORT || unsent.len() > CONTROL_BACKLOG {
                 return Err(ErrorKind::InvalidData.into());
             }
-            let report = lent.server.report(self.order.run, maps);
+            let report = lent.runs.report(self.order.run, maps);
             unsent.extend(Answer::Report(Box::new(report)).to_bytes());
         }
         Ok(Step::Moved)

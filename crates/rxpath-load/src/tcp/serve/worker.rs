@@ -252,7 +252,7 @@ impl<'a> Worker<'a> {
         act: impl FnOnce(&mut Connection, &mut Lent) -> io::Result<Step>,
     ) -> io::Result<()> {
         let mut lent = Lent {
-            server: &self.plan.server,
+            runs: &self.plan.server.runs,
             pattern: &self.plan.pattern,
             buffer: &mut self.buffer,
             receive: self.plan.options.receive,

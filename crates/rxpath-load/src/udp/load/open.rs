@@ -1,7 +1,6 @@
 //! Opening a sender: checks, sockets, options, threads.
 
 use std::hash::{BuildHasher, Hasher};
-use std::io;
 use std::net::SocketAddr;
 
 use rxpath_core::Warning;
@@ -20,7 +19,6 @@ use crate::udp::load::transmit::socket::UdpSockets;
 use crate::udp::load::transmit::xsk::XskSockets;
 use crate::udp::load::worker::{Plan, Report};
 use crate::udp::load::{Load, check, live_frames, worker};
-use crate::zone;
 
 /// Messages that the default send buffer holds.
 const SNDBUF_MESSAGES: u64 = 2000;
@@ -79,11 +77,6 @@ fn open_flow<F: Flow>(
     Ok((flow, is_forced))
 }
 
-/// Connects, so that the kernel looks the route up once.
-pub(super) fn connect(socket: &Socket, to: SocketAddr) -> Result<(), LoadError> {
-    socket.connect(to).map_err(|e| connect_error(to, e))
-}
-
 fn bind(
     socket: &Socket,
     options: &LoadOptions,
@@ -99,18 +92,6 @@ fn bind(
         socket.reuse_address().map_err(|e| LoadError::io("SO_REUSEADDR", e))?;
     }
     socket.bind(from).map_err(|e| listen::refusal("bind", from, e))
-}
-
-fn connect_error(to: SocketAddr, source: io::Error) -> LoadError {
-    let hint = match source.raw_os_error() {
-        Some(libc::ENETUNREACH | libc::EHOSTUNREACH) => {
-            format!("this host has no route to {}; check with `ip route get {}`", to.ip(), to.ip())
-        }
-        Some(libc::EACCES) => "broadcast addresses are not supported".into(),
-        Some(libc::EINVAL) if to.is_ipv6() => zone::missing(to),
-        _ => String::new(),
-    };
-    LoadError::Address { op: "connect", addr: to.to_string(), source, hint }
 }
 
 /// Enough for 2000 messages: an skb's truesize is its data, the shared info and head (under 1 KiB) and
@@ -199,16 +180,4 @@ fn start_workers<F: Flow>(load: &mut Load, flows: Vec<F>, run: Run<F>) -> Result
         load.pool.start(move |start| run(plan, start))?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_link_local_destination_needs_its_interface() {
-        let invalid = io::Error::from_raw_os_error(libc::EINVAL);
-        let error = connect_error("[fe80::1]:4397".parse().unwrap(), invalid);
-        assert!(error.hint().unwrap().contains("[fe80::1%2]:4397"), "{error}");
-    }
 }

@@ -14,6 +14,7 @@ use crate::LoadError;
 use crate::engine::socket::Socket;
 use crate::udp::load::options::{LoadOptions, LoadSettings};
 use crate::udp::result::XdpLedger;
+use crate::zone;
 
 /// One source port to one destination.
 pub(super) trait Flow: Sized + Send + 'static {
@@ -70,5 +71,34 @@ pub(super) trait Transmit: Sized {
     /// Waits until the kernel has taken what is still in flight to it, for some seconds at most.
     fn finish(&mut self) -> Settled {
         Settled::default()
+    }
+}
+
+/// Connects, so that the kernel looks the route up once.
+fn connect(socket: &Socket, to: SocketAddr) -> Result<(), LoadError> {
+    socket.connect(to).map_err(|e| connect_error(to, e))
+}
+
+fn connect_error(to: SocketAddr, source: io::Error) -> LoadError {
+    let hint = match source.raw_os_error() {
+        Some(libc::ENETUNREACH | libc::EHOSTUNREACH) => {
+            format!("this host has no route to {}; check with `ip route get {}`", to.ip(), to.ip())
+        }
+        Some(libc::EACCES) => "broadcast addresses are not supported".into(),
+        Some(libc::EINVAL) if to.is_ipv6() => zone::missing(to),
+        _ => String::new(),
+    };
+    LoadError::Address { op: "connect", addr: to.to_string(), source, hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_local_destination_needs_its_interface() {
+        let invalid = io::Error::from_raw_os_error(libc::EINVAL);
+        let error = connect_error("[fe80::1]:4397".parse().unwrap(), invalid);
+        assert!(error.hint().unwrap().contains("[fe80::1%2]:4397"), "{error}");
     }
 }

@@ -9,7 +9,7 @@ use rxpath_core::Warning;
 use crate::LoadError;
 use crate::engine::batch::MAX_BATCH;
 use crate::engine::socket::{Buffer, Socket, UDP_GRO};
-use crate::engine::{clock, listen, steer};
+use crate::engine::{listen, steer};
 use crate::pool::Pool;
 use crate::udp::serve::options::{ServeEngine, ServeOptions, ServeSettings, Sockets, Steer};
 use crate::udp::serve::{Serve, worker, xdp};
@@ -133,18 +133,6 @@ fn settle(
         stamps: options.stamps,
         ..xdp::settle(options, listen::local(&sockets[0])?)
     })
-}
-
-/// When one-way delay is given.
-pub(super) fn one_way_delay(options: &ServeOptions) -> String {
-    if !options.sender_clocks.is_empty() {
-        "given for senders whose clocks the experiment compared"
-    } else if clock::identity() == 0 {
-        "not given: this clock's identity cannot be read"
-    } else {
-        "given for datagrams whose sender has the same clock identity (boot id and time namespace)"
-    }
-    .into()
 }
 
 /// Memory that a datagram of this size takes in a receive queue: some sent over loopback to a socket that

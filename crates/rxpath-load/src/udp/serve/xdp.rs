@@ -17,13 +17,12 @@ use rxpath_host::netlink::{Link, Netlink};
 
 use crate::LoadError;
 use crate::engine::frame::LONGEST_HEAD;
-use crate::engine::listen;
 use crate::engine::socket::Socket;
 use crate::engine::xsk::{Frame, HEADROOM, Side, Xsk};
+use crate::engine::{clock, listen};
 use crate::pool::Pool;
 use crate::udp::result::XdpReceiveLedger;
 use crate::udp::serve::Serve;
-use crate::udp::serve::open::one_way_delay;
 use crate::udp::serve::options::{
     ServeEngine, ServeOptions, ServeSettings, Sockets, Steer, XdpProgramSettings,
 };
@@ -215,6 +214,18 @@ pub(super) fn settle(options: &ServeOptions, addr: SocketAddr) -> ServeSettings 
         xdp_program: None,
         xdp: None,
     }
+}
+
+/// When one-way delay is given.
+fn one_way_delay(options: &ServeOptions) -> String {
+    if !options.sender_clocks.is_empty() {
+        "given for senders whose clocks the experiment compared"
+    } else if clock::identity() == 0 {
+        "not given: this clock's identity cannot be read"
+    } else {
+        "given for datagrams whose sender has the same clock identity (boot id and time namespace)"
+    }
+    .into()
 }
 
 impl Taken {

@@ -11,7 +11,7 @@ use crate::tcp::flow::{Feed, Sink};
 use crate::tcp::load::options::CloseBy;
 use crate::tcp::load::transactions::client_thread::{ClientThread, Transaction, is_local};
 use crate::tcp::load::transactions::persistent::name;
-use crate::tcp::load::transactions::worker::Plan;
+use crate::tcp::load::transactions::plan::Plan;
 use crate::tcp::preamble::{PREAMBLE_BYTES, SendMethod};
 use crate::tcp::socket::SocketOptions;
 

@@ -12,7 +12,7 @@ use crate::engine::tcp::is_passing;
 use crate::tcp::connection::{ConnectionResult, TcpSummary};
 use crate::tcp::flow::{Feed, Sink};
 use crate::tcp::load::transactions::client_thread::{ClientThread, Transaction};
-use crate::tcp::load::transactions::worker::Plan;
+use crate::tcp::load::transactions::plan::Plan;
 use crate::tcp::preamble::SendMethod;
 use crate::tcp::serve::options::ReceiveMethod;
 

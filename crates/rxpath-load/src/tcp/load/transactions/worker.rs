@@ -6,33 +6,15 @@ use std::sync::Arc;
 use crate::LoadError;
 use crate::engine::socket::Socket;
 use crate::engine::thread;
-use crate::live::LiveTimes;
 use crate::pace::{Pace, Pacing, Share};
 use crate::pool::Start;
 use crate::tcp::connection::{ConnectionResult, LISTED, TcpSummary};
-use crate::tcp::load::options::TransactionOptions;
 use crate::tcp::load::transactions::client_thread::{ClientThread, Times, Totals};
 use crate::tcp::load::transactions::crr::{self, CrrPool};
 use crate::tcp::load::transactions::persistent::Persistent;
+use crate::tcp::load::transactions::plan::Plan;
 use crate::tcp::open_connections::Listed;
-use crate::tcp::pattern::Pattern;
-use crate::tcp::preamble::Preamble;
 use crate::tcp::result::ThreadResult;
-
-/// What a worker needs.
-#[derive(Debug)]
-pub(super) struct Plan {
-    /// While intervals read the connections; dropped before they are.
-    pub(super) listed: Vec<Listed>,
-    /// Persistent connections.
-    pub(super) sockets: Vec<Socket>,
-    /// Connections at a time.
-    pub(super) slots: usize,
-    pub(super) order: Preamble,
-    pub(super) pattern: Arc<Pattern>,
-    pub(super) options: TransactionOptions,
-    pub(super) live: Arc<Vec<LiveTimes>>,
-}
 
 /// What a worker saw; it holds the connections open.
 #[derive(Debug)]

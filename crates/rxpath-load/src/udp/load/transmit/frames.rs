@@ -10,9 +10,8 @@ use crate::LoadError;
 use crate::engine::frame;
 use crate::engine::packet::Ends;
 use crate::engine::socket::Socket;
-use crate::udp::load::open::connect;
 use crate::udp::load::options::{Engine, LoadOptions};
-use crate::udp::load::transmit::Flow;
+use crate::udp::load::transmit::{Flow, connect};
 pub(in crate::udp::load) use crate::udp::xdp::refused_by_host as refused;
 
 /// A flow, the device that takes its frames, and the UDP socket that holds the source port.

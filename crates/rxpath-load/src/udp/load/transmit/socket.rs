@@ -8,9 +8,8 @@ use socket2::SockAddr;
 use crate::LoadError;
 use crate::engine::batch::SendBatch;
 use crate::engine::socket::Socket;
-use crate::udp::load::open::connect;
 use crate::udp::load::options::LoadOptions;
-use crate::udp::load::transmit::{Flow, Transmit};
+use crate::udp::load::transmit::{Flow, Transmit, connect};
 
 /// The engine.
 #[derive(Debug)]

@@ -1,0 +1,161 @@
+//! The runs of a server's clients, and the connections that intervals read.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use crate::engine::socket::Socket;
+use crate::engine::{clock, thread};
+use crate::tally::Shared;
+use crate::tcp::connection::TcpSummary;
+use crate::tcp::open_connections::{Listed, OpenConnections, locked};
+use crate::tcp::result::{Mismatch, ServerReport, ServerThread};
+
+/// Runs that are remembered; the oldest goes when a further one comes.
+const RUNS: usize = 256;
+/// Wrong payloads that are reported one by one.
+pub(super) const MISMATCHES: usize = 16;
+
+/// What one client process did here so far.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    id: u64,
+    connections: AtomicU64,
+    delivered_bytes: AtomicU64,
+    sent_bytes: AtomicU64,
+    transactions: AtomicU64,
+    mapped_bytes: AtomicU64,
+    first_ns: AtomicU64,
+    last_ns: AtomicU64,
+    /// Instant and CPU time of every thread when the first byte came.
+    begin: OnceLock<(u64, Vec<u64>)>,
+    ended: Mutex<Ended>,
+}
+
+#[derive(Debug, Default)]
+struct Ended {
+    tcp: Option<TcpSummary>,
+    mismatches: Vec<Mismatch>,
+}
+
+/// What a connection adds to its run, and to the server, at its end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Moved {
+    pub(super) delivered_bytes: u64,
+    pub(super) sent_bytes: u64,
+    pub(super) transactions: u64,
+    pub(super) mapped_bytes: u64,
+    pub(super) first_ns: u64,
+    pub(super) last_ns: u64,
+}
+
+impl Run {
+    /// A connection of the run begins.
+    pub(super) fn joined(&self) {
+        self.connections.fetch_add(1, Relaxed);
+    }
+
+    /// A connection of the run ends.
+    pub(super) fn add(&self, moved: Moved) {
+        self.delivered_bytes.fetch_add(moved.delivered_bytes, Relaxed);
+        self.sent_bytes.fetch_add(moved.sent_bytes, Relaxed);
+        self.transactions.fetch_add(moved.transactions, Relaxed);
+        self.mapped_bytes.fetch_add(moved.mapped_bytes, Relaxed);
+        if moved.first_ns > 0 {
+            // 0 means none, so the smallest is looked for among the others.
+            let _ = self.first_ns.fetch_update(Relaxed, Relaxed, |first| {
+                (first == 0 || moved.first_ns < first).then_some(moved.first_ns)
+            });
+            self.last_ns.fetch_max(moved.last_ns, Relaxed);
+        }
+    }
+
+    /// What the socket of a lasting connection said at its end, and whether its payload was wrong.
+    pub(super) fn end(&self, tcp: Option<TcpSummary>, wrong: Option<Mismatch>) {
+        let mut ended = locked(&self.ended);
+        ended.tcp = TcpSummary::of(ended.tcp.into_iter().chain(tcp));
+        if ended.mismatches.len() < MISMATCHES {
+            ended.mismatches.extend(wrong);
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Runs {
+    pub(super) shared: Arc<Shared>,
+    all: Mutex<Vec<Arc<Run>>>,
+    live: Arc<OpenConnections>,
+}
+
+impl Runs {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, all: Mutex::default(), live: Arc::default() }
+    }
+
+    /// The run of this number; a new one when it is not known.
+    pub(super) fn run(&self, id: u64) -> Arc<Run> {
+        let mut runs = locked(&self.all);
+        if let Some(run) = runs.iter().rev().find(|run| run.id == id) {
+            return Arc::clone(run);
+        }
+        if runs.len() >= RUNS {
+            runs.remove(0);
+        }
+        let run = Arc::new(Run { id, ..Run::default() });
+        runs.push(Arc::clone(&run));
+        run
+    }
+
+    /// The first byte of the run may just have come.
+    pub(super) fn begun(&self, run: &Run) {
+        run.begin.get_or_init(|| {
+            let cpu = self.shared.tids().into_iter().map(thread::cpu_clock_ns).collect();
+            (clock::now_ns(), cpu)
+        });
+    }
+
+    /// What the run did so far; connections that are still open count at their end.
+    pub(super) fn report(&self, id: u64, maps: bool) -> ServerReport {
+        let run = self.run(id);
+        let span_ns = run.last_ns.load(Relaxed).saturating_sub(run.first_ns.load(Relaxed));
+        let ended = locked(&run.ended);
+        ServerReport {
+            connections_total: run.connections.load(Relaxed),
+            delivered_bytes: run.delivered_bytes.load(Relaxed),
+            sent_bytes: run.sent_bytes.load(Relaxed),
+            transactions_total: run.transactions.load(Relaxed),
+            duration_s: span_ns as f64 / 1e9,
+            mapped_bytes: maps.then(|| run.mapped_bytes.load(Relaxed)),
+            mismatches: ended.mismatches.clone(),
+            threads: self.busy(&run),
+            tcp: ended.tcp,
+        }
+    }
+
+    fn busy(&self, run: &Run) -> Vec<ServerThread> {
+        let Some((begin_ns, cpu_ns)) = run.begin.get() else { return Vec::new() };
+        // The time between the run's end and the question is idle and belongs to nobody.
+        let end_ns = run.last_ns.load(Relaxed).max(begin_ns + 1);
+        let tallies = &self.shared.tallies;
+        let threads = tallies.iter().zip(cpu_ns).map(|(tally, before)| {
+            let used = thread::cpu_clock_ns(tally.tid.load(Relaxed)).saturating_sub(*before);
+            let cpu = tally.cpu.load(Relaxed);
+            ServerThread {
+                cpu: (cpu != u32::MAX).then_some(cpu),
+                busy_ratio: (used as f64 / (end_ns - begin_ns) as f64).min(1.0),
+            }
+        });
+        threads.collect()
+    }
+
+    /// Lets intervals read a long-lived connection.
+    pub(super) fn enter(&self, socket: &Socket) -> Listed {
+        self.live.enter(socket)
+    }
+
+    /// `TCP_INFO` of the connections that are open now.
+    pub(super) fn sample(&self) -> Option<TcpSummary> {
+        self.live.sample()
+    }
+}
