@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::sim::{ParameterError, Values, keys};
+use crate::sim::values::find;
+use crate::sim::{ParameterError, Values};
 
 pub mod fit;
 mod least_squares;
@@ -115,7 +116,7 @@ impl Calibration {
                 });
             }
             // Facts about the measurement that the simulator does not need stand among the parameters, too.
-            if keys::find(key).is_none() {
+            if find(key).is_none() {
                 continue;
             }
             if estimate.unit == "ratio" {

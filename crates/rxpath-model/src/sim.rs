@@ -19,6 +19,7 @@ pub mod trace;
 pub mod values;
 
 mod cpu;
+mod given;
 mod scheduler;
 mod slots;
 mod socket;
@@ -31,10 +32,11 @@ mod thread;
 mod world;
 
 pub use arrivals::Trace;
+pub use given::Values;
 pub use outcome::Outcome;
 pub use parameters::Parameters;
 pub use trace::{TraceError, TraceReader};
-pub use values::{ParameterError, Values};
+pub use values::ParameterError;
 
 /// Runs a simulation; `trace` is what the law `trace` reads its packets from.
 pub fn simulate(parameters: &Parameters, trace: Option<Trace<'_>>) -> Result<Outcome, TraceError> {

@@ -6,18 +6,7 @@ use rand::{RngExt, SeedableRng};
 use super::parameters::{Law, Parameters};
 use super::slots::NEVER;
 use super::stream::Stream;
-use super::trace::TraceError;
-
-/// One arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
-    /// When, in ns since the start.
-    pub at: u64,
-    /// Payload.
-    pub bytes: u32,
-    /// Flow.
-    pub flow: u32,
-}
+use super::trace::{Arrival, TraceError};
 
 /// A file of arrivals, read as it goes.
 pub type Trace<'a> = Box<dyn Iterator<Item = Result<Arrival, TraceError>> + 'a>;

@@ -2,9 +2,6 @@
 
 use rxpath_core::Nanos;
 
-pub use super::parameters::KEYS;
-use super::values::as_toml;
-
 /// CPUs that a simulated machine can have.
 pub const CPUS: u64 = 64;
 
@@ -94,26 +91,4 @@ impl Key {
             _ => "",
         }
     }
-}
-
-/// The parameter of that name.
-pub fn find(name: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.name == name)
-}
-
-/// The table of the documentation.
-pub fn table() -> String {
-    let mut text =
-        String::from("| key | unit | range | default | meaning |\n|---|---|---|---|---|\n");
-    for key in KEYS {
-        let range = key.range().unwrap_or_else(|| "-".into());
-        let default = key.default.map_or_else(|| "-".into(), |text| format!("`{}`", as_toml(text)));
-        text += &format!(
-            "| `{}` | {} | {range} | {default} | {} |\n",
-            key.name,
-            key.unit().replace('|', "\\|"),
-            key.what.replace('|', "\\|")
-        );
-    }
-    text
 }

@@ -6,11 +6,11 @@
 
 use serde::Deserialize;
 
+use super::given::Values;
 use super::keys::Sort::{
     self, Bytes, Count, Cpus, Flag, Nice, Rate, Ratio, States, Text, Time, Word,
 };
 use super::keys::{CPUS, Key};
-use super::values::Values;
 
 mod checked;
 

@@ -1,11 +1,10 @@
 //! State that a simulation counts while it runs: counters, histograms, marks of the measured window, samples.
 
-use rxpath_stats::Buckets;
+use rxpath_stats::{Buckets, Histogram};
 
 use super::cpu::CpuSplit;
 use super::parameters::Parameters;
 use super::thread::ThreadTime;
-use super::world::{World, times};
 
 /// The counters.
 #[derive(Debug)]
@@ -111,22 +110,8 @@ impl Tally {
     }
 }
 
-impl World<'_> {
-    pub(super) fn sample(&mut self) {
-        self.settle_threads();
-        let samples = &mut self.tally.samples;
-        samples.t.push(self.now);
-        samples.offered.push(self.tally.offered);
-        samples.delivered.push(self.tally.delivered);
-        samples.ring.push(self.queues.iter().map(|queue| queue.ring.len()).sum());
-        samples.backlog.push(self.cpus.iter().map(|cpu| cpu.backlog.len()).sum());
-        samples.unread.push(self.sockets.iter().map(|socket| socket.unread).sum());
-        for (s, socket) in self.sockets.iter().enumerate() {
-            samples.rmem[s].push(socket.rmem);
-            samples.drops[s].push(socket.drops);
-        }
-        for (t, row) in samples.running.iter_mut().enumerate() {
-            row.push(self.threads[t].used().running);
-        }
-    }
+/// Counts of times up to a minute, or longer where a simulation's stalls need it.
+fn times(p: &Parameters) -> Buckets {
+    let longest = (p.duration + p.drain).clamp(60_000_000_000, 10_000_000_000_000);
+    Buckets::of(Histogram::up_to(longest).unwrap_or_else(|_| Histogram::of_times()))
 }

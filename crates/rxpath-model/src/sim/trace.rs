@@ -9,14 +9,23 @@ use std::io::{self, BufRead, Read};
 
 use thiserror::Error;
 
-use super::arrivals::Arrival;
-
 /// The longest line that is read.
 const LONGEST_LINE: u64 = 256;
 /// The longest packet of a capture that is believed.
 const LONGEST_PACKET: u32 = 1 << 20;
 /// The largest payload of a datagram.
 const LARGEST: u64 = 65_507;
+
+/// One arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When, in ns since the start.
+    pub at: u64,
+    /// Payload.
+    pub bytes: u32,
+    /// Flow.
+    pub flow: u32,
+}
 
 /// A trace that cannot be followed.
 #[derive(Debug, Error)]

@@ -1,14 +1,14 @@
 //! From the text of a parameter file and from `--set` to values in their ranges, each checked by its key.
 
-use std::collections::BTreeMap;
-
 use rxpath_core::{Bytes, Count, Nanos, Rate};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 use thiserror::Error;
 
-use super::keys::{self, KEYS, Key, Sort};
+use super::given::Values;
+use super::keys::{self, Key, Sort};
+use super::parameters::KEYS;
 
 /// Parameters that cannot be simulated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -45,12 +45,6 @@ pub enum ParameterError {
         /// Its unit.
         unit: String,
     },
-}
-
-/// What a file and `--set` gave, by key: checked, and in the key's base unit.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Values {
-    given: BTreeMap<&'static str, Json>,
 }
 
 impl Values {
@@ -95,7 +89,7 @@ impl Values {
 
     /// The same, of a key without which nothing can be said.
     pub(super) fn needed<T: DeserializeOwned>(&self, name: &str) -> Result<T, ParameterError> {
-        self.value(name).ok_or_else(|| match keys::find(name) {
+        self.value(name).ok_or_else(|| match find(name) {
             Some(key) => {
                 ParameterError::Missing { key: key.name, what: key.what, unit: key.unit() }
             }
@@ -115,7 +109,7 @@ impl Values {
     }
 
     fn insert(&mut self, name: &str, value: &toml::Value) -> Result<(), ParameterError> {
-        let key = keys::find(name).ok_or_else(|| unknown(name))?;
+        let key = find(name).ok_or_else(|| unknown(name))?;
         self.given.insert(key.name, check(key, value)?);
         Ok(())
     }
@@ -124,7 +118,7 @@ impl Values {
         if let Some(value) = self.given.get(name) {
             return Some(value.clone());
         }
-        let key = keys::find(name)?;
+        let key = find(name)?;
         check(key, &as_toml(key.default?)).ok()
     }
 
@@ -137,7 +131,7 @@ impl Values {
 }
 
 /// A value as `--set` gives it: TOML, or the text itself.
-pub(super) fn as_toml(text: &str) -> toml::Value {
+fn as_toml(text: &str) -> toml::Value {
     toml::from_str::<toml::Table>(&format!("v = {text}"))
         .ok()
         .and_then(|mut table| if table.len() == 1 { table.remove("v") } else { None })
@@ -249,4 +243,26 @@ fn states(value: &toml::Value) -> Result<Json, String> {
         return Err("has no state in which packets arrive".into());
     }
     Ok(states.into())
+}
+
+/// The parameter of that name.
+pub fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}
+
+/// The table of the documentation.
+pub fn table() -> String {
+    let mut text =
+        String::from("| key | unit | range | default | meaning |\n|---|---|---|---|---|\n");
+    for key in KEYS {
+        let range = key.range().unwrap_or_else(|| "-".into());
+        let default = key.default.map_or_else(|| "-".into(), |text| format!("`{}`", as_toml(text)));
+        text += &format!(
+            "| `{}` | {} | {range} | {default} | {} |\n",
+            key.name,
+            key.unit().replace('|', "\\|"),
+            key.what.replace('|', "\\|")
+        );
+    }
+    text
 }

@@ -1,10 +1,15 @@
 //! The machine: its state, and the loop that goes from event to event.
 
+mod cpu;
+mod scheduler;
+mod socket;
+mod softirq;
+mod thread;
+
 use chacha20::ChaCha8Rng;
 use rand::SeedableRng;
-use rxpath_stats::{Buckets, Histogram};
 
-use super::arrivals::{Arrival, Source, Trace};
+use super::arrivals::{Source, Trace};
 use super::cpu::Cpu;
 use super::parameters::{Law, Parameters};
 use super::slots::{NEVER, Slots};
@@ -14,6 +19,7 @@ use super::stage::Packet;
 use super::steer::Steering;
 use super::tally::{Mark, Tally};
 use super::thread::Thread;
+use super::trace::Arrival;
 
 /// Everything of one simulation.
 pub(super) struct World<'a> {
@@ -257,10 +263,22 @@ impl<'a> World<'a> {
             threads: self.threads.iter().map(Thread::used).collect(),
         }
     }
-}
 
-/// Counts of times up to a minute, or longer where a simulation's stalls need it.
-pub(super) fn times(p: &Parameters) -> Buckets {
-    let longest = (p.duration + p.drain).clamp(60_000_000_000, 10_000_000_000_000);
-    Buckets::of(Histogram::up_to(longest).unwrap_or_else(|_| Histogram::of_times()))
+    fn sample(&mut self) {
+        self.settle_threads();
+        let samples = &mut self.tally.samples;
+        samples.t.push(self.now);
+        samples.offered.push(self.tally.offered);
+        samples.delivered.push(self.tally.delivered);
+        samples.ring.push(self.queues.iter().map(|queue| queue.ring.len()).sum());
+        samples.backlog.push(self.cpus.iter().map(|cpu| cpu.backlog.len()).sum());
+        samples.unread.push(self.sockets.iter().map(|socket| socket.unread).sum());
+        for (s, socket) in self.sockets.iter().enumerate() {
+            samples.rmem[s].push(socket.rmem);
+            samples.drops[s].push(socket.drops);
+        }
+        for (t, row) in samples.running.iter_mut().enumerate() {
+            row.push(self.threads[t].used().running);
+        }
+    }
 }

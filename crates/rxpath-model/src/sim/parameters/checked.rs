@@ -2,7 +2,8 @@
 
 use super::{Law, Parameters, Release};
 use crate::kinds::socket_capacity::{capacity, estimated_truesize};
-use crate::sim::values::{ParameterError, Values};
+use crate::sim::given::Values;
+use crate::sim::values::ParameterError;
 
 /// The most packets that one simulation may offer: about 20 minutes of computing.
 const MOST_PACKETS: f64 = 1e10;

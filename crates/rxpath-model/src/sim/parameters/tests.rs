@@ -1,8 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::sim::keys;
-use crate::sim::values::ParameterError;
+use crate::sim::values::{ParameterError, table};
 
 /// What must be there.
 const BASE: &str = "[arrivals]\nrate = \"100k\"\n[reader]\npacket_ns = \"2us\"\n";
@@ -89,7 +88,7 @@ fn a_day_of_simulated_time_takes_no_more_memory_than_a_second() {
 #[test]
 fn every_default_is_in_its_own_range() {
     let values = Values::default();
-    for key in keys::KEYS {
+    for key in KEYS {
         assert_eq!(
             values.value::<serde_json::Value>(key.name).is_some(),
             key.default.is_some(),
@@ -104,9 +103,9 @@ fn the_documentation_lists_every_key() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/simulator.md");
     let text = std::fs::read_to_string(path).unwrap();
     assert!(
-        text.contains(&keys::table()),
+        text.contains(&table()),
         "docs/reference/simulator.md: its table should be\n{}",
-        keys::table()
+        table()
     );
 }
 
@@ -127,8 +126,8 @@ proptest! {
     }
 
     #[test]
-    fn any_value_of_any_key_is_taken_or_refused(key in 0..keys::KEYS.len(), value in "(-?[0-9]{1,20}|\"[a-z0-9]{0,8}\"|true|\\[[0-9, ]{0,8}\\])(k|ms|us|KiB)?") {
-        let set = format!("{}={value}", keys::KEYS[key].name);
+    fn any_value_of_any_key_is_taken_or_refused(key in 0..KEYS.len(), value in "(-?[0-9]{1,20}|\"[a-z0-9]{0,8}\"|true|\\[[0-9, ]{0,8}\\])(k|ms|us|KiB)?") {
+        let set = format!("{}={value}", KEYS[key].name);
         if let Err(error) = with(&[&set]) {
             prop_assert!(!error.to_string().contains('\n'), "{}", error);
         }
