@@ -13,6 +13,7 @@ mod check_faults;
 mod check_formats;
 mod check_summary;
 mod ci_jobs;
+mod circles;
 mod commands;
 mod compare;
 mod corpus;
