@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use rxpath_core::Side;
 use rxpath_host::Namespace;
 use rxpath_record::ledger::{LedgerUnit, Place};
 use rxpath_record::manifest::{Manifest, Trial};
@@ -97,15 +98,21 @@ impl Lan {
 
     /// A run of one scenario: its record, what it printed, and its page.
     fn run(&self, scenario: &str) -> (Manifest, String, String) {
+        let (run, printed, page) = self.recorded(scenario);
+        (run.manifest, printed, page)
+    }
+
+    /// Such a run with all of its record.
+    fn recorded(&self, scenario: &str) -> (RunReader, String, String) {
         let (file, out) = (self.write(scenario), self.dir.path().join("runs"));
         let ended = self.rxpath(&["run", &file, "--keep-noisy", "--out", out.to_str().unwrap()]);
         // 4: the machine was busy, which is no matter here.
         assert!(matches!(ended.status.code(), Some(0 | 4)), "{ended:?}");
         let directory = fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
         let page = fs::read_to_string(directory.join("report.html")).unwrap();
-        let manifest = RunReader::open(Path::new(&directory)).unwrap().manifest;
+        let run = RunReader::open(Path::new(&directory)).unwrap();
         fs::remove_dir_all(&out).unwrap();
-        (manifest, String::from_utf8(ended.stdout).unwrap(), page)
+        (run, String::from_utf8(ended.stdout).unwrap(), page)
     }
 }
 
@@ -415,4 +422,26 @@ fn a_plan_names_both_receivers_and_what_is_for_one_is_refused() {
         search.status.code() == Some(2) && text.contains("a search is for one receiver"),
         "{text}"
     );
+}
+
+#[test]
+fn senders_are_sampled_as_in_the_lab() {
+    let Some(lan) = Lan::new() else { return };
+    let scenario = format!(
+        "question = \"?\"\n[serve]\nprotocol = \"tcp-stream\"\n[load]\nbitrate = \"20M\"\n{TRIALS}"
+    );
+    let (run, ..) = lan.recorded(&scenario);
+    let series = &run.samples[0].series;
+    let hosts = [(Side::Rx, ""), (Side::Rx, "sut2:"), (Side::Tx, ""), (Side::Tx, "gen2:")];
+    for (side, host) in hosts {
+        for (entity, metric) in [("thread0", "run_ns"), ("socket0", "unsent_bytes")] {
+            let entity = format!("{host}{entity}");
+            let mut found = series.iter().filter(|it| it.side == side && it.entity == entity);
+            let found = found.find(|it| it.metric == metric);
+            let is_read = found.is_some_and(|it| it.values.iter().any(Option::is_some));
+            assert!(is_read, "{side} {entity} {metric}");
+        }
+    }
+    let mut cpus = series.iter().filter(|it| it.side == Side::Machine);
+    assert!(cpus.all(|it| !it.entity.contains(':')), "one machine, once");
 }

@@ -35,7 +35,7 @@ use crate::trial::background::{Alongside, Background};
 use crate::trial::observers::{Observers, Observing};
 use crate::trial::peer::Began;
 use crate::trial::phase;
-use crate::trial::sampler::{Sampled, Sampler, Sampling, Target};
+use crate::trial::sampler::{Sampled, Sampler, Sampling, Target, queue_ask};
 
 pub mod filters;
 pub mod flows;
@@ -189,11 +189,11 @@ pub trait Testbed {
     fn sampler(&self, sampled: Sampled) -> Result<Box<dyn Sampling>, LabError> {
         let Sampled { interval_ns, port, tcp, v6, threads, ring } = sampled;
         let threads = threads.into_iter().map(|(seat, threads)| (seat.side, threads)).collect();
-        let rx = QueueAsk { tcp, v6, local_port: port, remote_port: 0 };
-        let tx = QueueAsk { tcp, v6, local_port: 0, remote_port: port };
-        let mut sockets = vec![(Side::Rx, self.sock_diag(Side::Rx)?, rx)];
-        if tcp {
-            sockets.push((Side::Tx, self.sock_diag(Side::Tx)?, tx));
+        let mut sockets = Vec::new();
+        for side in [Side::Rx, Side::Tx] {
+            if let Some(ask) = queue_ask(side, port, tcp, v6) {
+                sockets.push((side, self.sock_diag(side)?, ask));
+            }
         }
         Ok(Box::new(Sampler::start(Target { interval_ns, sockets, threads, ring })))
     }

@@ -12,8 +12,8 @@ use std::time::Duration;
 use nix::unistd::{Pid, getuid};
 use rxpath_host::awake::Awake;
 use rxpath_host::lock::{Holder, LabLock};
+use rxpath_host::netlink::Netlink;
 use rxpath_host::netlink::netdev::QueueKind;
-use rxpath_host::netlink::{Netlink, QueueAsk};
 use rxpath_host::procfs::task;
 use rxpath_host::{HostError, Root, environment, identity, owner, thread, topology};
 use rxpath_live::observe::{Between, Mark, Ours};
@@ -50,7 +50,7 @@ use crate::scenario::offers::Offers;
 use crate::scenario::power::Power;
 use crate::testbed::socket_drops;
 use crate::trial::phase;
-use crate::trial::sampler::{Sampler, Sampling, Target};
+use crate::trial::sampler::{Sampler, Sampling, Target, queue_ask};
 
 /// How long to wait for the lab lock: another endpoint of this run may be taking it.
 const LOCKED: Duration = Duration::from_millis(200);
@@ -441,10 +441,10 @@ fn sampled(running: Option<Sampler>) -> SampledQueues {
 }
 
 fn sampler(ask: SampleAsk) -> Result<Sampler, HostError> {
-    let SampleAsk { interval_ns, port, tcp, v6, threads } = ask;
-    let rx = QueueAsk { tcp, v6, local_port: port, remote_port: 0 };
-    let side = rxpath_core::Side::Rx;
-    let sockets = vec![(side, Netlink::sock_diag()?, rx)];
-    let threads = vec![(side, threads)];
-    Ok(Sampler::start(Target { interval_ns, sockets, threads, ring: None }))
+    let SampleAsk { interval_ns, side, port, tcp, v6, threads } = ask;
+    let sockets = match queue_ask(side, port, tcp, v6) {
+        Some(ask) => vec![(side, Netlink::sock_diag()?, ask)],
+        None => Vec::new(),
+    };
+    Ok(Sampler::start(Target { interval_ns, sockets, threads: vec![(side, threads)], ring: None }))
 }

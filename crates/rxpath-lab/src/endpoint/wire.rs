@@ -4,6 +4,7 @@
 
 use std::net::IpAddr;
 
+use rxpath_core::Side;
 use rxpath_host::capture::scrub::HostNames;
 use rxpath_host::environment::HostFacts;
 use rxpath_live::observe::Between;
@@ -346,6 +347,8 @@ pub struct MeasuredWindow {
 pub struct SampleAsk {
     /// Time from sample to sample.
     pub interval_ns: u64,
+    /// The side of the host.
+    pub side: Side,
     /// Port of the receiver.
     pub port: u16,
     /// TCP instead of UDP.

@@ -47,6 +47,16 @@ pub struct Target {
     pub ring: Option<Ring>,
 }
 
+/// Which sockets of a side belong to a workload whose receiver is at `port`; none of a sender of datagrams, whose queue is
+/// the receiver's.
+pub fn queue_ask(side: Side, port: u16, tcp: bool, v6: bool) -> Option<QueueAsk> {
+    match side {
+        Side::Rx => Some(QueueAsk { tcp, v6, local_port: port, remote_port: 0 }),
+        Side::Tx if tcp => Some(QueueAsk { tcp, v6, local_port: 0, remote_port: port }),
+        _ => None,
+    }
+}
+
 /// A running sampler, wherever it runs.
 pub trait Sampling {
     /// Ends it and gives what it read, with a warning about what it could not.
@@ -151,6 +161,19 @@ mod tests {
         assert!(samples.series.iter().all(|series| series.values.len() == samples.t_ns.len()));
         assert_eq!(samples.cost.samples_count as usize, samples.t_ns.len());
         assert!(samples.cost.cpu_s > 0.0 && !samples.cost.cpus.is_empty());
+    }
+
+    #[test]
+    fn sockets_are_those_of_the_port_at_the_end_where_it_is() {
+        let ports = |side, tcp| {
+            let ask = queue_ask(side, 4321, tcp, false)?;
+            assert_eq!((ask.tcp, ask.v6), (tcp, false));
+            Some((ask.local_port, ask.remote_port))
+        };
+        assert_eq!(ports(Side::Rx, false), Some((4321, 0)));
+        assert_eq!(ports(Side::Rx, true), Some((4321, 0)));
+        assert_eq!(ports(Side::Tx, true), Some((0, 4321)));
+        assert_eq!(ports(Side::Tx, false), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The samplers of all receivers, whose samples become one record on the instants of the first.
+//! The samplers of receivers and of a few senders, whose samples become one record on the instants of the first.
 
 use std::sync::Arc;
 
@@ -11,15 +11,22 @@ use crate::clock::HostClock;
 use crate::endpoint::client::{Client, PendingAnswer};
 use crate::endpoint::wire::{Ask, SampleAsk, SampledQueues};
 use crate::error::LabError;
+use crate::testbed::Seat;
 use crate::trial::sampler::{Sampled, Sampling};
 
-/// A running sampler for each receiver that has counters of its own.
+/// Senders that are sampled, if there are no more: each sends its samples (MB for a long window) over its control connection,
+/// and the coordinator merges them before the next trial can begin.
+const MOST_SENDERS: usize = 4;
+
+/// A running sampler for each host that has counters of its own: the receivers', then the senders'.
 pub(super) struct RemoteSamplers(Vec<RemoteSampler>);
 
-/// That of one receiver.
+/// That of one host.
 struct RemoteSampler {
     client: Arc<Client>,
     clock: HostClock,
+    seat: Seat,
+    machine: usize,
     /// Nobody waits for it while the load runs: the link that is measured may carry it.
     started: PendingAnswer,
 }
@@ -29,26 +36,34 @@ impl RemoteSamplers {
     pub(super) fn start(testbed: &HostsTestbed<'_>, sampled: &Sampled) -> Result<Self, LabError> {
         let Sampled { interval_ns, port, tcp, v6, threads, ring: _ } = sampled;
         let mut running = Vec::new();
-        for (index, (host, clock)) in testbed.receivers().enumerate() {
-            if testbed.hosts.counts_with_another(Side::Rx, index) {
-                continue;
+        for side in sides(testbed.hosts.counting(Side::Tx).count()) {
+            for (host, seat, clock) in testbed.seats().filter(|(_, seat, _)| seat.side == *side) {
+                if testbed.hosts.counts_with_another(*side, seat.index) {
+                    continue;
+                }
+                let of_host = threads.iter().filter(|(of, _)| *of == seat);
+                let threads = of_host.flat_map(|(_, threads)| threads.clone()).collect();
+                let (interval_ns, port, tcp, v6) = (*interval_ns, *port, *tcp, *v6);
+                let ask = SampleAsk { interval_ns, side: *side, port, tcp, v6, threads };
+                let started = host.client.begin(Ask::Sample(ask))?;
+                let (client, machine) = (Arc::clone(&host.client), host.machine);
+                running.push(RemoteSampler { client, clock, seat, machine, started });
             }
-            let of_host =
-                threads.iter().filter(|(seat, _)| seat.side == Side::Rx && seat.index == index);
-            let threads = of_host.flat_map(|(_, threads)| threads.clone()).collect();
-            let (interval_ns, port, tcp, v6) = (*interval_ns, *port, *tcp, *v6);
-            let ask = Ask::Sample(SampleAsk { interval_ns, port, tcp, v6, threads });
-            let started = host.client.begin(ask)?;
-            running.push(RemoteSampler { client: Arc::clone(&host.client), clock, started });
         }
         Ok(Self(running))
     }
 }
 
+/// The sides whose hosts are sampled: the receivers first, on whose instants the record is.
+fn sides(senders: usize) -> &'static [Side] {
+    if senders > MOST_SENDERS { &[Side::Rx] } else { &[Side::Rx, Side::Tx] }
+}
+
 impl Sampling for RemoteSamplers {
     fn finish(self: Box<Self>) -> (Option<TrialSamples>, Option<Warning>) {
         let (mut all, mut said) = (None::<TrialSamples>, None);
-        for RemoteSampler { client, clock, started } in self.0 {
+        let mut machines = Vec::<usize>::new();
+        for RemoteSampler { client, clock, seat, machine, started } in self.0 {
             let started = started.wait::<Value>(AFTER_WINDOW);
             let found =
                 started.and_then(|_| client.ask::<SampledQueues>(Ask::Sampled, AFTER_WINDOW));
@@ -58,14 +73,30 @@ impl Sampling for RemoteSamplers {
                 SampledQueues { samples: None, warning }
             });
             said = said.or(warning);
-            let samples = samples.map(|it| here(it, clock));
-            all = match (all, samples) {
-                (Some(first), Some(other)) => Some(with(first, &other, client.alias())),
-                (first, other) => first.or(other),
-            };
+            let Some(samples) = samples else { continue };
+            let is_seen = machines.contains(&machine);
+            machines.push(machine);
+            let samples = here(named(samples, seat, client.alias(), is_seen), clock);
+            all = Some(match all {
+                Some(first) => with(first, &samples),
+                None => samples,
+            });
         }
         (all, said)
     }
+}
+
+/// The samples with the names of a trial's: those of the first host of a side are plain, those of others begin with the alias:
+/// `sut2:socket0`. Plain CPUs are the first receiver's. A machine that was seen before adds none.
+fn named(mut samples: TrialSamples, seat: Seat, alias: &str, is_seen: bool) -> TrialSamples {
+    samples.series.retain(|series| !(is_seen && series.side == Side::Machine));
+    for series in &mut samples.series {
+        let is_of_side = series.side == seat.side || seat.side == Side::Rx;
+        if seat.index > 0 || !is_of_side {
+            series.entity = format!("{alias}:{}", series.entity);
+        }
+    }
+    samples
 }
 
 /// The samples with their instants on the clock of the testbed.
@@ -74,9 +105,9 @@ fn here(samples: TrialSamples, clock: HostClock) -> TrialSamples {
     TrialSamples { t_ns: samples.t_ns.into_iter().map(here).collect(), ..samples }
 }
 
-/// The samples of the first receiver with those of another one, whose entities get its name: `sut2:socket0`. At each instant
-/// of the first they are what the other read last; nothing before its first reading.
-fn with(mut first: TrialSamples, other: &TrialSamples, alias: &str) -> TrialSamples {
+/// The samples of the first host with those of another one. At each instant of the first they are what the other read last;
+/// nothing before its first reading.
+fn with(mut first: TrialSamples, other: &TrialSamples) -> TrialSamples {
     let read: Vec<Option<usize>> = first
         .t_ns
         .iter()
@@ -85,13 +116,14 @@ fn with(mut first: TrialSamples, other: &TrialSamples, alias: &str) -> TrialSamp
     let last = |values: &[Option<u64>]| -> Vec<Option<u64>> {
         read.iter().map(|index| values.get((*index)?).copied().flatten()).collect()
     };
-    first.series.extend(other.series.iter().map(|series| SampleSeries {
-        entity: format!("{alias}:{}", series.entity),
-        values: last(&series.values),
-        ..series.clone()
-    }));
+    let others = other.series.iter();
+    let others =
+        others.map(|series| SampleSeries { values: last(&series.values), ..series.clone() });
+    first.series.extend(others);
     let (own, cost) = (&mut first.cost, &other.cost);
     own.cpu_s += cost.cpu_s;
+    // With it their ratio is that of one sampler.
+    own.span_s += cost.span_s;
     own.samples_count += cost.samples_count;
     own.missed_count += cost.missed_count;
     own.unfollowed_sockets_count += cost.unfollowed_sockets_count;
@@ -103,26 +135,58 @@ fn with(mut first: TrialSamples, other: &TrialSamples, alias: &str) -> TrialSamp
 mod tests {
     use super::*;
 
+    fn series(side: Side, entity: &str, values: &[Option<u64>]) -> SampleSeries {
+        SampleSeries {
+            side,
+            entity: entity.into(),
+            metric: "rmem_bytes".into(),
+            counter: false,
+            values: values.to_vec(),
+        }
+    }
+
     #[test]
-    fn another_receiver_s_samples_stand_at_the_instants_of_the_first() {
-        let of = |t_ns: &[i64], values: &[Option<u64>]| TrialSamples {
-            t_ns: t_ns.to_vec(),
-            series: vec![SampleSeries {
-                side: Side::Rx,
-                entity: "socket0".into(),
-                metric: "rmem_bytes".into(),
-                counter: false,
-                values: values.to_vec(),
-            }],
-            ..TrialSamples::default()
+    fn another_host_s_samples_stand_at_the_instants_of_the_first() {
+        let of = |t_ns: &[i64], entity: &str, values: &[Option<u64>]| {
+            let mut samples = TrialSamples {
+                t_ns: t_ns.to_vec(),
+                series: vec![series(Side::Rx, entity, values)],
+                ..TrialSamples::default()
+            };
+            (samples.cost.cpu_s, samples.cost.span_s) = (0.25, 1.0);
+            samples
         };
-        let first = of(&[10, 20, 30], &[Some(1), Some(2), Some(3)]);
-        let other = of(&[12, 21, 22], &[Some(7), Some(8), None]);
-        let all = with(first, &other, "sut2");
+        let first = of(&[10, 20, 30], "socket0", &[Some(1), Some(2), Some(3)]);
+        let other = of(&[12, 21, 22], "sut2:socket0", &[Some(7), Some(8), None]);
+        let all = with(first, &other);
         assert_eq!(all.t_ns, [10, 20, 30]);
         assert_eq!(all.series[0].values, [Some(1), Some(2), Some(3)]);
         assert_eq!(all.series[1].entity, "sut2:socket0");
         // Not read yet, the reading at 12, and one that failed.
         assert_eq!(all.series[1].values, [None, Some(7), None]);
+        let ratio = all.cost.cpu_s / all.cost.span_s;
+        assert!((ratio - 0.25).abs() < f64::EPSILON, "of each sampler a quarter: {ratio}");
+    }
+
+    #[test]
+    fn the_first_host_of_each_side_has_plain_names_and_each_machine_its_cpus_once() {
+        let names = |side: Side, index: usize, alias: &str, is_seen: bool| {
+            let of = vec![series(side, "socket0", &[]), series(Side::Machine, "cpu0", &[])];
+            let samples = TrialSamples { series: of, ..TrialSamples::default() };
+            let named = named(samples, Seat { side, index }, alias, is_seen);
+            named.series.into_iter().map(|series| series.entity).collect::<Vec<_>>()
+        };
+        assert_eq!(names(Side::Rx, 0, "sut", false), ["socket0", "cpu0"]);
+        assert_eq!(names(Side::Rx, 1, "sut2", false), ["sut2:socket0", "sut2:cpu0"]);
+        assert_eq!(names(Side::Tx, 0, "gen1", false), ["socket0", "gen1:cpu0"]);
+        assert_eq!(names(Side::Tx, 0, "gen1", true), ["socket0"]);
+        assert_eq!(names(Side::Tx, 1, "gen2", true), ["gen2:socket0"]);
+    }
+
+    #[test]
+    fn of_more_senders_than_a_few_none_is_sampled() {
+        assert_eq!(sides(1), [Side::Rx, Side::Tx]);
+        assert_eq!(sides(MOST_SENDERS), [Side::Rx, Side::Tx]);
+        assert_eq!(sides(MOST_SENDERS + 1), [Side::Rx]);
     }
 }
