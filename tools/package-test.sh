@@ -185,6 +185,17 @@ works 'after the boot'
 window "$seen"
 systemctl start rxpath-check.service || fails "the check does not run"
 grep -q fingerprint /var/lib/rxpath-check/report.ndjson || fails "the check left no report"
+# In the slice of a user, where logins are: the watchdog is a unit of its own.
+backlog=$(cat /proc/sys/net/core/netdev_max_backlog)
+quietly "no plan in a login" rxpath tune plan --set net.core.netdev_max_backlog=3456 -o /root/keep/login.toml
+quietly "nothing applied in a login" systemd-run --quiet --scope --slice=user-1000.slice rxpath tune apply /root/keep/login.toml --confirm-within 10s
+systemctl is-active --quiet 'rxpath-watchdog-*.scope' || fails "the watchdog is no unit"
+for _ in $(seq 60); do
+	[ "$(cat /proc/sys/net/core/netdev_max_backlog)" != "$backlog" ] || break
+	# why: its time is not up yet
+	sleep 1
+done
+[ "$(cat /proc/sys/net/core/netdev_max_backlog)" = "$backlog" ] || fails "the watchdog undid nothing"
 # A change that somebody else sets back: the exporter cannot read the journal and shows what the check saw.
 quietly "no plan" rxpath tune plan --set net.core.netdev_max_backlog=2345 -o /root/keep/plan.toml
 quietly "the plan is not applied" rxpath tune apply /root/keep/plan.toml

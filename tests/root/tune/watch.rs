@@ -1,9 +1,12 @@
 //! Undone by itself unless confirmed, whatever becomes of the program that made the changes.
 
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
 use rxpath_host::fault::VARIABLE;
 use rxpath_host::journal::Contents;
 
-use super::place::{Place, WISHES};
+use super::place::{Place, Said, WISHES};
 use crate::bed::until;
 
 fn watchdog_is_gone(place: &Place) -> bool {
@@ -131,7 +134,7 @@ fn the_end_of_the_terminal_leaves_the_watchdog_at_work() {
         "{} tune apply {plan} --confirm-within 5s --state-dir {state}; exec sleep 600",
         env!("CARGO_BIN_EXE_rxpath")
     );
-    let mut terminal = std::process::Command::new("script");
+    let mut terminal = Command::new("script");
     terminal.args(["-qec", &session, "/dev/null"]).env_remove("SSH_CONNECTION");
     terminal.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
     let mut terminal = place.ns.run(move |_| terminal.spawn().unwrap()).unwrap();
@@ -146,6 +149,58 @@ fn the_end_of_the_terminal_leaves_the_watchdog_at_work() {
     terminal.wait().unwrap();
     until("the watchdog has ended", || watchdog_is_gone(&place));
     assert_eq!(place.snapshot(), before, "{}", log(&place));
+}
+
+/// Applies in what looks like a login, with this script as `systemd-run`; what the program said.
+fn applied_in_a_login(place: &Place, systemd_run: &str) -> Said {
+    let bin = place.dir.path().join("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    // Of this test: its `/run` is its own.
+    std::fs::create_dir_all("/run/systemd/system").unwrap();
+    let fake = bin.join("systemd-run");
+    std::fs::write(&fake, format!("#!/bin/sh\n{systemd_run}\n")).unwrap();
+    std::fs::set_permissions(&fake, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let group = place.dir.path().join("cgroup");
+    std::fs::write(&group, "0::/user.slice/user-1000.slice/session-3.scope\n").unwrap();
+    let plan = place.plan(&["net.ipv4.udp_rmem_min=8192"]);
+    let mut login = Command::new("unshare");
+    login.args(["--mount", "sh", "-c", "mount --bind \"$0\" /proc/$$/cgroup && exec \"$@\""]);
+    login.arg(&group).args([env!("CARGO_BIN_EXE_rxpath"), "tune", "apply", &plan]);
+    login.args(["--confirm-within", "5s", "--state-dir"]).arg(place.dir.path().join("state"));
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    login.env("PATH", path).env_remove("SSH_CONNECTION");
+    place.ns.run(move |_| login.output().unwrap()).unwrap().into()
+}
+
+#[test]
+fn the_watchdog_is_no_process_of_the_login() {
+    let Some(place) = Place::new() else { return };
+    let before = place.snapshot();
+    let words = place.dir.path().join("words");
+    // As the real one it makes the unit, then becomes the program.
+    let script = format!(
+        "echo \"$*\" >{}\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"",
+        words.display()
+    );
+    let said = applied_in_a_login(&place, &script);
+    assert_eq!((said.code, said.err.contains("systemd-run")), (Some(0), false), "{said:?}");
+    let words = std::fs::read_to_string(words).unwrap();
+    assert!(words.starts_with("--scope --collect --quiet --unit=rxpath-watchdog-1-"), "{words}");
+    assert!(words.contains(" tune watchdog --state-dir "), "{words}");
+    until("the watchdog has ended", || watchdog_is_gone(&place));
+    assert_eq!(place.snapshot(), before, "{}", log(&place));
+}
+
+#[test]
+fn without_a_unit_the_watchdog_works_and_the_login_s_end_is_told() {
+    let Some(place) = Place::new() else { return };
+    let before = place.snapshot();
+    let said = applied_in_a_login(&place, "echo no bus >&2; exit 1");
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.err.contains("systemd-run did not start the watchdog"), "{said:?}");
+    until("the watchdog has ended", || watchdog_is_gone(&place));
+    assert_eq!(place.snapshot(), before, "{}", log(&place));
+    assert!(log(&place).starts_with("no bus\n"), "{}", log(&place));
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
-use rxpath_host::HostError;
 use rxpath_host::detached::{self, boottime_ns};
 use rxpath_host::journal::{Journal, Watch};
 use rxpath_host::owner::ProcessId;
 use rxpath_host::setter::HostSetter;
+use rxpath_host::{HostError, Root};
 use rxpath_tune::store::Store;
 use rxpath_tune::watch::{Ended, stand_by};
 
@@ -56,23 +56,7 @@ pub fn start_watchdog(
     journal: &mut Journal,
     (within, while_alive): (Duration, bool),
 ) -> Result<Watch, Failure> {
-    let log = File::create(store.log(id)).context("cannot create the watchdog's log")?;
-    let program = std::env::current_exe().context("cannot find this program")?;
-    let dir = store.path(id);
-    let dir = dir.parent().unwrap_or(Path::new("."));
-    let dir = dir.canonicalize().context("cannot find the state directory")?;
-    let mut command = Command::new(program);
-    command.args(["tune", "watchdog", "--state-dir"]).arg(dir).args(["--journal", &id.to_string()]);
-    command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
-    let mut child = detached::spawn(command)?;
-    let mut line = String::new();
-    let said = child.stdout.take().map(|out| BufReader::new(out).read_line(&mut line));
-    if !matches!(said, Some(Ok(_))) || line != "ready\n" {
-        let _ = child.kill();
-        let _ = child.wait();
-        return Err(Failure::cannot("the watchdog did not start")
-            .hint(format!("nothing was changed; see {}", store.log(id).display())));
-    }
+    let child = ready(store, id)?;
     let watch = Watch {
         process: ProcessId::of(child.id() as i32)?,
         applier: ProcessId::own()?,
@@ -82,6 +66,47 @@ pub fn start_watchdog(
     };
     journal.watch(watch)?;
     Ok(watch)
+}
+
+/// The process, ready: outside of the login where that is possible, so that it does not end with it.
+fn ready(store: &Store, id: u32) -> Result<Child, Failure> {
+    let log = File::create(store.log(id)).context("cannot create the watchdog's log")?;
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let dir = store.path(id);
+    let dir = dir.parent().unwrap_or(Path::new("."));
+    let dir = dir.canonicalize().context("cannot find the state directory")?;
+    let start = |mut command: Command| -> Result<Option<Child>, Failure> {
+        let log = log.try_clone().context("cannot share the watchdog's log")?;
+        command.args(["tune", "watchdog", "--state-dir"]).arg(&dir);
+        command.args(["--journal", &id.to_string()]);
+        command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+        let mut child = detached::spawn(command)?;
+        let mut line = String::new();
+        let said = child.stdout.take().map(|out| BufReader::new(out).read_line(&mut line));
+        if matches!(said, Some(Ok(_))) && line == "ready\n" {
+            return Ok(Some(child));
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+        Ok(None)
+    };
+    let unit = format!("rxpath-watchdog-{id}-{}", std::process::id());
+    let beyond = detached::beyond_login(&Root::host(), &program, &unit);
+    let is_of_login = beyond.is_some();
+    if let Some(child) = beyond.map(&start).transpose()?.flatten() {
+        return Ok(child);
+    }
+    if is_of_login {
+        crate::note!(
+            "systemd-run did not start the watchdog (see {}): it ends with this login if logind.conf has \
+             KillUserProcesses=yes",
+            store.log(id).display()
+        );
+    }
+    start(Command::new(&program))?.ok_or_else(|| {
+        Failure::cannot("the watchdog did not start")
+            .hint(format!("nothing was changed; see {}", store.log(id).display()))
+    })
 }
 
 /// That much from now.
