@@ -48,7 +48,8 @@ pub(super) fn collect(facts: &mut Facts<'_>) {
         "clock.available",
         "/sys/devices/system/clocksource/clocksource0/available_clocksource",
     );
-    facts.live(ntp::FACT, ntp::read);
+    let root = facts.root;
+    facts.live(ntp::FACT, || ntp::read(root));
     files(facts, "cpu.mitigations", &format!("{CPU}/vulnerabilities"));
     frequency(facts);
     idle(facts);

@@ -120,13 +120,7 @@ fn daemons(root: &Root) -> Fact<Value> {
         Err(error) => return error.into_gap(),
     };
     let searched: Vec<&str> = names("[daemons]").collect();
-    let mut found: Vec<String> = pids
-        .iter()
-        .filter_map(|pid| root.value(&format!("/proc/{pid}/comm")).ok())
-        .filter(|comm| searched.contains(&comm.as_str()))
-        .collect();
-    found.sort_unstable();
-    found.dedup();
+    let found = task::named(root, &pids, &searched);
     Fact::ok(json!({"found": found, "searched": searched, "processes_seen_count": pids.len()}))
 }
 

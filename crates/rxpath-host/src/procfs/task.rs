@@ -94,6 +94,18 @@ pub fn processes(root: &Root) -> Result<Vec<i32>, HostError> {
     Ok(pids)
 }
 
+/// Which of these names (`comm`, at most 15 bytes) a process bears, sorted.
+pub fn named(root: &Root, pids: &[i32], names: &[&str]) -> Vec<String> {
+    let mut found: Vec<String> = pids
+        .iter()
+        .filter_map(|pid| root.value(&format!("/proc/{pid}/comm")).ok())
+        .filter(|comm| names.contains(&comm.as_str()))
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
 /// The process and everything that it forked and that has not been adopted by another, in order.
 ///
 /// **Caveat** a process that appears or ends while this reads may be missing.

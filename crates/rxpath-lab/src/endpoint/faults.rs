@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rxpath_core::Warning;
+use rxpath_core::{Warning, ntp};
+use rxpath_host::Root;
 use rxpath_host::clock::Pace;
 
 use super::clock::DRIFT_PPM;
@@ -21,12 +22,19 @@ pub struct Paces {
     readings: Vec<Pace>,
     /// Index of the first one in the window.
     window: usize,
+    /// Which programs correct the clock. Asked only for a clock that did not keep its pace: it reads the names of all processes.
+    daemons: fn() -> Option<String>,
+}
+
+/// Programs that correct the clock of this host.
+fn daemons() -> Option<String> {
+    ntp::in_words(&rxpath_host::ntp::daemons(&Root::host())?)
 }
 
 impl Paces {
     /// The first reading.
     pub fn begin() -> Self {
-        Self { readings: vec![Pace::now()], window: 0 }
+        Self { readings: vec![Pace::now()], window: 0, daemons }
     }
 
     /// One more reading.
@@ -65,9 +73,16 @@ impl Paces {
         [(ramp, "in ramp and settle"), (window, "in the window")]
     }
 
-    /// A clock that did not keep its pace, in words.
+    /// A clock that did not keep its pace, in words, with the programs that correct it.
     pub fn faults(&self) -> Vec<String> {
-        self.parts().into_iter().flat_map(|(readings, when)| faults_of(readings, when)).collect()
+        let parts = self.parts().into_iter();
+        let found: Vec<String> =
+            parts.flat_map(|(readings, when)| faults_of(readings, when)).collect();
+        let daemons = if found.is_empty() { None } else { (self.daemons)() };
+        match daemons {
+            Some(daemons) => found.iter().map(|fault| format!("{fault} ({daemons})")).collect(),
+            None => found,
+        }
     }
 
     /// A clock that was slewed less than that: of each part.
@@ -78,8 +93,10 @@ impl Paces {
                 "its clock was up to {:.2} ms off an even pace {when}, {off_ppm:.0} ppm of it",
                 off_ns / 1e6
             );
-            (NOTED_PPM < off_ppm && off_ppm <= DRIFT_PPM as f64)
-                .then(|| Warning::new("clock-slewed", text).because("NTP corrects it"))
+            (NOTED_PPM < off_ppm && off_ppm <= DRIFT_PPM as f64).then(|| {
+                let by = (self.daemons)().unwrap_or_else(|| "NTP".to_owned());
+                Warning::new("clock-slewed", text).because(format!("corrected by {by}"))
+            })
         };
         self.parts().into_iter().filter_map(warning).collect()
     }
@@ -192,7 +209,7 @@ mod tests {
             raw_ns: 8_000_000_000 + step * step_ns,
             within_ns: 0,
         };
-        Paces { readings: (0..).zip(ahead_ns).map(at).collect(), window: 0 }
+        Paces { readings: (0..).zip(ahead_ns).map(at).collect(), window: 0, daemons: || None }
     }
 
     #[test]
@@ -205,6 +222,18 @@ mod tests {
         assert_eq!(sped_up, ["its clock was sped up by 2100 ppm in the window"]);
         let slowed_down = paces(&[0, -1_050_000, -2_100_000]).faults();
         assert_eq!(slowed_down, ["its clock was slowed down by 2100 ppm in the window"]);
+    }
+
+    #[test]
+    fn what_corrects_the_clock_is_named() {
+        let by_chronyd =
+            |ahead_ns: &[i64]| Paces { daemons: || Some("chronyd".to_owned()), ..paces(ahead_ns) };
+        let sped_up = by_chronyd(&[0, 1_050_000, 2_100_000]).faults();
+        assert_eq!(sped_up, ["its clock was sped up by 2100 ppm in the window (chronyd)"]);
+        let warning = by_chronyd(&[0, 0, 300_000, 0, 0]).warnings().remove(0).to_string();
+        assert!(warning.contains("(corrected by chronyd)"), "{warning}");
+        let warning = paces(&[0, 0, 300_000, 0, 0]).warnings().remove(0).to_string();
+        assert!(warning.contains("(corrected by NTP)"), "{warning}");
     }
 
     #[test]

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_core::ntp::NtpState;
 use rxpath_core::number::grouped;
 use rxpath_record::hosts::{ControlCost, PairClocks};
 use rxpath_record::ledger::{Balances, Ledger, PacketBounds, Place};
-use rxpath_record::manifest::{HostPart, Manifest, VariantSummary};
+use rxpath_record::manifest::{Manifest, VariantSummary};
 
 /// Pairs and hosts that are listed; of more, the pair whose clocks are known worst, and the host whose endpoint took most.
 const LISTED: usize = 16;
@@ -39,24 +40,27 @@ pub fn control(manifest: &Manifest) -> String {
     format!("endpoints in the windows (CPU time, control connection): {shown}\n")
 }
 
-/// Which hosts say that their clock is synchronised: `synchronised on gen1, sut; not on gen2`.
+/// Which programs correct the hosts' clocks: `chronyd on gen1 and sut, none on gen2`.
 fn ntp(manifest: &Manifest) -> Option<String> {
-    let of = |wanted: Option<bool>| {
-        let state = |part: &HostPart| part.ntp.as_ref().map(|ntp| ntp.is_synchronised);
-        let all = manifest.hosts.iter().filter(|(_, part)| state(part) == wanted);
-        let names: Vec<&str> = all.map(|(alias, _)| alias.as_str()).collect();
-        (!names.is_empty()).then(|| names.join(", "))
-    };
-    let (yes, no) = (of(Some(true)), of(Some(false)));
-    if yes.is_none() && no.is_none() {
+    if manifest.hosts.values().all(|part| part.ntp.is_none()) {
         return None;
     }
-    let parts = [
-        yes.map(|hosts| format!("synchronised on {hosts}")),
-        no.map(|hosts| format!("not synchronised on {hosts}")),
-        of(None).map(|hosts| format!("not known on {hosts}")),
-    ];
-    Some(parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for (alias, part) in &manifest.hosts {
+        let alias = alias.as_str();
+        let state = part.ntp.as_ref().map_or_else(|| "not known".to_owned(), NtpState::short);
+        match groups.iter_mut().find(|(of, _)| *of == state) {
+            Some((_, hosts)) => hosts.push(alias),
+            None => groups.push((state, vec![alias])),
+        }
+    }
+    let words = |(state, hosts): (String, Vec<&str>)| match hosts.split_last() {
+        Some((last, others)) if !others.is_empty() => {
+            format!("{state} on {} and {last}", others.join(", "))
+        }
+        _ => format!("{state} on {}", hosts.concat()),
+    };
+    Some(groups.into_iter().map(words).collect::<Vec<_>>().join(", "))
 }
 
 /// The lines of a variant: how far apart its senders started at most, one-way delays with their bound, and the sum of its ledgers.
@@ -125,11 +129,10 @@ fn lost(ledgers: &[&Ledger], offered: u64) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_core::ntp::NtpState;
     use rxpath_core::{CpuList, Side};
     use rxpath_record::hosts::{HostStart, HostTrial};
     use rxpath_record::ledger::{Drop, RemainderBounds};
-    use rxpath_record::manifest::Trial;
+    use rxpath_record::manifest::{HostPart, Trial};
 
     use super::*;
 
@@ -151,9 +154,18 @@ mod tests {
 
     #[test]
     fn clocks_and_what_ntp_says_of_them_are_one_line() {
-        let wanted = "clocks: gen1 -> sut known to +-80us at the start; gen2 -> sut known to +-80us at the start; NTP: synchronised on gen1; \
-                      not synchronised on gen2; not known on sut\n";
+        let wanted = "clocks: gen1 -> sut known to +-80us at the start; gen2 -> sut known to +-80us at the start; NTP: synchronised on gen1, \
+                      not synchronised on gen2, not known on sut\n";
         assert_eq!(clocks(&manifest(2)), wanted);
+        let mut seen = manifest(2);
+        for (alias, daemons) in [("gen1", vec!["chronyd".to_owned()]), ("gen2", Vec::new())] {
+            let ntp = seen.hosts.get_mut(alias).and_then(|part| part.ntp.as_mut()).unwrap();
+            ntp.daemons = Some(daemons);
+        }
+        let of_gen1 = seen.hosts["gen1"].ntp.clone();
+        seen.hosts.get_mut("sut").unwrap().ntp = of_gen1;
+        let text = clocks(&seen);
+        assert!(text.ends_with("; NTP: chronyd on gen1 and sut, none on gen2\n"), "{text}");
         let many = clocks(&manifest(20));
         assert!(many.starts_with("clocks: of 20 pairs the worst: gen"), "{many}");
         assert_eq!(clocks(&Manifest::default()), "");
