@@ -14,7 +14,7 @@ use crate::error::LabError;
 use crate::testbed::Seat;
 use crate::trial::sampler::{Sampled, Sampling};
 
-/// Senders that are sampled, if there are no more: each sends its samples (MB for a long window) over its control connection,
+/// Senders that are sampled, if there are no more: each sends all of its samples over its control connection,
 /// and the coordinator merges them before the next trial can begin.
 const MOST_SENDERS: usize = 4;
 
@@ -173,8 +173,8 @@ mod tests {
         let names = |side: Side, index: usize, alias: &str, is_seen: bool| {
             let of = vec![series(side, "socket0", &[]), series(Side::Machine, "cpu0", &[])];
             let samples = TrialSamples { series: of, ..TrialSamples::default() };
-            let named = named(samples, Seat { side, index }, alias, is_seen);
-            named.series.into_iter().map(|series| series.entity).collect::<Vec<_>>()
+            let all = named(samples, Seat { side, index }, alias, is_seen).series;
+            all.into_iter().map(|series| series.entity).collect::<Vec<_>>()
         };
         assert_eq!(names(Side::Rx, 0, "sut", false), ["socket0", "cpu0"]);
         assert_eq!(names(Side::Rx, 1, "sut2", false), ["sut2:socket0", "sut2:cpu0"]);
