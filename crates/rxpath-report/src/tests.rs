@@ -254,17 +254,25 @@ fn hosts_are_a_picture_with_their_cards_rates_and_losses_and_their_clocks_a_tabl
     for load in [" · 25.0 % lost</text>", " · 0 % lost</text>", " · 50.0 % lost</text>"] {
         assert!(page.contains(load), "{load}");
     }
-    let chosen = "the pairs that the inventory chose";
-    assert!(!page.contains(chosen));
-    let sender = run.manifest.hosts.get_mut("gen1").unwrap();
-    sender.sends_to = vec!["<b>sut".into(), "sut2".into()];
-    assert!(html(&run).contains(chosen));
     let heads = "| variant | sender | receiver | offered | delivered | lost, of offered |\n| --- | --- | --- | ---: |";
     assert!(markdown(&run).contains(heads), "{}", markdown(&run));
     for part in ["Cost of measuring", "120 B/s", "5-9", "Starts of the senders", "0.31ms +-0.05ms"]
     {
         assert!(page.contains(part), "{part}: {page}");
     }
+}
+
+#[test]
+fn the_picture_of_hosts_says_that_pairs_were_chosen() {
+    let mut run = open(&fixture("million-pps"));
+    let hosts = ["gen1", "sut", "sut2"].map(str::to_owned);
+    let [sender, first, second] = hosts.clone();
+    let parts = [Side::Tx, Side::Rx, Side::Rx].map(|side| host(side, "ens1f0", 0));
+    run.manifest.hosts = hosts.into_iter().zip(parts).collect();
+    let chosen = "the pairs that the inventory chose";
+    assert!(!html(&run).contains(chosen));
+    run.manifest.hosts.get_mut(&sender).unwrap().sends_to = vec![first, second];
+    assert!(html(&run).contains(chosen));
 }
 
 #[test]

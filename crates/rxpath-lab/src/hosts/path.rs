@@ -73,14 +73,11 @@ fn receiving_all(
     let mut to = Vec::new();
     for receiver in receivers {
         let alias = receiver.client.alias();
+        let own = |sender: &&ConnectedHost| inventory.are_paired(sender.client.alias(), alias);
+        let own: Vec<End<'_>> = senders.iter().filter(own).map(End::of).collect();
         let found = entry(inventory, &receiver).and_then(|entry| match entry.addr.first() {
             Some(first) => receiving(alias, &receiver.hello, entry, *first),
-            None => {
-                let own =
-                    |sender: &&ConnectedHost| inventory.are_paired(sender.client.alias(), alias);
-                let own: Vec<End<'_>> = senders.iter().filter(own).map(End::of).collect();
-                chosen::address(&End::of(&receiver), &own, &inventory.network)
-            }
+            None => chosen::address(&End::of(&receiver), &own, &inventory.network),
         });
         match found {
             Ok((device, addresses)) => to.push(ConnectedHost { device, addresses, ..receiver }),

@@ -124,7 +124,9 @@ mod tests {
     fn each_of_several_hosts_has_a_log_in_addition_to_that_of_all() {
         let told = |ns: &[u64]| {
             let mut times = Histogram::of_times();
-            ns.iter().for_each(|ns| times.record(*ns));
+            for ns in ns {
+                times.record(*ns);
+            }
             vec![("one_way_delay".to_owned(), hlog::encoded(&times).unwrap())]
         };
         let of =

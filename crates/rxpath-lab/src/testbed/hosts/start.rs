@@ -41,8 +41,8 @@ impl Starts {
             let Some((at_ns, late_ns)) = first_ns.zip(late_ns) else { continue };
             let start = HostStart { at_ns: at_ns as i64, error_ns, late_ns };
             if start.late_ns > MISSED.as_nanos() as u64 {
-                let late_ms = late_ns as f64 / 1e6;
-                all.faults.push(format!("start missed by {alias}: {late_ms:.0}ms late"));
+                let late = late_ns as f64 / 1e6;
+                all.faults.push(format!("start missed by {alias}: {late:.0}ms late"));
             }
             all.hosts.insert(alias.to_owned(), start);
         }
