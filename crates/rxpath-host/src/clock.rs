@@ -32,17 +32,12 @@ const READINGS: u32 = 8;
 impl Pace {
     /// Reads both.
     pub fn now() -> Self {
-        let reading = |_| {
-            let before = monotonic_ns();
-            let raw_ns = read(ClockId::CLOCK_MONOTONIC_RAW);
-            let after = monotonic_ns();
-            let within_ns = after - before;
-            Self { monotonic_ns: before.midpoint(after), raw_ns, within_ns }
-        };
-        let first = reading(0);
-        (1..READINGS)
-            .map(reading)
-            .fold(first, |best, next| if next.within_ns < best.within_ns { next } else { best })
+        let Sandwich { before_ns, other_ns, after_ns } = Sandwich::of(ClockId::CLOCK_MONOTONIC_RAW);
+        Self {
+            monotonic_ns: before_ns.midpoint(after_ns),
+            raw_ns: other_ns,
+            within_ns: after_ns - before_ns,
+        }
     }
 
     /// How much faster `CLOCK_MONOTONIC` ran than the hardware's clock since `before`, at least, in parts per million: the
@@ -56,9 +51,76 @@ impl Pace {
     }
 }
 
+/// A clock between two readings of `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sandwich {
+    before_ns: u64,
+    other_ns: u64,
+    after_ns: u64,
+}
+
+impl Sandwich {
+    /// The narrowest of some.
+    fn of(clock: ClockId) -> Self {
+        let reading = |_| {
+            let before_ns = monotonic_ns();
+            let other_ns = read(clock);
+            Self { before_ns, other_ns, after_ns: monotonic_ns() }
+        };
+        let first = reading(0);
+        (1..READINGS)
+            .map(reading)
+            .fold(first, |best, next| if next.width_ns() < best.width_ns() { next } else { best })
+    }
+
+    fn width_ns(self) -> u64 {
+        self.after_ns - self.before_ns
+    }
+}
+
+/// `CLOCK_REALTIME`, in which the kernel stamps what it receives, between two readings of `CLOCK_MONOTONIC`.
+///
+/// The kernel makes both from one counter at one pace, so the difference of the two changes only when `CLOCK_REALTIME` is
+/// stepped or the machine sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RealtimeReading {
+    /// `CLOCK_MONOTONIC` before it. **Unit** ns.
+    pub before_ns: u64,
+    /// **Unit** ns.
+    pub realtime_ns: u64,
+    /// `CLOCK_MONOTONIC` after it. **Unit** ns.
+    pub after_ns: u64,
+}
+
+impl RealtimeReading {
+    /// Reads both.
+    pub fn now() -> Self {
+        let Sandwich { before_ns, other_ns, after_ns } = Sandwich::of(ClockId::CLOCK_REALTIME);
+        Self { before_ns, realtime_ns: other_ns, after_ns }
+    }
+
+    /// By how much `CLOCK_MONOTONIC` is ahead of `CLOCK_REALTIME`, at least and at most.
+    fn ahead_ns(self) -> [i64; 2] {
+        [self.before_ns, self.after_ns].map(|at| at as i64 - self.realtime_ns as i64)
+    }
+
+    /// The latest instant of `CLOCK_MONOTONIC` at which the kernel took a stamp of `CLOCK_REALTIME`; `None` if that was not
+    /// surely between this reading and `later`, or if `CLOCK_REALTIME` was stepped between them.
+    ///
+    /// A step that is smaller than the readings are wide is not seen. The greater one of both differences holds for either
+    /// side of it.
+    pub fn latest_of(self, later: Self, stamp_ns: u64) -> Option<u64> {
+        let ([least, most], [later_least, later_most]) = (self.ahead_ns(), later.ahead_ns());
+        let is_stepped = least > later_most || later_least > most;
+        let earliest_ns = stamp_ns.checked_add_signed(least.min(later_least))?;
+        let latest_ns = stamp_ns.checked_add_signed(most.max(later_most))?;
+        (!is_stepped && earliest_ns >= self.before_ns).then_some(latest_ns)
+    }
+}
+
 #[inline]
 fn read(clock: ClockId) -> u64 {
-    // Both clocks exist on every Linux; zero would show in every result.
+    // These clocks exist on every Linux; zero would show in every result.
     clock_gettime(clock).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
 }
 
@@ -78,6 +140,39 @@ mod tests {
         let coarse = Pace { within_ns: 100, ..after };
         assert!(coarse.ahead_ppm(before).abs() < f64::EPSILON);
         assert!((before.ahead_ppm(before)).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn a_stamp_is_brought_to_the_other_clock_unless_it_may_be_of_another_time() {
+        let day = 86_400_000_000_000;
+        let reading = |before_ns: u64, [in_ns, step_ns]: [u64; 2], after_ns: u64| RealtimeReading {
+            before_ns,
+            realtime_ns: day + before_ns + in_ns + step_ns,
+            after_ns,
+        };
+        let (first, last) = (reading(1_000, [40, 0], 1_090), reading(9_000, [10, 0], 9_070));
+        // The readings show a difference of a day, less at most 40 or 10 ns, more by at most 50 or 60 ns.
+        assert_eq!(first.latest_of(last, day + 5_000), Some(5_060));
+        // What came before the first reading may have been stamped before a step.
+        assert_eq!(first.latest_of(last, day + 1_040), Some(1_100));
+        assert_eq!(first.latest_of(last, day + 1_039), None);
+        // A step of 200 ns is seen; of one of 50 ns both sides are allowed for.
+        assert_eq!(first.latest_of(reading(9_000, [10, 200], 9_070), day + 5_000), None);
+        let moved = reading(9_000, [10, 50], 9_070);
+        assert_eq!(first.latest_of(moved, day + 5_050), Some(5_100));
+        assert_eq!(first.latest_of(last, 0), None, "a stamp of no time");
+    }
+
+    #[test]
+    fn what_is_stamped_between_two_readings_was_between_them() {
+        let first = RealtimeReading::now();
+        let before_ns = monotonic_ns();
+        let stamp_ns = realtime_ns();
+        let last = RealtimeReading::now();
+        // Nothing to compare on a machine whose clock is stepped at this instant.
+        if let Some(latest_ns) = first.latest_of(last, stamp_ns) {
+            assert!(before_ns <= latest_ns, "{first:?} {stamp_ns} {last:?}");
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Probes of a path: datagrams that are sent whole and over a limited number of hops, and what their receiver sees of
-//! them: the device on which they came, and how many hops they had left.
+//! them: the device on which they came, how many hops they had left, and when the kernel got them.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
@@ -9,10 +9,10 @@ use std::time::Duration;
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, SockaddrStorage, bind,
-    connect, recvmsg, setsockopt, socket, sockopt,
+    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, SockaddrStorage,
+    TimestampingFlag, bind, connect, recvmsg, setsockopt, socket, sockopt,
 };
-use nix::sys::time::{TimeVal, TimeValLike};
+use nix::sys::time::{TimeSpec, TimeVal, TimeValLike};
 
 /// Hops that an ordinary packet may take: the kernel's default (`IPDEFTTL`, include/uapi/linux/ip.h).
 pub const ORDINARY_HOPS: u8 = 64;
@@ -30,6 +30,10 @@ pub struct Arrival {
     pub device: Option<u32>,
     /// Hops that it had left. **Source** ip(7) `IP_RECVTTL`.
     pub hops_left: Option<u8>,
+    /// When the kernel took it from the device's driver, of `CLOCK_REALTIME`. **Unit** ns.
+    /// **Source** `SO_TIMESTAMPING` with `SOF_TIMESTAMPING_RX_SOFTWARE` (Documentation/networking/timestamping.rst).
+    /// **Caveat** the kernel begins to stamp a moment after the first socket asked for it (`net_enable_timestamp`).
+    pub stamp_ns: Option<u64>,
 }
 
 /// A UDP socket for probes.
@@ -50,6 +54,10 @@ impl ProbeSocket {
             setsockopt(&socket, sockopt::Ipv4PacketInfo, &true)?;
             setsockopt(&socket, sockopt::Ipv4RecvTtl, &true)?;
         }
+        let stamps = TimestampingFlag::SOF_TIMESTAMPING_RX_SOFTWARE
+            | TimestampingFlag::SOF_TIMESTAMPING_SOFTWARE;
+        // Where the kernel has none, datagrams come without.
+        let _ = setsockopt(&socket, sockopt::Timestamping, &stamps);
         Ok(Self { socket, is_v6: at.is_ipv6() })
     }
 
@@ -92,7 +100,8 @@ impl ProbeSocket {
     /// Waits for a datagram, for at most `limit`.
     pub fn receive(&self, buffer: &mut [u8], limit: Duration) -> io::Result<Option<Arrival>> {
         self.socket.set_read_timeout(Some(limit.max(SHORTEST_WAIT)))?;
-        let mut space = cmsg_space!(libc::in_pktinfo, libc::in6_pktinfo, libc::c_int);
+        let mut space =
+            cmsg_space!(libc::in_pktinfo, libc::in6_pktinfo, libc::c_int, [libc::timespec; 3]);
         let mut parts = [IoSliceMut::new(buffer)];
         let received = recvmsg::<SockaddrStorage>(
             self.socket.as_raw_fd(),
@@ -106,7 +115,7 @@ impl ProbeSocket {
             Err(errno) => return Err(errno.into()),
         };
         let Some(from) = received.address.as_ref().and_then(address) else { return Ok(None) };
-        let (mut device, mut hops_left) = (None, None);
+        let (mut device, mut hops_left, mut stamp_ns) = (None, None, None);
         for message in received.cmsgs()? {
             match message {
                 ControlMessageOwned::Ipv4PacketInfo(info) => {
@@ -116,11 +125,17 @@ impl ProbeSocket {
                 ControlMessageOwned::Ipv4Ttl(left) | ControlMessageOwned::Ipv6HopLimit(left) => {
                     hops_left = u8::try_from(left).ok();
                 }
+                ControlMessageOwned::ScmTimestampsns(stamps) => stamp_ns = in_ns(&stamps.system),
                 _ => {}
             }
         }
-        Ok(Some(Arrival { bytes: received.bytes, from, device, hops_left }))
+        Ok(Some(Arrival { bytes: received.bytes, from, device, hops_left, stamp_ns }))
     }
+}
+
+/// A stamp; `None` if it is empty.
+fn in_ns(stamp: &TimeSpec) -> Option<u64> {
+    u64::try_from(stamp.num_nanoseconds()).ok().filter(|ns| *ns > 0)
 }
 
 /// What a socket of one of the families sends takes at most `hops` hops; of a listening one, what its connections send.
@@ -163,8 +178,10 @@ pub fn connect_from(
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
+    use std::time::Instant;
 
     use super::*;
+    use crate::clock::realtime_ns;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -183,12 +200,32 @@ mod tests {
     fn a_datagram_comes_with_its_device_and_the_hops_that_it_has_left() {
         let lo = nix::net::if_::if_nametoindex("lo").unwrap();
         let (arrival, sender) = arrival_at("127.0.0.1:0", 3);
-        let wanted = Arrival { bytes: 100, from: sender, device: Some(lo), hops_left: Some(3) };
-        assert_eq!(arrival, wanted);
+        let seen = (arrival.bytes, arrival.from, arrival.device, arrival.hops_left);
+        assert_eq!(seen, (100, sender, Some(lo), Some(3)));
         if UdpSocket::bind("[::1]:0").is_ok() {
             let (arrival, sender) = arrival_at("[::1]:0", 5);
             assert_eq!((arrival.from, arrival.hops_left), (sender, Some(5)));
             assert_eq!(arrival.device, Some(lo));
+        }
+    }
+
+    #[test]
+    fn the_kernel_s_stamp_is_of_the_arrival_and_not_of_the_reading() {
+        let socket = ProbeSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let to = socket.local().unwrap();
+        let deadline = Instant::now() + 5 * SECOND;
+        loop {
+            let sent_ns = realtime_ns();
+            socket.send(&[7; 100], to).unwrap();
+            // why: a program that reads late.
+            std::thread::sleep(Duration::from_millis(20));
+            let late_ns = realtime_ns();
+            let arrival = socket.receive(&mut [0; 200], SECOND).unwrap().unwrap();
+            if let Some(stamp_ns) = arrival.stamp_ns {
+                assert!((sent_ns..late_ns).contains(&stamp_ns), "{sent_ns} {stamp_ns} {late_ns}");
+                return;
+            }
+            assert!(Instant::now() < deadline, "no stamp");
         }
     }
 
