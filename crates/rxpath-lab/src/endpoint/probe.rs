@@ -14,12 +14,15 @@ use rxpath_host::probe::{Arrival, ProbeSocket, connect_from, limit_hops};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::arrivals::ArrivalClock;
 use super::clock::Exchange;
 use super::outlet::Outlet;
 use super::server::json;
 use super::wire::ClockPair;
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
+
+mod arrivals;
 
 /// How long an answer may take: more than any network that is worth measuring in.
 const ANSWER_LIMIT: Duration = Duration::from_millis(300);
@@ -166,7 +169,10 @@ impl Listening {
         } else {
             let socket = ProbeSocket::bind(at).map_err(refused)?;
             socket.limit(hops).map_err(refused)?;
-            std::thread::spawn(move || answer_datagrams(&socket, nonce.as_bytes(), &until))
+            let arrivals = ArrivalClock::start();
+            std::thread::spawn(move || {
+                answer_datagrams(&socket, nonce.as_bytes(), arrivals, &until)
+            })
         };
         Ok(Self { stop, thread })
     }
@@ -177,13 +183,20 @@ fn answer_to(nonce: &[u8], bytes: u32) -> Vec<u8> {
     [nonce, &bytes.to_be_bytes()].concat()
 }
 
-fn answer_datagrams(socket: &ProbeSocket, nonce: &[u8], stop: &AtomicBool) -> Vec<HeardProbe> {
+fn answer_datagrams(
+    socket: &ProbeSocket,
+    nonce: &[u8],
+    mut arrivals: ArrivalClock,
+    stop: &AtomicBool,
+) -> Vec<HeardProbe> {
     let mut heard = Vec::new();
     let mut bytes = vec![0; LONGEST];
     while !stop.load(Ordering::Relaxed) {
         let Ok(arrival) = socket.receive(&mut bytes, GLANCE) else { return heard };
-        let got_ns = monotonic_ns();
-        let Some(Arrival { bytes: length, from, device, hops_left }) = arrival else { continue };
+        let got_ns = arrivals.latest_ns(arrival.as_ref().and_then(|it| it.stamp_ns));
+        let Some(Arrival { bytes: length, from, device, hops_left, .. }) = arrival else {
+            continue;
+        };
         if !bytes[..length].starts_with(nonce) {
             continue;
         }
@@ -269,14 +282,15 @@ fn exchanges(ask: &ProbeSend) -> Result<Vec<Exchange>, LabError> {
 /// One of them; `None` without an answer.
 fn exchange(socket: &ProbeSocket, ask: &ProbeSend) -> io::Result<Option<Exchange>> {
     let nonce = ask.nonce.as_bytes();
+    let mut arrivals = ArrivalClock::start();
     let asked_ns = monotonic_ns();
     let probe = [nonce, &asked_ns.to_be_bytes()].concat();
     socket.send(&probe, ask.to)?;
     // The instant in it shows that the answer is to this one.
     let begin = [answer_to(nonce, probe.len() as u32), probe[nonce.len()..].to_vec()].concat();
-    let stamps = answered(socket, &begin);
-    let back_ns = monotonic_ns();
-    let there = stamps.and_then(|stamps| clock_pair(&stamps));
+    let answer = answered(socket, &begin);
+    let back_ns = arrivals.latest_ns(answer.as_ref().and_then(|answer| answer.stamp_ns));
+    let there = answer.and_then(|answer| clock_pair(&answer.rest));
     Ok(there.map(|there| Exchange { asked_ns, there, back_ns }))
 }
 
@@ -308,8 +322,16 @@ fn datagrams(ask: &ProbeSend) -> Result<SentProbes, LabError> {
     Ok(sent)
 }
 
-/// The rest of the answer that begins so, if it comes.
-fn answered(socket: &ProbeSocket, begin: &[u8]) -> Option<Vec<u8>> {
+/// An answer to a probe.
+struct Answer {
+    /// What follows its begin.
+    rest: Vec<u8>,
+    /// The kernel's stamp.
+    stamp_ns: Option<u64>,
+}
+
+/// The answer that begins so, if it comes.
+fn answered(socket: &ProbeSocket, begin: &[u8]) -> Option<Answer> {
     let deadline = Instant::now() + ANSWER_LIMIT;
     let mut bytes = [0; 256];
     while let Some(left) = deadline.checked_duration_since(Instant::now()) {
@@ -317,7 +339,7 @@ fn answered(socket: &ProbeSocket, begin: &[u8]) -> Option<Vec<u8>> {
         if let Ok(Some(arrival)) = socket.receive(&mut bytes, left)
             && let Some(rest) = bytes[..arrival.bytes].strip_prefix(begin)
         {
-            return Some(rest.to_vec());
+            return Some(Answer { rest: rest.to_vec(), stamp_ns: arrival.stamp_ns });
         }
     }
     None

@@ -84,6 +84,35 @@ fn why_no_datagram_could_be_sent_is_kept() {
 }
 
 #[test]
+fn an_end_that_reads_late_notes_when_the_datagram_came() {
+    let socket = || ProbeSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let (asking, answering) = (socket(), socket());
+    let nonce = NONCE.as_bytes();
+    let probe = [nonce, &[0; STAMP]].concat();
+    let begin = [answer_to(nonce, probe.len() as u32), vec![0; STAMP]].concat();
+    let deadline = Instant::now() + 20 * ANSWER_LIMIT;
+    loop {
+        let arrivals = ArrivalClock::start();
+        asking.send(&probe, answering.local().unwrap()).unwrap();
+        // why: a program that the scheduler lets wait.
+        std::thread::sleep(GLANCE);
+        let late_ns = monotonic_ns();
+        let stop = AtomicBool::new(false);
+        let answer = std::thread::scope(|scope| {
+            scope.spawn(|| answer_datagrams(&answering, nonce, arrivals, &stop));
+            let answer = answered(&asking, &begin);
+            stop.store(true, Ordering::Relaxed);
+            answer
+        });
+        // The kernel begins to stamp a moment after the first socket asked for it.
+        if clock_pair(&answer.unwrap().rest).unwrap().got_ns < late_ns {
+            return;
+        }
+        assert!(Instant::now() < deadline, "the program's own reading each time");
+    }
+}
+
+#[test]
 fn many_at_once_are_sent_without_a_wait() {
     let at = free(false);
     let mut probes = HostProbes(Some(Listening::start(at, (false, 1), NONCE.into()).unwrap()));
