@@ -70,6 +70,8 @@ pub enum LabError {
         host: String,
         /// What it reports.
         text: String,
+        /// What it says to do about it; empty where it knows nothing.
+        hint: String,
     },
     /// The hosts cannot run a variant; nothing of it is left on them, and others may run.
     #[error("{why}")]
@@ -122,6 +124,14 @@ impl LabError {
         Self::Io { op: op.into(), source }
     }
 
+    /// What to do about it; empty where nothing is known.
+    pub fn hint(&self) -> &str {
+        match self {
+            Self::CannotRun { hint, .. } | Self::OnHost { hint, .. } => hint,
+            _ => "",
+        }
+    }
+
     /// The loss of a host with the trial that it ended, whose number is from 1, and with what `after` finds for its alias;
     /// another error as it is.
     #[must_use]
@@ -144,6 +154,11 @@ pub struct AfterLoss {
     pub has_restarted: bool,
     /// On which hosts settings are undone, in words that follow a sentence; empty where there were none.
     pub undone: String,
+}
+
+/// What is wrong, and what to do about it where that is known, on one line.
+pub(crate) fn with_hint(text: String, hint: &str) -> String {
+    if hint.is_empty() { text } else { format!("{text}; {hint}") }
 }
 
 fn became(has_restarted: bool) -> &'static str {

@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use rxpath_remote::Refusal;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -48,7 +49,7 @@ pub struct Client {
 struct Shared {
     alias: String,
     stdin: Mutex<Option<ChildStdin>>,
-    waiting: Mutex<BTreeMap<u64, SyncSender<Result<Value, String>>>>,
+    waiting: Mutex<BTreeMap<u64, SyncSender<Answered>>>,
     programs: Mutex<BTreeMap<u32, Remote>>,
     /// Of the host: when it was heard, and how long it may be silent.
     lease: Lease,
@@ -59,10 +60,13 @@ struct Shared {
     last_words: Mutex<VecDeque<String>>,
 }
 
+/// What an endpoint answers.
+type Answered = Result<Value, Refusal>;
+
 /// A request whose answer comes later.
 pub struct PendingAnswer {
     shared: Arc<Shared>,
-    answer: Receiver<Result<Value, String>>,
+    answer: Receiver<Answered>,
 }
 
 /// What an endpoint that did not start left behind.
@@ -189,6 +193,7 @@ impl Client {
             Err(LabError::OnHost {
                 host: self.alias().to_owned(),
                 text: format!("its clock jumped each of {BURSTS} times that it was compared"),
+                hint: String::new(),
             })
         })
     }
@@ -234,6 +239,7 @@ impl PendingAnswer {
         serde_json::from_value(self.value(limit)?).map_err(|error| LabError::OnHost {
             host: self.shared.alias.clone(),
             text: format!("its answer is not understood: {error}"),
+            hint: String::new(),
         })
     }
 
@@ -242,7 +248,7 @@ impl PendingAnswer {
         let host = || self.shared.alias.clone();
         match self.answer.recv_timeout(limit) {
             Ok(Ok(value)) => Ok(value),
-            Ok(Err(text)) => Err(LabError::OnHost { host: host(), text }),
+            Ok(Err(Refusal { text, hint })) => Err(LabError::OnHost { host: host(), text, hint }),
             Err(RecvTimeoutError::Disconnected) => Err(self.shared.lost_error()),
             Err(RecvTimeoutError::Timeout) => Err(LabError::Lost {
                 host: host(),
@@ -302,7 +308,7 @@ impl Shared {
         match said {
             Said::Tick => {}
             Said::Answer { id, ok } => self.answered(id, Ok(ok)),
-            Said::Failure { id, text } => self.answered(id, Err(text)),
+            Said::Failure { id, text, hint } => self.answered(id, Err(Refusal { text, hint })),
             Said::Out { program, line } => self.print(program, &line, |it| &mut it.stdout),
             Said::Err { program, line } => self.print(program, &line, |it| &mut it.stderr),
             Said::Exit { program, status } => {
@@ -314,7 +320,7 @@ impl Shared {
         }
     }
 
-    fn answered(&self, id: u64, answer: Result<Value, String>) {
+    fn answered(&self, id: u64, answer: Answered) {
         if let Some(waiting) = locked(&self.waiting).remove(&id) {
             let _ = waiting.send(answer);
         }
@@ -415,6 +421,17 @@ mod tests {
         let again = first.again(PROMPT).unwrap();
         assert!(first.ask::<u32>(Ask::Clock, PROMPT).is_err());
         assert_eq!((again.alias(), again.ask::<u32>(Ask::Clock, PROMPT).unwrap()), ("gen1", 7));
+    }
+
+    #[test]
+    fn what_an_endpoint_refuses_comes_with_its_hint() {
+        let script = r#"while IFS= read -r asked; do
+            case $asked in *clock*) ;; *) continue ;; esac
+            id=${asked#*:}; id=${id%%,*}
+            echo "{\"failure\":{\"id\":$id,\"text\":\"no clock\",\"hint\":\"buy one\"}}"
+        done"#;
+        let error = client(script).ask::<Value>(Ask::Clock, PROMPT).unwrap_err();
+        assert_eq!((error.to_string().as_str(), error.hint()), ("gen1: no clock", "buy one"));
     }
 
     #[test]

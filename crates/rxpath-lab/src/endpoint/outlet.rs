@@ -68,7 +68,9 @@ impl Outlet {
     pub fn answer(&self, id: u64, answer: Result<Value, LabError>) {
         self.say(match answer {
             Ok(ok) => Said::Answer { id, ok },
-            Err(error) => Said::Failure { id, text: error.to_string() },
+            Err(error) => {
+                Said::Failure { id, text: error.to_string(), hint: error.hint().to_owned() }
+            }
         });
     }
 
@@ -110,7 +112,7 @@ impl Inner {
             // The other end reads no more of it, and would wait for the answer.
             Said::Answer { id, .. } if text.len() >= LONGEST_LINE => {
                 let text = format!("the answer has {} bytes, more than 16 MiB", text.len());
-                self.write(&Said::Failure { id: *id, text });
+                self.write(&Said::Failure { id: *id, text, hint: String::new() });
             }
             _ => self.line(&text),
         }
@@ -140,14 +142,27 @@ mod tests {
         }
     }
 
+    /// What an outlet wrote of an answer to request 7.
+    fn answered(answer: Result<Value, LabError>) -> Said {
+        let bytes = SaidBytes::default();
+        Outlet::new(Box::new(bytes.clone())).answer(7, answer);
+        let line = bytes.0.lock().unwrap().clone();
+        serde_json::from_slice(&line).unwrap()
+    }
+
     #[test]
     fn an_answer_that_is_too_long_is_a_failure_that_says_so() {
-        let bytes = SaidBytes::default();
-        let outlet = Outlet::new(Box::new(bytes.clone()));
-        outlet.answer(7, Ok(Value::String("x".repeat(LONGEST_LINE))));
-        let line = String::from_utf8(bytes.0.lock().unwrap().clone()).unwrap();
-        let said: Said = serde_json::from_str(&line).unwrap();
-        let Said::Failure { id: 7, text } = said else { panic!("{said:?}") };
+        let said = answered(Ok(Value::String("x".repeat(LONGEST_LINE))));
+        let Said::Failure { id: 7, text, .. } = said else { panic!("{said:?}") };
         assert!(text.ends_with(" bytes, more than 16 MiB"), "{text}");
+    }
+
+    #[test]
+    fn an_error_takes_its_hint_along() {
+        let error = LabError::CannotRun { what: "no".into(), hint: "do this".into() };
+        let wanted = Said::Failure { id: 7, text: "no".into(), hint: "do this".into() };
+        assert_eq!(answered(Err(error)), wanted);
+        let wanted = Said::Failure { id: 7, text: "interrupted".into(), hint: String::new() };
+        assert_eq!(answered(Err(LabError::Interrupted)), wanted);
     }
 }

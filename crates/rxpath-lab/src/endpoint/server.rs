@@ -159,8 +159,8 @@ impl Host {
                 (id, self.answer(id, ask, got_ns))
             }
             Err(error) => {
-                let text = format!("the request is not understood: {error}");
-                return self.outlet.say(Said::Failure { id: id_in(line), text });
+                let what = format!("the request is not understood: {error}");
+                (id_in(line), Err(LabError::CannotRun { what, hint: String::new() }))
             }
         };
         match answer {

@@ -244,6 +244,9 @@ impl Drop for HostSettings {
     }
 }
 
+/// What a line begins with that says what to do.
+const HINT: &str = "hint: ";
+
 /// A command that has ended.
 struct Done {
     is_success: bool,
@@ -253,9 +256,12 @@ struct Done {
 
 /// What it said was wrong.
 fn failed(done: &Done) -> LabError {
-    let said: Vec<&str> =
-        done.stderr.lines().map(|line| line.trim_start_matches("rxpath: ")).collect();
-    refused(said.join("; "))
+    let (hints, said): (Vec<&str>, Vec<&str>) =
+        done.stderr.lines().partition(|line| line.starts_with(HINT));
+    let all = |lines: Vec<&str>, begin: &str| {
+        lines.iter().map(|line| line.trim_start_matches(begin)).collect::<Vec<_>>().join("; ")
+    };
+    LabError::CannotRun { what: all(said, "rxpath: "), hint: all(hints, HINT) }
 }
 
 /// The changes that were not made, with the reason.
@@ -296,6 +302,17 @@ fn without_nulls(value: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_hint_of_a_command_stays_apart_from_what_was_wrong() {
+        let failed = |stderr: &str| {
+            failed(&Done { is_success: false, stdout: String::new(), stderr: stderr.into() })
+        };
+        let error = failed("rxpath: warning\nrxpath: no journal\nhint: only root\n");
+        assert_eq!(error.to_string(), "warning; no journal");
+        assert_eq!(error.hint(), "only root");
+        assert_eq!(failed("rxpath: no journal\n").hint(), "");
+    }
 
     #[test]
     fn a_plan_as_json_is_the_same_as_toml() {

@@ -193,6 +193,9 @@ pub enum Said {
         id: u64,
         /// What went wrong, in one sentence.
         text: String,
+        /// What to do about it; empty where nothing is known.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        hint: String,
     },
     /// A line of a program's standard output.
     Out {
@@ -425,5 +428,11 @@ mod tests {
             Request { id: 1, ask: Ask::Clock }
         );
         assert!(serde_json::from_str::<Request>(r#"{"id":1,"do":"reboot"}"#).is_err());
+        // As an endpoint says it that knows of no hint, and one that knows more than that.
+        for more in ["", r#","hint":"","code":5"#] {
+            let failure = format!(r#"{{"failure":{{"id":1,"text":"no"{more}}}}}"#);
+            let wanted = Said::Failure { id: 1, text: "no".into(), hint: String::new() };
+            assert_eq!(serde_json::from_str::<Said>(&failure).unwrap(), wanted);
+        }
     }
 }

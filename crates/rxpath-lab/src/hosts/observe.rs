@@ -62,7 +62,7 @@ fn try_there(host: &ConnectedHost, wanted: Observe) -> Result<(), LabError> {
     }
     let tried: Result<Value, _> = ask(&host.client, ObserveAsk::Try { wanted }, PROMPT);
     match tried {
-        Err(LabError::OnHost { host: alias, text }) => Err(LabError::CannotRun {
+        Err(LabError::OnHost { host: alias, text, .. }) => Err(LabError::CannotRun {
             hint: format!("{} says what is missing there", host.doctor),
             what: format!("{alias}: {text}"),
         }),

@@ -259,6 +259,7 @@ fn sending(
     let device = device.ok_or_else(|| LabError::OnHost {
         host: alias.to_owned(),
         text: format!("its route leaves by {}, which it does not list", route.device),
+        hint: String::new(),
     })?;
     let source = route.source.or_else(|| entry.addr.first().copied());
     Ok((up(alias, device)?, source.unwrap_or(to)))

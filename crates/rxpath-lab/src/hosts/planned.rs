@@ -12,7 +12,7 @@ use super::settings::{ask, on_host};
 use super::{ConnectedHost, Hosts};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::settings::{PlannedSettings, PlannedStep, SettingsAsk};
-use crate::error::LabError;
+use crate::error::{LabError, with_hint};
 use crate::plan::command_line;
 use crate::scenario::spec::{LoadOptions, Own, Resolved, Variant, Workload};
 use crate::trial::start::{destinations_of, sender_programs, words};
@@ -170,8 +170,8 @@ fn planned(
     sets: BTreeMap<String, String>,
 ) -> Result<PlannedSettings, LabError> {
     match ask(&host.client, SettingsAsk::Plan { sets }, PROMPT) {
-        Err(LabError::OnHost { text, .. }) => {
-            Ok(PlannedSettings { refused: text, ..PlannedSettings::default() })
+        Err(LabError::OnHost { text, hint, .. }) => {
+            Ok(PlannedSettings { refused: with_hint(text, &hint), ..PlannedSettings::default() })
         }
         other => other,
     }

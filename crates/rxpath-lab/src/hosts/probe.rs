@@ -358,7 +358,7 @@ fn ask<T: DeserializeOwned>(host: &ConnectedHost, what: ProbeAsk) -> Result<T, L
 /// A port that cannot be opened can't be measured on.
 fn not_opened(error: LabError) -> LabError {
     match error {
-        LabError::OnHost { host, text } => LabError::CannotRun {
+        LabError::OnHost { host, text, .. } => LabError::CannotRun {
             what: format!("{host}: {text}"),
             hint: "another program may have the port (ss -lnp there shows it); serve.port and load.port take another".into(),
         },
@@ -410,7 +410,11 @@ mod tests {
         assert_eq!(path_clock(Ok(jumped.to_vec())), Err(PathFault::Jumped));
         let missing = |why: &str| -> PathClock { Err(PathFault::Missing(why.into())) };
         assert_eq!(path_clock(Ok(Vec::new())), missing("no datagram was answered"));
-        let taken = LabError::OnHost { host: "sut".into(), text: "the port is taken".into() };
+        let taken = LabError::OnHost {
+            host: "sut".into(),
+            text: "the port is taken".into(),
+            hint: String::new(),
+        };
         assert_eq!(path_clock(Err(taken)), missing("sut: the port is taken"));
     }
 

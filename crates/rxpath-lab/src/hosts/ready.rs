@@ -11,7 +11,7 @@ use super::privilege::RootNeeds;
 use super::{ConnectedHost, Hosts, check_counts, machines, path};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::wire::Ask;
-use crate::error::LabError;
+use crate::error::{LabError, with_hint};
 
 /// What is wrong with a host.
 #[derive(Debug)]
@@ -36,19 +36,15 @@ impl HostFault {
 
     /// A line for people: the host, what is wrong, what to do about it.
     pub fn text(&self) -> String {
-        let text = self.named();
-        match &self.error {
-            LabError::CannotRun { hint, .. } if !hint.is_empty() => format!("{text}; {hint}"),
-            _ => text,
-        }
+        with_hint(self.named(), self.error.hint())
     }
 
     /// For a result that programs read.
     pub fn warning(&self) -> Warning {
         let warning = Warning::new("host-not-ready", self.named());
-        match &self.error {
-            LabError::CannotRun { hint, .. } if !hint.is_empty() => warning.cure(hint.clone()),
-            _ => warning,
+        match self.error.hint() {
+            "" => warning,
+            hint => warning.cure(hint),
         }
     }
 
@@ -206,9 +202,10 @@ mod tests {
         let one = || HostFault::of("gen1", cannot("gen1: no", "yes"));
         let only = refuse(vec![one()]).unwrap_err();
         assert!(matches!(&only, LabError::CannotRun { hint, .. } if hint == "yes"), "{only}");
-        let lost = LabError::OnHost { host: "sut".into(), text: "busy".into() };
+        let lost =
+            LabError::OnHost { host: "sut".into(), text: "busy".into(), hint: "wait".into() };
         let both = refuse(vec![one(), HostFault::of("sut", lost)]).unwrap_err().to_string();
-        let all = "2 faults of hosts, and nothing was started:\n  gen1: no; yes\n  sut: busy";
+        let all = "2 faults of hosts, and nothing was started:\n  gen1: no; yes\n  sut: busy; wait";
         assert_eq!(both, all);
     }
 

@@ -15,7 +15,7 @@ use super::{ConnectedHost, Hosts};
 use crate::endpoint::client::{Client, PROMPT};
 use crate::endpoint::settings::{PlannedSettings, SettingsAsk};
 use crate::endpoint::wire::{Ask, DeviceFacts, LEASE_MS};
-use crate::error::LabError;
+use crate::error::{LabError, with_hint};
 use crate::scenario::spec::{Resolved, Trials, Variant};
 use crate::testbed::Change;
 use crate::testbed::tuned::DEVICE_WORD;
@@ -92,7 +92,7 @@ impl Hosts {
         let within_s = AROUND.as_secs();
         let made = ask(&host.client, SettingsAsk::Apply { sets, within_s }, APPLIED);
         let made = match made {
-            Err(LabError::OnHost { text, .. }) => Err(text),
+            Err(LabError::OnHost { text, hint, .. }) => Err(with_hint(text, &hint)),
             other => Ok(other?),
         };
         ask::<Value>(&host.client, SettingsAsk::Undo, APPLIED)?;
@@ -114,7 +114,7 @@ impl Hosts {
                     ask(&host.client, SettingsAsk::Plan { sets }, PROMPT);
                 let refused = match planned {
                     Ok(planned) => planned.refused,
-                    Err(LabError::OnHost { text, .. }) => text,
+                    Err(LabError::OnHost { text, hint, .. }) => with_hint(text, &hint),
                     Err(error) => return Err(error),
                 };
                 if !refused.is_empty() {
@@ -185,8 +185,8 @@ impl TrialSettings {
             self.clients.push(Arc::clone(&host.client));
             let made = ask(&host.client, SettingsAsk::Apply { sets, within_s }, APPLIED);
             let made: Vec<Made> = made.map_err(|error| match error {
-                LabError::OnHost { host, text } => {
-                    LabError::NotAvailable { why: cannot_be_set(&host, &text) }
+                LabError::OnHost { host, text, hint } => {
+                    LabError::NotAvailable { why: cannot_be_set(&host, &with_hint(text, &hint)) }
                 }
                 other => other,
             })?;
@@ -320,6 +320,7 @@ fn wait_for_link(host: &ConnectedHost) -> Result<DeviceFacts, LabError> {
                     host.device.name,
                     LINK_UP.as_secs()
                 ),
+                hint: String::new(),
             });
         }
         // why: a link comes up when its other end does; the host is asked again.

@@ -81,7 +81,8 @@ impl Several {
     ) -> Result<Vec<T>, LabError> {
         let named = |host: &String, error: LabError| match error {
             error @ (LabError::Died { .. } | LabError::Silent { .. }) => {
-                LabError::OnHost { host: host.clone(), text: error.to_string() }
+                let (text, hint) = (error.to_string(), String::new());
+                LabError::OnHost { host: host.clone(), text, hint }
             }
             other => other,
         };

@@ -42,10 +42,7 @@ fn status(error: &LabError) -> Exit {
 
 /// An error that is in no run directory, with a hint.
 pub fn failure(error: LabError) -> Failure {
-    let hint = match &error {
-        LabError::CannotRun { hint, .. } => Some(hint.clone()),
-        _ => None,
-    };
+    let hint = Some(error.hint().to_owned()).filter(|hint| !hint.is_empty());
     Failure::new(status(&error), error).maybe_hint(hint)
 }
 
@@ -63,12 +60,12 @@ pub fn ending(ended: &Ended) -> Outcome {
     if let Some(error) = &ended.error {
         let kept = format!("earlier measurements are kept in {directory}");
         let hint = match error {
-            LabError::CannotRun { hint, .. } => format!("{hint}; {kept}"),
             LabError::Lost { last_words, .. } | LabError::LostInTrial { last_words, .. }
                 if !last_words.is_empty() =>
             {
                 format!("its connection said: {last_words}; {kept}")
             }
+            other if !other.hint().is_empty() => format!("{}; {kept}", other.hint()),
             _ => kept,
         };
         return Err(Failure::new(status(error), anyhow::anyhow!("{error}")).hint(hint));
