@@ -41,6 +41,7 @@ mod processes;
 mod readers;
 mod reading;
 mod refusals;
+mod refused_by_host;
 mod report_browser;
 mod report_command;
 mod reproduce;

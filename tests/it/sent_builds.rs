@@ -294,6 +294,14 @@ fn an_installed_rxpath_of_the_same_build_is_used_and_nothing_is_sent() {
     assert_eq!(site.copies(), 0);
     let skewed = of(&other_id());
     assert!(told(&skewed).contains("sut: sending rxpath"), "{}", told(&skewed));
+    let installed = site.path("bin/rxpath");
+    let other = format!(
+        "rxpath: sut: {} is build {}, this is {}; a copy of this one is used\n",
+        installed.display(),
+        other_id(),
+        build_id()
+    );
+    assert!(told(&skewed).contains(&other), "{}", told(&skewed));
     assert_eq!(site.copies(), 1);
     let said = Command::new(own).args(["endpoint", "--identify"]).output().unwrap();
     assert_eq!(String::from_utf8(said.stdout).unwrap(), build_id() + "\n");

@@ -4,16 +4,18 @@
 //! single quote and no backslash: sh, bash, zsh, fish and csh all pass the quoted line on unchanged.
 
 /// Starts the endpoint whose hash is `$1`, from directory `$2` (`-`: the cache), as root if `$3` is `sudo`, in network
-/// namespace `$4` (`-`: none); else an installed rxpath whose build id is `$5`; or prints what is missing.
+/// namespace `$4` (`-`: none); else an installed rxpath whose build id is `$5`; or prints what is missing, and which
+/// installed one it passed over.
 pub(crate) const START: &str = concat!(
-    "d=$2; [ \"$d\" = - ] && d=${XDG_CACHE_HOME:-$HOME/.cache}/rxpath; f=$d/$1/rxpath; ",
+    "w=; d=$2; [ \"$d\" = - ] && d=${XDG_CACHE_HOME:-$HOME/.cache}/rxpath; f=$d/$1/rxpath; ",
     "s=; [ -f \"$f\" ] && s=$(sha256sum <\"$f\"); [ \"${s%% *}\" = \"$1\" ] || f=; ",
     "if [ -z \"$f\" ] && i=$(command -v rxpath); then ",
-    "b=$(\"$i\" endpoint --identify </dev/null 2>/dev/null); [ \"$b\" = \"$5\" ] && f=$i; fi; ",
+    "b=$(\"$i\" endpoint --identify </dev/null 2>/dev/null); ",
+    "[ \"$b\" = \"$5\" ] && f=$i || w=\"${b:--} $i\"; fi; ",
     "if [ -n \"$f\" ]; then u=$3; n=$4; set -- \"$f\" endpoint; ",
     "[ \"$n\" = - ] || set -- \"$@\" --netns \"$n\"; ",
     "[ \"$u\" = sudo ] && { [ \"$(id -u)\" = 0 ] || set -- sudo -n -- \"$@\"; }; exec \"$@\"; fi; ",
-    "echo \"@@rxpath-need $(uname -m)\"",
+    "echo \"@@rxpath-need $(uname -m)\"; [ -z \"$w\" ] || echo \"@@rxpath-passed-over $w\"",
 );
 
 /// Stores standard input as the binary whose hash is `$1`, in directory `$2` (`-`: the cache). It first runs an empty file
@@ -31,6 +33,8 @@ pub(crate) const STORE: &str = concat!(
 
 /// What START prints if the binary is not there, before the machine's architecture.
 pub(crate) const NEED: &str = "@@rxpath-need ";
+/// What START then prints of an installed program, before its build id (`-`: it says none) and its path.
+pub(crate) const PASSED_OVER: &str = "@@rxpath-passed-over ";
 /// What STORE prints if it succeeded.
 pub(crate) const STORED: &str = "@@rxpath-stored";
 /// What STORE prints if it failed, before the directory.
@@ -51,6 +55,7 @@ mod tests {
 
     use super::*;
     use crate::refusal::{RefusingHost, refusal};
+    use crate::ssh::passed_over;
 
     #[test]
     fn no_shell_takes_a_part_of_a_script_for_its_own() {
@@ -166,8 +171,16 @@ mod tests {
             run_with(dir.path(), START, &[&hash, at, "user", "lab", BUILD], b"the input")
         };
         assert_eq!(start(BUILD), "installed endpoint --netns lab\nthe input");
-        assert!(start("0.1.0-ffffffffffff").starts_with(NEED));
+        let passed_over = |build: &str| {
+            let printed = start(build);
+            assert!(printed.starts_with(NEED), "{printed}");
+            passed_over(&printed, BUILD).unwrap()
+        };
+        let path = installed.display();
+        let skewed = format!("{path} is build 0.1.0-ffffffffffff, this is {BUILD}");
+        assert_eq!(passed_over("0.1.0-ffffffffffff"), skewed);
         // One that does not know the question.
-        assert!(start("").starts_with(NEED));
+        let foreign = format!("{path} says no build id, this is {BUILD}");
+        assert_eq!(passed_over(""), foreign);
     }
 }

@@ -75,6 +75,14 @@ pub fn needs_binary(printed: &str) -> Option<&str> {
     printed.lines().find_map(|line| line.strip_prefix(scripts::NEED)).map(str::trim)
 }
 
+/// Which installed program START passed over, as it is not of this build, if it printed that.
+pub fn passed_over(printed: &str, build: &str) -> Option<String> {
+    let found = printed.lines().find_map(|line| line.strip_prefix(scripts::PASSED_OVER))?;
+    let (own, path) = found.trim().split_once(' ')?;
+    let own = if own == "-" { "says no build id".to_owned() } else { format!("is build {own}") };
+    Some(format!("{path} {own}, this is {build}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

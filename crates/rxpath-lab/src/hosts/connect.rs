@@ -196,6 +196,9 @@ fn over_ssh(
         match ssh::needs_binary(&no_start.printed) {
             Some(arch) if arch != binary.arch && !is_sent => binary = found(arch, note)?,
             Some(_) if !is_sent => {
+                if let Some(other) = ssh::passed_over(&no_start.printed, binaries.build()) {
+                    note(&format!("{alias}: {other}; a copy of this one is used"));
+                }
                 let is_own = binary.path == binaries.own();
                 send((alias, destination), (&binary, is_own), dir, note)?;
                 is_sent = true;
