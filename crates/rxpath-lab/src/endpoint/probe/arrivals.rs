@@ -127,10 +127,13 @@ mod tests {
         let hosts = [steady(0), there];
         let notes = |has_stamp| exchange(hosts, [400_000, 9], [60_000, 600_000], has_stamp).there;
         assert_eq!(notes(true), notes(false));
-        // After a step forward the stamp would be an hour before the datagram was sent.
-        let there = Simulated { step: (step.0, -step.1), ..there };
-        let made = exchange([steady(0), there], [400_000, 9], [60_000, 600_000], true);
-        assert_eq!(made.there.got_ns, START + 420_005);
+        // A step forward, between the two readings; then one before both of them, which shows only in that the stamp would be
+        // an hour before the datagram was sent.
+        for (at, reads_before) in [(START + 100_000, 60_000), (START + 20_100, -900)] {
+            let there = Simulated { step: (at, -step.1), ..there };
+            let made = exchange([steady(0), there], [400_000, 9], [reads_before, 600_000], true);
+            assert_eq!(made.there.got_ns, START + 420_005);
+        }
     }
 
     proptest! {
