@@ -67,7 +67,7 @@ fn a_datagram_that_is_not_answered_does_not_end_the_comparison() {
     let until = Arc::clone(&stop);
     let answering = std::thread::spawn(move || {
         let lost = socket.receive(&mut [0; 256], CONNECT_LIMIT).unwrap();
-        answer_datagrams(&socket, NONCE.as_bytes(), &until);
+        answer_datagrams(&socket, NONCE.as_bytes(), ArrivalClock::start(), &until);
         lost.is_some()
     });
     let made = exchanges(&ProbeSend { sizes: vec![0; 5], ..ask(at, false, NONCE) }).unwrap();
