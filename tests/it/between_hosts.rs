@@ -1,5 +1,7 @@
 //! Experiments between hosts without root: both ends on this machine's loopback, each behind an endpoint and its pipe.
 
+mod chosen;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};

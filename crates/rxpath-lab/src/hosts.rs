@@ -13,7 +13,7 @@ pub mod observe;
 pub mod pairs;
 mod path;
 pub mod path_clocks;
-mod placed;
+pub mod placed;
 pub mod planned;
 pub mod privilege;
 pub mod probe;
@@ -45,8 +45,8 @@ use crate::endpoint::links::LinkSpeed;
 use crate::endpoint::wire::{Ask, DeviceFacts, Hello};
 use crate::error::LabError;
 use crate::scenario::HostShape;
-use crate::scenario::spec::{Resolved, Variant};
-use crate::testbed::any_of;
+use crate::scenario::spec::{OnHosts, Resolved, Variant};
+use crate::testbed::{Seat, any_of};
 
 /// Hosts of a side, at most: five bits of a stream's number tell senders apart.
 const MOST_OF_A_SIDE: usize = 32;
@@ -211,12 +211,24 @@ impl Hosts {
         self.all().map(one).into_map()
     }
 
-    /// The first host of a side that does not have a program.
+    /// The hosts that something is for, the senders first.
+    pub fn on<'a, 'o>(
+        &'a self,
+        on: &'o OnHosts,
+    ) -> impl Iterator<Item = (Seat, &'a ConnectedHost)> {
+        let seats = [Side::Tx, Side::Rx].into_iter().flat_map(move |side| {
+            let all = self.of(side).iter().enumerate();
+            all.map(move |(index, host)| (Seat { side, index }, host))
+        });
+        seats.filter(move |(seat, host)| on.has(seat.side, host.client.alias()))
+    }
+
+    /// The first of the hosts that something is for that does not have a program.
     ///
     /// # Errors
     /// Of a host that no longer answers.
-    pub fn without(&self, side: Side, program: &str) -> Result<Option<&str>, LabError> {
-        for host in self.of(side) {
+    pub fn without(&self, on: &OnHosts, program: &str) -> Result<Option<&str>, LabError> {
+        for (_, host) in self.on(on) {
             let ask = Ask::HasProgram { name: program.to_owned() };
             if !host.client.ask::<bool>(ask, PROMPT)? {
                 return Ok(Some(host.client.alias()));

@@ -1,11 +1,10 @@
 //! Whether the third-party programs of a run are installed, checked before anything is created.
 
-use rxpath_core::Side;
 use rxpath_host::installed;
 
 use crate::error::LabError;
 use crate::hosts::Hosts;
-use crate::scenario::spec::{Resolved, Variant};
+use crate::scenario::spec::{OnHosts, Resolved, Variant};
 
 /// Fails with what to install when a variant's program is not found the way a shell finds it.
 ///
@@ -13,11 +12,11 @@ use crate::scenario::spec::{Resolved, Variant};
 /// [`LabError::CannotRun`] that names the variant, the program and what to install.
 pub fn check(resolved: &Resolved, hosts: Option<&Hosts>) -> Result<(), LabError> {
     let here = resolved.variants.iter().filter(|variant| variant.not_available.is_none());
-    for (variant, (side, program)) in
+    for (variant, (on, program)) in
         here.flat_map(|variant| programs(variant).map(move |program| (variant, program)))
     {
         let missing = match hosts {
-            Some(hosts) => hosts.without(side, program)?.map(|host| format!(" on {host}")),
+            Some(hosts) => hosts.without(&on, program)?.map(|host| format!(" on {host}")),
             None => (!found(program)).then(String::new),
         };
         if let Some(place) = missing {
@@ -31,22 +30,23 @@ pub fn check(resolved: &Resolved, hosts: Option<&Hosts>) -> Result<(), LabError>
     Ok(())
 }
 
-/// What a variant starts and on which side, `taskset` for pinning included.
-fn programs(variant: &Variant) -> impl Iterator<Item = (Side, &str)> {
-    let external = [(Side::Rx, variant.serve.external()), (Side::Tx, variant.load.external())];
-    let external = external.into_iter().filter_map(|(side, it)| Some((side, it?)));
-    let sides = external.map(|(side, it)| (side, !it.cpus.is_empty(), &it.command));
+/// What a variant starts and on which hosts, `taskset` for pinning included.
+fn programs(variant: &Variant) -> impl Iterator<Item = (OnHosts, &str)> {
+    use OnHosts::{Receivers, Senders};
+    let external = [(Receivers, variant.serve.external()), (Senders, variant.load.external())];
+    let external = external.into_iter().filter_map(|(on, it)| Some((on, it?)));
+    let sides = external.map(|(on, it)| (on, !it.cpus.is_empty(), &it.command));
     let background = &variant.background;
     let beside = [
-        (Side::Rx, !background.cpus.is_empty(), &background.command),
-        (Side::Rx, true, &background.victim_command),
+        (background.on.clone(), !background.cpus.is_empty(), &background.command),
+        (Receivers, true, &background.victim_command),
     ];
     sides
         .chain(beside)
-        .filter_map(|(side, is_pinned, command)| Some((side, is_pinned, command.first()?)))
-        .flat_map(|(side, is_pinned, program)| {
+        .filter_map(|(on, is_pinned, command)| Some((on, is_pinned, command.first()?)))
+        .flat_map(|(on, is_pinned, program)| {
             let both = [is_pinned.then_some("taskset"), Some(program.as_str())];
-            both.into_iter().flatten().map(move |program| (side, program))
+            both.into_iter().flatten().map(move |program| (on.clone(), program))
         })
 }
 

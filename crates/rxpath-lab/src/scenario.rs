@@ -13,6 +13,7 @@ mod file;
 mod host_shape;
 mod keys;
 mod merge;
+mod on_hosts;
 pub mod offers;
 mod place;
 pub mod power;
@@ -25,6 +26,7 @@ mod sections;
 mod set;
 mod source;
 pub mod spec;
+mod tune;
 mod value;
 
 pub use bundled::{bundled, load};

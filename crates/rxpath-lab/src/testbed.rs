@@ -25,7 +25,7 @@ use rxpath_record::manifest::FlowCpu;
 use crate::clock::monotonic_ns;
 use crate::error::{AfterLoss, LabError};
 use crate::hosts::pairs::Pairs;
-use crate::scenario::spec::{self, Variant};
+use crate::scenario::spec::Variant;
 use crate::testbed::foreign::ForeignProgram;
 use crate::testbed::hosts::delay::ClocksAfter;
 use crate::testbed::hosts::start::Starts;
@@ -281,13 +281,13 @@ pub trait Testbed {
         Witness::start()
     }
 
-    /// Starts what runs alongside the workload, on each receiver's host.
+    /// Starts what runs alongside the workload, on each host that the variant chooses for it.
     fn background(
         &self,
-        background: &spec::Background,
+        variant: &Variant,
         owner: Option<&Owner>,
     ) -> Result<Box<dyn Alongside>, LabError> {
-        Ok(Box::new(Background::start(background, owner)?))
+        Ok(Box::new(Background::start(&variant.background, owner)?))
     }
 
     /// Keeps idle CPUs of the hosts from sleeping until what it gives is dropped.

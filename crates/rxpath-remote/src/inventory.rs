@@ -144,8 +144,7 @@ impl Inventory {
     fn checked(self, file: &str) -> Result<Self, BadInventory> {
         let (inventory, bad) = (self, bad(file));
         for (alias, host) in &inventory.hosts {
-            let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            if alias.is_empty() || alias.len() > ALIAS_LENGTH || !alias.chars().all(allowed) {
+            if !is_alias(alias) {
                 let wrong = format!("hosts.{}: not an alias", alias.escape_debug());
                 return Err(bad(wrong, "write at most 16 of a-z, 0-9 and -"));
             }
@@ -226,6 +225,12 @@ fn meant(message: &str) -> Option<String> {
     let near = words.min_by_key(distance)?;
     let allowed = (unknown.chars().count() / 3).max(1);
     (distance(&near) <= allowed).then(|| format!("did you mean `{near}`?"))
+}
+
+/// Whether a host may be called so.
+pub fn is_alias(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !text.is_empty() && text.len() <= ALIAS_LENGTH && text.chars().all(allowed)
 }
 
 /// A device or namespace: one path component without anything that a shell or `ip` would take for something else.

@@ -19,8 +19,8 @@ pub enum BackgroundAsk {
     },
     /// What is to be said about it: a list of [`rxpath_core::Warning`].
     Warnings {
-        /// The receiving program's process.
-        reader: i32,
+        /// The receiving program's process, on a receiver.
+        reader: Option<i32>,
         /// Its nice value.
         nice: i32,
     },
@@ -44,7 +44,7 @@ impl HostBackground {
             }
             BackgroundAsk::Warnings { reader, nice } => {
                 let of = |(load, running): &mut (Spec, Background)| {
-                    running.warnings(load, &[reader], nice)
+                    running.warnings(load, reader.as_slice(), nice)
                 };
                 json(&self.0.as_mut().map(of).transpose()?.unwrap_or_default())
             }

@@ -2,7 +2,7 @@
 
 use rxpath_core::{CpuList, Side};
 
-use super::Hosts;
+use super::{ConnectedHost, Hosts};
 use crate::scenario::spec::Variant;
 use crate::scenario::{HostShape, cpus_on};
 
@@ -20,6 +20,14 @@ impl Hosts {
             _ => resolved.clone(),
         }
     }
+}
+
+/// The CPUs of a variant's background load on a host, as many as where it was resolved.
+pub fn background_cpus(host: &ConnectedHost, variant: &Variant) -> CpuList {
+    let resolved = &variant.background.cpus;
+    let written = variant.written_cpus.get("background.cpus");
+    let own = written.map(|written| placed(&host.hello.shape, written, resolved));
+    own.unwrap_or_else(|| resolved.clone())
 }
 
 /// A list with roles on a host, as long as the list that was resolved.
@@ -48,7 +56,7 @@ mod tests {
         let text = "question = \"?\"\n[serve]\ncpu = \"@receiver:3\"\n[load]\ncpu = \"0\"\n";
         let small = HostShape::flat(4);
         let file = parse(text, "t", "t").unwrap();
-        let resolved = resolve_between(&file, &[], [&small, &small], false).unwrap();
+        let resolved = resolve_between(&file, &[], [&small, &small], false, None).unwrap();
         let variant = &resolved.variants[0];
         assert_eq!(variant.written_cpus["serve.cpu"], "@receiver:3");
         assert_eq!(variant.serve.cpus().0, [1, 3, 2]);

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::privilege::RootNeeds;
-use super::settings::{ask, on_host};
+use super::settings::{ask, wanted_of};
 use super::{ConnectedHost, Hosts};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::settings::{PlannedSettings, PlannedStep, SettingsAsk};
@@ -141,8 +141,7 @@ fn changes<'a>(
 ) -> Result<Vec<PlannedChange>, LabError> {
     let mut all: Vec<PlannedChange> = Vec::new();
     for variant in variants {
-        let tune = &variant.tune;
-        let sets = on_host(host, if side == Side::Tx { &tune.sender } else { &tune.receiver });
+        let sets = wanted_of(host, side, &variant.tune);
         if sets.is_empty() {
             continue;
         }

@@ -7,26 +7,21 @@ use rxpath_core::{SchedClass, Side};
 use rxpath_remote::inventory::HostEntry;
 use rxpath_remote::{Role, Sudo};
 
-use crate::scenario::spec::{Resolved, Variant};
+use crate::scenario::spec::{OnHosts, Resolved, Variant};
 
-/// Keys that need root on the hosts of each side.
+/// Keys that need root, and on which hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RootNeeds {
-    senders: BTreeSet<&'static str>,
-    receivers: BTreeSet<&'static str>,
-}
+pub struct RootNeeds(BTreeSet<(String, OnHosts)>);
 
 impl RootNeeds {
     /// What a scenario needs, settings of hosts only where they may be changed.
     pub fn of(resolved: &Resolved, may_change: bool) -> Self {
         let mut needs = Self::default();
         for variant in &resolved.variants {
-            for (side, key) in keys(variant) {
-                needs.add(side, key);
-            }
-            for (side, key) in tuned(variant).into_iter().filter(|_| may_change) {
-                needs.add(Some(side), key);
-            }
+            needs.0.extend(keys(variant).into_iter().map(|(on, key)| (key.to_owned(), on)));
+            let tuned = variant.tune.parts().into_iter().filter(|_| may_change);
+            let tuned = tuned.filter(|(.., sets)| !sets.is_empty());
+            needs.0.extend(tuned.map(|(key, on, _)| (key, on)));
         }
         needs
     }
@@ -34,33 +29,24 @@ impl RootNeeds {
     /// The same, and that settings of the hosts are changed whatever the scenario says.
     #[must_use]
     pub fn and_changes(mut self) -> Self {
-        self.add(None, "--change-hosts");
+        self.0.insert(("--change-hosts".into(), OnHosts::All));
         self
     }
 
     /// What `rxpath hosts cleanup` needs: only root reads the journals of `rxpath tune` and undoes what is on them.
     pub fn of_cleanup() -> Self {
-        let mut needs = Self::default();
-        needs.add(None, "undoing changes of killed runs");
-        needs
-    }
-
-    /// Of a side, or of both.
-    fn add(&mut self, side: Option<Side>, key: &'static str) {
-        if side != Some(Side::Rx) {
-            self.senders.insert(key);
-        }
-        if side != Some(Side::Tx) {
-            self.receivers.insert(key);
-        }
+        Self(BTreeSet::from([("undoing changes of killed runs".into(), OnHosts::All)]))
     }
 
     /// Whether the endpoint of a host runs as root, and why, where a key wants it: `observe.steal needs root`.
     pub(super) fn on(&self, alias: &str, entry: &HostEntry) -> Option<String> {
-        let keys = if entry.role == Role::Sender { &self.senders } else { &self.receivers };
+        let side = if entry.role == Role::Sender { Side::Tx } else { Side::Rx };
+        let keys = self.0.iter().filter(|(_, on)| on.has(side, alias));
+        // Variants may want one on different hosts.
+        let keys: BTreeSet<&String> = keys.map(|(key, _)| key).collect();
         // Another network namespace is entered by root only.
         let netns = entry.netns.iter().map(|_| format!("hosts.{alias}.netns"));
-        let wanted: Vec<String> = netns.chain(keys.iter().map(|&key| key.to_owned())).collect();
+        let wanted: Vec<String> = netns.chain(keys.into_iter().cloned()).collect();
         match (entry.sudo, wanted.as_slice()) {
             (Sudo::Never, _) | (Sudo::IfNeeded, []) => None,
             (Sudo::Always, []) => Some(String::new()),
@@ -70,34 +56,25 @@ impl RootNeeds {
     }
 }
 
-/// Keys of a variant that need root: of a side, or of both.
-fn keys(variant: &Variant) -> Vec<(Option<Side>, &'static str)> {
+/// Keys of a variant that need root, and on which hosts; without the settings of hosts.
+fn keys(variant: &Variant) -> Vec<(OnHosts, &'static str)> {
+    use OnHosts::{All, Receivers, Senders};
     let (observe, background) = (&variant.observe, &variant.background);
     let serves = variant.serve.own().and_then(|own| own.options.engine.as_deref());
     let sends = variant.load.own().and_then(|own| own.options.engine.as_deref());
     let is_xdp = |engine: Option<&str>| engine.is_some_and(|engine| engine.starts_with("xdp"));
     let is_real_time = matches!(background.sched, SchedClass::Fifo(_) | SchedClass::RoundRobin(_));
-    let (tx, rx) = (Some(Side::Tx), Some(Side::Rx));
     let all = [
-        (observe.drops, None, "observe.drops"),
-        (observe.steal, rx, "observe.steal"),
-        (observe.trace, rx, "observe.trace"),
-        (variant.lab.awake, None, "lab.awake"),
-        (background.nice < 0, rx, "background.nice"),
-        (is_real_time, rx, "background.sched"),
-        (is_xdp(serves), rx, "serve.engine"),
-        (is_xdp(sends), tx, "load.engine"),
+        (observe.drops, All, "observe.drops"),
+        (observe.steal, Receivers, "observe.steal"),
+        (observe.trace, Receivers, "observe.trace"),
+        (variant.lab.awake, All, "lab.awake"),
+        (background.nice < 0, background.on.clone(), "background.nice"),
+        (is_real_time, background.on.clone(), "background.sched"),
+        (is_xdp(serves), Receivers, "serve.engine"),
+        (is_xdp(sends), Senders, "load.engine"),
     ];
-    all.into_iter().filter(|(is_set, ..)| *is_set).map(|(_, side, key)| (side, key)).collect()
-}
-
-/// Settings of hosts that a variant wants.
-fn tuned(variant: &Variant) -> Vec<(Side, &'static str)> {
-    let tune = &variant.tune;
-    let [tx, rx] = [(Side::Tx, "tune.sender"), (Side::Rx, "tune.receiver")];
-    let of = |is_empty: bool, key| (!is_empty).then_some(key);
-    let all = [of(tune.sender.is_empty(), tx), of(tune.receiver.is_empty(), rx)];
-    all.into_iter().flatten().collect()
+    all.into_iter().filter(|(is_set, ..)| *is_set).map(|(_, on, key)| (on, key)).collect()
 }
 
 #[cfg(test)]
@@ -110,7 +87,7 @@ mod tests {
     fn needs(scenario: &str, may_change: bool) -> RootNeeds {
         let file = parse(&format!("question = \"q\"\n{scenario}"), "t", "t").unwrap();
         let shape = HostShape::flat(4);
-        let resolved = resolve_between(&file, &[], [&shape, &shape], may_change).unwrap();
+        let resolved = resolve_between(&file, &[], [&shape, &shape], may_change, None).unwrap();
         RootNeeds::of(&resolved, may_change)
     }
 
@@ -145,6 +122,8 @@ mod tests {
         assert_eq!(why(&needs(tune, true), "if-needed"), receiver(text));
         // It is refused anyway.
         assert_eq!(why(&needs(tune, false), "if-needed"), receiver("observe.trace needs root"));
+        let one = needs("[tune.gen1]\n\"net.core.somaxconn\" = 4321", true);
+        assert_eq!(why(&one, "if-needed"), [Some("tune.gen1 needs root".to_owned()), None]);
         let search = RootNeeds::default().and_changes();
         assert_eq!(why(&search, "if-needed"), both("--change-hosts needs root"));
         let cleanup = "undoing changes of killed runs needs root";

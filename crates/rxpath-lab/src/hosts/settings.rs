@@ -1,7 +1,6 @@
 //! Settings of the hosts that a variant wants: what would be changed, and the change for a trial.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,7 +15,7 @@ use crate::endpoint::client::{Client, PROMPT};
 use crate::endpoint::settings::{PlannedSettings, SettingsAsk};
 use crate::endpoint::wire::{Ask, DeviceFacts, LEASE_MS};
 use crate::error::{LabError, with_hint};
-use crate::scenario::spec::{Resolved, Trials, Variant};
+use crate::scenario::spec::{Resolved, Sets, Trials, Tune, Variant};
 use crate::testbed::Change;
 use crate::testbed::tuned::DEVICE_WORD;
 use crate::trial::runner::whole;
@@ -36,19 +35,12 @@ const WATCHDOG: Duration = Duration::from_secs(10);
 /// nothing for the lease, and the watchdog follows.
 pub(super) const UNSEEN: Duration = Duration::from_millis(LEASE_MS).saturating_add(WATCHDOG);
 
-/// Names of `rxpath tune` and values.
-type Sets = BTreeMap<String, String>;
-
 impl Hosts {
     /// The settings that a variant wants of each host.
     fn wanted(&self, variant: &Variant) -> Vec<(&ConnectedHost, Side, Sets)> {
-        let sides = [(Side::Tx, &variant.tune.sender), (Side::Rx, &variant.tune.receiver)];
-        sides
-            .into_iter()
-            .flat_map(|(side, sets)| {
-                self.of(side).iter().map(move |host| (host, side, on_host(host, sets)))
-            })
-            .collect()
+        let sides = [Side::Tx, Side::Rx].into_iter();
+        let all = sides.flat_map(|side| self.of(side).iter().map(move |host| (host, side)));
+        all.map(|(host, side)| (host, side, wanted_of(host, side, &variant.tune))).collect()
     }
 
     /// Whether a run changes settings of its hosts.
@@ -72,7 +64,7 @@ impl Hosts {
     /// # Errors
     /// Of the host.
     pub fn plan(&self, sets: &Sets) -> Result<PlannedSettings, LabError> {
-        let sets = on_host(self.receiver(), sets);
+        let sets = on_device(&self.receiver().device, sets);
         ask(&self.receiver().client, SettingsAsk::Plan { sets }, PROMPT)
     }
 
@@ -88,7 +80,8 @@ impl Hosts {
         value: &str,
     ) -> Result<Result<Vec<Made>, String>, LabError> {
         let host = &self.of(side)[0];
-        let sets = on_host(host, &Sets::from([(name.to_owned(), value.to_owned())]));
+        let set = Sets::from([(name.to_owned(), value.to_owned())]);
+        let sets = on_device(&host.device, &set);
         let within_s = AROUND.as_secs();
         let made = ask(&host.client, SettingsAsk::Apply { sets, within_s }, APPLIED);
         let made = match made {
@@ -126,15 +119,29 @@ impl Hosts {
     }
 }
 
-/// Names with the host's device and its receive queues in them.
-pub(super) fn on_host(host: &ConnectedHost, names: &Sets) -> Sets {
-    let on_device = |name: &String| name.replace(DEVICE_WORD, &host.device.name);
+/// The settings that are wanted of a host of a side.
+pub(super) fn wanted_of(host: &ConnectedHost, side: Side, tune: &Tune) -> Sets {
+    wanted_on((host.client.alias(), side), &host.device, tune)
+}
+
+/// Those of its side, and over them its own.
+fn wanted_on((alias, side): (&str, Side), device: &DeviceFacts, tune: &Tune) -> Sets {
+    let of_side = if side == Side::Tx { &tune.sender } else { &tune.receiver };
+    let mut sets = on_device(device, of_side);
+    // With the device in both: one may name it, where the other has `{dev}`.
+    sets.extend(tune.hosts.get(alias).map(|own| on_device(device, own)).unwrap_or_default());
+    sets
+}
+
+/// Names with a host's device and its receive queues in them.
+fn on_device(device: &DeviceFacts, names: &Sets) -> Sets {
+    let named = |name: &String| name.replace(DEVICE_WORD, &device.name);
     let each_queue = |name: String| -> Vec<String> {
-        let queues = if name.contains('*') { host.device.rx_queues.max(1) } else { 1 };
+        let queues = if name.contains('*') { device.rx_queues.max(1) } else { 1 };
         (0..queues).map(|queue| name.replace('*', &queue.to_string())).collect()
     };
     let all = names.iter().flat_map(|(name, value)| {
-        each_queue(on_device(name)).into_iter().map(move |name| (name, value.clone()))
+        each_queue(named(name)).into_iter().map(move |name| (name, value.clone()))
     });
     all.into_map()
 }
@@ -332,6 +339,46 @@ fn wait_for_link(host: &ConnectedHost) -> Result<DeviceFacts, LabError> {
 mod tests {
     use super::*;
     use crate::error::AfterLoss;
+    use crate::scenario::{HostShape, parse, resolve_between};
+
+    #[test]
+    fn a_host_s_own_settings_win_over_those_of_its_side() {
+        let text = r#"
+            question = "?"
+            tune.sender = { "{dev}/mtu" = 1500, "net.core.somaxconn" = 99 }
+            tune.receiver."{dev}/queues/rx-*/rps_cpus" = "1"
+            tune.gen2."eth1/mtu" = 9000
+            tune.sut."{dev}/queues/rx-1/rps_cpus" = "2"
+        "#;
+        let (file, shape) = (parse(text, "t", "t").unwrap(), HostShape::flat(2));
+        let aliases = ["gen1", "gen2", "sut"];
+        let made = resolve_between(&file, &[], [&shape, &shape], true, Some(&aliases)).unwrap();
+        let device = DeviceFacts { name: "eth1".into(), rx_queues: 2, ..DeviceFacts::default() };
+        let wanted = |alias: &str, side: Side| {
+            let sets = wanted_on((alias, side), &device, &made.variants[0].tune);
+            let all: Vec<String> =
+                sets.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            all.join(" ")
+        };
+        assert_eq!(wanted("gen1", Side::Tx), "eth1/mtu=1500 net.core.somaxconn=99");
+        assert_eq!(wanted("gen2", Side::Tx), "eth1/mtu=9000 net.core.somaxconn=99");
+        let queues = "eth1/queues/rx-0/rps_cpus=1 eth1/queues/rx-1/rps_cpus=2";
+        assert_eq!(wanted("sut", Side::Rx), queues);
+    }
+
+    /// Hosts of `--sender` and `--receiver` are called as the sides.
+    #[test]
+    fn a_host_that_is_called_as_a_side_has_the_settings_of_the_side() {
+        let text = "question = \"?\"\ntune.receiver.\"net.core.somaxconn\" = 99\n";
+        let (file, shape) = (parse(text, "t", "t").unwrap(), HostShape::flat(2));
+        let aliases = ["receiver", "sender"];
+        let made = resolve_between(&file, &[], [&shape, &shape], true, Some(&aliases)).unwrap();
+        let tune = &made.variants[0].tune;
+        assert!(tune.hosts.is_empty());
+        let wanted = |at| wanted_on(at, &DeviceFacts::default(), tune);
+        assert_eq!(wanted(("receiver", Side::Rx))["net.core.somaxconn"], "99");
+        assert!(wanted(("sender", Side::Tx)).is_empty());
+    }
 
     #[test]
     fn a_lost_host_is_said_with_its_phase_its_trial_and_what_is_undone() {

@@ -6,7 +6,8 @@ use rxpath_core::Warning;
 
 use super::merge::Overlay;
 use super::reader::Reader;
-use super::sections::{Lab, Tune};
+use super::sections::Lab;
+use super::tune::Tune;
 use crate::testbed::tuned::RPS_OF_EACH_QUEUE;
 
 /// Keys of the lab that mean the same on any host.
@@ -17,7 +18,7 @@ pub(super) struct BetweenHosts {
     /// Whether it may change settings of the hosts.
     pub may_change: bool,
     /// Keys of the lab's link in which variants differ.
-    pub differing: BTreeSet<&'static str>,
+    pub differing: BTreeSet<String>,
 }
 
 impl BetweenHosts {
@@ -29,9 +30,9 @@ impl BetweenHosts {
     ) -> Self {
         let value =
             |overlay: &Overlay, key: &str| overlay.get(key).map(|setting| setting.value.clone());
-        let differs = |over: &Overlay| -> Vec<&'static str> {
-            let keys = over.keys().copied().filter(|key| is_of_link(key));
-            keys.filter(|key| value(over, key) != value(base, key)).collect()
+        let differs = |over: &Overlay| -> Vec<String> {
+            let keys = over.keys().filter(|key| is_of_link(key));
+            keys.filter(|key| value(over, key) != value(base, key)).cloned().collect()
         };
         Self { may_change, differing: variants.flat_map(differs).collect() }
     }
@@ -55,20 +56,19 @@ pub(super) fn take_link(
     base: &Overlay,
     written: &Overlay,
 ) {
-    let of_link = |key: &&&'static str| is_of_link(key);
-    let keys: Vec<&'static str> = reader.settings.keys().filter(of_link).copied().collect();
+    let keys: Vec<String> = reader.settings.keys().filter(|key| is_of_link(key)).cloned().collect();
     for key in keys {
-        reader.settings.remove(key);
+        reader.settings.remove(&key);
         // As written: the base's roles are not placed on CPUs yet.
-        let value = |overlay: &Overlay| overlay.get(key).map(|setting| setting.value.clone());
-        if hosts.sets(key) {
+        let value = |overlay: &Overlay| overlay.get(&key).map(|setting| setting.value.clone());
+        if hosts.sets(&key) {
             continue;
         }
         if value(base) == value(written) {
             let text = format!("`{key}` is not used between hosts: their devices are as they are");
             reader.warnings.push(Warning::new("link-as-it-is", text));
         } else {
-            let instead = on_a_device(key)
+            let instead = on_a_device(&key)
                 .map_or_else(String::new, |name| format!(": --change-hosts sets {name}"));
             reader.not_available.get_or_insert_with(|| {
                 format!(
@@ -98,7 +98,7 @@ fn on_a_device(key: &str) -> Option<&'static str> {
 pub(super) fn set_on_devices(hosts: &BetweenHosts, link: &Lab, tune: &mut Tune) {
     let switch = |on: bool| if on { "on" } else { "off" }.to_owned();
     for key in hosts.differing.iter().filter(|key| hosts.sets(key)) {
-        let value = match *key {
+        let value = match key.as_str() {
             "lab.gro" => switch(link.gro),
             "lab.udp_gro_forwarding" => switch(link.udp_gro_forwarding),
             "lab.tso" => switch(link.tso),

@@ -5,11 +5,11 @@ mod engines;
 
 use rxpath_core::{CpuList, Warning};
 
-use super::error::{FileError, nearest};
+use super::error::{FileError, nearest, suggestion};
 use super::keys::{find, names_in};
 use super::merge::Overlay;
 use super::reader::Reader;
-use super::spec::{Lab, Protocol, Topology, Trials, Tune};
+use super::spec::{Background, Lab, OnHosts, Protocol, Topology, Trials, Tune};
 use crate::run::capacity::Objectives;
 use crate::testbed::tuned;
 
@@ -85,8 +85,8 @@ fn instead_for(name: &str, spoken: Protocol, words: &[&str]) -> String {
 fn changes_nothing(reader: &Reader<'_>) -> Result<(), FileError> {
     // CPUs are kept awake by a request that ends with its process: it changes nothing.
     let harmless = ["lab.ipv6", "lab.awake"];
-    let changes = |key: &&&str| {
-        (key.starts_with("lab.") || key.starts_with("tune.")) && !harmless.contains(*key)
+    let changes = |key: &&String| {
+        (key.starts_with("lab.") || key.starts_with("tune.")) && !harmless.contains(&key.as_str())
     };
     let Some(key) = reader.settings.keys().find(changes) else { return Ok(()) };
     let wrong =
@@ -94,16 +94,49 @@ fn changes_nothing(reader: &Reader<'_>) -> Result<(), FileError> {
     Err(error(reader, key, wrong, "use topology.kind = \"netns\""))
 }
 
+/// Hosts that a variant names are those of the experiment. A lab has none; before the hosts are known any may be there.
+pub(super) fn hosts(
+    reader: &Reader<'_>,
+    known: Option<&[&str]>,
+    tune: &Tune,
+    background: &Background,
+) -> Result<(), FileError> {
+    const SIDES: [&str; 2] = ["receiver", "sender"];
+    let Some(known) = known else { return Ok(()) };
+    let unknown = |alias: &&String| !known.contains(&alias.as_str());
+    let wrong = |key: &str, alias: &str| format!("`{key}`: this run has no host `{alias}`");
+    if let Some(alias) = tune.hosts.keys().find(unknown) {
+        let key = format!("tune.{alias}");
+        let right = match nearest(alias, SIDES) {
+            None if known.is_empty() => "run it with --hosts, or name receiver or sender".into(),
+            _ => suggestion(alias, "names", &[&SIDES[..], known].concat()),
+        };
+        return Err(error(reader, &key, wrong(&key, alias), right));
+    }
+    let key = "background.on";
+    if known.is_empty() && background.on != OnHosts::Receivers {
+        let wrong = format!("`{key}` chooses hosts, and this run has none");
+        return Err(error(reader, key, wrong, "leave it out, or run it with --hosts"));
+    }
+    let OnHosts::These(aliases) = &background.on else { return Ok(()) };
+    match aliases.iter().find(unknown) {
+        Some(alias) => {
+            Err(error(reader, key, wrong(key, alias), suggestion(alias, "hosts", known)))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Each name is a setting; in the lab one of a namespace and not of the whole host.
 pub(super) fn tune(reader: &Reader<'_>, topology: Topology, tune: &Tune) -> Result<(), FileError> {
-    for (key, names) in [("tune.receiver", &tune.receiver), ("tune.sender", &tune.sender)] {
+    for (key, _, names) in tune.parts() {
         for name in names.keys() {
             // Of a host each queue is meant.
             let each = if topology == Topology::Hosts { "0" } else { "*" };
             let knob = tuned::knob(&name.replace('*', each)).map_err(|why| {
                 error(
                     reader,
-                    key,
+                    &key,
                     format!("`{key}`: {why}"),
                     "`rxpath explain --settings` lists names",
                 )
@@ -112,7 +145,7 @@ pub(super) fn tune(reader: &Reader<'_>, topology: Topology, tune: &Tune) -> Resu
                 let wrong = format!(
                     "`{key}`: {name} holds for the whole host, and a lab changes only its namespaces"
                 );
-                return Err(error(reader, key, wrong, "set it with `rxpath tune` around the run"));
+                return Err(error(reader, &key, wrong, "set it with `rxpath tune` around the run"));
             }
         }
     }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::error::{At, FileError, ScenarioError, suggestion};
-use super::keys::{Key, find, instead_of};
+use super::keys::{find, instead_of};
 use super::merge::{Overlay, SECTIONS, read_key, read_section};
 use super::search::{Search, WrittenSearch};
 use super::source::{Positions, Table, leaves};
@@ -52,7 +52,7 @@ pub(super) struct VariantFile {
 /// One key of `[sweep]`.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
-    pub key: &'static Key,
+    pub key: String,
     pub values: Vec<Setting>,
 }
 
@@ -380,8 +380,8 @@ fn axis(name: &str, value: &Value, at: &At) -> Result<Axis, FileError> {
     if values.is_empty() {
         return Err(FileError::new(at, format!("`{name}` has no values"), "list at least one"));
     }
-    let values = values.iter().map(|value| check(key, value, at)).collect::<Result<_, _>>()?;
-    Ok(Axis { key, values })
+    let values = values.iter().map(|value| check(key, name, value, at));
+    Ok(Axis { key: name.to_owned(), values: values.collect::<Result<_, _>>()? })
 }
 
 /// A parser's metrics by their full names and, so that a file can leave the side out, by their own.

@@ -1,11 +1,14 @@
 //! Every key that a scenario can set, by its dotted name, and the reference of all keys.
 
+use rxpath_remote::inventory::is_alias;
+
 use super::error::{nearest, suggestion};
 use super::protocol::Protocol;
 use super::sections::{
     Background, LOAD_KEYS, Lab, LoadOptions, Observe, Place, SERVE_KEYS, Section, ServeOptions,
-    Trials, Tune,
+    Trials,
 };
+use super::tune;
 
 /// One key.
 #[derive(Clone, Copy, Debug)]
@@ -67,20 +70,24 @@ pub(super) enum Kind {
     Names,
     Qdisc,
     Parser,
+    /// A side, all, or a list of aliases.
+    OnHosts,
 }
 
 /// All keys in the order of the reference.
 pub(super) fn keys() -> impl Iterator<Item = &'static Key> {
     let serve = SERVE_KEYS.iter().chain(ServeOptions::KEYS);
     let load = LOAD_KEYS.iter().chain(LoadOptions::KEYS);
-    let lab = Place::KEYS.iter().chain(Lab::KEYS).chain(Tune::KEYS).chain(Background::KEYS);
+    let lab = Place::KEYS.iter().chain(Lab::KEYS).chain(tune::KEYS).chain(Background::KEYS);
     let lab = lab.chain(Observe::KEYS);
     lab.chain(serve).chain(load).chain(Trials::KEYS)
 }
 
-/// The key of that name.
+/// The key of that name: one stands for those of all hosts.
 pub(super) fn find(name: &str) -> Option<&'static Key> {
-    keys().find(|key| key.name == name)
+    let of_host = name.strip_prefix("tune.").is_some_and(is_alias);
+    let known = |name: &str| keys().find(|key| key.name == name);
+    known(name).or_else(|| known(tune::OF_HOST).filter(|_| of_host))
 }
 
 /// The names in one section, without the section.

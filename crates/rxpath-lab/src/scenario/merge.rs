@@ -9,8 +9,8 @@ use super::keys::{find, instead_of};
 use super::source::Table;
 use super::value::{Setting, check};
 
-/// Settings by dotted key (the `name` of a `Key`).
-pub(super) type Overlay = BTreeMap<&'static str, Setting>;
+/// Settings by dotted key: the `name` of a `Key`, or one that it stands for.
+pub(super) type Overlay = BTreeMap<String, Setting>;
 
 /// Sections that a variant and the base have in common.
 pub(super) const SECTIONS: [&str; 7] =
@@ -34,16 +34,17 @@ pub(super) fn read_key(
     at: &At,
     into: &mut Overlay,
 ) -> Result<(), FileError> {
-    let key = find(&format!("{section}.{name}")).ok_or_else(|| {
+    let full = format!("{section}.{name}");
+    let key = find(&full).ok_or_else(|| {
         let wrong = format!("[{section}] has no key `{name}`");
         FileError::new(at, wrong, instead_of(section, name))
     })?;
-    put(into, key.name, check(key, value, at)?);
+    put(into, &full, check(key, &full, value, at)?);
     Ok(())
 }
 
 /// Puts a setting over what is there. Names in `tune` are added to those that are there.
-pub(super) fn put(into: &mut Overlay, key: &'static str, mut setting: Setting) {
+pub(super) fn put(into: &mut Overlay, key: &str, mut setting: Setting) {
     if let Some(below) = into.get(key).filter(|_| key.starts_with("tune.")) {
         for (own, below) in [(&mut setting.value, &below.value), (&mut setting.shown, &below.shown)]
         {
@@ -55,7 +56,7 @@ pub(super) fn put(into: &mut Overlay, key: &'static str, mut setting: Setting) {
             }
         }
     }
-    into.insert(key, setting);
+    into.insert(key.to_owned(), setting);
 }
 
 /// Lays `over` on `base`; `"default"` takes a setting away.

@@ -21,6 +21,8 @@ pub(super) struct Places<'a> {
     sender: Option<Box<Places<'a>>>,
     /// Whether the hosts may be changed.
     may_change: bool,
+    /// The hosts of the experiment, where they are known.
+    aliases: Option<&'a [&'a str]>,
 }
 
 /// Why a list has no CPUs here.
@@ -54,13 +56,23 @@ impl<'a> Places<'a> {
             order.sort_by_key(|index| keys[*index]);
             pool = order.into_iter().map(|index| pool[index]).collect();
         }
-        Self { host, pool, sender: None, may_change: false }
+        Self { host, pool, sender: None, may_change: false, aliases: Some(&[]) }
     }
 
     /// Roles of two hosts.
-    pub fn between(sender: &'a HostShape, receiver: &'a HostShape, may_change: bool) -> Self {
+    pub fn between(
+        sender: &'a HostShape,
+        receiver: &'a HostShape,
+        may_change: bool,
+        aliases: Option<&'a [&'a str]>,
+    ) -> Self {
         let sender = Some(Box::new(Self::new(sender)));
-        Self { sender, may_change, ..Self::new(receiver) }
+        Self { sender, may_change, aliases, ..Self::new(receiver) }
+    }
+
+    /// The aliases of the hosts, where they are known; a lab has none.
+    pub fn aliases(&self) -> Option<&'a [&'a str]> {
+        self.aliases
     }
 
     /// Where sender and receiver are on hosts of their own: whether these may be changed.

@@ -13,7 +13,7 @@ use super::place::{Misplaced, Places};
 use super::sections::{LOAD_KEYS, Program, SERVE_KEYS, Section};
 use super::spec::{
     Background, Datagrams, External, Lab, LoadOptions, Observe, Options, Own, Protocol,
-    ServeOptions, Trials, Upper, Workload,
+    ServeOptions, Trials, Tune, Upper, Workload,
 };
 use super::value::Setting;
 
@@ -49,12 +49,15 @@ impl<'a> Reader<'a> {
     }
 
     fn place(&mut self, key: &Key) -> Result<(), FileError> {
+        let is_on_senders =
+            key.name == "background.cpus" && self.text("background.on") == Some("senders");
+        let of_key = if is_on_senders { "load.cpu" } else { key.name };
         let Some(setting) = self.settings.get_mut(key.name) else { return Ok(()) };
         let refused = |(wrong, right): (String, String)| {
             FileError::new(&setting.at, format!("`{}`: {wrong}", key.name), right)
         };
         let list = CpuExpr::parse(setting.value.as_str().unwrap_or_default()).map_err(refused)?;
-        match self.places.of(key.name).place(&list, &mut self.warnings) {
+        match self.places.of(of_key).place(&list, &mut self.warnings) {
             Ok(cpus) if matches!(key.kind, Kind::OneCpu) => {
                 setting.value = cpus.first().copied().into();
             }
@@ -86,15 +89,33 @@ impl<'a> Reader<'a> {
     }
 
     fn read<T: DeserializeOwned>(&self, keys: &[Key]) -> Result<T, FileError> {
-        let own = keys.iter().filter_map(|key| {
-            let value = &self.get(key.name)?.value;
-            let name = key.name.split_once('.')?.1;
-            (!value.is_null()).then(|| (name.to_owned(), value.clone()))
-        });
-        serde_json::from_value(Value::Object(own.collect())).map_err(|error| {
-            let at = keys.iter().find_map(|key| self.get(key.name)).map(|it| it.at.clone());
-            FileError::new(&at.unwrap_or(At::Line(1)), error.to_string(), "check this section")
+        self.read_named(keys.iter().map(|key| key.name))
+    }
+
+    /// Keys of one section as its struct.
+    fn read_named<'k, T: DeserializeOwned>(
+        &self,
+        names: impl Iterator<Item = &'k str>,
+    ) -> Result<T, FileError> {
+        let (mut own, mut at) = (serde_json::Map::new(), None);
+        for name in names {
+            let (Some(setting), Some((_, name))) = (self.get(name), name.split_once('.')) else {
+                continue;
+            };
+            at.get_or_insert(&setting.at);
+            if !setting.value.is_null() {
+                own.insert(name.to_owned(), setting.value.clone());
+            }
+        }
+        serde_json::from_value(Value::Object(own)).map_err(|error| {
+            FileError::new(at.unwrap_or(&At::Line(1)), error.to_string(), "check this section")
         })
+    }
+
+    /// Settings of the sides, and of single hosts, whose keys are those of this variant.
+    pub fn tune(&self) -> Result<Tune, FileError> {
+        let keys = self.settings.keys().map(String::as_str);
+        self.read_named(keys.filter(|key| key.starts_with("tune.")))
     }
 
     /// The lab. What the host lacks, or has switched otherwise, marks the variant.

@@ -13,7 +13,7 @@ use super::host_shape::HostShape;
 use super::merge::{Overlay, lay, put};
 use super::place::Places;
 use super::reader::Reader;
-use super::sections::{Lab, Place, Tune};
+use super::sections::{Lab, Place};
 use super::set;
 use super::spec::{Compare, Resolved, Topology, Variant};
 use super::value::Setting;
@@ -36,14 +36,16 @@ pub fn resolve(
 }
 
 /// Makes a scenario ready to run between hosts: the sender's shape first. If the hosts may be changed, keys of the lab's link
-/// in which variants differ become settings of their devices.
+/// in which variants differ become settings of their devices. Hosts that the scenario names must be among `aliases`; without
+/// them the hosts are not known yet.
 pub fn resolve_between(
     file: &ScenarioFile,
     sets: &[String],
     [sender, receiver]: [&HostShape; 2],
     may_change: bool,
+    aliases: Option<&[&str]>,
 ) -> Result<Resolved, ScenarioError> {
-    resolve_at(file, sets, &Places::between(sender, receiver, may_change))
+    resolve_at(file, sets, &Places::between(sender, receiver, may_change, aliases))
 }
 
 fn resolve_at(
@@ -95,7 +97,7 @@ fn resolve_variant(
     let merged = lay(base, &made.over);
     let mut reader = Reader::placed(merged.clone(), places)?;
     let mut topology = reader.section::<Place>()?.kind;
-    let mut tune = reader.section::<Tune>()?;
+    let mut tune = reader.tune()?;
     if let Some(hosts) = hosts {
         topology = Topology::Hosts;
         between::set_on_devices(hosts, &reader.section::<Lab>()?, &mut tune);
@@ -103,15 +105,17 @@ fn resolve_variant(
         between::check(&mut reader);
     }
     let lab = reader.lab()?;
-    check::tune(&reader, topology, &tune)?;
     let background = reader.background()?;
+    check::hosts(&reader, places.aliases(), &tune, &background)?;
+    check::tune(&reader, topology, &tune)?;
     let observe = reader.observe(&background)?;
     let start_multiple = reader.start_multiple();
     let (serve, load) = reader.workloads()?;
     check::variant(&mut reader, topology, &lab)?;
     let settings = differences(base, &merged, &reader.settings, &made.over);
     let written = |key: &'static str| Some((key, merged.get(key)?.value.as_str()?.to_owned()));
-    let written_cpus = ["load.cpu", "serve.cpu"].into_iter().filter_map(written).into_map();
+    let written_cpus = ["load.cpu", "serve.cpu", "background.cpus"];
+    let written_cpus = written_cpus.into_iter().filter_map(written).into_map();
     let (not_available, more) = (reader.not_available, reader.warnings);
     for warning in more {
         if not_available.is_none() && !warnings.contains(&warning) {
@@ -155,7 +159,7 @@ fn differences(
     let value =
         |overlay: &Overlay, key: &str| overlay.get(key).map(|setting| setting.value.clone());
     let differs = over.keys().filter(|key| value(base, key) != value(merged, key));
-    differs.map(|key| ((*key).to_owned(), shown(key))).into_map()
+    differs.map(|key| (key.clone(), shown(key))).into_map()
 }
 
 /// Every variant, sweeps expanded: each variant with every combination of the swept values.
@@ -194,16 +198,20 @@ fn step(below: &Made, axis: &Axis, short: &str, value: &Setting) -> Made {
         if text.is_empty() { part.clone() } else { format!("{text}{by}{part}") }
     };
     let mut over = below.over.clone();
-    over.insert(axis.key.name, value.clone());
+    over.insert(axis.key.clone(), value.clone());
     Made { name: join(&below.name, ","), what: join(&below.what, ", "), over }
 }
 
 /// `batch` for `serve.batch`, unless `load.batch` is swept too.
 fn short_name<'a>(axis: &Axis, all: &'a [Axis]) -> &'a str {
-    let own = |axis: &Axis| axis.key.name.split_once('.').map_or(axis.key.name, |(_, own)| own);
-    let name = all.iter().find(|other| other.key.name == axis.key.name).map_or("", |a| a.key.name);
-    let alone = all.iter().filter(|other| own(other) == own(axis)).count() == 1;
-    if alone { name.split_once('.').map_or(name, |(_, own)| own) } else { name }
+    let name = all.iter().find(|other| other.key == axis.key).map_or("", |it| it.key.as_str());
+    let alone = all.iter().filter(|other| own_name(&other.key) == own_name(name)).count() == 1;
+    if alone { own_name(name) } else { name }
+}
+
+/// A key without its section.
+fn own_name(key: &str) -> &str {
+    key.split_once('.').map_or(key, |(_, own)| own)
 }
 
 fn describe(own: &Overlay) -> String {

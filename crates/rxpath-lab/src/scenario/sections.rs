@@ -13,6 +13,7 @@ use super::keys::Kind::{
     Bool, Choice, Command, Cpus, Int, Lines, Names, OneCpu, Ratio, Signed, Text,
 };
 use super::keys::{Key, Kind};
+use super::on_hosts::OnHosts;
 use super::protocol::Protocol;
 use super::spec::{Options, Parser, Qdisc, Topology, Upper};
 
@@ -147,25 +148,11 @@ section! {
 }
 
 section! {
-    /// Any setting of the lab's namespaces and devices, by the names of `rxpath tune`.
-    Tune in "tune" {
-        receiver: BTreeMap<String, String>, Names, ALL, "settings of the receiver's namespace and devices by the names of `rxpath tune`, {dev} for its device: { \"{dev}/features/rx-gro\" = \"off\" }; a variant's names are added to the base's";
-        sender: BTreeMap<String, String>, Names, ALL, "the same of the sender's namespace";
-    }
-}
-
-impl Tune {
-    /// Whether nothing is set.
-    pub fn is_empty(&self) -> bool {
-        self.receiver.is_empty() && self.sender.is_empty()
-    }
-}
-
-section! {
     /// Load that runs alongside the workload.
     Background in "background" {
         victim: Option<u32>, OneCpu, ALL, "known work on this CPU over the window, which knows what was taken from it; switches observe.steal on";
         victim_command: Vec<String>, Command, ALL, "a command instead of the known work, from the window's begin to its end; {seconds} in it is the window's length, rounded up";
+        on: OnHosts, Kind::OnHosts, ALL, "the hosts that it runs on, between hosts; default: receivers; a victim is always the receiver's";
         hogs: u32, Int(0, 1024), ALL, "busy loops next to the workload, or copies of background.command";
         command: Vec<String>, Command, ALL, "a command instead of the busy loop";
         cpus: CpuList, Cpus, ALL, "CPUs that they take turns on; empty = anywhere";

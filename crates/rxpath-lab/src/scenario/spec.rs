@@ -10,9 +10,11 @@ use rxpath_record::comparison::Published;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+pub use super::on_hosts::OnHosts;
 pub use super::protocol::Protocol;
 pub use super::search::{Search, SearchAxis};
-pub use super::sections::{Background, Lab, LoadOptions, Observe, ServeOptions, Trials, Tune};
+pub use super::sections::{Background, Lab, LoadOptions, Observe, ServeOptions, Trials};
+pub use super::tune::{Sets, Tune};
 
 /// A scenario ready to run on this host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -51,7 +53,7 @@ pub struct Variant {
     pub topology: Topology,
     /// The lab around the workloads.
     pub lab: Lab,
-    /// Settings of its namespaces and devices, by the names of `rxpath tune`.
+    /// Settings of its namespaces and devices, or of hosts, by the names of `rxpath tune`.
     #[serde(skip_serializing_if = "Tune::is_empty")]
     pub tune: Tune,
     /// What runs alongside them.
@@ -64,7 +66,7 @@ pub struct Variant {
     pub serve: Workload<ServeOptions>,
     /// The sending side.
     pub load: Workload<LoadOptions>,
-    /// The CPU lists of the two sides as they were written, with roles, by their keys: hosts differ.
+    /// The CPU lists of the two sides and of the background as they were written, with roles, by their keys: hosts differ.
     #[serde(skip)]
     pub written_cpus: BTreeMap<&'static str, String>,
 }

@@ -1,6 +1,7 @@
 //! The form of a scenario file, end to end: text and `--set` in, resolved variants or one line of error out.
 
 mod bad_files;
+mod hosts;
 mod search;
 
 use super::spec::Workload;

@@ -3,12 +3,14 @@
 use std::str::FromStr;
 
 use rxpath_core::{BitRate, Bytes, Count, Nanos, ParseUnitError, Rate, SchedClass};
+use rxpath_remote::inventory::is_alias;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::cpus::CpuExpr;
 use super::error::{At, FileError, nearest};
 use super::keys::{Key, Kind};
+use super::on_hosts::OnHosts;
 use super::reworded::reworded;
 use super::source::Table;
 use super::spec::{Parser, Qdisc};
@@ -55,6 +57,7 @@ impl Kind {
             Self::Text => "a text in quotes".into(),
             Self::Lines => "a list of texts".into(),
             Self::Command => "a command: one text, or a list of words".into(),
+            Self::OnHosts => "\"receivers\", \"senders\", \"all\" or a list of hosts".into(),
             Self::Names => "a table such as { \"net.ipv4.ip_forward\" = 1 }".into(),
             Self::Qdisc => {
                 "a table such as { kind = \"tbf\", rate = \"5Mbit\", burst = 5000, limit = \
@@ -107,6 +110,8 @@ impl Kind {
                 names(value, "", &mut found)?;
                 found.into()
             }
+            Self::OnHosts if value.is_array() => aliases(value)?,
+            Self::OnHosts => choice(value, OnHosts::WORDS)?,
             Self::Qdisc => typed::<Qdisc>(value).map(|_| value.clone())?,
             Self::Parser => parser(value)?,
             Self::Bool => return Err(Why::kind(value)),
@@ -120,13 +125,13 @@ fn duration_within(min: u64, max: u64) -> Nanos {
     examples.into_iter().find(|one| (min..=max).contains(&one.0)).unwrap_or(Nanos(min))
 }
 
-/// Checks a value against its key.
-pub(super) fn check(key: &Key, value: &Value, at: &At) -> Result<Setting, FileError> {
+/// Checks a value against its key, of which `name` is the name: each host has its own.
+pub(super) fn check(key: &Key, name: &str, value: &Value, at: &At) -> Result<Setting, FileError> {
     let normal = if value == "default" { Ok(Value::Null) } else { key.kind.normal(value) };
     let setting = |normal| Setting { value: normal, shown: value.clone(), at: at.clone() };
     normal.map(setting).map_err(|why| {
         let right = why.right.unwrap_or_else(|| format!("it takes {}", key.kind.wanted()));
-        FileError::new(at, format!("`{}`{}", key.name, why.wrong), right)
+        FileError::new(at, format!("`{name}`{}", why.wrong), right)
     })
 }
 
@@ -231,6 +236,18 @@ fn cpus(value: &Value) -> Result<(Value, usize), Why> {
 fn lines(value: &Value) -> Result<Vec<String>, Why> {
     let parts = value.as_array().ok_or_else(|| Why::kind(value))?;
     parts.iter().map(|part| text(part).map(str::to_owned)).collect()
+}
+
+/// A list of hosts by their aliases; which there are is not known yet.
+fn aliases(value: &Value) -> Result<Value, Why> {
+    let all = lines(value)?;
+    if all.is_empty() {
+        return Err(Why::range("an empty list"));
+    }
+    match all.iter().find(|alias| !is_alias(alias)) {
+        Some(wrong) => Err(Why::new(format!(": \"{}\" is no alias", wrong.escape_debug()))),
+        None => Ok(all.into()),
+    }
 }
 
 fn command(value: &Value) -> Result<Vec<String>, Why> {

@@ -48,7 +48,7 @@ use crate::hosts::pairs::Pairs;
 use crate::hosts::path_clocks::PathNotes;
 use crate::hosts::settings::TrialSettings;
 use crate::hosts::{ConnectedHost, Hosts};
-use crate::scenario::spec::{self, Trials, Variant};
+use crate::scenario::spec::{Trials, Variant};
 use crate::trial::background::Alongside;
 use crate::trial::observers::Observing;
 use crate::trial::peer::Began;
@@ -87,7 +87,7 @@ pub struct HostsTestbed<'a> {
     /// What the measured path showed of the clocks when the trial began.
     path_notes: PathNotes,
     settings: TrialSettings,
-    /// The RPS mask that the variant gives the receivers' devices.
+    /// The RPS mask that the variant gives the first receiver's device.
     rps_cpus: CpuList,
 }
 
@@ -110,7 +110,10 @@ impl<'a> HostsTestbed<'a> {
         let lines = ids.zip(pairs).map(|(id, (first, now))| delay::line(id, first, now));
         let lines = if hosts.share_a_clock { Vec::new() } else { lines.collect() };
         let addresses = hosts.receivers.iter().flat_map(|host| host.addresses.clone()).collect();
-        let mask = variant.tune.receiver.get(RPS_OF_EACH_QUEUE);
+        let tune = &variant.tune;
+        let own = tune.hosts.get(hosts.receiver().client.alias());
+        let mask = own.and_then(|own| own.get(RPS_OF_EACH_QUEUE));
+        let mask = mask.or_else(|| tune.receiver.get(RPS_OF_EACH_QUEUE));
         let rps_cpus = mask.and_then(|mask| parse_mask(mask).ok()).unwrap_or_default();
         Ok(Self { hosts, addresses, clocks, lines, port, path_notes, settings, rps_cpus })
     }
@@ -342,10 +345,10 @@ impl Testbed for HostsTestbed<'_> {
 
     fn background(
         &self,
-        load: &spec::Background,
+        variant: &Variant,
         _: Option<&Owner>,
     ) -> Result<Box<dyn Alongside>, LabError> {
-        RemoteBackground::start(&self.hosts.receivers, load)
+        RemoteBackground::start(self.hosts, variant)
     }
 
     fn observers(

@@ -7,7 +7,7 @@ use rxpath_live::observe::{Between, Mark, Ours};
 use rxpath_record::counters::{Moved, Snapshot};
 use rxpath_record::hosts::{ControlCost, HostStart};
 
-use super::Testbed;
+use super::{Seat, Testbed};
 use crate::error::LabError;
 
 /// What is measured over a window.
@@ -17,8 +17,8 @@ pub struct Measured {
     pub loads: Vec<Vec<i32>>,
     /// The processes of the receiving programs, of each receiver; none where nobody receives.
     pub serves: Vec<Vec<i32>>,
-    /// Further processes of the trial, each with the receiver on whose host it runs.
-    pub others: Vec<(usize, i32)>,
+    /// Further processes of the trial, each with the host on which it runs.
+    pub others: Vec<(Seat, i32)>,
     /// Length of the window.
     pub length: Nanos,
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use nix::sys::signal::Signal;
-use rxpath_core::{SchedClass, Warning};
+use rxpath_core::{SchedClass, Side, Warning};
 use rxpath_host::owner::ProcessId;
 use rxpath_host::procfs::task;
 use rxpath_host::{Owner, Root, netns, owner, thread};
@@ -21,12 +21,13 @@ use rxpath_host::{Owner, Root, netns, owner, thread};
 use crate::endpoint::strays;
 use crate::error::LabError;
 use crate::scenario::spec::Background as Spec;
+use crate::testbed::Seat;
 use crate::trial::unreaped::{Life, life, signal_group};
 
 /// What runs alongside a trial, wherever that is; dropping it ends all of it.
 pub trait Alongside {
-    /// Processes of the commands, those that they started among them, each with the receiver on whose host it runs.
-    fn pids(&self) -> Vec<(usize, i32)>;
+    /// Processes of the commands, those that they started among them, each with the host on which it runs.
+    fn pids(&self) -> Vec<(Seat, i32)>;
 
     /// What is to be said about it: that some of it is not running, and whether nice acts between it and the reader.
     /// `readers` are the processes of the receiving programs.
@@ -153,8 +154,8 @@ impl Background {
 }
 
 impl Alongside for Background {
-    fn pids(&self) -> Vec<(usize, i32)> {
-        self.family().into_iter().map(|pid| (0, pid)).collect()
+    fn pids(&self) -> Vec<(Seat, i32)> {
+        self.family().into_iter().map(|pid| (Side::Rx.into(), pid)).collect()
     }
 
     fn warnings(

@@ -129,7 +129,7 @@ pub fn run_trial(
     let tracked = testbed.conntrack();
     let mut witness = config.witness.then(|| testbed.witness());
     let ring = trial.ring()?;
-    trial.background = testbed.background(&config.variant.background, config.owner)?;
+    trial.background = testbed.background(config.variant, config.owner)?;
     begin("ramp");
     let ramp_end = trial.start()?;
     trial.pass(ramp_end, "ramp")?;

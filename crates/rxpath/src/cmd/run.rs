@@ -229,7 +229,9 @@ pub fn resolved_between(
     (hosts, may_change): (&Hosts, bool),
 ) -> Result<Resolved, Failure> {
     let file = load(scenario).map_err(Failure::usage_of)?;
-    resolve_between(&file, sets, hosts.shapes(), may_change).map_err(Failure::usage_of)
+    let aliases: Vec<&str> = hosts.all().map(|host| host.client.alias()).collect();
+    resolve_between(&file, sets, hosts.shapes(), may_change, Some(&aliases))
+        .map_err(Failure::usage_of)
 }
 
 /// What of a scenario needs root on hosts, before any of them is known. A scenario that is wrong needs nothing: it is refused
@@ -237,8 +239,8 @@ pub fn resolved_between(
 pub fn root_needs(scenario: &str, sets: &[String], may_change: bool) -> RootNeeds {
     // Which CPUs there are does not matter for it.
     let shape = HostShape::flat(64);
-    let resolved =
-        load(scenario).and_then(|file| resolve_between(&file, sets, [&shape, &shape], may_change));
+    let resolved = load(scenario)
+        .and_then(|file| resolve_between(&file, sets, [&shape, &shape], may_change, None));
     resolved.map_or_else(|_| RootNeeds::default(), |made| RootNeeds::of(&made, may_change))
 }
 

@@ -1,8 +1,8 @@
-//! Background load on each receiver's host: its endpoint starts it and ends it.
+//! Background load on each host that a variant chooses for it: its endpoint starts it and ends it.
 
 use std::sync::Arc;
 
-use rxpath_core::Warning;
+use rxpath_core::{Side, Warning};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -10,33 +10,34 @@ use crate::endpoint::background::BackgroundAsk;
 use crate::endpoint::client::{Client, PROMPT};
 use crate::endpoint::wire::Ask;
 use crate::error::LabError;
-use crate::hosts::ConnectedHost;
-use crate::scenario::spec;
-use crate::trial::background::{Alongside, Background};
+use crate::hosts::Hosts;
+use crate::hosts::placed::background_cpus;
+use crate::scenario::spec::{Background, Variant};
+use crate::testbed::Seat;
+use crate::trial::background::{Alongside, Background as Running};
 
 /// What runs alongside a trial on other hosts, each of which ends it too when the connection ends.
 pub struct RemoteBackground {
-    /// Of the receivers.
-    clients: Vec<Arc<Client>>,
-    /// The processes as they started, each with its receiver: nobody asks for them while the load runs.
-    pids: Vec<(usize, i32)>,
+    /// Of the hosts on which it runs.
+    clients: Vec<(Seat, Arc<Client>)>,
+    /// The processes as they started, each with its host: nobody asks for them while the load runs.
+    pids: Vec<(Seat, i32)>,
 }
 
 impl RemoteBackground {
     /// Starts it there. Without any load nothing is asked of the hosts.
-    pub fn start(
-        receivers: &[ConnectedHost],
-        load: &spec::Background,
-    ) -> Result<Box<dyn Alongside>, LabError> {
-        if load.hogs == 0 {
-            return Ok(Box::new(Background::default()));
+    pub fn start(hosts: &Hosts, variant: &Variant) -> Result<Box<dyn Alongside>, LabError> {
+        let spec = &variant.background;
+        if spec.hogs == 0 {
+            return Ok(Box::new(Running::default()));
         }
         // Ended by its drop from now on.
         let mut remote = Self { clients: Vec::new(), pids: Vec::new() };
-        for (receiver, host) in receivers.iter().enumerate() {
-            remote.clients.push(Arc::clone(&host.client));
-            let pids: Vec<i32> = ask(&host.client, BackgroundAsk::Start { load: load.clone() })?;
-            remote.pids.extend(pids.into_iter().map(|pid| (receiver, pid)));
+        for (seat, host) in hosts.on(&spec.on) {
+            remote.clients.push((seat, Arc::clone(&host.client)));
+            let load = Background { cpus: background_cpus(host, variant), ..spec.clone() };
+            let pids: Vec<i32> = ask(&host.client, BackgroundAsk::Start { load })?;
+            remote.pids.extend(pids.into_iter().map(|pid| (seat, pid)));
         }
         Ok(Box::new(remote))
     }
@@ -57,19 +58,21 @@ fn ask<T: DeserializeOwned>(client: &Client, what: BackgroundAsk) -> Result<T, L
 }
 
 impl Alongside for RemoteBackground {
-    fn pids(&self) -> Vec<(usize, i32)> {
+    fn pids(&self) -> Vec<(Seat, i32)> {
         self.pids.clone()
     }
 
     fn warnings(
         &mut self,
-        _: &spec::Background,
+        _: &Background,
         readers: &[i32],
         nice: i32,
     ) -> Result<Vec<Warning>, LabError> {
         let mut all = Vec::new();
-        for (client, reader) in self.clients.iter().zip(readers) {
-            let said = ask(client, BackgroundAsk::Warnings { reader: *reader, nice })?;
+        for (seat, client) in &self.clients {
+            // Nice acts between it and a reader on the same host.
+            let reader = readers.get(seat.index).filter(|_| seat.side == Side::Rx).copied();
+            let said = ask(client, BackgroundAsk::Warnings { reader, nice })?;
             all.extend(self.named(client, said));
         }
         Ok(all)
@@ -78,7 +81,7 @@ impl Alongside for RemoteBackground {
 
 impl Drop for RemoteBackground {
     fn drop(&mut self) {
-        for client in &self.clients {
+        for (_, client) in &self.clients {
             // A host that is lost ends it by itself.
             let _ = ask::<Value>(client, BackgroundAsk::End);
         }

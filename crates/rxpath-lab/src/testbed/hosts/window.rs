@@ -136,9 +136,9 @@ fn processes(hosts: &Hosts, measured: &Measured) -> Vec<(usize, i32)> {
             all.extend(own.map(|pid| (host.machine, pid)));
         }
     }
-    let machine = |receiver: usize| hosts.receivers.get(receiver).map(|host| host.machine);
+    let machine = |seat: Seat| hosts.of(seat.side).get(seat.index).map(|host| host.machine);
     let alongside = measured.others.iter();
-    all.extend(alongside.filter_map(|(receiver, pid)| Some((machine(*receiver)?, *pid))));
+    all.extend(alongside.filter_map(|(seat, pid)| Some((machine(*seat)?, *pid))));
     let here = hosts.coordinator.map(|machine| (machine, std::process::id() as i32));
     all.into_iter().chain(here).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::{IntoMap, SchedClass};
-use rxpath_lab::scenario::spec::{Protocol, Resolved, Variant};
+use rxpath_lab::scenario::spec::{OnHosts, Protocol, Resolved, Variant};
 use rxpath_lab::trial::result::UdpServer;
 use rxpath_load::udp::serve::options::ServeEngine;
 use rxpath_model::calibration::Calibration;
@@ -214,7 +214,10 @@ const WAITING: f64 = 0.1;
 fn share(variant: &Variant, trials: &[&Trial]) -> f64 {
     let hogs = &variant.background;
     let own = variant.serve.cpus();
-    if hogs.hogs > 0 && hogs.cpus.0.iter().any(|cpu| own.0.contains(cpu)) {
+    if hogs.hogs > 0
+        && hogs.on != OnHosts::Senders
+        && hogs.cpus.0.iter().any(|cpu| own.0.contains(cpu))
+    {
         return 1.0;
     }
     let of = |trial: &&Trial| {
@@ -290,7 +293,11 @@ fn reader(variant: &Variant, trial: &Trial, values: &mut Values) -> Result<(), S
         values.put("reader.nice", i64::from(nice)).map_err(told)?;
     }
     let background = &variant.background;
-    if background.hogs > 0 {
+    if background.hogs > 0 && matches!(background.on, OnHosts::These(_)) {
+        return Err("the background load runs on chosen hosts".into());
+    }
+    // What a sender sends is an input.
+    if background.hogs > 0 && background.on != OnHosts::Senders {
         if !background.command.is_empty() || background.cpus.0.is_empty() {
             return Err("the background load is not busy loops on a known CPU".into());
         }

@@ -1,0 +1,125 @@
+//! Single hosts that a scenario names: settings of one, and background load on some.
+
+use super::*;
+
+const ALIASES: [&str; 3] = ["gen1", "gen2", "sut"];
+
+fn between(text: &str, sets: &[&str], known: Option<&[&str]>) -> Result<spec::Resolved, String> {
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    // The senders have fewer CPUs.
+    let (sender, receiver) = (HostShape::flat(2), HostShape::flat(8));
+    parse(&(head() + text), "t.toml", "t")
+        .and_then(|file| resolve_between(&file, &sets, [&sender, &receiver], true, known))
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_host_that_a_lab_does_not_have_is_told_with_its_line() {
+    each_says(&[
+        (
+            "[tune.reciever]\n\"net.core.somaxconn\" = 1",
+            "t.toml:2: `tune.reciever`: this run has no host `reciever`; did you mean `receiver`?",
+        ),
+        (
+            "[[variant]]\nname = \"a\"\ntune.gen2.\"{dev}/mtu\" = 9000",
+            "t.toml:4: `tune.gen2`: this run has no host `gen2`; run it with --hosts, or name receiver or sender",
+        ),
+        (
+            "[tune.Gen2]\n\"{dev}/mtu\" = 9000",
+            "t.toml:2: [tune] has no key `Gen2`; keys known here: receiver, sender, ALIAS",
+        ),
+        (
+            "tune.gen2 = 3",
+            "t.toml:2: `tune.gen2` is a whole number; it takes a table such as { \"net.ipv4.ip_forward\" = 1 }",
+        ),
+        (
+            "[background]\nhogs = 1\non = \"senders\"",
+            "t.toml:4: `background.on` chooses hosts, and this run has none; leave it out, or run it with --hosts",
+        ),
+        (
+            "[background]\nhogs = 1\non = \"sender\"",
+            "t.toml:4: `background.on`: \"sender\" is no choice; did you mean \"senders\"?",
+        ),
+        (
+            "[background]\nhogs = 1\non = []",
+            "t.toml:4: `background.on` is an empty list; it takes \"receivers\", \"senders\", \"all\" or a list of hosts",
+        ),
+        (
+            "[background]\nhogs = 1\non = [\"Gen1\"]",
+            "t.toml:4: `background.on`: \"Gen1\" is no alias; it takes \"receivers\", \"senders\", \"all\" or a list of hosts",
+        ),
+    ]);
+    let plain = resolved("[background]\nhogs = 1\non = \"receivers\"", &[], 4).unwrap();
+    assert_eq!(plain.variants[0].background.on, spec::OnHosts::Receivers);
+}
+
+#[test]
+fn a_host_that_is_not_in_the_inventory_is_told_with_the_one_that_was_meant() {
+    let told = |text: &str, sets: &[&str]| between(text, sets, Some(&ALIASES)).unwrap_err();
+    let text = "tune.gen1.\"{dev}/mtu\" = 9000\ntune.gen3.\"{dev}/mtu\" = 9000\ntune.sut.\"{dev}/mtu\" = 9000";
+    assert_eq!(
+        told(text, &[]),
+        "t.toml:3: `tune.gen3`: this run has no host `gen3`; did you mean `gen1`?"
+    );
+    assert_eq!(
+        told("", &["tune.recever.{dev}/mtu=9000"]),
+        "--set tune.recever.{dev}/mtu=9000: `tune.recever`: this run has no host `recever`; did you mean `receiver`?"
+    );
+    assert_eq!(
+        told("", &["tune.load-balancer.{dev}/mtu=9000"]),
+        "--set tune.load-balancer.{dev}/mtu=9000: `tune.load-balancer`: this run has no host `load-balancer`; \
+         names known here: receiver, sender, gen1, gen2, sut"
+    );
+    assert_eq!(
+        told("[background]\nhogs = 1\non = [\"gen1\", \"sut2\"]", &[]),
+        "t.toml:4: `background.on`: this run has no host `sut2`; did you mean `sut`?"
+    );
+    assert!(
+        told("tune.sut.\"no such\" = 1", &[]).starts_with("t.toml:2: `tune.sut`: `no such` is not")
+    );
+    // Before the hosts are known, any may be there.
+    assert!(between(text, &[], None).is_ok());
+}
+
+/// As for a side: a variant's names are added to the base's, and `--set` adds to both.
+#[test]
+fn settings_of_a_host_are_those_of_base_and_variant() {
+    let text = "tune.gen2.\"{dev}/mtu\" = 9000\n[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n\
+                tune.gen2.\"{dev}/threaded\" = 1\n";
+    let sets = ["tune.gen2.net.core.somaxconn=99", "variant.b.tune.gen2.{dev}/mtu=1500"];
+    let made = between(text, &sets, Some(&ALIASES)).unwrap();
+    let names = |at: usize| {
+        let all = made.variants[at].tune.hosts["gen2"].iter();
+        all.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names(0), "net.core.somaxconn=99 {dev}/mtu=9000");
+    assert_eq!(names(1), "net.core.somaxconn=99 {dev}/mtu=1500 {dev}/threaded=1");
+    let settings = &made.variants[1].settings;
+    assert_eq!(settings.keys().collect::<Vec<_>>(), ["tune.gen2"]);
+    let record = serde_json::to_value(&made.variants[0].tune).unwrap();
+    assert_eq!(record["gen2"]["{dev}/mtu"], "9000");
+    assert!(made.variants[0].tune.receiver.is_empty());
+}
+
+#[test]
+fn a_host_s_settings_are_swept_as_a_whole() {
+    let text = "[sweep]\ntune.gen2 = [{ \"{dev}/mtu\" = 1500 }, { \"{dev}/mtu\" = 9000 }]\n";
+    let parsed = between(text, &[], Some(&ALIASES)).unwrap();
+    let mtu = |at: usize| parsed.variants[at].tune.hosts["gen2"]["{dev}/mtu"].clone();
+    assert_eq!([mtu(0), mtu(1)], ["1500", "9000"]);
+}
+
+#[test]
+fn cpus_of_load_on_the_senders_are_those_of_a_sender() {
+    let on = |on: &str| {
+        let text = format!("[background]\nhogs = 1\ncpus = \"7\"\non = {on}");
+        between(&text, &[], Some(&ALIASES))
+    };
+    assert_eq!(on("\"receivers\"").unwrap().variants[0].background.cpus.0, [7]);
+    let wrong = on("\"senders\"").unwrap_err();
+    assert!(wrong.starts_with("t.toml:4: `background.cpus`"), "{wrong}");
+    let made = on("[\"gen1\", \"sut\"]").unwrap();
+    let aliases = ["gen1", "sut"].map(str::to_owned).to_vec();
+    assert_eq!(made.variants[0].background.on, spec::OnHosts::These(aliases));
+    assert_eq!(made.variants[0].written_cpus["background.cpus"], "7");
+}
