@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 pub use self::pairs::ChosenPairs;
@@ -129,15 +130,13 @@ pub struct BadInventory {
 impl Inventory {
     /// Reads an inventory; `file` is its name for messages.
     pub fn parse(text: &str, file: &str) -> Result<Self, BadInventory> {
-        let bad = bad(file);
-        let inventory: Self = toml::from_str(text).map_err(|error| {
-            let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count());
-            let at = line.map_or_else(String::new, |line| format!("line {}: ", line.max(1)));
-            let meant = meant(error.message());
-            let right = if error.message().starts_with(pairs::KEY) { pairs::RIGHT } else { KEYS };
-            bad(format!("{at}{}", error.message()), meant.as_deref().unwrap_or(right))
-        })?;
-        inventory.checked(file)
+        read::<Self>(text, file)?.checked(file)
+    }
+
+    /// Reads the same tables in a scenario, which has others too.
+    pub fn in_scenario(text: &str, file: &str) -> Result<Self, BadInventory> {
+        let Tables { hosts, network } = read(text, file)?;
+        Self { hosts, network }.checked(file)
     }
 
     /// What it is, if what it says holds together.
@@ -210,6 +209,27 @@ impl Role {
             Self::Receiver => "receiver",
         }
     }
+}
+
+/// Those of an inventory among other tables.
+#[derive(Deserialize)]
+struct Tables {
+    #[serde(default)]
+    hosts: BTreeMap<String, HostEntry>,
+    #[serde(default)]
+    network: Network,
+}
+
+/// Reads a text; `file` is its name for messages.
+fn read<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, BadInventory> {
+    toml::from_str(text).map_err(|error| {
+        let before = error.span().map(|span| &text[..span.start.min(text.len())]);
+        let line = before.map(|before| before.matches('\n').count() + 1);
+        let at = line.map_or_else(String::new, |line| format!("line {line}: "));
+        let meant = meant(error.message());
+        let right = if error.message().starts_with(pairs::KEY) { pairs::RIGHT } else { KEYS };
+        bad(file)(format!("{at}{}", error.message()), meant.as_deref().unwrap_or(right))
+    })
 }
 
 /// What is wrong in a file and what would be right, as an error.
@@ -295,8 +315,27 @@ mod tests {
         assert_eq!(wrong("enp3s0f0", "a b"), "lab.toml: hosts.sut.dev: not a name");
         let told = wrong("role = \"sender\"", "rule = \"sender\"");
         assert!(told.starts_with("lab.toml: line 4: unknown field `rule`"), "{told}");
+        let told = Inventory::parse("[hosts.a]\nrule = \"sender\"\n", "lab.toml").unwrap_err();
+        assert!(told.wrong.starts_with("line 2: "), "a key at the begin of its line: {told}");
         let told = wrong("gen1.lab", "-oProxyCommand=x");
         assert!(told.contains("line 3") && told.contains("no ssh destination"), "{told}");
+    }
+
+    #[test]
+    fn a_scenario_has_the_same_tables_among_others_and_the_same_errors() {
+        let text = format!("question = \"?\"\n[load]\nrate = \"1k\"\n{GOOD}");
+        let inventory = Inventory::in_scenario(&text, "s.toml").unwrap();
+        assert_eq!(inventory, Inventory::parse(GOOD, "lab.toml").unwrap());
+        let wrong = |from: &str, to: &str| {
+            Inventory::in_scenario(&text.replace(from, to), "s.toml").unwrap_err()
+        };
+        let told = wrong("role = \"sender\"", "rule = \"sender\"");
+        assert!(told.wrong.starts_with("line 7: unknown field `rule`"), "{told}");
+        assert_eq!(told.right, "did you mean `role`?");
+        let told = wrong("hops = 2", "hops = 0").to_string();
+        assert_eq!(told, "s.toml: network.hops: 0");
+        let told = Inventory::in_scenario("[network]\nhops = 2\n", "s.toml").unwrap_err();
+        assert_eq!(told.to_string(), "s.toml: no host has role = \"sender\"");
     }
 
     #[test]

@@ -72,3 +72,30 @@ fn background_load_runs_on_the_hosts_that_are_chosen() {
     let said = &manifest.trials[0].warnings;
     assert!(said.iter().any(|warning| warning.code == "background-ended"), "{said:?}");
 }
+
+#[test]
+fn a_scenario_runs_between_its_own_hosts_unless_the_command_names_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = |hosts: &str, words: &[&str]| {
+        let file = dir.path().join("s.toml");
+        fs::write(&file, format!("question = \"?\"\n{hosts}")).unwrap();
+        let words = [&["run", file.to_str().unwrap(), "--dry-run"][..], words].concat();
+        let output = rxpath(&words);
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.code(), printed + &told(&output))
+    };
+    let (code, text) = plan(INVENTORY, &[]);
+    assert!(code == Some(0) && text.contains("sut receives by lo"), "{text}");
+    let (code, text) = plan(INVENTORY, &["--set", "network.hops=0"]);
+    assert!(code == Some(2) && text.contains("--set network.hops: 0"), "{text}");
+    let other = inventory(dir.path(), &INVENTORY.replace("hosts.sut", "hosts.other"));
+    let (code, text) = plan(INVENTORY, &["--hosts", &other]);
+    assert!(code == Some(0) && text.contains("other receives by lo"), "{text}");
+    assert!(!text.contains("sut receives"), "{text}");
+    let (code, text) = plan(&INVENTORY.replace("role = \"sender\"", "role = \"sendr\""), &[]);
+    assert!(code == Some(2) && text.contains("s.toml: line "), "{text}");
+    assert!(text.contains("did you mean `sender`?"), "{text}");
+    // A scenario without hosts has a lab.
+    let (code, text) = plan("", &["--set", "network.hops=2"]);
+    assert!(code == Some(2) && text.contains("is for --hosts"), "{text}");
+}

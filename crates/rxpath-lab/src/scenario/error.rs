@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use rxpath_remote::inventory::BadInventory;
 use thiserror::Error;
 
 /// Why a scenario cannot be used. Each prints as one line.
@@ -33,6 +34,12 @@ pub enum ScenarioError {
         /// What would be right.
         right: String,
     },
+}
+
+impl From<BadInventory> for ScenarioError {
+    fn from(BadInventory { file, wrong, right }: BadInventory) -> Self {
+        Self::Malformed { place: file, wrong, right }
+    }
 }
 
 /// Where a value was written.

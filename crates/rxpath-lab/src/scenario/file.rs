@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use rxpath_record::axes::Axes;
 use rxpath_record::comparison::Published;
 use rxpath_record::metric::METRICS;
+use rxpath_remote::Inventory;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -37,6 +38,8 @@ pub struct ScenarioFile {
     pub(super) compare: Vec<CompareFile>,
     /// What its run searches, instead of comparing variants.
     pub search: Option<Search>,
+    /// The hosts between which it runs unless the command names others, with the text in which they are.
+    pub hosts: Option<(Inventory, String)>,
 }
 
 /// One `[[variant]]`.
@@ -96,6 +99,8 @@ struct Written {
     search: Option<WrittenSearch>,
     #[serde(default)]
     trials: Table,
+    hosts: Option<Table>,
+    network: Option<Table>,
 }
 
 /// One `[[variant]]` as serde reads it.
@@ -152,12 +157,16 @@ const MAX_VARIANTS: usize = 200;
 
 /// Parses the text of a scenario file. `origin` is what errors call it, `stem` its name without ending.
 pub fn parse(text: &str, origin: &str, stem: &str) -> Result<ScenarioFile, ScenarioError> {
-    let read = || {
+    let read = || -> Result<(bool, ScenarioFile), FileError> {
         let positions = Positions::find(text)?;
-        let written = positions.read()?;
-        ScenarioFile::new(written, &positions, origin, stem)
+        let written: Written = positions.read()?;
+        let has_hosts = written.hosts.is_some() || written.network.is_some();
+        Ok((has_hosts, ScenarioFile::new(written, &positions, origin, stem)?))
     };
-    read().map_err(|error: FileError| error.of(origin))
+    let (has_hosts, file) = read().map_err(|error| error.of(origin))?;
+    let own = || Inventory::in_scenario(text, origin).map(|hosts| (hosts, text.to_owned()));
+    let hosts = has_hosts.then(own).transpose()?;
+    Ok(ScenarioFile { hosts, ..file })
 }
 
 impl ScenarioFile {
@@ -188,6 +197,7 @@ impl ScenarioFile {
             sweep: Vec::new(),
             compare: Vec::new(),
             search: None,
+            hosts: None,
         };
         for (i, variant) in written.variant.into_iter().enumerate() {
             file.add_variant(variant, positions, &format!("variant[{i}]."))?;

@@ -1,8 +1,9 @@
-//! Between which hosts an experiment runs: `--hosts`, or `--sender` and `--receiver`.
+//! Between which hosts an experiment runs: `--hosts`, or `--sender` and `--receiver`, or those of its scenario.
 
 use rxpath_lab::hosts::Hosts;
 use rxpath_lab::hosts::privilege::RootNeeds;
 use rxpath_lab::hosts::ready::Readiness;
+use rxpath_lab::scenario::ScenarioFile;
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_remote::Inventory;
 use rxpath_remote::inventory::BadInventory;
@@ -31,6 +32,9 @@ pub struct HostsArgs {
     /// Settings of the network between them, from `--set`.
     #[arg(skip)]
     network: Vec<String>,
+    /// Those of the scenario, with the text in which they are, where the command names none.
+    #[arg(skip)]
+    of_scenario: Option<(Inventory, String)>,
 }
 
 /// What a setting of the network between hosts begins with.
@@ -45,6 +49,13 @@ impl HostsArgs {
         others
     }
 
+    /// Takes the hosts of the scenario, unless the command names others.
+    pub fn take_hosts_of(&mut self, file: &ScenarioFile) {
+        if !self.is_given() {
+            self.of_scenario.clone_from(&file.hosts);
+        }
+    }
+
     /// Connects to them, as root where `needs` says so; nothing where none were given.
     pub fn connect(&self, needs: &RootNeeds) -> Result<Option<Hosts>, Failure> {
         let inventory = match (&self.hosts, &self.sender, &self.receiver) {
@@ -53,7 +64,10 @@ impl HostsArgs {
                 let two = Inventory::of_two(sender, receiver).map_err(Failure::usage)?;
                 two.with("", &self.network).map_err(unusable)?
             }
-            _ => return self.only_for_hosts().map_or(Ok(None), Err),
+            _ => match &self.of_scenario {
+                Some((own, text)) => own.clone().with(text, &self.network).map_err(unusable)?,
+                None => return self.only_for_hosts().map_or(Ok(None), Err),
+            },
         };
         let binaries = self.binary.binaries()?;
         Hosts::connect(&inventory, &binaries, needs, &mut note).map(Some).map_err(failure)
@@ -75,7 +89,8 @@ impl HostsArgs {
 
     /// Whether any host was named.
     pub fn is_given(&self) -> bool {
-        self.hosts.is_some() || self.sender.is_some() || self.receiver.is_some()
+        let in_command = self.hosts.is_some() || self.sender.is_some() || self.receiver.is_some();
+        in_command || self.of_scenario.is_some()
     }
 
     /// Whether settings of the hosts may be changed.

@@ -83,7 +83,7 @@ impl RunCommand {
         let mut sets = self.hosts.take_network(self.sets.clone());
         sets.extend(self.trials.map(|blocks| format!("trials.blocks={blocks}")));
         sets.extend(self.observe.iter().map(|what| format!("observe.{}=true", value_name(what))));
-        if let Some(search) = self.search()? {
+        if let Some(search) = self.read_scenario()? {
             let Self { scenario, hosts, lab, format, .. } = self;
             return AutoCommand::of_search(scenario, sets, search, (hosts, lab, format)).run();
         }
@@ -152,9 +152,11 @@ impl RunCommand {
         root_needs(&self.scenario, sets, self.hosts.may_change())
     }
 
-    /// What the scenario searches, unless only the plan is asked for.
-    fn search(&self) -> Result<Option<Search>, Failure> {
+    /// Takes the scenario's hosts, unless the command names others. It gives what the scenario searches, unless only the plan
+    /// is asked for.
+    fn read_scenario(&mut self) -> Result<Option<Search>, Failure> {
         let file = load(&self.scenario).map_err(Failure::usage_of)?;
+        self.hosts.take_hosts_of(&file);
         if file.search.is_some() && (self.trials.is_some() || self.check) {
             let text =
                 format!("{} has a [search], which has no blocks to count or check", file.name);

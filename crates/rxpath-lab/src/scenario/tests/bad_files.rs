@@ -225,7 +225,7 @@ fn each_error_names_its_line_and_what_would_be_right() {
         ),
         (
             "x = 1979-05-27",
-            "t.toml:2: a scenario has no key `x`; keys known here: name, question, expected, hidden, figure, topology, lab, tune, background, observe, serve, load, variant, sweep, compare, search, trials",
+            "t.toml:2: a scenario has no key `x`; keys known here: name, question, expected, hidden, figure, topology, lab, tune, background, observe, serve, load, variant, sweep, compare, search, trials, hosts, network",
         ),
         (
             "[serve\n",

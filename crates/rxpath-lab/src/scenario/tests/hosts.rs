@@ -81,6 +81,26 @@ fn a_host_that_is_not_in_the_inventory_is_told_with_the_one_that_was_meant() {
     assert!(between(text, &[], None).is_ok());
 }
 
+#[test]
+fn hosts_of_a_scenario_are_read_as_an_inventory() {
+    let hosts = "[hosts.gen1]\nssh = \"gen1.lab\"\nrole = \"sender\"\n[hosts.sut]\nssh = \"local\"\nrole = \"receiver\"\n";
+    let read = |text: &str| parse(&(head() + text), "t.toml", "t");
+    let (inventory, text) =
+        read(&format!("{hosts}[network]\nhops = 2\n[load]\nrate = 1000\n")).unwrap().hosts.unwrap();
+    assert_eq!((inventory.hosts.len(), inventory.network.hops), (2, 2));
+    let set = inventory.with(&text, &["network.connect_at_once=4".into()]).unwrap();
+    assert_eq!((set.network.hops, set.network.connect_at_once), (2, 4));
+    assert!(read("[load]\nrate = 1000\n").unwrap().hosts.is_none());
+    let told = |text: &str| read(text).unwrap_err().to_string();
+    assert_eq!(
+        told("[network]\nhops = 2\n"),
+        "t.toml: no host has role = \"sender\"; an experiment needs a sender and a receiver"
+    );
+    let told = told(&hosts.replace("role = \"sender\"", "rule = \"sender\""));
+    assert!(told.starts_with("t.toml: line 4: unknown field `rule`"), "{told}");
+    assert!(told.ends_with("; did you mean `role`?"), "{told}");
+}
+
 /// As for a side: a variant's names are added to the base's, and `--set` adds to both.
 #[test]
 fn settings_of_a_host_are_those_of_base_and_variant() {

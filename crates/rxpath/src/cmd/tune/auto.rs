@@ -16,6 +16,7 @@ pub mod shown;
 mod trials;
 
 use clap::ArgGroup;
+use rxpath_lab::scenario::load;
 use rxpath_lab::scenario::spec::Search;
 use rxpath_tune::Goal;
 use rxpath_tune::auto::{self, AutoResult, Candidate, Ended, Guard};
@@ -152,6 +153,9 @@ impl AutoCommand {
     /// Searches, prints what helps, writes the plan.
     pub fn run(mut self) -> Outcome {
         self.sets = self.hosts.take_network(std::mem::take(&mut self.sets));
+        if let Some(scenario) = &self.scenario {
+            self.hosts.take_hosts_of(&load(scenario).map_err(Failure::usage_of)?);
+        }
         match (&self.scenario, &self.live.device) {
             (Some(scenario), _) => self.run_scenario(scenario),
             (None, Some(device)) => self.run_live(device),
