@@ -212,10 +212,7 @@ impl Hosts {
     }
 
     /// The hosts that something is for, the senders first.
-    pub fn on<'a, 'o>(
-        &'a self,
-        on: &'o OnHosts,
-    ) -> impl Iterator<Item = (Seat, &'a ConnectedHost)> {
+    pub fn on(&self, on: &OnHosts) -> impl Iterator<Item = (Seat, &ConnectedHost)> {
         let seats = [Side::Tx, Side::Rx].into_iter().flat_map(move |side| {
             let all = self.of(side).iter().enumerate();
             all.map(move |(index, host)| (Seat { side, index }, host))

@@ -64,6 +64,16 @@ fn background_load_runs_on_the_hosts_that_are_chosen() {
             assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{on}: {pid} is left");
         }
     }
+    // It is looked for where it is to run.
+    let file = dir.path().join("s.toml");
+    let text = "question = \"?\"\n[background]\non = [\"gen2\"]\ncommand = \"no-such-program\"\n";
+    fs::write(&file, text).unwrap();
+    let (out, lab) = (dir.path().join("runs"), inventory(dir.path(), &hosts()));
+    let words = ["run", file.to_str().unwrap(), "--hosts", &lab, "--out", out.to_str().unwrap()];
+    let output = rxpath(&words);
+    let wrong = "runs `no-such-program`, which is not installed on gen2";
+    assert!(told(&output).contains(wrong), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(3));
     // One that has ended is told, on a host without a reader too.
     let scenario = format!(
         "question = \"?\"\n[load]\nrate = \"2k\"\n[background]\non = [\"gen2\"]\ncommand = [\"true\"]\n{TRIALS}"
