@@ -63,7 +63,7 @@ metrics! {
     LIMITED_SERIES = Counter "rxpath_series_limited_total" ["family"], "times that a program, victim, device, reason or finding was due for a series of its own and found no place";
     AGENT_LOST = Counter "rxpath_agent_lost_total" ["probe"], "records that found no room in the maps of a probe: slices, polls and flows (account), polls (polls), packets (drops, stages)";
     PASSED = Counter "rxpath_stage_passed_total" ["stage", "unit"], "what passed a stage of this network namespace: packets, interrupts or datagrams read";
-    LOST = Counter "rxpath_stage_lost_packets_total" ["stage"], "packets lost in a stage of this network namespace, each at one stage only";
+    LOST = Counter "rxpath_lost_packets_total" ["stage", "place"], "packets lost in this network namespace, each at one place of the ledger; each place lies in one stage. Places that this host can count are there from the start. rxpath explain PLACE says more";
     STAGE_CPU = Counter "rxpath_stage_cpu_seconds_total" ["stage"], "CPU time spent in a stage, all CPUs together";
     DROPPED = Counter "rxpath_dropped_packets_total" ["reason", "protocol", "netns"], "packets dropped, by the kernel's reason (skb:kfree_skb) or by the counter of the place; netns is host for this network namespace";
     SOFTIRQ_CPU = Counter "rxpath_softirq_cpu_seconds_total" [], "CPU time in network softirqs and polls of NAPI threads, all CPUs together";
@@ -95,12 +95,18 @@ metrics! {
     FINGERPRINT = Gauge "rxpath_config_fingerprint" [], "the first 48 bits of the fingerprint of this host's settings: hosts with the same number are set alike";
 }
 
+/// Series that a page may have.
+pub const MOST_SERIES: usize = 600;
+/// Programs and as many victims that have series of their own, unless told otherwise.
+pub const TOP: usize = 16;
+/// With more of them a page would have more than [`MOST_SERIES`].
+pub const MOST_TOP: usize = 22;
+/// A program more has three series, a victim more five. So many drop reasons and so many findings lose theirs for these.
+const GIVEN_UP: usize = 4;
 /// Reasons of drops with a series of their own.
 const REASONS: usize = 48;
-/// Programs with series of their own.
-const TASKS: usize = 16;
-/// Victims with series of their own.
-const VICTIMS: usize = 16;
+/// Findings with a series of their own; their number by severity has all.
+pub(crate) const FINDINGS_MOST: usize = 40;
 /// Devices with a series of their own.
 const DEVICES: usize = 8;
 
@@ -120,6 +126,8 @@ pub struct Families {
     pub(crate) devices: Top<String>,
     pub(crate) polled: Top<String>,
     pub(crate) ports: Top<PortName>,
+    /// Findings with a series of their own.
+    pub(crate) findings_most: usize,
     pub(crate) lost_before: BTreeMap<&'static str, u64>,
     pub(crate) own_cpu_before_s: f64,
     pub(crate) http_errors_before: u64,
@@ -173,11 +181,12 @@ impl Families {
             gauges,
             histograms,
             reasons: Top::new(REASONS),
-            tasks: Top::new(TASKS),
-            victims: Top::new(VICTIMS),
+            tasks: Top::new(TOP),
+            victims: Top::new(TOP),
             devices: Top::new(DEVICES),
             polled: Top::new(DEVICES),
             ports: Top::new(PORTS),
+            findings_most: FINDINGS_MOST,
             lost_before: BTreeMap::new(),
             own_cpu_before_s: 0.0,
             http_errors_before: 0,
@@ -188,6 +197,17 @@ impl Families {
         let (version, revision) = build.rsplit_once('-').unwrap_or((build, ""));
         families.set(BUILD, &[version, revision], 1.0);
         Ok(families)
+    }
+
+    /// Gives series of their own to so many programs and as many victims, [`MOST_TOP`] at most, before the first window.
+    #[must_use]
+    pub fn with_top(mut self, top: usize) -> Self {
+        let top = top.min(MOST_TOP);
+        let given_up = GIVEN_UP * top.saturating_sub(TOP);
+        (self.tasks, self.victims) = (Top::new(top), Top::new(top));
+        self.reasons = Top::new(REASONS - given_up);
+        self.findings_most = FINDINGS_MOST - given_up;
+        self
     }
 
     /// Adds to a counter. What is no number, or would make it fall, adds nothing; the series is there all the same.

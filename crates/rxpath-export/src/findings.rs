@@ -4,8 +4,6 @@ use crate::families::{
     CHECKED_AT, FINDING, FINDINGS, FINGERPRINT, Families, LIMITED_SERIES, TUNED, UNJUDGED,
 };
 
-/// Findings with a series of their own.
-const FINDINGS_MOST: usize = 48;
 /// Bits of the fingerprint that a number of the text format holds exactly.
 const FINGERPRINT_DIGITS: usize = 12;
 
@@ -32,10 +30,10 @@ impl Families {
             let count = checked.findings.iter().filter(|(_, of, _)| *of == severity).count();
             self.set(FINDINGS, &[severity], count as f64);
         }
-        for (rule, severity, object) in checked.findings.iter().take(FINDINGS_MOST) {
+        for (rule, severity, object) in checked.findings.iter().take(self.findings_most) {
             self.set(FINDING, &[rule, severity, object], 1.0);
         }
-        let refused = checked.findings.len().saturating_sub(FINDINGS_MOST);
+        let refused = checked.findings.len().saturating_sub(self.findings_most);
         self.add(LIMITED_SERIES, &[FINDING], refused as f64);
         for (family, counts) in [(UNJUDGED, &checked.unjudged), (TUNED, &checked.tuned)] {
             for (label, count) in counts {
@@ -53,6 +51,7 @@ impl Families {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::families::FINDINGS_MOST;
 
     #[test]
     fn a_later_check_replaces_an_earlier_one() {

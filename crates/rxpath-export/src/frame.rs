@@ -2,7 +2,7 @@
 //! counted.
 
 use rxpath_record::verdict::{Confidence, Stage};
-use rxpath_record::watch::{CpuRow, Frame, StageRow, WindowTotals};
+use rxpath_record::watch::{CpuRow, Frame, LossRow, PathStage, StageRow, WindowTotals};
 use serde::Serialize;
 
 use crate::families::{
@@ -42,6 +42,9 @@ impl Families {
         self.add(WINDOWS, &[], window_s);
         for row in &frame.stages {
             self.stage(row, window_s);
+        }
+        for row in &frame.losses {
+            self.loss(*row, window_s);
         }
         self.drops(&frame.drops, window_s);
         self.softirqs(frame);
@@ -91,12 +94,15 @@ impl Families {
         if let Some(rate) = row.rate_per_s.value() {
             self.add(PASSED, &[&stage, &row.unit], rate * window_s);
         }
-        if let Some(drops) = row.drops_pps.value() {
-            self.add(LOST, &[&stage], drops * window_s);
-        }
         if let Some(cpus) = row.cpu_ratio.value() {
             self.add(STAGE_CPU, &[&stage], cpus * window_s);
         }
+    }
+
+    /// Adding up a stage's places gives what the stage lost.
+    fn loss(&self, row: LossRow, window_s: f64) {
+        let stage = PathStage::at(row.place).map_or_else(String::new, word);
+        self.add(LOST, &[&stage, &word(row.place)], row.packets_pps * window_s);
     }
 
     fn softirqs(&self, frame: &Frame) {
@@ -163,8 +169,9 @@ impl Families {
 #[cfg(test)]
 mod tests {
     use rxpath_core::{Fact, Log2};
+    use rxpath_record::ledger::Place;
     use rxpath_record::watch::{
-        DropRow, LatencyRow, PathStage, PollSizes, ProbeShare, StageLatency, TakenTime, TaskRow,
+        DropRow, LatencyRow, PollSizes, ProbeShare, StageLatency, TakenTime, TaskRow,
     };
 
     use super::*;
@@ -205,6 +212,9 @@ mod tests {
                 stage(PathStage::Nic, Fact::ok(500.0), 0.0),
                 stage(PathStage::Socket, Fact::absent("no"), 25.0),
             ],
+            losses: [(Place::Ring, 0.0), (Place::SocketBuffer, 20.0), (Place::ListenQueue, 5.0)]
+                .map(|(place, packets_pps)| LossRow { place, packets_pps })
+                .into(),
             verdict: Some(verdict(Confidence::Fair)),
             cpus: vec![cpu(0, 0.0), cpu(3, 0.25)],
             tasks: vec![task(7, 0.3, 0.2), task(7, 0.1, 0.1), task(9, 0.0, 0.0)],
@@ -267,7 +277,10 @@ mod tests {
         for (series, right) in [
             ("rxpath_window_seconds_total", 6.0),
             ("rxpath_stage_passed_total{stage=\"nic\",unit=\"packets\"}", 3000.0),
-            ("rxpath_stage_lost_packets_total{stage=\"socket\"}", 150.0),
+            ("rxpath_lost_packets_total{place=\"socket-buffer\",stage=\"socket\"}", 120.0),
+            ("rxpath_lost_packets_total{place=\"listen-queue\",stage=\"socket\"}", 30.0),
+            // From the start.
+            ("rxpath_lost_packets_total{place=\"ring\",stage=\"nic\"}", 0.0),
             ("rxpath_softirq_cpu_seconds_total", 1.5),
             ("rxpath_path_limited_seconds_total{stage=\"socket-queue\"}", 6.0),
             ("rxpath_path_limited_seconds_total{stage=\"ring\"}", 0.0),
@@ -319,6 +332,7 @@ mod tests {
             "what was not read is not 0"
         );
         assert!(!text.contains("stage_cpu_seconds_total{"), "{text}");
+        assert!(!text.contains("place=\"netfilter\""), "what is not counted here is not 0");
     }
 
     #[test]

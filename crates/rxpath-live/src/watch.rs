@@ -12,6 +12,7 @@ mod drops;
 mod entry;
 mod links;
 mod owners;
+mod places;
 mod probes;
 mod queues;
 mod reasoned;
@@ -291,6 +292,7 @@ impl Watcher {
         });
         // In addition to the counters: the tracepoint's sample is of other moments.
         evidence.any_protocol.extend(reasoned::claims(window, &evidence));
+        let losses = places::losses(window, &evidence);
         let mut gaps = moved.gaps.clone();
         if !self.counters.counts_energy() {
             // Most machines have no such counters, or only for root: nobody asked for them here.
@@ -311,7 +313,7 @@ impl Watcher {
             number: self.number,
             at_unix_s: unix_s(),
             window_s: window.window_s,
-            stages: stages::rows(window, &evidence),
+            stages: stages::rows(window, &evidence, &losses),
             elsewhere_pps: evidence.elsewhere_pps,
             verdict: Some(rxpath_diagnose::diagnose(&evidence)),
             cpus: cpus::rows(window, &self.nodes),
@@ -319,6 +321,7 @@ impl Watcher {
             sockets_count: looks.count(),
             tasks: tasks::rows(window),
             drops: drops::rows(window, &self.first, now),
+            losses: places::rows(&losses),
             latency: window.seen.map_or_else(|_| Vec::new(), |seen| seen.latency.clone()),
             gaps,
             power_w: moved.power_w(window.window_s),

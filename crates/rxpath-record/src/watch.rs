@@ -20,10 +20,13 @@ use serde::{Deserialize, Serialize};
 pub use line::{Settings, head_line, tail_line};
 pub use packed::Packer;
 pub use recording::{Recorded, RecordingError, parse};
-pub use rows::{CpuRow, DropRow, LatencyRow, ProbeShare, QueueRow, Sampled, SocketRow, TaskRow};
+pub use rows::{
+    CpuRow, DropRow, LatencyRow, LossRow, ProbeShare, QueueRow, Sampled, SocketRow, TaskRow,
+};
 pub use slice::Slice;
 pub use totals::{PollSizes, PortName, StageLatency, TakenTime, VictimName, WindowTotals};
 
+use crate::ledger::Place;
 use crate::verdict::{Stage, Verdict};
 
 /// A place on the path, from left to right.
@@ -86,6 +89,41 @@ impl PathStage {
             | Stage::Unknown => None,
         }
     }
+
+    /// Where a place of loss lies on the path; `None` for those of a sender.
+    pub fn at(place: Place) -> Option<Self> {
+        match place {
+            Place::SendCall
+            | Place::Output
+            | Place::EgressHook
+            | Place::Qdisc
+            | Place::SendingDevice => None,
+            Place::Network | Place::Ring | Place::DeviceRefused => Some(Self::Nic),
+            Place::Backlog => Some(Self::Backlog),
+            Place::IngressHook
+            | Place::Ip
+            | Place::ReversePath
+            | Place::Routing
+            | Place::Fragments
+            | Place::Netfilter
+            | Place::ReasonOnly => Some(Self::Ip),
+            Place::XdpSocket
+            | Place::IpsecPolicy
+            | Place::SocketFilter
+            | Place::NoListener
+            | Place::Checksum
+            | Place::SocketBuffer
+            | Place::UdpMemory
+            | Place::UdpMemoryUncounted
+            | Place::UdpOther
+            | Place::ListenQueue
+            | Place::SocketBacklog
+            | Place::TcpReceiveQueue
+            | Place::TcpOutOfOrder
+            | Place::TcpSequence
+            | Place::TcpOther => Some(Self::Socket),
+        }
+    }
 }
 
 /// One stage over the window.
@@ -139,6 +177,9 @@ pub struct Frame {
     pub tasks: Vec<TaskRow>,
     /// Drops, the most first.
     pub drops: Vec<DropRow>,
+    /// Packets lost, each at one place, also those that lost none; places whose losses this host does not count have no row.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<LossRow>,
     /// Latency between stages.
     pub latency: Vec<LatencyRow>,
     /// What could not be read, with the reason.

@@ -5,16 +5,14 @@ use std::collections::BTreeSet;
 use rxpath_core::{Fact, Log2};
 use rxpath_record::verdict::{Confidence, Stage, Verdict};
 use rxpath_record::watch::{
-    CpuRow, DropRow, Frame, LatencyRow, PathStage, PollSizes, ProbeShare, Sampled, StageLatency,
-    StageRow, TakenTime, TaskRow, WindowTotals,
+    CpuRow, DropRow, Frame, LatencyRow, LossRow, PathStage, PollSizes, ProbeShare, Sampled,
+    StageLatency, StageRow, TakenTime, TaskRow, WindowTotals,
 };
 
-use crate::families::{Families, Kind, METRICS};
+use crate::families::{Families, Kind, METRICS, MOST_SERIES, MOST_TOP, TOP};
 use crate::findings::Checked;
 use crate::governor::Governor;
 
-/// What the page may have.
-const MOST: usize = 600;
 /// Things of each kind in a window, others in each.
 const MANY: u32 = 1000;
 /// Gaps of a frame: more than a host was seen with.
@@ -72,6 +70,7 @@ fn frame(round: u32) -> Frame {
         cpus: vec![CpuRow { net_softirq_ratio: Fact::ok(0.5), ..CpuRow::default() }],
         tasks: (0..MANY).map(task).collect(),
         drops: (0..MANY).map(dropped).collect(),
+        losses: LossRow::PLACES.map(|place| LossRow { place, packets_pps: 1.0 }).into(),
         latency: LATENCIES.map(latency).into(),
         gaps: (0..GAPS).map(|n| (format!("gap {n}"), String::new())).collect(),
         sampled: Sampled::PROBES.map(sampled).into(),
@@ -120,9 +119,9 @@ fn checked() -> Checked {
     }
 }
 
-#[test]
-fn the_number_of_series_is_bounded_whatever_a_host_has() {
-    let mut families = Families::new("1", 4).unwrap();
+/// The page of a host that has everything, with series for so many programs and victims.
+fn worst(top: usize) -> String {
+    let mut families = Families::new("1", 4).unwrap().with_top(top);
     families.started(1e9);
     for round in 0..20 {
         families.frame(&frame(round), Some(&totals(round)), |process| Some(format!("p{process}")));
@@ -135,9 +134,34 @@ fn the_number_of_series_is_bounded_whatever_a_host_has() {
     for what in ["drops by reason", "latency of stages"] {
         families.not_loaded(what, "restart");
     }
-    let page = families.text().unwrap();
-    let lines: Vec<&str> = page.lines().filter(|line| !line.starts_with('#')).collect();
-    assert!(lines.len() <= MOST, "{} series", lines.len());
+    families.text().unwrap()
+}
+
+fn series(page: &str) -> Vec<&str> {
+    page.lines().filter(|line| !line.starts_with('#')).collect()
+}
+
+#[test]
+fn so_many_programs_and_victims_have_series_and_the_page_stays_bounded() {
+    for top in [1, TOP, TOP + 1, MOST_TOP - 1, MOST_TOP] {
+        let page = worst(top);
+        let count = series(&page).len();
+        assert!(count <= MOST_SERIES, "{top}: {count} series");
+        for (begin, by) in [
+            ("rxpath_task_cpu_stolen_seconds_total{", "by=\"network\""),
+            ("rxpath_cpu_stolen_seconds_total{", "by=\"hardirq\""),
+        ] {
+            let of = page.lines().filter(|line| line.starts_with(begin) && line.contains(by));
+            assert_eq!(of.count(), top + 1, "{begin} with one for all others");
+        }
+    }
+}
+
+#[test]
+fn the_number_of_series_is_bounded_whatever_a_host_has() {
+    let page = worst(TOP);
+    let lines = series(&page);
+    assert!(lines.len() <= MOST_SERIES, "{} series", lines.len());
     // The worst case has all metrics: none is left out of the count.
     let name = |line: &&str| line.split(['{', ' ']).next().unwrap_or_default().to_owned();
     let there: BTreeSet<String> = lines.iter().map(name).collect();

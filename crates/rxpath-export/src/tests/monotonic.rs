@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use rxpath_core::{Fact, Log2};
+use rxpath_record::ledger::Place;
 use rxpath_record::watch::{
-    DropRow, Frame, PathStage, PollSizes, ProbeShare, StageLatency, StageRow, TakenTime, TaskRow,
-    WindowTotals,
+    DropRow, Frame, LossRow, PathStage, PollSizes, ProbeShare, StageLatency, StageRow, TakenTime,
+    TaskRow, WindowTotals,
 };
 
 use crate::families::{Families, Kind, METRICS};
@@ -82,6 +83,7 @@ fn frame(made: &Made) -> Frame {
     Frame {
         window_s: made.window_s,
         stages: vec![stage],
+        losses: vec![LossRow { place: Place::Ring, packets_pps: lost }],
         tasks: made.victims.iter().map(task).collect(),
         drops: made.reasons.iter().map(dropped).collect(),
         probe_cost: Some(ProbeShare {

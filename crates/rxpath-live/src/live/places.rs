@@ -90,9 +90,9 @@ fn lost(moved: &Moved, place: Place, names: &[&str]) -> Option<Drop> {
 }
 
 /// What UDP lost in all, however.
-const UDP_ERRORS: [&str; 2] = ["Udp.InErrors", "Udp6.InErrors"];
+pub(crate) const UDP_ERRORS: [&str; 2] = ["Udp.InErrors", "Udp6.InErrors"];
 /// Its parts that have a counter of their own.
-const UDP_NAMED: [Place; 3] = [Place::Checksum, Place::SocketBuffer, Place::UdpMemory];
+pub(crate) const UDP_NAMED: [Place; 3] = [Place::Checksum, Place::SocketBuffer, Place::UdpMemory];
 
 /// Datagrams of UDP that were lost: these counters count nothing else. `at_sockets`: what the sockets that were looked at
 /// dropped; `reasons` where the kernel's were watched.
@@ -186,7 +186,7 @@ fn other(mut errors: u64, reasons: Option<&[DropReason]>) -> Vec<Drop> {
 }
 
 /// Reasons for which UDP has no counter but the sum of all errors (net/ipv4/udp.c `udp_queue_rcv_one_skb`).
-const UDP_REASONS: [(&str, Place); 2] =
+pub(crate) const UDP_REASONS: [(&str, Place); 2] =
     [("SOCKET_FILTER", Place::SocketFilter), ("XFRM_POLICY", Place::IpsecPolicy)];
 
 /// What else is told of the packets, beside IP's counters.

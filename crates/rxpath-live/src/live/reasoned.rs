@@ -117,9 +117,12 @@ fn meaning(row: &DropReason) -> Meaning {
     }
 }
 
-/// Whether no counter that is read has this loss of the receive path.
-pub(crate) fn reason_only(row: &DropReason) -> bool {
-    matches!(meaning(row), Meaning::At(_))
+/// The place of a loss of the receive path that no counter which is read has.
+pub(crate) fn place(row: &DropReason) -> Option<Place> {
+    match meaning(row) {
+        Meaning::At(place) => Some(place),
+        Meaning::Counted | Meaning::NoLoss => None,
+    }
 }
 
 /// Losses that only a reason shows. `received` by IP; `filtered` is what IP's counters say netfilter dropped: the rest of

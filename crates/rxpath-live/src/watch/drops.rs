@@ -9,7 +9,7 @@ use rxpath_record::watch::DropRow;
 
 use super::Window;
 use super::counters::moved;
-use super::stages::TCP_LOST;
+use super::places::TCP_LOST;
 use crate::live::PLACES;
 
 /// Rows of a frame at most.
@@ -81,7 +81,7 @@ fn counted(window: &Window<'_>, first: &Snapshot, now: &Snapshot) -> Vec<DropRow
         .collect();
     // Only those that own their losses: others count the same ones once more.
     rows.extend(
-        TCP_LOST.iter().filter_map(|(name, _)| counter(window, (first, now), name, &[name])),
+        TCP_LOST.iter().filter_map(|(name, ..)| counter(window, (first, now), name, &[name])),
     );
     let cpus: Vec<String> =
         window.between.cpus.iter().map(|cpu| format!("softnet.cpu{}.dropped", cpu.cpu)).collect();

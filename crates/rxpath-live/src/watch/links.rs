@@ -109,8 +109,10 @@ pub struct Lost {
 pub struct LinkRates {
     /// Packets that the lowest devices took, per second; after the driver's merging (LRO), before GRO.
     pub received_pps: f64,
-    /// Without a free descriptor, or damaged, per second.
-    pub lost_pps: f64,
+    /// Without a free descriptor, per second.
+    pub ring_pps: f64,
+    /// Damaged, per second.
+    pub damaged_pps: f64,
     /// `rx.dropped` of the same devices, per second: no protocol wanted them, or no memory; the backlog's drops once more.
     pub dropped_pps: f64,
     /// The same since watching began.
@@ -184,7 +186,8 @@ impl LinkRates {
     fn add(&mut self, device: &str, moved: Counts, total: Counts, span_s: f64) {
         let per_s = |count: u64| count as f64 / span_s;
         self.received_pps += per_s(moved.packets);
-        self.lost_pps += per_s(moved.ring + moved.damaged);
+        self.ring_pps += per_s(moved.ring);
+        self.damaged_pps += per_s(moved.damaged);
         self.dropped_pps += per_s(moved.dropped);
         self.dropped_total += total.dropped;
         let kinds = [
@@ -255,7 +258,8 @@ mod tests {
         assert_eq!(counts, Counts { packets: 10, ring: 4, damaged: 2, dropped: 300 });
         let mut rates = LinkRates::default();
         rates.add("eth0", counts, counts, 2.0);
-        assert_eq!((rates.received_pps, rates.lost_pps, rates.dropped_pps), (5.0, 3.0, 150.0));
+        assert_eq!((rates.received_pps, rates.dropped_pps), (5.0, 150.0));
+        assert_eq!((rates.ring_pps, rates.damaged_pps), (2.0, 1.0));
         let rows: Vec<(&str, u64)> = rates.lost.iter().map(|row| (row.reason, row.total)).collect();
         assert_eq!(rows, [("no free descriptor", 4), ("damaged frame", 2)]);
         assert_eq!(counts.since(Counts { packets: 99, ..counts }).packets, 0, "it was set back");

@@ -12,16 +12,22 @@ use rxpath_record::evidence::{AnyProtocol, Evidence};
 use rxpath_record::ledger::{DropReason, Place};
 
 use super::Window;
-use crate::live::RECEIVED;
-use crate::live::reasoned::{NETFILTER_DROP, losses, reason_only};
+use crate::live::{RECEIVED, UDP_REASONS};
+use crate::live::reasoned::{NETFILTER_DROP, losses, place};
 
-/// Reasons for which a socket's datagrams and segments are refused and no counter of the stage moves.
-const AT_SOCKETS: [&str; 2] = ["SOCKET_FILTER", "XFRM_POLICY"];
 /// The counters and the reasons are not of the same moments: below this share more or less is none.
-const SAMPLED: f64 = 0.8;
+pub(super) const SAMPLED: f64 = 0.8;
 
-/// Reason and packets per second.
-pub(super) type Lost = Vec<(String, f64)>;
+/// Place, reason and packets per second.
+pub(super) type Lost = Vec<(Place, String, f64)>;
+/// The places that have no counter at all here: the kernel's reasons tell what they lost.
+pub(super) const PLACES: [Place; 5] = [
+    Place::IngressHook,
+    Place::Netfilter,
+    Place::ReasonOnly,
+    Place::IpsecPolicy,
+    Place::SocketFilter,
+];
 
 /// Whether the kernel's reasons are known.
 pub(super) fn watched(window: &Window<'_>) -> bool {
@@ -48,12 +54,27 @@ fn rows(window: &Window<'_>) -> Vec<(DropReason, f64)> {
     here.map(of).collect()
 }
 
-fn by_reason(rows: impl Iterator<Item = (DropReason, f64)>) -> Lost {
-    let mut sums: BTreeMap<String, f64> = BTreeMap::new();
-    for (row, pps) in rows {
-        *sums.entry(row.reason).or_default() += pps;
+/// Rows of those that have a place, with the sum of each.
+fn at(place: impl Fn(&DropReason) -> Option<Place>, window: &Window<'_>) -> Lost {
+    let mut sums: BTreeMap<(Place, String), f64> = BTreeMap::new();
+    for (row, pps) in rows(window) {
+        if let Some(place) = place(&row) {
+            *sums.entry((place, row.reason)).or_default() += pps;
+        }
     }
-    sums.into_iter().filter(|(_, pps)| *pps > 0.0).collect()
+    let sums = sums.into_iter().filter(|(_, pps)| *pps > 0.0);
+    sums.map(|((place, reason), pps)| (place, reason, pps)).collect()
+}
+
+/// Where a filter in front of IP, routing or anything without a counter dropped it.
+fn place_at_ip(row: &DropReason) -> Option<Place> {
+    let in_front = row.reason == NETFILTER_DROP && !row.device.is_empty();
+    if in_front { Some(Place::Netfilter) } else { place(row) }
+}
+
+/// Where a socket's datagram or segment was refused and no counter of the stage moved.
+fn place_at_sockets(row: &DropReason) -> Option<Place> {
+    UDP_REASONS.iter().find(|(reason, _)| *reason == row.reason).map(|(_, place)| *place)
 }
 
 /// What was lost between the device and the protocols behind IP. What XDP dropped is where a driver counts it, if it does.
@@ -62,23 +83,20 @@ pub(super) fn at_ip(window: &Window<'_>, evidence: &Evidence) -> Lost {
         row.reason == "XDP"
             && evidence.any_protocol.iter().any(|loss| loss.drop.counter.contains("XDP"))
     };
-    by_reason(rows(window).into_iter().filter(|(row, _)| {
-        !counted(row)
-            && (reason_only(row) || (row.reason == NETFILTER_DROP && !row.device.is_empty()))
-    }))
+    at(|row| if counted(row) { None } else { place_at_ip(row) }, window)
 }
 
 /// What was lost at sockets.
 pub(super) fn at_sockets(window: &Window<'_>) -> Lost {
-    by_reason(rows(window).into_iter().filter(|(row, _)| AT_SOCKETS.contains(&row.reason.as_str())))
+    at(place_at_sockets, window)
 }
 
 /// In words, the most first.
 pub(super) fn note(lost: &Lost) -> String {
     let mut lost: Vec<_> = lost.iter().collect();
-    lost.sort_by(|a, b| b.1.total_cmp(&a.1));
+    lost.sort_by(|a, b| b.2.total_cmp(&a.2));
     let words: Vec<String> =
-        lost.iter().map(|(reason, pps)| format!("{reason} {}/s", si(*pps))).collect();
+        lost.iter().map(|(_, reason, pps)| format!("{reason} {}/s", si(*pps))).collect();
     words.join(", ")
 }
 
@@ -95,4 +113,39 @@ pub(super) fn claims(window: &Window<'_>, evidence: &Evidence) -> Vec<AnyProtoco
     let received = window.rates.per_s(&RECEIVED).into_value().unwrap_or(0.0);
     let received = (received * window.window_s).round() as u64;
     losses(&rows, received, if all { u64::MAX } else { filtered }, &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_has_one_place_and_what_a_counter_has_none() {
+        let row = |reason: &str, device: &str| DropReason {
+            side: Side::Machine.to_string(),
+            reason: reason.into(),
+            place: String::new(),
+            device: device.into(),
+            port: 0,
+            packets: 1,
+        };
+        for (reason, device, at_ip, at_sockets) in [
+            ("XDP", "eth0", Some(Place::IngressHook), None),
+            (NETFILTER_DROP, "eth0", Some(Place::Netfilter), None),
+            // This host's own packets.
+            (NETFILTER_DROP, "", None, None),
+            ("IP_INVALID_SOURCE", "eth0", Some(Place::Routing), None),
+            ("SOCKET_FILTER", "eth0", None, Some(Place::SocketFilter)),
+            ("XFRM_POLICY", "eth0", None, Some(Place::IpsecPolicy)),
+            ("SOCKET_RCVBUFF", "eth0", None, None),
+            ("UNHANDLED_PROTO", "eth0", None, None),
+        ] {
+            let row = row(reason, device);
+            assert_eq!(
+                (place_at_ip(&row), place_at_sockets(&row)),
+                (at_ip, at_sockets),
+                "{reason}"
+            );
+        }
+    }
 }

@@ -6,40 +6,26 @@
 use rxpath_core::Fact;
 use rxpath_core::number::si;
 use rxpath_record::evidence::Evidence;
-use rxpath_record::ledger::Place;
 use rxpath_record::watch::{PathStage, StageRow};
 
+use super::places::{Losses, TCP_LOST, lost_in};
 use super::probes::NAPI_THREAD;
 use super::{Window, reasoned};
-use crate::live::{PLACES, RECEIVED};
+use crate::live::RECEIVED;
 
-const IP_LOST: [Place; 3] = [Place::Ip, Place::ReversePath, Place::Fragments];
 const IP_DELIVERED: [&str; 2] = ["Ip.InDelivers", "Ip6.InDelivers"];
-const UDP_LOST: [Place; 4] =
-    [Place::SocketBuffer, Place::UdpMemory, Place::NoListener, Place::Checksum];
-/// Of TCP's counters those of which none counts another's drops once more. `ListenOverflows` is part of `ListenDrops`;
-/// `RcvPruned` moves with `TCPRcvQDrop`, `OfoPruned` with `TCPOFODrop` (net/ipv4/tcp_input.c `tcp_prune_queue`,
-/// `tcp_data_queue`). Each with what it is about, in a word or two.
-pub(super) const TCP_LOST: [(&str, &str); 6] = [
-    ("TcpExt.ListenDrops", "listen queue full"),
-    ("TcpExt.TCPBacklogDrop", "TCP socket backlog full"),
-    ("TcpExt.TCPRcvQDrop", "TCP receive queue full"),
-    ("TcpExt.TCPOFODrop", "TCP out-of-order queue full"),
-    ("TcpExt.TCPZeroWindowDrop", "TCP beyond a zero window"),
-    ("Tcp.InErrs", "bad TCP segments"),
-];
 const UDP_READ: [&str; 2] = ["Udp.InDatagrams", "Udp6.InDatagrams"];
 /// CPU time that belongs to no stage alone.
 const INSIDE: &str = "part of the poll's time";
 
-pub(super) fn rows(window: &Window<'_>, evidence: &Evidence) -> Vec<StageRow> {
+pub(super) fn rows(window: &Window<'_>, evidence: &Evidence, losses: &Losses) -> Vec<StageRow> {
     vec![
         nic(window),
         irq(window),
         gro(window),
         backlog(window),
-        ip(window, evidence),
-        socket(window, evidence),
+        ip(window, evidence, losses),
+        socket(window, evidence, losses),
         application(window, evidence),
     ]
 }
@@ -55,12 +41,6 @@ fn blank(stage: PathStage) -> StageRow {
         cpu_ratio: Fact::absent(INSIDE),
         note: String::new(),
     }
-}
-
-/// The counters that own the losses of these places, as the diagnosis has them.
-fn owning(places: &[Place]) -> Vec<&'static str> {
-    let of = PLACES.iter().filter(|(place, _)| places.contains(place));
-    of.flat_map(|(_, names)| names.iter().copied()).collect()
 }
 
 fn cpus(window: &Window<'_>) -> impl Iterator<Item = u32> {
@@ -86,7 +66,7 @@ fn nic(window: &Window<'_>) -> StageRow {
         rate_per_s: known(links.received_pps),
         rate_source: "rx packets of the lowest devices: what bridges, bonds, VLANs and tunnels repeat is left out"
             .into(),
-        drops_pps: known(links.lost_pps),
+        drops_pps: known(links.ring_pps + links.damaged_pps),
         drops_source: "rx missed, fifo or over (the largest of each device) + rx errors; rx dropped is behind the ring"
             .into(),
         cpu_ratio: match window.seen {
@@ -193,14 +173,13 @@ fn backlog(window: &Window<'_>) -> StageRow {
     }
 }
 
-fn ip(window: &Window<'_>, evidence: &Evidence) -> StageRow {
-    let counted = "header, address and discard counters of IP, reverse path filter, reassembly";
-    let reasoned = reasoned::at_ip(window, evidence);
-    let sum: f64 = reasoned.iter().map(|(_, pps)| pps).sum();
+fn ip(window: &Window<'_>, evidence: &Evidence, losses: &Losses) -> StageRow {
+    let counted =
+        "header, address and discard counters of IP, no route, reverse path filter, reassembly";
     StageRow {
         rate_per_s: window.rates.per_s(&RECEIVED),
         rate_source: "Ip.InReceives + Ip6.InReceives".into(),
-        drops_pps: window.rates.per_s(&owning(&IP_LOST)).map(|counted| counted + sum),
+        drops_pps: lost_in(losses, PathStage::Ip),
         drops_source: if reasoned::watched(window) {
             format!(
                 "{counted}; by the kernel's reasons: filters in front of IP, netfilter, routing"
@@ -208,12 +187,12 @@ fn ip(window: &Window<'_>, evidence: &Evidence) -> StageRow {
         } else {
             format!("{counted}; what a packet filter drops has no counter here")
         },
-        note: reasoned::note(&reasoned),
+        note: reasoned::note(&reasoned::at_ip(window, evidence)),
         ..blank(PathStage::Ip)
     }
 }
 
-fn socket(window: &Window<'_>, evidence: &Evidence) -> StageRow {
+fn socket(window: &Window<'_>, evidence: &Evidence, losses: &Losses) -> StageRow {
     let fullest = evidence.sockets.iter().filter(|socket| socket.rcvbuf_bytes > 0);
     let filled = fullest.map(|socket| socket.queue_max_bytes as f64 / socket.rcvbuf_bytes as f64);
     let filled = filled.fold(0.0, f64::max);
@@ -221,7 +200,7 @@ fn socket(window: &Window<'_>, evidence: &Evidence) -> StageRow {
     let refused = reasoned::at_sockets(window);
     notes.extend(Some(reasoned::note(&refused)).filter(|note| !note.is_empty()));
     // What TCP lost is named by its counters, whatever the verdict is about.
-    for (name, words) in TCP_LOST {
+    for (name, words, _) in TCP_LOST {
         let rate = window.rates.per_s(&[name]).into_value().unwrap_or(0.0);
         if rate > 0.0 {
             notes.insert(0, format!("{words} {}/s", si(rate)));
@@ -230,12 +209,9 @@ fn socket(window: &Window<'_>, evidence: &Evidence) -> StageRow {
     StageRow {
         rate_per_s: window.rates.per_s(&IP_DELIVERED),
         rate_source: "Ip.InDelivers + Ip6.InDelivers".into(),
-        drops_pps: window
-            .rates
-            .per_s(&[&owning(&UDP_LOST)[..], &TCP_LOST.map(|(name, _)| name)].concat())
-            .map(|counted| counted + refused.iter().map(|(_, pps)| pps).sum::<f64>()),
+        drops_pps: lost_in(losses, PathStage::Socket),
         drops_source:
-            "UDP: RcvbufErrors, MemErrors, NoPorts, InCsumErrors; TCP: ListenDrops, BacklogDrop, \
+            "UDP: InErrors, NoPorts; TCP: ListenDrops, BacklogDrop, \
                        RcvQDrop, OFODrop, ZeroWindowDrop, InErrs; by the kernel's reasons: filters of sockets, IPsec"
                 .into(),
         note: notes.join(", "),
@@ -264,32 +240,5 @@ fn application(window: &Window<'_>, evidence: &Evidence) -> StageRow {
             String::new()
         },
         ..blank(PathStage::Application)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::counters::Rates;
-    use super::*;
-    use rxpath_core::Side;
-    use rxpath_record::counters::Snapshot;
-
-    /// The kernel counts such a drop in both (net/ipv4/tcp_input.c `tcp_prune_queue` behind `tcp_data_queue`).
-    #[test]
-    fn a_drop_that_two_counters_have_is_lost_once() {
-        let of = |count: u64| Snapshot {
-            values: [
-                "TcpExt.TCPRcvQDrop",
-                "TcpExt.RcvPruned",
-                "TcpExt.TCPOFODrop",
-                "TcpExt.OfoPruned",
-            ]
-            .map(|name| (format!("{}/{name}", Side::Machine), count))
-            .into(),
-            ..Snapshot::default()
-        };
-        let (before, now) = (of(1), of(6));
-        let names = TCP_LOST.map(|(name, _)| name);
-        assert_eq!(Rates::new(&before, &now, 1.0).per_s(&names), Fact::ok(10.0));
     }
 }

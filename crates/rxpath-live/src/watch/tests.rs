@@ -2,6 +2,7 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use rxpath_core::Fact;
+use rxpath_record::ledger::Place;
 use rxpath_record::watch::PathStage;
 
 use super::*;
@@ -33,6 +34,13 @@ fn a_socket_that_nobody_reads_shows_on_the_path_without_bpf() {
     let stage = |wanted| frame.stages.iter().find(|stage| stage.stage == wanted).unwrap();
     assert_eq!(frame.stages.iter().map(|row| row.stage).collect::<Vec<_>>(), PathStage::ALL);
     assert!(*stage(PathStage::Socket).drops_pps.value().unwrap() > 0.0);
+    let lost =
+        frame.losses.iter().filter(|row| PathStage::at(row.place) == Some(PathStage::Socket));
+    let sum: f64 = lost.map(|row| row.packets_pps).sum();
+    let drops_pps = *stage(PathStage::Socket).drops_pps.value().unwrap();
+    assert!((sum - drops_pps).abs() < 1e-6, "{:?}", frame.losses);
+    let full = frame.losses.iter().find(|row| row.place == Place::SocketBuffer).unwrap();
+    assert!(full.packets_pps > 0.0, "{:?}", frame.losses);
     assert!(*stage(PathStage::Ip).rate_per_s.value().unwrap() > 0.0);
     assert!(stage(PathStage::Backlog).rate_per_s.gap().unwrap().contains("not asked for"));
     assert!(frame.gaps.contains_key("BPF probes"));

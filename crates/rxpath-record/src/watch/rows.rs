@@ -4,6 +4,8 @@ use rxpath_core::Fact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::ledger::Place;
+
 /// One CPU; shares of wall time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -130,6 +132,45 @@ pub struct TaskRow {
     pub hypervisor_ratio: Fact<f64>,
     /// Who took most, as `device (share)`.
     pub taken_by: String,
+}
+
+/// Packets lost at a place of the ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LossRow {
+    /// Where.
+    pub place: Place,
+    /// How many, per second.
+    pub packets_pps: f64,
+}
+
+impl LossRow {
+    /// The places that a host which receives can count, in the order of the path. Of the others, `device-refused` also counts
+    /// frames that nobody here wants.
+    pub const PLACES: [Place; 22] = [
+        Place::Network,
+        Place::Ring,
+        Place::Backlog,
+        Place::Ip,
+        Place::ReversePath,
+        Place::Routing,
+        Place::Fragments,
+        // By the kernel's reasons only, but for routing.
+        Place::IngressHook,
+        Place::Netfilter,
+        Place::ReasonOnly,
+        Place::IpsecPolicy,
+        Place::SocketFilter,
+        Place::NoListener,
+        Place::Checksum,
+        Place::SocketBuffer,
+        Place::UdpMemory,
+        Place::UdpOther,
+        Place::ListenQueue,
+        Place::SocketBacklog,
+        Place::TcpReceiveQueue,
+        Place::TcpOutOfOrder,
+        Place::TcpOther,
+    ];
 }
 
 /// Packets dropped for one reason at one place.

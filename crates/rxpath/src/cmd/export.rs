@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 
 use rxpath_bpf::can::can_time_softirqs;
 use rxpath_export::METRICS;
+use rxpath_export::families::{MOST_SERIES, MOST_TOP, TOP};
 use rxpath_export::governor::Governor;
 use rxpath_export::listen::{Address, Page, Port};
 use rxpath_export::reserved::Reserved;
@@ -78,6 +79,10 @@ pub struct ExportCommand {
     /// or changes its state, at most once a minute
     #[arg(long, value_name = "TIME", default_value = "1h")]
     check_every: Nanos,
+    /// Programs, and as many victims, that have series of their own; all others together are `other`. Above 16, each more leaves
+    /// four drop reasons and four findings without a series
+    #[arg(long, value_name = "N", value_parser = top, default_value_t = TOP)]
+    top: usize,
     /// Use counters only, even if BPF is available
     #[arg(long)]
     no_bpf: bool,
@@ -111,6 +116,14 @@ fn budget(text: &str) -> Result<f64, String> {
     ratio
         .filter(|ratio| (LEAST_BUDGET..=1.0).contains(ratio))
         .ok_or_else(|| "0.1% to 100% of one CPU, such as 1% or 0.01".into())
+}
+
+/// How many programs and victims have series of their own.
+fn top(text: &str) -> Result<usize, String> {
+    let top = text.parse::<usize>().ok().filter(|top| (1..=MOST_TOP).contains(top));
+    top.ok_or_else(|| {
+        format!("1 to {MOST_TOP}: more do not fit into the {MOST_SERIES} series of a page")
+    })
 }
 
 impl ExportCommand {
@@ -161,7 +174,7 @@ impl ExportCommand {
         let live = Live::new(watcher, Settings::default(), window).longer_at_first(delay);
         let exporter = Exporter::new(live, page, Governor::new(self.budget), has_probes)?;
         exporter.not_loaded(&unloaded);
-        exporter.run(&self, &interrupt)
+        exporter.with_top(self.top).run(&self, &interrupt)
     }
 
     /// The socket, on which nobody is answered yet.
@@ -317,6 +330,15 @@ mod tests {
         assert_eq!((budget("1%"), budget("0.02")), (Ok(0.01), Ok(0.02)));
         for wrong in ["", "%", "0", "0.01%", "200%", "-1%", "nan", "inf", "1 CPU"] {
             assert!(budget(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn as_many_victims_as_fit_into_a_page_have_series() {
+        assert_eq!((top("1"), top(&MOST_TOP.to_string())), (Ok(1), Ok(MOST_TOP)));
+        for wrong in ["0", "32", "-1", "", "16.0"] {
+            let why = top(wrong).unwrap_err();
+            assert!(why.starts_with("1 to 22") && why.contains("600 series"), "{wrong}: {why}");
         }
     }
 

@@ -172,7 +172,8 @@ fn places() -> impl Iterator<Item = Topic> {
     texts(&serde_json::Value::from(schema_for!(Place))).into_iter().map(|(name, what)| {
         Topic::new(Kind::LossPlace, name, what.as_str()).part("Where packets are lost", what).part(
             "Shown by",
-            "the ledger of rxpath run and rxpath report, with the counter that owns the loss",
+            "the ledger of rxpath run and rxpath report, with the counter that owns the loss; \
+             rxpath_lost_packets_total of rxpath export, where a receiving host can count it",
         )
     })
 }

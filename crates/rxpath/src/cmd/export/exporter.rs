@@ -96,6 +96,12 @@ impl Exporter {
         })
     }
 
+    /// Before the first window: how many programs and victims have series of their own.
+    pub(super) fn with_top(mut self, top: usize) -> Self {
+        self.families = self.families.with_top(top);
+        self
+    }
+
     /// What is not measured for as long as it runs.
     pub(super) fn not_loaded(&self, unloaded: &[Unloaded]) {
         for one in unloaded {
