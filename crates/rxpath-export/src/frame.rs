@@ -277,10 +277,6 @@ mod tests {
         for (series, right) in [
             ("rxpath_window_seconds_total", 6.0),
             ("rxpath_stage_passed_total{stage=\"nic\",unit=\"packets\"}", 3000.0),
-            ("rxpath_lost_packets_total{place=\"socket-buffer\",stage=\"socket\"}", 120.0),
-            ("rxpath_lost_packets_total{place=\"listen-queue\",stage=\"socket\"}", 30.0),
-            // From the start.
-            ("rxpath_lost_packets_total{place=\"ring\",stage=\"nic\"}", 0.0),
             ("rxpath_softirq_cpu_seconds_total", 1.5),
             ("rxpath_path_limited_seconds_total{stage=\"socket-queue\"}", 6.0),
             ("rxpath_path_limited_seconds_total{stage=\"ring\"}", 0.0),
@@ -332,7 +328,6 @@ mod tests {
             "what was not read is not 0"
         );
         assert!(!text.contains("stage_cpu_seconds_total{"), "{text}");
-        assert!(!text.contains("place=\"netfilter\""), "what is not counted here is not 0");
     }
 
     #[test]
@@ -349,6 +344,24 @@ mod tests {
         ] {
             let got = value(&text, &series).unwrap_or_else(|| panic!("{series} in {text}"));
             assert!((got - right).abs() < 1e-9, "{series}: {got}");
+        }
+    }
+
+    #[test]
+    fn each_place_counts_its_losses_from_the_start_and_what_is_not_counted_has_no_series() {
+        let mut families = Families::new("1", 4).unwrap();
+        for windows in [1.0, 2.0] {
+            families.frame(&window(), None, |_| None);
+            let text = families.text().unwrap();
+            for (labels, each) in [
+                ("place=\"ring\",stage=\"nic\"", 0.0),
+                ("place=\"socket-buffer\",stage=\"socket\"", 40.0),
+                ("place=\"listen-queue\",stage=\"socket\"", 10.0),
+            ] {
+                let series = format!("rxpath_lost_packets_total{{{labels}}}");
+                assert_eq!(value(&text, &series), Some(each * windows), "{text}");
+            }
+            assert!(!text.contains("place=\"netfilter\""), "{text}");
         }
     }
 
