@@ -123,6 +123,20 @@ fn everything_that_is_asked_for_is_exported_or_recorded() {
     assert!(unused.is_empty(), "recorded under names that are not found: {unused:?}");
 }
 
+#[test]
+fn the_fleet_has_a_heatmap_of_limited_time_by_stage() {
+    let board: Value = serde_json::from_str(&text("dashboards/fleet.json")).unwrap();
+    let panels = board["panels"].as_array().unwrap();
+    let of_stages = panels.iter().find(|panel| panel["type"] == "heatmap").unwrap();
+    let query = of_stages["targets"][0]["expr"].as_str().unwrap();
+    for part in ["sum by (stage)", "rate(rxpath_path_limited_seconds_total{"] {
+        assert!(query.contains(part), "{query}");
+    }
+    // Its rows are the stages: no numbers to put into buckets.
+    assert_eq!(of_stages["targets"][0]["legendFormat"], "{{stage}}");
+    assert_eq!(of_stages["options"]["calculate"], false);
+}
+
 /// Metrics that nothing shows, and why.
 const NOT_SHOWN: [(&str, &str); 2] = [
     ("rxpath_softirq_busiest_cpu", "the number of a CPU is no quantity to draw"),
