@@ -25,7 +25,7 @@ help:
 	@echo 'make package  a .deb and a .rpm of rxpath and of rxpath-agent with their symbols, for every distribution with glibc 2.28 or newer, in target/packages'
 	@echo 'make package-test  installs, upgrades, swaps and purges these .deb in fresh Debian systems, and the .rpm by rpm --root (root; SUITES="bookworm")'
 	@echo 'make eco      the Ansible collection on four hosts, the chart, the image, the SBOM, the page, a fleet, the workflows (root; minutes; downloads their tools once)'
-	@echo 'make bench-eco  what rxpath export costs and whether its numbers are true (root, a quiet machine; 90 minutes; ROWS="cost steal")'
+	@echo 'make bench-eco  what rxpath export costs and whether its numbers are true (root, a quiet machine; two hours; ROWS="cost steal")'
 	@echo 'make bench-hosts  whether experiments between hosts reach their goals: clocks, kills, planted losses, 32 hosts, livelock (root, a quiet machine; 2 hours; ROWS="clocks kills" ROUNDS=20)'
 	@echo 'make schema   write schemas/ again from the types'
 	@echo 'make book     the documents as HTML in target/book (installs mdbook once)'

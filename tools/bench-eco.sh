@@ -1,5 +1,5 @@
 #!/bin/sh
-# What `rxpath export` costs and whether its numbers are true, one benchmark after the other: one and a half hours on a quiet machine.
+# What `rxpath export` costs and whether its numbers are true, one benchmark after the other: about two hours on a quiet machine.
 # Usage: tools/bench-eco.sh [cost|rate|steal|scrape|memory|verdict ...]    (root).
 # Exit 1: a goal was missed, whatever the others did. Exit 4: some were inconclusive, all others reached.
 set -eu
