@@ -53,6 +53,23 @@ fn one_window_gives_the_page() {
     assert_eq!(value(&page, "rxpath_not_read{what=\"BPF probes\"}"), Some(1.0));
     assert!(!page.contains("rxpath_task_cpu_stolen"), "without probes nobody knows");
     assert!(!page.contains("rxpath_check_"), "no check was asked for");
+    for (place, stage) in [
+        ("backlog", "backlog"),
+        ("ip", "ip"),
+        ("socket-buffer", "socket"),
+        ("no-listener", "socket"),
+    ] {
+        let series = format!("rxpath_lost_packets_total{{place=\"{place}\",stage=\"{stage}\"}}");
+        assert!(value(&page, &series).is_some(), "{series} is there from the start: {page}");
+    }
+    assert!(!page.contains("place=\"netfilter\""), "only the kernel's reasons tell that");
+}
+
+#[test]
+fn more_victims_than_fit_into_a_page_are_refused() {
+    let output = rxpath(&["export", "--once", "--no-bpf", "--top", "32"]);
+    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+    assert!(told(&output).contains("1 to 22: more do not fit"), "{}", told(&output));
 }
 
 #[test]
