@@ -66,13 +66,6 @@ fn one_window_gives_the_page() {
 }
 
 #[test]
-fn more_victims_than_fit_into_a_page_are_refused() {
-    let output = rxpath(&["export", "--once", "--no-bpf", "--top", "32"]);
-    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
-    assert!(told(&output).contains("1 to 22: more do not fit"), "{}", told(&output));
-}
-
-#[test]
 fn a_file_is_written_as_a_whole_with_the_findings_of_a_check() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("rxpath.prom");
@@ -280,6 +273,7 @@ fn what_cannot_be_exported_is_refused_in_a_line() {
         (vec!["--once", "--listen", "127.0.0.1:0"], 2, "cannot be used with"),
         (vec!["--listen", "fd:2"], 2, "fd:3"),
         (vec!["--budget", "0"], 2, "such as 1%"),
+        (vec!["--top", "32"], 2, "1 to 22: more do not fit"),
         (vec!["--netns", "/no/such/namespace"], 2, "/no/such/namespace"),
         (vec!["--allow-remote"], 2, "--listen"),
         (vec!["--once", "--no-bpf", "--interval", "100ms", "--textfile", no_dir], 2, no_dir),
