@@ -322,5 +322,9 @@ fn a_filter_in_front_of_ip_is_a_loss_of_a_stage_and_of_the_verdict() {
     let rate = row.unwrap_or_else(|| panic!("{frame}"))["packets_pps"].as_f64().unwrap();
     let lost = stage["drops_pps"].as_f64().or_else(|| stage["drops_pps"]["value"].as_f64());
     assert!(lost >= Some(rate * 0.999) && rate > 0.0, "{stage} beside {rate}");
+    let places = frame["losses"].as_array().unwrap();
+    let hook = places.iter().find(|row| row["place"] == "ingress-hook");
+    let at_hook = hook.and_then(|row| row["packets_pps"].as_f64());
+    assert!(at_hook >= Some(rate * 0.999) && at_hook <= lost.map(|lost| lost * 1.001), "{frame}");
     assert!(stage["note"].as_str().unwrap().contains("TC_INGRESS"), "{stage}");
 }
