@@ -12,8 +12,8 @@ use rxpath_record::evidence::{AnyProtocol, Evidence};
 use rxpath_record::ledger::{DropReason, Place};
 
 use super::Window;
-use crate::live::{RECEIVED, UDP_REASONS};
 use crate::live::reasoned::{NETFILTER_DROP, losses, place};
+use crate::live::{RECEIVED, UDP_REASONS};
 
 /// The counters and the reasons are not of the same moments: below this share more or less is none.
 pub(super) const SAMPLED: f64 = 0.8;
