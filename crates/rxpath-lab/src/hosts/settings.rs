@@ -134,13 +134,13 @@ fn wanted_on((alias, side): (&str, Side), device: &DeviceFacts, tune: &Tune) -> 
 }
 
 /// Names with a host's device and its receive queues in them.
-fn on_device(device: &DeviceFacts, names: &Sets) -> Sets {
+fn on_device(device: &DeviceFacts, sets: &Sets) -> Sets {
     let named = |name: &String| name.replace(DEVICE_WORD, &device.name);
     let each_queue = |name: String| -> Vec<String> {
         let queues = if name.contains('*') { device.rx_queues.max(1) } else { 1 };
         (0..queues).map(|queue| name.replace('*', &queue.to_string())).collect()
     };
-    let all = names.iter().flat_map(|(name, value)| {
+    let all = sets.iter().flat_map(|(name, value)| {
         each_queue(named(name)).into_iter().map(move |name| (name, value.clone()))
     });
     all.into_map()

@@ -68,8 +68,8 @@ fn counted(rates: &Rates<'_>) -> Losses {
         add(place, &[name]);
     }
     add(Place::UdpOther, &UDP_ERRORS);
-    let named = PLACES.iter().filter(|(place, _)| UDP_NAMED.contains(place));
-    let names: Vec<&str> = named.flat_map(|(_, names)| names.iter().copied()).collect();
+    let places = PLACES.iter().filter(|(place, _)| UDP_NAMED.contains(place));
+    let names: Vec<&str> = places.flat_map(|(_, names)| names.iter().copied()).collect();
     take(&mut losses, Place::UdpOther, rates.per_s(&names).into_value().unwrap_or(0.0));
     if let Some(damaged) = rates.per_s(&[TCP_CHECKSUM]).into_value() {
         take(&mut losses, Place::TcpOther, damaged);
