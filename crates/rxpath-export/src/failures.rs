@@ -1,6 +1,6 @@
 //! Readers that fail, counted by what they read: a scraper may come when all is read again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use rxpath_record::watch::Frame;
 
@@ -12,8 +12,9 @@ const PROBES: &str = "probes";
 const READERS: [&str; 6] = ["counters", "devices", PROBES, "queues", "sockets", "tasks"];
 
 /// Which of them left this gap. None for what was read: estimates, records without room, what is left out to keep the budget.
-fn reader(gap: &str) -> Option<&'static str> {
+fn reader(gap: &str, why: &str) -> Option<&'static str> {
     match gap {
+        _ if why.starts_with(Frame::READ_SELDOM) => None,
         "snmp" | "netstat" | "snmp6" | "softnet" | "energy" => Some("counters"),
         "devices" => Some("devices"),
         "UDP sockets" | "TCP sockets" => Some("sockets"),
@@ -29,20 +30,30 @@ fn reader(gap: &str) -> Option<&'static str> {
 pub(crate) struct Failures {
     /// What was read in no window so far: this host does not have it, or does not show it to this user. None before the first.
     never_read: Option<BTreeSet<String>>,
+    /// Devices whose queues were read.
+    queues_of: BTreeSet<String>,
     /// The probes are left out to keep the budget.
     pub(crate) without_probes: bool,
 }
 
 impl Failures {
     /// The readers that failed in a window with these gaps.
-    fn of(&mut self, gaps: &BTreeMap<String, String>) -> BTreeSet<&'static str> {
+    fn of(&mut self, frame: &Frame) -> BTreeSet<&'static str> {
+        let gaps = &frame.gaps;
         let never_read = self.never_read.get_or_insert_with(|| gaps.keys().cloned().collect());
         never_read.retain(|what| gaps.contains_key(what));
-        let failed = gaps.keys().filter(|what| !never_read.contains(*what));
-        let mut readers: BTreeSet<&'static str> = failed.filter_map(|what| reader(what)).collect();
+        let was_read = |what: &str| match what.strip_prefix(OF_DEVICE) {
+            // A device may come later.
+            Some(device) => self.queues_of.contains(device),
+            None => !never_read.contains(what),
+        };
+        let failed = gaps.iter().filter(|(what, _)| was_read(what));
+        let mut readers: BTreeSet<&'static str> =
+            failed.filter_map(|(what, why)| reader(what, why)).collect();
         if self.without_probes {
             readers.remove(PROBES);
         }
+        self.queues_of.extend(frame.queues.iter().map(|queue| queue.device.clone()));
         readers
     }
 }
@@ -50,7 +61,7 @@ impl Failures {
 impl Families {
     /// The readers that failed in this window, each once.
     pub(crate) fn failed_readers(&mut self, frame: &Frame) {
-        let failed = self.failures.of(&frame.gaps);
+        let failed = self.failures.of(frame);
         for reader in READERS {
             self.add(COLLECT_ERRORS, &[reader], f64::from(u8::from(failed.contains(reader))));
         }
@@ -59,12 +70,18 @@ impl Families {
 
 #[cfg(test)]
 mod tests {
+    use rxpath_record::watch::QueueRow;
+
     use super::*;
     use crate::governor::{Governor, WindowCost};
 
     fn frame(gaps: &[&str]) -> Frame {
         let gaps = gaps.iter().map(|what| ((*what).to_owned(), "no".to_owned())).collect();
         Frame { gaps, ..Frame::default() }
+    }
+
+    fn queue_of(device: &str) -> QueueRow {
+        QueueRow { device: device.into(), ..QueueRow::default() }
     }
 
     fn count(families: &Families, source: &str) -> Option<f64> {
@@ -77,7 +94,8 @@ mod tests {
     fn a_reader_that_worked_and_fails_counts_once_a_window() {
         let mut families = Families::new("1", 1).unwrap();
         // A host without IPv6, and an exporter that may not list TCP's sockets at first.
-        families.own(&frame(&["snmp6", "TCP sockets"]));
+        let queues = vec![queue_of("eth0"), queue_of("eth1")];
+        families.own(&Frame { queues, ..frame(&["snmp6", "TCP sockets"]) });
         for reader in READERS {
             assert_eq!(count(&families, reader), Some(0.0), "{reader}");
         }
@@ -115,7 +133,23 @@ mod tests {
     #[test]
     fn what_was_never_read_is_no_failure() {
         let mut families = Families::new("1", 1).unwrap();
-        (0..3).for_each(|_| families.own(&frame(&[Frame::ALL_PROBES])));
+        families.own(&frame(&[Frame::ALL_PROBES]));
+        // A device that came later.
+        (0..3).for_each(|_| families.own(&frame(&[Frame::ALL_PROBES, "queues of tun0"])));
         assert_eq!(count(&families, PROBES), Some(0.0));
+        assert_eq!(count(&families, "queues"), Some(0.0));
+    }
+
+    #[test]
+    fn a_list_that_is_read_seldom_and_records_without_room_are_no_failures() {
+        let mut families = Families::new("1", 1).unwrap();
+        families.own(&frame(&[]));
+        let seldom =
+            format!("{}5 minutes: the last list took 31 ms of CPU time", Frame::READ_SELDOM);
+        let mut dear = frame(&["slices of tasks"]);
+        dear.gaps.insert("TCP sockets".into(), seldom);
+        families.own(&dear);
+        assert_eq!(count(&families, "sockets"), Some(0.0));
+        assert_eq!(count(&families, "tasks"), Some(0.0));
     }
 }

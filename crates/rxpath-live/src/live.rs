@@ -44,7 +44,7 @@ use crate::observe::{Between, Mark};
 
 pub(crate) use groups::ReaderGroups;
 pub(crate) use owners::{Owners, Waiters};
-pub(crate) use places::{PLACES, RECEIVED, UDP_ERRORS, UDP_NAMED, UDP_REASONS};
+pub(crate) use places::{PLACES, RECEIVED, UDP_ERRORS, UDP_NAMED, UDP_REASONS, XDP_DROPS};
 pub(crate) use readers::OWNERS;
 pub(crate) use sockets::Socket;
 pub(crate) use tcp::TcpLooks;

@@ -200,6 +200,8 @@ pub struct Frame {
 impl Frame {
     /// The gap of a frame without any BPF probe.
     pub const ALL_PROBES: &'static str = "BPF probes";
+    /// How a gap begins whose reader costs so much that it is asked seldom.
+    pub const READ_SELDOM: &'static str = "read once in ";
     /// That of a frame without an estimate of what entering and leaving an interrupt costs.
     pub const ENTRY: &'static str = "entry and exit of interrupts";
     /// That of a frame whose estimate of this cost is wrong by 20 % or more.

@@ -41,6 +41,8 @@ pub(crate) const PLACES: [(Place, &[&str]); 8] = [
 const ANY_PROTOCOL: [Place; 4] = [Place::Ip, Place::Routing, Place::ReversePath, Place::Fragments];
 
 /// What IP took in.
+/// How the name of what a driver counts for XDP ends.
+pub(crate) const XDP_DROPS: &str = "drops of XDP";
 pub(crate) const RECEIVED: [&str; 2] = ["Ip.InReceives", "Ip6.InReceives"];
 /// Where what IP took in goes to when no filter drops it: up, on to another host, into a whole packet, or into a counter
 /// of IP's own. A fragment ends where it is taken up, and the whole packet goes on in its stead.
@@ -207,7 +209,7 @@ pub(super) fn of_any_protocol(moved: &Moved, beside: &Beside<'_>) -> Vec<AnyProt
     let mut all: Vec<AnyProtocol> = beside.carried.ring.iter().cloned().collect();
     let by_xdp: u64 = beside.carried.xdp.iter().map(|(_, packets)| packets).sum();
     all.extend(beside.carried.xdp.iter().map(|(dev, packets)| {
-        let counter = format!("ethtool -S {dev}, drops of XDP");
+        let counter = format!("ethtool -S {dev}, {XDP_DROPS}");
         let drop = Drop::counted(Place::IngressHook, counter, *packets);
         AnyProtocol { drop, of_packets: received + by_xdp }
     }));

@@ -40,7 +40,9 @@ fn of_reason(reason: &str) -> Meaning {
         NETFILTER_DROP | "SOCKET_FILTER" | "XFRM_POLICY" | "SOCKET_RCVBUFF" | "PROTO_MEM"
         | "NO_SOCKET" | "UDP_CSUM" | "SKB_CSUM" | "CPU_BACKLOG" | "IP_RPFILTER" | "IP_CSUM"
         | "IP_INHDR" | "IP_INADDRERRORS" | "IP_INNOROUTES" | "IP_NOPROTO" | "PKT_TOO_SMALL"
-        | "DUP_FRAG" | "FRAG_REASM_TIMEOUT" | "FRAG_TOO_FAR" | "SOCKET_BACKLOG" => Meaning::Counted,
+        | "DUP_FRAG" | "FRAG_REASM_TIMEOUT" | "FRAG_TOO_FAR" | "SOCKET_BACKLOG"
+        // net/ipv6/ip6_input.c `ip6_rcv_core`: InDiscards.
+        | "IPV6DISABLED" => Meaning::Counted,
         "OTHERHOST" | "UNHANDLED_PROTO" | "PACKET_SOCK_ERROR" | "SOCKET_CLOSE" | "QUEUE_PURGE"
         | "UNIX_DISCONNECT" | "UNIX_SKIP_OOB" | "IP_OUTNOROUTES" | "BPF_CGROUP_EGRESS"
         | "TC_EGRESS" | "CAKE_FLOOD" | "SKB_GSO_SEG" | "SKB_UCOPY_FAULT" | "DEV_HDR"

@@ -49,6 +49,7 @@ pub(super) fn losses(window: &Window<'_>, evidence: &Evidence) -> Losses {
     if reasoned::watched(window) {
         add_reasons(&mut losses, reasoned::at_ip(window, evidence));
         add_reasons(&mut losses, reasoned::at_sockets(window));
+        take_refused(&mut losses, reasoned::refused_of_udp(window));
     }
     losses
 }
@@ -86,17 +87,18 @@ fn take(losses: &mut Losses, from: Place, part: f64) {
     }
 }
 
-/// What only the kernel's reasons tell. Filters of UDP's sockets are among its other errors, too.
+/// What only the kernel's reasons tell.
 fn add_reasons(losses: &mut Losses, lost: reasoned::Lost) {
     for place in reasoned::PLACES {
         losses.entry(place).or_default();
     }
-    let of_sockets = |place: Place| PathStage::at(place) == Some(PathStage::Socket);
-    let mut refused = 0.0;
     for (place, _, pps) in lost {
         *losses.entry(place).or_default() += pps;
-        refused += if of_sockets(place) { pps } else { 0.0 };
     }
+}
+
+/// What filters and policies refused of UDP's sockets has a place of its own, and is among its other errors, too.
+fn take_refused(losses: &mut Losses, refused: f64) {
     if let Some(others) = losses.get_mut(&Place::UdpOther) {
         // The reasons may be of a sample: nearly all is all.
         let all = refused >= reasoned::SAMPLED * *others;
@@ -188,13 +190,16 @@ mod tests {
     fn what_a_filter_of_a_socket_dropped_is_no_other_error_of_udp() {
         let by_filter = |pps: f64| {
             let mut losses = after(&[("Udp.InErrors", 100)]);
-            add_reasons(&mut losses, vec![(Place::SocketFilter, "SOCKET_FILTER".into(), pps)]);
+            // Of TCP's sockets 40 a second more.
+            let all = vec![(Place::SocketFilter, "SOCKET_FILTER".into(), pps + 40.0)];
+            add_reasons(&mut losses, all);
+            take_refused(&mut losses, pps);
             assert_eq!(losses.get(&Place::Netfilter), Some(&0.0), "it is watched");
             (losses[&Place::SocketFilter], losses[&Place::UdpOther])
         };
-        assert_eq!(by_filter(0.0), (0.0, 100.0));
-        assert_eq!(by_filter(30.0), (30.0, 70.0));
+        assert_eq!(by_filter(0.0), (40.0, 100.0));
+        assert_eq!(by_filter(30.0), (70.0, 70.0));
         // Of a sample.
-        assert_eq!(by_filter(95.0), (95.0, 0.0));
+        assert_eq!(by_filter(95.0), (135.0, 0.0));
     }
 }

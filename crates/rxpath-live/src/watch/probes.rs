@@ -407,7 +407,7 @@ impl Probes {
         if window.lost() > 0 {
             let why =
                 format!("{} slices or polls found no room in the kernel's table", window.lost());
-            gaps.insert("tasks".into(), why);
+            gaps.insert("slices of tasks".into(), why);
         }
         let polls = napis(&polled.napis, &self.polled.napis);
         self.sizes.add(&polls);

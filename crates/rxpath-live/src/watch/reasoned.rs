@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_bpf::drops::Drop;
 use rxpath_core::Side;
 use rxpath_core::number::si;
 use rxpath_host::identity::network_namespace;
@@ -13,7 +14,7 @@ use rxpath_record::ledger::{DropReason, Place};
 
 use super::Window;
 use crate::live::reasoned::{NETFILTER_DROP, losses, place};
-use crate::live::{RECEIVED, UDP_REASONS};
+use crate::live::{RECEIVED, UDP_REASONS, XDP_DROPS};
 
 /// The counters and the reasons are not of the same moments: below this share more or less is none.
 pub(super) const SAMPLED: f64 = 0.8;
@@ -34,13 +35,18 @@ pub(super) fn watched(window: &Window<'_>) -> bool {
     window.seen.is_ok_and(|seen| !seen.gaps.contains_key("drops by reason"))
 }
 
-/// This namespace's drops by what the kernel said of them.
-fn rows(window: &Window<'_>) -> Vec<(DropReason, f64)> {
+/// This namespace's drops, and how many a second.
+fn here<'a>(window: &'a Window<'_>) -> Vec<(&'a Drop, f64)> {
     let Ok(seen) = window.seen else { return Vec::new() };
     let Ok(own) = network_namespace() else { return Vec::new() };
-    let here = seen.drops.iter().filter(|(drop, _)| u64::from(drop.netns) == own);
-    let of = |(drop, _): &(rxpath_bpf::drops::Drop, u64)| {
-        let pps = drop.packets as f64 / seen.drops_counted_s.max(1e-3);
+    let drops = seen.drops.iter().map(|(drop, _)| drop);
+    let here = drops.filter(|drop| u64::from(drop.netns) == own);
+    here.map(|drop| (drop, drop.packets as f64 / seen.drops_counted_s.max(1e-3))).collect()
+}
+
+/// The same by what the kernel said of them.
+fn rows(window: &Window<'_>) -> Vec<(DropReason, f64)> {
+    let of = |(drop, pps): (&Drop, f64)| {
         let row = DropReason {
             side: Side::Machine.to_string(),
             reason: drop.reason.clone(),
@@ -51,7 +57,7 @@ fn rows(window: &Window<'_>) -> Vec<(DropReason, f64)> {
         };
         (row, pps)
     };
-    here.map(of).collect()
+    here(window).into_iter().map(of).collect()
 }
 
 /// Rows of those that have a place, with the sum of each.
@@ -72,18 +78,29 @@ fn place_at_ip(row: &DropReason) -> Option<Place> {
     if in_front { Some(Place::Netfilter) } else { place(row) }
 }
 
-/// Where a socket's datagram or segment was refused and no counter of the stage moved.
+/// Where a socket's datagram or segment was refused, which no counter of this name has.
 fn place_at_sockets(row: &DropReason) -> Option<Place> {
     UDP_REASONS.iter().find(|(reason, _)| *reason == row.reason).map(|(_, place)| *place)
 }
 
 /// What was lost between the device and the protocols behind IP. What XDP dropped is where a driver counts it, if it does.
 pub(super) fn at_ip(window: &Window<'_>, evidence: &Evidence) -> Lost {
-    let counted = |row: &DropReason| {
-        row.reason == "XDP"
-            && evidence.any_protocol.iter().any(|loss| loss.drop.counter.contains("XDP"))
+    let is_counted = |row: &DropReason| is_counted_by_driver(row, &evidence.any_protocol);
+    at(|row| if is_counted(row) { None } else { place_at_ip(row) }, window)
+}
+
+/// Whether the counters of a driver have it. What [`claims`] says of the same reason has another name.
+fn is_counted_by_driver(row: &DropReason, counted: &[AnyProtocol]) -> bool {
+    row.reason == "XDP" && counted.iter().any(|loss| loss.drop.counter.ends_with(XDP_DROPS))
+}
+
+/// What was refused of UDP's sockets, which UDP counts among its errors too.
+pub(super) fn refused_of_udp(window: &Window<'_>) -> f64 {
+    let is_refused = |drop: &Drop| {
+        drop.transport.as_deref() == Some("udp")
+            && UDP_REASONS.iter().any(|(reason, _)| *reason == drop.reason)
     };
-    at(|row| if counted(row) { None } else { place_at_ip(row) }, window)
+    here(window).into_iter().filter(|(drop, _)| is_refused(drop)).map(|(_, pps)| pps).sum()
 }
 
 /// What was lost at sockets.
@@ -118,6 +135,23 @@ pub(super) fn claims(window: &Window<'_>, evidence: &Evidence) -> Vec<AnyProtoco
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_counter_of_the_driver_has_what_xdp_dropped() {
+        let row = DropReason {
+            side: Side::Machine.to_string(),
+            reason: "XDP".into(),
+            place: "do_xdp_generic".into(),
+            device: "eth0".into(),
+            port: 0,
+            packets: 9,
+        };
+        let claimed = losses(std::slice::from_ref(&row), 100, 0, &[]);
+        assert!(!claimed.is_empty() && !is_counted_by_driver(&row, &claimed), "{claimed:?}");
+        let counter = format!("ethtool -S eth0, {XDP_DROPS}");
+        let drop = rxpath_record::ledger::Drop::counted(Place::IngressHook, counter, 9);
+        assert!(is_counted_by_driver(&row, &[AnyProtocol { drop, of_packets: 109 }]));
+    }
 
     #[test]
     fn each_reason_has_one_place_and_what_a_counter_has_none() {

@@ -10,6 +10,7 @@ use rxpath_core::IntoMap;
 use rxpath_host::HostError;
 use rxpath_host::netlink::{Netlink, SkMemInfo, TcpSocket, TcpState, UdpSocket};
 use rxpath_host::only::Only;
+use rxpath_record::watch::Frame;
 
 use crate::live::{Socket, TcpLooks};
 
@@ -70,7 +71,8 @@ impl Listing {
 
 fn dear(took: Duration) -> String {
     format!(
-        "read once in {} minutes: the last list took {} ms of CPU time",
+        "{}{} minutes: the last list took {} ms of CPU time",
+        Frame::READ_SELDOM,
         DEAR_AGAIN.as_secs() / 60,
         took.as_millis()
     )
