@@ -159,7 +159,7 @@ fn a_file_that_cannot_be_sent_is_refused_in_one_line() {
         .unwrap();
     assert_eq!(
         told(&alone),
-        "rxpath: --binary is for --hosts, or --sender and --receiver\n",
+        "rxpath: --binary is for --hosts, --sender and --receiver, or a scenario with [hosts]\n",
         "{alone:?}"
     );
     assert_eq!(site.copies(), 0, "nothing was sent");

@@ -282,7 +282,7 @@ impl<'a> Running<'a> {
     fn trial_with_replacements(&mut self, variant: &Variant, block: u32) -> Result<(), LabError> {
         for _ in 0..=REPLACEMENTS {
             let mut trial = match self.trial(variant, block) {
-                Err(LabError::NotAvailable { why }) => return self.leave_out(variant, why),
+                Err(LabError::NotAvailable { why }) => return self.leave_out(&variant.name, why),
                 made => made?,
             };
             if self.options.keep_noisy {

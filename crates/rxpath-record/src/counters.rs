@@ -82,19 +82,26 @@ impl Moved {
     /// if the driver is known.
     pub fn ring(&self, side: Side, device: &str, owners: &[String]) -> (String, i64) {
         if !owners.is_empty() {
-            let sum = |folded: bool| -> i64 {
-                let those = owners.iter().filter(|owner| is_folded(owner) == folded);
-                those.map(|name| self.get(name)).sum()
-            };
             let name = owners.join(" + ");
-            if !owners.iter().any(|owner| is_folded(owner)) {
-                return (name, sum(false));
+            let (folded, own): (Vec<&String>, Vec<&String>) =
+                owners.iter().partition(|owner| is_folded(owner));
+            let own: i64 = own.into_iter().map(|name| self.get(name)).sum();
+            if folded.is_empty() {
+                return (name, own);
             }
-            // The kernel counts a full backlog there too.
-            let dropped = self.like("machine/softnet.", ".dropped");
-            let backlog = dropped.map(|(_, packets)| packets).sum::<i64>();
-            let rest = sum(true).saturating_sub(backlog).max(0);
-            return (format!("{name} - machine/softnet.*.dropped"), sum(false) + rest);
+            // The kernel counts a full backlog there too: that of the counter's host.
+            let mut backlogs: BTreeMap<String, i64> = BTreeMap::new();
+            for owner in folded {
+                *backlogs.entry(backlog_of(owner)).or_default() += self.get(owner);
+            }
+            let rest = |(backlog, packets): (&String, &i64)| {
+                let dropped = self.like(backlog, ".dropped").map(|(_, packets)| packets);
+                packets.saturating_sub(dropped.sum::<i64>()).max(0)
+            };
+            let rest: i64 = backlogs.iter().map(rest).sum();
+            let less: Vec<String> =
+                backlogs.keys().map(|backlog| format!(" - {backlog}*.dropped")).collect();
+            return (name + &less.concat(), own + rest);
         }
         let each = name::RING.map(|counter| name::link(side, device, counter));
         let counted = each.into_iter().map(|name| (self.get(&name), name));
@@ -149,6 +156,12 @@ impl Moved {
     }
 }
 
+/// Where the backlogs are counted of the host that a ring's counter belongs to: `rx/link.ALIAS:DEVICE.rx.dropped`.
+fn backlog_of(owner: &str) -> String {
+    let alias = owner.split_once("/link.").and_then(|(_, rest)| rest.split_once(':'));
+    alias.map_or("machine/softnet.".into(), |(alias, _)| format!("machine@{alias}/softnet."))
+}
+
 /// Whether a counter of a ring has what the kernel dropped, too.
 fn is_folded(owner: &str) -> bool {
     owner.ends_with(".rx.dropped")
@@ -180,9 +193,17 @@ mod tests {
         assert_eq!(moved(&counted).ring(Side::Rx, "ens5", &owners).1, 7);
         // Of cards of two drivers, one folds it in.
         let owners = ["rx/link.sut:eth0.rx.dropped", "rx/ethtool.sut2:eth0.rx_missed_errors"];
-        let counted = [(owners[0], 30), (owners[1], 7), ("machine/softnet.cpu1.dropped", 40)];
+        let counted = [
+            (owners[0], 30),
+            (owners[1], 7),
+            ("machine/softnet.cpu1.dropped", 50),
+            ("machine@sut/softnet.cpu1.dropped", 10),
+            ("machine@sut2/softnet.cpu1.dropped", 40),
+        ];
         let owners = owners.map(str::to_owned);
-        assert_eq!(moved(&counted).ring(Side::Rx, "eth0", &owners).1, 7);
+        let (name, lost) = moved(&counted).ring(Side::Rx, "eth0", &owners);
+        assert_eq!(lost, 27, "another host's backlog is not its");
+        assert!(name.ends_with(" - machine@sut/softnet.*.dropped"), "{name}");
     }
 
     fn snapshot(values: &[(&str, u64)]) -> Snapshot {

@@ -106,7 +106,7 @@ pub fn address(
         (Some(only), None) => taken(only),
         _ => Err(cannot(
             format!(
-                "{}: none of its addresses is reached by all senders: {}",
+                "{}: none of its addresses is reached by all its senders: {}",
                 receiver.alias,
                 refused.join("; ")
             ),
@@ -212,9 +212,9 @@ fn ambiguous(receiver: &End<'_>, several: &[Ways<'_>]) -> LabError {
     };
     let (alias, first) = (receiver.alias, several[0].to);
     let device = &first.device.name;
-    let is_on_one = several.iter().all(|ways| ways.to.device.name == *device);
+    let is_alone = several.iter().filter(|ways| ways.to.device.name == *device).count() == 1;
     let or_dev =
-        if is_on_one { String::new() } else { format!(" or hosts.{alias}.dev = \"{device}\"") };
+        if is_alone { format!(" or hosts.{alias}.dev = \"{device}\"") } else { String::new() };
     cannot(
         format!(
             "{alias} is reached at several addresses: {}",
@@ -359,7 +359,7 @@ mod tests {
         let there: Routes = &[("203.0.113.3", "ens1!", "198.51.100.1")];
         let load = host("sender", &[("ens1", &["198.51.100.1"])], &[], there);
         let (what, _) = refusal(chosen(&load, &sut, 1).unwrap_err());
-        let wanted = "sut: none of its addresses is reached by all senders: \
+        let wanted = "sut: none of its addresses is reached by all its senders: \
                       198.51.100.2 (ens1): gen has no route to it; \
                       203.0.113.3 (ens2): gen would send to a router, and network.hops is 1";
         assert_eq!(what, wanted);

@@ -212,7 +212,8 @@ impl TrialSettings {
         }
         devices.and_then(|now| hosts.probe_again(variant, &now)).map_err(|error| match error {
             error @ (LabError::OnHost { .. } | LabError::CannotRun { .. }) => {
-                LabError::NotAvailable { why: format!("with its settings, {error}") }
+                let why = with_hint(format!("with its settings, {error}"), error.hint());
+                LabError::NotAvailable { why }
             }
             other => other,
         })

@@ -6,7 +6,7 @@ use rxpath_record::event::What;
 
 use super::{Running, as_json};
 use crate::error::LabError;
-use crate::scenario::spec::{Resolved, Variant};
+use crate::scenario::spec::Resolved;
 
 /// How many variants of a scenario cannot run here, and why; nothing if all can.
 ///
@@ -36,11 +36,13 @@ impl Running<'_> {
     ///
     /// # Errors
     /// As [`left_out`].
-    pub(super) fn leave_out(&mut self, variant: &Variant, why: String) -> Result<(), LabError> {
+    pub(super) fn leave_out(&mut self, name: &str, why: String) -> Result<(), LabError> {
+        // A probe names addresses.
+        let why = self.scrubber.as_mut().map_or(why.clone(), |scrubber| scrubber.name(&why));
         let trial = self.next_trial.saturating_sub(1);
         self.tell(What::TrialEnded { trial, void: Some(why.clone()) })?;
-        self.progress.found(&format!("{} is not available: {why}", variant.name));
-        without(&mut self.resolved, &variant.name, &why);
+        self.progress.found(&format!("{name} is not available: {why}"));
+        without(&mut self.resolved, name, &why);
         self.manifest.resolved = as_json(&self.resolved)?;
         left_out(&self.resolved).map(drop)
     }
@@ -49,9 +51,9 @@ impl Running<'_> {
     ///
     /// # Errors
     /// As [`left_out`], and those of the search.
-    pub(super) fn find_without(&mut self, variant: &Variant, why: String) -> Result<(), LabError> {
+    pub(super) fn find_without(&mut self, name: &str, why: String) -> Result<(), LabError> {
         self.manifest.capacity = None;
-        self.leave_out(variant, why)?;
+        self.leave_out(name, why)?;
         self.find_capacity()
     }
 }

@@ -126,7 +126,7 @@ impl Running<'_> {
 
     /// Measures what shares of a capacity are shares of, when a variant asks for one.
     pub(super) fn find_capacity(&mut self) -> Result<(), LabError> {
-        let Some(variant) = wanted(&self.resolved) else { return Ok(()) };
+        let Some((name, variant)) = wanted(&self.resolved) else { return Ok(()) };
         let all = self.resolved.trials.clone();
         let half = Nanos(all.time_limit.0 / 2);
         let mut ask = Ask { time: Some(BEFORE_BLOCKS.min(half)), ..Ask::quick() };
@@ -137,7 +137,7 @@ impl Running<'_> {
         let found = self.searched(&variant, &ask, false);
         self.resolved.trials = all;
         let found = match found {
-            Err(LabError::NotAvailable { why }) => return self.find_without(&variant, why),
+            Err(LabError::NotAvailable { why }) => return self.find_without(&name, why),
             found => found?,
         };
         if self.early.is_some() {
@@ -355,14 +355,14 @@ fn usable(found: &Capacity) -> Result<f64, LabError> {
     }
 }
 
-/// The variant whose capacity is meant, alone on its CPUs; `None` when no variant asks for a share.
-fn wanted(resolved: &Resolved) -> Option<Variant> {
+/// The name of the variant whose capacity is meant, and it alone on its CPUs; `None` when no variant asks for a share.
+fn wanted(resolved: &Resolved) -> Option<(String, Variant)> {
     let asks = |variant: &&Variant| variant.not_available.is_none() && share(variant).is_some();
     let mut variant = resolved.variants.iter().find(asks)?.clone();
-    variant.name = "capacity".into();
+    let name = std::mem::replace(&mut variant.name, "capacity".into());
     variant.background = Background::default();
     variant.observe = Observe { sample_interval: Nanos(0), ..Observe::default() };
-    Some(variant)
+    Some((name, variant))
 }
 
 fn share(variant: &Variant) -> Option<f64> {

@@ -52,7 +52,12 @@ impl<'o> Steps<'_, 'o> {
     ) -> Result<Trial, LabError> {
         self.running.resolved.trials.measure = measure;
         for attempt in 0.. {
-            let mut trial = self.running.trial(variant, block)?;
+            let made = self.running.trial(variant, block);
+            if let Err(LabError::NotAvailable { why }) = &made {
+                let trial = self.running.next_trial.saturating_sub(1);
+                self.running.tell(What::TrialEnded { trial, void: Some(why.clone()) })?;
+            }
+            let mut trial = made?;
             let counts =
                 trial.void.is_none() || attempt == REPLACEMENTS || self.is_often_disturbed();
             if counts {

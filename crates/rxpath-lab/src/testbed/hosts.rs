@@ -20,7 +20,7 @@ use rxpath_host::sysfs::device::parse_mask;
 use rxpath_load::udp::sender_clock::SenderClock;
 use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::SoftirqPlace;
-use rxpath_record::ledger::{Link, PathFacts};
+use rxpath_record::ledger::PathFacts;
 use serde_json::Value;
 
 use self::awake::KeptAwake;
@@ -39,7 +39,6 @@ use super::{Change, Seat, Started, Testbed};
 use crate::clock::{HostClock, monotonic_ns};
 use crate::endpoint::client::{PROMPT, PendingAnswer};
 use crate::endpoint::clock::ClockBounds;
-use crate::endpoint::counting::{FILTER_DROPS, ROOT_DROPS};
 use crate::endpoint::links::LinkSpeed;
 use crate::endpoint::wire::{Ask, Rested};
 use crate::error::{AfterLoss, LabError};
@@ -89,6 +88,8 @@ pub struct HostsTestbed<'a> {
     settings: TrialSettings,
     /// The RPS mask that the variant gives the first receiver's device.
     rps_cpus: CpuList,
+    /// The scenario loads CPUs of senders.
+    starves_senders: bool,
 }
 
 impl<'a> HostsTestbed<'a> {
@@ -115,7 +116,20 @@ impl<'a> HostsTestbed<'a> {
         let mask = own.and_then(|own| own.get(RPS_OF_EACH_QUEUE));
         let mask = mask.or_else(|| tune.receiver.get(RPS_OF_EACH_QUEUE));
         let rps_cpus = mask.and_then(|mask| parse_mask(mask).ok()).unwrap_or_default();
-        Ok(Self { hosts, addresses, clocks, lines, port, path_notes, settings, rps_cpus })
+        let background = &variant.background;
+        let starves_senders =
+            background.hogs > 0 && hosts.on(&background.on).any(|(seat, _)| seat.side == Side::Tx);
+        Ok(Self {
+            hosts,
+            addresses,
+            clocks,
+            lines,
+            port,
+            path_notes,
+            settings,
+            rps_cpus,
+            starves_senders,
+        })
     }
 
     /// Each host with its seat and its clock: the senders, then the receivers.
@@ -290,7 +304,9 @@ impl Testbed for HostsTestbed<'_> {
     }
 
     fn start_lead(&self) -> Duration {
-        self.hosts.start_lead.of(self.lead())
+        // Over TCP each pair has its own.
+        let orders = self.hosts.receivers.len() + self.hosts.pairs.count();
+        self.hosts.start_lead.of(self.lead(orders))
     }
 
     fn starts(&self, began: &[Vec<Began>]) -> Starts {
@@ -298,7 +314,7 @@ impl Testbed for HostsTestbed<'_> {
     }
 
     fn window_lead(&self) -> Duration {
-        self.lead()
+        self.lead(self.hosts.senders.len() + self.hosts.receivers.len())
     }
 
     fn load_ends_after(&self) -> Option<Duration> {
@@ -411,25 +427,10 @@ impl Testbed for HostsTestbed<'_> {
     }
 
     fn path(&self) -> PathFacts {
-        let is_veth = self.hosts.all().all(|host| host.device.driver == "veth");
-        // Counters of all hosts of a side stand under the first one's device.
-        let tx_device = self.hosts.senders.first().map(|host| host.device.name.clone());
-        let root = |device: &String| format!("{}/qdisc.{device}.{ROOT_DROPS}", Side::Tx);
-        let filters = |device: &String| format!("{}/tc.{device}.{FILTER_DROPS}", Side::Tx);
         PathFacts {
-            tx_qdisc: tx_device.as_ref().map(root),
-            tx_filters: tx_device.as_ref().map(filters),
-            tx_device,
-            rx_device: self.hosts.receivers.first().map(|host| host.device.name.clone()),
-            mtu_bytes: Some(self.hosts.mtu_bytes()).filter(|bytes| *bytes > 0),
             v6: self.addresses.first().is_some_and(IpAddr::is_ipv6),
-            link: if is_veth { Link::Veth } else { Link::Nic },
-            ring: cards::ring(self.hosts),
-            wire: cards::wire(self.hosts),
             is_shared: self.shared_with_others(),
-            // Nobody makes their neighbours permanent.
-            has_other_frames: true,
-            ..PathFacts::default()
+            ..cards::path(self.hosts)
         }
     }
 

@@ -17,6 +17,7 @@ use rxpath_record::evidence::Probed;
 use rxpath_record::manifest::FlowCpu;
 use rxpath_stats::slope::Drift;
 
+use self::armed::Armed;
 pub(super) use self::measurements::side;
 pub use self::measurements::{Measurements, SideMeasurements};
 use super::attached::Attached;
@@ -85,6 +86,7 @@ struct Trial<'a> {
     observers: Box<dyn Observing>,
     observed: Observed,
     starts: Starts,
+    armed: Option<Armed<'a>>,
     warnings: Vec<Warning>,
 }
 
@@ -122,6 +124,7 @@ pub fn run_trial(
         observers,
         observed: Observed::default(),
         starts: Starts::default(),
+        armed: None,
         warnings,
     };
     attached.look();
@@ -365,9 +368,8 @@ impl Trial<'_> {
     /// Whether the background ran to the end, and whether the reader's nice acts against it.
     fn say_background(&mut self) -> Result<(), LabError> {
         let variant = self.config.variant;
-        let Some(serve) = &self.serve else { return Ok(()) };
         let nice = variant.serve.own().and_then(|own| own.options.nice).unwrap_or(0);
-        let readers = serve.leaders().concat();
+        let readers = self.serve.as_ref().map_or_else(Vec::new, |serve| serve.leaders().concat());
         self.warnings.extend(self.background.warnings(&variant.background, &readers, nice)?);
         Ok(())
     }

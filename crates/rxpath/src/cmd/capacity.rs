@@ -7,7 +7,7 @@ use rxpath_record::capacity::{Capacity, SearchEnd};
 
 use super::lab_args::LabArgs;
 use super::report::write_report;
-use super::run::{Ended, Ways, chosen, conduct_by, ending, resolved, without_root};
+use super::run::{Ended, Ways, chosen, conduct_by, ending, in_lab, resolved, without_root};
 use super::values::duration;
 use crate::cmd::prelude::*;
 use crate::output::capacity::{Steps, summary};
@@ -137,6 +137,7 @@ impl CapacityCommand {
         if self.protocol == Protocol::TcpStream {
             return Err(own_rate("a TCP stream"));
         }
+        in_lab(&name, "a search for the capacity")?;
         let mut scenario = resolved(&name, &self.sets)?;
         let variant = chosen(&scenario, self.variant.as_deref())?;
         let spoken = variant.protocol();

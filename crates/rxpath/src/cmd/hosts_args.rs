@@ -84,7 +84,9 @@ impl HostsArgs {
             (false, true) => "--binary".to_owned(),
             (false, false) => set()?,
         };
-        Some(Failure::usage(format!("{option} is for --hosts, or --sender and --receiver")))
+        Some(Failure::usage(format!(
+            "{option} is for --hosts, --sender and --receiver, or a scenario with [hosts]"
+        )))
     }
 
     /// Whether any host was named.

@@ -224,6 +224,16 @@ pub fn resolved(scenario: &str, sets: &[String]) -> Result<Resolved, Failure> {
     resolve(&file, sets, &shape).map_err(Failure::usage_of)
 }
 
+/// Refuses a scenario that names hosts, for what is measured in the lab.
+pub fn in_lab(scenario: &str, what: &str) -> Result<(), Failure> {
+    let file = load(scenario).map_err(Failure::usage_of)?;
+    if file.hosts.is_none() {
+        return Ok(());
+    }
+    let why = format!("{} has [hosts], and {what} is for the lab on this machine", file.name);
+    Err(Failure::usage(why).hint("take [hosts] and [network] out of it, or use rxpath run"))
+}
+
 /// The scenario of that name or file, with `sets`, between hosts that may be changed or not.
 pub fn resolved_between(
     scenario: &str,

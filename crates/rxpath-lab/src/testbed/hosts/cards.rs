@@ -2,9 +2,10 @@
 
 use rxpath_core::Side;
 use rxpath_host::nic::losses::CardCounters;
-use rxpath_record::ledger::{OneWay, WireCounters, WireFacts};
+use rxpath_record::ledger::{Link, OneWay, PathFacts, WireCounters, WireFacts};
 
 use super::counters::{of_card, shown};
+use crate::endpoint::counting::{FILTER_DROPS, ROOT_DROPS};
 use crate::hosts::Hosts;
 
 /// Counters of one host's card.
@@ -13,6 +14,28 @@ struct Card<'a> {
     device: &'a str,
     driver: &'a str,
     names: &'a [String],
+}
+
+/// What the ledger must know about the devices between the hosts.
+pub fn path(hosts: &Hosts) -> PathFacts {
+    let is_veth = hosts.all().all(|host| host.device.driver == "veth");
+    // Counters of all hosts of a side stand under the first one's device.
+    let tx_device = hosts.senders.first().map(|host| host.device.name.clone());
+    let root = |device: &String| format!("{}/qdisc.{device}.{ROOT_DROPS}", Side::Tx);
+    let filters = |device: &String| format!("{}/tc.{device}.{FILTER_DROPS}", Side::Tx);
+    PathFacts {
+        tx_qdisc: tx_device.as_ref().map(root),
+        tx_filters: tx_device.as_ref().map(filters),
+        tx_device,
+        rx_device: hosts.receivers.first().map(|host| host.device.name.clone()),
+        mtu_bytes: Some(hosts.mtu_bytes()).filter(|bytes| *bytes > 0),
+        link: if is_veth { Link::Veth } else { Link::Nic },
+        ring: ring(hosts),
+        wire: wire(hosts),
+        // Nobody makes their neighbours permanent.
+        has_other_frames: true,
+        ..PathFacts::default()
+    }
 }
 
 /// The counters of what the receivers' rings lost, each by its own driver. None where one of them does not say: then what all

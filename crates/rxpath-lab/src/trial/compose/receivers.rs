@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 use rxpath_core::Side;
 use rxpath_live::counted::packets_by_cpu;
 use rxpath_live::live::reasoned::of_routing;
+use rxpath_load::udp::load::options::LoadSettings;
 use rxpath_load::udp::result::{LoadResult, ServeResult};
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::{Evidence, Spread};
 use rxpath_record::hosts::{HostTrial, PairPackets};
 use rxpath_record::ledger::{Ledger, Reasoned};
 use rxpath_record::verdict::{Stage, Verdict};
+use serde::Deserialize;
 
 use super::{Spans, known, programs, udp};
 use crate::hosts::pairs::Pairs;
@@ -173,8 +175,7 @@ fn evidence(whole: Whole<'_>, index: usize, ledger: &Ledger) -> Option<Evidence>
     let moved = raw.window.moved.of_receiver(name).unwrap_or_default();
     let known = known(testbed, raw, spans);
     let spread = known.spread.clone().map(|all| Spread {
-        // A sender's flows take its receivers in turn. Those that are known are the first sender's.
-        flows: all.flows.map(|flows| flows / whole.pairs.receivers_of(0).len().max(1) as u64),
+        flows: senders.first().and_then(|sender| flows_of(whole, *sender)),
         packets: packets_by_cpu(&moved),
         ..all
     });
@@ -190,6 +191,14 @@ fn evidence(whole: Whole<'_>, index: usize, ledger: &Ledger) -> Option<Evidence>
     let datagrams = part.result.udp_serve().map(|serve| (serve, part.lines.as_slice()));
     let own = serves.into_iter().skip(index).take(1).collect();
     Some(gather(&window, (of_senders(loads, &senders), own), datagrams, known))
+}
+
+/// Flows of a sender to each of its receivers, which its flows take in turn.
+fn flows_of(whole: Whole<'_>, sender: usize) -> Option<u64> {
+    let load = &whole.raw.load;
+    let settings = load.parts.get(sender).map_or(&load.settings, |(_, part)| &part.settings);
+    let flows = LoadSettings::deserialize(settings).ok()?.flows_count as u64;
+    Some(flows / whole.pairs.receivers_of(sender).len().max(1) as u64)
 }
 
 /// The programs of these senders.

@@ -1,17 +1,46 @@
 //! The start of a trial's load and its latest end: instants that all hosts get ahead.
 
 use super::{RESULT_LIMIT, Trial, own_length};
+use crate::endpoint::client::PROMPT;
 use crate::error::LabError;
+use crate::testbed::Testbed;
 use crate::trial::background::Background;
 use crate::trial::result::WorkloadResult;
 use crate::trial::start;
 
+/// All hosts know that a load runs, until this is dropped: a trial may end early.
+pub(super) struct Armed<'a>(Option<&'a dyn Testbed>);
+
+impl<'a> Armed<'a> {
+    fn new(testbed: &'a dyn Testbed, until_ns: Option<u64>) -> Result<Self, LabError> {
+        let armed = Self(Some(testbed));
+        testbed.arm(until_ns)?;
+        Ok(armed)
+    }
+
+    /// The load is over.
+    fn end(mut self) -> Result<(), LabError> {
+        self.0.take().map_or(Ok(()), Testbed::disarm)
+    }
+}
+
+impl Drop for Armed<'_> {
+    fn drop(&mut self) {
+        // The trial has failed already.
+        let _ = self.0.take().map(Testbed::disarm);
+    }
+}
+
 impl Trial<'_> {
     /// Orders both sides to start and returns the end of the ramp.
     pub(super) fn start(&mut self) -> Result<u64, LabError> {
-        let earliest_ns = self.testbed.clock_ns() + self.testbed.start_lead().as_nanos() as u64;
-        let start_ns = earliest_ns.next_multiple_of(self.config.variant.start_multiple.0.max(1));
-        self.testbed.arm(self.latest_end_ns(start_ns))?;
+        let lead_ns = self.testbed.start_lead().as_nanos() as u64;
+        let multiple = self.config.variant.start_multiple.0.max(1);
+        let from = |now_ns: u64| (now_ns + lead_ns).next_multiple_of(multiple);
+        // The hosts may take that long to answer.
+        let latest_ns = from(self.testbed.clock_ns() + PROMPT.as_nanos() as u64);
+        self.armed = Some(Armed::new(self.testbed, self.latest_end_ns(latest_ns))?);
+        let start_ns = from(self.testbed.clock_ns());
         if let Some(serve) = &mut self.serve {
             serve.start(start_ns, None)?;
         }
@@ -24,7 +53,7 @@ impl Trial<'_> {
     pub(super) fn stop_load(&mut self) -> Result<WorkloadResult, LabError> {
         let (config, testbed) = (self.config, self.testbed);
         let load = self.load.stop(RESULT_LIMIT + own_length(config), config.stop)?;
-        testbed.disarm()?;
+        self.armed.take().map_or(Ok(()), Armed::end)?;
         self.starts = testbed.starts(&self.load.began());
         self.background = Box::new(Background::default());
         testbed.calm()?;

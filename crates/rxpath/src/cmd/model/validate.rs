@@ -8,7 +8,7 @@ use super::calibrate::{default_path, load};
 use super::{again, predict};
 use crate::cmd::lab_args::{BASE, WaitArgs};
 use crate::cmd::prelude::*;
-use crate::cmd::run::{Ways, conduct, ending, resolved};
+use crate::cmd::run::{Ways, conduct, ending, in_lab, resolved};
 use crate::output::bars::Bars;
 
 mod compare;
@@ -121,6 +121,7 @@ impl ValidateCommand {
         let names = if self.scenarios.is_empty() { all() } else { self.scenarios.clone() };
         let mut made = Vec::new();
         for name in names {
+            in_lab(&name, "a validation")?;
             let scenario = resolved(&name, &self.sets())?;
             let ways = Ways {
                 keep_noisy: self.keep_noisy,
