@@ -25,6 +25,7 @@ use rxpath_host::startup;
 use rxpath_host::steering::Flow;
 use rxpath_host::sysfs::device;
 use rxpath_host::{Group, Knob, session, target};
+use rxpath_lab::endpoint::said::Said;
 use rxpath_lab::endpoint::wire as lines;
 use rxpath_lab::hosts::network_counters;
 use rxpath_lab::run::capacity::Objective;
@@ -77,7 +78,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("hosts_inventory", |bytes| text(bytes, |t| drop(Inventory::parse(t, "lab.toml")))),
     ("hosts_lines", |bytes| {
         drop(serde_json::from_slice::<lines::Request>(bytes));
-        drop(serde_json::from_slice::<lines::Said>(bytes));
+        drop(serde_json::from_slice::<Said>(bytes));
     }),
     ("interrupts", |bytes| text(bytes, |t| drop(interrupts::parse(t)))),
     ("ioctl_answers", ioctl_answers),

@@ -18,6 +18,8 @@ pub mod observing;
 mod outlet;
 pub mod probe;
 pub mod programs;
+pub mod route;
+pub mod said;
 pub mod server;
 mod session;
 pub mod settings;

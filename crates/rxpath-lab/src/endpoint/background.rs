@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::server::json;
+use super::outlet::json;
 use crate::error::LabError;
 use crate::scenario::spec::Background as Spec;
 use crate::trial::background::{Alongside, Background};

@@ -15,10 +15,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use self::program::{Ending, Remote};
-use super::clock::{ClockBounds, EXCHANGES, Exchange};
+use super::clock::{ClockBounds, ClockPair, EXCHANGES, Exchange};
 use super::lease::Lease;
 use super::programs::locked;
-use super::wire::{Ask, ClockPair, LONGEST_LINE, MARKER, Request, Said, TICK_MS};
+use super::said::Said;
+use super::wire::{Ask, LONGEST_LINE, MARKER, Request, TICK_MS};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 

@@ -8,7 +8,6 @@
 use rxpath_record::hosts::ClockDrift;
 use serde::{Deserialize, Serialize};
 
-use super::wire::ClockPair;
 use crate::clock::HostClock;
 
 /// Exchanges of one measurement.
@@ -16,6 +15,15 @@ pub const EXCHANGES: u32 = 64;
 /// How far one clock may be from an even pace: 600 ppm, more than the 500 ppm to which the kernel limits NTP's frequency
 /// correction (`MAXFREQ`, include/linux/timex.h).
 pub(super) const DRIFT_PPM: u64 = 600;
+
+/// Two readings of a host's `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockPair {
+    /// When the request had been read.
+    pub got_ns: u64,
+    /// Just before the answer was written.
+    pub answered_ns: u64,
+}
 
 /// One exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

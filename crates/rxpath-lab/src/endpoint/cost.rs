@@ -110,7 +110,7 @@ mod tests {
     use rxpath_host::thread;
 
     use super::*;
-    use crate::endpoint::wire::Said;
+    use crate::endpoint::said::Said;
 
     #[test]
     fn lines_in_both_directions_and_work_in_between_are_counted() {

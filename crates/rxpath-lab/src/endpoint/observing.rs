@@ -13,8 +13,7 @@ use rxpath_core::{Nanos, Side};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::outlet::Outlet;
-use super::server::json;
+use super::outlet::{Outlet, json};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::scenario::spec::{Background, Observe};

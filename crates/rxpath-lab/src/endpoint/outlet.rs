@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::server::json;
-use super::wire::{LONGEST_LINE, Said};
+use super::said::Said;
+use super::wire::LONGEST_LINE;
 use crate::error::LabError;
 
 /// Where an endpoint writes its lines.
@@ -96,6 +96,13 @@ impl Outlet {
     pub fn release(&self) {
         self.locked().release();
     }
+}
+
+/// An answer as JSON.
+pub(super) fn json(found: &impl Serialize) -> Result<Value, LabError> {
+    serde_json::to_value(found).map_err(|error| LabError::Internal {
+        what: format!("an answer cannot be written as JSON: {error}"),
+    })
 }
 
 impl Inner {

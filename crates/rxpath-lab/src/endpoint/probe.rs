@@ -15,10 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::arrivals::ArrivalClock;
-use super::clock::Exchange;
-use super::outlet::Outlet;
-use super::server::json;
-use super::wire::ClockPair;
+use super::clock::{ClockPair, Exchange};
+use super::outlet::{Outlet, json};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 

@@ -17,8 +17,8 @@ use tempfile::TempDir;
 
 use super::files;
 use super::outlet::Outlet;
+use super::said::Said;
 use super::strays;
-use super::wire::Said;
 use crate::error::LabError;
 use crate::testbed::foreign::{ForeignProgram, piped};
 use crate::testbed::started::is_bound;

@@ -21,6 +21,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::background::HostBackground;
+use super::clock::ClockPair;
 use super::cost::EndpointCost;
 use super::counting::Counting;
 use super::device_cpus::Interrupted;
@@ -30,16 +31,18 @@ use super::lease::Lease;
 use super::leftovers::{self, Leftover};
 use super::links::{CarryingLinks, window_faults};
 use super::observing::HostObservers;
-use super::outlet::Outlet;
+use super::outlet::{Outlet, json};
 use super::probe::HostProbes;
 use super::programs::Programs;
+use super::route::route;
+use super::said::Said;
 use super::session::control_devices;
 use super::settings::{HostSettings, LeftSettings, SettingsAsk, UnreadJournals};
 use super::strays;
 use super::token::{Token, is_seen};
 use super::wire::{
-    Ask, ClockPair, DeviceFacts, Hello, LONGEST_LINE, MARKER, MeasuredWindow, Request, RouteFacts,
-    Said, SampleAsk, SampledQueues, TICK_MS, WindowAsk,
+    Ask, DeviceFacts, Hello, LONGEST_LINE, MARKER, MeasuredWindow, Request, SampleAsk,
+    SampledQueues, TICK_MS, WindowAsk,
 };
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
@@ -328,12 +331,6 @@ fn now(found: &impl Serialize) -> Result<Reply, LabError> {
     json(found).map(Reply::Now)
 }
 
-pub(super) fn json(found: &impl Serialize) -> Result<Value, LabError> {
-    serde_json::to_value(found).map_err(|error| LabError::Internal {
-        what: format!("an answer cannot be written as JSON: {error}"),
-    })
-}
-
 /// The number of a request that is not understood, so that its sender does not wait.
 fn id_in(line: &str) -> u64 {
     let value: Option<Value> = serde_json::from_str(line).ok();
@@ -380,13 +377,6 @@ fn numa_node(name: &str) -> Option<u32> {
 fn driver(name: &str) -> String {
     rxpath_host::netlink::ioctl::driver_info(name)
         .map_or_else(|_| String::new(), |info| info.driver)
-}
-
-pub(super) fn route(to: std::net::IpAddr) -> Result<Option<RouteFacts>, HostError> {
-    let mut netlink = Netlink::route()?;
-    let Some(route) = netlink.route_to(to, 0)? else { return Ok(None) };
-    let device = netlink.link_at(route.device)?.name;
-    Ok(Some(RouteFacts { device, source: route.source, via_gateway: route.gateway.is_some() }))
 }
 
 /// Waits for the window's begin, reads, waits for its end, reads again.

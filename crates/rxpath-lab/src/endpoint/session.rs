@@ -2,7 +2,7 @@
 
 use rxpath_host::{Root, session};
 
-use super::server::route;
+use super::route::route;
 
 /// The device towards the other end of the ssh session that this endpoint belongs to, then those below it; none without one.
 ///

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::server::json;
+use super::outlet::json;
 use crate::error::LabError;
 
 mod left;

@@ -11,15 +11,18 @@ use rxpath_live::observe::Between;
 use rxpath_record::counters::Snapshot;
 use rxpath_record::hosts::ControlCost;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::background::BackgroundAsk;
+#[cfg(doc)]
+use super::clock::ClockPair;
 #[cfg(doc)]
 use super::leftovers::Leftover;
 use super::links::LinkSpeed;
 use super::observing::ObserveAsk;
 use super::probe::ProbeAsk;
 use super::programs::ProgramAsk;
+#[cfg(doc)]
+use super::route::RouteFacts;
 use super::settings::{LeftSettings, SettingsAsk};
 #[cfg(doc)]
 use super::strays::StrayProgram;
@@ -174,52 +177,6 @@ pub enum Ask {
     },
 }
 
-/// A line from the endpoint.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Said {
-    /// Alive.
-    Tick,
-    /// The answer to a request.
-    Answer {
-        /// The request's number.
-        id: u64,
-        /// The answer.
-        ok: Value,
-    },
-    /// A request that failed.
-    Failure {
-        /// The request's number.
-        id: u64,
-        /// What went wrong, in one sentence.
-        text: String,
-        /// What to do about it; empty where nothing is known.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        hint: String,
-    },
-    /// A line of a program's standard output.
-    Out {
-        /// The program.
-        program: u32,
-        /// The line.
-        line: String,
-    },
-    /// A line of a program's standard error.
-    Err {
-        /// The program.
-        program: u32,
-        /// The line.
-        line: String,
-    },
-    /// A program has ended, after its last line.
-    Exit {
-        /// The program.
-        program: u32,
-        /// Its wait status. **Source** wait(2).
-        status: i32,
-    },
-}
-
 /// Who a host is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
@@ -275,26 +232,6 @@ pub struct DeviceFacts {
     /// Its NUMA node; `None` of virtual devices, and on a host with one node.
     #[serde(default)]
     pub numa_node: Option<u32>,
-}
-
-/// The route to an address.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RouteFacts {
-    /// Name of the device that packets leave by.
-    pub device: String,
-    /// Source address of a socket that is bound to none.
-    pub source: Option<IpAddr>,
-    /// Whether a router lies between.
-    pub via_gateway: bool,
-}
-
-/// Two readings of a host's `CLOCK_MONOTONIC`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClockPair {
-    /// When the request had been read.
-    pub got_ns: u64,
-    /// Just before the answer was written.
-    pub answered_ns: u64,
 }
 
 /// The counters after a wait.
@@ -374,6 +311,7 @@ pub struct SampledQueues {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoint::said::Said;
 
     #[test]
     fn requests_and_answers_read_back() {

@@ -8,7 +8,8 @@ use rxpath_remote::inventory::{HostEntry, Network};
 use super::path::{cannot, listed, up};
 use super::{ConnectedHost, may_be_routed};
 use crate::endpoint::client::PROMPT;
-use crate::endpoint::wire::{Ask, DeviceFacts, RouteFacts};
+use crate::endpoint::route::RouteFacts;
+use crate::endpoint::wire::{Ask, DeviceFacts};
 use crate::error::LabError;
 
 type RouteOf<'a> = Box<dyn Fn(IpAddr) -> Result<Option<RouteFacts>, LabError> + 'a>;

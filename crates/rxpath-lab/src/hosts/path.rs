@@ -12,7 +12,8 @@ use super::ready::HostFault;
 use super::start_lead::StartLead;
 use super::{ConnectedHost, Hosts, may_be_routed};
 use crate::endpoint::client::PROMPT;
-use crate::endpoint::wire::{Ask, DeviceFacts, Hello, RouteFacts};
+use crate::endpoint::route::RouteFacts;
+use crate::endpoint::wire::{Ask, DeviceFacts, Hello};
 use crate::error::LabError;
 
 /// Finds the path from each sender to its receivers. Hosts with a fault are left out; nothing if a side has no other, or if the

@@ -369,7 +369,7 @@ fn not_opened(error: LabError) -> LabError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::wire::ClockPair;
+    use crate::endpoint::clock::ClockPair;
 
     #[test]
     fn each_sender_meets_each_receiver_once_and_no_host_is_in_two_pairs_of_a_round() {

@@ -39,8 +39,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::endpoint::clock::ClockPair;
     use crate::endpoint::clock::{ClockBounds, Exchange};
-    use crate::endpoint::wire::ClockPair;
 
     const START: u64 = 1_000_000_000_000;
 
