@@ -46,7 +46,8 @@ use crate::endpoint::wire::{Ask, DeviceFacts, Hello};
 use crate::error::LabError;
 use crate::scenario::HostShape;
 use crate::scenario::spec::{OnHosts, Resolved, Variant};
-use crate::testbed::{Seat, any_of};
+use crate::testbed::any_of;
+use crate::testbed::seat::Seat;
 
 /// Hosts of a side, at most: five bits of a stream's number tell senders apart.
 const MOST_OF_A_SIDE: usize = 32;

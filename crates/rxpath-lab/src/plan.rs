@@ -19,13 +19,16 @@ use rxpath_stats::looks::{FIRST, MOST};
 use rxpath_stats::planning;
 
 use crate::hosts::planned::PlannedHost;
-use crate::run::{REPLACEMENTS, pairs};
-use crate::scenario::spec::{Options, Protocol, Resolved, Search, Trials, Variant, Workload};
-use crate::trial::start::words;
+use crate::run::pairs;
+use crate::scenario::spec::{Resolved, Search, Trials, Variant};
+use crate::trial::start::command_line;
 
 /// Time a trial takes in addition to its load: starting and draining both programs and reading counters.
 /// **Unit** ns. An estimate; the plan is a forecast, the run keeps to `time_limit`.
 const AROUND: Nanos = Nanos::from_millis(600);
+
+/// Trials that replace void ones, at most, for each planned trial.
+pub(crate) const REPLACEMENTS: u32 = 3;
 
 /// Share of the settle limit that is expected to be used: rates in a lab settle soon.
 const SETTLE_SHARE: u64 = 5;
@@ -263,29 +266,6 @@ fn describe(variant: &Variant) -> Vec<String> {
         lines.push(format!("  observed by BPF programs: {}", observers.join(", ")));
     }
     lines
-}
-
-/// The command of one side as it could be typed; ADDR stands for the lab's address.
-pub fn command_line<O: Options>(workload: &Workload<O>) -> String {
-    match workload {
-        Workload::Own(own) if own.absent => "# nothing listens".into(),
-        Workload::Own(own) => {
-            let addr = match (O::SIDE, own.protocol) {
-                ("load", Protocol::Http) => format!("http://ADDR:{}/", own.port),
-                _ => format!("ADDR:{}", own.port),
-            };
-            let mut words = words(own, vec![addr]);
-            // In the lab the runner ends a sender; typed, one without a bound has to be meant.
-            if own.protocol == Protocol::Udp && own.options.is_unbounded() {
-                words.push("--flood".into());
-            }
-            format!("rxpath {}", words.join(" "))
-        }
-        Workload::External(external) if external.cpus.is_empty() => external.command.join(" "),
-        Workload::External(external) => {
-            format!("taskset -c {} {}", external.cpus, external.command.join(" "))
-        }
-    }
 }
 
 #[cfg(test)]

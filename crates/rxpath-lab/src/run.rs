@@ -42,18 +42,16 @@ use crate::clock::{epoch_offset_ns, monotonic_ns};
 use crate::error::{AfterLoss, LabError};
 use crate::hosts::{Hosts, names, probe};
 use crate::installed;
-use crate::plan;
+use crate::plan::{self, REPLACEMENTS};
 use crate::scenario::spec::{Resolved, Topology, Variant};
 use crate::testbed::hosts::HostsTestbed;
 use crate::testbed::local::LocalTestbed;
 use crate::testbed::netns::NetnsTestbed;
 use crate::testbed::{Change, Testbed};
 use crate::trial::compose::{Number, compose};
+use crate::trial::config::TrialConfig;
 use crate::trial::observers;
-use crate::trial::runner::{TrialConfig, run_trial};
-
-/// Trials that replace void ones, at most, for each planned trial.
-pub(crate) const REPLACEMENTS: u32 = 3;
+use crate::trial::runner::run_trial;
 
 /// A run that has ended, one way or another, with its directory written.
 #[derive(Debug)]

@@ -30,6 +30,7 @@ use crate::testbed::foreign::ForeignProgram;
 use crate::testbed::hosts::delay::ClocksAfter;
 use crate::testbed::hosts::start::Starts;
 use crate::testbed::ring::Ring;
+use crate::testbed::seat::Seat;
 use crate::testbed::window::{LocalWindow, Measured, Window};
 use crate::trial::background::{Alongside, Background};
 use crate::trial::observers::{Observers, Observing};
@@ -45,6 +46,7 @@ pub mod local;
 pub mod napi;
 pub mod netns;
 pub mod ring;
+pub mod seat;
 pub mod started;
 pub mod tuned;
 pub mod window;
@@ -80,22 +82,6 @@ pub fn socket_drops(diag: &mut Netlink, port: u16) -> Result<Option<Vec<u64>>, H
 pub fn any_of(addresses: &[IpAddr]) -> IpAddr {
     let v6 = addresses.first().is_some_and(IpAddr::is_ipv6);
     if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
-}
-
-/// Where a program runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seat {
-    /// The side.
-    pub side: Side,
-    /// Which of the side's hosts.
-    pub index: usize,
-}
-
-impl From<Side> for Seat {
-    /// The side's first host.
-    fn from(side: Side) -> Self {
-        Self { side, index: 0 }
-    }
 }
 
 /// Two sides joined by a link, made for one trial.

@@ -5,6 +5,7 @@
 mod attached;
 pub mod background;
 pub mod compose;
+pub mod config;
 pub mod evidence;
 pub mod external;
 pub mod kernel_lines;
@@ -19,6 +20,8 @@ pub mod result;
 pub mod runner;
 pub mod sampler;
 pub mod several;
+pub mod side;
+pub mod sides;
 pub mod start;
 mod steadiness;
 pub mod stolen;

@@ -13,9 +13,8 @@ use super::{ConnectedHost, Hosts};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::settings::{PlannedSettings, PlannedStep, SettingsAsk};
 use crate::error::{LabError, with_hint};
-use crate::plan::command_line;
 use crate::scenario::spec::{LoadOptions, Own, Resolved, Variant, Workload};
-use crate::trial::start::{destinations_of, sender_programs, words};
+use crate::trial::start::{command_line, destinations_of, sender_programs, words};
 
 /// A host's part in a run to come.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]

@@ -18,7 +18,7 @@ use crate::error::{LabError, with_hint};
 use crate::scenario::spec::{Resolved, Sets, Trials, Tune, Variant};
 use crate::testbed::Change;
 use crate::testbed::tuned::DEVICE_WORD;
-use crate::trial::runner::whole;
+use crate::trial::config::whole;
 
 /// How long settings may take that make a device's queues again.
 const APPLIED: Duration = Duration::from_secs(60);

@@ -9,8 +9,8 @@ use rxpath_stats::Histogram;
 use rxpath_stats::tails::{Slice, together};
 
 use crate::error::LabError;
-use crate::trial::program::SliceOfTimes;
-use crate::trial::runner::{Measurements, SideMeasurements};
+use crate::trial::runner::Measurements;
+use crate::trial::side::{SideMeasurements, SliceOfTimes};
 
 /// Quantiles of all trials together.
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];

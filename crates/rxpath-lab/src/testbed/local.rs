@@ -16,7 +16,8 @@ use rxpath_record::counters::name::side_on_receiver;
 use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::{Link, PathFacts};
 
-use super::{Change, Seat, Started, Testbed};
+use super::seat::Seat;
+use super::{Change, Started, Testbed};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::scenario::spec::Lab;

@@ -24,13 +24,13 @@ use rxpath_record::ledger::{Link, PathFacts};
 use rxpath_record::manifest::FlowCpu;
 
 use super::ring::Ring;
-use super::{Change, Seat, Started, Testbed, filters, flows, tuned};
+use super::seat::Seat;
+use super::tuned::{self, DEVICE};
+use super::{Change, Started, Testbed, filters, flows};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::scenario::spec::{Lab, Tune, Upper};
 
-/// Both ends have this name.
-pub const DEVICE: &str = "veth";
 /// The device over the receiver's end, where there is one.
 const UPPER: &str = "upper";
 /// Flows that are probed for their CPU before a trial, at most: some 20 us each.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rxpath_host::netlink::Netlink;
 use rxpath_host::procfs::snmp;
 
-use super::netns::DEVICE;
+use super::tuned::DEVICE;
 
 /// `VETH_RING_SIZE` (drivers/net/veth.c, 6.18): what fits at most.
 pub const CAPACITY_PACKETS: u64 = 256;

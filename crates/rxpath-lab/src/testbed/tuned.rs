@@ -7,10 +7,11 @@ use rxpath_host::setter::{HostSetter, Setter};
 use rxpath_host::sysfs::device::parse_mask;
 use rxpath_host::{Change, Group, HostError, Knob, Namespace, Target};
 
-use super::netns::DEVICE;
 use crate::error::LabError;
 use crate::scenario::spec::Lab;
 
+/// The device of each namespace of a lab: both ends of the veth pair have this name.
+pub const DEVICE: &str = "veth";
 /// Stands for the device of the namespace in a name.
 pub const DEVICE_WORD: &str = "{dev}";
 /// The RPS mask of each receive queue of a host's device: `*` stands for their numbers.

@@ -7,7 +7,8 @@ use rxpath_live::observe::{Between, Mark, Ours};
 use rxpath_record::counters::{Moved, Snapshot};
 use rxpath_record::hosts::{ControlCost, HostStart};
 
-use super::{Seat, Testbed};
+use super::Testbed;
+use super::seat::Seat;
 use crate::error::LabError;
 
 /// What is measured over a window.

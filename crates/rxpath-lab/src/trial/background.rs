@@ -21,7 +21,7 @@ use rxpath_host::{Owner, Root, netns, owner, thread};
 use crate::endpoint::strays;
 use crate::error::LabError;
 use crate::scenario::spec::Background as Spec;
-use crate::testbed::Seat;
+use crate::testbed::seat::Seat;
 use crate::trial::unreaped::{Life, life, signal_group};
 
 /// What runs alongside a trial, wherever that is; dropping it ends all of it.

@@ -1,5 +1,6 @@
 //! From what a trial left behind to the record of it: ledger, evidence, verdict, grade, metrics.
 
+pub(super) mod datagrams;
 mod delay;
 mod grade;
 mod http;
@@ -8,7 +9,8 @@ mod receivers;
 mod served;
 mod short;
 mod tcp;
-pub(super) mod udp;
+mod times;
+mod udp;
 
 use std::collections::BTreeMap;
 
@@ -29,7 +31,8 @@ use self::receivers::Alone;
 pub(crate) use self::short::SENDER_LIMIT;
 use super::evidence::SideSeen;
 use super::result::Worker;
-use super::runner::{Measurements, SideMeasurements};
+use super::runner::Measurements;
+use super::side::SideMeasurements;
 use super::steadiness;
 use super::stolen;
 use super::window::{self, Span};
@@ -141,7 +144,7 @@ pub fn compose(
     let paused = paused::frames(&made.moved);
     warnings.extend(paused::warning(paused));
     warnings.extend(grade::unsteady(&raw.window));
-    warnings.extend(tcp::left_out(&raw.load.result));
+    warnings.extend(times::left_out(&raw.load.result));
     warnings.extend(short::of(testbed, &raw.load));
     warnings.extend(hooked);
     let counted = if raw.serve.lines.is_empty() { &raw.load.lines } else { &raw.serve.lines };

@@ -6,7 +6,7 @@
 
 use rxpath_bpf::account::Account;
 use rxpath_bpf::account::calibrate::{self, Calibration};
-use rxpath_core::{Nanos, Side, Warning};
+use rxpath_core::{Nanos, Warning};
 use rxpath_host::{HostError, Owner, Root, procfs, thread};
 use rxpath_record::ledger::DropReason;
 use rxpath_record::stolen::Stolen;
@@ -14,14 +14,12 @@ use rxpath_record::traced::Traced;
 use serde::{Deserialize, Serialize};
 
 use super::reasons::Reasons;
+use super::sides::Sides;
 use super::stolen::StolenTime;
 use super::tracing::Tracing;
 use super::victim::Victim;
 use crate::error::LabError;
 use crate::scenario::spec::{Background, Observe, Resolved};
-
-/// The side of an experiment to which the network namespace with this inode belongs, if any.
-pub type Sides<'a> = &'a dyn Fn(u32) -> Option<Side>;
 
 /// What watches a trial by BPF, wherever that is.
 pub trait Observing {

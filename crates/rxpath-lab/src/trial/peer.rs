@@ -7,9 +7,8 @@ use rxpath_core::Warning;
 use serde_json::Value;
 
 use super::line::Line;
-use super::program::SliceOfTimes;
 use super::result::WorkloadResult;
-use super::runner::SideMeasurements;
+use super::side::{SideMeasurements, SliceOfTimes};
 use crate::error::LabError;
 
 /// When a program of ours began its load, as it says.

@@ -21,6 +21,7 @@ use serde_json::Value;
 use super::line;
 use super::peer::{Began, Peer};
 use super::result::WorkloadResult;
+use super::side::SliceOfTimes;
 use crate::error::LabError;
 use crate::scenario::spec::Protocol;
 use crate::testbed::Started;
@@ -48,17 +49,6 @@ enum Message {
     Slice(SliceOfTimes),
     /// Its standard output ended.
     End,
-}
-
-/// The times of a slice of a trial.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SliceOfTimes {
-    /// The timed quantity.
-    pub name: String,
-    /// Begin and end, of `CLOCK_MONOTONIC`.
-    pub span_ns: [u64; 2],
-    /// HdrHistogram V2 in base64.
-    pub hdr_v2_base64: String,
 }
 
 /// A running workload.

@@ -7,7 +7,7 @@ use rxpath_core::Warning;
 use rxpath_host::HostError;
 use rxpath_record::ledger::DropReason;
 
-use super::observers::Sides;
+use super::sides::Sides;
 
 /// The running observer.
 #[derive(Debug)]

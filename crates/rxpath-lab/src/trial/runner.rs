@@ -4,13 +4,10 @@ mod armed;
 mod measurements;
 
 use std::any::Any;
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use rxpath_bpf::account::calibrate::Calibration;
-use rxpath_core::{Nanos, Side, Warning};
-use rxpath_host::{HostError, Owner};
+use rxpath_core::{Side, Warning};
+use rxpath_host::HostError;
 use rxpath_live::witness::{Traffic, Witness};
 use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::Probed;
@@ -18,24 +15,27 @@ use rxpath_record::manifest::FlowCpu;
 use rxpath_stats::slope::Drift;
 
 use self::armed::Armed;
+pub use self::measurements::Measurements;
 pub(super) use self::measurements::side;
-pub use self::measurements::{Measurements, SideMeasurements};
 use super::attached::Attached;
 use super::background::{Alongside, Background};
+use super::config::{TrialConfig, whole};
 use super::kernel_lines::Watcher;
 use super::line::Line;
 use super::observers::{Observed, Observing};
 use super::peer::Peer;
 use super::result::WorkloadResult;
 use super::sampler::{Sampled, Sampling};
+use super::side::SideMeasurements;
 use super::{phase, start, steadiness, waiting, window};
 use crate::error::LabError;
-use crate::scenario::spec::{Protocol, Trials, Variant};
+use crate::scenario::spec::{Protocol, Variant};
+use crate::testbed::Testbed;
 use crate::testbed::hosts::delay::ClocksAfter;
 use crate::testbed::hosts::start::Starts;
 use crate::testbed::ring::Ring;
+use crate::testbed::seat::Seat;
 use crate::testbed::window::{Measured, Windowed};
-use crate::testbed::{Seat, Testbed};
 
 /// Counters must be quiescent within this time, before and after the load.
 const REST_LIMIT: Duration = Duration::from_secs(10);
@@ -45,35 +45,6 @@ const READY_LIMIT: Duration = Duration::from_secs(10);
 const RESULT_LIMIT: Duration = Duration::from_secs(15);
 /// A rate is watched at least this long before it counts as settled.
 const SETTLE_SPAN_S: f64 = 0.4;
-
-/// What a trial is to be made from.
-pub struct TrialConfig<'a> {
-    /// The variant.
-    pub variant: &'a Variant,
-    /// Spans of the phases.
-    pub trials: &'a Trials,
-    /// This program.
-    pub exe: &'a Path,
-    /// Directory for files that belong to this trial's programs; made when one needs it.
-    pub files: &'a Path,
-    /// Set by a signal.
-    pub stop: &'a AtomicBool,
-    /// Measure CPU time and lock waits by tracepoints over the window, for the diagnosis.
-    pub witness: bool,
-    /// What an interrupt costs here, for variants that want to know who paid.
-    pub calibration: Option<&'a Calibration>,
-    /// Who the processes of the background belong to.
-    pub owner: Option<&'a Owner>,
-}
-
-impl TrialConfig<'_> {
-    /// The cost of an interrupt: given by the variant, or calibrated.
-    fn cost(&self) -> Option<Calibration> {
-        let given = self.variant.observe.irq_entry;
-        let given = given.map(|cost| Calibration::given(cost.0 as f64 / 1e3));
-        given.or_else(|| self.calibration.cloned())
-    }
-}
 
 /// Both programs of a trial on their testbed.
 struct Trial<'a> {
@@ -206,11 +177,6 @@ fn own_length(config: &TrialConfig<'_>) -> Duration {
     } else {
         Duration::ZERO
     }
-}
-
-/// Length of the load of a trial at most.
-pub fn whole(trials: &Trials) -> Nanos {
-    Nanos(trials.ramp.0 + trials.settle.0 + trials.measure.0)
 }
 
 /// Process and thread id of each thread of a side's programs, by host.

@@ -16,8 +16,8 @@ use rxpath_host::thread;
 use rxpath_record::samples::TrialSamples;
 
 use self::work::Work;
-use crate::testbed::Seat;
 use crate::testbed::ring::Ring;
+use crate::testbed::seat::Seat;
 
 /// What of a trial is to be sampled.
 pub struct Sampled {

@@ -48,7 +48,8 @@ pub use self::shares::{for_receiver, share};
 use super::line::Line;
 use super::peer::{Began, Peer};
 use super::result::WorkloadResult;
-use super::runner::{SideMeasurements, side};
+use super::runner::side;
+use super::side::SideMeasurements;
 use crate::error::LabError;
 
 /// The programs of several hosts, or those of one host.

@@ -7,18 +7,19 @@ use std::time::Duration;
 use rxpath_core::{IntoMap, Nanos, Side};
 use serde_json::Value;
 
+use super::config::{TrialConfig, whole};
 use super::external::{External, Ready, Starter};
 use super::peer::Peer;
 use super::program::Program;
-use super::runner::{TrialConfig, whole};
 use super::several::{self, Several};
 use crate::error::LabError;
 use crate::hosts::pairs::Pairs;
 use crate::scenario::spec::{
     External as Foreign, LoadOptions, Options, Own, Protocol, Trials, Workload,
 };
+use crate::testbed::Testbed;
 use crate::testbed::foreign::{ForeignProgram, piped};
-use crate::testbed::{Seat, Testbed};
+use crate::testbed::seat::Seat;
 
 /// Time from interval line to interval line: twenty a second are enough for a settle test of half a second.
 const INTERVAL: Duration = Duration::from_millis(50);
@@ -189,6 +190,29 @@ pub fn destinations_of(own: &Own<LoadOptions>, all: &[IpAddr]) -> Vec<String> {
         Protocol::Udp => all.iter().map(at).collect(),
         Protocol::Http => first.map(|addr| format!("http://{addr}/")).collect(),
         _ => first.collect(),
+    }
+}
+
+/// The command of one side as it could be typed; ADDR stands for the lab's address.
+pub fn command_line<O: Options>(workload: &Workload<O>) -> String {
+    match workload {
+        Workload::Own(own) if own.absent => "# nothing listens".into(),
+        Workload::Own(own) => {
+            let addr = match (O::SIDE, own.protocol) {
+                ("load", Protocol::Http) => format!("http://ADDR:{}/", own.port),
+                _ => format!("ADDR:{}", own.port),
+            };
+            let mut words = words(own, vec![addr]);
+            // In the lab the runner ends a sender; typed, one without a bound has to be meant.
+            if own.protocol == Protocol::Udp && own.options.is_unbounded() {
+                words.push("--flood".into());
+            }
+            format!("rxpath {}", words.join(" "))
+        }
+        Workload::External(external) if external.cpus.is_empty() => external.command.join(" "),
+        Workload::External(external) => {
+            format!("taskset -c {} {}", external.cpus, external.command.join(" "))
+        }
     }
 }
 

@@ -7,15 +7,15 @@ use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::steal::{self, Evidence, Kind, Steal, TaskTime};
-use rxpath_bpf::{Probe, ProbeCost, steal::TakenBy as Polls};
+use rxpath_bpf::{Probe, ProbeCost};
 use rxpath_core::{IntoMap, Nanos, ReportedTime, Warning};
 use rxpath_host::procfs::softnet;
 use rxpath_host::{HostError, Owner, Root};
 use rxpath_record::stolen::{
-    CpuPaid, InterruptCost, ProbeUse, Stolen, TakenBy, TaskPaid, Victim as VictimRecord,
+    CpuPaid, InterruptCost, ProbeUse, Stolen, TaskPaid, Victim as VictimRecord,
 };
 
-use super::victim::{Running, Victim};
+use super::victim::{Running, Victim, taken_by};
 use crate::error::LabError;
 
 /// Tasks with less time than this share of the window are one row.
@@ -179,16 +179,6 @@ fn task(of: &TaskTime) -> TaskPaid {
         cpus: of.cpus.clone(),
         time: of.time,
         taken_by: of.taken_by.iter().map(taken_by).collect(),
-    }
-}
-
-pub(super) fn taken_by(of: &Polls) -> TakenBy {
-    TakenBy {
-        dev: of.dev.clone(),
-        napi_id: of.napi_id,
-        net_s: of.net_s,
-        polls_count: of.polls_count,
-        packets: of.packets,
     }
 }
 

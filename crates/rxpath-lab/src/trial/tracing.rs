@@ -15,7 +15,7 @@ use rxpath_record::traced::{
     CpuTraced, DeviceTraced, IrqTraced, NapiTraced, OutlierTraced, StageTraced, Traced,
 };
 
-use super::observers::Sides;
+use super::sides::Sides;
 use super::stolen::probe_use;
 
 /// Outliers that are kept of a stage.

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use rxpath_bpf::steal::probe::{self, Ran, Victim as Probed};
-use rxpath_bpf::steal::{TaskTime, openssl};
+use rxpath_bpf::steal::{TakenBy as Polls, TaskTime, openssl};
 use rxpath_core::{Nanos, Warning};
 use rxpath_host::owner::{ProcessId, Thing};
 use rxpath_host::{HostError, Owner, netns};
-use rxpath_record::stolen::Victim as Record;
+use rxpath_record::stolen::{TakenBy, Victim as Record};
 
 use super::external::{keep, said};
 use super::unreaped::{signal_group, wait_for_end};
@@ -124,8 +124,18 @@ fn record(probed: &Probed, cpu: u32) -> Record {
         turn_ns: probed.turn_ns,
         claims: probed.claims.clone(),
         time: probed.time,
-        taken_by: probed.taken_by.iter().map(super::stolen::taken_by).collect(),
+        taken_by: probed.taken_by.iter().map(taken_by).collect(),
         ..Record::default()
+    }
+}
+
+pub(super) fn taken_by(of: &Polls) -> TakenBy {
+    TakenBy {
+        dev: of.dev.clone(),
+        napi_id: of.napi_id,
+        net_s: of.net_s,
+        polls_count: of.polls_count,
+        packets: of.packets,
     }
 }
 

@@ -3,7 +3,7 @@
 use rxpath_record::counters::Snapshot;
 use rxpath_record::ledger::{LedgerInput, ReceiverSaid, waiting_packets};
 
-use super::compose::udp::sender_said;
+use super::compose::datagrams::sender_said;
 use super::result::WorkloadResult;
 use crate::scenario::spec::Variant;
 use crate::testbed::Testbed;

@@ -13,7 +13,7 @@ use crate::error::LabError;
 use crate::hosts::Hosts;
 use crate::hosts::placed::background_cpus;
 use crate::scenario::spec::{Background, Variant};
-use crate::testbed::Seat;
+use crate::testbed::seat::Seat;
 use crate::trial::background::{Alongside, Background as Running};
 
 /// What runs alongside a trial on other hosts, each of which ends it too when the connection ends.

@@ -16,7 +16,8 @@ use crate::error::LabError;
 use crate::hosts::observe::ask;
 use crate::hosts::{ConnectedHost, Hosts};
 use crate::scenario::spec::{Background, Variant};
-use crate::trial::observers::{Observed, Observers, Observing, Sides};
+use crate::trial::observers::{Observed, Observers, Observing};
+use crate::trial::sides::Sides;
 
 /// What observes a trial on other hosts, which end it too when the connection ends.
 pub struct RemoteObservers {

@@ -11,7 +11,7 @@ use crate::clock::HostClock;
 use crate::endpoint::client::{Client, PendingAnswer};
 use crate::endpoint::wire::{Ask, SampleAsk, SampledQueues};
 use crate::error::LabError;
-use crate::testbed::Seat;
+use crate::testbed::seat::Seat;
 use crate::trial::sampler::{Sampled, Sampling};
 
 /// Senders that are sampled, if there are no more: each sends all of its samples over its control connection,

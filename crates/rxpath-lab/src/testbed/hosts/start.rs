@@ -10,7 +10,7 @@ use crate::clock::HostClock;
 use crate::endpoint::client::PendingAnswer;
 use crate::error::LabError;
 use crate::hosts::ConnectedHost;
-use crate::testbed::Seat;
+use crate::testbed::seat::Seat;
 use crate::trial::peer::Began;
 
 /// The least time from an order to its instant.

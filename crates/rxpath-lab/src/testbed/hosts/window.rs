@@ -11,8 +11,9 @@ use crate::endpoint::client::PendingAnswer;
 use crate::endpoint::wire::{Ask, MeasuredWindow, WindowAsk};
 use crate::error::LabError;
 use crate::hosts::{ConnectedHost, Hosts};
+use crate::testbed::Testbed;
+use crate::testbed::seat::Seat;
 use crate::testbed::window::{Measured, Window, Windowed, seconds};
-use crate::testbed::{Seat, Testbed};
 
 /// A window whose instants all hosts have.
 pub(super) struct RemoteWindow<'a> {

@@ -6,9 +6,9 @@ use rxpath_core::Side;
 use rxpath_host::Namespace;
 use rxpath_host::netlink::QdiscSpec;
 
-use super::DEVICE;
 use crate::error::LabError;
 use crate::scenario::spec::{Lab, Qdisc};
+use crate::testbed::tuned::DEVICE;
 use crate::testbed::{Change, napi};
 
 pub(super) fn sysctls(

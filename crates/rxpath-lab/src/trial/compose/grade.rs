@@ -8,8 +8,9 @@ use rxpath_record::hosts::HostTrial;
 use rxpath_record::manifest::Grade;
 
 use crate::scenario::spec::Variant;
+use crate::testbed::Testbed;
+use crate::testbed::seat::Seat;
 use crate::testbed::window::Windowed;
-use crate::testbed::{Seat, Testbed};
 use crate::trial::noise::{self, Disturbance};
 use crate::trial::runner::Measurements;
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use rxpath_record::evidence::Evidence;
 
-use super::tcp::{foreign_times, per_second_of_the_client, times};
+use super::tcp::per_second_of_the_client;
+use super::times::{foreign_times, times};
 use super::{Spans, per_unit};
 use crate::trial::result::WorkloadResult;
 use crate::trial::runner::Measurements;

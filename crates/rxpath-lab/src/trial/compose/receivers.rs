@@ -16,13 +16,15 @@ use rxpath_record::ledger::{Ledger, Reasoned};
 use rxpath_record::verdict::{Stage, Verdict};
 use serde::Deserialize;
 
-use super::{Spans, known, programs, udp};
+use super::datagrams::{ledger_input, path};
+use super::{Spans, known, programs};
 use crate::hosts::pairs::Pairs;
 use crate::scenario::spec::Variant;
 use crate::testbed::Testbed;
 use crate::trial::evidence::{SideSeen, gather};
 use crate::trial::result::WorkloadResult;
-use crate::trial::runner::{Measurements, SideMeasurements};
+use crate::trial::runner::Measurements;
+use crate::trial::side::SideMeasurements;
 
 /// What one of several receivers showed.
 pub(super) struct Alone {
@@ -142,7 +144,7 @@ fn alone(whole: Whole<'_>, index: usize, pairs: &[PairPackets]) -> Option<Alone>
     let offered = pairs.iter().filter(|pair| pair.receiver == *name);
     let offered: u64 = offered.map(|pair| pair.offered_packets).sum();
     let programs = (raw.load.result.udp_load(), part.result.udp_serve());
-    let mut input = udp::ledger_input(variant, udp::path(testbed, raw), programs, &moved);
+    let mut input = ledger_input(variant, path(testbed, raw), programs, &moved);
     input.sender.offered_packets = offered;
     input.sender.sent_packets = offered;
     input.sender.send_errors.clear();

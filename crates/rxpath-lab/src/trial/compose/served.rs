@@ -11,14 +11,16 @@ use rxpath_record::ledger::{Ledger, SegmentInput, segments_between};
 use rxpath_stats::quantile::needed_values;
 
 use super::receivers::{Alone, Reached, Whole, of_senders};
-use super::{known, programs, tcp};
+use super::times::times;
+use super::{known, programs};
 use crate::hosts::pairs::Pairs;
 use crate::scenario::spec::{Protocol, Variant};
 use crate::testbed::Testbed;
 use crate::trial::evidence::gather;
 use crate::trial::result::WorkloadResult;
-use crate::trial::runner::{Measurements, SideMeasurements};
+use crate::trial::runner::Measurements;
 use crate::trial::several;
+use crate::trial::side::SideMeasurements;
 use crate::trial::window::{self, Span};
 
 /// The latency of a receiver: that of its schedule, else that of its replies.
@@ -130,7 +132,7 @@ fn evidence(
     (index, share): (usize, f64),
     ledger: &Ledger,
 ) -> Option<Evidence> {
-    let Whole { variant, testbed, raw, spans, .. } = whole;
+    let Whole { testbed, raw, spans, .. } = whole;
     let (name, _) = raw.serve.parts.get(index)?;
     let programs = programs(raw, spans);
     let (loads, serves) = programs.seen();
@@ -144,7 +146,7 @@ fn evidence(
     let known = Evidence {
         offered_pps: whole.evidence.offered_pps * share,
         delivered_pps: arrived_pps,
-        polling_sides: tcp::polling(variant),
+        polling_sides: whole.evidence.polling_sides.clone(),
         spread: known.spread.clone().map(|all| Spread { packets, ..all }),
         ledger: ledger.clone(),
         ..known
@@ -185,7 +187,7 @@ fn metrics(
         senders.filter_map(|sender| client(&raw.load, pairs, (sender, receiver))).collect();
     let result = several::result_of(&clients);
     let mut all = BTreeMap::new();
-    tcp::times(&result, &mut all);
+    times(&result, &mut all);
     all.extend(done(&result).map(|(_, errors)| ("errors_count".to_owned(), errors as f64)));
     let [from, to] = raw.window.between.window_ns;
     let lines = raw.serve.parts.get(receiver).map(|(_, part)| part.lines.as_slice());

@@ -7,7 +7,7 @@ use rxpath_load::limit::{Limit, Who, busy_text};
 
 use crate::testbed::Testbed;
 use crate::trial::result::WorkloadResult;
-use crate::trial::runner::SideMeasurements;
+use crate::trial::side::SideMeasurements;
 
 /// Code of the warning: the headline of a run looks for it.
 pub(crate) const SENDER_LIMIT: &str = "sender-limit";

@@ -6,15 +6,14 @@ use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::Probed;
 use rxpath_record::manifest::FlowCpu;
 use rxpath_record::samples::TrialSamples;
-use serde_json::Value;
 
 use crate::testbed::hosts::delay::DelayError;
 use crate::testbed::window::Windowed;
 use crate::trial::line::Line;
 use crate::trial::observers::Observed;
 use crate::trial::peer::Peer;
-use crate::trial::program::SliceOfTimes;
 use crate::trial::result::WorkloadResult;
+use crate::trial::side::SideMeasurements;
 
 /// Everything a trial leaves behind; nothing is judged yet.
 #[derive(Default)]
@@ -48,29 +47,6 @@ pub struct Measurements {
     pub serve: SideMeasurements,
     /// Warnings of the trial and warnings of the programs.
     pub warnings: Vec<Warning>,
-}
-
-/// What one program left.
-#[derive(Default)]
-pub struct SideMeasurements {
-    /// Its interval lines, or the kernel's in its place.
-    pub lines: Vec<Line>,
-    /// Whether the lines are its own.
-    pub own_lines: bool,
-    /// Its result.
-    pub result: WorkloadResult,
-    /// Its effective settings.
-    pub settings: Value,
-    /// Its process id.
-    pub pid: u32,
-    /// Its worker threads, as it named them.
-    pub tids: Vec<i32>,
-    /// Times behind its quantiles: name and HdrHistogram V2 in base64.
-    pub histograms: Vec<(String, String)>,
-    /// The same in slices, when it told them.
-    pub slices: Vec<SliceOfTimes>,
-    /// What each host's program left, where the side has several.
-    pub parts: Vec<(String, SideMeasurements)>,
 }
 
 pub(in crate::trial) fn side(
