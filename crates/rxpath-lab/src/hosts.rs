@@ -3,6 +3,8 @@
 pub mod again;
 mod chosen;
 mod connect;
+mod devices;
+pub mod fault;
 mod lag;
 mod links;
 mod machines;
@@ -134,7 +136,7 @@ impl Hosts {
         note: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Self, LabError> {
         let Readiness { hosts, faults } = Self::look(inventory, binaries, needs, note)?;
-        ready::refuse(faults)?;
+        fault::refuse(faults)?;
         // Every inventory has hosts of both sides.
         hosts.ok_or_else(|| LabError::Internal { what: "an inventory of one side".into() })
     }

@@ -6,15 +6,20 @@ use std::time::{Duration, Instant};
 
 use rand::RngExt;
 
-use super::settings::UNSEEN;
 use super::{ConnectedHost, Hosts};
 use crate::endpoint::client::Client;
-use crate::endpoint::wire::{Ask, Hello};
+use crate::endpoint::wire::{Ask, Hello, LEASE_MS};
 use crate::error::AfterLoss;
 use crate::trial::phase;
 
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long the watchdog of the settings takes at most to undo them, once their endpoint has ended.
+pub(super) const WATCHDOG: Duration = Duration::from_secs(10);
+/// When settings of a host that is lost are undone at the latest, unless a load ran: its endpoint ends itself when it hears
+/// nothing for the lease, and the watchdog follows.
+pub(super) const UNSEEN: Duration = Duration::from_millis(LEASE_MS).saturating_add(WATCHDOG);
 
 /// What another connection to a lost host showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

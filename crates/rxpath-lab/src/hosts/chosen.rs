@@ -5,7 +5,8 @@ use std::net::IpAddr;
 
 use rxpath_remote::inventory::{HostEntry, Network};
 
-use super::path::{cannot, listed, up};
+use super::devices::{listed, up};
+use super::fault::cannot;
 use super::{ConnectedHost, may_be_routed};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::route::RouteFacts;

@@ -7,8 +7,9 @@ use rxpath_remote::inventory::{HostEntry, Network};
 
 use super::chosen::{self, End};
 use super::connect::is_local;
+use super::devices::{listed, up};
+use super::fault::{HostFault, cannot};
 use super::pairs::Pairs;
-use super::ready::HostFault;
 use super::start_lead::StartLead;
 use super::{ConnectedHost, Hosts, may_be_routed};
 use crate::endpoint::client::PROMPT;
@@ -163,10 +164,6 @@ fn sending_to_all(
     })
 }
 
-pub(super) fn cannot(what: String, hint: impl Into<String>) -> LabError {
-    LabError::CannotRun { what, hint: hint.into() }
-}
-
 /// The receiver's device and addresses as the inventory names them; `first` is the first of them.
 fn receiving(
     alias: &str,
@@ -192,16 +189,6 @@ fn receiving(
     up(alias, &device).map(|device| (device, entry.addr.clone()))
 }
 
-/// Every device with its addresses.
-pub(super) fn listed(devices: &[DeviceFacts]) -> String {
-    let one = |device: &DeviceFacts| {
-        let addresses: Vec<String> = device.addresses.iter().map(IpAddr::to_string).collect();
-        format!("{} ({})", addresses.join(", "), device.name)
-    };
-    let with = devices.iter().filter(|device| !device.addresses.is_empty());
-    with.map(one).collect::<Vec<_>>().join(", ")
-}
-
 /// The device that has an address.
 fn holder(alias: &str, hello: &Hello, address: IpAddr) -> Result<DeviceFacts, LabError> {
     let found = hello.devices.iter().find(|device| device.addresses.contains(&address));
@@ -211,16 +198,6 @@ fn holder(alias: &str, hello: &Hello, address: IpAddr) -> Result<DeviceFacts, La
             format!("it has {}", listed(&hello.devices)),
         )
     })
-}
-
-pub(super) fn up(alias: &str, device: &DeviceFacts) -> Result<DeviceFacts, LabError> {
-    if device.is_up {
-        return Ok(device.clone());
-    }
-    Err(cannot(
-        format!("{alias}: {} is down or has no carrier", device.name),
-        format!("ip link set {} up, and look at the cable", device.name),
-    ))
 }
 
 /// The sender's device and source address, by its route to the receiver.

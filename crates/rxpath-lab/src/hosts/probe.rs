@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use self::words::{Ends, Found, Hops, Reach, SMALL, refusal};
 use super::connect::joined;
+use super::fault::{HostFault, refuse};
 use super::pairs::Pairs;
-use super::ready::{HostFault, refuse};
 use super::{ConnectedHost, Hosts};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::clock::{ClockBounds, EXCHANGES, Exchange};

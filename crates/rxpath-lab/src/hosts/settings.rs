@@ -9,11 +9,11 @@ use rxpath_host::{Change as Made, Group, Target};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::again::Again;
+use super::again::{Again, WATCHDOG};
 use super::{ConnectedHost, Hosts};
 use crate::endpoint::client::{Client, PROMPT};
 use crate::endpoint::settings::{PlannedSettings, SettingsAsk};
-use crate::endpoint::wire::{Ask, DeviceFacts, LEASE_MS};
+use crate::endpoint::wire::{Ask, DeviceFacts};
 use crate::error::{LabError, with_hint};
 use crate::scenario::spec::{Resolved, Sets, Trials, Tune, Variant};
 use crate::testbed::Change;
@@ -28,12 +28,6 @@ const LINK_UP: Duration = Duration::from_secs(20);
 const GLANCE: Duration = Duration::from_millis(50);
 /// What a trial takes at most beyond its load: its programs start and end, its counters come to rest.
 const AROUND: Duration = Duration::from_secs(60);
-
-/// How long the watchdog of the settings takes at most to undo them, once their endpoint has ended.
-const WATCHDOG: Duration = Duration::from_secs(10);
-/// When settings of a host that is lost are undone at the latest, unless a load ran: its endpoint ends itself when it hears
-/// nothing for the lease, and the watchdog follows.
-pub(super) const UNSEEN: Duration = Duration::from_millis(LEASE_MS).saturating_add(WATCHDOG);
 
 impl Hosts {
     /// The settings that a variant wants of each host.
@@ -340,6 +334,7 @@ fn wait_for_link(host: &ConnectedHost) -> Result<DeviceFacts, LabError> {
 mod tests {
     use super::*;
     use crate::error::AfterLoss;
+    use crate::hosts::again::UNSEEN;
     use crate::scenario::{HostShape, parse, resolve_between};
 
     #[test]

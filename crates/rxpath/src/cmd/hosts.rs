@@ -4,8 +4,9 @@ pub mod cleanup;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rxpath_lab::hosts::fault::HostFault;
 use rxpath_lab::hosts::probe::ProbedPort;
-use rxpath_lab::hosts::ready::{HostFault, Readiness};
+use rxpath_lab::hosts::ready::Readiness;
 use rxpath_lab::hosts::{ConnectedHost, Hosts};
 use rxpath_lab::scenario::PORT;
 
