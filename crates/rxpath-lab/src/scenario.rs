@@ -9,8 +9,11 @@ mod bundled;
 mod check;
 mod cpus;
 mod error;
+mod expand;
 mod file;
+mod forms;
 mod host_shape;
+mod key;
 mod keys;
 mod merge;
 pub mod offers;
@@ -28,15 +31,17 @@ mod source;
 pub mod spec;
 mod tune;
 mod value;
+mod written;
 
 pub use bundled::{bundled, load};
 pub use error::ScenarioError;
-pub use file::{ScenarioFile, parse};
+pub use file::ScenarioFile;
 pub use host_shape::{CpuShape, HostShape};
 pub use keys::reference;
 pub use place::cpus_on;
 pub use reader::PORT;
 pub use resolve::{resolve, resolve_between};
+pub use written::parse;
 
 #[cfg(test)]
 mod tests;

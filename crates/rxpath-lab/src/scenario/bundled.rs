@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::error::{ScenarioError, nearest};
-use super::file::{ScenarioFile, parse};
+use super::file::ScenarioFile;
+use super::written::parse;
 
 /// Name and text of each of these scenarios.
 macro_rules! scenarios {

@@ -3,76 +3,12 @@
 use rxpath_remote::inventory::is_alias;
 
 use super::error::{nearest, suggestion};
-use super::protocol::Protocol;
+use super::key::Key;
 use super::sections::{
     Background, LOAD_KEYS, Lab, LoadOptions, Observe, Place, SERVE_KEYS, Section, ServeOptions,
     Trials,
 };
 use super::tune;
-
-/// One key.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Key {
-    /// Dotted name: `serve.batch`.
-    pub name: &'static str,
-    pub kind: Kind,
-    /// The protocols that have it; none named = all.
-    pub protocols: &'static [Protocol],
-    /// One line for the reference.
-    pub doc: &'static str,
-}
-
-impl Key {
-    pub const fn new(
-        name: &'static str,
-        kind: Kind,
-        protocols: &'static [Protocol],
-        doc: &'static str,
-    ) -> Self {
-        Self { name, kind, protocols, doc }
-    }
-
-    /// Whether a workload of this protocol has it.
-    pub fn fits(&self, protocol: Protocol) -> bool {
-        self.protocols.is_empty() || self.protocols.contains(&protocol)
-    }
-}
-
-/// The form of a value.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
-    Bool,
-    Int(u64, u64),
-    /// A whole number that may be negative.
-    Signed(i64, i64),
-    /// A number with k, M or G.
-    Count(u64, u64),
-    /// A number of things per second.
-    Rate(u64, u64),
-    /// Bits per second.
-    BitRate(u64, u64),
-    /// A size such as 64KiB; the bounds are bytes.
-    Bytes(u64, u64),
-    /// A duration such as 10us; the bounds are nanoseconds.
-    Nanos(u64, u64),
-    /// A share between the bounds.
-    Ratio(f64, f64),
-    Choice(&'static [&'static str]),
-    SchedClass,
-    Cpus,
-    OneCpu,
-    Text,
-    /// A list of texts.
-    Lines,
-    /// A command: a list of words, or one text that is split as a shell splits it.
-    Command,
-    /// A table of names to values.
-    Names,
-    Qdisc,
-    Parser,
-    /// A side, all, or a list of aliases.
-    OnHosts,
-}
 
 /// All keys in the order of the reference.
 pub(super) fn keys() -> impl Iterator<Item = &'static Key> {

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::cpus::CpuExpr;
 use super::error::{At, FileError};
-use super::keys::{Key, Kind, keys};
+use super::key::{Key, Kind};
+use super::keys::keys;
 use super::merge::Overlay;
 use super::offers::NO_FLOW_RULES;
 use super::place::{Misplaced, Places};

@@ -4,40 +4,17 @@ use std::collections::BTreeMap;
 
 use rxpath_core::Nanos;
 use rxpath_core::units::ParseUnitError;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::error::{At, FileError, suggestion};
 use super::file::ScenarioFile;
 use super::set;
 use super::source::{Positions, Table, leaves};
+use super::spec::{Search, SearchAxis};
 
 /// Time for all trials unless the file gives one.
 const BUDGET: Nanos = Nanos::from_secs(1200);
-
-/// A search over settings of a scenario.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Search {
-    /// The variant to start from; without one the first that can run.
-    pub variant: Option<String>,
-    /// `max METRIC` or `min METRIC`; without one the main metric.
-    pub objective: Option<String>,
-    /// What must not become worse.
-    pub guards: Vec<String>,
-    /// Time for all trials.
-    pub budget: Nanos,
-    /// What is tried, in the order of the file.
-    pub axes: Vec<SearchAxis>,
-}
-
-/// One thing that is tried.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct SearchAxis {
-    /// The key, or the name of keys that only work together.
-    pub name: String,
-    /// Each of its values as the `KEY=VALUE`s that make it.
-    pub values: Vec<Vec<String>>,
-}
 
 /// The table as serde reads it.
 #[derive(Deserialize)]

@@ -8,14 +8,15 @@ use std::collections::BTreeMap;
 use rxpath_core::{CpuList, Nanos, SchedClass};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
 
-use super::keys::Kind::{
+use super::forms::{Parser, Qdisc, Topology, Upper};
+use super::key::Kind::{
     Bool, Choice, Command, Cpus, Int, Lines, Names, OneCpu, Ratio, Signed, Text,
 };
-use super::keys::{Key, Kind};
+use super::key::{Key, Kind};
 use super::on_hosts::OnHosts;
 use super::protocol::Protocol;
-use super::spec::{Options, Parser, Qdisc, Topology, Upper};
 
 const S: u64 = 1_000_000_000;
 const MIB: u64 = 1 << 20;
@@ -266,6 +267,28 @@ section! {
         #[serde(serialize_with = "with_unit")] timeout: Option<Nanos>, Kind::Nanos(1_000_000, 600 * S), HTTP, "longest wait for a reply";
         no_keepalive: bool, Bool, HTTP, "a new connection for each request";
         engine: Option<String>, Choice(&["epoll", "uring", "socket", "xdp", "xdp-frames"]), UDP_HTTP, "how data gets to the kernel: epoll (default) or uring with HTTP; with UDP a socket, AF_XDP, or an XDP program that the kernel runs for each frame";
+    }
+}
+
+/// The options of one side of this program.
+pub trait Options: Serialize {
+    /// `serve` or `load`.
+    const SIDE: &'static str;
+
+    /// CPUs of its threads, when pinned.
+    fn cpus(&self) -> &CpuList;
+
+    /// Whether nothing limits the rate or the number of datagrams.
+    fn is_unbounded(&self) -> bool {
+        false
+    }
+
+    /// The options that are set, by their names in a scenario file.
+    fn set(&self) -> Map<String, Value> {
+        let Ok(Value::Object(mut all)) = serde_json::to_value(self) else { return Map::new() };
+        let unset = [Value::Null, false.into(), "".into(), Value::Array(Vec::new())];
+        all.retain(|_, value| !unset.contains(value));
+        all
     }
 }
 

@@ -5,15 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::{BitRate, Bytes, CpuList, Nanos, Warning};
+use rxpath_core::{CpuList, Nanos, Warning};
 use rxpath_record::comparison::Published;
-use serde::{Deserialize, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde::{Serialize, Serializer};
 
+pub use super::forms::{Parser, Qdisc, Topology, Upper};
 pub use super::on_hosts::OnHosts;
 pub use super::protocol::Protocol;
-pub use super::search::{Search, SearchAxis};
-pub use super::sections::{Background, Lab, LoadOptions, Observe, ServeOptions, Trials};
+pub use super::sections::{Background, Lab, LoadOptions, Observe, Options, ServeOptions, Trials};
 pub use super::tune::{Sets, Tune};
 
 /// A scenario ready to run on this host.
@@ -95,63 +94,6 @@ impl Observe {
     }
 }
 
-/// Where the two sides live.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Topology {
-    /// Two network namespaces of one machine, joined by a veth pair. Needs root.
-    #[default]
-    Netns,
-    /// Loopback of the namespace the program runs in. Needs no root; other traffic is counted with it.
-    Local,
-    /// Two real hosts. Not written in a file: `--hosts` or `--sender` and `--receiver` choose it.
-    #[serde(skip_deserializing)]
-    Hosts,
-}
-
-/// A device over another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Upper {
-    /// A bridge with the receiver's end as its only port.
-    Bridge,
-    /// A macvlan in bridge mode.
-    Macvlan,
-    /// An ipvlan in mode L2.
-    Ipvlan,
-}
-
-/// A queueing discipline of the sender's end.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Qdisc {
-    /// Token bucket.
-    Tbf {
-        /// Rate in bits per second.
-        rate: BitRate,
-        /// Bucket in bytes.
-        #[serde(deserialize_with = "positive_u32")]
-        burst: u32,
-        /// Queue in bytes.
-        #[serde(deserialize_with = "positive_u32")]
-        limit: u32,
-    },
-    /// First in, first out.
-    Pfifo {
-        /// Queue in packets.
-        #[serde(deserialize_with = "positive_u32")]
-        limit: u32,
-    },
-    /// Fair queueing with default values.
-    Fq,
-}
-
-fn positive_u32<'de, D: serde::Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
-    let Bytes(value) = Bytes::deserialize(from)?;
-    let fits = u32::try_from(value).ok().filter(|value| *value > 0);
-    fits.ok_or_else(|| serde::de::Error::custom(format!("{value} is not from 1 to {}", u32::MAX)))
-}
-
 /// One side's program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", bound(serialize = "O: Options"))]
@@ -160,28 +102,6 @@ pub enum Workload<O> {
     Own(Own<O>),
     /// Any other program.
     External(External),
-}
-
-/// The options of one side of this program.
-pub trait Options: Serialize {
-    /// `serve` or `load`.
-    const SIDE: &'static str;
-
-    /// CPUs of its threads, when pinned.
-    fn cpus(&self) -> &CpuList;
-
-    /// Whether nothing limits the rate or the number of datagrams.
-    fn is_unbounded(&self) -> bool {
-        false
-    }
-
-    /// The options that are set, by their names in a scenario file.
-    fn set(&self) -> Map<String, Value> {
-        let Ok(Value::Object(mut all)) = serde_json::to_value(self) else { return Map::new() };
-        let unset = [Value::Null, false.into(), "".into(), Value::Array(Vec::new())];
-        all.retain(|_, value| !unset.contains(value));
-        all
-    }
 }
 
 /// A workload of this program.
@@ -301,21 +221,28 @@ impl<O: Options> Workload<O> {
     }
 }
 
-/// How the output of an external program becomes numbers.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Parser {
-    /// `iperf3 -J`.
-    Iperf3,
-    /// wrk's summary.
-    Wrk,
-    /// JSON: metric name to RFC 6901 pointer.
-    Json(BTreeMap<String, String>),
-    /// A regular expression with named groups; each group is a metric.
-    Regex(String),
-    /// Output is kept and not read.
-    #[default]
-    None,
+/// A search over settings of a scenario.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Search {
+    /// The variant to start from; without one the first that can run.
+    pub variant: Option<String>,
+    /// `max METRIC` or `min METRIC`; without one the main metric.
+    pub objective: Option<String>,
+    /// What must not become worse.
+    pub guards: Vec<String>,
+    /// Time for all trials.
+    pub budget: Nanos,
+    /// What is tried, in the order of the file.
+    pub axes: Vec<SearchAxis>,
+}
+
+/// One thing that is tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SearchAxis {
+    /// The key, or the name of keys that only work together.
+    pub name: String,
+    /// Each of its values as the `KEY=VALUE`s that make it.
+    pub values: Vec<Vec<String>>,
 }
 
 /// A difference to be judged.

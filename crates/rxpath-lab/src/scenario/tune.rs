@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::keys::{Key, Kind};
+use super::key::{Key, Kind};
 use super::on_hosts::OnHosts;
 
 /// Names of `rxpath tune` and values.

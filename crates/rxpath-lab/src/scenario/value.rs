@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::cpus::CpuExpr;
 use super::error::{At, FileError, nearest};
-use super::keys::{Key, Kind};
+use super::key::{Key, Kind};
 use super::on_hosts::OnHosts;
 use super::reworded::reworded;
 use super::source::Table;
