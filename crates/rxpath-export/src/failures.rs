@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 use rxpath_record::watch::Frame;
 
 use crate::agent::OF_DEVICE;
-use crate::families::{COLLECT_ERRORS, Families};
 
 const PROBES: &str = "probes";
 /// The readers of a window.
-const READERS: [&str; 6] = ["counters", "devices", PROBES, "queues", "sockets", "tasks"];
+pub(crate) const READERS: [&str; 6] = ["counters", "devices", PROBES, "queues", "sockets", "tasks"];
 
 /// Which of them left this gap. None for what was read: estimates, records without room, what is left out to keep the budget.
 fn reader(gap: &str, why: &str) -> Option<&'static str> {
@@ -38,7 +37,7 @@ pub(crate) struct Failures {
 
 impl Failures {
     /// The readers that failed in a window with these gaps.
-    fn of(&mut self, frame: &Frame) -> BTreeSet<&'static str> {
+    pub(crate) fn of(&mut self, frame: &Frame) -> BTreeSet<&'static str> {
         let gaps = &frame.gaps;
         let never_read = self.never_read.get_or_insert_with(|| gaps.keys().cloned().collect());
         never_read.retain(|what| gaps.contains_key(what));
@@ -58,21 +57,12 @@ impl Failures {
     }
 }
 
-impl Families {
-    /// The readers that failed in this window, each once.
-    pub(crate) fn failed_readers(&mut self, frame: &Frame) {
-        let failed = self.failures.of(frame);
-        for reader in READERS {
-            self.add(COLLECT_ERRORS, &[reader], f64::from(u8::from(failed.contains(reader))));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use rxpath_record::watch::QueueRow;
 
     use super::*;
+    use crate::families::Families;
     use crate::governor::{Governor, WindowCost};
 
     fn frame(gaps: &[&str]) -> Frame {

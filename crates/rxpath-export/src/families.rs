@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use prometheus::core::Collector;
 use prometheus::{CounterVec, GaugeVec, Opts, Registry, TextEncoder};
-use rxpath_record::watch::{PortName, VictimName};
+use rxpath_record::watch::{Frame, PortName, VictimName};
 
-use crate::failures::Failures;
+use crate::failures::{Failures, READERS};
 use crate::histogram::{Histograms, PACKETS, SECONDS};
 use crate::top::Top;
 
@@ -240,6 +240,14 @@ impl Families {
         if let Some(family) = self.counters.get(name) {
             // It was there: nothing else removes series.
             let _ = family.remove_label_values(labels);
+        }
+    }
+
+    /// The readers that failed in this window, each once.
+    pub(crate) fn failed_readers(&mut self, frame: &Frame) {
+        let failed = self.failures.of(frame);
+        for reader in READERS {
+            self.add(COLLECT_ERRORS, &[reader], f64::from(u8::from(failed.contains(reader))));
         }
     }
 
