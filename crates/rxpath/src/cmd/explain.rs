@@ -9,11 +9,12 @@ mod settings;
 mod topic;
 mod written;
 
-pub use topic::{Kind, Topic, all as topics};
+pub use topic::all as topics;
 
 use self::search::{Fit, find, near};
 use crate::cmd::prelude::*;
 use crate::output::explain as print;
+use crate::output::explain::topic::{Kind, Topic};
 
 /// Most hits in a list; more are only counted.
 const MOST: usize = 20;

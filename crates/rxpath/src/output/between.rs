@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use rxpath_core::number::grouped;
 use rxpath_record::hosts::{PairPackets, PairRate};
+use rxpath_record::ledger::Place;
 use rxpath_record::manifest::{Grade, Manifest};
-
-use super::experiment::place_words;
 
 /// Pairs that are listed; of more, what each receiver got of all senders.
 const LISTED: usize = 16;
@@ -23,6 +22,12 @@ pub fn text(manifest: &Manifest, variant: &str) -> String {
     });
     let shown = |line: String| format!("{variant}: {line}\n");
     pairs.chain(losses).chain(grades(manifest, variant)).map(shown).collect()
+}
+
+/// A place in words.
+pub fn place_words(place: Place) -> String {
+    // Names in results are kebab case; the text has spaces instead.
+    super::word(&place).replace('-', " ")
 }
 
 /// The pairs, or their sums where they are many.

@@ -9,8 +9,9 @@ use rxpath_record::ledger::{Balances, Figure, PacketBounds, Place};
 use rxpath_record::manifest::{Comparison, Manifest, Trial, VariantSummary};
 use rxpath_record::metric;
 
+use super::between::{self, place_words};
+use super::host_lines;
 use super::table::Grid;
-use super::{between, host_lines};
 
 /// The whole summary.
 pub fn summary(manifest: &Manifest) -> String {
@@ -235,12 +236,6 @@ pub fn where_lost(manifest: &Manifest, variant: &str) -> String {
     let may_have_lost =
         |(_, (_, bounds, _)): &(Place, (u64, PacketBounds, &str))| bounds.most_packets != Some(0);
     places.into_iter().filter(may_have_lost).map(line).collect()
-}
-
-/// A place in words.
-pub fn place_words(place: Place) -> String {
-    // Names in results are kebab case; the text has spaces instead.
-    super::word(&place).replace('-', " ")
 }
 
 /// The sum of all ledgers in one sentence.

@@ -5,10 +5,12 @@ use rxpath_tune::{Goal, Rule};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub mod topic;
+
+use self::topic::{Kind, Topic};
 use super::color::{Paint, Stream, paint};
 use super::table::hanging;
 use super::width;
-use crate::cmd::explain::{Kind, Topic};
 
 /// Columns of a page at most.
 const WIDTH: usize = 100;

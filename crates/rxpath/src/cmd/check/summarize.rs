@@ -8,28 +8,15 @@ use std::time::Instant;
 
 use anyhow::anyhow;
 use rxpath_tune::fleet::{Fleet, Summary};
-use serde::Deserialize;
 
 use crate::cmd::prelude::*;
-use crate::output::check::summary as print;
+use crate::output::check::summary::{Summarized, render};
 
 /// A report of 200 findings has about 150 kB; a file larger than this is not a report.
 const LARGEST_BYTES: u64 = 64 << 20;
 
 /// Depth of directories below the named directory.
 const DEEPEST: usize = 8;
-
-/// The result of `check --summarize`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Summarized {
-    /// The summary of the reports.
-    #[serde(flatten)]
-    pub summary: Summary,
-    /// Bytes that were read.
-    pub total_bytes: u64,
-    /// Time for reading and counting, in s.
-    pub elapsed_s: f64,
-}
 
 /// Reads every report below `dir` and finds what the hosts have in common and which hosts differ.
 pub fn run(dir: &Path, json: bool, all: bool) -> Outcome {
@@ -54,7 +41,7 @@ pub fn run(dir: &Path, json: bool, all: bool) -> Outcome {
         let settings = json!({ "directory": dir });
         output::json(&Envelope::new("check-summary", settings, result, warnings))?;
     } else {
-        output::text(&print::render(&result, all))?;
+        output::text(&render(&result, all))?;
         warnings.iter().for_each(output::warning);
     }
     Ok(exit)

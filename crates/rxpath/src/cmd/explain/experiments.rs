@@ -2,7 +2,7 @@
 
 use rxpath_lab::scenario;
 
-use super::topic::{Kind, Topic};
+use crate::output::explain::topic::{Kind, Topic};
 
 pub(super) fn topics() -> anyhow::Result<Vec<Topic>> {
     let mut topics = Vec::new();

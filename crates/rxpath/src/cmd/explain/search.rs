@@ -1,6 +1,6 @@
 //! Finds topics by name, other name or words; ignores case and `_`, `-`, `.` and `/`.
 
-use super::topic::Topic;
+use crate::output::explain::topic::Topic;
 
 /// How well a topic fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,102 +8,13 @@ use rxpath_record::ledger::Place;
 use rxpath_record::metric::{Good, METRICS};
 use rxpath_record::verdict::Stage;
 use rxpath_tune::{Rule, rules};
-use schemars::{JsonSchema, schema_for};
-use serde::{Deserialize, Serialize};
+use schemars::schema_for;
 
 use super::{experiments, settings, written};
 use crate::exit::Exit;
+use crate::output::explain::topic::{Kind, Topic};
 use crate::output::word;
 use crate::tui::remedies;
-
-/// The kind of a topic.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// A term of the receive path.
-    Term,
-    /// A rule of `check`, with its setting.
-    Rule,
-    /// A counter of the kernel.
-    Counter,
-    /// A reason for which the kernel drops packets.
-    DropReason,
-    /// A stage that `diagnose` names as the limit.
-    Stage,
-    /// A place of the ledger.
-    LossPlace,
-    /// A metric of experiments.
-    Metric,
-    /// A bundled experiment.
-    Experiment,
-    /// An exit status.
-    ExitStatus,
-}
-
-rxpath_core::named! {
-    /// The word for people.
-    word of Kind {
-        Term => "term",
-        Rule => "rule",
-        Counter => "counter",
-        DropReason => "drop reason",
-        Stage => "stage of diagnose",
-        LossPlace => "place of loss",
-        Metric => "metric",
-        Experiment => "experiment",
-        ExitStatus => "exit status",
-    }
-}
-
-/// One thing that can be explained.
-#[derive(Clone, Debug)]
-pub struct Topic {
-    /// What it is.
-    pub kind: Kind,
-    /// Its name.
-    pub name: String,
-    /// Other names: of the setting, in nstat, of the field.
-    pub also: Vec<String>,
-    /// One line.
-    pub what: String,
-    /// The page: headings with their text. Empty for rules, whose pages have their own form.
-    pub parts: Vec<(&'static str, String)>,
-    /// Names of related topics.
-    pub see: Vec<String>,
-    /// The rule, if the topic is one.
-    pub rule: Option<&'static Rule>,
-}
-
-impl Topic {
-    pub(super) fn new(kind: Kind, name: impl Into<String>, what: impl Into<String>) -> Self {
-        Self {
-            kind,
-            name: name.into(),
-            also: Vec::new(),
-            what: what.into(),
-            parts: Vec::new(),
-            see: Vec::new(),
-            rule: None,
-        }
-    }
-
-    fn also(mut self, names: &[&str]) -> Self {
-        self.also.extend(names.iter().map(|name| (*name).to_owned()));
-        self
-    }
-
-    fn see(mut self, names: &[&str]) -> Self {
-        self.see.extend(names.iter().map(|name| (*name).to_owned()));
-        self
-    }
-
-    pub(super) fn part(mut self, heading: &'static str, text: impl Into<String>) -> Self {
-        self.parts.push((heading, text.into()));
-        self
-    }
-}
 
 /// Everything, in the order of [`Kind::ALL`].
 pub fn all() -> anyhow::Result<Vec<Topic>> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use serde::Deserialize;
 
-use super::topic::{Kind, Topic};
+use crate::output::explain::topic::{Kind, Topic};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -28,7 +28,7 @@ fn all() -> Vec<(&'static str, Schema)> {
         ("steal", schema_for!(Envelope<Value, rxpath_bpf::steal::Steal>)),
         ("model-bounds", schema_for!(Envelope<Value, rxpath_model::bounds::Bounds>)),
         ("check", schema_for!(Envelope<Value, rxpath_tune::Report>)),
-        ("check-summary", schema_for!(Envelope<Value, crate::cmd::check::summarize::Summarized>)),
+        ("check-summary", schema_for!(Envelope<Value, crate::output::check::summary::Summarized>)),
         ("check-queues", schema_for!(Envelope<Value, crate::cmd::check::queues::Queues>)),
         ("check-flow", schema_for!(Envelope<Value, crate::cmd::check::flow::Landings>)),
         (

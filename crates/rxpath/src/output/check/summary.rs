@@ -2,8 +2,9 @@
 
 use rxpath_core::number::grouped;
 use rxpath_tune::fleet::{Common, Driver, Group, OddHost, Summary};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::cmd::check::summarize::Summarized;
 use crate::output::color::{Paint, Stream, paint};
 
 /// Most entries of each list; the rest is only counted.
@@ -11,6 +12,18 @@ const FINDINGS: usize = 10;
 const GROUPS: usize = 8;
 const ODD: usize = 3;
 const DIFFERENCES: usize = 4;
+
+/// The result of `check --summarize`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Summarized {
+    /// The summary of the reports.
+    #[serde(flatten)]
+    pub summary: Summary,
+    /// Bytes that were read.
+    pub total_bytes: u64,
+    /// Time for reading and counting, in s.
+    pub elapsed_s: f64,
+}
 
 /// The whole summary.
 pub fn render(result: &Summarized, all: bool) -> String {

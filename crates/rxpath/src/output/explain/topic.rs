@@ -1,0 +1,94 @@
+//! One thing that can be explained, with its page.
+
+use rxpath_tune::Rule;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The kind of a topic.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A term of the receive path.
+    Term,
+    /// A rule of `check`, with its setting.
+    Rule,
+    /// A counter of the kernel.
+    Counter,
+    /// A reason for which the kernel drops packets.
+    DropReason,
+    /// A stage that `diagnose` names as the limit.
+    Stage,
+    /// A place of the ledger.
+    LossPlace,
+    /// A metric of experiments.
+    Metric,
+    /// A bundled experiment.
+    Experiment,
+    /// An exit status.
+    ExitStatus,
+}
+
+rxpath_core::named! {
+    /// The word for people.
+    word of Kind {
+        Term => "term",
+        Rule => "rule",
+        Counter => "counter",
+        DropReason => "drop reason",
+        Stage => "stage of diagnose",
+        LossPlace => "place of loss",
+        Metric => "metric",
+        Experiment => "experiment",
+        ExitStatus => "exit status",
+    }
+}
+
+/// One thing that can be explained.
+#[derive(Clone, Debug)]
+pub struct Topic {
+    /// What it is.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// Other names: of the setting, in nstat, of the field.
+    pub also: Vec<String>,
+    /// One line.
+    pub what: String,
+    /// The page: headings with their text. Empty for rules, whose pages have their own form.
+    pub parts: Vec<(&'static str, String)>,
+    /// Names of related topics.
+    pub see: Vec<String>,
+    /// The rule, if the topic is one.
+    pub rule: Option<&'static Rule>,
+}
+
+impl Topic {
+    pub fn new(kind: Kind, name: impl Into<String>, what: impl Into<String>) -> Self {
+        Self {
+            kind,
+            name: name.into(),
+            also: Vec::new(),
+            what: what.into(),
+            parts: Vec::new(),
+            see: Vec::new(),
+            rule: None,
+        }
+    }
+
+    pub fn also(mut self, names: &[&str]) -> Self {
+        self.also.extend(names.iter().map(|name| (*name).to_owned()));
+        self
+    }
+
+    pub fn see(mut self, names: &[&str]) -> Self {
+        self.see.extend(names.iter().map(|name| (*name).to_owned()));
+        self
+    }
+
+    pub fn part(mut self, heading: &'static str, text: impl Into<String>) -> Self {
+        self.parts.push((heading, text.into()));
+        self
+    }
+}
