@@ -10,7 +10,8 @@ use rxpath_remote::inventory::BadInventory;
 
 use crate::cmd::binary_args::BinaryArgs;
 use crate::cmd::prelude::*;
-use crate::cmd::run::{failure, host_plan};
+use crate::cmd::run::ended::failure;
+use crate::cmd::run::host_plan;
 
 /// The hosts of an experiment.
 #[derive(Clone, Debug, Default, clap::Args)]

@@ -3,6 +3,7 @@
 mod again;
 mod bounds;
 pub mod calibrate;
+pub mod calibration;
 mod eval;
 pub mod predict;
 mod simulate;

@@ -1,6 +1,6 @@
 //! `rxpath run`: an experiment, in the two-namespace lab by default.
 
-mod ended;
+pub mod ended;
 pub mod host_plan;
 
 use rxpath_host::topology;
@@ -20,7 +20,7 @@ pub use self::ended::{Ended, conclusion, ending, failure};
 use crate::cmd::gate::{self, FailOn};
 use crate::cmd::hosts_args::{self, HostsArgs};
 use crate::cmd::lab_args::LabArgs;
-use crate::cmd::model::calibrate::{default_path, load as load_calibration};
+use crate::cmd::model::calibration::{default_path, load as load_calibration};
 use crate::cmd::model::predict;
 use crate::cmd::prelude::*;
 use crate::cmd::report::write_report;

@@ -3,7 +3,7 @@
 use rxpath_core::{Bytes, Count, Rate};
 use rxpath_model::bounds::{Bounds, Parameters, bounds};
 
-use super::calibrate::{default_path, load};
+use super::calibration::{default_path, load};
 use crate::cmd::micros::whole_microseconds;
 use crate::cmd::prelude::*;
 use crate::cmd::values::nanoseconds;

@@ -8,7 +8,7 @@ use rxpath_model::sim::{self, Outcome as Simulation, Parameters, Values};
 use rxpath_record::ledger::Ledger;
 use rxpath_record::verdict::Verdict;
 
-use super::calibrate::{load, load_for};
+use super::calibration::{load, load_for};
 use super::simulation;
 use crate::cmd::prelude::*;
 

@@ -4,7 +4,7 @@ use rxpath_lab::scenario::spec::Resolved;
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::run::RunReader;
 
-use super::calibrate::{default_path, load};
+use super::calibration::{default_path, load};
 use super::{again, predict};
 use crate::cmd::lab_args::{BASE, WaitArgs};
 use crate::cmd::prelude::*;

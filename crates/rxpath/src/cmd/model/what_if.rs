@@ -2,7 +2,7 @@
 
 use rxpath_model::sim::{Parameters, Values};
 
-use super::calibrate::load_for;
+use super::calibration::load_for;
 use super::predict;
 use super::simulate::{from_run, read};
 use crate::cmd::prelude::*;

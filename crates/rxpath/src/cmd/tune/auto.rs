@@ -1,5 +1,6 @@
 //! `rxpath tune auto`: which settings help a scenario, or this host's own traffic, shown with error control.
 
+pub mod answer;
 mod ask;
 mod axes;
 mod candidates;
@@ -8,11 +9,12 @@ mod cost;
 mod ground;
 mod in_variant;
 mod live;
+mod made;
 mod page;
 mod product;
 mod scenario;
 mod session;
-pub mod shown;
+mod shown;
 mod trials;
 
 use clap::ArgGroup;
@@ -22,9 +24,10 @@ use rxpath_tune::Goal;
 use rxpath_tune::auto::{self, AutoResult, Candidate, Ended, Guard};
 use rxpath_tune::persist::{Home, MatchBy};
 
+use self::answer::{AutoAnswer, AutoSettings};
 use self::ask::Objective;
 use self::live::LiveArgs;
-use self::shown::{AutoAnswer, AutoSettings, lines};
+use self::shown::lines;
 use super::plan::persist_to;
 use crate::cmd::hosts_args::HostsArgs;
 use crate::cmd::lab_args::LabArgs;

@@ -5,7 +5,7 @@ use rxpath_tune::verify::Verified;
 use schemars::{Schema, schema_for};
 use serde_json::Value;
 
-use super::auto::shown::{AutoAnswer, AutoSettings};
+use super::auto::answer::{AutoAnswer, AutoSettings};
 use super::confirm::Confirmed;
 use super::expected::Planned;
 use super::shown::{ApplyResult, ShownUndo};

@@ -9,9 +9,9 @@ use rxpath_stats::Looks;
 use rxpath_stats::difference::{Difference, difference, family};
 use rxpath_tune::auto::{MOST_PAIRS, Phase};
 
-use super::live::SliceOf;
-use super::shown::AutoAnswer;
-use super::trials::{KEPT, START};
+use super::answer::AutoAnswer;
+use super::live::answer::SliceOf;
+use super::made::{KEPT, Made, START};
 
 const POWER: &str = "power_w";
 /// What a machine uses, on scenarios and on real traffic.
@@ -58,22 +58,6 @@ pub fn compared(slices: &[SliceOf], kept: &BTreeSet<&str>) -> Vec<Comparison> {
         published: None,
     };
     names.into_iter().zip(found).map(comparison).collect()
-}
-
-/// A trial of a search, in the order in which they were made.
-#[derive(Clone, Copy, Debug)]
-pub struct Made<'a> {
-    pub phase: Phase,
-    /// The pair within the phase, from 0.
-    pub block: usize,
-    /// The candidates that were on.
-    pub on: &'a [String],
-}
-
-impl Made<'_> {
-    fn has(&self, kept: &BTreeSet<&str>) -> bool {
-        self.on.iter().map(String::as_str).collect::<BTreeSet<_>>() == *kept
-    }
 }
 
 /// The trials that confirmed these settings, or the last confirmation where none was of them: a search may confirm several

@@ -1,6 +1,6 @@
 //! The search on this host's own traffic: settings are switched in slices of time, and every limit is watched.
 
-mod answer;
+pub mod answer;
 mod args;
 mod host;
 mod limits;
@@ -8,7 +8,6 @@ mod meter;
 mod slices;
 mod stop;
 
-pub use answer::{AppliedHere, LiveAnswer, LiveSettings, SliceOf};
 pub use args::LiveArgs;
 
 use std::time::Instant;
@@ -24,15 +23,17 @@ use rxpath_tune::plan::LeftOut;
 use rxpath_tune::store::Store;
 use rxpath_tune::switch::Switch;
 
+use self::answer::{AppliedHere, LiveAnswer, LiveSettings};
 use self::host::Host;
 use self::limits::Limits;
 use self::meter::Meter;
 use self::slices::Slices;
 use self::stop::Stop;
+use super::answer::{AutoAnswer, AutoSettings};
 use super::ask::{self, Objective};
 use super::candidates::Source;
 use super::cost;
-use super::shown::{AutoAnswer, AutoSettings, lines};
+use super::shown::lines;
 use super::{AutoCommand, Written};
 use crate::cmd::prelude::*;
 use crate::cmd::tune::apply::OnFailure;

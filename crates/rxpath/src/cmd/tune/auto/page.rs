@@ -4,8 +4,9 @@ use rxpath_core::units::si;
 use rxpath_report::{Sheet, SheetPart, sheet};
 use rxpath_tune::auto::report::Ratio;
 
+use super::answer::{AutoAnswer, AutoSettings};
 use super::cost;
-use super::shown::{AutoAnswer, AutoSettings, headline, noise, span, stands, start};
+use super::shown::{headline, noise, span, stands, start};
 
 /// The page.
 pub fn html(settings: &AutoSettings, answer: &AutoAnswer) -> String {

@@ -12,13 +12,13 @@ use rxpath_lab::scenario::spec::Topology;
 use rxpath_tune::auto::{self, Failed};
 use rxpath_tune::persist::Home;
 
+use super::answer::{AutoAnswer, AutoSettings};
 use super::ask;
 use super::session::{Session, made_of};
-use super::shown::{AutoAnswer, AutoSettings};
 use super::trials::Trials;
 use super::{AutoCommand, Written, check, product, wanted};
 use crate::cmd::hosts_args;
-use crate::cmd::model::calibrate::{default_path, load as load_calibration};
+use crate::cmd::model::calibration::{default_path, load as load_calibration};
 use crate::cmd::prelude::*;
 use crate::cmd::report::write_report;
 use crate::cmd::run::{Ended as RunEnded, Ways, chosen, conduct_by, ending, root_needs};

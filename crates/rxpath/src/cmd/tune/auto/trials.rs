@@ -10,7 +10,7 @@ use rxpath_record::manifest::Trial;
 use rxpath_tune::auto::{Candidate, Guard, Measure, Phase, Reading};
 
 use super::ask::Objective;
-use super::cost::Made;
+use super::made::{KEPT, Made, START};
 use crate::cmd::prelude::*;
 
 /// A candidate alone is measured over this share of a full window.
@@ -19,11 +19,6 @@ const SHORT: u64 = 2;
 const ATTEMPTS: u32 = 3;
 /// The shortest window of a trial.
 const SHORTEST: u64 = 100_000_000;
-
-/// Names of the variants that pairs of the confirmation are made of.
-pub const START: &str = "start";
-/// The other one.
-pub const KEPT: &str = "kept";
 
 /// Which candidates a trial of the run directory had on.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

@@ -7,7 +7,7 @@ use rxpath_tune::auto::Phase;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::cmd::tune::auto::cost::Made;
+use crate::cmd::tune::auto::made::Made;
 
 /// The `live` part of the settings.
 #[derive(Debug, Serialize, JsonSchema)]
