@@ -347,8 +347,7 @@ fn the_network_is_set_in_the_command_and_checked_as_in_the_file() {
     let (code, text) = run(&["--sender", "local", "--receiver", "local"], "network.hop=2");
     assert!(code == Some(2) && text.contains("did you mean `hops`?"), "{text}");
     let (code, text) = run(&[], "network.hops=2");
-    let nobody =
-        "--set network.hops is for --hosts, --sender and --receiver, or a scenario with [hosts]";
+    let nobody = "--set network.hops is for --hosts, --sender and --receiver, or a scenario";
     assert!(code == Some(2) && text.contains(nobody), "{text}");
 }
 
