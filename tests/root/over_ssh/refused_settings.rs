@@ -17,7 +17,7 @@ const BASE: &str = r#"
     question = "?"
     [load]
     rate = "2k"
-    size = 1000
+    size = 1400
     [trials]
     blocks = 1
     max_blocks = 1
@@ -32,7 +32,7 @@ fn what_is_refused_when_it_is_written_or_breaks_the_path_leaves_out_its_variant_
     let Some(site) = site() else { return };
     let variants = format!(
         "{BASE}[[variant]]\nname = \"base\"\n[[variant]]\nname = \"refused\"\n{REFUSED}\
-         [[variant]]\nname = \"short\"\ntune.receiver.\"{{dev}}/link/mtu\" = 600\n\
+         [[variant]]\nname = \"short\"\ntune.receiver.\"{{dev}}/link/mtu\" = 1280\n\
          [[variant]]\nname = \"other\"\ntune.receiver.\"net.core.somaxconn\" = 4321\n"
     );
     let (file, out) = (site.write("s.toml", &variants), site.path("runs"));
@@ -44,7 +44,7 @@ fn what_is_refused_when_it_is_written_or_breaks_the_path_leaves_out_its_variant_
     assert!(matches!(run.code, Some(4 | 5)), "{run:?}");
     let refused = "cannot be set on sut: net.ipv4.tcp_congestion_control=no-such-control is refused: No such file";
     assert!(run.errors.contains(&format!("refused is not available: {refused}")), "{run:?}");
-    let short = "with its settings, 548 bytes pass gen1 -> sut, 1000 do not: MTU 1500 at gen1 and 600 at sut";
+    let short = "with its settings, 1252 bytes pass gen1 -> sut, 1400 do not: MTU 1500 at gen1 and 1280 at sut";
     assert!(run.errors.contains(&format!("short is not available: {short}")), "{run:?}");
     let directory = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
     let manifest = RunReader::open(&directory).unwrap().manifest;

@@ -305,8 +305,12 @@ impl Site {
     }
 
     pub fn kill_in(&self, alias: &str, words: &str) {
+        self.signal_in(alias, words, Signal::SIGKILL);
+    }
+
+    pub fn signal_in(&self, alias: &str, words: &str, signal: Signal) {
         for pid in self.pids(alias, words) {
-            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+            let _ = kill(Pid::from_raw(pid), signal);
         }
     }
 
