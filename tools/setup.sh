@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what a goal needs, or says exactly what to install and stops.
-# Usage: tools/setup.sh build|static|test|lint|bench|bench-hosts|book|hosts|package|package-native|package-test|ansible|kubernetes|sbom|fleet|workflows|exposition
+# Usage: tools/setup.sh build|static|test|lint|bench|bench-hosts|book|hosts|package|package-native|package-test|ansible|kubernetes|sbom|fleet|workflows|exposition|tls
 set -eu
 
 goal=${1:?goal}
@@ -47,6 +47,7 @@ packages() {
 	kubernetes) echo "go golang-go"; echo "setpriv util-linux"; echo "ip iproute2"; echo "python:ensurepip python3-venv" ;;
 	fleet | workflows) echo "python:ensurepip python3-venv" ;;
 	exposition) echo "promtool prometheus"; echo "python:ensurepip python3-venv" ;;
+	tls) for one in curl nginx openssl prometheus prometheus-node-exporter; do echo "$one $one"; done; echo "ip iproute2"; echo "promtool prometheus"; echo "unshare util-linux" ;;
 	lint) echo "shellcheck shellcheck" ;;
 	# The commands that rules print are tried with the programs themselves.
 	test) echo "iptables iptables"; echo "ethtool ethtool"; echo "ip iproute2"; echo "sysctl procps"; echo "taskset util-linux"; echo "chromium chromium"; echo "iperf3 iperf3"; echo "xmllint libxml2-utils"; echo "prometheus prometheus"; echo "sshd openssh-server"; echo "sudo sudo"; echo "systemd-analyze systemd"; echo "strip binutils"; echo "python:ensurepip python3-venv"; echo "python:yaml python3-yaml" ;;
