@@ -40,7 +40,7 @@ impl Locker {
 
     /// Whether it was told that this one has the lock.
     fn names(&self, other: &Self) -> bool {
-        let process = format!("one lab at a time; process {} (", other.child.id());
+        let process = format!("another experiment runs there (pid {}, ", other.child.id());
         self.not_locked.as_ref().is_some_and(|why| why.contains(&process))
     }
 
