@@ -35,9 +35,9 @@ pub mod turns;
 pub mod xdp_receive;
 
 pub use can::can_run;
-pub use cost::ProbeCost;
 pub use object::{Loaded, ObjectSpec, ProgramSpec, ProgramState};
 pub use probe::Probe;
+pub use rxpath_core::measured::ProbeCost;
 
 /// Every object of this crate: tests compare each with its reader.
 #[cfg(all(test, feature = "bpf"))]

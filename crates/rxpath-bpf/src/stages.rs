@@ -6,12 +6,13 @@ mod row;
 
 use std::time::{Duration, Instant};
 
+use rxpath_core::measured::ProbeCost;
 use rxpath_host::HostError;
 use rxpath_host::root::Root;
 
 use crate::account::clock::monotonic_ns;
 use crate::bytes::Fields;
-use crate::cost::{COSTS, PartMeter, ProbeCost};
+use crate::cost::{COSTS, PartMeter};
 use crate::filter::Filter;
 use crate::object::{Loaded, MapSpec, ObjectSpec, ProgramSpec, WANTED, compiled, map, program};
 use crate::probe::Probe;

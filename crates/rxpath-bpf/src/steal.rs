@@ -12,6 +12,7 @@ mod rows;
 
 use std::net::IpAddr;
 
+use rxpath_core::measured::ProbeCost;
 use rxpath_core::{Division, Warning};
 use rxpath_host::cputime::user_hz;
 use rxpath_host::procfs::stat::Ticks;
@@ -21,7 +22,6 @@ use serde::{Deserialize, Serialize};
 use crate::account::Reading;
 use crate::account::calibrate::Calibration;
 use crate::account::row::CpuWindow;
-use crate::cost::ProbeCost;
 use crate::devices::{self, Napi};
 use crate::object::ProgramState;
 use crate::probe::missing;

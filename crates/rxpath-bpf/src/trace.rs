@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use rxpath_core::measured::ProbeCost;
 use rxpath_core::{CpuList, Warning};
 use rxpath_host::HostError;
 use rxpath_host::owner::ProcessId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cost::{PartMeter, ProbeCost, own_cpu};
+use crate::cost::{PartMeter, own_cpu};
 use crate::devices::{self, DevicePolls, Napi};
 use crate::drops::{Drop, Drops};
 use crate::filter::Filter;
@@ -261,7 +262,7 @@ impl Trace {
             Some(Err(_)) | None => Waited::default(),
         };
         let reader = own_cpu().saturating_sub(self.cpu_before) + waited.cpu;
-        let mut cost = self.meter.stop().over(duration, self.polls.loaded(), reader);
+        let mut cost = self.meter.stop().over(duration, self.polls.map_bytes(), reader);
         if let Some(Ok(stages)) = &mut self.stages {
             cost = cost.plus(stages.cost());
         }

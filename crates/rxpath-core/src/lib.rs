@@ -9,6 +9,7 @@ pub mod envelope;
 pub mod fact;
 pub mod into_map;
 pub mod log2;
+pub mod measured;
 pub mod moving;
 pub mod named;
 pub mod ntp;

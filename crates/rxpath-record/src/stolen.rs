@@ -4,6 +4,7 @@
 //! The parts of a row add up to its `on_cpu_s`, the rows of tasks to those of CPUs, and those to their windows.
 //! Measured and estimated values are in different fields.
 
+use rxpath_core::measured::ProbeCost;
 use rxpath_core::{Division, ReportedTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,7 @@ pub struct Stolen {
     /// What an interrupt costs in addition to what is measured.
     pub interrupt: InterruptCost,
     /// What observing cost.
-    pub probe: ProbeUse,
+    pub probe: ProbeCost,
 }
 
 /// A task with known work, or a user's command, pinned to a CPU.
@@ -143,25 +144,6 @@ pub struct InterruptCost {
     pub interval_us: [f64; 2],
     /// `measured`, or why there is none: then it is taken for 0.
     pub source: String,
-}
-
-/// What the probe itself cost.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct ProbeUse {
-    /// Time in its programs over the window, all CPUs together.
-    pub run_time_s: f64,
-    /// Runs of them.
-    pub runs_count: u64,
-    /// CPU time of its reader.
-    pub reader_cpu_s: f64,
-    /// Kernel memory of its maps.
-    pub map_bytes: u64,
-    /// Events, slices or entries that found no room.
-    pub lost_count: u64,
-    /// Why run times are not known, where they are not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gap: Option<String>,
 }
 
 #[cfg(test)]

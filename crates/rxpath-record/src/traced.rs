@@ -2,10 +2,9 @@
 //! latency from stage to stage.
 
 use rxpath_core::Log2;
+use rxpath_core::measured::ProbeCost;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::stolen::ProbeUse;
 
 /// The trace of one trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +26,7 @@ pub struct Traced {
     /// much.
     pub stages_looked_s: f64,
     /// What observing cost.
-    pub probe: ProbeUse,
+    pub probe: ProbeCost,
 }
 
 /// One CPU.
@@ -177,11 +176,20 @@ pub struct OutlierTraced {
 mod tests {
     use super::*;
 
-    /// A run that was recorded before devices and interrupt lines were.
+    /// A run that was recorded before devices, interrupt lines and the cost of each program were.
     #[test]
     fn what_an_older_run_does_not_tell_is_empty() {
-        let old = r#"{"window_s": 1.5, "cpus": [{"cpu": 1, "packets": 7}], "napis": []}"#;
+        let old = r#"{"window_s": 1.5, "cpus": [{"cpu": 1, "packets": 7}], "napis": [],
+            "probe": {"run_time_s": 0.25, "runs_count": 9, "reader_cpu_s": 0.5, "map_bytes": 4096, "lost_count": 0}}"#;
         let read: Traced = serde_json::from_str(old).unwrap();
+        let probe = ProbeCost {
+            run_time_s: 0.25,
+            runs_count: 9,
+            reader_cpu_s: 0.5,
+            map_bytes: 4096,
+            ..ProbeCost::default()
+        };
+        assert_eq!(read.probe, probe);
         assert_eq!((read.window_s, read.cpus[0].packets), (1.5, 7));
         assert!(read.devices.is_empty() && read.irqs.is_empty());
         assert_eq!(read.cpus[0].time_squeeze_count, None);

@@ -34,10 +34,11 @@ impl Steal {
 
 #[cfg(test)]
 mod tests {
+    use rxpath_core::measured::ProbeCost;
+
     use super::*;
     use crate::account::Reading;
     use crate::account::calibrate::Calibration;
-    use crate::cost::ProbeCost;
     use crate::steal::{Evidence, Kind, TakenBy, TakenFor, TaskTime, answer};
 
     fn task(tgid: u32, devices: &[u32], flows: &[u32]) -> TaskTime {

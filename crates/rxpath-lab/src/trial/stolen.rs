@@ -3,17 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use rxpath_bpf::Probe;
 use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::steal::{self, Evidence, Kind, Steal, TaskTime};
-use rxpath_bpf::{Probe, ProbeCost};
 use rxpath_core::{IntoMap, Nanos, ReportedTime, Warning};
 use rxpath_host::procfs::softnet;
 use rxpath_host::{HostError, Owner, Root};
-use rxpath_record::stolen::{
-    CpuPaid, InterruptCost, ProbeUse, Stolen, TaskPaid, Victim as VictimRecord,
-};
+use rxpath_record::stolen::{CpuPaid, InterruptCost, Stolen, TaskPaid, Victim as VictimRecord};
 
 use super::victim::{Running, Victim, taken_by};
 use crate::error::LabError;
@@ -81,7 +79,8 @@ impl StolenTime {
         let cpu_before = own_cpu();
         let (after, handled) = (self.account.read()?, handled());
         let reader_cpu = open.reader_cpu + own_cpu().saturating_sub(cpu_before);
-        let cost = open.meter.stop().over(open.begun.elapsed(), self.account.loaded(), reader_cpu);
+        let map_bytes = self.account.map_bytes();
+        let cost = open.meter.stop().over(open.begun.elapsed(), map_bytes, reader_cpu);
         let (steal, mut warnings) = steal::answer(Evidence {
             before: &open.before,
             after: &after,
@@ -123,19 +122,7 @@ fn record(steal: &Steal) -> Stolen {
             interval_us: calibration.interval_us,
             source: calibration.source.clone(),
         },
-        probe: probe_use(&steal.probe_cost),
-    }
-}
-
-/// The cost of a probe as a run keeps it.
-pub fn probe_use(cost: &ProbeCost) -> ProbeUse {
-    ProbeUse {
-        run_time_s: cost.run_time_s,
-        runs_count: cost.runs_count,
-        reader_cpu_s: cost.reader_cpu_s,
-        map_bytes: cost.map_bytes,
-        lost_count: cost.lost_count,
-        gap: cost.gap.clone(),
+        probe: steal.probe_cost.clone(),
     }
 }
 

@@ -16,7 +16,6 @@ use rxpath_record::traced::{
 };
 
 use super::sides::Sides;
-use super::stolen::probe_use;
 
 /// Outliers that are kept of a stage.
 const OUTLIERS: usize = 20;
@@ -106,7 +105,7 @@ impl Tracing {
         let polls = self.polls.read()?;
         let squeezed = Squeezed::now();
         let reader_cpu = open.reader_cpu + own_cpu().saturating_sub(before);
-        let mut cost = open.meter.stop().over(window, self.polls.loaded(), reader_cpu);
+        let mut cost = open.meter.stop().over(window, self.polls.map_bytes(), reader_cpu);
         let mut looked = Duration::ZERO;
         if let Ok(stages) = &mut self.stages {
             cost = cost.plus(stages.cost());
@@ -121,10 +120,10 @@ impl Tracing {
             irqs: polls.irqs.into_iter().map(irq).collect(),
             stages: stages.into_iter().map(stage).collect(),
             stages_looked_s: looked.as_secs_f64(),
-            probe: probe_use(&cost),
+            probe: cost,
         };
         let mut warnings: Vec<Warning> = missing(&programs(&self.parts())).collect();
-        warnings.extend(lost_warning(cost.lost_count));
+        warnings.extend(lost_warning(traced.probe.lost_count));
         match &self.stages {
             Ok(stages) => {
                 warnings.extend(stages.stopped().map(|error| {

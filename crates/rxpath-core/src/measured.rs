@@ -1,0 +1,5 @@
+//! What BPF programs measure, as commands print it and runs keep it. Fields that an older run does not have are empty.
+
+mod cost;
+
+pub use cost::{ProbeCost, ProgramCost};
