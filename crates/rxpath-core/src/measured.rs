@@ -1,5 +1,7 @@
 //! What BPF programs measure, as commands print it and runs keep it. Fields that an older run does not have are empty.
 
 mod cost;
+mod irq;
 
 pub use cost::{ProbeCost, ProgramCost};
+pub use irq::IrqLine;

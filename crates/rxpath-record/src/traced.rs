@@ -2,7 +2,7 @@
 //! latency from stage to stage.
 
 use rxpath_core::Log2;
-use rxpath_core::measured::ProbeCost;
+use rxpath_core::measured::{IrqLine, ProbeCost};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ pub struct Traced {
     /// Each NAPI instance on each CPU, the most packets first. Of the machine; the trial's devices name their side.
     pub napis: Vec<NapiTraced>,
     /// Each interrupt line on each CPU, the most interrupts first. A lab's devices have none.
-    pub irqs: Vec<IrqTraced>,
+    pub irqs: Vec<IrqLine>,
     /// From stage to stage, in the trial's namespaces and everywhere else.
     pub stages: Vec<StageTraced>,
     /// Time in which packets were sampled for it: the window, or a part of it where sampling each packet would cost too
@@ -91,22 +91,6 @@ pub struct DeviceTraced {
     pub poll_s: f64,
     /// Packets of a poll.
     pub packets_per_poll: Log2,
-}
-
-/// One interrupt line on one CPU.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct IrqTraced {
-    /// Number, as in `/proc/interrupts`.
-    pub irq: u32,
-    /// CPU on which it was handled.
-    pub cpu: u32,
-    /// Name of its handler.
-    pub name: String,
-    /// Interrupts.
-    pub interrupts_count: u64,
-    /// From one to the next, in ns.
-    pub interval_ns: Log2,
 }
 
 /// One NAPI instance on one CPU.

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::{Run, html, markdown};
+use rxpath_core::measured::IrqLine;
 use rxpath_core::ntp::NtpState;
 use rxpath_core::{CpuList, Division, Log2, Side};
 use rxpath_record::comparison::Effect;
@@ -14,7 +15,7 @@ use rxpath_record::manifest::HostPart;
 use rxpath_record::metric;
 use rxpath_record::run::RunReader;
 use rxpath_record::stolen::{CpuPaid, InterruptCost, Stolen, TakenBy, TaskPaid, Victim};
-use rxpath_record::traced::{CpuTraced, DeviceTraced, IrqTraced, NapiTraced, StageTraced, Traced};
+use rxpath_record::traced::{CpuTraced, DeviceTraced, NapiTraced, StageTraced, Traced};
 use rxpath_stats::Looks;
 use rxpath_stats::difference::difference;
 
@@ -347,10 +348,10 @@ fn what_was_traced() -> Traced {
             cpus: vec![2, 3, 4],
             ..DeviceTraced::default()
         }],
-        irqs: vec![IrqTraced {
+        irqs: vec![IrqLine {
             name: "eth0-rx".into(),
             interval_ns: Log2::of(&[0, 0, 0, 0, 5]),
-            ..IrqTraced::default()
+            ..IrqLine::default()
         }],
         napis: vec![NapiTraced {
             dev: "veth".into(),

@@ -1,6 +1,7 @@
 //! The rows of the probe's maps: types, and how they are read (`bpf/polls.h`).
 
 use rxpath_core::Log2;
+use rxpath_core::measured::IrqLine;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -121,21 +122,6 @@ pub struct NapiPolls {
     pub poll_ns: u64,
     /// Packets of a poll.
     pub packets_per_poll: Log2,
-}
-
-/// One interrupt line on one CPU.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct IrqLine {
-    /// Number, as in `/proc/interrupts`.
-    pub irq: u32,
-    /// CPU on which it was handled.
-    pub cpu: u32,
-    /// Name of its handler.
-    pub name: String,
-    /// Interrupts.
-    pub interrupts_count: u64,
-    /// From one to the next, in ns.
-    pub interval_ns: Log2,
 }
 
 impl CpuPolls {

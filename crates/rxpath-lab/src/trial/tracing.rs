@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::devices::{DevicePolls, devices};
 use rxpath_bpf::filter::Filter;
-use rxpath_bpf::polls::{CpuPolls, IrqLine, NapiPolls, Polls};
+use rxpath_bpf::polls::{CpuPolls, NapiPolls, Polls};
 use rxpath_bpf::probe::{Probe, lost, lost_warning, missing, programs};
 use rxpath_bpf::squeezed::Squeezed;
 use rxpath_bpf::stages::{Outlier, Pace, Stage, Stages};
 use rxpath_core::{Nanos, Warning};
 use rxpath_host::HostError;
 use rxpath_record::traced::{
-    CpuTraced, DeviceTraced, IrqTraced, NapiTraced, OutlierTraced, StageTraced, Traced,
+    CpuTraced, DeviceTraced, NapiTraced, OutlierTraced, StageTraced, Traced,
 };
 
 use super::sides::Sides;
@@ -117,7 +117,7 @@ impl Tracing {
             cpus: polls.cpus.into_iter().map(|row| cpu(row, &squeezed, &open.squeezed)).collect(),
             devices: devices(&polls.napis).into_iter().map(|found| device(found, sides)).collect(),
             napis: polls.napis.into_iter().map(|found| napi(found, sides)).collect(),
-            irqs: polls.irqs.into_iter().map(irq).collect(),
+            irqs: polls.irqs,
             stages: stages.into_iter().map(stage).collect(),
             stages_looked_s: looked.as_secs_f64(),
             probe: cost,
@@ -181,16 +181,6 @@ fn device(of: DevicePolls, sides: Sides<'_>) -> DeviceTraced {
         exhausted_count: of.exhausted_count,
         poll_s: of.poll_ns as f64 / 1e9,
         packets_per_poll: of.packets_per_poll,
-    }
-}
-
-fn irq(of: IrqLine) -> IrqTraced {
-    IrqTraced {
-        irq: of.irq,
-        cpu: of.cpu,
-        name: of.name,
-        interrupts_count: of.interrupts_count,
-        interval_ns: of.interval_ns,
     }
 }
 
