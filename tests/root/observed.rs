@@ -1,6 +1,7 @@
 //! `run --observe`: the kernel's reasons say the same as the counters that own the places; softirqs, polls and stages of
 //! the measured window are in the record.
 
+use rxpath_core::measured::StageName;
 use rxpath_record::ledger::Place;
 use rxpath_record::manifest::Trial;
 use rxpath_record::traced::Traced;
@@ -52,7 +53,7 @@ fn a_traced_trial_has_the_polls_and_stages_of_its_window() {
         let traced = trial.traced.as_ref().unwrap();
         let window = (trial.window_ns[1] - trial.window_ns[0]) as f64 / 1e9;
         assert!(traced.window_s > 0.0 && traced.window_s < window + 1.0, "{}", traced.window_s);
-        let received = traced.stages.iter().find(|stage| stage.stage == "receive-to-socket");
+        let received = traced.stages.iter().find(|stage| stage.stage == StageName::ReceiveToSocket);
         let received = received.unwrap();
         // The programs were in the kernel for a part of the trial, and counted nobody else's packets.
         let delivered = trial.ledger.delivered_packets;
@@ -123,7 +124,7 @@ fn looked_at(trial: &Trial) {
     let traced = trial.traced.as_ref().unwrap();
     adds_up(which, traced);
     for stage in &traced.stages {
-        assert!(stage.latencies_count > 0, "{which}: {}", stage.stage);
+        assert!(stage.latencies_count > 0, "{which}: {:?}", stage.stage);
     }
     assert_eq!(traced.stages.len(), 2, "{which}");
 }

@@ -6,7 +6,7 @@ mod row;
 
 use std::time::{Duration, Instant};
 
-use rxpath_core::measured::ProbeCost;
+use rxpath_core::measured::{ProbeCost, StageName, StageTimes};
 use rxpath_host::HostError;
 use rxpath_host::root::Root;
 
@@ -20,7 +20,6 @@ pub use crate::turns::Pace;
 use crate::turns::{Around, PacketHooks, Step};
 use ports::PortPackets;
 use read_hook::{ReadHook, Unread};
-pub use row::{Outlier, Stage, StageName};
 use row::{add_row, lost, outlier};
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
@@ -312,9 +311,9 @@ impl Stages {
     }
 
     /// Both stages since the start, all CPUs together.
-    pub fn read(&self) -> Result<Vec<Stage>, HostError> {
+    pub fn read(&self) -> Result<Vec<StageTimes>, HostError> {
         let names = [StageName::ReceiveToSocket, StageName::SocketToRead];
-        let mut stages = names.map(|stage| Stage { stage, ..Stage::default() });
+        let mut stages = names.map(|stage| StageTimes { stage, ..StageTimes::default() });
         let mut sums = [0u64; 2];
         for cpu in &self.cpus {
             add_row(&mut stages, &mut sums, &self.loaded.value("cpus", *cpu)?);

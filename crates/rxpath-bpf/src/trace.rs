@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rxpath_core::measured::{IrqLine, ProbeCost};
+use rxpath_core::measured::{IrqLine, ProbeCost, StageTimes};
 use rxpath_core::{CpuList, Warning};
 use rxpath_host::HostError;
 use rxpath_host::owner::ProcessId;
@@ -18,7 +18,7 @@ use crate::polls::{CpuPolls, NapiPolls, Plugged, Polls};
 use crate::probe::{self, Probe};
 use crate::queues::{Queues, SocketQueue, Waited};
 use crate::squeezed::Squeezed;
-use crate::stages::{Pace, Stage, Stages};
+use crate::stages::{Pace, Stages};
 
 /// Time between two questions for the sockets of a process.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
@@ -74,7 +74,7 @@ pub struct Traced {
     /// Drops, the most packets first.
     pub drops: Vec<Drop>,
     /// Latency of stages.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<StageTimes>,
     /// How long packets were traced for it: the whole time, or duty-cycled where each packet would cost too much.
     #[serde(default)]
     pub stages_looked_s: f64,

@@ -2,6 +2,8 @@
 
 mod cost;
 mod irq;
+mod stage;
 
 pub use cost::{ProbeCost, ProgramCost};
 pub use irq::IrqLine;
+pub use stage::{Outlier, StageName, StageTimes};

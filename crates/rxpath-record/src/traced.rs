@@ -2,7 +2,7 @@
 //! latency from stage to stage.
 
 use rxpath_core::Log2;
-use rxpath_core::measured::{IrqLine, ProbeCost};
+use rxpath_core::measured::{IrqLine, ProbeCost, StageTimes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub struct Traced {
     /// Each interrupt line on each CPU, the most interrupts first. A lab's devices have none.
     pub irqs: Vec<IrqLine>,
     /// From stage to stage, in the trial's namespaces and everywhere else.
-    pub stages: Vec<StageTraced>,
+    pub stages: Vec<StageTimes>,
     /// Time in which packets were sampled for it: the window, or a part of it where sampling each packet would cost too
     /// much.
     pub stages_looked_s: f64,
@@ -115,56 +115,19 @@ pub struct NapiTraced {
     pub packets_per_poll: Log2,
 }
 
-/// Latency from one stage to the next.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct StageTraced {
-    /// `receive-to-socket`: protocol processing. `socket-to-read`: the wait for the read that
-    /// took the packet.
-    pub stage: String,
-    /// Latencies measured.
-    pub latencies_count: u64,
-    /// Packets that reached their socket but whose entry was not seen. Only for `receive-to-socket`.
-    pub untimed_count: u64,
-    /// Packets not read at the end of the window, which are in no latency. Only for `socket-to-read`.
-    pub unread_count: u64,
-    /// How long the oldest of these had waited.
-    pub longest_unread_ns: u64,
-    /// Their mean.
-    pub mean_ns: f64,
-    /// The largest.
-    pub max_ns: u64,
-    /// Their histogram, in ns.
-    pub latency_ns: Log2,
-    /// The longest latencies kept individually, longest first.
-    pub outliers: Vec<OutlierTraced>,
-}
-
-/// One long latency.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct OutlierTraced {
-    /// When it ended, `CLOCK_MONOTONIC`.
-    pub t_ns: u64,
-    /// How long it was.
-    pub latency_ns: u64,
-    /// CPU on which it ended.
-    pub cpu: u32,
-    /// Local port of the socket.
-    pub port: u16,
-    /// The task: the reader; before the socket the interrupted one.
-    pub task: String,
-}
-
 #[cfg(test)]
 mod tests {
+    use rxpath_core::measured::{Outlier, StageName};
+
     use super::*;
 
-    /// A run that was recorded before devices, interrupt lines and the cost of each program were.
+    /// A run that was recorded before devices, interrupt lines, the cost of each program and devices of
+    /// outliers were.
     #[test]
     fn what_an_older_run_does_not_tell_is_empty() {
         let old = r#"{"window_s": 1.5, "cpus": [{"cpu": 1, "packets": 7}], "napis": [],
-            "probe": {"run_time_s": 0.25, "runs_count": 9, "reader_cpu_s": 0.5, "map_bytes": 4096, "lost_count": 0}}"#;
+            "probe": {"run_time_s": 0.25, "runs_count": 9, "reader_cpu_s": 0.5, "map_bytes": 4096, "lost_count": 0},
+            "stages": [{"stage": "socket-to-read", "unread_count": 3, "outliers": [{"port": 53, "task": "dns (7)"}]}]}"#;
         let read: Traced = serde_json::from_str(old).unwrap();
         let probe = ProbeCost {
             run_time_s: 0.25,
@@ -174,6 +137,10 @@ mod tests {
             ..ProbeCost::default()
         };
         assert_eq!(read.probe, probe);
+        let [stage] = &read.stages[..] else { panic!("{:?}", read.stages) };
+        assert_eq!((stage.stage, stage.unread_count), (StageName::SocketToRead, 3));
+        let outlier = Outlier { port: 53, task: "dns (7)".into(), ..Outlier::default() };
+        assert_eq!(stage.outliers, [outlier]);
         assert_eq!((read.window_s, read.cpus[0].packets), (1.5, 7));
         assert!(read.devices.is_empty() && read.irqs.is_empty());
         assert_eq!(read.cpus[0].time_squeeze_count, None);

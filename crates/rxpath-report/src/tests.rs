@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::{Run, html, markdown};
-use rxpath_core::measured::IrqLine;
+use rxpath_core::measured::{IrqLine, StageName, StageTimes};
 use rxpath_core::ntp::NtpState;
 use rxpath_core::{CpuList, Division, Log2, Side};
 use rxpath_record::comparison::Effect;
@@ -15,7 +15,7 @@ use rxpath_record::manifest::HostPart;
 use rxpath_record::metric;
 use rxpath_record::run::RunReader;
 use rxpath_record::stolen::{CpuPaid, InterruptCost, Stolen, TakenBy, TaskPaid, Victim};
-use rxpath_record::traced::{CpuTraced, DeviceTraced, NapiTraced, StageTraced, Traced};
+use rxpath_record::traced::{CpuTraced, DeviceTraced, NapiTraced, Traced};
 use rxpath_stats::Looks;
 use rxpath_stats::difference::difference;
 
@@ -359,12 +359,12 @@ fn what_was_traced() -> Traced {
             packets_per_poll: Log2::of(&[0, 3, 0, 7]),
             ..NapiTraced::default()
         }],
-        stages: vec![StageTraced {
-            stage: "socket-to-read".into(),
+        stages: vec![StageTimes {
+            stage: StageName::SocketToRead,
             latencies_count: 3,
             unread_count: 41_017,
             latency_ns: Log2::of(&[0, 0, 3]),
-            ..StageTraced::default()
+            ..StageTimes::default()
         }],
         ..Traced::default()
     }

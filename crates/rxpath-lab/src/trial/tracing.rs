@@ -8,12 +8,10 @@ use rxpath_bpf::filter::Filter;
 use rxpath_bpf::polls::{CpuPolls, NapiPolls, Polls};
 use rxpath_bpf::probe::{Probe, lost, lost_warning, missing, programs};
 use rxpath_bpf::squeezed::Squeezed;
-use rxpath_bpf::stages::{Outlier, Pace, Stage, Stages};
+use rxpath_bpf::stages::{Pace, Stages};
 use rxpath_core::{Nanos, Warning};
 use rxpath_host::HostError;
-use rxpath_record::traced::{
-    CpuTraced, DeviceTraced, NapiTraced, OutlierTraced, StageTraced, Traced,
-};
+use rxpath_record::traced::{CpuTraced, DeviceTraced, NapiTraced, Traced};
 
 use super::sides::Sides;
 
@@ -101,7 +99,11 @@ impl Tracing {
         let Some(mut open) = self.open.take() else { return Ok((Traced::default(), Vec::new())) };
         let before = own_cpu();
         let window = open.begun.elapsed();
-        let stages = self.stages.as_ref().ok().map(Stages::read).transpose()?.unwrap_or_default();
+        let stages = self.stages.as_ref().ok().map(Stages::read).transpose()?;
+        let mut stages = stages.unwrap_or_default();
+        for stage in &mut stages {
+            stage.outliers.truncate(OUTLIERS);
+        }
         let polls = self.polls.read()?;
         let squeezed = Squeezed::now();
         let reader_cpu = open.reader_cpu + own_cpu().saturating_sub(before);
@@ -118,7 +120,7 @@ impl Tracing {
             devices: devices(&polls.napis).into_iter().map(|found| device(found, sides)).collect(),
             napis: polls.napis.into_iter().map(|found| napi(found, sides)).collect(),
             irqs: polls.irqs,
-            stages: stages.into_iter().map(stage).collect(),
+            stages,
             stages_looked_s: looked.as_secs_f64(),
             probe: cost,
         };
@@ -194,26 +196,5 @@ fn napi(of: NapiPolls, sides: Sides<'_>) -> NapiTraced {
         packets: of.packets,
         exhausted_count: of.exhausted_count,
         packets_per_poll: of.packets_per_poll,
-    }
-}
-
-fn stage(of: Stage) -> StageTraced {
-    let outlier = |of: Outlier| OutlierTraced {
-        t_ns: of.t_ns,
-        latency_ns: of.latency_ns,
-        cpu: of.cpu,
-        port: of.port,
-        task: of.task,
-    };
-    StageTraced {
-        stage: of.stage.word().into(),
-        latencies_count: of.latencies_count,
-        untimed_count: of.untimed_count,
-        unread_count: of.unread_count,
-        longest_unread_ns: of.longest_unread_ns,
-        mean_ns: of.mean_ns,
-        max_ns: of.max_ns,
-        latency_ns: of.latency_ns,
-        outliers: of.outliers.into_iter().take(OUTLIERS).map(outlier).collect(),
     }
 }

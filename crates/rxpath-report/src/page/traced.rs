@@ -3,7 +3,7 @@
 use rxpath_core::number::grouped;
 use rxpath_core::{CpuList, Log2, Nanos};
 use rxpath_record::manifest::VariantSummary;
-use rxpath_record::traced::{StageTraced, Traced};
+use rxpath_record::traced::Traced;
 
 use crate::prelude::*;
 
@@ -148,14 +148,6 @@ fn polls(rows: &[Row<'_>]) -> Table {
     table
 }
 
-fn words(stage: &StageTraced) -> &str {
-    match stage.stage.as_str() {
-        "receive-to-socket" => "receive path entry to socket",
-        "socket-to-read" => "socket to its read",
-        other => other,
-    }
-}
-
 fn stages(rows: &[Row<'_>]) -> Table {
     let mut table = Table::new(
         "variant | latency | #packets | #not timed | #mean | #p50 | #p99 | #p99.9 | #longest",
@@ -164,7 +156,7 @@ fn stages(rows: &[Row<'_>]) -> Table {
         for stage in &traced.stages {
             table.rows.push(vec![
                 variant.name.clone(),
-                words(stage).into(),
+                stage.stage.title().into(),
                 grouped(stage.latencies_count),
                 grouped(stage.untimed_count + stage.unread_count),
                 Nanos(stage.mean_ns as u64).to_string(),
@@ -185,7 +177,7 @@ fn outliers(rows: &[Row<'_>]) -> Table {
             for outlier in &stage.outliers {
                 table.rows.push(vec![
                     variant.name.clone(),
-                    words(stage).into(),
+                    stage.stage.title().into(),
                     Nanos(outlier.latency_ns).to_string(),
                     outlier.cpu.to_string(),
                     outlier.port.to_string(),

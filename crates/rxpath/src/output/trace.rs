@@ -3,10 +3,9 @@
 use rxpath_bpf::devices::DevicePolls;
 use rxpath_bpf::polls::NapiPolls;
 use rxpath_bpf::polls::timeline::{Event, What};
-use rxpath_bpf::stages::{Stage, StageName};
 use rxpath_bpf::trace::{CpuTrace, Part, Traced};
 use rxpath_core::Log2;
-use rxpath_core::measured::IrqLine;
+use rxpath_core::measured::{IrqLine, StageTimes};
 use rxpath_core::number::{self, grouped};
 use rxpath_core::{Bytes, CpuList, Nanos};
 
@@ -200,7 +199,7 @@ fn sockets(traced: &Traced, top: usize) -> Grid {
 }
 
 /// A stage without latencies has neither a mean nor a longest.
-fn seen(stage: &Stage, ns: u64) -> String {
+fn seen(stage: &StageTimes, ns: u64) -> String {
     if stage.latencies_count == 0 { "-".into() } else { Nanos(ns).to_string() }
 }
 
@@ -208,12 +207,8 @@ fn stages(traced: &Traced) -> String {
     let (stages, looked) = (&traced.stages, traced.stages_looked_s);
     let mut table = Grid::new(1, ["latency", "packets", "mean", "p50", "p99", "p99.9", "max"]);
     for stage in stages {
-        let name = match stage.stage {
-            StageName::ReceiveToSocket => "receive path entry to socket",
-            StageName::SocketToRead => "socket to its read",
-        };
         table.row([
-            name.into(),
+            stage.stage.title().into(),
             grouped(stage.latencies_count),
             seen(stage, stage.mean_ns as u64),
             time_up_to(&stage.latency_ns, 0.5, stage.max_ns),

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_bpf::stages::{Stage, Stages};
+use rxpath_bpf::stages::Stages;
+use rxpath_core::measured::StageTimes;
 use rxpath_host::HostError;
 use rxpath_record::watch::{LatencyRow, StageLatency};
 
@@ -11,7 +12,7 @@ use super::rows::since;
 /// The last reading, and the sums since they were taken.
 #[derive(Debug, Default)]
 pub(super) struct Latency {
-    before: Vec<Stage>,
+    before: Vec<StageTimes>,
     sums: BTreeMap<String, StageLatency>,
 }
 
@@ -24,7 +25,7 @@ impl Latency {
     /// What was measured since the last reading.
     pub(super) fn read(&mut self, probe: &Stages) -> Result<Vec<LatencyRow>, HostError> {
         let now = probe.read()?;
-        let sum_s = |stage: &Stage| stage.mean_ns * stage.latencies_count as f64 / 1e9;
+        let sum_s = |stage: &StageTimes| stage.mean_ns * stage.latencies_count as f64 / 1e9;
         let mut rows = Vec::new();
         for stage in &now {
             let before = self.before.iter().find(|old| old.stage == stage.stage);
