@@ -12,7 +12,7 @@ mod rows;
 
 use std::net::IpAddr;
 
-use rxpath_core::measured::ProbeCost;
+use rxpath_core::measured::{ProbeCost, TakenBy};
 use rxpath_core::{Division, Warning};
 use rxpath_host::cputime::user_hz;
 use rxpath_host::procfs::stat::Ticks;
@@ -123,28 +123,6 @@ pub struct CpuTime {
     /// the beginning, and about one in 10,000 switches.
     #[serde(default)]
     pub unmatched_count: u64,
-}
-
-/// Polls of one NAPI in a task's time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TakenBy {
-    /// Device; `backlog` for the per-CPU backlog (RPS, loopback, devices without NAPI).
-    pub dev: String,
-    /// Device index in its namespace; 0 for the backlog.
-    pub ifindex: u32,
-    /// Inode of its network namespace; 0 for the backlog.
-    pub netns: u32,
-    /// NAPI instance; 0 for the backlog.
-    pub napi_id: u32,
-    /// Receive queue that it serves, for devices of this network namespace where the kernel reports it (6.8).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub queue: Option<u32>,
-    /// Time of the polls, without the hard interrupts in them.
-    pub net_s: f64,
-    /// Polls.
-    pub polls_count: u64,
-    /// Packets.
-    pub packets: u64,
 }
 
 /// A flow whose packets were received in a task's time, according to the sampled packets.

@@ -3,7 +3,9 @@
 mod cost;
 mod irq;
 mod stage;
+mod taken;
 
 pub use cost::{ProbeCost, ProgramCost};
 pub use irq::IrqLine;
 pub use stage::{Outlier, StageName, StageTimes};
+pub use taken::TakenBy;

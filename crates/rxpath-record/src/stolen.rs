@@ -4,7 +4,7 @@
 //! The parts of a row add up to its `on_cpu_s`, the rows of tasks to those of CPUs, and those to their windows.
 //! Measured and estimated values are in different fields.
 
-use rxpath_core::measured::ProbeCost;
+use rxpath_core::measured::{ProbeCost, TakenBy};
 use rxpath_core::{Division, ReportedTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -73,22 +73,6 @@ impl Victim {
     }
 }
 
-/// Polls of one NAPI in a task's time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct TakenBy {
-    /// Device; `backlog` for the per-CPU backlog (RPS, loopback, devices without NAPI).
-    pub dev: String,
-    /// NAPI instance; 0 for the backlog.
-    pub napi_id: u32,
-    /// Time of the polls, hard interrupts in them taken off.
-    pub net_s: f64,
-    /// Polls.
-    pub polls_count: u64,
-    /// Packets.
-    pub packets: u64,
-}
-
 /// One CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -149,6 +133,15 @@ pub struct InterruptCost {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A run that was recorded before the device's index and queue were.
+    #[test]
+    fn what_an_older_run_does_not_tell_is_empty() {
+        let old = r#"{"window_s": 2.0, "victim": {"cpu": 1, "taken_by": [{"dev": "eth0", "napi_id": 7, "net_s": 0.5}]}}"#;
+        let read: Stolen = serde_json::from_str(old).unwrap();
+        let by = TakenBy { dev: "eth0".into(), napi_id: 7, net_s: 0.5, ..TakenBy::default() };
+        assert_eq!(read.victim.unwrap().taken_by, [by]);
+    }
 
     #[test]
     fn what_threads_of_the_kernel_took_is_taken_too() {

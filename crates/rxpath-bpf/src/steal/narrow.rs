@@ -34,12 +34,12 @@ impl Steal {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_core::measured::ProbeCost;
+    use rxpath_core::measured::{ProbeCost, TakenBy};
 
     use super::*;
     use crate::account::Reading;
     use crate::account::calibrate::Calibration;
-    use crate::steal::{Evidence, Kind, TakenBy, TakenFor, TaskTime, answer};
+    use crate::steal::{Evidence, Kind, TakenFor, TaskTime, answer};
 
     fn task(tgid: u32, devices: &[u32], flows: &[u32]) -> TaskTime {
         let by = |netns: &u32| TakenBy {

@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use rxpath_core::measured::TakenBy;
 use rxpath_core::{Division, ReportedTime};
 use rxpath_host::{HostError, thread};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{TakenBy, TakenFor, TaskTime};
+use super::{TakenFor, TaskTime};
 use crate::account::spin::{self, Gaps, Prepared};
 
 /// Multiplications in one iteration of the built-in victim: about a microsecond.

@@ -13,7 +13,7 @@ use rxpath_host::procfs::softnet;
 use rxpath_host::{HostError, Owner, Root};
 use rxpath_record::stolen::{CpuPaid, InterruptCost, Stolen, TaskPaid, Victim as VictimRecord};
 
-use super::victim::{Running, Victim, taken_by};
+use super::victim::{Running, Victim};
 use crate::error::LabError;
 
 /// Tasks with less time than this share of the window are one row.
@@ -165,7 +165,7 @@ fn task(of: &TaskTime) -> TaskPaid {
         kind: of.kind.word().into(),
         cpus: of.cpus.clone(),
         time: of.time,
-        taken_by: of.taken_by.iter().map(taken_by).collect(),
+        taken_by: of.taken_by.clone(),
     }
 }
 

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use rxpath_bpf::steal::probe::{self, Ran, Victim as Probed};
-use rxpath_bpf::steal::{TakenBy as Polls, TaskTime, openssl};
+use rxpath_bpf::steal::{TaskTime, openssl};
 use rxpath_core::{Nanos, Warning};
 use rxpath_host::owner::{ProcessId, Thing};
 use rxpath_host::{HostError, Owner, netns};
-use rxpath_record::stolen::{TakenBy, Victim as Record};
+use rxpath_record::stolen::Victim as Record;
 
 use super::external::{keep, said};
 use super::unreaped::{signal_group, wait_for_end};
@@ -103,39 +103,29 @@ impl Ended {
         match self {
             Self::KnownWork(ran) => {
                 let probed = Probed::built_in(&ran, tasks);
-                Record { tid: ran.tid, ..record(&probed, cpu) }
+                Record { tid: ran.tid, ..record(probed, cpu) }
             }
             Self::Command(mut program, wall) => {
                 let mut probed = Probed::command(&program.what, program.child.id(), wall, tasks);
                 probed.claims = openssl::claims(&program.output());
                 warnings.extend(program.early(wall));
-                Record { command: program.what.clone(), tid: probed.tgid, ..record(&probed, cpu) }
+                Record { command: program.what.clone(), tid: probed.tgid, ..record(probed, cpu) }
             }
         }
     }
 }
 
-fn record(probed: &Probed, cpu: u32) -> Record {
+fn record(probed: Probed, cpu: u32) -> Record {
     Record {
         cpu,
         asked_s: probed.asked_s,
         got_by_work_s: probed.got_by_work_s,
         gaps_s: probed.gaps_s,
         turn_ns: probed.turn_ns,
-        claims: probed.claims.clone(),
+        claims: probed.claims,
         time: probed.time,
-        taken_by: probed.taken_by.iter().map(taken_by).collect(),
+        taken_by: probed.taken_by,
         ..Record::default()
-    }
-}
-
-pub(super) fn taken_by(of: &Polls) -> TakenBy {
-    TakenBy {
-        dev: of.dev.clone(),
-        napi_id: of.napi_id,
-        net_s: of.net_s,
-        polls_count: of.polls_count,
-        packets: of.packets,
     }
 }
 

@@ -1,9 +1,10 @@
 //! The cost of networking: what the victim got, what was taken from it and by what, and the cost of the traffic.
 
+use rxpath_core::measured::TakenBy;
 use rxpath_core::number::grouped;
 use rxpath_core::{Division, ReportedTime};
 use rxpath_record::manifest::VariantSummary;
-use rxpath_record::stolen::{Stolen, TakenBy, Victim};
+use rxpath_record::stolen::{Stolen, Victim};
 
 use crate::prelude::*;
 
