@@ -1,10 +1,12 @@
 //! What BPF programs measure, as commands print it and runs keep it. Fields that an older run does not have are empty.
 
+mod calibration;
 mod cost;
 mod irq;
 mod stage;
 mod taken;
 
+pub use calibration::{Calibration, CalibrationKind, Point};
 pub use cost::{ProbeCost, ProgramCost};
 pub use irq::IrqLine;
 pub use stage::{Outlier, StageName, StageTimes};

@@ -4,7 +4,7 @@
 //! The parts of a row add up to its `on_cpu_s`, the rows of tasks to those of CPUs, and those to their windows.
 //! Measured and estimated values are in different fields.
 
-use rxpath_core::measured::{ProbeCost, TakenBy};
+use rxpath_core::measured::{Calibration, ProbeCost, TakenBy};
 use rxpath_core::{Division, ReportedTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub struct Stolen {
     /// Tasks by the time taken from them; those with little time are one row, so that the sum is complete.
     pub tasks: Vec<TaskPaid>,
     /// What an interrupt costs in addition to what is measured.
-    pub interrupt: InterruptCost,
+    pub interrupt: Calibration,
     /// What observing cost.
     pub probe: ProbeCost,
 }
@@ -118,29 +118,25 @@ pub struct TaskPaid {
     pub taken_by: Vec<TakenBy>,
 }
 
-/// What an interrupt costs outside all tracepoints.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct InterruptCost {
-    /// Mean over the interrupts of this window.
-    pub irq_entry_us: f64,
-    /// Smallest and largest value measured on this host.
-    pub interval_us: [f64; 2],
-    /// `measured`, or why there is none: then it is taken for 0.
-    pub source: String,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A run that was recorded before the device's index and queue were.
+    /// A run that was recorded before the device's index and queue and the points of a calibration were.
     #[test]
     fn what_an_older_run_does_not_tell_is_empty() {
-        let old = r#"{"window_s": 2.0, "victim": {"cpu": 1, "taken_by": [{"dev": "eth0", "napi_id": 7, "net_s": 0.5}]}}"#;
+        let old = r#"{"window_s": 2.0, "victim": {"cpu": 1, "taken_by": [{"dev": "eth0", "napi_id": 7, "net_s": 0.5}]},
+            "interrupt": {"irq_entry_us": 5.5, "interval_us": [5.0, 6.0], "source": "measured"}}"#;
         let read: Stolen = serde_json::from_str(old).unwrap();
         let by = TakenBy { dev: "eth0".into(), napi_id: 7, net_s: 0.5, ..TakenBy::default() };
         assert_eq!(read.victim.unwrap().taken_by, [by]);
+        let interrupt = Calibration {
+            irq_entry_us: 5.5,
+            interval_us: [5.0, 6.0],
+            source: "measured".into(),
+            ..Calibration::default()
+        };
+        assert_eq!(read.interrupt, interrupt);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::{Run, html, markdown};
-use rxpath_core::measured::{IrqLine, StageName, StageTimes, TakenBy};
+use rxpath_core::measured::{Calibration, IrqLine, StageName, StageTimes, TakenBy};
 use rxpath_core::ntp::NtpState;
 use rxpath_core::{CpuList, Division, Log2, Side};
 use rxpath_record::comparison::Effect;
@@ -14,7 +14,7 @@ use rxpath_record::ledger::{Drop, PacketBounds, Place, RemainderBounds};
 use rxpath_record::manifest::HostPart;
 use rxpath_record::metric;
 use rxpath_record::run::RunReader;
-use rxpath_record::stolen::{CpuPaid, InterruptCost, Stolen, TaskPaid, Victim};
+use rxpath_record::stolen::{CpuPaid, Stolen, TaskPaid, Victim};
 use rxpath_record::traced::{CpuTraced, DeviceTraced, NapiTraced, Traced};
 use rxpath_stats::Looks;
 use rxpath_stats::difference::difference;
@@ -330,10 +330,10 @@ fn who_paid() -> Stolen {
         }),
         cpus: vec![CpuPaid { cpu: 1, time, landed_packets: Some(54_321), ..CpuPaid::default() }],
         tasks: vec![TaskPaid { comm: "<b>evil".into(), time, ..TaskPaid::default() }],
-        interrupt: InterruptCost {
+        interrupt: Calibration {
             source: "measured".into(),
             interval_us: [5.5, 6.7],
-            ..InterruptCost::default()
+            ..Calibration::default()
         },
         ..Stolen::default()
     }

@@ -11,7 +11,7 @@ use rxpath_bpf::steal::{self, Evidence, Kind, Steal, TaskTime};
 use rxpath_core::{IntoMap, Nanos, ReportedTime, Warning};
 use rxpath_host::procfs::softnet;
 use rxpath_host::{HostError, Owner, Root};
-use rxpath_record::stolen::{CpuPaid, InterruptCost, Stolen, TaskPaid, Victim as VictimRecord};
+use rxpath_record::stolen::{CpuPaid, Stolen, TaskPaid, Victim as VictimRecord};
 
 use super::victim::{Running, Victim};
 use crate::error::LabError;
@@ -111,17 +111,12 @@ fn handled() -> BTreeMap<u32, u32> {
 }
 
 fn record(steal: &Steal) -> Stolen {
-    let calibration = &steal.calibration;
     Stolen {
         window_s: steal.window_s,
         victim: None,
         cpus: steal.cpus.iter().map(cpu).collect(),
         tasks: tasks(steal),
-        interrupt: InterruptCost {
-            irq_entry_us: calibration.irq_entry_us,
-            interval_us: calibration.interval_us,
-            source: calibration.source.clone(),
-        },
+        interrupt: steal.calibration.clone(),
         probe: steal.probe_cost.clone(),
     }
 }
