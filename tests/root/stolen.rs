@@ -63,12 +63,12 @@ fn adds_up(trial: &Trial) {
     for task in &seen.tasks {
         assert!(whole(&task.time), "{}: {task:?}", trial.variant);
     }
-    for cpu in &seen.cpus {
+    for cpu in seen.cpus.iter().map(|cpu| &cpu.row) {
         assert!(whole(&cpu.time), "{}: {cpu:?}", trial.variant);
         assert!(near(cpu.time.on_cpu_s + cpu.lost_s, cpu.window_s), "{}: {cpu:?}", trial.variant);
     }
     let tasks: f64 = seen.tasks.iter().map(|task| task.time.on_cpu_s).sum();
-    let cpus: f64 = seen.cpus.iter().map(|cpu| cpu.time.on_cpu_s).sum();
+    let cpus: f64 = seen.cpus.iter().map(|cpu| cpu.row.time.on_cpu_s).sum();
     assert!(near(tasks, cpus), "{}: {tasks} of tasks, {cpus} of CPUs", trial.variant);
     assert!(seen.probe.runs_count > 0 && seen.probe.map_bytes > 0, "{:?}", seen.probe);
     let victim = victim(trial);
@@ -100,8 +100,8 @@ pub fn trial<'m>(manifest: &'m Manifest, variant: &str) -> &'m Trial {
 /// Packets that the softirqs of the victim's CPU handled.
 fn landed(trial: &Trial) -> u64 {
     let cpu = victim(trial).cpu;
-    let row = stolen(trial).cpus.iter().find(|row| row.cpu == cpu).unwrap();
-    row.landed_packets.unwrap()
+    let found = stolen(trial).cpus.iter().find(|found| found.row.cpu == cpu).unwrap();
+    found.landed_packets.unwrap()
 }
 
 #[test]

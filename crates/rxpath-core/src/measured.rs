@@ -2,12 +2,14 @@
 
 mod calibration;
 mod cost;
+mod cpu_time;
 mod irq;
 mod stage;
 mod taken;
 
 pub use calibration::{Calibration, CalibrationKind, Point};
 pub use cost::{ProbeCost, ProgramCost};
+pub use cpu_time::CpuTime;
 pub use irq::IrqLine;
 pub use stage::{Outlier, StageName, StageTimes};
 pub use taken::TakenBy;

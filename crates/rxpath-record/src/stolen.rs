@@ -4,7 +4,7 @@
 //! The parts of a row add up to its `on_cpu_s`, the rows of tasks to those of CPUs, and those to their windows.
 //! Measured and estimated values are in different fields.
 
-use rxpath_core::measured::{Calibration, ProbeCost, TakenBy};
+use rxpath_core::measured::{Calibration, CpuTime, ProbeCost, TakenBy};
 use rxpath_core::{Division, ReportedTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -77,21 +77,9 @@ impl Victim {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CpuPaid {
-    /// CPU number.
-    pub cpu: u32,
-    /// Length of its window.
-    pub window_s: f64,
-    /// How its time was used, including the idle task.
+    /// How its time was used.
     #[serde(flatten)]
-    pub time: Division,
-    /// Of `on_cpu_s`: the idle task.
-    pub idle_s: f64,
-    /// Of the network softirqs: those over the idle task, which are free.
-    pub net_on_idle_s: f64,
-    /// Of `on_cpu_s`: ksoftirqd and NAPI threads.
-    pub deferred_s: f64,
-    /// Slices that found no room: missing from the rows.
-    pub lost_s: f64,
+    pub row: CpuTime,
     /// Packets that its softirqs handled in the window, the whole machine's. **Source** `softnet_stat`, processed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub landed_packets: Option<u64>,
@@ -122,11 +110,13 @@ pub struct TaskPaid {
 mod tests {
     use super::*;
 
-    /// A run that was recorded before the device's index and queue and the points of a calibration were.
+    /// A run that was recorded before the device's index and queue, the ticks of a CPU and the points of a
+    /// calibration were.
     #[test]
     fn what_an_older_run_does_not_tell_is_empty() {
         let old = r#"{"window_s": 2.0, "victim": {"cpu": 1, "taken_by": [{"dev": "eth0", "napi_id": 7, "net_s": 0.5}]},
-            "interrupt": {"irq_entry_us": 5.5, "interval_us": [5.0, 6.0], "source": "measured"}}"#;
+            "interrupt": {"irq_entry_us": 5.5, "interval_us": [5.0, 6.0], "source": "measured"},
+            "cpus": [{"cpu": 1, "window_s": 2.0, "on_cpu_s": 1.5, "idle_s": 0.5, "landed_packets": 7}]}"#;
         let read: Stolen = serde_json::from_str(old).unwrap();
         let by = TakenBy { dev: "eth0".into(), napi_id: 7, net_s: 0.5, ..TakenBy::default() };
         assert_eq!(read.victim.unwrap().taken_by, [by]);
@@ -137,6 +127,9 @@ mod tests {
             ..Calibration::default()
         };
         assert_eq!(read.interrupt, interrupt);
+        let time = Division { on_cpu_s: 1.5, ..Division::default() };
+        let row = CpuTime { cpu: 1, window_s: 2.0, time, idle_s: 0.5, ..CpuTime::default() };
+        assert_eq!(read.cpus, [CpuPaid { row, landed_packets: Some(7) }]);
     }
 
     #[test]

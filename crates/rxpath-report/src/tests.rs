@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::{Run, html, markdown};
-use rxpath_core::measured::{Calibration, IrqLine, StageName, StageTimes, TakenBy};
+use rxpath_core::measured::{Calibration, CpuTime, IrqLine, StageName, StageTimes, TakenBy};
 use rxpath_core::ntp::NtpState;
 use rxpath_core::{CpuList, Division, Log2, Side};
 use rxpath_record::comparison::Effect;
@@ -317,6 +317,7 @@ fn a_loss_within_bounds_is_no_share_of_one_number() {
 fn who_paid() -> Stolen {
     let time = Division { on_cpu_s: 1.9, own_s: 1.4, net_rx_s: 0.5, ..Division::default() };
     let by = TakenBy { dev: "backlog".into(), net_s: 0.5, packets: 12_345, ..TakenBy::default() };
+    let row = CpuTime { cpu: 1, time, ..CpuTime::default() };
     Stolen {
         window_s: 2.0,
         victim: Some(Victim {
@@ -328,7 +329,7 @@ fn who_paid() -> Stolen {
             taken_by: vec![by],
             ..Victim::default()
         }),
-        cpus: vec![CpuPaid { cpu: 1, time, landed_packets: Some(54_321), ..CpuPaid::default() }],
+        cpus: vec![CpuPaid { row, landed_packets: Some(54_321) }],
         tasks: vec![TaskPaid { comm: "<b>evil".into(), time, ..TaskPaid::default() }],
         interrupt: Calibration {
             source: "measured".into(),

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{CpuTime, Kind, TakenFor, TaskTime, TickTimes};
+use super::{Kind, TakenFor, TaskTime, TickTimes};
 use rxpath_core::Division;
-use rxpath_core::measured::TakenBy;
+use rxpath_core::measured::{CpuTime, TakenBy};
 
 use crate::account::Reading;
 use crate::account::calibrate::Calibration;

@@ -8,6 +8,7 @@ use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::steal::{self, Evidence, Kind, Steal, TaskTime};
+use rxpath_core::measured::CpuTime;
 use rxpath_core::{IntoMap, Nanos, ReportedTime, Warning};
 use rxpath_host::procfs::softnet;
 use rxpath_host::{HostError, Owner, Root};
@@ -91,7 +92,7 @@ impl StolenTime {
         });
         let mut stolen = record(&steal);
         for cpu in &mut stolen.cpus {
-            let of = |lines: &BTreeMap<u32, u32>| lines.get(&cpu.cpu).copied();
+            let of = |lines: &BTreeMap<u32, u32>| lines.get(&cpu.row.cpu).copied();
             let both = of(&handled).zip(of(&open.handled));
             cpu.landed_packets = both.map(|(now, then)| u64::from(now.wrapping_sub(then)));
         }
@@ -111,6 +112,7 @@ fn handled() -> BTreeMap<u32, u32> {
 }
 
 fn record(steal: &Steal) -> Stolen {
+    let cpu = |row: &CpuTime| CpuPaid { row: row.clone(), landed_packets: None };
     Stolen {
         window_s: steal.window_s,
         victim: None,
@@ -118,19 +120,6 @@ fn record(steal: &Steal) -> Stolen {
         tasks: tasks(steal),
         interrupt: steal.calibration.clone(),
         probe: steal.probe_cost.clone(),
-    }
-}
-
-fn cpu(of: &steal::CpuTime) -> CpuPaid {
-    CpuPaid {
-        cpu: of.cpu,
-        window_s: of.window_s,
-        time: of.time,
-        idle_s: of.idle_s,
-        net_on_idle_s: of.net_on_idle_s,
-        deferred_s: of.deferred_s,
-        lost_s: of.lost_s,
-        landed_packets: None,
     }
 }
 
@@ -182,7 +171,7 @@ pub fn metrics(stolen: &Stolen, moved: Moved<'_>, all: &mut BTreeMap<String, f64
             all.insert(name.into(), value);
         }
     };
-    let network_s: f64 = stolen.cpus.iter().map(|cpu| cpu.time.network_s()).sum();
+    let network_s: f64 = stolen.cpus.iter().map(|cpu| cpu.row.time.network_s()).sum();
     let receives = |task: &&TaskPaid| {
         task.pid.is_some_and(|pid| moved.receivers.iter().any(|tid| *tid as u32 == pid))
     };
@@ -212,7 +201,7 @@ pub fn metrics(stolen: &Stolen, moved: Moved<'_>, all: &mut BTreeMap<String, f64
     put("victim_claimed_ratio", claimed(|claim| claim.got_s) / claimed(|claim| claim.asked_s));
     let landed = |cpu: &CpuPaid| cpu.landed_packets.map(|packets| packets as f64);
     let everywhere: f64 = stolen.cpus.iter().filter_map(landed).sum();
-    let here = stolen.cpus.iter().find(|row| row.cpu == victim.cpu).and_then(landed);
+    let here = stolen.cpus.iter().find(|cpu| cpu.row.cpu == victim.cpu).and_then(landed);
     if let Some(here) = here.filter(|_| everywhere > 0.0) {
         put("landed_on_victim_ratio", here / everywhere);
     }
@@ -226,11 +215,10 @@ mod tests {
 
     #[test]
     fn costs_are_of_what_was_delivered_in_the_window() {
-        let cpu = |cpu, net_rx_s, landed| CpuPaid {
-            cpu,
-            time: Division { on_cpu_s: 2.0, net_rx_s, ..Division::default() },
-            landed_packets: Some(landed),
-            ..CpuPaid::default()
+        let cpu = |cpu, net_rx_s, landed| {
+            let time = Division { on_cpu_s: 2.0, net_rx_s, ..Division::default() };
+            let row = CpuTime { cpu, time, ..CpuTime::default() };
+            CpuPaid { row, landed_packets: Some(landed) }
         };
         let task = |pid, own_s| TaskPaid {
             pid: Some(pid),

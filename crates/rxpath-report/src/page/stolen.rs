@@ -4,7 +4,7 @@ use rxpath_core::measured::TakenBy;
 use rxpath_core::number::grouped;
 use rxpath_core::{Division, ReportedTime};
 use rxpath_record::manifest::VariantSummary;
-use rxpath_record::stolen::{Stolen, Victim};
+use rxpath_record::stolen::{CpuPaid, Stolen, Victim};
 
 use crate::prelude::*;
 
@@ -149,7 +149,7 @@ fn cpus(rows: &[Row<'_>]) -> Table {
         "variant | #CPU | #tasks' own | #idle | {PARTS} | #net on idle | #packets landed"
     ));
     for (variant, stolen) in rows {
-        for cpu in &stolen.cpus {
+        for CpuPaid { row: cpu, landed_packets } in &stolen.cpus {
             let mut row = vec![
                 variant.name.clone(),
                 cpu.cpu.to_string(),
@@ -158,7 +158,7 @@ fn cpus(rows: &[Row<'_>]) -> Table {
             ];
             row.extend(parts(&cpu.time));
             row.push(seconds(cpu.net_on_idle_s));
-            row.push(cpu.landed_packets.map_or("–".into(), grouped));
+            row.push(landed_packets.map_or("–".into(), grouped));
             table.rows.push(row);
         }
     }

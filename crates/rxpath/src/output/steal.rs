@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 
 use rxpath_bpf::ProbeCost;
 use rxpath_bpf::steal::probe::Victim;
-use rxpath_bpf::steal::{CpuTime, Kind, Steal, TakenFor, TaskTime};
+use rxpath_bpf::steal::{Kind, Steal, TakenFor, TaskTime};
 use rxpath_core::Division;
-use rxpath_core::measured::TakenBy;
+use rxpath_core::measured::{CpuTime, TakenBy};
 use rxpath_core::number::grouped;
 
 use super::table::Grid;
