@@ -60,7 +60,7 @@ fn a_traced_trial_has_the_polls_and_stages_of_its_window() {
         assert!((1..=delivered).contains(&received.latencies_count), "{received:?}");
         // Read while packets came: a CPU may have counted one and not yet put it into its bucket.
         assert!(received.latency_ns.count().abs_diff(received.latencies_count) <= 64);
-        let polled: u64 = traced.napis.iter().map(|napi| napi.packets).sum();
+        let polled: u64 = traced.napis.iter().map(|napi| napi.row.packets).sum();
         // A poll counts its packets at its end, 64 at most, and one is always in progress. A socket without GRO takes the
         // aggregates of `gso` apart: 20 datagrams each.
         let each = if trial.variant == "gso" { 20 } else { 1 };
@@ -148,7 +148,7 @@ fn adds_up(which: &str, traced: &Traced) {
     // Rows are read one after the other while polls and interrupts go on.
     let near = |a: u64, b: u64| a.abs_diff(b) <= a.max(b) / 10 + 64;
     let polled: u64 = traced.cpus.iter().map(|cpu| cpu.packets).sum();
-    let of_napis: u64 = traced.napis.iter().map(|napi| napi.packets).sum();
+    let of_napis: u64 = traced.napis.iter().map(|napi| napi.row.packets).sum();
     let of_devices: u64 = traced.devices.iter().map(|device| device.packets).sum();
     assert!(of_devices > 0 && of_devices == of_napis, "{which}: {of_devices} {of_napis}");
     assert!(near(polled, of_napis), "{which}: {polled} {of_napis}");

@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use rxpath_core::Log2;
+use rxpath_core::measured::NapiPolls;
 use rxpath_host::identity::network_namespace;
 use rxpath_host::netlink::Netlink;
 use rxpath_host::netlink::netdev::QueueKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::polls::NapiPolls;
 
 /// All NAPIs of one device on all CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -6,7 +6,7 @@
 mod row;
 pub mod timeline;
 
-use rxpath_core::measured::IrqLine;
+use rxpath_core::measured::{IrqLine, NapiPolls};
 use rxpath_host::HostError;
 use rxpath_host::root::Root;
 use schemars::JsonSchema;
@@ -19,7 +19,7 @@ use crate::probe::Probe;
 use crate::room::Room;
 use row::{cpu_row, irq, napi};
 
-pub use row::{CpuPolls, NapiPolls, Passes, SOFTIRQS, SoftirqRuns};
+pub use row::{CpuPolls, Passes, SOFTIRQS, SoftirqRuns};
 
 const IRQS: &str = "device interrupts, and the time between them";
 /// Run on each CPU when a turn begins and ends.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rxpath_core::measured::{IrqLine, ProbeCost, StageTimes};
+use rxpath_core::measured::{IrqLine, NapiPolls, ProbeCost, StageTimes};
 use rxpath_core::{CpuList, Warning};
 use rxpath_host::HostError;
 use rxpath_host::owner::ProcessId;
@@ -14,7 +14,7 @@ use crate::devices::{self, DevicePolls, Napi};
 use crate::drops::{Drop, Drops};
 use crate::filter::Filter;
 use crate::object::ProgramState;
-use crate::polls::{CpuPolls, NapiPolls, Plugged, Polls};
+use crate::polls::{CpuPolls, Plugged, Polls};
 use crate::probe::{self, Probe};
 use crate::queues::{Queues, SocketQueue, Waited};
 use crate::squeezed::Squeezed;

@@ -4,6 +4,7 @@ mod calibration;
 mod cost;
 mod cpu_time;
 mod irq;
+mod napi;
 mod stage;
 mod taken;
 
@@ -11,5 +12,6 @@ pub use calibration::{Calibration, CalibrationKind, Point};
 pub use cost::{ProbeCost, ProgramCost};
 pub use cpu_time::CpuTime;
 pub use irq::IrqLine;
+pub use napi::NapiPolls;
 pub use stage::{Outlier, StageName, StageTimes};
 pub use taken::TakenBy;

@@ -2,7 +2,7 @@
 //! latency from stage to stage.
 
 use rxpath_core::Log2;
-use rxpath_core::measured::{IrqLine, ProbeCost, StageTimes};
+use rxpath_core::measured::{IrqLine, NapiPolls, ProbeCost, StageTimes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -97,22 +97,11 @@ pub struct DeviceTraced {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct NapiTraced {
-    /// Device; `backlog` for the per-CPU backlog (RPS, loopback, devices without NAPI).
-    pub dev: String,
+    /// Its polls.
+    #[serde(flatten)]
+    pub row: NapiPolls,
     /// Side of the trial that it belongs to; empty for the backlog and for other devices of the machine.
     pub side: String,
-    /// NAPI id; 0 for the backlog.
-    pub napi_id: u32,
-    /// CPU on which it was polled.
-    pub cpu: u32,
-    /// Polls.
-    pub polls_count: u64,
-    /// Packets.
-    pub packets: u64,
-    /// Polls that used up their budget.
-    pub exhausted_count: u64,
-    /// Packets of a poll.
-    pub packets_per_poll: Log2,
 }
 
 #[cfg(test)]
@@ -125,7 +114,8 @@ mod tests {
     /// outliers were.
     #[test]
     fn what_an_older_run_does_not_tell_is_empty() {
-        let old = r#"{"window_s": 1.5, "cpus": [{"cpu": 1, "packets": 7}], "napis": [],
+        let old = r#"{"window_s": 1.5, "cpus": [{"cpu": 1, "packets": 7}],
+            "napis": [{"dev": "veth", "side": "rx", "napi_id": 3, "packets_per_poll": {"buckets": [0, 5]}}],
             "probe": {"run_time_s": 0.25, "runs_count": 9, "reader_cpu_s": 0.5, "map_bytes": 4096, "lost_count": 0},
             "stages": [{"stage": "socket-to-read", "unread_count": 3, "outliers": [{"port": 53, "task": "dns (7)"}]}]}"#;
         let read: Traced = serde_json::from_str(old).unwrap();
@@ -137,6 +127,10 @@ mod tests {
             ..ProbeCost::default()
         };
         assert_eq!(read.probe, probe);
+        let packets_per_poll = Log2::of(&[0, 5]);
+        let row =
+            NapiPolls { dev: "veth".into(), napi_id: 3, packets_per_poll, ..NapiPolls::default() };
+        assert_eq!(read.napis, [NapiTraced { row, side: "rx".into() }]);
         let [stage] = &read.stages[..] else { panic!("{:?}", read.stages) };
         assert_eq!((stage.stage, stage.unread_count), (StageName::SocketToRead, 3));
         let outlier = Outlier { port: 53, task: "dns (7)".into(), ..Outlier::default() };

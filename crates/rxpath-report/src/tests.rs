@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::{Run, html, markdown};
-use rxpath_core::measured::{Calibration, CpuTime, IrqLine, StageName, StageTimes, TakenBy};
+use rxpath_core::measured::{
+    Calibration, CpuTime, IrqLine, NapiPolls, StageName, StageTimes, TakenBy,
+};
 use rxpath_core::ntp::NtpState;
 use rxpath_core::{CpuList, Division, Log2, Side};
 use rxpath_record::comparison::Effect;
@@ -355,10 +357,12 @@ fn what_was_traced() -> Traced {
             ..IrqLine::default()
         }],
         napis: vec![NapiTraced {
-            dev: "veth".into(),
             side: "rx".into(),
-            packets_per_poll: Log2::of(&[0, 3, 0, 7]),
-            ..NapiTraced::default()
+            row: NapiPolls {
+                dev: "veth".into(),
+                packets_per_poll: Log2::of(&[0, 3, 0, 7]),
+                ..NapiPolls::default()
+            },
         }],
         stages: vec![StageTimes {
             stage: StageName::SocketToRead,

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::devices::{DevicePolls, devices};
 use rxpath_bpf::filter::Filter;
-use rxpath_bpf::polls::{CpuPolls, NapiPolls, Polls};
+use rxpath_bpf::polls::{CpuPolls, Polls};
 use rxpath_bpf::probe::{Probe, lost, lost_warning, missing, programs};
 use rxpath_bpf::squeezed::Squeezed;
 use rxpath_bpf::stages::{Pace, Stages};
+use rxpath_core::measured::NapiPolls;
 use rxpath_core::{Nanos, Warning};
 use rxpath_host::HostError;
 use rxpath_record::traced::{CpuTraced, DeviceTraced, NapiTraced, Traced};
@@ -114,11 +115,12 @@ impl Tracing {
             looked = stages.looked();
         }
         cost.lost_count = lost(&self.parts())?;
+        let napi = |row: NapiPolls| NapiTraced { side: side(row.netns, sides), row };
         let traced = Traced {
             window_s: window.as_secs_f64(),
             cpus: polls.cpus.into_iter().map(|row| cpu(row, &squeezed, &open.squeezed)).collect(),
             devices: devices(&polls.napis).into_iter().map(|found| device(found, sides)).collect(),
-            napis: polls.napis.into_iter().map(|found| napi(found, sides)).collect(),
+            napis: polls.napis.into_iter().map(napi).collect(),
             irqs: polls.irqs,
             stages,
             stages_looked_s: looked.as_secs_f64(),
@@ -182,19 +184,6 @@ fn device(of: DevicePolls, sides: Sides<'_>) -> DeviceTraced {
         packets: of.packets,
         exhausted_count: of.exhausted_count,
         poll_s: of.poll_ns as f64 / 1e9,
-        packets_per_poll: of.packets_per_poll,
-    }
-}
-
-fn napi(of: NapiPolls, sides: Sides<'_>) -> NapiTraced {
-    NapiTraced {
-        dev: of.dev,
-        side: side(of.netns, sides),
-        napi_id: of.napi_id,
-        cpu: of.cpu,
-        polls_count: of.polls_count,
-        packets: of.packets,
-        exhausted_count: of.exhausted_count,
         packets_per_poll: of.packets_per_poll,
     }
 }

@@ -3,7 +3,7 @@
 use rxpath_core::number::grouped;
 use rxpath_core::{CpuList, Log2, Nanos};
 use rxpath_record::manifest::VariantSummary;
-use rxpath_record::traced::Traced;
+use rxpath_record::traced::{NapiTraced, Traced};
 
 use crate::prelude::*;
 
@@ -124,7 +124,7 @@ fn at(histogram: &Log2, q: f64) -> String {
 /// Each NAPI with the histogram of its polls.
 fn polls(rows: &[Row<'_>]) -> Table {
     let all = || rows.iter().flat_map(|(_, traced)| traced.napis.iter().take(MOST_NAPIS));
-    let most = all().map(|napi| napi.packets_per_poll.buckets.len()).max().unwrap_or(0);
+    let most = all().map(|napi| napi.row.packets_per_poll.buckets.len()).max().unwrap_or(0);
     let range = |bucket: usize| match Log2::default().range(bucket) {
         (low, high) if low == high => format!(" | #{low}"),
         (low, high) => format!(" | #{low} to {high}"),
@@ -132,10 +132,10 @@ fn polls(rows: &[Row<'_>]) -> Table {
     let ranges: String = (0..most).map(range).collect();
     let mut table = Table::new(&format!("variant | device | #CPU | #polls | #packets{ranges}"));
     for (variant, traced) in rows {
-        for napi in traced.napis.iter().take(MOST_NAPIS) {
+        for NapiTraced { row: napi, side } in traced.napis.iter().take(MOST_NAPIS) {
             let mut row = vec![
                 variant.name.clone(),
-                named(&napi.dev, &napi.side),
+                named(&napi.dev, side),
                 napi.cpu.to_string(),
                 grouped(napi.polls_count),
                 grouped(napi.packets),

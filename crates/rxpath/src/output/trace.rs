@@ -1,11 +1,10 @@
 //! The tables of `rxpath trace`.
 
 use rxpath_bpf::devices::DevicePolls;
-use rxpath_bpf::polls::NapiPolls;
 use rxpath_bpf::polls::timeline::{Event, What};
 use rxpath_bpf::trace::{CpuTrace, Part, Traced};
 use rxpath_core::Log2;
-use rxpath_core::measured::{IrqLine, StageTimes};
+use rxpath_core::measured::{IrqLine, NapiPolls, StageTimes};
 use rxpath_core::number::{self, grouped};
 use rxpath_core::{Bytes, CpuList, Nanos};
 

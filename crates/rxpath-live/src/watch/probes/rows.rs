@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use rxpath_bpf::account::Reading;
 use rxpath_bpf::account::row::PF_KTHREAD;
 use rxpath_bpf::drops::Drop;
-use rxpath_bpf::polls::{CpuPolls, NapiPolls, PollsReading};
+use rxpath_bpf::polls::{CpuPolls, PollsReading};
+use rxpath_core::measured::NapiPolls;
 use rxpath_core::{IntoMap, Log2};
 
 use crate::watch::drops::MOST_ROWS;

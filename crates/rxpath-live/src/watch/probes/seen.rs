@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rxpath_bpf::drops::Drop;
-use rxpath_bpf::polls::NapiPolls;
 use rxpath_bpf::steal::Steal;
+use rxpath_core::measured::NapiPolls;
 use rxpath_host::HostError;
 use rxpath_record::watch::{LatencyRow, ProbeShare, Sampled};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_bpf::polls::NapiPolls;
+use rxpath_core::measured::NapiPolls;
 use rxpath_record::watch::PollSizes;
 
 /// Devices that are kept apart; more are counted together. Nobody may ask for them, and devices of containers come and go.
