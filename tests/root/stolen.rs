@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use rxpath_core::Division;
+use rxpath_core::measured::TaskKind;
 use rxpath_host::thread;
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::stolen::{Stolen, Victim};
@@ -75,7 +76,7 @@ fn adds_up(trial: &Trial) {
     assert!(whole(&victim.time), "{}: {victim:?}", trial.variant);
     let window = (trial.window_ns[1] - trial.window_ns[0]) as f64 / 1e9;
     assert!(victim.asked_s <= window + 1e-3 && victim.asked_s > 0.0, "{victim:?}");
-    let row = seen.tasks.iter().find(|task| task.pid == Some(victim.tid)).unwrap();
+    let row = seen.tasks.iter().find(|task| task.pid == victim.tid).unwrap();
     // It begins where the kernel starts it, and pins itself.
     assert!(row.cpus.contains(&victim.cpu), "{row:?}");
     if victim.command.is_empty() {
@@ -192,7 +193,7 @@ fn ways_of_networking_are_compared_by_what_they_take() {
     }
     assert!(there("rps-off") && there("rps-on") && there("gro-on"), "{:?}", manifest.variants);
     let threaded = trial(&manifest, "napi-threaded");
-    let by_thread = stolen(threaded).tasks.iter().find(|task| task.kind == "napi");
+    let by_thread = stolen(threaded).tasks.iter().find(|task| task.kind == TaskKind::Napi);
     assert!(by_thread.is_some_and(|task| task.cpus == [victim(threaded).cpu]), "{by_thread:?}");
     assert!(victim(threaded).deferred_s > 0.0, "the thread's time is not theft, and is told");
 }

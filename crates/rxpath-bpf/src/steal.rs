@@ -12,8 +12,8 @@ mod rows;
 
 use std::net::IpAddr;
 
-use rxpath_core::measured::{CpuTime, ProbeCost, TakenBy};
-use rxpath_core::{Division, Warning};
+use rxpath_core::Warning;
+use rxpath_core::measured::{CpuTime, ProbeCost, TakenBy, TaskTime};
 use rxpath_host::cputime::user_hz;
 use rxpath_host::procfs::stat::Ticks;
 use schemars::JsonSchema;
@@ -29,67 +29,15 @@ use crate::probe::missing;
 pub use narrow::Narrow;
 pub use rows::family;
 
-/// What a row is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// A user task.
-    Task,
-    /// A thread of a virtual CPU (QEMU, Firecracker, Cloud Hypervisor): time taken from it is taken from a guest.
-    Vcpu,
-    /// A vhost worker: it moves packets for a guest.
-    Vhost,
-    /// `ksoftirqd/N`: softirqs that were deferred to a thread. Its time is networking's own, never stolen.
-    Ksoftirqd,
-    /// A NAPI thread (`napi/DEV-ID`): polls in a thread. Its time is networking's own, never stolen.
-    Napi,
-    /// Another kernel thread.
-    Kernel,
-    /// The idle task: time that networking takes here is taken from no task.
-    Idle,
-}
-
-impl Kind {
-    /// Its name, as in JSON.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Task => "task",
-            Self::Vcpu => "vcpu",
-            Self::Vhost => "vhost",
-            Self::Ksoftirqd => "ksoftirqd",
-            Self::Napi => "napi",
-            Self::Kernel => "kernel",
-            Self::Idle => "idle",
-        }
-    }
-}
-
-/// One task, on all the CPUs that it ran on. All times are in seconds of the window.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TaskTime {
-    /// Thread id; 0 for the idle task.
-    pub pid: u32,
-    /// Process id.
-    pub tgid: u32,
-    /// Parent process.
-    pub parent: u32,
-    /// Start, in ns since boot: with the pid it identifies the task uniquely.
-    pub start_ns: u64,
-    /// Name at its last switch.
-    pub comm: String,
-    /// What it is.
-    pub kind: Kind,
+/// One task, with what a run must not keep of it: a flow names an address.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskTaken {
+    /// Where its time went.
+    #[serde(flatten)]
+    pub row: TaskTime,
     /// Id of its group of version 2; 0 where it is not known.
     #[serde(skip)]
     pub cgroup: u64,
-    /// CPUs that it ran on.
-    pub cpus: Vec<u32>,
-    /// Where its time went.
-    #[serde(flatten)]
-    pub time: Division,
-    /// Which devices' polls took time from it, the largest first.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub taken_by: Vec<TakenBy>,
     /// For which flows, the most packets first.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub taken_for: Vec<TakenFor>,
@@ -125,7 +73,7 @@ pub struct Steal {
     /// Length of the window.
     pub window_s: f64,
     /// Tasks that ran, by time taken from them, the largest first; rows of the idle tasks are one.
-    pub tasks: Vec<TaskTime>,
+    pub tasks: Vec<TaskTaken>,
     /// CPUs.
     pub cpus: Vec<CpuTime>,
     /// How long packets were sampled for `taken_for`: duty-cycled at high packet rates.
@@ -145,7 +93,7 @@ pub struct Steal {
 impl Steal {
     /// Adds the receive queue to each poll that took time, where the kernel reports it.
     pub fn name_queues(&mut self) {
-        let taken = self.tasks.iter_mut().flat_map(|task| &mut task.taken_by);
+        let taken = self.tasks.iter_mut().flat_map(|task| &mut task.row.taken_by);
         let taken = taken.chain(self.victim.iter_mut().flat_map(|victim| &mut victim.taken_by));
         let napi = |by: &TakenBy| Napi { netns: by.netns, ifindex: by.ifindex, id: by.napi_id };
         devices::name_queues(taken.map(|by| (napi(by), &mut by.queue)));

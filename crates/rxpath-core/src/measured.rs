@@ -7,6 +7,7 @@ mod irq;
 mod napi;
 mod stage;
 mod taken;
+mod task_time;
 
 pub use calibration::{Calibration, CalibrationKind, Point};
 pub use cost::{ProbeCost, ProgramCost};
@@ -15,3 +16,4 @@ pub use irq::IrqLine;
 pub use napi::NapiPolls;
 pub use stage::{Outlier, StageName, StageTimes};
 pub use taken::TakenBy;
+pub use task_time::{TaskKind, TaskTime};

@@ -4,7 +4,7 @@
 //! The parts of a row add up to its `on_cpu_s`, the rows of tasks to those of CPUs, and those to their windows.
 //! Measured and estimated values are in different fields.
 
-use rxpath_core::measured::{Calibration, CpuTime, ProbeCost, TakenBy};
+use rxpath_core::measured::{Calibration, CpuTime, ProbeCost, TakenBy, TaskTime};
 use rxpath_core::{Division, ReportedTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct Stolen {
     /// Each CPU.
     pub cpus: Vec<CpuPaid>,
     /// Tasks by the time taken from them; those with little time are one row, so that the sum is complete.
-    pub tasks: Vec<TaskPaid>,
+    pub tasks: Vec<TaskTime>,
     /// What an interrupt costs in addition to what is measured.
     pub interrupt: Calibration,
     /// What observing cost.
@@ -85,38 +85,20 @@ pub struct CpuPaid {
     pub landed_packets: Option<u64>,
 }
 
-/// One task, on all the CPUs that it ran on.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct TaskPaid {
-    /// Thread id; 0 for the idle tasks, none for the row of all that had little time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pid: Option<u32>,
-    /// Name.
-    pub comm: String,
-    /// `task`, `vcpu`, `vhost`, `ksoftirqd`, `napi`, `kernel`, `idle`, `rest`.
-    pub kind: String,
-    /// CPUs that it ran on.
-    pub cpus: Vec<u32>,
-    /// How its time was used.
-    #[serde(flatten)]
-    pub time: Division,
-    /// Whose polls took time from it, the largest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub taken_by: Vec<TakenBy>,
-}
-
 #[cfg(test)]
 mod tests {
+    use rxpath_core::measured::TaskKind;
+
     use super::*;
 
-    /// A run that was recorded before the device's index and queue, the ticks of a CPU and the points of a
-    /// calibration were.
+    /// A run that was recorded before the device's index and queue, the ticks of a CPU, the process of a task
+    /// and the points of a calibration were.
     #[test]
     fn what_an_older_run_does_not_tell_is_empty() {
         let old = r#"{"window_s": 2.0, "victim": {"cpu": 1, "taken_by": [{"dev": "eth0", "napi_id": 7, "net_s": 0.5}]},
             "interrupt": {"irq_entry_us": 5.5, "interval_us": [5.0, 6.0], "source": "measured"},
-            "cpus": [{"cpu": 1, "window_s": 2.0, "on_cpu_s": 1.5, "idle_s": 0.5, "landed_packets": 7}]}"#;
+            "cpus": [{"cpu": 1, "window_s": 2.0, "on_cpu_s": 1.5, "idle_s": 0.5, "landed_packets": 7}],
+            "tasks": [{"pid": 7, "comm": "sh", "kind": "task", "cpus": [1], "on_cpu_s": 1.5}, {"comm": "all others", "kind": "rest"}]}"#;
         let read: Stolen = serde_json::from_str(old).unwrap();
         let by = TakenBy { dev: "eth0".into(), napi_id: 7, net_s: 0.5, ..TakenBy::default() };
         assert_eq!(read.victim.unwrap().taken_by, [by]);
@@ -130,6 +112,13 @@ mod tests {
         let time = Division { on_cpu_s: 1.5, ..Division::default() };
         let row = CpuTime { cpu: 1, window_s: 2.0, time, idle_s: 0.5, ..CpuTime::default() };
         assert_eq!(read.cpus, [CpuPaid { row, landed_packets: Some(7) }]);
+        let task =
+            TaskTime { pid: 7, comm: "sh".into(), cpus: vec![1], time, ..TaskTime::default() };
+        let kind = TaskKind::Rest;
+        assert_eq!(
+            read.tasks,
+            [task, TaskTime { comm: "all others".into(), kind, ..TaskTime::default() }]
+        );
     }
 
     #[test]

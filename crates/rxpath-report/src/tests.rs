@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{Run, html, markdown};
 use rxpath_core::measured::{
-    Calibration, CpuTime, IrqLine, NapiPolls, StageName, StageTimes, TakenBy,
+    Calibration, CpuTime, IrqLine, NapiPolls, StageName, StageTimes, TakenBy, TaskTime,
 };
 use rxpath_core::ntp::NtpState;
 use rxpath_core::{CpuList, Division, Log2, Side};
@@ -16,7 +16,7 @@ use rxpath_record::ledger::{Drop, PacketBounds, Place, RemainderBounds};
 use rxpath_record::manifest::HostPart;
 use rxpath_record::metric;
 use rxpath_record::run::RunReader;
-use rxpath_record::stolen::{CpuPaid, Stolen, TaskPaid, Victim};
+use rxpath_record::stolen::{CpuPaid, Stolen, Victim};
 use rxpath_record::traced::{CpuTraced, DeviceTraced, NapiTraced, Traced};
 use rxpath_stats::Looks;
 use rxpath_stats::difference::difference;
@@ -332,7 +332,7 @@ fn who_paid() -> Stolen {
             ..Victim::default()
         }),
         cpus: vec![CpuPaid { row, landed_packets: Some(54_321) }],
-        tasks: vec![TaskPaid { comm: "<b>evil".into(), time, ..TaskPaid::default() }],
+        tasks: vec![TaskTime { comm: "<b>evil".into(), time, ..TaskTime::default() }],
         interrupt: Calibration {
             source: "measured".into(),
             interval_us: [5.5, 6.7],

@@ -44,7 +44,7 @@ fn adds_up(steal: &Steal) {
         let whole = cpu.time.on_cpu_s + cpu.lost_s;
         assert!((whole - cpu.window_s).abs() < 1e-6, "{cpu:?}");
     }
-    for task in &steal.tasks {
+    for task in steal.tasks.iter().map(|task| &task.row) {
         assert!((task.time.sum_s() - task.time.on_cpu_s).abs() < 1e-6, "{task:?}");
     }
 }
@@ -77,7 +77,7 @@ fn a_process_that_ends_while_it_is_counted_keeps_its_row() {
     let pid = work_and_end(busy());
     let (steal, _) = since(&account, &before);
     adds_up(&steal);
-    let row = steal.tasks.iter().find(|task| task.pid == pid).unwrap();
+    let row = &steal.tasks.iter().find(|task| task.row.pid == pid).unwrap().row;
     assert!(row.time.on_cpu_s >= 0.001 && row.comm == "sh", "{row:?}");
 }
 
@@ -102,7 +102,7 @@ fn a_live_reading_has_the_tasks_that_ran_since_the_one_before_alone() {
         },
     );
     adds_up(&steal);
-    let row = steal.tasks.iter().find(|task| task.pid == pid).unwrap();
+    let row = &steal.tasks.iter().find(|task| task.row.pid == pid).unwrap().row;
     assert!(row.time.on_cpu_s >= 0.001, "{row:?}");
     let later = account.read().unwrap();
     assert!(later.tasks.iter().all(|task| task.key.pid != pid), "{later:?}");
@@ -126,8 +126,8 @@ fn a_number_that_comes_again_is_another_task() {
     });
     let (steal, _) = since(&account, &before);
     adds_up(&steal);
-    let rows: Vec<_> = steal.tasks.iter().filter(|task| Some(task.pid) == again).collect();
-    let starts: BTreeSet<u64> = rows.iter().map(|task| task.start_ns).collect();
+    let rows: Vec<_> = steal.tasks.iter().filter(|task| Some(task.row.pid) == again).collect();
+    let starts: BTreeSet<u64> = rows.iter().map(|task| task.row.start_ns).collect();
     assert_eq!((rows.len(), starts.len()), (2, 2), "{rows:?}");
 }
 
@@ -371,7 +371,7 @@ fn room_is_needed_for_the_tasks_of_one_window_only() {
     }
     let (steal, warnings) = since(&account, &before);
     adds_up(&steal);
-    let seen: BTreeSet<u32> = steal.tasks.iter().map(|task| task.pid).collect();
+    let seen: BTreeSet<u32> = steal.tasks.iter().map(|task| task.row.pid).collect();
     assert!(pids.is_subset(&seen), "{} of {}: {warnings:?}", seen.len(), pids.len());
     assert_eq!(steal.probe_cost.lost_count, 0, "{warnings:?}");
 }

@@ -19,29 +19,29 @@ impl Steal {
     /// Leaves out the rows that are not wanted. CPUs and the times of a row stay whole.
     pub fn narrow(&mut self, narrow: &Narrow) {
         if let Some(processes) = &narrow.processes {
-            self.tasks.retain(|task| processes.contains(&task.tgid));
+            self.tasks.retain(|task| processes.contains(&task.row.tgid));
         }
         let Some(netns) = narrow.netns else { return };
-        let of_tasks = self.tasks.iter_mut().map(|it| (&mut it.taken_by, &mut it.taken_for));
+        let of_tasks = self.tasks.iter_mut().map(|it| (&mut it.row.taken_by, &mut it.taken_for));
         let of_victim = self.victim.iter_mut().map(|it| (&mut it.taken_by, &mut it.taken_for));
         for (by, flows) in of_tasks.chain(of_victim) {
             by.retain(|by| by.netns == netns);
             flows.retain(|flow| flow.netns == netns);
         }
-        self.tasks.retain(|task| !task.taken_by.is_empty() || !task.taken_for.is_empty());
+        self.tasks.retain(|task| !task.row.taken_by.is_empty() || !task.taken_for.is_empty());
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use rxpath_core::measured::{ProbeCost, TakenBy};
+    use rxpath_core::measured::{ProbeCost, TakenBy, TaskTime};
 
     use super::*;
     use crate::account::Reading;
     use crate::account::calibrate::Calibration;
-    use crate::steal::{Evidence, Kind, TakenFor, TaskTime, answer};
+    use crate::steal::{Evidence, TakenFor, TaskTaken, answer};
 
-    fn task(tgid: u32, devices: &[u32], flows: &[u32]) -> TaskTime {
+    fn task(tgid: u32, devices: &[u32], flows: &[u32]) -> TaskTaken {
         let by = |netns: &u32| TakenBy {
             dev: "eth0".into(),
             ifindex: 2,
@@ -62,23 +62,13 @@ mod tests {
             packets_seen_count: 1,
             net_s_estimated: 0.1,
         };
-        TaskTime {
-            pid: tgid + 1,
-            tgid,
-            parent: 1,
-            start_ns: 0,
-            comm: "app".into(),
-            kind: Kind::Task,
-            cgroup: 0,
-            cpus: vec![0],
-            time: rxpath_core::Division::default(),
-            taken_by: devices.iter().map(by).collect(),
-            taken_for: flows.iter().map(flow).collect(),
-        }
+        let taken_by = devices.iter().map(by).collect();
+        let row = TaskTime { pid: tgid + 1, tgid, taken_by, ..TaskTime::default() };
+        TaskTaken { row, cgroup: 0, taken_for: flows.iter().map(flow).collect() }
     }
 
     /// An answer with these rows.
-    fn steal(tasks: Vec<TaskTime>) -> Steal {
+    fn steal(tasks: Vec<TaskTaken>) -> Steal {
         let (before, after) = (Reading::default(), Reading::default());
         let (steal, _) = answer(Evidence {
             before: &before,
@@ -100,7 +90,8 @@ mod tests {
         ];
         let mut steal = steal(tasks);
         steal.narrow(narrow);
-        let lengths = |task: &TaskTime| (task.tgid, task.taken_by.len(), task.taken_for.len());
+        let lengths =
+            |task: &TaskTaken| (task.row.tgid, task.row.taken_by.len(), task.taken_for.len());
         steal.tasks.iter().map(lengths).collect()
     }
 

@@ -9,7 +9,7 @@ use rxpath_host::{HostError, thread};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{TakenFor, TaskTime};
+use super::{TakenFor, TaskTaken};
 use crate::account::spin::{self, Gaps, Prepared};
 
 /// Multiplications in one iteration of the built-in victim: about a microsecond.
@@ -90,8 +90,8 @@ fn on_thread<T: Send + 'static>(
 
 impl Victim {
     /// The built-in victim, with its row of the answer.
-    pub fn built_in(ran: &Ran, tasks: &[TaskTime]) -> Self {
-        let of: Vec<&TaskTime> = tasks.iter().filter(|task| task.pid == ran.tid).collect();
+    pub fn built_in(ran: &Ran, tasks: &[TaskTaken]) -> Self {
+        let of: Vec<&TaskTaken> = tasks.iter().filter(|task| task.row.pid == ran.tid).collect();
         let gaps = &ran.gaps;
         Self {
             got_by_work_s: Some(gaps.turns as f64 * ran.turn_ns / 1e9),
@@ -102,16 +102,17 @@ impl Victim {
     }
 
     /// A command, with the rows of its process and descendants.
-    pub fn command(what: &str, tgid: u32, wall: Duration, tasks: &[TaskTime]) -> Self {
+    pub fn command(what: &str, tgid: u32, wall: Duration, tasks: &[TaskTaken]) -> Self {
         let family = super::family(tasks, tgid);
-        let of: Vec<&TaskTime> = tasks.iter().filter(|task| family.contains(&task.tgid)).collect();
+        let of: Vec<&TaskTaken> =
+            tasks.iter().filter(|task| family.contains(&task.row.tgid)).collect();
         Self::of(what, tgid, wall.as_secs_f64(), &of)
     }
 
-    fn of(what: &str, tgid: u32, asked_s: f64, tasks: &[&TaskTime]) -> Self {
-        let time = tasks.iter().map(|task| task.time).sum();
+    fn of(what: &str, tgid: u32, asked_s: f64, tasks: &[&TaskTaken]) -> Self {
+        let time = tasks.iter().map(|task| task.row.time).sum();
         let mut taken_by: Vec<TakenBy> =
-            tasks.iter().flat_map(|task| task.taken_by.iter().cloned()).collect();
+            tasks.iter().flat_map(|task| task.row.taken_by.iter().cloned()).collect();
         super::rows::merge(&mut taken_by);
         let mut taken_for: Vec<TakenFor> =
             tasks.iter().flat_map(|task| task.taken_for.iter().cloned()).collect();

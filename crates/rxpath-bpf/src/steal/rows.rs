@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Kind, TakenFor, TaskTime, TickTimes};
+use super::{TakenFor, TaskTaken, TickTimes};
 use rxpath_core::Division;
-use rxpath_core::measured::{CpuTime, TakenBy};
+use rxpath_core::measured::{CpuTime, TakenBy, TaskKind, TaskTime};
 
 use crate::account::Reading;
 use crate::account::calibrate::Calibration;
@@ -59,7 +59,7 @@ impl<'a> Rows<'a> {
         // in the window: no more of it than that either.
         let part = (c.on_cpu_ns as f64 / c.interrupted_ns().max(1) as f64).min(1.0);
         let cpu = self.cpus.get(&row.key.cpu).copied().unwrap_or_default();
-        let deferred = matches!(kind(row), Kind::Ksoftirqd | Kind::Napi);
+        let deferred = matches!(kind(row), TaskKind::Ksoftirqd | TaskKind::Napi);
         // What ksoftirqd and NAPI threads run is what they are for: networking's own time, taken from nobody.
         let taken = |ns: u64| if deferred { 0.0 } else { s(ns) * part };
         let own_softirq_s = s(c.own_net_ns + c.own_other_ns) * part
@@ -112,13 +112,13 @@ impl<'a> Rows<'a> {
             .filter(|row| row.key.cpu == cpu)
             .map(|row| (row, self.divide(row)))
             .collect();
-        let of = |wanted: &dyn Fn(Kind) -> bool, part: &dyn Fn(&Division) -> f64| -> f64 {
+        let of = |wanted: &dyn Fn(TaskKind) -> bool, part: &dyn Fn(&Division) -> f64| -> f64 {
             let rows = rows.iter().filter(|(row, _)| wanted(kind(row)));
             // Not `sum`, which makes -0.0 of nothing.
             rows.map(|(_, division)| part(division)).fold(0.0, std::ops::Add::add)
         };
-        let idle = |kind: Kind| kind == Kind::Idle;
-        let deferred = |kind: Kind| matches!(kind, Kind::Ksoftirqd | Kind::Napi);
+        let idle = |kind: TaskKind| kind == TaskKind::Idle;
+        let deferred = |kind: TaskKind| matches!(kind, TaskKind::Ksoftirqd | TaskKind::Napi);
         let net = |d: &Division| d.net_rx_s + d.net_tx_s + d.mixed_softirq_s;
         let ticks = self.ticks.get(&cpu).copied().unwrap_or_default();
         let mut time: Division = rows.iter().map(|(_, d)| *d).sum();
@@ -139,41 +139,41 @@ impl<'a> Rows<'a> {
     }
 
     /// One task, from its rows on all CPUs: named as where it ran last, the child of whom it had where it ran first.
-    fn task(&self, rows: &[&TaskRow]) -> Option<TaskTime> {
+    fn task(&self, rows: &[&TaskRow]) -> Option<TaskTaken> {
         let newest = rows.iter().max_by_key(|row| row.last_ns)?;
         let parent = rows.iter().min_by_key(|row| row.first_ns)?.parent;
         let mut cpus: Vec<u32> = rows.iter().map(|row| row.key.cpu).collect();
         cpus.sort_unstable();
         let kind = kind(newest);
-        Some(TaskTime {
+        let row = TaskTime {
             pid: newest.key.pid,
             tgid: newest.tgid,
             parent,
             start_ns: newest.key.start_ns,
-            comm: if kind == Kind::Idle { "idle".into() } else { newest.comm.clone() },
+            comm: if kind == TaskKind::Idle { "idle".into() } else { newest.comm.clone() },
             kind,
-            cgroup: newest.cgroup,
             cpus,
             time: rows.iter().map(|row| self.divide(row)).sum(),
             taken_by: Vec::new(),
-            taken_for: Vec::new(),
-        })
+        };
+        Some(TaskTaken { row, cgroup: newest.cgroup, taken_for: Vec::new() })
     }
 
     /// Each task, summed over CPUs, by what was taken from it; then by its time.
-    pub fn tasks(&self) -> Vec<TaskTime> {
+    pub fn tasks(&self) -> Vec<TaskTaken> {
         let of = |key: &TaskKey| (key.pid, key.start_ns);
         let mut rows: Vec<&TaskRow> = self.window.tasks.iter().collect();
         rows.sort_by_key(|row| (of(&row.key), row.key.cpu));
         let each = rows.chunk_by(|a, b| of(&a.key) == of(&b.key));
         // In the order of their pids: a table of thousands of tasks would take twice their memory.
-        let mut tasks: Vec<TaskTime> = each.filter_map(|rows| self.task(rows)).collect();
-        let place = |tasks: &[TaskTime], victim: &TaskKey| {
-            tasks.binary_search_by_key(&of(victim), |task| (task.pid, task.start_ns)).ok()
+        let mut tasks: Vec<TaskTaken> = each.filter_map(|rows| self.task(rows)).collect();
+        let place = |tasks: &[TaskTaken], victim: &TaskKey| {
+            let key = |task: &TaskTaken| (task.row.pid, task.row.start_ns);
+            tasks.binary_search_by_key(&of(victim), key).ok()
         };
         for culprit in &self.window.culprits {
             let Some(at) = place(&tasks, &culprit.key.victim) else { continue };
-            tasks[at].taken_by.push(TakenBy {
+            tasks[at].row.taken_by.push(TakenBy {
                 dev: if culprit.key.ifindex == 0 { "backlog".into() } else { culprit.dev.clone() },
                 ifindex: culprit.key.ifindex,
                 netns: culprit.key.netns,
@@ -199,12 +199,12 @@ impl<'a> Rows<'a> {
             }
         }
         for task in &mut tasks {
-            merge(&mut task.taken_by);
-            merge_flows(&mut task.taken_for, &task.time);
+            merge(&mut task.row.taken_by);
+            merge_flows(&mut task.taken_for, &task.row.time);
         }
         let theft =
-            |task: &TaskTime| if task.kind == Kind::Idle { 0.0 } else { task.time.taken_s() };
-        tasks.sort_by(|a, b| {
+            |task: &TaskTime| if task.kind == TaskKind::Idle { 0.0 } else { task.time.taken_s() };
+        tasks.sort_by(|TaskTaken { row: a, .. }, TaskTaken { row: b, .. }| {
             theft(b).total_cmp(&theft(a)).then(b.time.on_cpu_s.total_cmp(&a.time.on_cpu_s))
         });
         tasks
@@ -260,18 +260,18 @@ pub fn merge_flows(flows: &mut Vec<TakenFor>, time: &Division) {
 /// Names of kernel threads are the kernel's (kernel/softirq.c `softirq_threads`, net/core/dev.c `napi_kthread_create`,
 /// drivers/vhost/vhost.c). Threads of virtual CPUs are named by their VMM: `CPU 0/KVM` by QEMU, `fc_vcpu 0` by
 /// Firecracker, `vcpu0` by Cloud Hypervisor; a VMM that names them otherwise is a task here.
-fn kind(row: &TaskRow) -> Kind {
+fn kind(row: &TaskRow) -> TaskKind {
     let comm = row.comm.as_str();
     if row.key.pid == 0 {
-        Kind::Idle
+        TaskKind::Idle
     } else if comm.starts_with("vhost-") {
         // Kernel thread before 6.4, user thread (vhost_task) since.
-        Kind::Vhost
+        TaskKind::Vhost
     } else if row.flags & PF_KTHREAD != 0 {
         match comm {
-            _ if comm.starts_with("ksoftirqd/") => Kind::Ksoftirqd,
-            _ if comm.starts_with("napi/") => Kind::Napi,
-            _ => Kind::Kernel,
+            _ if comm.starts_with("ksoftirqd/") => TaskKind::Ksoftirqd,
+            _ if comm.starts_with("napi/") => TaskKind::Napi,
+            _ => TaskKind::Kernel,
         }
     } else if (comm.starts_with("CPU ") && comm.ends_with("/KVM"))
         || comm.starts_with("fc_vcpu ")
@@ -279,18 +279,19 @@ fn kind(row: &TaskRow) -> Kind {
             .strip_prefix("vcpu")
             .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
     {
-        Kind::Vcpu
+        TaskKind::Vcpu
     } else {
-        Kind::Task
+        TaskKind::Task
     }
 }
 
 /// The processes that descend from `root`, itself included, by what their rows say of their parents.
-pub fn family(tasks: &[TaskTime], root: u32) -> Vec<u32> {
+pub fn family(tasks: &[TaskTaken], root: u32) -> Vec<u32> {
     let mut family = vec![root];
     let mut next = 0;
     while let Some(parent) = family.get(next).copied() {
-        for task in tasks.iter().filter(|task| task.parent == parent && task.tgid != 0) {
+        let rows = tasks.iter().map(|task| &task.row);
+        for task in rows.filter(|task| task.parent == parent && task.tgid != 0) {
             if !family.contains(&task.tgid) {
                 family.push(task.tgid);
             }

@@ -7,12 +7,12 @@ use rxpath_bpf::Probe;
 use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
-use rxpath_bpf::steal::{self, Evidence, Kind, Steal, TaskTime};
-use rxpath_core::measured::CpuTime;
+use rxpath_bpf::steal::{self, Evidence, Steal};
+use rxpath_core::measured::{CpuTime, TaskKind, TaskTime};
 use rxpath_core::{IntoMap, Nanos, ReportedTime, Warning};
 use rxpath_host::procfs::softnet;
 use rxpath_host::{HostError, Owner, Root};
-use rxpath_record::stolen::{CpuPaid, Stolen, TaskPaid, Victim as VictimRecord};
+use rxpath_record::stolen::{CpuPaid, Stolen, Victim as VictimRecord};
 
 use super::victim::{Running, Victim};
 use crate::error::LabError;
@@ -124,13 +124,14 @@ fn record(steal: &Steal) -> Stolen {
 }
 
 /// Those with time of their own; the others together.
-fn tasks(steal: &Steal) -> Vec<TaskPaid> {
+fn tasks(steal: &Steal) -> Vec<TaskTime> {
     let least = steal.window_s * LITTLE;
-    let much = |task: &&TaskTime| task.time.on_cpu_s >= least || task.kind == Kind::Idle;
-    let mut rows: Vec<TaskPaid> = steal.tasks.iter().filter(much).map(task).collect();
+    let much = |task: &&TaskTime| task.time.on_cpu_s >= least || task.kind == TaskKind::Idle;
+    let all = || steal.tasks.iter().map(|task| &task.row);
+    let mut rows: Vec<TaskTime> = all().filter(much).cloned().collect();
     let mut rest =
-        TaskPaid { comm: "all others".into(), kind: "rest".into(), ..TaskPaid::default() };
-    for little in steal.tasks.iter().filter(|task| !much(task)) {
+        TaskTime { comm: "all others".into(), kind: TaskKind::Rest, ..TaskTime::default() };
+    for little in all().filter(|task| !much(task)) {
         rest.time += little.time;
         rest.cpus.extend(&little.cpus);
     }
@@ -140,17 +141,6 @@ fn tasks(steal: &Steal) -> Vec<TaskPaid> {
         rows.push(rest);
     }
     rows
-}
-
-fn task(of: &TaskTime) -> TaskPaid {
-    TaskPaid {
-        pid: Some(of.pid),
-        comm: of.comm.clone(),
-        kind: of.kind.word().into(),
-        cpus: of.cpus.clone(),
-        time: of.time,
-        taken_by: of.taken_by.clone(),
-    }
 }
 
 /// What the trial moved in its window, for what it cost.
@@ -172,9 +162,7 @@ pub fn metrics(stolen: &Stolen, moved: Moved<'_>, all: &mut BTreeMap<String, f64
         }
     };
     let network_s: f64 = stolen.cpus.iter().map(|cpu| cpu.row.time.network_s()).sum();
-    let receives = |task: &&TaskPaid| {
-        task.pid.is_some_and(|pid| moved.receivers.iter().any(|tid| *tid as u32 == pid))
-    };
+    let receives = |task: &&TaskTime| moved.receivers.contains(&(task.pid as i32));
     let receivers_s: f64 = stolen.tasks.iter().filter(receives).map(|task| task.time.own_s).sum();
     let packets = moved.delivered_pps / 1e6 * stolen.window_s;
     if packets > 0.0 {
@@ -220,10 +208,10 @@ mod tests {
             let row = CpuTime { cpu, time, ..CpuTime::default() };
             CpuPaid { row, landed_packets: Some(landed) }
         };
-        let task = |pid, own_s| TaskPaid {
-            pid: Some(pid),
+        let task = |pid, own_s| TaskTime {
+            pid,
             time: Division { own_s, ..Division::default() },
-            ..TaskPaid::default()
+            ..TaskTime::default()
         };
         let stolen = Stolen {
             window_s: 2.0,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use rxpath_bpf::steal::probe::{self, Ran, Victim as Probed};
-use rxpath_bpf::steal::{TaskTime, openssl};
+use rxpath_bpf::steal::{TaskTaken, openssl};
 use rxpath_core::{Nanos, Warning};
 use rxpath_host::owner::{ProcessId, Thing};
 use rxpath_host::{HostError, Owner, netns};
@@ -99,7 +99,7 @@ impl Running {
 
 impl Ended {
     /// Its record, and what to know of it.
-    pub fn record(self, cpu: u32, tasks: &[TaskTime], warnings: &mut Vec<Warning>) -> Record {
+    pub fn record(self, cpu: u32, tasks: &[TaskTaken], warnings: &mut Vec<Warning>) -> Record {
         match self {
             Self::KnownWork(ran) => {
                 let probed = Probed::built_in(&ran, tasks);

@@ -1,7 +1,8 @@
 //! The tasks of a window: measured with what was taken from them where BPF runs, else by the scheduler's times alone.
 
-use rxpath_bpf::steal::{Kind, Steal, TaskTime};
+use rxpath_bpf::steal::Steal;
 use rxpath_core::Fact;
+use rxpath_core::measured::{TaskKind, TaskTime};
 use rxpath_host::Root;
 use rxpath_host::thread::usage::{Sample, Usage};
 use rxpath_record::watch::TaskRow;
@@ -54,7 +55,8 @@ fn gap(why: &str) -> Used {
 pub(super) fn rows(window: &Window<'_>) -> Vec<TaskRow> {
     let steal = window.seen.ok().and_then(|seen| seen.steal.as_ref());
     let Some(steal) = steal else { return by_scheduler(window) };
-    let tasks = steal.tasks.iter().filter(|task| task.kind != Kind::Idle).take(ROWS);
+    let tasks = steal.tasks.iter().map(|task| &task.row);
+    let tasks = tasks.filter(|task| task.kind != TaskKind::Idle).take(ROWS);
     tasks.map(|task| measured(task, steal)).collect()
 }
 

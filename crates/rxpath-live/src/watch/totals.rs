@@ -1,7 +1,8 @@
 //! What a window took from whom, all tasks together: by service, pod, container or user, and by device.
 
-use rxpath_bpf::steal::{Kind, Steal, TaskTime};
+use rxpath_bpf::steal::{Steal, TaskTaken};
 use rxpath_core::Division;
+use rxpath_core::measured::TaskKind;
 use rxpath_host::Root;
 use rxpath_host::cgroup::{GroupKind, GroupNames};
 use rxpath_record::watch::{TakenTime, VictimName, WindowTotals};
@@ -19,14 +20,15 @@ pub(super) fn of(
     let mut totals = WindowTotals { irq_entry, ..WindowTotals::default() };
     let mut ran_s = 0.0;
     // What is taken from the idle task is taken from nobody.
-    for task in steal.tasks.iter().filter(|task| task.kind != Kind::Idle) {
+    for paid in steal.tasks.iter().filter(|paid| paid.row.kind != TaskKind::Idle) {
+        let task = &paid.row;
         ran_s += task.time.on_cpu_s;
         let taken = taken(&task.time, factor);
         if taken.sum_s() > 0.0 {
-            *totals.victims.entry(victim(task, root, groups)).or_default() += taken;
+            *totals.victims.entry(victim(paid, root, groups)).or_default() += taken;
         }
         // Their polls are their own work.
-        let is_deferred = matches!(task.kind, Kind::Ksoftirqd | Kind::Napi);
+        let is_deferred = matches!(task.kind, TaskKind::Ksoftirqd | TaskKind::Napi);
         if is_deferred {
             let own_s = task.time.own_s + task.time.own_softirq_s;
             *totals.deferred_s.entry(task.kind.word()).or_default() += own_s * factor;
@@ -64,11 +66,11 @@ fn taken(time: &Division, factor: f64) -> TakenTime {
     }
 }
 
-fn victim(task: &TaskTime, root: &Root, groups: &mut GroupNames) -> VictimName {
-    if matches!(task.kind, Kind::Kernel | Kind::Ksoftirqd | Kind::Napi) {
+fn victim(task: &TaskTaken, root: &Root, groups: &mut GroupNames) -> VictimName {
+    if matches!(task.row.kind, TaskKind::Kernel | TaskKind::Ksoftirqd | TaskKind::Napi) {
         return ("kernel", "kernel".into());
     }
-    let Some(group) = groups.name(root, task.cgroup, task.tgid) else {
+    let Some(group) = groups.name(root, task.cgroup, task.row.tgid) else {
         return nobody();
     };
     let kind = match group.kind {

@@ -1,6 +1,6 @@
 //! The cost of networking: what the victim got, what was taken from it and by what, and the cost of the traffic.
 
-use rxpath_core::measured::TakenBy;
+use rxpath_core::measured::{TakenBy, TaskKind};
 use rxpath_core::number::grouped;
 use rxpath_core::{Division, ReportedTime};
 use rxpath_record::manifest::VariantSummary;
@@ -173,7 +173,7 @@ fn tasks(rows: &[Row<'_>]) -> Table {
             let mut row = vec![
                 variant.name.clone(),
                 task.comm.clone(),
-                task.pid.map_or("–".into(), |pid| pid.to_string()),
+                if task.kind == TaskKind::Rest { "–".into() } else { task.pid.to_string() },
                 seconds(task.time.on_cpu_s),
                 seconds(task.time.own_s),
             ];

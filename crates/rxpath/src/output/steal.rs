@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 
 use rxpath_bpf::ProbeCost;
 use rxpath_bpf::steal::probe::Victim;
-use rxpath_bpf::steal::{Kind, Steal, TakenFor, TaskTime};
+use rxpath_bpf::steal::{Steal, TakenFor, TaskTaken};
 use rxpath_core::Division;
-use rxpath_core::measured::{CpuTime, TakenBy};
+use rxpath_core::measured::{CpuTime, TakenBy, TaskKind, TaskTime};
 use rxpath_core::number::grouped;
 
 use super::table::Grid;
@@ -97,7 +97,7 @@ fn cpus(cpus: &[CpuTime]) -> String {
     table.shown()
 }
 
-fn tasks(tasks: &[TaskTime], top: usize) -> String {
+fn tasks(tasks: &[TaskTaken], top: usize) -> String {
     let mut head = vec!["pid", "task", "on CPU", "own"];
     head.extend(PARTS.map(|(name, _)| name));
     head.extend(["top shows", "waited", "taken by"]);
@@ -106,12 +106,12 @@ fn tasks(tasks: &[TaskTime], top: usize) -> String {
     if tasks.is_empty() {
         return "none of the requested tasks ran\n".into();
     }
-    for task in tasks.iter().take(top) {
+    for TaskTaken { row: task, taken_for, .. } in tasks.iter().take(top) {
         let mut row =
             vec![task.pid.to_string(), named(task), s(task.time.on_cpu_s), s(task.time.own_s)];
         row.extend(parts(&task.time));
         let mut by: Vec<String> = task.taken_by.iter().take(2).map(culprit).collect();
-        by.extend(task.taken_for.first().map(|flow| format!("for {}", addressee(flow))));
+        by.extend(taken_for.first().map(|flow| format!("for {}", addressee(flow))));
         row.extend([s(task.time.tick_view_s), s(task.time.preempted_s), by.join(", ")]);
         table.row(row);
     }
@@ -123,11 +123,11 @@ fn tasks(tasks: &[TaskTime], top: usize) -> String {
 
 fn named(task: &TaskTime) -> String {
     let what = match task.kind {
-        Kind::Vcpu => " (virtual CPU)",
-        Kind::Vhost => " (guest's packets)",
-        Kind::Ksoftirqd | Kind::Napi => " (deferred softirqs)",
-        Kind::Idle => " (free time)",
-        Kind::Task | Kind::Kernel => "",
+        TaskKind::Vcpu => " (virtual CPU)",
+        TaskKind::Vhost => " (guest's packets)",
+        TaskKind::Ksoftirqd | TaskKind::Napi => " (deferred softirqs)",
+        TaskKind::Idle => " (free time)",
+        TaskKind::Task | TaskKind::Kernel | TaskKind::Rest => "",
     };
     format!("{}{what}", task.comm)
 }

@@ -47,8 +47,8 @@ fn a_victim_and_the_idle_task_fill_the_window() {
     let steal = TickTimes { steal_s: 0.02, ..TickTimes::default() };
     let rows = Rows::new(&reading, &[(1, steal)], &Calibration::given(5.0));
     let tasks = rows.tasks();
-    assert_eq!((tasks[0].comm.as_str(), tasks[1].kind), ("victim", Kind::Idle));
-    let time = &tasks[0].time;
+    assert_eq!((tasks[0].row.comm.as_str(), tasks[1].row.kind), ("victim", TaskKind::Idle));
+    let time = &tasks[0].row.time;
     assert!((time.irq_entry_estimated_s - 0.1).abs() < 1e-9, "20,000 times 5 us: {time:?}");
     assert!((time.hypervisor_steal_s - 0.02).abs() < 1e-9, "it is the only one that was not idle");
     assert!((time.own_s - 0.38).abs() < 1e-9, "{time:?}");
@@ -63,8 +63,8 @@ fn what_ksoftirqd_runs_is_taken_from_nobody() {
     let reading =
         reading(vec![window(0, SECOND)], vec![row(9, 0, "ksoftirqd/0", PF_KTHREAD, charge)]);
     let rows = Rows::new(&reading, &[], &Calibration::none("not asked for"));
-    let task = &rows.tasks()[0];
-    assert_eq!(task.kind, Kind::Ksoftirqd);
+    let task = &rows.tasks()[0].row;
+    assert_eq!(task.kind, TaskKind::Ksoftirqd);
     assert!(task.time.taken_s().abs() < 1e-12 && (task.time.own_softirq_s - 0.9).abs() < 1e-9);
     assert!((rows.cpus()[0].deferred_s - 1.0).abs() < 1e-9);
 }
@@ -72,15 +72,15 @@ fn what_ksoftirqd_runs_is_taken_from_nobody() {
 #[test]
 fn kinds_are_told_by_flag_and_name() {
     let kind_of = |comm: &str, flags| kind(&row(5, 0, comm, flags, Charge::default()));
-    assert_eq!(kind_of("ksoftirqd/3", PF_KTHREAD), Kind::Ksoftirqd);
-    assert_eq!(kind_of("ksoftirqd/3", 0), Kind::Task, "a user task can call itself so");
-    assert_eq!(kind_of("napi/eth0-8193", PF_KTHREAD), Kind::Napi);
-    assert_eq!(kind_of("kworker/0:1", PF_KTHREAD), Kind::Kernel);
-    assert_eq!(kind_of("CPU 0/KVM", 0), Kind::Vcpu);
-    assert_eq!(kind_of("fc_vcpu 1", 0), Kind::Vcpu);
-    assert_eq!(kind_of("vcpu3", 0), Kind::Vcpu);
-    assert_eq!(kind_of("vcpus", 0), Kind::Task);
-    assert_eq!(kind_of("vhost-1234", 0), Kind::Vhost);
+    assert_eq!(kind_of("ksoftirqd/3", PF_KTHREAD), TaskKind::Ksoftirqd);
+    assert_eq!(kind_of("ksoftirqd/3", 0), TaskKind::Task, "a user task can call itself so");
+    assert_eq!(kind_of("napi/eth0-8193", PF_KTHREAD), TaskKind::Napi);
+    assert_eq!(kind_of("kworker/0:1", PF_KTHREAD), TaskKind::Kernel);
+    assert_eq!(kind_of("CPU 0/KVM", 0), TaskKind::Vcpu);
+    assert_eq!(kind_of("fc_vcpu 1", 0), TaskKind::Vcpu);
+    assert_eq!(kind_of("vcpu3", 0), TaskKind::Vcpu);
+    assert_eq!(kind_of("vcpus", 0), TaskKind::Task);
+    assert_eq!(kind_of("vhost-1234", 0), TaskKind::Vhost);
 }
 
 #[test]
@@ -123,7 +123,9 @@ fn polls_are_charged_to_the_task_that_they_interrupted_on_whichever_cpu() {
         Reading { culprits, ..reading(vec![window(0, SECOND), window(1, SECOND)], tasks) };
     let rows = Rows::new(&reading, &[], &Calibration::none("not asked for"));
     let mut found: Vec<(u32, Vec<u32>, u64)> = (rows.tasks().into_iter())
-        .map(|task| (task.pid, task.cpus, task.taken_by.iter().map(|by| by.packets).sum()))
+        .map(|TaskTaken { row: task, .. }| {
+            (task.pid, task.cpus, task.taken_by.iter().map(|by| by.packets).sum())
+        })
         .collect();
     found.sort_unstable();
     let right = [(2, vec![1], 0), (5, vec![0, 1], 10), (9, vec![0], 0), (70, vec![0], 70)];
@@ -157,7 +159,7 @@ proptest! {
         let reading = reading(windows, tasks);
         let ticks: Vec<_> = (0..3).map(|cpu| (cpu, TickTimes { steal_s, ..TickTimes::default() })).collect();
         let rows = Rows::new(&reading, &ticks, &Calibration::given(k));
-        for task in rows.tasks() {
+        for TaskTaken { row: task, .. } in rows.tasks() {
             prop_assert!((task.time.sum_s() - task.time.on_cpu_s).abs() < 1e-6, "{task:?}");
             prop_assert!(task.time.own_s >= -1e-9, "{task:?}");
         }
@@ -178,7 +180,7 @@ fn of_a_softirq_that_ran_when_the_window_began_only_the_window_counts() {
     };
     let reading = reading(vec![window(0, SECOND)], vec![row(7, 0, "late", 0, charge)]);
     let rows = Rows::new(&reading, &[], &Calibration::given(5.0));
-    let time = &rows.tasks()[0].time;
+    let time = &rows.tasks()[0].row.time;
     assert!((time.sum_s() - time.on_cpu_s).abs() < 1e-12, "{time:?}");
     assert!((time.net_rx_s / time.hardirq_s - 10.0).abs() < 1e-9, "{time:?}");
 }

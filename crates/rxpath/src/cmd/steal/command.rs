@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use rxpath_bpf::steal::TaskTime;
+use rxpath_bpf::steal::TaskTaken;
 use rxpath_bpf::steal::openssl;
 use rxpath_bpf::steal::probe::Victim;
 use rxpath_core::CpuList;
@@ -122,7 +122,7 @@ fn pass_on(mut pipe: Box<dyn Read + Send>, said: &Mutex<Vec<u8>>, _reading: &Sen
 
 impl Ended {
     /// The request and its result.
-    pub fn victim(&self, tasks: &[TaskTime]) -> Victim {
+    pub fn victim(&self, tasks: &[TaskTaken]) -> Victim {
         Victim {
             claims: openssl::claims(&self.said),
             exit_code: self.status.code(),
