@@ -183,7 +183,7 @@ fn drops_stages_and_taken_time_are_observed_on_the_receiver_s_host_and_end_with_
     let (stolen, traced) = (trial.stolen.as_ref().unwrap(), trial.traced.as_ref().unwrap());
     let victim = stolen.victim.as_ref().unwrap();
     assert_eq!(victim.cpu, 0);
-    assert!(victim.asked_s > 0.4 && victim.time.on_cpu_s > 0.0, "{victim:?}");
+    assert!(victim.row.asked_s > 0.4 && victim.row.time.on_cpu_s > 0.0, "{victim:?}");
     assert!(!stolen.interrupt.source.contains("not measured"), "{:?}", stolen.interrupt);
     // Packets of a veth without GRO come by the backlog.
     let polled: u64 = traced.devices.iter().map(|device| device.packets).sum();

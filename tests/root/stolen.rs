@@ -73,19 +73,19 @@ fn adds_up(trial: &Trial) {
     assert!(near(tasks, cpus), "{}: {tasks} of tasks, {cpus} of CPUs", trial.variant);
     assert!(seen.probe.runs_count > 0 && seen.probe.map_bytes > 0, "{:?}", seen.probe);
     let victim = victim(trial);
-    assert!(whole(&victim.time), "{}: {victim:?}", trial.variant);
+    assert!(whole(&victim.row.time), "{}: {victim:?}", trial.variant);
     let window = (trial.window_ns[1] - trial.window_ns[0]) as f64 / 1e9;
-    assert!(victim.asked_s <= window + 1e-3 && victim.asked_s > 0.0, "{victim:?}");
+    assert!(victim.row.asked_s <= window + 1e-3 && victim.row.asked_s > 0.0, "{victim:?}");
     let row = seen.tasks.iter().find(|task| task.pid == victim.tid).unwrap();
     // It begins where the kernel starts it, and pins itself.
     assert!(row.cpus.contains(&victim.cpu), "{row:?}");
     if victim.command.is_empty() {
         assert_eq!(row.comm, "rxpath-victim");
         // Its start and its end are calls, which may raise one; the loop raises none.
-        assert!(victim.time.own_softirq_s < 1e-3, "{victim:?}");
+        assert!(victim.row.time.own_softirq_s < 1e-3, "{victim:?}");
     }
-    let net = victim.time.net_rx_s + victim.time.net_tx_s;
-    assert!(victim.time.certain_s <= net + 1e-9, "{victim:?}");
+    let net = victim.row.time.net_rx_s + victim.row.time.net_tx_s;
+    assert!(victim.row.time.certain_s <= net + 1e-9, "{victim:?}");
     for metric in ["victim_got_ratio", "victim_taken_ratio"] {
         assert!(trial.metrics.contains_key(metric), "{metric}: {:?}", trial.metrics);
     }
@@ -127,7 +127,7 @@ fn streams_are_taken_from_the_task_on_the_cpu_that_they_were_steered_to() {
     for variant in ["streams-1", "streams-8"] {
         let streams = trial(&manifest, variant);
         let victim = victim(streams);
-        let backlog = victim.taken_by.iter().find(|by| by.dev == "backlog");
+        let backlog = victim.row.taken_by.iter().find(|by| by.dev == "backlog");
         let by_others = victim.deferred_s > 0.0;
         assert!(
             backlog.is_some_and(|by| by.packets > 0 && by.net_s > 0.0) || by_others,

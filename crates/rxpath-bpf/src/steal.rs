@@ -94,7 +94,7 @@ impl Steal {
     /// Adds the receive queue to each poll that took time, where the kernel reports it.
     pub fn name_queues(&mut self) {
         let taken = self.tasks.iter_mut().flat_map(|task| &mut task.row.taken_by);
-        let taken = taken.chain(self.victim.iter_mut().flat_map(|victim| &mut victim.taken_by));
+        let taken = taken.chain(self.victim.iter_mut().flat_map(|victim| &mut victim.row.taken_by));
         let napi = |by: &TakenBy| Napi { netns: by.netns, ifindex: by.ifindex, id: by.napi_id };
         devices::name_queues(taken.map(|by| (napi(by), &mut by.queue)));
     }

@@ -8,6 +8,7 @@ mod napi;
 mod stage;
 mod taken;
 mod task_time;
+mod victim_time;
 
 pub use calibration::{Calibration, CalibrationKind, Point};
 pub use cost::{ProbeCost, ProgramCost};
@@ -17,3 +18,4 @@ pub use napi::NapiPolls;
 pub use stage::{Outlier, StageName, StageTimes};
 pub use taken::TakenBy;
 pub use task_time::{TaskKind, TaskTime};
+pub use victim_time::VictimTime;

@@ -4,8 +4,7 @@
 //! The parts of a row add up to its `on_cpu_s`, the rows of tasks to those of CPUs, and those to their windows.
 //! Measured and estimated values are in different fields.
 
-use rxpath_core::measured::{Calibration, CpuTime, ProbeCost, TakenBy, TaskTime};
-use rxpath_core::{Division, ReportedTime};
+use rxpath_core::measured::{Calibration, CpuTime, ProbeCost, TaskTime, VictimTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,37 +38,22 @@ pub struct Victim {
     pub cpu: u32,
     /// Its thread, or the process of the command.
     pub tid: u32,
-    /// Time for which it wanted the CPU.
-    pub asked_s: f64,
-    /// Time that it had, by the work it did: turns times an undisturbed turn. Known work only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub got_by_work_s: Option<f64>,
-    /// Time in the gaps of its loop, other tasks' slices included. Known work only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gaps_s: Option<f64>,
-    /// An undisturbed turn. Known work only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub turn_ns: Option<f64>,
-    /// CPU time that the command itself reports, where its output format is known (`openssl speed`).
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub claims: Vec<ReportedTime>,
-    /// How its time on the CPU was used, by the probe.
-    pub time: Division,
+    /// What it asked for and what it got; `time` is by the probe.
+    #[serde(flatten)]
+    pub row: VictimTime,
     /// Time of `ksoftirqd` and NAPI threads on its CPU: networking that took the CPU from it as tasks do.
     pub deferred_s: f64,
-    /// Whose polls took time from it, the largest first.
-    pub taken_by: Vec<TakenBy>,
 }
 
 impl Victim {
     /// Time that it had: by its work where that is known, else the time of its own that the probe counted.
     pub fn got_s(&self) -> f64 {
-        self.got_by_work_s.unwrap_or(self.time.own_s)
+        self.row.got_by_work_s.unwrap_or(self.row.time.own_s)
     }
 
     /// Time that networking took of its CPU: interrupts and softirqs in its time, and the threads that run softirqs.
     pub fn taken_s(&self) -> f64 {
-        self.time.taken_s() + self.deferred_s
+        self.row.time.taken_s() + self.deferred_s
     }
 }
 
@@ -87,7 +71,8 @@ pub struct CpuPaid {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_core::measured::TaskKind;
+    use rxpath_core::Division;
+    use rxpath_core::measured::{TakenBy, TaskKind};
 
     use super::*;
 
@@ -101,7 +86,7 @@ mod tests {
             "tasks": [{"pid": 7, "comm": "sh", "kind": "task", "cpus": [1], "on_cpu_s": 1.5}, {"comm": "all others", "kind": "rest"}]}"#;
         let read: Stolen = serde_json::from_str(old).unwrap();
         let by = TakenBy { dev: "eth0".into(), napi_id: 7, net_s: 0.5, ..TakenBy::default() };
-        assert_eq!(read.victim.unwrap().taken_by, [by]);
+        assert_eq!(read.victim.unwrap().row.taken_by, [by]);
         let interrupt = Calibration {
             irq_entry_us: 5.5,
             interval_us: [5.0, 6.0],
@@ -124,7 +109,8 @@ mod tests {
     #[test]
     fn what_threads_of_the_kernel_took_is_taken_too() {
         let time = Division { net_rx_s: 3.0, own_s: 9.0, ..Division::default() };
-        let deferred = Victim { time, deferred_s: 0.5, ..Victim::default() };
+        let row = VictimTime { time, ..VictimTime::default() };
+        let deferred = Victim { row, deferred_s: 0.5, ..Victim::default() };
         assert!((deferred.taken_s() - 3.5).abs() < 1e-12);
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{Run, html, markdown};
 use rxpath_core::measured::{
-    Calibration, CpuTime, IrqLine, NapiPolls, StageName, StageTimes, TakenBy, TaskTime,
+    Calibration, CpuTime, IrqLine, NapiPolls, StageName, StageTimes, TakenBy, TaskTime, VictimTime,
 };
 use rxpath_core::ntp::NtpState;
 use rxpath_core::{CpuList, Division, Log2, Side};
@@ -324,11 +324,14 @@ fn who_paid() -> Stolen {
         window_s: 2.0,
         victim: Some(Victim {
             cpu: 1,
-            asked_s: 2.0,
-            got_by_work_s: Some(1.25),
-            time,
+            row: VictimTime {
+                asked_s: 2.0,
+                got_by_work_s: Some(1.25),
+                time,
+                taken_by: vec![by],
+                ..VictimTime::default()
+            },
             deferred_s: 0.1,
-            taken_by: vec![by],
             ..Victim::default()
         }),
         cpus: vec![CpuPaid { row, landed_packets: Some(54_321) }],

@@ -9,9 +9,9 @@ fn a_command_as_the_victim_has_its_time_by_both_accounts() {
         let trial = trial(&manifest, variant);
         let victim = victim(trial);
         assert!(victim.command.starts_with("openssl speed -seconds 1 "), "{}", victim.command);
-        assert!(victim.got_by_work_s.is_none() && victim.time.own_s > 0.0, "{victim:?}");
-        assert!(whole(&victim.time), "{victim:?}");
-        let [claim] = victim.claims.as_slice() else { panic!("{:?}", victim.claims) };
+        assert!(victim.row.got_by_work_s.is_none() && victim.row.time.own_s > 0.0, "{victim:?}");
+        assert!(whole(&victim.row.time), "{victim:?}");
+        let [claim] = victim.row.claims.as_slice() else { panic!("{:?}", victim.row.claims) };
         assert!(near(claim.asked_s, 1.0) && claim.work_count > 0, "{claim:?}");
         assert!(near(trial.metrics["victim_claimed_ratio"], claim.got_s / claim.asked_s));
         // It is part of the experiment, not another program that disturbs it.

@@ -23,7 +23,7 @@ impl Steal {
         }
         let Some(netns) = narrow.netns else { return };
         let of_tasks = self.tasks.iter_mut().map(|it| (&mut it.row.taken_by, &mut it.taken_for));
-        let of_victim = self.victim.iter_mut().map(|it| (&mut it.taken_by, &mut it.taken_for));
+        let of_victim = self.victim.iter_mut().map(|it| (&mut it.row.taken_by, &mut it.taken_for));
         for (by, flows) in of_tasks.chain(of_victim) {
             by.retain(|by| by.netns == netns);
             flows.retain(|flow| flow.netns == netns);

@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-use rxpath_core::measured::TakenBy;
-use rxpath_core::{Division, ReportedTime};
+use rxpath_core::measured::{TakenBy, VictimTime};
 use rxpath_host::{HostError, thread};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,37 +14,22 @@ use crate::account::spin::{self, Gaps, Prepared};
 /// Multiplications in one iteration of the built-in victim: about a microsecond.
 const ROUNDS: u32 = 800;
 
-/// The CPU time that a victim asked for and the time it got.
+/// A victim, with what a run must not keep of it: a flow names an address.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Victim {
     /// `built-in` or the command.
     pub what: String,
     /// Its process.
     pub tgid: u32,
-    /// Wall time for which it wanted the CPU.
-    pub asked_s: f64,
-    /// CPU time by the work it did: loop iterations times the time of an undisturbed iteration. Built-in victim only.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub got_by_work_s: Option<f64>,
-    /// Time in the gaps of its loop, other tasks' slices included. Built-in victim only.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub gaps_s: Option<f64>,
-    /// Time of an undisturbed iteration. Built-in victim only.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub turn_ns: Option<f64>,
-    /// CPU time that the command itself reports, where its output format is known (`openssl speed`).
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub claims: Vec<ReportedTime>,
+    /// What it asked for and what it got.
+    #[serde(flatten)]
+    pub row: VictimTime,
     /// Its exit status, for a command.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exit_code: Option<i32>,
     /// The signal that ended it, for a command ended by a signal.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ended_by_signal: Option<i32>,
-    /// Where its time on CPUs went, all its threads and descendants together.
-    pub time: Division,
-    /// Which devices' polls took time from it.
-    pub taken_by: Vec<TakenBy>,
     /// For which flows, the most packets first.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub taken_for: Vec<TakenFor>,
@@ -93,12 +77,11 @@ impl Victim {
     pub fn built_in(ran: &Ran, tasks: &[TaskTaken]) -> Self {
         let of: Vec<&TaskTaken> = tasks.iter().filter(|task| task.row.pid == ran.tid).collect();
         let gaps = &ran.gaps;
-        Self {
-            got_by_work_s: Some(gaps.turns as f64 * ran.turn_ns / 1e9),
-            gaps_s: Some(gaps.gaps_ns / 1e9),
-            turn_ns: Some(ran.turn_ns),
-            ..Self::of("built-in", std::process::id(), gaps.wall_ns / 1e9, &of)
-        }
+        let mut victim = Self::of("built-in", std::process::id(), gaps.wall_ns / 1e9, &of);
+        victim.row.got_by_work_s = Some(gaps.turns as f64 * ran.turn_ns / 1e9);
+        victim.row.gaps_s = Some(gaps.gaps_ns / 1e9);
+        victim.row.turn_ns = Some(ran.turn_ns);
+        victim
     }
 
     /// A command, with the rows of its process and descendants.
@@ -117,12 +100,13 @@ impl Victim {
         let mut taken_for: Vec<TakenFor> =
             tasks.iter().flat_map(|task| task.taken_for.iter().cloned()).collect();
         super::rows::merge_flows(&mut taken_for, &time);
-        Self { what: what.into(), tgid, asked_s, time, taken_by, taken_for, ..Self::default() }
+        let row = VictimTime { asked_s, time, taken_by, ..VictimTime::default() };
+        Self { what: what.into(), tgid, row, taken_for, ..Self::default() }
     }
 
     /// Time taken from the victim while it was on the CPU, measured by its own loop, in seconds.
     pub fn truly_taken_s(&self) -> Option<f64> {
-        let off_cpu = (self.asked_s - self.time.on_cpu_s).max(0.0);
-        Some((self.gaps_s? - off_cpu).max(0.0))
+        let off_cpu = (self.row.asked_s - self.row.time.on_cpu_s).max(0.0);
+        Some((self.row.gaps_s? - off_cpu).max(0.0))
     }
 }

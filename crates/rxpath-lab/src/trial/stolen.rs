@@ -181,11 +181,11 @@ pub fn metrics(stolen: &Stolen, moved: Moved<'_>, all: &mut BTreeMap<String, f64
         }
     }
     let Some(victim) = &stolen.victim else { return };
-    if victim.asked_s > 0.0 {
-        put("victim_got_ratio", victim.got_s() / victim.asked_s);
-        put("victim_taken_ratio", victim.taken_s() / victim.asked_s);
+    if victim.row.asked_s > 0.0 {
+        put("victim_got_ratio", victim.got_s() / victim.row.asked_s);
+        put("victim_taken_ratio", victim.taken_s() / victim.row.asked_s);
     }
-    let claimed = |of: fn(&ReportedTime) -> f64| victim.claims.iter().map(of).sum::<f64>();
+    let claimed = |of: fn(&ReportedTime) -> f64| victim.row.claims.iter().map(of).sum::<f64>();
     put("victim_claimed_ratio", claimed(|claim| claim.got_s) / claimed(|claim| claim.asked_s));
     let landed = |cpu: &CpuPaid| cpu.landed_packets.map(|packets| packets as f64);
     let everywhere: f64 = stolen.cpus.iter().filter_map(landed).sum();
@@ -198,6 +198,7 @@ pub fn metrics(stolen: &Stolen, moved: Moved<'_>, all: &mut BTreeMap<String, f64
 #[cfg(test)]
 mod tests {
     use rxpath_core::Division;
+    use rxpath_core::measured::VictimTime;
 
     use super::*;
 
@@ -217,9 +218,12 @@ mod tests {
             window_s: 2.0,
             victim: Some(VictimRecord {
                 cpu: 1,
-                asked_s: 2.0,
-                got_by_work_s: Some(1.5),
-                time: Division { net_rx_s: 0.3, ..Division::default() },
+                row: VictimTime {
+                    asked_s: 2.0,
+                    got_by_work_s: Some(1.5),
+                    time: Division { net_rx_s: 0.3, ..Division::default() },
+                    ..VictimTime::default()
+                },
                 deferred_s: 0.1,
                 ..VictimRecord::default()
             }),

@@ -102,30 +102,17 @@ impl Ended {
     pub fn record(self, cpu: u32, tasks: &[TaskTaken], warnings: &mut Vec<Warning>) -> Record {
         match self {
             Self::KnownWork(ran) => {
-                let probed = Probed::built_in(&ran, tasks);
-                Record { tid: ran.tid, ..record(probed, cpu) }
+                let row = Probed::built_in(&ran, tasks).row;
+                Record { cpu, tid: ran.tid, row, ..Record::default() }
             }
             Self::Command(mut program, wall) => {
-                let mut probed = Probed::command(&program.what, program.child.id(), wall, tasks);
-                probed.claims = openssl::claims(&program.output());
+                let (command, tid) = (program.what.clone(), program.child.id());
+                let mut row = Probed::command(&command, tid, wall, tasks).row;
+                row.claims = openssl::claims(&program.output());
                 warnings.extend(program.early(wall));
-                Record { command: program.what.clone(), tid: probed.tgid, ..record(probed, cpu) }
+                Record { command, cpu, tid, row, ..Record::default() }
             }
         }
-    }
-}
-
-fn record(probed: Probed, cpu: u32) -> Record {
-    Record {
-        cpu,
-        asked_s: probed.asked_s,
-        got_by_work_s: probed.got_by_work_s,
-        gaps_s: probed.gaps_s,
-        turn_ns: probed.turn_ns,
-        claims: probed.claims,
-        time: probed.time,
-        taken_by: probed.taken_by,
-        ..Record::default()
     }
 }
 
@@ -248,8 +235,8 @@ mod tests {
         let ended = victim(&["sh", "-c", &script]).finish().unwrap();
         let mut warnings = Vec::new();
         let record = ended.record(0, &[], &mut warnings);
-        assert_eq!((record.claims[0].asked_s, record.claims[0].work_count), (1.0, 7));
-        assert!(record.asked_s > 0.29 && record.command.contains("for 1s"), "{record:?}");
+        assert_eq!((record.row.claims[0].asked_s, record.row.claims[0].work_count), (1.0, 7));
+        assert!(record.row.asked_s > 0.29 && record.command.contains("for 1s"), "{record:?}");
         assert_eq!(warnings[0].code, "victim-ended", "it ended before the second was over");
     }
 
@@ -272,7 +259,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(300));
         let mut warnings = Vec::new();
         let record = running.finish().unwrap().record(0, &[], &mut warnings);
-        assert!(record.asked_s + 0.1 < begun.elapsed().as_secs_f64(), "{record:?}");
+        assert!(record.row.asked_s + 0.1 < begun.elapsed().as_secs_f64(), "{record:?}");
         assert_eq!(warnings[0].code, "victim-ended");
     }
 

@@ -53,14 +53,15 @@ pub(crate) fn victims(rows: &[Row<'_>]) -> Table {
     );
     for (variant, stolen) in rows {
         let Some(victim) = &stolen.victim else { continue };
-        let share =
-            |part: f64| format!("{} ({})", seconds(part), number::percent(part, victim.asked_s));
-        let time = &victim.time;
+        let share = |part: f64| {
+            format!("{} ({})", seconds(part), number::percent(part, victim.row.asked_s))
+        };
+        let time = &victim.row.time;
         table.rows.push(vec![
             variant.name.clone(),
             what(victim).to_owned(),
             victim.cpu.to_string(),
-            seconds(victim.asked_s),
+            seconds(victim.row.asked_s),
             share(victim.got_s()),
             claimed(victim),
             share(time.tick_view_s),
@@ -68,7 +69,7 @@ pub(crate) fn victims(rows: &[Row<'_>]) -> Table {
             seconds(time.irq_entry_estimated_s + time.hypervisor_steal_s),
             share(victim.deferred_s),
             share(others(victim)),
-            by(&victim.taken_by),
+            by(&victim.row.taken_by),
         ]);
     }
     table
@@ -83,13 +84,13 @@ fn claimed(victim: &Victim) -> String {
     let one = |claim: &ReportedTime| {
         format!("{} ({})", seconds(claim.got_s), number::percent(claim.got_s, claim.asked_s))
     };
-    let said: Vec<String> = victim.claims.iter().map(one).collect();
+    let said: Vec<String> = victim.row.claims.iter().map(one).collect();
     if said.is_empty() { "–".into() } else { said.join("; ") }
 }
 
 /// Time of other tasks on the victim's CPU, without the threads that run softirqs.
 fn others(victim: &Victim) -> f64 {
-    (victim.asked_s - victim.time.on_cpu_s - victim.deferred_s).max(0.0)
+    (victim.row.asked_s - victim.row.time.on_cpu_s - victim.deferred_s).max(0.0)
 }
 
 fn by(taken: &[TakenBy]) -> String {

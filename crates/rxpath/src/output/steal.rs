@@ -149,18 +149,19 @@ fn addressee(flow: &TakenFor) -> String {
 }
 
 fn victim(victim: &Victim) -> String {
-    let time = &victim.time;
-    let share = |part: f64| if victim.asked_s > 0.0 { 100.0 * part / victim.asked_s } else { 0.0 };
-    let mut rows = vec![("asked", victim.asked_s, String::new())];
+    let row = &victim.row;
+    let time = &row.time;
+    let share = |part: f64| if row.asked_s > 0.0 { 100.0 * part / row.asked_s } else { 0.0 };
+    let mut rows = vec![("asked", row.asked_s, String::new())];
     let turns = "turns done times the length of an undisturbed turn";
-    rows.extend(victim.got_by_work_s.map(|work| ("got, by its work", work, turns.into())));
+    rows.extend(row.got_by_work_s.map(|work| ("got, by its work", work, turns.into())));
     rows.push(("own, by the probe", time.own_s + time.own_softirq_s, "own softirqs in it".into()));
     rows.push(("top shows", time.tick_view_s, String::new()));
     let estimated_s = time.irq_entry_estimated_s + time.hypervisor_steal_s;
     rows.push(("taken", time.taken_s(), format!("{estimated_s:.3} s of it estimated")));
     let gaps = "gaps in its loop, minus other tasks' time slices";
     rows.extend(victim.truly_taken_s().map(|truth| ("taken, by its gaps", truth, gaps.into())));
-    rows.push(("other tasks ran", (victim.asked_s - time.on_cpu_s).max(0.0), "or it slept".into()));
+    rows.push(("other tasks ran", (row.asked_s - time.on_cpu_s).max(0.0), "or it slept".into()));
     let mut out = format!("victim: {}\n", victim.what);
     for (what, seconds, note) in rows {
         let note = if note.is_empty() { note } else { format!("  ({note})") };
@@ -171,7 +172,7 @@ fn victim(victim: &Victim) -> String {
         (Some(status @ 1..), _) => format!("  it ended with status {status}\n"),
         _ => String::new(),
     };
-    for claim in &victim.claims {
+    for claim in &row.claims {
         out += &format!(
             "  it says itself: {} asked {:.2} s, had {:.2} s (by times(2), which ticks alias), did {}\n",
             claim.what,
@@ -180,7 +181,7 @@ fn victim(victim: &Victim) -> String {
             grouped(claim.work_count)
         );
     }
-    for by in victim.taken_by.iter().take(4) {
+    for by in row.taken_by.iter().take(4) {
         let (who, [packets, polls]) = (culprit(by), [by.packets, by.polls_count].map(grouped));
         out += &format!("  by {who}: {:.3} s, {packets} packets in {polls} polls\n", by.net_s);
     }

@@ -123,11 +123,10 @@ fn pass_on(mut pipe: Box<dyn Read + Send>, said: &Mutex<Vec<u8>>, _reading: &Sen
 impl Ended {
     /// The request and its result.
     pub fn victim(&self, tasks: &[TaskTaken]) -> Victim {
-        Victim {
-            claims: openssl::claims(&self.said),
-            exit_code: self.status.code(),
-            ended_by_signal: self.status.signal(),
-            ..Victim::command(&self.what, self.pid, self.wall, tasks)
-        }
+        let mut victim = Victim::command(&self.what, self.pid, self.wall, tasks);
+        victim.row.claims = openssl::claims(&self.said);
+        victim.exit_code = self.status.code();
+        victim.ended_by_signal = self.status.signal();
+        victim
     }
 }
