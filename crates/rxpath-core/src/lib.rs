@@ -1,4 +1,4 @@
-//! Types that every other crate shares: units, facts that may be missing, warnings, the JSON envelope.
+//! Types that every other crate shares: units, facts that may be missing, warnings, the JSON envelope, what BPF measures.
 //!
 //! This crate is pure. It must not read the host, the clock or the environment.
 

@@ -1,4 +1,7 @@
 //! What BPF programs measure, as commands print it and runs keep it. Fields that an older run does not have are empty.
+//!
+//! A run directory may be published: no field names a machine or an address. What only a command knows, and what only a run
+//! knows, is in a struct around the row.
 
 mod calibration;
 mod cost;
