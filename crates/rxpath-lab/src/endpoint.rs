@@ -3,6 +3,7 @@
 //! An endpoint starts this program's workloads on its host, reads the host's counters and CPU time, and measures the
 //! window at instants that it was given ahead. It ends with its input: nothing stays behind on the host.
 
+mod ahead;
 pub mod background;
 pub mod client;
 pub mod clock;
@@ -25,4 +26,5 @@ mod session;
 pub mod settings;
 pub mod strays;
 pub mod token;
+mod window;
 pub mod wire;

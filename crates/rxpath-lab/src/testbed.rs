@@ -31,7 +31,7 @@ use crate::testbed::hosts::delay::ClocksAfter;
 use crate::testbed::hosts::start::Starts;
 use crate::testbed::ring::Ring;
 use crate::testbed::seat::Seat;
-use crate::testbed::window::{LocalWindow, Measured, Window};
+use crate::testbed::window::{LocalWindow, Measured, Window, WindowAhead};
 use crate::trial::background::{Alongside, Background};
 use crate::trial::observers::{Observers, Observing};
 use crate::trial::peer::Began;
@@ -221,7 +221,7 @@ pub trait Testbed {
         Starts::default()
     }
 
-    /// Time from the order to measure a window to its begin.
+    /// Time from the announcement that a window begins earlier to its begin.
     fn window_lead(&self) -> Duration {
         Duration::ZERO
     }
@@ -231,7 +231,16 @@ pub trait Testbed {
         None
     }
 
-    /// Begins the measured window: CPU time of the workloads and of the host, and the counters, now and at its end.
+    /// Tells hosts that measure by themselves the window of a load that is about to begin: it begins at this instant at the
+    /// latest.
+    ///
+    /// # Errors
+    /// Of a host that is lost.
+    fn window_ahead(&self, _: &Measured, _latest_ns: u64) -> Result<WindowAhead<'_>, LabError> {
+        Ok(None)
+    }
+
+    /// Begins the measured window where none lies ahead: CPU time of the workloads and of the host, and the counters, now and at its end.
     fn window(&self, measured: &Measured) -> Result<Box<dyn Window + '_>, LabError> {
         Ok(Box::new(LocalWindow::open(measured, || self.snapshot())))
     }

@@ -7,13 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_core::{Nanos, Side};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::ahead::Ahead;
 use super::outlet::{Outlet, json};
+use super::window::HostWindow;
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::scenario::spec::{Background, Observe};
@@ -36,13 +39,8 @@ pub enum ObserveAsk {
     },
     /// Starts those of a trial.
     Start(Box<ObserveStart>),
-    /// Watches a window that lies ahead: an [`Observed`], once it is over.
-    Window {
-        /// Begin, of the host's clock.
-        from_ns: u64,
-        /// End, of the host's clock.
-        to_ns: u64,
-    },
+    /// Watches the window that lies ahead: an [`Observed`], once it is over.
+    Window,
     /// Ends them: an [`Observed`], of what was watched over the whole trial.
     End,
 }
@@ -76,7 +74,7 @@ struct Running {
 }
 
 enum Order {
-    Window([u64; 2]),
+    Window(Arc<Ahead>),
     End,
 }
 
@@ -86,6 +84,7 @@ impl HostObservers {
         &mut self,
         id: u64,
         ask: ObserveAsk,
+        window: &HostWindow,
         outlet: &Arc<Outlet>,
     ) -> Result<(), LabError> {
         match ask {
@@ -97,9 +96,7 @@ impl HostObservers {
                 self.victim.store(0, Ordering::Relaxed);
                 self.running = Some(Running::start(id, *start, (outlet, Arc::clone(&self.victim))));
             }
-            ObserveAsk::Window { from_ns, to_ns } => {
-                self.order(id, Order::Window([from_ns, to_ns]))?;
-            }
+            ObserveAsk::Window => self.order(id, Order::Window(Arc::clone(window.ahead()?)))?,
             ObserveAsk::End => {
                 if let Some(running) = self.running.take() {
                     running.end(id);
@@ -185,7 +182,7 @@ impl Watch {
         for (id, order) in orders {
             let mut seen = Observed::default();
             let done = match order {
-                Order::Window(window) => self.window(window, &mut seen),
+                Order::Window(ahead) => self.window(&ahead, &mut seen),
                 Order::End => {
                     let Self { observers, sides, .. } = &mut self;
                     observers.end(&|netns| side_of(sides, netns), &mut seen)
@@ -195,8 +192,8 @@ impl Watch {
         }
     }
 
-    fn window(&mut self, [from_ns, to_ns]: [u64; 2], seen: &mut Observed) -> Result<(), LabError> {
-        phase::until(monotonic_ns, from_ns, &self.stop, || Ok(false))?;
+    fn window(&mut self, ahead: &Ahead, seen: &mut Observed) -> Result<(), LabError> {
+        let [from_ns, to_ns] = ahead.wait(Duration::ZERO, &self.stop)?;
         self.observers.open(from_ns, Nanos(to_ns.saturating_sub(from_ns)), None)?;
         self.victim.store(self.observers.victim_pid().unwrap_or(0), Ordering::Relaxed);
         let Self { observers, sides, stop, .. } = self;

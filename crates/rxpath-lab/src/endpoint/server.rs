@@ -6,7 +6,6 @@
 use std::io::{BufRead, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use nix::unistd::{Pid, getuid};
@@ -14,22 +13,18 @@ use rxpath_host::awake::Awake;
 use rxpath_host::lock::{Holder, LabLock};
 use rxpath_host::netlink::Netlink;
 use rxpath_host::netlink::netdev::QueueKind;
-use rxpath_host::procfs::task;
 use rxpath_host::{HostError, Root, environment, identity, owner, thread, topology};
-use rxpath_live::observe::{Between, Mark, Ours};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::background::HostBackground;
 use super::clock::ClockPair;
-use super::cost::EndpointCost;
 use super::counting::Counting;
-use super::device_cpus::Interrupted;
-use super::faults::{self, PaceReader, Paces};
+use super::faults::PaceReader;
 use super::files;
 use super::lease::Lease;
 use super::leftovers::{self, Leftover};
-use super::links::{CarryingLinks, window_faults};
+use super::links::CarryingLinks;
 use super::observing::HostObservers;
 use super::outlet::{Outlet, json};
 use super::probe::HostProbes;
@@ -40,10 +35,8 @@ use super::session::control_devices;
 use super::settings::{HostSettings, LeftSettings, SettingsAsk, UnreadJournals};
 use super::strays;
 use super::token::{Token, is_seen};
-use super::wire::{
-    Ask, DeviceFacts, Hello, LONGEST_LINE, MARKER, MeasuredWindow, Request, SampleAsk,
-    SampledQueues, TICK_MS, WindowAsk,
-};
+use super::window::HostWindow;
+use super::wire::{Ask, DeviceFacts, Hello, LONGEST_LINE, MARKER, Request, TICK_MS, WindowAsk};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::hosts::names;
@@ -52,8 +45,6 @@ use crate::scenario::HostShape;
 use crate::scenario::offers::Offers;
 use crate::scenario::power::Power;
 use crate::testbed::socket_drops;
-use crate::trial::phase;
-use crate::trial::sampler::{Sampler, Sampling, Target, queue_ask};
 
 /// How long to wait for the lab lock: another endpoint of this run may be taking it.
 const LOCKED: Duration = Duration::from_millis(200);
@@ -73,7 +64,7 @@ struct Host {
     outlet: Arc<Outlet>,
     programs: Programs,
     settings: HostSettings,
-    sampler: Option<Sampler>,
+    window: HostWindow,
     awake: Option<Awake>,
     background: HostBackground,
     observers: HostObservers,
@@ -110,7 +101,7 @@ impl Endpoint {
             outlet,
             programs,
             settings,
-            sampler: None,
+            window: HostWindow::default(),
             awake: None,
             background: HostBackground::default(),
             observers: HostObservers::default(),
@@ -224,7 +215,9 @@ impl Host {
                 let answer = self.probes.answer(id, what, &self.outlet)?;
                 return Ok(answer.map_or(Reply::Later, Reply::Now));
             }
-            Ask::Observe { what } => self.observers.answer(id, what, &self.outlet)?,
+            Ask::Observe { what } => {
+                self.observers.answer(id, what, &self.window, &self.outlet)?;
+            }
             Ask::Rest { device, limit_ms } => {
                 let mut counting = Counting::open(&device)?;
                 let limit = Duration::from_millis(limit_ms);
@@ -236,11 +229,7 @@ impl Host {
             }
             Ask::Load { until_ns } => return Ok(self.expect_load(until_ns)),
             Ask::Window(ask) => self.measure(id, ask),
-            Ask::Sample(ask) => {
-                self.sampler = Some(sampler(ask)?);
-                return Ok(Reply::Now(Value::Null));
-            }
-            Ask::Sampled => return now(&sampled(self.sampler.take())),
+            Ask::Ahead { what } => return self.window.answer(what).map(Reply::Now),
             Ask::Awake { on } => {
                 self.awake = on.then(Awake::hold).transpose()?;
                 return Ok(Reply::Now(Value::Null));
@@ -249,16 +238,18 @@ impl Host {
         Ok(Reply::Later)
     }
 
-    fn expect_load(&self, until_ns: Option<u64>) -> Reply {
+    fn expect_load(&mut self, until_ns: Option<u64>) -> Reply {
+        if until_ns.is_none() {
+            self.window.end();
+        }
         self.lease.expect_load(until_ns);
         Reply::Now(Value::Null)
     }
 
-    /// Measures a window, in a thread of its own.
     fn measure(&mut self, id: u64, mut ask: WindowAsk) {
         ask.others.extend(self.programs.pids());
         let (victim, paces) = (self.observers.victim(), self.paces.take());
-        self.outlet.later(id, move |outlet| window(&ask, paces, &victim, outlet));
+        self.window.arm((id, ask), paces, victim, &self.outlet);
     }
 
     fn leftovers(&self) -> Result<Vec<Leftover>, LabError> {
@@ -377,64 +368,4 @@ fn numa_node(name: &str) -> Option<u32> {
 fn driver(name: &str) -> String {
     rxpath_host::netlink::ioctl::driver_info(name)
         .map_or_else(|_| String::new(), |info| info.driver)
-}
-
-/// Waits for the window's begin, reads, waits for its end, reads again.
-fn window(
-    ask: &WindowAsk,
-    paces: Option<PaceReader>,
-    victim: &AtomicI32,
-    outlet: &Outlet,
-) -> Result<MeasuredWindow, LabError> {
-    let mut counting = Counting::open(&ask.device)?;
-    // Not in the window: a driver may ask its firmware.
-    let links = CarryingLinks::now(&ask.device);
-    let missed = faults::missed("its window", ask.from_ns, monotonic_ns());
-    let never = std::sync::atomic::AtomicBool::new(false);
-    phase::until(monotonic_ns, ask.from_ns, &never, || Ok(false))?;
-    outlet.hold();
-    let mut ours = Ours::with_children(std::process::id() as i32, &ask.leaders);
-    for other in &ask.others {
-        ours.pids.push(*other);
-        ours.pids.extend(task::family(&Root::host(), *other));
-    }
-    let mut paces = paces.map_or_else(Paces::begin, PaceReader::into_window);
-    let before = Interrupted::now(&counting.lowest());
-    let from = Mark::take(&ours);
-    let mut cost = EndpointCost::begin(outlet);
-    let first = counting.read();
-    let passed = phase::until(monotonic_ns, ask.to_ns, &never, || {
-        paces.note();
-        cost.note();
-        Ok(false)
-    });
-    let last = counting.read();
-    let cost = cost.end(outlet);
-    // A process of its own since the window began, or none.
-    ours.pids.extend(Some(victim.load(Ordering::Relaxed)).filter(|pid| *pid > 0));
-    let between = Between::marks(&from, &Mark::take(&ours), &ours);
-    let paces = paces.end();
-    let after = Interrupted::now(&counting.lowest());
-    let device_cpus = after.cpus_since(&before, [&first, &last]);
-    let between = Between { device_cpus, ..between };
-    outlet.release();
-    passed?;
-    let mut faults: Vec<String> = missed.into_iter().chain(paces.faults()).collect();
-    faults.extend(window_faults([links, CarryingLinks::now(&ask.device)], &ask.speeds));
-    let (warnings, uneven_ns) = (paces.warnings(), paces.uneven_ns());
-    Ok(MeasuredWindow { between, counters: [first, last], cost, faults, warnings, uneven_ns })
-}
-
-fn sampled(running: Option<Sampler>) -> SampledQueues {
-    let (samples, warning) = running.map(Box::new).map_or((None, None), Sampling::finish);
-    SampledQueues { samples, warning }
-}
-
-fn sampler(ask: SampleAsk) -> Result<Sampler, HostError> {
-    let SampleAsk { interval_ns, side, port, tcp, v6, threads } = ask;
-    let sockets = match queue_ask(side, port, tcp, v6) {
-        Some(ask) => vec![(side, Netlink::sock_diag()?, ask)],
-        None => Vec::new(),
-    };
-    Ok(Sampler::start(Target { interval_ns, sockets, threads: vec![(side, threads)], ring: None }))
 }

@@ -104,12 +104,13 @@ pub enum Ask {
         /// Its latest end, of the host's clock; none: it is over.
         until_ns: Option<u64>,
     },
-    /// Measures a window that lies ahead: a [`MeasuredWindow`], once it is over.
+    /// Measures a window that lies ahead, by these instants at the latest: a [`MeasuredWindow`], once it is over.
     Window(WindowAsk),
-    /// Starts the sampler of queues and threads.
-    Sample(SampleAsk),
-    /// Ends it: [`SampledQueues`].
-    Sampled,
+    /// About that window.
+    Ahead {
+        /// What is wanted of it.
+        what: AheadAsk,
+    },
     /// Drops of each UDP socket that is bound to a port: a list, or null where there is no such socket.
     SocketDrops {
         /// The port.
@@ -246,9 +247,9 @@ pub struct Rested {
 /// A window to be measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WindowAsk {
-    /// Begin, of the host's clock.
+    /// Latest begin, of the host's clock.
     pub from_ns: u64,
-    /// End, of the host's clock.
+    /// Latest end, of the host's clock.
     pub to_ns: u64,
     /// Processes whose CPU time is the workload's.
     pub leaders: Vec<i32>,
@@ -261,9 +262,30 @@ pub struct WindowAsk {
     pub speeds: Vec<LinkSpeed>,
 }
 
+/// What the coordinator may want of a window that was ordered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AheadAsk {
+    /// The load has settled: earlier instants. Whether the window begins by them: true or false.
+    Earlier {
+        /// Begin, of the host's clock.
+        from_ns: u64,
+        /// End, of the host's clock.
+        to_ns: u64,
+    },
+    /// Another host did not take the earlier instants. Whether the window begins by the latest ones: true or false.
+    AsArmed,
+    /// Samples queues and threads from its begin on.
+    Sample(SampleAsk),
+    /// Ends the sampler: [`SampledQueues`].
+    Sampled,
+}
+
 /// What a window showed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredWindow {
+    /// The instants that held for it, of the host's clock.
+    pub window_ns: [u64; 2],
     /// CPU time.
     pub between: Between,
     /// Counters at its begin and at its end.
@@ -330,6 +352,8 @@ mod tests {
             Ask::Background { what: BackgroundAsk::End },
             Ask::Load { until_ns: Some(7) },
             Ask::Load { until_ns: None },
+            Ask::Ahead { what: AheadAsk::Earlier { from_ns: 5, to_ns: 9 } },
+            Ask::Ahead { what: AheadAsk::AsArmed },
             Ask::Probe {
                 what: ProbeAsk::Listen {
                     at: "192.0.2.1:4321".parse().unwrap(),

@@ -35,7 +35,7 @@ use self::window::RemoteWindow;
 use super::foreign::ForeignProgram;
 use super::seat::Seat;
 use super::tuned::RPS_OF_EACH_QUEUE;
-use super::window::{Measured, Window};
+use super::window::{Measured, WindowAhead};
 use super::{Change, Started, Testbed};
 use crate::clock::{HostClock, monotonic_ns};
 use crate::endpoint::client::{PROMPT, PendingAnswer};
@@ -322,8 +322,8 @@ impl Testbed for HostsTestbed<'_> {
         Some(FLOOD_LIMIT)
     }
 
-    fn window(&self, measured: &Measured) -> Result<Box<dyn Window + '_>, LabError> {
-        Ok(Box::new(RemoteWindow::open(self, measured)?))
+    fn window_ahead(&self, measured: &Measured, at_ns: u64) -> Result<WindowAhead<'_>, LabError> {
+        Ok(Some(Box::new(RemoteWindow::arm(self, measured, at_ns)?)))
     }
 
     fn rest(

@@ -102,10 +102,16 @@ fn picked<T: Clone>(all: &[T], places: &[usize]) -> Vec<T> {
     places.iter().filter_map(|at| all.get(*at).cloned()).collect()
 }
 
-/// A window that has begun.
+/// A window that hosts begin by themselves; none where it begins by an order.
+pub type WindowAhead<'a> = Option<Box<dyn Window + 'a>>;
+
+/// A window that has begun, or that hosts begin by themselves.
 pub trait Window {
     /// Its begin on the testbed's clock.
     fn start_ns(&self) -> u64;
+
+    /// The load has settled: it begins as early as all hosts can, if it lies ahead and all of them take that.
+    fn settled(&mut self) {}
 
     /// Counts a process of the receiver's host as the trial's own from now on.
     fn include(&mut self, pid: i32);

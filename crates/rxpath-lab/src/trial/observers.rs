@@ -23,6 +23,14 @@ use crate::scenario::spec::{Background, Observe, Resolved};
 
 /// What watches a trial by BPF, wherever that is.
 pub trait Observing {
+    /// The hosts have the instants of the window: what watches there begins by them.
+    ///
+    /// # Errors
+    /// Of a host that is lost.
+    fn announce(&mut self) -> Result<(), LabError> {
+        Ok(())
+    }
+
     /// The window begins: at `start_ns` of the testbed's clock, or at once where that has passed.
     ///
     /// # Errors

@@ -57,7 +57,7 @@ struct Trial<'a> {
     observers: Box<dyn Observing>,
     observed: Observed,
     starts: Starts,
-    armed: Option<Armed<'a>>,
+    armed: Armed<'a>,
     warnings: Vec<Warning>,
 }
 
@@ -95,7 +95,7 @@ pub fn run_trial(
         observers,
         observed: Observed::default(),
         starts: Starts::default(),
-        armed: None,
+        armed: Armed::default(),
         warnings,
     };
     attached.look();
@@ -231,6 +231,9 @@ impl Trial<'_> {
                 Ok(is_settled)
             },
         )?;
+        if is_settled && let Some(window) = &mut self.armed.window {
+            window.settled();
+        }
         let is_late = !is_settled && settle.0 > 0;
         self.warnings.extend(is_late.then(|| steadiness::not_settled(drift, settle, measure)));
         Ok(())
@@ -256,13 +259,11 @@ impl Trial<'_> {
         mut witness: Option<&mut Witness>,
         ramp_end: u64,
     ) -> Result<(Windowed, Option<Probed>), LabError> {
-        let measured = Measured {
-            loads: self.load.leaders(),
-            serves: self.serve.as_ref().map_or_else(Vec::new, |serve| serve.leaders()),
-            others: self.background.pids(),
-            length: self.config.trials.measure,
+        let measured = self.measured();
+        let mut window = match self.armed.window.take() {
+            Some(window) => window,
+            None => self.testbed.window(&measured)?,
         };
-        let mut window = self.testbed.window(&measured)?;
         if let Some(witness) = &mut witness {
             witness.begin();
         }
@@ -298,12 +299,22 @@ impl Trial<'_> {
         if whole && variant.observe.sample_interval.0 > 0 { self.testbed.ring() } else { Ok(None) }
     }
 
-    /// Starts the sampler, unless the scenario wants none.
-    fn sampler(&self, ring: Option<Ring>) -> Result<Option<Box<dyn Sampling>>, LabError> {
+    /// What the window measures.
+    fn measured(&self) -> Measured {
+        Measured {
+            loads: self.load.leaders(),
+            serves: self.serve.as_ref().map_or_else(Vec::new, |serve| serve.leaders()),
+            others: self.background.pids(),
+            length: self.config.trials.measure,
+        }
+    }
+
+    /// Starts the sampler, unless one waits for the window or the scenario wants none.
+    fn sampler(&mut self, ring: Option<Ring>) -> Result<Option<Box<dyn Sampling>>, LabError> {
         let variant = self.config.variant;
         let interval_ns = variant.observe.sample_interval.0;
-        if interval_ns == 0 {
-            return Ok(None);
+        if interval_ns == 0 || self.armed.queues.is_some() {
+            return Ok(self.armed.queues.take());
         }
         let mut all = threads(Side::Tx, self.load.as_ref());
         all.extend(self.serve.as_deref().into_iter().flat_map(|serve| threads(Side::Rx, serve)));

@@ -114,14 +114,15 @@ fn sides(rx: &[u32], tx: &[u32]) -> Vec<(u32, Side)> {
 }
 
 impl Observing for RemoteObservers {
-    fn open(&mut self, start_ns: u64, measure: Nanos, _: Option<&Owner>) -> Result<(), LabError> {
-        let what = ObserveAsk::Window {
-            from_ns: self.clock.to_host_ns(start_ns),
-            to_ns: self.clock.to_host_ns(start_ns + measure.0),
-        };
+    fn announce(&mut self) -> Result<(), LabError> {
         // Stolen time and stages are those of one receiver.
         let first = self.receivers.first();
+        let what = ObserveAsk::Window;
         self.window = first.map(|first| first.begin(Ask::Observe { what })).transpose()?;
+        Ok(())
+    }
+
+    fn open(&mut self, _: u64, _: Nanos, _: Option<&Owner>) -> Result<(), LabError> {
         Ok(())
     }
 

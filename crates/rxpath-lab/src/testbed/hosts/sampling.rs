@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{AFTER_WINDOW, HostsTestbed};
 use crate::clock::HostClock;
 use crate::endpoint::client::{Client, PendingAnswer};
-use crate::endpoint::wire::{Ask, SampleAsk, SampledQueues};
+use crate::endpoint::wire::{AheadAsk, Ask, SampleAsk, SampledQueues};
 use crate::error::LabError;
 use crate::testbed::seat::Seat;
 use crate::trial::sampler::{Sampled, Sampling};
@@ -32,7 +32,7 @@ struct RemoteSampler {
 }
 
 impl RemoteSamplers {
-    /// Starts them.
+    /// They begin with the window that the hosts have ahead.
     pub(super) fn start(testbed: &HostsTestbed<'_>, sampled: &Sampled) -> Result<Self, LabError> {
         let Sampled { interval_ns, port, tcp, v6, threads, ring: _ } = sampled;
         let mut running = Vec::new();
@@ -45,7 +45,8 @@ impl RemoteSamplers {
                 let threads = of_host.flat_map(|(_, threads)| threads.clone()).collect();
                 let (interval_ns, port, tcp, v6) = (*interval_ns, *port, *tcp, *v6);
                 let ask = SampleAsk { interval_ns, side: *side, port, tcp, v6, threads };
-                let started = host.client.begin(Ask::Sample(ask))?;
+                let what = AheadAsk::Sample(ask);
+                let started = host.client.begin(Ask::Ahead { what })?;
                 let (client, machine) = (Arc::clone(&host.client), host.machine);
                 running.push(RemoteSampler { client, clock, seat, machine, started });
             }
@@ -65,8 +66,8 @@ impl Sampling for RemoteSamplers {
         let mut machines = Vec::<usize>::new();
         for RemoteSampler { client, clock, seat, machine, started } in self.0 {
             let started = started.wait::<Value>(AFTER_WINDOW);
-            let found =
-                started.and_then(|_| client.ask::<SampledQueues>(Ask::Sampled, AFTER_WINDOW));
+            let end = Ask::Ahead { what: AheadAsk::Sampled };
+            let found = started.and_then(|_| client.ask::<SampledQueues>(end, AFTER_WINDOW));
             let SampledQueues { samples, warning } = found.unwrap_or_else(|error| {
                 let text = format!("queues over time are missing for this trial: {error}");
                 let warning = Some(Warning::new("no-samples", text));

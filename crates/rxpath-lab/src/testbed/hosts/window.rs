@@ -1,6 +1,8 @@
-//! All hosts get the instants of the measured window ahead, and each reads it by itself.
+//! All hosts get the latest instants of the measured window before the load begins, and each reads it by itself. Once the load has
+//! settled they get earlier ones, which hold only if all hosts take them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use rxpath_core::{Nanos, Side, Warning};
 use rxpath_live::observe::Between;
@@ -8,7 +10,7 @@ use rxpath_live::observe::Between;
 use super::{AFTER_WINDOW, HostsTestbed};
 use crate::clock::{HostClock, monotonic_ns};
 use crate::endpoint::client::PendingAnswer;
-use crate::endpoint::wire::{Ask, MeasuredWindow, WindowAsk};
+use crate::endpoint::wire::{AheadAsk, Ask, MeasuredWindow, WindowAsk};
 use crate::error::LabError;
 use crate::hosts::{ConnectedHost, Hosts};
 use crate::testbed::Testbed;
@@ -22,15 +24,17 @@ pub(super) struct RemoteWindow<'a> {
     length: Nanos,
     /// Of the senders, then of the receivers.
     answers: Vec<PendingAnswer>,
+    /// Hosts that may hold other instants.
+    faults: Vec<String>,
 }
 
 impl<'a> RemoteWindow<'a> {
-    /// Sends the instants to all hosts.
-    pub(super) fn open(
+    /// Sends the latest instants to all hosts.
+    pub(super) fn arm(
         testbed: &'a HostsTestbed<'a>,
         measured: &Measured,
+        from_ns: u64,
     ) -> Result<Self, LabError> {
-        let from_ns = monotonic_ns() + testbed.window_lead().as_nanos() as u64;
         let shared = testbed.hosts.share_a_clock;
         let processes = processes(testbed.hosts, measured);
         let ask = |(host, Seat { side, index }, clock): (&ConnectedHost, Seat, HostClock)| {
@@ -51,8 +55,34 @@ impl<'a> RemoteWindow<'a> {
             host.client.begin(Ask::Window(ask))
         };
         let answers = testbed.seats().map(ask).collect::<Result<_, _>>()?;
-        let length = measured.length;
-        Ok(Self { testbed, from_ns, length, answers })
+        let (length, faults) = (measured.length, Vec::new());
+        Ok(Self { testbed, from_ns, length, answers, faults })
+    }
+
+    /// Asks all hosts; of each, whether it said before this instant that it does so.
+    fn all_do(&self, what: impl Fn(HostClock) -> AheadAsk, until_ns: u64) -> Vec<bool> {
+        let ask = |(host, _, clock): (&ConnectedHost, Seat, HostClock)| {
+            host.client.begin(Ask::Ahead { what: what(clock) })
+        };
+        let asked: Vec<Result<PendingAnswer, LabError>> = self.testbed.seats().map(ask).collect();
+        let does = |answer: PendingAnswer| {
+            let left = Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
+            answer.wait::<bool>(left)
+        };
+        // A host that is lost is found out when its results are wanted.
+        asked.into_iter().map(|asked| asked.and_then(does).unwrap_or(false)).collect()
+    }
+
+    /// Hosts that did one and then not the other.
+    fn unlike(&self, took: &[bool], is_back: &[bool]) -> Vec<String> {
+        let both = took.iter().zip(is_back);
+        let hosts = self.testbed.seats().zip(both);
+        let left = hosts.filter(|(_, (took, is_back))| **took && !**is_back);
+        left.map(|((host, ..), _)| {
+            let alias = host.client.alias();
+            format!("{alias}: it took an earlier window than other hosts, and did not take it back")
+        })
+        .collect()
     }
 }
 
@@ -61,14 +91,39 @@ impl Window for RemoteWindow<'_> {
         self.from_ns
     }
 
+    fn settled(&mut self) {
+        let lead_ns = self.testbed.window_lead().as_nanos() as u64;
+        let from_ns = monotonic_ns() + lead_ns;
+        if from_ns >= self.from_ns {
+            return;
+        }
+        let to_ns = from_ns + self.length.0;
+        let earlier = |clock: HostClock| AheadAsk::Earlier {
+            from_ns: clock.to_host_ns(from_ns),
+            to_ns: clock.to_host_ns(to_ns),
+        };
+        // The other half of the lead is for taking it back.
+        let took = self.all_do(earlier, from_ns - lead_ns / 2);
+        if took.iter().all(|took| *took) {
+            self.from_ns = from_ns;
+            return;
+        }
+        // Also those that were silent: the order may reach them yet.
+        let is_back = self.all_do(|_| AheadAsk::AsArmed, from_ns);
+        self.faults = self.unlike(&took, &is_back);
+    }
+
     fn include(&mut self, _: i32) {}
 
     fn close(self: Box<Self>, _: &dyn Testbed) -> Result<Windowed, LabError> {
         let (mut betweens, mut first, mut last) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut faults, mut warnings, mut costs) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let (mut faults, mut warnings, mut costs) = (self.faults, Vec::new(), BTreeMap::new());
         let mut uneven_ns = [0; 2];
         for (answer, (host, seat, clock)) in self.answers.into_iter().zip(self.testbed.seats()) {
             let measured: MeasuredWindow = answer.wait(AFTER_WINDOW)?;
+            let to_ns = self.from_ns + self.length.0;
+            let wanted_ns = [self.from_ns, to_ns].map(|at| clock.to_host_ns(at));
+            faults.extend(other_window(host.client.alias(), measured.window_ns, wanted_ns));
             betweens.push(here(measured.between, clock));
             let worst = &mut uneven_ns[usize::from(seat.side == Side::Rx)];
             *worst = measured.uneven_ns.max(*worst);
@@ -117,6 +172,12 @@ impl Window for RemoteWindow<'_> {
     }
 }
 
+/// What two hosts measured between different instants is never one window.
+fn other_window(alias: &str, window_ns: [u64; 2], wanted_ns: [u64; 2]) -> Option<String> {
+    let is_other = window_ns != wanted_ns;
+    is_other.then(|| format!("{alias}: it measured another window than it was to"))
+}
+
 /// The processes of a side's programs, of each of its hosts.
 fn own(measured: &Measured, side: Side) -> &[Vec<i32>] {
     if side == Side::Tx { &measured.loads } else { &measured.serves }
@@ -142,4 +203,17 @@ fn processes(hosts: &Hosts, measured: &Measured) -> Vec<(usize, i32)> {
     all.extend(alongside.filter_map(|(seat, pid)| Some((machine(*seat)?, *pid))));
     let here = hosts.coordinator.map(|machine| (machine, std::process::id() as i32));
     all.into_iter().chain(here).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_measured_between_other_instants_is_a_fault() {
+        assert_eq!(other_window("sut", [105, 205], [105, 205]), None);
+        let told = other_window("sut", [55, 155], [105, 205]).unwrap();
+        assert_eq!(told, "sut: it measured another window than it was to");
+        assert!(other_window("sut", [105, 204], [105, 205]).is_some());
+    }
 }

@@ -1,0 +1,165 @@
+//! What an endpoint measures in the window of a trial. All of it begins and ends by the instants of that window.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rxpath_host::netlink::Netlink;
+use rxpath_host::procfs::task;
+use rxpath_host::{HostError, Root};
+use rxpath_live::observe::{Between, Mark, Ours};
+use serde_json::Value;
+
+use super::ahead::Ahead;
+use super::cost::EndpointCost;
+use super::counting::Counting;
+use super::device_cpus::Interrupted;
+use super::faults::{self, PaceReader, Paces};
+use super::links::{CarryingLinks, window_faults};
+use super::outlet::{Outlet, json};
+use super::wire::{AheadAsk, MeasuredWindow, SampleAsk, SampledQueues, WindowAsk};
+use crate::clock::monotonic_ns;
+use crate::error::LabError;
+use crate::trial::phase;
+use crate::trial::sampler::{Sampler, Sampling, Target, queue_ask};
+
+/// Time from the first reading of the links to the begin: a driver may ask its firmware.
+const LINKS_AHEAD: Duration = Duration::from_millis(150);
+/// From here on a connection that takes no line makes the window late: it is held back when the window begins.
+const HELD_LATE: Duration = Duration::from_millis(20);
+
+/// The window of a trial, from the order on, and the sampler that begins with it.
+#[derive(Default)]
+pub struct HostWindow {
+    ahead: Option<Arc<Ahead>>,
+    sampler: Option<JoinHandle<Option<Sampler>>>,
+}
+
+impl HostWindow {
+    /// Measures a window, in a thread of its own. What a trial that failed left ends first.
+    pub fn arm(
+        &mut self,
+        (id, ask): (u64, WindowAsk),
+        paces: Option<PaceReader>,
+        victim: Arc<AtomicI32>,
+        outlet: &Arc<Outlet>,
+    ) {
+        self.end();
+        let ahead = Arc::new(Ahead::armed([ask.from_ns, ask.to_ns]));
+        self.ahead = Some(Arc::clone(&ahead));
+        outlet.later(id, move |outlet| window(&ask, &ahead, paces, &victim, outlet));
+    }
+
+    /// The instants of the window that was ordered last.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn ahead(&self) -> Result<&Arc<Ahead>, LabError> {
+        self.ahead.as_ref().ok_or_else(|| LabError::Internal { what: "no window is ahead".into() })
+    }
+
+    /// Does what is wanted of it.
+    pub fn answer(&mut self, ask: AheadAsk) -> Result<Value, LabError> {
+        match ask {
+            AheadAsk::Earlier { from_ns, to_ns } => {
+                json(&self.ahead()?.earlier([from_ns, to_ns], monotonic_ns))
+            }
+            AheadAsk::AsArmed => json(&self.ahead()?.as_armed(monotonic_ns)),
+            AheadAsk::Sample(ask) => self.sample(ask).map(|()| Value::Null),
+            AheadAsk::Sampled => json(&self.sampled()),
+        }
+    }
+
+    /// Samples from the begin of the window on.
+    fn sample(&mut self, ask: SampleAsk) -> Result<(), LabError> {
+        let (target, ahead) = (target(ask)?, Arc::clone(self.ahead()?));
+        self.sampler = Some(std::thread::spawn(move || {
+            let begun = ahead.wait(Duration::ZERO, &AtomicBool::new(false));
+            begun.is_ok().then(|| Sampler::start(target))
+        }));
+        Ok(())
+    }
+
+    /// Ends the sampler.
+    fn sampled(&mut self) -> SampledQueues {
+        let running = self.sampler.take().and_then(|thread| thread.join().ok().flatten());
+        let (samples, warning) = running.map(Box::new).map_or((None, None), Sampling::finish);
+        SampledQueues { samples, warning }
+    }
+
+    /// The load has ended, and with it what is still to be measured or is measured yet.
+    pub fn end(&mut self) {
+        if let Some(ahead) = self.ahead.take() {
+            ahead.end();
+        }
+        self.sampled();
+    }
+}
+
+fn target(ask: SampleAsk) -> Result<Target, HostError> {
+    let SampleAsk { interval_ns, side, port, tcp, v6, threads } = ask;
+    let sockets = match queue_ask(side, port, tcp, v6) {
+        Some(ask) => vec![(side, Netlink::sock_diag()?, ask)],
+        None => Vec::new(),
+    };
+    Ok(Target { interval_ns, sockets, threads: vec![(side, threads)], ring: None })
+}
+
+/// Waits for the window's begin, reads, waits for its end, reads again.
+fn window(
+    ask: &WindowAsk,
+    ahead: &Ahead,
+    paces: Option<PaceReader>,
+    victim: &AtomicI32,
+    outlet: &Outlet,
+) -> Result<MeasuredWindow, LabError> {
+    let mut counting = Counting::open(&ask.device)?;
+    ahead.wait(LINKS_AHEAD, ahead.is_over())?;
+    // Not in the window: a driver may ask its firmware.
+    let links = CarryingLinks::now(&ask.device);
+    let ready_ns = monotonic_ns();
+    let window_ns = ahead.wait(Duration::ZERO, ahead.is_over())?;
+    let missed = faults::missed("its window", window_ns[0], hold(outlet, ready_ns));
+    let mut ours = Ours::with_children(std::process::id() as i32, &ask.leaders);
+    for other in &ask.others {
+        ours.pids.push(*other);
+        ours.pids.extend(task::family(&Root::host(), *other));
+    }
+    let mut paces = paces.map_or_else(Paces::begin, PaceReader::into_window);
+    let before = Interrupted::now(&counting.lowest());
+    let from = Mark::take(&ours);
+    let mut cost = EndpointCost::begin(outlet);
+    let first = counting.read();
+    let passed = phase::until(monotonic_ns, window_ns[1], ahead.is_over(), || {
+        paces.note();
+        cost.note();
+        Ok(false)
+    });
+    let last = counting.read();
+    let cost = cost.end(outlet);
+    // A process of its own since the window began, or none.
+    ours.pids.extend(Some(victim.load(Ordering::Relaxed)).filter(|pid| *pid > 0));
+    let between = Between::marks(&from, &Mark::take(&ours), &ours);
+    let paces = paces.end();
+    let after = Interrupted::now(&counting.lowest());
+    let device_cpus = after.cpus_since(&before, [&first, &last]);
+    let between = Between { device_cpus, ..between };
+    outlet.release();
+    passed?;
+    let mut faults: Vec<String> = missed.into_iter().chain(paces.faults()).collect();
+    faults.extend(window_faults([links, CarryingLinks::now(&ask.device)], &ask.speeds));
+    let (warnings, uneven_ns) = (paces.warnings(), paces.uneven_ns());
+    let counters = [first, last];
+    Ok(MeasuredWindow { window_ns, between, counters, cost, faults, warnings, uneven_ns })
+}
+
+/// Keeps the lines of programs from now on, and says since when the host is ready. A line that a silent connection does not take
+/// holds this up.
+fn hold(outlet: &Outlet, ready_ns: u64) -> u64 {
+    let begin_ns = monotonic_ns();
+    outlet.hold();
+    let held_ns = monotonic_ns();
+    let is_late = held_ns - begin_ns > HELD_LATE.as_nanos() as u64;
+    if is_late { held_ns } else { ready_ns }
+}
