@@ -1,10 +1,11 @@
 //! Settings of a host hold as long as the endpoint that made them, and that lives on while a load starves its connection.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
 use super::left_settings::{CHANGING, SOMAXCONN};
+use super::site::Running;
 use super::steady::events;
 use super::{site, until};
 
@@ -51,17 +52,17 @@ fn when_a_host_is_lost_the_others_are_undone_and_named() {
 }
 
 /// One trial of these lengths.
-fn trial(ramp: &str, measure: &str) -> String {
+fn trial(ramp: &str, settle: &str, measure: &str) -> String {
     format!(
         "question = \"?\"\n[load]\nrate = \"2k\"\n[trials]\nblocks = 1\nmax_blocks = 1\naa = false\n\
-         ramp = \"{ramp}\"\nsettle = \"100ms\"\nmeasure = \"{measure}\"\n"
+         ramp = \"{ramp}\"\nsettle = \"{settle}\"\nmeasure = \"{measure}\"\n"
     )
 }
 
 #[test]
 fn connections_that_are_silent_for_longer_than_the_lease_while_load_runs_are_no_loss() {
     let Some(site) = site() else { return };
-    let file = site.write("s.toml", &trial("100ms", "25s"));
+    let file = site.write("s.toml", &trial("100ms", "100ms", "25s"));
     let (out, mgmt) = (site.path("runs"), |state| ["ip", "link", "set", "mgmt", state]);
     let words = ["run", &file, "--hosts", &site.inventory, "--out", &out, "--keep-noisy"];
     let run = site.start(&words);
@@ -81,14 +82,33 @@ fn connections_that_are_silent_for_longer_than_the_lease_while_load_runs_are_no_
     site.holds_nothing(Duration::from_secs(10));
 }
 
+/// The manifest of the one run in a directory.
+fn manifest(out: &str) -> String {
+    let run = std::fs::read_dir(out).unwrap().next().unwrap().unwrap();
+    std::fs::read_to_string(run.path().join("manifest.json")).unwrap()
+}
+
+/// The trial was measured as a whole, in one window on all hosts.
+fn counts(run: Running, out: &str) {
+    let ended = run.wait();
+    // 4: the machine was busy, which is no matter here.
+    assert!(matches!(ended.code, Some(0 | 4)), "{ended:?}");
+    // What would make it void is a warning here.
+    let manifest = manifest(out);
+    for fault in ["begin of its window", "another window than", "kept an earlier window"] {
+        assert!(!manifest.contains(fault), "{fault}: {manifest}");
+    }
+}
+
 #[test]
-fn a_connection_that_is_silent_from_ramp_to_window_voids_the_trial_and_loses_no_host() {
+fn a_trial_counts_whose_receiver_is_silent_from_ramp_into_the_window() {
     let Some(site) = site() else { return };
     // What runs alongside is known before the load.
     let background = "[background]\nhogs = 1\ncommand = [\"sleep\", \"3333\"]\n";
-    let file = site.write("s.toml", &(trial("15s", "20s") + background));
+    let file = site.write("s.toml", &(trial("15s", "100ms", "20s") + background));
     let out = site.path("runs");
-    let run = site.start(&["run", &file, "--hosts", &site.inventory, "--out", &out]);
+    let words = ["run", &file, "--hosts", &site.inventory, "--out", &out, "--keep-noisy"];
+    let run = site.start(&words);
     until(Duration::from_secs(60), "the ramp", || events(&out).contains("\"ramp\""));
     // why: the orders to start are answered within a moment.
     std::thread::sleep(Duration::from_secs(1));
@@ -96,9 +116,41 @@ fn a_connection_that_is_silent_from_ramp_to_window_voids_the_trial_and_loses_no_
     // why: the silence is what is tested: from the ramp on, until a request would have waited for more than 10 s.
     std::thread::sleep(Duration::from_secs(28));
     run.signal_ssh("sut.lab", Signal::SIGCONT);
-    let what = "sut: it missed the begin of its window by ";
-    until(Duration::from_secs(60), what, || events(&out).contains(what));
-    run.interrupt();
-    run.wait();
+    counts(run, &out);
     site.holds_nothing(Duration::from_secs(10));
+}
+
+#[test]
+fn an_earlier_window_that_a_silent_sender_does_not_take_holds_for_no_host() {
+    let Some(site) = site() else { return };
+    let file = site.write("s.toml", &trial("3s", "20s", "5s"));
+    let out = site.path("runs");
+    let words = ["run", &file, "--hosts", &site.inventory, "--out", &out, "--keep-noisy"];
+    let run = site.start(&words);
+    until(Duration::from_secs(60), "the ramp", || events(&out).contains("\"ramp\""));
+    // why: the orders to start are answered within a moment.
+    std::thread::sleep(Duration::from_secs(1));
+    run.signal_ssh("gen1.lab", Signal::SIGSTOP);
+    // By the receiver's lines, long before settle is over.
+    until(Duration::from_secs(17), "a settled rate", || events(&out).contains("\"measure\""));
+    let settled = Instant::now();
+    // why: an early window would be over; the silence ends there, before the latest one begins.
+    std::thread::sleep(Duration::from_secs(1));
+    run.signal_ssh("gen1.lab", Signal::SIGCONT);
+    counts(run, &out);
+    assert!(settled.elapsed() > Duration::from_secs(8), "the latest window held");
+    site.holds_nothing(Duration::from_secs(10));
+}
+
+#[test]
+fn a_load_that_settles_early_is_measured_early() {
+    let Some(site) = site() else { return };
+    let file = site.write("s.toml", &trial("100ms", "120s", "1s"));
+    let out = site.path("runs");
+    let run =
+        site.start(&["run", &file, "--hosts", &site.inventory, "--out", &out, "--keep-noisy"]);
+    until(Duration::from_secs(60), "the ramp", || events(&out).contains("\"ramp\""));
+    let began = Instant::now();
+    counts(run, &out);
+    assert!(began.elapsed() < Duration::from_secs(100), "{:?}", began.elapsed());
 }

@@ -1,7 +1,7 @@
 //! Senders and receivers on real hosts, each behind its endpoint.
 //!
-//! The testbed's clock is that of this process; instants in requests and in reports are converted at the pipe. The instants of a
-//! window are sent ahead, so that nothing is decided over the control connection meanwhile.
+//! The testbed's clock is that of this process; instants in requests and in reports are converted at the pipe. The latest instants
+//! of a window are sent before the load begins: it is measured by them even if the control connection is dead meanwhile.
 
 use std::any::Any;
 use std::ffi::OsStr;

@@ -80,7 +80,7 @@ impl<'a> RemoteWindow<'a> {
         let left = hosts.filter(|(_, (took, is_back))| **took && !**is_back);
         left.map(|((host, ..), _)| {
             let alias = host.client.alias();
-            format!("{alias}: it took an earlier window than other hosts, and did not take it back")
+            format!("{alias}: it may have kept an earlier window than other hosts")
         })
         .collect()
     }
@@ -102,7 +102,7 @@ impl Window for RemoteWindow<'_> {
             from_ns: clock.to_host_ns(from_ns),
             to_ns: clock.to_host_ns(to_ns),
         };
-        // The other half of the lead is for taking it back.
+        // The other half of the lead is for undoing it.
         let took = self.all_do(earlier, from_ns - lead_ns / 2);
         if took.iter().all(|took| *took) {
             self.from_ns = from_ns;
