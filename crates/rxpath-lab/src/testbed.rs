@@ -231,8 +231,7 @@ pub trait Testbed {
         None
     }
 
-    /// Tells hosts that measure by themselves the window of a load that is about to begin: it begins at this instant at the
-    /// latest.
+    /// Tells hosts that measure by themselves the latest begin of the window, when the load has its orders.
     ///
     /// # Errors
     /// Of a host that is lost.
@@ -240,7 +239,8 @@ pub trait Testbed {
         Ok(None)
     }
 
-    /// Begins the measured window where none lies ahead: CPU time of the workloads and of the host, and the counters, now and at its end.
+    /// Begins the measured window where none lies ahead: CPU time of the workloads and of the host, and the counters, now and at
+    /// its end.
     fn window(&self, measured: &Measured) -> Result<Box<dyn Window + '_>, LabError> {
         Ok(Box::new(LocalWindow::open(measured, || self.snapshot())))
     }

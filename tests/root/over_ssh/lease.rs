@@ -134,7 +134,7 @@ fn an_earlier_window_that_a_silent_sender_does_not_take_holds_for_no_host() {
     // By the receiver's lines, long before settle is over.
     until(Duration::from_secs(17), "a settled rate", || events(&out).contains("\"measure\""));
     let settled = Instant::now();
-    // why: an early window would be over; the silence ends there, before the latest one begins.
+    // why: the silence goes on beyond the earlier begin, and ends before the latest one.
     std::thread::sleep(Duration::from_secs(1));
     run.signal_ssh("gen1.lab", Signal::SIGCONT);
     counts(run, &out);

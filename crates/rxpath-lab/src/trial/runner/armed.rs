@@ -65,7 +65,9 @@ impl Trial<'_> {
     fn announce_window(&mut self, ramp_end: u64) -> Result<(), LabError> {
         let testbed = self.testbed;
         let lead_ns = testbed.window_lead().as_nanos() as u64;
-        let latest_ns = ramp_end + self.config.trials.settle.0 + lead_ns;
+        // Orders to another program may have taken longer than ramp and settle.
+        let settled_ns = (ramp_end + self.config.trials.settle.0).max(testbed.clock_ns());
+        let latest_ns = settled_ns + lead_ns;
         self.armed.window = testbed.window_ahead(&self.measured(), latest_ns)?;
         if self.armed.window.is_some() {
             self.armed.queues = self.sampler(None)?;
