@@ -72,18 +72,6 @@ impl<'a> RemoteWindow<'a> {
         // A host that is lost is found out when its results are wanted.
         asked.into_iter().map(|asked| asked.and_then(does).unwrap_or(false)).collect()
     }
-
-    /// Hosts that did one and then not the other.
-    fn unlike(&self, took: &[bool], is_back: &[bool]) -> Vec<String> {
-        let both = took.iter().zip(is_back);
-        let hosts = self.testbed.seats().zip(both);
-        let left = hosts.filter(|(_, (took, is_back))| **took && !**is_back);
-        left.map(|((host, ..), _)| {
-            let alias = host.client.alias();
-            format!("{alias}: it may have kept an earlier window than other hosts")
-        })
-        .collect()
-    }
 }
 
 impl Window for RemoteWindow<'_> {
@@ -110,7 +98,8 @@ impl Window for RemoteWindow<'_> {
         }
         // Also those that were silent: the order may reach them yet.
         let is_back = self.all_do(|_| AheadAsk::AsArmed, from_ns);
-        self.faults = self.unlike(&took, &is_back);
+        let aliases = self.testbed.hosts.all().map(|host| host.client.alias());
+        self.faults = kept(aliases, &took, &is_back);
     }
 
     fn include(&mut self, _: i32) {}
@@ -172,6 +161,18 @@ impl Window for RemoteWindow<'_> {
     }
 }
 
+/// Hosts that took an earlier window and did not say that they go by the latest one again.
+fn kept<'h>(
+    aliases: impl Iterator<Item = &'h str>,
+    took: &[bool],
+    is_back: &[bool],
+) -> Vec<String> {
+    let hosts = aliases.zip(took.iter().zip(is_back));
+    let kept = hosts.filter(|(_, (took, is_back))| **took && !**is_back);
+    kept.map(|(alias, _)| format!("{alias}: it may have kept an earlier window than other hosts"))
+        .collect()
+}
+
 /// What two hosts measured between different instants is never one window.
 fn other_window(alias: &str, window_ns: [u64; 2], wanted_ns: [u64; 2]) -> Option<String> {
     let is_other = window_ns != wanted_ns;
@@ -208,6 +209,16 @@ fn processes(hosts: &Hosts, measured: &Measured) -> Vec<(usize, i32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_that_took_an_earlier_window_and_does_not_say_that_it_left_it_is_a_fault() {
+        let hosts = ["gen1", "gen2", "sut"];
+        let told = |is_back: [bool; 3]| kept(hosts.into_iter(), &[true, false, true], &is_back);
+        assert!(told([true, true, true]).is_empty());
+        assert!(told([true, false, true]).is_empty(), "the silent one never took it");
+        let kept = ["sut: it may have kept an earlier window than other hosts"];
+        assert_eq!(told([true, false, false]), kept);
+    }
 
     #[test]
     fn a_host_that_measured_between_other_instants_is_a_fault() {
