@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-const HEAD: &str = "# Campaign\n\nWhat `make campaign` did so far, and what it found.\n\n\
+const HEAD: &str = "# Campaign\n\nWhat `make campaign` did so far, and what it found.\n\
+    Each step writes this page again, so its name has no date: the rows have the day where it is known.\n\n\
     | part | what | count | peak | last day | found |\n|---|---|---|---|---|---|\n";
 
 /// The word for a row that watches no peak, or has no day.

@@ -102,7 +102,7 @@ pub fn page(rows: &[Row]) -> String {
          What `rxpath diagnose` says of causes that `make causes` makes with programs of its own, none of them rxpath's: three\n\
          windows of 2 s with BPF and one without. Windows in which other programs of the machine had 0.3 CPUs or more are left\n\
          out where there are others; where there are none the row says *disturbed*. A row is of the last time that its cause\n\
-         was asked: after a mend those that it touches are asked again. {}.\n\n\
+         was asked: after a mend those that it touches are asked again. So the page has no date in its name. {}.\n\n\
          *right*: the verdict is one of those that are true. *honest*: unknown, weak, or it names what it could not see.\n\
          A cause has the grade of its middle window, but one wrong answer without doubt (*strong*) makes it wrong strong.\n\
          The remedy is tried afterwards; it helps where the loss that the programs count falls to half or less.\n\

@@ -132,7 +132,7 @@ fn page(manifests: &[Manifest]) -> (String, usize) {
     let mut text = format!(
         "# Two equal variants\n\nWhat `rxpath run` says of two variants that do not differ: {METRIC} of `tcp-rr` over one connection,\n\
          {} to {} blocks, threshold {:.0} %. {} runs, {} to {} UTC; trials scattered by {:.1} % in the median\n\
-         run ({:.1} to {:.1} %). `make stats-lab` writes this page. No trial is left out for noise.\n\n\
+         run ({:.1} to {:.1} %). `make stats-lab` writes this page again, so its name has no date. No trial is left out for noise.\n\n\
          | | runs | better or worse | same | inconclusive | mean blocks |\n|---|---|---|---|---|---|\n",
         BLOCKS.0,
         BLOCKS.1,
