@@ -9,6 +9,7 @@ mod record;
 
 use rxpath_core::units::si;
 use rxpath_core::{Nanos, Warning};
+use rxpath_load::udp::result::SocketResult;
 use rxpath_record::capacity::{Capacity, SearchEnd};
 use rxpath_record::event::What;
 use rxpath_record::ledger::LedgerUnit;
@@ -25,6 +26,7 @@ use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::run::progress::Progress;
 use crate::scenario::spec::{Background, Observe, Protocol, Resolved, Trials, Variant, Workload};
+use crate::trial::result::WorkloadResult;
 
 /// Load before the window of each trial.
 const RAMP: Nanos = Nanos::from_millis(300);
@@ -289,14 +291,12 @@ impl Left {
 
 /// How long the receive buffer takes what it cannot pass on, at this rate. **Unit** s.
 fn hidden_s(trial: &Trial, rate: f64) -> Option<f64> {
-    let sockets = trial.workloads.get("serve")?["result"]["sockets"].as_array()?;
-    let fits = |socket: &serde_json::Value| {
-        Some(
-            socket["rcvbuf_bytes"].as_f64()?
-                / socket["truesize_bytes"].as_f64().filter(|it| *it > 0.0)?,
-        )
+    let result = WorkloadResult::recorded(trial, Protocol::Udp, true)?;
+    let fits = |socket: &SocketResult| {
+        let truesize = socket.truesize_bytes.filter(|it| *it > 0)?;
+        Some(socket.rcvbuf_bytes as f64 / truesize as f64)
     };
-    let all: f64 = sockets.iter().filter_map(fits).sum();
+    let all: f64 = result.udp_serve()?.sockets.iter().filter_map(fits).sum();
     (all > 0.0).then_some(all / rate)
 }
 
@@ -388,6 +388,8 @@ fn at_bound(variant: &Variant, rate: f64, what: &str) -> Variant {
 
 #[cfg(test)]
 mod tests {
+    use rxpath_load::udp::result::ServeResult;
+
     use super::*;
 
     fn found(ended: SearchEnd, lower_per_s: Option<f64>) -> Capacity {
@@ -405,8 +407,13 @@ mod tests {
 
     #[test]
     fn the_buffer_hides_what_fits_into_it() {
-        let socket = serde_json::json!({ "rcvbuf_bytes": 768_000, "truesize_bytes": 768 });
-        let serve = serde_json::json!({ "result": { "sockets": [socket, socket] } });
+        let socket = SocketResult {
+            rcvbuf_bytes: 768_000,
+            truesize_bytes: Some(768),
+            ..SocketResult::default()
+        };
+        let result = ServeResult { sockets: vec![socket; 2], ..ServeResult::default() };
+        let serve = serde_json::json!({ "result": result });
         let trial = Trial { workloads: [("serve".to_owned(), serve)].into(), ..Trial::default() };
         assert!((hidden_s(&trial, 10_000.0).unwrap() - 0.2).abs() < 1e-9);
         assert_eq!(hidden_s(&Trial::default(), 10_000.0), None);

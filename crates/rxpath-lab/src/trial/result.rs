@@ -94,6 +94,12 @@ impl WorkloadResult {
         })
     }
 
+    /// The result of one side as a trial recorded it; `None` when another program ran there.
+    pub fn recorded(trial: &Trial, protocol: Protocol, is_server: bool) -> Option<Self> {
+        let record = trial.workloads.get(if is_server { "serve" } else { "load" })?;
+        Self::decode(protocol, is_server, record["result"].clone()).ok()
+    }
+
     /// The result of `load udp`, when it is one.
     pub fn udp_load(&self) -> Option<&udp::result::LoadResult> {
         match self {

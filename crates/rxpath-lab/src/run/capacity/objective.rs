@@ -3,11 +3,13 @@
 use std::fmt;
 
 use rxpath_core::Nanos;
+use rxpath_load::quantiles::Quantiles;
 use rxpath_record::manifest::Trial;
 use rxpath_stats::load_search::Outcome;
 use rxpath_stats::quantile::needed_values;
 
 use crate::scenario::spec::Protocol;
+use crate::trial::result::WorkloadResult;
 
 /// A sender that offers less than this share of the target rate did not reach it, and of requests: a server that
 /// answers less did not keep up.
@@ -123,6 +125,19 @@ fn loss(text: &str, value: &str) -> Result<f64, Refused> {
     })
 }
 
+impl Quantile {
+    /// Of a client's times. **Unit** us.
+    fn of(&self, times: &Quantiles) -> f64 {
+        match self.metric {
+            "mean" => times.mean,
+            "p50" => times.p50,
+            "p90" => times.p90,
+            "p99" => times.p99,
+            _ => times.p999,
+        }
+    }
+}
+
 impl fmt::Display for Latency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}<{}", self.quantile.name, self.below)
@@ -212,14 +227,20 @@ impl Objectives {
         let answered = metric(protocol.main_metric())?;
         let loss_ratio = (1.0 - answered / target).clamp(0.0, 1.0);
         let quantile = self.latency.map_or(USUAL, |latency| latency.quantile);
-        let latency_us = ["response_time", "service_time"].iter().find_map(|time| {
-            metric(&format!("{time}_{}_us", quantile.metric))
-                .or_else(|| of_few(trial, time, quantile.metric))
-        });
+        let client = WorkloadResult::recorded(trial, protocol, false);
+        let [service, response] = client.as_ref().map_or([None, None], WorkloadResult::times);
+        // Metrics leave a quantile out where few requests lie above it, as in the short trials of the climb. The client's
+        // own is then close to the maximum, which errs to the low side.
+        let latency_us = [("response_time", response), ("service_time", service)]
+            .into_iter()
+            .find_map(|(time, own)| {
+                metric(&format!("{time}_{}_us", quantile.metric))
+                    .or_else(|| own.map(|own| quantile.of(own)))
+            });
         let too_late = self
             .latency
             .is_some_and(|latency| latency_us.is_none_or(|us| us * 1e3 >= latency.below.0 as f64));
-        let outcome = if failed_ratio(trial) > self.loss_ratio || too_late {
+        let outcome = if failed_ratio(trial, client.as_ref()) > self.loss_ratio || too_late {
             Outcome::Bad { loss_ratio }
         } else if answered < REACHED_RATIO * self.must_arrive(target) {
             if client_limits(trial) { Outcome::Short } else { Outcome::Bad { loss_ratio } }
@@ -230,17 +251,13 @@ impl Objectives {
     }
 }
 
-/// The client's own quantile: metrics leave it out where few requests lie above it, as in the short trials of the climb.
-/// It is then close to the maximum, which errs to the low side.
-fn of_few(trial: &Trial, time: &str, quantile: &str) -> Option<f64> {
-    trial.workloads.get("load")?["result"][format!("{time}_us")][quantile].as_f64()
-}
-
 /// Requests of the whole trial that failed, as a share of all.
-fn failed_ratio(trial: &Trial) -> f64 {
+fn failed_ratio(trial: &Trial, client: Option<&WorkloadResult>) -> f64 {
     let failed = trial.metrics.get("errors_count").copied().unwrap_or(0.0);
-    let result = trial.workloads.get("load").map(|load| &load["result"]);
-    let done = result.and_then(|result| result["requests_total"].as_f64()).unwrap_or(0.0);
+    let done = match client {
+        Some(WorkloadResult::HttpLoad(it)) => it.requests_total as f64,
+        _ => 0.0,
+    };
     if failed > 0.0 { failed / (failed + done).max(1.0) } else { 0.0 }
 }
 
@@ -256,7 +273,10 @@ fn client_limits(trial: &Trial) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
+    use rxpath_load::http::load::result::LoadResult;
     use rxpath_record::evidence::ThreadUse;
 
     use super::*;
@@ -270,6 +290,10 @@ mod tests {
         let metrics =
             [("offered_pps", offered), ("delivered_pps", delivered), ("loss_ratio", loss)];
         trial(&metrics)
+    }
+
+    fn client(result: &LoadResult) -> BTreeMap<String, serde_json::Value> {
+        [("load".to_owned(), serde_json::json!({ "result": result }))].into()
     }
 
     fn objectives(latency: Option<&str>) -> Objectives {
@@ -374,9 +398,9 @@ mod tests {
     #[test]
     fn the_quantile_of_few_requests_is_the_clients_own() {
         let mut made = trial(&[("achieved_rps", 100.0)]);
-        let times = serde_json::json!({ "p99": 1500.0 });
-        let result = serde_json::json!({ "result": { "response_time_us": times } });
-        made.workloads = [("load".to_owned(), result)].into();
+        let times = Quantiles { p99: 1500.0, ..Quantiles::default() };
+        let result = LoadResult { response_time_us: Some(times), ..LoadResult::default() };
+        made.workloads = client(&result);
         let judge =
             |latency| objectives(Some(latency)).judge(&made, 100.0, Protocol::Http).unwrap();
         assert_eq!(judge("p99<2ms").latency_us, Some(1500.0));
@@ -399,8 +423,7 @@ mod tests {
     #[test]
     fn failed_requests_are_a_share_of_all() {
         let mut made = trial(&[("achieved_rps", 100.0), ("errors_count", 10.0)]);
-        let result = serde_json::json!({ "result": { "requests_total": 90 } });
-        made.workloads = [("load".to_owned(), result)].into();
+        made.workloads = client(&LoadResult { requests_total: 90, ..LoadResult::default() });
         let judged = objectives(None).judge(&made, 100.0, Protocol::Http).unwrap();
         assert!(matches!(judged.outcome, Outcome::Bad { .. }));
         made.metrics.insert("errors_count".into(), 0.0);

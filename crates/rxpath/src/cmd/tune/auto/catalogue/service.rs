@@ -1,7 +1,10 @@
 //! Options of the service itself, and of what the lab puts around its link.
 
 use rxpath_lab::scenario::spec::Protocol;
+use rxpath_lab::trial::result::UdpServer;
+use rxpath_load::pool::Threads;
 use rxpath_record::verdict::Stage;
+use serde::Deserialize;
 
 use super::{Entry, Seen, napi};
 
@@ -10,23 +13,20 @@ const BUFFER_FACTOR: u64 = 4;
 const LEAST_BUFFER: u64 = 1 << 20;
 const MOST_BUFFER: u64 = 64 << 20;
 /// Datagrams per read.
-const BATCH: u64 = 64;
+const BATCH: usize = 64;
 /// Longer than the gap between packets of a service that is worth the CPU time.
 const BUSY_POLL: &str = "50us";
 const DESCHEDULED: &[Stage] = &[Stage::ApplicationDescheduled, Stage::SocketQueue];
 const READS: &[Stage] = &[Stage::Application, Stage::SocketQueue];
 
 impl Seen<'_> {
-    fn served(&self, pointer: &str) -> Option<u64> {
-        self.trial.workloads.get("serve")?.pointer(pointer)?.as_u64()
-    }
-
     /// Options of the service itself.
     pub(super) fn service(&self) -> Vec<Entry> {
         let mut all = Vec::new();
         if self.variant.protocol() == Protocol::Udp {
-            all.extend(self.larger_buffer());
-            if self.served("/settings/batch").is_some_and(|now| now < BATCH) {
+            let server = UdpServer::recorded(self.trial);
+            all.extend(server.as_ref().and_then(larger_buffer));
+            if server.is_some_and(|server| server.settings.batch < BATCH) {
                 let set = format!("serve.batch={BATCH}");
                 all.push(Entry::new("reads in batches", [set], READS));
             }
@@ -40,12 +40,6 @@ impl Seen<'_> {
         all.push(Entry::new("higher priority of the service", nice, DESCHEDULED).wide());
         all.push(busy_polling());
         all
-    }
-
-    fn larger_buffer(&self) -> Option<Entry> {
-        let now = self.served("/result/sockets/0/rcvbuf_bytes").filter(|now| *now < MOST_BUFFER)?;
-        let wanted = (now * BUFFER_FACTOR).clamp(LEAST_BUFFER, MOST_BUFFER);
-        Some(Entry::new("larger receive buffer", [format!("serve.rcvbuf={wanted}")], DESCHEDULED))
     }
 
     /// A CPU that the sender and the background load leave alone, for a service of one thread that shares its own.
@@ -69,7 +63,9 @@ impl Seen<'_> {
 
     /// A socket and a thread for each CPU, for a service of one thread that may run anywhere.
     fn more_threads(&self) -> Option<Entry> {
-        let is_one = self.served("/settings/threads_count").is_none_or(|now| now == 1);
+        let served = self.trial.workloads.get("serve");
+        let threads = served.and_then(|serve| Threads::deserialize(&serve["settings"]).ok());
+        let is_one = threads.is_none_or(|threads| threads.count == 1);
         let may_move = self.variant.serve.cpus().0.is_empty() && self.cpus.len() > 1;
         (is_one && may_move).then(|| {
             let threads = format!("serve.threads={}", self.cpus.len());
@@ -113,6 +109,13 @@ impl Seen<'_> {
             &[Stage::Softirq, Stage::SenderOrSoftirq, Stage::ConntrackFull, Stage::Livelock];
         Some(Entry::new("no connection tracking of the service", [set], stages))
     }
+}
+
+fn larger_buffer(server: &UdpServer) -> Option<Entry> {
+    let now = server.result.sockets.first()?.rcvbuf_bytes;
+    let wanted = (now * BUFFER_FACTOR).clamp(LEAST_BUFFER, MOST_BUFFER);
+    let set = format!("serve.rcvbuf={wanted}");
+    (now < MOST_BUFFER).then(|| Entry::new("larger receive buffer", [set], DESCHEDULED))
 }
 
 /// The service asks the device for packets itself, which needs NAPI.
