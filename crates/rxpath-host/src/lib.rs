@@ -53,12 +53,10 @@ pub mod thread;
 pub mod topology;
 
 #[cfg(test)]
-mod captured_hosts;
-#[cfg(test)]
-mod running_kernel;
-#[cfg(test)]
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
+#[cfg(test)]
+mod tests;
 
 pub use change::{Change, Outcome};
 pub use error::HostError;

@@ -146,7 +146,7 @@ fn name(id: u32) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::running_kernel;
+    use crate::tests::running_kernel;
 
     #[test]
     fn numbers_are_those_of_the_running_kernel() {

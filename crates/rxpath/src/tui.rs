@@ -11,9 +11,6 @@ mod mark;
 #[cfg(feature = "lab")]
 mod palette;
 pub mod recorder;
-#[cfg(feature = "lab")]
-#[cfg(test)]
-mod replay_tests;
 #[cfg_attr(not(feature = "lab"), path = "tui/no_screen.rs")]
 pub mod screen;
 mod sheet;
@@ -25,3 +22,7 @@ pub mod text;
 mod view;
 
 pub use explain::remedies;
+
+#[cfg(feature = "lab")]
+#[cfg(test)]
+mod tests;

@@ -7,8 +7,6 @@
 
 mod features;
 mod flow_hash;
-#[cfg(test)]
-mod header_test;
 mod length;
 mod link;
 mod link_mode;
@@ -213,6 +211,8 @@ pub fn pair(names: &[u8], values: &[u8]) -> Vec<(String, u64)> {
 
 #[cfg(test)]
 mod tests {
+    mod header;
+
     use super::*;
     use proptest::prelude::*;
 

@@ -3,9 +3,6 @@
 //! They are the files in `schemas/`, compressed by the build script. Their types are read in tests only: the code that
 //! makes a schema of a type would be a tenth of the program.
 
-#[cfg(test)]
-mod types;
-
 use std::collections::BTreeMap;
 
 use flate2::read::ZlibDecoder;
@@ -62,3 +59,6 @@ impl SchemaCommand {
         Ok(Exit::Done)
     }
 }
+
+#[cfg(test)]
+mod tests;

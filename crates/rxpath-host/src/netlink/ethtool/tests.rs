@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::command::Command;
 use super::field::fields;
 use super::*;
-use crate::{Group, running_kernel};
+use crate::Group;
+use crate::tests::running_kernel;
 
 fn header() -> String {
     let path = "/usr/include/linux/ethtool_netlink.h";

@@ -1,6 +1,8 @@
 //! Our command numbers against those of the kernel's header for programs.
 
-use super::{features, flow_hash, link, per_queue, rss, rules, settings, steering};
+use crate::netlink::ioctl::{
+    self, features, flow_hash, link, per_queue, rss, rules, settings, steering,
+};
 
 #[test]
 fn commands_are_those_of_the_installed_header() {
@@ -15,9 +17,9 @@ fn commands_are_those_of_the_installed_header() {
         u32::from_str_radix(text.trim_start_matches("0x"), 16).unwrap()
     };
     for (name, number) in [
-        ("GDRVINFO", super::ETHTOOL_GDRVINFO),
-        ("GSTRINGS", super::ETHTOOL_GSTRINGS),
-        ("GSTATS", super::ETHTOOL_GSTATS),
+        ("GDRVINFO", ioctl::ETHTOOL_GDRVINFO),
+        ("GSTRINGS", ioctl::ETHTOOL_GSTRINGS),
+        ("GSTATS", ioctl::ETHTOOL_GSTATS),
         ("GLINK", link::ETHTOOL_GLINK),
         ("GEEE", link::ETHTOOL_GEEE),
         ("GLINKSETTINGS", link::ETHTOOL_GLINKSETTINGS),
