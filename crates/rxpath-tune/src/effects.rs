@@ -8,6 +8,7 @@ mod copied;
 use std::fmt;
 
 use rxpath_host::pairs::Pairs;
+use rxpath_host::sysfs::irq;
 use rxpath_host::{Group, Root, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -171,7 +172,8 @@ pub fn coupled(target: &Target, root: &Root) -> Vec<Target> {
         Target::Group { dev, group: Group::Channels | Group::Rings } => {
             let mut all = vec![Target::Group { dev: dev.clone(), group: Group::Rss }];
             all.extend(queue_attributes(dev, root));
-            all.extend(irqs_of(dev, root));
+            let irqs = irq::of_device(root, dev).unwrap_or_default();
+            all.extend(irqs.into_iter().map(|irq| Target::Irq { irq }));
             all
         }
         // A jumbo MTU switches off what the driver can't do with it; a smaller one is that of the devices above, too
@@ -198,7 +200,8 @@ pub fn coupled(target: &Target, root: &Root) -> Vec<Target> {
         Target::Sysctl { key } => copied::copied(key, root),
         // CPUs that go away lose their interrupts to others.
         Target::Sysfs { path } if path.ends_with("smt/control") => {
-            numbers(root, "/proc/irq").map(|irq| Target::Irq { irq }).collect()
+            let all = root.list("/proc/irq").unwrap_or_default().into_iter();
+            all.filter_map(|name| Some(Target::Irq { irq: name.parse().ok()? })).collect()
         }
         _ => Vec::new(),
     }
@@ -218,10 +221,6 @@ fn stacked(dev: &str, prefix: &str, root: &Root) -> Vec<String> {
         }
     }
     found
-}
-
-fn numbers(root: &Root, dir: &str) -> impl Iterator<Item = u32> {
-    root.list(dir).unwrap_or_default().into_iter().filter_map(|name| name.parse().ok())
 }
 
 fn receive_queues(dev: &str, root: &Root) -> impl Iterator<Item = u32> {
@@ -249,18 +248,6 @@ fn queue_attributes(dev: &str, root: &Root) -> Vec<Target> {
         }
     }
     all
-}
-
-/// Interrupts of a device: its own, or those of the bus device above it (virtio).
-fn irqs_of(dev: &str, root: &Root) -> Vec<Target> {
-    let base = format!("/sys/class/net/{dev}/device");
-    for dir in [format!("{base}/msi_irqs"), format!("{base}/../msi_irqs")] {
-        let irqs: Vec<Target> = numbers(root, &dir).map(|irq| Target::Irq { irq }).collect();
-        if !irqs.is_empty() {
-            return irqs;
-        }
-    }
-    Vec::new()
 }
 
 #[cfg(test)]
