@@ -15,6 +15,7 @@ pub mod limit;
 pub mod live;
 pub mod pace;
 pub mod pool;
+mod ports;
 pub mod quantiles;
 mod slab;
 pub mod stall;

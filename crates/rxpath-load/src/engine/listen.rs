@@ -73,6 +73,26 @@ pub fn raise_descriptor_limit() -> Result<u64, LoadError> {
     Ok(soft)
 }
 
+/// Raises the limit of descriptors for so many connections and others; returns what is in force.
+///
+/// **Errors** a usage error that names `option`, which asked for the connections, where fewer fit.
+pub fn descriptors_for(option: &str, connections: usize, others: usize) -> Result<u64, LoadError> {
+    let limit = raise_descriptor_limit()?;
+    let needed = connections.saturating_add(others) as u64;
+    if needed <= limit {
+        return Ok(limit);
+    }
+    let most = limit.saturating_sub(others as u64);
+    Err(LoadError::usage(
+        format!(
+            "{option} {connections}: needs {needed} file descriptors, the hard limit of this process is {limit}"
+        ),
+        format!(
+            "use {option} {most} or fewer, or raise the limit (`ulimit -Hn` as root, or LimitNOFILE= of the service)"
+        ),
+    ))
+}
+
 /// The name of an errno, such as `ECONNRESET`.
 pub fn errno_name(error: &io::Error) -> String {
     let name = |raw| format!("{:?}", nix::errno::Errno::from_raw(raw));
@@ -87,6 +107,17 @@ mod tests {
     fn the_limit_is_the_hard_one() {
         let limit = raise_descriptor_limit().unwrap();
         assert_eq!(getrlimit(Resource::RLIMIT_NOFILE).unwrap().0, limit);
+    }
+
+    #[test]
+    fn more_than_the_hard_limit_is_refused_with_what_fits() {
+        let limit = descriptors_for("-c", 1, 2).unwrap();
+        let Some(too_many) = usize::try_from(limit).ok().and_then(|n| n.checked_add(1)) else {
+            return;
+        };
+        let error = descriptors_for("-c", too_many, 2).unwrap_err();
+        assert!(error.to_string().contains(&limit.to_string()) && error.is_usage(), "{error}");
+        assert!(error.hint().unwrap().contains(&format!("-c {} or", limit - 2)), "{error}");
     }
 
     #[test]

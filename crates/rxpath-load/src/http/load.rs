@@ -12,7 +12,6 @@ mod message;
 mod meter;
 mod open;
 pub mod options;
-mod ports;
 pub mod result;
 mod sockets;
 mod target;

@@ -11,7 +11,10 @@ use crate::LoadError;
 use crate::engine::socket::{Buffer, Socket};
 use crate::engine::tcp::CONGESTION_LIST;
 use crate::udp::serve::options::BusyPoll;
-use crate::{buffers, busy_poll, zone};
+use crate::{buffers, busy_poll, ports, zone};
+
+/// What helps where all local ports are in use.
+pub(crate) const PORTS_CURE: &str = "let the server close (--close server), reset (--close reset), widen the range, or lower --rate";
 
 /// Options of the sockets of one side.
 #[derive(Clone, Debug, Default)]
@@ -149,22 +152,11 @@ pub(crate) fn connect_error(addr: SocketAddr, source: io::Error) -> LoadError {
         }
         Some(libc::EHOSTUNREACH) => format!("no host answers for {ip}; check with `ip neigh`"),
         Some(libc::ETIMEDOUT) => "nothing answered: a firewall that drops, or no such host".into(),
-        Some(libc::EADDRNOTAVAIL) => ports_hint(),
+        Some(libc::EADDRNOTAVAIL) => format!("{}: {PORTS_CURE}", ports::why()),
         Some(libc::EINVAL) if addr.is_ipv6() => zone::missing(addr),
         _ => String::new(),
     };
     LoadError::Address { op: "connect", addr: addr.to_string(), source, hint }
-}
-
-/// What EADDRNOTAVAIL of a connect means.
-pub(crate) fn ports_hint() -> String {
-    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
-    let range = range.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join("-");
-    format!(
-        "all local ports (net.ipv4.ip_local_port_range = {range}) towards this address are in use or in \
-         TIME_WAIT for 60 s: let the server close (--close server), reset (--close reset), widen the range, \
-         or lower --rate"
-    )
 }
 
 #[cfg(test)]

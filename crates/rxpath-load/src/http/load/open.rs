@@ -4,21 +4,25 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::LoadError;
+use crate::engine::listen::descriptors_for;
 use crate::http::load::message::Message;
 use crate::http::load::meter::LiveCounters;
 use crate::http::load::options::{LoadOptions, LoadSettings, Loop};
-use crate::http::load::{Load, message, ports, target, warnings, worker};
+use crate::http::load::{Load, message, target, warnings, worker};
 use crate::live::NewTimes;
 use crate::pace;
 use crate::pool::Pool;
 
 /// The deepest pipeline.
 const MAX_PIPELINE: usize = 1024;
+/// File descriptors in addition to the connections and those of the threads: standard streams, rings, signals.
+const OTHER_DESCRIPTORS: usize = 32;
 
 pub(super) fn open(options: LoadOptions) -> Result<Load, LoadError> {
     check(&options)?;
     let message = Arc::new(message::write(&options)?);
-    let descriptors = ports::make_room(options.connections, options.threads.count)?;
+    let others = 2 * options.threads.count + OTHER_DESCRIPTORS;
+    let descriptors = descriptors_for("-c", options.connections, others)?;
     let resolved = target::resolve(&options.url)?;
     let to = target::reach(&resolved, options.source)?;
     let settings = settle(&options, &message, (to, resolved), descriptors);

@@ -108,7 +108,7 @@ pub struct LoadSettings {
     pub requests: Option<u64>,
     /// How the threads talk to the kernel.
     pub engine: Engine,
-    /// File descriptors that this process may open (`RLIMIT_NOFILE`, raised towards its hard limit if needed).
+    /// File descriptors that this process may open (`RLIMIT_NOFILE`, raised to its hard limit).
     pub descriptors_limit: u64,
     /// The kernel's tick (`CONFIG_HZ`), to recognise times caused by it; `None` where it cannot be read.
     pub tick_hz: Option<u32>,

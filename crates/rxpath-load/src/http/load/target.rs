@@ -10,6 +10,8 @@ use crate::zone;
 
 /// How long the first connection may take.
 const REACH_MS: u64 = 5_000;
+/// What helps where all local ports are in use.
+pub(super) const PORTS_CURE: &str = "keep connections alive, use fewer connections, another --source address, or a wider net.ipv4.ip_local_port_range";
 
 /// All addresses of the host, in the resolver's order.
 pub(super) fn resolve(url: &Url) -> Result<Vec<SocketAddr>, LoadError> {
@@ -83,7 +85,7 @@ fn refusal(addr: SocketAddr, source: Option<IpAddr>, error: io::Error, addrs: us
                 said(source)
             )
         }
-        Some(libc::EADDRNOTAVAIL) => crate::http::load::ports::hint(),
+        Some(libc::EADDRNOTAVAIL) => PORTS_CURE.into(),
         Some(libc::EINVAL) if addr.is_ipv6() => {
             format!(
                 "link-local addresses need their interface: http://[{}%25eth0]:{}/, where eth0 stands for its name",

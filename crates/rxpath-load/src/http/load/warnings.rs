@@ -5,9 +5,10 @@ use rxpath_core::number::counted;
 use rxpath_host::{Root, kernel_config};
 
 use crate::http::load::options::LoadSettings;
-use crate::http::load::ports;
 use crate::http::load::result::LoadResult;
+use crate::http::load::target::PORTS_CURE;
 use crate::limit::{Limit, Who, any_busy, busy_text};
+use crate::ports;
 
 /// A schedule counts as kept from this share on.
 const KEPT_RATIO: f64 = 0.995;
@@ -226,7 +227,7 @@ fn ports_exhausted(result: &LoadResult) -> Option<Warning> {
             format!("{} found no free local port (EADDRNOTAVAIL)", counted(*count, "connection")),
         )
         .because(ports::why())
-        .cure(ports::hint()),
+        .cure(PORTS_CURE),
     )
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rxpath_core::Warning;
 
 use crate::LoadError;
-use crate::engine::listen::raise_descriptor_limit;
+use crate::engine::listen::descriptors_for;
 use crate::engine::socket::Socket;
 use crate::tcp::load::options::{Common, CommonSettings};
 use crate::tcp::load::session::{CONNECT_MS, Session};
@@ -33,15 +33,7 @@ pub(super) fn check(common: &Common) -> Result<(), LoadError> {
         let what = format!("--buffer {}: 1 byte to 64 MiB", common.buffer_bytes);
         return bad(what, "128KiB is the default");
     }
-    let room = raise_descriptor_limit()? as usize;
-    if common.connections + OTHER_DESCRIPTORS > room {
-        let what = format!(
-            "--connections {}: this process may open {room} file descriptors (the hard limit of RLIMIT_NOFILE)",
-            common.connections
-        );
-        return bad(what, "raise it (`ulimit -Hn` as root, or LimitNOFILE= of the service)");
-    }
-    Ok(())
+    descriptors_for("--connections", common.connections, OTHER_DESCRIPTORS).map(drop)
 }
 
 /// Begins the session.

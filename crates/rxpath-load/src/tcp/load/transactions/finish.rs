@@ -8,6 +8,7 @@ use rxpath_stats::Histogram;
 use crate::LoadError;
 use crate::limit::{Limit, Who};
 use crate::live::LiveTimes;
+use crate::ports;
 use crate::quantiles::{Quantiles, merged};
 use crate::tcp::connection::{LISTED, TcpSummary};
 use crate::tcp::load::limit::{KEPT_RATIO, Side, of_transactions};
@@ -15,7 +16,7 @@ use crate::tcp::load::transactions::Transactions;
 use crate::tcp::load::transactions::worker::Report;
 use crate::tcp::result::{Mismatch, TransactionsResult};
 use crate::tcp::serve::mismatch;
-use crate::tcp::socket::ports_hint;
+use crate::tcp::socket::PORTS_CURE;
 use crate::workload::Finished;
 
 pub(super) fn finish<const SINGLE: bool>(
@@ -133,8 +134,8 @@ fn notice(result: &TransactionsResult, single: bool) -> Vec<Warning> {
                 "ports-exhausted",
                 format!("connecting failed {ports} times with EADDRNOTAVAIL"),
             )
-            .because("a local port is free again for the same destination only after TIME_WAIT")
-            .cure(ports_hint()),
+            .because(ports::why())
+            .cure(PORTS_CURE),
         );
     }
     let mut others = result.errors_total.clone();
