@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::number::{self, si};
+use rxpath_core::number::{percent, si};
 use rxpath_record::agreement::median_trial;
 use rxpath_record::doubts::COUNTED;
 use rxpath_record::ledger::{Balances, Figure, PacketBounds, Place};
@@ -101,20 +101,20 @@ fn columns(main: &str) -> &'static [Column] {
     match main {
         "delivered_pps" => &[
             ("offered_pps", "offered/s", si),
-            ("loss_ratio", "lost", percent),
+            ("loss_ratio", "lost", |it| percent(it, 2)),
             ("receiver_cpu_ns_per_packet", "ns/datagram (receiver)", whole),
         ],
         "delivered_bps" => &[
-            ("retransmitted_ratio", "sent again", percent),
+            ("retransmitted_ratio", "sent again", |it| percent(it, 2)),
             ("receiver_cpu_ns_per_kib", "ns/KiB (receiver)", whole),
             ("sender_cpu_ns_per_kib", "ns/KiB (sender)", whole),
         ],
         "victim_got_ratio" => &[
-            ("victim_taken_ratio", "taken", percent),
+            ("victim_taken_ratio", "taken", |it| percent(it, 2)),
             ("victim_taken_s_per_gbit", "taken s/Gb", thousandth),
             ("victim_taken_s_per_mpacket", "s/million packets", thousandth),
             ("network_cpu_s_per_gbit", "networking s/Gb, all CPUs", thousandth),
-            ("landed_on_victim_ratio", "packets landed there", percent),
+            ("landed_on_victim_ratio", "packets landed there", |it| percent(it, 2)),
         ],
         "achieved_tps" => &[
             ("service_time_p50_us", "p50, us", tenth),
@@ -182,10 +182,6 @@ fn thousandth(value: f64) -> String {
     format!("{value:.3}")
 }
 
-fn percent(ratio: f64) -> String {
-    number::percent(ratio, 2)
-}
-
 fn difference(comparison: &Comparison) -> String {
     let (metric, effect) = (&comparison.metric, &comparison.effect);
     let expected = match (&comparison.expected, comparison.met()) {
@@ -209,7 +205,7 @@ pub fn rates(variant: &VariantSummary) -> String {
         "{} datagrams/s offered, {} delivered, {} of offered lost",
         si(median("offered_pps")),
         si(median("delivered_pps")),
-        percent(median("loss_ratio"))
+        percent(median("loss_ratio"), 2)
     )
 }
 
@@ -228,7 +224,7 @@ pub fn where_lost(manifest: &Manifest, variant: &str) -> String {
     let unit = trials.first().map_or("datagrams", |trial| trial.ledger.unit.word());
     let line = |(place, (packets, bounds, counter)): (Place, (u64, PacketBounds, &str))| {
         let share = bounds.share_ratio(packets, offered);
-        let share = share.map(|ratio| format!(", {} of all offered", percent(ratio)));
+        let share = share.map(|ratio| format!(", {} of all offered", percent(ratio, 2)));
         let (at, share) = (place_words(place), share.unwrap_or_default());
         let packets = bounds.around(packets, offered);
         format!("  lost at {at}: {packets} {unit}{share} in {count} trials [{counter}]\n")

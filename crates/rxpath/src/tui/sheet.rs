@@ -8,7 +8,7 @@ mod sockets;
 mod tasks;
 
 use rxpath_core::Fact;
-use rxpath_core::number::{self, si};
+use rxpath_core::number::{percent, si};
 use rxpath_record::watch::Frame;
 
 use super::mark::Mark;
@@ -222,10 +222,6 @@ impl Sheet {
 /// A fact as text, for details.
 fn told<T>(fact: &Fact<T>, shown: impl FnOnce(&T) -> String) -> String {
     fact.value().map_or_else(|| fact.gap().unwrap_or_default(), shown)
-}
-
-fn percent(ratio: f64) -> String {
-    number::percent(ratio, 2)
 }
 
 fn per_s(rate: f64, what: &str) -> String {

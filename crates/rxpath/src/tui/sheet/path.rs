@@ -46,7 +46,10 @@ fn row(stage: &StageRow, frame: &Frame) -> Row {
         ("counted by".into(), stage.rate_source.clone()),
         ("drops".into(), told(&stage.drops_pps, |rate| format!("{} packets/s", si(*rate)))),
         ("counted by".into(), stage.drops_source.clone()),
-        ("CPU".into(), told(&stage.cpu_ratio, |ratio| format!("{} of one CPU", percent(*ratio)))),
+        (
+            "CPU".into(),
+            told(&stage.cpu_ratio, |ratio| format!("{} of one CPU", percent(*ratio, 2))),
+        ),
     ];
     if limits {
         detail.push(("limit".into(), "this stage limits".into()));

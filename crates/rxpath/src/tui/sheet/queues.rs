@@ -29,7 +29,7 @@ fn row(queue: &QueueRow) -> Told {
         ("drops", told(&queue.drops_pps, |it| per_s(*it, "packets"))),
         ("interrupts", told(&queue.interrupts_per_s, |it| per_s(*it, "interrupts"))),
         ("packets a poll", told(&queue.packets_per_poll, |it| format!("{it:.1}"))),
-        ("polls that used up the budget", told(&queue.exhausted_ratio, |it| percent(*it))),
+        ("polls that used up the budget", told(&queue.exhausted_ratio, |it| percent(*it, 2))),
     ];
     (format!("{} queue {}", queue.device, queue.queue), detail)
 }

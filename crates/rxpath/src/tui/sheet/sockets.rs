@@ -42,7 +42,7 @@ fn row(socket: &SocketRow) -> Told {
         ("queued now", queued(socket.queued)),
         ("most in the window", queued(socket.queued_max)),
         ("limit", queued(socket.limit)),
-        ("filled at most", percent(socket.filled_ratio())),
+        ("filled at most", percent(socket.filled_ratio(), 2)),
         ("drops", per_s(socket.drops_pps, "packets")),
         ("drops since its creation", socket.drops_total.to_string()),
         ("open in", open_in),

@@ -22,11 +22,11 @@ pub(super) fn sheet(frame: &Frame) -> Sheet {
 }
 
 fn row(task: &TaskRow) -> Told {
-    let share = |fact: &Fact<f64>| told(fact, |it| percent(*it));
+    let share = |fact: &Fact<f64>| told(fact, |it| percent(*it, 2));
     let detail = vec![
         ("kind", task.kind.clone()),
         ("CPUs", CpuList(task.cpus.clone()).to_string()),
-        ("on a CPU", percent(task.on_cpu_ratio)),
+        ("on a CPU", percent(task.on_cpu_ratio, 2)),
         ("own work", share(&task.own_ratio)),
         ("taken from it", share(&task.taken_ratio)),
         ("of that network softirqs", share(&task.taken_net_ratio)),
