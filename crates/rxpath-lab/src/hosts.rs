@@ -32,6 +32,7 @@ use rxpath_core::Warning;
 use rxpath_core::{IntoMap, Side};
 use rxpath_host::environment::HostFacts;
 use rxpath_host::nic::losses::CardCounters;
+use rxpath_load::udp::load::options::Engine as SendEngine;
 use rxpath_record::manifest::HostPart;
 use rxpath_remote::inventory::{HostEntry, Network};
 use rxpath_remote::{Binaries, Inventory, Role};
@@ -47,7 +48,7 @@ use crate::endpoint::links::LinkSpeed;
 use crate::endpoint::wire::{Ask, DeviceFacts, Hello};
 use crate::error::LabError;
 use crate::scenario::HostShape;
-use crate::scenario::spec::{OnHosts, Resolved, Variant};
+use crate::scenario::spec::{Engine, OnHosts, Resolved, Variant};
 use crate::testbed::any_of;
 use crate::testbed::seat::Seat;
 
@@ -324,11 +325,11 @@ impl Hosts {
 /// What of a variant only runs with one receiver.
 fn for_one_receiver(variant: &Variant) -> Option<&'static str> {
     let observe = &variant.observe;
-    let serves = variant.serve.own().and_then(|own| own.options.engine.as_deref());
-    let sends = variant.load.own().and_then(|own| own.options.engine.as_deref());
+    let serves_xdp = variant.serve.own().is_some_and(|own| own.options.bypasses_stack());
+    let sends = variant.load.own().and_then(|own| own.options.engine);
     let found = [
-        (serves.is_some_and(|engine| engine.starts_with("xdp")), "a serve.engine of XDP"),
-        (sends == Some("xdp-frames"), "load.engine = \"xdp-frames\""),
+        (serves_xdp, "a serve.engine of XDP"),
+        (sends == Some(Engine::Udp(SendEngine::XdpFrames)), "load.engine = \"xdp-frames\""),
         (variant.load.is_external(), "a load.command"),
         (variant.serve.is_external(), "a serve.command"),
         (variant.background.victim.is_some(), "a background.victim"),

@@ -60,9 +60,8 @@ impl RootNeeds {
 fn keys(variant: &Variant) -> Vec<(OnHosts, &'static str)> {
     use OnHosts::{All, Receivers, Senders};
     let (observe, background) = (&variant.observe, &variant.background);
-    let serves = variant.serve.own().and_then(|own| own.options.engine.as_deref());
-    let sends = variant.load.own().and_then(|own| own.options.engine.as_deref());
-    let is_xdp = |engine: Option<&str>| engine.is_some_and(|engine| engine.starts_with("xdp"));
+    let serves_xdp = variant.serve.own().is_some_and(|own| own.options.bypasses_stack());
+    let sends_xdp = variant.load.own().is_some_and(|own| own.options.bypasses_stack());
     let is_real_time = matches!(background.sched, SchedClass::Fifo(_) | SchedClass::RoundRobin(_));
     let all = [
         (observe.drops, All, "observe.drops"),
@@ -71,8 +70,8 @@ fn keys(variant: &Variant) -> Vec<(OnHosts, &'static str)> {
         (variant.lab.awake, All, "lab.awake"),
         (background.nice < 0, background.on.clone(), "background.nice"),
         (is_real_time, background.on.clone(), "background.sched"),
-        (is_xdp(serves), Receivers, "serve.engine"),
-        (is_xdp(sends), Senders, "load.engine"),
+        (serves_xdp, Receivers, "serve.engine"),
+        (sends_xdp, Senders, "load.engine"),
     ];
     all.into_iter().filter(|(is_set, ..)| *is_set).map(|(_, on, key)| (on, key)).collect()
 }

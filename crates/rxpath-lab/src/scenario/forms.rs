@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::{BitRate, Bytes};
+use rxpath_load::http;
 use serde::{Deserialize, Serialize};
 
 /// Where the two sides live.
@@ -17,6 +18,16 @@ pub enum Topology {
     /// Two real hosts. Not written in a file: `--hosts` or `--sender` and `--receiver` choose it.
     #[serde(skip_deserializing)]
     Hosts,
+}
+
+/// The engine of a side: one of HTTP or one of UDP, which have no name in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Engine<U> {
+    /// Of a client or server of HTTP.
+    Http(http::Engine),
+    /// Of a sender or receiver of datagrams.
+    Udp(U),
 }
 
 /// A device over another one.

@@ -1,6 +1,7 @@
 //! From the merged settings of a variant to the sections and workloads of the resolved form.
 
 use rxpath_core::{CpuList, Nanos, Warning};
+use rxpath_load::http;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -13,7 +14,7 @@ use super::offers::NO_FLOW_RULES;
 use super::place::{Misplaced, Places};
 use super::sections::{LOAD_KEYS, Program, SERVE_KEYS, Section};
 use super::spec::{
-    Background, Datagrams, External, Lab, LoadOptions, Observe, Options, Own, Protocol,
+    Background, Datagrams, Engine, External, Lab, LoadOptions, Observe, Options, Own, Protocol,
     ServeOptions, Trials, Tune, Upper, Workload,
 };
 use super::value::Setting;
@@ -23,7 +24,7 @@ pub const PORT: u16 = 4321;
 /// Payload of the published experiments, bytes.
 const SIZE: u32 = 32;
 /// How both sides of HTTP do their I/O unless the scenario says otherwise.
-const ENGINE: &str = "epoll";
+const ENGINE: http::Engine = http::Engine::Epoll;
 
 /// Reads one variant's merged settings.
 pub(super) struct Reader<'a> {
@@ -166,8 +167,8 @@ impl<'a> Reader<'a> {
         let (mut serve, mut load): (ServeOptions, LoadOptions) = (self.section()?, self.section()?);
         if protocol == Protocol::Http {
             // The commands choose by the host; a scenario means the same on every host.
-            serve.engine.get_or_insert_with(|| ENGINE.into());
-            load.engine.get_or_insert_with(|| ENGINE.into());
+            serve.engine.get_or_insert(Engine::Http(ENGINE));
+            load.engine.get_or_insert(Engine::Http(ENGINE));
         }
         let (server, mut sender): (Program, Program) =
             (self.read(SERVE_KEYS)?, self.read(LOAD_KEYS)?);

@@ -6,11 +6,16 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::{CpuList, Nanos, SchedClass};
+use rxpath_load::http::serve::options::Trigger;
+use rxpath_load::pace::Pacing;
+use rxpath_load::tcp::serve::options::ReceiveMethod;
+use rxpath_load::udp::load::options::Engine as SendEngine;
+use rxpath_load::udp::serve::options::{ServeEngine, Sockets, Steer};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::forms::{Parser, Qdisc, Topology, Upper};
+use super::forms::{Engine, Parser, Qdisc, Topology, Upper};
 use super::key::Kind::{
     Bool, Choice, Command, Cpus, Int, Lines, Names, OneCpu, Ratio, Signed, Text,
 };
@@ -196,8 +201,8 @@ section! {
         cpu: CpuList, Cpus, ALL, "one thread per CPU of the list";
         threads: Option<u64>, Int(1, 256), ALL, "threads";
         batch: Option<u64>, Int(1, MAX_BATCH), UDP, "datagrams per recvmmsg; 1 = one call per datagram";
-        sockets: Option<String>, Choice(&["shared", "reuseport"]), ALL, "one socket for all threads, or one each";
-        steer: Option<String>, Choice(&["hash", "cpu"]), UDP, "how SO_REUSEPORT chooses a socket";
+        sockets: Option<Sockets>, Choice(&["shared", "reuseport"]), ALL, "one socket for all threads, or one each";
+        steer: Option<Steer>, Choice(&["hash", "cpu"]), UDP, "how SO_REUSEPORT chooses a socket";
         gro: bool, Bool, UDP, "read aggregates (UDP_GRO)";
         #[serde(serialize_with = "in_us")] busy_poll: Option<Nanos>, Kind::Nanos(1_000, S), ALL, "busy polling time (SO_BUSY_POLL)";
         prefer_busy_poll: bool, Bool, ALL, "keep interrupts off while polling (SO_PREFER_BUSY_POLL)";
@@ -213,11 +218,11 @@ section! {
         sndbuf: Option<u64>, Kind::Bytes(1, INT_MAX), OVER_TCP, "send buffer of each connection";
         buffer: Option<u64>, Kind::Bytes(1, 1 << 30), TCP, "bytes per read and write";
         low_water: Option<u64>, Kind::Bytes(1, 64 * MIB), STREAM, "payload that must wait before the reader is woken";
-        receive: Option<String>, Choice(&["read", "trunc", "zerocopy"]), TCP, "how data is taken";
+        receive: Option<ReceiveMethod>, Choice(&["read", "trunc", "zerocopy"]), TCP, "how data is taken";
         congestion: Option<String>, Text, TCP, "congestion control of the connections";
-        engine: Option<String>, Choice(&["epoll", "uring", "socket", "xdp", "xdp-drop"]), UDP_HTTP, "how data gets to the program: epoll (default) or uring with HTTP; with UDP a socket, AF_XDP past the stack, or an XDP program that counts and drops";
+        engine: Option<Engine<ServeEngine>>, Choice(&["epoll", "uring", "socket", "xdp", "xdp-drop"]), UDP_HTTP, "how data gets to the program: epoll (default) or uring with HTTP; with UDP a socket, AF_XDP past the stack, or an XDP program that counts and drops";
         events: Option<u64>, Int(1, 65_536), HTTP, "events taken per wait";
-        trigger: Option<String>, Choice(&["edge", "level"]), HTTP, "when epoll reports a socket";
+        trigger: Option<Trigger>, Choice(&["edge", "level"]), HTTP, "when epoll reports a socket";
         epoll_timeout: Option<u64>, Int(0, 60_000), HTTP, "longest wait in ms; 0 = never block";
         body: Option<u64>, Kind::Bytes(0, 1 << 30), HTTP, "bytes of the reply's body";
         backlog: Option<u64>, Int(1, 65_535), HTTP, "accept queue of the listener";
@@ -233,7 +238,7 @@ section! {
         size: Option<u32>, Kind::Bytes(0, 65_507), UDP, "payload bytes of a datagram";
         rate: Option<u64>, Kind::Rate(1, 1_000_000_000), COUNTED, "datagrams, transactions or requests per second, all threads; default = as fast as possible";
         bitrate: Option<u64>, Kind::BitRate(1, 1_000_000_000_000), STREAM, "bits per second, all connections; default = as fast as possible";
-        pacing: Option<String>, Choice(&["auto", "spin", "sleep"]), UDP_HTTP, "how the schedule of load.rate is waited for";
+        pacing: Option<Pacing>, Choice(&["auto", "spin", "sleep"]), UDP_HTTP, "how the schedule of load.rate is waited for";
         nice: Option<i32>, Signed(-20, 19), ALL, "nice value of the threads";
         sched: Option<SchedClass>, Kind::SchedClass, ALL, "scheduler class of the threads";
         batch: Option<u64>, Int(1, MAX_BATCH), UDP, "messages per sendmmsg; 1 = one call per datagram";
@@ -252,7 +257,7 @@ section! {
         verify: bool, Bool, TCP, "check every byte";
         direction: Option<String>, Choice(&["send", "receive", "both"]), STREAM, "which way data goes";
         send: Option<String>, Choice(&["copy", "zerocopy"]), STREAM, "how data is given to the kernel";
-        receive: Option<String>, Choice(&["read", "trunc", "zerocopy"]), STREAM, "how data is taken";
+        receive: Option<ReceiveMethod>, Choice(&["read", "trunc", "zerocopy"]), STREAM, "how data is taken";
         pacing_rate: Option<u64>, Kind::BitRate(1, 1_000_000_000_000), STREAM, "bits per second of each connection (SO_MAX_PACING_RATE)";
         nodelay: bool, Bool, STREAM, "send small segments at once (TCP_NODELAY)";
         notsent_lowat: Option<u64>, Kind::Bytes(1, INT_MAX), STREAM, "unsent bytes above which the socket takes no more";
@@ -266,7 +271,7 @@ section! {
         body: Option<String>, Text, HTTP, "body of the request";
         #[serde(serialize_with = "with_unit")] timeout: Option<Nanos>, Kind::Nanos(1_000_000, 600 * S), HTTP, "longest wait for a reply";
         no_keepalive: bool, Bool, HTTP, "a new connection for each request";
-        engine: Option<String>, Choice(&["epoll", "uring", "socket", "xdp", "xdp-frames"]), UDP_HTTP, "how data gets to the kernel: epoll (default) or uring with HTTP; with UDP a socket, AF_XDP, or an XDP program that the kernel runs for each frame";
+        engine: Option<Engine<SendEngine>>, Choice(&["epoll", "uring", "socket", "xdp", "xdp-frames"]), UDP_HTTP, "how data gets to the kernel: epoll (default) or uring with HTTP; with UDP a socket, AF_XDP, or an XDP program that the kernel runs for each frame";
     }
 }
 
@@ -309,6 +314,20 @@ impl Options for LoadOptions {
 
     fn is_unbounded(&self) -> bool {
         self.rate.is_none() && self.count.is_none()
+    }
+}
+
+impl ServeOptions {
+    /// Whether an XDP program takes the datagrams from the device, before the stack.
+    pub fn bypasses_stack(&self) -> bool {
+        matches!(self.engine, Some(Engine::Udp(ServeEngine::Xdp | ServeEngine::XdpDrop)))
+    }
+}
+
+impl LoadOptions {
+    /// Whether it hands whole frames to the device.
+    pub fn bypasses_stack(&self) -> bool {
+        matches!(self.engine, Some(Engine::Udp(engine)) if engine.sends_frames())
     }
 }
 

@@ -78,8 +78,7 @@ pub fn serve<'a>(
                 let listens_on = SocketAddr::new(testbed.listens_on(index), own.port);
                 let mut address = vec![listens_on.to_string()];
                 // An XDP program hangs on a device.
-                let engine = own.options.engine.as_deref();
-                let of_frames = engine.is_some_and(|it| it.starts_with("xdp"));
+                let of_frames = own.options.bypasses_stack();
                 if let Some(device) = testbed.path().rx_device.filter(|_| of_frames) {
                     address.extend(["--dev".to_owned(), device]);
                 }

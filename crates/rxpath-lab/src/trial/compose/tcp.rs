@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::{Side, Warning};
+use rxpath_load::pace::Pacing;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::{Ledger, SegmentInput, segments_between};
@@ -78,7 +79,7 @@ fn closed(variant: &Variant) -> bool {
 /// Sides whose threads never sleep: a client with a schedule spins towards its next request.
 fn polling(variant: &Variant) -> Vec<Side> {
     let load = variant.load.own().map(|own| &own.options);
-    let spins = load.is_some_and(|it| it.rate.is_some() && it.pacing.as_deref() != Some("sleep"));
+    let spins = load.is_some_and(|it| it.rate.is_some() && it.pacing != Some(Pacing::Sleep));
     let serve = variant.serve.own().map(|own| &own.options);
     let polls = serve.is_some_and(|it| it.busy_poll.is_some() || it.epoll_timeout == Some(0));
     let sides = [(Side::Tx, spins), (Side::Rx, polls)];
