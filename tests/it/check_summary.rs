@@ -3,12 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use assert_cmd::Command;
 use serde_json::Value;
 
-fn rxpath(args: &[&str]) -> std::process::Output {
-    Command::cargo_bin("rxpath").unwrap().args(args).env("NO_COLOR", "1").output().unwrap()
-}
+use crate::program::rxpath;
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()

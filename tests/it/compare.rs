@@ -1,13 +1,10 @@
 //! `rxpath compare` as a program, on runs over loopback.
 
 use std::path::Path;
-use std::process::{Command, Output};
 
 use serde_json::Value;
 
-fn rxpath(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rxpath")).args(args).output().unwrap()
-}
+use crate::program::rxpath;
 
 /// A run whose trials each had these values of a metric; made from the directory of a real one.
 fn with_values(run: &Path, to: &Path, name: &str, values: &[f64]) {

@@ -10,11 +10,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::program::rxpath;
 pub(super) use crate::scraper::{Scraper, installed};
-
-fn rxpath(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output().unwrap()
-}
 
 fn told(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()

@@ -2,10 +2,7 @@
 
 use assert_cmd::Command;
 
-fn rxpath(args: &[&str]) -> String {
-    let done = Command::cargo_bin("rxpath").unwrap().args(args).assert().success();
-    String::from_utf8(done.get_output().stdout.clone()).unwrap()
-}
+use crate::printed::rxpath;
 
 #[test]
 fn every_experiment_is_listed_with_its_question() {

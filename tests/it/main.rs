@@ -36,7 +36,10 @@ mod model;
 mod monitoring;
 mod packaged;
 mod parsers;
+mod printed;
 mod processes;
+#[path = "../support/program.rs"]
+mod program;
 #[path = "../support/readers.rs"]
 mod readers;
 mod reading;

@@ -1,13 +1,11 @@
 //! `rxpath model`: arithmetic over the command line.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
-fn rxpath(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output().unwrap()
-}
+use crate::program::rxpath;
 
 fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()

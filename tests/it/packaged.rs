@@ -4,13 +4,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-const RXPATH: &str = env!("CARGO_BIN_EXE_rxpath");
+use crate::printed::rxpath;
 
-fn rxpath(words: &[&str]) -> String {
-    let done = Command::new(RXPATH).args(words).output().unwrap();
-    assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8(done.stdout).unwrap()
-}
+const RXPATH: &str = env!("CARGO_BIN_EXE_rxpath");
 
 /// A program that may be missing here; the checks that need it are left out then.
 fn is_installed(program: &str) -> bool {

@@ -7,14 +7,9 @@ use std::path::Path;
 use assert_cmd::Command;
 use serde_json::Value;
 
+use crate::printed::rxpath;
 use crate::schema;
 use crate::steered::Steered;
-
-fn rxpath(words: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output().unwrap();
-    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
 
 #[test]
 fn the_program_prints_and_writes_the_files() {

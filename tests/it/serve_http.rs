@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use client::{Client, GET, Reply};
-use server::{RXPATH, Server, rxpath};
+use server::{RXPATH, Server};
+
+use crate::program::rxpath;
 
 /// The request of the published experiment: 44 bytes.
 const PUBLISHED: &str = "GET / HTTP/1.1\r\nHost: 192.168.111.222:80\r\n\r\n";

@@ -1,17 +1,14 @@
 //! `serve udp` and `load udp` as programs: results, refusals, signals, orders.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::program::rxpath;
 use crate::steered::Steered;
 
 const RXPATH: &str = env!("CARGO_BIN_EXE_rxpath");
-
-fn rxpath(args: &[&str]) -> Output {
-    Command::new(RXPATH).args(args).output().unwrap()
-}
 
 /// A steered receiver on loopback with its address.
 fn receiver(extra: &[&str]) -> (Steered, String) {

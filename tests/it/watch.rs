@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-fn rxpath(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output().unwrap()
-}
+use crate::program::rxpath;
 
 fn told(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()

@@ -34,6 +34,8 @@ mod observed;
 mod over_ssh;
 mod over_tcp;
 mod planted;
+#[path = "../support/program.rs"]
+mod program;
 mod raw_bpf;
 #[path = "../support/readers.rs"]
 mod readers;

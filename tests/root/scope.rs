@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::mount::{MsFlags, mount};
@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::alone::probes::{flood_to, number, probe, reader, rows};
 use crate::bed::{Bed, RX_IP, random_id, send, until};
+use crate::program::rxpath;
 use crate::skip::skip;
 
 /// Where control groups of version 2 are mounted: by the machine, or by this test in its own mount namespace.
@@ -91,10 +92,6 @@ fn listens(rx: &Namespace, port: u16) {
     until("the server listens", || {
         rx.udp_sockets(Some(port)).unwrap().iter().any(|socket| socket.local.port() == port)
     });
-}
-
-fn rxpath(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output().unwrap()
 }
 
 /// Its answer as JSON.

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -11,10 +11,6 @@ use serde_json::Value;
 use super::client::Client;
 
 pub const RXPATH: &str = env!("CARGO_BIN_EXE_rxpath");
-
-pub fn rxpath(args: &[&str]) -> Output {
-    Command::new(RXPATH).args(args).output().unwrap()
-}
 
 pub struct Server {
     child: Child,

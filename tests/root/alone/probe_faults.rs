@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -20,6 +20,7 @@ use rxpath_host::thread;
 use crate::alone::probes::probe;
 use crate::arena::Arena;
 use crate::bed::{Bed, RX_IP, TX_IP, send, until};
+use crate::program::rxpath;
 use crate::skip::skip;
 
 fn all_cpus() -> CpuList {
@@ -234,10 +235,6 @@ fn a_namespace_that_goes_while_it_is_traced_leaves_what_was_seen_of_it() {
     let drops = document["result"]["drops"].as_array().unwrap();
     let of: u64 = drops.iter().map(|drop| drop["packets"].as_u64().unwrap()).sum();
     assert!(of >= 100, "{drops:?}");
-}
-
-fn rxpath(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output().unwrap()
 }
 
 /// Each way in which a host may refuse: the probe says what it needs, ends with 3, and prints no result.
