@@ -3,9 +3,11 @@
 //! Every answer is one sentence with its numbers, formula and assumptions. A bound is given when its parameters are
 //! known; for the others the missing parameters are named.
 
+use std::collections::BTreeMap;
+
 use rxpath_core::number::{self, span as seconds};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Number, Value};
 
 pub mod parameters;
@@ -50,9 +52,22 @@ pub struct Missing {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Bounds {
     /// By name, in the order of the path.
-    pub bounds: Map<String, Value>,
+    #[serde(serialize_with = "by_name")]
+    #[schemars(with = "BTreeMap<String, Bound>")]
+    pub bounds: Vec<(&'static str, Bound)>,
     /// What more parameters would answer.
     pub not_computed: Vec<Missing>,
+}
+
+fn by_name<S: Serializer>(all: &[(&'static str, Bound)], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(all.iter().map(|(name, bound)| (name, bound)))
+}
+
+impl Bounds {
+    /// A number of a bound, where both are there.
+    pub fn value(&self, bound: &str, key: &str) -> Option<&Value> {
+        self.bounds.iter().find(|(name, _)| *name == bound)?.1.values.get(key)
+    }
 }
 
 /// One way to bound: its name, the parameters that must be there, and the arithmetic.
@@ -83,15 +98,13 @@ const LAWS: &[Law] = &[
 pub fn bounds(parameters: &Parameters) -> Result<Bounds, BadParameters> {
     parameters.check()?;
     let known = serde_json::to_value(parameters).unwrap_or_default();
-    let mut out = Bounds { bounds: Map::new(), not_computed: Vec::new() };
+    let mut out = Bounds { bounds: Vec::new(), not_computed: Vec::new() };
     for law in LAWS {
         // One of several may do: `truesize or size`.
         let lacks = |name: &&&str| !name.split(" or ").any(|one| Parameters::knows(&known, one));
         let needs: Vec<String> = law.needs.iter().filter(lacks).map(ToString::to_string).collect();
         match (law.compute)(parameters) {
-            Some(bound) if needs.is_empty() => {
-                out.bounds.insert(law.name.into(), serde_json::to_value(bound).unwrap_or_default());
-            }
+            Some(bound) if needs.is_empty() => out.bounds.push((law.name, bound)),
             _ => out.not_computed.push(Missing { bound: law.name.into(), needs }),
         }
     }

@@ -2,6 +2,7 @@
 
 use rxpath_core::{Bytes, Count, Rate};
 use rxpath_model::bounds::{Bounds, Parameters, bounds};
+use serde_json::Value;
 
 use super::calibration::{default_path, load};
 use crate::cmd::micros::whole_microseconds;
@@ -209,14 +210,15 @@ impl BoundsCommand {
 
 fn warnings(got: &Bounds) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    if got.bounds.get("socket_capacity").is_some_and(|bound| bound["truesize_estimated"] == true) {
+    let is_estimated = got.value("socket_capacity", "truesize_estimated").and_then(Value::as_bool);
+    if is_estimated == Some(true) {
         warnings.push(
             Warning::new("truesize-estimated", "the kernel memory per datagram is an estimate")
                 .because("it depends on the driver and on GRO")
                 .cure("measure it with rxpath serve udp and set it with --truesize"),
         );
     }
-    let load = got.bounds.get("socket").and_then(|bound| bound["load_ratio"].as_f64());
+    let load = got.value("socket", "load_ratio").and_then(Value::as_f64);
     if load.is_some_and(|load| (0.8..1.0).contains(&load)) {
         warnings.push(
             Warning::new(
@@ -233,9 +235,8 @@ fn warnings(got: &Bounds) -> Vec<Warning> {
 fn sentences(got: &Bounds) -> String {
     let mut text = String::new();
     for (name, bound) in &got.bounds {
-        let said = |key: &str| bound[key].as_str().unwrap_or_default().to_owned();
-        text += &format!("{name}: {}\n", said("sentence"));
-        text += &format!("    by {}\n    if {}\n", said("formula"), said("assumes"));
+        text += &format!("{name}: {}\n", bound.sentence);
+        text += &format!("    by {}\n    if {}\n", bound.formula, bound.assumes);
     }
     if !got.not_computed.is_empty() {
         text += &format!("\nnot computed, because these are missing: {}\n", missing(got));
