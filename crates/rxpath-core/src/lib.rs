@@ -3,6 +3,7 @@
 //! This crate is pure. It must not read the host, the clock or the environment.
 
 pub mod as_text;
+pub mod cpu_use;
 pub mod cpulist;
 pub mod division;
 pub mod envelope;
@@ -21,6 +22,7 @@ pub mod toeplitz;
 pub mod units;
 pub mod warning;
 
+pub use cpu_use::CpuUse;
 pub use cpulist::CpuList;
 pub use division::Division;
 pub use envelope::Envelope;

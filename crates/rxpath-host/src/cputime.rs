@@ -4,9 +4,11 @@
 //! fs/proc/stat.c `get_idle_time` asks `get_cpu_idle_time_us`). The split of busy time into user, system and
 //! softirq is by ticks, unless the kernel has `CONFIG_IRQ_TIME_ACCOUNTING` or `CONFIG_VIRT_CPU_ACCOUNTING_NATIVE`:
 //! each tick charges the whole of it to what it happened to interrupt. Work that runs between ticks, and
-//! interrupts, which a tick can't interrupt, are charged to something else. Trust `busy_ratio`, not the split.
+//! interrupts, which a tick can't interrupt, are charged to something else. Trust [`CpuUse::busy_ratio`], not the split.
 
 use std::time::Instant;
+
+use rxpath_core::CpuUse;
 
 use crate::HostError;
 use crate::procfs::stat::{self, Stat, Ticks};
@@ -19,34 +21,13 @@ pub struct CpuTimes {
     stat: Stat,
 }
 
-/// One CPU between two readings; shares of wall time.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct CpuShares {
-    /// CPU number.
-    pub cpu: u32,
-    /// User mode and nice; by ticks.
-    pub user_ratio: f64,
-    /// Kernel mode; by ticks.
-    pub system_ratio: f64,
-    /// Hard interrupts; by ticks (always about 0 without `IRQ_TIME_ACCOUNTING`).
-    pub irq_ratio: f64,
-    /// Softirqs; by ticks.
-    pub softirq_ratio: f64,
-    /// Taken by the hypervisor.
-    pub steal_ratio: f64,
-    /// Idle and iowait, added because time moves between the two.
-    pub idle_ratio: f64,
-    /// `1 - idle - steal`: exact where idle is.
-    pub busy_ratio: f64,
-}
-
 /// The differences of two readings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuSpan {
     /// Wall time between the readings, in ns.
     pub span_ns: u64,
     /// Each CPU that was online at both readings.
-    pub cpus: Vec<CpuShares>,
+    pub cpus: Vec<CpuUse>,
     /// CPUs that came, went, or whose times ran backwards (they were offline in between): no numbers for them.
     pub unknown: Vec<u32>,
 }
@@ -88,7 +69,7 @@ pub fn shares(before: &Stat, after: &Stat, span_ns: u64, hz: u64) -> CpuSpan {
     span
 }
 
-fn one(cpu: u32, before: &Ticks, after: &Ticks, wall: f64) -> Option<CpuShares> {
+fn one(cpu: u32, before: &Ticks, after: &Ticks, wall: f64) -> Option<CpuUse> {
     if wall <= 0.0 {
         return None;
     }
@@ -99,17 +80,16 @@ fn one(cpu: u32, before: &Ticks, after: &Ticks, wall: f64) -> Option<CpuShares> 
         None if before - after <= 1 => Some(0.0),
         None => None,
     };
-    let idle_ratio = share(before.idle + before.iowait, after.idle + after.iowait)?;
-    let steal_ratio = share(before.steal, after.steal)?;
-    Some(CpuShares {
+    Some(CpuUse {
         cpu,
         user_ratio: share(before.user + before.nice, after.user + after.nice)?,
         system_ratio: share(before.system, after.system)?,
         irq_ratio: share(before.irq, after.irq)?,
         softirq_ratio: share(before.softirq, after.softirq)?,
-        steal_ratio,
-        idle_ratio,
-        busy_ratio: (1.0 - idle_ratio - steal_ratio).clamp(0.0, 1.0),
+        steal_ratio: share(before.steal, after.steal)?,
+        // Added, because time moves between the two.
+        idle_ratio: share(before.idle + before.iowait, after.idle + after.iowait)?,
+        foreign_ratio: None,
     })
 }
 
@@ -132,12 +112,12 @@ mod tests {
         let after =
             Ticks { user: 25, softirq: 10, idle: 160, iowait: 50, steal: 10, ..Ticks::default() };
         let span = shares(&stat(&[(1, before)]), &stat(&[(1, after)]), 1_000_000_000, 100);
-        let cpu = span.cpus[0];
+        let cpu = &span.cpus[0];
         assert!(
             near(cpu.user_ratio, 0.2) && near(cpu.softirq_ratio, 0.1) && near(cpu.idle_ratio, 0.6)
         );
         // Ticks missed 10 % of the busy time; what is not idle was busy all the same.
-        assert!(near(cpu.steal_ratio, 0.1) && near(cpu.busy_ratio, 0.3));
+        assert!(near(cpu.steal_ratio, 0.1) && near(cpu.busy_ratio(), 0.3));
     }
 
     #[test]
@@ -168,11 +148,11 @@ mod tests {
         }
         let span = CpuTimes::read(&root).unwrap().since(&first);
         assert!(span.unknown.is_empty());
-        assert!(span.cpus.iter().any(|cpu| cpu.busy_ratio > 0.3), "{span:?}");
+        assert!(span.cpus.iter().any(|cpu| cpu.busy_ratio() > 0.3), "{span:?}");
         assert!(
             span.cpus
                 .iter()
-                .all(|cpu| near(cpu.busy_ratio + cpu.idle_ratio + cpu.steal_ratio, 1.0))
+                .all(|cpu| near(cpu.busy_ratio() + cpu.idle_ratio + cpu.steal_ratio, 1.0))
         );
     }
 
@@ -181,7 +161,7 @@ mod tests {
         fn no_share_leaves_its_range(a in proptest::array::uniform8(0u64..1 << 40), b in proptest::array::uniform8(0u64..1 << 40), span in 0u64..1 << 40) {
             let ticks = |n: [u64; 8]| Ticks { user: n[0], nice: n[1], system: n[2], idle: n[3], iowait: n[4], irq: n[5], softirq: n[6], steal: n[7] };
             for cpu in shares(&stat(&[(0, ticks(a))]), &stat(&[(0, ticks(b))]), span, 100).cpus {
-                for ratio in [cpu.user_ratio, cpu.system_ratio, cpu.softirq_ratio, cpu.idle_ratio, cpu.busy_ratio, cpu.steal_ratio] {
+                for ratio in [cpu.user_ratio, cpu.system_ratio, cpu.softirq_ratio, cpu.idle_ratio, cpu.busy_ratio(), cpu.steal_ratio] {
                     prop_assert!((0.0..=1.0).contains(&ratio));
                 }
             }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use rxpath_core::IntoMap;
 use rxpath_host::Root;
 use rxpath_host::clock::monotonic_ns;
-use rxpath_host::cputime::{CpuShares, CpuTimes};
+use rxpath_host::cputime::CpuTimes;
 use rxpath_host::procfs::schedstat::{self, SchedStat};
 use rxpath_host::procfs::task;
 use rxpath_host::thread::ended::Processes;
@@ -163,18 +163,12 @@ impl Between {
             let on = |cpu: u32, ended| (cpu, with_ended(foreign(&usage, cpu, ours), ended));
             cpus.iter().zip(ended).map(|(cpu, ended)| on(cpu.cpu, ended)).collect()
         });
-        let one = |cpu: CpuShares| CpuUse {
-            cpu: cpu.cpu,
-            user_ratio: cpu.user_ratio,
-            system_ratio: cpu.system_ratio,
-            irq_ratio: cpu.irq_ratio,
-            softirq_ratio: cpu.softirq_ratio,
-            steal_ratio: cpu.steal_ratio,
-            idle_ratio: cpu.idle_ratio,
+        let one = |cpu: CpuUse| CpuUse {
             foreign_ratio: foreign
                 .as_ref()
                 .and_then(|by_cpu| by_cpu.get(&cpu.cpu))
                 .map(|(ratio, _)| *ratio),
+            ..cpu
         };
         let window_ns = to.t_ns.saturating_sub(from.t_ns);
         let threads = to
@@ -249,8 +243,8 @@ fn foreign(usage: &Usage, cpu: u32, ours: &Ours) -> (f64, String) {
 /// over the busy time that no living thread explains, and is never more than that.
 ///
 /// **Caveat** a softirq on an idle CPU is busy time without a thread: such a CPU can be charged with what ran on another.
-fn spread(ended: f64, cpus: &[CpuShares], usage: &Usage) -> Vec<f64> {
-    let room = |cpu: &CpuShares| (cpu.busy_ratio - usage.foreign_ratio(cpu.cpu, &[])).max(0.0);
+fn spread(ended: f64, cpus: &[CpuUse], usage: &Usage) -> Vec<f64> {
+    let room = |cpu: &CpuUse| (cpu.busy_ratio() - usage.foreign_ratio(cpu.cpu, &[])).max(0.0);
     let room: Vec<f64> = cpus.iter().map(room).collect();
     let all: f64 = room.iter().sum();
     let part = if all > 0.0 { (ended / all).min(1.0) } else { 0.0 };
@@ -341,7 +335,7 @@ mod tests {
 
     #[test]
     fn what_ended_is_never_more_than_what_a_cpu_was_busy_with() {
-        let cpu = |cpu, busy_ratio| CpuShares { cpu, busy_ratio, ..CpuShares::default() };
+        let cpu = |cpu, busy| CpuUse { cpu, idle_ratio: 1.0 - busy, ..CpuUse::default() };
         let thread = ThreadUse { pid: 7, tid: 7, comm: "a".into(), last_cpu: 1, run_ns: 600 };
         let usage = Usage { span_ns: 1000, threads: vec![thread] };
         let cpus = [cpu(0, 0.3), cpu(1, 0.7), cpu(2, 0.0)];
