@@ -6,6 +6,7 @@
 
 mod objective;
 mod record;
+mod told;
 
 use rxpath_core::units::si;
 use rxpath_core::{Nanos, Warning};
@@ -20,7 +21,8 @@ use rxpath_stats::load_search::{End, Next, Outcome, Plan, Search, Turn};
 
 use self::objective::Shown;
 pub use self::objective::{Latency, Objective, Objectives};
-use self::record::{Left, key, record, unit};
+use self::record::{Left, key, record};
+use self::told::told;
 use super::{Finished, Options, Running, as_json, disturbed, summary, within};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
@@ -298,46 +300,6 @@ fn hidden_s(trial: &Trial, rate: f64) -> Option<f64> {
     };
     let all: f64 = result.udp_serve()?.sockets.iter().filter_map(fits).sum();
     (all > 0.0).then_some(all / rate)
-}
-
-/// One step for people: what was tried, what came of it, what is known, and how long it may still take.
-fn told(
-    search: &Search,
-    next: &Next,
-    (shown, counts): (&Shown, bool),
-    protocol: Protocol,
-) -> String {
-    let unit = unit(protocol);
-    let came = match shown.outcome {
-        Outcome::Good { .. } => "holds",
-        Outcome::Bad { .. } => "fails",
-        Outcome::Short => "the sender does not reach it",
-        Outcome::Void { .. } if !counts => "disturbed, to be repeated",
-        Outcome::Void { is_good: true, .. } => "holds, though disturbed",
-        Outcome::Void { is_good: false, .. } => "fails, though disturbed",
-    };
-    let figure = match shown.latency_us {
-        Some(us) => format!("latency {}", Nanos((us * 1e3) as u64)),
-        None => format!("loss {} %", si(shown.loss_ratio * 100.0)),
-    };
-    let bounds = search.bounds();
-    let known = match (bounds.lower, bounds.upper) {
-        (None, None) => String::new(),
-        (lower, upper) => {
-            let shown = |bound: Option<f64>| bound.map_or("?".into(), si);
-            format!("; bounds {} to {}", shown(lower), shown(upper))
-        }
-    };
-    let to_go = match search.to_go_s() {
-        seconds if seconds >= 1.0 => format!("; about {seconds:.0} s to go"),
-        _ => String::new(),
-    };
-    format!(
-        "trial {}: {} {unit}/s for {:.2} s: {came}, {figure}{known}{to_go}",
-        search.trials(),
-        si(next.rate),
-        next.seconds
-    )
 }
 
 /// The rate that shares are shares of.
