@@ -1,0 +1,49 @@
+//! A step of a search for people.
+
+use rxpath_core::Nanos;
+use rxpath_core::units::si;
+use rxpath_stats::load_search::{Next, Outcome, Search};
+
+use super::objective::Shown;
+use super::record::unit;
+use crate::scenario::spec::Protocol;
+
+/// What was tried, what came of it, what is known, and how long it may still take.
+pub(super) fn told(
+    search: &Search,
+    next: &Next,
+    (shown, counts): (&Shown, bool),
+    protocol: Protocol,
+) -> String {
+    let unit = unit(protocol);
+    let came = match shown.outcome {
+        Outcome::Good { .. } => "holds",
+        Outcome::Bad { .. } => "fails",
+        Outcome::Short => "the sender does not reach it",
+        Outcome::Void { .. } if !counts => "disturbed, to be repeated",
+        Outcome::Void { is_good: true, .. } => "holds, though disturbed",
+        Outcome::Void { is_good: false, .. } => "fails, though disturbed",
+    };
+    let figure = match shown.latency_us {
+        Some(us) => format!("latency {}", Nanos((us * 1e3) as u64)),
+        None => format!("loss {} %", si(shown.loss_ratio * 100.0)),
+    };
+    let bounds = search.bounds();
+    let known = match (bounds.lower, bounds.upper) {
+        (None, None) => String::new(),
+        (lower, upper) => {
+            let shown = |bound: Option<f64>| bound.map_or("?".into(), si);
+            format!("; bounds {} to {}", shown(lower), shown(upper))
+        }
+    };
+    let to_go = match search.to_go_s() {
+        seconds if seconds >= 1.0 => format!("; about {seconds:.0} s to go"),
+        _ => String::new(),
+    };
+    format!(
+        "trial {}: {} {unit}/s for {:.2} s: {came}, {figure}{known}{to_go}",
+        search.trials(),
+        si(next.rate),
+        next.seconds
+    )
+}
