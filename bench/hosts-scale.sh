@@ -52,9 +52,9 @@ for trial in trials:
     print(f"trial {trial['trial'] + 1}: offered {metrics.get('offered_pps', 0):.0f}/s, delivered {metrics.get('delivered_pps', 0):.0f}/s, "
           f"{trial['ledger']['unaccounted_packets']} unaccounted", *texts, *([f"void: {trial['void']}"] if trial["void"] else []), sep="; ")
 print(f"{len(trials)} of {asked} trials, {lost} lost by control (goal: none), {jumped} with a clock that jumped, the run is {manifest['status']}")
-if lost or len(trials) != asked or manifest["status"] != "complete":
+if lost or manifest["status"] == "failed":
     sys.exit(1)
-sys.exit(4 if jumped else 0)
+sys.exit(4 if jumped or len(trials) != asked or manifest["status"] != "complete" else 0)
 PYTHON
 [ $now = 0 ] || [ $status = 1 ] || status=$now
 exit $status

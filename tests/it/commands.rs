@@ -141,10 +141,13 @@ pub fn root() -> PathBuf {
 fn inside(script: &str) -> Output {
     let made =
         "ip link add rxv0 type veth peer name rxv1 && ip link set rxv0 up && ip link set rxv1 up";
+    // Some write into the directory that they name before.
+    let here = tempfile::tempdir().unwrap();
     // A command that watches until it is interrupted has understood its words by then.
     Command::new("timeout")
         .args(["-k", "1", "3", "unshare", "-rn", "bash", "-c"])
         .arg(format!("{made} >&2 && {{ {script}\n}}"))
+        .current_dir(here.path())
         .env("LC_ALL", "C")
         .stdin(Stdio::null())
         .output()

@@ -241,6 +241,7 @@ impl Host {
     fn expect_load(&mut self, until_ns: Option<u64>) -> Reply {
         if until_ns.is_none() {
             self.window.end();
+            self.paces = None;
         }
         self.lease.expect_load(until_ns);
         Reply::Now(Value::Null)

@@ -1,7 +1,7 @@
 //! What an endpoint measures in the window of a trial. All of it begins and ends by the instants of that window.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ const HELD_LATE: Duration = Duration::from_millis(20);
 #[derive(Default)]
 pub struct HostWindow {
     ahead: Option<Arc<Ahead>>,
-    sampler: Option<JoinHandle<Option<Sampler>>>,
+    sampler: Option<JoinHandle<SampledQueues>>,
 }
 
 impl HostWindow {
@@ -71,21 +71,26 @@ impl HostWindow {
         }
     }
 
-    /// Samples from the begin of the window on.
+    /// Samples from the begin of the window to its end.
     fn sample(&mut self, ask: SampleAsk) -> Result<(), LabError> {
         let (target, ahead) = (target(ask)?, Arc::clone(self.ahead()?));
         self.sampler = Some(std::thread::spawn(move || {
-            let begun = ahead.wait(Duration::ZERO, &AtomicBool::new(false));
-            begun.is_ok().then(|| Sampler::start(target))
+            let Ok([_, to_ns]) = ahead.wait(Duration::ZERO, ahead.is_over()) else {
+                return SampledQueues::default();
+            };
+            let running = Box::new(Sampler::start(target));
+            // What was sampled until a trial ended counts.
+            let _ = phase::until(monotonic_ns, to_ns, ahead.is_over(), || Ok(false));
+            let (samples, warning) = running.finish();
+            SampledQueues { samples, warning }
         }));
         Ok(())
     }
 
-    /// Ends the sampler.
+    /// What it sampled, once the window is over.
     fn sampled(&mut self) -> SampledQueues {
-        let running = self.sampler.take().and_then(|thread| thread.join().ok().flatten());
-        let (samples, warning) = running.map(Box::new).map_or((None, None), Sampling::finish);
-        SampledQueues { samples, warning }
+        let sampled = self.sampler.take().and_then(|thread| thread.join().ok());
+        sampled.unwrap_or_default()
     }
 
     /// The load has ended, and with it what is still to be measured or is measured yet.
@@ -120,7 +125,7 @@ fn window(
     let links = CarryingLinks::now(&ask.device);
     let ready_ns = monotonic_ns();
     let window_ns = ahead.wait(Duration::ZERO, ahead.is_over())?;
-    let missed = faults::missed("its window", window_ns[0], hold(outlet, ready_ns));
+    let missed = faults::missed("its window", window_ns[0], hold(outlet, window_ns[0], ready_ns));
     let mut ours = Ours::with_children(std::process::id() as i32, &ask.leaders);
     for other in &ask.others {
         ours.pids.push(*other);
@@ -128,8 +133,9 @@ fn window(
     }
     let mut paces = paces.map_or_else(Paces::begin, PaceReader::into_window);
     let before = Interrupted::now(&counting.lowest());
-    let from = Mark::take(&ours);
+    // It waits for a connection that takes no line.
     let mut cost = EndpointCost::begin(outlet);
+    let from = Mark::take(&ours);
     let first = counting.read();
     let passed = phase::until(monotonic_ns, window_ns[1], ahead.is_over(), || {
         paces.note();
@@ -137,10 +143,10 @@ fn window(
         Ok(false)
     });
     let last = counting.read();
-    let cost = cost.end(outlet);
     // A process of its own since the window began, or none.
     ours.pids.extend(Some(victim.load(Ordering::Relaxed)).filter(|pid| *pid > 0));
     let between = Between::marks(&from, &Mark::take(&ours), &ours);
+    let cost = cost.end(outlet);
     let paces = paces.end();
     let after = Interrupted::now(&counting.lowest());
     let device_cpus = after.cpus_since(&before, [&first, &last]);
@@ -155,11 +161,10 @@ fn window(
 }
 
 /// Keeps the lines of programs from now on, and says since when the host is ready. A line that a silent connection does not take
-/// holds this up.
-fn hold(outlet: &Outlet, ready_ns: u64) -> u64 {
-    let begin_ns = monotonic_ns();
+/// holds this up, and so does a CPU that others have.
+fn hold(outlet: &Outlet, begin_ns: u64, ready_ns: u64) -> u64 {
     outlet.hold();
     let held_ns = monotonic_ns();
-    let is_late = held_ns - begin_ns > HELD_LATE.as_nanos() as u64;
+    let is_late = held_ns.saturating_sub(begin_ns) > HELD_LATE.as_nanos() as u64;
     if is_late { held_ns } else { ready_ns }
 }

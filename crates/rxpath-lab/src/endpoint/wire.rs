@@ -322,7 +322,7 @@ pub struct SampleAsk {
 }
 
 /// What was sampled.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampledQueues {
     /// The samples, if the sampler did not fail.
     pub samples: Option<rxpath_record::samples::TrialSamples>,

@@ -85,7 +85,7 @@ pub fn descriptors_for(option: &str, connections: usize, others: usize) -> Resul
     let most = limit.saturating_sub(others as u64);
     Err(LoadError::usage(
         format!(
-            "{option} {connections}: needs {needed} file descriptors, the hard limit of this process is {limit}"
+            "{option} {connections}: needs {needed} file descriptors, this process may open {limit}"
         ),
         format!(
             "use {option} {most} or fewer, or raise the limit (`ulimit -Hn` as root, or LimitNOFILE= of the service)"

@@ -37,14 +37,17 @@ impl Running {
     /// Sends a signal to its ssh client to a host.
     pub fn signal_ssh(&self, host: &str, signal: Signal) {
         let (own, host) = (format!("\nPPid:\t{}\n", self.0.id()), format!(" -- {host} "));
+        let mut found = 0;
         for entry in fs::read_dir("/proc").unwrap().flatten() {
             let read = |name: &str| fs::read(entry.path().join(name)).unwrap_or_default();
             let text = |name: &str| String::from_utf8_lossy(&read(name)).replace('\0', " ");
             if text("status").contains(&own) && text("cmdline").contains(&host) {
                 let pid = entry.file_name().to_str().unwrap().parse().unwrap();
                 kill(Pid::from_raw(pid), signal).unwrap();
+                found += 1;
             }
         }
+        assert!(found > 0, "no ssh to {host}");
     }
 
     /// Holds it: it lives and does nothing.

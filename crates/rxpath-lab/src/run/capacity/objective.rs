@@ -426,6 +426,10 @@ mod tests {
         made.workloads = client(&LoadResult { requests_total: 90, ..LoadResult::default() });
         let judged = objectives(None).judge(&made, 100.0, Protocol::Http).unwrap();
         assert!(matches!(judged.outcome, Outcome::Bad { .. }));
+        // Ten of a hundred thousand.
+        made.workloads = client(&LoadResult { requests_total: 99_990, ..LoadResult::default() });
+        let judged = objectives(None).judge(&made, 100.0, Protocol::Http).unwrap();
+        assert!(matches!(judged.outcome, Outcome::Good { .. }));
         made.metrics.insert("errors_count".into(), 0.0);
         let judged = objectives(None).judge(&made, 100.0, Protocol::Http).unwrap();
         assert!(matches!(judged.outcome, Outcome::Good { .. }));

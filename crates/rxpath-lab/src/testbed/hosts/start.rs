@@ -62,6 +62,16 @@ impl HostsTestbed<'_> {
         self.seats().map(tell).collect()
     }
 
+    /// Tells all hosts that it is over. Nobody waits for an answer: at the next request the lease has begun again anyway.
+    pub(super) fn expect_no_load(&self) -> Result<(), LabError> {
+        // One that is lost keeps no other from it.
+        let tell = |(host, _, clock): (&ConnectedHost, Seat, HostClock)| {
+            host.client.expect_load(None, clock)
+        };
+        let told: Vec<_> = self.seats().map(tell).collect();
+        told.into_iter().try_for_each(|told| told.map(drop))
+    }
+
     /// The least time from orders to their instant: they go out one after the other.
     pub(super) fn lead(&self, orders: usize) -> Duration {
         let round_trip_ns = self.clocks.iter().map(|clock| clock.round_trip_ns).max().unwrap_or(0);
