@@ -26,8 +26,9 @@ use crate::trial::sampler::{Sampler, Sampling, Target, queue_ask};
 
 /// Time from the first reading of the links to the begin: a driver may ask its firmware.
 const LINKS_AHEAD: Duration = Duration::from_millis(150);
-/// From here on a connection that takes no line makes the window late: it is held back when the window begins.
-const HELD_LATE: Duration = Duration::from_millis(20);
+/// A window begins late from here on, or from a tenth of it: a connection takes no line, or others have the CPU. Then the host
+/// measures noticeably less than others.
+const LATE: Duration = Duration::from_millis(20);
 
 /// The window of a trial, from the order on, and the sampler that begins with it.
 #[derive(Default)]
@@ -125,7 +126,7 @@ fn window(
     let links = CarryingLinks::now(&ask.device);
     let ready_ns = monotonic_ns();
     let window_ns = ahead.wait(Duration::ZERO, ahead.is_over())?;
-    let missed = faults::missed("its window", window_ns[0], hold(outlet, window_ns[0], ready_ns));
+    let missed = faults::missed("its window", window_ns[0], hold(outlet, window_ns, ready_ns));
     let mut ours = Ours::with_children(std::process::id() as i32, &ask.leaders);
     for other in &ask.others {
         ours.pids.push(*other);
@@ -162,9 +163,10 @@ fn window(
 
 /// Keeps the lines of programs from now on, and says since when the host is ready. A line that a silent connection does not take
 /// holds this up, and so does a CPU that others have.
-fn hold(outlet: &Outlet, begin_ns: u64, ready_ns: u64) -> u64 {
+fn hold(outlet: &Outlet, [from_ns, to_ns]: [u64; 2], ready_ns: u64) -> u64 {
     outlet.hold();
     let held_ns = monotonic_ns();
-    let is_late = held_ns.saturating_sub(begin_ns) > HELD_LATE.as_nanos() as u64;
+    let late_ns = (LATE.as_nanos() as u64).max(to_ns.saturating_sub(from_ns) / 10);
+    let is_late = held_ns.saturating_sub(from_ns) > late_ns;
     if is_late { held_ns } else { ready_ns }
 }
