@@ -30,7 +30,7 @@ end = time.monotonic() + seconds
 
 def wake():
     while time.monotonic() < end:
-        time.sleep(1)
+        time.sleep(1)  # why: the thread lives and does nothing
 
 
 for _ in range(3000):

@@ -87,7 +87,7 @@ try:
                     if event["phase"] == "measure":
                         start(event["trial"])
             done = len(lines)
-        time.sleep(0.02)
+        time.sleep(0.02)  # why: the pace of reading the events
 finally:
     end()
     if selftest.poll() is None:

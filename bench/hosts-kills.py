@@ -92,7 +92,7 @@ def left(began, before):
         if passed > SETTINGS or (others and passed > PROCESSES):
             # Settings are of interest whatever else is left.
             return [*wrong, *changed(before)], passed
-        time.sleep(0.2)
+        time.sleep(0.2)  # why: the pace of looking; the limit above ends it
 
 
 def cleanup(kind):
@@ -140,7 +140,7 @@ def wait_for(host):
     while not in_netns("ctl", "sh", "-c", 'ssh-keyscan -t ed25519 -T 1 "$1" 2>/dev/null || true', "sh", ADDRESS[host]):
         if time.monotonic() > limit:
             sys.exit(f"hosts-kills: no sshd at {ADDRESS[host]}")
-        time.sleep(0.1)
+        time.sleep(0.1)  # why: the pace of asking; the limit above ends it
 
 
 def restart(host):
@@ -200,7 +200,7 @@ def silence(host, began):
             return [], passed
         if passed > SETTINGS or (passed > PROCESSES and any(" tune " not in row[2] for row in rows)):
             return [f"{host}: process {pid} {passed:.1f} s after the cut: {line}" for _, pid, line in rows], passed
-        time.sleep(0.2)
+        time.sleep(0.2)  # why: the pace of looking; the limit above ends it
 
 
 def heal(host):
@@ -248,7 +248,7 @@ def lives(kinds):
                 if of_kind(kind, run, others[kind]):
                     now = time.monotonic()
                     seen[kind] = (seen.get(kind, (now, now))[0], now)
-            time.sleep(0.01)
+            time.sleep(0.01)  # why: the pace of looking for programs, until the run ends
         said = open(f"{here}/errors").read()
     if run.returncode not in (0, 4) or set(seen) != set(kinds):
         sys.exit(f"hosts-kills: a run without kills ended with status {run.returncode}, and had {sorted(seen)}: {said}")
@@ -260,7 +260,7 @@ def pid_after(kind, delay, run):
     others, pids, limit = set(), [], time.monotonic() + LONGEST
     while not pids and run.poll() is None and time.monotonic() < limit:
         pids = of_kind(kind, run, others)
-        time.sleep(0.005)
+        time.sleep(0.005)  # why: the pace of looking; the limit above ends it
     if not pids:
         return None
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -323,7 +323,7 @@ def wait_for_groups():
     while len(ready := [name for name in os.listdir(shared) if name.endswith(".ready")]) < groups:
         if has_ended() or time.monotonic() > limit:
             sys.exit(f"hosts-kills: of {groups} groups only {len(ready)} are ready")
-        time.sleep(0.05)
+        time.sleep(0.05)  # why: the pace of looking; the limit above ends it
 
 
 def has_ended():

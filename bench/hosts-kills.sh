@@ -57,7 +57,7 @@ try:
         if any(statuses):
             # A round was not clean, or a group has no hosts: the others end after their round.
             open(f"{shared.name}/ended", "w").close()
-        time.sleep(0.1)  # between two looks at the groups
+        time.sleep(0.1)  # why: the pace of looking at the groups
 finally:
     # Interrupted: each group removes its own.
     for worker in workers:

@@ -96,7 +96,7 @@ def run():
     least, marks = 1.0, [idle()]
     try:
         while process.poll() is None and time.monotonic() - began < 120:
-            time.sleep(0.1)
+            time.sleep(0.1)  # why: the pace of looking; 120 s end it
             marks = marks[-10:] + [idle()]
             whole = marks[-1][1] - marks[0][1]
             if len(marks) == 11 and whole:
@@ -125,7 +125,7 @@ for number in range(1, runs + 1):
         lost = max(lost, trial["metrics"].get("loss_ratio", 0.0))
     until = time.monotonic() + 5
     while programs() and time.monotonic() < until:
-        time.sleep(0.1)
+        time.sleep(0.1)  # why: the pace of looking; the limit above ends it
     wrong += [f"left: {line}" for line in programs()]
     well += not wrong
     flooded += least < 0.05 and lost >= 0.2

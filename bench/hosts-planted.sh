@@ -114,8 +114,11 @@ def read(name):
 
 
 before, after, same = read(before), read(counts), 0
+limit = time.monotonic() + 30
 while same < 5:
-    time.sleep(0.1)  # the relay writes its counts so often
+    if time.monotonic() > limit:
+        sys.exit("hosts-planted: the relay's counts go on")
+    time.sleep(0.1)  # why: the relay writes its counts so often
     now = read(counts)
     same = same + 1 if now == after else 0
     after = now

@@ -94,7 +94,7 @@ class Relay:
                 return
             except OSError:
                 # The device is down.
-                time.sleep(0.001)
+                time.sleep(0.001)  # why: the device is down for a while, and nothing says when it is up
                 return
             now = time.monotonic_ns()
             is_load = side == 0 and len(frame) == self.words.frame and port_of(frame) == self.words.port

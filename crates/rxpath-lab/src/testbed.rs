@@ -194,8 +194,8 @@ pub trait Testbed {
         monotonic_ns()
     }
 
-    /// Called before the orders to start: the pace of the hosts' clocks counts from now on. A load that may starve the way of
-    /// orders is over at the latest at this instant.
+    /// Called before the orders to start: the pace of the hosts' clocks counts from now on. A load that may starve the
+    /// control connections is over at the latest at this instant.
     ///
     /// # Errors
     /// Of a host that is lost.

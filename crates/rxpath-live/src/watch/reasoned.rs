@@ -21,7 +21,7 @@ pub(super) const SAMPLED: f64 = 0.8;
 
 /// Place, reason and packets per second.
 pub(super) type Lost = Vec<(Place, String, f64)>;
-/// The places that have no counter at all here: the kernel's reasons tell what they lost.
+/// The places that have no counter at all here: their losses are those of the kernel's reasons.
 pub(super) const PLACES: [Place; 5] = [
     Place::IngressHook,
     Place::Netfilter,
