@@ -3,10 +3,11 @@
 mod server;
 
 use std::cell::Cell;
-use std::net::TcpListener;
+use std::os::fd::AsRawFd;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, getsockname, socket};
 use serde_json::Value;
 use server::Server;
 
@@ -284,9 +285,18 @@ fn replies_to_head_have_no_body() {
     assert_eq!(number(&result, "requests_total"), 50);
 }
 
+/// It refuses connections, and while it is open no other test gets its port.
+fn bound_and_not_listening() -> (std::os::fd::OwnedFd, SockaddrIn) {
+    let socket =
+        socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
+    bind(socket.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0)).unwrap();
+    let address = getsockname(socket.as_raw_fd()).unwrap();
+    (socket, address)
+}
+
 #[test]
 fn what_cannot_be_loaded_has_one_clear_line_a_hint_and_exit_2() {
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (_bound, closed) = bound_and_not_listening();
     let closed = format!("http://{closed}/");
     let server = Server::always(OK);
     let url = server.url();
