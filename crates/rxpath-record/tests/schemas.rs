@@ -5,8 +5,9 @@
 #[path = "support/run.rs"]
 mod support;
 
+use rxpath_record::manifest::Manifest;
 use rxpath_record::run::RunWriter;
-use rxpath_record::schema::schema;
+use rxpath_record::schema::{printed, schema};
 use serde_json::Value;
 
 fn check(name: &str, value: &Value) {
@@ -49,6 +50,17 @@ fn a_schema_refuses_what_is_wrong() {
     manifest["status"] = "complete".into();
     manifest["trials"][0]["ledger"]["offered_packets"] = "many".into();
     assert!(!validator.is_valid(&manifest));
+}
+
+#[test]
+fn a_file_of_an_earlier_version_lacks_what_is_always_printed() {
+    let printed = serde_json::to_value(printed::<Manifest>()).unwrap();
+    let printed = jsonschema::validator_for(&printed).unwrap();
+    let mut manifest = serde_json::to_value(support::manifest()).unwrap();
+    assert!(printed.is_valid(&manifest));
+    manifest.as_object_mut().unwrap().remove("main_metric");
+    check("run", &manifest);
+    assert!(!printed.is_valid(&manifest));
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn what_is_lost_while_it_watches_is_named_with_its_counter() {
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
     let (code, value) = end(child);
     assert_eq!(code, Some(130), "{value}");
-    let result = &value["result"];
+    let result = crate::schema::result("diagnose", &value.to_string());
     assert_eq!(result["stage"], "no-listener", "{result}");
     assert!(result["evidence"].to_string().contains("Udp.NoPorts"), "{result}");
     assert!(!result["next"].as_array().unwrap().is_empty());

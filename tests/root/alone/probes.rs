@@ -64,13 +64,23 @@ impl Probe {
         self.end_whole()["result"].take()
     }
 
-    /// The same with everything around it.
-    pub fn end_whole(mut self) -> Value {
+    /// The same, which must be as the schema `name` says.
+    #[track_caller]
+    fn end_as(self, name: &str) -> Value {
+        crate::schema::result(name, &self.end_text())
+    }
+
+    /// The result with everything around it.
+    pub fn end_whole(self) -> Value {
+        serde_json::from_str(&self.end_text()).unwrap()
+    }
+
+    fn end_text(mut self) -> String {
         kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT).unwrap();
         let mut text = String::new();
         self.stdout.read_to_string(&mut text).unwrap();
         assert_eq!(self.child.wait().unwrap().code(), Some(130), "{text}");
-        serde_json::from_str(&text).unwrap()
+        text
     }
 
     /// Its result at its own end; `job` is done while its built-in victim spins.
@@ -209,7 +219,7 @@ fn what_a_sender_makes_run_is_its_own_and_no_theft() {
     let (tx, rx) = bed.pair(1);
     let steal = probe(&["steal", "-d", "10m", "--irq-entry", "1"]);
     let tid = flood(&tx, &rx, thread::allowed_cpus().unwrap().0[0], 20_000);
-    let result = steal.end();
+    let result = steal.end_as("steal");
     assert_sums(&result);
     let sender = task(&result, tid);
     // The receive path of every datagram ran inside its own send: that is more than what others had run in its time.

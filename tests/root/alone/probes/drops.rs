@@ -31,7 +31,7 @@ fn drops_are_counted_exactly_with_reason_place_and_port() {
             (count as u64, full)
         })
         .unwrap();
-    let result = trace.end();
+    let result = trace.end_as("trace");
     let dropped = |port: u64, reason: &str| {
         let drops = rows(&result, "drops").iter();
         let of: Vec<&Value> =

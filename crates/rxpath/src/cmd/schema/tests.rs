@@ -1,9 +1,13 @@
 //! The schemas of the types; those next to the sources, which are built in, are compared with them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use rxpath_core::envelope::Line;
 use rxpath_load::tcp::result as tcp;
 use rxpath_load::udp::result::{self as udp, LoadResult, ServeResult};
 use rxpath_load::{http::load::result as http_load, http::serve::result as http_serve};
+use rxpath_record::capacity::Capacity;
+use rxpath_record::schema::printed;
 use schemars::{Schema, schema_for};
 use serde_json::Value;
 
@@ -14,56 +18,55 @@ use crate::cmd::prelude::*;
 fn all() -> Vec<(&'static str, Schema)> {
     let mut all = rxpath_record::schema::schemas().to_vec();
     all.extend([
-        ("serve-http", schema_for!(Envelope<Value, http_serve::ServeResult>)),
-        ("serve-udp", schema_for!(Envelope<Value, ServeResult>)),
-        ("load-udp", schema_for!(Envelope<Value, LoadResult>)),
-        ("load-http", schema_for!(Envelope<Value, http_load::LoadResult>)),
-        ("serve-tcp", schema_for!(Envelope<Value, tcp::ServeResult>)),
-        ("load-tcp-stream", schema_for!(Envelope<Value, tcp::StreamResult>)),
-        ("load-tcp-rr", schema_for!(Envelope<Value, tcp::TransactionsResult>)),
-        ("load-tcp-crr", schema_for!(Envelope<Value, tcp::TransactionsResult>)),
-        ("model-eval", schema_for!(Envelope<Value, rxpath_model::Evaluated>)),
-        ("doctor", schema_for!(Envelope<Value, rxpath_bpf::doctor::Diagnosis>)),
-        ("trace", schema_for!(Envelope<Value, crate::cmd::trace::TraceResult>)),
-        ("steal", schema_for!(Envelope<Value, rxpath_bpf::steal::Steal>)),
-        ("model-bounds", schema_for!(Envelope<Value, rxpath_model::bounds::Bounds>)),
-        ("check", schema_for!(Envelope<Value, rxpath_tune::Report>)),
-        ("check-summary", schema_for!(Envelope<Value, crate::output::check::summary::Summarized>)),
-        ("check-queues", schema_for!(Envelope<Value, crate::cmd::check::queues::Queues>)),
-        ("check-flow", schema_for!(Envelope<Value, crate::cmd::check::flow::Landings>)),
-        (
-            "capacity",
-            schema_for!(Envelope<crate::cmd::capacity::Settings, rxpath_record::capacity::Capacity>),
-        ),
-        ("capture", schema_for!(Envelope<Value, rxpath_host::capture::Captured>)),
-        ("compare", schema_for!(Envelope<Value, crate::cmd::compare::Compared>)),
-        ("diagnose", schema_for!(Envelope<Value, crate::cmd::diagnose::host::Judged>)),
-        ("diagnose-runs", schema_for!(Envelope<Value, crate::cmd::diagnose::runs::All>)),
-        ("diagnose-selftest", schema_for!(Envelope<Value, crate::cmd::diagnose::selftest::Answer>)),
+        ("serve-http", printed::<Envelope<Value, http_serve::ServeResult>>()),
+        ("serve-udp", printed::<Envelope<Value, ServeResult>>()),
+        ("load-udp", printed::<Envelope<Value, LoadResult>>()),
+        ("load-http", printed::<Envelope<Value, http_load::LoadResult>>()),
+        ("serve-tcp", printed::<Envelope<Value, tcp::ServeResult>>()),
+        ("load-tcp-stream", printed::<Envelope<Value, tcp::StreamResult>>()),
+        ("load-tcp-rr", printed::<Envelope<Value, tcp::TransactionsResult>>()),
+        ("load-tcp-crr", printed::<Envelope<Value, tcp::TransactionsResult>>()),
+        ("model-eval", printed::<Envelope<Value, rxpath_model::Evaluated>>()),
+        ("doctor", printed::<Envelope<Value, rxpath_bpf::doctor::Diagnosis>>()),
+        ("trace", printed::<Envelope<Value, crate::cmd::trace::TraceResult>>()),
+        ("steal", printed::<Envelope<Value, rxpath_bpf::steal::Steal>>()),
+        ("model-bounds", printed::<Envelope<Value, rxpath_model::bounds::Bounds>>()),
+        ("check", printed::<Envelope<Value, rxpath_tune::Report>>()),
+        ("check-summary", printed::<Envelope<Value, crate::output::check::summary::Summarized>>()),
+        ("check-queues", printed::<Envelope<Value, crate::cmd::check::queues::Queues>>()),
+        ("check-flow", printed::<Envelope<Value, crate::cmd::check::flow::Landings>>()),
+        ("capacity", printed::<Envelope<crate::cmd::capacity::Settings, Capacity>>()),
+        ("capture", printed::<Envelope<Value, rxpath_host::capture::Captured>>()),
+        ("compare", printed::<Envelope<Value, crate::cmd::compare::Compared>>()),
+        ("diagnose", printed::<Envelope<Value, crate::cmd::diagnose::host::Judged>>()),
+        ("diagnose-runs", printed::<Envelope<Value, crate::cmd::diagnose::runs::All>>()),
+        ("diagnose-selftest", printed::<Envelope<Value, crate::cmd::diagnose::selftest::Answer>>()),
+        // A file that `rxpath model` reads, also those of earlier versions.
         ("calibration", schema_for!(rxpath_model::calibration::Calibration)),
-        ("model-calibrate", schema_for!(Envelope<Value, rxpath_model::calibration::Calibration>)),
-        ("model-validate", schema_for!(Envelope<Value, crate::cmd::model::Validation>)),
-        ("model-simulate", schema_for!(Envelope<Value, crate::cmd::model::Simulated>)),
+        ("model-calibrate", printed::<Envelope<Value, rxpath_model::calibration::Calibration>>()),
+        ("model-validate", printed::<Envelope<Value, crate::cmd::model::Validation>>()),
+        ("model-simulate", printed::<Envelope<Value, crate::cmd::model::Simulated>>()),
         (
             "watch",
-            schema_for!(Envelope<rxpath_record::watch::Settings, rxpath_record::watch::Frame>),
+            printed::<Envelope<rxpath_record::watch::Settings, rxpath_record::watch::Frame>>(),
         ),
-        ("export-status", schema_for!(Envelope<Value, crate::cmd::export::status::ExportStatus>)),
-        ("list", schema_for!(Envelope<Value, crate::cmd::list::Answer>)),
-        ("explain", schema_for!(Envelope<Value, Vec<crate::output::explain::Explained>>)),
-        ("reproduce", schema_for!(Envelope<Value, crate::cmd::reproduce::Reproduced>)),
-        ("report", schema_for!(Envelope<Value, crate::cmd::report::Reports>)),
-        ("cleanup", schema_for!(Envelope<Value, crate::cmd::cleanup::Cleaned>)),
+        ("export-status", printed::<Envelope<Value, crate::cmd::export::status::ExportStatus>>()),
+        ("list", printed::<Envelope<Value, crate::cmd::list::Answer>>()),
+        ("explain", printed::<Envelope<Value, Vec<crate::output::explain::Explained>>>()),
+        ("reproduce", printed::<Envelope<Value, crate::cmd::reproduce::Reproduced>>()),
+        ("report", printed::<Envelope<Value, crate::cmd::report::Reports>>()),
+        ("cleanup", printed::<Envelope<Value, crate::cmd::cleanup::Cleaned>>()),
         (
             "hosts-check",
-            schema_for!(
-                Envelope<Value, std::collections::BTreeMap<String, rxpath_record::manifest::HostPart>>
-            ),
+            printed::<Envelope<Value, BTreeMap<String, rxpath_record::manifest::HostPart>>>(),
         ),
-        ("hosts-cleanup", schema_for!(Envelope<Value, Vec<crate::cmd::hosts::cleanup::HostCleaned>>)),
-        ("run-plan", schema_for!(Envelope<Value, rxpath_lab::plan::Plan>)),
-        ("run-result", schema_for!(Envelope<Value, rxpath_record::manifest::Manifest>)),
-        ("warning", schema_for!(Warning)),
+        (
+            "hosts-cleanup",
+            printed::<Envelope<Value, Vec<crate::cmd::hosts::cleanup::HostCleaned>>>(),
+        ),
+        ("run-plan", printed::<Envelope<Value, rxpath_lab::plan::Plan>>()),
+        ("run-result", printed::<Envelope<Value, rxpath_record::manifest::Manifest>>()),
+        ("warning", printed::<Warning>()),
     ]);
     all.extend(lines());
     all.extend(crate::cmd::tune::schemas());
@@ -77,18 +80,18 @@ fn all() -> Vec<(&'static str, Schema)> {
 fn lines() -> [(&'static str, Schema); 9] {
     use rxpath_record::watch;
     [
-        ("serve-udp-line", schema_for!(Line<Value, udp::Interval, ServeResult>)),
-        ("load-udp-line", schema_for!(Line<Value, udp::Interval, LoadResult>)),
-        ("serve-tcp-line", schema_for!(Line<Value, tcp::Interval, tcp::ServeResult>)),
-        ("load-tcp-stream-line", schema_for!(Line<Value, tcp::Interval, tcp::StreamResult>)),
-        ("load-tcp-rr-line", schema_for!(Line<Value, tcp::Interval, tcp::TransactionsResult>)),
-        ("load-tcp-crr-line", schema_for!(Line<Value, tcp::Interval, tcp::TransactionsResult>)),
+        ("serve-udp-line", printed::<Line<Value, udp::Interval, ServeResult>>()),
+        ("load-udp-line", printed::<Line<Value, udp::Interval, LoadResult>>()),
+        ("serve-tcp-line", printed::<Line<Value, tcp::Interval, tcp::ServeResult>>()),
+        ("load-tcp-stream-line", printed::<Line<Value, tcp::Interval, tcp::StreamResult>>()),
+        ("load-tcp-rr-line", printed::<Line<Value, tcp::Interval, tcp::TransactionsResult>>()),
+        ("load-tcp-crr-line", printed::<Line<Value, tcp::Interval, tcp::TransactionsResult>>()),
         (
             "serve-http-line",
-            schema_for!(Line<Value, http_serve::Interval, http_serve::ServeResult>),
+            printed::<Line<Value, http_serve::Interval, http_serve::ServeResult>>(),
         ),
-        ("load-http-line", schema_for!(Line<Value, http_load::Interval, http_load::LoadResult>)),
-        ("watch-line", schema_for!(Line<watch::Settings, watch::Frame, watch::Frame>)),
+        ("load-http-line", printed::<Line<Value, http_load::Interval, http_load::LoadResult>>()),
+        ("watch-line", printed::<Line<watch::Settings, watch::Frame, watch::Frame>>()),
     ]
 }
 
@@ -134,7 +137,7 @@ fn files_equal_the_types() {
     let texts = all().into_iter().map(|(name, schema)| {
         (format!("{name}.schema.json"), serde_json::to_string_pretty(&schema).unwrap() + "\n")
     });
-    let texts: std::collections::BTreeMap<String, String> = texts.collect();
+    let texts: BTreeMap<String, String> = texts.collect();
     if std::env::var("RXPATH_WRITE_DOCS").is_ok_and(|value| value == "1") {
         for (file, text) in texts {
             std::fs::write(directory.join(file), text).unwrap();
@@ -170,4 +173,35 @@ fn each_name_is_there_once_and_each_stream_has_its_answer() {
             assert!(names.contains(&answer), "{name}");
         }
     }
+}
+
+/// What the default value of `T` prints, `T` always prints: fields that may be left out are left out there.
+#[track_caller]
+fn requires_what_is_always_printed<T: Default + Serialize + JsonSchema>(schema: &Schema) {
+    let name = T::schema_name();
+    let value = serde_json::to_value(T::default()).unwrap();
+    let always: BTreeSet<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+    let required = schema.pointer(&format!("/$defs/{name}/required")).unwrap();
+    let required: BTreeSet<&str> =
+        required.as_array().unwrap().iter().map(|key| key.as_str().unwrap()).collect();
+    assert_eq!(required, always, "{name}");
+}
+
+#[test]
+fn what_is_always_printed_is_required() {
+    use rxpath_core::measured::{CpuTime, IrqLine, NapiPolls, ProbeCost, StageTimes};
+    use rxpath_record::evidence::{Evidence, TcpUse};
+    let all: BTreeMap<&str, Schema> = all().into_iter().collect();
+    let steal = &all["steal"];
+    requires_what_is_always_printed::<rxpath_bpf::steal::TaskTaken>(steal);
+    requires_what_is_always_printed::<rxpath_bpf::steal::probe::Victim>(steal);
+    requires_what_is_always_printed::<CpuTime>(steal);
+    requires_what_is_always_printed::<ProbeCost>(steal);
+    let trace = &all["trace"];
+    requires_what_is_always_printed::<NapiPolls>(trace);
+    requires_what_is_always_printed::<IrqLine>(trace);
+    requires_what_is_always_printed::<StageTimes>(trace);
+    let diagnose = &all["diagnose"];
+    requires_what_is_always_printed::<Evidence>(diagnose);
+    requires_what_is_always_printed::<TcpUse>(diagnose);
 }

@@ -1,8 +1,9 @@
 //! The schemas of what the `tune` commands print.
 
 use rxpath_core::Envelope;
+use rxpath_record::schema::printed;
 use rxpath_tune::verify::Verified;
-use schemars::{Schema, schema_for};
+use schemars::Schema;
 use serde_json::Value;
 
 use super::auto::answer::{AutoAnswer, AutoSettings};
@@ -14,12 +15,12 @@ use super::status::Status;
 /// Each with its name.
 pub fn schemas() -> [(&'static str, Schema); 7] {
     [
-        ("tune-plan", schema_for!(Envelope<Value, Planned>)),
-        ("tune-auto", schema_for!(Envelope<AutoSettings, AutoAnswer>)),
-        ("tune-apply", schema_for!(Envelope<Value, ApplyResult>)),
-        ("tune-undo", schema_for!(Envelope<Value, Vec<ShownUndo>>)),
-        ("tune-verify", schema_for!(Envelope<Value, Vec<Verified>>)),
-        ("tune-confirm", schema_for!(Envelope<Value, Confirmed>)),
-        ("tune-status", schema_for!(Envelope<Value, Vec<Status>>)),
+        ("tune-plan", printed::<Envelope<Value, Planned>>()),
+        ("tune-auto", printed::<Envelope<AutoSettings, AutoAnswer>>()),
+        ("tune-apply", printed::<Envelope<Value, ApplyResult>>()),
+        ("tune-undo", printed::<Envelope<Value, Vec<ShownUndo>>>()),
+        ("tune-verify", printed::<Envelope<Value, Vec<Verified>>>()),
+        ("tune-confirm", printed::<Envelope<Value, Confirmed>>()),
+        ("tune-status", printed::<Envelope<Value, Vec<Status>>>()),
     ]
 }
