@@ -153,8 +153,7 @@ impl Netlink {
                 }
                 let said = verdict(&frame)?;
                 if said.errno != 0 {
-                    let (op, errno, extack) = (op.into(), said.errno, said.extack);
-                    return Err(HostError::Kernel { op, errno, extack });
+                    return Err(said.refusal(op));
                 }
             }
         }
@@ -214,11 +213,7 @@ impl Netlink {
                 if said.errno == errno {
                     refused += 1;
                 } else if said.errno != 0 {
-                    return Err(HostError::Kernel {
-                        op: op.into(),
-                        errno: said.errno,
-                        extack: said.extack,
-                    });
+                    return Err(said.refusal(op));
                 }
                 if frame.sequence == self.sequence {
                     return Ok(refused);
@@ -338,9 +333,7 @@ fn conclude(op: &str, frame: &Frame<'_>, interrupted: bool) -> Result<(), Failur
             extack: Some("the list changed while it was read, each time".into()),
         })),
         0 => Ok(()),
-        errno => {
-            Err(Failure::Final(HostError::Kernel { op: op.into(), errno, extack: verdict.extack }))
-        }
+        _ => Err(Failure::Final(verdict.refusal(op))),
     }
 }
 

@@ -36,6 +36,13 @@ pub struct Verdict {
     pub extack: Option<String>,
 }
 
+impl Verdict {
+    /// The kernel's refusal of `op`, where it is no success.
+    pub fn refusal(self, op: &str) -> HostError {
+        HostError::Kernel { op: op.into(), errno: self.errno, extack: self.extack }
+    }
+}
+
 fn malformed(why: String) -> HostError {
     HostError::malformed("netlink", 0, why)
 }
