@@ -96,14 +96,15 @@ pub struct Ends {
 }
 
 /// A rejection by the workload, as an exit status with its hint.
-pub fn refuse(error: LoadError) -> Failure {
+fn refuse(error: LoadError) -> Failure {
     let exit = if error.is_usage() { Exit::Usage } else { Exit::Cannot };
     let hint = error.hint();
     Failure::new(exit, error).maybe_hint(hint)
 }
 
-/// Runs an opened workload to its end and prints its output.
-pub fn conduct<W: Shown>(workload: W, args: &ConductArgs, ends: Ends) -> Outcome {
+/// Runs a workload to its end, if it could be opened, and prints its output.
+pub fn conduct<W: Shown>(opened: Result<W, LoadError>, args: &ConductArgs, ends: Ends) -> Outcome {
+    let workload = opened.map_err(refuse)?;
     let interrupt = Interrupt::catch().context("catch signals")?;
     let mut conductor = Conductor::new(workload, args, ends);
     conductor.say_settings()?;

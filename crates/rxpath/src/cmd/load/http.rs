@@ -11,7 +11,7 @@ use rxpath_load::http::load::result::{Interval, LoadResult};
 use rxpath_load::http::load::url::Url;
 use rxpath_load::workload::Workload;
 
-use crate::cmd::conduct::{ConductArgs, Ends, Shown, block, conduct, refuse};
+use crate::cmd::conduct::{ConductArgs, Ends, Shown, block, conduct};
 use crate::cmd::prelude::*;
 use crate::cmd::values::{seconds, value_name};
 use crate::cmd::workload_args::{ThreadArgs, placed};
@@ -75,9 +75,8 @@ impl LoadHttp {
     /// Runs the load to its end.
     pub fn run(self) -> Outcome {
         let args = self.conduct.clone();
-        let load = Load::open(self.options()?).map_err(refuse)?;
         // The load ends by itself, exactly at its time.
-        conduct(load, &args, Ends::default())
+        conduct(Load::open(self.options()?), &args, Ends::default())
     }
 
     fn options(self) -> Result<LoadOptions, Failure> {

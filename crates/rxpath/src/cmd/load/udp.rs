@@ -10,7 +10,7 @@ use rxpath_load::udp::xdp::XdpOptions;
 use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
-use crate::cmd::conduct::{ConductArgs, Ends, Shown, block, conduct, refuse};
+use crate::cmd::conduct::{ConductArgs, Ends, Shown, block, conduct};
 use crate::cmd::prelude::*;
 use crate::cmd::values::{cpu_time, quantiles};
 use crate::cmd::workload_args::{ThreadArgs, placed, xdp_text};
@@ -107,9 +107,8 @@ impl LoadUdp {
             );
         }
         let args = self.conduct.clone();
-        let load = Load::open(self.options()?).map_err(refuse)?;
         // A sender ends by itself, exactly at its time.
-        conduct(load, &args, Ends::default())
+        conduct(Load::open(self.options()?), &args, Ends::default())
     }
 
     fn options(self) -> Result<LoadOptions, Failure> {

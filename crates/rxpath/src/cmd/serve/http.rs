@@ -10,7 +10,7 @@ use rxpath_load::http::serve::result::{BusyPollResult, Interval, ServeResult, Th
 use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
-use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct, refuse};
+use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct};
 use crate::cmd::values::{cpu_time, milliseconds, nanoseconds, quantiles, value_name};
 use crate::cmd::workload_args::{BufferArgs, BusyPollArgs, ThreadArgs, placed};
 use crate::exit::{Failure, Outcome};
@@ -76,8 +76,7 @@ impl ServeHttp {
     pub fn run(self) -> Outcome {
         let ends = self.conduct.ends(self.end);
         let args = self.conduct.clone();
-        let serve = Serve::open(self.options()?).map_err(refuse)?;
-        conduct(serve, &args, ends)
+        conduct(Serve::open(self.options()?), &args, ends)
     }
 
     fn options(self) -> Result<ServeOptions, Failure> {

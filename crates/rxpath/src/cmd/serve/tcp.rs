@@ -12,7 +12,7 @@ use rxpath_load::udp::serve::options::Sockets;
 use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
-use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct, refuse};
+use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct};
 use crate::cmd::values::{cpu_time, value_name};
 use crate::cmd::workload_args::{BufferArgs, BusyPollArgs, SlowArgs, ThreadArgs, placed, stalls};
 use crate::exit::{Exit, Failure, Outcome};
@@ -60,8 +60,7 @@ impl ServeTcp {
     pub fn run(self) -> Outcome {
         let ends = self.conduct.ends(self.end);
         let args = self.conduct.clone();
-        let serve = Serve::open(self.options()?).map_err(refuse)?;
-        conduct(serve, &args, ends)
+        conduct(Serve::open(self.options()?), &args, ends)
     }
 
     fn options(self) -> Result<ServeOptions, Failure> {

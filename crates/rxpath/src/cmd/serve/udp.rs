@@ -13,7 +13,7 @@ use rxpath_load::udp::xdp::XdpOptions;
 use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
-use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct, refuse};
+use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct};
 use crate::cmd::prelude::*;
 use crate::cmd::values::{cpu_time, quantiles, value_name};
 use crate::cmd::workload_args::{BusyPollArgs, SlowArgs, ThreadArgs, placed, stalls, xdp_text};
@@ -86,8 +86,7 @@ impl ServeUdp {
         }
         let ends = self.conduct.ends(self.end);
         let args = self.conduct.clone();
-        let serve = Serve::open(self.options()?).map_err(refuse)?;
-        conduct(serve, &args, ends)
+        conduct(Serve::open(self.options()?), &args, ends)
     }
 
     fn options(self) -> Result<ServeOptions, Failure> {

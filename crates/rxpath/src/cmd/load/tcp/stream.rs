@@ -8,7 +8,7 @@ use rxpath_load::tcp::preamble::SendMethod;
 use rxpath_load::tcp::result::{Direction, Interval, StreamResult};
 use rxpath_load::workload::Workload;
 
-use crate::cmd::conduct::{EndArgs, Shown, block, conduct, refuse};
+use crate::cmd::conduct::{EndArgs, Shown, block, conduct};
 use crate::cmd::load::tcp::{CommonArgs, checked, common_rows, exit};
 use crate::cmd::values::{cpu_time, value_name};
 use crate::exit::{Exit, Failure, Outcome};
@@ -51,8 +51,7 @@ impl LoadStream {
         let args = self.common.conduct.clone();
         // A blocked send does not see its time: the conductor does.
         let ends = args.ends(EndArgs::default());
-        let stream = Stream::open(self.options()?).map_err(refuse)?;
-        conduct(stream, &args, ends)
+        conduct(Stream::open(self.options()?), &args, ends)
     }
 
     fn options(self) -> Result<StreamOptions, Failure> {

@@ -7,7 +7,7 @@ use rxpath_load::tcp::load::transactions::{ConnectRequestResponse, RequestRespon
 use rxpath_load::tcp::result::{Interval, TransactionsResult};
 use rxpath_load::workload::Workload;
 
-use crate::cmd::conduct::{EndArgs, Shown, block, conduct, refuse};
+use crate::cmd::conduct::{EndArgs, Shown, block, conduct};
 use crate::cmd::load::tcp::{CommonArgs, checked, common_rows, exit};
 use crate::cmd::values::{cpu_time, value_name};
 use crate::exit::{Exit, Failure, Outcome};
@@ -47,8 +47,7 @@ impl LoadTransactions {
         let args = self.common.conduct.clone();
         // A blocked receive does not see its time: the conductor does.
         let ends = args.ends(EndArgs::default());
-        let client = RequestResponse::open(self.options(CloseBy::Server)?).map_err(refuse)?;
-        conduct(client, &args, ends)
+        conduct(RequestResponse::open(self.options(CloseBy::Server)?), &args, ends)
     }
 
     fn options(&self, close_by: CloseBy) -> Result<TransactionOptions, Failure> {
@@ -68,8 +67,7 @@ impl LoadSingles {
     pub fn run(self) -> Outcome {
         let args = self.transactions.common.conduct.clone();
         let options = self.transactions.options(self.close)?;
-        let client = ConnectRequestResponse::open(options).map_err(refuse)?;
-        conduct(client, &args, args.ends(EndArgs::default()))
+        conduct(ConnectRequestResponse::open(options), &args, args.ends(EndArgs::default()))
     }
 }
 
