@@ -331,7 +331,7 @@ fn programs_of_others_run_on_both_hosts_and_go_with_the_trial() {
 }
 
 /// 25 datagrams arrive while the reader stalls; a buffer of 4 KiB holds five of them.
-const STALLING: &str = r#"
+pub const STALLING: &str = r#"
     question = "Which settings help a reader that stalls?"
     [serve]
     sleep = "5ms"

@@ -2,18 +2,8 @@
 
 use crate::arena::Arena;
 use crate::bed::{may_run, searched};
+use crate::over_ssh::STALLING;
 use crate::schema;
-
-/// 25 datagrams arrive while the reader stalls; a buffer of 4 KiB holds five of them.
-const SCENARIO: &str = r#"
-    question = "Which settings help a reader that stalls?"
-    [serve]
-    sleep = "5ms"
-    every = "10ms"
-    rcvbuf = "4KiB"
-    [load]
-    rate = "5k"
-"#;
 
 const INVENTORY: &str = r#"
     [hosts.gen1]
@@ -32,7 +22,7 @@ fn a_buffer_that_is_too_small_is_found_between_hosts() {
     }
     let arena = Arena::new();
     let path = |name: &str| arena.dir.path().join(name).to_str().unwrap().to_owned();
-    std::fs::write(path("s.toml"), SCENARIO).unwrap();
+    std::fs::write(path("s.toml"), STALLING).unwrap();
     std::fs::write(path("lab.toml"), INVENTORY).unwrap();
     let search = || {
         arena

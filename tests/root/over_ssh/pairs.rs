@@ -8,7 +8,8 @@ use rxpath_record::run::RunReader;
 
 use super::site;
 
-const SCENARIO: &str = r#"
+/// One trial at a rate that loses nothing.
+pub(super) const SCENARIO: &str = r#"
     question = "?"
     [serve]
     rcvbuf = "8MiB"

@@ -4,26 +4,8 @@ use std::time::Duration;
 
 use rxpath_record::run::RunReader;
 
+use super::pairs::SCENARIO;
 use super::{QUICK, site};
-
-/// One variant changes the receivers' hosts.
-const CHANGING: &str = r#"
-    question = "?"
-    [serve]
-    rcvbuf = "8MiB"
-    [load]
-    rate = "4k"
-    [trials]
-    blocks = 1
-    max_blocks = 1
-    aa = false
-    paired = false
-    ramp = "100ms"
-    settle = "100ms"
-    measure = "800ms"
-    [tune.receiver]
-    "net.core.somaxconn" = 4321
-"#;
 
 const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
 
@@ -36,7 +18,8 @@ fn both_receivers_get_what_was_sent_to_them_and_both_hosts_are_changed_for_the_t
     let ready = "ready: gen1 -> sut (10.78.5.2), sut2 (10.78.5.3)";
     assert!(check.printed.contains(ready), "{check:?}");
     let before = ["sut", "sut2"].map(|alias| site.sysctl(alias, SOMAXCONN));
-    let (file, out) = (site.write("s.toml", CHANGING), site.path("runs"));
+    let changing = format!("{SCENARIO}[tune.receiver]\n\"net.core.somaxconn\" = 4321\n");
+    let (file, out) = (site.write("s.toml", &changing), site.path("runs"));
     let words = ["run", &file, "--hosts", &inventory, "--out", &out, "--keep-noisy"];
     let run = site.rxpath(&[&words[..], &["--change-hosts"]].concat());
     // 4: the machine was busy, which is no matter here.
