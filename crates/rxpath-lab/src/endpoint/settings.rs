@@ -43,6 +43,14 @@ pub enum SettingsAsk {
         /// When they are undone though nobody asks. **Unit** s.
         within_s: u64,
     },
+    /// Leaves the changes in force that were made for these, if all of it still reads as then: whether it does. If it does not,
+    /// nothing is undone by this.
+    Hold {
+        /// Names of `rxpath tune` and their values.
+        sets: BTreeMap<String, String>,
+        /// When they are undone though nobody asks, from now on. **Unit** s.
+        within_s: u64,
+    },
     /// Undoes the changes, if there are any.
     Undo,
     /// Undoes what killed runs left here: the numbers of these journals.
@@ -82,6 +90,8 @@ pub struct HostSettings {
     exe: PathBuf,
     /// Number of the open journal.
     journal: Option<u64>,
+    /// What is on it.
+    changes: Vec<Change>,
 }
 
 /// What `rxpath tune` prints with `--json`.
@@ -116,7 +126,7 @@ struct Applied {
 impl HostSettings {
     /// None changed yet; `exe` is this program.
     pub fn new(exe: PathBuf) -> Self {
-        Self { exe, journal: None }
+        Self { exe, journal: None, changes: Vec::new() }
     }
 
     /// Does what is wanted.
@@ -125,6 +135,7 @@ impl HostSettings {
             SettingsAsk::Plan { sets } => json(&self.plan(&sets)?),
             SettingsAsk::Advise { device, goal } => json(&self.advice(&device, goal.as_deref())?),
             SettingsAsk::Apply { sets, within_s } => json(&self.apply(&sets, within_s)?),
+            SettingsAsk::Hold { sets, within_s } => json(&self.hold(&sets, within_s)?),
             SettingsAsk::Undo => self.undo().map(|()| Value::Null),
             SettingsAsk::UndoLeft => json(&self.undo_left()),
         }
@@ -207,11 +218,27 @@ impl HostSettings {
             return Err(refused(not_made(&applied.changes).join("; ")));
         }
         self.journal = Some(applied.journal);
+        self.changes.clone_from(&applied.changes);
         Ok(applied.changes)
+    }
+
+    fn hold(&self, sets: &BTreeMap<String, String>, within_s: u64) -> Result<bool, LabError> {
+        // Of all that is wanted: what had its value already is on no journal.
+        let planned = self.plan(sets)?;
+        let is_as_made =
+            |step: &PlannedStep| self.changes.iter().any(|made| is_rounded(made, step));
+        if !planned.refused.is_empty() || !planned.steps.iter().all(is_as_made) {
+            return Ok(false);
+        }
+        let Some(journal) = self.journal else { return Ok(true) };
+        let (journal, within) = (journal.to_string(), format!("{within_s}s"));
+        let words = ["verify", journal.as_str(), "--json", "--confirm-within", within.as_str()];
+        Ok(self.tune(&words.map(str::to_owned), "")?.is_success)
     }
 
     fn undo(&mut self) -> Result<(), LabError> {
         let Some(journal) = self.journal.take() else { return Ok(()) };
+        self.changes.clear();
         let done = self.tune(&["undo".into(), journal.to_string(), "--json".into()], "")?;
         if done.is_success { Ok(()) } else { Err(failed(&done)) }
     }
@@ -264,6 +291,12 @@ fn failed(done: &Done) -> LabError {
     LabError::CannotRun { what: all(said, "rxpath: "), hint: all(hints, HINT) }
 }
 
+/// Whether a step would only ask again for a value of which the driver made another one.
+fn is_rounded(made: &Change, step: &PlannedStep) -> bool {
+    let is_it = made.target.to_string() == step.set && made.asked == step.new;
+    is_it && made.outcome == Outcome::Rounded
+}
+
 /// The changes that were not made, with the reason.
 fn not_made(changes: &[Change]) -> Vec<String> {
     let one = |change: &Change| {
@@ -312,6 +345,31 @@ mod tests {
         assert_eq!(error.to_string(), "warning; no journal");
         assert_eq!(error.hint(), "only root");
         assert_eq!(failed("rxpath: no journal\n").hint(), "");
+    }
+
+    #[test]
+    fn a_step_that_asks_again_for_what_was_rounded_changes_nothing_and_others_do() {
+        let made = Change {
+            target: "eth0/rings".parse().unwrap(),
+            before: Some("rx=256".into()),
+            asked: "rx=1001".into(),
+            after: Some("rx=1008".into()),
+            also: String::new(),
+            link: None,
+            outcome: Outcome::Rounded,
+        };
+        let step = |set: &str, new: &str| PlannedStep {
+            set: set.into(),
+            old: "rx=1008".into(),
+            new: new.into(),
+            because: Vec::new(),
+            effects: Vec::new(),
+        };
+        assert!(is_rounded(&made, &step("eth0/rings", "rx=1001")));
+        assert!(!is_rounded(&made, &step("eth0/rings", "rx=1001,tx=256")));
+        assert!(!is_rounded(&made, &step("eth1/rings", "rx=1001")));
+        let applied = Change { outcome: Outcome::Applied, ..made };
+        assert!(!is_rounded(&applied, &step("eth0/rings", "rx=1001")));
     }
 
     #[test]

@@ -1,17 +1,24 @@
 //! `rxpath tune verify`.
 
+use rxpath_host::journal::{Journal, Watch};
 use rxpath_host::setter::HostSetter;
 use rxpath_tune::verify::{Standing, UNREADABLE, Verified, verify};
 
+use super::apply::within;
 use super::shown::short;
+use super::watchdog::after;
 use super::{StateArgs, no_journal, unreadable};
 use crate::cmd::prelude::*;
+use crate::cmd::values::seconds;
 
 /// Options of `rxpath tune verify`.
 #[derive(Debug, Args)]
 pub struct VerifyCommand {
     /// Number of the journal; without it, all open journals
     id: Option<u32>,
+    /// If all of it holds, undo it after this time from now on, instead of that of apply: the endpoint of an experiment
+    #[arg(long, hide = true, value_name = "TIME", value_parser = seconds, requires = "id")]
+    confirm_within: Option<Nanos>,
     #[command(flatten)]
     state: StateArgs,
     #[command(flatten)]
@@ -21,6 +28,9 @@ pub struct VerifyCommand {
 impl VerifyCommand {
     /// Compares the recorded values with the current values.
     pub fn run(self) -> Outcome {
+        if let Some((id, time)) = self.id.zip(self.confirm_within) {
+            return self.extend(id, within(time)?);
+        }
         // Checked before reading: a writer that ends in between has recorded its progress.
         let is_held = self.state.store().is_held();
         let listed = self.state.store().list()?;
@@ -56,16 +66,38 @@ impl VerifyCommand {
             }
         }
         self.print(&all, warnings)?;
-        let good = |one: &Verified| matches!(one.standing, Standing::Holds | Standing::AsLeft);
-        Ok(match (is_readable, all.iter().all(good)) {
+        Ok(match (is_readable, all.iter().all(holds)) {
             (false, _) => Exit::Cannot,
             (true, true) => Exit::Done,
             (true, false) => Exit::Negative,
         })
     }
-}
 
-impl VerifyCommand {
+    /// Compares the values of one journal, and if all hold, gives its watchdog this time from now on.
+    fn extend(&self, id: u32, time: Duration) -> Outcome {
+        let (store, lock) = self.state.locked()?;
+        let path = store.path(id);
+        if !path.exists() {
+            return Err(no_journal(id));
+        }
+        let mut journal = Journal::open(&path)?;
+        let contents = journal.contents();
+        let all = verify(&mut HostSetter::default(), contents);
+        let waits = |watch: &Watch| watch.process.is_alive() && !contents.confirmed;
+        let watch = contents.watch.filter(waits).filter(|_| contents.is_open());
+        let is_here = contents.elsewhere()?.is_none();
+        let exit = match watch {
+            Some(watch) if is_here && all.iter().all(holds) => {
+                journal.watch(Watch { deadline_ns: after(time)?, ..watch })?;
+                Exit::Done
+            }
+            _ => Exit::Negative,
+        };
+        drop(lock);
+        self.print(&all, Vec::new())?;
+        Ok(exit)
+    }
+
     fn print(&self, all: &[Verified], warnings: Vec<Warning>) -> anyhow::Result<()> {
         if self.format.is_json() {
             let settings = json!({ "id": self.id });
@@ -82,6 +114,10 @@ impl VerifyCommand {
         }
         Ok(())
     }
+}
+
+fn holds(one: &Verified) -> bool {
+    matches!(one.standing, Standing::Holds | Standing::AsLeft)
 }
 
 fn line(one: &Verified) -> String {
