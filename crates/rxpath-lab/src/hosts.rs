@@ -41,6 +41,7 @@ pub use self::connect::client;
 use self::pairs::Pairs;
 use self::privilege::RootNeeds;
 use self::ready::Readiness;
+use self::settings::InForce;
 use self::start_lead::StartLead;
 use crate::endpoint::client::{Client, PROMPT};
 use crate::endpoint::clock::ClockBounds;
@@ -122,6 +123,8 @@ pub struct Hosts {
     pub network_counters: Vec<String>,
     /// Time from the order to start to its instant.
     pub start_lead: StartLead,
+    /// Settings of a trial, which the next one may keep.
+    pub in_force: InForce,
 }
 
 impl Hosts {

@@ -313,12 +313,7 @@ impl<'a> Running<'a> {
             block,
             variant: variant.name.clone(),
         })?;
-        let at = number.trial + 1;
-        let testbed =
-            self.testbed(variant).map_err(|error| self.lost(error, "set-up", at, None))?;
-        for Change { side, setting, old, new } in testbed.changes().to_vec() {
-            self.tell(What::SettingChanged { side, setting, old, new })?;
-        }
+        let testbed = self.set_up(variant, number.trial)?;
         let files = self.writer.directory().join("programs").join(format!("trial{}", number.trial));
         let config = TrialConfig {
             variant,
@@ -341,7 +336,7 @@ impl<'a> Running<'a> {
                 unwritten.get_or_insert(error);
             }
         });
-        let raw = raw.map_err(|error| self.lost(error, &phase, at, Some(testbed.as_ref())))?;
+        let raw = raw.map_err(|error| self.lost(error, &phase, number.trial))?;
         if let Some(error) = unwritten {
             return Err(error.into());
         }
@@ -357,37 +352,39 @@ impl<'a> Running<'a> {
             self.writer.samples(&named)?;
         }
         let mut trial = compose(number, variant, testbed.as_ref(), raw);
-        testbed.restore()?;
+        if trial.void.is_some() && !self.options.keep_noisy {
+            testbed.restore()?;
+        }
         if let Some(scrubber) = &mut self.scrubber {
             trial.workloads.values_mut().for_each(|record| names::hide(scrubber, record));
         }
         Ok(trial)
     }
 
-    /// The end of a trial, with what became of the host that was lost, if it was that. A trial may have no testbed yet.
-    fn lost(
-        &mut self,
-        error: LabError,
-        phase: &str,
-        trial: u32,
-        testbed: Option<&dyn Testbed>,
-    ) -> LabError {
-        error.in_trial(phase, trial, |host| {
-            let hosts = self.options.hosts.filter(|hosts| hosts.remote(host).is_some());
-            if hosts.is_some() {
+    /// The testbed of a trial, with its settings on record.
+    fn set_up(&mut self, variant: &Variant, trial: u32) -> Result<Box<dyn Testbed + 'a>, LabError> {
+        let made = self.testbed(variant, trial);
+        let testbed = made.map_err(|error| self.lost(error, "set-up", trial))?;
+        for Change { side, setting, old, new, since_trial } in testbed.changes().to_vec() {
+            self.tell(What::SettingChanged { side, setting, old, new, since_trial })?;
+        }
+        Ok(testbed)
+    }
+
+    /// The end of a trial, with what became of the host that was lost, if it was that.
+    fn lost(&mut self, error: LabError, phase: &str, trial: u32) -> LabError {
+        error.in_trial(phase, trial + 1, |host| {
+            let Some(hosts) = self.options.hosts else { return AfterLoss::default() };
+            if hosts.remote(host).is_some() {
                 self.progress.found(&format!("{host} does not answer: connecting to it again"));
             }
-            match (testbed, hosts) {
-                (Some(testbed), _) => testbed.give_up(host, self.options.stop),
-                (None, Some(hosts)) => hosts.after_loss(host, self.options.stop),
-                (None, None) => AfterLoss::default(),
-            }
+            hosts.after_loss(host, self.options.stop)
         })
     }
 
-    fn testbed(&self, variant: &Variant) -> Result<Box<dyn Testbed + 'a>, LabError> {
+    fn testbed(&self, variant: &Variant, trial: u32) -> Result<Box<dyn Testbed + 'a>, LabError> {
         if let Some(hosts) = self.options.hosts {
-            return Ok(Box::new(HostsTestbed::make(hosts, variant, &self.resolved.trials)?));
+            return Ok(Box::new(HostsTestbed::make(hosts, variant, &self.resolved.trials, trial)?));
         }
         Ok(match (variant.topology, &self.owner) {
             (Topology::Netns, Some(owner)) => {
@@ -398,6 +395,9 @@ impl<'a> Running<'a> {
     }
 
     fn end(mut self, outcome: Result<(), LabError>) -> Result<Finished, LabError> {
+        // What the last trial left in force.
+        let undone = self.options.hosts.map_or(Ok(()), Hosts::undo_settings);
+        let outcome = outcome.and(undone);
         let (status, how) = match &outcome {
             Ok(()) => (Status::Complete, self.early.unwrap_or("complete")),
             Err(LabError::Interrupted) => (Status::Interrupted, "interrupted"),

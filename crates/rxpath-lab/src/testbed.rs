@@ -23,7 +23,7 @@ use rxpath_record::ledger::PathFacts;
 use rxpath_record::manifest::FlowCpu;
 
 use crate::clock::monotonic_ns;
-use crate::error::{AfterLoss, LabError};
+use crate::error::LabError;
 use crate::hosts::pairs::Pairs;
 use crate::scenario::spec::Variant;
 use crate::testbed::foreign::ForeignProgram;
@@ -64,6 +64,8 @@ pub struct Change {
     pub old: String,
     /// Value read back.
     pub new: String,
+    /// The trial that made it, where it was kept from there; none if it was made for this one.
+    pub since_trial: Option<u32>,
 }
 
 /// Drops of each UDP socket that is bound to `port`; `None` when there is no such socket.
@@ -303,18 +305,12 @@ pub trait Testbed {
     /// What was changed to make it.
     fn changes(&self) -> &[Change];
 
-    /// Restores what it changed and does not go with it.
+    /// Restores what it changed and does not go with it; otherwise the next trial may keep it.
     ///
     /// # Errors
     /// If that cannot be shown.
     fn restore(&self) -> Result<(), LabError> {
         Ok(())
-    }
-
-    /// Restores what can be restored after the host of this alias was lost, and finds out what became of it. `stop` ends a
-    /// wait for it.
-    fn give_up(&self, _lost: &str, _stop: &AtomicBool) -> AfterLoss {
-        AfterLoss::default()
     }
 
     /// Connection tracking of the receiver's side, where rules may use it and it can be read.

@@ -27,7 +27,7 @@ pub enum What {
         /// Scenario name.
         scenario: String,
     },
-    /// A setting was changed for a variant, or put back.
+    /// A setting was changed for a trial, or kept from one before.
     SettingChanged {
         /// The side it was changed on.
         side: Side,
@@ -37,6 +37,9 @@ pub enum What {
         old: String,
         /// Value read back after the write.
         new: String,
+        /// Index of the trial that made it, if it was kept from there; none if this trial made it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since_trial: Option<u32>,
     },
     /// A trial began.
     TrialStarted {

@@ -9,7 +9,6 @@ use rand::RngExt;
 use super::{ConnectedHost, Hosts};
 use crate::endpoint::client::Client;
 use crate::endpoint::wire::{Ask, Hello, LEASE_MS};
-use crate::error::AfterLoss;
 use crate::trial::phase;
 
 /// Between two attempts.
@@ -56,12 +55,6 @@ impl Hosts {
             }
         }
         Again::Unseen
-    }
-
-    /// The same for a trial that has not begun: the settings of other hosts were undone.
-    pub fn after_loss(&self, alias: &str, stop: &AtomicBool) -> AfterLoss {
-        let has_restarted = self.look_again(alias, stop) == Again::Restarted;
-        AfterLoss { has_restarted, ..AfterLoss::default() }
     }
 }
 

@@ -10,6 +10,7 @@ use super::connect::is_local;
 use super::devices::{listed, up};
 use super::fault::{HostFault, cannot};
 use super::pairs::Pairs;
+use super::settings::InForce;
 use super::start_lead::StartLead;
 use super::{ConnectedHost, Hosts, may_be_routed};
 use crate::endpoint::client::PROMPT;
@@ -61,6 +62,7 @@ pub fn between(
         hops,
         network_counters: counters,
         start_lead: StartLead::default(),
+        in_force: InForce::default(),
     };
     (!hosts.senders.is_empty()).then_some(hosts)
 }

@@ -42,8 +42,7 @@ use crate::endpoint::client::{PROMPT, PendingAnswer};
 use crate::endpoint::clock::ClockBounds;
 use crate::endpoint::links::LinkSpeed;
 use crate::endpoint::wire::{Ask, Rested};
-use crate::error::{AfterLoss, LabError};
-use crate::hosts::again::Again;
+use crate::error::LabError;
 use crate::hosts::pairs::Pairs;
 use crate::hosts::path_clocks::PathNotes;
 use crate::hosts::settings::TrialSettings;
@@ -94,12 +93,17 @@ pub struct HostsTestbed<'a> {
 }
 
 impl<'a> HostsTestbed<'a> {
-    /// Makes the settings that the variant wants, and compares the clocks.
+    /// Makes the settings that the variant wants for this trial, unless the hosts have them, and compares the clocks.
     ///
     /// # Errors
     /// If a host is lost, a setting is refused, the path does not work with it, or a clock jumped.
-    pub fn make(hosts: &'a Hosts, variant: &Variant, trials: &Trials) -> Result<Self, LabError> {
-        let settings = TrialSettings::apply(hosts, variant, trials)?;
+    pub fn make(
+        hosts: &'a Hosts,
+        variant: &Variant,
+        trials: &Trials,
+        trial: u32,
+    ) -> Result<Self, LabError> {
+        let settings = hosts.apply_settings(variant, trials, trial)?;
         let over_tcp = hosts.share_a_clock || variant.protocol().over_tcp();
         let port = (!over_tcp).then(|| variant.serve.port());
         let now = ClocksNow::compare(hosts, port)?;
@@ -409,14 +413,7 @@ impl Testbed for HostsTestbed<'_> {
     }
 
     fn restore(&self) -> Result<(), LabError> {
-        self.settings.undo()
-    }
-
-    fn give_up(&self, lost: &str, stop: &AtomicBool) -> AfterLoss {
-        // The others first: they wait for nothing.
-        let settings = self.settings.give_up();
-        let again = self.hosts.look_again(lost, stop);
-        AfterLoss { has_restarted: again == Again::Restarted, undone: settings.text(lost, again) }
+        self.hosts.undo_settings()
     }
 
     fn softirq(&self) -> SoftirqPlace {

@@ -267,6 +267,7 @@ pub fn events() -> Vec<Event> {
             setting: "rps_cpus".into(),
             old: "0".into(),
             new: "2".into(),
+            since_trial: None,
         },
         What::TrialStarted { trial: 0, block: 0, variant: "pinned".into() },
         What::Phase { trial: 0, phase: "measure".into() },

@@ -114,6 +114,7 @@ fn note(events: &mut Vec<Event>, trial: &Trial, kind: &Kind, at: usize) {
             setting: kind.setting.0.into(),
             old: "default".into(),
             new: kind.setting.1.into(),
+            since_trial: None,
         },
     );
     let variant = kind.name.to_owned();

@@ -64,16 +64,31 @@ fn fact(fields: &Map<String, Value>) -> String {
 fn changed(run: &Run) -> Table {
     let mut table = Table::new("side | setting | before | read back after the write");
     for event in &run.events {
-        if let What::SettingChanged { side, setting, old, new } = &event.what {
-            table.rows.push(vec![side.to_string(), setting.clone(), old.clone(), new.clone()]);
+        if let What::SettingChanged { side, setting, old, new, since_trial } = &event.what {
+            let new = read_back(new, *since_trial);
+            table.rows.push(vec![side.to_string(), setting.clone(), old.clone(), new]);
         }
     }
     table
 }
 
+/// The value after the write, with the trial that wrote it if that was an earlier one.
+fn read_back(value: &str, since_trial: Option<u32>) -> String {
+    match since_trial {
+        Some(trial) => format!("{value}, kept since trial {}", u64::from(trial) + 1),
+        None => value.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_setting_that_was_kept_has_the_trial_that_made_it() {
+        assert_eq!(read_back("rx=4096", Some(0)), "rx=4096, kept since trial 1");
+        assert_eq!(read_back("rx=4096", None), "rx=4096");
+    }
 
     #[test]
     fn values_are_words() {

@@ -91,7 +91,8 @@ pub(super) fn queueing(
     let new = format!("{spec:?}");
     tx.set_qdisc(DEVICE, Some(spec))?;
     let setting = format!("{DEVICE} qdisc");
-    changes.push(Change { side: Side::Tx, setting, old: "noqueue".into(), new });
+    let (side, old) = (Side::Tx, "noqueue".to_owned());
+    changes.push(Change { side, setting, old, new, since_trial: None });
     Ok(())
 }
 
@@ -103,11 +104,12 @@ pub(super) fn note(side: Side, change: rxpath_host::Change, changes: &mut Vec<Ch
     }
     let setting = change.target.to_string();
     let parts = (old.split_once('='), new.split_once('='));
-    changes.push(match parts {
+    let (setting, old, new) = match parts {
         // One value of a group: `veth/features/rx-gro`, from `on` to `off`.
         (Some((name, old)), Some((_, new))) if change.target.has_parts() => {
-            Change { side, setting: format!("{setting}/{name}"), old: old.into(), new: new.into() }
+            (format!("{setting}/{name}"), old.to_owned(), new.to_owned())
         }
-        _ => Change { side, setting, old, new },
-    });
+        _ => (setting, old, new),
+    };
+    changes.push(Change { side, setting, old, new, since_trial: None });
 }
