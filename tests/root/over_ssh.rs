@@ -4,6 +4,7 @@ mod armed;
 mod deaths;
 mod hostile_words;
 mod hosts_command;
+mod kept_settings;
 mod lease;
 mod left_settings;
 mod no_place;

@@ -65,6 +65,31 @@ fn what_is_undone_by_hand_needs_no_watchdog() {
     assert_eq!(place.snapshot(), before);
 }
 
+/// As an endpoint does that keeps settings from one trial to the next.
+#[test]
+fn verify_moves_the_time_on_if_all_changes_hold_and_not_otherwise() {
+    let Some(place) = Place::new() else { return };
+    let plan = place.plan(&["net.ipv4.udp_rmem_min=8192"]);
+    place.rxpath(&["tune", "apply", &plan, "--confirm-within", "1000s"]).ok();
+    let deadline_ns = || {
+        let contents = Contents::read(&place.store().path(1)).unwrap().unwrap();
+        contents.watch.unwrap().deadline_ns
+    };
+    let verify = |within: &str| place.rxpath(&["tune", "verify", "1", "--confirm-within", within]);
+    let first_ns = deadline_ns();
+    assert!(verify("3000s").ok().contains(": holds"));
+    let moved_ns = deadline_ns();
+    assert!(moved_ns - first_ns >= 2_000_000_000_000, "{first_ns} {moved_ns}");
+    place.sysctl("net.ipv4.udp_rmem_min", "16384");
+    let drifted = verify("9000s");
+    assert!(drifted.code == Some(1) && drifted.out.contains("drifted"), "{drifted:?}");
+    assert_eq!(deadline_ns(), moved_ns);
+    place.rxpath(&["tune", "undo"]).ok();
+    // Nothing is in force that could hold.
+    assert_eq!(verify("9000s").code, Some(1));
+    until("the watchdog has ended", || watchdog_is_gone(&place));
+}
+
 #[test]
 fn the_death_of_the_program_leaves_the_watchdog_at_work() {
     let Some(place) = Place::new() else { return };
