@@ -25,7 +25,7 @@ pub struct HostsArgs {
     /// The receiver, as ssh takes its name
     #[arg(long, value_name = "HOST", requires = "sender")]
     receiver: Option<String>,
-    /// Change settings of the hosts where variants want it (`[tune]`), each undone after its trial
+    /// Change settings of the hosts where variants want it (`[tune]`), each undone after its trials
     #[arg(long)]
     change_hosts: bool,
     #[command(flatten)]
@@ -114,7 +114,7 @@ impl HostsArgs {
             let changes = host_plan::changes(&planned).join("; ");
             let text = format!("this run changes settings of hosts: {changes}");
             return Err(Failure::usage(text)
-                .hint("--change-hosts allows it; each is undone after its trial"));
+                .hint("--change-hosts allows it; each is undone after its trials"));
         }
         hosts.check_settings(resolved).map_err(failure)
     }

@@ -39,7 +39,7 @@ impl AutoCommand {
     pub(super) fn run_scenario(&self, scenario: &str) -> Outcome {
         if self.hosts.is_given() && !self.hosts.may_change() {
             return Err(Failure::usage("tune auto changes settings of the hosts")
-                .hint("--change-hosts allows it; each is undone after its trial"));
+                .hint("--change-hosts allows it; each is undone after its trials"));
         }
         let needs = root_needs(scenario, &self.sets, true).and_changes();
         let hosts = self.hosts.connect(&needs)?;

@@ -214,7 +214,7 @@ fn plan_lines(settings: &AutoSettings, plan: &Plan, is_applied: bool) -> Vec<Str
     let undone = match (&settings.live, settings.between_hosts) {
         (Some(_), _) if is_applied => "each slice's settings were undone and read back",
         (Some(_), _) => "each slice's settings were undone and read back: this host is as it was",
-        (None, true) => "each setting was undone after its trial: the hosts are as they were",
+        (None, true) => "each setting was undone after its trials: the hosts are as they were",
         (None, false) => "the lab's settings went with the lab: this host is as it was",
     };
     let mut all = vec![String::new(), undone.into()];
