@@ -96,6 +96,7 @@ fn hooked(raw: &Measurements, ledger: &Ledger) -> Option<Warning> {
 }
 
 /// What both sides did in the window.
+#[derive(Default)]
 struct Spans {
     load: Span,
     serve: Span,

@@ -138,6 +138,18 @@ impl WorkloadResult {
         }
     }
 
+    /// What a client completed in the whole trial, and its errors: of a stream the bytes that were read. `None` of anything
+    /// else.
+    pub fn done(&self) -> Option<(Option<u64>, u64)> {
+        let (done, errors) = match self {
+            Self::Stream(it) => (it.delivered_bytes, &it.connection_errors_total),
+            Self::Transactions(it) => (Some(it.transactions_total), &it.errors_total),
+            Self::HttpLoad(it) => (Some(it.requests_total), &it.errors_total),
+            _ => return None,
+        };
+        Some((done, errors.values().sum()))
+    }
+
     /// The worker threads that it lists; none of a third-party program.
     pub fn workers(&self) -> Vec<Worker> {
         macro_rules! workers {

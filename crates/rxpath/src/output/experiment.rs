@@ -120,6 +120,7 @@ fn columns(main: &str) -> &'static [Column] {
             ("service_time_p50_us", "p50, us", tenth),
             ("service_time_p99_us", "p99, us", tenth),
             ("server_cpu_us_per_transaction", "CPU us/transaction (server)", hundredth),
+            ("errors_count", "errors", whole),
         ],
         _ => &[
             ("service_time_p50_us", "p50, us", tenth),

@@ -225,9 +225,10 @@ impl Objectives {
     fn of_requests(&self, trial: &Trial, target: f64, protocol: Protocol) -> Option<Shown> {
         let metric = |name: &str| trial.metrics.get(name).copied();
         let answered = metric(protocol.main_metric())?;
-        let loss_ratio = (1.0 - answered / target).clamp(0.0, 1.0);
         let quantile = self.latency.map_or(USUAL, |latency| latency.quantile);
         let client = WorkloadResult::recorded(trial, protocol, false);
+        let failed = failed_ratio(trial, client.as_ref());
+        let loss_ratio = (1.0 - answered / target).clamp(failed, 1.0);
         let [service, response] = client.as_ref().map_or([None, None], WorkloadResult::times);
         // Metrics leave a quantile out where few requests lie above it, as in the short trials of the climb. The client's
         // own is then close to the maximum, which errs to the low side.
@@ -240,7 +241,7 @@ impl Objectives {
         let too_late = self
             .latency
             .is_some_and(|latency| latency_us.is_none_or(|us| us * 1e3 >= latency.below.0 as f64));
-        let outcome = if failed_ratio(trial, client.as_ref()) > self.loss_ratio || too_late {
+        let outcome = if failed > self.loss_ratio || too_late {
             Outcome::Bad { loss_ratio }
         } else if answered < REACHED_RATIO * self.must_arrive(target) {
             if client_limits(trial) { Outcome::Short } else { Outcome::Bad { loss_ratio } }
@@ -254,10 +255,7 @@ impl Objectives {
 /// Requests of the whole trial that failed, as a share of all.
 fn failed_ratio(trial: &Trial, client: Option<&WorkloadResult>) -> f64 {
     let failed = trial.metrics.get("errors_count").copied().unwrap_or(0.0);
-    let done = match client {
-        Some(WorkloadResult::HttpLoad(it)) => it.requests_total as f64,
-        _ => 0.0,
-    };
+    let done = client.and_then(WorkloadResult::done).and_then(|(done, _)| done).unwrap_or(0) as f64;
     if failed > 0.0 { failed / (failed + done).max(1.0) } else { 0.0 }
 }
 
@@ -277,6 +275,7 @@ mod tests {
 
     use proptest::prelude::*;
     use rxpath_load::http::load::result::LoadResult;
+    use rxpath_load::tcp::result::TransactionsResult;
     use rxpath_record::evidence::ThreadUse;
 
     use super::*;
@@ -292,7 +291,7 @@ mod tests {
         trial(&metrics)
     }
 
-    fn client(result: &LoadResult) -> BTreeMap<String, serde_json::Value> {
+    fn client(result: &impl serde::Serialize) -> BTreeMap<String, serde_json::Value> {
         [("load".to_owned(), serde_json::json!({ "result": result }))].into()
     }
 
@@ -422,17 +421,19 @@ mod tests {
 
     #[test]
     fn failed_requests_are_a_share_of_all() {
-        let mut made = trial(&[("achieved_rps", 100.0), ("errors_count", 10.0)]);
-        made.workloads = client(&LoadResult { requests_total: 90, ..LoadResult::default() });
-        let judged = objectives(None).judge(&made, 100.0, Protocol::Http).unwrap();
-        assert!(matches!(judged.outcome, Outcome::Bad { .. }));
-        // Ten of a hundred thousand.
-        made.workloads = client(&LoadResult { requests_total: 99_990, ..LoadResult::default() });
-        let judged = objectives(None).judge(&made, 100.0, Protocol::Http).unwrap();
-        assert!(matches!(judged.outcome, Outcome::Good { .. }));
-        made.metrics.insert("errors_count".into(), 0.0);
-        let judged = objectives(None).judge(&made, 100.0, Protocol::Http).unwrap();
-        assert!(matches!(judged.outcome, Outcome::Good { .. }));
+        for protocol in [Protocol::Http, Protocol::TcpRr, Protocol::TcpCrr] {
+            let judge = |failed: f64, done: u64| {
+                let mut made = trial(&[(protocol.main_metric(), 100.0), ("errors_count", failed)]);
+                let tcp = TransactionsResult { transactions_total: done, ..Default::default() };
+                let http = LoadResult { requests_total: done, ..LoadResult::default() };
+                made.workloads =
+                    if protocol == Protocol::Http { client(&http) } else { client(&tcp) };
+                objectives(None).judge(&made, 100.0, protocol).unwrap().outcome
+            };
+            assert_eq!(judge(10.0, 90), Outcome::Bad { loss_ratio: 0.1 }, "{protocol:?}");
+            assert_eq!(judge(10.0, 99_990), Outcome::Good { loss_ratio: 1e-4 }, "{protocol:?}");
+            assert_eq!(judge(0.0, 99_990), Outcome::Good { loss_ratio: 0.0 }, "{protocol:?}");
+        }
     }
 
     proptest! {

@@ -54,7 +54,7 @@ fn client<'a>(
 
 /// What a client of ours got done; its names are not filled in.
 fn pair(protocol: Protocol, client: &SideMeasurements, raw: &Measurements) -> Option<PairRate> {
-    let (done_total, errors_count) = done(&client.result)?;
+    let (done_total, errors_count) = client.result.done()?;
     let [from, to] = raw.window.between.window_ns;
     let span = window::span(&client.lines, from, to).unwrap_or_default();
     let [service, response] = client.result.times();
@@ -70,17 +70,6 @@ fn pair(protocol: Protocol, client: &SideMeasurements, raw: &Measurements) -> Op
         p99_us: times.filter(|_| are_enough).map(|times| times.p99),
         ..PairRate::default()
     })
-}
-
-/// What a client completed in the whole trial, and its errors: of a stream the bytes that were read.
-fn done(result: &WorkloadResult) -> Option<(Option<u64>, u64)> {
-    let (done, errors) = match result {
-        WorkloadResult::Stream(it) => (it.delivered_bytes, &it.connection_errors_total),
-        WorkloadResult::Transactions(it) => (Some(it.transactions_total), &it.errors_total),
-        WorkloadResult::HttpLoad(it) => (Some(it.requests_total), &it.errors_total),
-        _ => return None,
-    };
-    Some((done, errors.values().sum()))
 }
 
 /// The rate that a client was to reach.
@@ -188,7 +177,7 @@ fn metrics(
     let result = several::result_of(&clients);
     let mut all = BTreeMap::new();
     times(&result, &mut all);
-    all.extend(done(&result).map(|(_, errors)| ("errors_count".to_owned(), errors as f64)));
+    all.extend(result.done().map(|(_, errors)| ("errors_count".to_owned(), errors as f64)));
     let [from, to] = raw.window.between.window_ns;
     let lines = raw.serve.parts.get(receiver).map(|(_, part)| part.lines.as_slice());
     let span = lines.and_then(|lines| window::span(lines, from, to));

@@ -144,6 +144,8 @@ fn transactions(
     spans: &Spans,
     all: &mut BTreeMap<String, f64>,
 ) {
+    let errors = raw.load.result.done().map(|(_, errors)| errors as f64);
+    all.extend(errors.map(|errors| ("errors_count".to_owned(), errors)));
     times(&raw.load.result, all);
     foreign_times(all);
     let foreign = all.get("load.mean_tps").copied();
@@ -155,8 +157,12 @@ fn transactions(
 
 #[cfg(test)]
 mod tests {
+    use rxpath_load::tcp::result::TransactionsResult;
+
     use super::*;
     use crate::scenario::{HostShape, parse, resolve};
+    use crate::trial::result::WorkloadResult;
+    use crate::trial::side::SideMeasurements;
 
     #[test]
     fn sides_that_never_sleep_are_known() {
@@ -169,6 +175,20 @@ mod tests {
         assert_eq!(sides("epoll_timeout = 1000\n[load]\nrate = \"1k\"\npacing = \"sleep\"\n"), []);
         assert_eq!(sides("epoll_timeout = 0\n"), [Side::Rx]);
         assert_eq!(sides("busy_poll = \"50us\"\n[load]\nrate = \"1k\"\n"), [Side::Tx, Side::Rx]);
+    }
+
+    #[test]
+    fn transactions_that_failed_are_counted_without_a_rate_too() {
+        let errors = [("receive ECONNRESET", 3), ("connect ETIMEDOUT", 2)];
+        let result = WorkloadResult::Transactions(TransactionsResult {
+            errors_total: errors.map(|(name, count)| (name.to_owned(), count)).into(),
+            ..TransactionsResult::default()
+        });
+        let load = SideMeasurements { result, ..SideMeasurements::default() };
+        let raw = Measurements { load, ..Measurements::default() };
+        let mut all = BTreeMap::new();
+        transactions(&Evidence::default(), &raw, &Spans::default(), &mut all);
+        assert_eq!(all, [("errors_count".to_owned(), 5.0)].into());
     }
 
     #[test]
