@@ -145,8 +145,7 @@ impl Watcher {
         let mut counters = Reader::all(&root).with_energy(&root);
         let mut diag = Netlink::sock_diag()?;
         let mut sockets = Sockets::of(options.only);
-        sockets.look(&mut diag);
-        sockets.look_at_tcp(&mut diag);
+        sockets.look_at_end(&mut diag);
         let everybody = Everybody::start(&root, probes.is_ok());
         let queues = Queues::start(&root);
         let begun = Begun::now(&mut counters, Ours::default());
@@ -221,8 +220,7 @@ impl Watcher {
         // The walks take milliseconds. What counts one loss in three places (socket, tracepoint, table) is read after
         // them, one right behind the other.
         let used = self.everybody.until_now(&self.root);
-        self.sockets.look_at_tcp(&mut self.diag);
-        self.sockets.look(&mut self.diag);
+        self.sockets.look_at_end(&mut self.diag);
         let looks = self.sockets.take();
         let seen = match &mut self.probes {
             Ok(probes) => probes.read().map_err(|error| error.to_string()),
