@@ -5,8 +5,9 @@
 # GSO batches become single datagrams there, in softirq, so that its programs hardly run (as in the experiment udp-livelock).
 # Everything else is on the other CPU. Printed for each run: its exit status, its time, the share of datagrams that were lost,
 # the least idle share of the receiver's CPU in a second, and what was wrong. A run ends well if its status is 0, or 4 (one trial
-# is not enough to compare), if its manifest is complete, if a trial counts, and if no program of it is left on a host five seconds
-# later.
+# is not enough to compare), if its manifest is complete, if each of its trials counts, and if no program of it is left on a host five
+# seconds later. Noise is forgiven (--keep-noisy): the flood is foreign load to what runs on that CPU. Any other reason why a trial
+# is void, as a window that was read late, is what this bench looks for.
 # Goal: every run ends well. The CPU was flooded if it was idle for less than 5 % of that second, and 20 % were lost.
 # Usage: bench/hosts-livelock.sh [RXPATH [RUNS]]    (root; 20 runs of ten seconds). Exit 1: a run did not end well. Exit 4: a run
 # did not flood the CPU.
@@ -118,9 +119,8 @@ for number in range(1, runs + 1):
     manifest = json.load(open(manifests[0])) if manifests else {"status": "missing", "trials": []}
     if manifest["status"] != "complete":
         wrong.append(f"the run is {manifest['status']}")
-    trials = [trial for trial in manifest["trials"] if not trial["void"]]
-    if not trials:
-        wrong += [f"void: {trial['void']}" for trial in manifest["trials"]] or ["no trial"]
+    trials = manifest["trials"]
+    wrong += [f"void: {trial['void']}" for trial in trials if trial["void"]] if trials else ["no trial"]
     for trial in trials:
         lost = max(lost, trial["metrics"].get("loss_ratio", 0.0))
     until = time.monotonic() + 5

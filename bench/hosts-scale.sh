@@ -3,9 +3,9 @@
 #
 # One receiver and 31 senders, each with a clock of its own that is hours apart from the others, on one bridge for control and
 # one for data. `rxpath hosts check` runs twice: first the program is sent to each host, then it is there. Then one run of short
-# trials, 100 datagrams/s from each sender. The hosts are foreign load to each other, so that noisy trials count (--keep-noisy); what
-# control does to a trial is then a warning of it and not `void`: `unsteady-host` says that a host missed its window or that a clock
-# was slewed, `clock-jump` that a clock jumped.
+# trials, 100 datagrams/s from each sender. The hosts are foreign load to each other, so that noisy trials count (--keep-noisy). What
+# control does to a trial makes it void, and a warning says what it was: `unsteady-host` that a host missed its window or that a
+# clock was slewed, `clock-jump` that a clock jumped.
 # Goals: ready within 20 s both times; the run ends with status 0, or 4 (one variant is not enough to compare), has all its trials,
 # and none has the warning `unsteady-host`.
 # Usage: bench/hosts-scale.sh [RXPATH [HOSTS [TRIALS]]]    (root; five minutes). Exit 1: a goal is missed. Exit 4: a clock jumped.
@@ -46,7 +46,7 @@ trials, lost, jumped = manifest["trials"], 0, 0
 for trial in trials:
     metrics, warnings = trial["metrics"], trial["warnings"]
     codes = [warning["code"] for warning in warnings]
-    lost += bool(trial["void"]) or "unsteady-host" in codes
+    lost += "unsteady-host" in codes
     jumped += "clock-jump" in codes
     texts = [warning["text"] for warning in warnings if warning["code"] in ("unsteady-host", "clock-jump")]
     print(f"trial {trial['trial'] + 1}: offered {metrics.get('offered_pps', 0):.0f}/s, delivered {metrics.get('delivered_pps', 0):.0f}/s, "
@@ -54,7 +54,7 @@ for trial in trials:
 print(f"{len(trials)} of {asked} trials, {lost} lost by control (goal: none), {jumped} with a clock that jumped, the run is {manifest['status']}")
 if lost or manifest["status"] == "failed":
     sys.exit(1)
-sys.exit(4 if jumped or len(trials) != asked or manifest["status"] != "complete" else 0)
+sys.exit(4 if jumped or len(trials) < asked or manifest["status"] != "complete" else 0)
 PYTHON
 [ $now = 0 ] || [ $status = 1 ] || status=$now
 exit $status

@@ -284,13 +284,15 @@ impl<'a> Running<'a> {
                 made => made?,
             };
             if self.options.keep_noisy {
-                trial.void = None;
+                disturbed::forgive(&mut trial);
             }
             let void = trial.void.clone();
             self.progress.trial_ended(&trial);
             self.tell(What::TrialEnded { trial: trial.trial, void: void.clone() })?;
             self.manifest.trials.push(trial);
-            if let Some(warning) = disturbed::hopeless(&self.manifest.trials) {
+            if !self.options.keep_noisy
+                && let Some(warning) = disturbed::hopeless(&self.manifest.trials)
+            {
                 self.early = Some("too-noisy");
                 return self.warn(warning);
             }

@@ -6,6 +6,7 @@ use rxpath_record::doubts::{COUNTED, GAVE_UP};
 use rxpath_record::manifest::{Grade, Manifest, Trial};
 
 use super::Finished;
+use crate::trial::noise;
 
 /// Void trials in a row after which a run ends: more than one trial and all its repeats.
 const IN_A_ROW: usize = 6;
@@ -35,6 +36,14 @@ pub(super) fn hopeless(trials: &[Trial]) -> Option<Warning> {
     )
 }
 
+/// Counts a trial that is void because of its grade alone. A window that was missed or a clock that jumped is no noise: such a
+/// trial measured something else than it was to.
+pub(super) fn forgive(trial: &mut Trial) {
+    if trial.void == noise::void(trial.grade, &trial.noise) {
+        trial.void = None;
+    }
+}
+
 /// What to know before trusting a run: its figures are made of trials that other load disturbed.
 pub(super) fn counted(manifest: &Manifest) -> Option<Warning> {
     let (noisy, all) = noisy(manifest);
@@ -59,13 +68,22 @@ fn shown(manifest: &Manifest) -> impl DoubleEndedIterator<Item = &Trial> {
 impl Finished {
     /// Whether noise left a variant without a trial, or ended the run.
     pub fn too_noisy(&self) -> bool {
-        let noisy = |name: &str| {
-            let mut all =
-                self.manifest.trials.iter().filter(|trial| trial.variant == name).peekable();
-            all.peek().is_some() && all.all(|trial| trial.void.is_some() || trial.grade == Grade::D)
-        };
-        self.manifest.variants.iter().any(|variant| noisy(&variant.name))
+        self.all_of_one(|trial| trial.void.is_some() || trial.grade == Grade::D)
             || self.gave_up().is_some()
+    }
+
+    /// Whether all trials of a variant are void.
+    pub fn nothing_counts(&self) -> bool {
+        self.all_of_one(|trial| trial.void.is_some())
+    }
+
+    /// Whether this is so of all trials of a variant that has any.
+    fn all_of_one(&self, is_so: impl Fn(&Trial) -> bool) -> bool {
+        self.manifest.variants.iter().any(|variant| {
+            let of_it = |trial: &&Trial| trial.variant == variant.name;
+            let mut all = self.manifest.trials.iter().filter(of_it).peekable();
+            all.peek().is_some() && all.all(&is_so)
+        })
     }
 
     /// Why it ended early on a machine that disturbed nearly all of its trials.
@@ -124,6 +142,41 @@ mod tests {
         assert!(share.contains("9 of 12 trials were void"), "{share}");
         let half: Vec<bool> = (0..40).map(|i| i % 2 == 0).collect();
         assert_eq!(hopeless(&trials(&half)), None);
+    }
+
+    #[test]
+    fn only_noise_is_forgiven() {
+        let noise = "other programs took 50.0 % of CPU 1 (most: cc1)";
+        let forgiven = |grade, void: &str| {
+            let (void, noise) = (Some(void.to_owned()), vec![noise.to_owned()]);
+            let mut trial = Trial { void, grade, noise, ..Trial::default() };
+            forgive(&mut trial);
+            assert_eq!(trial.grade, grade);
+            trial.void.is_none()
+        };
+        assert!(forgiven(Grade::D, noise));
+        for fault in [
+            "start missed by gen1: 31ms late",
+            "sut: it missed the begin of its window by 35.5 ms",
+            "gen2: its clock jumped by 81.0 ms in the trial",
+        ] {
+            assert!(!forgiven(Grade::A, fault) && !forgiven(Grade::D, fault), "{fault}");
+        }
+    }
+
+    #[test]
+    fn a_variant_whose_trials_are_all_void_has_none_that_counts() {
+        let directory = Path::new("runs").to_owned();
+        let mut ended = Finished { directory, manifest: kept(), error: None };
+        for trial in &mut ended.manifest.trials {
+            (trial.grade, trial.void) = (Grade::D, None);
+        }
+        assert!(!ended.nothing_counts() && ended.too_noisy());
+        let first = ended.manifest.variants[0].name.clone();
+        for trial in ended.manifest.trials.iter_mut().filter(|trial| trial.variant == first) {
+            trial.void = Some("start missed by gen1: 31ms late".into());
+        }
+        assert!(ended.nothing_counts());
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub struct Options<'a> {
     pub command: Vec<String>,
     /// Version of the program.
     pub version: &'a str,
-    /// Count trials that noise would void; their grade says so.
+    /// Count trials that noise would void; their grade says so. What is void for another reason stays void.
     pub keep_noisy: bool,
     /// Measure CPU time and lock waits by tracepoints, for the diagnosis.
     pub witness: bool,

@@ -6,7 +6,7 @@ use rxpath_record::evidence::Evidence;
 use rxpath_record::manifest::Trial;
 use rxpath_record::verdict::PairedTrial;
 
-use super::{Running, summary};
+use super::{Running, disturbed, summary};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::scenario::spec::{Resolved, Variant};
@@ -70,7 +70,7 @@ impl Running<'_> {
     fn of_no_block(&mut self, variant: &Variant) -> Result<Trial, LabError> {
         let mut trial = self.trial(variant, 0)?;
         if self.options.keep_noisy {
-            trial.void = None;
+            disturbed::forgive(&mut trial);
         }
         self.progress.trial_ended(&trial);
         self.tell(What::TrialEnded { trial: trial.trial, void: trial.void.clone() })?;

@@ -70,14 +70,16 @@ pub fn ending(ended: &Ended) -> Outcome {
         };
         return Err(Failure::new(status(error), anyhow::anyhow!("{error}")).hint(hint));
     }
-    if ended.too_noisy() && !ended.keep_noisy {
+    if ended.nothing_counts() || ended.too_noisy() && !ended.keep_noisy {
         if let Some(warning) = ended.gave_up() {
             crate::note!("rxpath: too noisy to conclude: {warning}");
         } else {
             crate::note!(
                 "rxpath: too noisy to conclude: every trial of a variant was disturbed by other load, or is void (see the report)"
             );
-            crate::note!("hint: stop the other load, or count such trials with --keep-noisy");
+            if !ended.keep_noisy {
+                crate::note!("hint: stop the other load, or count such trials with --keep-noisy");
+            }
         }
         return Ok(Exit::Inconclusive);
     }
