@@ -286,7 +286,7 @@ fn replies_to_head_have_no_body() {
 }
 
 /// It refuses connections, and while it is open no other test gets its port.
-fn bound_and_not_listening() -> (std::os::fd::OwnedFd, SockaddrIn) {
+pub(crate) fn bound_and_not_listening() -> (std::os::fd::OwnedFd, SockaddrIn) {
     let socket =
         socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
     bind(socket.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0)).unwrap();

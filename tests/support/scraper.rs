@@ -5,6 +5,13 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Ports that are tried: between the choice and Prometheus' bind, another test may get the port.
+const TRIES: usize = 3;
+/// For Prometheus to listen.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A Prometheus that scrapes; killed when it is dropped.
 pub struct Scraper {
@@ -23,15 +30,25 @@ impl Drop for Scraper {
 impl Scraper {
     /// Scrapes `target` every second; `more` is added to its configuration.
     pub fn start(program: &Path, target: &str, more: &str) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let config = dir.path().join("prometheus.yml");
-        let text = format!(
+        let config = format!(
             "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\n{more}\nscrape_configs:\n- job_name: rxpath\n  static_configs: [{{targets: ['{target}']}}]\n"
         );
-        fs::write(&config, text).unwrap();
+        let tried = || {
+            let mut scraper = Self::spawned(program, &config);
+            scraper.listens().then_some(scraper)
+        };
+        (0..TRIES)
+            .find_map(|_| tried())
+            .unwrap_or_else(|| panic!("Prometheus listened on none of {TRIES} ports"))
+    }
+
+    fn spawned(program: &Path, config: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("prometheus.yml");
+        fs::write(&file, config).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let program = Command::new(program)
-            .arg(format!("--config.file={}", config.display()))
+            .arg(format!("--config.file={}", file.display()))
             .arg(format!("--storage.tsdb.path={}", dir.path().join("data").display()))
             .arg(format!("--web.listen-address=127.0.0.1:{port}"))
             .stdout(Stdio::null())
@@ -41,9 +58,24 @@ impl Scraper {
         Self { program, port, _dir: dir }
     }
 
+    /// Whether Prometheus itself answers on its port. It ends at once if another program has the port.
+    fn listens(&mut self) -> bool {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline && self.program.try_wait().unwrap().is_none() {
+            if self.answer("vector(1)").is_some_and(|answer| answer["status"] == "success") {
+                return true;
+            }
+            // why: the pace of looking; the deadline above ends it.
+            sleep(Duration::from_millis(50));
+        }
+        false
+    }
+
     /// What Prometheus says to a query; `None` while it does not answer.
     pub fn answer(&self, query: &str) -> Option<serde_json::Value> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
+        // Another program on this port may never end its answer.
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
         let escaped: Vec<String> = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
         let escaped = escaped.concat();
         let request = format!("GET /api/v1/query?query={escaped} HTTP/1.0\r\nHost: h\r\n\r\n");

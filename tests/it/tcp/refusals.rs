@@ -1,11 +1,12 @@
 //! What `serve tcp` and `load tcp` refuse, and in which words.
 
 use super::*;
+use crate::http::bound_and_not_listening;
 
 #[test]
 fn a_server_that_is_not_there_or_not_ours_is_said() {
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let refused = load(&["stream", &nobody]);
+    let (_bound, nobody) = bound_and_not_listening();
+    let refused = load(&["stream", &nobody.to_string()]);
     assert_refused(&refused, &["connect", "refused", "hint: nothing listens there"]);
     let stranger = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = stranger.local_addr().unwrap().to_string();
