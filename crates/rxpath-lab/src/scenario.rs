@@ -33,7 +33,7 @@ mod tune;
 mod value;
 mod written;
 
-pub use bundled::{bundled, load};
+pub use bundled::{Title, bundled, load, titles};
 pub use error::ScenarioError;
 pub use file::ScenarioFile;
 pub use host_shape::{CpuShape, HostShape};

@@ -26,8 +26,14 @@ pub struct Cli {
 }
 
 /// The whole tree, with the layout of its help.
+#[cfg(test)]
 pub fn tree() -> clap::Command {
-    layout::laid_out(Cli::command())
+    layout::laid_out(Cli::command(), &|_| true)
+}
+
+/// The tree with the layout of the top page and of the commands that these words name.
+fn tree_for(words: &[String]) -> clap::Command {
+    layout::laid_out(Cli::command(), &|name| words.iter().any(|word| word == name))
 }
 
 /// The tree as the types declare it, without what the layout adds.
@@ -35,12 +41,23 @@ pub fn bare_tree() -> clap::Command {
     Cli::command()
 }
 
-/// Reads the command line; help and refusals are printed here.
+/// Reads the command line; help and refusals are printed here. Only a page of help needs its layout.
 pub fn parse() -> Result<Cli, Exit> {
-    tree()
-        .try_get_matches()
-        .and_then(|found| Cli::from_arg_matches(&found))
+    let read = |tree: clap::Command| {
+        tree.try_get_matches().and_then(|found| Cli::from_arg_matches(&found))
+    };
+    read(bare_tree())
+        .or_else(|error| match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                read(tree_for(&words()))
+            }
+            _ => Err(error),
+        })
         .map_err(|error| refuse(&error))
+}
+
+fn words() -> Vec<String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into()).collect()
 }
 
 /// Prints clap's words in the form of all our errors: `rxpath: what`, then `hint: …`.
@@ -57,8 +74,7 @@ fn refuse(error: &clap::Error) -> Exit {
         }
         _ => {}
     }
-    let words: Vec<String> =
-        std::env::args_os().map(|word| word.to_string_lossy().into()).collect();
+    let words = words();
     let negative = (error.kind() == ErrorKind::UnknownArgument).then(|| negative_value(&words));
     let left_out = || left_out::refusal(&bare_tree(), &first_words(&words), &words);
     let own = || in_our_words(&error.render().to_string(), &page_of(&words));

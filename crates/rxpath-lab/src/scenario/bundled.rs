@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use serde::Deserialize;
+
 use super::error::{ScenarioError, nearest};
 use super::file::ScenarioFile;
 use super::written::parse;
@@ -24,6 +26,39 @@ const BUNDLED: &[(&str, &str)] = scenarios!(
     "model-stalling-reader" "model-ring" "model-livelock" "model-knee" "model-calibration"
     "capacity-udp" "capacity-tcp-rr" "capacity-http" "demo"
 );
+
+/// What the list shows of a scenario.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Title {
+    /// That of the scenario.
+    #[serde(skip)]
+    pub name: String,
+    /// What it answers.
+    pub question: String,
+    /// Whether the list leaves it out.
+    #[serde(default)]
+    pub hidden: bool,
+}
+
+/// The titles of all bundled scenarios, hidden ones too.
+///
+/// **Cost** Of each file, the keys before its first table are read.
+///
+/// # Errors
+/// As [`bundled`].
+pub fn titles() -> Result<Vec<Title>, ScenarioError> {
+    BUNDLED.iter().map(|(name, text)| title(name, text)).collect()
+}
+
+fn title(name: &str, text: &str) -> Result<Title, ScenarioError> {
+    let head = text.find("\n[").map_or(text, |end| &text[..end]);
+    if let Ok(title) = toml::from_str::<Title>(head) {
+        return Ok(Title { name: name.into(), ..title });
+    }
+    // What is wrong with it, with its place.
+    let file = parse_bundled(name, text)?;
+    Ok(Title { name: file.name, question: file.question, hidden: file.hidden })
+}
 
 /// Every bundled scenario, the hidden ones too.
 pub fn bundled() -> Result<Vec<ScenarioFile>, ScenarioError> {
@@ -63,5 +98,28 @@ fn near_names(name: &str) -> String {
             format!("bundled are {}; a file is named with its path", all.join(", "))
         }
         (None, within) => format!("did you mean one of {}?", within.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_are_those_of_the_whole_scenarios() {
+        let whole = bundled().unwrap().into_iter();
+        let whole =
+            whole.map(|it| Title { name: it.name, question: it.question, hidden: it.hidden });
+        assert_eq!(titles().unwrap(), whole.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_tables_of_a_scenario_are_not_read_for_its_title() {
+        let found = title("made", "question = \"Why?\"\nhidden = true\n[load]\nrate = nonsense\n");
+        let right = Title { name: "made".into(), question: "Why?".into(), hidden: true };
+        assert_eq!(found.unwrap(), right);
+        assert!(
+            title("made", "[load]\nrate = \"1k\"\n").unwrap_err().to_string().contains("question")
+        );
     }
 }

@@ -26,11 +26,11 @@ pub const GROUPS: [(&str, &[&str]); 6] = [
 /// the options. The first match applies.
 const HEADINGS: &str = include_str!("headings.txt");
 
-/// The whole tree with headings, groups and examples.
-pub fn laid_out(tree: Command) -> Command {
+/// The tree with headings, groups and examples, for the top page and those of commands that are `shown` by their name.
+pub fn laid_out(tree: Command, shown: &dyn Fn(&str) -> bool) -> Command {
     let groups = groups(&tree);
     let end = format!("\nWithout a command: rxpath check.\n\n{}", exits());
-    with_examples(tree, "", &end).help_template(format!(
+    with_examples(tree, ("", end.as_str()), shown).help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\nOptions:\n{{options}}{{after-help}}"
     ))
 }
@@ -60,8 +60,12 @@ fn exits() -> String {
     format!("Exit status:\n{}", all.collect::<String>())
 }
 
-/// The command at `path`, and all below it.
-fn with_examples(mut command: Command, path: &str, end: &str) -> Command {
+/// The command at `path` with the `end` of its page, and those below it that are shown.
+fn with_examples(
+    mut command: Command,
+    (path, end): (&str, &str),
+    shown: &dyn Fn(&str) -> bool,
+) -> Command {
     let found: Vec<(clap::Id, &'static str)> = command
         .get_arguments()
         .filter(|arg| {
@@ -86,8 +90,11 @@ fn with_examples(mut command: Command, path: &str, end: &str) -> Command {
         command = command.after_help(format!("Examples:\n{examples}{own}{end}"));
     }
     command.mut_subcommands(|sub| {
+        if !shown(sub.get_name()) {
+            return sub;
+        }
         let path = format!("{path} {}", sub.get_name());
-        with_examples(sub, path.trim_start(), "")
+        with_examples(sub, (path.trim_start(), ""), shown)
     })
 }
 
@@ -178,6 +185,28 @@ mod tests {
             ["This host:", "Change it:", "Scripts:", "rxpath diagnose -d 10s --port 53", "143"]
         {
             assert!(page.contains(word), "{word}: {page}");
+        }
+    }
+
+    #[test]
+    fn a_page_is_the_same_if_only_its_own_command_is_laid_out() {
+        for path in ["", "list", "load udp", "tune auto", "model bounds"] {
+            let own = |name: &str| path.split(' ').any(|word| word == name);
+            let page = |mut tree: Command| {
+                tree.build();
+                let mut at = &mut tree;
+                for word in path.split_whitespace() {
+                    at = at.find_subcommand_mut(word).unwrap();
+                }
+                at.render_help().to_string()
+            };
+            assert_eq!(page(laid_out(cli::bare_tree(), &own)), page(cli::tree()), "{path}");
+            let end = |tree: &Command| {
+                let doctor = tree.find_subcommand("doctor").unwrap();
+                doctor.get_after_help().map(ToString::to_string)
+            };
+            assert_eq!(end(&laid_out(cli::bare_tree(), &own)), end(&cli::bare_tree()), "{path}");
+            assert_ne!(end(&cli::tree()), end(&cli::bare_tree()));
         }
     }
 

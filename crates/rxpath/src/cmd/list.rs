@@ -1,6 +1,6 @@
 //! `rxpath list`: the bundled experiments, each with its question.
 
-use rxpath_lab::scenario::{self, ScenarioFile};
+use rxpath_lab::scenario::{self, ScenarioFile, Title};
 
 use crate::cmd::prelude::*;
 use crate::output::color::{Paint, Stream, paint};
@@ -53,12 +53,32 @@ pub enum Answer {
 impl ListCommand {
     /// Runs it.
     pub fn run(self) -> Outcome {
+        if !self.format.is_json() {
+            let text = if self.keys { keys_as_text() } else { self.titles_as_text()? };
+            output::text(&text)?;
+            return Ok(Exit::Done);
+        }
         let answer =
             if self.keys { Answer::Keys(keys()) } else { Answer::Scenarios(self.scenarios()?) };
         let settings = json!({ "all": self.all, "keys": self.keys });
-        let answer = Envelope::new("list", settings, answer, Vec::new());
-        output::answer(self.format.is_json(), &answer, Answer::to_text)?;
+        output::json(&Envelope::new("list", settings, answer, Vec::new()))?;
         Ok(Exit::Done)
+    }
+
+    /// Only what is printed is read: variants are in the JSON alone.
+    fn titles_as_text(&self) -> anyhow::Result<String> {
+        let shown = |title: &Title| self.all || !title.hidden;
+        let all: Vec<Title> = scenario::titles()?.into_iter().filter(shown).collect();
+        let width = all.iter().map(|one| one.name.len()).max().unwrap_or(0);
+        let mut lines = Vec::new();
+        for one in &all {
+            // Wrapped without colours, which have no width.
+            let text = hanging("", width + 2, &one.question, output::width());
+            lines.push(format!("{}  {}", bold(&format!("{:width$}", one.name)), text.trim()));
+        }
+        lines.push(String::new());
+        lines.push("Run one: rxpath run NAME (--dry-run shows the whole plan first)\n".into());
+        Ok(lines.join("\n"))
     }
 
     fn scenarios(&self) -> anyhow::Result<Vec<Listed>> {
@@ -78,30 +98,11 @@ fn keys() -> Vec<Key> {
     scenario::reference().into_iter().map(key).collect()
 }
 
-impl Answer {
-    fn to_text(&self) -> String {
-        let bold = |text: &str| paint(Paint::Bold, Stream::Out, text);
-        let mut lines = Vec::new();
-        match self {
-            Self::Scenarios(all) => {
-                let width = all.iter().map(|one| one.name.len()).max().unwrap_or(0);
-                for one in all {
-                    // Wrapped without colours, which have no width.
-                    let text = hanging("", width + 2, &one.question, output::width());
-                    let name = bold(&format!("{:width$}", one.name));
-                    lines.push(format!("{name}  {}", text.trim()));
-                }
-                lines.push(String::new());
-                lines
-                    .push("Run one: rxpath run NAME (--dry-run shows the whole plan first)".into());
-            }
-            Self::Keys(all) => {
-                for one in all {
-                    lines.push(bold(&one.key));
-                    lines.push(format!("    {}; {}", one.meaning, one.takes));
-                }
-            }
-        }
-        lines.join("\n") + "\n"
-    }
+fn keys_as_text() -> String {
+    let text = |key: Key| format!("{}\n    {}; {}\n", bold(&key.key), key.meaning, key.takes);
+    keys().into_iter().map(text).collect()
+}
+
+fn bold(text: &str) -> String {
+    paint(Paint::Bold, Stream::Out, text)
 }
