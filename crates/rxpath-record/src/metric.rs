@@ -37,6 +37,8 @@ pub const METRICS: &[Metric] = &[
     Metric::new("delivered_pps", "datagrams/s", Up, "delivered rate", "datagrams that the receiver took, per second of the window"),
     Metric::new("offered_pps", "datagrams/s", Up, "offered rate", "datagrams that the sender attempted, per second of the window"),
     Metric::new("loss_ratio", "of offered", Down, "loss (of offered)", "datagrams of the whole trial that were not delivered, as a share of those offered; of real traffic, packets lost at any place of this host, as a share of those that came to its devices"),
+    Metric::new("loss_least_ratio", "of offered", Down, "least loss (of offered)", "the least that `loss_ratio` may be, where offered or delivered datagrams are known within bounds only"),
+    Metric::new("loss_most_ratio", "of offered", Down, "most loss (of offered)", "the most that `loss_ratio` may be, where offered or delivered datagrams are known within bounds only"),
     Metric::new("receiver_cpu_ns_per_packet", "ns/datagram", Down, "receiver CPU time per delivered datagram", "time of the receiving threads on a CPU per datagram read, including softirqs that interrupt them"),
     Metric::new("sender_cpu_ns_per_packet", "ns/datagram", Down, "sender CPU time per sent datagram", "time of the sending threads on a CPU per datagram offered, softirqs inside their calls included"),
     Metric::new("blocked_ratio", "of the window", Down, "", "time that the sender waited for send buffer, as a share of the window and its threads"),
@@ -108,9 +110,22 @@ const STEP_OF_TIME: f64 = 0.01;
 pub fn scale(name: &str) -> Scale {
     match name {
         "errors_count" => Scale::Share { step: 1.0 },
-        "loss_ratio" | "retransmitted_ratio" => Scale::Share { step: STEP_OF_LOSS },
+        "loss_ratio" | "loss_least_ratio" | "loss_most_ratio" | "retransmitted_ratio" => {
+            Scale::Share { step: STEP_OF_LOSS }
+        }
         _ if is_share(name) => Scale::Share { step: STEP_OF_TIME },
         _ => Scale::Ratio,
+    }
+}
+
+/// The loss among these metrics, for people: `3.00 % to 4.10 %` where it has bounds; `None` where there is none.
+pub fn loss_text(
+    of: impl Fn(&str) -> Option<f64>,
+    shown: impl Fn(f64) -> String,
+) -> Option<String> {
+    match of("loss_least_ratio").zip(of("loss_most_ratio")) {
+        Some((least, most)) => Some(format!("{} to {}", shown(least), shown(most))),
+        None => of("loss_ratio").map(shown),
     }
 }
 
@@ -139,6 +154,18 @@ mod tests {
         assert_eq!(good("loss_ratio"), Good::Down);
         assert_eq!((unit("achieved_rps"), verb("achieved_rps")), ("requests/s", "answered"));
         assert_eq!(unit("load.mean_rps"), "");
+    }
+
+    #[test]
+    fn a_loss_with_bounds_is_shown_as_an_interval() {
+        let text = |all: &[(&str, f64)]| {
+            let of = |name: &str| all.iter().find(|(known, _)| *known == name).map(|it| it.1);
+            loss_text(of, |ratio| format!("{ratio}"))
+        };
+        let all = [("loss_ratio", 0.5), ("loss_least_ratio", 0.25), ("loss_most_ratio", 0.5)];
+        assert_eq!(text(&all).as_deref(), Some("0.25 to 0.5"));
+        assert_eq!(text(&all[..1]).as_deref(), Some("0.5"));
+        assert_eq!(text(&[]), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use rxpath_record::ledger::Balance;
 use rxpath_record::manifest::Manifest;
+use rxpath_record::metric::loss_text;
 
 use crate::page::hosts;
 use crate::prelude::*;
@@ -68,9 +69,10 @@ fn variants(manifest: &Manifest) -> Table {
         "variant | #{heading}, median | #95 % interval | #loss, of offered | #trials | limit"
     ));
     for variant in &manifest.variants {
-        let metric = |name: &str| {
-            variant.metrics.get(name).map_or("–".into(), |m| number::metric(name, m.median))
-        };
+        let median = |name: &str| variant.metrics.get(name).map(|metric| metric.median);
+        let loss = loss_text(median, |ratio| number::metric("loss_ratio", ratio));
+        let delivered = median(main).map(|rate| number::metric(main, rate));
+        let [delivered, loss] = [delivered, loss].map(|it| it.unwrap_or_else(|| "–".into()));
         let interval = variant.metrics.get(main).and_then(|m| m.interval);
         let limit = match (&variant.not_available, &variant.verdict) {
             (Some(why), _) => format!("not available: {why}"),
@@ -89,7 +91,6 @@ fn variants(manifest: &Manifest) -> Table {
             None => "–".into(),
         };
         let trials = variant.trials_count.to_string();
-        let (delivered, loss) = (metric(main), metric("loss_ratio"));
         table.rows.push(vec![variant.name.clone(), delivered, interval, loss, trials, limit]);
     }
     table

@@ -1,8 +1,8 @@
-//! What a ledger's sum leaves over, of one ledger and of several, as values and as text.
+//! What a ledger's sum leaves over, of one ledger and of several, as values and as text; and the loss that its two ends leave.
 
 use rxpath_core::number::grouped;
 
-use super::{Figure, Ledger};
+use super::{Figure, Inexact, Ledger};
 
 /// The remainder of a ledger's sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,28 @@ impl Ledger {
     /// What is in no counter, for people: `7`, `0 (at most 41)`, `at least 7`, `not known`. `0` if more arrived than were sent.
     pub fn unaccounted(&self) -> String {
         Balances::of([self]).unaccounted()
+    }
+
+    /// The least and the most that was lost of what was offered; `None` where both ends are exact, and where nothing was offered.
+    ///
+    /// **Unit** share of what was offered.
+    pub fn loss_bounds(&self) -> Option<[f64; 2]> {
+        if self.offered_packets == 0 || self.inexact.iter().all(Inexact::is_exact) {
+            return None;
+        }
+        let bounds = |figure: Figure, shown: u64| {
+            let found = self.inexact.iter().find(|it| it.figure == figure);
+            found.map_or((shown, Some(shown)), |it| (it.least_packets, it.most_packets))
+        };
+        let offered = bounds(Figure::Offered, self.offered_packets);
+        let delivered = bounds(Figure::Delivered, self.delivered_packets);
+        let lost = |offered: u64, delivered: u64| {
+            (1.0 - delivered as f64 / offered.max(1) as f64).clamp(0.0, 1.0)
+        };
+        Some([
+            delivered.1.map_or(0.0, |most| lost(offered.0, most)),
+            offered.1.map_or(1.0, |most| lost(most, delivered.0)),
+        ])
     }
 
     /// Whether the figure that is shown of an end is its upper bound, of which a part may be of others.
@@ -160,6 +182,31 @@ mod tests {
             assert_eq!(ledger.unaccounted(), text, "{ledger:?}");
         }
         assert_eq!(within(-9, -2).balance(), Balance::Excess(2));
+    }
+
+    #[test]
+    fn a_loss_between_ends_that_have_bounds_has_bounds() {
+        let inexact = |figure, least_packets, most_packets| Inexact {
+            figure,
+            least_packets,
+            most_packets,
+            why: "?".into(),
+        };
+        let of = |inexact: &[Inexact]| {
+            let inexact = inexact.to_vec();
+            let (offered_packets, delivered_packets) = (1_000, 800);
+            Ledger { offered_packets, delivered_packets, inexact, ..Ledger::default() }
+                .loss_bounds()
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[inexact(Figure::Offered, 1_000, Some(1_000))]), None, "one value");
+        let delivered = inexact(Figure::Delivered, 800, Some(900));
+        assert_eq!(of(std::slice::from_ref(&delivered)), Some([1.0 - 0.9, 1.0 - 0.8]));
+        let offered = |most| inexact(Figure::Offered, 1_000, most);
+        assert_eq!(of(&[offered(Some(2_000)), delivered.clone()]), Some([1.0 - 0.9, 1.0 - 0.4]));
+        assert_eq!(of(&[offered(None), delivered]), Some([1.0 - 0.9, 1.0]));
+        assert_eq!(of(&[inexact(Figure::Delivered, 800, None)]), Some([0.0, 1.0 - 0.8]));
+        assert_eq!(of(&[inexact(Figure::Delivered, 800, Some(1_100))]), Some([0.0, 1.0 - 0.8]));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use rxpath_record::event::What;
 use rxpath_record::ledger::Ledger;
 use rxpath_record::manifest::Trial;
+use rxpath_record::metric::loss_text;
 
 use crate::prelude::*;
 
@@ -43,7 +44,8 @@ fn from_manifest(run: &Run, trials: &[Trial]) -> Table {
         let ledger = &trial.ledger;
         let dropped: u64 = ledger.drops.iter().map(|drop| drop.packets).sum();
         let window = (trial.window_ns[1] - trial.window_ns[0]) as f64 / 1e9;
-        let loss = trial.metrics.get("loss_ratio");
+        let metric = |name: &str| trial.metrics.get(name).copied();
+        let loss = loss_text(metric, |ratio| number::percent(ratio, 1.0));
         table.rows.push(vec![
             trial.number().to_string(),
             trial.block.to_string(),
@@ -51,7 +53,7 @@ fn from_manifest(run: &Run, trials: &[Trial]) -> Table {
             number::seconds(window),
             if datagrams { number::pps(trial.rates_pps()[0]) } else { "–".into() },
             trial.metrics.get(main).map_or("–".into(), |rate| number::metric(main, *rate)),
-            loss.map_or("–".into(), |ratio| number::percent(*ratio, 1.0)),
+            loss.unwrap_or_else(|| "–".into()),
             number::count(ledger.offered_packets),
             number::count(ledger.sent_packets),
             number::count(ledger.delivered_packets),

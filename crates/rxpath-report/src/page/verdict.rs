@@ -1,7 +1,7 @@
 //! The first section: each variant with its delivered rate, its gain and its limit.
 
 use rxpath_record::manifest::{Comparison, Outcome, PooledQuantile, Trial, VariantSummary};
-use rxpath_record::metric::verb;
+use rxpath_record::metric::{loss_text, verb};
 use rxpath_record::verdict::{Agreement, PairedTrial, Verdict};
 
 use crate::prelude::*;
@@ -34,6 +34,8 @@ fn step(run: &Run, variant: &VariantSummary) -> Markup {
     let main = manifest.main_metric.as_str();
     let most = manifest.variants.iter().filter_map(|v| v.metrics.get(main));
     let most = most.map(|m| m.median).fold(0.0, f64::max);
+    let median = |name: &str| metric(name).map(|it| it.median);
+    let loss = loss_text(median, |ratio| number::percent(ratio, 1.0));
     html! {
         li {
             div.name { h3 { (variant.name) } p { (variant.what) } }
@@ -46,8 +48,8 @@ fn step(run: &Run, variant: &VariantSummary) -> Markup {
                         (bar(delivered.median, delivered.interval, most))
                         p.quiet {
                             (super::super::figures::interval_text(main, delivered.interval))
-                            @if let Some(loss) = metric("loss_ratio") {
-                                " · loss " (number::percent(loss.median, 1.0)) " of offered"
+                            @if let Some(loss) = &loss {
+                                " · loss " (loss) " of offered"
                             }
                             @for (name, word) in BESIDE {
                                 @if let Some(beside) = metric(name) {

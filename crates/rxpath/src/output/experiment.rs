@@ -149,8 +149,13 @@ fn table(manifest: &Manifest) -> Grid {
         row.push(variant.trials_count.to_string());
         row.push(main.map(|m| si(m.median)).unwrap_or_default());
         row.push(main.map(|m| format!("{} to {}", si(m.min), si(m.max))).unwrap_or_default());
+        let median = |name: &str| variant.metrics.get(name).map(|metric| metric.median);
         row.extend(columns.iter().map(|(name, _, form)| {
-            variant.metrics.get(*name).map(|metric| form(metric.median)).unwrap_or_default()
+            let text = match *name {
+                "loss_ratio" => metric::loss_text(median, form),
+                name => median(name).map(form),
+            };
+            text.unwrap_or_default()
         }));
         table.row(row);
     }
@@ -201,12 +206,14 @@ fn difference(comparison: &Comparison) -> String {
 
 /// Offered, delivered and lost of a variant, in one line.
 pub fn rates(variant: &VariantSummary) -> String {
-    let median = |name: &str| variant.metrics.get(name).map_or(0.0, |metric| metric.median);
+    let median = |name: &str| variant.metrics.get(name).map(|metric| metric.median);
+    let rate = |name: &str| si(median(name).unwrap_or(0.0));
+    let lost = metric::loss_text(median, |ratio| percent(ratio, 2));
     format!(
         "{} datagrams/s offered, {} delivered, {} of offered lost",
-        si(median("offered_pps")),
-        si(median("delivered_pps")),
-        percent(median("loss_ratio"), 2)
+        rate("offered_pps"),
+        rate("delivered_pps"),
+        lost.unwrap_or_else(|| percent(0.0, 2))
     )
 }
 

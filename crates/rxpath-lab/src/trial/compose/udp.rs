@@ -109,6 +109,10 @@ pub(super) fn metrics(
         let lost = 1.0 - ledger.delivered_packets as f64 / ledger.offered_packets as f64;
         all.insert("loss_ratio".into(), lost);
     }
+    if let Some([least, most]) = ledger.loss_bounds() {
+        all.insert("loss_least_ratio".into(), least);
+        all.insert("loss_most_ratio".into(), most);
+    }
     let mut per_packet = |name: &str, running: f64, pps: f64| {
         if pps > 0.0 && running > 0.0 {
             all.insert(name.into(), running * 1e9 / pps);
@@ -174,6 +178,7 @@ fn warnings(served: Option<&ServeResult>) -> Vec<Warning> {
 
 #[cfg(test)]
 mod tests {
+    use rxpath_record::ledger::Inexact;
     use rxpath_record::samples::{SampleSeries, TrialSamples};
 
     use super::*;
@@ -200,5 +205,22 @@ mod tests {
         raw.foreign_drops = vec![Some(vec![1]), Some(vec![2, 3])];
         assert_eq!(of(&raw), (Some(vec![1, 2, 3]), false));
         assert_eq!(of(&Measurements::default()), (None, false));
+    }
+
+    #[test]
+    fn the_loss_has_bounds_where_an_end_of_the_ledger_has_them() {
+        let of = |inexact: Vec<Inexact>| {
+            let (offered_packets, delivered_packets) = (1_000, 500);
+            let ledger =
+                Ledger { offered_packets, delivered_packets, inexact, ..Ledger::default() };
+            let evidence = Evidence { ledger, ..Evidence::default() };
+            let mut all = std::collections::BTreeMap::new();
+            metrics(&evidence, &Measurements::default(), &mut all);
+            ["loss_ratio", "loss_least_ratio", "loss_most_ratio"].map(|name| all.get(name).copied())
+        };
+        assert_eq!(of(Vec::new()), [Some(0.5), None, None]);
+        let (figure, why) = (Figure::Delivered, String::new());
+        let bounds = Inexact { figure, least_packets: 500, most_packets: Some(750), why };
+        assert_eq!(of(vec![bounds]), [Some(0.5), Some(0.25), Some(0.5)]);
     }
 }

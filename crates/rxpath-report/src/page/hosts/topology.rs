@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rxpath_core::{IntoMap, Side};
 use rxpath_record::hosts::{PairPackets, PairRate};
 use rxpath_record::manifest::{HostPart, Manifest, VariantSummary};
+use rxpath_record::metric::loss_text;
 
 use crate::plot::px;
 use crate::prelude::*;
@@ -199,14 +200,14 @@ fn of_datagrams<'a>(
 
 /// Of the only sender or the only receiver.
 fn of_the_only_one(variant: &VariantSummary, main: &str, side: Side) -> String {
-    let metric =
-        |name: &str| variant.metrics.get(name).map(|metric| number::metric(name, metric.median));
+    let median = |name: &str| variant.metrics.get(name).map(|metric| metric.median);
+    let metric = |name: &str| median(name).map(|value| number::metric(name, value));
     let offered = metric("offered_pps").filter(|_| side == Side::Tx);
     if let Some(rate) = offered {
         return format!("{rate} offered");
     }
-    let lost = metric("loss_ratio").filter(|_| side == Side::Rx);
-    let lost = lost.map(|lost| format!("{lost} lost"));
+    let lost = loss_text(median, |ratio| number::metric("loss_ratio", ratio));
+    let lost = lost.filter(|_| side == Side::Rx).map(|lost| format!("{lost} lost"));
     joined([metric(main).unwrap_or_default(), lost.unwrap_or_default()])
 }
 
