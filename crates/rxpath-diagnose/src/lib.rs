@@ -37,8 +37,15 @@ pub use thresholds::PAIRS;
 /// rest on the exact times and use the split only as support. Where only the split is available (livelock), the rule
 /// says so.
 pub fn diagnose(evidence: &Evidence) -> Verdict {
+    judge(evidence).0
+}
+
+/// The same verdict, and whether packets were lost above the thresholds of the rules, wherever.
+pub fn judge(evidence: &Evidence) -> (Verdict, bool) {
     let view = view::View::new(evidence);
     let (all, rest) = rules::of(evidence);
-    let claims = all.iter().filter_map(|rule| rule(&view)).collect();
-    choose::verdict(&view, claims, rest(&view))
+    let claims: Vec<claim::Claim> = all.iter().filter_map(|rule| rule(&view)).collect();
+    // What TCP drops is in no ledger of a watched host: its rules claim it.
+    let loses = view.loses() || claims.iter().any(|claim| claim.lost_packets > 0);
+    (choose::verdict(&view, claims, rest(&view)), loses)
 }

@@ -74,11 +74,13 @@ struct Judged {
     cost: WindowCost,
     /// What its programs took and no pause pays for; 0 for windows of the level before.
     beyond_s: f64,
+    /// CPU time of a deep look.
+    look_s: f64,
 }
 
 impl Judged {
     fn cpu_s(&self) -> f64 {
-        self.cost.threads_s + self.cost.programs_s
+        self.cost.threads_s + self.cost.programs_s + self.look_s
     }
 }
 
@@ -96,6 +98,8 @@ pub struct Governor {
     probes: f64,
     /// CPU time that turns took and that their pauses have not paid for yet.
     owed_s: f64,
+    /// CPU time of a deep look in the running window.
+    look_s: f64,
 }
 
 impl Governor {
@@ -109,6 +113,7 @@ impl Governor {
             calm_s: 0.0,
             probes: PROBES,
             owed_s: 0.0,
+            look_s: 0.0,
         }
     }
 
@@ -135,6 +140,17 @@ impl Governor {
         self.mean(LONG_S, Judged::cpu_s)
     }
 
+    /// Whether the budget has room for so much CPU time that comes once in five minutes.
+    pub fn has_room(&self, cpu_s: f64) -> bool {
+        self.cost() + cpu_s / LONG_S <= self.budget
+    }
+
+    /// A deep look took so much CPU time in the window that is over next. The probes pay for it within five minutes. It changes no
+    /// level: a cheaper one would not make it cheaper.
+    pub fn looked(&mut self, cpu_s: f64) {
+        self.look_s += cpu_s;
+    }
+
     /// A window is over.
     pub fn window(&mut self, cost: WindowCost) {
         self.here_s += cost.window_s;
@@ -145,7 +161,9 @@ impl Governor {
         }
         let budget = self.budget.max(1e-9);
         let others = self.others() / budget;
-        self.probes = (AIM - others).clamp(PROBES_LEAST, PROBES_MOST);
+        let looks_s: f64 = self.windows.iter().map(|window| window.look_s).sum();
+        let looks = looks_s / LONG_S / budget;
+        self.probes = (AIM - others - looks).clamp(PROBES_LEAST, PROBES_MOST);
         let whole = self.mean(LONG_S.min(self.here_s), Judged::cpu_s);
         self.calm_s = if whole < CALM * budget { self.calm_s + cost.window_s } else { 0.0 };
         let is_over = others + PROBES_LEAST > 1.0;
@@ -158,7 +176,8 @@ impl Governor {
 
     /// Keeps the windows of the last five minutes.
     fn keep(&mut self, cost: WindowCost) {
-        self.windows.push_back(Judged { cost, beyond_s: 0.0 });
+        let look_s = std::mem::take(&mut self.look_s);
+        self.windows.push_back(Judged { cost, beyond_s: 0.0, look_s });
         let mut whole: f64 = self.windows.iter().map(|window| window.cost.window_s).sum();
         while let Some(oldest) =
             self.windows.front().filter(|window| whole - window.cost.window_s >= LONG_S)
@@ -336,6 +355,33 @@ mod tests {
         let mut host = Host::new(0.01, 0.3 * LONG_S * BUDGET, 9.0);
         (0..360).for_each(|_| host.window(&mut governor));
         assert_eq!(governor.shed(), [true, true, false], "{governor:?}");
+    }
+
+    #[test]
+    fn a_deep_look_is_part_of_the_cost_and_sheds_nothing() {
+        let mut governor = Governor::new(BUDGET);
+        windows(&mut governor, 30, 0.01, 0.0);
+        let (before, probes) = (governor.cost(), governor.course().probes_cpu_ratio);
+        assert!(governor.has_room(0.1), "{governor:?}");
+        // In two windows, as much as the budget has for two minutes.
+        for _ in 0..2 {
+            governor.looked(0.6);
+            windows(&mut governor, 1, 0.01, 0.0);
+            assert_eq!(governor.shed(), [false; 3], "{governor:?}");
+            assert!(governor.course().probes_cpu_ratio <= probes, "{governor:?}");
+        }
+        assert!((governor.cost() - before - 1.2 / LONG_S).abs() < 0.1 * BUDGET, "{governor:?}");
+        assert!(!governor.has_room(0.1), "the budget of these five minutes is spent: {governor:?}");
+        windows(&mut governor, 30, 0.01, 0.0);
+        assert!(governor.has_room(0.1), "{governor:?}");
+    }
+
+    #[test]
+    fn what_does_not_fit_into_five_minutes_never_has_room() {
+        let mut governor = Governor::new(BUDGET);
+        assert!(governor.has_room(LONG_S * BUDGET) && !governor.has_room(1.01 * LONG_S * BUDGET));
+        windows(&mut governor, 100, 0.01, 0.0);
+        assert!(!governor.has_room(LONG_S * BUDGET), "{governor:?}");
     }
 
     proptest! {

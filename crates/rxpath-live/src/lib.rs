@@ -3,6 +3,7 @@
 //! It sends nothing and changes nothing: experiments are `rxpath-lab`'s.
 
 pub mod counted;
+pub mod deep;
 pub mod live;
 pub mod lowest;
 pub mod observe;

@@ -100,6 +100,8 @@ pub struct Ask {
     pub probes: bool,
     /// Only the sockets of these processes.
     pub only: Option<Only>,
+    /// A list of UDP's sockets is followed by a pause of this many times what it took, and of 20 ms at least.
+    pub udp_pause: u32,
 }
 
 impl Ask {
@@ -399,6 +401,7 @@ mod tests {
                 port: Some(to.port()),
                 probes: false,
                 only: None,
+                udp_pause: 0,
             };
             watch(&ask, &seen_stop, || tell.send(()).unwrap()).unwrap()
         });

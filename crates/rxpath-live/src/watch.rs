@@ -91,6 +91,8 @@ pub struct Watcher {
     first: Snapshot,
     begun: Begun,
     number: u64,
+    /// The last window lost packets above the thresholds of the diagnosis.
+    loses: bool,
 }
 
 /// The readings at the beginning of a window.
@@ -154,6 +156,7 @@ impl Watcher {
             nodes: nodes(&root),
             first: begun.snapshot.clone(),
             number: 0,
+            loses: false,
             root,
             counters,
             diag,
@@ -184,6 +187,11 @@ impl Watcher {
     /// In how many windows a device of this namespace came, went, or changed its name or state.
     pub fn link_changes(&self) -> u64 {
         self.links.changes()
+    }
+
+    /// Whether the window of the last frame lost packets above the thresholds of the diagnosis, wherever.
+    pub fn loses(&self) -> bool {
+        self.loses
     }
 
     /// When [`Watcher::note`] is due; none without probes.
@@ -246,13 +254,14 @@ impl Watcher {
         };
         let (queues, gaps) = self.queues.until_now(&self.root, &window);
         self.number += 1;
-        let mut frame = self.compose(&window, &looks, &ended.snapshot);
+        let (mut frame, loses) = self.compose(&window, &looks, &ended.snapshot);
         frame.own_cpu_ratio =
             ended.own_cpu.saturating_sub(self.begun.own_cpu).as_secs_f64() / window_s;
         frame.probe_cost = seen.as_ref().ok().and_then(|seen| seen.cost.clone());
         frame.sampled = seen.as_ref().map_or_else(|_| Vec::new(), |seen| seen.sampled.clone());
         frame.queues = queues;
         frame.gaps.extend(gaps);
+        self.loses = loses;
         self.begun = self.begin_with(ended);
         frame
     }
@@ -269,8 +278,8 @@ impl Watcher {
         Some(WindowTotals { latencies, polls, lost_count, flows_s, ..totals })
     }
 
-    /// Everything that is made from what was read.
-    fn compose(&self, window: &Window<'_>, looks: &Looks, now: &Snapshot) -> Frame {
+    /// Everything that is made from what was read, and whether it has a loss.
+    fn compose(&self, window: &Window<'_>, looks: &Looks, now: &Snapshot) -> (Frame, bool) {
         let moved = now.since(&self.begun.snapshot);
         let mut evidence = live::evidence(&live::Read {
             between: window.between,
@@ -290,6 +299,7 @@ impl Watcher {
         });
         // In addition to the counters: the tracepoint's sample is of other moments.
         evidence.any_protocol.extend(reasoned::claims(window, &evidence));
+        let (verdict, loses) = rxpath_diagnose::judge(&evidence);
         let losses = places::losses(window, &evidence);
         let mut gaps = moved.gaps.clone();
         if !self.counters.counts_energy() {
@@ -307,13 +317,13 @@ impl Watcher {
             Err(why) => drop(gaps.insert(Frame::ALL_PROBES.to_owned(), why.to_owned())),
             Ok(seen) => gaps.extend(seen.gaps.clone()),
         }
-        Frame {
+        let frame = Frame {
             number: self.number,
             at_unix_s: unix_s(),
             window_s: window.window_s,
             stages: stages::rows(window, &evidence, &losses),
             elsewhere_pps: evidence.elsewhere_pps,
-            verdict: Some(rxpath_diagnose::diagnose(&evidence)),
+            verdict: Some(verdict),
             cpus: cpus::rows(window, &self.nodes),
             sockets: looks.rows(window.window_s, &self.owners),
             sockets_count: looks.count(),
@@ -324,7 +334,8 @@ impl Watcher {
             gaps,
             power_w: moved.power_w(window.window_s),
             ..Frame::default()
-        }
+        };
+        (frame, loses)
     }
 
     /// The readings of the window's end begin the next; the threads of new owners are marked now.

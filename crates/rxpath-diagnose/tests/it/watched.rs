@@ -1,6 +1,6 @@
 //! Evidence of a watched host: nobody says what was sent, counters count more than UDP, and threads more than readers.
 
-use rxpath_diagnose::diagnose;
+use rxpath_diagnose::{diagnose, judge};
 use rxpath_record::evidence::{
     AnyProtocol, CpuPackets, Evidence, Listener, Owner, Probed, ProbedCpu, ProbedTask, SocketUse,
     SoftirqPlace, Spread, TcpUse, ThreadUse,
@@ -69,6 +69,24 @@ fn one_stray_datagram_is_no_limit_and_is_named() {
     // A trial's ledger knows every datagram: there two of two are a limit.
     let trial = crate::made::trial(2, vec![lost(Place::NoListener, counter, 2)]);
     assert_eq!(diagnose(&trial).stage, Stage::NoListener);
+}
+
+#[test]
+fn a_loss_counts_as_one_from_the_thresholds_of_the_rules_on() {
+    let loses = |evidence: &Evidence| judge(evidence).1;
+    for (packets, is_loss) in [(0, false), (99, false), (100, true)] {
+        let e = host(1_000, vec![lost(Place::SocketBuffer, "Udp.RcvbufErrors", packets)]);
+        assert_eq!(loses(&e), is_loss, "{packets}");
+    }
+    // Packets of any protocol, and what TCP drops, are in no ledger.
+    let mut e = host(100_000, vec![]);
+    e.any_protocol = vec![any(lost(Place::Ring, "eth0 rx_missed_errors", 5_000), 105_000)];
+    assert!(loses(&e));
+    for (drops, is_loss) in [(9, false), (10, true)] {
+        let mut e = host(30, vec![]);
+        e.tcp = Some(tcp(&[("TcpExt.ListenDrops", drops), ("TcpExt.ListenOverflows", drops)]));
+        assert_eq!(loses(&e), is_loss, "{drops}");
+    }
 }
 
 #[test]

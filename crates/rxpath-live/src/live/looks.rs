@@ -27,6 +27,8 @@ pub(super) struct Looks<'a> {
     pub(super) tcp: TcpLooks,
     /// When TCP's sockets are sampled next: it takes a walk over all connections.
     due: Instant,
+    /// From the last sample of UDP's sockets to the next.
+    pause: Duration,
     /// UDP's sockets that were there before the window, by two samples: one alone may miss some.
     before: Option<BTreeSet<u32>>,
     /// Why UDP's sockets are missing, in a part of the window at least.
@@ -39,9 +41,17 @@ impl<'a> Looks<'a> {
     /// The sockets that are there, to find their owners.
     pub(super) fn start(ask: &'a Ask) -> Result<Self, HostError> {
         let diag = Netlink::sock_diag()?;
-        let (sockets, tcp, due) = (BTreeMap::new(), TcpLooks::default(), Instant::now());
-        let mut looks =
-            Self { ask, diag, sockets, tcp, due, before: None, gap: None, no_udp: false };
+        let mut looks = Self {
+            ask,
+            diag,
+            sockets: BTreeMap::new(),
+            tcp: TcpLooks::default(),
+            due: Instant::now(),
+            pause: LOOK,
+            before: None,
+            gap: None,
+            no_udp: false,
+        };
         looks.look();
         looks.end();
         Ok(looks)
@@ -62,11 +72,12 @@ impl<'a> Looks<'a> {
     }
 
     fn look_at_udp(&mut self) {
-        let (ask, before) = (self.ask, self.before.as_ref());
+        let (ask, before, begun) = (self.ask, self.before.as_ref(), Instant::now());
         if let Err(error) = look(&mut self.diag, ask.port, before, &mut self.sockets) {
             self.no_udp = matches!(error, HostError::Unsupported { .. });
             self.gap = Some(error.to_string());
         }
+        self.pause = pause(begun.elapsed(), ask.udp_pause);
     }
 
     fn look(&mut self) {
@@ -85,7 +96,7 @@ impl<'a> Looks<'a> {
         while monotonic_ns() < end_ns && !stop.load(Ordering::Relaxed) {
             let left = Duration::from_nanos(end_ns.saturating_sub(monotonic_ns()));
             // why: the pacing of the samples of the sockets.
-            std::thread::sleep(LOOK.min(left));
+            std::thread::sleep(self.pause.min(left));
             self.look();
             probes.note();
         }
@@ -117,5 +128,23 @@ impl<'a> Looks<'a> {
     pub(super) fn inodes(&self) -> BTreeSet<u32> {
         let all = self.sockets.keys().copied().chain(self.tcp.inodes());
         all.filter(|inode| *inode != 0).collect()
+    }
+}
+
+/// Behind a list of UDP's sockets that took so long.
+fn pause(took: Duration, times: u32) -> Duration {
+    LOOK.max(took * times)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_takes_long_is_followed_by_a_pause_that_pays_for_it() {
+        let ms = Duration::from_millis;
+        for (took_ms, times, pause_ms) in [(0, 20, 20), (1, 20, 20), (5, 20, 100), (500, 0, 20)] {
+            assert_eq!(pause(ms(took_ms), times), ms(pause_ms), "{took_ms} ms, {times}");
+        }
     }
 }

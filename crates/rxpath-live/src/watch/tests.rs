@@ -45,7 +45,7 @@ fn a_socket_that_nobody_reads_shows_on_the_path_without_bpf() {
     assert!(stage(PathStage::Backlog).rate_per_s.gap().unwrap().contains("not asked for"));
     assert!(frame.gaps.contains_key("BPF probes"));
     assert!(frame.drops.iter().any(|row| row.source.contains("RcvbufErrors")));
-    assert!(frame.verdict.is_some());
+    assert!(frame.verdict.is_some() && watcher.loses());
     assert!(!frame.cpus.is_empty() && !frame.tasks.is_empty());
     let line = rxpath_record::watch::tail_line(&frame).unwrap();
     let head = rxpath_record::watch::head_line(&rxpath_record::watch::Settings::default()).unwrap();
