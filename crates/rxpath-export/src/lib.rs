@@ -4,6 +4,7 @@
 //! a file.
 
 mod agent;
+pub mod deep;
 mod dropped;
 mod failures;
 pub mod families;

@@ -9,6 +9,7 @@ use rxpath_record::watch::{
     StageLatency, StageRow, TakenTime, TaskRow, WindowTotals,
 };
 
+use crate::deep::DeepLooks;
 use crate::families::{Families, Kind, METRICS, MOST_SERIES, MOST_TOP, TOP};
 use crate::findings::Checked;
 use crate::governor::Governor;
@@ -130,6 +131,7 @@ fn worst(top: usize) -> String {
     families.check(&checked());
     families.own_process(1.0, 1);
     families.governed(&Governor::new(0.01));
+    families.deep_looks(&mut DeepLooks::default());
     families.collect_errors(1, 1);
     for what in ["drops by reason", "latency of stages"] {
         families.not_loaded(what, "restart");

@@ -1,5 +1,6 @@
 //! `rxpath export`: metrics of the live receive path for Prometheus, on a port or as a file.
 
+mod deeper;
 mod exporter;
 mod phase;
 mod recheck;

@@ -90,6 +90,11 @@ impl Live {
         self.watcher.limit(limit);
     }
 
+    /// Whether the window of the last frame lost packets above the thresholds of the diagnosis, wherever.
+    pub fn loses(&self) -> bool {
+        self.watcher.loses()
+    }
+
     /// In how many windows a device came, went, or changed its name or state.
     pub fn link_changes(&self) -> u64 {
         self.watcher.link_changes()

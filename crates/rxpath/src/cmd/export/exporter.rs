@@ -16,6 +16,7 @@ use rxpath_tune::suppress::{self, Suppression};
 use rxpath_tune::unjudged::Reason;
 use rxpath_tune::{Ask, HostFacts, Scope};
 
+use super::deeper::Deeper;
 use super::recheck::Recheck;
 use super::shed::Shed;
 use super::{ExportCommand, status, tuned};
@@ -38,6 +39,7 @@ pub(super) struct Exporter {
     unwritten: u64,
     governor: Governor,
     shed: Shed,
+    deeper: Deeper,
     /// CPU time of this process at the end of the last window, or of the start.
     cpu_before: Duration,
     /// The longest that a window may have been planned to last: that of now, or of the one before.
@@ -90,6 +92,7 @@ impl Exporter {
             unwritten: 0,
             governor,
             shed: Shed::default(),
+            deeper: Deeper::default(),
             cpu_before: process_cpu(),
             planned: [Duration::ZERO; 2],
             has_probes,
@@ -124,12 +127,17 @@ impl Exporter {
             if let Some(signal) = wait.signal() {
                 return Ok(Exit::Signal(signal));
             }
-            let Some(frame) = self.live.advance()? else { continue };
+            let Some(mut frame) = self.live.advance()? else { continue };
             self.warn_of_lost_probes(&frame);
             // Taken from the probes in any case: they begin the next window.
             let totals = self.live.totals(&frame);
-            // A page that is made once has nothing else to show.
-            if is_late(frame.window_s, self.planned) && !command.once {
+            // A page that is made once has nothing else to show, and is not there when a deep look ends.
+            let is_late = is_late(frame.window_s, self.planned) && !command.once;
+            if !command.once {
+                let loses = self.live.loses() && !is_late;
+                self.deeper.window(&mut frame, loses, &self.governor, &self.families);
+            }
+            if is_late {
                 self.families.late(&frame);
             } else {
                 self.families.frame(&frame, totals.as_ref(), name_of);
@@ -168,13 +176,14 @@ impl Exporter {
 
     /// What the window cost, and what follows from that.
     fn govern(&mut self, command: &ExportCommand, frame: &Frame, root: &Root) {
-        let cpu = process_cpu();
+        let (cpu, looks) = (process_cpu(), self.deeper.charge());
         let programs = frame.probe_cost.as_ref();
         let programs =
             programs.map_or(0.0, |cost| cost.cpu_ratio + cost.entry_cpu_ratio.unwrap_or(0.0));
+        self.governor.looked(looks.as_secs_f64());
         self.governor.window(WindowCost {
             window_s: frame.window_s,
-            threads_s: cpu.saturating_sub(self.cpu_before).as_secs_f64(),
+            threads_s: cpu.saturating_sub(self.cpu_before + looks).as_secs_f64(),
             programs_s: programs * frame.window_s,
         });
         self.cpu_before = cpu;

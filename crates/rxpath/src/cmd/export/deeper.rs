@@ -1,0 +1,107 @@
+//! The deep looks of the exporter: they run next to its windows, and scrapes get the page that is there.
+
+use rxpath_export::Families;
+use rxpath_export::deep::{DeepLooks, LENGTH_S, Step};
+use rxpath_export::governor::Governor;
+use rxpath_live::deep::{DeepLook, DeepSeen};
+use rxpath_record::watch::Frame;
+
+use crate::cmd::prelude::*;
+
+/// When one is due, and the one that runs.
+#[derive(Debug, Default)]
+pub(super) struct Deeper {
+    looks: DeepLooks,
+    running: Option<DeepLook>,
+    /// CPU time of one that has ended, not charged yet.
+    uncharged: Duration,
+}
+
+impl Deeper {
+    /// A window is over, with a loss or without: takes what a deep look has found, begins one if it is due, and puts its verdict into
+    /// the frame.
+    pub(super) fn window(
+        &mut self,
+        frame: &mut Frame,
+        loses: bool,
+        governor: &Governor,
+        families: &Families,
+    ) {
+        if let Some(look) = self.running.take_if(|look| look.is_over()) {
+            self.ended(look.end());
+        }
+        // One that runs for more than five minutes is followed by none.
+        match self.looks.window(frame, loses && self.running.is_none(), governor) {
+            Step::Rest => {}
+            Step::Begin => self.begin(),
+            Step::Say(obstacle) => {
+                let text = format!("a loss waits for its deep look: {}", obstacle.words());
+                output::warning(&Warning::new("deep-look-waits", text));
+            }
+        }
+        self.looks.judge(frame, loses);
+        families.deep_looks(&mut self.looks);
+    }
+
+    fn begin(&mut self) {
+        match DeepLook::begin(Duration::from_secs_f64(LENGTH_S)) {
+            Ok(look) => self.running = Some(look),
+            Err(error) => self.failed(&error.to_string()),
+        }
+    }
+
+    fn ended(&mut self, seen: DeepSeen) {
+        self.uncharged += seen.uncharged;
+        match seen.verdict {
+            Ok(verdict) => {
+                crate::note!("rxpath: deep look at a loss: {}", verdict.sentence);
+                self.looks.made(verdict, seen.cpu.as_secs_f64());
+            }
+            Err(why) => self.failed(&why),
+        }
+    }
+
+    fn failed(&mut self, why: &str) {
+        self.looks.failed();
+        let text = format!("no deep look at a loss: {why}");
+        output::warning(&Warning::new("deep-look-failed", text));
+    }
+
+    /// CPU time that deep looks took since the last call.
+    pub(super) fn charge(&mut self) -> Duration {
+        let running = self.running.as_mut().map_or(Duration::ZERO, DeepLook::charge);
+        std::mem::take(&mut self.uncharged) + running
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use rxpath_export::governor::WindowCost;
+
+    use super::*;
+
+    #[test]
+    fn a_deep_look_runs_next_to_windows_and_is_charged_to_them() {
+        let families = Families::new("1", 1).unwrap();
+        let (mut deeper, mut governor) = (Deeper::default(), Governor::new(1.0));
+        let (mut windows, deadline) = (0, Instant::now() + Duration::from_secs(60));
+        let series = "rxpath_agent_deep_looks_total{result=\"made\"} 1";
+        loop {
+            let mut frame = Frame { window_s: 0.05, ..Frame::default() };
+            deeper.window(&mut frame, true, &governor, &families);
+            governor.looked(deeper.charge().as_secs_f64());
+            governor.window(WindowCost { window_s: 0.05, ..WindowCost::default() });
+            windows += 1;
+            if families.text().unwrap().lines().any(|line| line == series) {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{deeper:?}");
+            // why: the pace of the windows; the deadline above ends it.
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert!(windows > 2, "it stood in the way of {windows} windows");
+        assert!(governor.cost() > 0.0, "{governor:?}");
+    }
+}
