@@ -6,6 +6,7 @@ mod backlog;
 mod counted_cost;
 pub mod diagnose;
 mod export;
+mod export_deep;
 mod export_faults;
 mod export_panels;
 mod export_verdict;

@@ -1,0 +1,78 @@
+//! Deep looks of `rxpath export` at real losses.
+
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::process::Command;
+
+use rxpath_host::Namespace;
+
+use super::export::Running;
+use crate::bed::{Bed, RX_IP, send, until};
+
+const FULL: u16 = 4810;
+const SHED: &str = "rxpath_agent_shed{what=\"deep look\"}";
+
+/// An exporter of this namespace with a budget; without probes, whose windows cost more.
+fn exporter(rx: &Namespace, budget: &str) -> Running {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    command.args(["export", "--no-bpf", "--netns", rx.name(), "--budget", budget]);
+    Running::of(command)
+}
+
+/// Deep looks with this result.
+fn looks(running: &Running, result: &str) -> Option<f64> {
+    let series = format!("rxpath_agent_deep_looks_total{{result=\"{result}\"}}");
+    running.value(&series)
+}
+
+fn status(running: &Running) -> String {
+    let mut stream = TcpStream::connect(running.target()).unwrap();
+    stream.write_all(b"GET /status HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn a_loss_gets_one_deep_look_whose_verdict_stands_while_it_lasts() {
+    let Some(bed) = Bed::new() else { return };
+    let (tx, rx) = bed.pair(1);
+    let _full = rx.run(|_| UdpSocket::bind((RX_IP, FULL)).unwrap()).unwrap();
+    let running = exporter(&rx, "100%");
+    until("windows without a loss", || running.value("rxpath_window_seconds_total") > Some(0.5));
+    assert_eq!(["made", "budget", "failed"].map(|result| looks(&running, result)), [Some(0.0); 3]);
+    until("a deep look was made", || {
+        send(&tx, FULL, 1_000);
+        looks(&running, "made") > Some(0.0)
+    });
+    until("the verdict of the deep look stands", || {
+        send(&tx, FULL, 1_000);
+        status(&running).contains("found by a deep look of 3 s")
+    });
+    let counted = || running.value("rxpath_window_seconds_total").unwrap();
+    let begun = counted();
+    until("the loss lasts for seconds more", || {
+        send(&tx, FULL, 1_000);
+        counted() > begun + 4.0
+    });
+    assert_eq!(looks(&running, "made"), Some(1.0), "{}", running.page());
+    assert_eq!(running.value(SHED), Some(0.0), "{}", running.page());
+}
+
+#[test]
+fn while_the_budget_is_spent_a_loss_waits_for_its_deep_look_and_gets_none() {
+    let Some(bed) = Bed::new() else { return };
+    let (tx, rx) = bed.pair(1);
+    let _full = rx.run(|_| UdpSocket::bind((RX_IP, FULL)).unwrap()).unwrap();
+    // Less than windows of 0.2 s cost.
+    let running = exporter(&rx, "0.1%");
+    until("a loss waits", || {
+        send(&tx, FULL, 1_000);
+        let is_named = running.page().contains("rxpath_not_read{what=\"deep look\"} 1");
+        is_named && running.value(SHED) == Some(1.0)
+    });
+    until("a loss that was over got none", || {
+        looks(&running, "budget") > Some(0.0) && running.value(SHED) == Some(0.0)
+    });
+    assert_eq!(looks(&running, "made"), Some(0.0), "{}", running.page());
+}
