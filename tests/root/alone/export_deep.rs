@@ -1,15 +1,16 @@
 //! Deep looks of `rxpath export` at real losses.
 
 use std::io::{Read, Write};
-use std::net::{TcpStream, UdpSocket};
+use std::net::TcpStream;
 use std::process::Command;
 
 use rxpath_host::Namespace;
 
 use super::export::Running;
-use crate::bed::{Bed, RX_IP, send, until};
+use crate::bed::{Bed, send, until};
 
-const FULL: u16 = 4810;
+/// A port without a socket: its verdict needs no owner of a socket, which an exporter without capabilities does not see.
+const CLOSED: u16 = 4812;
 const SHED: &str = "rxpath_agent_shed{what=\"deep look\"}";
 
 /// An exporter of this namespace with a budget; without probes, whose windows cost more.
@@ -37,22 +38,21 @@ fn status(running: &Running) -> String {
 fn a_loss_gets_one_deep_look_whose_verdict_stands_while_it_lasts() {
     let Some(bed) = Bed::new() else { return };
     let (tx, rx) = bed.pair(1);
-    let _full = rx.run(|_| UdpSocket::bind((RX_IP, FULL)).unwrap()).unwrap();
     let running = exporter(&rx, "100%");
     until("windows without a loss", || running.value("rxpath_window_seconds_total") > Some(0.5));
     assert_eq!(["made", "budget", "failed"].map(|result| looks(&running, result)), [Some(0.0); 3]);
     until("a deep look was made", || {
-        send(&tx, FULL, 1_000);
+        send(&tx, CLOSED, 1_000);
         looks(&running, "made") > Some(0.0)
     });
     until("the verdict of the deep look stands", || {
-        send(&tx, FULL, 1_000);
+        send(&tx, CLOSED, 1_000);
         status(&running).contains("found by a deep look of 3 s")
     });
     let counted = || running.value("rxpath_window_seconds_total").unwrap();
     let begun = counted();
     until("the loss lasts for seconds more", || {
-        send(&tx, FULL, 1_000);
+        send(&tx, CLOSED, 1_000);
         counted() > begun + 4.0
     });
     assert_eq!(looks(&running, "made"), Some(1.0), "{}", running.page());
@@ -63,11 +63,10 @@ fn a_loss_gets_one_deep_look_whose_verdict_stands_while_it_lasts() {
 fn while_the_budget_is_spent_a_loss_waits_for_its_deep_look_and_gets_none() {
     let Some(bed) = Bed::new() else { return };
     let (tx, rx) = bed.pair(1);
-    let _full = rx.run(|_| UdpSocket::bind((RX_IP, FULL)).unwrap()).unwrap();
     // Less than windows of 0.2 s cost.
     let running = exporter(&rx, "0.1%");
     until("a loss waits", || {
-        send(&tx, FULL, 1_000);
+        send(&tx, CLOSED, 1_000);
         let is_named = running.page().contains("rxpath_not_read{what=\"deep look\"} 1");
         is_named && running.value(SHED) == Some(1.0)
     });
