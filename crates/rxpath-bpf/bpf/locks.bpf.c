@@ -6,6 +6,7 @@
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+#include "cost.h"
 #include <bpf/bpf_core_read.h>
 #include "layout.h"
 #include "lost.h"

@@ -10,11 +10,12 @@ use rxpath_host::HostError;
 use rxpath_host::root::Root;
 
 use crate::bytes::Fields;
-use crate::object::{LOST, Loaded, ObjectSpec, compiled, map, program};
+use crate::cost::COSTS;
+use crate::object::{LOST, Loaded, ObjectSpec, clear, compiled, map, program};
 use crate::probe::Probe;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
-    maps: &[map("begun", 16, 8), map("waits", 16, 16), map("sockets", 8, 24), LOST],
+    maps: &[map("begun", 16, 8), map("waits", 16, 16), map("sockets", 8, 24), LOST, COSTS],
     programs: &[
         // Attached in this order: the end of each wait that was seen to begin is seen.
         program("lock/contention_end", "waits for locks", true),
@@ -101,10 +102,38 @@ impl Locks {
     ///
     /// **Errors** `Denied` without CAP_BPF and CAP_PERFMON, `Unsupported` where a tracepoint is missing.
     pub fn start() -> Result<Self, HostError> {
+        let mut locks = Self::load()?;
+        locks.attach()?;
+        Ok(locks)
+    }
+
+    /// Loads without attaching.
+    ///
+    /// **Errors** as those of [`Locks::start`].
+    pub fn load() -> Result<Self, HostError> {
         crate::can_run(&Root::host()).require("watch locks")?;
-        let mut loaded = Loaded::load(&SPEC, &[], &[])?;
-        loaded.attach()?;
-        Ok(Self { loaded })
+        Ok(Self { loaded: Loaded::load(&SPEC, &[], &[])? })
+    }
+
+    /// Puts the programs into their places, also again: what they counted before is forgotten. A wait that they saw begin then would
+    /// end now.
+    ///
+    /// **Errors** when one is refused; then none is in its place.
+    pub fn attach(&mut self) -> Result<(), HostError> {
+        for map in ["begun", "waits", "sockets"] {
+            clear(&self.loaded, map)?;
+        }
+        let attached = self.loaded.attach();
+        if attached.is_err() {
+            self.detach();
+        }
+        attached
+    }
+
+    /// Takes the programs from their places. They stay loaded.
+    pub fn detach(&mut self) {
+        let names = ["contention_begin", "contention_end", "sock_recv_length"];
+        self.loaded.detach_some(&names);
     }
 
     /// Waits for locks of UDP sockets since the start. Sockets that were not read in that time are left out.

@@ -121,6 +121,11 @@ pub(crate) fn lost(loaded: &Loaded) -> Result<u64, HostError> {
     Ok(Fields::of(&loaded.value(LOST.name, 0)?).u64())
 }
 
+/// Removes all entries of a map.
+pub(crate) fn clear(loaded: &Loaded, map: &str) -> Result<(), HostError> {
+    loaded.entries(map)?.iter().try_for_each(|(key, _)| loaded.remove(map, key))
+}
+
 /// Compares a map of an object with what its reader decodes.
 ///
 /// **Errors** when their sizes differ: its data could not be trusted.

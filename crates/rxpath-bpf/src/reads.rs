@@ -8,11 +8,12 @@ use rxpath_host::root::Root;
 use rxpath_host::{HostError, procfs};
 
 use crate::bytes::Fields;
-use crate::object::{LOST, Loaded, ObjectSpec, compiled, map, program};
+use crate::cost::COSTS;
+use crate::object::{LOST, Loaded, ObjectSpec, clear, compiled, map, program};
 use crate::probe::Probe;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
-    maps: &[map("reads", 16, 8), LOST],
+    maps: &[map("reads", 16, 8), LOST, COSTS],
     programs: &[program("sock/sock_recv_length", "which thread reads a socket", true)],
     ..compiled!("reads")
 };
@@ -49,6 +50,15 @@ impl Reads {
     /// namespace of its own, where threads have other numbers than the kernel tells. **Cost** some 100 ns for each
     /// datagram that is read.
     pub fn start(netns: u32) -> Result<Self, HostError> {
+        let mut reads = Self::load(netns)?;
+        reads.attach()?;
+        Ok(reads)
+    }
+
+    /// Loads without attaching.
+    ///
+    /// **Errors** as those of [`Reads::start`].
+    pub fn load(netns: u32) -> Result<Self, HostError> {
         let root = Root::host();
         crate::can_run(&root).require("watch who reads sockets")?;
         if !procfs::is_first_pid_namespace(&root) {
@@ -58,9 +68,21 @@ impl Reads {
                     .into(),
             });
         }
-        let mut loaded = Loaded::load(&SPEC, &[netns, 0].map(u32::to_ne_bytes).concat(), &[])?;
-        loaded.attach()?;
+        let loaded = Loaded::load(&SPEC, &[netns, 0].map(u32::to_ne_bytes).concat(), &[])?;
         Ok(Self { loaded })
+    }
+
+    /// Puts the program into its place, also again: what it counted before is forgotten.
+    ///
+    /// **Errors** when it is refused.
+    pub fn attach(&mut self) -> Result<(), HostError> {
+        clear(&self.loaded, "reads")?;
+        self.loaded.attach()
+    }
+
+    /// Takes the program from its place. It stays loaded.
+    pub fn detach(&mut self) {
+        self.loaded.detach_some(&["sock_recv_length"]);
     }
 
     /// Everything since the start.

@@ -26,6 +26,11 @@ impl Families {
         self.set(AGENT_MEMORY, &["rss"], rss_bytes as f64);
     }
 
+    /// CPU time of BPF programs that no frame has, the entries of their runs included.
+    pub fn own_programs(&self, cpu_s: f64) {
+        self.add(AGENT_CPU, &["bpf"], cpu_s);
+    }
+
     /// When counting began, Unix time.
     pub fn started(&self, at_unix_s: f64) {
         self.set(STARTED, &[], at_unix_s);
@@ -120,6 +125,7 @@ mod tests {
         let mut families = Families::new("1", 1).unwrap();
         families.own_process(2.0, 7);
         families.own_process(2.5, 8);
+        families.own_programs(0.25);
         families.started(1e9);
         families.not_loaded("drops by reason", "restart");
         for (textfile, http) in [(0, 2), (1, 5)] {
@@ -130,6 +136,7 @@ mod tests {
         let text = families.text().unwrap();
         for line in [
             "rxpath_agent_cpu_seconds_total{part=\"user\"} 2.5",
+            "rxpath_agent_cpu_seconds_total{part=\"bpf\"} 0.25",
             "rxpath_agent_memory_bytes{kind=\"rss\"} 8",
             "rxpath_agent_budget_ratio 0.01",
             "rxpath_agent_start_time_seconds 1000000000",

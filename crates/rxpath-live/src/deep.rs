@@ -1,7 +1,8 @@
-//! A deep look: what `rxpath diagnose --no-bpf` sees in some seconds, in a thread of its own next to a live view.
+//! A deep look: what `rxpath diagnose` sees in some seconds, in a thread of its own next to a live view.
 //!
 //! It sends nothing, loads nothing and needs no capability. In addition to a window of the live view it has the sockets' queues
 //! every 20 ms, every thread of the machine, the quotas of control groups, and the owners of all sockets that this user may see.
+//! With [`Programs`] it has who reads which UDP socket, so also readers that are hidden from this user, and the waits for its lock.
 
 use std::io;
 use std::sync::Arc;
@@ -15,19 +16,31 @@ use rxpath_host::procfs::schedstat;
 use rxpath_host::thread::current_tid;
 use rxpath_record::verdict::Verdict;
 
-use crate::live::{Ask, watch};
+pub use crate::live::Programs;
+use crate::live::{Ask, Probes, watch_with};
 
+/// Programs are in their places for so long before the window: who reads in this time is measured in the window.
+const BEFORE: Duration = Duration::from_millis(300);
 /// Lists of UDP's sockets take 5 % of a CPU at most, as those of TCP's do.
 const UDP_PAUSE: u32 = 20;
 
 /// A deep look that is being made.
 #[derive(Debug)]
 pub struct DeepLook {
-    thread: JoinHandle<(Result<Verdict, String>, Duration)>,
+    thread: JoinHandle<Ended>,
     /// Its thread's number, 0 until it runs.
     tid: Arc<AtomicI32>,
     /// CPU time that was charged so far.
     charged: Duration,
+}
+
+/// What its thread leaves.
+#[derive(Debug)]
+struct Ended {
+    verdict: Result<Verdict, String>,
+    thread_cpu: Duration,
+    programs_cpu: Duration,
+    programs: Option<Programs>,
 }
 
 /// The end of a deep look.
@@ -35,26 +48,27 @@ pub struct DeepLook {
 pub struct DeepSeen {
     /// The verdict, or why there is none.
     pub verdict: Result<Verdict, String>,
-    /// CPU time of the whole.
+    /// CPU time of the whole: its thread and its programs.
     pub cpu: Duration,
-    /// The part of it that was not charged yet.
+    /// CPU time of its thread that was not charged yet.
     pub uncharged: Duration,
+    /// CPU time of its programs, of which nothing was charged.
+    pub programs_cpu: Duration,
+    /// For the next one; none after a panic.
+    pub programs: Option<Programs>,
 }
 
 impl DeepLook {
-    /// Begins one of this length, in the caller's network namespace.
+    /// Begins one of this length, in the caller's network namespace and with these programs.
     ///
     /// # Errors
     /// When no thread can be started.
-    pub fn begin(length: Duration) -> io::Result<Self> {
+    pub fn begin(length: Duration, programs: Programs) -> io::Result<Self> {
         let tid = Arc::new(AtomicI32::new(0));
         let own_tid = Arc::clone(&tid);
         let thread = Builder::new().name("rxpath-deep".into()).spawn(move || {
             own_tid.store(current_tid(), Ordering::Relaxed);
-            let ask = Ask { length, port: None, probes: false, only: None, udp_pause: UDP_PAUSE };
-            let seen = watch(&ask, &AtomicBool::new(false), || {});
-            let verdict = seen.map(|seen| rxpath_diagnose::diagnose(&seen.evidence));
-            (verdict.map_err(|error| error.to_string()), own_cpu())
+            look(length, programs)
         })?;
         Ok(Self { thread, tid, charged: Duration::ZERO })
     }
@@ -64,7 +78,7 @@ impl DeepLook {
         self.thread.is_finished()
     }
 
-    /// CPU time since the last call. Where the kernel has no scheduler statistics all of it comes with the end.
+    /// CPU time of its thread since the last call. Where the kernel has no scheduler statistics all of it comes with the end.
     pub fn charge(&mut self) -> Duration {
         let (pid, tid) = (std::process::id() as i32, self.tid.load(Ordering::Relaxed));
         let time = schedstat::read(&Root::host(), pid, tid).unwrap_or_default();
@@ -76,10 +90,40 @@ impl DeepLook {
     /// Waits for its end.
     pub fn end(self) -> DeepSeen {
         let charged = self.charged;
-        let panicked = |_| (Err("its thread panicked".to_owned()), charged);
-        let (verdict, cpu) = self.thread.join().unwrap_or_else(panicked);
-        let uncharged = cpu.saturating_sub(charged);
-        DeepSeen { verdict, cpu, uncharged }
+        let panicked = |_| Ended {
+            verdict: Err("its thread panicked".to_owned()),
+            thread_cpu: charged,
+            programs_cpu: Duration::ZERO,
+            programs: None,
+        };
+        let ended = self.thread.join().unwrap_or_else(panicked);
+        DeepSeen {
+            verdict: ended.verdict,
+            cpu: ended.thread_cpu + ended.programs_cpu,
+            uncharged: ended.thread_cpu.saturating_sub(charged),
+            programs_cpu: ended.programs_cpu,
+            programs: ended.programs,
+        }
+    }
+}
+
+fn look(length: Duration, programs: Programs) -> Ended {
+    let before = programs.cpu();
+    let programs = programs.attached();
+    // why: the readers that `/proc` hides are those that read in this time.
+    std::thread::sleep(BEFORE);
+    let ask = Ask { length, port: None, probes: false, only: None, udp_pause: UDP_PAUSE };
+    let mut probes = Probes::of(programs);
+    let seen = watch_with(&ask, &mut probes, &AtomicBool::new(false), || {});
+    let mut programs = probes.into_programs();
+    programs.iter_mut().for_each(Programs::detach);
+    let after = programs.as_ref().map_or(before, Programs::cpu);
+    let verdict = seen.map(|seen| rxpath_diagnose::diagnose(&seen.evidence));
+    Ended {
+        verdict: verdict.map_err(|error| error.to_string()),
+        thread_cpu: own_cpu(),
+        programs_cpu: after.saturating_sub(before),
+        programs,
     }
 }
 
@@ -93,7 +137,8 @@ mod tests {
     #[test]
     fn a_deep_look_ends_with_a_verdict_and_its_cpu_time_is_charged_once() {
         let _socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let mut look = DeepLook::begin(Duration::from_millis(200)).unwrap();
+        let none = Programs::none("not in this test");
+        let mut look = DeepLook::begin(Duration::from_millis(200), none).unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
         let mut charged = Duration::ZERO;
         while !look.is_over() {
@@ -103,7 +148,8 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
         }
         let seen = look.end();
-        assert!(seen.verdict.is_ok(), "{seen:?}");
+        assert!(seen.verdict.is_ok() && seen.programs.is_some(), "{seen:?}");
+        assert_eq!(seen.programs_cpu, Duration::ZERO);
         assert!(seen.cpu > Duration::ZERO && charged <= seen.cpu, "{charged:?} {seen:?}");
         assert_eq!(charged + seen.uncharged, seen.cpu);
     }

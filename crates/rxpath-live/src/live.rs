@@ -13,6 +13,7 @@ mod namespace;
 mod owners;
 mod places;
 mod probes;
+mod programs;
 mod readers;
 mod reads;
 pub mod reasoned;
@@ -45,6 +46,8 @@ use crate::observe::{Between, Mark};
 pub(crate) use groups::ReaderGroups;
 pub(crate) use owners::{Owners, Waiters};
 pub(crate) use places::{PLACES, RECEIVED, UDP_ERRORS, UDP_NAMED, UDP_REASONS, XDP_DROPS};
+pub(crate) use probes::Probes;
+pub use programs::Programs;
 pub(crate) use readers::OWNERS;
 pub(crate) use sockets::Socket;
 pub(crate) use tcp::TcpLooks;
@@ -53,7 +56,6 @@ pub(crate) use unseen::Unseen;
 use counting::{counting, taken_by_kernel};
 use looks::Looks;
 use places::{Beside, of_any_protocol, of_asked, of_udp, sum};
-use probes::Probes;
 use reads::Readings;
 
 /// The gap of a window in which UDP's sockets could not be listed.
@@ -120,16 +122,26 @@ impl Ask {
 /// # Errors
 /// What keeps the counters from being read at all.
 pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen, HostError> {
-    let called = Instant::now();
-    let root = Root::host();
+    watch_with(ask, &mut Probes::new(ask.probes), stop, begun)
+}
+
+/// The same with these probes.
+pub(crate) fn watch_with(
+    ask: &Ask,
+    probes: &mut Probes,
+    stop: &AtomicBool,
+    begun: impl FnOnce(),
+) -> Result<Seen, HostError> {
+    let (called, root) = (Instant::now(), Root::host());
     let mut counters = Reader::all(&root);
     let mut looks = Looks::start(ask)?;
     // Who holds TCP's sockets is part of the path too: softirqs work for them as well.
     let inodes = looks.inodes();
     let mut owners = socket_owner::of(&root, &inodes);
+    probes.add_readers(&mut owners);
     let (ours, owners_count) = readers::measured(&looks.sockets, &owners);
     let connected = readers::of_connections(&looks.tcp.inodes(), &owners);
-    let mut probes = Probes::start(ask.probes);
+    probes.start();
     let around = Around::now();
     let groups_before = groups::read(&ours.pids);
     let (from, from_connected) = (Mark::take(&ours), Mark::of_ours(&connected));
@@ -140,7 +152,7 @@ pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen,
     looks.begin();
     let window = Began { at: Timestamp::now(), after: called.elapsed() };
     begun();
-    looks.until(from.t_ns + ask.length.as_nanos() as u64, stop, &mut probes);
+    looks.until(from.t_ns + ask.length.as_nanos() as u64, stop, probes);
     probes.close();
     let moved = snapshot(&mut counters).since(&before);
     looks.end();

@@ -55,6 +55,17 @@ impl Witness {
         }
     }
 
+    /// Of locks alone.
+    pub(crate) fn of_locks(locks: Result<Locks, String>) -> Self {
+        let account = Err("only the waits for locks are watched".to_owned());
+        Self { account, locks, begun: None, begun_ns: monotonic_ns(), waited: None }
+    }
+
+    /// The probe of locks.
+    pub(crate) fn into_locks(self) -> Result<Locks, String> {
+        self.locks
+    }
+
     /// Those that run.
     pub(crate) fn parts(&self) -> Vec<&dyn Probe> {
         let account = self.account.as_ref().ok().map(|account| account as &dyn Probe);

@@ -1,16 +1,21 @@
 //! Deep looks of `rxpath export` at real losses.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, UdpSocket};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use rxpath_host::Namespace;
 
 use super::export::Running;
-use crate::bed::{Bed, send, until};
+use crate::bed::{Bed, RX_IP, send, until};
 
 /// A port without a socket: its verdict needs no owner of a socket, which an exporter without capabilities does not see.
 const CLOSED: u16 = 4812;
+const READ: u16 = 4811;
 const SHED: &str = "rxpath_agent_shed{what=\"deep look\"}";
 
 /// An exporter of this namespace with a budget; without probes, whose windows cost more.
@@ -74,4 +79,32 @@ fn while_the_budget_is_spent_a_loss_waits_for_its_deep_look_and_gets_none() {
         looks(&running, "budget") > Some(0.0) && running.value(SHED) == Some(0.0)
     });
     assert_eq!(looks(&running, "made"), Some(0.0), "{}", running.page());
+}
+
+/// The process has capabilities and hides its descriptors from the exporter, which has none. Windows do not know who reads.
+#[test]
+fn a_deep_look_finds_the_reader_of_a_socket_whose_owner_is_hidden() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let socket = rx.run(|_| UdpSocket::bind((RX_IP, READ)).unwrap()).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let is_over = Arc::clone(&stop);
+    let reader = thread::spawn(move || {
+        while !is_over.load(Ordering::Relaxed) {
+            let _ = socket.recv(&mut [0; 64]);
+            // why: a reader that stalls between its reads.
+            thread::sleep(Duration::from_millis(5));
+        }
+    });
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    command.args(["export", "--netns", rx.name(), "--budget", "100%", "--irq-entry", "5us"]);
+    let running = Running::of(command);
+    until("a deep look found the reader", || {
+        send(&tx, READ, 1_000);
+        let status = status(&running);
+        status.contains("found by a deep look of 3 s") && !status.contains("\"stage\": \"unknown\"")
+    });
+    stop.store(true, Ordering::Relaxed);
+    reader.join().unwrap();
 }

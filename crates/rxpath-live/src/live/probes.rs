@@ -11,13 +11,16 @@ use rxpath_record::evidence::Probed;
 use rxpath_record::ledger::DropReason;
 
 use super::Owners;
+use super::programs::Programs;
 use super::reads::{Reading, Readings};
 use super::reasons::Reasons;
 use super::sockets::Socket;
 use crate::witness::{Traffic, Witness};
 
 /// What is watched with them, and its cost.
-pub(super) struct Probes {
+pub(crate) struct Probes {
+    /// They are to be started before the window.
+    wanted: bool,
     /// None where nobody asked for them.
     parts: Option<Parts>,
     cost: ProbeCost,
@@ -25,9 +28,37 @@ pub(super) struct Probes {
 }
 
 impl Probes {
-    pub(super) fn start(wanted: bool) -> Self {
+    /// Those that start before the window, where they are wanted.
+    pub(super) fn new(wanted: bool) -> Self {
         let cost = unknown("BPF was not asked for".into());
-        Self { parts: wanted.then(Parts::start), cost, cpu_before: own_cpu() }
+        Self { wanted, parts: None, cost, cpu_before: own_cpu() }
+    }
+
+    /// Programs that are in their places already.
+    pub(crate) fn of(programs: Programs) -> Self {
+        Self { parts: Some(Parts::of(programs)), ..Self::new(false) }
+    }
+
+    /// The programs, as they were given.
+    pub(crate) fn into_programs(self) -> Option<Programs> {
+        self.parts.map(Parts::into_programs)
+    }
+
+    pub(super) fn start(&mut self) {
+        self.cpu_before = own_cpu();
+        if self.wanted {
+            self.parts = Some(Parts::start());
+        }
+    }
+
+    /// Adds who has read the sockets by now: `/proc` may not show who has them open.
+    pub(super) fn add_readers(&self, owners: &mut Owners) {
+        let reads = self.parts.as_ref().and_then(|parts| parts.reads.as_ref().ok());
+        for by in reads.and_then(|reads| reads.probe.read().ok()).unwrap_or_default() {
+            if let Some(inode) = u32::try_from(by.inode).ok().filter(|inode| *inode != 0) {
+                owners.entry(inode).or_default().insert(by.pid);
+            }
+        }
     }
 
     /// A window of about this length begins.
@@ -66,18 +97,18 @@ impl Probes {
 
     /// What they report of the window, where they ran, and what they cost.
     pub(super) fn end(
-        self,
+        &mut self,
         sockets: &BTreeMap<u32, Socket>,
         owners: &Owners,
     ) -> (Option<Probed>, ProbeCost) {
         let lost = self.parts.as_ref().map_or(Ok(0), Parts::lost);
-        let mut probed = self.parts.map(|parts| parts.end(sockets, owners));
+        let mut probed = self.parts.as_ref().map(|parts| parts.end(sockets, owners));
         if let (Some(seen), Err(why)) = (&mut probed, &lost) {
             seen.gaps.push(format!("how many records found no room in a map is unknown: {why}"));
         }
         let lost_count = lost.unwrap_or(0);
         let reader_cpu_s = own_cpu().saturating_sub(self.cpu_before).as_secs_f64();
-        (probed, ProbeCost { lost_count, reader_cpu_s, ..self.cost })
+        (probed, ProbeCost { lost_count, reader_cpu_s, ..std::mem::take(&mut self.cost) })
     }
 }
 
@@ -114,6 +145,18 @@ impl Parts {
         let reads = in_time(begun).and_then(|()| Reading::start());
         let witness = Witness::start_while(&|| in_time(begun));
         Self { witness, reasons, reads, meter: None, begun: Instant::now() }
+    }
+
+    /// Programs that are in their places.
+    fn of(programs: Programs) -> Self {
+        let reasons = Err("a deep look does not watch them".to_owned());
+        let (witness, reads) = (Witness::of_locks(programs.locks), programs.reads.map(Reading::of));
+        Self { witness, reasons, reads, meter: None, begun: Instant::now() }
+    }
+
+    fn into_programs(self) -> Programs {
+        let reads = self.reads.map(|reading| reading.probe);
+        Programs { reads, locks: self.witness.into_locks() }
     }
 
     fn begin(&mut self, length: Duration) {
@@ -154,14 +197,15 @@ impl Parts {
         probe::lost(&self.probes()).map_err(|error| error.to_string())
     }
 
-    fn end(self, sockets: &BTreeMap<u32, Socket>, owners: &Owners) -> Probed {
+    fn end(&self, sockets: &BTreeMap<u32, Socket>, owners: &Owners) -> Probed {
         let holders = sockets.keys().filter_map(|inode| owners.get(inode));
         let readers: Vec<i32> = holders.flatten().copied().collect();
         let all: BTreeSet<i32> = owners.values().flatten().copied().collect();
         let workloads: Vec<i32> = all.into_iter().chain([std::process::id() as i32]).collect();
         let mut seen = self.witness.end(&Traffic { workloads: &workloads, readers: &readers });
-        seen.gaps.extend(self.reasons.err().map(|why| format!("drop reasons: {why}")));
-        seen.gaps.extend(self.reads.err().map(|why| format!("which threads read: {why}")));
+        let (reasons, reads) = (self.reasons.as_ref().err(), self.reads.as_ref().err());
+        seen.gaps.extend(reasons.map(|why| format!("drop reasons: {why}")));
+        seen.gaps.extend(reads.map(|why| format!("which threads read: {why}")));
         seen
     }
 }

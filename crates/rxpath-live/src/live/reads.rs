@@ -24,7 +24,12 @@ impl Reading {
         let probe = network_namespace()
             .and_then(|own| Reads::start(own as u32))
             .map_err(|error| error.to_string())?;
-        Ok(Self { probe, begun: None })
+        Ok(Self::of(probe))
+    }
+
+    /// Of a probe that runs.
+    pub(super) fn of(probe: Reads) -> Self {
+        Self { probe, begun: None }
     }
 
     /// The window begins.

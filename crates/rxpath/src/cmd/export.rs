@@ -18,6 +18,7 @@ use rxpath_export::listen::{Address, Page, Port};
 use rxpath_export::reserved::Reserved;
 use rxpath_export::sole::Sole;
 use rxpath_host::{Root, caps, heap, inherited, procfs};
+use rxpath_live::deep::Programs;
 use rxpath_live::watch::{EntryCost, NOT_ASKED, Options, Unloaded, Watcher};
 use rxpath_record::watch::Settings;
 
@@ -154,6 +155,8 @@ impl ExportCommand {
         let watcher = Watcher::start(options).map_err(|error| Failure::new(Exit::Cannot, error))?;
         let _sole = sole.filter(|_| watcher.without_probes().is_none());
         let unloaded = unloaded(&watcher, is_taken);
+        let one_window = self.once.then_some("one window has no deep look");
+        let programs = programs(watcher.without_probes().or(one_window));
         // What loading took, most of it the kernel's types.
         heap::release();
         // Before any thread is started, and before anybody can connect.
@@ -175,7 +178,7 @@ impl ExportCommand {
         let live = Live::new(watcher, Settings::default(), window).longer_at_first(delay);
         let exporter = Exporter::new(live, page, Governor::new(self.budget), has_probes)?;
         exporter.not_loaded(&unloaded);
-        exporter.with_top(self.top).run(&self, &interrupt)
+        exporter.with_top(self.top).with_programs(programs).run(&self, &interrupt)
     }
 
     /// The socket, on which nobody is answered yet.
@@ -299,6 +302,11 @@ fn sole() -> Result<Option<Sole>, Failure> {
 fn unloaded(watcher: &Watcher, is_taken: bool) -> Vec<Unloaded> {
     let taken = is_taken.then(|| Unloaded::taken(TAKEN));
     taken.into_iter().chain(watcher.unloaded()).collect()
+}
+
+/// What deep looks measure with, unless there is a reason not to.
+fn programs(why_none: Option<&str>) -> Programs {
+    why_none.map_or_else(Programs::load, Programs::none)
 }
 
 fn refused(address: &Address, error: std::io::Error) -> Failure {

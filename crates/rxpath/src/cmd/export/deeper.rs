@@ -3,7 +3,7 @@
 use rxpath_export::Families;
 use rxpath_export::deep::{DeepLooks, LENGTH_S, Step};
 use rxpath_export::governor::Governor;
-use rxpath_live::deep::{DeepLook, DeepSeen};
+use rxpath_live::deep::{DeepLook, DeepSeen, Programs};
 use rxpath_record::watch::Frame;
 
 use crate::cmd::prelude::*;
@@ -13,11 +13,20 @@ use crate::cmd::prelude::*;
 pub(super) struct Deeper {
     looks: DeepLooks,
     running: Option<DeepLook>,
+    /// For the next one.
+    programs: Option<Programs>,
     /// CPU time of one that has ended, not charged yet.
     uncharged: Duration,
+    /// CPU time of its BPF programs, not charged yet.
+    programs_cpu: Duration,
 }
 
 impl Deeper {
+    /// With these programs, which were loaded before the privileges went.
+    pub(super) fn new(programs: Programs) -> Self {
+        Self { programs: Some(programs), ..Self::default() }
+    }
+
     /// A window is over, with a loss or without: takes what a deep look has found, begins one if it is due, and puts its verdict into
     /// the frame.
     pub(super) fn window(
@@ -44,7 +53,9 @@ impl Deeper {
     }
 
     fn begin(&mut self) {
-        match DeepLook::begin(Duration::from_secs_f64(LENGTH_S)) {
+        let programs = self.programs.take();
+        let programs = programs.unwrap_or_else(|| Programs::none("they went with a deep look"));
+        match DeepLook::begin(Duration::from_secs_f64(LENGTH_S), programs) {
             Ok(look) => self.running = Some(look),
             Err(error) => self.failed(&error.to_string()),
         }
@@ -52,6 +63,8 @@ impl Deeper {
 
     fn ended(&mut self, seen: DeepSeen) {
         self.uncharged += seen.uncharged;
+        self.programs_cpu += seen.programs_cpu;
+        self.programs = seen.programs;
         match seen.verdict {
             Ok(verdict) => {
                 crate::note!("rxpath: deep look at a loss: {}", verdict.sentence);
@@ -67,10 +80,11 @@ impl Deeper {
         output::warning(&Warning::new("deep-look-failed", text));
     }
 
-    /// CPU time that deep looks took since the last call.
-    pub(super) fn charge(&mut self) -> Duration {
+    /// CPU time that deep looks took since the last call: of their threads, and of their BPF programs.
+    pub(super) fn charge(&mut self) -> [Duration; 2] {
         let running = self.running.as_mut().map_or(Duration::ZERO, DeepLook::charge);
-        std::mem::take(&mut self.uncharged) + running
+        let threads = std::mem::take(&mut self.uncharged) + running;
+        [threads, std::mem::take(&mut self.programs_cpu)]
     }
 }
 
@@ -91,7 +105,7 @@ mod tests {
         loop {
             let mut frame = Frame { window_s: 0.05, ..Frame::default() };
             deeper.window(&mut frame, true, &governor, &families);
-            governor.looked(deeper.charge().as_secs_f64());
+            governor.looked(deeper.charge().iter().map(Duration::as_secs_f64).sum());
             governor.window(WindowCost { window_s: 0.05, ..WindowCost::default() });
             windows += 1;
             if families.text().unwrap().lines().any(|line| line == series) {

@@ -9,6 +9,7 @@ use rxpath_export::governor::{Course, Governor, WindowCost};
 use rxpath_export::listen::Page;
 use rxpath_export::{Checked, Families, Shown, textfile};
 use rxpath_host::{Root, heap, notify, procfs};
+use rxpath_live::deep::Programs;
 use rxpath_live::watch::{ProbeLimit, Unloaded};
 use rxpath_record::watch::Frame;
 use rxpath_tune::store::STATE_DIR;
@@ -105,6 +106,11 @@ impl Exporter {
         self
     }
 
+    /// What deep looks measure with.
+    pub(super) fn with_programs(self, programs: Programs) -> Self {
+        Self { deeper: Deeper::new(programs), ..self }
+    }
+
     /// What is not measured for as long as it runs.
     pub(super) fn not_loaded(&self, unloaded: &[Unloaded]) {
         for one in unloaded {
@@ -176,11 +182,12 @@ impl Exporter {
 
     /// What the window cost, and what follows from that.
     fn govern(&mut self, command: &ExportCommand, frame: &Frame, root: &Root) {
-        let (cpu, looks) = (process_cpu(), self.deeper.charge());
+        let (cpu, [looks, looks_bpf]) = (process_cpu(), self.deeper.charge());
         let programs = frame.probe_cost.as_ref();
         let programs =
             programs.map_or(0.0, |cost| cost.cpu_ratio + cost.entry_cpu_ratio.unwrap_or(0.0));
-        self.governor.looked(looks.as_secs_f64());
+        self.governor.looked((looks + looks_bpf).as_secs_f64());
+        self.families.own_programs(looks_bpf.as_secs_f64());
         self.governor.window(WindowCost {
             window_s: frame.window_s,
             threads_s: cpu.saturating_sub(self.cpu_before + looks).as_secs_f64(),
