@@ -17,7 +17,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Loads them for this network namespace. That takes CAP_BPF and CAP_PERFMON; later nothing does.
+    /// Loads them for this network namespace. That takes `CAP_BPF` and `CAP_PERFMON`; attaching takes none.
     pub fn load() -> Self {
         let reads = network_namespace().and_then(|own| Reads::load(own as u32));
         let locks = Locks::load();
