@@ -10,6 +10,7 @@ pub mod output;
 pub mod plan;
 pub mod run;
 pub mod scenario;
+pub mod search;
 pub mod selftest;
 pub mod testbed;
 pub mod trial;

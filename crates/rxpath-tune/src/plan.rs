@@ -15,6 +15,7 @@ use crate::effects::Effect;
 
 pub mod from_findings;
 pub mod make;
+pub mod session;
 pub mod settle;
 
 /// Major version of the form that is read; a newer minor one may add fields.

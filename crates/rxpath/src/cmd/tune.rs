@@ -10,7 +10,6 @@ mod plan;
 mod predicted;
 #[cfg(all(test, feature = "lab"))]
 mod schemas;
-mod sessions;
 mod shown;
 mod status;
 mod undo;

@@ -10,12 +10,13 @@ use rxpath_host::owner::ProcessId;
 use rxpath_host::setter::HostSetter;
 use rxpath_tune::apply::{Applied, apply, ready};
 use rxpath_tune::effects::coupled;
+use rxpath_tune::plan::session::{self, SessionAtRisk};
 use rxpath_tune::plan::{HostMark, MAX_BYTES, Plan, PlanError};
 use rxpath_tune::store::{Conflict, Store, Unknown};
 
 use super::shown::{ApplyResult, ShownUndo, change_line};
 use super::watchdog::{after, start_watchdog};
-use super::{PATIENCE, StateArgs, sessions, taken};
+use super::{PATIENCE, StateArgs, taken};
 use crate::cmd::prelude::*;
 use crate::cmd::values::seconds;
 
@@ -75,7 +76,9 @@ impl ApplyCommand {
             self.print_nothing()?;
             return Ok(Exit::Done);
         }
-        sessions::guard(&plan, self.force)?;
+        if !self.force {
+            session::spares(&plan).map_err(at_risk)?;
+        }
         let (store, lock) = self.state.locked()?;
         let targets = plan.steps.iter().map(|step| &step.set);
         let shared = store.lock_shared(targets, PATIENCE).map_err(taken)?;
@@ -218,6 +221,16 @@ pub(super) fn alone(store: &Store, plan: &Plan) -> Result<(), Failure> {
     .hint(format!(
         "use that directory, or undo the change first: rxpath tune undo {id} --state-dir {dir}"
     )))
+}
+
+fn at_risk(risk: SessionAtRisk) -> Failure {
+    let hint = match risk {
+        SessionAtRisk::Unseen(_) => "use --force to apply the plan anyway",
+        SessionAtRisk::Cut { .. } => {
+            "use --force to apply the plan anyway, best with --confirm-within 60s"
+        }
+    };
+    Failure::usage_of(risk).hint(hint)
 }
 
 fn refused(error: PlanError) -> Failure {

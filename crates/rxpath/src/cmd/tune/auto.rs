@@ -1,31 +1,20 @@
 //! `rxpath tune auto`: which settings help a scenario, or this host's own traffic, shown with error control.
 
-pub mod answer;
-mod ask;
-mod axes;
-mod candidates;
-mod catalogue;
 mod cost;
-mod ground;
-mod in_variant;
 mod live;
-mod made;
 mod page;
-mod product;
 mod scenario;
-mod session;
 mod shown;
-mod trials;
 
 use clap::ArgGroup;
 use rxpath_lab::scenario::load;
 use rxpath_lab::scenario::spec::Search;
+use rxpath_lab::search::answer::{AutoAnswer, AutoSettings};
+use rxpath_lab::search::ask::{self, Asked, NotMeasured, Objective};
 use rxpath_tune::Goal;
-use rxpath_tune::auto::{self, AutoResult, Candidate, Ended, Guard};
+use rxpath_tune::auto::{AutoResult, Ended, Guard};
 use rxpath_tune::persist::{Home, MatchBy};
 
-use self::answer::{AutoAnswer, AutoSettings};
-use self::ask::Objective;
 use self::live::LiveArgs;
 use self::shown::lines;
 use super::plan::persist_to;
@@ -166,14 +155,15 @@ impl AutoCommand {
         }
     }
 
-    /// What is searched for, on any traffic.
-    fn search_plan<'a>(
-        &self,
-        candidates: &'a [Candidate],
-        (objective, guards): (&Objective, &'a [Guard]),
-    ) -> auto::Plan<'a> {
-        let (sign, bundle) = (objective.sign(), self.keep == Keep::Bundle);
-        auto::Plan { candidates, guards, sign, error: 0.05, bundle, seed: self.seed }
+    /// What is asked of the search, on any traffic.
+    fn asked(&self) -> Asked<'_> {
+        Asked {
+            budget: self.budget,
+            only: &self.settings,
+            dry_run: self.dry_run,
+            bundle: self.keep == Keep::Bundle,
+            seed: self.seed,
+        }
     }
 
     /// The settings of the answer that each search has.
@@ -268,6 +258,11 @@ fn status(found: Option<&AutoResult>, dry_run: bool) -> Exit {
         Some(Ended::NotConfirmed | Ended::GuardNotShown | Ended::CutShort) => Exit::Inconclusive,
         Some(Ended::Unsafe) => Exit::Partial,
     }
+}
+
+fn not_measured(why: NotMeasured) -> Failure {
+    let NotMeasured { what, hint } = why;
+    Failure::cannot(what).hint(hint)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

@@ -1,12 +1,12 @@
 //! The schemas of what the `tune` commands print.
 
 use rxpath_core::Envelope;
+use rxpath_lab::search::answer::{AutoAnswer, AutoSettings};
 use rxpath_record::schema::printed;
 use rxpath_tune::verify::Verified;
 use schemars::Schema;
 use serde_json::Value;
 
-use super::auto::answer::{AutoAnswer, AutoSettings};
 use super::confirm::Confirmed;
 use super::expected::Planned;
 use super::shown::{ApplyResult, ShownUndo};

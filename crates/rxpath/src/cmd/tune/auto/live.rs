@@ -1,11 +1,6 @@
 //! The search on this host's own traffic: settings are switched in slices of time, and every limit is watched.
 
-pub mod answer;
 mod args;
-mod host;
-mod limits;
-mod meter;
-mod slices;
 mod stop;
 
 pub use args::LiveArgs;
@@ -14,8 +9,19 @@ use std::time::Instant;
 
 use rxpath_host::journal::Contents;
 use rxpath_host::setter::HostSetter;
+use rxpath_lab::search::answer::{AutoAnswer, AutoSettings};
+use rxpath_lab::search::ask::{self, Objective};
+use rxpath_lab::search::candidates::Source;
+use rxpath_lab::search::confirming::compared;
+use rxpath_lab::search::live::answer::{AppliedHere, LiveAnswer, LiveSettings};
+use rxpath_lab::search::live::guards::{self, OBJECTIVE};
+use rxpath_lab::search::live::host::Host;
+use rxpath_lab::search::live::limits::Limits;
+use rxpath_lab::search::live::meter::Meter;
+use rxpath_lab::search::live::slices::Slices;
+use rxpath_lab::search::live::{Start, Times};
 use rxpath_record::run::run_id;
-use rxpath_record::verdict::{Stage, Verdict};
+use rxpath_record::verdict::Stage;
 use rxpath_record::watch::Slice;
 use rxpath_tune::auto::{self, Candidate, Failed, Guard};
 use rxpath_tune::persist::Home;
@@ -23,66 +29,20 @@ use rxpath_tune::plan::LeftOut;
 use rxpath_tune::store::Store;
 use rxpath_tune::switch::Switch;
 
-use self::answer::{AppliedHere, LiveAnswer, LiveSettings};
-use self::host::Host;
-use self::limits::Limits;
-use self::meter::Meter;
-use self::slices::Slices;
 use self::stop::Stop;
-use super::answer::{AutoAnswer, AutoSettings};
-use super::ask::{self, Objective};
-use super::candidates::Source;
-use super::cost;
 use super::shown::lines;
-use super::{AutoCommand, Written};
+use super::{AutoCommand, Written, not_measured};
 use crate::cmd::prelude::*;
 use crate::cmd::tune::apply::OnFailure;
 use crate::cmd::tune::plan::persist_kind;
 use crate::cmd::tune::watchdog::start_watchdog;
 use crate::cmd::tune::{PATIENCE, apply, taken};
+use crate::cmd::values::Wait;
 
-/// What is made better unless the user says otherwise.
-const OBJECTIVE: &str = "network_cpu_us_per_packet";
-/// What must not become worse unless the user says otherwise.
-/// GRO delays packets by some 10 us; a doubling of 5 us would forbid that.
-const GUARDS: [&str; 3] =
-    ["loss_ratio<=+0.1%", "busy_cpu_us_per_packet<=+10%", "receive_to_socket_p99_us<=+100%|+100"];
-/// What no glance may exceed in addition. It scatters too much to be shown to hold.
-const WATCHED: [&str; 1] = ["socket_to_read_p99_us<=+100%|+1000"];
 /// What makes a search fit.
 const SHORTER: &str = "a longer --budget, or a shorter --slice";
-/// The length of a glance; two of them show that a limit is broken.
-const GLANCE: Duration = Duration::from_millis(500);
-/// A slice has at least so many glances.
-const FEWEST_GLANCES: u32 = 4;
 /// Shorter slices hold too little of any traffic.
 const SHORTEST: Nanos = Nanos::from_millis(200);
-/// The watchdog undoes a slice's settings after so much more than the slice takes.
-const BEYOND: Duration = Duration::from_secs(5);
-/// The same where each of some settings may have to wait for the link.
-const WITHOUT_LINK: Duration = Duration::from_secs(60);
-
-/// The times of a slice.
-#[derive(Clone, Copy, Debug)]
-pub struct Times {
-    settle: Duration,
-    slice: Duration,
-}
-
-impl Times {
-    fn full(self) -> Duration {
-        self.settle + self.slice
-    }
-
-    fn glance(self) -> Duration {
-        GLANCE.min(self.slice / FEWEST_GLANCES)
-    }
-
-    /// How long the watchdog lets a slice's settings stand, where making them may cost the link for a while.
-    fn hold(self, is_slow: bool) -> Duration {
-        self.full() * 3 / 2 + if is_slow { WITHOUT_LINK } else { BEYOND }
-    }
-}
 
 /// What is asked for.
 struct Search<'a> {
@@ -94,12 +54,6 @@ struct Search<'a> {
     warnings: Vec<Warning>,
 }
 
-/// The start, before any candidate.
-struct Start {
-    slice: Slice,
-    verdict: Option<Verdict>,
-}
-
 impl AutoCommand {
     /// Searches on the real traffic of a device.
     pub(super) fn run_live(&self, device: &str) -> Outcome {
@@ -108,7 +62,7 @@ impl AutoCommand {
                 "--live is about this host: leave out --hosts, --sender and --receiver",
             ));
         }
-        let search = self.asked(device)?;
+        let search = self.wanted_of(device)?;
         let interrupt = Interrupt::catch()?;
         let mut journal = None;
         self.search_live(search, &interrupt, &mut journal).or_else(|stop| {
@@ -121,7 +75,7 @@ impl AutoCommand {
         })
     }
 
-    fn asked<'a>(&self, device: &'a str) -> Result<Search<'a>, Failure> {
+    fn wanted_of<'a>(&self, device: &'a str) -> Result<Search<'a>, Failure> {
         if device == "lo" {
             return Err(Failure::usage(
                 "--live lo: loopback has no queues and no settings of its own",
@@ -149,7 +103,12 @@ impl AutoCommand {
         interrupt: &Interrupt,
         journal: &mut Option<u32>,
     ) -> Result<Exit, Stop> {
-        let mut meter = Meter::start(search.device, interrupt)?;
+        let until = |due: Instant| -> std::io::Result<Option<i32>> {
+            let mut wait = Wait::new(interrupt);
+            wait.until_time(due)?;
+            Ok(wait.signal())
+        };
+        let mut meter = Meter::start(search.device, &until)?;
         let begun = Instant::now();
         let start = search.start(&mut meter)?;
         search.complete(&start.slice, self.guards.is_empty(), meter.without_probes())?;
@@ -280,15 +239,16 @@ impl AutoCommand {
             guards: &search.guards,
             times: search.times,
             deadline,
-            limits: Limits::new(search.watched()),
+            limits: Limits::new(guards::watched(&search.objective, &search.guards)),
             answer: LiveAnswer::default(),
+            say: &|text| crate::note!("{text}"),
         };
-        let plan = self.search_plan(&candidates, (&search.objective, &search.guards));
+        let plan = self.asked().plan(&candidates, (&search.objective, &search.guards));
         let found = auto::search(&mut slices, &plan).map_err(|failed| match failed {
             Failed::Measure(stop, known) => {
                 answer.found = Some(*known);
                 answer.live = Some(std::mem::take(&mut slices.answer));
-                stop
+                Stop::Search(stop)
             }
             Failed::TooShort(short) => {
                 Stop::Refused(self.too_short(short.needed, search.times.full(), SHORTER))
@@ -303,7 +263,7 @@ impl AutoCommand {
         let seen = answer.kept().zip(answer.live.as_ref());
         answer.compared = seen.map_or_else(Vec::new, |(kept, live)| {
             let names = kept.iter().map(|kept| kept.name.as_str()).collect();
-            cost::compared(&live.slices, &names)
+            compared(&live.slices, &names)
         });
         restored?;
         self.keep(host, &store, answer)
@@ -334,26 +294,17 @@ impl AutoCommand {
 impl Search<'_> {
     /// One slice of the traffic as it is.
     fn start(&self, meter: &mut Meter<'_>) -> Result<Start, Stop> {
-        let mut start = Start { slice: Slice::default(), verdict: None };
-        let mut packets = 0.0;
-        let end = Instant::now() + self.times.slice;
-        meter.begin()?;
-        while Instant::now() < end {
-            let glance = meter.glance(self.times.glance())?;
-            packets += glance.device_pps * glance.slice.window_s;
-            start.slice.join(&glance.slice);
-            start.verdict = glance.verdict;
-        }
-        if packets < 1.0 {
+        let start = Start::measure(meter, self.times)?;
+        let none = || {
             let text = format!(
                 "{} received nothing in {:.0} s: there is no traffic to search on",
                 self.device,
                 self.times.slice.as_secs_f64()
             );
             let hint = "`rxpath watch` shows what comes; --scenario brings its own traffic";
-            return Err(Failure::cannot(text).hint(hint).into());
-        }
-        Ok(start)
+            Stop::Refused(Failure::cannot(text).hint(hint))
+        };
+        start.ok_or_else(none)
     }
 
     /// The default guards, as far as they can be measured here; those that were asked for must be.
@@ -372,11 +323,7 @@ impl Search<'_> {
             return Err(Failure::cannot(what).hint(hint).into());
         }
         if is_default {
-            let own = &self.objective.metric;
-            let guards = GUARDS.iter().filter_map(|text| ask::guard(text).ok());
-            let (known, missing): (Vec<Guard>, Vec<Guard>) = guards
-                .filter(|guard| guard.metric != *own)
-                .partition(|guard| metrics.contains_key(&guard.metric));
+            let (known, missing) = guards::defaults(&self.objective, &metrics);
             self.guards = known;
             self.warnings.extend(missing.iter().map(|guard| {
                 let text = format!("{} is not watched: it is not measured here", guard.text);
@@ -384,41 +331,10 @@ impl Search<'_> {
             }));
         }
         let about = (&metrics, "the live view");
-        Ok(ask::measured(&self.objective, &self.guards, about)?)
-    }
-
-    /// What no glance may exceed.
-    fn watched(&self) -> Vec<Guard> {
-        let own = &self.objective.metric;
-        let is_other = |guard: &Guard| {
-            guard.metric != *own && self.guards.iter().all(|other| other.metric != guard.metric)
-        };
-        let more = WATCHED.iter().filter_map(|text| ask::guard(text).ok()).filter(is_other);
-        self.guards.iter().cloned().chain(more).collect()
+        Ok(ask::measured(&self.objective, &self.guards, about).map_err(not_measured)?)
     }
 
     fn written(self, settings: AutoSettings, answer: AutoAnswer) -> Written {
         Written { settings, answer, warnings: self.warnings, persist: self.persist, report: None }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_default_guard_can_be_read_and_contradicts_nothing() {
-        let texts: Vec<String> = GUARDS.iter().map(|text| (*text).to_owned()).collect();
-        let objective = Objective::read(OBJECTIVE).unwrap();
-        assert_eq!(ask::guards(&texts, &objective).unwrap().len(), GUARDS.len());
-    }
-
-    #[test]
-    fn a_slice_has_glances_enough_to_show_a_broken_limit() {
-        let of = |slice: u64| {
-            let slice = Duration::from_millis(slice);
-            Times { settle: Duration::ZERO, slice }.glance().as_millis()
-        };
-        assert_eq!([of(5000), of(2000), of(400)], [500, 500, 100]);
     }
 }

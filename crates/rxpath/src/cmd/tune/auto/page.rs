@@ -1,10 +1,10 @@
 //! The search as an HTML page: what is kept and what it contributes, what is not and why, and every trial.
 
 use rxpath_core::units::si;
+use rxpath_lab::search::answer::{AutoAnswer, AutoSettings};
 use rxpath_report::{Sheet, SheetPart, sheet};
 use rxpath_tune::auto::report::Ratio;
 
-use super::answer::{AutoAnswer, AutoSettings};
 use super::cost;
 use super::shown::{headline, noise, span, stands, start};
 

@@ -1,28 +1,27 @@
 //! The search over trials of a scenario, in the lab or between hosts.
 
-use std::time::Instant;
-
 use rxpath_host::thread;
-use rxpath_lab::LabError;
 use rxpath_lab::hosts::Hosts;
-use rxpath_lab::run::steps::{self, Steps};
+use rxpath_lab::run::steps;
 use rxpath_lab::scenario::load;
-use rxpath_lab::scenario::spec::Topology;
-
-use rxpath_tune::auto::{self, Failed};
+use rxpath_lab::scenario::spec::{Resolved, Topology};
+use rxpath_lab::search::answer::{AutoAnswer, AutoSettings};
+use rxpath_lab::search::product;
+use rxpath_lab::search::session::{Session, Stop};
+use rxpath_record::manifest::Trial;
 use rxpath_tune::persist::Home;
 
-use super::answer::{AutoAnswer, AutoSettings};
-use super::ask;
-use super::session::{Session, made_of};
-use super::trials::Trials;
-use super::{AutoCommand, Written, check, product, wanted};
+use super::{AutoCommand, Written, check, not_measured, wanted};
 use crate::cmd::hosts_args;
 use crate::cmd::model::calibration::{default_path, load as load_calibration};
 use crate::cmd::prelude::*;
 use crate::cmd::report::write_report;
-use crate::cmd::run::{Ended as RunEnded, Ways, chosen, conduct_by, ending, root_needs};
+use crate::cmd::run::{
+    Ended as RunEnded, Ways, chosen, conduct_by, ending, failure, resolved, resolved_between,
+    root_needs,
+};
 use crate::cmd::tune::plan::persist_kind;
+use crate::cmd::tune::predicted::ratio_with;
 use crate::output::capacity::Steps as Shown;
 
 /// A trial's times unless `--set` gives others: the search needs many short trials rather than few long ones.
@@ -59,14 +58,15 @@ impl AutoCommand {
         let (mut answer, mut refused) = (AutoAnswer::default(), None);
         let ended = conduct_by(&self.lab.out, ways, |options| {
             steps::run(&session.resolved, options, &mut Shown, |steps| {
-                match self.search(&session, steps, &mut answer) {
-                    Ok(()) => Ok(()),
-                    Err(Stop::Lab(error)) => Err(error),
-                    Err(Stop::Refused(failure)) => {
-                        refused = Some(failure);
-                        Ok(())
+                match session.search(steps, &self.asked(), &mut answer) {
+                    Ok(()) => {}
+                    Err(Stop::Lab(error)) => return Err(error),
+                    Err(Stop::NotMeasured(why)) => refused = Some(not_measured(why)),
+                    Err(Stop::TooShort { needed, full }) => {
+                        refused = Some(self.too_short(needed, full, SHORTER));
                     }
                 }
+                Ok(())
             })
         })?;
         if let Some(failure) = refused {
@@ -87,7 +87,7 @@ impl AutoCommand {
 
     fn session<'a>(
         &self,
-        scenario: &str,
+        scenario: &'a str,
         hosts: Option<&'a Hosts>,
     ) -> Result<Session<'a>, Failure> {
         let file = load(scenario).map_err(Failure::usage_of)?;
@@ -114,10 +114,19 @@ impl AutoCommand {
         let prefix = format!("variant.{}.", variant.name);
         let probe = [sets.clone(), vec![format!("{prefix}observe.drops=false")]].concat();
         let is_named = made_of(scenario, &probe, hosts).is_ok();
+        let cpus = hosts
+            .map_or_else(|| thread::allowed_cpus().map(|all| all.0), |hosts| Ok(hosts.cpus()))?;
         let calibration = default_path().exists().then(|| load_calibration(&default_path(), false));
+        let calibration = calibration.and_then(Result::ok).map(|(known, _)| known);
+        let (start, metric) = (variant.clone(), objective.metric.clone());
         Ok(Session {
             hosts,
-            scenario: scenario.to_owned(),
+            resolve: Box::new(move |sets: &[String]| {
+                made_of(scenario, sets, hosts).map_err(|failure| failure.line())
+            }),
+            predict: Box::new(move |trial: &Trial, sets: &[String]| {
+                ratio_with(&start, trial, calibration.as_ref()?, sets, &metric)
+            }),
             name: resolved.name.clone(),
             prefix: if is_named { prefix } else { String::new() },
             resolved,
@@ -125,63 +134,10 @@ impl AutoCommand {
             sets,
             objective,
             guards,
-            cpus: hosts.map_or_else(
-                || thread::allowed_cpus().map(|all| all.0),
-                |hosts| Ok(hosts.cpus()),
-            )?,
-            calibration: calibration.and_then(Result::ok).map(|(known, _)| known),
+            cpus,
             goal: self.goal,
             axes: self.axes.clone(),
         })
-    }
-
-    /// One trial of the start, the candidates, the search.
-    fn search(
-        &self,
-        session: &Session<'_>,
-        steps: &mut Steps<'_, '_>,
-        answer: &mut AutoAnswer,
-    ) -> Result<(), Stop> {
-        let measure = session.resolved.trials.measure;
-        // The budget begins when the lab is free.
-        let begun = Instant::now();
-        let deadline = begun + Duration::from_nanos(self.budget.0);
-        let mut start = session.variant.clone();
-        start.name = "diagnosis".into();
-        let trial = steps.trial(&start, 0, measure)?;
-        // Numbers are from 0; a disturbed trial was repeated.
-        let full = begun.elapsed() / (trial.trial + 1);
-        let about = (&trial.metrics, session.name.as_str());
-        ask::measured(&session.objective, &session.guards, about).map_err(Stop::Refused)?;
-        answer.trial_s = full.as_secs_f64();
-        answer.start = trial.metrics.get(&session.objective.metric).copied();
-        answer.limit = trial.verdict.as_ref().map(|verdict| verdict.sentence.clone());
-        let with = |sets: &[String]| session.with(sets);
-        let chosen = session.candidates(steps, &trial, &self.settings)?;
-        (answer.candidates, answer.not_available) = (chosen.candidates, chosen.left_out);
-        if self.dry_run || answer.candidates.is_empty() {
-            return Ok(());
-        }
-        let candidates = answer.candidates.clone();
-        let plan = self.search_plan(&candidates, (&session.objective, &session.guards));
-        let asked = (&session.objective, session.guards.as_slice());
-        let times = (measure, full);
-        let mut trials = Trials::new((steps, &with), &candidates, asked, times, deadline);
-        let found = auto::search(&mut trials, &plan).map_err(|failed| match failed {
-            Failed::Measure(error, known) => {
-                (answer.found, answer.trials) = (Some(*known), std::mem::take(&mut trials.made));
-                Stop::Lab(error)
-            }
-            Failed::TooShort(short) => Stop::Refused(self.too_short(short.needed, full, SHORTER)),
-        })?;
-        let on: Vec<usize> = (0..candidates.len())
-            .filter(|at| found.kept.iter().any(|kept| kept.name == candidates[*at].name))
-            .collect();
-        let kept = trials.variant(&on)?;
-        answer.trials = std::mem::take(&mut trials.made);
-        session.compare(steps, &found, (kept, &answer.trials))?;
-        answer.found = Some(found);
-        Ok(())
     }
 
     fn finish(
@@ -194,7 +150,7 @@ impl AutoCommand {
         let report = write_report(&ended.directory)?;
         if let Some(kept) = answer.kept() {
             answer.plan = Some(match session.hosts {
-                Some(hosts) => product::plan_on(hosts, kept)?,
+                Some(hosts) => product::plan_on(hosts, kept).map_err(failure)?,
                 None => product::plan(kept, self.dev.as_deref())?,
             });
         }
@@ -212,16 +168,10 @@ impl AutoCommand {
     }
 }
 
-/// Why a search ends without a result.
-enum Stop {
-    /// In the lab.
-    Lab(LabError),
-    /// What was asked for can't be done.
-    Refused(Failure),
-}
-
-impl From<LabError> for Stop {
-    fn from(error: LabError) -> Self {
-        Self::Lab(error)
+/// The scenario with these keys set, for the lab or for hosts that may be changed.
+fn made_of(scenario: &str, sets: &[String], hosts: Option<&Hosts>) -> Result<Resolved, Failure> {
+    match hosts {
+        Some(hosts) => resolved_between(scenario, sets, (hosts, true)),
+        None => resolved(scenario, sets),
     }
 }

@@ -1,14 +1,14 @@
 //! The result of a search as text, which is Markdown too.
 
 use rxpath_core::units::si;
+use rxpath_lab::search::answer::{AutoAnswer, AutoSettings};
+use rxpath_lab::search::live::answer::{AppliedHere, LiveAnswer};
 use rxpath_record::metric::unit;
 use rxpath_tune::auto::report::{Dropped, GuardShown, Kept, PathStep, Ratio};
 use rxpath_tune::auto::{AutoResult, Ended};
 use rxpath_tune::plan::Plan;
 
-use super::answer::{AutoAnswer, AutoSettings};
 use super::cost;
-use super::live::answer::{AppliedHere, LiveAnswer};
 use crate::cmd::tune::shown::change_line;
 
 pub fn span(ratio: &Ratio) -> String {

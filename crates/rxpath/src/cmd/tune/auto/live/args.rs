@@ -1,7 +1,7 @@
 //! Options of the search on real traffic.
 
 use rxpath_core::Nanos;
-use rxpath_tune::auto::Risk;
+use rxpath_lab::search::live::allow::Allow;
 
 use crate::cmd::tune::StateArgs;
 use crate::cmd::values::{duration, seconds};
@@ -41,34 +41,17 @@ pub struct LiveArgs {
     pub state: StateArgs,
 }
 
-/// Effects that a candidate may have only if the user allows them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Allow {
-    /// Settings of the whole host, or that use more power or CPU time
-    Host,
-    /// Queues are made again
-    Queues,
-    /// The link is lost for a moment
-    Link,
-}
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
 
-impl Allow {
-    /// What a candidate of this risk needs.
-    pub fn needed(risk: Risk) -> Option<Self> {
-        match risk {
-            Risk::None => None,
-            Risk::Wide => Some(Self::Host),
-            Risk::Queues => Some(Self::Queues),
-            Risk::Link => Some(Self::Link),
-        }
-    }
+    use super::*;
+    use crate::cmd::values::value_name;
 
-    /// What it permits.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Host => "it holds for the whole host, or uses more power or CPU time",
-            Self::Queues => "queues are made again",
-            Self::Link => "the link may be lost for a moment",
+    #[test]
+    fn a_refusal_names_the_value_that_permits_it() {
+        for allow in Allow::value_variants() {
+            assert_eq!(value_name(allow), allow.name());
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Why a search on real traffic ends early, and how the command ends then.
+//! How the command ends if a search on real traffic ends early.
 
 use rxpath_host::HostError;
+use rxpath_lab::search::live::stop::Stop as SearchStop;
 use rxpath_tune::switch::SwitchError;
 
 use crate::exit::{Exit, Failure, Outcome};
@@ -8,39 +9,27 @@ use crate::exit::{Exit, Failure, Outcome};
 /// Why a search on real traffic ends early.
 #[derive(Debug)]
 pub enum Stop {
-    /// A signal.
-    Signal(i32),
-    /// The settings are not as this program made them.
-    Switch(SwitchError),
-    /// This host can't be read.
-    Host(HostError),
-    /// So many slices in a row say nothing of the settings: why the last one does not.
-    Idle { slices: usize, why: String },
-    /// Candidates that can be made alone can't be made together.
-    NotTogether { names: String, why: String },
-    /// The user's ssh session stays cut off with the settings undone: how, in words.
-    Cut(String),
-    /// The device is not there.
-    Gone(String),
+    /// In the search.
+    Search(SearchStop),
     /// What was asked for can't be done.
     Refused(Failure),
 }
 
+impl From<SearchStop> for Stop {
+    fn from(stop: SearchStop) -> Self {
+        Self::Search(stop)
+    }
+}
+
 impl From<SwitchError> for Stop {
     fn from(error: SwitchError) -> Self {
-        Self::Switch(error)
+        Self::Search(error.into())
     }
 }
 
 impl From<HostError> for Stop {
     fn from(error: HostError) -> Self {
-        Self::Host(error)
-    }
-}
-
-impl From<std::io::Error> for Stop {
-    fn from(error: std::io::Error) -> Self {
-        Self::Refused(error.into())
+        Self::Search(error.into())
     }
 }
 
@@ -59,37 +48,42 @@ impl Stop {
             None => "the search's own changes are undone; nothing is kept".into(),
         };
         let failure = |exit, text: String| Failure::new(exit, anyhow::anyhow!(text));
-        Err(match self {
-            Self::Signal(signal) => {
+        let stop = match self {
+            Self::Search(stop) => stop,
+            Self::Refused(failure) => return Err(failure),
+        };
+        Err(match stop {
+            SearchStop::Signal(signal) => {
                 crate::note!("rxpath: interrupted: {undone}");
                 return Ok(Exit::Signal(signal));
             }
-            Self::Switch(error @ SwitchError::Foreign { .. }) => {
+            SearchStop::Switch(error @ SwitchError::Foreign { .. }) => {
                 failure(Exit::Partial, format!("{error}; {undone}"))
                     .hint("end the other program, or leave its settings out with --settings")
             }
-            Self::Switch(error) => failure(Exit::Partial, format!("{error}; {undone}")),
-            Self::Host(error) if journal.is_some() => {
+            SearchStop::Switch(error) => failure(Exit::Partial, format!("{error}; {undone}")),
+            SearchStop::Host(error) if journal.is_some() => {
                 failure(Exit::Partial, format!("{error}; {undone}"))
             }
-            Self::Host(error) => Failure::new(Exit::Cannot, error),
-            Self::Idle { slices, why } => failure(
+            SearchStop::Host(error) => Failure::new(Exit::Cannot, error),
+            SearchStop::Idle { slices, why } => failure(
                 Exit::Inconclusive,
                 format!("{slices} slices in a row say nothing, whatever is set (the last: {why}); {undone}"),
             )
             .hint("search when the traffic is steadier, or with longer slices"),
-            Self::NotTogether { names, why } => {
+            SearchStop::NotTogether { names, why } => {
                 failure(Exit::Partial, format!("{names} can't be set together: {why}; {undone}"))
             }
-            Self::Cut(how) => failure(Exit::Partial, format!("{how}; {undone}"))
+            SearchStop::Cut(how) => failure(Exit::Partial, format!("{how}; {undone}"))
                 .hint("look how the settings that were on change routes (report, breaches)"),
-            Self::Gone(device) if journal.is_some() => failure(
+            SearchStop::Gone(device) if journal.is_some() => failure(
                 Exit::Partial,
                 format!("{device} is gone, and what was set on it too; nothing is kept"),
             )
             .hint("rxpath tune undo --forget closes the journal"),
-            Self::Gone(device) => failure(Exit::Cannot, format!("there is no device {device} here")),
-            Self::Refused(failure) => failure,
+            SearchStop::Gone(device) => failure(Exit::Cannot, format!("there is no device {device} here")),
+            SearchStop::NoSetting(why) => Failure::usage(why),
+            SearchStop::Wait(error) => error.into(),
         })
     }
 }

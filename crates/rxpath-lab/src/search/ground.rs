@@ -2,16 +2,17 @@
 
 use rxpath_core::Side;
 use rxpath_host::Change;
-use rxpath_lab::LabError;
-use rxpath_lab::hosts::Hosts;
-use rxpath_lab::testbed::netns::NetnsTestbed;
-use rxpath_lab::testbed::tuned::{self, DEVICE};
 use rxpath_tune::auto::Risk;
 use rxpath_tune::check::check;
 use rxpath_tune::effects::effects;
 use rxpath_tune::plan::LeftOut;
 use rxpath_tune::plan::from_findings::requests;
 use rxpath_tune::{Ask, Goal, HostFacts, Scope};
+
+use crate::error::LabError;
+use crate::hosts::Hosts;
+use crate::testbed::netns::NetnsTestbed;
+use crate::testbed::tuned::{self, DEVICE};
 
 /// Rules with what they ask for, as `KEY=VALUE` of a scenario.
 pub type Advice = Vec<(String, String)>;
@@ -80,7 +81,7 @@ impl Ground for InLab<'_> {
 impl Ground for Hosts {
     fn advice(&self, goal: Option<Goal>) -> Result<(Advice, Vec<LeftOut>), LabError> {
         let planned = Hosts::advice(self, goal.map(|goal| goal.to_string()))?;
-        let one = |step: rxpath_lab::endpoint::settings::PlannedStep| {
+        let one = |step: crate::endpoint::settings::PlannedStep| {
             let rule = step.because.first().cloned().unwrap_or_default();
             (rule, receiver(&step.set, &self.receiver().device.name, &step.new))
         };

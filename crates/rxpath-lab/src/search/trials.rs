@@ -1,17 +1,19 @@
 //! Trials of the lab as the search asks for them.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use rxpath_lab::LabError;
-use rxpath_lab::run::steps::Steps;
-use rxpath_lab::scenario::spec::Variant;
+use rxpath_core::Nanos;
 use rxpath_record::manifest::Trial;
 use rxpath_tune::auto::{Candidate, Guard, Measure, Phase, Reading};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::ask::Objective;
 use super::made::{KEPT, Made, START};
-use crate::cmd::prelude::*;
+use crate::error::LabError;
+use crate::run::steps::Steps;
+use crate::scenario::spec::Variant;
 
 /// A candidate alone is measured over this share of a full window.
 const SHORT: u64 = 2;
@@ -45,17 +47,19 @@ pub type With<'a> = dyn Fn(&[String]) -> Result<Variant, String> + 'a;
 
 /// The lab as the search sees it.
 pub struct Trials<'a, 'r, 'o> {
-    pub steps: &'a mut Steps<'r, 'o>,
-    pub with: &'a With<'a>,
-    pub candidates: &'a [Candidate],
-    pub objective: &'a Objective,
-    pub guards: &'a [Guard],
+    /// The run that they are made in.
+    steps: &'a mut Steps<'r, 'o>,
+    with: &'a With<'a>,
+    candidates: &'a [Candidate],
+    objective: &'a Objective,
+    guards: &'a [Guard],
     /// Length of a full window.
-    pub measure: Nanos,
+    measure: Nanos,
     /// When the budget ends.
-    pub deadline: Instant,
+    deadline: Instant,
     /// What a full trial takes.
-    pub full: Duration,
+    full: Duration,
+    /// Those made so far.
     pub made: Vec<TrialOf>,
     variants: BTreeMap<Vec<usize>, Variant>,
     full_count: u32,
@@ -86,6 +90,9 @@ impl<'a, 'r, 'o> Trials<'a, 'r, 'o> {
     }
 
     /// The variant with these candidates on.
+    ///
+    /// # Errors
+    /// Where they make none.
     pub fn variant(&mut self, on: &[usize]) -> Result<Variant, LabError> {
         if let Some(known) = self.variants.get(on) {
             return Ok(known.clone());

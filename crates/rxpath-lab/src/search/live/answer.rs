@@ -7,7 +7,7 @@ use rxpath_tune::auto::Phase;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::cmd::tune::auto::made::Made;
+use crate::search::made::Made;
 
 /// The `live` part of the settings.
 #[derive(Debug, Serialize, JsonSchema)]

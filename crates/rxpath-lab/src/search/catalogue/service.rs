@@ -1,12 +1,12 @@
 //! Options of the service itself, and of what the lab puts around its link.
 
-use rxpath_lab::scenario::spec::Protocol;
-use rxpath_lab::trial::result::UdpServer;
 use rxpath_load::pool::Threads;
 use rxpath_record::verdict::Stage;
 use serde::Deserialize;
 
 use super::{Entry, Seen, napi};
+use crate::scenario::spec::Protocol;
+use crate::trial::result::UdpServer;
 
 /// A receive buffer is made this many times larger, and at least this large.
 const BUFFER_FACTOR: u64 = 4;

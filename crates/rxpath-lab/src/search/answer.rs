@@ -1,13 +1,16 @@
 //! The result of a search as JSON.
 
+use std::path::PathBuf;
+
 use rxpath_record::comparison::Comparison;
 use rxpath_tune::auto::report::Kept;
 use rxpath_tune::auto::{AutoResult, Candidate, Ended};
 use rxpath_tune::plan::{LeftOut, Plan};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::live::answer::{AppliedHere, LiveAnswer, LiveSettings};
 use super::trials::TrialOf;
-use crate::cmd::prelude::*;
 
 /// The `settings` object of `rxpath tune auto`.
 #[derive(Debug, Default, Serialize, JsonSchema)]

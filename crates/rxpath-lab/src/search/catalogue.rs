@@ -8,11 +8,12 @@ mod service;
 use rxpath_core::CpuList;
 use rxpath_host::glob::is_match;
 use rxpath_host::sysfs::device::RxQueue;
-use rxpath_lab::scenario::spec::{Protocol, Topology, Variant};
-use rxpath_lab::testbed::tuned::RPS_OF_EACH_QUEUE;
 use rxpath_record::manifest::Trial;
 use rxpath_record::verdict::Stage;
 use rxpath_tune::auto::Risk;
+
+use crate::scenario::spec::{Protocol, Topology, Variant};
+use crate::testbed::tuned::RPS_OF_EACH_QUEUE;
 
 /// One change.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,7 +67,7 @@ impl Entry {
 }
 
 /// What the entries depend on.
-pub struct Seen<'a> {
+struct Seen<'a> {
     variant: &'a Variant,
     trial: &'a Trial,
     /// CPUs of this process.

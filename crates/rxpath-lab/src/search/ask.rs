@@ -1,13 +1,13 @@
-//! The objective and the guards of a search, from the words of the command line.
+//! The objective and the guards of a search, from the words of the command line or of a scenario.
 
 use std::collections::BTreeMap;
 
+use rxpath_core::Nanos;
 use rxpath_record::metric::{good, is_share, scale};
 use rxpath_stats::Scale;
 use rxpath_stats::scale::Good;
-use rxpath_tune::auto::{Guard, Limit};
-
-use crate::exit::Failure;
+use rxpath_tune::auto::{self, Candidate, Guard, Limit};
+use thiserror::Error;
 
 /// The least value that still has a logarithm: of a trial that delivered nothing.
 const NOTHING: f64 = 1e-9;
@@ -57,6 +57,36 @@ impl Objective {
     pub fn reading(&self, value: f64) -> f64 {
         let least = self.scale.of(NOTHING).unwrap_or_default();
         self.sign() * self.scale.of(value.max(0.0)).unwrap_or(least)
+    }
+}
+
+/// What is asked of a search, in addition to what it is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// Time for all trials.
+    pub budget: Nanos,
+    /// Patterns of names and settings; without any, all candidates are tried.
+    pub only: &'a [String],
+    /// Measure the start once and list the candidates; search nothing.
+    pub dry_run: bool,
+    /// Also keep what is likely but not proven alone, if all of it together is better.
+    pub bundle: bool,
+    /// Seed of the arrays and of the order of trials.
+    pub seed: u64,
+}
+
+/// The probability that any useless candidate is proven.
+const ERROR: f64 = 0.05;
+
+impl Asked<'_> {
+    /// What is searched for, on any traffic.
+    pub fn plan<'p>(
+        &self,
+        candidates: &'p [Candidate],
+        (objective, guards): (&Objective, &'p [Guard]),
+    ) -> auto::Plan<'p> {
+        let (sign, bundle, seed) = (objective.sign(), self.bundle, self.seed);
+        auto::Plan { candidates, guards, sign, error: ERROR, bundle, seed }
     }
 }
 
@@ -126,6 +156,16 @@ pub fn guards(texts: &[String], objective: &Objective) -> Result<Vec<Guard>, Str
     }
 }
 
+/// An objective or guard that is not measured here.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{what}")]
+pub struct NotMeasured {
+    /// Which, and where.
+    pub what: String,
+    /// What is measured instead.
+    pub hint: String,
+}
+
 /// Objective and guards must be among what is measured.
 ///
 /// # Errors
@@ -134,14 +174,14 @@ pub fn measured(
     objective: &Objective,
     guards: &[Guard],
     (metrics, where_): (&BTreeMap<String, f64>, &str),
-) -> Result<(), Failure> {
+) -> Result<(), NotMeasured> {
     let wanted = std::iter::once(("--objective", &objective.metric))
         .chain(guards.iter().map(|guard| ("--guard", &guard.metric)));
     let missing = wanted.into_iter().find(|(_, metric)| !metrics.contains_key(*metric));
     let Some((option, metric)) = missing else { return Ok(()) };
     let names: Vec<&str> = metrics.keys().map(String::as_str).collect();
-    let why = format!("{option} {metric}: {where_} does not measure it here");
-    Err(Failure::cannot(why).hint(format!("it measures {}", names.join(", "))))
+    let what = format!("{option} {metric}: {where_} does not measure it here");
+    Err(NotMeasured { what, hint: format!("it measures {}", names.join(", ")) })
 }
 
 /// What can't hold together.

@@ -14,7 +14,7 @@ use super::host::{Base, Host};
 use super::limits::{Broken, Limits};
 use super::meter::Meter;
 use super::stop::Stop;
-use crate::cmd::tune::auto::ask::Objective;
+use crate::search::ask::Objective;
 
 /// A slice with less of the usual load says nothing of the settings.
 const LEAST_LOAD: f64 = 0.5;
@@ -29,18 +29,30 @@ const CALM: usize = 2;
 
 /// This host's traffic as the search sees it.
 pub struct Slices<'a> {
+    /// Reads the traffic.
     pub meter: Meter<'a>,
+    /// Makes the settings.
     pub switch: Switch<HostSetter>,
+    /// This host.
     pub host: &'a Host<'a>,
+    /// Its settings as they were at the start.
     pub base: Base,
+    /// What is tried.
     pub candidates: &'a [Candidate],
+    /// What is made better.
     pub objective: &'a Objective,
+    /// What must not become worse.
     pub guards: &'a [Guard],
+    /// Of a slice.
     pub times: Times,
     /// When the budget ends.
     pub deadline: Instant,
+    /// What no glance may exceed.
     pub limits: Limits,
+    /// What was seen so far.
     pub answer: LiveAnswer,
+    /// Says something to the user.
+    pub say: &'a dyn Fn(&str),
 }
 
 /// How a slice ended.
@@ -213,7 +225,7 @@ impl Measure for Slices<'_> {
 
     fn step(&mut self, text: &str) {
         let left = self.deadline.saturating_duration_since(Instant::now()).as_secs();
-        crate::note!("{text} (at most {left} s to go)");
+        (self.say)(&format!("{text} (at most {left} s to go)"));
     }
 }
 

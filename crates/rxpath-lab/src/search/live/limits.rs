@@ -124,7 +124,7 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cmd::tune::auto::ask;
+    use crate::search::ask;
     use rxpath_record::watch::Slice;
 
     fn glance(received: f64, lost: f64) -> Glance {

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_core::Side;
-use rxpath_lab::LabError;
 use rxpath_record::verdict::Stage;
 use rxpath_tune::auto::{Candidate, Prior, Risk, array};
 use rxpath_tune::plan::{LeftOut, NoStep};
 
 use super::catalogue::Entry;
 use super::ground::Advice;
+use crate::error::LabError;
 
 /// The settings of a change as they would be made, with what they risk; or why it can't be tried.
 pub type Available = Result<(Vec<String>, Risk), NoStep>;

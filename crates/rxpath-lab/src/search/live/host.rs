@@ -1,30 +1,27 @@
 //! Candidates of this host: what the rules ask for, the catalogue, and settings named by hand, as far as they are allowed.
 
 use rxpath_host::change::same_of;
+use rxpath_host::counter::SHORT_WINDOW;
 use rxpath_host::netlink::ioctl::driver_info;
 use rxpath_host::setter::{HostSetter, Setter};
 use rxpath_host::{Root, Target, sysfs, thread};
 use rxpath_tune::auto::{Candidate, Risk};
 use rxpath_tune::plan::make::{Request, make};
 use rxpath_tune::plan::settle::settle;
-use rxpath_tune::plan::{HostMark, LeftOut, NoStep, Plan, Step, from_findings};
+use rxpath_tune::plan::{HostMark, LeftOut, NoStep, Plan, Step, from_findings, session};
 use rxpath_tune::switch::SwitchError;
 use rxpath_tune::{Goal, HostFacts, Scope};
 
-use super::args::Allow;
+use super::allow::Allow;
 use super::stop::Stop;
-use crate::cmd::check::watch;
-use crate::cmd::tune::auto::candidates::Available;
-use crate::cmd::tune::auto::catalogue::{Entry, of_host};
-use crate::cmd::tune::auto::ground::Advice;
-use crate::cmd::tune::sessions;
-use crate::cmd::values::value_name;
-use crate::exit::Failure;
+use crate::search::candidates::Available;
+use crate::search::catalogue::{Entry, of_host};
+use crate::search::ground::Advice;
 
 /// This host, of which a device's path is searched.
 pub struct Host<'a> {
-    pub device: &'a str,
-    pub allow: &'a [Allow],
+    device: &'a str,
+    allow: &'a [Allow],
     empty: Plan,
 }
 
@@ -36,17 +33,20 @@ pub struct Base {
 }
 
 impl<'a> Host<'a> {
+    /// With the effects that the user allows.
+    ///
     /// # Errors
     /// If the marks of this host can't be read.
     pub fn new(device: &'a str, allow: &'a [Allow]) -> Result<Self, Stop> {
-        Ok(Self { device, allow, empty: empty_plan()? })
+        let empty = Plan::new(jiff::Timestamp::now().to_string(), HostMark::here()?);
+        Ok(Self { device, allow, empty })
     }
 
     /// What the rules of `rxpath check` ask for, each rule's settings by its id.
     pub fn advice(&self, goal: Option<Goal>) -> (Advice, Vec<LeftOut>) {
         let mut facts =
             HostFacts::collect(&Root::host(), &Scope::devices(&[self.device.to_owned()]));
-        watch(&mut facts, None);
+        facts.watch(SHORT_WINDOW);
         let mut settled = settle(&facts, goal, &[]);
         let (requests, _) = from_findings::requests(&settled.findings, &[]);
         let one = |request: Request| (request.because.clone(), request.to_string());
@@ -75,18 +75,21 @@ impl<'a> Host<'a> {
         let effects: Vec<_> = plan.steps.iter().flat_map(|step| step.effects.clone()).collect();
         let risk = Risk::of(&effects).ok_or("it weakens a protection")?.max(entry.risk);
         if let Some(needed) = Allow::needed(risk).filter(|needed| !self.allow.contains(needed)) {
-            let name = value_name(&needed);
-            return Err(format!("--allow {name} permits it: {}", needed.words()).into());
+            let (name, words) = (needed.name(), needed.words());
+            return Err(format!("--allow {name} permits it: {words}").into());
         }
         // No --force here: nobody watches a search of half an hour.
-        sessions::guard(&plan, false).map_err(|failure| failure.line())?;
+        session::spares(&plan).map_err(|risk| risk.to_string())?;
         Ok((entry.sets.clone(), risk))
     }
 
     /// All settings of the candidates as they are now.
+    ///
+    /// # Errors
+    /// If one of them is no setting.
     pub fn base(&self, candidates: &[Candidate]) -> Result<Base, Stop> {
         let sets: Vec<String> = candidates.iter().flat_map(|one| one.sets.clone()).collect();
-        let plan = self.plan(&sets).map_err(|why| Stop::Refused(Failure::usage(why)))?;
+        let plan = self.plan(&sets).map_err(Stop::NoSetting)?;
         Ok(Base { values: plan.steps.into_iter().map(|step| (step.set, step.old)).collect() })
     }
 
@@ -96,11 +99,14 @@ impl<'a> Host<'a> {
     /// If another program changed one of them since the start.
     pub fn steps(&self, base: &Base, sets: &[String]) -> Result<Vec<Step>, Stop> {
         base.is_here()?;
-        let plan = self.plan(sets).map_err(|why| Stop::Refused(Failure::usage(why)))?;
+        let plan = self.plan(sets).map_err(Stop::NoSetting)?;
         Ok(plan.steps)
     }
 
     /// The plan of these settings from the values that they have now.
+    ///
+    /// # Errors
+    /// In words which of them is no setting.
     pub fn plan(&self, sets: &[String]) -> Result<Plan, String> {
         let requests: Result<Vec<Request>, String> =
             sets.iter().map(|set| Request::parse(set)).collect();
@@ -124,8 +130,4 @@ impl Base {
         }
         Ok(())
     }
-}
-
-fn empty_plan() -> Result<Plan, Stop> {
-    Ok(Plan::new(jiff::Timestamp::now().to_string(), HostMark::here()?))
 }

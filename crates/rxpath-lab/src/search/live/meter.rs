@@ -1,5 +1,6 @@
 //! What this host's traffic does in a glance: a short window of the live view.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use rxpath_host::Root;
@@ -10,11 +11,12 @@ use rxpath_record::verdict::Verdict;
 use rxpath_record::watch::Slice;
 
 use super::stop::Stop;
-use crate::cmd::values::Wait;
-use crate::interrupt::Interrupt;
 
 /// What the probes may take of one CPU: enough for samples in each glance, where the live view has some in a minute.
 const PROBES: ProbeLimit = ProbeLimit { cpu_ratio: 0.05, with_latency: true, with_any: true };
+
+/// Waits until then, or until a signal arrives: which.
+pub type WaitUntil<'a> = dyn Fn(Instant) -> io::Result<Option<i32>> + 'a;
 
 /// Watches one device's traffic.
 pub struct Meter<'a> {
@@ -24,7 +26,7 @@ pub struct Meter<'a> {
     /// The ssh session of the user, if it can be cut.
     session: Option<Session>,
     packets: u64,
-    interrupt: &'a Interrupt,
+    wait: &'a WaitUntil<'a>,
 }
 
 /// A short window.
@@ -47,7 +49,7 @@ impl<'a> Meter<'a> {
     ///
     /// # Errors
     /// If counters can't be read, or there is no such device.
-    pub fn start(device: &str, interrupt: &'a Interrupt) -> Result<Self, Stop> {
+    pub fn start(device: &str, wait: &'a WaitUntil<'a>) -> Result<Self, Stop> {
         let mut route = Netlink::route()?;
         let links = route.links()?;
         // A session that can't be reached at the start says nothing of the settings.
@@ -57,8 +59,7 @@ impl<'a> Meter<'a> {
         };
         let mut watcher = Watcher::start(Options::default())?;
         watcher.limit(PROBES);
-        let mut meter =
-            Self { watcher, device: device.into(), route, session, packets: 0, interrupt };
+        let mut meter = Self { watcher, device: device.into(), route, session, packets: 0, wait };
         meter.packets = packets(meter.own(&links)?);
         Ok(meter)
     }
@@ -69,6 +70,9 @@ impl<'a> Meter<'a> {
     }
 
     /// What happened until now counts in no glance.
+    ///
+    /// # Errors
+    /// If counters can't be read, or the device is gone.
     pub fn begin(&mut self) -> Result<(), Stop> {
         self.watcher.frame();
         let links = self.route.links()?;
@@ -77,13 +81,14 @@ impl<'a> Meter<'a> {
     }
 
     /// The next window.
+    ///
+    /// # Errors
+    /// As [`Meter::begin`], and [`Stop::Signal`].
     pub fn glance(&mut self, length: Duration) -> Result<Glance, Stop> {
         let end = Instant::now() + length;
-        let mut wait = Wait::new(self.interrupt);
         while Instant::now() < end {
             let due = self.watcher.due().map_or(end, |due| due.min(end));
-            wait.until_time(due)?;
-            if let Some(signal) = wait.signal() {
+            if let Some(signal) = (self.wait)(due)? {
                 return Err(Stop::Signal(signal));
             }
             self.watcher.note();

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::Side;
+use rxpath_host::HostError;
 use rxpath_host::netlink::ioctl::driver_info;
 use rxpath_host::setter::HostSetter;
-use rxpath_lab::hosts::Hosts;
 use rxpath_tune::auto::report::Kept;
 use rxpath_tune::plan::make::{Request, make};
 use rxpath_tune::plan::{HostMark, LeftOut, Plan};
 
 use super::candidates::tuned_name;
-use crate::cmd::run::failure;
-use crate::exit::{Exit, Failure};
+use crate::error::LabError;
+use crate::hosts::Hosts;
 
 /// Who asks for the steps.
 const BECAUSE: &str = "tune auto";
@@ -24,7 +24,7 @@ const OF_SENDER: &str =
 ///
 /// # Errors
 /// Where the host can't be read.
-pub fn plan(kept: &[Kept], dev: Option<&str>) -> Result<Plan, Failure> {
+pub fn plan(kept: &[Kept], dev: Option<&str>) -> Result<Plan, HostError> {
     let empty = Plan::new(jiff::Timestamp::now().to_string(), HostMark::here()?);
     let (mut requests, mut left_out) = (Vec::new(), Vec::new());
     for set in kept.iter().flat_map(|kept| &kept.sets) {
@@ -43,7 +43,7 @@ pub fn plan(kept: &[Kept], dev: Option<&str>) -> Result<Plan, Failure> {
 ///
 /// # Errors
 /// If the host does not answer, or its plan can't be read.
-pub fn plan_on(hosts: &Hosts, kept: &[Kept]) -> Result<Plan, Failure> {
+pub fn plan_on(hosts: &Hosts, kept: &[Kept]) -> Result<Plan, LabError> {
     let (mut sets, mut left_out) = (BTreeMap::new(), Vec::new());
     for set in kept.iter().flat_map(|kept| &kept.sets) {
         match tuned_name(set) {
@@ -52,9 +52,9 @@ pub fn plan_on(hosts: &Hosts, kept: &[Kept]) -> Result<Plan, Failure> {
             None => left_out.push(LeftOut::new(set, OF_SERVICE)),
         }
     }
-    let planned = hosts.plan(&sets).map_err(failure)?;
+    let planned = hosts.plan(&sets)?;
     let mut plan = Plan::parse(&planned.file, "the receiver's plan")
-        .map_err(|error| Failure::new(Exit::Cannot, error))?;
+        .map_err(|error| LabError::CannotRun { what: error.to_string(), hint: String::new() })?;
     if sets.is_empty() {
         // A plan of nothing else is what rules advise.
         plan.left_out.clear();

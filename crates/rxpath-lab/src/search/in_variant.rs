@@ -3,13 +3,13 @@
 
 use rxpath_host::Outcome;
 use rxpath_host::pairs::Pairs;
-use rxpath_lab::LabError;
-use rxpath_lab::scenario::spec::Variant;
 use rxpath_tune::plan::NoStep;
 
 use super::candidates::{Available, tuned_name};
 use super::catalogue::Entry;
 use super::ground::Ground;
+use crate::error::LabError;
+use crate::scenario::spec::Variant;
 
 /// A variant, and where it runs.
 pub struct InVariant<'a> {

@@ -1,12 +1,12 @@
 //! The candidates that a scenario names itself, in its `[search]`.
 
-use rxpath_lab::LabError;
-use rxpath_lab::scenario::spec::{Search, SearchAxis};
 use rxpath_tune::auto::{Candidate, Prior};
 use rxpath_tune::plan::LeftOut;
 
 use super::candidates::{Available, Chosen};
 use super::catalogue::Entry;
+use crate::error::LabError;
+use crate::scenario::spec::{Search, SearchAxis};
 
 /// Every value of every axis that can be tried here.
 ///
