@@ -20,7 +20,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rxpath-live", &["bpf", "diagnose", "record", "host", "core"]),
     (
         "rxpath-lab",
-        &["live", "remote", "tune", "load", "bpf", "diagnose", "record", "host", "stats", "core"],
+        &[
+            "live", "remote", "tune", "load", "bpf", "model", "diagnose", "record", "host",
+            "stats", "core",
+        ],
     ),
     (
         "rxpath",

@@ -8,6 +8,7 @@ pub mod installed;
 pub mod meter;
 pub mod output;
 pub mod plan;
+pub mod predict;
 pub mod run;
 pub mod scenario;
 pub mod search;

@@ -31,11 +31,12 @@ use rxpath_record::event::{Event, What};
 use rxpath_record::manifest::{Manifest, Status, Trial};
 use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA, RunWriter, run_id};
 use rxpath_record::samples::TrialSamples;
+use serde::Serialize;
 
 pub use self::admission::LOCK_PATIENCE;
 use self::admission::{can_run, lock, shared_counters};
 pub use self::available::left_out;
-pub use self::options::{Model, Options, Predict};
+pub use self::options::Options;
 use self::progress::Progress;
 use self::times::Times;
 use crate::clock::{epoch_offset_ns, monotonic_ns};
@@ -43,6 +44,7 @@ use crate::error::{AfterLoss, LabError};
 use crate::hosts::{Hosts, names, probe};
 use crate::installed;
 use crate::plan::{self, REPLACEMENTS};
+use crate::predict;
 use crate::scenario::spec::{Resolved, Topology, Variant};
 use crate::testbed::hosts::HostsTestbed;
 use crate::testbed::local::LocalTestbed;
@@ -155,7 +157,7 @@ fn first_manifest(
         scenario: resolved.name.clone(),
         question: resolved.question.clone(),
         expected: resolved.expected.clone(),
-        resolved: as_json(resolved)?,
+        resolved: as_json("scenario", resolved)?,
         seed: resolved.trials.seed,
         started: started.to_string(),
         epoch_offset_ns: epoch_offset_ns(),
@@ -166,10 +168,10 @@ fn first_manifest(
     })
 }
 
-/// The scenario for the manifest: a run that does not say what it ran is none.
-fn as_json(resolved: &Resolved) -> Result<serde_json::Value, LabError> {
-    serde_json::to_value(resolved).map_err(|error| LabError::Internal {
-        what: format!("the scenario cannot be written as JSON: {error}"),
+/// What the run directory must have: a run that does not say what it ran is none.
+fn as_json(what: &str, value: &impl Serialize) -> Result<serde_json::Value, LabError> {
+    serde_json::to_value(value).map_err(|error| LabError::Internal {
+        what: format!("the {what} cannot be written as JSON: {error}"),
     })
 }
 
@@ -221,8 +223,8 @@ impl<'a> Running<'a> {
             None => [("local".to_owned(), environment::collect(&Root::host()))].into(),
         };
         self.writer.environment(&Environment { schema: ENVIRONMENT_SCHEMA.into(), hosts })?;
-        if let Some(model) = self.options.model {
-            self.writer.calibration(model.calibration)?;
+        if let Some(calibration) = self.options.calibration {
+            self.writer.calibration(&as_json("calibration", calibration)?)?;
         }
         self.writer.manifest(&self.manifest)?;
         let rests = self.options.hosts.map(Hosts::rests_take);
@@ -422,8 +424,9 @@ impl<'a> Running<'a> {
         self.manifest.warnings.extend(steadiness::warnings(&self.manifest));
         self.times.pool(&mut self.manifest);
         self.manifest.headline = headline::of(&self.manifest);
-        if let Some(model) = self.options.model {
-            self.manifest.predictions = (model.predict)(&self.resolved, &self.manifest);
+        if let Some(calibration) = self.options.calibration {
+            let predictions = predict::all(&self.resolved, &self.manifest, calibration);
+            self.manifest.predictions = predictions;
         }
         if let Err(error) = &outcome {
             // It may quote a third-party program.

@@ -43,7 +43,7 @@ impl Running<'_> {
         self.tell(What::TrialEnded { trial, void: Some(why.clone()) })?;
         self.progress.found(&format!("{name} is not available: {why}"));
         without(&mut self.resolved, name, &why);
-        self.manifest.resolved = as_json(&self.resolved)?;
+        self.manifest.resolved = as_json("scenario", &self.resolved)?;
         left_out(&self.resolved).map(drop)
     }
 

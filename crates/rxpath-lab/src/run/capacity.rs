@@ -161,7 +161,7 @@ impl Running<'_> {
         );
         let why = format!("searched before the first block, {} trials", found.trials_count);
         self.warn(Warning::new("capacity-measured", text).because(why))?;
-        self.manifest.resolved = as_json(&self.resolved)?;
+        self.manifest.resolved = as_json("scenario", &self.resolved)?;
         Ok(())
     }
 

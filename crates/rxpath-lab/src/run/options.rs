@@ -4,11 +4,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use rxpath_record::manifest::Manifest;
-use rxpath_record::prediction::Prediction;
+use rxpath_model::calibration::Calibration;
 
 use crate::hosts::Hosts;
-use crate::scenario::spec::Resolved;
 
 /// What the caller decides.
 pub struct Options<'a> {
@@ -32,18 +30,7 @@ pub struct Options<'a> {
     pub stop: &'a AtomicBool,
     /// The hosts between which it runs; without them it runs on this machine.
     pub hosts: Option<&'a Hosts>,
-    /// What a model says of the variants, once they are measured.
-    pub model: Option<Model<'a>>,
+    /// The costs of this host, from which the variants are predicted once they are measured. Kept in the run directory, so
+    /// that questions about the run can be asked later.
+    pub calibration: Option<&'a Calibration>,
 }
-
-/// A model of the variants.
-#[derive(Clone, Copy)]
-pub struct Model<'a> {
-    /// What it says.
-    pub predict: &'a Predict<'a>,
-    /// What it says it from; kept in the run directory, so that questions about the run can be asked later.
-    pub calibration: &'a serde_json::Value,
-}
-
-/// From a scenario and what was measured of it to predictions.
-pub type Predict<'a> = dyn Fn(&Resolved, &Manifest) -> Vec<Prediction> + 'a;

@@ -115,7 +115,7 @@ impl<'o> Steps<'_, 'o> {
     pub fn about(&mut self, variants: Vec<Variant>, compare: Vec<Compare>) -> Result<(), LabError> {
         let running = &mut *self.running;
         (running.resolved.variants, running.resolved.compare) = (variants, compare);
-        running.manifest.resolved = as_json(&running.resolved)?;
+        running.manifest.resolved = as_json("scenario", &running.resolved)?;
         summary::update(&running.resolved, &mut running.manifest);
         Ok(running.writer.manifest(&running.manifest)?)
     }

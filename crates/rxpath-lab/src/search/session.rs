@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rxpath_core::Nanos;
+use rxpath_model::calibration::Calibration;
 use rxpath_record::manifest::Trial;
 use rxpath_record::metric::METRICS;
 use rxpath_record::verdict::Stage;
@@ -21,14 +22,12 @@ use super::made::{KEPT, Made, START};
 use super::trials::{TrialOf, Trials};
 use crate::error::LabError;
 use crate::hosts::Hosts;
+use crate::predict::setting::ratio_with;
 use crate::run::steps::Steps;
 use crate::scenario::spec::{Compare, Resolved, Search, Variant};
 
 /// Makes the scenario with these keys set; in words why there is none.
 pub type Resolve<'a> = dyn Fn(&[String]) -> Result<Resolved, String> + 'a;
-
-/// The ratio of the objective's metric that a model predicts for the start's trial with these keys set, where it can.
-pub type PredictRatio<'a> = dyn Fn(&Trial, &[String]) -> Option<f64> + 'a;
 
 /// What is searched.
 pub struct Session<'a> {
@@ -36,8 +35,8 @@ pub struct Session<'a> {
     pub hosts: Option<&'a Hosts>,
     /// Makes the scenario with other keys set.
     pub resolve: Box<Resolve<'a>>,
-    /// Predicts what a candidate does.
-    pub predict: Box<PredictRatio<'a>>,
+    /// The costs of this host, from which it is predicted what a candidate does.
+    pub calibration: Option<Calibration>,
     /// Name of the scenario.
     pub name: String,
     /// The scenario, with the start as its only variant.
@@ -173,7 +172,12 @@ impl Session<'_> {
             advice,
             entries: entries(&self.variant, trial, &self.cpus),
             available: &|entry| here.available(entry),
-            predict: &|sets| Some((self.predict)(trial, sets)?.powf(self.objective.sign())),
+            predict: &|sets| {
+                let calibration = self.calibration.as_ref()?;
+                let metric = &self.objective.metric;
+                let ratio = ratio_with(&self.variant, trial, calibration, sets, metric)?;
+                Some(ratio.powf(self.objective.sign()))
+            },
         };
         let mut chosen = source.choose()?;
         chosen.left_out.splice(0..0, left_out);

@@ -5,9 +5,7 @@ mod bounds;
 pub mod calibrate;
 pub mod calibration;
 mod eval;
-pub mod predict;
 mod simulate;
-mod simulation;
 #[cfg(test)]
 pub use simulate::Simulated;
 mod validate;

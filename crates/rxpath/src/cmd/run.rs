@@ -10,18 +10,18 @@ use rxpath_lab::hosts::Hosts;
 use rxpath_lab::hosts::privilege::RootNeeds;
 use rxpath_lab::plan::plan_between;
 use rxpath_lab::run::progress::Progress;
-use rxpath_lab::run::{Finished, LOCK_PATIENCE, Model, Options, Predict, left_out, run};
+use rxpath_lab::run::{Finished, LOCK_PATIENCE, Options, left_out, run};
 use rxpath_lab::scenario::offers::Offers;
 use rxpath_lab::scenario::power::Power;
 use rxpath_lab::scenario::spec::{Resolved, Search, Variant};
 use rxpath_lab::scenario::{HostShape, load, resolve, resolve_between};
+use rxpath_model::calibration::Calibration;
 
 pub use self::ended::{Ended, conclusion, ending, failure};
 use crate::cmd::gate::{self, FailOn};
 use crate::cmd::hosts_args::{self, HostsArgs};
 use crate::cmd::lab_args::LabArgs;
 use crate::cmd::model::calibration::{default_path, load as load_calibration};
-use crate::cmd::model::predict;
 use crate::cmd::prelude::*;
 use crate::cmd::report::write_report;
 use crate::cmd::tune::auto::{self, AutoCommand};
@@ -304,7 +304,7 @@ pub fn conduct_by(
 ) -> Result<Ended, Failure> {
     let interrupt = Interrupt::catch()?;
     let exe = std::env::current_exe()?;
-    let predictor = predictor();
+    let calibration = calibration();
     let options = Options {
         base,
         exe: &exe,
@@ -316,9 +316,7 @@ pub fn conduct_by(
         patience: ways.patience,
         without_root: ways.without_root,
         stop: interrupt.stop(),
-        model: predictor
-            .as_ref()
-            .map(|known| Model { predict: &*known.predict, calibration: &known.calibration }),
+        calibration: calibration.as_ref(),
     };
     let finished = work(&options).map_err(|error| match interrupt.caught() {
         Some(signal) if matches!(error, LabError::Interrupted) => {
@@ -329,25 +327,14 @@ pub fn conduct_by(
     Ok(Ended { finished, signal: interrupt.caught(), keep_noisy: ways.keep_noisy })
 }
 
-/// What is needed to predict the variants of a run.
-struct Predictor {
-    predict: Box<Predict<'static>>,
-    calibration: serde_json::Value,
-}
-
 /// This host's calibration, if there is one and it is from this host.
-fn predictor() -> Option<Predictor> {
+fn calibration() -> Option<Calibration> {
     let path = default_path();
     if !path.exists() {
         return None;
     }
     match load_calibration(&path, false) {
-        Ok((calibration, _)) => Some(Predictor {
-            calibration: serde_json::to_value(&calibration).ok()?,
-            predict: Box::new(move |resolved, manifest| {
-                predict::all(resolved, manifest, &calibration)
-            }),
-        }),
+        Ok((calibration, _)) => Some(calibration),
         Err(failure) => {
             let text = format!("no predictions: {}", failure.line());
             output::warning(&Warning::new("no-predictions", text));

@@ -1,6 +1,7 @@
 //! `rxpath model calibrate`: measures the cost of each step of the receive path on this host.
 
 use jiff::Timestamp;
+use rxpath_lab::predict::calibrate::{self, Measured, Watch};
 use rxpath_model::calibration::Calibration;
 use rxpath_model::calibration::fit::TooNoisy;
 
@@ -8,9 +9,7 @@ use super::calibration::{default_path, this_host};
 use crate::cmd::lab_args::{BASE, WaitArgs};
 use crate::cmd::prelude::*;
 use crate::cmd::run::{Ways, conduct, ending, resolved};
-
-mod gather;
-mod watch;
+use crate::output::bars::Bars;
 
 /// The scenario that is measured.
 const SCENARIO: &str = "model-calibration";
@@ -59,7 +58,8 @@ impl CalibrateCommand {
         let size = format!("load.size={}", self.size.0);
         let sets: Vec<String> = [size].into_iter().chain(self.sets.iter().cloned()).collect();
         let resolved = resolved(SCENARIO, &sets)?;
-        let mut watch = watch::Watch::new(&resolved, !self.no_bpf);
+        let mut bars = Bars::new();
+        let mut watch = Watch::new(&resolved, !self.no_bpf, &mut bars);
         let ended = conduct(
             &resolved,
             &self.runs,
@@ -70,14 +70,14 @@ impl CalibrateCommand {
         if exit != Exit::Done {
             return Ok(exit);
         }
-        let measured = gather::Measured {
+        let measured = Measured {
             trials: &ended.manifest.trials,
             watch: &watch,
             size_bytes: self.size.0,
             cpu: watch.cpu.unwrap_or(0),
         };
         let calibration =
-            gather::calibration(&measured, this_host(), &Timestamp::now().to_string()).map_err(
+            calibrate::calibration(&measured, this_host(), &Timestamp::now().to_string()).map_err(
                 |TooNoisy(why)| {
                     Failure::new(Exit::Inconclusive, anyhow::anyhow!("no calibration: {why}"))
                         .hint("stop other load and calibrate again; nothing was written")

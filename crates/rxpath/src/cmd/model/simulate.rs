@@ -3,16 +3,16 @@
 use nix::time::{ClockId, clock_gettime};
 use rxpath_core::Count;
 use rxpath_core::number::counted;
+use rxpath_lab::predict::{directory, simulation};
 use rxpath_model::sim::outcome::Figures;
 use rxpath_model::sim::{self, Outcome as Simulation, Parameters, Values};
 use rxpath_record::ledger::Ledger;
 use rxpath_record::verdict::Verdict;
 
 use super::calibration::{load, load_for};
-use super::simulation;
 use crate::cmd::prelude::*;
+use crate::cmd::run::failure;
 
-mod directory;
 pub(super) mod from_run;
 mod text;
 
@@ -97,9 +97,9 @@ impl SimulateCommand {
         warnings.extend(self::warnings(&parameters, &simulation));
         let run = match &self.out {
             Some(base) => {
-                let run = directory::write(base, &parameters, &simulation, &warnings)
-                    .map_err(directory::failure)?;
-                Some(run)
+                let from = (base.as_path(), std::env::args().collect(), env!("CARGO_PKG_VERSION"));
+                let run = directory::write(from, &parameters, &simulation, &warnings);
+                Some(run.map_err(|error| failure(error.into()))?)
             }
             None => None,
         };

@@ -1,21 +1,18 @@
 //! `rxpath model validate`: compares predictions of the simulator with measurements and with two naive baselines.
 
+use rxpath_lab::predict::validate::{Validated, left_out, set_aside, validated};
 use rxpath_lab::scenario::spec::Resolved;
-use rxpath_record::manifest::{Manifest, Trial};
+use rxpath_record::manifest::Manifest;
 use rxpath_record::run::RunReader;
 
+use super::again;
 use super::calibration::{default_path, load};
-use super::{again, predict};
 use crate::cmd::lab_args::{BASE, WaitArgs};
 use crate::cmd::prelude::*;
 use crate::cmd::run::{Ways, conduct, ending, in_lab, resolved};
 use crate::output::bars::Bars;
 
-mod compare;
-mod fit;
 mod text;
-
-pub use compare::Validated;
 
 /// The scenarios, in the order of running.
 const SCENARIOS: [&str; 5] = [
@@ -87,7 +84,7 @@ impl ValidateCommand {
             if !self.keep_noisy {
                 set_aside(&mut manifest);
             }
-            scenarios.push(compare::validated(&scenario, &run, &manifest, &calibration));
+            scenarios.push(validated(&scenario, &run, &manifest, &calibration));
             warnings.extend(left_out(&scenario, &manifest));
         }
         let reached = !scenarios.is_empty()
@@ -140,52 +137,4 @@ impl ValidateCommand {
         }
         Ok(made)
     }
-}
-
-/// The largest share of a CPU that a hypervisor may take in a valid trial.
-const MOST_STEAL: f64 = 0.01;
-/// The largest difference between offered rate and target rate.
-const MOST_OFF: f64 = 0.02;
-
-/// Trials in which the machine or the sender did not behave as requested test nothing: they are made void.
-fn set_aside(manifest: &mut Manifest) {
-    for trial in manifest.trials.iter_mut().filter(|trial| trial.void.is_none()) {
-        trial.void = strange(trial);
-    }
-}
-
-/// Why a trial does not test the model.
-fn strange(trial: &Trial) -> Option<String> {
-    let evidence = &trial.evidence;
-    let steal = evidence.cpus.iter().map(|cpu| cpu.steal_ratio).fold(0.0, f64::max);
-    if steal > MOST_STEAL {
-        return Some(format!("the hypervisor took {:.1} % of a CPU", steal * 100.0));
-    }
-    let asked = evidence.target_pps.filter(|asked| *asked > 0.0)?;
-    let off = evidence.offered_pps / asked - 1.0;
-    (off.abs() > MOST_OFF)
-        .then(|| format!("the sender's rate was {:+.1} % off the target rate", off * 100.0))
-}
-
-/// The trials that noise removed from the comparison.
-fn left_out(scenario: &Resolved, manifest: &Manifest) -> Vec<Warning> {
-    let name = &scenario.name;
-    let void: Vec<&Trial> = manifest.trials.iter().filter(|trial| trial.void.is_some()).collect();
-    let mut warnings = Vec::new();
-    if let Some(first) = void.first() {
-        let text = format!(
-            "{name}: {} of {} trials were left out, the first because {}",
-            void.len(),
-            manifest.trials.len(),
-            first.void.as_deref().unwrap_or_default()
-        );
-        warnings.push(Warning::new("void-trials", text));
-    }
-    for variant in &scenario.variants {
-        if predict::valid(manifest, &variant.name).next().is_none() {
-            let text = format!("{name}: no trial of {} is left to test the model", variant.name);
-            warnings.push(Warning::new("variant-not-tested", text));
-        }
-    }
-    warnings
 }

@@ -1,9 +1,9 @@
 //! Base parameters for a "what if": a measured run, a parameter file, or a bundled set.
 
+use rxpath_lab::predict;
 use rxpath_model::sim::{Parameters, Values};
 
 use super::calibration::load_for;
-use super::predict;
 use super::simulate::{from_run, read};
 use crate::cmd::prelude::*;
 
@@ -36,6 +36,6 @@ impl Base {
             values.set(set).map_err(|error| error.to_string())?;
         }
         Parameters::new(&values).map_err(|error| error.to_string())?;
-        predict::figures(&values).map_err(|error| format!("{error:#}"))
+        predict::figures(&values).map_err(|error| format!("{:#}", anyhow::Error::from(error)))
     }
 }

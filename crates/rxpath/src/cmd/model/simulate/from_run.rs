@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use rxpath_lab::predict;
 use rxpath_model::calibration::Calibration;
 use rxpath_model::sim::Values;
 use rxpath_record::manifest::Trial;
 use rxpath_record::run::RunReader;
 
-use super::super::{again, predict};
+use super::super::again;
 use crate::exit::Failure;
 
 /// The parameters of a variant of the run in `directory`.

@@ -1,8 +1,7 @@
 //! The table of a validated scenario.
 
 use rxpath_core::number::si;
-
-use super::compare::{Row, Validated};
+use rxpath_lab::predict::validate::{Row, Validated};
 
 /// Predicted, measured, error and both baselines, and the result of each goal.
 pub(super) fn table(scenario: &Validated) -> String {

@@ -8,7 +8,6 @@ use rxpath_lab::scenario::spec::{Resolved, Topology};
 use rxpath_lab::search::answer::{AutoAnswer, AutoSettings};
 use rxpath_lab::search::product;
 use rxpath_lab::search::session::{Session, Stop};
-use rxpath_record::manifest::Trial;
 use rxpath_tune::persist::Home;
 
 use super::{AutoCommand, Written, check, not_measured, wanted};
@@ -21,7 +20,6 @@ use crate::cmd::run::{
     root_needs,
 };
 use crate::cmd::tune::plan::persist_kind;
-use crate::cmd::tune::predicted::ratio_with;
 use crate::output::capacity::Steps as Shown;
 
 /// A trial's times unless `--set` gives others: the search needs many short trials rather than few long ones.
@@ -117,16 +115,12 @@ impl AutoCommand {
         let cpus = hosts
             .map_or_else(|| thread::allowed_cpus().map(|all| all.0), |hosts| Ok(hosts.cpus()))?;
         let calibration = default_path().exists().then(|| load_calibration(&default_path(), false));
-        let calibration = calibration.and_then(Result::ok).map(|(known, _)| known);
-        let (start, metric) = (variant.clone(), objective.metric.clone());
         Ok(Session {
             hosts,
             resolve: Box::new(move |sets: &[String]| {
                 made_of(scenario, sets, hosts).map_err(|failure| failure.line())
             }),
-            predict: Box::new(move |trial: &Trial, sets: &[String]| {
-                ratio_with(&start, trial, calibration.as_ref()?, sets, &metric)
-            }),
+            calibration: calibration.and_then(Result::ok).map(|(known, _)| known),
             name: resolved.name.clone(),
             prefix: if is_named { prefix } else { String::new() },
             resolved,

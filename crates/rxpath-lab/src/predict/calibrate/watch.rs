@@ -8,23 +8,22 @@ use rxpath_bpf::cost::CostMeter;
 use rxpath_bpf::filter::Filter;
 use rxpath_bpf::polls::{Passes, Polls};
 use rxpath_core::IntoMap;
-use rxpath_lab::meter::{Beside, Meter, Reading};
-use rxpath_lab::plan::Plan;
-use rxpath_lab::run::progress::Progress;
-use rxpath_lab::scenario::spec::{Resolved, Variant};
 use rxpath_model::calibration::passes::Sums;
 use rxpath_record::manifest::Trial;
 
-use crate::output::bars::Bars;
+use crate::meter::{Beside, Meter, Reading};
+use crate::plan::Plan;
+use crate::run::progress::Progress;
+use crate::scenario::spec::{Resolved, Variant};
 
 /// Prefix of the variants that tracepoints watch.
 const TRACED: &str = "passes-";
 /// Prefix of the variants in which a thread polls.
 const NAPI: &str = "napi-";
 
-/// Draws the progress, and starts the measurements that a variant needs in its window.
-pub(super) struct Watch {
-    bars: Bars,
+/// Passes the progress on, and starts the measurements that a variant needs in its window.
+pub struct Watch<'a> {
+    progress: &'a mut dyn Progress,
     /// CPU of the softirq, by variant.
     cpus: BTreeMap<String, u32>,
     /// The CPU that was measured.
@@ -34,11 +33,11 @@ pub(super) struct Watch {
     meter: Option<Meter>,
     tracer: Option<Tracer>,
     /// Readings of the meter, by trial.
-    pub readings: BTreeMap<u32, Reading>,
+    pub(super) readings: BTreeMap<u32, Reading>,
     /// Sums over passes, by trial.
-    pub passes: BTreeMap<u32, Traced>,
+    pub(super) passes: BTreeMap<u32, Traced>,
     /// Why there are no tracepoints.
-    pub no_tracing: Option<String>,
+    pub(super) no_tracing: Option<String>,
 }
 
 /// Tracepoint measurements of one CPU.
@@ -55,15 +54,16 @@ struct Tracer {
     cpu: u32,
 }
 
-impl Watch {
-    pub(super) fn new(resolved: &Resolved, tracing: bool) -> Self {
+impl<'a> Watch<'a> {
+    /// For the trials of this scenario; without `tracing` the meter alone measures.
+    pub fn new(resolved: &Resolved, tracing: bool, progress: &'a mut dyn Progress) -> Self {
         let cpu = |variant: &Variant| {
             let cpu = variant.lab.rps_cpus.0.first().copied().or(variant.lab.napi_cpu)?;
             Some((variant.name.clone(), cpu))
         };
         let cpus: BTreeMap<String, u32> = resolved.variants.iter().filter_map(cpu).into_map();
         Self {
-            bars: Bars::new(),
+            progress,
             cpu: cpus.values().next().copied(),
             cpus,
             variant: String::new(),
@@ -142,14 +142,14 @@ fn sums(passes: &Passes) -> Sums {
     }
 }
 
-impl Progress for Watch {
+impl Progress for Watch<'_> {
     fn planned(&mut self, plan: &Plan, directory: &Path) {
-        self.bars.planned(plan, directory);
+        self.progress.planned(plan, directory);
     }
 
     fn trial_started(&mut self, trial: u32, block: u32, variant: &str) {
         (self.trial, self.variant) = (trial, variant.to_owned());
-        self.bars.trial_started(trial, block, variant);
+        self.progress.trial_started(trial, block, variant);
     }
 
     fn phase(&mut self, phase: &str) {
@@ -157,16 +157,16 @@ impl Progress for Watch {
         if phase == "measure" {
             self.start();
         }
-        self.bars.phase(phase);
+        self.progress.phase(phase);
     }
 
     fn trial_ended(&mut self, trial: &Trial) {
         self.stop();
-        self.bars.trial_ended(trial);
+        self.progress.trial_ended(trial);
     }
 
     fn found(&mut self, what: &str) {
-        self.bars.found(what);
+        self.progress.found(what);
     }
 }
 

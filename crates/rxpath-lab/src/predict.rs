@@ -1,10 +1,17 @@
 //! From a variant of an experiment and a calibration to the simulator's parameters and its predictions.
+//!
+//! The question: *what does the model say of this variant, and is it right?* `rxpath-model` knows no scenarios; what it needs
+//! of one is put together here.
+
+pub mod calibrate;
+pub mod directory;
+pub mod setting;
+pub mod simulation;
+pub mod validate;
 
 use std::collections::BTreeMap;
 
 use rxpath_core::{IntoMap, SchedClass};
-use rxpath_lab::scenario::spec::{OnHosts, Protocol, Resolved, Variant};
-use rxpath_lab::trial::result::UdpServer;
 use rxpath_load::udp::serve::options::ServeEngine;
 use rxpath_model::calibration::Calibration;
 use rxpath_model::sim::outcome::Stage;
@@ -15,7 +22,9 @@ use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::prediction::{Predicted, Prediction};
 use rxpath_stats::quantile;
 
-use super::simulation::simulate;
+use self::simulation::{SimulationError, simulate};
+use crate::scenario::spec::{OnHosts, Protocol, Resolved, Variant};
+use crate::trial::result::UdpServer;
 
 /// The metric of a variant's loss: in the window, where queues are fullest.
 pub const LOSS: &str = "window_loss_ratio";
@@ -69,7 +78,10 @@ pub fn predicted(variant: &Variant, trials: &[&Trial], made: Result<Values, Stri
 }
 
 /// Simulates and names the metrics as trials do.
-pub fn figures(values: &Values) -> anyhow::Result<Metrics> {
+///
+/// # Errors
+/// If a parameter is missing or wrong, or a trace can't be read.
+pub fn figures(values: &Values) -> Result<Metrics, SimulationError> {
     let parameters = Parameters::new(values)?;
     let figures = simulate(&parameters)?.figures;
     let mut said = BTreeMap::from([
@@ -137,6 +149,9 @@ pub fn valid<'a>(manifest: &'a Manifest, variant: &'a str) -> impl Iterator<Item
 
 /// The simulator's parameters for a variant as it ran: load as offered, costs as calibrated or `fitted`. The error
 /// names what the simulator cannot model.
+///
+/// # Errors
+/// In words what that is.
 pub fn values(
     variant: &Variant,
     trials: &[&Trial],
@@ -341,7 +356,8 @@ mod tests {
         assert!((pps - 100_000.0).abs() < 1_000.0, "{pps}");
         drop(trace);
         let gone = figures(&values).unwrap_err();
-        assert!(format!("{gone:#}").contains("No such file"), "{gone:#}");
+        let why = std::error::Error::source(&gone).unwrap().to_string();
+        assert!(why.contains("No such file"), "{why}");
     }
 
     #[test]

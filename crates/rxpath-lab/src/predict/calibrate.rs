@@ -1,16 +1,18 @@
 //! From the trials of a calibration and the meter's readings to parameters.
 
+mod watch;
+
 use std::collections::BTreeMap;
 
-use rxpath_lab::meter::Reading;
-use rxpath_lab::testbed::ring;
-use rxpath_lab::trial::result::UdpServer;
 use rxpath_model::calibration::fit::{self, Stolen, TooNoisy};
 use rxpath_model::calibration::passes::{Sums, passes};
 use rxpath_model::calibration::{Calibration, Conditions, Estimate, Host, SCHEMA};
 use rxpath_record::manifest::Trial;
 
-use super::watch::Watch;
+pub use self::watch::Watch;
+use crate::meter::Reading;
+use crate::testbed::ring;
+use crate::trial::result::UdpServer;
 
 /// Below this rate, polling an empty socket once per ms costs too much compared with the datagrams.
 const FEWEST_PPS: f64 = 20e3;
@@ -18,16 +20,23 @@ const FEWEST_PPS: f64 = 20e3;
 const PROGRAMS_PER_PASS: f64 = 2.0;
 
 /// The measurements.
-pub(super) struct Measured<'a> {
+pub struct Measured<'a, 'p> {
+    /// The trials of the run.
     pub trials: &'a [Trial],
-    pub watch: &'a Watch,
+    /// What was measured in their windows.
+    pub watch: &'a Watch<'p>,
+    /// Payload of a datagram.
     pub size_bytes: u64,
+    /// CPU of the softirq.
     pub cpu: u32,
 }
 
-/// The calibration, or why the measurements are not good enough for one.
-pub(super) fn calibration(
-    measured: &Measured<'_>,
+/// The calibration.
+///
+/// # Errors
+/// Why the measurements are not good enough for one.
+pub fn calibration(
+    measured: &Measured<'_, '_>,
     host: Host,
     made: &str,
 ) -> Result<Calibration, TooNoisy> {
@@ -52,7 +61,7 @@ pub(super) fn calibration(
 
 /// All parameters, and which of them are less certain.
 fn parameters(
-    measured: &Measured<'_>,
+    measured: &Measured<'_, '_>,
 ) -> Result<(BTreeMap<String, Estimate>, Vec<String>), TooNoisy> {
     let mut parameters = BTreeMap::new();
     let mut put = |key: &str, estimate: Estimate| parameters.insert(key.to_owned(), estimate);
@@ -158,7 +167,7 @@ struct Traced {
     tracing: Estimate,
 }
 
-impl Measured<'_> {
+impl Measured<'_, '_> {
     fn of<'a>(&'a self, variant: &'a str) -> impl Iterator<Item = &'a Trial> {
         self.trials.iter().filter(move |trial| trial.variant == variant && trial.void.is_none())
     }

@@ -1,17 +1,22 @@
-//! Predicted, measured, error: per variant, compared with the baselines, and the goals.
+//! Predicted, measured, error: per variant of a run, compared with the baselines, and the goals.
+
+mod fit;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
-use rxpath_core::IntoMap;
-use rxpath_lab::scenario::spec::Resolved;
+use rxpath_core::{IntoMap, Warning};
 use rxpath_model::calibration::Calibration;
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::prediction::{Predicted, Prediction};
 use rxpath_stats::quantile;
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::super::predict::{self, LOSS};
-use super::fit::{self, Fitted, PREFIX};
-use crate::cmd::prelude::*;
+use self::fit::{Fitted, PREFIX};
+use super::{LOSS, STAGE_LOSS};
+use crate::predict;
+use crate::scenario::spec::Resolved;
 
 /// A rate with at least this loss counts as not carried: the knee is the highest rate below it.
 const KNEE_LOSS: f64 = 0.01;
@@ -85,7 +90,7 @@ pub struct Goal {
 }
 
 /// Compares one run with the model.
-pub(super) fn validated(
+pub fn validated(
     scenario: &Resolved,
     run: &Path,
     manifest: &Manifest,
@@ -148,7 +153,7 @@ fn rows(
 
 fn stages(said: &Prediction) -> BTreeMap<String, Predicted> {
     let stage = |(metric, both): (&String, &Predicted)| {
-        let stage = metric.strip_suffix(predict::STAGE_LOSS).filter(|_| metric.as_str() != LOSS)?;
+        let stage = metric.strip_suffix(STAGE_LOSS).filter(|_| metric.as_str() != LOSS)?;
         Some((stage.to_owned(), *both))
     };
     said.metrics.iter().filter_map(stage).into_map()
@@ -276,4 +281,52 @@ fn delays(tests: &[&Row]) -> Option<Goal> {
         ),
         reached: worst <= 1.25_f64.ln(),
     })
+}
+
+/// The largest share of a CPU that a hypervisor may take in a valid trial.
+const MOST_STEAL: f64 = 0.01;
+/// The largest difference between offered rate and target rate.
+const MOST_OFF: f64 = 0.02;
+
+/// Trials in which the machine or the sender did not behave as requested test nothing: they are made void.
+pub fn set_aside(manifest: &mut Manifest) {
+    for trial in manifest.trials.iter_mut().filter(|trial| trial.void.is_none()) {
+        trial.void = strange(trial);
+    }
+}
+
+/// Why a trial does not test the model.
+fn strange(trial: &Trial) -> Option<String> {
+    let evidence = &trial.evidence;
+    let steal = evidence.cpus.iter().map(|cpu| cpu.steal_ratio).fold(0.0, f64::max);
+    if steal > MOST_STEAL {
+        return Some(format!("the hypervisor took {:.1} % of a CPU", steal * 100.0));
+    }
+    let asked = evidence.target_pps.filter(|asked| *asked > 0.0)?;
+    let off = evidence.offered_pps / asked - 1.0;
+    (off.abs() > MOST_OFF)
+        .then(|| format!("the sender's rate was {:+.1} % off the target rate", off * 100.0))
+}
+
+/// The trials that noise removed from the comparison.
+pub fn left_out(scenario: &Resolved, manifest: &Manifest) -> Vec<Warning> {
+    let name = &scenario.name;
+    let void: Vec<&Trial> = manifest.trials.iter().filter(|trial| trial.void.is_some()).collect();
+    let mut warnings = Vec::new();
+    if let Some(first) = void.first() {
+        let text = format!(
+            "{name}: {} of {} trials were left out, the first because {}",
+            void.len(),
+            manifest.trials.len(),
+            first.void.as_deref().unwrap_or_default()
+        );
+        warnings.push(Warning::new("void-trials", text));
+    }
+    for variant in &scenario.variants {
+        if predict::valid(manifest, &variant.name).next().is_none() {
+            let text = format!("{name}: no trial of {} is left to test the model", variant.name);
+            warnings.push(Warning::new("variant-not-tested", text));
+        }
+    }
+    warnings
 }

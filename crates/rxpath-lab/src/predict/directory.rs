@@ -1,27 +1,31 @@
 //! A simulation saved as a run directory: readers of real runs can read it, and every page says that it is simulated.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
-use rxpath_core::{Fact, IntoMap};
+use rxpath_core::{Fact, IntoMap, Warning};
 use rxpath_model::sim::{Outcome as Simulation, Parameters};
 use rxpath_record::environment::{Environment, HostFacts};
 use rxpath_record::event::{Event, What};
 use rxpath_record::manifest::{Manifest, Metric, Status, Trial, VariantSummary};
 use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA, RunError, RunWriter, hlog, run_id};
 use rxpath_record::samples::TrialSamples;
-
-use crate::cmd::prelude::*;
+use serde_json::json;
 
 /// The name of the one variant.
 const VARIANT: &str = "simulated";
 
-/// Writes the directory and returns its path.
-pub(super) fn write(
-    base: &Path,
+/// Writes the directory below `base` and returns its path; the command line and the version are those of the program that
+/// simulated.
+///
+/// # Errors
+/// If it can't be written.
+pub fn write(
+    (base, command, version): (&Path, Vec<String>, &str),
     parameters: &Parameters,
     simulation: &Simulation,
     warnings: &[Warning],
@@ -31,6 +35,8 @@ pub(super) fn write(
     let id = run_id(started, &parameters.name, random);
     let mut writer = RunWriter::create(base, &id)?;
     let mut manifest = manifest(parameters, simulation, warnings);
+    manifest.command = command;
+    manifest.version = version.into();
     manifest.run_id.clone_from(&id);
     manifest.started = started.to_string();
     manifest.ended = Some(Timestamp::now().to_string());
@@ -62,18 +68,6 @@ pub(super) fn write(
     writer.finish(manifest)
 }
 
-/// The hint for a directory that cannot be written.
-pub(super) fn failure(error: RunError) -> Failure {
-    let exit = match error {
-        RunError::ReadOnly { .. }
-        | RunError::Exists { .. }
-        | RunError::NoDirectory { .. }
-        | RunError::Io { op: "create", .. } => Exit::Usage,
-        _ => Exit::Partial,
-    };
-    Failure::new(exit, error)
-}
-
 fn manifest(p: &Parameters, simulation: &Simulation, warnings: &[Warning]) -> Manifest {
     let figures = &simulation.figures;
     let metrics = BTreeMap::from([
@@ -93,8 +87,6 @@ fn manifest(p: &Parameters, simulation: &Simulation, warnings: &[Warning]) -> Ma
     Manifest {
         schema: MANIFEST_SCHEMA.into(),
         status: Status::Complete,
-        command: std::env::args().collect(),
-        version: env!("CARGO_PKG_VERSION").into(),
         scenario: p.name.clone(),
         question: p.question.clone(),
         expected: (!p.expected.is_empty()).then(|| p.expected.clone()),

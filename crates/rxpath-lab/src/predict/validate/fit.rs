@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::IntoMap;
-use rxpath_lab::scenario::spec::{Resolved, Variant};
-use rxpath_lab::trial::result::UdpServer;
 use rxpath_model::calibration::Calibration;
 use rxpath_model::sim::Values;
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_stats::quantile;
 
-use super::super::predict;
+use crate::predict;
+use crate::scenario::spec::{Resolved, Variant};
+use crate::trial::result::UdpServer;
 
 /// Prefix of the variants that fit.
 pub(super) const PREFIX: &str = "calibrate-";

@@ -1,0 +1,51 @@
+//! One simulation, with the trace file named in its parameters. All that simulate use this module.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+
+use rxpath_model::sim::parameters::Law;
+use rxpath_model::sim::{
+    self, Outcome, ParameterError, Parameters, Trace, TraceError, TraceReader,
+};
+use thiserror::Error;
+
+/// Why there is no simulation.
+#[derive(Debug, Error)]
+pub enum SimulationError {
+    /// A parameter is missing or wrong.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// The trace can't be opened.
+    #[error("{file}")]
+    Open {
+        /// The file.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The trace can't be read.
+    #[error("{file}")]
+    Trace {
+        /// The file; empty without one.
+        file: String,
+        /// Where and why.
+        source: TraceError,
+    },
+}
+
+/// Runs it.
+///
+/// # Errors
+/// If a trace can't be opened or read; the error names the trace.
+pub fn simulate(parameters: &Parameters) -> Result<Outcome, SimulationError> {
+    let Law::Trace { file } = &parameters.law else {
+        let unnamed = |source| SimulationError::Trace { file: String::new(), source };
+        return sim::simulate(parameters, None).map_err(unnamed);
+    };
+    let from =
+        File::open(file).map_err(|source| SimulationError::Open { file: file.clone(), source })?;
+    let unread = |source| SimulationError::Trace { file: file.clone(), source };
+    let reader = TraceReader::new(BufReader::new(from)).map_err(unread)?;
+    let trace: Trace<'_> = Box::new(reader);
+    sim::simulate(parameters, Some(trace)).map_err(unread)
+}
