@@ -2,8 +2,9 @@
 //!
 //! The question it answers: *of hosts that should be alike, which one is not, and in what?* The input is what
 //! `rxpath check --json` printed on each host. Hosts are alike when they have a NIC of the same driver and firmware
-//! under the same kernel. Nothing here reads a file: the caller hands in bytes, from as many threads as it likes.
+//! under the same kernel. [`directory`] reads the files; all else takes bytes, from as many threads as the caller likes.
 
+pub mod directory;
 mod group;
 mod kinds;
 mod report;
@@ -14,6 +15,7 @@ pub use report::{Bad, HostReport, Ids, parse};
 
 use std::collections::BTreeMap;
 
+use rxpath_core::Warning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +64,41 @@ pub struct Summary {
     pub drivers: Vec<Driver>,
     /// Files that could not be used, by name.
     pub bad_files: Vec<BadFile>,
+}
+
+impl Summary {
+    /// What makes it less than it seems: files that could not be used, and hosts that were judged for different goals.
+    pub fn warnings(&self) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        if !self.bad_files.is_empty() {
+            let count = self.bad_files.len();
+            let named: Vec<String> = self
+                .bad_files
+                .iter()
+                .take(5)
+                .map(|bad| format!("{}: {}", bad.file, bad.why))
+                .collect();
+            let more = if count > named.len() { ", ..." } else { "" };
+            let text = format!("{count} files could not be used: {}{more}", named.join(", "));
+            warnings.push(
+                Warning::new("bad-reports", text)
+                    .cure("run `rxpath check --json` again on those hosts"),
+            );
+        }
+        if self.goals.len() > 1 {
+            let goals: Vec<String> =
+                self.goals.iter().map(|(goal, n)| format!("{n} for {goal}")).collect();
+            warnings.push(
+                Warning::new(
+                    "mixed-goals",
+                    format!("hosts were judged for different goals: {}", goals.join(", ")),
+                )
+                .because("a finding for one goal may be none for another")
+                .cure("check all hosts with the same --goal"),
+            );
+        }
+        warnings
+    }
 }
 
 /// The reports that one reader has taken in.
