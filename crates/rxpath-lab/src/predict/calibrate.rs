@@ -4,6 +4,7 @@ mod watch;
 
 use std::collections::BTreeMap;
 
+use rxpath_host::{Root, environment};
 use rxpath_model::calibration::fit::{self, Stolen, TooNoisy};
 use rxpath_model::calibration::passes::{Sums, passes};
 use rxpath_model::calibration::{Calibration, Conditions, Estimate, Host, SCHEMA};
@@ -35,21 +36,17 @@ pub struct Measured<'a, 'p> {
 ///
 /// # Errors
 /// Why the measurements are not good enough for one.
-pub fn calibration(
-    measured: &Measured<'_, '_>,
-    host: Host,
-    made: &str,
-) -> Result<Calibration, TooNoisy> {
+pub fn calibration(measured: &Measured<'_, '_>, made: &str) -> Result<Calibration, TooNoisy> {
     let (parameters, caveats) = parameters(measured)?;
     Ok(Calibration {
         schema: SCHEMA.into(),
         made: made.into(),
-        host,
+        host: this_host(),
         conditions: Conditions {
             device: "veth".into(),
             size_bytes: measured.size_bytes,
             cpu: measured.cpu,
-            clock: rxpath_host::Root::host()
+            clock: Root::host()
                 .text("/sys/devices/system/clocksource/clocksource0/current_clocksource")
                 .map(|text| text.trim().to_owned())
                 .unwrap_or_default(),
@@ -57,6 +54,23 @@ pub fn calibration(
         parameters,
         caveats,
     })
+}
+
+/// The properties of this host that decide its costs.
+pub fn this_host() -> Host {
+    let facts = environment::collect(&Root::host());
+    let text = |name: &str| {
+        let value = facts.get(name).and_then(|fact| fact.value());
+        value.and_then(|value| value.as_str()).map(str::to_owned)
+    };
+    let count =
+        facts.get("cpu.count").and_then(|fact| fact.value()).and_then(serde_json::Value::as_u64);
+    Host {
+        kernel: text("kernel.release").unwrap_or_default(),
+        cpu_model: text("cpu.model").unwrap_or_default(),
+        cpus_count: count.unwrap_or(0) as u32,
+        hypervisor: text("virtualization.hypervisor"),
+    }
 }
 
 /// All parameters, and which of them are less certain.

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{self, BufReader};
 
+use rxpath_core::Warning;
+use rxpath_core::number::counted;
 use rxpath_model::sim::parameters::Law;
 use rxpath_model::sim::{
     self, Outcome, ParameterError, Parameters, Trace, TraceError, TraceReader,
@@ -48,4 +50,32 @@ pub fn simulate(parameters: &Parameters) -> Result<Outcome, SimulationError> {
     let reader = TraceReader::new(BufReader::new(from)).map_err(unread)?;
     let trace: Trace<'_> = Box::new(reader);
     sim::simulate(parameters, Some(trace)).map_err(unread)
+}
+
+/// What a simulation leaves open or estimates.
+pub fn warnings(parameters: &Parameters, outcome: &Outcome) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if outcome.ledger.offered_packets == 0 {
+        warnings.push(
+            Warning::new("no-packets", "no packet arrived within the duration")
+                .cure("use a longer duration, a higher rate, or a trace that begins earlier"),
+        );
+    }
+    if outcome.ledger.in_flight_packets > 0 {
+        let text = format!(
+            "{} still in flight when the drain time ended",
+            counted(outcome.ledger.in_flight_packets, "packet")
+        );
+        warnings.push(
+            Warning::new("not-drained", text).cure("use a longer `drain` if these packets matter"),
+        );
+    }
+    if parameters.truesize.is_none() {
+        warnings.push(
+            Warning::new("truesize-estimated", "the kernel memory per packet is an estimate")
+                .because("it depends on the driver and on GRO")
+                .cure("measure it and set `socket.truesize`"),
+        );
+    }
+    warnings
 }

@@ -5,7 +5,7 @@ use rxpath_lab::predict::calibrate::{self, Measured, Watch};
 use rxpath_model::calibration::Calibration;
 use rxpath_model::calibration::fit::TooNoisy;
 
-use super::calibration::{default_path, this_host};
+use super::calibration::default_path;
 use crate::cmd::lab_args::{BASE, WaitArgs};
 use crate::cmd::prelude::*;
 use crate::cmd::run::{Ways, conduct, ending, resolved};
@@ -76,13 +76,11 @@ impl CalibrateCommand {
             size_bytes: self.size.0,
             cpu: watch.cpu.unwrap_or(0),
         };
-        let calibration =
-            calibrate::calibration(&measured, this_host(), &Timestamp::now().to_string()).map_err(
-                |TooNoisy(why)| {
-                    Failure::new(Exit::Inconclusive, anyhow::anyhow!("no calibration: {why}"))
-                        .hint("stop other load and calibrate again; nothing was written")
-                },
-            )?;
+        let calibration = calibrate::calibration(&measured, &Timestamp::now().to_string())
+            .map_err(|TooNoisy(why)| {
+                Failure::new(Exit::Inconclusive, anyhow::anyhow!("no calibration: {why}"))
+                    .hint("stop other load and calibrate again; nothing was written")
+            })?;
         write(&self.out, &calibration)?;
         let warnings: Vec<Warning> = calibration
             .caveats

@@ -2,8 +2,8 @@
 
 use std::io::ErrorKind;
 
-use rxpath_host::{Root, environment};
-use rxpath_model::calibration::{Calibration, Host};
+use rxpath_lab::predict::calibrate::this_host;
+use rxpath_model::calibration::Calibration;
 use rxpath_record::run::CALIBRATION;
 
 use crate::cmd::lab_args::BASE;
@@ -51,22 +51,5 @@ pub fn load_for(
         Some(path) => load(path, foreign),
         None if own.is_file() => load(&own, true).map(|(calibration, _)| (calibration, Vec::new())),
         None => load(&default_path(), foreign),
-    }
-}
-
-/// The properties of this host that decide its costs.
-pub fn this_host() -> Host {
-    let facts = environment::collect(&Root::host());
-    let text = |name: &str| {
-        let value = facts.get(name).and_then(|fact| fact.value());
-        value.and_then(|value| value.as_str()).map(str::to_owned)
-    };
-    let count =
-        facts.get("cpu.count").and_then(|fact| fact.value()).and_then(serde_json::Value::as_u64);
-    Host {
-        kernel: text("kernel.release").unwrap_or_default(),
-        cpu_model: text("cpu.model").unwrap_or_default(),
-        cpus_count: count.unwrap_or(0) as u32,
-        hypervisor: text("virtualization.hypervisor"),
     }
 }

@@ -2,7 +2,6 @@
 
 use nix::time::{ClockId, clock_gettime};
 use rxpath_core::Count;
-use rxpath_core::number::counted;
 use rxpath_lab::predict::{directory, simulation};
 use rxpath_model::sim::outcome::Figures;
 use rxpath_model::sim::{self, Outcome as Simulation, Parameters, Values};
@@ -94,7 +93,7 @@ impl SimulateCommand {
             text::speed(simulation.ledger.offered_packets, cpu_time()?.saturating_sub(begun))
         );
         let verdict = rxpath_diagnose::diagnose(&simulation.evidence);
-        warnings.extend(self::warnings(&parameters, &simulation));
+        warnings.extend(simulation::warnings(&parameters, &simulation));
         let run = match &self.out {
             Some(base) => {
                 let from = (base.as_path(), std::env::args().collect(), env!("CARGO_PKG_VERSION"));
@@ -179,31 +178,4 @@ fn parameters(values: &Values) -> Result<Parameters, Failure> {
 
 fn simulate(parameters: &Parameters) -> Result<Simulation, Failure> {
     simulation::simulate(parameters).map_err(Failure::usage_of)
-}
-
-fn warnings(parameters: &Parameters, simulation: &Simulation) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    if simulation.ledger.offered_packets == 0 {
-        warnings.push(
-            Warning::new("no-packets", "no packet arrived within the duration")
-                .cure("use a longer duration, a higher rate, or a trace that begins earlier"),
-        );
-    }
-    if simulation.ledger.in_flight_packets > 0 {
-        let text = format!(
-            "{} still in flight when the drain time ended",
-            counted(simulation.ledger.in_flight_packets, "packet")
-        );
-        warnings.push(
-            Warning::new("not-drained", text).cure("use a longer `drain` if these packets matter"),
-        );
-    }
-    if parameters.truesize.is_none() {
-        warnings.push(
-            Warning::new("truesize-estimated", "the kernel memory per packet is an estimate")
-                .because("it depends on the driver and on GRO")
-                .cure("measure it and set `socket.truesize`"),
-        );
-    }
-    warnings
 }
