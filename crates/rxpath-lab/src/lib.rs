@@ -1,4 +1,5 @@
-//! Experiments: scenario files, the two-namespace lab they run in, trials, and the run directory they leave.
+//! Experiments: scenario files, the two-namespace lab they run in, trials, and the run directory they leave. Also what a model
+//! predicts of a variant, and what a search for better settings tries and measures.
 
 pub mod clock;
 pub mod endpoint;
