@@ -248,7 +248,7 @@ fn share_of(running: f64, waiting: f64) -> f64 {
 }
 
 /// Whether the reader polls at intervals instead of being woken.
-pub fn naps(variant: &Variant) -> bool {
+fn naps(variant: &Variant) -> bool {
     variant.serve.own().is_some_and(|own| own.options.nap.is_some())
 }
 

@@ -330,3 +330,25 @@ pub fn left_out(scenario: &Resolved, manifest: &Manifest) -> Vec<Warning> {
     }
     warnings
 }
+
+#[cfg(test)]
+mod tests {
+    use rxpath_record::evidence::Evidence;
+
+    use super::*;
+
+    #[test]
+    fn a_sender_off_its_target_rate_tests_nothing() {
+        let trial = |offered_pps: f64| {
+            let evidence =
+                Evidence { target_pps: Some(1_000.0), offered_pps, ..Evidence::default() };
+            Trial { evidence, ..Trial::default() }
+        };
+        let trials = vec![trial(1_000.0), trial(900.0)];
+        let mut manifest = Manifest { trials, ..Manifest::default() };
+        set_aside(&mut manifest);
+        let why: Vec<Option<&str>> =
+            manifest.trials.iter().map(|trial| trial.void.as_deref()).collect();
+        assert_eq!(why, [None, Some("the sender's rate was -10.0 % off the target rate")]);
+    }
+}

@@ -5,14 +5,13 @@
 
 use std::ops::RangeInclusive;
 
-use rxpath_core::{Nanos, Warning};
+use rxpath_core::Nanos;
 use rxpath_record::event::What;
 use rxpath_record::manifest::Trial;
 
 use super::progress::Progress;
 use super::{Finished, Options, Running, as_json, summary, within};
 use crate::error::LabError;
-use crate::hosts::Hosts;
 use crate::scenario::spec::{Compare, Resolved, Variant};
 use crate::testbed::netns::NetnsTestbed;
 
@@ -39,7 +38,7 @@ pub fn run(
     within(resolved, options, progress, |running| work(&mut Steps { running }))
 }
 
-impl<'o> Steps<'_, 'o> {
+impl Steps<'_, '_> {
     /// One trial over this window, as a trial of `variant.name` in this block; repeated when it was disturbed.
     ///
     /// # Errors
@@ -90,22 +89,9 @@ impl<'o> Steps<'_, 'o> {
         NetnsTestbed::make(owner, &variant.lab, &variant.tune)
     }
 
-    /// The hosts between which it runs, where they are others.
-    pub fn hosts(&self) -> Option<&'o Hosts> {
-        self.running.options.hosts
-    }
-
     /// Says something to the user.
     pub fn say(&mut self, text: &str) {
         self.running.progress.found(text);
-    }
-
-    /// Keeps a warning.
-    ///
-    /// # Errors
-    /// Where the run directory can't be written.
-    pub fn warn(&mut self, warning: Warning) -> Result<(), LabError> {
-        self.running.warn(warning)
     }
 
     /// What the run was about: these variants' trials are summarised and compared.
