@@ -40,14 +40,13 @@ impl Ahead {
         is_in_time
     }
 
-    /// Takes the latest instants again, unless the window has begun by earlier ones; whether it has the latest ones now.
-    pub fn as_armed(&self, clock_ns: impl FnOnce() -> u64) -> bool {
+    /// Takes the latest instants again, unless the window has begun by earlier ones.
+    pub fn as_armed(&self, clock_ns: impl FnOnce() -> u64) {
         let mut window = locked(&self.now_ns);
-        if *window != self.armed_ns && clock_ns() < window[0] {
+        if clock_ns() < window[0] {
             *window = self.armed_ns;
             self.changed.notify_all();
         }
-        *window == self.armed_ns
     }
 
     /// Waits until so long before the begin, and gives the instants as they are then. Without such a time they are final.
@@ -111,18 +110,19 @@ mod tests {
         assert!(!ahead.earlier([1_200, 1_700], || 900), "not earlier");
         assert_eq!(now(&ahead), ARMED);
         assert!(ahead.earlier(EARLY, || 100));
-        assert!(!ahead.as_armed(|| 400), "it has begun by the earlier ones");
-        assert_eq!(now(&ahead), EARLY);
+        ahead.as_armed(|| 400);
+        assert_eq!(now(&ahead), EARLY, "it has begun by the earlier ones");
     }
 
     #[test]
     fn the_latest_instants_hold_again_if_that_is_said_before_the_earlier_ones() {
         let ahead = Ahead::armed(ARMED);
         assert!(ahead.earlier(EARLY, || 100));
-        assert!(ahead.as_armed(|| 399));
+        ahead.as_armed(|| 399);
         assert_eq!(now(&ahead), ARMED);
         // One that did not get the earlier ones in time has them anyway.
-        assert!(Ahead::armed(ARMED).as_armed(|| 1_200));
+        ahead.as_armed(|| 1_200);
+        assert_eq!(now(&ahead), ARMED);
     }
 
     #[test]

@@ -66,7 +66,10 @@ impl HostWindow {
             AheadAsk::Earlier { from_ns, to_ns } => {
                 json(&self.ahead()?.earlier([from_ns, to_ns], monotonic_ns))
             }
-            AheadAsk::AsArmed => json(&self.ahead()?.as_armed(monotonic_ns)),
+            AheadAsk::AsArmed => {
+                self.ahead()?.as_armed(monotonic_ns);
+                Ok(Value::Null)
+            }
             AheadAsk::Sample(ask) => self.sample(ask).map(|()| Value::Null),
             AheadAsk::Sampled => json(&self.sampled()),
         }

@@ -273,7 +273,7 @@ pub enum AheadAsk {
         /// End, of the host's clock.
         to_ns: u64,
     },
-    /// Another host did not take the earlier instants. Whether the window begins by the latest ones: true or false.
+    /// Another host did not take the earlier instants: the latest ones hold again, unless the window has begun.
     AsArmed,
     /// Samples queues and threads from its begin on.
     Sample(SampleAsk),
