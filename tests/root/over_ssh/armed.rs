@@ -1,5 +1,5 @@
 //! Instants that hosts got ahead: a load ends by itself, though nobody orders it to, and later its endpoint does. A start that
-//! a sender misses is noticed.
+//! a sender misses is noticed, and so is a window that an observer of a host misses.
 
 use std::time::{Duration, Instant};
 
@@ -8,6 +8,7 @@ use nix::sys::signal::Signal;
 use super::site::Site;
 use super::steady::events;
 use super::{site, until};
+use crate::xdp::has_bpf;
 
 /// The counters of UDP of the sender.
 fn udp(site: &Site) -> Vec<String> {
@@ -75,4 +76,40 @@ fn a_start_that_a_sender_missed_voids_the_trial_and_names_the_host() {
     }
     run.interrupt();
     run.wait();
+}
+
+/// An endpoint does nothing while its window begins: the trial must be void, and what began late named.
+fn misses_its_window(observe: &str, what: &str) {
+    let Some(site) = site() else { return };
+    let text = format!(
+        "question = \"?\"\n[load]\nrate = \"2k\"\n[observe]\n{observe}\n[trials]\nblocks = 1\nmax_blocks = 1\naa = false\n\
+         ramp = \"3s\"\nsettle = \"100ms\"\nmeasure = \"4s\"\n"
+    );
+    let (file, out) = (site.write("s.toml", &text), site.path("runs"));
+    let run = site.start(&["run", &file, "--hosts", &site.inventory, "--out", &out]);
+    until(Duration::from_secs(60), "the ramp", || events(&out).contains("\"ramp\""));
+    // why: the orders are answered within a moment.
+    std::thread::sleep(Duration::from_secs(1));
+    site.signal_in("sut", "/rxpath endpoint", Signal::SIGSTOP);
+    // why: until more than a tenth of the window is over, and not all of it.
+    std::thread::sleep(Duration::from_millis(3_500));
+    site.signal_in("sut", "/rxpath endpoint", Signal::SIGCONT);
+    until(Duration::from_secs(60), what, || events(&out).contains(what));
+    run.interrupt();
+    run.wait();
+    site.holds_nothing(Duration::from_secs(10));
+}
+
+#[test]
+fn a_sampler_that_begins_late_voids_the_trial_and_is_named() {
+    let what = "sut: its sampler missed the begin of its window by ";
+    misses_its_window("sample_interval = \"1ms\"", what);
+}
+
+#[test]
+fn observers_that_begin_late_void_the_trial_and_are_named() {
+    if has_bpf() {
+        let what = "sut: its observers missed the begin of its window by ";
+        misses_its_window("trace = true", what);
+    }
 }

@@ -15,6 +15,9 @@ use super::clock::DRIFT_PPM;
 const EACH: Duration = Duration::from_millis(100);
 /// From this unevenness on a clock is worth a warning. **Unit** ppm of the part of the trial.
 const NOTED_PPM: f64 = 100.0;
+/// What begins so much after the window's begin, or a tenth of the window after it, is late: a connection takes no line, or others
+/// have the CPU. Then it measures noticeably less than others.
+const LATE: Duration = Duration::from_millis(20);
 
 /// The pace of this host's clock from the order to start to the end of the window, read ten times a second: a slew that reverts
 /// cannot be seen at the ends.
@@ -190,11 +193,23 @@ impl Drop for PaceReader {
     }
 }
 
-/// An instant that had passed when the host was ready for it, in words.
-pub fn missed(what: &str, at_ns: u64, ready_ns: u64) -> Option<String> {
-    let late = Duration::from_nanos(ready_ns.saturating_sub(at_ns));
-    (!late.is_zero())
-        .then(|| format!("it missed the begin of {what} by {:.1} ms", late.as_secs_f64() * 1e3))
+/// A begin of a window that had passed when the host was ready for it, in words.
+pub fn missed(who: &str, from_ns: u64, ready_ns: u64) -> Option<String> {
+    let late = Duration::from_nanos(ready_ns.saturating_sub(from_ns));
+    (!late.is_zero()).then(|| {
+        format!("{who} missed the begin of its window by {:.1} ms", late.as_secs_f64() * 1e3)
+    })
+}
+
+/// Whether what began at an instant began too late for a window.
+pub fn is_late([from_ns, to_ns]: [u64; 2], began_ns: u64) -> bool {
+    let late_ns = (LATE.as_nanos() as u64).max(to_ns.saturating_sub(from_ns) / 10);
+    began_ns.saturating_sub(from_ns) > late_ns
+}
+
+/// An observer that began too late for a window, in words.
+pub fn late(who: &str, window_ns: [u64; 2], began_ns: u64) -> Option<String> {
+    missed(who, window_ns[0], began_ns).filter(|_| is_late(window_ns, began_ns))
 }
 
 #[cfg(test)]
@@ -291,8 +306,22 @@ mod tests {
 
     #[test]
     fn an_instant_that_had_passed_is_a_fault() {
-        assert_eq!(missed("its window", 9, 9), None);
-        let told = missed("its window", 1_000_000, 36_500_000).unwrap();
+        assert_eq!(missed("it", 9, 9), None);
+        let told = missed("it", 1_000_000, 36_500_000).unwrap();
         assert_eq!(told, "it missed the begin of its window by 35.5 ms");
+    }
+
+    #[test]
+    fn an_observer_is_late_by_20_ms_or_by_a_tenth_of_a_longer_window() {
+        let ms = |ms: u64| 1_000_000 * ms;
+        let late = |length_ms: u64, late_us: u64| {
+            late("its sampler", [ms(500), ms(500 + length_ms)], ms(500) + 1_000 * late_us)
+        };
+        for (length_ms, late_us) in [(100, 0), (100, 20_000), (200, 20_000), (3_000, 300_000)] {
+            assert_eq!(late(length_ms, late_us), None, "{length_ms} ms, {late_us} us");
+        }
+        let told = late(100, 20_100).unwrap();
+        assert_eq!(told, "its sampler missed the begin of its window by 20.1 ms");
+        assert!(late(3_000, 300_100).is_some());
     }
 }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ahead::Ahead;
+use super::faults;
 use super::outlet::{Outlet, json};
 use super::window::HostWindow;
 use crate::clock::monotonic_ns;
@@ -193,7 +194,9 @@ impl Watch {
     }
 
     fn window(&mut self, ahead: &Ahead, seen: &mut Observed) -> Result<(), LabError> {
-        let [from_ns, to_ns] = ahead.wait(Duration::ZERO, &self.stop)?;
+        let window_ns = ahead.wait(Duration::ZERO, &self.stop)?;
+        seen.faults.extend(faults::late("its observers", window_ns, monotonic_ns()));
+        let [from_ns, to_ns] = window_ns;
         self.observers.open(from_ns, Nanos(to_ns.saturating_sub(from_ns)), None)?;
         self.victim.store(self.observers.victim_pid().unwrap_or(0), Ordering::Relaxed);
         let Self { observers, sides, stop, .. } = self;
@@ -207,4 +210,26 @@ impl Watch {
 
 fn side_of(sides: &[(u32, Side)], netns: u32) -> Option<Side> {
     sides.iter().find(|(own, _)| *own == netns).map(|(_, side)| *side)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn observers_whose_order_comes_after_the_begin_of_the_window_say_how_late_they_were() {
+        let mut watch = Watch {
+            observers: Observers::default(),
+            sides: Vec::new(),
+            stop: Arc::default(),
+            victim: Arc::default(),
+        };
+        let second_ns = 1_000_000_000;
+        let from_ns = monotonic_ns().saturating_sub(second_ns);
+        let ahead = Ahead::armed([from_ns, from_ns + second_ns / 2]);
+        let mut seen = Observed::default();
+        watch.window(&ahead, &mut seen).unwrap();
+        let [fault]: [String; 1] = seen.faults.try_into().unwrap();
+        assert!(fault.starts_with("its observers missed the begin of its window by "), "{fault}");
+    }
 }

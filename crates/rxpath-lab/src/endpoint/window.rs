@@ -18,17 +18,14 @@ use super::device_cpus::Interrupted;
 use super::faults::{self, PaceReader, Paces};
 use super::links::{CarryingLinks, window_faults};
 use super::outlet::{Outlet, json};
-use super::wire::{AheadAsk, MeasuredWindow, SampleAsk, SampledQueues, WindowAsk};
+use super::wire::{AheadAsk, MeasuredWindow, SampleAsk, WindowAsk};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::trial::phase;
-use crate::trial::sampler::{Sampler, Sampling, Target, queue_ask};
+use crate::trial::sampler::{SampledQueues, Sampler, Sampling, Target, queue_ask};
 
 /// Time from the first reading of the links to the begin: a driver may ask its firmware.
 const LINKS_AHEAD: Duration = Duration::from_millis(150);
-/// A window begins late from here on, or from a tenth of it: a connection takes no line, or others have the CPU. Then the host
-/// measures noticeably less than others.
-const LATE: Duration = Duration::from_millis(20);
 
 /// The window of a trial, from the order on, and the sampler that begins with it.
 #[derive(Default)]
@@ -79,14 +76,14 @@ impl HostWindow {
     fn sample(&mut self, ask: SampleAsk) -> Result<(), LabError> {
         let (target, ahead) = (target(ask)?, Arc::clone(self.ahead()?));
         self.sampler = Some(std::thread::spawn(move || {
-            let Ok([_, to_ns]) = ahead.wait(Duration::ZERO, ahead.is_over()) else {
+            let Ok(window_ns) = ahead.wait(Duration::ZERO, ahead.is_over()) else {
                 return SampledQueues::default();
             };
+            let late = faults::late("its sampler", window_ns, monotonic_ns());
             let running = Box::new(Sampler::start(target));
             // What was sampled until a trial ended counts.
-            let _ = phase::until(monotonic_ns, to_ns, ahead.is_over(), || Ok(false));
-            let (samples, warning) = running.finish();
-            SampledQueues { samples, warning }
+            let _ = phase::until(monotonic_ns, window_ns[1], ahead.is_over(), || Ok(false));
+            SampledQueues { faults: late.into_iter().collect(), ..running.finish() }
         }));
         Ok(())
     }
@@ -129,7 +126,7 @@ fn window(
     let links = CarryingLinks::now(&ask.device);
     let ready_ns = monotonic_ns();
     let window_ns = ahead.wait(Duration::ZERO, ahead.is_over())?;
-    let missed = faults::missed("its window", window_ns[0], hold(outlet, window_ns, ready_ns));
+    let missed = faults::missed("it", window_ns[0], hold(outlet, window_ns, ready_ns));
     let mut ours = Ours::with_children(std::process::id() as i32, &ask.leaders);
     for other in &ask.others {
         ours.pids.push(*other);
@@ -166,10 +163,28 @@ fn window(
 
 /// Keeps the lines of programs from now on, and says since when the host is ready. A line that a silent connection does not take
 /// holds this up, and so does a CPU that others have.
-fn hold(outlet: &Outlet, [from_ns, to_ns]: [u64; 2], ready_ns: u64) -> u64 {
+fn hold(outlet: &Outlet, window_ns: [u64; 2], ready_ns: u64) -> u64 {
     outlet.hold();
     let held_ns = monotonic_ns();
-    let late_ns = (LATE.as_nanos() as u64).max(to_ns.saturating_sub(from_ns) / 10);
-    let is_late = held_ns.saturating_sub(from_ns) > late_ns;
-    if is_late { held_ns } else { ready_ns }
+    if faults::is_late(window_ns, held_ns) { held_ns } else { ready_ns }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_core::Side;
+
+    use super::*;
+
+    #[test]
+    fn a_sampler_whose_order_comes_after_the_begin_of_the_window_says_how_late_it_was() {
+        let second_ns = 1_000_000_000;
+        let from_ns = monotonic_ns().saturating_sub(second_ns);
+        let ahead = Arc::new(Ahead::armed([from_ns, from_ns + second_ns / 2]));
+        let mut window = HostWindow { ahead: Some(ahead), sampler: None };
+        let (interval_ns, port, threads) = (1_000_000, 1, Vec::new());
+        let (side, tcp, v6) = (Side::Rx, false, false);
+        window.sample(SampleAsk { interval_ns, side, port, tcp, v6, threads }).unwrap();
+        let [fault]: [String; 1] = window.sampled().faults.try_into().unwrap();
+        assert!(fault.starts_with("its sampler missed the begin of its window by "), "{fault}");
+    }
 }

@@ -27,6 +27,8 @@ use super::settings::{LeftSettings, SettingsAsk};
 #[cfg(doc)]
 use super::strays::StrayProgram;
 use crate::scenario::HostShape;
+#[cfg(doc)]
+use crate::trial::sampler::SampledQueues;
 
 /// What an endpoint prints first; what comes before it is the login shell's.
 pub const MARKER: &str = "@@rxpath-endpoint 1";
@@ -319,15 +321,6 @@ pub struct SampleAsk {
     pub v6: bool,
     /// Process and thread ids.
     pub threads: Vec<(i32, i32)>,
-}
-
-/// What was sampled.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SampledQueues {
-    /// The samples, if the sampler did not fail.
-    pub samples: Option<rxpath_record::samples::TrialSamples>,
-    /// What it could not read.
-    pub warning: Option<rxpath_core::Warning>,
 }
 
 #[cfg(test)]

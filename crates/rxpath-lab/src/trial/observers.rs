@@ -82,6 +82,9 @@ pub struct Observed {
     pub traced: Option<Traced>,
     /// What to know before trusting it.
     pub warnings: Vec<Warning>,
+    /// What makes the window worthless, in words.
+    #[serde(default)]
+    pub faults: Vec<String>,
     /// Of the reasons those of each receiver's host, where hosts are observed.
     #[serde(skip)]
     pub by_receiver: Vec<Vec<DropReason>>,

@@ -12,6 +12,7 @@ use rxpath_live::witness::{Traffic, Witness};
 use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::Probed;
 use rxpath_record::manifest::FlowCpu;
+use rxpath_record::samples::TrialSamples;
 use rxpath_stats::slope::Drift;
 
 use self::armed::Armed;
@@ -25,7 +26,7 @@ use super::line::Line;
 use super::observers::{Observed, Observing};
 use super::peer::Peer;
 use super::result::WorkloadResult;
-use super::sampler::{Sampled, Sampling};
+use super::sampler::{Sampled, SampledQueues, Sampling};
 use super::side::SideMeasurements;
 use super::{phase, start, steadiness, waiting, window};
 use crate::error::LabError;
@@ -111,11 +112,10 @@ pub fn run_trial(
     trial.settle(ramp_end)?;
     begin("measure");
     let queues = trial.sampler(ring)?;
-    let (window, probed) = trial.measure(witness.as_mut(), ramp_end)?;
+    let (mut window, probed) = trial.measure(witness.as_mut(), ramp_end)?;
     // Its programs go before the drain.
     drop(witness);
-    let (samples, unread) = queues.map_or((None, None), Sampling::finish);
-    trial.warnings.extend(unread);
+    let samples = queues.and_then(|queues| trial.sampled(queues, &mut window));
     trial.say_background()?;
     begin("drain");
     let load = trial.stop_load()?;
@@ -284,6 +284,7 @@ impl Trial<'_> {
         let has_ended = load_end_ns.is_some_and(|load_end_ns| load_end_ns < end_ns);
         let fault = "the window began so late that the senders had ended in it";
         windowed.faults.extend(has_ended.then(|| fault.to_owned()));
+        windowed.faults.append(&mut self.observed.faults);
         Ok((windowed, probed))
     }
 
@@ -322,6 +323,18 @@ impl Trial<'_> {
         let port = variant.serve.port();
         let sampled = Sampled { interval_ns, port, tcp, v6, threads: all, ring };
         Ok(Some(self.testbed.sampler(sampled)?))
+    }
+
+    /// Ends the sampler: its samples, if it did not fail.
+    fn sampled(
+        &mut self,
+        queues: Box<dyn Sampling>,
+        window: &mut Windowed,
+    ) -> Option<TrialSamples> {
+        let SampledQueues { samples, warning, faults } = queues.finish();
+        self.warnings.extend(warning);
+        window.faults.extend(faults);
+        samples
     }
 
     /// Ends the receiver; its result, or nothing where there is none.

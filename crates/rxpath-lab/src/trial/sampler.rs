@@ -14,6 +14,7 @@ use rxpath_core::{Side, Warning};
 use rxpath_host::netlink::{Netlink, QueueAsk};
 use rxpath_host::thread;
 use rxpath_record::samples::TrialSamples;
+use serde::{Deserialize, Serialize};
 
 use self::work::Work;
 use crate::testbed::ring::Ring;
@@ -57,10 +58,22 @@ pub fn queue_ask(side: Side, port: u16, tcp: bool, v6: bool) -> Option<QueueAsk>
     }
 }
 
+/// What was sampled.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SampledQueues {
+    /// The samples, if the sampler did not fail.
+    pub samples: Option<TrialSamples>,
+    /// What it could not read.
+    pub warning: Option<Warning>,
+    /// What makes the window worthless, in words.
+    #[serde(default)]
+    pub faults: Vec<String>,
+}
+
 /// A running sampler, wherever it runs.
 pub trait Sampling {
-    /// Ends it and gives what it read, with a warning about what it could not.
-    fn finish(self: Box<Self>) -> (Option<TrialSamples>, Option<Warning>);
+    /// Ends it and gives what it read.
+    fn finish(self: Box<Self>) -> SampledQueues;
 }
 
 /// A running sampler of this host.
@@ -91,11 +104,12 @@ impl Sampler {
 }
 
 impl Sampling for Sampler {
-    fn finish(self: Box<Self>) -> (Option<TrialSamples>, Option<Warning>) {
+    fn finish(self: Box<Self>) -> SampledQueues {
         self.shared.stop.store(true, Ordering::Relaxed);
         let Ok(samples) = self.thread.join() else {
             let text = "the sampler ended early: queues over time are missing for this trial";
-            return (None, Some(Warning::new("no-samples", text)));
+            let warning = Some(Warning::new("no-samples", text));
+            return SampledQueues { warning, ..SampledQueues::default() };
         };
         let (failed, all) = (samples.cost.failed_reads_count, samples.cost.samples_count);
         let warning = (failed > 0).then(|| {
@@ -103,7 +117,7 @@ impl Sampling for Sampler {
             Warning::new("samples-incomplete", text)
                 .because("they are gaps in the record, not zeros")
         });
-        (Some(samples), warning)
+        SampledQueues { samples: Some(samples), warning, faults: Vec::new() }
     }
 }
 
@@ -147,7 +161,7 @@ mod tests {
         wait(4000);
         server.read_exact(&mut [0; 4000]).unwrap();
         wait(0);
-        let (samples, warning) = Box::new(running).finish();
+        let SampledQueues { samples, warning, .. } = Box::new(running).finish();
         assert_eq!(warning, None);
         let samples = samples.unwrap();
         let column = |entity: &str, metric: &str| {
@@ -192,7 +206,7 @@ mod tests {
             assert!(Instant::now() < deadline, "the sampler stands still");
             std::thread::yield_now();
         }
-        let (samples, warning) = Box::new(running).finish();
+        let SampledQueues { samples, warning, .. } = Box::new(running).finish();
         let samples = samples.unwrap();
         let queues = samples.series.iter().filter(|series| series.entity == "all");
         assert_eq!(queues.count(), 0, "{:?}", samples.series);
@@ -204,8 +218,8 @@ mod tests {
     #[test]
     fn a_sampler_that_ended_early_leaves_no_empty_record() {
         let thread = std::thread::spawn(|| -> TrialSamples { panic!("on purpose") });
-        let (samples, warning) = Box::new(Sampler { shared: Arc::default(), thread }).finish();
-        assert_eq!(samples, None);
-        assert_eq!(warning.unwrap().code, "no-samples");
+        let found = Box::new(Sampler { shared: Arc::default(), thread }).finish();
+        assert_eq!(found.samples, None);
+        assert_eq!(found.warning.unwrap().code, "no-samples");
     }
 }

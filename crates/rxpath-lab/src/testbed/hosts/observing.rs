@@ -132,6 +132,8 @@ impl Observing for RemoteObservers {
             seen.stolen = found.stolen;
             seen.traced = found.traced;
             seen.warnings.extend(found.warnings);
+            let alias = self.receivers.first().map_or("", |first| first.alias());
+            seen.faults.extend(found.faults.iter().map(|fault| format!("{alias}: {fault}")));
         }
         Ok(())
     }

@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::{AFTER_WINDOW, HostsTestbed};
 use crate::clock::HostClock;
 use crate::endpoint::client::{Client, PendingAnswer};
-use crate::endpoint::wire::{AheadAsk, Ask, SampleAsk, SampledQueues};
+use crate::endpoint::wire::{AheadAsk, Ask, SampleAsk};
 use crate::error::LabError;
 use crate::testbed::seat::Seat;
-use crate::trial::sampler::{Sampled, Sampling};
+use crate::trial::sampler::{Sampled, SampledQueues, Sampling};
 
 /// Senders that are sampled, if there are no more: each sends all of its samples over its control connection,
 /// and the coordinator merges them before the next trial can begin.
@@ -61,29 +61,31 @@ fn sides(senders: usize) -> &'static [Side] {
 }
 
 impl Sampling for RemoteSamplers {
-    fn finish(self: Box<Self>) -> (Option<TrialSamples>, Option<Warning>) {
-        let (mut all, mut said) = (None::<TrialSamples>, None);
+    fn finish(self: Box<Self>) -> SampledQueues {
+        let mut all = SampledQueues::default();
         let mut machines = Vec::<usize>::new();
         for RemoteSampler { client, clock, seat, machine, started } in self.0 {
             let started = started.wait::<Value>(AFTER_WINDOW);
             let end = Ask::Ahead { what: AheadAsk::Sampled };
             let found = started.and_then(|_| client.ask::<SampledQueues>(end, AFTER_WINDOW));
-            let SampledQueues { samples, warning } = found.unwrap_or_else(|error| {
+            let SampledQueues { samples, warning, faults } = found.unwrap_or_else(|error| {
                 let text = format!("queues over time are missing for this trial: {error}");
                 let warning = Some(Warning::new("no-samples", text));
-                SampledQueues { samples: None, warning }
+                SampledQueues { warning, ..SampledQueues::default() }
             });
-            said = said.or(warning);
+            let alias = client.alias();
+            all.faults.extend(faults.iter().map(|fault| format!("{alias}: {fault}")));
+            all.warning = all.warning.or(warning);
             let Some(samples) = samples else { continue };
             let is_seen = machines.contains(&machine);
             machines.push(machine);
-            let samples = here(named(samples, seat, client.alias(), is_seen), clock);
-            all = Some(match all {
+            let samples = here(named(samples, seat, alias, is_seen), clock);
+            all.samples = Some(match all.samples {
                 Some(first) => with(first, &samples),
                 None => samples,
             });
         }
-        (all, said)
+        all
     }
 }
 
