@@ -10,6 +10,7 @@ pub mod ethtool;
 pub(crate) mod genl;
 pub mod ioctl;
 pub mod link;
+pub mod link_events;
 pub mod link_settings;
 pub mod napi;
 pub mod neigh;
@@ -26,6 +27,7 @@ pub mod upper;
 pub mod wire;
 
 pub use link::{Link, VethSpec, XdpMode, XdpProgram};
+pub use link_events::LinkEvents;
 pub use qdisc::{Qdisc, QdiscSpec};
 pub use queues::{QueueAsk, Queues};
 pub use sockdiag::{SkMemInfo, TcpInfo, TcpSocket, TcpState, UdpSocket};

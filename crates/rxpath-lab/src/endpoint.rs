@@ -5,6 +5,7 @@
 
 mod ahead;
 pub mod background;
+mod carriers;
 pub mod client;
 pub mod clock;
 mod cost;

@@ -19,16 +19,16 @@ pub(super) fn events(out: &str) -> String {
 #[test]
 fn a_link_that_goes_away_in_the_window_voids_the_trial_and_is_named() {
     let Some(site) = site() else { return };
-    let what = "sut: data lost its carrier in the window";
-    is_void(&site, &site.inventory, &[what], || site.flap("sut", "data"));
+    let whats = ["sut: data lost its carrier ", " s into the window"];
+    is_void(&site, &site.inventory, &whats, || site.flap("sut", "data"));
 }
 
 #[test]
 fn a_link_that_goes_away_at_one_of_two_receivers_voids_the_trial_and_is_named() {
     let Some(mut site) = site() else { return };
     let inventory = site.add_receiver();
-    let what = "sut2: lan lost its carrier in the window";
-    is_void(&site, &inventory, &[what], || site.flap("sut2", "lan"));
+    let whats = ["sut2: lan lost its carrier ", " s into the window"];
+    is_void(&site, &inventory, &whats, || site.flap("sut2", "lan"));
 }
 
 /// The bond itself keeps its carrier by the other member.
@@ -39,8 +39,8 @@ fn a_member_of_a_bond_that_goes_away_voids_the_trial_and_is_named() {
         Ok(inventory) => inventory,
         Err(why) => return skip("bond", &why),
     };
-    let what = "sut: member2 (below bond0) lost its carrier in the window";
-    is_void(&site, &inventory, &[what], || site.flap("sut", "member2"));
+    let whats = ["sut: member2 (below bond0) lost its carrier ", " s into the window"];
+    is_void(&site, &inventory, &whats, || site.flap("sut", "member2"));
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! The links that carry an experiment's packets on a host: whether one lost its carrier, and how fast each of them runs.
 
+use std::collections::BTreeMap;
+
 use nix::libc;
+use rxpath_core::IntoMap;
 use rxpath_core::number::si;
 use rxpath_host::HostError;
 use rxpath_host::netlink::ethtool::Duplex;
@@ -74,15 +77,28 @@ impl CarryingLinks {
         self.all.into_iter().map(|link| link.speed).collect()
     }
 
-    /// What happened to them up to `later`, in words.
-    pub fn faults(&self, later: &Self) -> Vec<String> {
+    /// How often the carrier of each of them changed, where the kernel counts that.
+    pub fn carrier_changes(&self) -> BTreeMap<String, u32> {
+        let of = |link: &CarryingLink| Some((link.speed.device.clone(), link.carrier_changes?));
+        self.all.iter().filter_map(of).into_map()
+    }
+
+    /// What happened to them up to `later`, in words. Of a carrier that was lost it may be known how many seconds after the
+    /// begin of the window.
+    pub fn faults(&self, later: &Self, lost_s: &BTreeMap<String, f64>) -> Vec<String> {
         let of = |link: &CarryingLink| {
             let name = self.shown(&link.speed.device);
             let Some(now) = later.named(&link.speed.device) else {
                 return vec![format!("{name} went away in the window")];
             };
-            let carrier = (link.carrier_changes != now.carrier_changes)
-                .then(|| format!("{name} lost its carrier in the window"));
+            let carrier = (link.carrier_changes != now.carrier_changes).then(|| {
+                let lost_s = lost_s.get(&link.speed.device);
+                let when = lost_s.map(|lost_s| format!("{lost_s:.1} s into"));
+                format!(
+                    "{name} lost its carrier {} the window",
+                    when.as_deref().unwrap_or("during")
+                )
+            });
             let speed = link.speed.differs(&now.speed).then(|| {
                 let (before, after) = (link.speed.words(), now.speed.words());
                 format!("{name} went from {before} to {after} in the window")
@@ -123,9 +139,10 @@ impl CarryingLinks {
 pub fn window_faults(
     readings: [Result<CarryingLinks, HostError>; 2],
     at_begin: &[LinkSpeed],
+    lost_s: &BTreeMap<String, f64>,
 ) -> Vec<String> {
     match readings {
-        [Ok(first), Ok(last)] => [first.unlike(at_begin), first.faults(&last)].concat(),
+        [Ok(first), Ok(last)] => [first.unlike(at_begin), first.faults(&last, lost_s)].concat(),
         [Err(error), _] | [_, Err(error)] => {
             vec![format!("its links may have changed, they could not be read: {error}")]
         }
@@ -177,12 +194,17 @@ mod tests {
     #[test]
     fn a_member_of_a_bond_that_lost_its_carrier_is_named_with_the_bond() {
         let before = bond([link("ens1", 10_000, 2), link("ens2", 10_000, 2)]);
-        assert_eq!(before.faults(&before.clone()), Vec::<String>::new());
+        let none = BTreeMap::new();
+        assert_eq!(before.faults(&before.clone(), &none), Vec::<String>::new());
         // Down and up again; the bond itself kept its carrier by the other member.
         let later = bond([link("ens1", 10_000, 2), link("ens2", 10_000, 4)]);
-        assert_eq!(before.faults(&later), ["ens2 (below bond0) lost its carrier in the window"]);
+        let told = before.faults(&later, &[("ens2".to_owned(), 1.23)].into());
+        assert_eq!(told, ["ens2 (below bond0) lost its carrier 1.2 s into the window"]);
+        // By the counter alone.
+        let told = before.faults(&later, &[("ens1".to_owned(), 1.23)].into());
+        assert_eq!(told, ["ens2 (below bond0) lost its carrier during the window"]);
         let removed = bond([link("ens1", 10_000, 2)]);
-        assert_eq!(before.faults(&removed), ["ens2 (below bond0) went away in the window"]);
+        assert_eq!(before.faults(&removed, &none), ["ens2 (below bond0) went away in the window"]);
     }
 
     #[test]
@@ -195,12 +217,14 @@ mod tests {
         let slow = of(speed("ens1", Some(1_000), Duplex::Full));
         let half = of(speed("ens1", Some(10_000), Duplex::Half));
         let unknown = of(LinkSpeed { device: "ens1".into(), mbps: None, duplex: None });
-        assert_eq!(fast.faults(&slow), ["ens1 went from 10Gb/s to 1Gb/s in the window"]);
+        let none = BTreeMap::new();
+        assert_eq!(fast.faults(&slow, &none), ["ens1 went from 10Gb/s to 1Gb/s in the window"]);
         assert_eq!(
-            fast.faults(&half),
+            fast.faults(&half, &none),
             ["ens1 went from 10Gb/s to 10Gb/s half duplex in the window"]
         );
-        assert!(fast.faults(&unknown).is_empty() && unknown.faults(&slow).is_empty());
+        assert!(fast.faults(&unknown, &none).is_empty());
+        assert!(unknown.faults(&slow, &none).is_empty());
         // Between two trials.
         let first = fast.clone().speeds();
         assert_eq!(slow.unlike(&first), ["ens1 runs at 1Gb/s, at 10Gb/s when the run began"]);
@@ -211,20 +235,22 @@ mod tests {
     fn a_device_of_this_host_is_steady() {
         let before = CarryingLinks::now("lo").unwrap();
         assert_eq!(before.all.len(), 1);
-        assert_eq!(before.faults(&CarryingLinks::now("lo").unwrap()), Vec::<String>::new());
+        let later = CarryingLinks::now("lo").unwrap();
+        assert_eq!(before.faults(&later, &BTreeMap::new()), Vec::<String>::new());
     }
 
     #[test]
     fn links_that_could_not_be_read_did_not_go_away() {
         let steady = || Ok(bond([link("ens1", 10_000, 2)]));
-        assert!(window_faults([steady(), steady()], &[]).is_empty());
+        let none = BTreeMap::new();
+        assert!(window_faults([steady(), steady()], &[], &none).is_empty());
         let failed = || Err(HostError::kernel("show link bond0", libc::ENOBUFS));
         for readings in [[steady(), failed()], [failed(), steady()]] {
-            let [fault]: [String; 1] = window_faults(readings, &[]).try_into().unwrap();
+            let [fault]: [String; 1] = window_faults(readings, &[], &none).try_into().unwrap();
             assert!(fault.starts_with("its links may have changed"), "{fault}");
         }
         let gone = CarryingLinks::now("rxp-no-such").unwrap();
-        let faults = bond([]).faults(&gone);
+        let faults = bond([]).faults(&gone, &none);
         assert_eq!(faults, ["bond0 went away in the window"]);
     }
 }

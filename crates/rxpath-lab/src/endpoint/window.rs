@@ -12,6 +12,7 @@ use rxpath_live::observe::{Between, Mark, Ours};
 use serde_json::Value;
 
 use super::ahead::Ahead;
+use super::carriers::Carriers;
 use super::cost::EndpointCost;
 use super::counting::Counting;
 use super::device_cpus::Interrupted;
@@ -122,8 +123,12 @@ fn window(
 ) -> Result<MeasuredWindow, LabError> {
     let mut counting = Counting::open(&ask.device)?;
     ahead.wait(LINKS_AHEAD, ahead.is_over())?;
+    // Before the links are read: no loss is between the two.
+    let carriers = Carriers::listen();
     // Not in the window: a driver may ask its firmware.
     let links = CarryingLinks::now(&ask.device);
+    let before = links.as_ref().map(CarryingLinks::carrier_changes).unwrap_or_default();
+    let mut carriers = carriers.of(before);
     let ready_ns = monotonic_ns();
     let window_ns = ahead.wait(Duration::ZERO, ahead.is_over())?;
     let missed = faults::missed("it", window_ns[0], hold(outlet, window_ns, ready_ns));
@@ -141,6 +146,7 @@ fn window(
     let passed = phase::until(monotonic_ns, window_ns[1], ahead.is_over(), || {
         paces.note();
         cost.note();
+        carriers.note();
         Ok(false)
     });
     let last = counting.read();
@@ -155,7 +161,8 @@ fn window(
     outlet.release();
     passed?;
     let mut faults: Vec<String> = missed.into_iter().chain(paces.faults()).collect();
-    faults.extend(window_faults([links, CarryingLinks::now(&ask.device)], &ask.speeds));
+    let links = [links, CarryingLinks::now(&ask.device)];
+    faults.extend(window_faults(links, &ask.speeds, &carriers.lost_s(window_ns[0])));
     let (warnings, uneven_ns) = (paces.warnings(), paces.uneven_ns());
     let counters = [first, last];
     Ok(MeasuredWindow { window_ns, between, counters, cost, faults, warnings, uneven_ns })

@@ -161,8 +161,8 @@ mod tests {
     fn a_clock_or_a_link_that_was_not_steady_voids_a_quiet_trial() {
         let fault = |text: &str| Windowed { faults: vec![text.into()], ..Windowed::default() };
         assert_eq!(void(&Windowed::default(), Grade::A, &[]), None);
-        let why = void(&fault("sut: ens1f0 lost its carrier in the window"), Grade::A, &[]);
-        assert_eq!(why.unwrap(), "sut: ens1f0 lost its carrier in the window");
+        let why = void(&fault("sut: ens1f0 lost its carrier 1.2 s into the window"), Grade::A, &[]);
+        assert_eq!(why.unwrap(), "sut: ens1f0 lost its carrier 1.2 s into the window");
         let jump = "gen2: its clock jumped by 81.0 ms in the trial";
         let jumped = Windowed { jumps: vec![jump.into()], ..Windowed::default() };
         assert_eq!(void(&jumped, Grade::A, &[]).unwrap(), jump);
