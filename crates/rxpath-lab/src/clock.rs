@@ -1,7 +1,16 @@
 //! The lab's one clock: `CLOCK_MONOTONIC`, the same in every namespace of a machine.
 
+use std::time::Duration;
+
 pub use rxpath_host::clock::monotonic_ns;
 use rxpath_host::clock::realtime_ns;
+
+/// Sleeps until an instant of this host's clock.
+pub fn sleep_until(at_ns: u64) {
+    let left = Duration::from_nanos(at_ns.saturating_sub(monotonic_ns()));
+    // why: the common start instant of both sides.
+    std::thread::sleep(left);
+}
 
 /// `CLOCK_MONOTONIC` of a host next to that of this one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -22,7 +22,7 @@ use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::PathFacts;
 use rxpath_record::manifest::FlowCpu;
 
-use crate::clock::monotonic_ns;
+use crate::clock::{monotonic_ns, sleep_until};
 use crate::error::LabError;
 use crate::hosts::pairs::Pairs;
 use crate::scenario::spec::Variant;
@@ -120,14 +120,20 @@ pub trait Testbed {
     /// Starts a program on one side.
     fn spawn(&self, seat: Seat, command: Command) -> Result<Started, LabError>;
 
-    /// Starts a third-party program; `dir` is for its files where they are on this host.
+    /// Starts a third-party program, at once or at an instant of the testbed's clock; `dir` is for its files where they are
+    /// on this host.
     fn spawn_foreign(
         &self,
         seat: Seat,
         program: &ForeignProgram,
         dir: &Path,
+        at_ns: Option<u64>,
     ) -> Result<Started, LabError> {
-        self.spawn(seat, program.command(dir)?)
+        let command = program.command(dir)?;
+        if let Some(at_ns) = at_ns {
+            sleep_until(at_ns);
+        }
+        self.spawn(seat, command)
     }
 
     /// Programs that print the counters of each host while they run, by side, where reading them from here would load the

@@ -51,14 +51,14 @@ fn a_load_ends_at_its_instant_though_its_coordinator_is_silent() {
     run.kill();
 }
 
-#[test]
-fn a_start_that_a_sender_missed_voids_the_trial_and_names_the_host() {
+/// Some 0.3 s a trial, for long enough.
+const TRIALS: &str = "[trials]\nblocks = 90\nmax_blocks = 90\naa = false\nramp = \"100ms\"\nsettle = \"0s\"\nmeasure = \"200ms\"\n";
+
+/// Holds processes of the sender's host now and then, each time so long, until a start is missed. The trial is void, and the run
+/// goes on.
+fn misses_a_start(scenario: &str, words: &str, held: Duration) {
     let Some(site) = site() else { return };
-    let file = site.write(
-        "s.toml",
-        "question = \"?\"\n[load]\nrate = \"2k\"\n[trials]\nblocks = 90\nmax_blocks = 90\naa = false\n\
-         ramp = \"100ms\"\nsettle = \"0s\"\nmeasure = \"200ms\"\n",
-    );
+    let file = site.write("s.toml", &format!("question = \"?\"\n{scenario}{TRIALS}"));
     let out = site.path("runs");
     // A missed start is no noise: it is not forgiven.
     let words = ["run", &file, "--hosts", &site.inventory, "--out", &out, "--keep-noisy"];
@@ -67,15 +67,33 @@ fn a_start_that_a_sender_missed_voids_the_trial_and_names_the_host() {
     let deadline = Instant::now() + Duration::from_secs(120);
     while !events(&out).contains("start missed by gen1: ") {
         assert!(Instant::now() < deadline, "{}", events(&out));
-        site.signal_in("gen1", " load udp ", Signal::SIGSTOP);
+        site.signal_in("gen1", words, Signal::SIGSTOP);
         // why: a start in this time is missed by more than 5 ms, but for its end.
-        std::thread::sleep(Duration::from_millis(60));
-        site.signal_in("gen1", " load udp ", Signal::SIGCONT);
-        // why: the program must get ready and take its order.
+        std::thread::sleep(held);
+        site.signal_in("gen1", words, Signal::SIGCONT);
+        // why: what is held must get ready and take its order.
         std::thread::sleep(Duration::from_millis(40));
     }
+    let starts = || events(&out).matches("\"ramp\"").count();
+    let missed = starts();
+    until(Duration::from_secs(60), "the trial is repeated", || starts() > missed);
     run.interrupt();
     run.wait();
+}
+
+#[test]
+fn a_start_that_a_sender_missed_voids_the_trial_and_names_the_host() {
+    misses_a_start("[load]\nrate = \"2k\"\n", " load udp ", Duration::from_millis(60));
+}
+
+#[test]
+fn a_start_that_a_third_party_generator_missed_voids_the_trial_and_names_the_host() {
+    const EXE: &str = env!("CARGO_BIN_EXE_rxpath");
+    let scenario = format!(
+        "[serve]\ncommand = '{EXE} serve udp {{addr}}:{{port}}'\n\
+         [load]\ncommand = '{EXE} load udp {{addr}}:{{port}} --rate 2k -d {{duration_s}}s'\n"
+    );
+    misses_a_start(&scenario, "/rxpath endpoint", Duration::from_millis(300));
 }
 
 /// An endpoint does nothing while its window begins: the trial must be void, and what began late named.

@@ -16,9 +16,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::files;
-use super::outlet::Outlet;
+use super::outlet::{Outlet, json};
 use super::said::Said;
 use super::strays;
+use crate::clock::{monotonic_ns, sleep_until};
 use crate::error::LabError;
 use crate::testbed::foreign::{ForeignProgram, piped};
 use crate::testbed::started::is_bound;
@@ -34,7 +35,7 @@ const FOREIGN_BYTES: u64 = 16 << 20;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProgramAsk {
-    /// Starts it with pipes: its process id.
+    /// Starts it with pipes: a [`Launched`].
     Launch {
         /// The words after the program's name.
         words: Vec<String>,
@@ -43,10 +44,12 @@ pub enum ProgramAsk {
         /// Its number among the senders, from 0.
         sender: u16,
     },
-    /// Starts a third-party program: its process id.
+    /// Starts a third-party program: a [`Launched`].
     LaunchForeign {
         /// The program.
         foreign: ForeignProgram,
+        /// When, of the host's clock; else at once.
+        at_ns: Option<u64>,
     },
     /// Writes a line to its standard input.
     Order {
@@ -65,6 +68,15 @@ pub enum ProgramAsk {
         /// The port.
         port: u16,
     },
+}
+
+/// A program that was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launched {
+    /// Its process id.
+    pub pid: u32,
+    /// When, of the host's clock.
+    pub at_ns: u64,
 }
 
 /// All programs of an endpoint by their numbers. Dropping it ends them.
@@ -105,12 +117,12 @@ impl Programs {
     pub fn answer(&mut self, program: u32, ask: &ProgramAsk) -> Result<Value, LabError> {
         match ask {
             ProgramAsk::Launch { words, host, sender } => {
-                return Ok(self.launch(program, words, (host, *sender))?.into());
+                return json(&self.launch(program, words, (host, *sender))?);
             }
             ProgramAsk::Order { line } => self.order(program, line)?,
             ProgramAsk::HangUp => self.hang_up(program),
-            ProgramAsk::LaunchForeign { foreign } => {
-                return Ok(self.launch_foreign(program, foreign)?.into());
+            ProgramAsk::LaunchForeign { foreign, at_ns } => {
+                return json(&self.launch_foreign(program, foreign, *at_ns)?);
             }
             ProgramAsk::Signal { number } => {
                 let signal = Signal::try_from(*number)
@@ -130,7 +142,7 @@ impl Programs {
         program: u32,
         words: &[String],
         (host, sender): (&str, u16),
-    ) -> Result<u32, LabError> {
+    ) -> Result<Launched, LabError> {
         let mut command = Command::new(&self.exe);
         command.args(words).env(clock::HOST, host).env(clock::SENDER, sender.to_string());
         command.envs(self.hops.map(|hops| (hops::HOPS, hops.to_string())));
@@ -138,11 +150,20 @@ impl Programs {
         self.start(program, command, (None, u64::MAX))
     }
 
-    fn launch_foreign(&mut self, program: u32, foreign: &ForeignProgram) -> Result<u32, LabError> {
+    fn launch_foreign(
+        &mut self,
+        program: u32,
+        foreign: &ForeignProgram,
+        at_ns: Option<u64>,
+    ) -> Result<Launched, LabError> {
         let files = foreign.needs_dir().then(files::make).transpose()?;
         let dir = files.as_ref().map_or(Path::new(""), TempDir::path);
         let mut command = foreign.command(dir)?;
         strays::mark(&mut command);
+        // In this thread: a program dies with the one that starts it. The lead is at most some seconds, the lease is longer.
+        if let Some(at_ns) = at_ns {
+            sleep_until(at_ns);
+        }
         self.start(program, command, (files, FOREIGN_BYTES))
     }
 
@@ -152,16 +173,17 @@ impl Programs {
         program: u32,
         mut command: Command,
         (files, most_bytes): (Option<TempDir>, u64),
-    ) -> Result<u32, LabError> {
+    ) -> Result<Launched, LabError> {
         netns::die_with_parent(&mut command);
         let path = PathBuf::from(command.get_program());
+        let at_ns = monotonic_ns();
         let mut child = command.spawn().map_err(|source| LabError::Start { path, source })?;
         let (stdin, pid) = (child.stdin.take(), child.id());
         let outlet = Arc::clone(&self.outlet);
         let waiter = std::thread::spawn(move || follow((program, child), &outlet, most_bytes));
         self.running.retain(|_, other| !other.waiter.is_finished());
         self.running.insert(program, Running { pid, stdin, _files: files, waiter });
-        Ok(pid)
+        Ok(Launched { pid, at_ns })
     }
 
     fn order(&mut self, program: u32, line: &str) -> Result<(), LabError> {
@@ -271,6 +293,18 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
+
+    #[test]
+    fn a_third_party_program_is_started_at_its_instant_and_it_is_known_when() {
+        let outlet = Arc::new(Outlet::new(Box::new(io::sink())));
+        let mut programs = Programs::new(PathBuf::new(), outlet);
+        let foreign = ForeignProgram { words: vec!["true".into()], ..ForeignProgram::default() };
+        let at_ns = monotonic_ns() + 30_000_000;
+        let ask = ProgramAsk::LaunchForeign { foreign, at_ns: Some(at_ns) };
+        let launched = programs.answer(1, &ask).unwrap();
+        let launched: Launched = serde_json::from_value(launched).unwrap();
+        assert!(launched.at_ns >= at_ns && launched.pid > 0, "{launched:?}, not before {at_ns}");
+    }
 
     /// The lengths of the lines that are passed on, and whether something was left out.
     fn passed(printed: &str, most_bytes: u64) -> (Vec<usize>, bool) {

@@ -270,9 +270,10 @@ impl Testbed for HostsTestbed<'_> {
         seat: Seat,
         program: &ForeignProgram,
         _: &Path,
+        at_ns: Option<u64>,
     ) -> Result<Started, LabError> {
         let (host, clock) = self.at(seat)?;
-        host.client.launch_foreign(program.clone(), clock)
+        host.client.launch_foreign(program.clone(), at_ns, clock)
     }
 
     fn counter_lines(&self) -> Result<Vec<(Side, Started)>, LabError> {

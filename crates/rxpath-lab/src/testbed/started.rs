@@ -9,6 +9,7 @@ use rxpath_host::Root;
 use rxpath_host::procfs::listeners;
 
 use crate::clock::HostClock;
+use crate::trial::peer::Began;
 use crate::trial::unreaped::{Life, life, signal_group};
 
 /// A started program; it dies with this process.
@@ -23,6 +24,8 @@ pub struct Started {
     pub process: Box<dyn Process>,
     /// The clock of its host.
     pub clock: HostClock,
+    /// When its host started it, where that was ordered for an instant.
+    pub began: Option<Began>,
 }
 
 /// A process, wherever it runs.
@@ -58,6 +61,7 @@ impl Started {
             stderr: child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),
             process: Box::new(Local(child)),
             clock: HostClock::default(),
+            began: None,
         }
     }
 }

@@ -15,7 +15,7 @@ use rxpath_core::Warning;
 use serde_json::Value;
 
 use super::line::Line;
-use super::peer::Peer;
+use super::peer::{Began, Peer};
 use super::phase;
 use super::result::{ExternalResult, WorkloadResult};
 use crate::error::LabError;
@@ -28,8 +28,8 @@ const OUTPUT_LIMIT: u64 = 16 << 20;
 /// Time between two signals when a program does not end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Starts the program; called at the order to start, or at once for a server.
-pub type Starter<'a> = Box<dyn FnMut() -> Result<Started, LabError> + 'a>;
+/// Starts the program: at once, or at an instant of the testbed's clock.
+pub type Starter<'a> = Box<dyn FnMut(Option<u64>) -> Result<Started, LabError> + 'a>;
 
 /// How a server is known to be ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,8 +51,8 @@ pub struct External<'a> {
     early: bool,
     ready: Ready,
     parser: Parser,
-    /// It ends by itself; the others are asked to.
-    bounded: bool,
+    /// After that time it ends by itself; the others are asked to.
+    length: Option<Duration>,
     running: Option<Running>,
 }
 
@@ -62,26 +62,29 @@ struct Running {
     stderr: Arc<Mutex<Vec<u8>>>,
     readers: Vec<JoinHandle<()>>,
     pid: u32,
+    /// On the testbed's clock.
+    began_ns: u64,
 }
 
 impl<'a> External<'a> {
     /// A server: started when it is asked to be ready.
     pub fn server(name: &'static str, ready: Ready, parser: Parser, starter: Starter<'a>) -> Self {
-        Self { name, starter, early: true, ready, parser, bounded: false, running: None }
+        Self { name, starter, early: true, ready, parser, length: None, running: None }
     }
 
-    /// A generator: started at the order to start. A `bounded` one has a duration and ends by itself.
+    /// A generator: started at the instant of the start. One with a length has a duration and ends by itself.
     pub fn generator(
         name: &'static str,
         parser: Parser,
-        bounded: bool,
+        length: Option<Duration>,
         starter: Starter<'a>,
     ) -> Self {
-        Self { name, starter, early: false, ready: Ready::AtOnce, parser, bounded, running: None }
+        Self { name, starter, early: false, ready: Ready::AtOnce, parser, length, running: None }
     }
 
-    fn launch(&mut self) -> Result<(), LabError> {
-        let mut child = (self.starter)()?;
+    fn launch(&mut self, at_ns: Option<u64>) -> Result<(), LabError> {
+        let mut child = (self.starter)(at_ns)?;
+        let began_ns = child.began.map_or_else(monotonic_ns, |began| began.at_ns);
         drop(child.stdin.take());
         let (stdout, stderr) = (Arc::default(), Arc::default());
         let mut readers = Vec::new();
@@ -92,7 +95,7 @@ impl<'a> External<'a> {
             readers.push(keep(pipe, &stderr));
         }
         let pid = child.process.id();
-        self.running = Some(Running { child, stdout, stderr, readers, pid });
+        self.running = Some(Running { child, stdout, stderr, readers, pid, began_ns });
         Ok(())
     }
 
@@ -159,7 +162,7 @@ impl Peer for External<'_> {
         if !self.early {
             return Ok(());
         }
-        self.launch()?;
+        self.launch(None)?;
         let mut ready = false;
         phase::until(monotonic_ns, monotonic_ns() + limit.as_nanos() as u64, stop, || {
             ready = self.is_ready();
@@ -184,14 +187,11 @@ impl Peer for External<'_> {
         if self.early {
             return Ok(());
         }
-        let wait = at_ns.saturating_sub(monotonic_ns());
-        // why: the common start instant of both sides.
-        std::thread::sleep(Duration::from_nanos(wait));
-        self.launch()
+        self.launch(Some(at_ns))
     }
 
     fn check_alive(&mut self, phase: &'static str) -> Result<(), LabError> {
-        if !self.ended() {
+        if !self.ended() || self.ended_ns().is_some() {
             return Ok(());
         }
         // What it forked goes with it: afterwards its status is taken.
@@ -211,7 +211,7 @@ impl Peer for External<'_> {
 
     fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<WorkloadResult, LabError> {
         // A generator with a duration of its own ends by itself and prints its summary; the others are asked to.
-        let patience = if self.bounded { limit } else { Duration::ZERO };
+        let patience = if self.length.is_some() { limit } else { Duration::ZERO };
         if !self.wait_end(patience, stop)? {
             for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
                 self.signal(signal);
@@ -240,6 +240,16 @@ impl Peer for External<'_> {
         Ok(Vec::new())
     }
 
+    fn began(&self) -> Vec<Vec<Began>> {
+        vec![self.running.iter().filter_map(|running| running.child.began).collect()]
+    }
+
+    fn ended_ns(&self) -> Option<u64> {
+        let (running, length) = self.running.as_ref().zip(self.length)?;
+        let until_ns = running.began_ns + length.as_nanos() as u64;
+        (self.ended() && until_ns <= monotonic_ns()).then_some(until_ns)
+    }
+
     fn ids(&self) -> (u32, &[i32]) {
         (self.running.as_ref().map_or(0, |running| running.pid), &[])
     }
@@ -264,6 +274,41 @@ impl Drop for External<'_> {
             for reader in running.readers.drain(..) {
                 let _ = reader.join();
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::testbed::foreign::piped;
+
+    /// A generator that has ended, and was to end after this time.
+    fn ended(length: Option<Duration>) -> External<'static> {
+        let starter = |_: Option<u64>| {
+            let mut command = Command::new("true");
+            piped(&mut command);
+            let child = command.spawn().map_err(|error| LabError::io("start it", error))?;
+            Ok(Started::local(Box::new(child)))
+        };
+        let mut load = External::generator("load", Parser::default(), length, Box::new(starter));
+        load.start(0, None).unwrap();
+        assert!(load.wait_end(Duration::from_secs(60), &AtomicBool::new(false)).unwrap());
+        load
+    }
+
+    #[test]
+    fn a_generator_that_ended_at_its_time_did_not_die_and_one_that_ended_before_did() {
+        let mut load = ended(Some(Duration::ZERO));
+        assert_eq!(load.ended_ns(), load.running.as_ref().map(|running| running.began_ns));
+        load.check_alive("measure").unwrap();
+        for length in [None, Some(Duration::from_secs(3_600))] {
+            let mut load = ended(length);
+            assert_eq!(load.ended_ns(), None);
+            let error = load.check_alive("measure").unwrap_err().to_string();
+            assert!(error.starts_with("load died during measure"), "{error}");
         }
     }
 }

@@ -11,7 +11,7 @@ use super::result::WorkloadResult;
 use super::side::{SideMeasurements, SliceOfTimes};
 use crate::error::LabError;
 
-/// When a program of ours began its load, as it says.
+/// When a program of ours began its load, as it says; a third-party one, when its host started it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Began {
     /// On the testbed's clock. **Unit** ns.
@@ -65,6 +65,11 @@ pub trait Peer {
     /// When each of its programs began, of each host; nothing of those that did not say it.
     fn began(&self) -> Vec<Vec<Began>> {
         vec![Vec::new()]
+    }
+
+    /// When it was to end by itself, if it has ended then; nothing of programs of ours.
+    fn ended_ns(&self) -> Option<u64> {
+        None
     }
 
     /// Process and worker threads; no threads when they are not known.

@@ -281,6 +281,7 @@ impl Trial<'_> {
         });
         let mut windowed = window.close(self.testbed)?;
         let load_end_ns = self.load_end_ns(ramp_end - self.config.trials.ramp.0);
+        let load_end_ns = load_end_ns.or_else(|| self.load.ended_ns());
         let has_ended = load_end_ns.is_some_and(|load_end_ns| load_end_ns < end_ns);
         let fault = "the window began so late that the senders had ended in it";
         windowed.faults.extend(has_ended.then(|| fault.to_owned()));

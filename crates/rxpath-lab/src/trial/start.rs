@@ -58,10 +58,11 @@ pub fn load<'a>(
             of_side(&hosts, start)
         }
         Workload::External(external) => {
-            let bounded = external.command.iter().any(|word| word.contains(DURATION));
+            let is_bounded = external.command.iter().any(|word| word.contains(DURATION));
+            let length = is_bounded.then(|| foreign_length(config, testbed));
             let starter = foreign(config, testbed, external, Side::Tx);
             let parser = external.parser.clone();
-            Ok(Box::new(External::generator("load", parser, bounded, starter)))
+            Ok(Box::new(External::generator("load", parser, length, starter)))
         }
     }
 }
@@ -261,17 +262,22 @@ fn steered<O: Options>(
     Program::adopt(O::SIDE, own.protocol, testbed.spawn(seat, command)?)
 }
 
+/// What stands for [`DURATION`]: whole seconds.
+fn foreign_length(config: &TrialConfig<'_>, testbed: &dyn Testbed) -> Duration {
+    let length = whole(config.trials).as_duration() + testbed.window_lead();
+    Duration::from_secs_f64(length.as_secs_f64().ceil())
+}
+
 fn foreign<'a>(
     config: &'a TrialConfig<'a>,
     testbed: &'a dyn Testbed,
     external: &'a Foreign,
     side: Side,
 ) -> Starter<'a> {
-    Box::new(move || {
+    Box::new(move |at_ns| {
         let name = if side == Side::Tx { "load" } else { "serve" };
         let addr = testbed.addresses().first().map(ToString::to_string).unwrap_or_default();
-        let length = whole(config.trials).as_secs_f64() + testbed.window_lead().as_secs_f64();
-        let seconds = format!("{:.0}", length.ceil());
+        let seconds = foreign_length(config, testbed).as_secs().to_string();
         let fill = |text: &String| {
             text.replace("{addr}", &addr)
                 .replace("{port}", &external.port.to_string())
@@ -284,7 +290,7 @@ fn foreign<'a>(
         }
         let files = external.files.iter().map(|(name, text)| (name.clone(), fill(text)));
         let program = ForeignProgram { words, files: files.into_map() };
-        testbed.spawn_foreign(side.into(), &program, &config.files.join(name))
+        testbed.spawn_foreign(side.into(), &program, &config.files.join(name), at_ns)
     })
 }
 

@@ -4,17 +4,19 @@ use std::io::{self, PipeWriter, Write};
 use std::process::ExitStatus;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::{Client, END_LIMIT, PROMPT};
-use crate::clock::HostClock;
-use crate::endpoint::programs::{ProgramAsk, locked};
+use crate::clock::{HostClock, monotonic_ns};
+use crate::endpoint::programs::{Launched, ProgramAsk, locked};
 use crate::endpoint::wire::Ask;
 use crate::error::LabError;
 use crate::testbed::foreign::ForeignProgram;
 use crate::testbed::started::{Process, Started};
+use crate::trial::peer::Began;
 
 /// A program that runs there.
 pub(super) struct Remote {
@@ -50,13 +52,15 @@ impl Client {
         self.started(ProgramAsk::Launch { words, host, sender }, clock)
     }
 
-    /// Starts a third-party program there.
+    /// Starts a third-party program there, at once or at an instant of the clock here.
     pub fn launch_foreign(
         self: &Arc<Self>,
         foreign: ForeignProgram,
+        at_ns: Option<u64>,
         clock: HostClock,
     ) -> Result<Started, LabError> {
-        self.started(ProgramAsk::LaunchForeign { foreign }, clock)
+        let at_ns = at_ns.map(|at| clock.to_host_ns(at));
+        self.started(ProgramAsk::LaunchForeign { foreign, at_ns }, clock)
     }
 
     fn started(self: &Arc<Self>, what: ProgramAsk, clock: HostClock) -> Result<Started, LabError> {
@@ -67,11 +71,23 @@ impl Client {
         // Before the program can say anything.
         locked(&self.shared.programs)
             .insert(number, Remote { stdout, stderr, end: Arc::clone(&end) });
-        let launched = self.ask(of(number, what), PROMPT);
+        let at_ns = match &what {
+            ProgramAsk::LaunchForeign { at_ns, .. } => *at_ns,
+            _ => None,
+        };
+        // The answer comes after that instant.
+        let ahead_ns = at_ns.map_or(0, |at| clock.from_host_ns(at).saturating_sub(monotonic_ns()));
+        let limit = PROMPT + Duration::from_nanos(ahead_ns);
+        let launched = self.ask::<Launched>(of(number, what), limit);
         if launched.is_err() {
             locked(&self.shared.programs).remove(&number);
         }
-        let program = Program { client: Arc::clone(self), number, pid: launched?, end };
+        let launched = launched?;
+        let began = at_ns.map(|at| Began {
+            at_ns: clock.from_host_ns(launched.at_ns),
+            late_ns: launched.at_ns.saturating_sub(at),
+        });
+        let program = Program { client: Arc::clone(self), number, pid: launched.pid, end };
         let orders = Orders { client: Arc::clone(self), program: number, line: Vec::new() };
         Ok(Started {
             stdin: Some(Box::new(orders)),
@@ -79,6 +95,7 @@ impl Client {
             stderr: Some(Box::new(from_stderr)),
             process: Box::new(program),
             clock,
+            began,
         })
     }
 }
@@ -164,5 +181,33 @@ impl Process for Program {
         let ended = locked(&self.end.ending);
         // A host that does not report the end is lost, and what ran there ends by its own lease.
         let _ = self.end.changed.wait_timeout_while(ended, END_LIMIT, |ending| ending.is_none());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::endpoint::wire::MARKER;
+
+    #[test]
+    fn a_launch_has_its_instant_on_the_host_s_clock_and_says_how_late_it_was() {
+        // One that is not ordered for that instant gets no answer.
+        let script = format!(
+            r#"echo '{MARKER}'; while IFS= read -r asked; do
+                case $asked in *'"at_ns":1005'*) ;; *) continue ;; esac
+                id=${{asked#*:}}; id=${{id%%,*}}
+                echo "{{\"answer\":{{\"id\":$id,\"ok\":{{\"pid\":7,\"at_ns\":31001005}}}}}}"
+            done"#
+        );
+        let mut transport = Command::new("sh");
+        transport.args(["-c", &script]);
+        let client = Arc::new(Client::start("gen1", transport, PROMPT).unwrap().unwrap());
+        let clock = HostClock { ahead_ns: 5 };
+        let launched = client.launch_foreign(ForeignProgram::default(), Some(1_000), clock);
+        let launched = launched.unwrap();
+        let began = Began { at_ns: 31_001_000, late_ns: 31_000_000 };
+        assert_eq!((launched.process.id(), launched.began), (7, Some(began)));
     }
 }
