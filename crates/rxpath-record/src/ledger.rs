@@ -50,7 +50,7 @@ pub enum Place {
     SendCall,
     /// netfilter OUTPUT or POSTROUTING dropped a TCP segment. A datagram's send call fails instead.
     Output,
-    /// An egress hook of the sender's device (netfilter egress, tc).
+    /// An egress hook of the sender's device: a filter of tc, a program of tcx, netfilter egress.
     EgressHook,
     /// The sender's queueing discipline.
     Qdisc,

@@ -1,5 +1,7 @@
 //! The ledger between two network cards: what the wire lost, what the cards lost, and what is not known.
 
+#[path = "wire/egress.rs"]
+mod egress;
 #[path = "wire/shared.rs"]
 mod shared;
 #[path = "wire/worlds.rs"]
@@ -105,43 +107,6 @@ fn the_network_s_own_counters_are_in_a_note_and_are_never_added() {
         "the network's own counters are not known: network.counters failed (exit status: 3)";
     let one = "network/sw2.drops is not known: not there before the trial";
     assert_eq!(ledger.notes, [whole, one]);
-}
-
-/// Ten more were dropped by a filter of tc behind IP, which counts five that it dropped before IP, too.
-const FILTERED: [(&str, i64); 2] = [("tx/tc.eth0.clsact.drops", 15), ("tx/Udp.SndbufErrors", 10)];
-
-fn filtered_input() -> LedgerInput {
-    let mut said = input();
-    said.path.tx_filters = Some(FILTERED[0].0.into());
-    said.sender.offered_packets = 1_010;
-    said.sender.sent_packets = 1_010;
-    said
-}
-
-#[test]
-fn what_a_filter_at_the_sender_s_egress_dropped_is_a_place_of_its_own() {
-    let ledger = Ledger::from_counters(&filtered_input(), &moved(&FILTERED));
-    let hook = [(Place::EgressHook, 10)];
-    assert_eq!(by_place(&ledger), [&hook[..], &TRUTH].concat(), "{ledger:#?}");
-    assert_eq!(ledger.unaccounted_packets, Some(0), "{ledger:#?}");
-    // A call that waited for a full send buffer lost nothing.
-    let mut said = input();
-    said.path.tx_filters = Some(FILTERED[0].0.into());
-    let ledger = Ledger::from_counters(&said, &moved(&[("tx/Udp.SndbufErrors", 10)]));
-    assert_eq!(ledger.lost_at(Place::EgressHook), 0, "{ledger:#?}");
-}
-
-#[test]
-fn a_filter_of_a_host_that_others_use_may_have_dropped_theirs() {
-    let mut said = filtered_input();
-    said.path.is_shared = true;
-    // Four of another program passed.
-    let passed = ["tx/Udp.OutDatagrams", "tx/link.eth0.tx.packets", "tx/ethtool.eth0.tx_packets"];
-    let more = passed.map(|name| (name, 4));
-    let ledger = Ledger::from_counters(&said, &moved(&[&FILTERED[..], &more].concat()));
-    let hook = ledger.drops.iter().find(|drop| drop.place == Place::EgressHook).unwrap();
-    let bounds = hook.bounds.unwrap();
-    assert_eq!((bounds.least_packets, bounds.most_packets), (6, Some(10)), "{hook:?}");
 }
 
 #[test]

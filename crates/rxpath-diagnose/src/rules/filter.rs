@@ -39,7 +39,7 @@ pub fn judge(view: &View) -> Option<Claim> {
             "add the route back to the senders, or loosen the filter: net.ipv4.conf.IF.rp_filter=2 (the larger of `all` and IF counts)"
         }
         Place::EgressHook => {
-            "look at the hooks at the sender's egress: `nft list hooks netdev device IF`, `tc filter show dev IF egress`"
+            "look at the hooks at the sender's egress: `nft list hooks netdev device IF`, `tc filter show dev IF egress`, `bpftool net show dev IF` (tcx)"
         }
         Place::IngressHook => {
             "look at the hooks at ingress: `nft list hooks netdev device IF`, `tc filter show dev IF ingress`, `ip link show IF` (xdp), `nft list tables bridge`; if an ifb device shapes incoming traffic, `tc -s qdisc show dev IFB` shows its rate and drops"

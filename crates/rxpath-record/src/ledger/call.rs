@@ -4,29 +4,40 @@ use rxpath_core::Side;
 
 use super::input::{Link, SenderSaid};
 use super::view::{View, of_32_bits};
+use crate::counters::name;
 
 /// Errors of a full queue: the packet died further down, where a counter owns it.
 pub(super) const FULL_QUEUE: &str = "ENOBUFS";
+
+/// The error of a datagram that netfilter's OUTPUT dropped (net/netfilter/core.c `nf_hook_slow`).
+pub(super) const REFUSED: &str = "EPERM";
 
 /// Datagrams whose call failed because a queue below was full.
 pub(super) fn full_queue(sender: &SenderSaid) -> u64 {
     sender.send_errors.get(FULL_QUEUE).copied().unwrap_or(0)
 }
 
-/// Packets that died under the sender's call and that no queue counts: what is left to an egress hook.
-///
-/// Only when the trial has such a rule. Without one, `SndbufErrors` above its parts is a contradiction, and a
-/// term made of it would hide a wrong queue counter. Filters of tc have a counter.
+/// Packets that died under the sender's call and that no queue counts, at most: what is left to an egress hook.
 pub(super) fn egress_packets(view: View<'_>) -> i64 {
-    if let Some(counter) = &view.input.path.tx_filters {
-        return filtered(view, counter);
+    egress_bounds(view)[1]
+}
+
+/// The same, at least and at most.
+///
+/// In a lab only when the trial has such a rule. Without one, `SndbufErrors` above its parts is a contradiction, and a
+/// term made of it would hide a wrong queue counter. Between hosts nobody knows all hooks, and UDP and IP both count
+/// what died under the call.
+pub(super) fn egress_bounds(view: View<'_>) -> [i64; 2] {
+    if let Some(filters) = &view.input.path.tx_filters {
+        return at_host(view, filters);
     }
     let has_rules = view.input.path.egress_rules.as_ref().is_some_and(|rules| !rules.is_empty());
     if !has_rules || view.input.sender.raw {
-        return 0;
+        return [0; 2];
     }
     let queue = view.qdisc().map_or(0, |(_, drops)| drops);
-    (view.udp(Side::Tx, "SndbufErrors") - queue - view.tx_link("tx.dropped")).max(0)
+    let died = view.udp(Side::Tx, "SndbufErrors") - queue - view.tx_link("tx.dropped");
+    [died.max(0); 2]
 }
 
 /// Packets that died under the sender's call, at most; `None` if a counter for it was not read.
@@ -37,15 +48,34 @@ pub(super) fn below_call(view: View<'_>) -> Option<i64> {
     is_known.then(|| queue + view.get(&dropped) + egress_packets(view))
 }
 
-/// What filters of tc dropped at the egress of the sender's device. `clsact` counts what they dropped at its ingress too, and
-/// `SndbufErrors` also calls that waited for a full send buffer (net/ipv4/udp.c `udp_sendmsg`): no more than the lesser.
-fn filtered(view: View<'_>, counter: &str) -> i64 {
-    let dropped = of_32_bits(view.get(counter)).max(0);
-    if view.input.sender.raw {
-        return dropped;
+/// What hooks at the egress of a host dropped: filters of tc, programs of tcx, netfilter. Each lets the call end with
+/// `NET_XMIT_DROP` (net/core/dev.c `sch_handle_egress`, include/linux/netfilter_netdev.h `nf_hook_egress`), which is an
+/// error for UDP (`SndbufErrors`, net/ipv4/udp.c `udp_send_skb`) and for IP (`OutDiscards`, net/ipv4/ip_output.c
+/// `ip_send_skb`). UDP also counts calls that waited for a full send buffer, and IP those that netfilter's OUTPUT
+/// refused: no more than the lesser. Only filters of tc have a counter of their own, which alone shows those of a packet
+/// socket.
+fn at_host(view: View<'_>, filters: &str) -> [i64; 2] {
+    let sender = &view.input.sender;
+    if sender.raw {
+        return [of_32_bits(view.get(filters)).max(0); 2];
     }
     let queue = view.qdisc().map_or(0, |(_, drops)| drops);
-    // Of a card its driver's drops are not under the call.
-    let device = if view.link() == Link::Nic { 0 } else { view.tx_link("tx.dropped") };
-    dropped.min((view.udp(Side::Tx, "SndbufErrors") - queue - device).max(0))
+    let (udp, ip) = (view.udp(Side::Tx, "SndbufErrors"), view.ip(Side::Tx, "OutDiscards"));
+    let refused = sender.send_errors.get(REFUSED).copied().unwrap_or(0) as i64;
+    let refused = refused / i64::from(sender.segments_per_send.max(1));
+    // Drivers of cards differ in whether the call sees what they drop.
+    let device = view.tx_link("tx.dropped");
+    let surely_of_device = if view.link() == Link::Nic { 0 } else { device };
+    let least = udp.min(ip - refused) - queue - device;
+    let most = udp.min(ip) - (queue - beyond_udp(view)).max(0) - surely_of_device;
+    [least.max(0), most.max(0)]
+}
+
+/// Packets in the queue of a host that others use, too, which the counters of this family's UDP leave out, at most.
+fn beyond_udp(view: View<'_>) -> i64 {
+    if !view.is_shared() {
+        return 0;
+    }
+    let other = if view.input.path.v6 { "Udp" } else { "Udp6" };
+    view.beyond_udp_out() + view.get(&name::snmp(Side::Tx, other, "SndbufErrors"))
 }

@@ -35,12 +35,7 @@ pub(super) fn foreign_datagrams_out(view: View<'_>) -> i64 {
 
 /// Packets that the sender's host sent in addition to the workload, at most, by the counters of the protocols.
 pub(super) fn foreign_out(view: View<'_>) -> i64 {
-    let of = |group: &str, counter: &str| view.get(&name::snmp(Side::Tx, group, counter));
-    view.foreign_out(Side::Tx)
-        + of("Tcp", "RetransSegs")
-        + foreign_datagrams_out(view)
-        + of("Ip", "ForwDatagrams")
-        + of("Ip6", "OutForwDatagrams")
+    view.beyond_udp_out() + foreign_datagrams_out(view)
 }
 
 /// Packets that the receiver's card passed on in addition to the workload, at most, as far as counters show them.

@@ -134,6 +134,8 @@ pub struct PathFacts {
     /// The same for egress hooks of the sender's device. A loss there is only known with them.
     pub egress_rules: Option<Vec<String>>,
     /// The counter of what filters of tc dropped at the sender's device, in both directions: the drops of its `clsact`.
+    ///
+    /// `Some` of hosts, whose other egress hooks are not known: then UDP and IP tell what died in any of them.
     pub tx_filters: Option<String>,
     /// The same for OUTPUT and POSTROUTING of both sides: a datagram's send call fails there, a segment is lost.
     pub output_rules: Option<Vec<String>>,
@@ -184,7 +186,11 @@ impl PathFacts {
         if let Some(device) = &self.tx_device {
             names.extend(["tx.packets", "tx.dropped"].map(|c| name::link(Side::Tx, device, c)));
             names.extend(self.tx_qdisc.clone());
-            names.extend(self.tx_filters.clone());
+            if let Some(filters) = &self.tx_filters {
+                let below_call = [(udp, "SndbufErrors"), (ip, "OutDiscards")];
+                names.extend(below_call.map(|(group, c)| name::snmp(Side::Tx, group, c)));
+                names.push(filters.clone());
+            }
         }
         if let Some(device) = &self.rx_device {
             names.extend(["rx.packets", "rx.dropped"].map(|c| name::link(Side::Rx, device, c)));

@@ -5,10 +5,11 @@
 //! success and counts `SndbufErrors` (`net/ipv4/udp.c`, `udp_send_skb`; with `IP_RECVERR` the caller sees the
 //! error). So `SndbufErrors` owns nothing: it is the cross-check of all four.
 
-use super::call::{FULL_QUEUE, egress_packets};
-use super::foreign::{foreign_datagrams_out, foreign_out};
+use super::call::{FULL_QUEUE, REFUSED, egress_bounds, egress_packets};
+use super::foreign::{foreign_datagrams_out, foreign_out, narrow};
 use super::prelude::*;
 use super::shared;
+use super::view::of_32_bits;
 
 pub(super) fn terms(view: View<'_>, units: &Units) -> Vec<Term> {
     let mut terms = vec![send_call(view, units)];
@@ -29,7 +30,7 @@ fn send_call(view: View<'_>, units: &Units) -> Term {
     let counter = format!("send call: {}", errnos.join(", "));
     let mut term = Term::owned(Place::SendCall, counter, sum as i64, Unit::Each(1));
     // Only then: OutDiscards also moves with full queues and with ECONNREFUSED.
-    let alone = errnos == ["EPERM"] && view.udp(Side::Tx, "SndbufErrors") == 0 && !sender.raw;
+    let alone = errnos == [REFUSED] && view.udp(Side::Tx, "SndbufErrors") == 0 && !sender.raw;
     if let (true, Unit::Each(unit)) = (alone, units.qdisc) {
         let name = view.ip_name(Side::Tx, "OutDiscards");
         term.check(&name, view.get(&name), sum as i64 / unit);
@@ -38,17 +39,8 @@ fn send_call(view: View<'_>, units: &Units) -> Term {
 }
 
 fn egress_hook(view: View<'_>, units: &Units) -> Option<Term> {
-    if let Some(counter) = &view.input.path.tx_filters {
-        let name = view.udp_name(Side::Tx, "SndbufErrors");
-        let device = view.tx_link_name("tx.dropped").filter(|_| view.link() != Link::Nic);
-        let device = device.map_or_else(String::new, |name| format!(" - {name}"));
-        let formula = if view.input.sender.raw {
-            counter.clone()
-        } else {
-            format!("the lesser of {counter} and {name} - qdisc drops{device}")
-        };
-        let packets = egress_packets(view);
-        return Some(Term::derived(Place::EgressHook, formula, packets, units.qdisc, None));
+    if let Some(filters) = &view.input.path.tx_filters {
+        return Some(hooks_of_host(view, units, filters));
     }
     let rules = view.input.path.egress_rules.as_ref().filter(|rules| !rules.is_empty())?;
     let counted: i64 = rules.iter().map(|rule| view.get(rule)).sum();
@@ -65,6 +57,39 @@ fn egress_hook(view: View<'_>, units: &Units) -> Option<Term> {
     Some(term)
 }
 
+/// Filters of tc, programs of tcx and netfilter's egress hook are one place: the call sees no difference between them.
+fn hooks_of_host(view: View<'_>, units: &Units, filters: &str) -> Term {
+    let [least, most] = egress_bounds(view);
+    if view.input.sender.raw {
+        return Term::derived(Place::EgressHook, filters.into(), least, units.qdisc, None);
+    }
+    let device = view.tx_link_name("tx.dropped").filter(|_| view.link() != Link::Nic);
+    let formula = format!(
+        "the lesser of {} and {} - qdisc drops{}",
+        view.udp_name(Side::Tx, "SndbufErrors"),
+        view.ip_name(Side::Tx, "OutDiscards"),
+        device.map_or_else(String::new, |name| format!(" - {name}"))
+    );
+    let mut term = Term::derived(Place::EgressHook, formula, least, units.qdisc, None);
+    if most > least {
+        (term.most, term.exact) = (units.qdisc.most(most), false);
+        term.is_narrow = most - least <= narrow(view);
+        term.bound = (!term.is_narrow).then(|| {
+            format!(
+                "{}: between {least} and {most} packets, because the driver, a rule in OUTPUT or the queue may have \
+                 dropped some of them",
+                term.counter
+            )
+        });
+    }
+    // It counts both directions, and nothing of tcx and netfilter.
+    let filtered = of_32_bits(view.get(filters));
+    if least > 0 && filtered >= least {
+        term.check(filters, filtered, filtered);
+    }
+    term
+}
+
 fn qdisc(view: View<'_>, units: &Units) -> Term {
     let (root, drops) = view.qdisc().unwrap_or(("tx/qdisc", 0));
     let mut term = Term::owned(Place::Qdisc, root.into(), drops, units.qdisc);
@@ -79,7 +104,10 @@ fn qdisc(view: View<'_>, units: &Units) -> Term {
     }
     // A host's queue takes the packets of all its programs. UDP counts the drops of those that it handed over. What else was
     // dropped may be of others, or of ours that the queue had taken before.
-    let all_udp = view.udp(Side::Tx, "SndbufErrors") == drops + egress_packets(view);
+    let hooks = egress_packets(view);
+    // Between hosts, what hooks dropped is what UDP counted beyond the queue's drops.
+    let is_counted_twice = hooks > 0 && view.input.path.tx_filters.is_some();
+    let all_udp = !is_counted_twice && view.udp(Side::Tx, "SndbufErrors") == drops + hooks;
     let others = if view.counts_all_senders() {
         term.credited()
     } else if all_udp {

@@ -10,7 +10,7 @@
 use rxpath_core::Side;
 
 use super::Place;
-use super::foreign::{foreign_out, foreign_received, narrow};
+use super::foreign::{foreign_datagrams_out, foreign_out, foreign_received, narrow};
 use super::input::Link;
 use super::term::Term;
 use super::units::{Unit, Units};
@@ -26,7 +26,9 @@ pub(super) fn bound(view: View<'_>, units: &Units, terms: &mut [Term]) {
         let lost = term.credited();
         let others = match term.place {
             Place::EgressHook | Place::SendingDevice if view.counts_all_senders() => lost,
-            Place::EgressHook => foreign_out(view) * each(units.qdisc),
+            Place::EgressHook if view.input.sender.raw => foreign_out(view) * each(units.qdisc),
+            // UDP counts these losses, and nothing of other protocols.
+            Place::EgressHook => foreign_datagrams_out(view) * each(units.qdisc),
             Place::SendingDevice => foreign_out(view) * each(units.device),
             Place::Ring => others_in_ring(view, units),
             Place::Backlog => {

@@ -184,6 +184,15 @@ impl<'a> View<'a> {
             + self.get(&name::snmp(side, "Tcp", "OutSegs"))
     }
 
+    /// Packets of other protocols than UDP that the sender's host sent, forwarded ones among them.
+    pub fn beyond_udp_out(self) -> i64 {
+        let of = |group: &str, counter: &str| self.get(&name::snmp(Side::Tx, group, counter));
+        self.foreign_out(Side::Tx)
+            + of("Tcp", "RetransSegs")
+            + of("Ip", "ForwDatagrams")
+            + of("Ip6", "OutForwDatagrams")
+    }
+
     /// The drops of the sender's root queueing discipline, and the counter's name.
     ///
     /// A parent counts its children's drops too (`qdisc_qstats_drop` after a failed `qdisc_enqueue`). Where the

@@ -20,7 +20,7 @@ impl Place {
         let (part, short, noun) = match self {
             Self::SendCall => ("sender", "refused by the send call", "the send call"),
             Self::Output => ("sender", "netfilter output", "netfilter's output hook"),
-            Self::EgressHook => ("sender", "sender's egress hook", "an egress hook of the sender"),
+            Self::EgressHook => ("sender", "sender's egress hook", "an egress hook of the sender (tc, tcx or netfilter)"),
             Self::Qdisc => ("sender", "sender's qdisc", "the sender's queueing discipline"),
             Self::SendingDevice => ("sender", "sending card's driver", "the driver of the sending network card"),
             Self::Network => ("network", "network", "the network between the cards"),

@@ -33,11 +33,14 @@ struct World {
     full: i64,
     /// Segments that others received over another device.
     elsewhere: i64,
+    /// At hooks of the sender's egress: of the workload, of others.
+    hooks: [i64; 2],
 }
 
 impl World {
     fn lost(&self) -> i64 {
-        self.sending.iter().chain(&self.receiving).sum::<i64>() + self.uncounted
+        let places = self.sending.iter().chain(&self.receiving);
+        places.sum::<i64>() + self.hooks[0] + self.uncounted
     }
 
     fn offered(&self) -> i64 {
@@ -47,6 +50,7 @@ impl World {
     fn input(&self) -> LedgerInput {
         let mut said = shared_input();
         said.path.tx_qdisc = Some(QDISC.into());
+        said.path.tx_filters = Some("tx/tc.eth0.clsact.drops".into());
         said.path.mtu_bytes = Some(1500);
         said.sender.offered_packets = self.offered() as u64;
         said.sender.sent_packets = self.offered() as u64;
@@ -61,16 +65,18 @@ impl World {
         Moved { values, ..Moved::default() }
     }
 
-    fn sent(&self) -> [(&str, i64); 9] {
+    fn sent(&self) -> [(&str, i64); 10] {
         let [qdisc, device, _] = self.sending;
         let [segments, datagrams, cut] = self.others_out;
-        let handed = self.offered() - qdisc;
+        let handed = self.offered() - qdisc - self.hooks[0];
+        let died = qdisc + self.others_in_qdisc + self.hooks.iter().sum::<i64>();
         let frames = handed - device + segments + datagrams + 3 * cut + self.arp;
         [
             (QDISC, qdisc + self.others_in_qdisc),
-            // What died below the call is in SndbufErrors alone.
+            // What died below the call is in SndbufErrors and OutDiscards alone.
             ("tx/Udp.OutDatagrams", handed + datagrams + cut),
-            ("tx/Udp.SndbufErrors", qdisc + self.others_in_qdisc + self.full),
+            ("tx/Udp.SndbufErrors", died + self.full),
+            ("tx/Ip.OutDiscards", died),
             ("tx/Ip.FragOKs", cut),
             ("tx/Ip.FragCreates", 3 * cut),
             ("tx/Tcp.OutSegs", segments),
@@ -107,10 +113,11 @@ impl World {
         ]
     }
 
-    fn truth(&self) -> [(Place, i64); 9] {
+    fn truth(&self) -> [(Place, i64); 10] {
         let [qdisc, device, network] = self.sending;
         let [ring, backlog, refused, socket] = self.receiving;
         [
+            (Place::EgressHook, self.hooks[0]),
             (Place::Qdisc, qdisc),
             (Place::SendingDevice, device),
             (Place::Network, network),
@@ -138,8 +145,9 @@ fn world() -> impl Strategy<Value = World> {
         prop::array::uniform2(0.0f64..=1.0),
         prop::array::uniform3(count()),
         prop::array::uniform5(count()),
+        prop::array::uniform2(count()),
     );
-    (ours, others).prop_map(|(ours, (others, shares, others_out, more))| {
+    (ours, others).prop_map(|(ours, (others, shares, others_out, more, hooks))| {
         let (delivered, sending, receiving, uncounted, tail) = ours;
         let [others_in_qdisc, arp, other_family, full, elsewhere] = more;
         // The assumption: ring and backlog lost no more of others than they passed.
@@ -160,6 +168,7 @@ fn world() -> impl Strategy<Value = World> {
             other_family,
             full,
             elsewhere,
+            hooks,
         };
         World { tail: (world.lost() as f64 * tail) as i64, ..world }
     })
