@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rxpath_host::netlink::QdiscSpec;
-use rxpath_record::ledger::Place;
+use rxpath_record::ledger::{Ledger, Place};
 use rxpath_record::manifest::Manifest;
 use rxpath_record::run::RunReader;
 use rxpath_record::verdict::Stage;
@@ -95,6 +95,74 @@ fn what_a_filter_of_tc_dropped_at_the_sender_s_egress_is_found_there() {
         assert_eq!(ledger.lost_at(Place::EgressHook), lost, "{ledger:#?}");
         assert_eq!(ledger.unaccounted_packets, Some(0), "{ledger:#?}");
     }
+}
+
+/// The same as a program of tcx: a quarter of them at random gets `TCX_DROP`, the others `TCX_NEXT`.
+const A_QUARTER: [u64; 9] = [
+    // r0 = skb->len; a frame of another size passes.
+    0x1061,
+    0x55 | 5 << 16 | 74 << 32,
+    // r0 = bpf_get_prandom_u32() & 3
+    0x85 | 7 << 32,
+    0x57 | 3 << 32,
+    0x55 | 2 << 16,
+    // TCX_DROP
+    0xb4 | 2 << 32,
+    0x95,
+    // TCX_NEXT
+    0xb4 | 0xffff_ffff << 32,
+    0x95,
+];
+
+/// Rules of nftables that drop a quarter of the workload's datagrams at random in a chain of this head.
+fn a_quarter(family: &str, hook: &str) -> String {
+    format!(
+        "table {family} t {{ chain c {{ type filter hook {hook} priority 0; policy accept; udp length 40 numgen random \
+         mod 4 == 0 counter drop; }}; }}"
+    )
+}
+
+/// The ledger of a trial that lost datagrams at this place alone, all of them known.
+fn lost_at(site: &Site, place: Place) -> Ledger {
+    let ledger = trial(site, &site.inventory).trials.remove(0).ledger;
+    let lost = ledger.offered_packets - ledger.delivered_packets;
+    assert!(lost > 100, "{ledger:#?}");
+    assert_eq!(ledger.lost_at(place), lost, "{ledger:#?}");
+    assert_eq!(ledger.unaccounted_packets, Some(0), "{ledger:#?}");
+    ledger
+}
+
+#[test]
+fn what_a_program_of_tcx_dropped_at_the_sender_s_egress_is_found_there() {
+    let Some(site) = site() else { return };
+    let _link = match site.tcx_egress("gen1", "data", &A_QUARTER) {
+        Ok(link) => link,
+        Err(why) => return skip("bpf_programs", &format!("no program of tcx here: {why}")),
+    };
+    let ledger = lost_at(&site, Place::EgressHook);
+    let drop = ledger.drops.iter().find(|drop| drop.place == Place::EgressHook).unwrap();
+    assert!(drop.exact && drop.cross_checks.is_empty(), "{drop:?}");
+}
+
+#[test]
+fn what_netfilter_dropped_at_the_sender_s_egress_is_found_there() {
+    let Some(site) = site() else { return };
+    let rules = a_quarter("netdev", "egress device data");
+    if let Err(why) = site.try_inside("gen1", &["nft", &rules]) {
+        return skip("nft_egress", &why);
+    }
+    lost_at(&site, Place::EgressHook);
+}
+
+#[test]
+fn what_a_rule_in_output_refused_is_what_the_sender_counted_as_errors() {
+    let Some(site) = site() else { return };
+    site.filter("gen1", &a_quarter("inet", "output"));
+    let ledger = lost_at(&site, Place::SendCall);
+    let drop = ledger.drops.iter().find(|drop| drop.place == Place::SendCall).unwrap();
+    assert_eq!((drop.counter.as_str(), drop.exact), ("send call: EPERM", true), "{drop:?}");
+    let check = drop.cross_checks.iter().find(|it| it.counter == "tx/Ip.OutDiscards").unwrap();
+    assert!(check.agrees, "{drop:?}");
 }
 
 #[test]

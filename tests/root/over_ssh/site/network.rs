@@ -1,6 +1,7 @@
 //! The network of the site: further hosts and wires, routers, links that go away.
 
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::process::Command;
 
 use rxpath_host::netlink::QdiscSpec;
@@ -9,6 +10,7 @@ use rxpath_host::{Namespace, Target};
 
 use super::{Site, tool};
 use crate::over_ssh::relay::{Relay, Trouble, tap};
+use crate::raw_bpf;
 
 impl Site {
     /// Adds a second receiver, `sut2`, and a bridge by which `gen1` reaches both: the inventory of the three.
@@ -198,6 +200,22 @@ impl Site {
     /// Puts a queueing discipline on a device of a host, or says why this kernel can't.
     pub fn queue(&self, alias: &str, device: &str, spec: QdiscSpec) -> Result<(), String> {
         self.host(alias).set_qdisc(device, Some(spec)).map_err(|error| error.to_string())
+    }
+
+    /// Attaches a program to the egress of a device as one of tcx, until the link is dropped, or says why this kernel can't.
+    pub fn tcx_egress(
+        &self,
+        alias: &str,
+        device: &'static str,
+        code: &'static [u64],
+    ) -> Result<OwnedFd, String> {
+        const EGRESS: u32 = 47;
+        let attached = self.host(alias).run(move |ns| {
+            let ifindex = ns.route().unwrap().link(device).unwrap().index;
+            let program = raw_bpf::load(raw_bpf::SCHED_CLS, code, "rxp_drops")?;
+            raw_bpf::attach(&program, ifindex, [EGRESS, 0])
+        });
+        attached.unwrap().map_err(|error| error.to_string())
     }
 
     /// Takes a device of a host down.
