@@ -32,7 +32,7 @@ pub use flow::waiting_packets;
 pub use input::{Bypass, LedgerInput, Link, PathFacts, Reasoned, ReceiverSaid, SenderSaid};
 pub use interval::{PacketBounds, RemainderBounds};
 pub use remainder::{Balance, Balances};
-pub use segments::{SegmentInput, segments_between};
+pub use segments::{OwnSegments, SegmentInput, SocketSegments, segments_between};
 pub use words::PlaceWords;
 
 use schemars::JsonSchema;

@@ -2,6 +2,8 @@
 
 #[path = "wire/egress.rs"]
 mod egress;
+#[path = "wire/segments.rs"]
+mod segments;
 #[path = "wire/shared.rs"]
 mod shared;
 #[path = "wire/worlds.rs"]

@@ -120,6 +120,16 @@ impl WorkloadResult {
         }
     }
 
+    /// `TCP_INFO` of this side's sockets, when it is a workload of TCP that read it.
+    pub fn tcp(&self) -> Option<&tcp::connection::TcpSummary> {
+        match self {
+            Self::Stream(result) => result.tcp.as_ref(),
+            Self::Transactions(result) => result.tcp.as_ref(),
+            Self::TcpServe(result) => result.tcp.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The metrics of a third-party program.
     pub fn external_metrics(&self) -> impl Iterator<Item = (&String, f64)> {
         let metrics = match self {

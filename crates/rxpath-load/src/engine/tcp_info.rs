@@ -29,6 +29,8 @@ pub(crate) mod at {
     pub(crate) const TOTAL_RETRANS: usize = 100;
     pub(crate) const BYTES_ACKED: usize = 120;
     pub(crate) const BYTES_RECEIVED: usize = 128;
+    pub(crate) const SEGS_OUT: usize = 136;
+    pub(crate) const SEGS_IN: usize = 140;
     pub(crate) const MIN_RTT: usize = 148;
     pub(crate) const DELIVERY_RATE: usize = 160;
     pub(crate) const BUSY_TIME: usize = 168;
@@ -130,6 +132,8 @@ mod tests {
         assert_eq!(at::TOTAL_RETRANS, offset_of!(C, tcpi_total_retrans));
         assert_eq!(at::BYTES_ACKED, offset_of!(C, tcpi_bytes_acked));
         assert_eq!(at::BYTES_RECEIVED, offset_of!(C, tcpi_bytes_received));
+        assert_eq!(at::SEGS_OUT, offset_of!(C, tcpi_segs_out));
+        assert_eq!(at::SEGS_IN, offset_of!(C, tcpi_segs_in));
         assert_eq!(at::MIN_RTT, offset_of!(C, tcpi_min_rtt));
         assert_eq!(at::DELIVERY_RATE, offset_of!(C, tcpi_delivery_rate));
         assert_eq!(at::BUSY_TIME, offset_of!(C, tcpi_busy_time));
@@ -147,6 +151,8 @@ mod tests {
         let info = client.tcp_info().unwrap();
         assert!(info.mss_bytes() > Some(500) && info.amount(at::RTT).is_some());
         assert!(info.seconds(at::BUSY_TIME).is_some());
+        // SYN, the acknowledgement of the SYN-ACK, and data.
+        assert!(info.count(at::SEGS_OUT) >= Some(3) && info.count(at::SEGS_IN) >= Some(1));
         // Bytes beyond what a kernel wrote are not read as zeros.
         let old = TcpInfo { len: 104, ..info };
         assert!(old.count(at::TOTAL_RETRANS).is_some() && old.wide(at::BYTES_ACKED).is_none());

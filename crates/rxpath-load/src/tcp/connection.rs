@@ -64,6 +64,10 @@ pub struct TcpSummary {
     pub acked_bytes: Option<u64>,
     /// Bytes received by the kernel, sum (`tcpi_bytes_received`), including the preamble.
     pub received_bytes: Option<u64>,
+    /// Segments sent, with retransmissions and bare acknowledgements, sum (`tcpi_segs_out`).
+    pub sent_packets: Option<u64>,
+    /// Segments that came to the socket, sum (`tcpi_segs_in`).
+    pub received_packets: Option<u64>,
     /// Segments that arrived out of order, sum (`tcpi_rcv_ooopack`).
     pub ooo_packets: Option<u64>,
     /// Window that the peer announced last, mean over connections (`tcpi_snd_wnd`).
@@ -110,6 +114,8 @@ values! {
     sndbuf_limited_s: seconds SNDBUF_LIMITED, sum;
     acked_bytes: wide BYTES_ACKED, sum;
     received_bytes: wide BYTES_RECEIVED, sum;
+    sent_packets: count SEGS_OUT, sum;
+    received_packets: count SEGS_IN, sum;
     ooo_packets: count RCV_OOOPACK, sum;
     peer_window_bytes: amount SND_WND, mean;
     receive_window_bytes: amount RCV_WND, mean;

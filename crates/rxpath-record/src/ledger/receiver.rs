@@ -61,6 +61,8 @@ impl Ledger {
         let mut input = input.clone();
         input.path.tx_device = None;
         input.path.wire = WireFacts::NoCards;
+        // Its sockets are not read apart from those of other receivers.
+        input.own = None;
         let mut own = segments::arrived(&input, moved);
         let shared: Vec<&Drop> = self.drops.iter().filter(|drop| !is_of_receiver(drop)).collect();
         let elsewhere: u64 = shared.iter().map(|drop| drop.packets).sum();
@@ -227,7 +229,7 @@ mod tests {
             link: Link::Nic,
             ..PathFacts::default()
         };
-        let input = SegmentInput { path, mtu_bytes: 1500, nobody_listens: false };
+        let input = SegmentInput { path, mtu_bytes: 1500, ..SegmentInput::default() };
         (input, Moved { values, ..Moved::default() })
     }
 

@@ -8,7 +8,17 @@
 //!
 //! Behind IP, TCP counts buffers again. What it refuses is a loss; what it takes and has no use for (a copy of data
 //! that it has, a bare acknowledgement) is delivered: TCP consumed it.
+//!
+//! On hosts that others use, all of these count the segments of all programs. The workload's own sockets say how many
+//! are surely its own. Then both ends of the sum, the losses and the remainder are intervals.
 
+mod notes;
+mod others;
+
+pub use self::others::{OwnSegments, SocketSegments};
+
+use self::notes::{bounds, gaps};
+use self::others::Others;
 use super::input::PathFacts;
 use super::prelude::*;
 use super::view::of_32_bits;
@@ -23,6 +33,8 @@ pub struct SegmentInput {
     pub mtu_bytes: u32,
     /// Nothing listens: every reset is a segment that found nobody.
     pub nobody_listens: bool,
+    /// What the workload's own sockets say; `None` if none of them was read.
+    pub own: Option<OwnSegments>,
 }
 
 /// Largest payload of a GSO buffer (`GSO_LEGACY_MAX_SIZE`, include/linux/netdevice.h).
@@ -70,12 +82,16 @@ impl Ledger {
         let mut ledger = Self { unit: LedgerUnit::Segment, ..Self::default() };
         let mut terms = Vec::new();
         let (mut offered, mut reached) = (0, 0);
+        let mut others = None;
         for way in ways(input, moved) {
             offered += way.sent();
-            let behind_ip = way.behind_ip();
+            let of_others = Others::of(&way);
+            let link = Others::bound(of_others, &way, way.link(&mut ledger.notes, of_others));
+            let behind_ip = Others::bound(of_others, &way, way.behind_ip());
             let vanished = way.between_ip_and_tcp();
             reached += way.arrived() - sum(&behind_ip) - vanished;
-            terms.extend(way.link(&mut ledger.notes));
+            others = Others::with(others, of_others);
+            terms.extend(link);
             terms.extend(behind_ip);
             if vanished != 0 {
                 let side = way.to;
@@ -92,6 +108,9 @@ impl Ledger {
         ledger.sent_packets = ledger.offered_packets;
         ledger.delivered_packets = reached.max(0).unsigned_abs();
         ledger.unaccounted_packets = Some(offered - reached - sum(&terms));
+        if let Some(others) = others {
+            others.leave_open(&mut ledger, input.own, &terms);
+        }
         ledger.drops = terms.into_iter().filter_map(Term::into_drop).collect();
         ledger.drops.sort_by_key(|drop| drop.place);
         ledger
@@ -104,9 +123,11 @@ pub(super) fn arrived(input: &SegmentInput, moved: &Moved) -> Ledger {
     let own = format!("{}/", way.to);
     let unit = Unit::Mixed { most: Some(way.most()) };
     let counted = way.link_drops().into_iter().filter(|(_, counter, _)| counter.starts_with(&own));
-    let before_ip: Vec<Term> =
-        counted.map(|(place, counter, n)| Term::owned(place, counter, n, unit)).collect();
-    let (behind_ip, vanished) = (way.behind_ip(), way.between_ip_and_tcp());
+    let before_ip = counted.map(|(place, counter, n)| Term::owned(place, counter, n, unit));
+    let others = Others::of(&way);
+    let before_ip = Others::bound(others, &way, before_ip.collect());
+    let behind_ip = Others::bound(others, &way, way.behind_ip());
+    let vanished = way.between_ip_and_tcp();
     let offered = (way.arrived() + sum(&before_ip)).max(0).unsigned_abs();
     let reached = way.arrived() - sum(&behind_ip) - vanished;
     let terms: Vec<Term> = before_ip.into_iter().chain(behind_ip).collect();
@@ -116,7 +137,7 @@ pub(super) fn arrived(input: &SegmentInput, moved: &Moved) -> Ledger {
         sent_packets: offered,
         delivered_packets: reached.max(0).unsigned_abs(),
         foreign_packets: way.foreign().max(0).unsigned_abs(),
-        unaccounted_packets: Some(vanished),
+        unaccounted_packets: others.is_none().then_some(vanished),
         notes: bounds(&terms),
         drops: terms.into_iter().filter_map(Term::into_drop).collect(),
         ..Ledger::default()
@@ -294,9 +315,19 @@ impl Way<'_> {
     }
 
     /// What died between the sending TCP and the other end's IP.
-    fn link(&self, notes: &mut Vec<String>) -> Vec<Term> {
+    fn link(&self, notes: &mut Vec<String>, others: Option<Others>) -> Vec<Term> {
         let lost = self.sent() - self.arrived();
         let drops = self.link_drops();
+        if others.is_some() {
+            // The difference has segments that went elsewhere or came from there.
+            let each = |(place, name, n)| {
+                let is_frame = matches!(place, Place::Network | Place::Ring);
+                let mixed = Unit::Mixed { most: Some(self.most()) };
+                let unit = if is_frame { Unit::Each(1) } else { mixed };
+                Term::owned(place, name, n, unit)
+            };
+            return drops.into_iter().map(each).collect();
+        }
         let buffers: i64 = drops.iter().map(|(.., n)| *n).sum();
         let covered = (buffers..=buffers * self.most()).contains(&lost);
         if drops.is_empty() && lost > 0 && self.hooked() {
@@ -395,34 +426,4 @@ impl Way<'_> {
         let handed = self.get(self.to, self.input.path.groups().0, "InDelivers") - self.not_tcp();
         handed - self.get(self.to, "Tcp", "InSegs")
     }
-}
-
-/// One note for each source that could not be read.
-fn gaps(input: &SegmentInput, moved: &Moved) -> Vec<String> {
-    let (ip, ext, _) = input.path.groups();
-    let mut wanted = Vec::new();
-    for side in [Side::Tx, Side::Rx] {
-        let tcp = ["OutSegs", "RetransSegs", "InSegs", "InCsumErrors"];
-        wanted.extend(tcp.map(|counter| name::snmp(side, "Tcp", counter)));
-        wanted.extend([name::snmp(side, ip, "InDelivers"), name::snmp(side, ext, "InNoECTPkts")]);
-        wanted.push(name::snmp(side, "TcpExt", "TCPBacklogDrop"));
-    }
-    let note = |counter: &String| {
-        let why = moved.gap(counter)?;
-        Some(format!("{counter} cannot be read ({why}): its losses cannot be accounted for"))
-    };
-    wanted.iter().filter_map(note).collect()
-}
-
-/// A note for each loss that is only known to lie between two figures.
-fn bounds(terms: &[Term]) -> Vec<String> {
-    let open = terms.iter().filter(|term| !term.exact && term.datagrams > 0);
-    let note = |term: &Term| {
-        let most = term.most.map_or_else(|| "an unknown number of".into(), |n| n.to_string());
-        format!(
-            "{}: counts buffers, each of one or more segments: {} is shown, {most} is the most",
-            term.counter, term.datagrams
-        )
-    };
-    open.map(note).collect()
 }

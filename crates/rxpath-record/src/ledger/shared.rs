@@ -82,9 +82,16 @@ pub(super) fn others_in_backlog(view: View<'_>, units: &Units) -> i64 {
 
 /// Takes what may be of others off the least of a loss.
 pub(super) fn may_be_of_others(view: View<'_>, term: &mut Term, others: i64) {
+    if view.link() == Link::Nic {
+        take_off(term, others, narrow(view));
+    }
+}
+
+/// The same. Up to `few` make no difference to a number.
+pub(super) fn take_off(term: &mut Term, others: i64, few: i64) {
     let lost = term.credited();
     let others = others.clamp(0, lost);
-    if others == 0 || view.link() != Link::Nic {
+    if others == 0 {
         return;
     }
     term.datagrams = lost - others;
@@ -93,7 +100,7 @@ pub(super) fn may_be_of_others(view: View<'_>, term: &mut Term, others: i64) {
         return;
     }
     (term.exact, term.most) = (false, Some(lost));
-    term.is_narrow = others <= narrow(view);
+    term.is_narrow = others <= few;
     term.bound = (!term.is_narrow).then(|| {
         format!(
             "{}: of the packets dropped ({lost}), {others} may be of other programs",
@@ -111,6 +118,6 @@ pub(super) fn each(unit: Unit) -> i64 {
 }
 
 /// How many times what passed was lost, at least once.
-fn times(lost: i64, passed: i64) -> i64 {
+pub(super) fn times(lost: i64, passed: i64) -> i64 {
     (lost / passed.max(1)).saturating_add(1).min(1 << 20)
 }

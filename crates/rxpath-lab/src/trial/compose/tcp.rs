@@ -6,7 +6,7 @@ use rxpath_core::{Side, Warning};
 use rxpath_load::pace::Pacing;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::Evidence;
-use rxpath_record::ledger::{Ledger, SegmentInput, segments_between};
+use rxpath_record::ledger::{Ledger, OwnSegments, SegmentInput, SocketSegments, segments_between};
 
 use super::receivers::Whole;
 use super::times::{foreign_times, times};
@@ -15,6 +15,7 @@ use crate::scenario::spec::{Protocol, Variant};
 use crate::testbed::Testbed;
 use crate::trial::evidence::gather;
 use crate::trial::runner::Measurements;
+use crate::trial::side::SideMeasurements;
 
 /// Ledger and evidence of a trial over TCP.
 pub(super) fn compose(
@@ -28,6 +29,7 @@ pub(super) fn compose(
         path: super::path(testbed, &raw.hooks),
         mtu_bytes: variant.lab.mtu_bytes,
         nobody_listens: variant.serve.own().is_some_and(|own| own.absent),
+        own: own_segments(raw),
     };
     let ledger = Ledger::of_segments(&input, &moved);
     let [offered_pps, delivered_pps] = rates(&input, raw);
@@ -65,6 +67,18 @@ pub(super) fn compose(
         blocked: closed(variant),
         warnings: warnings.into_iter().collect(),
     }
+}
+
+/// What the sockets of the workload's own programs counted; a side that did not read them adds nothing.
+fn own_segments(raw: &Measurements) -> Option<OwnSegments> {
+    let of = |side: &SideMeasurements| {
+        let tcp = side.result.tcp()?;
+        let (sent, received) = tcp.sent_packets.zip(tcp.received_packets)?;
+        Some(SocketSegments { sent_packets: sent, received_packets: received })
+    };
+    let (load, server) = (of(&raw.load), of(&raw.serve));
+    let is_known = load.is_some() || server.is_some();
+    is_known.then(|| OwnSegments { tx: load.unwrap_or_default(), rx: server.unwrap_or_default() })
 }
 
 /// Share of retransmissions above which a trial is about losses, whatever it was meant to be about.
@@ -157,12 +171,32 @@ fn transactions(
 
 #[cfg(test)]
 mod tests {
-    use rxpath_load::tcp::result::TransactionsResult;
+    use rxpath_load::tcp::connection::TcpSummary;
+    use rxpath_load::tcp::result::{ServeResult, StreamResult, TransactionsResult};
 
     use super::*;
     use crate::scenario::{HostShape, parse, resolve};
     use crate::trial::result::WorkloadResult;
     use crate::trial::side::SideMeasurements;
+
+    #[test]
+    fn segments_of_own_sockets_are_those_of_each_side_that_read_them() {
+        let tcp = |sent, received| {
+            let (sent_packets, received_packets) = (Some(sent), Some(received));
+            Some(TcpSummary { sent_packets, received_packets, ..TcpSummary::default() })
+        };
+        let mut raw = Measurements::default();
+        assert_eq!(own_segments(&raw), None);
+        raw.serve.result =
+            WorkloadResult::TcpServe(ServeResult { tcp: tcp(500, 900), ..ServeResult::default() });
+        let server = SocketSegments { sent_packets: 500, received_packets: 900 };
+        let alone = OwnSegments { rx: server, ..OwnSegments::default() };
+        assert_eq!(own_segments(&raw), Some(alone));
+        raw.load.result =
+            WorkloadResult::Stream(StreamResult { tcp: tcp(950, 490), ..StreamResult::default() });
+        let load = SocketSegments { sent_packets: 950, received_packets: 490 };
+        assert_eq!(own_segments(&raw), Some(OwnSegments { tx: load, rx: server }));
+    }
 
     #[test]
     fn sides_that_never_sleep_are_known() {

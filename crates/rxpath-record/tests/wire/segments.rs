@@ -1,0 +1,180 @@
+//! Segments on hosts that have other TCP traffic: what surely is the workload's, and what may be.
+
+use proptest::prelude::*;
+use rxpath_record::counters::Moved;
+use rxpath_record::ledger::{
+    Balance, Drop, Figure, Ledger, OwnSegments, PacketBounds, Place, SegmentInput, SocketSegments,
+    WireFacts,
+};
+
+use super::input;
+use super::shared::{QDISC, drop_at};
+
+const RING: &str = "rx/ethtool.eth1.rx_missed_errors";
+const BACKLOG: &str = "rx/TcpExt.TCPBacklogDrop";
+
+/// Segments from the sender to the receiver, of the workload and of others.
+#[derive(Clone, Copy, Debug)]
+struct World {
+    /// Sent, and of them lost in the queue, in the ring and at the socket's backlog.
+    own: [i64; 4],
+    /// Of others: sent elsewhere, lost in the queue, arrived from elsewhere, lost in the ring and at backlogs.
+    others: [i64; 5],
+    /// Sent and received by the workload's sockets after they were read.
+    unread: [i64; 2],
+}
+
+impl World {
+    /// 1,000 segments of which 4 died in the queue, 6 in the ring and 2 at the backlog; others sent 300 and got 200.
+    const BUSY: Self = Self { own: [1_000, 4, 6, 2], others: [300, 3, 200, 0, 23], unread: [0, 0] };
+
+    fn arrived(&self) -> i64 {
+        self.own[0] - self.own[1] - self.own[2]
+    }
+
+    fn input(&self) -> SegmentInput {
+        let mut path = input().path;
+        path.is_shared = true;
+        path.tx_qdisc = Some(QDISC.into());
+        path.wire = WireFacts::Unknown("it does not count them".into());
+        let sent = SocketSegments {
+            sent_packets: (self.own[0] - self.unread[0]).max(0) as u64,
+            received_packets: 0,
+        };
+        let received = SocketSegments {
+            sent_packets: 0,
+            received_packets: (self.arrived() - self.unread[1]).max(0) as u64,
+        };
+        let own = Some(OwnSegments { tx: sent, rx: received });
+        SegmentInput { path, mtu_bytes: 1_500, own, ..SegmentInput::default() }
+    }
+
+    fn moved(&self) -> Moved {
+        let [out, in_queue, came, in_ring, at_backlog] = self.others;
+        let arrived = self.arrived() + came;
+        let values = [
+            ("tx/Tcp.OutSegs", self.own[0] + out),
+            ("tx/Tcp.ActiveOpens", 1),
+            (QDISC, self.own[1] + in_queue),
+            (RING, self.own[2] + in_ring),
+            ("rx/IpExt.InNoECTPkts", arrived),
+            ("rx/Ip.InReceives", arrived),
+            ("rx/Ip.InDelivers", arrived),
+            ("rx/Tcp.InSegs", arrived),
+            (BACKLOG, self.own[3] + at_backlog),
+        ];
+        let values = values.into_iter().map(|(name, by)| (name.to_owned(), by)).collect();
+        Moved { values, ..Moved::default() }
+    }
+
+    fn ledger(&self) -> Ledger {
+        Ledger::of_segments(&self.input(), &self.moved())
+    }
+}
+
+fn bounds(ledger: &Ledger, place: Place) -> Option<PacketBounds> {
+    drop_at(ledger, place).map(Drop::range)
+}
+
+fn between(least_packets: u64, most: u64) -> Option<PacketBounds> {
+    Some(PacketBounds { least_packets, most_packets: Some(most) })
+}
+
+#[test]
+fn losses_in_counters_of_all_programs_are_intervals() {
+    let ledger = World::BUSY.ledger();
+    // A buffer in the queue holds up to 46 segments.
+    assert_eq!(bounds(&ledger, Place::Qdisc), between(0, 7 * 46), "{ledger:#?}");
+    assert_eq!(bounds(&ledger, Place::Ring), between(0, 6), "{ledger:#?}");
+    assert_eq!(bounds(&ledger, Place::SocketBacklog), between(0, 25), "{ledger:#?}");
+    assert!(matches!(ledger.balance(), Balance::Within(_)), "{ledger:#?}");
+    let note = "rx/TcpExt.TCPBacklogDrop: of the packets dropped (25), 25 may be of other programs";
+    assert!(ledger.notes.iter().any(|it| it == note), "{:?}", ledger.notes);
+}
+
+#[test]
+fn what_the_workload_s_sockets_sent_and_received_is_surely_its_own() {
+    let ledger = World::BUSY.ledger();
+    let end = |figure| {
+        let end = ledger.inexact.iter().find(|it| it.figure == figure).unwrap();
+        (end.least_packets, end.most_packets)
+    };
+    assert_eq!(end(Figure::Offered), (1_000, Some(1_300)));
+    // Up to 25 of what came to its sockets were refused there.
+    assert_eq!(end(Figure::Delivered), (965, Some(1_190)));
+    assert!(ledger.is_most(Figure::Offered), "{ledger:#?}");
+}
+
+#[test]
+fn a_ring_that_lost_more_than_others_can_have_lost_lost_the_workload_s() {
+    let mut world = World::BUSY;
+    world.own = [2_000, 4, 600, 2];
+    let ledger = world.ledger();
+    assert_eq!(bounds(&ledger, Place::Ring), between(400, 600), "{ledger:#?}");
+    // Without its sockets nothing is surely of the workload.
+    let input = SegmentInput { own: None, ..world.input() };
+    let ledger = Ledger::of_segments(&input, &world.moved());
+    assert_eq!(bounds(&ledger, Place::Ring), between(0, 600), "{ledger:#?}");
+    assert_eq!(ledger.inexact[0].least_packets, 0, "{ledger:#?}");
+}
+
+#[test]
+fn hosts_without_others_and_namespaces_of_their_own_have_exact_ledgers() {
+    let alone = World { others: [0; 5], ..World::BUSY };
+    let ledger = alone.ledger();
+    assert_eq!((ledger.unaccounted_packets, ledger.inexact.len()), (Some(0), 0), "{ledger:#?}");
+    assert_eq!(ledger.lost_packets(), 12, "{ledger:#?}");
+    assert!(ledger.drops.iter().all(|drop| drop.exact), "{ledger:#?}");
+    let mut input = World::BUSY.input();
+    input.path.is_shared = false;
+    let ledger = Ledger::of_segments(&input, &World::BUSY.moved());
+    assert!(ledger.inexact.is_empty() && ledger.unaccounted_packets.is_some(), "{ledger:#?}");
+}
+
+fn world() -> impl Strategy<Value = World> {
+    let of = |all: i64, share: f64| (all as f64 * share) as i64;
+    let amounts = (1_000i64..50_000, 100i64..20_000, 0i64..20_000);
+    (amounts, prop::array::uniform8(0.0f64..=1.0)).prop_map(move |((sent, out, came), shares)| {
+        let [queue, ring, backlog, in_queue, in_ring, at_backlog, late, later] = shares;
+        let in_own_queue = of(sent / 2, queue);
+        let in_own_ring = of(sent / 2, ring);
+        let arrived = sent - in_own_queue - in_own_ring;
+        World {
+            own: [sent, in_own_queue, in_own_ring, of(arrived, backlog)],
+            others: [out, of(out, in_queue), came, of(came, in_ring), of(came, at_backlog)],
+            unread: [of(sent, late), of(arrived, later)],
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn the_truth_is_inside_the_bounds_of_segments(world in world()) {
+        let ledger = world.ledger();
+        let [sent, queue, ring, backlog] = world.own;
+        for (place, lost) in
+            [(Place::Qdisc, queue), (Place::Ring, ring), (Place::SocketBacklog, backlog)]
+        {
+            let lost = lost as u64;
+            let inside = bounds(&ledger, place).map_or(lost == 0, |it| {
+                it.least_packets <= lost && it.most_packets.is_none_or(|most| lost <= most)
+            });
+            prop_assert!(inside, "{place:?} {lost}: {world:?} {ledger:#?}");
+        }
+        for (figure, shown, truth) in [
+            (Figure::Offered, ledger.offered_packets, sent),
+            (Figure::Delivered, ledger.delivered_packets, world.arrived() - backlog),
+        ] {
+            let truth = truth as u64;
+            let end = ledger.inexact.iter().find(|end| end.figure == figure);
+            let inside = end.map_or(shown == truth, |end| {
+                end.least_packets <= truth && end.most_packets.is_none_or(|most| truth <= most)
+            });
+            prop_assert!(inside, "{figure:?} {truth}: {world:?} {ledger:#?}");
+        }
+        // All that the workload lost has a place.
+        prop_assert!(matches!(ledger.balance(), Balance::Within(_)), "{world:?} {ledger:#?}");
+    }
+}
