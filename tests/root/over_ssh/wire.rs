@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rxpath_host::netlink::QdiscSpec;
-use rxpath_record::ledger::{Ledger, Place};
+use rxpath_record::ledger::{Balance, Ledger, Place};
 use rxpath_record::manifest::Manifest;
 use rxpath_record::run::RunReader;
 use rxpath_record::verdict::Stage;
@@ -163,6 +163,25 @@ fn what_a_rule_in_output_refused_is_what_the_sender_counted_as_errors() {
     assert_eq!((drop.counter.as_str(), drop.exact), ("send call: EPERM", true), "{drop:?}");
     let check = drop.cross_checks.iter().find(|it| it.counter == "tx/Ip.OutDiscards").unwrap();
     assert!(check.agrees, "{drop:?}");
+}
+
+/// The hosts' counters have the segments of ssh, too.
+#[test]
+fn segments_of_a_host_that_ssh_uses_too_are_accounted_for_within_bounds() {
+    let Some(site) = site() else { return };
+    let (_relay, inventory) = site.wire_with(Trouble::default());
+    let load = "protocol = \"tcp-stream\"\nbitrate = \"20M\"";
+    let manifest = trial_of(&site, &inventory, load);
+    let ledger = &manifest.trials[0].ledger;
+    let is_closed = matches!(ledger.balance(), Balance::Closed | Balance::Within(_));
+    assert!(is_closed && ledger.offered_packets > 500, "{ledger:#?}");
+    // The sockets of both programs were read.
+    for end in &ledger.inexact {
+        assert!(end.least_packets > 500, "{ledger:#?}");
+    }
+    let tcp = |side: &str| &manifest.trials[0].workloads[side]["result"]["tcp"];
+    assert!(tcp("load")["sent_packets"].as_u64() > Some(500), "{}", tcp("load"));
+    assert!(tcp("serve")["received_packets"].as_u64() > Some(500), "{}", tcp("serve"));
 }
 
 #[test]

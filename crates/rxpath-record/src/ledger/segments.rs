@@ -137,7 +137,7 @@ pub(super) fn arrived(input: &SegmentInput, moved: &Moved) -> Ledger {
         sent_packets: offered,
         delivered_packets: reached.max(0).unsigned_abs(),
         foreign_packets: way.foreign().max(0).unsigned_abs(),
-        unaccounted_packets: others.is_none().then_some(vanished),
+        unaccounted_packets: (!Others::are_many(others)).then_some(vanished),
         notes: bounds(&terms),
         drops: terms.into_iter().filter_map(Term::into_drop).collect(),
         ..Ledger::default()
@@ -318,7 +318,7 @@ impl Way<'_> {
     fn link(&self, notes: &mut Vec<String>, others: Option<Others>) -> Vec<Term> {
         let lost = self.sent() - self.arrived();
         let drops = self.link_drops();
-        if others.is_some() {
+        if Others::are_many(others) {
             // The difference has segments that went elsewhere or came from there.
             let each = |(place, name, n)| {
                 let is_frame = matches!(place, Place::Network | Place::Ring);
@@ -330,11 +330,12 @@ impl Way<'_> {
         }
         let buffers: i64 = drops.iter().map(|(.., n)| *n).sum();
         let covered = (buffers..=buffers * self.most()).contains(&lost);
-        if drops.is_empty() && lost > 0 && self.hooked() {
+        let is_explained = Others::explain(others, lost - buffers);
+        if drops.is_empty() && lost > 0 && self.hooked() && !is_explained {
             let formula = format!("segments sent - segments at IP ({} to {})", self.from, self.to);
             return vec![Term::derived(Place::IngressHook, formula, lost, Unit::Each(1), None)];
         }
-        if lost == buffers || !covered {
+        if is_explained || !covered {
             let each = |(place, name, n)| Term::owned(place, name, n, Unit::Each(1));
             return drops.into_iter().map(each).collect();
         }

@@ -131,6 +131,16 @@ fn hosts_without_others_and_namespaces_of_their_own_have_exact_ledgers() {
     assert!(ledger.inexact.is_empty() && ledger.unaccounted_packets.is_some(), "{ledger:#?}");
 }
 
+#[test]
+fn few_segments_of_others_leave_the_losses_exact_and_only_the_remainder_within_bounds() {
+    let few = World { others: [7, 0, 2, 0, 0], ..World::BUSY };
+    let ledger = few.ledger();
+    assert!(ledger.drops.iter().all(|drop| drop.exact), "{ledger:#?}");
+    assert_eq!((ledger.lost_packets(), ledger.inexact.len()), (12, 0), "{ledger:#?}");
+    // 5 of the difference of both ends are of others, and no loss.
+    assert_eq!(ledger.balance(), Balance::Within(7), "{ledger:#?}");
+}
+
 fn world() -> impl Strategy<Value = World> {
     let of = |all: i64, share: f64| (all as f64 * share) as i64;
     let amounts = (1_000i64..50_000, 100i64..20_000, 0i64..20_000);

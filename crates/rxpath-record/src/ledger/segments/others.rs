@@ -47,10 +47,12 @@ pub(super) struct Others {
     beyond_tcp_sent: i64,
     /// The same, received by the other host.
     beyond_tcp_arrived: i64,
+    /// They are too many to make no difference to a number.
+    is_wide: bool,
 }
 
 impl Others {
-    /// Those of one direction; `None` where the hosts have no others, or so few that they make no difference.
+    /// Those of one direction; `None` where the hosts have no others.
     pub(super) fn of(way: &Way<'_>) -> Option<Self> {
         let path = &way.input.path;
         if !path.is_shared || path.link != Link::Nic {
@@ -58,13 +60,16 @@ impl Others {
         }
         let own = way.input.own.unwrap_or_default();
         let (from, to) = (own.of(way.from), own.of(way.to));
-        let others = Self {
+        let mut others = Self {
+            is_wide: false,
             sent: (way.sent() - from.sent_packets as i64).max(0),
             arrived: (way.arrived() - to.received_packets as i64).max(0),
             beyond_tcp_sent: beyond_tcp(way),
             beyond_tcp_arrived: way.foreign().max(0),
         };
-        (others.out().max(others.came()) > few(way)).then_some(others)
+        let most = others.out().max(others.came());
+        others.is_wide = most > few(way);
+        (most > 0).then_some(others)
     }
 
     /// Both directions together.
@@ -75,7 +80,19 @@ impl Others {
             arrived: one.arrived + other.arrived,
             beyond_tcp_sent: one.beyond_tcp_sent + other.beyond_tcp_sent,
             beyond_tcp_arrived: one.beyond_tcp_arrived + other.beyond_tcp_arrived,
+            is_wide: one.is_wide || other.is_wide,
         })
+    }
+
+    /// Whether these are so many that figures have bounds.
+    pub(super) fn are_many(others: Option<Self>) -> bool {
+        others.is_some_and(|others| others.is_wide)
+    }
+
+    /// Whether so many segments that were sent and did not arrive are none, or may be of others.
+    pub(super) fn explain(others: Option<Self>, missing: i64) -> bool {
+        let others = others.unwrap_or_default();
+        (-others.arrived..=others.sent).contains(&missing)
     }
 
     fn out(self) -> i64 {
@@ -88,7 +105,7 @@ impl Others {
 
     /// Makes intervals of losses in counters that others may have moved.
     pub(super) fn bound(others: Option<Self>, way: &Way<'_>, mut terms: Vec<Term>) -> Vec<Term> {
-        if let Some(others) = others {
+        if let Some(others) = others.filter(|others| others.is_wide) {
             terms.iter_mut().for_each(|term| others.bound_one(way, term));
         }
         terms
@@ -119,25 +136,15 @@ impl Others {
         }
     }
 
-    /// Enters that both ends of the sum and its remainder have bounds.
+    /// Enters that the remainder has bounds, and of many others both ends of the sum too. A ledger that closes in spite of few
+    /// others stays as it is.
     pub(super) fn leave_open(self, ledger: &mut Ledger, own: Option<OwnSegments>, terms: &[Term]) {
-        let own = own.unwrap_or_default();
-        let end = |figure, least: u64, most: u64| Inexact {
-            figure,
-            least_packets: least.min(most),
-            most_packets: Some(most),
-            why: "the hosts' counters have the segments of all programs".into(),
-        };
-        let sent = own.tx.sent_packets + own.rx.sent_packets;
-        // What TCP refused has been counted by its socket before.
-        let refused = most(terms.iter().filter(|term| term.place >= Place::ListenQueue));
-        let read = own.tx.received_packets + own.rx.received_packets;
-        let taken = refused.map_or(0, |refused| read.saturating_sub(refused.unsigned_abs()));
-        let ends = [
-            end(Figure::Offered, sent, ledger.offered_packets),
-            end(Figure::Delivered, taken, ledger.delivered_packets),
-        ];
-        ledger.inexact.extend(ends.into_iter().filter(|end| !end.is_exact()));
+        if !self.is_wide && ledger.unaccounted_packets == Some(0) {
+            return;
+        }
+        if self.is_wide {
+            ledger.inexact.extend(ends(ledger, own.unwrap_or_default(), terms));
+        }
         let gap = ledger.unaccounted_packets.take().unwrap_or(0);
         let room = interval::room(terms.iter().map(Term::room));
         ledger.unaccounted_bounds = room.map(|room| RemainderBounds {
@@ -145,6 +152,26 @@ impl Others {
             most_packets: gap.saturating_add(self.arrived),
         });
     }
+}
+
+/// The ends of the sum, where they have bounds.
+fn ends(ledger: &Ledger, own: OwnSegments, terms: &[Term]) -> Vec<Inexact> {
+    let sent = own.tx.sent_packets + own.rx.sent_packets;
+    // What TCP refused has been counted by its socket before.
+    let refused = most(terms.iter().filter(|term| term.place >= Place::ListenQueue));
+    let read = own.tx.received_packets + own.rx.received_packets;
+    let taken = refused.map_or(0, |refused| read.saturating_sub(refused.unsigned_abs()));
+    let ends = [
+        (Figure::Offered, sent, ledger.offered_packets),
+        (Figure::Delivered, taken, ledger.delivered_packets),
+    ];
+    let ends = ends.into_iter().map(|(figure, least, most)| Inexact {
+        figure,
+        least_packets: least.min(most),
+        most_packets: Some(most),
+        why: "the hosts' counters have the segments of all programs".into(),
+    });
+    ends.filter(|end| !end.is_exact()).collect()
 }
 
 /// What these lost together, at most; `None` without a limit.
