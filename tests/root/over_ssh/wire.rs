@@ -170,7 +170,7 @@ fn what_a_rule_in_output_refused_is_what_the_sender_counted_as_errors() {
 fn segments_of_a_host_that_ssh_uses_too_are_accounted_for_within_bounds() {
     let Some(site) = site() else { return };
     let (_relay, inventory) = site.wire_with(Trouble::default());
-    let load = "protocol = \"tcp-stream\"\nbitrate = \"20M\"";
+    let load = "protocol = \"tcp-stream\"\nbitrate = \"50M\"";
     let manifest = trial_of(&site, &inventory, load);
     let ledger = &manifest.trials[0].ledger;
     let is_closed = matches!(ledger.balance(), Balance::Closed | Balance::Within(_));

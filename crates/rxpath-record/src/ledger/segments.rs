@@ -320,7 +320,7 @@ impl Way<'_> {
         let drops = self.link_drops();
         if Others::are_many(others) {
             // The difference has segments that went elsewhere or came from there.
-            let each = |(place, name, n)| {
+            let each = |(place, name, n): (Place, String, i64)| {
                 let is_frame = matches!(place, Place::Network | Place::Ring);
                 let mixed = Unit::Mixed { most: Some(self.most()) };
                 let unit = if is_frame { Unit::Each(1) } else { mixed };
