@@ -59,14 +59,15 @@ fn at_host(view: View<'_>, filters: &str) -> [i64; 2] {
     if sender.raw {
         return [of_32_bits(view.get(filters)).max(0); 2];
     }
-    let queue = view.qdisc().map_or(0, |(_, drops)| drops);
+    let (root, queue) = view.qdisc().unwrap_or_default();
     let (udp, ip) = (view.udp(Side::Tx, "SndbufErrors"), view.ip(Side::Tx, "OutDiscards"));
     let refused = sender.send_errors.get(REFUSED).copied().unwrap_or(0) as i64;
     let refused = refused / i64::from(sender.segments_per_send.max(1));
     // Drivers of cards differ in whether the call sees what they drop.
     let device = view.tx_link("tx.dropped");
     let surely_of_device = if view.link() == Link::Nic { 0 } else { device };
-    let least = udp.min(ip - refused) - queue - device;
+    // All of it may be the queue's, where its drops were not read.
+    let least = if view.knows(root) { udp.min(ip - refused) - queue - device } else { 0 };
     let most = udp.min(ip) - (queue - beyond_udp(view)).max(0) - surely_of_device;
     [least.max(0), most.max(0)]
 }
