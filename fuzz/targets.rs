@@ -6,25 +6,24 @@
 use rxpath_bpf::names::names_of;
 use rxpath_bpf::steal::openssl;
 use rxpath_core::{Bytes, Count, CpuList, Nanos, SchedClass};
-use rxpath_host::capture::scrub::Scrubber;
-use rxpath_host::journal;
-use rxpath_host::kernel_config;
-use rxpath_host::netlink::addr::Address;
-use rxpath_host::netlink::{
-    Link, Qdisc, Queues, TcpSocket, UdpSocket, audit, ethtool, ioctl, link_settings, napi, neigh,
-    netdev, netfilter, nft_tables, route, wire,
-};
-use rxpath_host::nft;
-use rxpath_host::nic;
+use rxpath_host::lab::capture::scrub::Scrubber;
+use rxpath_host::lab::nft;
+use rxpath_host::netlink::wire;
 use rxpath_host::pairs::Pairs;
-use rxpath_host::procfs::{
+use rxpath_host::read::netlink::addr::Address;
+use rxpath_host::read::netlink::{
+    Link, Qdisc, Queues, TcpSocket, UdpSocket, audit, ethtool, link_settings, napi, neigh, netdev,
+    netfilter, nft_tables, route,
+};
+use rxpath_host::read::procfs::{
     cpuinfo, interrupts, listeners, schedstat, snmp, snmp6, softnet, stat, sysctl, task, udp,
 };
-use rxpath_host::queue_map::{counters, vector};
-use rxpath_host::startup;
-use rxpath_host::steering::Flow;
-use rxpath_host::sysfs::device;
-use rxpath_host::{Group, Knob, session, target};
+use rxpath_host::read::queue_map::{counters, vector};
+use rxpath_host::read::steering::Flow;
+use rxpath_host::read::sysfs::device;
+use rxpath_host::read::{ioctl, kernel_config, nic, session, startup};
+use rxpath_host::write::journal;
+use rxpath_host::{Group, Knob, target};
 use rxpath_lab::endpoint::said::Said;
 use rxpath_lab::endpoint::wire as lines;
 use rxpath_lab::hosts::network_counters;
@@ -63,7 +62,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("flow", |bytes| text(bytes, |t| drop(t.parse::<Flow>()))),
     ("http_response", http_response),
     ("http_url", |bytes| text(bytes, |t| drop(t.parse::<Url>()))),
-    ("group_name", |bytes| text(bytes, |t| drop(rxpath_host::cgroup::GroupName::of(t)))),
+    ("group_name", |bytes| text(bytes, |t| drop(rxpath_host::read::cgroup::GroupName::of(t)))),
     ("export_request", |bytes| {
         let _ = rxpath_export::answer(bytes);
     }),

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::libc;
-use rxpath_host::clock::monotonic_ns;
+use rxpath_host::read::clock::monotonic_ns;
 
 use crate::forbidden::{Capability, without, without_calls};
 use crate::steered::Steered;

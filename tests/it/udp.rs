@@ -52,7 +52,7 @@ fn a_start_in_time_is_at_its_instant_or_later_by_what_it_says() {
     let (serve, addr) = receiver(&[]);
     let mut load = Steered::start(&["load", "udp", &addr, "--count", "10", "--rate", "10k"]);
     load.next("ready");
-    let at_ns = rxpath_host::clock::monotonic_ns() + 200_000_000;
+    let at_ns = rxpath_host::read::clock::monotonic_ns() + 200_000_000;
     load.order(&format!("start {at_ns}"));
     let started = load.next("started");
     let [t_ns, late_ns] = ["t_ns", "late_ns"].map(|key| started[key].as_u64().unwrap());

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use rand::RngExt;
-use rxpath_host::lock::LabLock;
-use rxpath_host::{Namespace, Owner};
+use rxpath_host::lab::lock::LabLock;
+use rxpath_host::lab::netns::Namespace;
+use rxpath_host::lab::owner::Owner;
 
 use crate::skip::skip;
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use nix::sys::signal::{Signal, kill};
 use rxpath_host::HostError;
-use rxpath_host::Namespace;
+use rxpath_host::lab::netns::Namespace;
 use rxpath_record::manifest::Status;
 use rxpath_record::run::RunReader;
 

@@ -1,7 +1,10 @@
 //! Groups of settings by ioctl, as kernels without ethtool netlink have them, against netlink on the same device.
 
-use rxpath_host::netlink::{Netlink, ioctl};
-use rxpath_host::{Group, Namespace, Owner};
+use rxpath_host::Group;
+use rxpath_host::lab::netns::Namespace;
+use rxpath_host::lab::owner::Owner;
+use rxpath_host::netlink::Netlink;
+use rxpath_host::read::ioctl;
 
 use crate::bed::{may_run, random_id};
 

@@ -3,7 +3,8 @@
 
 use std::net::{Ipv4Addr, UdpSocket};
 
-use rxpath_host::{Namespace, thread};
+use rxpath_host::lab::netns::Namespace;
+use rxpath_host::read::thread;
 use serde_json::Value;
 
 use crate::alone::probes::{number, probe, probe_in, rows};

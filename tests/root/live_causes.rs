@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::unistd::Pid;
-use rxpath_host::Namespace;
+use rxpath_host::lab::netns::Namespace;
 use serde_json::Value;
 
 use crate::alone::diagnose::{in_window, watching};

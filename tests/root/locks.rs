@@ -12,7 +12,7 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::{Pid, gettid};
 use rxpath_bpf::locks::Locks;
 use rxpath_bpf::probe::Probe as _;
-use rxpath_host::thread;
+use rxpath_host::read::thread;
 
 use crate::skip::skip;
 use crate::xdp::has_bpf;

@@ -3,8 +3,11 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use rxpath_host::netlink::{QdiscSpec, ioctl};
-use rxpath_host::{HostError, Namespace, Outcome};
+use rxpath_host::HostError;
+use rxpath_host::lab::netns::Namespace;
+use rxpath_host::read::ioctl;
+use rxpath_host::read::netlink::QdiscSpec;
+use rxpath_host::write::change::Outcome;
 
 use crate::bed::{Bed, send, until};
 use crate::skip::skip;

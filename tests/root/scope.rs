@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::mount::{MsFlags, mount};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use rxpath_host::{Namespace, NsChild};
+use rxpath_host::lab::netns::{Namespace, NsChild};
 use serde_json::Value;
 
 use crate::alone::probes::{flood_to, number, probe, reader, rows};
@@ -219,7 +219,7 @@ fn steal_has_the_rows_of_the_named_processes() {
 #[test]
 fn steal_has_the_flows_of_the_named_namespace() {
     let Some(bed) = Bed::with_bpf() else { return };
-    let cpus = rxpath_host::thread::allowed_cpus().unwrap().0;
+    let cpus = rxpath_host::read::thread::allowed_cpus().unwrap().0;
     let [from, .., to] = cpus[..] else {
         return skip("second_cpu", "one CPU: there is none to steer to");
     };

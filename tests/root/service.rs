@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use rxpath_host::setter::{HostSetter, Setter};
-use rxpath_host::{Namespace, Target};
+use rxpath_host::Target;
+use rxpath_host::lab::netns::Namespace;
+use rxpath_host::write::setter::{HostSetter, Setter};
 use tempfile::TempDir;
 
 use crate::bed::{Bed, RX_IP, until};

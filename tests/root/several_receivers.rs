@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use rxpath_core::Side;
-use rxpath_host::Namespace;
+use rxpath_host::lab::netns::Namespace;
 use rxpath_record::ledger::{LedgerUnit, Place};
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::run::RunReader;

@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 
-use rxpath_host::netlink::SkMemInfo;
+use rxpath_host::read::netlink::SkMemInfo;
 
 use crate::bed::{Bed, RX_IP, send, until};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use rxpath_core::Division;
 use rxpath_core::measured::TaskKind;
-use rxpath_host::thread;
+use rxpath_host::read::thread;
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::stolen::{Stolen, Victim};
 

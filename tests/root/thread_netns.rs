@@ -5,8 +5,9 @@ use std::path::Path;
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
-use rxpath_host::sysfs::device;
-use rxpath_host::{Root, snapshot};
+use rxpath_host::Root;
+use rxpath_host::read::snapshot;
+use rxpath_host::read::sysfs::device;
 
 use crate::skip::skip;
 
@@ -65,10 +66,10 @@ fn devices_are_the_threads_namespaces() {
         assert_eq!(device::read(root, "lo").unwrap().operstate.into_value().unwrap(), "down");
         assert!(Path::new("/sys/class/net/lo").exists());
         assert_eq!(
-            rxpath_host::procfs::sysctl::read(root, "net.ipv4.ip_forward").unwrap().number(),
+            rxpath_host::read::procfs::sysctl::read(root, "net.ipv4.ip_forward").unwrap().number(),
             Some(0)
         );
-        let core = rxpath_host::procfs::sysctl::read(root, "net.core.netdev_budget");
+        let core = rxpath_host::read::procfs::sysctl::read(root, "net.core.netdev_budget");
         assert!(core.is_err(), "a namespace does not show the machine's budget");
     });
 }

@@ -4,8 +4,9 @@
 use std::fmt::Debug;
 
 use rxpath_host::HostError;
-use rxpath_host::netlink::ethtool::{Coalesce, Fec, LinkModes, LinkState, Pause, Rings};
-use rxpath_host::netlink::{Netlink, ioctl};
+use rxpath_host::netlink::Netlink;
+use rxpath_host::read::ioctl;
+use rxpath_host::read::netlink::ethtool::{Coalesce, Fec, LinkModes, LinkState, Pause, Rings};
 
 /// The devices of this namespace that come and go with no test: loopback and those with hardware behind them.
 pub fn lasting() -> Vec<String> {

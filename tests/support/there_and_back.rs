@@ -6,11 +6,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use rxpath_host::journal::{Journal, Undo};
 use rxpath_host::pairs::Pairs;
-use rxpath_host::setter::{HostSetter, Setter};
 use rxpath_host::target::Group;
-use rxpath_host::{Outcome, Root, Target};
+use rxpath_host::write::change::Outcome;
+use rxpath_host::write::journal::{Journal, Undo};
+use rxpath_host::write::setter::{HostSetter, Setter};
+use rxpath_host::{Root, Target};
 use rxpath_tune::apply::apply;
 use rxpath_tune::plan::make::{Request, make};
 use rxpath_tune::plan::{HostMark, Plan};

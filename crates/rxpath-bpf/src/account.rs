@@ -21,8 +21,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use rxpath_core::{CpuList, Warning};
-use rxpath_host::root::Root;
-use rxpath_host::{HostError, procfs::stat};
+use rxpath_host::read::procfs::stat;
+use rxpath_host::{HostError, Root};
 
 use crate::object::{Loaded, Sizes};
 use crate::probe::Probe;

@@ -1,8 +1,9 @@
 //! What can be measured here, apart from measuring it.
 
 use caps::Capability;
+use rxpath_host::Root;
 use rxpath_host::caps::{CanRun, Missing, has};
-use rxpath_host::{Root, kernel_config};
+use rxpath_host::read::kernel_config;
 
 use crate::object::BUILT;
 

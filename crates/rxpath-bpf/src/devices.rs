@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use rxpath_core::Log2;
 use rxpath_core::measured::NapiPolls;
-use rxpath_host::identity::network_namespace;
 use rxpath_host::netlink::Netlink;
-use rxpath_host::netlink::netdev::QueueKind;
+use rxpath_host::read::identity::network_namespace;
+use rxpath_host::read::netlink::netdev::QueueKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

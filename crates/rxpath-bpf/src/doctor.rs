@@ -2,10 +2,10 @@
 
 use caps::Capability;
 use rxpath_core::Fact;
+use rxpath_host::Root;
 use rxpath_host::caps::{CanRun, has, lab};
 use rxpath_host::error::fact;
-use rxpath_host::root::Root;
-use rxpath_host::{kernel_config, thread};
+use rxpath_host::read::{kernel_config, thread};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -125,7 +125,7 @@ fn kernel(root: &Root) -> Vec<Finding> {
 }
 
 fn mechanisms(root: &Root) -> Vec<Finding> {
-    let counters = fact(rxpath_host::procfs::softnet::read(root))
+    let counters = fact(rxpath_host::read::procfs::softnet::read(root))
         .map(|lines| format!("softnet_stat of {} CPUs", lines.len()));
     let kprobe = root.exists("/sys/bus/event_source/devices/kprobe/type");
     let kprobe = Fact::of(kprobe.then(|| "kprobes".into()), "the kernel has no CONFIG_KPROBES");

@@ -4,8 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use rxpath_host::HostError;
-use rxpath_host::root::Root;
+use rxpath_host::{HostError, Root};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -3,8 +3,7 @@
 //! The kernel's run-time statistics cover only the program. Every probe also pays for the call, and these hooks measure
 //! its cost (`bench/observe.sh`).
 
-use rxpath_host::HostError;
-use rxpath_host::root::Root;
+use rxpath_host::{HostError, Root};
 
 use crate::object::{Loaded, ObjectSpec, compiled, program};
 

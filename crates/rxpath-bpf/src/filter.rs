@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rxpath_host::procfs::socket_owner;
+use rxpath_host::read::procfs::socket_owner;
 use rxpath_host::{HostError, Root};
 
 use crate::object::{Loaded, WANTED};

@@ -8,8 +8,7 @@
 
 use std::sync::Arc;
 
-use rxpath_host::HostError;
-use rxpath_host::root::Root;
+use rxpath_host::{HostError, Root};
 
 use crate::object::{Loaded, ObjectSpec, ProgramSpec, Words, compiled, map, program};
 

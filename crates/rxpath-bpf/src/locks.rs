@@ -6,8 +6,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::IntoMap;
-use rxpath_host::HostError;
-use rxpath_host::root::Root;
+use rxpath_host::{HostError, Root};
 
 use crate::bytes::Fields;
 use crate::cost::COSTS;

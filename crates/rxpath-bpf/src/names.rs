@@ -5,9 +5,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek};
 use std::path::Path;
 
-use rxpath_host::HostError;
-use rxpath_host::procfs::{socket_owner, task};
-use rxpath_host::root::Root;
+use rxpath_host::read::procfs::{socket_owner, task};
+use rxpath_host::{HostError, Root};
 
 /// Names of places in the kernel that were asked for. The whole table of functions would take 12 MB for a few dozen of
 /// them.

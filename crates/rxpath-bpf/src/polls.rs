@@ -7,8 +7,7 @@ mod row;
 pub mod timeline;
 
 use rxpath_core::measured::{IrqLine, NapiPolls};
-use rxpath_host::HostError;
-use rxpath_host::root::Root;
+use rxpath_host::{HostError, Root};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rxpath_host::root::Root;
-use rxpath_host::{HostError, netns, thread};
+use rxpath_host::lab::netns;
+use rxpath_host::read::thread;
+use rxpath_host::{HostError, Root};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

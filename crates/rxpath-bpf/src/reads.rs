@@ -4,8 +4,8 @@
 //! 6e6eda44b939) fires in the thread that does. A read that returns a datagram counts. A peek (MSG_PEEK) and a read of
 //! the socket's error queue do not.
 
-use rxpath_host::root::Root;
-use rxpath_host::{HostError, procfs};
+use rxpath_host::read::procfs;
+use rxpath_host::{HostError, Root};
 
 use crate::bytes::Fields;
 use crate::cost::COSTS;

@@ -6,10 +6,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use rxpath_host::HostError;
-use rxpath_host::root::Root;
-use rxpath_host::steering::Protocol;
-use rxpath_host::steering::group::{Bound, Place, Selector};
+use rxpath_host::read::steering::Protocol;
+use rxpath_host::read::steering::group::{Bound, Place, Selector};
+use rxpath_host::{HostError, Root};
 
 use crate::bytes::Fields;
 use crate::object::{Loaded, ObjectSpec, ProgramSpec, compiled, map};

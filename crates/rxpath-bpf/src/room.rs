@@ -1,8 +1,7 @@
 //! How many rows the maps of a probe have room for: by the CPUs that are there, because the kernel allocates all of them at
 //! once.
 
-use rxpath_host::HostError;
-use rxpath_host::root::Root;
+use rxpath_host::{HostError, Root};
 
 /// Rows for each CPU, and at most.
 #[derive(Clone, Copy, Debug)]

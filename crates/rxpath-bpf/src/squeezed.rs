@@ -1,7 +1,7 @@
 //! How often NET_RX ended with work left, its budget or its time used up, since a moment.
 
-use rxpath_host::procfs::softnet;
-use rxpath_host::root::Root;
+use rxpath_host::Root;
+use rxpath_host::read::procfs::softnet;
 
 /// `time_squeeze` of each CPU at a moment.
 ///

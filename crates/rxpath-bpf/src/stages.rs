@@ -7,8 +7,7 @@ mod row;
 use std::time::{Duration, Instant};
 
 use rxpath_core::measured::{ProbeCost, StageName, StageTimes};
-use rxpath_host::HostError;
-use rxpath_host::root::Root;
+use rxpath_host::{HostError, Root};
 
 use crate::account::clock::monotonic_ns;
 use crate::bytes::Fields;

@@ -14,8 +14,8 @@ use std::net::IpAddr;
 
 use rxpath_core::Warning;
 use rxpath_core::measured::{CpuTime, ProbeCost, TakenBy, TaskTime};
-use rxpath_host::cputime::user_hz;
-use rxpath_host::procfs::stat::Ticks;
+use rxpath_host::read::cputime::user_hz;
+use rxpath_host::read::procfs::stat::Ticks;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

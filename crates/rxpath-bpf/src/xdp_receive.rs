@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{OwnedFd, RawFd};
 
 use rxpath_host::HostError;
-use rxpath_host::netlink::{Link, XdpMode};
+use rxpath_host::read::netlink::{Link, XdpMode};
 
 use crate::bytes::Fields;
 use crate::object::{Loaded, MapSpec, ObjectSpec, ProgramSpec, compiled, map};
@@ -213,7 +213,7 @@ fn constants(wanted: Wanted) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_host::netlink::XdpProgram;
+    use rxpath_host::read::netlink::XdpProgram;
 
     use super::*;
 

@@ -11,12 +11,12 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use rxpath_core::Fact;
-use rxpath_host::netlink::ethtool::{
+use rxpath_host::read::ioctl::{DriverInfo, FlowKind, FlowRules, HashFields};
+use rxpath_host::read::netlink::ethtool::{
     Amount, Channels, Coalesce, Duplex, Feature, LinkModes, LinkState, Pause, Port, Rings, Rss,
 };
-use rxpath_host::netlink::ioctl::{DriverInfo, FlowKind, FlowRules, HashFields};
-use rxpath_host::netlink::netdev::{Napi, Queue, QueueKind};
-use rxpath_host::nic::{LinkFacts, Nic, device_path};
+use rxpath_host::read::netlink::netdev::{Napi, Queue, QueueKind};
+use rxpath_host::read::nic::{LinkFacts, Nic, device_path};
 
 type Done = Result<(), Box<dyn Error>>;
 

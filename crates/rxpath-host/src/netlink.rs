@@ -1,12 +1,9 @@
-//! Netlink: what the kernel says and takes without another program's text in between.
+//! The netlink protocol: sockets, messages and the families of generic netlink.
 //!
-//! The question it answers: *which links, addresses, qdiscs, features and sockets are there, and what
-//! do their counters say?* Every socket works in the network namespace of the thread that opened it.
-//! Synchronous: no runtime, one question at a time. It must not decide what to change.
+//! The question it answers: *how is the kernel asked, without another program's text in between?* Every socket works in the
+//! network namespace of the thread that opened it. Synchronous: no runtime, one question at a time. What is asked is in
+//! [`crate::read::netlink`].
 
-pub mod addr;
-pub mod audit;
-pub mod ethtool;
 pub(crate) mod genl;
 pub mod ioctl;
 pub mod link;
@@ -23,7 +20,6 @@ pub mod queues;
 pub mod route;
 pub mod sockdiag;
 pub mod socket;
-pub mod upper;
 pub mod wire;
 
 pub use link::{Link, VethSpec, XdpMode, XdpProgram};
@@ -32,4 +28,3 @@ pub use qdisc::{Qdisc, QdiscSpec};
 pub use queues::{QueueAsk, Queues};
 pub use sockdiag::{SkMemInfo, TcpInfo, TcpSocket, TcpState, UdpSocket};
 pub use socket::Netlink;
-pub use upper::UpperKind;

@@ -30,8 +30,8 @@ use std::sync::Arc;
 
 use rxpath_core::Warning;
 use rxpath_core::{IntoMap, Side};
-use rxpath_host::environment::HostFacts;
-use rxpath_host::nic::losses::CardCounters;
+use rxpath_host::read::environment::HostFacts;
+use rxpath_host::read::nic::losses::CardCounters;
 use rxpath_load::udp::load::options::Engine as SendEngine;
 use rxpath_record::manifest::HostPart;
 use rxpath_remote::inventory::{HostEntry, Network};

@@ -1,6 +1,6 @@
 //! Whether the third-party programs of a run are installed, checked before anything is created.
 
-use rxpath_host::installed;
+use rxpath_host::read::installed;
 
 use crate::error::LabError;
 use crate::hosts::Hosts;

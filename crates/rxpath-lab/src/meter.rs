@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use rxpath_core::{CpuList, SchedClass};
-use rxpath_host::counter::Width;
-use rxpath_host::procfs::softnet;
-use rxpath_host::{HostError, Root, thread};
+use rxpath_host::read::counter::Width;
+use rxpath_host::read::procfs::softnet;
+use rxpath_host::read::thread;
+use rxpath_host::{HostError, Root};
 use rxpath_load::engine::clock;
 use rxpath_stats::Histogram;
 

@@ -12,10 +12,12 @@ use std::time::Duration;
 
 use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_core::{CpuList, Side};
-use rxpath_host::awake::Awake;
-use rxpath_host::netlink::netfilter::Conntrack;
-use rxpath_host::netlink::{Netlink, QueueAsk};
-use rxpath_host::{HostError, Owner, Root};
+use rxpath_host::lab::owner::Owner;
+use rxpath_host::netlink::Netlink;
+use rxpath_host::read::netlink::QueueAsk;
+use rxpath_host::read::netlink::netfilter::Conntrack;
+use rxpath_host::write::awake::Awake;
+use rxpath_host::{HostError, Root};
 use rxpath_live::witness::Witness;
 use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::SoftirqPlace;

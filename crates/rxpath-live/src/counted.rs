@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::Side;
-use rxpath_host::netlink::netfilter::Conntrack;
+use rxpath_host::read::netlink::netfilter::Conntrack;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::{ConntrackUse, CpuPackets};
 

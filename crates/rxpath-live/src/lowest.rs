@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use rxpath_host::netlink::Link;
+use rxpath_host::read::netlink::Link;
 
 /// Devices whose `IFLA_LINK` is the other end of a cable and no device below.
 const CABLES: [&str; 3] = ["veth", "netkit", "vxcan"];

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use rxpath_core::IntoMap;
 use rxpath_host::Root;
-use rxpath_host::clock::monotonic_ns;
-use rxpath_host::cputime::CpuTimes;
-use rxpath_host::procfs::schedstat::{self, SchedStat};
-use rxpath_host::procfs::task;
-use rxpath_host::thread::ended::Processes;
-use rxpath_host::thread::usage::{Sample, Usage};
+use rxpath_host::read::clock::monotonic_ns;
+use rxpath_host::read::cputime::CpuTimes;
+use rxpath_host::read::procfs::schedstat::{self, SchedStat};
+use rxpath_host::read::procfs::task;
+use rxpath_host::read::thread::ended::Processes;
+use rxpath_host::read::thread::usage::{Sample, Usage};
 use rxpath_record::evidence::{CpuUse, Halt};
 use serde::{Deserialize, Serialize};
 
@@ -260,7 +260,7 @@ fn with_ended((share, most): (f64, String), ended: f64) -> (f64, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rxpath_host::thread::usage::ThreadUse;
+    use rxpath_host::read::thread::usage::ThreadUse;
 
     #[test]
     fn what_a_workload_starts_is_ours_too() {

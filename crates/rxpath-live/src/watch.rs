@@ -28,11 +28,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rxpath_bpf::cost::own_cpu;
 use rxpath_core::{Fact, IntoMap};
-use rxpath_host::cgroup::GroupNames;
 use rxpath_host::netlink::Netlink;
-use rxpath_host::only::Only;
-use rxpath_host::snapshot::Reader;
-use rxpath_host::{HostError, Root, topology};
+use rxpath_host::read::cgroup::GroupNames;
+use rxpath_host::read::only::Only;
+use rxpath_host::read::snapshot::Reader;
+use rxpath_host::read::topology;
+use rxpath_host::{HostError, Root};
 use rxpath_record::counters::Snapshot;
 use rxpath_record::watch::{Frame, WindowTotals};
 

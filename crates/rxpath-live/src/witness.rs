@@ -9,8 +9,8 @@ use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::locks::{Locks, Waits};
 use rxpath_bpf::probe::{Probe, lost};
 use rxpath_core::IntoMap;
-use rxpath_host::clock::monotonic_ns;
-use rxpath_host::procfs::task;
+use rxpath_host::read::clock::monotonic_ns;
+use rxpath_host::read::procfs::task;
 use rxpath_host::{HostError, Root};
 use rxpath_record::evidence::{ContendedLock, LockWaiter, Probed, ProbedCpu, ProbedTask};
 

@@ -7,7 +7,8 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use rxpath_core::SchedClass;
-use rxpath_host::{HostError, thread as host_thread};
+use rxpath_host::HostError;
+use rxpath_host::read::thread as host_thread;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

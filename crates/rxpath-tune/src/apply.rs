@@ -3,10 +3,10 @@
 //! The question it answers: *what did the kernel really do with each step?* At the first refusal it stops: what was done
 //! stays on the journal, and the caller offers to undo it.
 
-use rxpath_host::change::same_of;
-use rxpath_host::journal::Journal;
-use rxpath_host::setter::Setter;
-use rxpath_host::{Change, HostError, Outcome, Root};
+use rxpath_host::write::change::{Change, Outcome, same_of};
+use rxpath_host::write::journal::Journal;
+use rxpath_host::write::setter::Setter;
+use rxpath_host::{HostError, Root};
 
 use crate::effects::coupled;
 use crate::limits;

@@ -8,7 +8,7 @@ mod copied;
 use std::fmt;
 
 use rxpath_host::pairs::Pairs;
-use rxpath_host::sysfs::irq;
+use rxpath_host::read::sysfs::irq;
 use rxpath_host::{Group, Root, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

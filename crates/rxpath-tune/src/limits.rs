@@ -5,9 +5,9 @@
 //! word; these bounds are the kernel's own where it has some, and sane ones where it takes anything.
 
 use rxpath_core::CpuList;
-use rxpath_host::netlink::{ethtool, napi};
 use rxpath_host::pairs::Pairs;
-use rxpath_host::setter::{Bounds, rss, stamps};
+use rxpath_host::read::netlink::{ethtool, napi};
+use rxpath_host::write::setter::{Bounds, rss, stamps};
 use rxpath_host::{Group, Target};
 
 use self::table::{OwnFile, SETTINGS};

@@ -292,8 +292,8 @@ impl HostMark {
         let release = rxpath_host::Root::host().value("/proc/sys/kernel/osrelease")?;
         Ok(Self {
             machine: machine(Path::new("/etc/machine-id")),
-            boot_id: rxpath_host::owner::boot_id()?,
-            netns: rxpath_host::identity::network_namespace()?,
+            boot_id: rxpath_host::lab::owner::boot_id()?,
+            netns: rxpath_host::read::identity::network_namespace()?,
             kernel: release,
         })
     }

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rxpath_host::journal::{Contents, Journal};
-use rxpath_host::lock::{LabLock, is_held};
+use rxpath_host::lab::lock::{LabLock, is_held};
+use rxpath_host::write::journal::{Contents, Journal};
 use rxpath_host::{HostError, Target};
 
 mod neighbours;

@@ -5,10 +5,11 @@
 
 use std::time::Duration;
 
-use rxpath_host::detached::boottime_ns;
-use rxpath_host::journal::{Journal, Manner, Watch};
-use rxpath_host::setter::Setter;
-use rxpath_host::{Change, HostError, Outcome, Root};
+use rxpath_host::lab::detached::boottime_ns;
+use rxpath_host::write::change::{Change, Outcome};
+use rxpath_host::write::journal::{Journal, Manner, Watch};
+use rxpath_host::write::setter::Setter;
+use rxpath_host::{HostError, Root};
 use thiserror::Error;
 
 use crate::apply::{apply, ready};
@@ -133,7 +134,7 @@ impl<S: Setter> Drop for Switch<S> {
 mod tests {
     use super::*;
     use crate::plan::tests::{FakeHost, step};
-    use rxpath_host::owner::ProcessId;
+    use rxpath_host::lab::owner::ProcessId;
 
     const HOLD: Duration = Duration::from_secs(60);
 

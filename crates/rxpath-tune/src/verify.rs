@@ -1,9 +1,8 @@
 //! Whether what was changed is still so.
 
-use rxpath_host::Outcome;
-use rxpath_host::change::same_of;
-use rxpath_host::journal::{Contents, Entry};
-use rxpath_host::setter::Setter;
+use rxpath_host::write::change::{Outcome, same_of};
+use rxpath_host::write::journal::{Contents, Entry};
+use rxpath_host::write::setter::Setter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use rxpath_host::HostError;
-use rxpath_host::detached::boottime_ns;
-use rxpath_host::journal::{Contents, Journal, Undo, Watch};
-use rxpath_host::setter::Setter;
+use rxpath_host::lab::detached::boottime_ns;
+use rxpath_host::write::journal::{Contents, Journal, Undo, Watch};
+use rxpath_host::write::setter::Setter;
 
 use crate::store::Store;
 
@@ -121,7 +121,7 @@ pub fn stand_by<S: Setter>(store: &Store, id: u32, setter: &mut S) -> Result<End
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rxpath_host::owner::ProcessId;
+    use rxpath_host::lab::owner::ProcessId;
 
     const HEAD: &str = "{\"step\":\"head\",\"v\":1,\"boot_id\":\"b\",\"netns\":1}\n";
     const CHANGE: &str = "{\"step\":\"begin\",\"n\":0,\"target\":\"net.core.rmem_max\",\"before\":\"1\",\"asked\":\"2\"}\n";
@@ -130,7 +130,7 @@ mod tests {
 
     fn contents(lines: &[&str], applier: ProcessId, while_alive: bool) -> Contents {
         let text = format!("{HEAD}{}", lines.concat());
-        let read = rxpath_host::journal::parse_any(text.as_bytes()).unwrap().unwrap();
+        let read = rxpath_host::write::journal::parse_any(text.as_bytes()).unwrap().unwrap();
         let watch = Watch {
             process: applier,
             applier,

@@ -9,7 +9,7 @@ use nix::sys::socket::{
 };
 use rand::RngExt;
 use rxpath_host::Root;
-use rxpath_host::snapshot;
+use rxpath_host::read::snapshot;
 
 use super::{Server, again, answers, serves_others};
 use crate::bed::{Bed, RX_IP, until};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use rxpath_host::Target;
-use rxpath_host::setter::{HostSetter, Setter};
+use rxpath_host::write::setter::{HostSetter, Setter};
 use tempfile::TempDir;
 
 use crate::bed::{random_id, until};

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::{CpuList, Fact};
-use rxpath_host::netlink::ethtool::{
+use rxpath_host::read::ioctl::{DriverInfo, FlowKind, FlowRules, HashFields};
+use rxpath_host::read::netlink::ethtool::{
     Amount, Channels, Coalesce, Duplex, Eee, LinkModes, Pause, Rings, Rss,
 };
-use rxpath_host::netlink::ioctl::{DriverInfo, FlowKind, FlowRules, HashFields};
-use rxpath_host::netlink::netdev::{Napi, Queue, QueueKind};
-use rxpath_host::nic::{LinkFacts, Nic};
+use rxpath_host::read::netlink::netdev::{Napi, Queue, QueueKind};
+use rxpath_host::read::nic::{LinkFacts, Nic};
 
 use super::files::Tree;
 use super::sound::{FEATURES, OFF, ON};

@@ -1,8 +1,8 @@
 //! Hosts of containers and virtual machines.
 
 use rxpath_core::Fact;
-use rxpath_host::netlink::{XdpMode, XdpProgram};
-use rxpath_host::nic::LinkFacts;
+use rxpath_host::read::netlink::{XdpMode, XdpProgram};
+use rxpath_host::read::nic::LinkFacts;
 
 use super::card::{Card, Kind};
 use super::expect::{Case, NOTHING, first};

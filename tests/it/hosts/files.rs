@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use rxpath_host::nic::{Nic, device_path};
+use rxpath_host::read::nic::{Nic, device_path};
 
 /// Files below a directory.
 pub struct Tree<'a> {

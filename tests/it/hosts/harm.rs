@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::CpuList;
-use rxpath_host::sysfs::device::parse_mask;
+use rxpath_host::read::sysfs::device::parse_mask;
 use rxpath_host::{Group, Knob, Target};
 use rxpath_tune::{Finding, Goal, Set};
 

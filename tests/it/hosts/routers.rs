@@ -1,8 +1,8 @@
 //! Hosts that send on what they receive.
 
 use rxpath_core::Fact;
-use rxpath_host::netlink::netfilter::{Family, Hook};
-use rxpath_host::netlink::nft_tables::NftTable;
+use rxpath_host::read::netlink::netfilter::{Family, Hook};
+use rxpath_host::read::netlink::nft_tables::NftTable;
 
 use super::card::Card;
 use super::expect::{Case, NOTHING, first};

@@ -1,7 +1,7 @@
 //! Servers with fast cards.
 
 use rxpath_core::{CpuList, Fact};
-use rxpath_host::netlink::ioctl::{FlowKind, HashFields};
+use rxpath_host::read::ioctl::{FlowKind, HashFields};
 
 use super::card::{Card, Kind};
 use super::expect::{Case, NOTHING, first};

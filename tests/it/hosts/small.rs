@@ -1,7 +1,7 @@
 //! Small machines.
 
 use rxpath_core::Fact;
-use rxpath_host::netlink::ethtool::Eee;
+use rxpath_host::read::netlink::ethtool::Eee;
 
 use super::card::{Card, Kind};
 use super::expect::{Case, NOTHING, first};

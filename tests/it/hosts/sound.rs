@@ -1,6 +1,6 @@
 //! What a host has where its maker says nothing else.
 
-use rxpath_host::netlink::ethtool::Feature;
+use rxpath_host::read::netlink::ethtool::Feature;
 
 /// Counters of the protocols, at first.
 pub const COUNTERS: &[(&str, u64)] = &[

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rxpath_core::{CpuList, Fact};
-use rxpath_host::nic::{HostAnswers, host_path};
-use rxpath_host::procfs::sysctl;
+use rxpath_host::read::nic::{HostAnswers, host_path};
+use rxpath_host::read::procfs::sysctl;
 
 use super::card::Card;
 use super::files::Tree;

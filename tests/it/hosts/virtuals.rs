@@ -1,7 +1,7 @@
 //! Devices without hardware: bridges, bonds, VLANs, tunnels.
 
 use rxpath_core::Fact;
-use rxpath_host::nic::{LinkFacts, Nic};
+use rxpath_host::read::nic::{LinkFacts, Nic};
 
 use super::files::Tree;
 use super::sound::FEATURES;

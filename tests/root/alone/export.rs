@@ -10,7 +10,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rxpath_host::thread::affinity;
+use rxpath_host::read::thread::affinity;
 
 use crate::bed::{Bed, RX_IP, random_id, send, until};
 

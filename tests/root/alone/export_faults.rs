@@ -6,7 +6,7 @@ use std::net::UdpSocket;
 use std::process::Command;
 
 use rxpath_bpf::cost::programs_in_kernel;
-use rxpath_host::Namespace;
+use rxpath_host::lab::netns::Namespace;
 
 use super::export::Running;
 use crate::bed::{Bed, RX_IP, TX_IP, send, until, without_types};

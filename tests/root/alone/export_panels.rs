@@ -7,8 +7,8 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rxpath_host::Namespace;
-use rxpath_host::setter::{HostSetter, Setter};
+use rxpath_host::lab::netns::Namespace;
+use rxpath_host::write::setter::{HostSetter, Setter};
 use serde_json::Value;
 
 use super::export::Running;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use nix::libc;
 use nix::sys::stat::fstat;
-use rxpath_host::Namespace;
+use rxpath_host::lab::netns::Namespace;
 use rxpath_load::engine::socket::Socket;
 use serde_json::Value;
 

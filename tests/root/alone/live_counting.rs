@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
 
 use nix::sys::socket::{setsockopt, sockopt};
-use rxpath_host::Namespace;
+use rxpath_host::lab::netns::Namespace;
 
 use crate::alone::diagnose::{in_window, watching};
 use crate::alone::live_limits::stop;

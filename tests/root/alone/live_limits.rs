@@ -13,7 +13,7 @@ use nix::sys::socket::{
     socket, sockopt,
 };
 use nix::unistd::Pid;
-use rxpath_host::Namespace;
+use rxpath_host::lab::netns::Namespace;
 use serde_json::Value;
 
 use crate::alone::diagnose::{end, in_window, looks, watching};
@@ -107,7 +107,7 @@ fn one_stray_datagram_on_a_quiet_host_is_told_and_limits_nothing() {
     let (tx, rx) = bed.pair(1);
     let child = counting(&rx);
     send(&tx, 4821, 1);
-    let closed = |_: &mut rxpath_host::netns::Inside| {
+    let closed = |_: &mut rxpath_host::lab::netns::Inside| {
         let text = std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
         text.lines().filter(|line| line.starts_with("Udp:")).nth(1).map(str::to_owned).unwrap()
     };
@@ -136,7 +136,7 @@ fn beside_a_thread_that_computes(
             }
         });
         scope.spawn(|| {
-            tid.store(rxpath_host::thread::current_tid(), Ordering::Relaxed);
+            tid.store(rxpath_host::read::thread::current_tid(), Ordering::Relaxed);
             while !done.load(Ordering::Relaxed) {
                 let begun = Instant::now();
                 while begun.elapsed() < Duration::from_millis(5) {
@@ -353,7 +353,7 @@ fn a_group_whose_reads_are_counted_is_called_uneven_when_it_is() {
 fn a_host_of_tcp_whose_accept_queue_is_full_is_not_well() {
     let Some(bed) = Bed::new() else { return };
     let (tx, rx) = bed.pair(1);
-    let listener = |_: &mut rxpath_host::netns::Inside| {
+    let listener = |_: &mut rxpath_host::lab::netns::Inside| {
         let fd = socket(AddressFamily::Inet, SockType::Stream, SockFlag::empty(), None).unwrap();
         bind(fd.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(RX_IP, 4826))).unwrap();
         listen(&fd, Backlog::new(1).unwrap()).unwrap();

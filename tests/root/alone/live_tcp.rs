@@ -9,7 +9,7 @@ use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, connect, listen, socket,
 };
 use nix::unistd::Pid;
-use rxpath_host::Namespace;
+use rxpath_host::lab::netns::Namespace;
 use serde_json::Value;
 use std::os::fd::AsRawFd;
 

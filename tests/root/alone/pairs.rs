@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
-use rxpath_host::thread;
+use rxpath_host::read::thread;
 use rxpath_record::event::What;
 use rxpath_record::manifest::{Grade, Trial};
 use rxpath_record::run::RunReader;

@@ -15,7 +15,7 @@ use rxpath_bpf::cost::programs_in_kernel;
 use rxpath_bpf::steal::{Evidence, Steal, answer, answer_of};
 use rxpath_bpf::{Probe, ProbeCost};
 use rxpath_core::{CpuList, Warning};
-use rxpath_host::thread;
+use rxpath_host::read::thread;
 
 use crate::alone::probes::probe;
 use crate::arena::Arena;

@@ -11,7 +11,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use rxpath_host::{Namespace, thread};
+use rxpath_host::lab::netns::Namespace;
+use rxpath_host::read::thread;
 use serde_json::Value;
 
 use crate::bed::{Bed, RX_IP, TX_IP, send, until};

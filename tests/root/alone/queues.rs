@@ -13,7 +13,7 @@ fn what_waits_in_a_socket_that_nobody_reads_is_seen() {
     let full = rx.run(|_| UdpSocket::bind((RX_IP, 4501)).unwrap()).unwrap();
     let trace = probe(&["trace", "-d", "10m", "--netns", rx.name()]);
     send(&tx, 4501, 3000);
-    let limit = rxpath_host::netlink::SkMemInfo::of(full.as_fd()).unwrap();
+    let limit = rxpath_host::read::netlink::SkMemInfo::of(full.as_fd()).unwrap();
     // Looked at again and again: the filled queue is seen after it was filled.
     let before = trace.looks();
     // One of TCP's may be among them.

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rxpath_host::Target;
-use rxpath_host::setter::{HostSetter, Setter};
+use rxpath_host::write::setter::{HostSetter, Setter};
 use serde_json::Value;
 
 use crate::bed::{searched, until};

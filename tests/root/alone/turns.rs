@@ -18,7 +18,8 @@ use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::filter::Filter;
 use rxpath_bpf::polls::Polls;
 use rxpath_core::SchedClass;
-use rxpath_host::{Namespace, thread};
+use rxpath_host::lab::netns::Namespace;
+use rxpath_host::read::thread;
 use rxpath_lab::clock::monotonic_ns;
 
 use super::probes::flood;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::fcntl::{SpliceFFlags, splice};
 use nix::sys::socket::sockopt::Ipv4RecvErr;
 use nix::sys::socket::{MsgFlags, recv, setsockopt};
-use rxpath_host::Namespace;
+use rxpath_host::lab::netns::Namespace;
 use serde_json::Value;
 
 use crate::alone::probes::{Probe, number, probe, rows};

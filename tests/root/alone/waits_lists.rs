@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockProtocol, SockType, setsockopt, socket, sockopt::RcvBufForce,
 };
-use rxpath_host::Namespace;
+use rxpath_host::lab::netns::Namespace;
 use serde_json::Value;
 
 use crate::alone::probes::{Probe, number, probe, rows};

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use rxpath_bpf::drops::Drops;
 use rxpath_bpf::filter::Filter;
-use rxpath_host::Namespace;
-use rxpath_host::netlink::UpperKind;
+use rxpath_host::lab::netns::Namespace;
+use rxpath_host::read::netlink::UpperKind;
 use serde_json::Value;
 
 use crate::arena::Arena;
@@ -17,7 +17,7 @@ use crate::raw_bpf;
 use crate::skip::skip;
 
 /// Watches inside a namespace; the first line is read.
-fn watch(rx: &rxpath_host::Namespace) -> (Child, BufReader<ChildStdout>) {
+fn watch(rx: &rxpath_host::lab::netns::Namespace) -> (Child, BufReader<ChildStdout>) {
     let mut child = Command::new("ip")
         .args(["netns", "exec", rx.name(), env!("CARGO_BIN_EXE_rxpath")])
         .args(["watch", "--json", "--interval", "200ms"])
@@ -269,7 +269,7 @@ fn what_the_probes_cost_is_in_every_look() {
 fn drops_are_counted_in_the_span_that_their_rates_are_of() {
     let Some(bed) = Bed::with_bpf() else { return };
     let (tx, rx) = bed.pair(1);
-    let netns = rx.run(|_| rxpath_host::identity::network_namespace().unwrap()).unwrap();
+    let netns = rx.run(|_| rxpath_host::read::identity::network_namespace().unwrap()).unwrap();
     let filter = Filter { netns: netns as u32, ..Filter::default() };
     let mut drops = Drops::load(&filter).unwrap();
     drops.attach().unwrap();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
-use rxpath_host::Namespace;
+use rxpath_host::lab::netns::Namespace;
 
 /// Ethernet header, then IPv4's fields.
 const HEADER: usize = 14;

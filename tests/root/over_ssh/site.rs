@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use rxpath_host::Namespace;
+use rxpath_host::lab::netns::Namespace;
 use tempfile::TempDir;
 
 use self::accounts::ACCOUNTS;
@@ -222,7 +222,7 @@ impl Site {
         until(Duration::from_secs(20), "the port", || {
             let table =
                 self.host(alias).run(|_| fs::read_to_string("/proc/thread-self/net/udp").unwrap());
-            rxpath_host::procfs::listeners::has_port(&table.unwrap(), port)
+            rxpath_host::read::procfs::listeners::has_port(&table.unwrap(), port)
         });
     }
 

@@ -8,7 +8,7 @@ use super::place::Place;
 
 /// Every setting of every device of the namespace and of `all` and `default`, and the MTU of each device.
 fn everything(place: &Place) -> BTreeMap<String, String> {
-    let read = |_: &mut rxpath_host::Inside| {
+    let read = |_: &mut rxpath_host::lab::netns::Inside| {
         let mut found = BTreeMap::new();
         let mut keep = |path: &Path| {
             if let Ok(text) = fs::read_to_string(path) {

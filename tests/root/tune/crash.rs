@@ -1,6 +1,6 @@
 //! Killed at every step of applying and undoing: what is on disk then is enough to restore every value.
 
-use rxpath_host::fault::{POINTS, Point, VARIABLE};
+use rxpath_host::write::fault::{POINTS, Point, VARIABLE};
 
 use super::place::{Place, WISHES};
 

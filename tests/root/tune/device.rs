@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rxpath_host::Target;
 use rxpath_host::netlink::Netlink;
-use rxpath_host::setter::{HostSetter, Setter};
+use rxpath_host::write::setter::{HostSetter, Setter};
 
 use super::place::Place;
 use crate::bed::until;
@@ -101,8 +101,9 @@ fn a_link_that_a_change_took_down_is_waited_for_and_no_longer_than_is_said() {
     let mut route = place.ns.run(|_| Netlink::route()).unwrap().unwrap();
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| {
-            let wait =
-                move |_: &mut rxpath_host::Inside| HostSetter::default().await_carrier(&target);
+            let wait = move |_: &mut rxpath_host::lab::netns::Inside| {
+                HostSetter::default().await_carrier(&target)
+            };
             place.ns.run(wait).unwrap()
         });
         place.set_peer(true);

@@ -60,7 +60,7 @@ fn every_setting_comes_back_and_takes_nothing_with_it() {
     place.ip(&["route", "add", "198.51.100.0/24", "via", "10.77.0.1"]);
     place.ip(&["link", "add", "link", "veth", "name", "above", "type", "macvlan"]);
     let dir = place.dir.path().to_owned();
-    let run = move |_: &mut rxpath_host::Inside| {
+    let run = move |_: &mut rxpath_host::lab::netns::Inside| {
         let subject = subject();
         // The link's own address is no setting, and its check for duplicates ends by itself.
         until("no tentative address", || {

@@ -1,6 +1,6 @@
 //! What came of each step is told afterwards too: by `status` and `verify`, and where nothing came of any, nothing waits.
 
-use rxpath_host::journal::Contents;
+use rxpath_host::write::journal::Contents;
 
 use super::place::Place;
 use crate::bed::until;

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
+use rxpath_host::lab::netns::Namespace;
+use rxpath_host::lab::owner::Owner;
 use rxpath_host::pairs::Pairs;
-use rxpath_host::setter::{HostSetter, Setter};
-use rxpath_host::{Knob, Namespace, Owner, Target};
+use rxpath_host::write::setter::{HostSetter, Setter};
+use rxpath_host::{Knob, Target};
 use rxpath_tune::store::{Store, TuneLock};
 use tempfile::TempDir;
 
@@ -192,7 +194,7 @@ impl Place {
 
     /// Every watched setting that is there, as it reads now.
     pub fn snapshot(&self) -> BTreeMap<String, String> {
-        let read = |_: &mut rxpath_host::Inside| {
+        let read = |_: &mut rxpath_host::lab::netns::Inside| {
             let mut setter = HostSetter::default();
             let value = |name: &&str| {
                 let target: Target = name.parse().unwrap();
@@ -215,6 +217,6 @@ impl Place {
             Some(part) => now.parse::<Pairs>().unwrap().get(part).unwrap().to_owned(),
             None => now,
         };
-        rxpath_host::change::same(value, &now)
+        rxpath_host::write::change::same(value, &now)
     }
 }

@@ -3,8 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use rxpath_host::fault::VARIABLE;
-use rxpath_host::journal::Contents;
+use rxpath_host::write::fault::VARIABLE;
+use rxpath_host::write::journal::Contents;
 
 use super::place::{Place, Said, WISHES};
 use crate::bed::until;

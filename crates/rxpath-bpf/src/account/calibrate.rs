@@ -22,10 +22,10 @@ use std::time::Duration;
 
 use rxpath_core::CpuList;
 use rxpath_core::measured::Point;
-use rxpath_host::procfs::stat::Ticks;
-use rxpath_host::root::Root;
-use rxpath_host::topology::{self, Distance};
-use rxpath_host::{HostError, thread};
+use rxpath_host::read::procfs::stat::Ticks;
+use rxpath_host::read::thread;
+use rxpath_host::read::topology::{self, Distance};
+use rxpath_host::{HostError, Root};
 
 use super::Account;
 use crate::object::ProgramState;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-pub use rxpath_host::clock::monotonic_ns;
+pub use rxpath_host::read::clock::monotonic_ns;
 
 /// Ticks of the counter now: the TSC on x86-64 (about 10 ns to read), elsewhere CLOCK_MONOTONIC in ns.
 #[inline]

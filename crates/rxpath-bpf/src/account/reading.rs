@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use rxpath_core::Warning;
-use rxpath_host::procfs::stat;
+use rxpath_host::read::procfs::stat;
 
 use super::flow::{FlowKey, FlowRow};
 use super::row::{Charge, CpuWindow, Culprit, CulpritKey, TaskKey, TaskRow};

@@ -1,6 +1,6 @@
 //! Packets that sockets got, by protocol and local port.
 
-use rxpath_host::root::Root;
+use rxpath_host::Root;
 
 use crate::bytes::Fields;
 use crate::object::{MapSpec, map};

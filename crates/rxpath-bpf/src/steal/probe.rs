@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use rxpath_core::measured::{TakenBy, VictimTime};
-use rxpath_host::{HostError, thread};
+use rxpath_host::HostError;
+use rxpath_host::read::thread;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

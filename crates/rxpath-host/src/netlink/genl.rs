@@ -26,7 +26,7 @@ pub(crate) struct Family {
 }
 
 /// `struct genlmsghdr` of a command; both families here are at version 1.
-pub(super) fn header(command: u8) -> [u8; HEADER] {
+pub(crate) fn header(command: u8) -> [u8; HEADER] {
     [command, 1, 0, 0]
 }
 
@@ -34,7 +34,7 @@ impl Netlink {
     /// The number of a family in this kernel.
     ///
     /// **Source** net/netlink/genetlink.c `ctrl_getfamily`. **Errors** `Unsupported` when the kernel has it not.
-    pub(super) fn family(&mut self, family: Family) -> Result<u16, HostError> {
+    pub(crate) fn family(&mut self, family: Family) -> Result<u16, HostError> {
         self.known(family).map(|known| known.number)
     }
 
@@ -42,7 +42,7 @@ impl Netlink {
     /// that refuses a request is distinguished from a kernel that does not know it. Both answer `EOPNOTSUPP`.
     ///
     /// **Errors** when the kernel can't be asked; `false` when it has not even the family.
-    pub(super) fn takes(&mut self, family: Family, command: u8) -> Result<bool, HostError> {
+    pub(crate) fn takes(&mut self, family: Family, command: u8) -> Result<bool, HostError> {
         match self.known(family) {
             Ok(known) => Ok(known.commands.contains(&command)),
             Err(HostError::Unsupported { .. }) => Ok(false),
@@ -52,7 +52,7 @@ impl Netlink {
 
     /// As if the kernel did not have the family.
     #[cfg(test)]
-    pub(super) fn pretend(&mut self, absent: Family) {
+    pub(crate) fn pretend(&mut self, absent: Family) {
         self.families.insert(absent.name, None);
     }
 
@@ -75,7 +75,7 @@ impl Netlink {
     }
 
     /// Asks a family for one object.
-    pub(super) fn family_get(
+    pub(crate) fn family_get(
         &mut self,
         op: &str,
         family: Family,
@@ -89,7 +89,7 @@ impl Netlink {
     }
 
     /// Asks a family for all objects that fit.
-    pub(super) fn family_dump(
+    pub(crate) fn family_dump(
         &mut self,
         op: &str,
         family: Family,
@@ -156,7 +156,7 @@ pub(crate) fn refused(op: &str, error: HostError) -> HostError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::ethtool::command::{Command, ETHTOOL};
+    use crate::read::netlink::ethtool::command::{Command, ETHTOOL};
     use proptest::prelude::*;
 
     #[test]

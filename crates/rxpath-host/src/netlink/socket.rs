@@ -107,7 +107,7 @@ impl Netlink {
         }
     }
 
-    pub(super) fn open(protocol: isize) -> Result<Self, HostError> {
+    pub(crate) fn open(protocol: isize) -> Result<Self, HostError> {
         let socket = connect(protocol).map_err(|e| {
             HostError::kernel("open a netlink socket", e.raw_os_error().unwrap_or(libc::EIO))
         })?;
@@ -128,7 +128,7 @@ impl Netlink {
     }
 
     /// Asks for a list of a family that ends it with a mark of its own and acknowledges out of order.
-    pub(super) fn list(
+    pub(crate) fn list(
         &mut self,
         op: &str,
         kind: u16,
@@ -138,7 +138,7 @@ impl Netlink {
     }
 
     /// Asks for one object of a family that neither marks the end nor acknowledges in order: the first answer is it.
-    pub(super) fn first(&mut self, op: &str, kind: u16, body: &[u8]) -> Result<Reply, HostError> {
+    pub(crate) fn first(&mut self, op: &str, kind: u16, body: &[u8]) -> Result<Reply, HostError> {
         self.sequence = self.sequence.wrapping_add(1);
         let request = message(kind, NLM_F_REQUEST, self.sequence, body);
         self.socket.send(&request, 0).map_err(|e| os(op, &e))?;
@@ -173,7 +173,7 @@ impl Netlink {
     /// Makes many objects of a kind, in order, and gives the number of those that were refused with `errno`.
     ///
     /// **Errors** any other refusal; what came before it is made.
-    pub(super) fn create_many(
+    pub(crate) fn create_many(
         &mut self,
         op: &str,
         kind: u16,

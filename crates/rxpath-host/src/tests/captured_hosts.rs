@@ -2,13 +2,14 @@
 
 use rxpath_core::Fact;
 
-use crate::counter::{Step, Width};
-use crate::netlink::netdev::QueueStats;
-use crate::nic::{self, losses};
-use crate::procfs::{interrupts, softnet, stat, task};
-use crate::sysfs::device;
-use crate::topology::{self, Distance};
-use crate::{HostError, Root, environment, kernel_config, snapshot};
+use crate::read::counter::{Step, Width};
+use crate::read::netlink::netdev::QueueStats;
+use crate::read::nic::{self, losses};
+use crate::read::procfs::{interrupts, softnet, stat, task};
+use crate::read::sysfs::device;
+use crate::read::topology::{self, Distance};
+use crate::read::{environment, kernel_config, snapshot};
+use crate::{HostError, Root};
 
 fn host(name: &str) -> Root {
     Root::tree(format!("{}/../../testdata/hosts/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use nix::time::{ClockId, clock_gettime};
 use rxpath_core::CpuList;
 use rxpath_host::Root;
-use rxpath_host::procfs::{schedstat, task};
+use rxpath_host::read::procfs::{schedstat, task};
 use rxpath_record::hosts::ControlCost;
 
 use super::outlet::Outlet;
@@ -107,7 +107,7 @@ impl UsedCpus {
 mod tests {
     use std::sync::mpsc::channel;
 
-    use rxpath_host::thread;
+    use rxpath_host::read::thread;
 
     use super::*;
     use crate::endpoint::said::Said;

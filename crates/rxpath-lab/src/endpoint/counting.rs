@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use rxpath_host::netlink::netdev::QueueStats;
-use rxpath_host::netlink::{Link, Netlink, Qdisc, ioctl};
-use rxpath_host::nic::losses::{self, CardCounters};
-use rxpath_host::nic::shared_port;
-use rxpath_host::snapshot::Reader;
+use rxpath_host::netlink::Netlink;
+use rxpath_host::read::ioctl;
+use rxpath_host::read::netlink::netdev::QueueStats;
+use rxpath_host::read::netlink::{Link, Qdisc};
+use rxpath_host::read::nic::losses::{self, CardCounters};
+use rxpath_host::read::nic::shared_port;
+use rxpath_host::read::snapshot::Reader;
 use rxpath_host::{HostError, Root};
 use rxpath_live::lowest::{self, is_over_others};
 use rxpath_record::counters::{Snapshot, name};

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 
 use rxpath_host::Root;
-use rxpath_host::netlink::ioctl;
-use rxpath_host::procfs::interrupts::{self, Interrupt, Interrupts};
-use rxpath_host::queue_map::vector;
-use rxpath_host::sysfs::irq;
+use rxpath_host::read::ioctl;
+use rxpath_host::read::procfs::interrupts::{self, Interrupt, Interrupts};
+use rxpath_host::read::queue_map::vector;
+use rxpath_host::read::sysfs::irq;
 use rxpath_record::counters::Snapshot;
 
 /// A CPU with a smaller share of the interrupts or of the packets has only strays.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rxpath_core::{Warning, ntp};
 use rxpath_host::Root;
-use rxpath_host::clock::Pace;
+use rxpath_host::read::clock::Pace;
 
 use super::clock::DRIFT_PPM;
 
@@ -31,7 +31,7 @@ pub struct Paces {
 
 /// Programs that correct the clock of this host.
 fn daemons() -> Option<String> {
-    ntp::in_words(&rxpath_host::ntp::daemons(&Root::host())?)
+    ntp::in_words(&rxpath_host::read::ntp::daemons(&Root::host())?)
 }
 
 impl Paces {

@@ -6,8 +6,10 @@ use nix::libc;
 use rxpath_core::IntoMap;
 use rxpath_core::number::si;
 use rxpath_host::HostError;
-use rxpath_host::netlink::ethtool::Duplex;
-use rxpath_host::netlink::{Link, Netlink, ioctl};
+use rxpath_host::netlink::Netlink;
+use rxpath_host::read::ioctl;
+use rxpath_host::read::netlink::Link;
+use rxpath_host::read::netlink::ethtool::Duplex;
 use serde::{Deserialize, Serialize};
 
 use rxpath_live::lowest::{below, is_over_others};

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rxpath_host::probe::{Arrival, ProbeSocket, connect_from, limit_hops};
+use rxpath_host::lab::probe::{Arrival, ProbeSocket, connect_from, limit_hops};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

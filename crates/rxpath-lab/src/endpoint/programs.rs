@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use nix::sys::signal::Signal;
-use rxpath_host::netns;
+use rxpath_host::lab::netns;
 use rxpath_load::engine::{clock, hops};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -9,11 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::unistd::{Pid, getuid};
-use rxpath_host::awake::Awake;
-use rxpath_host::lock::{Holder, LabLock};
+use rxpath_host::lab::lock::{Holder, LabLock};
+use rxpath_host::lab::owner;
 use rxpath_host::netlink::Netlink;
-use rxpath_host::netlink::netdev::QueueKind;
-use rxpath_host::{HostError, Root, environment, identity, owner, thread, topology};
+use rxpath_host::read::netlink::netdev::QueueKind;
+use rxpath_host::read::{environment, identity, thread, topology};
+use rxpath_host::write::awake::Awake;
+use rxpath_host::{HostError, Root};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -367,6 +369,5 @@ fn numa_node(name: &str) -> Option<u32> {
 
 /// The driver of a device of hardware.
 fn driver(name: &str) -> String {
-    rxpath_host::netlink::ioctl::driver_info(name)
-        .map_or_else(|_| String::new(), |info| info.driver)
+    rxpath_host::read::ioctl::driver_info(name).map_or_else(|_| String::new(), |info| info.driver)
 }

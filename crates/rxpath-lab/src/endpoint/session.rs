@@ -1,6 +1,7 @@
 //! Which device carries the control connection: whether control and load share a link decides what a late answer means.
 
-use rxpath_host::{Root, session};
+use rxpath_host::Root;
+use rxpath_host::read::session;
 
 use super::route::route;
 

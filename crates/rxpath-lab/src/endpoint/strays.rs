@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::getuid;
 use rxpath_host::Root;
-use rxpath_host::owner::ProcessId;
-use rxpath_host::procfs::task;
+use rxpath_host::lab::owner::ProcessId;
+use rxpath_host::read::procfs::task;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

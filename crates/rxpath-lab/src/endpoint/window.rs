@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rxpath_host::netlink::Netlink;
-use rxpath_host::procfs::task;
+use rxpath_host::read::procfs::task;
 use rxpath_host::{HostError, Root};
 use rxpath_live::observe::{Between, Mark, Ours};
 use serde_json::Value;

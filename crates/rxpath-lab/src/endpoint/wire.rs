@@ -5,8 +5,8 @@
 use std::net::IpAddr;
 
 use rxpath_core::Side;
-use rxpath_host::capture::scrub::HostNames;
-use rxpath_host::environment::HostFacts;
+use rxpath_host::lab::capture::scrub::HostNames;
+use rxpath_host::read::environment::HostFacts;
 use rxpath_live::observe::Between;
 use rxpath_record::counters::Snapshot;
 use rxpath_record::hosts::ControlCost;
@@ -161,7 +161,7 @@ pub enum Ask {
         name: String,
     },
     /// Which counters of a device say what was lost in it and what was on the wire: a
-    /// [`rxpath_host::nic::losses::CardCounters`].
+    /// [`rxpath_host::read::nic::losses::CardCounters`].
     Card {
         /// Its name.
         device: String,

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-use rxpath_host::nic::losses::CardCounters;
+use rxpath_host::read::nic::losses::CardCounters;
 use rxpath_remote::inventory::{HostEntry, Reach};
 use rxpath_remote::ssh::{self, StartWords};
 use rxpath_remote::{

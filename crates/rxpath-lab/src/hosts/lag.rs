@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rxpath_core::Side;
-use rxpath_host::nic::losses::CardCounters;
+use rxpath_host::read::nic::losses::CardCounters;
 
 use super::Hosts;
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use rxpath_core::IntoMap;
 use rxpath_host::Root;
-use rxpath_host::capture::scrub::{HostNames, Scrubber};
+use rxpath_host::lab::capture::scrub::{HostNames, Scrubber};
 use serde_json::Value;
 
 use super::Hosts;

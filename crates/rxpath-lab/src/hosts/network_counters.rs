@@ -10,7 +10,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use rxpath_host::netns;
+use rxpath_host::lab::netns;
 use rxpath_record::counters::{Snapshot, name};
 use serde_json::Value;
 

@@ -3,7 +3,7 @@
 
 use rxpath_core::ntp::NtpState;
 use rxpath_core::{Nanos, Warning};
-use rxpath_host::ntp::FACT;
+use rxpath_host::read::ntp::FACT;
 
 use super::{ConnectedHost, Hosts};
 use crate::endpoint::clock::ClockBounds;

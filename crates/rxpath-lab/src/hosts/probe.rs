@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use rand::RngExt;
-use rxpath_host::probe::ORDINARY_HOPS;
+use rxpath_host::lab::probe::ORDINARY_HOPS;
 use rxpath_record::counters::Snapshot;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use rxpath_core::{IntoMap, Side};
-use rxpath_host::{Change as Made, Group, Target};
+use rxpath_host::write::change::Change as Made;
+use rxpath_host::{Group, Target};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

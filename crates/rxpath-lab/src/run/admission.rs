@@ -6,7 +6,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use rxpath_core::Warning;
 use rxpath_host::HostError;
-use rxpath_host::lock::LabLock;
+use rxpath_host::lab::lock::LabLock;
 
 use crate::clock::monotonic_ns;
 use crate::error::LabError;

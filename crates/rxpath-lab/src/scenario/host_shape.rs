@@ -1,7 +1,7 @@
 //! The CPUs of a host as far as placing threads needs to know them.
 
 use rxpath_core::{CpuList, Fact};
-use rxpath_host::topology::Topology;
+use rxpath_host::read::topology::Topology;
 use serde::{Deserialize, Serialize};
 
 use super::offers::Offers;
@@ -42,7 +42,7 @@ impl HostShape {
     /// A host that does not tell its siblings, nodes or caches counts as one without them.
     pub fn of(topology: &Topology, allowed: &CpuList) -> Self {
         let first = |list: &Fact<CpuList>| list.value()?.as_slice().iter().min().copied();
-        let shape = |cpu: &rxpath_host::topology::Cpu| CpuShape {
+        let shape = |cpu: &rxpath_host::read::topology::Cpu| CpuShape {
             cpu: cpu.cpu,
             core: first(&cpu.siblings).unwrap_or(cpu.cpu),
             node: cpu.node.value().copied().unwrap_or(0),

@@ -1,6 +1,7 @@
 //! What of the kernel and its tools a variant may need, and what of it this host lacks.
 
-use rxpath_host::{Root, kernel_config};
+use rxpath_host::Root;
+use rxpath_host::read::kernel_config;
 use serde::{Deserialize, Serialize};
 
 use crate::installed::found;

@@ -1,7 +1,6 @@
 //! Whether a change can be tried in a variant of a scenario: its settings are made once without load, in the lab or on the
 //! hosts.
 
-use rxpath_host::Outcome;
 use rxpath_host::pairs::Pairs;
 use rxpath_tune::plan::NoStep;
 

@@ -18,7 +18,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use rxpath_host::{HostError, netns, nft};
+use rxpath_host::HostError;
+use rxpath_host::lab::{netns, nft};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,8 +1,9 @@
 //! Firewall rules of a testbed, in the language of the tool that owns it, and their counters.
 
+use rxpath_host::HostError;
+use rxpath_host::lab::netns::Namespace;
+use rxpath_host::lab::nft::Droppers;
 use rxpath_host::netlink::Netlink;
-use rxpath_host::nft::Droppers;
-use rxpath_host::{HostError, Namespace};
 
 use crate::error::LabError;
 use crate::scenario::spec::Lab;

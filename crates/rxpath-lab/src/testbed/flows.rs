@@ -7,9 +7,9 @@
 
 use std::net::SocketAddr;
 
-use rxpath_host::Namespace;
-use rxpath_host::steering::cpu::{cpu_of, end};
-use rxpath_host::steering::{Flow, Protocol};
+use rxpath_host::lab::netns::Namespace;
+use rxpath_host::read::steering::cpu::{cpu_of, end};
+use rxpath_host::read::steering::{Flow, Protocol};
 use rxpath_record::manifest::FlowCpu;
 
 use crate::error::LabError;

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_core::{CpuList, Side};
-use rxpath_host::Owner;
+use rxpath_host::lab::owner::Owner;
 use rxpath_host::netlink::Netlink;
-use rxpath_host::sysfs::device::parse_mask;
+use rxpath_host::read::sysfs::device::parse_mask;
 use rxpath_load::udp::sender_clock::SenderClock;
 use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::SoftirqPlace;

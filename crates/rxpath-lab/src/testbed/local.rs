@@ -8,9 +8,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;
 
 use rxpath_core::Side;
+use rxpath_host::lab::netns;
 use rxpath_host::netlink::Netlink;
-use rxpath_host::snapshot::Reader;
-use rxpath_host::{HostError, Root, netns};
+use rxpath_host::read::snapshot::Reader;
+use rxpath_host::{HostError, Root};
 use rxpath_record::counters::Snapshot;
 use rxpath_record::counters::name::side_on_receiver;
 use rxpath_record::evidence::SoftirqPlace;
@@ -137,7 +138,7 @@ impl Testbed for LocalTestbed {
     }
 
     fn network_namespace(&self, _: Side) -> Option<u32> {
-        rxpath_host::identity::network_namespace().ok()?.try_into().ok()
+        rxpath_host::read::identity::network_namespace().ok()?.try_into().ok()
     }
 
     fn side_of(&self, netns: u32) -> Option<Side> {

@@ -6,8 +6,9 @@
 use std::collections::BTreeSet;
 
 use rxpath_core::{CpuList, SchedClass};
-use rxpath_host::procfs::task;
-use rxpath_host::{Root, thread};
+use rxpath_host::Root;
+use rxpath_host::read::procfs::task;
+use rxpath_host::read::thread;
 
 use crate::error::LabError;
 

@@ -11,12 +11,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::Command;
 
 use rxpath_core::{SchedClass, Side};
-use rxpath_host::netlink::netfilter::Conntrack;
-use rxpath_host::netlink::{Netlink, UpperKind};
-use rxpath_host::nft::Droppers;
-use rxpath_host::procfs::snmp;
-use rxpath_host::snapshot::Reader;
-use rxpath_host::{HostError, Namespace, Owner, Root, thread};
+use rxpath_host::lab::netns::Namespace;
+use rxpath_host::lab::nft::Droppers;
+use rxpath_host::lab::owner::Owner;
+use rxpath_host::netlink::Netlink;
+use rxpath_host::read::netlink::UpperKind;
+use rxpath_host::read::netlink::netfilter::Conntrack;
+use rxpath_host::read::procfs::snmp;
+use rxpath_host::read::snapshot::Reader;
+use rxpath_host::read::thread;
+use rxpath_host::{HostError, Root};
 use rxpath_live::live::hooks;
 use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::SoftirqPlace;
@@ -346,7 +350,7 @@ impl Testbed for NetnsTestbed {
 
     fn network_namespace(&self, side: Side) -> Option<u32> {
         let namespace = if side == Side::Tx { &self.tx } else { &self.rx };
-        let inode = namespace.run(|_| rxpath_host::identity::network_namespace()).ok()?;
+        let inode = namespace.run(|_| rxpath_host::read::identity::network_namespace()).ok()?;
         u32::try_from(inode.ok()?).ok()
     }
 

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use rxpath_host::netlink::Netlink;
-use rxpath_host::procfs::snmp;
+use rxpath_host::read::procfs::snmp;
 
 use super::tuned::DEVICE;
 

@@ -6,7 +6,7 @@ use std::process::{Child, ExitStatus};
 
 use nix::sys::signal::Signal;
 use rxpath_host::Root;
-use rxpath_host::procfs::listeners;
+use rxpath_host::read::procfs::listeners;
 
 use crate::clock::HostClock;
 use crate::trial::peer::Began;

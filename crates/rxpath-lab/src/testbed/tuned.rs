@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_host::lab::netns::Namespace;
 use rxpath_host::pairs::Pairs;
-use rxpath_host::setter::{HostSetter, Setter};
-use rxpath_host::sysfs::device::parse_mask;
-use rxpath_host::{Change, Group, HostError, Knob, Namespace, Target};
+use rxpath_host::read::sysfs::device::parse_mask;
+use rxpath_host::write::change::Change;
+use rxpath_host::write::setter::{HostSetter, Setter};
+use rxpath_host::{Group, HostError, Knob, Target};
 
 use crate::error::LabError;
 use crate::scenario::spec::Lab;

@@ -14,9 +14,11 @@ use std::thread::JoinHandle;
 
 use nix::sys::signal::Signal;
 use rxpath_core::{SchedClass, Side, Warning};
-use rxpath_host::owner::ProcessId;
-use rxpath_host::procfs::task;
-use rxpath_host::{Owner, Root, netns, owner, thread};
+use rxpath_host::Root;
+use rxpath_host::lab::netns;
+use rxpath_host::lab::owner::{self, Owner, ProcessId};
+use rxpath_host::read::procfs::task;
+use rxpath_host::read::thread;
 
 use crate::endpoint::strays;
 use crate::error::LabError;

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_core::Nanos;
-use rxpath_host::Owner;
+use rxpath_host::lab::owner::Owner;
 
 use crate::scenario::spec::{Trials, Variant};
 

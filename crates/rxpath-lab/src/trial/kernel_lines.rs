@@ -12,7 +12,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use rxpath_core::{IntoMap, Side};
 use rxpath_host::Root;
-use rxpath_host::snapshot::Reader;
+use rxpath_host::read::snapshot::Reader;
 use rxpath_record::counters::Snapshot;
 
 use super::line::Line;

@@ -7,7 +7,9 @@
 use rxpath_bpf::account::Account;
 use rxpath_bpf::account::calibrate::{self, Calibration};
 use rxpath_core::{Nanos, Warning};
-use rxpath_host::{HostError, Owner, Root, procfs, thread};
+use rxpath_host::lab::owner::Owner;
+use rxpath_host::read::{procfs, thread};
+use rxpath_host::{HostError, Root};
 use rxpath_record::ledger::DropReason;
 use rxpath_record::stolen::Stolen;
 use rxpath_record::traced::Traced;

@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use rxpath_core::{Side, Warning};
-use rxpath_host::netlink::{Netlink, QueueAsk};
-use rxpath_host::thread;
+use rxpath_host::netlink::Netlink;
+use rxpath_host::read::netlink::QueueAsk;
+use rxpath_host::read::thread;
 use rxpath_record::samples::TrialSamples;
 use serde::{Deserialize, Serialize};
 

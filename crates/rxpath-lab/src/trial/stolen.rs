@@ -10,8 +10,9 @@ use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::steal::{self, Evidence, Steal};
 use rxpath_core::measured::{CpuTime, TaskKind, TaskTime};
 use rxpath_core::{IntoMap, Nanos, ReportedTime, Warning};
-use rxpath_host::procfs::softnet;
-use rxpath_host::{HostError, Owner, Root};
+use rxpath_host::lab::owner::Owner;
+use rxpath_host::read::procfs::softnet;
+use rxpath_host::{HostError, Root};
 use rxpath_record::stolen::{CpuPaid, Stolen, Victim as VictimRecord};
 
 use super::victim::{Running, Victim};

@@ -11,8 +11,9 @@ use nix::sys::signal::Signal;
 use rxpath_bpf::steal::probe::{self, Ran, Victim as Probed};
 use rxpath_bpf::steal::{TaskTaken, openssl};
 use rxpath_core::{Nanos, Warning};
-use rxpath_host::owner::{ProcessId, Thing};
-use rxpath_host::{HostError, Owner, netns};
+use rxpath_host::HostError;
+use rxpath_host::lab::netns;
+use rxpath_host::lab::owner::{Owner, ProcessId, Thing};
 use rxpath_record::stolen::Victim as Record;
 
 use super::external::{keep, said};

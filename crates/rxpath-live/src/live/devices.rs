@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use rxpath_core::IntoMap;
 use rxpath_host::Root;
-use rxpath_host::netlink::Link;
-use rxpath_host::sysfs::device;
+use rxpath_host::read::netlink::Link;
+use rxpath_host::read::sysfs::device;
 use rxpath_record::counters::{Moved, name};
 use rxpath_record::evidence::{AnyProtocol, Spread};
 use rxpath_record::ledger::{Drop, Place};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rxpath_core::IntoMap;
 use rxpath_host::Root;
-use rxpath_host::cgroup::{self, GroupState};
+use rxpath_host::read::cgroup::{self, GroupState};
 use rxpath_record::evidence::{Halt, Throttled};
 
 /// The groups of some processes at one moment.

@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 
 use nix::errno::Errno;
 use rxpath_core::IntoMap;
-use rxpath_host::netlink::ioctl::driver_stats;
-use rxpath_host::netlink::netfilter::Family;
-use rxpath_host::netlink::nft_tables::is_loaded;
-use rxpath_host::netlink::{Link, Netlink, Qdisc, XdpMode};
-use rxpath_host::{HostError, Root, tcx};
+use rxpath_host::netlink::Netlink;
+use rxpath_host::read::ioctl::driver_stats;
+use rxpath_host::read::netlink::netfilter::Family;
+use rxpath_host::read::netlink::nft_tables::is_loaded;
+use rxpath_host::read::netlink::{Link, Qdisc, XdpMode};
+use rxpath_host::read::tcx;
+use rxpath_host::{HostError, Root};
 
 /// What may be lost in them unseen; `reasons` when the kernel's drop reasons are watched, which name tc's drops.
 pub(crate) fn unseen(root: &Root, links: &[Link], reasons: bool) -> Vec<String> {

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rxpath_host::clock::monotonic_ns;
 use rxpath_host::netlink::Netlink;
-use rxpath_host::procfs::socket_owner;
+use rxpath_host::read::clock::monotonic_ns;
+use rxpath_host::read::procfs::socket_owner;
 use rxpath_host::{HostError, Root};
 
 use super::probes::Probes;

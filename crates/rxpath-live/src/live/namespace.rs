@@ -3,8 +3,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rxpath_host::netlink::Link;
-use rxpath_host::netns::NETNS_DIR;
+use rxpath_host::lab::netns::NETNS_DIR;
+use rxpath_host::read::netlink::Link;
 
 /// Fewer packets than this per second, or than this share of all, are the readings' difference in time.
 const LEAST_PPS: f64 = 100.0;

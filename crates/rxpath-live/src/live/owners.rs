@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_host::Root;
-use rxpath_host::procfs::task;
+use rxpath_host::read::procfs::task;
 use rxpath_record::evidence::Owner;
 
 /// Processes by the inode of each socket that they have open.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_core::IntoMap;
 use rxpath_host::Root;
-use rxpath_host::procfs::waits;
+use rxpath_host::read::procfs::waits;
 use rxpath_record::evidence::ThreadUse;
 
 use super::groups::ReaderGroups;

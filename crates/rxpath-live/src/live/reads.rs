@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rxpath_bpf::Probe;
 use rxpath_bpf::reads::{ReadBy, Reads};
 use rxpath_core::IntoMap;
-use rxpath_host::identity::network_namespace;
+use rxpath_host::read::identity::network_namespace;
 
 /// Datagrams by thread, by the inode of each socket that was read.
 pub(crate) type Readings = BTreeMap<u32, BTreeMap<i32, u64>>;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rxpath_bpf::drops::{Drop, Drops};
 use rxpath_bpf::filter::Filter;
 use rxpath_core::Side;
-use rxpath_host::identity::network_namespace;
+use rxpath_host::read::identity::network_namespace;
 use rxpath_record::ledger::DropReason;
 
 /// Reason, place, device, port.

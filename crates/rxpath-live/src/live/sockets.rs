@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_host::HostError;
-use rxpath_host::netlink::{Netlink, SkMemInfo};
+use rxpath_host::netlink::Netlink;
+use rxpath_host::read::netlink::SkMemInfo;
 use rxpath_record::evidence::SocketUse;
 
 use super::owners::{Owners, Waiters, owners_of};

@@ -6,7 +6,8 @@ mod services;
 use std::collections::BTreeMap;
 
 use rxpath_core::IntoMap;
-use rxpath_host::netlink::{Netlink, TcpSocket};
+use rxpath_host::netlink::Netlink;
+use rxpath_host::read::netlink::TcpSocket;
 use rxpath_record::evidence::{Listener, TcpUse};
 
 use super::owners::owners_of;

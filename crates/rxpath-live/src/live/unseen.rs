@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use rxpath_core::IntoMap;
 use rxpath_host::Root;
-use rxpath_host::netlink::{Link, Netlink};
+use rxpath_host::netlink::Netlink;
+use rxpath_host::read::netlink::Link;
 
 use super::hooks;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use rxpath_core::IntoMap;
-use rxpath_host::netlink::Link;
+use rxpath_host::read::netlink::Link;
 use rxpath_record::counters::name;
 
 use crate::live::Around;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rxpath_bpf::cost::own_cpu;
 use rxpath_host::Root;
-use rxpath_host::procfs::{socket_owner, task};
+use rxpath_host::read::procfs::{socket_owner, task};
 
 use super::sockets::Looks;
 use crate::live::OWNERS;

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use rxpath_core::Fact;
-use rxpath_host::nic::{self, Nic};
-use rxpath_host::queue_map::{self, DeviceQueues, QueueRate, Row, Shared};
-use rxpath_host::{HostError, Root, sysfs};
+use rxpath_host::read::nic::{self, Nic};
+use rxpath_host::read::queue_map::{self, DeviceQueues, QueueRate, Row, Shared};
+use rxpath_host::read::sysfs;
+use rxpath_host::{HostError, Root};
 use rxpath_record::watch::QueueRow;
 
 use super::Window;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use rxpath_bpf::drops::Drop;
 use rxpath_core::Side;
 use rxpath_core::number::si;
-use rxpath_host::identity::network_namespace;
+use rxpath_host::read::identity::network_namespace;
 use rxpath_record::evidence::{AnyProtocol, Evidence};
 use rxpath_record::ledger::{DropReason, Place};
 

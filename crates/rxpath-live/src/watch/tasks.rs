@@ -4,7 +4,7 @@ use rxpath_bpf::steal::Steal;
 use rxpath_core::Fact;
 use rxpath_core::measured::{TaskKind, TaskTime};
 use rxpath_host::Root;
-use rxpath_host::thread::usage::{Sample, Usage};
+use rxpath_host::read::thread::usage::{Sample, Usage};
 use rxpath_record::watch::TaskRow;
 
 use super::Window;
@@ -91,7 +91,7 @@ fn by_scheduler(window: &Window<'_>) -> Vec<TaskRow> {
     let Some(usage) = &window.used.usage else { return Vec::new() };
     let why = window.seen.err().unwrap_or("not measured");
     let span_ns = usage.span_ns.max(1) as f64;
-    let row = |thread: &rxpath_host::thread::usage::ThreadUse| TaskRow {
+    let row = |thread: &rxpath_host::read::thread::usage::ThreadUse| TaskRow {
         pid: thread.tid as u32,
         process: thread.pid as u32,
         comm: thread.comm.clone(),

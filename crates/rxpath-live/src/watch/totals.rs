@@ -4,7 +4,7 @@ use rxpath_bpf::steal::{Steal, TaskTaken};
 use rxpath_core::Division;
 use rxpath_core::measured::TaskKind;
 use rxpath_host::Root;
-use rxpath_host::cgroup::{GroupKind, GroupNames};
+use rxpath_host::read::cgroup::{GroupKind, GroupNames};
 use rxpath_record::watch::{TakenTime, VictimName, WindowTotals};
 
 /// The totals of a window of this length, from a sample of it.

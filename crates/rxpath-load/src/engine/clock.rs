@@ -1,6 +1,6 @@
 //! Clocks, read through the vDSO.
 
-pub use rxpath_host::clock::{monotonic_ns as now_ns, realtime_ns};
+pub use rxpath_host::read::clock::{monotonic_ns as now_ns, realtime_ns};
 
 /// Sleeps until this instant of `CLOCK_MONOTONIC`; returns early when a signal comes.
 pub fn sleep_until(t_ns: u64) {

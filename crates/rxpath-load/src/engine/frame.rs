@@ -3,7 +3,7 @@
 //! All frames of a flow have the same headers and the same payload but for its first 16 bytes, so that the checksum of
 //! the rest is summed once.
 
-use rxpath_host::netlink::next_hop::NextHop;
+use rxpath_host::read::netlink::next_hop::NextHop;
 
 use crate::engine::packet::{Ends, add_words, fold};
 use crate::udp::header::{HEADER_BYTES, MAGIC};
@@ -122,7 +122,7 @@ mod tests {
 
     fn hop(vlan_id: Option<u16>) -> NextHop {
         let device =
-            rxpath_host::netlink::Link { mac: vec![2, 0, 0, 0, 0, 1], ..Default::default() };
+            rxpath_host::read::netlink::Link { mac: vec![2, 0, 0, 0, 0, 1], ..Default::default() };
         NextHop { device, vlan_id, mtu: 1500, mac: [2, 0, 0, 0, 0, 2] }
     }
 

@@ -1,6 +1,6 @@
 //! The calling thread in a measured loop: where it runs, what CPU time it used, how it is woken.
 //!
-//! Placing a thread is the host layer's (`rxpath_host::thread`).
+//! Placing a thread is the host layer's (`rxpath_host::read::thread`).
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -31,7 +31,7 @@ impl CpuTime {
     }
 }
 
-pub use rxpath_host::thread::current_tid as id;
+pub use rxpath_host::read::thread::current_tid as id;
 
 /// The CPU this thread is on. **Cost** a few ns (rseq or vDSO).
 #[inline]

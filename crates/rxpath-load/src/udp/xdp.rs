@@ -4,8 +4,9 @@ use std::io;
 
 use rxpath_core::Bytes;
 use rxpath_host::HostError;
-use rxpath_host::netlink::netdev::QueueKind;
-use rxpath_host::netlink::{Link, Netlink};
+use rxpath_host::netlink::Netlink;
+use rxpath_host::read::netlink::Link;
+use rxpath_host::read::netlink::netdev::QueueKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use rxpath_core::Fact;
 use rxpath_core::number::grouped;
-use rxpath_host::counter::Width;
-use rxpath_host::nic::{HostAnswers, Nic};
-use rxpath_host::procfs::softnet::CpuLine;
-use rxpath_host::root::Root;
-use rxpath_host::snapshot::Counters;
+use rxpath_host::Root;
+use rxpath_host::read::counter::Width;
+use rxpath_host::read::nic::{HostAnswers, Nic};
+use rxpath_host::read::procfs::softnet::CpuLine;
+use rxpath_host::read::snapshot::Counters;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

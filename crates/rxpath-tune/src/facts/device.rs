@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::Fact;
+use rxpath_host::Root;
 use rxpath_host::error::fact;
-use rxpath_host::nic::{self, Nic};
-use rxpath_host::queue_map::{self, DeviceQueues, Lines, Shared};
-use rxpath_host::root::Root;
-use rxpath_host::sysfs;
+use rxpath_host::read::nic::{self, Nic};
+use rxpath_host::read::queue_map::{self, DeviceQueues, Lines, Shared};
+use rxpath_host::read::sysfs;
 
 use super::irq::{self, Irq};
 

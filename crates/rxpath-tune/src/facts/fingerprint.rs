@@ -6,7 +6,7 @@
 
 use rxpath_core::moving;
 use rxpath_host::Root;
-use rxpath_host::environment;
+use rxpath_host::read::environment;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::{Fact, IntoMap};
-use rxpath_host::queue_map::{DeviceQueues, Shared};
-use rxpath_host::root::Root;
-use rxpath_host::sysfs::irq::{self, Masks};
+use rxpath_host::Root;
+use rxpath_host::read::queue_map::{DeviceQueues, Shared};
+use rxpath_host::read::sysfs::irq::{self, Masks};
 
 /// One interrupt of a device.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +36,7 @@ pub(super) fn of(
         .filter_map(|row| Some((row.irq.value()?.irq, row.queue)))
         .into_map();
     shared.of_device(root, name).map(|rows| {
-        let one = |(number, row): (u32, &rxpath_host::procfs::interrupts::Interrupt)| Irq {
+        let one = |(number, row): (u32, &rxpath_host::read::procfs::interrupts::Interrupt)| Irq {
             number,
             about: row.about.clone(),
             taken_total: row.counts.iter().sum(),

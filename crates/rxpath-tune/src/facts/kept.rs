@@ -6,11 +6,10 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::IntoMap;
-use rxpath_host::capture::sources::{SYSCTL_CONF, SYSCTL_DIRS};
-use rxpath_host::glob;
-use rxpath_host::optional::Optional;
-use rxpath_host::procfs::sysctl;
-use rxpath_host::root::Root;
+use rxpath_host::lab::capture::sources::{SYSCTL_CONF, SYSCTL_DIRS};
+use rxpath_host::read::optional::Optional;
+use rxpath_host::read::procfs::sysctl;
+use rxpath_host::{Root, glob};
 
 use super::{Gap, Known};
 

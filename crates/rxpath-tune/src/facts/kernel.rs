@@ -3,10 +3,10 @@
 use std::fmt;
 
 use rxpath_core::Fact;
-use rxpath_host::environment::is_known_parameter;
+use rxpath_host::Root;
 use rxpath_host::error::fact;
-use rxpath_host::kernel_config::{self, KernelConfig};
-use rxpath_host::root::Root;
+use rxpath_host::read::environment::is_known_parameter;
+use rxpath_host::read::kernel_config::{self, KernelConfig};
 
 /// A kernel version, as far as defaults depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +42,7 @@ pub struct Kernel {
 impl Kernel {
     /// The last value of boot parameter `name`; an empty text for a bare word, `None` when it is not given.
     ///
-    /// **Caveat** a capture must keep the parameter ([`rxpath_host::environment::is_known_parameter`]).
+    /// **Caveat** a capture must keep the parameter ([`rxpath_host::read::environment::is_known_parameter`]).
     pub fn parameter(&self, name: &str) -> Option<&str> {
         debug_assert!(is_known_parameter(name), "captures drop the boot parameter {name}");
         self.cmdline.value()?.iter().rev().find_map(|word| {

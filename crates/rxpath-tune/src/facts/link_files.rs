@@ -6,10 +6,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rxpath_host::capture::sources::LINK_DIRS;
-use rxpath_host::glob;
-use rxpath_host::optional::Optional;
-use rxpath_host::root::Root;
+use rxpath_host::lab::capture::sources::LINK_DIRS;
+use rxpath_host::read::optional::Optional;
+use rxpath_host::{Root, glob};
 
 use super::{Device, Gap, HostFacts};
 

@@ -4,9 +4,9 @@
 //! known: the driver makes new ones.
 
 use rxpath_core::{CpuList, Fact};
-use rxpath_host::netlink::ethtool::Channels;
-use rxpath_host::procfs::sysctl;
-use rxpath_host::sysfs::device::{RxQueue, parse_mask};
+use rxpath_host::read::netlink::ethtool::Channels;
+use rxpath_host::read::procfs::sysctl;
+use rxpath_host::read::sysfs::device::{RxQueue, parse_mask};
 use rxpath_host::{Group, Target};
 use serde_json::{Value as Json, json};
 
@@ -190,8 +190,8 @@ impl Device {
     }
 }
 
-fn no_row() -> rxpath_host::queue_map::Row {
-    rxpath_host::queue_map::Row {
+fn no_row() -> rxpath_host::read::queue_map::Row {
+    rxpath_host::read::queue_map::Row {
         queue: 0,
         napi_id: Fact::absent(NEW_LINES),
         irq: Fact::absent(NEW_LINES),
@@ -225,7 +225,7 @@ fn answered(group: Group, part: &str, value: &str) -> Option<Json> {
     })
 }
 
-/// Where a setting shows in [`rxpath_host::nic::Nic`]: the answer, the field of its value, and the field in that.
+/// Where a setting shows in [`rxpath_host::read::nic::Nic`]: the answer, the field of its value, and the field in that.
 fn place(group: Group, part: &str) -> Option<(&'static str, String, Option<&'static str>)> {
     let field = part.replace('-', "_");
     Some(match group {

@@ -1,8 +1,8 @@
 //! Which programs run: managers of settings, packet taps, pollers.
 
 use rxpath_core::Fact;
-use rxpath_host::procfs::task;
-use rxpath_host::root::Root;
+use rxpath_host::Root;
+use rxpath_host::read::procfs::task;
 
 use super::Gap;
 

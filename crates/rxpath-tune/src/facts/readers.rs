@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_core::{CpuList, Fact};
-use rxpath_host::procfs::{listeners, socket_owner, task, udp};
-use rxpath_host::root::Root;
+use rxpath_host::Root;
+use rxpath_host::read::procfs::{listeners, socket_owner, task, udp};
 
 use super::HostFacts;
 

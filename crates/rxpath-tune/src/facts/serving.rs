@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_core::{CpuList, Fact, IntoMap};
-use rxpath_host::topology::Topology;
+use rxpath_host::read::topology::Topology;
 
 use super::{Device, Gap, HostFacts, Irq, Known};
 
@@ -120,7 +120,7 @@ impl Serving {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use rxpath_host::sysfs::irq::Masks;
+    use rxpath_host::read::sysfs::irq::Masks;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_core::Fact;
-use rxpath_host::procfs::{socket_owner, udp};
+use rxpath_host::read::procfs::{socket_owner, udp};
 use rxpath_host::{HostError, Root};
 
 /// The sockets of one port.

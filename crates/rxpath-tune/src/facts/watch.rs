@@ -5,12 +5,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rxpath_core::{Fact, IntoMap};
-use rxpath_host::counter::Width;
+use rxpath_host::Root;
 use rxpath_host::error::fact;
-use rxpath_host::nic::{self, HostAnswers, Nic};
-use rxpath_host::procfs::softnet::{self, CpuLine};
-use rxpath_host::root::Root;
-use rxpath_host::{procfs, snapshot, sysfs};
+use rxpath_host::read::counter::Width;
+use rxpath_host::read::nic::{self, HostAnswers, Nic};
+use rxpath_host::read::procfs::softnet::{self, CpuLine};
+use rxpath_host::read::procfs::{self};
+use rxpath_host::read::{snapshot, sysfs};
 
 use super::counted::{Count, Later, LaterDevice, Watched};
 use super::{Device, HostFacts};

@@ -1,7 +1,7 @@
 //! What a setting takes, and whether a value is that.
 
 use rxpath_core::CpuList;
-use rxpath_host::sysfs::device::parse_mask;
+use rxpath_host::read::sysfs::device::parse_mask;
 use serde::Deserialize;
 
 /// Largest int of the kernel.

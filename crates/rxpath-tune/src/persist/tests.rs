@@ -61,7 +61,8 @@ fn what_keeps_a_plan_over_a_restart_is_counted() {
 /// What `check` reads of udev rules is what is drafted here.
 #[test]
 fn a_drafted_rule_is_read_back() {
-    use rxpath_host::{Root, startup};
+    use rxpath_host::Root;
+    use rxpath_host::read::startup;
 
     let (drafts, _) = drafts(&plan(), Home::Udev, &Matching::default());
     let dir = tempfile::tempdir().unwrap();

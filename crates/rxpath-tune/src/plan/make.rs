@@ -3,10 +3,10 @@
 
 use std::fmt;
 
-use rxpath_host::change::same_of;
 use rxpath_host::pairs::Pairs;
-use rxpath_host::setter::Setter;
-use rxpath_host::{Change, Group, HostError, Knob, Outcome, Target};
+use rxpath_host::write::change::{Change, Outcome, same_of};
+use rxpath_host::write::setter::Setter;
+use rxpath_host::{Group, HostError, Knob, Target};
 
 use super::{LeftOut, NoStep, Plan, Step};
 use crate::effects::effects;

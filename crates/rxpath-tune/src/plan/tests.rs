@@ -1,11 +1,11 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use rxpath_host::identity::Identity;
-use rxpath_host::journal::{Contents, Entry, Journal};
-use rxpath_host::pairs::Pairs;
-use rxpath_host::setter::{Bounds, Setter};
-use rxpath_host::{Outcome, Root};
+use rxpath_host::read::identity::Identity;
+use rxpath_host::write::change::Outcome;
+use rxpath_host::write::journal::{Contents, Entry, Journal, Undo};
+use rxpath_host::write::setter::{Bounds, Setter};
+use rxpath_host::{Root, pairs::Pairs};
 
 use super::make::{Request, make};
 use super::*;
@@ -313,7 +313,7 @@ fn each_step_is_told_as_the_kernel_made_it() {
     let refused = Standing::Refused { why };
     assert_eq!(stands, [Standing::AsLeft, Standing::Ignored, Standing::Holds, refused]);
     assert_eq!(journal.contents().never_reached(), []);
-    assert!(journal.undo(&mut host).unwrap().iter().all(rxpath_host::journal::Undo::is_whole));
+    assert!(journal.undo(&mut host).unwrap().iter().all(Undo::is_whole));
     assert_eq!(host, before);
 }
 

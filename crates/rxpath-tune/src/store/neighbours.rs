@@ -9,8 +9,8 @@ use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rxpath_host::identity::network_namespace;
-use rxpath_host::lock::LabLock;
+use rxpath_host::lab::lock::LabLock;
+use rxpath_host::read::identity::network_namespace;
 use rxpath_host::{HostError, Target};
 use sha2::{Digest, Sha256};
 
@@ -107,7 +107,7 @@ impl Store {
         ours: &[(Target, Vec<Target>)],
     ) -> Result<(Option<Conflict>, Vec<Unknown>), HostError> {
         let here = self.dir.canonicalize().unwrap_or_else(|_| self.dir.clone());
-        let (boot, netns) = (rxpath_host::owner::boot_id()?, network_namespace()?);
+        let (boot, netns) = (rxpath_host::lab::owner::boot_id()?, network_namespace()?);
         let mut unknown = Vec::new();
         for (_, dir) in self.links().into_iter().filter(|(_, dir)| *dir != here && dir.is_dir()) {
             let listed = match Store::at(&dir).list() {

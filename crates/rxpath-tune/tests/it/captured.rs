@@ -3,8 +3,9 @@
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rxpath_host::capture::sources;
-use rxpath_host::root::{Asked, Root};
+use rxpath_host::Root;
+use rxpath_host::lab::capture::sources;
+use rxpath_host::read::root::Asked;
 use rxpath_tune::{Ask, Goal, HostFacts, Scope, check};
 
 use crate::cases::cases;

@@ -2,7 +2,7 @@
 
 use rxpath_core::number::si;
 use rxpath_host::HostError;
-use rxpath_host::capture::{Captured, LeftOut, capture};
+use rxpath_host::lab::capture::{Captured, LeftOut, capture};
 
 use crate::cmd::prelude::*;
 

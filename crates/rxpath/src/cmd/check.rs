@@ -5,8 +5,8 @@ pub mod queues;
 pub mod summarize;
 
 use rxpath_host::Root;
-use rxpath_host::counter::SHORT_WINDOW;
-use rxpath_host::only::Only;
+use rxpath_host::read::counter::SHORT_WINDOW;
+use rxpath_host::read::only::Only;
 use rxpath_tune::check::warnings;
 use rxpath_tune::suppress::{self, Suppression};
 use rxpath_tune::{Ask, Goal, HostFacts, Report, Scope, Severity, check};

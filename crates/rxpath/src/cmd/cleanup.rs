@@ -1,6 +1,6 @@
 //! `rxpath cleanup`: removes what killed runs left, and nothing else.
 
-use rxpath_host::owner::{Removed, cleanup};
+use rxpath_host::lab::owner::{Removed, cleanup};
 
 use crate::cmd::prelude::*;
 use crate::output::line;

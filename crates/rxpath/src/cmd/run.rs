@@ -3,8 +3,8 @@
 pub mod ended;
 pub mod host_plan;
 
-use rxpath_host::topology;
-use rxpath_host::{Root, thread};
+use rxpath_host::Root;
+use rxpath_host::read::{thread, topology};
 use rxpath_lab::LabError;
 use rxpath_lab::hosts::Hosts;
 use rxpath_lab::hosts::privilege::RootNeeds;

@@ -12,7 +12,8 @@ use rxpath_bpf::account::calibrate::{self, Calibration};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::steal::{Evidence, Steal, answer, probe};
 use rxpath_core::CpuList;
-use rxpath_host::{HostError, Root, installed, procfs, thread};
+use rxpath_host::read::{installed, procfs, thread};
+use rxpath_host::{HostError, Root};
 
 use crate::cmd::micros::irq_entry;
 use crate::cmd::on_host::OnHost;

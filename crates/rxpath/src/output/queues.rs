@@ -2,8 +2,8 @@
 
 use rxpath_core::number::grouped;
 use rxpath_core::{CpuList, Fact};
-use rxpath_host::queue_map::{DeviceQueues, IrqSource, QueueIrq, QueueRate, Row};
-use rxpath_host::steering::{Landing, Spread};
+use rxpath_host::read::queue_map::{DeviceQueues, IrqSource, QueueIrq, QueueRate, Row};
+use rxpath_host::read::steering::{Landing, Spread};
 
 use super::table::Grid;
 

@@ -9,7 +9,7 @@ use nix::sys::socket::{
 };
 use rxpath_bpf::drops::Drops;
 use rxpath_bpf::filter::Filter;
-use rxpath_host::Namespace;
+use rxpath_host::lab::netns::Namespace;
 use serde_json::Value;
 
 use super::{number, probe, rows};

@@ -4,9 +4,10 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::process::Command;
 
-use rxpath_host::netlink::QdiscSpec;
-use rxpath_host::setter::{HostSetter, Setter};
-use rxpath_host::{Namespace, Target};
+use rxpath_host::Target;
+use rxpath_host::lab::netns::Namespace;
+use rxpath_host::read::netlink::QdiscSpec;
+use rxpath_host::write::setter::{HostSetter, Setter};
 
 use super::{Site, tool};
 use crate::over_ssh::relay::{Relay, Trouble, tap};

@@ -3,7 +3,8 @@
 //! They are those of membarrier(2) (kernel/sched/membarrier.c, `membarrier_private_expedited`): it interrupts each CPU
 //! that runs a thread of the caller's process, and nothing else.
 
-use rxpath_host::{HostError, thread};
+use rxpath_host::HostError;
+use rxpath_host::read::thread;
 
 use super::sender::Act;
 

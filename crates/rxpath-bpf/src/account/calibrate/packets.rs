@@ -9,8 +9,10 @@
 use std::net::{Ipv4Addr, UdpSocket};
 
 use rxpath_core::CpuList;
-use rxpath_host::setter::{HostSetter, Setter};
-use rxpath_host::{HostError, Target, netns, thread};
+use rxpath_host::lab::netns;
+use rxpath_host::read::thread;
+use rxpath_host::write::setter::{HostSetter, Setter};
+use rxpath_host::{HostError, Target};
 
 use super::sender::Act;
 

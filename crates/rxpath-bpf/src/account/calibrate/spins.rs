@@ -2,8 +2,9 @@
 
 use std::thread::sleep;
 
-use rxpath_host::cputime::user_hz;
-use rxpath_host::{HostError, thread};
+use rxpath_host::HostError;
+use rxpath_host::read::cputime::user_hz;
+use rxpath_host::read::thread;
 
 use super::sender::{InterruptSender, Prepare};
 use super::threads::on_cpu;

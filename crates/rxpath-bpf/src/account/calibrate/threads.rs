@@ -4,7 +4,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use rxpath_host::{HostError, thread};
+use rxpath_host::HostError;
+use rxpath_host::read::thread;
 
 /// So long a thread is waited for: where others have its CPU for longer, nothing can be measured.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);

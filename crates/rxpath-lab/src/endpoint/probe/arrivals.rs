@@ -1,6 +1,6 @@
 //! When a datagram came, at the latest: the kernel's stamp has no wait of the program in it.
 
-use rxpath_host::clock::RealtimeReading;
+use rxpath_host::read::clock::RealtimeReading;
 
 use crate::clock::monotonic_ns;
 

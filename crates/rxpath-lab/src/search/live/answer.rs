@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_host::Change;
+use rxpath_host::write::change::Change;
 use rxpath_tune::auto::Phase;
 use schemars::JsonSchema;
 use serde::Serialize;

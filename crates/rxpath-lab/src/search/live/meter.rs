@@ -4,8 +4,9 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use rxpath_host::Root;
-use rxpath_host::netlink::{Link, Netlink};
-use rxpath_host::session::{self, Session};
+use rxpath_host::netlink::Netlink;
+use rxpath_host::read::netlink::Link;
+use rxpath_host::read::session::{self, Session};
 use rxpath_live::watch::{Options, ProbeLimit, Watcher};
 use rxpath_record::verdict::Verdict;
 use rxpath_record::watch::Slice;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rxpath_host::setter::HostSetter;
+use rxpath_host::write::setter::HostSetter;
 use rxpath_record::watch::Slice;
 use rxpath_stats::quantile::median;
 use rxpath_tune::auto::{Broke, Candidate, Guard, Measure, Phase, Reading};

@@ -3,7 +3,8 @@
 
 use chacha20::ChaCha8Rng;
 use rand::RngExt;
-use rxpath_host::{Root, kernel_config};
+use rxpath_host::Root;
+use rxpath_host::read::kernel_config;
 
 use crate::selftest::rule_cost::rules;
 

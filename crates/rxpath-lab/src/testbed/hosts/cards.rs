@@ -1,7 +1,7 @@
 //! What the network cards of the hosts count, by the names of the two sides.
 
 use rxpath_core::Side;
-use rxpath_host::nic::losses::CardCounters;
+use rxpath_host::read::nic::losses::CardCounters;
 use rxpath_record::ledger::{Link, OneWay, PathFacts, WireCounters, WireFacts};
 
 use super::counters::{of_card, shown};
@@ -101,7 +101,7 @@ fn one_way(hosts: &Hosts, from: Side, to: Side) -> OneWay {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_host::nic::losses;
+    use rxpath_host::read::nic::losses;
     use rxpath_record::counters::Snapshot;
 
     use super::super::counters::{Reading, of_sides};

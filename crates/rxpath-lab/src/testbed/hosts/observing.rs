@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_core::{Nanos, Side};
-use rxpath_host::Owner;
+use rxpath_host::lab::owner::Owner;
 use serde_json::Value;
 
 use super::AFTER_WINDOW;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use rxpath_core::Side;
-use rxpath_host::Namespace;
-use rxpath_host::netlink::QdiscSpec;
+use rxpath_host::lab::netns::Namespace;
+use rxpath_host::read::netlink::QdiscSpec;
 
 use crate::error::LabError;
 use crate::scenario::spec::{Lab, Qdisc};
@@ -96,7 +96,11 @@ pub(super) fn queueing(
     Ok(())
 }
 
-pub(super) fn note(side: Side, change: rxpath_host::Change, changes: &mut Vec<Change>) {
+pub(super) fn note(
+    side: Side,
+    change: rxpath_host::write::change::Change,
+    changes: &mut Vec<Change>,
+) {
     let unread = || "not readable".to_owned();
     let (old, new) = (change.before.unwrap_or_else(unread), change.after.unwrap_or_else(unread));
     if old == new {

@@ -1,7 +1,7 @@
 //! A trial leaves its measurements: of both sides together, and of each program.
 
 use rxpath_core::Warning;
-use rxpath_host::netlink::netfilter::Conntrack;
+use rxpath_host::read::netlink::netfilter::Conntrack;
 use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::Probed;
 use rxpath_record::manifest::FlowCpu;

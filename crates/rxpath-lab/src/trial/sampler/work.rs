@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use rxpath_bpf::cost::own_cpu;
 use rxpath_core::Side;
-use rxpath_host::netlink::Queues;
-use rxpath_host::procfs::{schedstat, softnet, stat};
-use rxpath_host::{HostError, Root, thread};
+use rxpath_host::read::netlink::Queues;
+use rxpath_host::read::procfs::{schedstat, softnet, stat};
+use rxpath_host::read::thread;
+use rxpath_host::{HostError, Root};
 use rxpath_record::samples::{SampleSeries, SamplerCost, TrialSamples};
 
 use super::{Shared, Target};

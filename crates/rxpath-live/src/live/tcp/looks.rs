@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use rxpath_host::netlink::{Netlink, TcpSocket, TcpState};
+use rxpath_host::netlink::Netlink;
+use rxpath_host::read::netlink::{TcpSocket, TcpState};
 
 /// Samples of a window.
 #[derive(Clone, Debug, Default)]
@@ -148,7 +149,7 @@ impl TcpLooks {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use rxpath_host::netlink::TcpInfo;
+    use rxpath_host::read::netlink::TcpInfo;
 
     pub(in super::super) fn connection(
         port: u16,

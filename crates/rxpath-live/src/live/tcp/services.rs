@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rxpath_host::netlink::TcpSocket;
+use rxpath_host::read::netlink::TcpSocket;
 use rxpath_record::evidence::{TcpConnection, TcpService};
 
 use super::looks::Connection;
@@ -123,7 +123,7 @@ mod tests {
     use super::super::looks::tests::connection as socket;
     use super::*;
     use crate::live::TcpLooks;
-    use rxpath_host::netlink::TcpState;
+    use rxpath_host::read::netlink::TcpState;
     use std::net::SocketAddr;
 
     fn listener(address: [u8; 4], port: u16) -> TcpSocket {

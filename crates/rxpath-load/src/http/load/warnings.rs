@@ -2,7 +2,8 @@
 
 use rxpath_core::Warning;
 use rxpath_core::number::counted;
-use rxpath_host::{Root, kernel_config};
+use rxpath_host::Root;
+use rxpath_host::read::kernel_config;
 
 use crate::http::load::options::LoadSettings;
 use crate::http::load::result::LoadResult;

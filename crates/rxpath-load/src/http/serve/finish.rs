@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::{Fact, Warning};
-use rxpath_host::procfs::snmp;
+use rxpath_host::read::procfs::snmp;
 use rxpath_host::{HostError, Root};
 
 use crate::LoadError;

@@ -43,7 +43,7 @@ pub struct XdpProgramSettings {
     /// The kernel's number of the program.
     pub program_id: u32,
     /// Whether it runs in the driver, or behind it (`generic`), after the packet's memory was allocated.
-    pub mode: rxpath_host::netlink::XdpMode,
+    pub mode: rxpath_host::read::netlink::XdpMode,
     /// Tag of the frames that it takes.
     pub vlan_id: Option<u16>,
 }

@@ -13,7 +13,8 @@ use nix::sys::socket::{MsgFlags, recv};
 use rxpath_bpf::xdp_receive::{Counts, Prepared, Verdict, Wanted, XdpReceive};
 use rxpath_core::Warning;
 use rxpath_host::HostError;
-use rxpath_host::netlink::{Link, Netlink};
+use rxpath_host::netlink::Netlink;
+use rxpath_host::read::netlink::Link;
 
 use crate::LoadError;
 use crate::engine::frame::LONGEST_HEAD;

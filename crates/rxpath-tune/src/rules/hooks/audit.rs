@@ -1,6 +1,6 @@
 //! Whether audit is on: from the kernel's own state, else from whether auditd runs.
 
-use rxpath_host::netlink::audit::Audit;
+use rxpath_host::read::netlink::audit::Audit;
 
 use super::taps::unread;
 use crate::prelude::*;

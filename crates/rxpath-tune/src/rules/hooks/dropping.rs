@@ -2,8 +2,8 @@
 //! evaluated rule by rule.
 
 use rxpath_core::number::grouped;
-use rxpath_host::counter::Width;
-use rxpath_host::nic::{Nic, QdiscFacts};
+use rxpath_host::read::counter::Width;
+use rxpath_host::read::nic::{Nic, QdiscFacts};
 
 use crate::prelude::*;
 

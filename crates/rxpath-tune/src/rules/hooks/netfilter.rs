@@ -1,7 +1,7 @@
 //! Firewall and connection tracking. These rules only report: they never propose to remove a firewall.
 
-use rxpath_host::counter::Width;
-use rxpath_host::netlink::netfilter::Conntrack;
+use rxpath_host::read::counter::Width;
+use rxpath_host::read::netlink::netfilter::Conntrack;
 
 use crate::prelude::*;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_host::netlink::XdpMode;
-use rxpath_host::tcx::Tcx;
+use rxpath_host::read::netlink::XdpMode;
+use rxpath_host::read::tcx::Tcx;
 
 use crate::prelude::*;
 

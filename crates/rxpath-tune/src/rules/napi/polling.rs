@@ -1,8 +1,8 @@
 //! Busy polling, NAPI threads, and page pool recycling.
 
-use rxpath_host::counter::Width;
-use rxpath_host::netlink::netdev::PagePool;
-use rxpath_host::procfs::task::{self, TaskStat};
+use rxpath_host::read::counter::Width;
+use rxpath_host::read::netlink::netdev::PagePool;
+use rxpath_host::read::procfs::task::{self, TaskStat};
 
 use crate::prelude::*;
 

@@ -1,7 +1,7 @@
 //! The link itself: speed, flow control, error correction, packet size.
 
-use rxpath_host::counter::Width;
-use rxpath_host::netlink::ethtool::Duplex;
+use rxpath_host::read::counter::Width;
+use rxpath_host::read::netlink::ethtool::Duplex;
 
 use super::without_hardware;
 use crate::prelude::*;

@@ -1,7 +1,7 @@
 //! Flow control: a receiver that stops the sender.
 
-use rxpath_host::counter::Width;
-use rxpath_host::netlink::ethtool::Pause;
+use rxpath_host::read::counter::Width;
+use rxpath_host::read::netlink::ethtool::Pause;
 
 use crate::prelude::*;
 

@@ -15,7 +15,7 @@ fn halves(ask: &Ask<'_>) -> Checked {
         .devices
         .iter()
         .flat_map(|device| {
-            let count = |queue: &rxpath_host::sysfs::device::RxQueue| {
+            let count = |queue: &rxpath_host::read::sysfs::device::RxQueue| {
                 let path = device.path(&format!("queues/rx-{}/rps_flow_cnt", queue.index));
                 Some((path, *queue.rps_flow_count.value()?))
             };

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_host::counter::Width;
-use rxpath_host::nic::Nic;
-use rxpath_host::queue_map::counters;
+use rxpath_host::read::counter::Width;
+use rxpath_host::read::nic::Nic;
+use rxpath_host::read::queue_map::counters;
 
 use crate::prelude::*;
 

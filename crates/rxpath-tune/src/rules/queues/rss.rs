@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::channels::receiving;
-use rxpath_host::netlink::ioctl::FlowKind;
+use rxpath_host::read::ioctl::FlowKind;
 
 use crate::prelude::*;
 

@@ -1,8 +1,8 @@
 //! The neighbour tables, shared by all network namespaces.
 
 use rxpath_core::number::grouped;
-use rxpath_host::counter::Width;
-use rxpath_host::netlink::neigh::NeighbourTable;
+use rxpath_host::read::counter::Width;
+use rxpath_host::read::netlink::neigh::NeighbourTable;
 
 use crate::prelude::*;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use rxpath_core::CpuList;
-use rxpath_host::procfs::socket_owner;
-use rxpath_host::topology::{Distance, Topology};
+use rxpath_host::read::procfs::socket_owner;
+use rxpath_host::read::topology::{Distance, Topology};
 
 use crate::facts::{Reader, Readers};
 use crate::prelude::*;

@@ -1,6 +1,6 @@
 //! Hyper-V and Azure: the virtual function below a synthetic NIC.
 
-use rxpath_host::counter::Width;
+use rxpath_host::read::counter::Width;
 
 use crate::prelude::*;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use rxpath_host::startup::Line;
+use rxpath_host::read::startup::Line;
 use serde::Deserialize;
 
 use super::persistent;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use rxpath_host::procfs::sysctl;
-use rxpath_host::startup::DEVICE_FILES;
+use rxpath_host::read::procfs::sysctl;
+use rxpath_host::read::startup::DEVICE_FILES;
 
 use crate::facts::Kept;
 use crate::prelude::*;

@@ -1,9 +1,9 @@
 //! Queueing disciplines that lose or delay what a device sends, and devices that packets are redirected through.
 
 use rxpath_core::number::{self, grouped};
-use rxpath_host::counter::Width;
-use rxpath_host::netlink::qdisc::QdiscLimit;
-use rxpath_host::nic::QdiscFacts;
+use rxpath_host::read::counter::Width;
+use rxpath_host::read::netlink::qdisc::QdiscLimit;
+use rxpath_host::read::nic::QdiscFacts;
 
 use crate::prelude::*;
 

@@ -1,6 +1,6 @@
 //! The environment of the host (guest, container), and its effect on measurements.
 
-use rxpath_host::counter::Width;
+use rxpath_host::read::counter::Width;
 
 use crate::facts::HostFacts;
 use crate::prelude::*;

@@ -2,9 +2,9 @@
 
 use rxpath_bpf::reuseport;
 use rxpath_core::Fact;
-use rxpath_host::queue_map::Shared;
-use rxpath_host::steering::group::{Choice, choose};
-use rxpath_host::steering::{Flow, Landing, Spread, land, spread};
+use rxpath_host::read::queue_map::Shared;
+use rxpath_host::read::steering::group::{Choice, choose};
+use rxpath_host::read::steering::{Flow, Landing, Spread, land, spread};
 use rxpath_host::{HostError, netlink::Netlink};
 use serde::Deserialize;
 

@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use rxpath_core::IntoMap;
 use rxpath_core::envelope::schema_id;
-use rxpath_host::nic::{self, Nic};
-use rxpath_host::queue_map::{self, DeviceQueues, Shared};
-use rxpath_host::{Root, sysfs};
+use rxpath_host::Root;
+use rxpath_host::read::nic::{self, Nic};
+use rxpath_host::read::queue_map::{self, DeviceQueues, Shared};
+use rxpath_host::read::sysfs;
 use serde::Deserialize;
 
 use crate::cmd::prelude::*;

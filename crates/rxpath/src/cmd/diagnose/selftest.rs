@@ -1,7 +1,8 @@
 //! `rxpath diagnose --selftest`: makes limits on purpose and counts which are recognised.
 
 use rand::RngExt;
-use rxpath_host::{Root, thread, topology};
+use rxpath_host::Root;
+use rxpath_host::read::{thread, topology};
 use rxpath_lab::scenario::HostShape;
 use rxpath_lab::selftest::{self, Ask, CASES, Case, Row, RuleCost, Sureness};
 use rxpath_record::manifest::Manifest;

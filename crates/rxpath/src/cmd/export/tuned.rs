@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use rxpath_core::{Envelope, IntoMap};
 use rxpath_host::HostError;
-use rxpath_host::journal::Contents;
-use rxpath_host::setter::HostSetter;
+use rxpath_host::write::journal::Contents;
+use rxpath_host::write::setter::HostSetter;
 use rxpath_tune::store::{Listed, Store};
 use rxpath_tune::verify::{Standing, UNREAD, UNREADABLE, Verified, verify};
 use serde::de::IgnoredAny;
@@ -81,8 +81,8 @@ fn of(
 #[cfg(test)]
 mod tests {
     use rxpath_host::Root;
-    use rxpath_host::identity::network_namespace;
-    use rxpath_host::owner::boot_id;
+    use rxpath_host::lab::owner::boot_id;
+    use rxpath_host::read::identity::network_namespace;
     use serde_json::json;
 
     use super::*;

@@ -14,7 +14,7 @@ use rxpath_bpf::steal::TaskTaken;
 use rxpath_bpf::steal::openssl;
 use rxpath_bpf::steal::probe::Victim;
 use rxpath_core::CpuList;
-use rxpath_host::thread;
+use rxpath_host::read::thread;
 
 use crate::exit::{Failure, OrUsage};
 

@@ -5,9 +5,9 @@ use std::io::Read;
 
 use clap::ValueEnum;
 use rxpath_host::Root;
-use rxpath_host::journal::{Journal, Watch};
-use rxpath_host::owner::ProcessId;
-use rxpath_host::setter::HostSetter;
+use rxpath_host::lab::owner::ProcessId;
+use rxpath_host::write::journal::{Journal, Watch};
+use rxpath_host::write::setter::HostSetter;
 use rxpath_tune::apply::{Applied, apply, ready};
 use rxpath_tune::effects::coupled;
 use rxpath_tune::plan::session::{self, SessionAtRisk};

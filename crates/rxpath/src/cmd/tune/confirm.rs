@@ -1,6 +1,6 @@
 //! `rxpath tune confirm`.
 
-use rxpath_host::journal::{Contents, Journal};
+use rxpath_host::write::journal::{Contents, Journal};
 use rxpath_tune::store::{Listed, Store};
 
 use super::{StateArgs, no_journal};

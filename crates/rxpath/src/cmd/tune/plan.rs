@@ -2,8 +2,8 @@
 
 use clap::ValueEnum;
 use rxpath_host::Root;
-use rxpath_host::netlink::ioctl::driver_info;
-use rxpath_host::setter::HostSetter;
+use rxpath_host::read::ioctl::driver_info;
+use rxpath_host::write::setter::HostSetter;
 use rxpath_tune::persist::{Home, MatchBy, Matching, drafts};
 use rxpath_tune::plan::make::{ASKED_FOR, Request, make};
 use rxpath_tune::plan::settle::settle;

@@ -1,9 +1,9 @@
 //! Output of the `tune` commands, as JSON and as text.
 
-use rxpath_host::change::Outcome as What;
-use rxpath_host::journal::{Restored, Undo};
+use rxpath_host::Target;
 use rxpath_host::pairs::Pairs;
-use rxpath_host::{Change, Target};
+use rxpath_host::write::change::{Change, Outcome as What};
+use rxpath_host::write::journal::{Restored, Undo};
 use rxpath_tune::persist::homes;
 use rxpath_tune::plan::{Plan, Step};
 use rxpath_tune::ranges::{ranges, values};

@@ -1,8 +1,9 @@
 //! `rxpath tune status`.
 
-use rxpath_host::detached::boottime_ns;
-use rxpath_host::journal::{Contents, Entry};
-use rxpath_host::{Change, Target};
+use rxpath_host::Target;
+use rxpath_host::lab::detached::boottime_ns;
+use rxpath_host::write::change::Change;
+use rxpath_host::write::journal::{Contents, Entry};
 use rxpath_tune::store::Listed;
 
 use super::StateArgs;

@@ -1,8 +1,8 @@
 //! `rxpath tune undo`.
 
 use rxpath_host::HostError;
-use rxpath_host::journal::{Journal, Manner};
-use rxpath_host::setter::HostSetter;
+use rxpath_host::write::journal::{Journal, Manner};
+use rxpath_host::write::setter::HostSetter;
 use rxpath_tune::store::Store;
 
 use super::shown::ShownUndo;

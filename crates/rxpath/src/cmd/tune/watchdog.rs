@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use rxpath_host::detached::{self, boottime_ns};
-use rxpath_host::journal::{Journal, Watch};
-use rxpath_host::owner::ProcessId;
-use rxpath_host::setter::HostSetter;
+use rxpath_host::lab::detached::{self, boottime_ns};
+use rxpath_host::lab::owner::ProcessId;
+use rxpath_host::write::journal::{Journal, Watch};
+use rxpath_host::write::setter::HostSetter;
 use rxpath_host::{HostError, Root};
 use rxpath_tune::store::Store;
 use rxpath_tune::watch::{Ended, stand_by};

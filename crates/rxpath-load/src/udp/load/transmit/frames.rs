@@ -3,8 +3,9 @@
 use std::io;
 use std::net::SocketAddr;
 
-use rxpath_host::netlink::next_hop::NextHop;
-use rxpath_host::netlink::{Link, Netlink};
+use rxpath_host::netlink::Netlink;
+use rxpath_host::read::netlink::Link;
+use rxpath_host::read::netlink::next_hop::NextHop;
 
 use crate::LoadError;
 use crate::engine::frame;

@@ -1,0 +1,11 @@
+//! What a lab is made of and what keeps labs apart: namespaces, processes, packet filters, owners, locks, captures, probes.
+//!
+//! The question it answers: *what does a run create, who owns it, and who removes it?*
+
+pub mod capture;
+pub mod detached;
+pub mod lock;
+pub mod netns;
+pub mod nft;
+pub mod owner;
+pub mod probe;

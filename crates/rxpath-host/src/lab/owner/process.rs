@@ -1,0 +1,94 @@
+//! A process, distinguished from a later one with the same pid.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use serde::{Deserialize, Serialize};
+
+use crate::read::procfs::task;
+use crate::{HostError, Root};
+
+/// Pid and start time: together they name one process of one boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProcessId {
+    /// Process id.
+    pub pid: i32,
+    /// **Unit** clock ticks since boot. **Source** `/proc/PID/stat` field 22.
+    pub start_ticks: u64,
+}
+
+impl ProcessId {
+    /// This process.
+    pub fn own() -> Result<Self, HostError> {
+        Self::of(std::process::id() as i32)
+    }
+
+    /// The process that has this pid now.
+    ///
+    /// **Errors** `Missing` when there is none.
+    pub fn of(pid: i32) -> Result<Self, HostError> {
+        Ok(Self { pid, start_ticks: task::read(&Root::host(), pid, None)?.start_time })
+    }
+
+    /// Whether it still runs (a zombie does not).
+    pub fn is_alive(&self) -> bool {
+        let stat = task::read(&Root::host(), self.pid, None);
+        stat.is_ok_and(|stat| {
+            stat.start_time == self.start_ticks && !matches!(stat.state, 'Z' | 'X')
+        })
+    }
+
+    /// Kills it, when it is still the same process.
+    ///
+    /// Goes through a pidfd, so the pid can't come to mean another process between check and signal.
+    pub fn kill(&self) -> Result<bool, HostError> {
+        kill(*self)
+    }
+}
+
+/// Kills the process that `id` names; `false` when it is gone.
+fn kill(id: ProcessId) -> Result<bool, HostError> {
+    // SAFETY: pidfd_open takes two integers and touches no memory of ours.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, id.pid, 0) };
+    if fd < 0 {
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+        return match errno {
+            libc::ESRCH => Ok(false),
+            _ => Err(HostError::kernel(format!("open process {}", id.pid), errno)),
+        };
+    }
+    // SAFETY: the descriptor was just opened and has no other owner.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+    if !id.is_alive() {
+        return Ok(false);
+    }
+    let no_info = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: the descriptor is open; a null siginfo is allowed.
+    let sent = unsafe {
+        libc::syscall(libc::SYS_pidfd_send_signal, fd.as_raw_fd(), libc::SIGKILL, no_info, 0)
+    };
+    if sent == 0 { Ok(true) } else { Err(HostError::last_os(format!("kill process {}", id.pid))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_start_time_is_another_process() {
+        let own = ProcessId::own().unwrap();
+        assert!(own.is_alive());
+        let other = ProcessId { start_ticks: own.start_ticks + 1, ..own };
+        assert!(!other.is_alive());
+        assert!(!other.kill().unwrap(), "must not kill the process that has the pid now");
+    }
+
+    #[test]
+    fn a_child_is_killed_once() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let id = ProcessId::of(child.id() as i32).unwrap();
+        assert!(id.kill().unwrap());
+        assert!(!child.wait().unwrap().success());
+        assert!(!id.is_alive());
+        assert!(!id.kill().unwrap());
+    }
+}

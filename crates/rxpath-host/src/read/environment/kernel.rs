@@ -1,0 +1,103 @@
+//! The kernel: release, build options, tick, boot parameters.
+
+use rxpath_core::Fact;
+use serde_json::{Map, Value, json};
+
+use super::{Facts, chosen, names};
+use crate::HostError;
+use crate::read::kernel_config::{self, KernelConfig};
+use crate::read::procfs;
+
+pub(super) fn collect(facts: &mut Facts<'_>, config: &Result<KernelConfig, HostError>) {
+    facts.text("kernel.release", "/proc/sys/kernel/osrelease");
+    facts.text("kernel.version", "/proc/sys/kernel/version");
+    facts.number("kernel.tainted", "/proc/sys/kernel/tainted");
+    let cmdline = facts.root.value("/proc/cmdline").map(|text| parameters(&text));
+    facts.result("kernel.cmdline", cmdline);
+    let preempt = facts
+        .root
+        .value("/sys/kernel/debug/sched/preempt")
+        .map(|text| choice_in_parentheses(&text));
+    facts.result("kernel.preempt", preempt);
+    facts.text("boot.id", "/proc/sys/kernel/random/boot_id");
+    let uptime = procfs::uptime(facts.root);
+    facts.result("boot.uptime_s", uptime.map(|uptime| uptime.as_secs_f64()));
+    facts.put("kernel.hz", kernel_config::tick(facts.root, config.as_ref().ok()));
+    match config {
+        Ok(config) => {
+            facts.put("kernel.config.source", Fact::ok(config.source.clone()));
+            let options: Map<String, Value> = names("[options]")
+                .map(|name| (name.to_owned(), json!(config.get(name).unwrap_or("n"))))
+                .collect();
+            facts.put("kernel.config.options", Fact::ok(options));
+        }
+        Err(error) => {
+            let why = error.to_string();
+            facts.put("kernel.config.source", Fact::<()>::absent(why.clone()));
+            facts.put("kernel.config.options", Fact::<()>::absent(why));
+        }
+    }
+    let thp =
+        facts.root.value("/sys/kernel/mm/transparent_hugepage/enabled").map(|text| chosen(&text));
+    facts.result("memory.transparent_hugepages", thp);
+}
+
+/// The kernel's command line without the parameters that matter to nothing here: they may name disks and hosts.
+pub(crate) fn known_parameters(cmdline: &str) -> String {
+    let kernel = cmdline.split(" -- ").next().unwrap_or_default();
+    let kept: Vec<&str> = kernel.split_ascii_whitespace().filter(|word| matters(word)).collect();
+    kept.join(" ") + "\n"
+}
+
+/// The parameters that matter; of the others only the number, because they may name disks and hosts.
+fn parameters(cmdline: &str) -> Value {
+    // What follows ` -- ` goes to init.
+    let kernel = cmdline.split(" -- ").next().unwrap_or_default();
+    let (kept, others): (Vec<&str>, Vec<&str>) =
+        kernel.split_ascii_whitespace().partition(|word| matters(word));
+    json!({"parameters": kept, "left_out_count": others.len()})
+}
+
+/// Whether a capture keeps this word of the command line.
+pub(super) fn matters(word: &str) -> bool {
+    let name = word.split('=').next().unwrap_or_default();
+    names("[parameters]").any(|known| {
+        name.strip_prefix(known)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '/', '_']))
+    })
+}
+
+/// `none (voluntary) full`.
+fn choice_in_parentheses(text: &str) -> String {
+    chosen(&text.replace('(', "[").replace(')', "]"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sections_of_the_list_do_not_run_into_each_other() {
+        let ends = |section| (names(section).next(), names(section).last());
+        assert_eq!(ends("[options]"), (Some("HZ"), Some("MITIGATION_RETPOLINE")));
+        assert_eq!(ends("[parameters]"), (Some("audit"), Some("uhash_entries")));
+    }
+
+    #[test]
+    fn parameters_that_name_things_are_left_out() {
+        let value = parameters(
+            "root=UUID=1234 isolcpus=1 nohz_full=1 intel_idle.max_cstate=1 ip=10.0.0.1::host quiet -- mitigations=off",
+        );
+        let debugging = "slab_debug=FZ page_poison=1 debug_pagealloc=on sysctl.net/core/rmem_max=9 uhash_entries=4096";
+        assert_eq!(known_parameters(debugging), format!("{debugging}\n"));
+        assert_eq!(
+            value,
+            json!({"parameters": ["isolcpus=1", "nohz_full=1", "intel_idle.max_cstate=1"], "left_out_count": 3})
+        );
+    }
+
+    #[test]
+    fn the_preemption_in_force_is_found() {
+        assert_eq!(choice_in_parentheses("none (voluntary) full"), "voluntary");
+    }
+}

@@ -1,0 +1,103 @@
+//! IPv4 and IPv6 addresses of devices.
+
+use std::net::IpAddr;
+
+use libc::{IFA_ADDRESS, IFA_F_NODAD, IFA_FLAGS, IFA_LOCAL, RTM_GETADDR, RTM_NEWADDR};
+
+use crate::HostError;
+use crate::netlink::socket::{CREATE, Netlink};
+use crate::netlink::wire::{Attrs, Body, word32};
+
+const IFADDRMSG: usize = 8;
+
+/// One address of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// Index of the device.
+    pub index: u32,
+    /// The address.
+    pub ip: IpAddr,
+    /// Length of its network.
+    pub prefix: u8,
+    /// `IFA_F_*`.
+    pub flags: u32,
+}
+
+pub(super) fn family(ip: IpAddr) -> u8 {
+    (if ip.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 }) as u8
+}
+
+pub(crate) fn octets(ip: IpAddr) -> Vec<u8> {
+    match ip {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    }
+}
+
+/// The address in an attribute, by its length.
+pub(super) fn ip(bytes: &[u8]) -> Option<IpAddr> {
+    <[u8; 4]>::try_from(bytes)
+        .map(IpAddr::from)
+        .or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from))
+        .ok()
+}
+
+impl Address {
+    /// Reads one `RTM_NEWADDR` payload; `None` for families other than IPv4 and IPv6.
+    pub fn parse(payload: &[u8]) -> Result<Option<Self>, HostError> {
+        let attrs = Attrs::after(payload, IFADDRMSG)?;
+        // On point-to-point links IFA_ADDRESS is the other end; the own one then is IFA_LOCAL.
+        let own = attrs.get(IFA_LOCAL).or_else(|| attrs.get(IFA_ADDRESS));
+        Ok(own.and_then(ip).map(|ip| Self {
+            index: word32(payload, 1).unwrap_or_default(),
+            ip,
+            prefix: payload[1],
+            flags: attrs.u32(IFA_FLAGS).unwrap_or_else(|| payload[2].into()),
+        }))
+    }
+}
+
+impl Netlink {
+    /// All addresses of this namespace.
+    pub fn addresses(&mut self) -> Result<Vec<Address>, HostError> {
+        let replies = self.dump("list addresses", RTM_GETADDR, &[0; IFADDRMSG])?;
+        let parsed = replies.iter().filter(|reply| reply.kind == RTM_NEWADDR);
+        parsed.filter_map(|reply| Address::parse(&reply.payload).transpose()).collect()
+    }
+
+    /// Adds an address. Usable at once: IPv6 skips duplicate address detection.
+    pub fn add_address(&mut self, dev: &str, ip: IpAddr, prefix: u8) -> Result<(), HostError> {
+        let body = self.address_body(dev, ip, prefix)?;
+        self.change(&format!("add {ip}/{prefix} to {dev}"), RTM_NEWADDR, CREATE, body.bytes())?;
+        Ok(())
+    }
+
+    fn address_body(&mut self, dev: &str, ip: IpAddr, prefix: u8) -> Result<Body, HostError> {
+        let mut header = vec![family(ip), prefix, 0, 0];
+        header.extend(self.index(dev)?.to_ne_bytes());
+        let body = Body::new(&header).raw(IFA_LOCAL, &octets(ip)).raw(IFA_ADDRESS, &octets(ip));
+        Ok(if ip.is_ipv6() { body.u32(IFA_FLAGS, IFA_F_NODAD) } else { body })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_own_end_of_a_point_to_point_link_is_read() {
+        let body = Body::new(&[2, 32, 0, 0, 5, 0, 0, 0])
+            .raw(IFA_ADDRESS, &[10, 0, 0, 2])
+            .raw(IFA_LOCAL, &[10, 0, 0, 1]);
+        let address = Address::parse(body.bytes()).unwrap().unwrap();
+        assert_eq!((address.ip.to_string().as_str(), address.prefix), ("10.0.0.1", 32));
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+            let _ = Address::parse(&bytes);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! ethtool over generic netlink: what a device's driver tells about itself, one topic in each file below.
+//!
+//! Numbers are those of `linux/ethtool_netlink.h`, which a test compares with the installed header: a wrong number is a
+//! wrong order to hardware (26 and 27 start cable tests, which take the link down). Attributes that are unknown,
+//! missing or of another size cost themselves and never the whole answer.
+
+pub mod bitset;
+mod channels;
+mod coalesce;
+pub(crate) mod command;
+mod eee;
+mod features;
+mod fec;
+pub(crate) mod field;
+pub mod group;
+mod link_modes;
+pub(crate) mod link_request;
+mod pause;
+mod private_flags;
+mod rings;
+mod rss;
+mod standard_stats;
+mod timestamping;
+
+pub use channels::{Channels, parse_channels};
+pub use coalesce::{Coalesce, parse_coalesce};
+pub use eee::{Eee, parse_eee};
+pub use features::{Feature, Features, feature_names, parse_features};
+pub use fec::{Fec, parse_fec};
+pub use link_modes::{
+    Duplex, LinkModes, LinkState, Port, parse_link_info, parse_link_modes, parse_link_state,
+};
+pub use pause::{Pause, parse_pause};
+pub use private_flags::{PrivateFlags, parse_private_flags};
+pub use rings::{DataSplit, Rings, parse_rings};
+pub(crate) use rss::{
+    NO_TRANSFORMATION, function, function_bit, key_fact, transformation, transformation_bit,
+};
+pub use rss::{Rss, parse_rss, parse_rss_contexts};
+pub use standard_stats::{StandardStats, parse_standard_stats};
+pub use timestamping::{Timestamping, parse_timestamping};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::netlink::wire::Attrs;
+
+/// A pair of how many there are and how many there can be; `None` where the driver gives none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Amount {
+    /// Now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub now: Option<u32>,
+    /// At most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<u32>,
+}
+
+/// A switch that is one byte on the wire.
+fn switch(attrs: &Attrs<'_>, kind: u16) -> Option<bool> {
+    attrs.u8(kind).map(|value| value != 0)
+}
+
+/// The counters of an attribute that holds one 64-bit number or an array of them.
+fn counters(bytes: &[u8]) -> Vec<u64> {
+    bytes.as_chunks().0.iter().map(|chunk| u64::from_ne_bytes(*chunk)).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,311 @@
+//! The values of the groups that are one message each: rings, channels, coalescing, pause, EEE; of rtnetlink the link.
+//!
+//! The question it answers: *where does each value stand, in a message of netlink and in the structure of the ioctl?*
+//! Reading, setting and bounds go through this one table, so that what is written back is what was read.
+
+use super::Amount;
+use super::command::Command;
+use crate::netlink::genl::HEADER;
+use crate::netlink::wire::{Attrs, Body, word32};
+use crate::pairs::Pairs;
+use crate::read::netlink::link;
+use crate::{Group, HostError};
+
+/// How a value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A number; 32 bits on the wire.
+    Number,
+    /// `on` or `off`; one byte on the wire.
+    Switch,
+    /// One of these words, by its number in one byte.
+    Word(&'static [&'static str]),
+}
+
+/// One value of a group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Field {
+    /// The name that the `ethtool` program gives it.
+    pub name: &'static str,
+    /// How it is written.
+    pub kind: Kind,
+    /// Its attribute, and that of its largest value.
+    pub attribute: (u16, Option<u16>),
+    /// Its word in the structure of the ioctl, and that of its largest value; the command is word 0. `None` for what is
+    /// younger than the structure.
+    pub word: Option<(usize, Option<usize>)>,
+}
+
+const fn value(name: &'static str, kind: Kind, attribute: u16, word: usize) -> Field {
+    let word = if word == 0 { None } else { Some((word, None)) };
+    Field { name, kind, attribute: (attribute, None), word }
+}
+
+const fn number(name: &'static str, attribute: u16, word: usize) -> Field {
+    value(name, Kind::Number, attribute, word)
+}
+
+const fn switch(name: &'static str, attribute: u16, word: usize) -> Field {
+    value(name, Kind::Switch, attribute, word)
+}
+
+/// A number with a largest value: the attributes and the words of both.
+const fn amount(name: &'static str, attribute: (u16, u16), word: (usize, usize)) -> Field {
+    let word = if word.0 == 0 { None } else { Some((word.0, Some(word.1))) };
+    Field { name, kind: Kind::Number, attribute: (attribute.0, Some(attribute.1)), word }
+}
+
+/// `ETHTOOL_A_RINGS_*`, `struct ethtool_ringparam`; attributes from 14 on are younger than 6.1.
+const RINGS: &[Field] = &[
+    amount("rx", (6, 2), (5, 1)),
+    amount("rx-mini", (7, 3), (6, 2)),
+    amount("rx-jumbo", (8, 4), (7, 3)),
+    amount("tx", (9, 5), (8, 4)),
+    number("rx-buf-len", 10, 0),
+    value("tcp-data-split", Kind::Word(&["unknown", "off", "on"]), 11, 0),
+    number("cqe-size", 12, 0),
+    switch("tx-push", 13, 0),
+    switch("rx-push", 14, 0),
+    amount("tx-push-buf-len", (15, 16), (0, 0)),
+    amount("hds-thresh", (17, 18), (0, 0)),
+];
+
+/// `ETHTOOL_A_CHANNELS_*`, `struct ethtool_channels`.
+const CHANNELS: &[Field] = &[
+    amount("rx", (6, 2), (5, 1)),
+    amount("tx", (7, 3), (6, 2)),
+    amount("other", (8, 4), (7, 3)),
+    amount("combined", (9, 5), (8, 4)),
+];
+
+/// `ETHTOOL_A_COALESCE_*`, `struct ethtool_coalesce`; attributes from 26 on are younger than 6.1.
+const COALESCE: &[Field] = &[
+    number("rx-usecs", 2, 1),
+    number("rx-frames", 3, 2),
+    number("rx-usecs-irq", 4, 3),
+    number("rx-frames-irq", 5, 4),
+    number("tx-usecs", 6, 5),
+    number("tx-frames", 7, 6),
+    number("tx-usecs-irq", 8, 7),
+    number("tx-frames-irq", 9, 8),
+    number("stats-block-usecs", 10, 9),
+    switch("adaptive-rx", 11, 10),
+    switch("adaptive-tx", 12, 11),
+    number("pkt-rate-low", 13, 12),
+    number("rx-usecs-low", 14, 13),
+    number("rx-frames-low", 15, 14),
+    number("tx-usecs-low", 16, 15),
+    number("tx-frames-low", 17, 16),
+    number("pkt-rate-high", 18, 17),
+    number("rx-usecs-high", 19, 18),
+    number("rx-frames-high", 20, 19),
+    number("tx-usecs-high", 21, 20),
+    number("tx-frames-high", 22, 21),
+    number("sample-interval", 23, 22),
+    switch("cqe-mode-tx", 24, 0),
+    switch("cqe-mode-rx", 25, 0),
+    number("tx-aggr-max-bytes", 26, 0),
+    number("tx-aggr-max-frames", 27, 0),
+    number("tx-aggr-time-usecs", 28, 0),
+];
+
+/// `ETHTOOL_A_PAUSE_*`, `struct ethtool_pauseparam`.
+const PAUSE: &[Field] = &[switch("autoneg", 2, 1), switch("rx", 3, 2), switch("tx", 4, 3)];
+
+/// `ETHTOOL_A_EEE_*`, `struct ethtool_eee`.
+const EEE: &[Field] =
+    &[switch("enabled", 5, 5), switch("tx-lpi", 6, 6), number("tx-lpi-timer", 7, 7)];
+
+/// `IFLA_*`. The IPv4 limits follow the others when these get small, so they are written last.
+const LINK: &[Field] = &[
+    number("mtu", libc::IFLA_MTU, 0),
+    number("txqueuelen", libc::IFLA_TXQLEN, 0),
+    number("gso-max-segs", libc::IFLA_GSO_MAX_SEGS, 0),
+    number("gso-max-size", libc::IFLA_GSO_MAX_SIZE, 0),
+    number("gro-max-size", libc::IFLA_GRO_MAX_SIZE, 0),
+    number("gso-ipv4-max-size", link::IFLA_GSO_IPV4_MAX_SIZE, 0),
+    number("gro-ipv4-max-size", link::IFLA_GRO_IPV4_MAX_SIZE, 0),
+];
+
+/// The values of a group; none for groups that are named sets.
+pub(crate) fn fields(group: Group) -> &'static [Field] {
+    match group {
+        Group::Rings => RINGS,
+        Group::Channels => CHANNELS,
+        Group::Coalesce => COALESCE,
+        Group::Pause => PAUSE,
+        Group::Eee => EEE,
+        Group::Link => LINK,
+        _ => &[],
+    }
+}
+
+/// The commands that read and set a group of ethtool netlink.
+pub(crate) fn commands(group: Group) -> Option<(Command, Command)> {
+    Some(match group {
+        Group::Rings => (Command::RingsGet, Command::RingsSet),
+        Group::Channels => (Command::ChannelsGet, Command::ChannelsSet),
+        Group::Coalesce => (Command::CoalesceGet, Command::CoalesceSet),
+        Group::Pause => (Command::PauseGet, Command::PauseSet),
+        Group::Eee => (Command::EeeGet, Command::EeeSet),
+        Group::Features => (Command::FeaturesGet, Command::FeaturesSet),
+        Group::PrivFlags => (Command::PrivateFlagsGet, Command::PrivateFlagsSet),
+        Group::LinkModes => (Command::LinkModesGet, Command::LinkModesSet),
+        Group::Fec => (Command::FecGet, Command::FecSet),
+        _ => return None,
+    })
+}
+
+/// `on` or `off`.
+pub(crate) fn on_off(text: &str) -> Option<bool> {
+    match text {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    }
+}
+
+/// A switch in words.
+pub(crate) fn switch_word(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
+impl Field {
+    /// A value in words as its number; `None` for words of another kind.
+    pub(crate) fn parse(&self, text: &str) -> Option<u32> {
+        match self.kind {
+            Kind::Number => text.parse().ok(),
+            Kind::Switch => on_off(text).map(u32::from),
+            Kind::Word(words) => words.iter().position(|word| *word == text).map(|at| at as u32),
+        }
+    }
+
+    /// A number in words.
+    fn shown(&self, number: u32) -> String {
+        match self.kind {
+            Kind::Switch => switch_word(number != 0).to_owned(),
+            Kind::Word(words) if (number as usize) < words.len() => words[number as usize].into(),
+            Kind::Number | Kind::Word(_) => number.to_string(),
+        }
+    }
+
+    /// The words that [`Field::parse`] takes.
+    fn expected(&self) -> String {
+        match self.kind {
+            Kind::Number => "a number from 0 to 4294967295".into(),
+            Kind::Switch => "on or off".into(),
+            Kind::Word(words) => words.join(" or "),
+        }
+    }
+}
+
+/// The attributes that ask for these values of a group.
+///
+/// **Errors** `Malformed` for a name that the group does not have, and for a value of the wrong kind.
+pub(crate) fn request(group: Group, mut body: Body, asked: &Pairs) -> Result<Body, HostError> {
+    for (field, number) in requested(group, asked, |_| true)? {
+        body = match field.kind {
+            Kind::Number => body.u32(field.attribute.0, number),
+            Kind::Switch | Kind::Word(_) => body.u8(field.attribute.0, number as u8),
+        };
+    }
+    Ok(body)
+}
+
+/// The fields that are asked for, with their numbers; `of` says which of the group's fields there are.
+///
+/// **Errors** `Malformed` for a name that is not among them, and for a value of the wrong kind.
+pub(crate) fn requested(
+    group: Group,
+    asked: &Pairs,
+    of: impl Fn(&Field) -> bool,
+) -> Result<Vec<(&'static Field, u32)>, HostError> {
+    let wrong = |why: String| HostError::malformed(group.name(), 0, why);
+    let known = || fields(group).iter().filter(|field| of(field));
+    let one = |(name, text)| {
+        let field = known().find(|field| field.name == name).ok_or_else(|| {
+            let names: Vec<&str> = known().map(|field| field.name).collect();
+            wrong(format!("no value is called {name}; there are {}", names.join(", ")))
+        })?;
+        let number = field.parse(text);
+        let number =
+            number.ok_or_else(|| wrong(format!("{name}={text}: expected {}", field.expected())))?;
+        Ok((field, number))
+    };
+    asked.iter().map(one).collect()
+}
+
+/// All values of a group with their largest ones, as a driver gave them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answer(Vec<(&'static Field, Amount)>);
+
+impl Answer {
+    /// Reads an answer of netlink: what the driver lacks is left out.
+    ///
+    /// **Source** net/ethtool/{rings,channels,coalesce,pause,eee}.c, `*_fill_reply`.
+    pub(crate) fn of_attributes(group: Group, payload: &[u8]) -> Result<Self, HostError> {
+        let head = if group == Group::Link { link::IFINFOMSG } else { HEADER };
+        let attrs = Attrs::after(payload, head)?;
+        let of = |field: &'static Field| {
+            let now = match field.kind {
+                Kind::Number => attrs.u32(field.attribute.0),
+                Kind::Switch | Kind::Word(_) => attrs.u8(field.attribute.0).map(u32::from),
+            };
+            (field, Amount { now, max: field.attribute.1.and_then(|max| attrs.u32(max)) })
+        };
+        Ok(Self(fields(group).iter().map(of).collect()))
+    }
+
+    /// Reads a filled structure of the ioctl: a device has nothing of what can be 0 at most.
+    pub(crate) fn of_words(group: Group, buffer: &[u8]) -> Self {
+        let of = |field: &'static Field| {
+            let (word, most) = field.word?;
+            let max = most.map(|max| word32(buffer, max).filter(|max| *max > 0));
+            let now = if max == Some(None) { None } else { word32(buffer, word) };
+            Some((field, Amount { now, max: max.flatten() }))
+        };
+        Self(fields(group).iter().filter_map(of).collect())
+    }
+
+    /// Without values that are 0, where that may mean that there is none.
+    pub(crate) fn without_zeros(mut self) -> Self {
+        self.0.retain(|(_, amount)| amount.now != Some(0));
+        self
+    }
+
+    /// The values, as pairs.
+    pub fn pairs(&self) -> Pairs {
+        self.as_pairs(|field, amount| amount.now.map(|now| field.shown(now)))
+    }
+
+    /// The largest values, as pairs.
+    pub fn limits(&self) -> Pairs {
+        self.as_pairs(|_, amount| amount.max.map(|max| max.to_string()))
+    }
+
+    fn as_pairs(&self, pick: impl Fn(&Field, &Amount) -> Option<String>) -> Pairs {
+        let mut pairs = Pairs::default();
+        for (field, amount) in &self.0 {
+            if let Some(text) = pick(field, amount) {
+                pairs.push(field.name, text);
+            }
+        }
+        pairs
+    }
+
+    /// A number and its largest one.
+    pub fn amount(&self, name: &str) -> Amount {
+        let found = self.0.iter().find(|(field, _)| field.name == name);
+        found.map(|(_, amount)| *amount).unwrap_or_default()
+    }
+
+    /// A number.
+    pub fn number(&self, name: &str) -> Option<u32> {
+        self.amount(name).now
+    }
+
+    /// A switch.
+    pub fn is_on(&self, name: &str) -> Option<bool> {
+        self.number(name).map(|number| number != 0)
+    }
+}
