@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use nix::libc;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
+use rxpath_host::lab::veth::VethSpec;
 use rxpath_host::netlink::Netlink;
-use rxpath_host::read::netlink::VethSpec;
 use serde_json::Value;
 
 use crate::bed::Bed;

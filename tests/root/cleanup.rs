@@ -8,7 +8,8 @@ use std::time::Instant;
 use chacha20::ChaCha8Rng;
 use rand::{Rng, RngExt, SeedableRng};
 use rxpath_host::lab::netns::Namespace;
-use rxpath_host::lab::owner::{self, Owner, ProcessId};
+use rxpath_host::lab::owner::{self, Owner};
+use rxpath_host::read::process::ProcessId;
 
 use crate::bed::{may_run, random_id, until};
 

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 
 use rxpath_host::lab::netns::Namespace;
 use rxpath_host::read::thread;
+use rxpath_host::write::sched;
 use serde_json::Value;
 
 use crate::alone::probes::{number, probe, probe_in, rows};
@@ -79,7 +80,7 @@ impl Ways {
         let (from, to) = (way.from, way.to);
         let socket = self.tx.run(move |_| UdpSocket::bind((from, 0)).unwrap()).unwrap();
         move || {
-            thread::pin(cpu).unwrap();
+            sched::pin(cpu).unwrap();
             for _ in 0..count {
                 socket.send_to(&[7; 32], (to, port)).unwrap();
             }

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use rxpath_host::HostError;
 use rxpath_host::lab::netns::Namespace;
 use rxpath_host::read::ioctl;
-use rxpath_host::read::netlink::QdiscSpec;
 use rxpath_host::write::change::Outcome;
+use rxpath_host::write::netlink::qdisc::QdiscSpec;
 
 use crate::bed::{Bed, send, until};
 use crate::skip::skip;

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rxpath_host::lab::netns;
-use rxpath_host::read::thread;
+use rxpath_host::write::sched;
 use rxpath_host::{HostError, Root};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -210,7 +210,7 @@ fn look(
         netns::enter(&place)?;
     }
     // Without it the scans cost other tasks some time; the result is the same.
-    let _ = thread::set_nice(0, NICE);
+    let _ = sched::set_nice(0, NICE);
     let mut due: Vec<Instant> = links.iter().map(|_| Instant::now()).collect();
     while !shared.stop.load(Ordering::Relaxed) {
         for ((name, link), due) in links.iter().zip(&mut due) {

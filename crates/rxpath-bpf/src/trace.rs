@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rxpath_core::measured::{IrqLine, NapiPolls, ProbeCost, StageTimes};
 use rxpath_core::{CpuList, Warning};
 use rxpath_host::HostError;
-use rxpath_host::lab::owner::ProcessId;
+use rxpath_host::read::process::ProcessId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

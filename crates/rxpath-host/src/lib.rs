@@ -12,10 +12,12 @@ pub mod read;
 pub mod write;
 
 pub mod caps;
+mod cpu_mask;
 pub mod error;
 pub mod glob;
 pub mod heap;
 pub mod inherited;
+mod ioctl;
 mod listed;
 pub mod netlink;
 pub mod notify;

@@ -18,6 +18,7 @@ pub mod nic;
 pub mod ntp;
 pub mod only;
 pub mod optional;
+pub mod process;
 pub mod procfs;
 pub mod queue_map;
 pub mod root;

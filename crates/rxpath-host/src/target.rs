@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::netlink::wire::NAME_MAX;
 use crate::pairs::Pairs;
-use crate::read::netlink::link::NAME_MAX;
 
 mod ethtool;
 #[cfg(test)]

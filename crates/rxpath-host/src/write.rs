@@ -5,5 +5,8 @@
 pub mod awake;
 pub mod change;
 pub mod fault;
+pub mod ioctl;
 pub mod journal;
+pub mod netlink;
+pub mod sched;
 pub mod setter;

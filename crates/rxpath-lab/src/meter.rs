@@ -15,6 +15,7 @@ use rxpath_core::{CpuList, SchedClass};
 use rxpath_host::read::counter::Width;
 use rxpath_host::read::procfs::softnet;
 use rxpath_host::read::thread;
+use rxpath_host::write::sched;
 use rxpath_host::{HostError, Root};
 use rxpath_load::engine::clock;
 use rxpath_stats::Histogram;
@@ -119,7 +120,7 @@ fn keep_off(cpu: u32) -> Vec<(i32, CpuList)> {
         if others.is_empty() {
             return None;
         }
-        thread::set_affinity(tid, &others).ok()?;
+        sched::set_affinity(tid, &others).ok()?;
         Some((tid, before))
     };
     tids.filter_map(one).collect()
@@ -128,14 +129,14 @@ fn keep_off(cpu: u32) -> Vec<(i32, CpuList)> {
 fn give_back(moved: &[(i32, CpuList)]) {
     for (tid, before) in moved {
         // A thread that has ended meanwhile needs nothing.
-        let _ = thread::set_affinity(*tid, before);
+        let _ = sched::set_affinity(*tid, before);
     }
 }
 
 fn measure(cpu: u32, beside: Beside, stop: &AtomicBool) -> Result<Reading, HostError> {
-    thread::pin(cpu)?;
+    sched::pin(cpu)?;
     if beside == Beside::Thread {
-        thread::set_class(0, SchedClass::Idle)?;
+        sched::set_class(0, SchedClass::Idle)?;
     }
     let root = Root::host();
     let before = line(&root, cpu)?;

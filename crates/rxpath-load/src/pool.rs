@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use rxpath_core::SchedClass;
 use rxpath_host::HostError;
 use rxpath_host::read::thread as host_thread;
+use rxpath_host::write::sched;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -223,15 +224,13 @@ impl Drop for DoneGuard<'_> {
 /// Binds the calling worker to its CPU and sets its nice value and class.
 fn place(cpu: Option<u32>, nice: Option<i32>, sched: Option<SchedClass>) -> Result<(), LoadError> {
     if let Some(cpu) = cpu {
-        host_thread::pin(cpu).map_err(|error| refused(&format!("--cpu {cpu}"), error))?;
+        sched::pin(cpu).map_err(|error| refused(&format!("--cpu {cpu}"), error))?;
     }
     if let Some(nice) = nice {
-        host_thread::set_nice(0, nice)
-            .map_err(|error| refused(&format!("--nice {nice}"), error))?;
+        sched::set_nice(0, nice).map_err(|error| refused(&format!("--nice {nice}"), error))?;
     }
     if let Some(class) = sched {
-        host_thread::set_class(0, class)
-            .map_err(|error| refused(&format!("--sched {class}"), error))?;
+        sched::set_class(0, class).map_err(|error| refused(&format!("--sched {class}"), error))?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 
 use rxpath_core::CpuList;
 use rxpath_host::pairs::Pairs;
-use rxpath_host::read::netlink::{ethtool, napi};
+use rxpath_host::write::netlink::{group, napi};
 use rxpath_host::write::setter::{Bounds, rss, stamps};
 use rxpath_host::{Group, Target};
 
@@ -156,7 +156,7 @@ fn of_group(group: Group, pairs: &Pairs) -> Result<(), String> {
         }
         Group::Rss | Group::FlowHash => rss::check(group, pairs),
         Group::Stamps => stamps::check(pairs),
-        _ => ethtool::group::check(group, pairs),
+        _ => group::check(group, pairs),
     }
     .map_err(|error| error.reason())
 }

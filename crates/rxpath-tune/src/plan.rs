@@ -292,7 +292,7 @@ impl HostMark {
         let release = rxpath_host::Root::host().value("/proc/sys/kernel/osrelease")?;
         Ok(Self {
             machine: machine(Path::new("/etc/machine-id")),
-            boot_id: rxpath_host::lab::owner::boot_id()?,
+            boot_id: rxpath_host::read::identity::boot_id()?,
             netns: rxpath_host::read::identity::network_namespace()?,
             kernel: release,
         })

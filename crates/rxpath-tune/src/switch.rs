@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use rxpath_host::lab::detached::boottime_ns;
+use rxpath_host::read::clock::boottime_ns;
 use rxpath_host::write::change::{Change, Outcome};
 use rxpath_host::write::journal::{Journal, Manner, Watch};
 use rxpath_host::write::setter::Setter;
@@ -134,7 +134,7 @@ impl<S: Setter> Drop for Switch<S> {
 mod tests {
     use super::*;
     use crate::plan::tests::{FakeHost, step};
-    use rxpath_host::lab::owner::ProcessId;
+    use rxpath_host::read::process::ProcessId;
 
     const HOLD: Duration = Duration::from_secs(60);
 

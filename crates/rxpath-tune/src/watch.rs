@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rxpath_host::HostError;
-use rxpath_host::lab::detached::boottime_ns;
+use rxpath_host::read::clock::boottime_ns;
 use rxpath_host::write::journal::{Contents, Journal, Undo, Watch};
 use rxpath_host::write::setter::Setter;
 
@@ -121,7 +121,7 @@ pub fn stand_by<S: Setter>(store: &Store, id: u32, setter: &mut S) -> Result<End
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rxpath_host::lab::owner::ProcessId;
+    use rxpath_host::read::process::ProcessId;
 
     const HEAD: &str = "{\"step\":\"head\",\"v\":1,\"boot_id\":\"b\",\"netns\":1}\n";
     const CHANGE: &str = "{\"step\":\"begin\",\"n\":0,\"target\":\"net.core.rmem_max\",\"before\":\"1\",\"asked\":\"2\"}\n";

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
 use rxpath_host::read::thread;
+use rxpath_host::write::sched;
 use rxpath_record::event::What;
 use rxpath_record::manifest::{Grade, Trial};
 use rxpath_record::run::RunReader;
@@ -94,7 +95,7 @@ impl Busy {
         let spin = |cpu: u32| {
             let ends = Arc::clone(&ends);
             std::thread::spawn(move || {
-                thread::pin(cpu).unwrap();
+                sched::pin(cpu).unwrap();
                 while !ends.load(Relaxed) {
                     std::hint::spin_loop();
                 }

@@ -16,6 +16,7 @@ use rxpath_bpf::steal::{Evidence, Steal, answer, answer_of};
 use rxpath_bpf::{Probe, ProbeCost};
 use rxpath_core::{CpuList, Warning};
 use rxpath_host::read::thread;
+use rxpath_host::write::sched;
 
 use crate::alone::probes::probe;
 use crate::arena::Arena;
@@ -166,7 +167,7 @@ fn more_flows_than_there_is_room_for_are_still_told_one_by_one() {
     until("so many flows were seen", || {
         // As many as come in a turn, to ports that had none.
         tx.run(move |_| {
-            thread::pin(from).unwrap();
+            sched::pin(from).unwrap();
             let out = UdpSocket::bind((TX_IP, 0)).unwrap();
             for next in port..port + 2_000 {
                 out.send_to(&[7; 32], (RX_IP, 1 + next % 60_000)).unwrap();

@@ -13,6 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rxpath_host::lab::netns::Namespace;
 use rxpath_host::read::thread;
+use rxpath_host::write::sched;
 use serde_json::Value;
 
 use crate::bed::{Bed, RX_IP, TX_IP, send, until};
@@ -197,7 +198,7 @@ pub fn reader(rx: &Namespace) -> UdpSocket {
 pub fn flood_to(socket: &UdpSocket, tx: &Namespace, cpu: u32, count: u32) -> i32 {
     let socket = socket.try_clone().unwrap();
     tx.run(move |_| {
-        thread::pin(cpu).unwrap();
+        sched::pin(cpu).unwrap();
         let out = UdpSocket::bind((TX_IP, 0)).unwrap();
         let mut buffer = [0; 64];
         for _ in 0..count {

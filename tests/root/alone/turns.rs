@@ -20,6 +20,7 @@ use rxpath_bpf::polls::Polls;
 use rxpath_core::SchedClass;
 use rxpath_host::lab::netns::Namespace;
 use rxpath_host::read::thread;
+use rxpath_host::write::sched;
 use rxpath_lab::clock::monotonic_ns;
 
 use super::probes::flood;
@@ -41,7 +42,7 @@ impl Spinner {
         let (told, tid) = channel();
         let stop = Arc::clone(&over);
         let spin = move || {
-            thread::pin(cpu).unwrap();
+            sched::pin(cpu).unwrap();
             told.send(thread::current_tid() as u32).unwrap();
             while !stop.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
@@ -280,7 +281,7 @@ fn a_wait_is_in_a_window_for_no_longer_than_the_window() {
     let (told, tid) = channel();
     let (go, wait) = channel();
     let waiter = spawn(move || {
-        thread::pin(cpu).unwrap();
+        sched::pin(cpu).unwrap();
         told.send(thread::current_tid() as u32).unwrap();
         wait.recv().unwrap();
         spin_for(Duration::from_millis(5));
@@ -288,8 +289,8 @@ fn a_wait_is_in_a_window_for_no_longer_than_the_window() {
     let tid = tid.recv().unwrap();
     // It runs before all others, for less than the kernel would let it keep them from running (950 ms of each second).
     let first = spawn(move || {
-        thread::pin(cpu).unwrap();
-        thread::set_class(0, SchedClass::Fifo(1)).unwrap();
+        sched::pin(cpu).unwrap();
+        sched::set_class(0, SchedClass::Fifo(1)).unwrap();
         go.send(()).unwrap();
         spin_for(Duration::from_millis(700));
     });

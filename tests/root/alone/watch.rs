@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rxpath_bpf::drops::Drops;
 use rxpath_bpf::filter::Filter;
 use rxpath_host::lab::netns::Namespace;
-use rxpath_host::read::netlink::UpperKind;
+use rxpath_host::lab::upper::UpperKind;
 use serde_json::Value;
 
 use crate::arena::Arena;

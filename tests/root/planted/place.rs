@@ -7,8 +7,8 @@ use std::process::Command;
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
+use rxpath_host::lab::veth::VethSpec;
 use rxpath_host::netlink::Netlink;
-use rxpath_host::read::netlink::VethSpec;
 use serde_json::Value;
 
 /// Hardware addresses of the sender and of the receiver.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rxpath_core::measured::{TakenBy, VictimTime};
 use rxpath_host::HostError;
 use rxpath_host::read::thread;
+use rxpath_host::write::sched;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -51,11 +52,11 @@ pub struct Ran {
 /// is the victim's.
 pub fn run(cpu: u32, time: Duration) -> Result<Ran, HostError> {
     let (prepared, before) = on_thread("rxpath-prepare", move || {
-        thread::pin(cpu)?;
+        sched::pin(cpu)?;
         Ok((Prepared::new(time, ROUNDS), spin::undisturbed_turn_ns(ROUNDS)))
     })?;
     let (tid, gaps) = on_thread("rxpath-victim", move || {
-        thread::pin(cpu)?;
+        sched::pin(cpu)?;
         Ok((thread::current_tid() as u32, prepared.look()))
     })?;
     // A CPU that raises its clock during the run makes iterations shorter than before.

@@ -1,11 +1,10 @@
-//! A process that outlives the terminal and the program that started it, and a clock that does not stop.
+//! A process that outlives the terminal and the program that started it.
 
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
 
-use nix::time::{ClockId, clock_gettime};
 use nix::unistd::geteuid;
 
 use crate::read::cgroup::{GroupKind, GroupName};
@@ -56,13 +55,6 @@ fn scope(program: &Path, unit: &str) -> Command {
     command
 }
 
-/// `CLOCK_BOOTTIME`, the same for all processes and going on while the machine sleeps. **Unit** ns.
-pub fn boottime_ns() -> Result<u64, HostError> {
-    let now = clock_gettime(ClockId::CLOCK_BOOTTIME)
-        .map_err(|errno| HostError::kernel("read CLOCK_BOOTTIME", errno as i32))?;
-    Ok(now.tv_sec().unsigned_abs() * 1_000_000_000 + now.tv_nsec().unsigned_abs())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,11 +98,5 @@ mod tests {
         let root = Root::tree(dir.path()).unwrap();
         assert!(is_of_login(&root));
         assert!(beyond_login(&root, Path::new("/usr/bin/rxpath"), "w").is_none());
-    }
-
-    #[test]
-    fn the_clock_goes_on() {
-        let first = boottime_ns().unwrap();
-        assert!(first > 0 && boottime_ns().unwrap() >= first);
     }
 }

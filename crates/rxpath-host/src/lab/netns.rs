@@ -111,7 +111,7 @@ impl Namespace {
         &self.name
     }
 
-    /// A descriptor of it, for [`crate::read::netlink::VethSpec::peer_ns`].
+    /// A descriptor of it, for [`crate::lab::veth::VethSpec::peer_ns`].
     pub(crate) fn raw_fd(&self) -> RawFd {
         self.file.as_raw_fd()
     }

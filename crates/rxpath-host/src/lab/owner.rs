@@ -5,7 +5,7 @@
 //! left and touches nothing else. A record of something that never came to be costs nothing.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,12 +14,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::HostError;
+use crate::read::identity::boot_id;
+use crate::read::process::ProcessId;
 
 pub mod cleanup;
-pub mod process;
+mod kill;
 
 pub use cleanup::{Removed, cleanup, cleanup_in};
-pub use process::ProcessId;
 
 /// Where owners leave their records.
 pub const RUN_DIR: &str = "/run/rxpath";
@@ -166,16 +167,4 @@ fn append<T: Serialize>(file: &mut File, path: &Path, line: &T) -> Result<(), Ho
 fn sync_dir(dir: &Path) {
     // tmpfs, where /run lives, has nothing to sync; elsewhere a failure costs only crash safety.
     let _ = File::open(dir).and_then(|dir| dir.sync_all());
-}
-
-/// This boot's id.
-///
-/// **Source** drivers/char/random.c `proc_do_uuid`.
-pub fn boot_id() -> Result<String, HostError> {
-    let path = Path::new("/proc/sys/kernel/random/boot_id");
-    let mut text = String::new();
-    File::open(path)
-        .and_then(|mut file| file.read_to_string(&mut text))
-        .map_err(|e| HostError::from_io("read", path, e))?;
-    Ok(text.trim().into())
 }

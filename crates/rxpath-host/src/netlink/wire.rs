@@ -11,6 +11,9 @@ use netlink_packet_core::{
 
 use crate::HostError;
 
+/// The longest device name (`IFNAMSIZ` less the NUL).
+pub(crate) const NAME_MAX: usize = 15;
+
 const NLMSG_HEADER: usize = 16;
 const NLMSGERR_ATTR_MSG: u16 = 1;
 

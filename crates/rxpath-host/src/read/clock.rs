@@ -2,6 +2,8 @@
 
 use nix::time::{ClockId, clock_gettime};
 
+use crate::HostError;
+
 /// `CLOCK_MONOTONIC`: the clock of `bpf_ktime_get_ns`, the same in every namespace but a time namespace. **Unit** ns.
 /// **Cost** about 25 ns, no system call where the vDSO has the clock source.
 #[inline]
@@ -13,6 +15,13 @@ pub fn monotonic_ns() -> u64 {
 #[inline]
 pub fn realtime_ns() -> u64 {
     read(ClockId::CLOCK_REALTIME)
+}
+
+/// `CLOCK_BOOTTIME`, the same for all processes and going on while the machine sleeps. **Unit** ns.
+pub fn boottime_ns() -> Result<u64, HostError> {
+    let now = clock_gettime(ClockId::CLOCK_BOOTTIME)
+        .map_err(|errno| HostError::kernel("read CLOCK_BOOTTIME", errno as i32))?;
+    Ok(now.tv_sec().unsigned_abs() * 1_000_000_000 + now.tv_nsec().unsigned_abs())
 }
 
 /// `CLOCK_MONOTONIC` and `CLOCK_MONOTONIC_RAW` at one instant: NTP slews the first one only.
@@ -127,6 +136,12 @@ fn read(clock: ClockId) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_clock_that_does_not_stop_goes_on() {
+        let first = boottime_ns().unwrap();
+        assert!(first > 0 && boottime_ns().unwrap() >= first);
+    }
 
     #[test]
     fn the_pace_of_a_clock_is_that_against_the_hardware_s() {

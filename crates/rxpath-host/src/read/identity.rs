@@ -40,3 +40,12 @@ pub fn network_namespace() -> Result<u64, HostError> {
     let meta = std::fs::metadata(path).map_err(|e| HostError::from_io("read", path, e))?;
     Ok(std::os::unix::fs::MetadataExt::ino(&meta))
 }
+
+/// This boot's id.
+///
+/// **Source** drivers/char/random.c `proc_do_uuid`.
+pub fn boot_id() -> Result<String, HostError> {
+    let path = Path::new("/proc/sys/kernel/random/boot_id");
+    let text = std::fs::read_to_string(path).map_err(|e| HostError::from_io("read", path, e))?;
+    Ok(text.trim().into())
+}

@@ -1,49 +1,38 @@
 //! ethtool as an ioctl. Some topics have nothing else: driver statistics with their names, driver information, which
 //! fields are hashed, flow rules, coalescing of one queue, RSS, time stamps. The others are read this way where the kernel
-//! does not report them over netlink: rings, channels, coalescing, features, pause, the link. They are not set this way.
+//! does not report them over netlink: rings, channels, coalescing, features, pause, the link.
 //!
 //! Generic netlink has no command for driver statistics (`ETHTOOL_MSG_STATS_GET` gives the standard
 //! groups only; Documentation/networking/ethtool-netlink.rst, "Request translation").
 
 mod features;
 mod flow_hash;
-mod length;
 mod link;
 mod link_mode;
-mod per_queue;
-mod rss;
+pub(crate) mod per_queue;
+pub(crate) mod rss;
 mod rules;
 mod settings;
 mod stamps;
-pub mod steering;
 
 pub use features::{features, parse_feature_blocks, private_flags};
 pub use flow_hash::{FlowHash, FlowKind, HashFields, flow_hash, parse_flow_hash};
 pub use link::{eee, link_modes, link_port, link_state, parse_eee_words, parse_link_settings};
-pub use per_queue::{parse_per_queue, queue_coalesce, queue_moderation, set_queue_moderation};
+pub use per_queue::{parse_per_queue, queue_coalesce, queue_moderation};
 pub use rss::{parse_rxfh, rss};
-pub use rules::{FlowRules, flow_rules};
+pub use rules::{FlowRules, flow_rules, receive_queues};
 pub use settings::{channels, coalesce, fec, group, group_limits, parse_fec_words, pause, rings};
-pub use stamps::{StampConfig, set_stamp_config, stamp_config};
+pub use stamps::{StampConfig, stamp_config};
 
-use std::os::fd::AsRawFd;
-
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::HostError;
-use crate::netlink::genl::refused;
+use crate::ioctl::call;
+use crate::ioctl::number::{ETHTOOL_GDRVINFO, ETHTOOL_GSTATS, ETHTOOL_GSTRINGS, STRING};
 use crate::netlink::wire::{text, word32, word64};
-use crate::read::netlink::link::NAME_MAX;
 
-// linux/ethtool.h, linux/sockios.h
-const SIOCETHTOOL: libc::Ioctl = 0x8946;
-const ETHTOOL_GDRVINFO: u32 = 0x03;
-const ETHTOOL_GSTRINGS: u32 = 0x1b;
-const ETHTOOL_GSTATS: u32 = 0x1d;
 const ETH_SS_STATS: u32 = 1;
-const STRING: usize = 32;
 const DRVINFO: usize = 196;
 const DRVINFO_STATS: usize = (4 + 5 * STRING + 12 + 4) / 4;
 
@@ -64,85 +53,6 @@ pub struct DriverInfo {
     pub bus: String,
     /// How many driver statistics there are.
     pub statistics_count: u32,
-}
-
-/// `struct ifreq` as `SIOCETHTOOL` reads it.
-#[repr(C)]
-struct Request {
-    name: [u8; NAME_MAX + 1],
-    data: *mut libc::c_void,
-    /// The kernel copies a whole `struct ifreq` (40 bytes on 64-bit).
-    rest: [u8; 24 - size_of::<*mut libc::c_void>()],
-}
-
-/// Sends one ethtool command; a refusal says whether privilege or the driver is missing.
-///
-/// `buffer` begins with the command; one that is shorter than that command makes the kernel write is refused.
-pub(crate) fn call(op: &str, dev: &str, buffer: &mut [u8]) -> Result<(), HostError> {
-    send(SIOCETHTOOL, op, dev, buffer)
-}
-
-/// As [`call`], for a request: a refusal is reported in the kernel's words.
-pub(super) fn order(op: &str, dev: &str, buffer: &mut [u8]) -> Result<(), HostError> {
-    issue(SIOCETHTOOL, op, dev, buffer)
-}
-
-fn send(
-    request_number: libc::Ioctl,
-    op: &str,
-    dev: &str,
-    buffer: &mut [u8],
-) -> Result<(), HostError> {
-    issue(request_number, op, dev, buffer).map_err(|error| refused(&format!("{op} {dev}"), error))
-}
-
-fn issue(
-    request_number: libc::Ioctl,
-    op: &str,
-    dev: &str,
-    buffer: &mut [u8],
-) -> Result<(), HostError> {
-    if dev.is_empty() || dev.len() > NAME_MAX {
-        return Err(HostError::kernel(format!("{op} {dev}"), libc::ENODEV));
-    }
-    if length::least(request_number, buffer).is_none_or(|least| buffer.len() < least) {
-        return Err(HostError::malformed(
-            "ethtool",
-            0,
-            format!("{op} {dev}: the buffer is too short"),
-        ));
-    }
-    // Any socket carries the question; one that is not bound takes no port.
-    let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
-        .map_err(|errno| HostError::kernel("open a socket", errno as i32))?;
-    let mut request = Request {
-        name: [0; NAME_MAX + 1],
-        data: buffer.as_mut_ptr().cast(),
-        rest: [0; 24 - size_of::<*mut libc::c_void>()],
-    };
-    request.name[..dev.len()].copy_from_slice(dev.as_bytes());
-    // SAFETY: `request` is a whole ifreq; its data points to `buffer`, which outlives the call and is
-    // as long as the command in its first word makes the kernel write (`length::least`).
-    let rc = unsafe { libc::ioctl(socket.as_raw_fd(), request_number, &raw mut request) };
-    if rc >= 0 {
-        return Ok(());
-    }
-    Err(HostError::last_os(format!("{op} {dev}")))
-}
-
-/// The answer to a command that fills a structure of so many words.
-fn words(what: &str, dev: &str, command: u32, count: usize) -> Result<Vec<u8>, HostError> {
-    let mut buffer = vec![0; count * 4];
-    put(&mut buffer, &[command]);
-    call(&format!("read {what} of"), dev, &mut buffer)?;
-    Ok(buffer)
-}
-
-/// Writes 32-bit words at the beginning of a buffer.
-fn put(buffer: &mut [u8], words: &[u32]) {
-    for (at, word) in buffer.as_chunks_mut().0.iter_mut().zip(words) {
-        *at = word.to_ne_bytes();
-    }
 }
 
 /// Driver information of a device of this thread's namespace.
@@ -211,8 +121,6 @@ pub fn pair(names: &[u8], values: &[u8]) -> Vec<(String, u64)> {
 
 #[cfg(test)]
 mod tests {
-    mod header;
-
     use super::*;
     use proptest::prelude::*;
 

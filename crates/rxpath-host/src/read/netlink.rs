@@ -12,16 +12,13 @@ pub mod napi;
 pub mod neigh;
 pub mod netdev;
 pub mod netfilter;
-pub mod next_hop;
 pub mod nft_tables;
 pub mod qdisc;
 pub mod queues;
 pub mod route;
 pub mod sockdiag;
-pub mod upper;
 
-pub use link::{Link, VethSpec, XdpMode, XdpProgram};
-pub use qdisc::{Qdisc, QdiscSpec};
+pub use link::{Link, XdpMode, XdpProgram};
+pub use qdisc::Qdisc;
 pub use queues::{QueueAsk, Queues};
 pub use sockdiag::{SkMemInfo, TcpInfo, TcpSocket, TcpState, UdpSocket};
-pub use upper::UpperKind;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::HostError;
 use crate::pairs::Pairs;
-use crate::read::netlink::ethtool::link_request::chosen;
+use crate::read::netlink::ethtool::link_pairs::chosen;
 pub use crate::target::{Group, Knob, Target};
 
 /// What came of a setting.

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::HostError;
-use crate::lab::owner::{ProcessId, boot_id};
-use crate::read::identity::{Identity, network_namespace};
+use crate::read::identity::{Identity, boot_id, network_namespace};
+use crate::read::process::ProcessId;
 use crate::write::change::{Change, Outcome, Target, same_of};
 use crate::write::fault::{self, Point};
 use crate::write::setter::Setter;

@@ -11,8 +11,9 @@ use crate::pairs::Pairs;
 use crate::read::identity::Identity;
 use crate::read::ioctl;
 use crate::read::netlink::ethtool::group::wanted_word;
-use crate::read::netlink::ethtool::link_request::{chosen, fec_obstacle, link_obstacle};
+use crate::read::netlink::ethtool::link_pairs::{chosen, fec_obstacle, link_obstacle};
 use crate::write::change::{read_value, write_value};
+use crate::write::ioctl::per_queue::set_queue_moderation;
 use crate::{Group, HostError, Target};
 
 pub mod bounds;
@@ -162,7 +163,7 @@ impl HostSetter {
     fn ask(&mut self, target: &Target, asked: &Pairs) -> Result<(), HostError> {
         match target {
             Target::Group { dev, group } => self.set_pairs(dev, *group, asked),
-            Target::QueueCoalesce { dev, queue } => ioctl::set_queue_moderation(dev, *queue, asked),
+            Target::QueueCoalesce { dev, queue } => set_queue_moderation(dev, *queue, asked),
             Target::Napi { dev, queue } => {
                 let id = self.napi_id(dev, *queue)?;
                 self.generic()?.set_napi(id, asked)
@@ -350,7 +351,7 @@ fn irq_users(irq: u32) -> String {
 
 /// Queues that RSS can spread to, for requests like `equal:4`.
 pub fn receive_queues(dev: &str) -> Result<u32, HostError> {
-    ioctl::steering::receive_queues(dev)
+    ioctl::receive_queues(dev)
 }
 
 #[cfg(test)]

@@ -108,6 +108,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use rxpath_host::read::thread;
+    use rxpath_host::write::sched;
 
     use super::*;
     use crate::endpoint::said::Said;
@@ -139,7 +140,7 @@ mod tests {
         let (say, said) = channel();
         let cpu = *thread::allowed_cpus().unwrap().0.last().unwrap();
         let pinned = std::thread::spawn(move || {
-            thread::pin(cpu).unwrap();
+            sched::pin(cpu).unwrap();
             say.send(nix::unistd::gettid().as_raw()).unwrap();
             woken.recv().unwrap();
             say.send(0).unwrap();

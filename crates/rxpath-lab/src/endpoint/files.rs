@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use nix::unistd::getuid;
-use rxpath_host::lab::owner::ProcessId;
+use rxpath_host::read::process::ProcessId;
 use tempfile::TempDir;
 
 use crate::error::LabError;

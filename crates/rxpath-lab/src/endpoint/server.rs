@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use nix::unistd::{Pid, getuid};
 use rxpath_host::lab::lock::{Holder, LabLock};
-use rxpath_host::lab::owner;
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::netlink::netdev::QueueKind;
 use rxpath_host::read::{environment, identity, thread, topology};
@@ -301,7 +300,7 @@ impl Host {
             version: self.endpoint.version.into(),
             pid: Pid::this().as_raw(),
             netns: identity::network_namespace().ok().and_then(|inode| inode.try_into().ok()),
-            boot_id: owner::boot_id()?,
+            boot_id: identity::boot_id()?,
             clock: rxpath_load::engine::clock::identity(),
             uid: getuid().as_raw(),
             shape: shape.with_power(Power::read(&root)).with_offers(Offers::read(&root)),

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::getuid;
 use rxpath_host::Root;
-use rxpath_host::lab::owner::ProcessId;
+use rxpath_host::read::process::ProcessId;
 use rxpath_host::read::procfs::task;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use rxpath_core::{CpuList, SchedClass};
 use rxpath_host::Root;
 use rxpath_host::read::procfs::task;
-use rxpath_host::read::thread;
+use rxpath_host::write::sched;
 
 use crate::error::LabError;
 
@@ -31,10 +31,10 @@ pub fn place(
     let new: BTreeSet<i32> = threads_of(device).difference(before).copied().collect();
     for tid in &new {
         if let Some(cpu) = cpu {
-            thread::set_affinity(*tid, &CpuList(vec![cpu]))?;
+            sched::set_affinity(*tid, &CpuList(vec![cpu]))?;
         }
         if idle {
-            thread::set_class(*tid, SchedClass::Idle)?;
+            sched::set_class(*tid, SchedClass::Idle)?;
         }
     }
     Ok(new)

@@ -14,12 +14,12 @@ use rxpath_core::{SchedClass, Side};
 use rxpath_host::lab::netns::Namespace;
 use rxpath_host::lab::nft::Droppers;
 use rxpath_host::lab::owner::Owner;
+use rxpath_host::lab::upper::UpperKind;
 use rxpath_host::netlink::Netlink;
-use rxpath_host::read::netlink::UpperKind;
 use rxpath_host::read::netlink::netfilter::Conntrack;
 use rxpath_host::read::procfs::snmp;
 use rxpath_host::read::snapshot::Reader;
-use rxpath_host::read::thread;
+use rxpath_host::write::sched;
 use rxpath_host::{HostError, Root};
 use rxpath_live::live::hooks;
 use rxpath_record::counters::Snapshot;
@@ -255,7 +255,7 @@ impl Testbed for NetnsTestbed {
         if self.lab.napi_idle {
             // Others on the machine may keep its CPU busy as well.
             for tid in &self.napi_threads {
-                thread::set_class(*tid, SchedClass::Other)?;
+                sched::set_class(*tid, SchedClass::Other)?;
             }
         }
         Ok(())

@@ -16,9 +16,11 @@ use nix::sys::signal::Signal;
 use rxpath_core::{SchedClass, Side, Warning};
 use rxpath_host::Root;
 use rxpath_host::lab::netns;
-use rxpath_host::lab::owner::{self, Owner, ProcessId};
+use rxpath_host::lab::owner::{self, Owner};
+use rxpath_host::read::process::ProcessId;
 use rxpath_host::read::procfs::task;
 use rxpath_host::read::thread;
+use rxpath_host::write::sched;
 
 use crate::endpoint::strays;
 use crate::error::LabError;
@@ -74,13 +76,13 @@ impl Background {
         self.loops.push(std::thread::spawn(move || {
             let tid = thread::current_tid();
             if let Some(cpu) = cpu {
-                thread::pin(cpu)?;
+                sched::pin(cpu)?;
             }
             if class != SchedClass::Other {
-                thread::set_class(tid, class)?;
+                sched::set_class(tid, class)?;
             }
             if nice != 0 {
-                thread::set_nice(tid, nice)?;
+                sched::set_nice(tid, nice)?;
             }
             while !stop.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
@@ -121,7 +123,7 @@ impl Background {
             .map_err(|source| LabError::Start { path: words[0].clone().into(), source })?;
         let pid = child.id() as i32;
         self.commands.push(child);
-        if let (Some(owner), Ok(process)) = (owner, owner::ProcessId::of(pid)) {
+        if let (Some(owner), Ok(process)) = (owner, ProcessId::of(pid)) {
             owner.record(&owner::Thing::Process { process })?;
         }
         Ok(())

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use rxpath_core::{Side, Warning};
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::netlink::QueueAsk;
-use rxpath_host::read::thread;
+use rxpath_host::write::sched;
 use rxpath_record::samples::TrialSamples;
 use serde::{Deserialize, Serialize};
 
@@ -97,7 +97,7 @@ impl Sampler {
         let seen = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
             // Only a name: without it the samples are the same.
-            let _ = thread::set_name("rxp-sampler");
+            let _ = sched::set_name("rxp-sampler");
             Work::new(target).run(&seen)
         });
         Self { shared, thread }
@@ -124,6 +124,8 @@ impl Sampling for Sampler {
 
 #[cfg(test)]
 mod tests {
+    use rxpath_host::read::thread;
+
     use super::*;
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};

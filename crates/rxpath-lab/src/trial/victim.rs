@@ -13,7 +13,8 @@ use rxpath_bpf::steal::{TaskTaken, openssl};
 use rxpath_core::{Nanos, Warning};
 use rxpath_host::HostError;
 use rxpath_host::lab::netns;
-use rxpath_host::lab::owner::{Owner, ProcessId, Thing};
+use rxpath_host::lab::owner::{Owner, Thing};
+use rxpath_host::read::process::ProcessId;
 use rxpath_record::stolen::Victim as Record;
 
 use super::external::{keep, said};

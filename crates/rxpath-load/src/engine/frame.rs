@@ -3,7 +3,7 @@
 //! All frames of a flow have the same headers and the same payload but for its first 16 bytes, so that the checksum of
 //! the rest is summed once.
 
-use rxpath_host::read::netlink::next_hop::NextHop;
+use rxpath_host::write::netlink::next_hop::NextHop;
 
 use crate::engine::packet::{Ends, add_words, fold};
 use crate::udp::header::{HEADER_BYTES, MAGIC};

@@ -107,7 +107,7 @@ impl Store {
         ours: &[(Target, Vec<Target>)],
     ) -> Result<(Option<Conflict>, Vec<Unknown>), HostError> {
         let here = self.dir.canonicalize().unwrap_or_else(|_| self.dir.clone());
-        let (boot, netns) = (rxpath_host::lab::owner::boot_id()?, network_namespace()?);
+        let (boot, netns) = (rxpath_host::read::identity::boot_id()?, network_namespace()?);
         let mut unknown = Vec::new();
         for (_, dir) in self.links().into_iter().filter(|(_, dir)| *dir != here && dir.is_dir()) {
             let listed = match Store::at(&dir).list() {

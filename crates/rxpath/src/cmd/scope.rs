@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt;
 
 use rxpath_bpf::filter::{Cgroup, Filter};
 use rxpath_host::lab::netns;
-use rxpath_host::lab::owner::ProcessId;
 use rxpath_host::read::only::Only;
+use rxpath_host::read::process::ProcessId;
 use rxpath_host::{HostError, Root};
 
 use crate::cmd::prelude::*;

@@ -8,7 +8,7 @@ use rxpath_bpf::stages::Pace;
 use rxpath_bpf::trace::{Part, Trace, Traced};
 use rxpath_core::{Count, CpuList};
 use rxpath_host::HostError;
-use rxpath_host::lab::owner::ProcessId;
+use rxpath_host::read::process::ProcessId;
 use rxpath_host::read::thread;
 
 use crate::cmd::on_host::OnHost;

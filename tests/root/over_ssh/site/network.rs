@@ -6,7 +6,7 @@ use std::process::Command;
 
 use rxpath_host::Target;
 use rxpath_host::lab::netns::Namespace;
-use rxpath_host::read::netlink::QdiscSpec;
+use rxpath_host::write::netlink::qdisc::QdiscSpec;
 use rxpath_host::write::setter::{HostSetter, Setter};
 
 use super::{Site, tool};

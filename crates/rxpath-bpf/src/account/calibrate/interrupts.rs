@@ -4,13 +4,13 @@
 //! that runs a thread of the caller's process, and nothing else.
 
 use rxpath_host::HostError;
-use rxpath_host::read::thread;
+use rxpath_host::write::sched;
 
 use super::sender::Act;
 
 /// Interrupts the other threads of this process, from `other`.
 pub(super) fn prepare((_, other): (u32, u32)) -> Result<Act, HostError> {
-    thread::pin(other)?;
+    sched::pin(other)?;
     membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)?;
     Ok(Box::new(|_| membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)))
 }

@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 
 use rxpath_core::CpuList;
 use rxpath_host::lab::netns;
-use rxpath_host::read::thread;
+use rxpath_host::write::sched;
 use rxpath_host::write::setter::{HostSetter, Setter};
 use rxpath_host::{HostError, Target};
 
@@ -26,7 +26,7 @@ const READ_EVERY: u64 = 16;
 ///
 /// **Errors** `Denied` without the right to make a namespace, `Missing` on a kernel without RPS.
 pub(super) fn prepare((cpu, other): (u32, u32)) -> Result<Act, HostError> {
-    thread::pin(other)?;
+    sched::pin(other)?;
     netns::move_apart()?;
     let steer = Target::Attr { dev: "lo".into(), attr: "queues/rx-0/rps_cpus".into() };
     HostSetter::default().write(&steer, &CpuList(vec![cpu]).to_mask())?;

@@ -5,6 +5,7 @@ use std::thread::sleep;
 use rxpath_host::HostError;
 use rxpath_host::read::cputime::user_hz;
 use rxpath_host::read::thread;
+use rxpath_host::write::sched;
 
 use super::sender::{InterruptSender, Prepare};
 use super::threads::on_cpu;
@@ -85,7 +86,7 @@ impl<'a> Spins<'a> {
         on_cpu(self.cpu, move || {
             if is_thorough {
                 // Fewer switches to other tasks are better; without the privilege there are more.
-                let _ = thread::set_nice(0, -20);
+                let _ = sched::set_nice(0, -20);
             }
             (thread::current_tid() as u32, prepared.look())
         })

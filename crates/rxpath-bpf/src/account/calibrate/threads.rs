@@ -5,7 +5,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use rxpath_host::HostError;
-use rxpath_host::read::thread;
+use rxpath_host::write::sched;
 
 /// So long a thread is waited for: where others have its CPU for longer, nothing can be measured.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ pub(super) fn on_cpu<T: Send + 'static>(
     let (answers, done) = mpsc::channel();
     let thread = spawn(move || {
         // Nobody waits any more for one that is too late.
-        let _ = answers.send(thread::pin(cpu).map(|()| work()));
+        let _ = answers.send(sched::pin(cpu).map(|()| work()));
     })?;
     let done = answer(&done, PATIENCE)?;
     // It has answered, and has nothing left to do.

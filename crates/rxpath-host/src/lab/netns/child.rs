@@ -9,7 +9,8 @@ use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getppid};
 
 use crate::HostError;
-use crate::lab::owner::{Owner, ProcessId, Thing};
+use crate::lab::owner::{Owner, Thing};
+use crate::read::process::ProcessId;
 
 /// A child process in a namespace. Dropping it kills and reaps it.
 #[derive(Debug)]

@@ -6,11 +6,14 @@ use std::process::Command;
 
 use super::{Namespace, NsChild};
 use crate::lab::owner::Owner;
+use crate::lab::upper::UpperKind;
+use crate::lab::veth::VethSpec;
 use crate::netlink::Netlink;
 use crate::read::ioctl;
+use crate::read::netlink::UdpSocket;
 use crate::read::netlink::ethtool::feature_names;
-use crate::read::netlink::{QdiscSpec, UdpSocket, UpperKind, VethSpec};
 use crate::write::change::{Change, set_file};
+use crate::write::netlink::qdisc::QdiscSpec;
 use crate::{Group, HostError, Root, Target};
 
 /// The namespace as its thread sees it; handed to the closures of [`super::NsThread::run`].

@@ -4,10 +4,12 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Head, ProcessId, RUN_DIR, Thing, VERSION, boot_id};
+use super::{Head, RUN_DIR, Thing, VERSION};
 use crate::HostError;
 use crate::lab::netns;
 use crate::netlink::Netlink;
+use crate::read::identity::boot_id;
+use crate::read::process::ProcessId;
 
 /// What a cleanup did.
 #[derive(Debug, Default)]

@@ -3,15 +3,16 @@
 
 use rxpath_core::IntoMap;
 
-use super::{ETHTOOL_GSTRINGS, STATS_MAX, STRING, call, put, words};
+use super::STATS_MAX;
 use crate::HostError;
+use crate::ioctl::number::{
+    ETHTOOL_GFEATURES, ETHTOOL_GPFLAGS, ETHTOOL_GSSET_INFO, ETHTOOL_GSTRINGS, STRING,
+};
+use crate::ioctl::{call, put, words};
 use crate::netlink::wire::{text, word32};
 use crate::read::netlink::ethtool::{Feature, Features, PrivateFlags};
 
 // linux/ethtool.h
-pub(super) const ETHTOOL_GPFLAGS: u32 = 0x27;
-pub(super) const ETHTOOL_GSSET_INFO: u32 = 0x37;
-pub(super) const ETHTOOL_GFEATURES: u32 = 0x3a;
 const ETH_SS_PRIV_FLAGS: u32 = 2;
 const ETH_SS_FEATURES: u32 = 4;
 

@@ -7,13 +7,10 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{call, put};
 use crate::HostError;
+use crate::ioctl::number::ETHTOOL_GRXFH;
+use crate::ioctl::{RXNFC, call, put};
 use crate::netlink::wire::{word32, word64};
-
-pub(super) const ETHTOOL_GRXFH: u32 = 0x29;
-/// Length of `struct ethtool_rxnfc`; old drivers write into all of it.
-pub(super) const RXNFC: usize = 192;
 
 // The numbers are those of `TCP_V4_FLOW` and the like (linux/ethtool.h).
 /// Kinds of flows that are asked about.

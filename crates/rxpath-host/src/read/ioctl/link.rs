@@ -1,16 +1,12 @@
 //! The link and EEE for kernels that don't report them over netlink (before 5.6 and 5.7).
 
 use super::link_mode::names;
-use super::{call, put, words};
+use crate::ioctl::number::{ETHTOOL_GEEE, ETHTOOL_GLINK, ETHTOOL_GLINKSETTINGS};
+use crate::ioctl::{call, put, words};
 use crate::netlink::wire::word32;
 use crate::read::netlink::ethtool::field::Answer;
 use crate::read::netlink::ethtool::{Duplex, Eee, LinkModes, LinkState, Port};
 use crate::{Group, HostError};
-
-// linux/ethtool.h
-pub(super) const ETHTOOL_GLINK: u32 = 0x0a;
-pub(super) const ETHTOOL_GEEE: u32 = 0x44;
-pub(super) const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
 
 /// Words of `struct ethtool_eee`.
 pub(super) const EEE: usize = 10;

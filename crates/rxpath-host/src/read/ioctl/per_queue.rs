@@ -3,20 +3,19 @@
 //! **Source** linux/ethtool.h `ETHTOOL_PERQUEUE`, `struct ethtool_per_queue_op`, `struct ethtool_coalesce`;
 //! net/ethtool/ioctl.c `ethtool_get_per_queue_coalesce` (4.6).
 
-use super::settings::{COALESCE, ETHTOOL_GCOALESCE};
-use super::{call, order, put};
+use super::settings::COALESCE;
+use crate::ioctl::number::{ETHTOOL_GCOALESCE, ETHTOOL_PERQUEUE};
+use crate::ioctl::{call, put};
 use crate::netlink::wire::word32;
 use crate::pairs::Pairs;
 use crate::read::netlink::ethtool::Coalesce;
-use crate::read::netlink::ethtool::field::{Answer, requested};
+use crate::read::netlink::ethtool::field::Answer;
 use crate::{Group, HostError};
 
-pub(super) const ETHTOOL_SCOALESCE: u32 = 0x0f;
-pub(super) const ETHTOOL_PERQUEUE: u32 = 0x4b;
 /// `MAX_NUM_QUEUE`.
 const QUEUES_MAX: u32 = 4096;
 /// Words before the data: command, sub-command, one bit for each queue.
-const HEAD: usize = 2 + QUEUES_MAX as usize / 32;
+pub(crate) const HEAD: usize = 2 + QUEUES_MAX as usize / 32;
 
 /// A request about these queues, with room for what is read or set of each.
 fn request(command: u32, queues: impl Iterator<Item = u32>) -> Vec<u8> {
@@ -41,7 +40,8 @@ pub fn queue_coalesce(dev: &str, queues: u32) -> Result<Vec<Coalesce>, HostError
     Ok(parse_per_queue(&buffer))
 }
 
-fn filled(dev: &str, queue: u32) -> Result<Vec<u8>, HostError> {
+/// What is read of one queue, as the kernel filled it.
+pub(crate) fn filled(dev: &str, queue: u32) -> Result<Vec<u8>, HostError> {
     if queue >= QUEUES_MAX {
         return Err(HostError::malformed("queue", 0, format!("{queue}: 0 to 4095 expected")));
     }
@@ -55,20 +55,6 @@ fn filled(dev: &str, queue: u32) -> Result<Vec<u8>, HostError> {
 /// **Source** net/ethtool/ioctl.c `ethtool_get_per_queue_coalesce`.
 pub fn queue_moderation(dev: &str, queue: u32) -> Result<Pairs, HostError> {
     Ok(Answer::of_words(Group::Coalesce, &filled(dev, queue)?[HEAD * 4..]).pairs())
-}
-
-/// Asks for the interrupt moderation of one queue; what is not asked for stays as it reads now.
-///
-/// **Source** net/ethtool/ioctl.c `ethtool_set_per_queue_coalesce`.
-pub fn set_queue_moderation(dev: &str, queue: u32, asked: &Pairs) -> Result<(), HostError> {
-    let mut buffer = filled(dev, queue)?;
-    put(&mut buffer[4..], &[ETHTOOL_SCOALESCE]);
-    let words = &mut buffer[HEAD * 4..];
-    put(words, &[ETHTOOL_SCOALESCE]);
-    for (field, number) in requested(Group::Coalesce, asked, |field| field.word.is_some())? {
-        put(&mut words[field.word.map_or(0, |(word, _)| word) * 4..], &[number]);
-    }
-    order(&format!("set the coalescing of queue {queue} of"), dev, &mut buffer)
 }
 
 /// Reads the structures behind the mask.

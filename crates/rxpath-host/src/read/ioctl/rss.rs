@@ -2,16 +2,16 @@
 //!
 //! **Source** linux/ethtool.h `ETHTOOL_GRSSH`, `struct ethtool_rxfh`; net/ethtool/ioctl.c `ethtool_get_rxfh`.
 
-use super::{call, put};
 use crate::HostError;
+use crate::ioctl::number::ETHTOOL_GRSSH;
+use crate::ioctl::{call, put};
 use crate::netlink::wire::word32;
 use crate::read::netlink::ethtool::{Rss, function, key_fact, transformation};
 
-pub(crate) const ETHTOOL_GRSSH: u32 = 0x46;
 /// Words before the table in `struct ethtool_rxfh`: four numbers, function and transformation, one in reserve.
-pub(super) const HEAD: usize = 6;
-pub(super) const FUNCTION: usize = 16;
-pub(super) const TRANSFORMATION: usize = 17;
+pub(crate) const HEAD: usize = 6;
+pub(crate) const FUNCTION: usize = 16;
+pub(crate) const TRANSFORMATION: usize = 17;
 /// More entries and key bytes than any driver has.
 const MOST: u32 = 1 << 20;
 

@@ -5,13 +5,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::flow_hash::RXNFC;
-use super::{call, put};
 use crate::HostError;
+use crate::ioctl::number::{ETHTOOL_GRXCLSRLCNT, ETHTOOL_GRXRINGS};
+use crate::ioctl::{RXNFC, call, put};
 use crate::netlink::wire::{word32, word64};
 
-pub(super) const ETHTOOL_GRXRINGS: u32 = 0x2d;
-pub(super) const ETHTOOL_GRXCLSRLCNT: u32 = 0x2e;
 /// `RX_CLS_LOC_SPECIAL`: a flag in the size of the table.
 const SPECIAL: u64 = 1 << 31;
 /// `rule_cnt` as a word of `struct ethtool_rxnfc`.
@@ -46,4 +44,14 @@ pub fn flow_rules(dev: &str) -> Result<FlowRules, HostError> {
         rules_count: word32(&count, RULE_COUNT).unwrap_or_default(),
         rules_max: word64(&count, 1).map(|max| max & !SPECIAL).filter(|max| *max > 0),
     })
+}
+
+/// How many queues RSS can spread to.
+///
+/// **Source** net/ethtool/ioctl.c `ethtool_get_rxrings`, `ETHTOOL_GRXRINGS`.
+pub fn receive_queues(dev: &str) -> Result<u32, HostError> {
+    let mut buffer = [0; RXNFC];
+    put(&mut buffer, &[ETHTOOL_GRXRINGS]);
+    call("read the number of receive queues of", dev, &mut buffer)?;
+    Ok(word32(&buffer, 2).unwrap_or_default())
 }

@@ -3,22 +3,20 @@
 //! ethtool netlink came with 5.6, these topics with 5.7 and FEC with 5.13; the ioctl has them since long before. The
 //! facts are those of the netlink readers, less what the old structures have no place for.
 
-use super::link::{EEE, ETHTOOL_GEEE, link_modes};
-use super::{features, private_flags, words};
+use super::link::{EEE, link_modes};
+use super::{features, private_flags};
+use crate::ioctl::number::{
+    ETHTOOL_GCHANNELS, ETHTOOL_GCOALESCE, ETHTOOL_GEEE, ETHTOOL_GFECPARAM, ETHTOOL_GPAUSEPARAM,
+    ETHTOOL_GRINGPARAM,
+};
+use crate::ioctl::words;
 use crate::netlink::wire::word32;
 use crate::pairs::Pairs;
 use crate::read::netlink::ethtool::field::Answer;
 use crate::read::netlink::ethtool::group::{feature_pairs, switch_pairs};
-use crate::read::netlink::ethtool::link_request::{fec_pairs, link_pairs};
+use crate::read::netlink::ethtool::link_pairs::{fec_pairs, link_pairs};
 use crate::read::netlink::ethtool::{Channels, Coalesce, Fec, Pause, Rings};
 use crate::{Group, HostError};
-
-// linux/ethtool.h
-pub(super) const ETHTOOL_GCOALESCE: u32 = 0x0e;
-pub(super) const ETHTOOL_GRINGPARAM: u32 = 0x10;
-pub(super) const ETHTOOL_GPAUSEPARAM: u32 = 0x12;
-pub(super) const ETHTOOL_GCHANNELS: u32 = 0x3c;
-pub(super) const ETHTOOL_GFECPARAM: u32 = 0x50;
 
 /// `ETHTOOL_FEC_AUTO`.
 const FEC_AUTO: u32 = 1 << 1;

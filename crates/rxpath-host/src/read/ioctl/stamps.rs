@@ -1,15 +1,14 @@
-//! Hardware time stamps in force and asked for: a device that stamps every packet may be slower for it.
+//! Hardware time stamps in force: a device that stamps every packet may be slower for it.
 //!
-//! **Source** linux/net_tstamp.h `SIOCGHWTSTAMP` (3.14), `SIOCSHWTSTAMP`, `struct hwtstamp_config`; net/core/dev_ioctl.c.
+//! **Source** linux/net_tstamp.h `SIOCGHWTSTAMP` (3.14), `struct hwtstamp_config`; net/core/dev_ioctl.c.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{issue, put, send};
 use crate::HostError;
+use crate::ioctl::send;
 use crate::netlink::wire::word32;
 
-const SIOCSHWTSTAMP: libc::Ioctl = 0x89b0;
 const SIOCGHWTSTAMP: libc::Ioctl = 0x89b1;
 
 /// What a device stamps.
@@ -33,14 +32,4 @@ pub fn stamp_config(dev: &str) -> Result<StampConfig, HostError> {
     send(SIOCGHWTSTAMP, "read the time stamps in force of", dev, &mut buffer)?;
     let of = |n| word32(&buffer, n).unwrap_or_default();
     Ok(StampConfig { tx_type: of(1), rx_filter: of(2), flags: of(0) })
-}
-
-/// Asks for other stamps.
-///
-/// **Source** net/core/dev_ioctl.c `dev_set_hwtstamp`. **Caveat** a driver may stamp more than what is asked for; some
-/// reset the link.
-pub fn set_stamp_config(dev: &str, config: StampConfig) -> Result<(), HostError> {
-    let mut buffer = [0; 12];
-    put(&mut buffer, &[config.flags, config.tx_type, config.rx_filter]);
-    issue(SIOCSHWTSTAMP, "set the time stamps of", dev, &mut buffer)
 }

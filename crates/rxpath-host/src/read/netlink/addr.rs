@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use libc::{IFA_ADDRESS, IFA_F_NODAD, IFA_FLAGS, IFA_LOCAL, RTM_GETADDR, RTM_NEWADDR};
+use libc::{IFA_ADDRESS, IFA_FLAGS, IFA_LOCAL, RTM_GETADDR, RTM_NEWADDR};
 
 use crate::HostError;
-use crate::netlink::socket::{CREATE, Netlink};
-use crate::netlink::wire::{Attrs, Body, word32};
+use crate::netlink::socket::Netlink;
+use crate::netlink::wire::{Attrs, word32};
 
 const IFADDRMSG: usize = 8;
 
@@ -23,7 +23,7 @@ pub struct Address {
     pub flags: u32,
 }
 
-pub(super) fn family(ip: IpAddr) -> u8 {
+pub(crate) fn family(ip: IpAddr) -> u8 {
     (if ip.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 }) as u8
 }
 
@@ -64,25 +64,12 @@ impl Netlink {
         let parsed = replies.iter().filter(|reply| reply.kind == RTM_NEWADDR);
         parsed.filter_map(|reply| Address::parse(&reply.payload).transpose()).collect()
     }
-
-    /// Adds an address. Usable at once: IPv6 skips duplicate address detection.
-    pub fn add_address(&mut self, dev: &str, ip: IpAddr, prefix: u8) -> Result<(), HostError> {
-        let body = self.address_body(dev, ip, prefix)?;
-        self.change(&format!("add {ip}/{prefix} to {dev}"), RTM_NEWADDR, CREATE, body.bytes())?;
-        Ok(())
-    }
-
-    fn address_body(&mut self, dev: &str, ip: IpAddr, prefix: u8) -> Result<Body, HostError> {
-        let mut header = vec![family(ip), prefix, 0, 0];
-        header.extend(self.index(dev)?.to_ne_bytes());
-        let body = Body::new(&header).raw(IFA_LOCAL, &octets(ip)).raw(IFA_ADDRESS, &octets(ip));
-        Ok(if ip.is_ipv6() { body.u32(IFA_FLAGS, IFA_F_NODAD) } else { body })
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::netlink::wire::Body;
     use proptest::prelude::*;
 
     #[test]

@@ -1,6 +1,4 @@
-//! Network devices: list and 64-bit statistics. What makes, changes and deletes them has a file of its own.
-
-mod change;
+//! Network devices: list and 64-bit statistics.
 
 use libc::{
     IFLA_ADDRESS, IFLA_ALLMULTI, IFLA_CARRIER, IFLA_CARRIER_CHANGES, IFLA_GRO_MAX_SIZE,
@@ -13,10 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::netlink::socket::{Netlink, Reply};
-use crate::netlink::wire::{Attrs, Body, word32, word64};
+use crate::netlink::wire::{Attrs, Body, NAME_MAX, word32, word64};
 use crate::{HostError, listed};
-
-pub use change::VethSpec;
 
 pub(super) const IFINFOMSG: usize = 16;
 
@@ -29,9 +25,6 @@ const IFLA_XDP_DRV_PROG_ID: u16 = 5;
 const IFLA_XDP_SKB_PROG_ID: u16 = 6;
 const IFLA_XDP_HW_PROG_ID: u16 = 7;
 const IFLA_VLAN_ID: u16 = 1;
-
-/// The longest device name (`IFNAMSIZ` less the NUL).
-pub(crate) const NAME_MAX: usize = 15;
 
 /// One network device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -203,11 +196,11 @@ fn stats(bytes: &[u8]) -> Vec<(&'static str, u64)> {
     names.enumerate().map_while(|(n, name)| Some((name, word64(bytes, n)?))).collect()
 }
 
-pub(super) fn header(index: u32, flags: u32, change: u32) -> Vec<u8> {
+pub(crate) fn header(index: u32, flags: u32, change: u32) -> Vec<u8> {
     [0, index, flags, change].iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-pub(super) fn checked(name: &str) -> Result<&str, HostError> {
+pub(crate) fn checked(name: &str) -> Result<&str, HostError> {
     // dev_valid_name, net/core/dev.c
     let bad = name.is_empty()
         || name.len() > NAME_MAX

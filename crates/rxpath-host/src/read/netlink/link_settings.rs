@@ -2,7 +2,7 @@
 
 use libc::{IFLA_IFNAME, IFLA_MAX_MTU, IFLA_MIN_MTU, RTM_GETLINK, RTM_NEWLINK};
 
-use super::ethtool::field::{Answer, request};
+use super::ethtool::field::Answer;
 use super::link::{IFINFOMSG, checked, header};
 use crate::netlink::socket::Netlink;
 use crate::netlink::wire::{Attrs, Body};
@@ -38,13 +38,6 @@ impl Netlink {
     pub(crate) fn mtu_limits(&mut self, dev: &str) -> Result<Option<(u32, u32)>, HostError> {
         parse(&self.link_message(dev)?).map(|(_, limits)| limits)
     }
-
-    /// Asks for settings of a link.
-    pub(crate) fn set_link_settings(&mut self, dev: &str, asked: &Pairs) -> Result<(), HostError> {
-        let body = Body::new(&header(0, 0, 0)).text(IFLA_IFNAME, checked(dev)?);
-        let body = request(Group::Link, body, asked)?;
-        self.change(&format!("set {dev}/link {asked}"), RTM_NEWLINK, 0, body.bytes()).map(drop)
-    }
 }
 
 #[cfg(test)]
@@ -57,12 +50,6 @@ mod tests {
         let pairs = Netlink::route().unwrap().link_settings("lo").unwrap();
         assert_eq!(pairs.get("mtu"), Some("65536"));
         assert!(pairs.get("gso-max-size").is_some(), "{pairs}");
-    }
-
-    #[test]
-    fn a_wrong_name_is_refused_before_it_is_sent() {
-        let error = Netlink::route().unwrap().set_link_settings("lo", &"mtv=1".parse().unwrap());
-        assert!(error.unwrap_err().to_string().contains("mtu, txqueuelen"));
     }
 
     proptest! {

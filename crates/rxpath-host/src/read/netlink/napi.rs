@@ -9,12 +9,11 @@ use crate::pairs::Pairs;
 
 // linux/netdev.h, `enum` of NETDEV_CMD_*
 const NAPI_GET: u8 = 11;
-const NAPI_SET: u8 = 14;
 // NETDEV_A_NAPI_*
-const NAPI_ID: u16 = 2;
+pub(crate) const NAPI_ID: u16 = 2;
 
 /// Names and attributes; the timers are in ns.
-const SETTINGS: [(&str, u16); 4] =
+pub(crate) const SETTINGS: [(&str, u16); 4] =
     [("defer-hard-irqs", 5), ("gro-flush-timeout", 6), ("irq-suspend-timeout", 7), ("threaded", 8)];
 
 /// The names of the settings.
@@ -36,28 +35,6 @@ pub fn parse(payload: &[u8]) -> Result<Pairs, HostError> {
     Ok(pairs)
 }
 
-fn request(mut body: Body, asked: &Pairs) -> Result<Body, HostError> {
-    for (name, text) in asked.iter() {
-        let known = SETTINGS.iter().find(|(known, _)| *known == name);
-        let (Some((_, attribute)), Ok(value)) = (known, text.parse::<u64>()) else {
-            let names: Vec<&str> = names().collect();
-            let why = format!("{name}={text}: expected a number for {}", names.join(", "));
-            return Err(HostError::malformed("napi", 0, why));
-        };
-        // `u32` attributes must be 4 bytes long, `uint` ones may be.
-        body = match u32::try_from(value) {
-            Ok(value) => body.u32(*attribute, value),
-            Err(_) => body.raw(*attribute, &value.to_ne_bytes()),
-        };
-    }
-    Ok(body)
-}
-
-/// Whether these are names and values that a NAPI instance takes.
-pub fn check(asked: &Pairs) -> Result<(), HostError> {
-    request(Body::default(), asked).map(drop)
-}
-
 impl Netlink {
     /// The id of the NAPI instance that serves a receive queue. On a [`Netlink::generic`] socket.
     ///
@@ -76,16 +53,6 @@ impl Netlink {
         let body = Body::new(&[NAPI_GET, 1, 0, 0]).u32(NAPI_ID, id);
         parse(&self.family_get(&format!("read NAPI instance {id}"), NETDEV, &body)?)
     }
-
-    /// Asks for settings of a NAPI instance.
-    ///
-    /// **Errors** `Kernel` with `EOPNOTSUPP` before 6.13.
-    pub(crate) fn set_napi(&mut self, id: u32, asked: &Pairs) -> Result<(), HostError> {
-        let family = self.family(NETDEV)?;
-        let body = request(Body::new(&[NAPI_SET, 1, 0, 0]).u32(NAPI_ID, id), asked)?;
-        let op = format!("set {asked} of NAPI instance {id}");
-        self.change(&op, family, 0, body.bytes()).map(drop)
-    }
 }
 
 #[cfg(test)]
@@ -101,9 +68,6 @@ mod tests {
             pairs.to_string(),
             "defer-hard-irqs=2 gro-flush-timeout=20000 irq-suspend-timeout=9"
         );
-        let asked = request(Body::new(&[14, 1, 0, 0]), &pairs).unwrap();
-        assert_eq!(parse(asked.bytes()).unwrap(), pairs);
-        assert!(request(Body::default(), &"threaded=yes".parse().unwrap()).is_err());
     }
 
     proptest! {

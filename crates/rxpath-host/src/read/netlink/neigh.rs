@@ -1,18 +1,14 @@
-//! Neighbours: what their hardware address is, permanent ones that keep a lab's link free of ARP and neighbour discovery,
-//! and the tables that hold all of them.
+//! Neighbours: what their hardware address is, and the tables that hold all of them.
 
 use std::net::IpAddr;
 
-use libc::{
-    NDA_DST, NDA_LLADDR, NTF_USE, NUD_PERMANENT, RTM_GETNEIGH, RTM_GETNEIGHTBL, RTM_NEWNEIGH,
-    RTM_NEWNEIGHTBL,
-};
+use libc::{NDA_DST, NDA_LLADDR, RTM_GETNEIGH, RTM_GETNEIGHTBL, RTM_NEWNEIGH, RTM_NEWNEIGHTBL};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::addr::{family, octets};
 use crate::HostError;
-use crate::netlink::socket::{CREATE_OR_KEEP, Netlink, REPLACE};
+use crate::netlink::socket::Netlink;
 use crate::netlink::wire::{Attrs, Body, word32, word64};
 
 /// `struct ndmsg`.
@@ -72,7 +68,7 @@ pub fn parse_neighbour_table(payload: &[u8]) -> Result<Option<NeighbourTable>, H
 }
 
 /// A `struct ndmsg`.
-fn header(device: u32, ip: IpAddr, state: u16, flags: u8) -> Vec<u8> {
+pub(crate) fn header(device: u32, ip: IpAddr, state: u16, flags: u8) -> Vec<u8> {
     let mut header = vec![family(ip), 0, 0, 0];
     header.extend(device.to_ne_bytes());
     header.extend(state.to_ne_bytes());
@@ -114,27 +110,12 @@ impl Netlink {
             }
         }
     }
-
-    /// Lets the kernel resolve a neighbour, as a packet to it would. **Errors** `Kernel` without `CAP_NET_ADMIN`.
-    ///
-    /// **Source** net/core/neighbour.c `neigh_add`, `NTF_USE`.
-    pub fn resolve_neighbour(&mut self, device: u32, ip: IpAddr) -> Result<(), HostError> {
-        let body = Body::new(&header(device, ip, 0, NTF_USE)).raw(NDA_DST, &octets(ip));
-        let op = format!("resolve the neighbour {ip}");
-        self.change(&op, RTM_NEWNEIGH, CREATE_OR_KEEP, body.bytes()).map(drop)
-    }
-
-    /// Adds or replaces a permanent neighbour.
-    pub fn add_neighbour(&mut self, dev: &str, ip: IpAddr, mac: [u8; 6]) -> Result<(), HostError> {
-        let header = header(self.index(dev)?, ip, NUD_PERMANENT, 0);
-        let body = Body::new(&header).raw(NDA_DST, &octets(ip)).raw(NDA_LLADDR, &mac);
-        let op = format!("add neighbour {ip} on {dev}");
-        self.change(&op, RTM_NEWNEIGH, REPLACE, body.bytes()).map(drop)
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use libc::NUD_PERMANENT;
+
     use super::*;
 
     #[test]

@@ -17,7 +17,7 @@ use crate::netlink::genl::{self, Family};
 use crate::netlink::socket::{Netlink, Reply};
 use crate::netlink::wire::{Attrs, Body};
 
-pub(super) const NETDEV: Family = Family { name: "netdev", needs: "Linux 6.3" };
+pub(crate) const NETDEV: Family = Family { name: "netdev", needs: "Linux 6.3" };
 
 /// The questions; there is no order among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -184,6 +184,7 @@ impl Usage {
 mod tests {
     use super::*;
     use crate::read::thread;
+    use crate::write::sched;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
     use std::time::Duration;
@@ -195,8 +196,8 @@ mod tests {
         let cpu = *thread::allowed_cpus().unwrap().as_slice().last().unwrap();
         let (tell, told) = mpsc::channel();
         let spinner = std::thread::spawn(move || {
-            thread::pin(cpu).unwrap();
-            thread::set_name("rxp-spin").unwrap();
+            sched::pin(cpu).unwrap();
+            sched::set_name("rxp-spin").unwrap();
             tell.send(thread::current_tid()).unwrap();
             while !STOP.load(Ordering::Relaxed) {
                 std::hint::spin_loop();

@@ -1,9 +1,9 @@
 //! RSS and hashed fields as pairs.
 
 use crate::pairs::Pairs;
-use crate::read::ioctl::steering::{self, RssRequest, Table};
 use crate::read::ioctl::{self, FlowKind, HashFields};
 use crate::read::netlink::ethtool::{NO_TRANSFORMATION, Rss, function_bit, transformation_bit};
+use crate::write::ioctl::steering::{self, RssRequest, Table};
 use crate::{Group, HostError};
 
 /// What RSS has.
@@ -172,7 +172,7 @@ fn request(dev: &str, asked: &Pairs) -> Result<RssRequest, HostError> {
     for (name, text) in asked.iter() {
         match name {
             "indir" => {
-                let (size, queues) = (ioctl::rss(dev)?.table.len(), steering::receive_queues(dev)?);
+                let (size, queues) = (ioctl::rss(dev)?.table.len(), ioctl::receive_queues(dev)?);
                 let expected =
                     || format!("default, equal:N, weights:A:B.. or {size} queues below {queues}");
                 let table = table(text, size, queues);
@@ -195,7 +195,7 @@ pub(super) fn set_rss(dev: &str, asked: &Pairs) -> Result<(), HostError> {
 /// queues again, as it did before (`IFF_RXFH_CONFIGURED`, net/ethtool/ioctl.c `ethtool_set_rxfh`).
 pub(super) fn restore_rss(dev: &str, was: &Pairs) -> Result<(), HostError> {
     let mut request = request(dev, was)?;
-    let queues = steering::receive_queues(dev)?;
+    let queues = ioctl::receive_queues(dev)?;
     if let Some(Table::Entries(entries)) = &request.table
         && *entries == default_table(entries.len(), queues)
     {
@@ -212,7 +212,7 @@ fn default_table(size: usize, queues: u32) -> Vec<u32> {
 /// The request with its table as the entries that should read back.
 pub(super) fn spell_out(dev: &str, asked: &Pairs) -> Result<Pairs, HostError> {
     let Some(words) = asked.get("indir") else { return Ok(asked.clone()) };
-    let (size, queues) = (ioctl::rss(dev)?.table.len(), steering::receive_queues(dev)?);
+    let (size, queues) = (ioctl::rss(dev)?.table.len(), ioctl::receive_queues(dev)?);
     let entries = match table(words, size, queues) {
         Some(Table::Entries(entries)) => entries,
         Some(Table::Default) => default_table(size, queues),

@@ -2,6 +2,7 @@
 
 use crate::pairs::Pairs;
 use crate::read::ioctl::{self, StampConfig};
+use crate::write::ioctl::stamps::set_stamp_config;
 use crate::{Group, HostError};
 
 /// `HWTSTAMP_TX_*` by number (linux/net_tstamp.h), by the names of net/ethtool/common.c `ts_tx_type_names`.
@@ -79,7 +80,7 @@ pub(super) fn stamps(dev: &str) -> Result<Pairs, HostError> {
 
 /// Asks for other stamps. Drivers may stamp more than what is asked for, and then say so when it is read.
 pub(super) fn set_stamps(dev: &str, asked: &Pairs) -> Result<(), HostError> {
-    ioctl::set_stamp_config(dev, changed(ioctl::stamp_config(dev)?, asked)?)
+    set_stamp_config(dev, changed(ioctl::stamp_config(dev)?, asked)?)
 }
 
 #[cfg(test)]

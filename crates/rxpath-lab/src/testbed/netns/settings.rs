@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rxpath_core::Side;
 use rxpath_host::lab::netns::Namespace;
-use rxpath_host::read::netlink::QdiscSpec;
+use rxpath_host::write::netlink::qdisc::QdiscSpec;
 
 use crate::error::LabError;
 use crate::scenario::spec::{Lab, Qdisc};

@@ -81,8 +81,7 @@ fn of(
 #[cfg(test)]
 mod tests {
     use rxpath_host::Root;
-    use rxpath_host::lab::owner::boot_id;
-    use rxpath_host::read::identity::network_namespace;
+    use rxpath_host::read::identity::{boot_id, network_namespace};
     use serde_json::json;
 
     use super::*;

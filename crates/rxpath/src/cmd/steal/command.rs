@@ -15,6 +15,7 @@ use rxpath_bpf::steal::openssl;
 use rxpath_bpf::steal::probe::Victim;
 use rxpath_core::CpuList;
 use rxpath_host::read::thread;
+use rxpath_host::write::sched;
 
 use crate::exit::{Failure, OrUsage};
 
@@ -54,7 +55,7 @@ impl Child {
         let before = thread::affinity(0)?;
         if let Some(cpu) = cpu {
             // The command inherits the CPU affinity of the thread that starts it.
-            thread::set_affinity(0, &CpuList(vec![cpu]))?;
+            sched::set_affinity(0, &CpuList(vec![cpu]))?;
         }
         let begun = Instant::now();
         let started = Command::new(program)
@@ -64,7 +65,7 @@ impl Child {
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn();
-        thread::set_affinity(0, &before)?;
+        sched::set_affinity(0, &before)?;
         let mut child = started.or_usage(|| format!("cannot start {program}"))?;
         let said = Arc::new(Mutex::new(Vec::new()));
         let pipes: [Option<Box<dyn Read + Send>>; 2] = [

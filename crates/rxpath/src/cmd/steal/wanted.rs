@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use rxpath_bpf::filter::Filter;
 use rxpath_bpf::steal::{Narrow, Steal};
 use rxpath_core::Warning;
-use rxpath_host::lab::owner::ProcessId;
 use rxpath_host::read::only::Only;
+use rxpath_host::read::process::ProcessId;
 
 use crate::cmd::scope::{ScopeArgs, gone};
 use crate::exit::Failure;

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use clap::ValueEnum;
 use rxpath_host::Root;
-use rxpath_host::lab::owner::ProcessId;
+use rxpath_host::read::process::ProcessId;
 use rxpath_host::write::journal::{Journal, Watch};
 use rxpath_host::write::setter::HostSetter;
 use rxpath_tune::apply::{Applied, apply, ready};

@@ -1,7 +1,7 @@
 //! `rxpath tune status`.
 
 use rxpath_host::Target;
-use rxpath_host::lab::detached::boottime_ns;
+use rxpath_host::read::clock::boottime_ns;
 use rxpath_host::write::change::Change;
 use rxpath_host::write::journal::{Contents, Entry};
 use rxpath_tune::store::Listed;

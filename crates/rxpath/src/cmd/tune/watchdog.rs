@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use rxpath_host::lab::detached::{self, boottime_ns};
-use rxpath_host::lab::owner::ProcessId;
+use rxpath_host::lab::detached;
+use rxpath_host::read::clock::boottime_ns;
+use rxpath_host::read::process::ProcessId;
 use rxpath_host::write::journal::{Journal, Watch};
 use rxpath_host::write::setter::HostSetter;
 use rxpath_host::{HostError, Root};

@@ -6,14 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bitset;
-use super::command::{Command, device};
+use super::command::Command;
 use crate::HostError;
 use crate::netlink::genl;
 use crate::netlink::socket::Netlink;
 use crate::netlink::wire::Attrs;
 
 pub(super) const HW: u16 = 2;
-pub(super) const WANTED: u16 = 3;
+pub(crate) const WANTED: u16 = 3;
 pub(super) const ACTIVE: u16 = 4;
 pub(super) const NOCHANGE: u16 = 5;
 
@@ -59,18 +59,6 @@ impl Netlink {
     /// The features of a device. On a [`Netlink::generic`] socket.
     pub fn features(&mut self, dev: &str) -> Result<Features, HostError> {
         parse_features(&self.ethtool_get("features", Command::FeaturesGet, dev)?)
-    }
-
-    /// Asks for features by the kernel's names; read them back to see what came of it.
-    ///
-    /// **Caveat** success is not a change: a feature that another one needs stays off.
-    pub fn want_features(&mut self, dev: &str, wanted: &[(&str, bool)]) -> Result<(), HostError> {
-        let body = device(Command::FeaturesSet, dev).nest(WANTED, &bitset::named(wanted));
-        let family = self.ethtool_family()?;
-        let names: Vec<String> =
-            wanted.iter().map(|(name, on)| format!("{name}={}", u8::from(*on))).collect();
-        let op = format!("set features {} of {dev}", names.join(" "));
-        self.change(&op, family, 0, body.bytes()).map(drop)
     }
 }
 

@@ -6,7 +6,7 @@
 use super::Amount;
 use super::command::Command;
 use crate::netlink::genl::HEADER;
-use crate::netlink::wire::{Attrs, Body, word32};
+use crate::netlink::wire::{Attrs, word32};
 use crate::pairs::Pairs;
 use crate::read::netlink::link;
 use crate::{Group, HostError};
@@ -190,49 +190,13 @@ impl Field {
     }
 
     /// The words that [`Field::parse`] takes.
-    fn expected(&self) -> String {
+    pub(crate) fn expected(&self) -> String {
         match self.kind {
             Kind::Number => "a number from 0 to 4294967295".into(),
             Kind::Switch => "on or off".into(),
             Kind::Word(words) => words.join(" or "),
         }
     }
-}
-
-/// The attributes that ask for these values of a group.
-///
-/// **Errors** `Malformed` for a name that the group does not have, and for a value of the wrong kind.
-pub(crate) fn request(group: Group, mut body: Body, asked: &Pairs) -> Result<Body, HostError> {
-    for (field, number) in requested(group, asked, |_| true)? {
-        body = match field.kind {
-            Kind::Number => body.u32(field.attribute.0, number),
-            Kind::Switch | Kind::Word(_) => body.u8(field.attribute.0, number as u8),
-        };
-    }
-    Ok(body)
-}
-
-/// The fields that are asked for, with their numbers; `of` says which of the group's fields there are.
-///
-/// **Errors** `Malformed` for a name that is not among them, and for a value of the wrong kind.
-pub(crate) fn requested(
-    group: Group,
-    asked: &Pairs,
-    of: impl Fn(&Field) -> bool,
-) -> Result<Vec<(&'static Field, u32)>, HostError> {
-    let wrong = |why: String| HostError::malformed(group.name(), 0, why);
-    let known = || fields(group).iter().filter(|field| of(field));
-    let one = |(name, text)| {
-        let field = known().find(|field| field.name == name).ok_or_else(|| {
-            let names: Vec<&str> = known().map(|field| field.name).collect();
-            wrong(format!("no value is called {name}; there are {}", names.join(", ")))
-        })?;
-        let number = field.parse(text);
-        let number =
-            number.ok_or_else(|| wrong(format!("{name}={text}: expected {}", field.expected())))?;
-        Ok((field, number))
-    };
-    asked.iter().map(one).collect()
 }
 
 /// All values of a group with their largest ones, as a driver gave them.

@@ -1,16 +1,12 @@
 //! Groups of settings that are one message each: rings, channels, coalescing, pause, EEE, the link, FEC.
 //!
-//! The question it answers: *what are all values of this group, by ethtool's names, and how is one of them written?*
+//! The question it answers: *what are all values of this group, by ethtool's names?*
 
-use super::bitset::named;
-use super::command::device;
 use super::features::Features;
-use super::field::{Answer, commands, fields, on_off, request, requested, switch_word};
-use super::link_request::{check_link, fec_pairs, fec_request, link_pairs};
-use super::private_flags;
+use super::field::{Answer, commands, fields, switch_word};
+use super::link_pairs::{fec_pairs, link_pairs};
 use crate::netlink::socket::Netlink;
-use crate::netlink::wire::Body;
-use crate::pairs::{Pairs, as_written};
+use crate::pairs::Pairs;
 use crate::{Group, HostError};
 
 #[cfg(test)]
@@ -24,34 +20,6 @@ pub fn parse(group: Group, payload: &[u8]) -> Result<Pairs, HostError> {
 /// Reads the largest values out of the same answer.
 pub fn parse_limits(group: Group, payload: &[u8]) -> Result<Pairs, HostError> {
     Answer::of_attributes(group, payload).map(|answer| answer.limits())
-}
-
-pub(crate) fn switches(group: Group, asked: &Pairs) -> Result<Vec<(String, bool)>, HostError> {
-    let bit = |(name, text)| match on_off(text) {
-        Some(on) => Ok((as_written(name), on)),
-        None => Err(expected_switch(group, name, text)),
-    };
-    asked.iter().map(bit).collect()
-}
-
-/// Whether these are names and values that the group takes; the driver may still lack them.
-///
-/// **Errors** `Malformed` in words.
-pub fn check(group: Group, asked: &Pairs) -> Result<(), HostError> {
-    match group {
-        _ if !fields(group).is_empty() => requested(group, asked, |_| true).map(drop),
-        Group::LinkModes => check_link(asked),
-        Group::Fec => fec_request(asked).map(drop),
-        // As read, a feature may also wait for another one or be forced by it.
-        _ => asked.iter().try_for_each(|(name, text)| match wanted_word(text) {
-            "on" | "off" => Ok(()),
-            _ => Err(expected_switch(group, name, text)),
-        }),
-    }
-}
-
-fn expected_switch(group: Group, name: &str, text: &str) -> HostError {
-    HostError::malformed(group.name(), 0, format!("{name}={text}: expected on or off"))
 }
 
 /// The features that can be switched, as pairs.
@@ -103,46 +71,6 @@ impl Netlink {
             None => Ok(Pairs::default()),
         }
     }
-
-    /// Asks for values of a group; read them back to see what came of it.
-    ///
-    /// **Errors** `Kernel` with the kernel's words.
-    pub(crate) fn set_group(
-        &mut self,
-        dev: &str,
-        group: Group,
-        asked: &Pairs,
-    ) -> Result<(), HostError> {
-        let (_, set) = commands(group).ok_or_else(|| not_ethtool(group))?;
-        let body = match group {
-            Group::Features | Group::PrivFlags => {
-                let bits = switches(group, asked)?;
-                let bits: Vec<(&str, bool)> =
-                    bits.iter().map(|(name, on)| (name.as_str(), *on)).collect();
-                if group == Group::Features {
-                    return self.want_features(dev, &bits);
-                }
-                device(set, dev).nest(private_flags::FLAGS, &named(&bits))
-            }
-            Group::LinkModes => return self.set_link_modes(dev, asked),
-            Group::Fec => return self.set_fec(dev, asked),
-            _ => request(group, device(set, dev), asked)?,
-        };
-        self.order_group(dev, group, asked, &body)
-    }
-
-    /// Sends what is asked of a group.
-    pub(super) fn order_group(
-        &mut self,
-        dev: &str,
-        group: Group,
-        asked: &Pairs,
-        body: &Body,
-    ) -> Result<(), HostError> {
-        let op = format!("set {dev}/{} {asked}", group.name());
-        let family = self.ethtool_family()?;
-        self.change(&op, family, 0, body.bytes()).map(drop)
-    }
 }
 
 /// A feature is in force, or waits for another one, or is forced by another one.
@@ -164,6 +92,6 @@ pub(crate) fn wanted_word(word: &str) -> &str {
     }
 }
 
-fn not_ethtool(group: Group) -> HostError {
+pub(crate) fn not_ethtool(group: Group) -> HostError {
     HostError::malformed(group.name(), 0, "not a group of ethtool netlink")
 }

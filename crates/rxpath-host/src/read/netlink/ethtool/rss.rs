@@ -69,7 +69,7 @@ impl Rss {
 }
 
 impl Netlink {
-    /// RSS of a device (6.3; before, [`crate::read::ioctl::rss`]).
+    /// RSS of a device (6.3; before, [`crate::read::ioctl::rss()`]).
     ///
     /// **Errors** `Unsupported` for drivers without it.
     pub fn rss(&mut self, dev: &str) -> Result<Rss, HostError> {

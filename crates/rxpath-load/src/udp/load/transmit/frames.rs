@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::netlink::Link;
-use rxpath_host::read::netlink::next_hop::NextHop;
+use rxpath_host::write::netlink::next_hop::NextHop;
 
 use crate::LoadError;
 use crate::engine::frame;

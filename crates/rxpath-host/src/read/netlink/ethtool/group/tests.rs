@@ -1,38 +1,8 @@
 //! Tests of this module.
 
 use super::*;
+use crate::netlink::wire::Body;
 use proptest::prelude::*;
-
-#[test]
-fn what_is_asked_for_is_what_would_be_read() {
-    for (group, text) in [
-        (Group::Rings, "rx=4096 tx=512 tcp-data-split=on tx-push=off"),
-        (Group::Channels, "combined=4"),
-        (Group::Coalesce, "rx-usecs=50 adaptive-rx=off"),
-        (Group::Pause, "autoneg=off rx=on"),
-        (Group::Eee, "enabled=off"),
-    ] {
-        let asked: Pairs = text.parse().unwrap();
-        let body = request(group, Body::new(&[1, 1, 0, 0]), &asked).unwrap();
-        assert_eq!(parse(group, body.bytes()).unwrap(), asked);
-    }
-}
-
-#[test]
-fn wrong_names_and_values_are_refused_before_they_are_sent() {
-    for (text, words) in [
-        ("rx=many", "a number"),
-        ("rx=-1", "a number"),
-        ("rx=4294967296", "4294967295"),
-        ("ry=1", "no value is called ry; there are rx, rx-mini"),
-        ("tcp-data-split=maybe", "unknown or off or on"),
-        ("tx-push=1", "on or off"),
-    ] {
-        let asked: Pairs = text.parse().unwrap();
-        let error = request(Group::Rings, Body::default(), &asked).unwrap_err().to_string();
-        assert!(error.contains(words), "{error}");
-    }
-}
 
 #[test]
 fn limits_stand_in_the_same_answer() {

@@ -3,16 +3,13 @@
 //!
 //! ethtool netlink reads RSS since 6.3 and sets it since 6.17; the ioctl does both on all kernels.
 
-use super::flow_hash::RXNFC;
-use super::rss::{ETHTOOL_GRSSH, FUNCTION, HEAD, TRANSFORMATION};
-use super::rules::ETHTOOL_GRXRINGS;
-use super::{FlowKind, HashFields, call, order};
 use crate::HostError;
-use crate::netlink::wire::word32;
+use crate::ioctl::number::{ETHTOOL_GRSSH, ETHTOOL_SRSSH, ETHTOOL_SRXFH};
+use crate::ioctl::{RXNFC, call, order};
+use crate::read::ioctl::rss::{FUNCTION, HEAD, TRANSFORMATION};
+use crate::read::ioctl::{FlowKind, HashFields};
 
 // linux/ethtool.h
-pub(super) const ETHTOOL_SRXFH: u32 = 0x2a;
-pub(super) const ETHTOOL_SRSSH: u32 = 0x47;
 /// Of `indir_size`: leave the table as it is.
 const NO_CHANGE: u32 = 0xffff_ffff;
 /// `struct ethtool_rxfh` up to its table.
@@ -69,16 +66,6 @@ pub(crate) fn set_rss(dev: &str, request: &RssRequest) -> Result<(), HostError> 
     }
     buffer.extend(request.key.iter().flatten());
     order("set the RSS table of", dev, &mut buffer)
-}
-
-/// How many queues RSS can spread to.
-///
-/// **Source** net/ethtool/ioctl.c `ethtool_get_rxrings`, `ETHTOOL_GRXRINGS`.
-pub fn receive_queues(dev: &str) -> Result<u32, HostError> {
-    let mut buffer = [0; RXNFC];
-    put(&mut buffer, 0, ETHTOOL_GRXRINGS);
-    call("read the number of receive queues of", dev, &mut buffer)?;
-    Ok(word32(&buffer, 2).unwrap_or_default())
 }
 
 /// Asks for the fields that a device hashes for a kind of packet.

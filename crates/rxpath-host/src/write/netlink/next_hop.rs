@@ -1,13 +1,14 @@
 //! Whom a frame to an address is sent to: the device that it leaves by and the hardware address of the next host on it.
 //!
-//! For senders that build whole frames, for which the kernel looks up neither route nor neighbour.
+//! For senders that build whole frames, for which the kernel looks up neither route nor neighbour. An unknown neighbour is
+//! resolved, which enters it into the kernel's table.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use super::link::Link;
 use crate::HostError;
 use crate::netlink::socket::Netlink;
+use crate::read::netlink::link::Link;
 
 /// How long a neighbour may take to answer. **Source** `retrans_time_ms` 1000, net/ipv4/arp.c `arp_tbl`.
 const PATIENCE: Duration = Duration::from_millis(1_500);

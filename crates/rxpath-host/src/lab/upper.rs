@@ -5,10 +5,10 @@ use libc::{
     IFLA_MASTER, RTM_NEWLINK,
 };
 
-use super::link::{checked, header};
 use crate::HostError;
 use crate::netlink::socket::{CREATE, Netlink};
 use crate::netlink::wire::Body;
+use crate::read::netlink::link::{checked, header};
 
 // linux/if_link.h
 const IFLA_BR_MCAST_SNOOPING: u16 = 23;

@@ -1,19 +1,16 @@
-//! Link modes and forward error correction as pairs that can be written back.
+//! Link modes and forward error correction to ask for.
 //!
-//! The question it answers: *what was chosen for the link, and how is another choice asked for?* What the two ends found
-//! out by negotiation (speed and duplex while `autoneg` is on) is read too, and never written back.
+//! The question it answers: *how is another choice for a link asked for, and what is wrong with the request?*
 
-use super::bitset::named;
-use super::command::{Command, device};
-use super::field::{on_off, switch_word};
-use super::{Duplex, Fec, LinkModes, fec, link_modes};
 use crate::netlink::socket::Netlink;
 use crate::netlink::wire::Body;
 use crate::pairs::Pairs;
+use crate::read::netlink::ethtool::bitset::named;
+use crate::read::netlink::ethtool::command::{Command, device};
+use crate::read::netlink::ethtool::field::on_off;
+use crate::read::netlink::ethtool::link_pairs::{ENCODINGS, UNKNOWN, is_speed};
+use crate::read::netlink::ethtool::{LinkModes, fec, link_modes};
 use crate::{Group, HostError};
-
-/// `SPEED_UNKNOWN` and `DUPLEX_UNKNOWN` (linux/ethtool.h).
-const UNKNOWN: &str = "unknown";
 
 /// What can be asked of a link, taken apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,71 +24,11 @@ pub(crate) struct LinkRequest<'a> {
     pub modes: Vec<(&'a str, bool)>,
 }
 
-/// The names of FEC: ours, those of the program ethtool, and the kernel's link modes.
-pub(crate) const ENCODINGS: [(&str, &str); 4] =
-    [("off", "None"), ("rs", "RS"), ("baser", "BASER"), ("llrs", "LLRS")];
-
 /// What can be asked of FEC: whether the driver chooses, and the encodings it may choose from, by the kernel's names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FecRequest {
     pub auto: Option<bool>,
     pub encodings: Vec<(&'static str, bool)>,
-}
-
-/// Modes that are a speed: the others of the set are the kind of port, pause and FEC, which are set elsewhere.
-fn is_speed(mode: &str) -> bool {
-    mode.contains("base")
-}
-
-/// A link as pairs: `autoneg`, `speed` in Mb/s, `duplex`, and each mode that the device can do, offered or not.
-pub(crate) fn link_pairs(link: &LinkModes) -> Pairs {
-    let mut pairs = Pairs::default();
-    if let Some(on) = link.autoneg {
-        pairs.push("autoneg", switch_word(on));
-    }
-    match link.speed_mbps {
-        Some(speed) => pairs.push("speed", speed),
-        None => pairs.push("speed", UNKNOWN),
-    }
-    let duplex = match link.duplex {
-        Some(Duplex::Half) => "half",
-        Some(Duplex::Full) => "full",
-        None => UNKNOWN,
-    };
-    pairs.push("duplex", duplex);
-    for mode in link.supported.iter().filter(|mode| is_speed(mode)) {
-        pairs.push(mode, switch_word(link.advertised.contains(mode)));
-    }
-    pairs
-}
-
-/// The part of a link's pairs that somebody chose: without the speed and duplex that the two ends agreed upon.
-pub(crate) fn chosen(link: &Pairs) -> Pairs {
-    let negotiated = link.get("autoneg") == Some("on");
-    let mut chosen = Pairs::default();
-    for (name, value) in link.iter() {
-        if !(negotiated && matches!(name, "speed" | "duplex")) {
-            chosen.push(name, value);
-        }
-    }
-    chosen
-}
-
-/// Why nothing may be asked of a link now: a driver whose link is down does not report what it was forced to, so it could
-/// not be undone. A virtual device has no modes, and its unknown speed can be written back.
-pub(crate) fn link_obstacle(link: &Pairs) -> Option<&'static str> {
-    let forced = link.get("autoneg") == Some("off") && link.get("speed") == Some(UNKNOWN);
-    let has_modes = link.iter().any(|(name, _)| is_speed(name));
-    (forced && has_modes)
-        .then_some("the link is forced and down, so the forced mode is not reported")
-}
-
-/// Why FEC may not be asked for: some drivers report what the cable supports, not what was chosen (ice:
-/// `ice_get_fecparam`), so it could not be undone.
-pub(crate) fn fec_obstacle(fec: &Pairs) -> Option<&'static str> {
-    let encodings = ENCODINGS.iter().filter(|(name, _)| fec.get(name) == Some("on")).count();
-    (fec.get("auto") == Some("on") && encodings > 0)
-        .then_some("this driver reports supported encodings, not the configured one")
 }
 
 /// With negotiation on again and nothing said of what to offer, everything is: the kernel alone keeps the modes of the
@@ -155,27 +92,6 @@ pub(crate) fn link_request(asked: &Pairs) -> Result<LinkRequest<'_>, HostError> 
         }
     }
     Ok(request)
-}
-
-/// FEC as pairs: `auto`, and each encoding, configured or not.
-///
-/// **Errors** `Unsupported` for drivers that say nothing of their configuration.
-pub(crate) fn fec_pairs(fec: &Fec) -> Result<Pairs, HostError> {
-    let mut pairs = Pairs::default();
-    if let Some(on) = fec.auto {
-        pairs.push("auto", switch_word(on));
-    }
-    for (ours, theirs) in ENCODINGS {
-        if let Some(configured) = &fec.configured {
-            pairs.push(ours, switch_word(configured.iter().any(|name| name == theirs)));
-        }
-    }
-    if pairs.is_empty() {
-        let (what, needs) =
-            ("read FEC".into(), "a driver that reports the configured encodings".into());
-        return Err(HostError::Unsupported { what, needs });
-    }
-    Ok(pairs)
 }
 
 /// Parses a request for FEC.
@@ -251,8 +167,9 @@ impl Netlink {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{parse_fec, parse_link_modes};
     use super::*;
+    use crate::read::netlink::ethtool::link_pairs::{fec_pairs, link_pairs};
+    use crate::read::netlink::ethtool::{parse_fec, parse_link_modes};
     use proptest::prelude::*;
 
     const LINK: &str = "autoneg=on speed=1000 duplex=full 100baseT/Full=off 1000baseT/Full=on";
@@ -269,15 +186,6 @@ mod tests {
         let asked: Pairs = "auto=off off=off rs=on baser=off llrs=off".parse().unwrap();
         let body = fec_body("e0", &fec_request(&asked).unwrap());
         assert_eq!(fec_pairs(&parse_fec(body.bytes()).unwrap()).unwrap(), asked);
-    }
-
-    #[test]
-    fn what_negotiation_found_is_not_a_choice() {
-        let link: Pairs = LINK.parse().unwrap();
-        let offered = "autoneg=on 100baseT/Full=off 1000baseT/Full=on";
-        assert_eq!(chosen(&link).to_string(), offered);
-        let forced = LINK.replace("autoneg=on", "autoneg=off").parse().unwrap();
-        assert_eq!(chosen(&forced), forced, "a forced link may keep what it offered");
     }
 
     #[test]
@@ -305,29 +213,11 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_undone_is_not_asked_for() {
-        let link = |text: &str| link_obstacle(&text.parse().unwrap()).is_some();
-        assert!(link("autoneg=off speed=unknown duplex=unknown 100baseT/Full=off"));
-        assert!(!link("autoneg=off speed=unknown duplex=unknown"), "virtio_net");
-        assert!(
-            !link("autoneg=on speed=unknown 100baseT/Full=on") && !link("autoneg=off speed=100")
-        );
-        let fec = |text: &str| fec_obstacle(&text.parse().unwrap()).is_some();
-        assert!(fec("auto=on off=off rs=on baser=on llrs=off"));
-        assert!(!fec("auto=on off=off rs=off") && !fec("auto=off rs=on"));
+    fn an_unknown_value_is_read_and_never_requested() {
         for unknown in ["speed=unknown", "autoneg=off duplex=unknown"] {
             let error = check_link(&unknown.parse().unwrap()).unwrap_err().to_string();
             assert!(error.contains("leave it out"), "{error}");
         }
-    }
-
-    #[test]
-    fn kinds_of_port_and_pause_are_no_modes_to_choose() {
-        let link = LinkModes {
-            supported: ["TP", "Pause", "Autoneg", "10baseT/Half"].map(str::to_owned).to_vec(),
-            ..LinkModes::default()
-        };
-        assert_eq!(link_pairs(&link).to_string(), "speed=unknown duplex=unknown 10baseT/Half=off");
     }
 
     #[test]
@@ -349,7 +239,6 @@ mod tests {
             let error = fec_request(&asked).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
-        assert!(fec_pairs(&Fec::default()).is_err(), "a driver that says nothing");
     }
 
     proptest! {

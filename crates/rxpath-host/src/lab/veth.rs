@@ -1,16 +1,16 @@
-//! Asks the kernel to make, change and delete network devices.
+//! veth pairs of a lab.
 
 use std::os::fd::RawFd;
 
 use libc::{
-    IFLA_ADDRESS, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU,
-    IFLA_NET_NS_FD, IFLA_NUM_RX_QUEUES, IFLA_NUM_TX_QUEUES, RTM_DELLINK, RTM_NEWLINK,
+    IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, IFLA_NET_NS_FD,
+    IFLA_NUM_RX_QUEUES, IFLA_NUM_TX_QUEUES, RTM_NEWLINK,
 };
 
-use super::{checked, header};
 use crate::HostError;
 use crate::netlink::socket::{CREATE, Netlink};
 use crate::netlink::wire::Body;
+use crate::read::netlink::link::{checked, header};
 
 // linux/veth.h
 const VETH_INFO_PEER: u16 = 1;
@@ -48,35 +48,5 @@ impl Netlink {
         let body = end(spec.name)?.nest(IFLA_LINKINFO, &info);
         let op = format!("create veth {} with {} queues", spec.name, spec.queues);
         self.change(&op, RTM_NEWLINK, CREATE, body.bytes()).map(drop)
-    }
-
-    fn set_link(&mut self, op: &str, name: &str, change: Body) -> Result<(), HostError> {
-        let body = change.text(IFLA_IFNAME, checked(name)?);
-        self.change(&format!("{op} {name}"), RTM_NEWLINK, 0, body.bytes()).map(drop)
-    }
-
-    /// Sets a device up or down.
-    pub fn set_up(&mut self, name: &str, up: bool) -> Result<(), HostError> {
-        let mask = libc::IFF_UP as u32;
-        let op = if up { "set up" } else { "set down" };
-        self.set_link(op, name, Body::new(&header(0, if up { mask } else { 0 }, mask)))
-    }
-
-    /// Sets the MTU. **Unit** bytes.
-    pub fn set_mtu(&mut self, name: &str, mtu: u32) -> Result<(), HostError> {
-        let change = Body::new(&header(0, 0, 0)).u32(IFLA_MTU, mtu);
-        self.set_link(&format!("set mtu {mtu} on"), name, change)
-    }
-
-    /// Sets the hardware address.
-    pub fn set_mac(&mut self, name: &str, mac: [u8; 6]) -> Result<(), HostError> {
-        let change = Body::new(&header(0, 0, 0)).raw(IFLA_ADDRESS, &mac);
-        self.set_link("set the MAC address of", name, change)
-    }
-
-    /// Deletes a device (with its veth peer).
-    pub fn delete_link(&mut self, name: &str) -> Result<(), HostError> {
-        let body = Body::new(&header(0, 0, 0)).text(IFLA_IFNAME, checked(name)?);
-        self.change(&format!("delete link {name}"), RTM_DELLINK, 0, body.bytes()).map(drop)
     }
 }

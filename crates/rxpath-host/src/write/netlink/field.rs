@@ -1,0 +1,44 @@
+//! Values that are asked of a group, by the table that reads them.
+//!
+//! The question it answers: *which attributes ask for these pairs, and what is wrong with a pair that has none?*
+
+use crate::netlink::wire::Body;
+use crate::pairs::Pairs;
+use crate::read::netlink::ethtool::field::{Field, Kind, fields};
+use crate::{Group, HostError};
+
+/// The attributes that ask for these values of a group.
+///
+/// **Errors** `Malformed` for a name that the group does not have, and for a value of the wrong kind.
+pub(crate) fn request(group: Group, mut body: Body, asked: &Pairs) -> Result<Body, HostError> {
+    for (field, number) in requested(group, asked, |_| true)? {
+        body = match field.kind {
+            Kind::Number => body.u32(field.attribute.0, number),
+            Kind::Switch | Kind::Word(_) => body.u8(field.attribute.0, number as u8),
+        };
+    }
+    Ok(body)
+}
+
+/// The fields that are asked for, with their numbers; `of` says which of the group's fields there are.
+///
+/// **Errors** `Malformed` for a name that is not among them, and for a value of the wrong kind.
+pub(crate) fn requested(
+    group: Group,
+    asked: &Pairs,
+    of: impl Fn(&Field) -> bool,
+) -> Result<Vec<(&'static Field, u32)>, HostError> {
+    let wrong = |why: String| HostError::malformed(group.name(), 0, why);
+    let known = || fields(group).iter().filter(|field| of(field));
+    let one = |(name, text)| {
+        let field = known().find(|field| field.name == name).ok_or_else(|| {
+            let names: Vec<&str> = known().map(|field| field.name).collect();
+            wrong(format!("no value is called {name}; there are {}", names.join(", ")))
+        })?;
+        let number = field.parse(text);
+        let number =
+            number.ok_or_else(|| wrong(format!("{name}={text}: expected {}", field.expected())))?;
+        Ok((field, number))
+    };
+    asked.iter().map(one).collect()
+}
