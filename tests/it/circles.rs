@@ -7,10 +7,10 @@ use std::fs;
 use std::path::Path;
 
 /// The code of a crate's files by their modules: `cmd::run`; the root has an empty name.
-type Files = BTreeMap<String, String>;
+pub type Files = BTreeMap<String, String>;
 
 /// Reads the files of a folder, which holds the child modules of `parent`.
-fn read(folder: &Path, parent: &str, files: &mut Files) {
+pub fn read(folder: &Path, parent: &str, files: &mut Files) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let stem = path.file_stem().unwrap().to_str().unwrap();
@@ -29,14 +29,14 @@ fn read(folder: &Path, parent: &str, files: &mut Files) {
 }
 
 /// The text without comments and without the unit tests at its end.
-fn code(text: &str) -> String {
+pub fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     lines.map(|line| line.split(" // ").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
 /// All paths that begin at the crate, the parent or the module itself, in `use` and elsewhere.
-fn paths(code: &str) -> Vec<String> {
+pub fn paths(code: &str) -> Vec<String> {
     let mut paths = Vec::new();
     for first in ["crate::", "super::", "self::"] {
         for (at, _) in code.match_indices(first) {
@@ -68,9 +68,9 @@ fn tree<'t>(text: &'t str, above: &str, paths: &mut Vec<String>) -> &'t str {
     rest.strip_prefix('}').unwrap_or(rest)
 }
 
-/// The file that a path in `module` leads to: the one of the longest part of the path.
-fn target(files: &Files, module: &str, path: &str) -> Option<String> {
-    let mut at: Vec<&str> = module.split("::").collect();
+/// The names that a path in `module` goes through, from the root of the crate.
+pub fn absolute<'t>(module: &'t str, path: &'t str) -> Vec<&'t str> {
+    let mut at: Vec<&str> = module.split("::").filter(|name| !name.is_empty()).collect();
     for name in path.split("::") {
         match name {
             "crate" => at.clear(),
@@ -81,6 +81,12 @@ fn target(files: &Files, module: &str, path: &str) -> Option<String> {
             name => at.push(name),
         }
     }
+    at
+}
+
+/// The file that a path in `module` leads to: the one of the longest part of the path.
+fn target(files: &Files, module: &str, path: &str) -> Option<String> {
+    let at = absolute(module, path);
     let mut modules = (1..=at.len()).rev().map(|length| at[..length].join("::"));
     modules.find(|module| files.contains_key(module))
 }

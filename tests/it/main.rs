@@ -26,6 +26,7 @@ mod export_promises;
 mod export_service;
 mod fleet;
 mod forbidden;
+mod halves;
 #[path = "../support/handlers.rs"]
 mod handlers;
 mod hosts;
