@@ -1,5 +1,5 @@
 //! Groups of settings that are asked for by one message each: rings, channels, coalescing, pause, EEE, features, private
-//! flags; the link and FEC by [`super::link_request`].
+//! flags; the link and FEC by `link_request`.
 //!
 //! The question it answers: *which message asks for these pairs of a group?* What came of it is seen by reading.
 
