@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-pub use rxpath_host::clock::monotonic_ns;
-use rxpath_host::clock::realtime_ns;
+pub use rxpath_host::read::clock::monotonic_ns;
+use rxpath_host::read::clock::realtime_ns;
 
 /// Sleeps until an instant of this host's clock.
 pub fn sleep_until(at_ns: u64) {

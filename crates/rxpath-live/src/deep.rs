@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use rxpath_bpf::cost::own_cpu;
 use rxpath_host::Root;
-use rxpath_host::procfs::schedstat;
-use rxpath_host::thread::current_tid;
+use rxpath_host::read::procfs::schedstat;
+use rxpath_host::read::thread::current_tid;
 use rxpath_record::verdict::Verdict;
 
 pub use crate::live::Programs;

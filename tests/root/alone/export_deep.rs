@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rxpath_host::Namespace;
+use rxpath_host::lab::netns::Namespace;
 
 use super::export::Running;
 use crate::bed::{Bed, RX_IP, send, until};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rxpath_host::netlink::QdiscSpec;
+use rxpath_host::write::netlink::qdisc::QdiscSpec;
 use rxpath_record::ledger::{Balance, Ledger, Place};
 use rxpath_record::manifest::Manifest;
 use rxpath_record::run::RunReader;

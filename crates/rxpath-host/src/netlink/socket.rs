@@ -31,7 +31,7 @@ const IN_FLIGHT: usize = 64;
 /// Room for answers once one was lost. The kernel gives what `net.core.rmem_max` allows.
 const MORE_ROOM: usize = 1 << 20;
 /// Dump messages are at most 32 KiB (`netlink_recvmsg`, `NLMSG_GOODSIZE`).
-pub(super) const BUFFER: usize = 32 * 1024;
+pub(crate) const BUFFER: usize = 32 * 1024;
 
 /// One part of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -337,7 +337,7 @@ fn conclude(op: &str, frame: &Frame<'_>, interrupted: bool) -> Result<(), Failur
     }
 }
 
-pub(super) fn os(op: &str, error: &io::Error) -> HostError {
+pub(crate) fn os(op: &str, error: &io::Error) -> HostError {
     HostError::kernel(op, error.raw_os_error().unwrap_or(libc::EIO))
 }
 

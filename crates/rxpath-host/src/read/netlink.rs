@@ -7,6 +7,7 @@ pub mod addr;
 pub mod audit;
 pub mod ethtool;
 pub mod link;
+pub mod link_events;
 pub mod link_settings;
 pub mod napi;
 pub mod neigh;
@@ -19,6 +20,7 @@ pub mod route;
 pub mod sockdiag;
 
 pub use link::{Link, XdpMode, XdpProgram};
+pub use link_events::LinkEvents;
 pub use qdisc::Qdisc;
 pub use queues::{QueueAsk, Queues};
 pub use sockdiag::{SkMemInfo, TcpInfo, TcpSocket, TcpState, UdpSocket};

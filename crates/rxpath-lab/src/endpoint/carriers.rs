@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::IntoMap;
-use rxpath_host::netlink::{Link, LinkEvents};
+use rxpath_host::read::netlink::{Link, LinkEvents};
 
 use crate::clock::monotonic_ns;
 

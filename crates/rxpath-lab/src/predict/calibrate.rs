@@ -4,7 +4,8 @@ mod watch;
 
 use std::collections::BTreeMap;
 
-use rxpath_host::{Root, environment};
+use rxpath_host::Root;
+use rxpath_host::read::environment;
 use rxpath_model::calibration::fit::{self, Stolen, TooNoisy};
 use rxpath_model::calibration::passes::{Sums, passes};
 use rxpath_model::calibration::{Calibration, Conditions, Estimate, Host, SCHEMA};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use rxpath_host::pairs::Pairs;
-use rxpath_host::sysfs::device::parse_mask;
+use rxpath_host::read::sysfs::device::parse_mask;
 use rxpath_host::{Group, Target};
 use rxpath_model::calibration::Calibration;
 use rxpath_record::manifest::Trial;

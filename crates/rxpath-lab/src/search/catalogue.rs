@@ -7,7 +7,7 @@ mod service;
 
 use rxpath_core::CpuList;
 use rxpath_host::glob::is_match;
-use rxpath_host::sysfs::device::RxQueue;
+use rxpath_host::read::sysfs::device::RxQueue;
 use rxpath_record::manifest::Trial;
 use rxpath_record::verdict::Stage;
 use rxpath_tune::auto::Risk;

@@ -1,7 +1,7 @@
 //! Where candidates come from and are tried before the search: the lab, or the hosts of an inventory.
 
 use rxpath_core::Side;
-use rxpath_host::Change;
+use rxpath_host::write::change::Change;
 use rxpath_tune::auto::Risk;
 use rxpath_tune::check::check;
 use rxpath_tune::effects::effects;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use rxpath_core::Side;
 use rxpath_host::HostError;
-use rxpath_host::netlink::ioctl::driver_info;
-use rxpath_host::setter::HostSetter;
+use rxpath_host::read::ioctl::driver_info;
+use rxpath_host::write::setter::HostSetter;
 use rxpath_tune::auto::report::Kept;
 use rxpath_tune::plan::make::{Request, make};
 use rxpath_tune::plan::{HostMark, LeftOut, Plan};

@@ -7,7 +7,7 @@ use rxpath_bpf::cost::CountedCost;
 use rxpath_bpf::locks::Locks;
 use rxpath_bpf::reads::Reads;
 use rxpath_host::HostError;
-use rxpath_host::identity::network_namespace;
+use rxpath_host::read::identity::network_namespace;
 
 /// Which thread reads which UDP socket, and who waits for the lock of one. Each may be missing, with its reason.
 #[derive(Debug)]

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use rxpath_bpf::cost::own_cpu;
 use rxpath_core::IntoMap;
 use rxpath_host::HostError;
-use rxpath_host::netlink::{Netlink, SkMemInfo, TcpSocket, TcpState, UdpSocket};
-use rxpath_host::only::Only;
+use rxpath_host::netlink::Netlink;
+use rxpath_host::read::netlink::{SkMemInfo, TcpSocket, TcpState, UdpSocket};
+use rxpath_host::read::only::Only;
 
 use crate::live::{Socket, TcpLooks};
 

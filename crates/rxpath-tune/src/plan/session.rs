@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
-use rxpath_host::netlink::ioctl::driver_info;
-use rxpath_host::{HostError, Root, session};
+use rxpath_host::read::ioctl::driver_info;
+use rxpath_host::read::session;
+use rxpath_host::{HostError, Root};
 use thiserror::Error;
 
 use super::{Plan, Step};

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rxpath_core::Side;
-use rxpath_host::Change as Made;
+use rxpath_host::write::change::Change as Made;
 use serde_json::Value;
 
 use super::{APPLIED, AROUND, ask, cannot_be_set, is_link, wait_for_link};

@@ -1,10 +1,11 @@
 //! Candidates of this host: what the rules ask for, the catalogue, and settings named by hand, as far as they are allowed.
 
-use rxpath_host::change::same_of;
-use rxpath_host::counter::SHORT_WINDOW;
-use rxpath_host::netlink::ioctl::driver_info;
-use rxpath_host::setter::{HostSetter, Setter};
-use rxpath_host::{Root, Target, sysfs, thread};
+use rxpath_host::read::counter::SHORT_WINDOW;
+use rxpath_host::read::ioctl::driver_info;
+use rxpath_host::read::{sysfs, thread};
+use rxpath_host::write::change::same_of;
+use rxpath_host::write::setter::{HostSetter, Setter};
+use rxpath_host::{Root, Target};
 use rxpath_tune::auto::{Candidate, Risk};
 use rxpath_tune::plan::make::{Request, make};
 use rxpath_tune::plan::settle::settle;

@@ -36,7 +36,7 @@ fn all() -> Vec<(&'static str, Schema)> {
         ("check-queues", printed::<Envelope<Value, crate::cmd::check::queues::Queues>>()),
         ("check-flow", printed::<Envelope<Value, crate::cmd::check::flow::Landings>>()),
         ("capacity", printed::<Envelope<crate::cmd::capacity::Settings, Capacity>>()),
-        ("capture", printed::<Envelope<Value, rxpath_host::capture::Captured>>()),
+        ("capture", printed::<Envelope<Value, rxpath_host::lab::capture::Captured>>()),
         ("compare", printed::<Envelope<Value, crate::cmd::compare::Compared>>()),
         ("diagnose", printed::<Envelope<Value, crate::cmd::diagnose::host::Judged>>()),
         ("diagnose-runs", printed::<Envelope<Value, crate::cmd::diagnose::runs::All>>()),

@@ -1,7 +1,7 @@
 //! `rxpath tune verify`.
 
-use rxpath_host::journal::{Journal, Watch};
-use rxpath_host::setter::HostSetter;
+use rxpath_host::write::journal::{Journal, Watch};
+use rxpath_host::write::setter::HostSetter;
 use rxpath_tune::verify::{Standing, UNREADABLE, Verified, verify};
 
 use super::apply::within;

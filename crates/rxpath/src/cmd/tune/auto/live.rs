@@ -7,8 +7,8 @@ pub use args::LiveArgs;
 
 use std::time::Instant;
 
-use rxpath_host::journal::Contents;
-use rxpath_host::setter::HostSetter;
+use rxpath_host::write::journal::Contents;
+use rxpath_host::write::setter::HostSetter;
 use rxpath_lab::search::answer::{AutoAnswer, AutoSettings};
 use rxpath_lab::search::ask::{self, Objective};
 use rxpath_lab::search::candidates::Source;

@@ -1,6 +1,6 @@
 //! The search over trials of a scenario, in the lab or between hosts.
 
-use rxpath_host::thread;
+use rxpath_host::read::thread;
 use rxpath_lab::hosts::Hosts;
 use rxpath_lab::run::steps;
 use rxpath_lab::scenario::load;

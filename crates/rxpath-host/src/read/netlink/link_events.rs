@@ -7,9 +7,9 @@ use netlink_sys::Socket;
 use netlink_sys::protocols::NETLINK_ROUTE;
 
 use super::link::Link;
-use super::socket::{BUFFER, os};
-use super::wire::frames;
 use crate::HostError;
+use crate::netlink::socket::{BUFFER, os};
+use crate::netlink::wire::frames;
 
 const OP: &str = "listen to changes of links";
 
