@@ -56,7 +56,7 @@ const TRIALS: &str = "[trials]\nblocks = 90\nmax_blocks = 90\naa = false\nramp =
 
 /// Holds processes of the sender's host now and then, each time so long, until a start is missed. The trial is void, and the run
 /// goes on.
-fn misses_a_start(scenario: &str, words: &str, held: Duration) {
+fn misses_a_start(scenario: &str, held_program: &str, held: Duration) {
     let Some(site) = site() else { return };
     let file = site.write("s.toml", &format!("question = \"?\"\n{scenario}{TRIALS}"));
     let out = site.path("runs");
@@ -67,10 +67,10 @@ fn misses_a_start(scenario: &str, words: &str, held: Duration) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while !events(&out).contains("start missed by gen1: ") {
         assert!(Instant::now() < deadline, "{}", events(&out));
-        site.signal_in("gen1", words, Signal::SIGSTOP);
+        site.signal_in("gen1", held_program, Signal::SIGSTOP);
         // why: a start in this time is missed by more than 5 ms, but for its end.
         std::thread::sleep(held);
-        site.signal_in("gen1", words, Signal::SIGCONT);
+        site.signal_in("gen1", held_program, Signal::SIGCONT);
         // why: what is held must get ready and take its order.
         std::thread::sleep(Duration::from_millis(40));
     }

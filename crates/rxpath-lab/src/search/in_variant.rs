@@ -2,6 +2,7 @@
 //! hosts.
 
 use rxpath_host::pairs::Pairs;
+use rxpath_host::write::change::Outcome;
 use rxpath_tune::plan::NoStep;
 
 use super::candidates::{Available, tuned_name};

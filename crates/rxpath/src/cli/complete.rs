@@ -151,7 +151,7 @@ fn rule_ids() -> Vec<CompletionCandidate> {
 }
 
 fn commands() -> Vec<CompletionCandidate> {
-    let tree = super::tree();
+    let tree = super::bare_tree();
     let visible = tree.get_subcommands().filter(|sub| !sub.is_hide_set());
     visible.map(|sub| CompletionCandidate::new(sub.get_name())).collect()
 }
