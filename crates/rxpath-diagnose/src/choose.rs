@@ -7,7 +7,7 @@ use crate::headroom;
 use crate::lines::{elsewhere, line, rates, tcp};
 use crate::part::Part;
 use crate::remedy::Remedy;
-use crate::stages::{Protocol, check_rules, info};
+use crate::stages::{StageProtocol, check_rules, info};
 use crate::view::View;
 
 /// The verdict from all claims: the largest loss decides; without a loss, the first rule that claimed; at last `rest`.
@@ -53,13 +53,13 @@ fn in_words(view: &View, remedy: Remedy) -> String {
 /// Of a watched host: that the sentence is about UDP, and of which service, where it is.
 fn about(view: &View, claim: &Claim) -> String {
     let of_udp = match info(claim.stage).protocol {
-        Protocol::Udp => true,
+        StageProtocol::Udp => true,
         // A loss that belongs to no stage belongs to IP: packets of any protocol.
-        Protocol::Said => {
+        StageProtocol::Said => {
             let at_sockets = claim.needs.contains(&Part::Sockets);
             claim.stage == Stage::Unknown && view.offered_packets() > 0 && at_sockets
         }
-        Protocol::Tcp | Protocol::Any => false,
+        StageProtocol::Tcp | StageProtocol::Any => false,
     };
     if !view.raw.watched || !of_udp {
         return String::new();
@@ -80,7 +80,7 @@ fn besides(view: &View, claim: &Claim) -> Vec<EvidenceLine> {
     }
     let udp = view.offered_packets() > 0;
     let mut lines = match info(claim.stage).protocol {
-        Protocol::Tcp if udp => vec![rates(view)],
+        StageProtocol::Tcp if udp => vec![rates(view)],
         _ => Vec::new(),
     };
     lines.extend(tcp::summary(view));

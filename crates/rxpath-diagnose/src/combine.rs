@@ -17,7 +17,7 @@ use crate::wording::{change, cpus, percent, rate};
 
 /// Two trials of the same load, one right after the other.
 #[derive(Clone, Copy, Debug)]
-pub struct Pair<'a> {
+pub struct TrialPair<'a> {
     /// With the receive softirq where the variant has it.
     pub before: &'a Evidence,
     /// With the receive softirq on another CPU.
@@ -32,7 +32,7 @@ pub struct Pair<'a> {
 ///
 /// **Caveat** differences under 10 % cannot be distinguished from noise. Trials of equal settings that scatter by 5 %
 /// (normal) make all three pairs show a rise of 10 % about once in 1,400 runs.
-pub fn combine(primary: &Verdict, pairs: &[Pair]) -> Verdict {
+pub fn combine(primary: &Verdict, pairs: &[TrialPair]) -> Verdict {
     let mut seen: Vec<Seen> = pairs.iter().map(Seen::new).collect();
     seen.sort_by(|a, b| a.rise().total_cmp(&b.rise()));
     let Some(middle) = seen.get(seen.len() / 2) else { return primary.clone() };
@@ -75,7 +75,7 @@ struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    fn new(pair: &Pair<'a>) -> Self {
+    fn new(pair: &TrialPair<'a>) -> Self {
         Self { before: View::new(pair.before), after: View::new(pair.after) }
     }
 

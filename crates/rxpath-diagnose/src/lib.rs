@@ -24,7 +24,7 @@ mod wording;
 use rxpath_record::evidence::Evidence;
 use rxpath_record::verdict::Verdict;
 
-pub use combine::{Pair, combine};
+pub use combine::{TrialPair, combine};
 pub use thresholds::PAIRS;
 
 /// Names the stage that limits the delivered rate of one trial.

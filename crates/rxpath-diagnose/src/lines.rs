@@ -7,7 +7,7 @@ use rxpath_record::ledger::{Drop, Place};
 use rxpath_record::verdict::EvidenceLine;
 
 use crate::thresholds::{FOREIGN_RATIO, STEAL_RATIO};
-use crate::view::{CpuAt, Lead, Side, View, sound_rate, sound_ratio};
+use crate::view::{CpuAt, Lead, SideThreads, View, sound_rate, sound_ratio};
 use crate::wording::{count, cpus, datagrams, percent, rate, span, threads};
 
 /// Services that are named in a line.
@@ -173,7 +173,7 @@ fn strays(view: &View) -> EvidenceLine {
 }
 
 /// The busiest thread of a side: its run and wait time.
-pub fn lead(whose: &str, side: &Side) -> EvidenceLine {
+pub fn lead(whose: &str, side: &SideThreads) -> EvidenceLine {
     let Lead { running, waiting, .. } = side.lead;
     let which = if side.count > 1 {
         format!("the busiest of the {whose}'s {}", threads(side.count))

@@ -42,10 +42,10 @@ use crate::claim::Claim;
 use crate::view::View;
 
 /// A rule claims, or stays silent if it has nothing to say.
-pub type Rule = fn(&View) -> Option<Claim>;
+pub type DiagnosisRule = fn(&View) -> Option<Claim>;
 
 /// The rules for this evidence, and what is said when none of them claims.
-pub fn of(evidence: &Evidence) -> (&'static [Rule], fn(&View) -> Claim) {
+pub fn of(evidence: &Evidence) -> (&'static [DiagnosisRule], fn(&View) -> Claim) {
     match evidence.ledger.unit {
         LedgerUnit::Segment if !evidence.watched => (segments::ALL, segments::rest),
         _ => (ALL, unknown::rest),
@@ -54,7 +54,7 @@ pub fn of(evidence: &Evidence) -> (&'static [Rule], fn(&View) -> Claim) {
 
 /// The rules of trials over UDP, and of watched hosts. Among claims of equal loss, and among claims without loss, the first
 /// rule wins.
-pub const ALL: &[Rule] = &[
+pub const ALL: &[DiagnosisRule] = &[
     // Losses, in the order of the path.
     qdisc::judge,
     network::judge,

@@ -5,7 +5,7 @@ use rxpath_record::verdict::Stage;
 
 /// Whose packets a verdict about a stage covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum StageProtocol {
     /// UDP alone.
     Udp,
     /// TCP alone.
@@ -20,7 +20,7 @@ pub enum Protocol {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageInfo {
     /// Whose packets it is about.
-    pub protocol: Protocol,
+    pub protocol: StageProtocol,
     /// The sending threads are the limit, or a part of it.
     pub sends: bool,
     /// The reading threads are the limit, or a part of it.
@@ -31,7 +31,7 @@ pub struct StageInfo {
     pub check_rules: &'static [&'static str],
 }
 
-const fn of(protocol: Protocol, check_rules: &'static [&'static str]) -> StageInfo {
+const fn of(protocol: StageProtocol, check_rules: &'static [&'static str]) -> StageInfo {
     StageInfo { protocol, sends: false, reads: false, in_softirq: false, check_rules }
 }
 
@@ -58,7 +58,7 @@ pub fn check_rules(stage: Stage, unit: LedgerUnit) -> Vec<String> {
 /// The properties of a stage.
 #[rustfmt::skip]
 pub const fn info(stage: Stage) -> StageInfo {
-    use Protocol::{Any, Said, Tcp, Udp};
+    use StageProtocol::{Any, Said, Tcp, Udp};
     match stage {
         Stage::Sender => of(Udp, &[]).sends(),
         Stage::SenderOrSoftirq => of(Udp, &["rps-cpus", "channels-combined", "iptables-legacy-chains", "nf-hooks"]).sends().in_softirq(),

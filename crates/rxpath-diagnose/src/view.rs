@@ -15,9 +15,9 @@ use crate::thresholds::{
 };
 
 pub use cpu_at::CpuAt;
-pub use gaps::Gap;
+pub use gaps::EvidenceGap;
 pub use service::{Service, Unsure};
-pub use side::{Lead, Pace, Side, lead};
+pub use side::{Lead, SideThreads, ThreadSaturation, lead};
 
 /// The evidence of one trial, checked once. Lists are sorted, so their order never matters.
 pub struct View<'a> {
@@ -26,9 +26,9 @@ pub struct View<'a> {
     /// Length of the window; `None` when it is no length.
     pub window_s: Option<f64>,
     /// The sending threads as one.
-    pub sender: Side<'a>,
+    pub sender: SideThreads<'a>,
     /// The receiving threads as one.
-    pub reader: Side<'a>,
+    pub reader: SideThreads<'a>,
     /// The CPUs of the receiver's machine, by number.
     pub cpus: Vec<&'a CpuUse>,
     /// The sockets, by index; on a watched host those of the service that dropped most, if any dropped.
@@ -40,16 +40,16 @@ pub struct View<'a> {
     /// The CPUs that the receive softirq runs on, by number; empty = not known.
     pub softirq_cpus: Vec<u32>,
     /// What is missing.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<EvidenceGap>,
 }
 
 impl<'a> View<'a> {
     /// Checks `evidence`.
     pub fn new(evidence: &'a Evidence) -> Self {
         let services = service::that_dropped(evidence);
-        let sender = Side::new(&evidence.sender_threads.iter().collect::<Vec<_>>());
+        let sender = SideThreads::new(&evidence.sender_threads.iter().collect::<Vec<_>>());
         let readers = service::readers(evidence, services.first());
-        let reader = Side::new(&readers);
+        let reader = SideThreads::new(&readers);
         let mut cpus: Vec<&CpuUse> = evidence.cpus.iter().collect();
         cpus.sort_by(|a, b| {
             (a.cpu.cmp(&b.cpu))
@@ -380,7 +380,7 @@ impl<'a> View<'a> {
     }
 
     /// The gaps in the evidence for a claim that needs `parts`.
-    pub fn gaps_in(&self, parts: &[Part]) -> impl Iterator<Item = &Gap> {
+    pub fn gaps_in(&self, parts: &[Part]) -> impl Iterator<Item = &EvidenceGap> {
         self.gaps.iter().filter(move |gap| parts.contains(&gap.part))
     }
 }

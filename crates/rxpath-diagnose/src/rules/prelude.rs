@@ -13,5 +13,5 @@ pub use crate::part::Part;
 pub use crate::reader::{Cause, cause};
 pub use crate::remedy::Remedy;
 pub use crate::thresholds::*;
-pub use crate::view::{Pace, Side, View, sound_rate, sound_ratio};
+pub use crate::view::{SideThreads, ThreadSaturation, View, sound_rate, sound_ratio};
 pub use crate::wording::{count, cpus, datagrams, percent, rate, size_option, span, threads};

@@ -3,7 +3,7 @@
 use crate::rules::prelude::*;
 
 /// The rules of a trial over TCP, in the order of [`super::ALL`].
-pub const ALL: &[super::Rule] = &[lost, server, server_waits, client, softirq];
+pub const ALL: &[super::DiagnosisRule] = &[lost, server, server_waits, client, softirq];
 
 fn lost(view: &View) -> Option<Claim> {
     let at = view.losses().filter(|drop| view.is_loss_at(drop.place, drop.packets));
@@ -23,7 +23,7 @@ fn lost(view: &View) -> Option<Claim> {
 }
 
 /// The thread of this side that has least time left, in words.
-fn busy(view: &View, side: &Side) -> String {
+fn busy(view: &View, side: &SideThreads) -> String {
     let ran = format!("its busiest thread ran {} of the window", percent(side.lead.running));
     match side.lead.at().and_then(|at| Some((at, view.busy_ratio(at)?))) {
         Some((at, busy)) => format!("{ran}, and {at} was {} busy", percent(busy)),
@@ -34,7 +34,7 @@ fn busy(view: &View, side: &Side) -> String {
 /// Whether this side's CPU time shows that it has no time left.
 fn is_full(view: &View, end: End) -> bool {
     let side = end.of(view);
-    side.count > 0 && side.lead.pace() == Pace::Full && !end.polls(view)
+    side.count > 0 && side.lead.pace() == ThreadSaturation::Full && !end.polls(view)
 }
 
 /// One end of the connections.
@@ -45,7 +45,7 @@ enum End {
 }
 
 impl End {
-    fn of<'v, 'a>(self, view: &'v View<'a>) -> &'v Side<'a> {
+    fn of<'v, 'a>(self, view: &'v View<'a>) -> &'v SideThreads<'a> {
         match self {
             Self::Client => &view.sender,
             Self::Server => &view.reader,
@@ -118,7 +118,8 @@ fn others_took_it(view: &View) -> bool {
 
 fn server_waits(view: &View) -> Option<Claim> {
     let side = &view.reader;
-    if side.count == 0 || side.lead.pace() != Pace::KeptWaiting || !others_took_it(view) {
+    if side.count == 0 || side.lead.pace() != ThreadSaturation::KeptWaiting || !others_took_it(view)
+    {
         return None;
     }
     let sentence = format!(

@@ -20,7 +20,7 @@ pub enum Depth {
 
 /// One gap.
 #[derive(Clone, Debug)]
-pub struct Gap {
+pub struct EvidenceGap {
     /// Where.
     pub part: Part,
     /// How serious.
@@ -31,7 +31,7 @@ pub struct Gap {
     pub source: &'static str,
 }
 
-impl Gap {
+impl EvidenceGap {
     /// The highest confidence of a claim that rests on this part.
     pub fn cap(&self) -> Confidence {
         match self.depth {
@@ -42,7 +42,7 @@ impl Gap {
 }
 
 /// Everything that is missing, in a fixed order.
-pub fn find(view: &View) -> Vec<Gap> {
+pub fn find(view: &View) -> Vec<EvidenceGap> {
     [ledger(view), window(view), senders(view), readers(view), cpus(view), sockets(view)]
         .into_iter()
         .flatten()
@@ -51,8 +51,8 @@ pub fn find(view: &View) -> Vec<Gap> {
 }
 
 /// Losses that would not be seen.
-fn places<'a>(view: &'a View<'_>) -> impl Iterator<Item = Gap> + 'a {
-    view.raw.unread.iter().map(|what| Gap {
+fn places<'a>(view: &'a View<'_>) -> impl Iterator<Item = EvidenceGap> + 'a {
+    view.raw.unread.iter().map(|what| EvidenceGap {
         part: Part::Places,
         depth: Depth::Support,
         text: what.clone(),
@@ -60,16 +60,16 @@ fn places<'a>(view: &'a View<'_>) -> impl Iterator<Item = Gap> + 'a {
     })
 }
 
-fn essential(part: Part, text: String, source: &'static str) -> Gap {
-    Gap { part, depth: Depth::Essential, text, source }
+fn essential(part: Part, text: String, source: &'static str) -> EvidenceGap {
+    EvidenceGap { part, depth: Depth::Essential, text, source }
 }
 
-fn ledger(view: &View) -> Option<Gap> {
+fn ledger(view: &View) -> Option<EvidenceGap> {
     let ledger = &view.raw.ledger;
     let gap = |packets: u64, text: String| {
         let wide = view.of_offered(packets) > UNACCOUNTED_RATIO;
         let depth = if wide { Depth::Essential } else { Depth::Support };
-        Some(Gap { part: Part::Ledger, depth, text, source: "ledger" })
+        Some(EvidenceGap { part: Part::Ledger, depth, text, source: "ledger" })
     };
     match ledger.balance() {
         Balance::Closed => {}
@@ -106,10 +106,10 @@ fn ledger(view: &View) -> Option<Gap> {
     }
     let note = ledger.notes.iter().min()?;
     let text = format!("the ledger carries a note: {note}");
-    Some(Gap { part: Part::Ledger, depth: Depth::Support, text, source: "ledger" })
+    Some(EvidenceGap { part: Part::Ledger, depth: Depth::Support, text, source: "ledger" })
 }
 
-fn window(view: &View) -> Option<Gap> {
+fn window(view: &View) -> Option<EvidenceGap> {
     let source = "the measured window";
     let Some(window_s) = view.window_s else {
         let text = "the window has no length: rates and shares mean nothing".into();
@@ -119,7 +119,7 @@ fn window(view: &View) -> Option<Gap> {
     if window_s < WINDOW_TOO_SHORT_S {
         return Some(essential(Part::Window, text("a few ticks decide every CPU share"), source));
     }
-    (window_s < WINDOW_SHORT_S).then(|| Gap {
+    (window_s < WINDOW_SHORT_S).then(|| EvidenceGap {
         part: Part::Window,
         depth: Depth::Support,
         text: text("CPU shares are coarse"),
@@ -127,7 +127,7 @@ fn window(view: &View) -> Option<Gap> {
     })
 }
 
-fn senders(view: &View) -> Option<Gap> {
+fn senders(view: &View) -> Option<EvidenceGap> {
     let source = "/proc/PID/task/TID/schedstat of the sender";
     let side = &view.sender;
     // On a watched host no sender is judged.
@@ -146,7 +146,7 @@ fn senders(view: &View) -> Option<Gap> {
     Some(essential(Part::Senders, format!("CPU time of {unread}"), "/proc/stat of the sender"))
 }
 
-fn readers(view: &View) -> Option<Gap> {
+fn readers(view: &View) -> Option<EvidenceGap> {
     let source = "/proc/PID/task/TID/schedstat of the receiver";
     let side = &view.reader;
     if side.count == 0 {
@@ -169,7 +169,7 @@ fn readers(view: &View) -> Option<Gap> {
     None
 }
 
-fn cpus(view: &View) -> Option<Gap> {
+fn cpus(view: &View) -> Option<EvidenceGap> {
     let source = "/proc/stat";
     if view.cpus.is_empty() {
         return Some(essential(Part::Cpus, "CPU time of every CPU".into(), source));
@@ -185,7 +185,7 @@ fn cpus(view: &View) -> Option<Gap> {
     None
 }
 
-fn sockets(view: &View) -> Option<Gap> {
+fn sockets(view: &View) -> Option<EvidenceGap> {
     if !view.services_lost_most() {
         let lost = view.lost_at(Place::SocketBuffer);
         let text = format!(
@@ -196,7 +196,7 @@ fn sockets(view: &View) -> Option<Gap> {
         return Some(essential(Part::Sockets, text, "SO_MEMINFO drops of the sockets"));
     }
     if let Some((text, source)) = members(view) {
-        return Some(Gap { part: Part::Sockets, depth: Depth::Support, text, source });
+        return Some(EvidenceGap { part: Part::Sockets, depth: Depth::Support, text, source });
     }
     let text = if view.sockets.is_empty() {
         "memory and drops of the receiving sockets"
@@ -206,7 +206,7 @@ fn sockets(view: &View) -> Option<Gap> {
         return None;
     };
     let source = "SO_MEMINFO of the receiving sockets";
-    Some(Gap { part: Part::Sockets, depth: Depth::Support, text: text.into(), source })
+    Some(EvidenceGap { part: Part::Sockets, depth: Depth::Support, text: text.into(), source })
 }
 
 /// In a watched group in which some sockets drop and others do not: whether the others got packets, and which threads

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_record::evidence::{Evidence, Owner, SocketUse, ThreadUse};
 
-use super::side::{Pace, lead};
+use super::side::{ThreadSaturation, lead};
 use crate::thresholds::MOST_OF_LOSS_RATIO;
 use crate::wording::{count, percent};
 
@@ -155,7 +155,7 @@ pub fn unsure(threads: &[&ThreadUse], sockets: &[&SocketUse]) -> Option<Unsure> 
     let more = by_pid.into_iter().filter(|(pid, threads)| threads.len() > held(*pid));
     let (pid, mut threads) = more.max_by_key(|(pid, threads)| (threads.len(), -pid))?;
     threads.sort_by_key(|thread| thread.tid);
-    let paces: Vec<Pace> = threads.iter().map(|thread| lead(thread).pace()).collect();
+    let paces: Vec<ThreadSaturation> = threads.iter().map(|thread| lead(thread).pace()).collect();
     let each = threads.iter().map(|thread| {
         let lead = lead(thread);
         format!("{} ({}) {}", lead.name, lead.tid, percent(lead.demand()))

@@ -50,11 +50,11 @@ impl<'a> Lead<'a> {
     }
 
     /// The meaning of its time.
-    pub fn pace(&self) -> Pace {
+    pub fn pace(&self) -> ThreadSaturation {
         match (self.is_full(), self.is_kept_waiting()) {
-            (true, _) => Pace::Full,
-            (_, true) => Pace::KeptWaiting,
-            _ => Pace::HasTime,
+            (true, _) => ThreadSaturation::Full,
+            (_, true) => ThreadSaturation::KeptWaiting,
+            _ => ThreadSaturation::HasTime,
         }
     }
 
@@ -78,7 +78,7 @@ impl<'a> Lead<'a> {
 
 /// What a thread's time says about its part in a loss behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub enum ThreadSaturation {
     /// No time left.
     Full,
     /// Work, but no CPU.
@@ -89,7 +89,7 @@ pub enum Pace {
 
 /// The threads of one side.
 #[derive(Clone, Debug, Default)]
-pub struct Side<'a> {
+pub struct SideThreads<'a> {
     /// How many.
     pub count: usize,
     /// How many handled datagrams; all of them if none counts.
@@ -110,7 +110,7 @@ pub struct Side<'a> {
     pub halted: Option<Halt>,
 }
 
-impl<'a> Side<'a> {
+impl<'a> SideThreads<'a> {
     /// Takes `threads` together.
     pub fn new(threads: &[&'a ThreadUse]) -> Self {
         let leads: Vec<Lead> = threads.iter().map(|thread| lead(thread)).collect();

@@ -1,6 +1,6 @@
 //! The paired trial tells the sender from the receive softirq in its call, or says why it does not.
 
-use rxpath_diagnose::{PAIRS, Pair, combine, diagnose};
+use rxpath_diagnose::{PAIRS, TrialPair, combine, diagnose};
 use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage, Verdict};
@@ -9,14 +9,15 @@ use crate::made::{cpu, lost, nothing, rps, slow_reader, text, thread, trial};
 
 fn decide(paired: &Evidence) -> Verdict {
     let primary = trial(270_000, vec![]);
-    combine(&diagnose(&primary), &[Pair { before: &primary, after: paired }; PAIRS])
+    combine(&diagnose(&primary), &[TrialPair { before: &primary, after: paired }; PAIRS])
 }
 
 /// The same with these rates in the paired trials, one pair each.
 fn decide_by(rates_pps: &[u64]) -> Verdict {
     let primary = trial(270_000, vec![]);
     let paired: Vec<Evidence> = rates_pps.iter().map(|pps| rps(trial(*pps, vec![]), 1)).collect();
-    let pairs: Vec<Pair> = paired.iter().map(|after| Pair { before: &primary, after }).collect();
+    let pairs: Vec<TrialPair> =
+        paired.iter().map(|after| TrialPair { before: &primary, after }).collect();
     combine(&diagnose(&primary), &pairs)
 }
 
@@ -102,7 +103,7 @@ fn what_was_decided_stays_decided_and_gains_both_rates() {
     for primary in [nothing(), slow_reader(0.99, 0.0)] {
         let before = diagnose(&primary);
         let faster = rps(trial(900_000, vec![]), 1);
-        let after = combine(&before, &[Pair { before: &primary, after: &faster }]);
+        let after = combine(&before, &[TrialPair { before: &primary, after: &faster }]);
         assert_eq!((after.stage, after.confidence), (before.stage, before.confidence));
         assert_eq!(after.evidence.len(), before.evidence.len() + 2);
         let said = &after.evidence[before.evidence.len()].text;

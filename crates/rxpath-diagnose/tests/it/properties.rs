@@ -1,7 +1,7 @@
 //! What holds for any evidence, however broken.
 
 use proptest::prelude::*;
-use rxpath_diagnose::{Pair, combine, diagnose};
+use rxpath_diagnose::{TrialPair, combine, diagnose};
 use rxpath_record::evidence::{Evidence, SoftirqPlace};
 use rxpath_record::verdict::Verdict;
 
@@ -91,7 +91,10 @@ proptest! {
     fn any_pair_gets_a_verdict(first in evidence(), second in evidence()) {
         let mut pair = [first, second];
         pair.iter_mut().for_each(only_own_words);
-        let pairs = [Pair { before: &pair[0], after: &pair[1] }, Pair { before: &pair[1], after: &pair[0] }];
+        let pairs = [
+            TrialPair { before: &pair[0], after: &pair[1] },
+            TrialPair { before: &pair[1], after: &pair[0] },
+        ];
         sound(&combine(&diagnose(&pair[0]), &pairs))?;
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_core::IntoMap;
-use rxpath_diagnose::{Pair, combine};
+use rxpath_diagnose::{TrialPair, combine};
 use rxpath_record::agreement::agreed;
 use rxpath_record::comparison::{Comparison, Effect, NoiseFloor, Outcome, Reason};
 use rxpath_record::evidence::Evidence;
@@ -216,7 +216,8 @@ pub fn undecided(manifest: &Manifest, variant: &str) -> Option<(Verdict, PairedT
 
 /// Replaces a variant's verdict by the one that its paired trials decide.
 pub fn decide(manifest: &mut Manifest, variant: &str, primary: &Verdict, pairs: &[[Evidence; 2]]) {
-    let pairs: Vec<Pair> = pairs.iter().map(|[before, after]| Pair { before, after }).collect();
+    let pairs: Vec<TrialPair> =
+        pairs.iter().map(|[before, after]| TrialPair { before, after }).collect();
     let Some(summary) = manifest.variants.iter_mut().find(|summary| summary.name == variant) else {
         return;
     };

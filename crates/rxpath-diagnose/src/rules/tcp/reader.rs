@@ -39,13 +39,13 @@ pub fn judge(view: &View) -> Option<Claim> {
     let pace = thread.as_ref().map(Lead::pace);
     let mut claim =
         Claim::new(Stage::TcpReader, Confidence::strong_if(sure), &[Part::Window], sentence)
-            .on(cpu.filter(|_| pace != Some(Pace::HasTime)))
+            .on(cpu.filter(|_| pace != Some(ThreadSaturation::HasTime)))
             .losing(noteworthy(sum(tcp, &DROPPING)))
             .because([queue(one, fullest)])
             .because(ran(one))
             .because(counters(tcp, &[&CLOSED[..], &DROPPING, &PRESSED].concat()))
             .next(format!("TCP: {name} does not read what arrives"));
-    if pace.is_some_and(|pace| pace != Pace::HasTime) {
+    if pace.is_some_and(|pace| pace != ThreadSaturation::HasTime) {
         claim = claim.because(cpu.and_then(|cpu| cpu_use(view, cpu))).because(others_on(view, cpu));
     }
     Some(remedies(claim, pace))
@@ -86,14 +86,14 @@ fn ran(one: &TcpService) -> Option<EvidenceLine> {
     Some(line(text, "/proc/PID/task/TID/schedstat"))
 }
 
-fn remedies(claim: Claim, pace: Option<Pace>) -> Claim {
+fn remedies(claim: Claim, pace: Option<ThreadSaturation>) -> Claim {
     let claim = match pace {
-        Some(Pace::Full) => claim
+        Some(ThreadSaturation::Full) => claim
             .remedy("more threads or workers for these connections in the service's configuration: the busiest one has no time left")
             .remedy("less work per request in the thread that reads"),
-        Some(Pace::KeptWaiting) => claim
+        Some(ThreadSaturation::KeptWaiting) => claim
             .remedy("give the program its CPU: others run there while it has work (taskset, cpuset, CPUAffinity= of its unit, priority)"),
-        Some(Pace::HasTime) => claim
+        Some(ThreadSaturation::HasTime) => claim
             .remedy("find what the program waits for, because it has time left: a peer that reads slowly behind it, disk, a lock, a stopped process (`cat /proc/PID/wchan`, `strace -p PID`)"),
         None => claim
             .remedy("find what the program does, as root: its threads' CPU time could not be read (`strace -p PID`)"),
