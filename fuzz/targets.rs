@@ -29,11 +29,11 @@ use rxpath_lab::endpoint::wire as lines;
 use rxpath_lab::hosts::network_counters;
 use rxpath_lab::run::capacity::Objective;
 use rxpath_lab::scenario;
-use rxpath_load::control::Order;
+use rxpath_load::control::ControlCommand;
 use rxpath_load::http::load::url::Url;
-use rxpath_load::http::response::{Fed, Known, Reader};
+use rxpath_load::http::response::{Fed, Known, ResponseReader};
 use rxpath_load::http::serve::dialogue;
-use rxpath_load::tcp::frame::Answer;
+use rxpath_load::tcp::frame::ServerMessage;
 use rxpath_load::tcp::preamble::Preamble;
 use rxpath_load::udp::header::Header;
 use rxpath_load::udp::sender_clock::SenderClock;
@@ -97,7 +97,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("load_header", |bytes| {
         let _ = Header::read(bytes);
     }),
-    ("load_order", |bytes| text(bytes, |t| drop(t.parse::<Order>()))),
+    ("load_order", |bytes| text(bytes, |t| drop(t.parse::<ControlCommand>()))),
     ("manifest", |bytes| text(bytes, |t| drop(parse_manifest(t)))),
     ("model_calibration", |bytes| {
         text(bytes, |t| drop(rxpath_model::calibration::Calibration::from_json(t)));
@@ -149,7 +149,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("suppressions", |bytes| text(bytes, |t| drop(rxpath_tune::suppress::parse(t)))),
     ("sysctl", |bytes| text(bytes, |t| drop(sysctl::parse(t)))),
     ("task", |bytes| drop(task::parse(bytes))),
-    ("tcp_answer", |bytes| drop(Answer::read(bytes))),
+    ("tcp_answer", |bytes| drop(ServerMessage::read(bytes))),
     ("tcp_preamble", |bytes| {
         let _ = Preamble::read(bytes);
     }),
@@ -264,7 +264,7 @@ fn netlink_frames(bytes: &[u8]) {
 /// Reads a connection's replies at once and byte by byte: both must tell the same.
 fn http_response(bytes: &[u8]) {
     let read = |pieces: &mut dyn Iterator<Item = &[u8]>| {
-        let (mut reader, mut known) = (Reader::new(false), Known::new());
+        let (mut reader, mut known) = (ResponseReader::new(false), Known::new());
         let mut replies = Vec::new();
         for piece in pieces {
             let mut rest = piece;

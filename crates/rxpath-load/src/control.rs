@@ -12,7 +12,7 @@ use thiserror::Error;
 
 /// A command from the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum ControlCommand {
     /// Start at an instant of `CLOCK_MONOTONIC`.
     Start {
         /// The instant. **Unit** ns.
@@ -33,7 +33,7 @@ pub enum Order {
 )]
 pub struct BadOrder(pub String);
 
-impl FromStr for Order {
+impl FromStr for ControlCommand {
     type Err = BadOrder;
 
     fn from_str(line: &str) -> Result<Self, Self::Err> {
@@ -52,7 +52,7 @@ impl FromStr for Order {
     }
 }
 
-impl std::fmt::Display for Order {
+impl std::fmt::Display for ControlCommand {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Start { at_ns, until_ns: None } => write!(f, "start {at_ns}"),
@@ -71,9 +71,9 @@ mod tests {
 
     #[test]
     fn orders_read_back() {
-        let start = |until_ns| Order::Start { at_ns: 17, until_ns };
-        for order in [start(None), start(Some(19)), Order::Stop, Order::Close] {
-            assert_eq!(order.to_string().parse::<Order>().unwrap(), order);
+        let start = |until_ns| ControlCommand::Start { at_ns: 17, until_ns };
+        for order in [start(None), start(Some(19)), ControlCommand::Stop, ControlCommand::Close] {
+            assert_eq!(order.to_string().parse::<ControlCommand>().unwrap(), order);
         }
     }
 
@@ -90,7 +90,7 @@ mod tests {
             "start 1 until 2 3",
             "STOP",
         ] {
-            assert!(line.parse::<Order>().is_err(), "{line}");
+            assert!(line.parse::<ControlCommand>().is_err(), "{line}");
         }
     }
 }

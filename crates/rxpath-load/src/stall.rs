@@ -8,7 +8,7 @@ use crate::tally::Shared;
 
 /// A reader that stalls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Stall {
+pub struct ReaderStall {
     /// Sleeps this long.
     pub sleep_ns: u64,
     /// Once in this time.
@@ -18,12 +18,12 @@ pub struct Stall {
 /// The stalls of one worker.
 #[derive(Debug)]
 pub(crate) struct Stalls {
-    stall: Option<Stall>,
+    stall: Option<ReaderStall>,
     next_ns: u64,
 }
 
 impl Stalls {
-    pub(crate) fn new(stall: Option<Stall>) -> Self {
+    pub(crate) fn new(stall: Option<ReaderStall>) -> Self {
         Self { stall, next_ns: 0 }
     }
 
@@ -33,7 +33,7 @@ impl Stalls {
         self.stall.map_or(0, |stall| self.sleep_if_due(stall, shared))
     }
 
-    fn sleep_if_due(&mut self, stall: Stall, shared: &Shared) -> u64 {
+    fn sleep_if_due(&mut self, stall: ReaderStall, shared: &Shared) -> u64 {
         let now = clock::now_ns();
         if self.next_ns == 0 {
             self.next_ns = now + stall.every_ns;

@@ -7,14 +7,14 @@ use serde::Serialize;
 use crate::LoadError;
 use crate::tally::Shared;
 
-/// A workload whose sockets are open and whose threads wait for the start.
-pub trait Workload {
+/// Controls a workload whose sockets are open and whose threads wait for the start.
+pub trait WorkloadHandle {
     /// What is really in force.
     type Settings: Serialize;
     /// What comes out.
     type Result: Serialize;
     /// A reading of cumulative counters: any two readings give a rate.
-    type Interval: Progress + Serialize + Clone;
+    type Interval: CounterReading + Serialize + Clone;
 
     /// Name in the schema id: `serve-udp`, `load-http`.
     const NAME: &'static str;
@@ -104,7 +104,7 @@ macro_rules! from_fields {
 pub(crate) use from_fields;
 
 /// A reading of a workload's cumulative counters.
-pub trait Progress {
+pub trait CounterReading {
     /// `CLOCK_MONOTONIC` at the reading.
     fn t_ns(&self) -> u64;
 }

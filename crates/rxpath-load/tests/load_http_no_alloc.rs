@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rxpath_load::engine::clock;
 use rxpath_load::http::load::Load;
 use rxpath_load::http::load::options::{Engine, LoadOptions};
-use rxpath_load::workload::Workload;
+use rxpath_load::workload::WorkloadHandle;
 
 use counting::{allocations, exempt_this_thread};
 

@@ -10,8 +10,8 @@ use rxpath_load::udp::load::Load;
 use rxpath_load::udp::load::options::LoadOptions;
 use rxpath_load::udp::result::{LoadResult, ServeResult};
 use rxpath_load::udp::serve::Serve;
-use rxpath_load::udp::serve::options::{ServeOptions, Sockets, Stall};
-use rxpath_load::workload::{Finished, Workload};
+use rxpath_load::udp::serve::options::{ReaderStall, ServeOptions, Sockets};
+use rxpath_load::workload::{Finished, WorkloadHandle};
 
 const V4: &str = "127.0.0.1:0";
 const V6: &str = "[::1]:0";
@@ -159,7 +159,7 @@ fn threads_on_one_socket_lose_nothing_in_the_sum() {
 fn a_stalling_reader_with_stamps_still_counts_all() {
     let mut serve = ServeOptions::new(addr(V4));
     serve.stamps = true;
-    serve.stall = Some(Stall { sleep_ns: 20_000_000, every_ns: 50_000_000 });
+    serve.stall = Some(ReaderStall { sleep_ns: 20_000_000, every_ns: 50_000_000 });
     let (sent, got) = run(serve, |load| {
         load.duration_ns = Some(200_000_000);
         load.rate_pps = Some(1000);

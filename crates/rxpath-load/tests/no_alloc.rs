@@ -11,7 +11,7 @@ use rxpath_load::udp::load::Load;
 use rxpath_load::udp::load::options::LoadOptions;
 use rxpath_load::udp::serve::Serve;
 use rxpath_load::udp::serve::options::ServeOptions;
-use rxpath_load::workload::Workload;
+use rxpath_load::workload::WorkloadHandle;
 
 use counting::{allocations, exempt_this_thread};
 

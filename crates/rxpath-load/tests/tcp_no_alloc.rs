@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use rxpath_load::engine::clock;
 use rxpath_load::tcp::load::options::{StreamDirection, StreamOptions, TransactionOptions};
-use rxpath_load::tcp::load::stream::Stream;
+use rxpath_load::tcp::load::stream::StreamClient;
 use rxpath_load::tcp::load::transactions::{ConnectRequestResponse, RequestResponse};
 use rxpath_load::tcp::preamble::SendMethod;
 use rxpath_load::tcp::serve::Serve;
 use rxpath_load::tcp::serve::options::{ReceiveMethod, ServeOptions};
-use rxpath_load::workload::Workload;
+use rxpath_load::workload::WorkloadHandle;
 
 use counting::{allocations, exempt_this_thread};
 
 /// What a client has done, in the unit that is waited for.
-type Done<W> = fn(&<W as Workload>::Interval) -> u64;
+type Done<W> = fn(&<W as WorkloadHandle>::Interval) -> u64;
 
-fn until<W: Workload>(client: &W, of: Done<W>, done: u64) {
+fn until<W: WorkloadHandle>(client: &W, of: Done<W>, done: u64) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while of(&client.interval()) < done {
         assert!(Instant::now() < deadline, "only {}", of(&client.interval()));
@@ -30,7 +30,7 @@ fn until<W: Workload>(client: &W, of: Done<W>, done: u64) {
 }
 
 /// Allocations of all workers while the client goes from one count to another.
-fn between<W: Workload>(mut client: W, of: Done<W>, [from, to]: [u64; 2]) -> u64 {
+fn between<W: WorkloadHandle>(mut client: W, of: Done<W>, [from, to]: [u64; 2]) -> u64 {
     client.start(clock::now_ns());
     until(&client, of, from);
     let before = allocations();
@@ -58,7 +58,7 @@ fn the_loops_allocate_nothing() {
                 (options.send, options.direction) = (send, direction);
                 (options.common.connections, options.common.verify) = (connections, true);
                 let made = between(
-                    Stream::open(options).unwrap(),
+                    StreamClient::open(options).unwrap(),
                     |so_far| so_far.delivered_bytes + so_far.sent_bytes,
                     [24 * MIB, 40 * MIB],
                 );

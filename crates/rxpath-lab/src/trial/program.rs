@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use rxpath_core::Warning;
 use rxpath_core::envelope::Line;
-use rxpath_load::control::Order;
+use rxpath_load::control::ControlCommand;
 use serde_json::Value;
 
 use super::line;
@@ -214,7 +214,7 @@ impl Program {
     }
 
     /// Sends an order.
-    pub fn order(&mut self, order: Order) -> Result<(), LabError> {
+    pub fn order(&mut self, order: ControlCommand) -> Result<(), LabError> {
         let sent =
             self.stdin.as_mut().map(|pipe| writeln!(pipe, "{order}").and_then(|()| pipe.flush()));
         match sent {
@@ -285,7 +285,7 @@ impl Peer for Program {
     fn start(&mut self, at_ns: u64, until_ns: Option<u64>) -> Result<(), LabError> {
         let clock = self.child.clock;
         let until_ns = until_ns.map(|at| clock.to_host_ns(at));
-        self.order(Order::Start { at_ns: clock.to_host_ns(at_ns), until_ns })
+        self.order(ControlCommand::Start { at_ns: clock.to_host_ns(at_ns), until_ns })
     }
 
     fn check_alive(&mut self, phase: &'static str) -> Result<(), LabError> {
@@ -298,7 +298,7 @@ impl Peer for Program {
     fn begin_stop(&mut self) -> Result<(), LabError> {
         if !self.is_stopping {
             self.is_stopping = true;
-            self.order(Order::Stop)?;
+            self.order(ControlCommand::Stop)?;
         }
         Ok(())
     }
@@ -310,7 +310,7 @@ impl Peer for Program {
     }
 
     fn close(mut self: Box<Self>) -> Result<Vec<Warning>, LabError> {
-        self.order(Order::Close)?;
+        self.order(ControlCommand::Close)?;
         self.finish(CLOSE_LIMIT)
     }
 

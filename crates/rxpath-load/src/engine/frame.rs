@@ -17,9 +17,9 @@ pub const LONGEST_HEAD: usize = ETHERNET + VLAN_TAG + 40 + 8;
 /// From the checksum of UDP to the payload.
 const CHECKSUM_TO_PAYLOAD: usize = 2;
 
-/// The frames of one flow.
+/// What all frames of one flow have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flow {
+pub struct FrameTemplate {
     /// A frame whose payload has no header yet; its checksum is zero.
     frame: Vec<u8>,
     head_bytes: usize,
@@ -28,7 +28,7 @@ pub struct Flow {
     has_header: bool,
 }
 
-impl Flow {
+impl FrameTemplate {
     /// Frames with payloads of `size` bytes.
     pub fn new(hop: &NextHop, ends: Ends, size: usize) -> Self {
         let mut frame = Vec::with_capacity(SHORTEST.max(LONGEST_HEAD + size));
@@ -78,7 +78,7 @@ impl Flow {
 
     /// Writes the headers in front of a payload that begins with its header, and the checksum of both.
     ///
-    /// The rest of the payload must be that of [`Flow::frame`].
+    /// The rest of the payload must be that of [`FrameTemplate::frame`].
     #[inline]
     pub fn write_head(&self, frame: &mut [u8]) {
         let (head, payload) = frame.split_at_mut(self.head_bytes);
@@ -137,7 +137,7 @@ mod tests {
             header: [u8; 16], size in 0usize..200, v6: bool, tag in proptest::option::of(0u16..4095),
         ) {
             let (hop, ends) = (hop(tag), ends(v6));
-            let flow = Flow::new(&hop, ends, size);
+            let flow = FrameTemplate::new(&hop, ends, size);
             let mut frame = flow.frame().to_vec();
             prop_assert!(frame.len() >= SHORTEST);
             if size >= HEADER_BYTES {
@@ -162,10 +162,10 @@ mod tests {
 
     #[test]
     fn a_tag_stands_behind_the_addresses() {
-        let flow = Flow::new(&hop(Some(0x123)), ends(false), 32);
+        let flow = FrameTemplate::new(&hop(Some(0x123)), ends(false), 32);
         assert_eq!(flow.frame()[..12], [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
         assert_eq!(flow.frame()[12..18], [0x81, 0, 1, 0x23, 8, 0]);
         assert_eq!(flow.head_bytes(), 46);
-        assert_eq!(Flow::new(&hop(None), ends(true), 32).head_bytes(), 62);
+        assert_eq!(FrameTemplate::new(&hop(None), ends(true), 32).head_bytes(), 62);
     }
 }

@@ -35,7 +35,7 @@ use crate::http::load::result::{Interval, LoadResult};
 use crate::live::{LiveTimes, NewTimes};
 use crate::pool::Pool;
 use crate::quantiles::Quantiles;
-use crate::workload::{Workload, from_fields};
+use crate::workload::{WorkloadHandle, from_fields};
 
 /// A load generator.
 #[derive(Debug)]
@@ -55,7 +55,8 @@ pub struct Load {
 }
 
 impl Load {
-    /// Finds the server, makes room for the connections and starts the threads, which wait for [`Workload::start`].
+    /// Finds the server, makes room for the connections and starts the threads, which wait for
+    /// [`WorkloadHandle::start`].
     ///
     /// The connections themselves are opened by the threads when they start.
     pub fn open(options: LoadOptions) -> Result<Self, LoadError> {
@@ -69,7 +70,7 @@ impl Load {
     }
 }
 
-impl Workload for Load {
+impl WorkloadHandle for Load {
     from_fields!("load-http", LoadSettings, LoadResult);
 
     /// **Caveat** the percentiles are those since the last call.

@@ -21,7 +21,7 @@ pub struct Head {
     /// The connection stays open after the reply (RFC 9112 section 9.3).
     pub keep_alive: bool,
     /// What follows the head.
-    pub body: Body,
+    pub body: BodyFraming,
     /// The client waits for `100 Continue` before it sends the body (RFC 9110 section 10.1.1).
     pub expects_continue: bool,
 }
@@ -39,7 +39,7 @@ pub enum Method {
 
 /// What follows a head (RFC 9112 section 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Body {
+pub enum BodyFraming {
     /// Nothing.
     None,
     /// This many bytes.
@@ -196,15 +196,15 @@ impl Asked {
         has_close
     }
 
-    fn body(&self, is_old: bool) -> Result<Body, Reject> {
+    fn body(&self, is_old: bool) -> Result<BodyFraming, Reject> {
         match (self.is_chunked, self.length) {
             // Both, or chunks in a version without them: two readers could see two requests
             // (RFC 9112 section 6.1).
             (true, Some(_)) => Err(Reject::BadRequest),
             (true, None) if is_old => Err(Reject::BadRequest),
-            (true, None) => Ok(Body::Chunked),
-            (false, None | Some(0)) => Ok(Body::None),
-            (false, Some(length)) => Ok(Body::Length(length)),
+            (true, None) => Ok(BodyFraming::Chunked),
+            (false, None | Some(0)) => Ok(BodyFraming::None),
+            (false, Some(length)) => Ok(BodyFraming::Length(length)),
         }
     }
 }
@@ -243,7 +243,7 @@ mod tests {
                 method: Method::Get,
                 is_old: false,
                 keep_alive: true,
-                body: Body::None,
+                body: BodyFraming::None,
                 expects_continue: false,
             }
         );
@@ -262,10 +262,13 @@ mod tests {
     #[test]
     fn bodies_are_framed_by_their_fields() {
         let post = |fields: &str| format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n");
-        assert_eq!(head(&post("content-LENGTH: 12")).body, Body::Length(12));
-        assert_eq!(head(&post("Content-Length: 0")).body, Body::None);
-        assert_eq!(head(&post("Content-Length: 5\r\nContent-Length: 5")).body, Body::Length(5));
-        assert_eq!(head(&post("Transfer-Encoding: Chunked")).body, Body::Chunked);
+        assert_eq!(head(&post("content-LENGTH: 12")).body, BodyFraming::Length(12));
+        assert_eq!(head(&post("Content-Length: 0")).body, BodyFraming::None);
+        assert_eq!(
+            head(&post("Content-Length: 5\r\nContent-Length: 5")).body,
+            BodyFraming::Length(5)
+        );
+        assert_eq!(head(&post("Transfer-Encoding: Chunked")).body, BodyFraming::Chunked);
         assert!(head(&post("Content-Length: 1\r\nExpect: 100-continue")).expects_continue);
         for bad in [
             "Content-Length: 5\r\nContent-Length: 6",

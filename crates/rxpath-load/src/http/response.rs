@@ -94,7 +94,7 @@ enum State {
 
 /// Reads the replies of one connection.
 #[derive(Clone, Debug)]
-pub struct Reader {
+pub struct ResponseReader {
     state: State,
     reply: Reply,
     /// Whether replies have no body whatever their head says (`HEAD`).
@@ -105,7 +105,7 @@ pub struct Reader {
     head: Vec<u8>,
 }
 
-impl Reader {
+impl ResponseReader {
     /// For replies to `HEAD` (`bodiless`) or to any other method.
     pub fn new(bodiless: bool) -> Self {
         Self {

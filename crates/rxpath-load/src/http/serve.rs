@@ -25,7 +25,7 @@ use crate::http::serve::options::{ServeOptions, ServeSettings};
 use crate::http::serve::result::{Interval, ServeResult};
 use crate::pool::Pool;
 use crate::slab::Slab;
-use crate::workload::{Workload, from_fields};
+use crate::workload::{WorkloadHandle, from_fields};
 
 /// A server.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Serve {
     }
 }
 
-impl Workload for Serve {
+impl WorkloadHandle for Serve {
     from_fields!("serve-http", ServeSettings, ServeResult);
 
     fn start(&mut self, _t_ns: u64) {}

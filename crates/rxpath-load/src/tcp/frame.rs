@@ -1,8 +1,8 @@
 //! Messages of a server: on a control connection, or when it refuses a connection.
 //!
 //! 12 bytes (`"rxptcp"`, version of 16 bits, length of 32 bits, little-endian) and that many bytes of JSON.
-//! On a control connection the server begins with [`Answer::Hello`]; for each byte `R` from the client it sends
-//! [`Answer::Report`] on the client's run so far.
+//! On a control connection the server begins with [`ServerMessage::Hello`]; for each byte `R` from the client it sends
+//! [`ServerMessage::Report`] on the client's run so far.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -21,9 +21,9 @@ pub const ASK_REPORT: u8 = b'R';
 /// What a server says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
-pub enum Answer {
+pub enum ServerMessage {
     /// Here is an rxpath server of this version.
-    Hello(Hello),
+    Hello(ServerHello),
     /// What the run did at the server.
     Report(Box<ServerReport>),
     /// It does not serve this connection.
@@ -35,7 +35,7 @@ pub enum Answer {
 
 /// What a client must know of a server before it begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hello {
+pub struct ServerHello {
     /// Version of the server's program.
     pub program: String,
     /// How it receives: what it discards it cannot check.
@@ -58,7 +58,7 @@ pub enum FrameError {
     Malformed(String),
 }
 
-impl Answer {
+impl ServerMessage {
     /// The bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         // These types have no maps with keys that JSON cannot hold, so nothing can fail.
@@ -100,39 +100,42 @@ mod tests {
 
     #[test]
     fn answers_read_back_and_wait_for_their_end() {
-        let hello =
-            Hello { program: "0.1.0".into(), receive: ReceiveMethod::Trunc, threads_count: 2 };
+        let hello = ServerHello {
+            program: "0.1.0".into(),
+            receive: ReceiveMethod::Trunc,
+            threads_count: 2,
+        };
         for answer in [
-            Answer::Hello(hello),
-            Answer::Report(Box::default()),
-            Answer::Refused { why: "no".into() },
+            ServerMessage::Hello(hello),
+            ServerMessage::Report(Box::default()),
+            ServerMessage::Refused { why: "no".into() },
         ] {
             let bytes = answer.to_bytes();
             for cut in 0..bytes.len() {
-                assert_eq!(Answer::read(&bytes[..cut]), Ok(None), "{cut}");
+                assert_eq!(ServerMessage::read(&bytes[..cut]), Ok(None), "{cut}");
             }
-            assert_eq!(Answer::read(&bytes), Ok(Some((answer, bytes.len()))));
+            assert_eq!(ServerMessage::read(&bytes), Ok(Some((answer, bytes.len()))));
         }
     }
 
     #[test]
     fn others_are_told_apart() {
-        assert_eq!(Answer::read(b"HTTP/1.1 400"), Err(FrameError::Stranger));
-        assert_eq!(Answer::read(b"rxptcp\x07\0\0\0\0\0"), Err(FrameError::Version(7)));
+        assert_eq!(ServerMessage::read(b"HTTP/1.1 400"), Err(FrameError::Stranger));
+        assert_eq!(ServerMessage::read(b"rxptcp\x07\0\0\0\0\0"), Err(FrameError::Version(7)));
         let long = b"rxptcp\x01\0\xff\xff\xff\xff";
-        assert!(matches!(Answer::read(long), Err(FrameError::Malformed(_))));
+        assert!(matches!(ServerMessage::read(long), Err(FrameError::Malformed(_))));
         let torn = b"rxptcp\x01\0\x02\0\0\0{x";
-        assert!(matches!(Answer::read(torn), Err(FrameError::Malformed(_))));
+        assert!(matches!(ServerMessage::read(torn), Err(FrameError::Malformed(_))));
     }
 
     proptest! {
         #[test]
         fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
-            let _ = Answer::read(&bytes);
-            let mut framed = Answer::Refused { why: String::new() }.to_bytes();
+            let _ = ServerMessage::read(&bytes);
+            let mut framed = ServerMessage::Refused { why: String::new() }.to_bytes();
             framed.truncate(HEADER_BYTES);
             framed.extend(bytes);
-            let _ = Answer::read(&framed);
+            let _ = ServerMessage::read(&framed);
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::quantiles::Quantiles;
 use crate::tally::{Shared, Tally};
 use crate::tcp::connection::{ConnectionResult, TcpSummary};
 use crate::usage::{ThreadUsage, UsageMeter};
-use crate::workload::Progress;
+use crate::workload::CounterReading;
 
 /// `result` of `serve tcp`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -317,7 +317,7 @@ impl Interval {
     }
 }
 
-impl Progress for Interval {
+impl CounterReading for Interval {
     fn t_ns(&self) -> u64 {
         self.t_ns
     }

@@ -17,7 +17,7 @@ use crate::pool::Pool;
 use crate::tcp::result::{Interval, ServeResult};
 use crate::tcp::serve::options::{ServeOptions, ServeSettings};
 use crate::tcp::serve::server::ServerState;
-use crate::workload::{Workload, from_fields};
+use crate::workload::{WorkloadHandle, from_fields};
 
 pub(crate) use finish::mismatch;
 
@@ -45,7 +45,7 @@ impl Serve {
     }
 }
 
-impl Workload for Serve {
+impl WorkloadHandle for Serve {
     from_fields!("serve-tcp", ServeSettings, ServeResult);
 
     fn start(&mut self, _t_ns: u64) {}

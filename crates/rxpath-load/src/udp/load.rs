@@ -16,7 +16,7 @@ use crate::engine::clock;
 use crate::pool::Pool;
 use crate::udp::load::options::{LoadOptions, LoadSettings};
 use crate::udp::result::{Interval, LoadResult};
-use crate::workload::{Workload, from_fields};
+use crate::workload::{WorkloadHandle, from_fields};
 
 pub use fill::dry_loop_ns;
 
@@ -30,13 +30,13 @@ pub struct Load {
 }
 
 impl Load {
-    /// Opens the sockets and starts the threads, which wait for [`Workload::start`].
+    /// Opens the sockets and starts the threads, which wait for [`WorkloadHandle::start`].
     pub fn open(options: LoadOptions) -> Result<Self, LoadError> {
         open::open(options)
     }
 }
 
-impl Workload for Load {
+impl WorkloadHandle for Load {
     from_fields!("load-udp", LoadSettings, LoadResult);
 
     fn interval(&self) -> Interval {

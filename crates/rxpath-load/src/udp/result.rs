@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::limit::Limit;
 use crate::quantiles::Quantiles;
 use crate::usage::ThreadUsage;
-use crate::workload::Progress;
+use crate::workload::CounterReading;
 
 /// `result` of `serve udp`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -331,7 +331,7 @@ pub struct Interval {
     pub thread_cpus: Vec<u32>,
 }
 
-impl Progress for Interval {
+impl CounterReading for Interval {
     fn t_ns(&self) -> u64 {
         self.t_ns
     }

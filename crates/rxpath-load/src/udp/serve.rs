@@ -17,7 +17,7 @@ use crate::engine::socket::Socket;
 use crate::pool::Pool;
 use crate::udp::result::{Interval, ServeResult};
 use crate::udp::serve::options::{ServeEngine, ServeOptions, ServeSettings};
-use crate::workload::{Workload, from_fields};
+use crate::workload::{WorkloadHandle, from_fields};
 
 pub use meter::dry_loop_ns;
 
@@ -50,7 +50,7 @@ impl Serve {
     }
 }
 
-impl Workload for Serve {
+impl WorkloadHandle for Serve {
     from_fields!("serve-udp", ServeSettings, ServeResult);
 
     fn start(&mut self, _t_ns: u64) {}

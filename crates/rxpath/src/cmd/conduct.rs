@@ -7,9 +7,9 @@ use base64::prelude::BASE64_STANDARD as BASE64;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rxpath_core::envelope::{Envelope, Line, line_schema_id};
 use rxpath_load::LoadError;
-use rxpath_load::control::Order;
+use rxpath_load::control::ControlCommand;
 use rxpath_load::engine::clock;
-use rxpath_load::workload::{Finished, Progress, Workload};
+use rxpath_load::workload::{CounterReading, Finished, WorkloadHandle};
 
 use crate::cmd::prelude::*;
 use crate::cmd::values::duration;
@@ -67,7 +67,7 @@ impl ConductArgs {
 }
 
 /// How the text of a workload looks.
-pub trait Shown: Workload {
+pub trait Shown: WorkloadHandle {
     /// The effective settings, for people.
     fn settings_text(&self) -> String;
     /// The result, for people.
@@ -129,7 +129,7 @@ enum Why {
     Orphaned,
 }
 
-struct Conductor<'a, W: Workload> {
+struct Conductor<'a, W: WorkloadHandle> {
     workload: W,
     args: &'a ConductArgs,
     ends: Ends,
@@ -147,7 +147,7 @@ struct Conductor<'a, W: Workload> {
     ordered_ns: Option<u64>,
 }
 
-type Done<W> = Finished<<W as Workload>::Result>;
+type Done<W> = Finished<<W as WorkloadHandle>::Result>;
 
 impl<'a, W: Shown> Conductor<'a, W> {
     fn new(workload: W, args: &'a ConductArgs, ends: Ends) -> Self {
@@ -203,13 +203,13 @@ impl<'a, W: Shown> Conductor<'a, W> {
             if self.args.control {
                 while let Some(order) = self.orders.next()? {
                     match order {
-                        Order::Start { at_ns, until_ns } => {
+                        ControlCommand::Start { at_ns, until_ns } => {
                             self.ends.until_ns = until_ns;
                             self.ordered_ns = Some(at_ns);
                             self.workload.start(at_ns);
                         }
-                        Order::Stop => return Ok(Why::Order),
-                        Order::Close => return Ok(Why::Orphaned),
+                        ControlCommand::Stop => return Ok(Why::Order),
+                        ControlCommand::Close => return Ok(Why::Orphaned),
                     }
                 }
                 if self.orders.ended {
@@ -370,7 +370,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
     fn wait_for_close(&mut self, interrupt: &Interrupt) -> anyhow::Result<()> {
         loop {
             while let Some(order) = self.orders.next()? {
-                if order == Order::Close {
+                if order == ControlCommand::Close {
                     return Ok(());
                 }
             }
@@ -392,7 +392,7 @@ struct Orders {
 
 impl Orders {
     /// The next whole line as an order.
-    fn next(&mut self) -> anyhow::Result<Option<Order>> {
+    fn next(&mut self) -> anyhow::Result<Option<ControlCommand>> {
         if !self.ended && !self.text.contains(&b'\n') && readable() {
             let mut chunk = [0; 1024];
             // One read of the descriptor itself: a buffered reader would hide lines from poll.

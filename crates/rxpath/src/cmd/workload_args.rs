@@ -2,7 +2,7 @@
 
 use rxpath_core::{Bytes, CpuList, Nanos, SchedClass};
 use rxpath_load::pool::Threads;
-use rxpath_load::udp::serve::options::{BusyPoll, Stall};
+use rxpath_load::udp::serve::options::{BusyPoll, ReaderStall};
 use rxpath_load::udp::xdp::XdpSettings;
 
 use crate::cmd::values::{microseconds, nanoseconds, value_name};
@@ -77,7 +77,7 @@ impl From<BusyPollArgs> for Option<BusyPoll> {
 }
 
 /// A stalling reader, for people.
-pub fn stalls(stall: Stall) -> String {
+pub fn stalls(stall: ReaderStall) -> String {
     format!("sleeps {} every {}", Nanos(stall.sleep_ns), Nanos(stall.every_ns))
 }
 
@@ -127,9 +127,9 @@ impl SlowArgs {
     }
 
     /// A stalling reader.
-    pub fn stall(self) -> Option<Stall> {
+    pub fn stall(self) -> Option<ReaderStall> {
         self.sleep
             .zip(self.every)
-            .map(|(sleep, every)| Stall { sleep_ns: sleep.0, every_ns: every.0 })
+            .map(|(sleep, every)| ReaderStall { sleep_ns: sleep.0, every_ns: every.0 })
     }
 }

@@ -2,7 +2,7 @@
 
 pub use rxpath_core::number::grouped;
 use rxpath_load::engine::clock;
-use rxpath_load::workload::Progress;
+use rxpath_load::workload::CounterReading;
 
 /// Turns counters into the line per second; `None` while there is nothing to report.
 pub type Rows<I> = Box<dyn FnMut(&I) -> Option<String>>;
@@ -53,7 +53,7 @@ impl<I> Between<'_, I> {
 }
 
 /// Turns readings into rows: the time since now, then the columns that `row` makes of two readings.
-pub fn rows<I: Progress + Clone + Default + 'static>(
+pub fn rows<I: CounterReading + Clone + Default + 'static>(
     heading: String,
     row: impl Fn(&Between<'_, I>) -> String + 'static,
 ) -> Rows<I> {

@@ -1,6 +1,6 @@
 //! One connection of a load.
 
-use crate::http::response::Reader;
+use crate::http::response::ResponseReader;
 
 /// First pause after a failure that followed another; it doubles each time.
 const FIRST_PAUSE_NS: u64 = 1_000_000;
@@ -27,7 +27,7 @@ pub(super) struct Conn {
     pub(super) since_ns: u64,
     /// Failures since the last whole reply.
     failures: u32,
-    pub(super) reader: Reader,
+    pub(super) reader: ResponseReader,
     /// Index of the oldest request in flight, in the ring of stamps.
     pub(super) oldest: usize,
     /// Requests in flight.
@@ -51,7 +51,7 @@ impl Conn {
             phase: Phase::Closed,
             since_ns: u64::MAX,
             failures: 0,
-            reader: Reader::new(bodiless),
+            reader: ResponseReader::new(bodiless),
             oldest: 0,
             outstanding: 0,
             idle: 0,

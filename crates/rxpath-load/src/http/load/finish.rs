@@ -8,7 +8,7 @@ use rxpath_stats::Histogram;
 
 use crate::LoadError;
 use crate::http::load::meter::{Kind, errors};
-use crate::http::load::result::{LoadResult, Spread, Summary};
+use crate::http::load::result::{LoadResult, Spread, ThreadStats};
 use crate::http::load::worker::Report;
 use crate::http::load::{Load, warnings};
 use crate::quantiles::{Quantiles, merged};
@@ -36,7 +36,7 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
     result.response_time_us = Quantiles::of(&times.response);
     result.connect_time_us = Quantiles::of(&times.connect);
     result.lateness_us = Lateness::of(&times.lateness);
-    result.summary = Summary {
+    result.summary = ThreadStats {
         response_time_us: spread(&times.response, 1000.0),
         thread_rps: spread(&times.rates, 1.0),
     };

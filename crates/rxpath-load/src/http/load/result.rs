@@ -9,7 +9,7 @@ use crate::limit::Limit;
 use crate::quantiles::Quantiles;
 use crate::udp::result::Lateness;
 use crate::usage::ThreadUsage;
-use crate::workload::Progress;
+use crate::workload::CounterReading;
 
 /// `result` of `load http`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,7 +66,7 @@ pub struct LoadResult {
     /// System calls of the threads' loops.
     pub system_calls_total: u64,
     /// The columns of wrk's summary.
-    pub summary: Summary,
+    pub summary: ThreadStats,
     /// Which side was the limit, as far as this side can tell.
     pub limit: Limit,
     /// One entry per thread.
@@ -75,7 +75,7 @@ pub struct LoadResult {
 
 /// What wrk calls thread statistics.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Summary {
+pub struct ThreadStats {
     /// Of the response time of every request. **Unit** us.
     pub response_time_us: Spread,
     /// Of each thread's replies per second, taken every 100 ms.
@@ -138,7 +138,7 @@ pub struct Interval {
     pub response_time_us: Option<Quantiles>,
 }
 
-impl Progress for Interval {
+impl CounterReading for Interval {
     fn t_ns(&self) -> u64 {
         self.t_ns
     }

@@ -6,7 +6,7 @@ const OK: Reply = Reply { status: 200, close: false };
 
 /// Feeds pieces; the replies with the bytes that each took, and what the end of the connection means.
 fn read(
-    reader: &mut Reader,
+    reader: &mut ResponseReader,
     known: &mut Known,
     pieces: &[&[u8]],
 ) -> Result<(Vec<(Reply, usize)>, Eof), Malformed> {
@@ -31,7 +31,7 @@ fn read(
 }
 
 fn whole(text: &[u8]) -> Result<(Vec<(Reply, usize)>, Eof), Malformed> {
-    read(&mut Reader::new(false), &mut Known::new(), &[text])
+    read(&mut ResponseReader::new(false), &mut Known::new(), &[text])
 }
 
 /// The one reply of this text, when it is one and takes all of it.
@@ -101,7 +101,7 @@ fn interim_replies_are_passed_over() {
 
 #[test]
 fn replies_to_head_have_no_body() {
-    let mut reader = Reader::new(true);
+    let mut reader = ResponseReader::new(true);
     let two = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let (replies, end) = read(&mut reader, &mut Known::new(), &[two]).unwrap();
     assert_eq!((replies.len(), end), (2, Eof::Between));
@@ -127,7 +127,7 @@ fn what_is_no_reply_is_refused() {
         let at_once = whole(text.as_bytes());
         assert!(at_once.is_err(), "{text:?}: {at_once:?}");
         let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
-        let slowly = read(&mut Reader::new(false), &mut Known::new(), &bytes);
+        let slowly = read(&mut ResponseReader::new(false), &mut Known::new(), &bytes);
         assert!(slowly.is_err(), "byte by byte, {text:?}: {slowly:?}");
     }
 }
@@ -144,7 +144,7 @@ fn an_end_in_the_middle_is_a_cut() {
 
 #[test]
 fn a_body_of_any_length_takes_no_memory() {
-    let mut reader = Reader::new(false);
+    let mut reader = ResponseReader::new(false);
     let mut known = Known::new();
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", 1u64 << 40);
     assert_eq!(reader.feed(head.as_bytes(), &mut known), Ok(Fed::More));
@@ -157,7 +157,7 @@ fn a_body_of_any_length_takes_no_memory() {
 
 #[test]
 fn an_equal_reply_is_not_parsed_and_another_one_is() {
-    let mut reader = Reader::new(false);
+    let mut reader = ResponseReader::new(false);
     let mut known = Known::new();
     let of = |date: u32, status: u16, body: &str| {
         format!(
@@ -251,7 +251,7 @@ proptest! {
         let pieces: Vec<&[u8]> = cuts.windows(2).map(|at| &stream[at[0]..at[1]]).collect();
         // With a memory of known replies and without one.
         for mut known in [Known::new(), Known::default()] {
-            let told = read(&mut Reader::new(false), &mut known, &pieces);
+            let told = read(&mut ResponseReader::new(false), &mut known, &pieces);
             prop_assert_eq!(told, Ok((want.clone(), Eof::Between)));
         }
     }
@@ -263,8 +263,8 @@ proptest! {
         let mut text = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
         text.extend(bytes);
         let (a, b) = text.split_at(cut.min(text.len()));
-        let whole = read(&mut Reader::new(false), &mut Known::default(), &[&text]);
-        let cut = read(&mut Reader::new(false), &mut Known::new(), &[a, b]);
+        let whole = read(&mut ResponseReader::new(false), &mut Known::default(), &[&text]);
+        let cut = read(&mut ResponseReader::new(false), &mut Known::new(), &[a, b]);
         prop_assert_eq!(whole.is_err(), cut.is_err());
         if let (Ok(whole), Ok(cut)) = (whole, cut) {
             prop_assert_eq!(whole, cut);

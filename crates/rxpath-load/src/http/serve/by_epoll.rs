@@ -13,7 +13,7 @@ use crate::engine::clock;
 use crate::engine::epoll::{Epoll, Event, Flags};
 use crate::engine::listen::{errno_name, is_exhaustion};
 use crate::http::serve::connection::{Conn, End, Pending, Token};
-use crate::http::serve::count::{Counts, Why};
+use crate::http::serve::count::{CloseReason, Counts};
 use crate::http::serve::dialogue::Next;
 use crate::http::serve::options::Trigger;
 use crate::http::serve::reply::{Kind, MAX_SLICES, Queue, ReplyTable};
@@ -171,7 +171,7 @@ impl EpollLoop {
         if let Err(error) = watched {
             let name = format!("epoll_ctl: {}", errno_name(&error));
             *self.state.counts.accept_errors.entry(name).or_default() += 1;
-            self.state.dismiss(token, Why::Error);
+            self.state.dismiss(token, CloseReason::Error);
         }
     }
 
@@ -206,7 +206,7 @@ impl EpollLoop {
             Ok(got) => got,
             Err(Errno::EAGAIN) => return,
             Err(Errno::EINTR) => return self.again.push(token),
-            Err(_) => return state.dismiss(token, Why::Error),
+            Err(_) => return state.dismiss(token, CloseReason::Error),
         };
         state.counts.received_bytes += got as u64;
         let next = if conn.end == End::Open {
@@ -258,7 +258,7 @@ impl EpollLoop {
             }
             Err(_) => {
                 state.scratch.queue.clear();
-                state.dismiss(token, Why::Error);
+                state.dismiss(token, CloseReason::Error);
                 false
             }
         }
@@ -292,7 +292,7 @@ impl EpollLoop {
                 false
             }
             Err(_) => {
-                state.dismiss(token, Why::Error);
+                state.dismiss(token, CloseReason::Error);
                 false
             }
         }
@@ -308,7 +308,7 @@ impl EpollLoop {
         let changed = self.epoll.change(&conn.socket, flags, token);
         self.state.counts.calls += 1;
         if changed.is_err() {
-            self.state.dismiss(token, Why::Error);
+            self.state.dismiss(token, CloseReason::Error);
         }
     }
 
@@ -338,8 +338,8 @@ impl EpollLoop {
         let Some(conn) = self.state.connections.get_mut(token) else { return };
         let why = match conn.end {
             End::Close(why) | End::Linger(why) | End::Lingering(why) => why,
-            End::Open if conn.dialogue.is_within_request() => Why::Cut,
-            End::Open => Why::Peer,
+            End::Open if conn.dialogue.is_within_request() => CloseReason::Cut,
+            End::Open => CloseReason::Peer,
         };
         self.state.dismiss(token, why);
     }
@@ -364,7 +364,7 @@ impl EpollLoop {
                 Overdue::Tell => {
                     self.state.scratch.queue.push(Kind::Timeout);
                     if let Some(conn) = self.state.connections.get_mut(token) {
-                        conn.end = End::Linger(Why::Slow);
+                        conn.end = End::Linger(CloseReason::Slow);
                     }
                     self.answer(token, Next::Open);
                 }

@@ -12,7 +12,7 @@ use crate::engine::clock;
 use crate::engine::listen::{errno_name, is_exhaustion};
 use crate::engine::uring::{self, Done, Region, Shape, Uring};
 use crate::http::serve::connection::{Conn, End, Pending, Token};
-use crate::http::serve::count::Why;
+use crate::http::serve::count::CloseReason;
 use crate::http::serve::dialogue::Next;
 use crate::http::serve::reply::Kind;
 use crate::http::serve::worker_state::{Overdue, WorkerState};
@@ -216,11 +216,11 @@ impl UringLoop {
                     End::Close(why) | End::Linger(why) | End::Lingering(why) => why,
                     // The replies to what came before the end are still owed.
                     End::Open if conn.pending.is_some() => {
-                        conn.end = End::Close(Why::Peer);
+                        conn.end = End::Close(CloseReason::Peer);
                         return Ok(());
                     }
-                    End::Open if conn.dialogue.is_within_request() => Why::Cut,
-                    End::Open => Why::Peer,
+                    End::Open if conn.dialogue.is_within_request() => CloseReason::Cut,
+                    End::Open => CloseReason::Peer,
                 };
                 if conn.pending.is_none() {
                     self.dismiss(token, why);
@@ -230,7 +230,7 @@ impl UringLoop {
             // No buffer was free, or we took the order back: it is given again when there is room.
             libc::ENOBUFS | libc::ECANCELED => self.go_on_receiving(token),
             _ => {
-                self.dismiss(token, Why::Error);
+                self.dismiss(token, CloseReason::Error);
                 Ok(())
             }
         }
@@ -244,7 +244,7 @@ impl UringLoop {
             (pending.queue.requests().max(pending.queue.runs() as u64), pending.queue.held_bytes())
         });
         if waiting.1 > MAX_HELD_BYTES {
-            self.dismiss(token, Why::NotReading);
+            self.dismiss(token, CloseReason::NotReading);
             return Ok(());
         }
         match (conn.is_receiving, waiting.0 > MAX_PENDING) {
@@ -291,7 +291,7 @@ impl UringLoop {
         let Some(conn) = state.connections.get_mut(token) else { return Ok(()) };
         let Some(mut pending) = conn.pending.take() else { return Ok(()) };
         let Ok(sent) = u64::try_from(done.result) else {
-            self.dismiss(token, Why::Error);
+            self.dismiss(token, CloseReason::Error);
             return Ok(());
         };
         conn.since_ns = state.now_ns;
@@ -332,7 +332,7 @@ impl UringLoop {
     }
 
     /// Closes a connection. An order to receive would keep it open: shutting down ends the order.
-    fn dismiss(&mut self, token: Token, why: Why) {
+    fn dismiss(&mut self, token: Token, why: CloseReason) {
         let Some(conn) = self.state.connections.get_mut(token) else { return };
         if conn.is_receiving || conn.pending.is_some() {
             let _ = shutdown(conn.raw(), Shutdown::Both);
@@ -349,7 +349,7 @@ impl UringLoop {
                 Overdue::Tell => {
                     self.state.scratch.queue.push(Kind::Timeout);
                     if let Some(conn) = self.state.connections.get_mut(token) {
-                        conn.end = End::Linger(Why::Slow);
+                        conn.end = End::Linger(CloseReason::Slow);
                     }
                     self.answer(token)?;
                 }

@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 
 use crate::engine::socket::Socket;
-use crate::http::serve::count::Why;
+use crate::http::serve::count::CloseReason;
 use crate::http::serve::dialogue::Dialogue;
 use crate::http::serve::reply::Queue;
 
@@ -39,11 +39,11 @@ pub enum End {
     /// Not known.
     Open,
     /// Closed when the replies are written.
-    Close(Why),
+    Close(CloseReason),
     /// Shut down for writing when the replies are written; what comes is read and dropped.
-    Linger(Why),
+    Linger(CloseReason),
     /// Shut down: waiting for the client's end.
-    Lingering(Why),
+    Lingering(CloseReason),
 }
 
 impl Conn {

@@ -11,7 +11,7 @@ use crate::tally::Tally;
 /// Why a connection was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Why {
+pub enum CloseReason {
     /// The client closed it between two requests.
     Peer,
     /// The client closed it within a request.
@@ -119,7 +119,7 @@ impl Counts {
         self.latency.record_n(now_ns.saturating_sub(read_ns), requests);
     }
 
-    pub fn closed(&mut self, why: Why) {
+    pub fn closed(&mut self, why: CloseReason) {
         self.closed[why as usize] += 1;
     }
 
@@ -194,8 +194,8 @@ mod tests {
     #[test]
     fn every_reason_has_a_name() {
         let mut counts = Counts::new();
-        counts.closed(Why::Error);
-        counts.closed(Why::Peer);
+        counts.closed(CloseReason::Error);
+        counts.closed(CloseReason::Peer);
         assert_eq!(counts.closed_by_reason().collect::<Vec<_>>(), [("peer", 1), ("error", 1)]);
     }
 }

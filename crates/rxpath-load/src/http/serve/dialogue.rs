@@ -2,7 +2,7 @@
 
 use crate::engine::spin::Spinner;
 use crate::http::chunks::Chunks;
-use crate::http::request::{self, Body, Head, Method, Reject};
+use crate::http::request::{self, BodyFraming, Head, Method, Reject};
 use crate::http::serve::reply::{Kind, Queue};
 
 #[cfg(test)]
@@ -261,7 +261,7 @@ impl Dialogue {
         };
         let kind = kind(head);
         match head.body {
-            Body::None => {
+            BodyFraming::None => {
                 scratch.answer(kind);
                 if head.keep_alive {
                     scratch.remember(&rest[..head.bytes], kind);
@@ -270,11 +270,11 @@ impl Dialogue {
                 }
                 return Ok(head.bytes);
             }
-            Body::Length(length) if length > scratch.rules.max_body => {
+            BodyFraming::Length(length) if length > scratch.rules.max_body => {
                 return Err(Reject::ContentTooLarge);
             }
-            Body::Length(length) => self.phase = Phase::Length(length),
-            Body::Chunked => self.phase = Phase::Chunked(Chunks::default()),
+            BodyFraming::Length(length) => self.phase = Phase::Length(length),
+            BodyFraming::Chunked => self.phase = Phase::Chunked(Chunks::default()),
         }
         self.kind = Some(kind);
         if head.expects_continue && rest.len() == head.bytes {

@@ -9,7 +9,7 @@ use crate::engine::epoll::Epoll;
 use crate::engine::socket::Socket;
 use crate::engine::spin::Spinner;
 use crate::http::serve::connection::{Conn, End, Token};
-use crate::http::serve::count::{Counts, Why};
+use crate::http::serve::count::{CloseReason, Counts};
 use crate::http::serve::dialogue::{Next, Rules, Scratch};
 use crate::http::serve::options::ServeOptions;
 use crate::http::serve::reply::ReplyTable;
@@ -72,7 +72,7 @@ pub(super) struct WorkerState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Overdue {
     /// Close it.
-    Close(Why),
+    Close(CloseReason),
     /// Reply 408, then close.
     Tell,
 }
@@ -142,7 +142,7 @@ impl WorkerState {
     }
 
     /// Takes a connection out and closes it.
-    pub(super) fn dismiss(&mut self, token: Token, why: Why) {
+    pub(super) fn dismiss(&mut self, token: Token, why: CloseReason) {
         let Some(conn) = self.connections.remove(token) else { return };
         drop(conn);
         self.counts.calls += 1;
@@ -169,7 +169,7 @@ impl WorkerState {
     /// How a connection ends after what its dialogue said.
     #[inline]
     pub(super) fn end(next: Next, is_refused: bool) -> End {
-        let why = if is_refused { Why::Refused } else { Why::Asked };
+        let why = if is_refused { CloseReason::Refused } else { CloseReason::Asked };
         match next {
             Next::Open => End::Open,
             Next::Close => End::Close(why),
@@ -208,9 +208,9 @@ impl WorkerState {
         match conn.end {
             End::Lingering(why) => (age >= LINGER_NS).then_some(Overdue::Close(why)),
             _ if timeout == 0 || age < timeout => None,
-            _ if conn.pending.is_some() => Some(Overdue::Close(Why::NotReading)),
+            _ if conn.pending.is_some() => Some(Overdue::Close(CloseReason::NotReading)),
             _ if conn.dialogue.is_within_request() => Some(Overdue::Tell),
-            _ => Some(Overdue::Close(Why::Idle)),
+            _ => Some(Overdue::Close(CloseReason::Idle)),
         }
     }
 

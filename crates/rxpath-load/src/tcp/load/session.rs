@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use crate::LoadError;
 use crate::engine::clock;
 use crate::engine::socket::Socket;
-use crate::tcp::frame::{ASK_REPORT, Answer, FrameError, Hello};
+use crate::tcp::frame::{ASK_REPORT, FrameError, ServerHello, ServerMessage};
 use crate::tcp::preamble::{Kind, Preamble};
 use crate::tcp::result::ServerReport;
 use crate::tcp::socket::connect_error;
@@ -23,7 +23,7 @@ pub(super) struct Session {
     socket: Socket,
     addr: SocketAddr,
     pub(super) run: u64,
-    pub(super) hello: Hello,
+    pub(super) hello: ServerHello,
     /// Bytes of an answer that is not whole yet.
     bytes: Vec<u8>,
 }
@@ -47,7 +47,7 @@ impl Session {
         socket.connect_within(addr, CONNECT_MS).map_err(|e| connect_error(addr, e))?;
         let run = std::hash::RandomState::new().build_hasher().finish();
         let order = Preamble { kind: Kind::Control, run, nodelay: true, ..Preamble::default() };
-        let hello = Hello {
+        let hello = ServerHello {
             program: String::new(),
             receive: crate::tcp::serve::options::ReceiveMethod::Read,
             threads_count: 0,
@@ -56,9 +56,9 @@ impl Session {
         let sent = session.socket.send_with(&order.to_bytes(), 0);
         sent.map_err(|e| connect_error(addr, e))?;
         match session.answer() {
-            Ok(Answer::Hello(hello)) => session.hello = hello,
-            Ok(Answer::Refused { why }) => return Err(session.refused(&why)),
-            Ok(Answer::Report(_)) => {
+            Ok(ServerMessage::Hello(hello)) => session.hello = hello,
+            Ok(ServerMessage::Refused { why }) => return Err(session.refused(&why)),
+            Ok(ServerMessage::Report(_)) => {
                 return Err(session.stranger("it sent a report without a request"));
             }
             Err(why) => return Err(session.unanswered(why)),
@@ -98,11 +98,11 @@ impl Session {
     }
 
     /// Reads one answer.
-    fn answer(&mut self) -> Result<Answer, Unanswered> {
+    fn answer(&mut self) -> Result<ServerMessage, Unanswered> {
         let until = clock::now_ns() + ANSWER_NS;
         let mut chunk = vec![0; 64 << 10];
         loop {
-            match Answer::read(&self.bytes) {
+            match ServerMessage::read(&self.bytes) {
                 Ok(Some((answer, taken))) => {
                     self.bytes.drain(..taken);
                     return Ok(answer);
@@ -130,7 +130,7 @@ impl Session {
     pub(super) fn report(&mut self) -> Option<ServerReport> {
         self.socket.send_with(&[ASK_REPORT], 0).ok()?;
         match self.answer() {
-            Ok(Answer::Report(report)) => Some(*report),
+            Ok(ServerMessage::Report(report)) => Some(*report),
             _ => None,
         }
     }

@@ -19,13 +19,13 @@ use crate::tcp::open_connections::OpenConnections;
 use crate::tcp::preamble::{Kind, Preamble};
 use crate::tcp::result::{Interval, StreamResult};
 use crate::tcp::serve::options::ReceiveMethod;
-use crate::workload::{Workload, from_fields};
+use crate::workload::{WorkloadHandle, from_fields};
 
 pub(super) use finish::lost;
 
 /// A streaming client.
 #[derive(Debug)]
-pub struct Stream {
+pub struct StreamClient {
     options: StreamOptions,
     settings: StreamSettings,
     warnings: Vec<Warning>,
@@ -36,8 +36,8 @@ pub struct Stream {
     open: Vec<worker::Report>,
 }
 
-impl Stream {
-    /// Connects and starts the threads, which wait for [`Workload::start`].
+impl StreamClient {
+    /// Connects and starts the threads, which wait for [`WorkloadHandle::start`].
     pub fn open(options: StreamOptions) -> Result<Self, LoadError> {
         check(&options)?;
         let common = &options.common;
@@ -130,7 +130,7 @@ fn settle(
     })
 }
 
-impl Workload for Stream {
+impl WorkloadHandle for StreamClient {
     from_fields!("load-tcp-stream", StreamSettings, StreamResult);
 
     fn interval(&self) -> Interval {

@@ -23,7 +23,7 @@ use crate::tcp::load::session::Session;
 use crate::tcp::open_connections::{Listed, OpenConnections};
 use crate::tcp::preamble::{Kind, MAX_MESSAGE, Preamble};
 use crate::tcp::result::{Interval, TransactionsResult};
-use crate::workload::{Workload, from_fields};
+use crate::workload::{WorkloadHandle, from_fields};
 
 /// Request and response on persistent connections.
 pub type RequestResponse = Transactions<false>;
@@ -47,7 +47,7 @@ pub struct Transactions<const SINGLE: bool> {
 }
 
 impl<const SINGLE: bool> Transactions<SINGLE> {
-    /// Connects and starts the threads, which wait for [`Workload::start`].
+    /// Connects and starts the threads, which wait for [`WorkloadHandle::start`].
     pub fn open(mut options: TransactionOptions) -> Result<Self, LoadError> {
         check(&options)?;
         options.common.socket.nodelay = true;
@@ -156,7 +156,7 @@ fn settle<const SINGLE: bool>(
     })
 }
 
-impl<const SINGLE: bool> Workload for Transactions<SINGLE> {
+impl<const SINGLE: bool> WorkloadHandle for Transactions<SINGLE> {
     from_fields!(
         if SINGLE { "load-tcp-crr" } else { "load-tcp-rr" },
         TransactionSettings,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::engine::socket::Socket;
 use crate::engine::spin::Spinner;
 use crate::tcp::flow::{Feed, Sink};
-use crate::tcp::frame::{ASK_REPORT, Answer};
+use crate::tcp::frame::{ASK_REPORT, ServerMessage};
 use crate::tcp::open_connections::Listed;
 use crate::tcp::pattern::Pattern;
 use crate::tcp::preamble::{Kind, PREAMBLE_BYTES, Preamble, Refusal};
@@ -292,10 +292,10 @@ impl Connection {
                 ("stranger", format!("{head}{text}").into_bytes())
             }
             Refusal::Version(_) => {
-                ("version", Answer::Refused { why: refusal.to_string() }.to_bytes())
+                ("version", ServerMessage::Refused { why: refusal.to_string() }.to_bytes())
             }
             Refusal::Malformed(_) => {
-                ("malformed", Answer::Refused { why: refusal.to_string() }.to_bytes())
+                ("malformed", ServerMessage::Refused { why: refusal.to_string() }.to_bytes())
             }
         };
         // A client that does not listen either is not waited for.
@@ -318,7 +318,7 @@ impl Connection {
         }
         match order.kind {
             Kind::Control => {
-                let hello = Answer::Hello(crate::tcp::frame::Hello {
+                let hello = ServerMessage::Hello(crate::tcp::frame::ServerHello {
                     program: env!("CARGO_PKG_VERSION").into(),
                     receive: lent.receive,
                     threads_count: lent.runs.shared.tallies.len(),
@@ -440,7 +440,7 @@ impl Connection {
                 return Err(ErrorKind::InvalidData.into());
             }
             let report = lent.runs.report(self.order.run, maps);
-            unsent.extend(Answer::Report(Box::new(report)).to_bytes());
+            unsent.extend(ServerMessage::Report(Box::new(report)).to_bytes());
         }
         Ok(Step::Moved)
     }

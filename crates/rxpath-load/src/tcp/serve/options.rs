@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pool::Threads;
 use crate::tcp::socket::{SocketOptions, SocketSettings};
-use crate::udp::serve::options::{Sockets, Stall};
+use crate::udp::serve::options::{ReaderStall, Sockets};
 
 /// How bytes are taken from the kernel.
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
@@ -43,7 +43,7 @@ pub struct ServeOptions {
     /// Simulated work per read or transaction. **Unit** ns.
     pub work_ns: u64,
     /// A stalling reader.
-    pub stall: Option<Stall>,
+    pub stall: Option<ReaderStall>,
 }
 
 impl ServeOptions {
@@ -88,7 +88,7 @@ pub struct ServeSettings {
     /// Simulated work per read or transaction.
     pub work_ns: u64,
     /// A stalling reader.
-    pub stall: Option<Stall>,
+    pub stall: Option<ReaderStall>,
     /// File descriptors that the process may open (`RLIMIT_NOFILE`, raised to its hard limit).
     pub descriptors_count: u64,
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::pool::Threads;
-pub use crate::stall::Stall;
+pub use crate::stall::ReaderStall;
 use crate::udp::sender_clock::SenderClock;
 use crate::udp::xdp::{XdpOptions, XdpSettings};
 
@@ -107,7 +107,7 @@ pub struct ServeOptions {
     /// Simulated work per datagram. **Unit** ns.
     pub work_ns: u64,
     /// A stalling reader.
-    pub stall: Option<Stall>,
+    pub stall: Option<ReaderStall>,
     /// After a read that emptied the socket: sleep this long instead of being woken by the next datagram.
     pub nap_ns: Option<u64>,
     /// Kernel receive stamps.
@@ -187,7 +187,7 @@ pub struct ServeSettings {
     #[serde(default)]
     pub nap_ns: Option<u64>,
     /// A stalling reader.
-    pub stall: Option<Stall>,
+    pub stall: Option<ReaderStall>,
     /// Kernel receive stamps.
     pub stamps: bool,
     /// When one-way delay is given.

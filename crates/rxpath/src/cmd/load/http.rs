@@ -9,7 +9,7 @@ use rxpath_load::http::load::Load;
 use rxpath_load::http::load::options::{Engine, LoadOptions, Loop, Pacing};
 use rxpath_load::http::load::result::{Interval, LoadResult};
 use rxpath_load::http::load::url::Url;
-use rxpath_load::workload::Workload;
+use rxpath_load::workload::WorkloadHandle;
 
 use crate::cmd::conduct::{ConductArgs, Ends, Shown, block, conduct};
 use crate::cmd::prelude::*;

@@ -7,7 +7,7 @@ use rxpath_load::udp::load::options::{Engine, LoadOptions, Pacing};
 use rxpath_load::udp::load::{Load, dry_loop_ns};
 use rxpath_load::udp::result::{Interval, LoadResult};
 use rxpath_load::udp::xdp::XdpOptions;
-use rxpath_load::workload::Workload;
+use rxpath_load::workload::WorkloadHandle;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, Ends, Shown, block, conduct};

@@ -7,7 +7,7 @@ use rxpath_core::{Bytes, CpuList, Fact, Nanos};
 use rxpath_load::http::serve::Serve;
 use rxpath_load::http::serve::options::{BusyPoll, Engine, ServeOptions, Sockets, Trigger};
 use rxpath_load::http::serve::result::{BusyPollResult, Interval, ServeResult, ThreadResult};
-use rxpath_load::workload::Workload;
+use rxpath_load::workload::WorkloadHandle;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct};
@@ -108,7 +108,7 @@ impl ServeHttp {
 
 impl Shown for Serve {
     fn settings_text(&self) -> String {
-        let s = Workload::settings(self);
+        let s = WorkloadHandle::settings(self);
         let wait = match s.timeout_ms {
             0 => "never sleeps".to_owned(),
             ms => format!("sleeps up to {ms} ms"),

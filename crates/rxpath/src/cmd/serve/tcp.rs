@@ -9,7 +9,7 @@ use rxpath_load::tcp::serve::Serve;
 use rxpath_load::tcp::serve::options::{ReceiveMethod, ServeOptions};
 use rxpath_load::tcp::socket::SocketOptions;
 use rxpath_load::udp::serve::options::Sockets;
-use rxpath_load::workload::Workload;
+use rxpath_load::workload::WorkloadHandle;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct};
@@ -86,7 +86,7 @@ impl ServeTcp {
 
 impl Shown for Serve {
     fn settings_text(&self) -> String {
-        let s = Workload::settings(self);
+        let s = WorkloadHandle::settings(self);
         let buffer = Bytes(s.buffer_bytes as u64);
         let mut rows = vec![
             ("threads", placed(&s.threads)),

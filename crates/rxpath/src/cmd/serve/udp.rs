@@ -10,7 +10,7 @@ use rxpath_load::udp::serve::options::{
 };
 use rxpath_load::udp::serve::{Serve, dry_loop_ns};
 use rxpath_load::udp::xdp::XdpOptions;
-use rxpath_load::workload::Workload;
+use rxpath_load::workload::WorkloadHandle;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct};

@@ -10,7 +10,7 @@ use crate::tcp::connection::{LISTED, TcpSummary};
 use crate::tcp::flow::ZerocopyCount;
 use crate::tcp::load::limit::{KEPT_RATIO, Side, of_stream};
 use crate::tcp::load::options::StreamDirection;
-use crate::tcp::load::stream::Stream;
+use crate::tcp::load::stream::StreamClient;
 use crate::tcp::load::stream::conn::StreamConn;
 use crate::tcp::load::stream::worker::Report;
 use crate::tcp::preamble::SendMethod;
@@ -19,7 +19,7 @@ use crate::tcp::serve::mismatch;
 use crate::tcp::serve::options::ReceiveMethod;
 use crate::workload::Finished;
 
-pub(super) fn finish(stream: &mut Stream) -> Result<Finished<StreamResult>, LoadError> {
+pub(super) fn finish(stream: &mut StreamClient) -> Result<Finished<StreamResult>, LoadError> {
     let reports = stream.pool.join()?;
     let cpu = stream.pool.shared.cpu_time();
     let mut result = StreamResult {
@@ -43,7 +43,7 @@ pub(super) fn finish(stream: &mut Stream) -> Result<Finished<StreamResult>, Load
 }
 
 /// What the connections say.
-fn add_lines(stream: &Stream, reports: &[Report], result: &mut StreamResult) {
+fn add_lines(stream: &StreamClient, reports: &[Report], result: &mut StreamResult) {
     let (mut zerocopy, mut errors, mut mapped) = (ZerocopyCount::default(), BTreeMap::new(), 0);
     let mut lost = 0;
     for (index, report) in reports.iter().enumerate() {
@@ -89,7 +89,7 @@ fn add_lines(stream: &Stream, reports: &[Report], result: &mut StreamResult) {
     result.mapped_ratio = (maps && delivered > 0).then(|| mapped as f64 / delivered as f64);
 }
 
-fn add_directions(stream: &Stream, result: &mut StreamResult) {
+fn add_directions(stream: &StreamClient, result: &mut StreamResult) {
     let own_s = result.duration_s;
     let bps = |bytes: u64, s: f64| if s > 0.0 { bytes as f64 * 8.0 / s } else { 0.0 };
     let shared = &stream.pool.shared;
@@ -114,7 +114,7 @@ fn add_directions(stream: &Stream, result: &mut StreamResult) {
     result.delivered_bps = directions().map(|direction| direction.delivered_bps).sum();
 }
 
-fn limit(stream: &Stream, result: &StreamResult, target_bytes: Option<u64>) -> Limit {
+fn limit(stream: &StreamClient, result: &StreamResult, target_bytes: Option<u64>) -> Limit {
     let side = Side {
         threads: &result.threads,
         duration_s: result.duration_s,
@@ -144,7 +144,7 @@ fn limit(stream: &Stream, result: &StreamResult, target_bytes: Option<u64>) -> L
     }
 }
 
-fn notice(stream: &Stream, result: &StreamResult, undrained: usize) -> Vec<Warning> {
+fn notice(stream: &StreamClient, result: &StreamResult, undrained: usize) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let there = result.server.iter().flat_map(|server: &ServerReport| &server.mismatches);
     if let Some(wrong) = result.mismatches.iter().chain(there).next() {

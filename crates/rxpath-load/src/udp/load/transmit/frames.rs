@@ -18,7 +18,7 @@ pub(in crate::udp::load) use crate::udp::xdp::refused_by_host as refused;
 /// A flow, the device that takes its frames, and the UDP socket that holds the source port.
 #[derive(Debug)]
 pub(in crate::udp::load) struct FrameFlow {
-    pub(in crate::udp::load) frames: frame::Flow,
+    pub(in crate::udp::load) frames: frame::FrameTemplate,
     pub(in crate::udp::load) hop: NextHop,
     from: SocketAddr,
     _port: Socket,
@@ -43,7 +43,7 @@ impl Flow for FrameFlow {
         let hop = Netlink::route()
             .and_then(|mut netlink| netlink.next_hop(to.ip(), scope))
             .map_err(|error| refused(engine, error))?;
-        let frames = frame::Flow::new(&hop, Ends { from, to }, options.size);
+        let frames = frame::FrameTemplate::new(&hop, Ends { from, to }, options.size);
         Ok(Self { frames, hop, from, _port: port })
     }
 

@@ -3,10 +3,10 @@
 use rxpath_core::number::si;
 use rxpath_core::{BitRate, Bytes};
 use rxpath_load::tcp::load::options::{StreamDirection, StreamOptions};
-use rxpath_load::tcp::load::stream::Stream;
+use rxpath_load::tcp::load::stream::StreamClient;
 use rxpath_load::tcp::preamble::SendMethod;
 use rxpath_load::tcp::result::{Direction, Interval, StreamResult};
-use rxpath_load::workload::Workload;
+use rxpath_load::workload::WorkloadHandle;
 
 use crate::cmd::conduct::{EndArgs, Shown, block, conduct};
 use crate::cmd::load::tcp::{CommonArgs, checked, common_rows, exit};
@@ -51,7 +51,7 @@ impl LoadStream {
         let args = self.common.conduct.clone();
         // A blocked send does not see its time: the conductor does.
         let ends = args.ends(EndArgs::default());
-        conduct(Stream::open(self.options()?), &args, ends)
+        conduct(StreamClient::open(self.options()?), &args, ends)
     }
 
     fn options(self) -> Result<StreamOptions, Failure> {
@@ -77,9 +77,9 @@ fn direction(d: &Direction) -> String {
     format!("{} bytes sent, {delivered}", grouped(d.sent_bytes))
 }
 
-impl Shown for Stream {
+impl Shown for StreamClient {
     fn settings_text(&self) -> String {
-        let s = Workload::settings(self);
+        let s = WorkloadHandle::settings(self);
         let mut rows = common_rows(&s.common);
         rows.push(("direction", value_name(&s.direction)));
         let (send, each) = (value_name(&s.send), Bytes(s.buffer_bytes as u64));

@@ -5,7 +5,7 @@ use rxpath_load::quantiles::Quantiles;
 use rxpath_load::tcp::load::options::{CloseBy, TransactionOptions};
 use rxpath_load::tcp::load::transactions::{ConnectRequestResponse, RequestResponse, Transactions};
 use rxpath_load::tcp::result::{Interval, TransactionsResult};
-use rxpath_load::workload::Workload;
+use rxpath_load::workload::WorkloadHandle;
 
 use crate::cmd::conduct::{EndArgs, Shown, block, conduct};
 use crate::cmd::load::tcp::{CommonArgs, checked, common_rows, exit};
@@ -80,7 +80,7 @@ fn times(q: &Quantiles) -> String {
 
 impl<const SINGLE: bool> Shown for Transactions<SINGLE> {
     fn settings_text(&self) -> String {
-        let s = Workload::settings(self);
+        let s = WorkloadHandle::settings(self);
         let mut rows = common_rows(&s.common);
         rows.push((
             "transaction",
