@@ -38,7 +38,7 @@ use rxpath_remote::inventory::{HostEntry, Network};
 use rxpath_remote::{Binaries, Inventory, Role};
 
 pub use self::connect::client;
-use self::pairs::Pairs;
+use self::pairs::HostPairs;
 use self::privilege::RootNeeds;
 use self::ready::Readiness;
 use self::settings::InForce;
@@ -46,10 +46,10 @@ use self::start_lead::StartLead;
 use crate::endpoint::client::{Client, PROMPT};
 use crate::endpoint::clock::ClockBounds;
 use crate::endpoint::links::LinkSpeed;
-use crate::endpoint::wire::{Ask, DeviceFacts, Hello};
+use crate::endpoint::wire::{DeviceFacts, Hello, HostAsk};
 use crate::error::LabError;
 use crate::scenario::HostShape;
-use crate::scenario::spec::{Engine, OnHosts, Resolved, Variant};
+use crate::scenario::spec::{OnHosts, Resolved, Variant, WorkloadEngine};
 use crate::testbed::any_of;
 use crate::testbed::seat::Seat;
 
@@ -110,7 +110,7 @@ pub struct Hosts {
     /// Receive; at least one.
     pub receivers: Vec<ConnectedHost>,
     /// Who sends to whom.
-    pub pairs: Pairs,
+    pub pairs: HostPairs,
     /// One of them is this machine.
     pub is_here: bool,
     /// All are this machine.
@@ -233,7 +233,7 @@ impl Hosts {
     /// Of a host that no longer answers.
     pub fn without(&self, on: &OnHosts, program: &str) -> Result<Option<&str>, LabError> {
         for (_, host) in self.on(on) {
-            let ask = Ask::HasProgram { name: program.to_owned() };
+            let ask = HostAsk::HasProgram { name: program.to_owned() };
             if !host.client.ask::<bool>(ask, PROMPT)? {
                 return Ok(Some(host.client.alias()));
             }
@@ -332,7 +332,7 @@ fn for_one_receiver(variant: &Variant) -> Option<&'static str> {
     let sends = variant.load.own().and_then(|own| own.options.engine);
     let found = [
         (serves_xdp, "a serve.engine of XDP"),
-        (sends == Some(Engine::Udp(SendEngine::XdpFrames)), "load.engine = \"xdp-frames\""),
+        (sends == Some(WorkloadEngine::Udp(SendEngine::XdpFrames)), "load.engine = \"xdp-frames\""),
         (variant.load.is_external(), "a load.command"),
         (variant.serve.is_external(), "a serve.command"),
         (variant.background.victim.is_some(), "a background.victim"),

@@ -46,13 +46,13 @@ pub enum Beside {
 #[derive(Debug)]
 pub struct Meter {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Result<Reading, HostError>>,
+    thread: JoinHandle<Result<MeterReading, HostError>>,
     moved: Vec<(i32, CpuList)>,
 }
 
 /// What it saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Reading {
+pub struct MeterReading {
     /// Time that it ran, what was set aside not counted.
     pub span_ns: u64,
     /// Of it, the time that it did not get.
@@ -71,7 +71,7 @@ pub struct Reading {
     pub clock_ns: f64,
 }
 
-impl Reading {
+impl MeterReading {
     /// Share of the time that was taken.
     pub fn stolen_ratio(&self) -> f64 {
         self.stolen_ns as f64 / self.span_ns.max(1) as f64
@@ -102,7 +102,7 @@ impl Meter {
     }
 
     /// Stops it and gives what it saw; `None` when its thread could not run to its end.
-    pub fn finish(self) -> Result<Option<Reading>, HostError> {
+    pub fn finish(self) -> Result<Option<MeterReading>, HostError> {
         self.stop.store(true, Ordering::Relaxed);
         let reading = self.thread.join().ok().transpose();
         give_back(&self.moved);
@@ -133,7 +133,7 @@ fn give_back(moved: &[(i32, CpuList)]) {
     }
 }
 
-fn measure(cpu: u32, beside: Beside, stop: &AtomicBool) -> Result<Reading, HostError> {
+fn measure(cpu: u32, beside: Beside, stop: &AtomicBool) -> Result<MeterReading, HostError> {
     sched::pin(cpu)?;
     if beside == Beside::Thread {
         sched::set_class(0, SchedClass::Idle)?;
@@ -164,7 +164,7 @@ fn measure(cpu: u32, beside: Beside, stop: &AtomicBool) -> Result<Reading, HostE
     let span_ns = last - begun - aside_ns;
     // A 32-bit counter cannot go around twice in the time that a meter runs.
     let wide = |now: u32, then: u32| Width::U32.step(then.into(), now.into()).moved().unwrap_or(0);
-    Ok(Reading {
+    Ok(MeterReading {
         span_ns,
         stolen_ns,
         gaps_count,

@@ -38,7 +38,7 @@ const SHOWN: usize = 6;
 
 /// What a run will do.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Plan {
+pub struct RunPlan {
     /// Trials of the blocks that are run in any case, in order.
     pub trials: Vec<PlannedTrial>,
     /// Trials if all blocks are run and every verdict needs its pairs of trials: blocks are added until the comparisons are decided.
@@ -91,17 +91,17 @@ pub fn block_order(resolved: &Resolved, block: u32) -> Vec<usize> {
 }
 
 /// The plan of a run on this machine.
-pub fn plan(resolved: &Resolved) -> Plan {
+pub fn plan(resolved: &Resolved) -> RunPlan {
     plan_between(resolved, None)
 }
 
 /// The plan of a run on this machine, or between hosts, where each trial waits so long for counters that lag.
-pub fn plan_between(resolved: &Resolved, rests: Option<Duration>) -> Plan {
+pub fn plan_between(resolved: &Resolved, rests: Option<Duration>) -> RunPlan {
     if let Some(search) = &resolved.search {
         // Each trial depends on those before.
         let (trials, hosts) = (Vec::new(), Vec::new());
         let (expected, at_most) = (search.budget, search.budget);
-        return Plan { trials, trials_at_most: 0, expected, at_most, hosts };
+        return RunPlan { trials, trials_at_most: 0, expected, at_most, hosts };
     }
     let mut trials = Vec::new();
     for block in 0..=resolved.trials.blocks {
@@ -127,10 +127,10 @@ pub fn plan_between(resolved: &Resolved, rests: Option<Duration>) -> Plan {
     let longest = without_settling + times.settle.0;
     let last = if in_pairs > 0 { 2 } else { 1 };
     let at_most = Nanos((with_repeats * longest).min(times.time_limit.0 + last * longest));
-    Plan { trials, trials_at_most, expected: Nanos(expected), at_most, hosts: Vec::new() }
+    RunPlan { trials, trials_at_most, expected: Nanos(expected), at_most, hosts: Vec::new() }
 }
 
-impl Plan {
+impl RunPlan {
     /// The whole plan for people: what is asked, what each variant is, the order, how long it takes.
     pub fn to_text(&self, resolved: &Resolved) -> String {
         let mut out = vec![format!("{}: {}", resolved.name, resolved.question)];
@@ -390,8 +390,9 @@ mod tests {
 
     #[test]
     fn the_length_of_a_search_is_what_limits_it() {
-        let none = Plan { trials: Vec::new(), trials_at_most: 0, ..plan(&resolved("demo", &[])) };
-        let plan = Plan { at_most: Nanos::from_secs(600), ..none };
+        let none =
+            RunPlan { trials: Vec::new(), trials_at_most: 0, ..plan(&resolved("demo", &[])) };
+        let plan = RunPlan { at_most: Nanos::from_secs(600), ..none };
         assert_eq!(
             plan.length(),
             format!("trials until the search is over, limited by {}", plan.at_most)

@@ -59,7 +59,7 @@ use crate::trial::runner::run_trial;
 
 /// A run that has ended, one way or another, with its directory written.
 #[derive(Debug)]
-pub struct Finished {
+pub struct FinishedRun {
     /// The run directory.
     pub directory: PathBuf,
     /// What it holds.
@@ -72,12 +72,12 @@ pub struct Finished {
 ///
 /// # Errors
 /// Only what prevents a run directory from being made or kept; an error in a trial ends the run and is reported in
-/// [`Finished::error`] with everything before it kept.
+/// [`FinishedRun::error`] with everything before it kept.
 pub fn run(
     resolved: &Resolved,
     options: &Options<'_>,
     progress: &mut dyn Progress,
-) -> Result<Finished, LabError> {
+) -> Result<FinishedRun, LabError> {
     within(resolved, options, progress, |running| {
         running.find_capacity()?;
         if running.early.is_none() {
@@ -93,7 +93,7 @@ fn within(
     options: &Options<'_>,
     progress: &mut dyn Progress,
     work: impl FnOnce(&mut Running<'_>) -> Result<(), LabError>,
-) -> Result<Finished, LabError> {
+) -> Result<FinishedRun, LabError> {
     let needs_lab = resolved.variants.iter().any(|variant| variant.topology == Topology::Netns);
     if needs_lab {
         can_run(options.without_root.as_deref())?;
@@ -400,7 +400,7 @@ impl<'a> Running<'a> {
         })
     }
 
-    fn end(mut self, outcome: Result<(), LabError>) -> Result<Finished, LabError> {
+    fn end(mut self, outcome: Result<(), LabError>) -> Result<FinishedRun, LabError> {
         // What the last trial left in force.
         let undone = self.options.hosts.map_or(Ok(()), Hosts::undo_settings);
         let outcome = outcome.and(undone);
@@ -442,6 +442,6 @@ impl<'a> Running<'a> {
         self.tell(What::RunEnded { how: how.into() })?;
         let manifest = self.manifest;
         let directory = self.writer.finish(manifest.clone())?;
-        Ok(Finished { directory, manifest, error: outcome.err() })
+        Ok(FinishedRun { directory, manifest, error: outcome.err() })
     }
 }

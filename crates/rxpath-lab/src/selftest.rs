@@ -58,7 +58,7 @@ time_limit = "240m"
 
 /// What is to be made.
 #[derive(Clone, Debug)]
-pub struct Ask<'a> {
+pub struct SelftestOptions<'a> {
     /// Ids of the cases; empty = all.
     pub cases: &'a [String],
     /// Draws of each.
@@ -90,7 +90,7 @@ pub fn lacking(root: &Root, cpus: usize) -> Vec<(Needs, String)> {
 
 /// One row of the table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-pub struct Row {
+pub struct SelftestRow {
     /// The case.
     pub case: &'static str,
     /// What it makes.
@@ -113,7 +113,7 @@ pub struct Row {
 ///
 /// # Errors
 /// Without the cost of a rule for a case that needs it, or if a case is written wrongly: each is parsed in a test.
-pub fn scenario(ask: &Ask<'_>, shape: &HostShape) -> Result<Resolved, ScenarioError> {
+pub fn scenario(ask: &SelftestOptions<'_>, shape: &HostShape) -> Result<Resolved, ScenarioError> {
     let mut text = head(ask);
     for case in chosen(ask).0 {
         // A stream of its own: a case's draws do not change with the others that are asked for.
@@ -133,7 +133,7 @@ pub fn scenario(ask: &Ask<'_>, shape: &HostShape) -> Result<Resolved, ScenarioEr
 }
 
 /// What stands before the variants, with what was measured on this host.
-fn head(ask: &Ask<'_>) -> String {
+fn head(ask: &SelftestOptions<'_>) -> String {
     let mut text = HEAD.to_owned();
     if let Some(cost) = &ask.rule_cost {
         text = text.replacen("on purpose?", &format!("on purpose? Here {cost}."), 1);
@@ -166,7 +166,9 @@ fn variant(
 }
 
 /// The cases that are asked for and can be made here; and those that can't, with the reason.
-pub fn chosen<'a>(ask: &Ask<'a>) -> (Vec<&'static Case>, Vec<(&'static Case, &'a str)>) {
+pub fn chosen<'a>(
+    ask: &SelftestOptions<'a>,
+) -> (Vec<&'static Case>, Vec<(&'static Case, &'a str)>) {
     let named = |case: &&Case| ask.cases.is_empty() || ask.cases.iter().any(|id| id == case.id);
     let (mut made, mut not_made) = (Vec::new(), Vec::new());
     for case in CASES.iter().filter(named) {
@@ -192,7 +194,7 @@ pub struct Sureness {
 }
 
 /// How often strong, fair and weak verdicts were right, over the rows of a [`table`].
-pub fn sureness(manifest: &Manifest, rows: &[Row]) -> Vec<Sureness> {
+pub fn sureness(manifest: &Manifest, rows: &[SelftestRow]) -> Vec<Sureness> {
     let missed = |name: &String| rows.iter().any(|row| row.missed.contains(name));
     [Confidence::Strong, Confidence::Fair, Confidence::Weak]
         .into_iter()
@@ -215,13 +217,13 @@ fn judged(manifest: &Manifest) -> impl Iterator<Item = (&Trial, &Verdict)> {
 }
 
 /// What was made against what was said.
-pub fn table(manifest: &Manifest) -> Vec<Row> {
+pub fn table(manifest: &Manifest) -> Vec<SelftestRow> {
     let rows = CASES.iter().map(|case| {
-        let mut row = Row {
+        let mut row = SelftestRow {
             case: case.id,
             what: case.what,
             expected: case.expected.clone(),
-            ..Row::default()
+            ..SelftestRow::default()
         };
         let of_case = |name: &str| {
             name.strip_prefix(case.id).is_some_and(|rest| {
@@ -255,7 +257,14 @@ mod tests {
     #[test]
     fn every_case_is_a_scenario_and_the_same_seed_draws_the_same() {
         for seed in 0..20 {
-            let ask = Ask { cases: &[], draws: 3, seed, hold: None, lacks: &[], rule_cost: COST };
+            let ask = SelftestOptions {
+                cases: &[],
+                draws: 3,
+                seed,
+                hold: None,
+                lacks: &[],
+                rule_cost: COST,
+            };
             let made = scenario(&ask, &HostShape::flat(4)).unwrap();
             assert_eq!(made.variants.len(), 3 * CASES.len());
             assert_eq!(made, scenario(&ask, &HostShape::flat(4)).unwrap());
@@ -265,7 +274,14 @@ mod tests {
     #[test]
     fn a_limit_is_held_for_as_long_as_is_asked_for() {
         let of = |hold| {
-            let ask = Ask { cases: &[], draws: 1, seed: 7, hold, lacks: &[], rule_cost: COST };
+            let ask = SelftestOptions {
+                cases: &[],
+                draws: 1,
+                seed: 7,
+                hold,
+                lacks: &[],
+                rule_cost: COST,
+            };
             scenario(&ask, &HostShape::flat(4)).unwrap()
         };
         assert_eq!(of(None).trials.measure, Nanos::from_millis(700));
@@ -276,11 +292,18 @@ mod tests {
     fn a_case_draws_the_same_alone_as_among_others() {
         let shape = HostShape::flat(4);
         let all = scenario(
-            &Ask { cases: &[], draws: 2, seed: 7, hold: None, lacks: &[], rule_cost: COST },
+            &SelftestOptions {
+                cases: &[],
+                draws: 2,
+                seed: 7,
+                hold: None,
+                lacks: &[],
+                rule_cost: COST,
+            },
             &shape,
         )
         .unwrap();
-        let one = Ask {
+        let one = SelftestOptions {
             cases: &["checksum".into()],
             draws: 2,
             seed: 7,
@@ -301,7 +324,7 @@ mod tests {
         let of = |rule_ns: f64| {
             let cost =
                 RuleCost { datagram_ns: 1_000.0, first_rule_ns: rule_ns, later_rule_ns: rule_ns };
-            let ask = Ask {
+            let ask = SelftestOptions {
                 cases: &[],
                 draws: 5,
                 seed: 7,
@@ -334,8 +357,14 @@ mod tests {
     fn a_timed_case_without_the_cost_of_a_rule_is_refused() {
         let named = |case: &str| {
             let cases = [case.to_owned()];
-            let ask =
-                Ask { cases: &cases, draws: 1, seed: 7, hold: None, lacks: &[], rule_cost: None };
+            let ask = SelftestOptions {
+                cases: &cases,
+                draws: 1,
+                seed: 7,
+                hold: None,
+                lacks: &[],
+                rule_cost: None,
+            };
             scenario(&ask, &HostShape::flat(4))
         };
         assert!(named("filter").is_ok());
@@ -350,7 +379,7 @@ mod tests {
         ids.dedup();
         assert_eq!(ids.len(), CASES.len());
         let lacks = [(Needs::Probes, "no BPF".to_owned())];
-        let (made, not_made) = chosen(&Ask {
+        let (made, not_made) = chosen(&SelftestOptions {
             cases: &[],
             draws: 1,
             seed: 1,

@@ -26,7 +26,7 @@ use rxpath_record::manifest::FlowCpu;
 
 use crate::clock::{monotonic_ns, sleep_until};
 use crate::error::LabError;
-use crate::hosts::pairs::Pairs;
+use crate::hosts::pairs::HostPairs;
 use crate::scenario::spec::Variant;
 use crate::testbed::foreign::ForeignProgram;
 use crate::testbed::hosts::delay::ClocksAfter;
@@ -99,8 +99,8 @@ pub trait Testbed {
     }
 
     /// Which of its hosts send to which.
-    fn pairs(&self) -> Pairs {
-        Pairs::all(1, 1)
+    fn pairs(&self) -> HostPairs {
+        HostPairs::all(1, 1)
     }
 
     /// Every counter of both sides and of the machine.

@@ -19,7 +19,7 @@ use super::clock::{ClockBounds, ClockPair, EXCHANGES, Exchange};
 use super::lease::Lease;
 use super::programs::locked;
 use super::said::Said;
-use super::wire::{Ask, LONGEST_LINE, MARKER, Request, TICK_MS};
+use super::wire::{HostAsk, LONGEST_LINE, MARKER, Request, TICK_MS};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 
@@ -162,7 +162,7 @@ impl Client {
                     let silent_s = shared.lease.silent_ns(now_ns) / 1_000_000_000;
                     return shared.lose(format!("it showed no sign of life for {silent_s} s"));
                 }
-                if shared.send(&Request { id: 0, ask: Ask::Tick }).is_err() {
+                if shared.send(&Request { id: 0, ask: HostAsk::Tick }).is_err() {
                     return;
                 }
             }
@@ -173,12 +173,12 @@ impl Client {
     ///
     /// # Errors
     /// [`LabError::OnHost`] with what the endpoint says; [`LabError::Lost`] if there is no answer within `limit`.
-    pub fn ask<T: DeserializeOwned>(&self, ask: Ask, limit: Duration) -> Result<T, LabError> {
+    pub fn ask<T: DeserializeOwned>(&self, ask: HostAsk, limit: Duration) -> Result<T, LabError> {
         self.begin(ask)?.wait(limit)
     }
 
     /// Asks; the answer is waited for later.
-    pub fn begin(&self, ask: Ask) -> Result<PendingAnswer, LabError> {
+    pub fn begin(&self, ask: HostAsk) -> Result<PendingAnswer, LabError> {
         let id = self.next_request.fetch_add(1, Ordering::Relaxed);
         let (answered, answer) = sync_channel(1);
         locked(&self.shared.waiting).insert(id, answered);
@@ -204,7 +204,7 @@ impl Client {
         let mut exchanges = Vec::with_capacity(EXCHANGES as usize);
         for _ in 0..EXCHANGES {
             let asked_ns = monotonic_ns();
-            let there: ClockPair = self.ask(Ask::Clock, PROMPT)?;
+            let there: ClockPair = self.ask(HostAsk::Clock, PROMPT)?;
             exchanges.push(Exchange { asked_ns, there, back_ns: monotonic_ns() });
         }
         Ok(ClockBounds::of(&exchanges))
@@ -418,10 +418,10 @@ mod tests {
             echo "{\"answer\":{\"id\":$id,\"ok\":7}}"
         done"#;
         let first = client(script);
-        assert_eq!(first.ask::<u32>(Ask::Clock, PROMPT).unwrap(), 7);
+        assert_eq!(first.ask::<u32>(HostAsk::Clock, PROMPT).unwrap(), 7);
         let again = first.again(PROMPT).unwrap();
-        assert!(first.ask::<u32>(Ask::Clock, PROMPT).is_err());
-        assert_eq!((again.alias(), again.ask::<u32>(Ask::Clock, PROMPT).unwrap()), ("gen1", 7));
+        assert!(first.ask::<u32>(HostAsk::Clock, PROMPT).is_err());
+        assert_eq!((again.alias(), again.ask::<u32>(HostAsk::Clock, PROMPT).unwrap()), ("gen1", 7));
     }
 
     #[test]
@@ -431,14 +431,14 @@ mod tests {
             id=${asked#*:}; id=${id%%,*}
             echo "{\"failure\":{\"id\":$id,\"text\":\"no clock\",\"hint\":\"buy one\"}}"
         done"#;
-        let error = client(script).ask::<Value>(Ask::Clock, PROMPT).unwrap_err();
+        let error = client(script).ask::<Value>(HostAsk::Clock, PROMPT).unwrap_err();
         assert_eq!((error.to_string().as_str(), error.hint()), ("gen1: no clock", "buy one"));
     }
 
     #[test]
     fn a_line_that_is_too_long_is_why_a_host_is_lost() {
         let endless = client("read -r asked; head -c 17000000 /dev/zero | tr '\\0' x; cat");
-        let lost = endless.ask::<Value>(Ask::Clock, PROMPT).unwrap_err().to_string();
+        let lost = endless.ask::<Value>(HostAsk::Clock, PROMPT).unwrap_err().to_string();
         assert_eq!(lost, "gen1 was lost: it sent a line of more than 16 MiB");
     }
 }

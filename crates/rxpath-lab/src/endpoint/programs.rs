@@ -80,7 +80,7 @@ pub struct Launched {
 }
 
 /// All programs of an endpoint by their numbers. Dropping it ends them.
-pub struct Programs {
+pub struct EndpointPrograms {
     exe: PathBuf,
     outlet: Arc<Outlet>,
     running: BTreeMap<u32, Running>,
@@ -97,7 +97,7 @@ struct Running {
     waiter: JoinHandle<()>,
 }
 
-impl Programs {
+impl EndpointPrograms {
     /// None yet; `exe` is this program.
     pub fn new(exe: PathBuf, outlet: Arc<Outlet>) -> Self {
         Self { exe, outlet, running: BTreeMap::new(), hops: None }
@@ -219,7 +219,7 @@ impl Running {
     }
 }
 
-impl Drop for Programs {
+impl Drop for EndpointPrograms {
     fn drop(&mut self) {
         for running in self.running.values() {
             running.signal(Signal::SIGKILL);
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn a_third_party_program_is_started_at_its_instant_and_it_is_known_when() {
         let outlet = Arc::new(Outlet::new(Box::new(io::sink())));
-        let mut programs = Programs::new(PathBuf::new(), outlet);
+        let mut programs = EndpointPrograms::new(PathBuf::new(), outlet);
         let foreign = ForeignProgram { words: vec!["true".into()], ..ForeignProgram::default() };
         let at_ns = monotonic_ns() + 30_000_000;
         let ask = ProgramAsk::LaunchForeign { foreign, at_ns: Some(at_ns) };

@@ -29,15 +29,15 @@ use super::links::CarryingLinks;
 use super::observing::HostObservers;
 use super::outlet::{Outlet, json};
 use super::probe::HostProbes;
-use super::programs::Programs;
+use super::programs::EndpointPrograms;
 use super::route::route;
 use super::said::Said;
 use super::session::control_devices;
 use super::settings::{HostSettings, LeftSettings, SettingsAsk, UnreadJournals};
 use super::strays;
-use super::token::{Token, is_seen};
+use super::token::{MachineToken, is_seen};
 use super::window::HostWindow;
-use super::wire::{Ask, DeviceFacts, Hello, LONGEST_LINE, MARKER, Request, TICK_MS, WindowAsk};
+use super::wire::{DeviceFacts, Hello, HostAsk, LONGEST_LINE, MARKER, Request, TICK_MS, WindowAsk};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::hosts::names;
@@ -63,7 +63,7 @@ struct Host {
     endpoint: Endpoint,
     lease: Arc<Lease>,
     outlet: Arc<Outlet>,
-    programs: Programs,
+    programs: EndpointPrograms,
     settings: HostSettings,
     window: HostWindow,
     awake: Option<Awake>,
@@ -73,7 +73,7 @@ struct Host {
     /// Reads the pace of the clock for the next window.
     paces: Option<PaceReader>,
     lock: Option<LabLock>,
-    token: Option<Token>,
+    token: Option<MachineToken>,
     is_swept: bool,
 }
 
@@ -94,7 +94,7 @@ impl Endpoint {
         outlet.text(MARKER);
         show_life(Arc::clone(&outlet));
         let lease = Lease::begin();
-        let programs = Programs::new(self.exe.clone(), Arc::clone(&outlet));
+        let programs = EndpointPrograms::new(self.exe.clone(), Arc::clone(&outlet));
         let settings = HostSettings::new(self.exe.clone());
         let mut host = Host {
             endpoint: self,
@@ -148,7 +148,7 @@ fn show_life(outlet: Arc<Outlet>) {
 impl Host {
     fn take(&mut self, line: &str, got_ns: u64) {
         let (id, answer) = match serde_json::from_str::<Request>(line) {
-            Ok(Request { ask: Ask::Tick, .. }) => return,
+            Ok(Request { ask: HostAsk::Tick, .. }) => return,
             Ok(Request { id, ask }) => {
                 self.sweep_before(&ask);
                 (id, self.answer(id, ask, got_ns))
@@ -166,10 +166,10 @@ impl Host {
     }
 
     /// Ends what killed endpoints left, once, unless it is asked for by name: a dry run ends nothing.
-    fn sweep_before(&mut self, ask: &Ask) {
+    fn sweep_before(&mut self, ask: &HostAsk) {
         let is_of_cleanup = match ask {
-            Ask::Leftovers | Ask::Strays { .. } | Ask::RemoveCopy { .. } => true,
-            Ask::Settings { what } => *what == SettingsAsk::UndoLeft,
+            HostAsk::Leftovers | HostAsk::Strays { .. } | HostAsk::RemoveCopy { .. } => true,
+            HostAsk::Settings { what } => *what == SettingsAsk::UndoLeft,
             _ => false,
         };
         if !is_of_cleanup && !std::mem::replace(&mut self.is_swept, true) {
@@ -178,60 +178,60 @@ impl Host {
         }
     }
 
-    fn answer(&mut self, id: u64, ask: Ask, got_ns: u64) -> Result<Reply, LabError> {
+    fn answer(&mut self, id: u64, ask: HostAsk, got_ns: u64) -> Result<Reply, LabError> {
         match ask {
-            Ask::Tick => return Ok(Reply::Later),
-            Ask::Hello { lock, secret, hops } => {
+            HostAsk::Tick => return Ok(Reply::Later),
+            HostAsk::Hello { lock, secret, hops } => {
                 self.programs.limit_hops(hops);
-                self.token = Some(Token::show(&secret)?);
+                self.token = Some(MachineToken::show(&secret)?);
                 return now(&self.hello(lock.then_some(secret.as_str()))?);
             }
-            Ask::IsOnMachineOf { pid, secret } => return now(&is_seen(pid, &secret)),
-            Ask::Clock => return now(&ClockPair { got_ns, answered_ns: monotonic_ns() }),
-            Ask::Route { to } => return now(&route(to)?),
-            Ask::Program { program, what } => {
+            HostAsk::IsOnMachineOf { pid, secret } => return now(&is_seen(pid, &secret)),
+            HostAsk::Clock => return now(&ClockPair { got_ns, answered_ns: monotonic_ns() }),
+            HostAsk::Route { to } => return now(&route(to)?),
+            HostAsk::Program { program, what } => {
                 return self.programs.answer(program, &what).map(Reply::Now);
             }
-            Ask::Background { what } => return self.background.answer(what).map(Reply::Now),
-            Ask::Settings { what } => {
+            HostAsk::Background { what } => return self.background.answer(what).map(Reply::Now),
+            HostAsk::Settings { what } => {
                 return self.lease.pause(|| self.settings.answer(what)).map(Reply::Now);
             }
-            Ask::Leftovers => return now(&self.leftovers()?),
-            Ask::Strays { end } => return now(&strays::left(end)),
-            Ask::RemoveCopy { hash } => {
+            HostAsk::Leftovers => return now(&self.leftovers()?),
+            HostAsk::Strays { end } => return now(&strays::left(end)),
+            HostAsk::RemoveCopy { hash } => {
                 leftovers::remove_copy(&self.endpoint.exe, &hash)?;
                 return Ok(Reply::Now(Value::Null));
             }
-            Ask::Device { name } => {
+            HostAsk::Device { name } => {
                 return now(&devices()?.into_iter().find(|device| device.name == name));
             }
-            Ask::Card { device, driver } => return now(&Counting::open(&device)?.card(&driver)),
-            Ask::LinkSpeeds { device } => return now(&CarryingLinks::now(&device)?.speeds()),
-            Ask::HasProgram { name } => return now(&installed::found(&name)),
-            Ask::Counters { device } => return now(&Counting::open(&device)?.read()),
-            Ask::SocketDrops { port } => {
+            HostAsk::Card { device, driver } => return now(&Counting::open(&device)?.card(&driver)),
+            HostAsk::LinkSpeeds { device } => return now(&CarryingLinks::now(&device)?.speeds()),
+            HostAsk::HasProgram { name } => return now(&installed::found(&name)),
+            HostAsk::Counters { device } => return now(&Counting::open(&device)?.read()),
+            HostAsk::SocketDrops { port } => {
                 return now(&socket_drops(&mut Netlink::sock_diag()?, port)?);
             }
-            Ask::Probe { what } => {
+            HostAsk::Probe { what } => {
                 let answer = self.probes.answer(id, what, &self.outlet)?;
                 return Ok(answer.map_or(Reply::Later, Reply::Now));
             }
-            Ask::Observe { what } => {
+            HostAsk::Observe { what } => {
                 self.observers.answer(id, what, &self.window, &self.outlet)?;
             }
-            Ask::Rest { device, limit_ms } => {
+            HostAsk::Rest { device, limit_ms } => {
                 let mut counting = Counting::open(&device)?;
                 let limit = Duration::from_millis(limit_ms);
                 self.outlet.later(id, move |_| Ok(counting.rest(limit)));
             }
-            Ask::Pace => {
+            HostAsk::Pace => {
                 self.paces = Some(PaceReader::start());
                 return Ok(Reply::Now(Value::Null));
             }
-            Ask::Load { until_ns } => return Ok(self.expect_load(until_ns)),
-            Ask::Window(ask) => self.measure(id, ask),
-            Ask::Ahead { what } => return self.window.answer(what).map(Reply::Now),
-            Ask::Awake { on } => {
+            HostAsk::Load { until_ns } => return Ok(self.expect_load(until_ns)),
+            HostAsk::Window(ask) => self.measure(id, ask),
+            HostAsk::Ahead { what } => return self.window.answer(what).map(Reply::Now),
+            HostAsk::Awake { on } => {
                 self.awake = on.then(Awake::hold).transpose()?;
                 return Ok(Reply::Now(Value::Null));
             }

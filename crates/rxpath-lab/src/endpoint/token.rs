@@ -19,14 +19,14 @@ const PREFIX: &str = "rxpath-";
 
 /// The open file, and the thread.
 #[derive(Debug)]
-pub struct Token {
+pub struct MachineToken {
     _file: OwnedFd,
     /// Closed, it ends the thread.
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Token {
+impl MachineToken {
     /// Shows this process to those of its machine that know the secret.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Token {
     }
 }
 
-impl Drop for Token {
+impl Drop for MachineToken {
     fn drop(&mut self) {
         self.end = None;
         if let Some(thread) = self.thread.take() {
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn a_process_is_seen_by_its_secret_while_it_shows_it() {
         let own = std::process::id() as i32;
-        let token = Token::show("a1b2").unwrap();
+        let token = MachineToken::show("a1b2").unwrap();
         assert!(is_seen(own, "a1b2") && !is_seen(own, "a1b") && !is_seen(1, "a1b2"));
         // Another user sees the thread alone.
         assert!(has_file(own, "a1b2") && has_thread(own, "a1b2") && !has_thread(own, "a1b"));

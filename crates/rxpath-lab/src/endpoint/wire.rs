@@ -47,13 +47,13 @@ pub struct Request {
     pub id: u64,
     /// What is wanted.
     #[serde(flatten)]
-    pub ask: Ask,
+    pub ask: HostAsk,
 }
 
 /// What the coordinator may want.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
-pub enum Ask {
+pub enum HostAsk {
     /// Nothing: the coordinator is alive. Not answered.
     Tick,
     /// Who the host is: a [`Hello`].
@@ -301,7 +301,7 @@ pub struct MeasuredWindow {
     /// What to know of it otherwise.
     #[serde(default)]
     pub warnings: Vec<rxpath_core::Warning>,
-    /// How far its clock may have been from an even pace since [`Ask::Pace`], with the errors of the readings. **Unit** ns.
+    /// How far its clock may have been from an even pace since [`HostAsk::Pace`], with the errors of the readings. **Unit** ns.
     #[serde(default)]
     pub uneven_ns: u64,
 }
@@ -331,9 +331,9 @@ mod tests {
     #[test]
     fn requests_and_answers_read_back() {
         let asks = [
-            Ask::Tick,
-            Ask::Route { to: "192.0.2.1".parse().unwrap() },
-            Ask::Program {
+            HostAsk::Tick,
+            HostAsk::Route { to: "192.0.2.1".parse().unwrap() },
+            HostAsk::Program {
                 program: 3,
                 what: ProgramAsk::Launch {
                     words: vec!["serve".into(), "udp".into()],
@@ -341,13 +341,13 @@ mod tests {
                     sender: 0,
                 },
             },
-            Ask::Program { program: 3, what: ProgramAsk::HangUp },
-            Ask::Background { what: BackgroundAsk::End },
-            Ask::Load { until_ns: Some(7) },
-            Ask::Load { until_ns: None },
-            Ask::Ahead { what: AheadAsk::Earlier { from_ns: 5, to_ns: 9 } },
-            Ask::Ahead { what: AheadAsk::AsArmed },
-            Ask::Probe {
+            HostAsk::Program { program: 3, what: ProgramAsk::HangUp },
+            HostAsk::Background { what: BackgroundAsk::End },
+            HostAsk::Load { until_ns: Some(7) },
+            HostAsk::Load { until_ns: None },
+            HostAsk::Ahead { what: AheadAsk::Earlier { from_ns: 5, to_ns: 9 } },
+            HostAsk::Ahead { what: AheadAsk::AsArmed },
+            HostAsk::Probe {
                 what: ProbeAsk::Listen {
                     at: "192.0.2.1:4321".parse().unwrap(),
                     tcp: false,
@@ -355,8 +355,8 @@ mod tests {
                     hops: 1,
                 },
             },
-            Ask::Observe { what: ObserveAsk::Calibrate { cpu: Some(1) } },
-            Ask::Window(WindowAsk {
+            HostAsk::Observe { what: ObserveAsk::Calibrate { cpu: Some(1) } },
+            HostAsk::Window(WindowAsk {
                 from_ns: 5,
                 to_ns: 9,
                 leaders: vec![7],
@@ -380,7 +380,7 @@ mod tests {
         let known = r#"{"id":1,"do":"clock","later":true}"#;
         assert_eq!(
             serde_json::from_str::<Request>(known).unwrap(),
-            Request { id: 1, ask: Ask::Clock }
+            Request { id: 1, ask: HostAsk::Clock }
         );
         assert!(serde_json::from_str::<Request>(r#"{"id":1,"do":"reboot"}"#).is_err());
         // As an endpoint says it that knows of no hint, and one that knows more than that.

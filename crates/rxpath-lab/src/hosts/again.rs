@@ -8,7 +8,7 @@ use rand::RngExt;
 
 use super::{ConnectedHost, Hosts};
 use crate::endpoint::client::Client;
-use crate::endpoint::wire::{Ask, Hello, LEASE_MS};
+use crate::endpoint::wire::{Hello, HostAsk, LEASE_MS};
 use crate::trial::phase;
 
 /// Between two attempts.
@@ -65,7 +65,7 @@ impl ConnectedHost {
         let client: Client = self.client.again(limit)?;
         // A secret of its own: an endpoint of the run that has not ended there is then another experiment's.
         let secret = format!("{:016x}", rand::rng().random::<u64>());
-        let ask = Ask::Hello { lock, secret, hops: None };
+        let ask = HostAsk::Hello { lock, secret, hops: None };
         let hello: Hello = client.ask(ask, limit.saturating_sub(began.elapsed())).ok()?;
         found(&self.hello.boot_id, &hello)
     }

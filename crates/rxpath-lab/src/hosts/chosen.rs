@@ -10,13 +10,13 @@ use super::fault::cannot;
 use super::{ConnectedHost, may_be_routed};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::route::RouteFacts;
-use crate::endpoint::wire::{Ask, DeviceFacts};
+use crate::endpoint::wire::{DeviceFacts, HostAsk};
 use crate::error::LabError;
 
 type RouteOf<'a> = Box<dyn Fn(IpAddr) -> Result<Option<RouteFacts>, LabError> + 'a>;
 
 /// A host as an end of a path that is looked for.
-pub struct End<'a> {
+pub struct PathEnd<'a> {
     alias: &'a str,
     entry: &'a HostEntry,
     devices: &'a [DeviceFacts],
@@ -26,13 +26,13 @@ pub struct End<'a> {
     route: RouteOf<'a>,
 }
 
-impl<'a> End<'a> {
+impl<'a> PathEnd<'a> {
     pub fn of(host: &'a ConnectedHost) -> Self {
         // In another namespace the session's device is another one of that name.
         let is_known = !host.is_local && !host.has_own_namespace;
         let control = if is_known { host.hello.control_devices.as_slice() } else { &[] };
         let route = move |to: IpAddr| -> Result<Option<RouteFacts>, LabError> {
-            host.client.ask(Ask::Route { to }, PROMPT)
+            host.client.ask(HostAsk::Route { to }, PROMPT)
         };
         Self {
             alias: host.client.alias(),
@@ -73,8 +73,8 @@ struct Ways<'a> {
 ///
 /// **Caveat** rules that choose a route by source address, mark or port are not asked: probes show where packets arrive.
 pub fn address(
-    receiver: &End<'_>,
-    senders: &[End<'_>],
+    receiver: &PathEnd<'_>,
+    senders: &[PathEnd<'_>],
     network: &Network,
 ) -> Result<(DeviceFacts, Vec<IpAddr>), LabError> {
     let all = candidates(receiver);
@@ -121,7 +121,7 @@ pub fn address(
 }
 
 /// The addresses of the receiver's devices, or of its `dev`, that mean something outside of one link.
-fn candidates<'a>(receiver: &End<'a>) -> Vec<Candidate<'a>> {
+fn candidates<'a>(receiver: &PathEnd<'a>) -> Vec<Candidate<'a>> {
     let wanted = receiver.entry.dev.as_deref();
     let usable = |device: &&DeviceFacts| match wanted {
         Some(wanted) => device.name == wanted,
@@ -144,8 +144,8 @@ fn is_of_one_link(address: IpAddr) -> bool {
 /// How the packets of all senders come to an address, or why those of one do not.
 fn ways<'a>(
     to: &'a Candidate<'a>,
-    receiver: &End<'_>,
-    senders: &[End<'_>],
+    receiver: &PathEnd<'_>,
+    senders: &[PathEnd<'_>],
     network: &Network,
 ) -> Result<Ways<'a>, String> {
     let mut ways = Ways { to, from: None, carry_ssh: receiver.carries_ssh(&to.device.name) };
@@ -162,15 +162,15 @@ fn ways<'a>(
 /// Source address and device of a sender's packets to an address of the receiver.
 fn way(
     to: &Candidate<'_>,
-    receiver: &End<'_>,
-    sender: &End<'_>,
+    receiver: &PathEnd<'_>,
+    sender: &PathEnd<'_>,
     network: &Network,
 ) -> Result<(IpAddr, String), String> {
     let alias = sender.alias;
     if sender.devices.iter().any(|device| device.addresses.contains(&to.address)) {
         return Err(format!("{alias} has it too"));
     }
-    let asked = |end: &End<'_>, to: IpAddr| (end.route)(to).map_err(|error| error.to_string());
+    let asked = |end: &PathEnd<'_>, to: IpAddr| (end.route)(to).map_err(|error| error.to_string());
     let there = asked(sender, to.address)?.ok_or_else(|| format!("{alias} has no route to it"))?;
     if let Some(wanted) = sender.entry.dev.as_ref().filter(|wanted| **wanted != there.device) {
         return Err(format!("{alias} would send by {}, not by {wanted}", there.device));
@@ -197,7 +197,7 @@ fn prefer<T>(all: &mut Vec<T>, is_better: impl Fn(&T) -> bool) {
     }
 }
 
-fn none(receiver: &End<'_>) -> LabError {
+fn none(receiver: &PathEnd<'_>) -> LabError {
     let alias = receiver.alias;
     let dev = receiver.entry.dev.as_ref();
     let on = dev.map_or_else(String::new, |dev| format!(" on {dev}"));
@@ -207,7 +207,7 @@ fn none(receiver: &End<'_>) -> LabError {
     )
 }
 
-fn ambiguous(receiver: &End<'_>, several: &[Ways<'_>]) -> LabError {
+fn ambiguous(receiver: &PathEnd<'_>, several: &[Ways<'_>]) -> LabError {
     let one = |ways: &Ways<'_>| match &ways.from {
         Some((source, device)) => format!("{} from {source} ({device})", ways.to),
         None => ways.to.to_string(),
@@ -265,7 +265,7 @@ mod tests {
         }
     }
 
-    fn end<'a>(alias: &'a str, host: &'a Host) -> End<'a> {
+    fn end<'a>(alias: &'a str, host: &'a Host) -> PathEnd<'a> {
         let route = move |to: IpAddr| -> Result<Option<RouteFacts>, LabError> {
             let found = host.routes.iter().find(|(known, ..)| ip(known) == to);
             Ok(found.map(|(_, device, source)| RouteFacts {
@@ -274,7 +274,7 @@ mod tests {
                 via_gateway: device.ends_with('!'),
             }))
         };
-        End {
+        PathEnd {
             alias,
             entry: &host.entry,
             devices: &host.devices,

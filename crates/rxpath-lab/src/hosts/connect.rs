@@ -17,7 +17,7 @@ use super::ConnectedHost;
 use super::privilege::RootNeeds;
 use crate::endpoint::client::{Client, NoStart};
 use crate::endpoint::programs::locked;
-use crate::endpoint::wire::{Ask, DeviceFacts, Hello};
+use crate::endpoint::wire::{DeviceFacts, Hello, HostAsk};
 use crate::error::LabError;
 
 /// How long an endpoint may take to start: the connection, the login shell, the hash of the binary.
@@ -110,7 +110,7 @@ fn one(
     let client = client(alias, entry, binaries, terms.needs, note)?;
     let lock = !shares_lock && !is_local(entry);
     let (secret, hops) = (terms.secret.to_owned(), Some(terms.hops));
-    let hello = Ask::Hello { lock, secret, hops };
+    let hello = HostAsk::Hello { lock, secret, hops };
     let hello: Hello = client.ask(hello, SETTLED)?;
     if let Some(why) = &hello.not_locked {
         return Err(LabError::CannotRun {

@@ -7,7 +7,7 @@ use rxpath_core::Warning;
 use super::{ConnectedHost, Hosts};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::token::is_seen;
-use crate::endpoint::wire::Ask;
+use crate::endpoint::wire::HostAsk;
 use crate::error::LabError;
 
 /// Numbers the machines of the hosts, and gives that of this process, if a host is on it.
@@ -23,7 +23,7 @@ pub fn tell_apart(hosts: &mut [ConnectedHost], secret: &str) -> Result<Option<us
         // Others cannot be its machine; the secret decides of those that may.
         for other in before.iter().filter(|other| other.hello.boot_id == host.hello.boot_id) {
             let (pid, secret) = (other.hello.pid, secret.to_owned());
-            let ask = Ask::IsOnMachineOf { pid, secret };
+            let ask = HostAsk::IsOnMachineOf { pid, secret };
             if known.is_none() && host.client.ask::<bool>(ask, PROMPT)? {
                 known = Some(other.machine);
             }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{ConnectedHost, Hosts};
 use crate::endpoint::client::{Client, PROMPT};
 use crate::endpoint::observing::ObserveAsk;
-use crate::endpoint::wire::Ask;
+use crate::endpoint::wire::HostAsk;
 use crate::error::LabError;
 use crate::scenario::spec::Observe;
 
@@ -23,7 +23,7 @@ pub fn ask<T: DeserializeOwned>(
     what: ObserveAsk,
     limit: Duration,
 ) -> Result<T, LabError> {
-    client.ask(Ask::Observe { what }, limit)
+    client.ask(HostAsk::Observe { what }, limit)
 }
 
 impl Hosts {

@@ -3,14 +3,14 @@
 /// The pairs of a sender and a receiver, each by its place among the hosts of its side. They are numbered from 0, those of the
 /// first sender first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pairs {
+pub struct HostPairs {
     /// For each sender its receivers, in their order.
     of_senders: Vec<Vec<usize>>,
     /// Receivers of all.
     receivers: usize,
 }
 
-impl Pairs {
+impl HostPairs {
     /// Those of so many senders and receivers that are paired.
     pub fn of(senders: usize, receivers: usize, are_paired: impl Fn(usize, usize) -> bool) -> Self {
         let of_sender = |sender: usize| -> Vec<usize> {
@@ -76,17 +76,17 @@ mod tests {
 
     #[test]
     fn each_sender_has_each_receiver_unless_they_are_chosen() {
-        let all = Pairs::all(2, 3);
+        let all = HostPairs::all(2, 3);
         assert_eq!((all.count(), all.hosts(), all.are_all()), (6, [2, 3], true));
         assert_eq!(all.receivers_of(1), [0, 1, 2]);
         assert_eq!(all.senders_of(2), [0, 1]);
         assert_eq!(all.numbers_of(1), [3, 6]);
-        assert!(Pairs::all(1, 1).are_all());
+        assert!(HostPairs::all(1, 1).are_all());
     }
 
     #[test]
     fn chosen_pairs_are_numbered_by_sender() {
-        let pairs = Pairs::of(3, 2, |sender, receiver| sender == 1 || sender == 2 * receiver);
+        let pairs = HostPairs::of(3, 2, |sender, receiver| sender == 1 || sender == 2 * receiver);
         let each: Vec<(usize, usize)> = pairs.each().collect();
         assert_eq!(each, [(0, 0), (1, 0), (1, 1), (2, 1)]);
         assert!(!pairs.are_all());

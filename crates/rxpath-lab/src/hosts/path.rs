@@ -5,17 +5,17 @@ use std::net::IpAddr;
 use rxpath_remote::Inventory;
 use rxpath_remote::inventory::{HostEntry, Network};
 
-use super::chosen::{self, End};
+use super::chosen::{self, PathEnd};
 use super::connect::is_local;
 use super::devices::{listed, up};
 use super::fault::{HostFault, cannot};
-use super::pairs::Pairs;
+use super::pairs::HostPairs;
 use super::settings::InForce;
 use super::start_lead::StartLead;
 use super::{ConnectedHost, Hosts, may_be_routed};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::route::RouteFacts;
-use crate::endpoint::wire::{Ask, DeviceFacts, Hello};
+use crate::endpoint::wire::{DeviceFacts, Hello, HostAsk};
 use crate::error::LabError;
 
 /// Finds the path from each sender to its receivers. Hosts with a fault are left out; nothing if a side has no other, or if the
@@ -55,7 +55,7 @@ pub fn between(
         senders: from,
         receivers: to,
         // Who sends to whom is known once all faults are.
-        pairs: Pairs::default(),
+        pairs: HostPairs::default(),
         is_here,
         share_a_clock,
         coordinator: None,
@@ -78,10 +78,10 @@ fn receiving_all(
     for receiver in receivers {
         let alias = receiver.client.alias();
         let own = |sender: &&ConnectedHost| inventory.are_paired(sender.client.alias(), alias);
-        let own: Vec<End<'_>> = senders.iter().filter(own).map(End::of).collect();
+        let own: Vec<PathEnd<'_>> = senders.iter().filter(own).map(PathEnd::of).collect();
         let found = entry(inventory, &receiver).and_then(|entry| match entry.addr.first() {
             Some(first) => receiving(alias, &receiver.hello, entry, *first),
-            None => chosen::address(&End::of(&receiver), &own, &inventory.network),
+            None => chosen::address(&PathEnd::of(&receiver), &own, &inventory.network),
         });
         match found {
             Ok((device, addresses)) => to.push(ConnectedHost { device, addresses, ..receiver }),
@@ -211,7 +211,7 @@ fn sending(
 ) -> Result<(DeviceFacts, IpAddr), LabError> {
     let (alias, other) = (sender.client.alias(), receiver.client.alias());
     let to = receiver.addresses[0];
-    let route: Option<RouteFacts> = sender.client.ask(Ask::Route { to }, PROMPT)?;
+    let route: Option<RouteFacts> = sender.client.ask(HostAsk::Route { to }, PROMPT)?;
     let route = route.ok_or_else(|| {
         cannot(
             format!("{alias} has no route to {to}, the address of {other}"),

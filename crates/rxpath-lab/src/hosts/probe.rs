@@ -15,12 +15,12 @@ use serde_json::Value;
 use self::words::{Ends, Found, Hops, Reach, SMALL, refusal};
 use super::connect::joined;
 use super::fault::{HostFault, refuse};
-use super::pairs::Pairs;
+use super::pairs::HostPairs;
 use super::{ConnectedHost, Hosts};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::clock::{ClockBounds, EXCHANGES, Exchange};
 use crate::endpoint::probe::{HeardProbe, ProbeAsk, ProbeSend, SentProbes};
-use crate::endpoint::wire::Ask;
+use crate::endpoint::wire::HostAsk;
 use crate::error::LabError;
 use crate::scenario::spec::Resolved;
 use crate::testbed::any_of;
@@ -169,7 +169,7 @@ fn path_clock(made: Result<Vec<Exchange>, LabError>) -> PathClock {
 }
 
 /// All pairs, in rounds in which no host is in two of them.
-fn rounds(pairs: &Pairs) -> Vec<Vec<(usize, usize)>> {
+fn rounds(pairs: &HostPairs) -> Vec<Vec<(usize, usize)>> {
     let [senders, receivers] = pairs.hosts();
     let count = senders.max(receivers);
     let round = |shift: usize| -> Vec<(usize, usize)> {
@@ -320,7 +320,7 @@ impl<'a> Path<'a> {
             let of = |host: &ConnectedHost, way: &str| -> Result<i64, LabError> {
                 let device = host.device.name.clone();
                 let name = format!("link.{device}.{way}.packets");
-                let now: Snapshot = host.client.ask(Ask::Counters { device }, PROMPT)?;
+                let now: Snapshot = host.client.ask(HostAsk::Counters { device }, PROMPT)?;
                 Ok(now.values.get(&name).copied().unwrap_or_default() as i64)
             };
             Ok([of(self.sender, "tx")?, of(self.receiver, "rx")?])
@@ -352,7 +352,7 @@ fn reached([left, came]: [i64; 2]) -> Reach {
 }
 
 fn ask<T: DeserializeOwned>(host: &ConnectedHost, what: ProbeAsk) -> Result<T, LabError> {
-    host.client.ask(Ask::Probe { what }, PROMPT)
+    host.client.ask(HostAsk::Probe { what }, PROMPT)
 }
 
 /// A port that cannot be opened can't be measured on.
@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn each_sender_meets_each_receiver_once_and_no_host_is_in_two_pairs_of_a_round() {
         for (senders, receivers) in [(1, 1), (4, 1), (1, 5), (3, 3), (2, 5), (32, 8)] {
-            let all = rounds(&Pairs::all(senders, receivers));
+            let all = rounds(&HostPairs::all(senders, receivers));
             assert_eq!(all.len(), senders.max(receivers));
             for round in &all {
                 let of: BTreeSet<usize> = round.iter().map(|pair| pair.0).collect();
@@ -389,9 +389,9 @@ mod tests {
 
     #[test]
     fn chosen_pairs_alone_are_in_rounds() {
-        let diagonal = Pairs::of(2, 2, |sender, receiver| sender == receiver);
+        let diagonal = HostPairs::of(2, 2, |sender, receiver| sender == receiver);
         assert_eq!(rounds(&diagonal), [[(0, 0), (1, 1)]]);
-        let chosen = Pairs::of(2, 3, |sender, receiver| sender == 0 || receiver == 0);
+        let chosen = HostPairs::of(2, 3, |sender, receiver| sender == 0 || receiver == 0);
         let mut all = rounds(&chosen).concat();
         all.sort_unstable();
         assert_eq!(all, [(0, 0), (0, 1), (0, 2), (1, 0)]);

@@ -6,11 +6,11 @@ use rxpath_remote::{Binaries, Inventory, Role};
 
 use super::connect::{self, HostTerms};
 use super::fault::HostFault;
-use super::pairs::Pairs;
+use super::pairs::HostPairs;
 use super::privilege::RootNeeds;
 use super::{ConnectedHost, Hosts, check_counts, machines, path};
 use crate::endpoint::client::PROMPT;
-use crate::endpoint::wire::Ask;
+use crate::endpoint::wire::HostAsk;
 use crate::error::LabError;
 
 /// What was found of the hosts of an inventory.
@@ -82,7 +82,7 @@ fn ready(
     let hosts = path::between(senders, receivers, inventory, faults)?;
     let senders = with_cards(hosts.senders, faults);
     let receivers = with_cards(hosts.receivers, faults);
-    let pairs = Pairs::of(senders.len(), receivers.len(), |sender, receiver| {
+    let pairs = HostPairs::of(senders.len(), receivers.len(), |sender, receiver| {
         let [from, to] = [&senders[sender], &receivers[receiver]].map(|host| host.client.alias());
         inventory.are_paired(from, to)
     });
@@ -103,9 +103,9 @@ fn with_cards(hosts: Vec<ConnectedHost>, faults: &mut Vec<HostFault>) -> Vec<Con
 
 fn ask_card(host: &mut ConnectedHost) -> Result<(), LabError> {
     let (device, driver) = (host.device.name.clone(), host.device.driver.clone());
-    host.card = host.client.ask(Ask::Card { device, driver }, PROMPT)?;
+    host.card = host.client.ask(HostAsk::Card { device, driver }, PROMPT)?;
     let device = host.device.name.clone();
-    host.speeds = host.client.ask(Ask::LinkSpeeds { device }, PROMPT)?;
+    host.speeds = host.client.ask(HostAsk::LinkSpeeds { device }, PROMPT)?;
     host.hello.shape.card_node = card_node(host);
     Ok(())
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{ConnectedHost, Hosts};
 use crate::endpoint::client::{Client, PROMPT};
 use crate::endpoint::settings::{PlannedSettings, SettingsAsk};
-use crate::endpoint::wire::{Ask, DeviceFacts};
+use crate::endpoint::wire::{DeviceFacts, HostAsk};
 use crate::error::{LabError, with_hint};
 use crate::scenario::spec::{Resolved, Sets, Tune, Variant};
 use crate::testbed::tuned::DEVICE_WORD;
@@ -149,7 +149,7 @@ pub(super) fn ask<T: DeserializeOwned>(
     what: SettingsAsk,
     limit: Duration,
 ) -> Result<T, LabError> {
-    client.ask(Ask::Settings { what }, limit)
+    client.ask(HostAsk::Settings { what }, limit)
 }
 
 fn is_link(target: &Target) -> bool {
@@ -164,7 +164,7 @@ fn cannot_be_set(alias: &str, why: &str) -> String {
 fn wait_for_link(host: &ConnectedHost) -> Result<DeviceFacts, LabError> {
     let deadline = Instant::now() + LINK_UP;
     loop {
-        let ask = Ask::Device { name: host.device.name.clone() };
+        let ask = HostAsk::Device { name: host.device.name.clone() };
         let now: Option<DeviceFacts> = host.client.ask(ask, PROMPT)?;
         if let Some(device) = now.filter(|device| device.is_up) {
             return Ok(device);

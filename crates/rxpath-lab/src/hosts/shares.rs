@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rxpath_core::number::{counted, si};
 
 use super::Hosts;
-use super::pairs::Pairs;
+use super::pairs::HostPairs;
 use crate::scenario::spec::{LoadOptions, Resolved, Variant};
 
 impl Hosts {
@@ -23,7 +23,7 @@ impl Hosts {
     }
 }
 
-fn lines(options: &LoadOptions, pairs: &Pairs, senders: &[&str]) -> Vec<String> {
+fn lines(options: &LoadOptions, pairs: &HostPairs, senders: &[&str]) -> Vec<String> {
     if pairs.count() < 2 {
         return Vec::new();
     }
@@ -31,7 +31,7 @@ fn lines(options: &LoadOptions, pairs: &Pairs, senders: &[&str]) -> Vec<String> 
 }
 
 /// Of all pairs.
-fn rate(options: &LoadOptions, pairs: &Pairs) -> Option<String> {
+fn rate(options: &LoadOptions, pairs: &HostPairs) -> Option<String> {
     let (key, total) = match (options.rate, options.bitrate) {
         (Some(rate), _) => ("load.rate", rate),
         (None, rate) => ("load.bitrate", rate?),
@@ -47,7 +47,7 @@ fn rate(options: &LoadOptions, pairs: &Pairs) -> Option<String> {
 }
 
 /// Of each sender, whose receivers may be more than another's; nothing where each sender has one.
-fn connections(options: &LoadOptions, pairs: &Pairs, senders: &[&str]) -> Option<String> {
+fn connections(options: &LoadOptions, pairs: &HostPairs, senders: &[&str]) -> Option<String> {
     let total = options.connections?;
     let mut of_count: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     for (sender, alias) in senders.iter().enumerate() {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use crate::scenario::{HostShape, parse, resolve};
 
-    fn shown(load: &str, pairs: &Pairs) -> Vec<String> {
+    fn shown(load: &str, pairs: &HostPairs) -> Vec<String> {
         let file = parse(&format!("question = \"q\"\n{load}"), "t", "t").unwrap();
         let resolved = resolve(&file, &[], &HostShape::flat(4)).unwrap();
         let senders = &["gen1", "gen2"][..pairs.hosts()[0]];
@@ -78,25 +78,25 @@ mod tests {
     #[test]
     fn a_rate_is_that_of_all_pairs() {
         let load = "[load]\nrate = \"6k\"";
-        let of = |pairs: &Pairs| shown(load, pairs);
-        assert_eq!(of(&Pairs::all(2, 2)), ["load.rate 6k = 2 senders x 2 receivers x 1.5k"]);
-        assert_eq!(of(&Pairs::all(2, 1)), ["load.rate 6k = 2 senders x 3k"]);
-        let chosen = Pairs::of(2, 2, |sender, receiver| sender <= receiver);
+        let of = |pairs: &HostPairs| shown(load, pairs);
+        assert_eq!(of(&HostPairs::all(2, 2)), ["load.rate 6k = 2 senders x 2 receivers x 1.5k"]);
+        assert_eq!(of(&HostPairs::all(2, 1)), ["load.rate 6k = 2 senders x 3k"]);
+        let chosen = HostPairs::of(2, 2, |sender, receiver| sender <= receiver);
         assert_eq!(of(&chosen), ["load.rate 6k = 3 pairs x 2k"]);
-        assert_eq!(of(&Pairs::all(1, 1)), [""; 0]);
+        assert_eq!(of(&HostPairs::all(1, 1)), [""; 0]);
     }
 
     #[test]
     fn connections_are_those_of_each_sender_to_its_receivers() {
         let load = "[serve]\nprotocol = \"http\"\n[load]\nconnections = 6";
-        let of = |pairs: &Pairs| shown(load, pairs);
+        let of = |pairs: &HostPairs| shown(load, pairs);
         let all = "load.connections 6 of each sender = 2 receivers x 3";
-        assert_eq!(of(&Pairs::all(2, 2)), [all]);
-        let chosen = Pairs::of(2, 2, |sender, receiver| sender <= receiver);
+        assert_eq!(of(&HostPairs::all(2, 2)), [all]);
+        let chosen = HostPairs::of(2, 2, |sender, receiver| sender <= receiver);
         let uneven =
             "load.connections 6 of each sender = 1 receiver x 6 (gen2), 2 receivers x 3 (gen1)";
         assert_eq!(of(&chosen), [uneven]);
-        let alone = Pairs::of(2, 2, |sender, receiver| sender == receiver);
+        let alone = HostPairs::of(2, 2, |sender, receiver| sender == receiver);
         assert_eq!(of(&alone), [""; 0], "a sender has one receiver");
     }
 }

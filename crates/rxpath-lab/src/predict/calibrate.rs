@@ -11,8 +11,8 @@ use rxpath_model::calibration::passes::{Sums, passes};
 use rxpath_model::calibration::{Calibration, Conditions, Estimate, Host, SCHEMA};
 use rxpath_record::manifest::Trial;
 
-pub use self::watch::Watch;
-use crate::meter::Reading;
+pub use self::watch::CalibrationObserver;
+use crate::meter::MeterReading;
 use crate::testbed::ring;
 use crate::trial::result::UdpServer;
 
@@ -26,7 +26,7 @@ pub struct Measured<'a, 'p> {
     /// The trials of the run.
     pub trials: &'a [Trial],
     /// What was measured in their windows.
-    pub watch: &'a Watch<'p>,
+    pub watch: &'a CalibrationObserver<'p>,
     /// Payload of a datagram.
     pub size_bytes: u64,
     /// CPU of the softirq.
@@ -242,7 +242,7 @@ impl Measured<'_, '_> {
     }
 
     /// The meter's loads of the variants with this prefix, by what interrupted its loop.
-    fn stolen(&self, prefix: &str, interrupts: fn(&Reading) -> Option<u64>) -> Vec<Stolen> {
+    fn stolen(&self, prefix: &str, interrupts: fn(&MeterReading) -> Option<u64>) -> Vec<Stolen> {
         let valid =
             self.trials.iter().filter(|t| t.variant.starts_with(prefix) && t.void.is_none());
         let load = |trial: &Trial| {

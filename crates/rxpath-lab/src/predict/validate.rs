@@ -31,18 +31,18 @@ pub struct Validated {
     /// The values learned from its calibrating variants, by the simulator's key.
     pub fitted: BTreeMap<String, f64>,
     /// The variants.
-    pub variants: Vec<Row>,
+    pub variants: Vec<ValidatedVariant>,
     /// The highest rate that loses less than 1 %, if the scenario searches for it.
     pub knee: Option<Knee>,
     /// Root mean square error of the goodput of the test variants, relative to the largest goodput.
     pub goodput_nrmse: Option<f64>,
     /// The goals.
-    pub goals: Vec<Goal>,
+    pub goals: Vec<ValidationGoal>,
 }
 
 /// One variant.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Row {
+pub struct ValidatedVariant {
     /// Name.
     pub variant: String,
     /// Whether the model was fitted to this variant: then the variant tests nothing.
@@ -80,7 +80,7 @@ pub struct Knee {
 
 /// One goal.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Goal {
+pub struct ValidationGoal {
     /// The target.
     pub goal: String,
     /// What came out.
@@ -118,7 +118,7 @@ fn rows(
     manifest: &Manifest,
     calibration: &Calibration,
     fitted: &Fitted,
-) -> Vec<Row> {
+) -> Vec<ValidatedVariant> {
     let mut rows = Vec::new();
     for variant in &scenario.variants {
         let trials: Vec<&Trial> = predict::valid(manifest, &variant.name).collect();
@@ -133,7 +133,7 @@ fn rows(
             let ratio = (both.predicted / both.measured).ln();
             ratio.is_finite().then(|| (name.to_owned(), ratio))
         };
-        rows.push(Row {
+        rows.push(ValidatedVariant {
             variant: variant.name.clone(),
             fitted: variant.name.starts_with(PREFIX),
             offered_pps,
@@ -172,8 +172,8 @@ fn offered(trials: &[&Trial]) -> Option<f64> {
 }
 
 /// The baseline predictions, without a model.
-fn baselines(rows: &mut [Row]) {
-    let goodput = |row: &Row| row.offered_pps * (1.0 - row.measured_loss[0]);
+fn baselines(rows: &mut [ValidatedVariant]) {
+    let goodput = |row: &ValidatedVariant| row.offered_pps * (1.0 - row.measured_loss[0]);
     let best = rows.iter().map(goodput).fold(0.0, f64::max);
     let mut by_rate: Vec<(f64, f64)> =
         rows.iter().map(|row| (row.offered_pps, row.measured_loss[0])).collect();
@@ -190,7 +190,7 @@ fn knee(
     scenario: &Resolved,
     manifest: &Manifest,
     calibration: &Calibration,
-    (fitted, rows): (&Fitted, &[Row]),
+    (fitted, rows): (&Fitted, &[ValidatedVariant]),
 ) -> Option<Knee> {
     if !scenario.name.ends_with("knee") {
         return None;
@@ -217,7 +217,7 @@ fn knee(
     Some(Knee { predicted_pps: (low * high).sqrt(), measured_pps })
 }
 
-fn nrmse(rows: &[Row]) -> Option<f64> {
+fn nrmse(rows: &[ValidatedVariant]) -> Option<f64> {
     let tests: Vec<[f64; 2]> = rows
         .iter()
         .filter(|row| !row.fitted && row.goodput[1] > 0.0)
@@ -229,8 +229,8 @@ fn nrmse(rows: &[Row]) -> Option<f64> {
     (!tests.is_empty() && most > 0.0).then(|| (square / tests.len() as f64).sqrt() / most)
 }
 
-fn goals(rows: &[Row], knee: Option<&Knee>, same_cpu: bool) -> Vec<Goal> {
-    let tests: Vec<&Row> = rows.iter().filter(|row| !row.fitted).collect();
+fn goals(rows: &[ValidatedVariant], knee: Option<&Knee>, same_cpu: bool) -> Vec<ValidationGoal> {
+    let tests: Vec<&ValidatedVariant> = rows.iter().filter(|row| !row.fitted).collect();
     let errors: Vec<f64> = tests
         .iter()
         .map(|row| row.predicted_loss.map_or(1.0, |loss| (loss - row.measured_loss[0]).abs()))
@@ -238,18 +238,18 @@ fn goals(rows: &[Row], knee: Option<&Knee>, same_cpu: bool) -> Vec<Goal> {
     let limit = if same_cpu { 0.05 } else { 0.02 };
     let worst = errors.iter().copied().fold(0.0, f64::max);
     let mean = |errors: &[f64]| errors.iter().sum::<f64>() / errors.len().max(1) as f64;
-    let naive = |of: fn(&Row) -> f64| {
+    let naive = |of: fn(&ValidatedVariant) -> f64| {
         mean(&tests.iter().map(|row| (of(row) - row.measured_loss[0]).abs()).collect::<Vec<_>>())
     };
     let (ours, best, last) =
         (mean(&errors), naive(|row| row.best_goodput_loss), naive(|row| row.last_rate_loss));
     let mut goals = vec![
-        Goal {
+        ValidationGoal {
             goal: format!("drop fraction within {limit} of every variant"),
             got: format!("at most {worst:.4} off"),
             reached: worst <= limit && !tests.is_empty(),
         },
-        Goal {
+        ValidationGoal {
             goal: "better than both baselines (mean error)".into(),
             got: format!("{ours:.4} against {best:.4} (best goodput) and {last:.4} (last rate)"),
             reached: ours <= best && ours <= last,
@@ -258,7 +258,7 @@ fn goals(rows: &[Row], knee: Option<&Knee>, same_cpu: bool) -> Vec<Goal> {
     goals.extend(delays(&tests));
     goals.extend(knee.map(|knee| {
         let off = knee.predicted_pps / knee.measured_pps - 1.0;
-        Goal {
+        ValidationGoal {
             goal: "knee within 10 %".into(),
             got: format!("{:+.1} %", off * 100.0),
             reached: off.abs() <= 0.1,
@@ -268,11 +268,12 @@ fn goals(rows: &[Row], knee: Option<&Knee>, same_cpu: bool) -> Vec<Goal> {
 }
 
 /// The median and the 90th percentile of the one-way delay, if measured.
-fn delays(tests: &[&Row]) -> Option<Goal> {
-    let of = |row: &&Row| ["p50", "p90"].map(|name| row.delay_log_ratio.get(name).copied());
+fn delays(tests: &[&ValidatedVariant]) -> Option<ValidationGoal> {
+    let of =
+        |row: &&ValidatedVariant| ["p50", "p90"].map(|name| row.delay_log_ratio.get(name).copied());
     let all: Vec<f64> = tests.iter().flat_map(of).flatten().map(f64::abs).collect();
     let worst = all.iter().copied().fold(0.0, f64::max);
-    (!all.is_empty()).then(|| Goal {
+    (!all.is_empty()).then(|| ValidationGoal {
         goal: "p50 and p90 of the one-way delay within a factor of 1.25".into(),
         got: format!(
             "a factor of {:.2} at most, {:.2} in the median",

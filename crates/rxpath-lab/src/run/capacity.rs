@@ -23,7 +23,7 @@ use self::objective::Shown;
 pub use self::objective::{Latency, Objective, Objectives};
 use self::record::{Left, key, record};
 use self::told::told;
-use super::{Finished, Options, Running, as_json, disturbed, summary, within};
+use super::{FinishedRun, Options, Running, as_json, disturbed, summary, within};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::run::progress::Progress;
@@ -41,7 +41,7 @@ const BEFORE_BLOCKS: Nanos = Nanos::from_secs(180);
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ask {
+pub struct CapacityOptions {
     /// What a trial must fulfil.
     pub objectives: Objectives,
     /// How rates are classified.
@@ -54,7 +54,7 @@ pub struct Ask {
     pub time: Option<Nanos>,
 }
 
-impl Default for Ask {
+impl Default for CapacityOptions {
     fn default() -> Self {
         Self {
             objectives: Objectives::default(),
@@ -66,7 +66,7 @@ impl Default for Ask {
     }
 }
 
-impl Ask {
+impl CapacityOptions {
     /// Fewer fresh trials and wider bounds.
     #[must_use]
     pub fn quick() -> Self {
@@ -101,16 +101,16 @@ pub fn range(protocol: Protocol) -> [f64; 3] {
 /// As [`super::run`].
 pub fn run(
     resolved: &Resolved,
-    ask: &Ask,
+    ask: &CapacityOptions,
     options: &Options<'_>,
     progress: &mut dyn Progress,
-) -> Result<Finished, LabError> {
+) -> Result<FinishedRun, LabError> {
     within(resolved, options, progress, |running| running.capacity_alone(ask))
 }
 
 impl Running<'_> {
     /// The search as a run of its own: its trials are kept, and those at the bounds become the run's variants.
-    fn capacity_alone(&mut self, ask: &Ask) -> Result<(), LabError> {
+    fn capacity_alone(&mut self, ask: &CapacityOptions) -> Result<(), LabError> {
         let variant = self.resolved.variants.first().cloned();
         let variant =
             variant.ok_or_else(|| LabError::Internal { what: "no variant to search".into() })?;
@@ -133,7 +133,8 @@ impl Running<'_> {
         let Some((name, variant)) = wanted(&self.resolved) else { return Ok(()) };
         let all = self.resolved.trials.clone();
         let half = Nanos(all.time_limit.0 / 2);
-        let mut ask = Ask { time: Some(BEFORE_BLOCKS.min(half)), ..Ask::quick() };
+        let mut ask =
+            CapacityOptions { time: Some(BEFORE_BLOCKS.min(half)), ..CapacityOptions::quick() };
         if let Some(slo) = variant.load.own().and_then(|own| own.capacity_slo.as_deref()) {
             ask.objectives = Objectives::read(slo, variant.protocol())
                 .map_err(|what| LabError::Internal { what })?;
@@ -169,7 +170,7 @@ impl Running<'_> {
     fn searched(
         &mut self,
         variant: &Variant,
-        ask: &Ask,
+        ask: &CapacityOptions,
         keeps: bool,
     ) -> Result<Capacity, LabError> {
         let [first, lowest, most] = range(variant.protocol());
@@ -189,7 +190,7 @@ impl Running<'_> {
     fn steps(
         &mut self,
         variant: &Variant,
-        ask: &Ask,
+        ask: &CapacityOptions,
         (search, left): (&mut Search, &mut Left),
         keeps: bool,
     ) -> Result<End, LabError> {
@@ -253,7 +254,7 @@ impl Running<'_> {
     fn lengthened(
         &mut self,
         search: &mut Search,
-        ask: &Ask,
+        ask: &CapacityOptions,
         trial: &Trial,
         good: f64,
     ) -> Result<(), LabError> {
@@ -383,7 +384,8 @@ mod tests {
 
     #[test]
     fn presets_are_those_of_the_reference() {
-        let (usual, quick, rfc2544) = (Ask::default(), Ask::quick(), Ask::rfc2544());
+        let (usual, quick, rfc2544) =
+            (CapacityOptions::default(), CapacityOptions::quick(), CapacityOptions::rfc2544());
         assert_eq!((usual.goal.width_ratio, usual.fresh), (0.03, 11));
         assert_eq!((quick.goal.width_ratio, quick.fresh), (0.05, 7));
         assert_eq!((rfc2544.goal.final_s, rfc2544.objectives.loss_ratio), (60.0, 0.0));
@@ -392,7 +394,7 @@ mod tests {
     #[test]
     fn progress_says_what_is_known_and_the_time_to_go() {
         let range = Plan {
-            goal: Ask::default().goal,
+            goal: CapacityOptions::default().goal,
             fresh: 11,
             first: 5e3,
             lowest: 1e2,

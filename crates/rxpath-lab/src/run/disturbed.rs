@@ -5,7 +5,7 @@ use rxpath_record::comparison::Outcome;
 use rxpath_record::doubts::{COUNTED, GAVE_UP};
 use rxpath_record::manifest::{Grade, Manifest, Trial};
 
-use super::Finished;
+use super::FinishedRun;
 use crate::trial::noise;
 
 /// Void trials in a row after which a run ends: more than one trial and all its repeats.
@@ -65,7 +65,7 @@ fn shown(manifest: &Manifest) -> impl DoubleEndedIterator<Item = &Trial> {
     manifest.variants.iter().flat_map(|variant| manifest.counted(&variant.name))
 }
 
-impl Finished {
+impl FinishedRun {
     /// Whether noise left a variant without a trial, or ended the run.
     pub fn too_noisy(&self) -> bool {
         self.all_of_one(|trial| trial.void.is_some() || trial.grade == Grade::D)
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn a_variant_whose_trials_are_all_void_has_none_that_counts() {
         let directory = Path::new("runs").to_owned();
-        let mut ended = Finished { directory, manifest: kept(), error: None };
+        let mut ended = FinishedRun { directory, manifest: kept(), error: None };
         for trial in &mut ended.manifest.trials {
             (trial.grade, trial.void) = (Grade::D, None);
         }

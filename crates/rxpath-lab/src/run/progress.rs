@@ -4,12 +4,12 @@ use std::path::Path;
 
 use rxpath_record::manifest::Trial;
 
-use crate::plan::Plan;
+use crate::plan::RunPlan;
 
 /// A listener of a run's progress.
 pub trait Progress {
     /// Before the first trial.
-    fn planned(&mut self, plan: &Plan, directory: &Path);
+    fn planned(&mut self, plan: &RunPlan, directory: &Path);
 
     /// A trial begins.
     fn trial_started(&mut self, trial: u32, block: u32, variant: &str);
@@ -28,7 +28,7 @@ pub trait Progress {
 pub struct Silent;
 
 impl Progress for Silent {
-    fn planned(&mut self, _: &Plan, _: &Path) {}
+    fn planned(&mut self, _: &RunPlan, _: &Path) {}
     fn trial_started(&mut self, _: u32, _: u32, _: &str) {}
     fn phase(&mut self, _: &str) {}
     fn trial_ended(&mut self, _: &Trial) {}

@@ -10,7 +10,7 @@ use rxpath_record::event::What;
 use rxpath_record::manifest::Trial;
 
 use super::progress::Progress;
-use super::{Finished, Options, Running, as_json, summary, within};
+use super::{FinishedRun, Options, Running, as_json, summary, within};
 use crate::error::LabError;
 use crate::scenario::spec::{Compare, Resolved, Variant};
 use crate::testbed::netns::NetnsTestbed;
@@ -34,7 +34,7 @@ pub fn run(
     options: &Options<'_>,
     progress: &mut dyn Progress,
     work: impl FnOnce(&mut Steps<'_, '_>) -> Result<(), LabError>,
-) -> Result<Finished, LabError> {
+) -> Result<FinishedRun, LabError> {
     within(resolved, options, progress, |running| work(&mut Steps { running }))
 }
 

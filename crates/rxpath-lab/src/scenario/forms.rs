@@ -23,7 +23,7 @@ pub enum Topology {
 /// The engine of a side: one of HTTP or one of UDP, which have no name in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Engine<U> {
+pub enum WorkloadEngine<U> {
     /// Of a client or server of HTTP.
     Http(http::Engine),
     /// Of a sender or receiver of datagrams.

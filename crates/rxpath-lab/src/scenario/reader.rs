@@ -14,8 +14,8 @@ use super::offers::NO_FLOW_RULES;
 use super::place::{Misplaced, Places};
 use super::sections::{LOAD_KEYS, Program, SERVE_KEYS, Section};
 use super::spec::{
-    Background, Datagrams, Engine, External, Lab, LoadOptions, Observe, Options, Own, Protocol,
-    ServeOptions, Trials, Tune, Upper, Workload,
+    Background, Datagrams, External, Lab, LoadOptions, Observe, Options, Own, Protocol,
+    ServeOptions, Trials, Tune, Upper, Workload, WorkloadEngine,
 };
 use super::value::Setting;
 
@@ -167,8 +167,8 @@ impl<'a> Reader<'a> {
         let (mut serve, mut load): (ServeOptions, LoadOptions) = (self.section()?, self.section()?);
         if protocol == Protocol::Http {
             // The commands choose by the host; a scenario means the same on every host.
-            serve.engine.get_or_insert(Engine::Http(ENGINE));
-            load.engine.get_or_insert(Engine::Http(ENGINE));
+            serve.engine.get_or_insert(WorkloadEngine::Http(ENGINE));
+            load.engine.get_or_insert(WorkloadEngine::Http(ENGINE));
         }
         let (server, mut sender): (Program, Program) =
             (self.read(SERVE_KEYS)?, self.read(LOAD_KEYS)?);

@@ -62,7 +62,7 @@ impl Objective {
 
 /// What is asked of a search, in addition to what it is about.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct SearchOptions<'a> {
     /// Time for all trials.
     pub budget: Nanos,
     /// Patterns of names and settings; without any, all candidates are tried.
@@ -78,7 +78,7 @@ pub struct Asked<'a> {
 /// The probability that any useless candidate is proven.
 const ERROR: f64 = 0.05;
 
-impl Asked<'_> {
+impl SearchOptions<'_> {
     /// What is searched for, on any traffic.
     pub fn plan<'p>(
         &self,

@@ -16,7 +16,7 @@ use crate::error::LabError;
 pub type Available = Result<(Vec<String>, Risk), NoStep>;
 
 /// How a candidate comes about.
-pub struct Source<'a> {
+pub struct CandidateSource<'a> {
     /// What limits at the start.
     pub stage: Stage,
     /// Patterns of names and settings; without any, all are tried.
@@ -47,7 +47,7 @@ struct Idea {
     is_finding: bool,
 }
 
-impl Source<'_> {
+impl CandidateSource<'_> {
     /// Chooses at most as many as the arrays take.
     ///
     /// # Errors

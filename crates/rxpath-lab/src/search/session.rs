@@ -11,9 +11,9 @@ use rxpath_tune::Goal;
 use rxpath_tune::auto::{self, AutoResult, Failed, Guard};
 
 use super::answer::AutoAnswer;
-use super::ask::{self, Asked, NotMeasured, Objective};
+use super::ask::{self, NotMeasured, Objective, SearchOptions};
 use super::axes;
-use super::candidates::{Chosen, Source};
+use super::candidates::{CandidateSource, Chosen};
 use super::catalogue::entries;
 use super::confirming::confirmation;
 use super::ground::{Ground, InLab};
@@ -30,7 +30,7 @@ use crate::scenario::spec::{Compare, Resolved, Search, Variant};
 pub type Resolve<'a> = dyn Fn(&[String]) -> Result<Resolved, String> + 'a;
 
 /// What is searched.
-pub struct Session<'a> {
+pub struct SearchSession<'a> {
     /// The hosts, where it is not the lab.
     pub hosts: Option<&'a Hosts>,
     /// Makes the scenario with other keys set.
@@ -81,7 +81,7 @@ impl From<LabError> for Stop {
     }
 }
 
-impl Session<'_> {
+impl SearchSession<'_> {
     /// One trial of the start, the candidates, the search. What is known when it ends is in the answer, however it ends.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ impl Session<'_> {
     pub fn search(
         &self,
         steps: &mut Steps<'_, '_>,
-        asked: &Asked<'_>,
+        asked: &SearchOptions<'_>,
         answer: &mut AutoAnswer,
     ) -> Result<(), Stop> {
         let measure = self.resolved.trials.measure;
@@ -166,7 +166,7 @@ impl Session<'_> {
             return axes::candidates(search, &|entry| here.available(entry));
         }
         let (advice, left_out) = ground.advice(self.goal)?;
-        let source = Source {
+        let source = CandidateSource {
             stage: trial.verdict.as_ref().map_or(Stage::Unknown, |verdict| verdict.stage),
             only,
             advice,

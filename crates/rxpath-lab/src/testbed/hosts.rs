@@ -26,7 +26,7 @@ use serde_json::Value;
 use self::awake::KeptAwake;
 use self::background::RemoteBackground;
 use self::clocks::{ClocksNow, jumps, pairs};
-use self::counters::Reading;
+use self::counters::HostCounters;
 use self::delay::ClocksAfter;
 use self::observing::RemoteObservers;
 use self::sampling::RemoteSamplers;
@@ -41,9 +41,9 @@ use crate::clock::{HostClock, monotonic_ns};
 use crate::endpoint::client::{PROMPT, PendingAnswer};
 use crate::endpoint::clock::ClockBounds;
 use crate::endpoint::links::LinkSpeed;
-use crate::endpoint::wire::{Ask, Rested};
+use crate::endpoint::wire::{HostAsk, Rested};
 use crate::error::LabError;
-use crate::hosts::pairs::Pairs;
+use crate::hosts::pairs::HostPairs;
 use crate::hosts::path_clocks::PathNotes;
 use crate::hosts::settings::TrialSettings;
 use crate::hosts::{ConnectedHost, Hosts};
@@ -190,7 +190,7 @@ impl<'a> HostsTestbed<'a> {
     /// Asks all hosts at once.
     fn all<T: serde::de::DeserializeOwned>(
         &self,
-        ask: impl Fn(&ConnectedHost) -> Ask,
+        ask: impl Fn(&ConnectedHost) -> HostAsk,
         limit: Duration,
     ) -> Result<Vec<T>, LabError> {
         let pending: Result<Vec<PendingAnswer>, LabError> =
@@ -206,7 +206,7 @@ impl<'a> HostsTestbed<'a> {
             .zip(snapshots)
             .filter(|((_, seat, _), _)| !hosts.counts_with_another(seat.side, seat.index));
         let reading =
-            |((host, seat, _), snapshot): ((&'_ ConnectedHost, Seat, _), Snapshot)| Reading {
+            |((host, seat, _), snapshot): ((&'_ ConnectedHost, Seat, _), Snapshot)| HostCounters {
                 side: seat.side,
                 alias: host.client.alias().to_owned(),
                 device: host.device.name.clone(),
@@ -239,12 +239,12 @@ impl Testbed for HostsTestbed<'_> {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let ask = |host: &ConnectedHost| Ask::Counters { device: host.device.name.clone() };
+        let ask = |host: &ConnectedHost| HostAsk::Counters { device: host.device.name.clone() };
         self.all(ask, PROMPT)
             .map_or_else(|error| gap(&error), |all| self.named(all, monotonic_ns()))
     }
 
-    fn pairs(&self) -> Pairs {
+    fn pairs(&self) -> HostPairs {
         self.hosts.pairs.clone()
     }
 
@@ -294,13 +294,13 @@ impl Testbed for HostsTestbed<'_> {
     }
 
     fn socket_drops(&self, port: u16) -> Result<Vec<Option<Vec<u64>>>, LabError> {
-        let ask = |host: &ConnectedHost| host.client.ask(Ask::SocketDrops { port }, PROMPT);
+        let ask = |host: &ConnectedHost| host.client.ask(HostAsk::SocketDrops { port }, PROMPT);
         self.hosts.receivers.iter().map(ask).collect()
     }
 
     fn arm(&self, load_until_ns: Option<u64>) -> Result<(), LabError> {
         let known = self.expect_load(load_until_ns)?;
-        self.all::<Value>(|_| Ask::Pace, PROMPT)?;
+        self.all::<Value>(|_| HostAsk::Pace, PROMPT)?;
         known.into_iter().try_for_each(|answer| answer.wait::<Value>(PROMPT).map(drop))
     }
 
@@ -342,7 +342,7 @@ impl Testbed for HostsTestbed<'_> {
         loop {
             let limit_ms = REST_SLICE.as_millis() as u64;
             let ask =
-                |host: &ConnectedHost| Ask::Rest { device: host.device.name.clone(), limit_ms };
+                |host: &ConnectedHost| HostAsk::Rest { device: host.device.name.clone(), limit_ms };
             let rested: Vec<Rested> = self.all(ask, PROMPT)?;
             let is_quiescent = rested.iter().all(|host| host.is_quiescent);
             let counters = rested.into_iter().map(|host| host.counters).collect();
@@ -382,7 +382,7 @@ impl Testbed for HostsTestbed<'_> {
     }
 
     fn keep_awake(&self) -> Result<Box<dyn Any>, LabError> {
-        self.all::<Value>(|_| Ask::Awake { on: true }, PROMPT)?;
+        self.all::<Value>(|_| HostAsk::Awake { on: true }, PROMPT)?;
         let clients = self.hosts.all().map(|host| Arc::clone(&host.client)).collect();
         Ok(Box::new(KeptAwake { clients }))
     }

@@ -281,7 +281,7 @@ fn metrics(
         let size = variant.load.datagrams().map(|datagrams| f64::from(datagrams.size_bytes));
         let datagrams = size.map(|size| size * 8.0 * evidence.delivered_pps);
         let delivered_bps = all.get("delivered_bps").copied().or(datagrams);
-        let moved = stolen::Moved {
+        let moved = stolen::DeliveredTraffic {
             receivers: &raw.serve.tids,
             delivered_bps,
             delivered_pps: evidence.delivered_pps,

@@ -15,7 +15,7 @@ use rxpath_record::stolen::Stolen;
 use rxpath_record::traced::Traced;
 use serde::{Deserialize, Serialize};
 
-use super::reasons::Reasons;
+use super::reasons::DropObserver;
 use super::sides::Sides;
 use super::stolen::StolenTime;
 use super::tracing::Tracing;
@@ -68,7 +68,7 @@ pub trait Observing {
 /// The observers of one trial on this host.
 #[derive(Default)]
 pub struct Observers {
-    reasons: Option<Reasons>,
+    reasons: Option<DropObserver>,
     stolen: Option<StolenTime>,
     tracing: Option<Tracing>,
 }
@@ -103,7 +103,7 @@ impl Observers {
         let calibration = calibration.unwrap_or_else(|| Calibration::none("it was not measured"));
         let stolen = || StolenTime::start(calibration, Victim::of(background));
         Ok(Self {
-            reasons: wanted.drops.then(Reasons::start).transpose()?,
+            reasons: wanted.drops.then(DropObserver::start).transpose()?,
             stolen: wanted.steal.then(stolen).transpose()?,
             tracing: wanted.trace.then(|| Tracing::load(receiver_netns)).transpose()?,
         })
@@ -192,7 +192,7 @@ type Attempt = fn() -> Result<(), HostError>;
 /// [`LabError::CannotRun`] with what is missing.
 pub fn can_run(wanted: &Observe) -> Result<(), LabError> {
     let tries: [(bool, Attempt); 4] = [
-        (wanted.drops, || Reasons::start().map(drop)),
+        (wanted.drops, || DropObserver::start().map(drop)),
         (wanted.steal, knows_pids),
         (wanted.steal, || Account::start().map(drop)),
         (wanted.trace, Tracing::try_load),

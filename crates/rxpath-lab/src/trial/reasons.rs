@@ -11,9 +11,9 @@ use super::sides::Sides;
 
 /// The running observer.
 #[derive(Debug)]
-pub struct Reasons(Drops);
+pub struct DropObserver(Drops);
 
-impl Reasons {
+impl DropObserver {
     /// Starts to watch every drop of the machine.
     ///
     /// **Errors** `Denied` and `Unsupported` where BPF can't run.

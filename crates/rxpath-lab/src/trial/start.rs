@@ -13,7 +13,7 @@ use super::peer::Peer;
 use super::program::Program;
 use super::several::{self, Several};
 use crate::error::LabError;
-use crate::hosts::pairs::Pairs;
+use crate::hosts::pairs::HostPairs;
 use crate::scenario::spec::{
     External as Foreign, LoadOptions, Options, Own, Protocol, Trials, Workload,
 };
@@ -148,7 +148,7 @@ fn of_pairs(
 pub fn sender_programs(
     own: &Own<LoadOptions>,
     sender: usize,
-    pairs: &Pairs,
+    pairs: &HostPairs,
 ) -> Vec<(Vec<usize>, Own<LoadOptions>)> {
     let (receivers, numbers) = (pairs.receivers_of(sender), pairs.numbers_of(sender));
     if !own.protocol.over_tcp() || receivers.len() < 2 {
@@ -314,7 +314,10 @@ mod tests {
     }
 
     /// Of each sender: where its programs send, with which rates and connections.
-    fn shares(scenario: &str, pairs: &Pairs) -> Vec<Vec<(Vec<String>, Option<u64>, Option<u64>)>> {
+    fn shares(
+        scenario: &str,
+        pairs: &HostPairs,
+    ) -> Vec<Vec<(Vec<String>, Option<u64>, Option<u64>)>> {
         let file = parse(&format!("question = \"q\"\n{scenario}"), "t", "t").unwrap();
         let resolved = resolve(&file, &[], &HostShape::flat(4)).unwrap();
         let own = resolved.variants[0].load.own().unwrap();
@@ -332,12 +335,12 @@ mod tests {
         let to = |last: &[u8]| -> Vec<String> {
             last.iter().map(|last| format!("192.0.2.{last}:4321")).collect()
         };
-        let apart = Pairs::of(2, 2, |sender, receiver| sender == receiver);
+        let apart = HostPairs::of(2, 2, |sender, receiver| sender == receiver);
         let udp = "load.rate = 6000";
         let each = [vec![(to(&[0]), Some(3_000), None)], vec![(to(&[1]), Some(3_000), None)]];
         assert_eq!(shares(udp, &apart), each);
         // The first one sends to both.
-        let uneven = Pairs::of(2, 2, |sender, receiver| sender <= receiver);
+        let uneven = HostPairs::of(2, 2, |sender, receiver| sender <= receiver);
         let both = [vec![(to(&[0, 1]), Some(4_000), None)], vec![(to(&[1]), Some(2_000), None)]];
         assert_eq!(shares(udp, &uneven), both);
         let tcp = format!("load.protocol = \"tcp-rr\"\nload.connections = 4\n{udp}");

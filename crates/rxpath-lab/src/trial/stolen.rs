@@ -146,7 +146,7 @@ fn tasks(steal: &Steal) -> Vec<TaskTime> {
 
 /// What the trial moved in its window, for what it cost.
 #[derive(Clone, Copy, Debug)]
-pub struct Moved<'a> {
+pub struct DeliveredTraffic<'a> {
     /// Threads of the receiver.
     pub receivers: &'a [i32],
     /// Payload bits a second that were delivered; none where nobody counts bits.
@@ -156,7 +156,7 @@ pub struct Moved<'a> {
 }
 
 /// The metrics that follow: what the victim got, and what the traffic cost.
-pub fn metrics(stolen: &Stolen, moved: Moved<'_>, all: &mut BTreeMap<String, f64>) {
+pub fn metrics(stolen: &Stolen, moved: DeliveredTraffic<'_>, all: &mut BTreeMap<String, f64>) {
     let mut put = |name: &str, value: f64| {
         if value.is_finite() {
             all.insert(name.into(), value);
@@ -232,7 +232,8 @@ mod tests {
             tasks: vec![task(7, 0.5), task(8, 0.9)],
             ..Stolen::default()
         };
-        let moved = Moved { receivers: &[7], delivered_bps: Some(1e9), delivered_pps: 50_000.0 };
+        let moved =
+            DeliveredTraffic { receivers: &[7], delivered_bps: Some(1e9), delivered_pps: 50_000.0 };
         let mut all = BTreeMap::new();
         metrics(&stolen, moved, &mut all);
         for (name, value) in [
@@ -248,7 +249,7 @@ mod tests {
             assert!((all[name] - value).abs() < 1e-9, "{name}: {all:?}");
         }
         let mut none = BTreeMap::new();
-        let silent = Moved { receivers: &[7], delivered_bps: None, delivered_pps: 0.0 };
+        let silent = DeliveredTraffic { receivers: &[7], delivered_bps: None, delivered_pps: 0.0 };
         metrics(&Stolen { victim: None, ..stolen }, silent, &mut none);
         assert!(none.is_empty(), "no rate is no cost: {none:?}");
     }

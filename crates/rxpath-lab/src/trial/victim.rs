@@ -65,7 +65,7 @@ pub enum Running {
 }
 
 /// A victim whose window is over; a command may still run until this is dropped.
-pub enum Ended {
+pub enum FinishedVictim {
     /// With what its loop saw.
     KnownWork(Ran),
     /// With the time from its start to the window's end, or to its own.
@@ -85,21 +85,21 @@ impl Running {
     ///
     /// # Errors
     /// [`LabError::Died`] for a command that failed.
-    pub fn finish(self) -> Result<Ended, LabError> {
+    pub fn finish(self) -> Result<FinishedVictim, LabError> {
         match self {
             Self::KnownWork(thread) => match thread.join() {
-                Ok(ran) => Ok(Ended::KnownWork(ran?)),
+                Ok(ran) => Ok(FinishedVictim::KnownWork(ran?)),
                 Err(_) => Err(LabError::Internal { what: "the victim's thread panicked".into() }),
             },
             Self::Command(mut program) => {
                 let wall = program.finish()?;
-                Ok(Ended::Command(program, wall))
+                Ok(FinishedVictim::Command(program, wall))
             }
         }
     }
 }
 
-impl Ended {
+impl FinishedVictim {
     /// Its record, and what to know of it.
     pub fn record(self, cpu: u32, tasks: &[TaskTaken], warnings: &mut Vec<Warning>) -> Record {
         match self {

@@ -1,7 +1,7 @@
 //! `rxpath capacity`: the highest rate that holds, as a lower and an upper bound.
 
 use rxpath_core::Rate;
-use rxpath_lab::run::capacity::{self, Ask};
+use rxpath_lab::run::capacity::{self, CapacityOptions};
 use rxpath_lab::scenario::spec::{Protocol, Resolved};
 use rxpath_record::capacity::{Capacity, SearchEnd};
 
@@ -108,11 +108,11 @@ impl CapacityCommand {
         conclusion(found, &ended)
     }
 
-    fn ask(&self) -> Result<Ask, Failure> {
+    fn ask(&self) -> Result<CapacityOptions, Failure> {
         let mut ask = match (self.quick, self.rfc2544) {
-            (true, _) => Ask::quick(),
-            (_, true) => Ask::rfc2544(),
-            _ => Ask::default(),
+            (true, _) => CapacityOptions::quick(),
+            (_, true) => CapacityOptions::rfc2544(),
+            _ => CapacityOptions::default(),
         };
         for text in &self.slo {
             let added = ask.objectives.add(text, self.protocol);

@@ -10,7 +10,7 @@ use rxpath_lab::hosts::Hosts;
 use rxpath_lab::hosts::privilege::RootNeeds;
 use rxpath_lab::plan::plan_between;
 use rxpath_lab::run::progress::Progress;
-use rxpath_lab::run::{Finished, LOCK_PATIENCE, Options, left_out, run};
+use rxpath_lab::run::{FinishedRun, LOCK_PATIENCE, Options, left_out, run};
 use rxpath_lab::scenario::offers::Offers;
 use rxpath_lab::scenario::power::Power;
 use rxpath_lab::scenario::spec::{Resolved, Search, Variant};
@@ -300,7 +300,7 @@ pub fn conduct(
 pub fn conduct_by(
     base: &Path,
     ways: Ways<'_>,
-    work: impl FnOnce(&Options<'_>) -> Result<Finished, LabError>,
+    work: impl FnOnce(&Options<'_>) -> Result<FinishedRun, LabError>,
 ) -> Result<Ended, Failure> {
     let interrupt = Interrupt::catch()?;
     let exe = std::env::current_exe()?;

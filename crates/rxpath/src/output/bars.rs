@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rxpath_core::number::{counted, si};
-use rxpath_lab::plan::Plan;
+use rxpath_lab::plan::RunPlan;
 use rxpath_lab::run::progress::Progress;
 use rxpath_record::manifest::Trial;
 use rxpath_record::metric;
@@ -89,7 +89,7 @@ fn write(text: &str) {
 }
 
 impl Progress for Bars {
-    fn planned(&mut self, plan: &Plan, directory: &Path) {
+    fn planned(&mut self, plan: &RunPlan, directory: &Path) {
         (self.planned, self.most) = (plan.trials.len(), plan.trials_at_most as usize);
         self.limit = Duration::from_nanos(plan.at_most.0);
         self.say(&format!("{}; run directory: {}", plan.length(), directory.display()));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rxpath_core::units::si;
-use rxpath_lab::plan::Plan;
+use rxpath_lab::plan::RunPlan;
 use rxpath_lab::run::progress::Progress;
 use rxpath_record::capacity::{Capacity, LoadClass, TriedLoad};
 use rxpath_record::manifest::Trial;
@@ -14,7 +14,7 @@ use super::table::Grid;
 pub struct Steps;
 
 impl Progress for Steps {
-    fn planned(&mut self, _: &Plan, directory: &Path) {
+    fn planned(&mut self, _: &RunPlan, directory: &Path) {
         crate::note!("run directory: {}", directory.display());
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Client, PendingAnswer};
 use crate::clock::{HostClock, monotonic_ns};
-use crate::endpoint::wire::{Ask, LEASE_MS};
+use crate::endpoint::wire::{HostAsk, LEASE_MS};
 use crate::error::LabError;
 
 impl Client {
@@ -21,7 +21,7 @@ impl Client {
             lease.renew(monotonic_ns());
         }
         lease.expect_load(until_ns);
-        self.begin(Ask::Load { until_ns: until_ns.map(|at| clock.to_host_ns(at)) })
+        self.begin(HostAsk::Load { until_ns: until_ns.map(|at| clock.to_host_ns(at)) })
     }
 
     /// How long the endpoint acts at most if it hears nothing from now on.

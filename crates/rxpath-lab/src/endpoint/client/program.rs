@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{Client, END_LIMIT, PROMPT};
 use crate::clock::{HostClock, monotonic_ns};
 use crate::endpoint::programs::{Launched, ProgramAsk, locked};
-use crate::endpoint::wire::Ask;
+use crate::endpoint::wire::HostAsk;
 use crate::error::LabError;
 use crate::testbed::foreign::ForeignProgram;
 use crate::testbed::started::{Process, Started};
@@ -100,8 +100,8 @@ impl Client {
     }
 }
 
-fn of(program: u32, what: ProgramAsk) -> Ask {
-    Ask::Program { program, what }
+fn of(program: u32, what: ProgramAsk) -> HostAsk {
+    HostAsk::Program { program, what }
 }
 
 impl End {

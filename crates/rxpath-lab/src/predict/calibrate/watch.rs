@@ -11,8 +11,8 @@ use rxpath_core::IntoMap;
 use rxpath_model::calibration::passes::Sums;
 use rxpath_record::manifest::Trial;
 
-use crate::meter::{Beside, Meter, Reading};
-use crate::plan::Plan;
+use crate::meter::{Beside, Meter, MeterReading};
+use crate::plan::RunPlan;
 use crate::run::progress::Progress;
 use crate::scenario::spec::{Resolved, Variant};
 
@@ -22,7 +22,7 @@ const TRACED: &str = "passes-";
 const NAPI: &str = "napi-";
 
 /// Passes the progress on, and starts the measurements that a variant needs in its window.
-pub struct Watch<'a> {
+pub struct CalibrationObserver<'a> {
     progress: &'a mut dyn Progress,
     /// CPU of the softirq, by variant.
     cpus: BTreeMap<String, u32>,
@@ -33,7 +33,7 @@ pub struct Watch<'a> {
     meter: Option<Meter>,
     tracer: Option<Tracer>,
     /// Readings of the meter, by trial.
-    pub(super) readings: BTreeMap<u32, Reading>,
+    pub(super) readings: BTreeMap<u32, MeterReading>,
     /// Sums over passes, by trial.
     pub(super) passes: BTreeMap<u32, Traced>,
     /// Why there are no tracepoints.
@@ -54,7 +54,7 @@ struct Tracer {
     cpu: u32,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> CalibrationObserver<'a> {
     /// For the trials of this scenario; without `tracing` the meter alone measures.
     pub fn new(resolved: &Resolved, tracing: bool, progress: &'a mut dyn Progress) -> Self {
         let cpu = |variant: &Variant| {
@@ -142,8 +142,8 @@ fn sums(passes: &Passes) -> Sums {
     }
 }
 
-impl Progress for Watch<'_> {
-    fn planned(&mut self, plan: &Plan, directory: &Path) {
+impl Progress for CalibrationObserver<'_> {
+    fn planned(&mut self, plan: &RunPlan, directory: &Path) {
         self.progress.planned(plan, directory);
     }
 

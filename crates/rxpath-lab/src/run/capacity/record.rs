@@ -7,7 +7,7 @@ use rxpath_record::verdict::{Stage, Verdict};
 use rxpath_stats::load_class::Load;
 use rxpath_stats::load_search::{Bounds, End, Search};
 
-use super::Ask;
+use super::CapacityOptions;
 use crate::scenario::spec::{Protocol, Variant};
 
 /// What the trials of a search left, by rate in whole events per second.
@@ -30,7 +30,7 @@ pub(super) fn unit(protocol: Protocol) -> &'static str {
 /// The record of a search, ended or not.
 pub(super) fn record(
     variant: &Variant,
-    ask: &Ask,
+    ask: &CapacityOptions,
     search: &Search,
     ended: Option<End>,
     left: &Left,

@@ -28,7 +28,7 @@ pub struct Host<'a> {
 
 /// The settings of all candidates as they were at the start.
 #[derive(Debug, Default)]
-pub struct Base {
+pub struct InitialSettings {
     /// Of a group, the values that any candidate changes.
     pub values: Vec<(Target, String)>,
 }
@@ -88,17 +88,19 @@ impl<'a> Host<'a> {
     ///
     /// # Errors
     /// If one of them is no setting.
-    pub fn base(&self, candidates: &[Candidate]) -> Result<Base, Stop> {
+    pub fn base(&self, candidates: &[Candidate]) -> Result<InitialSettings, Stop> {
         let sets: Vec<String> = candidates.iter().flat_map(|one| one.sets.clone()).collect();
         let plan = self.plan(&sets).map_err(Stop::NoSetting)?;
-        Ok(Base { values: plan.steps.into_iter().map(|step| (step.set, step.old)).collect() })
+        Ok(InitialSettings {
+            values: plan.steps.into_iter().map(|step| (step.set, step.old)).collect(),
+        })
     }
 
     /// What these settings write now.
     ///
     /// # Errors
     /// If another program changed one of them since the start.
-    pub fn steps(&self, base: &Base, sets: &[String]) -> Result<Vec<Step>, Stop> {
+    pub fn steps(&self, base: &InitialSettings, sets: &[String]) -> Result<Vec<Step>, Stop> {
         base.is_here()?;
         let plan = self.plan(sets).map_err(Stop::NoSetting)?;
         Ok(plan.steps)
@@ -116,7 +118,7 @@ impl<'a> Host<'a> {
     }
 }
 
-impl Base {
+impl InitialSettings {
     /// Whether every setting is as at the start.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use rxpath_tune::switch::Switch;
 
 use super::Times;
 use super::answer::{Breach, LiveAnswer, SliceOf, VoidSlice};
-use super::host::{Base, Host};
+use super::host::{Host, InitialSettings};
 use super::limits::{Broken, Limits};
 use super::meter::Meter;
 use super::stop::Stop;
@@ -36,7 +36,7 @@ pub struct Slices<'a> {
     /// This host.
     pub host: &'a Host<'a>,
     /// Its settings as they were at the start.
-    pub base: Base,
+    pub base: InitialSettings,
     /// What is tried.
     pub candidates: &'a [Candidate],
     /// What is made better.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::endpoint::client::{Client, PROMPT};
-use crate::endpoint::wire::Ask;
+use crate::endpoint::wire::HostAsk;
 
 /// Holds the CPUs of all hosts awake.
 pub(super) struct KeptAwake {
@@ -16,7 +16,7 @@ impl Drop for KeptAwake {
     fn drop(&mut self) {
         for client in &self.clients {
             // A host that is lost lets its CPUs sleep by itself.
-            let _ = client.ask::<Value>(Ask::Awake { on: false }, PROMPT);
+            let _ = client.ask::<Value>(HostAsk::Awake { on: false }, PROMPT);
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::endpoint::background::BackgroundAsk;
 use crate::endpoint::client::{Client, PROMPT};
-use crate::endpoint::wire::Ask;
+use crate::endpoint::wire::HostAsk;
 use crate::error::LabError;
 use crate::hosts::Hosts;
 use crate::hosts::placed::background_cpus;
@@ -54,7 +54,7 @@ impl RemoteBackground {
 }
 
 fn ask<T: DeserializeOwned>(client: &Client, what: BackgroundAsk) -> Result<T, LabError> {
-    client.ask(Ask::Background { what }, PROMPT)
+    client.ask(HostAsk::Background { what }, PROMPT)
 }
 
 impl Alongside for RemoteBackground {

@@ -104,7 +104,7 @@ mod tests {
     use rxpath_host::read::nic::losses;
     use rxpath_record::counters::Snapshot;
 
-    use super::super::counters::{Reading, of_sides};
+    use super::super::counters::{HostCounters, of_sides};
     use super::*;
 
     fn names(all: &[&str]) -> Vec<String> {
@@ -145,7 +145,7 @@ mod tests {
         alias: &str,
         driver: &str,
         values: &[(&str, u64)],
-    ) -> (Reading, CardCounters) {
+    ) -> (HostCounters, CardCounters) {
         let on_device = |name: &str| {
             let (source, counter) = name.split_once('.').unwrap();
             format!("{source}.eth0.{counter}")
@@ -157,7 +157,7 @@ mod tests {
         }
         let values = values.iter().map(|&(name, value)| (on_device(name), value)).collect();
         let snapshot = Snapshot { values, ..Snapshot::default() };
-        let reading = Reading {
+        let reading = HostCounters {
             side,
             alias: alias.into(),
             device: "eth0".into(),
@@ -171,10 +171,10 @@ mod tests {
     /// The sum of counters of the cards of a side, and their names.
     fn summed(
         side: Side,
-        hosts: Vec<(Reading, CardCounters)>,
+        hosts: Vec<(HostCounters, CardCounters)>,
         of: impl Fn(&CardCounters) -> &[String],
     ) -> (u64, Vec<String>) {
-        let (readings, cards): (Vec<Reading>, Vec<CardCounters>) = hosts.into_iter().unzip();
+        let (readings, cards): (Vec<HostCounters>, Vec<CardCounters>) = hosts.into_iter().unzip();
         let each: Vec<Card<'_>> = readings
             .iter()
             .zip(&cards)

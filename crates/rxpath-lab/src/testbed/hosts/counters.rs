@@ -5,7 +5,7 @@ use rxpath_record::counters::Snapshot;
 use rxpath_record::counters::name::{self, of_host, side_on_receiver};
 
 /// What one host counted.
-pub struct Reading {
+pub struct HostCounters {
     /// Its side.
     pub side: Side,
     /// Its name.
@@ -29,7 +29,7 @@ const OF_DRIVERS: [&str; 3] = ["ethtool", "standard", "queue"];
 
 /// Under which device the counters of a side stand that has several hosts.
 #[derive(Clone, Copy)]
-pub struct Shown<'a> {
+pub struct SideDevice<'a> {
     /// The first one's.
     device: &'a str,
     /// Whether the devices of all hosts have one driver.
@@ -39,7 +39,7 @@ pub struct Shown<'a> {
 /// Readings of hosts as those of two sides. Counters of a side's devices stand under the name of the first one's, as
 /// [`on_side`] says; softnet counters and energy of receivers are their machines': those on which packets arrive. Of several
 /// receivers each also stands alone, as [`of_host`] names it.
-pub fn of_sides(readings: &[Reading], t_ns: u64) -> Snapshot {
+pub fn of_sides(readings: &[HostCounters], t_ns: u64) -> Snapshot {
     let mut all = Snapshot { t_ns: t_ns as i64, ..Snapshot::default() };
     for side in [Side::Tx, Side::Rx] {
         let of_side = readings.iter().filter(|it| it.side == side);
@@ -49,7 +49,7 @@ pub fn of_sides(readings: &[Reading], t_ns: u64) -> Snapshot {
     all
 }
 
-fn add(all: &mut Snapshot, reading: &Reading, shown: Option<Shown<'_>>) {
+fn add(all: &mut Snapshot, reading: &HostCounters, shown: Option<SideDevice<'_>>) {
     let host = (reading.alias.as_str(), reading.device.as_str());
     let is_apart = reading.side == Side::Rx && shown.is_some();
     let side_of =
@@ -82,17 +82,17 @@ fn add(all: &mut Snapshot, reading: &Reading, shown: Option<Shown<'_>>) {
 }
 
 /// How the counters of a side's devices are named, of which each is given with its driver; `None` of a single one.
-pub fn shown<'a>(mut devices: impl Iterator<Item = (&'a str, &'a str)>) -> Option<Shown<'a>> {
+pub fn shown<'a>(mut devices: impl Iterator<Item = (&'a str, &'a str)>) -> Option<SideDevice<'a>> {
     let (device, driver) = devices.next()?;
     let others: Vec<bool> = devices.map(|(_, other)| other == driver).collect();
     let has_one_driver = others.iter().all(|is_same| *is_same);
-    (!others.is_empty()).then_some(Shown { device, has_one_driver })
+    (!others.is_empty()).then_some(SideDevice { device, has_one_driver })
 }
 
 /// The name of a host's counter among those of its side: `link.eth1.rx.packets` of its device eth1 as
 /// `link.eth0.rx.packets`, if that is the device that is `shown`. A device below is this host's alone, whatever others call
 /// theirs: `link.sut2:ens1.rx.packets`. So are the counters of drivers, if they differ: `ethtool.sut2:eth1.rx_packets`.
-pub fn on_side(name: &str, (alias, device): (&str, &str), shown: Option<Shown<'_>>) -> String {
+pub fn on_side(name: &str, (alias, device): (&str, &str), shown: Option<SideDevice<'_>>) -> String {
     let parts = name.split_once('.').filter(|(source, _)| OF_DEVICES.contains(source));
     let Some((shown, (source, rest))) = shown.zip(parts) else { return name.to_owned() };
     let is_added = shown.has_one_driver || !OF_DRIVERS.contains(&source);
@@ -106,7 +106,7 @@ pub fn on_side(name: &str, (alias, device): (&str, &str), shown: Option<Shown<'_
 
 /// The same of a counter that the row of its card's driver names: where drivers differ, also the kernel's counters of a device
 /// stand alone a second time, because another row does not count them.
-pub fn of_card(name: &str, host: (&str, &str), shown: Option<Shown<'_>>) -> String {
+pub fn of_card(name: &str, host: (&str, &str), shown: Option<SideDevice<'_>>) -> String {
     let rest = name.strip_prefix("link.").filter(|_| shown.is_some_and(|it| !it.has_one_driver));
     rest.map_or_else(|| on_side(name, host, shown), |rest| format!("link.{}:{rest}", host.0))
 }
@@ -115,9 +115,9 @@ pub fn of_card(name: &str, host: (&str, &str), shown: Option<Shown<'_>>) -> Stri
 mod tests {
     use super::*;
 
-    fn reading(side: Side, (alias, device): (&str, &str), values: &[(&str, u64)]) -> Reading {
+    fn reading(side: Side, (alias, device): (&str, &str), values: &[(&str, u64)]) -> HostCounters {
         let values = values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-        Reading {
+        HostCounters {
             side,
             alias: alias.into(),
             device: device.into(),
@@ -208,7 +208,7 @@ mod tests {
         let alone = of_sides(&[bond("sut", "ens1")], 0).values;
         assert_eq!(alone["rx/ethtool.ens1.rx_missed_errors"], 2);
         // What could not be read of a device is a gap of the name that it has there.
-        let shown = Shown { device: "eth0", has_one_driver: true };
+        let shown = SideDevice { device: "eth0", has_one_driver: true };
         let of = |name| on_side(name, ("sut2", "eth1"), Some(shown));
         assert_eq!(of("standard.eth1"), "standard.eth0");
         assert_eq!(of("queue.eth1.0.rx-hw-drop-overruns"), "queue.eth0.0.rx-hw-drop-overruns");
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn the_counters_of_one_machine_count_once() {
         let of = |alias| reading(Side::Rx, (alias, "eth0"), &[("softnet.cpu0.dropped", 4)]);
-        let second = Reading { counts_machine: false, ..of("sut2") };
+        let second = HostCounters { counts_machine: false, ..of("sut2") };
         let all = of_sides(&[of("sut"), second], 0);
         assert_eq!(all.values.get("machine/softnet.cpu0.dropped"), Some(&4));
         assert_eq!(all.values.get("machine@sut2/softnet.cpu0.dropped"), Some(&4));

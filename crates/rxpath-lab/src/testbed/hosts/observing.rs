@@ -11,7 +11,7 @@ use super::AFTER_WINDOW;
 use crate::clock::HostClock;
 use crate::endpoint::client::{Client, PROMPT, PendingAnswer};
 use crate::endpoint::observing::{ObserveAsk, ObserveStart};
-use crate::endpoint::wire::Ask;
+use crate::endpoint::wire::HostAsk;
 use crate::error::LabError;
 use crate::hosts::observe::ask;
 use crate::hosts::{ConnectedHost, Hosts};
@@ -118,7 +118,7 @@ impl Observing for RemoteObservers {
         // Stolen time and stages are those of one receiver.
         let first = self.receivers.first();
         let what = ObserveAsk::Window;
-        self.window = first.map(|first| first.begin(Ask::Observe { what })).transpose()?;
+        self.window = first.map(|first| first.begin(HostAsk::Observe { what })).transpose()?;
         Ok(())
     }
 

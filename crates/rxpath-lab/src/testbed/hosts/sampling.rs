@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{AFTER_WINDOW, HostsTestbed};
 use crate::clock::HostClock;
 use crate::endpoint::client::{Client, PendingAnswer};
-use crate::endpoint::wire::{AheadAsk, Ask, SampleAsk};
+use crate::endpoint::wire::{AheadAsk, HostAsk, SampleAsk};
 use crate::error::LabError;
 use crate::testbed::seat::Seat;
 use crate::trial::sampler::{Sampled, SampledQueues, Sampling};
@@ -46,7 +46,7 @@ impl RemoteSamplers {
                 let (interval_ns, port, tcp, v6) = (*interval_ns, *port, *tcp, *v6);
                 let ask = SampleAsk { interval_ns, side: *side, port, tcp, v6, threads };
                 let what = AheadAsk::Sample(ask);
-                let started = host.client.begin(Ask::Ahead { what })?;
+                let started = host.client.begin(HostAsk::Ahead { what })?;
                 let (client, machine) = (Arc::clone(&host.client), host.machine);
                 running.push(RemoteSampler { client, clock, seat, machine, started });
             }
@@ -66,7 +66,7 @@ impl Sampling for RemoteSamplers {
         let mut machines = Vec::<usize>::new();
         for RemoteSampler { client, clock, seat, machine, started } in self.0 {
             let started = started.wait::<Value>(AFTER_WINDOW);
-            let end = Ask::Ahead { what: AheadAsk::Sampled };
+            let end = HostAsk::Ahead { what: AheadAsk::Sampled };
             let found = started.and_then(|_| client.ask::<SampledQueues>(end, AFTER_WINDOW));
             let SampledQueues { samples, warning, faults } = found.unwrap_or_else(|error| {
                 let text = format!("queues over time are missing for this trial: {error}");

@@ -10,7 +10,7 @@ use rxpath_live::observe::Between;
 use super::{AFTER_WINDOW, HostsTestbed};
 use crate::clock::{HostClock, monotonic_ns};
 use crate::endpoint::client::PendingAnswer;
-use crate::endpoint::wire::{AheadAsk, Ask, MeasuredWindow, WindowAsk};
+use crate::endpoint::wire::{AheadAsk, HostAsk, MeasuredWindow, WindowAsk};
 use crate::error::LabError;
 use crate::hosts::{ConnectedHost, Hosts};
 use crate::testbed::Testbed;
@@ -50,7 +50,7 @@ impl<'a> RemoteWindow<'a> {
                 device: host.device.name.clone(),
                 speeds: testbed.speeds_of(host),
             };
-            host.client.begin(Ask::Window(ask))
+            host.client.begin(HostAsk::Window(ask))
         };
         let answers = testbed.seats().map(ask).collect::<Result<_, _>>()?;
         Ok(Self { testbed, from_ns, length: measured.length, answers })
@@ -62,7 +62,7 @@ impl<'a> RemoteWindow<'a> {
         what: impl Fn(HostClock) -> AheadAsk,
     ) -> Vec<Result<PendingAnswer, LabError>> {
         let ask = |(host, _, clock): (&ConnectedHost, Seat, HostClock)| {
-            host.client.begin(Ask::Ahead { what: what(clock) })
+            host.client.begin(HostAsk::Ahead { what: what(clock) })
         };
         self.testbed.seats().map(ask).collect()
     }

@@ -18,7 +18,7 @@ use serde::Deserialize;
 
 use super::datagrams::{ledger_input, path};
 use super::{Spans, known, programs};
-use crate::hosts::pairs::Pairs;
+use crate::hosts::pairs::HostPairs;
 use crate::scenario::spec::Variant;
 use crate::testbed::Testbed;
 use crate::trial::evidence::{SideSeen, gather};
@@ -57,7 +57,7 @@ pub(super) struct Whole<'a> {
     pub raw: &'a Measurements,
     pub spans: &'a Spans,
     /// Who sends to whom.
-    pub pairs: &'a Pairs,
+    pub pairs: &'a HostPairs,
     /// The counters over the whole trial.
     pub moved: &'a Moved,
     /// Of all receivers.

@@ -13,7 +13,7 @@ use rxpath_stats::quantile::needed_values;
 use super::receivers::{Alone, Reached, Whole, of_senders};
 use super::times::times;
 use super::{known, programs};
-use crate::hosts::pairs::Pairs;
+use crate::hosts::pairs::HostPairs;
 use crate::scenario::spec::{Protocol, Variant};
 use crate::testbed::Testbed;
 use crate::trial::evidence::gather;
@@ -41,7 +41,7 @@ pub(super) fn pairs(variant: &Variant, testbed: &dyn Testbed, raw: &Measurements
 /// What a sender's program for one of its receivers left; nothing where there is one of both.
 fn client<'a>(
     load: &'a SideMeasurements,
-    pairs: &Pairs,
+    pairs: &HostPairs,
     (sender, receiver): (usize, usize),
 ) -> Option<&'a SideMeasurements> {
     let (_, own) = load.parts.get(sender)?;
@@ -169,7 +169,7 @@ fn reached(whole: Whole<'_>) -> Vec<Reached> {
 fn metrics(
     protocol: Protocol,
     raw: &Measurements,
-    (pairs, receiver): (&Pairs, usize),
+    (pairs, receiver): (&HostPairs, usize),
 ) -> (BTreeMap<String, f64>, Option<f64>) {
     let senders = 0..raw.load.parts.len();
     let clients: Vec<&SideMeasurements> =
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_pair_is_what_the_sender_s_program_for_the_receiver_did() {
-        let (raw, pairs) = (measurements(None), Pairs::all(2, 2));
+        let (raw, pairs) = (measurements(None), HostPairs::all(2, 2));
         let of = |from, to| pair(Protocol::Http, client(&raw.load, &pairs, (from, to))?, &raw);
         let slow = of(1, 1).unwrap();
         assert_eq!((slow.value, slow.done_total, slow.errors_count), (300.0, Some(600), 2));
@@ -272,7 +272,7 @@ mod tests {
         // Each sender has one program, for the receiver that it is paired with.
         raw.load.parts[0].1.parts.truncate(1);
         raw.load.parts[1].1.parts.remove(0);
-        let pairs = Pairs::of(2, 2, |sender, receiver| sender == receiver);
+        let pairs = HostPairs::of(2, 2, |sender, receiver| sender == receiver);
         let done = |from, to| {
             let client = client(&raw.load, &pairs, (from, to))?;
             pair(Protocol::Http, client, &raw)?.done_total
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn a_receiver_s_times_are_those_of_all_its_clients() {
         let raw = measurements(None);
-        let pairs = Pairs::all(2, 2);
+        let pairs = HostPairs::all(2, 2);
         let (fast, target) = metrics(Protocol::Http, &raw, (&pairs, 0));
         let (slow, _) = metrics(Protocol::Http, &raw, (&pairs, 1));
         assert_eq!((fast["achieved_rps"], slow["achieved_rps"], target), (1_000.0, 600.0, None));
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_receiver_has_the_targets_of_all_its_clients() {
-        let (raw, pairs) = (measurements(Some(500.0)), Pairs::all(2, 2));
+        let (raw, pairs) = (measurements(Some(500.0)), HostPairs::all(2, 2));
         assert_eq!(metrics(Protocol::Http, &raw, (&pairs, 1)).1, Some(1_000.0));
     }
 
@@ -319,7 +319,7 @@ mod tests {
         let [gen1, gen2] = ["gen1", "gen2"].map(|name| Some(name.to_owned()));
         raw.window.of_senders = vec![Between::default(), Between::default()];
         raw.window.apart = vec![vec![gen1.clone(), None], vec![gen1, gen2]];
-        let (moved, ledger, pairs) = (Moved::default(), Ledger::default(), Pairs::all(2, 2));
+        let (moved, ledger, pairs) = (Moved::default(), Ledger::default(), HostPairs::all(2, 2));
         let (spans, all) =
             (Spans { load: Span::default(), serve: Span::default() }, Evidence::default());
         let whole = Whole {

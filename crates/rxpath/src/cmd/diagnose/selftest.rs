@@ -4,7 +4,7 @@ use rand::RngExt;
 use rxpath_host::Root;
 use rxpath_host::read::{thread, topology};
 use rxpath_lab::scenario::HostShape;
-use rxpath_lab::selftest::{self, Ask, CASES, Case, Row, RuleCost, Sureness};
+use rxpath_lab::selftest::{self, CASES, Case, RuleCost, SelftestOptions, SelftestRow, Sureness};
 use rxpath_record::manifest::Manifest;
 use rxpath_stats::proportion;
 
@@ -66,7 +66,7 @@ pub struct Answer {
     /// the share may be lower.
     recognised_interval: [f64; 2],
     /// The table, one row per case.
-    cases: Vec<Row>,
+    cases: Vec<SelftestRow>,
     /// How often strong, fair and weak verdicts were right.
     sureness: Vec<Sureness>,
     /// Limits that cannot be made here, and why.
@@ -129,7 +129,7 @@ impl SelftestArgs {
         let cpus = thread::allowed_cpus()?.0.len();
         let lacks = selftest::lacking(&root, cpus);
         let (cases, hold) = (&self.cases, self.hold);
-        let mut ask = Ask { cases, draws, seed, hold, lacks: &lacks, rule_cost: None };
+        let mut ask = SelftestOptions { cases, draws, seed, hold, lacks: &lacks, rule_cost: None };
         let (chosen, left_out) = selftest::chosen(&ask);
         if chosen.is_empty() {
             let why = left_out.first().map_or("", |(_, why)| why);
@@ -203,7 +203,7 @@ fn text(answer: &Answer, seed: u64) -> String {
     text + &format!("seed {seed}: {right} of {made} recognised ({interval})\n")
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[SelftestRow]) -> String {
     let mut table =
         Grid::new(1, ["case", "made", "recognised", "95 % interval", "said instead"]).text(&[4]);
     for row in rows {

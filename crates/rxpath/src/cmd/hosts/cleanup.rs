@@ -6,7 +6,7 @@ use rxpath_lab::endpoint::client::{Client, PROMPT};
 use rxpath_lab::endpoint::leftovers::Leftover;
 use rxpath_lab::endpoint::settings::SettingsAsk;
 use rxpath_lab::endpoint::strays::StrayProgram;
-use rxpath_lab::endpoint::wire::Ask;
+use rxpath_lab::endpoint::wire::HostAsk;
 use rxpath_lab::hosts::client;
 use rxpath_lab::hosts::privilege::RootNeeds;
 use rxpath_remote::Binaries;
@@ -90,12 +90,12 @@ impl CleanupHosts {
     fn clean(&self, alias: &str, connected: Result<Client, LabError>) -> HostCleaned {
         let mut host = HostCleaned { host: alias.to_owned(), ..HostCleaned::default() };
         let looked = connected.and_then(|client| {
-            host.programs = client.ask(Ask::Strays { end: !self.dry_run }, UNDONE)?;
+            host.programs = client.ask(HostAsk::Strays { end: !self.dry_run }, UNDONE)?;
             if !self.dry_run {
-                let ask = Ask::Settings { what: SettingsAsk::UndoLeft };
+                let ask = HostAsk::Settings { what: SettingsAsk::UndoLeft };
                 host.undone = client.ask(ask, UNDONE)?;
             }
-            for left in client.ask::<Vec<Leftover>>(Ask::Leftovers, PROMPT)? {
+            for left in client.ask::<Vec<Leftover>>(HostAsk::Leftovers, PROMPT)? {
                 match left {
                     Leftover::Own { dir, hash } => {
                         (host.dir, host.kept) = (Some(dir), Some(hash));
@@ -108,7 +108,7 @@ impl CleanupHosts {
                     Leftover::Unread(unread) => host.unread = Some(unread.text()),
                     Leftover::Copy { hash, bytes } => {
                         if !self.dry_run {
-                            let ask = Ask::RemoveCopy { hash: hash.clone() };
+                            let ask = HostAsk::RemoveCopy { hash: hash.clone() };
                             client.ask::<serde_json::Value>(ask, PROMPT)?;
                         }
                         host.copies_bytes += bytes;

@@ -1,7 +1,7 @@
 //! `rxpath model calibrate`: measures the cost of each step of the receive path on this host.
 
 use jiff::Timestamp;
-use rxpath_lab::predict::calibrate::{self, Measured, Watch};
+use rxpath_lab::predict::calibrate::{self, CalibrationObserver, Measured};
 use rxpath_model::calibration::Calibration;
 use rxpath_model::calibration::fit::TooNoisy;
 
@@ -59,7 +59,7 @@ impl CalibrateCommand {
         let sets: Vec<String> = [size].into_iter().chain(self.sets.iter().cloned()).collect();
         let resolved = resolved(SCENARIO, &sets)?;
         let mut bars = Bars::new();
-        let mut watch = Watch::new(&resolved, !self.no_bpf, &mut bars);
+        let mut watch = CalibrationObserver::new(&resolved, !self.no_bpf, &mut bars);
         let ended = conduct(
             &resolved,
             &self.runs,

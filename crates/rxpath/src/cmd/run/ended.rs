@@ -1,22 +1,22 @@
 //! The end of a run becomes an exit status, with words and a hint for the user.
 
 use rxpath_lab::LabError;
-use rxpath_lab::run::Finished;
+use rxpath_lab::run::FinishedRun;
 use rxpath_record::run::RunError;
 
 use crate::exit::{Exit, Failure, Outcome};
 
 /// A run that has ended, with the signal that ended it, if any.
 pub struct Ended {
-    pub(super) finished: Finished,
+    pub(super) finished: FinishedRun,
     pub(super) signal: Option<i32>,
     pub(super) keep_noisy: bool,
 }
 
 impl std::ops::Deref for Ended {
-    type Target = Finished;
+    type Target = FinishedRun;
 
-    fn deref(&self) -> &Finished {
+    fn deref(&self) -> &FinishedRun {
         &self.finished
     }
 }

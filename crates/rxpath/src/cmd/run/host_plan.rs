@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use rxpath_core::Side;
 use rxpath_core::number::counted;
 use rxpath_lab::hosts::planned::{PlannedChange, PlannedHost};
-use rxpath_lab::plan::Plan;
+use rxpath_lab::plan::RunPlan;
 use rxpath_tune::effects::Effect;
 use rxpath_tune::plan::make::ALREADY;
 use serde_json::Value;
 
 /// Each host with its device, its rights and its programs, then the settings that are changed.
-pub fn text(plan: &Plan) -> String {
+pub fn text(plan: &RunPlan) -> String {
     let mut text = String::new();
     for host in &plan.hosts {
         let does = if host.side == Side::Tx { "sends" } else { "receives" };
@@ -58,7 +58,7 @@ fn known(code: &str) -> Option<Effect> {
 }
 
 /// How many trials wait for a link that their settings take down.
-fn waits(plan: &Plan) -> Option<String> {
+fn waits(plan: &RunPlan) -> Option<String> {
     let changes = plan.hosts.iter().flat_map(|host| &host.changes);
     let bounces = |code: &String| known(code) == Some(Effect::LinkBounce);
     let waiting = changes.filter(|change| change.effects.iter().any(bounces));
@@ -103,7 +103,7 @@ mod tests {
         };
         let trial =
             |trial, variant: &str| PlannedTrial { trial, block: 1, variant: variant.to_owned() };
-        let plan = Plan {
+        let plan = RunPlan {
             trials: vec![trial(0, "large"), trial(1, "plain"), trial(2, "large")],
             trials_at_most: 3,
             expected: Nanos(1),

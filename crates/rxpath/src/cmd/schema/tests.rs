@@ -64,7 +64,7 @@ fn all() -> Vec<(&'static str, Schema)> {
             "hosts-cleanup",
             printed::<Envelope<Value, Vec<crate::cmd::hosts::cleanup::HostCleaned>>>(),
         ),
-        ("run-plan", printed::<Envelope<Value, rxpath_lab::plan::Plan>>()),
+        ("run-plan", printed::<Envelope<Value, rxpath_lab::plan::RunPlan>>()),
         ("run-result", printed::<Envelope<Value, rxpath_record::manifest::Manifest>>()),
         ("warning", printed::<Warning>()),
     ]);

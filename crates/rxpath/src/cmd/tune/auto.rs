@@ -10,7 +10,7 @@ use clap::ArgGroup;
 use rxpath_lab::scenario::load;
 use rxpath_lab::scenario::spec::Search;
 use rxpath_lab::search::answer::{AutoAnswer, AutoSettings};
-use rxpath_lab::search::ask::{self, Asked, NotMeasured, Objective};
+use rxpath_lab::search::ask::{self, NotMeasured, Objective, SearchOptions};
 use rxpath_tune::Goal;
 use rxpath_tune::auto::{AutoResult, Ended, Guard};
 use rxpath_tune::persist::{Home, MatchBy};
@@ -156,8 +156,8 @@ impl AutoCommand {
     }
 
     /// What is asked of the search, on any traffic.
-    fn asked(&self) -> Asked<'_> {
-        Asked {
+    fn asked(&self) -> SearchOptions<'_> {
+        SearchOptions {
             budget: self.budget,
             only: &self.settings,
             dry_run: self.dry_run,

@@ -1,7 +1,7 @@
 //! The table of a validated scenario.
 
 use rxpath_core::number::si;
-use rxpath_lab::predict::validate::{Row, Validated};
+use rxpath_lab::predict::validate::{Validated, ValidatedVariant};
 
 /// Predicted, measured, error and both baselines, and the result of each goal.
 pub(super) fn table(scenario: &Validated) -> String {
@@ -45,7 +45,7 @@ pub(super) fn table(scenario: &Validated) -> String {
     text
 }
 
-fn line(row: &Row) -> String {
+fn line(row: &ValidatedVariant) -> String {
     let [median, least, most] = row.measured_loss;
     let delay = |name: &str| {
         row.delay_log_ratio

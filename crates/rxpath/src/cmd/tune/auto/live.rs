@@ -11,7 +11,7 @@ use rxpath_host::write::journal::Contents;
 use rxpath_host::write::setter::HostSetter;
 use rxpath_lab::search::answer::{AutoAnswer, AutoSettings};
 use rxpath_lab::search::ask::{self, Objective};
-use rxpath_lab::search::candidates::Source;
+use rxpath_lab::search::candidates::CandidateSource;
 use rxpath_lab::search::confirming::compared;
 use rxpath_lab::search::live::answer::{AppliedHere, LiveAnswer, LiveSettings};
 use rxpath_lab::search::live::guards::{self, OBJECTIVE};
@@ -175,7 +175,7 @@ impl AutoCommand {
         // What is named by hand is tried whatever else is left out.
         let named = self.live.tries.iter().filter(|_| !self.settings.is_empty());
         let only: Vec<String> = self.settings.iter().chain(named).cloned().collect();
-        let source = Source {
+        let source = CandidateSource {
             stage: start.verdict.as_ref().map_or(Stage::Unknown, |verdict| verdict.stage),
             only: &only,
             advice,

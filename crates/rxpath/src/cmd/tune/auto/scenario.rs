@@ -7,7 +7,7 @@ use rxpath_lab::scenario::load;
 use rxpath_lab::scenario::spec::{Resolved, Topology};
 use rxpath_lab::search::answer::{AutoAnswer, AutoSettings};
 use rxpath_lab::search::product;
-use rxpath_lab::search::session::{Session, Stop};
+use rxpath_lab::search::session::{SearchSession, Stop};
 use rxpath_tune::persist::Home;
 
 use super::{AutoCommand, Written, check, not_measured, wanted};
@@ -87,7 +87,7 @@ impl AutoCommand {
         &self,
         scenario: &'a str,
         hosts: Option<&'a Hosts>,
-    ) -> Result<Session<'a>, Failure> {
+    ) -> Result<SearchSession<'a>, Failure> {
         let file = load(scenario).map_err(Failure::usage_of)?;
         // Times of a scenario that is made for a search hold.
         let is_open = |set: &&&str| {
@@ -115,7 +115,7 @@ impl AutoCommand {
         let cpus = hosts
             .map_or_else(|| thread::allowed_cpus().map(|all| all.0), |hosts| Ok(hosts.cpus()))?;
         let calibration = default_path().exists().then(|| load_calibration(&default_path(), false));
-        Ok(Session {
+        Ok(SearchSession {
             hosts,
             resolve: Box::new(move |sets: &[String]| {
                 made_of(scenario, sets, hosts).map_err(|failure| failure.line())
@@ -136,7 +136,7 @@ impl AutoCommand {
 
     fn finish(
         &self,
-        session: &Session<'_>,
+        session: &SearchSession<'_>,
         ended: &RunEnded,
         mut answer: AutoAnswer,
         persist: Option<(Home, PathBuf)>,
