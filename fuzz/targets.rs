@@ -201,7 +201,7 @@ fn netlink_objects(bytes: &[u8]) {
 fn kernel_names(text: &str) {
     let _ = rxpath_tune::facts::Version::parse(text);
     drop(text.parse::<target::Target>());
-    drop(rxpath_tune::plan::make::Request::parse(text));
+    drop(rxpath_tune::plan::make::ChangeRequest::parse(text));
 }
 
 /// Numbers with their units, and the limits of objectives.

@@ -13,7 +13,7 @@ use rxpath_host::write::journal::{Journal, Undo};
 use rxpath_host::write::setter::{HostSetter, Setter};
 use rxpath_host::{Root, Target};
 use rxpath_tune::apply::apply;
-use rxpath_tune::plan::make::{Request, make};
+use rxpath_tune::plan::make::{ChangeRequest, make};
 use rxpath_tune::plan::{HostMark, Plan};
 
 /// Settings of a device and of what is around it.
@@ -177,7 +177,7 @@ fn differing<'a>(
 
 /// A plan of one step; `None` when the value can't be planned.
 fn planned(knob: &str, value: &str) -> Option<Plan> {
-    let request = Request::parse(&format!("{knob}={value}")).ok()?;
+    let request = ChangeRequest::parse(&format!("{knob}={value}")).ok()?;
     let empty = Plan::new("2026-01-01T00:00:00Z".into(), HostMark::default());
     let plan = make(&mut HostSetter::default(), &|_| None, &[request], empty);
     (plan.steps.len() == 1).then_some(plan)

@@ -10,7 +10,7 @@ use rxpath_host::{HostError, Root};
 
 use crate::effects::coupled;
 use crate::limits;
-use crate::plan::{PlanError, Step};
+use crate::plan::{PlanError, PlanStep};
 
 /// What came of a plan.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl Applied {
 /// Whether the host is still as these steps say, and each value within what it and the device take.
 ///
 /// A plan is written once all its steps have passed.
-pub fn ready<S: Setter>(setter: &mut S, steps: &[Step]) -> Result<(), PlanError> {
+pub fn ready<S: Setter>(setter: &mut S, steps: &[PlanStep]) -> Result<(), PlanError> {
     for (at, step) in steps.iter().enumerate() {
         let number = at + 1;
         let set = step.set.to_string();
@@ -60,7 +60,7 @@ pub fn ready<S: Setter>(setter: &mut S, steps: &[Step]) -> Result<(), PlanError>
 pub fn apply<S: Setter>(
     journal: &mut Journal,
     setter: &mut S,
-    (steps, root): (&[Step], &Root),
+    (steps, root): (&[PlanStep], &Root),
     before_each: &mut dyn FnMut(&mut Journal) -> Result<(), HostError>,
 ) -> Applied {
     let mut applied = Applied::default();

@@ -26,8 +26,8 @@ mod values;
 
 pub use candidate::{Candidate, Prior, Risk};
 pub use finish::MOST_PAIRS;
-pub use guard::{Guard, Limit};
-pub use measure::{Broke, Measure, Phase, Reading};
-pub use report::{AutoResult, Ended};
+pub use guard::{GuardLimit, MetricGuard};
+pub use measure::{Broke, Measure, Phase, TrialReading};
+pub use report::{AutoOutcome, AutoResult};
 pub use search::{Failed, TooShort, fewest_trials, search};
 pub use searching::Plan;

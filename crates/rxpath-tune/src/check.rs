@@ -9,7 +9,7 @@ use crate::facts::{self, Device, Gap, HostFacts};
 use crate::finding::{Finding, Suppressed};
 use crate::rule::{Ask, Check, Rule};
 use crate::rules;
-use crate::unjudged::{Counts, Unjudged};
+use crate::unjudged::{Unjudged, UnjudgedCounts};
 use crate::weight::{Goal, Severity};
 
 /// An answer that is no finding.
@@ -74,7 +74,7 @@ impl Report {
     }
 
     /// How many rules could not be judged, by why: those that answered on no device.
-    pub fn unjudged_rules(&self) -> Counts {
+    pub fn unjudged_rules(&self) -> UnjudgedCounts {
         let notes = [&self.fine, &self.records, &self.cautions, &self.silent];
         let answered = notes
             .into_iter()
@@ -84,7 +84,7 @@ impl Report {
             .chain(self.suppressed.iter().map(|one| one.finding.id.as_str()))
             .collect();
         let unseen = self.unseen.iter().map(|note| note.id.as_str());
-        Counts::of(&self.unjudged, unseen, &answered)
+        UnjudgedCounts::of(&self.unjudged, unseen, &answered)
     }
 }
 

@@ -48,10 +48,10 @@ pub use fingerprint::Fingerprint;
 pub use irq::Irq;
 pub use kept::{Kept, parse_kept};
 pub use kernel::{Kernel, Version};
-pub use known::{Gap, Known, OrGap};
+pub use known::{Gap, OrGap, RequiredFact};
 pub use link_files::{Fits, LinkFile, parse_link_file};
-pub use processes::Processes;
-pub use readers::{Reader, Readers};
+pub use processes::RunningProcesses;
+pub use readers::{PacketReader, Readers};
 pub use scope::Scope;
 pub use serving::{Serving, host_wide};
 pub use sockets::UdpPort;
@@ -107,7 +107,7 @@ pub struct HostFacts {
     /// Queueing disciplines by device; on the running host alone.
     pub qdiscs: Fact<BTreeMap<String, Vec<String>>>,
     /// Programs that run.
-    pub processes: Fact<Processes>,
+    pub processes: Fact<RunningProcesses>,
     /// Devices that went away or could not be read while they were read, with the reason.
     pub lost_devices: Vec<(String, String)>,
 }

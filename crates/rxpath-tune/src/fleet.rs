@@ -9,7 +9,7 @@ mod group;
 mod kinds;
 mod report;
 
-pub use group::{Difference, Group, OddHost};
+pub use group::{Difference, HostGroup, OddHost};
 pub use kinds::{Driver, Version};
 pub use report::{Bad, HostReport, Ids, parse};
 
@@ -23,7 +23,7 @@ use crate::weight::{Magnitude, Severity};
 
 /// How common a finding is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Common {
+pub struct CommonFinding {
     /// The rule.
     pub id: String,
     /// The worst severity that a host had.
@@ -57,9 +57,9 @@ pub struct Summary {
     /// Goals that the hosts were judged for; `any` is none. Several make counts that cannot be compared.
     pub goals: BTreeMap<String, u64>,
     /// Findings, those of the most hosts first.
-    pub findings: Vec<Common>,
+    pub findings: Vec<CommonFinding>,
     /// Hosts of one driver, firmware and kernel, the largest group first; in each the odd one out comes first.
-    pub groups: Vec<Group>,
+    pub groups: Vec<HostGroup>,
     /// Firmware and kernel versions by driver, the rarest version first.
     pub drivers: Vec<Driver>,
     /// Files that could not be used, by name.
@@ -169,16 +169,16 @@ impl Fleet {
     }
 }
 
-fn common(hosts: &[(String, HostReport)]) -> Vec<Common> {
+fn common(hosts: &[(String, HostReport)]) -> Vec<CommonFinding> {
     struct Seen {
-        one: Common,
+        one: CommonFinding,
         last: usize,
     }
     let mut seen: BTreeMap<&str, Seen> = BTreeMap::new();
     for (at, (_, host)) in hosts.iter().enumerate() {
         for finding in &host.findings {
             let entry = seen.entry(&finding.id).or_insert_with(|| Seen {
-                one: Common {
+                one: CommonFinding {
                     id: finding.id.to_string(),
                     severity: finding.severity,
                     effect_size: finding.effect_size,
@@ -198,7 +198,7 @@ fn common(hosts: &[(String, HostReport)]) -> Vec<Common> {
             }
         }
     }
-    let mut all: Vec<Common> = seen.into_values().map(|seen| seen.one).collect();
+    let mut all: Vec<CommonFinding> = seen.into_values().map(|seen| seen.one).collect();
     all.sort_by_key(|one| std::cmp::Reverse((one.hosts_count, one.severity, one.effect_size)));
     all
 }

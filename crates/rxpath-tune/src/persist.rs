@@ -6,7 +6,7 @@
 use rxpath_host::Target;
 use rxpath_host::pairs::Pairs;
 
-use crate::plan::{LeftOut, Plan, Step};
+use crate::plan::{LeftOut, Plan, PlanStep};
 
 mod link;
 mod matching;
@@ -71,7 +71,7 @@ pub fn homes(plan: &Plan) -> Vec<(&'static str, usize)> {
     all.filter(|(_, steps)| *steps > 0).collect()
 }
 
-fn left(step: &Step, why: &str) -> LeftOut {
+fn left(step: &PlanStep, why: &str) -> LeftOut {
     LeftOut::new(format!("{} {}", step.set, step.new), why)
 }
 
@@ -238,7 +238,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-fn pairs(step: &Step) -> Pairs {
+fn pairs(step: &PlanStep) -> Pairs {
     step.new.parse().unwrap_or_default()
 }
 

@@ -36,7 +36,7 @@ pub struct Plan {
     pub host: HostMark,
     /// What to write, in this order.
     #[serde(default, rename = "step", skip_serializing_if = "Vec::is_empty")]
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
     /// What was asked for and is not in the steps, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
@@ -60,7 +60,7 @@ pub struct HostMark {
 /// One write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+pub struct PlanStep {
     /// What: `net.core.rmem_max`, `eth0/rings`, `eth0/queues/rx-0/rps_cpus`.
     #[schemars(with = "String")]
     pub set: Target,
@@ -76,7 +76,7 @@ pub struct Step {
     pub effects: Vec<Effect>,
 }
 
-impl Step {
+impl PlanStep {
     /// Whether it takes the link down for a moment.
     pub fn bounces_link(&self) -> bool {
         self.effects.contains(&Effect::LinkBounce)

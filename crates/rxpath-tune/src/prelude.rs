@@ -2,7 +2,7 @@
 
 pub(crate) use crate::answer::Details;
 pub use crate::answer::{Answer, Checked};
-pub use crate::facts::{Count, Device, Evidence, Gap, Known, OrGap, RARE_RATIO};
+pub use crate::facts::{Count, Device, Evidence, Gap, OrGap, RARE_RATIO, RequiredFact};
 pub use crate::knob::Set;
 pub use crate::rule::{Ask, Check, idle, quiet};
 pub use crate::rule_file::RuleFile;

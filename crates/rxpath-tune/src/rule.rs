@@ -48,7 +48,7 @@ rxpath_core::named! {
 /// What a rule does with what it reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum RuleKind {
     /// It judges: finds, is content, or is silent where it does not apply.
     #[default]
     Judge,
@@ -125,7 +125,7 @@ pub struct Rule {
     pub area: Area,
     /// What it does.
     #[serde(default)]
-    pub kind: Kind,
+    pub kind: RuleKind,
     /// The question, in a line.
     pub what: &'static str,
     /// Hosts or devices that it applies to.

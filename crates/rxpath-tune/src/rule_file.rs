@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::rule::{Check, Kind, Rule};
+use crate::rule::{Check, Rule, RuleKind};
 
 /// A table that is part of the program: `text` is what the file `name` says, as TOML.
 #[expect(clippy::panic, reason = "the files are part of the program; the tests read them all")]
@@ -66,8 +66,8 @@ impl RuleFile {
 /// The rule with the usual texts of its kind where it has none, and with the text of each name.
 fn complete(mut rule: Rule, short: &BTreeMap<&str, &'static str>) -> Rule {
     let (setting, undo) = match rule.kind {
-        Kind::Judge => ("", "VALUE_BACK"),
-        Kind::Record | Kind::Honesty => ("NO_SETTING", "NOTHING_CHANGED"),
+        RuleKind::Judge => ("", "VALUE_BACK"),
+        RuleKind::Record | RuleKind::Honesty => ("NO_SETTING", "NOTHING_CHANGED"),
     };
     let texts = [
         (&mut rule.figure_from, ""),

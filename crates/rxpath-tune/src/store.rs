@@ -37,14 +37,14 @@ pub struct TuneLock {
 
 /// A journal of the folder, with the parts that can be read.
 #[derive(Debug)]
-pub struct Listed {
+pub struct StoredJournal {
     /// Its number.
     pub id: u32,
     /// What is on it; the error of one that can't be read.
     pub contents: Result<Contents, HostError>,
 }
 
-impl Listed {
+impl StoredJournal {
     /// Whether it may have changes in force. One that can't be read may.
     pub fn is_open(&self) -> bool {
         self.contents.as_ref().map_or(true, Contents::is_open)
@@ -108,12 +108,12 @@ impl Store {
     }
 
     /// All journals, oldest first.
-    pub fn list(&self) -> Result<Vec<Listed>, HostError> {
+    pub fn list(&self) -> Result<Vec<StoredJournal>, HostError> {
         let mut all = Vec::new();
         for id in self.ids()? {
             let contents = Contents::read(&self.path(id))
                 .and_then(|contents| contents.map_or_else(Contents::begun, Ok));
-            all.push(Listed { id, contents });
+            all.push(StoredJournal { id, contents });
         }
         Ok(all)
     }
@@ -169,7 +169,7 @@ impl Store {
                 || contents.open_targets().filter(counts).any(|ours| other.may_restore(ours))
         };
         let listed = self.list()?;
-        let same_place = |one: &&Listed| {
+        let same_place = |one: &&StoredJournal| {
             one.id > id
                 && one.contents.as_ref().is_ok_and(|other| {
                     other.is_open()

@@ -13,7 +13,7 @@ use rxpath_host::{HostError, Root};
 use thiserror::Error;
 
 use crate::apply::{apply, ready};
-use crate::plan::{PlanError, Step};
+use crate::plan::{PlanError, PlanStep};
 
 /// Why the host is not as it was asked for, through no fault of a step.
 #[derive(Debug, Error)]
@@ -43,13 +43,13 @@ pub enum SwitchError {
 
 /// Switches settings of one journal.
 #[derive(Debug)]
-pub struct Switch<S: Setter> {
+pub struct SettingsSwitch<S: Setter> {
     journal: Journal,
     setter: S,
     watch: Watch,
 }
 
-impl<S: Setter> Switch<S> {
+impl<S: Setter> SettingsSwitch<S> {
     /// Over a journal whose watchdog waits already, with an order that holds while this process lives.
     pub fn new(journal: Journal, setter: S, watch: Watch) -> Self {
         debug_assert!(watch.while_alive);
@@ -63,7 +63,7 @@ impl<S: Setter> Switch<S> {
     /// As [`SwitchError`] says.
     pub fn to(
         &mut self,
-        steps: &[Step],
+        steps: &[PlanStep],
         hold: Duration,
     ) -> Result<Result<Vec<Change>, String>, SwitchError> {
         self.base()?;
@@ -123,7 +123,7 @@ impl<S: Setter> Switch<S> {
     }
 }
 
-impl<S: Setter> Drop for Switch<S> {
+impl<S: Setter> Drop for SettingsSwitch<S> {
     /// What is on must not outlive it. The watchdog undoes what can't be undone here.
     fn drop(&mut self) {
         let _ = self.base();
@@ -138,15 +138,15 @@ mod tests {
 
     const HOLD: Duration = Duration::from_secs(60);
 
-    fn switch(dir: &std::path::Path) -> Switch<FakeHost> {
+    fn switch(dir: &std::path::Path) -> SettingsSwitch<FakeHost> {
         let process = ProcessId::own().unwrap();
         let watch =
             Watch { process, applier: process, deadline_ns: 0, while_alive: true, is_final: false };
         let journal = Journal::open(&dir.join("journal")).unwrap();
-        Switch::new(journal, FakeHost::new(), watch)
+        SettingsSwitch::new(journal, FakeHost::new(), watch)
     }
 
-    fn budget(old: &str, new: &str) -> Vec<Step> {
+    fn budget(old: &str, new: &str) -> Vec<PlanStep> {
         vec![step("net.core.netdev_budget", old, new)]
     }
 

@@ -89,9 +89,9 @@ impl Unjudged {
 
 /// How many rules could not be judged, by why.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts(BTreeMap<Reason, usize>);
+pub struct UnjudgedCounts(BTreeMap<Reason, usize>);
 
-impl Counts {
+impl UnjudgedCounts {
     /// Counts each rule once, by its first reason; those that answered elsewhere are not counted. `unseen` are the rules
     /// that need more privilege.
     pub fn of<'a>(
@@ -125,7 +125,7 @@ impl Counts {
 }
 
 /// `12 rules could not be judged: 9 have no source here, 3 need more privilege`; empty when there is none.
-impl fmt::Display for Counts {
+impl fmt::Display for UnjudgedCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let total = self.total();
         if total == 0 {
@@ -180,12 +180,12 @@ mod tests {
             one("c", "eth0", "/z: no such file or object"),
         ];
         let unseen = std::iter::once("d");
-        let counts = Counts::of(&unjudged, unseen, &BTreeSet::from(["c"]));
+        let counts = UnjudgedCounts::of(&unjudged, unseen, &BTreeSet::from(["c"]));
         assert_eq!(
             counts.to_string(),
             "3 rules could not be judged: 1 have no source here, 1 have a source that cannot be read, 1 need more privilege"
         );
-        assert_eq!(Counts::default().to_string(), "");
+        assert_eq!(UnjudgedCounts::default().to_string(), "");
         assert_eq!(Reason::ALL.map(|reason| counts.of_reason(reason)), [1, 0, 1, 1]);
     }
 

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How the waiting ended.
 #[derive(Debug)]
-pub enum Ended {
+pub enum WatchdogOutcome {
     /// The changes were confirmed.
     Confirmed,
     /// Somebody else has undone them, or there were none.
@@ -33,12 +33,12 @@ pub enum Ended {
 enum Next {
     Wait,
     TimeIsUp(Watch),
-    Nothing(Ended),
+    Nothing(WatchdogOutcome),
 }
 
 fn next(contents: &Contents) -> Result<Next, HostError> {
     if contents.confirmed {
-        return Ok(Next::Nothing(Ended::Confirmed));
+        return Ok(Next::Nothing(WatchdogOutcome::Confirmed));
     }
     let held = contents.watch.filter(|watch| watch.while_alive);
     let is_held = held.is_some_and(|watch| watch.applier.is_alive());
@@ -49,7 +49,7 @@ fn next(contents: &Contents) -> Result<Next, HostError> {
             // Between two switches of a search.
             Some(watch) if is_held && !watch.is_final => Ok(Next::Wait),
             None if !is_over => Ok(due(contents, true)?),
-            _ => Ok(Next::Nothing(Ended::Finished)),
+            _ => Ok(Next::Nothing(WatchdogOutcome::Finished)),
         };
     }
     due(contents, held.is_none() || is_held)
@@ -77,13 +77,17 @@ fn is_abandoned(store: &Store, journal: &Path) -> Result<bool, HostError> {
 }
 
 /// Waits until the changes of journal `id` are confirmed or the time is up, and undoes them then.
-pub fn stand_by<S: Setter>(store: &Store, id: u32, setter: &mut S) -> Result<Ended, HostError> {
+pub fn stand_by<S: Setter>(
+    store: &Store,
+    id: u32,
+    setter: &mut S,
+) -> Result<WatchdogOutcome, HostError> {
     let path = store.path(id);
     loop {
         let contents = Contents::read(&path)?.map_or_else(Contents::begun, Ok)?;
         match next(&contents)? {
             Next::Wait if contents.watch.is_none() && is_abandoned(store, &path)? => {
-                return Ok(Ended::Finished);
+                return Ok(WatchdogOutcome::Finished);
             }
             // why: the pace of looking at the journal; the deadline on it ends the waiting.
             Next::Wait => std::thread::sleep(LOOK_AGAIN),
@@ -108,7 +112,7 @@ pub fn stand_by<S: Setter>(store: &Store, id: u32, setter: &mut S) -> Result<End
                         let targets = journal.contents().open_targets();
                         // Held by one of another namespace, which is none of ours to end: it is asked for again.
                         let Ok(_shared) = store.lock_shared(targets, PATIENCE) else { continue };
-                        return Ok(Ended::Undone(journal.undo(setter)?));
+                        return Ok(WatchdogOutcome::Undone(journal.undo(setter)?));
                     }
                     Next::Nothing(ended) => return Ok(ended),
                     Next::Wait => drop(lock),
@@ -158,9 +162,15 @@ mod tests {
         assert!(matches!(after(&[CHANGE, REACHED, UNDONE], here, true), Next::Wait));
         assert!(matches!(after(&[CHANGE, REACHED], here, true), Next::Wait));
         assert!(matches!(after(&[CHANGE, REACHED], gone, true), Next::TimeIsUp(_)));
-        assert!(matches!(after(&[CHANGE, UNDONE], gone, true), Next::Nothing(Ended::Finished)));
-        assert!(matches!(after(&[], gone, true), Next::Nothing(Ended::Finished)));
-        assert!(matches!(after(&[CHANGE, UNDONE], here, false), Next::Nothing(Ended::Finished)));
+        assert!(matches!(
+            after(&[CHANGE, UNDONE], gone, true),
+            Next::Nothing(WatchdogOutcome::Finished)
+        ));
+        assert!(matches!(after(&[], gone, true), Next::Nothing(WatchdogOutcome::Finished)));
+        assert!(matches!(
+            after(&[CHANGE, UNDONE], here, false),
+            Next::Nothing(WatchdogOutcome::Finished)
+        ));
     }
 
     #[test]
@@ -181,6 +191,6 @@ mod tests {
         };
         assert!(matches!(after(&[CHANGE, REACHED]), Next::Wait));
         let undone = after(&[CHANGE, REACHED, UNDONE]);
-        assert!(matches!(undone, Next::Nothing(Ended::Finished)));
+        assert!(matches!(undone, Next::Nothing(WatchdogOutcome::Finished)));
     }
 }

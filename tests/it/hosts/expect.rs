@@ -2,7 +2,7 @@
 
 use rxpath_host::Root;
 use rxpath_tune::plan::from_findings;
-use rxpath_tune::plan::make::Request;
+use rxpath_tune::plan::make::ChangeRequest;
 use rxpath_tune::{Ask, Finding, Goal, HostFacts, Report, Scope, check};
 
 use super::harm::harms;
@@ -167,7 +167,7 @@ fn refused(findings: &[Finding]) -> Vec<String> {
         findings.iter().filter(|finding| !finding.changes.is_empty()).cloned().collect();
     let (requests, left_out) = from_findings::requests(&changing, &[]);
     let refused = requests.iter().filter_map(|request| {
-        let said = Request::parse(&format!("{}={}", request.knob, request.value)).err()?;
+        let said = ChangeRequest::parse(&format!("{}={}", request.knob, request.value)).err()?;
         Some(format!("{} asks for what no plan takes: {said}", request.because))
     });
     let left = left_out.iter().map(|left| format!("{} cannot be planned: {}", left.what, left.why));

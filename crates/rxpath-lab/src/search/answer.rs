@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rxpath_record::comparison::Comparison;
 use rxpath_tune::auto::report::Kept;
-use rxpath_tune::auto::{AutoResult, Candidate, Ended};
+use rxpath_tune::auto::{AutoOutcome, AutoResult, Candidate};
 use rxpath_tune::plan::{LeftOut, Plan};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -70,7 +70,7 @@ pub struct AutoAnswer {
 impl AutoAnswer {
     /// What is kept, where anything is.
     pub fn kept(&self) -> Option<&[Kept]> {
-        let found = self.found.as_ref().filter(|found| found.ended == Ended::Kept)?;
+        let found = self.found.as_ref().filter(|found| found.ended == AutoOutcome::Kept)?;
         Some(&found.kept)
     }
 }

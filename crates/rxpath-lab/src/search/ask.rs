@@ -6,7 +6,7 @@ use rxpath_core::Nanos;
 use rxpath_record::metric::{good, is_share, scale};
 use rxpath_stats::Scale;
 use rxpath_stats::scale::Good;
-use rxpath_tune::auto::{self, Candidate, Guard, Limit};
+use rxpath_tune::auto::{self, Candidate, GuardLimit, MetricGuard};
 use thiserror::Error;
 
 /// The least value that still has a logarithm: of a trial that delivered nothing.
@@ -83,7 +83,7 @@ impl SearchOptions<'_> {
     pub fn plan<'p>(
         &self,
         candidates: &'p [Candidate],
-        (objective, guards): (&Objective, &'p [Guard]),
+        (objective, guards): (&Objective, &'p [MetricGuard]),
     ) -> auto::Plan<'p> {
         let (sign, bundle, seed) = (objective.sign(), self.bundle, self.seed);
         auto::Plan { candidates, guards, sign, error: ERROR, bundle, seed }
@@ -98,7 +98,7 @@ const FORM: &str =
 ///
 /// # Errors
 /// In words what is wrong and what would be right.
-pub fn guard(text: &str) -> Result<Guard, String> {
+pub fn guard(text: &str) -> Result<MetricGuard, String> {
     let said = |what: &str, right: &str| format!("--guard `{text}`: {what}; {right}");
     let wrong = |what: &str, right: &str| Err(said(what, right));
     let Some(at) = text.find(['<', '>']) else { return wrong("there is no < or >", FORM) };
@@ -117,11 +117,11 @@ pub fn guard(text: &str) -> Result<Guard, String> {
     let limits =
         values.map(|value| limit(value, metric).map_err(|(what, right)| said(&what, right)));
     let limits = limits.collect::<Result<_, _>>()?;
-    Ok(Guard { text: text.into(), metric: metric.into(), good, scale: scale(metric), limits })
+    Ok(MetricGuard { text: text.into(), metric: metric.into(), good, scale: scale(metric), limits })
 }
 
 /// `0.001`, `+10%`, `-5`: how much worse a metric may become; else what is wrong and what would be right.
-fn limit(value: &str, metric: &str) -> Result<Limit, (String, &'static str)> {
+fn limit(value: &str, metric: &str) -> Result<GuardLimit, (String, &'static str)> {
     let good = good(metric);
     let wrong = |what: &str, right| Err((what.to_owned(), right));
     let sign = value.chars().next().filter(|first| matches!(first, '+' | '-'));
@@ -136,11 +136,11 @@ fn limit(value: &str, metric: &str) -> Result<Limit, (String, &'static str)> {
     let Some(number) = number(bare) else { return wrong(&format!("`{value}` is no number"), FORM) };
     let size = number * unit;
     Ok(match sign {
-        None => Limit::Value(size),
+        None => GuardLimit::Value(size),
         Some('-') if good == Good::Down => return wrong("it would have to get better", "write +"),
         Some('+') if good == Good::Up => return wrong("it would have to get better", "write -"),
-        Some(_) if value.ends_with('%') && !is_share(metric) => Limit::Share(size),
-        Some(_) => Limit::Difference(size),
+        Some(_) if value.ends_with('%') && !is_share(metric) => GuardLimit::Share(size),
+        Some(_) => GuardLimit::Difference(size),
     })
 }
 
@@ -148,7 +148,7 @@ fn limit(value: &str, metric: &str) -> Result<Limit, (String, &'static str)> {
 ///
 /// # Errors
 /// As [`guard`]; and in words which of them can't hold together.
-pub fn guards(texts: &[String], objective: &Objective) -> Result<Vec<Guard>, String> {
+pub fn guards(texts: &[String], objective: &Objective) -> Result<Vec<MetricGuard>, String> {
     let guards = texts.iter().map(|text| guard(text)).collect::<Result<Vec<_>, String>>()?;
     match contradiction(objective, &guards) {
         Some(why) => Err(why),
@@ -172,7 +172,7 @@ pub struct NotMeasured {
 /// Names the first that is not, and what is.
 pub fn measured(
     objective: &Objective,
-    guards: &[Guard],
+    guards: &[MetricGuard],
     (metrics, where_): (&BTreeMap<String, f64>, &str),
 ) -> Result<(), NotMeasured> {
     let wanted = std::iter::once(("--objective", &objective.metric))
@@ -185,7 +185,7 @@ pub fn measured(
 }
 
 /// What can't hold together.
-fn contradiction(objective: &Objective, guards: &[Guard]) -> Option<String> {
+fn contradiction(objective: &Objective, guards: &[MetricGuard]) -> Option<String> {
     let own = guards.iter().find(|guard| guard.metric == objective.metric);
     if let Some(guard) = own {
         return Some(format!(
@@ -229,13 +229,13 @@ mod tests {
             [limit] => limit,
             ref more => panic!("{text}: {more:?}"),
         };
-        assert_eq!(limit("loss_ratio<0.001"), Limit::Value(0.001));
-        assert_eq!(limit("loss_ratio <= 0.1%"), Limit::Value(0.001));
-        assert_eq!(limit("victim_taken_ratio<=+2%"), Limit::Difference(0.02));
-        assert_eq!(limit("one_way_delay_p99_us<=+10%"), Limit::Share(0.1));
-        assert_eq!(limit("delivered_pps>=-5%"), Limit::Share(0.05));
+        assert_eq!(limit("loss_ratio<0.001"), GuardLimit::Value(0.001));
+        assert_eq!(limit("loss_ratio <= 0.1%"), GuardLimit::Value(0.001));
+        assert_eq!(limit("victim_taken_ratio<=+2%"), GuardLimit::Difference(0.02));
+        assert_eq!(limit("one_way_delay_p99_us<=+10%"), GuardLimit::Share(0.1));
+        assert_eq!(limit("delivered_pps>=-5%"), GuardLimit::Share(0.05));
         let larger = guard("socket_to_read_p99_us<=+100% | +50").unwrap().limits;
-        assert_eq!(larger, [Limit::Share(1.0), Limit::Difference(50.0)]);
+        assert_eq!(larger, [GuardLimit::Share(1.0), GuardLimit::Difference(50.0)]);
         for (text, part) in [
             ("loss_ratio", "no < or >"),
             ("<3", "no metric"),

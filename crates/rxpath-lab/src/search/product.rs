@@ -7,7 +7,7 @@ use rxpath_host::HostError;
 use rxpath_host::read::ioctl::driver_info;
 use rxpath_host::write::setter::HostSetter;
 use rxpath_tune::auto::report::Kept;
-use rxpath_tune::plan::make::{Request, make};
+use rxpath_tune::plan::make::{ChangeRequest, make};
 use rxpath_tune::plan::{HostMark, LeftOut, Plan};
 
 use super::candidates::tuned_name;
@@ -64,7 +64,7 @@ pub fn plan_on(hosts: &Hosts, kept: &[Kept]) -> Result<Plan, LabError> {
     Ok(plan)
 }
 
-fn request(set: &str, dev: Option<&str>) -> Result<Request, String> {
+fn request(set: &str, dev: Option<&str>) -> Result<ChangeRequest, String> {
     let Some((side, name, value)) = tuned_name(set) else {
         return Err(OF_SERVICE.into());
     };
@@ -75,8 +75,8 @@ fn request(set: &str, dev: Option<&str>) -> Result<Request, String> {
         return Err("which device of this host? name it with --dev".into());
     }
     let name = name.replace("{dev}", dev.unwrap_or_default());
-    let request = Request::parse(&format!("{name}={value}"))?;
-    Ok(Request { because: BECAUSE.into(), ..request })
+    let request = ChangeRequest::parse(&format!("{name}={value}"))?;
+    Ok(ChangeRequest { because: BECAUSE.into(), ..request })
 }
 
 #[cfg(test)]

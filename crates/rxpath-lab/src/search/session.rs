@@ -8,7 +8,7 @@ use rxpath_record::manifest::Trial;
 use rxpath_record::metric::METRICS;
 use rxpath_record::verdict::Stage;
 use rxpath_tune::Goal;
-use rxpath_tune::auto::{self, AutoResult, Failed, Guard};
+use rxpath_tune::auto::{self, AutoResult, Failed, MetricGuard};
 
 use super::answer::AutoAnswer;
 use super::ask::{self, NotMeasured, Objective, SearchOptions};
@@ -50,7 +50,7 @@ pub struct SearchSession<'a> {
     /// What is made better.
     pub objective: Objective,
     /// What must not become worse.
-    pub guards: Vec<Guard>,
+    pub guards: Vec<MetricGuard>,
     /// CPUs that the programs may use.
     pub cpus: Vec<u32>,
     /// Workload goal for which the rules are asked.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rxpath_core::Nanos;
 use rxpath_record::manifest::Trial;
-use rxpath_tune::auto::{Candidate, Guard, Measure, Phase, Reading};
+use rxpath_tune::auto::{Candidate, Measure, MetricGuard, Phase, TrialReading};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -52,7 +52,7 @@ pub struct Trials<'a, 'r, 'o> {
     with: &'a With<'a>,
     candidates: &'a [Candidate],
     objective: &'a Objective,
-    guards: &'a [Guard],
+    guards: &'a [MetricGuard],
     /// Length of a full window.
     measure: Nanos,
     /// When the budget ends.
@@ -70,7 +70,7 @@ impl<'a, 'r, 'o> Trials<'a, 'r, 'o> {
     pub fn new(
         (steps, with): (&'a mut Steps<'r, 'o>, &'a With<'a>),
         candidates: &'a [Candidate],
-        (objective, guards): (&'a Objective, &'a [Guard]),
+        (objective, guards): (&'a Objective, &'a [MetricGuard]),
         (measure, full): (Nanos, Duration),
         deadline: Instant,
     ) -> Self {
@@ -119,10 +119,10 @@ impl<'a, 'r, 'o> Trials<'a, 'r, 'o> {
         })
     }
 
-    fn reading(&self, trial: &Trial, variant: &Variant) -> Reading {
+    fn reading(&self, trial: &Trial, variant: &Variant) -> TrialReading {
         let value = |metric: &str| trial.metrics.get(metric).copied();
         let guards = self.guards.iter().map(|guard| guard.reading(value(&guard.metric)?)).collect();
-        Reading {
+        TrialReading {
             objective: self.objective.reading(value(&self.objective.metric).unwrap_or(0.0)),
             guards,
             flow: value(variant.protocol().main_metric()).unwrap_or(0.0),
@@ -141,7 +141,12 @@ impl<'a, 'r, 'o> Trials<'a, 'r, 'o> {
 impl Measure for Trials<'_, '_, '_> {
     type Error = LabError;
 
-    fn trial(&mut self, on: &[usize], phase: Phase, block: usize) -> Result<Reading, LabError> {
+    fn trial(
+        &mut self,
+        on: &[usize],
+        phase: Phase,
+        block: usize,
+    ) -> Result<TrialReading, LabError> {
         let mut variant = self.variant(on)?;
         // Pairs of the confirmation are blocks of the run from 1 on, so that its comparison is that of the report.
         let (name, number) = match phase {
@@ -163,7 +168,7 @@ impl Measure for Trials<'_, '_, '_> {
                 | LabError::NotAvailable { .. }
                 | LabError::Host(_),
             ) if phase == Phase::Alone => {
-                return Ok(Reading::default());
+                return Ok(TrialReading::default());
             }
             other => other?,
         };

@@ -10,7 +10,7 @@ use super::keeping::Unmade;
 use super::level::level;
 use super::measure::{Broke, Phase};
 use super::pairs::{Ask, Shown, estimate};
-use super::report::{AutoResult, Dropped, Ended, Gain, GuardShown, Kept, Ratio, Why};
+use super::report::{AutoOutcome, AutoResult, Dropped, Gain, GuardShown, Kept, Ratio, Why};
 use super::searching::{Searching, State};
 use super::tally::Effect;
 
@@ -34,31 +34,31 @@ const LIKELY: (f64, f64) = (0.8, 0.005);
 const POWER: f64 = 0.84;
 
 impl Searching<'_> {
-    pub(super) fn finish(&mut self) -> Result<Ended, Unmade> {
+    pub(super) fn finish(&mut self) -> Result<AutoOutcome, Unmade> {
         self.slow()?;
         let repaired = self.repairs()?;
         if self.has_stopped() {
-            return Ok(self.undo(Ended::Unsafe));
+            return Ok(self.undo(AutoOutcome::Unsafe));
         }
         if self.plan.bundle {
             self.bundle()?;
         }
         if self.on().is_empty() {
             self.step(Phase::Array, "nothing is proven".into());
-            return Ok(Ended::NothingProven);
+            return Ok(AutoOutcome::NothingProven);
         }
         match self.confirm_with(repaired)? {
             Shown::Better => {}
-            Shown::NotBetter => return Ok(self.undo(Ended::NotConfirmed)),
-            Shown::Guard(_) => return Ok(self.undo(Ended::GuardNotShown)),
-            Shown::Broke(_) => return Ok(self.undo(Ended::Unsafe)),
+            Shown::NotBetter => return Ok(self.undo(AutoOutcome::NotConfirmed)),
+            Shown::Guard(_) => return Ok(self.undo(AutoOutcome::GuardNotShown)),
+            Shown::Broke(_) => return Ok(self.undo(AutoOutcome::Unsafe)),
         }
         self.contributions()?;
-        Ok(Ended::Kept)
+        Ok(AutoOutcome::Kept)
     }
 
     /// Nothing of what is proven is kept.
-    pub(super) fn undo(&mut self, ended: Ended) -> Ended {
+    pub(super) fn undo(&mut self, ended: AutoOutcome) -> AutoOutcome {
         for candidate in self.on() {
             self.state[candidate] = State::Out(Why::NotConfirmed);
         }
@@ -234,11 +234,11 @@ impl Searching<'_> {
                 *state = State::Out(Why::NotDecided);
             }
         }
-        self.into_result(Ended::CutShort)
+        self.into_result(AutoOutcome::CutShort)
     }
 
     /// The result of a search that ended so.
-    pub(super) fn into_result(self, ended: Ended) -> AutoResult {
+    pub(super) fn into_result(self, ended: AutoOutcome) -> AutoResult {
         let all = || self.plan.candidates.iter().enumerate();
         let kept = all().filter_map(|(at, candidate)| self.kept(at, candidate)).collect();
         let mut dropped: Vec<Dropped> =
@@ -251,7 +251,7 @@ impl Searching<'_> {
         AutoResult {
             ended,
             kept,
-            gain: self.gain().filter(|_| ended == Ended::Kept),
+            gain: self.gain().filter(|_| ended == AutoOutcome::Kept),
             guards: self.guards_shown(),
             dropped,
             trials_count: self.trials,
@@ -340,7 +340,7 @@ impl Searching<'_> {
 
     fn guards_shown(&self) -> Vec<GuardShown> {
         let Some((ask, pairs)) = &self.found.confirmed else { return Vec::new() };
-        let one = |(at, guard): (usize, &super::Guard)| {
+        let one = |(at, guard): (usize, &super::MetricGuard)| {
             let found = estimate(&pairs.guards[at], *ask);
             let sign = if guard.good == rxpath_stats::scale::Good::Up { -1.0 } else { 1.0 };
             GuardShown {

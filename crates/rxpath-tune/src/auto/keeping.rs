@@ -1,6 +1,6 @@
 //! The error of a trial, kept outside of the search.
 
-use super::measure::{Measure, Phase, Reading};
+use super::measure::{Measure, Phase, TrialReading};
 
 /// A trial could not be made.
 pub(super) struct Unmade;
@@ -14,7 +14,7 @@ pub(super) struct Keeping<'a, M: Measure> {
 impl<M: Measure> Measure for Keeping<'_, M> {
     type Error = Unmade;
 
-    fn trial(&mut self, on: &[usize], phase: Phase, block: usize) -> Result<Reading, Unmade> {
+    fn trial(&mut self, on: &[usize], phase: Phase, block: usize) -> Result<TrialReading, Unmade> {
         self.measure.trial(on, phase, block).map_err(|error| {
             *self.error = Some(error);
             Unmade

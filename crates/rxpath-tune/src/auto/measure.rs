@@ -38,7 +38,7 @@ pub enum Broke {
 
 /// What one trial gave. Values are on the scale on which they are compared: logarithms.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reading {
+pub struct TrialReading {
     /// The objective; more is better.
     pub objective: f64,
     /// Each guard's metric in the order of the guards; more is worse. `None` where the trial does not have it.
@@ -55,7 +55,12 @@ pub trait Measure {
     type Error;
 
     /// One trial with exactly these candidates on; number of the block or pair within its phase.
-    fn trial(&mut self, on: &[usize], phase: Phase, block: usize) -> Result<Reading, Self::Error>;
+    fn trial(
+        &mut self,
+        on: &[usize],
+        phase: Phase,
+        block: usize,
+    ) -> Result<TrialReading, Self::Error>;
 
     /// Full trials that fit into what is left of the budget.
     fn left(&self) -> usize;

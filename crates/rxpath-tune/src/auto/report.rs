@@ -10,7 +10,7 @@ use super::measure::{Broke, Phase};
 /// How a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ended {
+pub enum AutoOutcome {
     /// At least one candidate is kept: proven, confirmed, and within all guards.
     Kept,
     /// No candidate is proven.
@@ -173,7 +173,7 @@ pub struct PathStep {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AutoResult {
     /// How it ended.
-    pub ended: Ended,
+    pub ended: AutoOutcome,
     /// The candidates that are kept.
     pub kept: Vec<Kept>,
     /// Their gain together.
@@ -204,7 +204,7 @@ impl AutoResult {
             trials_for_proof: None,
         });
         self.dropped.extend(dropped);
-        Self { ended: Ended::CutShort, gain: None, ..self }
+        Self { ended: AutoOutcome::CutShort, gain: None, ..self }
     }
 }
 

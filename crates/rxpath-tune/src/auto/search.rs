@@ -8,8 +8,8 @@ use super::array::{self, Block};
 use super::candidate::Candidate;
 use super::keeping::{Keeping, Unmade};
 use super::level::level;
-use super::measure::{Measure, Phase, Reading};
-use super::report::{AutoResult, Ended, Why};
+use super::measure::{Measure, Phase, TrialReading};
+use super::report::{AutoOutcome, AutoResult, Why};
 use super::searching::{Plan, Searching, State};
 use super::tally::Tally;
 use super::values;
@@ -95,13 +95,13 @@ fn found(
 }
 
 impl Searching<'_> {
-    fn all(&mut self) -> Result<Ended, Unmade> {
+    fn all(&mut self) -> Result<AutoOutcome, Unmade> {
         self.start()?;
         self.each_alone()?;
         self.choose_values()?;
         self.arrays()?;
         if self.has_stopped() {
-            return Ok(self.undo(Ended::Unsafe));
+            return Ok(self.undo(AutoOutcome::Unsafe));
         }
         self.finish()
     }
@@ -113,7 +113,7 @@ impl Searching<'_> {
         }
         self.flow = readings.iter().map(|reading| reading.flow).fold(f64::INFINITY, f64::min);
         for (at, guard) in self.plan.guards.iter().enumerate() {
-            let of = |reading: &Reading| reading.guards.get(at).copied().flatten();
+            let of = |reading: &TrialReading| reading.guards.get(at).copied().flatten();
             let values: Vec<f64> = readings.iter().filter_map(of).collect();
             self.start_guards[at] = median(&values);
             self.margins[at] = self.start_guards[at].map_or(0.0, |start| guard.margin(start));
@@ -204,7 +204,7 @@ impl Searching<'_> {
         let values = readings.iter().map(|reading| reading.objective).collect();
         into_tally(&mut self.objective, open, &block, values);
         for (at, tally) in self.guards.iter_mut().enumerate() {
-            let of = |reading: &Reading| reading.guards.get(at).copied().flatten();
+            let of = |reading: &TrialReading| reading.guards.get(at).copied().flatten();
             // A block without one of its values is not balanced.
             if let Some(values) = readings.iter().map(of).collect() {
                 into_tally(tally, open, &block, values);

@@ -5,9 +5,9 @@ use rand::SeedableRng;
 use rxpath_stats::paired::Estimate;
 
 use super::candidate::Candidate;
-use super::guard::Guard;
+use super::guard::MetricGuard;
 use super::keeping::Unmade;
-use super::measure::{Broke, Measure, Phase, Reading};
+use super::measure::{Broke, Measure, Phase, TrialReading};
 use super::pairs::{Ask, Pairs, Shown};
 use super::report::{PathStep, Why};
 use super::tally::Tally;
@@ -24,7 +24,7 @@ pub struct Plan<'a> {
     /// The candidates, at most [`super::array::MOST`] of them without those that are slow.
     pub candidates: &'a [Candidate],
     /// What must not become worse.
-    pub guards: &'a [Guard],
+    pub guards: &'a [MetricGuard],
     /// -1 where less of the objective is better: results are ratios of the metric itself.
     pub sign: f64,
     /// The probability that any useless candidate is proven.
@@ -124,7 +124,12 @@ impl<'a> Searching<'a> {
         (0..self.state.len()).filter(is_on).collect()
     }
 
-    pub fn trial(&mut self, on: &[usize], phase: Phase, block: usize) -> Result<Reading, Unmade> {
+    pub fn trial(
+        &mut self,
+        on: &[usize],
+        phase: Phase,
+        block: usize,
+    ) -> Result<TrialReading, Unmade> {
         let reading = self.measure.trial(on, phase, block)?;
         self.trials += 1;
         let is_start = matches!(phase, Phase::Start | Phase::Alone);

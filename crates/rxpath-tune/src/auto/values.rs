@@ -9,7 +9,7 @@ use rxpath_stats::quantile::median;
 
 use super::candidate::Candidate;
 use super::keeping::Unmade;
-use super::measure::{Phase, Reading};
+use super::measure::{Phase, TrialReading};
 use super::report::Why;
 use super::searching::{Searching, State};
 
@@ -43,7 +43,7 @@ impl Searching<'_> {
     pub(super) fn choose_values(&mut self) -> Result<(), Unmade> {
         let rivals = rivals(self.plan.candidates, |at| self.state[at] == State::Open);
         let mut order: Vec<usize> = rivals.iter().flatten().copied().collect();
-        let mut readings: BTreeMap<usize, Vec<Reading>> = BTreeMap::new();
+        let mut readings: BTreeMap<usize, Vec<TrialReading>> = BTreeMap::new();
         for round in 0..ROUNDS {
             order.shuffle(&mut self.dice);
             for value in &order {
@@ -60,8 +60,8 @@ impl Searching<'_> {
         Ok(())
     }
 
-    fn choose(&mut self, values: &[usize], readings: &BTreeMap<usize, Vec<Reading>>) {
-        let middle = |value: usize, of: &dyn Fn(&Reading) -> Option<f64>| {
+    fn choose(&mut self, values: &[usize], readings: &BTreeMap<usize, Vec<TrialReading>>) {
+        let middle = |value: usize, of: &dyn Fn(&TrialReading) -> Option<f64>| {
             let told: Vec<f64> =
                 readings.get(&value).into_iter().flatten().filter_map(of).collect();
             median(&told)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Gap, HostFacts, Known};
+use super::{Gap, HostFacts, RequiredFact};
 
 /// Where the one hierarchy of version 2 is mounted.
 pub const MOUNT: &str = "/sys/fs/cgroup";

@@ -11,7 +11,7 @@ use rxpath_host::read::optional::Optional;
 use rxpath_host::read::procfs::sysctl;
 use rxpath_host::{Root, glob};
 
-use super::{Gap, Known};
+use super::{Gap, RequiredFact};
 
 /// A line of a file of settings.
 #[derive(Clone, Debug, PartialEq, Eq)]

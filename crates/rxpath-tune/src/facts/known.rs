@@ -12,14 +12,14 @@ pub enum Gap {
 }
 
 /// A fact whose value a rule cannot do without.
-pub trait Known {
+pub trait RequiredFact {
     /// What is known.
     type Value;
     /// The value; a rule ends with the gap (`?`) where there is none.
     fn known(self) -> Result<Self::Value, Gap>;
 }
 
-impl<T> Known for Fact<T> {
+impl<T> RequiredFact for Fact<T> {
     type Value = T;
     fn known(self) -> Result<T, Gap> {
         match self {
@@ -30,7 +30,7 @@ impl<T> Known for Fact<T> {
     }
 }
 
-impl<'a, T> Known for &'a Fact<T> {
+impl<'a, T> RequiredFact for &'a Fact<T> {
     type Value = &'a T;
     fn known(self) -> Result<&'a T, Gap> {
         match self {

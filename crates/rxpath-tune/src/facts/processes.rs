@@ -8,14 +8,14 @@ use super::Gap;
 
 /// Programs that run, by `comm` (cut to 15 bytes by the kernel).
 #[derive(Clone, Debug, Default)]
-pub struct Processes {
+pub struct RunningProcesses {
     /// Process id and name.
     pub all: Vec<(i32, String)>,
     /// Processes that are there and do not tell their names.
     pub unnamed_count: usize,
 }
 
-impl Processes {
+impl RunningProcesses {
     /// Process ids of the programs of this name.
     pub fn of(&self, comm: &str) -> Vec<i32> {
         self.all.iter().filter(|(_, name)| name == comm).map(|(pid, _)| *pid).collect()
@@ -35,11 +35,11 @@ impl Processes {
     }
 }
 
-pub(super) fn read(root: &Root) -> Fact<Processes> {
+pub(super) fn read(root: &Root) -> Fact<RunningProcesses> {
     match task::processes(root) {
         Ok(pids) if pids.is_empty() => Fact::absent("no process is visible in /proc"),
         Ok(pids) => {
-            let mut found = Processes::default();
+            let mut found = RunningProcesses::default();
             for pid in pids {
                 match root.value(&format!("/proc/{pid}/comm")) {
                     Ok(name) => found.all.push((pid, name)),

@@ -16,7 +16,7 @@ const MOST_THREADS: usize = 256;
 
 /// A thread of a program that reads packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reader {
+pub struct PacketReader {
     /// The program's process id.
     pub pid: i32,
     /// Its name.
@@ -29,7 +29,7 @@ pub struct Reader {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readers {
     /// By program and by the CPUs of their threads; one entry for threads with the same CPUs.
-    pub seen: Vec<Reader>,
+    pub seen: Vec<PacketReader>,
     /// Receiving sockets whose programs were not shown; 0 when every process showed what it holds.
     pub hidden_sockets: usize,
     /// Whether nothing that this process could be given would show them.
@@ -106,7 +106,7 @@ fn inodes(root: &Root) -> Result<BTreeSet<u32>, Fact<Readers>> {
 }
 
 /// The program's threads, one entry for each set of CPUs.
-fn of(root: &Root, pid: i32) -> Vec<Reader> {
+fn of(root: &Root, pid: i32) -> Vec<PacketReader> {
     let comm = root.value(&format!("/proc/{pid}/comm")).unwrap_or_default();
     // A program that ended since has no threads.
     let threads = task::threads(root, pid).unwrap_or_default();
@@ -119,7 +119,7 @@ fn of(root: &Root, pid: i32) -> Vec<Reader> {
     }
     kinds
         .into_values()
-        .map(|allowed_cpus| Reader { pid, comm: comm.clone(), allowed_cpus })
+        .map(|allowed_cpus| PacketReader { pid, comm: comm.clone(), allowed_cpus })
         .collect()
 }
 

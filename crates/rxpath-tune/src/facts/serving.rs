@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rxpath_core::{CpuList, Fact, IntoMap};
 use rxpath_host::read::topology::Topology;
 
-use super::{Device, Gap, HostFacts, Irq, Known};
+use super::{Device, Gap, HostFacts, Irq, RequiredFact};
 
 /// The CPUs that may serve a device.
 #[derive(Clone, Debug, PartialEq, Eq)]

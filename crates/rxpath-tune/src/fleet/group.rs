@@ -23,7 +23,7 @@ const MOST_DIFFERENCES: usize = 20;
 
 /// Hosts with a NIC of one driver and firmware under one kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Group {
+pub struct HostGroup {
     /// The driver; empty for hosts without a NIC.
     pub driver: String,
     /// The firmware, as the driver tells it; empty when it tells none.
@@ -71,14 +71,15 @@ struct Member<'a> {
 type Key<'a> = (&'a str, &'a str, &'a str);
 
 /// All groups, the largest first; one with odd hosts before one of the same size without.
-pub(super) fn all(hosts: &[(String, HostReport)]) -> Vec<Group> {
+pub(super) fn all(hosts: &[(String, HostReport)]) -> Vec<HostGroup> {
     let mut groups: BTreeMap<Key<'_>, Vec<Member<'_>>> = BTreeMap::new();
     for (name, report) in hosts {
         for (key, ids) in memberships(report) {
             groups.entry(key).or_default().push(Member { host: name, ids });
         }
     }
-    let mut groups: Vec<Group> = groups.iter().map(|(key, members)| one(*key, members)).collect();
+    let mut groups: Vec<HostGroup> =
+        groups.iter().map(|(key, members)| one(*key, members)).collect();
     groups.sort_by_key(|group| std::cmp::Reverse((group.hosts_count, group.odd_hosts_count)));
     groups
 }
@@ -110,7 +111,7 @@ fn memberships(report: &HostReport) -> BTreeMap<Key<'_>, BTreeSet<&str>> {
     own
 }
 
-fn one((driver, firmware, kernel): Key<'_>, members: &[Member<'_>]) -> Group {
+fn one((driver, firmware, kernel): Key<'_>, members: &[Member<'_>]) -> HostGroup {
     let mut counts: HashMap<&str, u64> = HashMap::new();
     for member in members {
         for id in &member.ids {
@@ -147,7 +148,7 @@ fn one((driver, firmware, kernel): Key<'_>, members: &[Member<'_>]) -> Group {
         distance: *distance,
         differences: differences(member, &counts, &usual, total),
     });
-    Group {
+    HostGroup {
         hosts_count: total,
         odd_hosts_count: odd.len() as u64,
         odd_hosts: named.collect(),

@@ -74,7 +74,7 @@ pub struct Brief {
 
 /// A NIC of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Nic {
+pub struct ReportedNic {
     /// Its driver.
     pub driver: String,
     /// Its firmware.
@@ -89,7 +89,7 @@ pub struct HostReport {
     /// Its kernel; empty when the report does not tell.
     pub kernel: String,
     /// Its NICs.
-    pub devices: Vec<Nic>,
+    pub devices: Vec<ReportedNic>,
     /// What was found.
     pub findings: Vec<Brief>,
 }
@@ -194,7 +194,7 @@ fn brief(whole: Whole<'_>, ids: &mut Ids) -> HostReport {
             .result
             .nics
             .into_iter()
-            .map(|nic| Nic { driver: text(nic.driver), firmware: text(nic.firmware) })
+            .map(|nic| ReportedNic { driver: text(nic.driver), firmware: text(nic.firmware) })
             .collect(),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use rxpath_host::{Group, Target};
 
 use super::{Draft, Matching, NOTE, left, pairs};
-use crate::plan::{LeftOut, Plan, Step};
+use crate::plan::{LeftOut, Plan, PlanStep};
 use crate::rule_file::table;
 
 /// Keys of the `[Link]` section by group and name.
@@ -30,7 +30,7 @@ fn value(name: &str, value: &str) -> String {
     }
 }
 
-fn lines(step: &Step, group: Group) -> Vec<String> {
+fn lines(step: &PlanStep, group: Group) -> Vec<String> {
     let key = |name: &str| KEYS.iter().find(|(g, known, _)| *g == group && *known == name);
     let pairs = pairs(step);
     pairs

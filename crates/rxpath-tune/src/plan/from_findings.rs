@@ -1,13 +1,13 @@
 //! From findings of rules to requests.
 
 use super::LeftOut;
-use super::make::Request;
+use super::make::ChangeRequest;
 use crate::finding::Finding;
 
 /// What the findings ask for, and what of it is no setting that can be changed at runtime.
 ///
 /// `ids` keeps to these rules; empty takes all.
-pub fn requests(findings: &[Finding], ids: &[String]) -> (Vec<Request>, Vec<LeftOut>) {
+pub fn requests(findings: &[Finding], ids: &[String]) -> (Vec<ChangeRequest>, Vec<LeftOut>) {
     let (mut requests, mut left) = (Vec::new(), Vec::new());
     for finding in findings.iter().filter(|f| ids.is_empty() || ids.contains(&f.id)) {
         if finding.changes.is_empty() {
@@ -19,7 +19,7 @@ pub fn requests(findings: &[Finding], ids: &[String]) -> (Vec<Request>, Vec<Left
             let why = why.unwrap_or_else(|| "nothing that can be changed at runtime".into());
             left.push(LeftOut::new(what, why));
         }
-        requests.extend(finding.changes.iter().map(|set| Request {
+        requests.extend(finding.changes.iter().map(|set| ChangeRequest {
             knob: set.knob.clone(),
             value: set.value.clone(),
             because: finding.id.clone(),

@@ -8,13 +8,13 @@ use rxpath_host::write::change::{Change, Outcome, same_of};
 use rxpath_host::write::setter::Setter;
 use rxpath_host::{Group, HostError, Knob, Target};
 
-use super::{LeftOut, NoStep, Plan, Step};
+use super::{LeftOut, NoStep, Plan, PlanStep};
 use crate::effects::effects;
 use crate::limits;
 
 /// A knob, the value that it should get, and who wants that.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct ChangeRequest {
     /// What.
     pub knob: Knob,
     /// To what.
@@ -30,13 +30,13 @@ pub const ALREADY: &str = "already set";
 /// `EOPNOTSUPP`: the driver lacks the operation.
 const EOPNOTSUPP: i32 = 95;
 
-impl fmt::Display for Request {
+impl fmt::Display for ChangeRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={}", self.knob, self.value)
     }
 }
 
-impl Request {
+impl ChangeRequest {
     /// Reads `KNOB=VALUE`.
     ///
     /// **Errors** in one line what is wrong with it.
@@ -71,7 +71,7 @@ impl Request {
 pub fn make<S: Setter>(
     setter: &mut S,
     driver: &dyn Fn(&str) -> Option<String>,
-    requests: &[Request],
+    requests: &[ChangeRequest],
     mut plan: Plan,
 ) -> Plan {
     for request in requests {
@@ -93,7 +93,7 @@ pub fn make<S: Setter>(
 }
 
 /// Adds one request.
-fn add<S: Setter>(setter: &mut S, request: &Request, plan: &mut Plan) -> Result<(), NoStep> {
+fn add<S: Setter>(setter: &mut S, request: &ChangeRequest, plan: &mut Plan) -> Result<(), NoStep> {
     let (target, new) = (&request.knob.target, request.text());
     limits::may_change(target)?;
     limits::well_formed(target, &new)?;
@@ -114,7 +114,7 @@ fn add<S: Setter>(setter: &mut S, request: &Request, plan: &mut Plan) -> Result<
     let because = vec![request.because.clone()];
     let Some(step) = plan.steps.iter_mut().find(|step| step.set == *target) else {
         let effects = Vec::new();
-        plan.steps.push(Step { set: target.clone(), old, new, because, effects });
+        plan.steps.push(PlanStep { set: target.clone(), old, new, because, effects });
         return Ok(());
     };
     merge(step, &old, &new)?;
@@ -125,7 +125,7 @@ fn add<S: Setter>(setter: &mut S, request: &Request, plan: &mut Plan) -> Result<
 }
 
 /// Joins a request with an earlier one for the same target.
-fn merge(step: &mut Step, old: &str, new: &str) -> Result<(), String> {
+fn merge(step: &mut PlanStep, old: &str, new: &str) -> Result<(), String> {
     let by = step.because.join(", ");
     let conflict = |other: &str| Err(format!("two values are requested: {other} ({by}) and {new}"));
     if !step.set.has_parts() {
@@ -164,7 +164,7 @@ fn unavailable(error: &HostError) -> String {
     }
 }
 
-fn shrinks_channels(step: &Step) -> bool {
+fn shrinks_channels(step: &PlanStep) -> bool {
     if !matches!(step.set, Target::Group { group: Group::Channels, .. }) {
         return false;
     }

@@ -7,7 +7,7 @@ use rxpath_host::read::session;
 use rxpath_host::{HostError, Root};
 use thiserror::Error;
 
-use super::{Plan, Step};
+use super::{Plan, PlanStep};
 use crate::effects::{Effect, effects};
 
 /// Why a plan may end the user's ssh session.
@@ -31,7 +31,7 @@ pub enum SessionAtRisk {
 }
 
 /// From the plan, or from this host: a plan may have been edited.
-fn bounces(step: &Step) -> bool {
+fn bounces(step: &PlanStep) -> bool {
     let driver = step.set.device().and_then(|dev| Some(driver_info(dev).ok()?.driver));
     let effects = effects(&step.set, driver.as_deref(), (&step.old, &step.new));
     step.bounces_link() || effects.contains(&Effect::LinkBounce)

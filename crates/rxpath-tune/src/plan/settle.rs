@@ -20,7 +20,7 @@ const MAX_ROUNDS: usize = 500;
 
 /// The findings whose changes agree with each other.
 #[derive(Debug, Default)]
-pub struct Settled {
+pub struct CompatibleFindings {
     /// In the order in which they are to be made; those without a change last.
     pub findings: Vec<Finding>,
     /// Changes that another finding's change rules out, and what the rules find once all are made.
@@ -47,11 +47,11 @@ fn makes_queues(finding: &Finding) -> bool {
 /// Asks the rules until none wants a change that is not made.
 ///
 /// `ids` keeps to these rules; empty takes all.
-pub fn settle(facts: &HostFacts, goal: Option<Goal>, ids: &[String]) -> Settled {
+pub fn settle(facts: &HostFacts, goal: Option<Goal>, ids: &[String]) -> CompatibleFindings {
     let is_wanted = |finding: &&Finding| ids.is_empty() || ids.contains(&finding.id);
     let first = check(&Ask { facts, goal }).findings;
     let known: BTreeSet<Place> = first.iter().map(place).collect();
-    let mut settled = Settled::default();
+    let mut settled = CompatibleFindings::default();
     let mut made: BTreeMap<Knob, String> = BTreeMap::new();
     let mut done: BTreeSet<Place> = BTreeSet::new();
     let (mut host, mut found) = (facts.clone(), first.clone());

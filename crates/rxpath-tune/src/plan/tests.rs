@@ -7,14 +7,14 @@ use rxpath_host::write::journal::{Contents, Entry, Journal, Undo};
 use rxpath_host::write::setter::{Bounds, Setter};
 use rxpath_host::{Root, pairs::Pairs};
 
-use super::make::{Request, make};
+use super::make::{ChangeRequest, make};
 use super::*;
 use crate::apply::{apply, ready};
 use crate::verify::{Standing, verify};
 
 /// A step for tests.
-pub(crate) fn step(set: &str, old: &str, new: &str) -> Step {
-    Step {
+pub(crate) fn step(set: &str, old: &str, new: &str) -> PlanStep {
+    PlanStep {
         set: set.parse().unwrap(),
         old: old.into(),
         new: new.into(),
@@ -112,8 +112,8 @@ impl Setter for FakeHost {
 }
 
 fn planned(host: &mut FakeHost, requests: &[&str]) -> Plan {
-    let requests: Vec<Request> =
-        requests.iter().map(|text| Request::parse(text).unwrap()).collect();
+    let requests: Vec<ChangeRequest> =
+        requests.iter().map(|text| ChangeRequest::parse(text).unwrap()).collect();
     let plan = Plan::new("2026-01-01T00:00:00Z".into(), HostMark::default());
     make(host, &|_| Some("igb".into()), &requests, plan)
 }

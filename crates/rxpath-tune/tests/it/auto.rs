@@ -12,8 +12,8 @@ use rxpath_stats::scale::Good;
 use rxpath_tune::auto::report::Why;
 
 use rxpath_tune::auto::{
-    AutoResult, Broke, Candidate, Ended, Failed, Guard, Limit, Measure, Phase, Plan, Prior,
-    Reading, Risk, search,
+    AutoOutcome, AutoResult, Broke, Candidate, Failed, GuardLimit, Measure, MetricGuard, Phase,
+    Plan, Prior, Risk, TrialReading, search,
 };
 use surface::{Kind, Surface, Trials, candidate, numbers};
 
@@ -26,7 +26,7 @@ fn runs() -> u64 {
     asked.map_or(40, |count| count.parse().unwrap())
 }
 
-fn plan<'a>(candidates: &'a [Candidate], guards: &'a [Guard], seed: u64) -> Plan<'a> {
+fn plan<'a>(candidates: &'a [Candidate], guards: &'a [MetricGuard], seed: u64) -> Plan<'a> {
     Plan { candidates, guards, sign: 1.0, error: 0.05, bundle: false, seed }
 }
 
@@ -141,19 +141,23 @@ fn a_bundle_finds_more() {
 }
 
 /// Two settings over a host: the first gains, and what else it does is up to the case.
-fn two(value: &dyn Fn(&[usize]) -> (f64, Vec<f64>), guards: &[Guard], budget: usize) -> AutoResult {
+fn two(
+    value: &dyn Fn(&[usize]) -> (f64, Vec<f64>),
+    guards: &[MetricGuard],
+    budget: usize,
+) -> AutoResult {
     let candidates: Vec<Candidate> = (0..2).map(|at| candidate(at, Prior::NONE)).collect();
     let mut trials = Trials::new(value, 0.01, budget, 5);
     searched(&mut trials, &plan(&candidates, guards, 5))
 }
 
-fn latency() -> Guard {
-    Guard {
+fn latency() -> MetricGuard {
+    MetricGuard {
         text: "p99<=+10%".into(),
         metric: "p99".into(),
         good: Good::Down,
         scale: Scale::Ratio,
-        limits: vec![Limit::Share(0.1)],
+        limits: vec![GuardLimit::Share(0.1)],
     }
 }
 
@@ -193,14 +197,14 @@ fn a_gain_without_any_use_is_not_kept() {
     let candidates: Vec<Candidate> = (0..2).map(|at| candidate(at, Prior::NONE)).collect();
     let mut trials = Trials::new(&value, 0.000_1, 100, 5);
     let found = searched(&mut trials, &plan(&candidates, &[], 5));
-    assert_eq!(found.ended, Ended::NothingProven, "{found:?}");
+    assert_eq!(found.ended, AutoOutcome::NothingProven, "{found:?}");
 }
 
 #[test]
 fn two_that_only_stop_it_together_end_the_search() {
     let both = |on: &[usize]| (if on.len() == 2 { -3.0 } else { 0.0 }, vec![]);
     let found = two(&both, &[], 100);
-    assert_eq!(found.ended, Ended::Unsafe);
+    assert_eq!(found.ended, AutoOutcome::Unsafe);
     assert!(found.kept.is_empty());
 }
 
@@ -220,7 +224,7 @@ fn what_breaks_a_limit_or_is_refused_is_out_after_one_trial_and_the_others_are_s
         on if on.iter().any(|at| [2, 3, 4].contains(at)) => Some(Broke::Refused("no".into())),
         _ => None,
     });
-    assert_eq!((kept(&found), found.ended), (vec![0], Ended::Kept), "{found:?}");
+    assert_eq!((kept(&found), found.ended), (vec![0], AutoOutcome::Kept), "{found:?}");
     let why = |name: &str| &found.dropped.iter().find(|it| it.name == name).unwrap().why;
     assert_eq!(*why("5"), Why::Broke("too much is lost".into()));
     assert_eq!(*why("3"), Why::Refused("no".into()));
@@ -229,9 +233,9 @@ fn what_breaks_a_limit_or_is_refused_is_out_after_one_trial_and_the_others_are_s
 #[test]
 fn three_trials_that_stop_or_break_a_guard_together_end_the_search_and_nothing_is_kept() {
     let alone = six(|on| (!on.is_empty()).then(|| Broke::Stopped("all is lost".into())));
-    assert_eq!((alone.ended, alone.trials_count), (Ended::Unsafe, 3 + 3));
+    assert_eq!((alone.ended, alone.trials_count), (AutoOutcome::Unsafe, 3 + 3));
     let together = six(|on| (on.len() > 1).then(|| Broke::Limit("too much is lost".into())));
-    assert_eq!((together.ended, together.kept.len()), (Ended::Unsafe, 0), "{together:?}");
+    assert_eq!((together.ended, together.kept.len()), (AutoOutcome::Unsafe, 0), "{together:?}");
 }
 
 #[test]
@@ -240,7 +244,7 @@ fn what_breaks_a_guard_alone_is_out_and_the_others_are_searched() {
         [] | [0] => None,
         _ => Some(Broke::Limit("later than the guard allows".into())),
     });
-    assert_eq!((found.ended, kept(&found)), (Ended::Kept, vec![0]), "{found:?}");
+    assert_eq!((found.ended, kept(&found)), (AutoOutcome::Kept, vec![0]), "{found:?}");
 }
 
 /// Trials of which one can't be made.
@@ -249,7 +253,12 @@ struct Ending<'a>(Trials<'a>, usize);
 impl Measure for Ending<'_> {
     type Error = &'static str;
 
-    fn trial(&mut self, on: &[usize], phase: Phase, block: usize) -> Result<Reading, &'static str> {
+    fn trial(
+        &mut self,
+        on: &[usize],
+        phase: Phase,
+        block: usize,
+    ) -> Result<TrialReading, &'static str> {
         self.1 = self.1.checked_sub(1).ok_or("interrupted")?;
         self.0.trial(on, phase, block).map_err(|never| match never {})
     }
@@ -271,7 +280,7 @@ fn a_search_that_is_cut_short_tells_what_it_knows_and_keeps_nothing() {
         };
         assert_eq!(
             (known.ended, known.trials_count, known.kept.len()),
-            (Ended::CutShort, after, 0)
+            (AutoOutcome::CutShort, after, 0)
         );
         assert!(known.gain.is_none() && known.dropped.len() == 2, "{known:?}");
         *known
@@ -329,7 +338,7 @@ fn noise_says_what_could_not_be_shown() {
     let candidates: Vec<Candidate> = (0..8).map(|at| candidate(at, Prior::NONE)).collect();
     let mut trials = Trials::new(&value, 0.15, 100, 2);
     let found = searched(&mut trials, &plan(&candidates, &[], 2));
-    assert_eq!(found.ended, Ended::NothingProven);
+    assert_eq!(found.ended, AutoOutcome::NothingProven);
     assert!(found.smallest_effect_ratio.unwrap() > 0.05, "{found:?}");
     assert!((found.trial_noise_ratio.unwrap() - 0.16).abs() < 0.06, "{found:?}");
 }

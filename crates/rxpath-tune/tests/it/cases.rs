@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use rxpath_tune::rule::Kind;
+use rxpath_tune::rule::RuleKind;
 use rxpath_tune::{Ask, Goal, Report, Scope, Severity, check, rules};
 
 use crate::fixture::{Bench, Overlay, dir};
@@ -152,7 +152,7 @@ fn every_judging_rule_has_a_host_that_triggers_it_and_one_that_does_not() {
             }
         }
     });
-    let judging = rules::all().filter(|rule| rule.kind == Kind::Judge);
+    let judging = rules::all().filter(|rule| rule.kind == RuleKind::Judge);
     let missing: Vec<String> = judging
         .filter_map(|rule| {
             let has = by_rule.get(rule.id).cloned().unwrap_or_default();

@@ -5,7 +5,7 @@ use std::fs;
 
 use rxpath_host::Root;
 use rxpath_tune::plan::from_findings;
-use rxpath_tune::plan::make::Request;
+use rxpath_tune::plan::make::ChangeRequest;
 use rxpath_tune::{Ask, Finding, Goal, HostFacts, Scope, check};
 
 use crate::cases::cases;
@@ -19,7 +19,7 @@ fn untakeable(findings: &[Finding], rules: &mut BTreeSet<String>) -> Vec<String>
     let (requests, left_out) = from_findings::requests(&changing, &[]);
     let left = left_out.into_iter().map(|left| format!("{}: {}", left.what, left.why));
     let refused = requests.iter().filter_map(|request| {
-        let said = Request::parse(&format!("{}={}", request.knob, request.value)).err()?;
+        let said = ChangeRequest::parse(&format!("{}={}", request.knob, request.value)).err()?;
         Some(format!("{}: {said}", request.because))
     });
     left.chain(refused).collect()

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use rxpath_tune::rule::Kind;
+use rxpath_tune::rule::RuleKind;
 use rxpath_tune::{Goal, rules};
 
 use crate::fixture::dir;
@@ -53,7 +53,7 @@ fn no_setting_is_without_a_rule_and_no_rule_without_a_setting() {
 fn only_goals_that_a_rule_judges_have_a_size() {
     for rule in rules::all() {
         for goal in Goal::ALL.into_iter().filter(|goal| rule.weight.size(Some(*goal)).is_some()) {
-            assert!(rule.kind == Kind::Judge, "{} judges nothing", rule.id);
+            assert!(rule.kind == RuleKind::Judge, "{} judges nothing", rule.id);
             assert!(rule.weight.of(Some(goal)).is_some(), "{} is not asked for {goal:?}", rule.id);
         }
     }
@@ -64,7 +64,7 @@ fn most_settings_are_judged_and_the_rest_is_recorded_or_warned_about() {
     let judged = settings()
         .iter()
         .filter(|setting| {
-            setting.rules.iter().any(|id| rules::find(id).unwrap().kind == Kind::Judge)
+            setting.rules.iter().any(|id| rules::find(id).unwrap().kind == RuleKind::Judge)
         })
         .count();
     assert!(judged >= JUDGED, "{judged} of {SETTINGS} settings are judged, {JUDGED} are promised");

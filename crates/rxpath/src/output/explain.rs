@@ -1,6 +1,6 @@
 //! What `rxpath explain` prints.
 
-use rxpath_tune::rule::{Area, Kind as RuleKind};
+use rxpath_tune::rule::{Area, RuleKind};
 use rxpath_tune::{Goal, Rule};
 use schemars::JsonSchema;
 use serde::Serialize;

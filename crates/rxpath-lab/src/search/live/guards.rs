@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_tune::auto::Guard;
+use rxpath_tune::auto::MetricGuard;
 
 use crate::search::ask::{self, Objective};
 
@@ -19,7 +19,7 @@ const WATCHED: [&str; 1] = ["socket_to_read_p99_us<=+100%|+1000"];
 pub fn defaults(
     objective: &Objective,
     metrics: &BTreeMap<String, f64>,
-) -> (Vec<Guard>, Vec<Guard>) {
+) -> (Vec<MetricGuard>, Vec<MetricGuard>) {
     let guards = GUARDS.iter().filter_map(|text| ask::guard(text).ok());
     guards
         .filter(|guard| guard.metric != objective.metric)
@@ -27,8 +27,8 @@ pub fn defaults(
 }
 
 /// What no glance may exceed: these guards, and what is watched in addition.
-pub fn watched(objective: &Objective, guards: &[Guard]) -> Vec<Guard> {
-    let is_other = |guard: &Guard| {
+pub fn watched(objective: &Objective, guards: &[MetricGuard]) -> Vec<MetricGuard> {
+    let is_other = |guard: &MetricGuard| {
         guard.metric != objective.metric && guards.iter().all(|other| other.metric != guard.metric)
     };
     let more = WATCHED.iter().filter_map(|text| ask::guard(text).ok()).filter(is_other);
@@ -51,7 +51,7 @@ mod tests {
         let objective = Objective::read("min busy_cpu_us_per_packet").unwrap();
         let (known, missing) =
             defaults(&objective, &BTreeMap::from([("loss_ratio".to_owned(), 0.0)]));
-        let names = |guards: &[Guard]| -> Vec<String> {
+        let names = |guards: &[MetricGuard]| -> Vec<String> {
             guards.iter().map(|guard| guard.metric.clone()).collect()
         };
         assert_eq!(names(&known), ["loss_ratio"]);

@@ -7,9 +7,9 @@ use rxpath_host::write::change::same_of;
 use rxpath_host::write::setter::{HostSetter, Setter};
 use rxpath_host::{Root, Target};
 use rxpath_tune::auto::{Candidate, Risk};
-use rxpath_tune::plan::make::{Request, make};
+use rxpath_tune::plan::make::{ChangeRequest, make};
 use rxpath_tune::plan::settle::settle;
-use rxpath_tune::plan::{HostMark, LeftOut, NoStep, Plan, Step, from_findings, session};
+use rxpath_tune::plan::{HostMark, LeftOut, NoStep, Plan, PlanStep, from_findings, session};
 use rxpath_tune::switch::SwitchError;
 use rxpath_tune::{Goal, HostFacts, Scope};
 
@@ -50,7 +50,7 @@ impl<'a> Host<'a> {
         facts.watch(SHORT_WINDOW);
         let mut settled = settle(&facts, goal, &[]);
         let (requests, _) = from_findings::requests(&settled.findings, &[]);
-        let one = |request: Request| (request.because.clone(), request.to_string());
+        let one = |request: ChangeRequest| (request.because.clone(), request.to_string());
         (requests.into_iter().map(one).collect(), std::mem::take(&mut settled.left_out))
     }
 
@@ -100,7 +100,7 @@ impl<'a> Host<'a> {
     ///
     /// # Errors
     /// If another program changed one of them since the start.
-    pub fn steps(&self, base: &InitialSettings, sets: &[String]) -> Result<Vec<Step>, Stop> {
+    pub fn steps(&self, base: &InitialSettings, sets: &[String]) -> Result<Vec<PlanStep>, Stop> {
         base.is_here()?;
         let plan = self.plan(sets).map_err(Stop::NoSetting)?;
         Ok(plan.steps)
@@ -111,8 +111,8 @@ impl<'a> Host<'a> {
     /// # Errors
     /// In words which of them is no setting.
     pub fn plan(&self, sets: &[String]) -> Result<Plan, String> {
-        let requests: Result<Vec<Request>, String> =
-            sets.iter().map(|set| Request::parse(set)).collect();
+        let requests: Result<Vec<ChangeRequest>, String> =
+            sets.iter().map(|set| ChangeRequest::parse(set)).collect();
         let driver = |dev: &str| driver_info(dev).ok().map(|info| info.driver);
         Ok(make(&mut HostSetter::default(), &driver, &requests?, self.empty.clone()))
     }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_stats::quantile::median;
-use rxpath_tune::auto::Guard;
+use rxpath_tune::auto::MetricGuard;
 
 use super::meter::Glance;
 
@@ -32,7 +32,7 @@ pub struct Broken {
 /// The limits of a search.
 #[derive(Debug)]
 pub struct Limits {
-    guards: Vec<Guard>,
+    guards: Vec<MetricGuard>,
     /// What the glances of the start had.
     start: Vec<BTreeMap<String, f64>>,
     arriving: Vec<f64>,
@@ -45,7 +45,7 @@ const OWN: usize = 4;
 
 impl Limits {
     /// Before anything is known of the start.
-    pub fn new(guards: Vec<Guard>) -> Self {
+    pub fn new(guards: Vec<MetricGuard>) -> Self {
         let rows = vec![0; guards.len() + OWN];
         Self { guards, start: Vec::new(), arriving: Vec::new(), rows }
     }
@@ -95,7 +95,7 @@ impl Limits {
         found
     }
 
-    fn beyond(&self, guard: &Guard, metrics: &BTreeMap<String, f64>) -> Option<String> {
+    fn beyond(&self, guard: &MetricGuard, metrics: &BTreeMap<String, f64>) -> Option<String> {
         let value = *metrics.get(&guard.metric)?;
         let of = |metrics: &BTreeMap<String, f64>| guard.reading(*metrics.get(&guard.metric)?);
         let start: Vec<f64> = self.start.iter().filter_map(of).collect();
@@ -134,7 +134,7 @@ mod tests {
         Glance { slice, device_pps, has_carrier: true, session_cut: None, verdict: None }
     }
 
-    fn learned(guards: Vec<Guard>) -> Limits {
+    fn learned(guards: Vec<MetricGuard>) -> Limits {
         let mut limits = Limits::new(guards);
         for lost in [0.0, 0.0, 5.0, 0.0] {
             limits.learn(&glance(1000.0, lost));

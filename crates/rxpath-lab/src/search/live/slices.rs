@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use rxpath_host::write::setter::HostSetter;
 use rxpath_record::watch::Slice;
 use rxpath_stats::quantile::median;
-use rxpath_tune::auto::{Broke, Candidate, Guard, Measure, Phase, Reading};
-use rxpath_tune::switch::Switch;
+use rxpath_tune::auto::{Broke, Candidate, Measure, MetricGuard, Phase, TrialReading};
+use rxpath_tune::switch::SettingsSwitch;
 
 use super::Times;
 use super::answer::{Breach, LiveAnswer, SliceOf, VoidSlice};
@@ -32,7 +32,7 @@ pub struct Slices<'a> {
     /// Reads the traffic.
     pub meter: Meter<'a>,
     /// Makes the settings.
-    pub switch: Switch<HostSetter>,
+    pub switch: SettingsSwitch<HostSetter>,
     /// This host.
     pub host: &'a Host<'a>,
     /// Its settings as they were at the start.
@@ -42,7 +42,7 @@ pub struct Slices<'a> {
     /// What is made better.
     pub objective: &'a Objective,
     /// What must not become worse.
-    pub guards: &'a [Guard],
+    pub guards: &'a [MetricGuard],
     /// Of a slice.
     pub times: Times,
     /// When the budget ends.
@@ -150,10 +150,10 @@ impl Slices<'_> {
         Ok(Ok(()))
     }
 
-    fn reading(&self, slice: &Slice) -> Option<Reading> {
+    fn reading(&self, slice: &Slice) -> Option<TrialReading> {
         let metrics = slice.metrics();
         let value = |metric: &str| metrics.get(metric).copied();
-        Some(Reading {
+        Some(TrialReading {
             objective: self.objective.reading(value(&self.objective.metric)?),
             guards: self.guards.iter().map(|guard| guard.reading(value(&guard.metric)?)).collect(),
             // What the traffic brings is not up to the settings; what of it gets through is.
@@ -168,7 +168,7 @@ impl Slices<'_> {
     }
 
     /// What a slice says, or why it says nothing.
-    fn said(&mut self, slice: &Slice, device_pps: f64) -> Result<Reading, String> {
+    fn said(&mut self, slice: &Slice, device_pps: f64) -> Result<TrialReading, String> {
         let usual = median(&self.answer.loads_pps).unwrap_or(device_pps);
         if device_pps < LEAST_LOAD * usual {
             return Err(format!("{device_pps:.0} packets/s came, {usual:.0} are usual"));
@@ -184,14 +184,15 @@ impl Slices<'_> {
 impl Measure for Slices<'_> {
     type Error = Stop;
 
-    fn trial(&mut self, on: &[usize], phase: Phase, block: usize) -> Result<Reading, Stop> {
+    fn trial(&mut self, on: &[usize], phase: Phase, block: usize) -> Result<TrialReading, Stop> {
         let mut is_repeated = false;
         for _ in 0..MOST_VOID {
             if let Err(why) = self.to(on)? {
                 return match phase {
-                    Phase::Alone | Phase::Slow | Phase::Repair => {
-                        Ok(Reading { broke: Some(Broke::Refused(why)), ..Reading::default() })
-                    }
+                    Phase::Alone | Phase::Slow | Phase::Repair => Ok(TrialReading {
+                        broke: Some(Broke::Refused(why)),
+                        ..TrialReading::default()
+                    }),
                     _ => Err(Stop::NotTogether { names: self.names(on).join(", "), why }),
                 };
             }
@@ -201,7 +202,7 @@ impl Measure for Slices<'_> {
                 Ended::Broken(slice, Broken { limit, is_stop }) => {
                     let reading = self.reading(&slice).unwrap_or_default();
                     let broke = if is_stop { Broke::Stopped(limit) } else { Broke::Limit(limit) };
-                    return Ok(Reading { broke: Some(broke), ..reading });
+                    return Ok(TrialReading { broke: Some(broke), ..reading });
                 }
                 Ended::Whole(slice, device_pps) => match self.said(&slice, device_pps) {
                     Ok(reading) => {

@@ -49,7 +49,7 @@ impl Floor {
         self.until.is_none_or(|(major, minor)| facts.kernel.is_before(major, minor))
     }
 
-    fn read(&'static self, facts: &HostFacts) -> Reading {
+    fn read(&'static self, facts: &HostFacts) -> FloorReading {
         let now = *facts.sysctl_numbers(&self.key).into_value()?.get(self.part)?;
         let is_low = now < self.least && !(self.may_be_unlimited && now < 0);
         Some(is_low.then(|| Low {
@@ -75,10 +75,10 @@ pub struct Low {
 }
 
 /// `None` for a setting that could not be read, else what is wrong with it.
-pub type Reading = Option<Option<Low>>;
+pub type FloorReading = Option<Option<Low>>;
 
 /// One answer for all of them.
-pub fn judge(read: Vec<Reading>, fine: impl Fn(usize) -> String) -> Checked {
+pub fn judge(read: Vec<FloorReading>, fine: impl Fn(usize) -> String) -> Checked {
     let read: Vec<Option<Low>> = read.into_iter().flatten().collect();
     let count = read.len();
     if count == 0 {
@@ -101,7 +101,7 @@ pub fn judge(read: Vec<Reading>, fine: impl Fn(usize) -> String) -> Checked {
 }
 
 /// The [`Floor`]s judged on this host; settings of other kernels are left out.
-pub fn read(facts: &HostFacts, floors: &'static [Floor]) -> Vec<Reading> {
+pub fn read(facts: &HostFacts, floors: &'static [Floor]) -> Vec<FloorReading> {
     let here = floors.iter().filter(|floor| floor.counts(facts));
     here.map(|floor| floor.read(facts)).collect()
 }

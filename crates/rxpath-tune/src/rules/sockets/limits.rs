@@ -1,6 +1,6 @@
 //! Protocol limits so low that they break the protocol.
 
-use super::floor::{FLOORS, Floor, Low, Reading, judge, read};
+use super::floor::{FLOORS, Floor, FloorReading, Low, judge, read};
 use crate::prelude::*;
 
 const PORTS: &str = "net.ipv4.ip_local_port_range";
@@ -28,7 +28,7 @@ fn limits(ask: &Ask<'_>) -> Checked {
 }
 
 /// Ports for outgoing connections: `None` when they could not be read, else what is wrong.
-fn ports(ask: &Ask<'_>) -> Reading {
+fn ports(ask: &Ask<'_>) -> FloorReading {
     let range = ask.facts.sysctl_numbers(PORTS).into_value()?;
     let [first, last] = range[..] else { return None };
     let count = last.saturating_sub(first).saturating_add(1);
@@ -43,7 +43,7 @@ fn ports(ask: &Ask<'_>) -> Reading {
 }
 
 /// The size at which the search for a path's MTU begins, where TCP searches.
-fn base_mss(ask: &Ask<'_>) -> Reading {
+fn base_mss(ask: &Ask<'_>) -> FloorReading {
     ask.facts.sysctl_number(PROBING).into_value().filter(|on| *on > 0)?;
     let now = ask.facts.sysctl_number(BASE_MSS).into_value()?;
     Some((now < LEAST_MSS).then(|| Low {

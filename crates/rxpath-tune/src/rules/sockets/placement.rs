@@ -6,7 +6,7 @@ use rxpath_core::CpuList;
 use rxpath_host::read::procfs::socket_owner;
 use rxpath_host::read::topology::{Distance, Topology};
 
-use crate::facts::{Reader, Readers};
+use crate::facts::{PacketReader, Readers};
 use crate::prelude::*;
 
 /// At most this many programs are named; the rest is counted.
@@ -48,7 +48,7 @@ fn placement(ask: &Ask<'_>) -> Checked {
     let readers = ask.facts.readers().known()?;
     // A container's CPUs are those of its first process: a thread allowed on all of them is not pinned.
     let free = ask.facts.readers_baseline().unwrap_or_else(|| topology.online.clone());
-    let pinned: Vec<&Reader> = readers
+    let pinned: Vec<&PacketReader> = readers
         .seen
         .iter()
         .filter(|reader| reader.allowed_cpus.as_slice().len() < free.as_slice().len())
@@ -77,7 +77,7 @@ fn content(pinned: usize, readers: &Readers) -> Checked {
 }
 
 /// Pinned readers on another node than the interrupts, or on their hyper-thread siblings.
-fn misplaced(topology: &Topology, pinned: &[&Reader], interrupts: &[u32]) -> Vec<String> {
+fn misplaced(topology: &Topology, pinned: &[&PacketReader], interrupts: &[u32]) -> Vec<String> {
     let mut wrong = Vec::new();
     for reader in pinned {
         let Some(near) = nearest(topology, &reader.allowed_cpus, interrupts) else { continue };

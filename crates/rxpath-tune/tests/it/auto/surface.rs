@@ -7,7 +7,7 @@
 use chacha20::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Exp1, StandardNormal};
-use rxpath_tune::auto::{Broke, Candidate, Measure, Phase, Prior, Reading, Risk};
+use rxpath_tune::auto::{Broke, Candidate, Measure, Phase, Prior, Risk, TrialReading};
 
 /// Settings of each surface.
 pub const SETTINGS: usize = 16;
@@ -179,7 +179,7 @@ impl<'a> Trials<'a> {
 impl Measure for Trials<'_> {
     type Error = std::convert::Infallible;
 
-    fn trial(&mut self, on: &[usize], phase: Phase, _: usize) -> Result<Reading, Self::Error> {
+    fn trial(&mut self, on: &[usize], phase: Phase, _: usize) -> Result<TrialReading, Self::Error> {
         self.used += if phase == Phase::Alone { 0.5 } else { 1.0 };
         let (value, guards) = (self.value)(on);
         let mut objective = value + self.noise * normal(&mut self.dice);
@@ -188,7 +188,7 @@ impl Measure for Trials<'_> {
         }
         let guards =
             guards.iter().map(|guard| Some(guard + self.noise * normal(&mut self.dice))).collect();
-        Ok(Reading { objective, guards, flow: objective.exp(), broke: (self.broke)(on) })
+        Ok(TrialReading { objective, guards, flow: objective.exp(), broke: (self.broke)(on) })
     }
 
     fn left(&self) -> usize {

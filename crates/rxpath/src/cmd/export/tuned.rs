@@ -9,7 +9,7 @@ use rxpath_core::{Envelope, IntoMap};
 use rxpath_host::HostError;
 use rxpath_host::write::journal::Contents;
 use rxpath_host::write::setter::HostSetter;
-use rxpath_tune::store::{Listed, Store};
+use rxpath_tune::store::{Store, StoredJournal};
 use rxpath_tune::verify::{Standing, UNREAD, UNREADABLE, Verified, verify};
 use serde::de::IgnoredAny;
 
@@ -40,7 +40,7 @@ fn answered(store: &Store, file: &Path) -> Option<Vec<&'static str>> {
     let at = modified(file)?;
     let is_recent = at.elapsed().is_ok_and(|age| age <= MOST_AGE);
     let is_before =
-        |one: &Listed| modified(&store.path(one.id)).is_some_and(|written| written < at);
+        |one: &StoredJournal| modified(&store.path(one.id)).is_some_and(|written| written < at);
     if !is_recent || !store.list().ok()?.iter().all(is_before) {
         return None;
     }
@@ -60,7 +60,7 @@ fn words(store: &Store) -> Vec<&'static str> {
     // Before the list, as `tune verify` does: a writer that ends in between has recorded its progress.
     let is_held = store.is_held();
     let Ok(listed) = store.list() else { return vec![UNREAD] };
-    let open = listed.into_iter().filter(Listed::is_open);
+    let open = listed.into_iter().filter(StoredJournal::is_open);
     open.flat_map(|one| of(one.contents, is_held).unwrap_or_else(|_| vec![UNREAD])).collect()
 }
 

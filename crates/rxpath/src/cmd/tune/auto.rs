@@ -12,7 +12,7 @@ use rxpath_lab::scenario::spec::Search;
 use rxpath_lab::search::answer::{AutoAnswer, AutoSettings};
 use rxpath_lab::search::ask::{self, NotMeasured, Objective, SearchOptions};
 use rxpath_tune::Goal;
-use rxpath_tune::auto::{AutoResult, Ended, Guard};
+use rxpath_tune::auto::{AutoOutcome, AutoResult, MetricGuard};
 use rxpath_tune::persist::{Home, MatchBy};
 
 use self::live::LiveArgs;
@@ -88,13 +88,13 @@ pub struct AutoCommand {
 ///
 /// # Errors
 /// In words what is wrong and what would be right.
-pub fn check(search: &Search, main_metric: &str) -> Result<(Objective, Vec<Guard>), Failure> {
+pub fn check(search: &Search, main_metric: &str) -> Result<(Objective, Vec<MetricGuard>), Failure> {
     let objective = search.objective.as_deref().unwrap_or(main_metric);
     wanted(objective, &search.guards)
         .map_err(|failure| failure.hint("it is in the [search] of the scenario"))
 }
 
-fn wanted(objective: &str, guards: &[String]) -> Result<(Objective, Vec<Guard>), Failure> {
+fn wanted(objective: &str, guards: &[String]) -> Result<(Objective, Vec<MetricGuard>), Failure> {
     let objective = Objective::read(objective).map_err(Failure::usage)?;
     let guards = ask::guards(guards, &objective).map_err(Failure::usage)?;
     Ok((objective, guards))
@@ -169,7 +169,7 @@ impl AutoCommand {
     /// The settings of the answer that each search has.
     fn settings_for(
         &self,
-        (objective, guards): (&Objective, &[Guard]),
+        (objective, guards): (&Objective, &[MetricGuard]),
         run: PathBuf,
     ) -> AutoSettings {
         AutoSettings {
@@ -253,10 +253,12 @@ struct Written {
 fn status(found: Option<&AutoResult>, dry_run: bool) -> Exit {
     match found.map(|found| found.ended) {
         None if dry_run => Exit::Done,
-        Some(Ended::Kept) => Exit::Done,
-        None | Some(Ended::NothingProven) => Exit::Negative,
-        Some(Ended::NotConfirmed | Ended::GuardNotShown | Ended::CutShort) => Exit::Inconclusive,
-        Some(Ended::Unsafe) => Exit::Partial,
+        Some(AutoOutcome::Kept) => Exit::Done,
+        None | Some(AutoOutcome::NothingProven) => Exit::Negative,
+        Some(AutoOutcome::NotConfirmed | AutoOutcome::GuardNotShown | AutoOutcome::CutShort) => {
+            Exit::Inconclusive
+        }
+        Some(AutoOutcome::Unsafe) => Exit::Partial,
     }
 }
 

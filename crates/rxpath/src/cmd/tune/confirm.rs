@@ -1,7 +1,7 @@
 //! `rxpath tune confirm`.
 
 use rxpath_host::write::journal::{Contents, Journal};
-use rxpath_tune::store::{Listed, Store};
+use rxpath_tune::store::{Store, StoredJournal};
 
 use super::{StateArgs, no_journal};
 use crate::cmd::prelude::*;
@@ -76,12 +76,12 @@ impl ConfirmCommand {
     }
 }
 
-fn the_one_that_waits(store: &Store, listed: &[Listed]) -> Result<u32, Failure> {
+fn the_one_that_waits(store: &Store, listed: &[StoredJournal]) -> Result<u32, Failure> {
     let waiting = listed.iter().filter(|one| one.contents.as_ref().is_ok_and(waits));
     match waiting.map(|one| one.id).collect::<Vec<_>>().as_slice() {
         [id] => Ok(*id),
         [] => Err(match listed.last() {
-            Some(Listed { id, contents: Ok(contents) }) if came_too_late(contents) => {
+            Some(StoredJournal { id, contents: Ok(contents) }) if came_too_late(contents) => {
                 too_late(store, *id)
             }
             _ => nothing(),

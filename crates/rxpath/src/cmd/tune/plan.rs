@@ -5,7 +5,7 @@ use rxpath_host::Root;
 use rxpath_host::read::ioctl::driver_info;
 use rxpath_host::write::setter::HostSetter;
 use rxpath_tune::persist::{Home, MatchBy, Matching, drafts};
-use rxpath_tune::plan::make::{ASKED_FOR, Request, make};
+use rxpath_tune::plan::make::{ASKED_FOR, ChangeRequest, make};
 use rxpath_tune::plan::settle::settle;
 use rxpath_tune::plan::{HostMark, LeftOut, Plan, from_findings};
 use rxpath_tune::{Goal, HostFacts, Scope, rules};
@@ -86,13 +86,13 @@ impl PlanCommand {
         Ok(exit)
     }
 
-    fn requests(&self) -> Result<(Vec<Request>, Vec<LeftOut>), Failure> {
+    fn requests(&self) -> Result<(Vec<ChangeRequest>, Vec<LeftOut>), Failure> {
         if let Some(id) = self.ids.iter().find(|id| rules::find(id).is_none()) {
             return Err(Failure::usage(format!("tune plan {id}: no such rule"))
                 .hint("`rxpath explain` lists all rules"));
         }
-        let by_hand: Result<Vec<Request>, String> =
-            self.sets.iter().map(|s| Request::parse(s)).collect();
+        let by_hand: Result<Vec<ChangeRequest>, String> =
+            self.sets.iter().map(|s| ChangeRequest::parse(s)).collect();
         let mut by_hand = by_hand.map_err(Failure::usage)?;
         if !by_hand.is_empty() && self.ids.is_empty() && self.goal.is_none() {
             return Ok((by_hand, Vec::new()));
@@ -163,9 +163,9 @@ pub(super) fn persist_to(
 
 /// A manually requested setting that cannot be a step is a usage error. If the plan has other steps, the plan is only a
 /// part of the request.
-fn verdict(requests: &[Request], plan: &Plan) -> Exit {
+fn verdict(requests: &[ChangeRequest], plan: &Plan) -> Exit {
     let by_hand = requests.iter().filter(|request| request.because == ASKED_FOR);
-    let names: Vec<String> = by_hand.map(Request::to_string).collect();
+    let names: Vec<String> = by_hand.map(ChangeRequest::to_string).collect();
     let mut refused = plan.left_out.iter().filter(|left| !left.is_set);
     match (refused.any(|left| names.contains(&left.what)), plan.steps.is_empty()) {
         (false, _) => Exit::Done,

@@ -5,7 +5,7 @@
 //! this host's calibration, or a parameter file. If the simulator lacks a step's setting, the step says so.
 
 use rxpath_lab::predict::setting::sets;
-use rxpath_tune::plan::{Plan, Step};
+use rxpath_tune::plan::{Plan, PlanStep};
 use rxpath_tune::rules;
 
 use super::expected::{Expected, Moved};
@@ -49,7 +49,7 @@ pub fn expected(plan: &Plan, base: &Base) -> Vec<Expected> {
     plan.steps.iter().map(|step| of(step, base)).collect()
 }
 
-fn of(step: &Step, base: &Base) -> Expected {
+fn of(step: &PlanStep, base: &Base) -> Expected {
     let (before, after) = (sets(&step.set, &step.old), sets(&step.set, &step.new));
     let figures = match (&before, &after) {
         (Ok(before), Ok(after)) => both(base, before, after),
@@ -83,7 +83,7 @@ fn both(base: &Base, before: &[String], after: &[String]) -> Result<Vec<Moved>, 
 mod tests {
     use super::*;
 
-    fn step(set: &str, old: &str, new: &str) -> Step {
+    fn step(set: &str, old: &str, new: &str) -> PlanStep {
         let text = format!(
             "set = \"{set}\"\nold = \"{old}\"\nnew = \"{new}\"\nbecause = [\"asked for\"]\n"
         );

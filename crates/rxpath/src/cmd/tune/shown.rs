@@ -5,7 +5,7 @@ use rxpath_host::pairs::Pairs;
 use rxpath_host::write::change::{Change, Outcome as What};
 use rxpath_host::write::journal::{Restored, Undo};
 use rxpath_tune::persist::homes;
-use rxpath_tune::plan::{Plan, Step};
+use rxpath_tune::plan::{Plan, PlanStep};
 use rxpath_tune::ranges::{ranges, values};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -184,7 +184,7 @@ pub fn plan_lines(plan: &Plan, expected: &[Expected]) -> Vec<String> {
         .collect();
     for range in ranges(&alike) {
         let steps = &plan.steps[range.first..][..range.count];
-        let of = |pick: fn(&Step) -> &String| {
+        let of = |pick: fn(&PlanStep) -> &String| {
             short(&values(&steps.iter().map(|step| pick(step).as_str()).collect::<Vec<_>>()))
         };
         let number = match range.count {

@@ -4,7 +4,7 @@ use rxpath_host::Target;
 use rxpath_host::read::clock::boottime_ns;
 use rxpath_host::write::change::Change;
 use rxpath_host::write::journal::{Contents, Entry};
-use rxpath_tune::store::Listed;
+use rxpath_tune::store::StoredJournal;
 
 use super::StateArgs;
 use super::shown::{change_line, short};
@@ -186,7 +186,7 @@ impl StatusCommand {
         Ok(exit)
     }
 
-    fn show(&self, one: &Listed) -> anyhow::Result<Status> {
+    fn show(&self, one: &StoredJournal) -> anyhow::Result<Status> {
         let (standing, settings) = match &one.contents {
             Err(error) => (Standing::Unreadable { why: error.to_string() }, Vec::new()),
             Ok(contents) => (standing(contents)?, self.settings(contents)),

@@ -11,7 +11,7 @@ use rxpath_host::write::journal::{Journal, Watch};
 use rxpath_host::write::setter::HostSetter;
 use rxpath_host::{HostError, Root};
 use rxpath_tune::store::Store;
-use rxpath_tune::watch::{Ended, stand_by};
+use rxpath_tune::watch::{WatchdogOutcome, stand_by};
 
 use super::StateArgs;
 use super::shown::ShownUndo;
@@ -34,9 +34,9 @@ impl WatchdogCommand {
         let mut setter = HostSetter::default();
         output::line("ready")?;
         match stand_by(&store, self.journal, &mut setter)? {
-            Ended::Confirmed => crate::note!("confirmed"),
-            Ended::Finished => crate::note!("no changes are in force any more"),
-            Ended::Undone(undone) => {
+            WatchdogOutcome::Confirmed => crate::note!("confirmed"),
+            WatchdogOutcome::Finished => crate::note!("no changes are in force any more"),
+            WatchdogOutcome::Undone(undone) => {
                 crate::note!("not confirmed in time: undone");
                 for undo in &undone {
                     for line in ShownUndo::new(self.journal, undo).lines(false) {

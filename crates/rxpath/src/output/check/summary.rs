@@ -1,7 +1,7 @@
 //! `rxpath check --summarize` as text.
 
 use rxpath_core::number::grouped;
-use rxpath_tune::fleet::{Common, Driver, Group, OddHost, Summary};
+use rxpath_tune::fleet::{CommonFinding, Driver, HostGroup, OddHost, Summary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -72,7 +72,7 @@ fn findings(summary: &Summary, shown: usize) -> String {
     };
     let title = paint(Paint::Bold, Stream::Out, "Findings by hosts");
     let mut out = format!("{title}\n");
-    let line = |one: &Common| {
+    let line = |one: &CommonFinding| {
         let share = one.hosts_count as f64 / summary.hosts_count.max(1) as f64 * 100.0;
         let [hosts, findings] = [one.hosts_count, one.findings_count].map(grouped);
         let (id, severity) = (&one.id, one.severity.as_str());
@@ -93,7 +93,7 @@ fn told(version: &str) -> &str {
     if version.is_empty() { "not reported" } else { version }
 }
 
-fn group(group: &Group, all: bool) -> String {
+fn group(group: &HostGroup, all: bool) -> String {
     let name = if group.driver.is_empty() {
         format!("no NIC, kernel {}", told(&group.kernel))
     } else {

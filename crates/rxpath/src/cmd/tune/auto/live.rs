@@ -23,11 +23,11 @@ use rxpath_lab::search::live::{Start, Times};
 use rxpath_record::run::run_id;
 use rxpath_record::verdict::Stage;
 use rxpath_record::watch::Slice;
-use rxpath_tune::auto::{self, Candidate, Failed, Guard};
+use rxpath_tune::auto::{self, Candidate, Failed, MetricGuard};
 use rxpath_tune::persist::Home;
 use rxpath_tune::plan::LeftOut;
 use rxpath_tune::store::Store;
-use rxpath_tune::switch::Switch;
+use rxpath_tune::switch::SettingsSwitch;
 
 use self::stop::Stop;
 use super::shown::lines;
@@ -48,7 +48,7 @@ const SHORTEST: Nanos = Nanos::from_millis(200);
 struct Search<'a> {
     device: &'a str,
     objective: Objective,
-    guards: Vec<Guard>,
+    guards: Vec<MetricGuard>,
     persist: Option<(Home, PathBuf)>,
     times: Times,
     warnings: Vec<Warning>,
@@ -231,7 +231,7 @@ impl AutoCommand {
         let watch = start_watchdog(&store, id, &mut open, (search.times.hold(false), true))?;
         let mut slices = Slices {
             meter,
-            switch: Switch::new(open, HostSetter::default(), watch),
+            switch: SettingsSwitch::new(open, HostSetter::default(), watch),
             host,
             base,
             candidates: &candidates,

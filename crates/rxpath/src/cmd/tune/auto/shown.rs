@@ -5,7 +5,7 @@ use rxpath_lab::search::answer::{AutoAnswer, AutoSettings};
 use rxpath_lab::search::live::answer::{AppliedHere, LiveAnswer};
 use rxpath_record::metric::unit;
 use rxpath_tune::auto::report::{Dropped, GuardShown, Kept, PathStep, Ratio};
-use rxpath_tune::auto::{AutoResult, Ended};
+use rxpath_tune::auto::{AutoOutcome, AutoResult};
 use rxpath_tune::plan::Plan;
 
 use super::cost;
@@ -120,20 +120,22 @@ fn listed(answer: &AutoAnswer) -> Vec<String> {
 pub fn headline(settings: &AutoSettings, found: &AutoResult) -> String {
     let all = found.kept.len() + found.dropped.len();
     match (found.ended, &found.gain) {
-        (Ended::Kept, Some(gain)) => format!(
+        (AutoOutcome::Kept, Some(gain)) => format!(
             "kept {} of {all} candidates: {} times {}, {} fresh pairs",
             found.kept.len(),
             settings.objective,
             span(&gain.ratio),
             gain.pairs_count
         ),
-        (Ended::NothingProven, _) => format!("nothing proven of {all} candidates; nothing is kept"),
-        (Ended::GuardNotShown, _) => "a guard is not shown to hold; nothing is kept".into(),
-        (Ended::Unsafe, _) => {
+        (AutoOutcome::NothingProven, _) => {
+            format!("nothing proven of {all} candidates; nothing is kept")
+        }
+        (AutoOutcome::GuardNotShown, _) => "a guard is not shown to hold; nothing is kept".into(),
+        (AutoOutcome::Unsafe, _) => {
             "in too many trials the traffic stopped or several settings together broke a guard; nothing is kept"
                 .into()
         }
-        (Ended::CutShort, _) => {
+        (AutoOutcome::CutShort, _) => {
             format!("cut short after {} trials; nothing is kept", found.trials_count)
         }
         _ => "fresh pairs of trials do not confirm what looked better; nothing is kept".into(),
