@@ -46,7 +46,7 @@ impl Obstacle {
 
 /// What to do after a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum DeepLookAction {
     /// Nothing.
     Rest,
     /// Begin a deep look.
@@ -99,28 +99,33 @@ impl Default for DeepLooks {
 impl DeepLooks {
     /// A window is over; `loses` says whether it lost packets above the thresholds of the rules. A loss that waits leaves a gap in
     /// the frame.
-    pub fn window(&mut self, frame: &mut Frame, loses: bool, governor: &Governor) -> Step {
+    pub fn window(
+        &mut self,
+        frame: &mut Frame,
+        loses: bool,
+        governor: &Governor,
+    ) -> DeepLookAction {
         self.since_s += frame.window_s;
         self.quiet_s += frame.window_s;
         if !loses {
             self.give_up();
-            return Step::Rest;
+            return DeepLookAction::Rest;
         }
         if self.since_s < PAUSE_S {
-            return Step::Rest;
+            return DeepLookAction::Rest;
         }
         let Some(obstacle) = self.obstacle(frame, governor) else {
             (self.since_s, self.waits) = (0.0, None);
             self.of = frame.verdict.as_ref().map_or(Stage::Unknown, |verdict| verdict.stage);
-            return Step::Begin;
+            return DeepLookAction::Begin;
         };
         self.waits = Some(obstacle);
         frame.gaps.insert(DEEP_LOOK.to_owned(), obstacle.words().to_owned());
         if self.quiet_s < PAUSE_S {
-            return Step::Rest;
+            return DeepLookAction::Rest;
         }
         self.quiet_s = 0.0;
-        Step::Say(obstacle)
+        DeepLookAction::Say(obstacle)
     }
 
     fn obstacle(&self, frame: &Frame, governor: &Governor) -> Option<Obstacle> {
@@ -235,8 +240,8 @@ mod tests {
             // No loss in the first minute, and one that lasts.
             let step = looks.window(&mut window(10.0), n > 6, &governor);
             match step {
-                Step::Begin => begun_at_s.push(10 * n),
-                other => assert_eq!(other, Step::Rest, "{n}"),
+                DeepLookAction::Begin => begun_at_s.push(10 * n),
+                other => assert_eq!(other, DeepLookAction::Rest, "{n}"),
             }
         }
         assert_eq!(begun_at_s, [70, 370, 670, 970]);
@@ -249,11 +254,11 @@ mod tests {
         for n in 0..40 {
             let mut frame = window(10.0);
             match looks.window(&mut frame, true, &spent(1.0)) {
-                Step::Say(obstacle) => {
+                DeepLookAction::Say(obstacle) => {
                     assert_eq!(obstacle, Obstacle::Budget);
                     said += 1;
                 }
-                other => assert_eq!(other, Step::Rest, "{n}"),
+                other => assert_eq!(other, DeepLookAction::Rest, "{n}"),
             }
             assert_eq!(frame.gaps[DEEP_LOOK], Obstacle::Budget.words());
         }
@@ -262,7 +267,11 @@ mod tests {
         let shed = "rxpath_agent_shed{what=\"deep look\"}";
         assert_eq!((value(&families, shed), counted(&families)), (Some(1), [0; 3]));
         let mut frame = window(10.0);
-        assert_eq!(looks.window(&mut frame, true, &spent(0.5)), Step::Begin, "there is room now");
+        assert_eq!(
+            looks.window(&mut frame, true, &spent(0.5)),
+            DeepLookAction::Begin,
+            "there is room now"
+        );
         assert!(!frame.gaps.contains_key(DEEP_LOOK));
         looks.made(verdict(Confidence::Strong), 0.2);
         families.deep_looks(&mut looks);
@@ -280,7 +289,7 @@ mod tests {
         let why = format!("{}5 minutes: it took 31 ms", Frame::READ_SELDOM);
         dear.gaps.insert("UDP sockets".into(), why);
         // It waits for the budget no more, and was said to wait less than five minutes ago.
-        assert_eq!(looks.window(&mut dear, true, &spent(0.0)), Step::Rest);
+        assert_eq!(looks.window(&mut dear, true, &spent(0.0)), DeepLookAction::Rest);
         assert_eq!(dear.gaps[DEEP_LOOK], Obstacle::Sockets.words());
         families.deep_looks(&mut looks);
         assert_eq!(value(&families, "rxpath_agent_shed{what=\"deep look\"}"), Some(0));
@@ -293,11 +302,11 @@ mod tests {
     fn the_next_one_needs_room_for_what_the_last_one_took() {
         let mut looks = DeepLooks::default();
         // Room for 0.3 s.
-        assert_eq!(looks.window(&mut window(10.0), true, &spent(0.9)), Step::Begin);
+        assert_eq!(looks.window(&mut window(10.0), true, &spent(0.9)), DeepLookAction::Begin);
         looks.made(verdict(Confidence::Strong), 0.31);
         let step = looks.window(&mut window(300.0), true, &spent(0.9));
-        assert_eq!(step, Step::Say(Obstacle::Budget));
-        assert_eq!(looks.window(&mut window(10.0), true, &spent(0.89)), Step::Begin);
+        assert_eq!(step, DeepLookAction::Say(Obstacle::Budget));
+        assert_eq!(looks.window(&mut window(10.0), true, &spent(0.89)), DeepLookAction::Begin);
     }
 
     /// The stage and the confidence that a window shows that had this verdict.
@@ -363,7 +372,8 @@ mod tests {
             let (mut looks, mut since_s) = (DeepLooks::default(), f64::INFINITY);
             for (window_s, loses, share) in windows {
                 since_s += window_s;
-                if looks.window(&mut window(window_s), loses, &spent(share)) == Step::Begin {
+                let action = looks.window(&mut window(window_s), loses, &spent(share));
+                if action == DeepLookAction::Begin {
                     prop_assert!(loses && share <= 1.0 && since_s >= PAUSE_S, "{share} {since_s}");
                     since_s = 0.0;
                 }

@@ -12,7 +12,7 @@ use crate::top::Top;
 
 /// Whether a metric can fall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// It never falls while the process lives.
     Counter,
     /// It is what it is now.
@@ -23,11 +23,11 @@ pub enum Kind {
 
 /// A metric that is exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Metric {
+pub struct ExportedMetric {
     /// Its name; ends with its unit, and with `_total` for a counter.
     pub name: &'static str,
     /// Whether it can fall.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// Its labels.
     pub labels: &'static [&'static str],
     /// What it is, and where it comes from.
@@ -38,8 +38,13 @@ macro_rules! metrics {
     ($($name:ident = $kind:ident $text:literal $labels:expr, $what:literal;)*) => {
         $(pub(crate) const $name: &str = $text;)*
         /// Every metric of the exporter.
-        pub const METRICS: &[Metric] =
-            &[$(Metric { name: $text, kind: Kind::$kind, labels: &$labels, what: $what }),*];
+        pub const METRICS: &[ExportedMetric] =
+            &[$(ExportedMetric {
+                name: $text,
+                kind: MetricKind::$kind,
+                labels: &$labels,
+                what: $what,
+            }),*];
     };
 }
 
@@ -140,7 +145,7 @@ pub struct Families {
 }
 
 /// An empty histogram, or one for each value of its label.
-fn histograms_of(metric: &Metric) -> Result<Histograms, prometheus::Error> {
+fn histograms_of(metric: &ExportedMetric) -> Result<Histograms, prometheus::Error> {
     let label = metric.labels.first().copied().unwrap_or_default();
     let scale = if metric.name == POLLS { PACKETS } else { SECONDS };
     Histograms::new((metric.name, metric.what), label, scale)
@@ -158,17 +163,17 @@ impl Families {
         for metric in METRICS {
             let opts = Opts::new(metric.name, metric.what);
             let collector: Box<dyn Collector> = match metric.kind {
-                Kind::Counter => {
+                MetricKind::Counter => {
                     let made = CounterVec::new(opts, metric.labels)?;
                     counters.insert(metric.name, made.clone());
                     Box::new(made)
                 }
-                Kind::Histogram => {
+                MetricKind::Histogram => {
                     let made = histograms_of(metric)?;
                     histograms.insert(metric.name, made.clone());
                     Box::new(made)
                 }
-                Kind::Gauge => {
+                MetricKind::Gauge => {
                     let made = GaugeVec::new(opts, metric.labels)?;
                     gauges.insert(metric.name, made.clone());
                     Box::new(made)
@@ -269,7 +274,7 @@ mod tests {
     fn names_say_their_kind_and_unit() {
         for metric in METRICS {
             let is_total = metric.name.ends_with("_total");
-            assert_eq!(is_total, metric.kind == Kind::Counter, "{}", metric.name);
+            assert_eq!(is_total, metric.kind == MetricKind::Counter, "{}", metric.name);
             assert!(metric.name.starts_with("rxpath_") && !metric.what.is_empty());
         }
         Families::new("1", 1).unwrap();

@@ -9,7 +9,7 @@ const FINGERPRINT_DIGITS: usize = 12;
 
 /// The part of `rxpath check`'s answer that is exported.
 #[derive(Clone, Debug, Default)]
-pub struct Checked {
+pub struct ExportedCheck {
     /// Rule, severity and device (empty where the rule is about the host) of each finding.
     pub findings: Vec<(String, &'static str, String)>,
     /// Rules that could not be judged, by each reason.
@@ -24,7 +24,7 @@ pub struct Checked {
 
 impl Families {
     /// Replaces what the check before found.
-    pub fn check(&self, checked: &Checked) {
+    pub fn check(&self, checked: &ExportedCheck) {
         self.clear(FINDING);
         for severity in ["info", "warn", "fail"] {
             let count = checked.findings.iter().filter(|(_, of, _)| *of == severity).count();
@@ -57,7 +57,7 @@ mod tests {
     fn a_later_check_replaces_an_earlier_one() {
         let families = Families::new("1", 1).unwrap();
         let finding = ("ring-size".to_owned(), "warn", "eth0".to_owned());
-        let first = Checked {
+        let first = ExportedCheck {
             findings: vec![finding],
             unjudged: vec![("privilege", 2), ("not-there", 0)],
             tuned: vec![("holds", 3)],
@@ -75,7 +75,7 @@ mod tests {
         ] {
             assert!(text.lines().any(|one| one == line), "{line} in {text}");
         }
-        families.check(&Checked::default());
+        families.check(&ExportedCheck::default());
         let text = families.text().unwrap();
         assert!(!text.contains("ring-size") && text.contains("findings{severity=\"warn\"} 0"));
     }
@@ -85,7 +85,7 @@ mod tests {
         let families = Families::new("1", 1).unwrap();
         let of = |n: usize| ("ring-size".to_owned(), "warn", format!("eth{n}"));
         let findings = (0..FINDINGS_MOST + 3).map(of).collect();
-        families.check(&Checked { findings, ..Checked::default() });
+        families.check(&ExportedCheck { findings, ..ExportedCheck::default() });
         let text = families.text().unwrap();
         let series = text.lines().filter(|line| line.starts_with("rxpath_check_finding_info{"));
         assert_eq!(series.count(), FINDINGS_MOST);

@@ -20,9 +20,9 @@ mod taken;
 pub mod textfile;
 mod top;
 
-pub use families::{Families, METRICS, Metric};
-pub use findings::Checked;
-pub use request::{Answer, Shown, answer};
+pub use families::{ExportedMetric, Families, METRICS};
+pub use findings::ExportedCheck;
+pub use request::{HttpResponse, RenderedPages, answer};
 
 #[cfg(test)]
 mod tests;

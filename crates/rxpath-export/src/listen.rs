@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::request::{Answer, HEAD_BYTES, Shown, answer};
+use crate::request::{HEAD_BYTES, HttpResponse, RenderedPages, answer};
 
 /// Connections at once; one more closes the oldest.
 const CONNECTIONS: usize = 128;
@@ -49,13 +49,13 @@ impl std::fmt::Display for Address {
 /// The pages that are answered with; none before the first window is over.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    shown: Arc<Mutex<Option<Arc<Shown>>>>,
+    shown: Arc<Mutex<Option<Arc<RenderedPages>>>>,
     errors: Arc<AtomicU64>,
 }
 
 impl Page {
     /// Replaces them.
-    pub fn set(&self, shown: Shown) {
+    pub fn set(&self, shown: RenderedPages) {
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(shown));
     }
 
@@ -64,7 +64,7 @@ impl Page {
         self.errors.load(Ordering::Relaxed)
     }
 
-    fn get(&self) -> Option<Arc<Shown>> {
+    fn get(&self) -> Option<Arc<RenderedPages>> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -74,9 +74,9 @@ impl Page {
     }
 }
 
-/// The running port; dropping it closes it.
+/// The running server of the pages; dropping it closes its port.
 #[derive(Debug)]
-pub struct Port {
+pub struct MetricsServer {
     /// Where it is, with the port that the kernel chose.
     pub address: Address,
     /// The file of a Unix socket that goes with it.
@@ -85,7 +85,7 @@ pub struct Port {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Port {
+impl MetricsServer {
     /// Answers on this socket.
     pub(crate) fn of(
         listener: Listener,
@@ -104,7 +104,7 @@ impl Port {
     }
 }
 
-impl Drop for Port {
+impl Drop for MetricsServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -209,7 +209,7 @@ impl Open {
             self.head.extend_from_slice(&bytes[..count]);
             let page = page.get();
             let answer = answer(&self.head);
-            self.is_refused = matches!(answer, Answer::Bad | Answer::Long);
+            self.is_refused = matches!(answer, HttpResponse::Bad | HttpResponse::Long);
             self.reply = answer.bytes(page.as_deref());
         }
         let reply = self.reply.as_deref().unwrap_or_default();
@@ -300,15 +300,15 @@ mod tests {
         Address::Tcp(([127, 0, 0, 1], 0).into())
     }
 
-    fn shown(metrics: &str) -> Shown {
-        Shown { metrics: metrics.to_owned(), status: String::new() }
+    fn shown(metrics: &str) -> RenderedPages {
+        RenderedPages { metrics: metrics.to_owned(), status: String::new() }
     }
 
-    fn open(address: &Address, page: Page) -> io::Result<Port> {
+    fn open(address: &Address, page: Page) -> io::Result<MetricsServer> {
         crate::reserved::Reserved::new(address)?.open(page)
     }
 
-    fn get(port: &Port, request: &str) -> String {
+    fn get(port: &MetricsServer, request: &str) -> String {
         let mut text = String::new();
         match &port.address {
             Address::Tcp(address) => {

@@ -9,7 +9,7 @@ const FIELDS: usize = 64;
 
 /// The pages of the last window.
 #[derive(Clone, Debug, Default)]
-pub struct Shown {
+pub struct RenderedPages {
     /// In Prometheus' text format.
     pub metrics: String,
     /// What is measured and what is not, as JSON.
@@ -18,7 +18,7 @@ pub struct Shown {
 
 /// What is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum HttpResponse {
     /// The head is not complete.
     NotYet,
     /// The metrics; without the body when only the head was asked for.
@@ -43,34 +43,34 @@ pub enum Answer {
 }
 
 /// The answer to what was received so far.
-pub fn answer(received: &[u8]) -> Answer {
+pub fn answer(received: &[u8]) -> HttpResponse {
     let mut fields = [EMPTY_HEADER; FIELDS];
     let mut request = Request::new(&mut fields);
     match request.parse(received) {
-        Ok(Status::Partial) if received.len() >= HEAD_BYTES => Answer::Long,
-        Ok(Status::Partial) => Answer::NotYet,
-        Err(httparse::Error::TooManyHeaders) => Answer::Long,
-        Err(_) => Answer::Bad,
+        Ok(Status::Partial) if received.len() >= HEAD_BYTES => HttpResponse::Long,
+        Ok(Status::Partial) => HttpResponse::NotYet,
+        Err(httparse::Error::TooManyHeaders) => HttpResponse::Long,
+        Err(_) => HttpResponse::Bad,
         Ok(Status::Complete(_)) => {
             let head_only = request.method == Some("HEAD");
             if !head_only && request.method != Some("GET") {
-                return Answer::Method;
+                return HttpResponse::Method;
             }
             let path = request.path.unwrap_or_default();
             match path.split_once('?').map_or(path, |(path, _)| path) {
-                "/metrics" => Answer::Metrics { head_only },
-                "/status" => Answer::Status,
-                "/-/healthy" => Answer::Healthy,
-                "/" => Answer::Pages,
-                _ => Answer::Unknown,
+                "/metrics" => HttpResponse::Metrics { head_only },
+                "/status" => HttpResponse::Status,
+                "/-/healthy" => HttpResponse::Healthy,
+                "/" => HttpResponse::Pages,
+                _ => HttpResponse::Unknown,
             }
         }
     }
 }
 
-impl Answer {
+impl HttpResponse {
     /// The bytes to send, with the page that is asked for; `None` while the head is not complete.
-    pub(crate) fn bytes(self, shown: Option<&Shown>) -> Option<Vec<u8>> {
+    pub(crate) fn bytes(self, shown: Option<&RenderedPages>) -> Option<Vec<u8>> {
         let not_yet =
             ("503 Service Unavailable", "text/plain", "the first window is not over yet\n");
         let plain = "text/plain; charset=utf-8";
@@ -110,28 +110,31 @@ mod tests {
     #[test]
     fn each_request_has_its_answer() {
         let get = |path: &str| answer(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
-        assert_eq!(get("/metrics?x=1"), Answer::Metrics { head_only: false });
-        assert_eq!(get("/status"), Answer::Status);
-        assert_eq!(get("/-/healthy"), Answer::Healthy);
-        assert_eq!(get("/"), Answer::Pages);
-        assert_eq!(get("/../etc/passwd"), Answer::Unknown);
-        assert_eq!(answer(b"HEAD /metrics HTTP/1.0\r\n\r\n"), Answer::Metrics { head_only: true });
-        assert_eq!(answer(b"POST /metrics HTTP/1.1\r\n\r\n"), Answer::Method);
-        assert_eq!(answer(b"\x16\x03\x01\x02\x00 TLS"), Answer::Bad);
-        assert_eq!(answer(b"GET /metrics HTTP/1.1\r\nHost"), Answer::NotYet);
+        assert_eq!(get("/metrics?x=1"), HttpResponse::Metrics { head_only: false });
+        assert_eq!(get("/status"), HttpResponse::Status);
+        assert_eq!(get("/-/healthy"), HttpResponse::Healthy);
+        assert_eq!(get("/"), HttpResponse::Pages);
+        assert_eq!(get("/../etc/passwd"), HttpResponse::Unknown);
+        assert_eq!(
+            answer(b"HEAD /metrics HTTP/1.0\r\n\r\n"),
+            HttpResponse::Metrics { head_only: true }
+        );
+        assert_eq!(answer(b"POST /metrics HTTP/1.1\r\n\r\n"), HttpResponse::Method);
+        assert_eq!(answer(b"\x16\x03\x01\x02\x00 TLS"), HttpResponse::Bad);
+        assert_eq!(answer(b"GET /metrics HTTP/1.1\r\nHost"), HttpResponse::NotYet);
         let long = [b"GET / HTTP/1.1\r\nA: ".as_slice(), &[b'x'; HEAD_BYTES]].concat();
-        assert_eq!(answer(&long), Answer::Long);
+        assert_eq!(answer(&long), HttpResponse::Long);
         let many = format!("GET / HTTP/1.1\r\n{}\r\n", "A: 1\r\n".repeat(65));
-        assert_eq!(answer(many.as_bytes()), Answer::Long);
+        assert_eq!(answer(many.as_bytes()), HttpResponse::Long);
     }
 
     #[test]
     fn before_the_first_window_there_is_no_page() {
-        let wanted = Answer::Metrics { head_only: false };
+        let wanted = HttpResponse::Metrics { head_only: false };
         let text = String::from_utf8(wanted.bytes(None).unwrap()).unwrap();
         assert!(text.starts_with("HTTP/1.1 503 "), "{text}");
-        let shown = Shown { metrics: "a 1\n".into(), status: "{}".into() };
-        let text = String::from_utf8(Answer::Status.bytes(Some(&shown)).unwrap()).unwrap();
+        let shown = RenderedPages { metrics: "a 1\n".into(), status: "{}".into() };
+        let text = String::from_utf8(HttpResponse::Status.bytes(Some(&shown)).unwrap()).unwrap();
         assert!(text.contains("application/json") && text.ends_with("\r\n\r\n{}"), "{text}");
         let text = String::from_utf8(wanted.bytes(Some(&shown)).unwrap()).unwrap();
         assert!(text.ends_with("Content-Length: 4\r\nConnection: close\r\n\r\na 1\n"), "{text}");
@@ -140,7 +143,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_have_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = answer(&bytes).bytes(Some(&Shown::default()));
+            let _ = answer(&bytes).bytes(Some(&RenderedPages::default()));
         }
     }
 }

@@ -13,7 +13,7 @@ use nix::sys::socket::{
     getsockopt, listen, setsockopt, socket,
 };
 
-use crate::listen::{Address, Listener, Page, Port};
+use crate::listen::{Address, Listener, MetricsServer, Page};
 
 /// A place that is reserved. Nobody can connect to it before [`Reserved::open`], unless another program opened it.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Reserved {
     ///
     /// # Errors
     /// When the address cannot be had.
-    pub fn open(self, page: Page) -> io::Result<Port> {
+    pub fn open(self, page: Page) -> io::Result<MetricsServer> {
         let mut own_file = None;
         let listener = match (&self.address, self.socket) {
             (Address::Unix(_), Some(socket)) => Listener::Unix(UnixListener::from(socket)),
@@ -85,7 +85,7 @@ impl Reserved {
                 return Err(io::Error::new(ErrorKind::InvalidInput, text));
             }
         };
-        Port::of(listener, &self.address, own_file, page)
+        MetricsServer::of(listener, &self.address, own_file, page)
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
     use std::net::TcpStream;
 
     use super::*;
-    use crate::request::Shown;
+    use crate::request::RenderedPages;
 
     fn asked(mut stream: impl Read + Write) -> String {
         let mut text = String::new();
@@ -127,7 +127,7 @@ mod tests {
 
     fn page() -> Page {
         let page = Page::default();
-        page.set(Shown { metrics: "a 1\n".into(), status: String::new() });
+        page.set(RenderedPages { metrics: "a 1\n".into(), status: String::new() });
         page
     }
 

@@ -10,8 +10,8 @@ use rxpath_record::watch::{
 };
 
 use crate::deep::DeepLooks;
-use crate::families::{Families, Kind, METRICS, MOST_SERIES, MOST_TOP, TOP};
-use crate::findings::Checked;
+use crate::families::{Families, METRICS, MOST_SERIES, MOST_TOP, MetricKind, TOP};
+use crate::findings::ExportedCheck;
 use crate::governor::Governor;
 
 /// Things of each kind in a window, others in each.
@@ -98,9 +98,9 @@ fn totals(round: u32) -> WindowTotals {
     }
 }
 
-fn checked() -> Checked {
+fn checked() -> ExportedCheck {
     let finding = |n: u32| (format!("rule-{n}"), "warn", format!("eth{n}"));
-    Checked {
+    ExportedCheck {
         findings: (0..MANY).map(finding).collect(),
         unjudged: vec![("not-there", 1), ("not-told", 1), ("unreadable", 1), ("privilege", 1)],
         tuned: [
@@ -168,7 +168,7 @@ fn the_number_of_series_is_bounded_whatever_a_host_has() {
     let name = |line: &&str| line.split(['{', ' ']).next().unwrap_or_default().to_owned();
     let there: BTreeSet<String> = lines.iter().map(name).collect();
     for metric in METRICS {
-        let first = if metric.kind == Kind::Histogram { "_count" } else { "" };
+        let first = if metric.kind == MetricKind::Histogram { "_count" } else { "" };
         assert!(there.contains(&format!("{}{first}", metric.name)), "{} in {page}", metric.name);
     }
     let families = [

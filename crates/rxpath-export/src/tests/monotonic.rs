@@ -10,7 +10,7 @@ use rxpath_record::watch::{
     TaskRow, WindowTotals,
 };
 
-use crate::families::{Families, Kind, METRICS};
+use crate::families::{Families, METRICS, MetricKind};
 
 /// What a window has of each kind, by number: so much of this one.
 type Amounts = BTreeMap<u32, f64>;
@@ -129,7 +129,7 @@ fn totals(made: &Made) -> WindowTotals {
 /// The counters of a page, those of histograms included.
 fn counters(page: &str) -> BTreeMap<String, f64> {
     let is_counter = |series: &str| {
-        METRICS.iter().filter(|metric| metric.kind != Kind::Gauge).any(|metric| {
+        METRICS.iter().filter(|metric| metric.kind != MetricKind::Gauge).any(|metric| {
             let rest = series.strip_prefix(metric.name);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['{', '_']))
         })

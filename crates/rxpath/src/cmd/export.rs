@@ -14,7 +14,7 @@ use rxpath_bpf::can::can_time_softirqs;
 use rxpath_export::METRICS;
 use rxpath_export::families::{MOST_SERIES, MOST_TOP, TOP};
 use rxpath_export::governor::Governor;
-use rxpath_export::listen::{Address, Page, Port};
+use rxpath_export::listen::{Address, MetricsServer, Page};
 use rxpath_export::reserved::Reserved;
 use rxpath_export::sole::Sole;
 use rxpath_host::read::procfs;
@@ -239,7 +239,7 @@ impl ExportCommand {
     /// Says where the page is, and what it will not have: once, because nobody tries to load a probe again.
     fn begun(
         &self,
-        port: Option<&Port>,
+        port: Option<&MetricsServer>,
         watcher: &Watcher,
         unloaded: &[Unloaded],
         first: Duration,

@@ -106,11 +106,13 @@ pub(super) const EXPORTED: &str = "rxpath_";
 
 /// The metrics of `rxpath export`.
 pub(super) fn exported() -> Vec<Topic> {
-    let one = |metric: &rxpath_export::Metric| {
+    let one = |metric: &rxpath_export::ExportedMetric| {
         let (kind, series) = match metric.kind {
-            families::Kind::Counter => ("counter: it never falls while the exporter lives", vec![]),
-            families::Kind::Gauge => ("gauge: as the last window or check left it", vec![]),
-            families::Kind::Histogram => (
+            families::MetricKind::Counter => {
+                ("counter: it never falls while the exporter lives", vec![])
+            }
+            families::MetricKind::Gauge => ("gauge: as the last window or check left it", vec![]),
+            families::MetricKind::Histogram => (
                 "histogram: counters of what was measured, by upper bound",
                 ["bucket", "sum", "count"].map(|end| format!("{}_{end}", metric.name)).to_vec(),
             ),

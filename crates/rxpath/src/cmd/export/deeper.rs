@@ -1,7 +1,7 @@
 //! The deep looks of the exporter: they run next to its windows, and scrapes get the page that is there.
 
 use rxpath_export::Families;
-use rxpath_export::deep::{DeepLooks, LENGTH_S, Step};
+use rxpath_export::deep::{DeepLookAction, DeepLooks, LENGTH_S};
 use rxpath_export::governor::Governor;
 use rxpath_live::deep::{DeepLook, DeepSeen, Programs};
 use rxpath_record::watch::Frame;
@@ -41,9 +41,9 @@ impl Deeper {
         }
         // One that runs for more than five minutes is followed by none.
         match self.looks.window(frame, loses && self.running.is_none(), governor) {
-            Step::Rest => {}
-            Step::Begin => self.begin(),
-            Step::Say(obstacle) => {
+            DeepLookAction::Rest => {}
+            DeepLookAction::Begin => self.begin(),
+            DeepLookAction::Say(obstacle) => {
                 let text = format!("a loss waits for its deep look: {}", obstacle.words());
                 output::warning(&Warning::new("deep-look-waits", text));
             }

@@ -7,7 +7,7 @@ use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{SysconfVar, sysconf};
 use rxpath_export::governor::{Course, Governor, WindowCost};
 use rxpath_export::listen::Page;
-use rxpath_export::{Checked, Families, Shown, textfile};
+use rxpath_export::{ExportedCheck, Families, RenderedPages, textfile};
 use rxpath_host::read::procfs;
 use rxpath_host::{Root, heap, notify};
 use rxpath_live::deep::Programs;
@@ -163,7 +163,7 @@ impl Exporter {
             }
             let interval_s = command.interval.as_duration().as_secs_f64();
             let status = status::page(&frame, &self.governor, interval_s).context("status")?;
-            self.page.set(Shown { metrics: text, status });
+            self.page.set(RenderedPages { metrics: text, status });
             // A window on a host with many short tasks takes some MB, which would stay with the C library in pieces.
             drop((frame, totals));
             heap::release();
@@ -248,7 +248,7 @@ impl Exporter {
         let finding = |of: &rxpath_tune::Finding| {
             (of.id.clone(), of.severity.as_str(), of.device.clone().unwrap_or_default())
         };
-        self.families.check(&Checked {
+        self.families.check(&ExportedCheck {
             findings: report.findings.iter().map(finding).collect(),
             unjudged: Reason::ALL.map(|why| (why.word(), unjudged.of_reason(why))).into(),
             tuned: tuned::standings(Path::new(STATE_DIR), Path::new(tuned::SEEN_BY_ROOT)),
