@@ -1,6 +1,6 @@
 //! The live view of the path: state never draws, the view never fetches.
 //!
-//! A [`Source`] gives frames, from this host or from a recording; [`state::App`] keeps the user's choices; [`view`]
+//! A [`FrameSource`] gives frames, from this host or from a recording; [`state::App`] keeps the user's choices; [`view`]
 //! draws both. Only the loop of [`screen`] uses the terminal.
 
 mod cost;

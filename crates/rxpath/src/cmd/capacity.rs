@@ -10,7 +10,7 @@ use super::report::write_report;
 use super::run::{Ended, Ways, chosen, conduct_by, ending, in_lab, resolved, without_root};
 use super::values::duration;
 use crate::cmd::prelude::*;
-use crate::output::capacity::{Steps, summary};
+use crate::output::capacity::{SearchProgress, summary};
 use crate::output::json;
 
 /// Time after which a search ends, unless `--time` says another.
@@ -83,7 +83,7 @@ impl CapacityCommand {
             ..Ways::default()
         };
         let ended = conduct_by(&self.lab.out, ways, |options| {
-            capacity::run(&scenario, &ask, options, &mut Steps)
+            capacity::run(&scenario, &ask, options, &mut SearchProgress)
         })?;
         let report = write_report(&ended.directory)?;
         let Some(found) = &ended.manifest.capacity else {

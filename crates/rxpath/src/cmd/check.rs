@@ -14,7 +14,7 @@ use rxpath_tune::{Ask, Goal, HostFacts, Report, Scope, Severity, check};
 use crate::cmd::on_host::OnHost;
 use crate::cmd::prelude::*;
 use crate::cmd::scope::ScopeArgs;
-use crate::output::check::ndjson::{self, Identity};
+use crate::output::check::ndjson::{self, ReportIdentity};
 use crate::output::check::{Form, junit, lines, markdown, sarif, table};
 
 /// The host's own file of suppressions.
@@ -139,8 +139,8 @@ impl CheckCommand {
         let nothing = (!report.has_judged()).then(|| report.unjudged_rules());
         if self.form() == Form::Ndjson {
             let report = Envelope::new("check", settings, report, warnings);
-            let identity = Identity::of(&root, &facts);
-            output::json_line(&ndjson::Line { identity, report })?;
+            let identity = ReportIdentity::of(&root, &facts);
+            output::json_line(&ndjson::ReportLine { identity, report })?;
         } else {
             self.print(settings, report, warnings)?;
         }
@@ -224,7 +224,7 @@ impl CheckCommand {
         if interval.is_some_and(|interval| interval.is_zero()) {
             return Some(Err(Failure::usage("--interval 0: the time must be above 0")));
         }
-        let ask = queues::Ask { root, devices: &self.dev, interval, json };
+        let ask = queues::QueueCheckOptions { root, devices: &self.dev, interval, json };
         Some(match &self.way.flow {
             Some(flow) => flow::run(&ask, flow),
             None => queues::run(&ask),

@@ -55,8 +55,8 @@ pub struct EndArgs {
 
 impl ConductArgs {
     /// When a workload ends; a client has no [`EndArgs`] of its own.
-    pub fn ends(&self, end: EndArgs) -> Ends {
-        Ends {
+    pub fn ends(&self, end: EndArgs) -> EndConditions {
+        EndConditions {
             after_first_ns: self.duration.map(|duration| duration.0),
             // A parent process gives the start and the end.
             waits: end.wait || self.control,
@@ -84,7 +84,7 @@ pub trait Shown: WorkloadHandle {
 
 /// When a workload ends by itself, in addition to its own end.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Ends {
+pub struct EndConditions {
     /// This long after the first datagram; before the first datagram, this long after the start.
     pub after_first_ns: Option<u64>,
     /// Waits for the first datagram.
@@ -103,7 +103,11 @@ fn refuse(error: LoadError) -> Failure {
 }
 
 /// Runs a workload to its end, if it could be opened, and prints its output.
-pub fn conduct<W: Shown>(opened: Result<W, LoadError>, args: &ConductArgs, ends: Ends) -> Outcome {
+pub fn conduct<W: Shown>(
+    opened: Result<W, LoadError>,
+    args: &ConductArgs,
+    ends: EndConditions,
+) -> Outcome {
     let workload = opened.map_err(refuse)?;
     let interrupt = Interrupt::catch().context("catch signals")?;
     let mut conductor = Conductor::new(workload, args, ends);
@@ -132,7 +136,7 @@ enum Why {
 struct Conductor<'a, W: WorkloadHandle> {
     workload: W,
     args: &'a ConductArgs,
-    ends: Ends,
+    ends: EndConditions,
     lines: bool,
     orders: Orders,
     rows: Rows<W::Interval>,
@@ -150,7 +154,7 @@ struct Conductor<'a, W: WorkloadHandle> {
 type Done<W> = Finished<<W as WorkloadHandle>::Result>;
 
 impl<'a, W: Shown> Conductor<'a, W> {
-    fn new(workload: W, args: &'a ConductArgs, ends: Ends) -> Self {
+    fn new(workload: W, args: &'a ConductArgs, ends: EndConditions) -> Self {
         let tick_ns = args.interval.map_or(1_000_000_000, |interval| interval.0.max(1_000_000));
         let now = clock::now_ns();
         Self {

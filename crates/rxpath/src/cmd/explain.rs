@@ -14,7 +14,7 @@ pub use topic::all as topics;
 use self::search::{Fit, find, near};
 use crate::cmd::prelude::*;
 use crate::output::explain as print;
-use crate::output::explain::topic::{Kind, Topic};
+use crate::output::explain::topic::{Topic, TopicKind};
 
 /// Most hits in a list; more are only counted.
 const MOST: usize = 20;
@@ -53,7 +53,7 @@ impl ExplainCommand {
         let topics = if is_exported { topic::exported() } else { topic::all()? };
         if self.words.is_empty() {
             let rules: Vec<&Topic> =
-                topics.iter().filter(|topic| topic.kind == Kind::Rule).collect();
+                topics.iter().filter(|topic| topic.kind == TopicKind::Rule).collect();
             if self.format.is_json() {
                 return json(None, &rules);
             }
@@ -203,7 +203,7 @@ mod tests {
     fn the_page_of_stages_names_all_of_them() {
         let topics = topic::all().unwrap();
         let page = topics.iter().find(|topic| topic.name == "stage").unwrap();
-        for stage in topics.iter().filter(|topic| topic.kind == Kind::Stage) {
+        for stage in topics.iter().filter(|topic| topic.kind == TopicKind::Stage) {
             let names = &page.parts[1].1;
             assert!(names.split(", ").any(|name| name == stage.name), "{}: {names}", stage.name);
         }
@@ -218,12 +218,14 @@ mod tests {
             }
             assert!(!topic.what.is_empty(), "{}", topic.name);
             assert!(
-                topic.rule.is_some() || topic.parts.len() >= 2 || topic.kind == Kind::ExitStatus
+                topic.rule.is_some()
+                    || topic.parts.len() >= 2
+                    || topic.kind == TopicKind::ExitStatus
             );
             let found = find(&topics, &topic.name);
             assert!(found.iter().any(|(fit, one)| *fit == Fit::Literal && one.kind == topic.kind));
         }
-        for kind in Kind::ALL {
+        for kind in TopicKind::ALL {
             assert!(topics.iter().any(|topic| topic.kind == kind), "{kind:?}");
         }
     }

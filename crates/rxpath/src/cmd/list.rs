@@ -43,7 +43,7 @@ pub struct Key {
 /// The `result` object.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum ListResult {
     /// The bundled experiments.
     Scenarios(Vec<Listed>),
     /// The keys of scenario files; with `--keys`.
@@ -58,8 +58,11 @@ impl ListCommand {
             output::text(&text)?;
             return Ok(Exit::Done);
         }
-        let answer =
-            if self.keys { Answer::Keys(keys()) } else { Answer::Scenarios(self.scenarios()?) };
+        let answer = if self.keys {
+            ListResult::Keys(keys())
+        } else {
+            ListResult::Scenarios(self.scenarios()?)
+        };
         let settings = json!({ "all": self.all, "keys": self.keys });
         output::json(&Envelope::new("list", settings, answer, Vec::new()))?;
         Ok(Exit::Done)

@@ -11,7 +11,7 @@ use crate::cmd::values::{Wait, seconds};
 use crate::output::color::{Stream, is_on};
 use crate::output::{json, line};
 use crate::tui::recorder::Recorder;
-use crate::tui::source::{Live, Replay, Source};
+use crate::tui::source::{FrameSource, Live, Replay};
 use crate::tui::{screen, text};
 
 const SHORTEST: Nanos = Nanos::from_millis(20);

@@ -11,9 +11,9 @@ use rxpath_record::manifest::Trial;
 use super::table::Grid;
 
 /// Prints a line for each step of the search.
-pub struct Steps;
+pub struct SearchProgress;
 
-impl Progress for Steps {
+impl Progress for SearchProgress {
     fn planned(&mut self, _: &RunPlan, directory: &Path) {
         crate::note!("run directory: {}", directory.display());
     }

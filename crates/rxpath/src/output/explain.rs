@@ -7,7 +7,7 @@ use serde::Serialize;
 
 pub mod topic;
 
-use self::topic::{Kind, Topic};
+use self::topic::{Topic, TopicKind};
 use super::color::{Paint, Stream, paint};
 use super::table::hanging;
 use super::width;
@@ -29,7 +29,7 @@ pub enum Explained {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ExplainedRule {
     /// Always `rule`.
-    topic: Kind,
+    topic: TopicKind,
     id: &'static str,
     /// Names of the settings that it sets: sysctls, files, ethtool options.
     also: Vec<String>,
@@ -55,19 +55,19 @@ pub struct ExplainedRule {
 /// A counter, metric, drop reason, stage, place, term, experiment or exit status as JSON.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ExplainedTopic {
-    topic: Kind,
+    topic: TopicKind,
     name: String,
     /// Other names of it.
     also: Vec<String>,
     what: String,
-    parts: Vec<Part>,
+    parts: Vec<TopicSection>,
     /// Related topics.
     see: Vec<String>,
 }
 
 /// A part of a page.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Part {
+pub struct TopicSection {
     heading: &'static str,
     text: String,
 }
@@ -77,7 +77,8 @@ pub fn of(topic: &Topic) -> Explained {
     if let Some(rule) = topic.rule {
         return Explained::Rule(Box::new(of_rule(rule, topic)));
     }
-    let part = |(heading, text): &(&'static str, String)| Part { heading, text: text.clone() };
+    let part =
+        |(heading, text): &(&'static str, String)| TopicSection { heading, text: text.clone() };
     Explained::Topic(ExplainedTopic {
         topic: topic.kind,
         name: topic.name.clone(),
@@ -218,11 +219,11 @@ pub fn list(chosen: &[&Topic], topics: &[Topic]) -> String {
         }
         out.push('\n');
     }
-    let other = |kind: &Kind| {
+    let other = |kind: &TopicKind| {
         let count = topics.iter().filter(|topic| topic.kind == *kind).count();
-        (count > 0 && *kind != Kind::Rule).then(|| format!("{count} {}", plural(*kind)))
+        (count > 0 && *kind != TopicKind::Rule).then(|| format!("{count} {}", plural(*kind)))
     };
-    let others: Vec<String> = Kind::ALL.iter().filter_map(other).collect();
+    let others: Vec<String> = TopicKind::ALL.iter().filter_map(other).collect();
     let others = format!("It also explains settings by their names, and {}.", others.join(", "));
     for line in ["One of them: rxpath explain ID", &others, EXAMPLES] {
         out += &hanging("", 0, line, Some(page_width()));
@@ -233,11 +234,11 @@ pub fn list(chosen: &[&Topic], topics: &[Topic]) -> String {
 /// Queries of several kinds.
 const EXAMPLES: &str = "For example: rxpath explain net.core.rmem_max, rx-usecs, TCPBacklogDrop, NO_SOCKET, GRO, exit 4";
 
-fn plural(kind: Kind) -> String {
+fn plural(kind: TopicKind) -> String {
     match kind {
-        Kind::Stage => "stages of diagnose".into(),
-        Kind::LossPlace => "places of loss".into(),
-        Kind::ExitStatus => "exit statuses".into(),
+        TopicKind::Stage => "stages of diagnose".into(),
+        TopicKind::LossPlace => "places of loss".into(),
+        TopicKind::ExitStatus => "exit statuses".into(),
         kind => format!("{}s", kind.word()),
     }
 }

@@ -12,7 +12,7 @@ const PAGE: u32 = 20;
 
 /// Two readings of counters.
 #[derive(Clone, Copy, Debug)]
-pub struct Between<'a, I> {
+pub struct CounterDelta<'a, I> {
     /// The later one.
     pub now: &'a I,
     /// The earlier one; all zero at the first row.
@@ -21,7 +21,7 @@ pub struct Between<'a, I> {
     pub span_s: f64,
 }
 
-impl<I> Between<'_, I> {
+impl<I> CounterDelta<'_, I> {
     /// How much a counter grew.
     pub fn delta(&self, of: impl Fn(&I) -> u64) -> u64 {
         of(self.now) - of(self.before)
@@ -55,7 +55,7 @@ impl<I> Between<'_, I> {
 /// Turns readings into rows: the time since now, then the columns that `row` makes of two readings.
 pub fn rows<I: CounterReading + Clone + Default + 'static>(
     heading: String,
-    row: impl Fn(&Between<'_, I>) -> String + 'static,
+    row: impl Fn(&CounterDelta<'_, I>) -> String + 'static,
 ) -> Rows<I> {
     let start_ns = clock::now_ns();
     let (mut before, mut before_ns, mut printed) = (I::default(), start_ns, 0u32);
@@ -67,7 +67,7 @@ pub fn rows<I: CounterReading + Clone + Default + 'static>(
         let heading = if printed.is_multiple_of(PAGE) { heading.as_str() } else { "" };
         printed += 1;
         let time_s = now.t_ns().saturating_sub(start_ns) as f64 / 1e9;
-        let row = row(&Between { now, before: &before, span_s });
+        let row = row(&CounterDelta { now, before: &before, span_s });
         (before, before_ns) = (now.clone(), now.t_ns());
         Some(format!("{heading}{time_s:>8.1}{row}"))
     })

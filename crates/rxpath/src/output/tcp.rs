@@ -8,7 +8,7 @@ use rxpath_load::tcp::connection::{ConnectionResult, TcpSummary};
 use rxpath_load::tcp::result::Interval;
 use rxpath_load::tcp::socket::SocketSettings;
 
-use crate::output::rates::{Between, Rows, grouped, rows};
+use crate::output::rates::{CounterDelta, Rows, grouped, rows};
 
 /// Most connections in the text; `--json` has more.
 const LISTED: usize = 8;
@@ -40,7 +40,7 @@ pub fn tcp_rows(split: bool) -> Rows<Interval> {
     })
 }
 
-fn threads(between: &Between<'_, Interval>) -> String {
+fn threads(between: &CounterDelta<'_, Interval>) -> String {
     let thread = |index: usize| {
         let at = |values: &[u64]| values.get(index).copied().unwrap_or(0);
         format!(

@@ -6,7 +6,7 @@ use rxpath_core::number::si;
 use rxpath_load::udp::result::Interval;
 use rxpath_load::udp::wire::{frame_bytes, line_bytes};
 
-use crate::output::rates::{Between, Rows, grouped, rows};
+use crate::output::rates::{CounterDelta, Rows, grouped, rows};
 
 /// Rows of datagrams that were `sent` or `delivered`.
 pub fn udp_rows(verb: &'static str, addr: SocketAddr, split: bool) -> Rows<Interval> {
@@ -20,7 +20,7 @@ pub fn udp_rows(verb: &'static str, addr: SocketAddr, split: bool) -> Rows<Inter
     })
 }
 
-fn columns(between: &Between<'_, Interval>, addr: SocketAddr) -> String {
+fn columns(between: &CounterDelta<'_, Interval>, addr: SocketAddr) -> String {
     let (packets, bytes) = (between.delta(|c| c.packets), between.delta(|c| c.bytes));
     let payload = if packets > 0 { bytes as f64 / packets as f64 } else { 0.0 };
     let bps = |per_packet: f64| between.per_s(|c| c.packets) * per_packet * 8.0;

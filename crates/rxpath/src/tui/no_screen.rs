@@ -1,7 +1,7 @@
 //! rxpath-agent prints samples and draws none: it has no library for terminals.
 
 use super::recorder::Recorder;
-use super::source::Source;
+use super::source::FrameSource;
 use crate::exit::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 
@@ -15,7 +15,7 @@ pub fn missing() -> Option<&'static str> {
 
 /// Refuses; [`missing`] is asked first.
 pub fn show(
-    _source: Box<dyn Source>,
+    _source: Box<dyn FrameSource>,
     _recorder: Option<Recorder>,
     _interrupt: &Interrupt,
     _color: bool,

@@ -8,8 +8,8 @@ use rxpath_record::watch::{Frame, Settings};
 
 use super::palette::Palette;
 use super::recorder::Recorder;
-use super::source::Source;
-use super::state::{App, Effect};
+use super::source::FrameSource;
+use super::state::{App, ViewAction};
 use super::{input, view};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Shows the frames of a source on this terminal until the user or a signal ends it.
 pub fn show(
-    mut source: Box<dyn Source>,
+    mut source: Box<dyn FrameSource>,
     mut recorder: Option<Recorder>,
     interrupt: &Interrupt,
     color: bool,
@@ -48,7 +48,7 @@ pub fn show(
 
 fn drive(
     terminal: &mut ratatui::DefaultTerminal,
-    source: &mut dyn Source,
+    source: &mut dyn FrameSource,
     recorder: &mut Option<Recorder>,
     interrupt: &Interrupt,
     color: bool,
@@ -69,7 +69,7 @@ fn drive(
         let wait = source.due().saturating_duration_since(Instant::now()).min(PATIENCE);
         if event::poll(wait)? {
             stale = true;
-            if handle(&event::read()?, &mut app, source, recorder) == Effect::Quit {
+            if handle(&event::read()?, &mut app, source, recorder) == ViewAction::Quit {
                 return Ok(Exit::Done);
             }
             continue;
@@ -106,21 +106,21 @@ fn keep(recorder: &mut Option<Recorder>, frame: &Frame, app: &mut App) {
 fn handle(
     event: &Event,
     app: &mut App,
-    source: &mut dyn Source,
+    source: &mut dyn FrameSource,
     recorder: &mut Option<Recorder>,
-) -> Effect {
-    let Event::Key(key) = event else { return Effect::None };
-    let Some(command) = input::command(*key, app.typing()) else { return Effect::None };
+) -> ViewAction {
+    let Event::Key(key) = event else { return ViewAction::None };
+    let Some(command) = input::command(*key, app.typing()) else { return ViewAction::None };
     let effect = app.apply(command);
     match effect {
-        Effect::Record => toggle(app, recorder, source.settings()),
-        Effect::Step(by) => {
+        ViewAction::Record => toggle(app, recorder, source.settings()),
+        ViewAction::Step(by) => {
             if let Some(frame) = source.step(by) {
                 app.paused = true;
                 app.take(frame, source.position());
             }
         }
-        Effect::None | Effect::Quit => {}
+        ViewAction::None | ViewAction::Quit => {}
     }
     effect
 }

@@ -137,7 +137,7 @@ impl Cell {
 
 /// One row.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct SheetRow {
     /// Its subject: the same in the next frame.
     pub id: String,
     /// Its position among the tab's rows in the frame, whatever the order here.
@@ -147,7 +147,7 @@ pub struct Row {
     pub detail: Vec<(String, String)>,
 }
 
-impl Row {
+impl SheetRow {
     fn contains(&self, lower: &str) -> bool {
         self.cells.iter().any(|cell| cell.text.to_lowercase().contains(lower))
     }
@@ -157,7 +157,7 @@ impl Row {
 #[derive(Clone, Debug)]
 pub struct Sheet {
     pub columns: Vec<Column>,
-    pub rows: Vec<Row>,
+    pub rows: Vec<SheetRow>,
     /// The text if there are no rows.
     pub empty: String,
 }
@@ -185,7 +185,12 @@ impl Sheet {
         let row = |row: &R| {
             let (id, detail) = told(row);
             let detail = detail.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-            Row { id, item: 0, cells: columns.iter().map(|(_, cell)| cell(row)).collect(), detail }
+            SheetRow {
+                id,
+                item: 0,
+                cells: columns.iter().map(|(_, cell)| cell(row)).collect(),
+                detail,
+            }
         };
         let rows = rows.iter().map(row).collect();
         Self { rows, columns: columns.map(|(column, _)| column).into(), empty: empty.into() }
@@ -204,7 +209,7 @@ impl Sheet {
             }
         }
         if let Some(column) = order.column.filter(|column| *column < self.columns.len()) {
-            let key = |row: &Row| row.cells.get(column).map(|cell| cell.key.clone());
+            let key = |row: &SheetRow| row.cells.get(column).map(|cell| cell.key.clone());
             // Numbers: largest first; words: alphabetical.
             let descending = self.columns[column].right;
             self.rows.sort_by(|a, b| {
@@ -234,7 +239,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn sheet(values: &[f64]) -> Sheet {
-        let row = |value: &f64| Row {
+        let row = |value: &f64| SheetRow {
             id: value.to_string(),
             item: 0,
             cells: vec![Cell::text(format!("name{value}")), Cell::rate(*value)],

@@ -12,7 +12,7 @@ const LOOKS: u32 = 10;
 const LONGEST_GAP: Duration = Duration::from_secs(10);
 
 /// Gives frames, one after another.
-pub trait Source {
+pub trait FrameSource {
     /// What the frames describe.
     fn settings(&self) -> &Settings;
     /// When the next action is due.
@@ -106,7 +106,7 @@ impl Live {
     }
 }
 
-impl Source for Live {
+impl FrameSource for Live {
     fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -165,7 +165,7 @@ impl Replay {
     }
 }
 
-impl Source for Replay {
+impl FrameSource for Replay {
     fn settings(&self) -> &Settings {
         &self.recorded.settings
     }

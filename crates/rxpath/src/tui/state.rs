@@ -23,7 +23,7 @@ pub enum Open {
 
 /// The actions for the terminal's loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum ViewAction {
     /// Draw again.
     None,
     /// End the view.
@@ -111,12 +111,12 @@ impl App {
     }
 
     /// Runs the command of a key.
-    pub fn apply(&mut self, command: Command) -> Effect {
+    pub fn apply(&mut self, command: Command) -> ViewAction {
         self.message = None;
         match command {
-            Command::Quit => return Effect::Quit,
-            Command::Record => return Effect::Record,
-            Command::Step(by) if self.replay.is_some() => return Effect::Step(by),
+            Command::Quit => return ViewAction::Quit,
+            Command::Record => return ViewAction::Record,
+            Command::Step(by) if self.replay.is_some() => return ViewAction::Step(by),
             Command::Step(_) => {
                 self.message = Some("only a recording can step through frames".into());
             }
@@ -143,7 +143,7 @@ impl App {
             Command::Accept => self.typing = false,
             Command::Escape => self.escape(),
         }
-        Effect::None
+        ViewAction::None
     }
 
     fn go_to(&mut self, tab: usize) {
@@ -324,10 +324,10 @@ mod tests {
     #[test]
     fn only_recordings_are_stepped() {
         let mut app = app();
-        assert_eq!(app.apply(Command::Step(1)), Effect::None);
+        assert_eq!(app.apply(Command::Step(1)), ViewAction::None);
         assert!(app.message.is_some());
         app.replay = Some((1, 2));
-        assert_eq!(app.apply(Command::Step(1)), Effect::Step(1));
+        assert_eq!(app.apply(Command::Step(1)), ViewAction::Step(1));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use rxpath_record::watch::{Recorded, parse};
 
 use super::input::Command;
 use super::sheet::Tab;
-use super::source::{Replay, Source};
+use super::source::{FrameSource, Replay};
 use super::state::App;
 use super::view::tests::{drawn, text};
 

@@ -8,7 +8,7 @@ use rxpath_host::read::steering::{Flow, Landing, Spread, land, spread};
 use rxpath_host::{HostError, netlink::Netlink};
 use serde::Deserialize;
 
-use super::queues::{Ask, names, nics, read};
+use super::queues::{QueueCheckOptions, names, nics, read};
 use crate::cmd::prelude::*;
 use crate::output::queues as print;
 
@@ -22,7 +22,7 @@ pub struct Landings {
 }
 
 /// Reports where the flow lands on each named device.
-pub fn run(ask: &Ask<'_>, text: &str) -> Outcome {
+pub fn run(ask: &QueueCheckOptions<'_>, text: &str) -> Outcome {
     let flow: Flow = text.parse().map_err(|error: rxpath_host::parse::ParseError| {
         Failure::usage(format!("--flow: {}", error.why))
     })?;

@@ -17,7 +17,7 @@ use crate::output::queues as print;
 
 /// The devices to show and the interval.
 #[derive(Debug)]
-pub struct Ask<'a> {
+pub struct QueueCheckOptions<'a> {
     /// The host.
     pub root: &'a Root,
     /// Only these devices; if empty, all except loopback.
@@ -30,7 +30,7 @@ pub struct Ask<'a> {
 
 /// The result of `check --queues`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Queues {
+pub struct QueueCheckResult {
     /// Devices with their queues.
     pub devices: Vec<DeviceQueues>,
     /// Devices that were not named and have no receive queues of their own: bridges, bonds, ifb.
@@ -61,7 +61,7 @@ fn split(root: &Root, nics: &mut BTreeMap<String, Nic>) -> Vec<String> {
 
 /// The devices shown, and those skipped.
 fn chosen(
-    ask: &Ask<'_>,
+    ask: &QueueCheckOptions<'_>,
     names: &[String],
 ) -> Result<(BTreeMap<String, Nic>, Vec<String>), Failure> {
     let mut nics = nics(ask.root, names)?;
@@ -74,7 +74,7 @@ fn chosen(
 }
 
 /// Prints the map once or repeatedly.
-pub fn run(ask: &Ask<'_>) -> Outcome {
+pub fn run(ask: &QueueCheckOptions<'_>) -> Outcome {
     let names = names(ask)?;
     match ask.interval {
         None => once(ask, &names),
@@ -87,7 +87,7 @@ pub fn run(ask: &Ask<'_>) -> Outcome {
 }
 
 /// The devices shown.
-pub fn names(ask: &Ask<'_>) -> Result<Vec<String>, Failure> {
+pub fn names(ask: &QueueCheckOptions<'_>) -> Result<Vec<String>, Failure> {
     let all = sysfs::device::names(ask.root)?;
     if let Some(missing) = ask.devices.iter().find(|name| !all.contains(name)) {
         return Err(Failure::usage(format!("--dev {missing}: no such network device here"))
@@ -106,7 +106,7 @@ pub fn names(ask: &Ask<'_>) -> Result<Vec<String>, Failure> {
 
 /// One reading of all devices; a device that went away is a warning.
 pub fn read(
-    ask: &Ask<'_>,
+    ask: &QueueCheckOptions<'_>,
     nics: &BTreeMap<String, Nic>,
     shared: &Shared,
 ) -> (Vec<DeviceQueues>, Vec<Warning>) {
@@ -134,11 +134,11 @@ pub fn nics(root: &Root, names: &[String]) -> Result<BTreeMap<String, Nic>, Fail
     Ok(answers.into_map())
 }
 
-fn once(ask: &Ask<'_>, names: &[String]) -> Outcome {
+fn once(ask: &QueueCheckOptions<'_>, names: &[String]) -> Outcome {
     let (nics, passed_over) = chosen(ask, names)?;
     let (devices, warnings) = read(ask, &nics, &Shared::read(ask.root));
     let settings = json!({ "devices": nics.keys().collect::<Vec<_>>() });
-    let result = Queues { devices, passed_over };
+    let result = QueueCheckResult { devices, passed_over };
     let answer = Envelope::new("check-queues", settings, result, warnings);
     output::answer(ask.json, &answer, |it| {
         print::tables(&it.devices, None) + &print::passed_over(&it.passed_over)
@@ -152,7 +152,7 @@ struct Reading {
     devices: Vec<DeviceQueues>,
 }
 
-fn again(ask: &Ask<'_>, names: &[String], interval: Duration) -> Outcome {
+fn again(ask: &QueueCheckOptions<'_>, names: &[String], interval: Duration) -> Outcome {
     let interrupt = Interrupt::catch()?;
     let mut reader = nic::Reader::open()?;
     let (mut nics, passed_over) = chosen(ask, names)?;

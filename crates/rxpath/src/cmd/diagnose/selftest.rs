@@ -54,7 +54,7 @@ struct Settings {
 
 /// The `result` object.
 #[derive(Serialize, schemars::JsonSchema)]
-pub struct Answer {
+pub struct SelftestResult {
     /// Trials that were made and not voided by noise.
     made_count: u32,
     /// Those whose verdict was right.
@@ -82,7 +82,7 @@ struct NotMade {
     why: String,
 }
 
-impl Answer {
+impl SelftestResult {
     fn of(manifest: &Manifest, left_out: &[(&Case, &str)], rule_cost: Option<RuleCost>) -> Self {
         let cases = selftest::table(manifest);
         let (made_count, recognised_count) = cases.iter().fold((0, 0), |(made, right), row| {
@@ -150,7 +150,7 @@ impl SelftestArgs {
         let ways = run::Ways { witness: true, patience, ..run::Ways::default() };
         let ended = run::conduct(&resolved, &base, ways, &mut Bars::new())?;
         let report = write_report(&ended.directory)?;
-        let answer = Answer::of(&ended.manifest, &left_out, ask.rule_cost);
+        let answer = SelftestResult::of(&ended.manifest, &left_out, ask.rule_cost);
         let (made_count, recognised_count) = (answer.made_count, answer.recognised_count);
         if format.is_json() {
             let settings = Settings { seed, draws, run: ended.directory.clone() };
@@ -184,7 +184,7 @@ fn rule_cost(chosen: &[&Case], patience: Duration) -> Result<Option<RuleCost>, F
     timed.then(measure).transpose().map_err(run::failure)
 }
 
-fn text(answer: &Answer, seed: u64) -> String {
+fn text(answer: &SelftestResult, seed: u64) -> String {
     let mut text = table(&answer.cases);
     for NotMade { case, why } in &answer.not_made {
         text += &format!("not made: {case}: {why}\n");

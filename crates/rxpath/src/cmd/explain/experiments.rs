@@ -2,14 +2,14 @@
 
 use rxpath_lab::scenario;
 
-use crate::output::explain::topic::{Kind, Topic};
+use crate::output::explain::topic::{Topic, TopicKind};
 
 pub(super) fn topics() -> anyhow::Result<Vec<Topic>> {
     let mut topics = Vec::new();
     for file in scenario::bundled()? {
         let expected = file.expected.clone().unwrap_or_else(|| "not stated".into());
         topics.push(
-            Topic::new(Kind::Experiment, file.name.as_str(), file.question.as_str())
+            Topic::new(TopicKind::Experiment, file.name.as_str(), file.question.as_str())
                 .part("Question", file.question.as_str())
                 .part("Expected", expected)
                 .part("Variants", file.names().join(", "))

@@ -12,11 +12,11 @@ use schemars::schema_for;
 
 use super::{experiments, settings, written};
 use crate::exit::Exit;
-use crate::output::explain::topic::{Kind, Topic};
+use crate::output::explain::topic::{Topic, TopicKind};
 use crate::output::word;
 use crate::tui::remedies;
 
-/// Everything, in the order of [`Kind::ALL`].
+/// Everything, in the order of [`TopicKind::ALL`].
 pub fn all() -> anyhow::Result<Vec<Topic>> {
     let mut topics = written::terms()?;
     topics.push(stage_in_general());
@@ -28,7 +28,7 @@ pub fn all() -> anyhow::Result<Vec<Topic>> {
     topics.extend(metrics());
     topics.extend(experiments::topics()?);
     topics.extend(Exit::STATUSES.iter().map(|(code, meaning)| {
-        Topic::new(Kind::ExitStatus, format!("exit {code}"), *meaning)
+        Topic::new(TopicKind::ExitStatus, format!("exit {code}"), *meaning)
             .also(&[
                 &format!("exit status {code}"),
                 &format!("exit code {code}"),
@@ -40,7 +40,7 @@ pub fn all() -> anyhow::Result<Vec<Topic>> {
 }
 
 fn rule(rule: &'static Rule) -> Topic {
-    let mut topic = Topic::new(Kind::Rule, rule.id, rule.what);
+    let mut topic = Topic::new(TopicKind::Rule, rule.id, rule.what);
     topic.also = settings::names(rule.set_now);
     topic.rule = Some(rule);
     topic
@@ -60,7 +60,7 @@ fn stage_in_general() -> Topic {
     const WHAT: &str = "What `rxpath diagnose` names as the limit of the receive path: a part of the path, or a way in which a part \
                         is short of something.";
     let names: Vec<String> = Stage::ALL.iter().map(word).collect();
-    Topic::new(Kind::Term, "stage", WHAT)
+    Topic::new(TopicKind::Term, "stage", WHAT)
         .also(&["stages", "stage of diagnose", "stages of diagnose"])
         .part("What it is", WHAT)
         .part("The stages, in the order of the path (rxpath explain NAME)", names.join(", "))
@@ -72,7 +72,7 @@ fn stages() -> impl Iterator<Item = Topic> {
         let name = word(&stage);
         let text = texts.iter().find(|(known, _)| *known == name);
         let what = text.map_or_else(String::new, |(_, text)| text.clone());
-        Topic::new(Kind::Stage, name, what.as_str())
+        Topic::new(TopicKind::Stage, name, what.as_str())
             .see(stages::info(stage).check_rules)
             .part("What limits", what)
             .part("Found by", "rxpath diagnose, on this host or in a run")
@@ -81,11 +81,13 @@ fn stages() -> impl Iterator<Item = Topic> {
 
 fn places() -> impl Iterator<Item = Topic> {
     texts(&serde_json::Value::from(schema_for!(Place))).into_iter().map(|(name, what)| {
-        Topic::new(Kind::LossPlace, name, what.as_str()).part("Where packets are lost", what).part(
-            "Shown by",
-            "the ledger of rxpath run and rxpath report, with the counter that owns the loss; \
+        Topic::new(TopicKind::LossPlace, name, what.as_str())
+            .part("Where packets are lost", what)
+            .part(
+                "Shown by",
+                "the ledger of rxpath run and rxpath report, with the counter that owns the loss; \
              rxpath_lost_packets_total of rxpath export, where a receiving host can count it",
-        )
+            )
     })
 }
 
@@ -95,7 +97,7 @@ fn metrics() -> impl Iterator<Item = Topic> {
             Good::Up => "higher is better",
             Good::Down => "lower is better",
         };
-        Topic::new(Kind::Metric, metric.name, metric.what)
+        Topic::new(TopicKind::Metric, metric.name, metric.what)
             .part("What it is", metric.what)
             .part("Unit", format!("{}; {good}", metric.unit))
     })
@@ -119,7 +121,7 @@ pub(super) fn exported() -> Vec<Topic> {
         };
         let labels =
             if metric.labels.is_empty() { "none".into() } else { metric.labels.join(", ") };
-        let page = Topic::new(Kind::Metric, metric.name, metric.what)
+        let page = Topic::new(TopicKind::Metric, metric.name, metric.what)
             .part("What it is", metric.what)
             .part("Kind", kind)
             .part("Labels", labels)

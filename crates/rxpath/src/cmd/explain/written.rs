@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use serde::Deserialize;
 
-use crate::output::explain::topic::{Kind, Topic};
+use crate::output::explain::topic::{Topic, TopicKind};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,17 +30,18 @@ struct Written {
 
 pub(super) fn terms() -> anyhow::Result<Vec<Topic>> {
     let parts = [("place", "Place on the path"), ("so", "What follows")];
-    read(Kind::Term, include_str!("terms.toml"), "What it is", &parts)
+    read(TopicKind::Term, include_str!("terms.toml"), "What it is", &parts)
 }
 
 pub(super) fn counters() -> anyhow::Result<Vec<Topic>> {
     let parts = [("read", "Read at"), ("function", "Counted by")];
-    read(Kind::Counter, include_str!("counters.toml"), "What it counts", &parts)
+    read(TopicKind::Counter, include_str!("counters.toml"), "What it counts", &parts)
 }
 
 pub(super) fn reasons() -> anyhow::Result<Vec<Topic>> {
     let parts = [("function", "Given by")];
-    let mut all = read(Kind::DropReason, include_str!("reasons.toml"), "What it means", &parts)?;
+    let mut all =
+        read(TopicKind::DropReason, include_str!("reasons.toml"), "What it means", &parts)?;
     for topic in &mut all {
         topic.also.push(format!("SKB_DROP_REASON_{}", topic.name));
     }
@@ -49,7 +50,7 @@ pub(super) fn reasons() -> anyhow::Result<Vec<Topic>> {
 
 /// Reads a file: `what` under its heading, then each part under its own.
 fn read(
-    kind: Kind,
+    kind: TopicKind,
     file: &str,
     what: &'static str,
     parts: &[(&str, &'static str)],

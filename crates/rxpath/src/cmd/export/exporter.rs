@@ -26,7 +26,7 @@ use crate::build_id;
 use crate::cmd::check::{self, CheckCommand};
 use crate::cmd::prelude::*;
 use crate::cmd::values::Wait;
-use crate::tui::source::{Live, Source};
+use crate::tui::source::{FrameSource, Live};
 
 /// The exporter.
 #[derive(Debug)]

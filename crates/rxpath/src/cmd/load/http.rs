@@ -11,7 +11,7 @@ use rxpath_load::http::load::result::{Interval, LoadResult};
 use rxpath_load::http::load::url::Url;
 use rxpath_load::workload::WorkloadHandle;
 
-use crate::cmd::conduct::{ConductArgs, Ends, Shown, block, conduct};
+use crate::cmd::conduct::{ConductArgs, EndConditions, Shown, block, conduct};
 use crate::cmd::prelude::*;
 use crate::cmd::values::{seconds, value_name};
 use crate::cmd::workload_args::{ThreadArgs, placed};
@@ -76,7 +76,7 @@ impl LoadHttp {
     pub fn run(self) -> Outcome {
         let args = self.conduct.clone();
         // The load ends by itself, exactly at its time.
-        conduct(Load::open(self.options()?), &args, Ends::default())
+        conduct(Load::open(self.options()?), &args, EndConditions::default())
     }
 
     fn options(self) -> Result<LoadOptions, Failure> {

@@ -10,7 +10,7 @@ use rxpath_load::udp::xdp::XdpOptions;
 use rxpath_load::workload::WorkloadHandle;
 
 use crate::cmd::address::address;
-use crate::cmd::conduct::{ConductArgs, Ends, Shown, block, conduct};
+use crate::cmd::conduct::{ConductArgs, EndConditions, Shown, block, conduct};
 use crate::cmd::prelude::*;
 use crate::cmd::values::{cpu_time, quantiles};
 use crate::cmd::workload_args::{ThreadArgs, placed, xdp_text};
@@ -108,7 +108,7 @@ impl LoadUdp {
         }
         let args = self.conduct.clone();
         // A sender ends by itself, exactly at its time.
-        conduct(Load::open(self.options()?), &args, Ends::default())
+        conduct(Load::open(self.options()?), &args, EndConditions::default())
     }
 
     fn options(self) -> Result<LoadOptions, Failure> {

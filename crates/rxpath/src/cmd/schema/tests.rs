@@ -12,6 +12,7 @@ use schemars::{Schema, schema_for};
 use serde_json::Value;
 
 use super::built_in;
+use crate::cmd::diagnose::selftest::SelftestResult;
 use crate::cmd::prelude::*;
 
 /// Name and schema; a new kind of output adds one line.
@@ -33,14 +34,14 @@ fn all() -> Vec<(&'static str, Schema)> {
         ("model-bounds", printed::<Envelope<Value, rxpath_model::bounds::Bounds>>()),
         ("check", printed::<Envelope<Value, rxpath_tune::Report>>()),
         ("check-summary", printed::<Envelope<Value, crate::output::check::summary::Summarized>>()),
-        ("check-queues", printed::<Envelope<Value, crate::cmd::check::queues::Queues>>()),
+        ("check-queues", printed::<Envelope<Value, crate::cmd::check::queues::QueueCheckResult>>()),
         ("check-flow", printed::<Envelope<Value, crate::cmd::check::flow::Landings>>()),
         ("capacity", printed::<Envelope<crate::cmd::capacity::Settings, Capacity>>()),
         ("capture", printed::<Envelope<Value, rxpath_host::lab::capture::Captured>>()),
         ("compare", printed::<Envelope<Value, crate::cmd::compare::Compared>>()),
         ("diagnose", printed::<Envelope<Value, crate::cmd::diagnose::host::Judged>>()),
         ("diagnose-runs", printed::<Envelope<Value, crate::cmd::diagnose::runs::All>>()),
-        ("diagnose-selftest", printed::<Envelope<Value, crate::cmd::diagnose::selftest::Answer>>()),
+        ("diagnose-selftest", printed::<Envelope<Value, SelftestResult>>()),
         // A file that `rxpath model` reads, also those of earlier versions.
         ("calibration", schema_for!(rxpath_model::calibration::Calibration)),
         ("model-calibrate", printed::<Envelope<Value, rxpath_model::calibration::Calibration>>()),
@@ -51,7 +52,7 @@ fn all() -> Vec<(&'static str, Schema)> {
             printed::<Envelope<rxpath_record::watch::Settings, rxpath_record::watch::Frame>>(),
         ),
         ("export-status", printed::<Envelope<Value, crate::cmd::export::status::ExportStatus>>()),
-        ("list", printed::<Envelope<Value, crate::cmd::list::Answer>>()),
+        ("list", printed::<Envelope<Value, crate::cmd::list::ListResult>>()),
         ("explain", printed::<Envelope<Value, Vec<crate::output::explain::Explained>>>()),
         ("reproduce", printed::<Envelope<Value, crate::cmd::reproduce::Reproduced>>()),
         ("report", printed::<Envelope<Value, crate::cmd::report::Reports>>()),

@@ -14,7 +14,7 @@ use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct};
 use crate::cmd::values::{cpu_time, milliseconds, nanoseconds, quantiles, value_name};
 use crate::cmd::workload_args::{BufferArgs, BusyPollArgs, ThreadArgs, placed};
 use crate::exit::{Failure, Outcome};
-use crate::output::rates::{Between, Rows, grouped, rows};
+use crate::output::rates::{CounterDelta, Rows, grouped, rows};
 
 /// `rxpath serve http …`
 #[derive(Debug, clap::Args)]
@@ -192,7 +192,7 @@ impl Shown for Serve {
             "{:>8}  {:>11}  {:>9}  {:>9}  {:>10}  {:>8}  {:>9}\n",
             "s", "requests/s", "MiB/s in", "MiB/s out", "accepted/s", "open", "refused/s"
         );
-        rows(heading, move |between: &Between<'_, Interval>| {
+        rows(heading, move |between: &CounterDelta<'_, Interval>| {
             let mut text = format!(
                 "  {:>11}  {:>9.2}  {:>9.2}  {:>10}  {:>8}  {:>9}\n",
                 between.rate(|c| c.requests_total),

@@ -27,7 +27,7 @@ pub struct Expected {
     /// The change made in the simulation.
     pub simulated: Vec<String>,
     /// By metric: before and after.
-    pub metrics: Vec<Moved>,
+    pub metrics: Vec<MetricPrediction>,
     /// Why there is no prediction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_predicted: Option<String>,
@@ -35,7 +35,7 @@ pub struct Expected {
 
 /// One metric.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Moved {
+pub struct MetricPrediction {
     /// Its name.
     pub metric: String,
     /// With the old value.
@@ -52,14 +52,14 @@ impl Expected {
         lines.push(if let Some(why) = &self.not_predicted {
             format!("     no prediction: {why}")
         } else {
-            let told: Vec<String> = self.metrics.iter().map(Moved::words).collect();
+            let told: Vec<String> = self.metrics.iter().map(MetricPrediction::words).collect();
             format!("     prediction (simulated): {}", told.join(", "))
         });
         lines
     }
 }
 
-impl Moved {
+impl MetricPrediction {
     fn words(&self) -> String {
         let Self { metric, before, after } = self;
         match metric.as_str() {

@@ -8,7 +8,7 @@ use rxpath_lab::predict::setting::sets;
 use rxpath_tune::plan::{Plan, PlanStep};
 use rxpath_tune::rules;
 
-use super::expected::{Expected, Moved};
+use super::expected::{Expected, MetricPrediction};
 use crate::cmd::model::what_if::Base;
 use crate::cmd::prelude::*;
 
@@ -70,11 +70,11 @@ fn of(step: &PlanStep, base: &Base) -> Expected {
     }
 }
 
-fn both(base: &Base, before: &[String], after: &[String]) -> Result<Vec<Moved>, String> {
+fn both(base: &Base, before: &[String], after: &[String]) -> Result<Vec<MetricPrediction>, String> {
     let (before, after) = (base.with(before)?, base.with(after)?);
     let moved = |metric: &&str| {
         let (before, after) = (*before.get(*metric)?, *after.get(*metric)?);
-        Some(Moved { metric: (*metric).to_owned(), before, after })
+        Some(MetricPrediction { metric: (*metric).to_owned(), before, after })
     };
     Ok(TOLD.iter().filter_map(moved).collect())
 }

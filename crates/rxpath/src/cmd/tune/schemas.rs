@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::confirm::Confirmed;
 use super::expected::Planned;
 use super::shown::{ApplyResult, ShownUndo};
-use super::status::Status;
+use super::status::JournalStatus;
 
 /// Each with its name.
 pub fn schemas() -> [(&'static str, Schema); 7] {
@@ -21,6 +21,6 @@ pub fn schemas() -> [(&'static str, Schema); 7] {
         ("tune-undo", printed::<Envelope<Value, Vec<ShownUndo>>>()),
         ("tune-verify", printed::<Envelope<Value, Vec<Verified>>>()),
         ("tune-confirm", printed::<Envelope<Value, Confirmed>>()),
-        ("tune-status", printed::<Envelope<Value, Vec<Status>>>()),
+        ("tune-status", printed::<Envelope<Value, Vec<JournalStatus>>>()),
     ]
 }

@@ -24,7 +24,7 @@ pub struct StatusCommand {
 
 /// One journal.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Status {
+pub struct JournalStatus {
     /// Its number.
     journal: u32,
     #[serde(flatten)]
@@ -167,7 +167,8 @@ impl StatusCommand {
             }
             shown.push(self.show(&one)?);
         }
-        let is_readable = |one: &Status| !matches!(one.standing, Standing::Unreadable { .. });
+        let is_readable =
+            |one: &JournalStatus| !matches!(one.standing, Standing::Unreadable { .. });
         let exit = if shown.iter().all(is_readable) { Exit::Done } else { Exit::Cannot };
         if self.format.is_json() {
             let settings = json!({ "all": self.all, "state_dir": self.state.state_dir });
@@ -186,12 +187,12 @@ impl StatusCommand {
         Ok(exit)
     }
 
-    fn show(&self, one: &StoredJournal) -> anyhow::Result<Status> {
+    fn show(&self, one: &StoredJournal) -> anyhow::Result<JournalStatus> {
         let (standing, settings) = match &one.contents {
             Err(error) => (Standing::Unreadable { why: error.to_string() }, Vec::new()),
             Ok(contents) => (standing(contents)?, self.settings(contents)),
         };
-        Ok(Status { journal: one.id, standing, settings })
+        Ok(JournalStatus { journal: one.id, standing, settings })
     }
 
     fn settings(&self, contents: &Contents) -> Vec<Setting> {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// Whose report it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Identity {
+pub struct ReportIdentity {
     /// Name of the host; none in a captured tree without it.
     host: Option<String>,
     /// This boot of it: counters since boot can be compared within one.
@@ -20,7 +20,7 @@ pub struct Identity {
     fingerprint: String,
 }
 
-impl Identity {
+impl ReportIdentity {
     /// That of the host with these facts, below this root.
     pub fn of(root: &Root, facts: &HostFacts) -> Self {
         Self {
@@ -35,10 +35,10 @@ impl Identity {
 
 /// The object of `--json`, and whose it is.
 #[derive(Debug, Serialize)]
-pub struct Line<S, R> {
+pub struct ReportLine<S, R> {
     /// Whose report it is.
     #[serde(flatten)]
-    pub identity: Identity,
+    pub identity: ReportIdentity,
     /// The report.
     #[serde(flatten)]
     pub report: Envelope<S, R>,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum TopicKind {
     /// A term of the receive path.
     Term,
     /// A rule of `check`, with its setting.
@@ -32,7 +32,7 @@ pub enum Kind {
 
 rxpath_core::named! {
     /// The word for people.
-    word of Kind {
+    word of TopicKind {
         Term => "term",
         Rule => "rule",
         Counter => "counter",
@@ -49,7 +49,7 @@ rxpath_core::named! {
 #[derive(Clone, Debug)]
 pub struct Topic {
     /// What it is.
-    pub kind: Kind,
+    pub kind: TopicKind,
     /// Its name.
     pub name: String,
     /// Other names: of the setting, in nstat, of the field.
@@ -65,7 +65,7 @@ pub struct Topic {
 }
 
 impl Topic {
-    pub fn new(kind: Kind, name: impl Into<String>, what: impl Into<String>) -> Self {
+    pub fn new(kind: TopicKind, name: impl Into<String>, what: impl Into<String>) -> Self {
         Self {
             kind,
             name: name.into(),

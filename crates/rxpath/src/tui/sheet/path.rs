@@ -3,7 +3,7 @@
 use rxpath_core::number::si;
 use rxpath_record::watch::{Frame, PathStage, StageRow};
 
-use super::{Cell, Row, Sheet, number, percent, told, word};
+use super::{Cell, Sheet, SheetRow, number, percent, told, word};
 use crate::tui::mark::Mark;
 
 /// A stage's name on the path.
@@ -34,7 +34,7 @@ pub(super) fn sheet(frame: &Frame) -> Sheet {
     }
 }
 
-fn row(stage: &StageRow, frame: &Frame) -> Row {
+fn row(stage: &StageRow, frame: &Frame) -> SheetRow {
     let limits = frame.limit() == Some(stage.stage);
     let shown = if limits { format!("▶{}", name(stage.stage)) } else { name(stage.stage).into() };
     let mut first = Cell::text(shown);
@@ -54,7 +54,7 @@ fn row(stage: &StageRow, frame: &Frame) -> Row {
     if limits {
         detail.push(("limit".into(), "this stage limits".into()));
     }
-    Row {
+    SheetRow {
         id: name(stage.stage).into(),
         item: 0,
         cells: vec![

@@ -6,7 +6,7 @@ use rxpath_load::quantiles::Quantiles;
 
 use crate::cmd::conduct::block;
 use crate::cmd::values::{cpu_time, quantiles};
-use crate::output::rates::{Between, Rows, grouped, rows};
+use crate::output::rates::{CounterDelta, Rows, grouped, rows};
 
 /// A number in three digits with the largest unit that fits, as wrk prints it.
 fn scaled(value: f64, units: &[&str], base: f64) -> String {
@@ -140,7 +140,7 @@ pub fn load_rows(split: bool) -> Rows<Interval> {
         "{:>8}  {:>13}  {:>9}  {:>10}  {:>10}  {:>8}\n",
         "s", "requests/s", "MiB/s", "p50", "p99", "errors"
     );
-    rows(heading, move |between: &Between<'_, Interval>| {
+    rows(heading, move |between: &CounterDelta<'_, Interval>| {
         let quantile = |of: fn(&Quantiles) -> f64| {
             between.now.response_time_us.as_ref().map_or_else(|| "-".into(), |q| time(of(q)))
         };

@@ -29,7 +29,7 @@ use rxpath_tune::plan::LeftOut;
 use rxpath_tune::store::Store;
 use rxpath_tune::switch::SettingsSwitch;
 
-use self::stop::Stop;
+use self::stop::LiveSearchStop;
 use super::shown::lines;
 use super::{AutoCommand, Written, not_measured};
 use crate::cmd::prelude::*;
@@ -102,7 +102,7 @@ impl AutoCommand {
         mut search: Search<'_>,
         interrupt: &Interrupt,
         journal: &mut Option<u32>,
-    ) -> Result<Exit, Stop> {
+    ) -> Result<Exit, LiveSearchStop> {
         let until = |due: Instant| -> std::io::Result<Option<i32>> {
             let mut wait = Wait::new(interrupt);
             wait.until_time(due)?;
@@ -170,7 +170,7 @@ impl AutoCommand {
         search: &Search<'_>,
         host: &Host<'_>,
         start: &Start,
-    ) -> Result<AutoAnswer, Stop> {
+    ) -> Result<AutoAnswer, LiveSearchStop> {
         let (advice, left_out) = host.advice(self.goal);
         // What is named by hand is tried whatever else is left out.
         let named = self.live.tries.iter().filter(|_| !self.settings.is_empty());
@@ -183,7 +183,7 @@ impl AutoCommand {
             available: &|entry| Ok(host.available(entry)),
             predict: &|_| None,
         };
-        let chosen = source.choose().map_err(|error| Stop::Refused(error.into()))?;
+        let chosen = source.choose().map_err(|error| LiveSearchStop::Refused(error.into()))?;
         let missing = chosen.left_out.iter().find(|left| self.live.tries.contains(&left.what));
         if let Some(LeftOut { what, why, .. }) = missing {
             return Err(Failure::usage(format!("--try {what}: {why}")).into());
@@ -217,7 +217,7 @@ impl AutoCommand {
         (host, meter): (&Host<'_>, Meter<'_>),
         answer: &mut AutoAnswer,
         (deadline, journal): (Instant, &mut Option<u32>),
-    ) -> Result<(), Stop> {
+    ) -> Result<(), LiveSearchStop> {
         let (store, _lock) = self.live.state.locked()?;
         let candidates = answer.candidates.clone();
         let sets: Vec<String> = candidates.iter().flat_map(|one| one.sets.clone()).collect();
@@ -248,10 +248,10 @@ impl AutoCommand {
             Failed::Measure(stop, known) => {
                 answer.found = Some(*known);
                 answer.live = Some(std::mem::take(&mut slices.answer));
-                Stop::Search(stop)
+                LiveSearchStop::Search(stop)
             }
             Failed::TooShort(short) => {
-                Stop::Refused(self.too_short(short.needed, search.times.full(), SHORTER))
+                LiveSearchStop::Refused(self.too_short(short.needed, search.times.full(), SHORTER))
             }
         })?;
         let restored = slices.switch.base().and_then(|()| slices.base.is_here());
@@ -270,7 +270,12 @@ impl AutoCommand {
     }
 
     /// The plan of what is kept; with `--apply` it is carried out before anybody else may change the host.
-    fn keep(&self, host: &Host<'_>, store: &Store, answer: &mut AutoAnswer) -> Result<(), Stop> {
+    fn keep(
+        &self,
+        host: &Host<'_>,
+        store: &Store,
+        answer: &mut AutoAnswer,
+    ) -> Result<(), LiveSearchStop> {
         let Some(kept) = answer.kept() else { return Ok(()) };
         let sets: Vec<String> = kept.iter().flat_map(|kept| kept.sets.clone()).collect();
         let plan = host.plan(&sets).map_err(Failure::usage)?;
@@ -293,7 +298,7 @@ impl AutoCommand {
 
 impl Search<'_> {
     /// One slice of the traffic as it is.
-    fn start(&self, meter: &mut Meter<'_>) -> Result<Start, Stop> {
+    fn start(&self, meter: &mut Meter<'_>) -> Result<Start, LiveSearchStop> {
         let start = Start::measure(meter, self.times)?;
         let none = || {
             let text = format!(
@@ -302,7 +307,7 @@ impl Search<'_> {
                 self.times.slice.as_secs_f64()
             );
             let hint = "`rxpath watch` shows what comes; --scenario brings its own traffic";
-            Stop::Refused(Failure::cannot(text).hint(hint))
+            LiveSearchStop::Refused(Failure::cannot(text).hint(hint))
         };
         start.ok_or_else(none)
     }
@@ -313,7 +318,7 @@ impl Search<'_> {
         slice: &Slice,
         is_default: bool,
         without_probes: Option<&str>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), LiveSearchStop> {
         let metrics = slice.metrics();
         if let Some(why) = without_probes.filter(|_| !metrics.contains_key(&self.objective.metric))
         {

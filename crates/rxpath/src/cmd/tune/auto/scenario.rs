@@ -20,7 +20,7 @@ use crate::cmd::run::{
     root_needs,
 };
 use crate::cmd::tune::plan::persist_kind;
-use crate::output::capacity::Steps as Shown;
+use crate::output::capacity::SearchProgress;
 
 /// A trial's times unless `--set` gives others: the search needs many short trials rather than few long ones.
 const TIMES: [&str; 3] = ["trials.ramp=300ms", "trials.settle=0s", "trials.measure=2s"];
@@ -55,7 +55,7 @@ impl AutoCommand {
         };
         let (mut answer, mut refused) = (AutoAnswer::default(), None);
         let ended = conduct_by(&self.lab.out, ways, |options| {
-            steps::run(&session.resolved, options, &mut Shown, |steps| {
+            steps::run(&session.resolved, options, &mut SearchProgress, |steps| {
                 match session.search(steps, &self.asked(), &mut answer) {
                     Ok(()) => {}
                     Err(Stop::Lab(error)) => return Err(error),

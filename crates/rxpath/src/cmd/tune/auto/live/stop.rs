@@ -8,38 +8,38 @@ use crate::exit::{Exit, Failure, Outcome};
 
 /// Why a search on real traffic ends early.
 #[derive(Debug)]
-pub enum Stop {
+pub enum LiveSearchStop {
     /// In the search.
     Search(SearchStop),
     /// What was asked for can't be done.
     Refused(Failure),
 }
 
-impl From<SearchStop> for Stop {
+impl From<SearchStop> for LiveSearchStop {
     fn from(stop: SearchStop) -> Self {
         Self::Search(stop)
     }
 }
 
-impl From<SwitchError> for Stop {
+impl From<SwitchError> for LiveSearchStop {
     fn from(error: SwitchError) -> Self {
         Self::Search(error.into())
     }
 }
 
-impl From<HostError> for Stop {
+impl From<HostError> for LiveSearchStop {
     fn from(error: HostError) -> Self {
         Self::Search(error.into())
     }
 }
 
-impl From<Failure> for Stop {
+impl From<Failure> for LiveSearchStop {
     fn from(failure: Failure) -> Self {
         Self::Refused(failure)
     }
 }
 
-impl Stop {
+impl LiveSearchStop {
     /// How the command ends, with the journal of the search if there is one, and whether changes on it are in force.
     pub fn outcome(self, journal: Option<(u32, bool)>) -> Outcome {
         let in_force = journal.filter(|(_, is_open)| *is_open);
