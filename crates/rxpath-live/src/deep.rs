@@ -17,7 +17,7 @@ use rxpath_host::read::thread::current_tid;
 use rxpath_record::verdict::Verdict;
 
 pub use crate::live::Programs;
-use crate::live::{Ask, Probes, watch_with};
+use crate::live::{LiveRequest, Probes, watch_with};
 
 /// Programs are in their places for so long before the window: who reads in this time is measured in the window.
 const BEFORE: Duration = Duration::from_millis(300);
@@ -112,7 +112,7 @@ fn look(length: Duration, programs: Programs) -> Ended {
     let programs = programs.attached();
     // why: the readers that `/proc` hides are those that read in this time.
     std::thread::sleep(BEFORE);
-    let ask = Ask { length, port: None, probes: false, only: None, udp_pause: UDP_PAUSE };
+    let ask = LiveRequest { length, port: None, probes: false, only: None, udp_pause: UDP_PAUSE };
     let mut probes = Probes::of(programs);
     let seen = watch_with(&ask, &mut probes, &AtomicBool::new(false), || {});
     let mut programs = probes.into_programs();

@@ -31,8 +31,7 @@ use rxpath_bpf::ProbeCost;
 use rxpath_core::{IntoMap, Side};
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::clock::monotonic_ns;
-use rxpath_host::read::netlink::netfilter::Conntrack;
-use rxpath_host::read::netlink::{Link, TcpSocket};
+use rxpath_host::read::netlink::{Link, TcpSocket, netfilter::Conntrack};
 use rxpath_host::read::only::Only;
 use rxpath_host::read::procfs::socket_owner;
 use rxpath_host::read::snapshot::Reader;
@@ -42,7 +41,7 @@ use rxpath_record::evidence::{Evidence, SoftirqPlace, UdpCounting};
 use rxpath_record::ledger::{Drop, DropReason, Ledger};
 
 use crate::counted::conntrack;
-use crate::observe::{Between, Mark};
+use crate::observe::{Between, CpuSnapshot};
 
 pub(crate) use groups::ReaderGroups;
 pub(crate) use owners::{Owners, Waiters};
@@ -80,12 +79,12 @@ pub struct Seen {
     /// What looking cost.
     pub probe_cost: ProbeCost,
     /// When the window began.
-    pub began: Began,
+    pub began: WindowStart,
 }
 
 /// When a window began.
 #[derive(Clone, Copy, Debug)]
-pub struct Began {
+pub struct WindowStart {
     /// By the clock on the wall.
     pub at: Timestamp,
     /// Since it was asked for.
@@ -94,7 +93,7 @@ pub struct Began {
 
 /// What is to be watched.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct LiveRequest {
     /// For how long.
     pub length: Duration,
     /// Only the sockets of this port.
@@ -107,7 +106,7 @@ pub struct Ask {
     pub udp_pause: u32,
 }
 
-impl Ask {
+impl LiveRequest {
     /// Whether a socket of TCP was asked for: the processes' descriptors are read once, now.
     fn covers(&self) -> impl Fn(&TcpSocket) -> bool {
         let (port, inodes) = (self.port, self.only.as_ref().map(Only::inodes));
@@ -122,13 +121,17 @@ impl Ask {
 ///
 /// # Errors
 /// What keeps the counters from being read at all.
-pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen, HostError> {
+pub fn watch(
+    ask: &LiveRequest,
+    stop: &AtomicBool,
+    begun: impl FnOnce(),
+) -> Result<Seen, HostError> {
     watch_with(ask, &mut Probes::new(ask.probes), stop, begun)
 }
 
 /// The same with these probes.
 pub(crate) fn watch_with(
-    ask: &Ask,
+    ask: &LiveRequest,
     probes: &mut Probes,
     stop: &AtomicBool,
     begun: impl FnOnce(),
@@ -145,22 +148,22 @@ pub(crate) fn watch_with(
     probes.start();
     let around = Around::now();
     let groups_before = groups::read(&ours.pids);
-    let (from, from_connected) = (Mark::take(&ours), Mark::of_ours(&connected));
+    let (from, from_tcp) = (CpuSnapshot::take(&ours), CpuSnapshot::of_ours(&connected));
     probes.begin(ask.length);
     let before = snapshot(&mut counters);
     countable(&before)?;
     // Finding the owners took its time: sockets count from here on, inside the span of the counters.
     looks.begin();
-    let window = Began { at: Timestamp::now(), after: called.elapsed() };
+    let window = WindowStart { at: Timestamp::now(), after: called.elapsed() };
     begun();
     looks.until(from.t_ns + ask.length.as_nanos() as u64, stop, probes);
     probes.close();
     let moved = snapshot(&mut counters).since(&before);
     looks.end();
     let (reasons, reads) = (probes.reasons(), probes.reads());
-    let between = Between::marks(&from, &Mark::take(&ours), &ours);
+    let between = Between::marks(&from, &CpuSnapshot::take(&ours), &ours);
     let groups = ReaderGroups { ends: [groups_before, groups::read(&ours.pids)] };
-    let of_connections = Between::marks(&from_connected, &Mark::of_ours(&connected), &connected);
+    let of_connections = Between::marks(&from_tcp, &CpuSnapshot::of_ours(&connected), &connected);
     let around = [&around, &Around::now()];
     owners.extend(looks.owners_since(&around[1].listening(), &inodes));
     owners.extend(readers::of_closed(&between, &looks.sockets, &owners, reads.as_ref()));
@@ -275,7 +278,7 @@ pub(crate) struct Read<'a> {
     /// TCP's sockets, sampled.
     pub(crate) tcp: &'a TcpLooks,
     /// Whose sockets alone were asked for.
-    pub(crate) asked: Option<&'a Ask>,
+    pub(crate) asked: Option<&'a LiveRequest>,
     /// CPU time of the threads of programs with connections.
     pub(crate) of_connections: &'a Between,
     /// What their control groups kept the readers from, where it was read.
@@ -409,7 +412,7 @@ mod tests {
         let seen_stop = std::sync::Arc::clone(&stop);
         let (tell, told) = std::sync::mpsc::channel();
         let watching = std::thread::spawn(move || {
-            let ask = Ask {
+            let ask = LiveRequest {
                 length: Duration::from_secs(60),
                 port: Some(to.port()),
                 probes: false,

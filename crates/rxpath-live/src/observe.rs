@@ -48,9 +48,9 @@ impl Ours {
     }
 }
 
-/// One reading of the machine.
+/// One reading of the CPU times of the machine: a mark at one end of a window.
 #[derive(Clone, Debug)]
-pub struct Mark {
+pub struct CpuSnapshot {
     /// `CLOCK_MONOTONIC` of the reading.
     pub t_ns: u64,
     cpus: Option<CpuTimes>,
@@ -90,7 +90,7 @@ struct Seen {
     state: char,
 }
 
-impl Mark {
+impl CpuSnapshot {
     /// Reads the machine now. What cannot be read is missing from the difference, never zero in it.
     pub fn take(ours: &Ours) -> Self {
         Self { everybody: Everybody::take(&Root::host()), ..Self::of_ours(ours) }
@@ -152,7 +152,7 @@ pub struct Between {
 
 impl Between {
     /// The difference. `everybody` is read once more, so `to` must be fresh.
-    pub fn marks(from: &Mark, to: &Mark, ours: &Ours) -> Self {
+    pub fn marks(from: &CpuSnapshot, to: &CpuSnapshot, ours: &Ours) -> Self {
         let usage = from.everybody.as_ref().and_then(|all| all.until_now(&Root::host(), ours));
         let cpus = from.cpus.as_ref().zip(to.cpus.as_ref()).map(|(from, to)| to.since(from).cpus);
         // Without the CPUs nobody's share of them is known: that is no quiet machine.
@@ -274,7 +274,7 @@ mod tests {
         std::io::BufRead::read_line(&mut out, &mut line).unwrap();
         let (leader, child): (i32, i32) = (shell.id() as i32, line.trim().parse().unwrap());
         let ours = Ours::with_children(std::process::id() as i32, &[leader]);
-        let mark = Mark::take(&ours);
+        let mark = CpuSnapshot::take(&ours);
         nix::sys::signal::kill(
             nix::unistd::Pid::from_raw(child),
             nix::sys::signal::Signal::SIGKILL,
@@ -288,12 +288,12 @@ mod tests {
     #[test]
     fn our_own_work_is_ours_and_not_foreign() {
         let ours = Ours::with_children(std::process::id() as i32, &[]);
-        let from = Mark::take(&ours);
+        let from = CpuSnapshot::take(&ours);
         let until = monotonic_ns() + 50_000_000;
         while monotonic_ns() < until {
             std::hint::spin_loop();
         }
-        let between = Between::marks(&from, &Mark::take(&ours), &ours);
+        let between = Between::marks(&from, &CpuSnapshot::take(&ours), &ours);
         let me = nix::unistd::gettid().as_raw();
         assert!(between.threads.contains_key(&me));
         assert!(between.seconds() >= 0.05);
@@ -311,11 +311,11 @@ mod tests {
             .spawn()
             .unwrap();
         let ours = Ours::with_children(std::process::id() as i32, &[]);
-        let from = Mark::take(&ours);
+        let from = CpuSnapshot::take(&ours);
         let until = monotonic_ns() + 20_000_000_000;
         // Whatever else runs on this machine lives on.
         let found = loop {
-            let between = Between::marks(&from, &Mark::take(&ours), &ours);
+            let between = Between::marks(&from, &CpuSnapshot::take(&ours), &ours);
             let usage = from.everybody.as_ref().unwrap().until_now(&Root::host(), &ours);
             let usage = usage.unwrap().0;
             let living: f64 =

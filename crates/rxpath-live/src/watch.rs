@@ -38,14 +38,14 @@ use rxpath_record::counters::Snapshot;
 use rxpath_record::watch::{Frame, WindowTotals};
 
 use crate::live;
-use crate::observe::{Between, Mark, Ours};
+use crate::observe::{Between, CpuSnapshot, Ours};
 
 use counters::Rates;
 use links::{LinkRates, Links};
 use owners::Owners;
 use probes::{Probes, Seen};
-use queues::Queues;
-use sockets::{Looks, Sockets};
+use queues::QueueSampler;
+use sockets::{SocketSampler, SocketSamples};
 use tasks::{Everybody, Used};
 
 pub use entry::EntryCost;
@@ -57,7 +57,7 @@ pub const NOT_ASKED: &str = "BPF was not asked for";
 
 /// What is watched, and how.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct WatcherOptions {
     /// Why without BPF, although it might run.
     pub counters_only: Option<&'static str>,
     /// Only the sockets of these processes.
@@ -72,7 +72,7 @@ const NOT_JUDGED: &str = "tasks that pay, wrong ticks and waits for a socket's l
 
 /// Watches until it is dropped; its BPF programs go with it.
 #[derive(Debug)]
-pub struct Watcher {
+pub struct LiveWatcher {
     root: Root,
     nodes: BTreeMap<u32, u32>,
     counters: Reader,
@@ -81,10 +81,10 @@ pub struct Watcher {
     probes: Result<Probes, String>,
     /// Of these the whole, when none could be loaded.
     none_loaded: Option<Unloaded>,
-    queues: Queues,
+    queues: QueueSampler,
     links: Links,
     unseen: live::Unseen,
-    sockets: Sockets,
+    sockets: SocketSampler,
     owners: Owners,
     everybody: Everybody,
     groups: GroupNames,
@@ -100,7 +100,7 @@ pub struct Watcher {
 #[derive(Debug)]
 struct Begun {
     snapshot: Snapshot,
-    mark: Mark,
+    mark: CpuSnapshot,
     ours: Ours,
     own_cpu: Duration,
     around: live::Around,
@@ -130,12 +130,12 @@ impl Window<'_> {
     }
 }
 
-impl Watcher {
+impl LiveWatcher {
     /// Takes the first readings; the first frame is about the time from here on.
     ///
     /// # Errors
     /// Without a netlink socket for sockets; missing probes are reported in the frames instead.
-    pub fn start(options: Options) -> Result<Self, HostError> {
+    pub fn start(options: WatcherOptions) -> Result<Self, HostError> {
         let root = Root::host();
         let mut none_loaded = None;
         let probes = match options.counters_only {
@@ -147,10 +147,10 @@ impl Watcher {
         };
         let mut counters = Reader::all(&root).with_energy(&root);
         let mut diag = Netlink::sock_diag()?;
-        let mut sockets = Sockets::of(options.only);
+        let mut sockets = SocketSampler::of(options.only);
         sockets.look_at_end(&mut diag);
         let everybody = Everybody::start(&root, probes.is_ok());
-        let queues = Queues::start(&root);
+        let queues = QueueSampler::start(&root);
         let begun = Begun::now(&mut counters, Ours::default());
         let links = Links::start(&begun.around);
         Ok(Self {
@@ -195,7 +195,7 @@ impl Watcher {
         self.loses
     }
 
-    /// When [`Watcher::note`] is due; none without probes.
+    /// When [`LiveWatcher::note`] is due; none without probes.
     pub fn due(&self) -> Option<Instant> {
         self.probes.as_ref().ok().and_then(Probes::due)
     }
@@ -280,7 +280,7 @@ impl Watcher {
     }
 
     /// Everything that is made from what was read, and whether it has a loss.
-    fn compose(&self, window: &Window<'_>, looks: &Looks, now: &Snapshot) -> (Frame, bool) {
+    fn compose(&self, window: &Window<'_>, looks: &SocketSamples, now: &Snapshot) -> (Frame, bool) {
         let moved = now.since(&self.begun.snapshot);
         let mut evidence = live::evidence(&live::Read {
             between: window.between,
@@ -345,13 +345,13 @@ impl Watcher {
         if ours.pids == ended.ours.pids {
             return ended;
         }
-        Begun { mark: Mark::of_ours(&ours), ours, ..ended }
+        Begun { mark: CpuSnapshot::of_ours(&ours), ours, ..ended }
     }
 }
 
 impl Begun {
     fn now(counters: &mut Reader, ours: Ours) -> Self {
-        let mark = Mark::of_ours(&ours);
+        let mark = CpuSnapshot::of_ours(&ours);
         let (snapshot, around) = (live::snapshot(counters), live::Around::now());
         Self { snapshot, mark, ours, own_cpu: own_cpu(), around }
     }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use rxpath_live::watch::{Options, ProbeLimit, Watcher};
+use rxpath_live::watch::{LiveWatcher, ProbeLimit, WatcherOptions};
 use rxpath_record::watch::PathStage;
 
 use crate::bed::{Bed, until};
@@ -34,7 +34,7 @@ impl Drop for FewDescriptors {
 const PROBES: &str = "BPF probes";
 
 /// Whether a window has what its probes counted.
-fn counts(watcher: &mut Watcher) -> bool {
+fn counts(watcher: &mut LiveWatcher) -> bool {
     watcher.note();
     let frame = watcher.frame();
     watcher.totals(&frame).is_some() && !frame.gaps.contains_key(PROBES)
@@ -44,7 +44,7 @@ fn counts(watcher: &mut Watcher) -> bool {
 fn probes_that_cannot_be_attached_again_show_nothing_old_and_come_back() {
     let Some(_bed) = Bed::with_bpf() else { return };
     let limit = |with_any| ProbeLimit { cpu_ratio: 0.01, with_latency: true, with_any };
-    let mut watcher = Watcher::start(Options::default()).unwrap();
+    let mut watcher = LiveWatcher::start(WatcherOptions::default()).unwrap();
     until("a window with probes", || counts(&mut watcher));
     watcher.limit(limit(false));
     {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::procfs::task;
 use rxpath_host::{HostError, Root};
-use rxpath_live::observe::{Between, Mark, Ours};
+use rxpath_live::observe::{Between, CpuSnapshot, Ours};
 use serde_json::Value;
 
 use super::ahead::Ahead;
@@ -141,7 +141,7 @@ fn window(
     let before = Interrupted::now(&counting.lowest());
     // It waits for a connection that takes no line.
     let mut cost = EndpointCost::begin(outlet);
-    let from = Mark::take(&ours);
+    let from = CpuSnapshot::take(&ours);
     let first = counting.read();
     let passed = phase::until(monotonic_ns, window_ns[1], ahead.is_over(), || {
         paces.note();
@@ -152,7 +152,7 @@ fn window(
     let last = counting.read();
     // A process of its own since the window began, or none.
     ours.pids.extend(Some(victim.load(Ordering::Relaxed)).filter(|pid| *pid > 0));
-    let between = Between::marks(&from, &Mark::take(&ours), &ours);
+    let between = Between::marks(&from, &CpuSnapshot::take(&ours), &ours);
     let cost = cost.end(outlet);
     let paces = paces.end();
     let after = Interrupted::now(&counting.lowest());

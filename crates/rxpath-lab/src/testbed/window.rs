@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::{Nanos, Warning};
-use rxpath_live::observe::{Between, Mark, Ours};
+use rxpath_live::observe::{Between, CpuSnapshot, Ours};
 use rxpath_record::counters::{Moved, Snapshot};
 use rxpath_record::hosts::{ControlCost, HostStart};
 
@@ -131,7 +131,7 @@ pub fn seconds(first: &Snapshot, last: &Snapshot) -> f64 {
 /// A window of this host.
 pub struct LocalWindow {
     ours: Ours,
-    from: Mark,
+    from: CpuSnapshot,
     first: Snapshot,
 }
 
@@ -140,7 +140,7 @@ impl LocalWindow {
     pub fn open(measured: &Measured, snapshot: impl FnOnce() -> Snapshot) -> Self {
         let mut ours = Ours::with_children(std::process::id() as i32, &measured.leaders());
         ours.pids.extend(measured.others.iter().map(|(_, pid)| pid));
-        let from = Mark::take(&ours);
+        let from = CpuSnapshot::take(&ours);
         Self { first: snapshot(), ours, from }
     }
 }
@@ -156,7 +156,7 @@ impl Window for LocalWindow {
 
     fn close(self: Box<Self>, testbed: &dyn Testbed) -> Result<Windowed, LabError> {
         let last = testbed.snapshot();
-        let between = Between::marks(&self.from, &Mark::take(&self.ours), &self.ours);
+        let between = Between::marks(&self.from, &CpuSnapshot::take(&self.ours), &self.ours);
         let (moved, moved_s) = (last.since(&self.first), seconds(&self.first, &last));
         Ok(Windowed { between, moved, moved_s, ..Windowed::default() })
     }

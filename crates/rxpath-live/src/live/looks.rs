@@ -11,7 +11,7 @@ use rxpath_host::{HostError, Root};
 
 use super::probes::Probes;
 use super::sockets::look;
-use super::{Ask, Owners, Socket, TcpLooks, UDP_SOCKETS};
+use super::{LiveRequest, Owners, Socket, TcpLooks, UDP_SOCKETS};
 
 /// Time between two looks at the sockets.
 const LOOK: Duration = Duration::from_millis(20);
@@ -21,7 +21,7 @@ const TCP_PAUSE: u32 = 20;
 
 /// The sockets over the window, sampled.
 pub(super) struct Looks<'a> {
-    ask: &'a Ask,
+    ask: &'a LiveRequest,
     diag: Netlink,
     pub(super) sockets: BTreeMap<u32, Socket>,
     pub(super) tcp: TcpLooks,
@@ -39,7 +39,7 @@ pub(super) struct Looks<'a> {
 
 impl<'a> Looks<'a> {
     /// The sockets that are there, to find their owners.
-    pub(super) fn start(ask: &'a Ask) -> Result<Self, HostError> {
+    pub(super) fn start(ask: &'a LiveRequest) -> Result<Self, HostError> {
         let diag = Netlink::sock_diag()?;
         let mut looks = Self {
             ask,

@@ -12,7 +12,7 @@ use rxpath_record::evidence::{Listener, TcpUse};
 
 use super::owners::owners_of;
 use super::places::sum;
-use super::{Ask, Read};
+use super::{LiveRequest, Read};
 
 pub(crate) use looks::TcpLooks;
 
@@ -97,7 +97,7 @@ fn full_listeners(read: &Read<'_>) -> Vec<Listener> {
     let full = |listener: &Listener| {
         listener.drops_count > 0 || listener.waiting_max_count > listener.backlog_count
     };
-    let covers = read.asked.map(Ask::covers);
+    let covers = read.asked.map(LiveRequest::covers);
     let of_asked = |socket: &&TcpSocket| covers.as_ref().is_none_or(|covers| covers(socket));
     let now = read.around[1].listeners.iter().filter(of_asked);
     let mut listeners: Vec<Listener> = now.map(one).filter(full).collect();

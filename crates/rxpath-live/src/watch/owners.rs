@@ -8,7 +8,7 @@ use rxpath_bpf::cost::own_cpu;
 use rxpath_host::Root;
 use rxpath_host::read::procfs::{socket_owner, task};
 
-use super::sockets::Looks;
+use super::sockets::SocketSamples;
 use crate::live::OWNERS;
 
 /// Sockets whose owners were not found are asked about again after so many windows.
@@ -55,7 +55,7 @@ impl Pace {
 
 impl Owners {
     /// Asks for the owners of sockets that are new, and forgets those that are gone.
-    pub fn learn(&mut self, root: &Root, looks: &Looks) {
+    pub fn learn(&mut self, root: &Root, looks: &SocketSamples) {
         self.by_inode.retain(|inode, _| looks.has(*inode));
         self.windows += 1;
         let again = self.windows.is_multiple_of(AGAIN);
@@ -92,7 +92,7 @@ impl Owners {
     }
 
     /// Whose threads are measured next: holders of sockets that drop, then of those in which something waits.
-    fn choose(&mut self, looks: &Looks) {
+    fn choose(&mut self, looks: &SocketSamples) {
         let holders = looks.shown().filter_map(|inode| self.by_inode.get(&inode)).flatten();
         let (mut chosen, mut threads) = (BTreeSet::new(), 0);
         for pid in holders {
@@ -172,13 +172,13 @@ mod tests {
             owners.by_inode.insert(*inode, [pid].into());
             owners.processes.insert(pid, Process { name: "a".into(), threads: 10 });
         }
-        owners.choose(&Looks::of_drops(&sockets));
+        owners.choose(&SocketSamples::of_drops(&sockets));
         assert!(owners.pids().contains(&90), "{:?}", owners.pids());
         assert_eq!(owners.pids().len(), 40, "400 threads");
         assert!(owners.capped().unwrap().starts_with("11 of 51 programs"), "{:?}", owners.capped());
         let crowd = Process { name: "crowd".into(), threads: 3000 };
         owners.processes.insert(90, crowd);
-        owners.choose(&Looks::of_drops(&sockets));
+        owners.choose(&SocketSamples::of_drops(&sockets));
         assert!(!owners.pids().contains(&90), "it alone costs more than all others");
     }
 
@@ -194,7 +194,7 @@ mod tests {
     fn only_shown_sockets_are_asked_about_and_those_that_are_gone_forgotten() {
         let mut owners = Owners::default();
         owners.by_inode.insert(5, [1].into());
-        owners.learn(&Root::host(), &Looks::of_drops(&[(u32::MAX, 1)]));
+        owners.learn(&Root::host(), &SocketSamples::of_drops(&[(u32::MAX, 1)]));
         assert_eq!(owners.by_inode, [(u32::MAX, BTreeSet::new())].into());
     }
 }

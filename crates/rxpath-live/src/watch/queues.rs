@@ -16,9 +16,9 @@ use super::links::LinkRates;
 /// The devices are listed again after so many windows: asking a driver everything may cost milliseconds.
 const AGAIN: u32 = 30;
 
-/// The queues at the beginning of a window.
+/// Reads the receive queues once per window; the last reading is where the next window begins.
 #[derive(Debug)]
-pub struct Queues {
+pub struct QueueSampler {
     reader: Result<nic::Reader, String>,
     nics: BTreeMap<String, Nic>,
     before: Vec<DeviceQueues>,
@@ -27,7 +27,7 @@ pub struct Queues {
     windows: u32,
 }
 
-impl Queues {
+impl QueueSampler {
     pub fn start(root: &Root) -> Self {
         let mut queues = Self {
             reader: nic::Reader::open().map_err(|error| error.to_string()),

@@ -33,9 +33,9 @@ struct Seen {
     memory: Socket,
 }
 
-/// The looks of the running window, by inode.
+/// Samples the sockets of the running window.
 #[derive(Debug, Default)]
-pub struct Sockets {
+pub struct SocketSampler {
     seen: BTreeMap<u32, Seen>,
     /// Drops of each socket at the window's begin.
     drops: BTreeMap<u32, u32>,
@@ -49,7 +49,7 @@ pub struct Sockets {
 
 /// The sockets of a window that ended.
 #[derive(Debug, Default)]
-pub struct Looks {
+pub struct SocketSamples {
     seen: BTreeMap<u32, Seen>,
     /// Those that have a row, in their order.
     shown: Vec<u32>,
@@ -61,7 +61,7 @@ pub struct Looks {
     pub udp_gap: Option<String>,
 }
 
-impl Sockets {
+impl SocketSampler {
     /// Those of all processes, or of these.
     pub fn of(only: Option<Only>) -> Self {
         let wanted = only.as_ref().map(Only::inodes);
@@ -148,7 +148,7 @@ impl Sockets {
     }
 
     /// Ends the window: its sockets, and an empty one that begins with their drops.
-    pub fn take(&mut self) -> Looks {
+    pub fn take(&mut self) -> SocketSamples {
         let seen = std::mem::take(&mut self.seen);
         self.drops = seen.iter().map(|(inode, socket)| (*inode, socket.memory.drops[1])).into_map();
         let mut tcp = self.tcp.take();
@@ -157,7 +157,7 @@ impl Sockets {
         }
         self.wanted = self.only.as_ref().map(Only::inodes);
         let udp_gap = self.udp_list.take_gap();
-        Looks { tcp, udp_gap, ..Looks::of(seen, self.tcp_list.take_gap()) }
+        SocketSamples { tcp, udp_gap, ..SocketSamples::of(seen, self.tcp_list.take_gap()) }
     }
 }
 
@@ -165,7 +165,7 @@ fn remote(address: &std::net::SocketAddr) -> String {
     if address.port() == 0 { String::new() } else { address.to_string() }
 }
 
-impl Looks {
+impl SocketSamples {
     fn of(seen: BTreeMap<u32, Seen>, gap: Option<String>) -> Self {
         let mut looks = Self { seen, gap, ..Self::default() };
         looks.shown = looks.ranked();

@@ -13,8 +13,11 @@ fn a_socket_that_nobody_reads_shows_on_the_path_without_bpf() {
     let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = receiver.local_addr().unwrap();
     let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let mut watcher =
-        Watcher::start(Options { counters_only: Some(NOT_ASKED), ..Options::default() }).unwrap();
+    let mut watcher = LiveWatcher::start(WatcherOptions {
+        counters_only: Some(NOT_ASKED),
+        ..WatcherOptions::default()
+    })
+    .unwrap();
     assert_eq!(watcher.without_probes(), Some(NOT_ASKED));
     let deadline = Instant::now() + Duration::from_secs(60);
     let (frame, row) = loop {
@@ -55,8 +58,11 @@ fn a_socket_that_nobody_reads_shows_on_the_path_without_bpf() {
 
 #[test]
 fn frames_are_numbered_and_their_windows_do_not_overlap() {
-    let mut watcher =
-        Watcher::start(Options { counters_only: Some(NOT_ASKED), ..Options::default() }).unwrap();
+    let mut watcher = LiveWatcher::start(WatcherOptions {
+        counters_only: Some(NOT_ASKED),
+        ..WatcherOptions::default()
+    })
+    .unwrap();
     let (first, second) = (watcher.frame(), watcher.frame());
     assert_eq!((first.number, second.number), (1, 2));
     assert!(second.at_unix_s >= first.at_unix_s);

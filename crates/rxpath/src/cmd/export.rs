@@ -20,7 +20,7 @@ use rxpath_export::sole::Sole;
 use rxpath_host::read::procfs;
 use rxpath_host::{Root, caps, heap, inherited};
 use rxpath_live::deep::Programs;
-use rxpath_live::watch::{EntryCost, NOT_ASKED, Options, Unloaded, Watcher};
+use rxpath_live::watch::{EntryCost, LiveWatcher, NOT_ASKED, Unloaded, WatcherOptions};
 use rxpath_record::watch::Settings;
 
 use crate::cmd::micros::irq_entry;
@@ -152,8 +152,9 @@ impl ExportCommand {
         let pause = if self.once { Duration::ZERO } else { BETWEEN_SPINS };
         let measured = EntryCost::Measured { pause };
         let irq_entry = self.irq_entry.map_or(measured, |us| EntryCost::Given { us });
-        let options = Options { counters_only, only: None, irq_entry };
-        let watcher = Watcher::start(options).map_err(|error| Failure::new(Exit::Cannot, error))?;
+        let options = WatcherOptions { counters_only, only: None, irq_entry };
+        let watcher =
+            LiveWatcher::start(options).map_err(|error| Failure::new(Exit::Cannot, error))?;
         let _sole = sole.filter(|_| watcher.without_probes().is_none());
         let unloaded = unloaded(&watcher, is_taken);
         let one_window = self.once.then_some("one window has no deep look");
@@ -240,7 +241,7 @@ impl ExportCommand {
     fn begun(
         &self,
         port: Option<&MetricsServer>,
-        watcher: &Watcher,
+        watcher: &LiveWatcher,
         unloaded: &[Unloaded],
         first: Duration,
     ) {
@@ -300,7 +301,7 @@ fn sole() -> Result<Option<Sole>, Failure> {
 }
 
 /// What is not measured until another start; all of it where another exporter has the place.
-fn unloaded(watcher: &Watcher, is_taken: bool) -> Vec<Unloaded> {
+fn unloaded(watcher: &LiveWatcher, is_taken: bool) -> Vec<Unloaded> {
     let taken = is_taken.then(|| Unloaded::taken(TAKEN));
     taken.into_iter().chain(watcher.unloaded()).collect()
 }

@@ -1,7 +1,7 @@
 //! `rxpath watch`: the live path in a terminal, as text, as JSON Lines, from this host or from a recording.
 
 use rxpath_host::Root;
-use rxpath_live::watch::{EntryCost, NOT_ASKED, Options, Watcher};
+use rxpath_live::watch::{EntryCost, LiveWatcher, NOT_ASKED, WatcherOptions};
 use rxpath_record::watch::{Frame, Recorded, Settings, head_line, parse, tail_line};
 
 use crate::cmd::on_host::OnHost;
@@ -89,12 +89,13 @@ impl WatchCommand {
         // Before other threads exist.
         let only = self.scope.enter()?.only;
         let interrupt = Interrupt::catch()?;
-        let options = Options {
+        let options = WatcherOptions {
             counters_only: self.no_bpf.then_some(NOT_ASKED),
             only,
             irq_entry: EntryCost::Measured { pause: Duration::ZERO },
         };
-        let watcher = Watcher::start(options).map_err(|error| Failure::new(Exit::Cannot, error))?;
+        let watcher =
+            LiveWatcher::start(options).map_err(|error| Failure::new(Exit::Cannot, error))?;
         let settings = self.settings(&watcher);
         let recorder = match &self.record {
             Some(path) => Some(Recorder::create(path, &settings).map_err(|error| {
@@ -115,7 +116,7 @@ impl WatchCommand {
         screen::show(Box::new(source), recorder, &interrupt, is_on(Stream::Out))
     }
 
-    fn settings(&self, watcher: &Watcher) -> Settings {
+    fn settings(&self, watcher: &LiveWatcher) -> Settings {
         let root = Root::host();
         let word = |path: &str| root.value(path).unwrap_or_else(|_| "?".into());
         Settings {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rxpath_host::HostError;
-use rxpath_live::watch::{ProbeLimit, Watcher};
+use rxpath_live::watch::{LiveWatcher, ProbeLimit};
 use rxpath_record::watch::{Frame, Recorded, Settings, WindowTotals};
 
 /// Socket samples in one window: queues fill and empty in between.
@@ -46,7 +46,7 @@ pub trait FrameSource {
 /// This host.
 #[derive(Debug)]
 pub struct Live {
-    watcher: Watcher,
+    watcher: LiveWatcher,
     settings: Settings,
     interval: Duration,
     look_at: Instant,
@@ -56,7 +56,7 @@ pub struct Live {
 
 impl Live {
     /// Starts now.
-    pub fn new(watcher: Watcher, settings: Settings, interval: Duration) -> Self {
+    pub fn new(watcher: LiveWatcher, settings: Settings, interval: Duration) -> Self {
         let now = Instant::now();
         Self {
             watcher,

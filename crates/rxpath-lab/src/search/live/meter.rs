@@ -7,7 +7,7 @@ use rxpath_host::Root;
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::netlink::Link;
 use rxpath_host::read::session::{self, Session};
-use rxpath_live::watch::{Options, ProbeLimit, Watcher};
+use rxpath_live::watch::{LiveWatcher, ProbeLimit, WatcherOptions};
 use rxpath_record::verdict::Verdict;
 use rxpath_record::watch::Slice;
 
@@ -21,7 +21,7 @@ pub type WaitUntil<'a> = dyn Fn(Instant) -> io::Result<Option<i32>> + 'a;
 
 /// Watches one device's traffic.
 pub struct Meter<'a> {
-    watcher: Watcher,
+    watcher: LiveWatcher,
     device: String,
     route: Netlink,
     /// The ssh session of the user, if it can be cut.
@@ -58,7 +58,7 @@ impl<'a> Meter<'a> {
             Some(session) if session.cut(&mut route, &links)?.is_none() => Some(session),
             _ => None,
         };
-        let mut watcher = Watcher::start(Options::default())?;
+        let mut watcher = LiveWatcher::start(WatcherOptions::default())?;
         watcher.limit(PROBES);
         let mut meter = Self { watcher, device: device.into(), route, session, packets: 0, wait };
         meter.packets = packets(meter.own(&links)?);

@@ -2,10 +2,10 @@
 
 use rxpath_record::watch::SocketRow;
 
-use super::{Looks, Seen};
+use super::{Seen, SocketSamples};
 use crate::watch::owners::Owners;
 
-impl Looks {
+impl SocketSamples {
     /// The rows, in this order.
     pub fn rows(&self, window_s: f64, owners: &Owners) -> Vec<SocketRow> {
         let row = |(inode, socket): (&u32, &Seen)| SocketRow {

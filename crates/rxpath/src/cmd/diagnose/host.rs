@@ -94,7 +94,7 @@ pub(super) fn run(ask: &Ask, format: &FormatArgs) -> Outcome {
     let only = ask.scope.enter()?.only;
     let interrupt = Interrupt::catch()?;
     let (length, port) = (Duration::from_nanos(duration.0), ask.port);
-    let watched = live::Ask { length, port, probes, only, udp_pause: 0 };
+    let watched = live::LiveRequest { length, port, probes, only, udp_pause: 0 };
     let begun = || crate::note!("watching for {duration}");
     let seen = live::watch(&watched, interrupt.stop(), begun)
         .map_err(|error| Failure::new(Exit::Cannot, error))?;
